@@ -1,0 +1,59 @@
+// A PEFT LoRA folder, read and validated: what would be served, exactly, or why not.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "adapters/module_table.h"
+#include "base/digest.h"
+#include "base/result.h"
+#include "base/safetensors.h"
+
+namespace valora::adapters {
+
+// One adapted linear: y += scale * (x Aᵀ) Bᵀ.
+struct LoraTarget {
+  int module = 0;  // index into the ModuleTable
+  int rank = 0;
+  float scale = 1;  // alpha / rank, or alpha / sqrt(rank) with rslora, patterns applied
+  TensorView a;     // [rank, in]
+  TensorView b;     // [out, rank]
+};
+
+enum class ProblemType { kSingleLabel, kMultiLabel, kRegression };
+
+// A linear head over the last prompt token's final hidden state (modules_to_save).
+struct TaskHead {
+  std::string name;  // "score"
+  TensorView weight;  // [labels, hidden]
+  std::optional<TensorView> bias;  // [labels]
+  std::vector<std::string> labels;  // as many as rows; "LABEL_i" where nothing names them
+  ProblemType problem_type = ProblemType::kSingleLabel;
+  bool add_generation_prompt = false;  // as it was trained
+};
+
+struct AdapterSpec {
+  std::string path;
+  Digest digest;  // of the tensors' content, the configuration and the sidecar
+  std::vector<LoraTarget> targets;  // by module, ascending
+  std::vector<TaskHead> heads;
+  int max_rank = 0;
+  size_t bytes = 0;  // of all tensors in the file
+  std::string task, description, question;  // from the sidecar valora.json; may be empty
+  std::vector<std::string> warnings;        // unknown configuration keys and the like
+  std::shared_ptr<const SafeTensors> file;  // keeps the views alive
+};
+
+struct AdapterLimits {
+  int max_rank = 256;
+};
+
+// Reads DIR/adapter_config.json, adapter_model.safetensors and the optional sidecar valora.json
+// ({task, description, question, heads:[{name, labels, problem_type, pooling, add_generation_prompt}]}).
+// Errors: kNotFound (no such folder or file), kUnprocessable (it cannot be served exactly; the message
+// names the module, tensor or option), kInvalidArgument (broken files). Values that are not finite are refused.
+Result<AdapterSpec> read_adapter(const std::string& dir, const ModuleTable& modules, const AdapterLimits& limits);
+
+}  // namespace valora::adapters

@@ -1,0 +1,37 @@
+// Time as a dependency: schedulers, swappers and limits take a Clock, so tests run on simulated time.
+#pragma once
+
+#include <chrono>
+
+namespace valora {
+
+using Duration = std::chrono::nanoseconds;
+using TimePoint = std::chrono::time_point<std::chrono::steady_clock, Duration>;
+
+inline double seconds(Duration d) { return std::chrono::duration<double>(d).count(); }
+inline Duration from_seconds(double s) {
+  return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(s));
+}
+
+class Clock {
+ public:
+  virtual ~Clock() = default;
+  virtual TimePoint now() const = 0;
+};
+
+class RealClock final : public Clock {
+ public:
+  TimePoint now() const override { return std::chrono::steady_clock::now(); }
+};
+
+// Stands still until advance() moves it.
+class SimulatedClock final : public Clock {
+ public:
+  TimePoint now() const override { return now_; }
+  void advance(Duration d) { now_ += d; }
+
+ private:
+  TimePoint now_{};
+};
+
+}  // namespace valora

@@ -1,0 +1,104 @@
+#include "base/json.h"
+
+#include <cmath>
+#include <fstream>
+#include <limits>
+#include <sstream>
+
+#include "base/file.h"
+
+namespace valora {
+namespace {
+
+// The depth is counted on the text, so that hostile nesting is refused before anything is built.
+bool deeper_than(std::string_view text, int max_depth) {
+  int depth = 0;
+  bool in_string = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (in_string) {
+      if (c == '\\') ++i;
+      else if (c == '"') in_string = false;
+    } else if (c == '"') {
+      in_string = true;
+    } else if (c == '{' || c == '[') {
+      if (++depth > max_depth) return true;
+    } else if (c == '}' || c == ']') {
+      --depth;
+    }
+  }
+  return false;
+}
+
+Error wrong_type(std::string_view key, std::string_view expected) {
+  return invalid("\"" + std::string(key) + "\" must be " + std::string(expected), std::string(key));
+}
+
+template <typename T>
+Result<T> convert(const Json& value, std::string_view key) {
+  if constexpr (std::is_same_v<T, bool>) {
+    if (!value.is_boolean()) return wrong_type(key, "true or false");
+    return value.get<bool>();
+  } else if constexpr (std::is_same_v<T, std::string>) {
+    if (!value.is_string()) return wrong_type(key, "a string");
+    return value.get<std::string>();
+  } else if constexpr (std::is_same_v<T, double>) {
+    if (!value.is_number()) return wrong_type(key, "a number");
+    return value.get<double>();
+  } else {
+    if (value.is_number_float()) {
+      const double d = value.get<double>();
+      // 2^53: beyond it a double no longer names one integer.
+      if (d != std::floor(d) || std::abs(d) > 9007199254740992.0) return wrong_type(key, "an integer");
+      if (d < double(std::numeric_limits<T>::min()) || d > double(std::numeric_limits<T>::max()))
+        return wrong_type(key, "an integer in range");
+      return static_cast<T>(d);
+    }
+    if (value.is_number_unsigned()) {
+      if (value.get<uint64_t>() > uint64_t(std::numeric_limits<T>::max())) return wrong_type(key, "an integer in range");
+      return static_cast<T>(value.get<uint64_t>());
+    }
+    if (!value.is_number_integer()) return wrong_type(key, "an integer");
+    const int64_t i = value.get<int64_t>();
+    if (i < std::numeric_limits<T>::min() || i > std::numeric_limits<T>::max())
+      return wrong_type(key, "an integer in range");
+    return static_cast<T>(i);
+  }
+}
+
+}  // namespace
+
+Result<Json> parse_json(std::string_view text, std::string_view what, JsonLimits limits) {
+  if (text.size() > limits.max_bytes)
+    return Error{ErrorCode::kPayloadTooLarge, std::string(what) + " is larger than " +
+                                                  std::to_string(limits.max_bytes) + " bytes", {}};
+  if (deeper_than(text, limits.max_depth))
+    return invalid(std::string(what) + " nests deeper than " + std::to_string(limits.max_depth) + " levels");
+  try {
+    return Json::parse(text);
+  } catch (const Json::exception& e) {
+    return invalid(std::string(what) + " is not valid JSON: " + e.what());
+  }
+}
+
+Result<Json> read_json_file(const std::string& path, JsonLimits limits) {
+  VALORA_TRY(text, read_file(path, limits.max_bytes));
+  return parse_json(text, path, limits);
+}
+
+template <typename T>
+Result<std::optional<T>> optional_field(const Json& object, std::string_view key) {
+  if (!object.is_object()) return invalid("expected an object around \"" + std::string(key) + "\"");
+  const auto it = object.find(std::string(key));
+  if (it == object.end() || it->is_null()) return std::optional<T>{};
+  VALORA_TRY(value, convert<T>(*it, key));
+  return std::optional<T>{std::move(value)};
+}
+
+template Result<std::optional<bool>> optional_field(const Json&, std::string_view);
+template Result<std::optional<int32_t>> optional_field(const Json&, std::string_view);
+template Result<std::optional<int64_t>> optional_field(const Json&, std::string_view);
+template Result<std::optional<double>> optional_field(const Json&, std::string_view);
+template Result<std::optional<std::string>> optional_field(const Json&, std::string_view);
+
+}  // namespace valora

@@ -1,0 +1,47 @@
+// JSON from files and clients: parsed under limits, read with errors that name the field.
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+
+namespace valora {
+
+using Json = nlohmann::json;
+
+struct JsonLimits {
+  size_t max_bytes = size_t{64} << 20;
+  int max_depth = 64;
+};
+
+// Refuses text over the limits before a tree is built. `what` names the source in the message.
+Result<Json> parse_json(std::string_view text, std::string_view what, JsonLimits limits = {});
+Result<Json> read_json_file(const std::string& path, JsonLimits limits = {});
+
+// Field readers: absent or null gives the fallback; a wrong type or a number out of T's range is an
+// error whose param is the key.
+template <typename T>
+Result<std::optional<T>> optional_field(const Json& object, std::string_view key);
+template <typename T>
+Result<T> field_or(const Json& object, std::string_view key, T fallback) {
+  VALORA_TRY(value, optional_field<T>(object, key));
+  return value ? std::move(*value) : std::move(fallback);
+}
+template <typename T>
+Result<T> required_field(const Json& object, std::string_view key) {
+  VALORA_TRY(value, optional_field<T>(object, key));
+  if (!value) return invalid("\"" + std::string(key) + "\" is missing", std::string(key));
+  return std::move(*value);
+}
+
+extern template Result<std::optional<bool>> optional_field(const Json&, std::string_view);
+extern template Result<std::optional<int32_t>> optional_field(const Json&, std::string_view);
+extern template Result<std::optional<int64_t>> optional_field(const Json&, std::string_view);
+extern template Result<std::optional<double>> optional_field(const Json&, std::string_view);
+extern template Result<std::optional<std::string>> optional_field(const Json&, std::string_view);
+
+}  // namespace valora

@@ -1,0 +1,13 @@
+// Logging set-up: one line an event on stderr, through spdlog.
+#pragma once
+
+#include <spdlog/spdlog.h>
+
+#include <string>
+
+namespace valora {
+
+// level: trace, debug, info, warning, error or off; an unknown one means info.
+void set_up_logging(const std::string& level);
+
+}  // namespace valora

@@ -1,0 +1,19 @@
+// The one compute pool is libtorch's; torch-free code gets it injected as a ParallelFor
+// (at::parallel_for in the program, serial_for in tests).
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+namespace valora {
+
+// Calls body(begin, end) over disjoint sub-ranges of [begin, end), each at least `grain` long where
+// possible; returns when all are done.
+using ParallelBody = std::function<void(int64_t begin, int64_t end)>;
+using ParallelFor = std::function<void(int64_t begin, int64_t end, int64_t grain, const ParallelBody& body)>;
+
+inline void serial_for(int64_t begin, int64_t end, int64_t, const ParallelBody& body) {
+  if (begin < end) body(begin, end);
+}
+
+}  // namespace valora

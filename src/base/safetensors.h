@@ -1,0 +1,41 @@
+// A safetensors file, memory-mapped: an 8-byte little-endian header length, a JSON header
+// {name: {dtype, shape, data_offsets}}, then the data. Every offset is checked before it is used.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/file.h"
+#include "base/result.h"
+
+namespace valora {
+
+enum class DType : uint8_t { kF64, kF32, kF16, kBF16, kI64, kI32, kI16, kI8, kU8, kBool };
+
+size_t dtype_size(DType dtype);
+const char* dtype_name(DType dtype);  // as safetensors spells it: "BF16"
+
+struct TensorView {
+  DType dtype;
+  std::vector<int64_t> shape;
+  std::span<const uint8_t> bytes;  // row-major, within the file's map
+};
+
+class SafeTensors {
+ public:
+  static Result<std::shared_ptr<const SafeTensors>> open(const std::string& path);
+
+  const std::map<std::string, TensorView>& tensors() const { return tensors_; }
+  const TensorView* find(const std::string& name) const;
+  const std::string& path() const { return file_->path(); }
+  std::span<const uint8_t> bytes() const { return file_->bytes(); }
+
+ private:
+  std::shared_ptr<const MappedFile> file_;
+  std::map<std::string, TensorView> tensors_;
+};
+
+}  // namespace valora

@@ -1,0 +1,32 @@
+// Bytes behind a media URL: data: URLs, file:// under an allowed root, http(s) only when allowed.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+
+namespace valora::media {
+
+struct FetchPolicy {
+  std::string allowed_local_path;  // empty: no file access. Symlinks are resolved before the check.
+  bool allow_http = false;
+  // Empty with allow_http: any host. Redirects are followed only to allowed hosts.
+  std::vector<std::string> allowed_hosts;
+  std::chrono::seconds image_timeout{5};
+  std::chrono::seconds video_timeout{30};
+};
+
+enum class MediaKind { kImage, kVideo };
+
+using Bytes = std::vector<uint8_t>;
+
+// One item for an image or a video file; `data:video/jpeg;base64,f1,f2,…` gives one item a frame.
+// Over max_bytes (checked before decoding base64 and while downloading): kPayloadTooLarge.
+Result<std::vector<Bytes>> fetch(const std::string& url, MediaKind kind, size_t max_bytes, const FetchPolicy& policy);
+
+Result<Bytes> decode_base64(std::string_view text);
+
+}  // namespace valora::media

@@ -1,0 +1,46 @@
+// A family's image processor: pictures or frames to the flat patches that its vision tower reads.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/digest.h"
+#include "base/json.h"
+#include "media/fetch.h"
+#include "media/image.h"
+#include "media/video.h"
+
+namespace valora::media {
+
+// One image or video, ready for the vision tower.
+struct VisualInput {
+  MediaKind kind = MediaKind::kImage;
+  // Identity of the pixels: raw bytes, kind and every processor setting that changes the result.
+  Digest digest;
+  // Patch grid: temporal, height, width in patches.
+  int grid_t = 1, grid_h = 0, grid_w = 0;
+  int patch_dim = 0;           // floats a patch
+  std::vector<float> patches;  // [grid_t * grid_h * grid_w, patch_dim], normalised
+  int tokens = 0;              // language-model tokens it stands for
+  double seconds_per_grid = 0;  // of a video: time between temporal positions (Qwen2.5-VL)
+};
+
+class Processor {
+ public:
+  virtual ~Processor() = default;
+  virtual Result<VisualInput> image(const Image& image) const = 0;
+  // Frames of one size; padded to the family's temporal patch.
+  virtual Result<VisualInput> video(const std::vector<Image>& frames, double sampled_fps) const = 0;
+  virtual FrameSampler frame_sampler() const = 0;
+  // Goes into digests: everything configurable that changes pixels or grid.
+  virtual Digest settings_digest() const = 0;
+};
+
+// preprocessor_config.json of Qwen2-VL and Qwen2.5-VL (Qwen2VLImageProcessor): smart_resize with
+// min/max_pixels or size.{shortest_edge,longest_edge}, rescale, normalise, patchify
+// (temporal_patch_size, patch_size, merge_size). Rows are ordered merge-block-wise as the reference's.
+// video_json: video_preprocessor_config.json where the folder has one, else null.
+Result<std::shared_ptr<const Processor>> make_qwen2_vl_processor(const Json& image_json, const Json& video_json);
+
+}  // namespace valora::media

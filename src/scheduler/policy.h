@@ -1,0 +1,48 @@
+// What runs next, and in which mode: a pure function of the queues and the time (DESIGN §6), so that
+// every policy runs under a simulated clock.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "scheduler/request.h"
+
+namespace valora::scheduler {
+
+// How a step applies adapters (VaLoRA §4.4.1). A mode is data: weights in use and segments.
+enum class Mode { kUnmerged, kMerged, kMixture };
+
+struct PolicyState {
+  std::span<const Request* const> running;  // in the order they were admitted
+  std::span<const Request* const> waiting;  // in the order they arrived, preempted ones first
+  int token_budget = 0;
+  int max_sequences = 0;
+  Mode mode = Mode::kUnmerged;      // of the last step
+  AdapterId merged = kBaseModel;    // whose weights are merged
+};
+
+struct PolicyPlan {
+  Mode mode = Mode::kUnmerged;
+  AdapterId merged = kBaseModel;
+  // Requests in the order in which they get tokens and memory; one left out does not run in this step
+  // (a running one keeps its memory). Memory is taken back from the end.
+  std::vector<const Request*> order;
+};
+
+class Policy {
+ public:
+  virtual ~Policy() = default;
+  virtual std::string name() const = 0;
+  virtual PolicyPlan plan(const PolicyState& state, TimePoint now) const = 0;
+};
+
+// First come, first served: running requests, then waiting ones by priority and arrival. Unmerged.
+std::unique_ptr<Policy> make_fcfs_policy();
+// By the name of the --scheduling-policy option; unknown names list the known ones.
+Result<std::unique_ptr<Policy>> make_policy(const std::string& name);
+
+}  // namespace valora::scheduler

@@ -1,0 +1,44 @@
+// A request as the scheduler sees it. The engine derives from it for what only it needs (sampling
+// state, the client's sink). Owned by the engine thread.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/clock.h"
+#include "memory/kv_cache.h"
+
+namespace valora::scheduler {
+
+using RequestId = uint64_t;
+using AdapterId = int32_t;
+inline constexpr AdapterId kBaseModel = -1;
+
+enum class RequestState { kWaiting, kRunning, kFinished };
+
+struct Request {
+  virtual ~Request() = default;
+
+  RequestId id = 0;
+  TimePoint arrival{};
+  AdapterId adapter = kBaseModel;  // groups requests in the batch; the first one where several are summed
+  int priority = 0;                // lower runs first
+
+  std::vector<int32_t> tokens;  // the prompt, then what was generated
+  int prompt_tokens = 0;
+  memory::KvIdentity identity;
+
+  // The scheduler's own.
+  RequestState state = RequestState::kWaiting;
+  int computed_tokens = 0;  // tokens whose KV lies in the block table
+  int cached_tokens = 0;    // prompt tokens found in the prefix cache when it first ran
+  int preemptions = 0;
+  bool scheduled_once = false;
+  TimePoint first_scheduled{};
+  memory::BlockTable table;
+  std::vector<Digest> block_keys;
+
+  int generated_tokens() const { return static_cast<int>(tokens.size()) - prompt_tokens; }
+};
+
+}  // namespace valora::scheduler

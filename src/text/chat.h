@@ -1,0 +1,36 @@
+// Chat conversations to prompt text. A format writes each image or video as its family's placeholder
+// (one per item, expanded to the number of visual tokens after tokenizing).
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+
+namespace valora::text {
+
+struct ChatPart {
+  enum class Kind { kText, kImage, kVideo };
+  Kind kind = Kind::kText;
+  std::string text;  // of a text part
+};
+
+struct ChatMessage {
+  std::string role;
+  std::vector<ChatPart> parts;
+};
+
+class ChatFormat {
+ public:
+  virtual ~ChatFormat() = default;
+  // add_generation_prompt opens the assistant's turn. Errors: unknown role, no messages.
+  virtual Result<std::string> render(const std::vector<ChatMessage>& messages, bool add_generation_prompt) const = 0;
+};
+
+// Qwen2-VL's ChatML: default system prompt where the first message is not a system one, placeholders
+// <|vision_start|><|image_pad|><|vision_end|> and <|vision_start|><|video_pad|><|vision_end|>.
+// default_system "" writes no default system turn.
+std::unique_ptr<ChatFormat> make_chatml(std::string default_system = "You are a helpful assistant.");
+
+}  // namespace valora::text

@@ -1,0 +1,40 @@
+// Hugging Face tokenizer.json: normalizer, added tokens, pre-tokenizer, BPE, decoder.
+// Thread-safe after loading.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/json.h"
+#include "base/result.h"
+
+namespace valora::text {
+
+class Tokenizer {
+ public:
+  virtual ~Tokenizer() = default;
+
+  // Reads DIR/tokenizer.json; refuses any part of it that would not be applied exactly, by name.
+  static Result<std::shared_ptr<const Tokenizer>> load(const std::string& dir);
+  static Result<std::shared_ptr<const Tokenizer>> from_json(const Json& json, const std::string& what);
+
+  // Added tokens (special ones too) are recognised in the text. add_special_tokens applies the
+  // post-processor (BOS and the like), as `tokenizers` does.
+  virtual std::vector<int32_t> encode(std::string_view utf8, bool add_special_tokens = true) const = 0;
+  // Bytes that are not UTF-8 come out as U+FFFD, as `tokenizers` decodes.
+  virtual std::string decode(std::span<const int32_t> ids, bool skip_special_tokens) const = 0;
+
+  virtual int32_t vocab_size() const = 0;  // largest id + 1, added tokens included
+  virtual std::optional<int32_t> token_to_id(std::string_view token) const = 0;
+  // The bytes an id stands for in running text (byte map undone); empty for unknown ids. May be part
+  // of a UTF-8 character.
+  virtual const std::string& token_bytes(int32_t id) const = 0;
+  virtual bool is_special(int32_t id) const = 0;
+};
+
+}  // namespace valora::text
