@@ -8,7 +8,6 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 
 namespace valora {
 namespace {
@@ -25,9 +24,9 @@ Status open_regular(const std::string& path, OpenFile& file) {
   // O_NONBLOCK: a named pipe in a model folder must be refused, not waited for.
   file.fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (file.fd < 0) {
-    const std::string reason = std::strerror(errno);
-    if (errno == ENOENT || errno == ENOTDIR) return not_found(path + " does not exist", path);
-    return invalid(path + " cannot be opened: " + reason, path);
+    const int error = errno;
+    if (error == ENOENT || error == ENOTDIR) return not_found(path + " does not exist", path);
+    return invalid(path + " cannot be opened: " + std::strerror(error), path);
   }
   struct stat info {};
   if (::fstat(file.fd, &info) != 0 || !S_ISREG(info.st_mode)) return invalid(path + " is not a regular file", path);

@@ -1,18 +1,20 @@
 #include "base/json.h"
 
 #include <cmath>
-#include <fstream>
 #include <limits>
-#include <sstream>
+#include <set>
+#include <vector>
 
 #include "base/file.h"
+#include "base/strings.h"
 
 namespace valora {
 namespace {
 
-// The depth is counted on the text, so that hostile nesting is refused before anything is built.
-bool deeper_than(std::string_view text, int max_depth) {
+// Counted on the text, so that hostile input is refused before anything is built.
+Status check_size(std::string_view text, const std::string& what, const JsonLimits& limits) {
   int depth = 0;
+  size_t values = 1;
   bool in_string = false;
   for (size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
@@ -22,12 +24,55 @@ bool deeper_than(std::string_view text, int max_depth) {
     } else if (c == '"') {
       in_string = true;
     } else if (c == '{' || c == '[') {
-      if (++depth > max_depth) return true;
+      ++values;
+      if (++depth > limits.max_depth)
+        return invalid(what + " nests deeper than " + std::to_string(limits.max_depth) + " levels");
     } else if (c == '}' || c == ']') {
       --depth;
+    } else if (c == ',') {
+      ++values;
     }
   }
-  return false;
+  if (values > limits.max_values)
+    return invalid(what + " has more than " + std::to_string(limits.max_values) + " values");
+  return {};
+}
+
+// The library's reason, less its error number and the offending text, which may be long and not UTF-8.
+std::string reason_of(const Json::exception& e) {
+  std::string_view reason = e.what();
+  if (const size_t end = reason.find("] "); reason.starts_with("[json.") && end != reason.npos)
+    reason.remove_prefix(end + 2);
+  return shortened(reason.substr(0, reason.find("; last read")));
+}
+
+// Follows a parse and remembers the first key that an object has twice.
+class DuplicateKeys {
+ public:
+  bool operator()(int, Json::parse_event_t event, Json& parsed) {
+    if (event == Json::parse_event_t::object_start) {
+      open_.emplace_back();
+    } else if (event == Json::parse_event_t::object_end) {
+      open_.pop_back();
+    } else if (event == Json::parse_event_t::key) {
+      const auto& key = parsed.get_ref<const std::string&>();
+      if (!open_.back().insert(key).second && !duplicate_) duplicate_ = key;
+    }
+    return true;
+  }
+  const std::optional<std::string>& duplicate() const { return duplicate_; }
+
+ private:
+  std::vector<std::set<std::string>> open_;
+  std::optional<std::string> duplicate_;
+};
+
+Json parse_text(std::string_view text, const JsonLimits& limits, std::optional<std::string>& duplicate) {
+  if (!limits.unique_keys) return Json::parse(text);
+  DuplicateKeys keys;
+  Json json = Json::parse(text, std::ref(keys));
+  duplicate = keys.duplicate();
+  return json;
 }
 
 Error wrong_type(std::string_view key, std::string_view expected) {
@@ -55,7 +100,8 @@ Result<T> convert(const Json& value, std::string_view key) {
       return static_cast<T>(d);
     }
     if (value.is_number_unsigned()) {
-      if (value.get<uint64_t>() > uint64_t(std::numeric_limits<T>::max())) return wrong_type(key, "an integer in range");
+      if (value.get<uint64_t>() > uint64_t(std::numeric_limits<T>::max()))
+        return wrong_type(key, "an integer in range");
       return static_cast<T>(value.get<uint64_t>());
     }
     if (!value.is_number_integer()) return wrong_type(key, "an integer");
@@ -72,12 +118,14 @@ Result<Json> parse_json(std::string_view text, std::string_view what, JsonLimits
   if (text.size() > limits.max_bytes)
     return Error{ErrorCode::kPayloadTooLarge, std::string(what) + " is larger than " +
                                                   std::to_string(limits.max_bytes) + " bytes", {}};
-  if (deeper_than(text, limits.max_depth))
-    return invalid(std::string(what) + " nests deeper than " + std::to_string(limits.max_depth) + " levels");
+  VALORA_CHECK(check_size(text, std::string(what), limits));
   try {
-    return Json::parse(text);
+    std::optional<std::string> duplicate;
+    Json json = parse_text(text, limits, duplicate);
+    if (duplicate) return invalid(std::string(what) + " has the key \"" + shortened(*duplicate) + "\" twice");
+    return json;
   } catch (const Json::exception& e) {
-    return invalid(std::string(what) + " is not valid JSON: " + e.what());
+    return invalid(std::string(what) + " is not valid JSON: " + reason_of(e));
   }
 }
 

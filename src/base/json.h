@@ -16,6 +16,8 @@ using Json = nlohmann::json;
 struct JsonLimits {
   size_t max_bytes = size_t{64} << 20;
   int max_depth = 64;
+  size_t max_values = size_t{4} << 20;  // a value costs tens of bytes once parsed, however short its text
+  bool unique_keys = false;             // refuse an object that has a key twice instead of taking the last one
 };
 
 // Refuses text over the limits before a tree is built. `what` names the source in the message.

@@ -5,12 +5,14 @@
 #include <cstring>
 
 #include "base/json.h"
+#include "base/strings.h"
 
 namespace valora {
 namespace {
 
 constexpr uint64_t kMaxHeader = 100u << 20;  // the reference reader's own limit
 constexpr size_t kMaxDimensions = 8;
+constexpr JsonLimits kHeaderLimits{.max_bytes = kMaxHeader, .max_depth = 4, .unique_keys = true};
 
 struct DTypeEntry {
   const char* name;
@@ -30,7 +32,7 @@ const DTypeEntry& entry_of(DType dtype) {
 Result<TensorView> read_entry(const std::string& path, const std::string& name, const Json& entry,
                               std::span<const uint8_t> data) {
   const auto fail = [&](const std::string& why) {
-    return unprocessable(path + ": tensor " + name + ": " + why, path);
+    return unprocessable(path + ": tensor " + shortened(name) + ": " + why, path);
   };
   if (!entry.is_object() || !entry.contains("dtype") || !entry.contains("shape") || !entry.contains("data_offsets"))
     return fail("its header entry lacks dtype, shape or data_offsets");
@@ -63,6 +65,33 @@ Result<TensorView> read_entry(const std::string& path, const std::string& name, 
   return view;
 }
 
+// As in the reference reader, tensors must cover the data without holes or overlaps: no byte has two
+// meanings, and none is hidden.
+Status check_coverage(const std::string& path, const std::map<std::string, TensorView>& tensors,
+                      std::span<const uint8_t> data) {
+  using Entry = std::pair<const std::string, TensorView>;
+  std::vector<const Entry*> order;
+  for (const Entry& entry : tensors) order.push_back(&entry);
+  // Empty tensors first: they may share the offset of the one that follows.
+  std::sort(order.begin(), order.end(), [](const Entry* a, const Entry* b) {
+    const auto &x = a->second.bytes, &y = b->second.bytes;
+    return x.data() != y.data() ? x.data() < y.data() : x.size() < y.size();
+  });
+  const uint8_t* next = data.data();
+  for (const Entry* entry : order) {
+    const auto bytes = entry->second.bytes;
+    if (bytes.data() != next)
+      return unprocessable(path + ": tensor " + shortened(entry->first) + ": its data begins at byte " +
+                               std::to_string(bytes.data() - data.data()) + ", but the one before it ends at byte " +
+                               std::to_string(next - data.data()), path);
+    next += bytes.size();
+  }
+  if (next != data.data() + data.size())
+    return unprocessable(path + ": its " + std::to_string(data.size()) + " data bytes hold " +
+                             std::to_string(data.data() + data.size() - next) + " that belong to no tensor", path);
+  return {};
+}
+
 }  // namespace
 
 size_t dtype_size(DType dtype) { return entry_of(dtype).size; }
@@ -80,7 +109,7 @@ Result<std::shared_ptr<const SafeTensors>> SafeTensors::open(const std::string& 
     return unprocessable(path + ": the header claims " + std::to_string(header_size) + " bytes in a file of " +
                              std::to_string(bytes.size()) + " (truncated, or not a safetensors file)", path);
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()) + 8, header_size);
-  auto header = parse_json(text, path + ": the header", {kMaxHeader, 16});
+  auto header = parse_json(text, path + ": the header", kHeaderLimits);
   if (!header.ok() || !header->is_object())
     return unprocessable(header.ok() ? path + ": the header is not an object" : header.error().message, path);
   const auto data = bytes.subspan(8 + header_size);
@@ -89,6 +118,7 @@ Result<std::shared_ptr<const SafeTensors>> SafeTensors::open(const std::string& 
     VALORA_TRY(view, read_entry(path, name, entry, data));
     result->tensors_.emplace(name, std::move(view));
   }
+  VALORA_CHECK(check_coverage(path, result->tensors_, data));
   return std::shared_ptr<const SafeTensors>(std::move(result));
 }
 

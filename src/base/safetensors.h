@@ -1,5 +1,6 @@
 // A safetensors file, memory-mapped: an 8-byte little-endian header length, a JSON header
-// {name: {dtype, shape, data_offsets}}, then the data. Every offset is checked before it is used.
+// {name: {dtype, shape, data_offsets}}, then the data. Every offset is checked before it is used; as in
+// the reference reader, the tensors must cover the data without holes or overlaps.
 #pragma once
 
 #include <map>
@@ -21,7 +22,7 @@ const char* dtype_name(DType dtype);  // as safetensors spells it: "BF16"
 struct TensorView {
   DType dtype;
   std::vector<int64_t> shape;
-  std::span<const uint8_t> bytes;  // row-major, within the file's map
+  std::span<const uint8_t> bytes;  // row-major, within the file's map; may not be aligned to the dtype
 };
 
 class SafeTensors {

@@ -1,0 +1,41 @@
+#include "base/file.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include "base/testing/temp_dir.h"
+
+namespace valora {
+namespace {
+
+TEST(FileTest, ReadsWholeFilesUpToTheLimit) {
+  testing::TempDir dir;
+  const std::string path = dir.write("a", std::string("x\0y", 3));
+  EXPECT_EQ(*read_file(path, 3), std::string("x\0y", 3));
+  EXPECT_EQ(read_file(path, 2).error().code, ErrorCode::kPayloadTooLarge);
+  EXPECT_EQ(*read_file(dir.write("empty", ""), 0), "");
+}
+
+TEST(FileTest, RefusesWhatIsNotARegularFile) {
+  testing::TempDir dir;
+  EXPECT_EQ(read_file(dir.file("none"), 10).error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(read_file(dir.path(), 10).error().code, ErrorCode::kInvalidArgument);
+  // A pipe without a writer would block a plain open for ever.
+  ASSERT_EQ(::mkfifo(dir.file("pipe").c_str(), 0600), 0);
+  EXPECT_EQ(read_file(dir.file("pipe"), 10).error().code, ErrorCode::kInvalidArgument);
+  EXPECT_EQ(MappedFile::open(dir.file("pipe")).error().code, ErrorCode::kInvalidArgument);
+}
+
+TEST(FileTest, MapsFiles) {
+  testing::TempDir dir;
+  const auto file = MappedFile::open(dir.write("a", "abc"));
+  ASSERT_TRUE(file.ok());
+  const auto bytes = file.value()->bytes();
+  EXPECT_EQ(std::string(bytes.begin(), bytes.end()), "abc");
+  EXPECT_FALSE(MappedFile::open(dir.write("empty", "")).ok());
+  EXPECT_TRUE(file_exists(dir.file("a")));
+  EXPECT_FALSE(file_exists(dir.file("b")));
+}
+
+}  // namespace
+}  // namespace valora

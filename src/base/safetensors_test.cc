@@ -1,0 +1,144 @@
+#include "base/safetensors.h"
+
+#include <gtest/gtest.h>
+
+#include "base/testing/safetensors_text.h"
+#include "base/testing/temp_dir.h"
+
+namespace valora {
+namespace {
+
+using testing::f32_tensor;
+using testing::safetensors_text;
+
+class SafeTensorsTest : public ::testing::Test {
+ protected:
+  Result<std::shared_ptr<const SafeTensors>> open(const std::string& content) {
+    return SafeTensors::open(dir_.write("x.safetensors", content));
+  }
+  std::string refusal(const std::string& content) {
+    const auto file = open(content);
+    return file.ok() ? "accepted" : file.error().message;
+  }
+  std::string refusal(const std::string& header, size_t data_bytes) {
+    return refusal(safetensors_text(header, std::string(data_bytes, '\0')));
+  }
+
+  testing::TempDir dir_;
+};
+
+std::string entry(const std::string& name, const std::string& dtype, const std::string& shape,
+                  const std::string& offsets) {
+  return "\"" + name + "\":{\"dtype\":\"" + dtype + "\",\"shape\":" + shape + ",\"data_offsets\":" + offsets + "}";
+}
+
+void expect_contains(const std::string& message, const std::string& part) {
+  EXPECT_NE(message.find(part), std::string::npos) << message;
+}
+
+TEST_F(SafeTensorsTest, ReadsTensorsAtAnyAlignment) {
+  for (size_t padding = 0; padding < 8; ++padding) {
+    const auto file = open(safetensors_text({{"w", f32_tensor({2, 1}, {1.5f, -2})}, {"empty", {"I64", {0, 7}, ""}},
+                                             {"scalar", {"BF16", {}, "ab"}}, {"é", {"U8", {1}, "z"}}}, padding));
+    ASSERT_TRUE(file.ok()) << file.error().message;
+    const SafeTensors& tensors = *file.value();
+    EXPECT_EQ(tensors.tensors().size(), 4u);
+    const TensorView* w = tensors.find("w");
+    ASSERT_NE(w, nullptr);
+    EXPECT_EQ(w->dtype, DType::kF32);
+    EXPECT_EQ(w->shape, (std::vector<int64_t>{2, 1}));
+    EXPECT_EQ(std::string(w->bytes.begin(), w->bytes.end()), testing::raw_bytes<float>({1.5f, -2}));
+    EXPECT_EQ(tensors.find("empty")->bytes.size(), 0u);
+    EXPECT_TRUE(tensors.find("scalar")->shape.empty());
+    EXPECT_EQ(tensors.find("é")->bytes[0], 'z');
+    EXPECT_EQ(tensors.find("none"), nullptr);
+  }
+}
+
+TEST_F(SafeTensorsTest, ReadsFilesWithoutTensorsAndPassesOverMetadata) {
+  const auto file = open(safetensors_text(R"({"__metadata__":{"format":"pt"}})", ""));
+  ASSERT_TRUE(file.ok()) << file.error().message;
+  EXPECT_TRUE(file.value()->tensors().empty());
+}
+
+TEST_F(SafeTensorsTest, EmptyTensorsMayShareAnOffsetWithAnother) {
+  EXPECT_TRUE(open(safetensors_text(
+      R"({"z":{"dtype":"U8","shape":[0],"data_offsets":[2,2]},"a":{"dtype":"U8","shape":[2],"data_offsets":[0,2]},
+          "y":{"dtype":"U8","shape":[0],"data_offsets":[0,0]}})", "ab")).ok());
+}
+
+TEST_F(SafeTensorsTest, EveryTruncationIsRefused) {
+  const std::string whole = safetensors_text({{"w", f32_tensor({3}, {1, 2, 3})}});
+  ASSERT_TRUE(open(whole).ok());
+  for (size_t size = 0; size < whole.size(); ++size) EXPECT_NE(refusal(whole.substr(0, size)), "accepted") << size;
+}
+
+TEST_F(SafeTensorsTest, RefusesHeadersThatLieAboutTheirSize) {
+  std::string text = safetensors_text("{}", "");
+  for (const uint64_t size : {uint64_t{3}, uint64_t{1} << 40, ~uint64_t{0}, ~uint64_t{0} - 7}) {
+    std::memcpy(text.data(), &size, sizeof size);
+    expect_contains(refusal(text), "the header claims " + std::to_string(size) + " bytes");
+  }
+}
+
+TEST_F(SafeTensorsTest, RefusesDataOutsideTheFileOrOfTheWrongSize) {
+  const auto one = [&](const std::string& dtype, const std::string& shape, const std::string& offsets) {
+    return refusal("{" + entry("a", dtype, shape, offsets) + "}", 8);
+  };
+  expect_contains(one("U8", "[9]", "[0,9]"), "tensor a: its data (bytes 0 to 9) lies outside");
+  expect_contains(one("U8", "[1]", "[18446744073709551615,0]"), "lies outside");
+  expect_contains(one("F32", "[3]", "[0,8]"), "needs 12 bytes but the header gives it 8");
+  expect_contains(one("F32", "[4611686018427387904,4]", "[0,0]"), "overflows");
+  expect_contains(one("U8", "[0,18446744073709551615]", "[0,0]"), "overflows");
+}
+
+TEST_F(SafeTensorsTest, RefusesOverlapsHolesAndSurplus) {
+  const auto two = [&](const std::string& first, const std::string& second, size_t data_bytes) {
+    return refusal("{" + entry("a", "U8", "[4]", first) + "," + entry("b", "U8", "[4]", second) + "}", data_bytes);
+  };
+  EXPECT_EQ(two("[0,4]", "[4,8]", 8), "accepted");
+  expect_contains(two("[0,4]", "[2,6]", 6),
+                  "tensor b: its data begins at byte 2, but the one before it ends at byte 4");
+  expect_contains(two("[0,4]", "[0,4]", 4), "begins at byte 0, but the one before it ends at byte 4");
+  expect_contains(two("[0,4]", "[5,9]", 9), "begins at byte 5");
+  expect_contains(two("[2,6]", "[6,10]", 10), "begins at byte 2");
+  expect_contains(two("[0,4]", "[4,8]", 10), "2 that belong to no tensor");
+}
+
+TEST_F(SafeTensorsTest, RefusesMalformedEntries) {
+  for (const char* bad :
+       {"7", "{}", R"({"dtype":"U8","shape":[1]})", R"({"dtype":1,"shape":[1],"data_offsets":[0,1]})",
+        R"({"dtype":"U8","shape":1,"data_offsets":[0,1]})", R"({"dtype":"U8","shape":[-1],"data_offsets":[0,1]})",
+        R"({"dtype":"U8","shape":[1.0],"data_offsets":[0,1]})", R"({"dtype":"U8","shape":[1],"data_offsets":[0]})",
+        R"({"dtype":"U8","shape":[1],"data_offsets":[-1,0]})", R"({"dtype":"U8","shape":[1],"data_offsets":"01"})",
+        R"({"dtype":"Q4","shape":[1],"data_offsets":[0,1]})",
+        R"({"dtype":"U8","shape":[1,1,1,1,1,1,1,1,1],"data_offsets":[0,1]})"})
+    expect_contains(refusal(std::string(R"({"a":)") + bad + "}", 1), "tensor a: ");
+}
+
+TEST_F(SafeTensorsTest, RefusesHeadersThatAreNotPlainJsonObjects) {
+  expect_contains(refusal("[]", 0), "not an object");
+  expect_contains(refusal("{", 0), "not valid JSON");
+  expect_contains(refusal("{\"\xff\":1}", 0), "not valid JSON");
+  expect_contains(refusal(std::string(100000, '['), 0), "nests deeper");
+  const std::string a = entry("a", "U8", "[1]", "[0,1]");
+  expect_contains(refusal("{" + a + "," + a + "}", 1), "has the key \"a\" twice");
+}
+
+TEST_F(SafeTensorsTest, LongNamesAreShortenedBetweenCharacters) {
+  std::string name = "x";
+  for (int i = 0; i < 5000; ++i) name += "é";
+  const std::string message = refusal("{\"" + name + "\":{}}", 0);
+  EXPECT_LT(message.size(), 500u);
+  EXPECT_NO_THROW((void)Json(message).dump());
+}
+
+TEST(SafeTensorsNames, DTypesAreSpelledAsInFiles) {
+  EXPECT_STREQ(dtype_name(DType::kBF16), "BF16");
+  EXPECT_STREQ(dtype_name(DType::kBool), "BOOL");
+  EXPECT_EQ(dtype_size(DType::kF64), 8u);
+  EXPECT_EQ(dtype_size(DType::kF16), 2u);
+}
+
+}  // namespace
+}  // namespace valora

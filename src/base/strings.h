@@ -1,0 +1,16 @@
+// Small helpers for strings that come from outside.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace valora {
+
+// For error messages: UTF-8 text cut after at most `max_bytes`, between two characters.
+inline std::string shortened(std::string_view text, size_t max_bytes = 200) {
+  if (text.size() <= max_bytes) return std::string(text);
+  while (max_bytes > 0 && (static_cast<unsigned char>(text[max_bytes]) & 0xC0) == 0x80) --max_bytes;
+  return std::string(text.substr(0, max_bytes)) + "…";
+}
+
+}  // namespace valora
