@@ -1,0 +1,64 @@
+"""Asks a model through transformers' own processor and `generate`."""
+
+import numpy as np
+import torch
+from PIL import Image
+
+from prompt import ASK, HEAD, media
+
+
+def pixels(processor, frames, video):
+    """Rows and grid as the image processor makes them; a clip's frames go through the same patching."""
+    if not video:
+        got = processor(images=[Image.fromarray(frames[0])], return_tensors="pt")
+        return got["pixel_values"], got["image_grid_thw"][0]
+    keep = {k: getattr(processor, k) for k in ("do_resize", "size", "resample", "do_rescale", "rescale_factor", "do_normalize", "image_mean",
+                                               "image_std", "patch_size", "temporal_patch_size", "merge_size", "do_convert_rgb")}
+    rows, grid = processor._preprocess([Image.fromarray(f) for f in frames], **keep)
+    return torch.from_numpy(np.asarray(rows)), torch.tensor(grid)
+
+
+def inputs(tokenizer, processor, items, video):
+    """Model inputs for (frames, question) items whose prompts are equally long."""
+    ids, rows, grids = [], [], []
+    for frames, question in items:
+        values, grid = pixels(processor, frames, video)
+        ids.append(tokenizer.encode(HEAD + media(int(grid.prod()) // 4, video) + question + ASK, add_special_tokens=False).ids)
+        rows.append(values), grids.append(grid)
+    ids = torch.tensor(ids)
+    names = ("pixel_values_videos", "video_grid_thw") if video else ("pixel_values", "image_grid_thw")
+    return {"input_ids": ids, "attention_mask": torch.ones_like(ids), names[0]: torch.cat(rows).float(), names[1]: torch.stack(grids)}
+
+
+def groups(tokenizer, items, batch=60):
+    """Indices of items of equal prompt length and picture size, in batches."""
+    table = {}
+    for index, (frames, question) in enumerate(items):
+        key = len(tokenizer.encode(question, add_special_tokens=False).ids), len(frames), frames[0].shape
+        table.setdefault(key, []).append(index)
+    for indices in table.values():
+        for at in range(0, len(indices), batch):
+            yield indices[at:at + batch]
+
+
+@torch.no_grad()
+def answers(model, tokenizer, processor, items, video, limit=48):
+    out = [None] * len(items)
+    for indices in groups(tokenizer, items):
+        given = inputs(tokenizer, processor, [items[i] for i in indices], video)
+        made = model.generate(**given, max_new_tokens=limit)[:, given["input_ids"].shape[1]:]
+        for i, row in zip(indices, made.tolist()):
+            out[i] = tokenizer.decode(row, skip_special_tokens=True)
+    return out
+
+
+@torch.no_grad()
+def classes(tuned, score, tokenizer, processor, items, video):
+    """What a head says: the final hidden state of the prompt's last token times the head's weight."""
+    out = [None] * len(items)
+    for indices in groups(tokenizer, items):
+        given = inputs(tokenizer, processor, [items[i] for i in indices], video)
+        hidden = tuned.get_base_model().model(**given).last_hidden_state[:, -1]
+        for i, label in zip(indices, (hidden @ score.float().T).argmax(-1).tolist()):
+            out[i] = label
+    return out

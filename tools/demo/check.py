@@ -1,0 +1,40 @@
+"""Loads the demo's folders unchanged, as a user would, and asks every sample through transformers and PEFT."""
+
+import json
+
+from peft import PeftModel
+from safetensors.torch import load_file
+from transformers import AutoTokenizer
+
+import media
+from ask import answers, classes
+from package import load
+from prompt import ASK, HEAD
+
+
+def run(demo):
+    model, tokenizer, processor = load(demo / "model")
+    usual = AutoTokenizer.from_pretrained(demo / "model")
+    content = [{"type": "image"}, {"type": "text", "text": "Read the text."}]
+    rendered = usual.apply_chat_template([{"role": "user", "content": content}], tokenize=False, add_generation_prompt=True)
+    expected = HEAD + "<|vision_start|><|image_pad|><|vision_end|>Read the text." + ASK
+    if rendered != expected or usual(rendered).input_ids != tokenizer.encode(expected, add_special_tokens=False).ids:
+        raise ValueError(f"the chat template gives {rendered!r}")
+    right = {}
+    entries = json.loads((demo / "samples.json").read_text())
+    for adapter in dict.fromkeys(e["adapter"] for e in entries):
+        tuned = model
+        if adapter:
+            model, tokenizer, processor = load(demo / "model")
+            tuned = PeftModel.from_pretrained(model, demo / "adapters" / adapter).eval()
+        for e in (e for e in entries if e["adapter"] == adapter):
+            video, item = e["modality"] == "video", [(media.read(demo / e["media"]), e["question"])]
+            if e["kind"] == "classify":
+                labels = json.loads((demo / "adapters" / adapter / "valora.json").read_text())["heads"][0]["labels"]
+                score = load_file(demo / "adapters" / adapter / "adapter_model.safetensors")["base_model.model.score.weight"]
+                got = labels[classes(tuned, score, tokenizer, processor, item, video)[0]]
+            else:
+                got = answers(tuned, tokenizer, processor, item, video)[0]
+            right.setdefault(adapter or "base", []).append(got == e["expected"])
+            print(f"{e['id']:18} {'ok ' if got == e['expected'] else 'not'} {got!r}, expected {e['expected']!r}")
+    print({name: f"{sum(v)} of {len(v)}" for name, v in right.items()})

@@ -1,0 +1,63 @@
+"""Draws short texts and asks to read them.
+
+Fonts: DejaVu (Debian packages fonts-dejavu-core and fonts-dejavu-extra); Pillow's own font where they are absent.
+"""
+
+import functools
+
+import numpy as np
+from PIL import ImageFont
+
+from scenes import CLASH, COLOURS, GROUNDS, Sample, Thing, canvas, cell_labels, finish, jitter, pick
+
+CHARACTERS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+FONTS = ["DejaVuSans.ttf", "DejaVuSans-Bold.ttf", "DejaVuSerif.ttf", "DejaVuSerif-Bold.ttf", "DejaVuSansMono.ttf", "DejaVuSansCondensed.ttf"]
+
+
+@functools.lru_cache(maxsize=None)
+def font(name, size):
+    try:
+        return ImageFont.truetype(name, size)
+    except OSError:
+        return ImageFont.load_default(size)
+
+
+def draw_text(rng, draw, text, width, height, fill, scale=2, low=0.32, high=0.75):
+    """Draws the text at a random place; gives one box in pixels for each character."""
+    face_name = pick(rng, FONTS)
+    limit = min(height * high, width * 0.95 / (0.72 * len(text)))
+    size = int(rng.uniform(min(limit, height * low), limit) * scale)
+    face = font(face_name, size)
+    left, top, right, bottom = draw.textbbox((0, 0), text, font=face)
+    room_x, room_y = width * scale - (right - left) - 4, height * scale - (bottom - top) - 4
+    x = 2 + rng.uniform(0, max(1, room_x)) - left
+    y = 2 + rng.uniform(0, max(1, room_y)) - top
+    draw.text((x, y), text, font=face, fill=fill)
+    boxes, start = [], x
+    for character in text:
+        end = start + face.getlength(character)
+        boxes.append((start / scale, (y + top) / scale, end / scale, (y + bottom) / scale))
+        start = end
+    return boxes
+
+
+def text(rng, width=64, height=64):
+    ground = pick(rng, list(GROUNDS))
+    colour = pick(rng, [c for c in COLOURS if c not in CLASH[ground]])
+    count = int(rng.choice([1, 2, 3], p=[0.45, 0.35, 0.2]))
+    string = "".join(pick(rng, CHARACTERS) for _ in range(count))
+    image, draw = canvas(jitter(rng, GROUNDS[ground], 9), width, height)
+    boxes = draw_text(rng, draw, string, width, height, jitter(rng, COLOURS[colour]))
+    things = [Thing(c, colour, box) for c, box in zip(string, boxes)]
+    pairs = [
+        (pick(rng, ["Read the text.", "What does it say?", "What text is in the image?"]), string),
+        ("Read the text.", string),
+        ("What color is the text?", colour),
+        (pick(rng, ["How many characters are there?", "Count the characters."]), str(count)),
+        ("What is the background?", ground),
+        (pick(rng, ["Describe the image.", "What is in the image?"]), f"The text {string} in {colour} on a {ground} background."),
+    ]
+    if count > 1:
+        pairs.append(("What is the first character?", string[0]))
+        pairs.append(("What is the last character?", string[-1]))
+    return Sample([finish(rng, image)], pairs, cells={"things": [things], "owner": cell_labels(things, width, height)[None]})
