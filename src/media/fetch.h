@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -13,7 +14,8 @@ namespace valora::media {
 struct FetchPolicy {
   std::string allowed_local_path;  // empty: no file access. Symlinks are resolved before the check.
   bool allow_http = false;
-  // Empty with allow_http: any host. Redirects are followed only to allowed hosts.
+  // Host names without ports, compared without case. Empty with allow_http: any host. Redirects are
+  // followed only to allowed hosts.
   std::vector<std::string> allowed_hosts;
   std::chrono::seconds image_timeout{5};
   std::chrono::seconds video_timeout{30};
@@ -24,9 +26,14 @@ enum class MediaKind { kImage, kVideo };
 using Bytes = std::vector<uint8_t>;
 
 // One item for an image or a video file; `data:video/jpeg;base64,f1,f2,…` gives one item a frame.
-// Over max_bytes (checked before decoding base64 and while downloading): kPayloadTooLarge.
+// Over max_bytes (checked before decoding base64 and while downloading): kPayloadTooLarge. A URL that
+// the policy forbids or that leads nowhere: kInvalidArgument.
 Result<std::vector<Bytes>> fetch(const std::string& url, MediaKind kind, size_t max_bytes, const FetchPolicy& policy);
 
+// Whether the URL is a list of frames (`data:video/jpeg;base64,…`) and not one file.
+bool is_frame_list(std::string_view url);
+
+// The standard alphabet; white space and missing padding at the end are forgiven, all else is not.
 Result<Bytes> decode_base64(std::string_view text);
 
 }  // namespace valora::media

@@ -1,4 +1,5 @@
-// Video files to sampled frames through libav.
+// Video files to sampled frames through libav, decoded from memory on the calling thread alone: no
+// demuxer may open another file or URL that the content names.
 #pragma once
 
 #include <functional>
@@ -11,9 +12,9 @@
 namespace valora::media {
 
 struct VideoInfo {
-  int64_t frames = 0;  // counted by decoding where the container does not say
-  double fps = 0;
-  int width = 0;
+  int64_t frames = 0;  // counted by decoding where the container does not say, or says more than it has
+  double fps = 0;      // 0: unknown
+  int width = 0;       // as shown: a stored rotation by quarter turns is applied
   int height = 0;
 };
 
@@ -25,7 +26,9 @@ struct Video {
   std::vector<Image> frames;  // the sampled ones, all of one size
 };
 
-// No video stream or no decodable frame: kInvalidArgument.
+// No video stream or no decodable frame: kInvalidArgument. Over a limit: kPayloadTooLarge. Frames that
+// a damaged or cut file has lost are not counted. The sampler may be asked twice, when the first count
+// was wrong.
 Result<Video> decode_video(std::span<const uint8_t> bytes, const FrameSampler& sampler, const Limits& limits);
 
 }  // namespace valora::media

@@ -1,0 +1,54 @@
+#include <array>
+
+#include "media/fetch.h"
+
+namespace valora::media {
+namespace {
+
+constexpr uint8_t kPadding = 64, kSpace = 65, kForeign = 66;
+
+constexpr std::array<uint8_t, 256> make_table() {
+  std::array<uint8_t, 256> table{};
+  for (auto& entry : table) entry = kForeign;
+  constexpr std::string_view kAlphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  for (size_t i = 0; i < kAlphabet.size(); ++i) table[uint8_t(kAlphabet[i])] = uint8_t(i);
+  table['='] = kPadding;
+  for (const char c : {' ', '\t', '\r', '\n'}) table[uint8_t(c)] = kSpace;
+  return table;
+}
+constexpr std::array<uint8_t, 256> kTable = make_table();
+
+}  // namespace
+
+Result<Bytes> decode_base64(std::string_view text) {
+  Bytes out;
+  out.reserve(text.size() / 4 * 3 + 3);
+  uint32_t group = 0;
+  int sextets = 0;  // in the group so far
+  int padding = 0;
+  for (const char c : text) {
+    const uint8_t value = kTable[uint8_t(c)];
+    if (value == kSpace) continue;
+    if (value == kForeign) return invalid("the base64 data has a character outside its alphabet");
+    if (value == kPadding) {
+      ++padding;
+      continue;
+    }
+    if (padding != 0) return invalid("the base64 data goes on after its padding");
+    group = group << 6 | value;
+    if (++sextets == 4) {
+      out.push_back(uint8_t(group >> 16));
+      out.push_back(uint8_t(group >> 8));
+      out.push_back(uint8_t(group));
+      group = 0;
+      sextets = 0;
+    }
+  }
+  // Missing padding is forgiven, wrong padding is not.
+  if (sextets == 1 || (padding != 0 && sextets + padding != 4)) return invalid("the base64 data is truncated");
+  if (sextets >= 2) out.push_back(uint8_t(group >> (sextets == 2 ? 4 : 10)));
+  if (sextets == 3) out.push_back(uint8_t(group >> 2));
+  return out;
+}
+
+}  // namespace valora::media

@@ -1,0 +1,57 @@
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include "media/decoders.h"
+#include "media/orientation.h"
+
+namespace valora::media {
+namespace {
+
+bool starts_with(ByteSpan bytes, std::string_view prefix, size_t offset = 0) {
+  return bytes.size() >= offset + prefix.size() &&
+         std::memcmp(bytes.data() + offset, prefix.data(), prefix.size()) == 0;
+}
+
+Result<StoredImage> decode_stored(ByteSpan bytes, const Limits& limits) {
+  if (starts_with(bytes, "\xff\xd8\xff")) return decode_jpeg(bytes, limits);
+  if (starts_with(bytes, "\x89PNG\r\n\x1a\n")) return decode_png(bytes, limits);
+  if (starts_with(bytes, "RIFF") && starts_with(bytes, "WEBP", 8)) return decode_webp(bytes, limits);
+  if (starts_with(bytes, "GIF87a") || starts_with(bytes, "GIF89a")) return decode_gif(bytes, limits);
+  return invalid("the image is not a JPEG, PNG, WebP or GIF file");
+}
+
+}  // namespace
+
+Error broken_image(std::string_view format, std::string_view reason) {
+  return invalid(fmt::format("the {} image cannot be decoded: {}", format, reason));
+}
+
+Status check_size(std::string_view format, int64_t width, int64_t height, const Limits& limits) {
+  if (width <= 0 || height <= 0) return broken_image(format, "it has no pixels");
+  // A side is below 2^31 in every format, so the product fits.
+  if (width * height > limits.max_pixels)
+    return Error{ErrorCode::kPayloadTooLarge,
+                 fmt::format("the {} image of {} x {} pixels is over the limit of {} pixels", format, width, height,
+                             limits.max_pixels),
+                 {}};
+  return {};
+}
+
+Image blank_image(int64_t width, int64_t height) {
+  Image image{static_cast<int>(width), static_cast<int>(height), {}};
+  image.rgb.resize(size_t(width) * size_t(height) * 3);
+  return image;
+}
+
+Result<Image> decode_image(std::span<const uint8_t> bytes, const Limits& limits) {
+  if (bytes.empty()) return invalid("the image is empty");
+  if (bytes.size() > limits.max_bytes)
+    return Error{ErrorCode::kPayloadTooLarge,
+                 fmt::format("the image of {} bytes is over the limit of {} bytes", bytes.size(), limits.max_bytes),
+                 {}};
+  VALORA_TRY(stored, decode_stored(bytes, limits));
+  return upright(std::move(stored.image), stored.orientation);
+}
+
+}  // namespace valora::media

@@ -1,0 +1,30 @@
+// The decoders behind decode_image, one a format. Each checks the header's size before it takes
+// memory for pixels and gives the stored pixels; decode_image turns them upright.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "media/image.h"
+
+namespace valora::media {
+
+using ByteSpan = std::span<const uint8_t>;
+
+struct StoredImage {
+  Image image;
+  int orientation = 1;  // EXIF's 1 to 8
+};
+
+Result<StoredImage> decode_jpeg(ByteSpan bytes, const Limits& limits);
+Result<StoredImage> decode_png(ByteSpan bytes, const Limits& limits);
+Result<StoredImage> decode_webp(ByteSpan bytes, const Limits& limits);
+Result<StoredImage> decode_gif(ByteSpan bytes, const Limits& limits);
+
+Error broken_image(std::string_view format, std::string_view reason);
+// kPayloadTooLarge over limits.max_pixels, kInvalidArgument for an empty picture.
+Status check_size(std::string_view format, int64_t width, int64_t height, const Limits& limits);
+// Zeroed pixels; the size was checked before.
+Image blank_image(int64_t width, int64_t height);
+
+}  // namespace valora::media

@@ -1,0 +1,121 @@
+#include <algorithm>
+#include <memory>
+
+#include <curl/curl.h>
+#include <fmt/format.h>
+#include <strings.h>
+
+#include "media/fetchers.h"
+
+namespace valora::media {
+namespace {
+
+constexpr int kMaxRedirects = 5;
+constexpr size_t kMaxUrl = 8192;
+
+using Curl = std::unique_ptr<CURL, decltype(&curl_easy_cleanup)>;
+
+void init_curl_once() {
+  static const CURLcode done = curl_global_init(CURL_GLOBAL_DEFAULT);
+  (void)done;
+}
+
+// The host as libcurl will see it; empty where it would refuse the URL.
+std::string host_of(const std::string& url) {
+  const std::unique_ptr<CURLU, decltype(&curl_url_cleanup)> parsed(curl_url(), curl_url_cleanup);
+  char* host = nullptr;
+  if (!parsed || curl_url_set(parsed.get(), CURLUPART_URL, url.c_str(), 0) != CURLUE_OK ||
+      curl_url_get(parsed.get(), CURLUPART_HOST, &host, 0) != CURLUE_OK)
+    return {};
+  std::string out = host;
+  curl_free(host);
+  return out;
+}
+
+Status check_host(const std::string& url, const FetchPolicy& policy) {
+  const std::string host = host_of(url);
+  if (host.empty() || url.size() > kMaxUrl) return invalid("the http URL is malformed");
+  const auto& allowed = policy.allowed_hosts;
+  const auto same = [&](const std::string& name) { return ::strcasecmp(name.c_str(), host.c_str()) == 0; };
+  if (!allowed.empty() && std::none_of(allowed.begin(), allowed.end(), same))
+    return invalid(fmt::format("the host {} is not an allowed media host", host));
+  return {};
+}
+
+struct Download {
+  Bytes bytes;
+  size_t max_bytes = 0;
+  bool over_limit = false;
+};
+
+size_t receive(const char* data, size_t, size_t count, void* user) {
+  auto& download = *static_cast<Download*>(user);
+  if (count > download.max_bytes - download.bytes.size()) {
+    download.over_limit = true;
+    return 0;
+  }
+  try {
+    download.bytes.insert(download.bytes.end(), data, data + count);
+  } catch (const std::bad_alloc&) {
+    return 0;  // no exception through libcurl
+  }
+  return count;
+}
+
+void set_options(CURL* curl, Download& download) {
+  curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
+  curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
+  // Redirects are followed by hand, each host checked.
+  curl_easy_setopt(curl, CURLOPT_FOLLOWLOCATION, 0L);
+  curl_easy_setopt(curl, CURLOPT_MAXFILESIZE_LARGE, static_cast<curl_off_t>(download.max_bytes));
+  curl_easy_setopt(curl, CURLOPT_USERAGENT, "valora/" VALORA_VERSION);
+  curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, receive);
+  curl_easy_setopt(curl, CURLOPT_WRITEDATA, &download);
+}
+
+// One hop: fills the download, or gives where it redirects to.
+Result<std::string> get_once(CURL* curl, const std::string& url, MediaKind kind, Download& download,
+                             std::chrono::milliseconds time_left) {
+  download.bytes.clear();
+  curl_easy_setopt(curl, CURLOPT_URL, url.c_str());
+  curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, static_cast<long>(std::max<int64_t>(time_left.count(), 1)));
+  const CURLcode code = curl_easy_perform(curl);
+  if (download.over_limit || code == CURLE_FILESIZE_EXCEEDED) return too_large(kind, download.max_bytes);
+  if (code != CURLE_OK)
+    return invalid(fmt::format("the {} cannot be fetched: {}", kind_name(kind), curl_easy_strerror(code)));
+  char* redirect = nullptr;
+  curl_easy_getinfo(curl, CURLINFO_REDIRECT_URL, &redirect);
+  if (redirect) return std::string(redirect);
+  long status = 0;
+  curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
+  if (status != 200)
+    return invalid(fmt::format("the {} cannot be fetched: the host answered {}", kind_name(kind), status));
+  if (download.bytes.empty()) return invalid(fmt::format("the fetched {} is empty", kind_name(kind)));
+  return std::string();
+}
+
+}  // namespace
+
+Result<Bytes> fetch_http(const std::string& url, MediaKind kind, size_t max_bytes, const FetchPolicy& policy) {
+  if (!policy.allow_http) return invalid("http URLs are not served: fetching media over the network is off");
+  init_curl_once();
+  const Curl curl(curl_easy_init(), curl_easy_cleanup);
+  if (!curl) return internal("libcurl cannot be initialised");
+  Download download{{}, max_bytes};
+  set_options(curl.get(), download);
+
+  using std::chrono::steady_clock;
+  const auto deadline =
+      steady_clock::now() + (kind == MediaKind::kImage ? policy.image_timeout : policy.video_timeout);
+  std::string next = url;
+  for (int hop = 0; hop <= kMaxRedirects; ++hop) {
+    VALORA_CHECK(check_host(next, policy));
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - steady_clock::now());
+    VALORA_TRY(redirect, get_once(curl.get(), next, kind, download, left));
+    if (redirect.empty()) return std::move(download.bytes);
+    next = std::move(redirect);
+  }
+  return invalid(fmt::format("the {} cannot be fetched: more than {} redirects", kind_name(kind), kMaxRedirects));
+}
+
+}  // namespace valora::media

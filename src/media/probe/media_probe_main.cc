@@ -1,0 +1,107 @@
+// Runs media functions for the parity tests: a JSON command a line on stdin, its JSON answer a line on
+// stdout. Pixels and patches go to files as raw bytes and floats.
+#include <fstream>
+#include <iostream>
+
+#include "base/file.h"
+#include "media/loader.h"
+
+namespace valora::media {
+namespace {
+
+constexpr size_t kMaxFile = size_t{1} << 30;
+
+std::span<const uint8_t> as_bytes(const std::string& text) {
+  return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
+}
+
+template <typename T>
+Status write_raw(const std::string& path, const std::vector<T>& values) {
+  std::ofstream out(path, std::ios::binary);
+  out.write(reinterpret_cast<const char*>(values.data()), static_cast<std::streamsize>(values.size() * sizeof(T)));
+  if (!out.flush()) return internal(path + " cannot be written");
+  return {};
+}
+
+Result<Image> read_image(const std::string& path) {
+  VALORA_TRY(bytes, read_file(path, kMaxFile));
+  return decode_image(as_bytes(bytes), Limits{});
+}
+
+Result<std::shared_ptr<const Processor>> processor_of(const Json& command) {
+  return make_qwen2_vl_processor(command.value("config", Json::object()), command.value("video_config", Json()));
+}
+
+Result<Json> answer(const VisualInput& input, const std::string& out) {
+  VALORA_CHECK(write_raw(out, input.patches));
+  return Json{{"grid", {input.grid_t, input.grid_h, input.grid_w}},
+              {"patch_dim", input.patch_dim},
+              {"tokens", input.tokens},
+              {"seconds_per_grid", input.seconds_per_grid}};
+}
+
+Result<Json> decode(const Json& command) {
+  VALORA_TRY(image, read_image(command.at("path")));
+  VALORA_CHECK(write_raw(command.at("out"), image.rgb));
+  return Json{{"width", image.width}, {"height", image.height}};
+}
+
+// The input is raw RGB, so that only the resize is compared.
+Result<Json> resize(const Json& command) {
+  VALORA_TRY(rgb, read_file(command.at("path"), kMaxFile));
+  const Image image{command.at("width"), command.at("height"), {rgb.begin(), rgb.end()}};
+  if (image.rgb.size() != size_t(image.width) * image.height * 3) return invalid("the raw image has another size");
+  const Image resized = resize_bicubic(image, command.at("to").at(0), command.at("to").at(1));
+  VALORA_CHECK(write_raw(command.at("out"), resized.rgb));
+  return Json::object();
+}
+
+Result<Json> process_image(const Json& command) {
+  VALORA_TRY(processor, processor_of(command));
+  VALORA_TRY(image, read_image(command.at("path")));
+  VALORA_TRY(input, processor->image(image));
+  return answer(input, command.at("out"));
+}
+
+Result<Json> process_frames(const Json& command) {
+  VALORA_TRY(processor, processor_of(command));
+  std::vector<Image> frames;
+  for (const Json& path : command.at("paths")) {
+    VALORA_TRY(frame, read_image(path));
+    frames.push_back(std::move(frame));
+  }
+  VALORA_TRY(input, processor->video(frames, command.value("fps", 0.0)));
+  return answer(input, command.at("out"));
+}
+
+Result<Json> sample(const Json& command) {
+  VALORA_TRY(processor, processor_of(command));
+  VideoInfo info;
+  info.frames = command.at("frames");
+  info.fps = command.at("fps");
+  VALORA_TRY(indices, processor->frame_sampler()(info));
+  return Json{{"indices", indices}};
+}
+
+Result<Json> run(const Json& command) {
+  const std::string name = command.at("op");
+  if (name == "decode") return decode(command);
+  if (name == "resize") return resize(command);
+  if (name == "process_image") return process_image(command);
+  if (name == "process_frames") return process_frames(command);
+  if (name == "sample") return sample(command);
+  return invalid("unknown command " + name);
+}
+
+}  // namespace
+}  // namespace valora::media
+
+int main() {
+  for (std::string line; std::getline(std::cin, line);) {
+    const auto result = valora::media::run(valora::Json::parse(line));
+    const valora::Json answer =
+        result.ok() ? result.value()
+                    : valora::Json{{"error", result.error().message}, {"param", result.error().param}};
+    std::cout << answer.dump() << std::endl;
+  }
+}

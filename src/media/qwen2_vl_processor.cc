@@ -1,0 +1,185 @@
+#include <algorithm>
+#include <limits>
+
+#include <fmt/format.h>
+
+#include "media/processor.h"
+#include "media/qwen2_vl_settings.h"
+
+namespace valora::media {
+namespace {
+
+constexpr int kChannels = 3;
+
+// Every byte's value after rescaling and normalising, in the reference's order of roundings: rescaled
+// in doubles, kept as floats, normalised in floats.
+using PixelTable = std::array<std::array<float, 256>, kChannels>;
+
+PixelTable make_table(const PatchSettings& settings) {
+  PixelTable table;
+  for (int c = 0; c < kChannels; ++c) {
+    for (int byte = 0; byte < 256; ++byte) {
+      float value = settings.do_rescale ? static_cast<float>(byte * settings.rescale_factor) : float(byte);
+      if (settings.do_normalize)
+        value = (value - static_cast<float>(settings.mean[c])) / static_cast<float>(settings.std[c]);
+      table[c][byte] = value;
+    }
+  }
+  return table;
+}
+
+// Resizes pictures of one kind and cuts them into patches.
+class Patcher {
+ public:
+  explicit Patcher(const PatchSettings& settings) : settings_(settings), table_(make_table(settings)) {}
+
+  const PatchSettings& settings() const { return settings_; }
+  int patch_dim() const {
+    return kChannels * settings_.temporal_patch_size * settings_.patch_size * settings_.patch_size;
+  }
+
+  // The size that pictures of this size are resized to: whole merge blocks.
+  Result<PixelSize> target_size(int width, int height) const {
+    const int factor = settings_.patch_size * settings_.merge_size;
+    if (settings_.do_resize) return smart_resize(width, height, factor, settings_.pixels);
+    if (width <= 0 || height <= 0 || width % factor != 0 || height % factor != 0)
+      return invalid(fmt::format("{} x {} pixels are no multiple of {} and the model's processor does not resize",
+                                 width, height, factor));
+    return PixelSize{width, height};
+  }
+
+  Result<int64_t> tokens(int width, int height, int64_t frames) const {
+    VALORA_TRY(size, target_size(width, height));
+    const int64_t factor = settings_.patch_size * settings_.merge_size;
+    return grid_t(frames) * (size.width / factor) * (size.height / factor);
+  }
+
+  // A last group that is short is filled by repeating the last frame.
+  Result<VisualInput> patches(std::span<const Image> frames, MediaKind kind) const {
+    const Image& first = frames.front();
+    VALORA_TRY(size, target_size(first.width, first.height));
+    VALORA_TRY(tokens, this->tokens(first.width, first.height, int64_t(frames.size())));
+    if (tokens * settings_.merge_size * settings_.merge_size > std::numeric_limits<int32_t>::max())
+      return invalid("the picture has more patches than can be counted");
+    VisualInput input;
+    input.kind = kind;
+    input.grid_t = static_cast<int>(grid_t(int64_t(frames.size())));
+    input.grid_h = size.height / settings_.patch_size;
+    input.grid_w = size.width / settings_.patch_size;
+    input.patch_dim = patch_dim();
+    input.tokens = static_cast<int>(tokens);
+    input.patches.resize(size_t(input.grid_t) * input.grid_h * input.grid_w * input.patch_dim);
+
+    const size_t group = settings_.temporal_patch_size;
+    float* out = input.patches.data();
+    for (size_t begin = 0; begin < frames.size(); begin += group) {
+      std::vector<Image> resized;
+      for (size_t i = begin; i < std::min(begin + group, frames.size()); ++i)
+        resized.push_back(resize_bicubic(frames[i], size.width, size.height));
+      out = append_group(resized, input, out);
+    }
+    return input;
+  }
+
+ private:
+  int64_t grid_t(int64_t frames) const {
+    return (frames + settings_.temporal_patch_size - 1) / settings_.temporal_patch_size;
+  }
+
+  // The rows of one temporal group: merge blocks in reading order, within each its patches.
+  float* append_group(std::span<const Image> group, const VisualInput& input, float* out) const {
+    const int merge = settings_.merge_size;
+    for (int block_y = 0; block_y < input.grid_h; block_y += merge)
+      for (int block_x = 0; block_x < input.grid_w; block_x += merge)
+        for (int y = block_y; y < block_y + merge; ++y)
+          for (int x = block_x; x < block_x + merge; ++x) out = append_patch(group, y, x, out);
+    return out;
+  }
+
+  // One row: channel, frame, then the patch's pixels.
+  float* append_patch(std::span<const Image> group, int patch_y, int patch_x, float* out) const {
+    const int side = settings_.patch_size;
+    for (int c = 0; c < kChannels; ++c) {
+      const std::array<float, 256>& values = table_[c];
+      for (int t = 0; t < settings_.temporal_patch_size; ++t) {
+        const Image& frame = group[std::min<size_t>(t, group.size() - 1)];
+        for (int y = 0; y < side; ++y) {
+          const uint8_t* pixel =
+              &frame.rgb[((size_t(patch_y) * side + y) * frame.width + size_t(patch_x) * side) * kChannels + c];
+          for (int x = 0; x < side; ++x, pixel += kChannels) *out++ = values[*pixel];
+        }
+      }
+    }
+    return out;
+  }
+
+  PatchSettings settings_;
+  PixelTable table_;
+};
+
+void add_to_digest(DigestBuilder& digest, const PatchSettings& s) {
+  digest.add(s.do_resize).add(s.do_rescale).add(s.do_normalize).add(s.pixels.min).add(s.pixels.max);
+  digest.add(s.rescale_factor).add(std::span<const double>(s.mean)).add(std::span<const double>(s.std));
+  digest.add(s.patch_size).add(s.temporal_patch_size).add(s.merge_size);
+}
+
+class Qwen2VlProcessor final : public Processor {
+ public:
+  Qwen2VlProcessor(const PatchSettings& image, const PatchSettings& video, const FrameSampling& sampling)
+      : images_(image), videos_(video), sampling_(sampling) {}
+
+  Result<VisualInput> image(const Image& image) const override {
+    return images_.patches(std::span(&image, 1), MediaKind::kImage);
+  }
+
+  Result<VisualInput> video(const std::vector<Image>& frames, double sampled_fps) const override {
+    if (frames.empty()) return invalid("the video has no frames");
+    for (const Image& frame : frames)
+      if (frame.width != frames[0].width || frame.height != frames[0].height)
+        return invalid("the frames of the video differ in size");
+    VALORA_TRY(input, videos_.patches(frames, MediaKind::kVideo));
+    const double fps = sampled_fps > 0 ? sampled_fps : sampling_.fps;
+    input.seconds_per_grid = videos_.settings().temporal_patch_size / fps;
+    return input;
+  }
+
+  Result<int64_t> image_tokens(int width, int height) const override { return images_.tokens(width, height, 1); }
+  Result<int64_t> video_tokens(int width, int height, int64_t frames) const override {
+    return videos_.tokens(width, height, frames);
+  }
+
+  FrameSampler frame_sampler() const override {
+    return [sampling = sampling_](const VideoInfo& video) { return sample_frames(video, sampling); };
+  }
+
+  Digest settings_digest() const override {
+    DigestBuilder digest;
+    digest.add(std::string_view("qwen2-vl"));
+    add_to_digest(digest, images_.settings());
+    add_to_digest(digest, videos_.settings());
+    digest.add(sampling_.num_frames.value_or(0)).add(sampling_.fps).add(sampling_.min_frames);
+    return digest.add(sampling_.max_frames).finish();
+  }
+
+ private:
+  Patcher images_;
+  Patcher videos_;
+  FrameSampling sampling_;
+};
+
+}  // namespace
+
+Result<std::shared_ptr<const Processor>> make_qwen2_vl_processor(const Json& image_json, const Json& video_json) {
+  VALORA_TRY(image, read_image_settings(image_json));
+  const Json& for_videos = video_json.is_null() ? image_json : video_json;
+  VALORA_TRY(video, read_video_settings(for_videos));
+  VALORA_TRY(sampling, read_frame_sampling(for_videos));
+  // The vision tower has one patch embedding.
+  if (image.patch_size != video.patch_size || image.merge_size != video.merge_size ||
+      image.temporal_patch_size != video.temporal_patch_size)
+    return unprocessable("the processors of images and videos differ in patch_size, temporal_patch_size or merge_size",
+                         "patch_size");
+  return std::shared_ptr<const Processor>(std::make_shared<Qwen2VlProcessor>(image, video, sampling));
+}
+
+}  // namespace valora::media

@@ -1,0 +1,282 @@
+#include "media/video_stream.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+extern "C" {
+#include <libavcodec/avcodec.h>
+#include <libavformat/avformat.h>
+#include <libavutil/display.h>
+#include <libavutil/imgutils.h>
+#include <libavutil/opt.h>
+#include <libswscale/swscale.h>
+}
+
+#include <fmt/format.h>
+
+#include "media/decoders.h"
+#include "media/orientation.h"
+
+namespace valora::media {
+namespace {
+
+// Demuxers of plain container files. Playlists and scripts (hls, dash, concat, …) name other files and
+// stay out.
+constexpr char kContainers[] =
+    "mov,matroska,avi,mpegts,mpeg,mpegvideo,m4v,h264,hevc,flv,ogg,asf,ivf,gif,mjpeg,nut";
+constexpr int kIoBuffer = 64 << 10;
+constexpr int kMaxStreams = 64;
+
+struct Free {
+  void operator()(AVFrame* p) const { av_frame_free(&p); }
+  void operator()(AVPacket* p) const { av_packet_free(&p); }
+  void operator()(AVCodecContext* p) const { avcodec_free_context(&p); }
+  void operator()(SwsContext* p) const { sws_freeContext(p); }
+};
+
+std::string reason(int code) {
+  char text[AV_ERROR_MAX_STRING_SIZE] = "";
+  av_strerror(code, text, sizeof text);
+  return text;
+}
+
+Error broken_video(std::string_view why) { return invalid(fmt::format("the video cannot be decoded: {}", why)); }
+
+Error over_budget() {
+  return {ErrorCode::kPayloadTooLarge, "the video takes too long to decode or has too many frames", {}};
+}
+
+struct MemoryFile {
+  std::span<const uint8_t> bytes;
+  int64_t at = 0;
+};
+
+int read_memory(void* opaque, uint8_t* out, int count) {
+  auto& file = *static_cast<MemoryFile*>(opaque);
+  const int64_t left = int64_t(file.bytes.size()) - file.at;
+  if (left <= 0) return AVERROR_EOF;
+  const int taken = static_cast<int>(std::min<int64_t>(count, left));
+  std::memcpy(out, file.bytes.data() + file.at, taken);
+  file.at += taken;
+  return taken;
+}
+
+int64_t seek_memory(void* opaque, int64_t offset, int whence) {
+  auto& file = *static_cast<MemoryFile*>(opaque);
+  const int64_t size = file.bytes.size();
+  if (whence & AVSEEK_SIZE) return size;
+  const int from = whence & ~AVSEEK_FORCE;
+  const int64_t base = from == SEEK_SET ? 0 : from == SEEK_CUR ? file.at : size;
+  if (offset < -base || offset > size - base) return AVERROR(EINVAL);
+  return file.at = base + offset;
+}
+
+int refuse_open(AVFormatContext*, AVIOContext**, const char*, int, AVDictionary**) { return AVERROR(EACCES); }
+
+int past_deadline(void* opaque) {
+  return std::chrono::steady_clock::now() > static_cast<const DecodeBudget*>(opaque)->deadline;
+}
+
+// EXIF's number for the quarter turns that a player would apply.
+int display_orientation(const AVStream& stream) {
+  size_t size = 0;
+  const uint8_t* matrix = av_stream_get_side_data(&stream, AV_PKT_DATA_DISPLAYMATRIX, &size);
+  if (!matrix || size < 9 * sizeof(int32_t)) return 1;
+  int32_t values[9];
+  std::memcpy(values, matrix, sizeof values);
+  const double counter_clockwise = av_display_rotation_get(values);
+  if (std::isnan(counter_clockwise)) return 1;
+  switch ((std::lround(-counter_clockwise / 90) % 4 + 4) % 4) {
+    case 1: return 6;
+    case 2: return 3;
+    case 3: return 8;
+    default: return 1;
+  }
+}
+
+// The deprecated full-range pixel formats mean the plain ones with a range flag.
+AVPixelFormat plain_format(AVPixelFormat format, bool& full_range) {
+  switch (format) {
+    case AV_PIX_FMT_YUVJ420P: full_range = true; return AV_PIX_FMT_YUV420P;
+    case AV_PIX_FMT_YUVJ411P: full_range = true; return AV_PIX_FMT_YUV411P;
+    case AV_PIX_FMT_YUVJ422P: full_range = true; return AV_PIX_FMT_YUV422P;
+    case AV_PIX_FMT_YUVJ440P: full_range = true; return AV_PIX_FMT_YUV440P;
+    case AV_PIX_FMT_YUVJ444P: full_range = true; return AV_PIX_FMT_YUV444P;
+    default: return format;
+  }
+}
+
+}  // namespace
+
+struct VideoStream::Impl {
+  Impl(std::span<const uint8_t> bytes, const Limits& limits, DecodeBudget& budget)
+      : limits(limits), budget(budget), file{bytes} {}
+  ~Impl() {
+    decoder.reset();
+    avformat_close_input(&format);
+    if (io) av_freep(&io->buffer);
+    avio_context_free(&io);
+  }
+
+  Status open_file();
+  Status open_decoder();
+  Result<bool> feed_decoder();
+
+  const Limits limits;
+  DecodeBudget& budget;
+  MemoryFile file;
+  AVIOContext* io = nullptr;
+  AVFormatContext* format = nullptr;
+  AVStream* stream = nullptr;
+  int orientation = 1;
+  std::unique_ptr<AVCodecContext, Free> decoder;
+  std::unique_ptr<AVPacket, Free> packet{av_packet_alloc()};
+  std::unique_ptr<AVFrame, Free> frame{av_frame_alloc()};
+  std::unique_ptr<SwsContext, Free> scaler;
+  bool drained = false;
+};
+
+Status VideoStream::Impl::open_file() {
+  auto* buffer = static_cast<uint8_t*>(av_malloc(kIoBuffer));
+  if (buffer) io = avio_alloc_context(buffer, kIoBuffer, 0, &file, read_memory, nullptr, seek_memory);
+  if (buffer && !io) av_free(buffer);
+  format = avformat_alloc_context();
+  if (!io || !format || !packet || !frame) return internal("out of memory for a video");
+  format->pb = io;
+  format->io_open = refuse_open;
+  format->interrupt_callback = {past_deadline, &budget};
+  format->max_streams = kMaxStreams;
+  format->format_whitelist = av_strdup(kContainers);
+  format->protocol_whitelist = av_strdup("");
+  const int code = avformat_open_input(&format, nullptr, nullptr, nullptr);
+  if (code < 0) return broken_video(reason(code));
+  return {};
+}
+
+Status VideoStream::Impl::open_decoder() {
+  // Probing decodes frames too, so it gets the same limits as the decoder proper.
+  AVDictionary* options = nullptr;
+  av_dict_set_int(&options, "max_pixels", limits.max_pixels, 0);
+  av_dict_set_int(&options, "threads", 1, 0);
+  std::vector<AVDictionary*> all(format->nb_streams, nullptr);
+  for (AVDictionary*& each : all) av_dict_copy(&each, options, 0);
+  av_dict_free(&options);
+  const int probed = avformat_find_stream_info(format, all.data());
+  for (AVDictionary*& each : all) av_dict_free(&each);
+  if (past_deadline(&budget)) return over_budget();
+  if (probed < 0) return broken_video(reason(probed));
+
+  const AVCodec* codec = nullptr;
+  const int index = av_find_best_stream(format, AVMEDIA_TYPE_VIDEO, -1, -1, &codec, 0);
+  if (index < 0 || !codec) return broken_video("the file has no video stream of a known codec");
+  stream = format->streams[index];
+  for (unsigned i = 0; i < format->nb_streams; ++i)
+    if (static_cast<int>(i) != index) format->streams[i]->discard = AVDISCARD_ALL;
+  VALORA_CHECK(check_size("video", stream->codecpar->width, stream->codecpar->height, limits));
+  orientation = display_orientation(*stream);
+
+  decoder.reset(avcodec_alloc_context3(codec));
+  if (!decoder || avcodec_parameters_to_context(decoder.get(), stream->codecpar) < 0)
+    return internal("out of memory for a video decoder");
+  decoder->thread_count = 1;
+  decoder->max_pixels = limits.max_pixels;
+  decoder->pkt_timebase = stream->time_base;
+  const int code = avcodec_open2(decoder.get(), codec, nullptr);
+  if (code < 0) return broken_video(reason(code));
+  return {};
+}
+
+// Sends the next packet of the stream, or the end. Damaged packets are passed over, as players do.
+Result<bool> VideoStream::Impl::feed_decoder() {
+  while (true) {
+    if (past_deadline(&budget)) return over_budget();
+    const int code = av_read_frame(format, packet.get());
+    if (code < 0) {
+      if (drained) return false;
+      drained = true;
+      avcodec_send_packet(decoder.get(), nullptr);
+      return true;
+    }
+    const bool ours = packet->stream_index == stream->index;
+    const int sent = ours ? avcodec_send_packet(decoder.get(), packet.get()) : AVERROR(EAGAIN);
+    av_packet_unref(packet.get());
+    if (sent >= 0) return true;
+  }
+}
+
+VideoStream::VideoStream(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+VideoStream::~VideoStream() = default;
+
+Result<std::unique_ptr<VideoStream>> VideoStream::open(std::span<const uint8_t> bytes, const Limits& limits,
+                                                       DecodeBudget& budget) {
+  // libav writes every damaged packet to stderr; the errors here say what a client needs.
+  static const bool quiet = (av_log_set_level(AV_LOG_QUIET), true);
+  (void)quiet;
+  auto impl = std::make_unique<Impl>(bytes, limits, budget);
+  VALORA_CHECK(impl->open_file());
+  VALORA_CHECK(impl->open_decoder());
+  return std::unique_ptr<VideoStream>(new VideoStream(std::move(impl)));
+}
+
+VideoInfo VideoStream::info() const {
+  const AVStream& stream = *impl_->stream;
+  VideoInfo info;
+  info.frames = std::max<int64_t>(stream.nb_frames, 0);
+  const AVRational rate = av_guess_frame_rate(impl_->format, impl_->stream, nullptr);
+  info.fps = rate.num > 0 && rate.den > 0 ? av_q2d(rate) : 0;
+  info.width = stream.codecpar->width;
+  info.height = stream.codecpar->height;
+  if (impl_->orientation >= 5) std::swap(info.width, info.height);
+  return info;
+}
+
+double VideoStream::duration() const {
+  const AVStream& stream = *impl_->stream;
+  if (stream.duration > 0) return double(stream.duration) * av_q2d(stream.time_base);
+  return impl_->format->duration > 0 ? double(impl_->format->duration) / AV_TIME_BASE : 0;
+}
+
+Result<const AVFrame*> VideoStream::next_frame() {
+  while (true) {
+    const int code = avcodec_receive_frame(impl_->decoder.get(), impl_->frame.get());
+    if (code >= 0) {
+      if (--impl_->budget.frames_left < 0) return over_budget();
+      return static_cast<const AVFrame*>(impl_->frame.get());
+    }
+    if (code == AVERROR_EOF) return static_cast<const AVFrame*>(nullptr);
+    VALORA_TRY(more, impl_->feed_decoder());
+    if (!more) return static_cast<const AVFrame*>(nullptr);
+  }
+}
+
+Result<Image> VideoStream::to_rgb(const AVFrame& frame) {
+  VALORA_CHECK(check_size("video", frame.width, frame.height, impl_->limits));
+  bool full_range = frame.color_range == AVCOL_RANGE_JPEG;
+  const AVPixelFormat format = plain_format(static_cast<AVPixelFormat>(frame.format), full_range);
+  // Chroma is interpolated at full resolution with exact rounding (the default is visibly coarser), the
+  // same on every CPU.
+  constexpr int kFlags = SWS_BICUBIC | SWS_ACCURATE_RND | SWS_FULL_CHR_H_INT | SWS_FULL_CHR_H_INP |
+                         SWS_BITEXACT;
+  impl_->scaler.reset(sws_getCachedContext(impl_->scaler.release(), frame.width, frame.height, format, frame.width,
+                                           frame.height, AV_PIX_FMT_RGB24, kFlags, nullptr, nullptr, nullptr));
+  if (!impl_->scaler) return broken_video("its pixel format is not known");
+  // An unspecified matrix means BT.601, as in other readers.
+  sws_setColorspaceDetails(impl_->scaler.get(), sws_getCoefficients(frame.colorspace), full_range,
+                           sws_getCoefficients(SWS_CS_DEFAULT), 1, 0, 1 << 16, 1 << 16);
+
+  Image image = blank_image(frame.width, frame.height);
+  // swscale's vector code writes whole vectors, past a row's end where the row allows it: rows are
+  // padded here and packed afterwards.
+  const int stride = (frame.width * 3 + 63) / 64 * 64 + 64;
+  std::vector<uint8_t> padded(size_t(stride) * frame.height + 64);
+  uint8_t* planes[4] = {padded.data()};
+  const int strides[4] = {stride};
+  if (sws_scale(impl_->scaler.get(), frame.data, frame.linesize, 0, frame.height, planes, strides) != frame.height)
+    return broken_video("its frames cannot be converted to RGB");
+  for (int y = 0; y < frame.height; ++y)
+    std::memcpy(&image.rgb[size_t(y) * frame.width * 3], &padded[size_t(y) * stride], size_t(frame.width) * 3);
+  return upright(std::move(image), impl_->orientation);
+}
+
+}  // namespace valora::media

@@ -1,0 +1,43 @@
+// One video stream of a file in memory, decoded frame by frame through libav.
+#pragma once
+
+#include <chrono>
+#include <memory>
+
+#include "media/video.h"
+
+extern "C" {
+struct AVFrame;
+}
+
+namespace valora::media {
+
+// Work that one video may cost, over all passes through it.
+struct DecodeBudget {
+  int64_t frames_left;
+  std::chrono::steady_clock::time_point deadline;
+};
+
+class VideoStream {
+ public:
+  // The bytes and the budget outlive the stream.
+  static Result<std::unique_ptr<VideoStream>> open(std::span<const uint8_t> bytes, const Limits& limits,
+                                                   DecodeBudget& budget);
+  ~VideoStream();
+
+  // The frame count is the container's; 0 if it does not say.
+  VideoInfo info() const;
+  // Seconds that the container states; 0 if it does not.
+  double duration() const;
+  // The next frame in display order, valid until the next call; null at the end.
+  Result<const AVFrame*> next_frame();
+  // The frame as upright RGB.
+  Result<Image> to_rgb(const AVFrame& frame);
+
+ private:
+  struct Impl;
+  explicit VideoStream(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace valora::media

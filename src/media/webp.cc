@@ -1,0 +1,57 @@
+#include <memory>
+
+#include <webp/decode.h>
+#include <webp/demux.h>
+
+#include "media/decoders.h"
+#include "media/orientation.h"
+
+namespace valora::media {
+namespace {
+
+using Demuxer = std::unique_ptr<WebPDemuxer, decltype(&WebPDemuxDelete)>;
+using AnimationDecoder = std::unique_ptr<WebPAnimDecoder, decltype(&WebPAnimDecoderDelete)>;
+
+ByteSpan chunk(const WebPDemuxer* demuxer, const char* name) {
+  WebPChunkIterator found;
+  ByteSpan data;
+  // The bytes lie in the file itself and outlive the iterator.
+  if (WebPDemuxGetChunk(demuxer, name, 1, &found)) data = {found.chunk.bytes, found.chunk.size};
+  WebPDemuxReleaseChunkIterator(&found);
+  return data;
+}
+
+}  // namespace
+
+// Still files too go through the animation decoder, as in PIL: the first frame on its canvas, with
+// alpha dropped.
+Result<StoredImage> decode_webp(ByteSpan bytes, const Limits& limits) {
+  const WebPData data{bytes.data(), bytes.size()};
+  const Demuxer demuxer(WebPDemux(&data), WebPDemuxDelete);
+  if (!demuxer) return broken_image("WebP", "the file is truncated or corrupt");
+  VALORA_CHECK(check_size("WebP", WebPDemuxGetI(demuxer.get(), WEBP_FF_CANVAS_WIDTH),
+                          WebPDemuxGetI(demuxer.get(), WEBP_FF_CANVAS_HEIGHT), limits));
+
+  WebPAnimDecoderOptions options;
+  if (!WebPAnimDecoderOptionsInit(&options)) return internal("libwebp differs from its headers");
+  options.color_mode = MODE_RGBA;
+  const AnimationDecoder decoder(WebPAnimDecoderNew(&data, &options), WebPAnimDecoderDelete);
+  WebPAnimInfo info;
+  uint8_t* rgba = nullptr;  // owned by the decoder
+  int timestamp = 0;
+  if (!decoder || !WebPAnimDecoderGetInfo(decoder.get(), &info) ||
+      !WebPAnimDecoderGetNext(decoder.get(), &rgba, &timestamp))
+    return broken_image("WebP", "the first frame is corrupt");
+
+  StoredImage stored;
+  stored.image = blank_image(info.canvas_width, info.canvas_height);
+  uint8_t* out = stored.image.rgb.data();
+  for (const uint8_t* end = out + stored.image.rgb.size(); out != end; out += 3, rgba += 4)
+    out[0] = rgba[0], out[1] = rgba[1], out[2] = rgba[2];
+  const ByteSpan xmp = chunk(demuxer.get(), "XMP ");
+  stored.orientation = orientation_of(chunk(demuxer.get(), "EXIF"),
+                                      {reinterpret_cast<const char*>(xmp.data()), xmp.size()});
+  return stored;
+}
+
+}  // namespace valora::media

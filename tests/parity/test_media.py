@@ -1,0 +1,437 @@
+"""Pixels, sizes and patches of src/media against PIL and transformers' Qwen2-VL image processor.
+
+The media_probe program is looked for in $VALORA_BIN_DIR (default: build) and its subfolders.
+"""
+
+import ast
+import io
+import json
+import math
+import os
+import pathlib
+import struct
+import subprocess
+import types
+import typing
+import zlib
+
+import numpy as np
+import pytest
+import torch
+import transformers
+from PIL import Image, ImageOps
+from transformers.models.qwen2_vl.image_processing_qwen2_vl import Qwen2VLImageProcessor
+
+REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
+
+
+def find_probe():
+    root = pathlib.Path(os.environ.get("VALORA_BIN_DIR", REPOSITORY / "build"))
+    return next((p for p in sorted(root.rglob("media_probe")) if p.is_file() and os.access(p, os.X_OK)), None)
+
+
+class Probe:
+    def __init__(self, path, folder):
+        self.program = subprocess.Popen([str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.folder = folder
+        self.count = 0
+
+    def file(self, data):
+        self.count += 1
+        path = self.folder / f"{self.count}.bin"
+        path.write_bytes(data)
+        return str(path)
+
+    def ask(self, **command):
+        self.program.stdin.write(json.dumps(command) + "\n")
+        self.program.stdin.flush()
+        answer = self.program.stdout.readline()
+        assert answer, "media_probe ended"
+        return json.loads(answer)
+
+    def decode(self, data):
+        """RGB pixels, or the error's message."""
+        out = self.folder / "pixels"
+        answer = self.ask(op="decode", path=self.file(data), out=str(out))
+        if "error" in answer:
+            return answer["error"]
+        return np.fromfile(out, np.uint8).reshape(answer["height"], answer["width"], 3)
+
+    def resize(self, pixels, width, height):
+        out = self.folder / "resized"
+        answer = self.ask(op="resize", path=self.file(pixels.tobytes()), width=pixels.shape[1],
+                          height=pixels.shape[0], to=[width, height], out=str(out))
+        assert answer == {}, answer
+        return np.fromfile(out, np.uint8).reshape(height, width, 3)
+
+    def process(self, **command):
+        out = self.folder / "patches"
+        answer = self.ask(out=str(out), **command)
+        if "error" in answer:
+            return answer, None
+        return answer, np.fromfile(out, np.float32).reshape(-1, answer["patch_dim"])
+
+
+@pytest.fixture(scope="module")
+def probe(tmp_path_factory):
+    path = find_probe()
+    if path is None:
+        pytest.skip("media_probe is not built")
+    probe = Probe(path, tmp_path_factory.mktemp("media"))
+    yield probe
+    probe.program.stdin.close()
+    assert probe.program.wait() == 0
+
+
+def picture(width, height, channels=3, seed=0):
+    """Smooth colours with some noise and hard edges."""
+    rng = np.random.default_rng(seed)
+    y, x = np.mgrid[0:height, 0:width]
+    planes = []
+    for c in range(channels):
+        plane = 127 + 100 * np.sin(x / (5 + 3 * c) + c) * np.cos(y / (9 - c)) + rng.normal(0, 8, (height, width))
+        plane[height // 3 : height // 2, width // 4 : width // 2] = 40 * c
+        planes.append(plane)
+    return np.clip(np.stack(planes, -1), 0, 255).astype(np.uint8)
+
+
+def encoded(image, image_format, **options):
+    buffer = io.BytesIO()
+    image.save(buffer, image_format, **options)
+    return buffer.getvalue()
+
+
+def reference(data):
+    """As transformers.image_utils.load_image opens a picture."""
+    return np.array(ImageOps.exif_transpose(Image.open(io.BytesIO(data))).convert("RGB"))
+
+
+def chunk(name, data):
+    return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+
+
+ADAM7 = [(0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4), (1, 0, 2, 2), (0, 1, 1, 2)]
+
+
+def png(samples, bits, colour_type, interlaced=False, extra=b""):
+    """A PNG of any type from samples [height, width, channels]; PIL writes only some."""
+    height, width, channels = samples.shape
+
+    def row_bytes(row):
+        flat = row.reshape(-1).astype(np.int64)
+        if bits == 16:
+            return flat.astype(">u2").tobytes()
+        per_sample = (flat[:, None] >> np.arange(bits - 1, -1, -1)) & 1
+        return np.packbits(per_sample.astype(np.uint8).reshape(-1)).tobytes()
+
+    passes = ADAM7 if interlaced else [(0, 0, 1, 1)]
+    raw = b""
+    for x0, y0, dx, dy in passes:
+        part = samples[y0::dy, x0::dx]
+        if part.size:
+            raw += b"".join(b"\0" + row_bytes(row) for row in part)
+    header = struct.pack(">IIBBBBB", width, height, bits, colour_type, 0, 0, int(interlaced))
+    return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + extra + chunk(b"IDAT", zlib.compress(raw))
+            + chunk(b"IEND", b""))
+
+
+def assert_equal(ours, theirs):
+    assert not isinstance(ours, str), ours
+    assert ours.shape == theirs.shape
+    assert np.array_equal(ours, theirs), f"largest difference {np.abs(ours.astype(int) - theirs).max()}"
+
+
+def assert_close(ours, theirs):
+    """Decoders of different versions may round a JPEG or lossy WebP sample differently."""
+    assert not isinstance(ours, str), ours
+    assert ours.shape == theirs.shape
+    assert np.abs(ours.astype(int) - theirs).max() <= 1
+
+
+SIZES = [(1, 1), (7, 5), (64, 48), (33, 129), (640, 3)]
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("subsampling", [0, 1, 2])
+@pytest.mark.parametrize("progressive", [False, True])
+def test_jpeg(probe, size, subsampling, progressive):
+    data = encoded(Image.fromarray(picture(*size)), "JPEG", subsampling=subsampling, progressive=progressive, quality=85)
+    assert_close(probe.decode(data), reference(data))
+
+
+@pytest.mark.parametrize("mode", ["L", "CMYK"])
+def test_jpeg_modes(probe, mode):
+    pixels = picture(50, 37, 4 if mode == "CMYK" else 1)
+    data = encoded(Image.fromarray(pixels.squeeze(), mode), "JPEG", quality=95)
+    assert_close(probe.decode(data), reference(data))
+
+
+@pytest.mark.parametrize("orientation", range(0, 10))
+@pytest.mark.parametrize("byte_order", ["<", ">"])
+def test_jpeg_exif_orientation(probe, orientation, byte_order):
+    exif = Image.Exif()
+    exif.endian = byte_order
+    exif[0x010F] = "a maker"
+    exif[0x0112] = orientation
+    data = encoded(Image.fromarray(picture(40, 24)), "JPEG", exif=exif.tobytes())
+    assert_close(probe.decode(data), reference(data))
+
+
+@pytest.mark.parametrize("orientation", [1, 3, 6])
+def test_orientation_of_other_formats(probe, orientation):
+    exif = Image.Exif()
+    exif[0x0112] = orientation
+    xmp = f'<x:xmpmeta><rdf:Description tiff:Orientation="{orientation}"/></x:xmpmeta>'.encode()
+    image = Image.fromarray(picture(40, 24))
+    itxt = chunk(b"iTXt", b"XML:com.adobe.xmp\0\0\0\0\0" + xmp)
+    for data in [
+        encoded(image, "PNG", exif=exif),
+        encoded(image, "WEBP", lossless=True, exif=exif),
+        encoded(image, "WEBP", lossless=True, xmp=xmp),
+        encoded(image, "JPEG", xmp=xmp, quality=95),
+        png(picture(40, 24), 8, 2, extra=itxt),
+    ]:
+        theirs = reference(data)
+        assert theirs.shape[0] == (40 if orientation == 6 else 24)
+        assert_close(probe.decode(data), theirs)
+
+
+GREY_BITS = [(0, 1), (0, 2), (0, 4), (0, 8), (0, 16)]
+PALETTE_BITS = [(3, 1), (3, 2), (3, 4), (3, 8)]
+COLOUR_BITS = [(2, 8), (2, 16), (4, 8), (4, 16), (6, 8), (6, 16)]
+CHANNELS = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}
+
+
+@pytest.mark.filterwarnings("ignore:Palette images with Transparency")
+@pytest.mark.parametrize("interlaced", [False, True])
+@pytest.mark.parametrize("transparency", [False, True])
+@pytest.mark.parametrize("colour_type,bits", GREY_BITS + PALETTE_BITS + COLOUR_BITS)
+@pytest.mark.parametrize("size", [(1, 1), (5, 3), (61, 47)])
+def test_png(probe, colour_type, bits, transparency, interlaced, size):
+    rng = np.random.default_rng(colour_type * 100 + bits)
+    top = min(1 << bits, 300 if colour_type == 0 else 1 << 16)
+    samples = rng.integers(0, top, (size[1], size[0], CHANNELS[colour_type]))
+    extra = b""
+    if colour_type == 3:
+        extra += chunk(b"PLTE", rng.integers(0, 256, 3 << bits, dtype=np.uint8).tobytes())
+    if transparency and colour_type in (0, 2):
+        extra += chunk(b"tRNS", struct.pack(">" + "H" * CHANNELS[colour_type], *samples[0, 0]))
+    if transparency and colour_type == 3:
+        extra += chunk(b"tRNS", bytes([0, 128]))
+    data = png(samples, bits, colour_type, interlaced, extra)
+    assert_equal(probe.decode(data), reference(data))
+
+
+def test_png_index_beyond_the_palette(probe):
+    data = png(np.arange(256).reshape(16, 16, 1), 8, 3, extra=chunk(b"PLTE", bytes(range(60))))
+    assert_equal(probe.decode(data), reference(data))
+
+
+@pytest.mark.parametrize("mode,channels", [("RGB", 3), ("RGBA", 4), ("L", 1), ("LA", 2), ("P", 3), ("1", 1)])
+def test_png_as_pil_writes_it(probe, mode, channels):
+    pixels = picture(45, 31, channels).squeeze()
+    image = Image.fromarray(pixels) if mode not in ("P", "1") else Image.fromarray(pixels).convert(mode)
+    data = encoded(image, "PNG")
+    assert_equal(probe.decode(data), reference(data))
+
+
+def test_animated_png_gives_the_default_image(probe):
+    frames = [Image.fromarray(picture(20, 20, seed=s)) for s in range(3)]
+    data = encoded(frames[0], "PNG", save_all=True, append_images=frames[1:])
+    assert_equal(probe.decode(data), reference(data))
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("channels", [3, 4])
+@pytest.mark.parametrize("lossless", [False, True])
+def test_webp(probe, size, channels, lossless):
+    data = encoded(Image.fromarray(picture(*size, channels)), "WEBP", lossless=lossless, quality=80, exact=True)
+    (assert_equal if lossless else assert_close)(probe.decode(data), reference(data))
+
+
+@pytest.mark.parametrize("channels", [3, 4])
+def test_animated_webp_gives_the_first_frame(probe, channels):
+    frames = [Image.fromarray(picture(30, 22, channels, seed=s)) for s in range(4)]
+    data = encoded(frames[0], "WEBP", save_all=True, append_images=frames[1:], lossless=True, duration=50)
+    assert Image.open(io.BytesIO(data)).n_frames == 4
+    assert_equal(probe.decode(data), reference(data))
+
+
+@pytest.mark.parametrize("size", SIZES + [(200, 150)])
+@pytest.mark.parametrize("interlace", [0, 1])
+@pytest.mark.parametrize("colours", [2, 5, 16, 256])
+def test_gif(probe, size, interlace, colours):
+    image = Image.fromarray(picture(*size)).quantize(colours)
+    data = encoded(image, "GIF", interlace=interlace)
+    assert_equal(probe.decode(data), reference(data))
+
+
+def test_gif_grey(probe):
+    data = encoded(Image.fromarray(picture(40, 30, 1).squeeze()), "GIF")
+    assert_equal(probe.decode(data), reference(data))
+
+
+def test_animated_gif_with_transparency_gives_the_first_frame(probe):
+    frames = [Image.fromarray(picture(40, 30, seed=s)).quantize(32) for s in range(3)]
+    data = encoded(frames[0], "GIF", save_all=True, append_images=frames[1:], transparency=3, disposal=2)
+    assert_equal(probe.decode(data), reference(data))
+
+
+def gif_with_offset_frame(transparent):
+    """A 4 x 2 frame at (3, 1) on a canvas of 8 x 6, codes cleared often enough to stay 3 bits wide."""
+    palette = bytes([10, 20, 30, 200, 0, 0, 0, 200, 0, 0, 0, 200])
+    control = b"!\xf9\x04" + bytes([1 if transparent else 0, 0, 0, 2]) + b"\0"
+    codes = []
+    for i, index in enumerate([0, 1, 2, 3, 3, 2, 1, 0]):
+        codes += ([4] if i % 2 == 0 else []) + [index]
+    bits = sum(code << (3 * i) for i, code in enumerate(codes + [5]))
+    data = bits.to_bytes((3 * (len(codes) + 1) + 7) // 8, "little")
+    return (b"GIF89a" + struct.pack("<HH", 8, 6) + bytes([0x81, 0, 0]) + palette + control
+            + b"," + struct.pack("<HHHH", 3, 1, 4, 2) + b"\0" + b"\x02" + bytes([len(data)]) + data + b"\0;")
+
+
+@pytest.mark.parametrize("transparent", [False, True])
+def test_gif_frame_inside_its_canvas(probe, transparent):
+    data = gif_with_offset_frame(transparent)
+    assert_equal(probe.decode(data), reference(data))
+
+
+def test_truncated_files_are_errors(probe):
+    image = Image.fromarray(picture(90, 70))
+    for data in [
+        encoded(image, "JPEG", quality=90),
+        encoded(image, "JPEG", progressive=True),
+        encoded(image, "PNG"),
+        encoded(image, "WEBP", quality=80),
+        encoded(image, "WEBP", lossless=True),
+        encoded(image.quantize(64), "GIF")[:-2],
+    ]:
+        for cut in [1, 2, 3, 7, 50, len(data) // 4, len(data) // 2, len(data) - 30, len(data) - 4, len(data) - 1]:
+            assert isinstance(probe.decode(data[:-cut]), str), (data[:8], cut)
+
+
+def test_resize_is_bit_equal(probe):
+    rng = np.random.default_rng(7)
+    sizes = [(1, 1, 28, 28), (5, 7, 5, 7), (5, 7, 5, 31), (5, 7, 31, 7), (900, 3, 28, 28), (3, 900, 28, 56)]
+    sizes += [tuple(int(n) for n in np.exp(rng.uniform(0, 6, 4))) for _ in range(60)]
+    for width, height, to_width, to_height in sizes:
+        noise = rng.integers(0, 256, (height, width, 3), dtype=np.uint8)
+        # Hard black and white edges make the overshoot that has to be clipped.
+        edges = (rng.integers(0, 2, (height, width, 3)) * 255).astype(np.uint8)
+        for pixels in (noise, edges):
+            theirs = np.array(Image.fromarray(pixels).resize((to_width, to_height), Image.Resampling.BICUBIC))
+            assert_equal(probe.resize(pixels, to_width, to_height), theirs)
+
+
+PROCESSOR_SETTINGS = [
+    {},
+    {"min_pixels": 4 * 28 * 28, "max_pixels": 64 * 28 * 28},
+    {"max_pixels": 50_000},
+    {"image_mean": [0.5, 0.4, 0.3], "image_std": [0.2, 0.3, 0.4]},
+    {"image_mean": 0.5, "image_std": 0.25, "rescale_factor": 1 / 127.5},
+    {"do_normalize": False},
+    {"do_rescale": False},
+    {"do_rescale": False, "do_normalize": False},
+    {"patch_size": 16, "merge_size": 1, "temporal_patch_size": 3},
+    {"patch_size": 8, "merge_size": 4, "temporal_patch_size": 1, "max_pixels": 40_000},
+]
+# A height of 1 or 3 the reference takes for channels.
+PROCESSOR_SIZES = [(28, 28), (56, 84), (1, 2), (14, 14), (42, 42), (70, 98), (333, 111), (640, 480), (2000, 10), (7, 1400)]
+
+
+@pytest.mark.parametrize("settings", PROCESSOR_SETTINGS, ids=lambda s: "-".join(s) or "default")
+def test_processed_images(probe, settings):
+    processor = Qwen2VLImageProcessor(**settings)
+    for width, height in PROCESSOR_SIZES:
+        data = encoded(Image.fromarray(picture(width, height)), "PNG")
+        theirs = processor(images=[Image.open(io.BytesIO(data))], return_tensors="np")
+        answer, ours = probe.process(op="process_image", path=probe.file(data), config=settings)
+        assert "error" not in answer, answer
+        assert answer["grid"] == theirs["image_grid_thw"][0].tolist()
+        assert answer["tokens"] == np.prod(answer["grid"]) // processor.merge_size**2
+        assert ours.shape == theirs["pixel_values"].shape
+        assert np.abs(ours - theirs["pixel_values"]).max() <= 1e-6
+
+
+def test_saved_settings_are_understood(probe, tmp_path):
+    """What save_pretrained writes, with values that are not the defaults."""
+    processor = Qwen2VLImageProcessor(min_pixels=28 * 28 * 6, max_pixels=28 * 28 * 30)
+    processor.save_pretrained(tmp_path)
+    config = json.loads((tmp_path / "preprocessor_config.json").read_text())
+    data = encoded(Image.fromarray(picture(500, 300)), "PNG")
+    theirs = processor(images=[Image.open(io.BytesIO(data))], return_tensors="np")
+    answer, ours = probe.process(op="process_image", path=probe.file(data), config=config)
+    assert answer["grid"] == theirs["image_grid_thw"][0].tolist()
+    assert np.abs(ours - theirs["pixel_values"]).max() <= 1e-6
+
+
+def test_size_is_honoured_and_pixels_win(probe):
+    size = {"shortest_edge": 28 * 28 * 2, "longest_edge": 28 * 28 * 12}
+    data = encoded(Image.fromarray(picture(500, 300)), "PNG")
+    image = Image.open(io.BytesIO(data))
+    path = probe.file(data)
+    answer, _ = probe.process(op="process_image", path=path, config={"size": size})
+    assert answer["grid"] == Qwen2VLImageProcessor()(images=[image], size=size)["image_grid_thw"][0].tolist()
+    answer, _ = probe.process(op="process_image", path=path, config={"size": size, "max_pixels": 28 * 28 * 40})
+    both = {"shortest_edge": size["shortest_edge"], "longest_edge": 28 * 28 * 40}
+    assert answer["grid"] == Qwen2VLImageProcessor()(images=[image], size=both)["image_grid_thw"][0].tolist()
+
+
+def test_images_that_cannot_be_processed(probe):
+    thin = probe.file(encoded(Image.fromarray(picture(2010, 10)), "PNG"))
+    answer, _ = probe.process(op="process_image", path=thin, config={})
+    assert "aspect ratio" in answer["error"]
+    odd = probe.file(encoded(Image.fromarray(picture(30, 30)), "PNG"))
+    answer, _ = probe.process(op="process_image", path=odd, config={"do_resize": False})
+    assert "does not resize" in answer["error"]
+
+
+@pytest.mark.parametrize("setting", [{"do_center_crop": True}, {"resample": 2}, {"image_std": [1, 0, 1]},
+                                     {"sharpen": 3}, {"size": {"height": 3, "width": 3}},
+                                     {"image_processor_type": "CLIPImageProcessor"}])
+def test_settings_that_are_refused_by_name(probe, setting):
+    path = probe.file(encoded(Image.fromarray(picture(30, 30)), "PNG"))
+    answer, _ = probe.process(op="process_image", path=path, config=setting)
+    assert answer["param"] == next(iter(setting))
+    assert next(iter(setting)) in answer["error"]
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 4, 7])
+@pytest.mark.parametrize("temporal", [1, 2, 3])
+def test_processed_frames(probe, count, temporal):
+    """The image processor's own video path resizes with PIL, as we do; it pads with the last frame."""
+    settings = {"temporal_patch_size": temporal, "min_pixels": 28 * 28 * 4, "max_pixels": 28 * 28 * 20}
+    frames = [encoded(Image.fromarray(picture(100, 80, seed=s)), "PNG") for s in range(count)]
+    processor = Qwen2VLImageProcessor(**settings)
+    opened = [np.array(Image.open(io.BytesIO(f))) for f in frames]
+    theirs = processor(images=None, videos=[opened], return_tensors="np")
+    answer, ours = probe.process(op="process_frames", paths=[probe.file(f) for f in frames], config=settings, fps=1.5)
+    assert answer["grid"] == theirs["video_grid_thw"][0].tolist()
+    assert np.abs(ours - theirs["pixel_values_videos"]).max() <= 1e-6
+    assert answer["seconds_per_grid"] == temporal / 1.5
+
+
+def reference_sampler():
+    """Qwen2VLVideoProcessor.sample_frames. Its module asks for torchvision, which only its resize needs,
+    so the one method is taken out of the source."""
+    path = pathlib.Path(transformers.__file__).parent / "models/qwen2_vl/video_processing_qwen2_vl.py"
+    processor = next(n for n in ast.parse(path.read_text()).body if getattr(n, "name", "") == "Qwen2VLVideoProcessor")
+    method = next(n for n in processor.body if getattr(n, "name", "") == "sample_frames")
+    names = {"math": math, "torch": torch, "Optional": typing.Optional, "Union": typing.Union, "VideoMetadata": object}
+    exec(compile(ast.Module([method], []), str(path), "exec"), names)
+    return names["sample_frames"]
+
+
+def test_frame_sampling_equals_the_reference(probe):
+    sample = reference_sampler()
+    rng = np.random.default_rng(3)
+    for _ in range(300):
+        frames, fps = int(rng.integers(2, 3000)), float(rng.choice([1, 10, 23.976, 25, 29.97, 60]))
+        for settings in ({"fps": 2.0}, {"fps": 1.0, "max_frames": 13}, {"num_frames": 2}, {"min_frames": 9}):
+            defaults = {"num_frames": None, "fps": None if "num_frames" in settings else 2.0, "temporal_patch_size": 2,
+                        "min_frames": 4, "max_frames": 768}
+            processor = types.SimpleNamespace(**(defaults | settings))
+            theirs = sample(processor, types.SimpleNamespace(total_num_frames=frames, fps=fps)).tolist()
+            ours = probe.ask(op="sample", frames=frames, fps=fps, video_config=settings)["indices"]
+            # The reference's float step may count one index too many, past the end.
+            assert ours == [i for i in theirs if i < frames]
