@@ -1,0 +1,75 @@
+#include "server/handlers/adapter_resolver.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+
+namespace valora::server {
+namespace {
+
+constexpr size_t kMaxNameBytes = 255;  // of one path component
+
+bool loaded_already(const Engine& engine, const std::string& name) {
+  const std::vector<AdapterCard> cards = engine.adapters();
+  return std::any_of(cards.begin(), cards.end(), [&](const AdapterCard& card) { return card.name == name; });
+}
+
+}  // namespace
+
+bool safe_folder_name(std::string_view name) {
+  if (name.empty() || name.size() > kMaxNameBytes || name.front() == '.') return false;
+  return std::all_of(name.begin(), name.end(), [](char c) {
+    return static_cast<unsigned char>(c) >= ' ' && c != 127 && c != '/' && c != '\\';
+  });
+}
+
+void AdapterResolver::resolve(const std::vector<AdapterUse>& uses, Done done) {
+  std::vector<std::string> names;
+  if (!directory_.empty())
+    for (const AdapterUse& use : uses) {
+      std::error_code ignored;
+      if (safe_folder_name(use.name) && std::filesystem::is_directory(directory_ + "/" + use.name, ignored) &&
+          !loaded_already(engine_, use.name))
+        names.push_back(use.name);
+    }
+  resolve_next(std::move(names), std::move(done));
+}
+
+void AdapterResolver::resolve_next(std::vector<std::string> names, Done done) {
+  if (names.empty()) return done({});
+  const std::string name = std::move(names.back());
+  names.pop_back();
+  load(name, [self = shared_from_this(), names = std::move(names), done = std::move(done)](const Status& status) {
+    if (!status.ok()) return done(status);
+    self->resolve_next(names, done);
+  });
+}
+
+void AdapterResolver::load(const std::string& name, Done done) {
+  {
+    std::lock_guard lock(mutex_);
+    std::vector<Done>& waiting = loading_[name];
+    waiting.push_back(std::move(done));
+    if (waiting.size() > 1) return;
+  }
+  engine_.load_adapter({.name = name, .path = directory_ + "/" + name},
+                       [self = shared_from_this(), name](const Result<AdapterCard>& card) {
+                         // A conflict: somebody else has just loaded it.
+                         if (card.ok() || card.error().code == ErrorCode::kConflict) return self->loaded(name, {});
+                         self->loaded(name, invalid(fmt::format("the adapter `{}` can't be loaded: {}", name,
+                                                                card.error().message), "model"));
+                       });
+}
+
+void AdapterResolver::loaded(const std::string& name, const Status& status) {
+  std::vector<Done> waiting;
+  {
+    std::lock_guard lock(mutex_);
+    waiting.swap(loading_[name]);
+    loading_.erase(name);
+  }
+  for (const Done& done : waiting) done(status);
+}
+
+}  // namespace valora::server

@@ -1,0 +1,41 @@
+// Loads adapters on first use: an unknown name is tried as a folder of that name under one directory.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "engine/engine.h"
+
+namespace valora::server {
+
+// Shared, because a load may end after the server.
+class AdapterResolver : public std::enable_shared_from_this<AdapterResolver> {
+ public:
+  using Done = std::function<void(Status)>;
+
+  AdapterResolver(std::string directory, Engine& engine) : directory_(std::move(directory)), engine_(engine) {}
+
+  // Makes sure of each name that has a folder; others are left to the engine. `done` comes once, perhaps within the
+  // call, perhaps on an engine thread. kInvalidArgument: a folder that can't be loaded.
+  void resolve(const std::vector<AdapterUse>& uses, Done done);
+
+ private:
+  void resolve_next(std::vector<std::string> names, Done done);
+  void load(const std::string& name, Done done);
+  void loaded(const std::string& name, const Status& status);
+
+  const std::string directory_;  // empty: off
+  Engine& engine_;
+  std::mutex mutex_;
+  std::map<std::string, std::vector<Done>> loading_;  // by name: one load serves all that wait
+};
+
+// A plain folder name: no separators, no leading dot, no control characters.
+bool safe_folder_name(std::string_view name);
+
+}  // namespace valora::server

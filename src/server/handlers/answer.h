@@ -1,0 +1,71 @@
+// One HTTP request's work in the engine: submits its parts, brings their events to the exchange's executor, cancels
+// them when the client leaves, and keeps the metrics. What the answer looks like is its subclasses' matter.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "engine/engine.h"
+#include "server/handlers/service.h"
+#include "server/http/http.h"
+#include "server/openai/responses.h"
+
+namespace valora::server {
+
+// After start() everything runs on the exchange's executor, so there are no locks.
+class Answer : public std::enable_shared_from_this<Answer> {
+ public:
+  virtual ~Answer() = default;
+  // Loads missing adapters where a resolver may, then submits one engine request per prompt.
+  void start(Target target, std::vector<GenerateRequest> parts);
+
+ protected:
+  Answer(std::shared_ptr<Service> service, std::shared_ptr<Exchange> exchange, AnswerHead head);
+
+  virtual void on_output(size_t part, OutputChunk chunk) = 0;
+  virtual void on_classification(size_t, Classification) {}
+  virtual void on_all_done() = 0;
+  // The answer's end when a part fails; responds with the error.
+  virtual void on_failed(const Error& error);
+
+  // Of all parts: as counted so far, and finally as the engine says.
+  Usage usage() const;
+  const std::vector<int32_t>& prompt_token_ids(size_t part) const { return parts_[part].info.prompt_token_ids; }
+  size_t part_count() const { return parts_.size(); }
+
+  const std::shared_ptr<Service> service_;
+  const std::shared_ptr<Exchange> exchange_;
+  const AnswerHead head_;
+
+ private:
+  class PartSink;
+  using Time = std::chrono::steady_clock::time_point;
+  struct Part {
+    GenerateRequest request;  // until submitted
+    RequestHandle handle = 0;
+    bool submitted = false;
+    bool done = false;
+    Usage usage;
+    FinalInfo info;
+    bool first_token_seen = false;
+    std::vector<std::optional<Time>> last_token;  // of each sequence
+  };
+
+  void submit();
+  void started(size_t part, const Usage& usage);
+  void output(size_t part, OutputChunk chunk, Time at);
+  void done(size_t part, FinalInfo info);
+  void failed(Error error);
+  void client_left();
+  void cancel_rest();
+  void measure(Part& part, const OutputChunk& chunk, Time at);
+
+  std::vector<Part> parts_;
+  Target target_;
+  const Time arrived_;
+  bool ended_ = false;
+};
+
+}  // namespace valora::server

@@ -1,0 +1,26 @@
+// The application: routes, access rules and CORS in front of the handlers.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "server/handlers/service.h"
+#include "server/http/http.h"
+
+namespace valora::server {
+
+class App final : public HttpHandler {
+ public:
+  explicit App(std::shared_ptr<Service> service) : service_(std::move(service)) {}
+
+  std::optional<HttpResponse> screen(const HttpRequest& head, Headers& common) override;
+  void handle(HttpRequest request, std::shared_ptr<Exchange> exchange) override;
+
+ private:
+  bool authorized(const HttpRequest& head) const;
+  void add_cors_headers(const HttpRequest& head, Headers& common) const;
+
+  const std::shared_ptr<Service> service_;
+};
+
+}  // namespace valora::server

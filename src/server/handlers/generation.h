@@ -1,0 +1,14 @@
+// Answers of /v1/chat/completions and /v1/completions, whole or as a stream of server-sent events.
+#pragma once
+
+#include <memory>
+
+#include "server/handlers/service.h"
+
+namespace valora::server {
+
+void handle_chat(const std::shared_ptr<Service>& service, HttpRequest request, std::shared_ptr<Exchange> exchange);
+void handle_completion(const std::shared_ptr<Service>& service, HttpRequest request,
+                       std::shared_ptr<Exchange> exchange);
+
+}  // namespace valora::server

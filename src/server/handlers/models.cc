@@ -1,0 +1,102 @@
+#include "server/handlers/models.h"
+
+#include <algorithm>
+
+#include "server/openai/errors.h"
+#include "server/openai/json_text.h"
+
+namespace valora::server {
+namespace {
+
+OrderedJson permission(const std::string& model, int64_t created) {
+  OrderedJson out;
+  out["id"] = "modelperm-" + model;
+  out["object"] = "model_permission";
+  out["created"] = created;
+  out["allow_create_engine"] = false;
+  out["allow_sampling"] = true;
+  out["allow_logprobs"] = true;
+  out["allow_search_indices"] = false;
+  out["allow_view"] = true;
+  out["allow_fine_tuning"] = false;
+  out["organization"] = "*";
+  out["group"] = nullptr;
+  out["is_blocking"] = false;
+  return out;
+}
+
+OrderedJson card(const std::string& id, int64_t created, const std::string& root, const OrderedJson& parent,
+                 const OrderedJson& max_model_len) {
+  OrderedJson out;
+  out["id"] = id;
+  out["object"] = "model";
+  out["created"] = created;
+  out["owned_by"] = "valora";
+  out["root"] = root;
+  out["parent"] = parent;
+  out["max_model_len"] = max_model_len;
+  out["permission"] = OrderedJson::array({permission(id, created)});
+  return out;
+}
+
+OrderedJson base_card(const Service& service, const std::string& name) {
+  const ModelCard& model = service.engine.model();
+  return card(name, model.created, model.path, nullptr, model.max_model_len);
+}
+
+OrderedJson adapter_card(const Service& service, const AdapterCard& adapter) {
+  return card(adapter.name, adapter.created, adapter.path, service.base_name(), nullptr);
+}
+
+OrderedJson adapter_details(const AdapterCard& adapter) {
+  OrderedJson heads = OrderedJson::array();
+  for (const auto& [name, labels] : adapter.heads) heads.push_back({{"name", name}, {"labels", labels}});
+  OrderedJson out;
+  out["name"] = adapter.name;
+  out["path"] = adapter.path;
+  out["generation"] = adapter.generation;
+  out["rank"] = adapter.rank;
+  out["bytes"] = adapter.bytes;
+  out["pinned"] = adapter.pinned;
+  out["task"] = adapter.task;
+  out["description"] = adapter.description;
+  out["question"] = adapter.question;
+  out["heads"] = std::move(heads);
+  out["created"] = adapter.created;
+  out["warnings"] = adapter.warnings;
+  return out;
+}
+
+void respond_list(Exchange& exchange, OrderedJson data) {
+  OrderedJson out;
+  out["object"] = "list";
+  out["data"] = std::move(data);
+  exchange.respond({.body = to_text(out)});
+}
+
+}  // namespace
+
+void handle_models(const std::shared_ptr<Service>& service, HttpRequest, std::shared_ptr<Exchange> exchange) {
+  OrderedJson data = OrderedJson::array();
+  for (const std::string& name : service->base_names) data.push_back(base_card(*service, name));
+  for (const AdapterCard& adapter : service->engine.adapters()) data.push_back(adapter_card(*service, adapter));
+  respond_list(*exchange, std::move(data));
+}
+
+void handle_model(const std::shared_ptr<Service>& service, HttpRequest request, std::shared_ptr<Exchange> exchange) {
+  const std::string id = request.path.substr(kModelPrefix.size());
+  if (!id.empty() && service->is_base(id)) return exchange->respond({.body = to_text(base_card(*service, id))});
+  const std::string_view name = service->adapter_of(id);
+  const std::vector<AdapterCard> adapters = service->engine.adapters();
+  const auto found = std::find_if(adapters.begin(), adapters.end(), [&](const auto& card) { return card.name == name; });
+  if (id.empty() || found == adapters.end()) return exchange->respond(error_response(model_not_found(id)));
+  exchange->respond({.body = to_text(adapter_card(*service, *found))});
+}
+
+void handle_lora_adapters(const std::shared_ptr<Service>& service, HttpRequest, std::shared_ptr<Exchange> exchange) {
+  OrderedJson data = OrderedJson::array();
+  for (const AdapterCard& adapter : service->engine.adapters()) data.push_back(adapter_details(adapter));
+  respond_list(*exchange, std::move(data));
+}
+
+}  // namespace valora::server

@@ -1,0 +1,49 @@
+// What all handlers share: the options, the engine, the metrics and the names served.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "engine/engine.h"
+#include "server/http/http.h"
+#include "server/metrics/metrics.h"
+#include "server/openai/messages.h"
+#include "server/openai/requests.h"
+#include "server/server.h"
+
+namespace valora::server {
+
+class AdapterResolver;
+
+class Service {
+ public:
+  Service(ServerOptions options, Engine& engine);
+  ~Service();
+  Service(const Service&) = delete;
+  Service& operator=(const Service&) = delete;
+
+  const ServerOptions options;
+  Engine& engine;
+  const std::vector<std::string> base_names;  // the first is the name in answers and metrics
+  Metrics metrics;
+  const std::shared_ptr<AdapterResolver> resolver;
+  std::atomic<bool> draining{false};
+
+  const std::string& base_name() const { return base_names.front(); }
+  bool is_base(std::string_view model) const;
+  // The adapter that `model` names, alone or as "base:adapter"; empty for the base model.
+  std::string_view adapter_of(std::string_view model) const;
+  // The adapters of a target: the model's, then the listed ones; a listed scale replaces the model's own.
+  std::vector<AdapterUse> adapters_of(const Target& target) const;
+  // "model" in the answer: as the client wrote it.
+  std::string model_name_of(const Target& target) const;
+  MediaLimits media_limits() const;
+};
+
+using ServiceHandler = void (*)(const std::shared_ptr<Service>&, HttpRequest, std::shared_ptr<Exchange>);
+
+}  // namespace valora::server

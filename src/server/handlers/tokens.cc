@@ -1,0 +1,56 @@
+#include "server/handlers/tokens.h"
+
+#include <algorithm>
+
+#include "server/openai/errors.h"
+#include "server/openai/json_text.h"
+#include "server/openai/requests.h"
+
+namespace valora::server {
+namespace {
+
+// Adapters share the base's tokenizer, but a wrong name is still an error.
+Status check_model(const Service& service, const Target& target) {
+  const std::string_view name = service.adapter_of(target.model);
+  if (name.empty()) return {};
+  const std::vector<AdapterCard> adapters = service.engine.adapters();
+  if (std::any_of(adapters.begin(), adapters.end(), [&](const AdapterCard& card) { return card.name == name; }))
+    return {};
+  return model_not_found(target.model);
+}
+
+Result<std::string> tokenize(const Service& service, const HttpRequest& request) {
+  VALORA_TRY(body, parse_tokenize(request.body, service.media_limits()));
+  VALORA_CHECK(check_model(service, body.target));
+  VALORA_TRY(ids, service.engine.tokenize(body.prompt, body.add_special_tokens));
+  OrderedJson out;
+  out["count"] = ids.size();
+  out["max_model_len"] = service.engine.model().max_model_len;
+  out["tokens"] = ids;
+  out["token_strs"] = nullptr;
+  return to_text(out);
+}
+
+Result<std::string> detokenize(const Service& service, const HttpRequest& request) {
+  VALORA_TRY(body, parse_detokenize(request.body));
+  VALORA_CHECK(check_model(service, body.target));
+  VALORA_TRY(text, service.engine.detokenize(body.tokens));
+  return to_text({{"prompt", std::move(text)}});
+}
+
+void respond(Exchange& exchange, Result<std::string> json) {
+  exchange.respond(json.ok() ? HttpResponse{.body = std::move(*json)} : error_response(json.error()));
+}
+
+}  // namespace
+
+void handle_tokenize(const std::shared_ptr<Service>& service, HttpRequest request, std::shared_ptr<Exchange> exchange) {
+  respond(*exchange, tokenize(*service, request));
+}
+
+void handle_detokenize(const std::shared_ptr<Service>& service, HttpRequest request,
+                       std::shared_ptr<Exchange> exchange) {
+  respond(*exchange, detokenize(*service, request));
+}
+
+}  // namespace valora::server

@@ -1,0 +1,419 @@
+#include "server/http/connection.h"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <boost/asio/post.hpp>
+#include <boost/asio/write.hpp>
+#include <boost/beast/http/error.hpp>
+#include <boost/beast/http/read.hpp>
+#include <boost/beast/http/status.hpp>
+#include <ctime>
+
+#include "server/http/socket_exchange.h"
+#include "server/openai/errors.h"
+
+namespace valora::server {
+namespace {
+
+namespace asio = boost::asio;
+namespace http = boost::beast::http;
+using boost::system::error_code;
+
+constexpr size_t kWatchBytes = size_t{4} << 10;
+constexpr size_t kDrainBytes = size_t{64} << 10;
+constexpr size_t kMaxPipelinedBytes = size_t{64} << 10;
+// So that an answer sent before the whole request was read is not lost to a reset.
+constexpr std::chrono::milliseconds kLingerTime{5'000};
+
+std::string_view as_view(boost::beast::string_view text) { return {text.data(), text.size()}; }
+
+std::optional<std::string> path_of(std::string_view target) {
+  if (const size_t scheme = target.find("://"); scheme != target.npos && target[0] != '/') {
+    const size_t slash = target.find('/', scheme + 3);
+    target = slash == target.npos ? "/" : target.substr(slash);
+  }
+  return percent_decode(target.substr(0, target.find('?')));
+}
+
+bool peer_went_away(error_code error) {
+  return error == http::error::end_of_stream || error == http::error::partial_message ||
+         error.category() != make_error_code(http::error::end_of_stream).category();
+}
+
+}  // namespace
+
+Connection::Connection(Socket socket, std::shared_ptr<HttpCore> core)
+    : core_(std::move(core)),
+      socket_(std::move(socket)),
+      read_timer_(socket_.get_executor()),
+      write_timer_(socket_.get_executor()),
+      buffer_(core_->limits.max_header_bytes + kMaxPipelinedBytes + kDrainBytes) {}
+
+Connection::~Connection() { core_->remove(this); }
+
+void Connection::start() {
+  asio::dispatch(socket_.get_executor(), [self = shared_from_this()] {
+    error_code ignored;
+    self->socket_.set_option(asio::ip::tcp::no_delay(true), ignored);
+    const auto peer = self->socket_.remote_endpoint(ignored);
+    self->request_.peer = fmt::format("{}:{}", peer.address().to_string(), peer.port());
+    self->next_request();
+  });
+}
+
+void Connection::close_if_idle() {
+  asio::post(socket_.get_executor(), [self = shared_from_this()] {
+    if (self->state_ == State::kIdle) self->close();
+  });
+}
+
+void Connection::close_now() {
+  asio::post(socket_.get_executor(), [self = shared_from_this()] { self->close(); });
+}
+
+// ---- reading ----
+
+void Connection::next_request() {
+  state_ = State::kIdle;
+  arm(read_timer_, core_->limits.keep_alive_timeout, &Connection::read_timed_out);
+  if (watching_) {
+    // Pipelined bytes are here already: end the pending read, on_watched goes on with them.
+    error_code ignored;
+    if (buffer_.size() > 0) socket_.cancel(ignored);
+    return;
+  }
+  if (buffer_.size() > 0) read_header();
+  else watch();
+}
+
+void Connection::watch() {
+  if (watching_ || buffer_.size() >= kMaxPipelinedBytes) return;
+  watching_ = true;
+  socket_.async_read_some(buffer_.prepare(state_ == State::kLingering ? kDrainBytes : kWatchBytes),
+                          [self = shared_from_this()](error_code error, size_t bytes) { self->on_watched(error, bytes); });
+}
+
+void Connection::on_watched(ErrorCode error, size_t bytes) {
+  watching_ = false;
+  buffer_.commit(bytes);
+  switch (state_) {
+    case State::kIdle:
+      if (bytes > 0 || (error == asio::error::operation_aborted && buffer_.size() > 0)) read_header();
+      else close();
+      break;
+    case State::kAnswering:
+      if (error) close();
+      else watch();
+      break;
+    case State::kLingering:
+      if (error) close();
+      else drain_input();
+      break;
+    default:
+      break;
+  }
+}
+
+void Connection::read_header() {
+  // An empty line or two before a request is allowed.
+  while (buffer_.size() > 0 && (*static_cast<const char*>(buffer_.cdata().data()) == '\r' ||
+                                *static_cast<const char*>(buffer_.cdata().data()) == '\n'))
+    buffer_.consume(1);
+  if (buffer_.size() == 0) return watch();
+  state_ = State::kHeader;
+  timed_out_ = false;
+  parser_.emplace();
+  parser_->header_limit(static_cast<uint32_t>(core_->limits.max_header_bytes));
+  parser_->body_limit(boost::none);  // checked in on_header, where the answer can say so
+  arm(read_timer_, core_->limits.header_timeout, &Connection::read_timed_out);
+  http::async_read_header(socket_, buffer_, *parser_,
+                          [self = shared_from_this()](error_code error, size_t) { self->on_header(error); });
+}
+
+void Connection::on_header(ErrorCode error) {
+  if (state_ != State::kHeader) return;
+  if (error) {
+    if (timed_out_) return refuse(408, "the request header took too long");
+    if (peer_went_away(error)) return close();
+    if (error == http::error::header_limit || error == http::error::buffer_overflow)
+      return refuse(431, fmt::format("the request header is larger than {} bytes", core_->limits.max_header_bytes));
+    return refuse(400, "this is not a well-formed HTTP request: " + error.message());
+  }
+  const auto& message = parser_->get();
+  request_.method = as_view(message.method_string());
+  request_.headers.clear();
+  for (const auto& field : message)
+    request_.headers.emplace_back(as_view(field.name_string()), as_view(field.value()));
+  request_.id = request_id_from(request_.header("x-request-id"));
+  const std::string_view target = as_view(message.target());
+  log_line_ = fmt::format("{} {}", request_.method, target.substr(0, std::min<size_t>(target.find('?'), 200)));
+  http11_ = message.version() >= 11;
+  keep_alive_ = parser_->keep_alive();
+  head_only_ = request_.method == "HEAD";
+  begin_exchange();
+
+  if (target.size() > core_->limits.max_target_bytes) return refuse(414, "the request target is too long");
+  auto path = path_of(target);
+  if (!path) return refuse(400, "the request target has a malformed percent escape");
+  request_.path = std::move(*path);
+  if (auto answer = core_->handler->screen(request_, common_headers_)) return answer_early(std::move(*answer));
+  if (!accept_body(parser_->content_length().value_or(0))) return;
+  parser_->body_limit(core_->limits.max_body_bytes);
+  if (!parser_->is_done() && same_header_name(request_.header("expect"), "100-continue")) {
+    pending_ += "HTTP/1.1 100 Continue\r\n\r\n";
+    flush();
+  }
+  read_body();
+}
+
+bool Connection::accept_body(uint64_t declared_bytes) {
+  const HttpLimits& limits = core_->limits;
+  if (declared_bytes > limits.max_body_bytes) {
+    refuse(413, fmt::format("the request body of {} bytes is larger than the allowed {}", declared_bytes,
+                            limits.max_body_bytes));
+    return false;
+  }
+  if (declared_bytes <= body_bytes_held_) return true;
+  if (!core_->take_body_bytes(declared_bytes - body_bytes_held_)) {
+    refuse(503, "the server holds too many request bodies at the moment");
+    return false;
+  }
+  body_bytes_held_ = declared_bytes;
+  return true;
+}
+
+void Connection::read_body() {
+  if (parser_->is_done()) return hand_over();
+  state_ = State::kBody;
+  arm(read_timer_, core_->limits.body_idle_timeout, &Connection::read_timed_out);
+  http::async_read_some(socket_, buffer_, *parser_,
+                        [self = shared_from_this()](error_code error, size_t) { self->on_body(error); });
+}
+
+void Connection::on_body(ErrorCode error) {
+  if (state_ != State::kBody) return;
+  if (error) {
+    if (timed_out_) return refuse(408, "the request body took too long");
+    if (peer_went_away(error)) return close();
+    if (error == http::error::body_limit)
+      return refuse(413, fmt::format("the request body is larger than the allowed {} bytes",
+                                     core_->limits.max_body_bytes));
+    return refuse(400, "this is not a well-formed HTTP body: " + error.message());
+  }
+  // A chunked body declares no length: it is counted as it comes.
+  if (accept_body(parser_->get().body().size())) read_body();
+}
+
+void Connection::hand_over() {
+  state_ = State::kAnswering;
+  disarm(read_timer_);
+  request_.body = std::move(parser_->get().body());
+  const std::string peer = request_.peer;
+  asio::post(core_->handlers, [core = core_, request = std::move(request_),
+                               exchange = std::make_shared<SocketExchange>(shared_from_this(), serial_)]() mutable {
+    core->handler->handle(std::move(request), std::move(exchange));
+  });
+  request_ = HttpRequest{};
+  request_.peer = peer;
+  watch();
+}
+
+// ---- answering ----
+
+void Connection::begin_exchange() {
+  ++serial_;
+  in_exchange_ = true;
+  body_unread_ = head_sent_ = chunked_ = answer_complete_ = false;
+  status_ = 0;
+  bytes_out_ = 0;
+  began_ = std::chrono::steady_clock::now();
+  common_headers_.clear();
+  common_headers_.emplace_back("X-Request-Id", request_.id);
+  core_->exchange_began();
+}
+
+void Connection::refuse(int status, std::string_view message) {
+  if (!in_exchange_) {
+    request_.id = request_id_from({});
+    log_line_ = "-";
+    http11_ = true;
+    head_only_ = false;
+    begin_exchange();
+  }
+  body_unread_ = true;
+  answer_early(error_response(status, message));
+}
+
+void Connection::answer_early(HttpResponse response) {
+  if (body_unread_ || !parser_->is_done()) keep_alive_ = false;
+  state_ = State::kAnswering;
+  disarm(read_timer_);
+  respond(serial_, std::move(response));
+}
+
+void Connection::send_head(const HttpResponse& response, std::optional<size_t> length) {
+  if (core_->close_after_responses) keep_alive_ = false;
+  head_sent_ = true;
+  status_ = response.status;
+  const auto reason = http::obsolete_reason(static_cast<http::status>(response.status));
+  auto out = std::back_inserter(pending_);
+  fmt::format_to(out, "HTTP/1.1 {} {}\r\nServer: valora/{}\r\nDate: {:%a, %d %b %Y %H:%M:%S} GMT\r\n", response.status,
+                 as_view(reason), VALORA_VERSION, fmt::gmtime(std::time(nullptr)));
+  if (!response.content_type.empty()) fmt::format_to(out, "Content-Type: {}\r\n", response.content_type);
+  for (const Headers* headers : {&response.headers, static_cast<const Headers*>(&common_headers_)})
+    for (const auto& [name, value] : *headers) fmt::format_to(out, "{}: {}\r\n", name, value);
+  if (length && response.status != 204) fmt::format_to(out, "Content-Length: {}\r\n", *length);
+  if (chunked_) fmt::format_to(out, "Transfer-Encoding: chunked\r\n");
+  fmt::format_to(out, "Connection: {}\r\n\r\n", keep_alive_ ? "keep-alive" : "close");
+}
+
+void Connection::respond(uint64_t serial, HttpResponse response) {
+  if (!answering(serial) || head_sent_) return;
+  send_head(response, response.body.size());
+  if (!head_only_) pending_ += response.body;
+  answer_complete_ = true;
+  flush();
+}
+
+void Connection::begin_stream(uint64_t serial, HttpResponse head) {
+  if (!answering(serial) || head_sent_) return;
+  chunked_ = http11_;
+  if (!chunked_) keep_alive_ = false;  // its end is the connection's
+  send_head(head, std::nullopt);
+  flush();
+}
+
+void Connection::write(uint64_t serial, std::string bytes) {
+  if (!answering(serial) || !head_sent_ || answer_complete_ || bytes.empty()) return;
+  if (pending_.size() + sending_.size() - sent_ + bytes.size() > core_->limits.max_outbound_bytes) {
+    spdlog::warn("{} reads its stream too slowly: closed", request_.peer);
+    return close();
+  }
+  if (chunked_) fmt::format_to(std::back_inserter(pending_), "{:x}\r\n{}\r\n", bytes.size(), bytes);
+  else pending_ += bytes;
+  flush();
+}
+
+void Connection::abort(uint64_t serial) {
+  if (answering(serial)) close();
+}
+
+void Connection::end_stream(uint64_t serial) {
+  if (!answering(serial) || !head_sent_ || answer_complete_) return;
+  if (chunked_) pending_ += "0\r\n\r\n";
+  answer_complete_ = true;
+  flush();
+}
+
+void Connection::on_client_left(uint64_t serial, std::function<void()> left) {
+  if (serial != serial_ || answer_complete_) return;
+  if (state_ == State::kClosed) left();
+  else left_ = std::move(left);
+}
+
+// The handler let go of its exchange: without an answer there will be none.
+void Connection::abandon(uint64_t serial) {
+  if (!answering(serial) || answer_complete_) return;
+  if (head_sent_) close();
+  else respond(serial, error_response(500, "the request was dropped"));
+}
+
+void Connection::flush() {
+  if (writing_) return;
+  if (sent_ == sending_.size()) {
+    sending_.clear();
+    sent_ = 0;
+    if (pending_.empty()) {
+      disarm(write_timer_);
+      if (answer_complete_) finish_exchange();
+      return;
+    }
+    sending_.swap(pending_);
+  }
+  writing_ = true;
+  arm(write_timer_, core_->limits.write_timeout, &Connection::write_timed_out);
+  socket_.async_write_some(asio::buffer(sending_) + sent_,
+                           [self = shared_from_this()](error_code error, size_t bytes) { self->on_written(error, bytes); });
+}
+
+void Connection::on_written(ErrorCode error, size_t bytes) {
+  writing_ = false;
+  if (state_ == State::kClosed) return;
+  // A cancelled read takes the write with it; what is left is sent again.
+  if (error && error != asio::error::operation_aborted) return close();
+  sent_ += bytes;
+  bytes_out_ += bytes;
+  flush();
+}
+
+void Connection::finish_exchange() {
+  log_exchange();
+  in_exchange_ = false;
+  left_ = nullptr;
+  release_body();
+  parser_.reset();
+  core_->exchange_ended();
+  if (keep_alive_ && !core_->close_after_responses) next_request();
+  else linger();
+}
+
+void Connection::log_exchange() const {
+  const bool routine = log_line_.ends_with(" /health") || log_line_.ends_with(" /ping") || log_line_.ends_with(" /metrics");
+  const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - began_;
+  spdlog::log(routine ? spdlog::level::debug : spdlog::level::info, "{} \"{}\" {} {} B {:.1f} ms {}", request_.peer,
+              log_line_, answer_complete_ ? status_ : 499, bytes_out_, took.count(), common_headers_.front().second);
+}
+
+// ---- ending ----
+
+void Connection::linger() {
+  state_ = State::kLingering;
+  error_code ignored;
+  socket_.shutdown(Socket::shutdown_send, ignored);
+  arm(read_timer_, kLingerTime, &Connection::read_timed_out);
+  if (!watching_) drain_input();
+}
+
+void Connection::drain_input() {
+  buffer_.clear();
+  watch();
+}
+
+void Connection::close() {
+  if (state_ == State::kClosed) return;
+  state_ = State::kClosed;
+  disarm(read_timer_);
+  disarm(write_timer_);
+  error_code ignored;
+  socket_.close(ignored);
+  core_->remove(this);
+  if (!in_exchange_) return;
+  in_exchange_ = false;
+  log_exchange();
+  release_body();
+  if (auto left = std::exchange(left_, nullptr)) left();
+  core_->exchange_ended();
+}
+
+void Connection::release_body() { core_->give_body_bytes(std::exchange(body_bytes_held_, 0)); }
+
+void Connection::arm(Timer& timer, std::chrono::milliseconds delay, void (Connection::*expired)()) {
+  timer.expires_after(delay);
+  timer.async_wait([self = shared_from_this(), &timer, expired](error_code error) {
+    // A wait that had ended when the timer was moved on must not count.
+    if (!error && timer.expiry() <= std::chrono::steady_clock::now()) (self.get()->*expired)();
+  });
+}
+
+void Connection::disarm(Timer& timer) { timer.expires_at(std::chrono::steady_clock::time_point::max()); }
+
+void Connection::read_timed_out() {
+  if (state_ != State::kHeader && state_ != State::kBody) return close();
+  timed_out_ = true;
+  error_code ignored;
+  socket_.cancel(ignored);
+}
+
+}  // namespace valora::server

@@ -1,0 +1,117 @@
+// One client's TCP connection: reads requests, writes answers, notices when the client leaves.
+#pragma once
+
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/strand.hpp>
+#include <boost/beast/core/flat_buffer.hpp>
+#include <boost/beast/http/parser.hpp>
+#include <boost/beast/http/string_body.hpp>
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "server/http/core.h"
+#include "server/http/http.h"
+
+namespace valora::server {
+
+// Everything runs on the socket's strand; what other threads call posts there.
+class Connection : public std::enable_shared_from_this<Connection> {
+ public:
+  using Executor = boost::asio::strand<boost::asio::io_context::executor_type>;
+  using Socket = boost::asio::basic_stream_socket<boost::asio::ip::tcp, Executor>;
+
+  Connection(Socket socket, std::shared_ptr<HttpCore> core);
+  ~Connection();
+
+  void start();
+  void close_if_idle();  // any thread
+  void close_now();      // any thread
+
+ private:
+  friend class SocketExchange;
+  using Timer = boost::asio::basic_waitable_timer<std::chrono::steady_clock,
+                                                  boost::asio::wait_traits<std::chrono::steady_clock>, Executor>;
+  using Parser = boost::beast::http::request_parser<boost::beast::http::string_body>;
+  using ErrorCode = boost::system::error_code;
+  enum class State { kIdle, kHeader, kBody, kAnswering, kLingering, kClosed };
+
+  // Reading. watch() keeps a read pending while idle or answering: new requests and the client's leaving show there.
+  void next_request();
+  void watch();
+  void on_watched(ErrorCode error, size_t bytes);
+  void read_header();
+  void on_header(ErrorCode error);
+  bool accept_body(uint64_t declared_bytes);
+  void read_body();
+  void on_body(ErrorCode error);
+  void hand_over();
+
+  // Answering. `serial` names the exchange, so that late calls for an earlier one are ignored.
+  void respond(uint64_t serial, HttpResponse response);
+  void begin_stream(uint64_t serial, HttpResponse head);
+  void write(uint64_t serial, std::string bytes);
+  void end_stream(uint64_t serial);
+  void abort(uint64_t serial);
+  void on_client_left(uint64_t serial, std::function<void()> left);
+  void abandon(uint64_t serial);
+  bool answering(uint64_t serial) const { return state_ == State::kAnswering && serial == serial_; }
+
+  // Answers from here, before or without a handler, and closes where the body was not read.
+  void refuse(int status, std::string_view message);
+  void answer_early(HttpResponse response);
+  void begin_exchange();
+  void send_head(const HttpResponse& response, std::optional<size_t> length);
+  void flush();
+  void on_written(ErrorCode error, size_t bytes);
+  void finish_exchange();
+  void log_exchange() const;
+
+  void linger();
+  void drain_input();
+  void close();
+
+  void arm(Timer& timer, std::chrono::milliseconds delay, void (Connection::*expired)());
+  void disarm(Timer& timer);
+  void read_timed_out();
+  void write_timed_out() { close(); }
+  void release_body();
+
+  std::shared_ptr<HttpCore> core_;
+  Socket socket_;
+  Timer read_timer_;
+  Timer write_timer_;
+  boost::beast::flat_buffer buffer_;
+  std::optional<Parser> parser_;
+  State state_ = State::kIdle;
+  bool watching_ = false;
+  bool timed_out_ = false;
+
+  HttpRequest request_;
+  Headers common_headers_;
+  size_t body_bytes_held_ = 0;
+  uint64_t serial_ = 0;
+  bool in_exchange_ = false;
+
+  bool http11_ = true;
+  bool keep_alive_ = true;
+  bool head_only_ = false;
+  bool body_unread_ = false;
+  bool head_sent_ = false;
+  bool chunked_ = false;
+  bool answer_complete_ = false;
+  std::function<void()> left_;
+  std::string pending_;  // to be sent next
+  std::string sending_;  // being sent, from sent_ on
+  size_t sent_ = 0;
+  bool writing_ = false;
+
+  int status_ = 0;
+  size_t bytes_out_ = 0;
+  std::string log_line_;  // method and path: the request itself goes to the handler
+  std::chrono::steady_clock::time_point began_{};
+};
+
+}  // namespace valora::server

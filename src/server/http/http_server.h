@@ -1,0 +1,51 @@
+// An HTTP/1.1 server over TCP: listens, reads requests under limits and hands them to an HttpHandler.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "base/result.h"
+#include "server/http/http.h"
+#include "server/server.h"
+
+namespace valora::server {
+
+struct HttpServerOptions {
+  std::string host;
+  uint16_t port = 0;
+  int io_threads = 1;
+  int handler_threads = 1;
+  HttpLimits limits;
+};
+
+class HttpServer {
+ public:
+  static Result<std::unique_ptr<HttpServer>> start(HttpServerOptions options, std::shared_ptr<HttpHandler> handler);
+  ~HttpServer();  // stops
+
+  uint16_t port() const;
+
+  // From now on every response closes its connection, and idle connections are closed.
+  void close_after_responses();
+  // Exchanges whose answer is not yet with the client.
+  size_t active_exchanges() const;
+  // Calls `idle` on a server thread, once, as soon as there are no active exchanges.
+  void when_idle(std::function<void()> idle);
+
+  // Closes everything; returns at once. May be called on a server thread.
+  void begin_stop();
+  // Waits for begin_stop and then for the threads. Not on a server thread.
+  void wait();
+
+  // Calls `on_signal` on a server thread for each SIGTERM and SIGINT.
+  void watch_signals(std::function<void()> on_signal);
+
+ private:
+  struct Impl;
+  explicit HttpServer(std::shared_ptr<Impl> impl);
+  std::shared_ptr<Impl> impl_;
+};
+
+}  // namespace valora::server

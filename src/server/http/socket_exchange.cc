@@ -1,0 +1,65 @@
+#include "server/http/socket_exchange.h"
+
+#include <boost/asio/dispatch.hpp>
+#include <boost/asio/post.hpp>
+
+#include "server/http/connection.h"
+
+namespace valora::server {
+
+SocketExchange::SocketExchange(std::shared_ptr<Connection> connection, uint64_t serial)
+    : connection_(std::move(connection)), serial_(serial) {}
+
+SocketExchange::~SocketExchange() {
+  dispatch([](Connection& connection, uint64_t serial) { connection.abandon(serial); });
+}
+
+// The work must hold the connection, not the exchange, whose end is what abandon() waits for.
+template <typename Work>
+void SocketExchange::dispatch(Work work) {
+  if (connection_->core_->stopped) return;
+  boost::asio::dispatch(connection_->socket_.get_executor(),
+                        [connection = connection_, serial = serial_, work = std::move(work)]() mutable {
+                          work(*connection, serial);
+                        });
+}
+
+void SocketExchange::post(std::function<void()> work) {
+  if (connection_->core_->stopped) return;
+  boost::asio::post(connection_->socket_.get_executor(),
+                    [connection = connection_, work = std::move(work)] { work(); });
+}
+
+void SocketExchange::respond(HttpResponse response) {
+  dispatch([response = std::move(response)](Connection& connection, uint64_t serial) mutable {
+    connection.respond(serial, std::move(response));
+  });
+}
+
+void SocketExchange::begin_stream(HttpResponse head) {
+  dispatch([head = std::move(head)](Connection& connection, uint64_t serial) mutable {
+    connection.begin_stream(serial, std::move(head));
+  });
+}
+
+void SocketExchange::write(std::string bytes) {
+  dispatch([bytes = std::move(bytes)](Connection& connection, uint64_t serial) mutable {
+    connection.write(serial, std::move(bytes));
+  });
+}
+
+void SocketExchange::end_stream() {
+  dispatch([](Connection& connection, uint64_t serial) { connection.end_stream(serial); });
+}
+
+void SocketExchange::abort() {
+  dispatch([](Connection& connection, uint64_t serial) { connection.abort(serial); });
+}
+
+void SocketExchange::on_client_left(std::function<void()> left) {
+  dispatch([left = std::move(left)](Connection& connection, uint64_t serial) mutable {
+    connection.on_client_left(serial, std::move(left));
+  });
+}
+
+}  // namespace valora::server

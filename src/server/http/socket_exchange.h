@@ -1,0 +1,33 @@
+// An Exchange over a Connection: every call moves to the connection's strand.
+#pragma once
+
+#include <memory>
+
+#include "server/http/http.h"
+
+namespace valora::server {
+
+class Connection;
+
+class SocketExchange final : public Exchange {
+ public:
+  SocketExchange(std::shared_ptr<Connection> connection, uint64_t serial);
+  ~SocketExchange() override;
+
+  void post(std::function<void()> work) override;
+  void respond(HttpResponse response) override;
+  void begin_stream(HttpResponse head) override;
+  void write(std::string bytes) override;
+  void end_stream() override;
+  void abort() override;
+  void on_client_left(std::function<void()> left) override;
+
+ private:
+  template <typename Work>
+  void dispatch(Work work);
+
+  std::shared_ptr<Connection> connection_;
+  uint64_t serial_;
+};
+
+}  // namespace valora::server

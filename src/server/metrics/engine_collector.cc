@@ -1,0 +1,102 @@
+#include "server/metrics/engine_collector.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+
+namespace valora::server {
+namespace {
+
+using prometheus::ClientMetric;
+using prometheus::Labels;
+using prometheus::MetricFamily;
+using prometheus::MetricType;
+
+ClientMetric labelled(const Labels& labels, const Labels& more = {}) {
+  ClientMetric metric;
+  for (const auto* part : {&labels, &more})
+    for (const auto& [name, value] : *part) metric.label.push_back({name, value});
+  return metric;
+}
+
+double unix_time() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+}  // namespace
+
+MetricFamily EngineCollector::family(std::string name, std::string help, MetricType type) const {
+  MetricFamily out;
+  out.name = std::move(name);
+  out.help = std::move(help);
+  out.type = type;
+  return out;
+}
+
+MetricFamily EngineCollector::gauge(std::string name, std::string help, double value, const Labels& more) const {
+  MetricFamily out = family(std::move(name), std::move(help), MetricType::Gauge);
+  out.metric.push_back(labelled(labels_, more));
+  out.metric.back().gauge.value = value;
+  return out;
+}
+
+MetricFamily EngineCollector::counter(std::string name, std::string help, double value) const {
+  MetricFamily out = family(std::move(name), std::move(help), MetricType::Counter);
+  out.metric.push_back(labelled(labels_));
+  out.metric.back().counter.value = value;
+  return out;
+}
+
+// Readers take the series with the newest time: there must be one only, so its labels change in place.
+MetricFamily EngineCollector::lora_info(const EngineStats& stats) const {
+  MetricFamily out = family("vllm:lora_requests_info", "Adapters of running and waiting requests.", MetricType::Gauge);
+  out.metric.push_back(labelled({{"max_lora", std::to_string(max_loras_)},
+                                 {"running_lora_adapters", fmt::format("{}", fmt::join(stats.running_adapters, ","))},
+                                 {"waiting_lora_adapters", fmt::format("{}", fmt::join(stats.waiting_adapters, ","))}}));
+  out.metric.back().gauge.value = unix_time();
+  return out;
+}
+
+MetricFamily EngineCollector::adapter_bytes(const std::vector<AdapterCard>& adapters) const {
+  MetricFamily out = family("valora:adapter_bytes", "Bytes of each loaded adapter.", MetricType::Gauge);
+  for (const AdapterCard& adapter : adapters) {
+    out.metric.push_back(labelled(labels_, {{"adapter", adapter.name}, {"rank", std::to_string(adapter.rank)}}));
+    out.metric.back().gauge.value = static_cast<double>(adapter.bytes);
+  }
+  return out;
+}
+
+std::vector<MetricFamily> EngineCollector::Collect() const {
+  const EngineStats stats = engine_.stats();
+  const ModelCard& model = engine_.model();
+  const std::vector<AdapterCard> adapters = engine_.adapters();
+  std::vector<MetricFamily> out;
+  out.push_back(gauge("vllm:num_requests_running", "Requests in the running batch.", stats.running));
+  out.push_back(gauge("vllm:num_requests_waiting", "Requests waiting to be scheduled, those being prepared included.",
+                      stats.waiting + stats.preparing));
+  out.push_back(gauge("vllm:kv_cache_usage_perc", "Used share of the KV cache, 0 to 1.", stats.kv_usage));
+  out.push_back(gauge("vllm:cache_config_info", "The KV cache: tokens a block, and blocks.", 1,
+                      {{"block_size", std::to_string(model.kv_block_tokens)},
+                       {"num_gpu_blocks", std::to_string(model.kv_blocks)}}));
+  out.push_back(lora_info(stats));
+  const auto count = [&](const char* name, const char* help, uint64_t value) {
+    out.push_back(counter(name, help, static_cast<double>(value)));
+  };
+  count("vllm:num_preemptions_total", "Preempted requests.", stats.preemptions);
+  count("vllm:prefix_cache_queries_total", "Prompt tokens looked up in the prefix cache.", stats.prefix_queries);
+  count("vllm:prefix_cache_hits_total", "Prompt tokens found in the prefix cache.", stats.prefix_hits);
+  count("vllm:mm_cache_queries_total", "Images and videos looked up in the media cache.", stats.media_queries);
+  count("vllm:mm_cache_hits_total", "Images and videos found in the media cache.", stats.media_hits);
+  out.push_back(gauge("valora:num_requests_preparing", "Requests whose media and text are being prepared.",
+                      stats.preparing));
+  out.push_back(gauge("valora:adapters_loaded", "Loaded adapters.", static_cast<double>(adapters.size())));
+  out.push_back(adapter_bytes(adapters));
+  count("valora:engine_steps_total", "Engine iterations with work.", stats.steps);
+  out.push_back(counter("valora:step_seconds_total", "Seconds in engine iterations.", stats.step_seconds));
+  out.push_back(counter("valora:step_overhead_seconds_total",
+                        "Seconds of engine iterations outside the model's forward pass and sampling.",
+                        stats.overhead_seconds));
+  return out;
+}
+
+}  // namespace valora::server

@@ -1,0 +1,35 @@
+// The engine's gauges and counters, read from its snapshot at each scrape.
+#pragma once
+
+#include <prometheus/collectable.h>
+#include <prometheus/labels.h>
+#include <prometheus/metric_family.h>
+
+#include <string>
+#include <vector>
+
+#include "engine/engine.h"
+
+namespace valora::server {
+
+class EngineCollector final : public prometheus::Collectable {
+ public:
+  EngineCollector(const Engine& engine, prometheus::Labels labels, int max_loras)
+      : engine_(engine), labels_(std::move(labels)), max_loras_(max_loras) {}
+
+  std::vector<prometheus::MetricFamily> Collect() const override;
+
+ private:
+  prometheus::MetricFamily family(std::string name, std::string help, prometheus::MetricType type) const;
+  prometheus::MetricFamily gauge(std::string name, std::string help, double value,
+                                 const prometheus::Labels& more = {}) const;
+  prometheus::MetricFamily counter(std::string name, std::string help, double value) const;
+  prometheus::MetricFamily lora_info(const EngineStats& stats) const;
+  prometheus::MetricFamily adapter_bytes(const std::vector<AdapterCard>& adapters) const;
+
+  const Engine& engine_;
+  const prometheus::Labels labels_;
+  const int max_loras_;
+};
+
+}  // namespace valora::server

@@ -1,0 +1,57 @@
+// Prometheus metrics under the names that vLLM's users and the Gateway API Inference Extension read.
+#pragma once
+
+#include <prometheus/histogram.h>
+#include <prometheus/registry.h>
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include "engine/engine.h"
+#include "server/metrics/engine_collector.h"
+
+namespace valora::server {
+
+// Thread-safe. Requests report through the methods here; the engine's state is read when scraped.
+class Metrics final : public StepObserver {
+ public:
+  Metrics(const Engine& engine, std::string model_name, int max_loras);
+
+  void prompt_tokens(int tokens);
+  void generation_tokens(int tokens);
+  void time_to_first_token(double seconds);
+  void inter_token_latency(double seconds);
+  void request_finished(const FinalInfo& info);
+  void choice_finished(FinishReason reason);  // or was cancelled: kAbort
+
+  void on_step(int tokens, int sequences, double seconds) override;
+
+  std::string text() const;  // the exposition format
+
+ private:
+  prometheus::Histogram& histogram(const std::string& name, const std::string& help,
+                                   const prometheus::Histogram::BucketBoundaries& buckets);
+  prometheus::Counter& counter(const std::string& name, const std::string& help,
+                               const prometheus::Labels& more = {});
+
+  prometheus::Labels labels_;
+  prometheus::Registry registry_;
+  EngineCollector collector_;
+  prometheus::Counter& prompt_tokens_;
+  prometheus::Counter& generation_tokens_;
+  std::map<FinishReason, prometheus::Counter*> success_;
+  prometheus::Histogram& ttft_;
+  prometheus::Histogram& inter_token_;
+  prometheus::Histogram& per_output_token_;
+  prometheus::Histogram& e2e_;
+  prometheus::Histogram& queue_;
+  prometheus::Histogram& prefill_;
+  prometheus::Histogram& decode_;
+  prometheus::Histogram& inference_;
+  prometheus::Histogram& request_prompt_tokens_;
+  prometheus::Histogram& request_generation_tokens_;
+  prometheus::Histogram& iteration_tokens_;
+};
+
+}  // namespace valora::server

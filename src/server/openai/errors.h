@@ -1,0 +1,26 @@
+// Errors as OpenAI clients read them: {"error":{"message","type","param","code"}}, code = the HTTP status.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "server/http/http.h"
+
+namespace valora::server {
+
+int http_status(ErrorCode code);
+std::string_view error_type(int status);  // "BadRequestError"
+
+// The error object's text. An empty param is written as null; `type` defaults to the status's.
+std::string error_json(int status, std::string_view message, std::string_view param = {}, std::string_view type = {});
+std::string error_json(const Error& error);
+
+HttpResponse error_response(int status, std::string_view message, std::string_view param = {},
+                            std::string_view type = {});
+// With Retry-After where trying again helps (429, 503).
+HttpResponse error_response(const Error& error);
+
+Error model_not_found(std::string_view model);  // The model `x` does not exist.
+
+}  // namespace valora::server

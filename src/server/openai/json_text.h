@@ -1,0 +1,17 @@
+// JSON written to clients: keys in the order given, no spaces, always valid UTF-8.
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+#include <string>
+
+namespace valora::server {
+
+using OrderedJson = nlohmann::ordered_json;
+
+// Bytes that are not UTF-8 become U+FFFD.
+inline std::string to_text(const OrderedJson& json) {
+  return json.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
+}
+
+}  // namespace valora::server

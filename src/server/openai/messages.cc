@@ -1,0 +1,123 @@
+#include "server/openai/messages.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "base/strings.h"
+#include "server/openai/fields.h"
+
+namespace valora::server {
+namespace {
+
+constexpr std::array<std::string_view, 5> kRoles = {"system", "developer", "user", "assistant", "tool"};
+constexpr std::array<std::string_view, 5> kUnsupportedParts = {"input_audio", "audio_url", "file", "image_embeds",
+                                                               "image_pil"};
+
+Error wrong(const std::string& path, std::string_view expected) {
+  return invalid(fmt::format("\"{}\" must be {}", path, expected), path);
+}
+
+// Media are megabytes of base64: moved out of the tree, not copied.
+std::string take_string(Json& value) { return std::move(value.get_ref<std::string&>()); }
+
+Result<std::string> part_type(const Json& part, const std::string& path) {
+  const Json& type = member(part, "type");
+  if (type.is_string()) return type.get<std::string>();
+  if (!type.is_null()) return wrong(path + ".type", "a string");
+  for (const char* key : {"text", "image_url", "video_url", "input_audio", "audio_url", "file", "image_embeds"})
+    if (part.contains(key)) return std::string(key);
+  return wrong(path, "an object with a \"type\"");
+}
+
+Result<MediaRef> parse_media(Json& part, const std::string& type, const std::string& path) {
+  const auto kind = type == "image_url" ? MediaRef::Kind::kImage : MediaRef::Kind::kVideo;
+  const std::string at = path + "." + type;
+  if (!part.contains(type)) return invalid(fmt::format("\"{}\" is missing", at), at);
+  Json& value = part[type];
+  if (value.is_string()) return MediaRef{kind, take_string(value)};
+  if (!value.is_object()) return wrong(at, "a string or an object with a \"url\"");
+  if (!member(value, "url").is_string()) return wrong(at + ".url", "a string");
+  return MediaRef{kind, take_string(value["url"])};
+}
+
+Result<ContentPart> parse_part(Json& part, const std::string& path) {
+  if (part.is_string()) return ContentPart(take_string(part));
+  if (!part.is_object()) return wrong(path, "an object or a string");
+  VALORA_TRY(type, part_type(part, path));
+  if (type == "text" || type == "refusal") {
+    if (!member(part, type).is_string()) return wrong(path + "." + type, "a string");
+    return ContentPart(take_string(part[type]));
+  }
+  if (type == "image_url" || type == "video_url") {
+    VALORA_TRY(media, parse_media(part, type, path));
+    if (media.url.empty()) return invalid(fmt::format("\"{}.{}\" has an empty URL", path, type), path + "." + type);
+    return ContentPart(std::move(media));
+  }
+  if (std::find(kUnsupportedParts.begin(), kUnsupportedParts.end(), type) != kUnsupportedParts.end())
+    return not_implemented(fmt::format("content parts of type \"{}\" are not supported by this server", type), path);
+  return invalid(fmt::format("\"{}.type\" is \"{}\"; known are text, image_url and video_url", path, shortened(type, 40)),
+                 path + ".type");
+}
+
+Result<ChatMessage> parse_message(Json& message, const std::string& path) {
+  if (!message.is_object()) return wrong(path, "an object");
+  if (!member(message, "role").is_string()) return wrong(path + ".role", "a string");
+  ChatMessage out;
+  out.role = message["role"].get<std::string>();
+  if (std::find(kRoles.begin(), kRoles.end(), out.role) == kRoles.end())
+    return invalid(fmt::format("\"{}.role\" is \"{}\"; known are {}", path, shortened(out.role, 40), fmt::join(kRoles, ", ")),
+                   path + ".role");
+  if (out.role == "developer") out.role = "system";  // the newer name for the same thing
+  for (const char* field : {"tool_calls", "function_call", "audio"})
+    if (!unused(message, field))
+      return not_implemented(fmt::format("\"{}.{}\" is not supported by this server", path, field), path + "." + field);
+  if (!message.contains("content") || message["content"].is_null()) {
+    if (out.role != "assistant") return invalid(fmt::format("\"{}.content\" is missing", path), path + ".content");
+    return out;
+  }
+  Json& content = message["content"];
+  if (content.is_string()) {
+    out.parts.emplace_back(take_string(content));
+    return out;
+  }
+  if (!content.is_array()) return wrong(path + ".content", "a string or a list of parts");
+  for (size_t i = 0; i < content.size(); ++i) {
+    VALORA_TRY(part, parse_part(content[i], fmt::format("{}.content[{}]", path, i)));
+    out.parts.push_back(std::move(part));
+  }
+  return out;
+}
+
+Status check_limit(const ChatPrompt& prompt, MediaRef::Kind kind, int limit, std::string_view name) {
+  int count = 0;
+  for (const ChatMessage& message : prompt.messages)
+    for (const ContentPart& part : message.parts)
+      if (const auto* media = std::get_if<MediaRef>(&part)) count += media->kind == kind;
+  if (count > limit)
+    return invalid(fmt::format("At most {} {}(s) may be provided in one prompt, not {}.", limit, name, count),
+                   "messages");
+  return {};
+}
+
+}  // namespace
+
+Result<ChatPrompt> parse_messages(Json& body, const MediaLimits& limits) {
+  if (!body.contains("messages")) return invalid("\"messages\" is missing", "messages");
+  Json& messages = body["messages"];
+  if (!messages.is_array()) return wrong("messages", "a list");
+  if (messages.empty()) return invalid("\"messages\" is empty", "messages");
+  ChatPrompt prompt;
+  for (size_t i = 0; i < messages.size(); ++i) {
+    VALORA_TRY(message, parse_message(messages[i], fmt::format("messages[{}]", i)));
+    prompt.messages.push_back(std::move(message));
+  }
+  VALORA_CHECK(check_limit(prompt, MediaRef::Kind::kImage, limits.images, "image"));
+  VALORA_CHECK(check_limit(prompt, MediaRef::Kind::kVideo, limits.videos, "video"));
+  VALORA_TRY(add_generation_prompt, optional_field<bool>(body, "add_generation_prompt"));
+  prompt.add_generation_prompt = add_generation_prompt;
+  return prompt;
+}
+
+}  // namespace valora::server

@@ -1,0 +1,204 @@
+#include "server/openai/requests.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "server/openai/fields.h"
+#include "server/openai/sampling.h"
+
+namespace valora::server {
+namespace {
+
+constexpr int kMaxLogprobs = 20;
+constexpr int kDefaultCompletionTokens = 16;  // OpenAI's
+constexpr size_t kMaxPrompts = 1024;
+
+Result<AdapterUse> parse_adapter_use(const Json& item, const std::string& path) {
+  if (!item.is_object()) return invalid(fmt::format("\"{}\" must be an object", path), "lora");
+  const char* key = item.contains("name") ? "name" : "id";
+  const Json& name = member(item, key);
+  if (!name.is_string() || name.get_ref<const std::string&>().empty())
+    return invalid(fmt::format("\"{}.{}\" must be the name of an adapter", path, key), "lora");
+  const Json& scale = member(item, "scale");
+  if (!scale.is_null() && !(scale.is_number() && std::isfinite(scale.get<float>())))
+    return invalid(fmt::format("\"{}.scale\" must be a number", path), "lora");
+  return AdapterUse{name.get<std::string>(), scale.is_null() ? 1.0f : scale.get<float>()};
+}
+
+Result<Target> parse_target(const Json& body) {
+  Target target;
+  VALORA_TRY(model, field_or<std::string>(body, "model", ""));
+  VALORA_TRY(head, optional_field<std::string>(body, "head"));
+  target.model = std::move(model);
+  target.head = std::move(head);
+  const Json& lora = member(body, "lora");
+  if (lora.is_null()) return target;
+  if (!lora.is_array()) return invalid("\"lora\" must be a list", "lora");
+  for (const Json& item : lora) {
+    VALORA_TRY(use, parse_adapter_use(item, fmt::format("lora[{}]", target.lora.size())));
+    const bool again = std::any_of(target.lora.begin(), target.lora.end(),
+                                   [&](const AdapterUse& earlier) { return earlier.name == use.name; });
+    if (again) return invalid(fmt::format("\"lora\" names the adapter `{}` twice", use.name), "lora");
+    target.lora.push_back(std::move(use));
+  }
+  return target;
+}
+
+Status parse_stream(const Json& body, GenerationBody& out) {
+  VALORA_TRY(stream, flag(body, "stream", false));
+  out.stream = stream;
+  const Json& options = member(body, "stream_options");
+  if (options.is_null()) return {};
+  if (!options.is_object()) return invalid("\"stream_options\" must be an object", "stream_options");
+  if (!stream) return invalid("\"stream_options\" is only allowed with \"stream\": true", "stream_options");
+  VALORA_TRY(include_usage, flag(options, "include_usage", false));
+  VALORA_TRY(continuous_usage, flag(options, "continuous_usage_stats", false));
+  out.include_usage = include_usage;
+  out.continuous_usage = include_usage && continuous_usage;
+  return {};
+}
+
+Result<GenerationBody> parse_shared(const Json& body) {
+  GenerationBody out;
+  VALORA_CHECK(check_supported(body));
+  VALORA_TRY(target, parse_target(body));
+  VALORA_TRY(sampling, parse_sampling(body));
+  VALORA_TRY(max_tokens, integer_in(body, "max_tokens", 1, INT32_MAX));
+  VALORA_TRY(return_token_ids, flag(body, "return_token_ids", false));
+  out.target = std::move(target);
+  out.sampling = std::move(sampling);
+  out.sampling.max_tokens = max_tokens;
+  out.return_token_ids = return_token_ids;
+  VALORA_CHECK(parse_stream(body, out));
+  return out;
+}
+
+Status parse_chat_logprobs(const Json& body, GenerationBody& out) {
+  VALORA_TRY(logprobs, flag(body, "logprobs", false));
+  VALORA_TRY(top, integer_in(body, "top_logprobs", 0, kMaxLogprobs));
+  if (top.value_or(0) > 0 && !logprobs)
+    return invalid("\"top_logprobs\" is only allowed with \"logprobs\": true", "top_logprobs");
+  out.logprobs = logprobs;
+  if (logprobs) out.sampling.logprobs = top.value_or(0);
+  return {};
+}
+
+// A string, a list of strings, a list of token ids, or a list of such lists.
+Result<std::vector<Prompt>> parse_prompts(const Json& body, const std::string& key) {
+  const Json& value = member(body, key);
+  std::vector<Prompt> prompts;
+  if (value.is_null()) return invalid(fmt::format("\"{}\" is missing", key), key);
+  if (value.is_string()) {
+    prompts.emplace_back(value.get<std::string>());
+    return prompts;
+  }
+  if (!value.is_array() || value.empty())
+    return invalid(fmt::format("\"{}\" must be a string, a list of strings, a list of token ids, or a list of such lists",
+                               key), key);
+  if (value[0].is_number()) {
+    VALORA_TRY(ids, integers(value, key));
+    prompts.emplace_back(std::move(ids));
+    return prompts;
+  }
+  if (value.size() > kMaxPrompts)
+    return invalid(fmt::format("\"{}\" takes at most {} prompts, not {}", key, kMaxPrompts, value.size()), key);
+  for (const Json& item : value) {
+    const std::string path = fmt::format("{}[{}]", key, prompts.size());
+    if (item.is_string()) {
+      prompts.emplace_back(item.get<std::string>());
+    } else if (item.is_array()) {
+      VALORA_TRY(ids, integers(item, path));
+      prompts.emplace_back(std::move(ids));
+    } else {
+      return invalid(fmt::format("\"{}\" must be a string or a list of token ids", path), path);
+    }
+  }
+  return prompts;
+}
+
+}  // namespace
+
+Result<GenerationBody> parse_chat(std::string_view text, const MediaLimits& limits) {
+  VALORA_TRY(body, parse_body(text));
+  VALORA_TRY(out, parse_shared(body));
+  VALORA_CHECK(parse_chat_logprobs(body, out));
+  VALORA_TRY(max_completion_tokens, integer_in(body, "max_completion_tokens", 1, INT32_MAX));
+  if (max_completion_tokens) out.sampling.max_tokens = max_completion_tokens;
+  if (!unused(body, "add_special_tokens"))
+    return not_implemented("\"add_special_tokens\" is not supported for chats", "add_special_tokens");
+  VALORA_TRY(prompt, parse_messages(body, limits));
+  out.prompts.emplace_back(std::move(prompt));
+  return out;
+}
+
+Result<GenerationBody> parse_completion(std::string_view text) {
+  VALORA_TRY(body, parse_body(text));
+  VALORA_TRY(out, parse_shared(body));
+  VALORA_TRY(logprobs, integer_in(body, "logprobs", 0, kMaxLogprobs));
+  out.logprobs = logprobs.has_value();
+  out.sampling.logprobs = logprobs;
+  if (!out.sampling.max_tokens) out.sampling.max_tokens = kDefaultCompletionTokens;
+  VALORA_TRY(add_special_tokens, flag(body, "add_special_tokens", true));
+  if (!add_special_tokens)
+    return not_implemented("\"add_special_tokens\": false is not supported; send token ids instead",
+                           "add_special_tokens");
+  VALORA_TRY(prompts, parse_prompts(body, "prompt"));
+  out.prompts = std::move(prompts);
+  return out;
+}
+
+Result<ClassifyBody> parse_classify(std::string_view text, const MediaLimits& limits) {
+  VALORA_TRY(body, parse_body(text));
+  ClassifyBody out;
+  VALORA_TRY(target, parse_target(body));
+  VALORA_TRY(use_activation, flag(body, "use_activation", true));
+  out.target = std::move(target);
+  out.use_activation = use_activation;
+  for (const char* field : {"truncate_prompt_tokens", "chat_template_kwargs", "mm_processor_kwargs", "chat_template"})
+    if (!unused(body, field))
+      return not_implemented(fmt::format("\"{}\" is not supported by this server", field), field);
+  if (!member(body, "messages").is_null()) {
+    VALORA_TRY(prompt, parse_messages(body, limits));
+    out.prompts.emplace_back(std::move(prompt));
+    return out;
+  }
+  VALORA_TRY(prompts, parse_prompts(body, "input"));
+  out.prompts = std::move(prompts);
+  return out;
+}
+
+Result<TokenizeBody> parse_tokenize(std::string_view text, const MediaLimits& limits) {
+  VALORA_TRY(body, parse_body(text));
+  TokenizeBody out;
+  VALORA_TRY(target, parse_target(body));
+  out.target = std::move(target);
+  if (!unused(body, "return_token_strs"))
+    return not_implemented("\"return_token_strs\" is not supported by this server", "return_token_strs");
+  if (!member(body, "messages").is_null()) {
+    VALORA_TRY(prompt, parse_messages(body, limits));
+    VALORA_TRY(add_special_tokens, flag(body, "add_special_tokens", false));
+    if (!prompt.add_generation_prompt) prompt.add_generation_prompt = true;
+    out.prompt = std::move(prompt);
+    out.add_special_tokens = add_special_tokens;
+    return out;
+  }
+  VALORA_TRY(prompt, required_field<std::string>(body, "prompt"));
+  VALORA_TRY(add_special_tokens, flag(body, "add_special_tokens", true));
+  out.prompt = std::move(prompt);
+  out.add_special_tokens = add_special_tokens;
+  return out;
+}
+
+Result<DetokenizeBody> parse_detokenize(std::string_view text) {
+  VALORA_TRY(body, parse_body(text));
+  DetokenizeBody out;
+  VALORA_TRY(target, parse_target(body));
+  VALORA_TRY(tokens, integers(member(body, "tokens"), "tokens"));
+  out.target = std::move(target);
+  out.tokens = std::move(tokens);
+  return out;
+}
+
+}  // namespace valora::server

@@ -1,0 +1,121 @@
+#include "server/openai/responses.h"
+
+
+namespace valora::server {
+namespace {
+
+OrderedJson token_ids(const std::vector<TokenOutput>& tokens) {
+  OrderedJson ids = OrderedJson::array();
+  for (const TokenOutput& token : tokens) ids.push_back(token.chosen.id);
+  return ids;
+}
+
+void add_finish(OrderedJson& choice, const std::optional<Finish>& finish) {
+  choice["finish_reason"] = finish ? OrderedJson(finish_reason_text(finish->reason)) : OrderedJson();
+  if (finish) choice["stop_reason"] = stop_reason_json(*finish);
+}
+
+class ChatAnswerFormat final : public AnswerFormat {
+ public:
+  const char* id_prefix() const override { return "chatcmpl-"; }
+  const char* object() const override { return "chat.completion"; }
+  const char* chunk_object() const override { return "chat.completion.chunk"; }
+
+  OrderedJson choice(int index, const Choice& choice, AnswerOptions options) const override {
+    OrderedJson out;
+    out["index"] = index;
+    out["message"] = {{"role", "assistant"}, {"content", choice.text}, {"refusal", nullptr}};
+    out["logprobs"] = options.logprobs ? chat_logprobs(choice.tokens) : OrderedJson();
+    add_finish(out, choice.finish);
+    if (options.token_ids) out["token_ids"] = token_ids(choice.tokens);
+    return out;
+  }
+
+  OrderedJson chunk(int index, const OutputChunk& chunk, bool first, size_t, AnswerOptions options) const override {
+    OrderedJson delta = OrderedJson::object();
+    if (first) delta["role"] = "assistant";
+    delta["content"] = chunk.text;
+    OrderedJson out;
+    out["index"] = index;
+    out["delta"] = std::move(delta);
+    out["logprobs"] = options.logprobs && !chunk.tokens.empty() ? chat_logprobs(chunk.tokens) : OrderedJson();
+    add_finish(out, chunk.finish);
+    if (options.token_ids) out["token_ids"] = token_ids(chunk.tokens);
+    return out;
+  }
+};
+
+class CompletionAnswerFormat final : public AnswerFormat {
+ public:
+  const char* id_prefix() const override { return "cmpl-"; }
+  const char* object() const override { return "text_completion"; }
+  const char* chunk_object() const override { return "text_completion"; }
+
+  OrderedJson choice(int index, const Choice& choice, AnswerOptions options) const override {
+    return any(index, choice.text, choice.tokens, choice.finish, 0, options);
+  }
+
+  OrderedJson chunk(int index, const OutputChunk& chunk, bool, size_t text_offset,
+                    AnswerOptions options) const override {
+    return any(index, chunk.text, chunk.tokens, chunk.finish, text_offset, options);
+  }
+
+ private:
+  static OrderedJson any(int index, const std::string& text, const std::vector<TokenOutput>& tokens,
+                         const std::optional<Finish>& finish, size_t text_offset, AnswerOptions options) {
+    OrderedJson out;
+    out["index"] = index;
+    out["text"] = text;
+    out["logprobs"] = options.logprobs ? completion_logprobs(tokens, text_offset) : OrderedJson();
+    add_finish(out, finish);
+    if (options.token_ids) out["token_ids"] = token_ids(tokens);
+    return out;
+  }
+};
+
+}  // namespace
+
+const AnswerFormat& chat_format() {
+  static const ChatAnswerFormat format;
+  return format;
+}
+
+const AnswerFormat& completion_format() {
+  static const CompletionAnswerFormat format;
+  return format;
+}
+
+OrderedJson answer_head(const AnswerHead& head, const char* object) {
+  OrderedJson out;
+  out["id"] = head.id;
+  out["object"] = object;
+  out["created"] = head.created;
+  out["model"] = head.model;
+  return out;
+}
+
+OrderedJson usage_json(const Usage& usage) {
+  OrderedJson out;
+  out["prompt_tokens"] = usage.prompt_tokens;
+  out["total_tokens"] = usage.prompt_tokens + usage.completion_tokens;
+  out["completion_tokens"] = usage.completion_tokens;
+  out["prompt_tokens_details"] = {{"cached_tokens", usage.cached_tokens}};
+  return out;
+}
+
+const char* finish_reason_text(FinishReason reason) {
+  switch (reason) {
+    case FinishReason::kStop: return "stop";
+    case FinishReason::kLength: return "length";
+    case FinishReason::kAbort: return "abort";
+  }
+  return "abort";
+}
+
+OrderedJson stop_reason_json(const Finish& finish) {
+  if (const auto* id = std::get_if<int32_t>(&finish.stop_reason)) return *id;
+  if (const auto* text = std::get_if<std::string>(&finish.stop_reason)) return *text;
+  return nullptr;
+}
+
+}  // namespace valora::server

@@ -1,0 +1,96 @@
+#include "server/server.h"
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <atomic>
+#include <mutex>
+
+#include "server/handlers/app.h"
+#include "server/handlers/service.h"
+#include "server/http/http_server.h"
+
+namespace valora::server {
+namespace {
+
+HttpServerOptions http_options(const ServerOptions& options) {
+  return {options.host, options.port, options.io_threads, options.handler_threads, options.limits};
+}
+
+Status check(const ServerOptions& options) {
+  if (options.max_images_per_prompt < 0 || options.max_videos_per_prompt < 0)
+    return invalid("the limits of media per prompt can't be negative", "limit_mm_per_prompt");
+  for (const std::string& name : options.served_model_names)
+    if (name.empty()) return invalid("a served model name is empty", "served_model_name");
+  for (const std::string& key : options.api_keys)
+    if (key.empty()) return invalid("an API key is empty", "api_key");
+  return {};
+}
+
+}  // namespace
+
+struct Server::Impl {
+  Impl(ServerOptions server_options, Engine& served_engine)
+      : engine(served_engine), service(std::make_shared<Service>(std::move(server_options), engine)) {}
+
+  Engine& engine;
+  std::shared_ptr<Service> service;
+  // Engine callbacks may come when this server is gone: they hold it weakly.
+  std::shared_ptr<HttpServer> http;
+  std::atomic<int> signals{0};
+};
+
+Server::Server(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+
+Result<std::unique_ptr<Server>> Server::start(ServerOptions options, Engine& engine) {
+  VALORA_CHECK(check(options));
+  const HttpServerOptions http = http_options(options);
+  auto impl = std::make_unique<Impl>(std::move(options), engine);
+  VALORA_TRY(server, HttpServer::start(http, std::make_shared<App>(impl->service)));
+  impl->http = std::move(server);
+  engine.set_observer(&impl->service->metrics);
+  return std::unique_ptr<Server>(new Server(std::move(impl)));
+}
+
+Server::~Server() {
+  stop();
+  impl_->engine.set_observer(nullptr);
+}
+
+uint16_t Server::port() const { return impl_->http->port(); }
+
+std::string Server::url() const {
+  const std::string& host = impl_->service->options.host;
+  const bool ipv6 = host.find(':') != host.npos;
+  return fmt::format("http://{}{}{}:{}", ipv6 ? "[" : "", host, ipv6 ? "]" : "", port());
+}
+
+void Server::drain() {
+  if (impl_->service->draining.exchange(true)) return;
+  impl_->http->close_after_responses();
+  impl_->engine.drain([weak = std::weak_ptr(impl_->http)] {
+    if (auto http = weak.lock()) http->when_idle([weak] {
+      if (auto idle = weak.lock()) idle->begin_stop();
+    });
+  });
+}
+
+void Server::stop() {
+  impl_->http->begin_stop();
+  impl_->http->wait();
+}
+
+void Server::run_until_stopped(bool handle_signals) {
+  if (handle_signals)
+    impl_->http->watch_signals([this] {
+      if (impl_->signals++ == 0) {
+        spdlog::info("draining: running requests finish first; a second signal stops at once");
+        drain();
+      } else {
+        impl_->http->begin_stop();
+      }
+    });
+  impl_->http->wait();
+}
+
+}  // namespace valora::server
