@@ -45,7 +45,8 @@ Result<Bytes> decode_base64(std::string_view text) {
     }
   }
   // Missing padding is forgiven, wrong padding is not.
-  if (sextets == 1 || (padding != 0 && sextets + padding != 4)) return invalid("the base64 data is truncated");
+  const bool wrong_padding = padding != 0 && (sextets == 0 || sextets + padding != 4);
+  if (sextets == 1 || wrong_padding) return invalid("the base64 data is truncated");
   if (sextets >= 2) out.push_back(uint8_t(group >> (sextets == 2 ? 4 : 10)));
   if (sextets == 3) out.push_back(uint8_t(group >> 2));
   return out;

@@ -23,16 +23,16 @@ Result<StoredImage> decode_stored(ByteSpan bytes, const Limits& limits) {
 
 }  // namespace
 
-Error broken_image(std::string_view format, std::string_view reason) {
-  return invalid(fmt::format("the {} image cannot be decoded: {}", format, reason));
+Error broken_image(std::string_view what, std::string_view reason) {
+  return invalid(fmt::format("the {} cannot be decoded: {}", what, reason));
 }
 
-Status check_size(std::string_view format, int64_t width, int64_t height, const Limits& limits) {
-  if (width <= 0 || height <= 0) return broken_image(format, "it has no pixels");
+Status check_size(std::string_view what, int64_t width, int64_t height, const Limits& limits) {
+  if (width <= 0 || height <= 0) return broken_image(what, "it has no pixels");
   // A side is below 2^31 in every format, so the product fits.
   if (width * height > limits.max_pixels)
     return Error{ErrorCode::kPayloadTooLarge,
-                 fmt::format("the {} image of {} x {} pixels is over the limit of {} pixels", format, width, height,
+                 fmt::format("the {} of {} x {} pixels is over the limit of {} pixels", what, width, height,
                              limits.max_pixels),
                  {}};
   return {};

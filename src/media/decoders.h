@@ -21,9 +21,9 @@ Result<StoredImage> decode_png(ByteSpan bytes, const Limits& limits);
 Result<StoredImage> decode_webp(ByteSpan bytes, const Limits& limits);
 Result<StoredImage> decode_gif(ByteSpan bytes, const Limits& limits);
 
-Error broken_image(std::string_view format, std::string_view reason);
+Error broken_image(std::string_view what, std::string_view reason);
 // kPayloadTooLarge over limits.max_pixels, kInvalidArgument for an empty picture.
-Status check_size(std::string_view format, int64_t width, int64_t height, const Limits& limits);
+Status check_size(std::string_view what, int64_t width, int64_t height, const Limits& limits);
 // Zeroed pixels; the size was checked before.
 Image blank_image(int64_t width, int64_t height);
 

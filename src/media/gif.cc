@@ -78,7 +78,7 @@ constexpr int kMaxCodes = 4096;
 
 // Fills `out` with exactly its size of palette indices.
 Status decode_lzw(Reader& reader, int min_bits, std::vector<uint8_t>& out) {
-  if (min_bits < 1 || min_bits > 8) return broken_image("GIF", "its code size is invalid");
+  if (min_bits < 1 || min_bits > 8) return broken_image("GIF image", "its code size is invalid");
   const int clear = 1 << min_bits, end = clear + 1;
   std::array<uint16_t, kMaxCodes> prefix;
   std::array<uint8_t, kMaxCodes> last;
@@ -91,13 +91,13 @@ Status decode_lzw(Reader& reader, int min_bits, std::vector<uint8_t>& out) {
   size_t written = 0;
   while (written < out.size()) {
     const int code = codes.next(bits);
-    if (code < 0 || code == end) return broken_image("GIF", "its pixel data is truncated");
+    if (code < 0 || code == end) return broken_image("GIF image", "its pixel data is truncated");
     if (code == clear) {
       bits = min_bits + 1, next = clear + 2, previous = -1;
       continue;
     }
     // A code may name the entry that it is about to make, but nothing beyond.
-    if (code > next || (code == next && previous < 0)) return broken_image("GIF", "its pixel data is corrupt");
+    if (code > next || (code == next && previous < 0)) return broken_image("GIF image", "its pixel data is corrupt");
     int depth = 0;
     int walk = code;
     if (code == next) {
@@ -148,7 +148,7 @@ bool is_grey_ramp(ByteSpan palette) {
 Result<Frame> read_frame_header(Reader& reader, ByteSpan global_palette) {
   Frame frame;
   for (int block = reader.byte(); block != ','; block = reader.byte()) {
-    if (reader.ended() || block == ';') return broken_image("GIF", "it has no frame");
+    if (reader.ended() || block == ';') return broken_image("GIF image", "it has no frame");
     if (block != '!') continue;
     const int label = reader.byte();
     ByteSpan data = reader.sub_block();
@@ -160,7 +160,7 @@ Result<Frame> read_frame_header(Reader& reader, ByteSpan global_palette) {
   const int flags = reader.byte();
   frame.interlaced = flags & 0x40;
   frame.palette = flags & 0x80 ? read_palette(reader, flags) : global_palette;
-  if (reader.ended()) return broken_image("GIF", "the file is truncated");
+  if (reader.ended()) return broken_image("GIF image", "the file is truncated");
   if (is_grey_ramp(frame.palette)) frame.palette = {};
   return frame;
 }
@@ -184,8 +184,8 @@ Result<StoredImage> decode_gif(ByteSpan bytes, const Limits& limits) {
 
   const int width = std::max(screen_width, frame.left + frame.width);
   const int height = std::max(screen_height, frame.top + frame.height);
-  VALORA_CHECK(check_size("GIF", width, height, limits));
-  VALORA_CHECK(check_size("GIF", frame.width, frame.height, limits));
+  VALORA_CHECK(check_size("GIF image", width, height, limits));
+  VALORA_CHECK(check_size("GIF image", frame.width, frame.height, limits));
   std::vector<uint8_t> indices(size_t(frame.width) * frame.height);
   VALORA_CHECK(decode_lzw(reader, min_bits, indices));
 

@@ -133,11 +133,11 @@ class JpegReader {
 
 Result<StoredImage> decode_jpeg(ByteSpan bytes, const Limits& limits) {
   JpegReader reader;
-  if (!reader.read_header(bytes)) return broken_image("JPEG", reader.message());
+  if (!reader.read_header(bytes)) return broken_image("JPEG image", reader.message());
   const int channels = reader.channels();
   if (channels != 1 && channels != 3 && channels != 4)
-    return broken_image("JPEG", "it has " + std::to_string(channels) + " colour channels");
-  VALORA_CHECK(check_size("JPEG", reader.width(), reader.height(), limits));
+    return broken_image("JPEG image", "it has " + std::to_string(channels) + " colour channels");
+  VALORA_CHECK(check_size("JPEG image", reader.width(), reader.height(), limits));
 
   StoredImage stored;
   stored.image = blank_image(reader.width(), reader.height());
@@ -148,7 +148,7 @@ Result<StoredImage> decode_jpeg(ByteSpan bytes, const Limits& limits) {
                                       reader.app1("http://ns.adobe.com/xap/1.0/\0"sv));
 
   std::vector<uint8_t> row(channels == 3 ? 0 : size_t(reader.width()) * channels);
-  if (!reader.read_pixels(row.data(), stored.image.rgb.data())) return broken_image("JPEG", reader.message());
+  if (!reader.read_pixels(row.data(), stored.image.rgb.data())) return broken_image("JPEG image", reader.message());
   return stored;
 }
 

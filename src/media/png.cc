@@ -140,8 +140,8 @@ int png_orientation(ByteSpan bytes) {
 
 Result<StoredImage> decode_png(ByteSpan bytes, const Limits& limits) {
   PngReader reader(bytes);
-  if (!reader.read_header()) return broken_image("PNG", reader.message());
-  VALORA_CHECK(check_size("PNG", reader.width(), reader.height(), limits));
+  if (!reader.read_header()) return broken_image("PNG image", reader.message());
+  VALORA_CHECK(check_size("PNG image", reader.width(), reader.height(), limits));
 
   StoredImage stored;
   Image& image = stored.image;
@@ -153,7 +153,7 @@ Result<StoredImage> decode_png(ByteSpan bytes, const Limits& limits) {
   std::vector<uint8_t*> rows(image.height);
   for (size_t y = 0; y < rows.size(); ++y) rows[y] = pixels + y * row_bytes;
 
-  if (!reader.read_pixels(rows.data())) return broken_image("PNG", reader.message());
+  if (!reader.read_pixels(rows.data())) return broken_image("PNG image", reader.message());
   if (layout != Layout::kRgb) expand(narrow, layout, reader.palette(), image);
   stored.orientation = png_orientation(bytes);
   return stored;

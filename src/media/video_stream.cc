@@ -120,6 +120,7 @@ struct VideoStream::Impl {
   }
 
   Status open_file();
+  Status probe();
   Status open_decoder();
   Result<bool> feed_decoder();
 
@@ -154,7 +155,13 @@ Status VideoStream::Impl::open_file() {
   return {};
 }
 
-Status VideoStream::Impl::open_decoder() {
+Status VideoStream::Impl::probe() {
+  // Most containers state the size; a video over the limit is then refused by its right name.
+  for (unsigned i = 0; i < format->nb_streams; ++i) {
+    const AVCodecParameters& parameters = *format->streams[i]->codecpar;
+    if (parameters.codec_type == AVMEDIA_TYPE_VIDEO && parameters.width > 0 && parameters.height > 0)
+      VALORA_CHECK(check_size("video", parameters.width, parameters.height, limits));
+  }
   // Probing decodes frames too, so it gets the same limits as the decoder proper.
   AVDictionary* options = nullptr;
   av_dict_set_int(&options, "max_pixels", limits.max_pixels, 0);
@@ -166,13 +173,18 @@ Status VideoStream::Impl::open_decoder() {
   for (AVDictionary*& each : all) av_dict_free(&each);
   if (past_deadline(&budget)) return over_budget();
   if (probed < 0) return broken_video(reason(probed));
+  return {};
+}
 
+Status VideoStream::Impl::open_decoder() {
   const AVCodec* codec = nullptr;
   const int index = av_find_best_stream(format, AVMEDIA_TYPE_VIDEO, -1, -1, &codec, 0);
   if (index < 0 || !codec) return broken_video("the file has no video stream of a known codec");
   stream = format->streams[index];
   for (unsigned i = 0; i < format->nb_streams; ++i)
     if (static_cast<int>(i) != index) format->streams[i]->discard = AVDISCARD_ALL;
+  if (stream->codecpar->width <= 0 || stream->codecpar->height <= 0)
+    return broken_video("its picture size is unknown or over the limit");
   VALORA_CHECK(check_size("video", stream->codecpar->width, stream->codecpar->height, limits));
   orientation = display_orientation(*stream);
 
@@ -215,6 +227,7 @@ Result<std::unique_ptr<VideoStream>> VideoStream::open(std::span<const uint8_t> 
   (void)quiet;
   auto impl = std::make_unique<Impl>(bytes, limits, budget);
   VALORA_CHECK(impl->open_file());
+  VALORA_CHECK(impl->probe());
   VALORA_CHECK(impl->open_decoder());
   return std::unique_ptr<VideoStream>(new VideoStream(std::move(impl)));
 }

@@ -28,8 +28,8 @@ ByteSpan chunk(const WebPDemuxer* demuxer, const char* name) {
 Result<StoredImage> decode_webp(ByteSpan bytes, const Limits& limits) {
   const WebPData data{bytes.data(), bytes.size()};
   const Demuxer demuxer(WebPDemux(&data), WebPDemuxDelete);
-  if (!demuxer) return broken_image("WebP", "the file is truncated or corrupt");
-  VALORA_CHECK(check_size("WebP", WebPDemuxGetI(demuxer.get(), WEBP_FF_CANVAS_WIDTH),
+  if (!demuxer) return broken_image("WebP image", "the file is truncated or corrupt");
+  VALORA_CHECK(check_size("WebP image", WebPDemuxGetI(demuxer.get(), WEBP_FF_CANVAS_WIDTH),
                           WebPDemuxGetI(demuxer.get(), WEBP_FF_CANVAS_HEIGHT), limits));
 
   WebPAnimDecoderOptions options;
@@ -41,7 +41,7 @@ Result<StoredImage> decode_webp(ByteSpan bytes, const Limits& limits) {
   int timestamp = 0;
   if (!decoder || !WebPAnimDecoderGetInfo(decoder.get(), &info) ||
       !WebPAnimDecoderGetNext(decoder.get(), &rgba, &timestamp))
-    return broken_image("WebP", "the first frame is corrupt");
+    return broken_image("WebP image", "the first frame is corrupt");
 
   StoredImage stored;
   stored.image = blank_image(info.canvas_width, info.canvas_height);

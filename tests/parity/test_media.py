@@ -155,7 +155,8 @@ SIZES = [(1, 1), (7, 5), (64, 48), (33, 129), (640, 3)]
 @pytest.mark.parametrize("subsampling", [0, 1, 2])
 @pytest.mark.parametrize("progressive", [False, True])
 def test_jpeg(probe, size, subsampling, progressive):
-    data = encoded(Image.fromarray(picture(*size)), "JPEG", subsampling=subsampling, progressive=progressive, quality=85)
+    image = Image.fromarray(picture(*size))
+    data = encoded(image, "JPEG", subsampling=subsampling, progressive=progressive, quality=85)
     assert_close(probe.decode(data), reference(data))
 
 
@@ -336,7 +337,8 @@ PROCESSOR_SETTINGS = [
     {"patch_size": 8, "merge_size": 4, "temporal_patch_size": 1, "max_pixels": 40_000},
 ]
 # A height of 1 or 3 the reference takes for channels.
-PROCESSOR_SIZES = [(28, 28), (56, 84), (1, 2), (14, 14), (42, 42), (70, 98), (333, 111), (640, 480), (2000, 10), (7, 1400)]
+PROCESSOR_SIZES = [(28, 28), (56, 84), (1, 2), (14, 14), (42, 42), (70, 98), (333, 111), (640, 480)]
+PROCESSOR_SIZES += [(2000, 10), (7, 1400)]
 
 
 @pytest.mark.parametrize("settings", PROCESSOR_SETTINGS, ids=lambda s: "-".join(s) or "default")

@@ -1,0 +1,183 @@
+#include "media/fetch.h"
+
+#include <filesystem>
+#include <fstream>
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include "media/testing/http_host.h"
+
+namespace valora::media {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string text(const Bytes& bytes) { return {bytes.begin(), bytes.end()}; }
+
+Result<std::string> fetch_text(const std::string& url, const FetchPolicy& policy = {}, size_t max_bytes = 1000) {
+  VALORA_TRY(items, fetch(url, MediaKind::kImage, max_bytes, policy));
+  return text(items.at(0));
+}
+
+TEST(Base64, DecodesTheStandardAlphabet) {
+  EXPECT_EQ(text(*decode_base64("")), "");
+  EXPECT_EQ(text(*decode_base64("Zg==")), "f");
+  EXPECT_EQ(text(*decode_base64("Zm8=")), "fo");
+  EXPECT_EQ(text(*decode_base64("Zm9vYmFy")), "foobar");
+  EXPECT_EQ(*decode_base64("+/+/"), (Bytes{0xfb, 0xff, 0xbf}));
+  EXPECT_EQ(text(*decode_base64("Zm8")), "fo") << "missing padding";
+  EXPECT_EQ(text(*decode_base64(" Zm9v\r\nYm Fy\n")), "foobar") << "white space";
+}
+
+TEST(Base64, RefusesAllElse) {
+  for (const char* wrong : {"Z", "Zm9vY", "Zg=", "Zg===", "Zg==Zg==", "Zm9v=", "====", "Zm-_", "Zm9v!", "Zm\xc3\xa9v"})
+    EXPECT_FALSE(decode_base64(wrong).ok()) << wrong;
+}
+
+TEST(FetchData, GivesTheBytes) {
+  EXPECT_EQ(*fetch_text("data:image/png;base64,Zm9v"), "foo");
+  EXPECT_EQ(*fetch_text("DATA:image/png;charset=x;BASE64,Zm9v"), "foo");
+  EXPECT_EQ(*fetch_text("data:;base64,Zm9v"), "foo");
+  for (const char* wrong : {"data:image/png,foo", "data:image/png;base64", "data:image/png;base64,", "data:base64,Zm9v",
+                            "data:image/png;base64,Zm9v,Zm9v"})
+    EXPECT_EQ(fetch_text(wrong).error().code, ErrorCode::kInvalidArgument) << wrong;
+}
+
+TEST(FetchData, IsBounded) {
+  EXPECT_TRUE(fetch_text("data:image/png;base64,Zm9vYmFy", {}, 6).ok());
+  EXPECT_EQ(fetch_text("data:image/png;base64,Zm9vYmFy", {}, 5).error().code, ErrorCode::kPayloadTooLarge);
+  const std::string long_url = "data:image/png;base64," + std::string(100'000, 'A');
+  EXPECT_EQ(fetch_text(long_url, {}, 1000).error().code, ErrorCode::kPayloadTooLarge);
+}
+
+TEST(FetchData, FrameListsAreOneItemAFrame) {
+  const auto frames = fetch("data:video/jpeg;base64,Zm9v,YmFy,Zg==", MediaKind::kVideo, 100, {});
+  ASSERT_TRUE(frames.ok()) << frames.error().message;
+  ASSERT_EQ(frames->size(), 3u);
+  EXPECT_EQ(text(frames->at(1)), "bar");
+  EXPECT_TRUE(is_frame_list("data:Video/JPEG;base64,x"));
+  EXPECT_FALSE(is_frame_list("data:video/mp4;base64,x"));
+  EXPECT_FALSE(is_frame_list("http://video/jpeg"));
+  EXPECT_FALSE(fetch("data:video/jpeg;base64,Zm9v,,Zm9v", MediaKind::kVideo, 100, {}).ok());
+  EXPECT_FALSE(fetch("data:video/mp4;base64,Zm9v,Zm9v", MediaKind::kVideo, 100, {}).ok());
+  EXPECT_EQ(fetch("data:video/jpeg;base64,Zm9v,YmFy", MediaKind::kVideo, 5, {}).error().code,
+            ErrorCode::kPayloadTooLarge);
+  std::string endless = "data:video/jpeg;base64,Zg";
+  for (int i = 0; i < 10'000; ++i) endless += ",Zg";
+  EXPECT_FALSE(fetch(endless, MediaKind::kVideo, 1 << 20, {}).ok());
+}
+
+TEST(Fetch, RefusesOtherSchemes) {
+  for (const char* url : {"", "picture.png", "/etc/passwd", "ftp://host/x", "gopher://x", ":", "dict://localhost:1/x"})
+    EXPECT_EQ(fetch_text(url, {.allow_http = true}).error().code, ErrorCode::kInvalidArgument) << url;
+}
+
+class FetchFile : public ::testing::Test {
+ protected:
+  FetchFile() : folder_(fs::path(::testing::TempDir()) / ("valora_fetch_" + std::to_string(::getpid()))) {
+    fs::remove_all(folder_);
+    fs::create_directories(folder_ / "open" / "inner");
+    fs::create_directories(folder_ / "open-not");
+    write("open/a b.txt", "inside");
+    write("open/inner/c.txt", "deep");
+    write("open-not/secret.txt", "secret");
+    policy_.allowed_local_path = (folder_ / "open").string();
+  }
+  ~FetchFile() override { fs::remove_all(folder_); }
+
+  void write(const char* name, const char* content) { std::ofstream(folder_ / name) << content; }
+  std::string url(const char* name) const { return "file://" + (folder_ / name).string(); }
+  Result<std::string> get(const char* name, size_t max = 100) const { return fetch_text(url(name), policy_, max); }
+
+  const fs::path folder_;
+  FetchPolicy policy_;
+};
+
+TEST_F(FetchFile, ReadsUnderTheAllowedRoot) {
+  EXPECT_EQ(*get("open/a%20b.txt"), "inside");
+  EXPECT_EQ(*get("open/a b.txt"), "inside");
+  EXPECT_EQ(*get("open/inner/../inner/c.txt"), "deep");
+  EXPECT_EQ(*fetch_text("file://localhost" + (folder_ / "open/inner/c.txt").string(), policy_), "deep");
+  EXPECT_EQ(get("open/a b.txt", 5).error().code, ErrorCode::kPayloadTooLarge);
+}
+
+TEST_F(FetchFile, NothingOutsideIsReadOrTold) {
+  fs::create_symlink(folder_ / "open-not/secret.txt", folder_ / "open/link.txt");
+  fs::create_directory_symlink(folder_ / "open-not", folder_ / "open/folder");
+  const auto missing = get("open/nothing.txt");
+  for (const char* name : {"open-not/secret.txt", "open/../open-not/secret.txt", "open/%2e%2e/open-not/secret.txt",
+                           "open/link.txt", "open/folder/secret.txt", "open-not/nothing.txt", "open"}) {
+    ASSERT_FALSE(get(name).ok()) << name;
+    EXPECT_EQ(get(name).error().message, missing.error().message) << name;
+  }
+  EXPECT_FALSE(fetch_text(url("open/inner/c.txt")).ok()) << "no root is set";
+  EXPECT_FALSE(fetch_text("file://elsewhere/etc/passwd", policy_).ok());
+  EXPECT_FALSE(fetch_text("file:open/inner/c.txt", policy_).ok());
+  EXPECT_FALSE(get("open/inner/c.txt%00.png").ok());
+}
+
+TEST_F(FetchFile, OnlyRegularFilesAreRead) {
+  ASSERT_EQ(::mkfifo((folder_ / "open/pipe").c_str(), 0600), 0);
+  write("open/empty", "");
+  for (const char* name : {"open/pipe", "open/inner", "open/empty"}) EXPECT_FALSE(get(name).ok()) << name;
+}
+
+class FetchHttp : public ::testing::Test {
+ protected:
+  FetchHttp() { ::setenv("no_proxy", "*", 1); }
+  Result<std::string> get(const std::string& path, size_t max_bytes = 1000) const {
+    return fetch_text(host_.url(path), policy_, max_bytes);
+  }
+
+  testing::HttpHost host_{{
+      {"/picture", "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nfoo"},
+      {"/endless", "HTTP/1.1 200 OK\r\n\r\n" + std::string(100'000, 'x')},
+      {"/long", "HTTP/1.1 200 OK\r\nContent-Length: 99999999\r\n\r\n"},
+      {"/empty", "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"},
+      {"/near", "HTTP/1.1 302 Found\r\nLocation: /picture\r\nContent-Length: 0\r\n\r\n"},
+      {"/loop", "HTTP/1.1 302 Found\r\nLocation: /loop\r\nContent-Length: 0\r\n\r\n"},
+      {"/far", "HTTP/1.1 302 Found\r\nLocation: http://localhost:1/x\r\nContent-Length: 0\r\n\r\n"},
+      {"/file", "HTTP/1.1 302 Found\r\nLocation: file:///etc/passwd\r\nContent-Length: 0\r\n\r\n"},
+  }};
+  FetchPolicy policy_{.allow_http = true, .allowed_hosts = {"127.0.0.1"}};
+};
+
+TEST_F(FetchHttp, DownloadsAndFollowsRedirects) {
+  EXPECT_EQ(*get("/picture"), "foo");
+  EXPECT_EQ(*get("/near"), "foo");
+  policy_.allowed_hosts.clear();
+  EXPECT_EQ(*get("/picture"), "foo");
+}
+
+TEST_F(FetchHttp, RefusesWhatThePolicyForbids) {
+  EXPECT_NE(get("/far").error().message.find("localhost"), std::string::npos);
+  policy_.allowed_hosts = {"example.org"};
+  EXPECT_NE(get("/picture").error().message.find("127.0.0.1"), std::string::npos);
+  EXPECT_FALSE(fetch_text("http://example.org@127.0.0.1:1/", policy_).ok()) << "a user name is not the host";
+  policy_ = {};
+  EXPECT_FALSE(get("/picture").ok());
+  EXPECT_EQ(host_.requests(), 1) << "only the redirecting page was asked for";
+}
+
+TEST_F(FetchHttp, RedirectsStayOnHttpAndEnd) {
+  policy_.allowed_hosts.clear();
+  EXPECT_FALSE(get("/file").ok());
+  EXPECT_NE(get("/loop").error().message.find("redirects"), std::string::npos);
+}
+
+TEST_F(FetchHttp, IsBounded) {
+  EXPECT_EQ(get("/endless").error().code, ErrorCode::kPayloadTooLarge);
+  EXPECT_EQ(get("/long").error().code, ErrorCode::kPayloadTooLarge);
+  EXPECT_EQ(get("/picture", 2).error().code, ErrorCode::kPayloadTooLarge);
+}
+
+TEST_F(FetchHttp, FailuresAreTheRequestsFault) {
+  for (const char* path : {"/missing", "/empty"})
+    EXPECT_EQ(get(path).error().code, ErrorCode::kInvalidArgument) << path;
+  policy_.image_timeout = std::chrono::seconds(0);
+  EXPECT_EQ(fetch_text(host_.silent_url(), policy_).error().code, ErrorCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace valora::media
