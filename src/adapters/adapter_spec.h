@@ -52,8 +52,9 @@ struct AdapterLimits {
 
 // Reads DIR/adapter_config.json, adapter_model.safetensors and the optional sidecar valora.json
 // ({task, description, question, heads:[{name, labels, problem_type, pooling, add_generation_prompt}]}).
-// Errors: kNotFound (no such folder or file), kUnprocessable (it cannot be served exactly; the message
-// names the module, tensor or option), kInvalidArgument (broken files). Values that are not finite are refused.
+// Errors: kNotFound (no such folder or file), kUnprocessable (it cannot be served exactly, or the tensor file
+// is broken; the message names the module, tensor or option), kInvalidArgument (broken JSON, wrong types).
+// Values that are not finite are refused. Reads all of the file once; call it off the engine's thread.
 Result<AdapterSpec> read_adapter(const std::string& dir, const ModuleTable& modules, const AdapterLimits& limits);
 
 }  // namespace valora::adapters

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 namespace valora::adapters {
@@ -31,7 +32,7 @@ class ModuleTable {
 
   const std::vector<Module>& modules() const { return modules_; }
   int64_t hidden_size() const { return hidden_size_; }  // width that task heads read
-  // Index of a module by its canonical name or an aliased one.
+  // Index of a module by its canonical name or an aliased one; the canonical name wins.
   std::optional<int> find(std::string_view name) const;
   // All names one module may have: canonical first, then its aliases. Patterns of an adapter's config
   // are tried on each, since a config is written against the names of its own transformers version.
@@ -39,6 +40,7 @@ class ModuleTable {
 
  private:
   std::vector<Module> modules_;
+  std::unordered_map<std::string, int> by_name_;
   std::vector<PrefixAlias> aliases_;
   int64_t hidden_size_ = 0;
 };

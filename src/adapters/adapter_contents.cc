@@ -1,0 +1,83 @@
+#include "adapters/adapter_contents.h"
+
+#include <algorithm>
+
+#include "adapters/tensor_names.h"
+#include "adapters/tensor_values.h"
+#include "base/strings.h"
+
+namespace valora::adapters {
+namespace {
+
+Error cannot_serve(const std::string& module, const std::string& detail = {}) {
+  return unprocessable("the adapter adapts " + shortened(module) + detail + ", which this version cannot serve");
+}
+
+Status check_values(const std::string& tensor, const TensorView& view) {
+  if (!is_served_dtype(view.dtype))
+    return unprocessable("tensor \"" + shortened(tensor) + "\" has dtype " + dtype_name(view.dtype) +
+                         "; adapters are served from F32, F16 or BF16");
+  if (!all_finite(view))
+    return unprocessable("tensor \"" + shortened(tensor) + "\" holds values that are not finite");
+  return {};
+}
+
+Status place_half(const std::string& tensor, const TensorName& name, const TensorView& view,
+                  const ModuleTable& modules, AdapterContents& contents) {
+  const auto module = modules.find(name.module);
+  if (!module)
+    return unprocessable("the adapter adapts " + shortened(name.module) +
+                         ", which this model does not have (tensor \"" + shortened(tensor) + "\")");
+  if (!modules.modules()[*module].servable) return cannot_serve(name.module);
+  LoraHalves& halves = contents.modules[*module];
+  const TensorView*& half = name.role == TensorRole::kLoraA ? halves.a : halves.b;
+  if (half)
+    return unprocessable("tensor \"" + shortened(tensor) + "\" is the second " +
+                         (name.role == TensorRole::kLoraA ? "lora_A" : "lora_B") + " of " +
+                         modules.modules()[*module].name);
+  half = &view;
+  halves.name = name.module;
+  return {};
+}
+
+// A module saved whole can only be a head: one of modules_to_save that is no part of the model.
+Status place_head(const std::string& tensor, const TensorName& name, const TensorView& view, const LoraConfig& config,
+                  const ModuleTable& modules, AdapterContents& contents) {
+  const bool is_weight = name.role == TensorRole::kWeight;
+  if (modules.find(name.module)) return cannot_serve(name.module, is_weight ? " (its whole weight)" : " (its bias)");
+  const auto& saved = config.modules_to_save;
+  if (std::find(saved.begin(), saved.end(), name.module) == saved.end() || name.module.find('.') != std::string::npos)
+    return unprocessable("tensor \"" + shortened(tensor) +
+                         "\" is neither a LoRA weight nor a head named in modules_to_save, so it cannot be served");
+  HeadTensors& head = contents.heads[name.module];
+  (is_weight ? head.weight : head.bias) = &view;
+  return {};
+}
+
+Status check_complete(const AdapterContents& contents, const ModuleTable& modules) {
+  for (const auto& [module, halves] : contents.modules)
+    if (!halves.a || !halves.b)
+      return unprocessable(modules.modules()[module].name + " has no " + (halves.a ? "lora_B" : "lora_A") + " weight");
+  for (const auto& [name, head] : contents.heads)
+    if (!head.weight) return unprocessable("the head " + name + " has a bias but no weight");
+  return {};
+}
+
+}  // namespace
+
+Result<AdapterContents> sort_tensors(const SafeTensors& file, const LoraConfig& config, const ModuleTable& modules) {
+  AdapterContents contents;
+  for (const auto& [tensor, view] : file.tensors()) {
+    VALORA_TRY(name, parse_tensor_name(tensor));
+    if (name.role == TensorRole::kLoraA || name.role == TensorRole::kLoraB)
+      VALORA_CHECK(place_half(tensor, name, view, modules, contents));
+    else
+      VALORA_CHECK(place_head(tensor, name, view, config, modules, contents));
+  }
+  VALORA_CHECK(check_complete(contents, modules));
+  // Last, as it alone reads all the data.
+  for (const auto& [tensor, view] : file.tensors()) VALORA_CHECK(check_values(tensor, view));
+  return contents;
+}
+
+}  // namespace valora::adapters

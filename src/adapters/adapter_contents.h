@@ -1,0 +1,35 @@
+// The tensors of an adapter file, sorted by what they belong to.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "adapters/lora_config.h"
+#include "adapters/module_table.h"
+#include "base/result.h"
+#include "base/safetensors.h"
+
+namespace valora::adapters {
+
+struct LoraHalves {
+  std::string name;  // of the module, as the file spells it
+  const TensorView* a = nullptr;
+  const TensorView* b = nullptr;
+};
+
+struct HeadTensors {
+  const TensorView* weight = nullptr;
+  const TensorView* bias = nullptr;  // null: none
+};
+
+struct AdapterContents {
+  std::map<int, LoraHalves> modules;         // by index into the ModuleTable; both halves present
+  std::map<std::string, HeadTensors> heads;  // weight present
+};
+
+// Gives every tensor of the file a place. Error: kUnprocessable naming the tensor or module, for a tensor
+// that cannot be served, a module that is unknown or not servable, a missing or doubled half, a dtype other
+// than F32, F16 and BF16, or a value that is not finite.
+Result<AdapterContents> sort_tensors(const SafeTensors& file, const LoraConfig& config, const ModuleTable& modules);
+
+}  // namespace valora::adapters

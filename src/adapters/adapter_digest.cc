@@ -1,0 +1,36 @@
+#include "adapters/adapter_digest.h"
+
+namespace valora::adapters {
+namespace {
+
+void add_tensor(DigestBuilder& digest, const TensorView& tensor) {
+  digest.add(static_cast<uint8_t>(tensor.dtype)).add(std::span<const int64_t>(tensor.shape)).add(tensor.bytes);
+}
+
+void add_head(DigestBuilder& digest, const TaskHead& head) {
+  digest.add(head.name);
+  add_tensor(digest, head.weight);
+  digest.add(head.bias.has_value());
+  if (head.bias) add_tensor(digest, *head.bias);
+  digest.add(head.labels.size());
+  for (const std::string& label : head.labels) digest.add(label);
+  digest.add(static_cast<uint8_t>(head.problem_type)).add(head.add_generation_prompt);
+}
+
+}  // namespace
+
+Digest digest_of_adapter(const AdapterSpec& spec, const ModuleTable& modules) {
+  DigestBuilder digest;
+  digest.add("adapter").add(spec.targets.size());
+  for (const LoraTarget& target : spec.targets) {
+    digest.add(modules.modules()[target.module].name).add(target.rank).add(target.scale);
+    add_tensor(digest, target.a);
+    add_tensor(digest, target.b);
+  }
+  digest.add(spec.heads.size());
+  for (const TaskHead& head : spec.heads) add_head(digest, head);
+  digest.add(spec.task).add(spec.description).add(spec.question);
+  return digest.finish();
+}
+
+}  // namespace valora::adapters

@@ -1,0 +1,301 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+
+#include "adapters/testing/adapter_folder.h"
+
+namespace valora::adapters {
+namespace {
+
+using testing::AdapterFolder;
+using testing::filled;
+using testing::kHidden;
+using testing::kInner;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr const char* kQ0 = "model.language_model.layers.0.self_attn.q_proj";
+constexpr const char* kQ1 = "model.language_model.layers.1.self_attn.q_proj";
+constexpr const char* kUp0 = "model.language_model.layers.0.mlp.up_proj";
+
+std::string key(const std::string& module, const std::string& parameter) {
+  return AdapterFolder::key(module, parameter);
+}
+
+TEST(AdapterReader, ReadsTargetsInTheOrderOfModules) {
+  AdapterFolder folder;
+  folder.add_lora(kUp0, 3, kHidden, kInner);
+  folder.config["target_modules"] = {"up_proj", "q_proj"};
+  folder.config["rank_pattern"] = {{"up_proj", 3}};
+  folder.config["layers_to_transform"] = {0, 1};
+  folder.config["exclude_modules"] = {"layers.1.mlp.up_proj"};
+  for (const size_t padding : {0, 1, 3}) {  // data at any alignment
+    const auto spec = folder.read({}, padding);
+    ASSERT_TRUE(spec.ok()) << spec.error().message;
+    ASSERT_EQ(spec->targets.size(), 3u);
+    EXPECT_EQ(spec->targets[0].module, 0);
+    EXPECT_EQ(spec->targets[1].module, 1);
+    EXPECT_EQ(spec->targets[2].module, 2);
+    EXPECT_EQ(spec->targets[1].rank, 3);
+    EXPECT_FLOAT_EQ(spec->targets[0].scale, 1.5f);
+    EXPECT_FLOAT_EQ(spec->targets[1].scale, 1.0f);
+    EXPECT_EQ(spec->targets[1].a.shape, (std::vector<int64_t>{3, kHidden}));
+    EXPECT_EQ(spec->targets[1].b.shape, (std::vector<int64_t>{kInner, 3}));
+    EXPECT_EQ(spec->max_rank, 3);
+    EXPECT_EQ(spec->bytes, 4u * (2 * 2 * 2 * kHidden + 3 * kHidden + 3 * kInner));
+    EXPECT_EQ(spec->path, folder.dir.path());
+    EXPECT_TRUE(spec->warnings.empty());
+    EXPECT_TRUE(spec->heads.empty());
+  }
+}
+
+TEST(AdapterReader, ViewsOutliveTheReader) {
+  AdapterFolder folder;
+  auto spec = folder.read();
+  ASSERT_TRUE(spec.ok());
+  const AdapterSpec kept = *std::move(spec);
+  const auto& bytes = kept.targets[0].a.bytes;
+  EXPECT_EQ(std::string(bytes.begin(), bytes.end()), filled({2, kHidden}, 1).bytes);
+}
+
+TEST(AdapterReader, RsloraDividesByTheRoot) {
+  AdapterFolder folder;
+  folder.config["use_rslora"] = true;
+  EXPECT_FLOAT_EQ(folder.read()->targets[0].scale, 3 / std::sqrt(2.0f));
+}
+
+TEST(AdapterReader, ReadsOldNamesAndNamesWithTheAdapterInside) {
+  AdapterFolder folder;
+  const Digest digest = folder.read()->digest;
+  folder.tensors.clear();
+  for (const char* layer : {"0", "1"}) {
+    const std::string module = std::string("model.layers.") + layer + ".self_attn.q_proj";
+    folder.tensors[key(module, "lora_A.default.weight")] = filled({2, kHidden}, 1);
+    folder.tensors[key(module, "lora_B.default.weight")] = filled({kHidden, 2}, -1);
+  }
+  EXPECT_EQ(folder.read()->digest, digest);
+  // A configuration of the same age.
+  folder.config["target_modules"] = R"(model\.layers\.\d\.self_attn\.q_proj)";
+  EXPECT_EQ(folder.read()->digest, digest);
+  folder.config["target_modules"] = R"(model\.layers\.\d\..*_proj)";
+  EXPECT_THAT(folder.refusal(), HasSubstr("targets " + std::string(kUp0) + " and 1 more modules, but the file"));
+}
+
+TEST(AdapterReader, ReadsHalfPrecision) {
+  AdapterFolder folder;
+  folder.tensors[key(kQ0, "lora_A.weight")] = {"BF16", {2, kHidden}, std::string(16, '\x3f')};
+  folder.tensors[key(kQ0, "lora_B.weight")] = {"F16", {kHidden, 2}, std::string(16, '\x3c')};
+  const auto spec = folder.read();
+  ASSERT_TRUE(spec.ok()) << spec.error().message;
+  EXPECT_EQ(spec->targets[0].a.dtype, DType::kBF16);
+  EXPECT_EQ(spec->targets[0].b.dtype, DType::kF16);
+}
+
+TEST(AdapterReader, SaysWhatTheFolderLacks) {
+  const ModuleTable table = testing::small_table();
+  testing::TempDir dir;
+  const auto read = [&](const std::string& path) { return read_adapter(path, table, {}).error(); };
+  EXPECT_EQ(read(dir.file("none")).code, ErrorCode::kNotFound);
+  EXPECT_EQ(read(dir.write("file", "x")).code, ErrorCode::kNotFound);
+  EXPECT_THAT(read(dir.path()).message, HasSubstr("no adapter_config.json"));
+  dir.write("adapter_config.json", R"({"peft_type":"LORA","target_modules":["q_proj"]})");
+  EXPECT_EQ(read(dir.path()).code, ErrorCode::kNotFound);
+  EXPECT_THAT(read(dir.path()).message, HasSubstr("no adapter_model.safetensors"));
+  dir.write("adapter_model.bin", "x");
+  EXPECT_EQ(read(dir.path()).code, ErrorCode::kUnprocessable);
+  EXPECT_THAT(read(dir.path()).message, HasSubstr("adapter_model.bin"));
+}
+
+TEST(AdapterReader, RefusesWrongShapes) {
+  const auto refusal = [](const std::string& parameter, const std::vector<int64_t>& shape) {
+    AdapterFolder folder;
+    folder.tensors[key(kQ0, parameter)] = filled(shape, 0);
+    return folder.refusal();
+  };
+  EXPECT_EQ(refusal("lora_A.weight", {2, 5}),
+            "lora_A of " + std::string(kQ0) + " has shape [2, 5]; its configured rank and the module ask for [2, 4]");
+  EXPECT_EQ(refusal("lora_B.weight", {2, 4}),
+            "lora_B of " + std::string(kQ0) + " has shape [2, 4]; its configured rank and the module ask for [4, 2]");
+  EXPECT_THAT(refusal("lora_A.weight", {3, 4}), HasSubstr("has shape [3, 4]"));
+  EXPECT_THAT(refusal("lora_A.weight", {8}), HasSubstr("has shape [8]"));
+  EXPECT_THAT(refusal("lora_A.weight", {}), HasSubstr("has shape []"));
+  EXPECT_THAT(refusal("lora_A.weight", {0, 4}), HasSubstr("has shape [0, 4]"));
+  EXPECT_THAT(refusal("lora_B.weight", {4, 2, 1}), HasSubstr("has shape [4, 2, 1]"));
+}
+
+TEST(AdapterReader, RefusesRanksOutOfBounds) {
+  AdapterFolder folder;
+  EXPECT_TRUE(folder.read({.max_rank = 2}).ok());
+  const auto refused = folder.read({.max_rank = 1});
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code, ErrorCode::kUnprocessable);
+  EXPECT_THAT(refused.error().message, HasSubstr("rank 2 is above --max-lora-rank 1"));
+  folder.config["rank_pattern"] = {{kQ1, 0}};
+  EXPECT_THAT(folder.refusal(), HasSubstr("rank 0 of " + std::string(kQ1) + " is below 1"));
+  folder.config["rank_pattern"] = {{kQ1, 2147483647}};
+  EXPECT_THAT(folder.refusal(), HasSubstr("rank 2147483647 is above --max-lora-rank 256"));
+}
+
+TEST(AdapterReader, RefusesValuesThatAreNotFinite) {
+  for (const float bad : {NAN, INFINITY, -INFINITY}) {
+    AdapterFolder folder;
+    std::vector<float> values(8, 1.0f);
+    values.back() = bad;
+    folder.tensors[key(kQ1, "lora_B.weight")] = testing::f32_tensor({kHidden, 2}, values);
+    EXPECT_THAT(folder.refusal(), HasSubstr(key(kQ1, "lora_B.weight") + "\" holds values that are not finite"));
+  }
+}
+
+TEST(AdapterReader, RefusesOtherDTypes) {
+  AdapterFolder folder;
+  folder.tensors[key(kQ0, "lora_A.weight")] = {"I32", {2, kHidden}, std::string(32, '\1')};
+  EXPECT_THAT(folder.refusal(), HasSubstr("has dtype I32"));
+}
+
+TEST(AdapterReader, RefusesIncompleteOrDoubledModules) {
+  AdapterFolder missing;
+  missing.tensors.erase(key(kQ1, "lora_A.weight"));
+  EXPECT_THAT(missing.refusal(), HasSubstr(std::string(kQ1) + " has no lora_A weight"));
+  AdapterFolder doubled;
+  doubled.tensors[key("model.layers.0.self_attn.q_proj", "lora_B.weight")] = filled({kHidden, 2}, 0);
+  EXPECT_THAT(doubled.refusal(), HasSubstr("is the second lora_B of " + std::string(kQ0)));
+  AdapterFolder two_adapters;
+  two_adapters.tensors[key(kQ0, "lora_A.other.weight")] = filled({2, kHidden}, 0);
+  EXPECT_THAT(two_adapters.refusal(), HasSubstr("is the second lora_A"));
+}
+
+TEST(AdapterReader, RefusesModulesThatCannotBeServed) {
+  const auto refusal = [](const std::string& module) {
+    AdapterFolder folder;
+    folder.add_lora(module, 2, 2, 2);
+    return folder.refusal();
+  };
+  EXPECT_EQ(refusal("model.visual.blocks.0.attn.qkv"),
+            "the adapter adapts model.visual.blocks.0.attn.qkv, which this version cannot serve");
+  EXPECT_THAT(refusal("visual.blocks.0.attn.qkv"), HasSubstr("cannot serve"));
+  EXPECT_THAT(refusal("lm_head"), HasSubstr("adapts lm_head, which this version cannot serve"));
+  EXPECT_THAT(refusal("model.language_model.layers.7.self_attn.q_proj"),
+              HasSubstr("layers.7.self_attn.q_proj, which this model does not have"));
+}
+
+TEST(AdapterReader, EveryTensorIsUsedOrNamedInTheRefusal) {
+  for (const auto& [name, reason] : std::vector<std::pair<std::string, std::string>>{
+           {key(kQ0, "lora_magnitude_vector"), "a DoRA magnitude"},
+           {key(kQ0, "lora_magnitude_vector.default.weight"), "a DoRA magnitude"},
+           {key("model.embed_tokens", "lora_embedding_A"), "an adapted embedding"},
+           {key(kQ0, "lora_B.bias"), "a LoRA bias"},
+           {key(kQ0, "lora_B.default.bias"), "a LoRA bias"},
+           {key(kQ0, "lora_A.a.b.weight"), "of an unknown kind"},
+           {key(kQ0, "lora_C.weight"), "of an unknown kind"},
+           {"model.layers.0.self_attn.q_proj.lora_A.weight", "does not begin with"},
+           {key("model.norm", "weight"), "neither a LoRA weight nor a head"},
+           {"base_model.model.weight", "of an unknown kind"},
+           {"", "does not begin with"}}) {
+    AdapterFolder folder;
+    folder.tensors[name] = filled({4}, 0);
+    EXPECT_THAT(folder.refusal(), HasSubstr("tensor \"" + name + "\""));
+    EXPECT_THAT(folder.refusal(), HasSubstr(reason));
+  }
+  AdapterFolder bias;
+  bias.tensors[key(kQ0, "bias")] = filled({4}, 0);
+  EXPECT_THAT(bias.refusal(), HasSubstr("adapts " + std::string(kQ0) + " (its bias), which this version cannot serve"));
+  AdapterFolder head;
+  head.tensors[key("lm_head", "weight")] = filled({10, kHidden}, 0);
+  head.config["modules_to_save"] = {"lm_head"};
+  EXPECT_THAT(head.refusal(), HasSubstr("adapts lm_head (its whole weight), which this version cannot serve"));
+}
+
+TEST(AdapterReader, ConfigurationAndFileMustAgree) {
+  AdapterFolder untargeted;
+  untargeted.config["exclude_modules"] = {"layers.1.self_attn.q_proj"};
+  EXPECT_THAT(untargeted.refusal(), HasSubstr("for " + std::string(kQ1) + ", which the configuration does not"));
+  AdapterFolder missing;
+  missing.config["target_modules"] = {"q_proj", "up_proj"};
+  EXPECT_THAT(missing.refusal(), HasSubstr("targets " + std::string(kUp0) + " and 1 more modules, but the file"));
+  AdapterFolder all;
+  all.config["target_modules"] = "all-linear";
+  EXPECT_THAT(all.refusal(), HasSubstr("but the file has no tensors for it"));
+  for (int layer = 0; layer < 2; ++layer)
+    all.add_lora("model.language_model.layers." + std::to_string(layer) + ".mlp.up_proj", 2, kHidden, kInner);
+  EXPECT_EQ(all.read()->targets.size(), 4u);
+}
+
+TEST(AdapterReader, TargetsOutOfReachWithoutTensorsAreAWarning) {
+  AdapterFolder folder;
+  folder.config["target_modules"] = {"q_proj", "qkv", "lm_head"};
+  const auto spec = folder.read();
+  ASSERT_TRUE(spec.ok()) << spec.error().message;
+  EXPECT_THAT(spec->warnings, ElementsAre(HasSubstr("also targets model.visual.blocks.0.attn.qkv and 1 more modules")));
+}
+
+TEST(AdapterReader, RefusesBrokenTensorFiles) {
+  AdapterFolder folder;
+  ASSERT_TRUE(folder.read().ok());
+  const auto refusal_of = [&](const std::string& text) {
+    folder.dir.write("adapter_model.safetensors", text);
+    return read_adapter(folder.dir.path(), testing::small_table(), {}).error().message;
+  };
+  const std::string whole = testing::safetensors_text(folder.tensors);
+  EXPECT_THAT(refusal_of(whole.substr(0, whole.size() - 1)), HasSubstr("lies outside the file"));
+  EXPECT_THAT(refusal_of(whole.substr(0, 100)), HasSubstr("truncated"));
+  const std::string past_end =
+      "{\"" + key(kQ0, "lora_A.weight") + R"(":{"dtype":"F32","shape":[2,4],"data_offsets":[64,96]}})";
+  EXPECT_THAT(refusal_of(testing::safetensors_text(past_end, "x")), HasSubstr("lies outside the file"));
+  EXPECT_THAT(refusal_of("not safetensors"), HasSubstr("adapter_model.safetensors"));
+}
+
+TEST(AdapterReader, AnAdapterMustAdaptSomething) {
+  AdapterFolder folder;
+  folder.tensors.clear();
+  folder.config["target_modules"] = Json::array();
+  EXPECT_THAT(folder.refusal(), HasSubstr("adapts nothing"));
+}
+
+TEST(AdapterDigest, IsOfTheContentAlone) {
+  AdapterFolder one, two;
+  two.config["lora_dropout"] = 0.5;
+  two.config["target_modules"] = R"(.*\.layers\..*q_proj)";
+  two.sidecar = Json::object();
+  EXPECT_EQ(one.read()->digest, two.read({}, 3)->digest);
+}
+
+TEST(AdapterDigest, EveryChangeThatMattersChangesIt) {
+  std::map<std::string, std::string> seen;
+  const auto expect_new = [&](const std::string& what, const std::function<void(AdapterFolder&)>& change) {
+    AdapterFolder folder;
+    folder.add_head("score", 2);
+    folder.sidecar = {{"task", "t"}, {"heads", {{{"name", "score"}, {"labels", {"a", "b"}}}}}};
+    change(folder);
+    const auto spec = folder.read();
+    ASSERT_TRUE(spec.ok()) << what << ": " << spec.error().message;
+    const auto [it, is_new] = seen.emplace(spec->digest.hex(), what);
+    EXPECT_TRUE(is_new) << what << " has the digest of " << it->second;
+  };
+  const auto flip = [](const std::string& tensor, size_t byte) {
+    return [=](AdapterFolder& f) { f.tensors.at(tensor).bytes[byte] ^= 1; };
+  };
+  expect_new("the original", [](AdapterFolder&) {});
+  expect_new("a bit of A", flip(key(kQ0, "lora_A.weight"), 0));
+  expect_new("the last bit of B", flip(key(kQ1, "lora_B.weight"), 28));
+  expect_new("a bit of the head", flip(key("score", "weight"), 4));
+  expect_new("alpha", [](AdapterFolder& f) { f.config["lora_alpha"] = 4; });
+  expect_new("alpha of one module",
+             [](AdapterFolder& f) { f.config["alpha_pattern"] = {{"layers.1.self_attn.q_proj", 4}}; });
+  expect_new("rslora", [](AdapterFolder& f) { f.config["use_rslora"] = true; });
+  expect_new("one module less", [](AdapterFolder& f) {
+    f.config["layers_to_transform"] = 0;
+    f.tensors.erase(key(kQ1, "lora_A.weight"));
+    f.tensors.erase(key(kQ1, "lora_B.weight"));
+  });
+  expect_new("a bias", [](AdapterFolder& f) { f.tensors[key("score", "bias")] = filled({2}, 0); });
+  expect_new("a label", [](AdapterFolder& f) { f.sidecar["heads"][0]["labels"][1] = "c"; });
+  expect_new("the problem type", [](AdapterFolder& f) { f.sidecar["heads"][0]["problem_type"] = "regression"; });
+  expect_new("the prompt", [](AdapterFolder& f) { f.sidecar["heads"][0]["add_generation_prompt"] = true; });
+  expect_new("the task", [](AdapterFolder& f) { f.sidecar["task"] = "u"; });
+  expect_new("the question", [](AdapterFolder& f) { f.sidecar["question"] = "u"; });
+}
+
+}  // namespace
+}  // namespace valora::adapters

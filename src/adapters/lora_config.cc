@@ -1,0 +1,246 @@
+#include "adapters/lora_config.h"
+
+#include <algorithm>
+#include <array>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "base/strings.h"
+
+namespace valora::adapters {
+namespace {
+
+constexpr size_t kMaxConfigBytes = size_t{16} << 20;
+constexpr size_t kMaxPatterns = 1 << 14;  // keys of rank_pattern or alpha_pattern
+constexpr size_t kMaxRegexes = 128;       // of one option
+constexpr size_t kMaxLayers = 1 << 20;    // entries of layers_to_transform
+
+// What training, initialisation and bookkeeping left behind; no effect on what the tensors compute.
+constexpr std::array kIgnored{
+    "peft_type", "auto_mapping", "base_model_name_or_path", "revision", "task_type", "inference_mode", "peft_version",
+    "lora_dropout", "megatron_core", "loftq_config", "eva_config", "corda_config", "qalora_group_size",
+    "runtime_config", "ensure_weight_tying"};
+constexpr std::array kHonoured{"r", "lora_alpha", "use_rslora", "target_modules", "exclude_modules",
+                               "modules_to_save", "layers_to_transform", "layers_pattern", "rank_pattern",
+                               "alpha_pattern", "bias", "init_lora_weights"};
+// Served only while unset; "bias" and "init_lora_weights" have checks of their own.
+constexpr std::array kRefused{"use_dora", "lora_bias", "target_parameters", "layer_replication",
+                              "trainable_token_indices", "alora_invocation_tokens", "use_qalora", "megatron_config",
+                              "arrow_config", "fan_in_fan_out"};
+
+template <size_t N>
+bool contains(const std::array<const char*, N>& keys, const std::string& key) {
+  return std::any_of(keys.begin(), keys.end(), [&](const char* k) { return key == k; });
+}
+
+Error refused(const std::string& key, const Json& value) {
+  return unprocessable(key + " = " + shortened(value.dump(), 80) + " cannot be served by this version", key);
+}
+
+bool is_unset(const std::string& key, const Json& value) {
+  if (value.is_null() || value == false) return true;
+  // An empty invocation sequence still switches activated LoRA on.
+  return (value.is_array() || value.is_object()) && value.empty() && key != "alora_invocation_tokens";
+}
+
+// Some initialisations also change the base model's weights, each time the adapter is put on it, so its
+// tensors do not belong to the base as it is on disk.
+Status check_initialisation(const Json& value) {
+  if (value.is_null() || value.is_boolean()) return {};
+  if (value == "gaussian" || value == "eva" || value == "orthogonal") return {};
+  return unprocessable("init_lora_weights = " + shortened(value.dump(), 80) +
+                           " cannot be served: the adapter was trained on changed base weights (convert it with "
+                           "save_pretrained's path_initial_model_for_weight_conversion)", "init_lora_weights");
+}
+
+Status check_options(const Json& config, std::vector<std::string>& warnings) {
+  VALORA_TRY(peft_type, required_field<std::string>(config, "peft_type"));
+  if (peft_type != "LORA")
+    return unprocessable("peft_type \"" + shortened(peft_type) + "\" is not supported, only LORA", "peft_type");
+  for (const auto& [key, value] : config.items()) {
+    if (contains(kRefused, key)) {
+      if (!is_unset(key, value)) return refused(key, value);
+    } else if (!contains(kIgnored, key) && !contains(kHonoured, key)) {
+      warnings.push_back("adapter_config.json: the option \"" + shortened(key) + "\" is unknown and was ignored");
+    }
+  }
+  const Json bias = config.value("bias", Json());
+  if (!bias.is_null() && bias != "none") return refused("bias", bias);
+  return check_initialisation(config.value("init_lora_weights", Json()));
+}
+
+// null, a string or a list of strings; `as_list` is false for a string.
+struct Names {
+  std::vector<std::string> values;
+  bool given = false;
+  bool as_list = false;
+};
+
+Result<Names> read_names(const Json& config, const std::string& key) {
+  const Json value = config.value(key, Json());
+  if (value.is_null()) return Names{};
+  if (value.is_string()) return Names{{value.get<std::string>()}, true, false};
+  const Error wrong = invalid("\"" + key + "\" must be a string or a list of strings", key);
+  if (!value.is_array()) return wrong;
+  Names names{{}, true, true};
+  for (const Json& name : value) {
+    if (!name.is_string()) return wrong;
+    names.values.push_back(name.get<std::string>());
+  }
+  return names;
+}
+
+Result<NameSet> name_set(const Names& names, const std::string& key) {
+  NameSet set;
+  if (names.as_list) {
+    set.names.insert(names.values.begin(), names.values.end());
+  } else if (names.given && !names.values[0].empty()) {
+    VALORA_TRY(regex, Regex::compile(names.values[0], key));
+    set.regex = std::move(regex);
+  }
+  return set;
+}
+
+Status read_targets(const Json& config, TargetRules& rules) {
+  VALORA_TRY(targets, read_names(config, "target_modules"));
+  if (!targets.given) return unprocessable("target_modules is missing", "target_modules");
+  std::string lower = targets.as_list ? "" : targets.values[0];
+  std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char c) { return std::tolower(c); });
+  rules.all_linear = lower == "all-linear";
+  if (!rules.all_linear) {
+    VALORA_TRY(set, name_set(targets, "target_modules"));
+    rules.targets = std::move(set);
+  }
+  VALORA_TRY(excluded, read_names(config, "exclude_modules"));
+  VALORA_TRY(set, name_set(excluded, "exclude_modules"));
+  rules.excluded = std::move(set);
+  return {};
+}
+
+Result<std::vector<Regex>> compile_all(const std::vector<std::string>& patterns, const std::string& before,
+                                       const std::string& after, const std::string& key) {
+  if (patterns.size() > kMaxRegexes)
+    return unprocessable(key + " has more than " + std::to_string(kMaxRegexes) + " entries", key);
+  std::vector<Regex> regexes;
+  for (const std::string& pattern : patterns) {
+    VALORA_TRY(regex, Regex::compile(before + pattern + after, key));
+    regexes.push_back(std::move(regex));
+  }
+  return regexes;
+}
+
+Status read_modules_to_save(const Json& config, LoraConfig& lora) {
+  VALORA_TRY(saved, read_names(config, "modules_to_save"));
+  lora.modules_to_save = saved.values;
+  VALORA_TRY(regexes, compile_all(saved.values, "(^|.*\\.)", "($|\\..*)", "modules_to_save"));
+  lora.rules.saved = std::move(regexes);
+  return {};
+}
+
+Result<std::optional<std::set<int64_t>>> read_layers(const Json& config) {
+  const Json value = config.value("layers_to_transform", Json());
+  std::set<int64_t> layers;
+  if (value.is_null()) return std::optional<std::set<int64_t>>{};
+  const Json list = value.is_array() ? value : Json::array({value});
+  if (list.size() > kMaxLayers) return invalid("\"layers_to_transform\" is too long", "layers_to_transform");
+  for (const Json& layer : list) {
+    if (!layer.is_number_integer())
+      return invalid("\"layers_to_transform\" must be an integer or a list of integers", "layers_to_transform");
+    layers.insert(layer.get<int64_t>());
+  }
+  return layers.empty() ? std::nullopt : std::optional(std::move(layers));
+}
+
+Status read_layer_rules(const Json& config, TargetRules& rules) {
+  VALORA_TRY(layers, read_layers(config));
+  VALORA_TRY(patterns, read_names(config, "layers_pattern"));
+  std::erase(patterns.values, "");
+  const bool by_regex = rules.all_linear || rules.targets.regex;
+  if (by_regex && (layers || !patterns.values.empty()))
+    return unprocessable("layers_to_transform and layers_pattern need target_modules to be a list",
+                         "layers_to_transform");
+  if (!layers && !patterns.values.empty())
+    return unprocessable("layers_pattern needs layers_to_transform", "layers_pattern");
+  if (patterns.values.empty()) patterns.values.push_back("[^.]*");
+  VALORA_TRY(regexes, compile_all(patterns.values, ".*\\.", "\\.(\\d+)\\.", "layers_pattern"));
+  rules.layer_patterns = std::move(regexes);
+  rules.layers = std::move(layers);
+  return {};
+}
+
+// The keys of the top-level object `name` in the order of the file; a parsed Json no longer knows it.
+std::vector<std::string> key_order(const std::string& text, const std::string& name) {
+  std::vector<std::string> keys;
+  std::string open;
+  [[maybe_unused]] const Json parsed = Json::parse(text, [&](int depth, Json::parse_event_t event, Json& key) {
+    if (event != Json::parse_event_t::key) return true;
+    if (depth == 1) {
+      open = key.get<std::string>();
+      if (open == name) keys.clear();  // a repeated key: the last object counts
+    } else if (depth == 2 && open == name) {
+      keys.push_back(key.get<std::string>());
+    }
+    return true;
+  });
+  return keys;
+}
+
+template <typename T>
+Result<std::vector<std::pair<NamePattern, T>>> read_patterns(const Json& config, const std::string& text,
+                                                             const std::string& key) {
+  std::vector<std::pair<NamePattern, T>> patterns;
+  const Json object = config.value(key, Json());
+  if (object.is_null() || (object.is_object() && object.empty())) return patterns;
+  if (!object.is_object()) return invalid("\"" + key + "\" must be an object", key);
+  if (object.size() > kMaxPatterns)
+    return unprocessable(key + " has more than " + std::to_string(kMaxPatterns) + " entries", key);
+  std::set<std::string> seen;
+  size_t regexes = 0;
+  for (const std::string& name : key_order(text, key)) {
+    if (!seen.insert(name).second) continue;  // in Python, too, a repeated key keeps its first place and last value
+    VALORA_TRY(value, required_field<T>(object, name));
+    VALORA_TRY(pattern, NamePattern::compile(name, key));
+    if (pattern.is_regex() && ++regexes > kMaxRegexes)
+      return unprocessable(key + " has more than " + std::to_string(kMaxRegexes) + " regular expressions", key);
+    patterns.emplace_back(std::move(pattern), value);
+  }
+  return patterns;
+}
+
+Status read_ranks(const Json& config, const std::string& text, TargetRules& rules) {
+  VALORA_TRY(rank, field_or<int32_t>(config, "r", rules.rank));
+  VALORA_TRY(alpha, field_or<double>(config, "lora_alpha", rules.alpha));
+  VALORA_TRY(rslora, field_or<bool>(config, "use_rslora", false));
+  VALORA_TRY(ranks, read_patterns<int32_t>(config, text, "rank_pattern"));
+  VALORA_TRY(alphas, read_patterns<double>(config, text, "alpha_pattern"));
+  rules.rank = rank;
+  rules.alpha = alpha;
+  rules.rslora = rslora;
+  rules.ranks = std::move(ranks);
+  rules.alphas = std::move(alphas);
+  return {};
+}
+
+Result<LoraConfig> parse_lora_config(const Json& config, const std::string& text) {
+  if (!config.is_object()) return invalid("not a JSON object");
+  LoraConfig lora;
+  VALORA_CHECK(check_options(config, lora.warnings));
+  VALORA_CHECK(read_targets(config, lora.rules));
+  VALORA_CHECK(read_modules_to_save(config, lora));
+  VALORA_CHECK(read_layer_rules(config, lora.rules));
+  VALORA_CHECK(read_ranks(config, text, lora.rules));
+  return lora;
+}
+
+}  // namespace
+
+Result<LoraConfig> read_lora_config(const std::string& path) {
+  VALORA_TRY(text, read_file(path, kMaxConfigBytes));
+  VALORA_TRY(config, parse_json(text, path));
+  auto lora = parse_lora_config(config, text);
+  if (!lora.ok())
+    return Error{lora.error().code, "adapter_config.json: " + lora.error().message, lora.error().param};
+  return lora;
+}
+
+}  // namespace valora::adapters

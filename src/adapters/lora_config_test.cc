@@ -1,0 +1,135 @@
+#include "adapters/lora_config.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/json.h"
+#include "base/testing/temp_dir.h"
+
+namespace valora::adapters {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+class LoraConfigTest : public ::testing::Test {
+ protected:
+  Result<LoraConfig> read(const std::string& text) { return read_lora_config(dir_.write("adapter_config.json", text)); }
+  // A good configuration with one key set.
+  Result<LoraConfig> with(const std::string& key, const Json& value) {
+    Json config = {{"peft_type", "LORA"}, {"target_modules", {"q_proj"}}};
+    config[key] = value;
+    return read(config.dump());
+  }
+
+  valora::testing::TempDir dir_;
+  RegexBudget budget_;
+};
+
+TEST_F(LoraConfigTest, DefaultsAreThoseOfPeft) {
+  const auto config = read(R"({"peft_type":"LORA","target_modules":["q_proj"]})");
+  ASSERT_TRUE(config.ok()) << config.error().message;
+  EXPECT_EQ(config->rules.rank, 8);
+  EXPECT_EQ(config->rules.alpha, 8);
+  EXPECT_FALSE(config->rules.rslora);
+  EXPECT_TRUE(config->warnings.empty());
+}
+
+TEST_F(LoraConfigTest, OptionsThatChangeResultsAreRefusedByName) {
+  const std::vector<std::pair<std::string, Json>> refused = {
+      {"use_dora", true}, {"lora_bias", true}, {"bias", "all"}, {"bias", "lora_only"},
+      {"target_parameters", {"experts.up"}}, {"layer_replication", {{0, 2}}}, {"trainable_token_indices", {3}},
+      {"alora_invocation_tokens", {1}}, {"alora_invocation_tokens", Json::array()}, {"use_qalora", true},
+      {"megatron_config", {{"a", 1}}}, {"arrow_config", {{"top_k", 3}}}, {"fan_in_fan_out", true},
+      {"init_lora_weights", "pissa"}, {"init_lora_weights", "pissa_niter_4"}, {"init_lora_weights", "olora"},
+      {"init_lora_weights", "corda"}, {"init_lora_weights", "loftq"}, {"init_lora_weights", "new_kind"},
+      {"peft_type", "IA3"}};
+  for (const auto& [key, value] : refused) {
+    const auto config = with(key, value);
+    ASSERT_FALSE(config.ok()) << key << value;
+    EXPECT_EQ(config.error().code, ErrorCode::kUnprocessable) << key;
+    EXPECT_EQ(config.error().param, key);
+    EXPECT_THAT(config.error().message, HasSubstr("adapter_config.json: " + key));
+  }
+}
+
+TEST_F(LoraConfigTest, OptionsAtTheirDefaultsOrWithoutEffectAreAccepted) {
+  const auto config = read(R"({"peft_type":"LORA","target_modules":["q_proj"],"use_dora":false,"lora_bias":false,
+    "bias":"none","target_parameters":null,"layer_replication":null,"trainable_token_indices":null,
+    "alora_invocation_tokens":null,"use_qalora":false,"megatron_config":null,"megatron_core":"megatron.core",
+    "arrow_config":null,"fan_in_fan_out":false,"init_lora_weights":true,"loftq_config":{},"eva_config":null,
+    "corda_config":null,"qalora_group_size":16,"lora_dropout":0.1,"inference_mode":true,"revision":"x",
+    "task_type":"CAUSAL_LM","base_model_name_or_path":"b","auto_mapping":null,"peft_version":"0.18.0",
+    "ensure_weight_tying":false,"layers_pattern":null,"layers_to_transform":null,"rank_pattern":{},
+    "alpha_pattern":{},"exclude_modules":null,"modules_to_save":null,"r":4,"lora_alpha":1.5,"use_rslora":true})");
+  ASSERT_TRUE(config.ok()) << config.error().message;
+  EXPECT_TRUE(config->warnings.empty());
+  for (const char* kind : {"gaussian", "eva", "orthogonal"}) EXPECT_TRUE(with("init_lora_weights", kind).ok()) << kind;
+}
+
+TEST_F(LoraConfigTest, UnknownKeysAreWarnings) {
+  const auto config = with("use_tomorrows_trick", true);
+  ASSERT_TRUE(config.ok());
+  EXPECT_THAT(config->warnings, ElementsAre(HasSubstr("\"use_tomorrows_trick\" is unknown")));
+}
+
+TEST_F(LoraConfigTest, WrongTypesAreErrors) {
+  const std::vector<std::pair<std::string, Json>> wrong = {
+      {"r", "8"}, {"r", 2.5}, {"r", 1e12}, {"lora_alpha", "x"}, {"use_rslora", 1}, {"target_modules", 3},
+      {"target_modules", {1}}, {"exclude_modules", {{"a", 1}}}, {"modules_to_save", {1}},
+      {"layers_to_transform", "1"}, {"layers_to_transform", {0.5}}, {"rank_pattern", {1}},
+      {"rank_pattern", {{"q_proj", "4"}}}, {"rank_pattern", {{"q_proj", nullptr}}}, {"alpha_pattern", {{"q", {1}}}},
+      {"peft_type", 1}};
+  for (const auto& [key, value] : wrong) {
+    const auto config = with(key, value);
+    ASSERT_FALSE(config.ok()) << key << value;
+    EXPECT_EQ(config.error().code, ErrorCode::kInvalidArgument) << key << value;
+  }
+  EXPECT_FALSE(read("[]").ok());
+  EXPECT_FALSE(read("{").ok());
+  EXPECT_FALSE(read(R"({"peft_type":"LORA"})").ok());
+  EXPECT_FALSE(read(R"({"target_modules":["q_proj"]})").ok());
+}
+
+TEST_F(LoraConfigTest, PatternsAreRefusedWhereTheyDoNotCompile) {
+  for (const char* key : {"target_modules", "exclude_modules"}) {
+    const auto config = with(key, "a(b");
+    ASSERT_FALSE(config.ok());
+    EXPECT_EQ(config.error().param, key);
+    EXPECT_THAT(config.error().message, HasSubstr("the regular expression \"a(b\" is refused"));
+  }
+  EXPECT_FALSE(with("rank_pattern", {{"a(b", 1}}).ok());
+  EXPECT_FALSE(with("modules_to_save", {"a(b"}).ok());
+}
+
+TEST_F(LoraConfigTest, LayerOptionsNeedEachOtherAndAList) {
+  EXPECT_FALSE(with("layers_pattern", "layers").ok());
+  EXPECT_TRUE(with("layers_pattern", "").ok());
+  EXPECT_FALSE(read(R"({"peft_type":"LORA","target_modules":".*q","layers_to_transform":[0]})").ok());
+}
+
+TEST_F(LoraConfigTest, TheFirstPatternOfTheFileWins) {
+  const std::string start = R"({"peft_type":"LORA","target_modules":["q_proj"],"rank_pattern":)";
+  const auto forward = read(start + R"({"z.q_proj":2,"q_proj":3}})");
+  const auto backward = read(start + R"({"q_proj":3,"z.q_proj":2}})");
+  ASSERT_TRUE(forward.ok() && backward.ok());
+  EXPECT_EQ(*forward->rules.rank_of("z.q_proj", budget_), 2);
+  EXPECT_EQ(*backward->rules.rank_of("z.q_proj", budget_), 3);
+  // A repeated key: the first place, the last value, as in a Python dictionary.
+  const auto repeated = read(start + R"({"q_proj":3,"z.q_proj":2,"q_proj":4}})");
+  ASSERT_TRUE(repeated.ok());
+  EXPECT_EQ(*repeated->rules.rank_of("z.q_proj", budget_), 4);
+}
+
+TEST_F(LoraConfigTest, TooManyPatternsAreRefused) {
+  Json plain = Json::object(), regexes = Json::object();
+  for (int i = 0; i < 300; ++i) {
+    plain["layers." + std::to_string(i)] = 1;
+    regexes["a+" + std::to_string(i)] = 1;
+  }
+  EXPECT_TRUE(with("rank_pattern", plain).ok());
+  EXPECT_THAT(with("rank_pattern", regexes).error().message, HasSubstr("more than 128 regular expressions"));
+}
+
+}  // namespace
+}  // namespace valora::adapters

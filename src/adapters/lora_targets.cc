@@ -1,0 +1,129 @@
+#include "adapters/lora_targets.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "adapters/tensor_values.h"
+
+namespace valora::adapters {
+namespace {
+
+// What has to be replaced at the front of one name to get the other: how a file spells module names.
+using Spelling = std::pair<std::string, std::string>;
+
+Spelling spelling_of(const std::string& name, const std::string& canonical) {
+  size_t common = 0;
+  while (common < std::min(name.size(), canonical.size()) &&
+         name[name.size() - 1 - common] == canonical[canonical.size() - 1 - common])
+    ++common;
+  return {name.substr(0, name.size() - common), canonical.substr(0, canonical.size() - common)};
+}
+
+Status check_shape(const char* half, const Module& module, const TensorView& view, int64_t rows, int64_t columns) {
+  const std::vector<int64_t> expected{rows, columns};
+  if (view.shape == expected) return {};
+  return unprocessable(std::string(half) + " of " + module.name + " has shape " + shape_text(view.shape) +
+                       "; its configured rank and the module ask for " + shape_text(expected));
+}
+
+class Resolver {
+ public:
+  Resolver(const TargetRules& rules, const AdapterContents& contents, const ModuleTable& modules,
+           const AdapterLimits& limits)
+      : rules_(rules), contents_(contents), modules_(modules), limits_(limits) {}
+
+  Result<std::vector<LoraTarget>> resolve() {
+    std::vector<LoraTarget> targets;
+    for (const auto& [index, halves] : contents_.modules) {
+      spellings_.insert(spelling_of(halves.name, module(index).name));
+      VALORA_TRY(name, configured_name(index, halves.name));
+      VALORA_TRY(target, make_target(index, name, halves));
+      targets.push_back(std::move(target));
+    }
+    return targets;
+  }
+
+  Status check_missing(std::vector<std::string>& warnings) {
+    std::vector<int> missing, out_of_reach;
+    for (int i = 0; i < static_cast<int>(modules_.modules().size()); ++i) {
+      if (contents_.modules.contains(i)) continue;
+      VALORA_TRY(is_target, targets_without_tensors(i));
+      if (is_target) (module(i).servable ? missing : out_of_reach).push_back(i);
+    }
+    if (!missing.empty())
+      return unprocessable("the configuration targets " + module(missing[0]).name + and_more(missing.size()) +
+                           ", but the file has no tensors for it");
+    // "all-linear" never means the output layer, and this table cannot tell it from the others.
+    if (!out_of_reach.empty() && !rules_.all_linear)
+      warnings.push_back("the configuration also targets " + module(out_of_reach[0]).name +
+                         and_more(out_of_reach.size()) + " without tensors in the file; left as in the base model");
+    return {};
+  }
+
+ private:
+  const Module& module(int index) const { return modules_.modules()[index]; }
+
+  static std::string and_more(size_t count) {
+    return count == 1 ? "" : " and " + std::to_string(count - 1) + " more modules";
+  }
+
+  // The name under which the configuration targets a module: preferably the file's own.
+  Result<std::string> configured_name(int index, const std::string& file_name) {
+    std::vector<std::string> names = modules_.names(index);
+    std::erase(names, file_name);
+    names.insert(names.begin(), file_name);
+    for (std::string& name : names) {
+      VALORA_TRY(hit, rules_.targets_name(name, budget_));
+      if (hit) return std::move(name);
+    }
+    return unprocessable("the file has tensors for " + file_name + ", which the configuration does not target");
+  }
+
+  // Asks for the names that the file would use; where it has none of that kind, for all.
+  Result<bool> targets_without_tensors(int index) {
+    const std::vector<std::string> names = modules_.names(index);
+    std::vector<std::string> likely;
+    for (const std::string& name : names)
+      if (spellings_.contains(spelling_of(name, names[0]))) likely.push_back(name);
+    for (const std::string& name : likely.empty() ? names : likely) {
+      VALORA_TRY(hit, rules_.targets_name(name, budget_));
+      if (hit) return true;
+    }
+    return false;
+  }
+
+  Result<LoraTarget> make_target(int index, const std::string& name, const LoraHalves& halves) {
+    VALORA_TRY(rank, rules_.rank_of(name, budget_));
+    if (rank < 1) return unprocessable("rank " + std::to_string(rank) + " of " + module(index).name + " is below 1");
+    if (rank > limits_.max_rank)
+      return unprocessable("rank " + std::to_string(rank) + " is above --max-lora-rank " +
+                           std::to_string(limits_.max_rank) + " (" + module(index).name + ")");
+    VALORA_CHECK(check_shape("lora_A", module(index), *halves.a, rank, module(index).in));
+    VALORA_CHECK(check_shape("lora_B", module(index), *halves.b, module(index).out, rank));
+    VALORA_TRY(scale, rules_.scale_of(name, rank, budget_));
+    if (!std::isfinite(static_cast<float>(scale)))
+      return unprocessable("the scale of " + module(index).name + " is not finite");
+    return LoraTarget{index, rank, static_cast<float>(scale), *halves.a, *halves.b};
+  }
+
+  const TargetRules& rules_;
+  const AdapterContents& contents_;
+  const ModuleTable& modules_;
+  const AdapterLimits& limits_;
+  RegexBudget budget_;
+  std::set<Spelling> spellings_;
+};
+
+}  // namespace
+
+Result<std::vector<LoraTarget>> resolve_targets(const TargetRules& rules, const AdapterContents& contents,
+                                                const ModuleTable& modules, const AdapterLimits& limits,
+                                                std::vector<std::string>& warnings) {
+  Resolver resolver(rules, contents, modules, limits);
+  VALORA_TRY(targets, resolver.resolve());
+  VALORA_CHECK(resolver.check_missing(warnings));
+  return targets;
+}
+
+}  // namespace valora::adapters

@@ -1,0 +1,36 @@
+#include "adapters/module_table.h"
+
+#include <algorithm>
+
+namespace valora::adapters {
+
+ModuleTable::ModuleTable(std::vector<Module> modules, std::vector<PrefixAlias> aliases, int64_t hidden_size)
+    : modules_(std::move(modules)), aliases_(std::move(aliases)), hidden_size_(hidden_size) {
+  std::stable_sort(aliases_.begin(), aliases_.end(),
+                   [](const auto& a, const auto& b) { return a.alias.size() > b.alias.size(); });
+  for (size_t i = 0; i < modules_.size(); ++i) by_name_.emplace(modules_[i].name, static_cast<int>(i));
+}
+
+std::optional<int> ModuleTable::find(std::string_view name) const {
+  if (const auto it = by_name_.find(std::string(name)); it != by_name_.end()) return it->second;
+  for (const PrefixAlias& alias : aliases_) {
+    if (!name.starts_with(alias.alias)) continue;
+    const auto it = by_name_.find(alias.canonical + std::string(name.substr(alias.alias.size())));
+    if (it != by_name_.end()) return it->second;
+  }
+  return std::nullopt;
+}
+
+std::vector<std::string> ModuleTable::names(int module) const {
+  const std::string& canonical = modules_[module].name;
+  std::vector<std::string> names{canonical};
+  for (const PrefixAlias& alias : aliases_) {
+    if (!canonical.starts_with(alias.canonical)) continue;
+    std::string name = alias.alias + canonical.substr(alias.canonical.size());
+    if (find(name) == module && std::find(names.begin(), names.end(), name) == names.end())
+      names.push_back(std::move(name));
+  }
+  return names;
+}
+
+}  // namespace valora::adapters

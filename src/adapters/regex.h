@@ -1,0 +1,42 @@
+// Regular expressions of adapter configurations, with the meaning that Python's re gives them.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+
+struct pcre2_real_code_8;
+
+namespace valora::adapters {
+
+// Matches that backtrack much are rare in honest configurations; one adapter may have this many of them, so
+// that a hostile one is refused within seconds.
+struct RegexBudget {
+  int long_matches = 2000;
+};
+
+class Regex {
+ public:
+  // `source` names the configuration key in errors. Error: kUnprocessable, for what does not compile.
+  static Result<Regex> compile(std::string_view pattern, std::string source);
+
+  // Python's re.fullmatch. Error: kUnprocessable, when the budget is spent.
+  Result<bool> full_match(std::string_view text, RegexBudget& budget) const;
+  // Python's re.match (anchored at the start only): its groups, the whole match first.
+  Result<std::optional<std::vector<std::string>>> match(std::string_view text, RegexBudget& budget) const;
+
+ private:
+  Regex(std::shared_ptr<const pcre2_real_code_8> code, std::string source)
+      : code_(std::move(code)), source_(std::move(source)) {}
+  Result<std::optional<std::vector<std::string>>> run(std::string_view text, uint32_t options,
+                                                      RegexBudget& budget) const;
+
+  std::shared_ptr<const pcre2_real_code_8> code_;
+  std::string source_;
+};
+
+}  // namespace valora::adapters

@@ -1,0 +1,64 @@
+// The adapters that are served, by name. Owned by the engine's thread: no locks.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "adapters/adapter_spec.h"
+#include "base/result.h"
+
+namespace valora::adapters {
+
+using AdapterId = int32_t;  // of one load of one adapter; never used again
+
+struct AdapterEntry {
+  AdapterId id = 0;
+  std::string name;
+  std::string path;
+  uint64_t generation = 0;  // of the registry when this was loaded
+  int64_t loaded_at = 0;    // seconds of Unix time
+  std::shared_ptr<const AdapterSpec> spec;
+  bool pinned = false;
+};
+
+struct AddOptions {
+  bool replace = false;  // a name that is taken gets the new content under a new id
+  bool pinned = false;
+  int64_t loaded_at = 0;
+  // Compare and swap: the generation of the entry that has the name now, 0 for none.
+  std::optional<uint64_t> expected_generation;
+};
+
+class AdapterRegistry {
+ public:
+  // Errors: kInvalidArgument, for a bad name or one that is taken; kConflict, when expected_generation
+  // does not hold.
+  Result<AdapterEntry> add(const std::string& name, std::shared_ptr<const AdapterSpec> spec, AddOptions options = {});
+  // The entry that was removed. Errors: kNotFound; kConflict as above.
+  Result<AdapterEntry> remove(const std::string& name, std::optional<uint64_t> expected_generation = {});
+
+  // Null where there is none; valid until the next add() or remove().
+  const AdapterEntry* find(std::string_view name) const;
+  const AdapterEntry* find(AdapterId id) const;
+  std::vector<AdapterEntry> list() const;  // by name
+  size_t size() const { return entries_.size(); }
+  uint64_t generation() const { return generation_; }  // of the last change; it only grows
+
+ private:
+  Status check_generation(const std::string& name, std::optional<uint64_t> expected) const;
+
+  std::map<std::string, AdapterEntry, std::less<>> entries_;
+  uint64_t generation_ = 0;
+  AdapterId next_id_ = 0;
+};
+
+// Names stand in URLs, logs and comma-separated metric labels: 1 to 256 bytes, no control characters, commas
+// or double quotes. Error: kInvalidArgument.
+Status check_adapter_name(std::string_view name);
+
+}  // namespace valora::adapters

@@ -1,0 +1,88 @@
+#include "adapters/registry.h"
+
+#include <gtest/gtest.h>
+
+namespace valora::adapters {
+namespace {
+
+std::shared_ptr<const AdapterSpec> spec_at(const std::string& path) {
+  auto spec = std::make_shared<AdapterSpec>();
+  spec->path = path;
+  return spec;
+}
+
+TEST(AdapterRegistry, AddsFindsAndLists) {
+  AdapterRegistry registry;
+  const auto b = registry.add("b", spec_at("/b"), {.pinned = true, .loaded_at = 17});
+  const auto a = registry.add("a", spec_at("/a"));
+  ASSERT_TRUE(a.ok() && b.ok());
+  EXPECT_NE(a->id, b->id);
+  EXPECT_EQ(registry.find("b")->path, "/b");
+  EXPECT_TRUE(registry.find("b")->pinned);
+  EXPECT_EQ(registry.find("b")->loaded_at, 17);
+  EXPECT_EQ(registry.find(a->id)->name, "a");
+  EXPECT_EQ(registry.find("c"), nullptr);
+  EXPECT_EQ(registry.find(AdapterId{99}), nullptr);
+  const auto list = registry.list();
+  ASSERT_EQ(list.size(), 2u);
+  EXPECT_EQ(list[0].name, "a");
+  EXPECT_EQ(list[1].name, "b");
+}
+
+TEST(AdapterRegistry, ATakenNameNeedsReplace) {
+  AdapterRegistry registry;
+  const auto first = registry.add("a", spec_at("/1"));
+  const auto refused = registry.add("a", spec_at("/2"));
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code, ErrorCode::kInvalidArgument);
+  EXPECT_EQ(registry.find("a")->path, "/1");
+  const auto second = registry.add("a", spec_at("/2"), {.replace = true});
+  ASSERT_TRUE(second.ok());
+  EXPECT_NE(second->id, first->id);
+  EXPECT_GT(second->generation, first->generation);
+  EXPECT_EQ(registry.find(first->id), nullptr);
+  EXPECT_EQ(registry.find("a")->path, "/2");
+  EXPECT_EQ(registry.size(), 1u);
+}
+
+TEST(AdapterRegistry, IdsAndGenerationsAreNeverReused) {
+  AdapterRegistry registry;
+  const auto first = registry.add("a", spec_at("/1"));
+  const auto removed = registry.remove("a");
+  ASSERT_TRUE(removed.ok());
+  EXPECT_EQ(removed->id, first->id);
+  EXPECT_EQ(registry.size(), 0u);
+  EXPECT_GT(registry.generation(), first->generation);
+  const auto second = registry.add("a", spec_at("/1"));
+  EXPECT_NE(second->id, first->id);
+  EXPECT_GT(second->generation, first->generation);
+  EXPECT_EQ(registry.generation(), second->generation);
+  EXPECT_EQ(registry.remove("b").error().code, ErrorCode::kNotFound);
+}
+
+TEST(AdapterRegistry, ComparesGenerationsBeforeItSwaps) {
+  AdapterRegistry registry;
+  EXPECT_EQ(registry.add("a", spec_at("/1"), {.expected_generation = 5}).error().code, ErrorCode::kConflict);
+  const auto first = registry.add("a", spec_at("/1"), {.expected_generation = 0});
+  ASSERT_TRUE(first.ok());
+  const auto stale = registry.add("a", spec_at("/2"), {.replace = true, .expected_generation = 0});
+  EXPECT_EQ(stale.error().code, ErrorCode::kConflict);
+  const auto second =
+      registry.add("a", spec_at("/2"), {.replace = true, .expected_generation = first->generation});
+  ASSERT_TRUE(second.ok());
+  EXPECT_EQ(registry.remove("a", first->generation).error().code, ErrorCode::kConflict);
+  EXPECT_NE(registry.find("a"), nullptr);
+  EXPECT_TRUE(registry.remove("a", second->generation).ok());
+}
+
+TEST(AdapterRegistry, RefusesNamesThatWouldBreakUrlsLogsOrMetrics) {
+  AdapterRegistry registry;
+  for (const std::string& name : {std::string(), std::string("a,b"), std::string("a\nb"), std::string("a\0b", 3),
+                                  std::string("a\"b"), std::string(257, 'x')})
+    EXPECT_EQ(registry.add(name, spec_at("/")).error().code, ErrorCode::kInvalidArgument) << name;
+  for (const std::string& name : {std::string("org/name-1.0"), std::string("é"), std::string(256, 'x')})
+    EXPECT_TRUE(registry.add(name, spec_at("/")).ok()) << name;
+}
+
+}  // namespace
+}  // namespace valora::adapters

@@ -1,0 +1,98 @@
+#include "adapters/sidecar.h"
+
+#include <algorithm>
+#include <set>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "base/strings.h"
+
+namespace valora::adapters {
+namespace {
+
+constexpr JsonLimits kLimits{.max_bytes = size_t{16} << 20, .max_depth = 16};
+
+void warn_of_others(const Json& object, std::initializer_list<const char*> known, std::vector<std::string>& warnings) {
+  for (const auto& [key, value] : object.items())
+    if (std::none_of(known.begin(), known.end(), [&](const char* k) { return key == k; }))
+      warnings.push_back("valora.json: the key \"" + shortened(key) + "\" is unknown and was ignored");
+}
+
+Result<std::optional<ProblemType>> read_problem_type(const Json& head) {
+  VALORA_TRY(name, optional_field<std::string>(head, "problem_type"));
+  if (!name) return std::optional<ProblemType>{};
+  if (*name == "single_label_classification") return std::optional(ProblemType::kSingleLabel);
+  if (*name == "multi_label_classification") return std::optional(ProblemType::kMultiLabel);
+  if (*name == "regression") return std::optional(ProblemType::kRegression);
+  return unprocessable("problem_type \"" + shortened(*name) +
+                           "\" is not one of single_label_classification, multi_label_classification, regression",
+                       "problem_type");
+}
+
+Result<std::vector<std::string>> read_labels(const Json& head) {
+  std::vector<std::string> labels;
+  const Json value = head.value("labels", Json());
+  if (value.is_null()) return labels;
+  const Error wrong = invalid("\"labels\" must be a list of strings", "labels");
+  if (!value.is_array() || value.empty()) return wrong;
+  for (const Json& label : value) {
+    if (!label.is_string()) return wrong;
+    labels.push_back(label.get<std::string>());
+  }
+  return labels;
+}
+
+Result<HeadNotes> read_head(const Json& head, std::vector<std::string>& warnings) {
+  if (!head.is_object()) return invalid("each of \"heads\" must be an object", "heads");
+  VALORA_TRY(name, required_field<std::string>(head, "name"));
+  VALORA_TRY(labels, read_labels(head));
+  VALORA_TRY(problem_type, read_problem_type(head));
+  VALORA_TRY(pooling, field_or<std::string>(head, "pooling", "last"));
+  VALORA_TRY(add_generation_prompt, field_or<bool>(head, "add_generation_prompt", false));
+  if (pooling != "last")
+    return unprocessable("pooling \"" + shortened(pooling) + "\" is not supported, only \"last\"",
+                         "pooling");
+  warn_of_others(head, {"name", "labels", "problem_type", "pooling", "add_generation_prompt"}, warnings);
+  return HeadNotes{std::move(name), std::move(labels), problem_type, add_generation_prompt};
+}
+
+Status read_heads(const Json& object, Sidecar& sidecar) {
+  const Json heads = object.value("heads", Json());
+  if (heads.is_null()) return {};
+  if (!heads.is_array()) return invalid("\"heads\" must be a list", "heads");
+  std::set<std::string> seen;
+  for (const Json& head : heads) {
+    VALORA_TRY(notes, read_head(head, sidecar.warnings));
+    if (!seen.insert(notes.name).second)
+      return invalid("the head \"" + shortened(notes.name) + "\" is described twice", "heads");
+    sidecar.heads.push_back(std::move(notes));
+  }
+  return {};
+}
+
+Result<Sidecar> parse_sidecar(const Json& object) {
+  if (!object.is_object()) return invalid("not a JSON object");
+  Sidecar sidecar;
+  VALORA_TRY(task, field_or<std::string>(object, "task", ""));
+  VALORA_TRY(description, field_or<std::string>(object, "description", ""));
+  VALORA_TRY(question, field_or<std::string>(object, "question", ""));
+  sidecar.task = std::move(task);
+  sidecar.description = std::move(description);
+  sidecar.question = std::move(question);
+  VALORA_CHECK(read_heads(object, sidecar));
+  warn_of_others(object, {"task", "description", "question", "heads"}, sidecar.warnings);
+  return sidecar;
+}
+
+}  // namespace
+
+Result<Sidecar> read_sidecar(const std::string& path) {
+  if (!file_exists(path)) return Sidecar{};
+  VALORA_TRY(object, read_json_file(path, kLimits));
+  auto sidecar = parse_sidecar(object);
+  if (!sidecar.ok())
+    return Error{sidecar.error().code, "valora.json: " + sidecar.error().message, sidecar.error().param};
+  return sidecar;
+}
+
+}  // namespace valora::adapters

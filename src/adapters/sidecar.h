@@ -1,0 +1,29 @@
+// valora.json beside an adapter: what PEFT has no place for (task, labels, how a head was trained).
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "adapters/adapter_spec.h"
+#include "base/result.h"
+
+namespace valora::adapters {
+
+struct HeadNotes {
+  std::string name;
+  std::vector<std::string> labels;          // empty: not given
+  std::optional<ProblemType> problem_type;  // none: not given
+  bool add_generation_prompt = false;
+};
+
+struct Sidecar {
+  std::string task, description, question;
+  std::vector<HeadNotes> heads;
+  std::vector<std::string> warnings;  // unknown keys
+};
+
+// A missing file is an empty sidecar. Errors: kInvalidArgument, for broken JSON and wrong types;
+// kUnprocessable, for a pooling or problem type that is not served.
+Result<Sidecar> read_sidecar(const std::string& path);
+
+}  // namespace valora::adapters

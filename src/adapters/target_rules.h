@@ -1,0 +1,59 @@
+// Which modules an adapter's configuration targets, and with what rank and alpha, by PEFT's rules.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "adapters/regex.h"
+#include "base/result.h"
+
+namespace valora::adapters {
+
+// target_modules or exclude_modules: a list (a name hits a module it equals or is a dotted suffix of) or one
+// regular expression for the whole name.
+struct NameSet {
+  std::unordered_set<std::string> names;
+  std::optional<Regex> regex;
+};
+
+// One key of rank_pattern or alpha_pattern: re.match((.*\.)?(KEY)$) on the module's name.
+class NamePattern {
+ public:
+  static Result<NamePattern> compile(const std::string& key, const std::string& source);
+  Result<bool> matches(std::string_view name, RegexBudget& budget) const;
+  bool is_regex() const { return regex_.has_value(); }
+
+ private:
+  // Nearly all keys are plain names; those need no regular expression ('.' still stands for any character).
+  std::string plain_;
+  bool whole_name_ = false;  // the key began with '^'
+  std::optional<Regex> regex_;
+};
+
+struct TargetRules {
+  bool all_linear = false;  // target_modules: "all-linear"
+  NameSet targets;
+  NameSet excluded;
+  std::vector<Regex> saved;  // modules_to_save: what lies at or under them is no target
+  std::optional<std::set<int64_t>> layers;  // layers_to_transform
+  std::vector<Regex> layer_patterns;        // each captures the layer's index
+  int32_t rank = 8;
+  double alpha = 8;
+  bool rslora = false;
+  std::vector<std::pair<NamePattern, int32_t>> ranks;  // in the order of the file: the first hit wins
+  std::vector<std::pair<NamePattern, double>> alphas;
+
+  // Of a module's full name. Errors: kUnprocessable, from regular expressions.
+  Result<bool> targets_name(std::string_view name, RegexBudget& budget) const;
+  Result<int32_t> rank_of(std::string_view name, RegexBudget& budget) const;
+  // alpha / rank, or alpha / sqrt(rank) with rslora.
+  Result<double> scale_of(std::string_view name, int32_t rank, RegexBudget& budget) const;
+};
+
+}  // namespace valora::adapters

@@ -1,0 +1,19 @@
+// Checks of tensor content.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/safetensors.h"
+
+namespace valora::adapters {
+
+// Whether a tensor has a dtype that adapters are served from: F32, F16 or BF16.
+bool is_served_dtype(DType dtype);
+
+// No NaN and no infinity. The dtype must be a served one; the bytes may lie at any alignment.
+bool all_finite(const TensorView& tensor);
+
+std::string shape_text(const std::vector<int64_t>& shape);  // "[8, 64]"
+
+}  // namespace valora::adapters

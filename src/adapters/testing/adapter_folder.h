@@ -1,0 +1,83 @@
+// A small PEFT folder for tests: a good one by default, to be spoilt as a test needs.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "adapters/adapter_spec.h"
+#include "base/testing/safetensors_text.h"
+#include "base/testing/temp_dir.h"
+
+namespace valora::adapters::testing {
+
+using valora::testing::f32_tensor;
+using valora::testing::RawTensor;
+using valora::testing::safetensors_text;
+using valora::testing::TempDir;
+
+inline constexpr int kHidden = 4;
+inline constexpr int kInner = 6;
+
+// Two layers of two linears each (index 2 * layer, 2 * layer + 1), then what cannot be served.
+inline ModuleTable small_table() {
+  std::vector<Module> modules;
+  for (int layer = 0; layer < 2; ++layer) {
+    const std::string prefix = "model.language_model.layers." + std::to_string(layer);
+    modules.push_back({prefix + ".self_attn.q_proj", kHidden, kHidden, true, layer});
+    modules.push_back({prefix + ".mlp.up_proj", kHidden, kInner, true, layer});
+  }
+  modules.push_back({"model.visual.blocks.0.attn.qkv", 2, 2, false, 0});
+  modules.push_back({"lm_head", kHidden, 10, false});
+  return ModuleTable(std::move(modules),
+                     {{"model.layers.", "model.language_model.layers."}, {"visual.", "model.visual."}}, kHidden);
+}
+
+inline RawTensor filled(std::vector<int64_t> shape, float first) {
+  int64_t count = 1;
+  for (const int64_t n : shape) count *= n;
+  std::vector<float> values;
+  for (int64_t i = 0; i < count; ++i) values.push_back(first + 0.25f * static_cast<float>(i));
+  return f32_tensor(std::move(shape), values);
+}
+
+class AdapterFolder {
+ public:
+  // Rank 2 on the q_proj of both layers.
+  AdapterFolder() {
+    config = {{"peft_type", "LORA"}, {"r", 2}, {"lora_alpha", 3}, {"target_modules", {"q_proj"}}};
+    add_lora("model.language_model.layers.0.self_attn.q_proj", 2, kHidden, kHidden);
+    add_lora("model.language_model.layers.1.self_attn.q_proj", 2, kHidden, kHidden);
+  }
+
+  static std::string key(const std::string& module, const std::string& parameter) {
+    return "base_model.model." + module + "." + parameter;
+  }
+  void add_lora(const std::string& module, int64_t rank, int64_t in, int64_t out) {
+    tensors[key(module, "lora_A.weight")] = filled({rank, in}, 1);
+    tensors[key(module, "lora_B.weight")] = filled({out, rank}, -1);
+  }
+  void add_head(const std::string& name, int64_t labels) {
+    config["modules_to_save"].push_back(name);
+    tensors[key(name, "weight")] = filled({labels, kHidden}, 0.5f);
+  }
+
+  // Writes what the members say, then reads it.
+  Result<AdapterSpec> read(AdapterLimits limits = {}, size_t padding = 0) const {
+    dir.write("adapter_config.json", config.dump());
+    dir.write("adapter_model.safetensors", safetensors_text(tensors, padding));
+    if (!sidecar.is_null()) dir.write("valora.json", sidecar.dump());
+    return read_adapter(dir.path(), small_table(), limits);
+  }
+  std::string refusal(AdapterLimits limits = {}) const {
+    const auto spec = read(limits);
+    return spec.ok() ? "accepted" : spec.error().message;
+  }
+
+  TempDir dir;
+  Json config;
+  Json sidecar;
+  std::map<std::string, RawTensor> tensors;
+};
+
+}  // namespace valora::adapters::testing
