@@ -270,7 +270,7 @@ class FakeEngine final : public Engine {
   }
 
   bool hanging(const Running& running) const {
-    return running.next > 0 && !released_ && !running.tokens.empty() && running.tokens[0] == "!hang";
+    return running.next > 0 && !released_ && running.tokens[0] == "!hang";
   }
 
   // One token, or the end, of one request. Sinks are called without the lock.
@@ -316,6 +316,7 @@ class FakeEngine final : public Engine {
     const std::string prompt = text_of(running.request.prompt);
     running.tokens = split(answer_of(running.request, prompt));
     if (prompt == "!bytes") running.tokens = {"\xE2\x82", "\xAC", " euro"};
+    if (prompt == "!hang") running.tokens = {"!hang", " no more"};
     if (prompt == "!flood") running.tokens = {std::string(size_t{64} << 10, 'x')};
     if (running.tokens.empty()) running.tokens.emplace_back();
     running.max_tokens = static_cast<size_t>(running.request.sampling.max_tokens.value_or(1000));

@@ -1,0 +1,33 @@
+#include "server/http/http.h"
+
+#include <gtest/gtest.h>
+
+namespace valora::server {
+namespace {
+
+TEST(PercentDecode, DecodesEscapesAndRefusesMalformedOnes) {
+  EXPECT_EQ(percent_decode("/v1/models/a%2Fb%20c"), "/v1/models/a/b c");
+  EXPECT_EQ(percent_decode("%c3%A9"), "\xC3\xA9");
+  EXPECT_EQ(percent_decode(""), "");
+  for (const char* text : {"%", "%2", "a%zz", "%-1"}) EXPECT_EQ(percent_decode(text), std::nullopt) << text;
+}
+
+TEST(RequestId, KeepsPrintableIdsAndReplacesOthers) {
+  EXPECT_EQ(request_id_from("my-id_1"), "my-id_1");
+  for (const std::string& bad : {std::string(), std::string("two words"), std::string("caf\xC3\xA9"), std::string(129, 'a')}) {
+    const std::string id = request_id_from(bad);
+    EXPECT_EQ(id.size(), 32u);
+    EXPECT_NE(id, request_id_from(bad));
+  }
+}
+
+TEST(HttpRequest, FindsHeadersWhateverTheirCase) {
+  HttpRequest request;
+  request.headers = {{"Content-Type", "text/plain"}, {"X-A", "1"}, {"x-a", "2"}};
+  EXPECT_EQ(request.header("content-TYPE"), "text/plain");
+  EXPECT_EQ(request.header("x-a"), "1");
+  EXPECT_EQ(request.header("x-b"), "");
+}
+
+}  // namespace
+}  // namespace valora::server

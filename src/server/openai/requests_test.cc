@@ -1,0 +1,296 @@
+#include "server/openai/requests.h"
+
+#include <gtest/gtest.h>
+
+#include <fmt/format.h>
+
+namespace valora::server {
+namespace {
+
+constexpr const char* kMessages = R"("messages":[{"role":"user","content":"hi"}])";
+
+Result<GenerationBody> chat(const std::string& fields) {
+  return parse_chat("{" + std::string(kMessages) + (fields.empty() ? "" : ",") + fields + "}", {});
+}
+Result<GenerationBody> completion(const std::string& fields) {
+  return parse_completion(R"({"prompt":"hi")" + std::string(fields.empty() ? "" : ",") + fields + "}");
+}
+Result<ChatPrompt> messages(const std::string& list, MediaLimits limits = {}) {
+  auto body = parse_chat(R"({"messages":)" + list + "}", limits);
+  if (!body.ok()) return body.error();
+  return std::get<ChatPrompt>(body->prompts.at(0));
+}
+
+TEST(ParseChat, ReadsEverySamplingField) {
+  const auto body = chat(R"("model":"m","max_tokens":5,"max_completion_tokens":7,"min_tokens":2,"temperature":0.5,
+    "top_p":0.9,"top_k":40,"min_p":0.1,"repetition_penalty":1.1,"presence_penalty":-2,"frequency_penalty":2,
+    "logit_bias":{"12":-100,"7":1.5},"seed":-9007199254740993,"n":3,"stop":["a","b"],"stop_token_ids":[1,2],
+    "include_stop_str_in_output":true,"ignore_eos":true,"skip_special_tokens":false,"logprobs":true,
+    "top_logprobs":4,"head":"h","stream":true,
+    "stream_options":{"include_usage":true,"continuous_usage_stats":true},
+    "lora":[{"id":"a","scale":0.5},{"name":"b"}],"unknown_field":{"x":1})");
+  ASSERT_TRUE(body.ok()) << body.error().message;
+  const GenerationBody& b = body.value();
+  const SamplingParams& s = b.sampling;
+  EXPECT_EQ(s.max_tokens, 7);
+  EXPECT_EQ(s.min_tokens, 2);
+  EXPECT_EQ(s.temperature, 0.5);
+  EXPECT_EQ(s.top_p, 0.9);
+  EXPECT_EQ(s.top_k, 40);
+  EXPECT_EQ(s.min_p, 0.1);
+  EXPECT_EQ(s.repetition_penalty, 1.1);
+  EXPECT_EQ(s.presence_penalty, -2);
+  EXPECT_EQ(s.frequency_penalty, 2);
+  EXPECT_EQ(s.logit_bias, (std::vector<std::pair<int32_t, float>>{{12, -100.f}, {7, 1.5f}}));
+  EXPECT_EQ(s.seed, -9007199254740993);
+  EXPECT_EQ(s.n, 3);
+  EXPECT_EQ(s.stop, (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(s.stop_token_ids, (std::vector<int32_t>{1, 2}));
+  EXPECT_TRUE(s.include_stop_str_in_output && s.ignore_eos && !s.skip_special_tokens);
+  EXPECT_EQ(s.logprobs, 4);
+  EXPECT_TRUE(b.logprobs && b.stream && b.include_usage && b.continuous_usage);
+  EXPECT_EQ(b.target.model, "m");
+  EXPECT_EQ(b.target.head, "h");
+  ASSERT_EQ(b.target.lora.size(), 2u);
+  EXPECT_EQ(b.target.lora[0].name, "a");
+  EXPECT_EQ(b.target.lora[0].scale, 0.5f);
+  EXPECT_EQ(b.target.lora[1].scale, 1.0f);
+}
+
+TEST(ParseChat, LeavesAbsentAndNullFieldsToTheEngine) {
+  for (const char* fields : {"", R"("temperature":null,"top_p":null,"max_tokens":null,"stop":null,"seed":null,"n":null,
+      "logprobs":null,"top_logprobs":null,"stream":null,"stream_options":null,"logit_bias":null,"model":null,"lora":null)"}) {
+    const auto body = chat(fields);
+    ASSERT_TRUE(body.ok()) << body.error().message;
+    const SamplingParams& s = body.value().sampling;
+    EXPECT_FALSE(s.temperature || s.top_p || s.max_tokens || s.seed || s.logprobs || s.min_p || s.repetition_penalty);
+    EXPECT_EQ(s.n, 1);
+    EXPECT_TRUE(s.stop.empty() && s.skip_special_tokens);
+    EXPECT_FALSE(body.value().stream || body.value().logprobs);
+  }
+}
+
+TEST(ParseChat, AcceptsValuesAtTheLimits) {
+  for (const char* fields : {R"("temperature":0)", R"("temperature":2)", R"("top_p":1)", R"("top_k":-1)", R"("top_k":0)",
+                             R"("min_p":0)", R"("min_p":1)", R"("n":128)", R"("logprobs":true,"top_logprobs":20)",
+                             R"("stop":"x")", R"("logit_bias":{"0":100})", R"("seed":9223372036854775807)"})
+    EXPECT_TRUE(chat(fields).ok()) << fields;
+}
+
+struct BadField {
+  const char* fields;
+  const char* param;
+};
+
+class BadChatField : public ::testing::TestWithParam<BadField> {};
+
+TEST_P(BadChatField, IsA400NamingTheField) {
+  const auto body = chat(GetParam().fields);
+  ASSERT_FALSE(body.ok());
+  EXPECT_EQ(body.error().code, ErrorCode::kInvalidArgument);
+  EXPECT_EQ(body.error().param, GetParam().param) << body.error().message;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Ranges, BadChatField,
+    ::testing::Values(
+        BadField{R"("temperature":-0.1)", "temperature"}, BadField{R"("temperature":2.1)", "temperature"},
+        BadField{R"("temperature":"hot")", "temperature"}, BadField{R"("top_p":0)", "top_p"},
+        BadField{R"("top_p":1.01)", "top_p"}, BadField{R"("top_k":-2)", "top_k"}, BadField{R"("top_k":1.5)", "top_k"},
+        BadField{R"("min_p":1.1)", "min_p"}, BadField{R"("repetition_penalty":0)", "repetition_penalty"},
+        BadField{R"("presence_penalty":2.5)", "presence_penalty"},
+        BadField{R"("frequency_penalty":-2.5)", "frequency_penalty"}, BadField{R"("n":0)", "n"},
+        BadField{R"("n":129)", "n"}, BadField{R"("max_tokens":0)", "max_tokens"},
+        BadField{R"("max_completion_tokens":0)", "max_completion_tokens"},
+        BadField{R"("max_tokens":99999999999)", "max_tokens"}, BadField{R"("min_tokens":-1)", "min_tokens"},
+        BadField{R"("seed":1.5)", "seed"}, BadField{R"("seed":9223372036854775808)", "seed"},
+        BadField{R"("stop":7)", "stop"}, BadField{R"("stop":["a",1])", "stop"}, BadField{R"("stop":"")", "stop"},
+        BadField{R"("stop":["1","2","3","4","5","6","7","8","9","10","11","12","13","14","15","16","17"])", "stop"},
+        BadField{R"("stop_token_ids":["a"])", "stop_token_ids"}, BadField{R"("stop_token_ids":5)", "stop_token_ids"},
+        BadField{R"("logit_bias":{"x":1})", "logit_bias"}, BadField{R"("logit_bias":{"1":101})", "logit_bias"},
+        BadField{R"("logit_bias":{"-1":1})", "logit_bias"}, BadField{R"("logit_bias":[1])", "logit_bias"},
+        BadField{R"("logprobs":3)", "logprobs"}, BadField{R"("logprobs":true,"top_logprobs":21)", "top_logprobs"},
+        BadField{R"("top_logprobs":1)", "top_logprobs"}, BadField{R"("stream":"yes")", "stream"},
+        BadField{R"("stream_options":{"include_usage":true})", "stream_options"},
+        BadField{R"("stream":true,"stream_options":[])", "stream_options"},
+        BadField{R"("stream":true,"stream_options":{"include_usage":1})", "include_usage"},
+        BadField{R"("model":5)", "model"}, BadField{R"("lora":{})", "lora"}, BadField{R"("lora":[{"id":0}])", "lora"},
+        BadField{R"("lora":[{"name":""}])", "lora"}, BadField{R"("lora":[{"name":"a","scale":"x"}])", "lora"},
+        BadField{R"("lora":[{"name":"a","scale":1e300}])", "lora"},
+        BadField{R"("lora":[{"name":"a"},{"name":"a"}])", "lora"}, BadField{R"("head":1)", "head"},
+        BadField{R"("response_format":"json")", "response_format"}, BadField{R"("tool_choice":5)", "tool_choice"},
+        BadField{R"("add_generation_prompt":"no")", "add_generation_prompt"}));
+
+class UnsupportedField : public ::testing::TestWithParam<BadField> {};
+
+TEST_P(UnsupportedField, IsA501NamingTheField) {
+  const auto body = chat(GetParam().fields);
+  ASSERT_FALSE(body.ok());
+  EXPECT_EQ(body.error().code, ErrorCode::kNotImplemented);
+  EXPECT_EQ(body.error().param, GetParam().param);
+  EXPECT_NE(body.error().message.find(GetParam().param), std::string::npos);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Fields, UnsupportedField,
+    ::testing::Values(BadField{R"("tools":[{"type":"function"}])", "tools"},
+                      BadField{R"("tools":[{}],"tool_choice":"required")", "tools"},
+                      BadField{R"("tool_choice":"required")", "tool_choice"},
+                      BadField{R"("tool_choice":{"type":"function"})", "tool_choice"},
+                      BadField{R"("functions":[{}])", "functions"},
+                      BadField{R"("response_format":{"type":"json_schema"})", "response_format"},
+                      BadField{R"("response_format":{"type":"json_object"})", "response_format"},
+                      BadField{R"("audio":{"voice":"x"})", "audio"},
+                      BadField{R"("modalities":["text","audio"])", "modalities"}, BadField{R"("echo":true)", "echo"},
+                      BadField{R"("best_of":3)", "best_of"}, BadField{R"("suffix":"x")", "suffix"},
+                      BadField{R"("prompt_logprobs":0)", "prompt_logprobs"},
+                      BadField{R"("use_beam_search":true)", "use_beam_search"},
+                      BadField{R"("guided_json":{"a":1})", "guided_json"},
+                      BadField{R"("chat_template":"x")", "chat_template"},
+                      BadField{R"("chat_template_kwargs":{"a":1})", "chat_template_kwargs"},
+                      BadField{R"("mm_processor_kwargs":{"a":1})", "mm_processor_kwargs"},
+                      BadField{R"("continue_final_message":true)", "continue_final_message"},
+                      BadField{R"("add_special_tokens":true)", "add_special_tokens"}));
+
+TEST(ParseChat, PassesHarmlessFields) {
+  const auto body = chat(R"("user":"u","metadata":{"a":"b"},"store":true,"service_tier":"auto","tools":[],
+    "tool_choice":"auto","parallel_tool_calls":true,"functions":null,"response_format":{"type":"text"},
+    "modalities":["text"],"best_of":1,"echo":false,"suffix":null,"chat_template_kwargs":{},"lora_path":"ignored")");
+  EXPECT_TRUE(body.ok()) << body.error().message;
+  EXPECT_TRUE(chat(R"("tools":[{"type":"function"}],"tool_choice":"none")").ok());
+  EXPECT_TRUE(chat(R"("tools":null,"tool_choice":null)").ok());
+}
+
+TEST(ParseBody, RefusesWhatIsNotAnObjectOfModestDepth) {
+  for (const std::string& text : {std::string(), std::string("{"), std::string("[]"), std::string("null"), std::string("{\"a\":1e999}"),
+                                  std::string(100'000, '['), R"({"messages":)" + std::string(100'000, '[') + "}",
+                                  std::string("{\"a\":\"\xFF\"}")}) {
+    const auto body = parse_chat(text, {});
+    ASSERT_FALSE(body.ok());
+    EXPECT_EQ(body.error().code, ErrorCode::kInvalidArgument) << text.substr(0, 40);
+    EXPECT_LT(body.error().message.size(), 1000u);
+  }
+}
+
+TEST(ParseBody, RefusesABombOfTinyValues) {
+  std::string text = R"({"messages":[0)";
+  for (int i = 0; i < (1 << 20) + 1; ++i) text += ",0";
+  const auto body = parse_chat(text + "]}", {});
+  ASSERT_FALSE(body.ok());
+  EXPECT_EQ(body.error().code, ErrorCode::kInvalidArgument);
+}
+
+TEST(ParseMessages, ReadsPartsInOrder) {
+  const auto prompt = messages(R"([{"role":"developer","content":"be brief"},
+    {"role":"user","content":[{"type":"text","text":"a"},{"type":"image_url","image_url":{"url":"u1","detail":"high","uuid":"q"}},
+      {"image_url":"u2"},{"text":"b"},"c",{"type":"video_url","video_url":{"url":"v"}}]},
+    {"role":"assistant","content":null},{"role":"assistant","content":"x","tool_calls":[]}])");
+  ASSERT_TRUE(prompt.ok()) << prompt.error().message;
+  const auto& m = prompt.value().messages;
+  ASSERT_EQ(m.size(), 4u);
+  EXPECT_EQ(m[0].role, "system");
+  ASSERT_EQ(m[1].parts.size(), 6u);
+  EXPECT_EQ(std::get<std::string>(m[1].parts[0]), "a");
+  EXPECT_EQ(std::get<MediaRef>(m[1].parts[1]).url, "u1");
+  EXPECT_EQ(std::get<MediaRef>(m[1].parts[2]).url, "u2");
+  EXPECT_EQ(std::get<std::string>(m[1].parts[3]), "b");
+  EXPECT_EQ(std::get<std::string>(m[1].parts[4]), "c");
+  EXPECT_EQ(std::get<MediaRef>(m[1].parts[5]).kind, MediaRef::Kind::kVideo);
+  EXPECT_TRUE(m[2].parts.empty());
+  EXPECT_FALSE(prompt.value().add_generation_prompt.has_value());
+}
+
+TEST(ParseMessages, NamesThePathOfWhatIsWrong) {
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {R"("hi")", "messages"},
+      {"[]", "messages"},
+      {"[5]", "messages[0]"},
+      {R"([{"content":"x"}])", "messages[0].role"},
+      {R"([{"role":"alien","content":"x"}])", "messages[0].role"},
+      {R"([{"role":"user"}])", "messages[0].content"},
+      {R"([{"role":"user","content":5}])", "messages[0].content"},
+      {R"([{"role":"user","content":[5]}])", "messages[0].content[0]"},
+      {R"([{"role":"user","content":[{}]}])", "messages[0].content[0]"},
+      {R"([{"role":"user","content":[{"type":"poem"}]}])", "messages[0].content[0].type"},
+      {R"([{"role":"user","content":[{"type":5}]}])", "messages[0].content[0].type"},
+      {R"([{"role":"user","content":[{"type":"text"}]}])", "messages[0].content[0].text"},
+      {R"([{"role":"user","content":"x"},{"role":"user","content":[{"type":"image_url","image_url":{"url":3}}]}])",
+       "messages[1].content[0].image_url.url"},
+      {R"([{"role":"user","content":[{"type":"image_url"}]}])", "messages[0].content[0].image_url"},
+      {R"([{"role":"user","content":[{"type":"image_url","image_url":7}]}])", "messages[0].content[0].image_url"},
+      {R"([{"role":"user","content":[{"type":"image_url","image_url":""}]}])", "messages[0].content[0].image_url"},
+  };
+  for (const auto& [list, path] : cases) {
+    const auto prompt = messages(list);
+    ASSERT_FALSE(prompt.ok()) << list;
+    EXPECT_EQ(prompt.error().code, ErrorCode::kInvalidArgument);
+    EXPECT_EQ(prompt.error().param, path) << prompt.error().message;
+  }
+}
+
+TEST(ParseMessages, RefusesPartsThatCannotBeServed) {
+  EXPECT_EQ(messages(R"([{"role":"user","content":[{"type":"input_audio","input_audio":{}}]}])").error().code,
+            ErrorCode::kNotImplemented);
+  EXPECT_EQ(messages(R"([{"role":"assistant","content":"x","tool_calls":[{"id":"1"}]}])").error().param,
+            "messages[0].tool_calls");
+}
+
+TEST(ParseMessages, CountsMediaOverAllMessages) {
+  const std::string two = R"([{"role":"user","content":[{"image_url":"a"}]},{"role":"user","content":[{"image_url":"b"}]}])";
+  EXPECT_TRUE(messages(two, {.images = 2}).ok());
+  const auto refused = messages(two, {.images = 1});
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().message, "At most 1 image(s) may be provided in one prompt, not 2.");
+  EXPECT_FALSE(messages(R"([{"role":"user","content":[{"video_url":"a"}]}])", {.videos = 0}).ok());
+}
+
+TEST(ParseCompletion, TakesAllFourKindsOfPrompt) {
+  const auto prompts = [](const std::string& value) { return parse_completion(R"({"prompt":)" + value + "}"); };
+  EXPECT_EQ(std::get<std::string>(prompts(R"("a")")->prompts.at(0)), "a");
+  EXPECT_EQ(std::get<std::string>(prompts(R"(["a","b"])")->prompts.at(1)), "b");
+  EXPECT_EQ(std::get<std::vector<int32_t>>(prompts("[1,2]")->prompts.at(0)), (std::vector<int32_t>{1, 2}));
+  EXPECT_EQ(std::get<std::vector<int32_t>>(prompts("[[1],[2,3]]")->prompts.at(1)), (std::vector<int32_t>{2, 3}));
+  for (const char* bad : {"[]", "{}", "7", "null", "[1,\"a\"]", "[\"a\",1]", "[1.5]", "[99999999999]", "[[\"a\"]]"}) {
+    const auto refused = prompts(bad);
+    ASSERT_FALSE(refused.ok()) << bad;
+    EXPECT_TRUE(refused.error().param.starts_with("prompt")) << bad;
+  }
+}
+
+TEST(ParseCompletion, HasItsOwnDefaultsAndLogprobs) {
+  EXPECT_EQ(completion("")->sampling.max_tokens, 16);
+  EXPECT_EQ(completion(R"("logprobs":0)")->sampling.logprobs, 0);
+  EXPECT_TRUE(completion(R"("logprobs":0)")->logprobs);
+  EXPECT_FALSE(completion(R"("logprobs":null)")->logprobs);
+  EXPECT_EQ(completion(R"("logprobs":21)").error().param, "logprobs");
+  EXPECT_EQ(completion(R"("logprobs":true)").error().param, "logprobs");
+  EXPECT_EQ(completion(R"("echo":true)").error().code, ErrorCode::kNotImplemented);
+  EXPECT_EQ(completion(R"("best_of":2,"n":2)")->sampling.n, 2);
+}
+
+TEST(ParseClassify, TakesInputsOrMessages) {
+  const auto inputs = parse_classify(R"({"model":"a","input":["x","y"],"use_activation":false,"head":"h"})", {});
+  ASSERT_TRUE(inputs.ok());
+  EXPECT_EQ(inputs.value().prompts.size(), 2u);
+  EXPECT_FALSE(inputs.value().use_activation);
+  EXPECT_EQ(inputs.value().target.head, "h");
+  const auto chat = parse_classify(std::string("{") + kMessages + R"(,"add_generation_prompt":false})", {});
+  ASSERT_TRUE(chat.ok());
+  EXPECT_EQ(std::get<ChatPrompt>(chat.value().prompts[0]).add_generation_prompt, false);
+  EXPECT_EQ(parse_classify("{}", {}).error().param, "input");
+}
+
+TEST(ParseTokenize, TakesAPromptOrMessages) {
+  const auto plain = parse_tokenize(R"({"prompt":"x","add_special_tokens":false})", {});
+  ASSERT_TRUE(plain.ok());
+  EXPECT_FALSE(plain.value().add_special_tokens);
+  const auto chat = parse_tokenize(std::string("{") + kMessages + "}", {});
+  ASSERT_TRUE(chat.ok());
+  EXPECT_EQ(std::get<ChatPrompt>(chat.value().prompt).add_generation_prompt, true);
+  EXPECT_EQ(parse_tokenize("{}", {}).error().param, "prompt");
+  EXPECT_EQ(parse_detokenize(R"({"tokens":[1,2]})")->tokens, (std::vector<int32_t>{1, 2}));
+  EXPECT_EQ(parse_detokenize("{}").error().param, "tokens");
+}
+
+}  // namespace
+}  // namespace valora::server

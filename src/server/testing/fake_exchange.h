@@ -1,0 +1,86 @@
+// An Exchange without a socket: keeps what is sent, and runs posted work on the test's thread.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "server/http/http.h"
+
+namespace valora::server::testing {
+
+class FakeExchange final : public Exchange {
+ public:
+  void post(std::function<void()> work) override {
+    std::lock_guard lock(mutex_);
+    work_.push_back(std::move(work));
+    changed_.notify_all();
+  }
+  void respond(HttpResponse answer) override {
+    std::lock_guard lock(mutex_);
+    response = std::move(answer);
+    ended_ = true;
+    changed_.notify_all();
+  }
+  void begin_stream(HttpResponse head) override {
+    response = std::move(head);
+    streaming = true;
+  }
+  void write(std::string bytes) override { stream += bytes; }
+  void end_stream() override { ended_ = true; }
+  void abort() override { aborted = ended_ = true; }
+  void on_client_left(std::function<void()> left) override { left_ = std::move(left); }
+
+  // Runs posted work until the answer has ended.
+  void run() { run_until([this] { return ended_; }); }
+  // ... until the first bytes of the stream are there.
+  void run_until_streaming() {
+    run_until([this] { return !stream.empty(); });
+  }
+  void leave() { std::exchange(left_, nullptr)(); }
+
+  Json json() const { return Json::parse(response.body); }
+  // The JSON of each event, without the final [DONE].
+  std::vector<Json> events() const {
+    std::vector<Json> out;
+    for (size_t at = 0; at < stream.size();) {
+      const size_t end = stream.find("\n\n", at);
+      const std::string event = stream.substr(at, end - at);
+      at = end + 2;
+      if (event != "data: [DONE]") out.push_back(Json::parse(event.substr(6)));
+    }
+    return out;
+  }
+
+  HttpResponse response;
+  bool streaming = false;
+  bool aborted = false;
+  std::string stream;
+
+ private:
+  template <typename Condition>
+  void run_until(Condition condition) {
+    std::unique_lock lock(mutex_);
+    while (!condition()) {
+      changed_.wait(lock, [&] { return condition() || !work_.empty(); });
+      if (condition()) return;
+      auto work = std::move(work_.front());
+      work_.pop_front();
+      lock.unlock();
+      work();
+      lock.lock();
+    }
+  }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<std::function<void()>> work_;
+  std::function<void()> left_;
+  bool ended_ = false;
+};
+
+}  // namespace valora::server::testing
