@@ -18,7 +18,14 @@ if(VALORA_TORCH)
   find_package(Torch REQUIRED)
 endif()
 
+# libtorch's headers bring an fmt of another version; the system's, which spdlog is built with, comes first.
+find_package(fmt REQUIRED)
+get_target_property(FMT_INCLUDE fmt::fmt INTERFACE_INCLUDE_DIRECTORIES)
+file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/first)
+file(CREATE_LINK ${FMT_INCLUDE}/fmt ${CMAKE_BINARY_DIR}/first/fmt SYMBOLIC)
+
 add_library(valora_flags INTERFACE)
+target_include_directories(valora_flags INTERFACE ${CMAKE_BINARY_DIR}/first)
 target_include_directories(valora_flags INTERFACE ${PROJECT_SOURCE_DIR}/src)
 target_compile_options(valora_flags INTERFACE -Wall -Wextra -Wno-missing-field-initializers)
 target_compile_definitions(valora_flags INTERFACE VALORA_VERSION="${PROJECT_VERSION}")

@@ -1,0 +1,30 @@
+# valora: `make demo` and `make test` do everything on a fresh Debian 12; `make help` lists the rest.
+BUILD ?= build
+JOBS ?= $(shell nproc)
+PYTHON ?=
+PY := $(if $(PYTHON),$(PYTHON),.venv/bin/python)
+export CCACHE_SLOPPINESS := pch_defines,time_macros
+
+.DEFAULT_GOAL := help
+.PHONY: help setup configure build serve demo test clean
+
+help:
+	@echo "make demo            install what is missing, build, serve the demo model, ask it, keep serving (ONESHOT=1 ends)"
+	@echo "make test            install what is missing, build, run every test"
+	@echo "make build           build/valora; PYTHON=/path/python builds against that interpreter's torch (CUDA, say)"
+	@echo "make serve           serve the demo model and its adapters on 127.0.0.1:8000"
+	@echo "make clean           remove what was built"
+
+setup:
+	@PYTHON="$(PYTHON)" tools/setup
+
+configure: setup
+	@[ -f $(BUILD)/build.ninja ] || cmake -S . -B $(BUILD) -G Ninja \
+	  -DCMAKE_PREFIX_PATH="$$($(PY) -c 'import torch; print(torch.utils.cmake_prefix_path)')" > $(BUILD).log 2>&1 \
+	  || { cat $(BUILD).log; exit 1; }
+
+build: configure
+	@cmake --build $(BUILD) -j $(JOBS) --target valora
+
+clean:
+	rm -rf $(BUILD) $(BUILD)-* $(BUILD).log

@@ -1,0 +1,23 @@
+// The subcommands of `valora`. Each adds itself to the app and returns what runs it.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+#include <functional>
+#include <memory>
+
+#include "engine/options.h"
+
+namespace valora::cli {
+
+// Prints "error: …" to stderr and gives the exit status.
+int fail(const Error& error);
+
+void add_serve(CLI::App& app, std::function<int()>& run);
+void add_generate(CLI::App& app, std::function<int()>& run);
+void add_inspect(CLI::App& app, std::function<int()>& run);
+
+// The options that serve and generate share: model, dtype, device, threads, lengths, memory.
+void add_engine_flags(CLI::App& command, EngineOptions& options);
+
+}  // namespace valora::cli

@@ -1,0 +1,33 @@
+#include <cstdio>
+
+#include "base/log.h"
+#include "cli/command.h"
+
+namespace valora::cli {
+
+int fail(const Error& error) {
+  std::fprintf(stderr, "error: %s\n", error.message.c_str());
+  return 1;
+}
+
+}  // namespace valora::cli
+
+int main(int argc, char** argv) {
+  CLI::App app("valora: one vision-language model, many LoRA adapters");
+  app.set_version_flag("--version", std::string("valora ") + VALORA_VERSION);
+  app.require_subcommand(1);
+  std::string log_level = "info";
+  app.add_option("--log-level", log_level, "trace, debug, info, warning, error or off")->capture_default_str();
+  std::function<int()> run;
+  valora::cli::add_serve(app, run);
+  valora::cli::add_generate(app, run);
+  valora::cli::add_inspect(app, run);
+  CLI11_PARSE(app, argc, argv);
+  valora::set_up_logging(log_level);
+  try {
+    return run();
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "error: %s\n", e.what());
+    return 1;
+  }
+}

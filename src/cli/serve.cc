@@ -1,0 +1,127 @@
+// `valora serve`: the engine behind the OpenAI server.
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <future>
+
+#include "base/json.h"
+#include "base/log.h"
+#include "cli/command.h"
+#include "engine/serving_engine.h"
+#include "server/server.h"
+
+namespace valora::cli {
+namespace {
+
+struct Flags {
+  EngineOptions engine;
+  server::ServerOptions server;
+  std::vector<std::string> lora_modules;  // name=path, or JSON {"name", "path"}
+  std::string limit_mm_per_prompt, chat_template;
+};
+
+Result<LoadAdapter> parse_lora_module(const std::string& text) {
+  if (text.starts_with("{")) {
+    VALORA_TRY(json, parse_json(text, "--lora-modules"));
+    VALORA_TRY(name, required_field<std::string>(json, "name"));
+    VALORA_TRY(path, required_field<std::string>(json, "path"));
+    return LoadAdapter{.name = name, .path = path};
+  }
+  const size_t equals = text.find('=');
+  if (equals == std::string::npos || equals == 0 || equals + 1 == text.size())
+    return invalid("--lora-modules takes NAME=PATH or {\"name\": …, \"path\": …}, not \"" + text + "\"");
+  return LoadAdapter{.name = text.substr(0, equals), .path = text.substr(equals + 1)};
+}
+
+// {"image": N, "video": M}
+Status apply_media_limits(const std::string& text, EngineOptions& engine, server::ServerOptions& server) {
+  if (text.empty()) return {};
+  VALORA_TRY(json, parse_json(text, "--limit-mm-per-prompt"));
+  VALORA_TRY(images, field_or<int32_t>(json, "image", engine.max_images));
+  VALORA_TRY(videos, field_or<int32_t>(json, "video", engine.max_videos));
+  if (images < 0 || videos < 0) return invalid("--limit-mm-per-prompt takes numbers of 0 or more");
+  engine.max_images = server.max_images_per_prompt = images;
+  engine.max_videos = server.max_videos_per_prompt = videos;
+  return {};
+}
+
+Status load_adapters(ServingEngine& engine, const std::vector<std::string>& modules) {
+  for (const std::string& module : modules) {
+    VALORA_TRY(request, parse_lora_module(module));
+    std::promise<Result<AdapterCard>> loaded;
+    engine.load_adapter(request, [&](Result<AdapterCard> card) { loaded.set_value(std::move(card)); });
+    const auto card = loaded.get_future().get();
+    if (!card.ok()) return Error{card.error().code, "adapter " + request.name + ": " + card.error().message, {}};
+  }
+  return {};
+}
+
+std::string human_bytes(size_t bytes) {
+  const char* units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+  double value = static_cast<double>(bytes);
+  int unit = 0;
+  while (value >= 1024 && unit < 4) value /= 1024, ++unit;
+  return fmt::format("{:.{}f} {}", value, unit == 0 ? 0 : 1, units[unit]);
+}
+
+void print_welcome(const ServingEngine& engine, const server::Server& server) {
+  const ModelCard& m = engine.model();
+  fmt::print("valora {}\n", VALORA_VERSION);
+  fmt::print("  model     {}  ({}, {:.1f}M parameters, {}, {})\n", m.name, m.architecture, double(m.parameters) / 1e6, m.dtype, m.device);
+  std::string names;
+  for (const AdapterCard& card : engine.adapters()) names += (names.empty() ? "" : ", ") + card.name;
+  fmt::print("  adapters  {}\n", names.empty() ? "none" : names);
+  fmt::print("  KV cache  {}: {} blocks of {} tokens; sequences up to {} tokens\n", human_bytes(m.kv_bytes), m.kv_blocks,
+             m.kv_block_tokens, m.max_model_len);
+  for (const std::string& note : engine.notes()) fmt::print("  note      {}\n", note);
+  fmt::print("  serving   {}/v1   (metrics at {}/metrics)\n", server.url(), server.url());
+  std::fflush(stdout);
+}
+
+int run_serve(Flags& flags) {
+  if (!flags.chat_template.empty())
+    return fail(not_implemented("--chat-template: Jinja templates are not built yet; the family's own chat format is used"));
+  flags.server.max_images_per_prompt = flags.engine.max_images;
+  flags.server.max_videos_per_prompt = flags.engine.max_videos;
+  if (const Status s = apply_media_limits(flags.limit_mm_per_prompt, flags.engine, flags.server); !s.ok()) return fail(s.error());
+  if (!flags.server.served_model_names.empty()) flags.engine.served_name = flags.server.served_model_names.front();
+  flags.server.max_loras = flags.engine.max_loras;
+  auto engine = ServingEngine::start(flags.engine);
+  if (!engine.ok()) return fail(engine.error());
+  if (const Status s = load_adapters(**engine, flags.lora_modules); !s.ok()) return fail(s.error());
+  auto server = server::Server::start(flags.server, **engine);
+  if (!server.ok()) return fail(server.error());
+  print_welcome(**engine, **server);
+  (*server)->run_until_stopped();
+  return 0;
+}
+
+}  // namespace
+
+void add_serve(CLI::App& app, std::function<int()>& run) {
+  auto flags = std::make_shared<Flags>();
+  EngineOptions& e = flags->engine;
+  server::ServerOptions& s = flags->server;
+  CLI::App& c = *app.add_subcommand("serve", "Serve a model and its adapters over the OpenAI API");
+  add_engine_flags(c, e);
+  c.add_option("--served-model-name", s.served_model_names, "Names of the base model; the first one is shown");
+  c.add_option("--host", s.host, "Address to listen on")->capture_default_str();
+  c.add_option("--port", s.port, "Port; 0 takes a free one")->capture_default_str();
+  c.add_option("--lora-modules", flags->lora_modules, "Adapters, NAME=PATH or JSON; repeatable");
+  c.add_option("--max-cpu-loras", e.max_loras, "Most adapters loaded at once")->capture_default_str();
+  c.add_flag("--allow-runtime-lora-updating", s.allow_runtime_lora_updating, "Open the endpoints that load and unload adapters");
+  c.add_option("--lora-resolver-dir", s.lora_resolver_dir, "An unknown model is tried as an adapter folder of that name in it");
+  c.add_option("--limit-mm-per-prompt", flags->limit_mm_per_prompt, R"(Media a prompt, {"image": 16, "video": 4})");
+  c.add_option("--allowed-local-media-path", e.fetch.allowed_local_path, "file:// media are read below this folder only");
+  c.add_flag("--allow-media-urls", e.fetch.allow_http, "Fetch media from http(s) URLs");
+  c.add_option("--allowed-media-domains", e.fetch.allowed_hosts, "With --allow-media-urls: only from these hosts");
+  c.add_option("--api-key", s.api_keys, "Key that clients must send; repeatable")->envname("VALORA_API_KEY");
+  c.add_option("--allowed-origins", s.cors_allowed_origins, "Origins that browsers may call from; * for any");
+  c.add_option("--chat-template", flags->chat_template, "Jinja chat template file");
+  c.add_option("--max-waiting", e.max_waiting, "Requests that may wait; more get 429")->capture_default_str();
+  c.add_option("--scheduling-policy", e.policy, "Which requests run next")->capture_default_str();
+  c.add_option("--media-workers", e.media_workers, "Threads that decode and prepare media")->capture_default_str();
+  c.callback([flags, &run] { run = [flags] { return run_serve(*flags); }; });
+}
+
+}  // namespace valora::cli

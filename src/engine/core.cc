@@ -1,0 +1,255 @@
+#include "engine/core.h"
+
+#include <algorithm>
+#include <set>
+
+#include "base/log.h"
+#include "engine/task_head.h"
+
+namespace valora {
+namespace {
+
+using scheduler::StepItem;
+using scheduler::StepPlan;
+
+ActiveRequest& owner_of(const StepItem& item) { return *static_cast<Sequence&>(*item.request).owner; }
+
+TokenLogprob describe(const text::Tokenizer& tokenizer, int32_t id, float logprob) {
+  return {id, tokenizer.token_bytes(id), logprob};
+}
+
+TokenOutput describe(const text::Tokenizer& tokenizer, const SampledToken& token) {
+  TokenOutput output{describe(tokenizer, token.id, token.logprob), {}};
+  for (const RankedToken& other : token.top) output.top.push_back(describe(tokenizer, other.id, other.logprob));
+  return output;
+}
+
+bool contains(const std::vector<int32_t>& ids, int32_t id) { return std::find(ids.begin(), ids.end(), id) != ids.end(); }
+
+RequestTimings timings_of(const ActiveRequest& request, TimePoint now) {
+  const auto since = [](TimePoint from, TimePoint to) { return std::max(0.0, seconds(to - from)); };
+  RequestTimings t;
+  t.queue_seconds = since(request.arrival, request.first_scheduled);
+  t.prefill_seconds = since(request.first_scheduled, request.first_token);
+  t.decode_seconds = since(request.first_token, now);
+  t.ttft_seconds = since(request.arrival, request.first_token);
+  t.e2e_seconds = since(request.arrival, now);
+  return t;
+}
+
+}  // namespace
+
+EngineCore::EngineCore(CoreConfig config, std::unique_ptr<scheduler::Policy> policy, std::unique_ptr<Runner> runner,
+                       const Frontend& frontend, const Clock& clock, CoreEvents events)
+    : config_(config),
+      frontend_(frontend),
+      clock_(clock),
+      events_(std::move(events)),
+      cache_(config.kv_blocks, config.prefix_caching),
+      scheduler_(config.scheduler, cache_, std::move(policy), clock),
+      runner_(std::move(runner)) {}
+
+void EngineCore::admit(std::shared_ptr<ActiveRequest> request, Result<PreparedPrompt> prompt) {
+  active_[request->handle] = request;
+  if (request->cancelled) return cancel(request->handle);
+  if (!prompt.ok()) return fail(*request, prompt.error());
+  const Status status = enqueue(request, std::make_shared<const PreparedPrompt>(std::move(prompt).value()));
+  if (!status.ok()) fail(*request, status.error());
+}
+
+Status EngineCore::enqueue(const std::shared_ptr<ActiveRequest>& request, std::shared_ptr<const PreparedPrompt> prompt) {
+  const int length = static_cast<int>(prompt->tokens.size());
+  const int room = config_.max_model_len - length;
+  const auto& sampling = request->request.sampling;
+  const int needed = request->head ? 0 : sampling.max_tokens.value_or(1);
+  if (room < needed)
+    return invalid("This model's maximum context length is " + std::to_string(config_.max_model_len) +
+                       " tokens. However, you requested " + std::to_string(length + needed) + " tokens (" +
+                       std::to_string(length) + " in the prompt, " + std::to_string(needed) +
+                       " in the completion). Please reduce the length of the prompt or completion.", "messages");
+  request->usage.prompt_tokens = length;
+  const int sequences = request->head ? 1 : sampling.n;
+  for (int i = 0; i < sequences; ++i) {
+    auto sequence = std::make_shared<Sequence>(request, i, prompt, frontend_.tokenizer(), sampling.max_tokens.value_or(room));
+    sequence->id = next_sequence_++;
+    sequence->ending_tokens = sampling.stop_token_ids;
+    if (!sampling.ignore_eos)
+      sequence->ending_tokens.insert(sequence->ending_tokens.end(), frontend_.generation().eos_token_ids.begin(),
+                                     frontend_.generation().eos_token_ids.end());
+    request->sequences.push_back(sequence);
+    ++request->open_sequences;
+    VALORA_CHECK(scheduler_.add(sequence));
+  }
+  return {};
+}
+
+// Gives back what a request holds; it is over.
+void EngineCore::release(ActiveRequest& request) {
+  const auto keep = active_[request.handle];
+  request.ended = true;
+  for (const auto& sequence : request.sequences) scheduler_.finish(*sequence);
+  request.sequences.clear();  // breaks the cycle between a request and its sequences
+  active_.erase(request.handle);
+  if (!request.started) events_.started();
+  events_.ended();
+}
+
+void EngineCore::cancel(RequestHandle handle) {
+  const auto it = active_.find(handle);
+  if (it == active_.end()) return;
+  const auto request = it->second;
+  release(*request);
+}
+
+void EngineCore::fail(ActiveRequest& request, const Error& error) {
+  if (request.ended) return;
+  const auto keep = active_.at(request.handle);
+  release(request);
+  request.sink->on_error(error);
+}
+
+void EngineCore::fail_all(const Error& error) {
+  while (!active_.empty()) fail(*active_.begin()->second, error);
+}
+
+void EngineCore::announce(const StepPlan& plan) {
+  for (const StepItem& item : plan.items) {
+    ActiveRequest& request = owner_of(item);
+    if (request.started) continue;
+    request.started = true;
+    request.first_scheduled = item.request->first_scheduled;
+    request.usage.cached_tokens = item.request->cached_tokens;
+    events_.started();
+    request.sink->on_start(request.usage);
+  }
+}
+
+void EngineCore::drop_failed(StepPlan& plan, std::vector<StepOutput> failed) {
+  for (StepOutput& output : failed) fail(*output.sequence->owner, *output.error);
+  std::erase_if(plan.items, [&](const StepItem& item) {
+    if (!owner_of(item).ended) return false;
+    plan.total_tokens -= item.tokens;
+    return true;
+  });
+}
+
+std::vector<StepOutput> EngineCore::run(const StepPlan& plan) {
+  try {
+    return runner_->run(plan);
+  } catch (const std::exception& e) {
+    // Not one request's fault alone: none of the step's results can be trusted, the engine itself goes on.
+    const auto* torch_error = dynamic_cast<const c10::Error*>(&e);
+    const std::string reason = torch_error ? torch_error->what_without_backtrace() : e.what();
+    spdlog::error("a step of {} tokens failed: {}", plan.total_tokens, reason);
+    for (const StepItem& item : plan.items) fail(owner_of(item), internal("the model failed to run a step: " + reason));
+    return {};
+  }
+}
+
+EngineCore::StepReport EngineCore::step() {
+  const TimePoint begin = clock_.now();
+  StepPlan plan = scheduler_.plan();
+  if (plan.items.empty()) return {};
+  // Those that end within the step must live until it is complete.
+  std::vector<std::shared_ptr<scheduler::Request>> keep;
+  for (const StepItem& item : plan.items) keep.push_back(item.request->shared_from_this());
+  announce(plan);
+
+  const TimePoint model_begin = clock_.now();
+  drop_failed(plan, runner_->encode_visuals(plan));
+  std::vector<StepOutput> outputs;
+  if (!plan.items.empty()) outputs = run(plan);
+  const TimePoint model_end = clock_.now();
+
+  if (!plan.items.empty() && (!outputs.empty() || !owner_of(plan.items.front()).ended)) scheduler_.complete(plan);
+  for (StepOutput& output : outputs)
+    if (!output.sequence->owner->ended) handle(output);
+  const TimePoint end = clock_.now();
+  return {plan.total_tokens, static_cast<int>(plan.items.size()), seconds(end - begin),
+          seconds((end - begin) - (model_end - model_begin))};
+}
+
+void EngineCore::handle(StepOutput& output) {
+  ActiveRequest& request = *output.sequence->owner;
+  if (request.first_token == TimePoint{}) request.first_token = clock_.now();
+  if (output.error) return fail(request, *output.error);
+  if (output.classification) return handle_classification(*output.sequence, std::move(*output.classification));
+  handle_token(*output.sequence, output.token);
+}
+
+void EngineCore::handle_token(Sequence& sequence, const SampledToken& token) {
+  ActiveRequest& request = *sequence.owner;
+  const SamplingParams& params = request.request.sampling;
+  sequence.tokens.push_back(token.id);
+  ++request.usage.completion_tokens;
+  const int generated = sequence.generated_tokens();
+  const bool scan = generated >= params.min_tokens;
+
+  OutputChunk chunk;
+  chunk.index = sequence.index;
+  chunk.tokens.push_back(describe(*frontend_.tokenizer(), token));
+  const bool asked = contains(params.stop_token_ids, token.id);
+  if (contains(sequence.ending_tokens, token.id)) {
+    chunk.finish = Finish{FinishReason::kStop, {}};
+    if (asked) chunk.finish->stop_reason = token.id;
+  } else {
+    OutputText::Piece piece = sequence.output.push(token.id, scan);
+    chunk.text = std::move(piece.text);
+    if (piece.stop) chunk.finish = Finish{FinishReason::kStop, *piece.stop};
+    else if (generated >= sequence.max_tokens || static_cast<int>(sequence.tokens.size()) >= config_.max_model_len)
+      chunk.finish = Finish{FinishReason::kLength, {}};
+  }
+  if (chunk.finish && !std::holds_alternative<std::string>(chunk.finish->stop_reason)) {
+    OutputText::Piece rest = sequence.output.finish(scan);
+    chunk.text += rest.text;
+    if (rest.stop) chunk.finish = Finish{FinishReason::kStop, *rest.stop};
+  }
+  const bool last = chunk.finish.has_value();
+  request.sink->on_output(std::move(chunk));
+  if (last) end_sequence(sequence);
+}
+
+void EngineCore::handle_classification(Sequence& sequence, Classification result) {
+  ActiveRequest& request = *sequence.owner;
+  if (request.request.task == Task::kGenerate) {
+    OutputChunk chunk;
+    chunk.text = label_text(*request.head, result);
+    chunk.finish = Finish{FinishReason::kStop, {}};
+    request.sink->on_classification(std::move(result));
+    request.sink->on_output(std::move(chunk));
+  } else {
+    request.sink->on_classification(std::move(result));
+  }
+  end_sequence(sequence);
+}
+
+void EngineCore::end_sequence(Sequence& sequence) {
+  ActiveRequest& request = *sequence.owner;
+  request.preemptions += sequence.preemptions;
+  scheduler_.finish(sequence);
+  if (--request.open_sequences > 0) return;
+  const auto keep = active_.at(request.handle);
+  FinalInfo info{request.usage, timings_of(request, clock_.now()), request.preemptions, sequence.prompt->tokens};
+  release(request);
+  request.sink->on_done(info);
+}
+
+void EngineCore::fill(EngineStats& stats) const {
+  const scheduler::SchedulerStats s = scheduler_.stats();
+  stats.running = s.running;
+  stats.waiting = s.waiting;
+  stats.preemptions = s.preemptions;
+  stats.kv_usage = cache_.usage();
+  stats.prefix_queries = cache_.stats().queried_tokens;
+  stats.prefix_hits = cache_.stats().hit_tokens;
+  const auto names = [](const auto& requests) {
+    std::set<std::string> names;
+    for (const auto& request : requests)
+      for (const AppliedAdapter& use : static_cast<const Sequence&>(*request).owner->adapters) names.insert(use.adapter->name);
+    return std::vector<std::string>(names.begin(), names.end());
+  };
+  stats.running_adapters = names(scheduler_.running());
+  stats.waiting_adapters = names(scheduler_.waiting());
+}
+
+}  // namespace valora

@@ -1,0 +1,158 @@
+#include "engine/frontend.h"
+
+#include "base/file.h"
+#include "base/json.h"
+
+namespace valora {
+namespace {
+
+Result<Json> read_optional_json(const std::string& file) {
+  if (!file_exists(file)) return Json(nullptr);
+  return read_json_file(file);
+}
+
+Result<std::unique_ptr<media::Loader>> make_loader(const EngineOptions& options, const models::Family& family) {
+  if (!family.processor) return std::unique_ptr<media::Loader>();
+  VALORA_TRY(image, read_json_file(options.model_path + "/preprocessor_config.json"));
+  VALORA_TRY(video, read_optional_json(options.model_path + "/video_preprocessor_config.json"));
+  VALORA_TRY(processor, family.processor(image, video));
+  return std::make_unique<media::Loader>(processor, options.fetch, options.media_limits, options.media_cache_bytes);
+}
+
+text::ChatPart::Kind part_kind(MediaRef::Kind kind) {
+  return kind == MediaRef::Kind::kImage ? text::ChatPart::Kind::kImage : text::ChatPart::Kind::kVideo;
+}
+
+// The conversation with each media item as a part of its kind, the items themselves aside.
+std::vector<text::ChatMessage> split_media(const ChatPrompt& chat, std::vector<MediaRef>& media) {
+  std::vector<text::ChatMessage> messages;
+  for (const ChatMessage& message : chat.messages) {
+    text::ChatMessage out{message.role, {}};
+    for (const ContentPart& part : message.parts) {
+      if (const auto* text = std::get_if<std::string>(&part)) {
+        out.parts.push_back({text::ChatPart::Kind::kText, *text});
+      } else {
+        media.push_back(std::get<MediaRef>(part));
+        out.parts.push_back({part_kind(media.back().kind), {}});
+      }
+    }
+    messages.push_back(std::move(out));
+  }
+  return messages;
+}
+
+}  // namespace
+
+Digest identity_of(std::span<const AppliedAdapter> adapters) {
+  DigestBuilder builder;
+  bool any = false;
+  for (const AppliedAdapter& use : adapters) {
+    if (!use.adapter->has_weights) continue;
+    builder.add(use.adapter->digest).add(use.scale);
+    any = true;
+  }
+  return any ? builder.finish() : Digest{};
+}
+
+Result<std::unique_ptr<Frontend>> Frontend::open(const EngineOptions& options, const models::Family& family,
+                                                 const models::ModelSpec& spec) {
+  auto frontend = std::make_unique<Frontend>();
+  frontend->family_ = &family;
+  frontend->spec_ = &spec;
+  frontend->max_images_ = options.max_images;
+  frontend->max_videos_ = options.max_videos;
+  VALORA_TRY(tokenizer, text::Tokenizer::load(options.model_path));
+  if (tokenizer->vocab_size() > spec.vocab)
+    return unprocessable(options.model_path + "/tokenizer.json has ids up to " + std::to_string(tokenizer->vocab_size() - 1) +
+                         ", but the model's vocabulary ends at " + std::to_string(spec.vocab - 1), options.model_path);
+  frontend->tokenizer_ = tokenizer;
+  VALORA_TRY(config, models::read_model_config(options.model_path));
+  VALORA_TRY(generation, read_generation_config(options.model_path, config.json()));
+  frontend->generation_ = std::move(generation);
+  frontend->chat_format_ = family.chat_format();
+  VALORA_TRY(loader, make_loader(options, family));
+  frontend->loader_ = std::move(loader);
+  return frontend;
+}
+
+Status Frontend::check(const Prompt& prompt) const {
+  if (const auto* ids = std::get_if<std::vector<int32_t>>(&prompt)) {
+    if (ids->empty()) return invalid("the prompt is empty", "prompt");
+    for (const int32_t id : *ids)
+      if (id < 0 || id >= spec_->vocab)
+        return invalid("token id " + std::to_string(id) + " is outside the vocabulary of " + std::to_string(spec_->vocab), "prompt");
+    return {};
+  }
+  const auto* chat = std::get_if<ChatPrompt>(&prompt);
+  if (!chat) return {};
+  if (chat->messages.empty()) return invalid("\"messages\" is empty", "messages");
+  int images = 0, videos = 0;
+  for (const ChatMessage& message : chat->messages)
+    for (const ContentPart& part : message.parts)
+      if (const auto* media = std::get_if<MediaRef>(&part)) ++(media->kind == MediaRef::Kind::kImage ? images : videos);
+  if (images > 0 && !spec_->image_token) return invalid("this model takes no images", "messages");
+  if (videos > 0 && !spec_->video_token) return invalid("this model takes no videos", "messages");
+  if (images > max_images_)
+    return invalid("At most " + std::to_string(max_images_) + " image(s) may be provided in one prompt, not " + std::to_string(images), "messages");
+  if (videos > max_videos_)
+    return invalid("At most " + std::to_string(max_videos_) + " video(s) may be provided in one prompt, not " + std::to_string(videos), "messages");
+  return {};
+}
+
+Result<Frontend::Rendered> Frontend::render(const Prompt& prompt, bool add_generation_prompt) const {
+  Rendered rendered;
+  if (const auto* text = std::get_if<std::string>(&prompt)) {
+    rendered.tokens = tokenizer_->encode(*text, /*add_special_tokens=*/true);
+  } else if (const auto* ids = std::get_if<std::vector<int32_t>>(&prompt)) {
+    rendered.tokens = *ids;
+  } else {
+    const auto& chat = std::get<ChatPrompt>(prompt);
+    VALORA_TRY(text, chat_format_->render(split_media(chat, rendered.media), chat.add_generation_prompt.value_or(add_generation_prompt)));
+    rendered.tokens = tokenizer_->encode(text, /*add_special_tokens=*/false);
+  }
+  if (rendered.tokens.empty()) return invalid("the prompt is empty", "prompt");
+  return rendered;
+}
+
+// Each placeholder becomes as many tokens as its image or video has.
+Result<PreparedPrompt> Frontend::expand(Rendered rendered) const {
+  PreparedPrompt prepared;
+  size_t next = 0;
+  for (const int32_t token : rendered.tokens) {
+    const bool image = spec_->image_token && token == *spec_->image_token;
+    const bool video = spec_->video_token && token == *spec_->video_token;
+    if (!image && !video) {
+      prepared.tokens.push_back(token);
+      continue;
+    }
+    const auto kind = image ? MediaRef::Kind::kImage : MediaRef::Kind::kVideo;
+    if (next == rendered.media.size() || rendered.media[next].kind != kind)
+      return invalid("the prompt's text holds an image or video placeholder of its own; send media as image_url or video_url parts", "messages");
+    const MediaRef& ref = rendered.media[next++];
+    VALORA_TRY(input, loader_->load(ref.url, image ? media::MediaKind::kImage : media::MediaKind::kVideo));
+    const int begin = static_cast<int>(prepared.tokens.size());
+    prepared.tokens.insert(prepared.tokens.end(), input->tokens, token);
+    prepared.visual.push_back({begin, input});
+    prepared.identity.media.push_back({begin, input->tokens, input->digest});
+  }
+  if (next != rendered.media.size()) return internal("the chat format wrote no placeholder for an image or video");
+  return prepared;
+}
+
+Result<PreparedPrompt> Frontend::prepare(const Prompt& prompt, bool add_generation_prompt,
+                                         std::span<const AppliedAdapter> adapters) const {
+  VALORA_TRY(rendered, render(prompt, add_generation_prompt));
+  VALORA_TRY(prepared, expand(std::move(rendered)));
+  prepared.identity.adapter = identity_of(adapters);
+  prepared.positions = family_->positions(*spec_, static_cast<int>(prepared.tokens.size()), prepared.visual);
+  return prepared;
+}
+
+Result<std::vector<int32_t>> Frontend::tokenize(const Prompt& prompt, bool add_special_tokens) const {
+  VALORA_CHECK(check(prompt));
+  if (const auto* text = std::get_if<std::string>(&prompt)) return tokenizer_->encode(*text, add_special_tokens);
+  VALORA_TRY(rendered, render(prompt, true));
+  return std::move(rendered.tokens);
+}
+
+}  // namespace valora

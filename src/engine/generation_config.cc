@@ -1,0 +1,94 @@
+#include "engine/generation_config.h"
+
+#include <cmath>
+
+#include "base/file.h"
+#include "base/json.h"
+
+namespace valora {
+namespace {
+
+Result<std::vector<int32_t>> read_eos(const Json& json, const std::string& file) {
+  std::vector<int32_t> ids;
+  if (!json.is_object() || !json.contains("eos_token_id") || json["eos_token_id"].is_null()) return ids;
+  const Json& eos = json["eos_token_id"];
+  const Json list = eos.is_array() ? eos : Json::array({eos});
+  for (const Json& id : list) {
+    if (!id.is_number_integer() || id.get<int64_t>() < 0 || id.get<int64_t>() > INT32_MAX)
+      return unprocessable(file + ": \"eos_token_id\" must be a token id or a list of them", file);
+    ids.push_back(id.get<int32_t>());
+  }
+  return ids;
+}
+
+Error out_of_range(const std::string& field, const std::string& range) {
+  return invalid(field + " must be " + range, field);
+}
+
+}  // namespace
+
+Result<GenerationConfig> read_generation_config(const std::string& dir, const Json& model_config) {
+  GenerationConfig config;
+  const std::string file = dir + "/generation_config.json";
+  if (file_exists(file)) {
+    VALORA_TRY(json, read_json_file(file));
+    if (!json.is_object()) return unprocessable(file + " is not an object", file);
+    VALORA_TRY(eos, read_eos(json, file));
+    config.eos_token_ids = std::move(eos);
+    VALORA_TRY(sample, field_or<bool>(json, "do_sample", true));
+    VALORA_TRY(temperature, field_or<double>(json, "temperature", 1));
+    VALORA_TRY(top_p, field_or<double>(json, "top_p", 1));
+    VALORA_TRY(top_k, field_or<int32_t>(json, "top_k", 0));
+    VALORA_TRY(penalty, field_or<double>(json, "repetition_penalty", 1));
+    config.temperature = sample ? temperature : 0;
+    config.top_p = top_p;
+    config.top_k = top_k;
+    config.repetition_penalty = penalty;
+  }
+  if (config.eos_token_ids.empty()) {
+    VALORA_TRY(eos, read_eos(model_config, dir + "/config.json"));
+    config.eos_token_ids = std::move(eos);
+  }
+  if (config.eos_token_ids.empty() && model_config.contains("text_config")) {
+    VALORA_TRY(eos, read_eos(model_config["text_config"], dir + "/config.json"));
+    config.eos_token_ids = std::move(eos);
+  }
+  return config;
+}
+
+Result<SamplingSettings> settle_sampling(const SamplingParams& params, const GenerationConfig& defaults,
+                                         int max_logprobs, uint64_t default_seed) {
+  SamplingSettings s;
+  s.temperature = params.temperature.value_or(defaults.temperature);
+  s.top_p = params.top_p.value_or(defaults.top_p);
+  s.top_k = params.top_k.value_or(defaults.top_k);
+  s.min_p = params.min_p.value_or(0);
+  s.repetition_penalty = params.repetition_penalty.value_or(defaults.repetition_penalty);
+  s.presence_penalty = params.presence_penalty;
+  s.frequency_penalty = params.frequency_penalty;
+  s.logit_bias = params.logit_bias;
+  s.seed = params.seed ? static_cast<uint64_t>(*params.seed) : default_seed;
+  s.top_logprobs = params.logprobs.value_or(-1);
+
+  // Written so that NaN fails too.
+  if (!(s.temperature >= 0 && std::isfinite(s.temperature))) return out_of_range("temperature", "0 or more");
+  if (!(s.top_p > 0 && s.top_p <= 1)) return out_of_range("top_p", "above 0 and at most 1");
+  if (s.top_k < -1) return out_of_range("top_k", "-1, 0 or a positive number");
+  if (!(s.min_p >= 0 && s.min_p <= 1)) return out_of_range("min_p", "between 0 and 1");
+  if (!(s.repetition_penalty > 0 && std::isfinite(s.repetition_penalty))) return out_of_range("repetition_penalty", "above 0");
+  if (!(std::abs(s.presence_penalty) <= 2)) return out_of_range("presence_penalty", "between -2 and 2");
+  if (!(std::abs(s.frequency_penalty) <= 2)) return out_of_range("frequency_penalty", "between -2 and 2");
+  for (const auto& [id, bias] : s.logit_bias)
+    if (!std::isfinite(bias)) return out_of_range("logit_bias", "finite");
+  if (params.logprobs && (*params.logprobs < 0 || *params.logprobs > max_logprobs))
+    return out_of_range("logprobs", "between 0 and " + std::to_string(max_logprobs));
+  if (params.n < 1 || params.n > 128) return out_of_range("n", "between 1 and 128");
+  if (params.max_tokens && *params.max_tokens < 1) return out_of_range("max_tokens", "at least 1");
+  if (params.min_tokens < 0) return out_of_range("min_tokens", "0 or more");
+  if (params.max_tokens && params.min_tokens > *params.max_tokens) return out_of_range("min_tokens", "at most max_tokens");
+  if (s.temperature < 1e-5) s.temperature = 0;  // below it, dividing by it overflows
+  if (s.top_k < 0) s.top_k = 0;
+  return s;
+}
+
+}  // namespace valora

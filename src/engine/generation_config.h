@@ -1,0 +1,29 @@
+// generation_config.json: the model's own defaults, and its end-of-sequence tokens.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "engine/engine.h"
+#include "engine/sampler.h"
+
+namespace valora {
+
+struct GenerationConfig {
+  std::vector<int32_t> eos_token_ids;
+  double temperature = 1;  // 0 where the file says do_sample: false
+  double top_p = 1;
+  int top_k = 0;
+  double repetition_penalty = 1;
+};
+
+// DIR/generation_config.json where it is, and eos_token_id of config.json where the former names none.
+Result<GenerationConfig> read_generation_config(const std::string& dir, const Json& model_config);
+
+// Every value of a request checked (kInvalidArgument with the field) and filled in; the seed is the
+// caller's for requests that bring none.
+Result<SamplingSettings> settle_sampling(const SamplingParams& params, const GenerationConfig& defaults,
+                                         int max_logprobs, uint64_t default_seed);
+
+}  // namespace valora

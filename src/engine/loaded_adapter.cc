@@ -1,0 +1,107 @@
+#include "engine/loaded_adapter.h"
+
+#include <ctime>
+
+namespace valora {
+namespace {
+
+at::Tensor tensor(const TensorView& view, at::ScalarType dtype, at::Device device) {
+  return models::tensor_of(view).to(at::TensorOptions().dtype(dtype).device(device), /*non_blocking=*/false, /*copy=*/true);
+}
+
+AdapterCard card_of(const adapters::AdapterEntry& entry) {
+  const adapters::AdapterSpec& spec = *entry.spec;
+  AdapterCard card;
+  card.name = entry.name;
+  card.path = entry.path;
+  card.generation = entry.generation;
+  card.rank = spec.max_rank;
+  card.bytes = spec.bytes;
+  card.pinned = entry.pinned;
+  card.task = spec.task;
+  card.description = spec.description;
+  card.question = spec.question;
+  for (const auto& head : spec.heads) card.heads.emplace_back(head.name, head.labels);
+  card.created = entry.loaded_at;
+  card.warnings = spec.warnings;
+  return card;
+}
+
+}  // namespace
+
+std::shared_ptr<LoadedAdapter> build_adapter(const adapters::AdapterSpec& spec, size_t modules, at::ScalarType dtype,
+                                             at::Device device) {
+  auto loaded = std::make_shared<LoadedAdapter>();
+  loaded->digest = spec.digest;
+  loaded->has_weights = !spec.targets.empty();
+  loaded->weights.modules.resize(modules);
+  loaded->weights.scales.resize(modules, 0);
+  for (const adapters::LoraTarget& target : spec.targets) {
+    auto weight = std::make_unique<ops::LoraWeight>();
+    weight->a = ops::Weight(models::tensor_of(target.a), dtype, device);
+    weight->b = ops::Weight(models::tensor_of(target.b), dtype, device);
+    loaded->weights.modules[target.module] = std::move(weight);
+    loaded->weights.scales[target.module] = target.scale;
+  }
+  for (const adapters::TaskHead& head : spec.heads)
+    loaded->heads.push_back({head.name, head.labels, head.problem_type, head.add_generation_prompt,
+                             tensor(head.weight, at::kFloat, device),
+                             head.bias ? tensor(*head.bias, at::kFloat, device) : at::Tensor()});
+  return loaded;
+}
+
+Status AdapterTable::check(const LoadAdapter& request) const {
+  VALORA_CHECK(adapters::check_adapter_name(request.name));
+  const std::lock_guard lock(mutex_);
+  const adapters::AdapterEntry* old = registry_.find(request.name);
+  if (old && !request.replace && !request.expected_generation)
+    return invalid("The lora adapter '" + request.name + "' has already been loaded. If you want to load the adapter in place, set 'load_inplace' to true.", "lora_name");
+  if (!old && registry_.size() >= max_adapters_)
+    return Error{ErrorCode::kUnavailable, "already " + std::to_string(max_adapters_) + " adapters are loaded (--max-cpu-loras); unload one first", "lora_name"};
+  return {};
+}
+
+Result<AdapterCard> AdapterTable::add(const LoadAdapter& request, std::shared_ptr<const adapters::AdapterSpec> spec,
+                                      std::shared_ptr<LoadedAdapter> loaded) {
+  const std::lock_guard lock(mutex_);
+  const adapters::AdapterEntry* old = registry_.find(request.name);
+  const adapters::AdapterId old_id = old ? old->id : -1;
+  if (!old && registry_.size() >= max_adapters_)
+    return Error{ErrorCode::kUnavailable, "already " + std::to_string(max_adapters_) + " adapters are loaded", "lora_name"};
+  VALORA_TRY(entry, registry_.add(request.name, std::move(spec),
+                                  {.replace = request.replace || request.expected_generation.has_value(),
+                                   .pinned = request.pinned,
+                                   .loaded_at = std::time(nullptr),
+                                   .expected_generation = request.expected_generation}));
+  loaded->id = entry.id;
+  loaded->name = entry.name;
+  loaded_.erase(old_id);
+  loaded_[entry.id] = std::move(loaded);
+  return card_of(entry);
+}
+
+Result<std::shared_ptr<const LoadedAdapter>> AdapterTable::remove(const std::string& name,
+                                                                  std::optional<uint64_t> expected_generation) {
+  const std::lock_guard lock(mutex_);
+  VALORA_TRY(entry, registry_.remove(name, expected_generation));
+  const auto it = loaded_.find(entry.id);
+  auto loaded = it->second;
+  loaded_.erase(it);
+  return loaded;
+}
+
+Result<std::shared_ptr<const LoadedAdapter>> AdapterTable::find(const std::string& name) const {
+  const std::lock_guard lock(mutex_);
+  const adapters::AdapterEntry* entry = registry_.find(name);
+  if (!entry) return not_found("The model `" + name + "` does not exist.", "model");
+  return loaded_.at(entry->id);
+}
+
+std::vector<AdapterCard> AdapterTable::cards() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<AdapterCard> cards;
+  for (const adapters::AdapterEntry& entry : registry_.list()) cards.push_back(card_of(entry));
+  return cards;
+}
+
+}  // namespace valora

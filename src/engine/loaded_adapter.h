@@ -1,0 +1,65 @@
+// An adapter as the runner applies it, and the table of those that are served.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "adapters/adapter_spec.h"
+#include "adapters/registry.h"
+#include "engine/engine.h"
+#include "models/batch.h"
+#include "models/model.h"
+
+namespace valora {
+
+struct LoadedHead {
+  std::string name;
+  std::vector<std::string> labels;
+  adapters::ProblemType problem_type;
+  bool add_generation_prompt = false;
+  at::Tensor weight;  // float [labels, hidden]
+  at::Tensor bias;    // float [labels], or undefined
+};
+
+struct LoadedAdapter {
+  adapters::AdapterId id = 0;
+  std::string name;
+  Digest digest;
+  models::AdapterWeights weights;
+  bool has_weights = false;  // false: heads alone, the language model runs as the base
+  std::vector<LoadedHead> heads;
+};
+
+// Weights in the model's dtype and device.
+std::shared_ptr<LoadedAdapter> build_adapter(const adapters::AdapterSpec& spec, size_t modules, at::ScalarType dtype,
+                                             at::Device device);
+
+// What one request uses: kept alive by it, whatever becomes of the name meanwhile.
+struct AppliedAdapter {
+  std::shared_ptr<const LoadedAdapter> adapter;
+  float scale = 1;
+};
+
+// Thread-safe. A request that holds a LoadedAdapter is not disturbed by unloading or replacing its name.
+class AdapterTable {
+ public:
+  AdapterTable(size_t max_adapters) : max_adapters_(max_adapters) {}
+
+  // Checks that need no file, so that a bad request costs nothing.
+  Status check(const LoadAdapter& request) const;
+  Result<AdapterCard> add(const LoadAdapter& request, std::shared_ptr<const adapters::AdapterSpec> spec,
+                          std::shared_ptr<LoadedAdapter> loaded);
+  Result<std::shared_ptr<const LoadedAdapter>> remove(const std::string& name, std::optional<uint64_t> expected_generation);
+  Result<std::shared_ptr<const LoadedAdapter>> find(const std::string& name) const;
+  std::vector<AdapterCard> cards() const;
+
+ private:
+  size_t max_adapters_;
+  mutable std::mutex mutex_;
+  adapters::AdapterRegistry registry_;
+  std::map<adapters::AdapterId, std::shared_ptr<const LoadedAdapter>> loaded_;
+};
+
+}  // namespace valora

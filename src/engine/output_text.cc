@@ -1,0 +1,59 @@
+#include "engine/output_text.h"
+
+#include <algorithm>
+
+namespace valora {
+namespace {
+
+struct Found {
+  size_t at = std::string::npos;
+  const std::string* stop = nullptr;
+};
+
+Found first_stop(const std::string& text, const std::vector<std::string>& stops) {
+  Found found;
+  for (const std::string& stop : stops)
+    if (const size_t at = text.find(stop); at < found.at) found = {at, &stop};
+  return found;
+}
+
+// Length of the longest end of `text` that is a beginning of a stop string.
+size_t possible_start(const std::string& text, const std::vector<std::string>& stops) {
+  size_t longest = 0;
+  for (const std::string& stop : stops)
+    for (size_t n = std::min(stop.size() - 1, text.size()); n > longest; --n)
+      if (text.compare(text.size() - n, n, stop, 0, n) == 0) longest = n;
+  return longest;
+}
+
+}  // namespace
+
+OutputText::OutputText(std::shared_ptr<const text::Tokenizer> tokenizer, bool skip_special_tokens,
+                       std::vector<std::string> stop, bool include_stop)
+    : detokenizer_(std::move(tokenizer), skip_special_tokens), stop_(std::move(stop)), include_stop_(include_stop) {
+  std::erase_if(stop_, [](const std::string& s) { return s.empty(); });
+}
+
+OutputText::Piece OutputText::release(std::string fresh, bool scan, bool last) {
+  held_ += fresh;
+  Piece piece;
+  if (scan) {
+    const Found found = first_stop(held_, stop_);
+    if (found.stop) {
+      piece.stop = *found.stop;
+      piece.text = held_.substr(0, found.at + (include_stop_ ? found.stop->size() : 0));
+      held_.clear();
+      return piece;
+    }
+  }
+  const size_t keep = last || stop_.empty() || !scan ? 0 : possible_start(held_, stop_);
+  piece.text = held_.substr(0, held_.size() - keep);
+  held_.erase(0, held_.size() - keep);
+  return piece;
+}
+
+OutputText::Piece OutputText::push(int32_t token, bool scan) { return release(detokenizer_.push(token), scan, false); }
+
+OutputText::Piece OutputText::finish(bool scan) { return release(detokenizer_.flush(), scan, true); }
+
+}  // namespace valora

@@ -1,0 +1,36 @@
+// One sequence's text as it may be shown: detokenized, and held back where a stop string may be starting.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "text/detokenizer.h"
+
+namespace valora {
+
+class OutputText {
+ public:
+  OutputText(std::shared_ptr<const text::Tokenizer> tokenizer, bool skip_special_tokens, std::vector<std::string> stop,
+             bool include_stop);
+
+  struct Piece {
+    std::string text;                 // final: may be shown
+    std::optional<std::string> stop;  // the stop string that ends the sequence here
+  };
+  // scan: whether stop strings count yet (they do not before min_tokens).
+  Piece push(int32_t token, bool scan);
+  // The end of the sequence: everything held back.
+  Piece finish(bool scan);
+
+ private:
+  Piece release(std::string fresh, bool scan, bool last);
+
+  text::Detokenizer detokenizer_;
+  std::vector<std::string> stop_;
+  bool include_stop_;
+  std::string held_;
+};
+
+}  // namespace valora

@@ -1,0 +1,143 @@
+#include "engine/runner.h"
+
+#include <ATen/Parallel.h>
+
+#include <algorithm>
+
+#include "engine/task_head.h"
+
+namespace valora {
+namespace {
+
+using scheduler::StepItem;
+using scheduler::StepPlan;
+
+Sequence& sequence_of(const StepItem& item) { return static_cast<Sequence&>(*item.request); }
+
+// The visual spans that lie (partly) within the tokens that an item runs.
+template <typename Body>
+void for_each_visual(const StepItem& item, Body&& body) {
+  const Sequence& s = sequence_of(item);
+  const int begin = s.computed_tokens, end = begin + item.tokens;
+  for (const models::VisualSpan& span : s.prompt->visual)
+    if (span.token_begin < end && span.token_begin + span.input->tokens > begin) body(span, begin, end);
+}
+
+void append_positions(const StepItem& item, int axes, std::vector<std::vector<int64_t>>& positions) {
+  const Sequence& s = sequence_of(item);
+  const auto& known = s.prompt->positions;
+  for (int a = 0; a < axes; ++a)
+    for (int i = s.computed_tokens; i < s.computed_tokens + item.tokens; ++i)
+      positions[a].push_back(i < s.prompt_tokens ? known.prompt[static_cast<size_t>(a) * s.prompt_tokens + i]
+                                                 : i + known.delta);
+}
+
+// Tokens of one sequence under all its adapters; neighbours under the same adapters become one segment.
+void append_segments(const Sequence& s, int64_t begin, int64_t end, std::vector<models::Segment>& segments) {
+  const auto& uses = s.owner->adapters;
+  if (uses.size() == 1 && !segments.empty() && segments.back().adapter == &uses[0].adapter->weights &&
+      segments.back().token_end == begin && segments.back().coefficient == uses[0].scale) {
+    segments.back().token_end = end;
+    return;
+  }
+  for (const AppliedAdapter& use : uses)
+    if (use.adapter->has_weights && use.scale != 0) segments.push_back({begin, end, &use.adapter->weights, use.scale});
+}
+
+at::Tensor long_tensor(const std::vector<int64_t>& values, at::Device device) {
+  return at::tensor(values, at::kLong).to(device);
+}
+
+}  // namespace
+
+Runner::Runner(const models::Model& model, ops::KvArena arena, at::ScalarType dtype, at::Device device, size_t visual_cache_bytes)
+    : model_(model), arena_(std::move(arena)), dtype_(dtype), device_(device), visual_cache_(visual_cache_bytes) {}
+
+std::vector<StepOutput> Runner::encode_visuals(const StepPlan& plan) {
+  step_visuals_.clear();
+  std::vector<StepOutput> failed;
+  for (const StepItem& item : plan.items) {
+    std::optional<Error> error;
+    for_each_visual(item, [&](const models::VisualSpan& span, int, int) {
+      const Digest& key = span.input->digest;
+      if (error || step_visuals_.contains(key)) return;
+      at::Tensor embeddings = visual_cache_.find(key);
+      if (!embeddings.defined()) {
+        try {
+          embeddings = model_.encode(*span.input).to(dtype_);
+        } catch (const c10::Error& e) {
+          error = internal(std::string("an image could not be encoded: ") + e.what_without_backtrace());
+          return;
+        }
+        visual_cache_.insert(key, embeddings);
+      }
+      step_visuals_[key] = embeddings;
+    });
+    if (error) failed.push_back({&sequence_of(item), {}, {}, error});
+  }
+  return failed;
+}
+
+models::Batch Runner::build_batch(const StepPlan& plan) {
+  models::Batch batch;
+  batch.kv = &arena_;
+  const int axes = model_.spec().axes;
+  std::vector<int64_t> tokens;
+  std::vector<std::vector<int64_t>> positions(axes);
+  for (const StepItem& item : plan.items) {
+    const Sequence& s = sequence_of(item);
+    const int64_t begin = static_cast<int64_t>(tokens.size());
+    tokens.insert(tokens.end(), s.tokens.begin() + s.computed_tokens, s.tokens.begin() + s.computed_tokens + item.tokens);
+    append_positions(item, axes, positions);
+    batch.spans.push_back({begin, item.tokens, s.computed_tokens, s.table.blocks.data()});
+    append_segments(s, begin, begin + item.tokens, batch.segments);
+    for_each_visual(item, [&](const models::VisualSpan& span, int from, int to) {
+      const int first = std::max(from, span.token_begin), last = std::min(to, span.token_begin + span.input->tokens);
+      batch.visual.push_back({begin + first - from, step_visuals_.at(span.input->digest).narrow(0, first - span.token_begin, last - first)});
+    });
+  }
+  batch.tokens = long_tensor(tokens, device_);
+  std::vector<at::Tensor> rows;
+  for (const auto& axis : positions) rows.push_back(long_tensor(axis, device_));
+  batch.positions = at::stack(rows);
+  return batch;
+}
+
+void Runner::sample(std::vector<StepOutput>& outputs, const at::Tensor& logits) {
+  std::vector<StepOutput*> rows;
+  for (StepOutput& output : outputs)
+    if (!output.sequence->owner->head) rows.push_back(&output);
+  const int64_t vocab = logits.size(1);
+  float* data = logits.data_ptr<float>();
+  at::parallel_for(0, static_cast<int64_t>(rows.size()), 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      Sequence& s = *rows[i]->sequence;
+      const bool too_early = s.generated_tokens() < s.owner->request.sampling.min_tokens;
+      auto token = s.sampler.sample({data + i * vocab, static_cast<size_t>(vocab)},
+                                    too_early ? s.ending_tokens : std::span<const int32_t>());
+      if (token.ok()) rows[i]->token = std::move(token).value();
+      else rows[i]->error = token.error();
+    }
+  });
+}
+
+std::vector<StepOutput> Runner::run(const StepPlan& plan) {
+  const models::Batch batch = build_batch(plan);
+  const at::Tensor hidden = model_.forward(batch);
+  std::vector<StepOutput> outputs;
+  std::vector<int64_t> sampled_rows;
+  for (size_t i = 0; i < plan.items.size(); ++i) {
+    if (!plan.items[i].yields) continue;
+    const int64_t row = batch.spans[i].begin + batch.spans[i].queries - 1;
+    StepOutput output{&sequence_of(plan.items[i]), {}, {}, {}};
+    if (const LoadedHead* head = output.sequence->owner->head) output.classification = classify(*head, hidden[row]);
+    else sampled_rows.push_back(row);
+    outputs.push_back(std::move(output));
+  }
+  if (!sampled_rows.empty())
+    sample(outputs, model_.logits(hidden.index_select(0, long_tensor(sampled_rows, device_))).cpu().contiguous());
+  step_visuals_.clear();
+  return outputs;
+}
+
+}  // namespace valora

@@ -1,0 +1,52 @@
+// Executes a step's plan on the model: batch, visual embeddings, forward pass, logits and heads.
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/sequence.h"
+#include "engine/visual_cache.h"
+#include "models/model.h"
+#include "scheduler/scheduler.h"
+
+namespace valora {
+
+// What one yielding sequence got out of a step.
+struct StepOutput {
+  Sequence* sequence = nullptr;
+  SampledToken token;                             // of the language-model head
+  std::optional<Classification> classification;   // of a task head
+  std::optional<Error> error;                     // this sequence alone failed
+};
+
+struct RunnerTimes {
+  double model_seconds = 0;  // encoding, forward, logits, sampling
+};
+
+class Runner {
+ public:
+  Runner(const models::Model& model, ops::KvArena arena, at::ScalarType dtype, at::Device device, size_t visual_cache_bytes);
+
+  // Encodes what the plan's sequences need and is not cached. A sequence whose image fails is named here
+  // and must be taken out of the plan; the others go on.
+  std::vector<StepOutput> encode_visuals(const scheduler::StepPlan& plan);
+  // Runs the step. One output for each item that yields, in plan order.
+  std::vector<StepOutput> run(const scheduler::StepPlan& plan);
+
+ private:
+  models::Batch build_batch(const scheduler::StepPlan& plan);
+  void sample(std::vector<StepOutput>& outputs, const at::Tensor& logits);
+
+  const models::Model& model_;
+  ops::KvArena arena_;
+  at::ScalarType dtype_;
+  at::Device device_;
+  VisualCache visual_cache_;
+  // The embeddings of this step's items, so that a small cache cannot lose one between encoding and use.
+  std::unordered_map<Digest, at::Tensor> step_visuals_;
+};
+
+}  // namespace valora

@@ -1,0 +1,151 @@
+#include "engine/sampler.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace valora {
+namespace {
+
+constexpr float kForbidden = -std::numeric_limits<float>::infinity();
+
+struct Candidate {
+  float logit;
+  int32_t id;
+};
+
+// Higher logit first; equal ones by id, so that the order never depends on the partition algorithm.
+bool better(const Candidate& a, const Candidate& b) { return a.logit != b.logit ? a.logit > b.logit : a.id < b.id; }
+
+int32_t argmax(std::span<const float> logits) {
+  return static_cast<int32_t>(std::max_element(logits.begin(), logits.end()) - logits.begin());
+}
+
+double log_sum_exp(std::span<const float> logits) {
+  const double top = *std::max_element(logits.begin(), logits.end());
+  double sum = 0;
+  for (const float logit : logits) sum += std::exp(double(logit) - top);
+  return top + std::log(sum);
+}
+
+std::vector<RankedToken> best_tokens(std::span<const float> logits, int count, double normaliser) {
+  std::vector<Candidate> all;
+  all.reserve(logits.size());
+  for (size_t i = 0; i < logits.size(); ++i) all.push_back({logits[i], static_cast<int32_t>(i)});
+  const size_t n = std::min<size_t>(count, all.size());
+  std::partial_sort(all.begin(), all.begin() + n, all.end(), better);
+  std::vector<RankedToken> best;
+  for (size_t i = 0; i < n; ++i) best.push_back({all[i].id, static_cast<float>(all[i].logit - normaliser)});
+  return best;
+}
+
+// The shortest run of best candidates whose probability reaches top_p. Sorting only as far as needed:
+// the tail of a large vocabulary is never ordered.
+void keep_nucleus(std::vector<Candidate>& candidates, double top_p, double total, double top) {
+  size_t sorted = 0, chunk = 64;
+  double mass = 0;
+  while (sorted < candidates.size()) {
+    const size_t end = std::min(candidates.size(), sorted + chunk);
+    std::partial_sort(candidates.begin() + sorted, candidates.begin() + end, candidates.end(), better);
+    for (; sorted < end; ++sorted) {
+      mass += std::exp(candidates[sorted].logit - top) / total;
+      if (mass >= top_p) return candidates.resize(sorted + 1);
+    }
+    chunk *= 4;
+  }
+}
+
+// SplitMix64: every draw is a pure function of (seed, number of the draw).
+uint64_t mix(uint64_t x) {
+  x += 0x9E3779B97F4A7C15ull;
+  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9ull;
+  x = (x ^ (x >> 27)) * 0x94D049BB133111EBull;
+  return x ^ (x >> 31);
+}
+
+}  // namespace
+
+Sampler::Sampler(SamplingSettings settings, std::span<const int32_t> prompt) : settings_(std::move(settings)) {
+  if (settings_.repetition_penalty == 1) return;
+  prompt_tokens_.assign(prompt.begin(), prompt.end());
+  std::sort(prompt_tokens_.begin(), prompt_tokens_.end());
+  prompt_tokens_.erase(std::unique(prompt_tokens_.begin(), prompt_tokens_.end()), prompt_tokens_.end());
+}
+
+void Sampler::penalise(std::span<float> logits) const {
+  const auto in_range = [&](int32_t id) { return id >= 0 && static_cast<size_t>(id) < logits.size(); };
+  for (const auto& [id, bias] : settings_.logit_bias)
+    if (in_range(id)) logits[id] += bias;
+  if (settings_.repetition_penalty != 1) {
+    const auto repeat = [&](int32_t id) {
+      if (!in_range(id)) return;
+      float& logit = logits[id];
+      logit = static_cast<float>(logit > 0 ? logit / settings_.repetition_penalty : logit * settings_.repetition_penalty);
+    };
+    for (const int32_t id : prompt_tokens_) repeat(id);
+    for (const auto& [id, times] : generated_)
+      if (!std::binary_search(prompt_tokens_.begin(), prompt_tokens_.end(), id)) repeat(id);
+  }
+  if (settings_.presence_penalty != 0 || settings_.frequency_penalty != 0)
+    for (const auto& [id, times] : generated_)
+      if (in_range(id))
+        logits[id] -= static_cast<float>(settings_.presence_penalty + settings_.frequency_penalty * times);
+}
+
+double Sampler::uniform() { return static_cast<double>(mix(mix(settings_.seed) ^ draws_++) >> 11) * 0x1.0p-53; }
+
+int32_t Sampler::draw(std::span<const float> logits) {
+  if (settings_.temperature == 0) return argmax(logits);
+  std::vector<Candidate> candidates;
+  candidates.reserve(logits.size());
+  float top = kForbidden;
+  for (size_t i = 0; i < logits.size(); ++i) {
+    if (logits[i] == kForbidden) continue;
+    const float scaled = static_cast<float>(logits[i] / settings_.temperature);
+    candidates.push_back({scaled, static_cast<int32_t>(i)});
+    top = std::max(top, scaled);
+  }
+  if (settings_.top_k > 0 && static_cast<size_t>(settings_.top_k) < candidates.size()) {
+    std::nth_element(candidates.begin(), candidates.begin() + settings_.top_k - 1, candidates.end(), better);
+    candidates.resize(settings_.top_k);
+  }
+  if (settings_.min_p > 0) {
+    const double least = top + std::log(settings_.min_p);
+    std::erase_if(candidates, [&](const Candidate& c) { return c.logit < least; });
+  }
+  const auto weight = [&](const Candidate& c) { return std::exp(double(c.logit) - top); };
+  const auto sum = [&] {
+    double total = 0;
+    for (const Candidate& c : candidates) total += weight(c);
+    return total;
+  };
+  if (settings_.top_p < 1) keep_nucleus(candidates, settings_.top_p, sum(), top);
+  std::sort(candidates.begin(), candidates.end(), [](const auto& a, const auto& b) { return a.id < b.id; });
+  double rest = uniform() * sum();
+  for (const Candidate& c : candidates)
+    if ((rest -= weight(c)) <= 0) return c.id;
+  return candidates.back().id;
+}
+
+Result<SampledToken> Sampler::sample(std::span<float> logits, std::span<const int32_t> forbidden) {
+  for (const float logit : logits)
+    if (std::isnan(logit)) return internal("the model's logits are not numbers (NaN)");
+  SampledToken token;
+  double normaliser = 0;
+  const bool report = settings_.top_logprobs >= 0;
+  if (report) {
+    normaliser = log_sum_exp(logits);
+    if (settings_.top_logprobs > 0) token.top = best_tokens(logits, settings_.top_logprobs, normaliser);
+  }
+  const std::vector<float> before = report ? std::vector<float>(logits.begin(), logits.end()) : std::vector<float>();
+  penalise(logits);
+  for (const int32_t id : forbidden)
+    if (id >= 0 && static_cast<size_t>(id) < logits.size()) logits[id] = kForbidden;
+  if (logits[argmax(logits)] == kForbidden) return internal("no token can follow: every logit is minus infinity");
+  token.id = draw(logits);
+  if (report) token.logprob = static_cast<float>(before[token.id] - normaliser);
+  ++generated_[token.id];
+  return token;
+}
+
+}  // namespace valora

@@ -1,0 +1,30 @@
+#include "engine/sequence.h"
+
+namespace valora {
+namespace {
+
+// Sequence i of a request draws from its own stream.
+SamplingSettings seeded(SamplingSettings settings, int index) {
+  settings.seed += static_cast<uint64_t>(index);
+  return settings;
+}
+
+}  // namespace
+
+Sequence::Sequence(std::shared_ptr<ActiveRequest> owner_, int index_, std::shared_ptr<const PreparedPrompt> prompt_,
+                   const std::shared_ptr<const text::Tokenizer>& tokenizer, int max_tokens_)
+    : owner(std::move(owner_)),
+      index(index_),
+      prompt(std::move(prompt_)),
+      sampler(seeded(owner->sampling, index), prompt->tokens),
+      output(tokenizer, owner->request.sampling.skip_special_tokens, owner->request.sampling.stop,
+             owner->request.sampling.include_stop_str_in_output),
+      max_tokens(max_tokens_) {
+  arrival = owner->arrival;
+  adapter = owner->adapters.empty() ? scheduler::kBaseModel : owner->adapters.front().adapter->id;
+  tokens = prompt->tokens;
+  prompt_tokens = static_cast<int>(tokens.size());
+  identity = prompt->identity;
+}
+
+}  // namespace valora

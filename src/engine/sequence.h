@@ -1,0 +1,52 @@
+// A client's request in the engine, and its n sequences.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/engine.h"
+#include "engine/frontend.h"
+#include "engine/loaded_adapter.h"
+#include "engine/output_text.h"
+#include "engine/sampler.h"
+#include "scheduler/request.h"
+
+namespace valora {
+
+struct ActiveRequest {
+  RequestHandle handle = 0;
+  GenerateRequest request;
+  std::shared_ptr<ResponseSink> sink;
+  std::vector<AppliedAdapter> adapters;
+  const LoadedHead* head = nullptr;  // answers by this head; null: by the language model
+  SamplingSettings sampling;
+  TimePoint arrival{};
+  std::atomic<bool> cancelled = false;
+
+  // The engine thread's own, from here on.
+  bool started = false;
+  bool ended = false;
+  int open_sequences = 0;
+  Usage usage;
+  int preemptions = 0;
+  TimePoint first_scheduled{}, first_token{};
+  std::vector<std::shared_ptr<struct Sequence>> sequences;
+};
+
+struct Sequence final : scheduler::Request {
+  Sequence(std::shared_ptr<ActiveRequest> owner_, int index_, std::shared_ptr<const PreparedPrompt> prompt_,
+           const std::shared_ptr<const text::Tokenizer>& tokenizer, int max_tokens_);
+
+  std::shared_ptr<ActiveRequest> owner;
+  int index = 0;  // of the n
+  std::shared_ptr<const PreparedPrompt> prompt;
+  Sampler sampler;
+  OutputText output;
+  int max_tokens = 0;
+  std::vector<int32_t> ending_tokens;  // end-of-sequence and stop tokens: forbidden before min_tokens
+};
+
+}  // namespace valora

@@ -1,0 +1,85 @@
+// The Engine: client threads hand requests in, media workers prepare them, one engine thread runs steps.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <unordered_map>
+
+#include "base/worker_pool.h"
+#include "engine/core.h"
+#include "engine/engine.h"
+#include "engine/options.h"
+#include "models/registry.h"
+
+namespace valora {
+
+class ServingEngine final : public Engine {
+ public:
+  // Loads the model and starts the threads. Errors name the file or option at fault.
+  static Result<std::unique_ptr<ServingEngine>> start(const EngineOptions& options);
+  // Running requests end with kCancelled.
+  ~ServingEngine() override;
+
+  const ModelCard& model() const override { return card_; }
+  Result<RequestHandle> submit(GenerateRequest request, std::shared_ptr<ResponseSink> sink) override;
+  void cancel(RequestHandle handle) override;
+  void load_adapter(LoadAdapter request, std::function<void(Result<AdapterCard>)> done) override;
+  void unload_adapter(std::string name, std::optional<uint64_t> expected_generation,
+                      std::function<void(Status)> done) override;
+  std::vector<AdapterCard> adapters() const override { return adapters_.cards(); }
+  Result<std::vector<int32_t>> tokenize(const Prompt& prompt, bool add_special_tokens) const override;
+  Result<std::string> detokenize(const std::vector<int32_t>& ids) const override;
+  EngineStats stats() const override;
+  void set_observer(StepObserver* observer) override { observer_ = observer; }
+  bool healthy() const override { return healthy_; }
+  void drain(std::function<void()> done) override;
+
+  const std::vector<std::string>& notes() const { return notes_; }  // what start() had to decide, for the user
+
+ private:
+  explicit ServingEngine(const EngineOptions& options);
+  Status load();
+  Result<std::shared_ptr<ActiveRequest>> make_request(GenerateRequest request, std::shared_ptr<ResponseSink> sink);
+  void prepare(const std::shared_ptr<ActiveRequest>& request);
+  Result<AdapterCard> load_now(const LoadAdapter& request);
+  void post(std::function<void(EngineCore&)> command);
+  void run();
+  bool run_commands();
+  void publish();
+  void request_ended();
+
+  EngineOptions options_;
+  RealClock clock_;
+  at::Device device_ = at::kCPU;
+  ModelCard card_;
+  std::vector<std::string> notes_;
+  models::LoadedModel loaded_;
+  std::unique_ptr<Frontend> frontend_;
+  AdapterTable adapters_;
+  std::unique_ptr<EngineCore> core_;  // the engine thread's
+
+  std::atomic<StepObserver*> observer_ = nullptr;
+  std::atomic<bool> healthy_ = true, draining_ = false;
+  std::atomic<uint64_t> next_handle_ = 1;
+  std::atomic<int> queued_ = 0;     // accepted, not yet scheduled
+  std::atomic<int> in_flight_ = 0;  // accepted, not yet ended
+
+  mutable std::mutex mutex_;
+  std::condition_variable wake_;
+  std::deque<std::function<void(EngineCore&)>> inbox_;
+  std::atomic<bool> stop_ = false;
+  EngineStats stats_;
+  std::vector<std::function<void()>> drained_;  // callbacks of drain()
+  std::unordered_map<RequestHandle, std::shared_ptr<ActiveRequest>> preparing_;  // with the media workers
+
+  // Last, so that they end before what they use.
+  std::thread thread_;
+  std::unique_ptr<WorkerPool> media_workers_, adapter_workers_;
+};
+
+}  // namespace valora

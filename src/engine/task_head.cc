@@ -1,0 +1,69 @@
+#include "engine/task_head.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+namespace valora {
+namespace {
+
+at::Tensor probabilities(const at::Tensor& logits, adapters::ProblemType type) {
+  switch (type) {
+    case adapters::ProblemType::kSingleLabel: return at::softmax(logits, -1);
+    case adapters::ProblemType::kMultiLabel: return at::sigmoid(logits);
+    case adapters::ProblemType::kRegression: break;
+  }
+  return logits;
+}
+
+std::vector<float> values(const at::Tensor& x) {
+  const at::Tensor host = x.cpu().contiguous();
+  return {host.const_data_ptr<float>(), host.const_data_ptr<float>() + host.numel()};
+}
+
+}  // namespace
+
+Classification classify(const LoadedHead& head, const at::Tensor& hidden) {
+  at::Tensor logits = at::mv(head.weight, hidden.to(at::kFloat));
+  if (head.bias.defined()) logits = logits + head.bias;
+  Classification result;
+  result.head = head.name;
+  result.labels = head.labels;
+  result.logits = values(logits);
+  result.probs = values(probabilities(logits, head.problem_type));
+  result.best = static_cast<int>(std::max_element(result.logits.begin(), result.logits.end()) - result.logits.begin());
+  return result;
+}
+
+Result<const LoadedHead*> choose_head(const GenerateRequest& request, std::span<const AppliedAdapter> adapters) {
+  const bool classify = request.task == Task::kClassify;
+  if (!classify && request.head && request.head->empty()) return static_cast<const LoadedHead*>(nullptr);
+  std::vector<const LoadedHead*> heads;
+  std::vector<std::string> names;
+  for (const AppliedAdapter& use : adapters)
+    for (const LoadedHead& head : use.adapter->heads) {
+      if (request.head && *request.head != head.name) continue;
+      heads.push_back(&head);
+      names.push_back(head.name);
+    }
+  if (heads.size() == 1) return heads.front();
+  if (heads.empty() && !classify && !request.head) return static_cast<const LoadedHead*>(nullptr);
+  if (request.head && !request.head->empty()) return invalid("this model has no head \"" + *request.head + "\"", "head");
+  if (heads.empty()) return invalid("this model has no classification head; ask an adapter that has one", "model");
+  return invalid(fmt::format("the adapter has several heads; name one of {} in \"head\"", fmt::join(names, ", ")), "head");
+}
+
+std::string label_text(const LoadedHead& head, const Classification& result) {
+  switch (head.problem_type) {
+    case adapters::ProblemType::kSingleLabel: return result.labels[result.best];
+    case adapters::ProblemType::kRegression: return fmt::format("{}", fmt::join(result.logits, ", "));
+    case adapters::ProblemType::kMultiLabel: break;
+  }
+  std::vector<std::string> chosen;
+  for (size_t i = 0; i < result.probs.size(); ++i)
+    if (result.probs[i] >= 0.5f) chosen.push_back(result.labels[i]);
+  return fmt::format("{}", fmt::join(chosen, ", "));
+}
+
+}  // namespace valora

@@ -1,0 +1,20 @@
+// Vision task heads: a label in one round instead of a decoded answer (VaLoRA §4.2.2).
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include "engine/engine.h"
+#include "engine/loaded_adapter.h"
+
+namespace valora {
+
+// hidden: [width], the last prompt token's state after the final norm.
+Classification classify(const LoadedHead& head, const at::Tensor& hidden);
+
+// The head that a request asks for. kInvalidArgument names the adapter's heads when it cannot be told.
+Result<const LoadedHead*> choose_head(const GenerateRequest& request, std::span<const AppliedAdapter> adapters);
+
+// The answer as text, for chat completions: the label, or several joined by ", ", or the value.
+std::string label_text(const LoadedHead& head, const Classification& result);
+
+}  // namespace valora

@@ -1,0 +1,24 @@
+#include "engine/visual_cache.h"
+
+namespace valora {
+
+at::Tensor VisualCache::find(const Digest& key) {
+  const auto it = index_.find(key);
+  if (it == index_.end()) return {};
+  entries_.splice(entries_.begin(), entries_, it->second);
+  return it->second->embeddings;
+}
+
+void VisualCache::insert(const Digest& key, at::Tensor embeddings) {
+  if (index_.contains(key)) return;
+  bytes_ += embeddings.nbytes();
+  entries_.push_front({key, std::move(embeddings)});
+  index_[key] = entries_.begin();
+  while (bytes_ > capacity_ && !entries_.empty()) {
+    bytes_ -= entries_.back().embeddings.nbytes();
+    index_.erase(entries_.back().key);
+    entries_.pop_back();
+  }
+}
+
+}  // namespace valora

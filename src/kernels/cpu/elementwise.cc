@@ -1,0 +1,85 @@
+#include "kernels/cpu/elementwise.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "kernels/cpu/clones.h"
+#include "kernels/cpu/vector_math.h"
+
+namespace valora::kernels {
+namespace {
+
+constexpr int64_t kGrainElements = 16384;  // below this a second thread does not pay
+
+int64_t grain_rows(int64_t width) { return std::max<int64_t>(1, kGrainElements / std::max<int64_t>(1, width)); }
+
+template <typename T>
+inline __attribute__((always_inline)) void rms_norm_row(T* x, const T* residual, const T* weight, float eps,
+                                                        int64_t width, T* y) {
+  if (residual)
+    for (int64_t i = 0; i < width; ++i) x[i] = from_float<T>(to_float(x[i]) + to_float(residual[i]));
+  const float scale = 1.0f / std::sqrt(dot(x, x, width) / static_cast<float>(width) + eps);
+  for (int64_t i = 0; i < width; ++i) y[i] = from_float<T>(to_float(x[i]) * scale * to_float(weight[i]));
+}
+
+template <typename T>
+inline __attribute__((always_inline)) void rotate_row(T* x, int64_t heads, int64_t dim, const float* cos,
+                                                      const float* sin) {
+  const int64_t half = dim / 2;
+  for (int64_t h = 0; h < heads; ++h, x += dim)
+    for (int64_t i = 0; i < half; ++i) {
+      const float a = to_float(x[i]), b = to_float(x[half + i]);
+      x[i] = from_float<T>(a * cos[i] - b * sin[i]);
+      x[half + i] = from_float<T>(b * cos[i] + a * sin[i]);
+    }
+}
+
+template <typename T>
+inline __attribute__((always_inline)) void silu_mul_span(const T* gate, const T* up, int64_t count, T* y) {
+  for (int64_t i = 0; i < count; ++i) {
+    const float g = to_float(gate[i]);
+    y[i] = from_float<T>(g / (1.0f + exp_approx(-g)) * to_float(up[i]));
+  }
+}
+
+// target_clones takes no templates: one thin function a type.
+VALORA_CLONES void norm_row(float* x, const float* r, const float* w, float e, int64_t n, float* y) { rms_norm_row(x, r, w, e, n, y); }
+VALORA_CLONES void norm_row(bf16* x, const bf16* r, const bf16* w, float e, int64_t n, bf16* y) { rms_norm_row(x, r, w, e, n, y); }
+VALORA_CLONES void rotate(float* x, int64_t h, int64_t d, const float* c, const float* s) { rotate_row(x, h, d, c, s); }
+VALORA_CLONES void rotate(bf16* x, int64_t h, int64_t d, const float* c, const float* s) { rotate_row(x, h, d, c, s); }
+VALORA_CLONES void silu_span(const float* g, const float* u, int64_t n, float* y) { silu_mul_span(g, u, n, y); }
+VALORA_CLONES void silu_span(const bf16* g, const bf16* u, int64_t n, bf16* y) { silu_mul_span(g, u, n, y); }
+
+}  // namespace
+
+template <typename T>
+void rms_norm(T* x, const T* residual, const T* weight, float eps, int64_t rows, int64_t width, T* y,
+              const ParallelFor& parallel) {
+  parallel(0, rows, grain_rows(width), [&](int64_t begin, int64_t end) {
+    for (int64_t t = begin; t < end; ++t)
+      norm_row(x + t * width, residual ? residual + t * width : nullptr, weight, eps, width, y + t * width);
+  });
+}
+
+template <typename T>
+void silu_mul(const T* gate, const T* up, int64_t count, T* y, const ParallelFor& parallel) {
+  parallel(0, count, kGrainElements,
+           [&](int64_t begin, int64_t end) { silu_span(gate + begin, up + begin, end - begin, y + begin); });
+}
+
+template <typename T>
+void rotate_half(T* x, int64_t rows, int64_t ldx, int64_t heads, int64_t dim, const float* cos, const float* sin,
+                 const ParallelFor& parallel) {
+  parallel(0, rows, grain_rows(heads * dim), [&](int64_t begin, int64_t end) {
+    for (int64_t t = begin; t < end; ++t) rotate(x + t * ldx, heads, dim, cos + t * (dim / 2), sin + t * (dim / 2));
+  });
+}
+
+#define VALORA_INSTANTIATE(T)                                                                                     \
+  template void rms_norm(T*, const T*, const T*, float, int64_t, int64_t, T*, const ParallelFor&);                \
+  template void silu_mul(const T*, const T*, int64_t, T*, const ParallelFor&);                                    \
+  template void rotate_half(T*, int64_t, int64_t, int64_t, int64_t, const float*, const float*, const ParallelFor&);
+VALORA_INSTANTIATE(float)
+VALORA_INSTANTIATE(bf16)
+
+}  // namespace valora::kernels

@@ -1,0 +1,25 @@
+// Row-wise kernels between the products; fp32 inside, rounded once on store. T is float or bf16.
+#pragma once
+
+#include <cstdint>
+
+#include "base/parallel.h"
+#include "kernels/cpu/bf16.h"
+
+namespace valora::kernels {
+
+// y[t] = x[t] / rms(x[t]) · weight. With a residual: x[t] += residual[t] first (x is written).
+template <typename T>
+void rms_norm(T* x, const T* residual, const T* weight, float eps, int64_t rows, int64_t width, T* y,
+              const ParallelFor& parallel);
+
+// y[t, i] = silu(gate[t, i]) · up[t, i]
+template <typename T>
+void silu_mul(const T* gate, const T* up, int64_t count, T* y, const ParallelFor& parallel);
+
+// In place on x[t, heads, dim], rows ldx elements apart: halves rotated by cos/sin[t, dim / 2].
+template <typename T>
+void rotate_half(T* x, int64_t rows, int64_t ldx, int64_t heads, int64_t dim, const float* cos, const float* sin,
+                 const ParallelFor& parallel);
+
+}  // namespace valora::kernels

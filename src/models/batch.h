@@ -1,0 +1,44 @@
+// One step's flat batch, as a model sees it (DESIGN §3): T tokens of S sequences, one after another.
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <memory>
+#include <vector>
+
+#include "ops/attention.h"
+#include "ops/linear.h"
+
+namespace valora::models {
+
+// One adapter's products, by the model's module index; modules it does not touch are null.
+struct AdapterWeights {
+  std::vector<std::unique_ptr<ops::LoraWeight>> modules;
+  std::vector<float> scales;  // of each module: alpha / rank and the like
+};
+
+// Tokens [token_begin, token_end) run under `adapter`; the coefficient multiplies its own scale. A mode
+// is nothing but such a list (and the weights in use); no segment, no LoRA work.
+struct Segment {
+  int64_t token_begin = 0;
+  int64_t token_end = 0;
+  const AdapterWeights* adapter = nullptr;
+  float coefficient = 1;
+};
+
+// Rows of visual embeddings that take the place of token embeddings from `token` on.
+struct VisualRows {
+  int64_t token = 0;
+  at::Tensor embeddings;  // [n, hidden]
+};
+
+struct Batch {
+  at::Tensor tokens;     // int64 [T]
+  at::Tensor positions;  // int64 [axes, T]
+  std::vector<ops::QuerySpan> spans;  // one a sequence
+  const ops::KvArena* kv = nullptr;
+  std::vector<Segment> segments;  // ascending in token_begin
+  std::vector<VisualRows> visual;
+};
+
+}  // namespace valora::models

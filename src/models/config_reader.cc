@@ -1,0 +1,57 @@
+#include "models/config_reader.h"
+
+#include "models/load_error.h"
+
+namespace valora::models {
+namespace {
+
+template <typename T>
+T read(const ConfigReader& config, const std::string& key, T fallback) {
+  auto value = field_or<T>(config.json(), key, std::move(fallback));
+  if (!value.ok()) config.refuse(value.error().message);
+  return std::move(value).value();
+}
+
+}  // namespace
+
+ConfigReader ConfigReader::nested_or_self(const std::string& key) const {
+  return has(key) && object_.at(key).is_object() ? child(key) : *this;
+}
+
+ConfigReader ConfigReader::child(const std::string& key) const {
+  if (!has(key) || !object_.at(key).is_object()) refuse("\"" + key + "\" is missing");
+  return {object_.at(key), file_};
+}
+
+int64_t ConfigReader::integer(const std::string& key) const {
+  if (!has(key)) refuse("\"" + key + "\" is missing");
+  const int64_t value = read<int64_t>(*this, key, 0);
+  // Bounds that no model comes near, so that products of two sizes cannot overflow.
+  if (value < 1 || value > (int64_t{1} << 30)) refuse("\"" + key + "\" is out of range: " + std::to_string(value));
+  return value;
+}
+
+int64_t ConfigReader::integer(const std::string& key, int64_t fallback) const {
+  return has(key) ? integer(key) : fallback;
+}
+
+double ConfigReader::number(const std::string& key, double fallback) const { return read<double>(*this, key, fallback); }
+bool ConfigReader::flag(const std::string& key, bool fallback) const { return read<bool>(*this, key, fallback); }
+std::string ConfigReader::text(const std::string& key, const std::string& fallback) const {
+  return read<std::string>(*this, key, fallback);
+}
+
+std::vector<int64_t> ConfigReader::integers(const std::string& key) const {
+  std::vector<int64_t> values;
+  if (!has(key)) return values;
+  if (!object_.at(key).is_array()) refuse("\"" + key + "\" must be a list of integers");
+  for (const Json& value : object_.at(key)) {
+    if (!value.is_number_integer()) refuse("\"" + key + "\" must be a list of integers");
+    values.push_back(value.get<int64_t>());
+  }
+  return values;
+}
+
+void ConfigReader::refuse(const std::string& why) const { throw LoadError(unprocessable(file_ + ": " + why, file_)); }
+
+}  // namespace valora::models

@@ -1,0 +1,36 @@
+// config.json as transformers 4 (flat) and 5 (nested) write it. All reads throw LoadError with file and key.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+
+namespace valora::models {
+
+class ConfigReader {
+ public:
+  ConfigReader(Json object, std::string file) : object_(std::move(object)), file_(std::move(file)) {}
+
+  // The sub-object `key`, or this object where there is none (the flat form).
+  ConfigReader nested_or_self(const std::string& key) const;
+  ConfigReader child(const std::string& key) const;  // must be there
+  bool has(const std::string& key) const { return object_.contains(key) && !object_.at(key).is_null(); }
+
+  int64_t integer(const std::string& key) const;  // at least 1
+  int64_t integer(const std::string& key, int64_t fallback) const;
+  double number(const std::string& key, double fallback) const;
+  bool flag(const std::string& key, bool fallback) const;
+  std::string text(const std::string& key, const std::string& fallback) const;
+  std::vector<int64_t> integers(const std::string& key) const;  // empty when absent
+
+  const Json& json() const { return object_; }
+  const std::string& file() const { return file_; }
+  [[noreturn]] void refuse(const std::string& why) const;
+
+ private:
+  Json object_;
+  std::string file_;
+};
+
+}  // namespace valora::models

@@ -1,0 +1,112 @@
+#include "models/decoder.h"
+
+#include "ops/elementwise.h"
+
+namespace valora::models {
+namespace {
+
+// Modules of one layer, in table order.
+enum LayerModule { kQ, kK, kV, kO, kGate, kUp, kDown, kLayerModules };
+
+}  // namespace
+
+DecoderConfig read_decoder_config(const ConfigReader& text, const ConfigReader& top) {
+  DecoderConfig c;
+  c.vocab = text.integer("vocab_size");
+  c.hidden = text.integer("hidden_size");
+  c.intermediate = text.integer("intermediate_size");
+  c.layers = text.integer("num_hidden_layers");
+  c.heads = text.integer("num_attention_heads");
+  c.kv_heads = text.integer("num_key_value_heads", c.heads);
+  if (c.heads % c.kv_heads != 0) text.refuse("\"num_attention_heads\" is not a multiple of \"num_key_value_heads\"");
+  if (!text.has("head_dim") && c.hidden % c.heads != 0) text.refuse("\"hidden_size\" is not a multiple of \"num_attention_heads\"");
+  c.head_dim = text.integer("head_dim", c.hidden / c.heads);
+  if (c.head_dim % 2 != 0) text.refuse("the head size is odd: " + std::to_string(c.head_dim));
+  c.norm_eps = text.number("rms_norm_eps", 1e-6);
+  c.tied_embeddings = text.flag("tie_word_embeddings", top.flag("tie_word_embeddings", false));
+  c.max_positions = text.integer("max_position_embeddings", 32768);
+  c.rotary = read_rotary(text, c.head_dim, 10000);
+  if (const std::string act = text.text("hidden_act", "silu"); act != "silu") text.refuse("hidden_act \"" + act + "\" is not supported");
+  if (text.flag("use_sliding_window", false)) text.refuse("sliding-window attention (use_sliding_window) is not supported");
+  if (top.has("quantization_config")) top.refuse("quantised checkpoints (quantization_config) are not supported");
+  return c;
+}
+
+void add_decoder_modules(const DecoderConfig& c, const std::string& prefix, std::vector<adapters::Module>& modules) {
+  const int64_t q = c.heads * c.head_dim, kv = c.kv_heads * c.head_dim;
+  for (int64_t i = 0; i < c.layers; ++i) {
+    const std::string layer = prefix + "layers." + std::to_string(i) + ".";
+    modules.push_back({layer + "self_attn.q_proj", c.hidden, q, true, i});
+    modules.push_back({layer + "self_attn.k_proj", c.hidden, kv, true, i});
+    modules.push_back({layer + "self_attn.v_proj", c.hidden, kv, true, i});
+    modules.push_back({layer + "self_attn.o_proj", q, c.hidden, true, i});
+    modules.push_back({layer + "mlp.gate_proj", c.hidden, c.intermediate, true, i});
+    modules.push_back({layer + "mlp.up_proj", c.hidden, c.intermediate, true, i});
+    modules.push_back({layer + "mlp.down_proj", c.intermediate, c.hidden, true, i});
+  }
+}
+
+Attention::Attention(Weights& weights, const std::string& name, const DecoderConfig& c, int first_module)
+    : heads_(c.heads),
+      kv_heads_(c.kv_heads),
+      head_dim_(c.head_dim),
+      q_proj_(weights, name + ".q_proj", c.hidden, c.heads * c.head_dim, c.qkv_bias, first_module + kQ),
+      k_proj_(weights, name + ".k_proj", c.hidden, c.kv_heads * c.head_dim, c.qkv_bias, first_module + kK),
+      v_proj_(weights, name + ".v_proj", c.hidden, c.kv_heads * c.head_dim, c.qkv_bias, first_module + kV),
+      o_proj_(weights, name + ".o_proj", c.heads * c.head_dim, c.hidden, false, first_module + kO) {}
+
+at::Tensor Attention::operator()(const at::Tensor& x, const CosSin& rotary, int64_t layer, const Batch& batch) const {
+  at::Tensor q = q_proj_(x, batch.segments).view({-1, heads_, head_dim_});
+  at::Tensor k = k_proj_(x, batch.segments).view({-1, kv_heads_, head_dim_});
+  const at::Tensor v = v_proj_(x, batch.segments).view({-1, kv_heads_, head_dim_});
+  ops::rotate_half(q, rotary.cos, rotary.sin);
+  ops::rotate_half(k, rotary.cos, rotary.sin);
+  return o_proj_(ops::paged_attention(q, k, v, batch.kv->layer(layer), batch.spans), batch.segments);
+}
+
+Mlp::Mlp(Weights& weights, const std::string& name, const DecoderConfig& c, int first_module)
+    : gate_proj_(weights, name + ".gate_proj", c.hidden, c.intermediate, false, first_module + kGate),
+      up_proj_(weights, name + ".up_proj", c.hidden, c.intermediate, false, first_module + kUp),
+      down_proj_(weights, name + ".down_proj", c.intermediate, c.hidden, false, first_module + kDown) {}
+
+at::Tensor Mlp::operator()(const at::Tensor& x, const std::vector<Segment>& segments) const {
+  return down_proj_(ops::silu_mul(gate_proj_(x, segments), up_proj_(x, segments)), segments);
+}
+
+Decoder::Decoder(Weights& weights, const std::string& prefix, const std::string& lm_head, const DecoderConfig& c,
+                 int first_module, at::Device device)
+    : embed_tokens_(weights.get(prefix + "embed_tokens.weight", {c.vocab, c.hidden})),
+      rotary_(c.rotary, c.head_dim, device),
+      norm_(weights, prefix + "norm", c.hidden, c.norm_eps),
+      lm_head_(weights, c.tied_embeddings ? prefix + "embed_tokens" : lm_head, c.hidden, c.vocab, false) {
+  for (int64_t i = 0; i < c.layers; ++i) {
+    const std::string layer = prefix + "layers." + std::to_string(i) + ".";
+    const int module = first_module + static_cast<int>(i) * kLayerModules;
+    layers_.push_back({RmsNorm(weights, layer + "input_layernorm", c.hidden, c.norm_eps),
+                       RmsNorm(weights, layer + "post_attention_layernorm", c.hidden, c.norm_eps),
+                       Attention(weights, layer + "self_attn", c, module), Mlp(weights, layer + "mlp", c, module)});
+  }
+}
+
+at::Tensor Decoder::embed(const Batch& batch) const {
+  at::Tensor x = at::embedding(embed_tokens_, batch.tokens);
+  for (const VisualRows& rows : batch.visual) x.narrow(0, rows.token, rows.embeddings.size(0)).copy_(rows.embeddings);
+  return x;
+}
+
+at::Tensor Decoder::forward(const Batch& batch) const {
+  at::Tensor x = embed(batch);  // the residual stream
+  const CosSin rotary = rotary_(batch.positions);
+  at::Tensor delta;
+  for (size_t i = 0; i < layers_.size(); ++i) {
+    const DecoderLayer& layer = layers_[i];
+    const at::Tensor normed = i == 0 ? layer.input_layernorm(x) : layer.input_layernorm.after_adding(x, delta);
+    delta = layer.self_attn(normed, rotary, static_cast<int64_t>(i), batch);
+    delta = layer.mlp(layer.post_attention_layernorm.after_adding(x, delta), batch.segments);
+  }
+  return norm_.after_adding(x, delta);
+}
+
+at::Tensor Decoder::logits(const at::Tensor& hidden) const { return lm_head_.wide(hidden); }
+
+}  // namespace valora::models

@@ -1,0 +1,74 @@
+// The decoder that Qwen2, Qwen2-VL and their kin share: pre-norm, grouped-query attention with rotary
+// positions, gated MLP (transformers: modeling_qwen2.py, Qwen2Model).
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "models/batch.h"
+#include "models/layers.h"
+#include "models/rotary.h"
+
+namespace valora::models {
+
+struct DecoderConfig {
+  int64_t vocab = 0, hidden = 0, intermediate = 0, layers = 0;
+  int64_t heads = 0, kv_heads = 0, head_dim = 0;
+  double norm_eps = 1e-6;
+  bool qkv_bias = true;
+  bool tied_embeddings = false;
+  int64_t max_positions = 0;
+  RotaryConfig rotary;
+};
+
+// `text` is config.json or its text_config; `top` the whole (tie_word_embeddings may stand there).
+DecoderConfig read_decoder_config(const ConfigReader& text, const ConfigReader& top);
+// The decoder's linears under `prefix` ("model."), in the order the constructor below expects.
+void add_decoder_modules(const DecoderConfig& config, const std::string& prefix, std::vector<adapters::Module>& modules);
+
+class Attention {
+ public:
+  Attention(Weights& weights, const std::string& name, const DecoderConfig& config, int first_module);
+  at::Tensor operator()(const at::Tensor& x, const CosSin& rotary, int64_t layer, const Batch& batch) const;
+
+ private:
+  int64_t heads_, kv_heads_, head_dim_;
+  Linear q_proj_, k_proj_, v_proj_, o_proj_;
+};
+
+class Mlp {
+ public:
+  Mlp(Weights& weights, const std::string& name, const DecoderConfig& config, int first_module);
+  at::Tensor operator()(const at::Tensor& x, const std::vector<Segment>& segments) const;
+
+ private:
+  Linear gate_proj_, up_proj_, down_proj_;
+};
+
+struct DecoderLayer {
+  RmsNorm input_layernorm, post_attention_layernorm;
+  Attention self_attn;
+  Mlp mlp;
+};
+
+class Decoder {
+ public:
+  // first_module: index of the first decoder linear in the model's module table.
+  Decoder(Weights& weights, const std::string& prefix, const std::string& lm_head, const DecoderConfig& config,
+          int first_module, at::Device device);
+
+  at::Tensor forward(const Batch& batch) const;                    // [T, hidden], after the last norm
+  at::Tensor logits(const at::Tensor& hidden) const;               // float [rows, vocab]
+  int axes() const { return rotary_.axes(); }
+
+ private:
+  at::Tensor embed(const Batch& batch) const;
+
+  at::Tensor embed_tokens_;
+  Rotary rotary_;
+  std::vector<DecoderLayer> layers_;
+  RmsNorm norm_;
+  Linear lm_head_;
+};
+
+}  // namespace valora::models

@@ -1,0 +1,60 @@
+// The layers that all families are written with.
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <string>
+#include <vector>
+
+#include "adapters/module_table.h"
+#include "models/batch.h"
+#include "models/weights.h"
+#include "ops/linear.h"
+
+namespace valora::models {
+
+// Every projection of every model: weight, bias, and the segments' low-rank products on top.
+class Linear {
+ public:
+  Linear() = default;
+  // module: index in the model's table, or -1 where no adapter is ever served.
+  Linear(Weights& weights, const std::string& name, int64_t in, int64_t out, bool bias, int module = -1);
+
+  explicit Linear(ops::Weight weight) : weight_(std::move(weight)) {}
+
+  // x: [T, in] → [T, out]
+  at::Tensor operator()(const at::Tensor& x, const std::vector<Segment>& segments = {}) const;
+  // Without adapters, the result in float.
+  at::Tensor wide(const at::Tensor& x) const { return ops::linear_float(x, weight_); }
+
+ private:
+  ops::Weight weight_;
+  at::Tensor bias_;
+  int module_ = -1;
+};
+
+class RmsNorm {
+ public:
+  RmsNorm() = default;
+  RmsNorm(Weights& weights, const std::string& name, int64_t width, double eps);
+  at::Tensor operator()(const at::Tensor& x) const;
+  // x += delta, then the norm of x: the residual stream moves on.
+  at::Tensor after_adding(at::Tensor& x, const at::Tensor& delta) const;
+
+ private:
+  at::Tensor weight_;
+  double eps_ = 0;
+};
+
+class LayerNorm {
+ public:
+  LayerNorm() = default;
+  LayerNorm(Weights& weights, const std::string& name, int64_t width, double eps);
+  at::Tensor operator()(const at::Tensor& x) const;
+
+ private:
+  at::Tensor weight_, bias_;
+  double eps_ = 0;
+};
+
+}  // namespace valora::models

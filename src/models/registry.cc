@@ -1,0 +1,91 @@
+#include "models/registry.h"
+
+#include <fmt/format.h>
+
+#include "models/load_error.h"
+#include "models/qwen2.h"
+#include "models/qwen2_vl.h"
+
+namespace valora::models {
+
+const std::vector<Family>& families() {
+  static const std::vector<Family> all{
+      qwen2_family(),
+      qwen2_vl_family(),
+  };
+  return all;
+}
+
+Result<const Family*> find_family(const ConfigReader& config) {
+  const Json& json = config.json();
+  if (!json.contains("architectures") || !json["architectures"].is_array() || json["architectures"].empty() ||
+      !json["architectures"][0].is_string())
+    return unprocessable(config.file() + ": \"architectures\" is missing", config.file());
+  const std::string name = json["architectures"][0].get<std::string>();
+  std::vector<std::string> known;
+  for (const Family& family : families()) {
+    if (family.architecture == name) return &family;
+    known.push_back(family.architecture);
+  }
+  return unprocessable(fmt::format("{}: architecture {} is not supported; known are {}", config.file(), name,
+                                   fmt::join(known, ", ")), config.file());
+}
+
+Result<ConfigReader> read_model_config(const std::string& dir) {
+  if (!file_exists(dir)) return not_found(dir + " does not exist", dir);
+  const std::string file = dir + "/config.json";
+  VALORA_TRY(json, read_json_file(file));
+  if (!json.is_object()) return unprocessable(file + " is not an object", file);
+  return ConfigReader(std::move(json), file);
+}
+
+Result<at::ScalarType> resolve_dtype(const std::string& option, const ConfigReader& config, at::ScalarType stored,
+                                     at::Device device) {
+  std::string name = option;
+  if (name == "auto") {
+    const ConfigReader text = config.nested_or_self("text_config");
+    name = config.text("dtype", config.text("torch_dtype", text.text("dtype", text.text("torch_dtype", ""))));
+    if (name.empty()) name = stored == at::kBFloat16 ? "bfloat16" : stored == at::kHalf ? "float16" : "float32";
+    if (name == "float16" && device.is_cpu()) name = "bfloat16";  // half precision has no fast CPU path
+  }
+  if (name == "float32" || name == "float") return at::kFloat;
+  if (name == "bfloat16") return at::kBFloat16;
+  if (name == "float16" || name == "half") {
+    if (device.is_cpu()) return unprocessable("dtype float16 is served on GPUs only; use bfloat16 or float32", "dtype");
+    return at::kHalf;
+  }
+  return invalid("dtype \"" + name + "\" is unknown; use auto, float32, bfloat16 or float16", "dtype");
+}
+
+Result<ModelSpec> read_model_spec(const Family& family, const ConfigReader& config) {
+  try {
+    return family.spec(config);
+  } catch (const LoadError& e) {
+    return e.error();
+  }
+}
+
+Result<LoadedModel> load_model(const std::string& dir, const std::string& dtype, at::Device device) {
+  VALORA_TRY(config, read_model_config(dir));
+  VALORA_TRY(family, find_family(config));
+  VALORA_TRY(weights, Weights::open(dir));
+  try {
+    VALORA_TRY(type, resolve_dtype(dtype, config, weights->stored_dtype(), device));
+    weights->set_target(type, device);
+    weights->set_aliases(family->spec(config).aliases);
+    LoadedModel loaded;
+    loaded.model = family->build(config, *weights, device);
+    loaded.family = family;
+    loaded.dtype = type;
+    loaded.parameters = weights->parameters();
+    loaded.weight_bytes = weights->bytes();
+    loaded.unused_tensors = weights->unused();
+    return loaded;
+  } catch (const LoadError& e) {
+    return e.error();
+  } catch (const c10::Error& e) {
+    return unprocessable(dir + ": " + e.what_without_backtrace(), dir);
+  }
+}
+
+}  // namespace valora::models

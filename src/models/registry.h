@@ -1,0 +1,48 @@
+// The model families by their architecture name. Adding one: its file, and a line in registry.cc.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "media/processor.h"
+#include "models/model.h"
+#include "text/chat.h"
+
+namespace valora::models {
+
+struct Family {
+  std::string architecture;  // config.json's architectures[0]
+  ModelSpec (*spec)(const ConfigReader& config);
+  std::unique_ptr<Model> (*build)(const ConfigReader& config, Weights& weights, at::Device device);
+  // The positions of a prompt with its visual inputs, spans ascending.
+  Positions (*positions)(const ModelSpec& spec, int tokens, std::span<const VisualSpan> visual);
+  std::unique_ptr<text::ChatFormat> (*chat_format)();
+  // Null for text-only families.
+  Result<std::shared_ptr<const media::Processor>> (*processor)(const Json& image, const Json& video);
+};
+
+const std::vector<Family>& families();
+// kUnprocessable naming the known architectures when there is none.
+Result<const Family*> find_family(const ConfigReader& config);
+
+struct LoadedModel {
+  std::unique_ptr<Model> model;
+  const Family* family = nullptr;
+  at::ScalarType dtype = at::kFloat;
+  int64_t parameters = 0;
+  size_t weight_bytes = 0;  // as stored
+  std::vector<std::string> unused_tensors;
+};
+
+// dtype: "auto" (config.json's, else the checkpoint's), "float32", "bfloat16", "float16" (not on CPUs).
+Result<LoadedModel> load_model(const std::string& dir, const std::string& dtype, at::Device device);
+// The dtype an option asks for; what kind of file decides "auto" is said above.
+Result<at::ScalarType> resolve_dtype(const std::string& option, const ConfigReader& config, at::ScalarType stored,
+                                     at::Device device);
+Result<ConfigReader> read_model_config(const std::string& dir);
+// Family::spec, with what it refuses as an error.
+Result<ModelSpec> read_model_spec(const Family& family, const ConfigReader& config);
+
+}  // namespace valora::models

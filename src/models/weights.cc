@@ -1,0 +1,127 @@
+#include "models/weights.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "base/json.h"
+#include "models/load_error.h"
+
+namespace valora::models {
+namespace {
+
+namespace fs = std::filesystem;
+
+Result<std::vector<std::string>> shard_files(const std::string& dir) {
+  const std::string index = dir + "/model.safetensors.index.json";
+  if (!file_exists(index)) return std::vector<std::string>{dir + "/model.safetensors"};
+  VALORA_TRY(json, read_json_file(index));
+  if (!json.is_object() || !json.contains("weight_map") || !json["weight_map"].is_object())
+    return unprocessable(index + ": \"weight_map\" is missing", index);
+  std::set<std::string> names;
+  for (const auto& [tensor, file] : json["weight_map"].items()) {
+    if (!file.is_string() || fs::path(file.get<std::string>()).filename() != file.get<std::string>())
+      return unprocessable(index + ": the file of " + tensor + " is not a plain file name", index);
+    names.insert(file.get<std::string>());
+  }
+  std::vector<std::string> files;
+  for (const std::string& name : names) files.push_back(dir + "/" + name);
+  return files;
+}
+
+}  // namespace
+
+std::optional<at::ScalarType> scalar_type(DType dtype) {
+  switch (dtype) {
+    case DType::kF64: return at::kDouble;
+    case DType::kF32: return at::kFloat;
+    case DType::kF16: return at::kHalf;
+    case DType::kBF16: return at::kBFloat16;
+    default: return std::nullopt;
+  }
+}
+
+at::Tensor tensor_of(const TensorView& view) {
+  const auto options = at::TensorOptions().dtype(*scalar_type(view.dtype));
+  void* data = const_cast<uint8_t*>(view.bytes.data());
+  if (reinterpret_cast<uintptr_t>(data) % dtype_size(view.dtype) == 0) return at::from_blob(data, view.shape, options);
+  at::Tensor copy = at::empty(view.shape, options);
+  std::copy(view.bytes.begin(), view.bytes.end(), static_cast<uint8_t*>(copy.mutable_data_ptr()));
+  return copy;
+}
+
+Result<std::unique_ptr<Weights>> Weights::open(const std::string& dir) {
+  auto weights = std::make_unique<Weights>();
+  weights->dir_ = dir;
+  if (!file_exists(dir + "/model.safetensors") && !file_exists(dir + "/model.safetensors.index.json"))
+    return not_found(dir + " has no model.safetensors and no model.safetensors.index.json" +
+                         (file_exists(dir + "/pytorch_model.bin") ? " (pickled pytorch_model.bin files are not read)" : ""), dir);
+  VALORA_TRY(files, shard_files(dir));
+  for (const std::string& file : files) {
+    VALORA_TRY(tensors, SafeTensors::open(file));
+    weights->files_.push_back(tensors);
+    for (const auto& [name, view] : tensors->tensors())
+      if (!weights->entries_.emplace(name, Entry{&view, name}).second)
+        return unprocessable(file + ": tensor " + name + " stands in two files", file);
+  }
+  return weights;
+}
+
+const Weights::Entry* Weights::find(const std::string& canonical) const {
+  const auto at_name = [&](const std::string& name) {
+    const auto it = entries_.find(name);
+    return it == entries_.end() ? nullptr : &it->second;
+  };
+  if (const Entry* entry = at_name(canonical)) return entry;
+  for (const auto& alias : aliases_)
+    if (canonical.starts_with(alias.canonical))
+      if (const Entry* entry = at_name(alias.alias + canonical.substr(alias.canonical.size()))) return entry;
+  return nullptr;
+}
+
+at::Tensor Weights::get(const std::string& name, const std::vector<int64_t>& shape) {
+  const Entry* entry = find(name);
+  if (!entry) throw LoadError(unprocessable(dir_ + ": the checkpoint has no tensor " + name, dir_));
+  const TensorView& view = *entry->view;
+  const auto fail = [&](const std::string& why) {
+    throw LoadError(unprocessable(dir_ + ": tensor " + entry->stored_name + " " + why, dir_));
+  };
+  if (view.shape != shape)
+    fail(fmt::format("has shape [{}], but the configuration asks for [{}]", fmt::join(view.shape, ", "), fmt::join(shape, ", ")));
+  if (!scalar_type(view.dtype)) fail(std::string("is of dtype ") + dtype_name(view.dtype) + ", which holds no weights");
+  used_.insert(entry->stored_name);
+  return tensor_of(view).to(at::TensorOptions().dtype(dtype_).device(device_));
+}
+
+ops::Weight Weights::linear(const std::string& name, int64_t out, int64_t in) {
+  return ops::Weight(get(name, {out, in}), dtype_, device_);
+}
+
+at::ScalarType Weights::stored_dtype() const {
+  std::map<DType, size_t> bytes;
+  for (const auto& [name, entry] : entries_) bytes[entry.view->dtype] += entry.view->bytes.size();
+  const auto most = std::max_element(bytes.begin(), bytes.end(), [](auto& a, auto& b) { return a.second < b.second; });
+  return most == bytes.end() ? at::kFloat : scalar_type(most->first).value_or(at::kFloat);
+}
+
+int64_t Weights::parameters() const {
+  int64_t count = 0;
+  for (const auto& [name, entry] : entries_) count += static_cast<int64_t>(entry.view->bytes.size() / dtype_size(entry.view->dtype));
+  return count;
+}
+
+size_t Weights::bytes() const {
+  size_t total = 0;
+  for (const auto& [name, entry] : entries_) total += entry.view->bytes.size();
+  return total;
+}
+
+std::vector<std::string> Weights::unused() const {
+  std::vector<std::string> names;
+  for (const auto& [name, entry] : entries_)
+    if (!used_.contains(name)) names.push_back(name);
+  return names;
+}
+
+}  // namespace valora::models

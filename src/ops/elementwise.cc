@@ -1,0 +1,73 @@
+#include "ops/elementwise.h"
+
+#include "kernels/cpu/elementwise.h"
+#include "ops/cpu_dispatch.h"
+#include "ops/parallel.h"
+
+namespace valora::ops {
+namespace {
+
+void check_rows(const at::Tensor& x, const at::Tensor& weight) {
+  TORCH_CHECK(x.dim() == 2 && x.is_contiguous() && weight.dim() == 1 && weight.size(0) == x.size(1) &&
+                  weight.scalar_type() == x.scalar_type(),
+              "rms_norm: x is ", x.sizes(), " ", x.scalar_type(), ", the weight ", weight.sizes(), " ", weight.scalar_type());
+}
+
+at::Tensor rms_norm_cpu(const at::Tensor& x, const at::Tensor* residual, const at::Tensor& weight, double eps) {
+  at::Tensor y = at::empty_like(x);
+  dispatch_cpu(x, [&](auto t) {
+    using T = decltype(t);
+    kernels::rms_norm<T>(raw<T>(x), residual ? raw<T>(*residual) : nullptr, raw<T>(weight), static_cast<float>(eps),
+                         x.size(0), x.size(1), raw<T>(y), torch_parallel());
+  });
+  return y;
+}
+
+}  // namespace
+
+at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& weight, double eps) {
+  check_rows(x, weight);
+  if (on_cpu_kernel(x)) return rms_norm_cpu(x, nullptr, weight, eps);
+  const at::Tensor wide = x.to(at::kFloat);
+  return (wide * at::rsqrt(wide.pow(2).mean(-1, true) + eps) * weight.to(at::kFloat)).to(x.scalar_type());
+}
+
+at::Tensor add_rms_norm(at::Tensor& x, const at::Tensor& residual, const at::Tensor& weight, double eps) {
+  check_rows(x, weight);
+  TORCH_CHECK(residual.sizes() == x.sizes() && residual.is_contiguous(), "add_rms_norm: residual is ", residual.sizes());
+  if (on_cpu_kernel(x)) return rms_norm_cpu(x, &residual, weight, eps);
+  x.add_(residual);
+  return rms_norm(x, weight, eps);
+}
+
+at::Tensor silu_mul(const at::Tensor& gate, const at::Tensor& up) {
+  TORCH_CHECK(gate.sizes() == up.sizes() && gate.is_contiguous() && up.is_contiguous(), "silu_mul: gate is ",
+              gate.sizes(), ", up ", up.sizes());
+  if (!on_cpu_kernel(gate)) return at::silu(gate) * up;
+  at::Tensor y = at::empty_like(gate);
+  dispatch_cpu(gate, [&](auto t) {
+    using T = decltype(t);
+    kernels::silu_mul<T>(raw<T>(gate), raw<T>(up), gate.numel(), raw<T>(y), torch_parallel());
+  });
+  return y;
+}
+
+void rotate_half(at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin) {
+  TORCH_CHECK(x.dim() == 3 && x.is_contiguous() && x.size(2) % 2 == 0, "rotate_half: x is ", x.sizes());
+  TORCH_CHECK(cos.sizes() == sin.sizes() && cos.dim() == 2 && cos.size(0) == x.size(0) && cos.size(1) == x.size(2) / 2 &&
+                  cos.is_contiguous() && sin.is_contiguous() && cos.scalar_type() == at::kFloat,
+              "rotate_half: cos is ", cos.sizes(), ", x ", x.sizes());
+  if (on_cpu_kernel(x)) {
+    dispatch_cpu(x, [&](auto t) {
+      using T = decltype(t);
+      kernels::rotate_half<T>(raw<T>(x), x.size(0), x.stride(0), x.size(1), x.size(2), cos.const_data_ptr<float>(),
+                              sin.const_data_ptr<float>(), torch_parallel());
+    });
+    return;
+  }
+  const at::Tensor wide = x.to(at::kFloat), c = cos.unsqueeze(1), s = sin.unsqueeze(1);
+  const auto halves = wide.chunk(2, -1);
+  x.copy_(at::cat({halves[0] * c - halves[1] * s, halves[1] * c + halves[0] * s}, -1));
+}
+
+}  // namespace valora::ops

@@ -1,0 +1,17 @@
+// The operations between products. Row-wise, fp32 inside, rounded once.
+#pragma once
+
+#include <ATen/ATen.h>
+
+namespace valora::ops {
+
+// x: [T, width] → x / rms(x) · weight.
+at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& weight, double eps);
+// x += residual in place, then as rms_norm: the step between two blocks of a decoder.
+at::Tensor add_rms_norm(at::Tensor& x, const at::Tensor& residual, const at::Tensor& weight, double eps);
+// silu(gate) · up, both [T, width].
+at::Tensor silu_mul(const at::Tensor& gate, const at::Tensor& up);
+// In place on x: [T, heads, dim]; cos, sin: float [T, dim / 2]. Rotates the halves (GPT-NeoX order).
+void rotate_half(at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin);
+
+}  // namespace valora::ops
