@@ -29,7 +29,7 @@ struct PolicyPlan {
   Mode mode = Mode::kUnmerged;
   AdapterId merged = kBaseModel;
   // Requests in the order in which they get tokens and memory; one left out does not run in this step
-  // (a running one keeps its memory). Memory is taken back from the end.
+  // (a running one keeps its memory, unless nothing could run otherwise). Memory is taken back from the end.
   std::vector<const Request*> order;
 };
 
@@ -40,7 +40,8 @@ class Policy {
   virtual PolicyPlan plan(const PolicyState& state, TimePoint now) const = 0;
 };
 
-// First come, first served: running requests, then waiting ones by priority and arrival. Unmerged.
+// First come, first served: running requests, decodes before prefills, then waiting ones by priority and
+// arrival. Unmerged.
 std::unique_ptr<Policy> make_fcfs_policy();
 // By the name of the --scheduling-policy option; unknown names list the known ones.
 Result<std::unique_ptr<Policy>> make_policy(const std::string& name);

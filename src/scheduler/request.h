@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "base/clock.h"
@@ -16,7 +17,7 @@ inline constexpr AdapterId kBaseModel = -1;
 
 enum class RequestState { kWaiting, kRunning, kFinished };
 
-struct Request {
+struct Request : std::enable_shared_from_this<Request> {
   virtual ~Request() = default;
 
   RequestId id = 0;
@@ -35,10 +36,13 @@ struct Request {
   int preemptions = 0;
   bool scheduled_once = false;
   TimePoint first_scheduled{};
+  uint64_t last_plan = 0;  // number of the last plan it was part of
   memory::BlockTable table;
   std::vector<Digest> block_keys;
 
   int generated_tokens() const { return static_cast<int>(tokens.size()) - prompt_tokens; }
+  // Known tokens without KV: one in decode, more in prefill, none between a step and its new token.
+  int remaining_tokens() const { return static_cast<int>(tokens.size()) - computed_tokens; }
 };
 
 }  // namespace valora::scheduler

@@ -1,0 +1,34 @@
+#include <algorithm>
+#include <functional>
+#include <iterator>
+
+#include "scheduler/policy.h"
+
+namespace valora::scheduler {
+namespace {
+
+class FcfsPolicy final : public Policy {
+ public:
+  std::string name() const override { return "fcfs"; }
+
+  PolicyPlan plan(const PolicyState& state, TimePoint) const override {
+    PolicyPlan plan;
+    std::vector<const Request*>& order = plan.order;
+    order.reserve(state.running.size() + state.waiting.size());
+    // Decodes cost one token each: a long prefill takes what they leave.
+    const auto decodes = [](const Request* request) { return request->remaining_tokens() <= 1; };
+    std::ranges::copy_if(state.running, std::back_inserter(order), decodes);
+    std::ranges::copy_if(state.running, std::back_inserter(order), std::not_fn(decodes));
+    order.insert(order.end(), state.waiting.begin(), state.waiting.end());
+    const auto waiting = order.begin() + static_cast<std::ptrdiff_t>(state.running.size());
+    std::stable_sort(waiting, order.end(),
+                     [](const Request* a, const Request* b) { return a->priority < b->priority; });
+    return plan;
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Policy> make_fcfs_policy() { return std::make_unique<FcfsPolicy>(); }
+
+}  // namespace valora::scheduler

@@ -1,0 +1,31 @@
+#include "scheduler/policy.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <array>
+#include <string_view>
+
+namespace valora::scheduler {
+namespace {
+
+struct Entry {
+  std::string_view name;
+  std::unique_ptr<Policy> (*make)();
+};
+
+constexpr std::array kPolicies = {Entry{"fcfs", make_fcfs_policy}};
+
+}  // namespace
+
+Result<std::unique_ptr<Policy>> make_policy(const std::string& name) {
+  std::vector<std::string_view> known;
+  for (const Entry& entry : kPolicies) {
+    if (entry.name == name) return entry.make();
+    known.push_back(entry.name);
+  }
+  return invalid(fmt::format("There is no scheduling policy '{}'; known ones: {}.", name, fmt::join(known, ", ")),
+                 "scheduling-policy");
+}
+
+}  // namespace valora::scheduler

@@ -1,0 +1,253 @@
+#include "scheduler/scheduler.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <unordered_map>
+
+namespace valora::scheduler {
+namespace {
+
+bool media_in_order(const Request& request) {
+  int64_t end = 0;
+  for (const memory::MediaSpan& span : request.identity.media) {
+    if (span.token_begin < end || span.tokens < 0) return false;
+    end = int64_t{span.token_begin} + span.tokens;
+  }
+  return end <= static_cast<int64_t>(request.tokens.size());
+}
+
+std::vector<const Request*> view(const std::vector<std::shared_ptr<Request>>& requests) {
+  std::vector<const Request*> pointers;
+  pointers.reserve(requests.size());
+  for (const auto& request : requests) pointers.push_back(request.get());
+  return pointers;
+}
+
+// Adapters in the order of their first item; within one, items as they were placed.
+void group_by_adapter(std::vector<StepItem>& items) {
+  std::unordered_map<AdapterId, size_t> rank;
+  for (const StepItem& item : items) rank.try_emplace(item.request->adapter, rank.size());
+  if (rank.size() < 2) return;
+  std::ranges::stable_sort(items, {}, [&](const StepItem& item) { return rank.at(item.request->adapter); });
+}
+
+bool arrived_before(const std::shared_ptr<Request>& a, const std::shared_ptr<Request>& b) {
+  return std::pair(a->arrival, a->id) < std::pair(b->arrival, b->id);
+}
+
+}  // namespace
+
+// A plan in the making.
+struct Scheduler::Step {
+  StepPlan plan;
+  std::vector<Request*> order;
+  size_t tail = 0;  // requests from here on are no longer candidates for preemption
+  int budget = 0;
+  bool short_of_memory = false;  // then nothing more is admitted
+  Request* refused = nullptr;    // the first one that was not admitted for that
+  std::vector<std::shared_ptr<Request>> preempted;
+  std::vector<std::shared_ptr<Request>> admitted;
+};
+
+Scheduler::Scheduler(SchedulerConfig config, memory::KvCache& cache, std::unique_ptr<Policy> policy, const Clock& clock)
+    : config_(config), cache_(cache), policy_(std::move(policy)), clock_(clock) {
+  config_.max_num_batched_tokens = std::max(1, config_.max_num_batched_tokens);
+  config_.max_num_seqs = std::clamp(config_.max_num_seqs, 1, config_.max_num_batched_tokens);
+}
+
+Status Scheduler::add(std::shared_ptr<Request> request) {
+  if (request->tokens.empty()) return invalid("The request has no tokens.");
+  if (request->state != RequestState::kWaiting || request->computed_tokens != 0 || !request->table.blocks.empty()) {
+    return internal("A request was added to the scheduler twice.");
+  }
+  if (!media_in_order(*request)) return internal("The request's media spans are not ascending within its tokens.");
+  const auto needed = static_cast<int64_t>(request->tokens.size()) + 1;
+  if (needed > cache_.max_tokens()) {
+    return invalid(fmt::format("The request needs room for {} tokens, and the KV cache holds {} in all.", needed,
+                               cache_.max_tokens()));
+  }
+  if (static_cast<int64_t>(waiting_.size()) >= config_.max_waiting) {
+    std::string message = fmt::format("{} requests are waiting already; try again later.", waiting_.size());
+    return Error{ErrorCode::kQueueFull, std::move(message), {}};
+  }
+  waiting_.push_back(std::move(request));
+  return {};
+}
+
+StepPlan Scheduler::plan() {
+  const TimePoint now = clock_.now();
+  Step step = begin_step(now);
+  for (size_t i = 0; i < step.order.size(); ++i) {
+    if (step.budget == 0 || static_cast<int>(step.plan.items.size()) == config_.max_num_seqs) break;
+    Request& request = *step.order[i];
+    if (request.last_plan == plans_) continue;
+    if (request.state == RequestState::kRunning) {
+      place_running(step, i);
+    } else if (request.state == RequestState::kWaiting && !step.short_of_memory) {
+      admit(step, request, now);
+    }
+  }
+  if (step.plan.items.empty() && step.refused) admit_by_force(step, *step.refused, now);
+  requeue(step);
+  group_by_adapter(step.plan.items);
+  return std::move(step.plan);
+}
+
+Scheduler::Step Scheduler::begin_step(TimePoint now) {
+  ++plans_;
+  const std::vector<const Request*> running = view(running_), waiting = view(waiting_);
+  PolicyPlan chosen = policy_->plan({.running = running,
+                                     .waiting = waiting,
+                                     .token_budget = config_.max_num_batched_tokens,
+                                     .max_sequences = config_.max_num_seqs,
+                                     .mode = mode_,
+                                     .merged = merged_},
+                                    now);
+  Step step;
+  step.plan.mode = mode_ = chosen.mode;
+  step.plan.merged = merged_ = chosen.merged;
+  step.budget = config_.max_num_batched_tokens;
+  step.tail = chosen.order.size();
+  step.order.reserve(chosen.order.size());
+  // The policy may only look at the requests; they are this scheduler's own.
+  for (const Request* request : chosen.order) step.order.push_back(const_cast<Request*>(request));
+  return step;
+}
+
+void Scheduler::place_running(Step& step, size_t position) {
+  Request& request = *step.order[position];
+  const int tokens = std::min(request.remaining_tokens(), step.budget);
+  if (tokens <= 0) return;
+  while (!cache_.reserve(request.table, request.computed_tokens + tokens)) {
+    step.short_of_memory = true;
+    Request* victim = next_victim(step, position);
+    // Those placed before it will finish or make room; until then it keeps what it has.
+    if (!victim) return;
+    preempt(step, *victim);
+  }
+  place(step, request);
+}
+
+void Scheduler::admit(Step& step, Request& request, TimePoint now) {
+  if (cache_.prefix_caching()) memory::extend_block_keys(request.identity, request.tokens, request.block_keys);
+  if (!fits(step, request)) {
+    step.short_of_memory = true;
+    step.refused = &request;
+    return;
+  }
+  const int tokens = static_cast<int>(request.tokens.size());
+  const int cached = cache_.reuse_prefix(request.table, request.identity.adapter, request.block_keys, tokens);
+  cache_.reserve(request.table, tokens);
+  request.state = RequestState::kRunning;
+  request.computed_tokens = cached;
+  if (!request.scheduled_once) {
+    request.scheduled_once = true;
+    request.first_scheduled = now;
+    request.cached_tokens = std::min(cached, request.prompt_tokens);
+  }
+  step.admitted.push_back(request.shared_from_this());
+  place(step, request);
+}
+
+// All its known tokens, and one more block for each of those that run.
+bool Scheduler::fits(const Step& step, const Request& request) const {
+  const size_t running = running_.size() + step.admitted.size() - step.preempted.size();
+  const int32_t blocks = cache_.blocks_to_start(request.identity.adapter, request.block_keys,
+                                                static_cast<int>(request.tokens.size()));
+  return blocks + static_cast<int64_t>(running) <= cache_.available_blocks();
+}
+
+// The policy lets only waiting requests run, and those it left out hold the memory.
+void Scheduler::admit_by_force(Step& step, Request& request, TimePoint now) {
+  while (!fits(step, request)) {
+    Request* victim = youngest_idle(nullptr);
+    if (!victim) return;
+    preempt(step, *victim);
+  }
+  admit(step, request, now);
+}
+
+void Scheduler::place(Step& step, Request& request) {
+  const int tokens = std::min(request.remaining_tokens(), step.budget);
+  request.last_plan = plans_;
+  step.plan.items.push_back(
+      {.request = &request, .tokens = tokens, .yields = tokens == request.remaining_tokens()});
+  step.plan.total_tokens += tokens;
+  step.budget -= tokens;
+}
+
+// Has memory, and no tokens in this plan.
+bool Scheduler::is_idle(const Request& request) const {
+  return request.state == RequestState::kRunning && request.last_plan != plans_;
+}
+
+// The last idle request of the order behind `position`; where nothing runs yet, also one that the policy
+// left out.
+Request* Scheduler::next_victim(Step& step, size_t position) const {
+  const Request* self = step.order[position];
+  while (step.tail > position + 1) {
+    Request* candidate = step.order[--step.tail];
+    if (candidate != self && is_idle(*candidate)) return candidate;
+  }
+  return step.plan.items.empty() ? youngest_idle(self) : nullptr;
+}
+
+// The idle request admitted last.
+Request* Scheduler::youngest_idle(const Request* except) const {
+  for (auto it = running_.rbegin(); it != running_.rend(); ++it) {
+    if (it->get() != except && is_idle(**it)) return it->get();
+  }
+  return nullptr;
+}
+
+void Scheduler::preempt(Step& step, Request& victim) {
+  cache_.release(victim.table);
+  victim.state = RequestState::kWaiting;
+  victim.computed_tokens = 0;
+  ++victim.preemptions;
+  ++preemptions_;
+  step.preempted.push_back(victim.shared_from_this());
+}
+
+void Scheduler::requeue(const Step& step) {
+  if (!step.admitted.empty()) {
+    std::erase_if(waiting_, [](const auto& request) { return request->state == RequestState::kRunning; });
+    running_.insert(running_.end(), step.admitted.begin(), step.admitted.end());
+  }
+  if (!step.preempted.empty()) {
+    std::erase_if(running_, [](const auto& request) { return request->state == RequestState::kWaiting; });
+  }
+  for (const auto& request : step.preempted) {
+    const auto fresh = std::ranges::partition_point(waiting_, [](const auto& r) { return r->preemptions > 0; });
+    waiting_.insert(std::upper_bound(waiting_.begin(), fresh, request, arrived_before), request);
+  }
+}
+
+void Scheduler::complete(const StepPlan& plan) {
+  for (const StepItem& item : plan.items) {
+    Request& request = *item.request;
+    if (request.state != RequestState::kRunning) continue;  // it ended while the step ran
+    request.computed_tokens += item.tokens;
+    if (!cache_.prefix_caching()) continue;
+    memory::extend_block_keys(request.identity, request.tokens, request.block_keys);
+    cache_.commit(request.table, request.identity.adapter, request.block_keys, request.computed_tokens);
+  }
+}
+
+void Scheduler::finish(Request& request) {
+  if (request.state == RequestState::kFinished) return;
+  auto& queue = request.state == RequestState::kRunning ? running_ : waiting_;
+  cache_.release(request.table);
+  request.computed_tokens = 0;
+  request.state = RequestState::kFinished;
+  // Last: the queue may be its only owner.
+  const auto it = std::ranges::find(queue, &request, [](const auto& owned) { return owned.get(); });
+  if (it != queue.end()) queue.erase(it);
+}
+
+SchedulerStats Scheduler::stats() const {
+  return {static_cast<int>(running_.size()), static_cast<int>(waiting_.size()), preemptions_};
+}
+
+}  // namespace valora::scheduler

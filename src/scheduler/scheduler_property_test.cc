@@ -1,0 +1,244 @@
+// Thousands of random steps over arenas so small that everything happens at once: sharing, eviction,
+// preemption, cancelling. Whatever happened to a request on its way, its output is what it gives alone.
+#include <gtest/gtest.h>
+
+#include <map>
+#include <random>
+#include <set>
+
+#include "scheduler/scheduler.h"
+#include "scheduler/testing/fake_runner.h"
+
+namespace valora::scheduler {
+namespace {
+
+struct World {
+  int32_t blocks;
+  SchedulerConfig config;
+  uint64_t preemptions = 30;  // at least so many must have happened
+  bool prefix_caching = true;
+  bool erratic_policy = false;
+};
+
+struct Tested final : Request {
+  int wanted = 0;
+};
+
+// Any order, and any requests left out.
+class ErraticPolicy final : public Policy {
+ public:
+  explicit ErraticPolicy(std::mt19937& random) : random_(random) {}
+  std::string name() const override { return "erratic"; }
+  PolicyPlan plan(const PolicyState& state, TimePoint) const override {
+    PolicyPlan plan;
+    plan.order.assign(state.running.begin(), state.running.end());
+    plan.order.insert(plan.order.end(), state.waiting.begin(), state.waiting.end());
+    std::shuffle(plan.order.begin(), plan.order.end(), random_);
+    plan.order.resize(plan.order.size() - random_() % (plan.order.size() / 2 + 1));
+    return plan;
+  }
+
+ private:
+  std::mt19937& random_;
+};
+
+class Simulation {
+ public:
+  Simulation(const World& world, uint32_t seed)
+      : world_(world), random_(seed), cache_(world.blocks, world.prefix_caching), runner_(world.blocks),
+        scheduler_(world.config, cache_, policy(), clock_) {}
+
+  void run(int steps) {
+    for (int i = 0; i < steps && !::testing::Test::HasFatalFailure(); ++i) {
+      arrive();
+      cancel();
+      if (chance(200)) cache_.drop_adapter(identity_of(pick(3)).adapter);
+      step();
+    }
+    for (int i = 0; i < 20000 && !scheduler_.idle() && !::testing::Test::HasFatalFailure(); ++i) step();
+    EXPECT_TRUE(scheduler_.idle()) << "requests are stuck";
+    EXPECT_EQ(cache_.available_blocks(), cache_.total_blocks());
+  }
+
+  const Scheduler& scheduler() const { return scheduler_; }
+  const memory::KvCache& cache() const { return cache_; }
+  int finished() const { return finished_; }
+  int cancelled() const { return cancelled_; }
+
+ private:
+  std::unique_ptr<Policy> policy() {
+    if (world_.erratic_policy) return std::make_unique<ErraticPolicy>(random_);
+    return make_fcfs_policy();
+  }
+  int pick(int n) { return static_cast<int>(random_() % n); }
+  bool chance(int one_in) { return pick(one_in) == 0; }
+
+  static memory::KvIdentity identity_of(int adapter) {
+    memory::KvIdentity identity;
+    if (adapter > 0) identity.adapter = DigestBuilder().add(adapter).finish();
+    return identity;
+  }
+
+  // Prompts share prefixes: the same few texts, images of the same size and adapters come again and again.
+  std::shared_ptr<Tested> make() {
+    auto request = std::make_shared<Tested>();
+    request->id = ++ids_;
+    request->arrival = clock_.now();
+    request->priority = pick(8) == 0 ? -1 : 0;
+    request->adapter = pick(3) - 1;
+    request->identity = identity_of(request->adapter + 1);
+    const int limit = static_cast<int>(cache_.max_tokens());
+    const int prompt = 1 + pick(std::min(limit - 1, 90));
+    const int text = pick(2);
+    for (int i = 0; i < prompt; ++i) request->tokens.push_back((i * 7 + text) % testing::kVocabulary);
+    int end = pick(20);
+    while (chance(2) && end + 2 < prompt) {
+      const int tokens = std::min(18, prompt - end);
+      request->identity.media.push_back({end, tokens, digest_of(chance(2) ? "cat" : "dog")});
+      std::fill_n(request->tokens.begin() + end, tokens, 99);
+      end += tokens + pick(3) * 8;
+    }
+    request->prompt_tokens = prompt;
+    request->wanted = 1 + pick(std::min(limit - prompt, 80));
+    return request;
+  }
+
+  void arrive() {
+    clock_.advance(std::chrono::milliseconds(1));
+    for (int n = chance(3) ? pick(4) : 0; n > 0; --n) {
+      auto request = make();
+      const Status status = scheduler_.add(request);
+      if (status.ok()) {
+        alive_[request->id] = request;
+      } else {
+        ASSERT_EQ(status.error().code, ErrorCode::kQueueFull);
+      }
+    }
+  }
+
+  void cancel() {
+    if (alive_.empty() || !chance(60)) return;
+    const auto it = std::next(alive_.begin(), pick(static_cast<int>(alive_.size())));
+    scheduler_.finish(*it->second);
+    alive_.erase(it);
+    ++cancelled_;
+    ASSERT_EQ(scheduler_.check(), "");
+  }
+
+  void check_plan(const StepPlan& plan) {
+    int total = 0;
+    std::set<const Request*> once;
+    std::set<AdapterId> closed;
+    for (size_t i = 0; i < plan.items.size(); ++i) {
+      const StepItem& item = plan.items[i];
+      const Request& request = *item.request;
+      ASSERT_TRUE(once.insert(&request).second);
+      ASSERT_EQ(request.state, RequestState::kRunning);
+      ASSERT_GE(item.tokens, 1);
+      ASSERT_LE(item.tokens, request.remaining_tokens());
+      ASSERT_EQ(item.yields, item.tokens == request.remaining_tokens());
+      ASSERT_LE(request.computed_tokens + item.tokens, int(request.table.blocks.size()) * memory::kBlockTokens);
+      const AdapterId before = plan.items[i > 0 ? i - 1 : 0].request->adapter;
+      if (before != request.adapter) closed.insert(before);
+      ASSERT_FALSE(closed.contains(request.adapter));
+      total += item.tokens;
+    }
+    ASSERT_EQ(total, plan.total_tokens);
+    ASSERT_LE(total, world_.config.max_num_batched_tokens);
+    ASSERT_LE(static_cast<int>(plan.items.size()), world_.config.max_num_seqs);
+    if (!world_.erratic_policy) {
+      ASSERT_EQ(plan.items.empty(), scheduler_.idle());
+    }
+  }
+
+  void step() {
+    const StepPlan plan = scheduler_.plan();
+    ASSERT_EQ(scheduler_.check(), "");
+    ASSERT_NO_FATAL_FAILURE(check_plan(plan));
+    const auto next = runner_.run(plan);
+    std::vector<std::shared_ptr<Tested>> in_flight;
+    for (const StepItem& item : plan.items) in_flight.push_back(alive_.at(item.request->id));
+    cancel();  // a client may leave while the step runs
+    scheduler_.complete(plan);
+    for (size_t i = 0; i < plan.items.size(); ++i) {
+      Tested& request = *in_flight[i];
+      if (!plan.items[i].yields || request.state == RequestState::kFinished) continue;
+      request.tokens.push_back(next[i]);
+      if (request.generated_tokens() == request.wanted) finish(request);
+    }
+    ASSERT_EQ(scheduler_.check(), "");
+  }
+
+  void finish(Tested& request) {
+    const auto prompt_end = request.tokens.begin() + request.prompt_tokens;
+    EXPECT_EQ(std::vector<int32_t>(prompt_end, request.tokens.end()),
+              testing::generate_alone(request.identity, {request.tokens.begin(), prompt_end}, request.wanted))
+        << "request " << request.id << " was preempted " << request.preemptions << " times and found "
+        << request.cached_tokens << " tokens";
+    scheduler_.finish(request);
+    alive_.erase(request.id);
+    ++finished_;
+  }
+
+  World world_;
+  std::mt19937 random_;
+  SimulatedClock clock_;
+  memory::KvCache cache_;
+  testing::FakeRunner runner_;
+  Scheduler scheduler_;
+  std::map<RequestId, std::shared_ptr<Tested>> alive_;
+  RequestId ids_ = 0;
+  int finished_ = 0;
+  int cancelled_ = 0;
+};
+
+constexpr uint32_t kSeeds = 4;
+constexpr int kSteps = 2500;
+
+// Small enough to preempt, and to evict.
+const World kWorlds[] = {
+    {.blocks = 12, .config = {.max_num_seqs = 8, .max_num_batched_tokens = 40, .max_waiting = 12}},
+    {.blocks = 7, .config = {.max_num_seqs = 5, .max_num_batched_tokens = 9, .max_waiting = 6}},
+    {.blocks = 40, .config = {.max_num_seqs = 24, .max_num_batched_tokens = 256, .max_waiting = 30}},
+    {.blocks = 2, .config = {.max_num_seqs = 4, .max_num_batched_tokens = 16, .max_waiting = 4}, .preemptions = 0},
+    {.blocks = 12, .config = {.max_num_seqs = 8, .max_num_batched_tokens = 1, .max_waiting = 12}, .preemptions = 0},
+    {.blocks = 12,
+     .config = {.max_num_seqs = 8, .max_num_batched_tokens = 40, .max_waiting = 12},
+     .erratic_policy = true},
+};
+
+TEST(SchedulerProperty, EveryRequestGivesWhatItGivesAlone) {
+  for (const World& world : kWorlds) {
+    uint64_t preemptions = 0, hits = 0;
+    int finished = 0, cancelled = 0;
+    for (uint32_t seed = 1; seed <= kSeeds; ++seed) {
+      SCOPED_TRACE(::testing::Message() << "blocks " << world.blocks << " seed " << seed);
+      Simulation simulation(world, seed);
+      simulation.run(kSteps);
+      if (HasFailure()) return;
+      preemptions += simulation.scheduler().stats().preemptions;
+      hits += simulation.cache().stats().hit_tokens;
+      finished += simulation.finished();
+      cancelled += simulation.cancelled();
+    }
+    EXPECT_GT(finished, 20);
+    EXPECT_GT(cancelled, 20);
+    EXPECT_GT(hits, 100u);
+    EXPECT_GE(preemptions, world.preemptions);
+  }
+}
+
+TEST(SchedulerProperty, WithoutPrefixCachingToo) {
+  for (uint32_t seed = 1; seed <= kSeeds; ++seed) {
+    World world = kWorlds[0];
+    world.prefix_caching = false;
+    Simulation simulation(world, seed);
+    simulation.run(kSteps);
+    if (HasFailure()) return;
+    EXPECT_EQ(simulation.cache().stats().hit_tokens, 0u);
+    EXPECT_GT(simulation.scheduler().stats().preemptions, 5u);
+  }
+}
+
+}  // namespace
+}  // namespace valora::scheduler

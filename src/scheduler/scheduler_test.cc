@@ -1,0 +1,387 @@
+#include "scheduler/scheduler.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <numeric>
+
+#include "scheduler/testing/fake_runner.h"
+
+namespace valora::scheduler {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Pair;
+
+// Orders requests as a test says.
+class ScriptedPolicy final : public Policy {
+ public:
+  using Script = std::function<PolicyPlan(const PolicyState&)>;
+  explicit ScriptedPolicy(Script script) : script_(std::move(script)) {}
+  std::string name() const override { return "scripted"; }
+  PolicyPlan plan(const PolicyState& state, TimePoint) const override { return script_(state); }
+
+ private:
+  Script script_;
+};
+
+class SchedulerTest : public ::testing::Test {
+ protected:
+  void start(SchedulerConfig config, int32_t blocks, std::unique_ptr<Policy> policy = make_fcfs_policy(),
+             bool prefix_caching = true) {
+    cache = std::make_unique<memory::KvCache>(blocks, prefix_caching);
+    runner = std::make_unique<testing::FakeRunner>(blocks);
+    scheduler = std::make_unique<Scheduler>(config, *cache, std::move(policy), clock);
+  }
+
+  // Prompts differ in their first token unless told otherwise.
+  std::shared_ptr<Request> make(int prompt, AdapterId adapter = kBaseModel, int32_t first = -1) {
+    auto request = std::make_shared<Request>();
+    request->id = ++ids;
+    request->arrival = clock.now();
+    request->adapter = adapter;
+    request->prompt_tokens = prompt;
+    request->tokens.resize(prompt);
+    std::iota(request->tokens.begin(), request->tokens.end(), 0);
+    if (prompt > 0) request->tokens[0] = first >= 0 ? first : static_cast<int32_t>(1000 + ids);
+    if (adapter != kBaseModel) request->identity.adapter = DigestBuilder().add(adapter).finish();
+    return request;
+  }
+  std::shared_ptr<Request> add(int prompt, AdapterId adapter = kBaseModel, int32_t first = -1) {
+    auto request = make(prompt, adapter, first);
+    EXPECT_TRUE(scheduler->add(request).ok());
+    return request;
+  }
+
+  // One whole step; returns (id, tokens) of its items.
+  std::vector<std::pair<RequestId, int>> step() {
+    const StepPlan plan = scheduler->plan();
+    EXPECT_EQ(scheduler->check(), "");
+    const auto next = runner->run(plan);
+    scheduler->complete(plan);
+    std::vector<std::pair<RequestId, int>> items;
+    for (size_t i = 0; i < plan.items.size(); ++i) {
+      items.emplace_back(plan.items[i].request->id, plan.items[i].tokens);
+      if (plan.items[i].yields) plan.items[i].request->tokens.push_back(next[i]);
+    }
+    EXPECT_EQ(scheduler->check(), "");
+    return items;
+  }
+
+  void run_until(const std::function<bool()>& reached) {
+    for (int i = 0; i < 200 && !reached() && !HasFailure(); ++i) step();
+    ASSERT_TRUE(reached());
+  }
+  void run_until_preemptions(uint64_t count) {
+    run_until([&] { return scheduler->stats().preemptions >= count; });
+  }
+
+  std::vector<RequestId> waiting_ids() const {
+    std::vector<RequestId> ids;
+    for (const auto& request : scheduler->waiting()) ids.push_back(request->id);
+    return ids;
+  }
+
+  SimulatedClock clock;
+  std::unique_ptr<memory::KvCache> cache;
+  std::unique_ptr<testing::FakeRunner> runner;
+  std::unique_ptr<Scheduler> scheduler;
+  RequestId ids = 0;
+};
+
+TEST_F(SchedulerTest, PrefillsInChunksThenDecodes) {
+  start({.max_num_batched_tokens = 32}, 64);
+  const auto request = add(70);
+  StepPlan plan = scheduler->plan();
+  ASSERT_EQ(plan.items.size(), 1u);
+  EXPECT_FALSE(plan.items[0].yields);
+  EXPECT_EQ(plan.total_tokens, 32);
+  runner->run(plan);
+  scheduler->complete(plan);
+  EXPECT_EQ(request->computed_tokens, 32);
+  EXPECT_THAT(step(), ElementsAre(Pair(1, 32)));
+  EXPECT_THAT(step(), ElementsAre(Pair(1, 6)));
+  EXPECT_EQ(request->generated_tokens(), 1);
+  EXPECT_THAT(step(), ElementsAre(Pair(1, 1)));
+  EXPECT_EQ(request->generated_tokens(), 2);
+}
+
+TEST_F(SchedulerTest, DecodesComeBeforeALongPrefill) {
+  start({.max_num_batched_tokens = 16}, 64);
+  add(4);
+  step();
+  add(100);
+  add(3);
+  EXPECT_THAT(step(), ElementsAre(Pair(1, 1), Pair(2, 15)));
+  for (int i = 0; i < 5; ++i) EXPECT_THAT(step(), ElementsAre(Pair(1, 1), Pair(2, 15)));
+  // 10 tokens are left of the prefill, and the rest of the budget is the next one's.
+  EXPECT_THAT(step(), ElementsAre(Pair(1, 1), Pair(2, 10), Pair(3, 3)));
+}
+
+TEST_F(SchedulerTest, BudgetAndSequenceLimitHold) {
+  start({.max_num_seqs = 3, .max_num_batched_tokens = 8}, 64);
+  for (int i = 0; i < 5; ++i) add(2);
+  EXPECT_THAT(step(), ElementsAre(Pair(1, 2), Pair(2, 2), Pair(3, 2)));
+  EXPECT_THAT(step(), ElementsAre(Pair(1, 1), Pair(2, 1), Pair(3, 1)));
+  scheduler->finish(*scheduler->running()[1]);
+  EXPECT_THAT(step(), ElementsAre(Pair(1, 1), Pair(3, 1), Pair(4, 2)));
+  EXPECT_EQ(scheduler->stats().running, 3);
+  EXPECT_EQ(scheduler->stats().waiting, 1);
+}
+
+TEST_F(SchedulerTest, EverySequenceGetsAtLeastATokenOfTheBudget) {
+  start({.max_num_seqs = 64, .max_num_batched_tokens = 4}, 64);
+  for (int i = 0; i < 6; ++i) add(1);
+  EXPECT_EQ(step().size(), 4u);
+  EXPECT_THAT(step(), ElementsAre(Pair(1, 1), Pair(2, 1), Pair(3, 1), Pair(4, 1)));
+}
+
+TEST_F(SchedulerTest, TheQueueIsBounded) {
+  start({.max_num_seqs = 1, .max_waiting = 2}, 64);
+  add(4);
+  add(4);
+  const Status full = scheduler->add(make(4));
+  ASSERT_FALSE(full.ok());
+  EXPECT_EQ(full.error().code, ErrorCode::kQueueFull);
+  step();  // one runs
+  EXPECT_TRUE(scheduler->add(make(4)).ok());
+  EXPECT_FALSE(scheduler->add(make(4)).ok());
+}
+
+TEST_F(SchedulerTest, RefusesWhatCanNeverRun) {
+  start({}, 4);
+  const auto code = [&](std::shared_ptr<Request> request) {
+    const Status status = scheduler->add(std::move(request));
+    return status.ok() ? std::string("ok") : status.error().message;
+  };
+  EXPECT_THAT(code(make(0)), HasSubstr("no tokens"));
+  EXPECT_THAT(code(make(64)), HasSubstr("65 tokens"));
+  auto twice = make(63);
+  EXPECT_EQ(code(twice), "ok");
+  step();
+  EXPECT_THAT(code(twice), HasSubstr("twice"));
+  auto crossed = make(20);
+  crossed->identity.media = {{5, 5, digest_of("a")}, {9, 2, digest_of("b")}};
+  EXPECT_THAT(code(crossed), HasSubstr("media"));
+  auto outside = make(20);
+  outside->identity.media = {{15, 6, digest_of("a")}};
+  EXPECT_THAT(code(outside), HasSubstr("media"));
+}
+
+TEST_F(SchedulerTest, OneAdaptersRequestsAreSideBySide) {
+  start({}, 64);
+  for (AdapterId adapter : {2, kBaseModel, 2, 1, kBaseModel, 2}) add(3, adapter);
+  EXPECT_THAT(step(), ElementsAre(Pair(1, 3), Pair(3, 3), Pair(6, 3), Pair(2, 3), Pair(5, 3), Pair(4, 3)));
+}
+
+TEST_F(SchedulerTest, TellsWhenItFirstRanAndWhatWasCached) {
+  start({.max_num_batched_tokens = 64}, 16);
+  clock.advance(std::chrono::seconds(3));
+  const auto first = add(40, kBaseModel, 7);
+  step();
+  EXPECT_TRUE(first->scheduled_once);
+  EXPECT_EQ(first->first_scheduled, TimePoint{} + std::chrono::seconds(3));
+  EXPECT_EQ(first->cached_tokens, 0);
+  const auto second = add(40, kBaseModel, 7);
+  EXPECT_FALSE(second->scheduled_once);
+  clock.advance(std::chrono::seconds(1));
+  EXPECT_THAT(step(), ElementsAre(Pair(1, 1), Pair(2, 8)));
+  EXPECT_EQ(second->first_scheduled, TimePoint{} + std::chrono::seconds(4));
+  EXPECT_EQ(second->cached_tokens, 32);
+  EXPECT_EQ(first->tokens[40], second->tokens[40]);
+  step();
+  EXPECT_EQ(first->first_scheduled, TimePoint{} + std::chrono::seconds(3));
+}
+
+TEST_F(SchedulerTest, AnEvictedPrefixIsComputedAgain) {
+  start({.max_num_batched_tokens = 64}, 4);
+  const auto first = add(40, kBaseModel, 7);
+  step();
+  scheduler->finish(*first);
+  const auto other = add(60);
+  step();
+  scheduler->finish(*other);
+  const auto again = add(40, kBaseModel, 7);
+  step();
+  EXPECT_EQ(again->cached_tokens, 0);
+  EXPECT_EQ(again->tokens[40], first->tokens[40]);
+}
+
+// Two requests grow from 4 of 5 blocks to more than there are.
+TEST_F(SchedulerTest, PreemptsTheYoungestAndRecomputesIt) {
+  start({}, 5);
+  const auto first = add(30), second = add(20);
+  run_until_preemptions(1);
+  EXPECT_EQ(second->state, RequestState::kWaiting);
+  EXPECT_EQ(second->preemptions, 1);
+  EXPECT_EQ(second->computed_tokens, 0);
+  EXPECT_TRUE(second->table.blocks.empty());
+  // Before, when the first one had taken the last block, it had waited with what it had.
+  EXPECT_EQ(second->tokens.size(), 33u);
+  EXPECT_EQ(first->tokens.size(), 50u);
+  // Later arrivals don't pass it, and it isn't admitted while the first one needs the memory.
+  add(1);
+  EXPECT_THAT(step(), ElementsAre(Pair(1, 1)));
+  EXPECT_THAT(waiting_ids(), ElementsAre(2, 3));
+  scheduler->finish(*first);
+  step();
+  EXPECT_EQ(second->state, RequestState::kRunning);
+  run_until([&] { return second->generated_tokens() == 30; });
+  const std::vector<int32_t> prompt(second->tokens.begin(), second->tokens.begin() + 20);
+  const std::vector<int32_t> generated(second->tokens.begin() + 20, second->tokens.end());
+  EXPECT_EQ(generated, testing::generate_alone({}, prompt, second->generated_tokens()));
+  EXPECT_EQ(second->cached_tokens, 0);
+}
+
+TEST_F(SchedulerTest, APreemptedRequestFindsWhatIsLeftOfItsPrefix) {
+  start({}, 7);
+  const auto first = add(40), second = add(40);
+  run_until_preemptions(1);
+  scheduler->finish(*first);
+  const uint64_t hits = cache->stats().hit_tokens;
+  step();
+  EXPECT_EQ(cache->stats().hit_tokens, hits + 32);
+  EXPECT_EQ(second->cached_tokens, 0);  // that was when it first ran
+}
+
+TEST_F(SchedulerTest, PreemptedRequestsWaitInTheOrderOfArrival) {
+  start({.max_num_seqs = 4}, 8);
+  std::vector<std::shared_ptr<Request>> requests;
+  for (int i = 0; i < 3; ++i) {
+    requests.push_back(add(30));
+    clock.advance(std::chrono::milliseconds(1));
+  }
+  step();
+  add(30);
+  run_until_preemptions(2);
+  EXPECT_THAT(waiting_ids(), ElementsAre(2, 3, 4));
+  EXPECT_EQ(requests[0]->preemptions, 0);
+}
+
+TEST_F(SchedulerTest, AdmitsNothingThatRunningRequestsWouldNeed) {
+  for (const auto& [blocks, admitted] : {std::pair(4, 1), std::pair(5, 2)}) {
+    start({}, blocks);
+    add(17);
+    add(17);
+    EXPECT_EQ(step().size(), static_cast<size_t>(admitted));
+    EXPECT_EQ(scheduler->stats().waiting, 2 - admitted);
+  }
+}
+
+TEST_F(SchedulerTest, ALoneRequestMayTakeAllMemory) {
+  start({}, 3);
+  const auto request = add(47);
+  EXPECT_THAT(step(), ElementsAre(Pair(1, 47)));
+  const StepPlan plan = scheduler->plan();
+  ASSERT_EQ(plan.items.size(), 1u);
+  scheduler->complete(plan);
+  EXPECT_EQ(cache->available_blocks(), 0);
+  EXPECT_EQ(scheduler->check(), "");
+  // What the engine must prevent is reported.
+  request->tokens.push_back(0);
+  EXPECT_THAT(scheduler->check(), HasSubstr("49 tokens"));
+}
+
+TEST_F(SchedulerTest, FinishWorksInEveryState) {
+  start({.max_num_seqs = 2}, 16);
+  const auto running = add(20), cancelled = add(20), waiting = add(20);
+  const StepPlan plan = scheduler->plan();
+  ASSERT_EQ(plan.items.size(), 2u);
+  runner->run(plan);
+  scheduler->finish(*cancelled);  // its client left while the step ran
+  scheduler->complete(plan);
+  EXPECT_EQ(cancelled->computed_tokens, 0);
+  scheduler->finish(*waiting);
+  scheduler->finish(*waiting);
+  EXPECT_EQ(scheduler->check(), "");
+  EXPECT_EQ(waiting->state, RequestState::kFinished);
+  EXPECT_EQ(scheduler->stats().running, 1);
+  EXPECT_EQ(scheduler->stats().waiting, 0);
+  scheduler->finish(*running);
+  EXPECT_TRUE(scheduler->idle());
+  EXPECT_EQ(cache->usage(), 0);
+  EXPECT_THAT(step(), IsEmpty());
+}
+
+TEST_F(SchedulerTest, FinishMayDropTheLastOwner) {
+  start({}, 16);
+  std::weak_ptr<Request> watched = add(20);
+  step();
+  scheduler->finish(*scheduler->running()[0]);
+  EXPECT_TRUE(watched.expired());
+}
+
+TEST_F(SchedulerTest, ARequestWithoutNewTokensDoesNotRun) {
+  start({}, 16);
+  add(20);
+  const StepPlan plan = scheduler->plan();
+  scheduler->complete(plan);
+  EXPECT_TRUE(scheduler->plan().items.empty());
+}
+
+TEST_F(SchedulerTest, KeepsTheModeThatThePolicyChose) {
+  std::vector<std::pair<Mode, AdapterId>> seen;
+  start({}, 16, std::make_unique<ScriptedPolicy>([&](const PolicyState& state) {
+          seen.emplace_back(state.mode, state.merged);
+          return PolicyPlan{.mode = Mode::kMixture, .merged = 3};
+        }));
+  EXPECT_EQ(scheduler->plan().mode, Mode::kMixture);
+  EXPECT_EQ(scheduler->plan().merged, 3);
+  EXPECT_THAT(seen, ElementsAre(Pair(Mode::kUnmerged, kBaseModel), Pair(Mode::kMixture, 3)));
+}
+
+TEST_F(SchedulerTest, WhatThePolicyLeavesOutKeepsItsMemory) {
+  bool leave_out = false;
+  start({}, 6, std::make_unique<ScriptedPolicy>([&](const PolicyState& state) {
+          PolicyPlan plan;
+          if (!leave_out) plan.order.assign(state.running.begin(), state.running.end());
+          plan.order.insert(plan.order.end(), state.waiting.begin(), state.waiting.end());
+          return plan;
+        }));
+  const auto first = add(40);
+  step();
+  leave_out = true;
+  add(20);
+  EXPECT_THAT(step(), ElementsAre(Pair(2, 20)));
+  EXPECT_EQ(first->table.blocks.size(), 3u);
+  EXPECT_THAT(step(), IsEmpty());
+  // Unless nothing could run otherwise.
+  add(90);
+  EXPECT_THAT(step(), ElementsAre(Pair(3, 90)));
+  EXPECT_EQ(scheduler->stats().preemptions, 2u);
+  EXPECT_THAT(waiting_ids(), ElementsAre(1, 2));
+}
+
+TEST_F(SchedulerTest, AWaitingRequestInFrontTakesNoRunningOnesMemory) {
+  start({}, 4, std::make_unique<ScriptedPolicy>([](const PolicyState& state) {
+          PolicyPlan plan;
+          plan.order.assign(state.waiting.begin(), state.waiting.end());
+          plan.order.insert(plan.order.end(), state.running.begin(), state.running.end());
+          return plan;
+        }));
+  add(40);
+  step();
+  add(40);
+  EXPECT_THAT(step(), ElementsAre(Pair(1, 1)));
+  EXPECT_EQ(scheduler->stats().preemptions, 0u);
+}
+
+TEST_F(SchedulerTest, WhatIsPlacedIsNotPreemptedInTheSamePlan) {
+  start({}, 5, std::make_unique<ScriptedPolicy>([](const PolicyState& state) {
+          PolicyPlan plan;
+          plan.order.assign(state.running.begin(), state.running.end());
+          plan.order.insert(plan.order.end(), state.waiting.begin(), state.waiting.end());
+          plan.order.insert(plan.order.end(), state.running.begin(), state.running.end());  // twice is once
+          return plan;
+        }));
+  const auto first = add(30), second = add(20);
+  run_until_preemptions(1);
+  EXPECT_EQ(first->preemptions, 0);
+  EXPECT_EQ(second->preemptions, 1);
+}
+
+}  // namespace
+}  // namespace valora::scheduler

@@ -1,0 +1,82 @@
+// A deterministic stand-in for the model, for tests: it keeps simulated KV memory in blocks, and its next
+// token depends on everything a sequence's block table leads to. A block that is shared, reused or evicted
+// wrongly therefore changes the output.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/digest.h"
+#include "memory/kv_cache.h"
+#include "scheduler/scheduler.h"
+
+namespace valora::scheduler::testing {
+
+inline constexpr int32_t kVocabulary = 5;  // small, so that different sequences meet again
+
+// What a real model's KV of one token depends on beside the tokens before it.
+inline uint64_t kv_cell(const memory::KvIdentity& identity, int32_t token, int position, uint64_t previous) {
+  DigestBuilder builder;
+  builder.add(identity.adapter).add(token).add(position).add(previous);
+  for (const memory::MediaSpan& span : identity.media) {
+    if (position < span.token_begin || position >= span.token_begin + span.tokens) continue;
+    builder.add(span.digest).add(position - span.token_begin);
+  }
+  return builder.finish().low;
+}
+
+inline int32_t next_token(std::span<const uint64_t> cells) {
+  return static_cast<int32_t>(DigestBuilder().add(cells).finish().low % kVocabulary);
+}
+
+// What the model yields for a sequence alone, without blocks.
+inline std::vector<int32_t> generate_alone(const memory::KvIdentity& identity, std::vector<int32_t> tokens, int count) {
+  std::vector<uint64_t> cells;
+  std::vector<int32_t> generated;
+  while (static_cast<int>(generated.size()) < count) {
+    while (cells.size() < tokens.size()) {
+      const int position = static_cast<int>(cells.size());
+      cells.push_back(kv_cell(identity, tokens[position], position, cells.empty() ? 0 : cells.back()));
+    }
+    generated.push_back(next_token(cells));
+    tokens.push_back(generated.back());
+  }
+  return generated;
+}
+
+class FakeRunner {
+ public:
+  explicit FakeRunner(int32_t blocks) : cells_(size_t(blocks) * memory::kBlockTokens, 0xDEADBEEF) {}
+
+  // Runs the step; out[i] is the next token of plan.items[i], where that one yields.
+  std::vector<int32_t> run(const StepPlan& plan) {
+    for (const StepItem& item : plan.items) write(item);
+    std::vector<int32_t> out;
+    for (const StepItem& item : plan.items) out.push_back(item.yields ? read(*item.request) : -1);
+    return out;
+  }
+
+ private:
+  uint64_t& cell(const Request& request, int position) {
+    const memory::BlockId block = request.table.blocks.at(position / memory::kBlockTokens);
+    return cells_.at(size_t(block) * memory::kBlockTokens + position % memory::kBlockTokens);
+  }
+
+  void write(const StepItem& item) {
+    const Request& request = *item.request;
+    for (int i = request.computed_tokens; i < request.computed_tokens + item.tokens; ++i) {
+      cell(request, i) = kv_cell(request.identity, request.tokens.at(i), i, i == 0 ? 0 : cell(request, i - 1));
+    }
+  }
+
+  int32_t read(const Request& request) {
+    std::vector<uint64_t> cells;
+    for (size_t i = 0; i < request.tokens.size(); ++i) cells.push_back(cell(request, static_cast<int>(i)));
+    return next_token(cells);
+  }
+
+  std::vector<uint64_t> cells_;
+};
+
+}  // namespace valora::scheduler::testing
