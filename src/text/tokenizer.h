@@ -25,6 +25,7 @@ class Tokenizer {
 
   // Added tokens (special ones too) are recognised in the text. add_special_tokens applies the
   // post-processor (BOS and the like), as `tokenizers` does.
+  // Bytes that are not UTF-8 are read as U+FFFD.
   virtual std::vector<int32_t> encode(std::string_view utf8, bool add_special_tokens = true) const = 0;
   // Bytes that are not UTF-8 come out as U+FFFD, as `tokenizers` decodes.
   virtual std::string decode(std::span<const int32_t> ids, bool skip_special_tokens) const = 0;

@@ -1,0 +1,161 @@
+#include "text/added_tokens.h"
+
+#include <algorithm>
+
+#include "text/json_fields.h"
+#include "text/unicode.h"
+
+namespace valora::text {
+namespace {
+
+constexpr size_t kMaxAddedTokens = size_t{1} << 17;
+// Looking for tokens takes this many steps a byte at worst.
+constexpr size_t kMaxContentBytes = 1024;
+
+char32_t first_character(std::string_view text) { return decode_utf8(text).code_point; }
+
+// Where the last character begins.
+size_t last_character(std::string_view text) {
+  size_t begin = text.size() - 1;
+  while (begin > 0 && (text[begin] & 0xC0) == 0x80) --begin;
+  return begin;
+}
+
+bool ends_in_word(std::string_view text) {
+  return !text.empty() && is_word(first_character(text.substr(last_character(text))));
+}
+
+bool begins_with_word(std::string_view text) { return !text.empty() && is_word(first_character(text)); }
+
+// Where the white space at the end of the text begins; no further back than `from`.
+size_t trailing_space(std::string_view text, size_t from) {
+  size_t end = text.size();
+  while (end > from) {
+    const size_t begin = last_character(text.substr(0, end));
+    if (!is_white_space(first_character(text.substr(begin)))) break;
+    end = begin;
+  }
+  return std::max(end, from);
+}
+
+// Where white space from a place on ends; asked again inside a run, it does not walk the run again.
+class SpaceRun {
+ public:
+  size_t end_from(std::string_view text, size_t begin) {
+    if (begin_ <= begin && begin < end_) return end_;
+    begin_ = end_ = begin;
+    while (end_ < text.size() && is_white_space(first_character(text.substr(end_))))
+      end_ += decode_utf8(text.substr(end_)).length;
+    return end_;
+  }
+
+ private:
+  size_t begin_ = 0;
+  size_t end_ = 0;
+};
+
+Result<AddedToken> read_token(const Json& json, const std::string& where) {
+  VALORA_CHECK(check_fields(json, where,
+                            {"id", "content", "single_word", "lstrip", "rstrip", "normalized", "special"}));
+  AddedToken token;
+  VALORA_TRY(id, field<int32_t>(json, where, "id"));
+  VALORA_TRY(content, field<std::string>(json, where, "content"));
+  token.id = id;
+  token.content = std::move(content);
+  const std::pair<const char*, bool AddedToken::*> flags[] = {{"single_word", &AddedToken::single_word},
+                                                              {"lstrip", &AddedToken::lstrip},
+                                                              {"rstrip", &AddedToken::rstrip},
+                                                              {"normalized", &AddedToken::normalized},
+                                                              {"special", &AddedToken::special}};
+  for (const auto& [name, member] : flags) {
+    VALORA_TRY(value, field<bool>(json, where, name));
+    token.*member = value;
+  }
+  return token;
+}
+
+}  // namespace
+
+Result<AddedTokens> AddedTokens::read(const Json& json, const std::string& where, const Model& model,
+                                      const Normalizer* normalizer) {
+  AddedTokens added;
+  if (json.is_null()) return added;
+  if (!json.is_array()) return refuse(where, "must be an array");
+  if (json.size() > kMaxAddedTokens)
+    return refuse(where, "has more than " + std::to_string(kMaxAddedTokens) + " elements");
+  for (size_t i = 0; i < json.size(); ++i) {
+    const std::string token_where = where + "[" + std::to_string(i) + "]";
+    VALORA_TRY(token, read_token(json[i], token_where));
+    VALORA_CHECK(added.add(std::move(token), token_where, model));
+  }
+  added.build_tries(normalizer);
+  return added;
+}
+
+Status AddedTokens::add(AddedToken token, const std::string& where, const Model& model) {
+  const std::string name = in_quotes(token.content);
+  if (token.content.empty() || token.content.size() > kMaxContentBytes)
+    return refuse(where, "\"content\" must have 1 to " + std::to_string(kMaxContentBytes) + " bytes");
+  if (ids_.contains(token.content)) return refuse(where, name + " is added twice");
+  if (const AddedToken* other = find(token.id))
+    return refuse(where, name + " has the id of " + in_quotes(other->content));
+  // `tokenizers` numbers tokens that the model lacks itself, one after the other, whatever the file says.
+  const auto known = model.token_to_id(token.content);
+  const int32_t id = known ? *known : std::max(model.token_count(), max_id() + 1);
+  if (token.id != id)
+    return refuse(where, name + " has the id " + std::to_string(token.id) + " where " + std::to_string(id) +
+                             " follows from the vocabulary");
+  if (id > kMaxTokenId) return refuse(where, "id " + std::to_string(id) + " is too large");
+  ids_.emplace(token.content, id);
+  tokens_.emplace(id, std::move(token));
+  return {};
+}
+
+void AddedTokens::build_tries(const Normalizer* normalizer) {
+  // Of two tokens with one normalized form the special one is found.
+  for (const bool special : {true, false}) {
+    for (const auto& [id, token] : tokens_) {
+      if (token.special != special) continue;
+      if (!token.normalized) raw_.insert(token.content, id);
+      else normalized_.insert(normalizer ? normalizer->normalize(token.content) : token.content, id);
+    }
+  }
+}
+
+std::vector<Segment> AddedTokens::split(std::string_view text, const TokenTrie& trie) const {
+  std::vector<Segment> segments;
+  size_t done = 0;
+  size_t from = 0;
+  SpaceRun space;
+  while (const auto match = trie.find(text, from)) {
+    from = match->end;
+    const AddedToken& token = tokens_.at(match->id);
+    if (token.single_word && (ends_in_word(text.substr(0, match->begin)) || begins_with_word(text.substr(match->end))))
+      continue;
+    const size_t begin =
+        token.lstrip ? trailing_space(text.substr(0, match->begin), std::min(done, match->begin)) : match->begin;
+    const size_t end = token.rstrip ? space.end_from(text, match->end) : match->end;
+    if (done < begin) segments.push_back({text.substr(done, begin - done), {}});
+    segments.push_back({text.substr(begin, end - begin), match->id});
+    done = end;
+  }
+  if (done < text.size()) segments.push_back({text.substr(done), {}});
+  return segments;
+}
+
+const AddedToken* AddedTokens::find(int32_t id) const {
+  const auto it = tokens_.find(id);
+  return it == tokens_.end() ? nullptr : &it->second;
+}
+
+std::optional<int32_t> AddedTokens::token_to_id(std::string_view content) const {
+  const auto it = ids_.find(content);
+  return it == ids_.end() ? std::nullopt : std::optional(it->second);
+}
+
+bool AddedTokens::is_special(std::string_view content) const {
+  const auto it = ids_.find(content);
+  return it != ids_.end() && tokens_.at(it->second).special;
+}
+
+}  // namespace valora::text

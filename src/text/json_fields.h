@@ -1,0 +1,42 @@
+// Reading the parts of tokenizer.json: errors say where in the file, and what is not known is refused.
+#pragma once
+
+#include <initializer_list>
+#include <string>
+#include <string_view>
+
+#include "base/json.h"
+#include "base/result.h"
+#include "base/strings.h"
+
+namespace valora::text {
+
+// A name from the file, for messages.
+inline std::string in_quotes(std::string_view name) { return "\"" + shortened(name, 80) + "\""; }
+
+inline Error refuse(std::string_view where, std::string_view why) {
+  return unprocessable(std::string(where) + ": " + std::string(why));
+}
+
+// An unknown field might change results, so it is refused by name.
+Status check_fields(const Json& object, std::string_view where, std::initializer_list<std::string_view> known);
+// The "type" of a part, or an error where the part is no object or has none.
+Result<std::string> part_type(const Json& part, std::string_view where);
+// An array of at most max_size elements.
+Result<const Json*> array_field(const Json& object, std::string_view where, std::string_view key, size_t max_size);
+
+template <typename T>
+Result<T> field(const Json& object, std::string_view where, std::string_view key) {
+  auto value = required_field<T>(object, key);
+  if (!value.ok()) return refuse(where, value.error().message);
+  return value;
+}
+
+template <typename T>
+Result<T> field_or(const Json& object, std::string_view where, std::string_view key, T fallback) {
+  auto value = valora::field_or<T>(object, key, std::move(fallback));
+  if (!value.ok()) return refuse(where, value.error().message);
+  return value;
+}
+
+}  // namespace valora::text

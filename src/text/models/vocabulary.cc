@@ -1,0 +1,43 @@
+#include "text/models/vocabulary.h"
+
+#include <algorithm>
+
+#include "text/json_fields.h"
+#include "text/models/model.h"
+
+namespace valora::text {
+namespace {
+
+Result<int32_t> read_id(const Json& value, std::string_view token, const std::string& where) {
+  if (!value.is_number_unsigned() || value.get<uint64_t>() > kMaxTokenId)
+    return refuse(where, "the id of " + in_quotes(token) + " must be an integer from 0 to " +
+                             std::to_string(kMaxTokenId));
+  return static_cast<int32_t>(value.get<uint64_t>());
+}
+
+}  // namespace
+
+Result<Vocabulary> Vocabulary::read(const Json& json, const std::string& where) {
+  if (!json.is_object()) return refuse(where, "must be an object of tokens and ids");
+  int32_t max_id = -1;
+  for (const auto& [token, value] : json.items()) {
+    VALORA_TRY(id, read_id(value, token, where));
+    max_id = std::max(max_id, id);
+  }
+  Vocabulary vocabulary;
+  vocabulary.tokens_.resize(max_id + 1);
+  vocabulary.present_.resize(max_id + 1);
+  vocabulary.ids_.reserve(json.size());
+  for (const auto& [token, value] : json.items()) {
+    const auto id = value.get<int32_t>();
+    if (vocabulary.present_[id])
+      return refuse(where, in_quotes(vocabulary.tokens_[id]) + " and " + in_quotes(token) + " both have the id " +
+                               std::to_string(id));
+    vocabulary.tokens_[id] = token;
+    vocabulary.present_[id] = true;
+    vocabulary.ids_.emplace(vocabulary.tokens_[id], id);
+  }
+  return vocabulary;
+}
+
+}  // namespace valora::text

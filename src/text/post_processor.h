@@ -1,0 +1,21 @@
+// "post_processor" of tokenizer.json: the ids that go around one sequence.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "base/result.h"
+
+namespace valora::text {
+
+struct PostProcessor {
+  std::vector<int32_t> prefix;
+  std::vector<int32_t> suffix;
+
+  // Ids from 0 to max_id; null JSON adds nothing.
+  static Result<PostProcessor> read(const Json& json, const std::string& where, int32_t max_id);
+};
+
+}  // namespace valora::text

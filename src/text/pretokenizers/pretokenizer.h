@@ -1,0 +1,38 @@
+// "pre_tokenizer" of tokenizer.json: cuts text into the pieces that the model tokenizes one by one.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "base/result.h"
+
+namespace valora::text {
+
+struct Span {
+  size_t begin;
+  size_t end;
+};
+
+// Piece i is text[spans[i].begin, spans[i].end): in order, never empty; text between them is dropped.
+struct Pieces {
+  std::string text;
+  std::vector<Span> spans;
+
+  std::string_view operator[](size_t i) const {
+    return std::string_view(text).substr(spans[i].begin, spans[i].end - spans[i].begin);
+  }
+};
+
+class PreTokenizer {
+ public:
+  virtual ~PreTokenizer() = default;
+  virtual void apply(Pieces& pieces) const = 0;
+};
+
+// Null JSON gives a null pointer: the text stays one piece.
+Result<std::unique_ptr<const PreTokenizer>> make_pretokenizer(const Json& json, const std::string& where);
+
+}  // namespace valora::text

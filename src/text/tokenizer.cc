@@ -1,0 +1,152 @@
+#include "text/tokenizer.h"
+
+#include <algorithm>
+
+#include "base/log.h"
+#include "text/added_tokens.h"
+#include "text/decoders/decoder.h"
+#include "text/json_fields.h"
+#include "text/models/model.h"
+#include "text/normalizers/normalizer.h"
+#include "text/post_processor.h"
+#include "text/pretokenizers/pretokenizer.h"
+#include "text/unicode.h"
+
+namespace valora::text {
+namespace {
+
+struct Parts {
+  std::unique_ptr<const Normalizer> normalizer;       // may be null
+  std::unique_ptr<const PreTokenizer> pretokenizer;   // may be null
+  std::unique_ptr<const Model> model;
+  std::unique_ptr<const Decoder> decoder;
+  AddedTokens added;
+  PostProcessor post_processor;
+};
+
+class HuggingFaceTokenizer final : public Tokenizer {
+ public:
+  explicit HuggingFaceTokenizer(Parts parts)
+      : parts_(std::move(parts)),
+        vocab_size_(std::max(parts_.model->max_id(), parts_.added.max_id()) + 1),
+        bytes_(vocab_size_),
+        special_(vocab_size_) {
+    for (int32_t id = 0; id < vocab_size_; ++id) {
+      const std::string* token = token_text(id);
+      if (token == nullptr) continue;
+      bytes_[id] = parts_.decoder->bytes(*token);
+      special_[id] = parts_.added.is_special(*token);
+    }
+  }
+
+  std::vector<int32_t> encode(std::string_view text, bool add_special_tokens) const override {
+    if (!is_valid_utf8(text)) return encode(to_valid_utf8(text), add_special_tokens);
+    std::vector<int32_t> ids;
+    const PostProcessor& around = parts_.post_processor;
+    if (add_special_tokens) ids = around.prefix;
+    for (const Segment& segment : parts_.added.split_raw(text)) {
+      if (segment.id) ids.push_back(*segment.id);
+      else encode_raw(segment.text, ids);
+    }
+    if (add_special_tokens) ids.insert(ids.end(), around.suffix.begin(), around.suffix.end());
+    return ids;
+  }
+
+  std::string decode(std::span<const int32_t> ids, bool skip_special_tokens) const override {
+    std::string bytes;
+    for (const int32_t id : ids)
+      if (!(skip_special_tokens && is_special(id))) bytes += token_bytes(id);
+    return to_valid_utf8(bytes);
+  }
+
+  int32_t vocab_size() const override { return vocab_size_; }
+
+  std::optional<int32_t> token_to_id(std::string_view token) const override {
+    const auto id = parts_.added.token_to_id(token);
+    return id ? id : parts_.model->token_to_id(token);
+  }
+
+  const std::string& token_bytes(int32_t id) const override {
+    static const std::string kUnknown;
+    return in_vocabulary(id) ? bytes_[id] : kUnknown;
+  }
+
+  bool is_special(int32_t id) const override { return in_vocabulary(id) && special_[id]; }
+
+ private:
+  bool in_vocabulary(int32_t id) const { return id >= 0 && id < vocab_size_; }
+
+  const std::string* token_text(int32_t id) const {
+    const AddedToken* token = parts_.added.find(id);
+    return token ? &token->content : parts_.model->id_to_token(id);
+  }
+
+  void encode_raw(std::string_view text, std::vector<int32_t>& ids) const {
+    std::string normalized;
+    if (parts_.normalizer) {
+      normalized = parts_.normalizer->normalize(text);
+      text = normalized;
+    }
+    for (const Segment& segment : parts_.added.split_normalized(text)) {
+      if (segment.id) ids.push_back(*segment.id);
+      else encode_normalized(segment.text, ids);
+    }
+  }
+
+  void encode_normalized(std::string_view text, std::vector<int32_t>& ids) const {
+    Pieces pieces{std::string(text), {{0, text.size()}}};
+    if (parts_.pretokenizer) parts_.pretokenizer->apply(pieces);
+    for (size_t i = 0; i < pieces.spans.size(); ++i) parts_.model->tokenize(pieces[i], ids);
+  }
+
+  Parts parts_;
+  int32_t vocab_size_;
+  std::vector<std::string> bytes_;
+  std::vector<bool> special_;
+};
+
+const Json& part(const Json& json, const char* key) {
+  static const Json kNull;
+  const auto it = json.find(key);
+  return it == json.end() ? kNull : *it;
+}
+
+// A caller's choice of lengths, no part of what the tokens are: transformers switches both off, too.
+void warn_of_lengths(const Json& json, const std::string& what) {
+  for (const char* key : {"truncation", "padding"})
+    if (!part(json, key).is_null()) spdlog::warn("{}: \"{}\" is not applied: prompts keep their length", what, key);
+}
+
+Result<Parts> read_parts(const Json& json) {
+  VALORA_CHECK(check_fields(json, "tokenizer",
+                            {"version", "truncation", "padding", "added_tokens", "normalizer", "pre_tokenizer",
+                             "post_processor", "decoder", "model"}));
+  VALORA_TRY(version, field<std::string>(json, "tokenizer", "version"));
+  if (version != "1.0") return refuse("tokenizer", "version " + in_quotes(version) + " is not supported");
+  VALORA_TRY(normalizer, make_normalizer(part(json, "normalizer"), "normalizer"));
+  VALORA_TRY(pretokenizer, make_pretokenizer(part(json, "pre_tokenizer"), "pre_tokenizer"));
+  VALORA_TRY(model, make_model(part(json, "model"), "model"));
+  VALORA_TRY(decoder, make_decoder(part(json, "decoder"), "decoder"));
+  VALORA_TRY(added, AddedTokens::read(part(json, "added_tokens"), "added_tokens", *model, normalizer.get()));
+  const int32_t max_id = std::max(model->max_id(), added.max_id());
+  VALORA_TRY(post_processor, PostProcessor::read(part(json, "post_processor"), "post_processor", max_id));
+  return Parts{std::move(normalizer), std::move(pretokenizer), std::move(model),
+               std::move(decoder),    std::move(added),        std::move(post_processor)};
+}
+
+}  // namespace
+
+Result<std::shared_ptr<const Tokenizer>> Tokenizer::load(const std::string& dir) {
+  const std::string path = dir + "/tokenizer.json";
+  VALORA_TRY(json, read_json_file(path, {.unique_keys = true}));
+  return from_json(json, path);
+}
+
+Result<std::shared_ptr<const Tokenizer>> Tokenizer::from_json(const Json& json, const std::string& what) {
+  auto parts = read_parts(json);
+  if (!parts.ok()) return Error{parts.error().code, what + ": " + parts.error().message, what};
+  warn_of_lengths(json, what);
+  return std::shared_ptr<const Tokenizer>(std::make_shared<HuggingFaceTokenizer>(std::move(*parts)));
+}
+
+}  // namespace valora::text

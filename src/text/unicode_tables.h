@@ -1,0 +1,26 @@
+// Where the Unicode data of `tokenizers` differs from that of PCRE2 and utf8proc. Sorted, disjoint ranges.
+#pragma once
+
+#include <array>
+#include <span>
+
+namespace valora::text {
+
+struct CategoryRange {
+  char32_t first;
+  char32_t last;
+  char category[3];
+};
+
+struct CodePointRange {
+  char32_t first;
+  char32_t last;
+};
+
+// Code points assigned after Unicode 14, with their general category; the libraries may not know them.
+std::span<const CategoryRange> added_categories();
+// Code points that take no part in the reference's normalization (its data is of Unicode 9), though newer
+// data gives them a combining class or a decomposition.
+std::span<const CodePointRange> unknown_to_normalizer();
+
+}  // namespace valora::text
