@@ -19,7 +19,7 @@ struct HttpLimits {
   size_t max_header_bytes = size_t{32} << 10;       // 431
   size_t max_target_bytes = size_t{8} << 10;        // 414
   size_t max_body_bytes = size_t{64} << 20;         // 413, by Content-Length before anything is read
-  size_t max_total_body_bytes = size_t{1} << 30;    // of all requests being read or handled; 503 above
+  size_t max_total_body_bytes = size_t{1} << 30;    // of all requests read but not yet prepared; 503 above
   size_t max_outbound_bytes = size_t{4} << 20;      // unsent bytes of one stream; above, its request is cancelled
   std::chrono::milliseconds header_timeout{10'000};      // first byte to the header's end
   std::chrono::milliseconds body_idle_timeout{60'000};   // between two reads of a body

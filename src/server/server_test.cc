@@ -162,15 +162,17 @@ TEST_F(ServerTest, AChunkedBodyIsRead) {
 TEST_F(ServerTest, BodiesTogetherStayWithinTheirBudget) {
   options_.limits.max_total_body_bytes = 10'000;
   start();
-  SocketClient holder(port());
-  holder.send("POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 9000\r\nExpect: 100-continue\r\n\r\n");
-  holder.read_until("\r\n\r\n");
-  SocketClient second(port());
-  second.send("POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 2000\r\n\r\n");
-  const auto refused = second.read_response();
+  const std::string padding(9000, ' ');
+  engine_.hold_requests(true);
+  SocketClient holder(port()), second(port());
+  holder.send(SocketClient::post_text(kChat, chat_body("x") + padding));
+  engine_.wait_for_running(1);
+  const auto refused = second.post(kChat, chat_body("x") + padding);
   EXPECT_EQ(refused.status, 503);
   EXPECT_TRUE(refused.has("Retry-After: "));
-  EXPECT_EQ(SocketClient(port()).post(kChat, chat_body("small")).status, 200);
+  engine_.hold_requests(false);
+  EXPECT_EQ(holder.read_response().status, 200);
+  EXPECT_EQ(SocketClient(port()).post(kChat, chat_body("x") + padding).status, 200);
 }
 
 TEST_F(ServerTest, ExpectContinueIsAnswered) {
@@ -360,6 +362,16 @@ TEST_F(ServerTest, ADrainFinishesWhatRunsAndRefusesTheRest) {
   EXPECT_FALSE(SocketClient(port()).connected());
 }
 
+TEST_F(ServerTest, ADrainWaitsForNobodysBody) {
+  start();
+  SocketClient slow(port());
+  slow.send("POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\nExpect: 100-continue\r\n\r\n");
+  slow.read_until("\r\n\r\n");
+  server_->drain();
+  server_->run_until_stopped(false);
+  EXPECT_THAT(slow.read_all(), HasSubstr("503 Service Unavailable"));
+}
+
 TEST_F(ServerTest, StopClosesAndCancelsEverything) {
   start();
   SocketClient running(port());
@@ -390,7 +402,7 @@ TEST_F(ServerTest, ManyStreamsAtOnceEachGetTheirOwnAnswer) {
 
 TEST(ServerStart, RefusesOptionsThatMakeNoSense) {
   FakeEngine engine;
-  EXPECT_FALSE(Server::start({.host = "no.such.host.invalid", .port = 0}, engine).ok());
+  EXPECT_FALSE(Server::start({.host = "192.0.2.1", .port = 0}, engine).ok());  // TEST-NET-1: nobody's address
   EXPECT_FALSE(Server::start({.port = 0, .io_threads = 0}, engine).ok());
   EXPECT_FALSE(Server::start({.port = 0, .api_keys = {""}}, engine).ok());
   auto first = Server::start({.port = 0}, engine);

@@ -1,5 +1,6 @@
 #include "server/handlers/answer.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "server/handlers/adapter_resolver.h"
@@ -80,6 +81,10 @@ void Answer::started(size_t part, const Usage& usage) {
   parts_[part].usage.prompt_tokens = usage.prompt_tokens;
   parts_[part].usage.cached_tokens = usage.cached_tokens;
   service_->metrics.prompt_tokens(usage.prompt_tokens);
+  parts_[part].started = true;
+  // Media are prepared by now, and their text is gone.
+  if (std::all_of(parts_.begin(), parts_.end(), [](const Part& each) { return each.started; }))
+    exchange_->release_body();
 }
 
 void Answer::output(size_t part, OutputChunk chunk, Time at) {

@@ -46,6 +46,7 @@ class Answer : public std::enable_shared_from_this<Answer> {
     GenerateRequest request;  // until submitted
     RequestHandle handle = 0;
     bool submitted = false;
+    bool started = false;
     bool done = false;
     Usage usage;
     FinalInfo info;

@@ -68,6 +68,13 @@ TEST_F(Handlers, ChatAnswersWhole) {
             Json::parse(R"({"prompt_tokens":3,"total_tokens":6,"completion_tokens":3,"prompt_tokens_details":{"cached_tokens":2}})"));
 }
 
+TEST_F(Handlers, TheBodyIsReleasedOnceThePromptIsPrepared) {
+  auto exchange = begin("POST", "/v1/chat/completions", chat_body("!hang", R"("stream":true)"));
+  EXPECT_FALSE(exchange->body_released);
+  exchange->run_until_streaming();
+  EXPECT_TRUE(exchange->body_released);
+}
+
 TEST_F(Handlers, TheModelIsWrittenSoThatRoutersCanRewriteIt) {
   EXPECT_THAT(chat("x", R"("model":"lens")")->response.body, HasSubstr(R"("model":"lens")"));
   EXPECT_THAT(chat("x", R"("model":"lens","stream":true)")->stream, HasSubstr(R"("model":"lens")"));
@@ -305,6 +312,20 @@ TEST_F(Handlers, TheResolverLoadsFoldersByName) {
   const auto broken = chat("x", R"("model":"broken")");
   EXPECT_EQ(broken->response.status, 400);
   EXPECT_THAT(broken->response.body, HasSubstr("NaN"));
+}
+
+TEST_F(Handlers, OneLoadServesAllThatWaitForIt) {
+  const valora::testing::TempDir directory;
+  std::filesystem::create_directory(directory.file("ocr"));
+  options_.lora_resolver_dir = directory.path();
+  engine_.hold_loads();
+  const auto first = begin("POST", "/v1/chat/completions", chat_body("x", R"("model":"ocr")"));
+  const auto second = begin("POST", "/v1/chat/completions", chat_body("y", R"("model":"ocr")"));
+  EXPECT_EQ(engine_.release_loads(), 1u);
+  first->run();
+  second->run();
+  EXPECT_EQ(first->response.status, 200);
+  EXPECT_EQ(second->response.status, 200);
 }
 
 TEST(SafeFolderName, LeavesTheDirectoryInNoWay) {

@@ -57,15 +57,18 @@ void Connection::start() {
   asio::dispatch(socket_.get_executor(), [self = shared_from_this()] {
     error_code ignored;
     self->socket_.set_option(asio::ip::tcp::no_delay(true), ignored);
+    self->socket_.set_option(asio::socket_base::keep_alive(true), ignored);
     const auto peer = self->socket_.remote_endpoint(ignored);
     self->request_.peer = fmt::format("{}:{}", peer.address().to_string(), peer.port());
     self->next_request();
   });
 }
 
-void Connection::close_if_idle() {
+void Connection::stop_reading() {
   asio::post(socket_.get_executor(), [self = shared_from_this()] {
-    if (self->state_ == State::kIdle) self->close();
+    error_code ignored;
+    if (self->state_ == State::kIdle || self->state_ == State::kHeader) self->close();
+    else if (self->state_ == State::kBody) self->socket_.cancel(ignored);
   });
 }
 
@@ -159,8 +162,10 @@ void Connection::on_header(ErrorCode error) {
   if (!path) return refuse(400, "the request target has a malformed percent escape");
   request_.path = std::move(*path);
   if (auto answer = core_->handler->screen(request_, common_headers_)) return answer_early(std::move(*answer));
-  if (!accept_body(parser_->content_length().value_or(0))) return;
-  parser_->body_limit(core_->limits.max_body_bytes);
+  const size_t limit = core_->limits.max_body_bytes;
+  if (const uint64_t declared = parser_->content_length().value_or(0); declared > limit)
+    return refuse(413, fmt::format("the request body of {} bytes is larger than the allowed {}", declared, limit));
+  parser_->body_limit(limit);
   if (!parser_->is_done() && same_header_name(request_.header("expect"), "100-continue")) {
     pending_ += "HTTP/1.1 100 Continue\r\n\r\n";
     flush();
@@ -168,24 +173,23 @@ void Connection::on_header(ErrorCode error) {
   read_body();
 }
 
-bool Connection::accept_body(uint64_t declared_bytes) {
-  const HttpLimits& limits = core_->limits;
-  if (declared_bytes > limits.max_body_bytes) {
-    refuse(413, fmt::format("the request body of {} bytes is larger than the allowed {}", declared_bytes,
-                            limits.max_body_bytes));
-    return false;
-  }
-  if (declared_bytes <= body_bytes_held_) return true;
-  if (!core_->take_body_bytes(declared_bytes - body_bytes_held_)) {
+// What has come counts, not what was promised: a promise costs its maker nothing.
+bool Connection::count_body() {
+  const size_t bytes = parser_->get().body().size();
+  if (bytes <= body_bytes_held_) return true;
+  if (!core_->take_body_bytes(bytes - body_bytes_held_)) {
     refuse(503, "the server holds too many request bodies at the moment");
     return false;
   }
-  body_bytes_held_ = declared_bytes;
+  body_bytes_held_ = bytes;
   return true;
 }
 
 void Connection::read_body() {
-  if (parser_->is_done()) return hand_over();
+  if (parser_->is_done()) {
+    if (count_body()) hand_over();
+    return;
+  }
   state_ = State::kBody;
   arm(read_timer_, core_->limits.body_idle_timeout, &Connection::read_timed_out);
   http::async_read_some(socket_, buffer_, *parser_,
@@ -196,14 +200,15 @@ void Connection::on_body(ErrorCode error) {
   if (state_ != State::kBody) return;
   if (error) {
     if (timed_out_) return refuse(408, "the request body took too long");
+    if (error == asio::error::operation_aborted && core_->close_after_responses)
+      return refuse(503, "the server is draining");
     if (peer_went_away(error)) return close();
     if (error == http::error::body_limit)
       return refuse(413, fmt::format("the request body is larger than the allowed {} bytes",
                                      core_->limits.max_body_bytes));
     return refuse(400, "this is not a well-formed HTTP body: " + error.message());
   }
-  // A chunked body declares no length: it is counted as it comes.
-  if (accept_body(parser_->get().body().size())) read_body();
+  if (count_body()) read_body();
 }
 
 void Connection::hand_over() {
@@ -352,7 +357,7 @@ void Connection::finish_exchange() {
   log_exchange();
   in_exchange_ = false;
   left_ = nullptr;
-  release_body();
+  release_body(serial_);
   parser_.reset();
   core_->exchange_ended();
   if (keep_alive_ && !core_->close_after_responses) next_request();
@@ -392,12 +397,14 @@ void Connection::close() {
   if (!in_exchange_) return;
   in_exchange_ = false;
   log_exchange();
-  release_body();
+  release_body(serial_);
   if (auto left = std::exchange(left_, nullptr)) left();
   core_->exchange_ended();
 }
 
-void Connection::release_body() { core_->give_body_bytes(std::exchange(body_bytes_held_, 0)); }
+void Connection::release_body(uint64_t serial) {
+  if (serial == serial_) core_->give_body_bytes(std::exchange(body_bytes_held_, 0));
+}
 
 void Connection::arm(Timer& timer, std::chrono::milliseconds delay, void (Connection::*expired)()) {
   timer.expires_after(delay);

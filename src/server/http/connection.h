@@ -27,8 +27,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
   ~Connection();
 
   void start();
-  void close_if_idle();  // any thread
-  void close_now();      // any thread
+  // Any thread. What is being read is refused, what is being answered goes on.
+  void stop_reading();
+  void close_now();
 
  private:
   friend class SocketExchange;
@@ -44,7 +45,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void on_watched(ErrorCode error, size_t bytes);
   void read_header();
   void on_header(ErrorCode error);
-  bool accept_body(uint64_t declared_bytes);
+  bool count_body();
   void read_body();
   void on_body(ErrorCode error);
   void hand_over();
@@ -54,6 +55,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void begin_stream(uint64_t serial, HttpResponse head);
   void write(uint64_t serial, std::string bytes);
   void end_stream(uint64_t serial);
+  void release_body(uint64_t serial);
   void abort(uint64_t serial);
   void on_client_left(uint64_t serial, std::function<void()> left);
   void abandon(uint64_t serial);
@@ -77,7 +79,6 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void disarm(Timer& timer);
   void read_timed_out();
   void write_timed_out() { close(); }
-  void release_body();
 
   std::shared_ptr<HttpCore> core_;
   Socket socket_;

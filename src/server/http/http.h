@@ -45,6 +45,8 @@ class Exchange {
   virtual void begin_stream(HttpResponse head) = 0;
   virtual void write(std::string bytes) = 0;
   virtual void end_stream() = 0;
+  // The request's body and what was made of it need no memory any more.
+  virtual void release_body() = 0;
   // Closes the connection in the midst of the answer, or without one.
   virtual void abort() = 0;
 

@@ -184,7 +184,7 @@ uint16_t HttpServer::port() const { return impl_->port; }
 
 void HttpServer::close_after_responses() {
   impl_->core->close_after_responses = true;
-  for (const auto& connection : impl_->core->connections()) connection->close_if_idle();
+  for (const auto& connection : impl_->core->connections()) connection->stop_reading();
 }
 
 size_t HttpServer::active_exchanges() const { return impl_->core->active_exchanges(); }

@@ -27,7 +27,7 @@ class HttpServer {
 
   uint16_t port() const;
 
-  // From now on every response closes its connection, and idle connections are closed.
+  // From now on every response closes its connection, and nothing more is read.
   void close_after_responses();
   // Exchanges whose answer is not yet with the client.
   size_t active_exchanges() const;

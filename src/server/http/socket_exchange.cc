@@ -52,6 +52,10 @@ void SocketExchange::end_stream() {
   dispatch([](Connection& connection, uint64_t serial) { connection.end_stream(serial); });
 }
 
+void SocketExchange::release_body() {
+  dispatch([](Connection& connection, uint64_t serial) { connection.release_body(serial); });
+}
+
 void SocketExchange::abort() {
   dispatch([](Connection& connection, uint64_t serial) { connection.abort(serial); });
 }

@@ -19,6 +19,7 @@ class SocketExchange final : public Exchange {
   void begin_stream(HttpResponse head) override;
   void write(std::string bytes) override;
   void end_stream() override;
+  void release_body() override;
   void abort() override;
   void on_client_left(std::function<void()> left) override;
 

@@ -78,6 +78,27 @@ class FakeEngine final : public Engine {
     released_ = true;
     changed_.notify_all();
   }
+  // While held, requests wait and loads don't end.
+  void hold_requests(bool hold) {
+    std::lock_guard lock(mutex_);
+    held_ = hold;
+    changed_.notify_all();
+  }
+  void hold_loads() {
+    std::lock_guard lock(mutex_);
+    loads_held_ = true;
+  }
+  // Ends the held loads and returns their number.
+  size_t release_loads() {
+    std::vector<std::function<void()>> loads;
+    {
+      std::lock_guard lock(mutex_);
+      loads_held_ = false;
+      loads.swap(held_loads_);
+    }
+    for (const auto& load : loads) load();
+    return loads.size();
+  }
   GenerateRequest last_request() const {
     std::lock_guard lock(mutex_);
     return last_request_;
@@ -110,6 +131,10 @@ class FakeEngine final : public Engine {
   }
 
   void load_adapter(LoadAdapter request, std::function<void(Result<AdapterCard>)> done) override {
+    {
+      std::lock_guard lock(mutex_);
+      if (loads_held_) return held_loads_.push_back([this, request, done] { done(load(request)); });
+    }
     done(load(request));
   }
   void unload_adapter(std::string name, std::optional<uint64_t> expected,
@@ -246,7 +271,7 @@ class FakeEngine final : public Engine {
     while (!ending_) {
       std::vector<RequestHandle> handles;
       for (const auto& [handle, running] : running_)
-        if (!hanging(running)) handles.push_back(handle);
+        if (!held_ && !hanging(running)) handles.push_back(handle);
       if (draining_ && running_.empty() && drained_) {
         auto drained = std::exchange(drained_, nullptr);
         lock.unlock();
@@ -375,6 +400,9 @@ class FakeEngine final : public Engine {
   uint64_t steps_ = 0;
   bool healthy_ = true;
   bool released_ = false;
+  bool held_ = false;
+  bool loads_held_ = false;
+  std::vector<std::function<void()>> held_loads_;
   bool draining_ = false;
   bool ending_ = false;
   std::function<void()> drained_;

@@ -32,6 +32,7 @@ class FakeExchange final : public Exchange {
   }
   void write(std::string bytes) override { stream += bytes; }
   void end_stream() override { ended_ = true; }
+  void release_body() override { body_released = true; }
   void abort() override { aborted = ended_ = true; }
   void on_client_left(std::function<void()> left) override { left_ = std::move(left); }
 
@@ -59,6 +60,7 @@ class FakeExchange final : public Exchange {
   HttpResponse response;
   bool streaming = false;
   bool aborted = false;
+  bool body_released = false;
   std::string stream;
 
  private:
