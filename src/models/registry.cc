@@ -7,6 +7,15 @@
 #include "models/qwen2_vl.h"
 
 namespace valora::models {
+namespace {
+
+std::string first_architecture(const Json& config) {
+  const auto it = config.find("architectures");
+  if (it == config.end() || !it->is_array() || it->empty() || !it->front().is_string()) return {};
+  return it->front().get<std::string>();
+}
+
+}  // namespace
 
 const std::vector<Family>& families() {
   static const std::vector<Family> all{
@@ -17,11 +26,10 @@ const std::vector<Family>& families() {
 }
 
 Result<const Family*> find_family(const ConfigReader& config) {
-  const Json& json = config.json();
-  if (!json.contains("architectures") || !json["architectures"].is_array() || json["architectures"].empty() ||
-      !json["architectures"][0].is_string())
-    return unprocessable(config.file() + ": \"architectures\" is missing", config.file());
-  const std::string name = json["architectures"][0].get<std::string>();
+  // transformers 4.57 writes a composite model's architecture into its text_config alone.
+  std::string name = first_architecture(config.json());
+  if (name.empty()) name = first_architecture(config.nested_or_self("text_config").json());
+  if (name.empty()) return unprocessable(config.file() + ": \"architectures\" is missing", config.file());
   std::vector<std::string> known;
   for (const Family& family : families()) {
     if (family.architecture == name) return &family;
@@ -80,6 +88,7 @@ Result<LoadedModel> load_model(const std::string& dir, const std::string& dtype,
     loaded.parameters = weights->parameters();
     loaded.weight_bytes = weights->bytes();
     loaded.unused_tensors = weights->unused();
+    loaded.weights = std::move(weights);
     return loaded;
   } catch (const LoadError& e) {
     return e.error();

@@ -28,6 +28,7 @@ const std::vector<Family>& families();
 Result<const Family*> find_family(const ConfigReader& config);
 
 struct LoadedModel {
+  std::unique_ptr<Weights> weights;  // the maps that the model's tensors may be views of
   std::unique_ptr<Model> model;
   const Family* family = nullptr;
   at::ScalarType dtype = at::kFloat;
