@@ -1,0 +1,150 @@
+// One engine driven line by line over stdin and stdout, for comparisons with transformers and PEFT.
+//
+// First line:  {"model", "dtype", "threads", "max_model_len", "max_num_seqs", "max_num_batched_tokens", "max_waiting",
+//               "kv_cache_memory", "prefix_caching", "max_logprobs", "max_images", "media_workers"}; all but the
+//               first optional
+//              → {"model": {...}} or {"error": {...}}, which ends the program
+// Then one command a line, answered in one line each:
+//   {"op": "load", "name", "path", "replace"}   → {"name", "generation", "rank", "warnings"}
+//   {"op": "unload", "name"}                    → {}
+//   {"op": "batch", "requests": [...]}          → {"answers": [...]}, all of them submitted at once
+//   {"op": "stats"}                             → the engine's counters
+// A command that fails is answered with {"error": {"code", "message"}}, a failed request so within "answers".
+#include <future>
+#include <iostream>
+
+#include "base/json.h"
+#include "engine/probe/probe_request.h"
+#include "engine/probe/probe_sink.h"
+#include "engine/serving_engine.h"
+
+namespace valora::probe {
+namespace {
+
+Result<EngineOptions> read_options(const Json& json) {
+  EngineOptions o;
+  VALORA_TRY(model, required_field<std::string>(json, "model"));
+  o.model_path = model;
+  const auto integer = [&](const char* key, int& value) -> Status {
+    VALORA_TRY(given, field_or<int32_t>(json, key, value));
+    value = given;
+    return {};
+  };
+  VALORA_TRY(dtype, field_or<std::string>(json, "dtype", o.dtype));
+  o.dtype = dtype;
+  VALORA_CHECK(integer("threads", o.threads));
+  VALORA_CHECK(integer("max_num_seqs", o.max_num_seqs));
+  VALORA_CHECK(integer("max_num_batched_tokens", o.max_num_batched_tokens));
+  VALORA_CHECK(integer("max_waiting", o.max_waiting));
+  VALORA_CHECK(integer("max_logprobs", o.max_logprobs));
+  VALORA_CHECK(integer("max_images", o.max_images));
+  VALORA_CHECK(integer("media_workers", o.media_workers));
+  VALORA_TRY(max_model_len, optional_field<int32_t>(json, "max_model_len"));
+  o.max_model_len = max_model_len;
+  VALORA_TRY(kv_cache_memory, optional_field<int64_t>(json, "kv_cache_memory"));
+  o.kv_cache_memory = kv_cache_memory;
+  VALORA_TRY(prefix_caching, field_or<bool>(json, "prefix_caching", o.prefix_caching));
+  o.prefix_caching = prefix_caching;
+  o.fetch.allowed_local_path = "/";
+  return o;
+}
+
+Result<Json> load(ServingEngine& engine, const Json& command) {
+  VALORA_TRY(name, required_field<std::string>(command, "name"));
+  VALORA_TRY(path, required_field<std::string>(command, "path"));
+  VALORA_TRY(replace, field_or<bool>(command, "replace", false));
+  std::promise<Result<AdapterCard>> loaded;
+  engine.load_adapter({.name = name, .path = path, .replace = replace},
+                      [&](Result<AdapterCard> card) { loaded.set_value(std::move(card)); });
+  VALORA_TRY(card, loaded.get_future().get());
+  return Json{{"name", card.name}, {"generation", card.generation}, {"rank", card.rank}, {"warnings", card.warnings}};
+}
+
+Result<Json> unload(ServingEngine& engine, const Json& command) {
+  VALORA_TRY(name, required_field<std::string>(command, "name"));
+  std::promise<Status> unloaded;
+  engine.unload_adapter(name, std::nullopt, [&](Status status) { unloaded.set_value(std::move(status)); });
+  VALORA_CHECK(unloaded.get_future().get());
+  return Json::object();
+}
+
+struct Submitted {
+  std::shared_ptr<ProbeSink> sink;
+  Result<RequestHandle> handle;
+  std::optional<int> cancel_after;
+};
+
+Json finish(ServingEngine& engine, const Submitted& request) {
+  if (!request.handle.ok()) return error_json(request.handle.error());
+  if (request.cancel_after && request.sink->wait_for_tokens(*request.cancel_after)) {
+    engine.cancel(*request.handle);
+    return {{"cancelled", true}};
+  }
+  return request.sink->wait();
+}
+
+Result<Json> batch(ServingEngine& engine, const Json& command) {
+  std::vector<Submitted> submitted;
+  for (const Json& json : command.at("requests")) {
+    VALORA_TRY(request, read_request(json));
+    VALORA_TRY(cancel_after, optional_field<int32_t>(json, "cancel_after"));
+    auto sink = std::make_shared<ProbeSink>();
+    submitted.push_back({sink, engine.submit(std::move(request), sink), cancel_after});
+  }
+  Json answers = Json::array();
+  answers.get_ref<Json::array_t&>().resize(submitted.size());
+  // Those to be cancelled first, while the others run.
+  for (const bool cancelled : {true, false})
+    for (size_t i = 0; i < submitted.size(); ++i)
+      if (submitted[i].cancel_after.has_value() == cancelled) answers[i] = finish(engine, submitted[i]);
+  return Json{{"answers", std::move(answers)}};
+}
+
+Json stats_json(const EngineStats& s) {
+  return {{"running", s.running},           {"waiting", s.waiting},
+          {"kv_usage", s.kv_usage},         {"preemptions", s.preemptions},
+          {"prefix_queries", s.prefix_queries}, {"prefix_hits", s.prefix_hits},
+          {"media_queries", s.media_queries},   {"media_hits", s.media_hits},
+          {"steps", s.steps}};
+}
+
+Result<Json> run(ServingEngine& engine, const std::string& line) {
+  VALORA_TRY(command, parse_json(line, "the command"));
+  VALORA_TRY(op, required_field<std::string>(command, "op"));
+  if (op == "load") return load(engine, command);
+  if (op == "unload") return unload(engine, command);
+  if (op == "batch") return batch(engine, command);
+  if (op == "stats") return stats_json(engine.stats());
+  return invalid("the command \"" + op + "\" is unknown", "op");
+}
+
+void print(const Result<Json>& answer) {
+  const Json json = answer.ok() ? *answer : error_json(answer.error());
+  std::cout << json.dump(-1, ' ', false, Json::error_handler_t::replace) << std::endl;
+}
+
+Result<std::unique_ptr<ServingEngine>> start(const std::string& line) {
+  VALORA_TRY(json, parse_json(line, "the options"));
+  VALORA_TRY(options, read_options(json));
+  return ServingEngine::start(options);
+}
+
+int main_loop() {
+  std::string line;
+  if (!std::getline(std::cin, line)) return 1;
+  auto engine = start(line);
+  if (!engine.ok()) {
+    print(engine.error());
+    return 1;
+  }
+  const ModelCard& card = (*engine)->model();
+  print(Json{{"model", {{"architecture", card.architecture}, {"dtype", card.dtype}, {"max_model_len", card.max_model_len},
+                        {"kv_blocks", card.kv_blocks}, {"kv_block_tokens", card.kv_block_tokens}}}});
+  while (std::getline(std::cin, line)) print(run(**engine, line));
+  return 0;
+}
+
+}  // namespace
+}  // namespace valora::probe
+
+int main() { return valora::probe::main_loop(); }

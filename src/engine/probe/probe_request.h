@@ -1,0 +1,13 @@
+// A request as engine_probe reads it.
+#pragma once
+
+#include "base/json.h"
+#include "engine/engine.h"
+
+namespace valora::probe {
+
+// {"prompt": text | "tokens": [id…] | "messages": [{"role", "content": text | [text | {"image": url} | {"video": url}…]}],
+//  "adapters": [{"name", "scale"}], "sampling": {…}, "task": "classify", "head", "add_generation_prompt"}
+Result<GenerateRequest> read_request(const Json& json);
+
+}  // namespace valora::probe

@@ -1,0 +1,41 @@
+// What came through a request's sink, kept until it is over and printed as JSON.
+#pragma once
+
+#include <condition_variable>
+#include <map>
+#include <mutex>
+#include <optional>
+
+#include "base/json.h"
+#include "engine/engine.h"
+
+namespace valora::probe {
+
+Json error_json(const Error& error);
+
+class ProbeSink final : public ResponseSink {
+ public:
+  void on_start(const Usage& usage) override;
+  void on_output(OutputChunk chunk) override;
+  void on_classification(Classification result) override;
+  void on_done(const FinalInfo& info) override;
+  void on_error(const Error& error) override;
+
+  // Blocks until that many tokens came (true) or the request ended before (false).
+  bool wait_for_tokens(int count);
+  // Blocks until the request ended. {"choices", "prompt_token_ids", "usage", "started_with", "timings",
+  // "preemptions", "classification"} or {"error"}.
+  Json wait();
+
+ private:
+  void end(std::unique_lock<std::mutex>& lock);
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::map<int, Json> choices_;  // by index of the n
+  Json answer_ = Json::object();
+  int tokens_ = 0;
+  bool ended_ = false;
+};
+
+}  // namespace valora::probe

@@ -1,0 +1,42 @@
+"""Drawn pictures and clips as data URLs, and back to what PIL sees in them."""
+
+import base64
+import io
+
+import numpy as np
+from PIL import Image
+
+
+def draw(seed, width, height):
+    """Colour ramps, a disc and noise: no two patches alike."""
+    rng = np.random.default_rng(seed)
+    y, x = np.mgrid[0:height, 0:width]
+    planes = [np.sin(x * rng.uniform(0.02, 0.4) + y * rng.uniform(0.02, 0.4) + rng.uniform(0, 6)) for _ in range(3)]
+    pixels = np.stack(planes, -1) * 100 + 128 + rng.normal(0, 8, (height, width, 3))
+    cx, cy = rng.uniform(0, width), rng.uniform(0, height)
+    pixels[(x - cx) ** 2 + (y - cy) ** 2 < (min(width, height) / 3) ** 2] = rng.integers(0, 256, 3)
+    return Image.fromarray(pixels.clip(0, 255).astype(np.uint8))
+
+
+def png(image):
+    buffer = io.BytesIO()
+    image.save(buffer, "PNG")
+    return buffer.getvalue()
+
+
+def picture(seed, width=56, height=56):
+    """An image part."""
+    return {"image": "data:image/png;base64," + base64.b64encode(png(draw(seed, width, height))).decode()}
+
+
+def clip(seed, frames, width=56, height=56):
+    """A video part as a list of frames. They are PNG, so that both sides see the same pixels."""
+    encoded = [base64.b64encode(png(draw(seed + i, width, height))).decode() for i in range(frames)]
+    return {"video": "data:video/jpeg;base64," + ",".join(encoded)}
+
+
+def decode(url):
+    """The picture or the frames behind a data: or file:// URL."""
+    if url.startswith("file://"):
+        return [Image.open(url.removeprefix("file://")).convert("RGB")]
+    return [Image.open(io.BytesIO(base64.b64decode(item))).convert("RGB") for item in url.split("base64,")[1].split(",")]

@@ -1,0 +1,96 @@
+"""The programs under test: engine_probe, driven over pipes, and `valora generate`.
+
+They are looked for in $VALORA_BIN_DIR (default: build) and its subfolders.
+"""
+
+import json
+import os
+import pathlib
+import subprocess
+
+import pytest
+
+REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
+
+
+def find_program(name):
+    root = pathlib.Path(os.environ.get("VALORA_BIN_DIR", REPOSITORY / "build"))
+    found = sorted(p for p in root.rglob(name) if p.is_file() and os.access(p, os.X_OK))
+    if found:
+        return str(found[0])
+    if "VALORA_BIN_DIR" in os.environ:
+        pytest.fail(f"{name} is not under {root}")
+    pytest.skip(f"{name} is not built")
+
+
+class EngineError(Exception):
+    """An error that the engine answered with; its message is the text."""
+
+
+class Engine:
+    """One engine in a process of its own. Options as engine_probe's first line has them."""
+
+    def __init__(self, model, **options):
+        options = {"model": str(model), "dtype": "float32", "kv_cache_memory": 64 << 20, "max_logprobs": 4096} | options
+        self.process = subprocess.Popen([find_program("engine_probe")], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        stderr=subprocess.DEVNULL, text=True)
+        try:
+            self.model = self.ask(options)["model"]
+        except BaseException:
+            self.close()
+            raise
+
+    def ask(self, command):
+        self.process.stdin.write(json.dumps(command) + "\n")
+        self.process.stdin.flush()
+        line = self.process.stdout.readline()
+        assert line, "engine_probe ended"
+        answer = json.loads(line)
+        if "error" in answer:
+            raise EngineError(answer["error"]["message"])
+        return answer
+
+    def load(self, name, path, replace=False):
+        return self.ask({"op": "load", "name": name, "path": str(path), "replace": replace})
+
+    def unload(self, name):
+        return self.ask({"op": "unload", "name": name})
+
+    def batch(self, requests):
+        """The answers to requests that are submitted at once, in their order; errors stay in the answers."""
+        return self.ask({"op": "batch", "requests": list(requests)})["answers"]
+
+    def one(self, request):
+        answer = self.batch([request])[0]
+        if "error" in answer:
+            raise EngineError(answer["error"]["message"])
+        return answer
+
+    def stats(self):
+        return self.ask({"op": "stats"})
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait(timeout=60)
+        self.process.stdout.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+
+def token_ids(answer, choice=0):
+    return [token["id"] for token in answer["choices"][choice]["tokens"]]
+
+
+def generate(model, *arguments, dtype="float32", check=True):
+    """`valora generate --json`; its answer, or the finished process where check is off."""
+    command = [find_program("valora"), "generate", "--model", str(model), "--dtype", dtype, "--json",
+               "--kv-cache-memory", str(64 << 20), *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    if not check:
+        return done
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)

@@ -1,0 +1,111 @@
+"""The base models against transformers in fp32: text, images and videos; and the command line's answer."""
+
+import pytest
+
+import checkpoints
+import pictures
+from pictures import clip, picture
+from programs import generate, token_ids
+from reference import NO_MEDIA_TOKENS, expect_same
+
+TEXT = {
+    "one-turn": [{"role": "user", "content": "What is in this picture?"}],
+    "system": [{"role": "system", "content": "Answer in one word."}, {"role": "user", "content": "Red or blue?"}],
+    "multi-turn": [{"role": "user", "content": "Hello, who are you?"}, {"role": "assistant", "content": "A model. 😀"},
+                   {"role": "user", "content": "这张图片里有什么?"}, {"role": "assistant", "content": "1984"},
+                   {"role": "user", "content": "Why?\n\n  Because:"}],
+    "long": [{"role": "user", "content": "the image shows a red circle left of two small squares " * 12}],
+}
+VISUAL = {
+    "image": [{"role": "user", "content": [picture(1), "What is this?"]}],
+    "image-last": [{"role": "user", "content": ["Look:", picture(2, 61, 97)]}],
+    "interleaved": [{"role": "user", "content": ["First", picture(3, 90, 60), "then", picture(4, 33, 120), picture(5),
+                                                 "what changed?"]}],
+    "turns": [{"role": "system", "content": "Be brief."}, {"role": "user", "content": [picture(6, 100, 40), "one"]},
+              {"role": "assistant", "content": "I see."}, {"role": "user", "content": ["and", picture(7, 40, 100)]}],
+    "extreme-aspect": [{"role": "user", "content": [picture(8, 600, 9), picture(9, 7, 400), "a line"]}],
+    "tiny": [{"role": "user", "content": [picture(10, 3, 5), "a dot"]}],
+    "video": [{"role": "user", "content": [clip(11, 6, 70, 50), "What happens?"]}],
+    "odd-video": [{"role": "user", "content": ["Watch", clip(20, 3, 45, 80)]}],
+    "video-and-image": [{"role": "user", "content": [picture(30, 80, 60), "in", clip(31, 4), "or", picture(35, 30, 30)]}],
+}
+GREEDY = {"max_tokens": 64, "ignore_eos": True, "temperature": 0, "logit_bias": NO_MEDIA_TOKENS}
+
+
+def vocab(models, name):
+    return models.memory[name].config.get_text_config().vocab_size
+
+
+def cases(name):
+    return TEXT | (VISUAL if checkpoints.is_vl(name) else {})
+
+
+@pytest.mark.parametrize("name", checkpoints.MODELS)
+def test_greedy_and_logits(models, references, engines, name):
+    sampling = GREEDY | {"logprobs": vocab(models, name)}
+    requests = {case: {"messages": messages, "sampling": sampling} for case, messages in cases(name).items()}
+    # One after another: what they share in the cache (the system turn) is part of what is compared.
+    for case, request in requests.items():
+        answer = engines[name].one(request)
+        assert len(token_ids(answer)) == 64, case
+        expect_same(references[name], request, answer)
+
+
+@pytest.mark.parametrize("name", ["text-one-layer", "vl-grouped-tied"])
+def test_transformers_own_generate(references, engines, name):
+    """Cached, step by step generation of the reference gives the same as its single pass over all tokens."""
+    for messages in list(cases(name).values())[::3]:
+        request = {"messages": messages, "sampling": GREEDY}
+        assert token_ids(engines[name].one(request)) == references[name].greedy(request, 64)
+
+
+@pytest.mark.parametrize("name", ["text-grouped-tied", "vl-small-patch"])
+def test_plain_prompts(models, references, engines, name):
+    sampling = GREEDY | {"max_tokens": 5, "logprobs": vocab(models, name)}
+    for prompt in ({"prompt": "Once upon a time"}, {"prompt": "x"}, {"tokens": [0]},
+                   {"tokens": [(7 * i * i) % vocab(models, name) for i in range(16)] if name.startswith("text")
+                    else list(range(100, 133))}):
+        request = prompt | {"sampling": sampling}
+        expect_same(references[name], request, engines[name].one(request))
+
+
+def test_logprobs_are_normalised_and_sorted(models, engines):
+    name = "vl-grouped-tied"
+    size = vocab(models, name)
+    answer = engines[name].one({"messages": VISUAL["image"], "sampling": GREEDY | {"max_tokens": 3, "logprobs": size}})
+    for token in answer["choices"][0]["tokens"]:
+        assert sorted(token["top_ids"]) == list(range(size))
+        assert token["top_logprobs"] == sorted(token["top_logprobs"], reverse=True)
+        assert token["id"] == token["top_ids"][0] and token["logprob"] == token["top_logprobs"][0]
+
+
+def test_command_line(models, references, tmp_path):
+    """`valora generate`, its options and its JSON."""
+    name = "vl-grouped-tied"
+    files = [tmp_path / "a.png", tmp_path / "b.png"]
+    for i, file in enumerate(files):
+        pictures.draw(40 + i, 70, 50 + 20 * i).save(file)
+    size = vocab(models, name)
+    answer = generate(models[name], "--image", files[0], "--image", files[1], "--system", "Be kind.", "--prompt", "Which?",
+                      "--max-tokens", 8, "--ignore-eos", "--logprobs", size, "--max-logprobs", size)
+    request = {"messages": [{"role": "system", "content": "Be kind."},
+                            {"role": "user", "content": [{"image": f"file://{f}"} for f in files] + ["Which?"]}]}
+    prompt, logits = references[name].next_token_logits(request, answer["token_ids"])
+    assert answer["prompt_token_ids"] == prompt.ids
+    assert answer["token_ids"] == logits.argmax(-1).tolist()
+    assert answer["text"] == checkpoints.tokenizer().decode(answer["token_ids"], skip_special_tokens=True)
+    assert answer["finish_reason"] == "length" and answer["cached_tokens"] == 0 and answer["labels"] is None
+    expected = logits.log_softmax(-1)
+    for row, step in zip(expected, answer["logprobs"]):
+        assert len(step["top"]) == size
+        assert max(abs(row[top["id"]].item() - top["logprob"]) for top in step["top"]) < 1e-4
+    assert set(answer["timings"]) == {"queue_seconds", "prefill_seconds", "decode_seconds", "ttft_seconds", "e2e_seconds"}
+
+
+def test_command_line_raw_text(models, references):
+    name = "text-one-layer"
+    answer = generate(models[name], "--raw", "--prompt", "Once upon", "--max-tokens", 6, "--ignore-eos")
+    prompt, logits = references[name].next_token_logits({"prompt": "Once upon"}, answer["token_ids"])
+    assert answer["prompt_token_ids"] == prompt.ids
+    assert answer["token_ids"] == logits.argmax(-1).tolist()
+    assert answer["logprobs"] is None
