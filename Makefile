@@ -26,5 +26,8 @@ configure: setup
 build: configure
 	@cmake --build $(BUILD) -j $(JOBS) --target valora
 
+test: configure
+	@BUILD=$(BUILD) JOBS=$(JOBS) tools/test
+
 clean:
 	rm -rf $(BUILD) $(BUILD)-* $(BUILD).log

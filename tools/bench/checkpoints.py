@@ -1,0 +1,81 @@
+"""Random checkpoints of real shapes for benchmarks: a Qwen2-0.5B decoder, alone or behind a Qwen2-VL tower,
+and PEFT adapters on its seven linears."""
+
+import json
+import os
+
+import torch
+from peft import LoraConfig, get_peft_model
+from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers
+from transformers import Qwen2Config, Qwen2ForCausalLM, Qwen2VLConfig, Qwen2VLForConditionalGeneration
+
+DECODER = dict(vocab_size=151936, hidden_size=896, intermediate_size=4864, num_hidden_layers=24,
+               num_attention_heads=14, num_key_value_heads=2, max_position_embeddings=32768, rms_norm_eps=1e-6,
+               rope_theta=1e6, tie_word_embeddings=True, bos_token_id=None, eos_token_id=151645)
+TOWER = dict(depth=32, embed_dim=1280, hidden_size=896, num_heads=16, mlp_ratio=4, patch_size=14,
+             spatial_merge_size=2, temporal_patch_size=2)
+LINEARS = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
+SPECIAL = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
+VISUAL = {151652: "<|vision_start|>", 151653: "<|vision_end|>", 151655: "<|image_pad|>", 151656: "<|video_pad|>"}
+SPLIT = r"""(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"""
+
+
+def write_tokenizer(folder):
+    """One token a byte, with Qwen2's special tokens at their ids: text is no part of what is measured."""
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    tokenizer = Tokenizer(models.BPE(vocab={c: i for i, c in enumerate(alphabet)}, merges=[]))
+    tokenizer.normalizer = normalizers.NFC()
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([
+        pre_tokenizers.Split(Regex(SPLIT), "isolated"), pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)])
+    tokenizer.decoder = decoders.ByteLevel()
+    data = json.loads(tokenizer.to_str())
+    ids = dict(zip(range(151643, 151646), SPECIAL)) | VISUAL
+    data["added_tokens"] = [dict(id=i, content=c, single_word=False, lstrip=False, rstrip=False, normalized=False,
+                                 special=True) for i, c in sorted(ids.items())]
+    with open(os.path.join(folder, "tokenizer.json"), "w") as file:
+        json.dump(data, file)
+
+
+def write_preprocessor(folder):
+    with open(os.path.join(folder, "preprocessor_config.json"), "w") as file:
+        json.dump(dict(image_processor_type="Qwen2VLImageProcessor", patch_size=14, merge_size=2, temporal_patch_size=2,
+                       min_pixels=3136, max_pixels=12845056, do_resize=True, do_rescale=True, do_normalize=True,
+                       do_convert_rgb=True, rescale_factor=1 / 255, resample=3,
+                       image_mean=[0.48145466, 0.4578275, 0.40821073],
+                       image_std=[0.26862954, 0.26130258, 0.27577711]), file)
+
+
+def build(tower):
+    torch.manual_seed(0)
+    torch.set_default_dtype(torch.bfloat16)
+    try:
+        if not tower:
+            return Qwen2ForCausalLM(Qwen2Config(**DECODER)).eval()
+        config = Qwen2VLConfig(text_config=DECODER | {"rope_scaling": {"type": "mrope", "mrope_section": [16, 8, 8]}},
+                               vision_config=TOWER)
+        return Qwen2VLForConditionalGeneration(config).eval()
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
+def make(folder, tower, adapters, rank):
+    """Writes FOLDER/model and FOLDER/adapter-I once; returns the model folder and the adapters' folders."""
+    model_dir = os.path.join(folder, "model")
+    dirs = [os.path.join(folder, f"adapter-{i}") for i in range(adapters)]
+    if all(os.path.exists(os.path.join(d, "adapter_config.json")) for d in dirs):
+        return model_dir, dirs
+    model = build(tower)
+    model.save_pretrained(model_dir)
+    write_tokenizer(model_dir)
+    write_preprocessor(model_dir)
+    # Language model only: a list would hit the tower's modules of the same names too.
+    targets = r".*layers\.\d+\.(self_attn|mlp)\.(" + "|".join(LINEARS) + ")"
+    for i, path in enumerate(dirs):
+        torch.manual_seed(100 + i)
+        wrapped = get_peft_model(model, LoraConfig(r=rank, lora_alpha=2 * rank, target_modules=targets))
+        for name, weight in wrapped.named_parameters():
+            if "lora_" in name:
+                weight.data = (torch.randn_like(weight.data, dtype=torch.float32) * 0.02).to(torch.bfloat16)
+        wrapped.save_pretrained(path)
+        model = wrapped.unload()
+    return model_dir, dirs
