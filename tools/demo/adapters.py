@@ -17,7 +17,7 @@ from prompt import Packer
 from scenes import Sample
 
 LINEARS = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
-BATCH, RATE, SEED = 32, 3e-3, 7
+BATCH, RATE, SEED = 24, 3e-3, 7
 
 
 def features_of(model, samples):

@@ -1,6 +1,7 @@
-"""A head for base training only: what stands in each cell of the picture.
+"""A head for base training only: each visual token must look like the words for what stands in its cell.
 
-Answers alone leave the vision tower on a long plateau; this loss ends it, fades to zero and is thrown away.
+Answers alone leave the vision tower on a long plateau. This loss ends it, and because it compares with the word
+embeddings, reading a picture becomes close to copying words. It fades to zero and is thrown away.
 """
 
 import torch
@@ -11,18 +12,29 @@ from glyphs import CHARACTERS
 from scenes import COLOURS, SHAPES
 
 COLOUR_NAMES = list(COLOURS)
-SIZES = {"shape": len(SHAPES) + 1, "colour": len(COLOURS) + 1, "character": len(CHARACTERS) + 1, "motion": len(MOTIONS) + 1}
+MOTION_WORDS = ["left", "right", "up", "down", "grows", "shrinks", "spins", "blinks", "still", "changes", "bounces"]  # in the order of MOTIONS
+KINDS = {"shape": SHAPES, "colour": COLOUR_NAMES, "character": list(CHARACTERS), "motion": MOTION_WORDS}
+SHARPNESS = 20.0
 
 
 class Dense(nn.Module):
-    def __init__(self, hidden=192):
+    def __init__(self, tokenizer, hidden=192):
         super().__init__()
-        self.kinds = nn.ModuleDict({name: nn.Linear(hidden, size) for name, size in SIZES.items()})
+        ids = lambda word: [i for form in (word, f" {word}") for i in tokenizer.encode(form, add_special_tokens=False).ids]
+        self.words = {kind: [ids(word) for word in words] for kind, words in KINDS.items()}
+        self.nothing = nn.ParameterDict({kind: nn.Parameter(0.02 * torch.randn(hidden)) for kind in KINDS})
         self.box = nn.Linear(hidden, 4)
 
-    def forward(self, features, labels):
-        flat = features.flatten(0, 1)
-        loss = sum(nn.functional.cross_entropy(head(flat).float(), labels[name].flatten()) for name, head in self.kinds.items())
+    def forward(self, features, labels, table):
+        """table: the language model's embeddings."""
+        flat = features.flatten(0, 1).float()
+        looks = nn.functional.normalize(flat, dim=-1)
+        table = table.detach().float()
+        table = table - table.mean(0)
+        loss = 0.0
+        for kind, words in self.words.items():
+            known = torch.stack([self.nothing[kind], *(table[ids].mean(0) for ids in words)])
+            loss = loss + nn.functional.cross_entropy(SHARPNESS * looks @ nn.functional.normalize(known, dim=-1).T, labels[kind].flatten())
         present = labels["shape"].flatten() + labels["character"].flatten() > 0
         if present.any():
             loss = loss + 4 * nn.functional.l1_loss(self.box(flat[present]).float(), labels["box"].flatten(0, 1)[present])
@@ -31,12 +43,12 @@ class Dense(nn.Module):
 
 def labels(samples):
     """Labels of every cell, in the order of the language model's image tokens."""
-    out = {name: [] for name in [*SIZES, "box"]}
+    out = {name: [] for name in [*KINDS, "box"]}
     for sample in samples:
         height, width = sample.frames[0].shape[:2]
         rows = {name: [] for name in out}
         for things, owner in zip(sample.cells["things"], sample.cells["owner"]):
-            table = {name: [0] for name in SIZES} | {"box": [[0.0] * 4]}
+            table = {name: [0] for name in KINDS} | {"box": [[0.0] * 4]}
             for thing in things:
                 glyph = thing.shape in CHARACTERS
                 table["shape"].append(0 if glyph else SHAPES.index(thing.shape) + 1)

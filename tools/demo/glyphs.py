@@ -44,7 +44,7 @@ def draw_text(rng, draw, text, width, height, fill, scale=2, low=0.32, high=0.75
 def text(rng, width=64, height=64):
     ground = pick(rng, list(GROUNDS))
     colour = pick(rng, [c for c in COLOURS if c not in CLASH[ground]])
-    count = int(rng.choice([1, 2, 3], p=[0.45, 0.35, 0.2]))
+    count = int(rng.choice([1, 2, 3], p=[0.55, 0.3, 0.15]))
     string = "".join(pick(rng, CHARACTERS) for _ in range(count))
     image, draw = canvas(jitter(rng, GROUNDS[ground], 9), width, height)
     boxes = draw_text(rng, draw, string, width, height, jitter(rng, COLOURS[colour]))

@@ -14,9 +14,6 @@ import argparse
 import json
 from pathlib import Path
 
-import numpy as np
-import torch
-
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -32,13 +29,7 @@ def note(path, *keys, value):
 
 def make_base(options):
     import base
-    from model import build
-    from prompt import TEMPLATE
-    from tokenizer import save
-    torch.manual_seed(base.SEED)
-    tokenizer = base.tokens_of(np.random.default_rng(base.SEED))
-    save(tokenizer, options.work, TEMPLATE)
-    note(options.work / "training.json", "base", value=base.fit(build(tokenizer), tokenizer, options.minutes, options.work / "base.pt"))
+    note(options.work / "training.json", "base", value=base.train(options.minutes, options.work))
 
 
 def make_package(options):

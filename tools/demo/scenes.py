@@ -204,7 +204,7 @@ def scene(rng, width=64, height=64):
             x, y = rng.uniform(0, 2 * width), rng.uniform(0, 2 * height)
             dx, dy = rng.uniform(-30, 30, 2)
             draw.line((x, y, x + dx, y + dy), fill=jitter(rng, rgb, 22), width=int(rng.integers(1, 4)))
-    things = random_things(rng, width, height, int(rng.integers(1, 5)), ground)
+    things = random_things(rng, width, height, int(rng.choice([1, 2, 3, 4], p=[0.35, 0.3, 0.2, 0.15])), ground)
     for thing in things:
         angle = rng.uniform(-0.25, 0.25)
         draw_shape(draw, thing.shape, thing.box, jitter(rng, COLOURS[thing.colour]), angle=angle)
