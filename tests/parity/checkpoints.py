@@ -117,22 +117,24 @@ def save_model(model, folder, **kwargs):
 
 
 @torch.no_grad()
-def save_adapter(base, folder, seed, targets=None, rank=8, alpha=None, bias_head=None, **config):
-    """An adapter of `base` whose product changes each linear by about as much as its weights are."""
+def save_adapter(base, folder, seed, targets=None, rank=8, alpha=None, **config):
+    """An adapter of `base` whose product changes each linear by half of what its weights are."""
     config = dict(r=rank, lora_alpha=2 * rank if alpha is None else alpha, target_modules=targets or ALL_LINEARS) | config
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model = peft.get_peft_model(copy.deepcopy(base), peft.LoraConfig(**config))
     generator = torch.Generator().manual_seed(seed)
+    for layer in model.modules():
+        if isinstance(layer, peft.tuners.lora.LoraLayer):
+            a, b = layer.lora_A["default"].weight, layer.lora_B["default"].weight
+            a.copy_(torch.randn(a.shape, generator=generator) / a.shape[1] ** 0.5)
+            b.copy_(0.5 * torch.randn(b.shape, generator=generator) / b.shape[1] ** 0.5 / layer.scaling["default"])
     for name, parameter in model.named_parameters():
-        noise = torch.randn(parameter.shape, generator=generator)
-        if "lora_A" in name:
-            parameter.copy_(noise / parameter.shape[1] ** 0.5)
-        elif "lora_B" in name:
-            parameter.copy_(0.4 * noise / parameter.shape[1] ** 0.5)
-        elif "modules_to_save" in name:
-            parameter.copy_(noise)
-    model.save_pretrained(folder)
+        if "modules_to_save" in name:
+            parameter.copy_(torch.randn(parameter.shape, generator=generator))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that there is no base model to look up
+        model.save_pretrained(folder)
     return folder
 
 

@@ -7,6 +7,7 @@ import json
 import os
 import pathlib
 import subprocess
+import time
 
 import pytest
 
@@ -56,9 +57,16 @@ class Engine:
     def unload(self, name):
         return self.ask({"op": "unload", "name": name})
 
+    def submit(self, requests):
+        self.ask({"op": "submit", "requests": list(requests)})
+
+    def collect(self):
+        """The answers to all that was submitted, in its order; errors stay in the answers."""
+        return self.ask({"op": "collect"})["answers"]
+
     def batch(self, requests):
-        """The answers to requests that are submitted at once, in their order; errors stay in the answers."""
-        return self.ask({"op": "batch", "requests": list(requests)})["answers"]
+        self.submit(requests)
+        return self.collect()
 
     def one(self, request):
         answer = self.batch([request])[0]
@@ -79,6 +87,16 @@ class Engine:
 
     def __exit__(self, *_):
         self.close()
+
+
+def wait_until_idle(engine):
+    """Until nothing runs and no memory is held: the counters follow the last answer by a moment."""
+    deadline = time.monotonic() + 20
+    while True:
+        stats = engine.stats()
+        if (stats["running"], stats["waiting"], stats["kv_usage"]) == (0, 0, 0):
+            return
+        assert time.monotonic() < deadline, stats
 
 
 def token_ids(answer, choice=0):

@@ -48,11 +48,11 @@ class Prompt:
 
 
 class Reference:
-    def __init__(self, folder, dtype=torch.float32):
+    def __init__(self, folder, dtype=torch.float32, attention="eager"):
         config = transformers.AutoConfig.from_pretrained(folder)
         self.vl = hasattr(config, "vision_config")
         kind = transformers.Qwen2VLForConditionalGeneration if self.vl else transformers.Qwen2ForCausalLM
-        self.model = self.base = kind.from_pretrained(folder, dtype=dtype, attn_implementation="eager").eval()
+        self.model = self.base = kind.from_pretrained(folder, dtype=dtype, attn_implementation=attention).eval()
         self.processor = Qwen2VLImageProcessor.from_pretrained(folder) if self.vl else None
         self.dtype = dtype
 
@@ -173,8 +173,11 @@ def expect_same(reference, request, answer, tolerance=1e-4):
     tokens = [token["id"] for token in answer["choices"][0]["tokens"]]
     prompt, logits = reference.next_token_logits(request, tokens)
     assert answer["prompt_token_ids"] == prompt.ids
-    # Each choice is the reference's after the same tokens: so is, by induction, the whole greedy answer.
-    assert tokens == biased(request, logits).argmax(-1).tolist()
+    # Each choice is the reference's after the same tokens: so is, by induction, the whole greedy answer. Where two
+    # tokens tie to fp32's rounding, either is right.
+    choices = biased(request, logits)
+    behind = choices.amax(-1) - choices.gather(-1, torch.tensor(tokens)[:, None])[:, 0]
+    assert behind.max() <= 2e-5, (tokens, choices.argmax(-1).tolist())
     distance = (logprob_rows(answer) - logits.log_softmax(-1)).abs().max().item()
     assert distance <= tolerance, distance
     return distance

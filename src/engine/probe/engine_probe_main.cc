@@ -7,11 +7,13 @@
 // Then one command a line, answered in one line each:
 //   {"op": "load", "name", "path", "replace"}   → {"name", "generation", "rank", "warnings"}
 //   {"op": "unload", "name"}                    → {}
-//   {"op": "batch", "requests": [...]}          → {"answers": [...]}, all of them submitted at once
+//   {"op": "submit", "requests": [...]}         → {}, while they run
+//   {"op": "collect"}                           → {"answers": [...]} of all that were submitted since the last one
 //   {"op": "stats"}                             → the engine's counters
 // A command that fails is answered with {"error": {"code", "message"}}, a failed request so within "answers".
 #include <future>
 #include <iostream>
+#include <utility>
 
 #include "base/json.h"
 #include "engine/probe/probe_request.h"
@@ -83,21 +85,24 @@ Json finish(ServingEngine& engine, const Submitted& request) {
   return request.sink->wait();
 }
 
-Result<Json> batch(ServingEngine& engine, const Json& command) {
-  std::vector<Submitted> submitted;
+Result<Json> submit(ServingEngine& engine, const Json& command, std::vector<Submitted>& submitted) {
   for (const Json& json : command.at("requests")) {
     VALORA_TRY(request, read_request(json));
     VALORA_TRY(cancel_after, optional_field<int32_t>(json, "cancel_after"));
     auto sink = std::make_shared<ProbeSink>();
     submitted.push_back({sink, engine.submit(std::move(request), sink), cancel_after});
   }
+  return Json::object();
+}
+
+Json collect(ServingEngine& engine, std::vector<Submitted> submitted) {
   Json answers = Json::array();
   answers.get_ref<Json::array_t&>().resize(submitted.size());
   // Those to be cancelled first, while the others run.
   for (const bool cancelled : {true, false})
     for (size_t i = 0; i < submitted.size(); ++i)
       if (submitted[i].cancel_after.has_value() == cancelled) answers[i] = finish(engine, submitted[i]);
-  return Json{{"answers", std::move(answers)}};
+  return {{"answers", std::move(answers)}};
 }
 
 Json stats_json(const EngineStats& s) {
@@ -108,12 +113,13 @@ Json stats_json(const EngineStats& s) {
           {"steps", s.steps}};
 }
 
-Result<Json> run(ServingEngine& engine, const std::string& line) {
+Result<Json> run(ServingEngine& engine, const std::string& line, std::vector<Submitted>& submitted) {
   VALORA_TRY(command, parse_json(line, "the command"));
   VALORA_TRY(op, required_field<std::string>(command, "op"));
   if (op == "load") return load(engine, command);
   if (op == "unload") return unload(engine, command);
-  if (op == "batch") return batch(engine, command);
+  if (op == "submit") return submit(engine, command, submitted);
+  if (op == "collect") return collect(engine, std::exchange(submitted, {}));
   if (op == "stats") return stats_json(engine.stats());
   return invalid("the command \"" + op + "\" is unknown", "op");
 }
@@ -140,7 +146,8 @@ int main_loop() {
   const ModelCard& card = (*engine)->model();
   print(Json{{"model", {{"architecture", card.architecture}, {"dtype", card.dtype}, {"max_model_len", card.max_model_len},
                         {"kv_blocks", card.kv_blocks}, {"kv_block_tokens", card.kv_block_tokens}}}});
-  while (std::getline(std::cin, line)) print(run(**engine, line));
+  std::vector<Submitted> submitted;
+  while (std::getline(std::cin, line)) print(run(**engine, line, submitted));
   return 0;
 }
 
