@@ -5,6 +5,7 @@
 namespace valora {
 namespace {
 
+// A copy: the adapter's file may be written anew or its name unloaded while requests still use these values.
 at::Tensor tensor(const TensorView& view, at::ScalarType dtype, at::Device device) {
   return models::tensor_of(view).to(at::TensorOptions().dtype(dtype).device(device), /*non_blocking=*/false, /*copy=*/true);
 }
@@ -38,8 +39,8 @@ std::shared_ptr<LoadedAdapter> build_adapter(const adapters::AdapterSpec& spec, 
   loaded->weights.scales.resize(modules, 0);
   for (const adapters::LoraTarget& target : spec.targets) {
     auto weight = std::make_unique<ops::LoraWeight>();
-    weight->a = ops::Weight(models::tensor_of(target.a), dtype, device);
-    weight->b = ops::Weight(models::tensor_of(target.b), dtype, device);
+    weight->a = ops::Weight(tensor(target.a, dtype, device), dtype, device);
+    weight->b = ops::Weight(tensor(target.b, dtype, device), dtype, device);
     loaded->weights.modules[target.module] = std::move(weight);
     loaded->weights.scales[target.module] = target.scale;
   }

@@ -1,0 +1,241 @@
+"""What the prefix cache may give to whom: repeated work is a hit, and nothing else ever is."""
+
+import base64
+import json
+import shutil
+
+import pytest
+from safetensors.torch import load_file, save_file
+
+from checkpoints import add_head, save_adapter
+import pictures
+from pictures import clip, picture
+from programs import Engine, token_ids
+from reference import NO_MEDIA_TOKENS, Reference, expect_same
+
+NAME = "vl-grouped-tied"
+QUESTION = "Does the picture show a red circle, left of two small squares or not?"  # fills blocks of its own
+IMAGE = [{"role": "user", "content": [picture(70, 90, 90), QUESTION]}]
+OTHER_IMAGE = [{"role": "user", "content": [picture(71, 90, 90), QUESTION]}]
+TEXT = [{"role": "user", "content": QUESTION}]
+BLOCK = 16
+
+
+@pytest.fixture
+def engine(models):
+    with Engine(models[NAME]) as engine:
+        yield engine
+
+
+@pytest.fixture(scope="module")
+def adapters(models, tmp_path_factory):
+    root = tmp_path_factory.mktemp("identity")
+    return {name: save_adapter(models.memory[NAME], root / name, 1000 + i, rank=4 + i) for i, name in enumerate("abc")}
+
+
+@pytest.fixture(scope="module")
+def reference(models, adapters):
+    reference = Reference(models[NAME])
+    for name, folder in adapters.items():
+        reference.load_adapter(name, folder)
+    return reference
+
+
+def ask(models, messages, *uses, tokens=8):
+    size = models.memory[NAME].config.text_config.vocab_size
+    sampling = {"max_tokens": tokens, "ignore_eos": True, "temperature": 0, "logprobs": size, "logit_bias": NO_MEDIA_TOKENS}
+    return {"messages": messages, "adapters": [use if isinstance(use, dict) else {"name": use} for use in uses],
+            "sampling": sampling}
+
+
+def cached(answer):
+    assert answer["usage"]["cached_tokens"] == answer["started_with"]["cached_tokens"]
+    return answer["usage"]["cached_tokens"]
+
+
+def whole_blocks(tokens):
+    return tokens // BLOCK * BLOCK
+
+
+def test_repeated_prompt_is_a_hit(models, engine, reference):
+    for messages in (TEXT, IMAGE, [{"role": "user", "content": [clip(80, 4), QUESTION]}]):
+        request = ask(models, messages)
+        first, second = engine.one(request), engine.one(request)
+        length = len(first["prompt_token_ids"])
+        assert cached(first) < length - 2 * BLOCK  # at most the system turn
+        assert cached(second) == whole_blocks(length - 1)
+        for answer in (first, second):
+            expect_same(reference, request, answer)
+
+
+def test_answer_becomes_the_next_turns_prefix(models, engine, reference):
+    first = engine.one(ask(models, IMAGE, tokens=20))
+    turns = [*IMAGE, {"role": "assistant", "content": "A circle."}, {"role": "user", "content": "Sure?"}]
+    request = ask(models, turns)
+    second = engine.one(request)
+    shared = sum(1 for _ in zip_while_equal(first["prompt_token_ids"], second["prompt_token_ids"]))
+    assert cached(second) == whole_blocks(shared)
+    expect_same(reference, request, second)
+
+
+def zip_while_equal(a, b):
+    for x, y in zip(a, b):
+        if x != y:
+            return
+        yield x
+
+
+def test_generated_tokens_are_cached_too(models, engine, reference):
+    request = ask(models, TEXT, tokens=40)
+    first = engine.one(request)
+    ids = first["prompt_token_ids"] + token_ids(first)
+    again = {"tokens": ids, "sampling": request["sampling"]}
+    second = engine.one(again)
+    # The last generated token was never run, so its keys and values are not there.
+    assert cached(second) == whole_blocks(len(ids) - 1)
+    expect_same(reference, again, second)
+
+
+def test_equal_text_with_another_image(models, engine, reference):
+    engine.one(ask(models, IMAGE))
+    other = engine.one(ask(models, OTHER_IMAGE))
+    image_begin = other["prompt_token_ids"].index(reference.base.config.image_token_id)
+    assert cached(other) == whole_blocks(image_begin)  # what stands before the picture, nothing behind
+    expect_same(reference, ask(models, OTHER_IMAGE), other)
+    assert cached(engine.one(ask(models, IMAGE))) > image_begin
+
+
+def test_other_pixels_behind_the_same_file(models, engine, reference, tmp_path):
+    """Two images under one URL."""
+    file = tmp_path / "picture.png"
+    request = ask(models, [{"role": "user", "content": [{"image": f"file://{file}"}, QUESTION]}])
+    answers = []
+    for seed in (90, 91, 90):
+        pictures.draw(seed, 90, 90).save(file)
+        answers.append(engine.one(request))
+        expect_same(reference, request, answers[-1])
+    image_begin = answers[0]["prompt_token_ids"].index(reference.base.config.image_token_id)
+    assert [cached(answer) > image_begin for answer in answers] == [False, False, True]
+
+
+def test_same_pixels_under_other_urls(models, engine, tmp_path):
+    """The bytes count, not where they come from."""
+    file = tmp_path / "picture.png"
+    pictures.draw(92, 90, 90).save(file)
+    data = "data:image/png;base64," + base64.b64encode(file.read_bytes()).decode()
+    by_file, by_data = (engine.one(ask(models, [{"role": "user", "content": [{"image": url}, QUESTION]}]))
+                        for url in (f"file://{file}", data))
+    assert cached(by_data) == whole_blocks(len(by_file["prompt_token_ids"]) - 1)
+    assert token_ids(by_file) == token_ids(by_data)
+    assert engine.stats()["media_hits"] == 1
+
+
+def test_an_image_and_a_video_of_the_same_bytes(models, engine, reference):
+    image = picture(93, 56, 56)
+    video = {"video": image["image"].replace("image/png", "video/jpeg")}
+    for part in (image, video):
+        request = ask(models, [{"role": "user", "content": [part, QUESTION]}])
+        answer = engine.one(request)
+        assert cached(answer) <= answer["prompt_token_ids"].index(reference.base.config.vision_start_token_id)
+        expect_same(reference, request, answer)
+
+
+def test_swapped_images(models, engine, reference):
+    a, b = picture(94, 70, 70), picture(95, 70, 70)
+    for parts in ([a, b, QUESTION], [b, a, QUESTION], [a, a, QUESTION], [a, b, QUESTION]):
+        request = ask(models, [{"role": "user", "content": parts}])
+        expect_same(reference, request, engine.one(request))
+
+
+@pytest.mark.parametrize("messages", [TEXT, IMAGE], ids=["text", "image"])
+def test_adapter_against_base_and_scale_against_scale(models, engine, reference, adapters, messages):
+    for name, folder in adapters.items():
+        engine.load(name, folder)
+    uses = [[], ["a"], ["b"], [{"name": "a", "scale": 0.5}], ["a", "b"], [{"name": "a", "scale": 0.5}, "b"],
+            [{"name": "a", "scale": -1}]]
+    for use in uses:
+        request = ask(models, messages, *use)
+        answer = engine.one(request)
+        assert cached(answer) == 0, use
+        expect_same(reference, request, answer)
+    for use in uses:  # now each finds its own
+        request = ask(models, messages, *use)
+        answer = engine.one(request)
+        assert cached(answer) == whole_blocks(len(answer["prompt_token_ids"]) - 1), use
+        expect_same(reference, request, answer)
+
+
+def test_reloaded_name_with_other_content(models, engine, reference, adapters):
+    """Unloaded and loaded, or replaced: the old content's cache is never found, nor is the base's."""
+    answers = {}
+    for step, content in enumerate("abcab"):
+        if step == 2:
+            engine.unload("task")
+        generation = engine.load("task", adapters[content], replace=step in (1, 3, 4))["generation"]
+        request = ask(models, IMAGE, "task")
+        answer = engine.one(request)
+        expect_same(reference, request | {"adapters": [{"name": content}]}, answer)
+        if content not in answers:
+            assert cached(answer) == 0
+        assert token_ids(answer) == answers.setdefault(content, token_ids(answer))
+        assert generation >= step + 1
+    assert len(set(map(tuple, answers.values()))) == 3
+
+
+def test_equal_content_under_two_names_shares(models, engine, adapters):
+    engine.load("one", adapters["a"])
+    engine.load("two", adapters["a"])
+    first, second = engine.one(ask(models, IMAGE, "one")), engine.one(ask(models, IMAGE, "two"))
+    assert cached(first) == 0 and cached(second) > 0
+    assert token_ids(first) == token_ids(second)
+
+
+def test_head_alone_is_the_base(models, engine, adapters, tmp_path):
+    """A head that comes without adapted linears shares the base's cache; with them, it does not."""
+    both = add_head(shutil.copytree(adapters["a"], tmp_path / "both"), 48, ["no", "yes"], 1100, True, add_generation_prompt=True)
+    alone = shutil.copytree(both, tmp_path / "alone")
+    tensors = load_file(alone / "adapter_model.safetensors")
+    save_file({key: value for key, value in tensors.items() if ".score." in key}, alone / "adapter_model.safetensors")
+    config = json.loads((alone / "adapter_config.json").read_text())
+    (alone / "adapter_config.json").write_text(json.dumps(config | {"target_modules": []}))
+    engine.load("both", both)
+    engine.load("alone", alone)
+    base = engine.one(ask(models, IMAGE))
+    answers = [engine.one(ask(models, IMAGE, name) | {"task": "classify"}) for name in ("both", "alone")]
+    assert [cached(answer) > 0 for answer in answers] == [False, True]
+    assert answers[0]["classification"]["logits"] != answers[1]["classification"]["logits"]
+    as_text = engine.one(ask(models, IMAGE, "alone") | {"head": ""})
+    assert token_ids(as_text) == token_ids(base)
+
+
+def test_rewritten_folder(models, engine, reference, adapters, tmp_path):
+    """The adapter's own folder is written anew, as by a training run, while its requests run; then it is reloaded."""
+    folder = shutil.copytree(adapters["a"], tmp_path / "task")
+    engine.load("task", folder)
+    long = [ask(models, messages, "task", tokens=200) for messages in (TEXT, IMAGE)] * 4
+    engine.submit(long)
+    for file in folder.iterdir():
+        file.write_bytes((adapters["b"] / file.name).read_bytes())
+    engine.submit([ask(models, TEXT, "task", tokens=20)])
+    engine.load("task", folder, replace=True)
+    engine.submit([ask(models, TEXT, "task", tokens=20)])
+    *old, new = engine.collect()
+    for request, answer in zip([*long, long[0]], old):
+        expect_same(reference, request | {"adapters": [{"name": "a"}]}, answer)
+    expect_same(reference, ask(models, TEXT, "b"), new)
+
+
+def test_running_requests_keep_the_old_adapter(models, engine, reference, adapters):
+    """Replacing and unloading a name while its requests run."""
+    engine.load("task", adapters["a"])
+    engine.load("gone", adapters["c"])
+    long = [ask(models, messages, name, tokens=200) for messages in (TEXT, IMAGE) for name in ("task", "gone")] * 4
+    engine.submit(long)
+    engine.load("task", adapters["b"], replace=True)
+    engine.unload("gone")
+    engine.submit([ask(models, IMAGE, "task", tokens=20)])
+    *old, new = engine.collect()
+    for request, answer in zip(long, old):
+        content = {"task": "a", "gone": "c"}[request["adapters"][0]["name"]]
+        expect_same(reference, request | {"adapters": [{"name": content}]}, answer)
+    expect_same(reference, ask(models, IMAGE, "b"), new)
