@@ -1,7 +1,5 @@
 #include "text/post_processor.h"
 
-#include <algorithm>
-
 #include "text/json_fields.h"
 
 namespace valora::text {
@@ -17,10 +15,10 @@ Result<std::vector<int32_t>> special_ids(const Json& specials, const std::string
     return refuse(where, "\"special_tokens\" has no " + in_quotes(name));
   VALORA_TRY(array, array_field(*special, where, "ids", kMaxPieces));
   std::vector<int32_t> ids;
-  for (const Json& id : *array) {
-    if (!id.is_number_unsigned() || id.get<uint64_t>() > static_cast<uint64_t>(std::max(max_id, 0)))
-      return refuse(where, in_quotes(name) + " has an id outside the vocabulary");
-    ids.push_back(id.get<int32_t>());
+  for (const Json& element : *array) {
+    const int64_t id = element.is_number_integer() ? element.get<int64_t>() : -1;
+    if (id < 0 || id > max_id) return refuse(where, in_quotes(name) + " has an id outside the vocabulary");
+    ids.push_back(static_cast<int32_t>(id));
   }
   return ids;
 }

@@ -33,7 +33,8 @@ DIGITS = [(0x30, 0x39), (0x660, 0x669), (0x966, 0x96F), (0xFF10, 0xFF19), (0xB2,
 SPACES = list(" \t\n\v\f\r\x1c\x1f\x85\xa0\u1680\u180e\u2000\u2003\u2009\u200a\u200b\u2028\u2029\u202f\u205f\u2060"
               "\u3000\ufeff") + ["  ", "\r\n", "\n\n", "   ", " \n ", "\t\t"]
 EMOJI = ["😀", "👩‍👩‍👧‍👦", "🏳️‍🌈", "👍🏽", "🇩🇪🇯🇵", "❤️", "🧑🏿‍🚀", "1️⃣", "☺", "🫠", "‍", "\ufe0f"]
-PUNCTUATION = list("!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~«»…—–“”‘’¿¡、。！？€£¥°±×÷→∞≠") + ["...", "'s", "'LL", "'ſ", "</", "|>", "<|"]
+PUNCTUATION = list("!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~«»…—–“”‘’¿¡、。！？€£¥°±×÷→∞≠")
+PUNCTUATION += ["...", "'s", "'LL", "'ſ", "</", "|>", "<|"]
 WORDS = ("the image shows a red circle left of two small squares what is in this picture der die das und nicht "
          "être où déjà l'été naïve señor mañana что это такое на картинке 这张图片里有什么 一只 猫 どんな絵 ですか 고양이 "
          "그림 הבית الصورة चित्र ภาพ Ελλάδα don't I'm we've THEY'LL it's").split()
@@ -76,7 +77,7 @@ def any_code_point(rng):
 
 
 def all_code_points():
-    """Every character outside the large uniform blocks (ideographs, private use, unassigned planes), one in 29 there."""
+    """Every character outside the large uniform blocks (ideographs, private use, …); one in 29 of those."""
     uniform = [(0x3400, 0xA000), (0xAC00, 0xF900), (0x17000, 0x18C00), (0x20000, 0x110000)]
     kept = lambda c: c % 29 == 0 or not any(first <= c < end for first, end in uniform)
     return [chr(c) for c in range(0x110000) if not 0xD800 <= c <= 0xDFFF and kept(c)]
@@ -168,7 +169,8 @@ def added_like():
     tokenizer.add_tokens([
         AddedToken("<l>", lstrip=True), AddedToken("<r>", rstrip=True, normalized=False),
         AddedToken("<lr>", lstrip=True, rstrip=True, normalized=False), AddedToken("word", single_word=True),
-        AddedToken("é", normalized=True), AddedToken("\u212b", normalized=True), AddedToken("e\u0301t", normalized=False),
+        AddedToken("é", normalized=True), AddedToken("\u212b", normalized=True),
+        AddedToken("e\u0301t", normalized=False),
         AddedToken("<n>", normalized=True, single_word=True, lstrip=True), AddedToken("😀", rstrip=True),
         AddedToken("  ", rstrip=True, normalized=False), AddedToken("of", single_word=True, normalized=False)])
     tokenizer.add_special_tokens([AddedToken("字", special=True, normalized=True)])

@@ -9,10 +9,11 @@ namespace valora::text {
 namespace {
 
 Result<int32_t> read_id(const Json& value, std::string_view token, const std::string& where) {
-  if (!value.is_number_unsigned() || value.get<uint64_t>() > kMaxTokenId)
+  const int64_t id = value.is_number_integer() ? value.get<int64_t>() : -1;
+  if (id < 0 || id > kMaxTokenId)
     return refuse(where, "the id of " + in_quotes(token) + " must be an integer from 0 to " +
                              std::to_string(kMaxTokenId));
-  return static_cast<int32_t>(value.get<uint64_t>());
+  return static_cast<int32_t>(id);
 }
 
 }  // namespace

@@ -1,0 +1,176 @@
+#include "text/tokenizer.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include "text/testing/tiny_tokenizer.h"
+
+namespace valora::text {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+TEST(Tokenizer, MergesWithinWordsAndKeepsSpecialTokensWhole) {
+  const auto tokenizer = tiny_tokenizer();
+  EXPECT_THAT(tokenizer->encode("abc<|im_end|>ab"), ElementsAre(257, 260, 256));
+  EXPECT_THAT(tokenizer->encode("<|im_end"), ElementsAre('<', '|', 'i', 'm', '_', 'e', 'n', 'd'));
+  EXPECT_EQ(tokenizer->decode(std::vector<int32_t>{257, 260, 256}, false), "abc<|im_end|>ab");
+  EXPECT_EQ(tokenizer->decode(std::vector<int32_t>{257, 260, 256}, true), "abcab");
+}
+
+TEST(Tokenizer, ReadsBytesThatAreNotUtf8AsReplacementCharacters) {
+  EXPECT_THAT(tiny_tokenizer()->encode("a\xFF"), ElementsAre('a', 0xEF, 0xBF, 0xBD));
+}
+
+TEST(Tokenizer, TellsOfItsVocabulary) {
+  const auto tokenizer = tiny_tokenizer();
+  EXPECT_EQ(tokenizer->vocab_size(), 261);
+  EXPECT_EQ(tokenizer->token_to_id("abc"), 257);
+  EXPECT_EQ(tokenizer->token_to_id("<|im_start|>"), 259);
+  EXPECT_EQ(tokenizer->token_to_id("nothing"), std::nullopt);
+  EXPECT_EQ(tokenizer->token_bytes(0xE9), "\xE9");
+  EXPECT_EQ(tokenizer->token_bytes(259), "<|im_start|>");
+  EXPECT_EQ(tokenizer->token_bytes(-1), "");
+  EXPECT_EQ(tokenizer->token_bytes(261), "");
+  EXPECT_TRUE(tokenizer->is_special(259));
+  EXPECT_FALSE(tokenizer->is_special(258));
+  EXPECT_FALSE(tokenizer->is_special(1000));
+}
+
+TEST(Tokenizer, AddedTokenOutsideTheByteAlphabetStandsForItself) {
+  Json json = tiny_tokenizer_json();
+  json["added_tokens"].push_back(added_token_json(261, "字", false));
+  json["added_tokens"].push_back(added_token_json(262, "<img>", false));
+  const auto tokenizer = Tokenizer::from_json(json, "tiny");
+  ASSERT_TRUE(tokenizer.ok()) << tokenizer.error().message;
+  EXPECT_EQ((*tokenizer)->token_bytes(261), "字");
+  EXPECT_EQ((*tokenizer)->decode(std::vector<int32_t>{262, 261}, true), "<img>字");
+}
+
+TEST(Tokenizer, EncodesTheSameFromManyThreads) {
+  const auto tokenizer = tiny_tokenizer();
+  const std::string text = "hehe abc ab c a<|im_start|>bcb he the then cab";
+  const auto expected = tokenizer->encode(text);
+  std::vector<std::vector<int32_t>> results(4);
+  std::vector<std::thread> threads;
+  for (auto& result : results)
+    threads.emplace_back([&] {
+      for (int i = 0; i < 50; ++i) result = tokenizer->encode(text);
+    });
+  for (auto& thread : threads) thread.join();
+  for (const auto& result : results) EXPECT_EQ(result, expected);
+}
+
+TEST(Tokenizer, LengthSettingsOfTheFileAreNotApplied) {
+  Json json = tiny_tokenizer_json();
+  json["truncation"] = {{"max_length", 1}, {"strategy", "LongestFirst"}, {"stride", 0}, {"direction", "Right"}};
+  EXPECT_EQ(Tokenizer::from_json(json, "tiny").value()->encode("xyz").size(), 3);
+}
+
+TEST(Tokenizer, LoadNamesTheFile) {
+  const auto dir = std::filesystem::path(::testing::TempDir()) / "valora_tokenizer_test";
+  std::filesystem::create_directories(dir);
+  EXPECT_THAT(Tokenizer::load(dir / "nowhere").error().message, HasSubstr("tokenizer.json"));
+  std::ofstream(dir / "tokenizer.json") << tiny_tokenizer_json();
+  EXPECT_TRUE(Tokenizer::load(dir).ok());
+  std::ofstream(dir / "tokenizer.json") << R"({"version": "1.0", "version": "1.0"})";
+  EXPECT_FALSE(Tokenizer::load(dir).ok());
+  std::filesystem::remove_all(dir);
+}
+
+struct Refusal {
+  const char* patch;   // a JSON merge patch of the tiny tokenizer
+  const char* reason;
+};
+
+class TokenizerRefusal : public ::testing::TestWithParam<Refusal> {};
+
+TEST_P(TokenizerRefusal, NamesFileAndReason) {
+  Json json = tiny_tokenizer_json();
+  json.merge_patch(Json::parse(GetParam().patch));
+  const auto tokenizer = Tokenizer::from_json(json, "some/tokenizer.json");
+  ASSERT_FALSE(tokenizer.ok());
+  EXPECT_THAT(tokenizer.error().message, HasSubstr("some/tokenizer.json"));
+  EXPECT_THAT(tokenizer.error().message, HasSubstr(GetParam().reason));
+}
+
+constexpr const char* kToken =
+    R"("single_word": false, "lstrip": false, "rstrip": false, "normalized": false, "special": true)";
+
+std::string added(const std::string& tokens) { return R"({"added_tokens": [)" + tokens + "]}"; }
+
+INSTANTIATE_TEST_SUITE_P(
+    Parts, TokenizerRefusal,
+    ::testing::Values(
+        Refusal{R"({"version": "2.0"})", "version \"2.0\""},
+        Refusal{R"({"extra": 1})", "unknown field \"extra\""},
+        Refusal{R"({"normalizer": {"type": "NFKC"}})", "normalizer \"NFKC\" is not supported"},
+        Refusal{R"({"normalizer": {"form": 1}})", "unknown field \"form\""},
+        Refusal{R"({"normalizer": [1]})", "normalizer: must be an object"},
+        Refusal{R"({"normalizer": {"type": "Sequence", "normalizers": [{"type": "Strip"}]}})", "normalizers[0]"},
+        Refusal{R"({"pre_tokenizer": {"type": "Metaspace"}})", "pre-tokenizer \"Metaspace\" is not supported"},
+        Refusal{R"({"pre_tokenizer": {"add_prefix_space": "no"}})", "\"add_prefix_space\" must be"},
+        Refusal{R"({"post_processor": {"type": "BertProcessing"}})", "\"BertProcessing\" is not supported"},
+        Refusal{R"({"decoder": {"type": "Fuse"}})", "decoder \"Fuse\" is not supported"},
+        Refusal{R"({"decoder": null})", "without a decoder"},
+        Refusal{R"({"model": null})", "model: must be an object"},
+        Refusal{R"({"model": {"type": "Unigram"}})", "model \"Unigram\" is not supported"}));
+
+INSTANTIATE_TEST_SUITE_P(
+    Bpe, TokenizerRefusal,
+    ::testing::Values(
+        Refusal{R"({"model": {"dropout": 0.1}})", "\"dropout\" is not supported"},
+        Refusal{R"({"model": {"byte_fallback": true}})", "\"byte_fallback\" is not supported"},
+        Refusal{R"({"model": {"end_of_word_suffix": "</w>"}})", "\"end_of_word_suffix\" is not supported"},
+        Refusal{R"({"model": {"continuing_subword_prefix": "##"}})", "\"continuing_subword_prefix\" is not"},
+        Refusal{R"({"model": {"unk_token": "<unk>"}})", "unk_token \"<unk>\" is not in the vocabulary"},
+        Refusal{R"({"model": {"unk_token": 3}})", "\"unk_token\" must be a string"},
+        Refusal{R"({"model": {"vocab": {"new": 5}}})", "both have the id 5"},
+        Refusal{R"({"model": {"vocab": {"new": -1}}})", "the id of \"new\""},
+        Refusal{R"({"model": {"vocab": {"new": 4000000000}}})", "the id of \"new\""},
+        Refusal{R"({"model": {"vocab": {"new": "5"}}})", "the id of \"new\""},
+        Refusal{R"({"model": {"vocab": [1]}})", "model.vocab"},
+        Refusal{R"({"model": {"merges": {"a": 1}}})", "\"merges\" must be an array"},
+        Refusal{R"({"model": {"merges": ["a b", "a nowhere"]}})", "model.merges[1]: \"nowhere\" is not in"},
+        Refusal{R"({"model": {"merges": ["a d"]}})", "model.merges[0]: \"ad\" is not in the vocabulary"},
+        Refusal{R"({"model": {"merges": ["a b c"]}})", "model.merges[0]"},
+        Refusal{R"({"model": {"merges": ["ab"]}})", "model.merges[0]"},
+        Refusal{R"({"model": {"merges": [["a", "b", "c"]]}})", "model.merges[0]"},
+        Refusal{R"({"model": {"merges": [["a", 1]]}})", "model.merges[0]"}));
+
+TEST(Tokenizer, RefusesWrongAddedTokens) {
+  const auto refusal = [](const std::string& tokens) {
+    Json json = tiny_tokenizer_json();
+    json.merge_patch(Json::parse(added(tokens)));
+    const auto tokenizer = Tokenizer::from_json(json, "x");
+    return tokenizer.ok() ? "accepted" : tokenizer.error().message;
+  };
+  const auto token = [](int id, const std::string& content) {
+    return R"({"id": )" + std::to_string(id) + R"(, "content": ")" + content + "\", " + kToken + "}";
+  };
+  EXPECT_EQ(refusal(token(259, "<a>") + "," + token(260, "<b>")), "accepted");
+  EXPECT_EQ(refusal(token(256, "ab")), "accepted");
+  EXPECT_THAT(refusal(token(300, "<a>")), HasSubstr("has the id 300 where 259 follows"));
+  EXPECT_THAT(refusal(token(3, "ab")), HasSubstr("has the id 3 where 256 follows"));
+  EXPECT_THAT(refusal(token(259, "<a>") + "," + token(260, "<a>")),
+              HasSubstr("added_tokens[1]: \"<a>\" is added twice"));
+  EXPECT_THAT(refusal(token(259, "<a>") + "," + token(259, "<b>")), HasSubstr("has the id of \"<a>\""));
+  EXPECT_THAT(refusal(token(259, "")), HasSubstr("\"content\" must have"));
+  EXPECT_THAT(refusal(token(259, std::string(2000, 'x'))), HasSubstr("\"content\" must have"));
+  EXPECT_THAT(refusal(R"({"id": 259, "content": "<a>"})"), HasSubstr("\"single_word\" is missing"));
+  EXPECT_THAT(refusal("7"), HasSubstr("added_tokens[0]"));
+}
+
+TEST(Tokenizer, TakesMergesAsPairs) {
+  Json json = tiny_tokenizer_json();
+  json["model"]["merges"] = Json::parse(R"([["a", "b"], ["ab", "c"]])");
+  EXPECT_THAT(Tokenizer::from_json(json, "tiny").value()->encode("abc"), ElementsAre(257));
+}
+
+}  // namespace
+}  // namespace valora::text
