@@ -77,7 +77,8 @@ TEST_F(ServerTest, StreamsToAnOldClientUntilTheEnd) {
   start();
   SocketClient client(port());
   const std::string body = chat_body("a b", kStream);
-  client.send("POST /v1/chat/completions HTTP/1.0\r\nContent-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body);
+  client.send("POST /v1/chat/completions HTTP/1.0\r\nContent-Length: " + std::to_string(body.size()) + "\r\n\r\n");
+  client.send(body);
   const std::string all = client.read_all();
   EXPECT_THAT(all, ::testing::Not(HasSubstr("chunked")));
   EXPECT_TRUE(all.ends_with("data: [DONE]\n\n"));
@@ -227,7 +228,8 @@ TEST_F(ServerTest, BadBodiesAre400AndTheConnectionGoesOn) {
 TEST_F(ServerTest, PipelinedRequestsAreAnsweredInOrder) {
   start();
   SocketClient client(port());
-  client.send(SocketClient::post_text(kChat, chat_body("one")) + "\r\n" + SocketClient::post_text(kChat, chat_body("two")));
+  client.send(SocketClient::post_text(kChat, chat_body("one")) + "\r\n" +
+              SocketClient::post_text(kChat, chat_body("two")));
   EXPECT_THAT(client.read_response().body, HasSubstr("one"));
   EXPECT_THAT(client.read_response().body, HasSubstr("two"));
 }

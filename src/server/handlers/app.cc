@@ -63,7 +63,7 @@ const Route* find_route(std::string_view method, std::string_view path) {
 std::string methods_of(std::string_view path) {
   std::string methods;
   for (const Route& route : kRoutes)
-    if (path_matches(route, path)) methods += fmt::format("{}{}, ", route.method, route.method == "GET" ? ", HEAD" : "");
+    if (path_matches(route, path)) methods += route.method == "GET" ? "GET, HEAD, " : fmt::format("{}, ", route.method);
   return methods.empty() ? methods : methods + "OPTIONS";
 }
 

@@ -25,7 +25,8 @@ class Handlers : public ::testing::Test {
     engine_.add_adapter("birds", {{"species", {"cat", "dog", "owl"}}});
   }
 
-  std::shared_ptr<FakeExchange> begin(const std::string& method, const std::string& path, const std::string& body = {}) {
+  std::shared_ptr<FakeExchange> begin(const std::string& method, const std::string& path,
+                                      const std::string& body = {}) {
     if (!service_) service_ = std::make_shared<Service>(options_, engine_);
     App app(service_);
     auto exchange = std::make_shared<FakeExchange>();
@@ -65,7 +66,8 @@ TEST_F(Handlers, ChatAnswersWhole) {
   EXPECT_EQ(choice["stop_reason"], 7);
   EXPECT_TRUE(choice["logprobs"].is_null());
   EXPECT_EQ(answer["usage"],
-            Json::parse(R"({"prompt_tokens":3,"total_tokens":6,"completion_tokens":3,"prompt_tokens_details":{"cached_tokens":2}})"));
+            Json::parse(R"({"prompt_tokens":3,"total_tokens":6,"completion_tokens":3,
+                            "prompt_tokens_details":{"cached_tokens":2}})"));
 }
 
 TEST_F(Handlers, TheBodyIsReleasedOnceThePromptIsPrepared) {
@@ -238,7 +240,8 @@ TEST_F(Handlers, ClassifyGivesTheProbabilitiesOrTheLogits) {
   EXPECT_EQ(answer["data"][1]["num_classes"], 3);
   EXPECT_EQ(answer["usage"]["prompt_tokens"], 2);
   const Json raw = call("POST", "/v1/classify",
-                        R"({"model":"birds","messages":[{"role":"user","content":"x"}],"use_activation":false})")->json();
+                        R"({"model":"birds","messages":[{"role":"user","content":"x"}],"use_activation":false})")
+                       ->json();
   EXPECT_EQ(raw["data"][0]["probs"], Json({0.0, 2.0, 1.0}));
   EXPECT_EQ(engine_.last_request().task, Task::kClassify);
 }
@@ -330,10 +333,10 @@ TEST_F(Handlers, OneLoadServesAllThatWaitForIt) {
 
 TEST(SafeFolderName, LeavesTheDirectoryInNoWay) {
   for (const char* good : {"a", "my-adapter_1.2", "caf\xC3\xA9"}) EXPECT_TRUE(safe_folder_name(good)) << good;
-  for (const std::string& bad : {std::string(""), std::string("."), std::string(".."), std::string("../a"), std::string("a/b"),
-                                 std::string("/etc"), std::string("a\\b"), std::string(".hidden"), std::string("a\0b", 3),
-                                 std::string("a\nb"), std::string(256, 'a')})
+  for (const char* bad : {"", ".", "..", "../a", "a/b", "/etc", "a\\b", ".hidden", "a\nb"})
     EXPECT_FALSE(safe_folder_name(bad)) << bad;
+  EXPECT_FALSE(safe_folder_name(std::string("a\0b", 3)));
+  EXPECT_FALSE(safe_folder_name(std::string(256, 'a')));
 }
 
 TEST_F(Handlers, TokenizeAndDetokenize) {

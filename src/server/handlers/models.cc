@@ -88,7 +88,8 @@ void handle_model(const std::shared_ptr<Service>& service, HttpRequest request, 
   if (!id.empty() && service->is_base(id)) return exchange->respond({.body = to_text(base_card(*service, id))});
   const std::string_view name = service->adapter_of(id);
   const std::vector<AdapterCard> adapters = service->engine.adapters();
-  const auto found = std::find_if(adapters.begin(), adapters.end(), [&](const auto& card) { return card.name == name; });
+  const auto found =
+      std::find_if(adapters.begin(), adapters.end(), [&](const auto& each) { return each.name == name; });
   if (id.empty() || found == adapters.end()) return exchange->respond(error_response(model_not_found(id)));
   exchange->respond({.body = to_text(adapter_card(*service, *found))});
 }

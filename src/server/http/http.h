@@ -33,7 +33,8 @@ struct HttpResponse {
 };
 
 // One request's way back to the client. Answered once: either respond(), or begin_stream(), any number of write()
-// and end_stream(). Let go of unanswered, it answers 500. Calls after the answer's end, or after the client has left, are ignored. Thread-safe.
+// and end_stream(). Calls after the answer's end, or after the client has left, are ignored. An exchange that is let
+// go of unanswered answers 500. Thread-safe.
 class Exchange {
  public:
   virtual ~Exchange() = default;

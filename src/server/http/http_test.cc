@@ -14,7 +14,8 @@ TEST(PercentDecode, DecodesEscapesAndRefusesMalformedOnes) {
 
 TEST(RequestId, KeepsPrintableIdsAndReplacesOthers) {
   EXPECT_EQ(request_id_from("my-id_1"), "my-id_1");
-  for (const std::string& bad : {std::string(), std::string("two words"), std::string("caf\xC3\xA9"), std::string(129, 'a')}) {
+  const std::string long_id(129, 'a');
+  for (const std::string_view bad : {"", "two words", "caf\xC3\xA9", long_id.c_str()}) {
     const std::string id = request_id_from(bad);
     EXPECT_EQ(id.size(), 32u);
     EXPECT_NE(id, request_id_from(bad));

@@ -49,10 +49,11 @@ MetricFamily EngineCollector::counter(std::string name, std::string help, double
 
 // Readers take the series with the newest time: there must be one only, so its labels change in place.
 MetricFamily EngineCollector::lora_info(const EngineStats& stats) const {
+  const auto joined = [](const auto& names) { return fmt::format("{}", fmt::join(names, ",")); };
   MetricFamily out = family("vllm:lora_requests_info", "Adapters of running and waiting requests.", MetricType::Gauge);
   out.metric.push_back(labelled({{"max_lora", std::to_string(max_loras_)},
-                                 {"running_lora_adapters", fmt::format("{}", fmt::join(stats.running_adapters, ","))},
-                                 {"waiting_lora_adapters", fmt::format("{}", fmt::join(stats.waiting_adapters, ","))}}));
+                                 {"running_lora_adapters", joined(stats.running_adapters)},
+                                 {"waiting_lora_adapters", joined(stats.waiting_adapters)}}));
   out.metric.back().gauge.value = unix_time();
   return out;
 }

@@ -68,7 +68,8 @@ Result<std::vector<std::string>> string_or_strings(const Json& body, std::string
     out.push_back(value.get<std::string>());
     return out;
   }
-  if (!value.is_array()) return invalid(fmt::format("\"{}\" must be a string or a list of strings", key), std::string(key));
+  if (!value.is_array())
+    return invalid(fmt::format("\"{}\" must be a string or a list of strings", key), std::string(key));
   for (const Json& item : value) {
     if (!item.is_string())
       return invalid(fmt::format("\"{}[{}]\" must be a string", key, out.size()), std::string(key));

@@ -57,8 +57,9 @@ Result<ContentPart> parse_part(Json& part, const std::string& path) {
   }
   if (std::find(kUnsupportedParts.begin(), kUnsupportedParts.end(), type) != kUnsupportedParts.end())
     return not_implemented(fmt::format("content parts of type \"{}\" are not supported by this server", type), path);
-  return invalid(fmt::format("\"{}.type\" is \"{}\"; known are text, image_url and video_url", path, shortened(type, 40)),
-                 path + ".type");
+  return invalid(
+      fmt::format("\"{}.type\" is \"{}\"; known are text, image_url and video_url", path, shortened(type, 40)),
+      path + ".type");
 }
 
 Result<ChatMessage> parse_message(Json& message, const std::string& path) {
@@ -67,7 +68,8 @@ Result<ChatMessage> parse_message(Json& message, const std::string& path) {
   ChatMessage out;
   out.role = message["role"].get<std::string>();
   if (std::find(kRoles.begin(), kRoles.end(), out.role) == kRoles.end())
-    return invalid(fmt::format("\"{}.role\" is \"{}\"; known are {}", path, shortened(out.role, 40), fmt::join(kRoles, ", ")),
+    return invalid(fmt::format("\"{}.role\" is \"{}\"; known are {}", path, shortened(out.role, 40),
+                               fmt::join(kRoles, ", ")),
                    path + ".role");
   if (out.role == "developer") out.role = "system";  // the newer name for the same thing
   for (const char* field : {"tool_calls", "function_call", "audio"})

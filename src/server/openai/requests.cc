@@ -95,8 +95,9 @@ Result<std::vector<Prompt>> parse_prompts(const Json& body, const std::string& k
     return prompts;
   }
   if (!value.is_array() || value.empty())
-    return invalid(fmt::format("\"{}\" must be a string, a list of strings, a list of token ids, or a list of such lists",
-                               key), key);
+    return invalid(
+        fmt::format("\"{}\" must be a string, a list of strings, a list of token ids, or a list of such lists", key),
+        key);
   if (value[0].is_number()) {
     VALORA_TRY(ids, integers(value, key));
     prompts.emplace_back(std::move(ids));

@@ -59,7 +59,8 @@ TEST(ParseChat, ReadsEverySamplingField) {
 
 TEST(ParseChat, LeavesAbsentAndNullFieldsToTheEngine) {
   for (const char* fields : {"", R"("temperature":null,"top_p":null,"max_tokens":null,"stop":null,"seed":null,"n":null,
-      "logprobs":null,"top_logprobs":null,"stream":null,"stream_options":null,"logit_bias":null,"model":null,"lora":null)"}) {
+      "logprobs":null,"top_logprobs":null,"stream":null,"stream_options":null,"logit_bias":null,
+      "model":null,"lora":null)"}) {
     const auto body = chat(fields);
     ASSERT_TRUE(body.ok()) << body.error().message;
     const SamplingParams& s = body.value().sampling;
@@ -71,7 +72,8 @@ TEST(ParseChat, LeavesAbsentAndNullFieldsToTheEngine) {
 }
 
 TEST(ParseChat, AcceptsValuesAtTheLimits) {
-  for (const char* fields : {R"("temperature":0)", R"("temperature":2)", R"("top_p":1)", R"("top_k":-1)", R"("top_k":0)",
+  for (const char* fields : {R"("temperature":0)", R"("temperature":2)", R"("top_p":1)", R"("top_k":-1)",
+                             R"("top_k":0)",
                              R"("min_p":0)", R"("min_p":1)", R"("n":128)", R"("logprobs":true,"top_logprobs":20)",
                              R"("stop":"x")", R"("logit_bias":{"0":100})", R"("seed":9223372036854775807)"})
     EXPECT_TRUE(chat(fields).ok()) << fields;
@@ -162,7 +164,8 @@ TEST(ParseChat, PassesHarmlessFields) {
 }
 
 TEST(ParseBody, RefusesWhatIsNotAnObjectOfModestDepth) {
-  for (const std::string& text : {std::string(), std::string("{"), std::string("[]"), std::string("null"), std::string("{\"a\":1e999}"),
+  for (const std::string& text : {std::string(), std::string("{"), std::string("[]"), std::string("null"),
+                                  std::string("{\"a\":1e999}"),
                                   std::string(100'000, '['), R"({"messages":)" + std::string(100'000, '[') + "}",
                                   std::string("{\"a\":\"\xFF\"}")}) {
     const auto body = parse_chat(text, {});
@@ -182,7 +185,8 @@ TEST(ParseBody, RefusesABombOfTinyValues) {
 
 TEST(ParseMessages, ReadsPartsInOrder) {
   const auto prompt = messages(R"([{"role":"developer","content":"be brief"},
-    {"role":"user","content":[{"type":"text","text":"a"},{"type":"image_url","image_url":{"url":"u1","detail":"high","uuid":"q"}},
+    {"role":"user","content":[{"type":"text","text":"a"},
+      {"type":"image_url","image_url":{"url":"u1","detail":"high","uuid":"q"}},
       {"image_url":"u2"},{"text":"b"},"c",{"type":"video_url","video_url":{"url":"v"}}]},
     {"role":"assistant","content":null},{"role":"assistant","content":"x","tool_calls":[]}])");
   ASSERT_TRUE(prompt.ok()) << prompt.error().message;
@@ -236,7 +240,8 @@ TEST(ParseMessages, RefusesPartsThatCannotBeServed) {
 }
 
 TEST(ParseMessages, CountsMediaOverAllMessages) {
-  const std::string two = R"([{"role":"user","content":[{"image_url":"a"}]},{"role":"user","content":[{"image_url":"b"}]}])";
+  const std::string two = R"([{"role":"user","content":[{"image_url":"a"}]},
+                              {"role":"user","content":[{"image_url":"b"}]}])";
   EXPECT_TRUE(messages(two, {.images = 2}).ok());
   const auto refused = messages(two, {.images = 1});
   ASSERT_FALSE(refused.ok());

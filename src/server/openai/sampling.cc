@@ -52,7 +52,8 @@ Result<std::vector<std::pair<int32_t, float>>> parse_logit_bias(const Json& body
 }
 
 Error unsupported(std::string_view field, std::string_view what = {}) {
-  return not_implemented(fmt::format("\"{}\"{}{} is not supported by this server", field, what.empty() ? "" : " ", what),
+  const std::string_view space = what.empty() ? "" : " ";
+  return not_implemented(fmt::format("\"{}\"{}{} is not supported by this server", field, space, what),
                          std::string(field));
 }
 

@@ -1,19 +1,20 @@
 // A scripted Engine: every answer follows from the request, so servers and clients are tested without a model.
 //
-// A prompt's text is split at spaces, a space and a word are a token, and the answer repeats the last user message token by token.
-// Words that change it: "!echo-adapters" (answers with the adapters and scales), "!bytes" (a character cut in two
-// tokens), "!media" (the media URLs' lengths), "!fail" (an error after two tokens), "!fail-now" (before any),
-// "!hang" (one token, then nothing until cancelled), "!flood" (large chunks without end until cancelled).
+// A token is a word with the space before it, and the answer repeats the last message token by token. Prompts that
+// change it: "!echo-adapters" (the adapters and scales), "!bytes" (a character cut in two tokens), "!media" (the media
+// URLs' lengths), "!fail ..." (an error after two tokens), "!fail-now" (before any), "!hang" (one token, and no more
+// until released or cancelled), "!flood" (large chunks without end until cancelled).
 #pragma once
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <condition_variable>
-#include <deque>
 #include <map>
 #include <mutex>
 #include <set>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <utility>
@@ -65,12 +66,10 @@ class FakeEngine final : public Engine {
 
   // Returns when `count` requests have been cancelled in all.
   void wait_for_cancelled(size_t count) {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return cancelled_ >= count; });
+    wait_until([&] { return cancelled_ >= count; });
   }
   void wait_for_running(size_t count) {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return running_.size() >= count; });
+    wait_until([&] { return running_.size() >= count; });
   }
   // Lets the requests that hang end well.
   void release_hanging() {
@@ -196,6 +195,14 @@ class FakeEngine final : public Engine {
     size_t next = 0;
     size_t max_tokens = 0;
   };
+
+  // Throws after a minute, so that a test fails instead of hanging.
+  template <typename Condition>
+  void wait_until(Condition condition) {
+    std::unique_lock lock(mutex_);
+    if (!changed_.wait_for(lock, std::chrono::minutes(1), condition))
+      throw std::runtime_error("what the test waits for did not happen");
+  }
 
   static int32_t id_of(const std::string& token) {
     uint32_t hash = 2166136261u;

@@ -1,10 +1,12 @@
 // An Exchange without a socket: keeps what is sent, and runs posted work on the test's thread.
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <functional>
 #include <mutex>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -68,7 +70,8 @@ class FakeExchange final : public Exchange {
   void run_until(Condition condition) {
     std::unique_lock lock(mutex_);
     while (!condition()) {
-      changed_.wait(lock, [&] { return condition() || !work_.empty(); });
+      if (!changed_.wait_for(lock, std::chrono::minutes(1), [&] { return condition() || !work_.empty(); }))
+        throw std::runtime_error("the answer does not come");
       if (condition()) return;
       auto work = std::move(work_.front());
       work_.pop_front();

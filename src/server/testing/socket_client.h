@@ -1,4 +1,4 @@
-// A blocking client on a bare socket: sends any bytes, reads HTTP responses. Fails the test instead of waiting for ever.
+// A blocking client on a bare socket: sends any bytes, reads HTTP responses. Fails a test rather than wait for ever.
 #pragma once
 
 #include <arpa/inet.h>
