@@ -27,7 +27,7 @@ void WorkerPool::work() {
   std::unique_lock lock(mutex_);
   while (true) {
     wake_.wait(lock, [this] { return stop_ || !jobs_.empty(); });
-    if (stop_) return;
+    if (jobs_.empty()) return;
     auto job = std::move(jobs_.front());
     jobs_.pop_front();
     lock.unlock();

@@ -13,7 +13,7 @@ namespace valora {
 class WorkerPool {
  public:
   explicit WorkerPool(int threads);
-  // Finishes the jobs that run; those still waiting are dropped.
+  // Runs what was posted to its end: a job that must not start any more has to see that for itself.
   ~WorkerPool();
   void post(std::function<void()> job);
 

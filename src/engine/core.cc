@@ -1,7 +1,6 @@
 #include "engine/core.h"
 
 #include <algorithm>
-#include <set>
 
 #include "base/log.h"
 #include "engine/task_head.h"
@@ -37,6 +36,21 @@ RequestTimings timings_of(const ActiveRequest& request, TimePoint now) {
   return t;
 }
 
+// Sorted, each once.
+std::vector<std::string> adapter_names(std::span<const std::shared_ptr<scheduler::Request>> requests) {
+  std::vector<const LoadedAdapter*> adapters;
+  for (const auto& request : requests)
+    for (const AppliedAdapter& use : static_cast<const Sequence&>(*request).owner->adapters) adapters.push_back(use.adapter.get());
+  const auto distinct = [](auto& list) { list.erase(std::unique(list.begin(), list.end()), list.end()); };
+  std::sort(adapters.begin(), adapters.end());
+  distinct(adapters);
+  std::vector<std::string> names;
+  for (const LoadedAdapter* adapter : adapters) names.push_back(adapter->name);
+  std::sort(names.begin(), names.end());
+  distinct(names);  // an adapter that was replaced may still run beside its successor
+  return names;
+}
+
 }  // namespace
 
 EngineCore::EngineCore(CoreConfig config, std::unique_ptr<scheduler::Policy> policy, std::unique_ptr<Runner> runner,
@@ -53,8 +67,12 @@ void EngineCore::admit(std::shared_ptr<ActiveRequest> request, Result<PreparedPr
   active_[request->handle] = request;
   if (request->cancelled) return cancel(request->handle);
   if (!prompt.ok()) return fail(*request, prompt.error());
-  const Status status = enqueue(request, std::make_shared<const PreparedPrompt>(std::move(prompt).value()));
-  if (!status.ok()) fail(*request, status.error());
+  try {
+    const Status status = enqueue(request, std::make_shared<const PreparedPrompt>(std::move(prompt).value()));
+    if (!status.ok()) fail(*request, status.error());
+  } catch (const std::exception& e) {
+    fail(*request, internal(std::string("the request could not be taken in: ") + e.what()));
+  }
 }
 
 Status EngineCore::enqueue(const std::shared_ptr<ActiveRequest>& request, std::shared_ptr<const PreparedPrompt> prompt) {
@@ -78,6 +96,7 @@ Status EngineCore::enqueue(const std::shared_ptr<ActiveRequest>& request, std::s
                                      frontend_.generation().eos_token_ids.end());
     request->sequences.push_back(sequence);
     ++request->open_sequences;
+    queues_changed_ = true;
     VALORA_CHECK(scheduler_.add(sequence));
   }
   return {};
@@ -85,13 +104,14 @@ Status EngineCore::enqueue(const std::shared_ptr<ActiveRequest>& request, std::s
 
 // Gives back what a request holds; it is over.
 void EngineCore::release(ActiveRequest& request) {
-  const auto keep = active_[request.handle];
+  const auto keep = active_.at(request.handle);
   request.ended = true;
+  queues_changed_ = true;
   for (const auto& sequence : request.sequences) scheduler_.finish(*sequence);
   request.sequences.clear();  // breaks the cycle between a request and its sequences
   active_.erase(request.handle);
   if (!request.started) events_.started();
-  events_.ended();
+  events_.ended(request.handle);
 }
 
 void EngineCore::cancel(RequestHandle handle) {
@@ -105,7 +125,7 @@ void EngineCore::fail(ActiveRequest& request, const Error& error) {
   if (request.ended) return;
   const auto keep = active_.at(request.handle);
   release(request);
-  request.sink->on_error(error);
+  if (!request.cancelled) request.sink->on_error(error);
 }
 
 void EngineCore::fail_all(const Error& error) {
@@ -117,10 +137,11 @@ void EngineCore::announce(const StepPlan& plan) {
     ActiveRequest& request = owner_of(item);
     if (request.started) continue;
     request.started = true;
+    queues_changed_ = true;
     request.first_scheduled = item.request->first_scheduled;
     request.usage.cached_tokens = item.request->cached_tokens;
     events_.started();
-    request.sink->on_start(request.usage);
+    if (!request.cancelled) request.sink->on_start(request.usage);
   }
 }
 
@@ -138,8 +159,7 @@ std::vector<StepOutput> EngineCore::run(const StepPlan& plan) {
     return runner_->run(plan);
   } catch (const std::exception& e) {
     // Not one request's fault alone: none of the step's results can be trusted, the engine itself goes on.
-    const auto* torch_error = dynamic_cast<const c10::Error*>(&e);
-    const std::string reason = torch_error ? torch_error->what_without_backtrace() : e.what();
+    const std::string reason = reason_of(e);
     spdlog::error("a step of {} tokens failed: {}", plan.total_tokens, reason);
     for (const StepItem& item : plan.items) fail(owner_of(item), internal("the model failed to run a step: " + reason));
     return {};
@@ -163,7 +183,7 @@ EngineCore::StepReport EngineCore::step() {
 
   if (!plan.items.empty() && (!outputs.empty() || !owner_of(plan.items.front()).ended)) scheduler_.complete(plan);
   for (StepOutput& output : outputs)
-    if (!output.sequence->owner->ended) handle(output);
+    if (const auto& owner = *output.sequence->owner; !owner.ended && !owner.cancelled) handle(output);
   const TimePoint end = clock_.now();
   return {plan.total_tokens, static_cast<int>(plan.items.size()), seconds(end - begin),
           seconds((end - begin) - (model_end - model_begin))};
@@ -226,6 +246,7 @@ void EngineCore::handle_classification(Sequence& sequence, Classification result
 void EngineCore::end_sequence(Sequence& sequence) {
   ActiveRequest& request = *sequence.owner;
   request.preemptions += sequence.preemptions;
+  queues_changed_ = true;
   scheduler_.finish(sequence);
   if (--request.open_sequences > 0) return;
   const auto keep = active_.at(request.handle);
@@ -234,22 +255,20 @@ void EngineCore::end_sequence(Sequence& sequence) {
   request.sink->on_done(info);
 }
 
-void EngineCore::fill(EngineStats& stats) const {
-  const scheduler::SchedulerStats s = scheduler_.stats();
-  stats.running = s.running;
-  stats.waiting = s.waiting;
-  stats.preemptions = s.preemptions;
+void EngineCore::fill(EngineStats& stats) {
+  const scheduler::SchedulerStats now = scheduler_.stats();
+  // With a thousand requests waiting their names are work that most steps need not do.
+  if (queues_changed_ || now.running != stats.running || now.waiting != stats.waiting || now.preemptions != stats.preemptions) {
+    stats.running_adapters = adapter_names(scheduler_.running());
+    stats.waiting_adapters = adapter_names(scheduler_.waiting());
+    queues_changed_ = false;
+  }
+  stats.running = now.running;
+  stats.waiting = now.waiting;
+  stats.preemptions = now.preemptions;
   stats.kv_usage = cache_.usage();
   stats.prefix_queries = cache_.stats().queried_tokens;
   stats.prefix_hits = cache_.stats().hit_tokens;
-  const auto names = [](const auto& requests) {
-    std::set<std::string> names;
-    for (const auto& request : requests)
-      for (const AppliedAdapter& use : static_cast<const Sequence&>(*request).owner->adapters) names.insert(use.adapter->name);
-    return std::vector<std::string>(names.begin(), names.end());
-  };
-  stats.running_adapters = names(scheduler_.running());
-  stats.waiting_adapters = names(scheduler_.waiting());
 }
 
 }  // namespace valora

@@ -24,7 +24,7 @@ struct CoreConfig {
 // What the outside is told as requests move on.
 struct CoreEvents {
   std::function<void()> started;  // a request left the queue (or ended in it)
-  std::function<void()> ended;
+  std::function<void(RequestHandle)> ended;
 };
 
 class EngineCore {
@@ -49,7 +49,8 @@ class EngineCore {
   StepReport step();
 
   void forget_adapter(const Digest& identity) { cache_.drop_adapter(identity); }
-  void fill(EngineStats& stats) const;
+  // The adapters' names are written only where the queues have changed since the last call.
+  void fill(EngineStats& stats);
 
  private:
   Status enqueue(const std::shared_ptr<ActiveRequest>& request, std::shared_ptr<const PreparedPrompt> prompt);
@@ -72,6 +73,7 @@ class EngineCore {
   std::unique_ptr<Runner> runner_;
   std::unordered_map<RequestHandle, std::shared_ptr<ActiveRequest>> active_;
   scheduler::RequestId next_sequence_ = 1;
+  bool queues_changed_ = false;
 };
 
 }  // namespace valora

@@ -1,5 +1,7 @@
 #include "engine/frontend.h"
 
+#include <algorithm>
+
 #include "base/file.h"
 #include "base/json.h"
 
@@ -11,12 +13,14 @@ Result<Json> read_optional_json(const std::string& file) {
   return read_json_file(file);
 }
 
-Result<std::unique_ptr<media::Loader>> make_loader(const EngineOptions& options, const models::Family& family) {
+Result<std::unique_ptr<media::Loader>> make_loader(const EngineOptions& options, const models::Family& family, int max_tokens) {
   if (!family.processor) return std::unique_ptr<media::Loader>();
   VALORA_TRY(image, read_json_file(options.model_path + "/preprocessor_config.json"));
   VALORA_TRY(video, read_optional_json(options.model_path + "/video_preprocessor_config.json"));
   VALORA_TRY(processor, family.processor(image, video));
-  return std::make_unique<media::Loader>(processor, options.fetch, options.media_limits, options.media_cache_bytes);
+  media::Limits limits = options.media_limits;
+  limits.max_visual_tokens = std::min(limits.max_visual_tokens, max_tokens);
+  return std::make_unique<media::Loader>(processor, options.fetch, limits, options.media_cache_bytes);
 }
 
 text::ChatPart::Kind part_kind(MediaRef::Kind kind) {
@@ -70,7 +74,8 @@ Result<std::unique_ptr<Frontend>> Frontend::open(const EngineOptions& options, c
   VALORA_TRY(generation, read_generation_config(options.model_path, config.json()));
   frontend->generation_ = std::move(generation);
   frontend->chat_format_ = family.chat_format();
-  VALORA_TRY(loader, make_loader(options, family));
+  frontend->max_tokens_ = options.max_model_len.value_or(static_cast<int>(spec.max_positions));
+  VALORA_TRY(loader, make_loader(options, family, frontend->max_tokens_));
   frontend->loader_ = std::move(loader);
   return frontend;
 }
@@ -114,10 +119,26 @@ Result<Frontend::Rendered> Frontend::render(const Prompt& prompt, bool add_gener
   return rendered;
 }
 
+// Said before more media are fetched and decoded for a prompt that can never run.
+Status Frontend::check_length(size_t tokens) const {
+  if (tokens <= static_cast<size_t>(max_tokens_)) return {};
+  return invalid("This model's maximum context length is " + std::to_string(max_tokens_) + " tokens. However, the prompt has at least " +
+                     std::to_string(tokens) + ". Please reduce the length of the prompt.", "messages");
+}
+
+// The pictures' processor and the vision tower come from different files of the model's folder.
+Status Frontend::check_grid(const media::VisualInput& input) const {
+  const int64_t merge = spec_->visual_merge;
+  if (input.grid_h % merge == 0 && input.grid_w % merge == 0 &&
+      int64_t{input.grid_t} * (input.grid_h / merge) * (input.grid_w / merge) == input.tokens) return {};
+  return internal("preprocessor_config.json and config.json disagree on the patches that a visual token stands for (merge size)");
+}
+
 // Each placeholder becomes as many tokens as its image or video has.
 Result<PreparedPrompt> Frontend::expand(Rendered rendered) const {
   PreparedPrompt prepared;
   size_t next = 0;
+  VALORA_CHECK(check_length(rendered.tokens.size()));
   for (const int32_t token : rendered.tokens) {
     const bool image = spec_->image_token && token == *spec_->image_token;
     const bool video = spec_->video_token && token == *spec_->video_token;
@@ -130,6 +151,8 @@ Result<PreparedPrompt> Frontend::expand(Rendered rendered) const {
       return invalid("the prompt's text holds an image or video placeholder of its own; send media as image_url or video_url parts", "messages");
     const MediaRef& ref = rendered.media[next++];
     VALORA_TRY(input, loader_->load(ref.url, image ? media::MediaKind::kImage : media::MediaKind::kVideo));
+    VALORA_CHECK(check_grid(*input));
+    VALORA_CHECK(check_length(prepared.tokens.size() + input->tokens));
     const int begin = static_cast<int>(prepared.tokens.size());
     prepared.tokens.insert(prepared.tokens.end(), input->tokens, token);
     prepared.visual.push_back({begin, input});

@@ -28,7 +28,8 @@ struct PreparedPrompt {
 
 class Frontend {
  public:
-  // Reads tokenizer and preprocessor from the model's folder.
+  // Reads tokenizer and preprocessor from the model's folder. options.max_model_len, or the model's own length
+  // where it is absent, bounds a prompt and each of its images.
   static Result<std::unique_ptr<Frontend>> open(const EngineOptions& options, const models::Family& family,
                                                 const models::ModelSpec& spec);
 
@@ -50,10 +51,12 @@ class Frontend {
   };
   Result<Rendered> render(const Prompt& prompt, bool add_generation_prompt) const;
   Result<PreparedPrompt> expand(Rendered rendered) const;
+  Status check_length(size_t tokens) const;
+  Status check_grid(const media::VisualInput& input) const;
 
   const models::Family* family_ = nullptr;
   const models::ModelSpec* spec_ = nullptr;
-  int max_images_ = 0, max_videos_ = 0;
+  int max_images_ = 0, max_videos_ = 0, max_tokens_ = 0;
   GenerationConfig generation_;
   std::shared_ptr<const text::Tokenizer> tokenizer_;
   std::unique_ptr<text::ChatFormat> chat_format_;

@@ -44,6 +44,8 @@ Result<GenerationConfig> read_generation_config(const std::string& dir, const Js
     config.top_p = top_p;
     config.top_k = top_k;
     config.repetition_penalty = penalty;
+    if (const auto settled = settle_sampling({}, config, 0, 0); !settled.ok())
+      return unprocessable(file + ": " + settled.error().message, file);
   }
   if (config.eos_token_ids.empty()) {
     VALORA_TRY(eos, read_eos(model_config, dir + "/config.json"));

@@ -10,10 +10,11 @@ struct Found {
   const std::string* stop = nullptr;
 };
 
-Found first_stop(const std::string& text, const std::vector<std::string>& stops) {
+// The first one that ends behind the text's first `known` bytes.
+Found first_stop(const std::string& text, size_t known, const std::vector<std::string>& stops) {
   Found found;
   for (const std::string& stop : stops)
-    if (const size_t at = text.find(stop); at < found.at) found = {at, &stop};
+    if (const size_t at = text.find(stop, known < stop.size() ? 0 : known + 1 - stop.size()); at < found.at) found = {at, &stop};
   return found;
 }
 
@@ -35,10 +36,11 @@ OutputText::OutputText(std::shared_ptr<const text::Tokenizer> tokenizer, bool sk
 }
 
 OutputText::Piece OutputText::release(std::string fresh, bool scan, bool last) {
+  const size_t known = held_.size();
   held_ += fresh;
   Piece piece;
   if (scan) {
-    const Found found = first_stop(held_, stop_);
+    const Found found = first_stop(held_, known, stop_);
     if (found.stop) {
       piece.stop = *found.stop;
       piece.text = held_.substr(0, found.at + (include_stop_ ? found.stop->size() : 0));
@@ -46,7 +48,8 @@ OutputText::Piece OutputText::release(std::string fresh, bool scan, bool last) {
       return piece;
     }
   }
-  const size_t keep = last || stop_.empty() || !scan ? 0 : possible_start(held_, stop_);
+  // Also while stop strings do not count yet: one may begin now and end when they do.
+  const size_t keep = last ? 0 : possible_start(held_, stop_);
   piece.text = held_.substr(0, held_.size() - keep);
   held_.erase(0, held_.size() - keep);
   return piece;

@@ -50,6 +50,11 @@ at::Tensor long_tensor(const std::vector<int64_t>& values, at::Device device) {
 
 }  // namespace
 
+std::string reason_of(const std::exception& e) {
+  const auto* torch_error = dynamic_cast<const c10::Error*>(&e);
+  return torch_error ? torch_error->what_without_backtrace() : e.what();
+}
+
 Runner::Runner(const models::Model& model, ops::KvArena arena, at::ScalarType dtype, at::Device device, size_t visual_cache_bytes)
     : model_(model), arena_(std::move(arena)), dtype_(dtype), device_(device), visual_cache_(visual_cache_bytes) {}
 
@@ -65,8 +70,8 @@ std::vector<StepOutput> Runner::encode_visuals(const StepPlan& plan) {
       if (!embeddings.defined()) {
         try {
           embeddings = model_.encode(*span.input).to(dtype_);
-        } catch (const c10::Error& e) {
-          error = internal(std::string("an image could not be encoded: ") + e.what_without_backtrace());
+        } catch (const std::exception& e) {
+          error = internal("an image could not be encoded: " + reason_of(e));
           return;
         }
         visual_cache_.insert(key, embeddings);
@@ -130,8 +135,13 @@ std::vector<StepOutput> Runner::run(const StepPlan& plan) {
     if (!plan.items[i].yields) continue;
     const int64_t row = batch.spans[i].begin + batch.spans[i].queries - 1;
     StepOutput output{&sequence_of(plan.items[i]), {}, {}, {}};
-    if (const LoadedHead* head = output.sequence->owner->head) output.classification = classify(*head, hidden[row]);
-    else sampled_rows.push_back(row);
+    if (const LoadedHead* head = output.sequence->owner->head) {
+      auto result = classify(*head, hidden[row]);
+      if (result.ok()) output.classification = std::move(result).value();
+      else output.error = result.error();
+    } else {
+      sampled_rows.push_back(row);
+    }
     outputs.push_back(std::move(output));
   }
   if (!sampled_rows.empty())

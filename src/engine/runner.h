@@ -22,9 +22,8 @@ struct StepOutput {
   std::optional<Error> error;                     // this sequence alone failed
 };
 
-struct RunnerTimes {
-  double model_seconds = 0;  // encoding, forward, logits, sampling
-};
+// Why a step or an encoding threw; without the stack that torch puts behind its own messages.
+std::string reason_of(const std::exception& e);
 
 class Runner {
  public:

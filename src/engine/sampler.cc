@@ -41,14 +41,14 @@ std::vector<RankedToken> best_tokens(std::span<const float> logits, int count, d
 
 // The shortest run of best candidates whose probability reaches top_p. Sorting only as far as needed:
 // the tail of a large vocabulary is never ordered.
-void keep_nucleus(std::vector<Candidate>& candidates, double top_p, double total, double top) {
+void keep_nucleus(std::vector<Candidate>& candidates, double top_p, double total) {
   size_t sorted = 0, chunk = 64;
   double mass = 0;
   while (sorted < candidates.size()) {
     const size_t end = std::min(candidates.size(), sorted + chunk);
     std::partial_sort(candidates.begin() + sorted, candidates.begin() + end, candidates.end(), better);
     for (; sorted < end; ++sorted) {
-      mass += std::exp(candidates[sorted].logit - top) / total;
+      mass += std::exp(double(candidates[sorted].logit)) / total;
       if (mass >= top_p) return candidates.resize(sorted + 1);
     }
     chunk *= 4;
@@ -96,31 +96,29 @@ double Sampler::uniform() { return static_cast<double>(mix(mix(settings_.seed) ^
 
 int32_t Sampler::draw(std::span<const float> logits) {
   if (settings_.temperature == 0) return argmax(logits);
-  std::vector<Candidate> candidates;
+  std::vector<Candidate> candidates;  // logits against the best one's, so that no temperature overflows
   candidates.reserve(logits.size());
-  float top = kForbidden;
-  for (size_t i = 0; i < logits.size(); ++i) {
-    if (logits[i] == kForbidden) continue;
-    const float scaled = static_cast<float>(logits[i] / settings_.temperature);
-    candidates.push_back({scaled, static_cast<int32_t>(i)});
-    top = std::max(top, scaled);
-  }
+  const double top = logits[argmax(logits)];
+  for (size_t i = 0; i < logits.size(); ++i)
+    if (logits[i] != kForbidden)
+      candidates.push_back({static_cast<float>((logits[i] - top) / settings_.temperature), static_cast<int32_t>(i)});
+  const bool ordered = settings_.top_k == 0 && settings_.top_p >= 1;
   if (settings_.top_k > 0 && static_cast<size_t>(settings_.top_k) < candidates.size()) {
     std::nth_element(candidates.begin(), candidates.begin() + settings_.top_k - 1, candidates.end(), better);
     candidates.resize(settings_.top_k);
   }
   if (settings_.min_p > 0) {
-    const double least = top + std::log(settings_.min_p);
+    const double least = std::log(settings_.min_p);
     std::erase_if(candidates, [&](const Candidate& c) { return c.logit < least; });
   }
-  const auto weight = [&](const Candidate& c) { return std::exp(double(c.logit) - top); };
+  const auto weight = [&](const Candidate& c) { return std::exp(double(c.logit)); };
   const auto sum = [&] {
     double total = 0;
     for (const Candidate& c : candidates) total += weight(c);
     return total;
   };
-  if (settings_.top_p < 1) keep_nucleus(candidates, settings_.top_p, sum(), top);
-  std::sort(candidates.begin(), candidates.end(), [](const auto& a, const auto& b) { return a.id < b.id; });
+  if (settings_.top_p < 1) keep_nucleus(candidates, settings_.top_p, sum());
+  if (!ordered) std::sort(candidates.begin(), candidates.end(), [](const auto& a, const auto& b) { return a.id < b.id; });
   double rest = uniform() * sum();
   for (const Candidate& c : candidates)
     if ((rest -= weight(c)) <= 0) return c.id;
@@ -129,7 +127,7 @@ int32_t Sampler::draw(std::span<const float> logits) {
 
 Result<SampledToken> Sampler::sample(std::span<float> logits, std::span<const int32_t> forbidden) {
   for (const float logit : logits)
-    if (std::isnan(logit)) return internal("the model's logits are not numbers (NaN)");
+    if (!(logit < std::numeric_limits<float>::infinity())) return internal("the model's logits are not numbers (NaN or infinite)");
   SampledToken token;
   double normaliser = 0;
   const bool report = settings_.top_logprobs >= 0;

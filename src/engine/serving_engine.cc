@@ -1,104 +1,45 @@
 #include "engine/serving_engine.h"
 
-#include <ATen/Context.h>
-#include <ATen/Parallel.h>
 #include <c10/core/InferenceMode.h>
 
+#include <algorithm>
 #include <cmath>
-#include <ctime>
 #include <random>
 
 #include "adapters/adapter_spec.h"
 #include "base/log.h"
-#include "engine/memory_plan.h"
 #include "engine/task_head.h"
 
 namespace valora {
 namespace {
-
-Result<at::Device> parse_device(const std::string& name) {
-  if (name == "cpu") return at::Device(at::kCPU);
-  if (name != "cuda") return invalid("device \"" + name + "\" is unknown; use cpu or cuda", "device");
-  if (!at::globalContext().hasCUDA())
-    return unprocessable("--device cuda: this build's torch has no CUDA, or no GPU is there; build with PYTHON= naming a CUDA torch", "device");
-  return at::Device(at::kCUDA, 0);
-}
 
 uint64_t random_seed() {
   static thread_local std::mt19937_64 rng{std::random_device{}()};
   return rng();
 }
 
+bool has_media(const Prompt& prompt) {
+  const auto* chat = std::get_if<ChatPrompt>(&prompt);
+  return chat && std::any_of(chat->messages.begin(), chat->messages.end(), [](const ChatMessage& message) {
+    return std::any_of(message.parts.begin(), message.parts.end(),
+                       [](const ContentPart& part) { return std::holds_alternative<MediaRef>(part); });
+  });
+}
+
 }  // namespace
 
-ServingEngine::ServingEngine(const EngineOptions& options)
-    : options_(options), adapters_(static_cast<size_t>(std::max(1, options.max_loras))) {}
-
-Result<std::unique_ptr<ServingEngine>> ServingEngine::start(const EngineOptions& options) {
-  std::unique_ptr<ServingEngine> engine(new ServingEngine(options));
-  VALORA_CHECK(engine->load());
-  engine->media_workers_ = std::make_unique<WorkerPool>(std::max(1, options.media_workers));
-  engine->adapter_workers_ = std::make_unique<WorkerPool>(1);
-  engine->thread_ = std::thread([raw = engine.get()] { raw->run(); });
-  return engine;
-}
-
-Status ServingEngine::load() {
-  VALORA_TRY(device, parse_device(options_.device));
-  device_ = device;
-  if (options_.threads > 0) at::set_num_threads(options_.threads);
-  if (options_.max_num_seqs < 1) return invalid("--max-num-seqs must be at least 1", "max_num_seqs");
-  if (options_.max_num_batched_tokens < 1) return invalid("--max-num-batched-tokens must be at least 1", "max_num_batched_tokens");
-  if (options_.max_lora_rank < 1 || options_.max_lora_rank > 256) return invalid("--max-lora-rank must be between 1 and 256", "max_lora_rank");
-  VALORA_TRY(policy, scheduler::make_policy(options_.policy));
-  VALORA_TRY(loaded, models::load_model(options_.model_path, options_.dtype, device_));
-  loaded_ = std::move(loaded);
-  const models::ModelSpec& spec = loaded_.model->spec();
-  for (const std::string& name : loaded_.unused_tensors) spdlog::warn("{}: tensor {} is not used", options_.model_path, name);
-  VALORA_TRY(frontend, Frontend::open(options_, *loaded_.family, spec));
-  frontend_ = std::move(frontend);
-
-  const int64_t block_bytes = ops::KvArena::block_bytes(spec.layers, memory::kBlockTokens, spec.kv_heads, spec.head_dim, loaded_.dtype);
-  VALORA_TRY(plan, plan_memory(options_, spec, block_bytes, available_host_memory()));
-  notes_ = plan.notes;
-  auto runner = std::make_unique<Runner>(
-      *loaded_.model,
-      ops::KvArena(plan.kv_blocks, spec.layers, memory::kBlockTokens, spec.kv_heads, spec.head_dim, loaded_.dtype, device_),
-      loaded_.dtype, device_, options_.visual_cache_bytes);
-  const CoreConfig config{{options_.max_num_seqs, options_.max_num_batched_tokens, std::max(4096, 4 * options_.max_waiting)},
-                          plan.max_model_len, plan.kv_blocks, options_.prefix_caching};
-  core_ = std::make_unique<EngineCore>(config, std::move(policy), std::move(runner), *frontend_, clock_,
-                                       CoreEvents{[this] { --queued_; }, [this] { request_ended(); }});
-
-  card_.name = options_.served_name.empty() ? options_.model_path : options_.served_name;
-  card_.path = options_.model_path;
-  card_.architecture = spec.architecture;
-  card_.dtype = loaded_.dtype == at::kFloat ? "float32" : loaded_.dtype == at::kBFloat16 ? "bfloat16" : "float16";
-  card_.device = options_.device;
-  card_.parameters = loaded_.parameters;
-  card_.max_model_len = plan.max_model_len;
-  card_.created = std::time(nullptr);
-  card_.images = spec.image_token.has_value();
-  card_.videos = spec.video_token.has_value();
-  card_.kv_block_tokens = memory::kBlockTokens;
-  card_.kv_blocks = plan.kv_blocks;
-  card_.kv_bytes = static_cast<size_t>(block_bytes) * plan.kv_blocks;
-  card_.weight_bytes = static_cast<size_t>(loaded_.parameters) * c10::elementSize(loaded_.dtype);
-  return {};
-}
-
 ServingEngine::~ServingEngine() {
-  draining_ = true;
+  stopping_ = true;
+  // The workers first: what they still hand over is ended by the engine thread.
   adapter_workers_.reset();
   media_workers_.reset();
+  text_workers_.reset();
   {
     const std::lock_guard lock(mutex_);
     stop_ = true;
   }
   wake_.notify_all();
   if (thread_.joinable()) thread_.join();
-  for (const auto& [handle, request] : preparing_)
-    if (!request->cancelled) request->sink->on_error({ErrorCode::kCancelled, "the server was stopped", {}});
 }
 
 Result<std::shared_ptr<ActiveRequest>> ServingEngine::make_request(GenerateRequest request, std::shared_ptr<ResponseSink> sink) {
@@ -111,6 +52,9 @@ Result<std::shared_ptr<ActiveRequest>> ServingEngine::make_request(GenerateReque
   VALORA_TRY(head, choose_head(request, active->adapters));
   active->head = head;
   VALORA_TRY(sampling, settle_sampling(request.sampling, frontend_->generation(), options_.max_logprobs, random_seed()));
+  for (const auto& [id, bias] : sampling.logit_bias)
+    if (id < 0 || id >= loaded_.model->spec().vocab)
+      return invalid("\"logit_bias\" names token " + std::to_string(id) + ", which is outside the vocabulary", "logit_bias");
   active->sampling = std::move(sampling);
   VALORA_CHECK(frontend_->check(request.prompt));
   active->handle = next_handle_++;
@@ -120,43 +64,47 @@ Result<std::shared_ptr<ActiveRequest>> ServingEngine::make_request(GenerateReque
   return active;
 }
 
-Result<RequestHandle> ServingEngine::submit(GenerateRequest request, std::shared_ptr<ResponseSink> sink) {
-  if (draining_) return Error{ErrorCode::kUnavailable, "the server is shutting down", {}};
+Status ServingEngine::accepting() const {
+  if (draining_ || stopping_) return Error{ErrorCode::kUnavailable, "the server is shutting down", {}};
   if (!healthy_) return Error{ErrorCode::kUnavailable, "the engine has stopped after an internal fault", {}};
+  if (queued_ < options_.max_waiting) return {};
+  return Error{ErrorCode::kQueueFull, "the queue is full (" + std::to_string(options_.max_waiting) + " requests wait); try again later", {}};
+}
+
+Result<RequestHandle> ServingEngine::submit(GenerateRequest request, std::shared_ptr<ResponseSink> sink) {
   VALORA_TRY(active, make_request(std::move(request), std::move(sink)));
-  if (queued_.fetch_add(1) >= options_.max_waiting) {
-    --queued_;
-    return Error{ErrorCode::kQueueFull, "the queue is full (" + std::to_string(options_.max_waiting) + " requests wait); try again later", {}};
-  }
-  ++in_flight_;
   {
+    // In one piece, so that no request slips in behind a drain or above the bound.
     const std::lock_guard lock(mutex_);
-    preparing_[active->handle] = active;
+    VALORA_CHECK(accepting());
+    ++queued_;
+    ++preparing_;
+    requests_[active->handle] = active;
   }
-  media_workers_->post([this, active] { prepare(active); });
+  WorkerPool& workers = has_media(active->request.prompt) ? *media_workers_ : *text_workers_;
+  workers.post([this, active] { prepare(active); });
   return active->handle;
 }
 
-void ServingEngine::prepare(const std::shared_ptr<ActiveRequest>& request) {
-  Result<PreparedPrompt> prompt = PreparedPrompt{};
-  if (!request->cancelled) {
-    try {
-      prompt = frontend_->prepare(request->request.prompt, request->head && request->request.task == Task::kClassify
-                                                               ? request->head->add_generation_prompt
-                                                               : true,
-                                  request->adapters);
-    } catch (const std::exception& e) {
-      prompt = internal(std::string("the prompt could not be prepared: ") + e.what());
-    }
+Result<PreparedPrompt> ServingEngine::prepare_prompt(const ActiveRequest& request) const {
+  if (stopping_) return Error{ErrorCode::kCancelled, "the server was stopped", {}};
+  if (request.cancelled) return Error{ErrorCode::kCancelled, "the request was cancelled", {}};
+  try {
+    // A head answers as it was trained, be it asked to classify or to chat.
+    const bool opens_turn = !request.head || request.head->add_generation_prompt;
+    return frontend_->prepare(request.request.prompt, opens_turn, request.adapters);
+  } catch (const std::exception& e) {
+    return internal(std::string("the prompt could not be prepared: ") + e.what());
   }
+}
+
+void ServingEngine::prepare(const std::shared_ptr<ActiveRequest>& request) {
+  auto prompt = std::make_shared<Result<PreparedPrompt>>(prepare_prompt(*request));
   request->request.prompt = std::string();  // media URLs may hold megabytes
   {
-    // In one piece, so that cancel() finds the request on one side or the other.
     const std::lock_guard lock(mutex_);
-    preparing_.erase(request->handle);
-    inbox_.push_back([request, prompt = std::make_shared<Result<PreparedPrompt>>(std::move(prompt))](EngineCore& core) {
-      core.admit(request, std::move(*prompt));
-    });
+    --preparing_;
+    inbox_.push_back([request, prompt](EngineCore& core) { core.admit(request, std::move(*prompt)); });
   }
   wake_.notify_one();
 }
@@ -164,9 +112,12 @@ void ServingEngine::prepare(const std::shared_ptr<ActiveRequest>& request) {
 void ServingEngine::cancel(RequestHandle handle) {
   {
     const std::lock_guard lock(mutex_);
-    if (const auto it = preparing_.find(handle); it != preparing_.end()) it->second->cancelled = true;
+    const auto it = requests_.find(handle);
+    if (it == requests_.end()) return;
+    it->second->cancelled = true;  // at once: its sink is told nothing more
+    inbox_.push_back([handle](EngineCore& core) { core.cancel(handle); });
   }
-  post([handle](EngineCore& core) { core.cancel(handle); });
+  wake_.notify_one();
 }
 
 Result<AdapterCard> ServingEngine::load_now(const LoadAdapter& request) {
@@ -179,14 +130,17 @@ Result<AdapterCard> ServingEngine::load_now(const LoadAdapter& request) {
   return adapters_.add(request, shared, built);
 }
 
+Result<AdapterCard> ServingEngine::try_load(const LoadAdapter& request) {
+  if (stopping_) return Error{ErrorCode::kCancelled, "the server was stopped", {}};
+  try {
+    return load_now(request);
+  } catch (const std::exception& e) {
+    return internal("loading adapter " + request.name + " failed: " + reason_of(e));
+  }
+}
+
 void ServingEngine::load_adapter(LoadAdapter request, std::function<void(Result<AdapterCard>)> done) {
-  adapter_workers_->post([this, request = std::move(request), done = std::move(done)] {
-    try {
-      done(load_now(request));
-    } catch (const std::exception& e) {
-      done(internal("loading adapter " + request.name + " failed: " + e.what()));
-    }
-  });
+  adapter_workers_->post([this, request = std::move(request), done = std::move(done)] { done(try_load(request)); });
 }
 
 void ServingEngine::unload_adapter(std::string name, std::optional<uint64_t> expected_generation, std::function<void(Status)> done) {
@@ -195,7 +149,8 @@ void ServingEngine::unload_adapter(std::string name, std::optional<uint64_t> exp
     auto removed = adapters_.remove(name, expected_generation);
     if (!removed.ok()) return done(removed.error());
     const AppliedAdapter use{*removed, 1};
-    post([identity = identity_of({&use, 1})](EngineCore& core) { core.forget_adapter(identity); });
+    // Of heads alone, what is cached is the base model's.
+    if (use.adapter->has_weights) post([identity = identity_of({&use, 1})](EngineCore& core) { core.forget_adapter(identity); });
     done({});
   });
 }
@@ -205,6 +160,7 @@ Result<std::vector<int32_t>> ServingEngine::tokenize(const Prompt& prompt, bool 
 }
 
 Result<std::string> ServingEngine::detokenize(const std::vector<int32_t>& ids) const {
+  if (ids.empty()) return std::string();
   VALORA_CHECK(frontend_->check(Prompt(ids)));
   return frontend_->tokenizer()->decode(ids, false);
 }
@@ -213,22 +169,30 @@ EngineStats ServingEngine::stats() const {
   const media::LoaderStats media = frontend_->media_stats();
   const std::lock_guard lock(mutex_);
   EngineStats stats = stats_;
-  stats.preparing = static_cast<int>(preparing_.size());
+  stats.preparing = preparing_;
   stats.media_queries = media.queries;
   stats.media_hits = media.hits;
   return stats;
 }
 
-void ServingEngine::drain(std::function<void()> done) {
-  draining_ = true;
-  {
-    const std::lock_guard lock(mutex_);
-    drained_.push_back(std::move(done));
-  }
-  post([](EngineCore&) {});
+void ServingEngine::set_observer(StepObserver* observer) {
+  const std::lock_guard lock(observer_mutex_);
+  observer_ = observer;
 }
 
-void ServingEngine::request_ended() { --in_flight_; }
+void ServingEngine::drain(std::function<void()> done) {
+  {
+    const std::lock_guard lock(mutex_);
+    draining_ = true;
+    drained_.push_back(std::move(done));
+  }
+  wake_.notify_one();
+}
+
+void ServingEngine::request_ended(RequestHandle handle) {
+  const std::lock_guard lock(mutex_);
+  requests_.erase(handle);
+}
 
 void ServingEngine::post(std::function<void(EngineCore&)> command) {
   {
@@ -238,16 +202,39 @@ void ServingEngine::post(std::function<void(EngineCore&)> command) {
   wake_.notify_one();
 }
 
-// Takes what has come in; waits for it where there is nothing else to do. False: time to stop.
+// Takes what has come in; waits for it where there is nothing else to do. False: time to stop, and all that
+// ever came in has been taken.
 bool ServingEngine::run_commands() {
   std::deque<std::function<void(EngineCore&)>> commands;
+  bool stop;
   {
     std::unique_lock lock(mutex_);
-    wake_.wait(lock, [this] { return stop_ || !inbox_.empty() || !core_->idle(); });
+    wake_.wait(lock, [this] { return stop_ || !inbox_.empty() || (!drained_.empty() && requests_.empty()) || (healthy_ && !core_->idle()); });
     commands.swap(inbox_);
+    stop = stop_;
   }
   for (const auto& command : commands) command(*core_);
-  return !stop_;
+  return !stop;
+}
+
+void ServingEngine::step() {
+  const EngineCore::StepReport report = core_->step();
+  if (report.sequences == 0) return;
+  {
+    const std::lock_guard lock(mutex_);
+    ++stats_.steps;
+    stats_.step_seconds += report.seconds;
+    stats_.overhead_seconds += report.overhead_seconds;
+  }
+  const std::lock_guard lock(observer_mutex_);
+  if (observer_) observer_->on_step(report.tokens, report.sequences, report.seconds);
+}
+
+// What the step path cannot be trusted to survive: nothing runs any more, and all who ask are told.
+void ServingEngine::die(const std::exception& fault) {
+  healthy_ = false;
+  spdlog::critical("the engine stopped: {}", reason_of(fault));
+  core_->fail_all(internal("the engine stopped: " + reason_of(fault)));
 }
 
 void ServingEngine::publish() {
@@ -255,31 +242,24 @@ void ServingEngine::publish() {
   {
     const std::lock_guard lock(mutex_);
     core_->fill(stats_);
-    if (in_flight_ == 0 && draining_) drained.swap(drained_);
+    if (requests_.empty()) drained.swap(drained_);
   }
   for (const auto& done : drained) done();
 }
 
 void ServingEngine::run() {
   const c10::InferenceMode no_gradients;
-  try {
-    while (run_commands()) {
-      const EngineCore::StepReport report = core_->step();
-      if (report.sequences > 0) {
-        const std::lock_guard lock(mutex_);
-        ++stats_.steps;
-        stats_.step_seconds += report.seconds;
-        stats_.overhead_seconds += report.overhead_seconds;
-      }
-      publish();
-      if (StepObserver* observer = observer_.load(); observer && report.sequences > 0)
-        observer->on_step(report.tokens, report.sequences, report.seconds);
+  bool running = true;
+  while (running) {
+    try {
+      running = run_commands();
+      if (!running) core_->fail_all({ErrorCode::kCancelled, "the server was stopped", {}});
+      else if (healthy_) step();
+      else core_->fail_all(internal("the engine has stopped after an internal fault"));
+    } catch (const std::exception& e) {
+      die(e);
     }
-    core_->fail_all({ErrorCode::kCancelled, "the server was stopped", {}});
-  } catch (const std::exception& e) {
-    healthy_ = false;
-    spdlog::critical("the engine stopped: {}", e.what());
-    core_->fail_all(internal(std::string("the engine stopped: ") + e.what()));
+    publish();
   }
 }
 

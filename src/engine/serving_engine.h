@@ -35,7 +35,7 @@ class ServingEngine final : public Engine {
   Result<std::vector<int32_t>> tokenize(const Prompt& prompt, bool add_special_tokens) const override;
   Result<std::string> detokenize(const std::vector<int32_t>& ids) const override;
   EngineStats stats() const override;
-  void set_observer(StepObserver* observer) override { observer_ = observer; }
+  void set_observer(StepObserver* observer) override;
   bool healthy() const override { return healthy_; }
   void drain(std::function<void()> done) override;
 
@@ -44,14 +44,20 @@ class ServingEngine final : public Engine {
  private:
   explicit ServingEngine(const EngineOptions& options);
   Status load();
+  Status set_up();
   Result<std::shared_ptr<ActiveRequest>> make_request(GenerateRequest request, std::shared_ptr<ResponseSink> sink);
   void prepare(const std::shared_ptr<ActiveRequest>& request);
+  Result<PreparedPrompt> prepare_prompt(const ActiveRequest& request) const;
   Result<AdapterCard> load_now(const LoadAdapter& request);
+  Result<AdapterCard> try_load(const LoadAdapter& request);
+  Status accepting() const;
   void post(std::function<void(EngineCore&)> command);
   void run();
   bool run_commands();
+  void step();
+  void die(const std::exception& fault);
   void publish();
-  void request_ended();
+  void request_ended(RequestHandle handle);
 
   EngineOptions options_;
   RealClock clock_;
@@ -63,23 +69,27 @@ class ServingEngine final : public Engine {
   AdapterTable adapters_;
   std::unique_ptr<EngineCore> core_;  // the engine thread's
 
-  std::atomic<StepObserver*> observer_ = nullptr;
-  std::atomic<bool> healthy_ = true, draining_ = false;
+  std::mutex observer_mutex_;  // held while the observer is told: one that was taken away is never told again
+  StepObserver* observer_ = nullptr;
+  std::atomic<bool> healthy_ = true;
+  std::atomic<bool> stopping_ = false;  // the destructor has begun: workers start nothing more
   std::atomic<uint64_t> next_handle_ = 1;
-  std::atomic<int> queued_ = 0;     // accepted, not yet scheduled
-  std::atomic<int> in_flight_ = 0;  // accepted, not yet ended
+  std::atomic<int> queued_ = 0;  // accepted, not yet scheduled; grows under the mutex alone
 
   mutable std::mutex mutex_;
   std::condition_variable wake_;
   std::deque<std::function<void(EngineCore&)>> inbox_;
-  std::atomic<bool> stop_ = false;
+  bool stop_ = false;
+  bool draining_ = false;
   EngineStats stats_;
   std::vector<std::function<void()>> drained_;  // callbacks of drain()
-  std::unordered_map<RequestHandle, std::shared_ptr<ActiveRequest>> preparing_;  // with the media workers
+  std::unordered_map<RequestHandle, std::shared_ptr<ActiveRequest>> requests_;  // accepted, not yet ended
+  int preparing_ = 0;  // of these: with the workers
 
   // Last, so that they end before what they use.
   std::thread thread_;
-  std::unique_ptr<WorkerPool> media_workers_, adapter_workers_;
+  // Prompts of text alone have their own worker: they never wait for another's picture to be fetched.
+  std::unique_ptr<WorkerPool> media_workers_, text_workers_, adapter_workers_;
 };
 
 }  // namespace valora

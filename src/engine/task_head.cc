@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 
 namespace valora {
 namespace {
@@ -24,13 +25,15 @@ std::vector<float> values(const at::Tensor& x) {
 
 }  // namespace
 
-Classification classify(const LoadedHead& head, const at::Tensor& hidden) {
+Result<Classification> classify(const LoadedHead& head, const at::Tensor& hidden) {
   at::Tensor logits = at::mv(head.weight, hidden.to(at::kFloat));
   if (head.bias.defined()) logits = logits + head.bias;
   Classification result;
   result.head = head.name;
   result.labels = head.labels;
   result.logits = values(logits);
+  if (!std::all_of(result.logits.begin(), result.logits.end(), [](float x) { return std::isfinite(x); }))
+    return internal("the logits of head " + head.name + " are not numbers (NaN or infinite)");
   result.probs = values(probabilities(logits, head.problem_type));
   result.best = static_cast<int>(std::max_element(result.logits.begin(), result.logits.end()) - result.logits.begin());
   return result;
@@ -49,9 +52,9 @@ Result<const LoadedHead*> choose_head(const GenerateRequest& request, std::span<
     }
   if (heads.size() == 1) return heads.front();
   if (heads.empty() && !classify && !request.head) return static_cast<const LoadedHead*>(nullptr);
-  if (request.head && !request.head->empty()) return invalid("this model has no head \"" + *request.head + "\"", "head");
+  if (heads.empty() && request.head && !request.head->empty()) return invalid("this model has no head \"" + *request.head + "\"", "head");
   if (heads.empty()) return invalid("this model has no classification head; ask an adapter that has one", "model");
-  return invalid(fmt::format("the adapter has several heads; name one of {} in \"head\"", fmt::join(names, ", ")), "head");
+  return invalid(fmt::format("the request's adapters have several heads ({}); name one in \"head\"", fmt::join(names, ", ")), "head");
 }
 
 std::string label_text(const LoadedHead& head, const Classification& result) {

@@ -8,8 +8,8 @@
 
 namespace valora {
 
-// hidden: [width], the last prompt token's state after the final norm.
-Classification classify(const LoadedHead& head, const at::Tensor& hidden);
+// hidden: [width], the last prompt token's state after the final norm. kInternal where the logits are not numbers.
+Result<Classification> classify(const LoadedHead& head, const at::Tensor& hidden);
 
 // The head that a request asks for. kInvalidArgument names the adapter's heads when it cannot be told.
 Result<const LoadedHead*> choose_head(const GenerateRequest& request, std::span<const AppliedAdapter> adapters);

@@ -1,0 +1,91 @@
+// How a ServingEngine comes to be: options checked, model loaded, memory planned, threads started.
+#include <ATen/Context.h>
+#include <ATen/Parallel.h>
+
+#include <algorithm>
+#include <ctime>
+
+#include "base/log.h"
+#include "engine/memory_plan.h"
+#include "engine/serving_engine.h"
+
+namespace valora {
+namespace {
+
+Result<at::Device> parse_device(const std::string& name) {
+  if (name == "cpu") return at::Device(at::kCPU);
+  if (name != "cuda") return invalid("device \"" + name + "\" is unknown; use cpu or cuda", "device");
+  if (!at::globalContext().hasCUDA())
+    return unprocessable("--device cuda: this build's torch has no CUDA, or no GPU is there; build with PYTHON= naming a CUDA torch", "device");
+  return at::Device(at::kCUDA, 0);
+}
+
+}  // namespace
+
+ServingEngine::ServingEngine(const EngineOptions& options)
+    : options_(options), adapters_(static_cast<size_t>(std::max(1, options.max_loras))) {}
+
+Result<std::unique_ptr<ServingEngine>> ServingEngine::start(const EngineOptions& options) {
+  std::unique_ptr<ServingEngine> engine(new ServingEngine(options));
+  VALORA_CHECK(engine->set_up());
+  engine->media_workers_ = std::make_unique<WorkerPool>(std::max(1, options.media_workers));
+  engine->text_workers_ = std::make_unique<WorkerPool>(1);
+  engine->adapter_workers_ = std::make_unique<WorkerPool>(1);
+  engine->thread_ = std::thread([raw = engine.get()] { raw->run(); });
+  return engine;
+}
+
+Status ServingEngine::set_up() {
+  try {
+    return load();
+  } catch (const std::exception& e) {  // memory that is not there, above all
+    return unprocessable(options_.model_path + " could not be loaded: " + reason_of(e), options_.model_path);
+  }
+}
+
+Status ServingEngine::load() {
+  VALORA_TRY(device, parse_device(options_.device));
+  device_ = device;
+  if (options_.threads > 0) at::set_num_threads(options_.threads);
+  if (options_.max_num_seqs < 1) return invalid("--max-num-seqs must be at least 1", "max_num_seqs");
+  if (options_.max_num_batched_tokens < 1) return invalid("--max-num-batched-tokens must be at least 1", "max_num_batched_tokens");
+  if (options_.max_lora_rank < 1 || options_.max_lora_rank > 256) return invalid("--max-lora-rank must be between 1 and 256", "max_lora_rank");
+  VALORA_TRY(policy, scheduler::make_policy(options_.policy));
+  VALORA_TRY(loaded, models::load_model(options_.model_path, options_.dtype, device_));
+  loaded_ = std::move(loaded);
+  const models::ModelSpec& spec = loaded_.model->spec();
+  for (const std::string& name : loaded_.unused_tensors) spdlog::warn("{}: tensor {} is not used", options_.model_path, name);
+  const int64_t block_bytes = ops::KvArena::block_bytes(spec.layers, memory::kBlockTokens, spec.kv_heads, spec.head_dim, loaded_.dtype);
+  VALORA_TRY(plan, plan_memory(options_, spec, block_bytes, available_host_memory()));
+  notes_ = plan.notes;
+  EngineOptions known = options_;
+  known.max_model_len = plan.max_model_len;
+  VALORA_TRY(frontend, Frontend::open(known, *loaded_.family, spec));
+  frontend_ = std::move(frontend);
+  auto runner = std::make_unique<Runner>(
+      *loaded_.model,
+      ops::KvArena(plan.kv_blocks, spec.layers, memory::kBlockTokens, spec.kv_heads, spec.head_dim, loaded_.dtype, device_),
+      loaded_.dtype, device_, options_.visual_cache_bytes);
+  const CoreConfig config{{options_.max_num_seqs, options_.max_num_batched_tokens, std::max(4096, 4 * options_.max_waiting)},
+                          plan.max_model_len, plan.kv_blocks, options_.prefix_caching};
+  core_ = std::make_unique<EngineCore>(config, std::move(policy), std::move(runner), *frontend_, clock_,
+                                       CoreEvents{[this] { --queued_; }, [this](RequestHandle handle) { request_ended(handle); }});
+
+  card_.name = options_.served_name.empty() ? options_.model_path : options_.served_name;
+  card_.path = options_.model_path;
+  card_.architecture = spec.architecture;
+  card_.dtype = loaded_.dtype == at::kFloat ? "float32" : loaded_.dtype == at::kBFloat16 ? "bfloat16" : "float16";
+  card_.device = options_.device;
+  card_.parameters = loaded_.parameters;
+  card_.max_model_len = plan.max_model_len;
+  card_.created = std::time(nullptr);
+  card_.images = spec.image_token.has_value();
+  card_.videos = spec.video_token.has_value();
+  card_.kv_block_tokens = memory::kBlockTokens;
+  card_.kv_blocks = plan.kv_blocks;
+  card_.kv_bytes = static_cast<size_t>(block_bytes) * plan.kv_blocks;
+  card_.weight_bytes = static_cast<size_t>(loaded_.parameters) * c10::elementSize(loaded_.dtype);
+  return {};
+}
+
+}  // namespace valora
