@@ -69,7 +69,7 @@ def write(demo):
               "A head adapter answers through the language model as well.", "", "## Base", ""]
     if training:
         lines += [f"Trained from scratch in {training['minutes']} minutes of wall-clock time on two CPU cores that other work shared "
-                  f"({training['steps']} steps, {training['images']} pictures and clips).", ""]
+                  f"({training['steps']} steps, {training['images']} pictures and clips). {training.get('note', '')}".rstrip(), ""]
     lines += [*skills(measured["base"]["skills"]), "", "## Make it again", "",
               "    pip install -r tools/requirements.txt -r tools/demo/requirements.txt",
               "    python tools/demo/make.py all        # or one stage: base, package, adapters, samples, evaluate, readme, check", "",
