@@ -15,6 +15,13 @@ bool loaded_already(const Engine& engine, const std::string& name) {
   return std::any_of(cards.begin(), cards.end(), [&](const AdapterCard& card) { return card.name == name; });
 }
 
+// What is wrong with the folder is wrong with the request that names it; being full or broken is not.
+Error unloadable(const std::string& name, const Error& error) {
+  const bool ours = error.code == ErrorCode::kInternal || error.code == ErrorCode::kUnavailable;
+  return {ours ? error.code : ErrorCode::kInvalidArgument,
+          fmt::format("the adapter `{}` can't be loaded: {}", name, error.message), "model"};
+}
+
 }  // namespace
 
 bool safe_folder_name(std::string_view name) {
@@ -55,10 +62,7 @@ void AdapterResolver::load(const std::string& name, Done done) {
   }
   engine_.load_adapter({.name = name, .path = directory_ + "/" + name},
                        [self = shared_from_this(), name](const Result<AdapterCard>& card) {
-                         // A conflict: somebody else has just loaded it.
-                         if (card.ok() || card.error().code == ErrorCode::kConflict) return self->loaded(name, {});
-                         self->loaded(name, invalid(fmt::format("the adapter `{}` can't be loaded: {}", name,
-                                                                card.error().message), "model"));
+                         self->loaded(name, card.ok() ? Status() : unloadable(name, card.error()));
                        });
 }
 

@@ -21,7 +21,8 @@ class AdapterResolver : public std::enable_shared_from_this<AdapterResolver> {
   AdapterResolver(std::string directory, Engine& engine) : directory_(std::move(directory)), engine_(engine) {}
 
   // Makes sure of each name that has a folder; others are left to the engine. `done` comes once, perhaps within the
-  // call, perhaps on an engine thread. kInvalidArgument: a folder that can't be loaded.
+  // call, perhaps on an engine thread. kInvalidArgument: a folder that can't be loaded, which is no matter when the
+  // adapter has come by another way meanwhile.
   void resolve(const std::vector<AdapterUse>& uses, Done done);
 
  private:

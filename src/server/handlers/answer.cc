@@ -55,20 +55,18 @@ void Answer::start(Target target, std::vector<GenerateRequest> requests) {
     parts_.push_back(std::move(part));
   }
   service_->resolver->resolve(uses, [self = shared_from_this()](const Status& status) {
-    self->exchange_->post([self, status] {
-      if (status.ok()) self->submit();
-      else self->failed(status.error());
-    });
+    self->exchange_->post([self, status] { self->submit(status); });
   });
 }
 
-void Answer::submit() {
+void Answer::submit(const Status& resolved) {
   for (size_t i = 0; i < parts_.size(); ++i) {
     Part& part = parts_[i];
     auto handle = service_->engine.submit(std::move(part.request), std::make_shared<PartSink>(shared_from_this(), i));
     if (!handle.ok()) {
-      const bool unknown_model = handle.error().code == ErrorCode::kNotFound && target_.lora.empty();
-      return failed(unknown_model ? model_not_found(target_.model) : handle.error());
+      const bool unknown = handle.error().code == ErrorCode::kNotFound;
+      if (unknown && !resolved.ok()) return failed(resolved.error());
+      return failed(unknown && target_.lora.empty() ? model_not_found(target_.model) : handle.error());
     }
     part.handle = *handle;
     part.submitted = true;

@@ -54,7 +54,7 @@ class Answer : public std::enable_shared_from_this<Answer> {
     std::vector<std::optional<Time>> last_token;  // of each sequence
   };
 
-  void submit();
+  void submit(const Status& resolved);
   void started(size_t part, const Usage& usage);
   void output(size_t part, OutputChunk chunk, Time at);
   void done(size_t part, FinalInfo info);

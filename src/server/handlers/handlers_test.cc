@@ -302,7 +302,7 @@ TEST_F(Handlers, RuntimeLoadingIsOffUnlessAllowed) {
   options_.allow_runtime_lora_updating = false;
   const auto exchange = call("POST", "/v1/load_lora_adapter", R"({"lora_name":"a","lora_path":"/p"})");
   EXPECT_EQ(exchange->response.status, 403);
-  EXPECT_THAT(exchange->response.body, HasSubstr("--enable-runtime-lora"));
+  EXPECT_THAT(exchange->response.body, HasSubstr("--allow-runtime-lora-updating"));
 }
 
 TEST_F(Handlers, TheResolverLoadsFoldersByName) {
@@ -315,6 +315,7 @@ TEST_F(Handlers, TheResolverLoadsFoldersByName) {
   const auto broken = chat("x", R"("model":"broken")");
   EXPECT_EQ(broken->response.status, 400);
   EXPECT_THAT(broken->response.body, HasSubstr("NaN"));
+  EXPECT_EQ(broken->json()["error"]["param"], "model");
 }
 
 TEST_F(Handlers, OneLoadServesAllThatWaitForIt) {
@@ -329,6 +330,18 @@ TEST_F(Handlers, OneLoadServesAllThatWaitForIt) {
   second->run();
   EXPECT_EQ(first->response.status, 200);
   EXPECT_EQ(second->response.status, 200);
+}
+
+TEST_F(Handlers, ALoadThatFailsBecauseSomebodyElseWasFasterIsNoError) {
+  const valora::testing::TempDir directory;
+  std::filesystem::create_directory(directory.file("ocr"));
+  options_.lora_resolver_dir = directory.path();
+  engine_.hold_loads();
+  const auto exchange = begin("POST", "/v1/chat/completions", chat_body("x", R"("model":"ocr")"));
+  engine_.add_adapter("ocr");
+  engine_.release_loads();
+  exchange->run();
+  EXPECT_EQ(exchange->response.status, 200);
 }
 
 TEST(SafeFolderName, LeavesTheDirectoryInNoWay) {

@@ -15,7 +15,7 @@ constexpr std::string_view kInvalidUserInput = "InvalidUserInput";
 bool allowed(const Service& service, Exchange& exchange) {
   if (service.options.allow_runtime_lora_updating) return true;
   exchange.respond(error_response(
-      403, "loading and unloading adapters at run time is off; start the server with --enable-runtime-lora"));
+      403, "loading and unloading adapters at run time is off; start the server with --allow-runtime-lora-updating"));
   return false;
 }
 
