@@ -1,0 +1,266 @@
+// Requests through a whole engine on a tiny model: what is promised in engine.h, in every stage of a request.
+#include <thread>
+
+#include "engine/testing/engine_fixture.h"
+
+namespace valora {
+namespace {
+
+using testing::Answer;
+using testing::ask;
+using testing::EngineTest;
+using testing::Gate;
+using testing::gated_sink;
+using testing::kTinyBlockBytes;
+using testing::numbered_prompt;
+using testing::WaitingSink;
+
+TEST_F(EngineTest, ConcurrentRequestsGetTheAnswersTheyGetAlone) {
+  options_.max_num_batched_tokens = 24;
+  options_.max_num_seqs = 5;
+  start();
+  std::vector<GenerateRequest> requests;
+  for (int i = 0; i < 24; ++i) requests.push_back(ask(numbered_prompt(3 + 2 * i, 7 * i), 5 + i % 9));
+  std::vector<std::vector<int32_t>> alone;
+  for (const auto& request : requests) alone.push_back(tokens_of(request));
+  std::vector<std::shared_ptr<WaitingSink>> sinks(requests.size());
+  std::vector<std::thread> clients;
+  for (int c = 0; c < 4; ++c)
+    clients.emplace_back([&, c] {
+      for (size_t i = c; i < requests.size(); i += 4) sinks[i] = submit(requests[i]);
+    });
+  for (auto& client : clients) client.join();
+  for (size_t i = 0; i < requests.size(); ++i) {
+    const Answer answer = sinks[i]->wait();
+    ASSERT_TRUE(answer.done);
+    EXPECT_EQ(answer.first().tokens, alone[i]) << i;
+    EXPECT_EQ(answer.first().finish->reason, FinishReason::kLength);
+    EXPECT_EQ(answer.done->usage.prompt_tokens, 3 + 2 * static_cast<int>(i));
+    EXPECT_EQ(answer.done->usage.completion_tokens, 5 + static_cast<int>(i) % 9);
+    EXPECT_EQ(answer.done->prompt_token_ids, std::get<1>(requests[i].prompt));
+  }
+}
+
+TEST_F(EngineTest, ChunkedPrefillChangesNothing) {
+  start();
+  const auto request = ask(numbered_prompt(61, 3), 8);
+  const auto whole = tokens_of(request);
+  options_.max_num_batched_tokens = 5;
+  start();
+  EXPECT_EQ(tokens_of(request), whole);
+}
+
+TEST_F(EngineTest, PreemptionChangesNothing) {
+  start();
+  std::vector<GenerateRequest> requests;
+  for (int i = 0; i < 5; ++i) requests.push_back(ask(numbered_prompt(20 + i, 40 * i), 40));
+  std::vector<std::vector<int32_t>> alone;
+  for (const auto& request : requests) alone.push_back(tokens_of(request));
+  options_.kv_cache_memory = 9 * kTinyBlockBytes;
+  options_.max_model_len = 100;
+  start();
+  std::vector<std::shared_ptr<WaitingSink>> sinks;
+  for (const auto& request : requests) sinks.push_back(submit(request));
+  int preemptions = 0;
+  for (size_t i = 0; i < sinks.size(); ++i) {
+    const Answer answer = sinks[i]->wait();
+    ASSERT_TRUE(answer.done) << answer.error->message;
+    EXPECT_EQ(answer.first().tokens, alone[i]) << i;
+    preemptions += answer.done->preemptions;
+  }
+  EXPECT_GT(preemptions, 0);
+}
+
+TEST_F(EngineTest, ARepeatedPromptIsAHitWithTheSameAnswer) {
+  start();
+  const auto request = ask(numbered_prompt(40, 9), 6);
+  const Answer first = run(request), second = run(request);
+  EXPECT_EQ(first.done->usage.cached_tokens, 0);
+  EXPECT_EQ(second.done->usage.cached_tokens, 32);
+  EXPECT_EQ(second.started->cached_tokens, 32);
+  EXPECT_EQ(first.first().tokens, second.first().tokens);
+}
+
+TEST_F(EngineTest, ACancelledSinkHearsNothingMore) {
+  start();
+  Gate gate;
+  const auto running = gated_sink(gate, 3);
+  const RequestHandle handle = submit(ask(numbered_prompt(10, 1), 200), running);
+  gate.wait_for_arrival();
+  // The engine thread stands in the sink; these two wait or are being prepared.
+  const auto waiting = std::make_shared<WaitingSink>();
+  const RequestHandle waiting_handle = submit(ask(numbered_prompt(10, 2), 5), waiting);
+  const auto other = submit(ask(numbered_prompt(10, 3), 5));
+  engine_->cancel(handle);
+  engine_->cancel(waiting_handle);
+  engine_->cancel(waiting_handle);
+  engine_->cancel(987654);
+  const int calls = running->calls();
+  gate.open();
+  EXPECT_TRUE(other->wait().done);
+  drain();
+  EXPECT_EQ(running->calls(), calls);
+  EXPECT_EQ(waiting->calls(), 0);
+  EXPECT_EQ(engine_->stats().running, 0);
+  EXPECT_EQ(engine_->stats().kv_usage, 0);
+}
+
+TEST_F(EngineTest, TheQueueBoundIsExact) {
+  options_.max_waiting = 3;
+  start();
+  for (int round = 0; round < 2; ++round) {
+    Gate gate;
+    const auto running = gated_sink(gate);
+    submit(ask(numbered_prompt(4, 1), 3), running);
+    gate.wait_for_arrival();
+    std::vector<std::shared_ptr<WaitingSink>> waiting;
+    for (int i = 0; i < 3; ++i) waiting.push_back(submit(ask(numbered_prompt(4, i), 3)));
+    const auto refused = engine_->submit(ask(numbered_prompt(4, 1), 3), std::make_shared<WaitingSink>());
+    ASSERT_FALSE(refused.ok());
+    EXPECT_EQ(refused.error().code, ErrorCode::kQueueFull);
+    gate.open();
+    for (const auto& sink : waiting) EXPECT_TRUE(sink->wait().done);
+    EXPECT_TRUE(running->wait().done);
+  }
+}
+
+TEST_F(EngineTest, LengthsAtTheLimit) {
+  options_.max_model_len = 64;
+  options_.kv_cache_memory = 4 * kTinyBlockBytes;
+  start();
+  auto open = ask(numbered_prompt(63, 1), 1);
+  open.sampling.max_tokens.reset();
+  const Answer one = run(open);
+  ASSERT_TRUE(one.done);
+  EXPECT_EQ(one.first().tokens.size(), 1);
+  EXPECT_EQ(one.first().finish->reason, FinishReason::kLength);
+  EXPECT_EQ(tokens_of(ask(numbered_prompt(10, 1), 54)).size(), 54);
+  for (const auto& request : {ask(numbered_prompt(10, 1), 55), ask(numbered_prompt(64, 1), 1), ask(numbered_prompt(300, 1), 1)}) {
+    const Answer answer = run(request);
+    ASSERT_TRUE(answer.error);
+    EXPECT_EQ(answer.error->code, ErrorCode::kInvalidArgument);
+    EXPECT_NE(answer.error->message.find("maximum context length is 64 tokens"), std::string::npos);
+  }
+  EXPECT_EQ(engine_->stats().waiting, 0);
+}
+
+TEST_F(EngineTest, SeveralSequencesDrawFromTheirOwnStreams) {
+  start();
+  auto request = ask(numbered_prompt(12, 5), 9);
+  request.sampling.temperature = 1;
+  request.sampling.seed = 40;
+  std::vector<std::vector<int32_t>> single;
+  for (int i = 0; i < 3; ++i) {
+    request.sampling.seed = 40 + i;
+    single.push_back(tokens_of(request));
+  }
+  request.sampling.seed = 40;
+  request.sampling.n = 3;
+  const Answer answer = run(request);
+  ASSERT_EQ(answer.choices.size(), 3);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(answer.choices.at(i).tokens, single[i]);
+  EXPECT_NE(single[0], single[1]);
+  EXPECT_EQ(answer.done->usage.prompt_tokens, 12);
+  EXPECT_EQ(answer.done->usage.completion_tokens, 27);
+}
+
+TEST_F(EngineTest, StopStringsAndTokensEndWithTheirReason) {
+  start();
+  auto request = ask(numbered_prompt(12, 90), 30);
+  const Answer whole = run(request);
+  const std::string text = whole.first().text;
+  ASSERT_GT(text.size(), 12);
+  const std::string stop = text.substr(text.size() / 2, 3);
+  request.sampling.stop = {stop};
+  const Answer stopped = run(request);
+  EXPECT_EQ(stopped.first().text, text.substr(0, text.find(stop)));
+  EXPECT_EQ(stopped.first().finish->reason, FinishReason::kStop);
+  EXPECT_EQ(std::get<std::string>(stopped.first().finish->stop_reason), stop);
+  EXPECT_LT(stopped.done->usage.completion_tokens, 30);
+
+  request.sampling.stop.clear();
+  const int32_t token = whole.first().tokens[4];
+  request.sampling.stop_token_ids = {token};
+  const Answer by_token = run(request);
+  EXPECT_EQ(std::get<int32_t>(by_token.first().finish->stop_reason), token);
+  const auto at = std::find(whole.first().tokens.begin(), whole.first().tokens.end(), token);
+  EXPECT_EQ(by_token.first().tokens, std::vector<int32_t>(whole.first().tokens.begin(), at + 1));
+
+  request.sampling.min_tokens = 12;
+  EXPECT_GE(tokens_of(request).size(), 12);
+}
+
+TEST_F(EngineTest, WrongRequestsAreRefusedAtTheDoor) {
+  start();
+  auto request = ask(std::vector<int32_t>{1, 264}, 3);
+  EXPECT_EQ(engine_->submit(request, nullptr).error().code, ErrorCode::kInvalidArgument);
+  request = ask(numbered_prompt(3, 1), 3);
+  request.sampling.logit_bias = {{264, 1}};
+  EXPECT_EQ(engine_->submit(request, nullptr).error().param, "logit_bias");
+  request = ask(numbered_prompt(3, 1), 3);
+  request.adapters = {{"nobody", 1}};
+  EXPECT_EQ(engine_->submit(request, nullptr).error().code, ErrorCode::kNotFound);
+  request = ask(ChatPrompt{{{"user", {MediaRef{}}}}, {}}, 3);
+  EXPECT_NE(engine_->submit(request, nullptr).error().message.find("takes no images"), std::string::npos);
+  EXPECT_EQ(*engine_->detokenize({}), "");
+}
+
+TEST_F(EngineTest, ADrainWaitsForAllAndLetsNoneIn) {
+  start();
+  Gate gate;
+  const auto running = gated_sink(gate);
+  submit(ask(numbered_prompt(4, 1), 30), running);
+  gate.wait_for_arrival();
+  const auto waiting = submit(ask(numbered_prompt(9, 1), 30));
+  std::promise<int> calls;
+  engine_->drain([&] { calls.set_value(running->calls() + waiting->calls()); });
+  EXPECT_EQ(engine_->submit(ask(numbered_prompt(4, 1), 1), std::make_shared<WaitingSink>()).error().code, ErrorCode::kUnavailable);
+  gate.open();
+  const int total = calls.get_future().get();
+  EXPECT_TRUE(running->wait().done && waiting->wait().done);
+  EXPECT_EQ(total, running->calls() + waiting->calls());
+  drain();  // with nothing left
+}
+
+TEST_F(EngineTest, TheDestructorEndsEveryRequestOnce) {
+  for (int round = 0; round < 30; ++round) {
+    start();
+    std::vector<std::shared_ptr<WaitingSink>> sinks;
+    for (int i = 0; i < 9; ++i) sinks.push_back(submit(ask(numbered_prompt(5 + i, i), 400)));
+    std::promise<void> drained, loaded;
+    if (round % 2 == 0) sinks[round % 9]->wait_for_tokens(1);
+    engine_->drain([&] { drained.set_value(); });
+    engine_->load_adapter({.name = "a", .path = "/nowhere"}, [&](const Result<AdapterCard>& card) {
+      EXPECT_FALSE(card.ok());
+      loaded.set_value();
+    });
+    engine_.reset();
+    for (const auto& sink : sinks) {
+      const Answer answer = sink->wait();
+      ASSERT_TRUE(answer.error);
+      EXPECT_EQ(answer.error->code, ErrorCode::kCancelled);
+    }
+    drained.get_future().wait();
+    loaded.get_future().wait();
+  }
+}
+
+class Thrower final : public StepObserver {
+ public:
+  void on_step(int, int, double) override { throw std::runtime_error("observer's fault"); }
+};
+
+TEST_F(EngineTest, AnInternalFaultIsToldToAllAndTheEngineSaysSo) {
+  start();
+  Thrower thrower;
+  engine_->set_observer(&thrower);
+  const Answer answer = run(ask(numbered_prompt(4, 1), 30));
+  ASSERT_TRUE(answer.error);
+  EXPECT_EQ(answer.error->code, ErrorCode::kInternal);
+  EXPECT_FALSE(engine_->healthy());
+  EXPECT_EQ(engine_->submit(ask(numbered_prompt(4, 1), 1), std::make_shared<WaitingSink>()).error().code, ErrorCode::kUnavailable);
+  drain();
+}
+
+}  // namespace
+}  // namespace valora

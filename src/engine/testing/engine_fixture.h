@@ -1,0 +1,103 @@
+// A real engine on the tiny checkpoint, driven through the Engine interface.
+#pragma once
+
+#include <future>
+#include <memory>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "engine/serving_engine.h"
+#include "engine/testing/tiny_checkpoint.h"
+#include "engine/testing/waiting_sink.h"
+
+namespace valora::testing {
+
+inline constexpr int64_t kTinyBlockBytes = 16 * kLayers * 2 * kKvHeads * kHeadDim * 4;
+
+inline std::vector<int32_t> numbered_prompt(int tokens, int first) {
+  std::vector<int32_t> ids(tokens);
+  std::iota(ids.begin(), ids.end(), first);
+  for (int32_t& id : ids) id %= 256;
+  return ids;
+}
+
+inline GenerateRequest ask(Prompt prompt, int max_tokens) {
+  GenerateRequest request;
+  request.prompt = std::move(prompt);
+  request.sampling.max_tokens = max_tokens;
+  request.sampling.ignore_eos = true;
+  return request;
+}
+
+// Opened once; whoever passes before waits. In a sink's callback it holds the engine thread at that point.
+class Gate {
+ public:
+  void open() { opened_.set_value(); }
+  void pass() const { future_.wait(); }
+  void arrive() { arrived_.set_value(); }
+  void wait_for_arrival() { arrived_.get_future().wait(); }
+
+ private:
+  std::promise<void> opened_, arrived_;
+  std::shared_future<void> future_ = opened_.get_future().share();
+};
+
+// Stops the engine thread when the request has its count-th token.
+inline std::shared_ptr<WaitingSink> gated_sink(Gate& gate, int count = 1) {
+  return std::make_shared<WaitingSink>([&gate, count](int tokens) {
+    if (tokens != count) return;
+    gate.arrive();
+    gate.pass();
+  });
+}
+
+class EngineTest : public ::testing::Test {
+ protected:
+  EngineTest() {
+    write_tiny_model(model_);
+    options_.model_path = model_.path();
+    options_.dtype = "float32";
+    options_.threads = 1;
+    options_.kv_cache_memory = 256 * kTinyBlockBytes;
+  }
+  void start() {
+    auto engine = ServingEngine::start(options_);
+    ASSERT_TRUE(engine.ok()) << engine.error().message;
+    engine_ = std::move(engine).value();
+  }
+  RequestHandle submit(const GenerateRequest& request, std::shared_ptr<ResponseSink> sink) {
+    const auto handle = engine_->submit(request, std::move(sink));
+    EXPECT_TRUE(handle.ok()) << handle.error().message;
+    return handle.ok() ? *handle : 0;
+  }
+  std::shared_ptr<WaitingSink> submit(const GenerateRequest& request) {
+    auto sink = std::make_shared<WaitingSink>();
+    submit(request, sink);
+    return sink;
+  }
+  Answer run(const GenerateRequest& request) { return submit(request)->wait(); }
+  std::vector<int32_t> tokens_of(const GenerateRequest& request) { return run(request).first().tokens; }
+  void drain() {
+    std::promise<void> done;
+    engine_->drain([&] { done.set_value(); });
+    done.get_future().wait();
+  }
+  Result<AdapterCard> load(const std::string& name, const std::string& path, bool replace = false) {
+    std::promise<Result<AdapterCard>> done;
+    engine_->load_adapter({.name = name, .path = path, .replace = replace},
+                          [&](Result<AdapterCard> card) { done.set_value(std::move(card)); });
+    return done.get_future().get();
+  }
+  Status unload(const std::string& name) {
+    std::promise<Status> done;
+    engine_->unload_adapter(name, {}, [&](Status status) { done.set_value(std::move(status)); });
+    return done.get_future().get();
+  }
+
+  TempDir model_;
+  EngineOptions options_;
+  std::unique_ptr<ServingEngine> engine_;
+};
+
+}  // namespace valora::testing
