@@ -16,20 +16,22 @@ TOWER = dict(depth=32, embed_dim=1280, hidden_size=896, num_heads=16, mlp_ratio=
              spatial_merge_size=2, temporal_patch_size=2)
 LINEARS = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
 SPECIAL = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
-VISUAL = {151652: "<|vision_start|>", 151653: "<|vision_end|>", 151655: "<|image_pad|>", 151656: "<|video_pad|>"}
+VISUAL = ["<|object_ref_start|>", "<|object_ref_end|>", "<|box_start|>", "<|box_end|>", "<|quad_start|>", "<|quad_end|>",
+          "<|vision_start|>", "<|vision_end|>", "<|vision_pad|>", "<|image_pad|>", "<|video_pad|>"]
 SPLIT = r"""(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"""
 
 
 def write_tokenizer(folder):
     """One token a byte, with Qwen2's special tokens at their ids: text is no part of what is measured."""
-    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
-    tokenizer = Tokenizer(models.BPE(vocab={c: i for i, c in enumerate(alphabet)}, merges=[]))
+    tokens = sorted(pre_tokenizers.ByteLevel.alphabet())
+    tokens += [f"unused{i}" for i in range(len(tokens), 151643)]  # the special tokens' ids follow the vocabulary
+    tokenizer = Tokenizer(models.BPE(vocab={c: i for i, c in enumerate(tokens)}, merges=[]))
     tokenizer.normalizer = normalizers.NFC()
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence([
         pre_tokenizers.Split(Regex(SPLIT), "isolated"), pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)])
     tokenizer.decoder = decoders.ByteLevel()
     data = json.loads(tokenizer.to_str())
-    ids = dict(zip(range(151643, 151646), SPECIAL)) | VISUAL
+    ids = dict(enumerate(SPECIAL + VISUAL, 151643))
     data["added_tokens"] = [dict(id=i, content=c, single_word=False, lstrip=False, rstrip=False, normalized=False,
                                  special=True) for i, c in sorted(ids.items())]
     with open(os.path.join(folder, "tokenizer.json"), "w") as file:

@@ -1,0 +1,119 @@
+"""`valora serve` as a child process on a tiny random checkpoint with adapters, and plain HTTP to talk to it."""
+
+import base64
+import http.client
+import io
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import time
+
+import numpy
+from PIL import Image
+
+REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(REPOSITORY / "tests" / "parity"))
+
+import checkpoints  # noqa: E402  (needs the path above)
+
+MODEL = "vl-small-patch"
+LABELS = {"three": ["red", "green", "blue"], "five": ["a", "b", "c", "d", "e"]}
+
+
+def make_folders(root):
+    """Model folder and adapters: two without heads, two with heads of different label counts."""
+    base = checkpoints.make_model(MODEL)
+    folders = {"model": checkpoints.save_model(base, root / "model")}
+    # Only the decoder: the vision tower has none of these names.
+    for seed, (name, rank) in enumerate({"one": 1, "two": 16, "three": 4, "five": 8}.items()):
+        folders[name] = checkpoints.save_adapter(base, root / name, seed, rank=rank)
+        if name in LABELS:
+            checkpoints.add_head(folders[name], base.config.get_text_config().hidden_size, LABELS[name], seed, bias=True)
+    return folders
+
+
+class Server:
+    def __init__(self, folders, *options):
+        program = pathlib.Path(os.environ.get("VALORA_BIN_DIR", REPOSITORY / "build")) / "valora"
+        modules = [f"{name}={path}" for name, path in folders.items() if name != "model"]
+        self.process = subprocess.Popen(
+            [program, "--log-level", "warning", "serve", "--model", folders["model"], "--served-model-name", "tiny",
+             "--port", "0", "--dtype", "float32", "--threads", "1", "--max-model-len", "1024", "--lora-modules", *modules, *options],
+            stdout=subprocess.PIPE, text=True)
+        self.welcome = []
+        for line in self.process.stdout:
+            self.welcome.append(line)
+            if "serving" in line:
+                break
+        assert self.welcome and "serving" in self.welcome[-1], "the server did not start"
+        self.url = self.welcome[-1].split()[1].removesuffix("/v1")
+        self.port = int(self.url.rsplit(":", 1)[1])
+
+    def request(self, method, path, body=None, headers=None, timeout=60):
+        """(status, text) of one request on its own connection."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
+        try:
+            data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
+            connection.request(method, path, data, {"Content-Type": "application/json"} | (headers or {}))
+            response = connection.getresponse()
+            return response.status, response.read().decode()
+        finally:
+            connection.close()
+
+    def post(self, path, body):
+        status, text = self.request("POST", path, body)
+        assert status == 200, text
+        return json.loads(text)
+
+    def chat(self, model, content, **extra):
+        return self.post("/v1/chat/completions", chat_body(model, content, **extra))
+
+    def metric(self, name):
+        """Sum over the series of a metric."""
+        _, text = self.request("GET", "/metrics")
+        return sum(float(line.rsplit(" ", 1)[1]) for line in text.splitlines()
+                   if line.startswith((name + "{", name + " ")))
+
+    def wait_until(self, condition, what):
+        for _ in range(600):
+            if condition():
+                return
+            time.sleep(0.05)
+        raise AssertionError(f"never came about: {what}")
+
+    def stop(self):
+        if self.process.poll() is None:
+            self.process.terminate()
+            try:
+                self.process.wait(20)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()
+        self.process.stdout.close()
+        return self.process.returncode
+
+
+def chat_body(model, content, **extra):
+    return dict(model=model, messages=[{"role": "user", "content": content}], temperature=0, max_tokens=24,
+                ignore_eos=True) | extra
+
+
+def picture(seed, width=40, height=32):
+    pixels = numpy.random.default_rng(seed).integers(0, 256, (height, width, 3), dtype=numpy.uint8)
+    buffer = io.BytesIO()
+    Image.fromarray(pixels).save(buffer, "PNG")
+    return buffer.getvalue()
+
+
+def data_url(data, kind="image/png"):
+    return f"data:{kind};base64," + base64.b64encode(data).decode()
+
+
+def image_part(data):
+    return {"type": "image_url", "image_url": {"url": data if isinstance(data, str) else data_url(data)}}
+
+
+def text_part(text):
+    return {"type": "text", "text": text}
