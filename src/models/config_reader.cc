@@ -52,6 +52,17 @@ std::vector<int64_t> ConfigReader::integers(const std::string& key) const {
   return values;
 }
 
+std::vector<std::string> ConfigReader::texts(const std::string& key) const {
+  std::vector<std::string> values;
+  if (!has(key)) return values;
+  if (!object_.at(key).is_array()) refuse("\"" + key + "\" must be a list of strings");
+  for (const Json& value : object_.at(key)) {
+    if (!value.is_string()) refuse("\"" + key + "\" must be a list of strings");
+    values.push_back(value.get<std::string>());
+  }
+  return values;
+}
+
 void ConfigReader::refuse(const std::string& why) const { throw LoadError(unprocessable(file_ + ": " + why, file_)); }
 
 }  // namespace valora::models

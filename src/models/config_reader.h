@@ -23,6 +23,7 @@ class ConfigReader {
   bool flag(const std::string& key, bool fallback) const;
   std::string text(const std::string& key, const std::string& fallback) const;
   std::vector<int64_t> integers(const std::string& key) const;  // empty when absent
+  std::vector<std::string> texts(const std::string& key) const;  // empty when absent
 
   const Json& json() const { return object_; }
   const std::string& file() const { return file_; }

@@ -28,6 +28,8 @@ DecoderConfig read_decoder_config(const ConfigReader& text, const ConfigReader& 
   c.rotary = read_rotary(text, c.head_dim, 10000);
   if (const std::string act = text.text("hidden_act", "silu"); act != "silu") text.refuse("hidden_act \"" + act + "\" is not supported");
   if (text.flag("use_sliding_window", false)) text.refuse("sliding-window attention (use_sliding_window) is not supported");
+  for (const std::string& type : text.texts("layer_types"))
+    if (type != "full_attention") text.refuse("layers of type \"" + type + "\" (layer_types) are not supported");
   if (top.has("quantization_config")) top.refuse("quantised checkpoints (quantization_config) are not supported");
   return c;
 }

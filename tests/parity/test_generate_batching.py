@@ -122,10 +122,10 @@ def load_all(engine, adapters):
 
 
 @pytest.mark.parametrize("options", [
-    {"max_num_seqs": 64},
+    {"max_num_seqs": 64, "threads": 2},
     {"max_num_seqs": 24, "max_num_batched_tokens": 61},
     {"max_num_seqs": 64, "max_num_batched_tokens": 128, "kv_blocks": 60},
-    {"max_num_seqs": 9, "max_num_batched_tokens": 40, "kv_blocks": 34, "prefix_caching": False, "threads": 1},
+    {"max_num_seqs": 9, "max_num_batched_tokens": 40, "kv_blocks": 34, "prefix_caching": False},
 ], ids=lambda o: "-".join(map(str, o.values())))
 def test_independence(models, many, options):
     """64 at once over 16 adapters and the base: some cancelled, with little memory some preempted."""

@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "base/json.h"
+#include "base/log.h"
 #include "engine/probe/probe_request.h"
 #include "engine/probe/probe_sink.h"
 #include "engine/serving_engine.h"
@@ -154,4 +155,7 @@ int main_loop() {
 }  // namespace
 }  // namespace valora::probe
 
-int main() { return valora::probe::main_loop(); }
+int main() {
+  valora::set_up_logging("warning");
+  return valora::probe::main_loop();
+}

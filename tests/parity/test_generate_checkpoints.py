@@ -1,0 +1,296 @@
+"""The forms a checkpoint comes in, all with the same answer; and what is refused, with the file and the reason."""
+
+import json
+import shutil
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+import checkpoints
+from pictures import clip, picture
+from programs import Engine, generate
+from reference import NO_MEDIA_TOKENS, Reference, expect_same, logprob_rows
+
+PROMPT = [{"role": "user", "content": ["See", picture(110, 80, 60), "and", clip(111, 3, 60, 60), "what?"]}]
+TEXT = [{"role": "user", "content": "What is in this picture?"}]
+
+
+def read(folder, file="config.json"):
+    return json.loads((folder / file).read_text())
+
+
+def write(folder, content, file="config.json"):
+    (folder / file).write_text(json.dumps(content))
+
+
+def rename(folder, *pairs):
+    """Tensor names with each first prefix that matches exchanged."""
+    def renamed(key):
+        old, new = next(((o, n) for o, n in pairs if key.startswith(o)), ("", ""))
+        return new + key.removeprefix(old)
+    tensors = load_file(folder / "model.safetensors")
+    save_file({renamed(key): value for key, value in tensors.items()}, folder / "model.safetensors", {"format": "pt"})
+
+
+# ---- forms of Qwen2-VL; transformers 4.57 writes a nested text_config and the older tensor names ----
+
+def as_written(folder):
+    assert "text_config" in read(folder) and "visual.patch_embed.proj.weight" in load_file(folder / "model.safetensors")
+
+
+def hub(folder):
+    """As the published checkpoints: the text model's fields at the top, `type: mrope`, older vision fields."""
+    config = read(folder)
+    text, vision = config.pop("text_config"), config["vision_config"]
+    for key in ("architectures", "layer_types", "model_type"):
+        text.pop(key)
+    vision["in_chans"] = vision.pop("in_channels")
+    vision.pop("hidden_act")
+    config = text | config | {"architectures": ["Qwen2VLForConditionalGeneration"], "torch_dtype": config.pop("dtype")}
+    config["rope_scaling"] = {"type": "mrope", "mrope_section": text["rope_scaling"]["mrope_section"]}
+    write(folder, config)
+
+
+def transformers_5(folder):
+    """rope_parameters with theta inside, dtype, and the names of the modules."""
+    config = read(folder)
+    text = config["text_config"]
+    text["rope_parameters"] = {"rope_type": "default", "rope_theta": text.pop("rope_theta"),
+                               "mrope_section": text.pop("rope_scaling")["mrope_section"]}
+    text.pop("architectures")
+    write(folder, config | {"architectures": ["Qwen2VLForConditionalGeneration"], "transformers_version": "5.0.0"})
+    rename(folder, ("model.", "model.language_model."), ("visual.", "model.visual."))
+
+
+def new_names_alone(folder):
+    rename(folder, ("model.", "model.language_model."), ("visual.", "model.visual."))
+
+
+def stored_head(folder):
+    """A tied model whose file has the output layer all the same."""
+    tensors = load_file(folder / "model.safetensors")
+    tensors["lm_head.weight"] = torch.zeros_like(tensors["model.embed_tokens.weight"])
+    save_file(tensors, folder / "model.safetensors", {"format": "pt"})
+
+
+def inverse_frequencies(folder):
+    """Old files carry buffers that nobody needs."""
+    tensors = load_file(folder / "model.safetensors")
+    tensors["model.layers.0.self_attn.rotary_emb.inv_freq"] = torch.ones(4)
+    save_file(tensors, folder / "model.safetensors", {"format": "pt"})
+
+
+def expect_equal_rows(answer, gold):
+    for token, expected in zip(answer["choices"][0]["tokens"], gold["choices"][0]["tokens"], strict=True):
+        assert token["id"] == expected["id"]
+    # Not to the last bit: where a tensor lies in its file may change the order of a sum.
+    torch.testing.assert_close(logprob_rows(answer), logprob_rows(gold), atol=1e-5, rtol=0)
+
+
+def ask(engine, messages, vocab):
+    sampling = {"max_tokens": 8, "ignore_eos": True, "temperature": 0, "logprobs": vocab, "logit_bias": NO_MEDIA_TOKENS}
+    return engine.one({"messages": messages, "sampling": sampling})
+
+
+@pytest.fixture(scope="module")
+def gold(models, references):
+    """The answers that all forms must give, which are the reference's."""
+    answers = {}
+    for name, messages in (("vl-grouped-tied", PROMPT), ("vl-small-patch", PROMPT), ("text-one-layer", TEXT)):
+        size = models.memory[name].config.get_text_config().vocab_size
+        with Engine(models[name]) as engine:
+            answers[name] = ask(engine, messages, size)
+        sampling = {"logit_bias": NO_MEDIA_TOKENS}
+        expect_same(references[name], {"messages": messages, "sampling": sampling}, answers[name])
+    return answers
+
+
+def expect_gold(folder, name, models, gold, messages):
+    with Engine(folder) as engine:
+        expect_equal_rows(ask(engine, messages, models.memory[name].config.get_text_config().vocab_size), gold[name])
+
+
+@pytest.mark.parametrize("name, form", [
+    ("vl-grouped-tied", as_written), ("vl-grouped-tied", hub), ("vl-small-patch", hub), ("vl-grouped-tied", transformers_5),
+    ("vl-small-patch", transformers_5), ("vl-small-patch", new_names_alone),
+    ("vl-grouped-tied", stored_head), ("vl-grouped-tied", inverse_frequencies)],
+    ids=lambda v: v if isinstance(v, str) else v.__name__)
+def test_forms_of_qwen2_vl(models, gold, tmp_path, name, form):
+    folder = shutil.copytree(models[name], tmp_path / "model")
+    form(folder)
+    expect_gold(folder, name, models, gold, PROMPT)
+
+
+@pytest.mark.parametrize("name, messages", [("vl-grouped-tied", PROMPT), ("text-one-layer", TEXT)])
+def test_shards(models, gold, tmp_path, name, messages):
+    folder = checkpoints.save_model(models.memory[name], shutil.copytree(models[name], tmp_path / "model"), max_shard_size="40KB")
+    (folder / "model.safetensors").unlink(missing_ok=True)
+    assert len(list(folder.glob("model-0000*-of-*.safetensors"))) > 2
+    expect_gold(folder, name, models, gold, messages)
+
+
+def test_transformers_5_qwen2(models, gold, tmp_path):
+    name = "text-one-layer"
+    folder = shutil.copytree(models[name], tmp_path / "model")
+    config = read(folder)
+    config["rope_parameters"] = {"rope_type": "default", "rope_theta": config.pop("rope_theta")}
+    config.pop("rope_scaling", None)
+    write(folder, config)
+    expect_gold(folder, name, models, gold, TEXT)
+
+
+def test_another_theta_is_read(models, references, tmp_path):
+    """Else the forms above could all be read with a default."""
+    name = "text-one-layer"
+    folder = shutil.copytree(models[name], tmp_path / "model")
+    write(folder, read(folder) | {"rope_theta": 500.0, "rms_norm_eps": 1e-2})
+    request = {"messages": TEXT, "sampling": {}}
+    with Engine(folder) as engine:
+        answer = ask(engine, TEXT, models.memory[name].config.vocab_size)
+    expect_same(Reference(folder), request, answer)
+    with pytest.raises(AssertionError):
+        expect_same(references[name], request, answer)
+
+
+# ---- refusals ----
+
+def without(*keys):
+    def change(folder):
+        config = read(folder)
+        for key in keys:
+            config.pop(key)
+        write(folder, config)
+    return change
+
+
+def with_config(**fields):
+    return lambda folder: write(folder, read(folder) | fields)
+
+
+def with_text_config(**fields):
+    def change(folder):
+        config = read(folder)
+        write(folder, config | {"text_config": config["text_config"] | fields})
+    return change
+
+
+def with_tensor(name, change):
+    def apply(folder):
+        tensors = load_file(folder / "model.safetensors")
+        tensors[name] = change(tensors[name])
+        save_file({k: v for k, v in tensors.items() if v is not None}, folder / "model.safetensors", {"format": "pt"})
+    return apply
+
+
+def truncated(folder):
+    data = (folder / "model.safetensors").read_bytes()
+    (folder / "model.safetensors").write_bytes(data[:-100])
+
+
+def lost_shard(folder):
+    tensors = load_file(folder / "model.safetensors")
+    index = {key: "model-00001-of-00002.safetensors" for key in tensors}
+    save_file(tensors, folder / "model-00001-of-00002.safetensors")
+    index["model.norm.weight"] = "model-00002-of-00002.safetensors"
+    write(folder, {"metadata": {}, "weight_map": index}, "model.safetensors.index.json")
+    (folder / "model.safetensors").unlink()
+
+
+def shard_outside(folder):
+    write(folder, {"weight_map": {"a": "../model.safetensors"}}, "model.safetensors.index.json")
+
+
+def file_content(file, text):
+    return lambda folder: (folder / file).write_text(text)
+
+
+def no_file(file):
+    return lambda folder: (folder / file).unlink()
+
+
+REFUSALS = {
+    "missing-tensor": ("text", with_tensor("model.layers.0.mlp.up_proj.weight", lambda t: None), ["no tensor", "up_proj"]),
+    "missing-bias": ("text", with_tensor("model.layers.0.self_attn.k_proj.bias", lambda t: None), ["no tensor", "k_proj.bias"]),
+    "missing-vision-tensor": ("vl", with_tensor("visual.merger.ln_q.weight", lambda t: None), ["no tensor", "merger.ln_q"]),
+    "wrong-shape": ("text", with_tensor("model.norm.weight", lambda t: t[:-1].clone()), ["model.norm.weight", "[79]", "[80]"]),
+    "transposed": ("text", with_tensor("lm_head.weight", lambda t: t.T.contiguous()), ["lm_head.weight", "shape"]),
+    "integers": ("text", with_tensor("model.norm.weight", lambda t: t.to(torch.int32)), ["model.norm.weight", "I32"]),
+    "unknown-architecture": ("text", with_config(architectures=["MambaForCausalLM"]), ["config.json", "MambaForCausalLM", "Qwen2ForCausalLM"]),
+    "no-architecture": ("text", without("architectures"), ["config.json", "architectures"]),
+    "truncated": ("text", truncated, ["model.safetensors"]),
+    "lost-shard": ("text", lost_shard, ["model-00002-of-00002.safetensors"]),
+    "shard-outside": ("text", shard_outside, ["index.json", "plain file name"]),
+    "sliding-window": ("text", with_config(use_sliding_window=True), ["config.json", "use_sliding_window"]),
+    "sliding-layers": ("text", with_config(layer_types=["sliding_attention"]), ["config.json", "sliding_attention"]),
+    "yarn": ("text", with_config(rope_scaling={"type": "yarn", "factor": 4.0}), ["config.json", "yarn"]),
+    "dynamic-in-5": ("text", with_config(rope_parameters={"rope_type": "dynamic", "rope_theta": 1e4, "factor": 2}), ["dynamic"]),
+    "quantised": ("text", with_config(quantization_config={"quant_method": "gptq"}), ["config.json", "quantization_config"]),
+    "quantised-vl": ("vl", with_config(quantization_config={"quant_method": "awq"}), ["config.json", "quantization_config"]),
+    "activation": ("text", with_config(hidden_act="gelu"), ["config.json", "hidden_act", "gelu"]),
+    "no-hidden-size": ("text", without("hidden_size"), ["config.json", "hidden_size"]),
+    "huge": ("text", with_config(vocab_size=10**15), ["config.json", "vocab_size"]),
+    "negative": ("text", with_config(num_hidden_layers=-1), ["config.json", "num_hidden_layers"]),
+    "uneven-heads": ("text", with_config(num_key_value_heads=3), ["config.json", "num_key_value_heads"]),
+    "no-sections": ("vl", with_text_config(rope_scaling={"type": "mrope"}), ["config.json", "mrope_section"]),
+    "wrong-sections": ("vl", with_text_config(rope_scaling={"type": "mrope", "mrope_section": [1, 1, 1]}), ["mrope_section"]),
+    "vision-width": ("vl", with_config(vision_config={"hidden_size": 12}), ["config.json", "hidden_size"]),
+    "broken-json": ("text", file_content("config.json", "{"), ["config.json"]),
+    "no-config": ("text", no_file("config.json"), ["config.json"]),
+    "no-tokenizer": ("text", no_file("tokenizer.json"), ["tokenizer.json"]),
+    "no-preprocessor": ("vl", no_file("preprocessor_config.json"), ["preprocessor_config.json"]),
+    "no-weights": ("text", no_file("model.safetensors"), ["model.safetensors"]),
+}
+
+
+@pytest.mark.parametrize("case", REFUSALS)
+def test_refused(models, tmp_path, case):
+    kind, change, words = REFUSALS[case]
+    folder = shutil.copytree(models["text-one-layer" if kind == "text" else "vl-grouped-tied"], tmp_path / "model")
+    change(folder)
+    done = generate(folder, "--prompt", "x", check=False)
+    assert done.returncode == 1 and done.stdout == ""
+    assert str(folder) in done.stderr
+    for word in words:
+        assert word in done.stderr, done.stderr
+
+
+def test_small_vocabulary_is_refused(models, tmp_path):
+    """A tokenizer with ids that the embedding does not have."""
+    name = "text-one-layer"
+    model = models.memory[name]
+    folder = shutil.copytree(models[name], tmp_path / "model")
+    tensors = {key: value[:300].clone() if value.shape[0] == model.config.vocab_size else value
+               for key, value in load_file(folder / "model.safetensors").items()}
+    save_file(tensors, folder / "model.safetensors", {"format": "pt"})
+    write(folder, read(folder) | {"vocab_size": 300})
+    done = generate(folder, "--prompt", "x", check=False)
+    assert done.returncode == 1 and "tokenizer.json" in done.stderr and "299" in done.stderr
+
+
+@pytest.mark.parametrize("arguments, word", [
+    (["--max-model-len", 10**6], "max-model-len"),
+    (["--kv-cache-memory", 10], "kv-cache-memory"), (["--device", "tpu"], "tpu"), (["--mode", "merged"], "merged"),
+    (["--image", "/none.png"], "image"), (["--raw", "--system", "x"], "--raw")])
+def test_refused_options(models, arguments, word):
+    done = generate(models["text-one-layer"], "--prompt", "x", *arguments, check=False)
+    assert done.returncode != 0 and word in done.stderr, done.stderr
+
+
+@pytest.mark.parametrize("dtype", ["int8", "float16"])  # the second on GPUs only
+def test_refused_dtype(models, dtype):
+    done = generate(models["text-one-layer"], "--prompt", "x", dtype=dtype, check=False)
+    assert done.returncode == 1 and dtype in done.stderr
+
+
+def test_unused_tensors_are_named_on_stderr(models, tmp_path):
+    folder = shutil.copytree(models["vl-grouped-tied"], tmp_path / "model")
+    inverse_frequencies(folder)
+    done = generate(folder, "--prompt", "x", "--max-tokens", 1, check=False)
+    assert done.returncode == 0 and "rotary_emb.inv_freq" in done.stderr
+    assert json.loads(done.stdout)["finish_reason"] == "length"
+
+
+def test_missing_folder(tmp_path):
+    done = generate(tmp_path / "nowhere", "--prompt", "x", check=False)
+    assert done.returncode == 1 and f"{tmp_path}/nowhere" in done.stderr
