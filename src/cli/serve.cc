@@ -7,6 +7,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "cli/command.h"
+#include "cli/format.h"
 #include "engine/serving_engine.h"
 #include "server/server.h"
 
@@ -54,14 +55,6 @@ Status load_adapters(ServingEngine& engine, const std::vector<std::string>& modu
     if (!card.ok()) return Error{card.error().code, "adapter " + request.name + ": " + card.error().message, {}};
   }
   return {};
-}
-
-std::string human_bytes(size_t bytes) {
-  const char* units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
-  double value = static_cast<double>(bytes);
-  int unit = 0;
-  while (value >= 1024 && unit < 4) value /= 1024, ++unit;
-  return fmt::format("{:.{}f} {}", value, unit == 0 ? 0 : 1, units[unit]);
 }
 
 void print_welcome(const ServingEngine& engine, const server::Server& server) {

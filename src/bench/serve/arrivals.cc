@@ -1,0 +1,20 @@
+#include "bench/serve/arrivals.h"
+
+#include <cmath>
+
+#include "bench/serve/random.h"
+
+namespace valora::bench {
+
+std::vector<double> poisson_arrivals(int count, double rate, uint64_t seed) {
+  Random random(seed);
+  std::vector<double> times;
+  double time = 0;
+  for (int i = 0; i < count; ++i) {
+    times.push_back(time);
+    time += -std::log1p(-random.unit()) / rate;
+  }
+  return times;
+}
+
+}  // namespace valora::bench

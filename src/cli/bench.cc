@@ -1,0 +1,12 @@
+// `valora bench`: measurements. Each kind is a subcommand of its own.
+#include "cli/command.h"
+
+namespace valora::cli {
+
+void add_bench(CLI::App& app, std::function<int()>& run) {
+  CLI::App& c = *app.add_subcommand("bench", "Measure");
+  c.require_subcommand(1);
+  add_bench_serve(c, run);
+}
+
+}  // namespace valora::cli

@@ -1,0 +1,28 @@
+#include "cli/format.h"
+
+#include <fmt/format.h>
+
+#include <span>
+
+namespace valora::cli {
+namespace {
+
+std::string scaled(double value, double step, std::span<const char* const> units) {
+  size_t unit = 0;
+  for (; value >= step && unit + 1 < units.size(); ++unit) value /= step;
+  return fmt::format("{:.{}f}{}", value, unit == 0 ? 0 : 1, units[unit]);
+}
+
+}  // namespace
+
+std::string human_bytes(size_t bytes) {
+  static constexpr const char* kUnits[] = {" B", " KiB", " MiB", " GiB", " TiB"};
+  return scaled(static_cast<double>(bytes), 1024, kUnits);
+}
+
+std::string human_count(int64_t count) {
+  static constexpr const char* kUnits[] = {"", "K", "M", "B"};
+  return scaled(static_cast<double>(count), 1000, kUnits);
+}
+
+}  // namespace valora::cli

@@ -1,0 +1,90 @@
+#include "cli/inspect_report.h"
+
+namespace valora::cli {
+namespace {
+
+Json spec_json(const models::ModelSpec& spec, int64_t heads) {
+  return {{"layers", spec.layers},   {"hidden_size", spec.hidden},  {"heads", heads},
+          {"kv_heads", spec.kv_heads}, {"head_dim", spec.head_dim}, {"vocab_size", spec.vocab},
+          {"context_length", spec.max_positions}, {"images", spec.image_token.has_value()}, {"videos", spec.video_token.has_value()}};
+}
+
+Json served_json(const ServedWeights& served, int64_t context) {
+  return {{"dtype", served.dtype},
+          {"weight_bytes", served.bytes},
+          {"kv_bytes_per_token", served.kv_bytes_per_token},
+          {"kv_bytes_per_sequence", served.kv_bytes_per_token * context},
+          {"default_kv_cache_bytes", served.plan.block_bytes * served.plan.kv_blocks},
+          {"default_max_model_len", served.plan.max_model_len}};
+}
+
+const char* problem_type_name(adapters::ProblemType type) {
+  switch (type) {
+    case adapters::ProblemType::kSingleLabel: return "single_label_classification";
+    case adapters::ProblemType::kMultiLabel: return "multi_label_classification";
+    case adapters::ProblemType::kRegression: return "regression";
+  }
+  return "";
+}
+
+Json targets_json(const AdapterReport& report) {
+  Json targets = Json::array();
+  for (const adapters::LoraTarget& target : report.spec->targets)
+    targets.push_back({{"module", report.modules.modules()[target.module].name}, {"rank", target.rank}, {"scale", target.scale}});
+  return targets;
+}
+
+Json heads_json(const adapters::AdapterSpec& spec) {
+  Json heads = Json::array();
+  for (const adapters::TaskHead& head : spec.heads)
+    heads.push_back({{"name", head.name}, {"labels", head.labels}, {"problem_type", problem_type_name(head.problem_type)},
+                     {"add_generation_prompt", head.add_generation_prompt}});
+  return heads;
+}
+
+Json or_null(const std::string& text) { return text.empty() ? Json() : Json(text); }
+
+}  // namespace
+
+Json inspect_json(const ModelReport& report) {
+  Json json = report.spec ? spec_json(*report.spec, report.attention_heads) : Json::object();
+  json["kind"] = "model";
+  json["path"] = report.path;
+  json["servable"] = report.problems.empty();
+  json["device"] = "cpu";
+  json["problems"] = report.problems;
+  json["warnings"] = report.warnings;
+  json["architecture"] = or_null(report.architecture);
+  json["architecture_known"] = report.known_architecture;
+  json["tokenizer_size"] = report.tokenizer_size ? Json(*report.tokenizer_size) : Json();
+  json["chat_example"] = report.chat_example ? Json(*report.chat_example) : Json();
+  json["stored"] = nullptr;
+  if (const auto& stored = report.stored)
+    json["stored"] = {{"parameters", stored->parameters}, {"bytes", stored->bytes}, {"dtype", stored->dtype}};
+  json["served"] = report.served ? served_json(*report.served, report.spec->max_positions) : Json();
+  return json;
+}
+
+Json inspect_json(const AdapterReport& report) {
+  Json json;
+  json["kind"] = "adapter";
+  json["path"] = report.path;
+  json["servable"] = report.problems.empty();
+  json["problems"] = report.problems;
+  json["base_model"] = or_null(report.base_model);
+  json["checked_with"] = or_null(report.model_path);
+  json["warnings"] = Json::array();
+  if (!report.spec) return json;
+  const adapters::AdapterSpec& spec = *report.spec;
+  json["warnings"] = spec.warnings;
+  json["task"] = spec.task;
+  json["description"] = spec.description;
+  json["question"] = spec.question;
+  json["max_rank"] = spec.max_rank;
+  json["bytes"] = spec.bytes;
+  json["targets"] = targets_json(report);
+  json["heads"] = heads_json(spec);
+  return json;
+}
+
+}  // namespace valora::cli

@@ -1,0 +1,16 @@
+// What `valora inspect` prints of a report, for people and for programs.
+#pragma once
+
+#include <string>
+
+#include "base/json.h"
+#include "engine/inspect.h"
+
+namespace valora::cli {
+
+std::string inspect_text(const ModelReport& report);
+std::string inspect_text(const AdapterReport& report);
+Json inspect_json(const ModelReport& report);
+Json inspect_json(const AdapterReport& report);
+
+}  // namespace valora::cli

@@ -1,0 +1,76 @@
+#include <filesystem>
+#include <map>
+
+#include "adapters/tensor_names.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "engine/inspect.h"
+#include "models/registry.h"
+
+namespace valora {
+namespace {
+
+Result<adapters::ModuleTable> modules_of_model(const std::string& dir) {
+  VALORA_TRY(config, models::read_model_config(dir));
+  VALORA_TRY(family, models::find_family(config));
+  VALORA_TRY(spec, models::read_model_spec(*family, config));
+  return std::move(spec.modules);
+}
+
+// The linears that the adapter's own tensors fit: with them, read_adapter checks all but whether a model has
+// them. What is wrong with the file itself is left for it to say.
+adapters::ModuleTable modules_of_adapter(const std::string& dir) {
+  std::map<std::string, adapters::Module> modules;
+  int64_t hidden = 0;
+  const auto file = SafeTensors::open(dir + "/adapter_model.safetensors");
+  if (!file.ok()) return {};
+  for (const auto& [tensor, view] : (*file)->tensors()) {
+    const auto name = adapters::parse_tensor_name(tensor);
+    if (!name.ok() || view.shape.size() != 2) continue;
+    switch (name->role) {
+      case adapters::TensorRole::kLoraA: modules[name->module].in = view.shape[1]; break;
+      case adapters::TensorRole::kLoraB: modules[name->module].out = view.shape[0]; break;
+      case adapters::TensorRole::kWeight: hidden = view.shape[1]; break;
+      case adapters::TensorRole::kBias: break;
+    }
+  }
+  std::vector<adapters::Module> list;
+  for (const auto& [name, module] : modules) list.push_back({name, module.in, module.out});
+  return adapters::ModuleTable(std::move(list), {}, hidden);
+}
+
+std::string base_model_of(const std::string& dir) {
+  const auto config = read_json_file(dir + "/adapter_config.json");
+  if (!config.ok() || !config->is_object()) return {};
+  const auto name = field_or<std::string>(*config, "base_model_name_or_path", "");
+  return name.ok() ? *name : std::string();
+}
+
+}  // namespace
+
+Result<FolderKind> folder_kind(const std::string& dir) {
+  std::error_code ignored;
+  if (!std::filesystem::is_directory(dir, ignored)) return not_found(dir + " is no folder", dir);
+  if (file_exists(dir + "/adapter_config.json")) return FolderKind::kAdapter;
+  if (file_exists(dir + "/config.json")) return FolderKind::kModel;
+  return not_found(dir + " is neither a model (it has no config.json) nor an adapter (it has no adapter_config.json)", dir);
+}
+
+AdapterReport inspect_adapter(const std::string& dir, const std::string& model_dir, const adapters::AdapterLimits& limits) {
+  AdapterReport report;
+  report.path = dir;
+  report.model_path = model_dir;
+  report.base_model = base_model_of(dir);
+  Result<adapters::ModuleTable> modules = model_dir.empty() ? modules_of_adapter(dir) : modules_of_model(model_dir);
+  if (!modules.ok()) {
+    report.problems.push_back(modules.error().message);
+    return report;
+  }
+  report.modules = std::move(modules).value();
+  auto spec = adapters::read_adapter(dir, report.modules, limits);
+  if (spec.ok()) report.spec = std::move(spec).value();
+  else report.problems.push_back(spec.error().message);
+  return report;
+}
+
+}  // namespace valora

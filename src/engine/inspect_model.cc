@@ -1,0 +1,109 @@
+#include <algorithm>
+
+#include "engine/frontend.h"
+#include "engine/inspect.h"
+#include "kernels/cpu/gemm_bf16.h"
+#include "memory/block_arena.h"
+#include "models/registry.h"
+#include "ops/attention.h"
+
+namespace valora {
+namespace {
+
+const char* dtype_name(at::ScalarType type) {
+  switch (type) {
+    case at::kBFloat16: return "bfloat16";
+    case at::kHalf: return "float16";
+    case at::kDouble: return "float64";
+    default: return "float32";
+  }
+}
+
+// The value, or a problem more.
+template <typename T>
+std::optional<T> keep(Result<T> result, ModelReport& report) {
+  if (result.ok()) return std::move(result).value();
+  report.problems.push_back(result.error().message);
+  return std::nullopt;
+}
+
+void read_names(const models::ConfigReader& config, ModelReport& report) {
+  const Json& json = config.json();
+  if (json.contains("architectures") && json["architectures"].is_array() && !json["architectures"].empty() &&
+      json["architectures"][0].is_string())
+    report.architecture = json["architectures"][0].get<std::string>();
+  const Json& text = json.contains("text_config") && json["text_config"].is_object() ? json["text_config"] : json;
+  if (auto heads = field_or<int64_t>(text, "num_attention_heads", 0); heads.ok()) report.attention_heads = *heads;
+}
+
+void inspect_text(const models::Family& family, ModelReport& report) {
+  EngineOptions options;
+  options.model_path = report.path;
+  if (const auto tokenizer = text::Tokenizer::load(report.path); tokenizer.ok()) report.tokenizer_size = (*tokenizer)->vocab_size();
+  const auto example = family.chat_format()->render({{"user", {{text::ChatPart::Kind::kText, "Hi"}}}}, true);
+  if (example.ok()) report.chat_example = *example;
+  // What the engine opens at its start: the tokenizer again, its fit, generation config and image processor.
+  keep(Frontend::open(options, family, *report.spec), report);
+}
+
+// Tied embeddings whose projection is packed are in memory twice: as rows to look up, and as panels.
+size_t packed_twice(const models::LoadedModel& loaded, const models::ModelSpec& spec) {
+  if (loaded.dtype != at::kBFloat16 || !kernels::has_panel_kernels()) return 0;
+  const auto& unused = loaded.unused_tensors;
+  const bool tied = !loaded.weights->has("lm_head.weight") || std::find(unused.begin(), unused.end(), "lm_head.weight") != unused.end();
+  return tied ? static_cast<size_t>(spec.vocab * spec.hidden) * c10::elementSize(loaded.dtype) : 0;
+}
+
+Result<ServedWeights> inspect_served(const ModelReport& report, at::ScalarType dtype) {
+  // Built on the meta device: every tensor is looked up and its shape compared, none is read.
+  VALORA_TRY(loaded, models::load_model(report.path, dtype_name(dtype), at::Device(at::kMeta)));
+  const models::ModelSpec& spec = *report.spec;
+  ServedWeights served;
+  served.dtype = dtype_name(dtype);
+  served.bytes = static_cast<size_t>(loaded.parameters) * c10::elementSize(dtype) + packed_twice(loaded, spec);
+  served.unused = loaded.unused_tensors;
+  const int64_t block = ops::KvArena::block_bytes(spec.layers, memory::kBlockTokens, spec.kv_heads, spec.head_dim, dtype);
+  served.kv_bytes_per_token = block / memory::kBlockTokens;
+  const int64_t left = std::max<int64_t>(0, available_host_memory() - static_cast<int64_t>(served.bytes));
+  VALORA_TRY(plan, plan_memory(EngineOptions{}, spec, block, left));
+  served.plan = std::move(plan);
+  return served;
+}
+
+void inspect_weights(const models::ConfigReader& config, const std::string& dtype, ModelReport& report) {
+  const auto weights = keep(models::Weights::open(report.path), report);
+  if (!weights) return;
+  const at::ScalarType stored = (*weights)->stored_dtype();
+  report.stored = StoredWeights{(*weights)->parameters(), (*weights)->bytes(), dtype_name(stored)};
+  const auto type = keep(models::resolve_dtype(dtype, config, stored, at::kCPU), report);
+  if (type && report.spec) report.served = keep(inspect_served(report, *type), report);
+}
+
+void add_warnings(ModelReport& report) {
+  if (!report.served) return;
+  for (const std::string& name : report.served->unused) report.warnings.push_back("tensor " + name + " is not used");
+  for (const std::string& note : report.served->plan.notes) report.warnings.push_back(note);
+}
+
+}  // namespace
+
+ModelReport inspect_model(const std::string& dir, const std::string& dtype) {
+  ModelReport report;
+  report.path = dir;
+  const auto config = keep(models::read_model_config(dir), report);
+  if (!config) return report;
+  read_names(*config, report);
+  const auto family = keep(models::find_family(*config), report);
+  report.known_architecture = family.has_value();
+  if (family) report.spec = keep(models::read_model_spec(**family, *config), report);
+  try {
+    if (report.spec) inspect_text(**family, report);
+    inspect_weights(*config, dtype, report);
+  } catch (const std::exception& e) {
+    report.problems.push_back(dir + ": " + e.what());
+  }
+  add_warnings(report);
+  return report;
+}
+
+}  // namespace valora
