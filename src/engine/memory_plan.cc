@@ -8,6 +8,12 @@
 namespace valora {
 namespace {
 
+// No overflow, whatever an option or a configuration says.
+int64_t product(int64_t a, int64_t b) {
+  int64_t result;
+  return __builtin_mul_overflow(a, b, &result) ? INT64_MAX : result;
+}
+
 int64_t blocks_for(int64_t tokens) { return (tokens + memory::kBlockTokens - 1) / memory::kBlockTokens; }
 
 }  // namespace
@@ -33,14 +39,17 @@ Result<MemoryPlan> plan_memory(const EngineOptions& options, const models::Model
   if (options.max_model_len && *options.max_model_len < 1) return invalid("--max-model-len must be at least 1", "max_model_len");
   const int64_t wanted_len = options.max_model_len.value_or(static_cast<int>(spec.max_positions));
   // Unasked: enough for every sequence at full length, within a quarter of what is free.
-  const int64_t everything = blocks_for(wanted_len) * options.max_num_seqs * block_bytes;
+  const int64_t everything = product(product(blocks_for(wanted_len), options.max_num_seqs), block_bytes);
   const int64_t budget = options.kv_cache_memory.value_or(std::min(everything, available_bytes / 4));
+  if (budget > available_bytes)
+    return invalid("--kv-cache-memory asks for " + std::to_string(budget) + " bytes, but " + std::to_string(available_bytes) + " are free",
+                   "kv_cache_memory");
   const int64_t blocks = std::min<int64_t>(budget / block_bytes, INT32_MAX);
   if (blocks < 1)
     return invalid("the KV cache needs at least one block of " + std::to_string(block_bytes) + " bytes, but has " +
                        std::to_string(budget) + " (--kv-cache-memory)", "kv_cache_memory");
   if (blocks < blocks_for(wanted_len)) {
-    const int64_t needed = blocks_for(wanted_len) * block_bytes;
+    const int64_t needed = product(blocks_for(wanted_len), block_bytes);
     if (options.max_model_len)
       return invalid("the KV cache of " + std::to_string(budget) + " bytes holds no sequence of --max-model-len " +
                          std::to_string(wanted_len) + "; give --kv-cache-memory at least " + std::to_string(needed), "kv_cache_memory");

@@ -1,0 +1,73 @@
+#include "engine/memory_plan.h"
+
+#include <gtest/gtest.h>
+
+namespace valora {
+namespace {
+
+constexpr int64_t kBlock = 1000;
+
+models::ModelSpec model_of(int64_t positions) {
+  models::ModelSpec spec;
+  spec.max_positions = positions;
+  return spec;
+}
+
+TEST(MemoryPlan, AllSequencesAtFullLengthWithinAQuarter) {
+  EngineOptions options;
+  options.max_num_seqs = 3;
+  const auto roomy = plan_memory(options, model_of(33), kBlock, 1'000'000);
+  EXPECT_EQ(roomy->kv_blocks, 9);  // three blocks each
+  EXPECT_EQ(roomy->max_model_len, 33);
+  const auto tight = plan_memory(options, model_of(33), kBlock, 4 * 5 * kBlock);
+  EXPECT_EQ(tight->kv_blocks, 5);
+  EXPECT_TRUE(tight->notes.empty());
+}
+
+TEST(MemoryPlan, ALengthNobodyAskedForIsLoweredAndSaid) {
+  const auto plan = plan_memory({}, model_of(1000), kBlock, 4 * 5 * kBlock + 3);
+  EXPECT_EQ(plan->kv_blocks, 5);
+  EXPECT_EQ(plan->max_model_len, 80);
+  ASSERT_EQ(plan->notes.size(), 1);
+  EXPECT_NE(plan->notes[0].find("lowered from 1000 to 80"), std::string::npos);
+  EXPECT_NE(plan->notes[0].find("63000"), std::string::npos);
+}
+
+TEST(MemoryPlan, AnOptionThatCannotHoldIsRefusedWithTheBytes) {
+  EngineOptions options;
+  options.max_model_len = 100;
+  options.kv_cache_memory = 6 * kBlock;
+  const auto short_of = plan_memory(options, model_of(1000), kBlock, 1'000'000);
+  ASSERT_FALSE(short_of.ok());
+  EXPECT_EQ(short_of.error().param, "kv_cache_memory");
+  EXPECT_NE(short_of.error().message.find("7000"), std::string::npos);
+  options.kv_cache_memory = 7 * kBlock;
+  EXPECT_EQ(plan_memory(options, model_of(1000), kBlock, 1'000'000)->max_model_len, 100);
+  EXPECT_EQ(plan_memory(options, model_of(99), kBlock, 1'000'000).error().param, "max_model_len");
+  options.max_model_len = 0;
+  EXPECT_EQ(plan_memory(options, model_of(99), kBlock, 1'000'000).error().param, "max_model_len");
+  options.max_model_len.reset();
+  for (const int64_t bytes : {kBlock - 1, int64_t{0}, int64_t{-5}}) {
+    options.kv_cache_memory = bytes;
+    EXPECT_EQ(plan_memory(options, model_of(99), kBlock, 1'000'000).error().param, "kv_cache_memory");
+  }
+}
+
+TEST(MemoryPlan, MoreThanIsFreeIsRefusedBeforeItIsTaken) {
+  EngineOptions options;
+  options.kv_cache_memory = 2'000'000;
+  const auto plan = plan_memory(options, model_of(100), kBlock, 1'000'000);
+  ASSERT_FALSE(plan.ok());
+  EXPECT_EQ(plan.error().param, "kv_cache_memory");
+}
+
+TEST(MemoryPlan, HugeNumbersDoNotOverflow) {
+  EngineOptions options;
+  options.max_num_seqs = INT32_MAX;
+  const auto plan = plan_memory(options, model_of(int64_t{1} << 30), int64_t{1} << 40, int64_t{1} << 44);
+  ASSERT_TRUE(plan.ok());
+  EXPECT_EQ(plan->kv_blocks, 4);
+}
+
+}  // namespace
+}  // namespace valora

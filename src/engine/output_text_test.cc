@@ -1,0 +1,75 @@
+#include "engine/output_text.h"
+
+#include <gtest/gtest.h>
+
+#include "text/testing/tiny_tokenizer.h"
+
+namespace valora {
+namespace {
+
+OutputText make(std::vector<std::string> stop, bool include_stop = false) {
+  return OutputText(text::tiny_tokenizer(), true, std::move(stop), include_stop);
+}
+
+// A byte is a token: what each push shows, then what the end shows, "|" between them; "!" and the stop where one hit.
+std::string shown(OutputText text, const std::string& bytes, size_t min_tokens = 0) {
+  std::string all;
+  size_t count = 0;
+  for (const unsigned char byte : bytes) {
+    const auto piece = text.push(byte, ++count >= min_tokens);
+    all += piece.text;
+    if (piece.stop) return all + "!" + *piece.stop;
+    all += "|";
+  }
+  const auto rest = text.finish(count >= min_tokens);
+  return all + rest.text + (rest.stop ? "!" + *rest.stop : "");
+}
+
+TEST(OutputText, ShowsTextAtOnceWithoutStopStrings) { EXPECT_EQ(shown(make({}), "xyz"), "x|y|z|"); }
+
+TEST(OutputText, HoldsBackWhatMayBecomeAStop) {
+  EXPECT_EQ(shown(make({"END"}), "aENb"), "a|||ENb|");
+  EXPECT_EQ(shown(make({"END"}), "aENDb"), "a|||!END");
+  EXPECT_EQ(shown(make({"END"}), "EEND"), "|E||!END");
+  EXPECT_EQ(shown(make({"END"}), "aEN"), "a|||EN");
+  EXPECT_EQ(shown(make({"aab"}), "aaab"), "||a|!aab");
+}
+
+TEST(OutputText, TheStopIsShownOnlyWhenAsked) { EXPECT_EQ(shown(make({"END"}, true), "aENDb"), "a|||END!END"); }
+
+TEST(OutputText, TheEarliestOfOverlappingStopsEnds) {
+  EXPECT_EQ(shown(make({"bcd", "abcde", "zz"}), "xabcdef"), "x||||a!bcd");
+  EXPECT_EQ(shown(make({"c", "bc"}), "abc"), "a||!bc");
+  EXPECT_EQ(shown(make({"", "c"}), "abc"), "a|b|!c");
+}
+
+TEST(OutputText, AStopWithinOneTokenCutsIt) {
+  auto text = make({"b"});
+  const auto piece = text.push(257, true);  // "abc"
+  EXPECT_EQ(piece.text, "a");
+  EXPECT_EQ(piece.stop, "b");
+}
+
+TEST(OutputText, BeforeMinTokensNoStopCountsButOneMayBegin) {
+  EXPECT_EQ(shown(make({"b"}), "abcb", 3), "a|b|c|!b");
+  EXPECT_EQ(shown(make({"bc"}), "abcd", 3), "a||!bc");
+  EXPECT_EQ(shown(make({"bc"}), "abcd", 4), "a||bc|d|");
+  EXPECT_EQ(shown(make({"b", "abZ"}), "abQ", 3), "||abQ|") << "that b came too early";
+}
+
+TEST(OutputText, NeverHalfACharacter) {
+  EXPECT_EQ(shown(make({}), "a\xC3\xA9"), "a||é|");
+  EXPECT_EQ(shown(make({"é"}), "a\xC3\xA9"), "a||!é");
+  EXPECT_EQ(shown(make({}), "a\xC3"), "a||\xEF\xBF\xBD");
+  EXPECT_EQ(shown(make({"\xEF\xBF\xBD"}), "a\xC3"), "a||!\xEF\xBF\xBD") << "the end of the sequence completes it";
+}
+
+TEST(OutputText, SpecialTokensAreLeftOut) {
+  auto text = make({});
+  EXPECT_EQ(text.push(260, true).text, "");
+  OutputText all(text::tiny_tokenizer(), false, {}, false);
+  EXPECT_EQ(all.push(260, true).text, "<|im_end|>");
+}
+
+}  // namespace
+}  // namespace valora

@@ -1,0 +1,178 @@
+// Adapters through a whole engine on a tiny model: identity, loading and unloading under running requests, heads.
+#include <cmath>
+
+#include "engine/testing/engine_fixture.h"
+
+namespace valora {
+namespace {
+
+using testing::Answer;
+using testing::ask;
+using testing::EngineTest;
+using testing::Gate;
+using testing::gated_sink;
+using testing::kHidden;
+using testing::numbered_prompt;
+using testing::TempDir;
+using testing::WaitingSink;
+using testing::write_tiny_adapter;
+
+GenerateRequest with(GenerateRequest request, std::vector<AdapterUse> adapters) {
+  request.adapters = std::move(adapters);
+  return request;
+}
+
+class AdapterTest : public EngineTest {
+ protected:
+  AdapterTest() {
+    write_tiny_adapter(one_, 11);
+    write_tiny_adapter(two_, 12);
+    start();
+    EXPECT_TRUE(load("one", one_.path()).ok());
+    EXPECT_TRUE(load("two", two_.path()).ok());
+  }
+  TempDir one_, two_;
+  const GenerateRequest base_ = ask(numbered_prompt(40, 3), 12);
+};
+
+TEST_F(AdapterTest, MixedInOneBatchEachAnswersAsAlone) {
+  const std::vector<GenerateRequest> requests{base_, with(base_, {{"one", 1}}), with(base_, {{"two", 1}}), with(base_, {{"one", 0.5f}}),
+                                              with(base_, {{"one", 1}, {"two", -1}}), with(base_, {{"one", 0}})};
+  std::vector<Answer> alone;
+  for (const auto& request : requests) alone.push_back(run(request));
+  for (size_t i = 0; i < alone.size(); ++i) {
+    EXPECT_EQ(alone[i].done->usage.cached_tokens, 0) << "the cache of another identity was used: " << i;
+    for (size_t j = 0; j < i && i < 5; ++j) EXPECT_NE(alone[i].first().tokens, alone[j].first().tokens) << i << ' ' << j;
+  }
+  EXPECT_EQ(alone[5].first().tokens, alone[0].first().tokens);
+  std::vector<std::shared_ptr<WaitingSink>> sinks;
+  for (int round = 0; round < 3; ++round)
+    for (const auto& request : requests) sinks.push_back(submit(request));
+  for (size_t i = 0; i < sinks.size(); ++i)
+    EXPECT_EQ(sinks[i]->wait().first().tokens, alone[i % requests.size()].first().tokens) << i;
+}
+
+TEST_F(AdapterTest, UnloadingLeavesRunningRequestsAlone) {
+  const auto request = with(base_, {{"one", 1}});
+  const auto undisturbed = tokens_of(request);
+  Gate gate;
+  const auto running = gated_sink(gate, 2);
+  submit(request, running);
+  gate.wait_for_arrival();
+  ASSERT_TRUE(unload("one").ok());
+  one_.write("adapter_model.safetensors", "");  // a map of it would fault from here on
+  EXPECT_EQ(engine_->submit(request, nullptr).error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(engine_->adapters().size(), 1);
+  gate.open();
+  EXPECT_EQ(running->wait().first().tokens, undisturbed);
+  EXPECT_EQ(unload("one").error().code, ErrorCode::kNotFound);
+}
+
+TEST_F(AdapterTest, AReloadedNameNeverAnswersFromTheOldContent) {
+  const auto request = with(base_, {{"one", 1}});
+  const auto old_tokens = tokens_of(request), new_tokens = tokens_of(with(base_, {{"two", 1}}));
+  Gate gate;
+  const auto running = gated_sink(gate, 2);
+  submit(request, running);
+  gate.wait_for_arrival();
+  write_tiny_adapter(one_, 13);
+  EXPECT_FALSE(load("one", one_.path()).ok()) << "the name is taken";
+  ASSERT_TRUE(load("one", one_.path(), true).ok());
+  gate.open();
+  EXPECT_EQ(running->wait().first().tokens, old_tokens);
+  const Answer fresh = run(request);
+  EXPECT_EQ(fresh.done->usage.cached_tokens, 0);
+  EXPECT_NE(fresh.first().tokens, old_tokens);
+  EXPECT_NE(fresh.first().tokens, new_tokens);
+  EXPECT_EQ(run(request).done->usage.cached_tokens, 32);
+}
+
+TEST_F(AdapterTest, NotANumberIsTheFaultOfOneRequest) {
+  TempDir huge;
+  write_tiny_adapter(huge, 14);
+  std::map<std::string, testing::RawTensor> tensors;
+  for (const std::string half : {"A", "B"})
+    tensors["base_model.model.model.layers.0.self_attn.q_proj.lora_" + half + ".weight"] =
+        testing::f32_tensor(half == "A" ? std::vector<int64_t>{3, kHidden} : std::vector<int64_t>{kHidden, 3},
+                            std::vector<float>(3 * kHidden, 3e38f));
+  huge.write("adapter_model.safetensors", testing::safetensors_text(tensors));
+  huge.write("adapter_config.json", R"({"peft_type": "LORA", "r": 3, "target_modules": ["model.layers.0.self_attn.q_proj"]})");
+  ASSERT_TRUE(load("huge", huge.path()).ok());
+  const auto good = tokens_of(base_);
+  std::vector<std::shared_ptr<WaitingSink>> sinks;
+  Gate gate;
+  const auto first = gated_sink(gate);
+  submit(base_, first);
+  gate.wait_for_arrival();  // so that the next three share a step
+  const auto before = submit(base_), bad = submit(with(base_, {{"huge", 1}})), after = submit(base_);
+  gate.open();
+  const Answer answer = bad->wait();
+  ASSERT_TRUE(answer.error);
+  EXPECT_EQ(answer.error->code, ErrorCode::kInternal);
+  for (const auto& sink : {first, before, after}) EXPECT_EQ(sink->wait().first().tokens, good);
+  EXPECT_TRUE(engine_->healthy());
+}
+
+TEST_F(AdapterTest, StatsNameTheAdaptersOfEachQueue) {
+  Gate gate;
+  const auto running = gated_sink(gate, 3);
+  submit(with(base_, {{"two", 1}}), running);
+  gate.wait_for_arrival();
+  EXPECT_EQ(engine_->stats().running_adapters, std::vector<std::string>{"two"});
+  EXPECT_TRUE(engine_->stats().waiting_adapters.empty());
+  gate.open();
+  drain();
+  EXPECT_TRUE(engine_->stats().running_adapters.empty());
+}
+
+TEST_F(AdapterTest, HeadsAnswerInOneRound) {
+  TempDir folder;
+  write_tiny_adapter(folder, 15, 5);
+  folder.write("valora.json", R"({"heads": [{"name": "score", "labels": ["a", "b", "c", "d", "e"], "add_generation_prompt": false}]})");
+  ASSERT_TRUE(load("judge", folder.path()).ok());
+  auto request = with(ask(ChatPrompt{{{"user", {std::string("hello")}}}, {}}, 4), {{"judge", 1}});
+  request.task = Task::kClassify;
+  const Answer classified = run(request);
+  ASSERT_TRUE(classified.done && classified.classification);
+  const Classification& result = *classified.classification;
+  EXPECT_EQ(result.head, "score");
+  ASSERT_EQ(result.probs.size(), 5);
+  double total = 0;
+  for (int i = 0; i < 5; ++i) {
+    total += result.probs[i];
+    EXPECT_LE(result.logits[i], result.logits[result.best]);
+  }
+  EXPECT_NEAR(total, 1, 1e-5);
+  EXPECT_EQ(classified.done->usage.completion_tokens, 0);
+
+  // Asked to chat, the head says the same label of the same prompt.
+  request.task = Task::kGenerate;
+  const Answer chatted = run(request);
+  EXPECT_EQ(chatted.first().text, result.labels[result.best]);
+  EXPECT_EQ(chatted.first().finish->reason, FinishReason::kStop);
+  EXPECT_EQ(chatted.done->prompt_token_ids, classified.done->prompt_token_ids);
+  EXPECT_EQ(chatted.classification->best, result.best);
+
+  request.head = "";
+  EXPECT_EQ(tokens_of(request).size(), 4);
+  request.head = "nose";
+  EXPECT_EQ(engine_->submit(request, nullptr).error().param, "head");
+  request = with(base_, {{"one", 1}});
+  request.task = Task::kClassify;
+  EXPECT_EQ(engine_->submit(request, nullptr).error().code, ErrorCode::kInvalidArgument);
+}
+
+TEST_F(AdapterTest, UnloadingAHeadAloneKeepsTheBaseModelsCache) {
+  TempDir folder;
+  folder.write("adapter_config.json", R"({"peft_type": "LORA", "r": 3, "target_modules": ["none"], "modules_to_save": ["score"]})");
+  folder.write("adapter_model.safetensors",
+               testing::safetensors_text({{"base_model.model.score.weight", testing::f32_tensor({2, kHidden}, std::vector<float>(2 * kHidden, 1))}}));
+  const auto loaded = load("head", folder.path());
+  ASSERT_TRUE(loaded.ok()) << loaded.error().message;
+  run(base_);
+  ASSERT_TRUE(unload("head").ok());
+  EXPECT_EQ(run(base_).done->usage.cached_tokens, 32);
+}
+
+}  // namespace
+}  // namespace valora
