@@ -2,6 +2,8 @@
 BUILD ?= build
 JOBS ?= $(shell nproc)
 PYTHON ?=
+PORT ?= 8000
+ONESHOT ?=
 PY := $(if $(PYTHON),$(PYTHON),.venv/bin/python)
 export CCACHE_SLOPPINESS := pch_defines,time_macros
 
@@ -12,7 +14,7 @@ help:
 	@echo "make demo            install what is missing, build, serve the demo model, ask it, keep serving (ONESHOT=1 ends)"
 	@echo "make test            install what is missing, build, run every test"
 	@echo "make build           build/valora; PYTHON=/path/python builds against that interpreter's torch (CUDA, say)"
-	@echo "make serve           serve the demo model and its adapters on 127.0.0.1:8000"
+	@echo "make serve           serve the demo model and its adapters on 127.0.0.1:8000; PORT=… takes another port, for make demo too"
 	@echo "make clean           remove what was built"
 
 setup:
@@ -25,6 +27,17 @@ configure: setup
 
 build: configure
 	@cmake --build $(BUILD) -j $(JOBS) --target valora
+
+# What the demo serves: every folder of demo/adapters under its own name.
+DEMO_SERVE = serve --model demo/model --served-model-name valora-demo --port $(PORT) \
+  --lora-modules $(foreach adapter,$(wildcard demo/adapters/*),$(notdir $(adapter))=$(adapter)) \
+  --allow-runtime-lora-updating --allowed-local-media-path demo
+
+serve: build
+	@$(BUILD)/valora $(DEMO_SERVE)
+
+demo: build
+	@$(PY) tools/demo/show.py --port $(PORT) $(if $(ONESHOT),--oneshot) -- $(BUILD)/valora --log-level warning $(DEMO_SERVE)
 
 test: configure
 	@BUILD=$(BUILD) JOBS=$(JOBS) tools/test

@@ -1,0 +1,72 @@
+"""The server as a child that never outlives the demo."""
+
+import ctypes
+import signal
+import socket
+import subprocess
+import time
+import urllib.error
+import urllib.request
+
+PR_SET_PDEATHSIG = 1
+LIBC = ctypes.CDLL(None)
+
+
+class StartError(Exception):
+    pass
+
+
+def die_with_parent():
+    """Runs in the child: the kernel ends it should this process be killed."""
+    LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+
+
+def check_free(port):
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError as error:
+            raise StartError(f"port {port} of 127.0.0.1 cannot be used ({error.strerror}); name another one: make demo PORT={port + 1}")
+
+
+class ServerProcess:
+    def __init__(self, command, port, patience=120):
+        """command serves on `port`."""
+        check_free(port)
+        self.url = f"http://127.0.0.1:{port}"
+        # A session of its own: Ctrl-C reaches this process alone, which then stops the server.
+        self.process = subprocess.Popen(command, start_new_session=True, preexec_fn=die_with_parent)
+        try:
+            self.wait_until_healthy(patience)
+        except BaseException:
+            self.stop()
+            raise
+
+    def wait_until_healthy(self, patience):
+        deadline = time.monotonic() + patience
+        while time.monotonic() < deadline:
+            if self.process.poll() is not None:
+                raise StartError(f"the server ended with status {self.process.returncode} before it answered")
+            try:
+                with urllib.request.urlopen(self.url + "/health", timeout=5):
+                    return
+            except (urllib.error.URLError, OSError):
+                time.sleep(0.05)
+        raise StartError(f"the server did not answer within {patience} s")
+
+    def stop(self):
+        """Lets it finish what it does, but not for long."""
+        if self.process.poll() is None:
+            self.process.terminate()
+        try:
+            self.process.wait(10)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.stop()
