@@ -1,0 +1,166 @@
+"""`valora bench serve` against a running server, `valora inspect`, and the demo's own folders and driver."""
+
+import json
+import os
+import pathlib
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+
+import pytest
+
+from serving import LABELS, REPOSITORY, Server, make_folders
+
+DEMO = REPOSITORY / "demo"
+needs_demo = pytest.mark.skipif(not (DEMO / "samples.json").exists(), reason="the demo is not there")
+
+
+def program():
+    return str(pathlib.Path(os.environ.get("VALORA_BIN_DIR", REPOSITORY / "build")) / "valora")
+
+
+def run(*arguments):
+    return subprocess.run([program(), *map(str, arguments)], capture_output=True, text=True, timeout=300)
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory):
+    return make_folders(tmp_path_factory.mktemp("commands"))
+
+
+@pytest.fixture(scope="module")
+def server(folders):
+    server = Server(folders)
+    yield server
+    assert server.stop() == 0
+
+
+def bench(server, *options):
+    done = run("bench", "serve", "--url", server.url, "--json", *options)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_bench_counts_as_the_server_does(server):
+    before = [server.metric(f"vllm:{kind}_tokens_total") for kind in ("prompt", "generation")]
+    report = bench(server, "--num-prompts", 12, "--concurrency", 5, "--input-tokens", 17, "--output-tokens", 9,
+                   "--adapter-distribution", "distinct", "--warmup", 3)
+    after = [server.metric(f"vllm:{kind}_tokens_total") for kind in ("prompt", "generation")]
+    assert [b - a for a, b in zip(before, after)] == [15 * 17, 15 * 9]  # the warm-up is not in the report
+    everything = report["all"]
+    assert (everything["requests"], everything["failed"], everything["short_answers"]) == (12, 0, 0)
+    assert (everything["prompt_tokens"], everything["completion_tokens"]) == (12 * 17, 12 * 9)
+    assert everything["itl_seconds"]["count"] == 12 * 8
+    assert {name: group["requests"] for name, group in report["models"].items()} == {"one": 3, "two": 3, "three": 3, "five": 3}
+    assert 0 < everything["ttft_seconds"]["mean"] < everything["e2e_seconds"]["mean"]
+
+
+def test_bench_with_images_in_an_open_loop(server):
+    options = ("--num-prompts", 6, "--request-rate", 50, "--images", 2, "--image-size", "40x24", "--input-tokens", "5:9",
+               "--output-tokens", 4, "--models", "tiny,five")
+    report = bench(server, *options)
+    assert report["all"]["completion_tokens"] == 24
+    assert set(report["models"]) <= {"tiny", "five"}
+    hits = server.metric("vllm:mm_cache_hits_total")
+    bench(server, *options, "--seed", 1, "--repeat-images", "--image-format", "png", "--no-stream")
+    assert server.metric("vllm:mm_cache_hits_total") - hits == 2 * 5  # the first request brings both
+
+
+def test_bench_names_what_went_wrong(server):
+    unknown = run("bench", "serve", "--url", server.url, "--models", "one,nobody", "--adapter-distribution", "distinct", "--num-prompts", 4,
+                  "--json")
+    assert unknown.returncode == 0
+    assert json.loads(unknown.stdout)["all"]["errors"] == {"HTTP 404: The model `nobody` does not exist.": 2}
+    for options, words in ((("--models", "nobody"), "`nobody` does not exist"), (("--output-tokens", 5000), "but the model takes 1024"),
+                           (("--input-tokens", "x"), "--input-tokens"), (("--adapter-distribution", "normal"), "zipf:S")):
+        refused = run("bench", "serve", "--url", server.url, *options)
+        assert refused.returncode == 1 and refused.stderr.startswith("error: ") and words in refused.stderr, refused
+
+
+def test_bench_without_a_server():
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # bound, but nobody listens
+        done = run("bench", "serve", "--url", f"http://127.0.0.1:{taken.getsockname()[1]}")
+    assert done.returncode == 1 and "could not connect" in done.stderr
+
+
+def inspect(*arguments):
+    done = run("inspect", *arguments, "--json")
+    return done.returncode, json.loads(done.stdout)
+
+
+def test_inspect_folders_that_can_be_served(folders):
+    status, model = inspect(folders["model"])
+    assert (status, model["kind"], model["servable"], model["problems"]) == (0, "model", True, [])
+    assert model["stored"]["bytes"] == model["stored"]["parameters"] * 4 and model["images"] and model["videos"]
+    status, adapter = inspect(folders["three"], "--model", folders["model"])
+    assert (status, adapter["kind"], adapter["servable"]) == (0, "adapter", True)
+    assert [head["labels"] for head in adapter["heads"]] == [LABELS["three"]]
+    assert {target["rank"] for target in adapter["targets"]} == {4}
+    assert inspect(folders["three"])[1]["heads"] == adapter["heads"]
+
+
+def test_inspect_says_why_not(folders, tmp_path):
+    copy = shutil.copytree(folders["model"], tmp_path / "model")
+    config = json.loads((copy / "config.json").read_text())
+    config["architectures"] = ["LlamaForCausalLM"]
+    (copy / "config.json").write_text(json.dumps(config))
+    status, report = inspect(copy)
+    assert status == 1 and "LlamaForCausalLM is not supported" in report["problems"][0]
+    status, report = inspect(folders["two"], "--model", folders["model"], "--max-lora-rank", 8)
+    assert status == 1 and "rank 16 is above" in report["problems"][0]
+    nothing = run("inspect", tmp_path)
+    assert nothing.returncode == 1 and not nothing.stdout and "neither a model" in nothing.stderr
+
+
+@needs_demo
+def test_every_folder_of_the_demo_can_be_served():
+    assert inspect(DEMO / "model")[0] == 0
+    for adapter in (DEMO / "adapters").iterdir():
+        assert inspect(adapter, "--model", DEMO / "model")[1]["problems"] == [], adapter
+
+
+def demo_command(port):
+    modules = [f"{adapter.name}={adapter}" for adapter in sorted((DEMO / "adapters").iterdir())]
+    return [str(part) for part in (
+        sys.executable, REPOSITORY / "tools/demo/show.py", "--port", port, "--", program(), "--log-level", "warning", "serve", "--model", DEMO / "model",
+        "--served-model-name", "valora-demo", "--port", port, "--threads", "1", "--allowed-local-media-path", DEMO, "--lora-modules", *modules)]
+
+
+@pytest.fixture
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    return str(port)
+
+
+@needs_demo
+def test_the_demo_asks_every_sample_and_ends(free_port):
+    command = demo_command(free_port)
+    command.insert(2, "--oneshot")
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stdout + done.stderr
+    samples = len(json.loads((DEMO / "samples.json").read_text()))
+    assert f"{samples} of {samples} requests answered" in done.stdout
+    assert done.stdout.count("✓") > done.stdout.count("✗")
+
+
+@needs_demo
+def test_the_server_of_the_demo_does_not_outlive_it(free_port):
+    driver = subprocess.Popen(demo_command(free_port), stdout=subprocess.PIPE, text=True)
+    try:
+        assert any("Ctrl-C ends" in line for line in driver.stdout)
+        taken = subprocess.run(demo_command(free_port), capture_output=True, text=True, timeout=60)
+        assert taken.returncode == 1 and "make demo PORT=" in taken.stderr
+        driver.send_signal(signal.SIGKILL)
+        # The server holds the pipe open for as long as it lives.
+        driver.stdout.read()
+    finally:
+        driver.kill()
+        driver.wait()
+        driver.stdout.close()
+    with socket.socket() as probe:
+        assert probe.connect_ex(("127.0.0.1", int(free_port))) != 0
