@@ -37,9 +37,13 @@ def special_id(name):
     return tokenizer().token_to_id(f"<|{name}|>")
 
 
+def vocab_size():
+    """Above the tokenizer's, as Qwen2 pads it."""
+    return tokenizer().get_vocab_size() + 9
+
+
 def text_config(hidden, heads, kv_heads, layers, intermediate, tied):
-    # A vocabulary above the tokenizer's, as Qwen2 pads it.
-    return dict(vocab_size=tokenizer().get_vocab_size() + 9, hidden_size=hidden, num_attention_heads=heads,
+    return dict(vocab_size=vocab_size(), hidden_size=hidden, num_attention_heads=heads,
                 num_key_value_heads=kv_heads, num_hidden_layers=layers, intermediate_size=intermediate,
                 tie_word_embeddings=tied, max_position_embeddings=2048, rope_theta=10000.0, use_sliding_window=False,
                 bos_token_id=None, eos_token_id=special_id("im_end"))

@@ -7,8 +7,9 @@ from transformers import LogitsProcessorList, MinPLogitsWarper, RepetitionPenalt
 from transformers import TemperatureLogitsWarper, TopKLogitsWarper, TopPLogitsWarper
 
 import checkpoints
-from programs import EngineError, token_ids
+from programs import Engine, EngineError, token_ids
 from reference import logprob_rows
+from test_generate_batching import kv_bytes
 
 NAME = "text-one-layer"
 PROMPT = [{"role": "user", "content": "What is in this picture?"}]
@@ -174,9 +175,12 @@ def test_end_of_sequence(engine):
     assert shown["choices"][0]["text"] == "<|im_end|>" * 2
 
 
-LETTERS = [[i, -1e4] for i in range(322) if not (i < checkpoints.tokenizer().get_vocab_size()
-                                                 and checkpoints.tokenizer().decode([i]).strip().isalpha()
-                                                 and checkpoints.tokenizer().decode([i]).isascii())]
+def is_ascii_word(token):
+    text = checkpoints.tokenizer().decode([token]) if token < checkpoints.tokenizer().get_vocab_size() else ""
+    return text.strip().isalpha() and text.isascii()
+
+
+LETTERS = [[token, -1e4] for token in range(checkpoints.vocab_size()) if not is_ascii_word(token)]
 
 
 @pytest.fixture(scope="module")
@@ -239,8 +243,6 @@ def test_logprobs_are_the_models_own(references, engine):
 
 def test_seeded_samples_survive_preemption(models, engine):
     """A draw depends on the seed and its number, not on how often the request was thrown out."""
-    from programs import Engine
-    from test_generate_batching import kv_bytes
     requests = [{"messages": PROMPT, "sampling": {"temperature": 0.9, "seed": i, "max_tokens": 50, "ignore_eos": True}}
                 for i in range(12)]
     alone = [token_ids(engine.one(request)) for request in requests]
@@ -261,8 +263,13 @@ def test_refused(engine, sampling, word):
         ask(engine, **sampling)
 
 
+def test_bias_outside_the_vocabulary(engine):
+    with pytest.raises(EngineError, match="outside the vocabulary"):
+        ask(engine, logit_bias=[[checkpoints.vocab_size(), 1]])
+
+
 def test_no_token_left(engine):
     """Every token forbidden is the request's own failure."""
     with pytest.raises(EngineError):
-        ask(engine, max_tokens=3, min_tokens=3, stop_token_ids=list(range(322)), **GREEDY)
+        ask(engine, max_tokens=3, min_tokens=3, stop_token_ids=list(range(checkpoints.vocab_size())), **GREEDY)
     assert len(token_ids(ask(engine, max_tokens=2, **GREEDY))) == 2
