@@ -9,7 +9,7 @@ import checkpoints
 from checkpoints import save_adapter
 from pictures import clip, picture
 from programs import Engine, token_ids, wait_until_idle
-from reference import NO_MEDIA_TOKENS, Reference, expect_same
+from reference import NO_MEDIA_TOKENS, expect_same
 
 SAMPLING = {"max_tokens": 40, "ignore_eos": True, "temperature": 0}
 TEXT = [{"role": "user", "content": "What is in this picture?"}]
@@ -172,7 +172,8 @@ def test_one_bad_request_among_good_ones(models, many):
     """A picture that is none and a prompt that is too long fail alone."""
     adapters, requests, alone = many
     bad = [{"messages": [{"role": "user", "content": [{"image": "data:image/png;base64,AAAA"}, "x"]}]},
-           {"tokens": [1] * 4000}, {"tokens": [10**6]}, {"messages": [{"role": "user", "content": [{"image": "file:///none.png"}]}]}]
+           {"tokens": [1] * 4000}, {"tokens": [10**6]},
+           {"messages": [{"role": "user", "content": [{"image": "file:///none.png"}]}]}]
     with Engine(models["vl-grouped-tied"]) as engine:
         load_all(engine, adapters)
         mixed = list(itertools.chain.from_iterable([requests[4 * i:4 * i + 4] + [bad[i]] for i in range(4)]))

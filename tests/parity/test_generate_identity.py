@@ -1,6 +1,7 @@
 """What the prefix cache may give to whom: repeated work is a hit, and nothing else ever is."""
 
 import base64
+import itertools
 import json
 import shutil
 
@@ -73,16 +74,10 @@ def test_answer_becomes_the_next_turns_prefix(models, engine, reference):
     turns = [*IMAGE, {"role": "assistant", "content": "A circle."}, {"role": "user", "content": "Sure?"}]
     request = ask(models, turns)
     second = engine.one(request)
-    shared = sum(1 for _ in zip_while_equal(first["prompt_token_ids"], second["prompt_token_ids"]))
+    pairs = zip(first["prompt_token_ids"], second["prompt_token_ids"])
+    shared = len(list(itertools.takewhile(lambda pair: pair[0] == pair[1], pairs)))
     assert cached(second) == whole_blocks(shared)
     expect_same(reference, request, second)
-
-
-def zip_while_equal(a, b):
-    for x, y in zip(a, b):
-        if x != y:
-            return
-        yield x
 
 
 def test_generated_tokens_are_cached_too(models, engine, reference):
