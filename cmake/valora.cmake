@@ -30,7 +30,8 @@ target_include_directories(valora_flags INTERFACE ${PROJECT_SOURCE_DIR}/src)
 target_compile_options(valora_flags INTERFACE -Wall -Wextra -Wno-missing-field-initializers)
 target_compile_definitions(valora_flags INTERFACE VALORA_VERSION="${PROJECT_VERSION}")
 if(VALORA_SANITIZE)
-  target_compile_options(valora_flags INTERFACE -fsanitize=${VALORA_SANITIZE} -fno-omit-frame-pointer)
+  # g++ 12 takes the checks it inserts itself for reads of uninitialised values.
+  target_compile_options(valora_flags INTERFACE -fsanitize=${VALORA_SANITIZE} -fno-omit-frame-pointer -Wno-maybe-uninitialized)
   target_link_options(valora_flags INTERFACE -fsanitize=${VALORA_SANITIZE})
 endif()
 

@@ -9,12 +9,11 @@
 #include <string_view>
 #include <vector>
 
+#include "adapters/adapter_id.h"
 #include "adapters/adapter_spec.h"
 #include "base/result.h"
 
 namespace valora::adapters {
-
-using AdapterId = int32_t;  // of one load of one adapter; never used again
 
 struct AdapterEntry {
   AdapterId id = 0;

@@ -1,6 +1,7 @@
 // How a ServingEngine comes to be: options checked, model loaded, memory planned, threads started.
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
+#include <c10/core/CachingDeviceAllocator.h>
 
 #include <algorithm>
 #include <ctime>
@@ -18,6 +19,11 @@ Result<at::Device> parse_device(const std::string& name) {
   if (!at::globalContext().hasCUDA())
     return unprocessable("--device cuda: this build's torch has no CUDA, or no GPU is there; build with PYTHON= naming a CUDA torch", "device");
   return at::Device(at::kCUDA, 0);
+}
+
+int64_t available_memory(at::Device device) {
+  if (device.is_cpu()) return available_host_memory();
+  return static_cast<int64_t>(at::getDeviceAllocator(device.type())->getMemoryInfo(device.index()).first);
 }
 
 }  // namespace
@@ -56,7 +62,7 @@ Status ServingEngine::load() {
   const models::ModelSpec& spec = loaded_.model->spec();
   for (const std::string& name : loaded_.unused_tensors) spdlog::warn("{}: tensor {} is not used", options_.model_path, name);
   const int64_t block_bytes = ops::KvArena::block_bytes(spec.layers, memory::kBlockTokens, spec.kv_heads, spec.head_dim, loaded_.dtype);
-  VALORA_TRY(plan, plan_memory(options_, spec, block_bytes, available_host_memory()));
+  VALORA_TRY(plan, plan_memory(options_, spec, block_bytes, available_memory(device_)));
   notes_ = plan.notes;
   EngineOptions known = options_;
   known.max_model_len = plan.max_model_len;

@@ -35,6 +35,12 @@ int64_t ConfigReader::integer(const std::string& key, int64_t fallback) const {
   return has(key) ? integer(key) : fallback;
 }
 
+int64_t ConfigReader::at_most(const std::string& key, int64_t most, std::optional<int64_t> fallback) const {
+  const int64_t value = fallback ? integer(key, *fallback) : integer(key);
+  if (value > most) refuse("\"" + key + "\" is out of range: " + std::to_string(value));
+  return value;
+}
+
 double ConfigReader::number(const std::string& key, double fallback) const { return read<double>(*this, key, fallback); }
 bool ConfigReader::flag(const std::string& key, bool fallback) const { return read<bool>(*this, key, fallback); }
 std::string ConfigReader::text(const std::string& key, const std::string& fallback) const {

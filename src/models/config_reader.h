@@ -1,12 +1,15 @@
 // config.json as transformers 4 (flat) and 5 (nested) write it. All reads throw LoadError with file and key.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/json.h"
 
 namespace valora::models {
+
+constexpr int64_t kMaxLayers = 4096;
 
 class ConfigReader {
  public:
@@ -19,6 +22,8 @@ class ConfigReader {
 
   int64_t integer(const std::string& key) const;  // at least 1
   int64_t integer(const std::string& key, int64_t fallback) const;
+  // At least 1 and at most `most`: for what memory is taken for, or that is multiplied, before a tensor is seen.
+  int64_t at_most(const std::string& key, int64_t most, std::optional<int64_t> fallback = {}) const;
   double number(const std::string& key, double fallback) const;
   bool flag(const std::string& key, bool fallback) const;
   std::string text(const std::string& key, const std::string& fallback) const;

@@ -15,7 +15,7 @@ DecoderConfig read_decoder_config(const ConfigReader& text, const ConfigReader& 
   c.vocab = text.integer("vocab_size");
   c.hidden = text.integer("hidden_size");
   c.intermediate = text.integer("intermediate_size");
-  c.layers = text.integer("num_hidden_layers");
+  c.layers = text.at_most("num_hidden_layers", kMaxLayers);
   c.heads = text.integer("num_attention_heads");
   c.kv_heads = text.integer("num_key_value_heads", c.heads);
   if (c.heads % c.kv_heads != 0) text.refuse("\"num_attention_heads\" is not a multiple of \"num_key_value_heads\"");
@@ -46,6 +46,7 @@ void add_decoder_modules(const DecoderConfig& c, const std::string& prefix, std:
     modules.push_back({layer + "mlp.up_proj", c.hidden, c.intermediate, true, i});
     modules.push_back({layer + "mlp.down_proj", c.intermediate, c.hidden, true, i});
   }
+  modules.push_back({prefix + "embed_tokens", c.vocab, c.hidden, false, -1});
 }
 
 Attention::Attention(Weights& weights, const std::string& name, const DecoderConfig& c, int first_module)

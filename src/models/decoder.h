@@ -23,7 +23,7 @@ struct DecoderConfig {
 
 // `text` is config.json or its text_config; `top` the whole (tie_word_embeddings may stand there).
 DecoderConfig read_decoder_config(const ConfigReader& text, const ConfigReader& top);
-// The decoder's linears under `prefix` ("model."), in the order the constructor below expects.
+// The decoder's linears under `prefix` ("model."), in the order the constructor below expects, then its embeddings.
 void add_decoder_modules(const DecoderConfig& config, const std::string& prefix, std::vector<adapters::Module>& modules);
 
 class Attention {

@@ -7,6 +7,8 @@ namespace valora::models {
 namespace {
 
 constexpr double kLayerNormEps = 1e-6;
+// No tower comes near; products of these do not overflow.
+constexpr int64_t kMaxWidth = 1 << 20, kMaxSide = 1 << 10;
 
 // A convolution whose kernel equals its stride is a product over flattened patches.
 Linear patch_embedding(Weights& weights, const std::string& name, const Qwen2VlVisionConfig& c) {
@@ -19,15 +21,17 @@ Linear patch_embedding(Weights& weights, const std::string& name, const Qwen2VlV
 
 Qwen2VlVisionConfig read_qwen2_vl_vision_config(const ConfigReader& vision) {
   Qwen2VlVisionConfig c;
-  c.depth = vision.integer("depth", 32);
-  c.width = vision.integer("embed_dim", 1280);
+  c.depth = vision.at_most("depth", kMaxLayers, 32);
+  c.width = vision.at_most("embed_dim", kMaxWidth, 1280);
   c.heads = vision.integer("num_heads", 16);
   c.out = vision.integer("hidden_size", 3584);
-  c.channels = vision.integer("in_channels", vision.integer("in_chans", 3));
-  c.patch = vision.integer("patch_size", 14);
-  c.temporal_patch = vision.integer("temporal_patch_size", 2);
-  c.merge = vision.integer("spatial_merge_size", 2);
-  c.mlp = static_cast<int64_t>(static_cast<double>(c.width) * vision.number("mlp_ratio", 4));
+  c.channels = vision.at_most("in_channels", kMaxSide, vision.integer("in_chans", 3));
+  c.patch = vision.at_most("patch_size", kMaxSide, 14);
+  c.temporal_patch = vision.at_most("temporal_patch_size", kMaxSide, 2);
+  c.merge = vision.at_most("spatial_merge_size", kMaxSide, 2);
+  const double ratio = vision.number("mlp_ratio", 4);
+  if (!(ratio * static_cast<double>(c.width) >= 1 && ratio <= kMaxSide)) vision.refuse("\"mlp_ratio\" is out of range");
+  c.mlp = static_cast<int64_t>(static_cast<double>(c.width) * ratio);
   c.activation = vision.text("hidden_act", "quick_gelu");
   if (c.activation != "quick_gelu" && c.activation != "gelu" && c.activation != "silu")
     vision.refuse("vision hidden_act \"" + c.activation + "\" is not supported");
@@ -38,6 +42,7 @@ Qwen2VlVisionConfig read_qwen2_vl_vision_config(const ConfigReader& vision) {
 
 void add_qwen2_vl_vision_modules(const Qwen2VlVisionConfig& c, const std::string& prefix,
                                  std::vector<adapters::Module>& modules) {
+  modules.push_back({prefix + "patch_embed.proj", c.patch_dim(), c.width, false, -1});
   for (int64_t i = 0; i < c.depth; ++i) {
     const std::string block = prefix + "blocks." + std::to_string(i) + ".";
     modules.push_back({block + "attn.qkv", c.width, 3 * c.width, false, i});

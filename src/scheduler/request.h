@@ -6,13 +6,14 @@
 #include <memory>
 #include <vector>
 
+#include "adapters/adapter_id.h"
 #include "base/clock.h"
 #include "memory/kv_cache.h"
 
 namespace valora::scheduler {
 
 using RequestId = uint64_t;
-using AdapterId = int32_t;
+using adapters::AdapterId;
 inline constexpr AdapterId kBaseModel = -1;
 
 enum class RequestState { kWaiting, kRunning, kFinished };

@@ -1,0 +1,180 @@
+// Configurations, weights and positions: what is read, and what is refused by name.
+#include <gtest/gtest.h>
+
+#include "base/testing/safetensors_text.h"
+#include "base/testing/temp_dir.h"
+#include "models/load_error.h"
+#include "models/registry.h"
+#include "models/rotary.h"
+
+namespace valora::models {
+namespace {
+
+using valora::testing::f32_tensor;
+using valora::testing::safetensors_text;
+using valora::testing::TempDir;
+
+Json qwen2() {
+  return {{"architectures", {"Qwen2ForCausalLM"}}, {"vocab_size", 10}, {"hidden_size", 8}, {"intermediate_size", 6},
+          {"num_hidden_layers", 1}, {"num_attention_heads", 2}, {"num_key_value_heads", 1}, {"max_position_embeddings", 64}};
+}
+
+Json qwen2_vl() {
+  Json json = qwen2();
+  json["architectures"] = {"Qwen2VLForConditionalGeneration"};
+  json["rope_scaling"] = {{"type", "mrope"}, {"mrope_section", {1, 1, 0}}};
+  json["vision_config"] = {{"depth", 1}, {"embed_dim", 8}, {"num_heads", 2}, {"hidden_size", 8}, {"patch_size", 2}};
+  return json;
+}
+
+std::string refusal(const Json& json) {
+  const ConfigReader config(json, "config.json");
+  const auto family = find_family(config);
+  if (!family.ok()) return family.error().message;
+  const auto spec = read_model_spec(**family, config);
+  return spec.ok() ? "accepted" : spec.error().message;
+}
+
+TEST(ModelSpec, RefusesByKeyBeforeMemoryIsTaken) {
+  EXPECT_EQ(refusal(qwen2()), "accepted");
+  EXPECT_EQ(refusal(qwen2_vl()), "accepted");
+  const auto refused = [](Json json, const char* path, const Json& value, const char* word) {
+    json[Json::json_pointer(path)] = value;
+    const std::string why = refusal(json);
+    EXPECT_NE(why.find(word), std::string::npos) << path << ' ' << value << ": " << why;
+  };
+  refused(qwen2(), "/architectures", {"Other"}, "Other is not supported");
+  refused(qwen2(), "/architectures", nullptr, "architectures");
+  refused(qwen2(), "/hidden_size", "8", "hidden_size");
+  refused(qwen2(), "/hidden_size", 0, "hidden_size");
+  refused(qwen2(), "/hidden_size", 9, "hidden_size");
+  refused(qwen2(), "/vocab_size", int64_t{1} << 40, "vocab_size");
+  refused(qwen2(), "/num_hidden_layers", 1'000'000'000, "num_hidden_layers");
+  refused(qwen2(), "/num_key_value_heads", 3, "num_key_value_heads");
+  refused(qwen2(), "/head_dim", 3, "odd");
+  refused(qwen2(), "/hidden_act", "relu", "relu");
+  refused(qwen2(), "/use_sliding_window", true, "use_sliding_window");
+  refused(qwen2(), "/quantization_config", Json::object(), "quantization_config");
+  refused(qwen2(), "/rope_scaling", {{"rope_type", "yarn"}}, "yarn");
+  refused(qwen2(), "/rope_theta", 0, "rope_theta");
+  refused(qwen2_vl(), "/rope_scaling/mrope_section", {1, 1, 1}, "mrope_section");
+  refused(qwen2_vl(), "/rope_scaling/mrope_section", {3, -1, 0}, "mrope_section");
+  refused(qwen2_vl(), "/rope_scaling", nullptr, "mrope_section");
+  refused(qwen2_vl(), "/vision_config", nullptr, "vision_config");
+  refused(qwen2_vl(), "/vision_config/hidden_size", 9, "hidden_size");
+  refused(qwen2_vl(), "/vision_config/depth", 1'000'000'000, "depth");
+  refused(qwen2_vl(), "/vision_config/spatial_merge_size", 1 << 30, "spatial_merge_size");
+  refused(qwen2_vl(), "/vision_config/patch_size", 1 << 30, "patch_size");
+  refused(qwen2_vl(), "/vision_config/mlp_ratio", 1e300, "mlp_ratio");
+  refused(qwen2_vl(), "/vision_config/hidden_act", "relu", "relu");
+}
+
+TEST(ModelSpec, FlatAndNestedConfigurationsSayTheSame) {
+  const Json flat = qwen2_vl();
+  Json nested = {{"architectures", flat["architectures"]}, {"vision_config", flat["vision_config"]}, {"text_config", flat}};
+  nested["text_config"].erase("vision_config");
+  nested["text_config"].erase("rope_scaling");
+  nested["text_config"]["rope_parameters"] = {{"rope_type", "default"}, {"mrope_section", {1, 1, 0}}, {"rope_theta", 5000.0}};
+  const auto spec_of = [](const Json& json) {
+    const ConfigReader config(json, "config.json");
+    return read_model_spec(**find_family(config), config).value();
+  };
+  const ModelSpec a = spec_of(flat), b = spec_of(nested);
+  EXPECT_EQ(a.hidden, b.hidden);
+  EXPECT_EQ(a.head_dim, b.head_dim);
+  EXPECT_EQ(a.modules.modules().size(), b.modules.modules().size());
+}
+
+TEST(ModelSpec, NamesWhatAdaptersCannotBeServedOn) {
+  const ConfigReader config(qwen2_vl(), "config.json");
+  const ModelSpec spec = read_model_spec(**find_family(config), config).value();
+  for (const char* name : {"model.embed_tokens", "model.language_model.embed_tokens", "visual.patch_embed.proj", "model.visual.merger.mlp.0", "lm_head"}) {
+    const auto index = spec.modules.find(name);
+    ASSERT_TRUE(index) << name;
+    EXPECT_FALSE(spec.modules.modules()[*index].servable) << name;
+  }
+  const auto q = spec.modules.find("model.layers.0.self_attn.q_proj");
+  ASSERT_TRUE(q);
+  EXPECT_EQ(*q, 0) << "the decoder's linears come first";
+  EXPECT_TRUE(spec.modules.modules()[*q].servable);
+}
+
+TEST(Rotary, OneAxisAndSections) {
+  const at::Tensor positions = at::tensor({0, 1, 5, 0, 2, 7, 0, 3, 9}, at::kLong).view({3, 3});
+  const Rotary text({100, {}}, 4, at::kCPU), mrope({100, {1, 0, 1}}, 4, at::kCPU);
+  EXPECT_EQ(text.axes(), 1);
+  EXPECT_EQ(mrope.axes(), 3);
+  const CosSin plain = text(positions.slice(0, 0, 1)), sections = mrope(positions);
+  const double frequency[] = {1, 0.1};
+  for (int t = 0; t < 3; ++t)
+    for (int i = 0; i < 2; ++i) {
+      EXPECT_NEAR(plain.cos[t][i].item<float>(), std::cos(positions[0][t].item<int64_t>() * frequency[i]), 1e-6);
+      EXPECT_NEAR(sections.sin[t][i].item<float>(), std::sin(positions[i == 0 ? 0 : 2][t].item<int64_t>() * frequency[i]), 1e-6);
+    }
+}
+
+TEST(MropePositions, AnImageSpreadsAndTextGoesOnBehindItsLargestSide) {
+  const ConfigReader config(qwen2_vl(), "config.json");
+  const Family& family = **find_family(config);
+  const ModelSpec spec = read_model_spec(family, config).value();
+  auto image = std::make_shared<media::VisualInput>();
+  image->grid_t = 1, image->grid_h = 4, image->grid_w = 6, image->tokens = 6;  // 2 × 3 after merging
+  const std::vector<VisualSpan> visual{{2, image}};
+  const Positions positions = family.positions(spec, 10, visual);
+  EXPECT_EQ(positions.prompt, (std::vector<int32_t>{0, 1, 2, 2, 2, 2, 2, 2, 5, 6,
+                                                    0, 1, 2, 2, 2, 3, 3, 3, 5, 6,
+                                                    0, 1, 2, 3, 4, 2, 3, 4, 5, 6}));
+  EXPECT_EQ(positions.delta, -3);
+}
+
+class WeightsTest : public ::testing::Test {
+ protected:
+  std::string failure(Weights& weights, const std::string& name, const std::vector<int64_t>& shape) {
+    try {
+      weights.get(name, shape);
+      return "found";
+    } catch (const LoadError& e) {
+      return e.error().message;
+    }
+  }
+  TempDir dir_;
+};
+
+TEST_F(WeightsTest, ShapesAliasesAndWhatIsUnused) {
+  dir_.write("model.safetensors", safetensors_text({{"model.a.weight", f32_tensor({2, 3}, {1, 2, 3, 4, 5, 6})},
+                                                    {"model.ids", {"I64", {1}, std::string(8, '\0')}},
+                                                    {"spare", f32_tensor({1}, {7})}}, 1));
+  auto weights = Weights::open(dir_.path()).value();
+  weights->set_aliases({{"model.", "model.language_model."}});
+  EXPECT_EQ(weights->get("model.language_model.a.weight", {2, 3})[1][2].item<float>(), 6) << "not aligned in the file";
+  EXPECT_NE(failure(*weights, "model.language_model.a.weight", {3, 2}).find("shape [2, 3], but the configuration asks for [3, 2]"), std::string::npos);
+  EXPECT_NE(failure(*weights, "model.language_model.b.weight", {3, 2}).find("no tensor model.language_model.b.weight"), std::string::npos);
+  EXPECT_NE(failure(*weights, "model.ids", {1}).find("I64"), std::string::npos);
+  EXPECT_EQ(weights->unused(), (std::vector<std::string>{"model.ids", "spare"}));
+  weights->set_target(at::kBFloat16, at::kCPU);
+  EXPECT_EQ(weights->get("spare", {1}).scalar_type(), at::kBFloat16);
+}
+
+TEST_F(WeightsTest, ShardsAreOneCheckpoint) {
+  dir_.write("one.safetensors", safetensors_text({{"a", f32_tensor({1}, {1})}}));
+  dir_.write("two.safetensors", safetensors_text({{"b", f32_tensor({1}, {2})}}));
+  dir_.write("model.safetensors.index.json", R"({"weight_map": {"a": "one.safetensors", "b": "two.safetensors"}})");
+  auto weights = Weights::open(dir_.path()).value();
+  EXPECT_EQ(weights->get("b", {1}).item<float>(), 2);
+  EXPECT_EQ(weights->parameters(), 2);
+  dir_.write("two.safetensors", safetensors_text({{"a", f32_tensor({1}, {2})}}));
+  EXPECT_NE(Weights::open(dir_.path()).error().message.find("stands in two files"), std::string::npos);
+  for (const char* index : {R"({"weight_map": {"a": "../one.safetensors"}})", R"({"weight_map": {"a": "absent.safetensors"}})",
+                            R"({"weight_map": {"a": ".."}})", R"({"weight_map": 3})", "[]"}) {
+    dir_.write("model.safetensors.index.json", index);
+    EXPECT_FALSE(Weights::open(dir_.path()).ok()) << index;
+  }
+}
+
+TEST_F(WeightsTest, PickledCheckpointsAreRefusedByName) {
+  dir_.write("pytorch_model.bin", "");
+  EXPECT_NE(Weights::open(dir_.path()).error().message.find("pickled"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace valora::models

@@ -1,0 +1,165 @@
+// Every operation against ATen in double precision, in both dtypes of CPUs, at odd sizes.
+#include <ATen/ATen.h>
+#include <ATen/CPUGeneratorImpl.h>
+#include <gtest/gtest.h>
+
+#include "ops/attention.h"
+#include "ops/elementwise.h"
+#include "ops/linear.h"
+
+namespace valora::ops {
+namespace {
+
+class Ops : public ::testing::TestWithParam<at::ScalarType> {
+ protected:
+  Ops() : generator_(at::make_generator<at::CPUGeneratorImpl>(3)) {}
+  at::Tensor random(at::IntArrayRef sizes) { return at::randn(sizes, generator_, at::kFloat).to(GetParam()); }
+  double tolerance() const { return GetParam() == at::kFloat ? 2e-5 : 2e-2; }
+  // `actual` was rounded once from what `expected` says in double precision.
+  void expect_close(const at::Tensor& actual, const at::Tensor& expected, double scale = 1) {
+    ASSERT_EQ(actual.sizes(), expected.sizes());
+    const at::Tensor difference = (actual.to(at::kDouble) - expected).abs();
+    const at::Tensor allowed = tolerance() * scale * (1 + expected.abs());
+    EXPECT_TRUE((difference <= allowed).all().item<bool>()) << "off by " << difference.max().item<double>();
+  }
+  at::Generator generator_;
+};
+INSTANTIATE_TEST_SUITE_P(Dtypes, Ops, ::testing::Values(at::kFloat, at::kBFloat16));
+
+at::Tensor wide(const at::Tensor& x) { return x.to(at::kDouble); }
+
+TEST_P(Ops, Linear) {
+  for (const int64_t tokens : {1, 3, 17})
+    for (const auto& [in, out] : {std::pair<int64_t, int64_t>{1, 1}, {24, 40}, {37, 19}, {130, 65}}) {
+      const at::Tensor x = random({tokens, in}), w = random({out, in}), bias = random({out});
+      const Weight weight(w, GetParam(), at::kCPU);
+      EXPECT_EQ(weight.out(), out);
+      EXPECT_EQ(weight.in(), in);
+      const at::Tensor expected = at::mm(wide(x), wide(w).t());
+      expect_close(linear(x, weight), expected, 2);
+      expect_close(linear(x, weight, bias), expected + wide(bias), 2);
+      EXPECT_EQ(linear_float(x, weight).scalar_type(), at::kFloat);
+      expect_close(linear_float(x, weight), expected, 2);
+    }
+}
+
+TEST_P(Ops, LinearRefusesOtherInputs) {
+  const Weight weight(random({4, 6}), GetParam(), at::kCPU);
+  EXPECT_THROW(linear(random({2, 5}), weight), c10::Error);
+  EXPECT_THROW(linear(random({6, 2}).t(), weight), c10::Error);
+  EXPECT_THROW(linear(random({2, 6}).to(at::kDouble), weight), c10::Error);
+}
+
+TEST_P(Ops, AddLoraUnderSegmentsOfSeveralAdapters) {
+  const int64_t in = 33, out = 21, tokens = 12;
+  std::vector<LoraWeight> weights;
+  std::vector<at::Tensor> a, b;
+  for (const int64_t rank : {1, 5, 16}) {
+    a.push_back(random({rank, in}) * 0.2);
+    b.push_back(random({out, rank}) * 0.2);
+    weights.push_back({Weight(a.back(), GetParam(), at::kCPU), Weight(b.back(), GetParam(), at::kCPU)});
+  }
+  // Tokens 2 and 3 under none, 4 to 7 under a sum of two, 7 on under one with a negative coefficient.
+  const std::vector<LoraSegment> segments{{0, 2, &weights[0], 2}, {4, 8, &weights[1], 1}, {4, 7, &weights[2], 0.5f}, {8, 12, &weights[2], -1}};
+  const at::Tensor x = random({tokens, in}), y = random({tokens, out});
+  at::Tensor expected = wide(y).clone(), actual = y.clone();
+  const int which[] = {0, 1, 2, 2};
+  for (size_t i = 0; i < segments.size(); ++i) {
+    const auto& s = segments[i];
+    expected.slice(0, s.token_begin, s.token_end) +=
+        s.coefficient * at::mm(at::mm(wide(x.slice(0, s.token_begin, s.token_end)), wide(a[which[i]]).t()), wide(b[which[i]]).t());
+  }
+  add_lora(actual, x, segments);
+  expect_close(actual, expected, 2);
+  EXPECT_TRUE(at::equal(actual.slice(0, 2, 4), y.slice(0, 2, 4))) << "tokens without a segment";
+}
+
+TEST_P(Ops, RmsNorm) {
+  const at::Tensor x = random({5, 37}), delta = random({5, 37}), weight = random({37});
+  const auto reference = [&](const at::Tensor& v) { return v * at::rsqrt(v.pow(2).mean(-1, true) + 1e-6) * wide(weight); };
+  expect_close(rms_norm(x, weight, 1e-6), reference(wide(x)));
+  at::Tensor stream = x.clone();
+  const at::Tensor normed = add_rms_norm(stream, delta, weight, 1e-6);
+  expect_close(stream, wide(x) + wide(delta));
+  expect_close(normed, reference(wide(stream)));
+  EXPECT_THROW(rms_norm(x, random({36}), 1e-6), c10::Error);
+}
+
+TEST_P(Ops, SiluMul) {
+  const at::Tensor gate = random({3, 50}) * 6, up = random({3, 50});
+  expect_close(silu_mul(gate, up), wide(gate) * at::sigmoid(wide(gate)) * wide(up));
+  EXPECT_TRUE(at::isfinite(silu_mul(at::full({1, 2}, -200, GetParam()), at::ones({1, 2}, GetParam()))).all().item<bool>());
+}
+
+TEST_P(Ops, RotateHalf) {
+  const at::Tensor x = random({4, 3, 10}), angle = random({4, 5}).to(at::kFloat);
+  at::Tensor rotated = x.clone();
+  rotate_half(rotated, at::cos(angle), at::sin(angle));
+  const at::Tensor c = at::cos(wide(angle)).unsqueeze(1), s = at::sin(wide(angle)).unsqueeze(1);
+  const at::Tensor left = wide(x).slice(2, 0, 5), right = wide(x).slice(2, 5, 10);
+  expect_close(rotated, at::cat({left * c - right * s, right * c + left * s}, 2));
+}
+
+// One sequence's attention in double precision: queries at the end of the keys.
+at::Tensor attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) {
+  const int64_t queries = q.size(0), heads = q.size(1), keys = k.size(0), group = heads / k.size(1);
+  const at::Tensor key = wide(k).repeat_interleave(group, 1).permute({1, 2, 0}), value = wide(v).repeat_interleave(group, 1).permute({1, 0, 2});
+  at::Tensor scores = at::matmul(wide(q).permute({1, 0, 2}), key) / std::sqrt(double(q.size(2)));
+  scores = scores.masked_fill(at::ones({queries, keys}, at::kBool).tril(keys - queries).logical_not(), -INFINITY);
+  return at::matmul(at::softmax(scores, -1), value).permute({1, 0, 2}).reshape({queries, heads * q.size(2)});
+}
+
+// Chunks of many sizes: below 8 queries the row-wise kernel runs, from 8 on the gathered product, with a
+// context and without.
+TEST_P(Ops, PagedAttentionInChunksEqualsTheWholeSequence) {
+  const int64_t heads = 6, kv_heads = 2, dim = 12, length = 50;
+  const at::Tensor q = random({length, heads, dim}), k = random({length, kv_heads, dim}), v = random({length, kv_heads, dim});
+  const at::Tensor expected = attend(q, k, v);
+  const std::vector<int32_t> table{6, 1, 4, 3};
+  for (const int64_t chunk : {1, 5, 7, 8, 19, 50}) {
+    const KvArena arena(8, 2, 16, kv_heads, dim, GetParam(), at::kCPU);
+    arena.data().fill_(NAN);  // what no sequence wrote is never read
+    const at::Tensor layer = arena.layer(1);
+    for (int64_t begin = 0; begin < length; begin += chunk) {
+      const int64_t count = std::min(chunk, length - begin);
+      const QuerySpan span{0, count, begin, table.data()};
+      const auto rows = [&](const at::Tensor& x) { return x.narrow(0, begin, count).contiguous(); };
+      expect_close(paged_attention(rows(q), rows(k), rows(v), layer, std::span(&span, 1)), expected.narrow(0, begin, count), 2);
+    }
+  }
+}
+
+TEST_P(Ops, PagedAttentionKeepsSequencesApart) {
+  const int64_t heads = 4, kv_heads = 4, dim = 8;
+  const KvArena arena(8, 1, 16, kv_heads, dim, GetParam(), at::kCPU);
+  const std::vector<std::vector<int32_t>> tables{{5}, {2, 7}, {0}};
+  const int64_t lengths[] = {1, 20, 9};
+  std::vector<QuerySpan> spans;
+  int64_t tokens = 0;
+  for (int s = 0; s < 3; ++s) {
+    spans.push_back({tokens, lengths[s], 0, tables[s].data()});
+    tokens += lengths[s];
+  }
+  const at::Tensor q = random({tokens, heads, dim}), k = random({tokens, kv_heads, dim}), v = random({tokens, kv_heads, dim});
+  const at::Tensor out = paged_attention(q, k, v, arena.layer(0), spans);
+  for (const QuerySpan& s : spans) {
+    const auto part = [&](const at::Tensor& x) { return x.narrow(0, s.begin, s.queries); };
+    expect_close(part(out), attend(part(q), part(k), part(v)), 2);
+  }
+}
+
+TEST_P(Ops, BlockAttentionStaysWithinItsBlocks) {
+  const at::Tensor q = random({9, 2, 8}), k = random({9, 2, 8}), v = random({9, 2, 8});
+  const std::vector<int64_t> ends{4, 9};
+  const at::Tensor out = block_attention(q, k, v, ends);
+  for (const auto& [begin, end] : {std::pair<int64_t, int64_t>{0, 4}, {4, 9}}) {
+    const auto part = [&, begin = begin, end = end](const at::Tensor& x) { return wide(x).slice(0, begin, end).permute({1, 0, 2}); };
+    const at::Tensor weights = at::softmax(at::matmul(part(q), part(k).transpose(1, 2)) / std::sqrt(8.0), -1);
+    expect_close(out.slice(0, begin, end), at::matmul(weights, part(v)).permute({1, 0, 2}).reshape({end - begin, 16}), 2);
+  }
+  const std::vector<int64_t> short_of{4, 8};
+  EXPECT_THROW(block_attention(q, k, v, short_of), c10::Error);
+}
+
+}  // namespace
+}  // namespace valora::ops
