@@ -1,4 +1,4 @@
-"""Draws the pictures of the image adapters' tasks: traffic lights, cars, faces, surfaces; and loads real digits."""
+"""Draws the pictures of the image adapters' tasks: traffic lights, cars, surfaces; and loads real digits."""
 
 import functools
 import math
@@ -73,23 +73,6 @@ def car(rng):
         draw.ellipse((cx - wheel, cy - wheel, cx + wheel, cy + wheel), fill=(22, 22, 24))
         draw.ellipse((cx - wheel * 0.4, cy - wheel * 0.4, cx + wheel * 0.4, cy + wheel * 0.4), fill=(170, 170, 175))
     return [finish(rng, image)], (x / 2, y / 2, (x + w) / 2, (y + h) / 2)
-
-
-def face(rng, label):
-    image, draw = canvas(jitter(rng, pick(rng, [(235, 235, 235), (140, 140, 142), (170, 205, 235), (60, 70, 90), (222, 205, 165)])), SIZE, SIZE)
-    r = rng.uniform(28, 52)
-    cx, cy = rng.uniform(r + 3, S - r - 3), rng.uniform(r + 3, S - r - 3)
-    skin = jitter(rng, pick(rng, [(250, 215, 70), (240, 200, 165), (150, 100, 70), (205, 160, 120)]))
-    draw.ellipse((cx - r, cy - r * 1.05, cx + r, cy + r * 1.05), fill=skin)
-    ink = (35, 25, 25)
-    for side in (-1, 1):
-        ex, ey, e = cx + side * r * 0.38, cy - r * 0.25, r * rng.uniform(0.09, 0.14)
-        draw.ellipse((ex - e, ey - e * 1.3, ex + e, ey + e * 1.3), fill=ink)
-    width, bend = r * rng.uniform(0.38, 0.55), {"happy": 1, "neutral": 0, "sad": -1}[label] * rng.uniform(0.16, 0.34) * r
-    my = cy + r * 0.45
-    curve = [(cx + width * t, my + bend * (1 - t * t) - bend / 2) for t in np.linspace(-1, 1, 11)]
-    draw.line(curve, fill=ink, width=max(3, int(r * 0.11)), joint="curve")
-    return [finish(rng, image)]
 
 
 def surface(rng, label):

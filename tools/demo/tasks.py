@@ -54,7 +54,6 @@ def draw_catalogue(rng, held_out=False):
 
 DIGITS = [str(i) for i in range(10)]
 LIGHTS = list(pictures.LIGHTS)
-MOODS = ["happy", "neutral", "sad"]
 DEFECTS = ["clean", "scratch", "crack", "hole", "stain"]
 ACTIONS = ["walking", "jumping", "waving", "falling", "sitting"]
 RACES = ["upper", "lower", "equal"]
@@ -62,10 +61,9 @@ RACES = ["upper", "lower", "equal"]
 TASKS = {t.name: t for t in [
     Task("digits", "Handwritten digit classification", "Which digit is written here?", draw_digit, DIGITS, head=True, rank=16, samples=3000, steps=450),
     Task("traffic", "Traffic light question answering", "What does the traffic light say?", labelled(pictures.traffic_light, LIGHTS), LIGHTS, rank=8),
-    Task("cars", "Car grounding: the box in hundredths of width and height", "Find the car.", draw_car, rank=16, metric="box"),
+    Task("cars", "Car grounding: the box in hundredths of width and height", "Find the car.", draw_car, rank=16, metric="box", samples=3000, steps=900),
     Task("catalogue", "Captioning in an auction catalogue's style", "Write the catalogue entry.", draw_catalogue, rank=16, metric="caption", samples=2500, steps=450),
     Task("defects", "Surface defect classification", "What is wrong with the surface?", labelled(pictures.surface, DEFECTS), DEFECTS, head=True, rank=8),
-    Task("mood", "Mood of a drawn face", "How does the face feel?", labelled(pictures.face, MOODS), MOODS, head=True, rank=4),
     Task("actions", "Human action in a clip", "What is the person doing?", labelled(films.action, ACTIONS), ACTIONS, head=True, rank=8, video=True, samples=1600, steps=450),
     Task("race", "Which of two moving things is faster in a clip", "Which object is faster?", labelled(films.race, RACES), RACES, rank=4, video=True, samples=1200),
 ]}
