@@ -80,7 +80,7 @@ Result<Sidecar> parse_sidecar(const Json& object) {
   sidecar.description = std::move(description);
   sidecar.question = std::move(question);
   VALORA_CHECK(read_heads(object, sidecar));
-  warn_of_others(object, {"task", "description", "question", "heads"}, sidecar.warnings);
+  warn_of_others(object, {"task", "description", "question", "modality", "answers", "heads"}, sidecar.warnings);
   return sidecar;
 }
 
