@@ -75,6 +75,7 @@ TEST_F(Handlers, TheBodyIsReleasedOnceThePromptIsPrepared) {
   EXPECT_FALSE(exchange->body_released);
   exchange->run_until_streaming();
   EXPECT_TRUE(exchange->body_released);
+  exchange->leave();
 }
 
 TEST_F(Handlers, TheModelIsWrittenSoThatRoutersCanRewriteIt) {

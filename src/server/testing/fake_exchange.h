@@ -19,6 +19,7 @@ class FakeExchange final : public Exchange {
  public:
   void post(std::function<void()> work) override {
     std::lock_guard lock(mutex_);
+    if (let_go_) return;
     work_.push_back(std::move(work));
     changed_.notify_all();
   }
@@ -39,12 +40,18 @@ class FakeExchange final : public Exchange {
   void on_client_left(std::function<void()> left) override { left_ = std::move(left); }
 
   // Runs posted work until the answer has ended.
-  void run() { run_until([this] { return ended_; }); }
+  void run() {
+    run_until([this] { return ended_; });
+    let_go();
+  }
   // ... until the first bytes of the stream are there.
   void run_until_streaming() {
     run_until([this] { return !stream.empty(); });
   }
-  void leave() { std::exchange(left_, nullptr)(); }
+  void leave() {
+    std::exchange(left_, nullptr)();
+    let_go();
+  }
 
   Json json() const { return Json::parse(response.body); }
   // The JSON of each event, without the final [DONE].
@@ -66,6 +73,15 @@ class FakeExchange final : public Exchange {
   std::string stream;
 
  private:
+  // Drops what holds the answer, which holds this exchange.
+  void let_go() {
+    std::deque<std::function<void()>> dropped;
+    left_ = nullptr;
+    std::lock_guard lock(mutex_);
+    let_go_ = true;
+    dropped.swap(work_);
+  }
+
   template <typename Condition>
   void run_until(Condition condition) {
     std::unique_lock lock(mutex_);
@@ -86,6 +102,7 @@ class FakeExchange final : public Exchange {
   std::deque<std::function<void()>> work_;
   std::function<void()> left_;
   bool ended_ = false;
+  bool let_go_ = false;
 };
 
 }  // namespace valora::server::testing
