@@ -23,7 +23,7 @@ def percent(value):
 
 
 def skills(table):
-    lines = ["| skill of the base | samples | accuracy | chance | besides |", "|---|--:|--:|--:|---|"]
+    lines = ["| skill of the base | samples | accuracy | constant answer | besides |", "|---|--:|--:|--:|---|"]
     for name, row in table.items():
         if "iou_over_half" in row:
             main, rest = row["iou_over_half"], f"accuracy is IoU of at least 0.5; mean IoU {row['mean_iou']:.2f}"
@@ -70,7 +70,8 @@ def write(demo):
     if training:
         lines += [f"Trained from scratch in {training['minutes']} minutes of wall-clock time on two CPU cores that other work shared "
                   f"({training['steps']} steps, {training['images']} pictures and clips). {training.get('note', '')}".rstrip(), ""]
-    lines += [*skills(measured["base"]["skills"]), "", "## Make it again", "",
+    lines += [*skills(measured["base"]["skills"]), "", "A constant answer is always the most frequent one; where the base is no better, it has not learned the skill.", "",
+              "## Make it again", "",
               "    pip install -r tools/requirements.txt -r tools/demo/requirements.txt",
               "    python tools/demo/make.py all        # or one stage: base, package, adapters, samples, evaluate, readme, check", "",
               measured["what"] + " Samples and training never share a seed; the digits' held-out fifth is split by a fixed seed. "
