@@ -10,6 +10,7 @@ import media
 from ask import answers, classes
 from package import load
 from prompt import ASK, HEAD
+from tasks import judge
 
 
 def run(demo):
@@ -23,9 +24,9 @@ def run(demo):
     right = {}
     entries = json.loads((demo / "samples.json").read_text())
     for adapter in dict.fromkeys(e["adapter"] for e in entries):
+        model, tokenizer, processor = load(demo / "model")  # PEFT changes a model in place
         tuned = model
         if adapter:
-            model, tokenizer, processor = load(demo / "model")
             tuned = PeftModel.from_pretrained(model, demo / "adapters" / adapter).eval()
         for e in (e for e in entries if e["adapter"] == adapter):
             video, item = e["modality"] == "video", [(media.read(demo / e["media"]), e["question"])]
@@ -35,6 +36,8 @@ def run(demo):
                 got = labels[classes(tuned, score, tokenizer, processor, item, video)[0]]
             else:
                 got = answers(tuned, tokenizer, processor, item, video)[0]
-            right.setdefault(adapter or "base", []).append(got == e["expected"])
-            print(f"{e['id']:18} {'ok ' if got == e['expected'] else 'not'} {got!r}, expected {e['expected']!r}")
+            metric = "box" if e["expected"].startswith("[") else "exact"
+            good = bool(judge(metric, got, e["expected"])["iou_over_half" if metric == "box" else "exact"])
+            right.setdefault(adapter or "base", []).append(good)
+            print(f"{e['id']:18} {'ok ' if good else 'not'} {got!r}, expected {e['expected']!r}")
     print({name: f"{sum(v)} of {len(v)}" for name, v in right.items()})
