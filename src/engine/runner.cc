@@ -1,10 +1,9 @@
 #include "engine/runner.h"
 
-#include <ATen/Parallel.h>
-
 #include <algorithm>
 
 #include "engine/task_head.h"
+#include "ops/parallel.h"
 
 namespace valora {
 namespace {
@@ -114,7 +113,7 @@ void Runner::sample(std::vector<StepOutput>& outputs, const at::Tensor& logits) 
     if (!output.sequence->owner->head) rows.push_back(&output);
   const int64_t vocab = logits.size(1);
   float* data = logits.data_ptr<float>();
-  at::parallel_for(0, static_cast<int64_t>(rows.size()), 1, [&](int64_t begin, int64_t end) {
+  ops::torch_parallel()(0, static_cast<int64_t>(rows.size()), 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       Sequence& s = *rows[i]->sequence;
       const bool too_early = s.generated_tokens() < s.owner->request.sampling.min_tokens;

@@ -1,0 +1,26 @@
+#include "ops/parallel.h"
+
+#include <ATen/Parallel.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <latch>
+
+namespace valora::ops {
+namespace {
+
+// Two parts that wait for each other end only where they run at the same time.
+TEST(TorchParallel, RunsPartsAtTheSameTime) {
+  at::set_num_threads(2);
+  std::latch both(2);
+  std::atomic<int> parts = 0;
+  torch_parallel()(0, 2, 1, [&](int64_t begin, int64_t end) {
+    if (end - begin == 2) return;  // one part: serial
+    ++parts;
+    both.arrive_and_wait();
+  });
+  EXPECT_EQ(parts, 2);
+}
+
+}  // namespace
+}  // namespace valora::ops
