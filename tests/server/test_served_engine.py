@@ -4,6 +4,7 @@ import json
 import math
 import signal
 import socket
+import subprocess
 import threading
 
 import openai
@@ -184,6 +185,17 @@ def test_the_openai_client_streams_images_and_logprobs(client):
     assert chunks[-1].usage.completion_tokens == 20
     with pytest.raises(openai.NotFoundError, match="does not exist"):
         client.chat.completions.create(model="nobody", messages=messages)
+
+
+def test_curl(server):
+    body = json.dumps(chat_body("one", "hello", stream=True))
+    answer = subprocess.run(["curl", "-sS", "-N", f"{server.url}{CHAT}", "-H", "Content-Type: application/json", "-d", body],
+                            capture_output=True, text=True, timeout=60, check=True).stdout
+    assert answer.startswith("data: {") and answer.rstrip().endswith("data: [DONE]")
+    wrong = subprocess.run(["curl", "-sS", "-o", "/dev/null", "-w", "%{http_code}", f"{server.url}{CHAT}", "-H",
+                            "Content-Type: application/json", "-d", '{"model": "nobody"}'],
+                           capture_output=True, text=True, timeout=60, check=True).stdout
+    assert wrong in ("400", "404")
 
 
 def test_metrics_after_all_this(server):
