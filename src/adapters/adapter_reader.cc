@@ -49,7 +49,7 @@ Result<AdapterSpec> read_adapter(const std::string& dir, const ModuleTable& modu
   VALORA_TRY(paths, check_folder(dir));
   VALORA_TRY(config, read_lora_config(paths.config));
   VALORA_TRY(sidecar, read_sidecar(paths.sidecar));
-  VALORA_TRY(file, SafeTensors::open(paths.tensors));
+  VALORA_TRY(file, SafeTensors::read(paths.tensors, limits.max_file_bytes));
   VALORA_TRY(contents, sort_tensors(*file, config, modules));
 
   AdapterSpec spec;

@@ -60,6 +60,22 @@ TEST(AdapterReader, ViewsOutliveTheReader) {
   EXPECT_EQ(std::string(bytes.begin(), bytes.end()), filled({2, kHidden}, 1).bytes);
 }
 
+TEST(AdapterReader, ViewsOutliveTheFile) {
+  AdapterFolder folder;
+  const auto spec = folder.read();
+  ASSERT_TRUE(spec.ok());
+  folder.dir.write("adapter_model.safetensors", "");
+  const auto& bytes = spec->targets[0].a.bytes;
+  EXPECT_EQ(std::string(bytes.begin(), bytes.end()), filled({2, kHidden}, 1).bytes);
+}
+
+TEST(AdapterReader, RefusesTensorFilesOverTheLimit) {
+  AdapterFolder folder;
+  const auto spec = folder.read({.max_file_bytes = 100});
+  ASSERT_FALSE(spec.ok());
+  EXPECT_EQ(spec.error().code, ErrorCode::kPayloadTooLarge);
+}
+
 TEST(AdapterReader, RsloraDividesByTheRoot) {
   AdapterFolder folder;
   folder.config["use_rslora"] = true;

@@ -48,13 +48,15 @@ struct AdapterSpec {
 
 struct AdapterLimits {
   int max_rank = 256;
+  size_t max_file_bytes = size_t{4} << 30;  // of the tensor file, which is read into memory
 };
 
 // Reads DIR/adapter_config.json, adapter_model.safetensors and the optional sidecar valora.json
 // ({task, description, question, heads:[{name, labels, problem_type, pooling, add_generation_prompt}]}).
 // Errors: kNotFound (no such folder or file), kUnprocessable (it cannot be served exactly, or the tensor file
 // is broken; the message names the module, tensor or option), kInvalidArgument (broken JSON, wrong types).
-// Values that are not finite are refused. Reads all of the file once; call it off the engine's thread.
+// Values that are not finite are refused. Reads all of the files once, so that a folder that is changed or
+// cut short meanwhile is an error and nothing worse; call it off the engine's thread.
 Result<AdapterSpec> read_adapter(const std::string& dir, const ModuleTable& modules, const AdapterLimits& limits);
 
 }  // namespace valora::adapters

@@ -11,6 +11,18 @@ constexpr size_t kMaxNameBytes = 256;
 
 bool is_forbidden(char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F || c == ',' || c == '"'; }
 
+// What is served holds copies of the tensors; the file behind the spec would take their memory a second time.
+std::shared_ptr<const AdapterSpec> without_tensors(const AdapterSpec& spec) {
+  auto kept = std::make_shared<AdapterSpec>(spec);
+  kept->file = nullptr;
+  for (LoraTarget& target : kept->targets) target.a.bytes = target.b.bytes = {};
+  for (TaskHead& head : kept->heads) {
+    head.weight.bytes = {};
+    if (head.bias) head.bias->bytes = {};
+  }
+  return kept;
+}
+
 }  // namespace
 
 Status check_adapter_name(std::string_view name) {
@@ -37,7 +49,7 @@ Result<AdapterEntry> AdapterRegistry::add(const std::string& name, std::shared_p
   VALORA_CHECK(check_generation(name, options.expected_generation));
   if (!options.replace && find(name)) return invalid("adapter " + name + " is already loaded", "lora_name");
   AdapterEntry& entry = entries_[name];
-  entry = {next_id_++, name, spec->path, ++generation_, options.loaded_at, std::move(spec), options.pinned};
+  entry = {next_id_++, name, spec->path, ++generation_, options.loaded_at, without_tensors(*spec), options.pinned};
   return entry;
 }
 

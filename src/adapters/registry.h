@@ -21,7 +21,7 @@ struct AdapterEntry {
   std::string path;
   uint64_t generation = 0;  // of the registry when this was loaded
   int64_t loaded_at = 0;    // seconds of Unix time
-  std::shared_ptr<const AdapterSpec> spec;
+  std::shared_ptr<const AdapterSpec> spec;  // as added, less the file and the bytes of its tensors
   bool pinned = false;
 };
 

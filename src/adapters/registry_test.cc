@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "adapters/testing/adapter_folder.h"
+
 namespace valora::adapters {
 namespace {
 
@@ -27,6 +29,21 @@ TEST(AdapterRegistry, AddsFindsAndLists) {
   ASSERT_EQ(list.size(), 2u);
   EXPECT_EQ(list[0].name, "a");
   EXPECT_EQ(list[1].name, "b");
+}
+
+TEST(AdapterRegistry, DescribesAdaptersWithoutHoldingTheirTensors) {
+  testing::AdapterFolder folder;
+  folder.add_head("score", 2);
+  const auto spec = std::make_shared<const AdapterSpec>(folder.read().value());
+  const std::weak_ptr<const SafeTensors> file = spec->file;
+  AdapterRegistry registry;
+  const auto entry = registry.add("a", spec);
+  ASSERT_TRUE(entry.ok());
+  EXPECT_EQ(entry->spec->digest, spec->digest);
+  EXPECT_EQ(entry->spec->targets.size(), 2u);
+  EXPECT_EQ(entry->spec->heads[0].labels.size(), 2u);
+  EXPECT_TRUE(entry->spec->targets[0].a.bytes.empty());
+  EXPECT_EQ(file.use_count(), 1);
 }
 
 TEST(AdapterRegistry, ATakenNameNeedsReplace) {

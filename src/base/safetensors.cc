@@ -12,7 +12,9 @@ namespace {
 
 constexpr uint64_t kMaxHeader = 100u << 20;  // the reference reader's own limit
 constexpr size_t kMaxDimensions = 8;
-constexpr JsonLimits kHeaderLimits{.max_bytes = kMaxHeader, .max_depth = 4, .unique_keys = true};
+// Some ten values a tensor: a hundred thousand tensors at least.
+constexpr JsonLimits kHeaderLimits{
+    .max_bytes = kMaxHeader, .max_depth = 4, .max_values = size_t{1} << 20, .unique_keys = true};
 
 struct DTypeEntry {
   const char* name;
@@ -98,10 +100,26 @@ size_t dtype_size(DType dtype) { return entry_of(dtype).size; }
 const char* dtype_name(DType dtype) { return entry_of(dtype).name; }
 
 Result<std::shared_ptr<const SafeTensors>> SafeTensors::open(const std::string& path) {
-  auto result = std::make_shared<SafeTensors>();
   VALORA_TRY(file, MappedFile::open(path));
-  result->file_ = file;
-  const auto bytes = file->bytes();
+  return parse(path, file->bytes(), file);
+}
+
+Result<std::shared_ptr<const SafeTensors>> SafeTensors::read(const std::string& path, size_t max_bytes) {
+  VALORA_TRY(bytes, read_file(path, max_bytes));
+  return from_bytes(std::move(bytes), path);
+}
+
+Result<std::shared_ptr<const SafeTensors>> SafeTensors::from_bytes(std::string bytes, const std::string& path) {
+  const auto owner = std::make_shared<const std::string>(std::move(bytes));
+  return parse(path, {reinterpret_cast<const uint8_t*>(owner->data()), owner->size()}, owner);
+}
+
+Result<std::shared_ptr<const SafeTensors>> SafeTensors::parse(const std::string& path, std::span<const uint8_t> bytes,
+                                                              std::shared_ptr<const void> owner) {
+  auto result = std::make_shared<SafeTensors>();
+  result->path_ = path;
+  result->bytes_ = bytes;
+  result->owner_ = std::move(owner);
   if (bytes.size() < 8) return unprocessable(path + " is too short for a safetensors file", path);
   uint64_t header_size = 0;
   std::memcpy(&header_size, bytes.data(), 8);

@@ -133,6 +133,24 @@ TEST_F(SafeTensorsTest, LongNamesAreShortenedBetweenCharacters) {
   EXPECT_NO_THROW((void)Json(message).dump());
 }
 
+// Of a map, the pages past the new end could no longer be read: SIGBUS.
+TEST_F(SafeTensorsTest, WhatWasReadOutlivesItsFile) {
+  const std::string text = safetensors_text({{"w", {"U8", {1 << 16}, std::string(1 << 16, 'x')}}});
+  const std::string path = dir_.write("read.safetensors", text);
+  const auto file = SafeTensors::read(path, text.size());
+  ASSERT_TRUE(file.ok()) << file.error().message;
+  std::filesystem::resize_file(path, 0);
+  EXPECT_EQ((*file)->path(), path);
+  EXPECT_EQ((*file)->find("w")->bytes.back(), 'x');
+}
+
+TEST_F(SafeTensorsTest, ReadTakesNoMoreThanItMay) {
+  const std::string text = safetensors_text({{"w", f32_tensor({1}, {1})}});
+  const auto file = SafeTensors::read(dir_.write("read.safetensors", text), text.size() - 1);
+  ASSERT_FALSE(file.ok());
+  EXPECT_EQ(file.error().code, ErrorCode::kPayloadTooLarge);
+}
+
 TEST(SafeTensorsNames, DTypesAreSpelledAsInFiles) {
   EXPECT_STREQ(dtype_name(DType::kBF16), "BF16");
   EXPECT_STREQ(dtype_name(DType::kBool), "BOOL");
