@@ -27,17 +27,6 @@ bool ends_in_word(std::string_view text) {
 
 bool begins_with_word(std::string_view text) { return !text.empty() && is_word(first_character(text)); }
 
-// Where the white space at the end of the text begins; no further back than `from`.
-size_t trailing_space(std::string_view text, size_t from) {
-  size_t end = text.size();
-  while (end > from) {
-    const size_t begin = last_character(text.substr(0, end));
-    if (!is_white_space(first_character(text.substr(begin)))) break;
-    end = begin;
-  }
-  return std::max(end, from);
-}
-
 // Where white space from a place on ends; asked again inside a run, it does not walk the run again.
 class SpaceRun {
  public:
@@ -88,7 +77,7 @@ Result<AddedTokens> AddedTokens::read(const Json& json, const std::string& where
     VALORA_TRY(token, read_token(json[i], token_where));
     VALORA_CHECK(added.add(std::move(token), token_where, model));
   }
-  added.build_tries(normalizer);
+  VALORA_CHECK(added.build_tries(where, normalizer));
   return added;
 }
 
@@ -107,19 +96,27 @@ Status AddedTokens::add(AddedToken token, const std::string& where, const Model&
                              " follows from the vocabulary");
   if (id > kMaxTokenId) return refuse(where, "id " + std::to_string(id) + " is too large");
   ids_.emplace(token.content, id);
+  order_.push_back(id);
   tokens_.emplace(id, std::move(token));
   return {};
 }
 
-void AddedTokens::build_tries(const Normalizer* normalizer) {
-  // Of two tokens with one normalized form the special one is found.
+Status AddedTokens::build_tries(const std::string& where, const Normalizer* normalizer) {
+  // Of two tokens with one normalized form the special one is found, then the one that the file has first.
   for (const bool special : {true, false}) {
-    for (const auto& [id, token] : tokens_) {
+    for (const int32_t id : order_) {
+      const AddedToken& token = tokens_.at(id);
       if (token.special != special) continue;
-      if (!token.normalized) raw_.insert(token.content, id);
-      else normalized_.insert(normalizer ? normalizer->normalize(token.content) : token.content, id);
+      if (!token.normalized) {
+        raw_.insert(token.content, id);
+        continue;
+      }
+      const std::string form = normalizer ? normalizer->normalize(token.content) : token.content;
+      if (form.empty()) return refuse(where, in_quotes(token.content) + " is empty once normalized");
+      normalized_.insert(form, id);
     }
   }
+  return {};
 }
 
 std::vector<Segment> AddedTokens::split(std::string_view text, const TokenTrie& trie) const {
@@ -133,7 +130,7 @@ std::vector<Segment> AddedTokens::split(std::string_view text, const TokenTrie& 
     if (token.single_word && (ends_in_word(text.substr(0, match->begin)) || begins_with_word(text.substr(match->end))))
       continue;
     const size_t begin =
-        token.lstrip ? trailing_space(text.substr(0, match->begin), std::min(done, match->begin)) : match->begin;
+        token.lstrip ? trailing_white_space(text.substr(0, match->begin), std::min(done, match->begin)) : match->begin;
     const size_t end = token.rstrip ? space.end_from(text, match->end) : match->end;
     if (done < begin) segments.push_back({text.substr(done, begin - done), {}});
     segments.push_back({text.substr(begin, end - begin), match->id});

@@ -50,11 +50,12 @@ class AddedTokens {
 
  private:
   Status add(AddedToken token, const std::string& where, const Model& model);
-  void build_tries(const Normalizer* normalizer);
+  Status build_tries(const std::string& where, const Normalizer* normalizer);
   std::vector<Segment> split(std::string_view text, const TokenTrie& trie) const;
 
   std::map<int32_t, AddedToken> tokens_;
   std::map<std::string, int32_t, std::less<>> ids_;
+  std::vector<int32_t> order_;  // as the file has them
   TokenTrie raw_;
   TokenTrie normalized_;
 };

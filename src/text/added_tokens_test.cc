@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "text/models/bpe.h"
-#include "text/normalizers/nfc.h"
+#include "text/normalizers/unicode_form.h"
 
 namespace valora::text {
 namespace {
@@ -24,7 +24,7 @@ AddedTokens read(const std::vector<AddedToken>& tokens) {
     json.push_back({{"id", json.size()}, {"content", t.content}, {"single_word", t.single_word}, {"lstrip", t.lstrip},
                     {"rstrip", t.rstrip}, {"normalized", t.normalized}, {"special", t.special}});
   const auto model = make_bpe({{"vocab", Json::object()}, {"merges", Json::array()}}, "model");
-  const Nfc nfc;
+  const UnicodeNormalizer nfc(UnicodeForm::kNfc);
   auto added = AddedTokens::read(json, "added_tokens", **model, &nfc);
   EXPECT_TRUE(added.ok()) << added.error().message;
   return std::move(*added);

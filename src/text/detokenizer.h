@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "text/decoders/decoder.h"
 #include "text/tokenizer.h"
 
 namespace valora::text {
@@ -15,11 +16,14 @@ class Detokenizer {
   std::string push(int32_t id);
   // What is left at the end of the sequence: an incomplete character becomes U+FFFD.
   std::string flush();
+  // Whole characters that flush() would return now, and that are only held back because a byte token to come could
+  // make all of their run invalid: what a stop string may be looked for in before they are final.
+  std::string provisional() const { return stream_.provisional(); }
 
  private:
   std::shared_ptr<const Tokenizer> tokenizer_;
   bool skip_special_tokens_;
-  std::string pending_;  // bytes that do not yet make a whole character
+  DecodeStream stream_;
 };
 
 }  // namespace valora::text

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "text/unicode.h"
+
 namespace valora::text {
 
 Status check_fields(const Json& object, std::string_view where, std::initializer_list<std::string_view> known) {
@@ -14,6 +16,13 @@ Status check_fields(const Json& object, std::string_view where, std::initializer
 Result<std::string> part_type(const Json& part, std::string_view where) {
   if (!part.is_object()) return refuse(where, "must be an object or null");
   return field<std::string>(part, where, "type");
+}
+
+Result<std::string> character_field(const Json& object, std::string_view where, std::string_view key) {
+  VALORA_TRY(text, field<std::string>(object, where, key));
+  if (text.empty() || decode_utf8(text).length != text.size())
+    return refuse(where, in_quotes(key) + " must be one character");
+  return text;
 }
 
 Result<const Json*> array_field(const Json& object, std::string_view where, std::string_view key, size_t max_size) {

@@ -22,6 +22,8 @@ inline Error refuse(std::string_view where, std::string_view why) {
 Status check_fields(const Json& object, std::string_view where, std::initializer_list<std::string_view> known);
 // The "type" of a part, or an error where the part is no object or has none.
 Result<std::string> part_type(const Json& part, std::string_view where);
+// A string of exactly one character.
+Result<std::string> character_field(const Json& object, std::string_view where, std::string_view key);
 // An array of at most max_size elements.
 Result<const Json*> array_field(const Json& object, std::string_view where, std::string_view key, size_t max_size);
 

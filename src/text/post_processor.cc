@@ -6,6 +6,7 @@ namespace valora::text {
 namespace {
 
 constexpr size_t kMaxPieces = 64;
+constexpr size_t kMaxIds = 1024;
 
 // The ids that a template's {"SpecialToken": {"id": name}} stands for.
 Result<std::vector<int32_t>> special_ids(const Json& specials, const std::string& name, const std::string& where,
@@ -58,6 +59,8 @@ Result<PostProcessor> read_sequence(const Json& json, const std::string& where, 
     VALORA_TRY(part, PostProcessor::read((*array)[i], part_where, max_id));
     result.prefix.insert(result.prefix.begin(), part.prefix.begin(), part.prefix.end());
     result.suffix.insert(result.suffix.end(), part.suffix.begin(), part.suffix.end());
+    if (result.prefix.size() + result.suffix.size() > kMaxIds)
+      return refuse(part_where, "more than " + std::to_string(kMaxIds) + " tokens are added");
   }
   return result;
 }

@@ -19,7 +19,7 @@ struct Parts {
   std::unique_ptr<const Normalizer> normalizer;       // may be null
   std::unique_ptr<const PreTokenizer> pretokenizer;   // may be null
   std::unique_ptr<const Model> model;
-  std::unique_ptr<const Decoder> decoder;
+  Decoder decoder;
   AddedTokens added;
   PostProcessor post_processor;
 };
@@ -32,9 +32,9 @@ class HuggingFaceTokenizer final : public Tokenizer {
         bytes_(vocab_size_),
         special_(vocab_size_) {
     for (int32_t id = 0; id < vocab_size_; ++id) {
-      const std::string* token = token_text(id);
+      const std::string* token = text_of(id);
       if (token == nullptr) continue;
-      bytes_[id] = parts_.decoder->bytes(*token);
+      bytes_[id] = parts_.decoder.bytes(*token);
       special_[id] = parts_.added.is_special(*token);
     }
   }
@@ -46,17 +46,19 @@ class HuggingFaceTokenizer final : public Tokenizer {
     if (add_special_tokens) ids = around.prefix;
     for (const Segment& segment : parts_.added.split_raw(text)) {
       if (segment.id) ids.push_back(*segment.id);
-      else encode_raw(segment.text, ids);
+      else encode_raw(segment.text, segment.text.data() == text.data(), ids);
     }
     if (add_special_tokens) ids.insert(ids.end(), around.suffix.begin(), around.suffix.end());
     return ids;
   }
 
   std::string decode(std::span<const int32_t> ids, bool skip_special_tokens) const override {
-    std::string bytes;
+    std::string text;
+    DecodeStream stream(parts_.decoder);
     for (const int32_t id : ids)
-      if (!(skip_special_tokens && is_special(id))) bytes += token_bytes(id);
-    return to_valid_utf8(bytes);
+      if (const std::string* token = text_of(id); token != nullptr && !(skip_special_tokens && is_special(id)))
+        text += stream.push(*token);
+    return text += stream.finish();
   }
 
   int32_t vocab_size() const override { return vocab_size_; }
@@ -66,6 +68,8 @@ class HuggingFaceTokenizer final : public Tokenizer {
     return id ? id : parts_.model->token_to_id(token);
   }
 
+  const std::string* token_text(int32_t id) const override { return text_of(id); }
+
   const std::string& token_bytes(int32_t id) const override {
     static const std::string kUnknown;
     return in_vocabulary(id) ? bytes_[id] : kUnknown;
@@ -73,28 +77,29 @@ class HuggingFaceTokenizer final : public Tokenizer {
 
   bool is_special(int32_t id) const override { return in_vocabulary(id) && special_[id]; }
 
+  const Decoder& decoder() const override { return parts_.decoder; }
+
  private:
   bool in_vocabulary(int32_t id) const { return id >= 0 && id < vocab_size_; }
 
-  const std::string* token_text(int32_t id) const {
+  const std::string* text_of(int32_t id) const {
     const AddedToken* token = parts_.added.find(id);
     return token ? &token->content : parts_.model->id_to_token(id);
   }
 
-  void encode_raw(std::string_view text, std::vector<int32_t>& ids) const {
-    std::string normalized;
-    if (parts_.normalizer) {
-      normalized = parts_.normalizer->normalize(text);
-      text = normalized;
-    }
-    for (const Segment& segment : parts_.added.split_normalized(text)) {
+  void encode_raw(std::string_view text, bool begins_sequence, std::vector<int32_t>& ids) const {
+    NormalizedText normalized{std::string(text), begins_sequence ? decode_utf8(text).length : size_t{0}};
+    if (parts_.normalizer) parts_.normalizer->apply(normalized);
+    const std::string_view whole = normalized.text;
+    for (const Segment& segment : parts_.added.split_normalized(whole)) {
+      const auto begin = static_cast<size_t>(segment.text.data() - whole.data());
       if (segment.id) ids.push_back(*segment.id);
-      else encode_normalized(segment.text, ids);
+      else encode_normalized(segment.text, normalized.head - std::min(normalized.head, begin), ids);
     }
   }
 
-  void encode_normalized(std::string_view text, std::vector<int32_t>& ids) const {
-    Pieces pieces{std::string(text), {{0, text.size()}}};
+  void encode_normalized(std::string_view text, size_t head, std::vector<int32_t>& ids) const {
+    Pieces pieces{std::string(text), {{0, text.size()}}, head};
     if (parts_.pretokenizer) parts_.pretokenizer->apply(pieces);
     for (size_t i = 0; i < pieces.spans.size(); ++i) parts_.model->tokenize(pieces[i], ids);
   }
@@ -126,7 +131,7 @@ Result<Parts> read_parts(const Json& json) {
   VALORA_TRY(normalizer, make_normalizer(part(json, "normalizer"), "normalizer"));
   VALORA_TRY(pretokenizer, make_pretokenizer(part(json, "pre_tokenizer"), "pre_tokenizer"));
   VALORA_TRY(model, make_model(part(json, "model"), "model"));
-  VALORA_TRY(decoder, make_decoder(part(json, "decoder"), "decoder"));
+  VALORA_TRY(decoder, Decoder::read(part(json, "decoder"), "decoder"));
   VALORA_TRY(added, AddedTokens::read(part(json, "added_tokens"), "added_tokens", *model, normalizer.get()));
   const int32_t max_id = std::max(model->max_id(), added.max_id());
   VALORA_TRY(post_processor, PostProcessor::read(part(json, "post_processor"), "post_processor", max_id));

@@ -109,14 +109,14 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(
         Refusal{R"({"version": "2.0"})", "version \"2.0\""},
         Refusal{R"({"extra": 1})", "unknown field \"extra\""},
-        Refusal{R"({"normalizer": {"type": "NFKC"}})", "normalizer \"NFKC\" is not supported"},
+        Refusal{R"({"normalizer": {"type": "Nmt"}})", "normalizer \"Nmt\" is not supported"},
         Refusal{R"({"normalizer": {"form": 1}})", "unknown field \"form\""},
         Refusal{R"({"normalizer": [1]})", "normalizer: must be an object"},
         Refusal{R"({"normalizer": {"type": "Sequence", "normalizers": [{"type": "Strip"}]}})", "normalizers[0]"},
-        Refusal{R"({"pre_tokenizer": {"type": "Metaspace"}})", "pre-tokenizer \"Metaspace\" is not supported"},
+        Refusal{R"({"pre_tokenizer": {"type": "Whitespace"}})", "pre-tokenizer \"Whitespace\" is not supported"},
         Refusal{R"({"pre_tokenizer": {"add_prefix_space": "no"}})", "\"add_prefix_space\" must be"},
         Refusal{R"({"post_processor": {"type": "BertProcessing"}})", "\"BertProcessing\" is not supported"},
-        Refusal{R"({"decoder": {"type": "Fuse"}})", "decoder \"Fuse\" is not supported"},
+        Refusal{R"({"decoder": {"type": "CTC"}})", "decoder \"CTC\" is not supported"},
         Refusal{R"({"decoder": null})", "without a decoder"},
         Refusal{R"({"model": null})", "model: must be an object"},
         Refusal{R"({"model": {"type": "Unigram"}})", "model \"Unigram\" is not supported"}));
@@ -125,7 +125,7 @@ INSTANTIATE_TEST_SUITE_P(
     Bpe, TokenizerRefusal,
     ::testing::Values(
         Refusal{R"({"model": {"dropout": 0.1}})", "\"dropout\" is not supported"},
-        Refusal{R"({"model": {"byte_fallback": true}})", "\"byte_fallback\" is not supported"},
+        Refusal{R"({"model": {"byte_fallback": "yes"}})", "\"byte_fallback\" must be"},
         Refusal{R"({"model": {"end_of_word_suffix": "</w>"}})", "\"end_of_word_suffix\" is not supported"},
         Refusal{R"({"model": {"continuing_subword_prefix": "##"}})", "\"continuing_subword_prefix\" is not"},
         Refusal{R"({"model": {"unk_token": "<unk>"}})", "unk_token \"<unk>\" is not in the vocabulary"},
@@ -164,6 +164,57 @@ TEST(Tokenizer, RefusesWrongAddedTokens) {
   EXPECT_THAT(refusal(token(259, std::string(2000, 'x'))), HasSubstr("\"content\" must have"));
   EXPECT_THAT(refusal(R"({"id": 259, "content": "<a>"})"), HasSubstr("\"single_word\" is missing"));
   EXPECT_THAT(refusal("7"), HasSubstr("added_tokens[0]"));
+}
+
+Json llama_json() {
+  Json json = tiny_tokenizer_json();
+  json["added_tokens"] = {added_token_json(0, "<unk>", true), added_token_json(1, "<s>", true)};
+  json["normalizer"] = Json::parse(R"({"type": "Sequence", "normalizers": [
+      {"type": "Prepend", "prepend": "▁"}, {"type": "Replace", "pattern": {"String": " "}, "content": "▁"}]})");
+  json["pre_tokenizer"] = nullptr;
+  json["post_processor"] = Json::parse(R"({"type": "TemplateProcessing", "single": [
+      {"SpecialToken": {"id": "<s>", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}], "pair": [],
+      "special_tokens": {"<s>": {"id": "<s>", "ids": [1], "tokens": ["<s>"]}}})");
+  json["decoder"] = Json::parse(R"({"type": "Sequence", "decoders": [
+      {"type": "Replace", "pattern": {"String": "▁"}, "content": " "}, {"type": "ByteFallback"}, {"type": "Fuse"},
+      {"type": "Strip", "content": " ", "start": 1, "stop": 0}]})");
+  json["model"] = Json::parse(R"({"type": "BPE", "unk_token": "<unk>", "fuse_unk": true, "byte_fallback": true,
+      "vocab": {"<unk>": 0, "<s>": 1, "<0x0A>": 2, "<0xC3>": 3, "<0xA9>": 4, "▁": 5, "a": 6, "▁a": 7, "b": 8},
+      "merges": ["▁ a"]})");
+  return json;
+}
+
+TEST(Tokenizer, LlamasPrefixGoesBeforeEveryTextBetweenAddedTokens) {
+  const auto tokenizer = Tokenizer::from_json(llama_json(), "llama").value();
+  EXPECT_THAT(tokenizer->encode("a a"), ElementsAre(1, 7, 7));
+  EXPECT_THAT(tokenizer->encode("b<s>a", false), ElementsAre(5, 8, 1, 7));
+  EXPECT_THAT(tokenizer->encode("\né", false), ElementsAre(5, 2, 3, 4));
+  EXPECT_THAT(tokenizer->encode("字字", false), ElementsAre(5, 0));
+  EXPECT_THAT(tokenizer->encode(""), ElementsAre(1));
+  EXPECT_EQ(tokenizer->decode(std::vector<int32_t>{1, 7, 7, 3, 4}, true), "a aé");
+  EXPECT_EQ(tokenizer->decode(std::vector<int32_t>{1, 7, 7, 3}, false), "<s> a a�");
+  EXPECT_EQ(tokenizer->token_bytes(7), " a");
+  EXPECT_EQ(tokenizer->token_bytes(2), "\n");
+  EXPECT_EQ(*tokenizer->token_text(7), "▁a");
+  EXPECT_EQ(tokenizer->token_text(9), nullptr);
+}
+
+TEST(Tokenizer, TheSchemeFirstPrependsAtTheBeginningOnly) {
+  Json json = llama_json();
+  json["normalizer"] = nullptr;
+  json["pre_tokenizer"] = {{"type", "Metaspace"}, {"replacement", "▁"}, {"prepend_scheme", "first"}, {"split", false}};
+  const auto tokenizer = Tokenizer::from_json(json, "llama").value();
+  EXPECT_THAT(tokenizer->encode("a<s>a", false), ElementsAre(7, 1, 6));
+  EXPECT_THAT(tokenizer->encode("<s>a a", false), ElementsAre(1, 6, 7));
+  json["pre_tokenizer"]["prepend_scheme"] = "always";
+  EXPECT_THAT(Tokenizer::from_json(json, "llama").value()->encode("a<s>a", false), ElementsAre(7, 1, 7));
+}
+
+TEST(Tokenizer, RefusesAnAddedTokenThatNormalizesToNothing) {
+  Json json = llama_json();
+  json["normalizer"] = {{"type", "Strip"}, {"strip_left", true}, {"strip_right", true}};
+  json["added_tokens"].push_back(added_token_json(9, "  ", false));
+  EXPECT_THAT(Tokenizer::from_json(json, "llama").error().message, HasSubstr("is empty once normalized"));
 }
 
 TEST(Tokenizer, TakesMergesAsPairs) {

@@ -92,6 +92,34 @@ bool is_white_space(char32_t c) {
          c == 0x3000;
 }
 
+size_t leading_white_space(std::string_view utf8) {
+  size_t end = 0;
+  while (end < utf8.size()) {
+    const Utf8Step step = decode_utf8(utf8.substr(end));
+    if (!is_white_space(step.code_point)) break;
+    end += step.length;
+  }
+  return end;
+}
+
+size_t trailing_white_space(std::string_view utf8, size_t from) {
+  size_t end = utf8.size();
+  while (end > from) {
+    size_t begin = end - 1;
+    while (begin > 0 && (utf8[begin] & 0xC0) == 0x80) --begin;
+    if (!is_white_space(decode_utf8(utf8.substr(begin)).code_point)) break;
+    end = begin;
+  }
+  return std::max(end, from);
+}
+
+char32_t to_lower(char32_t c) {
+  const auto added = added_lower_cases();
+  const auto range = std::ranges::lower_bound(added, c, {}, &LowerCaseRange::last);
+  if (range != added.end() && range->first <= c) return c + range->offset;
+  return static_cast<char32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(c)));
+}
+
 bool is_numeric(char32_t code_point) { return general_category(code_point)[0] == 'N'; }
 
 bool is_word(char32_t code_point) {

@@ -27,6 +27,10 @@ std::string to_valid_utf8(std::string_view bytes);
 
 std::string_view general_category(char32_t code_point);  // "Lu", "Nd", …; "Cn" where unassigned
 bool is_white_space(char32_t code_point);                // the property White_Space
+// Bytes of the white space at the text's beginning; and where that at its end begins, no further back than `from`.
+size_t leading_white_space(std::string_view utf8);
+size_t trailing_white_space(std::string_view utf8, size_t from);
+char32_t to_lower(char32_t code_point);                  // where its lower case is one character
 bool is_numeric(char32_t code_point);                    // Nd, Nl, No
 bool is_word(char32_t code_point);                       // \w of Unicode's regular expressions (UTS 18)
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
 #include <span>
 
 namespace valora::text {
@@ -12,6 +13,12 @@ struct CategoryRange {
   char category[3];
 };
 
+struct LowerCaseRange {
+  char32_t first;
+  char32_t last;
+  int32_t offset;  // to the lower case
+};
+
 struct CodePointRange {
   char32_t first;
   char32_t last;
@@ -19,6 +26,8 @@ struct CodePointRange {
 
 // Code points assigned after Unicode 14, with their general category; the libraries may not know them.
 std::span<const CategoryRange> added_categories();
+// Lower cases that the libraries may not know.
+std::span<const LowerCaseRange> added_lower_cases();
 // Code points that take no part in the reference's normalization (its data is of Unicode 9), though newer
 // data gives them a combining class or a decomposition.
 std::span<const CodePointRange> unknown_to_normalizer();

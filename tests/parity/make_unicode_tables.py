@@ -1,7 +1,7 @@
 """Writes src/text/unicode_tables.cc: where the Unicode data of `tokenizers` differs from the libraries we link.
 
 `tokenizers` reads regular expressions by Unicode 16 and normalizes by Unicode 9; PCRE2 and utf8proc of the
-supported systems know Unicode 14 and 15. Both tables are probed from `tokenizers` itself, against the Unicode
+supported systems know Unicode 14 and 15. All tables are probed from `tokenizers` itself, against the Unicode
 14 data of Python 3.11. Run: python tests/parity/make_unicode_tables.py
 """
 
@@ -14,6 +14,8 @@ OUTPUT = pathlib.Path(__file__).parents[2] / "src/text/unicode_tables.cc"
 CATEGORIES = "Lu Ll Lt Lm Lo Mn Mc Me Nd Nl No Pc Pd Ps Pe Pi Pf Po Sm Sc Sk So Zs Zl Zp Cf".split()
 CODE_POINTS = [c for c in range(0x110000) if not 0xD800 <= c <= 0xDFFF]
 NFD = normalizers.NFD()
+NFKD = normalizers.NFKD()
+LOWERCASE = normalizers.Lowercase()
 
 
 def code_points_of(category):
@@ -50,12 +52,24 @@ def composes(c):
     return NFD.normalize_str(chr(c)) == unicodedata.normalize("NFD", chr(c))
 
 
+def keeps_compatible_form(c):
+    """Whether newer data takes the character apart where `tokenizers` leaves it."""
+    return NFKD.normalize_str(chr(c)) == chr(c) != unicodedata.normalize("NFKD", chr(c))
+
+
+def added_lower_cases():
+    """(code point, distance to its lower case)"""
+    lower = {c: LOWERCASE.normalize_str(chr(c)) for c in CODE_POINTS}
+    return [(c, ord(text) - c) for c, text in lower.items() if text != chr(c).lower()]
+
+
 def unknown_to_normalizer(added):
     marks = [c for c in CODE_POINTS if unicodedata.combining(chr(c)) and not reorders(c)]
-    new_marks = [c for c, category in added if category.startswith("M")]
+    new = [c for c, category in added]
     composed = [c for c in CODE_POINTS if not composes(c)]
     parts = [ord(x) for c in composed for x in unicodedata.normalize("NFD", chr(c))]
-    return sorted(set(marks + new_marks + composed + parts))
+    compatible = [c for c in CODE_POINTS if keeps_compatible_form(c)]
+    return sorted(set(marks + new + composed + parts + compatible))
 
 
 def table(rows, per_line):
@@ -66,6 +80,7 @@ def table(rows, per_line):
 def main():
     added = added_categories()
     categories = ['{0x%X, 0x%X, "%s"}' % tuple(r) for r in ranges(added)]
+    lower = ["{0x%X, 0x%X, %d}" % tuple(r) for r in ranges(added_lower_cases())]
     unknown = ["{0x%X, 0x%X}" % (r[0], r[1]) for r in ranges([(c, 0) for c in unknown_to_normalizer(added)])]
     OUTPUT.write_text(f"""// Written by tests/parity/make_unicode_tables.py; do not edit.
 #include "text/unicode_tables.h"
@@ -76,11 +91,16 @@ static constexpr std::array<CategoryRange, {len(categories)}> kAddedCategories =
 {table(categories, 4)},
 }}}};
 
+static constexpr std::array<LowerCaseRange, {len(lower)}> kAddedLowerCases = {{{{
+{table(lower, 5)},
+}}}};
+
 static constexpr std::array<CodePointRange, {len(unknown)}> kUnknownToNormalizer = {{{{
 {table(unknown, 5)},
 }}}};
 
 std::span<const CategoryRange> added_categories() {{ return kAddedCategories; }}
+std::span<const LowerCaseRange> added_lower_cases() {{ return kAddedLowerCases; }}
 std::span<const CodePointRange> unknown_to_normalizer() {{ return kUnknownToNormalizer; }}
 
 }}  // namespace valora::text

@@ -199,3 +199,18 @@ def ask(probe, folder, requests):
     answers = [json.loads(line) for line in done.stdout.split("\n") if line]
     assert len(answers) == len(requests)
     return answers
+
+
+PROBE = find_probe()
+
+
+def expect_equal(tokenizer, folder, texts):
+    """Ids, the text they decode to and its stream, for every text, with and without the post-processor."""
+    answers = ask(PROBE, folder, [{"text": t, "add_special_tokens": i % 2 == 0} for i, t in enumerate(texts)])
+    encoded = [tokenizer.encode(t, add_special_tokens=i % 2 == 0).ids for i, t in enumerate(texts)]
+    decoded = tokenizer.decode_batch(encoded, skip_special_tokens=False)
+    for text, answer, ids, reference in zip(texts, answers, encoded, decoded):
+        assert answer["ids"] == ids, ascii(text)
+        assert answer["decoded"] == reference, ascii(text)
+        assert answer["streamed"] == reference, ascii(text)
+    return answers

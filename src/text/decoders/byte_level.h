@@ -1,14 +1,12 @@
-// Decoder "ByteLevel": every character back to its byte.
+// Decoder "ByteLevel": every character back to its byte; a token with other characters stands for its own text.
 #pragma once
 
-#include "text/decoders/decoder.h"
+#include "base/json.h"
+#include "base/result.h"
+#include "text/decoders/part.h"
 
 namespace valora::text {
 
-class ByteLevelDecoder final : public Decoder {
- public:
-  // A token with a character outside the byte alphabet stands for its own text.
-  std::string bytes(std::string_view token) const override;
-};
+Result<std::unique_ptr<const DecoderPart>> make_byte_level_decoder(const Json& json, const std::string& where);
 
 }  // namespace valora::text

@@ -1,5 +1,7 @@
 #include "text/models/bpe.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <functional>
 #include <queue>
@@ -29,10 +31,11 @@ class Word {
     while (!queue.empty()) {
       const Candidate top = queue.top();
       queue.pop();
-      const Merge* merge = merge_at(top.position);
+      const uint32_t position = top.position();
+      const Merge* merge = merge_at(position);
       if (merge == nullptr || merge->result != top.result) continue;
-      merge_with_next(top.position, merge->result);
-      const uint32_t neighbours[] = {symbols_[top.position].previous, top.position};
+      merge_with_next(position, merge->result);
+      const uint32_t neighbours[] = {symbols_[position].previous, position};
       for (const uint32_t i : neighbours)
         if (const Merge* next = i == kNone ? nullptr : merge_at(i)) queue.push(candidate(*next, i));
     }
@@ -49,16 +52,17 @@ class Word {
     uint32_t previous;  // kNone at the word's ends
     uint32_t next;
   };
-  // Ordered by rank, then from left to right.
   struct Candidate {
-    int32_t rank;
-    uint32_t position;
+    uint64_t order;  // by rank, then from left to right: the rank above the position
     int32_t result;
-    auto operator<=>(const Candidate&) const = default;
+    uint32_t position() const { return static_cast<uint32_t>(order); }
+    bool operator>(const Candidate& other) const { return order > other.order; }
   };
   using Queue = std::priority_queue<Candidate, std::vector<Candidate>, std::greater<>>;
 
-  static Candidate candidate(const Merge& merge, uint32_t position) { return {merge.rank, position, merge.result}; }
+  static Candidate candidate(const Merge& merge, uint32_t position) {
+    return {uint64_t{static_cast<uint32_t>(merge.rank)} << 32 | position, merge.result};
+  }
 
   // The merge of symbol i with the one on its right, null if there is none.
   const Merge* merge_at(uint32_t i) const {
@@ -81,6 +85,14 @@ class Word {
 
 }  // namespace
 
+Bpe::Bpe(Vocabulary vocabulary, MergeTable merges, BpeOptions options)
+    : vocabulary_(std::move(vocabulary)), merges_(std::move(merges)), options_(options) {
+  for (size_t c = 0; c < ascii_ids_.size(); ++c)
+    ascii_ids_[c] = vocabulary_.find(std::string(1, static_cast<char>(c))).value_or(kNoToken);
+  for (size_t byte = 0; byte < byte_ids_.size(); ++byte)
+    byte_ids_[byte] = vocabulary_.find(fmt::format("<0x{:02X}>", byte)).value_or(kNoToken);
+}
+
 void Bpe::tokenize(std::string_view piece, std::vector<int32_t>& ids) const {
   if (options_.ignore_merges) {
     if (const auto id = vocabulary_.find(piece)) {
@@ -96,18 +108,43 @@ void Bpe::tokenize(std::string_view piece, std::vector<int32_t>& ids) const {
   cache_.insert(piece, ids.data() + begin, ids.size() - begin);
 }
 
+int32_t Bpe::character_id(std::string_view character) const {
+  if (character.size() == 1) return ascii_ids_[static_cast<uint8_t>(character[0])];
+  return vocabulary_.find(character).value_or(kNoToken);
+}
+
+// All of the character's bytes or none.
+bool Bpe::append_byte_ids(std::string_view character, std::vector<int32_t>& ids) const {
+  const auto id = [&](char byte) { return byte_ids_[static_cast<uint8_t>(byte)]; };
+  if (!std::ranges::all_of(character, [&](char byte) { return id(byte) != kNoToken; })) return false;
+  for (const char byte : character) ids.push_back(id(byte));
+  return true;
+}
+
+// An unknown token waits for those that it may fuse with and comes before the next known character; byte tokens do not
+// end the wait and so come first, as in the reference.
 std::vector<int32_t> Bpe::character_ids(std::string_view piece) const {
   std::vector<int32_t> ids;
   ids.reserve(piece.size());
-  bool after_unknown = false;
-  while (!piece.empty()) {
-    const size_t length = decode_utf8(piece).length;
-    const auto id = vocabulary_.find(piece.substr(0, length));
-    if (id) ids.push_back(*id);
-    else if (options_.unk_id && !(after_unknown && options_.fuse_unk)) ids.push_back(*options_.unk_id);
-    after_unknown = !id;
-    piece.remove_prefix(length);
+  bool unknown_waits = false;
+  const auto end_wait = [&] {
+    if (unknown_waits) ids.push_back(*options_.unk_id);
+    unknown_waits = false;
+  };
+  for (size_t length; !piece.empty(); piece.remove_prefix(length)) {
+    length = decode_utf8(piece).length;
+    const std::string_view character = piece.substr(0, length);
+    if (const int32_t id = character_id(character); id != kNoToken) {
+      end_wait();
+      ids.push_back(id);
+      continue;
+    }
+    if (options_.byte_fallback && append_byte_ids(character, ids)) continue;
+    if (!options_.unk_id) continue;
+    if (!options_.fuse_unk) end_wait();
+    unknown_waits = true;
   }
+  end_wait();
   return ids;
 }
 

@@ -1,6 +1,8 @@
 // Model "BPE": a piece starts as its characters; the neighbours of the lowest merge rank merge first.
 #pragma once
 
+#include <array>
+
 #include "text/models/merge_table.h"
 #include "text/models/model.h"
 #include "text/models/vocabulary.h"
@@ -12,12 +14,12 @@ struct BpeOptions {
   std::optional<int32_t> unk_id;  // of characters without a token; without it they are dropped
   bool fuse_unk = false;          // a run of unknown characters is one token
   bool ignore_merges = false;     // a piece that is a token is taken as it is
+  bool byte_fallback = false;     // characters without a token become the tokens of their bytes, <0x00> to <0xFF>
 };
 
 class Bpe final : public Model {
  public:
-  Bpe(Vocabulary vocabulary, MergeTable merges, BpeOptions options)
-      : vocabulary_(std::move(vocabulary)), merges_(std::move(merges)), options_(options) {}
+  Bpe(Vocabulary vocabulary, MergeTable merges, BpeOptions options);
 
   void tokenize(std::string_view piece, std::vector<int32_t>& ids) const override;
   int32_t token_count() const override { return vocabulary_.size(); }
@@ -26,11 +28,17 @@ class Bpe final : public Model {
   const std::string* id_to_token(int32_t id) const override { return vocabulary_.token(id); }
 
  private:
+  static constexpr int32_t kNoToken = -1;
+
   std::vector<int32_t> character_ids(std::string_view piece) const;
+  int32_t character_id(std::string_view character) const;
+  bool append_byte_ids(std::string_view character, std::vector<int32_t>& ids) const;
 
   Vocabulary vocabulary_;
   MergeTable merges_;
   BpeOptions options_;
+  std::array<int32_t, 128> ascii_ids_;  // tokens of single characters
+  std::array<int32_t, 256> byte_ids_;   // of <0x00> to <0xFF>
   mutable WordCache cache_;
 };
 

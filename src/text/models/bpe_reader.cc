@@ -58,8 +58,6 @@ Status refuse_other_kinds(const Json& json, const std::string& where) {
     VALORA_TRY(affix, field_or<std::string>(json, where, key, ""));
     if (!affix.empty()) return refuse(where, in_quotes(key) + " is not supported");
   }
-  VALORA_TRY(byte_fallback, field_or<bool>(json, where, "byte_fallback", false));
-  if (byte_fallback) return refuse(where, "\"byte_fallback\" is not supported");
   return {};
 }
 
@@ -73,7 +71,9 @@ Result<BpeOptions> read_options(const Json& json, const std::string& where, cons
   }
   VALORA_TRY(fuse_unk, field_or<bool>(json, where, "fuse_unk", false));
   VALORA_TRY(ignore_merges, field_or<bool>(json, where, "ignore_merges", false));
+  VALORA_TRY(byte_fallback, field_or<bool>(json, where, "byte_fallback", false));
   options.fuse_unk = fuse_unk;
+  options.byte_fallback = byte_fallback;
   options.ignore_merges = ignore_merges;
   return options;
 }

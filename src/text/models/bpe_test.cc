@@ -47,6 +47,19 @@ TEST(Bpe, DropsReplacesOrFusesUnknownCharacters) {
   EXPECT_THAT(tokenize(kNoPatch, "字"), IsEmpty());
 }
 
+// é is C3 A9, ö is C3 B6.
+TEST(Bpe, FallsBackToBytesWhereAllHaveTokens) {
+  const Json patch = {{"byte_fallback", true}, {"unk_token", "?"}, {"vocab", {{"<0xC3>", 9}, {"<0xA9>", 10}}}};
+  EXPECT_THAT(tokenize(patch, "aéb"), ElementsAre(0, 9, 10, 1));
+  EXPECT_THAT(tokenize(patch, "aöb"), ElementsAre(0, 7, 1));
+  // An unknown character comes behind the bytes that follow it, as in the reference.
+  EXPECT_THAT(tokenize(patch, "öéb"), ElementsAre(9, 10, 7, 1));
+  EXPECT_THAT(tokenize(patch, "öéö"), ElementsAre(9, 10, 7, 7));
+  Json fused = patch;
+  fused["fuse_unk"] = true;
+  EXPECT_THAT(tokenize(fused, "öéö"), ElementsAre(9, 10, 7));
+}
+
 TEST(Bpe, LaterMergeOfAPairCounts) {
   EXPECT_THAT(tokenize({{"merges", {"a b", "b c", "a b"}}}, "abc"), ElementsAre(0, 4));
 }

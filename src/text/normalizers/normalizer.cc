@@ -2,51 +2,49 @@
 
 #include <vector>
 
-#include "text/json_fields.h"
-#include "text/normalizers/nfc.h"
+#include "text/normalizers/lowercase.h"
+#include "text/normalizers/prepend.h"
+#include "text/normalizers/replace.h"
+#include "text/normalizers/strip.h"
+#include "text/normalizers/unicode_form.h"
+#include "text/row_reader.h"
 
 namespace valora::text {
 namespace {
 
-constexpr size_t kMaxParts = 64;
+constexpr size_t kMaxGrowth = 256;
+
+using Part = std::unique_ptr<const Normalizer>;
 
 class NormalizerSequence final : public Normalizer {
  public:
-  explicit NormalizerSequence(std::vector<std::unique_ptr<const Normalizer>> parts) : parts_(std::move(parts)) {}
-  std::string normalize(std::string_view utf8) const override {
-    std::string text(utf8);
-    for (const auto& part : parts_) text = part->normalize(text);
-    return text;
+  explicit NormalizerSequence(std::vector<Part> parts) : parts_(std::move(parts)) {}
+  void apply(NormalizedText& text) const override {
+    for (const Part& part : parts_) part->apply(text);
   }
 
  private:
-  std::vector<std::unique_ptr<const Normalizer>> parts_;
+  std::vector<Part> parts_;
 };
 
-Result<std::unique_ptr<const Normalizer>> make_sequence(const Json& json, const std::string& where) {
-  VALORA_CHECK(check_fields(json, where, {"type", "normalizers"}));
-  VALORA_TRY(array, array_field(json, where, "normalizers", kMaxParts));
-  std::vector<std::unique_ptr<const Normalizer>> parts;
-  for (const Json& element : *array) {
-    const std::string part_where = where + ".normalizers[" + std::to_string(parts.size()) + "]";
-    if (element.is_null()) return refuse(part_where, "must be an object");
-    VALORA_TRY(part, make_normalizer(element, part_where));
-    parts.push_back(std::move(part));
-  }
-  return std::unique_ptr<const Normalizer>(new NormalizerSequence(std::move(parts)));
+Result<Part> make_part(const Json& json, const std::string& type, const std::string& where) {
+  if (type == "NFC") return make_unicode_form(json, where, UnicodeForm::kNfc);
+  if (type == "NFD") return make_unicode_form(json, where, UnicodeForm::kNfd);
+  if (type == "NFKC") return make_unicode_form(json, where, UnicodeForm::kNfkc);
+  if (type == "NFKD") return make_unicode_form(json, where, UnicodeForm::kNfkd);
+  if (type == "Lowercase") return make_lowercase(json, where);
+  if (type == "Prepend") return make_prepend(json, where);
+  if (type == "Replace") return make_replace(json, where);
+  if (type == "Strip") return make_strip(json, where);
+  return refuse(where, "normalizer " + in_quotes(type) + " is not supported");
 }
 
 }  // namespace
 
-Result<std::unique_ptr<const Normalizer>> make_normalizer(const Json& json, const std::string& where) {
-  if (json.is_null()) return std::unique_ptr<const Normalizer>();
-  VALORA_TRY(type, part_type(json, where));
-  if (type == "Sequence") return make_sequence(json, where);
-  if (type == "NFC") {
-    VALORA_CHECK(check_fields(json, where, {"type"}));
-    return std::unique_ptr<const Normalizer>(new Nfc);
-  }
-  return refuse(where, "normalizer " + in_quotes(type) + " is not supported");
+Result<Part> make_normalizer(const Json& json, const std::string& where) {
+  if (json.is_null()) return Part();
+  VALORA_TRY(parts, RowReader<Normalizer>("normalizers", kMaxGrowth, make_part).read(json, where));
+  return Part(new NormalizerSequence(std::move(parts)));
 }
 
 }  // namespace valora::text

@@ -10,10 +10,24 @@
 
 namespace valora::text {
 
+// Text under normalization. Its first `head` bytes come from the first character of the whole sequence, which some
+// pre-tokenizers ask for; 0 where the text stands further back.
+struct NormalizedText {
+  std::string text;
+  size_t head = 0;
+};
+
 class Normalizer {
  public:
   virtual ~Normalizer() = default;
-  virtual std::string normalize(std::string_view utf8) const = 0;  // utf8 must be valid
+  virtual void apply(NormalizedText& text) const = 0;  // the text must be valid UTF-8
+  virtual size_t max_growth() const { return 1; }      // times longer at most, but for a constant length
+
+  std::string normalize(std::string_view utf8) const {
+    NormalizedText text{std::string(utf8)};
+    apply(text);
+    return std::move(text.text);
+  }
 };
 
 // Null JSON gives a null pointer: the text stays as it is.

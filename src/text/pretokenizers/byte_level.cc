@@ -5,6 +5,7 @@
 #include "text/byte_map.h"
 #include "text/json_fields.h"
 #include "text/pretokenizers/regex_syntax.h"
+#include "text/pretokenizers/rewrite.h"
 #include "text/pretokenizers/split.h"
 
 namespace valora::text {
@@ -23,28 +24,21 @@ class ByteLevel final : public PreTokenizer {
     if (words_) split_pieces(pieces, *words_, SplitBehavior::kIsolated, false);
     map_bytes(pieces);
   }
+  size_t max_growth() const override { return add_prefix_space_ ? 4 : 2; }  // a space before every byte at worst
 
  private:
   static void prefix_spaces(Pieces& pieces) {
-    Pieces result;
-    for (size_t i = 0; i < pieces.spans.size(); ++i) {
-      const size_t begin = result.text.size();
-      if (!pieces[i].starts_with(' ')) result.text += ' ';
-      result.text += pieces[i];
-      result.spans.push_back({begin, result.text.size()});
-    }
-    pieces = std::move(result);
+    rewrite_pieces(
+        pieces, [](size_t, std::string_view piece) { return piece.starts_with(' ') ? "" : " "; },
+        [](std::string_view part, std::string& out) { out += part; });
   }
 
   static void map_bytes(Pieces& pieces) {
-    std::string text;
-    text.reserve(pieces.text.size() + pieces.text.size() / 2);
-    for (Span& span : pieces.spans) {
-      const size_t begin = text.size();
-      for (size_t i = span.begin; i < span.end; ++i) text += byte_to_text(static_cast<uint8_t>(pieces.text[i]));
-      span = {begin, text.size()};
-    }
-    pieces.text = std::move(text);
+    rewrite_pieces(
+        pieces, [](size_t, std::string_view) { return ""; },
+        [](std::string_view part, std::string& out) {
+          for (const char byte : part) out += byte_to_text(static_cast<uint8_t>(byte));
+        });
   }
 
   bool add_prefix_space_;

@@ -20,16 +20,19 @@ struct Span {
 struct Pieces {
   std::string text;
   std::vector<Span> spans;
+  size_t head = 0;  // the text's first bytes that come from the first character of the whole sequence
 
   std::string_view operator[](size_t i) const {
     return std::string_view(text).substr(spans[i].begin, spans[i].end - spans[i].begin);
   }
+  bool begins_sequence(size_t i) const { return spans[i].begin < head; }
 };
 
 class PreTokenizer {
  public:
   virtual ~PreTokenizer() = default;
   virtual void apply(Pieces& pieces) const = 0;
+  virtual size_t max_growth() const { return 1; }  // the text becomes at most so many times longer
 };
 
 // Null JSON gives a null pointer: the text stays one piece.

@@ -61,6 +61,43 @@ TEST(ByteLevel, MapsBytesAndPrefixesASpace) {
   EXPECT_THAT(pieces_of(kWhole, "é a\n"), ElementsAre("Ã©ĠaĊ"));
 }
 
+TEST(Metaspace, WritesSpacesAndCutsBeforeThem) {
+  EXPECT_THAT(pieces_of(R"({"type": "Metaspace", "replacement": "▁"})", "a  b▁c "),
+              ElementsAre("▁a", "▁", "▁b", "▁c", "▁"));
+  EXPECT_THAT(pieces_of(R"({"type": "Metaspace", "replacement": "▁"})", " a"), ElementsAre("▁a"));
+  EXPECT_THAT(pieces_of(R"({"type": "Metaspace", "replacement": "▁", "split": false})", "a b"), ElementsAre("▁a▁b"));
+  EXPECT_THAT(pieces_of(R"({"type": "Metaspace", "replacement": "_", "prepend_scheme": "never"})", "a b"),
+              ElementsAre("a", "_b"));
+}
+
+TEST(Metaspace, PrependsToTheFirstPieceOfTheSequenceOnly) {
+  const auto metaspace = make_pretokenizer(
+      Json::parse(R"({"type": "Metaspace", "replacement": "▁", "prepend_scheme": "first"})"), "pre_tokenizer");
+  const auto text_of = [&](size_t head) {
+    Pieces pieces{"ab", {{0, 1}, {1, 2}}, head};
+    metaspace.value()->apply(pieces);
+    return pieces.text;
+  };
+  EXPECT_EQ(text_of(1), "▁ab");
+  EXPECT_EQ(text_of(2), "▁a▁b");
+  EXPECT_EQ(text_of(0), "ab");
+}
+
+TEST(Metaspace, RefusesWrongSettings) {
+  const auto refusal = [](const char* json) { return pieces_of(json, "a")[0]; };
+  EXPECT_THAT(refusal(R"({"type": "Metaspace", "replacement": "ab"})"), HasSubstr("must be one character"));
+  EXPECT_THAT(refusal(R"({"type": "Metaspace", "replacement": ""})"), HasSubstr("must be one character"));
+  EXPECT_THAT(refusal(R"({"type": "Metaspace", "replacement": "_", "prepend_scheme": "last"})"), HasSubstr("\"last\""));
+  EXPECT_THAT(refusal(R"({"type": "Metaspace", "replacement": "_", "add_prefix_space": false})"),
+              HasSubstr("does not match"));
+}
+
+TEST(Sequence, RefusesPartsThatMultiplyTheText) {
+  const Json byte_level = {{"type", "ByteLevel"}, {"add_prefix_space", true}, {"trim_offsets", true}};
+  const Json json = {{"type", "Sequence"}, {"pretokenizers", Json(5, byte_level)}};
+  EXPECT_THAT(pieces_of(json.dump().c_str(), "a")[0], HasSubstr("256 times longer"));
+}
+
 TEST(Sequence, AppliesItsPartsInOrder) {
   constexpr const char* kJson = R"({"type": "Sequence", "pretokenizers": [
       {"type": "Split", "pattern": {"Regex": "\\s+"}, "behavior": "Removed", "invert": false},

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "text/json_fields.h"
-#include "text/pretokenizers/regex_syntax.h"
+#include "text/replacement.h"
 
 namespace valora::text {
 namespace {
@@ -82,21 +82,6 @@ Result<SplitBehavior> read_behavior(const Json& json, const std::string& where) 
   if (name == "MergedWithNext") return SplitBehavior::kMergedWithNext;
   if (name == "Contiguous") return SplitBehavior::kContiguous;
   return refuse(where, "unknown behavior " + in_quotes(name));
-}
-
-Result<Regex> read_pattern(const Json& json, const std::string& where) {
-  const auto pattern = json.find("pattern");
-  if (pattern == json.end() || !pattern->is_object() || pattern->size() != 1)
-    return refuse(where, "\"pattern\" must be {\"Regex\": …} or {\"String\": …}");
-  const std::string kind = pattern->begin().key();
-  if (kind != "Regex" && kind != "String") return refuse(where, "unknown kind of pattern " + in_quotes(kind));
-  VALORA_TRY(text, field<std::string>(*pattern, where, kind));
-  if (text.empty()) return refuse(where, "the pattern is empty");
-  auto translated = kind == "Regex" ? translate_regex(text) : literal_regex(text);
-  if (!translated.ok()) return refuse(where, "pattern: " + translated.error().message);
-  auto regex = Regex::compile(*translated);
-  if (!regex.ok()) return refuse(where, "pattern: " + regex.error().message);
-  return regex;
 }
 
 }  // namespace

@@ -1,0 +1,12 @@
+// Decoder "Metaspace": the replacement character back to a space, gone in the first token.
+#pragma once
+
+#include "base/json.h"
+#include "base/result.h"
+#include "text/decoders/part.h"
+
+namespace valora::text {
+
+Result<std::unique_ptr<const DecoderPart>> make_metaspace_decoder(const Json& json, const std::string& where);
+
+}  // namespace valora::text

@@ -1,0 +1,22 @@
+// "Metaspace" of tokenizer.json, which is a pre-tokenizer and a decoder: spaces written as a visible character.
+#pragma once
+
+#include <string>
+
+#include "base/json.h"
+#include "base/result.h"
+
+namespace valora::text {
+
+enum class PrependScheme : uint8_t { kAlways, kFirst, kNever };
+
+struct Metaspace {
+  std::string replacement;  // one character, UTF-8
+  PrependScheme scheme = PrependScheme::kAlways;
+  bool split = true;
+
+  // Older files say "add_prefix_space", and "str_rep", which counts for nothing.
+  static Result<Metaspace> read(const Json& json, const std::string& where);
+};
+
+}  // namespace valora::text

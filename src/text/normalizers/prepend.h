@@ -1,0 +1,10 @@
+// Normalizer "Prepend": a text before every text that is not empty.
+#pragma once
+
+#include "text/normalizers/normalizer.h"
+
+namespace valora::text {
+
+Result<std::unique_ptr<const Normalizer>> make_prepend(const Json& json, const std::string& where);
+
+}  // namespace valora::text

@@ -1,0 +1,36 @@
+// "Replace" of tokenizer.json, which is a normalizer and a decoder: matches of a pattern become a text.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/json.h"
+#include "base/result.h"
+#include "text/pretokenizers/regex.h"
+
+namespace valora::text {
+
+// The object's "pattern": {"Regex": …} or {"String": …}.
+Result<Regex> read_pattern(const Json& object, const std::string& where);
+
+class Replacement {
+ public:
+  static Result<Replacement> read(const Json& json, const std::string& where);
+
+  std::string apply(std::string_view utf8) const;
+  // Besides, `head`, a length of the text's beginning, becomes that of what it turned into: a replacement belongs to it
+  // if the end of its match does.
+  std::string apply(std::string_view utf8, size_t& head) const;
+  size_t max_growth() const { return max_growth_; }
+
+ private:
+  Replacement(Regex pattern, std::string content, size_t max_growth)
+      : pattern_(std::move(pattern)), content_(std::move(content)), max_growth_(max_growth) {}
+
+  Regex pattern_;
+  std::string content_;
+  size_t max_growth_;  // the text becomes at most so many times longer
+};
+
+}  // namespace valora::text
