@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/json.h"
 #include "base/result.h"
 
 namespace valora::text {
@@ -24,8 +25,13 @@ struct ChatMessage {
 class ChatFormat {
  public:
   virtual ~ChatFormat() = default;
-  // add_generation_prompt opens the assistant's turn. Errors: unknown role, no messages.
+  // add_generation_prompt opens the assistant's turn. Errors: unknown role, no messages, what a template raises.
+  // Thread-safe.
   virtual Result<std::string> render(const std::vector<ChatMessage>& messages, bool add_generation_prompt) const = 0;
+  // With what a request sets beside (chat_template_kwargs): an object, or null. A built-in format knows
+  // add_generation_prompt, which overrides the argument, and refuses other names; a template takes any.
+  virtual Result<std::string> render(const std::vector<ChatMessage>& messages, bool add_generation_prompt,
+                                     const Json& variables) const;
 };
 
 // Qwen2-VL's ChatML: default system prompt where the first message is not a system one, placeholders

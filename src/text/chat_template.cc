@@ -1,0 +1,142 @@
+#include "text/chat_template.h"
+
+#include <algorithm>
+#include <array>
+#include <exception>
+
+#include "base/strings.h"
+#include "text/jinja/content_use.h"
+#include "text/jinja/interpreter.h"
+#include "text/jinja/parser.h"
+#include "text/jinja/value_json.h"
+#include "text/unicode.h"
+
+namespace valora::text {
+namespace {
+
+using jinja::Budget;
+using jinja::Value;
+
+constexpr size_t kMaxVariables = 256;
+// What a request may not replace or would expect more of than a variable.
+constexpr std::array<std::string_view, 4> kReserved = {"messages", "conversation", "chat_template", "tokenize"};
+
+bool has_media(const ChatMessage& message) {
+  return std::ranges::any_of(message.parts, [](const ChatPart& part) { return part.kind != ChatPart::Kind::kText; });
+}
+
+Result<Value> part_value(Budget& budget, const ChatPart& part) {
+  const auto name = [](const char* text) { return jinja::literal_string(text); };
+  switch (part.kind) {
+    case ChatPart::Kind::kText: {
+      VALORA_TRY(text, jinja::make_string(budget, to_valid_utf8(part.text)));
+      return jinja::make_dict(budget, {{name("type"), name("text")}, {name("text"), std::move(text)}});
+    }
+    case ChatPart::Kind::kImage: return jinja::make_dict(budget, {{name("type"), name("image")}});
+    case ChatPart::Kind::kVideo: return jinja::make_dict(budget, {{name("type"), name("video")}});
+  }
+  return internal("a part of a message has no kind");
+}
+
+class ChatTemplate final : public ChatFormat {
+ public:
+  ChatTemplate(jinja::Template source, ChatTemplateSettings settings)
+      : template_(std::move(source)), use_(jinja::find_content_use(template_)), settings_(std::move(settings)) {}
+
+  Result<std::string> render(const std::vector<ChatMessage>& messages, bool add_generation_prompt) const override {
+    return render(messages, add_generation_prompt, nullptr);
+  }
+
+  Result<std::string> render(const std::vector<ChatMessage>& messages, bool add_generation_prompt,
+                             const Json& variables) const override {
+    if (messages.empty()) return invalid("\"messages\" must not be empty", "messages");
+    try {
+      return render_within_limits(messages, add_generation_prompt, variables);
+    } catch (const std::exception& e) {
+      return internal(std::string("the chat template could not be rendered: ") + e.what());
+    }
+  }
+
+ private:
+  Result<std::string> render_within_limits(const std::vector<ChatMessage>& messages, bool add_generation_prompt,
+                                           const Json& variables) const {
+    jinja::Runtime runtime;
+    runtime.now = settings_.now;
+    jinja::Variables values = {{"tools", jinja::None{}}, {"documents", jinja::None{}}, {"add_generation_prompt", add_generation_prompt}};
+    for (const auto& [name, token] : settings_.special_tokens.items()) {
+      VALORA_TRY(value, jinja::from_json(runtime.budget, token));
+      values[name] = std::move(value);
+    }
+    VALORA_CHECK(add_variables(runtime.budget, variables, values));
+    std::vector<Value> list;
+    for (const ChatMessage& message : messages) {
+      VALORA_TRY(value, message_value(runtime.budget, message));
+      list.push_back(std::move(value));
+    }
+    VALORA_TRY(all, jinja::make_list(runtime.budget, std::move(list)));
+    values["messages"] = std::move(all);
+    return jinja::render(template_, runtime, values);
+  }
+
+  static Status add_variables(Budget& budget, const Json& variables, jinja::Variables& values) {
+    static const std::string kParam = "chat_template_kwargs";
+    if (variables.is_null()) return {};
+    if (!variables.is_object()) return invalid("\"" + kParam + "\" must be an object", kParam);
+    if (variables.size() > kMaxVariables) return invalid("\"" + kParam + "\" has more than " + std::to_string(kMaxVariables) + " entries", kParam);
+    for (const auto& [name, json] : variables.items()) {
+      if (std::ranges::find(kReserved, name) != kReserved.end())
+        return invalid("\"" + kParam + "\" cannot set \"" + name + "\"", kParam);
+      auto value = jinja::from_json(budget, json);
+      if (!value.ok()) return invalid("\"" + kParam + "\": " + value.error().message, kParam);
+      values[name] = std::move(*value);
+    }
+    return {};
+  }
+
+  bool takes_list(const ChatMessage& message) const { return use_.as_list && (!use_.as_string || has_media(message)); }
+
+  Result<Value> message_value(Budget& budget, const ChatMessage& message) const {
+    VALORA_TRY(role, jinja::make_string(budget, to_valid_utf8(message.role)));
+    VALORA_TRY(content, takes_list(message) ? content_list(budget, message) : content_string(budget, message));
+    return jinja::make_dict(budget, {{jinja::literal_string("role"), std::move(role)}, {jinja::literal_string("content"), std::move(content)}});
+  }
+
+  static Result<Value> content_list(Budget& budget, const ChatMessage& message) {
+    std::vector<Value> parts;
+    for (const ChatPart& part : message.parts) {
+      VALORA_TRY(value, part_value(budget, part));
+      parts.push_back(std::move(value));
+    }
+    return jinja::make_list(budget, std::move(parts));
+  }
+
+  Result<Value> content_string(Budget& budget, const ChatMessage& message) const {
+    std::string text;
+    for (const ChatPart& part : message.parts) {
+      if (part.kind == ChatPart::Kind::kText) text += part.text;
+      else text += part.kind == ChatPart::Kind::kImage ? settings_.image_placeholder : settings_.video_placeholder;
+    }
+    return jinja::make_string(budget, to_valid_utf8(text));
+  }
+
+  jinja::Template template_;
+  jinja::ContentUse use_;
+  ChatTemplateSettings settings_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<ChatFormat>> make_chat_template(std::string_view source, const std::string& what,
+                                                       ChatTemplateSettings settings) {
+  if (settings.special_tokens.is_null()) settings.special_tokens = Json::object();
+  if (!settings.special_tokens.is_object()) return invalid(what + ": the special tokens must be an object", what);
+  try {
+    auto parsed = jinja::parse(source);
+    if (!parsed.ok()) return unprocessable("the chat template of " + what + ": " + parsed.error().message, what);
+    return std::unique_ptr<ChatFormat>(std::make_unique<ChatTemplate>(std::move(*parsed), std::move(settings)));
+  } catch (const std::exception& e) {
+    return internal("the chat template of " + what + " could not be read: " + e.what());
+  }
+}
+
+}  // namespace valora::text

@@ -1,0 +1,123 @@
+// Where a model's folder keeps its chat template and special tokens.
+#include <array>
+
+#include "base/file.h"
+#include "text/chat_template.h"
+#include "text/jinja/limits.h"
+
+namespace valora::text {
+namespace {
+
+constexpr std::array<std::string_view, 7> kTokenNames = {"bos_token", "eos_token", "unk_token", "sep_token",
+                                                         "pad_token", "cls_token", "mask_token"};
+
+Error wrong(const std::string& path, const std::string& why) { return unprocessable(path + ": " + why, path); }
+
+// "chat_template" of a file: one template, or several with names of which "default" is taken.
+Result<std::optional<std::string>> template_in(const Json& json, const std::string& path) {
+  if (!json.is_object()) return wrong(path, "must be an object");
+  const auto it = json.find("chat_template");
+  if (it == json.end() || it->is_null()) return std::optional<std::string>{};
+  if (it->is_string()) return std::optional(it->get<std::string>());
+  if (it->is_object()) {
+    if (const auto named = it->find("default"); named != it->end() && named->is_string()) return std::optional(named->get<std::string>());
+    return wrong(path, "\"chat_template\" has no template named \"default\"");
+  }
+  if (!it->is_array()) return wrong(path, "\"chat_template\" must be a string or a list of templates with names");
+  std::optional<std::string> found;
+  for (const Json& entry : *it) {
+    VALORA_TRY(name, required_field<std::string>(entry, "name"));
+    VALORA_TRY(text, required_field<std::string>(entry, "template"));
+    if (name == "default") found = std::move(text);
+  }
+  if (!found) return wrong(path, "\"chat_template\" has no template named \"default\"");
+  return found;
+}
+
+Result<std::optional<ChatTemplateSource>> template_in_json(const std::string& path) {
+  if (!file_exists(path)) return std::optional<ChatTemplateSource>{};
+  VALORA_TRY(json, read_json_file(path));
+  VALORA_TRY(text, template_in(json, path));
+  if (!text) return std::optional<ChatTemplateSource>{};
+  return std::optional(ChatTemplateSource{std::move(*text), path});
+}
+
+// A token written as its text or as an added token with its flags.
+Result<Json> token_text(const Json& token, const std::string& path, const std::string& name) {
+  if (token.is_null() || token.is_string()) return token;
+  if (token.is_object()) {
+    if (const auto content = token.find("content"); content != token.end() && content->is_string()) return *content;
+  }
+  return wrong(path, "\"" + name + "\" must be a string or an object with a string \"content\"");
+}
+
+Status add_tokens(const Json& json, const std::string& path, Json& tokens) {
+  if (!json.is_object()) return wrong(path, "must be an object");
+  for (const std::string_view known : kTokenNames) {
+    const std::string name(known);
+    const auto it = json.find(name);
+    if (it == json.end()) continue;
+    VALORA_TRY(text, token_text(*it, path, name));
+    if (!text.is_null()) tokens[name] = std::move(text);
+  }
+  if (const auto extra = json.find("extra_special_tokens"); extra != json.end() && extra->is_object()) {
+    for (const auto& [name, token] : extra->items()) {
+      VALORA_TRY(text, token_text(token, path, name));
+      if (!text.is_null()) tokens[name] = std::move(text);
+    }
+  }
+  const auto more = json.find("additional_special_tokens");
+  if (more == json.end() || !more->is_array() || more->empty()) return {};
+  Json list = Json::array();
+  for (const Json& token : *more) {
+    VALORA_TRY(text, token_text(token, path, "additional_special_tokens"));
+    list.push_back(std::move(text));
+  }
+  tokens["additional_special_tokens"] = std::move(list);
+  return {};
+}
+
+}  // namespace
+
+Result<std::optional<ChatTemplateSource>> find_chat_template(const std::string& dir) {
+  VALORA_TRY(legacy, template_in_json(dir + "/chat_template.json"));
+  if (legacy) return legacy;
+  const std::string jinja_file = dir + "/chat_template.jinja";
+  if (file_exists(jinja_file)) {
+    VALORA_TRY(source, read_chat_template(jinja_file));
+    return std::optional(std::move(source));
+  }
+  VALORA_TRY(processor, template_in_json(dir + "/processor_config.json"));
+  if (processor) return processor;
+  return template_in_json(dir + "/tokenizer_config.json");
+}
+
+Result<ChatTemplateSource> read_chat_template(const std::string& path) {
+  if (path.ends_with(".json")) {
+    VALORA_TRY(json, read_json_file(path));
+    VALORA_TRY(text, template_in(json, path));
+    if (!text) return wrong(path, "has no \"chat_template\"");
+    return ChatTemplateSource{std::move(*text), path};
+  }
+  VALORA_TRY(text, read_file(path, jinja::kMaxSourceBytes));
+  return ChatTemplateSource{std::move(text), path};
+}
+
+Result<Json> read_special_tokens(const std::string& dir) {
+  Json tokens = Json::object();
+  const std::string config_file = dir + "/tokenizer_config.json", map_file = dir + "/special_tokens_map.json";
+  bool complete = false;
+  if (file_exists(config_file)) {
+    VALORA_TRY(config, read_json_file(config_file));
+    VALORA_CHECK(add_tokens(config, config_file, tokens));
+    complete = config.contains("added_tokens_decoder");
+  }
+  // As in transformers, the older file counts only where the newer one does not list its tokens.
+  if (!complete && file_exists(map_file)) {
+    VALORA_TRY(map, read_json_file(map_file));
+    VALORA_CHECK(add_tokens(map, map_file, tokens));
+  }
+  return tokens;
+}
+
+}  // namespace valora::text

@@ -1,0 +1,101 @@
+// chat_template_probe: templates rendered for comparison with jinja2. One object a line on stdin, one on stdout:
+//   {"template": s, "variables": {…}}                        → {"rendered"}: the template alone over any variables
+//   {"template": s, "messages": […], "special_tokens": {…}, "add_generation_prompt": b, "chat_template_kwargs": {…},
+//    "image_placeholder": s, "video_placeholder": s}         → {"rendered"}: as a chat format (content as OpenAI's parts)
+//   {"template": s, "content_use": true}                     → {"list", "string"}: what content the template takes
+//   {"folder": s}                                            → {"template", "special_tokens"}: what a model's folder says
+// A fault gives {"error"} (of a rendering) or {"refused"} (of the template). Time stands at 2024-07-26 13:05:09.
+#include <ctime>
+#include <iostream>
+
+#include "text/chat_template.h"
+#include "text/jinja/content_use.h"
+#include "text/jinja/interpreter.h"
+#include "text/jinja/parser.h"
+#include "text/jinja/value_json.h"
+
+namespace valora::text {
+namespace {
+
+std::chrono::system_clock::time_point fixed_time() {
+  std::tm local{};
+  local.tm_year = 124, local.tm_mon = 6, local.tm_mday = 26, local.tm_hour = 13, local.tm_min = 5, local.tm_sec = 9;
+  local.tm_isdst = -1;
+  return std::chrono::system_clock::from_time_t(std::mktime(&local));
+}
+
+template <typename T>
+Json answer_of(const Result<T>& rendered) {
+  return rendered.ok() ? Json{{"rendered", *rendered}} : Json{{"error", rendered.error().message}};
+}
+
+Json render_alone(const jinja::Template& source, const Json& request) {
+  jinja::Runtime runtime;
+  runtime.now = fixed_time;
+  jinja::Variables variables;
+  for (const auto& [name, json] : request.at("variables").items()) {
+    auto value = jinja::from_json(runtime.budget, json);
+    if (!value.ok()) return {{"error", value.error().message}};
+    variables[name] = std::move(*value);
+  }
+  return answer_of(jinja::render(source, runtime, variables));
+}
+
+std::vector<ChatPart> read_parts(const Json& content) {
+  if (content.is_string()) return {{ChatPart::Kind::kText, content.get<std::string>()}};
+  std::vector<ChatPart> parts;
+  for (const Json& part : content) {
+    const std::string type = part.at("type");
+    if (type == "text") parts.push_back({ChatPart::Kind::kText, part.at("text").get<std::string>()});
+    else parts.push_back({type == "image" ? ChatPart::Kind::kImage : ChatPart::Kind::kVideo, {}});
+  }
+  return parts;
+}
+
+Json render_chat(const Json& request) {
+  ChatTemplateSettings settings;
+  settings.special_tokens = request.value("special_tokens", Json::object());
+  settings.image_placeholder = request.value("image_placeholder", "");
+  settings.video_placeholder = request.value("video_placeholder", "");
+  settings.now = fixed_time;
+  const auto format = make_chat_template(request.at("template").get<std::string>(), "the request", settings);
+  if (!format.ok()) return {{"refused", format.error().message}};
+  std::vector<ChatMessage> messages;
+  for (const Json& message : request.at("messages"))
+    messages.push_back({message.at("role").get<std::string>(), read_parts(message.at("content"))});
+  return answer_of((*format)->render(messages, request.value("add_generation_prompt", false),
+                                     request.value("chat_template_kwargs", Json())));
+}
+
+Json read_folder(const std::string& dir) {
+  const auto found = find_chat_template(dir);
+  if (!found.ok()) return {{"error", found.error().message}};
+  const auto tokens = read_special_tokens(dir);
+  if (!tokens.ok()) return {{"error", tokens.error().message}};
+  return {{"template", *found ? Json((*found)->text) : Json()}, {"special_tokens", *tokens}};
+}
+
+Json answer(const Json& request) {
+  if (request.contains("folder")) return read_folder(request.at("folder"));
+  if (request.contains("messages")) return render_chat(request);
+  const auto source = jinja::parse(request.at("template").get<std::string>());
+  if (!source.ok()) return {{"refused", source.error().message}};
+  if (!request.contains("content_use")) return render_alone(*source, request);
+  const jinja::ContentUse use = jinja::find_content_use(*source);
+  return {{"list", use.as_list}, {"string", use.as_string}};
+}
+
+}  // namespace
+}  // namespace valora::text
+
+int main() {
+  for (std::string line; std::getline(std::cin, line);) {
+    try {
+      std::cout << valora::text::answer(valora::Json::parse(line)) << "\n";
+    } catch (const std::exception& e) {
+      std::cerr << "chat_template_probe: " << e.what() << "\n";
+      return 1;
+    }
+  }
+  return 0;
+}
