@@ -8,11 +8,12 @@ PY := $(if $(PYTHON),$(PYTHON),.venv/bin/python)
 export CCACHE_SLOPPINESS := pch_defines,time_macros
 
 .DEFAULT_GOAL := help
-.PHONY: help setup configure build serve demo test clean
+.PHONY: help setup configure build serve demo test fuzz clean
 
 help:
 	@echo "make demo            install what is missing, build, serve the demo model, ask it, keep serving (ONESHOT=1 ends)"
 	@echo "make test            install what is missing, build, run every test"
+	@echo "make fuzz            fuzz every parser, FUZZ_SECONDS=60 each, FUZZ_JOBS=1 at a time (fuzz/README.md)"
 	@echo "make build           build/valora; PYTHON=/path/python builds against that interpreter's torch (CUDA, say)"
 	@echo "make serve           serve the demo model and its adapters on 127.0.0.1:8000; PORT=… takes another port, for make demo too"
 	@echo "make clean           remove what was built"
@@ -41,6 +42,9 @@ demo: build
 
 test: configure
 	@BUILD=$(BUILD) JOBS=$(JOBS) tools/test
+
+fuzz: configure
+	@PYTHON="$(PYTHON)" BUILD=$(BUILD) JOBS=$(JOBS) tools/fuzz
 
 clean:
 	rm -rf $(BUILD) $(BUILD)-* $(BUILD).log

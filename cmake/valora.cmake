@@ -31,8 +31,13 @@ target_compile_options(valora_flags INTERFACE -Wall -Wextra -Wno-missing-field-i
 target_compile_definitions(valora_flags INTERFACE VALORA_VERSION="${PROJECT_VERSION}")
 if(VALORA_SANITIZE)
   # g++ 12 takes the checks it inserts itself for reads of uninitialised values.
-  target_compile_options(valora_flags INTERFACE -fsanitize=${VALORA_SANITIZE} -fno-omit-frame-pointer -Wno-maybe-uninitialized)
+  target_compile_options(valora_flags INTERFACE -fsanitize=${VALORA_SANITIZE} -fno-omit-frame-pointer
+    $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
   target_link_options(valora_flags INTERFACE -fsanitize=${VALORA_SANITIZE})
+endif()
+if(VALORA_FUZZ)
+  # Every folder tells libFuzzer which of its branches were taken; the first fault ends a run.
+  target_compile_options(valora_flags INTERFACE -fsanitize=fuzzer-no-link -fno-sanitize-recover=all)
 endif()
 
 # ATen's headers cost seconds a file; one precompiled header serves every folder that uses them.

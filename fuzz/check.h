@@ -1,0 +1,13 @@
+// Invariants of fuzz targets: a broken one ends the run as a crash does.
+#pragma once
+
+#include <cstdio>
+#include <cstdlib>
+
+#define FUZZ_CHECK(condition)                                                                    \
+  do {                                                                                           \
+    if (!(condition)) {                                                                          \
+      std::fprintf(stderr, "%s:%d: does not hold: %s\n", __FILE__, __LINE__, #condition);        \
+      std::abort();                                                                              \
+    }                                                                                            \
+  } while (0)

@@ -1,0 +1,79 @@
+// A request as the connection hands it on: method and target on the first line, headers, an empty line, the body.
+// Whatever it says, one answer comes, and its JSON is JSON.
+#include "base/log.h"
+#include "check.h"
+#include "inline_engine.h"
+#include "server/handlers/app.h"
+#include "server/testing/fake_exchange.h"
+
+using namespace valora;
+
+namespace {
+
+std::string_view take_line(std::string_view& text) {
+  const size_t end = text.find('\n');
+  const std::string_view line = text.substr(0, end);
+  text.remove_prefix(end == text.npos ? text.size() : end + 1);
+  return line;
+}
+
+server::HttpRequest parse(std::string_view text) {
+  server::HttpRequest request;
+  const std::string_view first = take_line(text);
+  const size_t space = first.find(' ');
+  request.method = first.substr(0, space);
+  const auto path = server::percent_decode(space == first.npos ? std::string_view("/") : first.substr(space + 1));
+  request.path = path.value_or("/");
+  while (!text.empty()) {
+    const std::string_view line = take_line(text);
+    if (line.empty()) break;
+    const size_t colon = line.find(": ");
+    if (colon == line.npos) continue;
+    request.headers.emplace_back(line.substr(0, colon), line.substr(colon + 2));
+  }
+  request.id = server::request_id_from(request.header("x-request-id"));
+  FUZZ_CHECK(!request.id.empty() && request.id.size() <= 128);
+  request.body = text;
+  return request;
+}
+
+std::shared_ptr<server::Service> make_service() {
+  static fuzz::InlineEngine engine;
+  server::ServerOptions options;
+  options.allow_runtime_lora_updating = true;
+  options.cors_allowed_origins = {"https://a.example"};
+  options.max_images_per_prompt = 2;
+  options.max_videos_per_prompt = 1;
+  return std::make_shared<server::Service>(std::move(options), engine);
+}
+
+void check_answer(const server::testing::FakeExchange& exchange, const std::string& path) {
+  FUZZ_CHECK(!exchange.aborted);
+  const server::HttpResponse& response = exchange.response;
+  FUZZ_CHECK(response.status >= 200 && response.status < 600 && response.status != 500);
+  if (exchange.streaming) {
+    for (const Json& event : exchange.events()) FUZZ_CHECK(event.is_object());
+    FUZZ_CHECK(exchange.stream.ends_with("data: [DONE]\n\n"));
+  } else if (response.content_type == "application/json" && !response.body.empty()) {
+    const Json answer = exchange.json();
+    FUZZ_CHECK(answer.is_object());
+    if (response.status >= 400) FUZZ_CHECK(answer.contains("error") || path == "/health");
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  spdlog::set_level(spdlog::level::off);
+  static const auto service = make_service();
+  server::HttpRequest request = parse({reinterpret_cast<const char*>(data), size});
+  const std::string path = request.path;
+  server::App app(service);
+  server::Headers common;
+  auto exchange = std::make_shared<server::testing::FakeExchange>();
+  if (auto early = app.screen(request, common)) exchange->respond(std::move(*early));
+  else app.handle(std::move(request), exchange);
+  exchange->run();
+  check_answer(*exchange, path);
+  return 0;
+}

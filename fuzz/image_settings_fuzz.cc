@@ -1,0 +1,65 @@
+// preprocessor_config.json, video_preprocessor_config.json (none where the part is empty), then the sizes of
+// pictures and videos that the processor is asked about.
+#include "check.h"
+#include "input.h"
+#include "media/processor.h"
+
+using namespace valora;
+
+namespace {
+
+constexpr int64_t kMaxTokens = 64;
+
+void check_tokens(const media::VisualInput& visual, int64_t tokens) {
+  FUZZ_CHECK(visual.tokens == tokens && tokens > 0);
+  FUZZ_CHECK(visual.patches.size() ==
+             size_t(visual.grid_t) * visual.grid_h * visual.grid_w * size_t(visual.patch_dim));
+}
+
+void ask(const media::Processor& processor, int width, int height, int frames) {
+  const auto image_tokens = processor.image_tokens(width, height);
+  const auto video_tokens = processor.video_tokens(width, height, frames);
+  if (width > 64 || height > 64) return;
+  const media::Image picture{width, height, std::vector<uint8_t>(size_t(width) * height * 3, 7)};
+  if (image_tokens.ok() && *image_tokens <= kMaxTokens) {
+    const auto image = processor.image(picture);
+    if (image.ok()) check_tokens(*image, *image_tokens);
+  }
+  if (frames > 0 && frames <= 8 && video_tokens.ok() && *video_tokens <= kMaxTokens) {
+    const auto video = processor.video(std::vector<media::Image>(frames, picture), 0);
+    if (video.ok()) check_tokens(*video, *video_tokens);
+  }
+}
+
+void sample(const media::Processor& processor, int64_t frames, double fps) {
+  const auto indices = processor.frame_sampler()({frames, fps, 64, 64});
+  if (!indices.ok()) return;
+  FUZZ_CHECK(!indices->empty());
+  int64_t last = 0;
+  for (const int64_t index : *indices) {
+    FUZZ_CHECK(index >= last && index < frames);
+    last = index;
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  fuzz::Input input(data, size);
+  const auto image = parse_json(input.part(), "image");
+  const std::string_view video_text = input.part();
+  const auto video = video_text.empty() ? Result<Json>(Json()) : parse_json(video_text, "video");
+  if (!image.ok() || !video.ok()) return 0;
+  const auto processor = media::make_qwen2_vl_processor(*image, *video);
+  if (!processor.ok()) {
+    (void)Json(processor.error().message).dump();
+    return 0;
+  }
+  (void)(*processor)->settings_digest();
+  for (int asked = 0; asked < 4; ++asked) {
+    const int width = input.word(), height = input.word(), frames = input.byte();
+    ask(**processor, width, height, frames);
+    sample(**processor, int64_t{input.word()} << (input.byte() % 47), input.byte() / 4.0);
+  }
+  return 0;
+}

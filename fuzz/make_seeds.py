@@ -1,0 +1,377 @@
+#!/usr/bin/env python3
+"""Writes fuzz/corpus: small valid inputs of each target (and near-valid ones) that fuzzing starts from.
+
+Run by hand after a target or a format has changed; the result is committed. Needs Pillow, PyAV and tokenizers."""
+
+import base64
+import io
+import json
+import pathlib
+import shutil
+import struct
+
+import av
+import numpy as np
+import tokenizers
+from PIL import Image
+
+ROOT = pathlib.Path(__file__).resolve().parent / "corpus"
+SEPARATOR = b"\n%%%%\n"  # Input::kSeparator
+
+
+def put(target, name, *parts):
+    folder = ROOT / target
+    folder.mkdir(parents=True, exist_ok=True)
+    data = SEPARATOR.join(part if isinstance(part, bytes) else part.encode() for part in parts)
+    (folder / name).write_bytes(data)
+
+
+def text(value):
+    return json.dumps(value, separators=(",", ":"))
+
+
+# ---- files ----
+
+def safetensors(tensors, metadata=None):
+    header, data = {}, b""
+    if metadata:
+        header["__metadata__"] = metadata
+    for name, (dtype, shape, content) in tensors.items():
+        header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [len(data), len(data) + len(content)]}
+        data += content
+    encoded = text(header).encode()
+    return struct.pack("<Q", len(encoded)) + encoded + data
+
+
+def floats(*shape):
+    count = int(np.prod(shape))
+    return "F32", list(shape), np.linspace(-1, 1, count, dtype=np.float32).tobytes()
+
+
+def halves(*shape):
+    count = int(np.prod(shape))
+    return "F16", list(shape), np.linspace(-1, 1, count, dtype=np.float16).tobytes()
+
+
+def safetensors_seeds():
+    put("safetensors", "two", safetensors({"a": floats(2, 3), "b": halves(4)}))
+    put("safetensors", "metadata", safetensors({"w": ("BF16", [1, 2], b"\0\1\2\3")}, {"format": "pt"}))
+    put("safetensors", "empty-shapes", safetensors({"s": ("U8", [], b"x"), "e": ("I64", [0, 7], b"")}))
+    put("safetensors", "none", safetensors({}))
+    put("safetensors", "hole", safetensors({"a": floats(2)}) + b"more")
+
+
+# ---- adapters: against the module table of src/adapters/testing/adapter_folder.h ----
+
+def lora(module, rank, inner, outer, make=floats):
+    prefix = f"base_model.model.{module}."
+    return {prefix + "lora_A.weight": make(rank, inner), prefix + "lora_B.weight": make(outer, rank)}
+
+
+def adapter_seeds():
+    layers = [f"model.language_model.layers.{i}" for i in range(2)]
+    config = {"peft_type": "LORA", "r": 2, "lora_alpha": 3, "target_modules": ["q_proj"]}
+    tensors = {**lora(layers[0] + ".self_attn.q_proj", 2, 4, 4), **lora(layers[1] + ".self_attn.q_proj", 2, 4, 4)}
+    put("adapter", "plain", text(config), b"", safetensors(tensors))
+
+    rich = {**config, "use_rslora": True, "target_modules": r".*\.(q_proj|up_proj)", "exclude_modules": ["lm_head"],
+            "rank_pattern": {"up_proj": 1, r"layers\.1\..*": 2}, "alpha_pattern": {"^q_proj": 8.5},
+            "modules_to_save": ["score"], "bias": "none", "init_lora_weights": True, "inference_mode": True}
+    rich_tensors = {**tensors, "base_model.model.score.weight": floats(3, 4), "base_model.model.score.bias": floats(3)}
+    for layer in layers:
+        rich_tensors.update(lora(layer + ".mlp.up_proj", 1 if layer == layers[0] else 2, 4, 6))
+    sidecar = {"task": "cars", "description": "d", "question": "q",
+               "heads": [{"name": "score", "labels": ["a", "b", "c"], "problem_type": "single_label_classification",
+                          "pooling": "last", "add_generation_prompt": True}]}
+    put("adapter", "rich", text(rich), text(sidecar), safetensors(rich_tensors))
+
+    old = {key.replace("language_model.", ""): value for key, value in tensors.items()}
+    put("adapter", "old-names", text({**config, "target_modules": "all-linear"}), b"", safetensors(old))
+    layered = {**config, "layers_to_transform": [0], "layers_pattern": "layers"}
+    put("adapter", "layers", text(layered), b"", safetensors(lora(layers[0] + ".self_attn.q_proj", 2, 4, 4, halves)))
+    heads = {"peft_type": "LORA", "r": 4, "target_modules": [], "modules_to_save": ["score", "classifier"]}
+    put("adapter", "heads", text(heads), text({"task": "moods"}),
+        safetensors({"base_model.model.score.weight": floats(1, 4), "base_model.model.classifier.weight": floats(2, 4)}))
+    for key, value in {"use_dora": True, "lora_bias": True, "init_lora_weights": "pissa", "peft_type": "IA3"}.items():
+        put("adapter", f"refused-{key}", text({**config, key: value}), b"", safetensors(tensors))
+
+
+def regex_seeds():
+    names = ["model.language_model.layers.0.self_attn.q_proj", "lm_head", ""]
+    patterns = {
+        "suffix": r".*\.(q|k|v|o)_proj", "layers": r"(?:.*?(?:language|text).*?layers\.(\d+)).*?(?:q_proj|up_proj).*?",
+        "plain": "self_attn.q_proj", "class": r"[^.]*\.[[:alpha:]]*", "count": r"(\w+\.){2,5}q_proj", "open": r"a{,3}b",
+        "lookaround": r"(?=.*attn)(?!.*visual).*q_proj(?<=proj)", "hungry": r"((\w+)*)*x", "back": r"(.)\1.*", "utf": "é.*",
+    }
+    for name, pattern in patterns.items():
+        put("lora_regex", name, pattern, *names)
+
+
+# ---- text ----
+
+def byte_level(merges=(), **changes):
+    alphabet = sorted(tokenizers.pre_tokenizers.ByteLevel.alphabet())
+    vocab = {token: i for i, token in enumerate(alphabet)}
+    for left, right in merges:
+        vocab.setdefault(left + right, len(vocab))
+    part = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}
+    flags = {"single_word": False, "lstrip": False, "rstrip": False}
+    return {"version": "1.0", "truncation": None, "padding": None, "normalizer": {"type": "NFC"}, "pre_tokenizer": part,
+            "post_processor": part, "decoder": part,
+            "added_tokens": [{"id": len(vocab), "content": "<|end|>", **flags, "normalized": False, "special": True}],
+            "model": {"type": "BPE", "dropout": None, "unk_token": None, "continuing_subword_prefix": "",
+                      "end_of_word_suffix": "", "fuse_unk": False, "byte_fallback": False, "ignore_merges": False,
+                      "vocab": vocab, "merges": [list(merge) for merge in merges]}, **changes}
+
+
+def small_bpe(**changes):
+    vocab = {"<unk>": 0, "<s>": 1, "a": 2, "b": 3, "ab": 4, "▁": 5, "▁a": 6, "<0x41>": 7, "<0xC3>": 8, "<0xA9>": 9}
+    json_ = byte_level(normalizer=None, pre_tokenizer=None, post_processor=None, added_tokens=[])
+    json_["model"].update(vocab=vocab, merges=["a b", "▁ a"], unk_token="<unk>", fuse_unk=True)
+    json_.update(changes)
+    return json_
+
+
+def tokenizer_seeds():
+    split = {"type": "Split", "pattern": {"Regex": r"(?i:'s|'t)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}|\s+(?!\S)|\s+"},
+             "behavior": "Isolated", "invert": False}
+    inner = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": False, "use_regex": False}
+    put("tokenizer", "byte-level", text(byte_level([("a", "b"), ("ab", "c")])), "abc ab<|end|> é\u0301 日本 123")
+    put("tokenizer", "split", text(byte_level(pre_tokenizer={"type": "Sequence", "pretokenizers": [
+        split, {"type": "Digits", "individual_digits": True}, inner]})), "It's 1234  a\n\n")
+    put("tokenizer", "small", text(small_bpe()), "abba é a")
+    template = {"type": "TemplateProcessing", "single": [{"SpecialToken": {"id": "<s>", "type_id": 0}},
+                                                        {"Sequence": {"id": "A", "type_id": 0}}], "pair": [],
+                "special_tokens": {"<s>": {"id": "<s>", "ids": [1], "tokens": ["<s>"]}}}
+    stripped = {"id": 1, "content": "<s>", "single_word": True, "lstrip": True, "rstrip": True, "normalized": True,
+                "special": False}
+    put("tokenizer", "template", text(small_bpe(post_processor=template, added_tokens=[stripped])), "a <s> b")
+    llama = {"type": "Sequence", "normalizers": [{"type": "Prepend", "prepend": "▁"},
+                                                {"type": "Replace", "pattern": {"String": " "}, "content": "▁"}]}
+    decoder = {"type": "Sequence", "decoders": [{"type": "Replace", "pattern": {"String": "▁"}, "content": " "},
+                                               {"type": "ByteFallback"}, {"type": "Fuse"},
+                                               {"type": "Strip", "content": " ", "start": 1, "stop": 0}]}
+    fallback = small_bpe(normalizer=llama, decoder=decoder)
+    fallback["model"]["byte_fallback"] = True
+    put("tokenizer", "llama", text(fallback), "Aé a b")
+    metaspace = small_bpe(pre_tokenizer={"type": "Metaspace", "replacement": "▁", "prepend_scheme": "first", "split": False},
+                          decoder=decoder)
+    metaspace["model"]["byte_fallback"] = True
+    put("tokenizer", "metaspace", text(metaspace), "a b  a")
+    for name, content in {"ascii": b"\0Hello, it's 42!\n\n  <|im_start|>", "unicode": "\1é\u0301 日本 🦀 \u200d".encode(),
+                          "broken": b"\1\xff\xe2\x82\xf0\x9f\x80a\xc0\xaf", "ids": bytes(range(64))}.items():
+        put("detokenizer", name, content)
+
+
+def template_seeds():
+    talk = "sBe short.\nuHello #world% x\naYes.\nuAgain"
+    templates = {
+        "turns": "{% for m in messages %}<|{{ m.role }}|>{{ m['content'] | trim }}{{ eos_token }}\n{% endfor %}"
+                 "{% if add_generation_prompt %}<|assistant|>{% endif %}",
+        "parts": "{%- set ns = namespace(images=0) -%}{%- for m in messages -%}{%- if m.content is string -%}{{ m.content }}"
+                 "{%- else -%}{%- for p in m.content -%}{%- if p.type == 'image' or 'image' in p -%}"
+                 "{%- set ns.images = ns.images + 1 -%}Picture {{ ns.images }}: <image>"
+                 "{%- elif p.text is defined -%}{{ p.text }}{%- endif -%}{%- endfor -%}{%- endif -%}{%- endfor -%}",
+        "macro": "{% macro turn(role, text='') -%}[{{ role | upper }}] {{ text | replace('a', 'b') }}{%- endmacro %}"
+                 "{% for m in messages[1:] %}{{ turn(m.role, text=m.content) }}{% if not loop.last %}, {% endif %}{% endfor %}",
+        "checks": "{% if messages | length > 9 or messages[0].role != 'system' %}{{ raise_exception('no: ' ~ messages[0].role) }}"
+                  "{% endif %}{{ strftime_now('%d %B %Y') }} {{ tools | default([], true) | tojson }}"
+                  "{{ messages | map(attribute='role') | join(' ') }}{{ 7 // 2 % 3 ** 2 - -1 }}",
+        "slices": "{{ messages[::-1][0].content[-3:] }}{{ 'a,b'.split(',') | first }}{{ {'k': [1, 2.5, none, true]}.items() | list }}"
+                  "{% for i in range(3) if i is odd %}{{ loop.index0 }}{% else %}none{% endfor %}{# remark #}"
+                  "{{ 'x' if true else 'y' }}{% set a, b = (1, 2) %}{{ a ~ b }}{{ messages | selectattr('role', 'equalto', 'user') | list | count }}",
+    }
+    for name, template in templates.items():
+        put("chat_template", name, template, text({"tools": None, "name": "x", "deep": [[{"a": 1}]]}), talk)
+
+
+# ---- media ----
+
+def picture(width, height, mode="RGB"):
+    y, x = np.mgrid[0:height, 0:width]
+    return Image.fromarray(np.stack([x * 9 % 256, y * 7 % 256, (x + y) * 5 % 256], -1).astype(np.uint8)).convert(mode)
+
+
+def encoded(image, **options):
+    out = io.BytesIO()
+    image.save(out, **options)
+    return out.getvalue()
+
+
+def image_seeds():
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    for mode in ("RGB", "L", "CMYK"):
+        put("jpeg", mode.lower(), encoded(picture(17, 9, mode), format="JPEG", quality=60))
+    put("jpeg", "progressive", encoded(picture(24, 16), format="JPEG", progressive=True))
+    put("jpeg", "turned", encoded(picture(16, 8), format="JPEG", exif=exif, quality=40))
+    put("jpeg", "restarts", encoded(picture(40, 24), format="JPEG", restart_marker_blocks=1, subsampling=0))
+
+    for mode in ("RGB", "RGBA", "L", "LA", "P", "1", "I;16"):
+        image = picture(11, 7, "L" if mode == "I;16" else mode)
+        if mode == "I;16":
+            image = Image.fromarray(np.asarray(image).astype(np.uint16) * 3)
+        put("png", mode.lower().replace(";", "-"), encoded(image, format="PNG"))
+    put("png", "turned", encoded(picture(8, 4), format="PNG", exif=exif))
+
+    put("webp", "lossy", encoded(picture(16, 9), format="WEBP", quality=40))
+    put("webp", "lossless", encoded(picture(9, 9, "RGBA"), format="WEBP", lossless=True))
+    put("webp", "turned", encoded(picture(12, 5), format="WEBP", exif=exif.tobytes()))
+    frames = [picture(8, 8), picture(8, 8).rotate(90), picture(8, 8).rotate(180)]
+    put("webp", "moving", encoded(frames[0], format="WEBP", save_all=True, append_images=frames[1:], duration=40))
+
+    put("gif", "plain", encoded(picture(13, 6, "P"), format="GIF", interlace=0))
+    put("gif", "interlaced", encoded(picture(9, 17, "P"), format="GIF", interlace=1))
+    put("gif", "grey", encoded(picture(7, 7, "L"), format="GIF", transparency=3))
+    put("gif", "moving", encoded(frames[0], format="GIF", save_all=True, append_images=frames[1:], duration=40))
+
+    tiff = b"II*\0\x08\0\0\0\1\0" + struct.pack("<HHIHH", 0x0112, 3, 1, 6, 0) + bytes(4)
+    put("orientation", "little", b"Exif\0\0" + tiff, b"")
+    put("orientation", "big", b"MM\0*\0\0\0\x08\0\1" + struct.pack(">HHIHH", 0x0112, 3, 1, 8, 0) + bytes(4), b"")
+    put("orientation", "xmp", b"", b'<rdf:Description tiff:Orientation="5"/><tiff:Orientation>3<')
+
+
+def video(container, codec, pixels, rate=10, frames=4):
+    out = io.BytesIO()
+    with av.open(out, "w", format=container) as file:
+        stream = file.add_stream(codec, rate=rate)
+        stream.width, stream.height, stream.pix_fmt = 32, 16, pixels
+        for i in range(frames):
+            for packet in stream.encode(av.VideoFrame.from_image(picture(32, 16).rotate(90 * i, expand=False))):
+                file.mux(packet)
+        for packet in stream.encode():
+            file.mux(packet)
+    return out.getvalue()
+
+
+def video_seeds():
+    put("video", "mp4-mpeg4", video("mp4", "mpeg4", "yuv420p"))
+    put("video", "avi-mjpeg", video("avi", "mjpeg", "yuvj420p"))
+    put("video", "mkv-ffv1", video("matroska", "ffv1", "yuv420p"))
+    for name, container, codec in (("mp4-h264", "mp4", "libx264"), ("webm-vp8", "webm", "libvpx")):
+        put("video", name, video(container, codec, "yuv420p"))
+
+
+def settings_seeds():
+    image = {"do_resize": True, "do_rescale": True, "do_normalize": True, "rescale_factor": 1 / 255, "resample": 3,
+             "image_mean": [0.5, 0.5, 0.5], "image_std": [0.5, 0.5, 0.5], "patch_size": 4, "temporal_patch_size": 2,
+             "merge_size": 2, "min_pixels": 64, "max_pixels": 4096, "image_processor_type": "Qwen2VLImageProcessor"}
+    video_ = {**image, "fps": 2, "min_frames": 2, "max_frames": 16, "video_processor_type": "Qwen2VLVideoProcessor"}
+    sizes = b"".join(struct.pack("<HHBHBB", w, h, f, n, s, r) for w, h, f, n, s, r in
+                     ((32, 24, 3, 90, 0, 96), (1, 60, 1, 5, 40, 1), (640, 480, 8, 65535, 46, 255), (64, 64, 2, 3, 3, 7)))
+    put("image_settings", "image", text(image), b"", sizes)
+    put("image_settings", "both", text(image), text(video_), sizes)
+    put("image_settings", "size", text({"size": {"shortest_edge": 64, "longest_edge": 1024}, "patch_size": 2}),
+        text({"num_frames": 4, "do_resize": False}), sizes)
+
+
+def url_seeds():
+    pixel = base64.b64encode(encoded(picture(2, 2), format="PNG")).decode()
+    for name, url in {"png": f"data:image/png;base64,{pixel}", "frames": "data:video/jpeg;base64,QUJD,QQ==,QUI",
+                      "spaces": "data:;base64, Q U J D\n", "plain": "data:text/plain,abc", "unpadded": "DATA:x;Base64,QQ",
+                      "file": "file://FILES/open/a.png", "escape": "file://FILES/open/%2e%2e/secret",
+                      "link": "file://localhostFILES/open/link", "zero": "file:FILES/open/a.png%00", "http": "http://127.0.0.1/"
+                      }.items():
+        put("media_url", name, url)
+
+
+# ---- requests ----
+
+def request_bodies():
+    turn = {"role": "user", "content": [{"type": "text", "text": "hi"},
+                                        {"type": "image_url", "image_url": {"url": "data:image/png;base64,QQ==", "detail": "low"}},
+                                        {"type": "video_url", "video_url": "file:///a.mp4"}, "bare"]}
+    sampling = {"temperature": 0.5, "top_p": 0.9, "top_k": 40, "min_p": 0.1, "repetition_penalty": 1.1, "n": 2,
+                "presence_penalty": -2, "frequency_penalty": 2, "logit_bias": {"12": -100, "7": 1.5}, "seed": -7,
+                "stop": ["a", "b"], "stop_token_ids": [1, 2], "min_tokens": 1, "ignore_eos": True,
+                "skip_special_tokens": False, "include_stop_str_in_output": True, "max_tokens": 5}
+    chat = {"model": "base:lens", "messages": [{"role": "developer", "content": "be short"}, turn,
+                                              {"role": "assistant", "content": None}], **sampling,
+            "logprobs": True, "top_logprobs": 4, "head": "score", "lora": [{"name": "lens", "scale": 0.5}, {"id": "b"}]}
+    stream = {"messages": [{"role": "user", "content": "hi"}], "stream": True, "return_token_ids": True,
+              "stream_options": {"include_usage": True, "continuous_usage_stats": True}, "max_completion_tokens": 3,
+              "response_format": {"type": "text"}, "tool_choice": "none", "tools": [{}], "modalities": ["text"]}
+    completion = {"model": "lens", "prompt": ["a", [1, 2, 3]], "logprobs": 2, **sampling}
+    return [("chat", 0, "/v1/chat/completions", chat), ("stream", 0, "/v1/chat/completions", stream),
+            ("completion", 1, "/v1/completions", completion), ("ids", 1, "/v1/completions", {"prompt": [5, 6], "stream": True}),
+            ("classify", 2, "/classify", {"input": ["a", "b"], "use_activation": False, "model": "lens", "head": "score"}),
+            ("classify-chat", 2, "/v1/classify", {"messages": [turn], "add_generation_prompt": False}),
+            ("tokenize", 3, "/tokenize", {"prompt": "a b", "add_special_tokens": False}),
+            ("tokenize-chat", 3, "/tokenize", {"messages": [turn]}),
+            ("detokenize", 4, "/detokenize", {"model": "lens", "tokens": [1, 2, 3]})]
+
+
+def request_seeds():
+    def http(method, path, body=b"", headers=()):
+        return "\n".join([f"{method} {path}", *headers, "", body if isinstance(body, str) else body.decode()])
+
+    for name, endpoint, path, body in request_bodies():
+        put("request_body", name, bytes([endpoint]) + text(body).encode())
+        put("http", name, http("POST", path, text(body), ["Content-Type: application/json", "X-Request-Id: abc"]))
+    load = {"lora_name": "new", "lora_path": "/adapters/new", "load_inplace": True, "pinned": True, "expected_generation": 0}
+    put("http", "load", http("POST", "/v1/load_lora_adapter", text(load)))
+    put("http", "load-missing", http("POST", "/v1/load_lora_adapter", text({"lora_name": "x", "lora_path": "missing"})))
+    put("http", "unload", http("POST", "/v1/unload_lora_adapter", text({"lora_name": "lens", "expected_generation": 1})))
+    for name, path in {"models": "/v1/models", "model": "/v1/models/base%3Alens", "adapters": "/v1/lora_adapters",
+                       "metrics": "/metrics", "health": "/health", "escape": "/%zz/%00"}.items():
+        put("http", name, http("GET", path, headers=["Origin: https://a.example", "Authorization: Bearer k"]))
+    put("http", "options", http("OPTIONS", "/v1/models", headers=["Access-Control-Request-Headers: x"]))
+
+    chunk = {"choices": [{"index": 0, "delta": {"content": "hi"}}],
+             "usage": {"prompt_tokens": 3, "completion_tokens": 1, "prompt_tokens_details": {"cached_tokens": 2}}}
+    events = f"data: {text(chunk)}\n\n: a comment\r\ndata: [DONE]\r\n\r\n"
+    put("answer_reader", "stream", b"\x0b" + events.encode())
+    put("answer_reader", "whole", b"\x06" + text(chunk).encode())
+    put("answer_reader", "error", b"\x04" + text({"error": {"message": "no", "code": 404}}).encode())
+    put("answer_reader", "stream-error", b'\x07data: {"error":{"message":"no"}}\n\n')
+    for name, value in {"numbers": {"a": 1, "b": -2.5, "c": 2**53, "d": 2**64, "e": 1e300}, "deep": [[[[[[[[1]]]]]]]],
+                        "texts": {"é": "\u2028\ud7ff", "n": None, "t": True}}.items():
+        put("json", name, text(value))
+    put("json", "twice", '{"a":1,"a":2}')
+
+
+# ---- models ----
+
+def model_seeds():
+    decoder = {"vocab_size": 64, "hidden_size": 16, "intermediate_size": 24, "num_hidden_layers": 2, "hidden_act": "silu",
+               "num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 128, "rms_norm_eps": 1e-6,
+               "rope_theta": 10000.0, "tie_word_embeddings": False, "torch_dtype": "float32"}
+    put("model_config", "qwen2", text({"architectures": ["Qwen2ForCausalLM"], "model_type": "qwen2", **decoder}))
+    vision = {"depth": 2, "embed_dim": 16, "hidden_size": 16, "num_heads": 2, "mlp_ratio": 2, "patch_size": 4,
+              "spatial_merge_size": 2, "temporal_patch_size": 2, "in_channels": 3, "hidden_act": "quick_gelu"}
+    rope = {"rope_scaling": {"type": "mrope", "mrope_section": [1, 1, 0]}}
+    put("model_config", "qwen2-vl", text({"architectures": ["Qwen2VLForConditionalGeneration"], "model_type": "qwen2_vl",
+                                          **decoder, **rope, "vision_config": vision, "image_token_id": 60, "video_token_id": 61}))
+    nested = {"architectures": ["Qwen2VLForConditionalGeneration"], "vision_config": vision,
+              "text_config": {**decoder, **rope, "model_type": "qwen2_vl_text"}, "image_token_id": 60, "video_token_id": 61}
+    put("model_config", "qwen2-vl-nested", text(nested))
+    vision25 = {**vision, "out_hidden_size": 16, "intermediate_size": 24, "window_size": 16, "fullatt_block_indexes": [1],
+                "tokens_per_second": 2, "hidden_act": "silu"}
+    put("model_config", "qwen2.5-vl", text({**nested, "architectures": ["Qwen2_5_VLForConditionalGeneration"],
+                                            "vision_config": vision25}))
+    scaling = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+               "original_max_position_embeddings": 64}
+    put("model_config", "llama", text({"architectures": ["LlamaForCausalLM"], "model_type": "llama", **decoder, "head_dim": 4,
+                                       "rope_scaling": scaling}))
+    clip = {"hidden_size": 16, "intermediate_size": 24, "num_hidden_layers": 2, "num_attention_heads": 2, "image_size": 16,
+            "patch_size": 4, "hidden_act": "quick_gelu", "model_type": "clip_vision_model", "projection_dim": 8}
+    put("model_config", "llava", text({"architectures": ["LlavaForConditionalGeneration"], "text_config": decoder,
+                                       "vision_config": clip, "image_token_index": 60, "vision_feature_layer": -2,
+                                       "vision_feature_select_strategy": "default", "projector_hidden_act": "gelu"}))
+    generation = {"do_sample": True, "temperature": 0.7, "top_p": 0.8, "top_k": 20, "repetition_penalty": 1.05,
+                  "eos_token_id": [5, 6]}
+    put("generation_config", "all", text(generation), text({"eos_token_id": 7}))
+    put("generation_config", "greedy", text({"do_sample": False}), text({"text_config": {"eos_token_id": [1]}}))
+
+
+def main():
+    shutil.rmtree(ROOT, ignore_errors=True)
+    for make in (safetensors_seeds, adapter_seeds, regex_seeds, tokenizer_seeds, template_seeds, image_seeds, video_seeds, settings_seeds,
+                 url_seeds, request_seeds, model_seeds):
+        make()
+    files = [path for path in ROOT.rglob("*") if path.is_file()]
+    print(f"{len(files)} seeds, {sum(path.stat().st_size for path in files)} bytes")
+
+
+if __name__ == "__main__":
+    main()
