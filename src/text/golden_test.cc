@@ -20,7 +20,7 @@ std::string streamed(const std::shared_ptr<const Tokenizer>& tokenizer, const Id
 TEST(Golden, IdsAndTextsOfTheReference) {
   const auto golden = read_json_file(VALORA_TEXT_TESTDATA "/golden.json");
   ASSERT_TRUE(golden.ok()) << golden.error().message;
-  ASSERT_EQ(golden->size(), 3);
+  ASSERT_EQ(golden->size(), 5);
   for (const Json& entry : *golden) {
     SCOPED_TRACE(entry.at("name").get<std::string>());
     const auto tokenizer = Tokenizer::from_json(entry.at("tokenizer"), "golden");

@@ -1,6 +1,7 @@
 """Tokenizers in the layouts of Llama's tokenizer.json files, trained on the texts of tokenizer_parity."""
 
 import functools
+import json
 
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 
@@ -22,25 +23,18 @@ DECODERS = {
 
 
 @functools.cache
-def trained():
+def trained(size, alphabet):
     """Tokens and merges; most characters are left to the byte tokens, some tokens go over spaces."""
     tokenizer = Tokenizer(models.BPE(unk_token="<unk>"))
     tokenizer.normalizer = normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")])
-    trainer = trainers.BpeTrainer(vocab_size=1500, limit_alphabet=90, show_progress=False, special_tokens=["<unk>"])
+    trainer = trainers.BpeTrainer(vocab_size=size, limit_alphabet=alphabet, show_progress=False)
     tokenizer.train_from_iterator(parity.training_text(), trainer)
-    vocab = tokenizer.get_vocab()
-    tokens = [t for t in sorted(vocab, key=vocab.get) if t != "<unk>"]
-    model = tokenizer.model.__getstate__()
-    return tokens, merges_of(model)
+    data = json.loads(tokenizer.to_str())["model"]
+    return sorted(data["vocab"], key=data["vocab"].get), [tuple(merge) for merge in data["merges"]]
 
 
-def merges_of(model_state):
-    import json
-    return [tuple(m.split(" ")) if isinstance(m, str) else tuple(m) for m in json.loads(model_state)["merges"]]
-
-
-def model(byte_tokens=BYTES, fuse_unk=True):
-    tokens, merges = trained()
+def model(byte_tokens=BYTES, fuse_unk=True, size=1500, alphabet=90):
+    tokens, merges = trained(size, alphabet)
     vocab = {token: i for i, token in enumerate(SPECIAL + list(byte_tokens) + tokens)}
     return models.BPE(vocab=vocab, merges=merges, unk_token="<unk>", fuse_unk=fuse_unk, byte_fallback=True)
 
@@ -61,8 +55,8 @@ def with_normalizer(prepend=True, decoder="sequence", **model_settings):
     return finished(tokenizer, decoder)
 
 
-def with_metaspace(scheme, split, decoder="sequence"):
-    tokenizer = Tokenizer(model())
+def with_metaspace(scheme, split, decoder="sequence", **model_settings):
+    tokenizer = Tokenizer(model(**model_settings))
     tokenizer.pre_tokenizer = pre_tokenizers.Metaspace("▁", scheme, split)
     return finished(tokenizer, decoder)
 

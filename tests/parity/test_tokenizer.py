@@ -107,10 +107,10 @@ def test_decoding_any_ids(qwen2, skip):
 
 
 def test_long_texts(qwen2):
-    """A megabyte of one character, of marks, or of spaces takes no longer than other text of that length."""
-    million = 1_000_000
-    texts = ["a" * million, " " * million, "\n" * million, "1" * million, "'" * million, "<|" * (million // 2),
-             " \n" * (million // 2), "\u0301\u0327" * (million // 4), "字" * (million // 3)]
+    """Much of one character, of marks, or of spaces takes no longer than other text of that length."""
+    long = 300_000
+    texts = ["a" * long, " " * long, "\n" * long, "1" * long, "'" * long, "<|" * (long // 2), " \n" * (long // 2),
+             "\u0301\u0327" * (long // 4), "字" * (long // 3)]
     answers = parity.ask(PROBE, qwen2[1], [{"text": t} for t in texts])
     for text, answer in zip(texts, answers):
         assert answer["ids"] == qwen2[0].encode(text).ids, ascii(text[:10])

@@ -85,10 +85,7 @@ def test_normalizers_with_added_tokens(name, tmp_path):
     tokenizer = llama.byte_level(normalizers.Sequence(NORMALIZERS[name]), metaspace)
     llama.add_tokens_of_every_flag(tokenizer)
     tokenizer.add_tokens([AddedToken("<X>", normalized=True), AddedToken("Word", normalized=True)])
-    if "strip" in name or name == "all":  # a token of spaces is empty once stripped
-        texts = [t for t in mixed(llama.ADDED + ["<X>", "Word", "``", "x", "İ", "ﷺ", "①"], 1500, seed=44)]
-    else:
-        texts = mixed(llama.ADDED + ["<X>", "Word", "``", "x", "İ", "ﷺ", "①"], 1500, seed=45)
+    texts = mixed(llama.ADDED + ["<X>", "Word", "``", "x", "İ", "ﷺ", "①", "the", "ab"], 1500, seed=44)
     check(tokenizer, tmp_path, EDGES + texts + parity.corpus(500, llama.ADDED, seed=46))
 
 
@@ -97,7 +94,7 @@ def test_normalizers_with_added_tokens(name, tmp_path):
 def test_every_code_point_normalized(form, tmp_path):
     code_points = parity.all_code_points()
     chunks = [code_points[i:i + 64] for i in range(0, len(code_points), 64)]
-    texts = ["".join(f"{c}a {c} e{c}\u0334\u0345e\u0345{c}\u0301'{c}" for c in chunk) for chunk in chunks]
+    texts = ["".join(f"{c}a e{c}\u0334\u0345{c}\u0301'" for c in chunk) for chunk in chunks]
     tokenizer = llama.byte_level(form)
     answers = parity.ask(PROBE, parity.save(tokenizer, tmp_path), [{"text": t} for t in texts])
     for text, answer in zip(texts, answers):
@@ -172,10 +169,10 @@ def test_llama3_of_transformers(tmp_path):
 
 
 def test_long_texts_are_one_word(tmp_path):
-    million = 1_000_000
     rng = random.Random(51)
-    words = " ".join(rng.choice(parity.WORDS) for _ in range(million // 6))
-    texts = ["a" * million, " " * million, "\n" * million, "字" * (million // 3), "😀" * (million // 4), words]
+    words = " ".join(rng.choice(parity.WORDS) for _ in range(150_000))  # a megabyte
+    long = 250_000
+    texts = ["a" * long, " " * long, "\n" * long, "字" * long, "😀" * long, words]
     check(llama.with_normalizer(), tmp_path, texts)
 
 
