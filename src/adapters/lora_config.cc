@@ -13,6 +13,9 @@ namespace {
 constexpr size_t kMaxConfigBytes = size_t{16} << 20;
 constexpr size_t kMaxPatterns = 1 << 14;  // keys of rank_pattern or alpha_pattern
 constexpr size_t kMaxRegexes = 128;       // of one option
+// Of all regular expressions of one option: a class of twenty bytes may take milliseconds to compile.
+constexpr size_t kMaxRegexBytes = 8 << 10;
+constexpr JsonLimits kLimits{.max_bytes = kMaxConfigBytes, .max_depth = 16, .max_values = size_t{1} << 19};
 constexpr size_t kMaxLayers = 1 << 20;    // entries of layers_to_transform
 
 // What training, initialisation and bookkeeping left behind; no effect on what the tensors compute.
@@ -90,11 +93,17 @@ Result<Names> read_names(const Json& config, const std::string& key) {
   return names;
 }
 
+Status check_regex_bytes(size_t bytes, const std::string& key) {
+  if (bytes <= kMaxRegexBytes) return {};
+  return unprocessable(key + " has more than " + std::to_string(kMaxRegexBytes) + " bytes of regular expressions", key);
+}
+
 Result<NameSet> name_set(const Names& names, const std::string& key) {
   NameSet set;
   if (names.as_list) {
     set.names.insert(names.values.begin(), names.values.end());
   } else if (names.given && !names.values[0].empty()) {
+    VALORA_CHECK(check_regex_bytes(names.values[0].size(), key));
     VALORA_TRY(regex, Regex::compile(names.values[0], key));
     set.regex = std::move(regex);
   }
@@ -122,7 +131,9 @@ Result<std::vector<Regex>> compile_all(const std::vector<std::string>& patterns,
   if (patterns.size() > kMaxRegexes)
     return unprocessable(key + " has more than " + std::to_string(kMaxRegexes) + " entries", key);
   std::vector<Regex> regexes;
+  size_t bytes = 0;
   for (const std::string& pattern : patterns) {
+    VALORA_CHECK(check_regex_bytes(bytes += pattern.size(), key));
     VALORA_TRY(regex, Regex::compile(before + pattern + after, key));
     regexes.push_back(std::move(regex));
   }
@@ -195,13 +206,16 @@ Result<std::vector<std::pair<NamePattern, T>>> read_patterns(const Json& config,
   if (object.size() > kMaxPatterns)
     return unprocessable(key + " has more than " + std::to_string(kMaxPatterns) + " entries", key);
   std::set<std::string> seen;
-  size_t regexes = 0;
+  size_t regexes = 0, bytes = 0;
   for (const std::string& name : key_order(text, key)) {
     if (!seen.insert(name).second) continue;  // in Python, too, a repeated key keeps its first place and last value
     VALORA_TRY(value, required_field<T>(object, name));
+    if (!NamePattern::is_plain(name)) {
+      VALORA_CHECK(check_regex_bytes(bytes += name.size(), key));
+      if (++regexes > kMaxRegexes)
+        return unprocessable(key + " has more than " + std::to_string(kMaxRegexes) + " regular expressions", key);
+    }
     VALORA_TRY(pattern, NamePattern::compile(name, key));
-    if (pattern.is_regex() && ++regexes > kMaxRegexes)
-      return unprocessable(key + " has more than " + std::to_string(kMaxRegexes) + " regular expressions", key);
     patterns.emplace_back(std::move(pattern), value);
   }
   return patterns;
@@ -236,7 +250,7 @@ Result<LoraConfig> parse_lora_config(const Json& config, const std::string& text
 
 Result<LoraConfig> read_lora_config(const std::string& path) {
   VALORA_TRY(text, read_file(path, kMaxConfigBytes));
-  VALORA_TRY(config, parse_json(text, path));
+  VALORA_TRY(config, parse_json(text, path, kLimits));
   auto lora = parse_lora_config(config, text);
   if (!lora.ok())
     return Error{lora.error().code, "adapter_config.json: " + lora.error().message, lora.error().param};

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
+
 #include "base/json.h"
 #include "base/testing/temp_dir.h"
 
@@ -129,6 +131,20 @@ TEST_F(LoraConfigTest, TooManyPatternsAreRefused) {
   }
   EXPECT_TRUE(with("rank_pattern", plain).ok());
   EXPECT_THAT(with("rank_pattern", regexes).error().message, HasSubstr("more than 128 regular expressions"));
+}
+
+// Each "(?i)[…]" of this kind is compiled in milliseconds, so that megabytes of them would take hours.
+TEST_F(LoraConfigTest, LongRegularExpressionsAreRefused) {
+  std::string classes = "(?i)";
+  for (int i = 0; i < 500; ++i) classes += "[\\x{0}-\\x{10ffff}]";
+  const std::string half = std::string(5000, 'a');
+  for (const auto& [key, value] : std::map<std::string, Json>{{"target_modules", classes}, {"exclude_modules", classes},
+                                                             {"modules_to_save", {half, half}},
+                                                             {"rank_pattern", {{classes, 1}}}}) {
+    const auto config = with(key, value);
+    ASSERT_FALSE(config.ok()) << key;
+    EXPECT_THAT(config.error().message, HasSubstr(key + " has more than 8192 bytes of regular expressions"));
+  }
 }
 
 }  // namespace

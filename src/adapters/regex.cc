@@ -8,8 +8,12 @@
 namespace valora::adapters {
 namespace {
 
-constexpr uint32_t kShortMatch = 1'000;  // backtracking steps
-constexpr uint32_t kLongMatch = 100'000;
+// Backtracking steps, and what a match that needs so many takes of the budget.
+struct Attempt {
+  uint32_t steps;
+  int cost;
+};
+constexpr Attempt kAttempts[] = {{1'000, 0}, {10'000, 1}, {100'000, 10}};
 constexpr uint32_t kMatchHeapKiB = 20'000;
 
 using Code = std::shared_ptr<const pcre2_code>;
@@ -82,15 +86,13 @@ Result<std::optional<std::vector<std::string>>> Regex::run(std::string_view text
   const MatchData data(pcre2_match_data_create_from_pattern(code_.get(), nullptr), pcre2_match_data_free);
   const MatchContext context(pcre2_match_context_create(nullptr), pcre2_match_context_free);
   pcre2_set_heap_limit(context.get(), kMatchHeapKiB);
-  const auto attempt = [&](uint32_t steps) {
-    pcre2_set_match_limit(context.get(), steps);
-    return pcre2_match(code_.get(), reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(), 0, options, data.get(),
-                       context.get());
-  };
-  int matched = attempt(kShortMatch);
-  if (matched == PCRE2_ERROR_MATCHLIMIT && budget.long_matches > 0) {
-    --budget.long_matches;
-    matched = attempt(kLongMatch);
+  int matched = PCRE2_ERROR_MATCHLIMIT;
+  for (const Attempt& attempt : kAttempts) {
+    if (matched != PCRE2_ERROR_MATCHLIMIT || budget.long_matches < attempt.cost) break;
+    budget.long_matches -= attempt.cost;
+    pcre2_set_match_limit(context.get(), attempt.steps);
+    matched = pcre2_match(code_.get(), reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(), 0, options, data.get(),
+                          context.get());
   }
   if (matched == PCRE2_ERROR_NOMATCH) return std::optional<std::vector<std::string>>{};
   if (matched < 0)

@@ -13,10 +13,10 @@ struct pcre2_real_code_8;
 
 namespace valora::adapters {
 
-// Matches that backtrack much are rare in honest configurations; one adapter may have this many of them, so
-// that a hostile one is refused within seconds.
+// Matches that backtrack much are rare in honest configurations; one adapter may have this many of up to 10,000
+// steps, and ten times less of up to 100,000, so that a hostile one is refused within seconds.
 struct RegexBudget {
-  int long_matches = 2000;
+  int long_matches = 5000;
 };
 
 class Regex {

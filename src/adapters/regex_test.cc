@@ -62,7 +62,12 @@ TEST(RegexTest, GivesUpOnCatastrophicPatterns) {
   const auto matched = regex->full_match(std::string(200, 'x'), budget);
   ASSERT_FALSE(matched.ok());
   EXPECT_THAT(matched.error().message, HasSubstr("target_modules: matching its regular expression"));
-  EXPECT_EQ(budget.long_matches, RegexBudget{}.long_matches - 1);
+  EXPECT_EQ(budget.long_matches, RegexBudget{}.long_matches - 11);
+  // Some backtracking costs less, a little nothing.
+  EXPECT_FALSE(*regex->full_match(std::string(11, 'x'), budget));
+  EXPECT_EQ(budget.long_matches, RegexBudget{}.long_matches - 12);
+  EXPECT_FALSE(*regex->full_match("xxx", budget));
+  EXPECT_EQ(budget.long_matches, RegexBudget{}.long_matches - 12);
   // With no budget left, the first limit is the last.
   budget.long_matches = 0;
   EXPECT_FALSE(regex->full_match(std::string(200, 'x'), budget).ok());

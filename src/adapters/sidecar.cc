@@ -10,7 +10,7 @@
 namespace valora::adapters {
 namespace {
 
-constexpr JsonLimits kLimits{.max_bytes = size_t{16} << 20, .max_depth = 16};
+constexpr JsonLimits kLimits{.max_bytes = size_t{16} << 20, .max_depth = 16, .max_values = size_t{1} << 19};
 
 void warn_of_others(const Json& object, std::initializer_list<const char*> known, std::vector<std::string>& warnings) {
   for (const auto& [key, value] : object.items())

@@ -14,13 +14,6 @@ bool is_listed(const std::unordered_set<std::string>& names, std::string_view na
   return false;
 }
 
-bool is_plain(std::string_view key) {
-  for (const char c : key)
-    if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.'))
-      return false;
-  return true;
-}
-
 bool equal_with_wildcards(std::string_view key, std::string_view text) {
   for (size_t i = 0; i < key.size(); ++i)
     if (key[i] != text[i] && (key[i] != '.' || text[i] == '\n')) return false;
@@ -57,11 +50,19 @@ Result<std::optional<int64_t>> layer_of(const std::vector<Regex>& patterns, std:
 
 }  // namespace
 
+bool NamePattern::is_plain(std::string_view key) {
+  if (key.starts_with('^')) key.remove_prefix(1);
+  for (const char c : key)
+    if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.'))
+      return false;
+  return true;
+}
+
 Result<NamePattern> NamePattern::compile(const std::string& key, const std::string& source) {
   NamePattern pattern;
   pattern.whole_name_ = key.starts_with('^');
   pattern.plain_ = key.substr(pattern.whole_name_ ? 1 : 0);
-  if (is_plain(pattern.plain_)) return pattern;
+  if (is_plain(key)) return pattern;
   VALORA_TRY(regex, Regex::compile("(.*\\.)?(" + key + ")$", source));
   pattern.regex_ = std::move(regex);
   return pattern;

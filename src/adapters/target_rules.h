@@ -27,7 +27,8 @@ class NamePattern {
  public:
   static Result<NamePattern> compile(const std::string& key, const std::string& source);
   Result<bool> matches(std::string_view name, RegexBudget& budget) const;
-  bool is_regex() const { return regex_.has_value(); }
+  // Whether the key is compared without a regular expression.
+  static bool is_plain(std::string_view key);
 
  private:
   // Nearly all keys are plain names; those need no regular expression ('.' still stands for any character).
