@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/strings.h"
 #include "server/openai/json_text.h"
 
 namespace valora::server {
@@ -65,7 +66,7 @@ HttpResponse error_response(const Error& error) {
 }
 
 Error model_not_found(std::string_view model) {
-  return not_found(fmt::format("The model `{}` does not exist.", model), "model");
+  return not_found(fmt::format("The model `{}` does not exist.", shortened(model)), "model");
 }
 
 }  // namespace valora::server

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/strings.h"
 #include "server/openai/fields.h"
 #include "server/openai/sampling.h"
 
@@ -14,6 +15,7 @@ namespace {
 constexpr int kMaxLogprobs = 20;
 constexpr int kDefaultCompletionTokens = 16;  // OpenAI's
 constexpr size_t kMaxPrompts = 1024;
+constexpr size_t kMaxAdapters = 64;  // of one request
 
 Result<AdapterUse> parse_adapter_use(const Json& item, const std::string& path) {
   if (!item.is_object()) return invalid(fmt::format("\"{}\" must be an object", path), "lora");
@@ -36,11 +38,13 @@ Result<Target> parse_target(const Json& body) {
   const Json& lora = member(body, "lora");
   if (lora.is_null()) return target;
   if (!lora.is_array()) return invalid("\"lora\" must be a list", "lora");
+  if (lora.size() > kMaxAdapters)
+    return invalid(fmt::format("\"lora\" takes at most {} adapters, not {}", kMaxAdapters, lora.size()), "lora");
   for (const Json& item : lora) {
     VALORA_TRY(use, parse_adapter_use(item, fmt::format("lora[{}]", target.lora.size())));
     const bool again = std::any_of(target.lora.begin(), target.lora.end(),
                                    [&](const AdapterUse& earlier) { return earlier.name == use.name; });
-    if (again) return invalid(fmt::format("\"lora\" names the adapter `{}` twice", use.name), "lora");
+    if (again) return invalid(fmt::format("\"lora\" names the adapter `{}` twice", shortened(use.name)), "lora");
     target.lora.push_back(std::move(use));
   }
   return target;

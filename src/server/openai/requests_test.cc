@@ -123,6 +123,17 @@ INSTANTIATE_TEST_SUITE_P(
         BadField{R"("response_format":"json")", "response_format"}, BadField{R"("tool_choice":5)", "tool_choice"},
         BadField{R"("add_generation_prompt":"no")", "add_generation_prompt"}));
 
+// The names are compared with each other: without a limit a body of some megabytes takes minutes.
+TEST(ParseChat, TakesAFewAdaptersOnly) {
+  const auto listing = [](int count) {
+    std::string list;
+    for (int i = 0; i < count; ++i) list += fmt::format(R"({}{{"name":"a{}"}})", i ? "," : "", i);
+    return chat(R"("lora":[)" + list + "]");
+  };
+  EXPECT_TRUE(listing(64).ok());
+  EXPECT_EQ(listing(65).error().param, "lora");
+}
+
 class UnsupportedField : public ::testing::TestWithParam<BadField> {};
 
 TEST_P(UnsupportedField, IsA501NamingTheField) {
