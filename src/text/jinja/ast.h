@@ -155,6 +155,8 @@ template <typename... Cases>
 struct Overloaded : Cases... {
   using Cases::operator()...;
 };
+template <typename... Cases>
+Overloaded(Cases...) -> Overloaded<Cases...>;  // clang 16 does not deduce it from the aggregate
 
 // visit(const Expr&) of each part that is there, in the order of the source.
 template <typename Visit>
