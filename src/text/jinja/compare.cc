@@ -87,7 +87,7 @@ bool same_key(const Value& a, const Value& b) {
   if (as_number(a) && as_number(b)) return numbers_equal(a, b);
   if (a.is_undefined() && b.is_undefined()) return true;
   const auto *sa = a.as<SequencePtr>(), *sb = b.as<SequencePtr>();
-  if (sa && sb) return std::ranges::equal((*sa)->items, (*sb)->items, same_key);
+  if (sa && sb) return (*sa)->kind == (*sb)->kind && std::ranges::equal((*sa)->items, (*sb)->items, same_key);
   return same_object(a, b);
 }
 

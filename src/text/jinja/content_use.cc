@@ -134,6 +134,8 @@ class Finder {
       if (test->name == "string") use_.as_string = true;
       if (test->name == "sequence" || test->name == "iterable") use_.as_list = true;
     }
+    if (const auto* filter = std::get_if<Filter>(&expr.node); filter && filter->subject && is(Role::kContent, *filter->subject))
+      if (filter->name == "selectattr" || filter->name == "rejectattr" || filter->name == "map") use_.as_list = true;
     // content[0].type: a string's items have no fields.
     const Expr* field = nullptr;
     if (const auto* attribute = std::get_if<Attribute>(&expr.node)) field = attribute->object.get();

@@ -39,7 +39,7 @@ Result<Value> first(Runtime& runtime, const Value& subject, CallArgs args) {
 // What Python's reversed() takes.
 Result<std::vector<Value>> reversed_items(Budget& budget, const Value& subject) {
   const auto* sequence = subject.as<SequencePtr>();
-  if (subject.is_undefined() || (sequence && !(*sequence)->has_length()))
+  if (sequence && !(*sequence)->has_length())
     return fault("'" + std::string(type_name(subject)) + "' object is not reversible");
   VALORA_TRY(items, items_of(budget, subject));
   std::ranges::reverse(items);

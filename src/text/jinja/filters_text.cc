@@ -101,13 +101,14 @@ Result<Value> wordcount(Runtime& runtime, const Value& subject, CallArgs args) {
 
 Result<Value> truncate(Runtime& runtime, const Value& subject, CallArgs args) {
   VALORA_TRY(bound, bind("truncate", {"length", "killwords", "end", "leeway"}, 0, std::move(args)));
-  VALORA_TRY(text, expect_string(subject, "what is truncated"));
   VALORA_TRY(length, integer_or(bound[0], 255, "the length"));
   VALORA_TRY(end, optional_string(bound[2], "the end"));
   VALORA_TRY(leeway, integer_or(bound[3], 5, "the leeway"));
   const std::string_view mark = end.value_or("...");
   if (length < code_points(mark) || leeway < 0) return fault("truncate() is asked for less than its end mark");
-  if (code_points(text) - leeway <= length) return subject;
+  VALORA_TRY(size, length_of(subject));
+  if (size - leeway <= length) return subject;
+  VALORA_TRY(text, expect_string(subject, "what is truncated"));
   std::string_view kept = text.substr(0, byte_offset(text, length - code_points(mark)));
   if (!truth_or(bound[1], false)) kept = kept.substr(0, kept.rfind(' '));
   return make_string(runtime.budget, std::string(kept) + std::string(mark));

@@ -44,6 +44,8 @@ Result<std::vector<Dict::Entry>> entries_of(Runtime& runtime, CallArgs args, std
   if (!args.positional.empty()) {
     if (const auto* dict = args.positional[0].as<DictPtr>()) {
       entries = (*dict)->entries();
+    } else if (args.positional[0].is_undefined()) {
+      return undefined_fault(args.positional[0]);
     } else {
       VALORA_TRY(pairs, items_of(runtime.budget, args.positional[0]));
       for (const Value& pair : pairs) {

@@ -112,13 +112,28 @@ Result<Interpreter::Flow> Interpreter::run_node(const If& node) {
   return execute(node.otherwise);
 }
 
-// The loop's own condition sees the item, and nothing else that the body sets.
-Result<bool> Interpreter::wanted(const For& node, const Value& item) {
+// What the target has been given, as one value again.
+Result<Value> Interpreter::target_value(const Target& target) {
+  if (!target.tuple) return resolve(target.name);
+  std::vector<Value> parts;
+  for (const Target& part : target.parts) {
+    VALORA_TRY(value, target_value(part));
+    parts.push_back(std::move(value));
+  }
+  return make_sequence(runtime_.budget, Sequence::Kind::kTuple, std::move(parts));
+}
+
+// The loop's own condition sees the item, and nothing else that the body sets. As in jinja2, an item that is
+// taken apart goes on as a tuple.
+Result<std::optional<Value>> Interpreter::wanted(const For& node, const Value& item) {
   VALORA_TRY(scope, new_scope(scope_));
   const Entered entered(*this, std::move(scope));
   VALORA_CHECK(assign(node.target, item));
   VALORA_TRY(value, evaluate(*node.condition));
-  return truth(value);
+  if (!truth(value)) return std::optional<Value>{};
+  if (!node.target.tuple) return std::optional<Value>(item);
+  VALORA_TRY(parts, target_value(node.target));
+  return std::optional<Value>(std::move(parts));
 }
 
 // Whether an iteration came to its end: where none does, the else block follows.
@@ -143,7 +158,7 @@ Result<Interpreter::Flow> Interpreter::run_node(const For& node) {
   Loop::Condition condition;
   // Asked from within the body too (loop.last looks ahead), but always about the scope around the loop.
   if (node.condition)
-    condition = [this, &node, around = scope_](const Value& item) -> Result<bool> {
+    condition = [this, &node, around = scope_](const Value& item) -> Result<std::optional<Value>> {
       const Entered entered(*this, around);
       return wanted(node, item);
     };

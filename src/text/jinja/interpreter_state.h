@@ -59,7 +59,8 @@ class Interpreter {
   Status assign(const Target& target, const Value& value);
   Status assign_parts(const std::vector<Target>& targets, const Value& value);
   Result<std::shared_ptr<Scope>> new_scope(std::shared_ptr<Scope> parent);
-  Result<bool> wanted(const For& node, const Value& item);
+  Result<std::optional<Value>> wanted(const For& node, const Value& item);
+  Result<Value> target_value(const Target& target);
   Result<bool> run_iterations(const For& node, Loop& loop, const Value& loop_value);
   Result<Value> filtered(const Expr& filter, std::string text);
   Value resolve(const std::string& name) const;

@@ -39,7 +39,7 @@ Result<std::optional<Value>> Loop::pull(Budget& budget) {
     VALORA_TRY(item, iterator_.next(budget));
     if (!item || !condition_) return item;
     VALORA_TRY(wanted, condition_(*item));
-    if (wanted) return item;
+    if (wanted) return wanted;
   }
 }
 

@@ -132,8 +132,10 @@ class PercentFormat {
 
   Status write_integer(const Field& field, const Value& value, char type) {
     auto integer = as_integer(value);
-    if (!integer && type == 'd' && value.as<double>() && std::abs(*value.as<double>()) < 9.0e18)
-      integer = static_cast<int64_t>(*value.as<double>());
+    if (const auto* number = value.as<double>(); number && type == 'd') {
+      if (!(std::abs(*number) < 9.0e18)) return fault("an integer leaves the 64 bits that are supported");
+      integer = static_cast<int64_t>(*number);
+    }
     if (value.is_undefined()) return undefined_fault(value);
     if (!integer || field.alternate || field.precision >= 0)
       return fault("%" + std::string(1, field.type) + " format: an integer is required, not " + std::string(type_name(value)));
@@ -177,13 +179,20 @@ class PercentFormat {
   std::string out_;
 };
 
+struct Numbering {
+  size_t next = 0;
+  bool automatic = false, manual = false;
+};
+
 // The value of {name}, {0} or {}.
-Result<Value> brace_value(std::string_view name, const CallArgs& args, size_t& next) {
+Result<Value> brace_value(std::string_view name, const CallArgs& args, Numbering& numbering) {
   size_t index = 0;
   const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), index);
   const bool is_index = !name.empty() && error == std::errc() && end == name.data() + name.size();
   if (name.empty() || is_index) {
-    const size_t at = name.empty() ? next++ : index;
+    (name.empty() ? numbering.automatic : numbering.manual) = true;
+    if (numbering.automatic && numbering.manual) return fault("format() cannot number fields both by itself and by hand");
+    const size_t at = name.empty() ? numbering.next++ : index;
     if (at >= args.positional.size()) return fault("Replacement index " + std::to_string(at) + " out of range for positional args tuple");
     return args.positional[at];
   }
@@ -202,7 +211,7 @@ Result<Value> format_percent(Budget& budget, std::string_view form, const Value&
 
 Result<Value> format_braces(Budget& budget, std::string_view form, const CallArgs& args) {
   std::string out;
-  size_t next = 0;
+  Numbering numbering;
   for (size_t i = 0; i < form.size(); ++i) {
     const char c = form[i];
     if (c != '{' && c != '}') {
@@ -221,7 +230,7 @@ Result<Value> format_braces(Budget& budget, std::string_view form, const CallArg
     const size_t mark = name.find('!');
     const std::string_view conversion = mark == name.npos ? "" : name.substr(mark);
     if (!conversion.empty() && conversion != "!r" && conversion != "!s") return fault("a conversion of format() is not supported");
-    VALORA_TRY(value, brace_value(name.substr(0, mark), args, next));
+    VALORA_TRY(value, brace_value(name.substr(0, mark), args, numbering));
     VALORA_TRY(text, conversion == "!r" ? to_repr(budget, value) : to_text(budget, value));
     out += text;
     if (out.size() > kMaxStringBytes) VALORA_CHECK(budget.take_string(out.size()));

@@ -145,6 +145,7 @@ bool hashable(const Value& value) {
   if (value.as<DictPtr>()) return false;
   const auto* sequence = value.as<SequencePtr>();
   if (!sequence) return true;
+  if ((*sequence)->kind == Sequence::Kind::kRange) return true;
   return (*sequence)->kind == Sequence::Kind::kTuple && std::ranges::all_of((*sequence)->items, hashable);
 }
 

@@ -1,0 +1,93 @@
+"""src/text/jinja and src/text/chat_template against jinja2 in transformers' own environment."""
+
+import collections
+import copy
+import random
+
+import pytest
+import transformers.utils.chat_template_utils as reference
+
+import chat_templates as ct
+from jinja_grammar import VARIABLES, Grammar
+
+CONVERSATIONS = 60  # for each template, with and without generation prompt
+TEMPLATES = ct.templates()
+# Whether a message's content may be a list, a string: as read off these templates by eye.
+BOTH = ["gemma3", "gemma3n", "gemma4", "llama3_2_vision", "llama4", "llava", "pixtral", "qwen2_vl", "qwen3_5", "qwen3", "mistral_v1",
+        "transformers_qwen2_audio", "llama3"]
+LIST_ONLY = ["transformers_smolvlm"]
+STRING_ONLY = ["chatml", "phi_4", "deepseek_v2", "cohere", "exaone", "aya", "jamba"]
+
+
+@pytest.fixture(autouse=True)
+def fixed_time(monkeypatch):
+    monkeypatch.setattr(reference, "datetime", ct.FixedTime)
+
+
+@pytest.fixture(scope="module")
+def uses():
+    answers = ct.ask([{"template": text, "content_use": True} for text in TEMPLATES.values()])
+    return dict(zip(TEMPLATES, answers))
+
+
+def test_enough_families_are_compared():
+    if len(TEMPLATES) < 8:
+        pytest.skip("the package with the published templates is not installed")
+    assert {"llava", "qwen2_vl", "gemma3", "llama3_2_vision", "llama4", "pixtral", "transformers_smolvlm"} <= set(TEMPLATES)
+
+
+def test_none_is_refused(uses):
+    assert {name: use for name, use in uses.items() if "refused" in use} == {}
+
+
+def test_content_that_templates_take(uses):
+    expected = dict.fromkeys(BOTH, (True, True)) | dict.fromkeys(LIST_ONLY, (True, False))
+    assert {name: (uses[name]["list"], uses[name]["string"]) for name in expected if name in uses} == {
+        name: forms for name, forms in expected.items() if name in uses}
+    assert [name for name in STRING_ONLY if name in uses and uses[name]["list"]] == []
+
+
+@pytest.mark.parametrize("name", TEMPLATES)
+def test_published_template(name, uses):
+    rng = random.Random(f"template {name}")
+    template = TEMPLATES[name]
+    flags = ct.variables_of(template)
+    requests, expected = [], []
+    for _ in range(CONVERSATIONS):
+        messages = ct.random_conversation(rng)
+        for prompt in (False, True):
+            kwargs = {flag: rng.choice([True, False]) for flag in flags if rng.random() < 0.5}
+            requests.append({"template": template, "messages": messages, "special_tokens": ct.TOKENS,
+                             "add_generation_prompt": prompt, "chat_template_kwargs": kwargs} | ct.PLACEHOLDERS)
+            expected.append(ct.render(template, ct.in_form(messages, uses[name]), prompt, **ct.TOKENS, **kwargs))
+    for request, answer, text in zip(requests, ct.ask(requests), expected):
+        ct.expect_same(answer, text, request["messages"])
+    rendered = collections.Counter(not isinstance(text, Exception) for text in expected)
+    assert rendered[True] >= len(expected) // 10, expected[:4]
+
+
+OURS_ALONE = ("is not supported", "are not supported", "no fixed text to print", "64 bits")  # what this language says it does without
+
+
+def test_random_templates():
+    """Small templates of a grammar over all constructs: the same text, or a fault in both."""
+    rng = random.Random(2024)
+    templates = [Grammar(rng).template() for _ in range(6000)]
+    answers = ct.ask([{"template": text, "variables": VARIABLES} for text in templates])
+    environment, outcomes = ct.environment(), collections.Counter()
+    for template, answer in zip(templates, answers):
+        outcomes[compare(environment, template, answer)] += 1
+    assert outcomes["same"] > 3000 and outcomes["fault"] > 300 and outcomes["unsupported"] < 300, outcomes
+
+
+def compare(environment, template, answer):
+    said = answer.get("error", answer.get("refused", ""))
+    if any(words in said for words in OURS_ALONE):
+        return "unsupported"
+    try:
+        expected = environment.from_string(template).render(**copy.deepcopy(VARIABLES))  # |indent changes a list in place
+    except Exception as error:  # whatever a template makes Python raise
+        assert "rendered" not in answer, (template, answer, error)
+        return "fault"
+    assert answer.get("rendered") == expected, (template, answer, expected)
+    return "same"
