@@ -15,8 +15,8 @@ OUTPUT = pathlib.Path(__file__).parents[2] / "src/text/testdata/golden.json"
 
 TEXTS = ["", " ", "the image", "The  images\n\n of  1234 cats", "it's WE'LL 'ſ",
          "e\u0301te\u0301 \u1112\u1161\u11ab \u212b", "<|im_start|>user\nwhat?<|im_end|>", "a<|im_start|",
-         "猫 👩‍👩‍👧 ١٢٣ ½", "\u180e\u3000\u2028\u0085x", "\x00\x01\r\n\t", "lost <x>  here", "word words <w>", "  two words <s> of\n<l> <r> <n>",
-         "\u0344\u0323a\u0323\u0307\u08ca\u0301"]
+         "猫 👩‍👩‍👧 ١٢٣ ½", "\u180e\u3000\u2028\u0085x", "\x00\x01\r\n\t", "lost <x>  here", "word words <w>",
+         "  two words <s> of\n<l> <r> <n>", "\u0344\u0323a\u0323\u0307\u08ca\u0301"]
 ID_LISTS = [[], [256, 195, 97, 3, 0], [172, 240, 159, 100], [99, 239, 65, 10_000], [13, 232, 176, 154, 300, 13],
             [0, 1, 13, 198, 2, 37, 13]]
 

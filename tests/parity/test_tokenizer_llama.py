@@ -16,13 +16,14 @@ from tokenizer_parity import PROBE, expect_equal
 pytestmark = pytest.mark.skipif(PROBE is None, reason="text_probe is not built")
 
 SPECIALS = llama.SPECIAL + llama.IMAGE + ["▁", "<0x0A>", "<0xE5>"]
-EDGES = ["", " ", "  ", "   ", "\n", "\n\n", " \n ", "▁", "▁▁ ", "a", " a", "a ", "<s>", " <s>", "<s> ", "<s>a", "<s> a",
-         "a<s>", "a <s> b", "<image>\nwhat", " <image> <image>", "<unk>", "字\x00字", "\U0001f600 \U0001f600", "�"]
+EDGES = ["", " ", "  ", "   ", "\n", "\n\n", " \n ", "▁", "▁▁ ", "a", " a", "a ", "<s>", " <s>", "<s> ", "<s>a",
+         "<s> a", "a<s>", "a <s> b", "<image>\nwhat", " <image> <image>", "<unk>", "字\x00字", "\U0001f600 \U0001f600", "�"]
 
 
 def mixed(pieces, count, seed):
     rng = random.Random(seed)
-    around = ["", " ", "  ", "\n", "a", "1", "_", "-", "é", "\u0301", "Ⓐ", "\u3000", "中", "s", "<", ">", "▁", "the", " the"]
+    around = ["", " ", "  ", "\n", "a", "1", "_", "-", "é", "\u0301", "Ⓐ", "\u3000", "中", "s", "<", ">", "▁", "the",
+              " the"]
     return ["".join(rng.choice(pieces + around) for _ in range(rng.randint(1, 9))) for _ in range(count)]
 
 
@@ -56,9 +57,9 @@ def test_older_metaspace_files(settings, tmp_path):
 
 
 @pytest.mark.parametrize("build", [
-    lambda: llama.with_normalizer(True), lambda: llama.with_normalizer(False), lambda: llama.with_metaspace("first", True),
-    lambda: llama.with_metaspace("first", False), lambda: llama.with_metaspace("always", True),
-    lambda: llama.with_metaspace("never", True)], ids=["prepend", "replace", "first split", "first", "always", "never"])
+    lambda: llama.with_normalizer(True), lambda: llama.with_normalizer(False),
+    lambda: llama.with_metaspace("first", True), lambda: llama.with_metaspace("first", False),
+    lambda: llama.with_metaspace("always", True), lambda: llama.with_metaspace("never", True)], ids=["prepend", "replace", "first split", "first", "always", "never"])
 def test_added_tokens_of_every_flag(build, tmp_path):
     tokenizer = llama.add_tokens_of_every_flag(build())
     check(tokenizer, tmp_path, EDGES + mixed(llama.ADDED, 2500, seed=43))
@@ -66,8 +67,8 @@ def test_added_tokens_of_every_flag(build, tmp_path):
 
 NORMALIZERS = {
     "nfc": [normalizers.NFC()], "nfd": [normalizers.NFD()], "nfkc": [normalizers.NFKC()], "nfkd": [normalizers.NFKD()],
-    "lowercase": [normalizers.Lowercase()], "strip": [normalizers.Strip()], "strip left": [normalizers.Strip(True, False)],
-    "strip right": [normalizers.Strip(False, True)],
+    "lowercase": [normalizers.Lowercase()], "strip": [normalizers.Strip()],
+    "strip left": [normalizers.Strip(True, False)], "strip right": [normalizers.Strip(False, True)],
     "albert": [normalizers.Replace("``", '"'), normalizers.NFKD(), normalizers.Lowercase(),
                normalizers.Replace(Regex(" {2,}"), " ")],
     "replacements": [normalizers.Replace(Regex("x+"), "-"), normalizers.Replace("the", ""),
@@ -146,7 +147,8 @@ def test_decoding_any_ids(decoder, skip, tmp_path):
 @pytest.mark.parametrize("legacy", [True, False])
 def test_llama_tokenizer_fast_of_transformers(legacy, tmp_path):
     tokenizer = llama.with_normalizer() if legacy else llama.with_metaspace("first", False)
-    fast = transformers.LlamaTokenizerFast(tokenizer_object=tokenizer, legacy=legacy, clean_up_tokenization_spaces=False)
+    fast = transformers.LlamaTokenizerFast(tokenizer_object=tokenizer, legacy=legacy,
+                                           clean_up_tokenization_spaces=False)
     fast.save_pretrained(tmp_path)
     texts = EDGES + parity.corpus(1500, SPECIALS, seed=49)
     answers = parity.ask(PROBE, tmp_path, [{"text": t} for t in texts])
@@ -178,7 +180,8 @@ def test_long_texts_are_one_word(tmp_path):
 
 @pytest.mark.parametrize("part,value,reason", [
     ("normalizer", {"type": "StripAccents"}, 'normalizer "StripAccents" is not supported'),
-    ("normalizer", {"type": "Precompiled", "precompiled_charsmap": "AA=="}, 'normalizer "Precompiled" is not supported'),
+    ("normalizer", {"type": "Precompiled", "precompiled_charsmap": "AA=="},
+     'normalizer "Precompiled" is not supported'),
     ("pre_tokenizer", {"type": "Whitespace"}, 'pre-tokenizer "Whitespace" is not supported'),
     ("decoder", {"type": "WordPiece", "prefix": "##", "cleanup": True}, 'decoder "WordPiece" is not supported'),
     ("post_processor", {"type": "RobertaProcessing", "sep": ["</s>", 2], "cls": ["<s>", 1], "trim_offsets": True,

@@ -102,6 +102,8 @@ TEST(Decoder, RefusesByName) {
   EXPECT_THAT(refusal(R"({"type": "Strip", "content": " ", "start": -1, "stop": 0})"), HasSubstr("\"start\""));
   EXPECT_THAT(refusal(R"({"type": "Strip", "content": "ab", "start": 0, "stop": 0})"), HasSubstr("one character"));
   EXPECT_THAT(refusal(R"({"type": "Replace", "pattern": {"String": ""}, "content": "x"})"), HasSubstr("is empty"));
+  EXPECT_THAT(refusal(R"({"type": "Replace", "pattern": {"Regex": "x"}, "content": "y"})"),
+              HasSubstr("regular expression is not supported"));
   EXPECT_THAT(refusal(R"({"type": "Replace", "pattern": {"String": "x"}, "content": "0123456789abcdefg"})"),
               HasSubstr("16 times longer"));
   EXPECT_THAT(refusal(R"({"type": "Metaspace", "replacement": "▁", "add_prefix_space": false})"),

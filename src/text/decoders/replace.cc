@@ -1,5 +1,6 @@
 #include "text/decoders/replace.h"
 
+#include "text/json_fields.h"
 #include "text/replacement.h"
 
 namespace valora::text {
@@ -20,6 +21,9 @@ class ReplaceDecoder final : public DecoderPart {
 
 Result<std::unique_ptr<const DecoderPart>> make_replace_decoder(const Json& json, const std::string& where) {
   VALORA_TRY(replacement, Replacement::read(json, where));
+  // Every token of the vocabulary is decoded when the file is loaded: no time for patterns that may backtrack.
+  if (json.at("pattern").contains("Regex"))
+    return refuse(where, "decoder \"Replace\" with a regular expression is not supported");
   return std::unique_ptr<const DecoderPart>(new ReplaceDecoder(std::move(replacement)));
 }
 
