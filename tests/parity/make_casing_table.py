@@ -1,13 +1,34 @@
-"""Writes src/text/jinja/casing_table.cc: the characters whose upper or title case is several characters.
+"""Writes src/text/jinja/casing_table.cc: what Python's str knows of characters beyond simple case and category.
 
 Usage: python tests/parity/make_casing_table.py > src/text/jinja/casing_table.cc
 """
+
+import unicodedata
 
 
 def entries(convert):
     found = [c for c in map(chr, range(0x110000)) if len(convert(c)) > 1]
     for c in found:
         yield '    {0x%04X, "%s"},' % (ord(c), "".join("\\x%02X" % b for b in convert(c).encode()))
+
+
+def ranges(wanted):
+    """Runs of code points as "{first, last}"."""
+    found = [c for c in range(0x110000) if wanted(chr(c))]
+    runs = []
+    for c in found:
+        if runs and runs[-1][1] == c - 1:
+            runs[-1][1] = c
+        else:
+            runs.append([c, c])
+    return ["    {0x%04X, 0x%04X}," % tuple(run) for run in runs]
+
+
+# Of strings of one character: what the method says and the category does not.
+OTHERS = [("Upper", lambda c: c.isupper() and unicodedata.category(c) != "Lu"),
+          ("Lower", lambda c: c.islower() and unicodedata.category(c) != "Ll"),
+          ("Digit", lambda c: c.isdigit() and unicodedata.category(c) != "Nd"),
+          ("Numeric", lambda c: c.isnumeric() and unicodedata.category(c)[0] != "N")]
 
 
 def main():
@@ -17,6 +38,11 @@ def main():
     for name, convert in [("Upper", str.upper), ("Title", str.title)]:
         lines = list(entries(convert))
         print(f"const std::array<LongCase, {len(lines)}> kLong{name} = {{{{")
+        print("\n".join(lines))
+        print("}};\n")
+    for name, wanted in OTHERS:
+        lines = ranges(wanted)
+        print(f"const std::array<CodePointRange, {len(lines)}> kOther{name} = {{{{")
         print("\n".join(lines))
         print("}};\n")
     print("}  // namespace valora::text::jinja")

@@ -3,6 +3,7 @@
 import collections
 import copy
 import random
+import unicodedata
 
 import pytest
 import transformers.utils.chat_template_utils as reference
@@ -91,3 +92,17 @@ def compare(environment, template, answer):
         return "fault"
     assert answer.get("rendered") == expected, (template, answer, expected)
     return "same"
+
+
+CHARACTERS = [chr(c) for c in range(1, 0x110000) if unicodedata.category(chr(c)) not in ("Cn", "Cs")]
+
+
+@pytest.mark.parametrize("method", ["upper", "lower", "title", "capitalize", "swapcase", "isupper", "islower", "isalpha", "isdigit",
+                                    "isdecimal", "isnumeric", "isalnum", "isspace", "__repr__"])
+def test_every_character(method):
+    template = "{% for c in s %}{{ " + ("[c]" if method == "__repr__" else f"c.{method}()") + " }}\0{% endfor %}"
+    chunks = [CHARACTERS[i:i + 8192] for i in range(0, len(CHARACTERS), 8192)]
+    answers = ct.ask([{"template": template, "variables": {"s": "".join(chunk)}} for chunk in chunks])
+    for chunk, answer in zip(chunks, answers):
+        expected = [f"[{c!r}]" if method == "__repr__" else str(getattr(c, method)()) for c in chunk]
+        assert answer["rendered"].split("\0")[:-1] == expected

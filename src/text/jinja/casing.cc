@@ -27,10 +27,9 @@ void append_title(std::string& out, char32_t c) {
   if (!append_long(out, kLongTitle, c)) append_utf8(out, static_cast<char32_t>(utf8proc_totitle(static_cast<int32_t>(c))));
 }
 
-bool is_cased(char32_t c) {
-  const std::string_view category = general_category(c);
-  return category == "Lu" || category == "Ll" || category == "Lt";
-}
+bool is_upper_letter(char32_t c) { return general_category(c) == "Lu" || in_ranges(kOtherUpper, c); }
+bool is_lower_letter(char32_t c) { return general_category(c) == "Ll" || in_ranges(kOtherLower, c); }
+bool is_cased(char32_t c) { return is_upper_letter(c) || is_lower_letter(c) || general_category(c) == "Lt"; }
 
 bool is_case_ignorable(char32_t c) {
   const std::string_view category = general_category(c);
@@ -64,9 +63,6 @@ std::u32string code_points_of(std::string_view text) {
   each_code_point(text, [&](char32_t c, std::string_view) { out.push_back(c); });
   return out;
 }
-
-bool is_upper_letter(char32_t c) { return general_category(c) == "Lu"; }
-bool is_lower_letter(char32_t c) { return general_category(c) == "Ll"; }
 
 // The filter's words begin after these.
 bool begins_word(char32_t c) { return c == '-' || c == '(' || c == '{' || c == '[' || c == '<' || is_space(c); }

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "text/jinja/casing_table.h"
+
 namespace valora::text::jinja {
 namespace {
 
@@ -184,10 +186,10 @@ std::optional<bool> string_predicate(std::string_view name, std::string_view tex
   if (name == "isspace") return all(is_space);
   if (name == "isalpha") return all(letter);
   if (name == "isdecimal") return all(decimal);
-  // Beyond ASCII, Python asks of a digit or number what UTF-8 text rarely holds; the categories come close.
-  if (name == "isdigit") return all(decimal);
-  if (name == "isnumeric") return all(is_numeric);
-  if (name == "isalnum") return all([&](char32_t c) { return letter(c) || is_numeric(c); });
+  const auto numeric = [](char32_t c) { return is_numeric(c) || in_ranges(kOtherNumeric, c); };
+  if (name == "isdigit") return all([&](char32_t c) { return decimal(c) || in_ranges(kOtherDigit, c); });
+  if (name == "isnumeric") return all(numeric);
+  if (name == "isalnum") return all([&](char32_t c) { return letter(c) || numeric(c); });
   return std::nullopt;
 }
 
