@@ -25,6 +25,13 @@ bool has_media(const ChatMessage& message) {
   return std::ranges::any_of(message.parts, [](const ChatPart& part) { return part.kind != ChatPart::Kind::kText; });
 }
 
+size_t text_bytes(const std::vector<ChatMessage>& messages) {
+  size_t bytes = 0;
+  for (const ChatMessage& message : messages)
+    for (const ChatPart& part : message.parts) bytes += part.text.size();
+  return bytes;
+}
+
 Result<Value> part_value(Budget& budget, const ChatPart& part) {
   const auto name = [](const char* text) { return jinja::literal_string(text); };
   switch (part.kind) {
@@ -62,6 +69,7 @@ class ChatTemplate final : public ChatFormat {
                                            const Json& variables) const {
     jinja::Runtime runtime;
     runtime.now = settings_.now;
+    runtime.budget.allow_for(text_bytes(messages));
     jinja::Variables values = {{"tools", jinja::None{}}, {"documents", jinja::None{}}, {"add_generation_prompt", add_generation_prompt}};
     for (const auto& [name, token] : settings_.special_tokens.items()) {
       VALORA_TRY(value, jinja::from_json(runtime.budget, token));

@@ -86,6 +86,11 @@ TEST(ChatTemplate, WhatTheTemplateRaisesIsTheRequestsError) {
   EXPECT_FALSE(render(kString, {}).ok());
 }
 
+TEST(ChatTemplate, GoesThroughTheCharactersOfALongConversation) {
+  const std::string source = "{% for m in messages %}{% for c in m.content if c == 'x' %}{{ c }}{% endfor %}{{ m.content is string }}{% endfor %}";
+  EXPECT_EQ(*render(source, {{"user", {text(std::string(2'000'000, 'a') + "x")}}}), "xTrue");
+}
+
 TEST(ChatTemplate, RefusesTheTemplateByItsNameAndLine) {
   const auto format = make_chat_template("\n{{ x | urlize }}", "/models/m/chat_template.jinja", {});
   ASSERT_FALSE(format.ok());

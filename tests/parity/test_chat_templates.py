@@ -2,11 +2,14 @@
 
 import collections
 import copy
+import json
 import random
 import unicodedata
 
 import pytest
 import transformers.utils.chat_template_utils as reference
+from tokenizers import Tokenizer, models
+from transformers import PreTrainedTokenizerFast
 
 import chat_templates as ct
 from jinja_grammar import VARIABLES, Grammar
@@ -106,3 +109,22 @@ def test_every_character(method):
     for chunk, answer in zip(chunks, answers):
         expected = [f"[{c!r}]" if method == "__repr__" else str(getattr(c, method)()) for c in chunk]
         assert answer["rendered"].split("\0")[:-1] == expected
+
+
+def test_folders(tmp_path):
+    """Where the template and the special tokens of a folder come from, as transformers' tokenizer says."""
+    Tokenizer(models.BPE()).save(str(tmp_path / "tokenizer.json"))
+    config = {"tokenizer_class": "PreTrainedTokenizerFast", "bos_token": {"__type": "AddedToken", "content": "<s>"}, "eos_token": "</s>",
+              "pad_token": None, "additional_special_tokens": ["<a>"],
+              "chat_template": [{"name": "default", "template": "d"}, {"name": "tool_use", "template": "t"}]}
+    for change in [{}, {"chat_template": "one"}, {"added_tokens_decoder": {}}, {"chat_template.jinja": "{{ 1 }}\n"},
+                   {"special_tokens_map.json": {"eos_token": "<end>", "unk_token": {"content": "<unk>"}}}, {"bos_token": None}]:
+        for name, value in change.items():
+            if "." in name:
+                (tmp_path / name).write_text(value if isinstance(value, str) else json.dumps(value))
+            else:
+                config[name] = value
+        (tmp_path / "tokenizer_config.json").write_text(json.dumps(config))
+        tokenizer = PreTrainedTokenizerFast.from_pretrained(tmp_path)
+        answer = ct.ask([{"folder": str(tmp_path)}])[0]
+        assert answer == {"template": tokenizer.get_chat_template(), "special_tokens": tokenizer.special_tokens_map}, change

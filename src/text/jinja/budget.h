@@ -1,6 +1,7 @@
 // Counts what a rendering costs and ends it at the limits.
 #pragma once
 
+#include <algorithm>
 #include <string>
 
 #include "base/result.h"
@@ -13,8 +14,10 @@ inline Error fault(std::string message) { return invalid(std::move(message), "me
 
 class Budget {
  public:
+  // Before the start: a long conversation takes longer than a short one.
+  void allow_for(size_t input_bytes) { steps_left_ += std::min(input_bytes, kMaxMoreSteps / kStepsPerByte) * kStepsPerByte; }
   Status step(size_t count = 1) {
-    if (count > steps_left_) return fault("the template takes more than " + std::to_string(kMaxSteps) + " steps");
+    if (count > steps_left_) return fault("the template takes too many steps for a conversation of this length");
     steps_left_ -= count;
     return {};
   }

@@ -33,7 +33,7 @@ TEST(JinjaLimits, ListsAreBoundedBeforeTheyAreMade) {
   EXPECT_THAT(failure("{{ [1, 2] * 9223372036854775807 }}"), HasSubstr("steps"));
   EXPECT_THAT(failure("{{ range(10 ** 9) }}"), HasSubstr("Range too big"));
   EXPECT_THAT(failure("{{ range(-9223372036854775807, 9223372036854775807, 1) }}"), HasSubstr("Range too big"));
-  EXPECT_THAT(failure("{% set x = 'a,' * 5000000 %}{{ x.split(',')|length }}"), HasSubstr("more than"));
+  EXPECT_THAT(failure("{% set x = 'a,' * 5000000 %}{{ x.split(',')|length }}"), HasSubstr("steps"));
   EXPECT_THAT(failure("{{ [1]|batch(10 ** 9, 0) }}"), HasSubstr("is not supported"));
   EXPECT_THAT(failure("{{ [1]|slice(10 ** 9, 0) }}"), HasSubstr("is not supported"));
 }
@@ -43,7 +43,7 @@ TEST(JinjaLimits, WorkIsBounded) {
   EXPECT_THAT(failure(loop + loop + "{% endfor %}{% endfor %}"), HasSubstr("steps"));
   EXPECT_THAT(failure("{% set x = 'ab' * 5000000 %}" + loop + "{{ 'abc' in x }}{% endfor %}"), HasSubstr("steps"));
   EXPECT_THAT(failure("{% set x = range(100000)|list %}" + loop + "{{ x == x }}{% endfor %}"), HasSubstr("steps"));
-  EXPECT_THAT(failure("{% set x = 'a' * 1000000 %}" + loop + "{% set y = x + 'b' %}{% endfor %}"), HasSubstr("more than"));
+  EXPECT_THAT(failure("{% set x = 'a' * 1000000 %}" + loop + "{% set y = x + 'b' %}{% endfor %}"), HasSubstr("steps"));
   EXPECT_THAT(failure("{% set x = 'é' * 1000000 %}" + loop + "{% set y = x[99999] %}{% endfor %}"), HasSubstr("steps"));
 }
 
