@@ -70,7 +70,8 @@ class ChatTemplate final : public ChatFormat {
     jinja::Runtime runtime;
     runtime.now = settings_.now;
     runtime.budget.allow_for(text_bytes(messages));
-    jinja::Variables values = {{"tools", jinja::None{}}, {"documents", jinja::None{}}, {"add_generation_prompt", add_generation_prompt}};
+    jinja::Variables values = {
+        {"tools", jinja::None{}}, {"documents", jinja::None{}}, {"add_generation_prompt", add_generation_prompt}};
     for (const auto& [name, token] : settings_.special_tokens.items()) {
       VALORA_TRY(value, jinja::from_json(runtime.budget, token));
       values[name] = std::move(value);
@@ -90,7 +91,8 @@ class ChatTemplate final : public ChatFormat {
     static const std::string kParam = "chat_template_kwargs";
     if (variables.is_null()) return {};
     if (!variables.is_object()) return invalid("\"" + kParam + "\" must be an object", kParam);
-    if (variables.size() > kMaxVariables) return invalid("\"" + kParam + "\" has more than " + std::to_string(kMaxVariables) + " entries", kParam);
+    if (variables.size() > kMaxVariables)
+      return invalid("\"" + kParam + "\" has more than " + std::to_string(kMaxVariables) + " entries", kParam);
     for (const auto& [name, json] : variables.items()) {
       if (std::ranges::find(kReserved, name) != kReserved.end())
         return invalid("\"" + kParam + "\" cannot set \"" + name + "\"", kParam);
@@ -106,7 +108,8 @@ class ChatTemplate final : public ChatFormat {
   Result<Value> message_value(Budget& budget, const ChatMessage& message) const {
     VALORA_TRY(role, jinja::make_string(budget, to_valid_utf8(message.role)));
     VALORA_TRY(content, takes_list(message) ? content_list(budget, message) : content_string(budget, message));
-    return jinja::make_dict(budget, {{jinja::literal_string("role"), std::move(role)}, {jinja::literal_string("content"), std::move(content)}});
+    return jinja::make_dict(budget, {{jinja::literal_string("role"), std::move(role)},
+                                     {jinja::literal_string("content"), std::move(content)}});
   }
 
   static Result<Value> content_list(Budget& budget, const ChatMessage& message) {

@@ -20,7 +20,8 @@ Result<std::optional<std::string>> template_in(const Json& json, const std::stri
   if (it == json.end() || it->is_null()) return std::optional<std::string>{};
   if (it->is_string()) return std::optional(it->get<std::string>());
   if (it->is_object()) {
-    if (const auto named = it->find("default"); named != it->end() && named->is_string()) return std::optional(named->get<std::string>());
+    if (const auto named = it->find("default"); named != it->end() && named->is_string())
+      return std::optional(named->get<std::string>());
     return wrong(path, "\"chat_template\" has no template named \"default\"");
   }
   if (!it->is_array()) return wrong(path, "\"chat_template\" must be a string or a list of templates with names");

@@ -23,13 +23,15 @@ Result<std::string> render(std::string_view source, const std::vector<ChatMessag
 }
 
 const std::vector<ChatMessage> kHello = {{"user", {text("hello")}}};
-const std::vector<ChatMessage> kMedia = {{"user", {text("see "), image(), text(" and "), video()}}, {"assistant", {text("ok")}}};
+const std::vector<ChatMessage> kMedia = {{"user", {text("see "), image(), text(" and "), video()}},
+                                         {"assistant", {text("ok")}}};
 
 constexpr std::string_view kString = "{% for m in messages %}[{{ m.role }}:{{ m.content }}]{% endfor %}";
 constexpr std::string_view kList =
     "{% for m in messages %}[{% for p in m['content'] %}{{ p.type }}{{ p.text }};{% endfor %}]{% endfor %}";
 constexpr std::string_view kBoth =
-    "{% for m in messages %}{% if m.content is string %}[{{ m.content }}]{% else %}({% for p in m.content %}{{ p.type }};{% endfor %}){% endif %}"
+    "{% for m in messages %}{% if m.content is string %}[{{ m.content }}]{% else %}({% for p in m.content %}{{ p.type "
+    "}};{% endfor %}){% endif %}"
     "{% endfor %}";
 
 TEST(ChatTemplate, GivesContentInTheFormThatTheTemplateTakes) {
@@ -40,11 +42,13 @@ TEST(ChatTemplate, GivesContentInTheFormThatTheTemplateTakes) {
 }
 
 TEST(ChatTemplate, FollowsContentThroughVariablesAndMacros) {
-  for (const char* source :
-       {"{% macro show(c, n) %}{% for p in c %}{{ p.type }};{% endfor %}{% endmacro %}{% for m in messages %}{{ show(m.content, 1) }}{% endfor %}",
-        "{% set rest = messages[0:] %}{% for m in rest %}{% set c = m.get('content') %}{% for p in c|list %}{{ p.type }};{% endfor %}{% endfor %}",
-        "{% set first = messages|first %}{% set ns = namespace(c='') %}{% set ns.c = first['content'] or [] %}{% for p in ns.c %}{{ p.type }};{% endfor %}text;",
-        "{{ messages[0].content[0].type }};image;text;video;text;"})
+  for (const char* source : {"{% macro show(c, n) %}{% for p in c %}{{ p.type }};{% endfor %}{% endmacro %}{% for m in "
+                             "messages %}{{ show(m.content, 1) }}{% endfor %}",
+                             "{% set rest = messages[0:] %}{% for m in rest %}{% set c = m.get('content') %}{% for p "
+                             "in c|list %}{{ p.type }};{% endfor %}{% endfor %}",
+                             "{% set first = messages|first %}{% set ns = namespace(c='') %}{% set ns.c = "
+                             "first['content'] or [] %}{% for p in ns.c %}{{ p.type }};{% endfor %}text;",
+                             "{{ messages[0].content[0].type }};image;text;video;text;"})
     EXPECT_EQ(*render(source, kMedia), "text;image;text;video;text;") << source;
 }
 
@@ -78,7 +82,8 @@ TEST(ChatTemplate, VariablesThatCannotBeSet) {
 }
 
 TEST(ChatTemplate, WhatTheTemplateRaisesIsTheRequestsError) {
-  const auto rendered = render("{% if messages|length > 1 %}{{ raise_exception('Only one turn!') }}{% endif %}", kMedia);
+  const auto rendered =
+      render("{% if messages|length > 1 %}{{ raise_exception('Only one turn!') }}{% endif %}", kMedia);
   ASSERT_FALSE(rendered.ok());
   EXPECT_EQ(rendered.error().code, ErrorCode::kInvalidArgument);
   EXPECT_EQ(rendered.error().message, "Only one turn!");
@@ -87,7 +92,9 @@ TEST(ChatTemplate, WhatTheTemplateRaisesIsTheRequestsError) {
 }
 
 TEST(ChatTemplate, GoesThroughTheCharactersOfALongConversation) {
-  const std::string source = "{% for m in messages %}{% for c in m.content if c == 'x' %}{{ c }}{% endfor %}{{ m.content is string }}{% endfor %}";
+  const std::string source =
+      "{% for m in messages %}{% for c in m.content if c == 'x' %}{{ c }}{% endfor %}{{ m.content is string }}{% "
+      "endfor %}";
   EXPECT_EQ(*render(source, {{"user", {text(std::string(2'000'000, 'a') + "x")}}}), "xTrue");
 }
 
@@ -95,7 +102,8 @@ TEST(ChatTemplate, RefusesTheTemplateByItsNameAndLine) {
   const auto format = make_chat_template("\n{{ x | urlize }}", "/models/m/chat_template.jinja", {});
   ASSERT_FALSE(format.ok());
   EXPECT_EQ(format.error().code, ErrorCode::kUnprocessable);
-  EXPECT_EQ(format.error().message, "the chat template of /models/m/chat_template.jinja: line 2: the filter 'urlize' is not supported");
+  EXPECT_EQ(format.error().message,
+            "the chat template of /models/m/chat_template.jinja: line 2: the filter 'urlize' is not supported");
 }
 
 TEST(ChatTemplate, TimeIsInjected) {
@@ -105,7 +113,8 @@ TEST(ChatTemplate, TimeIsInjected) {
     local.tm_year = 124, local.tm_mon = 6, local.tm_mday = 6, local.tm_hour = 5, local.tm_isdst = -1;
     return std::chrono::system_clock::from_time_t(std::mktime(&local)) + std::chrono::microseconds(42);
   };
-  EXPECT_EQ(*render("{{ strftime_now('%d %b %Y %H:%M:%S.%f %A%z%%') }}|{{ strftime_now('') }}", kHello, false, nullptr, settings),
+  EXPECT_EQ(*render("{{ strftime_now('%d %b %Y %H:%M:%S.%f %A%z%%') }}|{{ strftime_now('') }}", kHello, false, nullptr,
+                    settings),
             "06 Jul 2024 05:00:00.000042 Saturday%|");
 }
 
@@ -134,7 +143,8 @@ TEST(ChatTemplateFiles, AreTakenInTheOrderOfTransformers) {
   EXPECT_EQ(found(dir), "none");
   dir.write("tokenizer_config.json", R"({"chat_template": "t"})");
   EXPECT_EQ(found(dir), "t of tokenizer_config.json");
-  dir.write("tokenizer_config.json", R"({"chat_template": [{"name": "rag", "template": "r"}, {"name": "default", "template": "d"}]})");
+  dir.write("tokenizer_config.json",
+            R"({"chat_template": [{"name": "rag", "template": "r"}, {"name": "default", "template": "d"}]})");
   EXPECT_EQ(found(dir), "d of tokenizer_config.json");
   dir.write("processor_config.json", R"({"chat_template": "p"})");
   EXPECT_EQ(found(dir), "p of processor_config.json");
@@ -145,8 +155,9 @@ TEST(ChatTemplateFiles, AreTakenInTheOrderOfTransformers) {
 }
 
 TEST(ChatTemplateFiles, MalformedOnesAreErrors) {
-  for (const char* json : {R"({"chat_template": [{"name": "rag", "template": "r"}]})", R"({"chat_template": 5})", "[1]", "{",
-                           R"({"chat_template": [{"name": "default"}]})", R"({"chat_template": {"rag": "x"}})", R"({"chat_template": [7]})"}) {
+  for (const char* json : {R"({"chat_template": [{"name": "rag", "template": "r"}]})", R"({"chat_template": 5})", "[1]",
+                           "{", R"({"chat_template": [{"name": "default"}]})", R"({"chat_template": {"rag": "x"}})",
+                           R"({"chat_template": [7]})"}) {
     const valora::testing::TempDir dir;
     dir.write("tokenizer_config.json", json);
     EXPECT_THAT(found(dir), HasSubstr("error")) << json;
@@ -164,9 +175,13 @@ TEST(ChatTemplateFiles, AFileOfItsOwn) {
 TEST(ChatTemplateFiles, SpecialTokens) {
   const valora::testing::TempDir dir;
   EXPECT_EQ(*read_special_tokens(dir.path()), Json::object());
-  dir.write("tokenizer_config.json", R"({"bos_token": {"content": "<s>", "lstrip": false}, "eos_token": "</s>", "pad_token": null,
+  dir.write("tokenizer_config.json",
+            R"({"bos_token": {"content": "<s>", "lstrip": false}, "eos_token": "</s>", "pad_token": null,
     "extra_special_tokens": {"image_token": "<image>"}, "additional_special_tokens": ["<a>", {"content": "<b>"}], "padding_side": "left"})");
-  const Json config = {{"bos_token", "<s>"}, {"eos_token", "</s>"}, {"image_token", "<image>"}, {"additional_special_tokens", {"<a>", "<b>"}}};
+  const Json config = {{"bos_token", "<s>"},
+                       {"eos_token", "</s>"},
+                       {"image_token", "<image>"},
+                       {"additional_special_tokens", {"<a>", "<b>"}}};
   EXPECT_EQ(*read_special_tokens(dir.path()), config);
   dir.write("special_tokens_map.json", R"({"eos_token": "<end>", "unk_token": "<unk>"})");
   EXPECT_EQ((*read_special_tokens(dir.path()))["eos_token"], "<end>");

@@ -21,15 +21,16 @@ std::string described(const Value& object) {
 
 Value no_attribute(const Value& object, const std::string& name) {
   const std::string what = described(object);
-  return Value::undefined((object.is_none() ? what : "'" + what + "'") + " has no attribute '" + shortened(name, 80) + "'");
+  return Value::undefined((object.is_none() ? what : "'" + what + "'") + " has no attribute '" + shortened(name, 80) +
+                          "'");
 }
 
 // Python's own attributes.
 Result<std::optional<Value>> own_attribute(Runtime& runtime, const Value& object, const std::string& name) {
   if (object.is_undefined()) return undefined_fault(object);
   if (name.starts_with("__") && name.ends_with("__"))
-    return std::optional(Value::undefined("access to attribute '" + shortened(name, 80) + "' of '" + std::string(type_name(object)) +
-                                          "' object is unsafe."));
+    return std::optional(Value::undefined("access to attribute '" + shortened(name, 80) + "' of '" +
+                                          std::string(type_name(object)) + "' object is unsafe."));
   if (const auto* space = object.as<NamespacePtr>()) {
     VALORA_CHECK(runtime.budget.step(1 + (*space)->attributes.size() / 16));
     const Value* found = (*space)->find(name);

@@ -6,7 +6,8 @@
 
 namespace valora::text::jinja {
 
-Result<Bound> bind(std::string_view function, std::initializer_list<std::string_view> parameters, size_t required, CallArgs args) {
+Result<Bound> bind(std::string_view function, std::initializer_list<std::string_view> parameters, size_t required,
+                   CallArgs args) {
   const std::string name(function);
   if (args.positional.size() > parameters.size())
     return fault(name + "() takes at most " + std::to_string(parameters.size()) + " arguments (" +
@@ -15,7 +16,8 @@ Result<Bound> bind(std::string_view function, std::initializer_list<std::string_
   std::ranges::copy(args.positional, bound.begin());
   for (auto& [key, value] : args.named) {
     const size_t at = static_cast<size_t>(std::ranges::find(parameters, std::string_view(key)) - parameters.begin());
-    if (at == parameters.size()) return fault(name + "() got an unexpected keyword argument '" + shortened(key, 80) + "'");
+    if (at == parameters.size())
+      return fault(name + "() got an unexpected keyword argument '" + shortened(key, 80) + "'");
     if (bound[at]) return fault(name + "() got multiple values for argument '" + shortened(key, 80) + "'");
     bound[at] = std::move(value);
   }

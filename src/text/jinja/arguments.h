@@ -9,7 +9,8 @@ namespace valora::text::jinja {
 
 // One entry a parameter, absent ones nullopt; the first `required` must be there.
 using Bound = std::vector<std::optional<Value>>;
-Result<Bound> bind(std::string_view function, std::initializer_list<std::string_view> parameters, size_t required, CallArgs args);
+Result<Bound> bind(std::string_view function, std::initializer_list<std::string_view> parameters, size_t required,
+                   CallArgs args);
 
 Result<std::string_view> expect_string(const Value& value, std::string_view what);
 Result<int64_t> expect_integer(const Value& value, std::string_view what);

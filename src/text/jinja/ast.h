@@ -81,8 +81,8 @@ struct Conditional {
 };
 
 struct Expr {
-  using Node = std::variant<Literal, Name, SequenceLiteral, DictLiteral, Attribute, Item, Slice, Call, Filter, Test, Unary, Binary,
-                            Concat, Compare, Conditional>;
+  using Node = std::variant<Literal, Name, SequenceLiteral, DictLiteral, Attribute, Item, Slice, Call, Filter, Test,
+                            Unary, Binary, Concat, Compare, Conditional>;
   int line;
   Node node;
   int depth = 1;
@@ -142,7 +142,8 @@ struct Break {};
 struct Continue {};
 
 struct Statement {
-  using Node = std::variant<Text, Output, If, For, Set, SetBlock, Macro, FilterBlock, With, Generation, Break, Continue>;
+  using Node =
+      std::variant<Text, Output, If, For, Set, SetBlock, Macro, FilterBlock, With, Generation, Break, Continue>;
   int line;
   Node node;
 };
@@ -178,8 +179,9 @@ void each_part(const Expr& expr, Visit visit) {
                         [&](const Slice& e) { one(e.object), one(e.start), one(e.stop), one(e.step); },
                         [&](const Call& e) { one(e.function), arguments(e.arguments); },
                         [&](const Filter& e) { one(e.subject), arguments(e.arguments); },
-                        [&](const Test& e) { one(e.subject), arguments(e.arguments); }, [&](const Unary& e) { one(e.operand); },
-                        [&](const Binary& e) { one(e.left), one(e.right); }, [&](const Concat& e) { all(e.parts); },
+                        [&](const Test& e) { one(e.subject), arguments(e.arguments); },
+                        [&](const Unary& e) { one(e.operand); }, [&](const Binary& e) { one(e.left), one(e.right); },
+                        [&](const Concat& e) { all(e.parts); },
                         [&](const Compare& e) {
                           one(e.first);
                           for (const auto& operand : e.rest) one(operand.second);

@@ -15,7 +15,9 @@ inline Error fault(std::string message) { return invalid(std::move(message), "me
 class Budget {
  public:
   // Before the start: a long conversation takes longer than a short one.
-  void allow_for(size_t input_bytes) { steps_left_ += std::min(input_bytes, kMaxMoreSteps / kStepsPerByte) * kStepsPerByte; }
+  void allow_for(size_t input_bytes) {
+    steps_left_ += std::min(input_bytes, kMaxMoreSteps / kStepsPerByte) * kStepsPerByte;
+  }
   Status step(size_t count = 1) {
     if (count > steps_left_) return fault("the template takes too many steps for a conversation of this length");
     steps_left_ -= count;
@@ -25,7 +27,8 @@ class Budget {
   Status look_at(size_t bytes) { return step(1 + bytes / 64); }
   // Before memory is taken.
   Status take(size_t bytes) {
-    if (bytes > bytes_left_) return fault("the template makes more than " + std::to_string(kMaxBytes >> 20) + " MiB of values");
+    if (bytes > bytes_left_)
+      return fault("the template makes more than " + std::to_string(kMaxBytes >> 20) + " MiB of values");
     bytes_left_ -= bytes;
     return {};
   }

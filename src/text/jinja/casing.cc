@@ -20,11 +20,13 @@ bool append_long(std::string& out, std::span<const LongCase> table, char32_t c) 
 }
 
 void append_upper(std::string& out, char32_t c) {
-  if (!append_long(out, kLongUpper, c)) append_utf8(out, static_cast<char32_t>(utf8proc_toupper(static_cast<int32_t>(c))));
+  if (!append_long(out, kLongUpper, c))
+    append_utf8(out, static_cast<char32_t>(utf8proc_toupper(static_cast<int32_t>(c))));
 }
 
 void append_title(std::string& out, char32_t c) {
-  if (!append_long(out, kLongTitle, c)) append_utf8(out, static_cast<char32_t>(utf8proc_totitle(static_cast<int32_t>(c))));
+  if (!append_long(out, kLongTitle, c))
+    append_utf8(out, static_cast<char32_t>(utf8proc_totitle(static_cast<int32_t>(c))));
 }
 
 bool is_upper_letter(char32_t c) { return general_category(c) == "Lu" || in_ranges(kOtherUpper, c); }
@@ -33,8 +35,8 @@ bool is_cased(char32_t c) { return is_upper_letter(c) || is_lower_letter(c) || g
 
 bool is_case_ignorable(char32_t c) {
   const std::string_view category = general_category(c);
-  return category == "Mn" || category == "Me" || category == "Cf" || category == "Lm" || category == "Sk" || c == '\'' ||
-         c == '.' || c == ':' || c == 0xB7 || c == 0x2019;
+  return category == "Mn" || category == "Me" || category == "Cf" || category == "Lm" || category == "Sk" ||
+         c == '\'' || c == '.' || c == ':' || c == 0xB7 || c == 0x2019;
 }
 
 // A sigma ends a word when a cased letter comes before it and none after it.

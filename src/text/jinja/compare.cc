@@ -41,8 +41,8 @@ Result<bool> dicts_equal(Budget& budget, const Dict& a, const Dict& b) {
 }
 
 Error no_order(const Value& a, const Value& b, std::string_view sign) {
-  return fault("'" + std::string(sign) + "' not supported between instances of '" + std::string(type_name(a)) + "' and '" +
-               std::string(type_name(b)) + "'");
+  return fault("'" + std::string(sign) + "' not supported between instances of '" + std::string(type_name(a)) +
+               "' and '" + std::string(type_name(b)) + "'");
 }
 
 template <typename T>
@@ -61,7 +61,8 @@ Result<int> order_sequences(Budget& budget, const Sequence& a, const Sequence& b
 
 const Sequence* ordered_sequence(const Value& value) {
   const auto* sequence = value.as<SequencePtr>();
-  if (!sequence || ((*sequence)->kind != Sequence::Kind::kList && (*sequence)->kind != Sequence::Kind::kTuple)) return nullptr;
+  if (!sequence || ((*sequence)->kind != Sequence::Kind::kList && (*sequence)->kind != Sequence::Kind::kTuple))
+    return nullptr;
   return sequence->get();
 }
 

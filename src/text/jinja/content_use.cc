@@ -67,7 +67,8 @@ class Finder {
     if (named(role, name_of(expr))) return true;
     if (const auto* conditional = std::get_if<Conditional>(&expr.node))
       return is(role, *conditional->then) || (conditional->otherwise && is(role, *conditional->otherwise));
-    if (const auto* binary = std::get_if<Binary>(&expr.node)) return is(role, *binary->left) || is(role, *binary->right);
+    if (const auto* binary = std::get_if<Binary>(&expr.node))
+      return is(role, *binary->left) || is(role, *binary->right);
     if (const auto* filter = std::get_if<Filter>(&expr.node)) {
       if (!filter->subject) return false;
       const bool takes_one = filter->name == "first" || filter->name == "last";
@@ -114,7 +115,8 @@ class Finder {
   void visit_node(const Set& node) {
     visit(*node.value);
     if (node.target.tuple) return;
-    learn(node.target.attribute.empty() ? node.target.name : node.target.name + "." + node.target.attribute, *node.value);
+    learn(node.target.attribute.empty() ? node.target.name : node.target.name + "." + node.target.attribute,
+          *node.value);
   }
   void visit_node(const With& node) {
     for (const auto& [name, value] : node.variables) {
@@ -134,7 +136,8 @@ class Finder {
       if (test->name == "string") use_.as_string = true;
       if (test->name == "sequence" || test->name == "iterable") use_.as_list = true;
     }
-    if (const auto* filter = std::get_if<Filter>(&expr.node); filter && filter->subject && is(Role::kContent, *filter->subject))
+    if (const auto* filter = std::get_if<Filter>(&expr.node);
+        filter && filter->subject && is(Role::kContent, *filter->subject))
       if (filter->name == "selectattr" || filter->name == "rejectattr" || filter->name == "map") use_.as_list = true;
     // content[0].type: a string's items have no fields.
     const Expr* field = nullptr;

@@ -25,7 +25,9 @@ std::string quoted(const std::string& name) { return "'" + shortened(name, 80) +
 
 // map, select and reject name a filter or a test: known ones only, where the template itself says the name.
 Status check_named(int line, const std::string& filter, const Arguments& arguments) {
-  const size_t at = filter == "map" || filter == "select" || filter == "reject" ? 0 : filter == "selectattr" || filter == "rejectattr" ? 1 : 2;
+  const size_t at = filter == "map" || filter == "select" || filter == "reject" ? 0
+                    : filter == "selectattr" || filter == "rejectattr"          ? 1
+                                                                                : 2;
   if (at == 2 || arguments.positional.size() <= at) return {};
   const auto* literal = std::get_if<Literal>(&arguments.positional[at]->node);
   if (!literal || !literal->value.is_string()) return {};
@@ -118,8 +120,12 @@ Result<ExprPtr> ExpressionParser::logical_not() {
 
 Result<bool> ExpressionParser::compare_operator(Compare::Op& op) {
   static constexpr std::array<std::pair<std::string_view, Compare::Op>, 6> kSigns = {
-      {{"==", Compare::Op::kEqual}, {"!=", Compare::Op::kNotEqual}, {"<=", Compare::Op::kLessEqual}, {">=", Compare::Op::kGreaterEqual},
-       {"<", Compare::Op::kLess}, {">", Compare::Op::kGreater}}};
+      {{"==", Compare::Op::kEqual},
+       {"!=", Compare::Op::kNotEqual},
+       {"<=", Compare::Op::kLessEqual},
+       {">=", Compare::Op::kGreaterEqual},
+       {"<", Compare::Op::kLess},
+       {">", Compare::Op::kGreater}}};
   for (const auto& [text, sign] : kSigns) {
     if (!tokens_.skip_operator(text)) continue;
     op = sign;
@@ -155,7 +161,8 @@ Result<ExprPtr> ExpressionParser::compare() {
 Result<ExprPtr> ExpressionParser::left_associative(Parse operand, std::initializer_list<OperatorOf> operators) {
   VALORA_TRY(left, (this->*operand)());
   for (;;) {
-    const auto found = std::ranges::find_if(operators, [&](const OperatorOf& o) { return tokens_.at_operator(o.text); });
+    const auto found =
+        std::ranges::find_if(operators, [&](const OperatorOf& o) { return tokens_.at_operator(o.text); });
     if (found == operators.end()) return left;
     const int line = tokens_.take().line;
     VALORA_TRY(right, (this->*operand)());
@@ -326,10 +333,11 @@ Result<ExprPtr> ExpressionParser::test(ExprPtr subject) {
   if (tokens_.at_operator("(")) {
     VALORA_TRY(given, arguments());
     args = std::move(given);
-  } else if (const TokenKind kind = tokens_.current().kind;
-             kind == TokenKind::kString || kind == TokenKind::kInteger || kind == TokenKind::kFloat || tokens_.at_operator("[") ||
-             tokens_.at_operator("{") ||
-             (kind == TokenKind::kName && !tokens_.at_name("else") && !tokens_.at_name("or") && !tokens_.at_name("and"))) {
+  } else if (const TokenKind kind = tokens_.current().kind; kind == TokenKind::kString || kind == TokenKind::kInteger ||
+                                                            kind == TokenKind::kFloat || tokens_.at_operator("[") ||
+                                                            tokens_.at_operator("{") ||
+                                                            (kind == TokenKind::kName && !tokens_.at_name("else") &&
+                                                             !tokens_.at_name("or") && !tokens_.at_name("and"))) {
     if (tokens_.at_name("is")) return syntax_error(line, "tests with 'is' cannot be chained");
     VALORA_TRY(argument, primary());
     VALORA_TRY(complete, postfix(std::move(argument)));
@@ -364,7 +372,8 @@ Result<ExprPtr> ExpressionParser::subscript(ExprPtr object) {
   }
   if (tokens_.at_operator(",")) return syntax_error(tokens_.line(), "a subscript with commas is not supported");
   VALORA_CHECK(tokens_.expect_operator("]"));
-  if (is_slice) return make(line, Slice{std::move(object), std::move(parts[0]), std::move(parts[1]), std::move(parts[2])});
+  if (is_slice)
+    return make(line, Slice{std::move(object), std::move(parts[0]), std::move(parts[1]), std::move(parts[2])});
   if (!parts[0]) return syntax_error(line, "a subscript is empty");
   return make(line, Item{std::move(object), std::move(parts[0])});
 }
@@ -402,12 +411,14 @@ Status ExpressionParser::argument(Arguments& args) {
     const std::string name = tokens_.take().text;
     tokens_.skip();
     VALORA_TRY(value, expression());
-    if (std::ranges::find(args.named, name, [](const auto& named) -> const std::string& { return named.first; }) != args.named.end())
+    if (std::ranges::find(args.named, name, [](const auto& named) -> const std::string& { return named.first; }) !=
+        args.named.end())
       return syntax_error(line, "the argument " + quoted(name) + " is given twice");
     args.named.emplace_back(name, std::move(value));
     return {};
   }
-  if (!args.named.empty() || args.unpacked) return syntax_error(line, "an argument without a name follows one with a name or '*'");
+  if (!args.named.empty() || args.unpacked)
+    return syntax_error(line, "an argument without a name follows one with a name or '*'");
   VALORA_TRY(value, expression());
   args.positional.push_back(std::move(value));
   return {};

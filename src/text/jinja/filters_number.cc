@@ -19,7 +19,9 @@ std::optional<std::string> plain_digits(std::string_view text) {
       out += text[i];
       continue;
     }
-    const auto digit = [&](size_t at) { return at < text.size() && std::isxdigit(static_cast<unsigned char>(text[at])); };
+    const auto digit = [&](size_t at) {
+      return at < text.size() && std::isxdigit(static_cast<unsigned char>(text[at]));
+    };
     if (i == 0 || !digit(i - 1) || !digit(i + 1)) return std::nullopt;
   }
   return out;
@@ -41,9 +43,12 @@ Result<std::optional<int64_t>> parse_integer(std::string_view text, int64_t base
     }
   }
   uint64_t value = 0;
-  const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), value, base == 0 ? 10 : static_cast<int>(base));
-  if (rest.empty() || end != rest.data() + rest.size() || error == std::errc::invalid_argument) return std::optional<int64_t>{};
-  if (error != std::errc() || value > static_cast<uint64_t>(INT64_MAX)) return fault("an integer leaves the 64 bits that are supported");
+  const auto [end, error] =
+      std::from_chars(rest.data(), rest.data() + rest.size(), value, base == 0 ? 10 : static_cast<int>(base));
+  if (rest.empty() || end != rest.data() + rest.size() || error == std::errc::invalid_argument)
+    return std::optional<int64_t>{};
+  if (error != std::errc() || value > static_cast<uint64_t>(INT64_MAX))
+    return fault("an integer leaves the 64 bits that are supported");
   return std::optional(negative ? -static_cast<int64_t>(value) : static_cast<int64_t>(value));
 }
 
@@ -73,7 +78,8 @@ Result<Value> to_int(Runtime& runtime, const Value& subject, CallArgs args) {
     if (parsed) return Value(*parsed);
   }
   const auto number = float_of(subject);
-  if (!number || std::isnan(*number) || (std::isinf(*number) && subject.is_string())) return bound[0].value_or(int64_t{0});
+  if (!number || std::isnan(*number) || (std::isinf(*number) && subject.is_string()))
+    return bound[0].value_or(int64_t{0});
   if (std::isinf(*number)) return fault("cannot convert float infinity to integer");
   if (std::abs(*number) >= 9.2e18) return fault("an integer leaves the 64 bits that are supported");
   return Value(static_cast<int64_t>(*number));
@@ -105,7 +111,8 @@ Result<Value> round(Runtime&, const Value& subject, CallArgs args) {
   if (how != "common" && how != "ceil" && how != "floor") return fault("method must be common, ceil or floor");
   const auto number = as_number(subject);
   if (!number) return fault("type " + std::string(type_name(subject)) + " doesn't define __round__ method");
-  if (precision < 0 || precision > 300) return fault("a precision of " + std::to_string(precision) + " is not supported");
+  if (precision < 0 || precision > 300)
+    return fault("a precision of " + std::to_string(precision) + " is not supported");
   if (how != "common") {
     const double scale = std::pow(10.0, static_cast<double>(precision));
     const double scaled = *number * scale;

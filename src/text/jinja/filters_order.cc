@@ -21,7 +21,8 @@ Result<Value> without_case(Budget& budget, const Value& value, bool case_sensiti
 }
 
 // What an item is ordered by; with `several`, the attribute may be a list with commas and the key is a list.
-Result<Value> key_of(Runtime& runtime, const Value& item, const std::optional<Value>& attribute, bool case_sensitive, bool several) {
+Result<Value> key_of(Runtime& runtime, const Value& item, const std::optional<Value>& attribute, bool case_sensitive,
+                     bool several) {
   if (!attribute || attribute->is_none()) return without_case(runtime.budget, item, case_sensitive);
   if (!several || !attribute->is_string()) {
     VALORA_TRY(found, get_path(runtime, item, *attribute));

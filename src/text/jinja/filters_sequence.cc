@@ -117,7 +117,8 @@ Result<Value> batch(Runtime& runtime, const Value& subject, CallArgs args) {
   VALORA_TRY(all, items_of(runtime.budget, subject));
   std::vector<Value> batches;
   for (size_t i = 0; i < all.size(); i += static_cast<size_t>(size)) {
-    std::vector<Value> part(all.begin() + static_cast<int64_t>(i), all.begin() + static_cast<int64_t>(std::min(all.size(), i + static_cast<size_t>(size))));
+    std::vector<Value> part(all.begin() + static_cast<int64_t>(i),
+                            all.begin() + static_cast<int64_t>(std::min(all.size(), i + static_cast<size_t>(size))));
     if (bound[1] && !bound[1]->is_none()) part.resize(static_cast<size_t>(size), *bound[1]);
     VALORA_TRY(list, make_list(runtime.budget, std::move(part)));
     batches.push_back(std::move(list));
@@ -147,9 +148,19 @@ Result<Value> slices(Runtime& runtime, const Value& subject, CallArgs args) {
 }  // namespace
 
 FilterFunction sequence_filter(std::string_view name) {
-  static const std::unordered_map<std::string_view, FilterFunction> kFilters = {
-      {"default", default_value}, {"d", default_value}, {"length", length}, {"count", length}, {"list", list}, {"first", first},
-      {"last", last}, {"reverse", reverse}, {"join", join}, {"items", items}, {"sum", sum}, {"batch", batch}, {"slice", slices}};
+  static const std::unordered_map<std::string_view, FilterFunction> kFilters = {{"default", default_value},
+                                                                                {"d", default_value},
+                                                                                {"length", length},
+                                                                                {"count", length},
+                                                                                {"list", list},
+                                                                                {"first", first},
+                                                                                {"last", last},
+                                                                                {"reverse", reverse},
+                                                                                {"join", join},
+                                                                                {"items", items},
+                                                                                {"sum", sum},
+                                                                                {"batch", batch},
+                                                                                {"slice", slices}};
   const auto it = kFilters.find(name);
   return it == kFilters.end() ? nullptr : it->second;
 }

@@ -164,10 +164,22 @@ Result<Value> tojson(Runtime& runtime, const Value& subject, CallArgs args) {
 
 FilterFunction text_filter(std::string_view name) {
   static const std::unordered_map<std::string_view, FilterFunction> kFilters = {
-      {"upper", convert_filter<upper>}, {"lower", convert_filter<lower>}, {"capitalize", convert_filter<capitalize>},
-      {"title", convert_filter<title_filter>}, {"trim", trim}, {"replace", replace_filter}, {"string", string}, {"safe", safe},
-      {"escape", escape}, {"e", escape}, {"indent", indent}, {"center", center}, {"wordcount", wordcount},
-      {"truncate", truncate}, {"format", format}, {"tojson", tojson}};
+      {"upper", convert_filter<upper>},
+      {"lower", convert_filter<lower>},
+      {"capitalize", convert_filter<capitalize>},
+      {"title", convert_filter<title_filter>},
+      {"trim", trim},
+      {"replace", replace_filter},
+      {"string", string},
+      {"safe", safe},
+      {"escape", escape},
+      {"e", escape},
+      {"indent", indent},
+      {"center", center},
+      {"wordcount", wordcount},
+      {"truncate", truncate},
+      {"format", format},
+      {"tojson", tojson}};
   const auto it = kFilters.find(name);
   return it == kFilters.end() ? nullptr : it->second;
 }

@@ -142,7 +142,8 @@ CallablePtr find_global(std::string_view name) {
 }
 
 bool is_unsupported_global(std::string_view name) {
-  static constexpr std::array<std::string_view, 7> kNames = {"lipsum", "cycler", "joiner", "self", "caller", "varargs", "kwargs"};
+  static constexpr std::array<std::string_view, 7> kNames = {"lipsum", "cycler",  "joiner", "self",
+                                                             "caller", "varargs", "kwargs"};
   return std::ranges::find(kNames, name) != kNames.end();
 }
 

@@ -16,7 +16,9 @@ namespace {
 struct MacroFunction final : Callable {
   MacroFunction(Interpreter& interpreter, const Macro& macro, std::weak_ptr<Scope> scope)
       : interpreter(interpreter), macro(macro), scope(std::move(scope)) {}
-  Result<Value> call(Runtime&, CallArgs args) const override { return interpreter.call_macro(macro, scope, std::move(args)); }
+  Result<Value> call(Runtime&, CallArgs args) const override {
+    return interpreter.call_macro(macro, scope, std::move(args));
+  }
 
   Interpreter& interpreter;
   const Macro& macro;
@@ -40,7 +42,8 @@ class Interpreter::Entered {
 
 class Interpreter::Captured {
  public:
-  explicit Captured(Interpreter& interpreter) : interpreter_(interpreter), before_(std::exchange(interpreter.out_, {})) {}
+  explicit Captured(Interpreter& interpreter)
+      : interpreter_(interpreter), before_(std::exchange(interpreter.out_, {})) {}
   ~Captured() { interpreter_.out_ = std::move(before_); }
   Captured(const Captured&) = delete;
   Captured& operator=(const Captured&) = delete;
@@ -56,7 +59,8 @@ Result<std::string> Interpreter::run(const Template& source) {
   const auto flow = execute(source.body);
   if (flow.ok()) return std::move(out_);
   Error error = flow.error();
-  if (!runtime_.raised) error.message = "the chat template failed at line " + std::to_string(line_) + ": " + error.message;
+  if (!runtime_.raised)
+    error.message = "the chat template failed at line " + std::to_string(line_) + ": " + error.message;
   return error;
 }
 
@@ -195,7 +199,8 @@ Result<Interpreter::Flow> Interpreter::run_node(const SetBlock& node) {
     if (const auto flow = execute(node.body); !flow.ok()) return flow.error();
     text = captured.take();
   }
-  VALORA_TRY(value, node.filter ? filtered(*node.filter, std::move(text)) : make_string(runtime_.budget, std::move(text)));
+  VALORA_TRY(value,
+             node.filter ? filtered(*node.filter, std::move(text)) : make_string(runtime_.budget, std::move(text)));
   VALORA_CHECK(assign(node.target, value));
   return Flow::kNext;
 }
@@ -250,7 +255,8 @@ Result<Value> Interpreter::call_macro(const Macro& macro, const std::weak_ptr<Sc
   const Entered entered(*this, std::move(scope));
   for (size_t i = 0; i < macro.parameters.size(); ++i) {
     const auto& [parameter, default_value] = macro.parameters[i];
-    const auto named = std::ranges::find(args.named, parameter, [](const auto& arg) -> const std::string& { return arg.first; });
+    const auto named =
+        std::ranges::find(args.named, parameter, [](const auto& arg) -> const std::string& { return arg.first; });
     Value value = Value::undefined("parameter '" + parameter + "' was not provided");
     if (i < args.positional.size()) {
       value = std::move(args.positional[i]);
@@ -263,7 +269,8 @@ Result<Value> Interpreter::call_macro(const Macro& macro, const std::weak_ptr<Sc
     }
     scope_->set(parameter, std::move(value));
   }
-  if (!args.named.empty()) return fault(name + " takes no keyword argument '" + shortened(args.named[0].first, 80) + "'");
+  if (!args.named.empty())
+    return fault(name + " takes no keyword argument '" + shortened(args.named[0].first, 80) + "'");
   Captured captured(*this);
   if (const auto flow = execute(macro.body); !flow.ok()) return flow.error();
   return make_string(runtime_.budget, captured.take());
@@ -283,11 +290,13 @@ Status Interpreter::assign(const Target& target, const Value& value) {
 }
 
 Status Interpreter::assign_parts(const std::vector<Target>& targets, const Value& value) {
-  if (value.is_undefined()) return fault("not enough values to unpack (expected " + std::to_string(targets.size()) + ", got 0)");
+  if (value.is_undefined())
+    return fault("not enough values to unpack (expected " + std::to_string(targets.size()) + ", got 0)");
   VALORA_TRY(items, items_of(runtime_.budget, value));
   const std::string expected = "values to unpack (expected " + std::to_string(targets.size());
   if (items.size() > targets.size()) return fault("too many " + expected + ")");
-  if (items.size() < targets.size()) return fault("not enough " + expected + ", got " + std::to_string(items.size()) + ")");
+  if (items.size() < targets.size())
+    return fault("not enough " + expected + ", got " + std::to_string(items.size()) + ")");
   for (size_t i = 0; i < targets.size(); ++i) VALORA_CHECK(assign(targets[i], items[i]));
   return {};
 }

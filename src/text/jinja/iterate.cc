@@ -5,7 +5,8 @@
 namespace valora::text::jinja {
 
 bool iterable(const Value& value) {
-  return value.is_string() || value.is_undefined() || value.as<SequencePtr>() || value.as<DictPtr>() || value.as<LoopPtr>();
+  return value.is_string() || value.is_undefined() || value.as<SequencePtr>() || value.as<DictPtr>() ||
+         value.as<LoopPtr>();
 }
 
 Result<Iterator> Iterator::over(const Value& value) {

@@ -12,8 +12,9 @@
 namespace valora::text::jinja {
 namespace {
 
-constexpr std::array<std::string_view, 26> kOperators = {"//", "**", "==", "!=", ">=", "<=", "+", "-", "/", "*", "%", "~", "[",
-                                                         "]",  "(",  ")",  "{",  "}",  ">",  "<", "=", ".", ":", "|", ",", ";"};
+constexpr std::array<std::string_view, 26> kOperators = {"//", "**", "==", "!=", ">=", "<=", "+", "-", "/",
+                                                         "*",  "%",  "~",  "[",  "]",  "(",  ")", "{", "}",
+                                                         ">",  "<",  "=",  ".",  ":",  "|",  ",", ";"};
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_name_start(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
@@ -68,7 +69,8 @@ class Lexer {
       kept = strip(text, Side::kRight);
     } else if (sign != '+' && !is_output) {
       const size_t line_begin = text.rfind('\n') + 1;  // npos + 1 is 0
-      if ((line_begin > 0 || line_starting_) && strip(text.substr(line_begin), Side::kLeft).empty()) kept = text.substr(0, line_begin);
+      if ((line_begin > 0 || line_starting_) && strip(text.substr(line_begin), Side::kLeft).empty())
+        kept = text.substr(0, line_begin);
     }
     if (!kept.empty()) push(TokenKind::kText, std::string(kept));
     advance(text.size());
@@ -96,7 +98,8 @@ class Lexer {
       return {};
     }
     const char type = source_[tag + 1];
-    const char sign = tag + 2 < source_.size() && (source_[tag + 2] == '-' || source_[tag + 2] == '+') ? source_[tag + 2] : '\0';
+    const char sign =
+        tag + 2 < source_.size() && (source_[tag + 2] == '-' || source_[tag + 2] == '+') ? source_[tag + 2] : '\0';
     push_text(rest().substr(0, tag - at_), sign, type == '{');
     advance(2);
     take_sign();
@@ -171,7 +174,8 @@ class Lexer {
     if (!open_.empty()) return false;
     const std::string_view close = is_output ? "}}" : "%}";
     char sign = '\0';
-    if (rest().size() > 2 && rest().substr(1, 2) == close && (rest()[0] == '-' || (rest()[0] == '+' && !is_output))) sign = rest()[0];
+    if (rest().size() > 2 && rest().substr(1, 2) == close && (rest()[0] == '-' || (rest()[0] == '+' && !is_output)))
+      sign = rest()[0];
     if (!sign && !rest().starts_with(close)) return false;
     push(is_output ? TokenKind::kOutputEnd : TokenKind::kTagEnd);
     advance(sign ? 3 : 2);
@@ -223,14 +227,16 @@ class Lexer {
         open_ += op == "(" ? ')' : op == "[" ? ']' : '}';
       } else if (op == ")" || op == "]" || op == "}") {
         if (open_.empty()) return syntax_error(line_, "unexpected '" + std::string(op) + "'");
-        if (open_.back() != op[0]) return syntax_error(line_, "unexpected '" + std::string(op) + "', expected '" + open_.back() + "'");
+        if (open_.back() != op[0])
+          return syntax_error(line_, "unexpected '" + std::string(op) + "', expected '" + open_.back() + "'");
         open_.pop_back();
       }
       push(TokenKind::kOperator, std::string(op));
       advance(op.size());
       return {};
     }
-    return syntax_error(line_, "unexpected character '" + std::string(rest().substr(0, decode_utf8(rest()).length)) + "'");
+    return syntax_error(line_,
+                        "unexpected character '" + std::string(rest().substr(0, decode_utf8(rest()).length)) + "'");
   }
 
   // Digits with single underscores between them; leaves `at` behind the last.

@@ -10,7 +10,19 @@
 
 namespace valora::text::jinja {
 
-enum class TokenKind : uint8_t { kText, kOutputBegin, kOutputEnd, kTagBegin, kTagEnd, kName, kString, kInteger, kFloat, kOperator, kEnd };
+enum class TokenKind : uint8_t {
+  kText,
+  kOutputBegin,
+  kOutputEnd,
+  kTagBegin,
+  kTagEnd,
+  kName,
+  kString,
+  kInteger,
+  kFloat,
+  kOperator,
+  kEnd
+};
 
 struct Token {
   TokenKind kind = TokenKind::kEnd;

@@ -17,7 +17,8 @@ struct LoopCall final : Callable {
 };
 
 Result<Value> LoopCall::call(Runtime& runtime, CallArgs args) const {
-  if (!args.named.empty()) return fault("loop." + std::string(cycle ? "cycle" : "changed") + "() takes no keyword arguments");
+  if (!args.named.empty())
+    return fault("loop." + std::string(cycle ? "cycle" : "changed") + "() takes no keyword arguments");
   if (cycle) {
     if (args.positional.empty()) return fault("no items for cycling given");
     return args.positional[static_cast<size_t>(loop->index0_) % args.positional.size()];

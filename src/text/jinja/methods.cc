@@ -6,9 +6,11 @@
 namespace valora::text::jinja {
 namespace {
 
-constexpr std::array<std::string_view, 12> kUnsupported = {"encode",     "translate",  "maketrans", "format_map", "expandtabs", "casefold",
-                                                           "isidentifier", "isprintable", "istitle", "fromkeys",  "bit_length", "is_integer"};
-constexpr std::array<std::string_view, 8> kListChanges = {"append", "clear", "pop", "reverse", "insert", "sort", "extend", "remove"};
+constexpr std::array<std::string_view, 12> kUnsupported = {"encode",     "translate", "maketrans",    "format_map",
+                                                           "expandtabs", "casefold",  "isidentifier", "isprintable",
+                                                           "istitle",    "fromkeys",  "bit_length",   "is_integer"};
+constexpr std::array<std::string_view, 8> kListChanges = {"append", "clear", "pop",    "reverse",
+                                                          "insert", "sort",  "extend", "remove"};
 constexpr std::array<std::string_view, 5> kDictChanges = {"clear", "pop", "popitem", "setdefault", "update"};
 
 struct BoundMethod final : Callable {
@@ -26,7 +28,8 @@ bool any_of(const std::array<std::string_view, N>& names, std::string_view name)
 }
 
 Value unsafe(const Value& value, const std::string& name) {
-  return Value::undefined("access to attribute '" + name + "' of '" + std::string(type_name(value)) + "' object is unsafe.");
+  return Value::undefined("access to attribute '" + name + "' of '" + std::string(type_name(value)) +
+                          "' object is unsafe.");
 }
 
 }  // namespace
@@ -38,7 +41,8 @@ Result<std::optional<Value>> method_of(const Value& value, const std::string& na
   if (value.is_string()) {
     method = string_method(name);
   } else if (const auto* sequence = value.as<SequencePtr>(); sequence && (*sequence)->indexable()) {
-    if ((*sequence)->kind == Sequence::Kind::kList && any_of(kListChanges, name)) return std::optional(unsafe(value, name));
+    if ((*sequence)->kind == Sequence::Kind::kList && any_of(kListChanges, name))
+      return std::optional(unsafe(value, name));
     method = list_method(name);
   } else if (value.as<DictPtr>()) {
     if (any_of(kDictChanges, name)) return std::optional(unsafe(value, name));

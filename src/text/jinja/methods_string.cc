@@ -11,7 +11,8 @@
 namespace valora::text::jinja {
 namespace {
 
-Result<Value> list_of(Budget& budget, const std::vector<std::string_view>& parts, Sequence::Kind kind = Sequence::Kind::kList) {
+Result<Value> list_of(Budget& budget, const std::vector<std::string_view>& parts,
+                      Sequence::Kind kind = Sequence::Kind::kList) {
   std::vector<Value> items;
   for (const std::string_view part : parts) {
     VALORA_CHECK(budget.take(sizeof(Value)));
@@ -45,7 +46,8 @@ Result<Value> split_method(Runtime& runtime, const Value& self, CallArgs args) {
   if (separator && separator->empty()) return fault("empty separator");
   // The list of views that comes before the list of strings.
   VALORA_CHECK(runtime.budget.take(self.text().size() * (separator ? 16 / separator->size() + 1 : 8)));
-  const auto parts = from_right ? split_from_right(self.text(), separator, limit) : split(self.text(), separator, limit);
+  const auto parts =
+      from_right ? split_from_right(self.text(), separator, limit) : split(self.text(), separator, limit);
   return list_of(runtime.budget, parts);
 }
 
@@ -130,7 +132,9 @@ Result<Value> find_method(Runtime& runtime, const Value& self, CallArgs args) {
   VALORA_TRY(wanted, expect_string(*bound[0], "the argument of find()"));
   VALORA_CHECK(runtime.budget.look_at(self.text().size()));
   VALORA_TRY(part, part_of(self, bound[1], bound[2]));
-  const size_t at = part.empty_range ? std::string_view::npos : from_right ? part.text.rfind(wanted) : part.text.find(wanted);
+  const size_t at = part.empty_range ? std::string_view::npos
+                    : from_right     ? part.text.rfind(wanted)
+                                     : part.text.find(wanted);
   if (at != std::string_view::npos) return Value(part.start + code_points(part.text.substr(0, at)));
   if (must_be_found) return fault("substring not found");
   return Value(int64_t{-1});
@@ -159,7 +163,8 @@ Result<Value> join_method(Runtime& runtime, const Value& self, CallArgs args) {
   std::vector<std::string_view> parts;
   for (size_t i = 0; i < items.size(); ++i) {
     if (!items[i].is_string())
-      return fault("sequence item " + std::to_string(i) + ": expected str instance, " + std::string(type_name(items[i])) + " found");
+      return fault("sequence item " + std::to_string(i) + ": expected str instance, " +
+                   std::string(type_name(items[i])) + " found");
     parts.push_back(items[i].text());
   }
   return joined(runtime.budget, parts, self.text());
@@ -186,7 +191,9 @@ Result<Value> justify_method(Runtime& runtime, const Value& self, CallArgs args)
   if (code_points(character) != 1) return fault("The fill character must be exactly one character long");
   VALORA_TRY(length, length_of(self));
   const int64_t padding = std::max<int64_t>(width - length, 0);
-  const int64_t left = where == Justify::kLeft ? 0 : where == Justify::kRight ? padding : padding / 2 + (padding & width & 1);
+  const int64_t left = where == Justify::kLeft    ? 0
+                       : where == Justify::kRight ? padding
+                                                  : padding / 2 + (padding & width & 1);
   return padded(runtime.budget, self.text(), character, left, padding - left);
 }
 
@@ -213,28 +220,50 @@ Result<Value> format_method(Runtime& runtime, const Value& self, CallArgs args) 
 }
 
 constexpr char kIsAlpha[] = "isalpha", kIsDigit[] = "isdigit", kIsAlnum[] = "isalnum", kIsDecimal[] = "isdecimal";
-constexpr char kIsNumeric[] = "isnumeric", kIsSpace[] = "isspace", kIsAscii[] = "isascii", kIsUpper[] = "isupper", kIsLower[] = "islower";
+constexpr char kIsNumeric[] = "isnumeric", kIsSpace[] = "isspace", kIsAscii[] = "isascii", kIsUpper[] = "isupper",
+               kIsLower[] = "islower";
 
 }  // namespace
 
 Method string_method(std::string_view name) {
-  static const std::unordered_map<std::string_view, Method> kMethods = {
-      {"upper", convert_method<upper>}, {"lower", convert_method<lower>}, {"capitalize", convert_method<capitalize>},
-      {"title", convert_method<title>}, {"swapcase", convert_method<swap_case>},
-      {"strip", strip_method<Side::kBoth>}, {"lstrip", strip_method<Side::kLeft>}, {"rstrip", strip_method<Side::kRight>},
-      {"split", split_method<false>}, {"rsplit", split_method<true>}, {"splitlines", splitlines_method},
-      {"partition", partition_method<false>}, {"rpartition", partition_method<true>},
-      {"startswith", affix_method<false>}, {"endswith", affix_method<true>},
-      {"find", find_method<false, false>}, {"rfind", find_method<true, false>},
-      {"index", find_method<false, true>}, {"rindex", find_method<true, true>},
-      {"count", count_method}, {"replace", replace_method}, {"join", join_method},
-      {"removeprefix", remove_affix_method<true>}, {"removesuffix", remove_affix_method<false>},
-      {"ljust", justify_method<Justify::kLeft>}, {"rjust", justify_method<Justify::kRight>}, {"center", justify_method<Justify::kCenter>},
-      {"zfill", zfill_method}, {"format", format_method},
-      {"isalpha", predicate_method<kIsAlpha>}, {"isdigit", predicate_method<kIsDigit>}, {"isalnum", predicate_method<kIsAlnum>},
-      {"isdecimal", predicate_method<kIsDecimal>}, {"isnumeric", predicate_method<kIsNumeric>},
-      {"isspace", predicate_method<kIsSpace>}, {"isascii", predicate_method<kIsAscii>},
-      {"isupper", predicate_method<kIsUpper>}, {"islower", predicate_method<kIsLower>}};
+  static const std::unordered_map<std::string_view, Method> kMethods = {{"upper", convert_method<upper>},
+                                                                        {"lower", convert_method<lower>},
+                                                                        {"capitalize", convert_method<capitalize>},
+                                                                        {"title", convert_method<title>},
+                                                                        {"swapcase", convert_method<swap_case>},
+                                                                        {"strip", strip_method<Side::kBoth>},
+                                                                        {"lstrip", strip_method<Side::kLeft>},
+                                                                        {"rstrip", strip_method<Side::kRight>},
+                                                                        {"split", split_method<false>},
+                                                                        {"rsplit", split_method<true>},
+                                                                        {"splitlines", splitlines_method},
+                                                                        {"partition", partition_method<false>},
+                                                                        {"rpartition", partition_method<true>},
+                                                                        {"startswith", affix_method<false>},
+                                                                        {"endswith", affix_method<true>},
+                                                                        {"find", find_method<false, false>},
+                                                                        {"rfind", find_method<true, false>},
+                                                                        {"index", find_method<false, true>},
+                                                                        {"rindex", find_method<true, true>},
+                                                                        {"count", count_method},
+                                                                        {"replace", replace_method},
+                                                                        {"join", join_method},
+                                                                        {"removeprefix", remove_affix_method<true>},
+                                                                        {"removesuffix", remove_affix_method<false>},
+                                                                        {"ljust", justify_method<Justify::kLeft>},
+                                                                        {"rjust", justify_method<Justify::kRight>},
+                                                                        {"center", justify_method<Justify::kCenter>},
+                                                                        {"zfill", zfill_method},
+                                                                        {"format", format_method},
+                                                                        {"isalpha", predicate_method<kIsAlpha>},
+                                                                        {"isdigit", predicate_method<kIsDigit>},
+                                                                        {"isalnum", predicate_method<kIsAlnum>},
+                                                                        {"isdecimal", predicate_method<kIsDecimal>},
+                                                                        {"isnumeric", predicate_method<kIsNumeric>},
+                                                                        {"isspace", predicate_method<kIsSpace>},
+                                                                        {"isascii", predicate_method<kIsAscii>},
+                                                                        {"isupper", predicate_method<kIsUpper>},
+                                                                        {"islower", predicate_method<kIsLower>}};
   const auto it = kMethods.find(name);
   return it == kMethods.end() ? nullptr : it->second;
 }

@@ -25,8 +25,8 @@ std::string_view sign_of(Op op) {
 }
 
 Error wrong_operands(Op op, const Value& left, const Value& right) {
-  return fault("unsupported operand type(s) for " + std::string(sign_of(op)) + ": '" + std::string(type_name(left)) + "' and '" +
-               std::string(type_name(right)) + "'");
+  return fault("unsupported operand type(s) for " + std::string(sign_of(op)) + ": '" + std::string(type_name(left)) +
+               "' and '" + std::string(type_name(right)) + "'");
 }
 
 Error overflow() { return fault("an integer leaves the 64 bits that are supported"); }
@@ -93,7 +93,10 @@ Result<Value> floats(Op op, double a, double b) {
     }
     default: break;
   }
-  if (b == 0) return fault(op == Op::kDivide ? "float division by zero" : op == Op::kModulo ? "float modulo" : "float floor division by zero");
+  if (b == 0)
+    return fault(op == Op::kDivide   ? "float division by zero"
+                 : op == Op::kModulo ? "float modulo"
+                                     : "float floor division by zero");
   if (op == Op::kDivide) return Value(a / b);
   if (op == Op::kModulo) return Value(modulo(a, b));
   // As Python: from the remainder, so that both fit together.
@@ -117,7 +120,8 @@ Result<Value> add_strings(Budget& budget, const Value& left, const Value& right)
 
 const Sequence* concatenable(const Value& value) {
   const auto* sequence = value.as<SequencePtr>();
-  const bool is = sequence && ((*sequence)->kind == Sequence::Kind::kList || (*sequence)->kind == Sequence::Kind::kTuple);
+  const bool is =
+      sequence && ((*sequence)->kind == Sequence::Kind::kList || (*sequence)->kind == Sequence::Kind::kTuple);
   return is ? sequence->get() : nullptr;
 }
 
@@ -142,7 +146,8 @@ Result<Value> apply(Budget& budget, Op op, const Value& left, const Value& right
   const Sequence *sa = concatenable(left), *sb = concatenable(right);
   if (op == Op::kAdd) {
     if (left.is_string() && right.is_string()) return add_strings(budget, left, right);
-    if (left.is_string()) return fault("can only concatenate str (not \"" + std::string(type_name(right)) + "\") to str");
+    if (left.is_string())
+      return fault("can only concatenate str (not \"" + std::string(type_name(right)) + "\") to str");
     if (sa && sb && sa->kind == sb->kind) return add_sequences(budget, *sa, *sb);
   }
   if (op == Op::kMultiply) {

@@ -227,7 +227,8 @@ class Parser {
     Target target;
     VALORA_TRY(name, tokens_.expect_name("a name to assign to"));
     static constexpr std::array<std::string_view, 6> kConstants = {"true", "false", "none", "True", "False", "None"};
-    if (std::ranges::find(kConstants, name) != kConstants.end()) return syntax_error(line, "can't assign to '" + name + "'");
+    if (std::ranges::find(kConstants, name) != kConstants.end())
+      return syntax_error(line, "can't assign to '" + name + "'");
     if (name == "loop") return syntax_error(line, "can't assign to the loop variable");
     target.name = std::move(name);
     if (with_attributes && tokens_.skip_operator(".")) {

@@ -23,8 +23,10 @@ struct Field {
 
 class PercentFormat {
  public:
-  PercentFormat(Budget& budget, std::string_view form, const Value& values) : budget_(budget), rest_(form), values_(values) {
-    if (const auto* tuple = values.as<SequencePtr>(); tuple && (*tuple)->kind == Sequence::Kind::kTuple) items_ = &(*tuple)->items;
+  PercentFormat(Budget& budget, std::string_view form, const Value& values)
+      : budget_(budget), rest_(form), values_(values) {
+    if (const auto* tuple = values.as<SequencePtr>(); tuple && (*tuple)->kind == Sequence::Kind::kTuple)
+      items_ = &(*tuple)->items;
   }
 
   Result<Value> run() {
@@ -138,10 +140,15 @@ class PercentFormat {
     }
     if (value.is_undefined()) return undefined_fault(value);
     if (!integer || field.alternate || field.precision >= 0)
-      return fault("%" + std::string(1, field.type) + " format: an integer is required, not " + std::string(type_name(value)));
+      return fault("%" + std::string(1, field.type) + " format: an integer is required, not " +
+                   std::string(type_name(value)));
     std::array<char, 32> digits;
     const uint64_t size = *integer < 0 ? 0 - static_cast<uint64_t>(*integer) : static_cast<uint64_t>(*integer);
-    std::snprintf(digits.data(), digits.size(), type == 'd' ? "%llu" : type == 'x' ? "%llx" : type == 'X' ? "%llX" : "%llo",
+    std::snprintf(digits.data(), digits.size(),
+                  type == 'd'   ? "%llu"
+                  : type == 'x' ? "%llx"
+                  : type == 'X' ? "%llX"
+                                : "%llo",
                   static_cast<unsigned long long>(size));
     return pad_number(field, *integer < 0, digits.data());
   }
@@ -191,9 +198,11 @@ Result<Value> brace_value(std::string_view name, const CallArgs& args, Numbering
   const bool is_index = !name.empty() && error == std::errc() && end == name.data() + name.size();
   if (name.empty() || is_index) {
     (name.empty() ? numbering.automatic : numbering.manual) = true;
-    if (numbering.automatic && numbering.manual) return fault("format() cannot number fields both by itself and by hand");
+    if (numbering.automatic && numbering.manual)
+      return fault("format() cannot number fields both by itself and by hand");
     const size_t at = name.empty() ? numbering.next++ : index;
-    if (at >= args.positional.size()) return fault("Replacement index " + std::to_string(at) + " out of range for positional args tuple");
+    if (at >= args.positional.size())
+      return fault("Replacement index " + std::to_string(at) + " out of range for positional args tuple");
     return args.positional[at];
   }
   for (const auto& [key, value] : args.named)
@@ -229,7 +238,8 @@ Result<Value> format_braces(Budget& budget, std::string_view form, const CallArg
     if (name.find_first_of(":{") != name.npos) return fault("format() with a format after ':' is not supported");
     const size_t mark = name.find('!');
     const std::string_view conversion = mark == name.npos ? "" : name.substr(mark);
-    if (!conversion.empty() && conversion != "!r" && conversion != "!s") return fault("a conversion of format() is not supported");
+    if (!conversion.empty() && conversion != "!r" && conversion != "!s")
+      return fault("a conversion of format() is not supported");
     VALORA_TRY(value, brace_value(name.substr(0, mark), args, numbering));
     VALORA_TRY(text, conversion == "!r" ? to_repr(budget, value) : to_text(budget, value));
     out += text;

@@ -36,27 +36,46 @@ TEST(JinjaRefusals, NameWhatIsNotSupportedAndItsLine) {
       {"{{ s.encode('utf-8') }}", "line 1: the method 'encode' is not supported"},
       {"{{ x[1, 2] }}", "line 1: a subscript with commas is not supported"},
       {"{% break %}", "line 1: 'break' stands outside of a loop"},
-      {"{% for x in y %}{% macro m() %}{% continue %}{% endmacro %}{% endfor %}", "line 1: 'continue' stands outside of a loop"},
+      {"{% for x in y %}{% macro m() %}{% continue %}{% endmacro %}{% endfor %}",
+       "line 1: 'continue' stands outside of a loop"},
       {"{{ 99999999999999999999 }}", "line 1: the integer 99999999999999999999 is too large"}};
   for (const auto& [source, message] : cases) EXPECT_THAT(refusal(source), StartsWith(message)) << source;
 }
 
 TEST(JinjaRefusals, MalformedTemplates) {
   const std::pair<std::string, std::string> cases[] = {
-      {"{{ x", "a tag is not closed"}, {"{% if x %}", "expected 'endif'"}, {"{# x", "a comment is not closed"},
-      {"{% raw %}x", "a raw block is not closed"}, {"{{ 'x }}", "a string is not closed"}, {"{{ (1 }}", "expected ')'"}, {"{{ (1] }}", "expected ')'"},
-      {"{{ 1 ) }}", "unexpected ')'"}, {"{{ }}", "expected an expression"}, {"{{ 1 2 }}", "expected '}}'"}, {"{{ a ? b }}", "unexpected character '?'"},
-      {"{% endif %}", "unexpected or unknown tag 'endif'"}, {"{% for %}", "expected a name"}, {"{% set true = 1 %}", "can't assign to 'true'"},
-      {"{% for loop in x %}{% endfor %}", "can't assign to the loop variable"}, {"{{ f(a=1, 2) }}", "an argument without a name follows"},
-      {"{% macro m(a=1, b) %}{% endmacro %}", "without a default follows"}, {"{{ 'a\\ud800' }}", "an escape names no character"},
-      {"{{ x is a is b }}", "is not supported"}, {"\xff", "not UTF-8"}, {"{{ f(a=1, a=2) }}", "given twice"}, {"{%", "a tag is not closed"},
-      {"{{ x[] }}", "a subscript is empty"}, {"{% set a, b %}{% endset %}", "fills one variable"}, {"{{ 012 }}", "a number begins with 0"}};
+      {"{{ x", "a tag is not closed"},
+      {"{% if x %}", "expected 'endif'"},
+      {"{# x", "a comment is not closed"},
+      {"{% raw %}x", "a raw block is not closed"},
+      {"{{ 'x }}", "a string is not closed"},
+      {"{{ (1 }}", "expected ')'"},
+      {"{{ (1] }}", "expected ')'"},
+      {"{{ 1 ) }}", "unexpected ')'"},
+      {"{{ }}", "expected an expression"},
+      {"{{ 1 2 }}", "expected '}}'"},
+      {"{{ a ? b }}", "unexpected character '?'"},
+      {"{% endif %}", "unexpected or unknown tag 'endif'"},
+      {"{% for %}", "expected a name"},
+      {"{% set true = 1 %}", "can't assign to 'true'"},
+      {"{% for loop in x %}{% endfor %}", "can't assign to the loop variable"},
+      {"{{ f(a=1, 2) }}", "an argument without a name follows"},
+      {"{% macro m(a=1, b) %}{% endmacro %}", "without a default follows"},
+      {"{{ 'a\\ud800' }}", "an escape names no character"},
+      {"{{ x is a is b }}", "is not supported"},
+      {"\xff", "not UTF-8"},
+      {"{{ f(a=1, a=2) }}", "given twice"},
+      {"{%", "a tag is not closed"},
+      {"{{ x[] }}", "a subscript is empty"},
+      {"{% set a, b %}{% endset %}", "fills one variable"},
+      {"{{ 012 }}", "a number begins with 0"}};
   for (const auto& [source, message] : cases) EXPECT_THAT(refusal(source), HasSubstr(message)) << source;
 }
 
 TEST(JinjaRefusals, FaultsSayTheirLine) {
   EXPECT_EQ(testing::failure("a\n{{ nope.x }}"), "the chat template failed at line 2: 'nope' is undefined");
-  EXPECT_EQ(testing::failure("{% set x = {} %}\n\n{{ x.y.z }}"), "the chat template failed at line 3: 'dict object' has no attribute 'y'");
+  EXPECT_EQ(testing::failure("{% set x = {} %}\n\n{{ x.y.z }}"),
+            "the chat template failed at line 3: 'dict object' has no attribute 'y'");
   EXPECT_EQ(testing::failure("\n{{ raise_exception('Only ' ~ 2 ~ ' turns!') }}"), "Only 2 turns!");
   EXPECT_EQ(testing::failure("{% set x = [] %}{{ x.append(1) }}"),
             "the chat template failed at line 1: access to attribute 'append' of 'list' object is unsafe.");

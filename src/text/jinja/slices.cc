@@ -38,7 +38,8 @@ Result<Value> slice_string(Budget& budget, const Str& string, const Bounds& boun
     const size_t begin = string.ascii ? static_cast<size_t>(bounds.start) : byte_offset(text, bounds.start);
     if (bounds.step == 1) {
       const std::string_view rest = bounds.count == 0 ? "" : text.substr(begin);
-      return make_string(budget, std::string(rest.substr(0, string.ascii ? static_cast<size_t>(bounds.count) : byte_offset(rest, bounds.count))));
+      return make_string(budget, std::string(rest.substr(0, string.ascii ? static_cast<size_t>(bounds.count)
+                                                                         : byte_offset(rest, bounds.count))));
     }
   }
   std::vector<std::string_view> characters;
@@ -62,14 +63,17 @@ Result<Value> slice(Budget& budget, const Value& value, const Value& start, cons
     VALORA_CHECK(budget.look_at(value.text().size()));
     return slice_string(budget, **value.as<StrPtr>(), bounds);
   }
-  if ((*sequence)->kind == Sequence::Kind::kRange) return fault("slices of a range are not supported; make a list of it first (|list)");
+  if ((*sequence)->kind == Sequence::Kind::kRange)
+    return fault("slices of a range are not supported; make a list of it first (|list)");
   std::vector<Value> items;
   VALORA_CHECK(budget.take(static_cast<size_t>(bounds.count) * sizeof(Value)));
-  for (int64_t i = 0; i < bounds.count; ++i) items.push_back((*sequence)->items[static_cast<size_t>(bounds.start + i * bounds.step)]);
+  for (int64_t i = 0; i < bounds.count; ++i)
+    items.push_back((*sequence)->items[static_cast<size_t>(bounds.start + i * bounds.step)]);
   return make_sequence(budget, (*sequence)->kind, std::move(items));
 }
 
-Result<Value> replaced(Budget& budget, std::string_view text, std::string_view from, std::string_view to, int64_t limit) {
+Result<Value> replaced(Budget& budget, std::string_view text, std::string_view from, std::string_view to,
+                       int64_t limit) {
   VALORA_CHECK(budget.look_at(text.size()));
   const auto count = static_cast<size_t>(count_of(text, from, limit));
   if (to.size() > 0 && count > kMaxStringBytes / to.size()) VALORA_CHECK(budget.take_string(kMaxStringBytes + 1));

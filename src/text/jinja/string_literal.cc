@@ -14,7 +14,8 @@ Status append_code(std::string& out, std::string_view& rest, size_t digits) {
   uint32_t code = 0;
   const std::string_view text = rest.substr(0, digits);
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), code, 16);
-  if (text.size() != digits || error != std::errc() || end != text.data() + digits) return invalid("a \\x, \\u or \\U escape is cut off");
+  if (text.size() != digits || error != std::errc() || end != text.data() + digits)
+    return invalid("a \\x, \\u or \\U escape is cut off");
   if (code > 0x10FFFF || (code >= 0xD800 && code < 0xE000)) return invalid("an escape names no character");
   append_utf8(out, code);
   rest.remove_prefix(digits);
@@ -41,7 +42,8 @@ Result<std::string> unescape(std::string_view rest) {
     rest.remove_prefix(slash + 1);
     if (rest.empty()) return invalid("a string ends in a backslash");
     const char c = rest[0];
-    if (static_cast<signed char>(c) < 0) return invalid("a backslash before a character outside of ASCII is not supported");
+    if (static_cast<signed char>(c) < 0)
+      return invalid("a backslash before a character outside of ASCII is not supported");
     if (c == 'N') return invalid("\\N escapes are not supported");
     if (c >= '0' && c <= '7') {
       append_octal(out, rest);

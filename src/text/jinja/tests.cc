@@ -86,7 +86,9 @@ Answer divisible(Runtime& runtime, const Value& value, const Value& by) {
   return equal(runtime.budget, rest, int64_t{0});
 }
 
-Answer is_in(Runtime& runtime, const Value& value, const Value& container) { return contains(runtime.budget, container, value); }
+Answer is_in(Runtime& runtime, const Value& value, const Value& container) {
+  return contains(runtime.budget, container, value);
+}
 Answer is_same(Runtime&, const Value& a, const Value& b) { return same_object(a, b); }
 
 const std::unordered_map<std::string_view, WithOther>& other_tests() {

@@ -65,8 +65,8 @@ std::vector<std::string_view> split_at_space_from_right(std::string_view text, i
 
 bool is_space(char32_t c) {
   if (c < 0x80) return c == ' ' || (c >= 0x09 && c <= 0x0D) || (c >= 0x1C && c <= 0x1F);
-  return c == 0x85 || c == 0xA0 || c == 0x1680 || (c >= 0x2000 && c <= 0x200A) || c == 0x2028 || c == 0x2029 || c == 0x202F ||
-         c == 0x205F || c == 0x3000;
+  return c == 0x85 || c == 0xA0 || c == 0x1680 || (c >= 0x2000 && c <= 0x200A) || c == 0x2028 || c == 0x2029 ||
+         c == 0x202F || c == 0x205F || c == 0x3000;
 }
 
 int64_t code_points(std::string_view text) {
@@ -110,7 +110,8 @@ std::vector<std::string_view> split(std::string_view text, std::optional<std::st
   return parts;
 }
 
-std::vector<std::string_view> split_from_right(std::string_view text, std::optional<std::string_view> separator, int64_t limit) {
+std::vector<std::string_view> split_from_right(std::string_view text, std::optional<std::string_view> separator,
+                                               int64_t limit) {
   if (!separator) return split_at_space_from_right(text, limit);
   std::vector<std::string_view> parts;
   while (limit < 0 || static_cast<int64_t>(parts.size()) < limit) {

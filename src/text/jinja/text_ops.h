@@ -29,7 +29,8 @@ enum class Side : uint8_t { kLeft, kRight, kBoth };
 std::string_view strip(std::string_view text, Side side, std::optional<std::string_view> chars = {});
 // At white space without a separator, which must not be empty. A negative limit is none.
 std::vector<std::string_view> split(std::string_view text, std::optional<std::string_view> separator, int64_t limit);
-std::vector<std::string_view> split_from_right(std::string_view text, std::optional<std::string_view> separator, int64_t limit);
+std::vector<std::string_view> split_from_right(std::string_view text, std::optional<std::string_view> separator,
+                                               int64_t limit);
 std::vector<std::string_view> split_lines(std::string_view text, bool keep_ends);
 // How often `part` is in `text`, an empty one between all characters; at most `limit` where that is not negative.
 int64_t count_of(std::string_view text, std::string_view part, int64_t limit = -1);

@@ -13,7 +13,8 @@ namespace {
 
 size_t hash_number(double number) {
   // Equal numbers of different types are one key.
-  if (number == std::floor(number) && std::abs(number) < 9.0e18) return std::hash<int64_t>{}(static_cast<int64_t>(number));
+  if (number == std::floor(number) && std::abs(number) < 9.0e18)
+    return std::hash<int64_t>{}(static_cast<int64_t>(number));
   return std::hash<double>{}(number);
 }
 
@@ -50,12 +51,14 @@ const Value* Dict::find(const Value& key) const {
 const Value* Dict::find(std::string_view key) const { return find(literal_string(std::string(key))); }
 
 const Value* Namespace::find(std::string_view name) const {
-  const auto it = std::ranges::find(attributes, name, [](const auto& entry) -> std::string_view { return entry.first; });
+  const auto it =
+      std::ranges::find(attributes, name, [](const auto& entry) -> std::string_view { return entry.first; });
   return it == attributes.end() ? nullptr : &it->second;
 }
 
 void Namespace::set(const std::string& name, Value value) {
-  const auto it = std::ranges::find(attributes, name, [](const auto& entry) -> const std::string& { return entry.first; });
+  const auto it =
+      std::ranges::find(attributes, name, [](const auto& entry) -> const std::string& { return entry.first; });
   if (it == attributes.end()) attributes.emplace_back(name, std::move(value));
   else it->second = std::move(value);
 }
