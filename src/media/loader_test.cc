@@ -21,7 +21,8 @@ std::string image_url(int seed, int side = 56) {
 }
 
 std::shared_ptr<const Processor> qwen(const Json& settings = Json::object()) {
-  return *make_qwen2_vl_processor(settings, nullptr);
+  return *make_qwen2_vl_processor(settings, nullptr, {settings.value("patch_size", 14), settings.value("temporal_patch_size", 2),
+                                                      settings.value("merge_size", 2)});
 }
 
 Loader make_loader(size_t cache_bytes = 64 << 20, Limits limits = {}) {

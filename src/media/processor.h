@@ -9,6 +9,7 @@
 #include "base/json.h"
 #include "media/fetch.h"
 #include "media/image.h"
+#include "media/processor_settings.h"
 #include "media/video.h"
 
 namespace valora::media {
@@ -42,13 +43,27 @@ class Processor {
   virtual Digest settings_digest() const = 0;
 };
 
+// The square that a CLIP tower takes.
+struct ClipTarget {
+  int image_size = 336;  // pixels a side
+  int patch_size = 14;
+  bool class_token = false;  // the class token stands for a language-model token, too
+};
+
+// preprocessor_config.json of LLaVA-1.5 (transformers' CLIPImageProcessor, its PIL path, bit for bit):
+// shorter edge resized, centre crop, rescale, normalise; rows are patches in reading order, channel by
+// channel. Aspect ratios over 200 are refused. Settings that cannot give the target: kUnprocessable.
+Result<std::shared_ptr<const Processor>> make_clip_processor(const Json& image_json, const ClipTarget& target);
+
 // preprocessor_config.json of Qwen2-VL and Qwen2.5-VL (Qwen2VLImageProcessor): smart_resize with
 // min/max_pixels or size.{shortest_edge,longest_edge}, rescale, normalise, patchify
 // (temporal_patch_size, patch_size, merge_size). Rows are ordered merge-block-wise as the reference's.
 // video_json: video_preprocessor_config.json where the folder has one, else null: then image_json
 // holds for videos too, as in the reference. Frames are resized by the PIL-equal bicubic of images;
 // the reference resizes videos with torchvision, whose antialiased bicubic rounds differently.
-// A setting that is unknown or unsupported and set: kUnprocessable naming it.
-Result<std::shared_ptr<const Processor>> make_qwen2_vl_processor(const Json& image_json, const Json& video_json);
+// A setting that is unknown or unsupported and set, or patches other than the vision tower's:
+// kUnprocessable naming it.
+Result<std::shared_ptr<const Processor>> make_qwen2_vl_processor(const Json& image_json, const Json& video_json,
+                                                                 const PatchLayout& tower);
 
 }  // namespace valora::media

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <limits>
 
 #include <fmt/format.h>
 
@@ -9,29 +8,13 @@
 namespace valora::media {
 namespace {
 
-constexpr int kChannels = 3;
-
-// Every byte's value after rescaling and normalising, in the reference's order of roundings: rescaled
-// in doubles, kept as floats, normalised in floats.
-using PixelTable = std::array<std::array<float, 256>, kChannels>;
-
-PixelTable make_table(const PatchSettings& settings) {
-  PixelTable table;
-  for (int c = 0; c < kChannels; ++c) {
-    for (int byte = 0; byte < 256; ++byte) {
-      float value = settings.do_rescale ? static_cast<float>(byte * settings.rescale_factor) : float(byte);
-      if (settings.do_normalize)
-        value = (value - static_cast<float>(settings.mean[c])) / static_cast<float>(settings.std[c]);
-      table[c][byte] = value;
-    }
-  }
-  return table;
-}
+// Of one picture or video; 2 GiB.
+constexpr int64_t kMaxValues = int64_t{1} << 29;
 
 // Resizes pictures of one kind and cuts them into patches.
 class Patcher {
  public:
-  explicit Patcher(const PatchSettings& settings) : settings_(settings), table_(make_table(settings)) {}
+  explicit Patcher(const PatchSettings& settings) : settings_(settings), table_(make_pixel_table(settings.values)) {}
 
   const PatchSettings& settings() const { return settings_; }
   int patch_dim() const {
@@ -59,8 +42,8 @@ class Patcher {
     const Image& first = frames.front();
     VALORA_TRY(size, target_size(first.width, first.height));
     VALORA_TRY(tokens, this->tokens(first.width, first.height, int64_t(frames.size())));
-    if (tokens * settings_.merge_size * settings_.merge_size > std::numeric_limits<int32_t>::max())
-      return invalid("the picture has more patches than can be counted");
+    if (tokens > kMaxValues / settings_.merge_size / settings_.merge_size / patch_dim())
+      return invalid(fmt::format("the picture would become more than {} values", kMaxValues), "messages");
     VisualInput input;
     input.kind = kind;
     input.grid_t = static_cast<int>(grid_t(int64_t(frames.size())));
@@ -118,9 +101,20 @@ class Patcher {
 };
 
 void add_to_digest(DigestBuilder& digest, const PatchSettings& s) {
-  digest.add(s.do_resize).add(s.do_rescale).add(s.do_normalize).add(s.pixels.min).add(s.pixels.max);
-  digest.add(s.rescale_factor).add(std::span<const double>(s.mean)).add(std::span<const double>(s.std));
+  digest.add(s.do_resize).add(s.pixels.min).add(s.pixels.max);
+  add_to_digest(digest, s.values);
   digest.add(s.patch_size).add(s.temporal_patch_size).add(s.merge_size);
+}
+
+// preprocessor_config.json and config.json are two files.
+Status check_layout(const PatchSettings& settings, const PatchLayout& tower, const char* what) {
+  const auto check = [&](const char* key, int have, int want) -> Status {
+    if (have == want) return {};
+    return refuse_setting(key, fmt::format("is {} for {}, but the vision tower takes {}", have, what, want));
+  };
+  VALORA_CHECK(check("patch_size", settings.patch_size, tower.patch_size));
+  VALORA_CHECK(check("temporal_patch_size", settings.temporal_patch_size, tower.temporal_patch_size));
+  return check("merge_size", settings.merge_size, tower.merge_size);
 }
 
 class Qwen2VlProcessor final : public Processor {
@@ -169,16 +163,14 @@ class Qwen2VlProcessor final : public Processor {
 
 }  // namespace
 
-Result<std::shared_ptr<const Processor>> make_qwen2_vl_processor(const Json& image_json, const Json& video_json) {
+Result<std::shared_ptr<const Processor>> make_qwen2_vl_processor(const Json& image_json, const Json& video_json,
+                                                                 const PatchLayout& tower) {
   VALORA_TRY(image, read_image_settings(image_json));
   const Json& for_videos = video_json.is_null() ? image_json : video_json;
   VALORA_TRY(video, read_video_settings(for_videos));
   VALORA_TRY(sampling, read_frame_sampling(for_videos));
-  // The vision tower has one patch embedding.
-  if (image.patch_size != video.patch_size || image.merge_size != video.merge_size ||
-      image.temporal_patch_size != video.temporal_patch_size)
-    return unprocessable("the processors of images and videos differ in patch_size, temporal_patch_size or merge_size",
-                         "patch_size");
+  VALORA_CHECK(check_layout(image, tower, "images"));
+  VALORA_CHECK(check_layout(video, tower, "videos"));
   return std::shared_ptr<const Processor>(std::make_shared<Qwen2VlProcessor>(image, video, sampling));
 }
 

@@ -11,7 +11,8 @@ namespace {
 using testing::make_picture;
 
 std::shared_ptr<const Processor> make(const Json& image, const Json& video = nullptr) {
-  auto processor = make_qwen2_vl_processor(image, video);
+  const PatchLayout tower{image.value("patch_size", 14), image.value("temporal_patch_size", 2), image.value("merge_size", 2)};
+  auto processor = make_qwen2_vl_processor(image, video, tower);
   EXPECT_TRUE(processor.ok()) << processor.error().message;
   return processor.ok() ? *processor : nullptr;
 }
@@ -108,7 +109,7 @@ TEST(Qwen2VlProcessor, DigestHoldsEverySetting) {
 
 TEST(Qwen2VlProcessor, RefusesWhatItCannotHonour) {
   const auto refusal = [](const Json& image, const Json& video = nullptr) {
-    const auto processor = make_qwen2_vl_processor(image, video);
+    const auto processor = make_qwen2_vl_processor(image, video, {});
     return processor.ok() ? std::string("served") : processor.error().param;
   };
   EXPECT_EQ(refusal({{"do_center_crop", true}}), "do_center_crop");
@@ -121,7 +122,10 @@ TEST(Qwen2VlProcessor, RefusesWhatItCannotHonour) {
   EXPECT_EQ(refusal({{"image_processor_type", "ViTImageProcessor"}}), "image_processor_type");
   EXPECT_EQ(refusal(Json::object(), {{"fps", 2.0}, {"num_frames", 8}}), "num_frames");
   EXPECT_EQ(refusal(Json::object(), {{"patch_size", 16}}), "patch_size");
-  EXPECT_FALSE(make_qwen2_vl_processor(nullptr, nullptr).ok());
+  EXPECT_EQ(refusal({{"patch_size", 16}}), "patch_size") << "the tower takes 14";
+  EXPECT_EQ(refusal({{"merge_size", 1}}), "merge_size");
+  EXPECT_EQ(refusal(Json::object(), {{"temporal_patch_size", 1}}), "temporal_patch_size");
+  EXPECT_FALSE(make_qwen2_vl_processor(nullptr, nullptr, {}).ok());
 }
 
 TEST(SampleFrames, SpreadsEvenlyAtTheRate) {

@@ -1,22 +1,17 @@
 // What preprocessor_config.json says to Qwen2-VL's image and video processors.
 #pragma once
 
-#include <array>
-
 #include "base/json.h"
 #include "media/frame_sampling.h"
+#include "media/processor_settings.h"
 #include "media/smart_resize.h"
 
 namespace valora::media {
 
 struct PatchSettings {
   bool do_resize = true;
-  bool do_rescale = true;
-  bool do_normalize = true;
+  PixelValues values;
   PixelBounds pixels;
-  double rescale_factor = 1.0 / 255.0;
-  std::array<double, 3> mean{0.48145466, 0.4578275, 0.40821073};
-  std::array<double, 3> std{0.26862954, 0.26130258, 0.27577711};
   int patch_size = 14;
   int temporal_patch_size = 2;
   int merge_size = 2;

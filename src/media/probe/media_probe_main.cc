@@ -29,7 +29,13 @@ Result<Image> read_image(const std::string& path) {
 }
 
 Result<std::shared_ptr<const Processor>> processor_of(const Json& command) {
-  return make_qwen2_vl_processor(command.value("config", Json::object()), command.value("video_config", Json()));
+  const Json config = command.value("config", Json::object());
+  if (command.contains("clip")) {
+    const Json& target = command.at("clip");
+    return make_clip_processor(config, {target.at("image_size"), target.at("patch_size"), target.at("class_token")});
+  }
+  const PatchLayout tower{config.value("patch_size", 14), config.value("temporal_patch_size", 2), config.value("merge_size", 2)};
+  return make_qwen2_vl_processor(config, command.value("video_config", Json()), tower);
 }
 
 Result<Json> answer(const VisualInput& input, const std::string& out) {

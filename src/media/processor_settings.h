@@ -1,0 +1,48 @@
+// What the image processors of all families read alike from preprocessor_config.json.
+#pragma once
+
+#include <array>
+#include <span>
+#include <string_view>
+
+#include "base/digest.h"
+#include "base/json.h"
+#include "base/result.h"
+
+namespace valora::media {
+
+inline constexpr int kChannels = 3;
+
+// How a byte becomes a number.
+struct PixelValues {
+  bool do_rescale = true;
+  bool do_normalize = true;
+  double rescale_factor = 1.0 / 255.0;
+  std::array<double, 3> mean{0.48145466, 0.4578275, 0.40821073};
+  std::array<double, 3> std{0.26862954, 0.26130258, 0.27577711};
+};
+
+Result<PixelValues> read_pixel_values(const Json& json);
+void add_to_digest(DigestBuilder& digest, const PixelValues& values);
+
+// Every byte's value by channel, in the reference's order of roundings: rescaled in doubles, kept as
+// floats, normalised in floats.
+using PixelTable = std::array<std::array<float, 256>, kChannels>;
+PixelTable make_pixel_table(const PixelValues& values);
+
+// The patches that a vision tower takes; the processor's settings must agree.
+struct PatchLayout {
+  int patch_size = 14;
+  int temporal_patch_size = 2;
+  int merge_size = 2;
+};
+
+Error refuse_setting(std::string_view key, std::string_view why);
+// Refuses a key that is set and neither in `known` nor without effect on pixels for any family.
+Status check_keys(const Json& json, std::span<const std::string_view> known);
+// Refuses another processor's settings; an absent `key` passes.
+Status check_type(const Json& json, std::string_view key, std::span<const std::string_view> types);
+Status check_bicubic(const Json& json);
+Result<int> positive(const Json& json, std::string_view key, int fallback, int most);
+
+}  // namespace valora::media
