@@ -14,8 +14,9 @@ struct Module {
   std::string name;  // canonical: the newest Hugging Face name, e.g. "model.language_model.layers.3.mlp.up_proj"
   int64_t in = 0;
   int64_t out = 0;
-  bool servable = true;   // false: known, but no adapter on it can be served (yet)
+  bool servable = true;   // false: known, but no adapter on it can be served
   int64_t layer = -1;     // its index where it lies in a repeated layer
+  bool visual = false;    // of the vision tower or the projector: changes visual embeddings, not the decoder
 };
 
 // Checkpoints and adapters of different transformers versions prefix the same module differently;

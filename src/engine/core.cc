@@ -269,6 +269,8 @@ void EngineCore::fill(EngineStats& stats) {
   stats.kv_usage = cache_.usage();
   stats.prefix_queries = cache_.stats().queried_tokens;
   stats.prefix_hits = cache_.stats().hit_tokens;
+  stats.visual_queries = runner_->visual_cache().queries();
+  stats.visual_hits = runner_->visual_cache().hits();
 }
 
 }  // namespace valora

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/json.h"
 #include "base/result.h"
 
 namespace valora {
@@ -37,6 +38,7 @@ struct ChatPrompt {
   std::vector<ChatMessage> messages;
   // Opens the assistant's turn; absent: true when generating, as the head was trained when classifying.
   std::optional<bool> add_generation_prompt;
+  Json template_variables;  // chat_template_kwargs: an object, or null
 };
 
 // Plain text, token ids, or a conversation.
@@ -201,6 +203,7 @@ struct EngineStats {
   uint64_t preemptions = 0;
   uint64_t prefix_queries = 0, prefix_hits = 0;  // in tokens
   uint64_t media_queries = 0, media_hits = 0;
+  uint64_t visual_queries = 0, visual_hits = 0;  // embeddings of the vision tower
   std::vector<std::string> running_adapters, waiting_adapters;
   uint64_t steps = 0;
   double step_seconds = 0;      // total, of engine iterations with work

@@ -30,19 +30,20 @@ AdapterCard card_of(const adapters::AdapterEntry& entry) {
 
 }  // namespace
 
-std::shared_ptr<LoadedAdapter> build_adapter(const adapters::AdapterSpec& spec, size_t modules, at::ScalarType dtype,
-                                             at::Device device) {
+std::shared_ptr<LoadedAdapter> build_adapter(const adapters::AdapterSpec& spec, const adapters::ModuleTable& modules,
+                                             at::ScalarType dtype, at::Device device) {
   auto loaded = std::make_shared<LoadedAdapter>();
   loaded->digest = spec.digest;
   loaded->has_weights = !spec.targets.empty();
-  loaded->weights.modules.resize(modules);
-  loaded->weights.scales.resize(modules, 0);
+  loaded->weights.modules.resize(modules.modules().size());
+  loaded->weights.scales.resize(modules.modules().size(), 0);
   for (const adapters::LoraTarget& target : spec.targets) {
     auto weight = std::make_unique<ops::LoraWeight>();
     weight->a = ops::Weight(tensor(target.a, dtype, device), dtype, device);
     weight->b = ops::Weight(tensor(target.b, dtype, device), dtype, device);
     loaded->weights.modules[target.module] = std::move(weight);
     loaded->weights.scales[target.module] = target.scale;
+    (modules.modules()[target.module].visual ? loaded->on_visuals : loaded->on_decoder) = true;
   }
   for (const adapters::TaskHead& head : spec.heads)
     loaded->heads.push_back({head.name, head.labels, head.problem_type, head.add_generation_prompt,

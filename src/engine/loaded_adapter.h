@@ -28,13 +28,15 @@ struct LoadedAdapter {
   std::string name;
   Digest digest;
   models::AdapterWeights weights;
-  bool has_weights = false;  // false: heads alone, the language model runs as the base
+  bool has_weights = false;  // false: heads alone, the model runs as the base
+  bool on_decoder = false;   // touches the decoder: its tokens make a segment
+  bool on_visuals = false;   // touches vision tower or projector: its visual embeddings are its own
   std::vector<LoadedHead> heads;
 };
 
 // Weights in the model's dtype and device.
-std::shared_ptr<LoadedAdapter> build_adapter(const adapters::AdapterSpec& spec, size_t modules, at::ScalarType dtype,
-                                             at::Device device);
+std::shared_ptr<LoadedAdapter> build_adapter(const adapters::AdapterSpec& spec, const adapters::ModuleTable& modules,
+                                             at::ScalarType dtype, at::Device device);
 
 // What one request uses: kept alive by it, whatever becomes of the name meanwhile.
 struct AppliedAdapter {

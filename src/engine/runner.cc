@@ -13,6 +13,11 @@ using scheduler::StepPlan;
 
 Sequence& sequence_of(const StepItem& item) { return static_cast<Sequence&>(*item.request); }
 
+// Bounds the tower's activations: at 1280 values a patch and a few such tensors, some 500 MB in bf16.
+constexpr int64_t kPatchesAtOnce = 1 << 14;
+
+int64_t patches_of(const media::VisualInput& input) { return int64_t{input.grid_t} * input.grid_h * input.grid_w; }
+
 // The visual spans that lie (partly) within the tokens that an item runs.
 template <typename Body>
 void for_each_visual(const StepItem& item, Body&& body) {
@@ -40,7 +45,21 @@ void append_segments(const Sequence& s, int64_t begin, int64_t end, std::vector<
     return;
   }
   for (const AppliedAdapter& use : uses)
-    if (use.adapter->has_weights && use.scale != 0) segments.push_back({begin, end, &use.adapter->weights, use.scale});
+    if (use.adapter->on_decoder && use.scale != 0) segments.push_back({begin, end, &use.adapter->weights, use.scale});
+}
+
+bool changes_visuals(const AppliedAdapter& use) { return use.adapter->on_visuals && use.scale != 0; }
+
+// Identity of visual embeddings: the pixels, and the adapters that change what the tower makes of them.
+Digest visual_key(const Sequence& s, const media::VisualInput& input) {
+  DigestBuilder builder;
+  bool own = false;
+  for (const AppliedAdapter& use : s.owner->adapters) {
+    if (!changes_visuals(use)) continue;
+    builder.add(use.adapter->digest).add(use.scale);
+    own = true;
+  }
+  return own ? builder.add(input.digest).finish() : input.digest;
 }
 
 at::Tensor long_tensor(const std::vector<int64_t>& values, at::Device device) {
@@ -57,29 +76,71 @@ std::string reason_of(const std::exception& e) {
 Runner::Runner(const models::Model& model, ops::KvArena arena, at::ScalarType dtype, at::Device device, size_t visual_cache_bytes)
     : model_(model), arena_(std::move(arena)), dtype_(dtype), device_(device), visual_cache_(visual_cache_bytes) {}
 
+struct Runner::Visual {
+  Digest key;
+  models::VisualItem item;
+};
+
 std::vector<StepOutput> Runner::encode_visuals(const StepPlan& plan) {
   step_visuals_.clear();
-  std::vector<StepOutput> failed;
-  for (const StepItem& item : plan.items) {
-    std::optional<Error> error;
-    for_each_visual(item, [&](const models::VisualSpan& span, int, int) {
-      const Digest& key = span.input->digest;
-      if (error || step_visuals_.contains(key)) return;
-      at::Tensor embeddings = visual_cache_.find(key);
-      if (!embeddings.defined()) {
-        try {
-          embeddings = model_.encode(*span.input).to(dtype_);
-        } catch (const std::exception& e) {
-          error = internal("an image could not be encoded: " + reason_of(e));
-          return;
-        }
-        visual_cache_.insert(key, embeddings);
-      }
-      step_visuals_[key] = embeddings;
+  std::vector<Visual> missing;
+  for (const StepItem& step_item : plan.items)
+    for_each_visual(step_item, [&](const models::VisualSpan& span, int, int) {
+      const Sequence& s = sequence_of(step_item);
+      const Digest key = visual_key(s, *span.input);
+      if (step_visuals_.contains(key)) return;
+      const at::Tensor cached = visual_cache_.find(key);
+      step_visuals_.emplace(key, cached);
+      if (cached.defined()) return;
+      missing.push_back({key, {span.input.get(), {}}});
+      for (const AppliedAdapter& use : s.owner->adapters)
+        if (changes_visuals(use)) missing.back().item.adapters.push_back({&use.adapter->weights, use.scale});
     });
-    if (error) failed.push_back({&sequence_of(item), {}, {}, error});
+  encode(missing);
+  std::vector<StepOutput> failed;
+  for (const StepItem& step_item : plan.items) {
+    std::optional<Error> error;
+    for_each_visual(step_item, [&](const models::VisualSpan& span, int, int) {
+      const auto& visual = step_visuals_.at(visual_key(sequence_of(step_item), *span.input));
+      if (!visual.ok()) error = visual.error();
+    });
+    if (error) failed.push_back({&sequence_of(step_item), {}, {}, error});
   }
   return failed;
+}
+
+// Several at once, as many as memory for their activations allows; where that throws, one at a time, so
+// that one request's image cannot harm another's.
+void Runner::encode(std::span<const Visual> visuals) {
+  while (!visuals.empty()) {
+    size_t count = 1;
+    int64_t patches = patches_of(*visuals[0].item.input);
+    while (count < visuals.size() && (patches += patches_of(*visuals[count].item.input)) <= kPatchesAtOnce) ++count;
+    const auto together = visuals.first(count);
+    visuals = visuals.subspan(count);
+    if (encode_together(together).ok() || count == 1) continue;
+    for (size_t i = 0; i < count; ++i) (void)encode_together(together.subspan(i, 1));  // its error waits in step_visuals_
+  }
+}
+
+Status Runner::encode_together(std::span<const Visual> visuals) {
+  std::vector<models::VisualItem> items;
+  for (const Visual& visual : visuals) items.push_back(visual.item);
+  try {
+    const std::vector<at::Tensor> embeddings = model_.encode(items);
+    for (size_t i = 0; i < visuals.size(); ++i) {
+      TORCH_CHECK(embeddings[i].size(0) == items[i].input->tokens, "the vision tower made ", embeddings[i].size(0),
+                  " embeddings for ", items[i].input->tokens, " tokens");
+      const at::Tensor kept = embeddings[i].to(dtype_);
+      step_visuals_.insert_or_assign(visuals[i].key, kept);
+      visual_cache_.insert(visuals[i].key, kept);
+    }
+    return {};
+  } catch (const std::exception& e) {
+    const Error error = internal("an image could not be encoded: " + reason_of(e));
+    for (const Visual& visual : visuals) step_visuals_.insert_or_assign(visual.key, error);
+    return error;
+  }
 }
 
 models::Batch Runner::build_batch(const StepPlan& plan) {
@@ -97,7 +158,7 @@ models::Batch Runner::build_batch(const StepPlan& plan) {
     append_segments(s, begin, begin + item.tokens, batch.segments);
     for_each_visual(item, [&](const models::VisualSpan& span, int from, int to) {
       const int first = std::max(from, span.token_begin), last = std::min(to, span.token_begin + span.input->tokens);
-      batch.visual.push_back({begin + first - from, step_visuals_.at(span.input->digest).narrow(0, first - span.token_begin, last - first)});
+      batch.visual.push_back({begin + first - from, step_visuals_.at(visual_key(s, *span.input))->narrow(0, first - span.token_begin, last - first)});
     });
   }
   batch.tokens = long_tensor(tokens, device_);

@@ -32,11 +32,16 @@ class Runner {
   // Encodes what the plan's sequences need and is not cached. A sequence whose image fails is named here
   // and must be taken out of the plan; the others go on.
   std::vector<StepOutput> encode_visuals(const scheduler::StepPlan& plan);
+  const VisualCache& visual_cache() const { return visual_cache_; }
   // Runs the step. One output for each item that yields, in plan order.
   std::vector<StepOutput> run(const scheduler::StepPlan& plan);
 
  private:
+  struct Visual;  // one to be encoded
+
   models::Batch build_batch(const scheduler::StepPlan& plan);
+  void encode(std::span<const Visual> visuals);
+  Status encode_together(std::span<const Visual> visuals);
   void sample(std::vector<StepOutput>& outputs, const at::Tensor& logits);
 
   const models::Model& model_;
@@ -44,8 +49,8 @@ class Runner {
   at::ScalarType dtype_;
   at::Device device_;
   VisualCache visual_cache_;
-  // The embeddings of this step's items, so that a small cache cannot lose one between encoding and use.
-  std::unordered_map<Digest, at::Tensor> step_visuals_;
+  // This step's embeddings, so that a small cache cannot lose one between encoding and use; or why there are none.
+  std::unordered_map<Digest, Result<at::Tensor>> step_visuals_;
 };
 
 }  // namespace valora

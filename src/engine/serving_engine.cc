@@ -126,7 +126,7 @@ Result<AdapterCard> ServingEngine::load_now(const LoadAdapter& request) {
   VALORA_TRY(spec, adapters::read_adapter(request.path, modules, {options_.max_lora_rank}));
   for (const std::string& warning : spec.warnings) spdlog::warn("adapter {}: {}", request.name, warning);
   auto shared = std::make_shared<const adapters::AdapterSpec>(std::move(spec));
-  auto built = build_adapter(*shared, modules.modules().size(), loaded_.dtype, device_);
+  auto built = build_adapter(*shared, modules, loaded_.dtype, device_);
   return adapters_.add(request, shared, built);
 }
 

@@ -3,8 +3,10 @@
 namespace valora {
 
 at::Tensor VisualCache::find(const Digest& key) {
+  ++queries_;
   const auto it = index_.find(key);
   if (it == index_.end()) return {};
+  ++hits_;
   entries_.splice(entries_.begin(), entries_, it->second);
   return it->second->embeddings;
 }

@@ -20,6 +20,8 @@ class VisualCache {
   at::Tensor find(const Digest& key);
   void insert(const Digest& key, at::Tensor embeddings);
   size_t bytes() const { return bytes_; }
+  uint64_t queries() const { return queries_; }
+  uint64_t hits() const { return hits_; }
 
  private:
   struct Entry {
@@ -28,6 +30,7 @@ class VisualCache {
   };
   size_t capacity_;
   size_t bytes_ = 0;
+  uint64_t queries_ = 0, hits_ = 0;
   std::list<Entry> entries_;  // most recently used first
   std::unordered_map<Digest, std::list<Entry>::iterator> index_;
 };

@@ -19,6 +19,8 @@ TEST(VisualCache, KeepsTheRecentlyUsedWithinItsBytes) {
   EXPECT_FALSE(cache.find(key(1)).defined());
   for (int i : {0, 2, 3}) EXPECT_EQ(cache.find(key(i))[9].item<float>(), i);
   EXPECT_EQ(cache.bytes(), 120);
+  EXPECT_EQ(cache.queries(), 5);
+  EXPECT_EQ(cache.hits(), 4);
 }
 
 TEST(VisualCache, AnEntryTooLargeLeavesNothingBehind) {

@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "media/processor.h"
 #include "ops/attention.h"
 #include "ops/linear.h"
 
@@ -24,6 +25,18 @@ struct Segment {
   int64_t token_end = 0;
   const AdapterWeights* adapter = nullptr;
   float coefficient = 1;
+};
+
+struct AdapterUse {
+  const AdapterWeights* adapter = nullptr;
+  float coefficient = 1;
+};
+
+// One image or video for the vision tower, with those adapters of its request that touch the tower or
+// the projector.
+struct VisualItem {
+  const media::VisualInput* input = nullptr;
+  std::vector<AdapterUse> adapters;
 };
 
 // Rows of visual embeddings that take the place of token embeddings from `token` on.

@@ -10,28 +10,43 @@ enum LayerModule { kQ, kK, kV, kO, kGate, kUp, kDown, kLayerModules };
 
 }  // namespace
 
-DecoderConfig read_decoder_config(const ConfigReader& text, const ConfigReader& top) {
-  DecoderConfig c;
-  c.vocab = text.integer("vocab_size");
-  c.hidden = text.integer("hidden_size");
-  c.intermediate = text.integer("intermediate_size");
-  c.layers = text.at_most("num_hidden_layers", kMaxLayers);
-  c.heads = text.integer("num_attention_heads");
+DecoderConfig read_decoder_config(const ConfigReader& text, const ConfigReader& top, const DecoderConfig& defaults) {
+  const auto size = [&](const char* key, int64_t fallback) { return fallback > 0 ? text.integer(key, fallback) : text.integer(key); };
+  DecoderConfig c = defaults;
+  c.vocab = size("vocab_size", defaults.vocab);
+  c.hidden = size("hidden_size", defaults.hidden);
+  c.intermediate = size("intermediate_size", defaults.intermediate);
+  c.layers = size("num_hidden_layers", defaults.layers);
+  if (c.layers > kMaxLayers) text.refuse("\"num_hidden_layers\" is out of range: " + std::to_string(c.layers));
+  c.heads = size("num_attention_heads", defaults.heads);
   c.kv_heads = text.integer("num_key_value_heads", c.heads);
   if (c.heads % c.kv_heads != 0) text.refuse("\"num_attention_heads\" is not a multiple of \"num_key_value_heads\"");
   if (!text.has("head_dim") && c.hidden % c.heads != 0) text.refuse("\"hidden_size\" is not a multiple of \"num_attention_heads\"");
   c.head_dim = text.integer("head_dim", c.hidden / c.heads);
   if (c.head_dim % 2 != 0) text.refuse("the head size is odd: " + std::to_string(c.head_dim));
-  c.norm_eps = text.number("rms_norm_eps", 1e-6);
+  c.norm_eps = text.number("rms_norm_eps", defaults.norm_eps);
   c.tied_embeddings = text.flag("tie_word_embeddings", top.flag("tie_word_embeddings", false));
-  c.max_positions = text.integer("max_position_embeddings", 32768);
-  c.rotary = read_rotary(text, c.head_dim, 10000);
+  c.max_positions = text.integer("max_position_embeddings", defaults.max_positions > 0 ? defaults.max_positions : 32768);
+  c.rotary = read_rotary(text, c.head_dim, defaults.rotary.theta);
   if (const std::string act = text.text("hidden_act", "silu"); act != "silu") text.refuse("hidden_act \"" + act + "\" is not supported");
   if (text.flag("use_sliding_window", false)) text.refuse("sliding-window attention (use_sliding_window) is not supported");
   for (const std::string& type : text.texts("layer_types"))
     if (type != "full_attention") text.refuse("layers of type \"" + type + "\" (layer_types) are not supported");
   if (top.has("quantization_config")) top.refuse("quantised checkpoints (quantization_config) are not supported");
   return c;
+}
+
+ModelSpec decoder_spec(const DecoderConfig& c, const std::string& architecture) {
+  ModelSpec spec;
+  spec.architecture = architecture;
+  spec.vocab = c.vocab;
+  spec.hidden = c.hidden;
+  spec.layers = c.layers;
+  spec.kv_heads = c.kv_heads;
+  spec.head_dim = c.head_dim;
+  spec.max_positions = c.max_positions;
+  spec.axes = c.rotary.sections.empty() ? 1 : 3;
+  return spec;
 }
 
 void add_decoder_modules(const DecoderConfig& c, const std::string& prefix, std::vector<adapters::Module>& modules) {
@@ -56,7 +71,7 @@ Attention::Attention(Weights& weights, const std::string& name, const DecoderCon
       q_proj_(weights, name + ".q_proj", c.hidden, c.heads * c.head_dim, c.qkv_bias, first_module + kQ),
       k_proj_(weights, name + ".k_proj", c.hidden, c.kv_heads * c.head_dim, c.qkv_bias, first_module + kK),
       v_proj_(weights, name + ".v_proj", c.hidden, c.kv_heads * c.head_dim, c.qkv_bias, first_module + kV),
-      o_proj_(weights, name + ".o_proj", c.heads * c.head_dim, c.hidden, false, first_module + kO) {}
+      o_proj_(weights, name + ".o_proj", c.heads * c.head_dim, c.hidden, c.o_bias, first_module + kO) {}
 
 at::Tensor Attention::operator()(const at::Tensor& x, const CosSin& rotary, int64_t layer, const Batch& batch) const {
   at::Tensor q = q_proj_(x, batch.segments).view({-1, heads_, head_dim_});
@@ -68,9 +83,9 @@ at::Tensor Attention::operator()(const at::Tensor& x, const CosSin& rotary, int6
 }
 
 Mlp::Mlp(Weights& weights, const std::string& name, const DecoderConfig& c, int first_module)
-    : gate_proj_(weights, name + ".gate_proj", c.hidden, c.intermediate, false, first_module + kGate),
-      up_proj_(weights, name + ".up_proj", c.hidden, c.intermediate, false, first_module + kUp),
-      down_proj_(weights, name + ".down_proj", c.intermediate, c.hidden, false, first_module + kDown) {}
+    : gate_proj_(weights, name + ".gate_proj", c.hidden, c.intermediate, c.mlp_bias, first_module + kGate),
+      up_proj_(weights, name + ".up_proj", c.hidden, c.intermediate, c.mlp_bias, first_module + kUp),
+      down_proj_(weights, name + ".down_proj", c.intermediate, c.hidden, c.mlp_bias, first_module + kDown) {}
 
 at::Tensor Mlp::operator()(const at::Tensor& x, const std::vector<Segment>& segments) const {
   return down_proj_(ops::silu_mul(gate_proj_(x, segments), up_proj_(x, segments)), segments);

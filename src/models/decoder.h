@@ -1,4 +1,4 @@
-// The decoder that Qwen2, Qwen2-VL and their kin share: pre-norm, grouped-query attention with rotary
+// The decoder that Qwen2, Llama and the vision-language families over them share: pre-norm, grouped-query attention with rotary
 // positions, gated MLP (transformers: modeling_qwen2.py, Qwen2Model).
 #pragma once
 
@@ -7,6 +7,7 @@
 
 #include "models/batch.h"
 #include "models/layers.h"
+#include "models/model.h"
 #include "models/rotary.h"
 
 namespace valora::models {
@@ -15,14 +16,17 @@ struct DecoderConfig {
   int64_t vocab = 0, hidden = 0, intermediate = 0, layers = 0;
   int64_t heads = 0, kv_heads = 0, head_dim = 0;
   double norm_eps = 1e-6;
-  bool qkv_bias = true;
+  bool qkv_bias = false, o_bias = false, mlp_bias = false;
   bool tied_embeddings = false;
   int64_t max_positions = 0;
   RotaryConfig rotary;
 };
 
-// `text` is config.json or its text_config; `top` the whole (tie_word_embeddings may stand there).
-DecoderConfig read_decoder_config(const ConfigReader& text, const ConfigReader& top);
+// `text` is config.json or its text_config; `top` the whole (tie_word_embeddings may stand there). What
+// the file leaves out is taken from `defaults`; sizes that are 0 there must be in the file.
+DecoderConfig read_decoder_config(const ConfigReader& text, const ConfigReader& top, const DecoderConfig& defaults);
+// A ModelSpec of the decoder's shape, without modules.
+ModelSpec decoder_spec(const DecoderConfig& config, const std::string& architecture);
 // The decoder's linears under `prefix` ("model."), in the order the constructor below expects, then its embeddings.
 void add_decoder_modules(const DecoderConfig& config, const std::string& prefix, std::vector<adapters::Module>& modules);
 

@@ -2,7 +2,7 @@
 
 namespace valora::models {
 
-at::Tensor Model::encode(const media::VisualInput&) const {
+std::vector<at::Tensor> Model::encode(std::span<const VisualItem>) const {
   TORCH_CHECK(false, spec_.architecture, " takes no images");
 }
 

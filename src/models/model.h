@@ -28,6 +28,7 @@ struct ModelSpec {
   // Placeholder tokens that visual inputs expand into; absent where the model takes none.
   std::optional<int32_t> image_token, video_token;
   int visual_merge = 1;  // patches a side that one visual token stands for
+  double time_positions_per_second = 0;  // of a video's temporal axis; 0: one position a temporal patch
   adapters::ModuleTable modules;
   std::vector<adapters::PrefixAlias> aliases;  // of tensor and module names
 };
@@ -53,8 +54,8 @@ class Model {
   // Runs a step: [T, hidden] after the last norm. Writes the step's keys and values into batch.kv.
   virtual at::Tensor forward(const Batch& batch) const = 0;
   virtual at::Tensor logits(const at::Tensor& hidden) const = 0;  // float [rows, vocab]
-  // Embeddings of one image or video: [input.tokens, hidden].
-  virtual at::Tensor encode(const media::VisualInput& input) const;
+  // Embeddings of images and videos, encoded together: of each item [input.tokens, hidden].
+  virtual std::vector<at::Tensor> encode(std::span<const VisualItem> items) const;
 
  private:
   ModelSpec spec_;

@@ -4,8 +4,10 @@
 #include "base/testing/safetensors_text.h"
 #include "base/testing/temp_dir.h"
 #include "models/load_error.h"
+#include "models/qwen2_5_vl_vision.h"
 #include "models/registry.h"
 #include "models/rotary.h"
+#include "models/visual_batch.h"
 
 namespace valora::models {
 namespace {
@@ -25,6 +27,25 @@ Json qwen2_vl() {
   json["rope_scaling"] = {{"type", "mrope"}, {"mrope_section", {1, 1, 0}}};
   json["vision_config"] = {{"depth", 1}, {"embed_dim", 8}, {"num_heads", 2}, {"hidden_size", 8}, {"patch_size", 2}};
   return json;
+}
+
+Json qwen2_5_vl() {
+  Json json = qwen2_vl();
+  json["architectures"] = {"Qwen2_5_VLForConditionalGeneration"};
+  json["vision_config"] = {{"depth", 2}, {"hidden_size", 8}, {"num_heads", 2}, {"out_hidden_size", 8}, {"patch_size", 2},
+                           {"intermediate_size", 6}, {"window_size", 8}};
+  return json;
+}
+
+Json llama() {
+  Json json = qwen2();
+  json["architectures"] = {"LlamaForCausalLM"};
+  return json;
+}
+
+Json llava() {
+  Json text = llama(), vision{{"hidden_size", 8}, {"num_attention_heads", 2}, {"num_hidden_layers", 3}, {"image_size", 8}, {"patch_size", 2}};
+  return {{"architectures", {"LlavaForConditionalGeneration"}}, {"text_config", text}, {"vision_config", vision}};
 }
 
 std::string refusal(const Json& json) {
@@ -67,6 +88,22 @@ TEST(ModelSpec, RefusesByKeyBeforeMemoryIsTaken) {
   refused(qwen2_vl(), "/vision_config/patch_size", 1 << 30, "patch_size");
   refused(qwen2_vl(), "/vision_config/mlp_ratio", 1e300, "mlp_ratio");
   refused(qwen2_vl(), "/vision_config/hidden_act", "relu", "relu");
+  for (const Json& json : {qwen2_5_vl(), llama(), llava()}) EXPECT_EQ(refusal(json), "accepted");
+  refused(qwen2_5_vl(), "/vision_config/out_hidden_size", 9, "hidden_size");
+  refused(qwen2_5_vl(), "/vision_config/window_size", 3, "window_size");
+  refused(qwen2_5_vl(), "/vision_config/tokens_per_second", 0, "tokens_per_second");
+  refused(qwen2_5_vl(), "/vision_config/num_heads", 4, "head size");
+  refused(llama(), "/rope_scaling", {{"rope_type", "llama3"}, {"factor", 8}}, "low_freq_factor");
+  refused(llama(), "/rope_scaling", {{"rope_type", "linear"}}, "factor");
+  refused(llava(), "/text_config", nullptr, "text_config");
+  refused(llava(), "/text_config/model_type", "mistral", "mistral");
+  refused(llava(), "/vision_config/model_type", "siglip_vision_model", "siglip");
+  refused(llava(), "/vision_feature_layer", 4, "vision_feature_layer");
+  refused(llava(), "/vision_feature_layer", {-5}, "vision_feature_layer");
+  refused(llava(), "/vision_feature_layer", Json::array(), "vision_feature_layer");
+  refused(llava(), "/vision_feature_select_strategy", "half", "half");
+  refused(llava(), "/projector_hidden_act", "relu", "relu");
+  refused(llava(), "/vision_config/patch_size", 9, "patch_size");
 }
 
 TEST(ModelSpec, FlatAndNestedConfigurationsSayTheSame) {
@@ -88,7 +125,7 @@ TEST(ModelSpec, FlatAndNestedConfigurationsSayTheSame) {
 TEST(ModelSpec, NamesWhatAdaptersCannotBeServedOn) {
   const ConfigReader config(qwen2_vl(), "config.json");
   const ModelSpec spec = read_model_spec(**find_family(config), config).value();
-  for (const char* name : {"model.embed_tokens", "model.language_model.embed_tokens", "visual.patch_embed.proj", "model.visual.merger.mlp.0", "lm_head"}) {
+  for (const char* name : {"model.embed_tokens", "model.language_model.embed_tokens", "visual.patch_embed.proj", "lm_head"}) {
     const auto index = spec.modules.find(name);
     ASSERT_TRUE(index) << name;
     EXPECT_FALSE(spec.modules.modules()[*index].servable) << name;
@@ -97,11 +134,27 @@ TEST(ModelSpec, NamesWhatAdaptersCannotBeServedOn) {
   ASSERT_TRUE(q);
   EXPECT_EQ(*q, 0) << "the decoder's linears come first";
   EXPECT_TRUE(spec.modules.modules()[*q].servable);
+  const auto merger = spec.modules.find("visual.merger.mlp.0");
+  ASSERT_TRUE(merger);
+  EXPECT_TRUE(spec.modules.modules()[*merger].servable && spec.modules.modules()[*merger].visual);
+}
+
+TEST(ModelSpec, LlavaFindsOlderNames) {
+  const ConfigReader config(llava(), "config.json");
+  const ModelSpec spec = read_model_spec(**find_family(config), config).value();
+  for (const auto& [older, newest] : std::vector<std::pair<std::string, std::string>>{
+           {"language_model.model.layers.0.mlp.up_proj", "model.language_model.layers.0.mlp.up_proj"},
+           {"vision_tower.vision_model.encoder.layers.2.mlp.fc1", "model.vision_tower.vision_model.encoder.layers.2.mlp.fc1"},
+           {"multi_modal_projector.linear_1", "model.multi_modal_projector.linear_1"},
+           {"language_model.lm_head", "lm_head"}}) {
+    ASSERT_TRUE(spec.modules.find(older)) << older;
+    EXPECT_EQ(spec.modules.find(older), spec.modules.find(newest));
+  }
 }
 
 TEST(Rotary, OneAxisAndSections) {
   const at::Tensor positions = at::tensor({0, 1, 5, 0, 2, 7, 0, 3, 9}, at::kLong).view({3, 3});
-  const Rotary text({100, {}}, 4, at::kCPU), mrope({100, {1, 0, 1}}, 4, at::kCPU);
+  const Rotary text({.theta = 100}, 4, at::kCPU), mrope({.theta = 100, .sections = {1, 0, 1}}, 4, at::kCPU);
   EXPECT_EQ(text.axes(), 1);
   EXPECT_EQ(mrope.axes(), 3);
   const CosSin plain = text(positions.slice(0, 0, 1)), sections = mrope(positions);
@@ -111,6 +164,78 @@ TEST(Rotary, OneAxisAndSections) {
       EXPECT_NEAR(plain.cos[t][i].item<float>(), std::cos(positions[0][t].item<int64_t>() * frequency[i]), 1e-6);
       EXPECT_NEAR(sections.sin[t][i].item<float>(), std::sin(positions[i == 0 ? 0 : 2][t].item<int64_t>() * frequency[i]), 1e-6);
     }
+}
+
+TEST(Rotary, LinearAndLlama3Scaling) {
+  const at::Tensor one = at::ones({1, 1}, at::kLong);
+  const auto angle = [&](const RotaryConfig& config, int i) {
+    const CosSin at_one = Rotary(config, 6, at::kCPU)(one);
+    return std::atan2(at_one.sin[0][i].item<double>(), at_one.cos[0][i].item<double>());
+  };
+  const RotaryConfig plain{.theta = 1000};  // frequencies 1, 0.1, 0.01: wavelengths 6.3, 63, 630
+  RotaryConfig linear = plain, llama3 = plain;
+  linear.linear_factor = 4;
+  EXPECT_NEAR(angle(linear, 1), 0.1 / 4, 1e-7);
+  llama3.llama3 = Llama3Scaling{.factor = 8, .low_factor = 1, .high_factor = 4, .original_positions = 100};
+  EXPECT_NEAR(angle(llama3, 0), 1, 1e-6) << "shorter than 100 / 4: as it was";
+  EXPECT_NEAR(angle(llama3, 2), 0.01 / 8, 1e-7) << "longer than 100";
+  const double smooth = (100 / (2 * M_PI / 0.1) - 1) / 3;
+  EXPECT_NEAR(angle(llama3, 1), (1 - smooth) * 0.1 / 8 + smooth * 0.1, 1e-7) << "between";
+}
+
+media::VisualInput grid(int t, int h, int w) {
+  media::VisualInput input;
+  input.grid_t = t, input.grid_h = h, input.grid_w = w;
+  return input;
+}
+
+TEST(WindowOrder, EdgesAreSmallerAndFramesApart) {
+  const media::VisualInput image = grid(1, 4, 6), video = grid(2, 2, 2);  // merged by 2: 2 × 3, and 1 × 1 twice
+  const std::vector<VisualItem> items{{&image, {}}, {&video, {}}};
+  const WindowOrder windows = window_order(items, 2, 2);
+  EXPECT_EQ(windows.order, (std::vector<int64_t>{0, 1, 3, 4, 2, 5, 6, 7}));
+  EXPECT_EQ(windows.ends, (std::vector<int64_t>{16, 24, 28, 32})) << "in patches";
+}
+
+TEST(VisualBatch, SegmentsCoverTheRowsOfTheirItems) {
+  const AdapterWeights a, b;
+  const media::VisualInput input = grid(1, 2, 2);
+  const std::vector<VisualItem> items{{&input, {}}, {&input, {{&a, 2}}}, {&input, {{&a, 1}, {&b, -1}}}};
+  const std::vector<int64_t> rows{3, 4, 5};
+  const std::vector<Segment> segments = item_segments(items, rows);
+  ASSERT_EQ(segments.size(), 3);
+  EXPECT_EQ(segments[0].token_begin, 3);
+  EXPECT_EQ(segments[0].token_end, 7);
+  EXPECT_EQ(segments[0].coefficient, 2);
+  for (int i : {1, 2}) EXPECT_EQ(segments[i].token_begin, 7);
+  EXPECT_EQ(segments[2].adapter, &b);
+  const auto parts = split_items(at::arange(12).view({12, 1}), rows);
+  EXPECT_EQ(parts[2].size(0), 5);
+  EXPECT_EQ(parts[2][0][0].item<int>(), 7);
+}
+
+TEST(VisualBatch, PatchesOfAnotherSizeAreRefused) {
+  media::VisualInput input = grid(1, 1, 1);
+  input.patch_dim = 4;
+  input.patches = {1, 2, 3, 4};
+  const std::vector<VisualItem> items{{&input, {}}};
+  EXPECT_EQ(patch_rows(items, 4, at::kFloat, at::kCPU)[0][3].item<float>(), 4);
+  EXPECT_THROW(patch_rows(items, 5, at::kFloat, at::kCPU), c10::Error);
+}
+
+TEST(MropePositions, AVideosTimeIsCountedWhereTheModelAsksForIt) {
+  const ConfigReader config(qwen2_5_vl(), "config.json");
+  const Family& family = **find_family(config);
+  const ModelSpec spec = read_model_spec(family, config).value();  // 4 positions a second
+  auto video = std::make_shared<media::VisualInput>(grid(3, 2, 2));
+  video->kind = media::MediaKind::kVideo;
+  video->seconds_per_grid = 0.6;
+  const std::vector<VisualSpan> visual{{1, video}};
+  const Positions positions = family.positions(spec, 5, visual);
+  EXPECT_EQ(std::vector<int32_t>(positions.prompt.begin(), positions.prompt.begin() + 5), (std::vector<int32_t>{0, 1, 3, 5, 6}))
+      << "0, 2.4 and 4.8 behind where it begins";
+  EXPECT_EQ(positions.prompt[5 + 2], 1) << "the height has no time";
+  EXPECT_EQ(positions.delta, 2);
 }
 
 TEST(MropePositions, AnImageSpreadsAndTextGoesOnBehindItsLargestSide) {

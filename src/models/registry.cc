@@ -2,8 +2,11 @@
 
 #include <fmt/format.h>
 
+#include "models/llama.h"
+#include "models/llava.h"
 #include "models/load_error.h"
 #include "models/qwen2.h"
+#include "models/qwen2_5_vl.h"
 #include "models/qwen2_vl.h"
 
 namespace valora::models {
@@ -19,8 +22,11 @@ std::string first_architecture(const Json& config) {
 
 const std::vector<Family>& families() {
   static const std::vector<Family> all{
+      llama_family(),
+      llava_family(),
       qwen2_family(),
       qwen2_vl_family(),
+      qwen2_5_vl_family(),
   };
   return all;
 }

@@ -9,6 +9,7 @@
 #include "media/processor.h"
 #include "models/model.h"
 #include "text/chat.h"
+#include "text/tokenizer.h"
 
 namespace valora::models {
 
@@ -18,9 +19,15 @@ struct Family {
   std::unique_ptr<Model> (*build)(const ConfigReader& config, Weights& weights, at::Device device);
   // The positions of a prompt with its visual inputs, spans ascending.
   Positions (*positions)(const ModelSpec& spec, int tokens, std::span<const VisualSpan> visual);
-  std::unique_ptr<text::ChatFormat> (*chat_format)();
-  // Null for text-only families.
-  Result<std::shared_ptr<const media::Processor>> (*processor)(const Json& image, const Json& video);
+  // Of folders that bring no chat template.
+  std::unique_ptr<text::ChatFormat> (*chat_format)(const text::Tokenizer& tokenizer);
+  // What a template that takes plain strings gets in the place of an image or video.
+  std::string image_placeholder, video_placeholder;
+  // A rendered conversation gets the tokenizer's BOS where it has none, as the family's reference processor does.
+  bool chat_adds_bos = false;
+  // From preprocessor_config.json and video_preprocessor_config.json (or null). Null for text-only families.
+  Result<std::shared_ptr<const media::Processor>> (*processor)(const ConfigReader& config, const Json& image,
+                                                               const Json& video) = nullptr;
 };
 
 const std::vector<Family>& families();

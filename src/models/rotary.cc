@@ -1,16 +1,42 @@
 #include "models/rotary.h"
 
+#include <cmath>
 #include <numeric>
 
 namespace valora::models {
+namespace {
+
+Llama3Scaling read_llama3(const ConfigReader& scaling, const ConfigReader& text) {
+  Llama3Scaling s;
+  s.factor = scaling.number("factor", 0);
+  s.low_factor = scaling.number("low_freq_factor", 0);
+  s.high_factor = scaling.number("high_freq_factor", 0);
+  s.original_positions = scaling.number("original_max_position_embeddings", text.number("max_position_embeddings", 0));
+  if (!(s.factor > 0 && s.low_factor > 0 && s.high_factor > s.low_factor && s.original_positions > 0))
+    text.refuse("the llama3 rope needs factor, low_freq_factor below high_freq_factor and original_max_position_embeddings");
+  return s;
+}
+
+at::Tensor scaled(const at::Tensor& inv_freq, const Llama3Scaling& s) {
+  const at::Tensor wavelength = 2 * M_PI / inv_freq;
+  const double longest = s.original_positions / s.low_factor, shortest = s.original_positions / s.high_factor;
+  const at::Tensor smooth = (s.original_positions / wavelength - s.low_factor) / (s.high_factor - s.low_factor);
+  const at::Tensor blended = (1 - smooth) * inv_freq / s.factor + smooth * inv_freq;
+  return at::where(wavelength > longest, inv_freq / s.factor, at::where(wavelength < shortest, inv_freq, blended));
+}
+
+}  // namespace
 
 RotaryConfig read_rotary(const ConfigReader& text, int64_t head_dim, double default_theta) {
   const ConfigReader scaling = text.has("rope_parameters") ? text.child("rope_parameters")
                                : text.has("rope_scaling")  ? text.child("rope_scaling")
                                                            : ConfigReader(Json::object(), text.file());
   const std::string kind = scaling.text("rope_type", scaling.text("type", "default"));
-  if (kind != "default" && kind != "mrope") text.refuse("rope type \"" + kind + "\" is not supported");
   RotaryConfig config;
+  if (kind == "linear") config.linear_factor = scaling.number("factor", 0);
+  else if (kind == "llama3") config.llama3 = read_llama3(scaling, text);
+  else if (kind != "default" && kind != "mrope") text.refuse("rope type \"" + kind + "\" is not supported");
+  if (!(config.linear_factor > 0)) text.refuse("the rope's \"factor\" must be above 0");
   config.theta = scaling.number("rope_theta", text.number("rope_theta", default_theta));
   if (!(config.theta > 1)) text.refuse("\"rope_theta\" must be above 1");
   config.sections = scaling.integers("mrope_section");
@@ -25,7 +51,9 @@ RotaryConfig read_rotary(const ConfigReader& text, int64_t head_dim, double defa
 
 Rotary::Rotary(const RotaryConfig& config, int64_t dim, at::Device device) {
   const auto options = at::TensorOptions().dtype(at::kFloat);
-  inv_freq_ = (1.0 / at::pow(config.theta, at::arange(0, dim, 2, options) / double(dim))).to(device);
+  at::Tensor inv_freq = 1.0 / at::pow(config.theta, at::arange(0, dim, 2, options) / double(dim)) / config.linear_factor;
+  if (config.llama3) inv_freq = scaled(inv_freq, *config.llama3);
+  inv_freq_ = inv_freq.to(device);
   if (config.sections.empty()) return;
   std::vector<int64_t> axis;
   for (size_t i = 0; i < config.sections.size(); ++i) axis.insert(axis.end(), config.sections[i], static_cast<int64_t>(i));

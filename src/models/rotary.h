@@ -4,18 +4,28 @@
 
 #include <ATen/ATen.h>
 
+#include <optional>
 #include <vector>
 
 #include "models/config_reader.h"
 
 namespace valora::models {
 
+// Llama 3's scaling: wavelengths above original / low_factor grow by `factor`, those below
+// original / high_factor stay, those between are blended.
+struct Llama3Scaling {
+  double factor = 1, low_factor = 1, high_factor = 4, original_positions = 8192;
+};
+
 struct RotaryConfig {
   double theta = 10000;
   std::vector<int64_t> sections;  // frequencies an axis; empty: one axis for all
+  double linear_factor = 1;       // positions are divided by it
+  std::optional<Llama3Scaling> llama3;
 };
 
-// rope_theta, rope_scaling (transformers 4) or rope_parameters (5). Other kinds than default and mrope are refused.
+// rope_theta, rope_scaling (transformers 4) or rope_parameters (5). Kinds: default, mrope, linear, llama3;
+// others are refused.
 RotaryConfig read_rotary(const ConfigReader& text, int64_t head_dim, double default_theta);
 
 struct CosSin {

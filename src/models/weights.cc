@@ -98,6 +98,15 @@ ops::Weight Weights::linear(const std::string& name, int64_t out, int64_t in) {
   return ops::Weight(get(name, {out, in}), dtype_, device_);
 }
 
+void Weights::leave_out(const std::string& prefix) {
+  std::vector<std::string> prefixes{prefix};
+  for (const auto& alias : aliases_)
+    if (prefix.starts_with(alias.canonical)) prefixes.push_back(alias.alias + prefix.substr(alias.canonical.size()));
+  for (const auto& [name, entry] : entries_)
+    for (const std::string& candidate : prefixes)
+      if (name.starts_with(candidate)) used_.insert(name);
+}
+
 at::ScalarType Weights::stored_dtype() const {
   std::map<DType, size_t> bytes;
   for (const auto& [name, entry] : entries_) bytes[entry.view->dtype] += entry.view->bytes.size();

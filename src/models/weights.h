@@ -33,6 +33,9 @@ class Weights {
   ops::Weight linear(const std::string& name, int64_t out, int64_t in);
   bool has(const std::string& name) const { return find(name) != nullptr; }
 
+  // Tensors that the model has but never reads, by the beginning of their canonical names.
+  void leave_out(const std::string& prefix);
+
   // The dtype that most of the checkpoint's bytes are in.
   at::ScalarType stored_dtype() const;
   int64_t parameters() const;

@@ -11,6 +11,8 @@ namespace {
 constexpr size_t kMaxAddedTokens = size_t{1} << 17;
 // Looking for tokens takes this many steps a byte at worst.
 constexpr size_t kMaxContentBytes = 1024;
+// The tries take some tens of bytes for each of these.
+constexpr size_t kMaxAllBytes = size_t{16} << 20;
 
 char32_t first_character(std::string_view text) { return decode_utf8(text).code_point; }
 
@@ -102,17 +104,20 @@ Status AddedTokens::add(AddedToken token, const std::string& where, const Model&
 }
 
 Status AddedTokens::build_tries(const std::string& where, const Normalizer* normalizer) {
+  size_t bytes = 0;
   // Of two tokens with one normalized form the special one is found, then the one that the file has first.
   for (const bool special : {true, false}) {
     for (const int32_t id : order_) {
       const AddedToken& token = tokens_.at(id);
       if (token.special != special) continue;
+      const std::string form = normalizer && token.normalized ? normalizer->normalize(token.content) : token.content;
+      if (form.empty()) return refuse(where, in_quotes(token.content) + " is empty once normalized");
+      if ((bytes += form.size()) > kMaxAllBytes)
+        return refuse(where, "has more than " + std::to_string(kMaxAllBytes) + " bytes of tokens");
       if (!token.normalized) {
         raw_.insert(token.content, id);
         continue;
       }
-      const std::string form = normalizer ? normalizer->normalize(token.content) : token.content;
-      if (form.empty()) return refuse(where, in_quotes(token.content) + " is empty once normalized");
       normalized_.insert(form, id);
     }
   }

@@ -111,6 +111,7 @@ Json stats_json(const EngineStats& s) {
           {"kv_usage", s.kv_usage},         {"preemptions", s.preemptions},
           {"prefix_queries", s.prefix_queries}, {"prefix_hits", s.prefix_hits},
           {"media_queries", s.media_queries},   {"media_hits", s.media_hits},
+          {"visual_queries", s.visual_queries}, {"visual_hits", s.visual_hits},
           {"steps", s.steps}};
 }
 

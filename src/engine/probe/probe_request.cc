@@ -57,6 +57,7 @@ Prompt read_prompt(const Json& json) {
     for (const Json& part : content.is_array() ? content : Json::array({content})) out.parts.push_back(read_part(part));
     chat.messages.push_back(std::move(out));
   }
+  chat.template_variables = json.value("template_variables", Json());
   if (json.contains("add_generation_prompt")) chat.add_generation_prompt = json.at("add_generation_prompt").get<bool>();
   return chat;
 }

@@ -1,0 +1,40 @@
+#include "models/causal_lm.h"
+
+namespace valora::models {
+namespace {
+
+constexpr char kPrefix[] = "model.";
+
+class CausalLm final : public Model {
+ public:
+  CausalLm(const DecoderConfig& config, const std::string& architecture, Weights& weights, at::Device device)
+      : Model(causal_lm_spec(config, architecture)), model_(weights, kPrefix, "lm_head", config, 0, device) {}
+
+  at::Tensor forward(const Batch& batch) const override { return model_.forward(batch); }
+  at::Tensor logits(const at::Tensor& hidden) const override { return model_.logits(hidden); }
+
+ private:
+  Decoder model_;
+};
+
+}  // namespace
+
+ModelSpec causal_lm_spec(const DecoderConfig& config, const std::string& architecture) {
+  ModelSpec spec = decoder_spec(config, architecture);
+  std::vector<adapters::Module> modules;
+  add_decoder_modules(config, kPrefix, modules);
+  modules.push_back({"lm_head", config.hidden, config.vocab, false, -1});
+  spec.modules = adapters::ModuleTable(std::move(modules), {}, config.hidden);
+  return spec;
+}
+
+std::unique_ptr<Model> make_causal_lm(const DecoderConfig& config, const std::string& architecture, Weights& weights,
+                                      at::Device device) {
+  return std::make_unique<CausalLm>(config, architecture, weights, device);
+}
+
+Positions causal_lm_positions(const ModelSpec& spec, int tokens, std::span<const VisualSpan>) {
+  return text_positions(tokens, spec.axes);
+}
+
+}  // namespace valora::models

@@ -1,0 +1,17 @@
+// A text model that is a decoder and nothing else.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "models/decoder.h"
+#include "models/model.h"
+
+namespace valora::models {
+
+ModelSpec causal_lm_spec(const DecoderConfig& config, const std::string& architecture);
+std::unique_ptr<Model> make_causal_lm(const DecoderConfig& config, const std::string& architecture, Weights& weights,
+                                      at::Device device);
+Positions causal_lm_positions(const ModelSpec& spec, int tokens, std::span<const VisualSpan> visual);
+
+}  // namespace valora::models

@@ -1,0 +1,53 @@
+// CLIP's vision tower as LLaVA reads it: the hidden states of chosen layers
+// (transformers: modeling_clip.py, CLIPVisionTransformer without its last norm).
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "models/vision_layers.h"
+#include "models/visual_batch.h"
+
+namespace valora::models {
+
+struct ClipVisionConfig {
+  int64_t width = 768, intermediate = 3072, layers = 12, heads = 12;
+  int64_t channels = 3, image = 224, patch = 32;
+  double norm_eps = 1e-5;
+  Activation activation = Activation::kQuickGelu;
+  int64_t side() const { return image / patch; }
+  int64_t positions() const { return side() * side() + 1; }  // the class token is the first
+};
+
+ClipVisionConfig read_clip_vision_config(const ConfigReader& vision);
+void add_clip_vision_modules(const ClipVisionConfig& config, const std::string& prefix, std::vector<adapters::Module>& modules);
+
+struct ClipVisionLayer {
+  LayerNorm layer_norm1, layer_norm2;
+  Linear q_proj, k_proj, v_proj, out_proj, fc1, fc2;
+};
+
+class ClipVisionTower {
+ public:
+  // depth: layers that are run; what lies above is never read.
+  ClipVisionTower(Weights& weights, const std::string& prefix, const ClipVisionConfig& config, int64_t depth,
+                  int first_module, at::Device device);
+
+  // The hidden states before layer `states[i]` (0: the embeddings), each [items * positions, width].
+  std::vector<at::Tensor> operator()(std::span<const VisualItem> items, std::span<const int64_t> states) const;
+
+ private:
+  at::Tensor embed(std::span<const VisualItem> items) const;
+  at::Tensor run(const ClipVisionLayer& layer, at::Tensor x, const std::vector<int64_t>& ends,
+                 const std::vector<Segment>& segments) const;
+
+  ClipVisionConfig config_;
+  at::Device device_;
+  at::ScalarType dtype_;
+  at::Tensor class_embedding_, position_embedding_;
+  Linear patch_embedding_;
+  LayerNorm pre_layrnorm_;
+  std::vector<ClipVisionLayer> layers_;
+};
+
+}  // namespace valora::models

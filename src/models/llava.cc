@@ -1,0 +1,138 @@
+#include "models/llava.h"
+
+#include <algorithm>
+
+#include "models/causal_lm.h"
+#include "models/clip_vision.h"
+#include "models/llama.h"
+#include "text/chat_formats.h"
+
+namespace valora::models {
+namespace {
+
+constexpr char kLanguage[] = "model.language_model.";
+constexpr char kTower[] = "model.vision_tower.vision_model.";
+constexpr char kProjector[] = "model.multi_modal_projector.";
+
+struct LlavaConfig {
+  DecoderConfig decoder;
+  ClipVisionConfig vision;
+  std::vector<int64_t> states;  // hidden states that the projector reads side by side; 0: the embeddings
+  bool keeps_class = false;     // vision_feature_select_strategy "full"
+  bool projector_bias = true;
+  Activation projector_activation = Activation::kGelu;
+  int64_t visual_width() const { return vision.width * static_cast<int64_t>(states.size()); }
+};
+
+// vision_feature_layer counts hidden states from the front, or from the end when negative.
+std::vector<int64_t> read_feature_layers(const ConfigReader& config, int64_t layers) {
+  const Json value = config.has("vision_feature_layer") ? config.json().at("vision_feature_layer") : Json(-2);
+  const Json list = value.is_array() ? value : Json::array({value});
+  if (list.empty() || list.size() > 64) config.refuse("\"vision_feature_layer\" must name one layer or up to 64");
+  std::vector<int64_t> states;
+  for (const Json& entry : list) {
+    const int64_t layer = entry.is_number_integer() ? entry.get<int64_t>() : layers + 1;
+    if (layer > layers || layer < -layers - 1) config.refuse("\"vision_feature_layer\" names no layer of the vision tower");
+    states.push_back(layer < 0 ? layers + 1 + layer : layer);
+  }
+  return states;
+}
+
+LlavaConfig read_config(const ConfigReader& config) {
+  const ConfigReader text = config.child("text_config");
+  if (const std::string type = text.text("model_type", "llama"); type != "llama")
+    text.refuse("a language model of type \"" + type + "\" is not supported, only llama");
+  LlavaConfig c;
+  c.decoder = read_llama_config(text, config);
+  c.vision = read_clip_vision_config(config.child("vision_config"));
+  c.states = read_feature_layers(config, c.vision.layers);
+  const std::string strategy = config.text("vision_feature_select_strategy", "default");
+  if (strategy != "default" && strategy != "full")
+    config.refuse("vision_feature_select_strategy \"" + strategy + "\" is not supported, only default and full");
+  c.keeps_class = strategy == "full";
+  c.projector_bias = config.flag("multimodal_projector_bias", true);
+  c.projector_activation = read_activation(config, "projector_hidden_act", "gelu");
+  return c;
+}
+
+ModelSpec llava_spec(const ConfigReader& config) {
+  const LlavaConfig c = read_config(config);
+  ModelSpec spec = decoder_spec(c.decoder, "LlavaForConditionalGeneration");
+  spec.image_token = static_cast<int32_t>(config.integer("image_token_index", config.integer("image_token_id", 32000)));
+  // Names as transformers 4.52 and later have them; older and hub checkpoints use the aliases.
+  spec.aliases = {{"language_model.model.", kLanguage},
+                  {"language_model.lm_head", "lm_head"},
+                  {"vision_tower.", "model.vision_tower."},
+                  {"multi_modal_projector.", kProjector}};
+  std::vector<adapters::Module> modules;
+  add_decoder_modules(c.decoder, kLanguage, modules);
+  add_clip_vision_modules(c.vision, kTower, modules);
+  modules.push_back({std::string(kProjector) + "linear_1", c.visual_width(), c.decoder.hidden, true, -1, true});
+  modules.push_back({std::string(kProjector) + "linear_2", c.decoder.hidden, c.decoder.hidden, true, -1, true});
+  modules.push_back({"lm_head", c.decoder.hidden, c.decoder.vocab, false, -1});
+  spec.modules = adapters::ModuleTable(std::move(modules), spec.aliases, c.decoder.hidden);
+  return spec;
+}
+
+class LlavaForConditionalGeneration final : public Model {
+ public:
+  LlavaForConditionalGeneration(const ConfigReader& config, Weights& weights, at::Device device)
+      : LlavaForConditionalGeneration(llava_spec(config), read_config(config), weights, device) {}
+
+  at::Tensor forward(const Batch& batch) const override { return language_model_.forward(batch); }
+  at::Tensor logits(const at::Tensor& hidden) const override { return language_model_.logits(hidden); }
+
+  std::vector<at::Tensor> encode(std::span<const VisualItem> items) const override {
+    const std::vector<at::Tensor> states = vision_tower_(items, config_.states);
+    at::Tensor x = at::cat(states, 1).view({static_cast<int64_t>(items.size()), -1, config_.visual_width()});
+    if (!config_.keeps_class) x = x.slice(1, 1);
+    const std::vector<int64_t> rows(items.size(), x.size(1));
+    const std::vector<Segment> segments = item_segments(items, rows);
+    x = linear_1_(x.reshape({-1, config_.visual_width()}), segments);
+    return split_items(linear_2_(activate(x, config_.projector_activation), segments), rows);
+  }
+
+ private:
+  LlavaForConditionalGeneration(ModelSpec spec, const LlavaConfig& c, Weights& weights, at::Device device)
+      : Model(std::move(spec)),
+        config_(c),
+        vision_tower_(weights, kTower, c.vision, *std::max_element(c.states.begin(), c.states.end()),
+                      module(std::string(kTower) + "encoder.layers.0.self_attn.k_proj"), device),
+        linear_1_(weights, std::string(kProjector) + "linear_1", c.visual_width(), c.decoder.hidden, c.projector_bias,
+                  module(std::string(kProjector) + "linear_1")),
+        linear_2_(weights, std::string(kProjector) + "linear_2", c.decoder.hidden, c.decoder.hidden, c.projector_bias,
+                  module(std::string(kProjector) + "linear_2")),
+        language_model_(weights, kLanguage, "lm_head", c.decoder, 0, device) {}
+
+  int module(const std::string& name) const { return spec().modules.find(name).value(); }
+
+  LlavaConfig config_;
+  ClipVisionTower vision_tower_;
+  Linear linear_1_, linear_2_;
+  Decoder language_model_;
+};
+
+Result<std::shared_ptr<const media::Processor>> llava_processor(const ConfigReader& config, const Json& image, const Json&) {
+  const LlavaConfig c = read_config(config);
+  return media::make_clip_processor(
+      image, {static_cast<int>(c.vision.image), static_cast<int>(c.vision.patch), c.keeps_class});
+}
+
+}  // namespace
+
+Family llava_family() {
+  return {
+      .architecture = "LlavaForConditionalGeneration",
+      .spec = llava_spec,
+      .build = [](const ConfigReader& config, Weights& weights, at::Device device) -> std::unique_ptr<Model> {
+        return std::make_unique<LlavaForConditionalGeneration>(config, weights, device);
+      },
+      .positions = causal_lm_positions,
+      .chat_format = [](const text::Tokenizer&) { return text::make_llava_chat(); },
+      .image_placeholder = "<image>",
+      .chat_adds_bos = true,
+      .processor = llava_processor,
+  };
+}
+
+}  // namespace valora::models

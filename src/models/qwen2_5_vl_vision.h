@@ -1,0 +1,61 @@
+// Qwen2.5-VL's vision tower: Qwen2-VL's with RMSNorm, a gated MLP, and attention within windows of merged
+// patches in most blocks (transformers: Qwen2_5_VisionTransformerPretrainedModel).
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "models/vision_layers.h"
+#include "models/visual_batch.h"
+
+namespace valora::models {
+
+struct Qwen2_5VlVisionConfig {
+  int64_t depth = 0, width = 0, heads = 0, mlp = 0, out = 0;
+  int64_t channels = 3, patch = 14, temporal_patch = 2, merge = 2;
+  int64_t window = 112;                // pixels a side
+  std::vector<int64_t> full_blocks;    // these attend over the whole frame
+  double tokens_per_second = 4;        // positions of a video's temporal axis
+  Activation activation = Activation::kSilu;
+  int64_t patch_dim() const { return channels * temporal_patch * patch * patch; }
+  int64_t window_side() const { return window / merge / patch; }  // in merged patches
+};
+
+Qwen2_5VlVisionConfig read_qwen2_5_vl_vision_config(const ConfigReader& vision);
+void add_qwen2_5_vl_vision_modules(const Qwen2_5VlVisionConfig& config, const std::string& prefix,
+                                   std::vector<adapters::Module>& modules);
+
+// The merged patches of all items in window order, and where each window ends in patches. Windows at the
+// right and lower edge are smaller.
+struct WindowOrder {
+  std::vector<int64_t> order;  // order[i]: the merged patch at place i
+  std::vector<int64_t> ends;
+};
+WindowOrder window_order(std::span<const VisualItem> items, int64_t merge, int64_t window_side);
+
+struct Qwen2_5VlVisionBlock {
+  RmsNorm norm1, norm2;
+  Linear qkv, proj, gate_proj, up_proj, down_proj;
+  bool full = false;
+};
+
+class Qwen2_5VlVisionTower {
+ public:
+  Qwen2_5VlVisionTower(Weights& weights, const std::string& prefix, const Qwen2_5VlVisionConfig& config,
+                       int first_module, at::Device device);
+
+  std::vector<at::Tensor> operator()(std::span<const VisualItem> items) const;  // of each [input.tokens, out]
+
+ private:
+  at::Tensor mlp(const Qwen2_5VlVisionBlock& block, const at::Tensor& x, const std::vector<Segment>& segments) const;
+
+  Qwen2_5VlVisionConfig config_;
+  at::Device device_;
+  at::ScalarType dtype_;
+  Linear patch_embed_;
+  std::vector<Qwen2_5VlVisionBlock> blocks_;
+  RmsNorm ln_q_;
+  PatchMerger merger_;
+};
+
+}  // namespace valora::models

@@ -1,0 +1,84 @@
+#include "models/visual_batch.h"
+
+namespace valora::models {
+namespace {
+
+// Angles of one grid: [t * h * w, head_dim / 2].
+at::Tensor grid_angles(const media::VisualInput& input, int64_t m, const at::Tensor& frequency) {
+  const int64_t h = input.grid_h, w = input.grid_w;
+  const auto blockwise = [&](const at::Tensor& index) {  // [h, w] → [h * w, 1] in patch order
+    return index.reshape({h / m, m, w / m, m}).permute({0, 2, 1, 3}).reshape({h * w, 1});
+  };
+  const at::Tensor row = blockwise(at::arange(h, at::kFloat).unsqueeze(1).expand({h, w}));
+  const at::Tensor column = blockwise(at::arange(w, at::kFloat).unsqueeze(0).expand({h, w}));
+  return at::cat({row * frequency, column * frequency}, 1).repeat({input.grid_t, 1});
+}
+
+}  // namespace
+
+at::Tensor patch_rows(std::span<const VisualItem> items, int64_t patch_dim, at::ScalarType dtype, at::Device device) {
+  std::vector<at::Tensor> rows;
+  for (const VisualItem& item : items) {
+    const media::VisualInput& in = *item.input;
+    TORCH_CHECK(in.patch_dim == patch_dim, "the image processor makes patches of ", in.patch_dim,
+                " values, the vision tower takes ", patch_dim);
+    rows.push_back(at::from_blob(const_cast<float*>(in.patches.data()),
+                                 {int64_t{in.grid_t} * in.grid_h * in.grid_w, patch_dim}, at::kFloat));
+  }
+  const at::Tensor all = rows.size() == 1 ? rows[0] : at::cat(rows);
+  return all.to(at::TensorOptions().dtype(dtype).device(device));
+}
+
+std::vector<Segment> item_segments(std::span<const VisualItem> items, std::span<const int64_t> rows) {
+  std::vector<Segment> segments;
+  int64_t begin = 0;
+  for (size_t i = 0; i < items.size(); begin += rows[i], ++i)
+    for (const AdapterUse& use : items[i].adapters)
+      segments.push_back({begin, begin + rows[i], use.adapter, use.coefficient});
+  return segments;
+}
+
+std::vector<at::Tensor> split_items(const at::Tensor& x, std::span<const int64_t> rows) {
+  std::vector<at::Tensor> parts;
+  int64_t begin = 0;
+  for (const int64_t count : rows) {
+    // A copy where there are several: a cached item must not hold its neighbours' memory.
+    const at::Tensor part = x.narrow(0, begin, count);
+    parts.push_back(rows.size() == 1 ? part : part.clone());
+    begin += count;
+  }
+  return parts;
+}
+
+QwenVisionRows qwen_vision_rows(std::span<const VisualItem> items, int64_t merge) {
+  QwenVisionRows rows;
+  for (const VisualItem& item : items) {
+    const media::VisualInput& in = *item.input;
+    TORCH_CHECK(in.grid_h % merge == 0 && in.grid_w % merge == 0, "a grid of ", in.grid_h, " x ", in.grid_w,
+                " patches is not a multiple of the vision tower's merge size ", merge);
+    rows.patches.push_back(int64_t{in.grid_t} * in.grid_h * in.grid_w);
+    rows.tokens.push_back(rows.patches.back() / (merge * merge));
+  }
+  rows.patch_segments = item_segments(items, rows.patches);
+  rows.token_segments = item_segments(items, rows.tokens);
+  return rows;
+}
+
+std::vector<int64_t> frame_ends(std::span<const VisualItem> items) {
+  std::vector<int64_t> ends;
+  int64_t end = 0;
+  for (const VisualItem& item : items)
+    for (int t = 0; t < item.input->grid_t; ++t) ends.push_back(end += int64_t{item.input->grid_h} * item.input->grid_w);
+  return ends;
+}
+
+CosSin patch_rotary(std::span<const VisualItem> items, int64_t merge, int64_t head_dim, at::Device device) {
+  const int64_t quarter = head_dim / 4;
+  const at::Tensor frequency = 1.0 / at::pow(10000.0, at::arange(0, quarter, at::kFloat) / double(quarter));
+  std::vector<at::Tensor> angles;
+  for (const VisualItem& item : items) angles.push_back(grid_angles(*item.input, merge, frequency));
+  const at::Tensor angle = at::cat(angles).to(device);
+  return {at::cos(angle), at::sin(angle)};
+}
+
+}  // namespace valora::models
