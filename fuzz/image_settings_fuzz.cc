@@ -1,5 +1,7 @@
 // preprocessor_config.json, video_preprocessor_config.json (none where the part is empty), then the sizes of
 // pictures and videos that the processor is asked about.
+#include <algorithm>
+
 #include "check.h"
 #include "input.h"
 #include "media/processor.h"
@@ -31,6 +33,17 @@ void ask(const media::Processor& processor, int width, int height, int frames) {
   }
 }
 
+// What a vision tower that fits the settings would take; settings may hold anything.
+int size_in(const Json& json, const char* key, int fallback) {
+  const auto size = field_or<int32_t>(json.is_object() ? json : Json::object(), key, fallback);
+  return size.ok() ? *size : fallback;
+}
+
+int crop_of(const Json& json) {
+  const Json crop = json.is_object() ? json.value("crop_size", Json()) : Json();
+  return std::clamp(size_in(crop, "height", 224), 1, 1 << 13);
+}
+
 void sample(const media::Processor& processor, int64_t frames, double fps) {
   const auto indices = processor.frame_sampler()({frames, fps, 64, 64});
   if (!indices.ok()) return;
@@ -42,6 +55,19 @@ void sample(const media::Processor& processor, int64_t frames, double fps) {
   }
 }
 
+void exercise(const Result<std::shared_ptr<const media::Processor>>& processor, fuzz::Input& input) {
+  if (!processor.ok()) {
+    (void)Json(processor.error().message).dump();
+    return;
+  }
+  (void)(*processor)->settings_digest();
+  for (int asked = 0; asked < 4; ++asked) {
+    const int width = input.word(), height = input.word(), frames = input.byte();
+    ask(**processor, width, height, frames);
+    sample(**processor, int64_t{input.word()} << (input.byte() % 47), input.byte() / 4.0);
+  }
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -50,16 +76,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view video_text = input.part();
   const auto video = video_text.empty() ? Result<Json>(Json()) : parse_json(video_text, "video");
   if (!image.ok() || !video.ok()) return 0;
-  const auto processor = media::make_qwen2_vl_processor(*image, *video);
-  if (!processor.ok()) {
-    (void)Json(processor.error().message).dump();
-    return 0;
-  }
-  (void)(*processor)->settings_digest();
-  for (int asked = 0; asked < 4; ++asked) {
-    const int width = input.word(), height = input.word(), frames = input.byte();
-    ask(**processor, width, height, frames);
-    sample(**processor, int64_t{input.word()} << (input.byte() % 47), input.byte() / 4.0);
-  }
+  const media::PatchLayout tower{size_in(*image, "patch_size", 14), size_in(*image, "temporal_patch_size", 2),
+                                 size_in(*image, "merge_size", 2)};
+  const int side = crop_of(*image);
+  exercise(media::make_qwen2_vl_processor(*image, *video, tower), input);
+  exercise(media::make_clip_processor(*image, {side, std::max(1, side / 4), side % 2 == 1}), input);
   return 0;
 }

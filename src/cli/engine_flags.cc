@@ -4,6 +4,7 @@ namespace valora::cli {
 
 void add_engine_flags(CLI::App& command, EngineOptions& o) {
   command.add_option("--model", o.model_path, "Folder of a Hugging Face checkpoint")->required();
+  command.add_option("--chat-template", o.chat_template, "Jinja chat template file, in the place of the model folder's own");
   command.add_option("--dtype", o.dtype, "auto, float32, bfloat16 or float16 (GPUs only)")->capture_default_str();
   command.add_option("--device", o.device, "cpu or cuda")->capture_default_str();
   command.add_option("--threads", o.threads, "Compute threads; 0: one a core")->capture_default_str();

@@ -3,10 +3,25 @@
 namespace valora::cli {
 namespace {
 
+// What adapters may name, and whether it can be served.
+Json modules_json(const models::ModelSpec& spec) {
+  Json modules = Json::array();
+  for (const adapters::Module& m : spec.modules.modules())
+    modules.push_back({{"name", m.name}, {"in", m.in}, {"out", m.out}, {"servable", m.servable}, {"visual", m.visual}});
+  return modules;
+}
+
+Json aliases_json(const models::ModelSpec& spec) {
+  Json aliases = Json::array();
+  for (const adapters::PrefixAlias& a : spec.aliases) aliases.push_back({{"alias", a.alias}, {"canonical", a.canonical}});
+  return aliases;
+}
+
 Json spec_json(const models::ModelSpec& spec, int64_t heads) {
   return {{"layers", spec.layers},   {"hidden_size", spec.hidden},  {"heads", heads},
           {"kv_heads", spec.kv_heads}, {"head_dim", spec.head_dim}, {"vocab_size", spec.vocab},
-          {"context_length", spec.max_positions}, {"images", spec.image_token.has_value()}, {"videos", spec.video_token.has_value()}};
+          {"context_length", spec.max_positions}, {"images", spec.image_token.has_value()}, {"videos", spec.video_token.has_value()},
+          {"modules", modules_json(spec)}, {"aliases", aliases_json(spec)}};
 }
 
 Json served_json(const ServedWeights& served, int64_t context) {

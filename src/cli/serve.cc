@@ -18,7 +18,7 @@ struct Flags {
   EngineOptions engine;
   server::ServerOptions server;
   std::vector<std::string> lora_modules;  // name=path, or JSON {"name", "path"}
-  std::string limit_mm_per_prompt, chat_template;
+  std::string limit_mm_per_prompt;
 };
 
 Result<LoadAdapter> parse_lora_module(const std::string& text) {
@@ -72,8 +72,6 @@ void print_welcome(const ServingEngine& engine, const server::Server& server) {
 }
 
 int run_serve(Flags& flags) {
-  if (!flags.chat_template.empty())
-    return fail(not_implemented("--chat-template: Jinja templates are not built yet; the family's own chat format is used"));
   flags.server.max_images_per_prompt = flags.engine.max_images;
   flags.server.max_videos_per_prompt = flags.engine.max_videos;
   if (const Status s = apply_media_limits(flags.limit_mm_per_prompt, flags.engine, flags.server); !s.ok()) return fail(s.error());
@@ -110,7 +108,6 @@ void add_serve(CLI::App& app, std::function<int()>& run) {
   c.add_option("--allowed-media-domains", e.fetch.allowed_hosts, "With --allow-media-urls: only from these hosts");
   c.add_option("--api-key", s.api_keys, "Key that clients must send; repeatable")->envname("VALORA_API_KEY");
   c.add_option("--allowed-origins", s.cors_allowed_origins, "Origins that browsers may call from; * for any");
-  c.add_option("--chat-template", flags->chat_template, "Jinja chat template file");
   c.add_option("--max-waiting", e.max_waiting, "Requests that may wait; more get 429")->capture_default_str();
   c.add_option("--scheduling-policy", e.policy, "Which requests run next")->capture_default_str();
   c.add_option("--media-workers", e.media_workers, "Threads that decode and prepare media")->capture_default_str();

@@ -4,6 +4,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "text/chat_template.h"
 
 namespace valora {
 namespace {
@@ -13,14 +14,41 @@ Result<Json> read_optional_json(const std::string& file) {
   return read_json_file(file);
 }
 
-Result<std::unique_ptr<media::Loader>> make_loader(const EngineOptions& options, const models::Family& family, int max_tokens) {
+Result<std::unique_ptr<media::Loader>> make_loader(const EngineOptions& options, const models::Family& family,
+                                                   const models::ConfigReader& config, int max_tokens) {
   if (!family.processor) return std::unique_ptr<media::Loader>();
   VALORA_TRY(image, read_json_file(options.model_path + "/preprocessor_config.json"));
   VALORA_TRY(video, read_optional_json(options.model_path + "/video_preprocessor_config.json"));
-  VALORA_TRY(processor, family.processor(image, video));
+  VALORA_TRY(processor, family.processor(config, image, video));
   media::Limits limits = options.media_limits;
   limits.max_visual_tokens = std::min(limits.max_visual_tokens, max_tokens);
   return std::make_unique<media::Loader>(processor, options.fetch, limits, options.media_cache_bytes);
+}
+
+// The template that the options name, else the folder's own, else the family's built-in format.
+Result<std::unique_ptr<text::ChatFormat>> make_chat_format(const EngineOptions& options, const models::Family& family,
+                                                           const text::Tokenizer& tokenizer) {
+  std::optional<text::ChatTemplateSource> source;
+  if (options.chat_template.empty()) {
+    VALORA_TRY(found, text::find_chat_template(options.model_path));
+    source = std::move(found);
+  } else {
+    VALORA_TRY(given, text::read_chat_template(options.chat_template));
+    source = std::move(given);
+  }
+  if (!source) return family.chat_format(tokenizer);
+  VALORA_TRY(special_tokens, text::read_special_tokens(options.model_path));
+  return text::make_chat_template(source->text, source->path,
+                                  {std::move(special_tokens), family.image_placeholder, family.video_placeholder});
+}
+
+// Bytes of text above which no prompt can keep to `tokens`: tokenizing it would be work and memory for nothing.
+// Normalizing may shorten text, white space beside added tokens may vanish: a margin stands for both.
+size_t most_bytes(const text::Tokenizer& tokenizer, int tokens) {
+  constexpr size_t kMargin = 8;
+  size_t longest = 1;
+  for (int32_t id = 0; id < tokenizer.vocab_size(); ++id) longest = std::max(longest, tokenizer.token_bytes(id).size());
+  return kMargin * longest * static_cast<size_t>(tokens);
 }
 
 text::ChatPart::Kind part_kind(MediaRef::Kind kind) {
@@ -73,9 +101,11 @@ Result<std::unique_ptr<Frontend>> Frontend::open(const EngineOptions& options, c
   VALORA_TRY(config, models::read_model_config(options.model_path));
   VALORA_TRY(generation, read_generation_config(options.model_path, config.json()));
   frontend->generation_ = std::move(generation);
-  frontend->chat_format_ = family.chat_format();
+  VALORA_TRY(chat_format, make_chat_format(options, family, *tokenizer));
+  frontend->chat_format_ = std::move(chat_format);
   frontend->max_tokens_ = options.max_model_len.value_or(static_cast<int>(spec.max_positions));
-  VALORA_TRY(loader, make_loader(options, family, frontend->max_tokens_));
+  frontend->max_text_bytes_ = most_bytes(*tokenizer, frontend->max_tokens_);
+  VALORA_TRY(loader, make_loader(options, family, config, frontend->max_tokens_));
   frontend->loader_ = std::move(loader);
   return frontend;
 }
@@ -107,16 +137,27 @@ Status Frontend::check(const Prompt& prompt) const {
 Result<Frontend::Rendered> Frontend::render(const Prompt& prompt, bool add_generation_prompt) const {
   Rendered rendered;
   if (const auto* text = std::get_if<std::string>(&prompt)) {
+    VALORA_CHECK(check_text(*text));
     rendered.tokens = tokenizer_->encode(*text, /*add_special_tokens=*/true);
   } else if (const auto* ids = std::get_if<std::vector<int32_t>>(&prompt)) {
     rendered.tokens = *ids;
   } else {
     const auto& chat = std::get<ChatPrompt>(prompt);
-    VALORA_TRY(text, chat_format_->render(split_media(chat, rendered.media), chat.add_generation_prompt.value_or(add_generation_prompt)));
-    rendered.tokens = tokenizer_->encode(text, /*add_special_tokens=*/false);
+    VALORA_TRY(text, chat_format_->render(split_media(chat, rendered.media),
+                                          chat.add_generation_prompt.value_or(add_generation_prompt), chat.template_variables));
+    VALORA_CHECK(check_text(text));
+    rendered.tokens = encode_chat(text);
   }
   if (rendered.tokens.empty()) return invalid("the prompt is empty", "prompt");
   return rendered;
+}
+
+std::vector<int32_t> Frontend::encode_chat(const std::string& text) const {
+  std::vector<int32_t> ids = tokenizer_->encode(text, /*add_special_tokens=*/false);
+  if (!family_->chat_adds_bos) return ids;
+  const std::vector<int32_t> around = tokenizer_->encode("", /*add_special_tokens=*/true);
+  if (around.empty() || (!ids.empty() && ids.front() == around.front())) return ids;
+  return tokenizer_->encode(text, /*add_special_tokens=*/true);
 }
 
 // Said before more media are fetched and decoded for a prompt that can never run.
@@ -126,12 +167,10 @@ Status Frontend::check_length(size_t tokens) const {
                      std::to_string(tokens) + ". Please reduce the length of the prompt.", "messages");
 }
 
-// The pictures' processor and the vision tower come from different files of the model's folder.
-Status Frontend::check_grid(const media::VisualInput& input) const {
-  const int64_t merge = spec_->visual_merge;
-  if (input.grid_h % merge == 0 && input.grid_w % merge == 0 &&
-      int64_t{input.grid_t} * (input.grid_h / merge) * (input.grid_w / merge) == input.tokens) return {};
-  return internal("preprocessor_config.json and config.json disagree on the patches that a visual token stands for (merge size)");
+Status Frontend::check_text(const std::string& text) const {
+  if (text.size() <= max_text_bytes_) return {};
+  return invalid("This model's maximum context length is " + std::to_string(max_tokens_) + " tokens. However, the prompt has " +
+                     std::to_string(text.size()) + " bytes, more than they can hold. Please reduce the length of the prompt.", "messages");
 }
 
 // Each placeholder becomes as many tokens as its image or video has.
@@ -151,14 +190,13 @@ Result<PreparedPrompt> Frontend::expand(Rendered rendered) const {
       return invalid("the prompt's text holds an image or video placeholder of its own; send media as image_url or video_url parts", "messages");
     const MediaRef& ref = rendered.media[next++];
     VALORA_TRY(input, loader_->load(ref.url, image ? media::MediaKind::kImage : media::MediaKind::kVideo));
-    VALORA_CHECK(check_grid(*input));
     VALORA_CHECK(check_length(prepared.tokens.size() + input->tokens));
     const int begin = static_cast<int>(prepared.tokens.size());
     prepared.tokens.insert(prepared.tokens.end(), input->tokens, token);
     prepared.visual.push_back({begin, input});
     prepared.identity.media.push_back({begin, input->tokens, input->digest});
   }
-  if (next != rendered.media.size()) return internal("the chat format wrote no placeholder for an image or video");
+  if (next != rendered.media.size()) return invalid("the model's chat template leaves out an image or video of this conversation", "messages");
   return prepared;
 }
 
@@ -173,7 +211,10 @@ Result<PreparedPrompt> Frontend::prepare(const Prompt& prompt, bool add_generati
 
 Result<std::vector<int32_t>> Frontend::tokenize(const Prompt& prompt, bool add_special_tokens) const {
   VALORA_CHECK(check(prompt));
-  if (const auto* text = std::get_if<std::string>(&prompt)) return tokenizer_->encode(*text, add_special_tokens);
+  if (const auto* text = std::get_if<std::string>(&prompt)) {
+    VALORA_CHECK(check_text(*text));
+    return tokenizer_->encode(*text, add_special_tokens);
+  }
   VALORA_TRY(rendered, render(prompt, true));
   return std::move(rendered.tokens);
 }

@@ -39,6 +39,7 @@ class Frontend {
                                  std::span<const AppliedAdapter> adapters) const;
 
   const std::shared_ptr<const text::Tokenizer>& tokenizer() const { return tokenizer_; }
+  const text::ChatFormat& chat_format() const { return *chat_format_; }
   const GenerationConfig& generation() const { return generation_; }
   media::LoaderStats media_stats() const { return loader_ ? loader_->stats() : media::LoaderStats{}; }
   // Token ids without media: of text, or of a conversation's text parts and placeholders.
@@ -50,12 +51,14 @@ class Frontend {
     std::vector<MediaRef> media;  // in the order of the conversation
   };
   Result<Rendered> render(const Prompt& prompt, bool add_generation_prompt) const;
+  std::vector<int32_t> encode_chat(const std::string& text) const;
   Result<PreparedPrompt> expand(Rendered rendered) const;
   Status check_length(size_t tokens) const;
-  Status check_grid(const media::VisualInput& input) const;
+  Status check_text(const std::string& text) const;
 
   const models::Family* family_ = nullptr;
   const models::ModelSpec* spec_ = nullptr;
+  size_t max_text_bytes_ = 0;  // more cannot be max_tokens_ tokens
   int max_images_ = 0, max_videos_ = 0, max_tokens_ = 0;
   GenerationConfig generation_;
   std::shared_ptr<const text::Tokenizer> tokenizer_;

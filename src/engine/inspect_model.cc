@@ -40,10 +40,11 @@ void inspect_text(const models::Family& family, ModelReport& report) {
   EngineOptions options;
   options.model_path = report.path;
   if (const auto tokenizer = text::Tokenizer::load(report.path); tokenizer.ok()) report.tokenizer_size = (*tokenizer)->vocab_size();
-  const auto example = family.chat_format()->render({{"user", {{text::ChatPart::Kind::kText, "Hi"}}}}, true);
+  // What the engine opens at its start: the tokenizer again, its fit, generation config, chat format and image processor.
+  const auto frontend = keep(Frontend::open(options, family, *report.spec), report);
+  if (!frontend) return;
+  const auto example = (*frontend)->chat_format().render({{"user", {{text::ChatPart::Kind::kText, "Hi"}}}}, true);
   if (example.ok()) report.chat_example = *example;
-  // What the engine opens at its start: the tokenizer again, its fit, generation config and image processor.
-  keep(Frontend::open(options, family, *report.spec), report);
 }
 
 // Tied embeddings whose projection is packed are in memory twice: as rows to look up, and as panels.

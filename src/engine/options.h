@@ -13,6 +13,7 @@ namespace valora {
 
 struct EngineOptions {
   std::string model_path;
+  std::string chat_template;    // file of a Jinja template; empty: the folder's, else the family's own format
   std::string served_name;      // empty: the folder as given
   std::string dtype = "auto";   // auto, float32, bfloat16, float16
   std::string device = "cpu";   // cpu, cuda

@@ -55,7 +55,18 @@ OutputText::Piece OutputText::release(std::string fresh, bool scan, bool last) {
   return piece;
 }
 
-OutputText::Piece OutputText::push(int32_t token, bool scan) { return release(detokenizer_.push(token), scan, false); }
+OutputText::Piece OutputText::push(int32_t token, bool scan) {
+  Piece piece = release(detokenizer_.push(token), scan, false);
+  if (piece.stop || !scan || stop_.empty()) return piece;
+  // Characters that the detokenizer still holds: a stop string among them ends the sequence here, and makes them final.
+  const std::string text = held_ + detokenizer_.provisional();
+  const Found found = first_stop(text, held_.size(), stop_);
+  if (!found.stop) return piece;
+  piece.stop = *found.stop;
+  piece.text += text.substr(0, found.at + (include_stop_ ? found.stop->size() : 0));
+  held_.clear();
+  return piece;
+}
 
 OutputText::Piece OutputText::finish(bool scan) { return release(detokenizer_.flush(), scan, true); }
 

@@ -1,5 +1,6 @@
 #include "engine/output_text.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "text/testing/tiny_tokenizer.h"
@@ -62,6 +63,31 @@ TEST(OutputText, NeverHalfACharacter) {
   EXPECT_EQ(shown(make({"é"}), "a\xC3\xA9"), "a||!é");
   EXPECT_EQ(shown(make({}), "a\xC3"), "a||\xEF\xBF\xBD");
   EXPECT_EQ(shown(make({"\xEF\xBF\xBD"}), "a\xC3"), "a||!\xEF\xBF\xBD") << "the end of the sequence completes it";
+}
+
+// Ids: the byte's value, then "x" 256. A run of byte tokens is final with the next ordinary token only.
+std::shared_ptr<const text::Tokenizer> byte_fallback_tokenizer() {
+  Json json = text::tiny_tokenizer_json();
+  Json vocab = {{"x", 256}};
+  for (int byte = 0; byte < 256; ++byte) vocab[fmt::format("<0x{:02X}>", byte)] = byte;
+  json["model"] = {{"type", "BPE"}, {"byte_fallback", true}, {"vocab", vocab}, {"merges", Json::array()}};
+  json["decoder"] = {{"type", "Sequence"}, {"decoders", {{{"type", "ByteFallback"}}, {{"type", "Fuse"}}}}};
+  for (const char* part : {"normalizer", "pre_tokenizer", "post_processor"}) json[part] = nullptr;
+  json["added_tokens"] = Json::array();
+  return text::Tokenizer::from_json(json, "tokenizer").value();
+}
+
+TEST(OutputText, AStopAmongBytesNotYetFinalEndsAtOnce) {
+  OutputText text(byte_fallback_tokenizer(), true, {"\n"}, false);
+  EXPECT_EQ(text.push(256, true).text, "x");
+  EXPECT_FALSE(text.push('a', true).stop);
+  const auto piece = text.push('\n', true);
+  EXPECT_EQ(piece.text, "a");
+  EXPECT_EQ(piece.stop, "\n");
+  OutputText across(byte_fallback_tokenizer(), true, {"xé"}, true);
+  EXPECT_EQ(across.push(256, true).text, "");
+  EXPECT_FALSE(across.push(0xC3, true).stop);
+  EXPECT_EQ(across.push(0xA9, true).text, "xé");
 }
 
 TEST(OutputText, SpecialTokensAreLeftOut) {

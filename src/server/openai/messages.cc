@@ -119,6 +119,10 @@ Result<ChatPrompt> parse_messages(Json& body, const MediaLimits& limits) {
   VALORA_CHECK(check_limit(prompt, MediaRef::Kind::kVideo, limits.videos, "video"));
   VALORA_TRY(add_generation_prompt, optional_field<bool>(body, "add_generation_prompt"));
   prompt.add_generation_prompt = add_generation_prompt;
+  if (Json& variables = body["chat_template_kwargs"]; !variables.is_null()) {
+    if (!variables.is_object()) return wrong("chat_template_kwargs", "an object");
+    prompt.template_variables = std::move(variables);
+  }
   return prompt;
 }
 

@@ -161,7 +161,7 @@ Result<ClassifyBody> parse_classify(std::string_view text, const MediaLimits& li
   VALORA_TRY(use_activation, flag(body, "use_activation", true));
   out.target = std::move(target);
   out.use_activation = use_activation;
-  for (const char* field : {"truncate_prompt_tokens", "chat_template_kwargs", "mm_processor_kwargs", "chat_template"})
+  for (const char* field : {"truncate_prompt_tokens", "mm_processor_kwargs", "chat_template"})
     if (!unused(body, field))
       return not_implemented(fmt::format("\"{}\" is not supported by this server", field), field);
   if (!member(body, "messages").is_null()) {

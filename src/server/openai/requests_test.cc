@@ -160,7 +160,6 @@ INSTANTIATE_TEST_SUITE_P(
                       BadField{R"("use_beam_search":true)", "use_beam_search"},
                       BadField{R"("guided_json":{"a":1})", "guided_json"},
                       BadField{R"("chat_template":"x")", "chat_template"},
-                      BadField{R"("chat_template_kwargs":{"a":1})", "chat_template_kwargs"},
                       BadField{R"("mm_processor_kwargs":{"a":1})", "mm_processor_kwargs"},
                       BadField{R"("continue_final_message":true)", "continue_final_message"},
                       BadField{R"("add_special_tokens":true)", "add_special_tokens"}));
@@ -248,6 +247,13 @@ TEST(ParseMessages, RefusesPartsThatCannotBeServed) {
             ErrorCode::kNotImplemented);
   EXPECT_EQ(messages(R"([{"role":"assistant","content":"x","tool_calls":[{"id":"1"}]}])").error().param,
             "messages[0].tool_calls");
+}
+
+TEST(ParseMessages, TakesVariablesForTheTemplate) {
+  const auto variables = [](const char* value) { return chat(R"("chat_template_kwargs":)" + std::string(value)); };
+  EXPECT_EQ(std::get<ChatPrompt>(variables(R"({"a":[1]})")->prompts.at(0)).template_variables, Json({{"a", {1}}}));
+  EXPECT_TRUE(std::get<ChatPrompt>(variables("null")->prompts.at(0)).template_variables.is_null());
+  EXPECT_EQ(variables("[1]").error().param, "chat_template_kwargs");
 }
 
 TEST(ParseMessages, CountsMediaOverAllMessages) {

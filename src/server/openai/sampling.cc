@@ -124,7 +124,7 @@ Status check_supported(const Json& body) {
   VALORA_CHECK(check_tools(body));
   VALORA_CHECK(check_response_format(body));
   for (const char* field : {"echo", "suffix", "audio", "use_beam_search", "continue_final_message", "chat_template",
-                            "chat_template_kwargs", "mm_processor_kwargs", "documents", "guided_json", "guided_regex",
+                            "mm_processor_kwargs", "documents", "guided_json", "guided_regex",
                             "guided_choice", "guided_grammar", "structured_outputs", "logits_processors", "bad_words",
                             "allowed_token_ids", "return_tokens_as_token_ids"})
     if (!unused(body, field)) return unsupported(field);
