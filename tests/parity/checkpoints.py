@@ -1,83 +1,104 @@
 """Tiny random checkpoints and adapters of odd sizes, written by transformers and PEFT themselves."""
 
 import copy
-import functools
 import json
 import warnings
 
 import peft
-import tokenizers
 import torch
 import transformers
 from safetensors.torch import load_file, save_file
-from tokenizers import AddedToken, Regex, decoders, models, normalizers, pre_tokenizers
-from transformers.models.qwen2_vl.image_processing_qwen2_vl import Qwen2VLImageProcessor
 
-import tokenizer_parity
+import families
 
 ALL_LINEARS = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
 MROPE = {8: [1, 1, 2], 16: [2, 3, 3], 24: [4, 4, 4], 32: [4, 6, 6]}  # by head size
 
 
-@functools.cache
-def tokenizer():
-    """A small byte-level BPE with Qwen2's special tokens."""
-    made = tokenizers.Tokenizer(models.BPE(continuing_subword_prefix="", end_of_word_suffix=""))
-    made.normalizer = normalizers.NFC()
-    made.pre_tokenizer = pre_tokenizers.Sequence([
-        pre_tokenizers.Split(Regex(tokenizer_parity.QWEN2_WORDS), "isolated"),
-        pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)])
-    made.decoder = decoders.ByteLevel()
-    tokenizer_parity.train(made, 290)
-    made.add_special_tokens([AddedToken(s, special=True, normalized=False) for s in tokenizer_parity.QWEN2_SPECIAL])
-    return made
-
-
 def special_id(name):
-    return tokenizer().token_to_id(f"<|{name}|>")
+    return families.Qwen.tokenizer().token_to_id(f"<|{name}|>")
+
+
+def tokenizer():
+    return families.Qwen.tokenizer()
 
 
 def vocab_size():
-    """Above the tokenizer's, as Qwen2 pads it."""
+    """Of the Qwen models: above the tokenizer's, as Qwen2 pads it."""
     return tokenizer().get_vocab_size() + 9
 
 
-def text_config(hidden, heads, kv_heads, layers, intermediate, tied):
-    return dict(vocab_size=vocab_size(), hidden_size=hidden, num_attention_heads=heads,
+def decoder(family, hidden, heads, kv_heads, layers, intermediate, tied):
+    """What all configurations of a decoder say."""
+    return dict(vocab_size=family.tokenizer().get_vocab_size() + 9, hidden_size=hidden, num_attention_heads=heads,
                 num_key_value_heads=kv_heads, num_hidden_layers=layers, intermediate_size=intermediate,
-                tie_word_embeddings=tied, max_position_embeddings=2048, rope_theta=10000.0, use_sliding_window=False,
-                bos_token_id=None, eos_token_id=special_id("im_end"))
+                tie_word_embeddings=tied, max_position_embeddings=2048, rope_theta=10000.0,
+                bos_token_id=None, eos_token_id=family.special_id(family.eos))
 
 
-def qwen2(hidden, heads, kv_heads, layers, intermediate, tied):
-    config = transformers.Qwen2Config(**text_config(hidden, heads, kv_heads, layers, intermediate, tied))
-    return transformers.Qwen2ForCausalLM(config)
+def qwen2(*sizes):
+    return transformers.Qwen2Config(**decoder(families.QWEN2, *sizes), use_sliding_window=False)
 
 
-def qwen2_vl(hidden, heads, kv_heads, layers, intermediate, tied, patch, merge, vision_width, vision_heads, depth):
-    text = text_config(hidden, heads, kv_heads, layers, intermediate, tied)
-    text["rope_scaling"] = {"type": "mrope", "mrope_section": MROPE[hidden // heads]}
-    vision = dict(depth=depth, embed_dim=vision_width, num_heads=vision_heads, hidden_size=hidden, mlp_ratio=3,
-                  patch_size=patch, spatial_merge_size=merge, temporal_patch_size=2, in_channels=3)
-    config = transformers.Qwen2VLConfig(
+def llama(family, *sizes, **more):
+    return transformers.LlamaConfig(**decoder(family, *sizes), **more)
+
+
+def qwen_vl(family, config_class, sizes, patch, merge, vision):
+    hidden, heads, tied = sizes[0], sizes[1], sizes[-1]
+    text = decoder(family, *sizes) | {"rope_scaling": {"type": "mrope", "mrope_section": MROPE[hidden // heads]},
+                                      "use_sliding_window": False}
+    vision = vision | dict(patch_size=patch, spatial_merge_size=merge, temporal_patch_size=2, in_channels=3)
+    return config_class(
         text_config=text, vision_config=vision, tie_word_embeddings=tied, image_token_id=special_id("image_pad"),
         video_token_id=special_id("video_pad"), vision_start_token_id=special_id("vision_start"),
         vision_end_token_id=special_id("vision_end"))
-    return transformers.Qwen2VLForConditionalGeneration(config)
 
 
+def qwen2_vl(*args):
+    *sizes, patch, merge, width, heads, depth = args
+    vision = dict(depth=depth, embed_dim=width, num_heads=heads, hidden_size=sizes[0], mlp_ratio=3)
+    return qwen_vl(families.QWEN2_VL, transformers.Qwen2VLConfig, sizes, patch, merge, vision)
+
+
+def qwen2_5_vl(*args):
+    *sizes, patch, merge, width, heads, depth, window, full = args
+    vision = dict(depth=depth, hidden_size=width, num_heads=heads, out_hidden_size=sizes[0], intermediate_size=41,
+                  window_size=window, fullatt_block_indexes=full, tokens_per_second=2)
+    return qwen_vl(families.QWEN2_5_VL, transformers.Qwen2_5_VLConfig, sizes, patch, merge, vision)
+
+
+def llava(sizes, vision, **more):
+    vision = dict(model_type="clip_vision_model", num_hidden_layers=3, num_attention_heads=2) | vision
+    text = llama(families.LLAVA, *sizes, attention_bias=more.pop("attention_bias", False)).to_dict()
+    return transformers.LlavaConfig(vision, text, image_token_index=families.LLAVA.special_id("<image>"), **more)
+
+
+LLAMA3_ROPE = {"rope_type": "llama3", "factor": 4.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+               "original_max_position_embeddings": 64}
 MODELS = {
     "text-grouped-tied": lambda: qwen2(48, 6, 2, 3, 37, True),
     "text-one-layer": lambda: qwen2(80, 5, 1, 1, 101, False),
+    "llama3-scaled": lambda: llama(families.LLAMA3, 64, 4, 2, 3, 43, False, rope_scaling=LLAMA3_ROPE),
+    "llama2-biased": lambda: llama(families.LLAMA2, 48, 3, 3, 2, 61, True, attention_bias=True, mlp_bias=True,
+                                   rope_scaling={"rope_type": "linear", "factor": 2.5}),
     "vl-grouped-tied": lambda: qwen2_vl(48, 6, 2, 3, 37, True, 14, 2, 32, 2, 2),
     "vl-small-patch": lambda: qwen2_vl(80, 5, 1, 3, 53, False, 8, 2, 24, 3, 1),
     "vl-one-layer": lambda: qwen2_vl(64, 2, 2, 1, 61, False, 14, 2, 48, 4, 3),
     "vl-merge-three": lambda: qwen2_vl(72, 3, 1, 2, 45, True, 6, 3, 32, 4, 1),
+    "vl25-windows": lambda: qwen2_5_vl(48, 6, 2, 3, 37, False, 7, 2, 32, 2, 3, 28, [1]),
+    "vl25-odd-windows": lambda: qwen2_5_vl(80, 5, 1, 2, 53, True, 6, 2, 24, 3, 2, 38, []),
+    "llava-default": lambda: llava((48, 6, 2, 3, 37, False), dict(hidden_size=32, intermediate_size=45, image_size=28, patch_size=7)),
+    "llava-full-states": lambda: llava(
+        (64, 4, 1, 2, 53, False), dict(hidden_size=24, intermediate_size=33, image_size=30, patch_size=8, hidden_act="gelu"),
+        vision_feature_layer=[-1, 1, 0], vision_feature_select_strategy="full", multimodal_projector_bias=False,
+        projector_hidden_act="gelu_pytorch_tanh", attention_bias=True),
 }
 
 
-def is_vl(name):
-    return name.startswith("vl")
+def family(name):
+    """The family of one of MODELS."""
+    return families.family_of(MODELS[name]())
 
 
 @torch.no_grad()
@@ -99,24 +120,16 @@ def randomise(model, seed):
     return model.eval()
 
 
-def image_processor(config):
-    vision = config.vision_config
-    factor = vision.patch_size * vision.spatial_merge_size
-    return Qwen2VLImageProcessor(patch_size=vision.patch_size, merge_size=vision.spatial_merge_size,
-                                 temporal_patch_size=vision.temporal_patch_size, min_pixels=4 * factor**2,
-                                 max_pixels=24 * factor**2)
-
-
 def make_model(name):
-    return randomise(MODELS[name](), sorted(MODELS).index(name))
+    config = MODELS[name]()
+    return randomise(families.family_of(config).kind(config), sorted(MODELS).index(name))
 
 
 def save_model(model, folder, **kwargs):
-    model.generation_config.eos_token_id = special_id("im_end")
+    kind = families.family_of(model.config)
+    model.generation_config.eos_token_id = kind.special_id(kind.eos)
     model.save_pretrained(folder, **kwargs)
-    tokenizer().save(str(folder / "tokenizer.json"))
-    if hasattr(model.config, "vision_config"):
-        image_processor(model.config).save_pretrained(folder)
+    kind.save(model, folder)
     return folder
 
 

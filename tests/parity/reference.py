@@ -2,41 +2,17 @@
 
 import contextlib
 
-import numpy as np
 import peft
 import torch
 import transformers
-from transformers.models.qwen2_vl.image_processing_qwen2_vl import Qwen2VLImageProcessor
 
-import checkpoints
-import pictures
+import families
 
 torch.set_num_threads(1)
 transformers.logging.set_verbosity_error()
 
 
-# A random model may utter them; the reference takes them for media of the prompt then.
-MEDIA_TOKENS = [checkpoints.special_id(name) for name in ("vision_start", "image_pad", "video_pad")]
-NO_MEDIA_TOKENS = [[token, -1e4] for token in MEDIA_TOKENS]  # a logit_bias
-
-
-def render(messages, add_generation_prompt=True):
-    """Qwen2-VL's chat format (test_tokenizer.py compares the served one with the published template)."""
-    turns = [] if messages[0]["role"] == "system" else [("system", "You are a helpful assistant.")]
-    for message in messages:
-        parts = message["content"] if isinstance(message["content"], list) else [message["content"]]
-        turns.append((message["role"], "".join(
-            part if isinstance(part, str) else
-            f"<|vision_start|><|{'image' if 'image' in part else 'video'}_pad|><|vision_end|>" for part in parts)))
-    text = "".join(f"<|im_start|>{role}\n{content}<|im_end|>\n" for role, content in turns)
-    return text + ("<|im_start|>assistant\n" if add_generation_prompt else "")
-
-
-def media_of(messages):
-    for message in messages:
-        for part in message["content"] if isinstance(message["content"], list) else []:
-            if not isinstance(part, str):
-                yield part
+NO_MEDIA_TOKENS = families.QWEN2_VL.no_media_tokens()  # of the Qwen models
 
 
 class Prompt:
@@ -50,10 +26,9 @@ class Prompt:
 class Reference:
     def __init__(self, folder, dtype=torch.float32, attention="eager"):
         config = transformers.AutoConfig.from_pretrained(folder)
-        self.vl = hasattr(config, "vision_config")
-        kind = transformers.Qwen2VLForConditionalGeneration if self.vl else transformers.Qwen2ForCausalLM
-        self.model = self.base = kind.from_pretrained(folder, dtype=dtype, attn_implementation=attention).eval()
-        self.processor = Qwen2VLImageProcessor.from_pretrained(folder) if self.vl else None
+        self.family = families.family_of(config)
+        self.model = self.base = self.family.kind.from_pretrained(folder, dtype=dtype, attn_implementation=attention).eval()
+        self.processor = self.family.load_processor(folder) if self.family.has_images else None
         self.dtype = dtype
 
     def load_adapter(self, name, folder):
@@ -89,41 +64,9 @@ class Reference:
     def prompt(self, request):
         if "tokens" in request:
             return Prompt(list(request["tokens"]))
-        tokenizer = checkpoints.tokenizer()
         if "prompt" in request:
-            return Prompt(tokenizer.encode(request["prompt"]).ids)
-        ids = tokenizer.encode(render(request["messages"], request.get("add_generation_prompt", True))).ids
-        return self.expand(ids, list(media_of(request["messages"])))
-
-    def expand(self, ids, media):
-        rows = {"image": [], "video": []}
-        grids = {"image": [], "video": []}
-        expanded, rest = [], list(media)
-        pads = {checkpoints.special_id("image_pad"): "image", checkpoints.special_id("video_pad"): "video"}
-        for token in ids:
-            if token not in pads:
-                expanded.append(token)
-                continue
-            kind, = part = rest.pop(0)
-            assert kind == pads[token]
-            patches, grid = self.patches(pictures.decode(part[kind]))
-            rows[kind].append(patches)
-            grids[kind].append(grid)
-            expanded += [token] * (int(np.prod(grid)) // self.processor.merge_size**2)
-        inputs = {}
-        for kind, pixels in (("image", "pixel_values"), ("video", "pixel_values_videos")):
-            if rows[kind]:
-                inputs[pixels] = torch.tensor(np.concatenate(rows[kind]), dtype=torch.float32)
-                inputs[f"{kind}_grid_thw"] = torch.tensor(grids[kind])
-        return Prompt(expanded, inputs)
-
-    def patches(self, frames):
-        """The image processor's patching, of one picture or of the frames of a video."""
-        p = self.processor
-        return p._preprocess(frames, do_resize=True, size=p.size, resample=p.resample, do_rescale=True,
-                             rescale_factor=p.rescale_factor, do_normalize=True, image_mean=p.image_mean,
-                             image_std=p.image_std, patch_size=p.patch_size, temporal_patch_size=p.temporal_patch_size,
-                             merge_size=p.merge_size, do_convert_rgb=True)
+            return Prompt(self.family.tokenizer().encode(request["prompt"]).ids)
+        return Prompt(*self.family.prompt(request["messages"], request.get("add_generation_prompt", True), self.processor))
 
     @torch.no_grad()
     def forward(self, request, continuation=()):
@@ -148,7 +91,7 @@ class Reference:
         with self.adapted(request.get("adapters", [])):
             out = self.base.generate(input_ids=ids, attention_mask=torch.ones_like(ids), do_sample=False,
                                      min_new_tokens=count, max_new_tokens=count, eos_token_id=None, pad_token_id=0,
-                                     suppress_tokens=MEDIA_TOKENS, **prompt.inputs)
+                                     suppress_tokens=[token for token, _ in self.family.no_media_tokens()] or None, **prompt.inputs)
         return out[0, len(prompt.ids):].tolist()
 
 

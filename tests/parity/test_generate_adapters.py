@@ -60,7 +60,7 @@ class Adapted:
 @pytest.fixture(scope="module", params=MODELS)
 def adapted(request, models, tmp_path_factory):
     made = Adapted(models.memory[request.param], models[request.param], tmp_path_factory.mktemp("adapters"))
-    made.vl = checkpoints.is_vl(request.param)
+    made.vl = checkpoints.family(request.param).has_images
     yield made
     made.engine.close()
 

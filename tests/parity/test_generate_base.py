@@ -6,7 +6,7 @@ import checkpoints
 import pictures
 from pictures import clip, picture
 from programs import generate, token_ids
-from reference import NO_MEDIA_TOKENS, expect_same
+from reference import expect_same
 
 TEXT = {
     "one-turn": [{"role": "user", "content": "What is in this picture?"}],
@@ -29,20 +29,27 @@ VISUAL = {
     "odd-video": [{"role": "user", "content": ["Watch", clip(20, 3, 45, 80)]}],
     "video-and-image": [{"role": "user", "content": [picture(30, 80, 60), "in", clip(31, 4), "or", picture(35, 30, 30)]}],
 }
-GREEDY = {"max_tokens": 64, "ignore_eos": True, "temperature": 0, "logit_bias": NO_MEDIA_TOKENS}
 
 
 def vocab(models, name):
     return models.memory[name].config.get_text_config().vocab_size
 
 
+def greedy(name, tokens=64):
+    return {"max_tokens": tokens, "ignore_eos": True, "temperature": 0,
+            "logit_bias": checkpoints.family(name).no_media_tokens()}
+
+
 def cases(name):
-    return TEXT | (VISUAL if checkpoints.is_vl(name) else {})
+    """The conversations that a model can take."""
+    family = checkpoints.family(name)
+    visual = {case: messages for case, messages in VISUAL.items() if family.has_video or "video" not in case}
+    return TEXT | (visual if family.has_images else {})
 
 
 @pytest.mark.parametrize("name", checkpoints.MODELS)
 def test_greedy_and_logits(models, references, engines, name):
-    sampling = GREEDY | {"logprobs": vocab(models, name)}
+    sampling = greedy(name) | {"logprobs": vocab(models, name)}
     requests = {case: {"messages": messages, "sampling": sampling} for case, messages in cases(name).items()}
     # One after another: what they share in the cache (the system turn) is part of what is compared.
     for case, request in requests.items():
@@ -51,19 +58,19 @@ def test_greedy_and_logits(models, references, engines, name):
         expect_same(references[name], request, answer)
 
 
-@pytest.mark.parametrize("name", ["text-one-layer", "vl-grouped-tied"])
+@pytest.mark.parametrize("name", ["text-one-layer", "vl-grouped-tied", "vl25-windows", "llava-default", "llama3-scaled"])
 def test_transformers_own_generate(references, engines, name):
     """Cached, step by step generation of the reference gives the same as its single pass over all tokens."""
     for messages in list(cases(name).values())[::3]:
-        request = {"messages": messages, "sampling": GREEDY}
+        request = {"messages": messages, "sampling": greedy(name)}
         assert token_ids(engines[name].one(request)) == references[name].greedy(request, 64)
 
 
-@pytest.mark.parametrize("name", ["text-grouped-tied", "vl-small-patch"])
+@pytest.mark.parametrize("name", ["text-grouped-tied", "vl-small-patch", "llama2-biased", "llama3-scaled"])
 def test_plain_prompts(models, references, engines, name):
-    sampling = GREEDY | {"max_tokens": 5, "logprobs": vocab(models, name)}
+    sampling = greedy(name, 5) | {"logprobs": vocab(models, name)}
     for prompt in ({"prompt": "Once upon a time"}, {"prompt": "x"}, {"tokens": [0]},
-                   {"tokens": [(7 * i * i) % vocab(models, name) for i in range(16)] if name.startswith("text")
+                   {"tokens": [(7 * i * i) % vocab(models, name) for i in range(16)] if not name.startswith("vl")
                     else list(range(100, 133))}):
         request = prompt | {"sampling": sampling}
         expect_same(references[name], request, engines[name].one(request))
@@ -72,7 +79,7 @@ def test_plain_prompts(models, references, engines, name):
 def test_logprobs_are_normalised_and_sorted(models, engines):
     name = "vl-grouped-tied"
     size = vocab(models, name)
-    answer = engines[name].one({"messages": VISUAL["image"], "sampling": GREEDY | {"max_tokens": 3, "logprobs": size}})
+    answer = engines[name].one({"messages": VISUAL["image"], "sampling": greedy(name, 3) | {"logprobs": size}})
     for token in answer["choices"][0]["tokens"]:
         assert sorted(token["top_ids"]) == list(range(size))
         assert token["top_logprobs"] == sorted(token["top_logprobs"], reverse=True)

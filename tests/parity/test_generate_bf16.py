@@ -10,12 +10,14 @@ import torch
 import checkpoints
 from checkpoints import save_adapter
 from programs import Engine, generate, token_ids
-from reference import NO_MEDIA_TOKENS, Reference, logprob_rows
+from reference import Reference, logprob_rows
 from test_generate_base import cases
 
-ADAPTERS = {"rank-3": dict(rank=3, targets=["q_proj", "v_proj"]), "rank-64": dict(rank=64, use_rslora=True)}
+ADAPTERS = {"rank-3": dict(rank=3, targets=["q_proj", "v_proj"]), "rank-64": dict(rank=64, use_rslora=True),
+            "everywhere": dict(rank=6, targets="all-linear")}
 MODELS = {"text-grouped-tied": ["rank-3", "rank-64"], "text-one-layer": [], "vl-grouped-tied": ["rank-64"],
-          "vl-small-patch": ["rank-3"], "vl-one-layer": [], "vl-merge-three": ["rank-64"]}
+          "vl-small-patch": ["rank-3"], "vl-one-layer": [], "vl-merge-three": ["rank-64"], "llama3-scaled": ["rank-3"],
+          "vl25-windows": ["everywhere"], "llava-default": ["everywhere"], "llava-full-states": []}
 # Of one model's mean over some hundred correlated rows: ours was seen between 0.78 and 1.05 of the reference's, by model
 # and adapter. The mean over all models, which the last comparison takes, gets no slack.
 SLACK = 1.10
@@ -52,7 +54,7 @@ def measure(name, model, root):
             engine.load(adapter, path)
             exact.load_adapter(adapter, path)
             rounded.load_adapter(adapter, path)
-        sampling = {"max_tokens": 24, "ignore_eos": True, "temperature": 0, "logit_bias": NO_MEDIA_TOKENS,
+        sampling = {"max_tokens": 24, "ignore_eos": True, "temperature": 0, "logit_bias": exact.family.no_media_tokens(),
                     "logprobs": model.config.get_text_config().vocab_size}
         for messages in cases(name).values():
             for uses in ([], *([{"name": adapter}] for adapter in MODELS[name])):

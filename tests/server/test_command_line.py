@@ -105,10 +105,10 @@ def test_inspect_folders_that_can_be_served(folders):
 def test_inspect_says_why_not(folders, tmp_path):
     copy = shutil.copytree(folders["model"], tmp_path / "model")
     config = json.loads((copy / "config.json").read_text())
-    config["architectures"] = ["LlamaForCausalLM"]
+    config["architectures"] = ["MistralForCausalLM"]
     (copy / "config.json").write_text(json.dumps(config))
     status, report = inspect(copy)
-    assert status == 1 and "LlamaForCausalLM is not supported" in report["problems"][0]
+    assert status == 1 and "MistralForCausalLM is not supported" in report["problems"][0]
     status, report = inspect(folders["two"], "--model", folders["model"], "--max-lora-rank", 8)
     assert status == 1 and "rank 16 is above" in report["problems"][0]
     nothing = run("inspect", tmp_path)

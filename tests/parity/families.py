@@ -1,0 +1,236 @@
+"""What the model families' references need beside their weights: tokenizer, chat format, processor, special tokens.
+
+A family's functions work on the parts of tests' messages: strings, {"image": url} and {"video": url}.
+"""
+
+import functools
+
+import numpy as np
+import tokenizers
+import torch
+import transformers
+from tokenizers import AddedToken, Regex, decoders, models, normalizers, pre_tokenizers, processors
+from transformers.models.qwen2_vl.image_processing_qwen2_vl import Qwen2VLImageProcessor
+
+import llama_tokenizers
+import pictures
+import tokenizer_parity
+
+
+def parts_of(message):
+    return message["content"] if isinstance(message["content"], list) else [message["content"]]
+
+
+def media_of(messages):
+    return [part for message in messages for part in parts_of(message) if not isinstance(part, str)]
+
+
+class Family:
+    """Text alone; the vision-language families add what they have."""
+
+    has_images = has_video = False
+    media_tokens = ()  # a random model may utter them; the reference takes them for media of the prompt then
+
+    def save(self, model, folder):
+        self.tokenizer().save(str(folder / "tokenizer.json"))
+        if self.has_images:
+            self.image_processor(model.config).save_pretrained(folder)
+
+    def special_id(self, name):
+        return self.tokenizer().token_to_id(name)
+
+    def no_media_tokens(self):
+        """A logit_bias."""
+        return [[self.special_id(token), -1e4] for token in self.media_tokens]
+
+    def chat_ids(self, messages, add_generation_prompt):
+        return self.tokenizer().encode(self.render(messages, add_generation_prompt), add_special_tokens=False).ids
+
+    def prompt(self, messages, add_generation_prompt, processor):
+        """(ids with the placeholders expanded, the inputs of the vision tower)."""
+        assert processor is None and not media_of(messages)
+        return self.chat_ids(messages, add_generation_prompt), {}
+
+
+class Qwen(Family):
+    """Qwen2, Qwen2-VL and Qwen2.5-VL."""
+
+    media_tokens = ("<|vision_start|>", "<|image_pad|>", "<|video_pad|>")
+
+    def __init__(self, kind, visual=False):
+        self.kind = kind
+        self.has_images = self.has_video = visual
+
+    @staticmethod
+    @functools.cache
+    def tokenizer():
+        """A small byte-level BPE with Qwen2's special tokens."""
+        made = tokenizers.Tokenizer(models.BPE(continuing_subword_prefix="", end_of_word_suffix=""))
+        made.normalizer = normalizers.NFC()
+        made.pre_tokenizer = pre_tokenizers.Sequence([
+            pre_tokenizers.Split(Regex(tokenizer_parity.QWEN2_WORDS), "isolated"),
+            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)])
+        made.decoder = decoders.ByteLevel()
+        tokenizer_parity.train(made, 290)
+        made.add_special_tokens([AddedToken(s, special=True, normalized=False) for s in tokenizer_parity.QWEN2_SPECIAL])
+        return made
+
+    eos = "<|im_end|>"
+
+    def render(self, messages, add_generation_prompt=True):
+        turns = [] if messages[0]["role"] == "system" else [("system", "You are a helpful assistant.")]
+        for message in messages:
+            turns.append((message["role"], "".join(
+                part if isinstance(part, str) else
+                f"<|vision_start|><|{'image' if 'image' in part else 'video'}_pad|><|vision_end|>" for part in parts_of(message))))
+        text = "".join(f"<|im_start|>{role}\n{content}<|im_end|>\n" for role, content in turns)
+        return text + ("<|im_start|>assistant\n" if add_generation_prompt else "")
+
+    def image_processor(self, config):
+        vision = config.vision_config
+        factor = vision.patch_size * vision.spatial_merge_size
+        return Qwen2VLImageProcessor(patch_size=vision.patch_size, merge_size=vision.spatial_merge_size,
+                                     temporal_patch_size=vision.temporal_patch_size, min_pixels=4 * factor**2,
+                                     max_pixels=24 * factor**2)
+
+    def load_processor(self, folder):
+        return Qwen2VLImageProcessor.from_pretrained(folder)
+
+    def prompt(self, messages, add_generation_prompt, processor):
+        rows, grids = {"image": [], "video": []}, {"image": [], "video": []}
+        expanded, rest = [], media_of(messages)
+        pads = {self.special_id("<|image_pad|>"): "image", self.special_id("<|video_pad|>"): "video"}
+        for token in self.chat_ids(messages, add_generation_prompt):
+            if token not in pads:
+                expanded.append(token)
+                continue
+            kind, = part = rest.pop(0)
+            assert kind == pads[token]
+            patches, grid = self.patches(processor, pictures.decode(part[kind]))
+            rows[kind].append(patches)
+            grids[kind].append(grid)
+            expanded += [token] * (int(np.prod(grid)) // processor.merge_size**2)
+        inputs = {}
+        for kind, pixels in (("image", "pixel_values"), ("video", "pixel_values_videos")):
+            if rows[kind]:
+                inputs[pixels] = torch.tensor(np.concatenate(rows[kind]), dtype=torch.float32)
+                inputs[f"{kind}_grid_thw"] = torch.tensor(grids[kind])
+        if rows["video"] and self.kind is transformers.Qwen2_5_VLForConditionalGeneration:
+            # As its processor has it for a list of frames: 2 a second.
+            inputs["second_per_grid_ts"] = [processor.temporal_patch_size / 2.0] * len(rows["video"])
+        return expanded, inputs
+
+    @staticmethod
+    def patches(p, frames):
+        """The image processor's patching, of one picture or of the frames of a video."""
+        return p._preprocess(frames, do_resize=True, size=p.size, resample=p.resample, do_rescale=True,
+                             rescale_factor=p.rescale_factor, do_normalize=True, image_mean=p.image_mean,
+                             image_std=p.image_std, patch_size=p.patch_size, temporal_patch_size=p.temporal_patch_size,
+                             merge_size=p.merge_size, do_convert_rgb=True)
+
+
+class Llama3(Family):
+    kind = transformers.LlamaForCausalLM
+    eos = "<|eot_id|>"
+    specials = ["<|begin_of_text|>", "<|end_of_text|>", "<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>"]
+
+    @staticmethod
+    @functools.cache
+    def tokenizer():
+        made = tokenizers.Tokenizer(models.BPE(ignore_merges=True))
+        made.pre_tokenizer = pre_tokenizers.Sequence([
+            pre_tokenizers.Split(Regex(tokenizer_parity.LLAMA3_WORDS), "isolated"),
+            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)])
+        made.decoder = decoders.ByteLevel()
+        tokenizer_parity.train(made, 290)
+        made.add_special_tokens([AddedToken(s, special=True, normalized=False) for s in Llama3.specials])
+        bos = made.token_to_id(Llama3.specials[0])
+        made.post_processor = processors.Sequence([
+            processors.ByteLevel(trim_offsets=False),
+            processors.TemplateProcessing(single="<|begin_of_text|> $A", special_tokens=[("<|begin_of_text|>", bos)])])
+        return made
+
+    def render(self, messages, add_generation_prompt=True):
+        def header(role):
+            return f"<|start_header_id|>{role}<|end_header_id|>\n\n"
+        text = "<|begin_of_text|>" + "".join(
+            header(m["role"]) + "".join(parts_of(m)).strip() + "<|eot_id|>" for m in messages)
+        return text + (header("assistant") if add_generation_prompt else "")
+
+
+class Llama2(Family):
+    kind = transformers.LlamaForCausalLM
+    eos = "</s>"
+
+    @staticmethod
+    @functools.cache
+    def tokenizer():
+        return llama_tokenizers.with_normalizer()
+
+    def render(self, messages, add_generation_prompt=True):
+        text = system = ""
+        if messages[0]["role"] == "system":
+            system = f"<<SYS>>\n{parts_of(messages[0])[0].strip()}\n<</SYS>>\n\n"
+            messages = messages[1:]
+        for message in messages:
+            content = "".join(parts_of(message)).strip()
+            if message["role"] == "user":
+                text += f"<s>[INST] {system}{content} [/INST]"
+                system = ""
+            else:
+                text += f" {content} </s>"
+        return text
+
+
+class Llava(Family):
+    """LLaVA-1.5; ids and pixels are LlavaProcessor's own."""
+
+    kind = transformers.LlavaForConditionalGeneration
+    has_images = True
+    media_tokens = ("<image>",)
+    eos = "</s>"
+
+    @staticmethod
+    @functools.cache
+    def tokenizer():
+        return llama_tokenizers.with_normalizer()
+
+    def render(self, messages, add_generation_prompt=True):
+        text = ""
+        for message in messages:
+            if message["role"] != "system":
+                text += message["role"].upper() + ": "
+            text += "".join("<image>\n" for part in parts_of(message) if not isinstance(part, str))
+            text += "".join(part + " " for part in parts_of(message) if isinstance(part, str))
+        return text + ("ASSISTANT:" if add_generation_prompt else "")
+
+    def image_processor(self, config):
+        side = config.vision_config.image_size
+        return transformers.CLIPImageProcessor(size={"shortest_edge": side}, crop_size={"height": side, "width": side})
+
+    def load_processor(self, folder):
+        config = transformers.AutoConfig.from_pretrained(folder)
+        tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_object=self.tokenizer(), bos_token="<s>", eos_token="</s>")
+        return transformers.LlavaProcessor(
+            transformers.CLIPImageProcessor.from_pretrained(folder), tokenizer,
+            patch_size=config.vision_config.patch_size, num_additional_image_tokens=1,
+            vision_feature_select_strategy=config.vision_feature_select_strategy)
+
+    def prompt(self, messages, add_generation_prompt, processor):
+        images = [image for part in media_of(messages) for image in pictures.decode(part["image"])]
+        made = processor(text=self.render(messages, add_generation_prompt), images=images or None, return_tensors="pt")
+        inputs = {"pixel_values": made["pixel_values"]} if images else {}
+        return made["input_ids"][0].tolist(), inputs
+
+
+QWEN2, QWEN2_VL = Qwen(transformers.Qwen2ForCausalLM), Qwen(transformers.Qwen2VLForConditionalGeneration, visual=True)
+QWEN2_5_VL = Qwen(transformers.Qwen2_5_VLForConditionalGeneration, visual=True)
+LLAMA2, LLAMA3, LLAVA = Llama2(), Llama3(), Llava()
+
+
+def family_of(config):
+    """The family of a checkpoint, by its configuration."""
+    kind = type(config).model_type  # composite configurations answer with their text part's otherwise
+    if kind == "llama":
+        return LLAMA3 if config.eos_token_id == LLAMA3.special_id(LLAMA3.eos) else LLAMA2
+    return {"qwen2": QWEN2, "qwen2_vl": QWEN2_VL, "qwen2_5_vl": QWEN2_5_VL, "llava": LLAVA}[kind]

@@ -1,0 +1,110 @@
+"""Adapters on the vision tower, the projector or merger, and everywhere, against PEFT in fp32; and whose visual
+embeddings are whose."""
+
+import pytest
+
+import checkpoints
+from checkpoints import save_adapter
+from pictures import clip, picture
+from programs import Engine, wait_until_idle
+from reference import Reference, expect_same
+
+MODELS = ["vl-grouped-tied", "vl25-windows", "llava-default", "llava-full-states"]
+TOWER = r".*(visual\.blocks|vision_tower)\..*\.(qkv|proj|fc1|fc2|[a-z]+_proj)"
+PROJECTOR = r".*(visual\.merger\.mlp\.[02]|multi_modal_projector\.linear_[12])"
+LANGUAGE = r".*language_model\.layers\..*_proj"
+ADAPTERS = {
+    "language": dict(rank=4, targets=LANGUAGE),
+    "projector": dict(rank=3, targets=PROJECTOR),
+    "tower": dict(rank=5, targets=TOWER),
+    "tower-rank-40": dict(rank=40, use_rslora=True, targets=TOWER),
+    "all": dict(rank=6, targets="all-linear"),
+}
+ONE = [{"role": "user", "content": [picture(60, 80, 60), "What is this?"]}]
+SEVERAL = [{"role": "user", "content": [picture(61, 50, 90), "and", picture(60, 80, 60), "then", picture(62), "differ?"]}]
+VIDEO = [{"role": "user", "content": [clip(63, 5, 60, 40), "What happens?"]}]
+TEXT = [{"role": "user", "content": "Is it red?"}]
+
+
+class Adapted:
+    def __init__(self, name, models, root):
+        self.family = checkpoints.family(name)
+        self.engine, self.reference = Engine(models[name]), Reference(models[name])
+        model = models.memory[name]
+        self.sampling = {"max_tokens": 12, "ignore_eos": True, "temperature": 0,
+                         "logit_bias": self.family.no_media_tokens(),
+                         "logprobs": model.config.get_text_config().vocab_size}
+        for seed, (adapter, config) in enumerate(ADAPTERS.items()):
+            folder = save_adapter(model, root / adapter, 900 + seed, **config)
+            self.reference.load_adapter(adapter, folder)
+            assert self.engine.load(adapter, folder)["warnings"] == []
+
+    def conversations(self):
+        return [TEXT, ONE, SEVERAL] + ([VIDEO] if self.family.has_video else [])
+
+    def request(self, messages, *uses):
+        return {"messages": messages, "sampling": self.sampling,
+                "adapters": [{"name": use} if isinstance(use, str) else {"name": use[0], "scale": use[1]} for use in uses]}
+
+    def expect_same(self, messages, *uses):
+        request = self.request(messages, *uses)
+        answer = self.engine.one(request)
+        expect_same(self.reference, request, answer)
+        # A weak random model may well say the same under two adapters: its probabilities tell them apart.
+        return [round(token["logprob"], 4) for token in answer["choices"][0]["tokens"]]
+
+    def encoded(self):
+        wait_until_idle(self.engine)
+        stats = self.engine.stats()
+        return stats["visual_queries"] - stats["visual_hits"]
+
+
+@pytest.fixture(scope="module", params=MODELS)
+def adapted(request, models, tmp_path_factory):
+    made = Adapted(request.param, models, tmp_path_factory.mktemp("visual"))
+    yield made
+    made.engine.close()
+
+
+@pytest.mark.parametrize("adapter", [None, *ADAPTERS])
+def test_each_part(adapted, adapter):
+    for messages in adapted.conversations():
+        adapted.expect_same(messages, *[adapter] if adapter else [])
+
+
+def test_every_part_changes_the_answer(adapted):
+    """Else the comparisons would say little."""
+    answers = {tuple(adapted.expect_same(SEVERAL, *uses)) for uses in [[], *([adapter] for adapter in ADAPTERS)]}
+    assert len(answers) == len(ADAPTERS) + 1
+    # Without a picture, tower and projector have no say.
+    assert adapted.expect_same(TEXT, "tower") == adapted.expect_same(TEXT, "projector") == adapted.expect_same(TEXT)
+
+
+def test_scales_and_sums(adapted):
+    adapted.expect_same(ONE, ("tower", 0.5))
+    adapted.expect_same(SEVERAL, ("all", -0.5), "projector")
+    adapted.expect_same(ONE, ("language", 2), ("tower-rank-40", 0.25), "tower")
+    assert adapted.expect_same(ONE, ("tower", 0)) == adapted.expect_same(ONE)
+
+
+def test_mixed_batch_equals_each_alone(adapted):
+    """Three parts and the base in the same steps: pictures are encoded together under different adapters."""
+    uses = [[], ["language"], ["projector"], ["tower"], ["all"], [("tower", 0.5)], ["tower", "projector"]]
+    conversations = adapted.conversations()
+    requests = [adapted.request(conversations[i % len(conversations)], *use) for i, use in enumerate(uses * 3)]
+    for request, answer in zip(requests, adapted.engine.batch(requests)):
+        expect_same(adapted.reference, request, answer)
+
+
+def test_visual_embeddings_are_shared_by_those_who_agree_on_them(models, tmp_path):
+    name = "llava-default"
+    made = Adapted(name, models, tmp_path)
+    with made.engine:
+        fresh = [{"role": "user", "content": [picture(69, 70, 40), "?"]}]
+        for use, new in [([], 1), (["language"], 0), (["tower"], 1), (["all"], 1), (["language"], 0), (["tower"], 0),
+                         ([("tower", 0.5)], 1), ([("tower", 0)], 0), (["tower", "language"], 0), (["tower", "all"], 1)]:
+            before = made.encoded()
+            # Another text each time: nothing of the KV cache can stand in for the embeddings.
+            request = made.request([{"role": "system", "content": str(use)}, *fresh], *use)
+            expect_same(made.reference, request, made.engine.one(request))
+            assert made.encoded() - before == new, use
