@@ -191,8 +191,9 @@ Result<std::shared_ptr<const Processor>> make_clip_processor(const Json& image_j
                          : settings.do_resize && settings.shortest_edge == 0 ? settings.fixed
                                                                              : PixelSize{};
   if (made.width != 0 && (made.width != target.image_size || made.height != target.image_size))
-    return unprocessable(fmt::format("the image processor makes pictures of {} x {} pixels, the vision tower takes {} x {}",
-                                     made.width, made.height, target.image_size, target.image_size), "crop_size");
+    return refuse_setting(settings.do_center_crop ? "crop_size" : "size",
+                          fmt::format("gives pictures of {} x {} pixels, but the vision tower takes {} x {}", made.width,
+                                      made.height, target.image_size, target.image_size));
   return std::shared_ptr<const Processor>(std::make_shared<ClipProcessor>(settings, target));
 }
 

@@ -294,3 +294,33 @@ def test_unused_tensors_are_named_on_stderr(models, tmp_path):
 def test_missing_folder(tmp_path):
     done = generate(tmp_path / "nowhere", "--prompt", "x", check=False)
     assert done.returncode == 1 and f"{tmp_path}/nowhere" in done.stderr
+
+
+@pytest.mark.parametrize("newest", [False, True])
+def test_llava_names(models, references, tmp_path, newest):
+    """Tensors as transformers 4 writes them and hub checkpoints have them, and by the names of the modules."""
+    name = "llava-default"
+    folder = shutil.copytree(models[name], tmp_path / "model")
+    assert "language_model.model.norm.weight" in load_file(folder / "model.safetensors")
+    if newest:
+        rename(folder, ("language_model.model.", "model.language_model."), ("language_model.lm_head", "lm_head"),
+               ("vision_tower.", "model.vision_tower."), ("multi_modal_projector.", "model.multi_modal_projector."))
+        config = read(folder)
+        config["image_token_id"] = config.pop("image_token_index")
+        write(folder, config)
+    sampling = {"max_tokens": 8, "ignore_eos": True, "temperature": 0, "logit_bias": checkpoints.family(name).no_media_tokens(),
+                "logprobs": models.memory[name].config.text_config.vocab_size}
+    request = {"messages": [{"role": "user", "content": [picture(112, 50, 70), "what?"]}], "sampling": sampling}
+    with Engine(folder) as engine:
+        expect_same(references[name], request, engine.one(request))
+
+
+def test_processor_of_another_model_is_refused(models, tmp_path):
+    """preprocessor_config.json and config.json are two files; what does not fit is said at the start."""
+    for name, key in [("vl-grouped-tied", "patch_size"), ("llava-default", "crop_size")]:
+        folder = shutil.copytree(models[name], tmp_path / name)
+        config = read(folder, "preprocessor_config.json")
+        config[key] = 16 if key == "patch_size" else {"height": 30, "width": 30}
+        write(folder, config, "preprocessor_config.json")
+        done = generate(folder, "--prompt", "x", check=False)
+        assert done.returncode == 1 and key in done.stderr and "the vision tower takes" in done.stderr

@@ -398,6 +398,45 @@ def test_settings_that_are_refused_by_name(probe, setting):
     assert next(iter(setting)) in answer["error"]
 
 
+CLIP_SETTINGS = [
+    {},
+    {"size": {"shortest_edge": 40}, "crop_size": {"height": 28, "width": 28}},
+    {"size": {"shortest_edge": 20}, "crop_size": {"height": 29, "width": 29}},  # padded
+    {"size": {"height": 28, "width": 28}, "do_center_crop": False},
+    {"size": {"height": 50, "width": 31}, "crop_size": {"height": 28, "width": 28}},
+    {"do_resize": False, "crop_size": {"height": 28, "width": 28}},
+    {"size": {"shortest_edge": 28}, "crop_size": {"height": 28, "width": 28}, "image_mean": [0.5, 0.4, 0.3], "image_std": 0.25},
+    {"size": {"shortest_edge": 28}, "crop_size": {"height": 28, "width": 28}, "do_normalize": False, "rescale_factor": 1 / 127.5},
+    {"size": {"shortest_edge": 28}, "crop_size": {"height": 28, "width": 28}, "do_rescale": False, "do_normalize": False},
+]
+
+
+def clip_patches(pixels, patch):
+    """[3, h, w] → rows as a convolution with stride `patch` reads them."""
+    channels, height, width = pixels.shape
+    rows = pixels.reshape(channels, height // patch, patch, width // patch, patch)
+    return rows.transpose(1, 3, 0, 2, 4).reshape(-1, channels * patch * patch)
+
+
+@pytest.mark.parametrize("settings", CLIP_SETTINGS, ids=lambda s: "-".join(s) or "default")
+def test_clip_processed_images(probe, settings, tmp_path):
+    """LLaVA's image processor, from the file that save_pretrained writes."""
+    processor = transformers.CLIPImageProcessor(**settings)
+    processor.save_pretrained(tmp_path)
+    config = json.loads((tmp_path / "preprocessor_config.json").read_text())
+    for width, height in [(28, 28), (57, 84), (2, 2), (41, 42), (333, 111), (640, 480), (7, 900), (29, 30), (1200, 11)]:
+        data = encoded(Image.fromarray(picture(width, height)), "PNG")
+        theirs = processor(images=[Image.open(io.BytesIO(data))], return_tensors="np")["pixel_values"][0]
+        side = theirs.shape[1]
+        patch = 7 if side % 7 == 0 else side
+        clip = {"image_size": side, "patch_size": patch, "class_token": width % 2 == 0}
+        answer, ours = probe.process(op="process_image", path=probe.file(data), config=config, clip=clip)
+        assert "error" not in answer, answer
+        assert answer["grid"] == [1, side // patch, side // patch]
+        assert answer["tokens"] == (side // patch) ** 2 + clip["class_token"]
+        assert np.abs(ours - clip_patches(theirs, patch)).max() <= 1e-6
+
+
 @pytest.mark.parametrize("count", [1, 2, 3, 4, 7])
 @pytest.mark.parametrize("temporal", [1, 2, 3])
 def test_processed_frames(probe, count, temporal):
