@@ -12,8 +12,8 @@ enum BlockModule { kQkv, kProj, kGate, kUp, kDown, kBlockModules };
 
 }  // namespace
 
-Qwen2_5VlVisionConfig read_qwen2_5_vl_vision_config(const ConfigReader& vision) {
-  Qwen2_5VlVisionConfig c;
+Qwen2_5VlVisionConfig Qwen2_5VlVisionTower::read_config(const ConfigReader& vision) {
+  Config c;
   c.depth = vision.at_most("depth", kMaxLayers, 32);
   c.width = vision.at_most("hidden_size", kMaxVisionWidth, 3584);
   c.heads = vision.integer("num_heads", 16);
@@ -33,8 +33,7 @@ Qwen2_5VlVisionConfig read_qwen2_5_vl_vision_config(const ConfigReader& vision) 
   return c;
 }
 
-void add_qwen2_5_vl_vision_modules(const Qwen2_5VlVisionConfig& c, const std::string& prefix,
-                                   std::vector<adapters::Module>& modules) {
+void Qwen2_5VlVisionTower::add_modules(const Config& c, const std::string& prefix, std::vector<adapters::Module>& modules) {
   for (int64_t i = 0; i < c.depth; ++i) {
     const std::string block = prefix + "blocks." + std::to_string(i) + ".";
     modules.push_back({block + "attn.qkv", c.width, 3 * c.width, true, i, true});

@@ -17,13 +17,10 @@ struct Qwen2_5VlVisionConfig {
   std::vector<int64_t> full_blocks;    // these attend over the whole frame
   double tokens_per_second = 4;        // positions of a video's temporal axis
   Activation activation = Activation::kSilu;
+  double time_positions_per_second() const { return tokens_per_second; }
   int64_t patch_dim() const { return channels * temporal_patch * patch * patch; }
   int64_t window_side() const { return window / merge / patch; }  // in merged patches
 };
-
-Qwen2_5VlVisionConfig read_qwen2_5_vl_vision_config(const ConfigReader& vision);
-void add_qwen2_5_vl_vision_modules(const Qwen2_5VlVisionConfig& config, const std::string& prefix,
-                                   std::vector<adapters::Module>& modules);
 
 // The merged patches of all items in window order, and where each window ends in patches. Windows at the
 // right and lower edge are smaller.
@@ -41,6 +38,11 @@ struct Qwen2_5VlVisionBlock {
 
 class Qwen2_5VlVisionTower {
  public:
+  static constexpr char kArchitecture[] = "Qwen2_5_VLForConditionalGeneration";
+  using Config = Qwen2_5VlVisionConfig;
+  static Config read_config(const ConfigReader& vision);
+  static void add_modules(const Config& config, const std::string& prefix, std::vector<adapters::Module>& modules);
+
   Qwen2_5VlVisionTower(Weights& weights, const std::string& prefix, const Qwen2_5VlVisionConfig& config,
                        int first_module, at::Device device);
 

@@ -10,8 +10,8 @@ enum BlockModule { kQkv, kProj, kFc1, kFc2, kBlockModules };
 
 }  // namespace
 
-Qwen2VlVisionConfig read_qwen2_vl_vision_config(const ConfigReader& vision) {
-  Qwen2VlVisionConfig c;
+Qwen2VlVisionConfig Qwen2VlVisionTower::read_config(const ConfigReader& vision) {
+  Config c;
   c.depth = vision.at_most("depth", kMaxLayers, 32);
   c.width = vision.at_most("embed_dim", kMaxVisionWidth, 1280);
   c.heads = vision.integer("num_heads", 16);
@@ -28,8 +28,7 @@ Qwen2VlVisionConfig read_qwen2_vl_vision_config(const ConfigReader& vision) {
   return c;
 }
 
-void add_qwen2_vl_vision_modules(const Qwen2VlVisionConfig& c, const std::string& prefix,
-                                 std::vector<adapters::Module>& modules) {
+void Qwen2VlVisionTower::add_modules(const Config& c, const std::string& prefix, std::vector<adapters::Module>& modules) {
   for (int64_t i = 0; i < c.depth; ++i) {
     const std::string block = prefix + "blocks." + std::to_string(i) + ".";
     modules.push_back({block + "attn.qkv", c.width, 3 * c.width, true, i, true});

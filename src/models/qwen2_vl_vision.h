@@ -14,12 +14,9 @@ struct Qwen2VlVisionConfig {
   int64_t depth = 0, width = 0, heads = 0, mlp = 0, out = 0;
   int64_t channels = 3, patch = 14, temporal_patch = 2, merge = 2;
   Activation activation = Activation::kQuickGelu;
+  double time_positions_per_second() const { return 0; }  // videos count temporal patches
   int64_t patch_dim() const { return channels * temporal_patch * patch * patch; }
 };
-
-Qwen2VlVisionConfig read_qwen2_vl_vision_config(const ConfigReader& vision);
-void add_qwen2_vl_vision_modules(const Qwen2VlVisionConfig& config, const std::string& prefix,
-                                 std::vector<adapters::Module>& modules);
 
 struct Qwen2VlVisionBlock {
   LayerNorm norm1, norm2;
@@ -28,6 +25,11 @@ struct Qwen2VlVisionBlock {
 
 class Qwen2VlVisionTower {
  public:
+  static constexpr char kArchitecture[] = "Qwen2VLForConditionalGeneration";
+  using Config = Qwen2VlVisionConfig;
+  static Config read_config(const ConfigReader& vision);
+  static void add_modules(const Config& config, const std::string& prefix, std::vector<adapters::Module>& modules);
+
   Qwen2VlVisionTower(Weights& weights, const std::string& prefix, const Qwen2VlVisionConfig& config, int first_module,
                      at::Device device);
 

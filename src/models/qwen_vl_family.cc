@@ -1,4 +1,4 @@
-#include "models/qwen_vl_common.h"
+#include "models/qwen_vl_family.h"
 
 namespace valora::models {
 

@@ -1,0 +1,84 @@
+// Qwen2-VL and Qwen2.5-VL around their vision towers: a Qwen2 decoder with M-RoPE positions
+// (transformers: modeling_qwen2_vl.py, modeling_qwen2_5_vl.py).
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "models/decoder.h"
+#include "models/mrope.h"
+#include "models/registry.h"
+
+namespace valora::models {
+
+// Names as transformers 4.52 and later have them.
+inline constexpr char kQwenVlLanguage[] = "model.language_model.";
+inline constexpr char kQwenVlVisual[] = "model.visual.";
+
+// A Qwen2 decoder with M-RoPE, from config.json or its text_config.
+DecoderConfig read_qwen_vl_decoder(const ConfigReader& config);
+// Placeholder tokens, and the names that older and hub checkpoints use.
+void name_qwen_vl_parts(const ConfigReader& config, ModelSpec& spec);
+
+// Tower: {kArchitecture; Config {depth, out, merge, patch, temporal_patch, time_positions_per_second()};
+// read_config(vision); add_modules(config, prefix, modules); the tower itself}.
+template <typename Tower>
+ModelSpec qwen_vl_spec(const ConfigReader& config) {
+  const DecoderConfig c = read_qwen_vl_decoder(config);
+  const auto vision = Tower::read_config(config.child("vision_config"));
+  if (vision.out != c.hidden)
+    config.refuse("vision_config's hidden_size or out_hidden_size differs from the language model's hidden_size");
+  ModelSpec spec = decoder_spec(c, Tower::kArchitecture);
+  spec.visual_merge = static_cast<int>(vision.merge);
+  spec.time_positions_per_second = vision.time_positions_per_second();
+  name_qwen_vl_parts(config, spec);
+  std::vector<adapters::Module> modules;
+  add_decoder_modules(c, kQwenVlLanguage, modules);
+  Tower::add_modules(vision, kQwenVlVisual, modules);
+  modules.push_back({"lm_head", c.hidden, c.vocab, false, -1});
+  spec.modules = adapters::ModuleTable(std::move(modules), spec.aliases, c.hidden);
+  return spec;
+}
+
+template <typename Tower>
+class QwenVlForConditionalGeneration final : public Model {
+ public:
+  QwenVlForConditionalGeneration(const ConfigReader& config, Weights& weights, at::Device device)
+      : Model(qwen_vl_spec<Tower>(config)),
+        visual_(weights, kQwenVlVisual, Tower::read_config(config.child("vision_config")),
+                spec().modules.find(std::string(kQwenVlVisual) + "blocks.0.attn.qkv").value(), device),
+        language_model_(weights, kQwenVlLanguage, "lm_head", read_qwen_vl_decoder(config), 0, device) {}
+
+  at::Tensor forward(const Batch& batch) const override { return language_model_.forward(batch); }
+  at::Tensor logits(const at::Tensor& hidden) const override { return language_model_.logits(hidden); }
+  std::vector<at::Tensor> encode(std::span<const VisualItem> items) const override { return visual_(items); }
+
+ private:
+  Tower visual_;
+  Decoder language_model_;
+};
+
+template <typename Tower>
+Family qwen_vl_family() {
+  return {
+      .architecture = Tower::kArchitecture,
+      .spec = qwen_vl_spec<Tower>,
+      .build = [](const ConfigReader& config, Weights& weights, at::Device device) -> std::unique_ptr<Model> {
+        return std::make_unique<QwenVlForConditionalGeneration<Tower>>(config, weights, device);
+      },
+      .positions = mrope_positions,
+      .chat_format = [](const text::Tokenizer&) { return text::make_chatml(); },
+      .image_placeholder = "<|vision_start|><|image_pad|><|vision_end|>",
+      .video_placeholder = "<|vision_start|><|video_pad|><|vision_end|>",
+      .processor =
+          [](const ConfigReader& config, const Json& image, const Json& video) {
+            const auto vision = Tower::read_config(config.child("vision_config"));
+            return media::make_qwen2_vl_processor(
+                image, video, {static_cast<int>(vision.patch), static_cast<int>(vision.temporal_patch), static_cast<int>(vision.merge)});
+          },
+  };
+}
+
+}  // namespace valora::models
