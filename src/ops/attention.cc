@@ -103,18 +103,24 @@ at::Tensor paged_attention(const at::Tensor& q, const at::Tensor& k, const at::T
   return out;
 }
 
-at::Tensor block_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
-                           std::span<const int64_t> lengths) {
+at::Tensor block_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, std::span<const int64_t> ends) {
   const int64_t heads = q.size(1), dim = q.size(2);
   at::Tensor out = at::empty({q.size(0), heads * dim}, q.options());
   int64_t begin = 0;
-  for (const int64_t end : lengths) {
-    const auto part = [&](const at::Tensor& x) { return x.narrow(0, begin, end - begin).permute({1, 0, 2}).unsqueeze(0); };
+  for (size_t i = 0; i < ends.size();) {
+    // Neighbours of one length (frames, pictures, windows) are one batched product.
+    const int64_t length = ends[i] - begin;
+    int64_t count = 1;
+    while (i + count < ends.size() && ends[i + count] - ends[i + count - 1] == length) ++count;
+    const auto part = [&](const at::Tensor& x) {
+      return x.narrow(0, begin, count * length).unflatten(0, {count, length}).transpose(1, 2);  // [count, heads, length, dim]
+    };
     const at::Tensor o = at::scaled_dot_product_attention(part(q), part(k), part(v));
-    out.narrow(0, begin, end - begin).copy_(o.squeeze(0).permute({1, 0, 2}).reshape({end - begin, heads * dim}));
-    begin = end;
+    out.narrow(0, begin, count * length).unflatten(0, {count, length}).copy_(o.transpose(1, 2).flatten(2));
+    begin += count * length;
+    i += static_cast<size_t>(count);
   }
-  TORCH_CHECK(begin == q.size(0), "block_attention: the lengths end at ", begin, " of ", q.size(0), " rows");
+  TORCH_CHECK(begin == q.size(0), "block_attention: the runs end at ", begin, " of ", q.size(0), " rows");
   return out;
 }
 

@@ -33,8 +33,7 @@ class KvArena {
 at::Tensor paged_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const at::Tensor& layer,
                            std::span<const QuerySpan> spans);
 
-// q, k, v: [T, heads, dim]; rows attend within [lengths[i-1], lengths[i]) only. → [T, heads * dim].
-at::Tensor block_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
-                           std::span<const int64_t> lengths);
+// q, k, v: [T, heads, dim]; rows attend within [ends[i-1], ends[i]) only, both ways. → [T, heads * dim].
+at::Tensor block_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, std::span<const int64_t> ends);
 
 }  // namespace valora::ops

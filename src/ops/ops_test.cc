@@ -150,9 +150,9 @@ TEST_P(Ops, PagedAttentionKeepsSequencesApart) {
 
 TEST_P(Ops, BlockAttentionStaysWithinItsBlocks) {
   const at::Tensor q = random({9, 2, 8}), k = random({9, 2, 8}), v = random({9, 2, 8});
-  const std::vector<int64_t> ends{4, 9};
+  const std::vector<int64_t> ends{2, 4, 6, 7, 9};  // neighbours of one length, and others
   const at::Tensor out = block_attention(q, k, v, ends);
-  for (const auto& [begin, end] : {std::pair<int64_t, int64_t>{0, 4}, {4, 9}}) {
+  for (const auto& [begin, end] : {std::pair<int64_t, int64_t>{0, 2}, {2, 4}, {4, 6}, {6, 7}, {7, 9}}) {
     const auto part = [&, begin = begin, end = end](const at::Tensor& x) { return wide(x).slice(0, begin, end).permute({1, 0, 2}); };
     const at::Tensor weights = at::softmax(at::matmul(part(q), part(k).transpose(1, 2)) / std::sqrt(8.0), -1);
     expect_close(out.slice(0, begin, end), at::matmul(weights, part(v)).permute({1, 0, 2}).reshape({end - begin, 16}), 2);

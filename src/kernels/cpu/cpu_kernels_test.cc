@@ -1,4 +1,4 @@
-// Every kernel against a plain double-precision loop, at odd sizes.
+// Every kernel but the products (gemm_bf16_test.cc) against a plain double-precision loop, at odd sizes.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "kernels/cpu/elementwise.h"
-#include "kernels/cpu/gemm_bf16.h"
 #include "kernels/cpu/paged_attention.h"
 #include "kernels/cpu/vector_math.h"
 
@@ -22,19 +21,6 @@ std::vector<T> random_values(size_t count, uint32_t seed, float scale = 1) {
   return values;
 }
 
-// Exactly sized, so that the address sanitizer sees a read past the end.
-std::vector<bf16> packed(const std::vector<bf16>& w, int64_t n, int64_t k) {
-  std::vector<bf16> panels(packed_elements(n, k));
-  pack_panels(w.data(), n, k, panels.data());
-  return panels;
-}
-
-double product(const bf16* x, const bf16* w, int64_t k) {
-  double sum = 0;
-  for (int64_t i = 0; i < k; ++i) sum += double(to_float(x[i])) * double(to_float(w[i]));
-  return sum;
-}
-
 TEST(Bf16, RoundsToNearestEvenAndKeepsNaN) {
   EXPECT_EQ(from_float<bf16>(1.0f).bits, 0x3f80);
   EXPECT_EQ(from_float<bf16>(std::bit_cast<float>(0x3f808000u)).bits, 0x3f80);  // tie to even
@@ -45,77 +31,6 @@ TEST(Bf16, RoundsToNearestEvenAndKeepsNaN) {
 TEST(VectorMath, ExpIsWithinTwoUlp) {
   for (float x = -86; x < 87; x += 0.0137f)
     EXPECT_NEAR(exp_approx(x) / std::exp(double(x)), 1.0, 2.4e-7) << x;
-}
-
-TEST(Gemm, EqualsPlainProductAtOddSizes) {
-  if (!has_panel_kernels()) GTEST_SUCCEED() << "this CPU has no panel kernels; ATen serves it";
-  else
-    for (int64_t m : {1, 2, 3, 5, 6, 7, 8, 9, 13, 33})
-      for (int64_t n : {1, 15, 16, 17, 48, 64, 129})
-        for (int64_t k : {1, 2, 7, 64, 131}) {
-          const auto x = random_values<bf16>(m * k, 1), w = random_values<bf16>(n * k, 2);
-          const auto bias = random_values<float>(n, 3);
-          const auto panels = packed(w, n, k);
-          std::vector<float> y(m * n);
-          std::vector<bf16> rounded(m * n);
-          gemm_bf16(x.data(), m, k, {panels.data(), n, k}, bias.data(), y.data(), n, serial_for);
-          gemm_bf16<bf16>(x.data(), m, k, {panels.data(), n, k}, nullptr, rounded.data(), n, serial_for);
-          for (int64_t i = 0; i < m; ++i)
-            for (int64_t j = 0; j < n; ++j) {
-              const double expected = product(&x[i * k], &w[j * k], k);
-              ASSERT_NEAR(y[i * n + j], expected + bias[j], 1e-4) << m << ' ' << n << ' ' << k;
-              ASSERT_NEAR(to_float(rounded[i * n + j]), expected, std::abs(expected) / 250 + 1e-4);
-            }
-        }
-}
-
-TEST(Lora, AddsEachRunUnderItsOwnAdapterAndLeavesOtherTokens) {
-  if (!has_panel_kernels()) GTEST_SUCCEED() << "this CPU has no panel kernels; ATen serves it";
-  else {
-    const int64_t in = 70, out = 45, tokens = 90;
-    const auto x = random_values<bf16>(tokens * in, 1, 0.3f);
-    const auto before = random_values<bf16>(tokens * out, 2);
-    auto y = before;
-    struct Adapter { int64_t rank; std::vector<bf16> a, b, pa, pb; };
-    std::vector<Adapter> adapters;
-    for (int64_t rank : {1, 3, 16, 256}) {
-      auto a = random_values<bf16>(rank * in, 10 + rank, 0.2f), b = random_values<bf16>(out * rank, 20 + rank, 0.2f);
-      auto pa = packed(a, rank, in), pb = packed(b, out, rank);
-      adapters.push_back({rank, a, b, pa, pb});
-    }
-    // token 0: rank 1; 1..3: none; 4..60: rank 256; 60..61: rank 3 with a negative coefficient; rest none
-    const auto run = [&](int i, int64_t begin, int64_t end, float c) {
-      const Adapter& ad = adapters[i];
-      return LoraRun{begin, end, {ad.pa.data(), ad.rank, in}, {ad.pb.data(), out, ad.rank}, c};
-    };
-    const std::vector<LoraRun> runs{run(0, 0, 1, 2.f), run(2, 2, 2, 1.f), run(3, 4, 60, 0.5f), run(1, 60, 61, -1.5f)};
-    lora_bf16(x.data(), in, y.data(), out, runs, serial_for);
-    for (int64_t t = 0; t < tokens; ++t) {
-      const LoraRun* mine = nullptr;
-      const Adapter* adapter = nullptr;
-      for (const auto& r : runs)
-        if (t >= r.token_begin && t < r.token_end) {
-          mine = &r;
-          for (const auto& ad : adapters)
-            if (ad.pa.data() == r.a.data) adapter = &ad;
-        }
-      for (int64_t o = 0; o < out; ++o) {
-        const float old = to_float(before[t * out + o]);
-        if (!mine) {
-          ASSERT_EQ(y[t * out + o].bits, before[t * out + o].bits) << "token " << t << " has no adapter";
-          continue;
-        }
-        double delta = 0, magnitude = 0;
-        for (int64_t r = 0; r < adapter->rank; ++r) {
-          const double s = to_float(from_float<bf16>(float(product(&x[t * in], &adapter->a[r * in], in))));
-          delta += s * to_float(adapter->b[o * adapter->rank + r]);
-          magnitude += std::abs(s * to_float(adapter->b[o * adapter->rank + r]));
-        }
-        const double expected = old + mine->coefficient * delta;
-        ASSERT_NEAR(to_float(y[t * out + o]), expected, std::abs(expected) / 200 + magnitude / 200 + 1e-5) << t << ' ' << o;
-      }
-    }
-  }
 }
 
 template <typename T>

@@ -1,9 +1,10 @@
 #include "kernels/cpu/gemm_bf16.h"
 
 #include <algorithm>
+#include <type_traits>
 #include <vector>
 
-#include "kernels/cpu/gemm_bf16_avx512.h"
+#include "kernels/cpu/product_bodies.h"
 
 namespace valora::kernels {
 namespace {
@@ -24,24 +25,26 @@ void split(const LoraRun& run, std::vector<LoraTask>& tasks) {
     tasks.push_back({&run, run.token_begin + tokens * i / pieces, run.token_begin + tokens * (i + 1) / pieces});
 }
 
-void run_task(const LoraTask& task, const bf16* x, int64_t ldx, bf16* y, int64_t ldy) {
+const ProductBodies& bodies() {
+  switch (isa()) {
+#ifdef __x86_64__
+    case Isa::kAvx512Bf16: return kAvx512Bf16Products;
+    case Isa::kAvx512: return kAvx512Products;
+    case Isa::kAvx2: return kAvx2Products;
+#endif
+    default: return kPortableProducts;
+  }
+}
+
+void run_task(const ProductBodies& body, const LoraTask& task, const bf16* x, int64_t ldx, bf16* y, int64_t ldy) {
   const LoraRun& run = *task.run;
   const int64_t m = task.end - task.begin;
   bf16 intermediate[kTokensPerTask * 256];  // rank is at most 256 (adapters/adapter_spec.h)
-  avx512::gemm_tile_store(x + task.begin * ldx, m, ldx, run.a, 0, panels_of(run.a.n), nullptr, intermediate, run.a.n);
-  avx512::gemm_tile_add(intermediate, m, run.a.n, run.b, 0, panels_of(run.b.n), run.coefficient,
-                        y + task.begin * ldy, ldy);
+  body.store_bf16(x + task.begin * ldx, m, ldx, run.a, 0, panels_of(run.a.n), nullptr, intermediate, run.a.n);
+  body.add_bf16(intermediate, m, run.a.n, run.b, 0, panels_of(run.b.n), run.coefficient, y + task.begin * ldy, ldy);
 }
 
 }  // namespace
-
-bool has_panel_kernels() {
-  static const bool has = __builtin_cpu_supports("avx512bf16") && __builtin_cpu_supports("avx512bw") &&
-                          __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
-  return has;
-}
-
-int64_t packed_elements(int64_t n, int64_t k) { return panels_of(n) * panel_elements(k); }
 
 void pack_panels(const bf16* w, int64_t n, int64_t k, bf16* panels) {
   const int64_t pairs = (k + 1) / 2;
@@ -61,8 +64,11 @@ void gemm_bf16(const bf16* x, int64_t m, int64_t ldx, const Panels& w, const flo
   const int64_t groups = (panels + kGroupPanels - 1) / kGroupPanels;
   // Below about 32k multiply-adds a second thread costs more than it brings.
   const int64_t grain = std::max<int64_t>(1, 32768 / std::max<int64_t>(1, m * w.k * 16 * kGroupPanels));
+  const ProductBodies& body = bodies();
   parallel(0, groups, grain, [&](int64_t begin, int64_t end) {
-    avx512::gemm_tile_store(x, m, ldx, w, begin * kGroupPanels, std::min(panels, end * kGroupPanels), bias, y, ldy);
+    const int64_t first = begin * kGroupPanels, last = std::min(panels, end * kGroupPanels);
+    if constexpr (std::is_same_v<Y, float>) body.store_float(x, m, ldx, w, first, last, bias, y, ldy);
+    else body.store_bf16(x, m, ldx, w, first, last, bias, y, ldy);
   });
 }
 
@@ -76,8 +82,9 @@ void lora_bf16(const bf16* x, int64_t ldx, bf16* y, int64_t ldy, std::span<const
   std::vector<LoraTask> tasks;
   tasks.reserve(runs.size());
   for (const LoraRun& run : runs) split(run, tasks);
+  const ProductBodies& body = bodies();
   parallel(0, static_cast<int64_t>(tasks.size()), 1, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) run_task(tasks[i], x, ldx, y, ldy);
+    for (int64_t i = begin; i < end; ++i) run_task(body, tasks[i], x, ldx, y, ldy);
   });
 }
 

@@ -1,7 +1,8 @@
 // Products with bf16 weights in panels, fp32 accumulation (DESIGN §4).
 //
 // A panel holds 16 outputs: [K/2][16][2] bf16, zero-padded in both directions, so one 64-byte vector
-// feeds one vdpbf16ps. The same layout serves dense weights (N = out), LoRA A (N = rank) and B (K = rank).
+// feeds one vdpbf16ps. The same layout serves dense weights (N = out), LoRA A (N = rank) and B (K = rank),
+// and every instruction set (isa.h).
 #pragma once
 
 #include <cstdint>
@@ -12,8 +13,8 @@
 
 namespace valora::kernels {
 
-// Whether this CPU runs the panel kernels (AVX-512 with BF16). Elsewhere callers keep to ATen.
-bool has_panel_kernels();
+// Whether this CPU multiplies panels: all do, some of them with the portable body.
+constexpr bool has_panel_kernels() { return true; }
 
 struct Panels {
   const bf16* data = nullptr;
@@ -21,8 +22,10 @@ struct Panels {
   int64_t k = 0;  // inputs
 };
 
+constexpr int64_t panels_of(int64_t n) { return (n + 15) / 16; }
+constexpr int64_t panel_elements(int64_t k) { return (k + 1) / 2 * 32; }
 // Elements of the packed form of an [n, k] matrix.
-int64_t packed_elements(int64_t n, int64_t k);
+constexpr int64_t packed_elements(int64_t n, int64_t k) { return panels_of(n) * panel_elements(k); }
 // w: [n, k] row-major → panels.
 void pack_panels(const bf16* w, int64_t n, int64_t k, bf16* panels);
 
