@@ -11,8 +11,8 @@ namespace valora::kernels {
 namespace {
 
 struct Avx2 {
-  // 6 × 1 sums of two registers each, their weights and a value take 15 of the 16 there are.
-  static constexpr int kTileSums = 6, kRows = 6, kOnePassRows = 6, kSteps = 2;
+  // 5 × 1 sums of two registers each leave six of the 16 there are to feed them; with 6 × 1 g++ spills.
+  static constexpr int kTileSums = 5, kRows = 5, kOnePassRows = 5, kSteps = 2;
   struct Sums {
     __m256 low, high;  // outputs 0–7 and 8–15
   };

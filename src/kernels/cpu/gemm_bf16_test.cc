@@ -85,7 +85,8 @@ void expect_product(const Shape& s, bool with_bias) {
   const auto panels = packed(w, s.n, s.k);
   Guarded<Y> y(s.m * ldy - s.y_gap);
   std::fill_n(y.data(), y.size(), from_float<Y>(kUntouched));
-  gemm_bf16(x.data(), s.m, ldx, {panels.data(), s.n, s.k}, with_bias ? bias.data() : nullptr, y.data(), ldy, serial_for);
+  const float* added = with_bias ? bias.data() : nullptr;
+  gemm_bf16(x.data(), s.m, ldx, {panels.data(), s.n, s.k}, added, y.data(), ldy, serial_for);
 
   for (int64_t i = 0; i < s.m; ++i)
     for (int64_t j = 0; j < ldy && i * ldy + j < static_cast<int64_t>(y.size()); ++j) {
@@ -179,7 +180,8 @@ struct Adapter {
   int64_t rank, in, out;
   Guarded<bf16> a, b, panels_a, panels_b;
   Adapter(int64_t r, int64_t i, int64_t o)
-      : rank(r), in(i), out(o), a(random_values<bf16>(r * i, 10 + r, 0.2f)), b(random_values<bf16>(o * r, 20 + r, 0.2f)),
+      : rank(r), in(i), out(o),
+        a(random_values<bf16>(r * i, 10 + r, 0.2f)), b(random_values<bf16>(o * r, 20 + r, 0.2f)),
         panels_a(packed(a, r, i)), panels_b(packed(b, o, r)) {}
   LoraRun run(int64_t begin, int64_t end, float coefficient) const {
     return {begin, end, {panels_a.data(), rank, in}, {panels_b.data(), out, rank}, coefficient};

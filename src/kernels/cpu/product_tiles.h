@@ -61,7 +61,7 @@ inline __attribute__((always_inline)) void multiply(typename V::Sums (&sums)[ROW
 // while these are multiplied: cold weights are what small batches wait for.
 template <typename V, int ROWS, int PANELS, typename Finish>
 void tile(const bf16* x, int64_t row, int64_t ldx, const Panels& w, int64_t panel, bool ahead, const Finish& finish) {
-  const int64_t stride = panel_elements(w.k);
+  const int64_t stride = panel_elements(w.k), pairs = w.k / 2;
   const bf16* weights = w.data + panel * stride;
   const bf16* inputs = x + row * ldx;
   typename V::Sums sums[ROWS][PANELS];
@@ -70,12 +70,15 @@ void tile(const bf16* x, int64_t row, int64_t ldx, const Panels& w, int64_t pane
 #pragma GCC unroll 8
     for (int j = 0; j < PANELS; ++j) sums[i][j] = V::zero();
 
-  for (int64_t pair = 0; pair < w.k / 2; ++pair, weights += 32, inputs += 2) {
+  for (int64_t pair = 0; pair < pairs; ++pair, weights += 32, inputs += 2) {
     if (ahead)
       for (int j = 0; j < PANELS; ++j) __builtin_prefetch(weights + (PANELS + j) * stride);
     multiply<V, 0>(sums, weights, stride, [&](int i) { return V::template value<0>(inputs + i * ldx); });
-    if constexpr (V::kSteps == 2)
+    if constexpr (V::kSteps == 2) {
+      // Loads from before are not kept for the second step: there are no registers left for them.
+      __atomic_signal_fence(__ATOMIC_SEQ_CST);
       multiply<V, 1>(sums, weights, stride, [&](int i) { return V::template value<1>(inputs + i * ldx); });
+    }
   }
   if (w.k % 2)  // the last input alone: the element behind it is not ours to read
     multiply<V, 0>(sums, weights, stride, [&](int i) { return V::last_value(inputs + i * ldx); });
