@@ -14,12 +14,27 @@ Result<Json> read_optional_json(const std::string& file) {
   return read_json_file(file);
 }
 
+struct ProcessorSettings {
+  Json image, video;
+};
+
+// Files of their own, or parts of processor_config.json as transformers 5 writes them.
+Result<ProcessorSettings> read_processor_settings(const std::string& dir) {
+  VALORA_TRY(image, read_optional_json(dir + "/preprocessor_config.json"));
+  VALORA_TRY(video, read_optional_json(dir + "/video_preprocessor_config.json"));
+  VALORA_TRY(both, read_optional_json(dir + "/processor_config.json"));
+  if (both.is_object() && image.is_null()) image = both.value("image_processor", Json());
+  if (both.is_object() && video.is_null()) video = both.value("video_processor", Json());
+  if (image.is_null())
+    return not_found(dir + " has no preprocessor_config.json and no \"image_processor\" in processor_config.json", dir);
+  return ProcessorSettings{std::move(image), std::move(video)};
+}
+
 Result<std::unique_ptr<media::Loader>> make_loader(const EngineOptions& options, const models::Family& family,
                                                    const models::ConfigReader& config, int max_tokens) {
   if (!family.processor) return std::unique_ptr<media::Loader>();
-  VALORA_TRY(image, read_json_file(options.model_path + "/preprocessor_config.json"));
-  VALORA_TRY(video, read_optional_json(options.model_path + "/video_preprocessor_config.json"));
-  VALORA_TRY(processor, family.processor(config, image, video));
+  VALORA_TRY(settings, read_processor_settings(options.model_path));
+  VALORA_TRY(processor, family.processor(config, settings.image, settings.video));
   media::Limits limits = options.media_limits;
   limits.max_visual_tokens = std::min(limits.max_visual_tokens, max_tokens);
   return std::make_unique<media::Loader>(processor, options.fetch, limits, options.media_cache_bytes);
@@ -43,12 +58,11 @@ Result<std::unique_ptr<text::ChatFormat>> make_chat_format(const EngineOptions& 
 }
 
 // Bytes of text above which no prompt can keep to `tokens`: tokenizing it would be work and memory for nothing.
-// Normalizing may shorten text, white space beside added tokens may vanish: a margin stands for both.
+// (Text that normalizing shortens, or white space that added tokens swallow, is far from the longest token's rate.)
 size_t most_bytes(const text::Tokenizer& tokenizer, int tokens) {
-  constexpr size_t kMargin = 8;
-  size_t longest = 1;
+  size_t longest = 16;
   for (int32_t id = 0; id < tokenizer.vocab_size(); ++id) longest = std::max(longest, tokenizer.token_bytes(id).size());
-  return kMargin * longest * static_cast<size_t>(tokens);
+  return longest * static_cast<size_t>(tokens);
 }
 
 text::ChatPart::Kind part_kind(MediaRef::Kind kind) {
@@ -99,11 +113,13 @@ Result<std::unique_ptr<Frontend>> Frontend::open(const EngineOptions& options, c
                          ", but the model's vocabulary ends at " + std::to_string(spec.vocab - 1), options.model_path);
   frontend->tokenizer_ = tokenizer;
   VALORA_TRY(config, models::read_model_config(options.model_path));
-  VALORA_TRY(generation, read_generation_config(options.model_path, config.json()));
+  VALORA_TRY(generation, read_generation_config(options.model_path, config.json(), family.default_eos));
   frontend->generation_ = std::move(generation);
   VALORA_TRY(chat_format, make_chat_format(options, family, *tokenizer));
   frontend->chat_format_ = std::move(chat_format);
   frontend->max_tokens_ = options.max_model_len.value_or(static_cast<int>(spec.max_positions));
+  frontend->around_ = tokenizer->encode("", /*add_special_tokens=*/true);
+  VALORA_CHECK(frontend->check_placeholders());
   frontend->max_text_bytes_ = most_bytes(*tokenizer, frontend->max_tokens_);
   VALORA_TRY(loader, make_loader(options, family, config, frontend->max_tokens_));
   frontend->loader_ = std::move(loader);
@@ -137,15 +153,16 @@ Status Frontend::check(const Prompt& prompt) const {
 Result<Frontend::Rendered> Frontend::render(const Prompt& prompt, bool add_generation_prompt) const {
   Rendered rendered;
   if (const auto* text = std::get_if<std::string>(&prompt)) {
-    VALORA_CHECK(check_text(*text));
+    VALORA_CHECK(check_text(*text, rendered.field));
     rendered.tokens = tokenizer_->encode(*text, /*add_special_tokens=*/true);
   } else if (const auto* ids = std::get_if<std::vector<int32_t>>(&prompt)) {
     rendered.tokens = *ids;
   } else {
+    rendered.field = "messages";
     const auto& chat = std::get<ChatPrompt>(prompt);
     VALORA_TRY(text, chat_format_->render(split_media(chat, rendered.media),
                                           chat.add_generation_prompt.value_or(add_generation_prompt), chat.template_variables));
-    VALORA_CHECK(check_text(text));
+    VALORA_CHECK(check_text(text, rendered.field));
     rendered.tokens = encode_chat(text);
   }
   if (rendered.tokens.empty()) return invalid("the prompt is empty", "prompt");
@@ -153,31 +170,41 @@ Result<Frontend::Rendered> Frontend::render(const Prompt& prompt, bool add_gener
 }
 
 std::vector<int32_t> Frontend::encode_chat(const std::string& text) const {
-  std::vector<int32_t> ids = tokenizer_->encode(text, /*add_special_tokens=*/false);
-  if (!family_->chat_adds_bos) return ids;
-  const std::vector<int32_t> around = tokenizer_->encode("", /*add_special_tokens=*/true);
-  if (around.empty() || (!ids.empty() && ids.front() == around.front())) return ids;
-  return tokenizer_->encode(text, /*add_special_tokens=*/true);
+  const bool has_bos = around_.empty() || text.starts_with(tokenizer_->token_bytes(around_.front()));
+  return tokenizer_->encode(text, /*add_special_tokens=*/family_->chat_adds_bos && !has_bos);
+}
+
+// config.json names the placeholders' ids, tokenizer.json their texts.
+Status Frontend::check_placeholders() const {
+  const auto check = [&](const std::optional<int32_t>& token, const std::string& placeholder) -> Status {
+    if (!token) return {};
+    const std::vector<int32_t> ids = tokenizer_->encode(placeholder, /*add_special_tokens=*/false);
+    if (std::find(ids.begin(), ids.end(), *token) != ids.end()) return {};
+    return unprocessable("tokenizer.json does not make " + placeholder + " the placeholder token " + std::to_string(*token) +
+                             " of config.json", "tokenizer.json");
+  };
+  VALORA_CHECK(check(spec_->image_token, family_->image_placeholder));
+  return check(spec_->video_token, family_->video_placeholder);
 }
 
 // Said before more media are fetched and decoded for a prompt that can never run.
-Status Frontend::check_length(size_t tokens) const {
+Status Frontend::check_length(size_t tokens, const char* field) const {
   if (tokens <= static_cast<size_t>(max_tokens_)) return {};
   return invalid("This model's maximum context length is " + std::to_string(max_tokens_) + " tokens. However, the prompt has at least " +
-                     std::to_string(tokens) + ". Please reduce the length of the prompt.", "messages");
+                     std::to_string(tokens) + ". Please reduce the length of the prompt.", field);
 }
 
-Status Frontend::check_text(const std::string& text) const {
+Status Frontend::check_text(const std::string& text, const char* field) const {
   if (text.size() <= max_text_bytes_) return {};
   return invalid("This model's maximum context length is " + std::to_string(max_tokens_) + " tokens. However, the prompt has " +
-                     std::to_string(text.size()) + " bytes, more than they can hold. Please reduce the length of the prompt.", "messages");
+                     std::to_string(text.size()) + " bytes, more than they can hold. Please reduce the length of the prompt.", field);
 }
 
 // Each placeholder becomes as many tokens as its image or video has.
 Result<PreparedPrompt> Frontend::expand(Rendered rendered) const {
   PreparedPrompt prepared;
   size_t next = 0;
-  VALORA_CHECK(check_length(rendered.tokens.size()));
+  VALORA_CHECK(check_length(rendered.tokens.size(), rendered.field));
   for (const int32_t token : rendered.tokens) {
     const bool image = spec_->image_token && token == *spec_->image_token;
     const bool video = spec_->video_token && token == *spec_->video_token;
@@ -190,7 +217,7 @@ Result<PreparedPrompt> Frontend::expand(Rendered rendered) const {
       return invalid("the prompt's text holds an image or video placeholder of its own; send media as image_url or video_url parts", "messages");
     const MediaRef& ref = rendered.media[next++];
     VALORA_TRY(input, loader_->load(ref.url, image ? media::MediaKind::kImage : media::MediaKind::kVideo));
-    VALORA_CHECK(check_length(prepared.tokens.size() + input->tokens));
+    VALORA_CHECK(check_length(prepared.tokens.size() + input->tokens, rendered.field));
     const int begin = static_cast<int>(prepared.tokens.size());
     prepared.tokens.insert(prepared.tokens.end(), input->tokens, token);
     prepared.visual.push_back({begin, input});
@@ -212,7 +239,7 @@ Result<PreparedPrompt> Frontend::prepare(const Prompt& prompt, bool add_generati
 Result<std::vector<int32_t>> Frontend::tokenize(const Prompt& prompt, bool add_special_tokens) const {
   VALORA_CHECK(check(prompt));
   if (const auto* text = std::get_if<std::string>(&prompt)) {
-    VALORA_CHECK(check_text(*text));
+    VALORA_CHECK(check_text(*text, "prompt"));
     return tokenizer_->encode(*text, add_special_tokens);
   }
   VALORA_TRY(rendered, render(prompt, true));

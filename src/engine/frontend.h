@@ -49,15 +49,18 @@ class Frontend {
   struct Rendered {
     std::vector<int32_t> tokens;
     std::vector<MediaRef> media;  // in the order of the conversation
+    const char* field = "prompt";  // of the request: what errors name
   };
   Result<Rendered> render(const Prompt& prompt, bool add_generation_prompt) const;
   std::vector<int32_t> encode_chat(const std::string& text) const;
   Result<PreparedPrompt> expand(Rendered rendered) const;
-  Status check_length(size_t tokens) const;
-  Status check_text(const std::string& text) const;
+  Status check_length(size_t tokens, const char* field) const;
+  Status check_text(const std::string& text, const char* field) const;
+  Status check_placeholders() const;
 
   const models::Family* family_ = nullptr;
   const models::ModelSpec* spec_ = nullptr;
+  std::vector<int32_t> around_;  // what the tokenizer puts around a text: BOS, where it has one
   size_t max_text_bytes_ = 0;  // more cannot be max_tokens_ tokens
   int max_images_ = 0, max_videos_ = 0, max_tokens_ = 0;
   GenerationConfig generation_;

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "base/file.h"
+#include "base/log.h"
 #include "base/json.h"
 
 namespace valora {
@@ -27,7 +28,8 @@ Error out_of_range(const std::string& field, const std::string& range) {
 
 }  // namespace
 
-Result<GenerationConfig> read_generation_config(const std::string& dir, const Json& model_config) {
+Result<GenerationConfig> read_generation_config(const std::string& dir, const Json& model_config,
+                                                std::optional<int32_t> default_eos) {
   GenerationConfig config;
   const std::string file = dir + "/generation_config.json";
   if (file_exists(file)) {
@@ -55,6 +57,9 @@ Result<GenerationConfig> read_generation_config(const std::string& dir, const Js
     VALORA_TRY(eos, read_eos(model_config["text_config"], dir + "/config.json"));
     config.eos_token_ids = std::move(eos);
   }
+  if (config.eos_token_ids.empty() && default_eos) config.eos_token_ids = {*default_eos};
+  if (config.eos_token_ids.empty())
+    spdlog::warn("{}: neither generation_config.json nor config.json names an end token; answers end by their length alone", dir);
   return config;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <optional>
 #include <vector>
 
 #include "base/json.h"
@@ -18,8 +19,10 @@ struct GenerationConfig {
   double repetition_penalty = 1;
 };
 
-// DIR/generation_config.json where it is, and eos_token_id of config.json where the former names none.
-Result<GenerationConfig> read_generation_config(const std::string& dir, const Json& model_config);
+// DIR/generation_config.json where it is; eos_token_id of config.json or its text_config where the former names
+// none, then the family's default.
+Result<GenerationConfig> read_generation_config(const std::string& dir, const Json& model_config,
+                                                std::optional<int32_t> default_eos = {});
 
 // Every value of a request checked (kInvalidArgument with the field) and filled in; the seed is the
 // caller's for requests that bring none.

@@ -2,7 +2,6 @@
 
 #include "engine/frontend.h"
 #include "engine/inspect.h"
-#include "kernels/cpu/gemm_bf16.h"
 #include "memory/block_arena.h"
 #include "models/registry.h"
 #include "ops/attention.h"
@@ -49,9 +48,9 @@ void inspect_text(const models::Family& family, ModelReport& report) {
 
 // Tied embeddings whose projection is packed are in memory twice: as rows to look up, and as panels.
 size_t packed_twice(const models::LoadedModel& loaded, const models::ModelSpec& spec) {
-  if (loaded.dtype != at::kBFloat16 || !kernels::has_panel_kernels()) return 0;
+  if (loaded.dtype != at::kBFloat16) return 0;
   const auto& unused = loaded.unused_tensors;
-  const bool tied = !loaded.weights->has("lm_head.weight") || std::find(unused.begin(), unused.end(), "lm_head.weight") != unused.end();
+  const bool tied = !loaded.weights->has("lm_head.weight") || std::any_of(unused.begin(), unused.end(), [](const std::string& name) { return name.ends_with("lm_head.weight"); });
   return tied ? static_cast<size_t>(spec.vocab * spec.hidden) * c10::elementSize(loaded.dtype) : 0;
 }
 

@@ -8,6 +8,7 @@
 
 #include "adapters/adapter_spec.h"
 #include "base/log.h"
+#include "engine/memory_plan.h"
 #include "engine/task_head.h"
 
 namespace valora {
@@ -120,10 +121,13 @@ void ServingEngine::cancel(RequestHandle handle) {
   wake_.notify_one();
 }
 
+// The file is read whole and its weights are copied and packed from there.
+size_t largest_adapter() { return static_cast<size_t>(available_host_memory() / 3); }
+
 Result<AdapterCard> ServingEngine::load_now(const LoadAdapter& request) {
   VALORA_CHECK(adapters_.check(request));
   const adapters::ModuleTable& modules = loaded_.model->spec().modules;
-  VALORA_TRY(spec, adapters::read_adapter(request.path, modules, {options_.max_lora_rank}));
+  VALORA_TRY(spec, adapters::read_adapter(request.path, modules, {options_.max_lora_rank, largest_adapter()}));
   for (const std::string& warning : spec.warnings) spdlog::warn("adapter {}: {}", request.name, warning);
   auto shared = std::make_shared<const adapters::AdapterSpec>(std::move(spec));
   auto built = build_adapter(*shared, modules, loaded_.dtype, device_);

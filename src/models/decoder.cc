@@ -5,8 +5,14 @@
 namespace valora::models {
 namespace {
 
+constexpr int64_t kMaxHeadDim = 1 << 14;  // the rotary frequencies are made before any tensor is seen
+
 // Modules of one layer, in table order.
 enum LayerModule { kQ, kK, kV, kO, kGate, kUp, kDown, kLayerModules };
+
+bool tied(const DecoderConfig& c, const Weights& weights, const std::string& lm_head) {
+  return c.tied_embeddings || (c.tied_without_head && !weights.has(lm_head + ".weight"));
+}
 
 }  // namespace
 
@@ -22,10 +28,11 @@ DecoderConfig read_decoder_config(const ConfigReader& text, const ConfigReader& 
   c.kv_heads = text.integer("num_key_value_heads", c.heads);
   if (c.heads % c.kv_heads != 0) text.refuse("\"num_attention_heads\" is not a multiple of \"num_key_value_heads\"");
   if (!text.has("head_dim") && c.hidden % c.heads != 0) text.refuse("\"hidden_size\" is not a multiple of \"num_attention_heads\"");
-  c.head_dim = text.integer("head_dim", c.hidden / c.heads);
+  c.head_dim = text.at_most("head_dim", kMaxHeadDim, c.hidden / c.heads);
   if (c.head_dim % 2 != 0) text.refuse("the head size is odd: " + std::to_string(c.head_dim));
   c.norm_eps = text.number("rms_norm_eps", defaults.norm_eps);
-  c.tied_embeddings = text.flag("tie_word_embeddings", top.flag("tie_word_embeddings", false));
+  c.tied_embeddings = text.flag("tie_word_embeddings", false);
+  c.tied_without_head = top.flag("tie_word_embeddings", false);
   c.max_positions = text.integer("max_position_embeddings", defaults.max_positions > 0 ? defaults.max_positions : 32768);
   c.rotary = read_rotary(text, c.head_dim, defaults.rotary.theta);
   if (const std::string act = text.text("hidden_act", "silu"); act != "silu") text.refuse("hidden_act \"" + act + "\" is not supported");
@@ -96,7 +103,7 @@ Decoder::Decoder(Weights& weights, const std::string& prefix, const std::string&
     : embed_tokens_(weights.get(prefix + "embed_tokens.weight", {c.vocab, c.hidden})),
       rotary_(c.rotary, c.head_dim, device),
       norm_(weights, prefix + "norm", c.hidden, c.norm_eps),
-      lm_head_(weights, c.tied_embeddings ? prefix + "embed_tokens" : lm_head, c.hidden, c.vocab, false) {
+      lm_head_(weights, tied(c, weights, lm_head) ? prefix + "embed_tokens" : lm_head, c.hidden, c.vocab, false) {
   for (int64_t i = 0; i < c.layers; ++i) {
     const std::string layer = prefix + "layers." + std::to_string(i) + ".";
     const int module = first_module + static_cast<int>(i) * kLayerModules;

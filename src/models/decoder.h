@@ -18,6 +18,7 @@ struct DecoderConfig {
   double norm_eps = 1e-6;
   bool qkv_bias = false, o_bias = false, mlp_bias = false;
   bool tied_embeddings = false;
+  bool tied_without_head = false;  // said beside the text configuration: holds where the checkpoint has no output layer
   int64_t max_positions = 0;
   RotaryConfig rotary;
 };
@@ -63,7 +64,6 @@ class Decoder {
 
   at::Tensor forward(const Batch& batch) const;                    // [T, hidden], after the last norm
   at::Tensor logits(const at::Tensor& hidden) const;               // float [rows, vocab]
-  int axes() const { return rotary_.axes(); }
 
  private:
   at::Tensor embed(const Batch& batch) const;

@@ -31,6 +31,7 @@ Family llama_family() {
           [](const text::Tokenizer& tokenizer) {
             return tokenizer.token_to_id("<|start_header_id|>") ? text::make_llama3_chat() : text::make_llama2_chat();
           },
+      .default_eos = kLlamaEos,
   };
 }
 

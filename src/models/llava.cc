@@ -130,6 +130,7 @@ Family llava_family() {
       .positions = causal_lm_positions,
       .chat_format = [](const text::Tokenizer&) { return text::make_llava_chat(); },
       .image_placeholder = "<image>",
+      .default_eos = kLlamaEos,
       .chat_adds_bos = true,
       .processor = llava_processor,
   };

@@ -73,6 +73,8 @@ TEST(ModelSpec, RefusesByKeyBeforeMemoryIsTaken) {
   refused(qwen2(), "/num_hidden_layers", 1'000'000'000, "num_hidden_layers");
   refused(qwen2(), "/num_key_value_heads", 3, "num_key_value_heads");
   refused(qwen2(), "/head_dim", 3, "odd");
+  refused(qwen2(), "/head_dim", 1 << 30, "head_dim");
+  refused(qwen2_vl(), "/vision_config/in_channels", 4, "in_channels");
   refused(qwen2(), "/hidden_act", "relu", "relu");
   refused(qwen2(), "/use_sliding_window", true, "use_sliding_window");
   refused(qwen2(), "/quantization_config", Json::object(), "quantization_config");

@@ -19,8 +19,7 @@ Qwen2_5VlVisionConfig Qwen2_5VlVisionTower::read_config(const ConfigReader& visi
   c.heads = vision.integer("num_heads", 16);
   c.mlp = vision.at_most("intermediate_size", kMaxVisionWidth, 3420);
   c.out = vision.integer("out_hidden_size", 3584);
-  c.channels = vision.at_most("in_channels", kMaxVisionSide, vision.integer("in_chans", 3));
-  c.patch = vision.at_most("patch_size", kMaxVisionSide, vision.integer("spatial_patch_size", 14));
+    c.patch = vision.at_most("patch_size", kMaxVisionSide, 14);
   c.temporal_patch = vision.at_most("temporal_patch_size", kMaxVisionSide, 2);
   c.merge = vision.at_most("spatial_merge_size", kMaxVisionSide, 2);
   c.window = vision.integer("window_size", 112);
@@ -29,6 +28,7 @@ Qwen2_5VlVisionConfig Qwen2_5VlVisionTower::read_config(const ConfigReader& visi
   c.activation = read_activation(vision, "hidden_act", "silu");
   if (!(c.tokens_per_second > 0 && c.tokens_per_second <= 1e6)) vision.refuse("\"tokens_per_second\" is out of range");
   if (c.window_side() < 1) vision.refuse("\"window_size\" is smaller than one merged patch");
+  if (vision.integer("in_channels", c.channels) != c.channels) vision.refuse("\"in_channels\" must be 3");
   check_rotary_heads(vision, c.width, c.heads);
   return c;
 }

@@ -16,7 +16,6 @@ Qwen2VlVisionConfig Qwen2VlVisionTower::read_config(const ConfigReader& vision) 
   c.width = vision.at_most("embed_dim", kMaxVisionWidth, 1280);
   c.heads = vision.integer("num_heads", 16);
   c.out = vision.integer("hidden_size", 3584);
-  c.channels = vision.at_most("in_channels", kMaxVisionSide, vision.integer("in_chans", 3));
   c.patch = vision.at_most("patch_size", kMaxVisionSide, 14);
   c.temporal_patch = vision.at_most("temporal_patch_size", kMaxVisionSide, 2);
   c.merge = vision.at_most("spatial_merge_size", kMaxVisionSide, 2);
@@ -24,6 +23,7 @@ Qwen2VlVisionConfig Qwen2VlVisionTower::read_config(const ConfigReader& vision) 
   if (!(ratio * static_cast<double>(c.width) >= 1 && ratio <= kMaxVisionSide)) vision.refuse("\"mlp_ratio\" is out of range");
   c.mlp = static_cast<int64_t>(static_cast<double>(c.width) * ratio);
   c.activation = read_activation(vision, "hidden_act", "quick_gelu");
+  if (vision.integer("in_channels", c.channels) != c.channels) vision.refuse("\"in_channels\" must be 3");
   check_rotary_heads(vision, c.width, c.heads);
   return c;
 }

@@ -34,7 +34,10 @@ const std::vector<Family>& families() {
 Result<const Family*> find_family(const ConfigReader& config) {
   // transformers 4.57 writes a composite model's architecture into its text_config alone.
   std::string name = first_architecture(config.json());
-  if (name.empty()) name = first_architecture(config.nested_or_self("text_config").json());
+  if (name.empty()) {
+    name = first_architecture(config.nested_or_self("text_config").json());
+    if (!name.ends_with("ForConditionalGeneration")) name.clear();  // the decoder's own name
+  }
   if (name.empty()) return unprocessable(config.file() + ": \"architectures\" is missing", config.file());
   std::vector<std::string> known;
   for (const Family& family : families()) {

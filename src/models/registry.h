@@ -23,6 +23,8 @@ struct Family {
   std::unique_ptr<text::ChatFormat> (*chat_format)(const text::Tokenizer& tokenizer);
   // What a template that takes plain strings gets in the place of an image or video.
   std::string image_placeholder, video_placeholder;
+  // The end token of configurations that leave it out, as transformers does where it is the class's default.
+  std::optional<int32_t> default_eos{};
   // A rendered conversation gets the tokenizer's BOS where it has none, as the family's reference processor does.
   bool chat_adds_bos = false;
   // From preprocessor_config.json and video_preprocessor_config.json (or null). Null for text-only families.

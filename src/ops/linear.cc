@@ -56,7 +56,7 @@ Weight::Weight(const at::Tensor& w, at::ScalarType dtype, at::Device device) {
   out_ = w.size(0);
   in_ = w.size(1);
   data_ = w.to(at::TensorOptions().dtype(dtype).device(device)).contiguous();
-  packed_ = device.is_cpu() && dtype == at::kBFloat16 && kernels::has_panel_kernels();
+  packed_ = device.is_cpu() && dtype == at::kBFloat16;
   if (!packed_) return;
   at::Tensor panels = at::empty({kernels::packed_elements(out_, in_)}, data_.options());
   kernels::pack_panels(raw<bf16>(data_), out_, in_, raw<bf16>(panels));

@@ -9,8 +9,7 @@
 
 namespace valora::ops {
 
-// A weight [out, in] in the form its device multiplies fastest: panels on CPUs that have the kernels
-// (bf16), else the plain tensor.
+// A weight [out, in] in the form its device multiplies fastest: panels on CPUs (bf16), else the plain tensor.
 class Weight {
  public:
   Weight() = default;

@@ -19,7 +19,8 @@ using jinja::Value;
 
 constexpr size_t kMaxVariables = 256;
 // What a request may not replace or would expect more of than a variable.
-constexpr std::array<std::string_view, 4> kReserved = {"messages", "conversation", "chat_template", "tokenize"};
+constexpr std::array<std::string_view, 7> kReserved = {
+    "messages", "conversation", "chat_template", "tokenize", "continue_final_message", "return_dict", "return_assistant_tokens_mask"};
 
 bool has_media(const ChatMessage& message) {
   return std::ranges::any_of(message.parts, [](const ChatPart& part) { return part.kind != ChatPart::Kind::kText; });

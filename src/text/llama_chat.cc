@@ -4,22 +4,16 @@
 
 #include "base/strings.h"
 #include "text/chat_formats.h"
+#include "text/jinja/text_ops.h"
 
 namespace valora::text {
 namespace {
-
-std::string_view trimmed(std::string_view text) {
-  constexpr std::string_view kSpace = " \t\n\r\f\v";
-  const size_t begin = text.find_first_not_of(kSpace);
-  if (begin == text.npos) return {};
-  return text.substr(begin, text.find_last_not_of(kSpace) - begin + 1);
-}
 
 // A message's text, without the white space around it. Text models take no media: the engine has refused them.
 std::string content(const ChatMessage& message) {
   std::string text;
   for (const ChatPart& part : message.parts) text += part.text;
-  return std::string(trimmed(text));
+  return std::string(jinja::strip(text, jinja::Side::kBoth));  // as the published templates do
 }
 
 Error unknown_role(const std::string& role, const char* known) {

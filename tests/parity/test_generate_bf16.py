@@ -4,6 +4,8 @@ All three follow the same tokens and read the same checkpoint, stored in bf16, s
 keeps adapters in fp32 beside a bf16 model; ours are rounded to bf16 and must not be further away all the same.
 """
 
+import json
+
 import pytest
 import torch
 
@@ -88,6 +90,26 @@ def test_all_models_together(distances):
     everything.compare(everything.mean_of_largest, 1)
     # A single value out of some 800,000: the tail of a distribution, not its width.
     everything.compare(everything.largest, 1.25)
+
+
+@pytest.mark.parametrize("isa", ["avx512bf16", "avx512", "avx2", "portable"])
+def test_every_instruction_set_gives_the_same_but_for_rounding(models, isa, monkeypatch):
+    model = models["vl-grouped-tied"]
+    arguments = ("--prompt", "What is it?", "--max-tokens", 1, "--logprobs", 5)
+    exact = generate(model, *arguments)["logprobs"][0]
+    monkeypatch.setenv("VALORA_ISA", isa)
+    done = generate(model, *arguments, dtype="bfloat16", check=False)
+    if done.returncode:
+        assert isa in done.stderr
+        pytest.skip(f"this CPU has no {isa}")
+    rounded = json.loads(done.stdout)["logprobs"][0]
+    assert 0 < abs(exact["logprob"] - rounded["logprob"]) < 0.1
+
+
+def test_an_unknown_instruction_set_is_an_error(models, monkeypatch):
+    monkeypatch.setenv("VALORA_ISA", "mmx")
+    done = generate(models["text-one-layer"], "--prompt", "x", check=False)
+    assert done.returncode == 1 and "mmx" in done.stderr and "portable" in done.stderr
 
 
 def test_command_line_rounds_a_float32_checkpoint(models):

@@ -315,6 +315,31 @@ def test_llava_names(models, references, tmp_path, newest):
         expect_same(references[name], request, engine.one(request))
 
 
+def test_processor_settings_in_one_file(models, references, tmp_path):
+    """As transformers 5 writes them; and end tokens that LLaVA's files may leave to the class's default."""
+    name = "llava-default"
+    folder = shutil.copytree(models[name], tmp_path / "model")
+    write(folder, {"image_processor": read(folder, "preprocessor_config.json"), "processor_class": "LlavaProcessor"},
+          "processor_config.json")
+    (folder / "preprocessor_config.json").unlink()
+    (folder / "generation_config.json").unlink()
+    request = {"messages": [{"role": "user", "content": [picture(112, 50, 70), "what?"]}],
+               "sampling": {"max_tokens": 8, "temperature": 0, "logit_bias": [[2, 100]]}}  # 2 is LlamaConfig's end token
+    with Engine(folder) as engine:
+        answer = engine.one(request)
+    assert answer["prompt_token_ids"] == references[name].prompt(request).ids
+    assert answer["choices"][0]["finish_reason"] == "stop"
+
+
+def test_a_placeholder_that_the_tokenizer_does_not_make_is_refused(models, tmp_path):
+    folder = shutil.copytree(models["llava-default"], tmp_path / "model")
+    config = read(folder)
+    config["image_token_index"] += 1
+    write(folder, config)
+    done = generate(folder, "--prompt", "x", check=False)
+    assert done.returncode == 1 and "<image>" in done.stderr and "tokenizer.json" in done.stderr
+
+
 def test_processor_of_another_model_is_refused(models, tmp_path):
     """preprocessor_config.json and config.json are two files; what does not fit is said at the start."""
     for name, key in [("vl-grouped-tied", "patch_size"), ("llava-default", "crop_size")]:

@@ -13,9 +13,6 @@
 
 namespace valora::kernels {
 
-// Whether this CPU multiplies panels: all do, some of them with the portable body.
-constexpr bool has_panel_kernels() { return true; }
-
 struct Panels {
   const bf16* data = nullptr;
   int64_t n = 0;  // outputs

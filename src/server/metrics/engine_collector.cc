@@ -88,7 +88,7 @@ std::vector<MetricFamily> EngineCollector::Collect() const {
   count("vllm:prefix_cache_hits_total", "Prompt tokens found in the prefix cache.", stats.prefix_hits);
   count("vllm:mm_cache_queries_total", "Images and videos looked up in the media cache.", stats.media_queries);
   count("vllm:mm_cache_hits_total", "Images and videos found in the media cache.", stats.media_hits);
-  count("valora:visual_cache_queries_total", "Visual embeddings looked up.", stats.visual_queries);
+  count("valora:visual_cache_queries_total", "Visual embeddings looked up, once a step that needs them.", stats.visual_queries);
   count("valora:visual_cache_hits_total", "Visual embeddings found in the cache: not computed again.", stats.visual_hits);
   out.push_back(gauge("valora:num_requests_preparing", "Requests whose media and text are being prepared.",
                       stats.preparing));

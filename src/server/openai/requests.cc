@@ -125,6 +125,12 @@ Result<std::vector<Prompt>> parse_prompts(const Json& body, const std::string& k
 
 }  // namespace
 
+// Bodies without messages go through no template.
+Status refuse_template_variables(const Json& body) {
+  if (unused(body, "chat_template_kwargs")) return {};
+  return invalid("\"chat_template_kwargs\" needs \"messages\"", "chat_template_kwargs");
+}
+
 Result<GenerationBody> parse_chat(std::string_view text, const MediaLimits& limits) {
   VALORA_TRY(body, parse_body(text));
   VALORA_TRY(out, parse_shared(body));
@@ -140,6 +146,7 @@ Result<GenerationBody> parse_chat(std::string_view text, const MediaLimits& limi
 
 Result<GenerationBody> parse_completion(std::string_view text) {
   VALORA_TRY(body, parse_body(text));
+  VALORA_CHECK(refuse_template_variables(body));
   VALORA_TRY(out, parse_shared(body));
   VALORA_TRY(logprobs, integer_in(body, "logprobs", 0, kMaxLogprobs));
   out.logprobs = logprobs.has_value();
@@ -169,6 +176,7 @@ Result<ClassifyBody> parse_classify(std::string_view text, const MediaLimits& li
     out.prompts.emplace_back(std::move(prompt));
     return out;
   }
+  VALORA_CHECK(refuse_template_variables(body));
   VALORA_TRY(prompts, parse_prompts(body, "input"));
   out.prompts = std::move(prompts);
   return out;

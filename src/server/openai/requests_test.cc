@@ -279,6 +279,12 @@ TEST(ParseCompletion, TakesAllFourKindsOfPrompt) {
   }
 }
 
+TEST(ParseCompletion, VariablesForATemplateNeedMessages) {
+  EXPECT_EQ(completion(R"("chat_template_kwargs":{"a":1})").error().param, "chat_template_kwargs");
+  EXPECT_TRUE(completion(R"("chat_template_kwargs":{})").ok());
+  EXPECT_EQ(parse_classify(R"({"input":"x","chat_template_kwargs":{"a":1}})", {}).error().param, "chat_template_kwargs");
+}
+
 TEST(ParseCompletion, HasItsOwnDefaultsAndLogprobs) {
   EXPECT_EQ(completion("")->sampling.max_tokens, 16);
   EXPECT_EQ(completion(R"("logprobs":0)")->sampling.logprobs, 0);
