@@ -141,6 +141,15 @@ TEST(ModelSpec, NamesWhatAdaptersCannotBeServedOn) {
   EXPECT_TRUE(spec.modules.modules()[*merger].servable && spec.modules.modules()[*merger].visual);
 }
 
+TEST(ModelSpec, ADtypeThatIsNoTextIsAnError) {
+  const auto refused = [](const Json& json) {
+    return !resolve_dtype("auto", ConfigReader(json, "config.json"), at::kFloat, at::kCPU).ok();
+  };
+  EXPECT_FALSE(refused({{"torch_dtype", "bfloat16"}}));
+  EXPECT_TRUE(refused({{"torch_dtype", 16}}));
+  EXPECT_TRUE(refused({{"text_config", {{"dtype", {1}}}}}));
+}
+
 TEST(ModelSpec, LlavaFindsOlderNames) {
   const ConfigReader config(llava(), "config.json");
   const ModelSpec spec = read_model_spec(**find_family(config), config).value();

@@ -18,6 +18,15 @@ std::string first_architecture(const Json& config) {
   return it->front().get<std::string>();
 }
 
+Result<std::string> configured_dtype(const ConfigReader& config) {
+  try {
+    const ConfigReader text = config.nested_or_self("text_config");
+    return config.text("dtype", config.text("torch_dtype", text.text("dtype", text.text("torch_dtype", ""))));
+  } catch (const LoadError& e) {
+    return e.error();
+  }
+}
+
 }  // namespace
 
 const std::vector<Family>& families() {
@@ -60,8 +69,8 @@ Result<at::ScalarType> resolve_dtype(const std::string& option, const ConfigRead
                                      at::Device device) {
   std::string name = option;
   if (name == "auto") {
-    const ConfigReader text = config.nested_or_self("text_config");
-    name = config.text("dtype", config.text("torch_dtype", text.text("dtype", text.text("torch_dtype", ""))));
+    VALORA_TRY(configured, configured_dtype(config));
+    name = configured;
     if (name.empty()) name = stored == at::kBFloat16 ? "bfloat16" : stored == at::kHalf ? "float16" : "float32";
     if (name == "float16" && device.is_cpu()) name = "bfloat16";  // half precision has no fast CPU path
   }
