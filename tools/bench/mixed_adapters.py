@@ -35,7 +35,7 @@ class Valora:
         self.process = subprocess.Popen(
             [program, "serve", "--model", model_dir, "--served-model-name", "base", "--dtype", "bfloat16",
              "--port", "0", "--threads", str(threads), "--max-model-len", "2048", "--no-enable-prefix-caching",
-             "--max-num-batched-tokens", "4096", "--lora-modules", *modules], stdout=subprocess.PIPE, text=True)
+             "--max-num-batched-tokens", "4096", *(["--lora-modules", *modules] if modules else [])], stdout=subprocess.PIPE, text=True)
         self.url = None
         for line in self.process.stdout:
             if "serving" in line:
