@@ -90,14 +90,7 @@ std::vector<text::ChatMessage> split_media(const ChatPrompt& chat, std::vector<M
 }  // namespace
 
 Digest identity_of(std::span<const AppliedAdapter> adapters) {
-  DigestBuilder builder;
-  bool any = false;
-  for (const AppliedAdapter& use : adapters) {
-    if (!use.adapter->has_weights) continue;
-    builder.add(use.adapter->digest).add(use.scale);
-    any = true;
-  }
-  return any ? builder.finish() : Digest{};
+  return digest_of(adapters, [](const AppliedAdapter& use) { return use.adapter->has_weights; });
 }
 
 Result<std::unique_ptr<Frontend>> Frontend::open(const EngineOptions& options, const models::Family& family,

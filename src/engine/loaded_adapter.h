@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -43,6 +44,19 @@ struct AppliedAdapter {
   std::shared_ptr<const LoadedAdapter> adapter;
   float scale = 1;
 };
+
+// The adapters that count, each with its scale; Digest{} where none does.
+template <typename Counts>
+Digest digest_of(std::span<const AppliedAdapter> adapters, Counts&& counts) {
+  DigestBuilder builder;
+  bool any = false;
+  for (const AppliedAdapter& use : adapters) {
+    if (!counts(use)) continue;
+    builder.add(use.adapter->digest).add(use.scale);
+    any = true;
+  }
+  return any ? builder.finish() : Digest{};
+}
 
 // Thread-safe. A request that holds a LoadedAdapter is not disturbed by unloading or replacing its name.
 class AdapterTable {

@@ -16,8 +16,6 @@ Sequence& sequence_of(const StepItem& item) { return static_cast<Sequence&>(*ite
 // Bounds the tower's activations: at 1280 values a patch and a few such tensors, some 500 MB in bf16.
 constexpr int64_t kPatchesAtOnce = 1 << 14;
 
-int64_t patches_of(const media::VisualInput& input) { return int64_t{input.grid_t} * input.grid_h * input.grid_w; }
-
 // The visual spans that lie (partly) within the tokens that an item runs.
 template <typename Body>
 void for_each_visual(const StepItem& item, Body&& body) {
@@ -52,14 +50,8 @@ bool changes_visuals(const AppliedAdapter& use) { return use.adapter->on_visuals
 
 // Identity of visual embeddings: the pixels, and the adapters that change what the tower makes of them.
 Digest visual_key(const Sequence& s, const media::VisualInput& input) {
-  DigestBuilder builder;
-  bool own = false;
-  for (const AppliedAdapter& use : s.owner->adapters) {
-    if (!changes_visuals(use)) continue;
-    builder.add(use.adapter->digest).add(use.scale);
-    own = true;
-  }
-  return own ? builder.add(input.digest).finish() : input.digest;
+  const Digest adapters = digest_of(s.owner->adapters, changes_visuals);
+  return adapters == Digest{} ? input.digest : DigestBuilder().add(adapters).add(input.digest).finish();
 }
 
 at::Tensor long_tensor(const std::vector<int64_t>& values, at::Device device) {
@@ -114,8 +106,8 @@ std::vector<StepOutput> Runner::encode_visuals(const StepPlan& plan) {
 void Runner::encode(std::span<const Visual> visuals) {
   while (!visuals.empty()) {
     size_t count = 1;
-    int64_t patches = patches_of(*visuals[0].item.input);
-    while (count < visuals.size() && (patches += patches_of(*visuals[count].item.input)) <= kPatchesAtOnce) ++count;
+    int64_t patches = visuals[0].item.input->patch_count();
+    while (count < visuals.size() && (patches += visuals[count].item.input->patch_count()) <= kPatchesAtOnce) ++count;
     const auto together = visuals.first(count);
     visuals = visuals.subspan(count);
     if (encode_together(together).ok() || count == 1) continue;

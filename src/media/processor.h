@@ -25,6 +25,7 @@ struct VisualInput {
   int patch_dim = 0;           // floats a patch
   std::vector<float> patches;  // [grid_t * grid_h * grid_w, patch_dim], normalised
   int tokens = 0;              // language-model tokens it stands for
+  int64_t patch_count() const { return int64_t{grid_t} * grid_h * grid_w; }
   double seconds_per_grid = 0;  // of a video: time between temporal positions (Qwen2.5-VL)
 };
 

@@ -23,7 +23,7 @@ at::Tensor patch_rows(std::span<const VisualItem> items, int64_t patch_dim, at::
     TORCH_CHECK(in.patch_dim == patch_dim, "the image processor makes patches of ", in.patch_dim,
                 " values, the vision tower takes ", patch_dim);
     rows.push_back(at::from_blob(const_cast<float*>(in.patches.data()),
-                                 {int64_t{in.grid_t} * in.grid_h * in.grid_w, patch_dim}, at::kFloat));
+                                 {in.patch_count(), patch_dim}, at::kFloat));
   }
   const at::Tensor all = rows.size() == 1 ? rows[0] : at::cat(rows);
   return all.to(at::TensorOptions().dtype(dtype).device(device));
@@ -56,7 +56,7 @@ QwenVisionRows qwen_vision_rows(std::span<const VisualItem> items, int64_t merge
     const media::VisualInput& in = *item.input;
     TORCH_CHECK(in.grid_h % merge == 0 && in.grid_w % merge == 0, "a grid of ", in.grid_h, " x ", in.grid_w,
                 " patches is not a multiple of the vision tower's merge size ", merge);
-    rows.patches.push_back(int64_t{in.grid_t} * in.grid_h * in.grid_w);
+    rows.patches.push_back(in.patch_count());
     rows.tokens.push_back(rows.patches.back() / (merge * merge));
   }
   rows.patch_segments = item_segments(items, rows.patches);

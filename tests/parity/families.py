@@ -189,11 +189,7 @@ class Llava(Family):
     has_images = True
     media_tokens = ("<image>",)
     eos = "</s>"
-
-    @staticmethod
-    @functools.cache
-    def tokenizer():
-        return llama_tokenizers.with_normalizer()
+    tokenizer = staticmethod(Llama2.tokenizer)
 
     def render(self, messages, add_generation_prompt=True):
         text = ""

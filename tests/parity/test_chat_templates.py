@@ -35,8 +35,6 @@ def uses():
 
 
 def test_enough_families_are_compared():
-    if len(TEMPLATES) < 8:
-        pytest.skip("the package with the published templates is not installed")
     assert {"llava", "qwen2_vl", "gemma3", "llama3_2_vision", "llama4", "pixtral", "transformers_smolvlm"} <= set(TEMPLATES)
 
 

@@ -7,7 +7,6 @@ import ast
 import io
 import json
 import math
-import os
 import pathlib
 import struct
 import subprocess
@@ -22,17 +21,11 @@ import transformers
 from PIL import Image, ImageOps
 from transformers.models.qwen2_vl.image_processing_qwen2_vl import Qwen2VLImageProcessor
 
-REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
-
-
-def find_probe():
-    root = pathlib.Path(os.environ.get("VALORA_BIN_DIR", REPOSITORY / "build"))
-    return next((p for p in sorted(root.rglob("media_probe")) if p.is_file() and os.access(p, os.X_OK)), None)
-
+from programs import find_program
 
 class Probe:
     def __init__(self, path, folder):
-        self.program = subprocess.Popen([str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.program = subprocess.Popen([path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.folder = folder
         self.count = 0
 
@@ -74,10 +67,7 @@ class Probe:
 
 @pytest.fixture(scope="module")
 def probe(tmp_path_factory):
-    path = find_probe()
-    if path is None:
-        pytest.skip("media_probe is not built")
-    probe = Probe(path, tmp_path_factory.mktemp("media"))
+    probe = Probe(find_program("media_probe"), tmp_path_factory.mktemp("media"))
     yield probe
     probe.program.stdin.close()
     assert probe.program.wait() == 0

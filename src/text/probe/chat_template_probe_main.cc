@@ -15,6 +15,7 @@
 #include "text/jinja/interpreter.h"
 #include "text/jinja/parser.h"
 #include "text/jinja/value_json.h"
+#include "text/probe/chat_parts.h"
 
 namespace valora::text {
 namespace {
@@ -41,17 +42,6 @@ Json render_alone(const jinja::Template& source, const Json& request) {
     variables[name] = std::move(*value);
   }
   return answer_of(jinja::render(source, runtime, variables));
-}
-
-std::vector<ChatPart> read_parts(const Json& content) {
-  if (content.is_string()) return {{ChatPart::Kind::kText, content.get<std::string>()}};
-  std::vector<ChatPart> parts;
-  for (const Json& part : content) {
-    const std::string type = part.at("type");
-    if (type == "text") parts.push_back({ChatPart::Kind::kText, part.at("text").get<std::string>()});
-    else parts.push_back({type == "image" ? ChatPart::Kind::kImage : ChatPart::Kind::kVideo, {}});
-  }
-  return parts;
 }
 
 Json render_chat(const Json& request) {

@@ -9,6 +9,7 @@
 #include "base/json.h"
 #include "text/chat.h"
 #include "text/detokenizer.h"
+#include "text/probe/chat_parts.h"
 #include "text/tokenizer.h"
 
 namespace valora::text {
@@ -22,17 +23,6 @@ Json decode_both_ways(const TokenizerPtr& tokenizer, const std::vector<int32_t>&
   for (const int32_t id : ids) streamed += detokenizer.push(id);
   streamed += detokenizer.flush();
   return {{"decoded", tokenizer->decode(ids, skip_special_tokens)}, {"streamed", streamed}};
-}
-
-std::vector<ChatPart> read_parts(const Json& content) {
-  if (content.is_string()) return {{ChatPart::Kind::kText, content.get<std::string>()}};
-  std::vector<ChatPart> parts;
-  for (const Json& part : content) {
-    const std::string type = part.at("type");
-    if (type == "text") parts.push_back({ChatPart::Kind::kText, part.at("text").get<std::string>()});
-    else parts.push_back({type == "image" ? ChatPart::Kind::kImage : ChatPart::Kind::kVideo, {}});
-  }
-  return parts;
 }
 
 Json render(const Json& request) {
