@@ -18,6 +18,7 @@ struct EngineOptions {
   std::string dtype = "auto";   // auto, float32, bfloat16, float16
   std::string device = "cpu";   // cpu, cuda
   int threads = 0;              // compute threads; 0: one a core
+  std::string kernels = "native";  // of CPUs: native, or reference (ATen)
   std::string policy = "fcfs";
   std::optional<int> max_model_len;
   int max_num_seqs = 64;

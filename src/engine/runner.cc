@@ -147,7 +147,7 @@ models::Batch Runner::build_batch(const StepPlan& plan) {
     tokens.insert(tokens.end(), s.tokens.begin() + s.computed_tokens, s.tokens.begin() + s.computed_tokens + item.tokens);
     append_positions(item, axes, positions);
     batch.spans.push_back({begin, item.tokens, s.computed_tokens, s.table.blocks.data()});
-    append_segments(s, begin, begin + item.tokens, batch.segments);
+    append_segments(s, begin, begin + item.tokens, batch.adaptation.segments);
     for_each_visual(item, [&](const models::VisualSpan& span, int from, int to) {
       const int first = std::max(from, span.token_begin), last = std::min(to, span.token_begin + span.input->tokens);
       batch.visual.push_back({begin + first - from, step_visuals_.at(visual_key(s, *span.input))->narrow(0, first - span.token_begin, last - first)});

@@ -10,6 +10,7 @@
 #include "engine/memory_plan.h"
 #include "engine/serving_engine.h"
 #include "kernels/cpu/isa.h"
+#include "ops/backend.h"
 
 namespace valora {
 namespace {
@@ -54,6 +55,8 @@ Status ServingEngine::load() {
   VALORA_TRY(device, parse_device(options_.device));
   device_ = device;
   VALORA_CHECK(kernels::select_isa());
+  VALORA_TRY(backend, ops::parse_backend(options_.kernels));
+  ops::set_backend(backend);
   if (options_.threads > 0) at::set_num_threads(options_.threads);
   if (options_.max_num_seqs < 1) return invalid("--max-num-seqs must be at least 1", "max_num_seqs");
   if (options_.max_num_batched_tokens < 1) return invalid("--max-num-batched-tokens must be at least 1", "max_num_batched_tokens");

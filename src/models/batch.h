@@ -18,13 +18,24 @@ struct AdapterWeights {
   std::vector<float> scales;  // of each module: alpha / rank and the like
 };
 
-// Tokens [token_begin, token_end) run under `adapter`; the coefficient multiplies its own scale. A mode
-// is nothing but such a list (and the weights in use); no segment, no LoRA work.
+// Linears by the model's module index that stand in the place of the base model's, with the same bias; those
+// that are not defined leave it as it is.
+struct MergedWeights {
+  std::vector<ops::Weight> modules;
+};
+
+// Tokens [token_begin, token_end) run under `adapter`; the coefficient multiplies its own scale.
 struct Segment {
   int64_t token_begin = 0;
   int64_t token_end = 0;
   const AdapterWeights* adapter = nullptr;
   float coefficient = 1;
+};
+
+// What a batch runs under. A mode is nothing but this: no segment, no LoRA work (DESIGN §3).
+struct Adaptation {
+  const MergedWeights* merged = nullptr;  // none: the base model's weights
+  std::vector<Segment> segments;          // ascending in token_begin; those of one token add up
 };
 
 struct AdapterUse {
@@ -50,7 +61,7 @@ struct Batch {
   at::Tensor positions;  // int64 [axes, T]
   std::vector<ops::QuerySpan> spans;  // one a sequence
   const ops::KvArena* kv = nullptr;
-  std::vector<Segment> segments;  // ascending in token_begin
+  Adaptation adaptation;
   std::vector<VisualRows> visual;
 };
 

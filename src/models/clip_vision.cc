@@ -76,18 +76,18 @@ at::Tensor ClipVisionTower::embed(std::span<const VisualItem> items) const {
 }
 
 at::Tensor ClipVisionTower::run(const ClipVisionLayer& layer, at::Tensor x, const std::vector<int64_t>& ends,
-                                const std::vector<Segment>& segments) const {
+                                const Adaptation& adaptation) const {
   const auto heads = [&](const at::Tensor& y) { return y.view({-1, config_.heads, config_.width / config_.heads}); };
   const at::Tensor normed = layer.layer_norm1(x);
-  const at::Tensor attended = ops::block_attention(heads(layer.q_proj(normed, segments)), heads(layer.k_proj(normed, segments)),
-                                                   heads(layer.v_proj(normed, segments)), ends);
-  x = x + layer.out_proj(attended, segments);
-  return x + layer.fc2(activate(layer.fc1(layer.layer_norm2(x), segments), config_.activation), segments);
+  const auto qkv = project(normed, {&layer.q_proj, &layer.k_proj, &layer.v_proj}, adaptation);
+  const at::Tensor attended = ops::block_attention(heads(qkv[0]), heads(qkv[1]), heads(qkv[2]), ends);
+  x = x + layer.out_proj(attended, adaptation);
+  return x + layer.fc2(activate(layer.fc1(layer.layer_norm2(x), adaptation), config_.activation), adaptation);
 }
 
 std::vector<at::Tensor> ClipVisionTower::operator()(std::span<const VisualItem> items, std::span<const int64_t> states) const {
   const std::vector<int64_t> rows(items.size(), config_.positions());
-  const std::vector<Segment> segments = item_segments(items, rows);
+  const Adaptation adaptation = item_adaptation(items, rows);
   std::vector<int64_t> ends;
   for (size_t i = 1; i <= items.size(); ++i) ends.push_back(static_cast<int64_t>(i) * config_.positions());
   std::vector<at::Tensor> found(states.size());
@@ -96,7 +96,7 @@ std::vector<at::Tensor> ClipVisionTower::operator()(std::span<const VisualItem> 
     for (size_t i = 0; i < states.size(); ++i)
       if (states[i] == static_cast<int64_t>(depth)) found[i] = x;
     if (depth == layers_.size()) return found;
-    x = run(layers_[depth], x, ends, segments);
+    x = run(layers_[depth], x, ends, adaptation);
   }
 }
 

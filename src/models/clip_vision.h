@@ -39,7 +39,7 @@ class ClipVisionTower {
  private:
   at::Tensor embed(std::span<const VisualItem> items) const;
   at::Tensor run(const ClipVisionLayer& layer, at::Tensor x, const std::vector<int64_t>& ends,
-                 const std::vector<Segment>& segments) const;
+                 const Adaptation& adaptation) const;
 
   ClipVisionConfig config_;
   at::Device device_;

@@ -81,12 +81,12 @@ Attention::Attention(Weights& weights, const std::string& name, const DecoderCon
       o_proj_(weights, name + ".o_proj", c.heads * c.head_dim, c.hidden, c.o_bias, first_module + kO) {}
 
 at::Tensor Attention::operator()(const at::Tensor& x, const CosSin& rotary, int64_t layer, const Batch& batch) const {
-  at::Tensor q = q_proj_(x, batch.segments).view({-1, heads_, head_dim_});
-  at::Tensor k = k_proj_(x, batch.segments).view({-1, kv_heads_, head_dim_});
-  const at::Tensor v = v_proj_(x, batch.segments).view({-1, kv_heads_, head_dim_});
+  const auto qkv = project(x, {&q_proj_, &k_proj_, &v_proj_}, batch.adaptation);
+  at::Tensor q = qkv[0].view({-1, heads_, head_dim_}), k = qkv[1].view({-1, kv_heads_, head_dim_});
+  const at::Tensor v = qkv[2].view({-1, kv_heads_, head_dim_});
   ops::rotate_half(q, rotary.cos, rotary.sin);
   ops::rotate_half(k, rotary.cos, rotary.sin);
-  return o_proj_(ops::paged_attention(q, k, v, batch.kv->layer(layer), batch.spans), batch.segments);
+  return o_proj_(ops::paged_attention(q, k, v, batch.kv->layer(layer), batch.spans), batch.adaptation);
 }
 
 Mlp::Mlp(Weights& weights, const std::string& name, const DecoderConfig& c, int first_module)
@@ -94,8 +94,8 @@ Mlp::Mlp(Weights& weights, const std::string& name, const DecoderConfig& c, int 
       up_proj_(weights, name + ".up_proj", c.hidden, c.intermediate, c.mlp_bias, first_module + kUp),
       down_proj_(weights, name + ".down_proj", c.intermediate, c.hidden, c.mlp_bias, first_module + kDown) {}
 
-at::Tensor Mlp::operator()(const at::Tensor& x, const std::vector<Segment>& segments) const {
-  return down_proj_(ops::silu_mul(gate_proj_(x, segments), up_proj_(x, segments)), segments);
+at::Tensor Mlp::operator()(const at::Tensor& x, const Adaptation& adaptation) const {
+  return down_proj_(gated(x, gate_proj_, up_proj_, adaptation), adaptation);
 }
 
 Decoder::Decoder(Weights& weights, const std::string& prefix, const std::string& lm_head, const DecoderConfig& c,
@@ -127,7 +127,7 @@ at::Tensor Decoder::forward(const Batch& batch) const {
     const DecoderLayer& layer = layers_[i];
     const at::Tensor normed = i == 0 ? layer.input_layernorm(x) : layer.input_layernorm.after_adding(x, delta);
     delta = layer.self_attn(normed, rotary, static_cast<int64_t>(i), batch);
-    delta = layer.mlp(layer.post_attention_layernorm.after_adding(x, delta), batch.segments);
+    delta = layer.mlp(layer.post_attention_layernorm.after_adding(x, delta), batch.adaptation);
   }
   return norm_.after_adding(x, delta);
 }

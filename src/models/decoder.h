@@ -44,7 +44,7 @@ class Attention {
 class Mlp {
  public:
   Mlp(Weights& weights, const std::string& name, const DecoderConfig& config, int first_module);
-  at::Tensor operator()(const at::Tensor& x, const std::vector<Segment>& segments) const;
+  at::Tensor operator()(const at::Tensor& x, const Adaptation& adaptation) const;
 
  private:
   Linear gate_proj_, up_proj_, down_proj_;

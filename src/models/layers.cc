@@ -4,21 +4,52 @@
 
 namespace valora::models {
 
-Linear::Linear(Weights& weights, const std::string& name, int64_t in, int64_t out, bool bias, int module)
-    : weight_(weights.linear(name + ".weight", out, in)), module_(module) {
-  if (bias) bias_ = weights.get(name + ".bias", {out});
+namespace {
+
+const ops::Weight& in_use(const Linear& linear, const Adaptation& adaptation) {
+  if (!adaptation.merged || linear.module() < 0) return linear.weight();
+  const ops::Weight& merged = adaptation.merged->modules[linear.module()];
+  return merged.defined() ? merged : linear.weight();
 }
 
-at::Tensor Linear::operator()(const at::Tensor& x, const std::vector<Segment>& segments) const {
-  at::Tensor y = ops::linear(x, weight_, bias_);
-  if (segments.empty() || module_ < 0) return y;
+// The segments' parts on these linears; those that touch none are left out.
+std::vector<ops::LoraSegment> segments_of(std::span<const Linear* const> linears, const Adaptation& adaptation) {
   std::vector<ops::LoraSegment> own;
-  own.reserve(segments.size());
-  for (const Segment& s : segments)
-    if (const ops::LoraWeight* weight = s.adapter->modules[module_].get())
-      own.push_back({s.token_begin, s.token_end, weight, s.coefficient * s.adapter->scales[module_]});
-  ops::add_lora(y, x, own);
-  return y;
+  own.reserve(adaptation.segments.size());
+  for (const Segment& s : adaptation.segments) {
+    ops::LoraSegment segment{s.token_begin, s.token_end, {}};
+    bool touches = false;
+    for (size_t i = 0; i < linears.size(); ++i) {
+      const int module = linears[i]->module();
+      if (module < 0) continue;
+      segment.parts[i] = {s.adapter->modules[module].get(), s.coefficient * s.adapter->scales[module]};
+      touches |= segment.parts[i].weight != nullptr;
+    }
+    if (touches) own.push_back(segment);
+  }
+  return own;
+}
+
+}  // namespace
+
+Linear::Linear(Weights& weights, const std::string& name, int64_t in, int64_t out, bool bias, int module)
+    : weight_(weights.get(name + ".weight", {out, in}), weights.dtype(), weights.device(),
+              bias ? weights.get(name + ".bias", {out}) : at::Tensor()),
+      module_(module) {}
+
+at::Tensor Linear::operator()(const at::Tensor& x, const Adaptation& adaptation) const {
+  return project(x, {this}, adaptation)[0];
+}
+
+std::vector<at::Tensor> project(const at::Tensor& x, std::initializer_list<const Linear*> linears, const Adaptation& adaptation) {
+  std::vector<const ops::Weight*> weights;
+  for (const Linear* linear : linears) weights.push_back(&in_use(*linear, adaptation));
+  return ops::project(x, weights, segments_of({linears.begin(), linears.size()}, adaptation));
+}
+
+at::Tensor gated(const at::Tensor& x, const Linear& gate, const Linear& up, const Adaptation& adaptation) {
+  const Linear* both[] = {&gate, &up};
+  return ops::gated(x, in_use(gate, adaptation), in_use(up, adaptation), segments_of(both, adaptation));
 }
 
 RmsNorm::RmsNorm(Weights& weights, const std::string& name, int64_t width, double eps)

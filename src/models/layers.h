@@ -3,6 +3,7 @@
 
 #include <ATen/ATen.h>
 
+#include <initializer_list>
 #include <string>
 #include <vector>
 
@@ -13,7 +14,7 @@
 
 namespace valora::models {
 
-// Every projection of every model: weight, bias, and the segments' low-rank products on top.
+// Every linear of every model: weight, bias, and what adapts it.
 class Linear {
  public:
   Linear() = default;
@@ -23,15 +24,22 @@ class Linear {
   explicit Linear(ops::Weight weight) : weight_(std::move(weight)) {}
 
   // x: [T, in] → [T, out]
-  at::Tensor operator()(const at::Tensor& x, const std::vector<Segment>& segments = {}) const;
+  at::Tensor operator()(const at::Tensor& x, const Adaptation& adaptation = {}) const;
   // Without adapters, the result in float.
   at::Tensor wide(const at::Tensor& x) const { return ops::linear_float(x, weight_); }
 
+  const ops::Weight& weight() const { return weight_; }
+  int module() const { return module_; }
+
  private:
   ops::Weight weight_;
-  at::Tensor bias_;
   int module_ = -1;
 };
+
+// Linears of one input in one launch, at most ops::kMaxSlices. → of each [T, out]
+std::vector<at::Tensor> project(const at::Tensor& x, std::initializer_list<const Linear*> linears, const Adaptation& adaptation);
+// silu(gate(x)) · up(x)
+at::Tensor gated(const at::Tensor& x, const Linear& gate, const Linear& up, const Adaptation& adaptation);
 
 class RmsNorm {
  public:

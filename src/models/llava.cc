@@ -87,9 +87,9 @@ class LlavaForConditionalGeneration final : public Model {
     at::Tensor x = at::cat(states, 1).view({static_cast<int64_t>(items.size()), -1, config_.visual_width()});
     if (!config_.keeps_class) x = x.slice(1, 1);
     const std::vector<int64_t> rows(items.size(), x.size(1));
-    const std::vector<Segment> segments = item_segments(items, rows);
-    x = linear_1_(x.reshape({-1, config_.visual_width()}), segments);
-    return split_items(linear_2_(activate(x, config_.projector_activation), segments), rows);
+    const Adaptation adaptation = item_adaptation(items, rows);
+    x = linear_1_(x.reshape({-1, config_.visual_width()}), adaptation);
+    return split_items(linear_2_(activate(x, config_.projector_activation), adaptation), rows);
   }
 
  private:

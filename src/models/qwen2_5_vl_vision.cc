@@ -84,8 +84,10 @@ Qwen2_5VlVisionTower::Qwen2_5VlVisionTower(Weights& weights, const std::string& 
 }
 
 at::Tensor Qwen2_5VlVisionTower::mlp(const Qwen2_5VlVisionBlock& block, const at::Tensor& x,
-                                     const std::vector<Segment>& segments) const {
-  return block.down_proj(activate(block.gate_proj(x, segments), config_.activation) * block.up_proj(x, segments), segments);
+                                     const Adaptation& adaptation) const {
+  if (config_.activation == Activation::kSilu) return block.down_proj(gated(x, block.gate_proj, block.up_proj, adaptation), adaptation);
+  const auto both = project(x, {&block.gate_proj, &block.up_proj}, adaptation);
+  return block.down_proj(activate(both[0], config_.activation) * both[1], adaptation);
 }
 
 std::vector<at::Tensor> Qwen2_5VlVisionTower::operator()(std::span<const VisualItem> items) const {
@@ -103,12 +105,12 @@ std::vector<at::Tensor> Qwen2_5VlVisionTower::operator()(std::span<const VisualI
   CosSin angles = patch_rotary(items, config_.merge, config_.width / config_.heads, device_);
   angles = {into_windows(angles.cos), into_windows(angles.sin)};
   for (const Qwen2_5VlVisionBlock& block : blocks_) {
-    const at::Tensor qkv = block.qkv(block.norm1(x), rows.patch_segments);
+    const at::Tensor qkv = block.qkv(block.norm1(x), rows.patch_adaptation);
     const at::Tensor attended = fused_qkv_attention(qkv, config_.heads, angles, block.full ? frames : windows.ends);
-    x = x + block.proj(attended, rows.patch_segments);
-    x = x + mlp(block, block.norm2(x), rows.patch_segments);
+    x = x + block.proj(attended, rows.patch_adaptation);
+    x = x + mlp(block, block.norm2(x), rows.patch_adaptation);
   }
-  const at::Tensor merged = merger_(ln_q_(x), rows.token_segments);
+  const at::Tensor merged = merger_(ln_q_(x), rows.token_adaptation);
   return split_items(at::empty_like(merged).index_copy_(0, order, merged), rows.tokens);
 }
 

@@ -49,7 +49,7 @@ class Qwen2_5VlVisionTower {
   std::vector<at::Tensor> operator()(std::span<const VisualItem> items) const;  // of each [input.tokens, out]
 
  private:
-  at::Tensor mlp(const Qwen2_5VlVisionBlock& block, const at::Tensor& x, const std::vector<Segment>& segments) const;
+  at::Tensor mlp(const Qwen2_5VlVisionBlock& block, const at::Tensor& x, const Adaptation& adaptation) const;
 
   Qwen2_5VlVisionConfig config_;
   at::Device device_;

@@ -66,11 +66,11 @@ std::vector<at::Tensor> Qwen2VlVisionTower::operator()(std::span<const VisualIte
   const std::vector<int64_t> frames = frame_ends(items);
   at::Tensor x = patch_embed_(patch_rows(items, config_.patch_dim(), dtype_, device_));
   for (const Qwen2VlVisionBlock& block : blocks_) {
-    const at::Tensor qkv = block.qkv(block.norm1(x), rows.patch_segments);
-    x = x + block.proj(fused_qkv_attention(qkv, config_.heads, angles, frames), rows.patch_segments);
-    x = x + block.fc2(activate(block.fc1(block.norm2(x), rows.patch_segments), config_.activation), rows.patch_segments);
+    const at::Tensor qkv = block.qkv(block.norm1(x), rows.patch_adaptation);
+    x = x + block.proj(fused_qkv_attention(qkv, config_.heads, angles, frames), rows.patch_adaptation);
+    x = x + block.fc2(activate(block.fc1(block.norm2(x), rows.patch_adaptation), config_.activation), rows.patch_adaptation);
   }
-  return split_items(merger_(ln_q_(x), rows.token_segments), rows.tokens);
+  return split_items(merger_(ln_q_(x), rows.token_adaptation), rows.tokens);
 }
 
 }  // namespace valora::models

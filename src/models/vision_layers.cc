@@ -49,8 +49,8 @@ PatchMerger::PatchMerger(Weights& weights, const std::string& name, int64_t widt
       mlp0_(weights, name + ".mlp.0", merged_, merged_, true, first_module),
       mlp2_(weights, name + ".mlp.2", merged_, out, true, first_module + 1) {}
 
-at::Tensor PatchMerger::operator()(const at::Tensor& x, const std::vector<Segment>& segments) const {
-  return mlp2_(at::gelu(mlp0_(x.reshape({-1, merged_}), segments)), segments);
+at::Tensor PatchMerger::operator()(const at::Tensor& x, const Adaptation& adaptation) const {
+  return mlp2_(at::gelu(mlp0_(x.reshape({-1, merged_}), adaptation)), adaptation);
 }
 
 void add_patch_merger_modules(const std::string& name, int64_t width, int64_t merge, int64_t out,

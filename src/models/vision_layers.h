@@ -31,8 +31,8 @@ at::Tensor fused_qkv_attention(const at::Tensor& qkv, int64_t heads, const CosSi
 class PatchMerger {
  public:
   PatchMerger(Weights& weights, const std::string& name, int64_t width, int64_t merge, int64_t out, int first_module);
-  // x: [patches, width], normed; segments in merged rows. → [patches / merge², out]
-  at::Tensor operator()(const at::Tensor& x, const std::vector<Segment>& segments) const;
+  // x: [patches, width], normed; adaptation in merged rows. → [patches / merge², out]
+  at::Tensor operator()(const at::Tensor& x, const Adaptation& adaptation) const;
 
  private:
   int64_t merged_;

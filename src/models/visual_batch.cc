@@ -29,13 +29,13 @@ at::Tensor patch_rows(std::span<const VisualItem> items, int64_t patch_dim, at::
   return all.to(at::TensorOptions().dtype(dtype).device(device));
 }
 
-std::vector<Segment> item_segments(std::span<const VisualItem> items, std::span<const int64_t> rows) {
-  std::vector<Segment> segments;
+Adaptation item_adaptation(std::span<const VisualItem> items, std::span<const int64_t> rows) {
+  Adaptation adaptation;
   int64_t begin = 0;
   for (size_t i = 0; i < items.size(); begin += rows[i], ++i)
     for (const AdapterUse& use : items[i].adapters)
-      segments.push_back({begin, begin + rows[i], use.adapter, use.coefficient});
-  return segments;
+      adaptation.segments.push_back({begin, begin + rows[i], use.adapter, use.coefficient});
+  return adaptation;
 }
 
 std::vector<at::Tensor> split_items(const at::Tensor& x, std::span<const int64_t> rows) {
@@ -59,8 +59,8 @@ QwenVisionRows qwen_vision_rows(std::span<const VisualItem> items, int64_t merge
     rows.patches.push_back(in.patch_count());
     rows.tokens.push_back(rows.patches.back() / (merge * merge));
   }
-  rows.patch_segments = item_segments(items, rows.patches);
-  rows.token_segments = item_segments(items, rows.tokens);
+  rows.patch_adaptation = item_adaptation(items, rows.patches);
+  rows.token_adaptation = item_adaptation(items, rows.tokens);
   return rows;
 }
 

@@ -13,15 +13,15 @@ namespace valora::models {
 
 // The items' patches, [rows of all items, patch_dim]; throws where an item's patches are of another size.
 at::Tensor patch_rows(std::span<const VisualItem> items, int64_t patch_dim, at::ScalarType dtype, at::Device device);
-// Item i has rows[i] rows: the segments of the items' adapters.
-std::vector<Segment> item_segments(std::span<const VisualItem> items, std::span<const int64_t> rows);
+// Item i has rows[i] rows: what the items run under, by their adapters.
+Adaptation item_adaptation(std::span<const VisualItem> items, std::span<const int64_t> rows);
 // x: [sum of rows, width] → one tensor an item.
 std::vector<at::Tensor> split_items(const at::Tensor& x, std::span<const int64_t> rows);
 
 // The Qwen towers' rows: patches, merge block by merge block (media/processor.h), then merge² of them a token.
 struct QwenVisionRows {
   std::vector<int64_t> patches, tokens;  // of each item
-  std::vector<Segment> patch_segments, token_segments;
+  Adaptation patch_adaptation, token_adaptation;
 };
 QwenVisionRows qwen_vision_rows(std::span<const VisualItem> items, int64_t merge);
 // Where each temporal step ends: it attends within itself.

@@ -94,10 +94,6 @@ at::Tensor Weights::get(const std::string& name, const std::vector<int64_t>& sha
   return tensor_of(view).to(at::TensorOptions().dtype(dtype_).device(device_));
 }
 
-ops::Weight Weights::linear(const std::string& name, int64_t out, int64_t in) {
-  return ops::Weight(get(name, {out, in}), dtype_, device_);
-}
-
 void Weights::leave_out(const std::string& prefix) {
   std::vector<std::string> prefixes{prefix};
   for (const auto& alias : aliases_)

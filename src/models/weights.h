@@ -13,7 +13,6 @@
 #include "adapters/module_table.h"
 #include "base/result.h"
 #include "base/safetensors.h"
-#include "ops/linear.h"
 
 namespace valora::models {
 
@@ -30,7 +29,6 @@ class Weights {
   // A tensor by its canonical name, of this very shape, in the target dtype and device. Where the file
   // has that dtype already it is a view of the map. Missing or of another shape: throws LoadError.
   at::Tensor get(const std::string& name, const std::vector<int64_t>& shape);
-  ops::Weight linear(const std::string& name, int64_t out, int64_t in);
   bool has(const std::string& name) const { return find(name) != nullptr; }
 
   // Tensors that the model has but never reads, by the beginning of their canonical names.

@@ -37,7 +37,7 @@ TEST_P(Ops, Linear) {
       EXPECT_EQ(weight.in(), in);
       const at::Tensor expected = at::mm(wide(x), wide(w).t());
       expect_close(linear(x, weight), expected, 2);
-      expect_close(linear(x, weight, bias), expected + wide(bias), 2);
+      expect_close(linear(x, Weight(w, GetParam(), at::kCPU, bias)), expected + wide(bias), 2);
       EXPECT_EQ(linear_float(x, weight).scalar_type(), at::kFloat);
       expect_close(linear_float(x, weight), expected, 2);
     }
@@ -60,18 +60,19 @@ TEST_P(Ops, AddLoraUnderSegmentsOfSeveralAdapters) {
     weights.push_back({Weight(a.back(), GetParam(), at::kCPU), Weight(b.back(), GetParam(), at::kCPU)});
   }
   // Tokens 2 and 3 under none, 4 to 7 under a sum of two, 7 on under one with a negative coefficient.
-  const std::vector<LoraSegment> segments{{0, 2, &weights[0], 2}, {4, 8, &weights[1], 1}, {4, 7, &weights[2], 0.5f}, {8, 12, &weights[2], -1}};
-  const at::Tensor x = random({tokens, in}), y = random({tokens, out});
-  at::Tensor expected = wide(y).clone(), actual = y.clone();
+  const std::vector<LoraSegment> segments{{0, 2, {{{&weights[0], 2}}}}, {4, 8, {{{&weights[1], 1}}}}, {4, 7, {{{&weights[2], 0.5f}}}}, {8, 12, {{{&weights[2], -1}}}}};
+  const at::Tensor x = random({tokens, in}), w = random({out, in});
+  const Weight base(w, GetParam(), at::kCPU);
+  at::Tensor expected = at::mm(wide(x), wide(w).t());
   const int which[] = {0, 1, 2, 2};
   for (size_t i = 0; i < segments.size(); ++i) {
     const auto& s = segments[i];
     expected.slice(0, s.token_begin, s.token_end) +=
-        s.coefficient * at::mm(at::mm(wide(x.slice(0, s.token_begin, s.token_end)), wide(a[which[i]]).t()), wide(b[which[i]]).t());
+        s.parts[0].coefficient * at::mm(at::mm(wide(x.slice(0, s.token_begin, s.token_end)), wide(a[which[i]]).t()), wide(b[which[i]]).t());
   }
-  add_lora(actual, x, segments);
-  expect_close(actual, expected, 2);
-  EXPECT_TRUE(at::equal(actual.slice(0, 2, 4), y.slice(0, 2, 4))) << "tokens without a segment";
+  const at::Tensor actual = linear(x, base, segments);
+  expect_close(actual, expected, 4);
+  EXPECT_TRUE(at::equal(actual.slice(0, 2, 4), linear(x, base).slice(0, 2, 4))) << "tokens without a segment";
 }
 
 TEST_P(Ops, RmsNorm) {

@@ -1,4 +1,4 @@
-// Every kernel but the products (gemm_bf16_test.cc) against a plain double-precision loop, at odd sizes.
+// Every kernel but the products (project_test.cc) against a plain double-precision loop, at odd sizes.
 #include <gtest/gtest.h>
 
 #include <cmath>

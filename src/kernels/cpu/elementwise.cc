@@ -35,7 +35,12 @@ inline __attribute__((always_inline)) void rotate_row(T* x, int64_t heads, int64
 }
 
 template <typename T>
-inline __attribute__((always_inline)) void silu_mul_span(const T* gate, const T* up, int64_t count, T* y) {
+inline __attribute__((always_inline)) void round_span(const float* x, int64_t count, T* y) {
+  for (int64_t i = 0; i < count; ++i) y[i] = from_float<T>(x[i]);
+}
+
+template <typename X, typename T>
+inline __attribute__((always_inline)) void silu_mul_span(const X* gate, const X* up, int64_t count, T* y) {
   for (int64_t i = 0; i < count; ++i) {
     const float g = to_float(gate[i]);
     y[i] = from_float<T>(g / (1.0f + exp_approx(-g)) * to_float(up[i]));
@@ -49,8 +54,21 @@ VALORA_CLONES void rotate(float* x, int64_t h, int64_t d, const float* c, const 
 VALORA_CLONES void rotate(bf16* x, int64_t h, int64_t d, const float* c, const float* s) { rotate_row(x, h, d, c, s); }
 VALORA_CLONES void silu_span(const float* g, const float* u, int64_t n, float* y) { silu_mul_span(g, u, n, y); }
 VALORA_CLONES void silu_span(const bf16* g, const bf16* u, int64_t n, bf16* y) { silu_mul_span(g, u, n, y); }
+VALORA_CLONES void silu_span(const float* g, const float* u, int64_t n, bf16* y) { silu_mul_span(g, u, n, y); }
+VALORA_CLONES void round_to(const float* x, int64_t n, float* y) { round_span(x, n, y); }
+VALORA_CLONES void round_to(const float* x, int64_t n, bf16* y) { round_span(x, n, y); }
 
 }  // namespace
+
+template <typename T>
+void round_rows(const float* x, int64_t rows, int64_t width, T* y, int64_t ldy) {
+  for (int64_t t = 0; t < rows; ++t) round_to(x + t * width, width, y + t * ldy);
+}
+
+template <typename T>
+void silu_mul_rows(const float* gate, const float* up, int64_t rows, int64_t width, T* y, int64_t ldy) {
+  for (int64_t t = 0; t < rows; ++t) silu_span(gate + t * width, up + t * width, width, y + t * ldy);
+}
 
 template <typename T>
 void rms_norm(T* x, const T* residual, const T* weight, float eps, int64_t rows, int64_t width, T* y,
@@ -78,6 +96,8 @@ void rotate_half(T* x, int64_t rows, int64_t ldx, int64_t heads, int64_t dim, co
 #define VALORA_INSTANTIATE(T)                                                                                     \
   template void rms_norm(T*, const T*, const T*, float, int64_t, int64_t, T*, const ParallelFor&);                \
   template void silu_mul(const T*, const T*, int64_t, T*, const ParallelFor&);                                    \
+  template void round_rows(const float*, int64_t, int64_t, T*, int64_t);                                          \
+  template void silu_mul_rows(const float*, const float*, int64_t, int64_t, T*, int64_t);                         \
   template void rotate_half(T*, int64_t, int64_t, int64_t, int64_t, const float*, const float*, const ParallelFor&);
 VALORA_INSTANTIATE(float)
 VALORA_INSTANTIATE(bf16)

@@ -17,6 +17,13 @@ void rms_norm(T* x, const T* residual, const T* weight, float eps, int64_t rows,
 template <typename T>
 void silu_mul(const T* gate, const T* up, int64_t count, T* y, const ParallelFor& parallel);
 
+// What a product left in fp32, [rows, width] side by side, rounded into y, rows ldy elements apart.
+template <typename T>
+void round_rows(const float* x, int64_t rows, int64_t width, T* y, int64_t ldy);
+// The same of silu(gate) · up.
+template <typename T>
+void silu_mul_rows(const float* gate, const float* up, int64_t rows, int64_t width, T* y, int64_t ldy);
+
 // In place on x[t, heads, dim], rows ldx elements apart: halves rotated by cos/sin[t, dim / 2].
 template <typename T>
 void rotate_half(T* x, int64_t rows, int64_t ldx, int64_t heads, int64_t dim, const float* cos, const float* sin,

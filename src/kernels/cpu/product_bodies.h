@@ -1,31 +1,53 @@
-// The products' inner functions, one table an instruction set: one thread, a range of panels.
+// The products' inner functions, one table an instruction set and type: one thread, a range of panels.
 #pragma once
 
 #include <cstdint>
 
-#include "kernels/cpu/gemm_bf16.h"
 #include "kernels/cpu/isa.h"
+#include "kernels/cpu/panels.h"
+#include "kernels/tiles/tile.h"
 
 namespace valora::kernels {
 
-// y = x · wᵀ (+ bias) over panels [panel_begin, panel_end).
-template <typename Y>
-using StoreProduct = void (*)(const bf16* x, int64_t m, int64_t ldx, const Panels& w, int64_t panel_begin,
-                              int64_t panel_end, const float* bias, Y* y, int64_t ldy);
-
-// y += coefficient · x · wᵀ, added in fp32 and rounded once.
-using AddProduct = void (*)(const bf16* x, int64_t m, int64_t ldx, const Panels& w, int64_t panel_begin,
-                            int64_t panel_end, float coefficient, bf16* y, int64_t ldy);
-
-struct ProductBodies {
-  StoreProduct<bf16> store_bf16;
-  StoreProduct<float> store_float;
-  AddProduct add_bf16;
+enum class Finish : uint8_t {
+  kStore,       // y = T(scale · sum + bias)
+  kStoreFloat,  // the same in float
+  kAddFloat,    // y += scale · sum, float
 };
 
-extern const ProductBodies kAvx512Bf16Products;
-extern const ProductBodies kAvx512Products;
-extern const ProductBodies kAvx2Products;
-extern const ProductBodies kPortableProducts;
+// x · wᵀ over panels [panel_begin, panel_end).
+template <typename T>
+struct Product {
+  const T* x = nullptr;  // [m, w.k], rows ldx elements apart
+  int64_t m = 0;
+  int64_t ldx = 0;
+  Panels<T> w;
+  int64_t panel_begin = 0;
+  int64_t panel_end = 0;
+  Finish finish = Finish::kStore;
+  float scale = 1;
+  const float* bias = nullptr;  // [w.n], or none
+  void* y = nullptr;            // y[0] is row 0, output first_output
+  int64_t ldy = 0;
+  int64_t first_output = 0;
+  Tile tile;  // one that the body does not have is cut down to one that it has
+};
+
+template <typename T>
+struct ProductBodies {
+  void (*multiply)(const Product<T>& product);
+};
+
+extern const ProductBodies<bf16> kAvx512Bf16Products;
+extern const ProductBodies<bf16> kAvx512Products;
+extern const ProductBodies<bf16> kAvx2Products;
+extern const ProductBodies<bf16> kPortableProducts;
+extern const ProductBodies<float> kAvx512FloatProducts;
+extern const ProductBodies<float> kAvx2FloatProducts;
+extern const ProductBodies<float> kPortableFloatProducts;
+
+// Those of isa().
+template <typename T>
+const ProductBodies<T>& product_bodies();
 
 }  // namespace valora::kernels

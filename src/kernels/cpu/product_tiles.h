@@ -3,53 +3,65 @@
 // instruction set as that of another.
 //
 // A Vectors has
+//   Element              bf16 or float
 //   kTileSums            sums that one tile holds in registers
-//   kRows, kOnePassRows  rows of a tile at most; up to kOnePassRows rows make one tile all the same,
-//                        because one pass over the weights beats the better shape
-//   kSteps               multiplications a pair of inputs takes: 1, or 2 (even, odd)
-//   Sums                 16 outputs in fp32; zero(), add(a, b), scale_add(c, a, b) = c · a + b
-//   weights<STEP>(p)     a pair of inputs' weights for 16 outputs
-//   value<STEP>(x)       a row's pair of inputs; last_value(x) reads one input, the other counts as zero
+//   kSteps               multiplications that a vector of weights takes: 1, or 2 (even, odd inputs)
+//   Sums                 16 outputs in fp32; zero(), add(a, b), scale(c, a), scale_add(c, a, b) = c · a + b
+//   Weights              weights<STEP>(p): a vector's weights for 16 outputs
+//   value<STEP>(x)       a row's inputs of that vector; last_value(x) reads one input, others count as zero
 //   multiply_add(sums, value, weights)
-//   load(p, count), store(p, count, sums)   `count` <= 16 floats or bf16, never more memory than that
+//   load(p, count), store(p, count, sums)   `count` <= 16 floats or Elements, never more memory than that
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
+#include <utility>
 
 #include "kernels/cpu/product_bodies.h"
 
 namespace valora::kernels {
+namespace {
 
-// What happens to a tile's finished sums.
+inline constexpr int kMaxTilePanels = 8, kMaxTileRows = 16;
+
+// One tile's place in a product.
+template <typename T>
+struct TilePlace {
+  int64_t row;
+  int64_t panel;
+  const T* weights[kMaxTilePanels];
+  const T* next[kMaxTilePanels];  // panels to fetch into the second-level cache meanwhile; [0] null: none
+};
+
 template <typename V, typename Y>
-struct StoreSums {
-  const float* bias;
-  Y* y;
-  int64_t ldy;
-  void operator()(int64_t row, int64_t column, int64_t count, typename V::Sums sums) const {
-    if (bias) sums = V::add(sums, V::load(bias + column, count));
-    V::store(y + row * ldy + column, count, sums);
-  }
-};
+inline __attribute__((always_inline)) void store_sums(const Product<typename V::Element>& p, Y* y, int64_t output,
+                                                      int64_t count, typename V::Sums sums) {
+  if (p.scale != 1) sums = V::scale(p.scale, sums);
+  if (p.bias) sums = V::add(sums, V::load(p.bias + output, count));
+  V::store(y, count, sums);
+}
 
+// What happens to 16 finished sums.
 template <typename V>
-struct AddSums {
-  float coefficient;
-  bf16* y;
-  int64_t ldy;
-  void operator()(int64_t row, int64_t column, int64_t count, typename V::Sums sums) const {
-    bf16* out = y + row * ldy + column;
-    V::store(out, count, V::scale_add(coefficient, sums, V::load(out, count)));
-  }
-};
+inline __attribute__((always_inline)) void finish_sums(const Product<typename V::Element>& p, int64_t row,
+                                                       int64_t panel, typename V::Sums sums) {
+  const int64_t output = panel * kPanelOutputs;
+  const int64_t count = std::min(kPanelOutputs, p.w.n - output);
+  const int64_t at = row * p.ldy + output - p.first_output;
+  if (p.finish == Finish::kStore) return store_sums<V>(p, static_cast<typename V::Element*>(p.y) + at, output, count, sums);
+  float* y = static_cast<float*>(p.y) + at;
+  if (p.finish == Finish::kStoreFloat) return store_sums<V>(p, y, output, count, sums);
+  V::store(y, count, V::scale_add(p.scale, sums, V::load(y, count)));
+}
 
-template <typename V, int STEP, int ROWS, int PANELS, typename Value>
-inline __attribute__((always_inline)) void multiply(typename V::Sums (&sums)[ROWS][PANELS], const bf16* weights,
-                                                    int64_t stride, const Value& value) {
+template <typename V, int STEP, int ROWS, int PANELS, typename T, typename Value>
+inline __attribute__((always_inline)) void multiply(typename V::Sums (&sums)[ROWS][PANELS], const T* const (&weights)[kMaxTilePanels],
+                                                    int64_t offset, const Value& value) {
   typename V::Weights w[PANELS];
 #pragma GCC unroll 8
-  for (int j = 0; j < PANELS; ++j) w[j] = V::template weights<STEP>(weights + j * stride);
-#pragma GCC unroll 8
+  for (int j = 0; j < PANELS; ++j) w[j] = V::template weights<STEP>(weights[j] + offset);
+#pragma GCC unroll 16
   for (int i = 0; i < ROWS; ++i) {
     const auto v = value(i);
 #pragma GCC unroll 8
@@ -57,90 +69,129 @@ inline __attribute__((always_inline)) void multiply(typename V::Sums (&sums)[ROW
   }
 }
 
-// ROWS × PANELS sums in registers over the whole of K. With `ahead` the panels that come next are fetched
-// while these are multiplied: cold weights are what small batches wait for.
-template <typename V, int ROWS, int PANELS, typename Finish>
-void tile(const bf16* x, int64_t row, int64_t ldx, const Panels& w, int64_t panel, bool ahead, const Finish& finish) {
-  const int64_t stride = panel_elements(w.k), pairs = w.k / 2;
-  const bf16* weights = w.data + panel * stride;
-  const bf16* inputs = x + row * ldx;
-  typename V::Sums sums[ROWS][PANELS];
+// One vector of weights of each panel: all its steps.
+template <typename V, int ROWS, int PANELS, typename T>
+inline __attribute__((always_inline)) void step(typename V::Sums (&sums)[ROWS][PANELS], const T* const (&weights)[kMaxTilePanels],
+                                                int64_t offset, const T* inputs, int64_t ldx) {
+  multiply<V, 0>(sums, weights, offset, [&](int i) { return V::template value<0>(inputs + i * ldx); });
+  if constexpr (V::kSteps == 2) {
+    // Loads from before are not kept for the second step: there are no registers left for them.
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    multiply<V, 1>(sums, weights, offset, [&](int i) { return V::template value<1>(inputs + i * ldx); });
+  }
+}
+
+// ROWS × PANELS × CHAINS sums in registers over all of k. Cold weights are what small batches wait for: the
+// panels that come next are fetched while these are multiplied.
+template <typename V, int ROWS, int PANELS, int CHAINS>
+void tile(const Product<typename V::Element>& p, const TilePlace<typename V::Element>& place) {
+  using T = typename V::Element;
+  constexpr int64_t kInputs = kVectorInputs<T>, kVector = kInputs * kPanelOutputs;
+  const int64_t vectors = p.w.k / kInputs, ldx = p.ldx;
+  const T* inputs = p.x + place.row * ldx;
+  typename V::Sums sums[CHAINS][ROWS][PANELS];
 #pragma GCC unroll 8
+  for (int c = 0; c < CHAINS; ++c)
+#pragma GCC unroll 16
+    for (int i = 0; i < ROWS; ++i)
+#pragma GCC unroll 8
+      for (int j = 0; j < PANELS; ++j) sums[c][i][j] = V::zero();
+
+  const T* weights[kMaxTilePanels];
+  const T* next[kMaxTilePanels];
+  for (int j = 0; j < PANELS; ++j) weights[j] = place.weights[j], next[j] = place.next[j];
+  int64_t v = 0;
+  const auto walk = [&](auto fetch) {
+    for (; v + CHAINS <= vectors; v += CHAINS)
+#pragma GCC unroll 8
+      for (int c = 0; c < CHAINS; ++c) {
+        const int64_t offset = (v + c) * kVector;
+        if constexpr (fetch)
+#pragma GCC unroll 8
+          for (int j = 0; j < PANELS; ++j) __builtin_prefetch(next[j] + offset, 0, 2);
+        step<V>(sums[c], weights, offset, inputs + (v + c) * kInputs, ldx);
+      }
+  };
+  if (place.next[0]) walk(std::true_type());
+  else walk(std::false_type());
+  for (; v < vectors; ++v) step<V>(sums[0], weights, v * kVector, inputs + v * kInputs, ldx);
+  if constexpr (kInputs == 2)
+    if (p.w.k % 2)  // the last input alone: the element behind it is not ours to read
+      multiply<V, 0>(sums[0], weights, v * kVector, [&](int i) { return V::last_value(inputs + v * kInputs + i * ldx); });
+
+#pragma GCC unroll 16
   for (int i = 0; i < ROWS; ++i)
 #pragma GCC unroll 8
-    for (int j = 0; j < PANELS; ++j) sums[i][j] = V::zero();
-
-  for (int64_t pair = 0; pair < pairs; ++pair, weights += 32, inputs += 2) {
-    if (ahead)
-      for (int j = 0; j < PANELS; ++j) __builtin_prefetch(weights + (PANELS + j) * stride);
-    multiply<V, 0>(sums, weights, stride, [&](int i) { return V::template value<0>(inputs + i * ldx); });
-    if constexpr (V::kSteps == 2) {
-      // Loads from before are not kept for the second step: there are no registers left for them.
-      __atomic_signal_fence(__ATOMIC_SEQ_CST);
-      multiply<V, 1>(sums, weights, stride, [&](int i) { return V::template value<1>(inputs + i * ldx); });
+    for (int j = 0; j < PANELS; ++j) {
+      typename V::Sums sum = sums[0][i][j];
+#pragma GCC unroll 8
+      for (int c = 1; c < CHAINS; ++c) sum = V::add(sum, sums[c][i][j]);
+      finish_sums<V>(p, place.row + i, place.panel + j, sum);
     }
-  }
-  if (w.k % 2)  // the last input alone: the element behind it is not ours to read
-    multiply<V, 0>(sums, weights, stride, [&](int i) { return V::last_value(inputs + i * ldx); });
-
-#pragma GCC unroll 8
-  for (int j = 0; j < PANELS; ++j) {
-    const int64_t column = (panel + j) * 16;
-    const int64_t count = w.n - column < 16 ? w.n - column : 16;
-#pragma GCC unroll 8
-    for (int i = 0; i < ROWS; ++i) finish(row + i, column, count, sums[i][j]);
-  }
 }
 
-// The tile whose ROWS are `rows`, among those whose sums fit the registers.
-template <typename V, int PANELS, int ROWS = 1, typename Finish>
-void rows_block(int64_t rows, const bf16* x, int64_t row, int64_t ldx, const Panels& w, int64_t panel, bool ahead,
-                const Finish& finish) {
-  if constexpr (ROWS <= V::kOnePassRows && ROWS * PANELS <= V::kTileSums) {
-    if (rows == ROWS) return tile<V, ROWS, PANELS>(x, row, ldx, w, panel, ahead, finish);
-    rows_block<V, PANELS, ROWS + 1>(rows, x, row, ldx, w, panel, ahead, finish);
-  }
+template <typename V>
+using TileFunction = void (*)(const Product<typename V::Element>&, const TilePlace<typename V::Element>&);
+
+template <typename V, int PANELS, int CHAINS>
+constexpr int max_rows() {
+  return std::min(kMaxTileRows, V::kTileSums / (PANELS * CHAINS));
 }
 
-// All rows, in `blocks` even blocks, over panels in groups of PANELS; returns the first panel left over.
-template <typename V, int PANELS, typename Finish>
-int64_t panel_groups(int64_t blocks, const bf16* x, int64_t m, int64_t ldx, const Panels& w, int64_t panel,
-                     int64_t end, const Finish& finish) {
-  for (; panel + PANELS <= end; panel += PANELS)
+// tiles[r]: that of r + 1 rows.
+template <typename V, int PANELS, int CHAINS, size_t... R>
+constexpr std::array<TileFunction<V>, sizeof...(R)> tiles_of_rows(std::index_sequence<R...>) {
+  return {tile<V, static_cast<int>(R) + 1, PANELS, CHAINS>...};
+}
+
+// All rows, in even blocks, over panels in groups of PANELS; returns the first panel left over.
+template <typename V, int PANELS, int CHAINS>
+int64_t panel_groups(const Product<typename V::Element>& p, int64_t panel) {
+  static constexpr auto kTiles = tiles_of_rows<V, PANELS, CHAINS>(std::make_index_sequence<max_rows<V, PANELS, CHAINS>()>());
+  const int64_t rows = std::clamp<int64_t>(p.tile.rows, 1, kTiles.size());
+  const int64_t blocks = (p.m + rows - 1) / rows, all = panels_of(p.w.n);
+  TilePlace<typename V::Element> place;
+  for (; panel + PANELS <= p.panel_end; panel += PANELS) {
+    place.panel = panel;
+    for (int j = 0; j < PANELS; ++j) place.weights[j] = p.w.panel(panel + j);
+    const bool more = panel + 2 * PANELS <= all;
+    for (int j = 0; j < PANELS; ++j) place.next[j] = more ? p.w.panel(panel + PANELS + j) : nullptr;
     for (int64_t b = 0; b < blocks; ++b) {
-      const int64_t row = m * b / blocks;
-      const bool ahead = b == 0 && panel + 2 * PANELS <= end;
-      rows_block<V, PANELS>(m * (b + 1) / blocks - row, x, row, ldx, w, panel, ahead, finish);
+      place.row = p.m * b / blocks;
+      kTiles[p.m * (b + 1) / blocks - place.row - 1](p, place);
+      place.next[0] = nullptr;
     }
+  }
   return panel;
 }
 
-template <typename V, typename Finish>
-void product(const bf16* x, int64_t m, int64_t ldx, const Panels& w, int64_t panel, int64_t end,
-             const Finish& finish) {
-  if (m <= 0) return;
-  const int64_t blocks = m <= V::kOnePassRows ? 1 : (m + V::kRows - 1) / V::kRows;
-  const int64_t largest = (m + blocks - 1) / blocks;
-  if (largest * 4 <= V::kTileSums) panel = panel_groups<V, 4>(blocks, x, m, ldx, w, panel, end, finish);
-  else if (largest * 2 <= V::kTileSums) panel = panel_groups<V, 2>(blocks, x, m, ldx, w, panel, end, finish);
-  panel_groups<V, 1>(blocks, x, m, ldx, w, panel, end, finish);
+// The first of the chain counts CHAINS, MORE… down to which `chains` reaches, and that leaves room for a row.
+template <typename V, int PANELS, int CHAINS = 8>
+int64_t panel_groups_in_chains(const Product<typename V::Element>& p, int64_t panel) {
+  if constexpr (CHAINS > 1 && max_rows<V, PANELS, CHAINS>() < 1) return panel_groups_in_chains<V, PANELS, CHAINS / 2>(p, panel);
+  else if constexpr (CHAINS == 1) return panel_groups<V, PANELS, 1>(p, panel);
+  else if (p.tile.chains >= CHAINS) return panel_groups<V, PANELS, CHAINS>(p, panel);
+  else return panel_groups_in_chains<V, PANELS, CHAINS / 2>(p, panel);
 }
 
-template <typename V, typename Y>
-void store_product(const bf16* x, int64_t m, int64_t ldx, const Panels& w, int64_t begin, int64_t end,
-                   const float* bias, Y* y, int64_t ldy) {
-  product<V>(x, m, ldx, w, begin, end, StoreSums<V, Y>{bias, y, ldy});
-}
-
-template <typename V>
-void add_product(const bf16* x, int64_t m, int64_t ldx, const Panels& w, int64_t begin, int64_t end,
-                 float coefficient, bf16* y, int64_t ldy) {
-  product<V>(x, m, ldx, w, begin, end, AddSums<V>{coefficient, y, ldy});
+// The widest group that the tile asks for, then what is left in narrower ones.
+template <typename V, int PANELS>
+int64_t panel_groups_up_to(const Product<typename V::Element>& p, int64_t panel) {
+  if constexpr (max_rows<V, PANELS, 1>() >= 1)
+    if (p.tile.panels >= PANELS) return panel_groups_in_chains<V, PANELS>(p, panel);
+  return panel;
 }
 
 template <typename V>
-constexpr ProductBodies product_bodies() {
-  return {store_product<V, bf16>, store_product<V, float>, add_product<V>};
+void multiply_product(const Product<typename V::Element>& p) {
+  if (p.m <= 0) return;
+  int64_t panel = p.panel_begin;
+  panel = panel_groups_up_to<V, 8>(p, panel);
+  panel = panel_groups_up_to<V, 4>(p, panel);
+  if (p.tile.panels == 3) panel = panel_groups_up_to<V, 3>(p, panel);
+  panel = panel_groups_up_to<V, 2>(p, panel);
+  panel_groups_in_chains<V, 1>(p, panel);
 }
 
+}  // namespace
 }  // namespace valora::kernels

@@ -1,27 +1,34 @@
-// Any CPU: four lanes of the compiler's own vector type, which every baseline has or does without.
+// The vectors of the portable bodies: four lanes of the compiler's own vector type, which every baseline has
+// or does without.
+#pragma once
+
 #include <bit>
+#include <cstdint>
 #include <cstring>
 
-#include "kernels/cpu/product_tiles.h"
+#include "kernels/cpu/bf16.h"
 
 namespace valora::kernels {
 namespace {
 
 static_assert(std::endian::native == std::endian::little, "a pair's even input is the low half of its 32 bits");
 
-struct Portable {
+struct PortableFloats {
   // 3 × 1 sums of four registers each leave four of x86-64's 16 to feed them.
-  static constexpr int kTileSums = 3, kRows = 3, kOnePassRows = 3, kSteps = 2;
+  static constexpr int kTileSums = 3;
   using Four = float __attribute__((vector_size(16)));
   using FourBits = uint32_t __attribute__((vector_size(16)));
   struct Sums {
     Four part[4];
   };
-  using Weights = Sums;
 
   static Sums zero() { return {}; }
   static Sums add(Sums a, Sums b) {
     for (int i = 0; i < 4; ++i) a.part[i] += b.part[i];
+    return a;
+  }
+  static Sums scale(float c, Sums a) {
+    for (Four& part : a.part) part *= c;
     return a;
   }
   static Sums scale_add(float c, Sums a, Sums b) {
@@ -41,6 +48,17 @@ struct Portable {
     std::memcpy(lanes, &sums, sizeof lanes);
     for (int64_t i = 0; i < count; ++i) p[i] = from_float<T>(lanes[i]);
   }
+
+  static void multiply_add(Sums& sums, Four value, const Sums& w) {
+    for (int i = 0; i < 4; ++i) sums.part[i] += value * w.part[i];
+  }
+};
+
+// Pairs of bf16 are widened to fp32, the even input by a shift, the odd one by a mask.
+struct Portable : PortableFloats {
+  static constexpr int kSteps = 2;
+  using Element = bf16;
+  using Weights = Sums;
 
   template <int STEP>
   static Four widened(FourBits pairs) { return (Four)(STEP == 0 ? pairs << 16 : pairs & 0xffff0000u); }
@@ -64,13 +82,19 @@ struct Portable {
     const uint32_t bits = x->bits;
     return widened<0>(FourBits{bits, bits, bits, bits});
   }
-  static void multiply_add(Sums& sums, Four value, const Weights& w) {
-    for (int i = 0; i < 4; ++i) sums.part[i] += value * w.part[i];
-  }
+};
+
+// fp32: one input a vector.
+struct PortableFloat : PortableFloats {
+  static constexpr int kSteps = 1;
+  using Element = float;
+  using Weights = Sums;
+
+  template <int>
+  static Weights weights(const float* p) { return load(p, 16); }
+  template <int>
+  static Four value(const float* x) { return Four{*x, *x, *x, *x}; }
 };
 
 }  // namespace
-
-constinit const ProductBodies kPortableProducts = product_bodies<Portable>();
-
 }  // namespace valora::kernels

@@ -1,25 +1,29 @@
-// AVX2 with FMA: 16 outputs are two registers, bf16 pairs are widened to fp32.
-#ifdef __x86_64__
+// The vectors of the AVX2 bodies: 16 outputs are two registers.
+#pragma once
 
 #include <immintrin.h>
 
+#include <cstdint>
 #include <cstring>
 
-#include "kernels/cpu/product_tiles.h"
+#include "kernels/cpu/bf16.h"
 
 namespace valora::kernels {
 namespace {
 
-struct Avx2 {
+struct Avx2Floats {
   // 5 × 1 sums of two registers each leave six of the 16 there are to feed them; with 6 × 1 g++ spills.
-  static constexpr int kTileSums = 5, kRows = 5, kOnePassRows = 5, kSteps = 2;
+  static constexpr int kTileSums = 5;
   struct Sums {
     __m256 low, high;  // outputs 0–7 and 8–15
   };
-  using Weights = Sums;
-
+  
   static Sums zero() { return {_mm256_setzero_ps(), _mm256_setzero_ps()}; }
   static Sums add(Sums a, Sums b) { return {_mm256_add_ps(a.low, b.low), _mm256_add_ps(a.high, b.high)}; }
+  static Sums scale(float c, Sums a) {
+    const __m256 v = _mm256_set1_ps(c);
+    return {_mm256_mul_ps(v, a.low), _mm256_mul_ps(v, a.high)};
+  }
   static Sums scale_add(float c, Sums a, Sums b) {
     multiply_add(b, _mm256_set1_ps(c), a);
     return b;
@@ -69,6 +73,18 @@ struct Avx2 {
     if constexpr (STEP == 0) return _mm256_castsi256_ps(_mm256_slli_epi32(pairs, 16));
     return _mm256_castsi256_ps(_mm256_and_si256(pairs, _mm256_set1_epi32(static_cast<int>(0xffff0000u))));
   }
+  static void multiply_add(Sums& sums, __m256 value, Sums w) {
+    sums.low = _mm256_fmadd_ps(value, w.low, sums.low);
+    sums.high = _mm256_fmadd_ps(value, w.high, sums.high);
+  }
+};
+
+// Pairs of bf16 are widened to fp32, the even input by a shift, the odd one by a mask.
+struct Avx2 : Avx2Floats {
+  static constexpr int kSteps = 2;
+  using Element = bf16;
+  using Weights = Sums;
+
   template <int STEP>
   static Weights weights(const bf16* p) {
     const auto* pairs = reinterpret_cast<const __m256i*>(p);
@@ -81,16 +97,19 @@ struct Avx2 {
     return widened<STEP>(_mm256_set1_epi32(pair));
   }
   static __m256 last_value(const bf16* x) { return widened<0>(_mm256_set1_epi32(x->bits)); }
-  static void multiply_add(Sums& sums, __m256 value, Weights w) {
-    sums.low = _mm256_fmadd_ps(value, w.low, sums.low);
-    sums.high = _mm256_fmadd_ps(value, w.high, sums.high);
-  }
+};
+
+// fp32: one input a vector.
+struct Avx2Float : Avx2Floats {
+  static constexpr int kSteps = 1;
+  using Element = float;
+  using Weights = Sums;
+
+  template <int>
+  static Weights weights(const float* p) { return load_whole(p); }
+  template <int>
+  static __m256 value(const float* x) { return _mm256_set1_ps(*x); }
 };
 
 }  // namespace
-
-constinit const ProductBodies kAvx2Products = product_bodies<Avx2>();
-
 }  // namespace valora::kernels
-
-#endif
