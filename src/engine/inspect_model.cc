@@ -48,7 +48,7 @@ void inspect_text(const models::Family& family, ModelReport& report) {
 
 // Tied embeddings whose projection is packed are in memory twice: as rows to look up, and as panels.
 size_t packed_twice(const models::LoadedModel& loaded, const models::ModelSpec& spec) {
-  if (loaded.dtype != at::kBFloat16) return 0;
+  if (loaded.dtype != at::kBFloat16 && loaded.dtype != at::kFloat) return 0;
   const auto& unused = loaded.unused_tensors;
   const bool tied = !loaded.weights->has("lm_head.weight") || std::any_of(unused.begin(), unused.end(), [](const std::string& name) { return name.ends_with("lm_head.weight"); });
   return tied ? static_cast<size_t>(spec.vocab * spec.hidden) * c10::elementSize(loaded.dtype) : 0;
@@ -62,7 +62,7 @@ Result<ServedWeights> inspect_served(const ModelReport& report, at::ScalarType d
   served.dtype = dtype_name(dtype);
   served.bytes = static_cast<size_t>(loaded.parameters) * c10::elementSize(dtype) + packed_twice(loaded, spec);
   served.unused = loaded.unused_tensors;
-  const int64_t block = ops::KvArena::block_bytes(spec.layers, memory::kBlockTokens, spec.kv_heads, spec.head_dim, dtype);
+  const int64_t block = ops::KvArena::block_bytes(spec.layers, spec.kv_heads, spec.head_dim, dtype, at::kCPU);
   served.kv_bytes_per_token = block / memory::kBlockTokens;
   const int64_t left = std::max<int64_t>(0, available_host_memory() - static_cast<int64_t>(served.bytes));
   VALORA_TRY(plan, plan_memory(EngineOptions{}, spec, block, left));

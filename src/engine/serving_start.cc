@@ -15,6 +15,8 @@
 namespace valora {
 namespace {
 
+static_assert(memory::kBlockTokens == ops::KvArena::kBlockTokens, "the block tables count the arena's blocks");
+
 Result<at::Device> parse_device(const std::string& name) {
   if (name == "cpu") return at::Device(at::kCPU);
   if (name != "cuda") return invalid("device \"" + name + "\" is unknown; use cpu or cuda", "device");
@@ -66,7 +68,7 @@ Status ServingEngine::load() {
   loaded_ = std::move(loaded);
   const models::ModelSpec& spec = loaded_.model->spec();
   for (const std::string& name : loaded_.unused_tensors) spdlog::warn("{}: tensor {} is not used", options_.model_path, name);
-  const int64_t block_bytes = ops::KvArena::block_bytes(spec.layers, memory::kBlockTokens, spec.kv_heads, spec.head_dim, loaded_.dtype);
+  const int64_t block_bytes = ops::KvArena::block_bytes(spec.layers, spec.kv_heads, spec.head_dim, loaded_.dtype, device_);
   VALORA_TRY(plan, plan_memory(options_, spec, block_bytes, available_memory(device_)));
   notes_ = plan.notes;
   EngineOptions known = options_;
@@ -75,7 +77,7 @@ Status ServingEngine::load() {
   frontend_ = std::move(frontend);
   auto runner = std::make_unique<Runner>(
       *loaded_.model,
-      ops::KvArena(plan.kv_blocks, spec.layers, memory::kBlockTokens, spec.kv_heads, spec.head_dim, loaded_.dtype, device_),
+      ops::KvArena(plan.kv_blocks, spec.layers, spec.kv_heads, spec.head_dim, loaded_.dtype, device_),
       loaded_.dtype, device_, options_.visual_cache_bytes);
   const CoreConfig config{{options_.max_num_seqs, options_.max_num_batched_tokens, std::max(4096, 4 * options_.max_waiting)},
                           plan.max_model_len, plan.kv_blocks, options_.prefix_caching};

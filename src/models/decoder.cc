@@ -86,7 +86,7 @@ at::Tensor Attention::operator()(const at::Tensor& x, const CosSin& rotary, int6
   const at::Tensor v = qkv[2].view({-1, kv_heads_, head_dim_});
   ops::rotate_half(q, rotary.cos, rotary.sin);
   ops::rotate_half(k, rotary.cos, rotary.sin);
-  return o_proj_(ops::paged_attention(q, k, v, batch.kv->layer(layer), batch.spans), batch.adaptation);
+  return o_proj_(ops::paged_attention(q, k, v, *batch.kv, layer, batch.spans), batch.adaptation);
 }
 
 Mlp::Mlp(Weights& weights, const std::string& name, const DecoderConfig& c, int first_module)

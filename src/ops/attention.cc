@@ -1,126 +1,81 @@
 #include "ops/attention.h"
 
-#include <ATen/ops/scaled_dot_product_attention.h>
-
 #include <cmath>
 
+#include "kernels/cpu/attention.h"
+#include "ops/attention_aten.h"
+#include "ops/backend.h"
 #include "ops/cpu_dispatch.h"
+#include "ops/huge_memory.h"
 #include "ops/parallel.h"
 
 namespace valora::ops {
 namespace {
 
-// From here on a matrix product over gathered keys beats the row-wise kernel.
-constexpr int64_t kGatherQueries = 8;
+bool takes_panels(at::ScalarType dtype, at::Device device) {
+  return device.is_cpu() && (dtype == at::kFloat || dtype == at::kBFloat16) && backend() == Backend::kNative;
+}
+
+// Elements of one layer of a block.
+int64_t layer_elements(int64_t kv_heads, int64_t dim, at::ScalarType dtype, bool in_panels) {
+  if (!in_panels) return 2 * KvArena::kBlockTokens * kv_heads * dim;
+  return dtype == at::kFloat ? kernels::kv_elements<float>(kv_heads, dim) : kernels::kv_elements<kernels::bf16>(kv_heads, dim);
+}
+
+float scale_of(int64_t dim) { return 1.0f / std::sqrt(static_cast<float>(dim)); }
+
+// Whether a token's heads lie side by side, as the kernels read them.
+bool heads_side_by_side(const at::Tensor& x) { return x.stride(2) == 1 && (x.size(1) == 1 || x.stride(1) == x.size(2)); }
 
 template <typename T>
-kernels::KvLayer<T> view_of(const at::Tensor& layer) {
-  return {raw<T>(layer), layer.stride(0), layer.stride(1), layer.size(2), layer.size(3), layer.size(4)};
-}
-
-at::Tensor block_indices(const QuerySpan& span, int64_t block_tokens, at::Device device) {
-  const int64_t length = span.context + span.queries;
-  const int64_t count = (length + block_tokens - 1) / block_tokens;
-  at::Tensor blocks = at::empty({count}, at::kInt);
-  std::copy(span.blocks, span.blocks + count, blocks.mutable_data_ptr<int32_t>());
-  return blocks.to(device);
-}
-
-// Keys or values of one sequence, [1, heads, length, dim]: each kv head serves a group of query heads.
-at::Tensor gather(const at::Tensor& side, const at::Tensor& blocks, int64_t length, int64_t group) {
-  const int64_t kv_heads = side.size(2), dim = side.size(3);
-  at::Tensor rows = at::index_select(side, 0, blocks).reshape({-1, kv_heads, dim}).narrow(0, 0, length);
-  rows = rows.permute({1, 0, 2});  // [kv_heads, length, dim]
-  if (group > 1) rows = rows.unsqueeze(1).expand({kv_heads, group, length, dim}).reshape({kv_heads * group, length, dim});
-  return rows.unsqueeze(0);
-}
-
-void attend_gathered(const at::Tensor& q, const at::Tensor& layer, const QuerySpan& span, at::Tensor& out) {
-  const int64_t heads = q.size(1), dim = q.size(2), length = span.context + span.queries;
-  const at::Tensor blocks = block_indices(span, layer.size(2), q.device());
-  const int64_t group = heads / layer.size(3);
-  const at::Tensor k = gather(layer.select(1, 0), blocks, length, group);
-  const at::Tensor v = gather(layer.select(1, 1), blocks, length, group);
-  const at::Tensor query = q.narrow(0, span.begin, span.queries).permute({1, 0, 2}).unsqueeze(0);
-  std::optional<at::Tensor> mask;
-  if (span.context > 0 && span.queries > 1)
-    mask = at::ones({span.queries, length}, q.options().dtype(at::kBool)).tril(span.context);
-  const at::Tensor o = at::scaled_dot_product_attention(query, k, v, mask, 0.0, span.context == 0);
-  out.narrow(0, span.begin, span.queries).copy_(o.squeeze(0).permute({1, 0, 2}).reshape({span.queries, heads * dim}));
-}
-
-void store_gathered(const at::Tensor& k, const at::Tensor& v, const at::Tensor& layer, std::span<const QuerySpan> spans) {
-  std::vector<int64_t> blocks, offsets;
-  const int64_t block_tokens = layer.size(2);
-  for (const QuerySpan& span : spans)
-    for (int64_t i = 0; i < span.queries; ++i) {
-      blocks.push_back(span.blocks[(span.context + i) / block_tokens]);
-      offsets.push_back((span.context + i) % block_tokens);
-    }
-  const at::Tensor block = at::tensor(blocks).to(k.device()), offset = at::tensor(offsets).to(k.device());
-  layer.select(1, 0).index_put_({block, offset}, k);
-  layer.select(1, 1).index_put_({block, offset}, v);
+kernels::Heads<const T> heads_of(const at::Tensor& x) {
+  return {raw<T>(x), x.stride(0)};
 }
 
 }  // namespace
 
-KvArena::KvArena(int64_t blocks, int64_t layers, int64_t block_tokens, int64_t kv_heads, int64_t dim,
-                 at::ScalarType dtype, at::Device device)
-    // Zeros: what a kernel reads behind a sequence's end is masked, but must not be NaN.
-    : data_(at::zeros({blocks, layers, 2, block_tokens, kv_heads, dim}, at::TensorOptions().dtype(dtype).device(device))) {}
-
-int64_t KvArena::block_bytes(int64_t layers, int64_t block_tokens, int64_t kv_heads, int64_t dim, at::ScalarType dtype) {
-  return block_tokens * layers * 2 * kv_heads * dim * static_cast<int64_t>(c10::elementSize(dtype));
+KvArena::KvArena(int64_t blocks, int64_t layers, int64_t kv_heads, int64_t dim, at::ScalarType dtype, at::Device device)
+    : in_panels_(takes_panels(dtype, device)), kv_heads_(kv_heads), dim_(dim) {
+  // Zeros: what is read behind a sequence's end is masked, but must not be NaN.
+  data_ = in_panels_
+              ? huge_zeros(blocks * layers * layer_elements(kv_heads, dim, dtype, true), dtype).view({blocks, layers, -1})
+              : at::zeros({blocks, layers, 2, kBlockTokens, kv_heads, dim}, at::TensorOptions().dtype(dtype).device(device));
 }
 
-at::Tensor paged_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const at::Tensor& layer,
-                           std::span<const QuerySpan> spans) {
-  TORCH_CHECK(q.dim() == 3 && k.sizes() == v.sizes() && k.size(0) == q.size(0) && k.size(1) == layer.size(3) &&
-                  k.size(2) == layer.size(4) && q.size(2) == k.size(2) && q.size(1) % k.size(1) == 0,
-              "paged_attention: q ", q.sizes(), ", k ", k.sizes(), ", layer ", layer.sizes());
-  TORCH_CHECK(q.is_contiguous() && k.is_contiguous() && v.is_contiguous() && layer.scalar_type() == q.scalar_type(),
-              "paged_attention: q, k, v must be contiguous and of the cache's dtype");
-  const int64_t heads = q.size(1), dim = q.size(2);
-  at::Tensor out = at::empty({q.size(0), heads * dim}, q.options());
-  if (!on_cpu_kernel(q)) {
-    store_gathered(k, v, layer, spans);
-    for (const QuerySpan& span : spans) attend_gathered(q, layer, span, out);
-    return out;
-  }
-  std::vector<QuerySpan> few;
+int64_t KvArena::block_bytes(int64_t layers, int64_t kv_heads, int64_t dim, at::ScalarType dtype, at::Device device) {
+  return layers * layer_elements(kv_heads, dim, dtype, takes_panels(dtype, device)) * static_cast<int64_t>(c10::elementSize(dtype));
+}
+
+at::Tensor paged_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const KvArena& arena,
+                           int64_t layer, std::span<const QuerySpan> spans) {
+  TORCH_CHECK(q.dim() == 3 && k.sizes() == v.sizes() && k.size(0) == q.size(0) && k.size(1) == arena.kv_heads() &&
+                  k.size(2) == arena.dim() && q.size(2) == k.size(2) && q.size(1) % k.size(1) == 0,
+              "paged_attention: q ", q.sizes(), ", k ", k.sizes(), ", a cache of ", arena.kv_heads(), " heads of ", arena.dim());
+  TORCH_CHECK(heads_side_by_side(q) && heads_side_by_side(k) && heads_side_by_side(v) && arena.data().scalar_type() == q.scalar_type(),
+              "paged_attention: q, k, v must have their heads side by side and be of the cache's dtype");
+  if (!arena.in_panels()) return paged_attention_aten(q, k, v, arena.data().select(1, layer), spans);
+  const at::Tensor out = at::empty({q.size(0), q.size(1) * q.size(2)}, q.options());
   dispatch_cpu(q, [&](auto t) {
     using T = decltype(t);
-    const auto kv = view_of<T>(layer);
-    kernels::store_kv<T>(raw<T>(k), raw<T>(v), k.stride(0), spans, kv, torch_parallel());
-    for (const QuerySpan& span : spans) {
-      if (span.queries < kGatherQueries) few.push_back(span);
-      else attend_gathered(q, layer, span, out);
-    }
-    if (!few.empty())
-      kernels::paged_attention<T>(raw<T>(q), q.stride(0), raw<T>(out), out.stride(0), heads,
-                                  1.0f / std::sqrt(static_cast<float>(dim)), few, kv, torch_parallel());
+    const at::Tensor part = arena.data().select(1, layer);
+    const kernels::KvLayer<T> view{raw<T>(part), part.stride(0), arena.kv_heads(), arena.dim()};
+    kernels::store_kv<T>(raw<T>(k), k.stride(0), raw<T>(v), v.stride(0), spans, view, torch_parallel());
+    kernels::paged_attention<T>(heads_of<T>(q), {raw<T>(out), out.stride(0)}, q.size(1), scale_of(q.size(2)), spans, view, torch_parallel());
   });
   return out;
 }
 
 at::Tensor block_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, std::span<const int64_t> ends) {
-  const int64_t heads = q.size(1), dim = q.size(2);
-  at::Tensor out = at::empty({q.size(0), heads * dim}, q.options());
-  int64_t begin = 0;
-  for (size_t i = 0; i < ends.size();) {
-    // Neighbours of one length (frames, pictures, windows) are one batched product.
-    const int64_t length = ends[i] - begin;
-    int64_t count = 1;
-    while (i + count < ends.size() && ends[i + count] - ends[i + count - 1] == length) ++count;
-    const auto part = [&](const at::Tensor& x) {
-      return x.narrow(0, begin, count * length).unflatten(0, {count, length}).transpose(1, 2);  // [count, heads, length, dim]
-    };
-    const at::Tensor o = at::scaled_dot_product_attention(part(q), part(k), part(v));
-    out.narrow(0, begin, count * length).unflatten(0, {count, length}).copy_(o.transpose(1, 2).flatten(2));
-    begin += count * length;
-    i += static_cast<size_t>(count);
-  }
-  TORCH_CHECK(begin == q.size(0), "block_attention: the runs end at ", begin, " of ", q.size(0), " rows");
+  const int64_t covered = ends.empty() ? 0 : ends.back();
+  TORCH_CHECK(covered == q.size(0), "block_attention: the runs end at ", covered, " of ", q.size(0), " rows");
+  if (!takes_panels(q.scalar_type(), q.device()) || !heads_side_by_side(q) || !heads_side_by_side(k) || !heads_side_by_side(v))
+    return block_attention_aten(q, k, v, ends);
+  const at::Tensor out = at::empty({q.size(0), q.size(1) * q.size(2)}, q.options());
+  dispatch_cpu(q, [&](auto t) {
+    using T = decltype(t);
+    kernels::block_attention<T>(heads_of<T>(q), heads_of<T>(k), heads_of<T>(v), {raw<T>(out), out.stride(0)}, q.size(1),
+                                q.size(2), scale_of(q.size(2)), ends, torch_parallel());
+  });
   return out;
 }
 

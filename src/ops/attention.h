@@ -5,35 +5,43 @@
 
 #include <cstdint>
 #include <span>
-#include <vector>
 
-#include "kernels/cpu/paged_attention.h"
+#include "kernels/cpu/kv_layout.h"
 
 namespace valora::ops {
 
 using kernels::QuerySpan;
 
-// The device's block arena: [blocks, layers, 2 (K, V), block_tokens, kv_heads, dim].
+// The device's block arena: a block holds kBlockTokens tokens of all layers, K and V. On CPUs in the panels that
+// the kernels read (kernels/cpu/kv_layout.h), [blocks, layers, elements]; on other devices and for the reference
+// backend [blocks, layers, 2 (K, V), tokens, kv_heads, dim].
 class KvArena {
  public:
+  static constexpr int64_t kBlockTokens = kernels::kBlockTokens;
+
   KvArena() = default;
-  KvArena(int64_t blocks, int64_t layers, int64_t block_tokens, int64_t kv_heads, int64_t dim, at::ScalarType dtype,
-          at::Device device);
-  static int64_t block_bytes(int64_t layers, int64_t block_tokens, int64_t kv_heads, int64_t dim, at::ScalarType dtype);
+  KvArena(int64_t blocks, int64_t layers, int64_t kv_heads, int64_t dim, at::ScalarType dtype, at::Device device);
+  // Of one block in the form that this device and the backend in use would have.
+  static int64_t block_bytes(int64_t layers, int64_t kv_heads, int64_t dim, at::ScalarType dtype, at::Device device);
 
   const at::Tensor& data() const { return data_; }
-  at::Tensor layer(int64_t index) const { return data_.select(1, index); }  // [blocks, 2, block_tokens, kv_heads, dim]
+  bool in_panels() const { return in_panels_; }
+  int64_t kv_heads() const { return kv_heads_; }
+  int64_t dim() const { return dim_; }
 
  private:
   at::Tensor data_;
+  bool in_panels_ = false;
+  int64_t kv_heads_ = 0, dim_ = 0;
 };
 
-// Writes the step's k, v: [T, kv_heads, dim] into the blocks of `layer` (KvArena::layer), then attends
-// q: [T, heads, dim] causally within each span. → [T, heads * dim]. Scale 1/sqrt(dim).
-at::Tensor paged_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const at::Tensor& layer,
-                           std::span<const QuerySpan> spans);
+// Writes the step's k, v: [T, kv_heads, dim] into the blocks of `layer`, then attends q: [T, heads, dim] causally
+// within each span. → [T, heads * dim]. Scale 1/sqrt(dim).
+at::Tensor paged_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const KvArena& arena,
+                           int64_t layer, std::span<const QuerySpan> spans);
 
-// q, k, v: [T, heads, dim]; rows attend within [ends[i-1], ends[i]) only, both ways. → [T, heads * dim].
+// q, k, v: [T, heads, dim], heads side by side in a row; rows attend within [ends[i-1], ends[i]) only, both ways.
+// → [T, heads * dim].
 at::Tensor block_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, std::span<const int64_t> ends);
 
 }  // namespace valora::ops

@@ -110,29 +110,26 @@ at::Tensor attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v)
   return at::matmul(at::softmax(scores, -1), value).permute({1, 0, 2}).reshape({queries, heads * q.size(2)});
 }
 
-// Chunks of many sizes: below 8 queries the row-wise kernel runs, from 8 on the gathered product, with a
-// context and without.
 TEST_P(Ops, PagedAttentionInChunksEqualsTheWholeSequence) {
   const int64_t heads = 6, kv_heads = 2, dim = 12, length = 50;
   const at::Tensor q = random({length, heads, dim}), k = random({length, kv_heads, dim}), v = random({length, kv_heads, dim});
   const at::Tensor expected = attend(q, k, v);
   const std::vector<int32_t> table{6, 1, 4, 3};
   for (const int64_t chunk : {1, 5, 7, 8, 19, 50}) {
-    const KvArena arena(8, 2, 16, kv_heads, dim, GetParam(), at::kCPU);
+    const KvArena arena(8, 2, kv_heads, dim, GetParam(), at::kCPU);
     arena.data().fill_(NAN);  // what no sequence wrote is never read
-    const at::Tensor layer = arena.layer(1);
     for (int64_t begin = 0; begin < length; begin += chunk) {
       const int64_t count = std::min(chunk, length - begin);
       const QuerySpan span{0, count, begin, table.data()};
       const auto rows = [&](const at::Tensor& x) { return x.narrow(0, begin, count).contiguous(); };
-      expect_close(paged_attention(rows(q), rows(k), rows(v), layer, std::span(&span, 1)), expected.narrow(0, begin, count), 2);
+      expect_close(paged_attention(rows(q), rows(k), rows(v), arena, 1, std::span(&span, 1)), expected.narrow(0, begin, count), 2);
     }
   }
 }
 
 TEST_P(Ops, PagedAttentionKeepsSequencesApart) {
   const int64_t heads = 4, kv_heads = 4, dim = 8;
-  const KvArena arena(8, 1, 16, kv_heads, dim, GetParam(), at::kCPU);
+  const KvArena arena(8, 1, kv_heads, dim, GetParam(), at::kCPU);
   const std::vector<std::vector<int32_t>> tables{{5}, {2, 7}, {0}};
   const int64_t lengths[] = {1, 20, 9};
   std::vector<QuerySpan> spans;
@@ -142,7 +139,7 @@ TEST_P(Ops, PagedAttentionKeepsSequencesApart) {
     tokens += lengths[s];
   }
   const at::Tensor q = random({tokens, heads, dim}), k = random({tokens, kv_heads, dim}), v = random({tokens, kv_heads, dim});
-  const at::Tensor out = paged_attention(q, k, v, arena.layer(0), spans);
+  const at::Tensor out = paged_attention(q, k, v, arena, 0, spans);
   for (const QuerySpan& s : spans) {
     const auto part = [&](const at::Tensor& x) { return x.narrow(0, s.begin, s.queries); };
     expect_close(part(out), attend(part(q), part(k), part(v)), 2);

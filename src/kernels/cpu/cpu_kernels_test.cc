@@ -1,4 +1,4 @@
-// Every kernel but the products (project_test.cc) against a plain double-precision loop, at odd sizes.
+// Every kernel but the products (project_test.cc) and attention (attention_test.cc) against a plain double-precision loop, at odd sizes.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "kernels/cpu/elementwise.h"
-#include "kernels/cpu/paged_attention.h"
 #include "kernels/cpu/vector_math.h"
 
 namespace valora::kernels {
@@ -73,53 +72,6 @@ TYPED_TEST(Elementwise, SiluMul) {
 
 // Scattered blocks, grouped heads, a prefill chunk behind a context, decodes; keys past the position
 // are poisoned so that a look ahead shows.
-TYPED_TEST(Elementwise, PagedAttention) {
-  using T = TypeParam;
-  const int64_t heads = 6, kv_heads = 2, dim = 20, block_tokens = 16, layers = 2, layer = 1;
-  const int64_t half = block_tokens * kv_heads * dim, block = layers * 2 * half;
-  const std::vector<std::vector<int32_t>> tables{{7, 2}, {5}, {0, 3, 6}};
-  const int64_t context[] = {20, 0, 40}, queries[] = {1, 9, 5};
-  std::vector<T> arena(8 * block, from_float<T>(1e4f));
-  const KvLayer<T> kv{arena.data() + layer * 2 * half, block, half, block_tokens, kv_heads, dim};
-
-  std::vector<QuerySpan> spans;
-  std::vector<std::vector<T>> keys, values;
-  int64_t tokens = 0;
-  for (int s = 0; s < 3; ++s) {
-    const int64_t length = context[s] + queries[s];
-    keys.push_back(random_values<T>(length * kv_heads * dim, 10 + s));
-    values.push_back(random_values<T>(length * kv_heads * dim, 20 + s));
-    const QuerySpan past{0, context[s], 0, tables[s].data()};
-    store_kv(keys[s].data(), values[s].data(), kv_heads * dim, std::span(&past, 1), kv, serial_for);
-    const QuerySpan now{0, queries[s], context[s], tables[s].data()};
-    const int64_t offset = context[s] * kv_heads * dim;
-    store_kv(keys[s].data() + offset, values[s].data() + offset, kv_heads * dim, std::span(&now, 1), kv, serial_for);
-    spans.push_back({tokens, queries[s], context[s], tables[s].data()});
-    tokens += queries[s];
-  }
-  const auto q = random_values<T>(tokens * heads * dim, 3);
-  std::vector<T> o(tokens * heads * dim);
-  paged_attention(q.data(), heads * dim, o.data(), heads * dim, heads, 0.2f, spans, kv, serial_for);
-  for (int s = 0; s < 3; ++s)
-    for (int64_t i = 0; i < queries[s]; ++i)
-      for (int64_t h = 0; h < heads; ++h) {
-        const int64_t length = context[s] + i + 1, g = h / (heads / kv_heads);
-        const T* query = &q[(spans[s].begin + i) * heads * dim + h * dim];
-        std::vector<double> p(length);
-        double total = 0;
-        for (int64_t t = 0; t < length; ++t) {
-          double score = 0;
-          for (int64_t d = 0; d < dim; ++d) score += to_float(query[d]) * to_float(keys[s][(t * kv_heads + g) * dim + d]);
-          total += p[t] = std::exp(0.2 * score);
-        }
-        for (int64_t d = 0; d < dim; ++d) {
-          double expected = 0;
-          for (int64_t t = 0; t < length; ++t) expected += p[t] / total * to_float(values[s][(t * kv_heads + g) * dim + d]);
-          ASSERT_NEAR(to_float(o[(spans[s].begin + i) * heads * dim + h * dim + d]), expected, tolerance<T>(expected) + 1e-5);
-        }
-      }
-}
-
 TYPED_TEST(Elementwise, RotateHalf) {
   using T = TypeParam;
   const int64_t rows = 3, heads = 2, dim = 12;

@@ -40,4 +40,37 @@ inline __attribute__((always_inline)) float dot(const A* a, const B* b, int64_t 
   return sum + partial[0];
 }
 
+// The largest of x[i], -infinity where there is none. (Of plain code the compiler makes no vectors: it may not
+// change the order of comparisons.)
+inline __attribute__((always_inline)) float largest(const float* x, int64_t n) {
+  constexpr int kLanes = 16;
+  using Lanes = float __attribute__((vector_size(4 * kLanes)));
+  float best = -__builtin_inff();
+  Lanes lanes = best - Lanes{};
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    Lanes next;
+    __builtin_memcpy(&next, x + i, sizeof next);
+    lanes = next > lanes ? next : lanes;
+  }
+  for (; i < n; ++i) best = x[i] > best ? x[i] : best;
+  for (int l = 0; l < kLanes; ++l) best = lanes[l] > best ? lanes[l] : best;
+  return best;
+}
+
+// Sum of x[i] in 16 partial sums.
+template <typename T>
+inline __attribute__((always_inline)) float sum(const T* x, int64_t n) {
+  constexpr int kLanes = 16;
+  float partial[kLanes] = {};
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes)
+    for (int l = 0; l < kLanes; ++l) partial[l] += to_float(x[i + l]);
+  float sum = 0;
+  for (; i < n; ++i) sum += to_float(x[i]);
+  for (int half = kLanes / 2; half > 0; half /= 2)
+    for (int l = 0; l < half; ++l) partial[l] += partial[l + half];
+  return sum + partial[0];
+}
+
 }  // namespace valora::kernels

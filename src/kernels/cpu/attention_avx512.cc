@@ -1,0 +1,13 @@
+#ifdef __x86_64__
+
+#include "kernels/cpu/attention_tiles.h"
+#include "kernels/cpu/vectors_avx512.h"
+
+namespace valora::kernels {
+
+constinit const AttentionBodies<bf16> kAvx512Attention{add_values<Avx512>};
+constinit const AttentionBodies<float> kAvx512FloatAttention{add_values<Avx512Float>};
+
+}  // namespace valora::kernels
+
+#endif

@@ -1,0 +1,63 @@
+// One tile of attention: some query tokens of one sequence, the query heads of one key head, a range of keys.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "kernels/cpu/attention_bodies.h"
+#include "kernels/cpu/product_bodies.h"
+
+namespace valora::kernels {
+
+// Keys and values of one head, a pointer for each block of kPanelOutputs tokens.
+template <typename T>
+struct KeyBlocks {
+  std::vector<const T*> keys, values;
+};
+
+template <typename T>
+struct QueryTile {
+  const T* q = nullptr;  // [tokens, group, dim], tokens ldq elements apart
+  int64_t ldq = 0;
+  int64_t tokens = 0;
+  int64_t group = 1;
+  int64_t dim = 0;
+  float scale = 1;
+  int64_t visible = 0;    // keys that the first token sees, counted from the sequence's begin
+  bool causal = true;     // each further token sees one more; else all see the same
+  int64_t key_begin = 0;  // a multiple of kPanelOutputs
+  int64_t key_end = 0;
+
+  int64_t rows() const { return tokens * group; }
+  int64_t width() const { return panels_of(dim) * kPanelOutputs; }
+  int64_t visible_to(int64_t row) const { return visible + (causal ? row / group : 0); }
+};
+
+// What a tile's rows have gathered so far: softmax weights relative to `top`.
+struct Gathered {
+  float* sums = nullptr;   // [rows, width]
+  float* top = nullptr;    // [rows], times scale
+  float* total = nullptr;  // [rows]
+};
+
+// Floats that a Gathered of this tile takes.
+template <typename T>
+int64_t gathered_floats(const QueryTile<T>& tile) {
+  return tile.rows() * (tile.width() + 2);
+}
+template <typename T>
+Gathered gathered_in(float* memory, const QueryTile<T>& tile) {
+  return {memory, memory + tile.rows() * tile.width(), memory + tile.rows() * (tile.width() + 1)};
+}
+
+// Attends to keys [key_begin, key_end); blocks.keys[i] holds those from key_begin + i * kPanelOutputs on.
+template <typename T>
+void attend(const QueryTile<T>& tile, const KeyBlocks<T>& blocks, const Gathered& gathered);
+// Takes another range of the same tile's keys in.
+template <typename T>
+void take_in(const QueryTile<T>& tile, const Gathered& other, const Gathered& gathered);
+// o: [tokens, group, dim], tokens ldo elements apart.
+template <typename T>
+void write_out(const QueryTile<T>& tile, const Gathered& gathered, T* o, int64_t ldo);
+
+}  // namespace valora::kernels
