@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "kernels/cpu/elementwise.h"
+
 namespace valora {
 namespace {
 
@@ -18,11 +20,11 @@ struct Candidate {
 bool better(const Candidate& a, const Candidate& b) { return a.logit != b.logit ? a.logit > b.logit : a.id < b.id; }
 
 int32_t argmax(std::span<const float> logits) {
-  return static_cast<int32_t>(std::max_element(logits.begin(), logits.end()) - logits.begin());
+  return static_cast<int32_t>(kernels::largest_of(logits.data(), static_cast<int64_t>(logits.size())).index);
 }
 
 double log_sum_exp(std::span<const float> logits) {
-  const double top = *std::max_element(logits.begin(), logits.end());
+  const double top = logits[argmax(logits)];
   double sum = 0;
   for (const float logit : logits) sum += std::exp(double(logit) - top);
   return top + std::log(sum);
@@ -94,11 +96,11 @@ void Sampler::penalise(std::span<float> logits) const {
 
 double Sampler::uniform() { return static_cast<double>(mix(mix(settings_.seed) ^ draws_++) >> 11) * 0x1.0p-53; }
 
-int32_t Sampler::draw(std::span<const float> logits) {
-  if (settings_.temperature == 0) return argmax(logits);
+int32_t Sampler::draw(std::span<const float> logits, int32_t best) {
+  if (settings_.temperature == 0) return best;
   std::vector<Candidate> candidates;  // logits against the best one's, so that no temperature overflows
   candidates.reserve(logits.size());
-  const double top = logits[argmax(logits)];
+  const double top = logits[best];
   for (size_t i = 0; i < logits.size(); ++i)
     if (logits[i] != kForbidden)
       candidates.push_back({static_cast<float>((logits[i] - top) / settings_.temperature), static_cast<int32_t>(i)});
@@ -126,8 +128,8 @@ int32_t Sampler::draw(std::span<const float> logits) {
 }
 
 Result<SampledToken> Sampler::sample(std::span<float> logits, std::span<const int32_t> forbidden) {
-  for (const float logit : logits)
-    if (!(logit < std::numeric_limits<float>::infinity())) return internal("the model's logits are not numbers (NaN or infinite)");
+  if (!kernels::largest_of(logits.data(), static_cast<int64_t>(logits.size())).numbers)
+    return internal("the model's logits are not numbers (NaN or infinite)");
   SampledToken token;
   double normaliser = 0;
   const bool report = settings_.top_logprobs >= 0;
@@ -139,8 +141,9 @@ Result<SampledToken> Sampler::sample(std::span<float> logits, std::span<const in
   penalise(logits);
   for (const int32_t id : forbidden)
     if (id >= 0 && static_cast<size_t>(id) < logits.size()) logits[id] = kForbidden;
-  if (logits[argmax(logits)] == kForbidden) return internal("no token can follow: every logit is minus infinity");
-  token.id = draw(logits);
+  const int32_t best = argmax(logits);
+  if (logits[best] == kForbidden) return internal("no token can follow: every logit is minus infinity");
+  token.id = draw(logits, best);
   if (report) token.logprob = static_cast<float>(before[token.id] - normaliser);
   ++generated_[token.id];
   return token;

@@ -49,7 +49,7 @@ class Sampler {
 
  private:
   void penalise(std::span<float> logits) const;
-  int32_t draw(std::span<const float> logits);
+  int32_t draw(std::span<const float> logits, int32_t best);  // best: the index of the highest
   double uniform();
 
   SamplingSettings settings_;

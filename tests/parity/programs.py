@@ -34,11 +34,11 @@ class Engine:
     One thread unless asked otherwise: models this small gain nothing from more, and lose on a busy machine.
     """
 
-    def __init__(self, model, **options):
+    def __init__(self, model, environment=None, **options):
         options = {"model": str(model), "dtype": "float32", "threads": 1, "kv_cache_memory": 64 << 20,
                    "max_logprobs": 4096} | options
         self.process = subprocess.Popen([find_program("engine_probe")], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                        stderr=subprocess.DEVNULL, text=True)
+                                        stderr=subprocess.DEVNULL, text=True, env=os.environ | (environment or {}))
         try:
             self.model = self.ask(options)["model"]
         except BaseException:

@@ -1,6 +1,6 @@
 // One engine driven line by line over stdin and stdout, for comparisons with transformers and PEFT.
 //
-// First line:  {"model", "dtype", "threads", "max_model_len", "max_num_seqs", "max_num_batched_tokens", "max_waiting",
+// First line:  {"model", "dtype", "kernels", "threads", "max_model_len", "max_num_seqs", "max_num_batched_tokens", "max_waiting",
 //               "kv_cache_memory", "prefix_caching", "max_logprobs", "max_images", "media_workers"}; all but the
 //               first optional
 //              → {"model": {...}} or {"error": {...}}, which ends the program
@@ -35,6 +35,8 @@ Result<EngineOptions> read_options(const Json& json) {
   };
   VALORA_TRY(dtype, field_or<std::string>(json, "dtype", o.dtype));
   o.dtype = dtype;
+  VALORA_TRY(kernels, field_or<std::string>(json, "kernels", o.kernels));
+  o.kernels = kernels;
   VALORA_CHECK(integer("threads", o.threads));
   VALORA_CHECK(integer("max_num_seqs", o.max_num_seqs));
   VALORA_CHECK(integer("max_num_batched_tokens", o.max_num_batched_tokens));

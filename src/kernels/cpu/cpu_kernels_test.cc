@@ -32,6 +32,28 @@ TEST(VectorMath, ExpIsWithinTwoUlp) {
     EXPECT_NEAR(exp_approx(x) / std::exp(double(x)), 1.0, 2.4e-7) << x;
 }
 
+TEST(Largest, IsTheFirstOfThemAndTellsWhatIsNoNumber) {
+  for (int64_t n : {1, 15, 16, 17, 1023, 1024, 1025, 3000})
+    for (int64_t at : {int64_t{0}, n / 2, n - 1}) {
+      std::vector<float> x = random_values<float>(n, static_cast<uint32_t>(n));
+      x[at] = 50;
+      if (at + 1 < n) x[n - 1] = 50;
+      Largest best = largest_of(x.data(), n);
+      EXPECT_EQ(best.index, at) << n;
+      EXPECT_EQ(best.value, 50);
+      EXPECT_TRUE(best.numbers);
+      for (const float bad : {NAN, INFINITY}) {
+        x[n / 3] = bad;
+        EXPECT_FALSE(largest_of(x.data(), n).numbers) << n;
+      }
+      std::fill(x.begin(), x.end(), -INFINITY);
+      best = largest_of(x.data(), n);
+      EXPECT_EQ(best.value, -INFINITY);
+      EXPECT_LT(best.index, n);
+      EXPECT_TRUE(best.numbers);
+    }
+}
+
 template <typename T>
 class Elementwise : public ::testing::Test {};
 using Types = ::testing::Types<float, bf16>;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "kernels/cpu/clones.h"
 #include "kernels/cpu/vector_math.h"
@@ -54,6 +55,14 @@ VALORA_CLONES void rotate(float* x, int64_t h, int64_t d, const float* c, const 
 VALORA_CLONES void rotate(bf16* x, int64_t h, int64_t d, const float* c, const float* s) { rotate_row(x, h, d, c, s); }
 VALORA_CLONES void silu_span(const float* g, const float* u, int64_t n, float* y) { silu_mul_span(g, u, n, y); }
 VALORA_CLONES void silu_span(const bf16* g, const bf16* u, int64_t n, bf16* y) { silu_mul_span(g, u, n, y); }
+// A block's largest value; `numbers` turns false where one is not below infinity.
+VALORA_CLONES float block_largest(const float* x, int64_t n, bool& numbers) {
+  int32_t others = 0;
+  for (int64_t i = 0; i < n; ++i) others |= !(x[i] < __builtin_inff());
+  numbers = numbers && !others;
+  return largest(x, n);
+}
+
 VALORA_CLONES void silu_span(const float* g, const float* u, int64_t n, bf16* y) { silu_mul_span(g, u, n, y); }
 VALORA_CLONES void round_to(const float* x, int64_t n, float* y) { round_span(x, n, y); }
 VALORA_CLONES void round_to(const float* x, int64_t n, bf16* y) { round_span(x, n, y); }
@@ -77,6 +86,20 @@ void rms_norm(T* x, const T* residual, const T* weight, float eps, int64_t rows,
     for (int64_t t = begin; t < end; ++t)
       norm_row(x + t * width, residual ? residual + t * width : nullptr, weight, eps, width, y + t * width);
   });
+}
+
+Largest largest_of(const float* x, int64_t n) {
+  constexpr int64_t kBlock = 1024;
+  Largest best{0, -std::numeric_limits<float>::infinity(), true};
+  int64_t block = 0;
+  for (int64_t begin = 0; begin < n; begin += kBlock) {
+    const float top = block_largest(x + begin, std::min(kBlock, n - begin), best.numbers);
+    if (top > best.value) best.value = top, block = begin;
+  }
+  const float* end = x + std::min(n, block + kBlock);
+  best.index = std::find(x + block, end, best.value) - x;
+  if (best.index == end - x) best.index = block;  // nothing but minus infinity and what is no number
+  return best;
 }
 
 template <typename T>

@@ -24,6 +24,14 @@ void round_rows(const float* x, int64_t rows, int64_t width, T* y, int64_t ldy);
 template <typename T>
 void silu_mul_rows(const float* gate, const float* up, int64_t rows, int64_t width, T* y, int64_t ldy);
 
+struct Largest {
+  int64_t index = 0;     // the first of them
+  float value = 0;
+  bool numbers = true;   // every value is below infinity: none is NaN either
+};
+// n >= 1
+Largest largest_of(const float* x, int64_t n);
+
 // In place on x[t, heads, dim], rows ldx elements apart: halves rotated by cos/sin[t, dim / 2].
 template <typename T>
 void rotate_half(T* x, int64_t rows, int64_t ldx, int64_t heads, int64_t dim, const float* cos, const float* sin,
