@@ -88,8 +88,8 @@ TEST(InspectModel, SaysWhatAServableModelIs) {
   EXPECT_EQ(report.stored->parameters, parameters);
   EXPECT_EQ(report.stored->bytes, static_cast<size_t>(parameters) * 4);
   EXPECT_EQ(report.served->dtype, "float32");
-  EXPECT_EQ(report.served->bytes, static_cast<size_t>(parameters) * 4);
-  EXPECT_EQ(report.served->kv_bytes_per_token, 1 * 2 * 1 * 4 * 4);  // layers, K and V, heads, head size, bytes
+  EXPECT_EQ(report.served->bytes, static_cast<size_t>(parameters + kVocab * kHidden) * 4);  // tied: rows, and panels
+  EXPECT_EQ(report.served->kv_bytes_per_token, 1 * 1 * (4 + 16) * 4);  // layers, heads, K and V (in whole panels), bytes
   EXPECT_EQ(report.served->plan.max_model_len, 64);
 }
 

@@ -22,7 +22,7 @@ Activation read_activation(const ConfigReader& config, const std::string& key, c
 
 at::Tensor activate(const at::Tensor& x, Activation activation) {
   switch (activation) {
-    case Activation::kQuickGelu: return x * at::sigmoid(1.702 * x);
+    case Activation::kQuickGelu: return ops::quick_gelu(x);
     case Activation::kGelu: return at::gelu(x);
     case Activation::kGeluTanh: return at::gelu(x, "tanh");
     case Activation::kSilu: return at::silu(x);
@@ -37,7 +37,7 @@ void check_rotary_heads(const ConfigReader& vision, int64_t width, int64_t heads
 
 at::Tensor fused_qkv_attention(const at::Tensor& qkv, int64_t heads, const CosSin& rotary, const std::vector<int64_t>& ends) {
   const at::Tensor parts = qkv.view({-1, 3, heads, qkv.size(1) / (3 * heads)});
-  at::Tensor q = parts.select(1, 0).contiguous(), k = parts.select(1, 1).contiguous();
+  at::Tensor q = parts.select(1, 0), k = parts.select(1, 1);  // views: turned where they lie
   ops::rotate_half(q, rotary.cos, rotary.sin);
   ops::rotate_half(k, rotary.cos, rotary.sin);
   return ops::block_attention(q, k, parts.select(1, 2), ends);

@@ -4,17 +4,12 @@
 
 #include "kernels/cpu/attention.h"
 #include "ops/attention_aten.h"
-#include "ops/backend.h"
 #include "ops/cpu_dispatch.h"
 #include "ops/huge_memory.h"
 #include "ops/parallel.h"
 
 namespace valora::ops {
 namespace {
-
-bool takes_panels(at::ScalarType dtype, at::Device device) {
-  return device.is_cpu() && (dtype == at::kFloat || dtype == at::kBFloat16) && backend() == Backend::kNative;
-}
 
 // Elements of one layer of a block.
 int64_t layer_elements(int64_t kv_heads, int64_t dim, at::ScalarType dtype, bool in_panels) {
@@ -24,9 +19,6 @@ int64_t layer_elements(int64_t kv_heads, int64_t dim, at::ScalarType dtype, bool
 
 float scale_of(int64_t dim) { return 1.0f / std::sqrt(static_cast<float>(dim)); }
 
-// Whether a token's heads lie side by side, as the kernels read them.
-bool heads_side_by_side(const at::Tensor& x) { return x.stride(2) == 1 && (x.size(1) == 1 || x.stride(1) == x.size(2)); }
-
 template <typename T>
 kernels::Heads<const T> heads_of(const at::Tensor& x) {
   return {raw<T>(x), x.stride(0)};
@@ -35,7 +27,7 @@ kernels::Heads<const T> heads_of(const at::Tensor& x) {
 }  // namespace
 
 KvArena::KvArena(int64_t blocks, int64_t layers, int64_t kv_heads, int64_t dim, at::ScalarType dtype, at::Device device)
-    : in_panels_(takes_panels(dtype, device)), kv_heads_(kv_heads), dim_(dim) {
+    : in_panels_(on_cpu_kernel(dtype, device)), kv_heads_(kv_heads), dim_(dim) {
   // Zeros: what is read behind a sequence's end is masked, but must not be NaN.
   data_ = in_panels_
               ? huge_zeros(blocks * layers * layer_elements(kv_heads, dim, dtype, true), dtype).view({blocks, layers, -1})
@@ -43,7 +35,7 @@ KvArena::KvArena(int64_t blocks, int64_t layers, int64_t kv_heads, int64_t dim, 
 }
 
 int64_t KvArena::block_bytes(int64_t layers, int64_t kv_heads, int64_t dim, at::ScalarType dtype, at::Device device) {
-  return layers * layer_elements(kv_heads, dim, dtype, takes_panels(dtype, device)) * static_cast<int64_t>(c10::elementSize(dtype));
+  return layers * layer_elements(kv_heads, dim, dtype, on_cpu_kernel(dtype, device)) * static_cast<int64_t>(c10::elementSize(dtype));
 }
 
 at::Tensor paged_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const KvArena& arena,
@@ -68,7 +60,7 @@ at::Tensor paged_attention(const at::Tensor& q, const at::Tensor& k, const at::T
 at::Tensor block_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, std::span<const int64_t> ends) {
   const int64_t covered = ends.empty() ? 0 : ends.back();
   TORCH_CHECK(covered == q.size(0), "block_attention: the runs end at ", covered, " of ", q.size(0), " rows");
-  if (!takes_panels(q.scalar_type(), q.device()) || !heads_side_by_side(q) || !heads_side_by_side(k) || !heads_side_by_side(v))
+  if (!on_cpu_kernel(q) || !heads_side_by_side(q) || !heads_side_by_side(k) || !heads_side_by_side(v))
     return block_attention_aten(q, k, v, ends);
   const at::Tensor out = at::empty({q.size(0), q.size(1) * q.size(2)}, q.options());
   dispatch_cpu(q, [&](auto t) {

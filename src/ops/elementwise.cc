@@ -52,8 +52,19 @@ at::Tensor silu_mul(const at::Tensor& gate, const at::Tensor& up) {
   return y;
 }
 
+at::Tensor quick_gelu(const at::Tensor& x) {
+  TORCH_CHECK(x.is_contiguous(), "quick_gelu: x must be contiguous");
+  if (!on_cpu_kernel(x)) return x * at::sigmoid(1.702 * x);
+  at::Tensor y = at::empty_like(x);
+  dispatch_cpu(x, [&](auto t) {
+    using T = decltype(t);
+    kernels::quick_gelu<T>(raw<T>(x), x.numel(), raw<T>(y), torch_parallel());
+  });
+  return y;
+}
+
 void rotate_half(at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin) {
-  TORCH_CHECK(x.dim() == 3 && x.is_contiguous() && x.size(2) % 2 == 0, "rotate_half: x is ", x.sizes());
+  TORCH_CHECK(x.dim() == 3 && heads_side_by_side(x) && x.size(2) % 2 == 0, "rotate_half: x is ", x.sizes());
   TORCH_CHECK(cos.sizes() == sin.sizes() && cos.dim() == 2 && cos.size(0) == x.size(0) && cos.size(1) == x.size(2) / 2 &&
                   cos.is_contiguous() && sin.is_contiguous() && cos.scalar_type() == at::kFloat,
               "rotate_half: cos is ", cos.sizes(), ", x ", x.sizes());

@@ -1,6 +1,5 @@
 #include "ops/linear.h"
 
-#include "ops/backend.h"
 #include "ops/cpu_dispatch.h"
 #include "ops/huge_memory.h"
 #include "ops/parallel.h"
@@ -93,7 +92,7 @@ Weight::Weight(const at::Tensor& w, at::ScalarType dtype, at::Device device, con
     : out_(w.dim() == 2 ? w.size(0) : 0), in_(w.dim() == 2 ? w.size(1) : 0) {
   TORCH_CHECK(w.dim() == 2, "a linear's weight has two dimensions, not ", w.sizes());
   data_ = w.to(at::TensorOptions().dtype(dtype).device(device)).contiguous();
-  packed_ = on_cpu_kernel(data_) && backend() == Backend::kNative;
+  packed_ = on_cpu_kernel(data_);
   if (bias.defined()) bias_ = bias.to(at::TensorOptions().dtype(packed_ ? at::kFloat : dtype).device(device)).contiguous();
   if (!packed_) return;
   dispatch_cpu(data_, [&](auto t) {

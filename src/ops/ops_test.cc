@@ -1,50 +1,76 @@
-// Every operation against ATen in double precision, in both dtypes of CPUs, at odd sizes.
+// Every operation against ATen in double precision at odd sizes: in both dtypes of CPUs, by the kernels and by the
+// reference backend, and on a GPU where torch has one.
 #include <ATen/ATen.h>
 #include <ATen/CPUGeneratorImpl.h>
+#include <ATen/Context.h>
 #include <gtest/gtest.h>
 
 #include "ops/attention.h"
+#include "ops/backend.h"
 #include "ops/elementwise.h"
 #include "ops/linear.h"
 
 namespace valora::ops {
 namespace {
 
-class Ops : public ::testing::TestWithParam<at::ScalarType> {
+// Where and by whom an operation is computed: the same test bodies for all.
+struct Platform {
+  const char* name;
+  at::Device device;
+  Backend backend;
+};
+
+std::vector<Platform> platforms() {
+  std::vector<Platform> all{{"native", at::kCPU, Backend::kNative}, {"reference", at::kCPU, Backend::kReference}};
+  if (at::globalContext().hasCUDA()) all.push_back({"cuda", at::Device(at::kCUDA, 0), Backend::kNative});
+  return all;
+}
+
+class Ops : public ::testing::TestWithParam<std::tuple<Platform, at::ScalarType>> {
  protected:
   Ops() : generator_(at::make_generator<at::CPUGeneratorImpl>(3)) {}
-  at::Tensor random(at::IntArrayRef sizes) { return at::randn(sizes, generator_, at::kFloat).to(GetParam()); }
-  double tolerance() const { return GetParam() == at::kFloat ? 2e-5 : 2e-2; }
+  void SetUp() override { set_backend(platform().backend); }
+  void TearDown() override { set_backend(Backend::kNative); }
+  const Platform& platform() const { return std::get<0>(GetParam()); }
+  at::Device device() const { return platform().device; }
+  at::ScalarType dtype() const { return std::get<1>(GetParam()); }
+  at::Tensor random(at::IntArrayRef sizes) {
+    return at::randn(sizes, generator_, at::kFloat).to(at::TensorOptions().dtype(dtype()).device(device()));
+  }
+  double tolerance() const { return dtype() == at::kFloat ? 2e-5 : 2e-2; }
   // `actual` was rounded once from what `expected` says in double precision.
   void expect_close(const at::Tensor& actual, const at::Tensor& expected, double scale = 1) {
     ASSERT_EQ(actual.sizes(), expected.sizes());
-    const at::Tensor difference = (actual.to(at::kDouble) - expected).abs();
+    const at::Tensor difference = (actual.to(at::TensorOptions().dtype(at::kDouble).device(at::kCPU)) - expected).abs();
     const at::Tensor allowed = tolerance() * scale * (1 + expected.abs());
     EXPECT_TRUE((difference <= allowed).all().item<bool>()) << "off by " << difference.max().item<double>();
   }
   at::Generator generator_;
 };
-INSTANTIATE_TEST_SUITE_P(Dtypes, Ops, ::testing::Values(at::kFloat, at::kBFloat16));
+INSTANTIATE_TEST_SUITE_P(Platforms, Ops, ::testing::Combine(::testing::ValuesIn(platforms()), ::testing::Values(at::kFloat, at::kBFloat16)),
+                         [](const auto& info) {
+                           return std::string(std::get<0>(info.param).name) + (std::get<1>(info.param) == at::kFloat ? "Float" : "Bf16");
+                         });
 
-at::Tensor wide(const at::Tensor& x) { return x.to(at::kDouble); }
+at::Tensor wide(const at::Tensor& x) { return x.to(at::TensorOptions().dtype(at::kDouble).device(at::kCPU)); }
 
 TEST_P(Ops, Linear) {
   for (const int64_t tokens : {1, 3, 17})
     for (const auto& [in, out] : {std::pair<int64_t, int64_t>{1, 1}, {24, 40}, {37, 19}, {130, 65}}) {
       const at::Tensor x = random({tokens, in}), w = random({out, in}), bias = random({out});
-      const Weight weight(w, GetParam(), at::kCPU);
+      const Weight weight(w, dtype(), device());
       EXPECT_EQ(weight.out(), out);
       EXPECT_EQ(weight.in(), in);
       const at::Tensor expected = at::mm(wide(x), wide(w).t());
       expect_close(linear(x, weight), expected, 2);
-      expect_close(linear(x, Weight(w, GetParam(), at::kCPU, bias)), expected + wide(bias), 2);
+      expect_close(linear(x, Weight(w, dtype(), device(), bias)), expected + wide(bias), 2);
       EXPECT_EQ(linear_float(x, weight).scalar_type(), at::kFloat);
       expect_close(linear_float(x, weight), expected, 2);
     }
 }
 
 TEST_P(Ops, LinearRefusesOtherInputs) {
-  const Weight weight(random({4, 6}), GetParam(), at::kCPU);
+  const Weight weight(random({4, 6}), dtype(), device());
   EXPECT_THROW(linear(random({2, 5}), weight), c10::Error);
   EXPECT_THROW(linear(random({6, 2}).t(), weight), c10::Error);
   EXPECT_THROW(linear(random({2, 6}).to(at::kDouble), weight), c10::Error);
@@ -57,12 +83,12 @@ TEST_P(Ops, AddLoraUnderSegmentsOfSeveralAdapters) {
   for (const int64_t rank : {1, 5, 16}) {
     a.push_back(random({rank, in}) * 0.2);
     b.push_back(random({out, rank}) * 0.2);
-    weights.push_back({Weight(a.back(), GetParam(), at::kCPU), Weight(b.back(), GetParam(), at::kCPU)});
+    weights.push_back({Weight(a.back(), dtype(), device()), Weight(b.back(), dtype(), device())});
   }
   // Tokens 2 and 3 under none, 4 to 7 under a sum of two, 7 on under one with a negative coefficient.
   const std::vector<LoraSegment> segments{{0, 2, {{{&weights[0], 2}}}}, {4, 8, {{{&weights[1], 1}}}}, {4, 7, {{{&weights[2], 0.5f}}}}, {8, 12, {{{&weights[2], -1}}}}};
   const at::Tensor x = random({tokens, in}), w = random({out, in});
-  const Weight base(w, GetParam(), at::kCPU);
+  const Weight base(w, dtype(), device());
   at::Tensor expected = at::mm(wide(x), wide(w).t());
   const int which[] = {0, 1, 2, 2};
   for (size_t i = 0; i < segments.size(); ++i) {
@@ -86,19 +112,45 @@ TEST_P(Ops, RmsNorm) {
   EXPECT_THROW(rms_norm(x, random({36}), 1e-6), c10::Error);
 }
 
+TEST_P(Ops, QuickGelu) {
+  const at::Tensor x = random({3, 50}) * 6;
+  expect_close(quick_gelu(x), wide(x) * at::sigmoid(1.702 * wide(x)), 2);
+}
+
+TEST_P(Ops, Gated) {
+  for (const int64_t tokens : {1, 9, 150}) {
+    const at::Tensor x = random({tokens, 40}), g = random({37, 40}) * 0.3, u = random({37, 40}) * 0.3;
+    const at::Tensor a = random({5, 40}) * 0.3, b = random({37, 5}) * 0.3;
+    const LoraWeight low{Weight(a, dtype(), device()), Weight(b, dtype(), device())};
+    const std::vector<LoraSegment> segments{{0, tokens, {{{}, {&low, 0.5f}}}}};  // on the second alone
+    const at::Tensor gate = at::mm(wide(x), wide(g).t()), up = at::mm(wide(x), wide(u).t());
+    const Weight gate_weight(g, dtype(), device()), up_weight(u, dtype(), device());
+    expect_close(gated(x, gate_weight, up_weight), at::silu(gate) * up, 4);
+    expect_close(gated(x, gate_weight, up_weight, segments),
+                 at::silu(gate) * (up + 0.5 * at::mm(at::mm(wide(x), wide(a).t()), wide(b).t())), 4);
+  }
+}
+
+TEST_P(Ops, WeightsKeepTheirValues) {
+  const at::Tensor w = random({37, 21});
+  EXPECT_TRUE(at::equal(Weight(w, dtype(), device()).unpacked(), w));
+}
+
 TEST_P(Ops, SiluMul) {
   const at::Tensor gate = random({3, 50}) * 6, up = random({3, 50});
   expect_close(silu_mul(gate, up), wide(gate) * at::sigmoid(wide(gate)) * wide(up));
-  EXPECT_TRUE(at::isfinite(silu_mul(at::full({1, 2}, -200, GetParam()), at::ones({1, 2}, GetParam()))).all().item<bool>());
+  EXPECT_TRUE(at::isfinite(silu_mul(at::full_like(random({1, 2}), -200), at::ones_like(random({1, 2})))).all().item<bool>());
 }
 
 TEST_P(Ops, RotateHalf) {
-  const at::Tensor x = random({4, 3, 10}), angle = random({4, 5}).to(at::kFloat);
-  at::Tensor rotated = x.clone();
-  rotate_half(rotated, at::cos(angle), at::sin(angle));
+  const at::Tensor both = random({4, 2, 3, 10}), angle = random({4, 5}).to(at::kFloat);
   const at::Tensor c = at::cos(wide(angle)).unsqueeze(1), s = at::sin(wide(angle)).unsqueeze(1);
-  const at::Tensor left = wide(x).slice(2, 0, 5), right = wide(x).slice(2, 5, 10);
-  expect_close(rotated, at::cat({left * c - right * s, right * c + left * s}, 2));
+  for (at::Tensor x : {both.select(1, 0).contiguous(), both.select(1, 1)}) {  // rows side by side, and apart
+    const at::Tensor left = wide(x).slice(2, 0, 5), right = wide(x).slice(2, 5, 10), untouched = wide(both.select(1, 0));
+    rotate_half(x, at::cos(angle), at::sin(angle));
+    expect_close(x, at::cat({left * c - right * s, right * c + left * s}, 2));
+    EXPECT_TRUE(at::equal(wide(both.select(1, 0)), untouched));
+  }
 }
 
 // One sequence's attention in double precision: queries at the end of the keys.
@@ -116,7 +168,7 @@ TEST_P(Ops, PagedAttentionInChunksEqualsTheWholeSequence) {
   const at::Tensor expected = attend(q, k, v);
   const std::vector<int32_t> table{6, 1, 4, 3};
   for (const int64_t chunk : {1, 5, 7, 8, 19, 50}) {
-    const KvArena arena(8, 2, kv_heads, dim, GetParam(), at::kCPU);
+    const KvArena arena(8, 2, kv_heads, dim, dtype(), device());
     arena.data().fill_(NAN);  // what no sequence wrote is never read
     for (int64_t begin = 0; begin < length; begin += chunk) {
       const int64_t count = std::min(chunk, length - begin);
@@ -129,7 +181,7 @@ TEST_P(Ops, PagedAttentionInChunksEqualsTheWholeSequence) {
 
 TEST_P(Ops, PagedAttentionKeepsSequencesApart) {
   const int64_t heads = 4, kv_heads = 4, dim = 8;
-  const KvArena arena(8, 1, kv_heads, dim, GetParam(), at::kCPU);
+  const KvArena arena(8, 1, kv_heads, dim, dtype(), device());
   const std::vector<std::vector<int32_t>> tables{{5}, {2, 7}, {0}};
   const int64_t lengths[] = {1, 20, 9};
   std::vector<QuerySpan> spans;

@@ -23,7 +23,8 @@ PROMPTS = [TEXT, LONG, IMAGE, IMAGES, VIDEO]
 def kv_bytes(model, blocks, dtype_bytes=4):
     config = model.config.get_text_config()
     head = config.hidden_size // config.num_attention_heads
-    return blocks * 16 * config.num_hidden_layers * 2 * config.num_key_value_heads * head * dtype_bytes
+    values = (head + 15) // 16 * 16  # of a token: whole panels
+    return blocks * 16 * config.num_hidden_layers * config.num_key_value_heads * (head + values) * dtype_bytes
 
 
 def firm_length(answer):

@@ -10,10 +10,11 @@
 #include "engine/serving_engine.h"
 #include "engine/testing/tiny_checkpoint.h"
 #include "engine/testing/waiting_sink.h"
+#include "kernels/cpu/kv_layout.h"
 
 namespace valora::testing {
 
-inline constexpr int64_t kTinyBlockBytes = 16 * kLayers * 2 * kKvHeads * kHeadDim * 4;
+inline constexpr int64_t kTinyBlockBytes = kLayers * kernels::kv_elements<float>(kKvHeads, kHeadDim) * 4;
 
 inline std::vector<int32_t> numbered_prompt(int tokens, int first) {
   std::vector<int32_t> ids(tokens);

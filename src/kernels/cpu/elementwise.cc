@@ -48,6 +48,14 @@ inline __attribute__((always_inline)) void silu_mul_span(const X* gate, const X*
   }
 }
 
+template <typename T>
+inline __attribute__((always_inline)) void quick_gelu_elements(const T* x, int64_t count, T* y) {
+  for (int64_t i = 0; i < count; ++i) {
+    const float v = to_float(x[i]);
+    y[i] = from_float<T>(v / (1.0f + exp_approx(-1.702f * v)));
+  }
+}
+
 // target_clones takes no templates: one thin function a type.
 VALORA_CLONES void norm_row(float* x, const float* r, const float* w, float e, int64_t n, float* y) { rms_norm_row(x, r, w, e, n, y); }
 VALORA_CLONES void norm_row(bf16* x, const bf16* r, const bf16* w, float e, int64_t n, bf16* y) { rms_norm_row(x, r, w, e, n, y); }
@@ -64,10 +72,17 @@ VALORA_CLONES float block_largest(const float* x, int64_t n, bool& numbers) {
 }
 
 VALORA_CLONES void silu_span(const float* g, const float* u, int64_t n, bf16* y) { silu_mul_span(g, u, n, y); }
+VALORA_CLONES void quick_gelu_span(const float* x, int64_t n, float* y) { quick_gelu_elements(x, n, y); }
+VALORA_CLONES void quick_gelu_span(const bf16* x, int64_t n, bf16* y) { quick_gelu_elements(x, n, y); }
 VALORA_CLONES void round_to(const float* x, int64_t n, float* y) { round_span(x, n, y); }
 VALORA_CLONES void round_to(const float* x, int64_t n, bf16* y) { round_span(x, n, y); }
 
 }  // namespace
+
+template <typename T>
+void quick_gelu(const T* x, int64_t count, T* y, const ParallelFor& parallel) {
+  parallel(0, count, kGrainElements, [&](int64_t begin, int64_t end) { quick_gelu_span(x + begin, end - begin, y + begin); });
+}
 
 template <typename T>
 void round_rows(const float* x, int64_t rows, int64_t width, T* y, int64_t ldy) {
@@ -119,6 +134,7 @@ void rotate_half(T* x, int64_t rows, int64_t ldx, int64_t heads, int64_t dim, co
 #define VALORA_INSTANTIATE(T)                                                                                     \
   template void rms_norm(T*, const T*, const T*, float, int64_t, int64_t, T*, const ParallelFor&);                \
   template void silu_mul(const T*, const T*, int64_t, T*, const ParallelFor&);                                    \
+  template void quick_gelu(const T*, int64_t, T*, const ParallelFor&);                                             \
   template void round_rows(const float*, int64_t, int64_t, T*, int64_t);                                          \
   template void silu_mul_rows(const float*, const float*, int64_t, int64_t, T*, int64_t);                         \
   template void rotate_half(T*, int64_t, int64_t, int64_t, int64_t, const float*, const float*, const ParallelFor&);

@@ -17,6 +17,10 @@ void rms_norm(T* x, const T* residual, const T* weight, float eps, int64_t rows,
 template <typename T>
 void silu_mul(const T* gate, const T* up, int64_t count, T* y, const ParallelFor& parallel);
 
+// y[i] = x[i] · sigmoid(1.702 · x[i])
+template <typename T>
+void quick_gelu(const T* x, int64_t count, T* y, const ParallelFor& parallel);
+
 // What a product left in fp32, [rows, width] side by side, rounded into y, rows ldy elements apart.
 template <typename T>
 void round_rows(const float* x, int64_t rows, int64_t width, T* y, int64_t ldy);
