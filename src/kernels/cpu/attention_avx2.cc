@@ -5,8 +5,8 @@
 
 namespace valora::kernels {
 
-constinit const AttentionBodies<bf16> kAvx2Attention{add_values<Avx2>};
-constinit const AttentionBodies<float> kAvx2FloatAttention{add_values<Avx2Float>};
+constinit const AttentionBodies<bf16> kAvx2Attention{add_values<Avx2>, weigh<Avx2>};
+constinit const AttentionBodies<float> kAvx2FloatAttention{add_values<Avx2Float>, weigh<Avx2Float>};
 
 }  // namespace valora::kernels
 

@@ -1,4 +1,4 @@
-// The attention's inner function beside the products, one table an instruction set and type.
+// The attention's inner functions beside the products, one table an instruction set and type.
 #pragma once
 
 #include <cstdint>
@@ -16,13 +16,28 @@ struct ValueSum {
   int64_t ldw = 0;
   int64_t keys = 0;                  // keys of the last block beyond this are not read
   const T* const* blocks = nullptr;  // of each block the head's panels
+  const T* const* fetch = nullptr;   // of each block, as much memory again to be fetched meanwhile, or none
   int64_t dim = 0;
   float* sums = nullptr;             // [rows, panels_of(dim) * 16]
+};
+
+// A row's scores of `keys` more keys into weights relative to the row's top so far.
+template <typename T>
+struct Weighing {
+  const float* scores = nullptr;  // [keys], and room up to a multiple of kPanelOutputs
+  int64_t keys = 0;
+  int64_t width = 0;  // weights beyond the keys, up to here, are zero
+  float scale = 1;
+  float top = 0;      // of all keys so far, times scale; is moved on
+  float total = 0;    // of the weights so far; is moved on
+  float fade = 1;     // what earlier sums are to be multiplied with
+  T* weights = nullptr;  // [width], and room up to a multiple of kPanelOutputs
 };
 
 template <typename T>
 struct AttentionBodies {
   void (*add_values)(const ValueSum<T>& sum);
+  void (*weigh)(Weighing<T>& row);
 };
 
 extern const AttentionBodies<bf16> kAvx512Bf16Attention;

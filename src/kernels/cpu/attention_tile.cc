@@ -12,25 +12,10 @@
 namespace valora::kernels {
 namespace {
 
-constexpr int64_t kChunkKeys = 128;  // scored, weighted and summed before the next ones are looked at
-
-// Keys [0, n) of a row's scores into weights relative to the row's top so far, in the values' type; those of
-// [n, width) get none. Returns what earlier sums fade by.
-template <typename T>
-inline __attribute__((always_inline)) float weigh(const float* __restrict scores, int64_t n, int64_t width, float scale,
-                                                  float& top, float& total, T* __restrict weights) {
-  for (int64_t i = n; i < width; ++i) weights[i] = T{};
-  if (n == 0) return 1;
-  const float before = top, now = std::max(before, largest(scores, n) * scale);
-  for (int64_t i = 0; i < n; ++i) weights[i] = from_float<T>(exp_approx(scores[i] * scale - now));
-  const float fade = exp_approx(before - now);
-  top = now;
-  total = total * fade + sum(weights, n);  // of the rounded weights: they then add up to one
-  return fade;
-}
-
-VALORA_CLONES float weigh_row(const float* s, int64_t n, int64_t w, float c, float& top, float& total, float* p) { return weigh(s, n, w, c, top, total, p); }
-VALORA_CLONES float weigh_row(const float* s, int64_t n, int64_t w, float c, float& top, float& total, bf16* p) { return weigh(s, n, w, c, top, total, p); }
+// Keys that are scored, weighted and summed before the next ones are looked at: as many as keep the rows' scores
+// in the first-level cache, or of many rows in the second.
+constexpr int64_t kFewRows = 16;
+constexpr int64_t chunk_keys(int64_t rows) { return rows <= kFewRows ? 256 : 128; }
 
 VALORA_CLONES void scale_row(float* x, int64_t n, float by) {
   for (int64_t i = 0; i < n; ++i) x[i] *= by;
@@ -55,19 +40,11 @@ struct Workspace {
   static Workspace& of(int64_t rows, int64_t dim) {
     thread_local Workspace memory;
     memory.q.resize(std::max<size_t>(memory.q.size(), rows * dim));
-    memory.weights.resize(std::max<size_t>(memory.weights.size(), rows * kChunkKeys));
-    memory.scores.resize(std::max<size_t>(memory.scores.size(), rows * kChunkKeys));
+    memory.weights.resize(std::max<size_t>(memory.weights.size(), rows * chunk_keys(rows)));
+    memory.scores.resize(std::max<size_t>(memory.scores.size(), rows * chunk_keys(rows)));
     return memory;
   }
 };
-
-// The panels that the next chunk reads, into the second-level cache.
-template <typename T>
-void fetch(const std::vector<const T*>& blocks, int64_t first, int64_t count, int64_t elements) {
-  const int64_t last = std::min<int64_t>(first + count, static_cast<int64_t>(blocks.size()));
-  for (int64_t b = first; b < last; ++b)
-    for (int64_t i = 0; i < elements; i += 64 / static_cast<int64_t>(sizeof(T))) __builtin_prefetch(blocks[b] + i, 0, 2);
-}
 
 }  // namespace
 
@@ -81,11 +58,10 @@ void attend(const QueryTile<T>& tile, const KeyBlocks<T>& blocks, const Gathered
   std::fill_n(gathered.total, rows, 0.f);
   const auto& products = product_bodies<T>();
   const auto& bodies = attention_bodies<T>();
-  constexpr int64_t kChunkBlocks = kChunkKeys / kPanelOutputs;
+  const int64_t chunk = chunk_keys(rows), chunk_blocks = chunk / kPanelOutputs;
 
-  for (int64_t first = tile.key_begin; first < tile.key_end; first += kChunkKeys) {
-    const int64_t keys = std::min(kChunkKeys, tile.key_end - first), block = (first - tile.key_begin) / kPanelOutputs;
-    fetch(blocks.values, block, kChunkBlocks, value_elements<T>(dim));
+  for (int64_t first = tile.key_begin; first < tile.key_end; first += chunk) {
+    const int64_t keys = std::min(chunk, tile.key_end - first), block = (first - tile.key_begin) / kPanelOutputs;
     Product<T> score;
     score.x = memory.q.data();
     score.m = rows;
@@ -94,17 +70,21 @@ void attend(const QueryTile<T>& tile, const KeyBlocks<T>& blocks, const Gathered
     score.panel_end = panels_of(keys);
     score.finish = Finish::kStoreFloat;
     score.y = memory.scores.data();
-    score.ldy = kChunkKeys;
+    score.ldy = chunk;
+    score.fetch = blocks.values.data() + block;
     score.tile = choose_tile({ProductKind::kExpand, sizeof(T) == 4, isa(), rows, keys, dim});
     products.multiply(score);
-    fetch(blocks.keys, block + kChunkBlocks, kChunkBlocks, key_elements<T>(dim));
     for (int64_t r = 0; r < rows; ++r) {
       const int64_t seen = std::clamp<int64_t>(tile.visible_to(r) - first, 0, keys);
-      const float fade = weigh_row(&memory.scores[r * kChunkKeys], seen, keys, tile.scale, gathered.top[r], gathered.total[r],
-                                   &memory.weights[r * kChunkKeys]);
-      if (fade != 1 && first > tile.key_begin) scale_row(gathered.sums + r * width, width, fade);
+      Weighing<T> row{&memory.scores[r * chunk], seen, keys, tile.scale, gathered.top[r], gathered.total[r], 1, &memory.weights[r * chunk]};
+      bodies.weigh(row);
+      gathered.top[r] = row.top;
+      gathered.total[r] = row.total;
+      if (row.fade != 1 && first > tile.key_begin) scale_row(gathered.sums + r * width, width, row.fade);
     }
-    bodies.add_values({memory.weights.data(), rows, kChunkKeys, keys, blocks.values.data() + block, dim, gathered.sums});
+    const bool more = block + 2 * chunk_blocks <= static_cast<int64_t>(blocks.keys.size());
+    bodies.add_values({memory.weights.data(), rows, chunk, keys, blocks.values.data() + block,
+                       more ? blocks.keys.data() + block + chunk_blocks : nullptr, dim, gathered.sums});
   }
 }
 

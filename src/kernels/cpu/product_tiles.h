@@ -155,7 +155,8 @@ int64_t panel_groups(const Product<typename V::Element>& p, int64_t panel) {
     place.panel = panel;
     for (int j = 0; j < PANELS; ++j) place.weights[j] = p.w.panel(panel + j);
     const bool more = panel + 2 * PANELS <= all;
-    for (int j = 0; j < PANELS; ++j) place.next[j] = more ? p.w.panel(panel + PANELS + j) : nullptr;
+    for (int j = 0; j < PANELS; ++j)
+      place.next[j] = p.fetch ? p.fetch[panel + j] : more ? p.w.panel(panel + PANELS + j) : nullptr;
     for (int64_t b = 0; b < blocks; ++b) {
       place.row = p.m * b / blocks;
       kTiles[p.m * (b + 1) / blocks - place.row - 1](p, place);

@@ -58,19 +58,4 @@ inline __attribute__((always_inline)) float largest(const float* x, int64_t n) {
   return best;
 }
 
-// Sum of x[i] in 16 partial sums.
-template <typename T>
-inline __attribute__((always_inline)) float sum(const T* x, int64_t n) {
-  constexpr int kLanes = 16;
-  float partial[kLanes] = {};
-  int64_t i = 0;
-  for (; i + kLanes <= n; i += kLanes)
-    for (int l = 0; l < kLanes; ++l) partial[l] += to_float(x[i + l]);
-  float sum = 0;
-  for (; i < n; ++i) sum += to_float(x[i]);
-  for (int half = kLanes / 2; half > 0; half /= 2)
-    for (int l = 0; l < half; ++l) partial[l] += partial[l + half];
-  return sum + partial[0];
-}
-
 }  // namespace valora::kernels
