@@ -15,7 +15,8 @@ namespace {
 constexpr int64_t kShrinkRows = 64;          // of one piece of a segment's shrink
 constexpr int64_t kRowChunk = 126;           // rows whose inputs and sums stay in the second-level cache
 constexpr int64_t kChunkBytes = 256 << 10;   // of weights that stay there while rows pass
-constexpr int64_t kUnits = 64;               // pieces of a launch, about: enough for even shares
+constexpr int64_t kUnits = 32;               // pieces of a launch, about: enough for even shares
+constexpr int64_t kFetchedRows = 16;         // up to so many rows a unit waits for its weights, and is told of them early
 constexpr int64_t kSerialProducts = 1 << 16; // below this a second thread costs more than it brings
 
 void pause() {
@@ -28,6 +29,8 @@ template <typename T>
 ProductShape shape_of(ProductKind kind, int64_t m, const Panels<T>& w) {
   return {kind, sizeof(T) == 4, isa(), m, w.n, w.k};
 }
+
+constexpr int64_t kMaxPanels = 16;  // of an adapter's A whose successor is fetched: rank 256
 
 // Where the intermediate of one segment's part lies.
 struct ShrinkTask {
@@ -55,7 +58,7 @@ class Projection {
     Shares shrinks(static_cast<int64_t>(shrinks_.size())), units(static_cast<int64_t>(units_.size()));
     const auto body = [&](int64_t begin, int64_t end) {
       const int64_t first = shrinks.count() * begin / units.count(), last = shrinks.count() * end / units.count();
-      shrinks.work(first, last, [&](int64_t i) { shrink(shrinks_[i]); });
+      shrinks.work(first, last, [&](int64_t i) { shrink(i); });
       units.work(begin, end, [&](int64_t i) { run_unit(units_[i]); });
     };
     if (products() < kSerialProducts) body(0, units.count());
@@ -103,7 +106,19 @@ class Projection {
 
   T* low(int64_t segment, int64_t slice) { return low_.get() + places_[segment * slices_.size() + slice]; }
 
-  void shrink(const ShrinkTask& task) {
+  // The panels of the task after this one, to be fetched meanwhile; none where it has fewer.
+  bool next_panels(int64_t index, const T* (&next)[kMaxPanels]) const {
+    if (index + 1 >= static_cast<int64_t>(shrinks_.size())) return false;
+    const auto& a = segments_[shrinks_[index + 1].segment].parts[shrinks_[index + 1].slice].a;
+    const int64_t panels = panels_of(segments_[shrinks_[index].segment].parts[shrinks_[index].slice].a.n);
+    if (panels_of(a.n) < panels || panels > kMaxPanels) return false;
+    for (int64_t i = 0; i < panels; ++i) next[i] = a.panel(i);
+    return true;
+  }
+
+  void shrink(int64_t index) {
+    const ShrinkTask& task = shrinks_[index];
+    const T* next[kMaxPanels];
     const LoraSegment<T>& segment = segments_[task.segment];
     const LowRank<T>& part = segment.parts[task.slice];
     Product<T> p;
@@ -116,6 +131,7 @@ class Projection {
     p.y = low(task.segment, task.slice) + (task.row_begin - segment.token_begin) * part.a.n;
     p.ldy = part.a.n;
     p.tile = choose_tile(shape_of(ProductKind::kShrink, p.m, p.w));
+    if (p.m <= kFetchedRows && next_panels(index, next)) p.fetch = next;
     bodies_.multiply(p);
     shrunk_.fetch_add(1, std::memory_order_release);
   }
@@ -179,8 +195,21 @@ class Projection {
     p.y = sums;
     p.ldy = ld;
     p.first_output = unit.panel_begin * kPanelOutputs;
+    if (p.m <= kFetchedRows) fetch_expands(s, unit);
     bodies_.multiply(p);
     for (size_t g = 0; g < segments_.size(); ++g) expand(static_cast<int64_t>(g), s, unit, sums, ld);
+  }
+
+  // The adapters' panels of this unit lie here and there in memory, too short a run each for the CPU to see it coming.
+  void fetch_expands(int64_t s, const Unit& unit) const {
+    for (const LoraSegment<T>& segment : segments_) {
+      const Panels<T>& b = segment.parts[s].b;
+      if (segment.parts[s].a.n == 0 || segment.token_begin >= unit.row_end || segment.token_end <= unit.row_begin) continue;
+      for (int64_t panel = unit.panel_begin; panel < unit.panel_end; ++panel) {
+        const T* line = b.panel(panel);
+        for (int64_t i = 0; i < panel_elements<T>(b.k); i += 64 / static_cast<int64_t>(sizeof(T))) __builtin_prefetch(line + i, 0, 2);
+      }
+    }
   }
 
   void expand(int64_t g, int64_t s, const Unit& unit, float* sums, int64_t ld) {
