@@ -15,7 +15,8 @@ namespace {
 constexpr int64_t kShrinkRows = 64;          // of one piece of a segment's shrink
 constexpr int64_t kRowChunk = 126;           // rows whose inputs and sums stay in the second-level cache
 constexpr int64_t kChunkBytes = 256 << 10;   // of weights that stay there while rows pass
-constexpr int64_t kUnits = 32;               // pieces of a launch, about: enough for even shares
+constexpr int64_t kUnits = 28;               // pieces that a launch has at least where it can: enough for even shares
+constexpr int64_t kMaxChunk = 64;            // panels of a piece at most
 constexpr int64_t kFetchedRows = 16;         // up to so many rows a unit waits for its weights, and is told of them early
 constexpr int64_t kSerialProducts = 1 << 16; // below this a second thread costs more than it brings
 
@@ -93,12 +94,14 @@ class Projection {
     const Slice<T>& slice = slices_[s];
     const int64_t group = tiles_[s].panels, panels = panels_of(slice.w.n), groups = (panels + group - 1) / group;
     const int64_t row_chunks = (m_ + kRowChunk - 1) / kRowChunk;
-    int64_t chunk = std::max<int64_t>(1, groups / kUnits);
+    int64_t chunk = group;
     if (row_chunks > 1) {
       const int64_t bytes = group * panel_elements<T>(slice.w.k) * static_cast<int64_t>(sizeof(T));
-      chunk = std::clamp<int64_t>(kChunkBytes / std::max<int64_t>(1, bytes), 1, std::max<int64_t>(1, groups / 8));
+      chunk *= std::clamp<int64_t>(kChunkBytes / std::max<int64_t>(1, bytes), 1, std::max<int64_t>(1, groups / 8));
+    } else {
+      // Each segment pays once a piece: as few as keep the shares even.
+      while (chunk < kMaxChunk && panels / (2 * chunk) >= (chunk < 4 ? kUnits / 2 : kUnits)) chunk *= 2;
     }
-    chunk *= group;
     for (int64_t panel = 0; panel < panels; panel += chunk)
       for (int64_t r = 0; r < row_chunks; ++r)
         units_.push_back({s, panel, std::min(panels, panel + chunk), m_ * r / row_chunks, m_ * (r + 1) / row_chunks});

@@ -31,7 +31,7 @@ Tile formula_tile(const ProductShape& s) {
   Tile tile;
   const int one_pass = std::min(kOnePassRows, sums);
   tile.rows = static_cast<uint8_t>(s.m <= one_pass ? std::max<int64_t>(1, s.m) : std::min(6, sums));
-  for (int width : {8, 4, 3, 2}) {
+  for (int width : {8, 4, 2}) {  // powers of two: what a segment adds to a piece then goes in whole groups
     const bool even = s.kind != ProductKind::kDense || panels / width >= kFewGroups;
     if (width * tile.rows > sums || width > panels || (width > 4 && !even)) continue;
     tile.panels = static_cast<uint8_t>(width);
