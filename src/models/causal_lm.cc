@@ -12,6 +12,7 @@ class CausalLm final : public Model {
 
   at::Tensor forward(const Batch& batch) const override { return model_.forward(batch); }
   at::Tensor logits(const at::Tensor& hidden) const override { return model_.logits(hidden); }
+  std::vector<Linear*> decoder_linears() override { return model_.linears(); }
 
  private:
   Decoder model_;

@@ -132,6 +132,15 @@ at::Tensor Decoder::forward(const Batch& batch) const {
   return norm_.after_adding(x, delta);
 }
 
+std::vector<Linear*> Decoder::linears() {
+  std::vector<Linear*> linears;
+  for (DecoderLayer& layer : layers_) {
+    layer.self_attn.append_linears(linears);
+    layer.mlp.append_linears(linears);
+  }
+  return linears;
+}
+
 at::Tensor Decoder::logits(const at::Tensor& hidden) const { return lm_head_.wide(hidden); }
 
 }  // namespace valora::models

@@ -35,6 +35,7 @@ class Attention {
  public:
   Attention(Weights& weights, const std::string& name, const DecoderConfig& config, int first_module);
   at::Tensor operator()(const at::Tensor& x, const CosSin& rotary, int64_t layer, const Batch& batch) const;
+  void append_linears(std::vector<Linear*>& linears) { linears.insert(linears.end(), {&q_proj_, &k_proj_, &v_proj_, &o_proj_}); }
 
  private:
   int64_t heads_, kv_heads_, head_dim_;
@@ -45,6 +46,7 @@ class Mlp {
  public:
   Mlp(Weights& weights, const std::string& name, const DecoderConfig& config, int first_module);
   at::Tensor operator()(const at::Tensor& x, const Adaptation& adaptation) const;
+  void append_linears(std::vector<Linear*>& linears) { linears.insert(linears.end(), {&gate_proj_, &up_proj_, &down_proj_}); }
 
  private:
   Linear gate_proj_, up_proj_, down_proj_;
@@ -64,6 +66,7 @@ class Decoder {
 
   at::Tensor forward(const Batch& batch) const;                    // [T, hidden], after the last norm
   at::Tensor logits(const at::Tensor& hidden) const;               // float [rows, vocab]
+  std::vector<Linear*> linears();                                  // of all layers: those that adapters may touch
 
  private:
   at::Tensor embed(const Batch& batch) const;

@@ -29,6 +29,7 @@ class Linear {
   at::Tensor wide(const at::Tensor& x) const { return ops::linear_float(x, weight_); }
 
   const ops::Weight& weight() const { return weight_; }
+  ops::Weight& weight() { return weight_; }
   int module() const { return module_; }
 
  private:

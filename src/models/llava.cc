@@ -81,6 +81,7 @@ class LlavaForConditionalGeneration final : public Model {
 
   at::Tensor forward(const Batch& batch) const override { return language_model_.forward(batch); }
   at::Tensor logits(const at::Tensor& hidden) const override { return language_model_.logits(hidden); }
+  std::vector<Linear*> decoder_linears() override { return language_model_.linears(); }
 
   std::vector<at::Tensor> encode(std::span<const VisualItem> items) const override {
     const std::vector<at::Tensor> states = vision_tower_(items, config_.states);

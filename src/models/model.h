@@ -45,6 +45,8 @@ struct Positions {
   int32_t delta = 0;            // generated token i of the sequence stands at i + delta on every axis
 };
 
+class Linear;
+
 class Model {
  public:
   explicit Model(ModelSpec spec) : spec_(std::move(spec)) {}
@@ -56,6 +58,9 @@ class Model {
   virtual at::Tensor logits(const at::Tensor& hidden) const = 0;  // float [rows, vocab]
   // Embeddings of images and videos, encoded together: of each item [input.tokens, hidden].
   virtual std::vector<at::Tensor> encode(std::span<const VisualItem> items) const;
+  // The decoder's linears that adapters may touch, each with its module index: what a mode may merge an adapter into.
+  // Vision tower and projector are not among them: their embeddings outlive a step, and with it its mode.
+  virtual std::vector<Linear*> decoder_linears() = 0;
 
  private:
   ModelSpec spec_;

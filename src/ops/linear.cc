@@ -3,6 +3,7 @@
 #include "ops/cpu_dispatch.h"
 #include "ops/huge_memory.h"
 #include "ops/parallel.h"
+#include "ops/weight_panels.h"
 
 namespace valora::ops {
 namespace {
@@ -21,11 +22,6 @@ void check_segment(const at::Tensor& x, std::span<const Weight* const> weights, 
                       part->a.packed() == weights[s]->packed(),
                   "an adapter of [", part->b.out(), ", ", part->b.in(), "] x [", part->a.out(), ", ", part->a.in(),
                   "] on a weight of [", weights[s]->out(), ", ", weights[s]->in(), "]");
-}
-
-template <typename T>
-kernels::Panels<T> panels_of(const Weight& w) {
-  return {raw<T>(w.data()), w.out(), w.in(), nullptr, 0};
 }
 
 template <typename T>
@@ -100,6 +96,16 @@ Weight::Weight(const at::Tensor& w, at::ScalarType dtype, at::Device device, con
     at::Tensor panels = huge_zeros(kernels::packed_elements<T>(out_, in_), dtype);
     kernels::pack_panels<T>(raw<T>(data_), out_, in_, raw<T>(panels), torch_parallel());
     data_ = panels;
+  });
+}
+
+void Weight::refill(const at::Tensor& w) {
+  TORCH_CHECK(w.dim() == 2 && w.size(0) == out_ && w.size(1) == in_, "values of ", w.sizes(), " for a weight of [", out_, ", ", in_, "]");
+  const at::Tensor values = w.to(data_.options()).contiguous();
+  if (!packed_) data_.copy_(values);
+  else dispatch_cpu(data_, [&](auto t) {
+    using T = decltype(t);
+    kernels::pack_panels<T>(raw<T>(values), out_, in_, raw<T>(data_), torch_parallel());
   });
 }
 

@@ -23,6 +23,10 @@ class Weight {
   // The same shape, form and bias over other values: `data` is as data() is, and is kept, not copied.
   Weight with_data(at::Tensor data) const;
 
+  // Takes w's values, [out, in] of any dtype, in the place of its own, in the same memory: bit for bit what the
+  // constructor makes of them.
+  void refill(const at::Tensor& w);
+
   bool defined() const { return data_.defined(); }
   int64_t out() const { return out_; }
   int64_t in() const { return in_; }

@@ -14,9 +14,19 @@ struct Entry {
   std::unique_ptr<Policy> (*make)();
 };
 
-constexpr std::array kPolicies = {Entry{"fcfs", make_fcfs_policy}};
+constexpr std::array kPolicies = {Entry{"fcfs", make_fcfs_policy}, Entry{"merged", make_merged_policy},
+                                  Entry{"mixture", make_mixture_policy}};
 
 }  // namespace
+
+const char* mode_name(Mode mode) {
+  switch (mode) {
+    case Mode::kMerged: return "merged";
+    case Mode::kMixture: return "mixture";
+    case Mode::kUnmerged: break;
+  }
+  return "unmerged";
+}
 
 Result<std::unique_ptr<Policy>> make_policy(const std::string& name) {
   std::vector<std::string_view> known;

@@ -37,10 +37,112 @@ TEST(FcfsPolicy, DecodesThenPrefillsThenWaitingByPriorityAndArrival) {
 
 TEST(FcfsPolicy, NothingToDo) { EXPECT_TRUE(make_fcfs_policy()->plan({}, {}).order.empty()); }
 
+constexpr AdapterId kA = 4, kB = 7, kC = 9;
+
+Request of(AdapterId merge, RequestId id, int tokens = 10, int computed = 9) {
+  Request made = request(id, tokens, computed);
+  made.adapter = made.merge = merge;
+  made.arrival = TimePoint{} + std::chrono::seconds(id);
+  return made;
+}
+
+std::vector<const Request*> all_of(const std::vector<Request>& requests) {
+  std::vector<const Request*> pointers;
+  for (const Request& one : requests) pointers.push_back(&one);
+  return pointers;
+}
+
+PolicyPlan plan_of(const Policy& policy, const std::vector<Request>& running, const std::vector<Request>& waiting,
+                   AdapterId merged = kBaseModel, int token_budget = 1000, int max_sequences = 100) {
+  const auto r = all_of(running), w = all_of(waiting);
+  return policy.plan({.running = r, .waiting = w, .token_budget = token_budget, .max_sequences = max_sequences, .merged = merged}, {});
+}
+
+TEST(MergedPolicy, ServesTheAdapterOfTheOldestRequestAlone) {
+  const auto policy = make_merged_policy();
+  EXPECT_TRUE(policy->merges());
+  const PolicyPlan plan = plan_of(*policy, {of(kB, 2), of(kA, 3), of(kB, 6, 100, 20)}, {of(kB, 4, 5, 0), of(kBaseModel, 5, 5, 0)});
+  EXPECT_EQ(plan.mode, Mode::kMerged);
+  EXPECT_EQ(plan.merged, kB);
+  EXPECT_THAT(order_of(plan), ElementsAre(2, 6, 4));
+}
+
+TEST(MergedPolicy, AWaitingRequestThatCameFirstStopsTheRunningOnes) {
+  const PolicyPlan plan = plan_of(*make_merged_policy(), {of(kA, 3), of(kA, 4)}, {of(kB, 2, 5, 0), of(kA, 5, 5, 0)}, kA);
+  EXPECT_EQ(plan.merged, kB);
+  EXPECT_THAT(order_of(plan), ElementsAre(2));
+}
+
+TEST(MergedPolicy, PriorityGoesBeforeAge) {
+  std::vector<Request> waiting{of(kA, 1, 5, 0), of(kB, 2, 5, 0)};
+  waiting[1].priority = -1;
+  EXPECT_EQ(plan_of(*make_merged_policy(), {}, waiting).merged, kB);
+}
+
+TEST(MergedPolicy, TheBaseModelRunsOnItsOwnWeights) {
+  const PolicyPlan plan = plan_of(*make_merged_policy(), {of(kBaseModel, 1), of(kA, 2)}, {of(kBaseModel, 3, 5, 0)}, kA);
+  EXPECT_EQ(plan.mode, Mode::kUnmerged);
+  EXPECT_EQ(plan.merged, kBaseModel);
+  EXPECT_THAT(order_of(plan), ElementsAre(1, 3));
+  EXPECT_TRUE(plan_of(*make_merged_policy(), {}, {}).order.empty());
+}
+
+// An adapter whose requests never cease: the other's turn comes as soon as it is the oldest.
+TEST(MergedPolicy, NobodyStarves) {
+  const auto policy = make_merged_policy();
+  std::vector<Request> queue{of(kA, 1), of(kA, 2), of(kB, 3)};
+  for (RequestId next = 4; next < 10; ++next) {
+    const PolicyPlan plan = plan_of(*policy, queue, {});
+    if (plan.merged == kB) return;
+    std::erase_if(queue, [&](const Request& one) { return one.id == plan.order.front()->id; });  // one step, one answer
+    queue.push_back(of(kA, next));
+  }
+  FAIL() << "the request of the other adapter never ran";
+}
+
+TEST(MixturePolicy, MergesWhatMostRequestsAreOfAndRunsAll) {
+  const auto policy = make_mixture_policy();
+  EXPECT_TRUE(policy->merges());
+  const PolicyPlan plan = plan_of(*policy, {of(kBaseModel, 1), of(kA, 2), of(kB, 3)}, {of(kB, 4, 5, 0), of(kBaseModel, 5, 5, 0)});
+  EXPECT_EQ(plan.mode, Mode::kMixture);
+  EXPECT_EQ(plan.merged, kB);
+  EXPECT_THAT(order_of(plan), ElementsAre(1, 2, 3, 4, 5));
+}
+
+TEST(MixturePolicy, OfTheBaseModelAloneIsUnmerged) {
+  const PolicyPlan plan = plan_of(*make_mixture_policy(), {of(kBaseModel, 1)}, {of(kBaseModel, 2, 5, 0)}, kA);
+  EXPECT_EQ(plan.mode, Mode::kUnmerged);
+  EXPECT_EQ(plan.merged, kBaseModel);
+  EXPECT_THAT(order_of(plan), ElementsAre(1, 2));
+}
+
+TEST(MixturePolicy, KeepsTheMergedAdapterUntilAnotherHasMoreThanTwiceAsMany) {
+  const auto policy = make_mixture_policy();
+  std::vector<Request> running{of(kA, 1), of(kB, 2)};
+  EXPECT_EQ(plan_of(*policy, running, {}).merged, kA) << "a tie goes to the first in order";
+  EXPECT_EQ(plan_of(*policy, running, {}, kB).merged, kB);
+  running.push_back(of(kA, 3));
+  EXPECT_EQ(plan_of(*policy, running, {}, kB).merged, kB);
+  running.push_back(of(kA, 4));
+  EXPECT_EQ(plan_of(*policy, running, {}, kB).merged, kA);
+  EXPECT_EQ(plan_of(*policy, running, {}, kC).merged, kA) << "the merged one runs no more";
+}
+
+TEST(MixturePolicy, CountsOnlyWhatTheStepHasRoomFor) {
+  const auto policy = make_mixture_policy();
+  const std::vector<Request> running{of(kA, 1)}, waiting{of(kB, 2, 8, 0), of(kB, 3, 8, 0)};
+  EXPECT_EQ(plan_of(*policy, running, waiting).merged, kB);
+  EXPECT_EQ(plan_of(*policy, running, waiting, kBaseModel, 9).merged, kA) << "tokens for two requests";
+  EXPECT_EQ(plan_of(*policy, running, waiting, kBaseModel, 1000, 2).merged, kA) << "two sequences";
+}
+
 TEST(MakePolicy, KnowsItsNames) {
-  const auto made = make_policy("fcfs");
-  ASSERT_TRUE(made.ok());
-  EXPECT_EQ(made.value()->name(), "fcfs");
+  for (const char* name : {"fcfs", "merged", "mixture"}) {
+    const auto made = make_policy(name);
+    ASSERT_TRUE(made.ok());
+    EXPECT_EQ(made.value()->name(), name);
+  }
+  EXPECT_FALSE(make_fcfs_policy()->merges());
   const auto unknown = make_policy("lifo");
   ASSERT_FALSE(unknown.ok());
   EXPECT_EQ(unknown.error().code, ErrorCode::kInvalidArgument);

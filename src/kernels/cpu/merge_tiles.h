@@ -18,6 +18,8 @@ namespace {
 template <typename V>
 inline constexpr int kMergeRun = static_cast<int>(std::bit_floor(static_cast<unsigned>(V::kTileSums)));
 
+inline constexpr int64_t kAhead = 32;  // vectors of weights
+
 // A's inputs of the block, from [inputs][rank] in panels to runs of [rank][kMergeRun]: bf16 in pairs of ranks, as B's
 // vectors have them. What lies beyond the block's last input is zero.
 template <typename V, typename T>
@@ -48,6 +50,9 @@ inline __attribute__((always_inline)) void merge_run(const T* a, const T* b, int
   typename V::Sums sums[kRun];
 #pragma GCC unroll 16
   for (int i = 0; i < kRun; ++i) sums[i] = V::zero();
+  // The weights of runs that come soon are on their way while this one is multiplied.
+#pragma GCC unroll 16
+  for (int i = 0; i < kRun / kInputs; ++i) __builtin_prefetch(w + (i + kAhead) * kVector, 0, 3);
   for (int64_t g = 0; g < groups; ++g, a += kRun * kInputs, b += kVector) {
     const typename V::Weights even = V::template weights<0>(b);
 #pragma GCC unroll 16

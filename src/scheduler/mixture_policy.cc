@@ -1,0 +1,58 @@
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "scheduler/fcfs_order.h"
+
+namespace valora::scheduler {
+namespace {
+
+// A merge costs some steps' worth of memory traffic: another adapter must have more than twice the requests to be worth it.
+constexpr int kKeepFactor = 2;
+
+// Requests of each adapter among those of the order that the step has room for; adapters in the order they come.
+std::vector<std::pair<AdapterId, int>> count_adapters(const std::vector<const Request*>& order, const PolicyState& state) {
+  std::vector<std::pair<AdapterId, int>> counts;
+  int budget = state.token_budget, sequences = state.max_sequences;
+  for (const Request* request : order) {
+    if (budget <= 0 || sequences <= 0) break;
+    const int tokens = std::min(request->remaining_tokens(), budget);
+    if (tokens <= 0) continue;
+    budget -= tokens;
+    --sequences;
+    if (request->merge == kBaseModel) continue;
+    const auto it = std::ranges::find(counts, request->merge, &std::pair<AdapterId, int>::first);
+    if (it == counts.end()) counts.emplace_back(request->merge, 1);
+    else ++it->second;
+  }
+  return counts;
+}
+
+AdapterId choose(const std::vector<std::pair<AdapterId, int>>& counts, AdapterId current) {
+  AdapterId best = kBaseModel;
+  int most = 0, kept = 0;
+  for (const auto& [adapter, count] : counts) {
+    if (count > most) best = adapter, most = count;
+    if (adapter == current) kept = count;
+  }
+  return kept > 0 && kKeepFactor * kept >= most ? current : best;
+}
+
+class MixturePolicy final : public Policy {
+ public:
+  std::string name() const override { return "mixture"; }
+  bool merges() const override { return true; }
+
+  PolicyPlan plan(const PolicyState& state, TimePoint) const override {
+    PolicyPlan plan{Mode::kUnmerged, kBaseModel, fcfs_order(state)};
+    plan.merged = choose(count_adapters(plan.order, state), state.merged);
+    if (plan.merged != kBaseModel) plan.mode = Mode::kMixture;
+    return plan;
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Policy> make_mixture_policy() { return std::make_unique<MixturePolicy>(); }
+
+}  // namespace valora::scheduler
