@@ -15,7 +15,7 @@ struct Flags {
   EngineOptions engine;
   std::vector<std::string> adapters;  // DIR or DIR:scale
   std::vector<std::string> images, videos;
-  std::string prompt, system, mode = "unmerged", head;
+  std::string prompt, system, head;
   SamplingParams sampling;
   int max_tokens = 256;
   double temperature = 0;
@@ -134,9 +134,6 @@ void print_labels(const Classification& c) {
 }
 
 int run_generate(Flags& flags) {
-  if (flags.mode != "unmerged" && flags.mode != "merged" && flags.mode != "mixture")
-    return fail(invalid("--mode must be unmerged, merged or mixture"));
-  if (flags.mode != "unmerged") return fail(not_implemented("--mode " + flags.mode + " is not built yet; adapters are served unmerged"));
   if (flags.raw && (!flags.images.empty() || !flags.videos.empty() || !flags.system.empty()))
     return fail(invalid("--raw takes no --image, --video or --system: the prompt is sent as it is"));
   flags.engine.fetch.allowed_local_path = "/";  // the user names the files
@@ -186,7 +183,6 @@ void add_generate(CLI::App& app, std::function<int()>& run) {
   c.add_flag("--ignore-eos", flags->sampling.ignore_eos, "Go on past the end-of-sequence token");
   c.add_option("--logprobs", flags->sampling.logprobs, "Report this many alternatives a token");
   c.add_option("--max-logprobs", flags->engine.max_logprobs, "Most alternatives that may be asked for")->capture_default_str();
-  c.add_option("--mode", flags->mode, "unmerged, merged or mixture")->capture_default_str();
   c.add_flag("--classify", flags->classify, "Answer with the adapter's task head");
   c.add_option("--head", flags->head, "The head to answer with; lm_head for text from an adapter with heads");
   c.add_flag("--json", flags->json, "Print one JSON object");

@@ -269,6 +269,12 @@ void EngineCore::fill(EngineStats& stats) {
   stats.kv_usage = cache_.usage();
   stats.prefix_queries = cache_.stats().queried_tokens;
   stats.prefix_hits = cache_.stats().hit_tokens;
+  stats.mode = scheduler::mode_name(scheduler_.mode());
+  if (const ModeSwitcher* switcher = runner_->switcher()) {
+    stats.mode_switches = switcher->stats().switches;
+    stats.merges = switcher->stats().merges;
+    stats.merge_seconds = switcher->stats().merge_seconds;
+  }
   stats.visual_queries = runner_->visual_cache().queries();
   stats.visual_hits = runner_->visual_cache().hits();
 }

@@ -31,6 +31,7 @@ struct LoadedAdapter {
   models::AdapterWeights weights;
   bool has_weights = false;  // false: heads alone, the model runs as the base
   bool on_decoder = false;   // touches the decoder: its tokens make a segment
+  bool mergeable = false;    // its decoder part may be merged into weights that other requests run on
   bool on_visuals = false;   // touches vision tower or projector: its visual embeddings are its own
   std::vector<LoadedHead> heads;
 };

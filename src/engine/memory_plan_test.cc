@@ -69,5 +69,14 @@ TEST(MemoryPlan, HugeNumbersDoNotOverflow) {
   EXPECT_EQ(plan->kv_blocks, 4);
 }
 
+TEST(MemoryPlan, AShadowThatDoesNotFitIsRefusedWithTheBytesItLacks) {
+  EXPECT_TRUE(check_shadow("merged", 1000, 1000).ok());
+  const Status lacking = check_shadow("mixture", 1000, 900);
+  ASSERT_FALSE(lacking.ok());
+  EXPECT_EQ(lacking.error().code, ErrorCode::kInvalidArgument);
+  for (const char* part : {"--mode mixture", "--merge inplace", "1000", "100 more"})
+    EXPECT_NE(lacking.error().message.find(part), std::string::npos) << lacking.error().message;
+}
+
 }  // namespace
 }  // namespace valora

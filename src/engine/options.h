@@ -20,6 +20,8 @@ struct EngineOptions {
   int threads = 0;              // compute threads; 0: one a core
   std::string kernels = "native";  // of CPUs: native, or reference (ATen)
   std::string policy = "fcfs";
+  std::string mode;               // unmerged, merged or mixture: takes the policy that serves in this mode; empty: as `policy` has it
+  std::string merge = "shadow";   // where merged weights lie: shadow (beside the base's), inplace
   std::optional<int> max_model_len;
   int max_num_seqs = 64;
   int max_num_batched_tokens = 2048;

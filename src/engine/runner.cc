@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "engine/segments.h"
 #include "engine/task_head.h"
 #include "ops/parallel.h"
 
@@ -34,18 +35,6 @@ void append_positions(const StepItem& item, int axes, std::vector<std::vector<in
                                                  : i + known.delta);
 }
 
-// Tokens of one sequence under all its adapters; neighbours under the same adapters become one segment.
-void append_segments(const Sequence& s, int64_t begin, int64_t end, std::vector<models::Segment>& segments) {
-  const auto& uses = s.owner->adapters;
-  if (uses.size() == 1 && !segments.empty() && segments.back().adapter == &uses[0].adapter->weights &&
-      segments.back().token_end == begin && segments.back().coefficient == uses[0].scale) {
-    segments.back().token_end = end;
-    return;
-  }
-  for (const AppliedAdapter& use : uses)
-    if (use.adapter->on_decoder && use.scale != 0) segments.push_back({begin, end, &use.adapter->weights, use.scale});
-}
-
 bool changes_visuals(const AppliedAdapter& use) { return use.adapter->on_visuals && use.scale != 0; }
 
 // Identity of visual embeddings: the pixels, and the adapters that change what the tower makes of them.
@@ -65,8 +54,10 @@ std::string reason_of(const std::exception& e) {
   return torch_error ? torch_error->what_without_backtrace() : e.what();
 }
 
-Runner::Runner(const models::Model& model, ops::KvArena arena, at::ScalarType dtype, at::Device device, size_t visual_cache_bytes)
-    : model_(model), arena_(std::move(arena)), dtype_(dtype), device_(device), visual_cache_(visual_cache_bytes) {}
+Runner::Runner(const models::Model& model, ops::KvArena arena, at::ScalarType dtype, at::Device device, size_t visual_cache_bytes,
+               std::unique_ptr<ModeSwitcher> switcher)
+    : model_(model), arena_(std::move(arena)), dtype_(dtype), device_(device), visual_cache_(visual_cache_bytes),
+      switcher_(std::move(switcher)) {}
 
 struct Runner::Visual {
   Digest key;
@@ -135,9 +126,23 @@ Status Runner::encode_together(std::span<const Visual> visuals) {
   }
 }
 
+// Those that the plan asks for. The adapter is found with one of its requests, or still merged; where it is neither, its
+// requests all fell out of the step, and the others run on the base's weights as well.
+const models::MergedWeights* Runner::use_weights(const StepPlan& plan) {
+  if (!switcher_) return nullptr;
+  if (plan.merged == scheduler::kBaseModel) return switcher_->use(nullptr);
+  for (const StepItem& item : plan.items)
+    for (const AppliedAdapter& use : sequence_of(item).owner->adapters)
+      if (use.adapter->id == plan.merged) return switcher_->use(use.adapter);
+  const auto before = switcher_->in_use();
+  return switcher_->use(before && before->id == plan.merged ? before : nullptr);
+}
+
 models::Batch Runner::build_batch(const StepPlan& plan) {
   models::Batch batch;
   batch.kv = &arena_;
+  batch.adaptation.merged = use_weights(plan);
+  const LoadedAdapter* merged = switcher_ ? switcher_->in_use().get() : nullptr;
   const int axes = model_.spec().axes;
   std::vector<int64_t> tokens;
   std::vector<std::vector<int64_t>> positions(axes);
@@ -147,7 +152,7 @@ models::Batch Runner::build_batch(const StepPlan& plan) {
     tokens.insert(tokens.end(), s.tokens.begin() + s.computed_tokens, s.tokens.begin() + s.computed_tokens + item.tokens);
     append_positions(item, axes, positions);
     batch.spans.push_back({begin, item.tokens, s.computed_tokens, s.table.blocks.data()});
-    append_segments(s, begin, begin + item.tokens, batch.adaptation.segments);
+    append_segments(s.owner->adapters, merged, begin, begin + item.tokens, batch.adaptation.segments);
     for_each_visual(item, [&](const models::VisualSpan& span, int from, int to) {
       const int first = std::max(from, span.token_begin), last = std::min(to, span.token_begin + span.input->tokens);
       batch.visual.push_back({begin + first - from, step_visuals_.at(visual_key(s, *span.input))->narrow(0, first - span.token_begin, last - first)});

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/mode_switcher.h"
 #include "engine/sequence.h"
 #include "engine/visual_cache.h"
 #include "models/model.h"
@@ -27,18 +28,22 @@ std::string reason_of(const std::exception& e);
 
 class Runner {
  public:
-  Runner(const models::Model& model, ops::KvArena arena, at::ScalarType dtype, at::Device device, size_t visual_cache_bytes);
+  // switcher: none where no plan ever names an adapter to merge.
+  Runner(const models::Model& model, ops::KvArena arena, at::ScalarType dtype, at::Device device, size_t visual_cache_bytes,
+         std::unique_ptr<ModeSwitcher> switcher);
 
   // Encodes what the plan's sequences need and is not cached. A sequence whose image fails is named here
   // and must be taken out of the plan; the others go on.
   std::vector<StepOutput> encode_visuals(const scheduler::StepPlan& plan);
   const VisualCache& visual_cache() const { return visual_cache_; }
+  const ModeSwitcher* switcher() const { return switcher_.get(); }  // or null
   // Runs the step. One output for each item that yields, in plan order.
   std::vector<StepOutput> run(const scheduler::StepPlan& plan);
 
  private:
   struct Visual;  // one to be encoded
 
+  const models::MergedWeights* use_weights(const scheduler::StepPlan& plan);
   models::Batch build_batch(const scheduler::StepPlan& plan);
   void encode(std::span<const Visual> visuals);
   Status encode_together(std::span<const Visual> visuals);
@@ -49,6 +54,7 @@ class Runner {
   at::ScalarType dtype_;
   at::Device device_;
   VisualCache visual_cache_;
+  std::unique_ptr<ModeSwitcher> switcher_;
   // This step's embeddings, so that a small cache cannot lose one between encoding and use; or why there are none.
   std::unordered_map<Digest, Result<at::Tensor>> step_visuals_;
 };

@@ -1,5 +1,7 @@
 #include "engine/sequence.h"
 
+#include <algorithm>
+
 namespace valora {
 namespace {
 
@@ -22,6 +24,9 @@ Sequence::Sequence(std::shared_ptr<ActiveRequest> owner_, int index_, std::share
       max_tokens(max_tokens_) {
   arrival = owner->arrival;
   adapter = owner->adapters.empty() ? scheduler::kBaseModel : owner->adapters.front().adapter->id;
+  const auto merging = std::find_if(owner->adapters.begin(), owner->adapters.end(),
+                                    [](const AppliedAdapter& use) { return use.adapter->mergeable && use.scale != 0; });
+  if (merging != owner->adapters.end()) merge = merging->adapter->id;
   tokens = prompt->tokens;
   prompt_tokens = static_cast<int>(tokens.size());
   identity = prompt->identity;

@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "engine/memory_plan.h"
+#include "engine/mode_switcher.h"
 #include "engine/serving_engine.h"
 #include "kernels/cpu/isa.h"
 #include "ops/backend.h"
@@ -28,6 +29,18 @@ Result<at::Device> parse_device(const std::string& name) {
 int64_t available_memory(at::Device device) {
   if (device.is_cpu()) return available_host_memory();
   return static_cast<int64_t>(at::getDeviceAllocator(device.type())->getMemoryInfo(device.index()).first);
+}
+
+// A mode is served by the policy of its name.
+Result<std::unique_ptr<scheduler::Policy>> choose_policy(const EngineOptions& options) {
+  const std::string& mode = options.mode;
+  if (mode.empty()) return scheduler::make_policy(options.policy);
+  if (mode != "unmerged" && mode != "merged" && mode != "mixture")
+    return invalid("--mode takes unmerged, merged or mixture, not \"" + mode + "\"", "mode");
+  const std::string policy = mode == "unmerged" ? "fcfs" : mode;
+  if (options.policy != "fcfs" && options.policy != policy)
+    return invalid("--mode " + mode + " and --scheduling-policy " + options.policy + " exclude each other", "mode");
+  return scheduler::make_policy(policy);
 }
 
 }  // namespace
@@ -63,14 +76,21 @@ Status ServingEngine::load() {
   if (options_.max_num_seqs < 1) return invalid("--max-num-seqs must be at least 1", "max_num_seqs");
   if (options_.max_num_batched_tokens < 1) return invalid("--max-num-batched-tokens must be at least 1", "max_num_batched_tokens");
   if (options_.max_lora_rank < 1 || options_.max_lora_rank > 256) return invalid("--max-lora-rank must be between 1 and 256", "max_lora_rank");
-  VALORA_TRY(policy, scheduler::make_policy(options_.policy));
+  VALORA_TRY(policy, choose_policy(options_));
+  VALORA_TRY(merge_place, parse_merge_place(options_.merge));
   VALORA_TRY(loaded, models::load_model(options_.model_path, options_.dtype, device_));
   loaded_ = std::move(loaded);
   const models::ModelSpec& spec = loaded_.model->spec();
   for (const std::string& name : loaded_.unused_tensors) spdlog::warn("{}: tensor {} is not used", options_.model_path, name);
   const int64_t block_bytes = ops::KvArena::block_bytes(spec.layers, spec.kv_heads, spec.head_dim, loaded_.dtype, device_);
-  VALORA_TRY(plan, plan_memory(options_, spec, block_bytes, available_memory(device_)));
+  const bool shadowed = policy->merges() && merge_place == MergePlace::kShadow;
+  const int64_t shadow_bytes = shadowed ? ModeSwitcher::shadow_bytes(*loaded_.model) : 0;
+  const int64_t available = available_memory(device_);
+  VALORA_CHECK(check_shadow(policy->name(), shadow_bytes, available));
+  VALORA_TRY(plan, plan_memory(options_, spec, block_bytes, available - shadow_bytes));
   notes_ = plan.notes;
+  std::unique_ptr<ModeSwitcher> switcher;
+  if (policy->merges()) switcher = std::make_unique<ModeSwitcher>(*loaded_.model, *loaded_.weights, merge_place);
   EngineOptions known = options_;
   known.max_model_len = plan.max_model_len;
   VALORA_TRY(frontend, Frontend::open(known, *loaded_.family, spec));
@@ -78,7 +98,7 @@ Status ServingEngine::load() {
   auto runner = std::make_unique<Runner>(
       *loaded_.model,
       ops::KvArena(plan.kv_blocks, spec.layers, spec.kv_heads, spec.head_dim, loaded_.dtype, device_),
-      loaded_.dtype, device_, options_.visual_cache_bytes);
+      loaded_.dtype, device_, options_.visual_cache_bytes, std::move(switcher));
   const CoreConfig config{{options_.max_num_seqs, options_.max_num_batched_tokens, std::max(4096, 4 * options_.max_waiting)},
                           plan.max_model_len, plan.kv_blocks, options_.prefix_caching};
   core_ = std::make_unique<EngineCore>(config, std::move(policy), std::move(runner), *frontend_, clock_,

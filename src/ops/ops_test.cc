@@ -9,6 +9,7 @@
 #include "ops/backend.h"
 #include "ops/elementwise.h"
 #include "ops/linear.h"
+#include "ops/merge.h"
 
 namespace valora::ops {
 namespace {
@@ -99,6 +100,42 @@ TEST_P(Ops, AddLoraUnderSegmentsOfSeveralAdapters) {
   const at::Tensor actual = linear(x, base, segments);
   expect_close(actual, expected, 4);
   EXPECT_TRUE(at::equal(actual.slice(0, 2, 4), linear(x, base).slice(0, 2, 4))) << "tokens without a segment";
+}
+
+TEST_P(Ops, MergeAdaptersIntoWeightsBesideThemAndInPlace) {
+  std::vector<Weight> bases, shadows;
+  std::vector<LoraWeight> adapters;
+  std::vector<at::Tensor> expected;
+  for (const auto& [in, out, rank] : {std::tuple<int64_t, int64_t, int64_t>{33, 21, 5}, {64, 40, 16}, {1, 3, 2}}) {
+    const at::Tensor w = random({out, in}), a = random({rank, in}) * 0.2, b = random({out, rank}) * 0.2;
+    bases.emplace_back(w, GetParam(), at::kCPU);
+    shadows.push_back(bases.back().with_data(at::empty_like(bases.back().data())));
+    adapters.push_back({Weight(a, GetParam(), at::kCPU), Weight(b, GetParam(), at::kCPU)});
+    expected.push_back(wide(w) - 0.5 * at::mm(wide(b), wide(a)));
+  }
+  std::vector<Merge> beside, in_place;
+  for (size_t i = 0; i < bases.size(); ++i) {
+    beside.push_back({&bases[i], &shadows[i], &adapters[i], -0.5f});
+    in_place.push_back({&bases[i], &bases[i], &adapters[i], -0.5f});
+  }
+  merge(beside);
+  merge(in_place);
+  for (size_t i = 0; i < bases.size(); ++i) {
+    expect_close(shadows[i].unpacked(), expected[i]);
+    EXPECT_TRUE(at::equal(shadows[i].unpacked(), bases[i].unpacked()));
+  }
+  EXPECT_THROW(merge(std::vector<Merge>{{&bases[0], &shadows[1], &adapters[0], 1}}), c10::Error);
+  EXPECT_THROW(merge(std::vector<Merge>{{&bases[0], &shadows[0], &adapters[1], 1}}), c10::Error);
+}
+
+TEST_P(Ops, RefilledWeightsAreThoseOfTheConstructor) {
+  const at::Tensor w = random({21, 33}), other = random({21, 33}).to(at::kFloat);
+  Weight weight(w, GetParam(), at::kCPU);
+  const at::Tensor data = weight.data();
+  weight.refill(other);
+  EXPECT_TRUE(at::equal(weight.data(), Weight(other, GetParam(), at::kCPU).data()));
+  EXPECT_TRUE(data.is_same(weight.data())) << "it lies where it lay";
+  EXPECT_THROW(weight.refill(w.t()), c10::Error);
 }
 
 TEST_P(Ops, RmsNorm) {

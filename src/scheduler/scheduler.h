@@ -67,6 +67,7 @@ class Scheduler {
   // Ends a request in any state (done, cancelled, failed) and gives its memory back. Again: no effect.
   void finish(Request& request);
 
+  Mode mode() const { return mode_; }  // of the last plan
   bool idle() const { return running_.empty() && waiting_.empty(); }
   SchedulerStats stats() const;
   // The requests in each state, in the orders of PolicyState; for metrics and tests.

@@ -1,8 +1,8 @@
 // One engine driven line by line over stdin and stdout, for comparisons with transformers and PEFT.
 //
-// First line:  {"model", "dtype", "kernels", "threads", "max_model_len", "max_num_seqs", "max_num_batched_tokens", "max_waiting",
-//               "kv_cache_memory", "prefix_caching", "max_logprobs", "max_images", "media_workers"}; all but the
-//               first optional
+// First line:  {"model", "dtype", "kernels", "mode", "merge", "threads", "max_model_len", "max_num_seqs",
+//               "max_num_batched_tokens", "max_waiting", "kv_cache_memory", "prefix_caching", "max_logprobs", "max_images",
+//               "media_workers"}; all but the first optional
 //              → {"model": {...}} or {"error": {...}}, which ends the program
 // Then one command a line, answered in one line each:
 //   {"op": "load", "name", "path", "replace"}   → {"name", "generation", "rank", "warnings"}
@@ -37,6 +37,10 @@ Result<EngineOptions> read_options(const Json& json) {
   o.dtype = dtype;
   VALORA_TRY(kernels, field_or<std::string>(json, "kernels", o.kernels));
   o.kernels = kernels;
+  VALORA_TRY(mode, field_or<std::string>(json, "mode", o.mode));
+  o.mode = mode;
+  VALORA_TRY(merge, field_or<std::string>(json, "merge", o.merge));
+  o.merge = merge;
   VALORA_CHECK(integer("threads", o.threads));
   VALORA_CHECK(integer("max_num_seqs", o.max_num_seqs));
   VALORA_CHECK(integer("max_num_batched_tokens", o.max_num_batched_tokens));
@@ -114,7 +118,8 @@ Json stats_json(const EngineStats& s) {
           {"prefix_queries", s.prefix_queries}, {"prefix_hits", s.prefix_hits},
           {"media_queries", s.media_queries},   {"media_hits", s.media_hits},
           {"visual_queries", s.visual_queries}, {"visual_hits", s.visual_hits},
-          {"steps", s.steps}};
+          {"mode", s.mode},                     {"mode_switches", s.mode_switches},
+          {"merges", s.merges},                 {"steps", s.steps}};
 }
 
 Result<Json> run(ServingEngine& engine, const std::string& line, std::vector<Submitted>& submitted) {

@@ -58,6 +58,15 @@ MetricFamily EngineCollector::lora_info(const EngineStats& stats) const {
   return out;
 }
 
+MetricFamily EngineCollector::mode(const EngineStats& stats) const {
+  MetricFamily out = family("valora:mode", "How the last step applied adapters: 1 for its mode.", MetricType::Gauge);
+  for (const char* name : {"unmerged", "merged", "mixture"}) {
+    out.metric.push_back(labelled(labels_, {{"mode", name}}));
+    out.metric.back().gauge.value = stats.mode == name;
+  }
+  return out;
+}
+
 MetricFamily EngineCollector::adapter_bytes(const std::vector<AdapterCard>& adapters) const {
   MetricFamily out = family("valora:adapter_bytes", "Bytes of each loaded adapter.", MetricType::Gauge);
   for (const AdapterCard& adapter : adapters) {
@@ -94,6 +103,10 @@ std::vector<MetricFamily> EngineCollector::Collect() const {
                       stats.preparing));
   out.push_back(gauge("valora:adapters_loaded", "Loaded adapters.", static_cast<double>(adapters.size())));
   out.push_back(adapter_bytes(adapters));
+  out.push_back(mode(stats));
+  count("valora:mode_switches_total", "Changes between base weights and those with an adapter merged.", stats.mode_switches);
+  count("valora:merges_total", "Adapters merged into weights.", stats.merges);
+  out.push_back(counter("valora:merge_seconds_total", "Seconds in merging adapters and restoring weights.", stats.merge_seconds));
   count("valora:engine_steps_total", "Engine iterations with work.", stats.steps);
   out.push_back(counter("valora:step_seconds_total", "Seconds in engine iterations.", stats.step_seconds));
   out.push_back(counter("valora:step_overhead_seconds_total",

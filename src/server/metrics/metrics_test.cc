@@ -35,7 +35,8 @@ TEST(Metrics, HasEveryNameFromTheStart) {
         "vllm:e2e_request_latency_seconds histogram", "vllm:request_queue_time_seconds histogram",
         "vllm:request_prefill_time_seconds histogram", "vllm:request_decode_time_seconds histogram",
         "vllm:request_inference_time_seconds histogram", "vllm:request_prompt_tokens histogram",
-        "vllm:request_generation_tokens histogram", "vllm:iteration_tokens_total histogram"})
+        "vllm:request_generation_tokens histogram", "vllm:iteration_tokens_total histogram", "valora:mode gauge",
+        "valora:mode_switches_total counter", "valora:merges_total counter", "valora:merge_seconds_total counter"})
     EXPECT_THAT(text, HasSubstr(std::string("# TYPE ") + name + "\n"));
 }
 
@@ -59,6 +60,14 @@ TEST(Metrics, EmitsOneLoraSeriesWhateverHappens) {
   const auto running = lines_with(metrics.text(), start);
   ASSERT_EQ(running.size(), 1u);
   EXPECT_THAT(running[0], HasSubstr(R"(running_lora_adapters="a")"));
+}
+
+TEST(Metrics, MarksTheModeAmongAllThereAre) {
+  FakeEngine engine;
+  const auto modes = lines_with(Metrics(engine, "m", 4).text(), "valora:mode{");
+  ASSERT_EQ(modes.size(), 3u);
+  for (const std::string& line : modes)
+    EXPECT_EQ(line.ends_with(" 1"), line.find("mode=\"unmerged\"") != std::string::npos) << line;
 }
 
 TEST(Metrics, HasTheConventionalBuckets) {

@@ -1,0 +1,114 @@
+#include "engine/mode_switcher.h"
+
+#include "base/clock.h"
+#include "ops/huge_memory.h"
+#include "ops/merge.h"
+
+namespace valora {
+namespace {
+
+constexpr int64_t kAlignment = 64;  // bytes: the kernels' vectors
+
+// Elements that a weight takes of the shadow.
+int64_t room_for(const ops::Weight& weight) {
+  const int64_t unit = kAlignment / static_cast<int64_t>(c10::elementSize(weight.dtype()));
+  return (weight.data().numel() + unit - 1) / unit * unit;
+}
+
+bool same(const std::shared_ptr<const LoadedAdapter>& a, const std::shared_ptr<const LoadedAdapter>& b) {
+  return a == b || (a && b && a->digest == b->digest);
+}
+
+}  // namespace
+
+Result<MergePlace> parse_merge_place(const std::string& name) {
+  if (name == "shadow") return MergePlace::kShadow;
+  if (name == "inplace") return MergePlace::kInPlace;
+  return invalid("--merge takes shadow or inplace, not \"" + name + "\"", "merge");
+}
+
+int64_t ModeSwitcher::shadow_bytes(models::Model& model) {
+  int64_t bytes = 0;
+  for (const models::Linear* linear : model.decoder_linears())
+    bytes += room_for(linear->weight()) * static_cast<int64_t>(c10::elementSize(linear->weight().dtype()));
+  return bytes;
+}
+
+ModeSwitcher::ModeSwitcher(models::Model& model, models::Weights& checkpoint, MergePlace place)
+    : model_(model), checkpoint_(checkpoint), place_(place) {
+  for (models::Linear* linear : model.decoder_linears()) targets_.push_back({linear, {}});
+  merged_.modules.resize(model.spec().modules.modules().size());
+  if (place == MergePlace::kShadow) make_shadow();
+  else own_base();
+}
+
+void ModeSwitcher::make_shadow() {
+  if (targets_.empty()) return;
+  int64_t elements = 0;
+  for (const Target& target : targets_) elements += room_for(target.linear->weight());
+  const at::Tensor& like = targets_.front().linear->weight().data();
+  at::Tensor shadow = like.is_cpu() ? ops::huge_zeros(elements, like.scalar_type()) : at::empty({elements}, like.options());
+  shadow.zero_();  // touched now: neither the first merge waits for the system's pages, nor do they fail then
+  int64_t at = 0;
+  for (Target& target : targets_) {
+    const ops::Weight& weight = target.linear->weight();
+    target.merged = weight.with_data(shadow.narrow(0, at, weight.data().numel()).view(weight.data().sizes()));
+    at += room_for(weight);
+  }
+}
+
+// Weights that are not in panels may be views of the checkpoint's map, which nobody may write.
+void ModeSwitcher::own_base() {
+  for (Target& target : targets_) {
+    ops::Weight& weight = target.linear->weight();
+    if (!weight.packed()) weight = weight.with_data(weight.data().clone());
+    target.merged = weight;
+  }
+}
+
+const models::MergedWeights* ModeSwitcher::use(const std::shared_ptr<const LoadedAdapter>& adapter) {
+  if (!same(adapter, in_use_)) ++stats_.switches;
+  in_use_ = nullptr;
+  if (!adapter) {
+    restore();
+    return nullptr;
+  }
+  if (!same(adapter, held_)) merge(adapter);
+  in_use_ = held_;
+  return place_ == MergePlace::kShadow ? &merged_ : nullptr;
+}
+
+void ModeSwitcher::merge(const std::shared_ptr<const LoadedAdapter>& adapter) {
+  restore();
+  held_ = nullptr;
+  const TimePoint begin = RealClock().now();
+  std::vector<ops::Merge> merges;
+  for (const Target& target : targets_) {
+    const int module = target.linear->module();
+    const ops::LoraWeight* lora = adapter->weights.modules[module].get();
+    merged_.modules[module] = lora ? target.merged : ops::Weight();
+    if (!lora) continue;
+    merges.push_back({&target.linear->weight(), &target.merged, lora, adapter->weights.scales[module]});
+    if (place_ == MergePlace::kInPlace) overwritten_.push_back(target.linear);
+  }
+  ops::merge(merges);
+  held_ = adapter;
+  ++stats_.merges;
+  stats_.merge_seconds += seconds(RealClock().now() - begin);
+}
+
+// Base weights that were written over, from the checkpoint again: adding and taking off would leave roundings behind.
+void ModeSwitcher::restore() {
+  if (overwritten_.empty()) return;
+  const TimePoint begin = RealClock().now();
+  held_ = nullptr;
+  for (models::Linear* linear : overwritten_) {
+    ops::Weight& weight = linear->weight();
+    const std::string& name = model_.spec().modules.modules()[linear->module()].name;
+    weight.refill(checkpoint_.get(name + ".weight", {weight.out(), weight.in()}));
+  }
+  overwritten_.clear();
+  stats_.merge_seconds += seconds(RealClock().now() - begin);
+}
+
+}  // namespace valora

@@ -1,0 +1,165 @@
+// Weights under random switches: the base's come back bit for bit, and merged ones are what merging from the base gives.
+#include "engine/mode_switcher.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "adapters/adapter_spec.h"
+#include "engine/testing/tiny_checkpoint.h"
+#include "models/registry.h"
+#include "ops/backend.h"
+
+namespace valora {
+namespace {
+
+using testing::TempDir;
+
+struct Setting {
+  MergePlace place;
+  ops::Backend backend;
+  const char* dtype;
+};
+
+class Switcher : public ::testing::TestWithParam<Setting> {
+ protected:
+  void SetUp() override {
+    ops::set_backend(GetParam().backend);
+    testing::write_tiny_model(folder_);
+    auto loaded = models::load_model(folder_.path(), GetParam().dtype, at::kCPU);
+    ASSERT_TRUE(loaded.ok()) << loaded.error().message;
+    loaded_ = std::move(loaded).value();
+    switcher_ = std::make_unique<ModeSwitcher>(*loaded_.model, *loaded_.weights, GetParam().place);
+    base_ = values(nullptr);
+    for (int i = 0; i < 3; ++i) adapters_.push_back(make_adapter(20 + i));
+  }
+  void TearDown() override { ops::set_backend(ops::Backend::kNative); }
+
+  std::shared_ptr<const LoadedAdapter> make_adapter(uint32_t seed) {
+    TempDir folder;
+    testing::write_tiny_adapter(folder, seed);
+    const adapters::ModuleTable& modules = loaded_.model->spec().modules;
+    auto spec = adapters::read_adapter(folder.path(), modules, {256, size_t{1} << 20});
+    EXPECT_TRUE(spec.ok()) << spec.error().message;
+    return build_adapter(*spec, modules, loaded_.dtype, at::kCPU);
+  }
+  // Copies of the weights that a step would run on, [out, in] each.
+  std::vector<at::Tensor> values(const models::MergedWeights* merged) {
+    std::vector<at::Tensor> copies;
+    for (const models::Linear* linear : loaded_.model->decoder_linears()) {
+      const bool replaced = merged && merged->modules[linear->module()].defined();
+      copies.push_back((replaced ? merged->modules[linear->module()] : linear->weight()).unpacked().clone());
+    }
+    return copies;
+  }
+  static void expect_equal(const std::vector<at::Tensor>& a, const std::vector<at::Tensor>& b, const std::string& what) {
+    ASSERT_EQ(a.size(), b.size());
+    for (size_t i = 0; i < a.size(); ++i) ASSERT_TRUE(at::equal(a[i], b[i])) << what << ": linear " << i;
+  }
+  // base + scale · B A in double, rounded to the dtype.
+  void expect_merged(const std::vector<at::Tensor>& got, const LoadedAdapter& adapter) {
+    const auto linears = loaded_.model->decoder_linears();
+    bool changed = false;
+    for (size_t i = 0; i < linears.size(); ++i) {
+      const int module = linears[i]->module();
+      at::Tensor expected = base_[i].to(at::kDouble);
+      if (const ops::LoraWeight* lora = adapter.weights.modules[module].get()) {
+        expected += adapter.weights.scales[module] * at::mm(lora->b.unpacked().to(at::kDouble), lora->a.unpacked().to(at::kDouble));
+        changed = true;
+      }
+      const double tolerance = loaded_.dtype == at::kFloat ? 1e-5 : 1.0 / 200;
+      EXPECT_TRUE(at::allclose(got[i].to(at::kDouble), expected, tolerance, 1e-5)) << "linear " << i;
+    }
+    EXPECT_TRUE(changed);
+  }
+
+  TempDir folder_;
+  models::LoadedModel loaded_;
+  std::unique_ptr<ModeSwitcher> switcher_;
+  std::vector<at::Tensor> base_;
+  std::vector<std::shared_ptr<const LoadedAdapter>> adapters_;
+};
+
+INSTANTIATE_TEST_SUITE_P(Settings, Switcher,
+                         ::testing::Values(Setting{MergePlace::kShadow, ops::Backend::kNative, "float32"},
+                                           Setting{MergePlace::kShadow, ops::Backend::kNative, "bfloat16"},
+                                           Setting{MergePlace::kShadow, ops::Backend::kReference, "float32"},
+                                           Setting{MergePlace::kShadow, ops::Backend::kReference, "bfloat16"},
+                                           Setting{MergePlace::kInPlace, ops::Backend::kNative, "float32"},
+                                           Setting{MergePlace::kInPlace, ops::Backend::kNative, "bfloat16"},
+                                           Setting{MergePlace::kInPlace, ops::Backend::kReference, "float32"},
+                                           Setting{MergePlace::kInPlace, ops::Backend::kReference, "bfloat16"}),
+                         [](const auto& info) {
+                           return std::string(info.param.place == MergePlace::kShadow ? "Shadow" : "InPlace") +
+                                  (info.param.backend == ops::Backend::kNative ? "Native" : "Reference") + info.param.dtype;
+                         });
+
+TEST_P(Switcher, MergesEveryLinearThatAnAdapterTouches) {
+  for (const auto& adapter : adapters_) {
+    ASSERT_TRUE(adapter->mergeable);
+    expect_merged(values(switcher_->use(adapter)), *adapter);
+    EXPECT_EQ(switcher_->in_use(), adapter);
+  }
+  EXPECT_EQ(switcher_->stats().merges, 3);
+}
+
+TEST_P(Switcher, AThousandSwitchesLeaveNoTrace) {
+  std::vector<std::vector<at::Tensor>> merged;
+  for (const auto& adapter : adapters_) merged.push_back(values(switcher_->use(adapter)));
+  std::mt19937 rng(1);
+  for (int i = 0; i < 1000; ++i) {
+    const size_t choice = rng() % 4;
+    const auto* weights = switcher_->use(choice < 3 ? adapters_[choice] : nullptr);
+    if (i % 50 == 0) expect_equal(values(weights), choice < 3 ? merged[choice] : base_, "after " + std::to_string(i));
+  }
+  EXPECT_EQ(switcher_->use(nullptr), nullptr);
+  expect_equal(values(nullptr), base_, "the base");
+  EXPECT_GT(switcher_->stats().switches, 600);
+}
+
+TEST_P(Switcher, BaseWeightsStayAsTheyAreBesideAShadow) {
+  if (GetParam().place != MergePlace::kShadow) GTEST_SKIP() << "in place they are written over";
+  for (const auto& adapter : adapters_) {
+    switcher_->use(adapter);
+    expect_equal(values(nullptr), base_, "the base");
+  }
+}
+
+TEST_P(Switcher, GoingBackToAnAdapterThatIsStillThereCostsNothing) {
+  const uint64_t expected = GetParam().place == MergePlace::kShadow ? 1 : 3;
+  for (int i = 0; i < 3; ++i) {
+    switcher_->use(adapters_[0]);
+    switcher_->use(adapters_[0]);
+    switcher_->use(nullptr);
+  }
+  EXPECT_EQ(switcher_->stats().merges, expected);
+  EXPECT_EQ(switcher_->stats().switches, 6);
+  // Of the same content under another name.
+  switcher_->use(make_adapter(20));
+  EXPECT_EQ(switcher_->stats().merges, GetParam().place == MergePlace::kShadow ? 1 : 4);
+}
+
+TEST_P(Switcher, KeepsTheMergedAdapterAlive) {
+  std::weak_ptr<const LoadedAdapter> first = adapters_[0];
+  switcher_->use(adapters_[0]);
+  adapters_[0].reset();
+  EXPECT_FALSE(first.expired());
+  switcher_->use(adapters_[1]);
+  EXPECT_TRUE(first.expired());
+}
+
+TEST_P(Switcher, AShadowHasRoomForEveryLinear) {
+  int64_t bytes = 0;
+  for (const models::Linear* linear : loaded_.model->decoder_linears()) bytes += static_cast<int64_t>(linear->weight().bytes());
+  EXPECT_GE(ModeSwitcher::shadow_bytes(*loaded_.model), bytes);
+  EXPECT_LT(ModeSwitcher::shadow_bytes(*loaded_.model), bytes + 64 * 14 + 1);
+}
+
+TEST(MergePlaces, AreKnownByName) {
+  EXPECT_EQ(*parse_merge_place("shadow"), MergePlace::kShadow);
+  EXPECT_EQ(*parse_merge_place("inplace"), MergePlace::kInPlace);
+  EXPECT_FALSE(parse_merge_place("elsewhere").ok());
+}
+
+}  // namespace
+}  // namespace valora

@@ -1,0 +1,138 @@
+// Merged and mixture modes through a whole engine on a tiny model: the answers are those of unmerged serving.
+#include "engine/testing/engine_fixture.h"
+
+namespace valora {
+namespace {
+
+using testing::Answer;
+using testing::ask;
+using testing::EngineTest;
+using testing::Gate;
+using testing::gated_sink;
+using testing::kHidden;
+using testing::numbered_prompt;
+using testing::TempDir;
+using testing::WaitingSink;
+using testing::write_tiny_adapter;
+
+GenerateRequest with(GenerateRequest request, std::vector<AdapterUse> adapters) {
+  request.adapters = std::move(adapters);
+  return request;
+}
+
+struct Setting {
+  const char* mode;
+  const char* merge;
+};
+
+class ModeEngine : public EngineTest {
+ protected:
+  ModeEngine() {
+    write_tiny_adapter(one_, 11);
+    write_tiny_adapter(two_, 12);
+  }
+  void start_in(const std::string& mode, const std::string& merge = "shadow") {
+    options_.mode = mode;
+    options_.merge = merge;
+    start();
+    EXPECT_TRUE(load("one", one_.path()).ok());
+    EXPECT_TRUE(load("two", two_.path()).ok());
+  }
+  std::vector<std::vector<int32_t>> answers_to(const std::vector<GenerateRequest>& requests) {
+    std::vector<std::shared_ptr<WaitingSink>> sinks;
+    for (const auto& request : requests) sinks.push_back(submit(request));
+    std::vector<std::vector<int32_t>> tokens;
+    for (const auto& sink : sinks) tokens.push_back(sink->wait().first().tokens);
+    return tokens;
+  }
+  TempDir one_, two_;
+  const GenerateRequest base_ = ask(numbered_prompt(40, 3), 12);
+  const std::vector<GenerateRequest> requests_{base_, with(base_, {{"one", 1}}), with(base_, {{"two", 1}}), with(base_, {{"one", 0.5f}}),
+                                               with(base_, {{"two", 1}, {"one", -1}}), with(base_, {{"one", 0}}), with(base_, {{"one", 1}})};
+};
+
+class ModeTest : public ModeEngine, public ::testing::WithParamInterface<Setting> {};
+
+INSTANTIATE_TEST_SUITE_P(Modes, ModeTest,
+                         ::testing::Values(Setting{"merged", "shadow"}, Setting{"merged", "inplace"},
+                                           Setting{"mixture", "shadow"}, Setting{"mixture", "inplace"}),
+                         [](const auto& info) { return std::string(info.param.mode) + "_" + info.param.merge; });
+
+TEST_P(ModeTest, AnswersAsUnmergedServingDoes) {
+  start_in("unmerged");
+  const auto expected = answers_to(requests_);
+  EXPECT_EQ(engine_->stats().merges, 0);
+  engine_.reset();
+  start_in(GetParam().mode, GetParam().merge);
+  for (int round = 0; round < 3; ++round) EXPECT_EQ(answers_to(requests_), expected) << round;
+  drain();
+  const EngineStats stats = engine_->stats();
+  EXPECT_GT(stats.merges, 0);
+  EXPECT_GE(stats.mode_switches, stats.merges);
+  EXPECT_GT(stats.merge_seconds, 0);
+}
+
+TEST_P(ModeTest, ANameLoadedAgainWhileItIsMergedAnswersByItsNewContent) {
+  start_in("unmerged");
+  const auto old_one = tokens_of(with(base_, {{"one", 1}})), two = tokens_of(with(base_, {{"two", 1}})), base = tokens_of(base_);
+  engine_.reset();
+  start_in(GetParam().mode, GetParam().merge);
+  Gate gate;
+  const auto running = gated_sink(gate, 2);
+  submit(with(base_, {{"one", 1}}), running);
+  gate.wait_for_arrival();
+  ASSERT_TRUE(load("one", two_.path(), true).ok());
+  const auto fresh = submit(with(base_, {{"one", 1}})), plain = submit(base_);
+  gate.open();
+  EXPECT_EQ(running->wait().first().tokens, old_one);
+  EXPECT_EQ(fresh->wait().first().tokens, two);
+  EXPECT_EQ(plain->wait().first().tokens, base);
+  ASSERT_TRUE(unload("one").ok());
+  EXPECT_EQ(tokens_of(base_), base);
+  EXPECT_EQ(tokens_of(with(base_, {{"two", 1}})), two);
+}
+
+// Merged, its infinities would be everybody's.
+TEST_P(ModeTest, AnAdapterWhoseProductsOverflowHarmsNobodyElse) {
+  TempDir huge;
+  write_tiny_adapter(huge, 14);
+  std::map<std::string, testing::RawTensor> tensors;
+  for (const std::string half : {"A", "B"})
+    tensors["base_model.model.model.layers.0.self_attn.q_proj.lora_" + half + ".weight"] =
+        testing::f32_tensor(half == "A" ? std::vector<int64_t>{3, kHidden} : std::vector<int64_t>{kHidden, 3},
+                            std::vector<float>(3 * kHidden, 3e38f));
+  huge.write("adapter_model.safetensors", testing::safetensors_text(tensors));
+  huge.write("adapter_config.json", R"({"peft_type": "LORA", "r": 3, "target_modules": ["model.layers.0.self_attn.q_proj"]})");
+  start_in(GetParam().mode, GetParam().merge);
+  ASSERT_TRUE(load("huge", huge.path()).ok());
+  const auto base = tokens_of(base_), one = tokens_of(with(base_, {{"one", 1}}));
+  const auto bad = submit(with(base_, {{"huge", 1}})), again = submit(with(base_, {{"huge", 1}}));
+  const auto plain = submit(base_), adapted = submit(with(base_, {{"one", 1}}));
+  EXPECT_TRUE(bad->wait().error);
+  EXPECT_TRUE(again->wait().error);
+  EXPECT_EQ(plain->wait().first().tokens, base);
+  EXPECT_EQ(adapted->wait().first().tokens, one);
+}
+
+TEST_F(ModeEngine, TheModeOfTheLastStepIsReported) {
+  start_in("mixture");
+  tokens_of(with(base_, {{"one", 1}}));
+  EXPECT_EQ(engine_->stats().mode, "mixture");
+  tokens_of(base_);
+  EXPECT_EQ(engine_->stats().mode, "unmerged");
+}
+
+TEST_F(ModeEngine, BadOptionsAreRefusedByName) {
+  const auto refusal = [&](auto set) {
+    EngineOptions options = options_;
+    set(options);
+    const auto engine = ServingEngine::start(options);
+    return engine.ok() ? Error{} : engine.error();
+  };
+  EXPECT_EQ(refusal([](EngineOptions& o) { o.mode = "dissolved"; }).param, "mode");
+  EXPECT_EQ(refusal([](EngineOptions& o) { o.merge = "elsewhere"; }).param, "merge");
+  EXPECT_EQ(refusal([](EngineOptions& o) { o.mode = "merged", o.policy = "mixture"; }).param, "mode");
+}
+
+}  // namespace
+}  // namespace valora

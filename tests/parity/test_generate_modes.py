@@ -1,0 +1,90 @@
+"""Merged, unmerged and mixture inference give the same answers: those of transformers + PEFT."""
+
+import pytest
+import torch
+
+import checkpoints
+from checkpoints import save_adapter
+from pictures import picture
+from programs import Engine, generate, token_ids
+from reference import Reference, expect_same, logprob_rows
+from test_generate_batching import firm_length
+
+MODES = ["unmerged", "merged", "mixture"]
+MODELS = ["text-grouped-tied", "llama2-biased", "llama3-scaled", "vl-grouped-tied", "vl25-odd-windows", "llava-default"]
+ADAPTERS = [dict(rank=1), dict(rank=3, targets=["q_proj", "v_proj"]), dict(rank=8, use_rslora=True), dict(rank=64),
+            dict(rank=4, rank_pattern={"q_proj": 7, "down_proj": 16}), dict(rank=5, targets=["gate_proj", "up_proj", "down_proj"]),
+            dict(rank=16, targets=["k_proj", "o_proj"]), dict(rank=6, targets="all-linear")]
+# The base, every adapter alone (two of them twice), scaled, and summed.
+USES = [[], *([(i, 1)] for i in range(8)), [(3, 1)], [(3, 0.5)], [(2, 1), (3, -1)], [(1, 0.25), (5, 1)], [], [(7, 1)]]
+TEXT = [{"role": "user", "content": "What is in this picture?"}]
+IMAGE = [{"role": "user", "content": [picture(70, 90, 60), "What is this?"]}]
+
+
+class Setting:
+    """A model with eight adapters, its reference, and the requests that every mode answers."""
+
+    def __init__(self, name, model, folder, root, tokens=16):
+        self.folder, self.reference = folder, Reference(folder)
+        self.adapters = {f"a{i}": save_adapter(model, root / f"{name}-a{i}", 700 + i, **config) for i, config in enumerate(ADAPTERS)}
+        for adapter, path in self.adapters.items():
+            self.reference.load_adapter(adapter, path)
+        sampling = {"max_tokens": tokens, "ignore_eos": True, "temperature": 0,
+                    "logit_bias": self.reference.family.no_media_tokens(), "logprobs": model.config.get_text_config().vocab_size}
+        prompts = [TEXT, IMAGE] if self.reference.family.has_images else [TEXT]
+        self.requests = [{"messages": prompts[i % len(prompts)], "sampling": sampling,
+                          "adapters": [{"name": f"a{a}", "scale": scale} for a, scale in uses]} for i, uses in enumerate(USES)]
+
+    def answers(self, mode, **options):
+        """The answers to all at once, and the engine's counters."""
+        with Engine(self.folder, mode=mode, **options) as engine:
+            for adapter, path in self.adapters.items():
+                assert engine.load(adapter, path)["warnings"] == []
+            return engine.batch(self.requests), engine.stats()
+
+
+@pytest.fixture(scope="module", params=MODELS)
+def setting(request, models, tmp_path_factory):
+    return Setting(request.param, models.memory[request.param], models[request.param], tmp_path_factory.mktemp("modes"))
+
+
+def expect_the_same_answers(expected, answers):
+    for own, answer in zip(expected, answers, strict=True):
+        length = firm_length(own)
+        assert token_ids(answer)[:length] == token_ids(own)[:length]
+    assert sum(map(firm_length, expected)) >= 0.95 * sum(len(token_ids(own)) for own in expected)
+
+
+def test_every_mode_gives_the_references_answers(setting):
+    alone = None
+    for mode in MODES:
+        answers, stats = setting.answers(mode)
+        for request, answer in zip(setting.requests, answers):
+            expect_same(setting.reference, request, answer)
+        alone = alone or answers
+        expect_the_same_answers(alone, answers)
+        assert (stats["merges"] == 0) == (mode == "unmerged")
+
+
+@pytest.mark.parametrize("mode", ["merged", "mixture"])
+@pytest.mark.parametrize("options", [{"merge": "inplace"}, {"merge": "inplace", "kernels": "reference"}, {"kernels": "reference"},
+                                     {"threads": 2, "max_num_batched_tokens": 13}], ids=lambda o: "-".join(map(str, o.values())))
+def test_wherever_merged_weights_lie(models, tmp_path, mode, options):
+    name = "text-grouped-tied"
+    setting = Setting(name, models.memory[name], models[name], tmp_path, tokens=8)
+    answers, stats = setting.answers(mode, **options)
+    for request, answer in zip(setting.requests, answers):
+        expect_same(setting.reference, request, answer)
+    assert stats["merges"] > 0
+
+
+def test_command_line(models, tmp_path):
+    name = "text-grouped-tied"
+    adapter = save_adapter(models.memory[name], tmp_path / "a", 790, rank=8)
+    arguments = ("--adapter", f"{adapter}:0.5", "--prompt", "What is it?", "--max-tokens", 12, "--ignore-eos")
+    answers = [generate(models[name], *arguments, *mode)["token_ids"] for mode in
+               ([], ["--mode", "unmerged"], ["--mode", "merged"], ["--mode", "mixture", "--merge", "inplace"])]
+    assert answers.count(answers[0]) == 4
+    for wrong in (["--mode", "dissolved"], ["--merge", "elsewhere"]):
+        done = generate(models[name], *arguments, *wrong, check=False)
+        assert done.returncode == 1 and wrong[0] in done.stderr and wrong[1] in done.stderr
