@@ -24,7 +24,7 @@ void check(const Merge& m, const Merge& first) {
 
 void merge_aten(const Merge& m) {
   const auto wide = [](const Weight& w) { return w.data().to(at::kFloat); };
-  const at::Tensor sum = wide(*m.weight).add_(at::mm(wide(m.adapter->b), wide(m.adapter->a)), m.coefficient);
+  const at::Tensor sum = at::addmm(wide(*m.weight), wide(m.adapter->b), wide(m.adapter->a), 1, m.coefficient);
   at::Tensor merged = m.merged->data();
   merged.copy_(sum);
 }

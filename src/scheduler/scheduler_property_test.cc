@@ -18,6 +18,7 @@ struct World {
   uint64_t preemptions = 30;  // at least so many must have happened
   bool prefix_caching = true;
   bool erratic_policy = false;
+  std::string policy = "fcfs";
 };
 
 struct Tested final : Request {
@@ -68,7 +69,7 @@ class Simulation {
  private:
   std::unique_ptr<Policy> policy() {
     if (world_.erratic_policy) return std::make_unique<ErraticPolicy>(random_);
-    return make_fcfs_policy();
+    return make_policy(world_.policy).value();
   }
   int pick(int n) { return static_cast<int>(random_() % n); }
   bool chance(int one_in) { return pick(one_in) == 0; }
@@ -85,7 +86,7 @@ class Simulation {
     request->id = ++ids_;
     request->arrival = clock_.now();
     request->priority = pick(8) == 0 ? -1 : 0;
-    request->adapter = pick(3) - 1;
+    request->adapter = request->merge = pick(3) - 1;
     request->identity = identity_of(request->adapter + 1);
     const int limit = static_cast<int>(cache_.max_tokens());
     const int prompt = 1 + pick(std::min(limit - 1, 90));
@@ -205,6 +206,8 @@ const World kWorlds[] = {
     {.blocks = 12,
      .config = {.max_num_seqs = 8, .max_num_batched_tokens = 40, .max_waiting = 12},
      .erratic_policy = true},
+    {.blocks = 12, .config = {.max_num_seqs = 8, .max_num_batched_tokens = 40, .max_waiting = 12}, .policy = "merged"},
+    {.blocks = 7, .config = {.max_num_seqs = 5, .max_num_batched_tokens = 9, .max_waiting = 6}, .policy = "mixture"},
 };
 
 TEST(SchedulerProperty, EveryRequestGivesWhatItGivesAlone) {
