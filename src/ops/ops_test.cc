@@ -108,9 +108,9 @@ TEST_P(Ops, MergeAdaptersIntoWeightsBesideThemAndInPlace) {
   std::vector<at::Tensor> expected;
   for (const auto& [in, out, rank] : {std::tuple<int64_t, int64_t, int64_t>{33, 21, 5}, {64, 40, 16}, {1, 3, 2}}) {
     const at::Tensor w = random({out, in}), a = random({rank, in}) * 0.2, b = random({out, rank}) * 0.2;
-    bases.emplace_back(w, GetParam(), at::kCPU);
+    bases.emplace_back(w, dtype(), device());
     shadows.push_back(bases.back().with_data(at::empty_like(bases.back().data())));
-    adapters.push_back({Weight(a, GetParam(), at::kCPU), Weight(b, GetParam(), at::kCPU)});
+    adapters.push_back({Weight(a, dtype(), device()), Weight(b, dtype(), device())});
     expected.push_back(wide(w) - 0.5 * at::mm(wide(b), wide(a)));
   }
   std::vector<Merge> beside, in_place;
@@ -130,10 +130,10 @@ TEST_P(Ops, MergeAdaptersIntoWeightsBesideThemAndInPlace) {
 
 TEST_P(Ops, RefilledWeightsAreThoseOfTheConstructor) {
   const at::Tensor w = random({21, 33}), other = random({21, 33}).to(at::kFloat);
-  Weight weight(w, GetParam(), at::kCPU);
+  Weight weight(w, dtype(), device());
   const at::Tensor data = weight.data();
   weight.refill(other);
-  EXPECT_TRUE(at::equal(weight.data(), Weight(other, GetParam(), at::kCPU).data()));
+  EXPECT_TRUE(at::equal(weight.data(), Weight(other, dtype(), device()).data()));
   EXPECT_TRUE(data.is_same(weight.data())) << "it lies where it lay";
   EXPECT_THROW(weight.refill(w.t()), c10::Error);
 }

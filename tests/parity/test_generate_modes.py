@@ -9,6 +9,7 @@ from pictures import picture
 from programs import Engine, generate, token_ids
 from reference import Reference, expect_same, logprob_rows
 from test_generate_batching import firm_length
+from test_generate_bf16 import SLACK, Distances
 
 MODES = ["unmerged", "merged", "mixture"]
 MODELS = ["text-grouped-tied", "llama2-biased", "llama3-scaled", "vl-grouped-tied", "vl25-odd-windows", "llava-default"]
@@ -88,3 +89,43 @@ def test_command_line(models, tmp_path):
     for wrong in (["--mode", "dissolved"], ["--merge", "elsewhere"]):
         done = generate(models[name], *arguments, *wrong, check=False)
         assert done.returncode == 1 and wrong[0] in done.stderr and wrong[1] in done.stderr
+
+
+# ---- bf16 ----
+
+ROUNDED = ["vl-grouped-tied", "llama3-scaled", "llava-default"]
+
+
+@pytest.fixture(scope="module")
+def distances(models, tmp_path_factory):
+    """By model and mode: how far ours and the reference's bf16 are from fp32, after the same tokens."""
+    root, found = tmp_path_factory.mktemp("bf16"), {}
+    for name in ROUNDED:
+        folder = checkpoints.save_model(checkpoints.make_model(name).to(torch.bfloat16), root / name)
+        setting, rounded = Setting(name, models.memory[name], folder, root), Reference(folder, torch.bfloat16, attention="sdpa")
+        for adapter, path in setting.adapters.items():
+            rounded.load_adapter(adapter, path)
+        for mode in MODES:
+            found[name, mode] = Distances()
+            answers, stats = setting.answers(mode, dtype="auto")
+            assert (stats["merges"] == 0) == (mode == "unmerged")
+            for request, answer in zip(setting.requests, answers):
+                gold, theirs = (reference.next_token_logits(request, token_ids(answer))[1].log_softmax(-1)
+                                for reference in (setting.reference, rounded))
+                found[name, mode].ours.append((logprob_rows(answer) - gold).abs())
+                found[name, mode].theirs.append((theirs - gold).abs())
+    return found
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_bf16_is_no_further_away_than_transformers(distances, mode):
+    """Merged weights are rounded once more than base weights and adapters side by side are; PEFT's run is unmerged."""
+    everything = Distances()
+    for name in ROUNDED:
+        one = distances[name, mode]
+        one.compare(one.mean, SLACK)
+        one.compare(one.mean_of_largest, SLACK)
+        everything.ours += one.ours
+        everything.theirs += one.theirs
+    everything.compare(everything.mean, 1)
+    everything.compare(everything.mean_of_largest, 1)
