@@ -89,6 +89,7 @@ Status ServingEngine::load() {
   VALORA_CHECK(check_shadow(policy->name(), shadow_bytes, available));
   VALORA_TRY(plan, plan_memory(options_, spec, block_bytes, available - shadow_bytes));
   notes_ = plan.notes;
+  if (shadowed) notes_.push_back("merged weights take " + std::to_string(shadow_bytes >> 20) + " MiB beside the base model's; with --merge inplace none");
   std::unique_ptr<ModeSwitcher> switcher;
   if (policy->merges()) switcher = std::make_unique<ModeSwitcher>(*loaded_.model, *loaded_.weights, merge_place);
   EngineOptions known = options_;
