@@ -64,7 +64,8 @@ class Switcher : public ::testing::TestWithParam<Setting> {
       const int module = linears[i]->module();
       at::Tensor expected = base_[i].to(at::kDouble);
       if (const ops::LoraWeight* lora = adapter.weights.modules[module].get()) {
-        expected += adapter.weights.scales[module] * at::mm(lora->b.unpacked().to(at::kDouble), lora->a.unpacked().to(at::kDouble));
+        const at::Tensor a = lora->a.unpacked().to(at::kDouble), b = lora->b.unpacked().to(at::kDouble);
+        expected += adapter.weights.scales[module] * at::mm(b, a);
         changed = true;
       }
       const double tolerance = loaded_.dtype == at::kFloat ? 1e-5 : 1.0 / 200;
@@ -150,7 +151,8 @@ TEST_P(Switcher, KeepsTheMergedAdapterAlive) {
 
 TEST_P(Switcher, AShadowHasRoomForEveryLinear) {
   int64_t bytes = 0;
-  for (const models::Linear* linear : loaded_.model->decoder_linears()) bytes += static_cast<int64_t>(linear->weight().bytes());
+  for (const models::Linear* linear : loaded_.model->decoder_linears())
+    bytes += static_cast<int64_t>(linear->weight().bytes());
   EXPECT_GE(ModeSwitcher::shadow_bytes(*loaded_.model), bytes);
   EXPECT_LT(ModeSwitcher::shadow_bytes(*loaded_.model), bytes + 64 * 14 + 1);
 }

@@ -58,7 +58,8 @@ TEST_F(Segments, MixedEveryTokenHasWhatItDiffersBy) {
   tokens(6, 7, a_.get(), {{visual_, 1}});
   tokens(7, 8, a_.get(), {{a_, 0.5f}});
   tokens(8, 9, a_.get(), {{b_, 2}, {a_, 3}});
-  expect({{0, 2, a_.get(), -1}, {4, 6, b_.get(), 1}, {4, 7, a_.get(), -1}, {7, 8, a_.get(), -0.5f}, {8, 9, b_.get(), 2}, {8, 9, a_.get(), 2}});
+  expect({{0, 2, a_.get(), -1}, {4, 6, b_.get(), 1}, {4, 7, a_.get(), -1},
+          {7, 8, a_.get(), -0.5f}, {8, 9, b_.get(), 2}, {8, 9, a_.get(), 2}});
 }
 
 TEST_F(Segments, ANameLoadedAgainIsTheSameAdapterOnlyWithTheSameContent) {

@@ -47,8 +47,9 @@ class ModeEngine : public EngineTest {
   }
   TempDir one_, two_;
   const GenerateRequest base_ = ask(numbered_prompt(40, 3), 12);
-  const std::vector<GenerateRequest> requests_{base_, with(base_, {{"one", 1}}), with(base_, {{"two", 1}}), with(base_, {{"one", 0.5f}}),
-                                               with(base_, {{"two", 1}, {"one", -1}}), with(base_, {{"one", 0}}), with(base_, {{"one", 1}})};
+  const std::vector<GenerateRequest> requests_{
+      base_, with(base_, {{"one", 1}}), with(base_, {{"two", 1}}), with(base_, {{"one", 0.5f}}),
+      with(base_, {{"two", 1}, {"one", -1}}), with(base_, {{"one", 0}}), with(base_, {{"one", 1}})};
 };
 
 class ModeTest : public ModeEngine, public ::testing::WithParamInterface<Setting> {};
@@ -74,7 +75,8 @@ TEST_P(ModeTest, AnswersAsUnmergedServingDoes) {
 
 TEST_P(ModeTest, ANameLoadedAgainWhileItIsMergedAnswersByItsNewContent) {
   start_in("unmerged");
-  const auto old_one = tokens_of(with(base_, {{"one", 1}})), two = tokens_of(with(base_, {{"two", 1}})), base = tokens_of(base_);
+  const auto old_one = tokens_of(with(base_, {{"one", 1}})), two = tokens_of(with(base_, {{"two", 1}}));
+  const auto base = tokens_of(base_);
   engine_.reset();
   start_in(GetParam().mode, GetParam().merge);
   Gate gate;

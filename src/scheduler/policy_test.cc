@@ -55,13 +55,16 @@ std::vector<const Request*> all_of(const std::vector<Request>& requests) {
 PolicyPlan plan_of(const Policy& policy, const std::vector<Request>& running, const std::vector<Request>& waiting,
                    AdapterId merged = kBaseModel, int token_budget = 1000, int max_sequences = 100) {
   const auto r = all_of(running), w = all_of(waiting);
-  return policy.plan({.running = r, .waiting = w, .token_budget = token_budget, .max_sequences = max_sequences, .merged = merged}, {});
+  const PolicyState state{.running = r, .waiting = w, .token_budget = token_budget, .max_sequences = max_sequences,
+                          .merged = merged};
+  return policy.plan(state, {});
 }
 
 TEST(MergedPolicy, ServesTheAdapterOfTheOldestRequestAlone) {
   const auto policy = make_merged_policy();
   EXPECT_TRUE(policy->merges());
-  const PolicyPlan plan = plan_of(*policy, {of(kB, 2), of(kA, 3), of(kB, 6, 100, 20)}, {of(kB, 4, 5, 0), of(kBaseModel, 5, 5, 0)});
+  const PolicyPlan plan = plan_of(*policy, {of(kB, 2), of(kA, 3), of(kB, 6, 100, 20)},
+                                  {of(kB, 4, 5, 0), of(kBaseModel, 5, 5, 0)});
   EXPECT_EQ(plan.mode, Mode::kMerged);
   EXPECT_EQ(plan.merged, kB);
   EXPECT_THAT(order_of(plan), ElementsAre(2, 6, 4));
@@ -103,7 +106,8 @@ TEST(MergedPolicy, NobodyStarves) {
 TEST(MixturePolicy, MergesWhatMostRequestsAreOfAndRunsAll) {
   const auto policy = make_mixture_policy();
   EXPECT_TRUE(policy->merges());
-  const PolicyPlan plan = plan_of(*policy, {of(kBaseModel, 1), of(kA, 2), of(kB, 3)}, {of(kB, 4, 5, 0), of(kBaseModel, 5, 5, 0)});
+  const PolicyPlan plan = plan_of(*policy, {of(kBaseModel, 1), of(kA, 2), of(kB, 3)},
+                                  {of(kB, 4, 5, 0), of(kBaseModel, 5, 5, 0)});
   EXPECT_EQ(plan.mode, Mode::kMixture);
   EXPECT_EQ(plan.merged, kB);
   EXPECT_THAT(order_of(plan), ElementsAre(1, 2, 3, 4, 5));

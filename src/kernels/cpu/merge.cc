@@ -14,9 +14,9 @@
 namespace valora::kernels {
 namespace {
 
-constexpr int64_t kBlockBytes = 512 << 10;    // of weights: enough blocks for even shares, each worth its transposed A
-constexpr int64_t kBlockPanels = 16;          // that share one transposed A
-constexpr int64_t kScratchBytes = 32 << 10;   // of it: stays in the first-level cache, or nearly
+constexpr int64_t kBlockBytes = 512 << 10;   // of weights: enough blocks for even shares, each worth its transposed A
+constexpr int64_t kBlockPanels = 16;         // that share one transposed A
+constexpr int64_t kScratchBytes = 32 << 10;  // of it: stays in the first-level cache, or nearly
 
 template <typename T>
 const MergeBodies<T>& merge_bodies() {
@@ -49,7 +49,8 @@ template <typename T>
 int64_t block_vectors(int64_t rank) {
   constexpr int64_t kRunVectors = kMaxMergeRun / kVectorInputs<T>;
   const int64_t by_weights = kBlockBytes / (kBlockPanels * 64);
-  const int64_t by_scratch = kScratchBytes / static_cast<int64_t>(scratch_elements<T>(rank, kRunVectors) * sizeof(T)) * kRunVectors;
+  const auto run_bytes = static_cast<int64_t>(scratch_elements<T>(rank, kRunVectors) * sizeof(T));
+  const int64_t by_scratch = kScratchBytes / run_bytes * kRunVectors;
   return std::max(kRunVectors, std::min(by_weights, by_scratch) / kRunVectors * kRunVectors);
 }
 

@@ -76,12 +76,13 @@ void merge_panels(const Merge<T>& m, const MergeBlock& block, const T* scratch) 
     const T* b = m.b.panel(p);
     const T* a = scratch;
     const int64_t panel = p * panel_elements<T>(m.w.k);
+    const T* w = m.w.data + panel;
+    T* out = m.merged + panel;
     int64_t v = block.vector_begin;
     for (; v + kRunVectors <= block.vector_end; v += kRunVectors, a += groups * kMergeRun<V> * kInputs)
-      merge_run<V, STREAM>(a, b, groups, m.w.data + panel + v * kVector, m.merged + panel + v * kVector, m.coefficient, kRunVectors);
+      merge_run<V, STREAM>(a, b, groups, w + v * kVector, out + v * kVector, m.coefficient, kRunVectors);
     if (v < block.vector_end)
-      merge_run<V, STREAM>(a, b, groups, m.w.data + panel + v * kVector, m.merged + panel + v * kVector, m.coefficient,
-                           block.vector_end - v);
+      merge_run<V, STREAM>(a, b, groups, w + v * kVector, out + v * kVector, m.coefficient, block.vector_end - v);
   }
 }
 
@@ -89,7 +90,8 @@ void merge_panels(const Merge<T>& m, const MergeBlock& block, const T* scratch) 
 template <typename V>
 void merge_block(const Merge<typename V::Element>& m, const MergeBlock& block, typename V::Element* scratch) {
   transpose_a<V>(m.a, block, scratch);
-  if (m.merged == m.w.data || reinterpret_cast<uintptr_t>(m.merged) % 64 != 0) return merge_panels<V, false>(m, block, scratch);
+  const bool aligned = reinterpret_cast<uintptr_t>(m.merged) % 64 == 0;
+  if (m.merged == m.w.data || !aligned) return merge_panels<V, false>(m, block, scratch);
   merge_panels<V, true>(m, block, scratch);
   V::finish_streams();
 }
