@@ -16,6 +16,7 @@ int fail(const Error& error);
 void add_serve(CLI::App& app, std::function<int()>& run);
 void add_generate(CLI::App& app, std::function<int()>& run);
 void add_inspect(CLI::App& app, std::function<int()>& run);
+void add_tune(CLI::App& app, std::function<int()>& run);
 void add_bench(CLI::App& app, std::function<int()>& run);
 void add_bench_serve(CLI::App& bench, std::function<int()>& run);
 

@@ -10,6 +10,7 @@ void add_engine_flags(CLI::App& command, EngineOptions& o) {
   command.add_option("--kernels", o.kernels, "On CPUs: native, or reference (ATen, to compare with)")->capture_default_str();
   command.add_option("--mode", o.mode, "How adapters are applied: unmerged, merged (one adapter a step) or mixture");
   command.add_option("--merge", o.merge, "Where merged weights lie: shadow (beside the base's), or inplace")->capture_default_str();
+  command.add_option("--tiles", o.tiles, "Table of tiles for CPU products, in the place of the one `valora tune` left or the one that came along");
   command.add_option("--threads", o.threads, "Compute threads; 0: one a core")->capture_default_str();
   command.add_option("--max-model-len", o.max_model_len, "Longest sequence, prompt and answer together");
   command.add_option("--max-num-seqs", o.max_num_seqs, "Sequences in one step")->capture_default_str();

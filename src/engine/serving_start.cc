@@ -11,6 +11,7 @@
 #include "engine/mode_switcher.h"
 #include "engine/serving_engine.h"
 #include "kernels/cpu/isa.h"
+#include "kernels/tiles/find_tiles.h"
 #include "ops/backend.h"
 
 namespace valora {
@@ -70,6 +71,7 @@ Status ServingEngine::load() {
   VALORA_TRY(device, parse_device(options_.device));
   device_ = device;
   VALORA_CHECK(kernels::select_isa());
+  VALORA_CHECK(kernels::load_tiles(options_.tiles));
   VALORA_TRY(backend, ops::parse_backend(options_.kernels));
   ops::set_backend(backend);
   if (options_.threads > 0) at::set_num_threads(options_.threads);

@@ -80,7 +80,9 @@ class Projection {
         const LoraSegment<T>& segment = segments_[g];
         const int64_t tokens = segment.token_end - segment.token_begin, rank = segment.parts[s].a.n;
         places_.push_back(elements);
+        expand_tiles_.emplace_back();
         if (rank == 0 || tokens <= 0) continue;
+        expand_tiles_.back() = choose_tile(shape_of(ProductKind::kExpand, std::min(tokens, kRowChunk), segment.parts[s].b));
         elements += tokens * rank;
         const int64_t pieces = (tokens + kShrinkRows - 1) / kShrinkRows;
         for (int64_t i = 0; i < pieces; ++i)
@@ -232,7 +234,7 @@ class Projection {
     p.y = sums + (begin - unit.row_begin) * ld;
     p.ldy = ld;
     p.first_output = unit.panel_begin * kPanelOutputs;
-    p.tile = choose_tile(shape_of(ProductKind::kExpand, p.m, p.w));
+    p.tile = expand_tiles_[g * slices_.size() + s];
     bodies_.multiply(p);
   }
 
@@ -252,6 +254,7 @@ class Projection {
   std::vector<ShrinkTask> shrinks_;
   std::vector<Unit> units_;
   std::vector<int64_t> places_;  // in low_, of each segment's parts
+  std::vector<Tile> expand_tiles_;  // of each segment's parts
   std::unique_ptr<T[]> low_;     // the rank-wide intermediates
   std::atomic<int64_t> shrunk_ = 0;
 };

@@ -1,48 +1,59 @@
 #include "kernels/tiles/choose.h"
 
-#include <algorithm>
+#include <array>
+#include <atomic>
+#include <mutex>
 
 namespace valora::kernels {
 namespace {
 
-// Sums that the instruction set keeps in registers (kTileSums of the vectors_*.h).
-int tile_sums(Isa isa) {
-  switch (isa) {
-    case Isa::kAvx512Bf16:
-    case Isa::kAvx512: return 24;
-    case Isa::kAvx2: return 5;
-    case Isa::kPortable: break;
-  }
-  return 3;
+struct InUse {
+  std::mutex mutex;
+  std::shared_ptr<const TileTable> table = std::make_shared<const TileTable>();
+  // Counts the tables; changed after the table, so that what was remembered under the new number is of the new one.
+  std::atomic<uint64_t> number = 1;
+};
+
+InUse& in_use() {
+  static InUse instance;
+  return instance;
 }
 
-// Enough independent sums to hide a multiplication's latency.
-constexpr int kBusySums = 12;
-// Rows up to which one pass over the weights beats the better shape of several.
-constexpr int kOnePassRows = 8;
-// Groups of panels that a product should have at least, so that the threads' shares come out even.
-constexpr int64_t kFewGroups = 14;
+// A search takes microseconds, and a model asks for the same shapes in each layer.
+struct Remembered {
+  TileKey key;
+  uint64_t number = 0;
+  Tile tile;
+};
+constexpr size_t kSets = 128, kWays = 4;
+struct Memory {
+  std::array<std::array<Remembered, kWays>, kSets> sets;
+  size_t turn = 0;
+};
 
 }  // namespace
 
-Tile formula_tile(const ProductShape& s) {
-  const int sums = tile_sums(s.isa);
-  const int64_t panels = (s.n + 15) / 16, vectors = (s.k + 1) / (s.float32 ? 1 : 2);
-  Tile tile;
-  const int one_pass = std::min(kOnePassRows, sums);
-  tile.rows = static_cast<uint8_t>(s.m <= one_pass ? std::max<int64_t>(1, s.m) : std::min(6, sums));
-  for (int width : {8, 4, 2}) {  // powers of two: what a segment adds to a piece then goes in whole groups
-    const bool even = s.kind != ProductKind::kDense || panels / width >= kFewGroups;
-    if (width * tile.rows > sums || width > panels || (width > 4 && !even)) continue;
-    tile.panels = static_cast<uint8_t>(width);
-    break;
-  }
-  while (tile.rows * tile.panels * tile.chains < kBusySums && tile.rows * tile.panels * tile.chains * 2 <= sums &&
-         tile.chains < 8 && vectors / tile.chains >= 16)
-    tile.chains = static_cast<uint8_t>(tile.chains * 2);
-  return tile;
+std::shared_ptr<const TileTable> tiles_in_use() {
+  const std::lock_guard lock(in_use().mutex);
+  return in_use().table;
 }
 
-Tile choose_tile(const ProductShape& shape) { return formula_tile(shape); }
+void use_tiles(std::shared_ptr<const TileTable> table) {
+  const std::lock_guard lock(in_use().mutex);
+  in_use().table = std::move(table);
+  in_use().number.fetch_add(1, std::memory_order_release);
+}
+
+Tile choose_tile(const ProductShape& shape) {
+  thread_local Memory memory;
+  const TileKey key = TileKey::of(shape);
+  const uint64_t number = in_use().number.load(std::memory_order_acquire);
+  auto& set = memory.sets[key.hash() % kSets];
+  for (const Remembered& entry : set)
+    if (entry.number == number && entry.key == key) return entry.tile;
+  Remembered& entry = set[memory.turn++ % kWays];
+  entry = {key, number, tiles_in_use()->choose(key)};
+  return entry.tile;
+}
 
 }  // namespace valora::kernels

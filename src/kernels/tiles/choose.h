@@ -2,26 +2,19 @@
 // in use. Never a failure: an exact entry, else the nearest one, else a formula.
 #pragma once
 
-#include <cstdint>
+#include <memory>
 
-#include "kernels/cpu/isa.h"
-#include "kernels/tiles/tile.h"
+#include "kernels/tiles/formula.h"
+#include "kernels/tiles/tile_table.h"
 
 namespace valora::kernels {
 
-enum class ProductKind : uint8_t { kDense, kShrink, kExpand };
+// The table in use; never null, empty at first. Setting one is for the start and for measurements; products that
+// run meanwhile take either table's tiles.
+std::shared_ptr<const TileTable> tiles_in_use();
+void use_tiles(std::shared_ptr<const TileTable> table);
 
-struct ProductShape {
-  ProductKind kind = ProductKind::kDense;
-  bool float32 = false;  // else bf16
-  Isa isa = Isa::kPortable;
-  int64_t m = 0;  // tokens
-  int64_t n = 0;  // outputs
-  int64_t k = 0;  // inputs
-};
-
-// The formula alone.
-Tile formula_tile(const ProductShape& shape);
+// tiles_in_use()->choose(TileKey::of(shape)), a few nanoseconds where a thread asks again.
 Tile choose_tile(const ProductShape& shape);
 
 }  // namespace valora::kernels

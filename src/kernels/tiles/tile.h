@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "kernels/tiles/shape.h"
+
 namespace valora::kernels {
 
 struct Tile {
@@ -12,5 +14,17 @@ struct Tile {
 
   friend bool operator==(const Tile&, const Tile&) = default;
 };
+
+inline constexpr int kMostTileRows = 16;
+inline constexpr uint8_t kTilePanels[] = {1, 2, 3, 4, 8};
+inline constexpr uint8_t kTileChains[] = {1, 2, 4, 8};
+
+// Sums that the instruction set keeps in registers (kTileSums of the vectors_*.h).
+int tile_sums(Isa isa);
+// Whether the instruction set's bodies have it.
+bool is_tile_of(Isa isa, const Tile& tile);
+// The tile that runs where `tile` is asked for: rows as even blocks of m leave them, no panels or chains that the
+// product has not. Tiles of one effect on a shape are equal after it.
+Tile effective_tile(const ProductShape& shape, const Tile& tile);
 
 }  // namespace valora::kernels

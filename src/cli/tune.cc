@@ -1,0 +1,171 @@
+// `valora tune`: measures tiles on this machine for the shapes of a model, and writes the table that engines take.
+#include <ATen/Parallel.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <optional>
+
+#include "base/file.h"
+#include "cli/command.h"
+#include "cli/progress_bar.h"
+#include "kernels/cpu/isa.h"
+#include "kernels/tiles/find_tiles.h"
+#include "kernels/tiles/profiler.h"
+#include "kernels/tiles/tile_file.h"
+#include "kernels/tiles/tune.h"
+#include "models/registry.h"
+#include "ops/parallel.h"
+
+namespace valora::cli {
+namespace {
+
+struct Flags {
+  std::string model, output, dtype = "auto";
+  std::vector<int64_t> ranks{8, 16, 32, 64};
+  int64_t max_tokens = 2048;
+  int threads = 0;
+  double seconds = 300;
+  bool resume = false;
+};
+
+Status check(const Flags& flags) {
+  for (const int64_t rank : flags.ranks)
+    if (rank < 1 || rank > 256) return invalid("--ranks must be between 1 and 256");
+  if (flags.max_tokens < 1 || flags.max_tokens > kernels::kMostTokens)
+    return invalid("--max-tokens must be between 1 and " + std::to_string(kernels::kMostTokens));
+  if (!(flags.seconds > 0)) return invalid("--seconds must be more than 0");
+  if (flags.threads < 0) return invalid("--threads must be 0 or more");
+  if (flags.dtype == "float16") return invalid("--dtype: tiles are of CPUs, which take float32 and bfloat16");
+  return {};
+}
+
+// The sizes of a model's linears, and what its checkpoint and configuration say of its dtype; no weight is read.
+Result<kernels::TuneSpace> space_of(const Flags& flags) {
+  VALORA_TRY(config, models::read_model_config(flags.model));
+  VALORA_TRY(family, models::find_family(config));
+  VALORA_TRY(spec, models::read_model_spec(*family, config));
+  VALORA_TRY(weights, models::Weights::open(flags.model));
+  VALORA_TRY(dtype, models::resolve_dtype(flags.dtype, config, weights->stored_dtype(), at::Device(at::kCPU)));
+  kernels::TuneSpace space{.linears = {}, .ranks = flags.ranks, .max_tokens = flags.max_tokens, .float32 = dtype == at::kFloat, .isa = kernels::isa()};
+  for (const adapters::Module& module : spec.modules.modules())
+    if (std::pair size(module.out, module.in); module.out > 0 && module.in > 0 && std::ranges::find(space.linears, size) == space.linears.end())
+      space.linears.push_back(size);
+  return space;
+}
+
+Result<std::string> output_path(const Flags& flags) {
+  if (!flags.output.empty()) return flags.output;
+  const std::string path = kernels::own_tiles_path(kernels::this_hardware());
+  if (path.empty()) return invalid("neither $XDG_CACHE_HOME nor $HOME says where the table should lie; name it by --output");
+  return path;
+}
+
+// What the file has already, with --resume.
+Result<std::vector<kernels::TileEntry>> known_entries(const Flags& flags, const std::string& path) {
+  if (!flags.resume || !file_exists(path)) return std::vector<kernels::TileEntry>();
+  VALORA_TRY(file, kernels::read_tile_file(path));
+  if (file.hardware != kernels::this_hardware())
+    return invalid("--resume: " + path + " was measured on other hardware: " + file.hardware.text());
+  return std::vector<kernels::TileEntry>(file.table.entries().begin(), file.table.entries().end());
+}
+
+std::string describe(const kernels::ProductShape& s) {
+  static constexpr const char* kKinds[] = {"dense", "shrink", "expand"};
+  return fmt::format("{} of {} tokens, {} to {}", kKinds[static_cast<int>(s.kind)], s.m, s.k, s.n);
+}
+
+void print_gain(const std::string& over, const kernels::TuneGain& gain) {
+  fmt::print("  {:<44} {:.3f}x as fast (geometric mean), {:.2f}x at most\n", over, gain.mean, gain.worst);
+}
+
+void print_gains(const std::vector<kernels::TunedShape>& tuned) {
+  if (tuned.empty()) return;
+  const kernels::TuneGains gains = kernels::gains_of(tuned);
+  const kernels::Tile& t = gains.single_tile;
+  print_gain("over the formula", gains.formula);
+  print_gain(fmt::format("over the best single tile ({} x {}, {} chains)", t.rows, t.panels * 16, t.chains), gains.single);
+}
+
+// Writes what there is, as it goes, every second.
+class Journal {
+ public:
+  Journal(std::string path, std::vector<kernels::TileEntry> entries, const Clock& clock)
+      : path_(std::move(path)), entries_(std::move(entries)), clock_(clock), written_(clock.now()) {}
+
+  void add(const kernels::TunedShape& tuned) {
+    entries_.push_back({kernels::TileKey::of(tuned.shape), tuned.chosen});
+    if (clock_.now() - written_ > std::chrono::seconds(1) && status_.ok()) status_ = write();
+  }
+  Status write() {
+    written_ = clock_.now();
+    return kernels::write_tile_file(path_, {kernels::this_hardware(), kernels::TileTable(entries_)});
+  }
+
+ private:
+  std::string path_;
+  std::vector<kernels::TileEntry> entries_;
+  const Clock& clock_;
+  TimePoint written_;
+  Status status_;
+};
+
+Status tune_model(const Flags& flags) {
+  VALORA_CHECK(check(flags));
+  VALORA_CHECK(kernels::select_isa());
+  if (flags.threads > 0) at::set_num_threads(flags.threads);
+  VALORA_TRY(space, space_of(flags));
+  VALORA_TRY(path, output_path(flags));
+  VALORA_TRY(known, known_entries(flags, path));
+  const auto shapes = kernels::shapes_to_tune(space);
+  fmt::print("{} shapes of {} linears and ranks {}, {}, {}, {} threads\n", shapes.size(), space.linears.size(), fmt::join(flags.ranks, ", "),
+             space.float32 ? "float32" : "bfloat16", kernels::isa_name(space.isa), at::get_num_threads());
+  std::fflush(stdout);
+  const RealClock clock;
+  Journal journal(path, known, clock);
+  VALORA_CHECK(journal.write());  // a place that cannot be written is known before the work
+  kernels::TileProfiler profiler(clock, ops::torch_parallel());
+  std::vector<kernels::TunedShape> tuned;
+  int done = 0;
+  {
+    ProgressBar bar;
+    tuned = kernels::tune(
+        shapes, kernels::TileTable(known),
+        [&](const kernels::ProductShape& shape, const kernels::Tile& tile) { return profiler.seconds(shape, tile); }, clock, flags.seconds,
+        [&](const kernels::TuneProgress& progress) {
+          if (progress.last) journal.add(*progress.last);
+          if (progress.last) bar.show(progress.done, progress.total, describe(progress.last->shape));
+          done = progress.done;
+        });
+  }
+  VALORA_CHECK(journal.write());
+  fmt::print("{} shapes measured now\n", tuned.size());
+  print_gains(tuned);
+  if (done < static_cast<int>(shapes.size()))
+    fmt::print("{} shapes are left, for which the nearest measured one counts; --resume goes on\n", shapes.size() - static_cast<size_t>(done));
+  fmt::print("written to {}\n", path);
+  return {};
+}
+
+int run_tune(const Flags& flags) {
+  const Status status = tune_model(flags);
+  return status.ok() ? 0 : fail(status.error());
+}
+
+}  // namespace
+
+void add_tune(CLI::App& app, std::function<int()>& run) {
+  auto flags = std::make_shared<Flags>();
+  CLI::App& c = *app.add_subcommand("tune", "Measure on this CPU which tiles a model's products should take");
+  c.add_option("--model", flags->model, "Folder of a Hugging Face checkpoint")->required();
+  c.add_option("--dtype", flags->dtype, "auto, float32 or bfloat16")->capture_default_str();
+  c.add_option("--ranks", flags->ranks, "Ranks of adapters")->delimiter(',')->capture_default_str();
+  c.add_option("--max-tokens", flags->max_tokens, "Tokens in one step")->capture_default_str();
+  c.add_option("--threads", flags->threads, "Compute threads; 0: one a core")->capture_default_str();
+  c.add_option("--output", flags->output, "The table; unless named, where engines on this machine look for it");
+  c.add_option("--seconds", flags->seconds, "Stop after so long")->capture_default_str();
+  c.add_flag("--resume", flags->resume, "Keep what the table has and measure what it lacks");
+  c.callback([flags, &run] { run = [flags] { return run_tune(*flags); }; });
+}
+
+}  // namespace valora::cli

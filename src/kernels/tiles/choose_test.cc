@@ -1,0 +1,122 @@
+#include "kernels/tiles/choose.h"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+
+namespace valora::kernels {
+namespace {
+
+ProductShape dense(int64_t m, int64_t n, int64_t k) { return {ProductKind::kDense, false, Isa::kAvx512Bf16, m, n, k}; }
+TileEntry entry(const ProductShape& shape, Tile tile) { return {TileKey::of(shape), tile}; }
+
+class InUse : public ::testing::Test {
+ protected:
+  void TearDown() override { use_tiles(before_); }
+  const std::shared_ptr<const TileTable> before_ = tiles_in_use();
+};
+
+TEST(Tiles, OfTheFormulaAreAlwaysTheInstructionSets) {
+  for (const Isa isa : {Isa::kAvx512Bf16, Isa::kAvx512, Isa::kAvx2, Isa::kPortable})
+    for (const ProductKind kind : {ProductKind::kDense, ProductKind::kShrink, ProductKind::kExpand})
+      for (const bool float32 : {false, true})
+        for (const int64_t m : {0, 1, 2, 5, 8, 9, 64, 4096})
+          for (const int64_t n : {0, 1, 16, 33, 200, 5000})
+            for (const int64_t k : {0, 1, 2, 16, 300}) {
+              const ProductShape shape{kind, float32, isa, m, n, k};
+              EXPECT_TRUE(is_tile_of(isa, formula_tile(shape)));
+              EXPECT_TRUE(is_tile_of(isa, effective_tile(shape, formula_tile(shape))));
+            }
+}
+
+TEST(Tiles, AreEqualByTheirEffect) {
+  EXPECT_EQ(effective_tile(dense(7, 900, 900), {6, 4, 1}), (Tile{4, 4, 1}));   // blocks of 4 and 3
+  EXPECT_EQ(effective_tile(dense(13, 900, 900), {6, 4, 1}), (Tile{5, 4, 1}));  // of 5, 4 and 4
+  EXPECT_EQ(effective_tile(dense(1, 48, 2), {3, 8, 8}), (Tile{1, 2, 1}));
+  EXPECT_EQ(effective_tile(dense(1, 48, 900), {3, 3, 4}), (Tile{1, 3, 4}));
+}
+
+TEST(TileTable, AnswersExactNearestOrByFormula) {
+  const Tile one{1, 2, 8}, many{12, 2, 1};
+  const TileTable table({entry(dense(1, 896, 896), one), entry(dense(64, 896, 896), many)});
+  EXPECT_EQ(table.exact(TileKey::of(dense(1, 896, 896))), one);
+  EXPECT_EQ(table.exact(TileKey::of(dense(66, 896, 896))), many) << "of the same bucket";
+  EXPECT_EQ(table.exact(TileKey::of(dense(2, 896, 896))), std::nullopt);
+  EXPECT_EQ(table.choose(TileKey::of(dense(2, 896, 1024))), one);
+  EXPECT_EQ(table.choose(TileKey::of(dense(48, 1024, 896))), many);
+  const ProductShape far = dense(1, 896 << 10, 896), other{ProductKind::kShrink, false, Isa::kAvx512Bf16, 1, 896, 896};
+  EXPECT_EQ(table.nearest(TileKey::of(far)), std::nullopt);
+  EXPECT_EQ(table.choose(TileKey::of(far)), formula_tile(far));
+  EXPECT_EQ(table.nearest(TileKey::of(other)), std::nullopt) << "another operation";
+  ProductShape shape = dense(1, 896, 896);
+  shape.isa = Isa::kAvx2;
+  EXPECT_EQ(table.choose(TileKey::of(shape)), formula_tile(shape));
+  shape = dense(1, 896, 896);
+  shape.float32 = true;
+  EXPECT_EQ(table.choose(TileKey::of(shape)), formula_tile(shape));
+}
+
+TEST(TileTable, TakesTheLastOfEqualKeys) {
+  const TileTable table({entry(dense(3, 64, 64), {1, 1, 1}), entry(dense(2, 64, 64), {2, 1, 1}), entry(dense(3, 64, 64), {3, 1, 1})});
+  EXPECT_EQ(table.size(), 2u);
+  EXPECT_EQ(table.exact(TileKey::of(dense(3, 64, 64))), (Tile{3, 1, 1}));
+}
+
+// Between two measured token counts the choice changes once, from the lower one's to the upper one's.
+TEST(TileTable, ChangesOnceBetweenTwoEntries) {
+  const Tile low{1, 2, 8}, high{12, 2, 1};
+  const TileTable table({entry(dense(1, 896, 896), low), entry(dense(16, 896, 896), high)});
+  bool changed = false;
+  for (int64_t m = 1; m <= 16; ++m) {
+    const Tile tile = table.choose(TileKey::of(dense(m, 896, 896)));
+    if (tile == high) changed = true;
+    EXPECT_EQ(tile, changed ? high : low) << m;
+  }
+  EXPECT_TRUE(changed);
+}
+
+TEST(TileTable, DistanceIsSymmetricAndWeighsRanksMost) {
+  const ProductShape a{ProductKind::kShrink, false, Isa::kAvx2, 4, 16, 1024};
+  ProductShape rank = a, width = a;
+  rank.n = 32;
+  width.k = 2048;
+  EXPECT_EQ(tile_distance(a, a), 0);
+  EXPECT_EQ(tile_distance(a, rank), tile_distance(rank, a));
+  EXPECT_GT(tile_distance(a, rank), tile_distance(a, width));
+}
+
+TEST(TileTable, OfOneTileIsCutToTheInstructionSet) {
+  const TileTable table = TileTable::single({6, 4, 1});
+  EXPECT_EQ(table.choose(TileKey::of(dense(100, 896, 896))), (Tile{6, 4, 1}));
+  for (const Isa isa : {Isa::kAvx2, Isa::kPortable})
+    for (const Tile tile : {Tile{6, 4, 1}, Tile{16, 1, 1}, Tile{1, 8, 1}, Tile{1, 1, 8}, Tile{2, 3, 4}}) {
+      ProductShape shape = dense(100, 896, 896);
+      shape.isa = isa;
+      EXPECT_TRUE(is_tile_of(isa, TileTable::single(tile).choose(TileKey::of(shape))));
+    }
+}
+
+TEST_F(InUse, TheTableInUseDecidesOnEveryThread) {
+  const ProductShape shape = dense(3, 320, 320);
+  use_tiles(std::make_shared<const TileTable>());
+  EXPECT_EQ(choose_tile(shape), formula_tile(shape));
+  for (const uint8_t chains : {1, 2, 4}) {
+    const Tile tile{2, 2, chains};
+    use_tiles(std::make_shared<const TileTable>(std::vector<TileEntry>{entry(shape, tile)}));
+    EXPECT_EQ(choose_tile(shape), tile);
+    EXPECT_EQ(choose_tile(shape), tile);
+    std::thread([&] { EXPECT_EQ(choose_tile(shape), tile); }).join();
+  }
+}
+
+// More shapes than a thread remembers.
+TEST_F(InUse, EveryShapeKeepsItsAnswer) {
+  std::vector<TileEntry> entries;
+  for (int64_t n = 16; n <= 16 * 2000; n += 16) entries.push_back(entry(dense(1, n, 64), {1, 1, static_cast<uint8_t>(1 << (n / 16 % 4))}));
+  use_tiles(std::make_shared<const TileTable>(entries));
+  for (int round = 0; round < 2; ++round)
+    for (const TileEntry& e : entries) ASSERT_EQ(choose_tile(e.key.shape()), e.tile);
+}
+
+}  // namespace
+}  // namespace valora::kernels

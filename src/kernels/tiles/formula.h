@@ -1,0 +1,11 @@
+// The tile of a shape that no table knows.
+#pragma once
+
+#include "kernels/tiles/tile.h"
+
+namespace valora::kernels {
+
+// Always one of the instruction set's tiles.
+Tile formula_tile(const ProductShape& shape);
+
+}  // namespace valora::kernels

@@ -1,0 +1,80 @@
+#include "kernels/tiles/hardware.h"
+
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+#include <string_view>
+
+#include "base/digest.h"
+#include "kernels/cpu/isa.h"
+
+namespace valora::kernels {
+namespace {
+
+// The value of the first line "key\t: value".
+std::string field(const std::string& cpuinfo, std::string_view key) {
+  std::istringstream lines(cpuinfo);
+  for (std::string line; std::getline(lines, line);) {
+    const size_t colon = line.find(':');
+    if (colon == std::string::npos || line.find_last_not_of(" \t", colon - 1) + 1 != key.size() || !line.starts_with(key)) continue;
+    const size_t begin = line.find_first_not_of(" \t", colon + 1);
+    return begin == std::string::npos ? "" : line.substr(begin);
+  }
+  return "";
+}
+
+int64_t number(const std::string& text) { return std::strtoll(text.c_str(), nullptr, 10); }
+
+// "32K", "1M" or plain bytes.
+int64_t bytes(const std::string& text) {
+  char* end = nullptr;
+  const int64_t value = std::strtoll(text.c_str(), &end, 10);
+  return *end == 'K' ? value << 10 : *end == 'M' ? value << 20 : value;
+}
+
+// Files of /proc and /sys tell no size beforehand.
+std::string text_of(const std::string& path) {
+  std::ifstream in(path);
+  std::ostringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+// The size of the first core's data or unified cache of a level.
+std::string cache_size(char level) {
+  for (int i = 0; i < 8; ++i) {
+    const std::string dir = "/sys/devices/system/cpu/cpu0/cache/index" + std::to_string(i);
+    if (text_of(dir + "/level").starts_with(level) && !text_of(dir + "/type").starts_with("Instruction")) return text_of(dir + "/size");
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string Hardware::digest() const {
+  return digest_of(text()).hex().substr(0, 16);
+}
+
+std::string Hardware::text() const {
+  return cpu + " (" + vendor + " " + std::to_string(family) + "/" + std::to_string(model) + ", " + isa + ", L1 " +
+         std::to_string(l1 >> 10) + " KiB, L2 " + std::to_string(l2 >> 10) + " KiB)";
+}
+
+Hardware parse_hardware(const std::string& cpuinfo, const std::string& l1, const std::string& l2) {
+  Hardware h;
+  h.cpu = field(cpuinfo, "model name");
+  h.vendor = field(cpuinfo, "vendor_id");
+  h.family = number(field(cpuinfo, "cpu family"));
+  h.model = number(field(cpuinfo, "model"));
+  h.isa = isa_name(supported_isas().front());
+  h.l1 = bytes(l1);
+  h.l2 = bytes(l2);
+  return h;
+}
+
+const Hardware& this_hardware() {
+  static const Hardware hardware = parse_hardware(text_of("/proc/cpuinfo"), cache_size('1'), cache_size('2'));
+  return hardware;
+}
+
+}  // namespace valora::kernels

@@ -1,0 +1,143 @@
+#include "kernels/tiles/profiler.h"
+
+#include <algorithm>
+#include <memory>
+#include <vector>
+
+#include "kernels/cpu/product_bodies.h"
+#include "kernels/cpu/project.h"
+#include "kernels/tiles/choose.h"
+
+namespace valora::kernels {
+namespace {
+
+constexpr int64_t kDenseBytes = 6 << 20;      // of weights in one measurement: beyond it more of the same
+constexpr int64_t kDenseProducts = 1 << 29;   // and of multiplications, but never fewer panels than
+constexpr int64_t kDensePanels = 32;
+constexpr double kMeasured = 60e-6;           // seconds, about, that a measurement takes at least
+constexpr int64_t kMostRepeats = 256;
+constexpr int64_t kUnits = 64;                // as a projection cuts its outputs for expand
+
+// The outputs that are measured of a dense product of many.
+template <typename T>
+int64_t measured_outputs(const ProductShape& s) {
+  const int64_t row = std::max<int64_t>(1, s.k);
+  const int64_t by_bytes = kDenseBytes / (row * static_cast<int64_t>(sizeof(T))), by_products = kDenseProducts / (row * std::max<int64_t>(1, s.m));
+  const int64_t most = std::max(kDensePanels, std::min(by_bytes, by_products) / kPanelOutputs);
+  return std::min(s.n, most * kPanelOutputs);
+}
+
+int64_t repeats(int64_t m, int64_t n, int64_t k, size_t element) {
+  const double products = static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) / 150e9;
+  const double bytes = static_cast<double>(n) * static_cast<double>(k) * static_cast<double>(element) / 30e9;
+  return std::clamp<int64_t>(static_cast<int64_t>(kMeasured / std::max(products, bytes)), 1, kMostRepeats);
+}
+
+}  // namespace
+
+class TileProfiler::Memory {
+ public:
+  explicit Memory(size_t cold_bytes) : bytes_(cold_bytes) {}
+
+  // Weights that were not used for long.
+  template <typename T>
+  Panels<T> cold(int64_t n, int64_t k) {
+    const size_t count = static_cast<size_t>(packed_elements<T>(n, k));
+    if (weights_.size() < std::max(bytes_, count * sizeof(T)) || of_floats_ != (sizeof(T) == 4)) fill<T>(count);
+    if ((at_ + count) * sizeof(T) > weights_.size()) at_ = 0;
+    const T* data = reinterpret_cast<const T*>(weights_.data()) + at_;
+    at_ += count;
+    return {data, n, k, nullptr, 0};
+  }
+  template <typename T>
+  const T* inputs(int64_t count) {
+    const bool other = inputs_.resize(static_cast<size_t>(count) * sizeof(T)) || inputs_of_floats_ != (sizeof(T) == 4);
+    if (other) set(reinterpret_cast<T*>(inputs_.data()), inputs_.size() / sizeof(T));
+    inputs_of_floats_ = sizeof(T) == 4;
+    return reinterpret_cast<const T*>(inputs_.data());
+  }
+  char* outputs(int64_t bytes) {
+    outputs_.resize(static_cast<size_t>(bytes));
+    return outputs_.data();
+  }
+
+ private:
+  // Ordinary numbers: not-a-number and subnormal ones may take other times.
+  template <typename T>
+  static void set(T* values, size_t count) {
+    for (size_t i = 0; i < count; ++i) values[i] = from_float<T>(static_cast<float>(i % 61) * 0.01f - 0.3f);
+  }
+  template <typename T>
+  void fill(size_t count) {
+    weights_.resize(std::max(bytes_, count * sizeof(T)));
+    set(reinterpret_cast<T*>(weights_.data()), weights_.size() / sizeof(T));
+    of_floats_ = sizeof(T) == 4;
+    at_ = 0;
+  }
+  struct Vector {  // as panels want to begin
+    alignas(64) char bytes[64];
+  };
+  struct Bytes {
+    std::vector<Vector> vectors;
+    size_t size() const { return vectors.size() * sizeof(Vector); }
+    // Only to more; whether it was.
+    bool resize(size_t bytes) {
+      const size_t count = (bytes + sizeof(Vector) - 1) / sizeof(Vector);
+      if (count <= vectors.size()) return false;
+      vectors.resize(count);
+      return true;
+    }
+    char* data() { return reinterpret_cast<char*>(vectors.data()); }
+  };
+  size_t bytes_, at_ = 0;
+  bool of_floats_ = false, inputs_of_floats_ = false;
+  Bytes weights_, inputs_, outputs_;
+};
+
+TileProfiler::TileProfiler(const Clock& clock, ParallelFor parallel, size_t cold_bytes)
+    : clock_(clock), parallel_(std::move(parallel)), memory_(std::make_unique<Memory>(cold_bytes)) {}
+TileProfiler::~TileProfiler() = default;
+
+template <typename T>
+double TileProfiler::measure(const ProductShape& s, const Tile& tile) {
+  const bool dense = s.kind == ProductKind::kDense;
+  const int64_t n = dense ? measured_outputs<T>(s) : s.n, panels = panels_of(n);
+  const T* x = memory_->inputs<T>(s.m * s.k);
+  void* y = memory_->outputs(s.m * panels * kPanelOutputs * static_cast<int64_t>(sizeof(float)));
+  const auto once = [&] {
+    const Panels<T> w = memory_->cold<T>(n, s.k);
+    if (dense) {
+      const Slice<T> slice{w, nullptr, static_cast<T*>(y), nullptr, n};
+      return project<T>(x, s.m, s.k, {&slice, 1}, {}, Combine::kNone, parallel_);
+    }
+    Product<T> p{.x = x, .m = s.m, .ldx = s.k, .w = w, .panel_end = panels, .y = y, .ldy = n, .tile = tile};
+    if (s.kind == ProductKind::kShrink) return product_bodies<T>().multiply(p);
+    // Piece by piece onto sums that the cache holds, as a projection adds them.
+    const int64_t unit = std::min(panels, std::max<int64_t>(1, panels / 4 / kUnits) * 4);
+    p.finish = Finish::kAddFloat;
+    p.ldy = unit * kPanelOutputs;
+    for (int64_t panel = 0; panel < panels; panel += unit) {
+      p.panel_begin = panel;
+      p.panel_end = std::min(panels, panel + unit);
+      p.first_output = panel * kPanelOutputs;
+      product_bodies<T>().multiply(p);
+    }
+  };
+  const int64_t count = repeats(s.m, n, s.k, sizeof(T));
+  const TimePoint start = clock_.now();
+  for (int64_t i = 0; i < count; ++i) once();
+  return valora::seconds(clock_.now() - start) / static_cast<double>(count);
+}
+
+double TileProfiler::seconds(const ProductShape& shape, const Tile& tile) {
+  const Isa isa_before = isa();
+  const auto tiles_before = tiles_in_use();
+  set_isa(shape.isa);
+  use_tiles(std::make_shared<const TileTable>(TileTable::single(tile)));
+  const double result = shape.float32 ? measure<float>(shape, tile) : measure<bf16>(shape, tile);
+  use_tiles(tiles_before);
+  set_isa(isa_before);
+  return result;
+}
+
+}  // namespace valora::kernels

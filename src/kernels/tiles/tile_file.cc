@@ -1,0 +1,218 @@
+#include "kernels/tiles/tile_file.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <span>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "base/strings.h"
+
+namespace valora::kernels {
+namespace {
+
+constexpr int64_t kVersion = 1;
+constexpr JsonLimits kLimits{.max_bytes = size_t{4} << 20, .max_depth = 6, .max_values = 400000, .unique_keys = true};
+
+template <typename T>
+struct Name {
+  const char* name;
+  T value;
+};
+constexpr Name<ProductKind> kKinds[] = {{"dense", ProductKind::kDense}, {"shrink", ProductKind::kShrink}, {"expand", ProductKind::kExpand}};
+constexpr Name<TileDevice> kDevices[] = {{"cpu", TileDevice::kCpu}, {"cuda", TileDevice::kCuda}};
+constexpr Name<bool> kDtypes[] = {{"bfloat16", false}, {"float32", true}};
+constexpr Name<Isa> kIsas[] = {{"avx512bf16", Isa::kAvx512Bf16}, {"avx512", Isa::kAvx512}, {"avx2", Isa::kAvx2}, {"portable", Isa::kPortable}};
+
+// Reads fields of one object under its place in the file; the first fault stays.
+class Fields {
+ public:
+  Fields(const Json& object, std::string where, std::span<const char* const> known) : object_(object), where_(std::move(where)) {
+    if (!object.is_object()) fault("must be an object");
+    else
+      for (const auto& [key, value] : object.items())
+        if (std::ranges::none_of(known, [&](const char* name) { return key == name; }))
+          fault("has the unknown field \"" + shortened(key) + "\"");
+  }
+
+  template <typename T>
+  T read(const char* key) {
+    auto value = required_field<T>(object_, key);
+    if (value.ok()) return *value;
+    fault(": " + value.error().message);
+    return {};
+  }
+  int64_t number(const char* key, int64_t least, int64_t most) {
+    const int64_t value = read<int64_t>(key);
+    if (value >= least && value <= most) return value;
+    fault(std::string(": \"") + key + "\" must be " + std::to_string(least) + " to " + std::to_string(most));
+    return least;
+  }
+  template <typename T, size_t N>
+  T named(const char* key, const Name<T> (&names)[N]) {
+    const auto name = read<std::string>(key);
+    std::string all;
+    for (const auto& known : names) {
+      if (name == known.name) return known.value;
+      all += std::string(all.empty() ? "" : ", ") + known.name;
+    }
+    fault(std::string(": \"") + key + "\" must be one of " + all);
+    return names[0].value;
+  }
+  void fault(const std::string& what) {
+    if (fault_.empty()) fault_ = where_ + (what.starts_with(':') ? "" : " ") + what;
+  }
+  Status status() const { return fault_.empty() ? Status() : Status(invalid(fault_, where_)); }
+
+ private:
+  const Json& object_;
+  std::string where_, fault_;
+};
+
+Result<Hardware> parse_hardware_field(const Json& json, const std::string& where) {
+  static constexpr const char* kKnown[] = {"cpu", "vendor", "family", "model", "isa", "l1", "l2"};
+  Fields fields(json, where, kKnown);
+  Hardware h;
+  h.cpu = fields.read<std::string>("cpu");
+  h.vendor = fields.read<std::string>("vendor");
+  h.family = fields.number("family", 0, 1 << 20);
+  h.model = fields.number("model", 0, 1 << 20);
+  h.isa = fields.read<std::string>("isa");
+  h.l1 = fields.number("l1", 0, int64_t{1} << 40);
+  h.l2 = fields.number("l2", 0, int64_t{1} << 40);
+  VALORA_CHECK(fields.status());
+  return h;
+}
+
+// [tokens, rows, panels, chains]
+Result<TileEntry> parse_entry(const Json& json, ProductShape shape, TileDevice device, const std::string& where) {
+  std::array<int64_t, 4> values{};
+  if (!json.is_array() || json.size() != values.size()) return invalid(where + " must be [tokens, rows, panels, chains]", where);
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (!json[i].is_number_integer() || (values[i] = json[i].get<int64_t>()) < 1 || values[i] > kMostTokens)
+      return invalid(where + "[" + std::to_string(i) + "] must be an integer from 1 to " + std::to_string(kMostTokens), where);
+  }
+  shape.m = values[0];
+  if (token_bucket(shape.m) != shape.m)
+    return invalid(where + ": " + std::to_string(shape.m) + " tokens are in the bucket of " + std::to_string(token_bucket(shape.m)), where);
+  const bool bytes = std::all_of(values.begin() + 1, values.end(), [](int64_t v) { return v <= 255; });
+  const Tile tile{static_cast<uint8_t>(values[1]), static_cast<uint8_t>(values[2]), static_cast<uint8_t>(values[3])};
+  if (!bytes || !is_tile_of(shape.isa, tile))
+    return invalid(where + ": " + std::string(isa_name(shape.isa)) + " has no tile of " + std::to_string(values[1]) + " rows, " +
+                       std::to_string(values[2]) + " panels and " + std::to_string(values[3]) + " chains", where);
+  return TileEntry{TileKey::of(shape, device), tile};
+}
+
+Status parse_group(const Json& json, const std::string& where, std::vector<TileEntry>& entries) {
+  static constexpr const char* kKnown[] = {"kind", "device", "dtype", "isa", "n", "k", "tokens"};
+  Fields fields(json, where, kKnown);
+  VALORA_CHECK(fields.status());
+  ProductShape shape;
+  shape.kind = fields.named("kind", kKinds);
+  const TileDevice device = fields.named("device", kDevices);
+  shape.float32 = fields.named("dtype", kDtypes);
+  shape.isa = fields.named("isa", kIsas);
+  shape.n = fields.number("n", 1, kMostSize);
+  shape.k = fields.number("k", 1, kMostSize);
+  if (!json.contains("tokens") || !json["tokens"].is_array()) fields.fault(": \"tokens\" must be an array");
+  VALORA_CHECK(fields.status());
+  const Json& tokens = json["tokens"];
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    VALORA_TRY(entry, parse_entry(tokens[i], shape, device, where + ".tokens[" + std::to_string(i) + "]"));
+    entries.push_back(entry);
+  }
+  return {};
+}
+
+template <typename T, size_t N>
+const char* name_of(T value, const Name<T> (&names)[N]) {
+  for (const auto& known : names)
+    if (known.value == value) return known.name;
+  return names[0].name;
+}
+
+struct Group {
+  Json shape, tokens;
+};
+
+Json group_json(const TileKey& key) {
+  const ProductShape s = key.shape();
+  return {{"kind", name_of(s.kind, kKinds)}, {"device", name_of(key.device(), kDevices)}, {"dtype", name_of(s.float32, kDtypes)},
+          {"isa", name_of(s.isa, kIsas)}, {"n", s.n}, {"k", s.k}};
+}
+
+}  // namespace
+
+Result<TileFile> parse_tile_file(std::string_view text, const std::string& what) {
+  VALORA_TRY(json, parse_json(text, what, kLimits));
+  static constexpr const char* kKnown[] = {"version", "hardware", "tiles"};
+  Fields fields(json, what, kKnown);
+  VALORA_CHECK(fields.status());
+  if (fields.read<int64_t>("version") != kVersion) fields.fault(": \"version\" must be " + std::to_string(kVersion));
+  if (!json.contains("hardware")) fields.fault(": \"hardware\" is missing");
+  if (!json.contains("tiles") || !json["tiles"].is_array()) fields.fault(": \"tiles\" must be an array");
+  VALORA_CHECK(fields.status());
+  VALORA_TRY(hardware, parse_hardware_field(json["hardware"], what + ": hardware"));
+  std::vector<TileEntry> entries;
+  for (size_t i = 0; i < json["tiles"].size(); ++i)
+    VALORA_CHECK(parse_group(json["tiles"][i], what + ": tiles[" + std::to_string(i) + "]", entries));
+  const size_t count = entries.size();
+  TileFile file{std::move(hardware), TileTable(std::move(entries))};
+  if (file.table.size() != count) return invalid(what + ": a shape comes twice", what);
+  return file;
+}
+
+Result<TileFile> read_tile_file(const std::string& path) {
+  VALORA_TRY(text, read_file(path, kLimits.max_bytes));
+  return parse_tile_file(text, path);
+}
+
+std::string tile_file_text(const TileFile& file) {
+  const Hardware& h = file.hardware;
+  const Json hardware = {{"cpu", h.cpu}, {"vendor", h.vendor}, {"family", h.family}, {"model", h.model}, {"isa", h.isa}, {"l1", h.l1}, {"l2", h.l2}};
+  std::vector<Group> groups;
+  std::map<std::pair<uint64_t, std::pair<int64_t, int64_t>>, size_t> places;  // entries of one group need not lie side by side
+  for (const TileEntry& entry : file.table.entries()) {
+    const ProductShape s = entry.key.shape();
+    const auto [place, added] = places.try_emplace({entry.key.family(), {s.n, s.k}}, groups.size());
+    if (added) groups.push_back({group_json(entry.key), Json::array()});
+    groups[place->second].tokens.push_back(Json::array({s.m, entry.tile.rows, entry.tile.panels, entry.tile.chains}));
+  }
+  std::string text = "{\"version\": " + std::to_string(kVersion) + ",\n \"hardware\": " +
+                     hardware.dump(-1, ' ', false, Json::error_handler_t::replace) + ",\n \"tiles\": [";
+  for (size_t i = 0; i < groups.size(); ++i) {
+    std::string line = groups[i].shape.dump();
+    line.pop_back();
+    text += (i ? ",\n  " : "\n  ") + line + ",\"tokens\":" + groups[i].tokens.dump() + "}";
+  }
+  return text + "]}\n";
+}
+
+Status write_tile_file(const std::string& path, const TileFile& file) {
+  std::error_code error;
+  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+  if (!folder.empty()) std::filesystem::create_directories(folder, error);
+  if (error) return invalid(folder.string() + " cannot be made: " + error.message(), path);
+  const std::string draft = path + "." + std::to_string(::getpid()) + ".part";
+  {
+    std::ofstream out(draft, std::ios::trunc);
+    out << tile_file_text(file);
+    out.flush();
+    if (!out) {
+      std::filesystem::remove(draft, error);
+      return invalid(draft + " cannot be written", path);
+    }
+  }
+  std::filesystem::rename(draft, path, error);
+  if (!error) return {};
+  const std::string reason = error.message();
+  std::filesystem::remove(draft, error);
+  return invalid(path + " cannot be written: " + reason, path);
+}
+
+}  // namespace valora::kernels

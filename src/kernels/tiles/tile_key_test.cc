@@ -1,0 +1,74 @@
+#include "kernels/tiles/tile_key.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <limits>
+#include <set>
+#include <tuple>
+
+namespace valora::kernels {
+namespace {
+
+TEST(TileKey, GivesItsShapeBack) {
+  for (const ProductKind kind : {ProductKind::kDense, ProductKind::kShrink, ProductKind::kExpand})
+    for (const bool float32 : {false, true})
+      for (const Isa isa : {Isa::kAvx512Bf16, Isa::kAvx512, Isa::kAvx2, Isa::kPortable})
+        for (const TileDevice device : {TileDevice::kCpu, TileDevice::kCuda})
+          for (const int64_t n : {int64_t{1}, int64_t{152064}, (int64_t{1} << 24) - 1, int64_t{1} << 24, kMostSize}) {
+            const ProductShape shape{kind, float32, isa, 48, n, kMostSize - n};
+            const TileKey key = TileKey::of(shape, device);
+            EXPECT_EQ(key.shape(), shape);
+            EXPECT_EQ(key.device(), device);
+          }
+}
+
+TEST(TileKey, DiffersForAllShapesOfABigGrid) {
+  std::set<std::tuple<uint64_t, uint64_t>> keys;
+  std::set<uint64_t> hashes;
+  size_t shapes = 0;
+  for (const ProductKind kind : {ProductKind::kDense, ProductKind::kShrink, ProductKind::kExpand})
+    for (const bool float32 : {false, true})
+      for (const Isa isa : {Isa::kAvx512Bf16, Isa::kAvx2})
+        for (int64_t m = 1; m <= 4096; m = next_bucket(m))
+          for (int64_t n = 1; n < 40000; n = n * 3 / 2 + 1)
+            for (int64_t k = 1; k < 40000; k = k * 3 / 2 + 1) {
+              const TileKey key = TileKey::of({kind, float32, isa, m, n, k});
+              keys.insert({key.high, key.low});
+              hashes.insert(key.hash());
+              ++shapes;
+            }
+  EXPECT_GT(shapes, 100000u);
+  EXPECT_EQ(keys.size(), shapes);
+  EXPECT_GT(hashes.size(), shapes - 10);
+}
+
+TEST(TileKey, ClampsWhatIsOutOfRange) {
+  constexpr int64_t kLeast = std::numeric_limits<int64_t>::min(), kMost = std::numeric_limits<int64_t>::max();
+  const ProductShape low = TileKey::of({ProductKind::kShrink, true, Isa::kAvx2, kLeast, kLeast, -1}).shape();
+  EXPECT_EQ(low, (ProductShape{ProductKind::kShrink, true, Isa::kAvx2, 1, 0, 0}));
+  const ProductShape high = TileKey::of({ProductKind::kShrink, true, Isa::kAvx2, kMost, kMost, kMostSize + 1}).shape();
+  EXPECT_EQ(high, (ProductShape{ProductKind::kShrink, true, Isa::kAvx2, kMostTokens, kMostSize, kMostSize}));
+}
+
+TEST(TokenBuckets, AreTheNearestStepAndTheirOwn) {
+  for (int64_t m = 0; m <= 16; ++m) EXPECT_EQ(token_bucket(m), std::max<int64_t>(1, m));
+  EXPECT_EQ(token_bucket(19), 16);
+  EXPECT_EQ(token_bucket(20), 24);
+  EXPECT_EQ(token_bucket(27), 24);
+  EXPECT_EQ(token_bucket(28), 32);
+  EXPECT_EQ(token_bucket(2048), 2048);
+  int64_t before = 0;
+  for (int64_t m = 1; m < 10000; ++m) {
+    const int64_t bucket = token_bucket(m);
+    EXPECT_GE(bucket, before);
+    EXPECT_EQ(token_bucket(bucket), bucket);
+    if (before > 0 && bucket != before) {
+      EXPECT_EQ(next_bucket(before), bucket);
+    }
+    before = bucket;
+  }
+}
+
+}  // namespace
+}  // namespace valora::kernels
