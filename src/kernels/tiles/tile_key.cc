@@ -48,9 +48,9 @@ ProductShape TileKey::shape() const {
 TileDevice TileKey::device() const { return static_cast<TileDevice>(high >> 56 & mask(4)); }
 
 uint64_t TileKey::hash() const {
-  uint64_t h = high * 0x9E3779B97F4A7C15ull;
-  h = (h ^ h >> 32) + low;
-  h *= 0xD6E8FEB86659FD93ull;
+  uint64_t h = high * 0x9E3779B97F4A7C15ull + low * 0xC2B2AE3D27D4EB4Full;
+  h = (h ^ h >> 32) * 0xD6E8FEB86659FD93ull;
+  h = (h ^ h >> 32) * 0xD6E8FEB86659FD93ull;
   return h ^ h >> 32;
 }
 

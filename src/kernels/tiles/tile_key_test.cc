@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <set>
 #include <tuple>
 
@@ -41,6 +42,22 @@ TEST(TileKey, DiffersForAllShapesOfABigGrid) {
   EXPECT_GT(shapes, 100000u);
   EXPECT_EQ(keys.size(), shapes);
   EXPECT_GT(hashes.size(), shapes - 10);
+}
+
+// A thread remembers choices by the lowest bits.
+TEST(TileKey, SpreadsAModelsShapesOverTheLowestBits) {
+  std::map<uint64_t, int> sets;
+  int shapes = 0;
+  for (const ProductKind kind : {ProductKind::kDense, ProductKind::kShrink, ProductKind::kExpand})
+    for (const int64_t n : {16, 128, 896, 4864, 18944, 151936})
+      for (const int64_t k : {16, 64, 896, 4864})
+        for (const int64_t m : {1, 8, 64}) {
+          ++sets[TileKey::of({kind, false, Isa::kAvx2, m, n, k}).hash() % 128];
+          ++shapes;
+        }
+  EXPECT_EQ(shapes, 216);
+  EXPECT_GT(sets.size(), 90u);
+  EXPECT_LT(std::ranges::max_element(sets, {}, [](const auto& set) { return set.second; })->second, 8);
 }
 
 TEST(TileKey, ClampsWhatIsOutOfRange) {

@@ -1,0 +1,128 @@
+// The projections of every backend, device and dtype on the grids of earlier systems' tests, against ATen in double
+// precision. A sample of each grid, unless VALORA_CONFORMANCE=full; VALORA_ISA keeps to one instruction set.
+#include <ATen/Context.h>
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <string_view>
+
+#include "kernels/cpu/isa.h"
+#include "ops/backend.h"
+#include "ops/conformance/check.h"
+#include "ops/conformance/grids.h"
+
+namespace valora::ops {
+namespace {
+
+using namespace conformance;
+
+bool full() {
+  const char* value = std::getenv("VALORA_CONFORMANCE");
+  return value && std::string_view(value) == "full";
+}
+
+struct Setting {
+  Backend backend;
+  at::DeviceType device;
+  at::ScalarType dtype;
+  kernels::Isa isa;  // of the native backend on CPUs
+
+  bool native() const { return backend == Backend::kNative && device == at::kCPU; }
+  // Instruction sets on which a whole grid would take minutes.
+  bool slow() const { return native() && (isa == kernels::Isa::kAvx2 || isa == kernels::Isa::kPortable); }
+  std::string name() const {
+    return std::string(device == at::kCPU ? "cpu_" : "cuda_") + (backend == Backend::kNative ? "native_" : "reference_") +
+           (native() ? std::string(kernels::isa_name(isa)) + "_" : "") +
+           (dtype == at::kFloat ? "float32" : dtype == at::kHalf ? "float16" : "bfloat16");
+  }
+  friend void PrintTo(const Setting& setting, std::ostream* out) { *out << setting.name(); }
+  // Punica's are 3e-2 and 2e-2 in bfloat16, 5e-3 and 5e-3 in float16; vLLM's 6e-2 in both, 1e-2 in float32.
+  Tolerance tolerance() const {
+    if (dtype == at::kFloat) return {1e-5, 2e-5};
+    if (dtype == at::kHalf) return {2e-3, 4e-3};
+    return native() ? Tolerance{5e-3, 1e-2} : Tolerance{1.5e-2, 2e-2};
+  }
+};
+
+std::vector<Setting> settings() {
+  const char* only = std::getenv("VALORA_ISA");
+  const kernels::Isa best = kernels::supported_isas().front();
+  std::vector<Setting> result;
+  for (const at::ScalarType dtype : {at::kBFloat16, at::kFloat}) {
+    for (const kernels::Isa isa : kernels::supported_isas())
+      if (!only || only == kernels::isa_name(isa)) result.push_back({Backend::kNative, at::kCPU, dtype, isa});
+    if (!only || only == kernels::isa_name(best)) result.push_back({Backend::kReference, at::kCPU, dtype, best});
+  }
+  if (at::globalContext().hasCUDA())
+    for (const at::ScalarType dtype : {at::kBFloat16, at::kHalf, at::kFloat}) result.push_back({Backend::kNative, at::kCUDA, dtype, best});
+  return result;
+}
+
+Count& total() {
+  static Count count;
+  return count;
+}
+
+class Conformance : public ::testing::TestWithParam<Setting> {
+ protected:
+  void SetUp() override {
+    kernels::set_isa(GetParam().isa);
+    set_backend(GetParam().backend);
+  }
+  void TearDown() override {
+    kernels::set_isa(isa_before_);
+    set_backend(backend_before_);
+  }
+
+  // In a sample only one of the largest weights for each dtype: making them takes longer than the cases.
+  std::vector<Case> narrow(const std::vector<Case>& grid) const {
+    std::vector<Case> cases;
+    const int64_t left_out = GetParam().dtype == at::kFloat ? 11008 : 4096;
+    for (const Case& c : grid)
+      if (c.in * c.outs[0] < (1 << 24) || c.outs[0] != left_out) cases.push_back(c);
+    return cases;
+  }
+
+  // Of `grid`, `sampled` cases where not all are asked for; slow instruction sets take fewer and smaller ones.
+  void run(const char* grid_name, const std::vector<Case>& grid, size_t sampled) {
+    const Setting& setting = GetParam();
+    std::vector<Case> cases = grid;
+    if (!full()) cases = sample(narrow(grid), setting.slow() ? sampled / 3 : sampled, setting.slow() ? 16 : 64);
+    else if (setting.slow()) cases = sample(grid, grid.size() / 4, 133);
+    World world(setting.dtype, setting.device);
+    Checker checker(world, setting.dtype, setting.tolerance(), total());
+    int64_t most = 0;
+    for (const Case& c : cases) most = std::max(most, c.tokens);
+    world.expect_tokens(most);
+    for (size_t i = 0; i < cases.size(); ++i) {
+      if (full() && i % 50 == 0) std::fprintf(stderr, "conformance: %s, %s: %zu of %zu\n", setting.name().c_str(), grid_name, i, cases.size());
+      checker.check(cases[i]);
+      if (HasFailure()) return;
+    }
+  }
+
+ private:
+  const kernels::Isa isa_before_ = kernels::isa();
+  const Backend backend_before_ = backend();
+};
+INSTANTIATE_TEST_SUITE_P(Settings, Conformance, ::testing::ValuesIn(settings()), [](const auto& info) { return info.param.name(); });
+
+TEST_P(Conformance, OnPunicasAndVllmsGrids) {
+  run("gate and up", gated_grid(), 12);
+  run("widths", width_grid(), 24);
+  run("vLLM's grid", vllm_grid(), 30);
+  run("Punica's grid", punica_grid(), 12);
+}
+
+// Says at the end how much was compared.
+class Summary : public ::testing::Environment {
+ public:
+  void TearDown() override {
+    if (full()) std::printf("conformance: %lld cases, %lld outputs compared\n", static_cast<long long>(total().cases), static_cast<long long>(total().outputs));
+  }
+};
+const ::testing::Environment* const kSummary = ::testing::AddGlobalTestEnvironment(new Summary);
+
+}  // namespace
+}  // namespace valora::ops
