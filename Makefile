@@ -8,11 +8,12 @@ PY := $(if $(PYTHON),$(PYTHON),.venv/bin/python)
 export CCACHE_SLOPPINESS := pch_defines,time_macros
 
 .DEFAULT_GOAL := help
-.PHONY: help setup configure build serve demo test fuzz clean
+.PHONY: help setup configure build serve demo test conformance fuzz clean
 
 help:
 	@echo "make demo            install what is missing, build, serve the demo model, ask it, keep serving (ONESHOT=1 ends)"
 	@echo "make test            install what is missing, build, run every test"
+	@echo "make conformance     the projections on all of Punica's and vLLM's test grids (make test takes a sample of them)"
 	@echo "make fuzz            fuzz every parser, FUZZ_SECONDS=60 each, FUZZ_JOBS=1 at a time (fuzz/README.md)"
 	@echo "make build           build/valora; PYTHON=/path/python builds against that interpreter's torch (CUDA, say)"
 	@echo "make serve           serve the demo model and its adapters on 127.0.0.1:8000; PORT=… takes another port, for make demo too"
@@ -42,6 +43,10 @@ demo: build
 
 test: configure
 	@BUILD=$(BUILD) JOBS=$(JOBS) tools/test
+
+conformance: configure
+	@cmake --build $(BUILD) -j $(JOBS) --target ops_test
+	@VALORA_CONFORMANCE=full $(BUILD)/src/ops/ops_test --gtest_filter='*Conformance*' --gtest_brief=1
 
 fuzz: configure
 	@PYTHON="$(PYTHON)" BUILD=$(BUILD) JOBS=$(JOBS) tools/fuzz

@@ -40,17 +40,22 @@ Status check(const Flags& flags) {
   return {};
 }
 
-// The sizes of a model's linears, and what its checkpoint and configuration say of its dtype; no weight is read.
+// The sizes of a model's linears by its configuration; of the checkpoint no more is read than its dtype.
 Result<kernels::TuneSpace> space_of(const Flags& flags) {
   VALORA_TRY(config, models::read_model_config(flags.model));
   VALORA_TRY(family, models::find_family(config));
   VALORA_TRY(spec, models::read_model_spec(*family, config));
-  VALORA_TRY(weights, models::Weights::open(flags.model));
-  VALORA_TRY(dtype, models::resolve_dtype(flags.dtype, config, weights->stored_dtype(), at::Device(at::kCPU)));
+  at::ScalarType stored = at::kFloat;
+  if (flags.dtype == "auto") {
+    VALORA_TRY(weights, models::Weights::open(flags.model));
+    stored = weights->stored_dtype();
+  }
+  VALORA_TRY(dtype, models::resolve_dtype(flags.dtype, config, stored, at::Device(at::kCPU)));
   kernels::TuneSpace space{.linears = {}, .ranks = flags.ranks, .max_tokens = flags.max_tokens, .float32 = dtype == at::kFloat, .isa = kernels::isa()};
   for (const adapters::Module& module : spec.modules.modules())
-    if (std::pair size(module.out, module.in); module.out > 0 && module.in > 0 && std::ranges::find(space.linears, size) == space.linears.end())
+    if (std::pair size(module.out, module.in); module.servable && std::ranges::find(space.linears, size) == space.linears.end())
       space.linears.push_back(size);
+  space.others.emplace_back(spec.vocab, spec.hidden);  // the output layer
   return space;
 }
 
@@ -70,8 +75,9 @@ Result<std::vector<kernels::TileEntry>> known_entries(const Flags& flags, const 
   return std::vector<kernels::TileEntry>(file.table.entries().begin(), file.table.entries().end());
 }
 
+constexpr const char* kKinds[] = {"dense", "shrink", "expand"};
+
 std::string describe(const kernels::ProductShape& s) {
-  static constexpr const char* kKinds[] = {"dense", "shrink", "expand"};
   return fmt::format("{} of {} tokens, {} to {}", kKinds[static_cast<int>(s.kind)], s.m, s.k, s.n);
 }
 
@@ -84,6 +90,12 @@ void print_gains(const std::vector<kernels::TunedShape>& tuned) {
   const kernels::TuneGains gains = kernels::gains_of(tuned);
   const kernels::Tile& t = gains.single_tile;
   print_gain("over the formula", gains.formula);
+  for (size_t kind = 0; kind < std::size(kKinds); ++kind) {
+    std::vector<kernels::TunedShape> some;
+    for (const kernels::TunedShape& shape : tuned)
+      if (static_cast<size_t>(shape.shape.kind) == kind) some.push_back(shape);
+    if (!some.empty()) print_gain(fmt::format("  {} products ({} shapes)", kKinds[kind], some.size()), kernels::gains_of(some).formula);
+  }
   print_gain(fmt::format("over the best single tile ({} x {}, {} chains)", t.rows, t.panels * 16, t.chains), gains.single);
 }
 
@@ -118,7 +130,7 @@ Status tune_model(const Flags& flags) {
   VALORA_TRY(path, output_path(flags));
   VALORA_TRY(known, known_entries(flags, path));
   const auto shapes = kernels::shapes_to_tune(space);
-  fmt::print("{} shapes of {} linears and ranks {}, {}, {}, {} threads\n", shapes.size(), space.linears.size(), fmt::join(flags.ranks, ", "),
+  fmt::print("{} shapes of {} sizes of linears and ranks {}, {}, {}, {} threads\n", shapes.size(), space.linears.size() + space.others.size(), fmt::join(flags.ranks, ", "),
              space.float32 ? "float32" : "bfloat16", kernels::isa_name(space.isa), at::get_num_threads());
   std::fflush(stdout);
   const RealClock clock;

@@ -11,25 +11,64 @@ constexpr int kBusySums = 12;
 constexpr int kOnePassRows = 8;
 // Groups of panels that a product should have at least, so that the threads' shares come out even.
 constexpr int64_t kFewGroups = 14;
+// A panel of so many bytes is read fastest alone: several of them side by side defeat the CPU's own prefetching.
+constexpr int64_t kLongPanel = 512;
 
-}  // namespace
+Tile tile_of(int64_t rows, int panels, int chains) {
+  return {static_cast<uint8_t>(rows), static_cast<uint8_t>(panels), static_cast<uint8_t>(chains)};
+}
 
-Tile formula_tile(const ProductShape& s) {
+// More chains while the registers hold them, the sums are too few and the inputs suffice.
+void add_chains(const ProductShape& s, Tile& tile) {
   const int sums = tile_sums(s.isa);
-  const int64_t panels = (s.n + 15) / 16, vectors = (s.k + 1) / (s.float32 ? 1 : 2);
-  Tile tile;
-  const int one_pass = std::min(kOnePassRows, sums);
-  tile.rows = static_cast<uint8_t>(s.m <= one_pass ? std::max<int64_t>(1, s.m) : std::min(6, sums));
+  const int64_t vectors = (s.k + 1) / (s.float32 ? 1 : 2);
+  while (tile.rows * tile.panels * tile.chains < kBusySums && tile.rows * tile.panels * tile.chains * 2 <= sums &&
+         tile.chains < 8 && vectors / tile.chains >= 16)
+    tile.chains = static_cast<uint8_t>(tile.chains * 2);
+}
+
+// The widest groups that fit beside the rows.
+Tile wide_tile(const ProductShape& s) {
+  const int sums = tile_sums(s.isa);
+  const int64_t panels = (s.n + 15) / 16, one_pass = std::min(kOnePassRows, sums);
+  Tile tile = tile_of(s.m <= one_pass ? std::max<int64_t>(1, s.m) : std::min(6, sums), 1, 1);
   for (int width : {8, 4, 3, 2}) {
     const bool even = s.kind != ProductKind::kDense || panels / width >= kFewGroups;
     if (width * tile.rows > sums || width > panels || (width > 4 && !even)) continue;
     tile.panels = static_cast<uint8_t>(width);
     break;
   }
-  while (tile.rows * tile.panels * tile.chains < kBusySums && tile.rows * tile.panels * tile.chains * 2 <= sums &&
-         tile.chains < 8 && vectors / tile.chains >= 16)
-    tile.chains = static_cast<uint8_t>(tile.chains * 2);
+  add_chains(s, tile);
   return tile;
+}
+
+// Few rows wait for memory: panels one after the other. Short panels, whose beginnings and ends take the time, by two.
+Tile short_sum_tile(const ProductShape& s) {
+  const int sums = tile_sums(s.isa);
+  const bool long_panels = s.k * 16 * (s.float32 ? 4 : 2) >= kLongPanel;
+  const int64_t rows = std::clamp<int64_t>(s.m, 1, std::min(kOnePassRows, sums));
+  if (!long_panels) {
+    const int64_t few = std::min<int64_t>(rows, 4);
+    return tile_of(few, s.n > 16 && 2 * few <= sums ? 2 : 1, 1);
+  }
+  const int chains = 4 * rows <= sums && rows <= 2 ? 4 : 2 * rows <= sums ? 2 : 1;
+  return tile_of(rows, 1, chains);
+}
+
+constexpr int64_t kManyRows = 48, kMostRows = 96;
+
+}  // namespace
+
+Tile formula_tile(const ProductShape& s) {
+  const bool many_registers = tile_sums(s.isa) >= 24;
+  if (s.kind == ProductKind::kExpand) {
+    if (s.m <= kOnePassRows) return short_sum_tile(s);
+    if (many_registers && s.n > 16) return s.m < kManyRows ? tile_of(6, 2, 1) : tile_of(4, 2, 2);
+  }
+  // The fewest blocks of rows, each of which reads the panels again, matter more than wide groups.
+  if (s.kind == ProductKind::kDense && many_registers && !s.float32 && s.m > kOnePassRows && s.m < kMostRows)
+    return s.m <= 12 && s.n > 16 ? tile_of(s.m, 2, 1) : tile_of(8, 1, 2);
+  return wide_tile(s);
 }
 
 }  // namespace valora::kernels

@@ -1,8 +1,12 @@
 #include "kernels/tiles/profiler.h"
 
+#include <sys/mman.h>
+
 #include <algorithm>
+#include <cstdlib>
+#include <cstring>
 #include <memory>
-#include <vector>
+#include <new>
 
 #include "kernels/cpu/product_bodies.h"
 #include "kernels/cpu/project.h"
@@ -13,7 +17,7 @@ namespace {
 
 constexpr int64_t kDenseBytes = 6 << 20;      // of weights in one measurement: beyond it more of the same
 constexpr int64_t kDenseProducts = 1 << 29;   // and of multiplications, but never fewer panels than
-constexpr int64_t kDensePanels = 32;
+constexpr int64_t kDensePanels = 16;
 constexpr double kMeasured = 60e-6;           // seconds, about, that a measurement takes at least
 constexpr int64_t kMostRepeats = 256;
 constexpr int64_t kUnits = 64;                // as a projection cuts its outputs for expand
@@ -74,20 +78,29 @@ class TileProfiler::Memory {
     of_floats_ = sizeof(T) == 4;
     at_ = 0;
   }
-  struct Vector {  // as panels want to begin
-    alignas(64) char bytes[64];
-  };
-  struct Bytes {
-    std::vector<Vector> vectors;
-    size_t size() const { return vectors.size() * sizeof(Vector); }
+  // On huge pages where there are, as weights lie in an engine.
+  class Bytes {
+   public:
+    size_t size() const { return size_; }
+    char* data() const { return data_.get(); }
     // Only to more; whether it was.
     bool resize(size_t bytes) {
-      const size_t count = (bytes + sizeof(Vector) - 1) / sizeof(Vector);
-      if (count <= vectors.size()) return false;
-      vectors.resize(count);
+      if (bytes <= size_) return false;
+      size_ = (bytes + kPage - 1) / kPage * kPage;
+      data_.reset(static_cast<char*>(std::aligned_alloc(kPage, size_)));
+      if (!data_) throw std::bad_alloc();
+      ::madvise(data_.get(), size_, MADV_HUGEPAGE);
+      std::memset(data_.get(), 0, size_);
       return true;
     }
-    char* data() { return reinterpret_cast<char*>(vectors.data()); }
+
+   private:
+    static constexpr size_t kPage = size_t{2} << 20;
+    struct Free {
+      void operator()(char* data) const { std::free(data); }
+    };
+    std::unique_ptr<char, Free> data_;
+    size_t size_ = 0;
   };
   size_t bytes_, at_ = 0;
   bool of_floats_ = false, inputs_of_floats_ = false;

@@ -13,11 +13,11 @@ namespace {
 // Longest runs of rows that a projection hands to one product of each kind (cpu/project.cc).
 constexpr int64_t kMostShrinkTokens = 64, kMostExpandTokens = 128;
 
-constexpr int kScreenRounds = 2;       // of all candidates
-constexpr int kRounds = 6;             // of those still in the race
+constexpr int kScreenRounds = 3;       // of all candidates
+constexpr int kRounds = 8;             // of those still in the race
 constexpr double kClearlyBehind = 1.2;
 constexpr double kNoise = 1.02;
-constexpr size_t kMostInRace = 8;
+constexpr size_t kMostInRace = 6;
 
 using Timed = std::pair<Tile, double>;
 
@@ -67,6 +67,7 @@ std::vector<ProductShape> shapes_to_tune(const TuneSpace& space) {
   for (const bool powers : {true, false})
     for (int64_t m = 1; m <= last; m = next_bucket(m)) {
       if (std::has_single_bit(static_cast<uint64_t>(m)) != powers) continue;
+      for (const auto& [out, in] : space.others) add(ProductKind::kDense, m, out, in);
       for (const auto& [out, in] : space.linears) {
         add(ProductKind::kDense, m, out, in);
         for (const int64_t rank : space.ranks) {

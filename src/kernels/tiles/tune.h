@@ -12,7 +12,8 @@ namespace valora::kernels {
 
 // What a model and its adapters can ask for.
 struct TuneSpace {
-  std::vector<std::pair<int64_t, int64_t>> linears;  // outputs, inputs
+  std::vector<std::pair<int64_t, int64_t>> linears;  // outputs, inputs; adapters may be on them
+  std::vector<std::pair<int64_t, int64_t>> others;   // that no adapter is on
   std::vector<int64_t> ranks;
   int64_t max_tokens = 2048;  // of a step
   bool float32 = false;

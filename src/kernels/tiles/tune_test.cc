@@ -12,7 +12,7 @@
 namespace valora::kernels {
 namespace {
 
-const TuneSpace kSpace{.linears = {{64, 128}, {256, 64}}, .ranks = {8, 32}, .max_tokens = 40, .isa = Isa::kAvx512};
+const TuneSpace kSpace{.linears = {{64, 128}, {256, 64}}, .others = {{1000, 64}}, .ranks = {8, 32}, .max_tokens = 40, .isa = Isa::kAvx512};
 
 // The planted best takes 1 ms, others longer the more they differ from it, and everything a little noise.
 struct Planted {
@@ -36,14 +36,15 @@ TEST(Tuning, CoversEachShapeOnce) {
   const auto shapes = shapes_to_tune(kSpace);
   for (size_t i = 0; i < shapes.size(); ++i)
     EXPECT_EQ(std::count(shapes.begin(), shapes.end(), shapes[i]), 1);
-  // Buckets 1 to 16, 24, 32 and 48 of: two linears, two ranks of shrink over two widths and of expand onto two.
-  EXPECT_EQ(shapes.size(), 19u * (2 + 4 + 4));
+  // Buckets 1 to 16, 24, 32 and 48 of: three linears, two ranks of shrink over two widths and of expand onto two.
+  EXPECT_EQ(shapes.size(), 19u * (3 + 4 + 4));
   EXPECT_EQ(shapes.front().m, 1);
-  EXPECT_EQ(shapes[10].m, 2) << "powers of two come first";
+  EXPECT_EQ(shapes[11].m, 2) << "powers of two come first";
   for (const ProductShape& shape : shapes) {
     EXPECT_EQ(token_bucket(shape.m), shape.m);
     const int64_t rank = shape.kind == ProductKind::kShrink ? shape.n : shape.k;
     EXPECT_TRUE(shape.kind == ProductKind::kDense || rank == 8 || rank == 32);
+    EXPECT_TRUE(shape.kind == ProductKind::kDense || shape.n < 1000) << "no adapter is there";
   }
 }
 
@@ -79,7 +80,7 @@ TEST(Tuning, LeavesThoseClearlyBehind) {
   const ProductShape shape{ProductKind::kDense, false, Isa::kAvx512, 8, 900, 900};
   const size_t all = candidate_tiles(shape).size();
   tune_shape(shape, planted.measure());
-  EXPECT_LT(planted.measurements, static_cast<int>(all * 4));
+  EXPECT_LT(planted.measurements, static_cast<int>(all * 5));
 }
 
 TEST(Tuning, KeepsTheFormulaWhereNothingIsFaster) {
