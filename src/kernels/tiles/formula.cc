@@ -62,7 +62,9 @@ constexpr int64_t kManyRows = 48, kMostRows = 96;
 Tile formula_tile(const ProductShape& s) {
   const bool many_registers = tile_sums(s.isa) >= 24;
   if (s.kind == ProductKind::kExpand) {
+    if (s.isa == Isa::kPortable && s.float32) return tile_of(1, 1, 2);  // the compiler keeps no more in registers
     if (s.m <= kOnePassRows) return short_sum_tile(s);
+    if (many_registers && s.float32) return tile_of(6, 1, 2);
     if (many_registers && s.n > 16) return s.m < kManyRows ? tile_of(6, 2, 1) : tile_of(4, 2, 2);
   }
   // The fewest blocks of rows, each of which reads the panels again, matter more than wide groups.
