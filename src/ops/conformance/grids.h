@@ -128,6 +128,7 @@ inline std::vector<Case> width_grid() {
   Random random(3);
   for (const int64_t width : kWidths)
     for (const size_t slices : {1, 2, 3}) {
+      if (slices > 1 && width > 33024) continue;  // no model has such projections side by side
       grid.push_back(sequences(width, std::vector<int64_t>(slices, 48), 4, 4, 32, random));
       grid.push_back(sequences(64, std::vector<int64_t>(slices, width), 4, 4, 32, random));
     }
