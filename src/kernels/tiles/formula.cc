@@ -11,8 +11,8 @@ constexpr int kBusySums = 12;
 constexpr int kOnePassRows = 8;
 // Groups of panels that a product should have at least, so that the threads' shares come out even.
 constexpr int64_t kFewGroups = 14;
-// A panel of so many bytes is read fastest alone: several of them side by side defeat the CPU's own prefetching.
-constexpr int64_t kLongPanel = 512;
+// Rows from which expand, and up to which the blocks of dense products, follow other rules.
+constexpr int64_t kManyRows = 32, kMostRows = 96;
 
 Tile tile_of(int64_t rows, int panels, int chains) {
   return {static_cast<uint8_t>(rows), static_cast<uint8_t>(panels), static_cast<uint8_t>(chains)};
@@ -42,31 +42,23 @@ Tile wide_tile(const ProductShape& s) {
   return tile;
 }
 
-// Few rows wait for memory: panels one after the other. Short panels, whose beginnings and ends take the time, by two.
-Tile short_sum_tile(const ProductShape& s) {
+// Short sums: their beginnings and ends take the time, so two panels share a row's inputs, and no more.
+Tile expand_tile(const ProductShape& s) {
+  const int64_t m = std::max<int64_t>(1, s.m);
   const int sums = tile_sums(s.isa);
-  const bool long_panels = s.k * 16 * (s.float32 ? 4 : 2) >= kLongPanel;
-  const int64_t rows = std::clamp<int64_t>(s.m, 1, std::min(kOnePassRows, sums));
-  if (!long_panels) {
-    const int64_t few = std::min<int64_t>(rows, 4);
-    return tile_of(few, s.n > 16 && 2 * few <= sums ? 2 : 1, 1);
-  }
-  const int chains = 4 * rows <= sums && rows <= 2 ? 4 : 2 * rows <= sums ? 2 : 1;
-  return tile_of(rows, 1, chains);
+  if (s.isa == Isa::kPortable && s.float32) return tile_of(1, 1, 2);  // the compiler keeps no more in registers
+  if (sums < 24) return m == 1 && s.n > 16 ? tile_of(1, 2, std::max(1, sums / 4 * 2)) : tile_of(std::min<int64_t>(m, sums), 1, 1);
+  if (s.float32 && m > kOnePassRows) return tile_of(6, 1, 2);
+  const int panels = s.n > 16 ? 2 : 1;
+  if (m > kManyRows) return tile_of(4, panels, 2);
+  return tile_of(m <= 6 ? m : m <= kOnePassRows ? 4 : 6, panels, 1);
 }
-
-constexpr int64_t kManyRows = 48, kMostRows = 96;
 
 }  // namespace
 
 Tile formula_tile(const ProductShape& s) {
   const bool many_registers = tile_sums(s.isa) >= 24;
-  if (s.kind == ProductKind::kExpand) {
-    if (s.isa == Isa::kPortable && s.float32) return tile_of(1, 1, 2);  // the compiler keeps no more in registers
-    if (s.m <= kOnePassRows) return short_sum_tile(s);
-    if (many_registers && s.float32) return tile_of(6, 1, 2);
-    if (many_registers && s.n > 16) return s.m < kManyRows ? tile_of(6, 2, 1) : tile_of(4, 2, 2);
-  }
+  if (s.kind == ProductKind::kExpand) return expand_tile(s);
   // The fewest blocks of rows, each of which reads the panels again, matter more than wide groups.
   if (s.kind == ProductKind::kDense && many_registers && !s.float32 && s.m > kOnePassRows && s.m < kMostRows)
     return s.m <= 12 && s.n > 16 ? tile_of(s.m, 2, 1) : tile_of(8, 1, 2);

@@ -20,12 +20,20 @@ constexpr int64_t kDenseProducts = 1 << 29;   // and of multiplications, but nev
 constexpr int64_t kDensePanels = 16;
 constexpr double kMeasured = 60e-6;           // seconds, about, that a measurement takes at least
 constexpr int64_t kMostRepeats = 256;
-constexpr int64_t kUnits = 64;                // as a projection cuts its outputs for expand
+// As cpu/project.cc runs adapters' products: pieces of the outputs for expand; up to so many rows, panels are fetched
+// before they are needed, so that expand finds them in the second-level cache.
+constexpr int64_t kUnits = 32;
+constexpr int64_t kFetchedRows = 16;
+constexpr int64_t kFetchedBytes = 256 << 10;
+constexpr int64_t kMaxFetched = 16;           // panels of shrink
 
-// The outputs that are measured of a dense product of many.
+// The outputs that are measured of many.
 template <typename T>
 int64_t measured_outputs(const ProductShape& s) {
   const int64_t row = std::max<int64_t>(1, s.k);
+  if (s.kind == ProductKind::kShrink || (s.kind == ProductKind::kExpand && s.m > kFetchedRows)) return s.n;
+  if (s.kind == ProductKind::kExpand)
+    return std::min(s.n, std::max<int64_t>(1, kFetchedBytes / (row * static_cast<int64_t>(sizeof(T)) * kPanelOutputs)) * kPanelOutputs);
   const int64_t by_bytes = kDenseBytes / (row * static_cast<int64_t>(sizeof(T))), by_products = kDenseProducts / (row * std::max<int64_t>(1, s.m));
   const int64_t most = std::max(kDensePanels, std::min(by_bytes, by_products) / kPanelOutputs);
   return std::min(s.n, most * kPanelOutputs);
@@ -114,19 +122,26 @@ TileProfiler::~TileProfiler() = default;
 template <typename T>
 double TileProfiler::measure(const ProductShape& s, const Tile& tile) {
   const bool dense = s.kind == ProductKind::kDense;
-  const int64_t n = dense ? measured_outputs<T>(s) : s.n, panels = panels_of(n);
+  const int64_t n = measured_outputs<T>(s), panels = panels_of(n), unit = std::min(panels, std::max<int64_t>(1, panels_of(s.n) / 4 / kUnits) * 4);
+  const bool fetched = s.m <= kFetchedRows;
   const T* x = memory_->inputs<T>(s.m * s.k);
   void* y = memory_->outputs(s.m * panels * kPanelOutputs * static_cast<int64_t>(sizeof(float)));
+  Panels<T> w, next = memory_->cold<T>(n, s.k);
+  const T* fetch[kMaxFetched];
   const auto once = [&] {
-    const Panels<T> w = memory_->cold<T>(n, s.k);
+    w = next;
+    if (s.kind != ProductKind::kExpand || !fetched) next = memory_->cold<T>(n, s.k);
     if (dense) {
       const Slice<T> slice{w, nullptr, static_cast<T*>(y), nullptr, n};
       return project<T>(x, s.m, s.k, {&slice, 1}, {}, Combine::kNone, parallel_);
     }
     Product<T> p{.x = x, .m = s.m, .ldx = s.k, .w = w, .panel_end = panels, .y = y, .ldy = n, .tile = tile};
-    if (s.kind == ProductKind::kShrink) return product_bodies<T>().multiply(p);
+    if (s.kind == ProductKind::kShrink) {
+      for (int64_t i = 0; i < std::min(panels, kMaxFetched); ++i) fetch[i] = next.panel(i);
+      if (fetched && panels <= kMaxFetched) p.fetch = fetch;
+      return product_bodies<T>().multiply(p);
+    }
     // Piece by piece onto sums that the cache holds, as a projection adds them.
-    const int64_t unit = std::min(panels, std::max<int64_t>(1, panels / 4 / kUnits) * 4);
     p.finish = Finish::kAddFloat;
     p.ldy = unit * kPanelOutputs;
     for (int64_t panel = 0; panel < panels; panel += unit) {
@@ -137,6 +152,7 @@ double TileProfiler::measure(const ProductShape& s, const Tile& tile) {
     }
   };
   const int64_t count = repeats(s.m, n, s.k, sizeof(T));
+  if (s.kind == ProductKind::kExpand && fetched) once();
   const TimePoint start = clock_.now();
   for (int64_t i = 0; i < count; ++i) once();
   return valora::seconds(clock_.now() - start) / static_cast<double>(count);
