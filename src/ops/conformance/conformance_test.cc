@@ -1,6 +1,7 @@
 // The projections of every backend, device and dtype on the grids of earlier systems' tests, against ATen in double
 // precision. A sample of each grid, unless VALORA_CONFORMANCE=full; VALORA_ISA keeps to one instruction set.
 #include <ATen/Context.h>
+#include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -69,10 +70,12 @@ class Conformance : public ::testing::TestWithParam<Setting> {
   void SetUp() override {
     kernels::set_isa(GetParam().isa);
     set_backend(GetParam().backend);
+    if (!full()) at::set_num_threads(1);  // tests run side by side: threads that wait for each other would wait long
   }
   void TearDown() override {
     kernels::set_isa(isa_before_);
     set_backend(backend_before_);
+    at::set_num_threads(threads_before_);
   }
 
   // Of the cases with the weights of `like`.
@@ -111,6 +114,7 @@ class Conformance : public ::testing::TestWithParam<Setting> {
  private:
   const kernels::Isa isa_before_ = kernels::isa();
   const Backend backend_before_ = backend();
+  const int threads_before_ = at::get_num_threads();
 };
 INSTANTIATE_TEST_SUITE_P(Settings, Conformance, ::testing::ValuesIn(settings()), [](const auto& info) { return info.param.name(); });
 
