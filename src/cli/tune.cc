@@ -24,7 +24,7 @@ struct Flags {
   std::string model, output, dtype = "auto";
   std::vector<int64_t> ranks{8, 16, 32, 64};
   int64_t max_tokens = 2048;
-  int threads = 0;
+  int threads = 1;
   double seconds = 300;
   bool resume = false;
 };
@@ -173,7 +173,7 @@ void add_tune(CLI::App& app, std::function<int()>& run) {
   c.add_option("--dtype", flags->dtype, "auto, float32 or bfloat16")->capture_default_str();
   c.add_option("--ranks", flags->ranks, "Ranks of adapters")->delimiter(',')->capture_default_str();
   c.add_option("--max-tokens", flags->max_tokens, "Tokens in one step")->capture_default_str();
-  c.add_option("--threads", flags->threads, "Compute threads; 0: one a core")->capture_default_str();
+  c.add_option("--threads", flags->threads, "Compute threads of dense products; 0: one a core, which a busy machine makes unsteady")->capture_default_str();
   c.add_option("--output", flags->output, "The table; unless named, where engines on this machine look for it");
   c.add_option("--seconds", flags->seconds, "Stop after so long")->capture_default_str();
   c.add_flag("--resume", flags->resume, "Keep what the table has and measure what it lacks");
