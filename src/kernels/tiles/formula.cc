@@ -32,7 +32,7 @@ Tile wide_tile(const ProductShape& s) {
   const int sums = tile_sums(s.isa);
   const int64_t panels = (s.n + 15) / 16, one_pass = std::min(kOnePassRows, sums);
   Tile tile = tile_of(s.m <= one_pass ? std::max<int64_t>(1, s.m) : std::min(6, sums), 1, 1);
-  for (int width : {8, 4, 3, 2}) {
+  for (int width : {8, 4, 2}) {  // powers of two: what a segment adds to a piece then goes in whole groups
     const bool even = s.kind != ProductKind::kDense || panels / width >= kFewGroups;
     if (width * tile.rows > sums || width > panels || (width > 4 && !even)) continue;
     tile.panels = static_cast<uint8_t>(width);

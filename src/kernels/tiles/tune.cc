@@ -81,7 +81,7 @@ std::vector<ProductShape> shapes_to_tune(const TuneSpace& space) {
 
 std::vector<Tile> all_tiles(Isa isa) {
   std::vector<Tile> tiles;
-  for (const uint8_t panels : kTilePanels)
+  for (const uint8_t panels : {1, 2, 4, 8})  // not 3: pieces of a projection are powers of two
     for (const uint8_t chains : kTileChains) {
       const int most = std::min(kMostTileRows, tile_sums(isa) / (panels * chains));
       for (const int rows : {1, 2, 3, 4, 5, 6, 8, 12, 16})

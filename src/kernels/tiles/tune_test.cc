@@ -80,7 +80,7 @@ TEST(Tuning, LeavesThoseClearlyBehind) {
   const ProductShape shape{ProductKind::kDense, false, Isa::kAvx512, 8, 900, 900};
   const size_t all = candidate_tiles(shape).size();
   tune_shape(shape, planted.measure());
-  EXPECT_LT(planted.measurements, static_cast<int>(all * 5));
+  EXPECT_LT(planted.measurements, static_cast<int>(all * 6));
 }
 
 TEST(Tuning, KeepsTheFormulaWhereNothingIsFaster) {
