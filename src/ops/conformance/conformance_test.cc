@@ -40,9 +40,9 @@ struct Setting {
   friend void PrintTo(const Setting& setting, std::ostream* out) { *out << setting.name(); }
   // Punica's are 3e-2 and 2e-2 in bfloat16, 5e-3 and 5e-3 in float16; vLLM's 6e-2 in both, 1e-2 in float32.
   Tolerance tolerance() const {
-    if (dtype == at::kFloat) return {1e-5, 2e-5};
+    if (dtype == at::kFloat) return {1e-5, 5e-5};
     if (dtype == at::kHalf) return {2e-3, 4e-3};
-    return native() ? Tolerance{5e-3, 1e-2} : Tolerance{1.5e-2, 2e-2};
+    return native() ? Tolerance{5e-3, 1e-2} : Tolerance{1.5e-2, 3e-2};
   }
 };
 
