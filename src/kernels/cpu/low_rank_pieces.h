@@ -25,6 +25,7 @@ class LowRankPieces {
     for (size_t g = 0; g < segments.size(); ++g)
       for (size_t s = 0; s < slices; ++s) {
         places_.push_back(elements);
+        expand_tiles_.emplace_back();
         elements += plan(g, s);
       }
     low_.reset(new T[elements]);
@@ -46,7 +47,7 @@ class LowRankPieces {
     p.scale = part.coefficient;
     p.y = low(piece.segment, piece.slice) + (piece.row_begin - segment.token_begin) * part.a.n;
     p.ldy = part.a.n;
-    p.tile = tile_of(ProductKind::kShrink, p);
+    p.tile = tile_of(ProductKind::kShrink, p.m, p.w);
     if (p.m <= kFetchedRows && next_panels(index, next)) p.fetch = next;
     bodies_.multiply(p);
     shrunk_.fetch_add(1, std::memory_order_release);
@@ -93,13 +94,14 @@ class LowRankPieces {
       p.y = sums + (begin - row_begin) * ld;
       p.ldy = ld;
       p.first_output = panel_begin * kPanelOutputs;
-      p.tile = tile_of(ProductKind::kExpand, p);
+      p.tile = expand_tiles_[g * slices_ + slice];
       bodies_.multiply(p);
     }
   }
 
  private:
   static constexpr int64_t kShrinkRows = 64;   // of one piece of a segment's shrink
+  static constexpr int64_t kExpandRows = 126;  // that an expand has at most, about: what a launch cuts rows into
   static constexpr int64_t kFetchedRows = 16;  // up to so many rows wait for their weights, and these are told of early
   static constexpr int64_t kMaxPanels = 16;    // of an adapter's A whose successor is fetched: rank 256
 
@@ -123,14 +125,15 @@ class LowRankPieces {
     const LoraSegment<T>& segment = segments_[g];
     const int64_t tokens = segment.token_end - segment.token_begin, rank = segment.parts[s].a.n;
     if (rank == 0 || tokens <= 0) return 0;
+    expand_tiles_.back() = tile_of(ProductKind::kExpand, std::min(tokens, kExpandRows), segment.parts[s].b);
     const int64_t pieces = (tokens + kShrinkRows - 1) / kShrinkRows;
     for (int64_t i = 0; i < pieces; ++i)
       shrinks_.push_back({g, s, segment.token_begin + tokens * i / pieces, segment.token_begin + tokens * (i + 1) / pieces});
     return tokens * rank;
   }
 
-  Tile tile_of(ProductKind kind, const Product<T>& p) const {
-    return tile_ ? *tile_ : choose_tile({kind, sizeof(T) == 4, isa(), p.m, p.w.n, p.w.k});
+  Tile tile_of(ProductKind kind, int64_t m, const Panels<T>& w) const {
+    return tile_ ? *tile_ : choose_tile({kind, sizeof(T) == 4, isa(), m, w.n, w.k});
   }
 
   T* low(size_t segment, size_t slice) { return low_.get() + places_[segment * slices_ + slice]; }
@@ -150,8 +153,9 @@ class LowRankPieces {
   std::optional<Tile> tile_;
   const ProductBodies<T>& bodies_;
   std::vector<Shrink> shrinks_;
-  std::vector<int64_t> places_;  // in low_, of each segment's parts
-  std::unique_ptr<T[]> low_;     // the rank-wide intermediates
+  std::vector<int64_t> places_;     // in low_, of each segment's parts
+  std::vector<Tile> expand_tiles_;  // of the same
+  std::unique_ptr<T[]> low_;        // the rank-wide intermediates
   std::atomic<int64_t> shrunk_ = 0;
 };
 
