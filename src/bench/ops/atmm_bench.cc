@@ -43,7 +43,7 @@ std::vector<AtmmShape> quick_grid() {
 
 void search_tile(const AtmmShape& shape, TileSearch& search) {
   const AtmmProblem problem = make_problem(shape);
-  const std::vector<Timing> timings = race(tiled_products(problem, search.candidates()), {.seconds = 0, .min_rounds = 3});
+  const std::vector<Timing> timings = race(tiled_products(problem, search.candidates()), {.seconds = 0, .min_rounds = 2});
   std::vector<double> seconds;
   for (const Timing& timing : timings) seconds.push_back(timing.seconds.p50);
   search.add(seconds);

@@ -22,7 +22,7 @@ constexpr auto kStale = std::chrono::seconds(1);
 // Each thread multiplies small matrices of its own again and again.
 template <typename T>
 double product_rate(at::ScalarType dtype, kernels::Tile tile) {
-  constexpr int64_t kRows = 48, kInputs = 512, kOutputs = 128, kRepeats = 40;
+  constexpr int64_t kRows = 48, kInputs = 512, kOutputs = 128, kRepeats = 20;
   const int threads = at::get_num_threads();
   const at::Tensor x = at::full({threads, kRows, kInputs}, 0.5, dtype);
   const at::Tensor w = at::full({threads, kernels::packed_elements<T>(kOutputs, kInputs)}, 0.5, dtype);
@@ -42,7 +42,7 @@ double product_rate(at::ScalarType dtype, kernels::Tile tile) {
       for (int64_t i = 0; i < kRepeats; ++i) kernels::product_bodies<T>().multiply(p);
     }
   };
-  const double seconds = fastest([&] { ops::torch_parallel()(0, threads, 1, multiply); }, 10);
+  const double seconds = fastest([&] { ops::torch_parallel()(0, threads, 1, multiply); }, 5);
   return 2.0 * kRows * kInputs * kOutputs * kRepeats * threads / seconds;
 }
 
@@ -58,13 +58,19 @@ double best_product_rate(at::ScalarType dtype) {
 
 Limits::Limits() : array_(ops::huge_zeros(kArrayBytes / 4, at::kFloat)) {
   array_.fill_(1);  // pages that nobody wrote to are all one page
-  bf16_arithmetic_ = best_product_rate<kernels::bf16>(at::kBFloat16);
-  float_arithmetic_ = best_product_rate<float>(at::kFloat);
+  measure_arithmetic();
   measure_bandwidth();
 }
 
 void Limits::refresh() {
-  if (std::chrono::steady_clock::now() - measured_ > kStale) measure_bandwidth();
+  if (std::chrono::steady_clock::now() - measured_ <= kStale) return;
+  measure_arithmetic();
+  measure_bandwidth();
+}
+
+void Limits::measure_arithmetic() {
+  bf16_arithmetic_ = std::max(bf16_arithmetic_, best_product_rate<kernels::bf16>(at::kBFloat16));
+  float_arithmetic_ = std::max(float_arithmetic_, best_product_rate<float>(at::kFloat));
 }
 
 void Limits::measure_bandwidth() {

@@ -10,7 +10,8 @@ namespace valora::bench {
 class Limits {
  public:
   Limits();
-  // Measures the bandwidth again where the last measurement is older than a second: it drifts where the memory is shared.
+  // Measures again where the last measurement is older than a second: the bandwidth drifts where the memory is
+  // shared, and of the arithmetic the best that was ever seen counts.
   void refresh();
   double bandwidth() const { return bandwidth_; }  // bytes a second, reading one array front to back
   double lowest_bandwidth() const { return lowest_; }
@@ -20,6 +21,7 @@ class Limits {
 
  private:
   void measure_bandwidth();
+  void measure_arithmetic();
 
   at::Tensor array_;
   double bandwidth_ = 0, lowest_ = 0, highest_ = 0;

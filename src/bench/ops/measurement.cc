@@ -36,11 +36,14 @@ Measurement compete(Bench& bench, const Work& work, const std::vector<Contender>
   Measurement m;
   m.work = work;
   m.timings = race(runners, bench.rules);
-  const double memory = work.bytes / bench.limits.bandwidth();
-  const double arithmetic = work.operations / bench.limits.arithmetic(work.float32);
+  m.bandwidth = bench.limits.bandwidth();
+  return m;
+}
+
+void set_bound(Measurement& m, const Limits& limits) {
+  const double memory = m.work.bytes / m.bandwidth, arithmetic = m.work.operations / limits.arithmetic(m.work.float32);
   m.bandwidth_bound = memory >= arithmetic;
   m.bound_seconds = std::max(memory, arithmetic);
-  return m;
 }
 
 Contender pure(std::string name, std::function<at::Tensor()> run) {

@@ -35,6 +35,7 @@ struct Measurement {
   std::string label;      // the shape in words
   Json shape;             // and as fields
   Work work;
+  double bandwidth = 0;         // the machine's, just before
   double bound_seconds = 0;     // at the machine's limit
   bool bandwidth_bound = true;  // which limit it is
   std::vector<Timing> timings;  // ours first
@@ -72,6 +73,9 @@ struct Shape {
 // Checks every contender's result against the first one's, |difference| <= tolerance · (1 + |largest value|), throws
 // c10::Error where one computes something else, then lets them race.
 Measurement compete(Bench& bench, const Work& work, const std::vector<Contender>& contenders, double tolerance);
+
+// At the end of a run: by then the arithmetic limit has been seen.
+void set_bound(Measurement& measurement, const Limits& limits);
 
 // A contender whose run has no side effects.
 Contender pure(std::string name, std::function<at::Tensor()> run);

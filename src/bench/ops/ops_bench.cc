@@ -52,6 +52,7 @@ OpsRun run_all(const Settings& settings, std::vector<Shape> shapes, const ShapeP
     m->shape = shape.fields;
     run.measurements.push_back(std::move(*m));
   }
+  for (Measurement& m : run.measurements) set_bound(m, bench.limits);
   run.notes = bench.notes;
   run.machine = machine_of(bench.limits);
   return run;

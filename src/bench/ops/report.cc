@@ -79,6 +79,7 @@ Json measurement_json(const Measurement& m) {
             {"shape", m.shape},
             {"bytes", m.work.bytes},
             {"operations", m.work.operations},
+            {"bandwidth_bytes_per_second", m.bandwidth},
             {"bound_seconds", m.bound_seconds > 0 ? Json(m.bound_seconds) : Json()},
             {"bound_by", m.bound_seconds <= 0 ? Json() : Json(m.bandwidth_bound ? "bandwidth" : "arithmetic")},
             {"share_of_limit", m.bound_seconds > 0 ? Json(m.share_of_limit()) : Json()},

@@ -17,7 +17,7 @@ double sample(const std::function<void()>& run, int repeats) {
 
 int repeats_for(const std::function<void()>& run, double min_sample) {
   run();  // the first run touches memory and fills caches of compiled products
-  const double once = std::max(1e-9, sample(run, 1));
+  const double once = std::max(1e-9, fastest(run, 2));
   return static_cast<int>(std::clamp(std::ceil(min_sample / once), 1.0, 10000.0));
 }
 
