@@ -77,6 +77,13 @@ struct Avx2Floats {
     sums.low = _mm256_fmadd_ps(value, w.low, sums.low);
     sums.high = _mm256_fmadd_ps(value, w.high, sums.high);
   }
+
+  template <bool STREAM>
+  static void store_half(void* p, __m256i bits) {
+    if constexpr (STREAM) _mm256_stream_si256(static_cast<__m256i*>(p), bits);
+    else _mm256_storeu_si256(static_cast<__m256i*>(p), bits);
+  }
+  static void finish_streams() { _mm_sfence(); }
 };
 
 // Pairs of bf16 are widened to fp32, the even input by a shift, the odd one by a mask.
@@ -97,6 +104,16 @@ struct Avx2 : Avx2Floats {
     return widened<STEP>(_mm256_set1_epi32(pair));
   }
   static __m256 last_value(const bf16* x) { return widened<0>(_mm256_set1_epi32(x->bits)); }
+
+  static __m256i paired(__m256 even, __m256 odd) {
+    return _mm256_or_si256(rounded(even), _mm256_slli_epi32(rounded(odd), 16));
+  }
+  template <bool STREAM>
+  static void add_to_weights(bf16* out, const bf16* w, float c, const Sums* sums) {
+    const Sums even = scale_add(c, sums[0], weights<0>(w)), odd = scale_add(c, sums[1], weights<1>(w));
+    store_half<STREAM>(out, paired(even.low, odd.low));
+    store_half<STREAM>(out + 16, paired(even.high, odd.high));
+  }
 };
 
 // fp32: one input a vector.
@@ -109,6 +126,13 @@ struct Avx2Float : Avx2Floats {
   static Weights weights(const float* p) { return load_whole(p); }
   template <int>
   static __m256 value(const float* x) { return _mm256_set1_ps(*x); }
+
+  template <bool STREAM>
+  static void add_to_weights(float* out, const float* w, float c, const Sums* sums) {
+    const Sums sum = scale_add(c, sums[0], load_whole(w));
+    store_half<STREAM>(out, _mm256_castps_si256(sum.low));
+    store_half<STREAM>(out + 8, _mm256_castps_si256(sum.high));
+  }
 };
 
 }  // namespace

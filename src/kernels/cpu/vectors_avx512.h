@@ -36,8 +36,18 @@ struct Avx512Floats {
     std::memcpy(&pair, x, sizeof pair);
     return _mm512_set1_epi32(pair);
   }
-};
 
+  template <bool STREAM>
+  static void store_vector(void* p, __m512i bits) {
+    if constexpr (STREAM) _mm512_stream_si512(static_cast<__m512i*>(p), bits);
+    else _mm512_storeu_si512(p, bits);
+  }
+  static void finish_streams() { _mm_sfence(); }
+  // Two inputs' weights, each in the low half of a lane, as the pairs of a panel.
+  static __m512i paired(__m512i even, __m512i odd) { return _mm512_or_si512(even, _mm512_slli_epi32(odd, 16)); }
+  static __m512 even_of(__m512i pairs) { return _mm512_castsi512_ps(_mm512_slli_epi32(pairs, 16)); }
+  static __m512 odd_of(__m512i pairs) { return _mm512_castsi512_ps(_mm512_and_si512(pairs, _mm512_set1_epi32(static_cast<int>(0xffff0000u)))); }
+};
 
 #ifdef __AVX512BF16__
 // One vdpbf16ps multiplies a pair of inputs with 16 outputs.
@@ -56,6 +66,13 @@ struct Avx512Bf16 : Avx512Floats {
   static __m512bh value(const bf16* x) { return (__m512bh)broadcast_pair(x); }
   static __m512bh last_value(const bf16* x) { return (__m512bh)_mm512_set1_epi32(x->bits); }
   static void multiply_add(Sums& sums, __m512bh value, Weights w) { sums = _mm512_dpbf16_ps(sums, value, w); }
+
+  template <bool STREAM>
+  static void add_to_weights(bf16* out, const bf16* w, float c, const Sums* sums) {
+    const __m512i pairs = _mm512_loadu_si512(w);
+    const __m256i even = rounded(scale_add(c, sums[0], even_of(pairs))), odd = rounded(scale_add(c, sums[1], odd_of(pairs)));
+    store_vector<STREAM>(out, paired(_mm512_cvtepu16_epi32(even), _mm512_cvtepu16_epi32(odd)));
+  }
 };
 #endif
 
@@ -65,27 +82,33 @@ struct Avx512 : Avx512Floats {
   using Element = bf16;
   using Weights = __m512;
 
-  static __m256i rounded(Sums sums) {
+  // bf16 bits in the low half of each lane.
+  static __m512i rounded_lanes(Sums sums) {
     const __m512i bits = _mm512_castps_si512(sums);
     const __m512i even = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
     const __m512i nearest = _mm512_add_epi32(bits, _mm512_add_epi32(even, _mm512_set1_epi32(0x7fff)));
     const __mmask16 nan = _mm512_cmp_ps_mask(sums, sums, _CMP_UNORD_Q);
-    return _mm512_cvtepi32_epi16(_mm512_mask_mov_epi32(_mm512_srli_epi32(nearest, 16), nan, _mm512_set1_epi32(0x7fc0)));
+    return _mm512_mask_mov_epi32(_mm512_srli_epi32(nearest, 16), nan, _mm512_set1_epi32(0x7fc0));
   }
+  static __m256i rounded(Sums sums) { return _mm512_cvtepi32_epi16(rounded_lanes(sums)); }
   static void store(float* p, int64_t count, Sums sums) { store_floats(p, count, sums); }
   static void store(bf16* p, int64_t count, Sums sums) { store_bits(p, count, rounded(sums)); }
 
   template <int STEP>
-  static __m512 widened(__m512i pairs) {
-    if constexpr (STEP == 0) return _mm512_castsi512_ps(_mm512_slli_epi32(pairs, 16));
-    return _mm512_castsi512_ps(_mm512_and_si512(pairs, _mm512_set1_epi32(static_cast<int>(0xffff0000u))));
-  }
+  static __m512 widened(__m512i pairs) { return STEP == 0 ? even_of(pairs) : odd_of(pairs); }
   template <int STEP>
   static Weights weights(const bf16* p) { return widened<STEP>(_mm512_loadu_si512(p)); }
   template <int STEP>
   static __m512 value(const bf16* x) { return widened<STEP>(broadcast_pair(x)); }
   static __m512 last_value(const bf16* x) { return widened<0>(_mm512_set1_epi32(x->bits)); }
   static void multiply_add(Sums& sums, __m512 value, Weights w) { sums = _mm512_fmadd_ps(value, w, sums); }
+
+  template <bool STREAM>
+  static void add_to_weights(bf16* out, const bf16* w, float c, const Sums* sums) {
+    const __m512i pairs = _mm512_loadu_si512(w);
+    store_vector<STREAM>(out, paired(rounded_lanes(scale_add(c, sums[0], even_of(pairs))),
+                                     rounded_lanes(scale_add(c, sums[1], odd_of(pairs)))));
+  }
 };
 
 // fp32: one input a vector.
@@ -100,6 +123,11 @@ struct Avx512Float : Avx512Floats {
   template <int>
   static __m512 value(const float* x) { return _mm512_set1_ps(*x); }
   static void multiply_add(Sums& sums, __m512 value, Weights w) { sums = _mm512_fmadd_ps(value, w, sums); }
+
+  template <bool STREAM>
+  static void add_to_weights(float* out, const float* w, float c, const Sums* sums) {
+    store_vector<STREAM>(out, _mm512_castps_si512(scale_add(c, sums[0], _mm512_loadu_ps(w))));
+  }
 };
 
 }  // namespace

@@ -52,6 +52,8 @@ struct PortableFloats {
   static void multiply_add(Sums& sums, Four value, const Sums& w) {
     for (int i = 0; i < 4; ++i) sums.part[i] += value * w.part[i];
   }
+
+  static void finish_streams() {}
 };
 
 // Pairs of bf16 are widened to fp32, the even input by a shift, the odd one by a mask.
@@ -82,6 +84,14 @@ struct Portable : PortableFloats {
     const uint32_t bits = x->bits;
     return widened<0>(FourBits{bits, bits, bits, bits});
   }
+
+  template <bool>
+  static void add_to_weights(bf16* out, const bf16* w, float c, const Sums* sums) {
+    bf16 even[16], odd[16];
+    store(even, 16, scale_add(c, sums[0], weights<0>(w)));
+    store(odd, 16, scale_add(c, sums[1], weights<1>(w)));
+    for (int i = 0; i < 16; ++i) out[2 * i] = even[i], out[2 * i + 1] = odd[i];
+  }
 };
 
 // fp32: one input a vector.
@@ -94,6 +104,11 @@ struct PortableFloat : PortableFloats {
   static Weights weights(const float* p) { return load(p, 16); }
   template <int>
   static Four value(const float* x) { return Four{*x, *x, *x, *x}; }
+
+  template <bool>
+  static void add_to_weights(float* out, const float* w, float c, const Sums* sums) {
+    store(out, 16, scale_add(c, sums[0], load(w, 16)));
+  }
 };
 
 }  // namespace
