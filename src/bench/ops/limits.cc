@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <fstream>
+#include <string>
 
 #include "bench/ops/bandwidth_loop.h"
 #include "bench/ops/timing.h"
@@ -90,10 +92,20 @@ void Limits::measure_bandwidth() {
   measured_ = std::chrono::steady_clock::now();
 }
 
+// sysconf counts the parts of a cache that other cores have to themselves: the system's own files come first.
 int64_t last_level_cache() {
-  const long level3 = sysconf(_SC_LEVEL3_CACHE_SIZE), level2 = sysconf(_SC_LEVEL2_CACHE_SIZE);
-  const long largest = std::max(level3, level2);
-  return largest > 0 ? largest : int64_t{32} << 20;
+  static const int64_t bytes = [] {
+    int64_t largest = 0;
+    for (int level = 0; level < 8; ++level) {
+      std::ifstream file("/sys/devices/system/cpu/cpu0/cache/index" + std::to_string(level) + "/size");
+      int64_t size = 0;
+      char unit = 0;
+      if (file >> size) largest = std::max(largest, size << (file >> unit && unit == 'M' ? 20 : unit == 'K' ? 10 : 0));
+    }
+    if (largest == 0) largest = std::max(sysconf(_SC_LEVEL3_CACHE_SIZE), sysconf(_SC_LEVEL2_CACHE_SIZE));
+    return largest > 0 ? largest : int64_t{32} << 20;
+  }();
+  return bytes;
 }
 
 int64_t cold_copies(int64_t bytes) { return 1 + 2 * last_level_cache() / std::max<int64_t>(1, bytes); }

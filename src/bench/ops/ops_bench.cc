@@ -1,11 +1,13 @@
 #include "bench/ops/ops_bench.h"
 
 #include <ATen/Parallel.h>
+#include <malloc.h>
 
 #include "bench/ops/atmm_bench.h"
 #include "bench/ops/attention_bench.h"
 #include "bench/ops/elementwise_bench.h"
 #include "bench/ops/linear_bench.h"
+#include "bench/ops/merge_bench.h"
 #include "kernels/cpu/isa.h"
 
 namespace valora::bench {
@@ -13,9 +15,18 @@ namespace {
 
 constexpr double kSeconds = 0.5, kQuickSeconds = 0.15;
 
+// Freed memory stays with the process: else the system's clearing of pages, in every round, would be most of the time
+// of those who make large intermediate results.
+void keep_freed_memory() {
+#ifdef M_MMAP_THRESHOLD
+  mallopt(M_MMAP_THRESHOLD, 32 << 20);  // glibc takes no more
+  mallopt(M_TRIM_THRESHOLD, 1 << 30);
+#endif
+}
+
 std::vector<Shape> all_shapes(const Settings& settings) {
   std::vector<Shape> shapes;
-  for (auto* list : {linear_shapes, gated_shapes, atmm_shapes, attention_shapes, elementwise_shapes})
+  for (auto* list : {linear_shapes, gated_shapes, atmm_shapes, merge_shapes, attention_shapes, elementwise_shapes})
     for (Shape& shape : list(settings.quick))
       if ((shape.operation + " " + shape.label).find(settings.filter) != std::string::npos) shapes.push_back(std::move(shape));
   return shapes;
@@ -62,6 +73,7 @@ OpsRun run_all(const Settings& settings, std::vector<Shape> shapes, const ShapeP
 
 Result<OpsRun> run_ops_bench(const Settings& settings, const ShapeProgress& progress) {
   VALORA_CHECK(kernels::select_isa());
+  keep_freed_memory();
   if (settings.threads > 0) at::set_num_threads(settings.threads);
   std::vector<Shape> shapes = all_shapes(settings);
   if (shapes.empty()) return invalid("no shape's name contains \"" + settings.filter + "\"", "filter");

@@ -9,7 +9,7 @@
 namespace valora::bench {
 namespace {
 
-constexpr int64_t kBlockTokens = 16;  // the engine's
+constexpr int64_t kBlockTokens = ops::KvArena::kBlockTokens;
 
 int64_t blocks_of(int64_t tokens) { return (tokens + kBlockTokens - 1) / kBlockTokens; }
 
@@ -23,7 +23,7 @@ PagedSequences::PagedSequences(const AttentionShape& shape, int64_t layers)
       q_(normal_tensor({shape.batch * shape.queries, shape.heads, shape.dim}, at::kBFloat16, 1, 7)),
       keys_(normal_tensor({shape.batch, shape.kv_heads, shape.keys(), shape.dim}, at::kBFloat16, 1, 8)),
       values_(normal_tensor({shape.batch, shape.kv_heads, shape.keys(), shape.dim}, at::kBFloat16, 1, 9)),
-      arena_(shape.batch * blocks_of(shape.keys()), layers, kBlockTokens, shape.kv_heads, shape.dim, at::kBFloat16, at::kCPU) {
+      arena_(shape.batch * blocks_of(shape.keys()), layers, shape.kv_heads, shape.dim, at::kBFloat16, at::kCPU) {
   k_ = rows_of(keys_.narrow(2, shape.context, shape.queries));
   v_ = rows_of(values_.narrow(2, shape.context, shape.queries));
   std::vector<int32_t> order(static_cast<size_t>(shape.batch * blocks_of(shape.keys())));
@@ -39,11 +39,11 @@ PagedSequences::PagedSequences(const AttentionShape& shape, int64_t layers)
     const ops::QuerySpan span{0, shape.context, 0, tables_[s].data()};
     const auto part = [&](const at::Tensor& x) { return rows_of(x.narrow(0, s, 1).narrow(2, 0, shape.context)); };
     const at::Tensor k = part(keys_);
-    ops::paged_attention(k, k, part(values_), arena_.layer(0), std::span(&span, 1));
+    ops::paged_attention(k, k, part(values_), arena_, 0, std::span(&span, 1));
   }
   for (int64_t layer = 1; layer < layers; ++layer) arena_.data().select(1, layer).copy_(arena_.data().select(1, 0));
 }
 
-at::Tensor PagedSequences::attend(int64_t layer) const { return ops::paged_attention(q_, k_, v_, arena_.layer(layer), spans_); }
+at::Tensor PagedSequences::attend(int64_t layer) const { return ops::paged_attention(q_, k_, v_, arena_, layer, spans_); }
 
 }  // namespace valora::bench

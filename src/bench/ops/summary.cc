@@ -45,7 +45,7 @@ void add_limits(Json& summary, const std::string& operation, std::span<const Mea
 void add_merge(Json& summary, std::span<const Measurement> all) {
   Values slowness;
   for (const Measurement& m : all)
-    if (m.operation == "merge") slowness.push_back(1 / m.share_of_limit());
+    if (m.operation == "merge") slowness.push_back(m.ours().seconds.p50 * m.bandwidth / m.work.bytes);
   summary["merge_vs_bandwidth_bound"] = mean_or_null(slowness);
   summary["merge_vs_bandwidth_bound_worst"] = most_or_null(slowness);
 }
@@ -61,16 +61,18 @@ void add_spread(Json& summary, std::span<const Measurement> all) {
       jitter[t.name].push_back(t.seconds.p90 / t.seconds.p50);
     }
   }
-  summary["atmm_spread"] = Json::object();
-  summary["atmm_jitter"] = Json::object();
+  for (const char* figure : {"atmm_spread", "atmm_fluctuation", "atmm_jitter"}) summary[figure] = Json::object();
   for (const auto& [name, groups] : medians) {
-    Values spreads;
+    Values spreads, fluctuations;
     for (const auto& [group, values] : groups) {
-      if (values.size() < kFewShapes) continue;
-      const Distribution d = distribution_of(values);
+      const Values& ours = medians[kOurs][group];
+      if (values.size() < kFewShapes || ours.size() < kFewShapes) continue;
+      const Distribution d = distribution_of(values), own = distribution_of(ours);
       spreads.push_back(d.p90 / d.p50);
+      if (own.p90 > own.p50 && d.p90 > d.p50) fluctuations.push_back((d.p90 - d.p50) / (own.p90 - own.p50));
     }
     summary["atmm_spread"][name] = mean_or_null(spreads);
+    summary["atmm_fluctuation"][name] = mean_or_null(fluctuations);
     summary["atmm_jitter"][name] = geometric_mean(jitter[name]);
   }
 }

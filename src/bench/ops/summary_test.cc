@@ -13,7 +13,8 @@ Measurement measurement(std::string operation, Json shape, double bound, std::ve
   m.operation = std::move(operation);
   m.label = "shape";
   m.shape = std::move(shape);
-  m.bound_seconds = bound;
+  m.work.bytes = m.bound_seconds = bound;
+  m.bandwidth = 1;
   for (const auto& [name, seconds] : times) m.timings.push_back({name, {10, seconds, seconds, 1.5 * seconds, 2 * seconds}});
   return m;
 }
@@ -62,12 +63,14 @@ TEST(OpsSummary, SpreadIsOverShapesOfOneSizeJitterWithinAShape) {
   std::vector<Measurement> measurements;
   for (const double seconds : {1.0, 2.0, 3.0})
     measurements.push_back(measurement("atmm", {{"phase", "decode"}, {"tokens", 4}, {"hidden", 896}, {"cold", false}}, 0,
-                                       {{"valora", 1}, {"dlora", seconds}}));
+                                       {{"valora", seconds / 2}, {"dlora", 10 + seconds}}));
   measurements.push_back(measurement("atmm", {{"phase", "decode"}, {"tokens", 64}, {"hidden", 896}, {"cold", false}}, 0,
                                      {{"valora", 50}, {"dlora", 50}}));  // alone in its size
   const Json summary = summarize_ops(measurements);
-  EXPECT_DOUBLE_EQ(summary["atmm_spread"]["valora"], 1);
-  EXPECT_DOUBLE_EQ(summary["atmm_spread"]["dlora"], 2.8 / 2);
+  EXPECT_DOUBLE_EQ(summary["atmm_spread"]["valora"], 1.4);
+  EXPECT_DOUBLE_EQ(summary["atmm_spread"]["dlora"], 12.8 / 12);
+  EXPECT_NEAR(summary["atmm_fluctuation"]["dlora"], 0.8 / 0.4, 1e-12);
+  EXPECT_NEAR(summary["atmm_fluctuation"]["valora"], 1, 1e-12);
   EXPECT_DOUBLE_EQ(summary["atmm_jitter"]["dlora"], 1.5);
 }
 
