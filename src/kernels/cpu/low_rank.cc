@@ -51,6 +51,7 @@ void low_rank(const T* x, int64_t m, int64_t ldx, float* y, int64_t ldy, std::sp
   const std::vector<Unit> plan = plan_units(m, out, per_output);
   Shares shrinks(pieces.shrinks()), units(static_cast<int64_t>(plan.size()));
   const auto run_unit = [&](const Unit& u) {
+    pieces.fetch_expands(0, u.panel_begin, u.panel_end, u.row_begin, u.row_end);
     pieces.expand(0, u.panel_begin, u.panel_end, u.row_begin, u.row_end, y + u.row_begin * ldy + u.panel_begin * kPanelOutputs, ldy);
   };
   const auto body = [&](int64_t begin, int64_t end) {
