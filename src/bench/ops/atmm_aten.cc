@@ -27,7 +27,9 @@ Stacked stack(const AtmmProblem& problem, const std::vector<AtmmAdapter>& adapte
     stacked.b.select(0, i).narrow(0, 0, own).copy_(adapters[i].b.t());
   }
   for (const AtmmRun& run : problem.runs)
-    stacked.mask.narrow(0, run.begin, run.end - run.begin).select(1, static_cast<int64_t>(run.adapter)).fill_(adapters[run.adapter].coefficient);
+    stacked.mask.narrow(0, run.begin, run.end - run.begin)
+        .select(1, static_cast<int64_t>(run.adapter))
+        .fill_(adapters[run.adapter].coefficient);
   return stacked;
 }
 

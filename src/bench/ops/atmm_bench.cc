@@ -18,9 +18,11 @@ std::vector<AtmmShape> full_grid() {
     for (const auto& rank : ranks) {
       grid.push_back({1, 1, hidden, rank, "identical"});
       for (const int64_t requests : {4, 16, 64})
-        for (const char* popularity : {"distinct", "uniform", "zipf:1.5", "identical"}) grid.push_back({requests, 1, hidden, rank, popularity});
+        for (const char* popularity : {"distinct", "uniform", "zipf:1.5", "identical"})
+          grid.push_back({requests, 1, hidden, rank, popularity});
       for (const int64_t tokens : {16, 64, 128})
-        for (const char* popularity : {"distinct", "zipf:1.5", "identical"}) grid.push_back({8, tokens, hidden, rank, popularity});
+        for (const char* popularity : {"distinct", "zipf:1.5", "identical"})
+          grid.push_back({8, tokens, hidden, rank, popularity});
       grid.push_back({8, 1, hidden, rank, "distinct", true});
       grid.push_back({4, 64, hidden, rank, "distinct", true});
     }
@@ -43,7 +45,8 @@ std::vector<AtmmShape> quick_grid() {
 
 void search_tile(const AtmmShape& shape, TileSearch& search) {
   const AtmmProblem problem = make_problem(shape);
-  const std::vector<Timing> timings = race(tiled_products(problem, search.candidates()), {.seconds = 0, .min_rounds = 2});
+  const std::vector<Timing> timings =
+      race(tiled_products(problem, search.candidates()), {.seconds = 0, .min_rounds = 2});
   std::vector<double> seconds;
   for (const Timing& timing : timings) seconds.push_back(timing.seconds.p50);
   search.add(seconds);
@@ -54,8 +57,8 @@ Measurement measure(const AtmmShape& shape, const TileSearch& search, Bench& ben
   const kernels::Tile tile = search.best();
   bench.notes["atmm_single_tile"] = {{"rows", tile.rows}, {"panels", tile.panels}, {"chains", tile.chains}};
   return compete(bench, problem.work(),
-                 {our_products(problem, kOurs), our_products(problem, kSingleTile, tile), aten_products(problem), rank_row_products(problem),
-                  static_tile_products(problem), einsum_products(problem)},
+                 {our_products(problem, kOurs), our_products(problem, kSingleTile, tile), aten_products(problem),
+                  rank_row_products(problem), static_tile_products(problem), einsum_products(problem)},
                  kTolerance);
 }
 
@@ -73,7 +76,8 @@ std::vector<Shape> atmm_shapes(bool quick) {
                       }});
   }
   for (const AtmmShape& shape : grid)
-    shapes.push_back({"atmm", shape.label(), shape.fields(), [shape, search](Bench& bench) { return measure(shape, *search, bench); }});
+    shapes.push_back({"atmm", shape.label(), shape.fields(),
+                      [shape, search](Bench& bench) { return measure(shape, *search, bench); }});
   return shapes;
 }
 

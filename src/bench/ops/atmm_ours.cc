@@ -37,7 +37,8 @@ struct Packed {
         return {ops::raw<kernels::bf16>(weights.back().data()), w.size(0), w.size(1)};
       };
       for (const AtmmAdapter& adapter : adapters)
-        parts.push_back({pack(padded(adapter.a, 0, rank_step)), pack(padded(adapter.b, 1, rank_step)), adapter.coefficient});
+        parts.push_back(
+            {pack(padded(adapter.a, 0, rank_step)), pack(padded(adapter.b, 1, rank_step)), adapter.coefficient});
       Segments& segments = layers.emplace_back();
       for (const AtmmRun& run : problem.runs) segments.push_back({run.begin, run.end, {parts[run.adapter]}});
     }
@@ -45,11 +46,12 @@ struct Packed {
   }
 };
 
-Contender panel_products(const AtmmProblem& problem, std::string name, std::shared_ptr<Packed> packed, std::optional<kernels::Tile> tile) {
+Contender panel_products(const AtmmProblem& problem, std::string name, std::shared_ptr<Packed> packed,
+                         std::optional<kernels::Tile> tile) {
   const at::Tensor x = problem.x, y = problem.output(at::kFloat);
   return adding(std::move(name), y, [packed, x, y, tile] {
-    kernels::low_rank<kernels::bf16>(ops::raw<kernels::bf16>(x), x.size(0), x.size(1), y.mutable_data_ptr<float>(), y.size(1),
-                                     packed->layers.next(), ops::torch_parallel(), tile);
+    kernels::low_rank<kernels::bf16>(ops::raw<kernels::bf16>(x), x.size(0), x.size(1), y.mutable_data_ptr<float>(),
+                                     y.size(1), packed->layers.next(), ops::torch_parallel(), tile);
   });
 }
 
@@ -67,7 +69,8 @@ std::vector<Runner> tiled_products(const AtmmProblem& problem, const std::vector
 }
 
 Contender static_tile_products(const AtmmProblem& problem) {
-  return panel_products(problem, "punica", std::make_shared<Packed>(Packed::of(problem, 64)), kernels::Tile{16, 64 / kernels::kPanelOutputs, 1});
+  return panel_products(problem, "punica", std::make_shared<Packed>(Packed::of(problem, 64)),
+                        kernels::Tile{16, 64 / kernels::kPanelOutputs, 1});
 }
 
 }  // namespace valora::bench

@@ -11,7 +11,9 @@
 namespace valora::bench {
 namespace {
 
-std::string rank_text(const std::vector<int64_t>& ranks) { return ranks.size() == 1 ? std::to_string(ranks[0]) : "mixed"; }
+std::string rank_text(const std::vector<int64_t>& ranks) {
+  return ranks.size() == 1 ? std::to_string(ranks[0]) : "mixed";
+}
 
 // Each request's adapter, sorted; adapters that nobody asks for are left out.
 std::vector<size_t> adapters_of_requests(const AtmmShape& shape) {
@@ -32,7 +34,8 @@ std::vector<AtmmAdapter> make_adapters(const AtmmShape& shape, size_t count) {
   int64_t elements = 0;
   const auto rank = [&](size_t i) { return shape.ranks[i % shape.ranks.size()]; };
   for (size_t i = 0; i < count; ++i) elements += 2 * rank(i) * shape.hidden;
-  const at::Tensor values = normal_tensor({elements}, at::kBFloat16, 1 / std::sqrt(static_cast<double>(shape.hidden)), 3);
+  const at::Tensor values =
+      normal_tensor({elements}, at::kBFloat16, 1 / std::sqrt(static_cast<double>(shape.hidden)), 3);
   std::vector<AtmmAdapter> adapters;
   int64_t at = 0;
   const auto take = [&](int64_t rows, int64_t columns) {
@@ -40,7 +43,8 @@ std::vector<AtmmAdapter> make_adapters(const AtmmShape& shape, size_t count) {
     return values.narrow(0, at - rows * columns, rows * columns).view({rows, columns}).clone();
   };
   for (size_t i = 0; i < count; ++i) {
-    at::Tensor a = take(rank(i), shape.hidden), b = take(shape.hidden, rank(i)).mul_(std::sqrt(static_cast<double>(shape.hidden) / rank(i)));
+    at::Tensor a = take(rank(i), shape.hidden),
+               b = take(shape.hidden, rank(i)).mul_(std::sqrt(static_cast<double>(shape.hidden) / rank(i)));
     adapters.push_back({a, b, i % 3 == 2 ? -0.5f : 2.f});
   }
   return adapters;
@@ -50,7 +54,8 @@ std::vector<AtmmAdapter> make_adapters(const AtmmShape& shape, size_t count) {
 
 std::string AtmmShape::label() const {
   const std::string phase = tokens_per_request == 1 ? "decode" : fmt::format("prefill {}", tokens_per_request);
-  return fmt::format("{} requests {} rank {} hidden {} {}{}", phase, requests, rank_text(ranks), hidden, popularity, cold ? " cold" : "");
+  return fmt::format("{} requests {} rank {} hidden {} {}{}", phase, requests, rank_text(ranks), hidden, popularity,
+                     cold ? " cold" : "");
 }
 
 Json AtmmShape::fields() const {
@@ -66,7 +71,8 @@ Json AtmmShape::fields() const {
 
 Work AtmmProblem::work() const {
   double adapter_bytes = 0, operations = 0;
-  for (const AtmmAdapter& adapter : layers.front()) adapter_bytes += static_cast<double>(adapter.a.nbytes() + adapter.b.nbytes());
+  for (const AtmmAdapter& adapter : layers.front())
+    adapter_bytes += static_cast<double>(adapter.a.nbytes() + adapter.b.nbytes());
   for (const AtmmRun& run : runs) {
     const double rank = static_cast<double>(layers.front()[run.adapter].a.size(0));
     operations += 4.0 * rank * static_cast<double>((run.end - run.begin) * shape.hidden);
@@ -87,7 +93,8 @@ AtmmProblem make_problem(const AtmmShape& shape) {
   problem.layers.push_back(make_adapters(shape, asked.back() + 1));
   if (!shape.cold) return problem;
   int64_t bytes = 0;
-  for (const AtmmAdapter& adapter : problem.layers[0]) bytes += static_cast<int64_t>(adapter.a.nbytes() + adapter.b.nbytes());
+  for (const AtmmAdapter& adapter : problem.layers[0])
+    bytes += static_cast<int64_t>(adapter.a.nbytes() + adapter.b.nbytes());
   for (int64_t i = 1; i < cold_copies(bytes); ++i) problem.layers.push_back(make_adapters(shape, asked.back() + 1));
   return problem;
 }

@@ -44,7 +44,9 @@ struct AtmmProblem {
   std::vector<std::vector<AtmmAdapter>> layers;   // equal in all but their place: one, or enough to be cold
 
   int64_t adapters() const { return static_cast<int64_t>(layers.front().size()); }
-  at::Tensor output(at::ScalarType dtype) const { return at::zeros({shape.tokens(), shape.hidden}, at::TensorOptions().dtype(dtype)); }
+  at::Tensor output(at::ScalarType dtype) const {
+    return at::zeros({shape.tokens(), shape.hidden}, at::TensorOptions().dtype(dtype));
+  }
   Work work() const;
 };
 

@@ -67,7 +67,8 @@ struct RankRows {
     });
     const int64_t output_pieces = (hidden + kOutputsPerPiece - 1) / kOutputsPerPiece;
     ops::torch_parallel()(0, tokens * output_pieces, 1, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) expand(pool, i / output_pieces, i % output_pieces * kOutputsPerPiece, hidden);
+      for (int64_t i = begin; i < end; ++i)
+        expand(pool, i / output_pieces, i % output_pieces * kOutputsPerPiece, hidden);
     });
   }
 
@@ -75,7 +76,8 @@ struct RankRows {
     const auto& rows = pool.a_rows[adapter_of_token[token]];
     const int64_t end = std::min(first + kRowsPerPiece, static_cast<int64_t>(rows.size()));
     for (int64_t r = first; r < end; ++r)
-      low[token * max_rank + r] = pool.coefficients[adapter_of_token[token]] * dot_row(ops::raw<bf16>(x) + token * hidden, rows[r], hidden);
+      low[token * max_rank + r] =
+          pool.coefficients[adapter_of_token[token]] * dot_row(ops::raw<bf16>(x) + token * hidden, rows[r], hidden);
   }
 
   void expand(const Pool& pool, int64_t token, int64_t first, int64_t hidden) {
@@ -83,8 +85,8 @@ struct RankRows {
     thread_local std::vector<const bf16*> parts;
     parts.clear();
     for (const bf16* row : rows) parts.push_back(row + first);
-    add_rows(&low[token * max_rank], parts.data(), static_cast<int64_t>(rows.size()), std::min(kOutputsPerPiece, hidden - first),
-             ops::raw<bf16>(y) + token * hidden + first);
+    add_rows(&low[token * max_rank], parts.data(), static_cast<int64_t>(rows.size()),
+             std::min(kOutputsPerPiece, hidden - first), ops::raw<bf16>(y) + token * hidden + first);
   }
 };
 
@@ -95,8 +97,10 @@ Contender rank_row_products(const AtmmProblem& problem) {
   for (const auto& adapters : problem.layers) pools.push_back(make_pool(adapters));
   const at::Tensor y = problem.output(at::kBFloat16);
   const auto state = std::make_shared<RankRows>(RankRows{Cycle(std::move(pools)), problem.x, y, {}, 0, {}});
-  for (const AtmmRun& run : problem.runs) state->adapter_of_token.insert(state->adapter_of_token.end(), run.end - run.begin, run.adapter);
-  for (const AtmmAdapter& adapter : problem.layers.front()) state->max_rank = std::max(state->max_rank, adapter.a.size(0));
+  for (const AtmmRun& run : problem.runs)
+    state->adapter_of_token.insert(state->adapter_of_token.end(), run.end - run.begin, run.adapter);
+  for (const AtmmAdapter& adapter : problem.layers.front())
+    state->max_rank = std::max(state->max_rank, adapter.a.size(0));
   state->low.resize(static_cast<size_t>(problem.shape.tokens() * state->max_rank));
   return adding("slora", y, [state] { state->add(); });
 }

@@ -14,10 +14,13 @@ namespace {
 constexpr double kTolerance = 0.02;
 constexpr double kElement = 2;  // bytes of a bf16
 
-double bytes_of_cache(const AttentionShape& s) { return 2 * kElement * static_cast<double>(s.batch * s.keys() * s.kv_heads * s.dim); }
+double bytes_of_cache(const AttentionShape& s) {
+  return 2 * kElement * static_cast<double>(s.batch * s.keys() * s.kv_heads * s.dim);
+}
 
 Work work_of(const AttentionShape& s, bool cold) {
-  const double pairs = static_cast<double>(s.queries) * (static_cast<double>(s.context) + (static_cast<double>(s.queries) + 1) / 2);
+  const double pairs =
+      static_cast<double>(s.queries) * (static_cast<double>(s.context) + (static_cast<double>(s.queries) + 1) / 2);
   return {cold ? bytes_of_cache(s) : 0, 4 * pairs * static_cast<double>(s.batch * s.heads * s.dim)};
 }
 
@@ -40,20 +43,25 @@ Measurement measure_decode(Bench& bench, const AttentionShape& s) {
     const auto& [k, v] = contiguous.next();
     return at::scaled_dot_product_attention(q, k, v).view({s.batch, s.heads * s.dim});
   };
-  return compete(bench, work_of(s, true), {pure(kOurs, [&] { return sequences.attend(layer.next()); }), pure("aten", aten)}, kTolerance);
+  return compete(bench, work_of(s, true),
+                 {pure(kOurs, [&] { return sequences.attend(layer.next()); }), pure("aten", aten)}, kTolerance);
 }
 
 // ATen gets each head's keys and values, side by side.
 Measurement measure_prefill(Bench& bench, const AttentionShape& s) {
   const PagedSequences sequences(s, 1);
   const at::Tensor q = sequences.queries().view({s.batch, s.queries, s.heads, s.dim}).transpose(1, 2).contiguous();
-  const at::Tensor k = sequences.keys().repeat_interleave(s.heads / s.kv_heads, 1), v = sequences.values().repeat_interleave(s.heads / s.kv_heads, 1);
+  const at::Tensor k = sequences.keys().repeat_interleave(s.heads / s.kv_heads, 1),
+                   v = sequences.values().repeat_interleave(s.heads / s.kv_heads, 1);
   std::optional<at::Tensor> mask;
   if (s.context > 0) mask = at::ones({s.queries, s.keys()}, at::kBool).tril(s.context);
   const auto aten = [&] {
-    return at::scaled_dot_product_attention(q, k, v, mask, 0.0, s.context == 0).transpose(1, 2).reshape({s.batch * s.queries, s.heads * s.dim});
+    return at::scaled_dot_product_attention(q, k, v, mask, 0.0, s.context == 0)
+        .transpose(1, 2)
+        .reshape({s.batch * s.queries, s.heads * s.dim});
   };
-  return compete(bench, work_of(s, false), {pure(kOurs, [&] { return sequences.attend(0); }), pure("aten", aten)}, kTolerance);
+  return compete(bench, work_of(s, false), {pure(kOurs, [&] { return sequences.attend(0); }), pure("aten", aten)},
+                 kTolerance);
 }
 
 struct BlockShape {
@@ -70,28 +78,46 @@ Measurement measure_blocks(Bench& bench, const BlockShape& s) {
   std::vector<int64_t> ends;
   for (int64_t i = 1; i <= s.blocks; ++i) ends.push_back(i * s.length);
   const auto aten = [&] {
-    return at::scaled_dot_product_attention(blocks[0], blocks[1], blocks[2]).transpose(1, 2).reshape({tokens, s.heads * s.dim});
+    return at::scaled_dot_product_attention(blocks[0], blocks[1], blocks[2])
+        .transpose(1, 2)
+        .reshape({tokens, s.heads * s.dim});
   };
-  return compete(bench, {0, 4.0 * static_cast<double>(tokens * s.length * s.heads * s.dim)},
-                 {pure(kOurs, [&] { return ops::block_attention(rows[0], rows[1], rows[2], ends); }), pure("aten", aten)}, kTolerance);
+  return compete(
+      bench, {0, 4.0 * static_cast<double>(tokens * s.length * s.heads * s.dim)},
+      {pure(kOurs, [&] { return ops::block_attention(rows[0], rows[1], rows[2], ends); }), pure("aten", aten)},
+      kTolerance);
 }
 
 Shape decode_shape(const AttentionShape& s) {
-  return {"decode_attention", fmt::format("heads {}/{}x{} batch {} context {}", s.heads, s.kv_heads, s.dim, s.batch, s.context),
-          {{"heads", s.heads}, {"kv_heads", s.kv_heads}, {"dim", s.dim}, {"batch", s.batch}, {"context", s.context}, {"tokens", s.batch}},
+  return {"decode_attention",
+          fmt::format("heads {}/{}x{} batch {} context {}", s.heads, s.kv_heads, s.dim, s.batch, s.context),
+          {{"heads", s.heads},
+           {"kv_heads", s.kv_heads},
+           {"dim", s.dim},
+           {"batch", s.batch},
+           {"context", s.context},
+           {"tokens", s.batch}},
           [s](Bench& bench) { return measure_decode(bench, s); }};
 }
 
 Shape prefill_shape(const AttentionShape& s) {
-  return {"prefill_attention", fmt::format("heads {}/{}x{} chunk {} context {}", s.heads, s.kv_heads, s.dim, s.queries, s.context),
-          {{"heads", s.heads}, {"kv_heads", s.kv_heads}, {"dim", s.dim}, {"batch", s.batch}, {"context", s.context}, {"tokens", s.queries}},
+  return {"prefill_attention",
+          fmt::format("heads {}/{}x{} chunk {} context {}", s.heads, s.kv_heads, s.dim, s.queries, s.context),
+          {{"heads", s.heads},
+           {"kv_heads", s.kv_heads},
+           {"dim", s.dim},
+           {"batch", s.batch},
+           {"context", s.context},
+           {"tokens", s.queries}},
           [s](Bench& bench) { return measure_prefill(bench, s); }};
 }
 
 Shape block_shape(const BlockShape& s) {
-  return {"block_attention", fmt::format("heads {}x{} {} of {} tokens", s.heads, s.dim, s.blocks, s.length),
-          {{"heads", s.heads}, {"dim", s.dim}, {"blocks", s.blocks}, {"length", s.length}, {"tokens", s.blocks * s.length}},
-          [s](Bench& bench) { return measure_blocks(bench, s); }};
+  return {
+      "block_attention",
+      fmt::format("heads {}x{} {} of {} tokens", s.heads, s.dim, s.blocks, s.length),
+      {{"heads", s.heads}, {"dim", s.dim}, {"blocks", s.blocks}, {"length", s.length}, {"tokens", s.blocks * s.length}},
+      [s](Bench& bench) { return measure_blocks(bench, s); }};
 }
 
 }  // namespace

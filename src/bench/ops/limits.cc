@@ -51,7 +51,8 @@ double product_rate(at::ScalarType dtype, kernels::Tile tile) {
 template <typename T>
 double best_product_rate(at::ScalarType dtype) {
   double best = 0;
-  for (const kernels::Tile tile : {kernels::Tile{6, 4, 1}, kernels::Tile{12, 2, 1}, kernels::Tile{8, 3, 1}, kernels::Tile{3, 8, 1}})
+  for (const kernels::Tile tile :
+       {kernels::Tile{6, 4, 1}, kernels::Tile{12, 2, 1}, kernels::Tile{8, 3, 1}, kernels::Tile{3, 8, 1}})
     best = std::max(best, product_rate<T>(dtype, tile));
   return best;
 }

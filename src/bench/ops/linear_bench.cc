@@ -24,7 +24,8 @@ double tolerance_of(at::ScalarType dtype) { return dtype == at::kFloat ? kTolera
 
 Work work_of(int64_t tokens, int64_t out, int64_t in, at::ScalarType dtype) {
   const double element = static_cast<double>(c10::elementSize(dtype));
-  return {element * static_cast<double>(out * in + tokens * (in + out)), 2.0 * static_cast<double>(tokens * out * in), dtype == at::kFloat};
+  return {element * static_cast<double>(out * in + tokens * (in + out)), 2.0 * static_cast<double>(tokens * out * in),
+          dtype == at::kFloat};
 }
 
 // The copies of one matrix in one form; made when the first shape needs them, shared by all that do.
@@ -63,7 +64,8 @@ Measurement measure_linear(Bench& bench, LinearWeights& weights, int64_t tokens)
     prepacked.emplace(std::move(packs));
     contenders.push_back(pure("onednn_prepacked", [&] { return prepacked_linear(x, prepacked->next()); }));
   }
-  return compete(bench, work_of(tokens, weights.size.out, weights.size.in, weights.dtype), contenders, tolerance_of(weights.dtype));
+  return compete(bench, work_of(tokens, weights.size.out, weights.size.in, weights.dtype), contenders,
+                 tolerance_of(weights.dtype));
 }
 
 Measurement measure_gated(Bench& bench, Size size, int64_t tokens, at::ScalarType dtype) {
@@ -73,10 +75,11 @@ Measurement measure_gated(Bench& bench, Size size, int64_t tokens, at::ScalarTyp
   const at::Tensor x = normal_tensor({tokens, size.in}, dtype, 1, 2);
   Work work = work_of(tokens, 2 * size.out, size.in, dtype);
   work.bytes -= static_cast<double>(tokens * size.out) * static_cast<double>(c10::elementSize(dtype));
-  return compete(bench, work,
-                 {pure(kOurs, [&] { return ops::gated(x, gate.packed->next(), up.packed->next()); }),
-                  pure("aten", [&] { return at::silu(at::linear(x, gate.plain->next())).mul_(at::linear(x, up.plain->next())); })},
-                 tolerance_of(dtype));
+  return compete(
+      bench, work,
+      {pure(kOurs, [&] { return ops::gated(x, gate.packed->next(), up.packed->next()); }),
+       pure("aten", [&] { return at::silu(at::linear(x, gate.plain->next())).mul_(at::linear(x, up.plain->next())); })},
+      tolerance_of(dtype));
 }
 
 std::string label_of(at::ScalarType dtype, Size size, int64_t tokens) {

@@ -10,9 +10,11 @@ void check_alike(const Contender& first, const std::vector<Contender>& contender
   const double scale = 1 + expected.abs().max().item<double>();
   for (const Contender& c : contenders) {
     const at::Tensor actual = c.result().to(at::kFloat);
-    TORCH_CHECK(actual.sizes() == expected.sizes(), c.name, " computes ", actual.sizes(), ", ", first.name, " ", expected.sizes());
+    TORCH_CHECK(actual.sizes() == expected.sizes(), c.name, " computes ", actual.sizes(), ", ", first.name, " ",
+                expected.sizes());
     const double difference = (actual - expected).abs().max().item<double>();
-    TORCH_CHECK(difference <= tolerance * scale, c.name, " differs from ", first.name, " by ", difference, " at values up to ", scale - 1);
+    TORCH_CHECK(difference <= tolerance * scale, c.name, " differs from ", first.name, " by ", difference,
+                " at values up to ", scale - 1);
   }
 }
 

@@ -28,7 +28,8 @@ struct Size {
 };
 
 std::vector<Size> linears_of(const MergeShape& s) {
-  return {{s.hidden, s.hidden}, {s.kv, s.hidden}, {s.kv, s.hidden}, {s.hidden, s.hidden}, {s.inner, s.hidden}, {s.inner, s.hidden}, {s.hidden, s.inner}};
+  return {{s.hidden, s.hidden}, {s.kv, s.hidden},    {s.kv, s.hidden},   {s.hidden, s.hidden},
+          {s.inner, s.hidden},  {s.inner, s.hidden}, {s.hidden, s.inner}};
 }
 
 // One linear with its adapter, in our form and in ATen's, and what the merge is written to.
@@ -78,7 +79,8 @@ Measurement measure_merge(Bench& bench, const MergeShape& shape) {
   for (int64_t layer = 0; layer < shape.layers; ++layer)
     for (const Size& size : sizes) {
       const Linear& l = linears.emplace_back(make_linear(size, shape.rank));
-      merges.push_back({panels(l.base), ops::raw<bf16>(l.shadow.data()), panels(l.panel_a), panels(l.panel_b), kCoefficient});
+      merges.push_back(
+          {panels(l.base), ops::raw<bf16>(l.shadow.data()), panels(l.panel_a), panels(l.panel_b), kCoefficient});
       work.bytes += static_cast<double>(2 * l.base.bytes() + l.panel_a.bytes() + l.panel_b.bytes());
       work.operations += 2.0 * static_cast<double>(shape.rank * size.out * size.in);
     }
@@ -87,8 +89,12 @@ Measurement measure_merge(Bench& bench, const MergeShape& shape) {
   const auto aten = [&] {
     for (Linear& l : linears) at::addmm_out(l.merged, l.w, l.b, l.a, 1, kCoefficient);
   };
-  const auto our_result = [&] { return ours(), first_layer(linears, sizes.size(), [](const Linear& l) { return l.shadow.unpacked(); }); };
-  const auto aten_result = [&] { return aten(), first_layer(linears, sizes.size(), [](const Linear& l) { return l.merged; }); };
+  const auto our_result = [&] {
+    return ours(), first_layer(linears, sizes.size(), [](const Linear& l) { return l.shadow.unpacked(); });
+  };
+  const auto aten_result = [&] {
+    return aten(), first_layer(linears, sizes.size(), [](const Linear& l) { return l.merged; });
+  };
   return compete(bench, work, {{kOurs, ours, our_result}, {"aten", aten, aten_result}}, kTolerance);
 }
 
@@ -97,7 +103,8 @@ Measurement measure_merge(Bench& bench, const MergeShape& shape) {
 std::vector<Shape> merge_shapes(bool quick) {
   std::vector<MergeShape> models;
   for (const int64_t rank : quick ? std::vector<int64_t>{16} : std::vector<int64_t>{8, 16, 32, 64})
-    for (MergeShape model : {MergeShape{"0.5B", 896, 128, 4864, 24, rank}, MergeShape{"7B", 3584, 512, 18944, 2, rank}}) {
+    for (MergeShape model :
+         {MergeShape{"0.5B", 896, 128, 4864, 24, rank}, MergeShape{"7B", 3584, 512, 18944, 2, rank}}) {
       if (quick && model.model == "7B") continue;
       if (quick) model.layers = 6;
       models.push_back(model);

@@ -28,7 +28,8 @@ std::vector<Shape> all_shapes(const Settings& settings) {
   std::vector<Shape> shapes;
   for (auto* list : {linear_shapes, gated_shapes, atmm_shapes, merge_shapes, attention_shapes, elementwise_shapes})
     for (Shape& shape : list(settings.quick))
-      if ((shape.operation + " " + shape.label).find(settings.filter) != std::string::npos) shapes.push_back(std::move(shape));
+      if ((shape.operation + " " + shape.label).find(settings.filter) != std::string::npos)
+        shapes.push_back(std::move(shape));
   return shapes;
 }
 

@@ -30,8 +30,10 @@ PagedSequences::PagedSequences(const AttentionShape& shape, int64_t layers)
   std::iota(order.begin(), order.end(), 0);
   std::shuffle(order.begin(), order.end(), std::mt19937(1));  // as after a while of serving
   for (int64_t s = 0; s < shape.batch; ++s)
-    tables_.emplace_back(order.begin() + s * blocks_of(shape.keys()), order.begin() + (s + 1) * blocks_of(shape.keys()));
-  for (int64_t s = 0; s < shape.batch; ++s) spans_.push_back({s * shape.queries, shape.queries, shape.context, tables_[s].data()});
+    tables_.emplace_back(order.begin() + s * blocks_of(shape.keys()),
+                         order.begin() + (s + 1) * blocks_of(shape.keys()));
+  for (int64_t s = 0; s < shape.batch; ++s)
+    spans_.push_back({s * shape.queries, shape.queries, shape.context, tables_[s].data()});
   if (shape.context == 0) return;
   // The context comes into the first layer's cache by a step of its own, under one head a key's head, whose result
   // nobody reads; the other layers' are copies.
@@ -44,6 +46,8 @@ PagedSequences::PagedSequences(const AttentionShape& shape, int64_t layers)
   for (int64_t layer = 1; layer < layers; ++layer) arena_.data().select(1, layer).copy_(arena_.data().select(1, 0));
 }
 
-at::Tensor PagedSequences::attend(int64_t layer) const { return ops::paged_attention(q_, k_, v_, arena_, layer, spans_); }
+at::Tensor PagedSequences::attend(int64_t layer) const {
+  return ops::paged_attention(q_, k_, v_, arena_, layer, spans_);
+}
 
 }  // namespace valora::bench

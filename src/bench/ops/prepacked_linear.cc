@@ -14,7 +14,8 @@ at::Tensor call(const c10::OperatorHandle& op, torch::jit::Stack stack) {
 
 bool has_prepacked_linear() {
   auto& dispatcher = c10::Dispatcher::singleton();
-  return dispatcher.findSchema({"mkldnn::_reorder_linear_weight", ""}) && dispatcher.findSchema({"mkldnn::_linear_pointwise", ""});
+  return dispatcher.findSchema({"mkldnn::_reorder_linear_weight", ""}) &&
+         dispatcher.findSchema({"mkldnn::_linear_pointwise", ""});
 }
 
 at::Tensor prepack_linear(const at::Tensor& w, int64_t tokens) {

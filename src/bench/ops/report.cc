@@ -10,9 +10,11 @@ namespace valora::bench {
 namespace {
 
 std::string machine_text(const Machine& m) {
-  return fmt::format("{} thread{}, {}; reading memory {:.1f} GB/s ({:.1f}-{:.1f} during the run), products {:.0f} GFLOP/s in bf16, {:.0f} in fp32\n",
-                     m.threads, m.threads == 1 ? "" : "s", m.isa, m.bandwidth / 1e9, m.lowest_bandwidth / 1e9, m.highest_bandwidth / 1e9,
-                     m.bf16_arithmetic / 1e9, m.float_arithmetic / 1e9);
+  return fmt::format(
+      "{} thread{}, {}; reading memory {:.1f} GB/s ({:.1f}-{:.1f} during the run), products {:.0f} GFLOP/s in bf16, "
+      "{:.0f} in fp32\n",
+      m.threads, m.threads == 1 ? "" : "s", m.isa, m.bandwidth / 1e9, m.lowest_bandwidth / 1e9,
+      m.highest_bandwidth / 1e9, m.bf16_arithmetic / 1e9, m.float_arithmetic / 1e9);
 }
 
 std::string time_text(double seconds) {
@@ -41,9 +43,11 @@ std::string table_text(const std::string& operation, const std::vector<const Mea
   text += "\n";
   for (const Measurement* m : rows) {
     const Distribution& ours = m->ours().seconds;
-    text += fmt::format("{:<{}} {:>10} {:>7.2f} {:>11}", m->label, width, time_text(ours.p50), ours.p90 / ours.p50, limit_text(*m));
+    text += fmt::format("{:<{}} {:>10} {:>7.2f} {:>11}", m->label, width, time_text(ours.p50), ours.p90 / ours.p50,
+                        limit_text(*m));
     for (const std::string& rival : rivals)
-      text += fmt::format(" {:>{}}", m->find(rival) ? fmt::format("{:.2f}x", m->ratio(rival)) : "-", std::max<size_t>(8, rival.size()));
+      text += fmt::format(" {:>{}}", m->find(rival) ? fmt::format("{:.2f}x", m->ratio(rival)) : "-",
+                          std::max<size_t>(8, rival.size()));
     text += "\n";
   }
   return text;
@@ -87,7 +91,8 @@ Json measurement_json(const Measurement& m) {
             {"ratios", Json::object()}};
   for (const Timing& t : m.timings) {
     const Distribution& d = t.seconds;
-    json["seconds"][t.name] = {{"rounds", d.count}, {"mean", d.mean}, {"p50", d.p50}, {"p90", d.p90}, {"spread", d.p90 / d.p50}};
+    json["seconds"][t.name] = {
+        {"rounds", d.count}, {"mean", d.mean}, {"p50", d.p50}, {"p90", d.p90}, {"spread", d.p90 / d.p50}};
     if (t.name != m.ours().name) json["ratios"][t.name] = m.ratio(t.name);
   }
   return json;
@@ -100,7 +105,8 @@ std::string ops_report_text(const OpsRun& run) {
   for (const auto& [name, note] : run.notes.items()) text += fmt::format("{}: {}\n", name, note.dump());
   std::vector<std::string> operations;
   for (const Measurement& m : run.measurements)
-    if (std::find(operations.begin(), operations.end(), m.operation) == operations.end()) operations.push_back(m.operation);
+    if (std::find(operations.begin(), operations.end(), m.operation) == operations.end())
+      operations.push_back(m.operation);
   for (const std::string& operation : operations) {
     std::vector<const Measurement*> rows;
     for (const Measurement& m : run.measurements)

@@ -23,15 +23,19 @@ at::Tensor expected_products(const AtmmProblem& problem) {
 }
 
 TEST(AtmmRivals, AllComputeTheSame) {
-  const std::vector<AtmmShape> shapes{
-      {1, 1, 33, {3}, "identical"}, {7, 1, 130, {8, 3, 65}, "distinct"}, {5, 1, 600, {16}, "zipf:1.5"}, {9, 1, 64, {4}, "uniform"}, {3, 19, 48, {8, 16}, "distinct"}};
+  const std::vector<AtmmShape> shapes{{1, 1, 33, {3}, "identical"},
+                                      {7, 1, 130, {8, 3, 65}, "distinct"},
+                                      {5, 1, 600, {16}, "zipf:1.5"},
+                                      {9, 1, 64, {4}, "uniform"},
+                                      {3, 19, 48, {8, 16}, "distinct"}};
   for (const AtmmShape& shape : shapes) {
     SCOPED_TRACE(shape.label());
     const AtmmProblem problem = make_problem(shape);
     const at::Tensor expected = expected_products(problem);
     const double allowed = 0.03 * (1 + expected.abs().max().item<double>());
-    for (const Contender& c : {our_products(problem, kOurs), our_products(problem, "tile", kernels::Tile{4, 2, 1}), aten_products(problem),
-                               rank_row_products(problem), static_tile_products(problem), einsum_products(problem)}) {
+    for (const Contender& c :
+         {our_products(problem, kOurs), our_products(problem, "tile", kernels::Tile{4, 2, 1}), aten_products(problem),
+          rank_row_products(problem), static_tile_products(problem), einsum_products(problem)}) {
       EXPECT_GT(expected.abs().max().item<double>(), 0.1);
       EXPECT_LE((wide(c.result()) - expected).abs().max().item<double>(), allowed) << c.name;
       c.run();  // what was added once more
@@ -65,7 +69,9 @@ TEST(AtmmProblem, WorkCountsEachTokensRank) {
 TEST(RankRowLoops, EqualPlainLoops) {
   using kernels::bf16;
   for (const int64_t count : {1, 63, 64, 130, 300}) {
-    const at::Tensor x = normal_tensor({count}, at::kBFloat16, 1, 1), rows = normal_tensor({3, count}, at::kBFloat16, 1, 2), y = normal_tensor({count}, at::kBFloat16, 1, 3);
+    const at::Tensor x = normal_tensor({count}, at::kBFloat16, 1, 1),
+                     rows = normal_tensor({3, count}, at::kBFloat16, 1, 2),
+                     y = normal_tensor({count}, at::kBFloat16, 1, 3);
     const auto data = [](const at::Tensor& t) { return static_cast<bf16*>(t.data_ptr()); };
     EXPECT_NEAR(dot_row(data(x), data(rows), count), at::dot(wide(x), wide(rows[0])).item<double>(), 1e-4 * count);
     const float low[] = {0.5f, -2, 3};
@@ -87,10 +93,12 @@ TEST(PagedSequences, HoldTheSameKeysAndValues) {
   const AttentionShape shape{2, 37, 3, 4, 2, 16};
   const PagedSequences sequences(shape, 2);
   const at::Tensor q = wide(sequences.queries()).view({2, 3, 4, 16}).transpose(1, 2);
-  const at::Tensor k = wide(sequences.keys()).repeat_interleave(2, 1), v = wide(sequences.values()).repeat_interleave(2, 1);
+  const at::Tensor k = wide(sequences.keys()).repeat_interleave(2, 1),
+                   v = wide(sequences.values()).repeat_interleave(2, 1);
   const at::Tensor mask = at::ones({3, 40}, at::kBool).tril(37);
   const at::Tensor expected = at::scaled_dot_product_attention(q, k, v, mask).transpose(1, 2).reshape({6, 64});
-  for (const int64_t layer : {0, 1}) EXPECT_LE((wide(sequences.attend(layer)) - expected).abs().max().item<double>(), 0.03) << layer;
+  for (const int64_t layer : {0, 1})
+    EXPECT_LE((wide(sequences.attend(layer)) - expected).abs().max().item<double>(), 0.03) << layer;
 }
 
 TEST(Compete, RefusesARivalThatComputesSomethingElse) {
@@ -99,7 +107,8 @@ TEST(Compete, RefusesARivalThatComputesSomethingElse) {
   EXPECT_NO_THROW(compete(bench, {}, {pure(kOurs, value(1)), pure("near", value(1.01))}, 0.02));
   EXPECT_THROW(compete(bench, {}, {pure(kOurs, value(1)), pure("far", value(1.1))}, 0.02), c10::Error);
   EXPECT_THROW(compete(bench, {}, {pure(kOurs, value(1)), pure("nan", value(NAN))}, 0.02), c10::Error);
-  EXPECT_THROW(compete(bench, {}, {pure(kOurs, value(1)), pure("shape", [] { return at::ones({3}); })}, 0.02), c10::Error);
+  EXPECT_THROW(compete(bench, {}, {pure(kOurs, value(1)), pure("shape", [] { return at::ones({3}); })}, 0.02),
+               c10::Error);
 }
 
 }  // namespace

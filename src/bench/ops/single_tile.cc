@@ -11,11 +11,13 @@ std::vector<kernels::Tile> candidate_tiles() {
   for (const uint8_t rows : {1, 2, 4, 6, 8, 12})
     for (const uint8_t panels : {1, 2, 4, 8})
       for (const uint8_t chains : {1, 2, 4, 8})
-        if (const int sums = rows * panels * chains; sums >= kFewestSums && sums <= kMostSums) tiles.push_back({rows, panels, chains});
+        if (const int sums = rows * panels * chains; sums >= kFewestSums && sums <= kMostSums)
+          tiles.push_back({rows, panels, chains});
   return tiles;
 }
 
-TileSearch::TileSearch(std::vector<kernels::Tile> candidates) : candidates_(std::move(candidates)), log_sums_(candidates_.size()) {}
+TileSearch::TileSearch(std::vector<kernels::Tile> candidates)
+    : candidates_(std::move(candidates)), log_sums_(candidates_.size()) {}
 
 void TileSearch::add(const std::vector<double>& seconds) {
   for (size_t i = 0; i < log_sums_.size(); ++i) log_sums_[i] += std::log(seconds[i]);

@@ -14,11 +14,16 @@ constexpr size_t kFewShapes = 3;
 using Values = std::vector<double>;
 
 Json mean_or_null(const Values& values) { return values.empty() ? Json() : Json(geometric_mean(values)); }
-Json least_or_null(const Values& values) { return values.empty() ? Json() : Json(*std::min_element(values.begin(), values.end())); }
-Json most_or_null(const Values& values) { return values.empty() ? Json() : Json(*std::max_element(values.begin(), values.end())); }
+Json least_or_null(const Values& values) {
+  return values.empty() ? Json() : Json(*std::min_element(values.begin(), values.end()));
+}
+Json most_or_null(const Values& values) {
+  return values.empty() ? Json() : Json(*std::max_element(values.begin(), values.end()));
+}
 
 template <typename Wanted>
-void add_ratios(Json& summary, const std::string& name, const std::string& rival, std::span<const Measurement> all, const Wanted& wanted) {
+void add_ratios(Json& summary, const std::string& name, const std::string& rival, std::span<const Measurement> all,
+                const Wanted& wanted) {
   Values ratios;
   for (const Measurement& m : all)
     if (wanted(m) && m.find(rival)) ratios.push_back(m.ratio(rival));

@@ -8,14 +8,16 @@
 namespace valora::bench {
 namespace {
 
-Measurement measurement(std::string operation, Json shape, double bound, std::vector<std::pair<std::string, double>> times) {
+Measurement measurement(std::string operation, Json shape, double bound,
+                        std::vector<std::pair<std::string, double>> times) {
   Measurement m;
   m.operation = std::move(operation);
   m.label = "shape";
   m.shape = std::move(shape);
   m.work.bytes = m.bound_seconds = bound;
   m.bandwidth = 1;
-  for (const auto& [name, seconds] : times) m.timings.push_back({name, {10, seconds, seconds, 1.5 * seconds, 2 * seconds}});
+  for (const auto& [name, seconds] : times)
+    m.timings.push_back({name, {10, seconds, seconds, 1.5 * seconds, 2 * seconds}});
   return m;
 }
 
@@ -43,8 +45,9 @@ TEST(OpsSummary, RatiosAreTheRivalsTimeOverOurs) {
 
 TEST(OpsSummary, WhatWasNotMeasuredIsNull) {
   const Json summary = summarize_ops({});
-  for (const char* name : {"linear_vs_aten_geomean", "linear_vs_aten_worst", "atmm_vs_single_tile_geomean", "atmm_vs_single_tile_worst",
-                           "atmm_vs_aten_geomean", "atmm_vs_aten_worst", "merge_vs_bandwidth_bound", "merge_vs_bandwidth_bound_worst"}) {
+  for (const char* name :
+       {"linear_vs_aten_geomean", "linear_vs_aten_worst", "atmm_vs_single_tile_geomean", "atmm_vs_single_tile_worst",
+        "atmm_vs_aten_geomean", "atmm_vs_aten_worst", "merge_vs_bandwidth_bound", "merge_vs_bandwidth_bound_worst"}) {
     ASSERT_TRUE(summary.contains(name)) << name;
     EXPECT_TRUE(summary[name].is_null()) << name;
   }
@@ -62,8 +65,8 @@ TEST(OpsSummary, MergeIsItsTimeOverTheBound) {
 TEST(OpsSummary, SpreadIsOverShapesOfOneSizeJitterWithinAShape) {
   std::vector<Measurement> measurements;
   for (const double seconds : {1.0, 2.0, 3.0})
-    measurements.push_back(measurement("atmm", {{"phase", "decode"}, {"tokens", 4}, {"hidden", 896}, {"cold", false}}, 0,
-                                       {{"valora", seconds / 2}, {"dlora", 10 + seconds}}));
+    measurements.push_back(measurement("atmm", {{"phase", "decode"}, {"tokens", 4}, {"hidden", 896}, {"cold", false}},
+                                       0, {{"valora", seconds / 2}, {"dlora", 10 + seconds}}));
   measurements.push_back(measurement("atmm", {{"phase", "decode"}, {"tokens", 64}, {"hidden", 896}, {"cold", false}}, 0,
                                      {{"valora", 50}, {"dlora", 50}}));  // alone in its size
   const Json summary = summarize_ops(measurements);

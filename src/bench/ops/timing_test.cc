@@ -16,7 +16,8 @@ TEST(Race, TakesTurnsUntilTheRoundsAreOver) {
       std::this_thread::sleep_for(std::chrono::microseconds(100));
     };
   };
-  const auto timings = race({{"a", slow('a')}, {"b", slow('b')}}, {.seconds = 0, .min_rounds = 3, .max_rounds = 9, .min_sample = 1e-6});
+  const auto timings =
+      race({{"a", slow('a')}, {"b", slow('b')}}, {.seconds = 0, .min_rounds = 3, .max_rounds = 9, .min_sample = 1e-6});
   EXPECT_EQ(turns, "aaabbb" "ababab");  // each runs three times before, unmeasured
   ASSERT_EQ(timings.size(), 2u);
   EXPECT_EQ(timings[1].name, "b");
@@ -26,7 +27,8 @@ TEST(Race, TakesTurnsUntilTheRoundsAreOver) {
 
 TEST(Race, EndsAfterTheMostRounds) {
   int runs = 0;
-  const auto timings = race({{"a", [&] { ++runs; }}}, {.seconds = 3600, .min_rounds = 1, .max_rounds = 4, .min_sample = 0});
+  const auto timings =
+      race({{"a", [&] { ++runs; }}}, {.seconds = 3600, .min_rounds = 1, .max_rounds = 4, .min_sample = 0});
   EXPECT_EQ(timings[0].seconds.count, 4u);
   EXPECT_EQ(runs, 7);
 }
@@ -39,7 +41,8 @@ TEST(Race, RepeatsWhatIsShortWithinASample) {
 
 TEST(Fastest, IsTheLeastOfItsRuns) {
   int run = 0;
-  const double seconds = fastest([&] { std::this_thread::sleep_for(std::chrono::milliseconds(++run == 2 ? 1 : 30)); }, 3);
+  const double seconds =
+      fastest([&] { std::this_thread::sleep_for(std::chrono::milliseconds(++run == 2 ? 1 : 30)); }, 3);
   EXPECT_EQ(run, 3);
   EXPECT_GE(seconds, 1e-3);
   EXPECT_LT(seconds, 30e-3);

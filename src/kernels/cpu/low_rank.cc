@@ -29,13 +29,15 @@ int64_t products_per_output(std::span<const LoraSegment<T>> segments) {
 }
 
 std::vector<Unit> plan_units(int64_t m, int64_t n, int64_t per_output) {
-  const int64_t panels = panels_of(n), groups = (panels + kGroup - 1) / kGroup, row_chunks = (m + kRowChunk - 1) / kRowChunk;
+  const int64_t panels = panels_of(n), groups = (panels + kGroup - 1) / kGroup,
+                row_chunks = (m + kRowChunk - 1) / kRowChunk;
   const int64_t wanted = std::clamp<int64_t>(per_output * n / kUnitProducts, 1, kUnits);
   const int64_t chunks = std::clamp<int64_t>(wanted / row_chunks, 1, groups);
   std::vector<Unit> units;
   for (int64_t c = 0; c < chunks; ++c)
     for (int64_t r = 0; r < row_chunks; ++r)
-      units.push_back({groups * c / chunks * kGroup, std::min(panels, groups * (c + 1) / chunks * kGroup), m * r / row_chunks, m * (r + 1) / row_chunks});
+      units.push_back({groups * c / chunks * kGroup, std::min(panels, groups * (c + 1) / chunks * kGroup),
+                       m * r / row_chunks, m * (r + 1) / row_chunks});
   return units;
 }
 
@@ -52,19 +54,21 @@ void low_rank(const T* x, int64_t m, int64_t ldx, float* y, int64_t ldy, std::sp
   Shares shrinks(pieces.shrinks()), units(static_cast<int64_t>(plan.size()));
   const auto run_unit = [&](const Unit& u) {
     pieces.fetch_expands(0, u.panel_begin, u.panel_end, u.row_begin, u.row_end);
-    pieces.expand(0, u.panel_begin, u.panel_end, u.row_begin, u.row_end, y + u.row_begin * ldy + u.panel_begin * kPanelOutputs, ldy);
+    pieces.expand(0, u.panel_begin, u.panel_end, u.row_begin, u.row_end,
+                  y + u.row_begin * ldy + u.panel_begin * kPanelOutputs, ldy);
   };
   const auto body = [&](int64_t begin, int64_t end) {
-    shrinks.work(shrinks.count() * begin / units.count(), shrinks.count() * end / units.count(), [&](int64_t i) { pieces.shrink(i); });
+    shrinks.work(shrinks.count() * begin / units.count(), shrinks.count() * end / units.count(),
+                 [&](int64_t i) { pieces.shrink(i); });
     units.work(begin, end, [&](int64_t i) { run_unit(plan[i]); });
   };
   if (per_output * (in + out) < kSerialProducts) body(0, units.count());
   else parallel(0, units.count(), 1, body);
 }
 
-#define VALORA_INSTANTIATE(T)                                                                                            \
-  template void low_rank(const T*, int64_t, int64_t, float*, int64_t, std::span<const LoraSegment<T>>, const ParallelFor&, \
-                         std::optional<Tile>);
+#define VALORA_INSTANTIATE(T)                                                                          \
+  template void low_rank(const T*, int64_t, int64_t, float*, int64_t, std::span<const LoraSegment<T>>, \
+                         const ParallelFor&, std::optional<Tile>);
 VALORA_INSTANTIATE(float)
 VALORA_INSTANTIATE(bf16)
 

@@ -19,7 +19,8 @@ template <typename T>
 class LowRankPieces {
  public:
   // x: [m, in], rows ldx elements apart. `tile`: that of every product, in place of the chosen ones.
-  LowRankPieces(const T* x, int64_t ldx, std::span<const LoraSegment<T>> segments, size_t slices, std::optional<Tile> tile = {})
+  LowRankPieces(const T* x, int64_t ldx, std::span<const LoraSegment<T>> segments, size_t slices,
+                std::optional<Tile> tile = {})
       : x_(x), ldx_(ldx), segments_(segments), slices_(slices), tile_(tile), bodies_(product_bodies<T>()) {
     int64_t elements = 0;
     for (size_t g = 0; g < segments.size(); ++g)
@@ -69,14 +70,16 @@ class LowRankPieces {
       if (segment.parts[slice].a.n == 0 || segment.token_begin >= row_end || segment.token_end <= row_begin) continue;
       for (int64_t panel = panel_begin; panel < panel_end; ++panel) {
         const T* line = b.panel(panel);
-        for (int64_t i = 0; i < panel_elements<T>(b.k); i += 64 / static_cast<int64_t>(sizeof(T))) __builtin_prefetch(line + i, 0, 2);
+        for (int64_t i = 0; i < panel_elements<T>(b.k); i += 64 / static_cast<int64_t>(sizeof(T)))
+          __builtin_prefetch(line + i, 0, 2);
       }
     }
   }
 
   // sums: the rows [row_begin, row_end), ld floats apart, of the outputs from panel_begin on. Waits until all
   // shrinks are done: they must be under way in this launch.
-  void expand(size_t slice, int64_t panel_begin, int64_t panel_end, int64_t row_begin, int64_t row_end, float* sums, int64_t ld) {
+  void expand(size_t slice, int64_t panel_begin, int64_t panel_end, int64_t row_begin, int64_t row_end, float* sums,
+              int64_t ld) {
     for (size_t g = 0; g < segments_.size(); ++g) {
       const LoraSegment<T>& segment = segments_[g];
       const LowRank<T>& part = segment.parts[slice];
@@ -128,7 +131,8 @@ class LowRankPieces {
     expand_tiles_.back() = tile_of(ProductKind::kExpand, std::min(tokens, kExpandRows), segment.parts[s].b);
     const int64_t pieces = (tokens + kShrinkRows - 1) / kShrinkRows;
     for (int64_t i = 0; i < pieces; ++i)
-      shrinks_.push_back({g, s, segment.token_begin + tokens * i / pieces, segment.token_begin + tokens * (i + 1) / pieces});
+      shrinks_.push_back(
+          {g, s, segment.token_begin + tokens * i / pieces, segment.token_begin + tokens * (i + 1) / pieces});
     return tokens * rank;
   }
 

@@ -73,7 +73,8 @@ TEST_P(LowRankProducts, AddWhatTheSegmentsSay) {
       {{0, 7, {64}, 1.f}, {2, 5, {16}, 0.25f}, {3, 3, {16}, 1.f}},
   };
   for (const auto& uses : batches)
-    for (const auto& tile : {std::optional<Tile>{}, std::optional(Tile{6, 4, 1}), std::optional(Tile{1, 1, 8}), std::optional(Tile{16, 8, 8})}) {
+    for (const auto& tile : {std::optional<Tile>{}, std::optional(Tile{6, 4, 1}), std::optional(Tile{1, 1, 8}),
+                             std::optional(Tile{16, 8, 8})}) {
       expect_low_rank<bf16>(7, 130, 75, uses, tile);
       expect_low_rank<float>(7, 130, 75, uses, tile);
       if (HasFatalFailure()) return;
