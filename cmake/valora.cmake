@@ -56,12 +56,23 @@ function(valora_use_torch target)
   target_precompile_headers(${target} REUSE_FROM valora_aten_pch)
 endfunction()
 
+# Takes out of a list what lies in a subfolder with a CMakeLists.txt of its own: that one is another library.
+function(valora_without_libraries_within list)
+  file(GLOB within RELATIVE ${CMAKE_CURRENT_SOURCE_DIR} CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*/CMakeLists.txt)
+  foreach(path ${within})
+    get_filename_component(folder ${path} DIRECTORY)
+    list(FILTER ${list} EXCLUDE REGEX "^${CMAKE_CURRENT_SOURCE_DIR}/${folder}/")
+  endforeach()
+  set(${list} ${${list}} PARENT_SCOPE)
+endfunction()
+
 # valora_library(NAME [TORCH] [LINKS lib…]): src/NAME/*.cc without the tests. LINKS are public, so the
 # folders a folder may include are those it links.
 function(valora_library name)
   cmake_parse_arguments(ARG "TORCH" "" "LINKS" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc ${CMAKE_CURRENT_SOURCE_DIR}/*/*.cc)
   list(FILTER sources EXCLUDE REGEX "(_(test|fuzz)|_main)\\.cc$|/probe/")
+  valora_without_libraries_within(sources)
   if(NOT sources)
     add_library(valora_${name} INTERFACE)
     return()
@@ -76,6 +87,7 @@ endfunction()
 
 function(valora_test name torch)
   file(GLOB tests CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*_test.cc ${CMAKE_CURRENT_SOURCE_DIR}/*/*_test.cc)
+  valora_without_libraries_within(tests)
   if(NOT VALORA_TESTS OR NOT tests)
     return()
   endif()

@@ -18,6 +18,7 @@ void add_generate(CLI::App& app, std::function<int()>& run);
 void add_inspect(CLI::App& app, std::function<int()>& run);
 void add_tune(CLI::App& app, std::function<int()>& run);
 void add_bench(CLI::App& app, std::function<int()>& run);
+void add_bench_ops(CLI::App& bench, std::function<int()>& run);
 void add_bench_serve(CLI::App& bench, std::function<int()>& run);
 
 // The options that serve and generate share: model, dtype, device, threads, lengths, memory.

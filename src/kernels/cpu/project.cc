@@ -1,10 +1,10 @@
 #include "kernels/cpu/project.h"
 
 #include <algorithm>
-#include <atomic>
 #include <vector>
 
 #include "kernels/cpu/elementwise.h"
+#include "kernels/cpu/low_rank_pieces.h"
 #include "kernels/cpu/product_bodies.h"
 #include "kernels/cpu/shares.h"
 #include "kernels/tiles/choose.h"
@@ -12,31 +12,16 @@
 namespace valora::kernels {
 namespace {
 
-constexpr int64_t kShrinkRows = 64;          // of one piece of a segment's shrink
 constexpr int64_t kRowChunk = 126;           // rows whose inputs and sums stay in the second-level cache
 constexpr int64_t kChunkBytes = 256 << 10;   // of weights that stay there while rows pass
 constexpr int64_t kUnits = 28;               // pieces that a launch has at least where it can: enough for even shares
 constexpr int64_t kMaxChunk = 64;            // panels of a piece at most
-constexpr int64_t kFetchedRows = 16;         // up to so many rows a unit waits for its weights, and is told of them early
 constexpr int64_t kSerialProducts = 1 << 16; // below this a second thread costs more than it brings
-
-void pause() {
-#ifdef __x86_64__
-  __builtin_ia32_pause();
-#endif
-}
 
 template <typename T>
 ProductShape shape_of(ProductKind kind, int64_t m, const Panels<T>& w) {
   return {kind, sizeof(T) == 4, isa(), m, w.n, w.k};
 }
-
-constexpr int64_t kMaxPanels = 16;  // of an adapter's A whose successor is fetched: rank 256
-
-// Where the intermediate of one segment's part lies.
-struct ShrinkTask {
-  int64_t segment, slice, row_begin, row_end;
-};
 
 // A run of outputs of one slice (with kSiluMul: of both) over a run of rows.
 struct Unit {
@@ -48,18 +33,18 @@ class Projection {
  public:
   Projection(const T* x, int64_t m, int64_t ldx, std::span<const Slice<T>> slices,
              std::span<const LoraSegment<T>> segments, Combine combine)
-      : x_(x), m_(m), ldx_(ldx), slices_(slices), segments_(segments), combine_(combine), bodies_(product_bodies<T>()) {
-    plan_shrinks();
+      : x_(x), m_(m), ldx_(ldx), slices_(slices), combine_(combine), bodies_(product_bodies<T>()),
+        low_rank_(x, ldx, segments, slices.size()) {
     for (size_t s = 0; s < slices.size(); ++s) tiles_[s] = choose_tile(shape_of(ProductKind::kDense, m, slices[s].w));
     const size_t planned = combine == Combine::kSiluMul ? 1 : slices.size();
     for (size_t s = 0; s < planned; ++s) plan_units(static_cast<int64_t>(s));
   }
 
   void run(const ParallelFor& parallel) {
-    Shares shrinks(static_cast<int64_t>(shrinks_.size())), units(static_cast<int64_t>(units_.size()));
+    Shares shrinks(low_rank_.shrinks()), units(static_cast<int64_t>(units_.size()));
     const auto body = [&](int64_t begin, int64_t end) {
       const int64_t first = shrinks.count() * begin / units.count(), last = shrinks.count() * end / units.count();
-      shrinks.work(first, last, [&](int64_t i) { shrink(i); });
+      shrinks.work(first, last, [&](int64_t i) { low_rank_.shrink(i); });
       units.work(begin, end, [&](int64_t i) { run_unit(units_[i]); });
     };
     if (products() < kSerialProducts) body(0, units.count());
@@ -71,25 +56,6 @@ class Projection {
     int64_t sum = 0;
     for (const Slice<T>& slice : slices_) sum += m_ * slice.w.n * slice.w.k;
     return sum;
-  }
-
-  void plan_shrinks() {
-    int64_t elements = 0;
-    for (size_t g = 0; g < segments_.size(); ++g)
-      for (size_t s = 0; s < slices_.size(); ++s) {
-        const LoraSegment<T>& segment = segments_[g];
-        const int64_t tokens = segment.token_end - segment.token_begin, rank = segment.parts[s].a.n;
-        places_.push_back(elements);
-        expand_tiles_.emplace_back();
-        if (rank == 0 || tokens <= 0) continue;
-        expand_tiles_.back() = choose_tile(shape_of(ProductKind::kExpand, std::min(tokens, kRowChunk), segment.parts[s].b));
-        elements += tokens * rank;
-        const int64_t pieces = (tokens + kShrinkRows - 1) / kShrinkRows;
-        for (int64_t i = 0; i < pieces; ++i)
-          shrinks_.push_back({static_cast<int64_t>(g), static_cast<int64_t>(s), segment.token_begin + tokens * i / pieces,
-                              segment.token_begin + tokens * (i + 1) / pieces});
-      }
-    low_.reset(new T[elements]);
   }
 
   void plan_units(int64_t s) {
@@ -107,48 +73,6 @@ class Projection {
     for (int64_t panel = 0; panel < panels; panel += chunk)
       for (int64_t r = 0; r < row_chunks; ++r)
         units_.push_back({s, panel, std::min(panels, panel + chunk), m_ * r / row_chunks, m_ * (r + 1) / row_chunks});
-  }
-
-  T* low(int64_t segment, int64_t slice) { return low_.get() + places_[segment * slices_.size() + slice]; }
-
-  // The panels of the task after this one, to be fetched meanwhile; none where it has fewer.
-  bool next_panels(int64_t index, const T* (&next)[kMaxPanels]) const {
-    if (index + 1 >= static_cast<int64_t>(shrinks_.size())) return false;
-    const auto& a = segments_[shrinks_[index + 1].segment].parts[shrinks_[index + 1].slice].a;
-    const int64_t panels = panels_of(segments_[shrinks_[index].segment].parts[shrinks_[index].slice].a.n);
-    if (panels_of(a.n) < panels || panels > kMaxPanels) return false;
-    for (int64_t i = 0; i < panels; ++i) next[i] = a.panel(i);
-    return true;
-  }
-
-  void shrink(int64_t index) {
-    const ShrinkTask& task = shrinks_[index];
-    const T* next[kMaxPanels];
-    const LoraSegment<T>& segment = segments_[task.segment];
-    const LowRank<T>& part = segment.parts[task.slice];
-    Product<T> p;
-    p.x = x_ + task.row_begin * ldx_;
-    p.m = task.row_end - task.row_begin;
-    p.ldx = ldx_;
-    p.w = part.a;
-    p.panel_end = panels_of(part.a.n);
-    p.scale = part.coefficient;
-    p.y = low(task.segment, task.slice) + (task.row_begin - segment.token_begin) * part.a.n;
-    p.ldy = part.a.n;
-    p.tile = choose_tile(shape_of(ProductKind::kShrink, p.m, p.w));
-    if (p.m <= kFetchedRows && next_panels(index, next)) p.fetch = next;
-    bodies_.multiply(p);
-    shrunk_.fetch_add(1, std::memory_order_release);
-  }
-
-  void wait_for_shrinks() const {
-    while (shrunk_.load(std::memory_order_acquire) < static_cast<int64_t>(shrinks_.size())) pause();
-  }
-
-  bool touched(int64_t s, const Unit& unit) const {
-    for (const LoraSegment<T>& segment : segments_)
-      if (segment.parts[s].a.n > 0 && segment.token_begin < unit.row_end && segment.token_end > unit.row_begin) return true;
-    return false;
   }
 
   Product<T> dense(int64_t s, const Unit& unit) const {
@@ -170,7 +94,7 @@ class Projection {
     const int64_t first = unit.panel_begin * kPanelOutputs, last = std::min(slice.w.n, unit.panel_end * kPanelOutputs);
     const int64_t at = unit.row_begin * slice.ldy + first, width = last - first, rows = unit.row_end - unit.row_begin;
     if (slice.y_float) return sum_into(unit.slice, unit, slice.y_float + at, slice.ldy);
-    if (touched(unit.slice, unit)) {
+    if (low_rank_.touched(unit.slice, unit.row_begin, unit.row_end)) {
       float* sums = scratch(rows * width);
       sum_into(unit.slice, unit, sums, width);
       return round_rows(sums, rows, width, slice.y + at, slice.ldy);
@@ -200,42 +124,9 @@ class Projection {
     p.y = sums;
     p.ldy = ld;
     p.first_output = unit.panel_begin * kPanelOutputs;
-    if (p.m <= kFetchedRows) fetch_expands(s, unit);
+    low_rank_.fetch_expands(s, unit.panel_begin, unit.panel_end, unit.row_begin, unit.row_end);
     bodies_.multiply(p);
-    for (size_t g = 0; g < segments_.size(); ++g) expand(static_cast<int64_t>(g), s, unit, sums, ld);
-  }
-
-  // The adapters' panels of this unit lie here and there in memory, too short a run each for the CPU to see it coming.
-  void fetch_expands(int64_t s, const Unit& unit) const {
-    for (const LoraSegment<T>& segment : segments_) {
-      const Panels<T>& b = segment.parts[s].b;
-      if (segment.parts[s].a.n == 0 || segment.token_begin >= unit.row_end || segment.token_end <= unit.row_begin) continue;
-      for (int64_t panel = unit.panel_begin; panel < unit.panel_end; ++panel) {
-        const T* line = b.panel(panel);
-        for (int64_t i = 0; i < panel_elements<T>(b.k); i += 64 / static_cast<int64_t>(sizeof(T))) __builtin_prefetch(line + i, 0, 2);
-      }
-    }
-  }
-
-  void expand(int64_t g, int64_t s, const Unit& unit, float* sums, int64_t ld) {
-    const LoraSegment<T>& segment = segments_[g];
-    const LowRank<T>& part = segment.parts[s];
-    const int64_t begin = std::max(segment.token_begin, unit.row_begin), end = std::min(segment.token_end, unit.row_end);
-    if (part.a.n == 0 || begin >= end) return;
-    wait_for_shrinks();
-    Product<T> p;
-    p.x = low(g, s) + (begin - segment.token_begin) * part.a.n;
-    p.m = end - begin;
-    p.ldx = part.a.n;
-    p.w = part.b;
-    p.panel_begin = unit.panel_begin;
-    p.panel_end = unit.panel_end;
-    p.finish = Finish::kAddFloat;
-    p.y = sums + (begin - unit.row_begin) * ld;
-    p.ldy = ld;
-    p.first_output = unit.panel_begin * kPanelOutputs;
-    p.tile = expand_tiles_[g * slices_.size() + s];
-    bodies_.multiply(p);
+    low_rank_.expand(s, unit.panel_begin, unit.panel_end, unit.row_begin, unit.row_end, sums, ld);
   }
 
   static float* scratch(int64_t floats) {
@@ -247,16 +138,11 @@ class Projection {
   const T* x_;
   int64_t m_, ldx_;
   std::span<const Slice<T>> slices_;
-  std::span<const LoraSegment<T>> segments_;
   Combine combine_;
   const ProductBodies<T>& bodies_;
   Tile tiles_[kMaxSlices];
-  std::vector<ShrinkTask> shrinks_;
+  LowRankPieces<T> low_rank_;
   std::vector<Unit> units_;
-  std::vector<int64_t> places_;  // in low_, of each segment's parts
-  std::vector<Tile> expand_tiles_;  // of each segment's parts
-  std::unique_ptr<T[]> low_;     // the rank-wide intermediates
-  std::atomic<int64_t> shrunk_ = 0;
 };
 
 }  // namespace

@@ -1,0 +1,76 @@
+#include <memory>
+
+#include "bench/ops/atmm_rivals.h"
+#include "bench/ops/cycle.h"
+#include "kernels/cpu/low_rank.h"
+#include "ops/cpu_dispatch.h"
+#include "ops/parallel.h"
+
+namespace valora::bench {
+namespace {
+
+using Segments = std::vector<kernels::LoraSegment<kernels::bf16>>;
+
+// Ranks rounded up to a multiple of `step` by zeros.
+at::Tensor padded(const at::Tensor& w, int64_t dim, int64_t step) {
+  const int64_t rank = w.size(dim), wide = (rank + step - 1) / step * step;
+  if (wide == rank) return w;
+  auto sizes = w.sizes().vec();
+  sizes[dim] = wide;
+  const at::Tensor result = at::zeros(sizes, w.options());
+  result.narrow(dim, 0, rank).copy_(w);
+  return result;
+}
+
+// The panels of every layer's adapters, and segments that point at them.
+struct Packed {
+  std::vector<ops::Weight> weights;
+  Cycle<Segments> layers;
+
+  static Packed of(const AtmmProblem& problem, int64_t rank_step) {
+    std::vector<ops::Weight> weights;
+    std::vector<Segments> layers;
+    for (const auto& adapters : problem.layers) {
+      std::vector<kernels::LowRank<kernels::bf16>> parts;
+      const auto pack = [&](const at::Tensor& w) -> kernels::Panels<kernels::bf16> {
+        weights.emplace_back(w, at::kBFloat16, at::kCPU);
+        return {ops::raw<kernels::bf16>(weights.back().data()), w.size(0), w.size(1)};
+      };
+      for (const AtmmAdapter& adapter : adapters)
+        parts.push_back(
+            {pack(padded(adapter.a, 0, rank_step)), pack(padded(adapter.b, 1, rank_step)), adapter.coefficient});
+      Segments& segments = layers.emplace_back();
+      for (const AtmmRun& run : problem.runs) segments.push_back({run.begin, run.end, {parts[run.adapter]}});
+    }
+    return {std::move(weights), Cycle(std::move(layers))};
+  }
+};
+
+Contender panel_products(const AtmmProblem& problem, std::string name, std::shared_ptr<Packed> packed,
+                         std::optional<kernels::Tile> tile) {
+  const at::Tensor x = problem.x, y = problem.output(at::kFloat);
+  return adding(std::move(name), y, [packed, x, y, tile] {
+    kernels::low_rank<kernels::bf16>(ops::raw<kernels::bf16>(x), x.size(0), x.size(1), y.mutable_data_ptr<float>(),
+                                     y.size(1), packed->layers.next(), ops::torch_parallel(), tile);
+  });
+}
+
+}  // namespace
+
+Contender our_products(const AtmmProblem& problem, std::string name, std::optional<kernels::Tile> tile) {
+  return panel_products(problem, std::move(name), std::make_shared<Packed>(Packed::of(problem, 1)), tile);
+}
+
+std::vector<Runner> tiled_products(const AtmmProblem& problem, const std::vector<kernels::Tile>& tiles) {
+  const auto packed = std::make_shared<Packed>(Packed::of(problem, 1));
+  std::vector<Runner> runners;
+  for (const kernels::Tile& tile : tiles) runners.push_back({"", panel_products(problem, "", packed, tile).run});
+  return runners;
+}
+
+Contender static_tile_products(const AtmmProblem& problem) {
+  return panel_products(problem, "punica", std::make_shared<Packed>(Packed::of(problem, 64)),
+                        kernels::Tile{16, 64 / kernels::kPanelOutputs, 1});
+}
+
+}  // namespace valora::bench

@@ -1,0 +1,55 @@
+// One step's low-rank work on one linear: tokens under many adapters (VaLoRA §4.3).
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "bench/ops/measurement.h"
+#include "ops/linear.h"
+
+namespace valora::bench {
+
+struct AtmmShape {
+  int64_t requests = 1;
+  int64_t tokens_per_request = 1;  // 1: decode
+  int64_t hidden = 0;              // in and out
+  std::vector<int64_t> ranks;      // of the adapters, in turn
+  std::string popularity;          // distinct, uniform, zipf:1.5 or identical, as Punica has them
+  bool cold = false;               // adapters come from memory: the step's other layers were in the caches between
+
+  int64_t tokens() const { return requests * tokens_per_request; }
+  std::string label() const;
+  Json fields() const;
+};
+
+struct AtmmAdapter {
+  at::Tensor a;  // [rank, in]
+  at::Tensor b;  // [out, rank]
+  float coefficient;
+};
+
+// Tokens [begin, end) under adapters[adapter].
+struct AtmmRun {
+  int64_t begin, end;
+  size_t adapter;
+};
+
+struct AtmmProblem {
+  AtmmShape shape;
+  at::Tensor x;                                   // [tokens, in], bf16
+  std::vector<AtmmRun> runs;                      // neighbours of one adapter are one run
+  std::vector<std::vector<AtmmAdapter>> layers;   // equal in all but their place: one, or enough to be cold
+
+  int64_t adapters() const { return static_cast<int64_t>(layers.front().size()); }
+  at::Tensor output(at::ScalarType dtype) const {
+    return at::zeros({shape.tokens(), shape.hidden}, at::TensorOptions().dtype(dtype));
+  }
+  Work work() const;
+};
+
+AtmmProblem make_problem(const AtmmShape& shape);
+
+}  // namespace valora::bench

@@ -1,0 +1,12 @@
+// Attention over the paged KV cache and the vision towers', against ATen's over contiguous tensors.
+#pragma once
+
+#include <vector>
+
+#include "bench/ops/measurement.h"
+
+namespace valora::bench {
+
+std::vector<Shape> attention_shapes(bool quick);
+
+}  // namespace valora::bench

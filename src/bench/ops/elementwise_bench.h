@@ -1,0 +1,12 @@
+// The row-wise operations between products, against ATen's.
+#pragma once
+
+#include <vector>
+
+#include "bench/ops/measurement.h"
+
+namespace valora::bench {
+
+std::vector<Shape> elementwise_shapes(bool quick);
+
+}  // namespace valora::bench

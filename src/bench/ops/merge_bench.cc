@@ -1,0 +1,120 @@
+#include "bench/ops/merge_bench.h"
+
+#include <fmt/format.h>
+
+#include "bench/ops/random_tensors.h"
+#include "kernels/cpu/merge.h"
+#include "ops/cpu_dispatch.h"
+#include "ops/huge_memory.h"
+#include "ops/linear.h"
+#include "ops/parallel.h"
+
+namespace valora::bench {
+namespace {
+
+using kernels::bf16;
+
+constexpr double kTolerance = 0.02;
+constexpr float kCoefficient = 2;
+
+struct MergeShape {
+  std::string model;
+  int64_t hidden, kv, inner;  // widths: of the stream, of keys, of the MLP
+  int64_t layers, rank;
+};
+
+struct Size {
+  int64_t out, in;
+};
+
+std::vector<Size> linears_of(const MergeShape& s) {
+  return {{s.hidden, s.hidden}, {s.kv, s.hidden},    {s.kv, s.hidden},   {s.hidden, s.hidden},
+          {s.inner, s.hidden},  {s.inner, s.hidden}, {s.hidden, s.inner}};
+}
+
+// One linear with its adapter, in our form and in ATen's, and what the merge is written to.
+struct Linear {
+  at::Tensor w, a, b, merged;
+  ops::Weight base, shadow, panel_a, panel_b;
+};
+
+Linear make_linear(const Size& size, int64_t rank) {
+  Linear l;
+  l.w = weight_tensor(size.out, size.in, at::kBFloat16, 1);
+  l.a = weight_tensor(rank, size.in, at::kBFloat16, 2);
+  l.b = weight_tensor(size.out, rank, at::kBFloat16, 3);
+  l.merged = at::zeros_like(l.w);
+  const auto pack = [](const at::Tensor& w) { return ops::Weight(w, at::kBFloat16, at::kCPU); };
+  l.base = pack(l.w);
+  l.panel_a = pack(l.a);
+  l.panel_b = pack(l.b);
+  at::Tensor shadow = ops::huge_zeros(l.base.data().numel(), at::kBFloat16);
+  shadow.fill_(1);  // the system gives the pages now
+  l.shadow = l.base.with_data(shadow);
+  return l;
+}
+
+kernels::Panels<bf16> panels(const ops::Weight& w) { return {ops::raw<bf16>(w.data()), w.out(), w.in()}; }
+
+// The first layer's merged weights, all in one.
+template <typename Merged>
+at::Tensor first_layer(const std::vector<Linear>& linears, size_t count, const Merged& merged) {
+  std::vector<at::Tensor> parts;
+  for (size_t i = 0; i < count; ++i) parts.push_back(merged(linears[i]).flatten());
+  return at::cat(parts);
+}
+
+// Back to the base: every linear points at its own weights again, which nobody wrote to.
+double switch_back_seconds(const std::vector<Linear>& linears) {
+  std::vector<ops::Weight> in_use;
+  for (const Linear& l : linears) in_use.push_back(l.shadow);
+  return fastest([&] { for (size_t i = 0; i < linears.size(); ++i) in_use[i] = linears[i].base; }, 3);
+}
+
+Measurement measure_merge(Bench& bench, const MergeShape& shape) {
+  const std::vector<Size> sizes = linears_of(shape);
+  std::vector<Linear> linears;
+  std::vector<kernels::Merge<bf16>> merges;
+  Work work;
+  for (int64_t layer = 0; layer < shape.layers; ++layer)
+    for (const Size& size : sizes) {
+      const Linear& l = linears.emplace_back(make_linear(size, shape.rank));
+      merges.push_back(
+          {panels(l.base), ops::raw<bf16>(l.shadow.data()), panels(l.panel_a), panels(l.panel_b), kCoefficient});
+      work.bytes += static_cast<double>(2 * l.base.bytes() + l.panel_a.bytes() + l.panel_b.bytes());
+      work.operations += 2.0 * static_cast<double>(shape.rank * size.out * size.in);
+    }
+  bench.notes["switch_back_seconds"] = switch_back_seconds(linears);
+  const auto ours = [&] { kernels::merge<bf16>(merges, ops::torch_parallel()); };
+  const auto aten = [&] {
+    for (Linear& l : linears) at::addmm_out(l.merged, l.w, l.b, l.a, 1, kCoefficient);
+  };
+  const auto our_result = [&] {
+    return ours(), first_layer(linears, sizes.size(), [](const Linear& l) { return l.shadow.unpacked(); });
+  };
+  const auto aten_result = [&] {
+    return aten(), first_layer(linears, sizes.size(), [](const Linear& l) { return l.merged; });
+  };
+  return compete(bench, work, {{kOurs, ours, our_result}, {"aten", aten, aten_result}}, kTolerance);
+}
+
+}  // namespace
+
+std::vector<Shape> merge_shapes(bool quick) {
+  std::vector<MergeShape> models;
+  for (const int64_t rank : quick ? std::vector<int64_t>{16} : std::vector<int64_t>{8, 16, 32, 64})
+    for (MergeShape model :
+         {MergeShape{"0.5B", 896, 128, 4864, 24, rank}, MergeShape{"7B", 3584, 512, 18944, 2, rank}}) {
+      if (quick && model.model == "7B") continue;
+      if (quick) model.layers = 6;
+      models.push_back(model);
+    }
+  std::vector<Shape> shapes;
+  for (const MergeShape& s : models)
+    shapes.push_back({"merge", fmt::format("{} {} layers rank {}", s.model, s.layers, s.rank),
+                      {{"model", s.model}, {"layers", s.layers}, {"rank", s.rank}, {"hidden", s.hidden}},
+                      [s](Bench& bench) { return measure_merge(bench, s); }});
+  return shapes;
+}
+
+}  // namespace valora::bench

@@ -1,0 +1,34 @@
+// `valora bench ops`: every CPU operation over grids of shapes, against rivals in the same process and run.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "bench/ops/measurement.h"
+
+namespace valora::bench {
+
+struct Machine {
+  std::string isa;
+  int threads = 0;
+  int64_t last_level_cache = 0;
+  double bandwidth = 0, lowest_bandwidth = 0, highest_bandwidth = 0;  // bytes a second; the last, and its drift
+  double bf16_arithmetic = 0, float_arithmetic = 0;                   // operations a second
+};
+
+struct OpsRun {
+  Settings settings;
+  Machine machine;
+  Json notes;
+  std::vector<Measurement> measurements;
+};
+
+// (shapes done, shapes in all, what is next)
+using ShapeProgress = std::function<void(int, int, const std::string&)>;
+
+// kInvalidArgument where the filter leaves nothing; kInternal where a rival computes something else than we do.
+Result<OpsRun> run_ops_bench(const Settings& settings, const ShapeProgress& progress);
+
+}  // namespace valora::bench

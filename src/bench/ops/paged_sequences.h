@@ -1,0 +1,41 @@
+// Sequences in a KvArena as an engine has them, and the same keys and values contiguous, for ATen.
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <vector>
+
+#include "ops/attention.h"
+
+namespace valora::bench {
+
+struct AttentionShape {
+  int64_t batch = 1;
+  int64_t context = 0;  // tokens of each sequence that are in the cache before the step
+  int64_t queries = 1;  // tokens of each sequence in the step
+  int64_t heads = 0, kv_heads = 0, dim = 0;
+
+  int64_t keys() const { return context + queries; }
+};
+
+class PagedSequences {
+ public:
+  // bf16. `layers` of them, with equal values, so that a cycle over them finds the cache cold.
+  PagedSequences(const AttentionShape& shape, int64_t layers);
+
+  // The step in one layer, → [tokens, heads * dim].
+  at::Tensor attend(int64_t layer) const;
+  // [batch, kv_heads, keys, dim] of all keys and values, those of the step with them.
+  const at::Tensor& keys() const { return keys_; }
+  const at::Tensor& values() const { return values_; }
+  const at::Tensor& queries() const { return q_; }  // [tokens, heads, dim]
+
+ private:
+  AttentionShape shape_;
+  at::Tensor q_, k_, v_, keys_, values_;
+  ops::KvArena arena_;
+  std::vector<std::vector<int32_t>> tables_;
+  std::vector<ops::QuerySpan> spans_;
+};
+
+}  // namespace valora::bench

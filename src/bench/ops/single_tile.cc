@@ -1,0 +1,30 @@
+#include "bench/ops/single_tile.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace valora::bench {
+
+std::vector<kernels::Tile> candidate_tiles() {
+  constexpr int kFewestSums = 8, kMostSums = 24;
+  std::vector<kernels::Tile> tiles;
+  for (const uint8_t rows : {1, 2, 4, 6, 8, 12})
+    for (const uint8_t panels : {1, 2, 4, 8})
+      for (const uint8_t chains : {1, 2, 4, 8})
+        if (const int sums = rows * panels * chains; sums >= kFewestSums && sums <= kMostSums)
+          tiles.push_back({rows, panels, chains});
+  return tiles;
+}
+
+TileSearch::TileSearch(std::vector<kernels::Tile> candidates)
+    : candidates_(std::move(candidates)), log_sums_(candidates_.size()) {}
+
+void TileSearch::add(const std::vector<double>& seconds) {
+  for (size_t i = 0; i < log_sums_.size(); ++i) log_sums_[i] += std::log(seconds[i]);
+}
+
+kernels::Tile TileSearch::best() const {
+  return candidates_[static_cast<size_t>(std::min_element(log_sums_.begin(), log_sums_.end()) - log_sums_.begin())];
+}
+
+}  // namespace valora::bench

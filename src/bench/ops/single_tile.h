@@ -1,0 +1,27 @@
+// The best one tile for all low-rank products: what a library compiled with one tile could reach at most.
+#pragma once
+
+#include <vector>
+
+#include "kernels/tiles/tile.h"
+
+namespace valora::bench {
+
+// Tiles whose sums fit in the registers of some instruction set, and keep enough of them busy.
+std::vector<kernels::Tile> candidate_tiles();
+
+// Of several candidates timed at many shapes, the one whose times have the least geometric mean.
+class TileSearch {
+ public:
+  explicit TileSearch(std::vector<kernels::Tile> candidates);
+  const std::vector<kernels::Tile>& candidates() const { return candidates_; }
+  // One shape's seconds, of each candidate.
+  void add(const std::vector<double>& seconds);
+  kernels::Tile best() const;
+
+ private:
+  std::vector<kernels::Tile> candidates_;
+  std::vector<double> log_sums_;
+};
+
+}  // namespace valora::bench
