@@ -23,7 +23,7 @@
 namespace valora::kernels {
 namespace {
 
-inline constexpr int kMaxTilePanels = 8, kMaxTileRows = 16;
+inline constexpr int kMaxTilePanels = 8, kMaxTileRows = kMostTileRows;
 
 // One tile's place in a product.
 template <typename T>
@@ -189,7 +189,6 @@ void multiply_product(const Product<typename V::Element>& p) {
   int64_t panel = p.panel_begin;
   panel = panel_groups_up_to<V, 8>(p, panel);
   panel = panel_groups_up_to<V, 4>(p, panel);
-  if (p.tile.panels == 3) panel = panel_groups_up_to<V, 3>(p, panel);
   panel = panel_groups_up_to<V, 2>(p, panel);
   panel_groups_in_chains<V, 1>(p, panel);
 }

@@ -9,14 +9,14 @@ namespace valora::kernels {
 
 struct Tile {
   uint8_t rows = 1;    // of x, at most: m rows are cut into even blocks of no more than these
-  uint8_t panels = 1;  // of 16 outputs each: 1, 2, 3, 4 or 8
+  uint8_t panels = 1;  // of 16 outputs each: 1, 2, 4 or 8
   uint8_t chains = 1;  // sums an output has, over every chains-th input, added at the end: 1, 2, 4 or 8
 
   friend bool operator==(const Tile&, const Tile&) = default;
 };
 
-inline constexpr int kMostTileRows = 16;
-inline constexpr uint8_t kTilePanels[] = {1, 2, 3, 4, 8};
+inline constexpr int kMostTileRows = 12;
+inline constexpr uint8_t kTilePanels[] = {1, 2, 4, 8};
 inline constexpr uint8_t kTileChains[] = {1, 2, 4, 8};
 
 // Sums that the instruction set keeps in registers (kTileSums of the vectors_*.h).

@@ -84,7 +84,7 @@ std::vector<Tile> all_tiles(Isa isa) {
   for (const uint8_t panels : {1, 2, 4, 8})  // not 3: pieces of a projection are powers of two
     for (const uint8_t chains : kTileChains) {
       const int most = std::min(kMostTileRows, tile_sums(isa) / (panels * chains));
-      for (const int rows : {1, 2, 3, 4, 5, 6, 8, 12, 16})
+      for (const int rows : {1, 2, 3, 4, 5, 6, 8, 12})
         if (rows <= most && 2 * rows >= most) tiles.push_back({static_cast<uint8_t>(rows), panels, chains});
     }
   return tiles;
