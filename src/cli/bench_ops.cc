@@ -5,16 +5,27 @@
 #include "bench/ops/report.h"
 #include "cli/command.h"
 #include "cli/progress_bar.h"
+#include "kernels/cpu/isa.h"
+#include "kernels/tiles/find_tiles.h"
 
 namespace valora::cli {
 namespace {
 
 struct Flags {
   bench::Settings settings;
+  std::string tiles;
   bool json = false;
 };
 
+// As an engine on this machine would choose them.
+Status choose_kernels(const Flags& flags) {
+  VALORA_CHECK(kernels::select_isa());
+  return kernels::load_tiles(flags.tiles);
+}
+
 int run_bench_ops(const Flags& flags) {
+  const Status chosen = choose_kernels(flags);
+  if (!chosen.ok()) return fail(chosen.error());
   Result<bench::OpsRun> run = bench::OpsRun{};
   {
     ProgressBar bar;
@@ -42,6 +53,7 @@ void add_bench_ops(CLI::App& bench, std::function<int()>& run) {
   c.add_option("--seconds", settings.seconds,
                "To measure a shape, for all rivals together; else 0.5, with --quick 0.15")
       ->check(CLI::PositiveNumber);
+  c.add_option("--tiles", flags->tiles, "A table of `valora tune`, in the place of the one that an engine here would take");
   c.callback([flags, &run] { run = [flags] { return run_bench_ops(*flags); }; });
 }
 

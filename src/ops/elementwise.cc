@@ -40,18 +40,6 @@ at::Tensor add_rms_norm(at::Tensor& x, const at::Tensor& residual, const at::Ten
   return rms_norm(x, weight, eps);
 }
 
-at::Tensor silu_mul(const at::Tensor& gate, const at::Tensor& up) {
-  TORCH_CHECK(gate.sizes() == up.sizes() && gate.is_contiguous() && up.is_contiguous(), "silu_mul: gate is ",
-              gate.sizes(), ", up ", up.sizes());
-  if (!on_cpu_kernel(gate)) return at::silu(gate) * up;
-  at::Tensor y = at::empty_like(gate);
-  dispatch_cpu(gate, [&](auto t) {
-    using T = decltype(t);
-    kernels::silu_mul<T>(raw<T>(gate), raw<T>(up), gate.numel(), raw<T>(y), torch_parallel());
-  });
-  return y;
-}
-
 at::Tensor quick_gelu(const at::Tensor& x) {
   TORCH_CHECK(x.is_contiguous(), "quick_gelu: x must be contiguous");
   if (!on_cpu_kernel(x)) return x * at::sigmoid(1.702 * x);

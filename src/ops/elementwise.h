@@ -9,8 +9,6 @@ namespace valora::ops {
 at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& weight, double eps);
 // x += residual in place, then as rms_norm: the step between two blocks of a decoder.
 at::Tensor add_rms_norm(at::Tensor& x, const at::Tensor& residual, const at::Tensor& weight, double eps);
-// silu(gate) · up, both [T, width].
-at::Tensor silu_mul(const at::Tensor& gate, const at::Tensor& up);
 // x · sigmoid(1.702 · x): CLIP's and Qwen2-VL's activation.
 at::Tensor quick_gelu(const at::Tensor& x);
 // In place on x: [T, heads, dim], heads side by side in a row; cos, sin: float [T, dim / 2]. Rotates the halves (GPT-NeoX order).

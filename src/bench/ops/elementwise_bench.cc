@@ -42,15 +42,6 @@ Measurement measure_add_rms_norm(Bench& bench, int64_t tokens, int64_t width) {
                  kTolerance);
 }
 
-Measurement measure_silu_mul(Bench& bench, int64_t tokens, int64_t width) {
-  const at::Tensor gate = normal_tensor({tokens, width}, at::kBFloat16, 1, 1),
-                   up = normal_tensor({tokens, width}, at::kBFloat16, 1, 2);
-  return compete(
-      bench, work_of(3, gate.numel()),
-      {pure(kOurs, [&] { return ops::silu_mul(gate, up); }), pure("aten", [&] { return at::silu(gate).mul_(up); })},
-      kTolerance);
-}
-
 // x · cos + rotated(x) · sin, as transformers has it.
 at::Tensor rotate_aten(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin) {
   const int64_t half = x.size(2) / 2;
@@ -98,8 +89,6 @@ std::vector<Shape> elementwise_shapes(bool quick) {
       shapes.push_back(row_shape("rms_norm", measure_rms_norm, tokens, width));
       shapes.push_back(row_shape("add_rms_norm", measure_add_rms_norm, tokens, width));
     }
-    for (const int64_t width : quick ? std::vector<int64_t>{4864} : std::vector<int64_t>{4864, 18944})
-      shapes.push_back(row_shape("silu_mul", measure_silu_mul, tokens, width));
     shapes.push_back(rotary_shape(tokens, 14, 64));
     if (!quick) shapes.push_back(rotary_shape(tokens, 28, 128));
   }

@@ -83,17 +83,21 @@ TYPED_TEST(Elementwise, RmsNormWithResidual) {
 
 TYPED_TEST(Elementwise, SiluMul) {
   using T = TypeParam;
-  const auto gate = random_values<T>(1000, 1, 8), up = random_values<T>(1000, 2);
-  std::vector<T> y(1000);
-  silu_mul(gate.data(), up.data(), 1000, y.data(), serial_for);
-  for (int i = 0; i < 1000; ++i) {
-    const double g = to_float(gate[i]), expected = g / (1 + std::exp(-g)) * to_float(up[i]);
+  const int64_t rows = 20, width = 50, ldy = 53;
+  const auto gate = random_values<float>(rows * width, 1, 8), up = random_values<float>(rows * width, 2);
+  std::vector<T> y(rows * ldy, from_float<T>(-77));
+  silu_mul_rows(gate.data(), up.data(), rows, width, y.data(), ldy);
+  for (int64_t i = 0; i < rows * ldy; ++i) {
+    const int64_t at = i / ldy * width + i % ldy;
+    if (i % ldy >= width) {
+      ASSERT_EQ(to_float(y[i]), -77);
+      continue;
+    }
+    const double g = gate[at], expected = g / (1 + std::exp(-g)) * up[at];
     ASSERT_NEAR(to_float(y[i]), expected, tolerance<T>(expected));
   }
 }
 
-// Scattered blocks, grouped heads, a prefill chunk behind a context, decodes; keys past the position
-// are poisoned so that a look ahead shows.
 TYPED_TEST(Elementwise, RotateHalf) {
   using T = TypeParam;
   const int64_t rows = 3, heads = 2, dim = 12;

@@ -40,11 +40,10 @@ inline __attribute__((always_inline)) void round_span(const float* x, int64_t co
   for (int64_t i = 0; i < count; ++i) y[i] = from_float<T>(x[i]);
 }
 
-template <typename X, typename T>
-inline __attribute__((always_inline)) void silu_mul_span(const X* gate, const X* up, int64_t count, T* y) {
+template <typename T>
+inline __attribute__((always_inline)) void silu_mul_span(const float* gate, const float* up, int64_t count, T* y) {
   for (int64_t i = 0; i < count; ++i) {
-    const float g = to_float(gate[i]);
-    y[i] = from_float<T>(g / (1.0f + exp_approx(-g)) * to_float(up[i]));
+    y[i] = from_float<T>(gate[i] / (1.0f + exp_approx(-gate[i])) * up[i]);
   }
 }
 
@@ -62,7 +61,6 @@ VALORA_CLONES void norm_row(bf16* x, const bf16* r, const bf16* w, float e, int6
 VALORA_CLONES void rotate(float* x, int64_t h, int64_t d, const float* c, const float* s) { rotate_row(x, h, d, c, s); }
 VALORA_CLONES void rotate(bf16* x, int64_t h, int64_t d, const float* c, const float* s) { rotate_row(x, h, d, c, s); }
 VALORA_CLONES void silu_span(const float* g, const float* u, int64_t n, float* y) { silu_mul_span(g, u, n, y); }
-VALORA_CLONES void silu_span(const bf16* g, const bf16* u, int64_t n, bf16* y) { silu_mul_span(g, u, n, y); }
 // A block's largest value; `numbers` turns false where one is not below infinity.
 VALORA_CLONES float block_largest(const float* x, int64_t n, bool& numbers) {
   int32_t others = 0;
@@ -118,12 +116,6 @@ Largest largest_of(const float* x, int64_t n) {
 }
 
 template <typename T>
-void silu_mul(const T* gate, const T* up, int64_t count, T* y, const ParallelFor& parallel) {
-  parallel(0, count, kGrainElements,
-           [&](int64_t begin, int64_t end) { silu_span(gate + begin, up + begin, end - begin, y + begin); });
-}
-
-template <typename T>
 void rotate_half(T* x, int64_t rows, int64_t ldx, int64_t heads, int64_t dim, const float* cos, const float* sin,
                  const ParallelFor& parallel) {
   parallel(0, rows, grain_rows(heads * dim), [&](int64_t begin, int64_t end) {
@@ -133,7 +125,6 @@ void rotate_half(T* x, int64_t rows, int64_t ldx, int64_t heads, int64_t dim, co
 
 #define VALORA_INSTANTIATE(T)                                                                                     \
   template void rms_norm(T*, const T*, const T*, float, int64_t, int64_t, T*, const ParallelFor&);                \
-  template void silu_mul(const T*, const T*, int64_t, T*, const ParallelFor&);                                    \
   template void quick_gelu(const T*, int64_t, T*, const ParallelFor&);                                             \
   template void round_rows(const float*, int64_t, int64_t, T*, int64_t);                                          \
   template void silu_mul_rows(const float*, const float*, int64_t, int64_t, T*, int64_t);                         \

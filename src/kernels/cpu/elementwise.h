@@ -13,10 +13,6 @@ template <typename T>
 void rms_norm(T* x, const T* residual, const T* weight, float eps, int64_t rows, int64_t width, T* y,
               const ParallelFor& parallel);
 
-// y[t, i] = silu(gate[t, i]) · up[t, i]
-template <typename T>
-void silu_mul(const T* gate, const T* up, int64_t count, T* y, const ParallelFor& parallel);
-
 // y[i] = x[i] · sigmoid(1.702 · x[i])
 template <typename T>
 void quick_gelu(const T* x, int64_t count, T* y, const ParallelFor& parallel);
@@ -24,7 +20,7 @@ void quick_gelu(const T* x, int64_t count, T* y, const ParallelFor& parallel);
 // What a product left in fp32, [rows, width] side by side, rounded into y, rows ldy elements apart.
 template <typename T>
 void round_rows(const float* x, int64_t rows, int64_t width, T* y, int64_t ldy);
-// The same of silu(gate) · up.
+// The same of y[t, i] = silu(gate[t, i]) · up[t, i].
 template <typename T>
 void silu_mul_rows(const float* gate, const float* up, int64_t rows, int64_t width, T* y, int64_t ldy);
 
