@@ -12,7 +12,7 @@
 #include <thread>
 #include <vector>
 
-#include "kernels/cpu/isa.h"
+#include "kernels/cpu/isa_fixture.h"
 #include "kernels/cpu/projection_reference.h"
 
 namespace valora::kernels {
@@ -20,17 +20,8 @@ namespace {
 
 using testing_support::random_values;
 
-class Attention : public ::testing::TestWithParam<Isa> {
- protected:
-  void SetUp() override { set_isa(GetParam()); }
-  void TearDown() override { set_isa(before_); }
-
- private:
-  const Isa before_ = isa();
-};
-
-INSTANTIATE_TEST_SUITE_P(Isas, Attention, ::testing::ValuesIn(supported_isas().begin(), supported_isas().end()),
-                         [](const auto& info) { return std::string(isa_name(info.param)); });
+class Attention : public testing_support::OnEachIsa {};
+INSTANTIATE_TEST_SUITE_P(Isas, Attention, testing_support::each_isa(), testing_support::name_of_isa);
 
 constexpr float kScale = 0.2f;
 

@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-#include "kernels/cpu/isa.h"
+#include "kernels/cpu/isa_fixture.h"
 #include "kernels/cpu/projection_reference.h"
 
 namespace valora::kernels {
@@ -15,17 +15,8 @@ namespace {
 
 using namespace testing_support;
 
-class LowRankProducts : public ::testing::TestWithParam<Isa> {
- protected:
-  void SetUp() override { set_isa(GetParam()); }
-  void TearDown() override { set_isa(before_); }
-
- private:
-  const Isa before_ = isa();
-};
-
-INSTANTIATE_TEST_SUITE_P(Isas, LowRankProducts, ::testing::ValuesIn(supported_isas().begin(), supported_isas().end()),
-                         [](const auto& info) { return std::string(isa_name(info.param)); });
+class LowRankProducts : public testing_support::OnEachIsa {};
+INSTANTIATE_TEST_SUITE_P(Isas, LowRankProducts, testing_support::each_isa(), testing_support::name_of_isa);
 
 // Every share on a thread of its own.
 void threads_for(int64_t begin, int64_t end, int64_t, const ParallelBody& body) {

@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "kernels/cpu/isa.h"
+#include "kernels/cpu/isa_fixture.h"
 #include "kernels/cpu/projection_reference.h"
 
 namespace valora::kernels {
@@ -17,17 +17,8 @@ namespace {
 
 using namespace testing_support;
 
-class Merges : public ::testing::TestWithParam<Isa> {
- protected:
-  void SetUp() override { set_isa(GetParam()); }
-  void TearDown() override { set_isa(before_); }
-
- private:
-  const Isa before_ = isa();
-};
-
-INSTANTIATE_TEST_SUITE_P(Isas, Merges, ::testing::ValuesIn(supported_isas().begin(), supported_isas().end()),
-                         [](const auto& info) { return std::string(isa_name(info.param)); });
+class Merges : public testing_support::OnEachIsa {};
+INSTANTIATE_TEST_SUITE_P(Isas, Merges, testing_support::each_isa(), testing_support::name_of_isa);
 
 struct Sizes {
   int64_t out, in, rank;

@@ -18,11 +18,6 @@ constexpr int64_t kUnits = 28;               // pieces that a launch has at leas
 constexpr int64_t kMaxChunk = 64;            // panels of a piece at most
 constexpr int64_t kSerialProducts = 1 << 16; // below this a second thread costs more than it brings
 
-template <typename T>
-ProductShape shape_of(ProductKind kind, int64_t m, const Panels<T>& w) {
-  return {kind, sizeof(T) == 4, isa(), m, w.n, w.k};
-}
-
 // A run of outputs of one slice (with kSiluMul: of both) over a run of rows.
 struct Unit {
   int64_t slice, panel_begin, panel_end, row_begin, row_end;
@@ -35,7 +30,8 @@ class Projection {
              std::span<const LoraSegment<T>> segments, Combine combine)
       : x_(x), m_(m), ldx_(ldx), slices_(slices), combine_(combine), bodies_(product_bodies<T>()),
         low_rank_(x, ldx, segments, slices.size()) {
-    for (size_t s = 0; s < slices.size(); ++s) tiles_[s] = choose_tile(shape_of(ProductKind::kDense, m, slices[s].w));
+    for (size_t s = 0; s < slices.size(); ++s)
+      tiles_[s] = choose_tile({ProductKind::kDense, sizeof(T) == 4, isa(), m, slices[s].w.n, slices[s].w.k});
     const size_t planned = combine == Combine::kSiluMul ? 1 : slices.size();
     for (size_t s = 0; s < planned; ++s) plan_units(static_cast<int64_t>(s));
   }

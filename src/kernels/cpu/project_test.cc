@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-#include "kernels/cpu/isa.h"
+#include "kernels/cpu/isa_fixture.h"
 #include "kernels/cpu/projection_reference.h"
 
 namespace valora::kernels {
@@ -19,17 +19,8 @@ namespace {
 
 using namespace testing_support;
 
-class Projections : public ::testing::TestWithParam<Isa> {
- protected:
-  void SetUp() override { set_isa(GetParam()); }
-  void TearDown() override { set_isa(before_); }
-
- private:
-  const Isa before_ = isa();
-};
-
-INSTANTIATE_TEST_SUITE_P(Isas, Projections, ::testing::ValuesIn(supported_isas().begin(), supported_isas().end()),
-                         [](const auto& info) { return std::string(isa_name(info.param)); });
+class Projections : public testing_support::OnEachIsa {};
+INSTANTIATE_TEST_SUITE_P(Isas, Projections, testing_support::each_isa(), testing_support::name_of_isa);
 
 // Both types, unrounded results, with and without a bias.
 void expect_linear_in_all_forms(int64_t m, int64_t n, int64_t k, int64_t x_gap = 0, int64_t y_gap = 0) {
