@@ -4,16 +4,15 @@
 #include <vector>
 
 #include "kernels/cpu/low_rank_pieces.h"
+#include "kernels/cpu/pieces.h"
 #include "kernels/cpu/shares.h"
 
 namespace valora::kernels {
 namespace {
 
-constexpr int64_t kRowChunk = 126;             // as many rows' sums as stay in the second-level cache
 constexpr int64_t kUnits = 64;                 // pieces of a launch, about: enough for even shares
 constexpr int64_t kUnitProducts = 1 << 15;     // below this a piece's own cost shows
 constexpr int64_t kGroup = 8;                  // panels: no tile is wider
-constexpr int64_t kSerialProducts = 1 << 16;   // below this a second thread costs more than it brings
 
 // A run of outputs over a run of rows.
 struct Unit {
@@ -30,7 +29,7 @@ int64_t products_per_output(std::span<const LoraSegment<T>> segments) {
 
 std::vector<Unit> plan_units(int64_t m, int64_t n, int64_t per_output) {
   const int64_t panels = panels_of(n), groups = (panels + kGroup - 1) / kGroup,
-                row_chunks = (m + kRowChunk - 1) / kRowChunk;
+                row_chunks = (m + kMaxRowsTogether - 1) / kMaxRowsTogether;
   const int64_t wanted = std::clamp<int64_t>(per_output * n / kUnitProducts, 1, kUnits);
   const int64_t chunks = std::clamp<int64_t>(wanted / row_chunks, 1, groups);
   std::vector<Unit> units;

@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "kernels/cpu/pieces.h"
 #include "kernels/cpu/product_bodies.h"
 #include "kernels/cpu/project.h"
 #include "kernels/tiles/choose.h"
@@ -36,7 +37,7 @@ class LowRankPieces {
 
   void shrink(int64_t index) {
     const Shrink& piece = shrinks_[index];
-    const T* next[kMaxPanels];
+    const T* next[kMaxFetchedPanels];
     const LoraSegment<T>& segment = segments_[piece.segment];
     const LowRank<T>& part = segment.parts[piece.slice];
     Product<T> p;
@@ -104,9 +105,6 @@ class LowRankPieces {
 
  private:
   static constexpr int64_t kShrinkRows = 64;   // of one piece of a segment's shrink
-  static constexpr int64_t kExpandRows = 126;  // that an expand has at most, about: what a launch cuts rows into
-  static constexpr int64_t kFetchedRows = 16;  // up to so many rows wait for their weights, and these are told of early
-  static constexpr int64_t kMaxPanels = 16;    // of an adapter's A whose successor is fetched: rank 256
 
   struct Shrink {
     size_t segment, slice;
@@ -114,11 +112,11 @@ class LowRankPieces {
   };
 
   // The panels of the piece after this one, to be fetched meanwhile; none where it has fewer.
-  bool next_panels(int64_t index, const T* (&next)[kMaxPanels]) const {
+  bool next_panels(int64_t index, const T* (&next)[kMaxFetchedPanels]) const {
     if (index + 1 >= shrinks()) return false;
     const Panels<T>& a = segments_[shrinks_[index + 1].segment].parts[shrinks_[index + 1].slice].a;
     const int64_t panels = panels_of(segments_[shrinks_[index].segment].parts[shrinks_[index].slice].a.n);
-    if (panels_of(a.n) < panels || panels > kMaxPanels) return false;
+    if (panels_of(a.n) < panels || panels > kMaxFetchedPanels) return false;
     for (int64_t i = 0; i < panels; ++i) next[i] = a.panel(i);
     return true;
   }
@@ -128,7 +126,7 @@ class LowRankPieces {
     const LoraSegment<T>& segment = segments_[g];
     const int64_t tokens = segment.token_end - segment.token_begin, rank = segment.parts[s].a.n;
     if (rank == 0 || tokens <= 0) return 0;
-    expand_tiles_.back() = tile_of(ProductKind::kExpand, std::min(tokens, kExpandRows), segment.parts[s].b);
+    expand_tiles_.back() = tile_of(ProductKind::kExpand, std::min(tokens, kMaxRowsTogether), segment.parts[s].b);
     const int64_t pieces = (tokens + kShrinkRows - 1) / kShrinkRows;
     for (int64_t i = 0; i < pieces; ++i)
       shrinks_.push_back(

@@ -5,6 +5,7 @@
 
 #include "kernels/cpu/elementwise.h"
 #include "kernels/cpu/low_rank_pieces.h"
+#include "kernels/cpu/pieces.h"
 #include "kernels/cpu/product_bodies.h"
 #include "kernels/cpu/shares.h"
 #include "kernels/tiles/choose.h"
@@ -12,11 +13,7 @@
 namespace valora::kernels {
 namespace {
 
-constexpr int64_t kRowChunk = 126;           // rows whose inputs and sums stay in the second-level cache
-constexpr int64_t kChunkBytes = 256 << 10;   // of weights that stay there while rows pass
-constexpr int64_t kUnits = 28;               // pieces that a launch has at least where it can: enough for even shares
-constexpr int64_t kMaxChunk = 64;            // panels of a piece at most
-constexpr int64_t kSerialProducts = 1 << 16; // below this a second thread costs more than it brings
+constexpr int64_t kChunkBytes = 256 << 10;  // of weights that stay in the second-level cache while rows pass
 
 // A run of outputs of one slice (with kSiluMul: of both) over a run of rows.
 struct Unit {
@@ -57,14 +54,13 @@ class Projection {
   void plan_units(int64_t s) {
     const Slice<T>& slice = slices_[s];
     const int64_t group = tiles_[s].panels, panels = panels_of(slice.w.n), groups = (panels + group - 1) / group;
-    const int64_t row_chunks = (m_ + kRowChunk - 1) / kRowChunk;
+    const int64_t row_chunks = (m_ + kMaxRowsTogether - 1) / kMaxRowsTogether;
     int64_t chunk = group;
     if (row_chunks > 1) {
       const int64_t bytes = group * panel_elements<T>(slice.w.k) * static_cast<int64_t>(sizeof(T));
       chunk *= std::clamp<int64_t>(kChunkBytes / std::max<int64_t>(1, bytes), 1, std::max<int64_t>(1, groups / 8));
     } else {
-      // Each segment pays once a piece: as few as keep the shares even.
-      while (chunk < kMaxChunk && panels / (2 * chunk) >= (chunk < 4 ? kUnits / 2 : kUnits)) chunk *= 2;
+      chunk = piece_panels(panels, group);
     }
     for (int64_t panel = 0; panel < panels; panel += chunk)
       for (int64_t r = 0; r < row_chunks; ++r)

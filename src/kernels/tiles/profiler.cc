@@ -3,11 +3,13 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <new>
 
+#include "kernels/cpu/pieces.h"
 #include "kernels/cpu/product_bodies.h"
 #include "kernels/cpu/project.h"
 #include "kernels/tiles/choose.h"
@@ -20,12 +22,8 @@ constexpr int64_t kDenseProducts = 1 << 29;   // and of multiplications, but nev
 constexpr int64_t kDensePanels = 16;
 constexpr double kMeasured = 60e-6;           // seconds, about, that a measurement takes at least
 constexpr int64_t kMostRepeats = 256;
-// As cpu/project.cc runs adapters' products: pieces of the outputs for expand; up to so many rows, panels are fetched
-// before they are needed, so that expand finds them in the second-level cache.
-constexpr int64_t kUnits = 32;
-constexpr int64_t kFetchedRows = 16;
-constexpr int64_t kFetchedBytes = 256 << 10;
-constexpr int64_t kMaxFetched = 16;           // panels of shrink
+constexpr int64_t kFetchedBytes = 256 << 10;  // of an expand's panels that were fetched into the second-level cache
+constexpr int64_t kDenseGroup = 4;            // panels of the tile of the dense product that an expand adds to
 
 // The outputs that are measured of many.
 template <typename T>
@@ -120,25 +118,25 @@ TileProfiler::TileProfiler(const Clock& clock, ParallelFor parallel, size_t cold
 TileProfiler::~TileProfiler() = default;
 
 template <typename T>
-double TileProfiler::measure(const ProductShape& s, const Tile& tile) {
+double TileProfiler::measure(const ProductShape& s, const Tile& tile, bool cold) {
   const bool dense = s.kind == ProductKind::kDense;
-  const int64_t n = measured_outputs<T>(s), panels = panels_of(n), unit = std::min(panels, std::max<int64_t>(1, panels_of(s.n) / 4 / kUnits) * 4);
+  const int64_t n = measured_outputs<T>(s), panels = panels_of(n), unit = std::min(panels, piece_panels(panels_of(s.n), kDenseGroup));
   const bool fetched = s.m <= kFetchedRows;
   const T* x = memory_->inputs<T>(s.m * s.k);
   void* y = memory_->outputs(s.m * panels * kPanelOutputs * static_cast<int64_t>(sizeof(float)));
   Panels<T> w, next = memory_->cold<T>(n, s.k);
-  const T* fetch[kMaxFetched];
+  const T* fetch[kMaxFetchedPanels];
   const auto once = [&] {
     w = next;
-    if (s.kind != ProductKind::kExpand || !fetched) next = memory_->cold<T>(n, s.k);
+    if (cold && (s.kind != ProductKind::kExpand || !fetched)) next = memory_->cold<T>(n, s.k);
     if (dense) {
       const Slice<T> slice{w, nullptr, static_cast<T*>(y), nullptr, n};
       return project<T>(x, s.m, s.k, {&slice, 1}, {}, Combine::kNone, parallel_);
     }
     Product<T> p{.x = x, .m = s.m, .ldx = s.k, .w = w, .panel_end = panels, .y = y, .ldy = n, .tile = tile};
     if (s.kind == ProductKind::kShrink) {
-      for (int64_t i = 0; i < std::min(panels, kMaxFetched); ++i) fetch[i] = next.panel(i);
-      if (fetched && panels <= kMaxFetched) p.fetch = fetch;
+      for (int64_t i = 0; i < std::min(panels, kMaxFetchedPanels); ++i) fetch[i] = next.panel(i);
+      if (fetched && panels <= kMaxFetchedPanels) p.fetch = fetch;
       return product_bodies<T>().multiply(p);
     }
     // Piece by piece onto sums that the cache holds, as a projection adds them.
@@ -163,7 +161,9 @@ double TileProfiler::seconds(const ProductShape& shape, const Tile& tile) {
   const auto tiles_before = tiles_in_use();
   set_isa(shape.isa);
   use_tiles(std::make_shared<const TileTable>(TileTable::single(tile)));
-  const double result = shape.float32 ? measure<float>(shape, tile) : measure<bf16>(shape, tile);
+  const auto seconds = [&](bool cold) { return shape.float32 ? measure<float>(shape, tile, cold) : measure<bf16>(shape, tile, cold); };
+  // A model's weights come from memory; an adapter's may lie in the caches still, and a tile must do for both.
+  const double result = shape.kind == ProductKind::kDense ? seconds(true) : std::sqrt(seconds(true) * seconds(false));
   use_tiles(tiles_before);
   set_isa(isa_before);
   return result;

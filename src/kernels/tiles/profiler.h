@@ -11,7 +11,8 @@ namespace valora::kernels {
 
 // Runs the kernels of the shape's instruction set, which must be supported, over weights that no cache holds: each
 // measurement takes other ones. Dense products run as projections do, over the pool and with all their bookkeeping, a
-// wide one over a part of its outputs; shrink and expand run on one thread. Changes isa() and use_tiles() while it
+// wide one over a part of its outputs; shrink and expand run on one thread, and their time is the geometric mean of that
+// over cold weights and that over the same ones again. Changes isa() and use_tiles() while it
 // measures; no other kernel may run meanwhile.
 class TileProfiler {
  public:
@@ -25,7 +26,7 @@ class TileProfiler {
   class Memory;
 
   template <typename T>
-  double measure(const ProductShape& shape, const Tile& tile);
+  double measure(const ProductShape& shape, const Tile& tile, bool cold);
 
   const Clock& clock_;
   ParallelFor parallel_;

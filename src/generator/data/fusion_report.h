@@ -1,0 +1,62 @@
+// What a fusion did, step by step: written as report.json and as a page to read (VaLoRA figures 5 and 10). Torch-free.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "base/result.h"
+
+namespace valora::generator {
+
+struct ReportedTask {
+  std::string name, type, metric;
+  std::optional<double> floor;
+  double base = 0;                // of the base model, before any training
+  std::optional<double> chance;   // of a constant or uniform answer, where the task has labels
+  std::optional<double> alone;    // of an adapter for this task alone, where one was trained
+  int64_t train_samples = 0, validation_samples = 0;
+  int64_t dropped = 0;            // by its teacher's confidence cut
+};
+
+// One attempt: train `task` into `adapter`, then evaluate all tasks that it then holds.
+struct FusionStep {
+  std::string task, adapter;
+  int rank = 0;
+  int samples_before = 0;         // replayed ones of the adapter's earlier tasks in this step's data
+  std::map<std::string, double> accuracies;  // of every task in the adapter after the step
+  std::vector<std::string> failed;           // those below their floors
+  bool kept = false;              // false: rolled back
+  std::string why;                // in a sentence: "kept", "rolled back: plates 0.71 < 0.80", …
+  double seconds = 0, evaluation_seconds = 0;
+  double first_loss = 0, last_loss = 0;
+  int64_t steps = 0;              // of the optimizer
+};
+
+struct ReportedAdapter {
+  std::string name, path;
+  int rank = 0;
+  size_t bytes = 0;
+  std::vector<std::string> tasks;
+  std::map<std::string, double> accuracies;
+  std::vector<std::string> below_floor;  // tasks that no adapter of their own could bring to their floor either
+};
+
+struct FusionReport {
+  std::string model;
+  Json options;  // of the run, as given
+  std::vector<ReportedTask> tasks;
+  std::vector<FusionStep> steps;
+  std::vector<ReportedAdapter> adapters;
+  double seconds = 0;
+  size_t peak_bytes = 0;  // of resident memory
+};
+
+Json to_json(const FusionReport& report);
+Result<FusionReport> report_from_json(const Json& json, const std::string& what);
+// One HTML page without anything from elsewhere: tables, and the accuracy of each task after each step as a picture.
+std::string to_html(const FusionReport& report);
+
+}  // namespace valora::generator

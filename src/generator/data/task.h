@@ -1,0 +1,82 @@
+// What an adapter must be able to do: one entry of a tasks file (docs/tasks.md). Torch-free.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "generator/data/sample.h"
+
+namespace valora::generator {
+
+// VaLoRA §6.1: visual retrieval (referring expressions, question answering, captioning) and video analytics
+// (detection, video understanding), and plain image classification.
+enum class TaskType { kClassification, kQuestionAnswering, kCaptioning, kDetection, kGrounding, kVideo };
+
+enum class Metric {
+  kTop1,          // the label answered is the sample's
+  kExact,         // the answer is the sample's or one of its references, letter for letter but for white space around
+  kVqa,           // min(1, agreeing answers / 3) over the ten leave-one-out sets, after the usual normalisation
+  kF1AtIou,       // F1 over all boxes of the set, matched within their label at an overlap of 0.5
+  kAccuracyAtIou, // the first box overlaps the sample's by at least 0.5
+  kCider,         // CIDEr-D / 10, so that 1 is the scale of all metrics
+  kRougeL,
+};
+
+// How boxes are written in an answer and read back from one.
+struct BoxFormat {
+  int scale = 1000;           // a side of the picture in units of the numbers
+  bool labels = true;         // <ref>label</ref><box>(x0,y0),(x1,y1)</box>; without: [x0,y0,x1,y1]
+};
+
+// One set of samples.
+struct DataSource {
+  enum class Format { kJsonl, kCoco, kFolder };
+  Format format = Format::kJsonl;
+  std::string path;             // of the file or the folder
+  std::string media_root;       // that relative media paths start from; empty: the file's own folder
+  std::optional<int64_t> limit; // takes no more than the first so many
+};
+
+// A small model whose knowledge becomes data (VaLoRA §4.2.1), run over the pictures of a folder or the media of a JSONL file.
+struct TeacherSource {
+  enum class Kind { kTorchScript, kEndpoint, kAdapter };
+  enum class Output { kScores, kBoxes };  // of a TorchScript file: class scores, or (boxes, scores, classes)
+  Kind kind = Kind::kTorchScript;
+  DataSource inputs;            // media without answers
+  std::string path;             // of the TorchScript file, or the adapter's folder
+  std::string url, model;       // of the endpoint: base URL ("http://127.0.0.1:8000/v1") and the model asked
+  Output output = Output::kScores;
+  int width = 224, height = 224;           // the pictures' size
+  std::vector<double> mean, deviation;     // of each channel; empty: pixels in 0 … 1 as they are
+  int channels = 3;                        // 1: grey
+  double confidence = 0;                   // what it is less sure of is dropped (scores: the softmax)
+  double validation_share = 0.1;           // of what is kept, for validation where the task brings none
+};
+
+struct HeadSpec {
+  std::string name = "score";
+  bool multi_label = false;
+};
+
+struct Task {
+  std::string name;  // letters, digits, "-", "_", "."
+  TaskType type = TaskType::kClassification;
+  std::optional<DataSource> train, validation;
+  std::optional<TeacherSource> teacher;  // in the place of train
+  Metric metric = Metric::kExact;
+  std::optional<double> floor;           // 0 … 1 of the metric; none: any accuracy will do
+  std::vector<std::string> labels;       // of classifications; empty: those of the training data, sorted
+  std::optional<HeadSpec> head;
+  double weight = 1;                     // of its samples in a mixed batch
+  std::string question;                  // asked of samples that bring none; {labels} and {label} are filled in
+  BoxFormat boxes;
+  int max_answer_tokens = 64;
+  std::string where;                     // "tasks.yaml:12", for errors
+};
+
+const char* task_type_name(TaskType type);
+const char* metric_name(Metric metric);
+
+}  // namespace valora::generator

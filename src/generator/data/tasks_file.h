@@ -1,0 +1,17 @@
+// tasks.yaml, or the same as JSON (docs/tasks.md). Torch-free.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "generator/data/task.h"
+
+namespace valora::generator {
+
+// Relative paths start from the file's folder. kInvalidArgument with "FILE:LINE: …" and the key for whatever is wrong:
+// unknown keys and values, missing ones, a name twice, a metric that does not fit the type, a floor outside 0 … 1,
+// neither training data nor a teacher, no validation data.
+Result<std::vector<Task>> read_tasks(const std::string& path);
+
+}  // namespace valora::generator

@@ -1,0 +1,41 @@
+// What an adapter, or the base model, answers to a task's samples, through the serving engine (VaLoRA §4.2.1).
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "engine/engine.h"
+#include "generator/data/metrics.h"
+
+namespace valora::generator {
+
+struct EvaluationOptions {
+  std::string adapter;   // name in the engine; empty: the base model
+  bool use_head = true;  // where task and adapter have one; false: the language model answers
+  int concurrency = 64;  // requests in the engine at once
+  std::function<void(int done, int total)> progress;
+};
+
+struct Evaluation {
+  Score score;
+  std::optional<ConfusionTable> confusion;
+  std::vector<Prediction> predictions;
+  double seconds = 0;        // wall-clock time of all requests together
+  double latency_p50 = 0, latency_p90 = 0;  // of one request, seconds
+  int64_t prompt_tokens = 0, completion_tokens = 0;
+};
+
+// samples: with questions and answers (apply_templates). Greedy. A sample that the engine refuses ends the evaluation
+// with an error that names the sample's origin.
+Result<Evaluation> evaluate(Engine& engine, const Task& task, std::span<const Sample> samples,
+                            const EvaluationOptions& options);
+
+// The prompt that training and serving share: the media, then the question, in one user turn. Frames of a video that
+// lie in files of their own are read and sent as one data: URL.
+Result<Prompt> prompt_of(const Sample& sample);
+
+}  // namespace valora::generator
