@@ -4,11 +4,12 @@ JOBS ?= $(shell nproc)
 PYTHON ?=
 PORT ?= 8000
 ONESHOT ?=
+FUSE ?=
 PY := $(if $(PYTHON),$(PYTHON),.venv/bin/python)
 export CCACHE_SLOPPINESS := pch_defines,time_macros
 
 .DEFAULT_GOAL := help
-.PHONY: help setup configure build serve demo test conformance fuzz clean
+.PHONY: help setup configure build serve demo demo-adapters test conformance fuzz clean
 
 help:
 	@echo "make demo            install what is missing, build, serve the demo model, ask it, keep serving (ONESHOT=1 ends)"
@@ -17,6 +18,7 @@ help:
 	@echo "make fuzz            fuzz every parser, FUZZ_SECONDS=60 each, FUZZ_JOBS=1 at a time (fuzz/README.md)"
 	@echo "make build           build/valora; PYTHON=/path/python builds against that interpreter's torch (CUDA, say)"
 	@echo "make serve           serve the demo model and its adapters on 127.0.0.1:8000; PORT=… takes another port, for make demo too"
+	@echo "make demo-adapters   draw the demo tasks' data and make the demo's adapters again, with valora's own generator (minutes)"
 	@echo "make clean           remove what was built"
 
 setup:
@@ -40,6 +42,11 @@ serve: build
 
 demo: build
 	@$(PY) tools/demo/show.py --port $(PORT) $(if $(ONESHOT),--oneshot) -- $(BUILD)/valora --log-level warning $(DEMO_SERVE)
+
+demo-adapters: build
+	@$(PY) -m pip install --quiet --disable-pip-version-check -r tools/demo/requirements.txt
+	@$(PY) tools/demo/make.py datasets
+	@$(PY) tools/demo/make.py adapters --program $(BUILD)/valora -- $(FUSE)
 
 test: configure
 	@BUILD=$(BUILD) JOBS=$(JOBS) tools/test

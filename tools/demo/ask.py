@@ -42,7 +42,7 @@ def groups(tokenizer, items, batch=60):
 
 
 @torch.no_grad()
-def answers(model, tokenizer, processor, items, video, limit=48):
+def answers(model, tokenizer, processor, items, video, limit=128):
     out = [None] * len(items)
     for indices in groups(tokenizer, items):
         given = inputs(tokenizer, processor, [items[i] for i in indices], video)
@@ -53,12 +53,12 @@ def answers(model, tokenizer, processor, items, video, limit=48):
 
 
 @torch.no_grad()
-def classes(tuned, score, tokenizer, processor, items, video):
-    """What a head says: the final hidden state of the prompt's last token times the head's weight."""
+def classes(tuned, weight, bias, tokenizer, processor, items, video):
+    """What a head says: a linear layer over the final hidden state of the prompt's last token."""
     out = [None] * len(items)
     for indices in groups(tokenizer, items):
         given = inputs(tokenizer, processor, [items[i] for i in indices], video)
         hidden = tuned.get_base_model().model(**given).last_hidden_state[:, -1]
-        for i, label in zip(indices, (hidden @ score.float().T).argmax(-1).tolist()):
+        for i, label in zip(indices, torch.nn.functional.linear(hidden, weight, bias).argmax(-1).tolist()):
             out[i] = label
     return out

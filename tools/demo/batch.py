@@ -52,9 +52,9 @@ def ask(url, base, demo, sample):
     """Text or label, and the tokens that it took."""
     body = {"model": sample["adapter"] or base, "messages": messages(sample, demo)}
     if sample["kind"] == "classify":
-        return post(f"{url}/classify", body)["data"][0]["label"], 1
+        return post(f"{url}/classify", body | {"head": sample["head"]})["data"][0]["label"], 1
     # "head": "" asks for text also from an adapter whose head would answer.
-    answer = post(f"{url}/v1/chat/completions", body | {"temperature": 0, "max_tokens": 64, "head": ""})
+    answer = post(f"{url}/v1/chat/completions", body | {"temperature": 0, "max_tokens": 128, "head": ""})
     return answer["choices"][0]["message"]["content"], answer["usage"]["completion_tokens"]
 
 

@@ -1,21 +1,22 @@
-"""Held-out accuracy of the base's own skills, and of base and adapter on each adapter's task."""
+"""Held-out accuracy of the base's own skills, and of base, adapter and head on each task, through transformers and PEFT."""
 
 import json
 from collections import Counter
 
 import numpy as np
 from peft import PeftModel
-from safetensors.torch import load_file
 
 import clips
 import glyphs
 import scenes
 from ask import answers, classes
+from judge import figures
 from media import through_codec
 from package import load
-from tasks import TASKS, judge
+from places import head_of
+from tasks import Drawn
 
-HELD_OUT = 900001  # no training stage draws from this seed
+HELD_OUT = 900001  # no other stage draws from this seed
 
 # Skill of the base: how to draw, which questions, metric, and whether a constant answer can be right often.
 SKILLS = {
@@ -26,8 +27,8 @@ SKILLS = {
     "yes or no": (scenes.scene, ("Is there", "Do you see"), "exact", True),
     "left of, above": (scenes.scene, ("Is the",), "exact", True),
     "where": (scenes.scene, ("Where is", "In which part"), "exact", True),
-    "box": (scenes.scene, ("Find", "Give"), "box", False),
-    "caption": (scenes.scene, ("Describe", "What is in", "What do you"), "caption", False),
+    "box": (scenes.scene, ("Find", "Give"), "box_accuracy", False),
+    "caption": (scenes.scene, ("Describe", "What is in", "What do you"), "cider", False),
     "read 1 to 3 characters": (glyphs.text, ("Read", "What does it say", "What text"), "exact", False),
     "motion in a clip": (clips.clip, ("What does the",), "exact", True),
     "caption of a clip": (clips.clip, ("What happens", "Describe the video"), "exact", False),
@@ -46,7 +47,8 @@ def skill_items(name, count):
         fitting = [p for p in sample.pairs if p[0].startswith(starts)]
         if fitting:
             frames = through_codec(sample.frames) if sample.video else sample.frames
-            out.append((frames, *fitting[rng.integers(len(fitting))]))
+            question, answer = fitting[rng.integers(len(fitting))]
+            out.append(Drawn(frames, answer, question))
     return out, draw is clips.clip
 
 
@@ -54,19 +56,15 @@ def task_items(task, count):
     """Held-out samples; a clip passes through the codec, since that is what a server reads."""
     rng, out = seeded(task.name), []
     for _ in range(count):
-        frames, answer = task.draw(rng, held_out=True)
-        out.append((through_codec(frames) if task.video else frames, task.question, answer))
+        drawn = task.draw(rng, held_out=True)
+        drawn.frames = through_codec(drawn.frames) if task.video else drawn.frames
+        out.append(drawn)
     return out
-
-
-def figures(metric, got, want):
-    rows = [judge(metric, g, w) for g, w in zip(got, want)]
-    return {key: round(float(np.mean([r[key] for r in rows])), 3) for key in rows[0]}
 
 
 def constant(name, items):
     """Accuracy of always giving the most frequent answer."""
-    return round(Counter(i[2] for i in items).most_common(1)[0][1] / len(items), 3) if SKILLS[name][3] else None
+    return round(Counter(i.answer for i in items).most_common(1)[0][1] / len(items), 3) if SKILLS[name][3] else None
 
 
 def base_skills(folder, count):
@@ -74,26 +72,27 @@ def base_skills(folder, count):
     table = {}
     for name, (_, _, metric, _) in SKILLS.items():
         items, video = skill_items(name, count)
-        got = answers(model, tokenizer, processor, [i[:2] for i in items], video)
-        table[name] = {"samples": count, **figures(metric, got, [i[2] for i in items]), "chance": constant(name, items)}
+        got = answers(model, tokenizer, processor, [(i.frames, i.question) for i in items], video)
+        table[name] = {"samples": count, **figures(metric, got, items), "chance": constant(name, items)}
         print(name, table[name], flush=True)
     return table
 
 
-def adapter_task(name, folder, adapters, count):
-    task = TASKS[name]
+def one_task(task, place, folder, count):
     model, tokenizer, processor = load(folder)
     items = task_items(task, count)
-    asked, want = [i[:2] for i in items], [i[2] for i in items]
+    asked = [(i.frames, task.asked(i)) for i in items]
     before = answers(model, tokenizer, processor, asked, task.video)
-    tuned = PeftModel.from_pretrained(model, adapters / name).eval()
+    tuned = PeftModel.from_pretrained(model, place.folder).eval()
     after = answers(tuned, tokenizer, processor, asked, task.video)
-    row = {"title": task.title, "modality": "video" if task.video else "image", "rank": task.rank, "samples": count, "metric": task.metric,
-           "chance": round(1 / len(task.labels), 3) if task.labels else None,
-           "base": figures(task.metric, before, want), "adapter": figures(task.metric, after, want), "base_says": before[:3]}
-    if task.head:
-        score = load_file(adapters / name / "adapter_model.safetensors")["base_model.model.score.weight"]
-        said = classes(tuned, score, tokenizer, processor, asked, task.video)
-        row["head"] = {"labels": len(task.labels), "exact": round(float(np.mean([task.labels[s] == w for s, w in zip(said, want)])), 3)}
-    print(name, json.dumps(row), flush=True)
+    row = {"title": task.title, "modality": "video" if task.video else "image", "adapter_name": place.adapter,
+           "rank": json.loads((place.folder / "adapter_config.json").read_text())["r"], "samples": count, "metric": task.metric,
+           "chance": round(1 / len(task.labels), 3) if task.labels and not items[0].boxes else None,
+           "floor": place.floor, "validation": place.accuracy,
+           "base": figures(task.metric, before, items), "adapter": figures(task.metric, after, items), "base_says": before[:3]}
+    if place.head:
+        labels, weight, bias = head_of(place)
+        said = classes(tuned, weight, bias, tokenizer, processor, asked, task.video)
+        row["head"] = {"labels": len(labels), **figures(task.metric, [labels[s] for s in said], items)}
+    print(task.name, json.dumps(row), flush=True)
     return row

@@ -1,4 +1,4 @@
-"""Draws the clips of the video adapters' tasks: a figure that acts, and two things of different speed."""
+"""Draws the clips of the video tasks: a figure that acts, two things of different speed, light in a room, a barrier."""
 
 import math
 
@@ -88,5 +88,52 @@ def race(rng, label):
         image, draw = canvas(rgb, SIZE, SIZE)
         for shape, fill, xs, y, size in lanes:
             draw_shape(draw, shape, (xs[k] - size / 2, y - size / 2, xs[k] + size / 2, y + size / 2), fill)
+        pictures.append(finish(rng, image, noise=3.0))
+    return pictures
+
+
+def room(rng):
+    """A wall, a floor, a window and a thing or two, as a canvas to be lit."""
+    image, draw = canvas(jitter(rng, pick(rng, [(225, 215, 195), (200, 215, 225), (215, 225, 205)])), SIZE, SIZE)
+    floor = rng.uniform(0.65, 0.8) * S
+    draw.rectangle((0, floor, S, S), fill=jitter(rng, (170, 135, 100)))
+    x, w, h = rng.uniform(8, S - 50), rng.uniform(26, 42), rng.uniform(26, 42)
+    draw.rectangle((x, 14, x + w, 14 + h), fill=jitter(rng, (190, 220, 240)), outline=(120, 90, 60), width=3)
+    for _ in range(rng.integers(1, 3)):
+        x, size = rng.uniform(4, SIZE - 24), rng.uniform(12, 20)
+        draw_shape(draw, pick(rng, SHAPES), (x, floor / 2 - size + 4, x + size, floor / 2 + 4), jitter(rng, COLOURS[pick(rng, list(COLOURS))]))
+    return image
+
+
+def light(rng, label):
+    """What the light in a room does: it comes, it goes, it flashes once, or it flickers."""
+    image = room(rng)
+    low, high = rng.uniform(0.2, 0.35), rng.uniform(0.85, 1.0)
+    t = np.linspace(0, 1, FRAMES)
+    levels = np.full(FRAMES, low)
+    if label == "flash":
+        levels[rng.integers(1, FRAMES - 1)] = high
+    elif label == "flicker":
+        levels[rng.integers(2)::2] = high
+    else:
+        levels = low + (high - low) * (t if label == "dawn" else 1 - t)
+    return [finish(rng, image.point(lambda v, level=level: v * level), noise=3.0) for level in levels]
+
+
+def barrier(rng, label):
+    """A barrier across a road: it opens, closes, or stands still, up or down."""
+    rgb, road = jitter(rng, pick(rng, GROUNDS)), jitter(rng, (105, 105, 110))
+    ink = jitter(rng, pick(rng, [(215, 40, 40), (245, 140, 30), (30, 60, 140)]))
+    ground, side = S - rng.uniform(16, 34), rng.choice([-1, 1])
+    x, length, width = S / 2 - side * rng.uniform(30, 46), rng.uniform(60, 84), int(rng.integers(5, 9))
+    down, up = math.pi / 2, math.pi / 2 + rng.uniform(1.0, 1.35)
+    t = np.linspace(rng.uniform(0, 0.15), rng.uniform(0.85, 1), FRAMES)
+    shares = {"opening": t, "closing": t[::-1], "open": np.ones(FRAMES), "closed": np.zeros(FRAMES)}[label]
+    pictures = []
+    for share in shares:
+        image, draw = canvas(rgb, SIZE, SIZE)
+        draw.rectangle((0, ground, S, S), fill=road)
+        draw.rectangle((x - 6, ground - 34, x + 6, ground + 4), fill=(60, 60, 64))
+        limb(draw, (x, ground - 28), side * (down + (up - down) * share), length, ink, width)
         pictures.append(finish(rng, image, noise=3.0))
     return pictures

@@ -2,7 +2,8 @@
 
     python tools/demo/make.py base --minutes 45     trains from scratch, or goes on from a checkpoint in --work
     python tools/demo/make.py package               writes the checkpoint as demo/model
-    python tools/demo/make.py adapters [NAME...]    trains the adapters
+    python tools/demo/make.py datasets [NAME...]    draws the tasks' data into --work/tasks, and writes demo/tasks*.yaml
+    python tools/demo/make.py adapters [-- OPTION…] makes the adapters with `valora fuse`, and demo/manifest.json
     python tools/demo/make.py samples               writes demo/samples
     python tools/demo/make.py evaluate [NAME...]    measures on held-out samples: demo/accuracy.json
     python tools/demo/make.py readme                writes demo/README.md from the measured figures
@@ -12,6 +13,7 @@
 
 import argparse
 import json
+import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -37,13 +39,27 @@ def make_package(options):
     package.write(options.work / "base.pt", options.work, options.demo / "model")
 
 
+def make_datasets(options):
+    import datasets
+    import tasks_files
+    import teacher
+    from tasks import ALL
+    root = options.work / "tasks"
+    for name in options.names or ALL:
+        datasets.write(ALL[name], root, options.limit)
+        print(f"{name}: drawn", flush=True)
+    if not options.names:
+        teacher.write_pictures(root, options.limit)
+        print(f"the digits' teacher is right on {100 * teacher.train(root / 'teacher' / 'digits.pt'):.1f} % of what it will label", flush=True)
+    tasks_files.write(options.demo, root)
+
+
 def make_adapters(options):
     import adapters
-    from tasks import TASKS
-    for name in options.names or TASKS:
-        seconds = adapters.train(TASKS[name], options.demo / "model", options.demo / "adapters" / name)
-        note(options.work / "training.json", "adapters", name, value=seconds)
-        print(f"{name}: {seconds} s", flush=True)
+    output = options.work / "fused"
+    adapters.fuse(options.program, options.demo / "model", options.demo / "tasks.yaml", output, options.fuse)
+    adapters.install(output, options.demo)
+    note(options.work / "training.json", "adapters", value=adapters.seconds(output))
 
 
 def make_samples(options):
@@ -53,18 +69,23 @@ def make_samples(options):
 
 def make_accuracy(options):
     import evaluate
-    from tasks import TASKS
+    from places import places
+    from tasks import ALL
     target = options.demo / "accuracy.json"
     times = json.loads((options.work / "training.json").read_text()) if (options.work / "training.json").exists() else {}
     note(target, "command", value="python tools/demo/make.py evaluate")
     note(target, "what", value="Greedy answers of transformers' generate in fp32 over the bf16 weights, on held-out samples; clips pass through H.264.")
     if not options.names or "base" in options.names:
-        note(target, "base", "training", value=times.get("base"))
         note(target, "base", "skills", value=evaluate.base_skills(options.demo / "model", options.count))
-    for name in options.names or TASKS:
-        if name in TASKS:
-            row = evaluate.adapter_task(name, options.demo / "model", options.demo / "adapters", options.count)
-            note(target, "adapters", name, value={**row, "training_seconds": times.get("adapters", {}).get(name)})
+        if "base" in times:
+            note(target, "base", "training", value=times["base"])
+    made = places(options.demo)
+    if not options.names:
+        note(target, "tasks", value={})
+    for name in options.names or made:
+        if name in made:
+            row = evaluate.one_task(ALL[name], made[name], options.demo / "model", options.count)
+            note(target, "tasks", name, value={**row, "training_seconds": times.get("adapters", {}).get(name)})
 
 
 def make_readme(options):
@@ -77,19 +98,27 @@ def make_check(options):
     check.run(options.demo)
 
 
+STAGES = {"base": make_base, "package": make_package, "datasets": make_datasets, "adapters": make_adapters, "samples": make_samples,
+          "evaluate": make_accuracy, "readme": make_readme, "check": make_check}
+
+
 def main():
-    stages = {"base": make_base, "package": make_package, "adapters": make_adapters, "samples": make_samples, "evaluate": make_accuracy,
-              "readme": make_readme, "check": make_check}
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("stage", choices=[*stages, "all"])
-    parser.add_argument("names", nargs="*", help="adapters; for evaluate also 'base'")
+    parser.add_argument("stage", choices=[*STAGES, "all"])
+    parser.add_argument("names", nargs="*", help="tasks; for evaluate also 'base'")
     parser.add_argument("--demo", type=Path, default=ROOT / "demo")
-    parser.add_argument("--work", type=Path, default=ROOT / "build-demo", help="folder of the checkpoint")
+    parser.add_argument("--work", type=Path, default=ROOT / "build-demo", help="folder of the checkpoint, the data and the generator's output")
+    parser.add_argument("--program", type=Path, default=ROOT / "build" / "valora")
     parser.add_argument("--minutes", type=float, default=45, help="wall-clock budget of the base training")
     parser.add_argument("--count", type=int, default=300, help="held-out samples of each measurement")
-    options = parser.parse_args()
+    parser.add_argument("--limit", type=int, help="draw no more samples a split")
+    own, more = sys.argv[1:], []
+    if "--" in own:
+        own, more = own[:own.index("--")], own[own.index("--") + 1:]
+    options = parser.parse_args(own)
+    options.fuse = more
     options.work.mkdir(parents=True, exist_ok=True)
-    for name, stage in stages.items():
+    for name, stage in STAGES.items():
         if options.stage in (name, "all"):
             stage(options)
 

@@ -2,6 +2,7 @@
 
 import functools
 import math
+from dataclasses import dataclass
 
 import numpy as np
 from PIL import Image, ImageDraw, ImageFilter
@@ -12,11 +13,23 @@ SIZE = 64
 S = 2 * SIZE  # the canvas is drawn at twice the size and scaled down
 
 
+NIGHT = (45, 50, 80)
+SKIES = [(170, 205, 235), (120, 140, 170), (235, 190, 150), NIGHT]
+
+
+@dataclass
+class Street:
+    horizon: int              # the road's upper edge on the canvas
+    night: bool
+    crown: tuple | None = None  # box of the tree's crown on the canvas
+
+
 def street(rng, draw):
-    """Sky, houses, a tree and a road; gives the road's upper edge on the canvas."""
+    """Sky, houses, a tree and a road."""
     horizon = int(rng.uniform(0.5, 0.7) * S)
-    sky = jitter(rng, pick(rng, [(170, 205, 235), (120, 140, 170), (235, 190, 150), (45, 50, 80)]))
-    draw.rectangle((0, 0, S, horizon), fill=sky)
+    sky = pick(rng, SKIES)
+    seen = Street(horizon, sky is NIGHT)
+    draw.rectangle((0, 0, S, horizon), fill=jitter(rng, sky))
     draw.rectangle((0, horizon, S, S), fill=jitter(rng, pick(rng, [(95, 95, 100), (120, 115, 110), (70, 72, 78)])))
     for _ in range(rng.integers(0, 3)):
         x, w, h = rng.uniform(-10, S - 20), rng.uniform(20, 44), rng.uniform(16, 44)
@@ -27,8 +40,9 @@ def street(rng, draw):
     if rng.random() < 0.4:
         x = rng.uniform(5, S - 15)
         draw.rectangle((x + 4, horizon - 18, x + 8, horizon), fill=(95, 65, 40))
-        draw.ellipse((x - 5, horizon - 38, x + 17, horizon - 12), fill=jitter(rng, (60, 125, 60)))
-    return horizon
+        seen.crown = (x - 5, horizon - 38, x + 17, horizon - 12)
+        draw.ellipse(seen.crown, fill=jitter(rng, (60, 125, 60)))
+    return seen
 
 
 LIGHTS = {"stop": (0, (255, 45, 40)), "caution": (1, (255, 205, 40)), "go": (2, (50, 225, 90)), "off": (None, None)}
@@ -51,15 +65,33 @@ def traffic_light(rng, label):
     return [finish(rng, image)]
 
 
+@dataclass
+class Parked:
+    """One car on a street; its box is in pixels."""
+    frames: list
+    box: tuple
+    colour: str
+    street: Street
+
+    def hides_tree(self):
+        """Whether the car stands before most of the tree."""
+        if not self.street.crown:
+            return False
+        a, b, c, d = self.street.crown
+        x0, y0, x1, y1 = (2 * v for v in self.box)
+        inner = max(0, min(c, x1) - max(a, x0)) * max(0, min(d, y1) - max(b, y0))
+        return inner > 0.5 * (c - a) * (d - b)
+
+
 def car(rng):
-    """One car on a street; gives the frames and the car's box in pixels."""
     image, draw = canvas((0, 0, 0), SIZE, SIZE)
-    horizon = street(rng, draw)
+    seen = street(rng, draw)
     w = rng.uniform(34, 78)
     h = w * rng.uniform(0.42, 0.55)
     x = rng.uniform(2, S - w - 2)
-    y = rng.uniform(max(2, horizon - h * 0.8), S - h - 2)
-    paint = jitter(rng, COLOURS[pick(rng, list(COLOURS))])
+    y = rng.uniform(max(2, seen.horizon - h * 0.8), S - h - 2)
+    colour = pick(rng, list(COLOURS))
+    paint = jitter(rng, COLOURS[colour])
     flip = rng.random() < 0.5
     fx = lambda a: x + w * (1 - a if flip else a)
     wheel = h * 0.2
@@ -72,7 +104,7 @@ def car(rng):
         cx, cy = fx(a), y + h - wheel
         draw.ellipse((cx - wheel, cy - wheel, cx + wheel, cy + wheel), fill=(22, 22, 24))
         draw.ellipse((cx - wheel * 0.4, cy - wheel * 0.4, cx + wheel * 0.4, cy + wheel * 0.4), fill=(170, 170, 175))
-    return [finish(rng, image)], (x / 2, y / 2, (x + w) / 2, (y + h) / 2)
+    return Parked([finish(rng, image)], (x / 2, y / 2, (x + w) / 2, (y + h) / 2), colour, seen)
 
 
 def surface(rng, label):

@@ -4,17 +4,19 @@ import json
 
 INTRO = """# The demo model
 
-A small but real vision-language model in the Qwen2-VL format, {adapters} LoRA adapters for it, and held-out samples.
+A small but real vision-language model in the Qwen2-VL format, {adapters} LoRA adapters for {tasks} tasks, and held-out samples.
 Everything here is made by `tools/demo/make.py` from drawn pictures and clips, and from the handwritten digits that scikit-learn ships.
 
 - `model/`: {parameters:.2f} million parameters in bf16, an ordinary Hugging Face folder. A 64 x 64 picture is 16 tokens.
-- `adapters/NAME/`: PEFT folders; `valora.json` beside them names the task, the question it was trained with, and a head's labels.
+- `adapters/NAME/`: PEFT folders; `valora.json` beside them names the questions they were trained with, and their heads' labels.
+- `manifest.json`: which adapter, and which of its heads, answers a task (without it, each adapter the one task it is named after).
+- `tasks.yaml`: what the adapters are made for; `tasks-images.yaml`, `tasks-videos.yaml` and `tasks-teacher.yaml` are sets to compare with.
 - `samples.json`, `samples/`: held-out pictures (PNG) and clips (H.264, two frames a second), with question and expected answer.
   They are the first ones of their own seed, not picked by hand; the first one of each task is also asked of the base.
 - `accuracy.json`: what the tables below are made from.
 
 The model knows small drawings, short texts and short clips, and English questions of the kinds below. It knows nothing else.
-Boxes are `[x0,y0,x1,y1]` in hundredths of the picture's width and height.
+Boxes are `[x0,y0,x1,y1]`, or `<ref>label</ref><box>(x0,y0),(x1,y1)</box>`, in hundredths of the picture's width and height.
 """
 
 
@@ -35,24 +37,36 @@ def skills(table):
     return lines
 
 
-def adapters(table):
-    lines = ["| adapter | task | rank | samples | base | adapter | head | chance | training |", "|---|---|--:|--:|--:|--:|--:|--:|--:|"]
+def main_figure(figures):
+    return percent(next(iter(figures.values())))
+
+
+def tasks(table):
+    lines = ["| task | what | adapter | rank | samples | base | adapter | head | chance | floor | validation | training |",
+             "|---|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|"]
     for name, row in table.items():
-        key = {"box": "iou_over_half"}.get(row["metric"], "exact")
         head = f"{percent(row['head']['exact'])} ({row['head']['labels']} labels)" if "head" in row else "–"
-        lines.append(f"| `{name}` | {row['title']} | {row['rank']} | {row['samples']} | {percent(row['base'][key])} | {percent(row['adapter'][key])} "
-                     f"| {head} | {percent(row['chance'])} | {row['training_seconds']:.0f} s |")
+        seconds = row.get("training_seconds")
+        lines.append(f"| `{name}` | {row['title']} | `{row['adapter_name']}` | {row['rank']} | {row['samples']} | {main_figure(row['base'])} "
+                     f"| {main_figure(row['adapter'])} | {head} | {percent(row['chance'])} | {percent(row.get('floor'))} "
+                     f"| {percent(row.get('validation'))} | {'–' if seconds is None else f'{seconds:.0f} s'} |")
     return lines
 
 
 def notes(table):
     out = []
     for name, row in table.items():
-        if row["metric"] == "box":
-            out.append(f"- `{name}`: a box counts from an IoU of 0.5; mean IoU {row['base']['mean_iou']:.2f} for the base, {row['adapter']['mean_iou']:.2f} for the adapter.")
-        if row["metric"] == "caption":
+        base, adapter = row["base"], row["adapter"]
+        if "mean_iou" in base:
+            out.append(f"- `{name}`: a box counts from an IoU of 0.5; mean IoU {base['mean_iou']:.2f} for the base, {adapter['mean_iou']:.2f} for the adapter.")
+        if "f1" in base:
+            out.append(f"- `{name}`: F1 over all boxes, matched within their label from an IoU of 0.5.")
+        if "vqa" in base:
+            out.append(f"- `{name}`: by the ten-answer rule; the most frequent answer word for word: {percent(base['exact'])} for the base, "
+                       f"{percent(adapter['exact'])} for the adapter.")
+        if "object_f1" in base:
             out.append(f"- `{name}`: the whole entry must be exact, style included; F1 of the named objects alone "
-                       f"{row['base']['object_f1']:.2f} for the base, {row['adapter']['object_f1']:.2f} for the adapter.")
+                       f"{base['object_f1']:.2f} for the base, {adapter['object_f1']:.2f} for the adapter. Floor and validation are CIDEr.")
     return out
 
 
@@ -61,20 +75,24 @@ def write(demo):
     measured = json.loads((demo / "accuracy.json").read_text())
     with safe_open(demo / "model" / "model.safetensors", "pt") as file:
         count = sum(file.get_tensor(name).numel() for name in file.keys())
-    lines = [INTRO.format(adapters=len(measured["adapters"]), parameters=count / 1e6)]
+    lines = [INTRO.format(adapters=len({row["adapter_name"] for row in measured["tasks"].values()}),
+                          tasks=len(measured["tasks"]), parameters=count / 1e6)]
     training = measured["base"].get("training")
-    lines += ["## Adapters", "", *adapters(measured["adapters"]), "", *notes(measured["adapters"]),
+    lines += ["## Tasks", "", *tasks(measured["tasks"]), "", *notes(measured["tasks"]),
+              "- Validation is what the generator measured on its validation data, in the task's metric; the other figures are of held-out samples.",
               "- The base does not know most of these tasks' label words, so its 0 says less than the chance beside it.",
-              "- The head reads the final hidden state of the prompt's last token: one pass, no decoding. "
-              "A head adapter answers through the language model as well.", "", "## Base", ""]
+              "- A head reads the final hidden state of the prompt's last token: one pass, no decoding. "
+              "A task with a head is answered through the language model as well.", "", "## Base", ""]
     if training:
         lines += [f"Trained from scratch in {training['minutes']} minutes of wall-clock time on two CPU cores that other work shared "
                   f"({training['steps']} steps, {training['images']} pictures and clips). {training.get('note', '')}".rstrip(), ""]
     lines += [*skills(measured["base"]["skills"]), "", "A constant answer is always the most frequent one; where the base is no better, it has not learned the skill.", "",
               "## Make it again", "",
               "    pip install -r tools/requirements.txt -r tools/demo/requirements.txt",
-              "    python tools/demo/make.py all        # or one stage: base, package, adapters, samples, evaluate, readme, check", "",
-              measured["what"] + " Samples and training never share a seed; the digits' held-out fifth is split by a fixed seed. "
+              "    make demo-adapters                   # the tasks' data and the adapters, from model/", "",
+              "    python tools/demo/make.py all        # all of it, after make build; or one stage:",
+              "                                         # base, package, datasets, adapters, samples, evaluate, readme, check", "",
+              measured["what"] + " Training, validation and held-out samples never share a seed; the digits' held-out fifth is split by a fixed seed. "
               "A budget of wall-clock time bounds the base training, so another machine gives another model, and figures vary by a few points.",
               "Training times are those of one run on the shared machine."]
     (demo / "README.md").write_text("\n".join(lines) + "\n")

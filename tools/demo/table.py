@@ -1,29 +1,16 @@
 """What the demo prints: the answers, how many were right, and how to ask for oneself."""
 
 import json
-import re
 import shutil
 import sys
 
-BOX = re.compile(r"\[(\d+),(\d+),(\d+),(\d+)\]")
-
-
-def overlap(got, want):
-    """Intersection over union of two boxes."""
-    (a, b, c, d), (e, f, g, h) = got, want
-    inside = max(0, min(c, g) - max(a, e)) * max(0, min(d, h) - max(b, f))
-    whole = (c - a) * (d - b) + (g - e) * (h - f) - inside
-    return inside / whole if whole > 0 else 0.0
+from boxes import agree
 
 
 def is_right(answer):
     """Boxes by an overlap of half at least, as is usual; everything else word for word."""
-    if answer.error is not None:
-        return False
-    want, got = BOX.fullmatch(answer.sample["expected"]), BOX.fullmatch(answer.text)
-    if want and got:
-        return overlap([int(v) for v in got.groups()], [int(v) for v in want.groups()]) >= 0.5
-    return answer.text == answer.sample["expected"]
+    expected = answer.sample["expected"]
+    return answer.error is None and (answer.text == expected or agree(answer.text, expected))
 
 
 def mark(right):
@@ -66,31 +53,27 @@ def share(answers):
 
 
 def percent(figures):
-    value = figures.get("exact", figures.get("iou_over_half")) if figures else None
-    return "–" if value is None else f"{100 * value:.0f} %"
+    """Of the first figure, which is the task's accuracy."""
+    return f"{100 * next(iter(figures.values())):.0f} %" if figures else "–"
 
 
 def measured_text(row):
-    """What accuracy.json says of an adapter: of its text, and of its head where it has one."""
+    """What accuracy.json says of a task: of its adapter's text, and of a head where it has one."""
     text = percent(row.get("adapter"))
-    return text + (f", head {percent(row['head'])}" if "head" in row else "")
+    return text + (f", head {100 * row['head']['exact']:.0f} %" if "head" in row else "")
 
 
 def accuracy_lines(answers, demo):
-    """By adapter: right here, the base on the same files, and both on many held-out samples."""
+    """By task: right here, the base on the same files, and both on many held-out samples."""
     file = demo / "accuracy.json"
-    measured = json.loads(file.read_text()).get("adapters", {}) if file.exists() else {}
-    names = list(dict.fromkeys(a.sample["adapter"] for a in answers if a.sample["adapter"]))
+    measured = json.loads(file.read_text()).get("tasks", {}) if file.exists() else {}
     rows = [("right", "adapter", "base", "of held-out samples:", "adapter", "base")]
-    asked = set()
-    for name in names:
-        own = [a for a in answers if a.sample["adapter"] == name]
-        files = {a.sample["media"] for a in own}
-        asked |= files
-        base = [a for a in answers if not a.sample["adapter"] and a.sample["media"] in files]
+    for name in dict.fromkeys(a.sample["task"] for a in answers if a.sample["task"]):
+        own = [a for a in answers if a.sample["task"] == name]
         row = measured.get(name, {})
-        rows.append((name, share(own), share(base), str(row.get("samples", "–")), measured_text(row), percent(row.get("base"))))
-    skills = [a for a in answers if not a.sample["adapter"] and a.sample["media"] not in asked]
+        rows.append((name, share([a for a in own if a.sample["adapter"]]), share([a for a in own if not a.sample["adapter"]]),
+                     str(row.get("samples", "–")), measured_text(row), percent(row.get("base"))))
+    skills = [a for a in answers if not a.sample["task"]]
     if skills:
         rows.append(("its own skills", "", share(skills), "", "", ""))
     wide = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]

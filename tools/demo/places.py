@@ -1,0 +1,42 @@
+"""Where a task is answered: adapter and head, from demo/manifest.json."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass
+class Place:
+    folder: Path            # of the adapter
+    head: str | None        # none: the language model answers
+    floor: float | None = None
+    accuracy: float | None = None  # on the validation data, as the generator measured it
+
+    @property
+    def adapter(self):
+        """The name it is served under."""
+        return self.folder.name
+
+
+def card(folder):
+    return json.loads((folder / "valora.json").read_text())
+
+
+def places(demo):
+    """Of every task by name. Without a manifest each adapter holds the one task that it is named after."""
+    manifest = demo / "manifest.json"
+    if manifest.exists():
+        entries = json.loads(manifest.read_text())["tasks"]
+        return {name: Place((demo / e["adapter"]).resolve(), e.get("head"), e.get("floor"), e.get("accuracy")) for name, e in entries.items()}
+    folders = sorted((demo / "adapters").iterdir())
+    return {f.name: Place(f, next((h["name"] for h in card(f).get("heads", [])), None)) for f in folders}
+
+
+def head_of(place):
+    """Labels, weight and bias (or none) of a place's head."""
+    from safetensors.torch import load_file
+    labels = next(h["labels"] for h in card(place.folder)["heads"] if h["name"] == place.head)
+    tensors = load_file(place.folder / "adapter_model.safetensors")
+    name = f"base_model.model.{place.head}"
+    bias = tensors.get(f"{name}.bias")
+    return labels, tensors[f"{name}.weight"].float(), None if bias is None else bias.float()
