@@ -45,7 +45,7 @@ demo: build
 
 demo-adapters: build
 	@$(PY) -m pip install --quiet --disable-pip-version-check -r tools/demo/requirements.txt
-	@$(PY) tools/demo/make.py datasets
+	@$(PY) tools/demo/make.py datasets demo
 	@$(PY) tools/demo/make.py adapters --program $(BUILD)/valora -- $(FUSE)
 
 test: configure

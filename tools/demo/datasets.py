@@ -24,7 +24,9 @@ def store(task, sample, folder, stem):
     """Writes the media; gives the keys of a JSONL line for them, relative to the task's folder."""
     if task.clip == "mp4":
         import media  # H.264 is a requirement of its own
-        media.write(sample.frames, folder / f"{stem}.mp4")
+        target = folder / f"{stem}.mp4"
+        target.parent.mkdir(parents=True, exist_ok=True)
+        media.write_clip(sample.frames, str(target), preset="veryfast")
         return {"video": f"{stem}.mp4"}
     names = [f"{stem}-{k}.png" for k in range(len(sample.frames))] if task.video else [f"{stem}.png"]
     for name, frame in zip(names, sample.frames):

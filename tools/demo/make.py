@@ -2,7 +2,8 @@
 
     python tools/demo/make.py base --minutes 45     trains from scratch, or goes on from a checkpoint in --work
     python tools/demo/make.py package               writes the checkpoint as demo/model
-    python tools/demo/make.py datasets [NAME...]    draws the tasks' data into --work/tasks, and writes demo/tasks*.yaml
+    python tools/demo/make.py datasets [NAME...]    draws data into --work/tasks, of tasks or of the sets demo, images, videos, teacher;
+                                                    writes demo/tasks*.yaml
     python tools/demo/make.py adapters [-- OPTION…] makes the adapters with `valora fuse`, and demo/manifest.json
     python tools/demo/make.py samples               writes demo/samples
     python tools/demo/make.py evaluate [NAME...]    measures on held-out samples: demo/accuracy.json
@@ -43,14 +44,17 @@ def make_datasets(options):
     import datasets
     import tasks_files
     import teacher
-    from tasks import ALL
+    from tasks import ALL, SETS
     root = options.work / "tasks"
-    for name in options.names or ALL:
-        datasets.write(ALL[name], root, options.limit)
-        print(f"{name}: drawn", flush=True)
-    if not options.names:
-        teacher.write_pictures(root, options.limit)
-        print(f"the digits' teacher is right on {100 * teacher.train(root / 'teacher' / 'digits.pt'):.1f} % of what it will label", flush=True)
+    names = options.names or [*ALL, "teacher"]
+    for name in dict.fromkeys(task for name in names for task in SETS.get(name, [name])):
+        if name == "teacher":
+            teacher.write_pictures(root, options.limit)
+            share = teacher.train(root / "teacher" / "digits.pt")
+            print(f"the digits' teacher is right on {100 * share:.1f} % of what it will label", flush=True)
+        else:
+            datasets.write(ALL[name], root, options.limit)
+            print(f"{name}: drawn", flush=True)
     tasks_files.write(options.demo, root)
 
 

@@ -9,10 +9,10 @@ from PIL import Image
 RATE = 2
 
 
-def write_clip(frames, target):
+def write_clip(frames, target, preset="veryslow"):
     """Near-lossless H.264; target is a path or a file object."""
     with av.open(target, "w", format="mp4") as container:
-        stream = container.add_stream("libx264", rate=RATE, options={"crf": "10", "preset": "veryslow", "tune": "stillimage"})
+        stream = container.add_stream("libx264", rate=RATE, options={"crf": "10", "preset": preset, "tune": "stillimage"})
         stream.height, stream.width = frames[0].shape[:2]
         stream.pix_fmt = "yuv420p"
         stream.codec_context.thread_count = 1  # the same bytes on every machine

@@ -8,7 +8,7 @@ import yaml
 import teacher
 from boxes import SCALE
 from datasets import source
-from tasks import ALL, DEMO, FLOORS, IMAGES, VIDEOS
+from tasks import ALL, FLOORS, SETS
 
 HEAD = "# Written by tools/demo/make.py datasets from tools/demo/tasks.py, which holds the floors too.\n# {}\n"
 
@@ -64,9 +64,9 @@ def write(demo, root):
     demo.mkdir(parents=True, exist_ok=True)
     root = Path(os.path.relpath(root, demo)).as_posix()
     write_file(demo / "tasks.yaml", "What the demo's adapters must be able to do.",
-               [entry(ALL[name], root, FLOORS[name], ALL[name].head) for name in DEMO])
+               [entry(ALL[name], root, FLOORS[name], ALL[name].head) for name in SETS["demo"]])
     write_file(demo / "tasks-images.yaml", "Image classifications alone, all answered by the language model: tasks that fuse well (VaLoRA figures 5 and 10).",
-               [entry(ALL[name], root) for name in IMAGES])
+               [entry(ALL[name], root) for name in SETS["images"]])
     write_file(demo / "tasks-videos.yaml", "Videos alone, all answered by the language model: tasks that fuse less well.",
-               [entry(ALL[name], root) for name in VIDEOS])
+               [entry(ALL[name], root) for name in SETS["videos"]])
     write_file(demo / "tasks-teacher.yaml", "What a small model knows, distilled without labels, beside the same pictures with labels.", taught(root))
