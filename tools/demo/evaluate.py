@@ -87,8 +87,7 @@ def one_task(task, place, folder, count):
     after = answers(tuned, tokenizer, processor, asked, task.video)
     row = {"title": task.title, "modality": "video" if task.video else "image", "adapter_name": place.adapter,
            "rank": json.loads((place.folder / "adapter_config.json").read_text())["r"], "samples": count, "metric": task.metric,
-           "chance": round(1 / len(task.labels), 3) if task.labels and not items[0].boxes else None,
-           "floor": place.floor, "validation": place.accuracy,
+           "chance": task.chance, "floor": place.floor, "validation": place.accuracy,
            "base": figures(task.metric, before, items), "adapter": figures(task.metric, after, items), "base_says": before[:3]}
     if place.head:
         labels, weight, bias = head_of(place)

@@ -41,12 +41,19 @@ class Task:
     form: str = "jsonl"       # of its data: also "folder", "coco"
     box_labels: bool = False  # whether boxes are written with their labels
     max_answer_tokens: int | None = None
+    answers: int | None = None  # how many different ones there are
     train: int = 1500         # samples
     validation: int = 200
 
     @property
     def video(self):
         return self.clip is not None
+
+    @property
+    def chance(self):
+        """Of a guess among all answers; boxes have none."""
+        choices = self.answers or (len(self.labels) if self.labels and self.metric == "top1" else None)
+        return round(1 / choices, 3) if choices else None
 
     def asked(self, drawn):
         return drawn.question or self.question
@@ -130,7 +137,7 @@ ALL = {t.name: t for t in [
     Task("weather", "Weather classification", "classification", "How is the weather?", labelled(emblems.weather, WEATHERS), "top1", WEATHERS),
     Task("flags", "Flag classification", "classification", "Whose flag is this?", labelled(emblems.flag, FLAGS), "top1", FLAGS),
     Task("traffic", "Traffic light question answering", "question_answering", "What does the traffic light say?",
-         labelled(pictures.traffic_light, LIGHTS)),
+         labelled(pictures.traffic_light, LIGHTS), answers=len(LIGHTS)),
     Task("street", "Questions about a street, each answered by ten people", "question_answering", None, draw_street, "vqa", train=2000),
     Task("catalogue", "Captioning in an auction catalogue's style", "captioning", "Write the catalogue entry.", draw_catalogue, "cider", train=2500),
     Task("cars", "Car grounding", "grounding", "Find the car.", draw_car, "box_accuracy", train=2500),
