@@ -52,7 +52,7 @@ Result<Format> guess_format(const YamlFields& fields, std::string_view key, cons
   return fields.error(key, fmt::format("leads to {}: neither a folder nor .jsonl nor .json, so give its \"format\"", path));
 }
 
-Result<Format> parse_format(const YamlFields& fields, const std::string& name) {
+Result<Format> parse_format(const YamlFields& fields, std::string_view name) {
   if (name == "jsonl") return Format::kJsonl;
   if (name == "coco") return Format::kCoco;
   if (name == "folder") return Format::kFolder;

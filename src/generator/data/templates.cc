@@ -30,7 +30,7 @@ std::string_view built_in_question(TaskType type) {
 std::string joined(const std::vector<std::string>& texts) { return fmt::format("{}", fmt::join(texts, ", ")); }
 
 // One pass, so that a label with braces is never filled in again.
-std::string fill(std::string_view text, const std::string& label, const std::string& labels) {
+std::string fill_in(std::string_view text, const std::string& label, const std::string& labels) {
   std::string filled;
   while (!text.empty()) {
     if (text.starts_with(kLabel) || text.starts_with(kLabels)) {
@@ -88,14 +88,13 @@ Status apply_templates(const Task& task, std::vector<Sample>& samples) {
   const bool asks_label = question.find(kLabel) != question.npos;
   for (Sample& sample : samples) {
     if (sample.question.empty()) {
-      const std::string label = joined(labels_of_boxes(sample));
+      const std::string label = sample.boxes.empty() ? joined(task.labels) : joined(labels_of_boxes(sample));
       if (question.empty()) return invalid(sample.origin + ": there is no question, and the task has none", "question");
       if (asks_label && label.empty())
-        return invalid(sample.origin + ": there is no labelled box for the {label} in the task's question", "question");
-      sample.question = fill(question, label, labels);
+        return invalid(sample.origin + ": there is no labelled box, nor labels of the task, for the {label} in its question", "question");
+      sample.question = fill_in(question, label, labels);
     }
     sample.answer = answer_of(task, sample);
-    if (sample.answer.empty()) return invalid(sample.origin + ": there is no answer", "answer");
   }
   return {};
 }
