@@ -2,13 +2,13 @@
 #include <fmt/format.h>
 
 #include <cstdio>
-#include <future>
 
 #include "base/json.h"
 #include "base/log.h"
 #include "cli/command.h"
 #include "cli/format.h"
 #include "engine/serving_engine.h"
+#include "engine/waiting_calls.h"
 #include "server/server.h"
 
 namespace valora::cli {
@@ -49,9 +49,7 @@ Status apply_media_limits(const std::string& text, EngineOptions& engine, server
 Status load_adapters(ServingEngine& engine, const std::vector<std::string>& modules) {
   for (const std::string& module : modules) {
     VALORA_TRY(request, parse_lora_module(module));
-    std::promise<Result<AdapterCard>> loaded;
-    engine.load_adapter(request, [&](Result<AdapterCard> card) { loaded.set_value(std::move(card)); });
-    const auto card = loaded.get_future().get();
+    const auto card = load_adapter_now(engine, request);
     if (!card.ok()) return Error{card.error().code, "adapter " + request.name + ": " + card.error().message, {}};
   }
   return {};
