@@ -82,6 +82,7 @@ Result<Evaluation> evaluate(Engine& engine, const Task& task, std::span<const Sa
   const auto begin = std::chrono::steady_clock::now();
   VALORA_TRY(answers, ask_all(engine, requests));
   Evaluation evaluation;
+  evaluation.head = head;
   evaluation.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   describe(answers, task.head && task.head->multi_label, evaluation);
   VALORA_TRY(scored, score(task, samples, evaluation.predictions));

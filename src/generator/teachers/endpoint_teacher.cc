@@ -29,7 +29,7 @@ const char* image_type(std::string_view bytes) {
 Result<std::string> data_url(const Medium& medium) {
   const media::Limits limits;
   const bool video = medium.kind == Medium::Kind::kVideo;
-  if (medium.files.size() > 1) {
+  if (medium.files.size() != 1) {
     VALORA_TRY(prompt, prompt_of(Sample{.media = {medium}}));
     return std::get<MediaRef>(std::get<ChatPrompt>(prompt).messages.front().parts.front()).url;
   }
