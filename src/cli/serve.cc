@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <cstdio>
-#include <future>
 
 #include "base/json.h"
 #include "base/log.h"
@@ -10,6 +9,7 @@
 #include "cli/command.h"
 #include "cli/format.h"
 #include "engine/serving_engine.h"
+#include "engine/waiting_calls.h"
 #include "server/server.h"
 
 namespace valora::cli {
@@ -37,9 +37,7 @@ Status apply_media_limits(const std::string& text, EngineOptions& engine, server
 
 Status load_adapters(ServingEngine& engine, const std::vector<LoadAdapter>& adapters) {
   for (const LoadAdapter& request : adapters) {
-    std::promise<Result<AdapterCard>> loaded;
-    engine.load_adapter(request, [&](Result<AdapterCard> card) { loaded.set_value(std::move(card)); });
-    const auto card = loaded.get_future().get();
+    const auto card = load_adapter_now(engine, request);
     if (!card.ok()) return Error{card.error().code, "adapter " + request.name + ": " + card.error().message, {}};
   }
   return {};
