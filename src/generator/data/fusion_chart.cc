@@ -61,14 +61,18 @@ const ReportedTask* task_of(const FusionReport& report, const std::string& name)
   return place < report.tasks.size() ? &report.tasks[place] : nullptr;
 }
 
-// The axis begins at a multiple of ten per cent below all that is shown; all pictures share it.
+// Per cent between the axis's numbers.
+int tick_above(double low) { return low < 0.5 ? 20 : 10; }
+
+// The axis begins at a number below all that is shown; all pictures share it.
 double lowest_shown(const FusionReport& report) {
   double lowest = 0.8;
   for (const FusionStep& step : report.steps)
     for (const auto& [task, accuracy] : step.accuracies)
       if (std::isfinite(accuracy)) lowest = std::min(lowest, accuracy);
   for (const ReportedTask& task : report.tasks) lowest = std::min(lowest, task.floor.value_or(1));
-  return std::max(0.0, std::floor(10 * lowest - 0.2) / 10);
+  const double tick = tick_above(lowest) / 100.0;
+  return std::max(0.0, tick * std::floor((lowest - 0.02) / tick));
 }
 
 class Picture {
@@ -105,11 +109,10 @@ class Picture {
   }
 
   void draw_axis() {
-    const int tick = low_ < 0.45 ? 20 : 10;
-    for (int value = 100; value >= std::lround(100 * low_); value -= tick) {
+    for (int value = 100; value >= std::lround(100 * low_); value -= tick_above(low_)) {
       const double at = y(value / 100.0);
       line("grid", left_, at, right_, at);
-      out_ += fmt::format("<text class=\"axis\" x=\"{:.1f}\" y=\"{:.1f}\">{}</text>\n", right_ > 0 ? left_ - 6 : 0, at + 4, value);
+      out_ += fmt::format("<text class=\"axis\" x=\"{:.1f}\" y=\"{:.1f}\">{}</text>\n", left_ - 6, at + 4, value);
     }
   }
 

@@ -31,7 +31,7 @@ details { margin-top: 28px; } summary { cursor: pointer; color: var(--quiet); }
 table { border-collapse: collapse; width: 100%; font-size: 14px; }
 th, td { padding: 6px 10px; text-align: left; border-bottom: 1px solid var(--rule); white-space: nowrap; vertical-align: top; }
 thead th { color: var(--quiet); font-weight: 600; font-size: 13px; border-bottom-width: 2px; }
-tbody th { font-weight: 600; }
+tbody th { font-weight: 600; } tbody th:first-child { position: sticky; left: 0; background: var(--ground); }
 .n { text-align: right; font-variant-numeric: tabular-nums; }
 td.wide { white-space: normal; min-width: 220px; } td code { white-space: nowrap; color: var(--quiet); }
 tr.undone td { color: var(--quiet); } tr.undone { background: var(--band); }

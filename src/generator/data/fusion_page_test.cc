@@ -77,7 +77,7 @@ TEST(FusionPage, ShowsRollBacks) {
   EXPECT_EQ(count(html, "<circle class=\"failed\""), 2);
   EXPECT_EQ(count(html, "<line class=\"tried "), 3 + 3) << "from each task that the adapters held before";
   EXPECT_EQ(count(html, "<path class=\"point hollow "), 4 + 4);
-  EXPECT_THAT(html, HasSubstr("digits after step 4, rolled back: 81.0 %, below its floor"));
+  EXPECT_THAT(html, HasSubstr("digits after step 4, rolled back: 78.6 %, below its floor"));
   EXPECT_EQ(count(html, "<line class=\"floor "), 9 + 2) << "of steps whose task has one, and of tasks that failed";
 }
 
