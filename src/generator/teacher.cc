@@ -46,8 +46,8 @@ Result<Lessons> ask(const Task& task, std::vector<Sample> inputs, Engine* engine
 
 // A picture without a box teaches that there is nothing, unless the question names what is there (docs/tasks.md).
 bool teaches_nothing_there(const Task& task, const Sample& input, const Lesson& lesson) {
-  const std::string& question = input.question.empty() ? task.question : input.question;
-  return task.type == TaskType::kDetection && !question.empty() && question.find("{label}") == question.npos &&
+  const std::string question = input.question.empty() ? question_template(task) : input.question;
+  return task.type == TaskType::kDetection && question.find("{label}") == question.npos &&
          lesson.foreign_boxes == 0;
 }
 

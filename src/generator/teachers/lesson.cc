@@ -11,15 +11,9 @@
 namespace valora::generator {
 namespace {
 
-bool has_boxes(const Task& task) { return task.type == TaskType::kDetection || task.type == TaskType::kGrounding; }
-
-// Templates want samples with answers: these get one that nobody reads.
+// label: what a grounding question asks for; empty: all of the task's.
 Result<std::string> template_question(const Task& task, Sample sample, const std::string& label) {
-  sample.answer = "-";
-  if (wants_labels(task)) sample.labels = {task.labels.front()};
-  const std::vector<std::string> boxed = label.empty() ? task.labels : std::vector{label};
-  if (has_boxes(task))
-    for (const std::string& name : boxed) sample.boxes.push_back({name, {0, 0, 1, 1}});
+  if (!label.empty()) sample.boxes = {{label, {0, 0, 1, 1}}};
   std::vector<Sample> samples{std::move(sample)};
   VALORA_CHECK(apply_templates(task, samples));
   return std::move(samples.front().question);
@@ -71,7 +65,7 @@ Result<std::vector<Question>> questions_of(const Task& task, const std::vector<S
   std::vector<Question> questions;
   for (const Sample& input : inputs) {
     const bool own = !input.question.empty();
-    if (has_boxes(task) && !own && task.labels.empty())
+    if (has_boxes(task.type) && !own && task.labels.empty())
       return invalid(task.where + ": task " + task.name + " needs \"labels\" that its teacher is asked about, or a question with each input");
     const bool each = task.type == TaskType::kGrounding && !own;
     for (const std::string& label : each ? task.labels : std::vector<std::string>(1)) {
@@ -86,7 +80,7 @@ Result<std::vector<Question>> questions_of(const Task& task, const std::vector<S
 Lesson read_lesson(const Task& task, const Question& question, const std::string& answer) {
   Lesson lesson;
   if (wants_labels(task)) read_labels(task, answer, lesson);
-  else if (has_boxes(task)) keep_boxes(task, question.label, read_boxes(answer, task.boxes), lesson);
+  else if (has_boxes(task.type)) keep_boxes(task, question.label, read_boxes(answer, task.boxes), lesson);
   else lesson.answer = trimmed(answer);
   return lesson;
 }
