@@ -52,8 +52,9 @@ Result<HeadNotes> read_head(const Json& head, std::vector<std::string>& warnings
   if (pooling != "last")
     return unprocessable("pooling \"" + shortened(pooling) + "\" is not supported, only \"last\"",
                          "pooling");
-  warn_of_others(head, {"name", "labels", "problem_type", "pooling", "add_generation_prompt"}, warnings);
-  return HeadNotes{std::move(name), std::move(labels), problem_type, add_generation_prompt};
+  VALORA_TRY(question, field_or<std::string>(head, "question", ""));
+  warn_of_others(head, {"name", "labels", "problem_type", "pooling", "add_generation_prompt", "question"}, warnings);
+  return HeadNotes{std::move(name), std::move(labels), problem_type, add_generation_prompt, std::move(question)};
 }
 
 Status read_heads(const Json& object, Sidecar& sidecar) {

@@ -38,14 +38,6 @@ Status check_size(std::string_view text, const std::string& what, const JsonLimi
   return {};
 }
 
-// The library's reason, less its error number and the offending text, which may be long and not UTF-8.
-std::string reason_of(const Json::exception& e) {
-  std::string_view reason = e.what();
-  if (const size_t end = reason.find("] "); reason.starts_with("[json.") && end != reason.npos)
-    reason.remove_prefix(end + 2);
-  return shortened(reason.substr(0, reason.find("; last read")));
-}
-
 // Follows a parse and remembers the first key that an object has twice.
 class DuplicateKeys {
  public:
@@ -113,6 +105,13 @@ Result<T> convert(const Json& value, std::string_view key) {
 }
 
 }  // namespace
+
+std::string reason_of(const Json::exception& e) {
+  std::string_view reason = e.what();
+  if (const size_t end = reason.find("] "); reason.starts_with("[json.") && end != reason.npos)
+    reason.remove_prefix(end + 2);
+  return shortened(reason.substr(0, reason.find("; last read")));
+}
 
 Result<Json> parse_json(std::string_view text, std::string_view what, JsonLimits limits) {
   if (text.size() > limits.max_bytes)

@@ -24,6 +24,9 @@ struct JsonLimits {
 Result<Json> parse_json(std::string_view text, std::string_view what, JsonLimits limits = {});
 Result<Json> read_json_file(const std::string& path, JsonLimits limits = {});
 
+// The library's reason, less its error number and the offending text, which may be long and not UTF-8.
+std::string reason_of(const Json::exception& e);
+
 // Field readers: absent or null gives the fallback; a wrong type or a number out of T's range is an
 // error whose param is the key.
 template <typename T>

@@ -16,12 +16,13 @@ int fail(const Error& error);
 void add_serve(CLI::App& app, std::function<int()>& run);
 void add_generate(CLI::App& app, std::function<int()>& run);
 void add_inspect(CLI::App& app, std::function<int()>& run);
+void add_eval(CLI::App& app, std::function<int()>& run);
 void add_tune(CLI::App& app, std::function<int()>& run);
 void add_bench(CLI::App& app, std::function<int()>& run);
 void add_bench_ops(CLI::App& bench, std::function<int()>& run);
 void add_bench_serve(CLI::App& bench, std::function<int()>& run);
 
-// The options that serve and generate share: model, dtype, device, threads, lengths, memory.
+// The options that serve, generate and eval share: model, dtype, device, threads, lengths, memory.
 void add_engine_flags(CLI::App& command, EngineOptions& options);
 
 }  // namespace valora::cli

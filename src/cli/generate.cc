@@ -7,6 +7,7 @@
 #include "base/json.h"
 #include "cli/command.h"
 #include "engine/serving_engine.h"
+#include "engine/waiting_calls.h"
 
 namespace valora::cli {
 namespace {
@@ -68,9 +69,7 @@ Result<std::vector<AdapterUse>> load_adapters(ServingEngine& engine, const std::
   std::vector<AdapterUse> uses;
   for (const std::string& flag : flags) {
     const AdapterUse use = parse_adapter(flag);
-    std::promise<Result<AdapterCard>> loaded;
-    engine.load_adapter({.name = use.name, .path = use.name}, [&](Result<AdapterCard> card) { loaded.set_value(std::move(card)); });
-    VALORA_TRY(card, loaded.get_future().get());
+    VALORA_TRY(card, load_adapter_now(engine, {.name = use.name, .path = use.name}));
     uses.push_back({card.name, use.scale});
   }
   return uses;

@@ -2,13 +2,14 @@
 #include <fmt/format.h>
 
 #include <cstdio>
-#include <future>
 
 #include "base/json.h"
 #include "base/log.h"
+#include "cli/adapters_at_start.h"
 #include "cli/command.h"
 #include "cli/format.h"
 #include "engine/serving_engine.h"
+#include "engine/waiting_calls.h"
 #include "server/server.h"
 
 namespace valora::cli {
@@ -17,22 +18,10 @@ namespace {
 struct Flags {
   EngineOptions engine;
   server::ServerOptions server;
-  std::vector<std::string> lora_modules;  // name=path, or JSON {"name", "path"}
+  std::vector<std::string> lora_modules;
+  std::string manifest;
   std::string limit_mm_per_prompt;
 };
-
-Result<LoadAdapter> parse_lora_module(const std::string& text) {
-  if (text.starts_with("{")) {
-    VALORA_TRY(json, parse_json(text, "--lora-modules"));
-    VALORA_TRY(name, required_field<std::string>(json, "name"));
-    VALORA_TRY(path, required_field<std::string>(json, "path"));
-    return LoadAdapter{.name = name, .path = path};
-  }
-  const size_t equals = text.find('=');
-  if (equals == std::string::npos || equals == 0 || equals + 1 == text.size())
-    return invalid("--lora-modules takes NAME=PATH or {\"name\": …, \"path\": …}, not \"" + text + "\"");
-  return LoadAdapter{.name = text.substr(0, equals), .path = text.substr(equals + 1)};
-}
 
 // {"image": N, "video": M}
 Status apply_media_limits(const std::string& text, EngineOptions& engine, server::ServerOptions& server) {
@@ -46,12 +35,9 @@ Status apply_media_limits(const std::string& text, EngineOptions& engine, server
   return {};
 }
 
-Status load_adapters(ServingEngine& engine, const std::vector<std::string>& modules) {
-  for (const std::string& module : modules) {
-    VALORA_TRY(request, parse_lora_module(module));
-    std::promise<Result<AdapterCard>> loaded;
-    engine.load_adapter(request, [&](Result<AdapterCard> card) { loaded.set_value(std::move(card)); });
-    const auto card = loaded.get_future().get();
+Status load_adapters(ServingEngine& engine, const std::vector<LoadAdapter>& adapters) {
+  for (const LoadAdapter& request : adapters) {
+    const auto card = load_adapter_now(engine, request);
     if (!card.ok()) return Error{card.error().code, "adapter " + request.name + ": " + card.error().message, {}};
   }
   return {};
@@ -77,9 +63,13 @@ int run_serve(Flags& flags) {
   if (const Status s = apply_media_limits(flags.limit_mm_per_prompt, flags.engine, flags.server); !s.ok()) return fail(s.error());
   if (!flags.server.served_model_names.empty()) flags.engine.served_name = flags.server.served_model_names.front();
   flags.server.max_loras = flags.engine.max_loras;
+  std::vector<std::string> base_names = flags.server.served_model_names;
+  if (base_names.empty()) base_names = {flags.engine.model_path};
+  const auto adapters = adapters_at_start(flags.lora_modules, flags.manifest, base_names);
+  if (!adapters.ok()) return fail(adapters.error());
   auto engine = ServingEngine::start(flags.engine);
   if (!engine.ok()) return fail(engine.error());
-  if (const Status s = load_adapters(**engine, flags.lora_modules); !s.ok()) return fail(s.error());
+  if (const Status s = load_adapters(**engine, *adapters); !s.ok()) return fail(s.error());
   auto server = server::Server::start(flags.server, **engine);
   if (!server.ok()) return fail(server.error());
   print_welcome(**engine, **server);
@@ -99,7 +89,8 @@ void add_serve(CLI::App& app, std::function<int()>& run) {
   c.add_option("--host", s.host, "Address to listen on")->capture_default_str();
   c.add_option("--port", s.port, "Port; 0 takes a free one")->capture_default_str();
   c.add_option("--lora-modules", flags->lora_modules, "Adapters, NAME=PATH or JSON; repeatable");
-  c.add_option("--max-cpu-loras", e.max_loras, "Most adapters loaded at once")->capture_default_str();
+  c.add_option("--manifest", flags->manifest, "A manifest.json of `valora fuse`: its adapters, each task a model name");
+  c.add_option("--max-cpu-loras", e.max_loras, "Most names of adapters at once")->capture_default_str();
   c.add_flag("--allow-runtime-lora-updating", s.allow_runtime_lora_updating, "Open the endpoints that load and unload adapters");
   c.add_option("--lora-resolver-dir", s.lora_resolver_dir, "An unknown model is tried as an adapter folder of that name in it");
   c.add_option("--limit-mm-per-prompt", flags->limit_mm_per_prompt, R"(Media a prompt, {"image": 16, "video": 4})");

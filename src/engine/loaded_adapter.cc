@@ -21,7 +21,7 @@ double largest_change(const ops::LoraWeight& weight, float scale) {
   return std::abs(scale) * norm(weight.a) * norm(weight.b) / std::sqrt(static_cast<double>(weight.a.in()) * static_cast<double>(weight.b.out()));
 }
 
-AdapterCard card_of(const adapters::AdapterEntry& entry) {
+AdapterCard card_of(const adapters::AdapterEntry& entry, const ServedAdapter& served) {
   const adapters::AdapterSpec& spec = *entry.spec;
   AdapterCard card;
   card.name = entry.name;
@@ -32,11 +32,22 @@ AdapterCard card_of(const adapters::AdapterEntry& entry) {
   card.pinned = entry.pinned;
   card.task = spec.task;
   card.description = spec.description;
-  card.question = spec.question;
+  card.question = served.question.empty() ? spec.question : served.question;
   for (const auto& head : spec.heads) card.heads.emplace_back(head.name, head.labels);
+  card.head = served.head;
   card.created = entry.loaded_at;
   card.warnings = spec.warnings;
   return card;
+}
+
+Status check_head(const LoadAdapter& request, const adapters::AdapterSpec& spec) {
+  if (!request.head || request.head->empty()) return {};
+  std::string names;
+  for (const adapters::TaskHead& head : spec.heads) {
+    if (head.name == *request.head) return {};
+    names += (names.empty() ? "" : ", ") + head.name;
+  }
+  return invalid("the adapter has no head \"" + *request.head + "\"; its heads: " + (names.empty() ? "none" : names), "head");
 }
 
 }  // namespace
@@ -80,6 +91,7 @@ Status AdapterTable::check(const LoadAdapter& request) const {
 
 Result<AdapterCard> AdapterTable::add(const LoadAdapter& request, std::shared_ptr<const adapters::AdapterSpec> spec,
                                       std::shared_ptr<LoadedAdapter> loaded) {
+  VALORA_CHECK(check_head(request, *spec));
   const std::lock_guard lock(mutex_);
   const adapters::AdapterEntry* old = registry_.find(request.name);
   const adapters::AdapterId old_id = old ? old->id : -1;
@@ -92,32 +104,41 @@ Result<AdapterCard> AdapterTable::add(const LoadAdapter& request, std::shared_pt
                                    .expected_generation = request.expected_generation}));
   loaded->id = entry.id;
   loaded->name = entry.name;
-  loaded_.erase(old_id);
-  loaded_[entry.id] = std::move(loaded);
-  return card_of(entry);
+  served_.erase(old_id);
+  return card_of(entry, served_[entry.id] = {std::move(loaded), request.head, request.question});
+}
+
+Result<AdapterCard> AdapterTable::add_name(const LoadAdapter& request) {
+  const std::lock_guard lock(mutex_);
+  const adapters::AdapterEntry* same = registry_.find(request.same_as);
+  if (!same) return not_found("the adapter " + request.same_as + " is not loaded", "lora_name");
+  VALORA_CHECK(check_head(request, *same->spec));
+  const std::shared_ptr<const LoadedAdapter> adapter = served_.at(same->id).adapter;
+  VALORA_TRY(entry, registry_.add(request.name, same->spec, {.pinned = request.pinned, .loaded_at = same->loaded_at}));
+  return card_of(entry, served_[entry.id] = {adapter, request.head, request.question});
 }
 
 Result<std::shared_ptr<const LoadedAdapter>> AdapterTable::remove(const std::string& name,
                                                                   std::optional<uint64_t> expected_generation) {
   const std::lock_guard lock(mutex_);
   VALORA_TRY(entry, registry_.remove(name, expected_generation));
-  const auto it = loaded_.find(entry.id);
-  auto loaded = it->second;
-  loaded_.erase(it);
+  const auto it = served_.find(entry.id);
+  auto loaded = it->second.adapter;
+  served_.erase(it);
   return loaded;
 }
 
-Result<std::shared_ptr<const LoadedAdapter>> AdapterTable::find(const std::string& name) const {
+Result<ServedAdapter> AdapterTable::find(const std::string& name) const {
   const std::lock_guard lock(mutex_);
   const adapters::AdapterEntry* entry = registry_.find(name);
   if (!entry) return not_found("The model `" + name + "` does not exist.", "model");
-  return loaded_.at(entry->id);
+  return served_.at(entry->id);
 }
 
 std::vector<AdapterCard> AdapterTable::cards() const {
   const std::lock_guard lock(mutex_);
   std::vector<AdapterCard> cards;
-  for (const adapters::AdapterEntry& entry : registry_.list()) cards.push_back(card_of(entry));
+  for (const adapters::AdapterEntry& entry : registry_.list()) cards.push_back(card_of(entry, served_.at(entry.id)));
   return cards;
 }
 

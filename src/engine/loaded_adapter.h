@@ -44,6 +44,14 @@ std::shared_ptr<LoadedAdapter> build_adapter(const adapters::AdapterSpec& spec, 
 struct AppliedAdapter {
   std::shared_ptr<const LoadedAdapter> adapter;
   float scale = 1;
+  std::optional<std::string> head = {};  // LoadAdapter::head of the name that was asked
+};
+
+// What stands behind a name. Several names may share one adapter.
+struct ServedAdapter {
+  std::shared_ptr<const LoadedAdapter> adapter;
+  std::optional<std::string> head;  // LoadAdapter's
+  std::string question;
 };
 
 // The adapters that count, each with its scale; Digest{} where none does.
@@ -68,15 +76,17 @@ class AdapterTable {
   Status check(const LoadAdapter& request) const;
   Result<AdapterCard> add(const LoadAdapter& request, std::shared_ptr<const adapters::AdapterSpec> spec,
                           std::shared_ptr<LoadedAdapter> loaded);
+  // request.same_as: kNotFound where it is not loaded. Further names count as adapters do.
+  Result<AdapterCard> add_name(const LoadAdapter& request);
   Result<std::shared_ptr<const LoadedAdapter>> remove(const std::string& name, std::optional<uint64_t> expected_generation);
-  Result<std::shared_ptr<const LoadedAdapter>> find(const std::string& name) const;
+  Result<ServedAdapter> find(const std::string& name) const;
   std::vector<AdapterCard> cards() const;
 
  private:
   size_t max_adapters_;
   mutable std::mutex mutex_;
   adapters::AdapterRegistry registry_;
-  std::map<adapters::AdapterId, std::shared_ptr<const LoadedAdapter>> loaded_;
+  std::map<adapters::AdapterId, ServedAdapter> served_;
 };
 
 }  // namespace valora

@@ -162,6 +162,41 @@ TEST_F(AdapterTest, HeadsAnswerInOneRound) {
   EXPECT_EQ(engine_->submit(request, nullptr).error().code, ErrorCode::kInvalidArgument);
 }
 
+TEST_F(AdapterTest, NamesShareAnAdapter) {
+  TempDir folder;
+  write_tiny_adapter(folder, 15, 5);
+  folder.write("valora.json", R"({"question": "which?", "heads": [{"name": "score", "labels": ["a", "b", "c", "d", "e"]}]})");
+  ASSERT_TRUE(load("judge", folder.path()).ok());
+  ASSERT_TRUE(load({.name = "letter", .same_as = "judge", .head = "score", .question = "which letter?"}).ok());
+  ASSERT_TRUE(load({.name = "words", .same_as = "judge", .head = ""}).ok());
+  auto request = with(base_, {{"judge", 1}});
+  const std::string label = run(request).first().text;
+  request.head = "";
+  const auto words = tokens_of(request);
+
+  EXPECT_EQ(run(with(base_, {{"letter", 1}})).first().text, label);
+  const Answer shared = run(with(base_, {{"words", 1}}));
+  EXPECT_EQ(shared.first().tokens, words);
+  EXPECT_GT(shared.done->usage.cached_tokens, 0) << "one adapter, one cache";
+  std::map<std::string, std::pair<std::optional<std::string>, std::string>> cards;
+  for (const AdapterCard& card : engine_->adapters()) cards[card.name] = {card.head, card.question};
+  EXPECT_EQ(cards.at("judge"), std::pair(std::optional<std::string>(), std::string("which?")));
+  EXPECT_EQ(cards.at("letter"), std::pair(std::optional<std::string>("score"), std::string("which letter?")));
+  EXPECT_EQ(cards.at("words"), std::pair(std::optional<std::string>(""), std::string("which?")));
+
+  ASSERT_TRUE(unload("judge").ok());
+  EXPECT_EQ(tokens_of(with(base_, {{"words", 1}})), words) << "no name needs another";
+}
+
+TEST_F(AdapterTest, ANameIsRefusedWithItsReason) {
+  const auto error_of = [&](const LoadAdapter& request) { return load(request).error(); };
+  EXPECT_EQ(error_of({.name = "x", .same_as = "nobody"}).code, ErrorCode::kNotFound);
+  EXPECT_EQ(error_of({.name = "two", .same_as = "one"}).code, ErrorCode::kInvalidArgument);
+  EXPECT_EQ(error_of({.name = "x", .same_as = "one", .head = "nose"}).message, "the adapter has no head \"nose\"; its heads: none");
+  EXPECT_EQ(error_of({.name = "x", .path = one_.path(), .head = "nose"}).message, "the adapter has no head \"nose\"; its heads: none");
+  EXPECT_EQ(engine_->adapters().size(), 2);
+}
+
 TEST_F(AdapterTest, UnloadingAHeadAloneKeepsTheBaseModelsCache) {
   TempDir folder;
   folder.write("adapter_config.json", R"({"peft_type": "LORA", "r": 3, "target_modules": ["none"], "modules_to_save": ["score"]})");

@@ -46,9 +46,9 @@ ServingEngine::~ServingEngine() {
 Result<std::shared_ptr<ActiveRequest>> ServingEngine::make_request(GenerateRequest request, std::shared_ptr<ResponseSink> sink) {
   auto active = std::make_shared<ActiveRequest>();
   for (const AdapterUse& use : request.adapters) {
-    VALORA_TRY(adapter, adapters_.find(use.name));
+    VALORA_TRY(served, adapters_.find(use.name));
     if (!std::isfinite(use.scale)) return invalid("the scale of adapter " + use.name + " is not finite", "lora");
-    active->adapters.push_back({adapter, use.scale});
+    active->adapters.push_back({served.adapter, use.scale, served.head});
   }
   VALORA_TRY(head, choose_head(request, active->adapters));
   active->head = head;
@@ -126,6 +126,7 @@ size_t largest_adapter() { return static_cast<size_t>(available_host_memory() / 
 
 Result<AdapterCard> ServingEngine::load_now(const LoadAdapter& request) {
   VALORA_CHECK(adapters_.check(request));
+  if (!request.same_as.empty()) return adapters_.add_name(request);
   const adapters::ModuleTable& modules = loaded_.model->spec().modules;
   VALORA_TRY(spec, adapters::read_adapter(request.path, modules, {options_.max_lora_rank, largest_adapter()}));
   for (const std::string& warning : spec.warnings) spdlog::warn("adapter {}: {}", request.name, warning);

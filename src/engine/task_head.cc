@@ -41,18 +41,19 @@ Result<Classification> classify(const LoadedHead& head, const at::Tensor& hidden
 
 Result<const LoadedHead*> choose_head(const GenerateRequest& request, std::span<const AppliedAdapter> adapters) {
   const bool classify = request.task == Task::kClassify;
-  if (!classify && request.head && request.head->empty()) return static_cast<const LoadedHead*>(nullptr);
+  const std::optional<std::string>& asked = request.head || adapters.empty() ? request.head : adapters.front().head;
+  if (!classify && asked && asked->empty()) return static_cast<const LoadedHead*>(nullptr);
   std::vector<const LoadedHead*> heads;
   std::vector<std::string> names;
   for (const AppliedAdapter& use : adapters)
     for (const LoadedHead& head : use.adapter->heads) {
-      if (request.head && *request.head != head.name) continue;
+      if (asked && *asked != head.name) continue;
       heads.push_back(&head);
       names.push_back(head.name);
     }
   if (heads.size() == 1) return heads.front();
-  if (heads.empty() && !classify && !request.head) return static_cast<const LoadedHead*>(nullptr);
-  if (heads.empty() && request.head && !request.head->empty()) return invalid("this model has no head \"" + *request.head + "\"", "head");
+  if (heads.empty() && !classify && !asked) return static_cast<const LoadedHead*>(nullptr);
+  if (heads.empty() && asked && !asked->empty()) return invalid("this model has no head \"" + *asked + "\"", "head");
   if (heads.empty()) return invalid("this model has no classification head; ask an adapter that has one", "model");
   return invalid(fmt::format("the request's adapters have several heads ({}); name one in \"head\"", fmt::join(names, ", ")), "head");
 }

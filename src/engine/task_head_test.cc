@@ -68,5 +68,24 @@ TEST(ChooseHead, ByTaskAndName) {
   EXPECT_NE(choose_head(classify, twice).error().message.find("several heads"), std::string::npos);
 }
 
+TEST(ChooseHead, ANameMayStandForOne) {
+  AppliedAdapter adapter = adapter_with({"x", "y"});
+  GenerateRequest chat, classify;
+  classify.task = Task::kClassify;
+  const auto chosen = [&](const GenerateRequest& request) { return choose_head(request, {&adapter, 1}); };
+  adapter.head = "y";
+  EXPECT_EQ((*chosen(chat))->name, "y");
+  EXPECT_EQ((*chosen(classify))->name, "y");
+  adapter.head = "";
+  EXPECT_EQ(*chosen(chat), nullptr);
+  EXPECT_FALSE(chosen(classify).ok());
+  chat.head = classify.head = "x";  // the request has the last word
+  EXPECT_EQ((*chosen(chat))->name, "x");
+  EXPECT_EQ((*chosen(classify))->name, "x");
+  adapter.head = "y";
+  chat.head = "";
+  EXPECT_EQ(*chosen(chat), nullptr);
+}
+
 }  // namespace
 }  // namespace valora

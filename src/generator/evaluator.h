@@ -24,6 +24,7 @@ struct Evaluation {
   Score score;
   std::optional<ConfusionTable> confusion;
   std::vector<Prediction> predictions;
+  std::string head;          // that answered; empty: the language model
   double seconds = 0;        // wall-clock time of all requests together
   double latency_p50 = 0, latency_p90 = 0;  // of one request, seconds
   int64_t prompt_tokens = 0, completion_tokens = 0;

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 
 #include "media/fetch.h"
@@ -5,12 +6,12 @@
 namespace valora::media {
 namespace {
 
+constexpr std::string_view kAlphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 constexpr uint8_t kPadding = 64, kSpace = 65, kForeign = 66;
 
 constexpr std::array<uint8_t, 256> make_table() {
   std::array<uint8_t, 256> table{};
   for (auto& entry : table) entry = kForeign;
-  constexpr std::string_view kAlphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
   for (size_t i = 0; i < kAlphabet.size(); ++i) table[uint8_t(kAlphabet[i])] = uint8_t(i);
   table['='] = kPadding;
   for (const char c : {' ', '\t', '\r', '\n'}) table[uint8_t(c)] = kSpace;
@@ -50,6 +51,18 @@ Result<Bytes> decode_base64(std::string_view text) {
   if (sextets >= 2) out.push_back(uint8_t(group >> (sextets == 2 ? 4 : 10)));
   if (sextets == 3) out.push_back(uint8_t(group >> 2));
   return out;
+}
+
+std::string encode_base64(std::string_view bytes) {
+  std::string text;
+  text.reserve((bytes.size() + 2) / 3 * 4);
+  for (size_t i = 0; i < bytes.size(); i += 3) {
+    const size_t left = std::min<size_t>(3, bytes.size() - i);
+    uint32_t group = 0;
+    for (size_t k = 0; k < 3; ++k) group = group << 8 | (k < left ? uint8_t(bytes[i + k]) : 0);
+    for (size_t k = 0; k < 4; ++k) text += k <= left ? kAlphabet[group >> (18 - 6 * k) & 63] : '=';
+  }
+  return text;
 }
 
 }  // namespace valora::media

@@ -13,11 +13,21 @@ bool starts_with(ByteSpan bytes, std::string_view prefix, size_t offset = 0) {
          std::memcmp(bytes.data() + offset, prefix.data(), prefix.size()) == 0;
 }
 
-Result<StoredImage> decode_stored(ByteSpan bytes, const Limits& limits) {
-  if (starts_with(bytes, "\xff\xd8\xff")) return decode_jpeg(bytes, limits);
-  if (starts_with(bytes, "\x89PNG\r\n\x1a\n")) return decode_png(bytes, limits);
-  if (starts_with(bytes, "RIFF") && starts_with(bytes, "WEBP", 8)) return decode_webp(bytes, limits);
-  if (starts_with(bytes, "GIF87a") || starts_with(bytes, "GIF89a")) return decode_gif(bytes, limits);
+struct Decoder {
+  Result<StoredImage> (*decode)(ByteSpan, const Limits&);
+  Result<StoredSize> (*size)(ByteSpan, const Limits&);
+};
+
+Result<Decoder> decoder_of(ByteSpan bytes, const Limits& limits) {
+  if (bytes.empty()) return invalid("the image is empty");
+  if (bytes.size() > limits.max_bytes)
+    return Error{ErrorCode::kPayloadTooLarge,
+                 fmt::format("the image of {} bytes is over the limit of {} bytes", bytes.size(), limits.max_bytes),
+                 {}};
+  if (starts_with(bytes, "\xff\xd8\xff")) return Decoder{decode_jpeg, jpeg_size};
+  if (starts_with(bytes, "\x89PNG\r\n\x1a\n")) return Decoder{decode_png, png_size};
+  if (starts_with(bytes, "RIFF") && starts_with(bytes, "WEBP", 8)) return Decoder{decode_webp, webp_size};
+  if (starts_with(bytes, "GIF87a") || starts_with(bytes, "GIF89a")) return Decoder{decode_gif, gif_size};
   return invalid("the image is not a JPEG, PNG, WebP or GIF file");
 }
 
@@ -45,13 +55,16 @@ Image blank_image(int64_t width, int64_t height) {
 }
 
 Result<Image> decode_image(std::span<const uint8_t> bytes, const Limits& limits) {
-  if (bytes.empty()) return invalid("the image is empty");
-  if (bytes.size() > limits.max_bytes)
-    return Error{ErrorCode::kPayloadTooLarge,
-                 fmt::format("the image of {} bytes is over the limit of {} bytes", bytes.size(), limits.max_bytes),
-                 {}};
-  VALORA_TRY(stored, decode_stored(bytes, limits));
+  VALORA_TRY(decoder, decoder_of(bytes, limits));
+  VALORA_TRY(stored, decoder.decode(bytes, limits));
   return upright(std::move(stored.image), stored.orientation);
+}
+
+Result<ImageSize> image_size(std::span<const uint8_t> bytes, const Limits& limits) {
+  VALORA_TRY(decoder, decoder_of(bytes, limits));
+  VALORA_TRY(stored, decoder.size(bytes, limits));
+  const ImageSize size{static_cast<int>(stored.width), static_cast<int>(stored.height)};
+  return swaps_sides(stored.orientation) ? ImageSize{size.height, size.width} : size;
 }
 
 }  // namespace valora::media

@@ -16,10 +16,21 @@ struct StoredImage {
   int orientation = 1;  // EXIF's 1 to 8
 };
 
+// What the header says, checked against the limits.
+struct StoredSize {
+  int64_t width = 0, height = 0;
+  int orientation = 1;
+};
+
 Result<StoredImage> decode_jpeg(ByteSpan bytes, const Limits& limits);
 Result<StoredImage> decode_png(ByteSpan bytes, const Limits& limits);
 Result<StoredImage> decode_webp(ByteSpan bytes, const Limits& limits);
 Result<StoredImage> decode_gif(ByteSpan bytes, const Limits& limits);
+
+Result<StoredSize> jpeg_size(ByteSpan bytes, const Limits& limits);
+Result<StoredSize> png_size(ByteSpan bytes, const Limits& limits);
+Result<StoredSize> webp_size(ByteSpan bytes, const Limits& limits);
+Result<StoredSize> gif_size(ByteSpan bytes, const Limits& limits);
 
 Error broken_image(std::string_view what, std::string_view reason);
 // kPayloadTooLarge over limits.max_pixels, kInvalidArgument for an empty picture.

@@ -35,5 +35,7 @@ bool is_frame_list(std::string_view url);
 
 // The standard alphabet; white space and missing padding at the end are forgiven, all else is not.
 Result<Bytes> decode_base64(std::string_view text);
+// With padding, without white space.
+std::string encode_base64(std::string_view bytes);
 
 }  // namespace valora::media

@@ -35,6 +35,14 @@ TEST(Base64, RefusesAllElse) {
     EXPECT_FALSE(decode_base64(wrong).ok()) << wrong;
 }
 
+TEST(Base64, IsReadBackAsWritten) {
+  EXPECT_EQ(encode_base64(""), "");
+  EXPECT_EQ(encode_base64("f"), "Zg==");
+  EXPECT_EQ(encode_base64("fo"), "Zm8=");
+  EXPECT_EQ(encode_base64("foobar"), "Zm9vYmFy");
+  EXPECT_EQ(encode_base64("\xfb\xff\xbf"), "+/+/");
+}
+
 TEST(FetchData, GivesTheBytes) {
   EXPECT_EQ(*fetch_text("data:image/png;base64,Zm9v"), "foo");
   EXPECT_EQ(*fetch_text("DATA:image/png;charset=x;BASE64,Zm9v"), "foo");

@@ -171,32 +171,49 @@ std::array<uint8_t, 3> colour(const Frame& frame, uint8_t index) {
   return {frame.palette[index * 3], frame.palette[index * 3 + 1], frame.palette[index * 3 + 2]};
 }
 
-}  // namespace
+struct Header {
+  int width = 0, height = 0;
+  Frame frame;
+};
 
-Result<StoredImage> decode_gif(ByteSpan bytes, const Limits& limits) {
-  Reader reader(bytes);
+// Up to the frame's pixels. Frames may lie partly outside the screen, which then grows.
+Result<Header> read_header(Reader& reader, const Limits& limits) {
   reader.take(6);  // the signature
   const int screen_width = reader.word(), screen_height = reader.word();
   const int flags = reader.byte();
   reader.take(2);  // background colour and aspect ratio, both unused
   VALORA_TRY(frame, read_frame_header(reader, read_palette(reader, flags)));
-  const int min_bits = reader.byte();
-
   const int width = std::max(screen_width, frame.left + frame.width);
   const int height = std::max(screen_height, frame.top + frame.height);
   VALORA_CHECK(check_size("GIF image", width, height, limits));
   VALORA_CHECK(check_size("GIF image", frame.width, frame.height, limits));
+  return Header{width, height, frame};
+}
+
+}  // namespace
+
+Result<StoredSize> gif_size(ByteSpan bytes, const Limits& limits) {
+  Reader reader(bytes);
+  VALORA_TRY(header, read_header(reader, limits));
+  return StoredSize{header.width, header.height};
+}
+
+Result<StoredImage> decode_gif(ByteSpan bytes, const Limits& limits) {
+  Reader reader(bytes);
+  VALORA_TRY(header, read_header(reader, limits));
+  const Frame& frame = header.frame;
+  const int min_bits = reader.byte();
   std::vector<uint8_t> indices(size_t(frame.width) * frame.height);
   VALORA_CHECK(decode_lzw(reader, min_bits, indices));
 
   StoredImage stored;
-  stored.image = blank_image(width, height);
+  stored.image = blank_image(header.width, header.height);
   std::vector<uint8_t>& rgb = stored.image.rgb;
   const auto background = colour(frame, static_cast<uint8_t>(std::max(frame.transparent, 0)));
   for (size_t i = 0; i < rgb.size(); i += 3) std::copy(background.begin(), background.end(), &rgb[i]);
   const uint8_t* index = indices.data();
   for (const int y : row_order(frame.height, frame.interlaced)) {
-    uint8_t* out = &rgb[(size_t(frame.top + y) * width + frame.left) * 3];
+    uint8_t* out = &rgb[(size_t(frame.top + y) * header.width + frame.left) * 3];
     for (int x = 0; x < frame.width; ++x, out += 3) {
       const auto pixel = colour(frame, *index++);
       std::copy(pixel.begin(), pixel.end(), out);

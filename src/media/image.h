@@ -34,6 +34,13 @@ struct Limits {
 // Over a limit: kPayloadTooLarge. Truncated, corrupt or foreign bytes: kInvalidArgument with the reason.
 Result<Image> decode_image(std::span<const uint8_t> bytes, const Limits& limits);
 
+struct ImageSize {
+  int width = 0;
+  int height = 0;
+};
+// The size that decode_image gives, of the header alone: pixels are neither decoded nor checked.
+Result<ImageSize> image_size(std::span<const uint8_t> bytes, const Limits& limits);
+
 // PIL's Image.resize((width, height), BICUBIC), bit for bit. All sides are at least 1.
 Image resize_bicubic(const Image& image, int width, int height);
 

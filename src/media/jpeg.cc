@@ -129,25 +129,35 @@ class JpegReader {
   jpeg_progress_mgr progress_{};
 };
 
-}  // namespace
+// Before the pixels: libjpeg drops its markers when it has finished.
+int stored_orientation(const JpegReader& reader) {
+  using namespace std::string_view_literals;
+  const std::string exif = reader.app1("Exif\0\0"sv);
+  return orientation_of({reinterpret_cast<const uint8_t*>(exif.data()), exif.size()},
+                        reader.app1("http://ns.adobe.com/xap/1.0/\0"sv));
+}
 
-Result<StoredImage> decode_jpeg(ByteSpan bytes, const Limits& limits) {
-  JpegReader reader;
+Result<StoredSize> read_size(JpegReader& reader, ByteSpan bytes, const Limits& limits) {
   if (!reader.read_header(bytes)) return broken_image("JPEG image", reader.message());
   const int channels = reader.channels();
   if (channels != 1 && channels != 3 && channels != 4)
     return broken_image("JPEG image", "it has " + std::to_string(channels) + " colour channels");
   VALORA_CHECK(check_size("JPEG image", reader.width(), reader.height(), limits));
+  return StoredSize{reader.width(), reader.height(), stored_orientation(reader)};
+}
 
-  StoredImage stored;
-  stored.image = blank_image(reader.width(), reader.height());
-  // Before the pixels: libjpeg drops its markers when it has finished.
-  using namespace std::string_view_literals;
-  const std::string exif = reader.app1("Exif\0\0"sv);
-  stored.orientation = orientation_of({reinterpret_cast<const uint8_t*>(exif.data()), exif.size()},
-                                      reader.app1("http://ns.adobe.com/xap/1.0/\0"sv));
+}  // namespace
 
-  std::vector<uint8_t> row(channels == 3 ? 0 : size_t(reader.width()) * channels);
+Result<StoredSize> jpeg_size(ByteSpan bytes, const Limits& limits) {
+  JpegReader reader;
+  return read_size(reader, bytes, limits);
+}
+
+Result<StoredImage> decode_jpeg(ByteSpan bytes, const Limits& limits) {
+  JpegReader reader;
+  VALORA_TRY(size, read_size(reader, bytes, limits));
+  StoredImage stored{blank_image(size.width, size.height), size.orientation};
+  std::vector<uint8_t> row(reader.channels() == 3 ? 0 : size_t(size.width) * reader.channels());
   if (!reader.read_pixels(row.data(), stored.image.rgb.data())) return broken_image("JPEG image", reader.message());
   return stored;
 }

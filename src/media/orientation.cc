@@ -77,7 +77,6 @@ int orientation_of(std::span<const uint8_t> exif, std::string_view xmp) {
 
 Image upright(Image image, int orientation) {
   if (orientation < 2 || orientation > 8) return image;
-  const bool swaps_sides = orientation >= 5;
   const ptrdiff_t w = image.width, h = image.height;
   // The source of the output pixel (x, y) lies at start + x * x_step + y * y_step, in pixels.
   ptrdiff_t start = 0, x_step = 0, y_step = 0;
@@ -90,7 +89,8 @@ Image upright(Image image, int orientation) {
     case 7: start = w * h - 1, x_step = -w, y_step = -1; break;
     case 8: start = w - 1, x_step = w, y_step = -1; break;
   }
-  Image out{swaps_sides ? image.height : image.width, swaps_sides ? image.width : image.height, {}};
+  const bool swapped = swaps_sides(orientation);
+  Image out{swapped ? image.height : image.width, swapped ? image.width : image.height, {}};
   out.rgb.resize(image.rgb.size());
   uint8_t* to = out.rgb.data();
   for (ptrdiff_t y = 0; y < out.height; ++y) {

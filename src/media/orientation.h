@@ -16,6 +16,8 @@ std::optional<int> xmp_orientation(std::string_view xmp);
 // EXIF first, then XMP, else 1.
 int orientation_of(std::span<const uint8_t> exif, std::string_view xmp);
 
+// Whether turning upright makes the width the height.
+inline bool swaps_sides(int orientation) { return orientation >= 5 && orientation <= 8; }
 // The picture as it should be seen; an orientation outside 2 to 8 changes nothing.
 Image upright(Image image, int orientation);
 

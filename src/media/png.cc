@@ -136,16 +136,24 @@ int png_orientation(ByteSpan bytes) {
   return orientation_of(exif, xmp);
 }
 
+Result<StoredSize> read_size(PngReader& reader, ByteSpan bytes, const Limits& limits) {
+  if (!reader.read_header()) return broken_image("PNG image", reader.message());
+  VALORA_CHECK(check_size("PNG image", reader.width(), reader.height(), limits));
+  return StoredSize{reader.width(), reader.height(), png_orientation(bytes)};
+}
+
 }  // namespace
+
+Result<StoredSize> png_size(ByteSpan bytes, const Limits& limits) {
+  PngReader reader(bytes);
+  return read_size(reader, bytes, limits);
+}
 
 Result<StoredImage> decode_png(ByteSpan bytes, const Limits& limits) {
   PngReader reader(bytes);
-  if (!reader.read_header()) return broken_image("PNG image", reader.message());
-  VALORA_CHECK(check_size("PNG image", reader.width(), reader.height(), limits));
-
-  StoredImage stored;
+  VALORA_TRY(size, read_size(reader, bytes, limits));
+  StoredImage stored{blank_image(size.width, size.height), size.orientation};
   Image& image = stored.image;
-  image = blank_image(reader.width(), reader.height());
   const Layout layout = reader.layout();
   const size_t row_bytes = size_t(image.width) * bytes_per_pixel(layout);
   std::vector<uint8_t> narrow(layout == Layout::kRgb ? 0 : row_bytes * image.height);
@@ -155,7 +163,6 @@ Result<StoredImage> decode_png(ByteSpan bytes, const Limits& limits) {
 
   if (!reader.read_pixels(rows.data())) return broken_image("PNG image", reader.message());
   if (layout != Layout::kRgb) expand(narrow, layout, reader.palette(), image);
-  stored.orientation = png_orientation(bytes);
   return stored;
 }
 

@@ -21,16 +21,30 @@ ByteSpan chunk(const WebPDemuxer* demuxer, const char* name) {
   return data;
 }
 
+Result<StoredSize> read_size(const WebPDemuxer* demuxer, const Limits& limits) {
+  if (!demuxer) return broken_image("WebP image", "the file is truncated or corrupt");
+  const StoredSize size{WebPDemuxGetI(demuxer, WEBP_FF_CANVAS_WIDTH), WebPDemuxGetI(demuxer, WEBP_FF_CANVAS_HEIGHT)};
+  VALORA_CHECK(check_size("WebP image", size.width, size.height, limits));
+  const ByteSpan xmp = chunk(demuxer, "XMP ");
+  const int orientation =
+      orientation_of(chunk(demuxer, "EXIF"), {reinterpret_cast<const char*>(xmp.data()), xmp.size()});
+  return StoredSize{size.width, size.height, orientation};
+}
+
 }  // namespace
+
+Result<StoredSize> webp_size(ByteSpan bytes, const Limits& limits) {
+  const WebPData data{bytes.data(), bytes.size()};
+  const Demuxer demuxer(WebPDemux(&data), WebPDemuxDelete);
+  return read_size(demuxer.get(), limits);
+}
 
 // Still files too go through the animation decoder, as in PIL: the first frame on its canvas, with
 // alpha dropped.
 Result<StoredImage> decode_webp(ByteSpan bytes, const Limits& limits) {
   const WebPData data{bytes.data(), bytes.size()};
   const Demuxer demuxer(WebPDemux(&data), WebPDemuxDelete);
-  if (!demuxer) return broken_image("WebP image", "the file is truncated or corrupt");
-  VALORA_CHECK(check_size("WebP image", WebPDemuxGetI(demuxer.get(), WEBP_FF_CANVAS_WIDTH),
-                          WebPDemuxGetI(demuxer.get(), WEBP_FF_CANVAS_HEIGHT), limits));
+  VALORA_TRY(size, read_size(demuxer.get(), limits));
 
   WebPAnimDecoderOptions options;
   if (!WebPAnimDecoderOptionsInit(&options)) return internal("libwebp differs from its headers");
@@ -43,14 +57,10 @@ Result<StoredImage> decode_webp(ByteSpan bytes, const Limits& limits) {
       !WebPAnimDecoderGetNext(decoder.get(), &rgba, &timestamp))
     return broken_image("WebP image", "the first frame is corrupt");
 
-  StoredImage stored;
-  stored.image = blank_image(info.canvas_width, info.canvas_height);
+  StoredImage stored{blank_image(info.canvas_width, info.canvas_height), size.orientation};
   uint8_t* out = stored.image.rgb.data();
   for (const uint8_t* end = out + stored.image.rgb.size(); out != end; out += 3, rgba += 4)
     out[0] = rgba[0], out[1] = rgba[1], out[2] = rgba[2];
-  const ByteSpan xmp = chunk(demuxer.get(), "XMP ");
-  stored.orientation = orientation_of(chunk(demuxer.get(), "EXIF"),
-                                      {reinterpret_cast<const char*>(xmp.data()), xmp.size()});
   return stored;
 }
 

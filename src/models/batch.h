@@ -36,6 +36,7 @@ struct Segment {
 struct Adaptation {
   const MergedWeights* merged = nullptr;  // none: the base model's weights
   std::vector<Segment> segments;          // ascending in token_begin; those of one token add up
+  ops::Dropout dropout{};                 // in training: of every module's low-rank input, each under a seed of its own
 };
 
 struct AdapterUse {
@@ -60,7 +61,9 @@ struct Batch {
   at::Tensor tokens;     // int64 [T]
   at::Tensor positions;  // int64 [axes, T]
   std::vector<ops::QuerySpan> spans;  // one a sequence
-  const ops::KvArena* kv = nullptr;
+  const ops::KvArena* kv = nullptr;  // none, in training: every span is a whole sequence
+  bool recompute = false;            // in training: layers keep their inputs alone, and run again for their gradients;
+                                     // the batch must live until those were taken
   Adaptation adaptation;
   std::vector<VisualRows> visual;
 };

@@ -1,6 +1,9 @@
 #include "models/decoder.h"
 
+#include <tuple>
+
 #include "ops/elementwise.h"
+#include "ops/recompute.h"
 
 namespace valora::models {
 namespace {
@@ -86,7 +89,9 @@ at::Tensor Attention::operator()(const at::Tensor& x, const CosSin& rotary, int6
   const at::Tensor v = qkv[2].view({-1, kv_heads_, head_dim_});
   ops::rotate_half(q, rotary.cos, rotary.sin);
   ops::rotate_half(k, rotary.cos, rotary.sin);
-  return o_proj_(ops::paged_attention(q, k, v, *batch.kv, layer, batch.spans), batch.adaptation);
+  const at::Tensor attended = batch.kv ? ops::paged_attention(q, k, v, *batch.kv, layer, batch.spans)
+                                       : ops::causal_attention(q, k, v, batch.spans);
+  return o_proj_(attended, batch.adaptation);
 }
 
 Mlp::Mlp(Weights& weights, const std::string& name, const DecoderConfig& c, int first_module)
@@ -119,17 +124,38 @@ at::Tensor Decoder::embed(const Batch& batch) const {
   return x;
 }
 
+at::Tensor DecoderLayer::operator()(at::Tensor& x, const at::Tensor& delta, const CosSin& rotary, int64_t index,
+                                    const Batch& batch) const {
+  const at::Tensor normed = delta.defined() ? input_layernorm.after_adding(x, delta) : input_layernorm(x);
+  const at::Tensor attended = self_attn(normed, rotary, index, batch);
+  return mlp(post_attention_layernorm.after_adding(x, attended), batch.adaptation);
+}
+
 at::Tensor Decoder::forward(const Batch& batch) const {
   at::Tensor x = embed(batch);  // the residual stream
   const CosSin rotary = rotary_(batch.positions);
   at::Tensor delta;
   for (size_t i = 0; i < layers_.size(); ++i) {
-    const DecoderLayer& layer = layers_[i];
-    const at::Tensor normed = i == 0 ? layer.input_layernorm(x) : layer.input_layernorm.after_adding(x, delta);
-    delta = layer.self_attn(normed, rotary, static_cast<int64_t>(i), batch);
-    delta = layer.mlp(layer.post_attention_layernorm.after_adding(x, delta), batch.adaptation);
+    if (batch.recompute) std::tie(x, delta) = recomputed_layer(x, delta, rotary, i, batch);
+    else delta = layers_[i](x, delta, rotary, static_cast<int64_t>(i), batch);
   }
   return norm_.after_adding(x, delta);
+}
+
+// The first one's stream may be of frozen embeddings alone; its adapters want gradients all the same.
+std::pair<at::Tensor, at::Tensor> Decoder::recomputed_layer(at::Tensor x, const at::Tensor& delta, const CosSin& rotary,
+                                                            size_t index, const Batch& batch) const {
+  if (!x.requires_grad()) x = x.detach().set_requires_grad(true);
+  std::vector<at::Tensor> inputs{x};
+  if (delta.defined()) inputs.push_back(delta);
+  const auto outputs = ops::recomputed(
+      [this, rotary, index, &batch](const std::vector<at::Tensor>& in) -> std::vector<at::Tensor> {
+        at::Tensor stream = in[0].clone();  // a layer moves it on in place
+        const at::Tensor added = layers_[index](stream, in.size() > 1 ? in[1] : at::Tensor(), rotary, static_cast<int64_t>(index), batch);
+        return {stream, added};
+      },
+      inputs);
+  return {outputs[0], outputs[1]};
 }
 
 std::vector<Linear*> Decoder::linears() {

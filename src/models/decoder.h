@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "models/batch.h"
@@ -53,6 +54,9 @@ class Mlp {
 };
 
 struct DecoderLayer {
+  // x: the residual stream; delta: what the layer before adds to it, undefined before the first. Gives what this one adds.
+  at::Tensor operator()(at::Tensor& x, const at::Tensor& delta, const CosSin& rotary, int64_t index, const Batch& batch) const;
+
   RmsNorm input_layernorm, post_attention_layernorm;
   Attention self_attn;
   Mlp mlp;
@@ -70,6 +74,8 @@ class Decoder {
 
  private:
   at::Tensor embed(const Batch& batch) const;
+  std::pair<at::Tensor, at::Tensor> recomputed_layer(at::Tensor x, const at::Tensor& delta, const CosSin& rotary, size_t index,
+                                                     const Batch& batch) const;
 
   at::Tensor embed_tokens_;
   Rotary rotary_;

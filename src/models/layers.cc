@@ -12,6 +12,13 @@ const ops::Weight& in_use(const Linear& linear, const Adaptation& adaptation) {
   return merged.defined() ? merged : linear.weight();
 }
 
+ops::Dropout dropout_of(const ops::Dropout& dropout, int module, size_t segment) {
+  if (dropout.probability <= 0) return {};
+  uint64_t seed = dropout.seed ^ (static_cast<uint64_t>(module) << 32 | segment);
+  for (const int shift : {33, 29, 32}) seed = (seed ^ seed >> shift) * 0xff51afd7ed558ccdULL;
+  return {dropout.probability, seed};
+}
+
 // The segments' parts on these linears; those that touch none are left out.
 std::vector<ops::LoraSegment> segments_of(std::span<const Linear* const> linears, const Adaptation& adaptation) {
   std::vector<ops::LoraSegment> own;
@@ -22,7 +29,8 @@ std::vector<ops::LoraSegment> segments_of(std::span<const Linear* const> linears
     for (size_t i = 0; i < linears.size(); ++i) {
       const int module = linears[i]->module();
       if (module < 0) continue;
-      segment.parts[i] = {s.adapter->modules[module].get(), s.coefficient * s.adapter->scales[module]};
+      segment.parts[i] = {s.adapter->modules[module].get(), s.coefficient * s.adapter->scales[module],
+                          dropout_of(adaptation.dropout, module, own.size())};
       touches |= segment.parts[i].weight != nullptr;
     }
     if (touches) own.push_back(segment);
@@ -32,10 +40,10 @@ std::vector<ops::LoraSegment> segments_of(std::span<const Linear* const> linears
 
 }  // namespace
 
-Linear::Linear(Weights& weights, const std::string& name, int64_t in, int64_t out, bool bias, int module)
-    : weight_(weights.get(name + ".weight", {out, in}), weights.dtype(), weights.device(),
-              bias ? weights.get(name + ".bias", {out}) : at::Tensor()),
-      module_(module) {}
+Linear::Linear(Weights& weights, const std::string& name, int64_t in, int64_t out, bool bias, int module) : module_(module) {
+  const at::Tensor w = weights.get(name + ".weight", {out, in}), b = bias ? weights.get(name + ".bias", {out}) : at::Tensor();
+  weight_ = weights.plain() ? ops::Weight::plain(w, b) : ops::Weight(w, weights.dtype(), weights.device(), b);
+}
 
 at::Tensor Linear::operator()(const at::Tensor& x, const Adaptation& adaptation) const {
   return project(x, {this}, adaptation)[0];

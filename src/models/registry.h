@@ -47,7 +47,12 @@ struct LoadedModel {
 };
 
 // dtype: "auto" (config.json's, else the checkpoint's), "float32", "bfloat16", "float16" (not on CPUs).
-Result<LoadedModel> load_model(const std::string& dir, const std::string& dtype, at::Device device);
+enum class WeightForm {
+  kServing,   // the fastest of the device and backend
+  kTraining,  // plain tensors, views of the checkpoint's map where it has the dtype: gradients flow through them
+};
+Result<LoadedModel> load_model(const std::string& dir, const std::string& dtype, at::Device device,
+                               WeightForm form = WeightForm::kServing);
 // The dtype an option asks for; what kind of file decides "auto" is said above.
 Result<at::ScalarType> resolve_dtype(const std::string& option, const ConfigReader& config, at::ScalarType stored,
                                      at::Device device);

@@ -22,6 +22,9 @@ class Weights {
   static Result<std::unique_ptr<Weights>> open(const std::string& dir);
 
   void set_target(at::ScalarType dtype, at::Device device) { dtype_ = dtype, device_ = device; }
+  // Linears keep their tensors as they are, which gradients flow through, in the place of the form that serves fastest.
+  void set_plain(bool plain) { plain_ = plain; }
+  bool plain() const { return plain_; }
   at::ScalarType dtype() const { return dtype_; }
   at::Device device() const { return device_; }
   void set_aliases(std::vector<adapters::PrefixAlias> aliases) { aliases_ = std::move(aliases); }
@@ -55,6 +58,7 @@ class Weights {
   std::vector<adapters::PrefixAlias> aliases_;
   at::ScalarType dtype_ = at::kFloat;
   at::Device device_ = at::kCPU;
+  bool plain_ = false;
 };
 
 // safetensors' dtype as ATen's; only floating ones hold weights.

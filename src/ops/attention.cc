@@ -5,6 +5,7 @@
 #include "kernels/cpu/attention.h"
 #include "ops/attention_aten.h"
 #include "ops/cpu_dispatch.h"
+#include "ops/gradient.h"
 #include "ops/huge_memory.h"
 #include "ops/parallel.h"
 
@@ -60,7 +61,7 @@ at::Tensor paged_attention(const at::Tensor& q, const at::Tensor& k, const at::T
 at::Tensor block_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, std::span<const int64_t> ends) {
   const int64_t covered = ends.empty() ? 0 : ends.back();
   TORCH_CHECK(covered == q.size(0), "block_attention: the runs end at ", covered, " of ", q.size(0), " rows");
-  if (!on_cpu_kernel(q) || !heads_side_by_side(q) || !heads_side_by_side(k) || !heads_side_by_side(v))
+  if (!on_cpu_kernel(q) || wants_gradient(q) || !heads_side_by_side(q) || !heads_side_by_side(k) || !heads_side_by_side(v))
     return block_attention_aten(q, k, v, ends);
   const at::Tensor out = at::empty({q.size(0), q.size(1) * q.size(2)}, q.options());
   dispatch_cpu(q, [&](auto t) {

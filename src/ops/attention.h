@@ -40,8 +40,11 @@ class KvArena {
 at::Tensor paged_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const KvArena& arena,
                            int64_t layer, std::span<const QuerySpan> spans);
 
+// The same without a cache, for training: each span attends its own tokens alone (context 0, no blocks). Differentiates.
+at::Tensor causal_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, std::span<const QuerySpan> spans);
+
 // q, k, v: [T, heads, dim], heads side by side in a row; rows attend within [ends[i-1], ends[i]) only, both ways.
-// → [T, heads * dim].
+// → [T, heads * dim]. Differentiates.
 at::Tensor block_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, std::span<const int64_t> ends);
 
 }  // namespace valora::ops

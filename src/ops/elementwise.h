@@ -1,4 +1,5 @@
-// The operations between products. Row-wise, fp32 inside, rounded once.
+// The operations between products. Row-wise, fp32 inside, rounded once. They differentiate; what is done in place
+// elsewhere makes a new tensor of x where gradients are wanted.
 #pragma once
 
 #include <ATen/ATen.h>

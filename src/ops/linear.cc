@@ -1,6 +1,9 @@
 #include "ops/linear.h"
 
+#include <ATen/CPUGeneratorImpl.h>
+
 #include "ops/cpu_dispatch.h"
+#include "ops/gradient.h"
 #include "ops/huge_memory.h"
 #include "ops/parallel.h"
 #include "ops/weight_panels.h"
@@ -11,6 +14,7 @@ namespace {
 void check_input(const at::Tensor& x, const Weight& w) {
   TORCH_CHECK(x.dim() == 2 && x.size(1) == w.in(), "linear: x is ", x.sizes(), ", the weight [", w.out(), ", ", w.in(), "]");
   TORCH_CHECK(x.is_contiguous() && x.scalar_type() == w.dtype(), "linear: x must be contiguous ", w.dtype());
+  TORCH_CHECK(!w.packed() || !wants_gradient(x), "linear: gradients do not flow through packed weights");
 }
 
 void check_segment(const at::Tensor& x, std::span<const Weight* const> weights, const LoraSegment& segment) {
@@ -61,14 +65,23 @@ at::Tensor linear_aten(const at::Tensor& x, const Weight& w) {
   return at::linear(x, w.data(), w.bias().defined() ? std::optional<at::Tensor>(w.bias()) : std::nullopt);
 }
 
+at::Tensor dropped(const at::Tensor& x, const Dropout& dropout) {
+  if (dropout.probability <= 0) return x;
+  const double kept = 1 - dropout.probability;
+  at::Generator generator = at::make_generator<at::CPUGeneratorImpl>(dropout.seed);
+  return x * at::empty(x.sizes(), x.options().device(at::kCPU)).bernoulli_(kept, generator).div_(kept).to(x.device());
+}
+
 at::Tensor project_aten(const at::Tensor& x, const Weight& w, std::span<const LoraSegment> segments, size_t slice) {
   at::Tensor y = linear_aten(x, w);
   for (const LoraSegment& segment : segments) {
     const LoraSegment::Part& part = segment.parts[slice];
     const int64_t tokens = segment.token_end - segment.token_begin;
     if (!part.weight || tokens == 0) continue;
-    const at::Tensor low = linear_aten(x.narrow(0, segment.token_begin, tokens), part.weight->a);
-    y.narrow(0, segment.token_begin, tokens).add_(linear_aten(low, part.weight->b), part.coefficient);
+    // A narrowed tensor that is written to costs a copy on the way back: only where it must be.
+    const auto rows = [&](const at::Tensor& t) { return tokens == x.size(0) ? t : t.narrow(0, segment.token_begin, tokens); };
+    const at::Tensor low = linear_aten(dropped(rows(x), part.dropout), part.weight->a);
+    rows(y).add_(linear_aten(low, part.weight->b), part.coefficient);
   }
   return y;
 }
@@ -107,6 +120,16 @@ void Weight::refill(const at::Tensor& w) {
     using T = decltype(t);
     kernels::pack_panels<T>(raw<T>(values), out_, in_, raw<T>(data_), torch_parallel());
   });
+}
+
+Weight Weight::plain(at::Tensor w, at::Tensor bias) {
+  TORCH_CHECK(w.dim() == 2, "a linear's weight has two dimensions, not ", w.sizes());
+  Weight weight;
+  weight.out_ = w.size(0);
+  weight.in_ = w.size(1);
+  weight.data_ = std::move(w);
+  weight.bias_ = std::move(bias);
+  return weight;
 }
 
 Weight Weight::with_data(at::Tensor data) const {

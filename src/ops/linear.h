@@ -20,6 +20,9 @@ class Weight {
   // Reads w: [out, in] and bias: [out] of any dtype, on any device; keeps them in `dtype` on `device`.
   Weight(const at::Tensor& w, at::ScalarType dtype, at::Device device, const at::Tensor& bias = {});
 
+  // w: [out, in] and bias: [out], kept as they are whatever the backend: the form that gradients flow through.
+  static Weight plain(at::Tensor w, at::Tensor bias = {});
+
   // The same shape, form and bias over other values: `data` is as data() is, and is kept, not copied.
   Weight with_data(at::Tensor data) const;
 
@@ -51,17 +54,28 @@ struct LoraWeight {
 
 inline constexpr size_t kMaxSlices = kernels::kMaxSlices;
 
+// In training alone: a part's input loses each of its values with this probability, the others grow by 1 / (1 - it).
+// The seed decides which, so that a step that is computed again loses the same.
+struct Dropout {
+  double probability = 0;
+  uint64_t seed = 0;
+};
+
 // Tokens [token_begin, token_end) of the flat batch under one adapter: to each linear s of a projection whose
 // weight is there, y_s += coefficient · (x Aᵀ) Bᵀ. Segments of other adapters may cover the same tokens.
 struct LoraSegment {
   struct Part {
     const LoraWeight* weight = nullptr;
     float coefficient = 1;
+    Dropout dropout{};
   };
   int64_t token_begin = 0;
   int64_t token_end = 0;
   std::array<Part, kMaxSlices> parts{};
 };
+
+// These differentiate with respect to x and to adapters where weights and adapters are plain (Weight::plain, or weights
+// of the reference backend); packed ones refuse an x that wants gradients.
 
 // Up to kMaxSlices linears of one input, in one launch. x: [T, in] contiguous, of the weights' dtype; → of each
 // weight [T, out].

@@ -84,11 +84,13 @@ class EngineTest : public ::testing::Test {
     engine_->drain([&] { done.set_value(); });
     done.get_future().wait();
   }
-  Result<AdapterCard> load(const std::string& name, const std::string& path, bool replace = false) {
+  Result<AdapterCard> load(const LoadAdapter& request) {
     std::promise<Result<AdapterCard>> done;
-    engine_->load_adapter({.name = name, .path = path, .replace = replace},
-                          [&](Result<AdapterCard> card) { done.set_value(std::move(card)); });
+    engine_->load_adapter(request, [&](Result<AdapterCard> card) { done.set_value(std::move(card)); });
     return done.get_future().get();
+  }
+  Result<AdapterCard> load(const std::string& name, const std::string& path, bool replace = false) {
+    return load({.name = name, .path = path, .replace = replace});
   }
   Status unload(const std::string& name) {
     std::promise<Status> done;

@@ -3,7 +3,9 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "generator/data/sample.h"
@@ -76,7 +78,22 @@ struct Task {
   std::string where;                     // "tasks.yaml:12", for errors
 };
 
+inline constexpr TaskType kTaskTypes[] = {TaskType::kClassification, TaskType::kQuestionAnswering,
+                                          TaskType::kCaptioning,     TaskType::kDetection,
+                                          TaskType::kGrounding,      TaskType::kVideo};
+inline constexpr Metric kMetrics[] = {Metric::kTop1,          Metric::kExact, Metric::kVqa,   Metric::kF1AtIou,
+                                      Metric::kAccuracyAtIou, Metric::kCider, Metric::kRougeL};
+
+// As the tasks file names them; none where it has no such name.
 const char* task_type_name(TaskType type);
 const char* metric_name(Metric metric);
+std::optional<TaskType> parse_task_type(std::string_view name);
+std::optional<Metric> parse_metric(std::string_view name);
+
+// The metrics that fit a type, its default first.
+std::span<const Metric> metrics_of(TaskType type);
+inline bool has_boxes(TaskType type) { return type == TaskType::kDetection || type == TaskType::kGrounding; }
+// Whether a label may be all that a sample of this type is answered with.
+inline bool has_labels(TaskType type) { return type == TaskType::kClassification || type == TaskType::kVideo; }
 
 }  // namespace valora::generator

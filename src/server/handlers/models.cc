@@ -62,6 +62,7 @@ OrderedJson adapter_details(const AdapterCard& adapter) {
   out["description"] = adapter.description;
   out["question"] = adapter.question;
   out["heads"] = std::move(heads);
+  out["head"] = adapter.head ? OrderedJson(*adapter.head) : OrderedJson();
   out["created"] = adapter.created;
   out["warnings"] = adapter.warnings;
   return out;

@@ -1,0 +1,25 @@
+// Tensors as a safetensors file (base/safetensors.h), written whole or not at all.
+#pragma once
+
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "base/safetensors.h"
+
+namespace valora {
+
+struct NamedTensor {
+  std::string name;
+  DType dtype = DType::kF32;
+  std::vector<int64_t> shape;
+  std::span<const uint8_t> bytes;  // row-major
+};
+
+// Tensors lie in the file by their dtype, the widest first, so that all are aligned, then by their names. `metadata`: the header's "__metadata__".
+Status write_safetensors(const std::string& path, std::vector<NamedTensor> tensors,
+                         const std::map<std::string, std::string>& metadata = {});
+
+}  // namespace valora

@@ -1,0 +1,96 @@
+#include "cli/adapters_at_start.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+
+#include "base/json.h"
+#include "generator/data/manifest.h"
+
+namespace valora::cli {
+namespace {
+
+using generator::Manifest;
+using generator::ManifestEntry;
+
+struct Planned {
+  LoadAdapter load;
+  std::string origin;  // for errors
+};
+
+Result<LoadAdapter> parse_lora_module(const std::string& text) {
+  if (text.starts_with("{")) {
+    VALORA_TRY(json, parse_json(text, "--lora-modules"));
+    VALORA_TRY(name, required_field<std::string>(json, "name"));
+    VALORA_TRY(path, required_field<std::string>(json, "path"));
+    return LoadAdapter{.name = name, .path = path};
+  }
+  const size_t equals = text.find('=');
+  if (equals == std::string::npos || equals == 0 || equals + 1 == text.size())
+    return invalid("--lora-modules takes NAME=PATH or {\"name\": …, \"path\": …}, not \"" + text + "\"");
+  return LoadAdapter{.name = text.substr(0, equals), .path = text.substr(equals + 1)};
+}
+
+using TaskNames = std::vector<std::string>;
+
+std::map<std::string, TaskNames> tasks_by_folder(const Manifest& manifest) {
+  std::map<std::string, TaskNames> tasks;
+  for (const auto& [name, entry] : manifest.tasks) tasks[entry.adapter].push_back(name);
+  return tasks;
+}
+
+// The name that a folder is loaded under: its only task's, else its own.
+std::string first_name(const std::string& folder, const TaskNames& tasks) {
+  return tasks.size() == 1 ? tasks.front() : std::filesystem::path(folder).filename().string();
+}
+
+void plan_folder(const Manifest& manifest, const std::string& folder, const TaskNames& tasks, const std::string& file,
+                 std::vector<Planned>& plan) {
+  const std::string first = first_name(folder, tasks);
+  if (std::find(tasks.begin(), tasks.end(), first) == tasks.end())
+    plan.push_back({{.name = first, .path = folder}, fmt::format("the folder {} of {}", folder, file)});
+  const auto plan_task = [&](const std::string& name) {
+    const ManifestEntry& entry = manifest.tasks.at(name);
+    LoadAdapter load{.name = name, .head = entry.head.value_or(""), .question = entry.prompt};
+    (name == first ? load.path : load.same_as) = name == first ? folder : first;
+    plan.push_back({std::move(load), fmt::format("the task \"{}\" of {}", name, file)});
+  };
+  for (const std::string& name : tasks)
+    if (name == first) plan_task(name);
+  for (const std::string& name : tasks)
+    if (name != first) plan_task(name);
+}
+
+Status check_names(const std::vector<Planned>& plan, const std::vector<std::string>& base_names) {
+  std::map<std::string, std::string> origins;
+  for (const std::string& name : base_names) origins[name] = "the base model";
+  for (const Planned& planned : plan) {
+    const auto [other, is_new] = origins.emplace(planned.load.name, planned.origin);
+    if (!is_new)
+      return invalid(fmt::format("the name \"{}\" is given twice: to {} and to {}", planned.load.name, other->second, planned.origin));
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<std::vector<LoadAdapter>> adapters_at_start(const std::vector<std::string>& lora_modules, const std::string& manifest_file,
+                                                   const std::vector<std::string>& base_names) {
+  std::vector<Planned> plan;
+  for (const std::string& module : lora_modules) {
+    VALORA_TRY(load, parse_lora_module(module));
+    plan.push_back({std::move(load), "an adapter of --lora-modules"});
+  }
+  if (!manifest_file.empty()) {
+    VALORA_TRY(manifest, generator::read_manifest(manifest_file));
+    for (const auto& [folder, tasks] : tasks_by_folder(manifest)) plan_folder(manifest, folder, tasks, manifest_file, plan);
+  }
+  VALORA_CHECK(check_names(plan, base_names));
+  std::vector<LoadAdapter> loads;
+  for (Planned& planned : plan) loads.push_back(std::move(planned.load));
+  return loads;
+}
+
+}  // namespace valora::cli

@@ -1,0 +1,150 @@
+#include "generator/data/box_text.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace valora::generator {
+namespace {
+
+constexpr std::string_view kRef = "<ref>", kRefEnd = "</ref>";
+
+// A side of a box in units, at least one of them long.
+std::pair<int, int> units(double low, double high, int scale) {
+  const auto rounded = [scale](double share) {
+    return static_cast<int>(std::lround(std::clamp(share, 0.0, 1.0) * scale));
+  };
+  int from = rounded(low), to = rounded(high);
+  if (from >= to) {
+    from = std::min(from, scale - 1);
+    to = from + 1;
+  }
+  return {from, to};
+}
+
+std::array<int, 4> units(const Box& box, int scale) {
+  const auto [x0, x1] = units(box.x0, box.x1, scale);
+  const auto [y0, y1] = units(box.y0, box.y1, scale);
+  return {x0, y0, x1, y1};
+}
+
+// Reads forward over an answer; what does not fit is left where it stands.
+class Reader {
+ public:
+  explicit Reader(std::string_view text) : rest_(text) {}
+  bool at_end() const { return rest_.empty(); }
+  void skip() { rest_.remove_prefix(1); }
+
+  bool take(std::string_view word) {
+    if (!rest_.starts_with(word)) return false;
+    rest_.remove_prefix(word.size());
+    return true;
+  }
+
+  // After "<ref>": up to "</ref>", or to the next tag where that was forgotten.
+  std::string label() {
+    const size_t end = std::min(rest_.find('<'), rest_.size());
+    const size_t closed = rest_.find(kRefEnd);
+    // A label may have a "<" of its own, but no other "<ref>".
+    const bool is_closed = closed != rest_.npos && rest_.substr(0, closed).find(kRef) == rest_.npos &&
+                           rest_.substr(0, closed).find("<box>") == rest_.npos;
+    std::string text(rest_.substr(0, is_closed ? closed : end));
+    rest_.remove_prefix(is_closed ? closed + kRefEnd.size() : end);
+    return text;
+  }
+
+  // "[x0,y0,x1,y1]" or "(x0,y0),(x1,y1)", white space and missing commas between corners forgiven.
+  std::optional<std::array<double, 4>> box() {
+    const std::string_view before = rest_;
+    std::array<double, 4> numbers;
+    const bool fits = take("[") ? square(numbers) : take("(") && round(numbers);
+    if (fits) return numbers;
+    rest_ = before;
+    return {};
+  }
+
+ private:
+  void space() {
+    while (!rest_.empty() && (rest_[0] == ' ' || rest_[0] == '\n' || rest_[0] == '\t')) rest_.remove_prefix(1);
+  }
+  bool mark(std::string_view character) {
+    space();
+    return take(character);
+  }
+  bool number(double& value) {
+    space();
+    const char* const begin = rest_.data();
+    const auto [stop, fault] = std::from_chars(begin, begin + rest_.size(), value, std::chars_format::fixed);
+    if (fault != std::errc() || !std::isfinite(value)) return false;
+    rest_.remove_prefix(static_cast<size_t>(stop - begin));
+    return true;
+  }
+  bool square(std::array<double, 4>& v) {
+    return number(v[0]) && mark(",") && number(v[1]) && mark(",") && number(v[2]) && mark(",") && number(v[3]) &&
+           mark("]");
+  }
+  bool round(std::array<double, 4>& v) {
+    if (!number(v[0]) || !mark(",") || !number(v[1]) || !mark(")")) return false;
+    mark(",");
+    return mark("(") && number(v[2]) && mark(",") && number(v[3]) && mark(")");
+  }
+
+  std::string_view rest_;
+};
+
+}  // namespace
+
+std::string write_boxes(const std::vector<LabelledBox>& boxes, const BoxFormat& format) {
+  std::string text;
+  if (!format.labels) {
+    for (const LabelledBox& box : boxes) text += fmt::format("[{}]", fmt::join(units(box.box, format.scale), ","));
+    return text;
+  }
+  std::vector<bool> written(boxes.size());
+  for (size_t i = 0; i < boxes.size(); ++i) {
+    if (written[i]) continue;
+    if (!boxes[i].label.empty()) text += fmt::format("<ref>{}</ref>", boxes[i].label);
+    for (size_t j = i; j < boxes.size(); ++j) {
+      if (written[j] || boxes[j].label != boxes[i].label) continue;
+      const auto [x0, y0, x1, y1] = units(boxes[j].box, format.scale);
+      text += fmt::format("<box>({},{}),({},{})</box>", x0, y0, x1, y1);
+      written[j] = true;
+    }
+  }
+  return text;
+}
+
+std::vector<LabelledBox> read_boxes(const std::string& answer, const BoxFormat& format) {
+  std::vector<LabelledBox> boxes;
+  std::string label;
+  Reader reader(answer);
+  while (!reader.at_end()) {
+    if (reader.take(kRef)) {
+      label = reader.label();
+    } else if (const auto numbers = reader.box()) {
+      const auto share = [&](int i) { return std::clamp((*numbers)[i] / format.scale, 0.0, 1.0); };
+      const Box box{share(0), share(1), share(2), share(3)};
+      if (box.x0 < box.x1 && box.y0 < box.y1) boxes.push_back({label, box});
+    } else {
+      reader.skip();
+    }
+  }
+  return boxes;
+}
+
+double overlap(const Box& a, const Box& b) {
+  const double width = std::min(a.x1, b.x1) - std::max(a.x0, b.x0);
+  const double height = std::min(a.y1, b.y1) - std::max(a.y0, b.y0);
+  if (width <= 0 || height <= 0) return 0;
+  const auto area = [](const Box& box) { return (box.x1 - box.x0) * (box.y1 - box.y0); };
+  const double both = width * height;
+  return both / (area(a) + area(b) - both);
+}
+
+}  // namespace valora::generator

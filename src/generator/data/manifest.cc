@@ -1,0 +1,126 @@
+#include "generator/data/manifest.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+
+#include "base/json.h"
+#include "base/strings.h"
+
+namespace valora::generator {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr JsonLimits kLimits{.max_bytes = size_t{16} << 20, .max_depth = 8, .max_values = size_t{1} << 20, .unique_keys = true};
+constexpr size_t kMaxNameBytes = 256;
+
+bool may_name_a_task(const std::string& name) {
+  const auto fits = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_' || c == '.';
+  };
+  return !name.empty() && name.size() <= kMaxNameBytes && std::all_of(name.begin(), name.end(), fits);
+}
+
+Status check_keys(const Json& object, std::initializer_list<const char*> known) {
+  for (const auto& [key, value] : object.items())
+    if (std::find(known.begin(), known.end(), key) == known.end())
+      return invalid(fmt::format("the key \"{}\" is not known", shortened(key, 60)));
+  return {};
+}
+
+Result<std::optional<double>> read_share(const Json& object, const char* key) {
+  VALORA_TRY(value, optional_field<double>(object, key));
+  if (value && !(*value >= 0 && *value <= 1)) return invalid(fmt::format("\"{}\" must lie in 0 … 1", key));
+  return value;
+}
+
+Result<std::string> read_folder(const Json& object, const fs::path& start) {
+  VALORA_TRY(folder, required_field<std::string>(object, "adapter"));
+  if (folder.empty()) return invalid("\"adapter\" is empty");
+  if (folder.find('\0') != folder.npos) return invalid("\"adapter\" has a zero byte in it");
+  fs::path path = (start / folder).lexically_normal();
+  if (!path.has_filename()) path = path.parent_path();  // a slash at the end
+  std::error_code error;
+  if (!fs::is_directory(path, error)) return invalid(fmt::format("the adapter {} is not a folder", path.string()));
+  return path.string();
+}
+
+Result<ManifestEntry> read_entry(const Json& object, const fs::path& start) {
+  if (!object.is_object()) return invalid("must be an object");
+  VALORA_CHECK(check_keys(object, {"adapter", "head", "prompt", "metric", "floor", "accuracy"}));
+  ManifestEntry entry;
+  VALORA_TRY(head, optional_field<std::string>(object, "head"));
+  if (head && head->empty()) return invalid("\"head\" is empty; leave it out where the language model answers");
+  VALORA_TRY(prompt, field_or<std::string>(object, "prompt", ""));
+  VALORA_TRY(metric, field_or<std::string>(object, "metric", ""));
+  VALORA_TRY(floor, read_share(object, "floor"));
+  VALORA_TRY(accuracy, read_share(object, "accuracy"));
+  VALORA_TRY(folder, read_folder(object, start));
+  return ManifestEntry{std::move(folder), std::move(head), std::move(prompt), std::move(metric), floor, accuracy};
+}
+
+fs::path folder_of(const std::string& path) { return fs::absolute(path).lexically_normal().parent_path(); }
+
+// Relative where it lies below the manifest's folder, so that both can be moved together.
+std::string written_path(const std::string& adapter, const fs::path& start) {
+  const fs::path path = (start / adapter).lexically_normal();
+  const fs::path relative = path.lexically_relative(start);
+  return !relative.empty() && *relative.begin() != ".." ? relative.string() : path.string();
+}
+
+Json entry_json(const ManifestEntry& entry, const fs::path& start) {
+  Json json{{"adapter", written_path(entry.adapter, start)}, {"prompt", entry.prompt}, {"metric", entry.metric}};
+  if (entry.head) json["head"] = *entry.head;
+  if (entry.floor) json["floor"] = *entry.floor;
+  if (entry.accuracy) json["accuracy"] = *entry.accuracy;
+  return json;
+}
+
+Status write_whole(const std::string& path, const std::string& text) {
+  const std::string draft = path + "." + std::to_string(::getpid()) + ".part";
+  std::error_code error;
+  {
+    std::ofstream out(draft, std::ios::binary | std::ios::trunc);
+    out << text;
+    out.flush();
+    if (!out) {
+      fs::remove(draft, error);
+      return invalid(draft + " cannot be written", path);
+    }
+  }
+  fs::rename(draft, path, error);
+  if (!error) return {};
+  const std::string reason = error.message();
+  fs::remove(draft, error);
+  return invalid(path + " cannot be written: " + reason, path);
+}
+
+}  // namespace
+
+Result<Manifest> read_manifest(const std::string& path) {
+  VALORA_TRY(json, read_json_file(path, kLimits));
+  if (!json.is_object() || !json.contains("tasks") || !json["tasks"].is_object())
+    return invalid(path + ": a manifest is {\"tasks\": {NAME: {\"adapter\": …}}}", path);
+  if (const Status known = check_keys(json, {"tasks"}); !known.ok()) return invalid(path + ": " + known.error().message, path);
+  Manifest manifest;
+  for (const auto& [name, object] : json["tasks"].items()) {
+    const std::string where = fmt::format("{}: task \"{}\": ", path, shortened(name, 60));
+    if (!may_name_a_task(name)) return invalid(where + "a name has 1 to 256 letters, digits, \"-\", \"_\" and \".\"", path);
+    auto entry = read_entry(object, folder_of(path));
+    if (!entry.ok()) return invalid(where + entry.error().message, path);
+    manifest.tasks.emplace(name, std::move(*entry));
+  }
+  return manifest;
+}
+
+Status write_manifest(const Manifest& manifest, const std::string& path) {
+  Json tasks = Json::object();
+  for (const auto& [name, entry] : manifest.tasks) tasks[name] = entry_json(entry, folder_of(path));
+  return write_whole(path, Json{{"tasks", tasks}}.dump(1, ' ', false, Json::error_handler_t::replace) + "\n");
+}
+
+}  // namespace valora::generator

@@ -1,0 +1,31 @@
+// The media that data files name. Torch-free.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "generator/data/task.h"
+#include "media/image.h"
+
+namespace valora::generator {
+
+// The absolute path of a regular file; relative ones start from `root`.
+Result<std::string> find_medium(const std::string& root, const std::string& path);
+// What relative media paths of a source start from.
+std::string media_root_of(const DataSource& source);
+
+// By the file's extension.
+bool is_medium(std::string_view path, Medium::Kind kind);
+std::string_view extensions_of(Medium::Kind kind);  // for errors
+inline Medium::Kind medium_kind(TaskType type) {
+  return type == TaskType::kVideo ? Medium::Kind::kVideo : Medium::Kind::kImage;
+}
+
+// The names in a folder in their order, less those that begin with a dot.
+Result<std::vector<std::string>> names_in(const std::string& folder);
+
+Result<media::ImageSize> picture_size(const std::string& path);
+
+}  // namespace valora::generator

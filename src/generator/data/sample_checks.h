@@ -1,0 +1,37 @@
+// What a sample must have to be one of its task's. Torch-free.
+#pragma once
+
+#include <string>
+#include <unordered_set>
+
+#include "base/result.h"
+#include "generator/data/task.h"
+
+namespace valora::generator {
+
+// Numbers as the data has them, of a picture `width` by `height` units large (1 by 1: shares). Corners that rounding
+// put outside, by up to half a pixel or 1e-6 of a side, are moved to the edge. Else outside, or without an area: an error.
+Result<Box> box_within(double x0, double y0, double x1, double y1, double width, double height);
+
+class SampleChecks {
+ public:
+  // labelled: with answers, labels, boxes, as the task's type wants them; else media and questions alone.
+  SampleChecks(const Task& task, bool labelled);
+  const Task& task() const { return task_; }
+  bool labelled() const { return labelled_; }
+  // Messages do not name the sample.
+  Status check(const Sample& sample) const;
+
+ private:
+  Status check_media(const Sample& sample) const;
+  Status check_answer(const Sample& sample) const;
+  Status check_boxes(const Sample& sample) const;
+  Status check_labels(const Sample& sample) const;
+  bool is_known(const std::string& label) const { return known_.empty() || known_.contains(label); }
+
+  const Task& task_;
+  const bool labelled_;
+  const std::unordered_set<std::string> known_;
+};
+
+}  // namespace valora::generator

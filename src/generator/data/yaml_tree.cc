@@ -1,0 +1,166 @@
+#include "generator/data/yaml_tree.h"
+
+#include <algorithm>
+#include <optional>
+#include <sstream>
+
+#include <yaml-cpp/eventhandler.h>
+#include <yaml-cpp/exceptions.h>
+#include <yaml-cpp/mark.h>
+#include <yaml-cpp/parser.h>
+
+#include "base/strings.h"
+
+namespace valora::generator {
+namespace {
+
+// Ends a parse from within yaml-cpp's callbacks; caught in parse_yaml.
+struct Refusal {
+  int line;
+  std::string message;
+};
+
+int line_of(const YAML::Mark& mark) { return mark.is_null() ? 1 : mark.line + 1; }
+
+class TreeBuilder : public YAML::EventHandler {
+ public:
+  explicit TreeBuilder(const YamlLimits& limits) : limits_(limits) {}
+  YamlNode take_root() { return std::move(root_); }
+
+  void OnDocumentStart(const YAML::Mark& mark) override {
+    if (documents_++ > 0) throw Refusal{line_of(mark), "a second document begins; a file has one"};
+  }
+  void OnDocumentEnd() override {}
+  void OnAnchor(const YAML::Mark& mark, const std::string&) override { refuse_anchor(mark); }
+  void OnAlias(const YAML::Mark& mark, YAML::anchor_t) override { refuse_anchor(mark); }
+
+  void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override { add(begin(mark, "", anchor)); }
+  void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                const std::string& value) override {
+    YamlNode node = begin(mark, tag, anchor);
+    node.kind = YamlNode::Kind::kText;
+    node.text = value;
+    node.quoted = tag == "!";
+    add(std::move(node));
+  }
+  void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                       YAML::EmitterStyle::value) override {
+    open(begin(mark, tag, anchor), YamlNode::Kind::kList);
+  }
+  void OnSequenceEnd() override { close(); }
+  void OnMapStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                  YAML::EmitterStyle::value) override {
+    open(begin(mark, tag, anchor), YamlNode::Kind::kMap);
+  }
+  void OnMapEnd() override { close(); }
+
+ private:
+  struct Open {
+    YamlNode node;
+    bool has_key = false;  // of a map: its next child's key was read
+    std::string key;
+    int key_line = 1;
+  };
+
+  [[noreturn]] static void refuse_anchor(const YAML::Mark& mark) {
+    throw Refusal{line_of(mark), "anchors and aliases are not supported; write the value out"};
+  }
+
+  // yaml-cpp's tag of plain values is "?", that of quoted ones "!".
+  YamlNode begin(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor) {
+    if (anchor != 0) refuse_anchor(mark);
+    if (!tag.empty() && tag != "?" && tag != "!") throw Refusal{line_of(mark), "tags are not supported"};
+    if (++nodes_ > limits_.max_nodes)
+      throw Refusal{line_of(mark), "more than " + std::to_string(limits_.max_nodes) + " values"};
+    YamlNode node;
+    node.line = line_of(mark);
+    return node;
+  }
+
+  void open(YamlNode node, YamlNode::Kind kind) {
+    if (static_cast<int>(open_.size()) >= limits_.max_depth)
+      throw Refusal{node.line, "nested deeper than " + std::to_string(limits_.max_depth) + " levels"};
+    if (awaits_key()) throw Refusal{node.line, "a key must be text"};
+    node.kind = kind;
+    open_.push_back({std::move(node)});
+  }
+
+  void close() {
+    YamlNode node = std::move(open_.back().node);
+    open_.pop_back();
+    if (node.kind == YamlNode::Kind::kMap) check_keys(node);
+    add(std::move(node));
+  }
+
+  static void check_keys(const YamlNode& map) {
+    std::vector<const YamlNode*> sorted;
+    for (const YamlNode& child : map.children) sorted.push_back(&child);
+    std::stable_sort(sorted.begin(), sorted.end(), [](auto* a, auto* b) { return a->key < b->key; });
+    const auto twice =
+        std::adjacent_find(sorted.begin(), sorted.end(), [](auto* a, auto* b) { return a->key == b->key; });
+    if (twice != sorted.end())
+      throw Refusal{(*std::next(twice))->key_line, "the key \"" + shortened((*twice)->key) + "\" appears twice"};
+  }
+
+  bool awaits_key() const {
+    return !open_.empty() && open_.back().node.kind == YamlNode::Kind::kMap && !open_.back().has_key;
+  }
+
+  void add(YamlNode node) {
+    if (open_.empty()) {
+      root_ = std::move(node);
+      return;
+    }
+    Open& parent = open_.back();
+    if (awaits_key()) {
+      if (node.kind != YamlNode::Kind::kText) throw Refusal{node.line, "a key must be text"};
+      parent.has_key = true;
+      parent.key = std::move(node.text);
+      parent.key_line = node.line;
+      return;
+    }
+    if (parent.has_key) {
+      node.key = std::move(parent.key);
+      node.key_line = parent.key_line;
+      parent.has_key = false;
+    }
+    parent.node.children.push_back(std::move(node));
+  }
+
+  const YamlLimits limits_;
+  std::vector<Open> open_;
+  YamlNode root_;
+  size_t nodes_ = 0;
+  int documents_ = 0;
+};
+
+// yaml-cpp quotes single bytes of the text, which may be parts of characters.
+std::string ascii(std::string text) {
+  std::replace_if(text.begin(), text.end(), [](unsigned char c) { return c < 0x20 || c >= 0x7F; }, '?');
+  return text;
+}
+
+}  // namespace
+
+Result<YamlNode> parse_yaml(const std::string& text, const std::string& file, const YamlLimits& limits) {
+  if (text.size() > limits.max_bytes)
+    return Error{ErrorCode::kPayloadTooLarge, file + " is larger than " + std::to_string(limits.max_bytes) + " bytes",
+                 file};
+  const auto refuse = [&](int line, const std::string& message) {
+    return invalid(file + ":" + std::to_string(line) + ": " + message);
+  };
+  try {
+    std::istringstream stream(text);
+    YAML::Parser parser(stream);
+    TreeBuilder builder(limits);
+    while (parser.HandleNextDocument(builder)) {
+    }
+    return builder.take_root();
+  } catch (const Refusal& refusal) {
+    return refuse(refusal.line, refusal.message);
+  } catch (const YAML::Exception& e) {
+    return refuse(line_of(e.mark), "this is not YAML: " + ascii(shortened(e.msg)));
+  }
+}
+
+}  // namespace valora::generator

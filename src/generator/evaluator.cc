@@ -1,0 +1,94 @@
+#include "generator/evaluator.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+#include "generator/engine_requests.h"
+
+namespace valora::generator {
+namespace {
+
+constexpr float kYes = 0.5f;  // of a multi-label head's probabilities
+
+// The head that answers; empty: the language model.
+Result<std::string> choose_head(const Engine& engine, const Task& task, const EvaluationOptions& options) {
+  if (options.adapter.empty()) return std::string();
+  const std::vector<AdapterCard> cards = engine.adapters();
+  const auto card = std::ranges::find(cards, options.adapter, &AdapterCard::name);
+  if (card == cards.end()) return not_found("adapter " + options.adapter + " is not loaded", "adapter");
+  if (!options.use_head || !task.head) return std::string();
+  const bool has = std::ranges::any_of(card->heads, [&](const auto& head) { return head.first == task.head->name; });
+  return has ? task.head->name : std::string();
+}
+
+GenerateRequest request_of(const Task& task, const EvaluationOptions& options, const std::string& head, Prompt prompt) {
+  GenerateRequest request;
+  request.prompt = std::move(prompt);
+  if (!options.adapter.empty()) request.adapters.push_back({options.adapter, 1});
+  request.sampling.max_tokens = task.max_answer_tokens;
+  request.sampling.temperature = 0;
+  request.task = head.empty() ? valora::Task::kGenerate : valora::Task::kClassify;
+  request.head = head;
+  return request;
+}
+
+Prediction prediction_of(const EngineAnswer& answer, bool multi_label) {
+  Prediction prediction{answer.text, {}};
+  if (!answer.classification) return prediction;
+  const Classification& c = *answer.classification;
+  for (size_t i = 0; i < c.labels.size(); ++i)
+    if (multi_label ? c.probs[i] >= kYes : static_cast<int>(i) == c.best) prediction.labels.push_back(c.labels[i]);
+  return prediction;
+}
+
+// Between the two values that the share falls between, in proportion. seconds: not empty.
+double quantile(std::vector<double> seconds, double share) {
+  std::ranges::sort(seconds);
+  const double at = share * static_cast<double>(seconds.size() - 1);
+  const auto below = static_cast<size_t>(at);
+  const size_t above = std::min(below + 1, seconds.size() - 1);
+  return std::lerp(seconds[below], seconds[above], at - static_cast<double>(below));
+}
+
+void describe(const std::vector<EngineAnswer>& answers, bool multi_label, Evaluation& evaluation) {
+  std::vector<double> latencies;
+  for (const EngineAnswer& answer : answers) {
+    evaluation.predictions.push_back(prediction_of(answer, multi_label));
+    evaluation.prompt_tokens += answer.usage.prompt_tokens;
+    evaluation.completion_tokens += answer.usage.completion_tokens;
+    latencies.push_back(answer.seconds);
+  }
+  evaluation.latency_p50 = quantile(latencies, 0.5);
+  evaluation.latency_p90 = quantile(latencies, 0.9);
+}
+
+}  // namespace
+
+Result<Evaluation> evaluate(Engine& engine, const Task& task, std::span<const Sample> samples,
+                            const EvaluationOptions& options) {
+  if (samples.empty()) return invalid("task " + task.name + " has no samples to evaluate");
+  VALORA_TRY(head, choose_head(engine, task, options));
+  EngineRequests requests;
+  requests.count = static_cast<int>(samples.size());
+  requests.concurrency = options.concurrency;
+  requests.make = [&](int i) -> Result<GenerateRequest> {
+    VALORA_TRY(prompt, prompt_of(samples[i]));
+    return request_of(task, options, head, std::move(prompt));
+  };
+  requests.name = [&](int i) { return samples[i].origin; };
+  requests.progress = options.progress;
+
+  const auto begin = std::chrono::steady_clock::now();
+  VALORA_TRY(answers, ask_all(engine, requests));
+  Evaluation evaluation;
+  evaluation.head = head;
+  evaluation.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  describe(answers, task.head && task.head->multi_label, evaluation);
+  VALORA_TRY(scored, score(task, samples, evaluation.predictions));
+  evaluation.score = std::move(scored);
+  evaluation.confusion = confusion(task, samples, evaluation.predictions);
+  return evaluation;
+}
+
+}  // namespace valora::generator

@@ -1,0 +1,145 @@
+#include "generator/evaluator.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "generator/testing/scripted_engine.h"
+
+namespace valora::generator {
+namespace {
+
+using testing::question_of;
+using testing::Reply;
+using testing::ScriptedEngine;
+
+Task parity_task() {
+  Task task;
+  task.name = "parity";
+  task.metric = Metric::kTop1;
+  task.labels = {"even", "odd"};
+  task.max_answer_tokens = 5;
+  return task;
+}
+
+std::vector<Sample> numbers(int count) {
+  std::vector<Sample> samples;
+  for (int i = 0; i < count; ++i) {
+    Sample sample;
+    sample.origin = "numbers.jsonl:" + std::to_string(i + 1);
+    sample.question = std::to_string(i);
+    sample.answer = i % 2 ? "odd" : "even";
+    sample.labels = {sample.answer};
+    samples.push_back(sample);
+  }
+  return samples;
+}
+
+// Right but for 3, which it takes for even.
+Reply parity(const GenerateRequest& request) {
+  const int number = std::stoi(question_of(request));
+  return {.text = number % 2 && number != 3 ? "odd" : "even", .logprobs = {-1, -1}, .seconds = number + 1.0};
+}
+
+AdapterCard card(const std::string& name, decltype(AdapterCard::heads) heads = {}) {
+  AdapterCard card;
+  card.name = name;
+  card.heads = std::move(heads);
+  return card;
+}
+
+TEST(Evaluator, ScoresTheBaseModel) {
+  ScriptedEngine engine(parity, 10, 3);
+  const auto samples = numbers(10);
+  int progress = 0;
+  EvaluationOptions options{.concurrency = 3};
+  options.progress = [&](int done, int) { progress = done; };
+  const auto evaluation = evaluate(engine, parity_task(), samples, options);
+  ASSERT_TRUE(evaluation.ok()) << evaluation.error().message;
+  EXPECT_EQ(engine.most_open(), 3u);
+  EXPECT_EQ(progress, 10);
+  EXPECT_DOUBLE_EQ(evaluation->score.value, 0.9);
+  EXPECT_EQ(evaluation->predictions[3].text, "even");
+  EXPECT_EQ(evaluation->predictions[9].text, "odd");
+  ASSERT_TRUE(evaluation->confusion);
+  EXPECT_EQ(evaluation->confusion->counts, (std::vector<std::vector<int64_t>>{{5, 0, 0}, {1, 4, 0}}));
+  EXPECT_DOUBLE_EQ(evaluation->latency_p50, 5.5);
+  EXPECT_DOUBLE_EQ(evaluation->latency_p90, 9.1);
+  EXPECT_EQ(evaluation->prompt_tokens, 100);
+  EXPECT_EQ(evaluation->completion_tokens, 20);
+  for (const GenerateRequest& request : engine.requests()) {
+    EXPECT_TRUE(request.adapters.empty());
+    EXPECT_EQ(request.sampling.temperature, 0);
+    EXPECT_EQ(request.sampling.max_tokens, 5);
+    EXPECT_EQ(request.head, "");
+    EXPECT_EQ(request.task, valora::Task::kGenerate);
+  }
+}
+
+Reply by_head(const GenerateRequest& request) {
+  if (request.task == valora::Task::kGenerate) return parity(request);
+  const bool odd = std::stoi(question_of(request)) % 2;
+  Classification c{*request.head, {"even", "odd"}, {0, 0}, {odd ? 0.1f : 0.9f, odd ? 0.9f : 0.5f}, odd};
+  return {.text = {}, .classification = c};
+}
+
+TEST(Evaluator, TheHeadAnswersWhereTaskAndAdapterHaveIt) {
+  ScriptedEngine engine(by_head, 4);
+  engine.add_adapter(card("heads", {{"parity", {"even", "odd"}}}));
+  engine.add_adapter(card("other", {{"colour", {"red", "blue"}}}));
+  Task task = parity_task();
+  task.head = HeadSpec{"parity", false};
+  const auto samples = numbers(4);
+  const auto asked = [&](const EvaluationOptions& options) {
+    const auto evaluation = evaluate(engine, task, samples, options);
+    EXPECT_TRUE(evaluation.ok()) << evaluation.error().message;
+    EXPECT_EQ(engine.requests().back().adapters.front().name, options.adapter);
+    return evaluation->score.value;
+  };
+  EXPECT_DOUBLE_EQ(asked({.adapter = "heads"}), 1);
+  EXPECT_EQ(engine.requests().back().task, valora::Task::kClassify);
+  EXPECT_EQ(engine.requests().back().head, "parity");
+  EXPECT_DOUBLE_EQ(asked({.adapter = "heads", .use_head = false}), 0.75);
+  EXPECT_DOUBLE_EQ(asked({.adapter = "other"}), 0.75);
+  EXPECT_EQ(engine.requests().back().head, "") << "the language model, not another task's head";
+  task.head.reset();
+  EXPECT_DOUBLE_EQ(asked({.adapter = "heads"}), 0.75);
+}
+
+TEST(Evaluator, AMultiLabelHeadSaysYesFromAHalf) {
+  ScriptedEngine engine(by_head, 2);
+  engine.add_adapter(card("heads", {{"parity", {"even", "odd"}}}));
+  Task task = parity_task();
+  task.head = HeadSpec{"parity", true};
+  auto samples = numbers(2);
+  samples[0].labels = {"even", "odd"};
+  const auto evaluation = evaluate(engine, task, samples, {.adapter = "heads"});
+  ASSERT_TRUE(evaluation.ok()) << evaluation.error().message;
+  EXPECT_EQ(evaluation->predictions[0].labels, (std::vector<std::string>{"even", "odd"}));
+  EXPECT_EQ(evaluation->predictions[1].labels, (std::vector<std::string>{"odd"}));
+}
+
+TEST(Evaluator, NamesTheSampleThatFails) {
+  ScriptedEngine engine(
+      [](const GenerateRequest& request) {
+        Reply reply = parity(request);
+        if (question_of(request) == "6") reply.error = invalid("the image is truncated");
+        return reply;
+      },
+      10);
+  const auto samples = numbers(10);
+  const auto evaluation = evaluate(engine, parity_task(), samples, {.concurrency = 4});
+  ASSERT_FALSE(evaluation.ok());
+  EXPECT_EQ(evaluation.error().message, "numbers.jsonl:7: the image is truncated");
+  EXPECT_EQ(engine.held_sinks(), 0u);
+}
+
+TEST(Evaluator, RefusesWhatCannotBeEvaluated) {
+  ScriptedEngine engine(parity, 1);
+  const auto samples = numbers(1);
+  EXPECT_EQ(evaluate(engine, parity_task(), samples, {.adapter = "nobody"}).error().message, "adapter nobody is not loaded");
+  EXPECT_NE(evaluate(engine, parity_task(), {}, {}).error().message.find("task parity has no samples"), std::string::npos);
+  EXPECT_FALSE(evaluate(engine, parity_task(), samples, {.concurrency = 0}).ok());
+}
+
+}  // namespace
+}  // namespace valora::generator

@@ -1,0 +1,104 @@
+// A TorchScript file as the teacher: class scores in batches, or boxes picture by picture.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "generator/teachers/lesson.h"
+#include "generator/teachers/script_input.h"
+#include "generator/teachers/torchscript_file.h"
+
+namespace valora::generator {
+namespace {
+
+Status check(const Task& task) {
+  const bool scores = task.teacher->output == TeacherSource::Output::kScores;
+  const char* output = scores ? "scores" : "boxes";
+  const bool fits = scores ? task.type == TaskType::kClassification : task.type == TaskType::kDetection || task.type == TaskType::kGrounding;
+  if (!fits) return invalid(fmt::format("{}: a teacher's {} teach no task of the type {}", task.where, output, task_type_name(task.type)));
+  if (task.labels.empty()) return invalid(fmt::format("{}: task {} needs \"labels\": the names of its teacher's classes, in their order", task.where, task.name));
+  if (task.head && task.head->multi_label)
+    return invalid(fmt::format("{}: a teacher's scores give one label a picture, the head of task {} takes several", task.where, task.name));
+  const Status input = check_input(*task.teacher);
+  return input.ok() ? input : invalid(task.where + ": " + input.error().message);
+}
+
+Result<std::vector<Lesson>> score_lessons(const Task& task, TorchScriptFile& file, const at::Tensor& pictures) {
+  VALORA_TRY(scores, file.scores(pictures, static_cast<int64_t>(task.labels.size())));
+  const auto [confidence, best] = at::softmax(scores, -1).max(-1);
+  std::vector<Lesson> lessons;
+  for (int64_t i = 0; i < pictures.size(0); ++i) {
+    Lesson lesson;
+    lesson.labels = {task.labels[static_cast<size_t>(best[i].item<int64_t>())]};
+    lesson.confidence = confidence[i].item<double>();
+    lessons.push_back(std::move(lesson));
+  }
+  return lessons;
+}
+
+// Cut to the picture, as shares of it; none where nothing is left.
+std::optional<Box> box_of(const float* corners, const TeacherSource& teacher) {
+  const auto share = [](double pixels, int side) { return std::clamp(pixels / side, 0.0, 1.0); };
+  const Box box{share(corners[0], teacher.width), share(corners[1], teacher.height), share(corners[2], teacher.width),
+                share(corners[3], teacher.height)};
+  if (box.x0 < box.x1 && box.y0 < box.y1) return box;
+  return std::nullopt;
+}
+
+std::vector<int64_t> by_score(const float* scores, int64_t count) {
+  std::vector<int64_t> order(static_cast<size_t>(count));
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::stable_sort(order, std::greater(), [&](int64_t i) { return scores[i]; });
+  return order;
+}
+
+Result<Lesson> box_lesson(const Task& task, TorchScriptFile& file, const at::Tensor& picture) {
+  const TeacherSource& teacher = *task.teacher;
+  VALORA_TRY(found, file.boxes(picture));
+  const float* scores = found.scores.const_data_ptr<float>();
+  Lesson lesson;
+  for (const int64_t i : by_score(scores, found.scores.numel())) {
+    const int64_t label = found.classes.const_data_ptr<int64_t>()[i];
+    if (label < 0 || label >= static_cast<int64_t>(task.labels.size()))
+      return unprocessable(fmt::format("{} gave the class {}; the task's labels are 0 to {}", teacher.path, label, task.labels.size() - 1), teacher.path);
+    const auto box = box_of(found.boxes.const_data_ptr<float>() + 4 * i, teacher);
+    if (!box) continue;
+    if (scores[i] < teacher.confidence) {
+      ++lesson.unsure_boxes;
+      continue;
+    }
+    lesson.confidence = scores[i];  // at last of the least sure one that is kept
+    lesson.boxes.push_back({task.labels[static_cast<size_t>(label)], *box});
+  }
+  if (lesson.boxes.empty()) lesson.confidence = 1;  // that there is nothing; its boxes are counted
+  return lesson;
+}
+
+Result<std::vector<Lesson>> lessons_of(const Task& task, TorchScriptFile& file, std::span<const Sample> samples) {
+  VALORA_TRY(pictures, script_input(*task.teacher, samples));
+  if (task.teacher->output == TeacherSource::Output::kScores) return score_lessons(task, file, pictures);
+  std::vector<Lesson> lessons;
+  for (int64_t i = 0; i < pictures.size(0); ++i) {
+    auto lesson = box_lesson(task, file, pictures.narrow(0, i, 1));
+    if (!lesson.ok()) return Error{lesson.error().code, samples[static_cast<size_t>(i)].origin + ": " + lesson.error().message, {}};
+    lessons.push_back(std::move(lesson).value());
+  }
+  return lessons;
+}
+
+}  // namespace
+
+Result<std::vector<Lesson>> ask_torchscript(const Task& task, std::span<const Sample> inputs, const TeacherOptions& options) {
+  VALORA_CHECK(check(task));
+  VALORA_TRY(file, TorchScriptFile::load(task.teacher->path));
+  const size_t batch = static_cast<size_t>(std::max(1, options.batch));
+  std::vector<Lesson> lessons;
+  for (size_t begin = 0; begin < inputs.size(); begin += batch) {
+    VALORA_TRY(some, lessons_of(task, file, inputs.subspan(begin, std::min(batch, inputs.size() - begin))));
+    std::ranges::move(some, std::back_inserter(lessons));
+    if (options.progress) options.progress(static_cast<int>(lessons.size()), static_cast<int>(inputs.size()));
+  }
+  return lessons;
+}
+
+}  // namespace valora::generator

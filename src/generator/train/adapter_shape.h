@@ -1,0 +1,38 @@
+// What an adapter in training consists of: low-rank products on some of a model's linears, and task heads.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "adapters/module_table.h"
+#include "base/json.h"
+#include "base/result.h"
+
+namespace valora::generator {
+
+struct HeadShape {
+  std::string name;  // "score"
+  std::vector<std::string> labels;
+  bool multi_label = false;
+};
+
+struct AdapterShape {
+  int64_t rank = 16;
+  double alpha = 32;                 // the products count alpha / rank times
+  std::vector<int> modules;          // indices in the model's table, ascending
+  std::vector<HeadShape> heads;      // by name, ascending
+  double scale() const { return alpha / static_cast<double>(rank); }
+};
+
+enum class TargetPart { kDecoder, kProjector, kTower };
+
+// The servable linears of these parts, ascending. kInvalidArgument for a part that the model does not have.
+Result<std::vector<int>> target_modules(const adapters::ModuleTable& modules, const std::vector<TargetPart>& parts);
+// "decoder", "projector", "vision"
+const char* target_part_name(TargetPart part);
+Result<TargetPart> parse_target_part(const std::string& name);
+
+Json to_json(const AdapterShape& shape);
+Result<AdapterShape> shape_from_json(const Json& json, const std::string& what);
+
+}  // namespace valora::generator

@@ -1,0 +1,130 @@
+#include "generator/train/pass.h"
+
+#include <c10/core/GradMode.h>
+#include <torch/csrc/autograd/autograd.h>
+
+#include <map>
+
+namespace valora::generator {
+namespace {
+
+at::Tensor long_tensor(const std::vector<int64_t>& values, at::Device device) { return at::tensor(values, at::kLong).to(device); }
+at::Tensor float_tensor(const std::vector<float>& values, at::Device device) { return at::tensor(values, at::kFloat).to(device); }
+
+// Whether the adapter changes what the vision tower or the projector makes of a picture.
+bool touches_visuals(const AdapterParameters& parameters, const models::Model& model) {
+  for (const int module : parameters.shape().modules)
+    if (model.spec().modules.modules()[module].visual) return true;
+  return false;
+}
+
+}  // namespace
+
+LossWeights loss_weights(std::span<const Example* const> examples) {
+  LossWeights weights;
+  for (const Example* example : examples) {
+    weights.answer_tokens += example->weight * static_cast<double>(example->answer_tokens());
+    if (example->head) weights.head_samples += example->weight;
+  }
+  return weights;
+}
+
+models::Batch TrainingPass::batch_of(std::span<const Example* const> examples, const AdapterParameters& parameters) const {
+  models::Batch batch;
+  std::vector<int64_t> tokens;
+  for (const Example* example : examples) {
+    ops::QuerySpan span{};
+    span.begin = static_cast<int64_t>(tokens.size());
+    span.queries = static_cast<int64_t>(example->tokens.size());
+    batch.spans.push_back(span);
+    tokens.insert(tokens.end(), example->tokens.begin(), example->tokens.end());
+  }
+  const int axes = model_.spec().axes;
+  std::vector<int64_t> positions;
+  for (int a = 0; a < axes; ++a)
+    for (const Example* example : examples) {
+      const auto count = static_cast<int64_t>(example->tokens.size());
+      const auto first = example->positions.begin() + a * count;
+      positions.insert(positions.end(), first, first + count);
+    }
+  const auto total = static_cast<int64_t>(tokens.size());
+  batch.tokens = long_tensor(tokens, device_);
+  batch.positions = long_tensor(positions, device_).view({axes, total});
+  batch.adaptation.segments.push_back({0, total, &parameters.weights(), 1});
+  return batch;
+}
+
+at::Tensor TrainingPass::answer_loss(std::span<const Example* const> examples, const at::Tensor& hidden, double weight) const {
+  std::vector<int64_t> rows, targets;
+  std::vector<float> weights;
+  int64_t begin = 0;
+  for (const Example* example : examples) {
+    for (int64_t i = example->prompt_tokens; i < static_cast<int64_t>(example->tokens.size()); ++i) {
+      rows.push_back(begin + i - 1);  // the token before says this one
+      targets.push_back(example->tokens[static_cast<size_t>(i)]);
+      weights.push_back(static_cast<float>(example->weight / weight));
+    }
+    begin += static_cast<int64_t>(example->tokens.size());
+  }
+  if (rows.empty()) return {};
+  const at::Tensor logits = model_.logits(hidden.index_select(0, long_tensor(rows, device_)));
+  const at::Tensor losses = at::cross_entropy_loss(logits, long_tensor(targets, device_), {}, at::Reduction::None);
+  return (losses * float_tensor(weights, device_)).sum();
+}
+
+at::Tensor TrainingPass::head_loss(std::span<const Example* const> examples, const AdapterParameters& parameters,
+                                   const at::Tensor& hidden, double weight) const {
+  struct Rows {
+    std::vector<int64_t> rows, label;
+    std::vector<const Example*> examples;
+    std::vector<float> weights;
+  };
+  std::map<int, Rows> by_head;
+  int64_t begin = 0;
+  for (const Example* example : examples) {
+    if (example->head) {
+      Rows& r = by_head[*example->head];
+      r.rows.push_back(begin + example->prompt_tokens - 1);
+      r.label.push_back(example->labels.empty() ? 0 : example->labels.front());
+      r.examples.push_back(example);
+      r.weights.push_back(static_cast<float>(example->weight / weight));
+    }
+    begin += static_cast<int64_t>(example->tokens.size());
+  }
+  at::Tensor sum;
+  for (const auto& [head, r] : by_head) {
+    const at::Tensor states = hidden.index_select(0, long_tensor(r.rows, device_)).to(at::kFloat);
+    const at::Tensor logits = at::linear(states, parameters.head(static_cast<size_t>(head)));
+    at::Tensor losses;
+    if (parameters.shape().heads[static_cast<size_t>(head)].multi_label) {
+      at::Tensor wanted = at::zeros(logits.sizes(), at::kFloat);
+      for (size_t i = 0; i < r.examples.size(); ++i)
+        for (const int64_t label : r.examples[i]->labels) wanted.index_put_({at::tensor(static_cast<int64_t>(i)), at::tensor(label)}, at::ones({}));
+      losses = at::binary_cross_entropy_with_logits(logits, wanted.to(device_), {}, {}, at::Reduction::None).mean(1);
+    } else {
+      losses = at::cross_entropy_loss(logits, long_tensor(r.label, device_), {}, at::Reduction::None);
+    }
+    const at::Tensor part = (losses * float_tensor(r.weights, device_)).sum();
+    sum = sum.defined() ? sum + part : part;
+  }
+  return sum;
+}
+
+Result<double> TrainingPass::run(std::span<const Example* const> examples, const AdapterParameters& parameters,
+                                 const LossWeights& weights, const PassOptions& options) {
+  const c10::AutoGradMode gradients(true);
+  models::Batch batch = batch_of(examples, parameters);
+  batch.adaptation.dropout = options.dropout;
+  batch.recompute = options.recompute;
+  VALORA_TRY(visual, visuals_.rows(examples, touches_visuals(parameters, model_) ? &parameters.weights() : nullptr));
+  for (models::VisualRows& rows : visual) batch.visual.push_back({rows.token, rows.embeddings.to(dtype_)});
+  const at::Tensor hidden = model_.forward(batch);
+  const at::Tensor answers = answer_loss(examples, hidden, weights.answer_tokens);
+  const at::Tensor heads = head_loss(examples, parameters, hidden, weights.head_samples);
+  if (!answers.defined() && !heads.defined()) return 0.0;
+  const at::Tensor loss = !answers.defined() ? heads : !heads.defined() ? answers : answers + heads;
+  if (loss.requires_grad()) torch::autograd::backward({loss}, {});
+  return loss.item<double>();
+}
+
+}  // namespace valora::generator

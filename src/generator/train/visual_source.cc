@@ -1,0 +1,73 @@
+#include "generator/train/visual_source.h"
+
+#include <c10/core/GradMode.h>
+
+#include <algorithm>
+#include <memory>
+
+namespace valora::generator {
+namespace {
+
+// Bounds the tower's activations, as the runner does.
+constexpr int64_t kPatchesAtOnce = 1 << 14;
+
+// One example's inputs again; a file that has changed meanwhile is an error.
+Result<std::shared_ptr<const media::VisualInput>> read_again(const Frontend& frontend, const Example& example, const Digest& digest) {
+  VALORA_TRY(prepared, frontend.prepare(example.prompt, /*add_generation_prompt=*/true, {}));
+  for (const models::VisualSpan& span : prepared.visual)
+    if (span.input->digest == digest) return span.input;
+  return unprocessable(example.origin + ": a picture or video has changed since training began", example.origin);
+}
+
+}  // namespace
+
+Status VisualSource::encode(std::vector<Wanted*>& wanted, const models::AdapterWeights* adapter) {
+  std::vector<std::shared_ptr<const media::VisualInput>> inputs;
+  std::vector<models::VisualItem> items;
+  for (const Wanted* w : wanted) {
+    VALORA_TRY(input, read_again(frontend_, *w->example, w->visual->digest));
+    inputs.push_back(input);
+    items.push_back({inputs.back().get(), {}});
+    if (adapter) items.back().adapters.push_back({adapter, 1});
+  }
+  for (size_t begin = 0; begin < items.size();) {
+    size_t end = begin + 1;
+    int64_t patches = items[begin].input->patch_count();
+    while (end < items.size() && (patches += items[end].input->patch_count()) <= kPatchesAtOnce) ++end;
+    const auto embeddings = model_.encode(std::span(items).subspan(begin, end - begin));
+    for (size_t i = begin; i < end; ++i) wanted[i]->embeddings = embeddings[i - begin];
+    begin = end;
+  }
+  return {};
+}
+
+Result<std::vector<models::VisualRows>> VisualSource::rows(std::span<const Example* const> examples,
+                                                           const models::AdapterWeights* adapter) {
+  std::vector<Wanted> wanted;
+  int64_t token = 0;
+  for (const Example* example : examples) {
+    for (const Example::Visual& visual : example->visuals)
+      wanted.push_back({example, &visual, token + visual.token_begin, adapter ? at::Tensor() : cache_.find(visual.digest)});
+    token += static_cast<int64_t>(example->tokens.size());
+  }
+  std::vector<Wanted*> missing;
+  for (Wanted& w : wanted)
+    if (!w.embeddings.defined()) missing.push_back(&w);
+  if (adapter) {
+    VALORA_CHECK(encode(missing, adapter));
+  } else if (!missing.empty()) {
+    // One at a time: what else is in the step would show in the last bits, and a training that goes on from a
+    // checkpoint begins with an empty cache.
+    const c10::NoGradGuard no_gradients;
+    for (Wanted* w : missing) {
+      std::vector<Wanted*> one{w};
+      VALORA_CHECK(encode(one, nullptr));
+      cache_.insert(w->visual->digest, w->embeddings);
+    }
+  }
+  std::vector<models::VisualRows> rows;
+  for (Wanted& w : wanted) rows.push_back({w.token, std::move(w.embeddings)});
+  return rows;
+}
+
+}  // namespace valora::generator
