@@ -32,9 +32,10 @@ configure: setup
 build: configure
 	@cmake --build $(BUILD) -j $(JOBS) --target valora
 
-# What the demo serves: every folder of demo/adapters under its own name.
+# What the demo serves: the tasks of demo/manifest.json; without it every folder of demo/adapters under its own name.
 DEMO_SERVE = serve --model demo/model --served-model-name valora-demo --port $(PORT) \
-  --lora-modules $(foreach adapter,$(wildcard demo/adapters/*),$(notdir $(adapter))=$(adapter)) \
+  $(if $(wildcard demo/manifest.json),--manifest demo/manifest.json,\
+    --lora-modules $(foreach adapter,$(wildcard demo/adapters/*),$(notdir $(adapter))=$(adapter))) \
   --allow-runtime-lora-updating --allowed-local-media-path demo
 
 serve: build

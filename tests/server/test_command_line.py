@@ -123,10 +123,12 @@ def test_every_folder_of_the_demo_can_be_served():
 
 
 def demo_command(port):
-    modules = [f"{adapter.name}={adapter}" for adapter in sorted((DEMO / "adapters").iterdir())]
+    manifest = DEMO / "manifest.json"
+    modules = ["--manifest", manifest] if manifest.exists() else \
+        ["--lora-modules", *(f"{adapter.name}={adapter}" for adapter in sorted((DEMO / "adapters").iterdir()))]
     return [str(part) for part in (
         sys.executable, REPOSITORY / "tools/demo/show.py", "--port", port, "--", program(), "--log-level", "warning", "serve", "--model", DEMO / "model",
-        "--served-model-name", "valora-demo", "--port", port, "--threads", "1", "--allowed-local-media-path", DEMO, "--lora-modules", *modules)]
+        "--served-model-name", "valora-demo", "--port", port, "--threads", "1", "--allowed-local-media-path", DEMO, *modules)]
 
 
 @pytest.fixture

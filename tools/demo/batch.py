@@ -49,8 +49,8 @@ def messages(sample, demo):
 
 
 def ask(url, base, demo, sample):
-    """Text or label, and the tokens that it took."""
-    body = {"model": sample["adapter"] or base, "messages": messages(sample, demo)}
+    """Text or label, and the tokens that it took. A task is a model's name, whichever adapter holds it."""
+    body = {"model": sample["task"] if sample["adapter"] else base, "messages": messages(sample, demo)}
     if sample["kind"] == "classify":
         return post(f"{url}/classify", body | {"head": sample["head"]})["data"][0]["label"], 1
     # "head": "" asks for text also from an adapter whose head would answer.

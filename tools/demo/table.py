@@ -19,7 +19,7 @@ def mark(right):
 
 
 def who(sample):
-    return "base model" if not sample["adapter"] else sample["adapter"] + (" (head)" if sample["kind"] == "classify" else "")
+    return "base model" if not sample["adapter"] else sample["task"] + (" (head)" if sample["kind"] == "classify" else "")
 
 
 def cut(text, width):
@@ -122,4 +122,4 @@ def hints(url, base, demo):
     samples = json.loads((demo / "samples.json").read_text())
     sample = next(s for s in samples if s["adapter"] and s["modality"] == "image")
     path = demo / sample["media"]
-    return CURL.format(url=url, adapter=sample["adapter"], uri=path.as_uri(), path=path, question=sample["question"], python=sys.executable)
+    return CURL.format(url=url, adapter=sample["task"], uri=path.as_uri(), path=path, question=sample["question"], python=sys.executable)
