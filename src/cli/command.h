@@ -17,6 +17,7 @@ void add_serve(CLI::App& app, std::function<int()>& run);
 void add_generate(CLI::App& app, std::function<int()>& run);
 void add_inspect(CLI::App& app, std::function<int()>& run);
 void add_eval(CLI::App& app, std::function<int()>& run);
+void add_fuse(CLI::App& app, std::function<int()>& run);
 void add_tune(CLI::App& app, std::function<int()>& run);
 void add_bench(CLI::App& app, std::function<int()>& run);
 void add_bench_ops(CLI::App& bench, std::function<int()>& run);

@@ -9,6 +9,7 @@ class ProgressBar {
  public:
   ProgressBar();
   ~ProgressBar();  // takes the line away
+  void clear();    // takes the line away until the next show()
   void show(int done, int total, const std::string& note);
 
  private:

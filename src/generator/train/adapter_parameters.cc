@@ -107,7 +107,8 @@ Status AdapterParameters::assign(const adapters::AdapterSpec& spec, const adapte
   }
   for (size_t i = 0; i < shape_.heads.size(); ++i) {
     const auto found = std::ranges::find(spec.heads, shape_.heads[i].name, &adapters::TaskHead::name);
-    if (found == spec.heads.end() || found->labels != shape_.heads[i].labels) return differs("its head " + shape_.heads[i].name);
+    if (found == spec.heads.end()) continue;
+    if (found->labels != shape_.heads[i].labels) return differs("its head " + found->name + " has other labels");
     put(slots_[2 * shape_.modules.size() + i], found->weight);
   }
   refresh();

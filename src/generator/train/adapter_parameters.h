@@ -40,7 +40,8 @@ class AdapterParameters {
   // Adds what the last backward pass left in the leaves to gradient(), and empties them.
   void collect();
 
-  // Values of a PEFT folder's tensors in the place of these. kUnprocessable where it has others than the shape asks for.
+  // Values of a PEFT folder's tensors in the place of these; heads that it does not have stay as they are. kUnprocessable
+  // where its modules, ranks, scales or labels are others than the shape's.
   Status assign(const adapters::AdapterSpec& spec, const adapters::ModuleTable& modules);
 
  private:

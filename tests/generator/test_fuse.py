@@ -1,0 +1,199 @@
+"""`valora fuse` and `valora eval` as a user runs them, on a tiny random checkpoint and drawn pictures."""
+
+import json
+import os
+import pathlib
+import resource
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import peft
+import pytest
+from PIL import Image
+from safetensors.torch import load_file
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "parity"))
+import checkpoints
+from programs import find_program
+
+COLOURS = {"red": (230, 30, 30), "green": (30, 200, 40), "blue": (40, 40, 230)}
+MODEL = "vl-grouped-tied"
+
+
+@pytest.fixture(scope="session")
+def model(tmp_path_factory):
+    return checkpoints.save_model(checkpoints.make_model(MODEL), tmp_path_factory.mktemp("model") / MODEL)
+
+
+def draw(folder, name, colour, rng):
+    pixels = np.clip(np.array(COLOURS[colour]) + rng.normal(0, 20, (56, 56, 3)), 0, 255).astype(np.uint8)
+    Image.fromarray(pixels).save(folder / name)
+
+
+def write_task(root, name, count=24, seed=0, answer=lambda colour: colour):
+    """Pictures of one colour each, with a question; the answers are the colours' names or what `answer` makes of them."""
+    lines = {"train": [], "validation": []}
+    rng = np.random.default_rng(seed)
+    for part, amount in (("train", count), ("validation", 9)):
+        for i in range(amount):
+            colour = list(COLOURS)[i % 3]
+            picture = f"{name}-{part}-{i}.png"
+            draw(root, picture, colour, rng)
+            lines[part].append(json.dumps({"image": picture, "label": answer(colour)}))
+        (root / f"{name}-{part}.jsonl").write_text("\n".join(lines[part]) + "\n")
+    return {"name": name, "type": "classification", "train": f"{name}-train.jsonl", "validation": f"{name}-validation.jsonl",
+            "metric": "top1", "question": f"Which colour is it ({name})?"}
+
+
+@pytest.fixture
+def root(tmp_path):
+    return tmp_path
+
+
+def write_tasks(root, tasks):
+    (root / "tasks.json").write_text(json.dumps({"tasks": tasks}, indent=1))
+    return root / "tasks.json"
+
+
+STEPS = ["--steps", "12", "--batch", "6", "--learning-rate", "0.01", "--rank", "4", "--threads", "1", "--dtype", "float32", "--checkpoint-every", "2"]
+
+
+def command(model, tasks, output, *more):
+    return [find_program("valora"), "--log-level", "error", "fuse", "--model", str(model), "--tasks", str(tasks), "--output", str(output), *STEPS, *more]
+
+
+def fuse(model, tasks, output, *more, check=True, **options):
+    done = subprocess.run(command(model, tasks, output, *more), capture_output=True, text=True, timeout=300, **options)
+    if check:
+        assert done.returncode == 0, done.stderr
+    return done
+
+
+def report_of(output):
+    return json.loads((output / "report.json").read_text())
+
+
+def test_tasks_without_floors_share_one_adapter(model, root):
+    tasks = [write_task(root, "first", seed=1), write_task(root, "second", seed=2) | {"head": True}]
+    fuse(model, write_tasks(root, tasks), root / "out", "--alone")
+    report = report_of(root / "out")
+    assert [(s["task"], s["adapter"], s["kept"]) for s in report["steps"]] == [("first", "adapter-1", True), ("second", "adapter-1", True)]
+    assert report["steps"][1]["samples_before"] == 36  # half of 12 steps of 6
+    assert [t["alone"] is not None for t in report["tasks"]] == [True, True]
+    manifest = json.loads((root / "out" / "manifest.json").read_text())["tasks"]
+    assert manifest["first"]["adapter"] == "adapters/adapter-1" and manifest["first"].get("head") is None
+    assert manifest["second"]["head"] == "score_second"
+    assert {p.name for p in (root / "out").iterdir()} == {"adapters", "manifest.json", "report.html", "report.json", "state.json"}
+    base = checkpoints.make_model(MODEL)
+    loaded = peft.PeftModel.from_pretrained(base, root / "out" / "adapters" / "adapter-1")
+    written = load_file(root / "out" / "adapters" / "adapter-1" / "adapter_model.safetensors")
+    assert {n for n in written if "lora" in n} == set(peft.get_peft_model_state_dict(loaded)) - {n for n in written if "score" in n}
+
+
+def test_what_the_report_says_is_what_eval_measures(model, root):
+    tasks = write_tasks(root, [write_task(root, "first", seed=1), write_task(root, "second", seed=2) | {"head": True}])
+    fuse(model, tasks, root / "out")
+    done = subprocess.run([find_program("valora"), "--log-level", "error", "eval", "--model", str(model), "--tasks", str(tasks), "--dtype", "float32",
+                           "--manifest", str(root / "out" / "manifest.json"), "--json", "--threads", "1"], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    text = done.stdout
+    for name, accuracy in report_of(root / "out")["adapters"][0]["accuracies"].items():
+        assert f"{accuracy}"[:6] in text, (name, accuracy, text[:2000])
+
+
+def test_a_floor_that_falls_rolls_back(model, root):
+    """The second task contradicts the first: the same pictures and question, other names."""
+    first = write_task(root, "first", count=30, seed=3)
+    second = write_task(root, "second", count=30, seed=4, answer=lambda colour: {"red": "blue", "green": "red", "blue": "green"}[colour])
+    question = {"question": "Which colour is it?", "floor": 0.6}
+    tasks = write_tasks(root, [first | question, second | question])
+    fuse(model, tasks, root / "out", "--steps", "60")
+    report = report_of(root / "out")
+    assert [(s["task"], s["adapter"], s["kept"]) for s in report["steps"]] == [
+        ("first", "adapter-1", True), ("second", "adapter-1", False), ("second", "adapter-2", True)]
+    assert "rolled back: " in report["steps"][1]["why"] and " < 0.600" in report["steps"][1]["why"]
+    assert report["adapters"][0]["tasks"] == ["first"] and report["adapters"][1]["tasks"] == ["second"]
+    assert all(a["below_floor"] == [] for a in report["adapters"])
+    assert report["adapters"][0]["accuracies"]["first"] == report["steps"][0]["accuracies"]["first"]
+
+
+def test_a_floor_that_nothing_reaches_is_said(model, root):
+    tasks = write_tasks(root, [write_task(root, "first", seed=5) | {"floor": 1.0}])
+    fuse(model, tasks, root / "out", "--steps", "1", "--rank", "2,4")
+    report = report_of(root / "out")
+    assert [s["rank"] for s in report["steps"][:2]] == [2, 4] and not report["steps"][0]["kept"] and not report["steps"][1]["kept"]
+    assert report["steps"][2]["kept"] and "below its floor" in report["steps"][2]["why"]
+    assert report["adapters"][0]["below_floor"] == ["first"]
+
+
+def bytes_of(output):
+    return {p.relative_to(output): p.read_bytes() for p in sorted((output / "adapters").rglob("*")) if p.is_file()}
+
+
+def strip_times(report):
+    for step in report["steps"]:
+        step["seconds"] = step["evaluation_seconds"] = 0
+    return report | {"seconds": 0, "peak_bytes": 0}
+
+
+def test_killed_at_any_point_it_goes_on(model, root):
+    question = {"floor": 0.2}
+    tasks = write_tasks(root, [write_task(root, "first", seed=6) | question, write_task(root, "second", seed=7) | question | {"head": True}])
+    more = ["--steps", "40"]
+    fuse(model, tasks, root / "whole", *more)
+    for delay in (0.5, 0.9, 1.4, 1.9, 2.4):
+        process = subprocess.Popen(command(model, tasks, root / "out", *more), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        time.sleep(delay)
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+    fuse(model, tasks, root / "out", *more)
+    assert bytes_of(root / "out") == bytes_of(root / "whole")
+    assert strip_times(report_of(root / "out")) == strip_times(report_of(root / "whole"))
+
+
+def test_another_run_in_the_same_folder_is_refused(model, root):
+    tasks = write_tasks(root, [write_task(root, "first", seed=8)])
+    fuse(model, tasks, root / "out", "--steps", "2")
+    done = fuse(model, tasks, root / "out", "--steps", "3", check=False)
+    assert done.returncode == 1 and "state.json is of another run" in done.stderr and "--restart" in done.stderr
+    fuse(model, tasks, root / "out", "--steps", "3", "--restart")
+
+
+def spoil(root, name, line, change):
+    path = root / f"{name}-train.jsonl"
+    lines = path.read_text().splitlines()
+    lines[line - 1] = change(json.loads(lines[line - 1]))
+    path.write_text("\n".join(lines) + "\n")
+
+
+@pytest.mark.parametrize("change, message", [
+    (lambda sample: "{", "first-train.jsonl:5: "),
+    (lambda sample: json.dumps(sample | {"image": "nowhere.png"}), "nowhere.png"),
+    (lambda sample: json.dumps({"image": sample["image"]}), "first-train.jsonl:5: "),
+    (lambda sample: json.dumps(sample | {"image": "broken.png"}), "first-train.jsonl:5: "),
+], ids=["broken line", "missing picture", "no label", "broken picture"])
+def test_bad_data_is_named(model, root, change, message):
+    task = write_task(root, "first", seed=9)
+    (root / "broken.png").write_bytes(b"\x89PNG\r\n\x1a\nnothing")
+    spoil(root, "first", 5, change)
+    done = fuse(model, write_tasks(root, [task]), root / "out", check=False)
+    assert done.returncode == 1 and message in done.stderr, done.stderr
+    assert not (root / "out" / "manifest.json").exists()
+
+
+def test_a_full_disk_is_said_and_leaves_nothing_half(model, root):
+    """Files may not grow: every write of an adapter's values fails as it does where no space is left."""
+    tasks = write_tasks(root, [write_task(root, "first", seed=10)])
+
+    def limit():
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (8192, 8192))
+
+    done = fuse(model, tasks, root / "out", check=False, preexec_fn=limit)
+    assert done.returncode == 1 and "could not be written: File too large" in done.stderr, done.stderr
+    left = [p for p in (root / "out").rglob("*") if p.is_file()]
+    assert all(p.name == "state.json" for p in left), left
+    fuse(model, tasks, root / "out")  # with room again, it goes on
