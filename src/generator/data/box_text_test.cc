@@ -77,7 +77,7 @@ TEST(ReadBoxes, ForgivesForgottenTags) {
 }
 
 TEST(ReadBoxes, MovesCornersToTheEdgeAndLeavesOutWhatHasNoArea) {
-  const auto boxes = read_boxes("[-5,10,250,1e9][30,30,20,40][5,5,5,9][120,0,130,10][10,20,30]", kPlain);
+  const auto boxes = read_boxes("[-5,10,250,1000000][30,30,20,40][5,5,5,9][120,0,130,10][10,20,30]", kPlain);
   ASSERT_EQ(boxes.size(), 1u);
   EXPECT_EQ(boxes[0].box.x0, 0);
   EXPECT_EQ(boxes[0].box.x1, 1);

@@ -70,8 +70,9 @@ class Datasets : public ::testing::Test {
 };
 
 TEST_F(Datasets, ReadsLinesOfEachType) {
-  const auto labels = jsonl(TaskType::kClassification, "\xEF\xBB\xBF{\"image\": \"a.png\", \"label\": \"cat\", \"id\": 7}\r\n\n"
-                                                       "{\"images\": [\"b.png\", \"a.png\"], \"label\": \"dog\"}");
+  const auto labels = jsonl(TaskType::kClassification,
+                            "\xEF\xBB\xBF{\"image\": \"a.png\", \"label\": \"cat\", \"id\": 7}\r\n\n"
+                            "{\"images\": [\"b.png\", \"a.png\"], \"label\": \"dog\"}");
   ASSERT_TRUE(labels.ok()) << labels.error().message;
   ASSERT_EQ(labels->size(), 2u);
   EXPECT_EQ(labels->at(0).origin, dir_.file("data.jsonl") + ":1");
@@ -80,8 +81,9 @@ TEST_F(Datasets, ReadsLinesOfEachType) {
   EXPECT_EQ(labels->at(1).origin, dir_.file("data.jsonl") + ":3");
   EXPECT_EQ(labels->at(1).media.size(), 2u);
 
-  const auto questions = jsonl(TaskType::kQuestionAnswering,
-                               R"({"image": "a.png", "prompt": "How many?", "answer": "3", "answers": ["3", "three"]})");
+  const auto questions =
+      jsonl(TaskType::kQuestionAnswering,
+            R"({"image": "a.png", "prompt": "How many?", "answer": "3", "answers": ["3", "three"]})");
   ASSERT_TRUE(questions.ok()) << questions.error().message;
   EXPECT_EQ(questions->at(0).question, "How many?");
   EXPECT_EQ(questions->at(0).answer, "3");
@@ -96,7 +98,8 @@ TEST_F(Datasets, ReadsLinesOfEachType) {
 }
 
 TEST_F(Datasets, BoxesBecomeShares) {
-  const auto samples = jsonl(TaskType::kDetection, R"({"image": "a.png", "boxes": [{"label": "car", "box": [0, 0.25, 0.5, 1]}]}
+  const auto samples =
+      jsonl(TaskType::kDetection, R"({"image": "a.png", "boxes": [{"label": "car", "box": [0, 0.25, 0.5, 1]}]}
 {"image": "a.png", "label": "car", "boxes": [[10, 5, 20, 20]], "box_unit": "pixels"}
 {"image": "a.png", "label": "car", "boxes": [[10, 5, 20, 20]], "box_unit": "pixels", "width": 80, "height": 40}
 {"image": "a.png", "label": "car", "boxes": [[-0.4, 0, 40.4, 20]], "box_unit": "pixels"}
@@ -211,7 +214,8 @@ TEST_F(Datasets, FoldersAreClassesThatTakeTurns) {
   auto samples = classes("c");
   ASSERT_TRUE(samples.ok()) << samples.error().message;
   std::vector<std::string> origins;
-  for (const Sample& sample : *samples) origins.push_back(sample.labels.at(0) + " " + sample.origin.substr(dir_.path().size()));
+  for (const Sample& sample : *samples)
+    origins.push_back(sample.labels.at(0) + " " + sample.origin.substr(dir_.path().size()));
   EXPECT_THAT(origins, ElementsAre("cat /c/cat/1.png", "dog /c/dog/1.png", "cat /c/cat/2.PNG", "cat /c/cat/3.png"));
   source_.limit = 2;
   EXPECT_EQ(classes("c")->size(), 2u);
@@ -264,14 +268,15 @@ class Coco : public Datasets {
  protected:
   static std::string file(const std::string& images, const std::string& annotations,
                           const std::string& categories = R"([{"id": 1, "name": "car"}, {"id": 2, "name": "dog"}])") {
-    return R"({"info": {"id": [[1]]}, "annotations": )" + annotations + R"(, "images": )" + images + R"(, "categories": )" +
-           categories + R"(, "licenses": [1, {"id": {"id": 2}}]})";
+    return R"({"info": {"id": [[1]]}, "annotations": )" + annotations + R"(, "images": )" + images +
+           R"(, "categories": )" + categories + R"(, "licenses": [1, {"id": {"id": 2}}]})";
   }
   static constexpr const char* kImages =
       R"([{"id": 7, "file_name": "b.png", "width": 40, "height": 20}, {"id": 5, "file_name": "a.png"},
           {"id": 6, "file_name": "a.png", "width": 40, "height": 20}])";
   static constexpr const char* kAnnotations =
-      R"([{"id": 1, "image_id": 7, "category_id": 1, "bbox": [10, 5, 20, 15], "segmentation": [[1, 2], {"id": 9}], "iscrowd": 0},
+      R"([{"id": 1, "image_id": 7, "category_id": 1, "bbox": [10, 5, 20, 15], "segmentation": [[1, 2], {"id": 9}],
+           "iscrowd": 0},
           {"id": 2, "image_id": 5, "category_id": 2, "bbox": [0, 0, 40, 20]},
           {"id": 3, "image_id": 7, "category_id": 2, "bbox": [0, 0, 4, 2]},
           {"id": 4, "image_id": 7, "category_id": 1, "bbox": [0, 0, 8, 2]},
@@ -331,7 +336,8 @@ TEST_F(Coco, FaultsAreNamed) {
             "annotation 3: \"bbox\" must be four numbers [x, y, width, height]");
   EXPECT_EQ(annotation(R"("id": 3, "category_id": 1)"), "annotation 3: \"image_id\" is missing");
   EXPECT_EQ(annotation(R"("image_id": 7)"), "annotation number 1: \"id\" is missing");
-  EXPECT_EQ(fault(file(R"([{"id": 7, "file_name": "c.png"}])", R"([{"id": 3, "image_id": 7, "category_id": 1, "bbox": [0, 0, 1, 1]}])")),
+  EXPECT_EQ(fault(file(R"([{"id": 7, "file_name": "c.png"}])",
+                       R"([{"id": 3, "image_id": 7, "category_id": 1, "bbox": [0, 0, 1, 1]}])")),
             "image 7: there is no file " + dir_.file("c.png"));
   EXPECT_EQ(fault(file(R"([{"id": 7, "file_name": "a.png"}, {"id": 7, "file_name": "a.png"}])", "[]")),
             "image 7 is there twice");

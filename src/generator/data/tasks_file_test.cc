@@ -165,7 +165,7 @@ TEST_F(TasksFile, MissingThingsAreNamed) {
   EXPECT_EQ(error(read("tasks: []")), at(1) + "\"tasks\" must be a list of at least one task");
   EXPECT_EQ(error(read("tasks:\n- a\n")),
             at(2) + "expected keys with values (name, type, train, validation, teacher, metric, "
-                                          "floor, labels, head, weight, question, boxes, max_answer_tokens), not \"a\"");
+                    "floor, labels, head, weight, question, boxes, max_answer_tokens), not \"a\"");
   EXPECT_EQ(error(read("tasks:\n\n- type: video\n")), at(3) + "\"name\" is missing");
   EXPECT_EQ(error(read("tasks:\n- name: a\n")), at(2) + "\"type\" is missing");
   EXPECT_EQ(error(taught("video", "")), at(2) + "\"train\" is missing, and there is no teacher");
@@ -179,7 +179,8 @@ TEST_F(TasksFile, SourcesMustBeThereAndFitTheType) {
       {"boxes.json", "\"train\" is COCO's JSON, which does not fit question_answering"},
       {"classes", "\"train\" is a folder a class, which does not fit question_answering"},
       {"teacher.pt",
-       "\"train\" leads to " + dir_.file("teacher.pt") + ": neither a folder nor .jsonl nor .json, so give its \"format\""},
+       "\"train\" leads to " + dir_.file("teacher.pt") +
+           ": neither a folder nor .jsonl nor .json, so give its \"format\""},
       {"{path: a.jsonl, format: csv}", "\"train.format\" is \"csv\"; known: jsonl, coco, folder"},
       {"{path: a.jsonl, format: folder}", "\"train.path\" leads to " + dir_.file("a.jsonl") + ", a file"},
       {"{path: classes, format: jsonl}", "\"train.path\" leads to " + dir_.file("classes") + ", a folder"},
@@ -213,7 +214,9 @@ TEST_F(TasksFile, ReadsTeachers) {
   EXPECT_EQ(teacher.validation_share, 0.2);
   EXPECT_FALSE(tasks->at(0).train || tasks->at(0).validation);
 
-  const auto endpoint = taught("captioning", "    teacher: {kind: endpoint, url: \"http://127.0.0.1:1/v1\", model: m, inputs: a.jsonl}\n");
+  const auto endpoint =
+      taught("captioning", "    teacher: {kind: endpoint, url: \"http://127.0.0.1:1/v1\", model: m,\n"
+                           "              inputs: a.jsonl}\n");
   ASSERT_TRUE(endpoint.ok()) << endpoint.error().message;
   EXPECT_EQ(endpoint->at(0).teacher->url, "http://127.0.0.1:1/v1");
   EXPECT_EQ(endpoint->at(0).teacher->model, "m");
