@@ -374,7 +374,7 @@ def task_seeds():
     annotation = {"id": 1, "image_id": 7, "category_id": 2, "bbox": [1, 2, 3, 4], "iscrowd": 0, "segmentation": [[1, 2]]}
     put("coco", "two", text({
         "info": {"year": 2017}, "images": [{"id": 7, "file_name": "a.png", "width": 10, "height": 8},
-                                           {"id": 8, "file_name": "b.png"}],
+                                           {"id": 8, "file_name": "a.png"}],
         "annotations": [annotation, annotation | {"id": 2, "iscrowd": 1},
                         annotation | {"id": 3, "image_id": 8, "category_id": 1, "bbox": [0, 0, 1, 1]}],
         "categories": [{"id": 1, "name": "car"}, {"id": 2, "name": "dog", "supercategory": "animal"}]}))

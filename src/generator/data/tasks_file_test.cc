@@ -267,6 +267,10 @@ TEST_F(TasksFile, BrokenYamlIsNamedByItsLine) {
   EXPECT_THAT(error(read("tasks:\n\n  - name: \"\\q\"\n")), StartsWith(at(3) + "this is not YAML: "));
   EXPECT_EQ(error(read("tasks:\n- name: a\n  name: b\n")), at(3) + "the key \"name\" appears twice");
   EXPECT_EQ(error(read("tasks: 1\n---\ntasks: 2\n")), at(2) + "a second document begins; a file has one");
+  EXPECT_TRUE(parse_yaml("a: \u00e9\u20ac\U0001F600\U0010FFFF", "f").ok());
+  for (const char* bytes : {"\xC0\xAF", "\x80", "\xE0\x80\x80", "\xED\xA0\x80", "\xF4\x90\x80\x80", "\xF5",
+                            "\xE2\x82"})
+    EXPECT_EQ(error(read("a:\n" + std::string(bytes))), at(2) + "this is not UTF-8");
   EXPECT_EQ(error(read("? [a]\n: 1\n")), at(1) + "a key must be text");
 }
 
