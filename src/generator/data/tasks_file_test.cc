@@ -280,7 +280,9 @@ TEST_F(TasksFile, WhatGrowsWithoutBoundIsRefused) {
             at(1) + "anchors and aliases are not supported; write the value out");
   EXPECT_EQ(error(read("a: 1\nb: *a\n")), at(2) + "this is not YAML: the referenced anchor is not defined");
   EXPECT_EQ(error(read("a: !!binary aGk=\n")), at(1) + "tags are not supported");
-  EXPECT_EQ(error(read("a:\n  " + std::string(5000, '['))), at(2) + "nested deeper than 16 levels");
+  EXPECT_EQ(error(read("a:\n  " + std::string(100, '[') + std::string(100, ']'))),
+            at(2) + "nested deeper than 16 levels");
+  EXPECT_THAT(error(read(std::string(100'000, '['))), StartsWith(at(1)));
   EXPECT_TRUE(parse_yaml("[0,\n0]", "f", {.max_nodes = 3}).ok());
   EXPECT_EQ(parse_yaml("[0,\n0]", "f", {.max_nodes = 2}).error().message, "f:2: more than 2 values");
   EXPECT_EQ(read(std::string((4u << 20) + 1, ' ')).error().code, ErrorCode::kPayloadTooLarge);
