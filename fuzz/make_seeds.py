@@ -332,6 +332,55 @@ def request_seeds():
 
 # ---- models ----
 
+def task_seeds():
+    source = "train: a.jsonl\n    validation: {path: b.jsonl, media_root: pictures, limit: 3}\n"
+    put("tasks_file", "classification", f"""tasks:
+  - name: one
+    type: classification
+    {source}    labels: [a, "b", 0]
+    head: {{name: score, multi_label: true}}
+    floor: 0.5
+    weight: 2e0
+    question: "Which of {{labels}}?"
+""")
+    put("tasks_file", "detection", f"""tasks:
+  - {{name: two, type: detection, train: boxes.json, validation: b.jsonl, boxes: {{scale: 100, labels: false}}}}
+  - name: three
+    type: grounding # a comment
+    {source}    question: >-
+      Box the
+      {{label}}
+""")
+    put("tasks_file", "teacher", text({"tasks": [{"name": "t", "type": "classification", "labels": ["a", "b"], "teacher": {
+        "kind": "torchscript", "path": "teacher.pt", "inputs": "pictures", "output": "scores", "size": [32, 32],
+        "mean": [0.5], "std": [0.5], "channels": 1, "confidence": 0.5, "validation_share": 0.1}}]}))
+    put("tasks_file", "endpoint", """tasks:
+- {name: t, type: captioning, metric: rouge_l, max_answer_tokens: 8,
+   teacher: {kind: endpoint, url: "http://127.0.0.1:1/v1", model: m, inputs: a.jsonl}}
+""")
+    put("tasks_file", "anchors", "a: &a [x, x]\nb: [*a, *a]\n")
+
+    put("jsonl_line", "label", b"\0" + text({"image": "a.png", "label": "cat"}).encode())
+    put("jsonl_line", "labels", b"\6" + text({"images": ["a.png", "b.png"], "labels": ["cat", "dog"]}).encode())
+    put("jsonl_line", "question", b"\1" + text({"image": "a.png", "prompt": "q", "answers": ["1", "2", "1"]}).encode())
+    put("jsonl_line", "caption", b"\2" + text({"image": "a.png", "answer": "a \N{DOG}"}).encode())
+    put("jsonl_line", "shares", b"\3" + text({"image": "a.png", "boxes": [
+        {"label": "cat", "box": [0, 0.25, 0.5, 1]}, {"label": "dog", "box": [0.1, 0.1, 0.2, 0.2]}]}).encode())
+    put("jsonl_line", "pixels", b"\4" + text({"image": "a.png", "label": "cat", "boxes": [[1, 2, 8, 7]],
+                                             "box_unit": "pixels", "width": 10, "height": 8}).encode())
+    put("jsonl_line", "own-size", b"\4" + text({"image": "a.png", "boxes": [[0, 0, 1, 1]], "box_unit": "pixels"}).encode())
+    put("jsonl_line", "frames", b"\5" + text({"frames": ["a.png", "b.png"], "label": "cat"}).encode())
+
+    annotation = {"id": 1, "image_id": 7, "category_id": 2, "bbox": [1, 2, 3, 4], "iscrowd": 0, "segmentation": [[1, 2]]}
+    put("coco", "two", text({
+        "info": {"year": 2017}, "images": [{"id": 7, "file_name": "a.png", "width": 10, "height": 8},
+                                           {"id": 8, "file_name": "a.png"}],
+        "annotations": [annotation, annotation | {"id": 2, "iscrowd": 1},
+                        annotation | {"id": 3, "image_id": 8, "category_id": 1, "bbox": [0, 0, 1, 1]}],
+        "categories": [{"id": 1, "name": "car"}, {"id": 2, "name": "dog", "supercategory": "animal"}]}))
+    put("coco", "none", text({"images": [], "annotations": [], "categories": []}))
+
+
 def model_seeds():
     decoder = {"vocab_size": 64, "hidden_size": 16, "intermediate_size": 24, "num_hidden_layers": 2, "hidden_act": "silu",
                "num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 128, "rms_norm_eps": 1e-6,
@@ -367,7 +416,7 @@ def model_seeds():
 def main():
     shutil.rmtree(ROOT, ignore_errors=True)
     for make in (safetensors_seeds, adapter_seeds, regex_seeds, tokenizer_seeds, template_seeds, image_seeds, video_seeds, settings_seeds,
-                 url_seeds, request_seeds, model_seeds):
+                 url_seeds, request_seeds, task_seeds, model_seeds):
         make()
     files = [path for path in ROOT.rglob("*") if path.is_file()]
     print(f"{len(files)} seeds, {sum(path.stat().st_size for path in files)} bytes")

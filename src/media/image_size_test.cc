@@ -19,8 +19,8 @@ Bytes oriented_jpeg(int width, int height, uint8_t orientation) {
 
 TEST(ImageSize, IsThatOfTheDecodedPictureInEveryFormat) {
   const Image picture = make_picture(70, 40);
-  for (const Bytes& bytes : {encode_jpeg(picture), encode_jpeg(picture, true), encode_png(picture), encode_webp(picture),
-                             tiny_gif(), oriented_jpeg(30, 20, 6), oriented_jpeg(30, 20, 3)}) {
+  for (const Bytes& bytes : {encode_jpeg(picture), encode_jpeg(picture, true), encode_png(picture),
+                             encode_webp(picture), tiny_gif(), oriented_jpeg(30, 20, 6), oriented_jpeg(30, 20, 3)}) {
     const auto size = image_size(bytes, Limits{});
     const auto decoded = decode_image(bytes, Limits{});
     ASSERT_TRUE(size.ok() && decoded.ok());

@@ -21,8 +21,8 @@ std::pair<int, int> units(double low, double high, int scale) {
     return static_cast<int>(std::lround(std::clamp(share, 0.0, 1.0) * scale));
   };
   int from = rounded(low), to = rounded(high);
-  if (from >= to) {
-    from = std::min(from, scale - 1);
+  if (from >= to) {  // the unit that the lower end lies in, at most one away from the higher end too
+    from = std::min(static_cast<int>(std::clamp(low, 0.0, 1.0) * scale), scale - 1);
     to = from + 1;
   }
   return {from, to};

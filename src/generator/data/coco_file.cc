@@ -25,6 +25,8 @@ struct Refusal {
   Error error;
 };
 
+Error no_object() { return invalid("must be a JSON object with \"images\", \"annotations\", \"categories\""); }
+
 std::string name_of(const Json& element, const std::string& what, size_t place) {
   const auto id = required_field<int64_t>(element, "id");
   return id.ok() ? fmt::format("{} {}", what, *id) : fmt::format("{} number {}", what, place + 1);
@@ -63,7 +65,11 @@ class Reader {
     if (depth > kMaxDepth) throw Refusal{invalid(fmt::format("nested deeper than {} levels", kMaxDepth))};
     if (event == key) return take_key(depth, parsed.get_ref<const std::string&>());
     if (dropping_ && depth >= *dropping_) return false;
-    if (event == array_start && depth == kSectionDepth) seen_.insert(section_);
+    if (depth == kSectionDepth) {
+      if (section_.empty()) throw Refusal{no_object()};
+      if (event == array_start) seen_.insert(section_);
+      else if (event != array_end) throw Refusal{invalid("\"" + section_ + "\" must be a list", section_)};
+    }
     if (event == value || event == array_start) check_value(depth);
     if (event != object_end || depth != kElementDepth) return true;
     take_element(parsed);
@@ -142,7 +148,7 @@ Result<CocoFile> read_coco_file(const std::string& path) {
   Reader reader;
   try {
     const Json rest = Json::parse(stream, std::ref(reader));
-    if (!rest.is_object()) return invalid("must be a JSON object with \"images\", \"annotations\", \"categories\"");
+    if (!rest.is_object()) return no_object();
   } catch (const Refusal& refusal) {
     return refusal.error;
   } catch (const Json::exception& e) {

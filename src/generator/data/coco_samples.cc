@@ -33,7 +33,8 @@ class BoxesOfImages {
       const CocoAnnotation& annotation = file.annotations[i];
       const auto place = places.find(annotation.image);
       if (place == places.end())
-        return invalid(fmt::format("annotation {} is of image {}, which is not there", annotation.id, annotation.image));
+        return invalid(
+            fmt::format("annotation {} is of image {}, which is not there", annotation.id, annotation.image));
       if (!file.categories.contains(annotation.category))
         return invalid(fmt::format("annotation {} is of category {}, which is not there", annotation.id,
                                    annotation.category));

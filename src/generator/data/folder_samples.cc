@@ -38,7 +38,8 @@ struct ClassFolder {
 Result<ClassFolder> read_class(const std::string& folder, const std::string& label, Medium::Kind kind) {
   ClassFolder found{label, {}};
   const std::string path = folder + "/" + label;
-  if (!is_folder(path)) return invalid(path + " is not a folder: beside the folders of the classes nothing may lie", path);
+  if (!is_folder(path))
+    return invalid(path + " is not a folder: beside the folders of the classes nothing may lie", path);
   VALORA_TRY(names, names_in(path));
   for (const std::string& name : names) {
     if (!is_medium(name, kind) || is_folder(path + "/" + name))
@@ -99,7 +100,8 @@ Result<std::vector<Sample>> read_media_folder(const DataSource& source, const Ta
   const Medium::Kind kind = medium_kind(task.type);
   std::vector<std::string> files;
   VALORA_CHECK(collect(source.path, kind, 0, files));
-  if (files.empty()) return invalid(fmt::format("{} is empty: it has not even {}", source.path, extensions_of(kind)), source.path);
+  if (files.empty())
+    return invalid(fmt::format("{} is empty: it has not even {}", source.path, extensions_of(kind)), source.path);
   const SampleChecks checks(task, false);
   std::vector<Sample> samples;
   for (const std::string& file : files) {

@@ -190,7 +190,7 @@ Result<std::vector<Sample>> read_jsonl(const DataSource& source, const SampleChe
     if (file.bad()) return invalid(where + ": the file cannot be read any further", source.path);
     if (file.eof() && file.gcount() == 0) break;
     if (file.fail() && !file.eof())
-      return Error{ErrorCode::kPayloadTooLarge, fmt::format("{}: the line is longer than {} bytes", where, kMaxLine), {}};
+      return Error{ErrorCode::kPayloadTooLarge, fmt::format("{}: the line is longer than {} bytes", where, kMaxLine)};
     // gcount includes the line's end where there is one.
     std::string_view line(buffer.data(), static_cast<size_t>(file.gcount()) - (file.eof() ? 0 : 1));
     if (number == 1 && line.starts_with(kByteOrderMark)) line.remove_prefix(kByteOrderMark.size());

@@ -94,7 +94,8 @@ Status SampleChecks::check_labels(const Sample& sample) const {
   std::unordered_set<std::string_view> seen;
   for (const std::string& label : sample.labels) {
     if (!is_known(label)) return unknown_label(task_, label);
-    if (!seen.insert(label).second) return invalid("the label \"" + shortened(label, 60) + "\" is there twice", "labels");
+    if (!seen.insert(label).second)
+      return invalid("the label \"" + shortened(label, 60) + "\" is there twice", "labels");
   }
   return {};
 }

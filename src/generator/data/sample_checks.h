@@ -10,7 +10,8 @@
 namespace valora::generator {
 
 // Numbers as the data has them, of a picture `width` by `height` units large (1 by 1: shares). Corners that rounding
-// put outside, by up to half a pixel or 1e-6 of a side, are moved to the edge. Else outside, or without an area: an error.
+// put outside, by up to half a pixel or 1e-6 of a side, are moved to the edge. Further outside, or without an area: an
+// error.
 Result<Box> box_within(double x0, double y0, double x1, double y1, double width, double height);
 
 class SampleChecks {

@@ -49,7 +49,8 @@ Result<Format> guess_format(const YamlFields& fields, std::string_view key, cons
   const std::string extension = fs::path(path).extension().string();
   if (extension == ".jsonl") return Format::kJsonl;
   if (extension == ".json") return Format::kCoco;
-  return fields.error(key, fmt::format("leads to {}: neither a folder nor .jsonl nor .json, so give its \"format\"", path));
+  return fields.error(
+      key, fmt::format("leads to {}: neither a folder nor .jsonl nor .json, so give its \"format\"", path));
 }
 
 Result<Format> parse_format(const YamlFields& fields, std::string_view name) {
@@ -163,7 +164,8 @@ Result<Kind> read_kind(const YamlFields& fields) {
   if (name == "torchscript") return Kind::kTorchScript;
   if (name == "endpoint") return Kind::kEndpoint;
   if (name == "adapter") return Kind::kAdapter;
-  return fields.error("kind", fmt::format("is \"{}\"{}", name, suggestion(name, {"torchscript", "endpoint", "adapter"})));
+  return fields.error("kind",
+                      fmt::format("is \"{}\"{}", name, suggestion(name, {"torchscript", "endpoint", "adapter"})));
 }
 
 // Keys that the kind would not look at are mistakes.
@@ -188,7 +190,8 @@ Status read_of_kind(const YamlFields& fields, TaskType type, TeacherSource& teac
 Status read_inputs(const YamlFields& fields, TeacherSource& teacher) {
   VALORA_TRY(inputs, read_any_source(fields, "inputs"));
   if (!inputs) return fields.error("inputs", "is missing");
-  if (inputs->format == Format::kCoco) return fields.error("inputs", "must be a folder or a JSONL file, not COCO's JSON");
+  if (inputs->format == Format::kCoco)
+    return fields.error("inputs", "must be a folder or a JSONL file, not COCO's JSON");
   teacher.inputs = std::move(*inputs);
   return {};
 }

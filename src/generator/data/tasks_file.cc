@@ -29,8 +29,9 @@ Status check_name(const YamlFields& fields, std::string_view key, const std::str
     return is_alphanumeric(c) || c == '-' || c == '_' || c == '.';
   });
   if (!fits || name.size() > kLongestName || !is_alphanumeric(name[0]))
-    return fields.error(key, fmt::format("is \"{}\": up to {} letters, digits, \"-\", \"_\", \".\", a letter or digit first",
-                                         shortened(name, 60), kLongestName));
+    return fields.error(
+        key, fmt::format("is \"{}\": up to {} letters, digits, \"-\", \"_\", \".\", a letter or digit first",
+                         shortened(name, 60), kLongestName));
   return {};
 }
 
@@ -126,7 +127,8 @@ Status read_question(const YamlFields& fields, Task& task) {
     return fields.error("question", fmt::format("has {{label}}, which {} does not fill in{}", task_type_name(task.type),
                                                 has_labels(task.type) ? "; all labels are {labels}" : ""));
   if (labels && !has_boxes(task.type) && !has_labels(task.type))
-    return fields.error("question", fmt::format("has {{labels}}, which {} does not fill in", task_type_name(task.type)));
+    return fields.error("question",
+                        fmt::format("has {{labels}}, which {} does not fill in", task_type_name(task.type)));
   return {};
 }
 
@@ -191,7 +193,8 @@ Result<std::vector<Task>> read_tasks(const std::string& path) {
     VALORA_TRY(task, read_task(path, node));
     const auto [first, is_new] = places.emplace(task.name, task.where);
     if (!is_new)
-      return invalid(fmt::format("{}: \"name\": {} is also the task at {}", task.where, task.name, first->second), "name");
+      return invalid(fmt::format("{}: \"name\": {} is also the task at {}", task.where, task.name, first->second),
+                     "name");
     tasks.push_back(std::move(task));
   }
   return tasks;

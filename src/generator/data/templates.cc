@@ -91,7 +91,9 @@ Status apply_templates(const Task& task, std::vector<Sample>& samples) {
       const std::string label = sample.boxes.empty() ? joined(task.labels) : joined(labels_of_boxes(sample));
       if (question.empty()) return invalid(sample.origin + ": there is no question, and the task has none", "question");
       if (asks_label && label.empty())
-        return invalid(sample.origin + ": there is no labelled box, nor labels of the task, for the {label} in its question", "question");
+        return invalid(
+            sample.origin + ": there is no labelled box, nor labels of the task, for the {label} in its question",
+            "question");
       sample.question = fill_in(question, label, labels);
     }
     sample.answer = answer_of(task, sample);

@@ -169,7 +169,8 @@ Result<std::vector<double>> YamlFields::numbers(std::string_view key) const {
   if (node->kind != YamlNode::Kind::kList) return error(key, "must be a list of numbers, not " + quoted(*node));
   for (const YamlNode& child : node->children) {
     const auto value = parse_number<double>(child);
-    if (!value || !std::isfinite(*value)) return error(key, "must be a list of numbers; one of them is " + quoted(child));
+    if (!value || !std::isfinite(*value))
+      return error(key, "must be a list of numbers; one of them is " + quoted(child));
     values.push_back(*value);
   }
   return values;

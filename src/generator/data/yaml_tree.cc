@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 #include <sstream>
+#include <string_view>
 
 #include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/exceptions.h>
@@ -134,6 +135,32 @@ class TreeBuilder : public YAML::EventHandler {
   int documents_ = 0;
 };
 
+// Bytes of the UTF-8 character that `text` begins with; 0 where it begins with none.
+size_t character_size(std::string_view text) {
+  const auto byte = [&](size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u; };
+  const unsigned first = byte(0), second = byte(1);
+  const size_t size = first < 0x80 ? 1 : first >= 0xC2 && first < 0xE0 ? 2 : (first & 0xF0) == 0xE0 ? 3
+                      : first >= 0xF0 && first < 0xF5 ? 4 : 0;
+  for (size_t i = 1; i < size; ++i)
+    if ((byte(i) & 0xC0) != 0x80) return 0;
+  // Longer than need be, a surrogate, or beyond the last character.
+  const bool refused = (first == 0xE0 && second < 0xA0) || (first == 0xED && second >= 0xA0) ||
+                       (first == 0xF0 && second < 0x90) || (first == 0xF4 && second >= 0x90);
+  return refused ? 0 : size;
+}
+
+// The line of the first byte that is no UTF-8, which yaml-cpp would let through.
+std::optional<int> line_of_foreign_byte(std::string_view text) {
+  int line = 1;
+  while (!text.empty()) {
+    const size_t size = character_size(text);
+    if (size == 0) return line;
+    line += text.front() == '\n';
+    text.remove_prefix(size);
+  }
+  return {};
+}
+
 // yaml-cpp quotes single bytes of the text, which may be parts of characters.
 std::string ascii(std::string text) {
   std::replace_if(text.begin(), text.end(), [](unsigned char c) { return c < 0x20 || c >= 0x7F; }, '?');
@@ -149,6 +176,7 @@ Result<YamlNode> parse_yaml(const std::string& text, const std::string& file, co
   const auto refuse = [&](int line, const std::string& message) {
     return invalid(file + ":" + std::to_string(line) + ": " + message);
   };
+  if (const auto line = line_of_foreign_byte(text)) return refuse(*line, "this is not UTF-8");
   try {
     std::istringstream stream(text);
     YAML::Parser parser(stream);

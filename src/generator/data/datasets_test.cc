@@ -1,0 +1,362 @@
+#include "generator/data/datasets.h"
+
+#include <filesystem>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/testing/temp_dir.h"
+#include "media/testing/pictures.h"
+
+namespace valora::generator {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+class Datasets : public ::testing::Test {
+ protected:
+  Datasets() {
+    picture("a.png");
+    picture("b.png");
+    dir_.write("clip.mp4", "not looked into");
+    task_.name = "one";
+  }
+
+  void picture(const std::string& name) {
+    const auto bytes = media::testing::encode_png(media::testing::make_picture(40, 20));
+    dir_.write(name, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  }
+  void folder(const std::string& name) { std::filesystem::create_directories(dir_.file(name)); }
+
+  Result<std::vector<Sample>> read(TaskType type, DataSource::Format format, const std::string& path) {
+    task_.type = type;
+    task_.metric = metrics_of(type).front();
+    source_.format = format;
+    source_.path = path;
+    return read_samples(source_, task_);
+  }
+  Result<std::vector<Sample>> jsonl(TaskType type, const std::string& text) {
+    return read(type, DataSource::Format::kJsonl, dir_.write("data.jsonl", text));
+  }
+  Result<std::vector<Sample>> coco(TaskType type, const std::string& text) {
+    return read(type, DataSource::Format::kCoco, dir_.write("data.json", text));
+  }
+  Result<std::vector<Sample>> classes(const std::string& path, TaskType type = TaskType::kClassification) {
+    return read(type, DataSource::Format::kFolder, dir_.file(path));
+  }
+  std::string at(int line) const { return dir_.file("data.jsonl") + ":" + std::to_string(line) + ": "; }
+  static std::string error(const Result<std::vector<Sample>>& samples) {
+    return samples.ok() ? "no error" : samples.error().message;
+  }
+  // Of line 2, after a good line.
+  std::string fault_of(TaskType type, const std::string& line) {
+    static const std::map<TaskType, std::string> good{
+        {TaskType::kClassification, R"({"image": "a.png", "label": "cat"})"},
+        {TaskType::kQuestionAnswering, R"({"image": "a.png", "question": "q", "answer": "a"})"},
+        {TaskType::kCaptioning, R"({"image": "a.png", "answer": "a"})"},
+        {TaskType::kDetection, R"({"image": "a.png", "label": "cat", "boxes": [[0, 0, 1, 1]]})"},
+        {TaskType::kGrounding, R"({"image": "a.png", "boxes": [[0, 0, 1, 1]]})"},
+        {TaskType::kVideo, R"({"video": "clip.mp4", "label": "cat"})"}};
+    const std::string message = error(jsonl(type, good.at(type) + "\n" + line + "\n"));
+    EXPECT_THAT(message, StartsWith(at(2))) << line;
+    return message.substr(std::min(message.size(), at(2).size()));
+  }
+
+  valora::testing::TempDir dir_;
+  Task task_;
+  DataSource source_;
+};
+
+TEST_F(Datasets, ReadsLinesOfEachType) {
+  const auto labels = jsonl(TaskType::kClassification,
+                            "\xEF\xBB\xBF{\"image\": \"a.png\", \"label\": \"cat\", \"id\": 7}\r\n\n"
+                            "{\"images\": [\"b.png\", \"a.png\"], \"label\": \"dog\"}");
+  ASSERT_TRUE(labels.ok()) << labels.error().message;
+  ASSERT_EQ(labels->size(), 2u);
+  EXPECT_EQ(labels->at(0).origin, dir_.file("data.jsonl") + ":1");
+  EXPECT_THAT(labels->at(0).media.at(0).files, ElementsAre(dir_.file("a.png")));
+  EXPECT_THAT(labels->at(0).labels, ElementsAre("cat"));
+  EXPECT_EQ(labels->at(1).origin, dir_.file("data.jsonl") + ":3");
+  EXPECT_EQ(labels->at(1).media.size(), 2u);
+
+  const auto questions =
+      jsonl(TaskType::kQuestionAnswering,
+            R"({"image": "a.png", "prompt": "How many?", "answer": "3", "answers": ["3", "three"]})");
+  ASSERT_TRUE(questions.ok()) << questions.error().message;
+  EXPECT_EQ(questions->at(0).question, "How many?");
+  EXPECT_EQ(questions->at(0).answer, "3");
+  EXPECT_THAT(questions->at(0).references, ElementsAre("3", "three"));
+
+  const auto videos = jsonl(TaskType::kVideo, "{\"frames\": [\"b.png\", \"a.png\"], \"label\": \"falls\"}\n"
+                                              "{\"video\": \"clip.mp4\", \"label\": \"stands\"}\n");
+  ASSERT_TRUE(videos.ok()) << videos.error().message;
+  EXPECT_EQ(videos->at(0).media.at(0).kind, Medium::Kind::kVideo);
+  EXPECT_THAT(videos->at(0).media.at(0).files, ElementsAre(dir_.file("b.png"), dir_.file("a.png")));
+  EXPECT_EQ(videos->at(1).media.at(0).kind, Medium::Kind::kVideo);
+}
+
+TEST_F(Datasets, BoxesBecomeShares) {
+  const auto samples =
+      jsonl(TaskType::kDetection, R"({"image": "a.png", "boxes": [{"label": "car", "box": [0, 0.25, 0.5, 1]}]}
+{"image": "a.png", "label": "car", "boxes": [[10, 5, 20, 20]], "box_unit": "pixels"}
+{"image": "a.png", "label": "car", "boxes": [[10, 5, 20, 20]], "box_unit": "pixels", "width": 80, "height": 40}
+{"image": "a.png", "label": "car", "boxes": [[-0.4, 0, 40.4, 20]], "box_unit": "pixels"}
+{"image": "a.png", "boxes": []}
+)");
+  ASSERT_TRUE(samples.ok()) << samples.error().message;
+  EXPECT_EQ(samples->at(0).boxes.at(0).label, "car");
+  EXPECT_EQ(samples->at(0).boxes.at(0).box.y0, 0.25);
+  EXPECT_EQ(samples->at(1).boxes.at(0).label, "car");
+  EXPECT_EQ(samples->at(1).boxes.at(0).box.x0, 0.25) << "of the picture's own 40 pixels";
+  EXPECT_EQ(samples->at(1).boxes.at(0).box.y1, 1);
+  EXPECT_EQ(samples->at(2).boxes.at(0).box.x0, 0.125);
+  EXPECT_EQ(samples->at(3).boxes.at(0).box.x0, 0) << "rounding of half a pixel";
+  EXPECT_EQ(samples->at(3).boxes.at(0).box.x1, 1);
+  EXPECT_TRUE(samples->at(4).boxes.empty());
+}
+
+TEST_F(Datasets, MediaStartFromTheirRootAndALimitEndsTheReading) {
+  folder("media");
+  picture("media/c.png");
+  source_.media_root = dir_.file("media");
+  source_.limit = 1;
+  const auto samples = jsonl(TaskType::kClassification, "{\"image\": \"c.png\", \"label\": \"cat\"}\nbroken\n");
+  ASSERT_TRUE(samples.ok()) << samples.error().message;
+  EXPECT_THAT(samples->at(0).media.at(0).files, ElementsAre(dir_.file("media/c.png")));
+}
+
+TEST_F(Datasets, FaultsOfALineAreNamed) {
+  using enum TaskType;
+  EXPECT_THAT(fault_of(kClassification, R"({"image": "a.png")"),
+              HasSubstr("the line is not valid JSON: parse error at line 1, column 18"));
+  EXPECT_THAT(fault_of(kClassification, "{\"image\": \"\xff\"}"), HasSubstr("not valid JSON"));
+  EXPECT_EQ(fault_of(kClassification, "[]"), "a line must be a JSON object");
+  EXPECT_EQ(fault_of(kClassification, R"({"label": "cat"})"),
+            "exactly one of \"image\", \"images\", \"video\", \"frames\" must be there");
+  EXPECT_EQ(fault_of(kClassification, R"({"image": "a.png", "video": "clip.mp4", "label": "cat"})"),
+            "exactly one of \"image\", \"images\", \"video\", \"frames\" must be there");
+  EXPECT_EQ(fault_of(kClassification, R"({"image": "c.png", "label": "cat"})"),
+            "there is no file " + dir_.file("c.png"));
+  EXPECT_EQ(fault_of(kClassification, R"({"image": "a.png"})"), "there is no label, which classification needs");
+  EXPECT_EQ(fault_of(kClassification, R"({"image": "a.png", "label": 3})"), "\"label\" must be a string");
+  EXPECT_EQ(fault_of(kClassification, R"({"image": "a.png", "labels": []})"), "\"labels\" must be a list of texts");
+  EXPECT_EQ(fault_of(kClassification, R"({"image": "a.png", "labels": ["cat", "dog"]})"),
+            "there are several labels, but the task has no multi_label head");
+  EXPECT_EQ(fault_of(kQuestionAnswering, R"({"image": "a.png", "answer": "a"})"),
+            "there is no question, which question_answering needs");
+  EXPECT_EQ(fault_of(kQuestionAnswering, R"({"image": "a.png", "question": "q"})"),
+            "there is no answer, which question_answering needs");
+  EXPECT_EQ(fault_of(kQuestionAnswering, R"({"image": "a.png", "question": "q", "prompt": "q", "answer": "a"})"),
+            "\"question\" and \"prompt\" are both there");
+  EXPECT_EQ(fault_of(kCaptioning, R"({"image": "a.png", "label": "cat"})"),
+            "there is no answer, which captioning needs");
+  EXPECT_EQ(fault_of(kVideo, R"({"image": "a.png", "label": "cat"})"), "there is no video, which video needs");
+  EXPECT_EQ(fault_of(kVideo, R"({"video": "clip.mp4", "answer": "falls"})"),
+            "there is no label, which a head and top1 need");
+}
+
+TEST_F(Datasets, FaultsOfBoxesAreNamed) {
+  using enum TaskType;
+  EXPECT_EQ(fault_of(kDetection, R"({"image": "a.png"})"), "\"boxes\" is missing");
+  EXPECT_EQ(fault_of(kDetection, R"({"images": ["a.png", "b.png"], "boxes": []})"),
+            "there must be one picture, which detection needs");
+  EXPECT_EQ(fault_of(kDetection, R"({"image": "a.png", "boxes": [[0, 0, 1, 1]]})"),
+            "a box has no label, which detection needs");
+  EXPECT_EQ(fault_of(kGrounding, R"({"image": "a.png", "boxes": []})"), "there is no box, which grounding needs");
+  EXPECT_EQ(fault_of(kGrounding, R"({"image": "a.png", "boxes": [[0, 0, 1]]})"),
+            "a box must be four numbers [x0, y0, x1, y1]");
+  EXPECT_EQ(fault_of(kGrounding, R"({"image": "a.png", "boxes": [{"label": "a"}]})"),
+            "one of \"boxes\" has no \"box\"");
+  EXPECT_EQ(fault_of(kGrounding, R"({"image": "a.png", "boxes": [[0, 0, 1.1, 1]]})"),
+            "the box [0, 0, 1.1, 1] lies outside the picture of 1 x 1");
+  EXPECT_EQ(fault_of(kGrounding, R"({"image": "a.png", "boxes": [[0, 0, 41, 20]], "box_unit": "pixels"})"),
+            "the box [0, 0, 41, 20] lies outside the picture of 40 x 20");
+  EXPECT_EQ(fault_of(kGrounding, R"({"image": "a.png", "boxes": [[0.5, 0, 0.5, 1]]})"),
+            "the box [0.5, 0, 0.5, 1] has no area");
+  EXPECT_EQ(fault_of(kGrounding, R"({"image": "a.png", "boxes": [[0, 0, 1, 1]], "box_unit": "cm"})"),
+            "\"box_unit\" must be \"share\" or \"pixels\"");
+  EXPECT_EQ(fault_of(kGrounding, R"({"image": "a.png", "boxes": [[0, 0, 1, 1]], "box_unit": "pixels", "width": 4})"),
+            "of \"width\" and \"height\" only one is there");
+  EXPECT_THAT(fault_of(kGrounding, R"({"image": "clip.mp4", "boxes": [[0, 0, 1, 1]], "box_unit": "pixels"})"),
+              HasSubstr("clip.mp4: the image is not a JPEG"));
+}
+
+TEST_F(Datasets, OnlyTheTasksLabelsMayBeThere) {
+  task_.labels = {"cat", "dog"};
+  EXPECT_EQ(fault_of(TaskType::kClassification, R"({"image": "a.png", "label": "cow"})"),
+            "the label \"cow\" is not one of the task's (cat, dog)");
+  EXPECT_EQ(fault_of(TaskType::kDetection, R"({"image": "a.png", "label": "cow", "boxes": [[0, 0, 1, 1]]})"),
+            "the label \"cow\" is not one of the task's (cat, dog)");
+  task_.head = HeadSpec{.multi_label = true};
+  const auto several = jsonl(TaskType::kClassification, R"({"image": "a.png", "labels": ["dog", "cat"]})");
+  ASSERT_TRUE(several.ok()) << several.error().message;
+  EXPECT_THAT(several->at(0).labels, ElementsAre("dog", "cat"));
+  EXPECT_EQ(fault_of(TaskType::kClassification, R"({"image": "a.png", "labels": ["cat", "cat"]})"),
+            "the label \"cat\" is there twice");
+}
+
+TEST_F(Datasets, EmptyMissingAndHugeFilesAreErrors) {
+  const std::string path = dir_.file("data.jsonl");
+  EXPECT_EQ(error(jsonl(TaskType::kClassification, "\n \n")), path + " is empty: it has no sample");
+  EXPECT_EQ(error(jsonl(TaskType::kClassification, "{}" + std::string(2 << 20, ' '))),
+            path + ":1: the line is longer than 1048576 bytes");
+  EXPECT_EQ(error(read(TaskType::kClassification, DataSource::Format::kJsonl, dir_.file("none"))),
+            dir_.file("none") + " does not exist");
+  EXPECT_EQ(error(read(TaskType::kClassification, DataSource::Format::kJsonl, dir_.path())),
+            dir_.path() + " cannot be read as a file");
+}
+
+TEST_F(Datasets, FoldersAreClassesThatTakeTurns) {
+  for (const char* name : {"c/dog", "c/cat"}) folder(name);
+  for (const char* name : {"c/dog/1.png", "c/cat/2.PNG", "c/cat/1.png", "c/cat/3.png", "c/.hidden"}) picture(name);
+  auto samples = classes("c");
+  ASSERT_TRUE(samples.ok()) << samples.error().message;
+  std::vector<std::string> origins;
+  for (const Sample& sample : *samples)
+    origins.push_back(sample.labels.at(0) + " " + sample.origin.substr(dir_.path().size()));
+  EXPECT_THAT(origins, ElementsAre("cat /c/cat/1.png", "dog /c/dog/1.png", "cat /c/cat/2.PNG", "cat /c/cat/3.png"));
+  source_.limit = 2;
+  EXPECT_EQ(classes("c")->size(), 2u);
+  task_.labels = {"cat", "cow"};
+  EXPECT_EQ(error(classes("c")), dir_.file("c/dog/1.png") + ": the label \"dog\" is not one of the task's (cat, cow)");
+}
+
+TEST_F(Datasets, FaultsOfFoldersAreNamed) {
+  folder("c/cat");
+  EXPECT_EQ(error(classes("c")), dir_.file("c/cat") + " is empty: the class cat has no sample");
+  dir_.write("c/cat/notes.txt", "");
+  EXPECT_EQ(error(classes("c")), dir_.file("c/cat/notes.txt") + " is not a picture (.jpg, .jpeg, .png, .webp, .gif)");
+  dir_.write("c/a.txt", "");
+  EXPECT_EQ(error(classes("c")),
+            dir_.file("c/a.txt") + " is not a folder: beside the folders of the classes nothing may lie");
+  folder("empty");
+  EXPECT_EQ(error(classes("empty")), dir_.file("empty") + " is empty: it has no folder of a class");
+  folder("v/falls");
+  dir_.write("v/falls/1.mp4", "");
+  EXPECT_EQ(classes("v", TaskType::kVideo)->at(0).media.at(0).kind, Medium::Kind::kVideo);
+  EXPECT_EQ(error(classes("v")), dir_.file("v/falls/1.mp4") + " is not a picture (.jpg, .jpeg, .png, .webp, .gif)");
+}
+
+TEST_F(Datasets, UnlabelledMediaAreOfFoldersAndLines) {
+  folder("u/b");
+  for (const char* name : {"u/b/1.png", "u/c.png", "u/a.png"}) picture(name);
+  source_.format = DataSource::Format::kFolder;
+  source_.path = dir_.file("u");
+  const auto pictures = read_unlabelled(source_, task_);
+  ASSERT_TRUE(pictures.ok()) << pictures.error().message;
+  ASSERT_EQ(pictures->size(), 3u);
+  EXPECT_EQ(pictures->at(0).origin, dir_.file("u/a.png"));
+  EXPECT_EQ(pictures->at(1).origin, dir_.file("u/b/1.png"));
+
+  source_.format = DataSource::Format::kJsonl;
+  source_.path = dir_.write("u.jsonl", "{\"image\": \"a.png\", \"question\": \"q\", \"label\": \"not looked at\"}");
+  const auto lines = read_unlabelled(source_, task_);
+  ASSERT_TRUE(lines.ok()) << lines.error().message;
+  EXPECT_EQ(lines->at(0).question, "q");
+  EXPECT_TRUE(lines->at(0).labels.empty());
+  task_.type = TaskType::kQuestionAnswering;
+  source_.path = dir_.write("u.jsonl", "{\"image\": \"a.png\"}");
+  EXPECT_EQ(error(read_unlabelled(source_, task_)),
+            dir_.file("u.jsonl") + ":1: there is no question, which question_answering needs");
+  source_.format = DataSource::Format::kCoco;
+  EXPECT_FALSE(read_unlabelled(source_, task_).ok());
+}
+
+class Coco : public Datasets {
+ protected:
+  static std::string file(const std::string& images, const std::string& annotations,
+                          const std::string& categories = R"([{"id": 1, "name": "car"}, {"id": 2, "name": "dog"}])") {
+    return R"({"info": {"id": [[1]]}, "annotations": )" + annotations + R"(, "images": )" + images +
+           R"(, "categories": )" + categories + R"(, "licenses": [1, {"id": {"id": 2}}]})";
+  }
+  static constexpr const char* kImages =
+      R"([{"id": 7, "file_name": "b.png", "width": 40, "height": 20}, {"id": 5, "file_name": "a.png"},
+          {"id": 6, "file_name": "a.png", "width": 40, "height": 20}])";
+  static constexpr const char* kAnnotations =
+      R"([{"id": 1, "image_id": 7, "category_id": 1, "bbox": [10, 5, 20, 15], "segmentation": [[1, 2], {"id": 9}],
+           "iscrowd": 0},
+          {"id": 2, "image_id": 5, "category_id": 2, "bbox": [0, 0, 40, 20]},
+          {"id": 3, "image_id": 7, "category_id": 2, "bbox": [0, 0, 4, 2]},
+          {"id": 4, "image_id": 7, "category_id": 1, "bbox": [0, 0, 8, 2]},
+          {"id": 5, "image_id": 6, "category_id": 1, "bbox": [0, 0, 99, 99], "iscrowd": 1}])";
+  std::string fault(const std::string& text) {
+    const std::string message = error(coco(TaskType::kDetection, text));
+    EXPECT_THAT(message, StartsWith(dir_.file("data.json") + ": "));
+    return message.substr(std::min(message.size(), dir_.file("data.json").size() + 2));
+  }
+};
+
+TEST_F(Coco, DetectionHasOneSampleAnImage) {
+  const auto samples = coco(TaskType::kDetection, file(kImages, kAnnotations));
+  ASSERT_TRUE(samples.ok()) << samples.error().message;
+  ASSERT_EQ(samples->size(), 2u) << "an image without a box has nothing to ask for";
+  EXPECT_EQ(samples->at(0).origin, dir_.file("data.json") + ": image 7");
+  ASSERT_EQ(samples->at(0).boxes.size(), 3u);
+  EXPECT_EQ(samples->at(0).boxes[0].label, "car");
+  EXPECT_EQ(samples->at(0).boxes[0].box.x0, 0.25);
+  EXPECT_EQ(samples->at(0).boxes[0].box.x1, 0.75);
+  EXPECT_EQ(samples->at(0).boxes[0].box.y1, 1);
+  EXPECT_EQ(samples->at(1).boxes.at(0).box.x1, 1) << "of the picture's own size";
+
+  task_.question = "Box all things.";
+  EXPECT_EQ(coco(TaskType::kDetection, file(kImages, kAnnotations))->size(), 3u);
+  task_.question = "";
+  task_.labels = {"car", "dog"};
+  EXPECT_EQ(coco(TaskType::kDetection, file(kImages, kAnnotations))->size(), 3u);
+  source_.limit = 1;
+  EXPECT_EQ(coco(TaskType::kDetection, file(kImages, kAnnotations))->size(), 1u);
+}
+
+TEST_F(Coco, GroundingHasOneSampleALabel) {
+  const auto samples = coco(TaskType::kGrounding, file(kImages, kAnnotations));
+  ASSERT_TRUE(samples.ok()) << samples.error().message;
+  ASSERT_EQ(samples->size(), 3u);
+  EXPECT_EQ(samples->at(0).boxes.size(), 2u);
+  EXPECT_EQ(samples->at(0).boxes.at(1).label, "car");
+  EXPECT_EQ(samples->at(1).boxes.at(0).label, "dog");
+  EXPECT_EQ(samples->at(1).media.at(0).files, samples->at(0).media.at(0).files);
+  task_.question = "Where is it?";
+  EXPECT_EQ(coco(TaskType::kGrounding, file(kImages, kAnnotations))->size(), 2u);
+}
+
+TEST_F(Coco, FaultsAreNamed) {
+  const std::string image = R"([{"id": 7, "file_name": "b.png", "width": 40, "height": 20}])";
+  const auto annotation = [&](const std::string& fields) { return fault(file(image, "[{" + fields + "}]")); };
+  EXPECT_EQ(annotation(R"("id": 3, "image_id": 7, "category_id": 1, "bbox": [30, 0, 11, 5])"),
+            "annotation 3 of image 7: the box [30, 0, 41, 5] lies outside the picture of 40 x 20");
+  EXPECT_EQ(annotation(R"("id": 3, "image_id": 7, "category_id": 1, "bbox": [30, 0, 0, 5])"),
+            "annotation 3 of image 7: the box [30, 0, 30, 5] has no area");
+  EXPECT_EQ(annotation(R"("id": 3, "image_id": 8, "category_id": 1, "bbox": [0, 0, 1, 1])"),
+            "annotation 3 is of image 8, which is not there");
+  EXPECT_EQ(annotation(R"("id": 3, "image_id": 7, "category_id": 4, "bbox": [0, 0, 1, 1])"),
+            "annotation 3 is of category 4, which is not there");
+  EXPECT_EQ(annotation(R"("id": 3, "image_id": 7, "category_id": 1, "bbox": [0, 0, 1])"),
+            "annotation 3: \"bbox\" must be four numbers [x, y, width, height]");
+  EXPECT_EQ(annotation(R"("id": 3, "category_id": 1)"), "annotation 3: \"image_id\" is missing");
+  EXPECT_EQ(annotation(R"("image_id": 7)"), "annotation number 1: \"id\" is missing");
+  EXPECT_EQ(fault(file(R"([{"id": 7, "file_name": "c.png"}])",
+                       R"([{"id": 3, "image_id": 7, "category_id": 1, "bbox": [0, 0, 1, 1]}])")),
+            "image 7: there is no file " + dir_.file("c.png"));
+  EXPECT_EQ(fault(file(R"([{"id": 7, "file_name": "a.png"}, {"id": 7, "file_name": "a.png"}])", "[]")),
+            "image 7 is there twice");
+  EXPECT_EQ(fault(file(image, "[]", R"([{"id": 1, "name": "a"}, {"id": 1, "name": "b"}])")),
+            "category 1 is there twice");
+  EXPECT_EQ(fault(file(image, "[]")), "it has no sample");
+  EXPECT_EQ(fault(file(image, "[1]")), "all of \"annotations\" must be objects");
+  EXPECT_EQ(fault(file(image, "[[]]")), "all of \"annotations\" must be objects");
+  EXPECT_EQ(fault(R"({"images": [], "categories": []})"), "it has no list \"annotations\"");
+  EXPECT_EQ(fault(R"({"images": {"a": {"id": 1}}, "categories": []})"), "\"images\" must be a list");
+  EXPECT_EQ(fault(R"({"images": 4, "categories": []})"), "\"images\" must be a list");
+  EXPECT_EQ(fault(R"({"images": [], "images": []})"), "it has \"images\" twice");
+  EXPECT_EQ(fault("[]"), "must be a JSON object with \"images\", \"annotations\", \"categories\"");
+  EXPECT_THAT(fault("{\n\"images\": [}"), HasSubstr("this is not JSON: parse error at line 2, column 12"));
+  EXPECT_EQ(fault(R"({"info": )" + std::string(200, '[')), "nested deeper than 32 levels");
+  std::string many = R"([{"id": 1, "bbox": [)";
+  for (int i = 0; i < 5000; ++i) many += "0,";
+  EXPECT_EQ(fault(file(image, many + "0]}]")), "one of \"annotations\" has more than 4096 values");
+}
+
+}  // namespace
+}  // namespace valora::generator

@@ -1,0 +1,299 @@
+#include "generator/data/tasks_file.h"
+
+#include <filesystem>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/testing/temp_dir.h"
+#include "generator/data/yaml_tree.h"
+
+namespace valora::generator {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+class TasksFile : public ::testing::Test {
+ protected:
+  TasksFile() {
+    for (const char* folder : {"classes", "pictures"}) std::filesystem::create_directory(dir_.file(folder));
+    for (const char* file : {"a.jsonl", "b.jsonl", "boxes.json", "teacher.pt"}) dir_.write(file, "");
+  }
+
+  Result<std::vector<Task>> read(const std::string& text) { return read_tasks(dir_.write("tasks.yaml", text)); }
+  // One classification with further lines; the first of them is line 6.
+  Result<std::vector<Task>> with(const std::string& lines, const std::string& type = "classification") {
+    return read("tasks:\n  - name: one\n    type: " + type + "\n    train: a.jsonl\n    validation: b.jsonl\n" + lines);
+  }
+  // Of a question answering whose training data is `lines`, the first of which is line 4.
+  Result<std::vector<Task>> taught(const std::string& type, const std::string& lines) {
+    return read("tasks:\n  - name: one\n    type: " + type + "\n" + lines);
+  }
+  std::string at(int line) const { return dir_.file("tasks.yaml") + ":" + std::to_string(line) + ": "; }
+  std::string error(const Result<std::vector<Task>>& tasks) { return tasks.ok() ? "no error" : tasks.error().message; }
+
+  valora::testing::TempDir dir_;
+};
+
+TEST_F(TasksFile, ReadsAllThatATaskMayHave) {
+  const auto tasks = read(R"(
+tasks:
+  - name: weather.2
+    type: classification
+    train: {path: a.jsonl, media_root: pictures, limit: 20}
+    validation: classes
+    metric: exact
+    floor: 0.75
+    labels: [0, no, "sun"]
+    weight: 2.5
+    question: "Which of {labels}?"
+    max_answer_tokens: 8
+  - {name: cars, type: detection, train: boxes.json, validation: {format: jsonl, path: boxes.json},
+     boxes: {scale: 100, labels: false}}
+)");
+  ASSERT_TRUE(tasks.ok()) << tasks.error().message;
+  ASSERT_EQ(tasks->size(), 2u);
+  const Task& weather = (*tasks)[0];
+  EXPECT_EQ(weather.name, "weather.2");
+  EXPECT_EQ(weather.type, TaskType::kClassification);
+  EXPECT_EQ(weather.train->format, DataSource::Format::kJsonl);
+  EXPECT_EQ(weather.train->path, dir_.file("a.jsonl"));
+  EXPECT_EQ(weather.train->media_root, dir_.file("pictures"));
+  EXPECT_EQ(weather.train->limit, 20);
+  EXPECT_EQ(weather.validation->format, DataSource::Format::kFolder);
+  EXPECT_EQ(weather.metric, Metric::kExact);
+  EXPECT_EQ(weather.floor, 0.75);
+  EXPECT_THAT(weather.labels, ElementsAre("0", "no", "sun"));
+  EXPECT_EQ(weather.weight, 2.5);
+  EXPECT_EQ(weather.question, "Which of {labels}?");
+  EXPECT_EQ(weather.max_answer_tokens, 8);
+  EXPECT_FALSE(weather.head || weather.teacher);
+  EXPECT_EQ(weather.where, dir_.file("tasks.yaml") + ":3");
+  const Task& cars = (*tasks)[1];
+  EXPECT_EQ(cars.train->format, DataSource::Format::kCoco);
+  EXPECT_EQ(cars.validation->format, DataSource::Format::kJsonl);
+  EXPECT_EQ(cars.metric, Metric::kF1AtIou);
+  EXPECT_EQ(cars.boxes.scale, 100);
+  EXPECT_FALSE(cars.boxes.labels);
+  EXPECT_FALSE(cars.floor);
+  EXPECT_EQ(cars.max_answer_tokens, 64);
+}
+
+TEST_F(TasksFile, ReadsTheSameAsJson) {
+  const auto tasks = read(
+      "{\n\t\"tasks\": [\n\t\t{\"name\":\"one\",\"type\":\"video\",\"train\":\"a.jsonl\",\"validation\":\"b.jsonl\",\n"
+      "\t\t \"floor\":0.5,\"head\":{\"name\":\"action\",\"multi_label\":true}}\n\t]\n}\n");
+  ASSERT_TRUE(tasks.ok()) << tasks.error().message;
+  EXPECT_EQ(tasks->at(0).floor, 0.5);
+  EXPECT_EQ(tasks->at(0).head->name, "action");
+  EXPECT_TRUE(tasks->at(0).head->multi_label);
+}
+
+TEST_F(TasksFile, HeadsHaveThreeForms) {
+  EXPECT_EQ(with("    head: true\n")->at(0).head->name, "score");
+  EXPECT_EQ(with("    head: mood\n")->at(0).head->name, "mood");
+  EXPECT_FALSE(with("    head: false\n")->at(0).head);
+  EXPECT_TRUE(with("    head: {multi_label: true}\n")->at(0).head->multi_label);
+  EXPECT_EQ(error(with("    head: [a]\n")),
+            at(6) + "\"head\": expected keys with values (name, multi_label), not a list");
+  EXPECT_EQ(error(with("    metric: exact\n    head: true\n")),
+            at(7) + "\"head\" answers with labels: its metric is top1");
+  EXPECT_EQ(error(with("    head: true\n", "captioning")),
+            at(6) + "\"head\" answers with labels, which does not fit captioning");
+}
+
+TEST_F(TasksFile, MetricsFollowTheType) {
+  for (const TaskType type : kTaskTypes) {
+    if (type == TaskType::kClassification) continue;
+    const auto tasks = with("", task_type_name(type));
+    ASSERT_TRUE(tasks.ok()) << tasks.error().message;
+    EXPECT_EQ(tasks->at(0).type, type);
+    EXPECT_EQ(tasks->at(0).metric, metrics_of(type).front());
+  }
+  EXPECT_EQ(with("    metric: rouge_l\n", "captioning")->at(0).metric, Metric::kRougeL);
+  EXPECT_EQ(error(with("    metric: cider\n", "grounding")),
+            at(6) + "\"metric\" cider does not fit grounding, which is measured by box_accuracy, f1");
+  EXPECT_EQ(error(with("    metric: top2\n")), at(6) + "\"metric\" is \"top2\", did you mean \"top1\"?");
+}
+
+TEST_F(TasksFile, UnknownKeysAreErrorsThatNameTheNearest) {
+  EXPECT_EQ(error(with("    wieght: 2\n")), at(6) + "unknown key \"wieght\", did you mean \"weight\"?");
+  EXPECT_EQ(error(with("    boxes: {scael: 2}\n", "detection")),
+            at(6) + "unknown key \"boxes.scael\", did you mean \"scale\"?");
+  EXPECT_EQ(error(read("tasks: []\nother: 1\n")), at(2) + "unknown key \"other\"; known: tasks");
+  EXPECT_EQ(error(with("", "detektion")), at(3) + "\"type\" is \"detektion\", did you mean \"detection\"?");
+}
+
+TEST_F(TasksFile, ValuesOutsideTheirRangeAreErrors) {
+  const std::pair<const char*, const char*> wrong[] = {
+      {"floor: 1.5", "\"floor\" must be a number from 0 to 1, not \"1.5\""},
+      {"floor: nan", "\"floor\" must be a number from 0 to 1, not \"nan\""},
+      {"floor: \"0.5\"", "\"floor\" must be a number from 0 to 1, not \"0.5\""},
+      {"floor:", "\"floor\" must be a number from 0 to 1, not nothing"},
+      {"weight: 0", "\"weight\" must be above 0"},
+      {"max_answer_tokens: 1.5", "\"max_answer_tokens\" must be an integer from 1 to 65536, not \"1.5\""},
+      {"labels: cat", "\"labels\" must be a list of texts, not \"cat\""},
+      {"labels: []", "\"labels\" must not be empty"},
+      {"labels: [a, null]", "\"labels\" must be a list of texts; one of them is nothing"},
+      {"labels: [a, a]", "\"labels\" has \"a\" twice"},
+      {"labels: [a]", "\"labels\" has one label; a classification needs two"},
+      {"boxes: {scale: 5}", "\"boxes\" does not fit classification"},
+      {"question: \"Is it {label}?\"",
+       "\"question\" has {label}, which classification does not fill in; all labels are {labels}"},
+      {"question: \"\"", "\"question\" must not be empty"},
+      {"teacher: {kind: adapter, path: classes, inputs: pictures}",
+       "\"teacher\" stands in the place of \"train\"; give one of them"}};
+  for (const auto& [line, message] : wrong) EXPECT_EQ(error(with("    " + std::string(line) + "\n")), at(6) + message);
+  EXPECT_EQ(error(with("    labels: [a, b]\n", "captioning")), at(6) + "\"labels\" does not fit captioning");
+  EXPECT_EQ(error(with("    boxes: {scale: 0}\n", "detection")),
+            at(6) + "\"boxes.scale\" must be an integer from 1 to 1000000, not \"0\"");
+}
+
+TEST_F(TasksFile, NamesAreSafeAndUnique) {
+  for (const char* name : {"..", ".a", "-a", "a/b", "a b", "ä"})
+    EXPECT_THAT(error(read("tasks:\n- type: video\n  name: \"" + std::string(name) + "\"\n")),
+                StartsWith(at(3) + "\"name\" is \"" + name + "\": up to 128 letters"));
+  const std::string task = "- {name: a, type: video, train: a.jsonl, validation: b.jsonl}\n";
+  EXPECT_EQ(error(read("tasks:\n" + task + task)),
+            at(3) + "\"name\": a is also the task at " + dir_.file("tasks.yaml") + ":2");
+}
+
+TEST_F(TasksFile, MissingThingsAreNamed) {
+  EXPECT_EQ(error(read("")), at(1) + "expected keys with values (tasks), not nothing");
+  EXPECT_EQ(error(read("{}")), at(1) + "\"tasks\" is missing");
+  EXPECT_EQ(error(read("tasks: []")), at(1) + "\"tasks\" must be a list of at least one task");
+  EXPECT_EQ(error(read("tasks:\n- a\n")),
+            at(2) + "expected keys with values (name, type, train, validation, teacher, metric, "
+                    "floor, labels, head, weight, question, boxes, max_answer_tokens), not \"a\"");
+  EXPECT_EQ(error(read("tasks:\n\n- type: video\n")), at(3) + "\"name\" is missing");
+  EXPECT_EQ(error(read("tasks:\n- name: a\n")), at(2) + "\"type\" is missing");
+  EXPECT_EQ(error(taught("video", "")), at(2) + "\"train\" is missing, and there is no teacher");
+  EXPECT_EQ(error(taught("video", "    train: a.jsonl\n")), at(2) + "\"validation\" is missing");
+  EXPECT_EQ(error(read_tasks(dir_.file("none.yaml"))), dir_.file("none.yaml") + " does not exist");
+}
+
+TEST_F(TasksFile, SourcesMustBeThereAndFitTheType) {
+  const std::pair<const char*, std::string> wrong[] = {
+      {"c.jsonl", "\"train\" leads to " + dir_.file("c.jsonl") + ", where nothing is"},
+      {"boxes.json", "\"train\" is COCO's JSON, which does not fit question_answering"},
+      {"classes", "\"train\" is a folder a class, which does not fit question_answering"},
+      {"teacher.pt",
+       "\"train\" leads to " + dir_.file("teacher.pt") +
+           ": neither a folder nor .jsonl nor .json, so give its \"format\""},
+      {"{path: a.jsonl, format: csv}", "\"train.format\" is \"csv\"; known: jsonl, coco, folder"},
+      {"{path: a.jsonl, format: folder}", "\"train.path\" leads to " + dir_.file("a.jsonl") + ", a file"},
+      {"{path: classes, format: jsonl}", "\"train.path\" leads to " + dir_.file("classes") + ", a folder"},
+      {"{path: a.jsonl, limit: 0}", "\"train.limit\" must be an integer from 1 to 9223372036854775807, not \"0\""},
+      {"{path: a.jsonl, media_root: b.jsonl}", "\"train.media_root\" leads to " + dir_.file("b.jsonl") + ", a file"},
+      {"{limit: 1}", "\"train.path\" is missing"},
+      {"[a.jsonl]", "\"train\": expected keys with values (format, path, media_root, limit), not a list"}};
+  for (const auto& [source, message] : wrong)
+    EXPECT_EQ(error(taught("question_answering", "    train: " + std::string(source) + "\n")), at(4) + message);
+}
+
+TEST_F(TasksFile, ReadsTeachers) {
+  const auto tasks = taught("classification", R"(    labels: [a, b]
+    teacher:
+      {kind: torchscript, path: teacher.pt, inputs: pictures, output: scores, size: [32, 48], mean: [0.5], std: [0.25],
+       channels: 1, confidence: 0.75, validation_share: 0.2}
+)");
+  ASSERT_TRUE(tasks.ok()) << tasks.error().message;
+  const TeacherSource& teacher = *tasks->at(0).teacher;
+  EXPECT_EQ(teacher.kind, TeacherSource::Kind::kTorchScript);
+  EXPECT_EQ(teacher.path, dir_.file("teacher.pt"));
+  EXPECT_EQ(teacher.inputs.path, dir_.file("pictures"));
+  EXPECT_EQ(teacher.inputs.format, DataSource::Format::kFolder);
+  EXPECT_EQ(teacher.output, TeacherSource::Output::kScores);
+  EXPECT_EQ(teacher.width, 32);
+  EXPECT_EQ(teacher.height, 48);
+  EXPECT_THAT(teacher.mean, ElementsAre(0.5));
+  EXPECT_THAT(teacher.deviation, ElementsAre(0.25));
+  EXPECT_EQ(teacher.channels, 1);
+  EXPECT_EQ(teacher.confidence, 0.75);
+  EXPECT_EQ(teacher.validation_share, 0.2);
+  EXPECT_FALSE(tasks->at(0).train || tasks->at(0).validation);
+
+  const auto endpoint =
+      taught("captioning", "    teacher: {kind: endpoint, url: \"http://127.0.0.1:1/v1\", model: m,\n"
+                           "              inputs: a.jsonl}\n");
+  ASSERT_TRUE(endpoint.ok()) << endpoint.error().message;
+  EXPECT_EQ(endpoint->at(0).teacher->url, "http://127.0.0.1:1/v1");
+  EXPECT_EQ(endpoint->at(0).teacher->model, "m");
+  const auto adapter = taught("video", "    teacher: {kind: adapter, path: classes, inputs: a.jsonl}\n");
+  ASSERT_TRUE(adapter.ok()) << adapter.error().message;
+  EXPECT_EQ(adapter->at(0).teacher->kind, TeacherSource::Kind::kAdapter);
+}
+
+TEST_F(TasksFile, TeachersAreChecked) {
+  const std::string script = "kind: torchscript, path: teacher.pt, inputs: pictures";
+  const std::pair<std::string, const char*> wrong[] = {
+      {script, "\"teacher.output\" is missing"},
+      {script + ", output: score", "\"teacher.output\" is \"score\", did you mean \"scores\"?"},
+      {script + ", output: boxes", "\"teacher.output\" boxes does not fit classification"},
+      {script + ", output: scores, size: [1]", "\"teacher.size\" must be [width, height], integers from 1 to 8192"},
+      {script + ", output: scores, size: [1.5, 2]",
+       "\"teacher.size\" must be [width, height], integers from 1 to 8192"},
+      {script + ", output: scores, size: [1e99, 2]",
+       "\"teacher.size\" must be [width, height], integers from 1 to 8192"},
+      {script + ", output: scores, channels: 2", "\"teacher.channels\" must be 3, or 1 for grey"},
+      {script + ", output: scores, mean: [1]", "\"teacher.mean\" must have 3 numbers, one a channel, not 1"},
+      {script + ", output: scores, mean: [1, 1, 1]", "\"teacher.std\" must have 3 numbers, one a channel, not 0"},
+      {script + ", output: scores, mean: [1, 1, 1], std: [1, 0, 1]", "\"teacher.std\" must be above 0"},
+      {script + ", output: scores, url: x", "\"teacher.url\" is for an endpoint alone"},
+      {script + ", output: scores, confidence: 2", "\"teacher.confidence\" must be a number from 0 to 1, not \"2\""},
+      {"kind: endpoint, url: ftp, model: m, inputs: a.jsonl", "\"teacher.url\" must begin with http:// or https://"},
+      {"kind: endpoint, url: http://x, model: m, inputs: boxes.json",
+       "\"teacher.inputs\" must be a folder or a JSONL file, not COCO's JSON"},
+      {"kind: endpoint, url: http://x, model: m", "\"teacher.inputs\" is missing"},
+      {"kind: adapter, path: classes, inputs: a.jsonl, size: [1, 1]",
+       "\"teacher.size\" is for a torchscript teacher alone"},
+      {"kind: model", "\"teacher.kind\" is \"model\"; known: torchscript, endpoint, adapter"}};
+  for (const auto& [keys, message] : wrong)
+    EXPECT_EQ(error(taught("classification", "    labels: [a, b]\n    teacher: {" + keys + "}\n")), at(5) + message);
+  EXPECT_EQ(error(taught("classification", "    teacher: {" + script + ", output: scores}\n")),
+            at(2) + "\"labels\" is missing: the classes of a torchscript teacher, in its order");
+  const std::string adapter = "    teacher: {kind: adapter, path: classes, inputs: a.jsonl";
+  EXPECT_EQ(error(taught("video", adapter + ", validation_share: 0}\n")),
+            at(2) + "\"validation\" is missing, and teacher.validation_share is 0");
+  EXPECT_EQ(error(taught("video", adapter + "}\n    head: true\n")),
+            at(2) + "\"labels\" is missing: a head needs them before the teacher has answered");
+}
+
+TEST_F(TasksFile, BrokenYamlIsNamedByItsLine) {
+  EXPECT_THAT(error(read("tasks:\n  - name: [a\n")),
+              AllOf(StartsWith(dir_.file("tasks.yaml") + ":"), HasSubstr("not YAML")));
+  EXPECT_THAT(error(read("tasks:\n\n  - name: \"\\q\"\n")), StartsWith(at(3) + "this is not YAML: "));
+  EXPECT_EQ(error(read("tasks:\n- name: a\n  name: b\n")), at(3) + "the key \"name\" appears twice");
+  EXPECT_EQ(error(read("tasks: 1\n---\ntasks: 2\n")), at(2) + "a second document begins; a file has one");
+  EXPECT_TRUE(parse_yaml("a: \u00e9\u20ac\U0001F600\U0010FFFF", "f").ok());
+  for (const char* bytes : {"\xC0\xAF", "\x80", "\xE0\x80\x80", "\xED\xA0\x80", "\xF4\x90\x80\x80", "\xF5",
+                            "\xE2\x82"})
+    EXPECT_EQ(error(read("a:\n" + std::string(bytes))), at(2) + "this is not UTF-8");
+  EXPECT_EQ(error(read("? [a]\n: 1\n")), at(1) + "a key must be text");
+}
+
+// The "billion laughs": each level is the one before, ten times.
+TEST_F(TasksFile, WhatGrowsWithoutBoundIsRefused) {
+  EXPECT_EQ(error(read("a: &a [x, x]\nb: &b [*a, *a]\n")),
+            at(1) + "anchors and aliases are not supported; write the value out");
+  EXPECT_EQ(error(read("a: 1\nb: *a\n")), at(2) + "this is not YAML: the referenced anchor is not defined");
+  EXPECT_EQ(error(read("a: !!binary aGk=\n")), at(1) + "tags are not supported");
+  EXPECT_EQ(error(read("a:\n  " + std::string(100, '[') + std::string(100, ']'))),
+            at(2) + "nested deeper than 16 levels");
+  EXPECT_THAT(error(read(std::string(100'000, '['))), StartsWith(at(1)));
+  EXPECT_TRUE(parse_yaml("[0,\n0]", "f", {.max_nodes = 3}).ok());
+  EXPECT_EQ(parse_yaml("[0,\n0]", "f", {.max_nodes = 2}).error().message, "f:2: more than 2 values");
+  EXPECT_EQ(read(std::string((4u << 20) + 1, ' ')).error().code, ErrorCode::kPayloadTooLarge);
+}
+
+TEST(TaskNames, ComeBackFromTheirNames) {
+  for (const TaskType type : kTaskTypes) EXPECT_EQ(parse_task_type(task_type_name(type)), type);
+  for (const Metric metric : kMetrics) EXPECT_EQ(parse_metric(metric_name(metric)), metric);
+  EXPECT_EQ(parse_task_type("Video"), std::nullopt);
+  EXPECT_EQ(parse_metric(""), std::nullopt);
+}
+
+}  // namespace
+}  // namespace valora::generator
