@@ -58,15 +58,17 @@ def write_tasks(root, tasks):
     return root / "tasks.json"
 
 
-STEPS = ["--steps", "12", "--batch", "6", "--learning-rate", "0.01", "--rank", "4", "--threads", "1", "--dtype", "float32", "--checkpoint-every", "2"]
+OPTIONS = {"steps": 12, "batch": 6, "learning-rate": 0.01, "rank": 4, "threads": 1, "dtype": "float32", "checkpoint-every": 2}
 
 
-def command(model, tasks, output, *more):
-    return [find_program("valora"), "--log-level", "error", "fuse", "--model", str(model), "--tasks", str(tasks), "--output", str(output), *STEPS, *more]
+def command(model, tasks, output, *flags, **options):
+    options = OPTIONS | {name.replace("_", "-"): value for name, value in options.items()}
+    return [find_program("valora"), "--log-level", "error", "fuse", "--model", str(model), "--tasks", str(tasks), "--output", str(output),
+            *flags, *(f"--{name}={value}" for name, value in options.items())]
 
 
-def fuse(model, tasks, output, *more, check=True, **options):
-    done = subprocess.run(command(model, tasks, output, *more), capture_output=True, text=True, timeout=300, **options)
+def fuse(model, tasks, output, *flags, check=True, preexec=None, **options):
+    done = subprocess.run(command(model, tasks, output, *flags, **options), capture_output=True, text=True, timeout=300, preexec_fn=preexec)
     if check:
         assert done.returncode == 0, done.stderr
     return done
@@ -110,7 +112,7 @@ def test_a_floor_that_falls_rolls_back(model, root):
     second = write_task(root, "second", count=30, seed=4, answer=lambda colour: {"red": "blue", "green": "red", "blue": "green"}[colour])
     question = {"question": "Which colour is it?", "floor": 0.6}
     tasks = write_tasks(root, [first | question, second | question])
-    fuse(model, tasks, root / "out", "--steps", "60")
+    fuse(model, tasks, root / "out", steps=60)
     report = report_of(root / "out")
     assert [(s["task"], s["adapter"], s["kept"]) for s in report["steps"]] == [
         ("first", "adapter-1", True), ("second", "adapter-1", False), ("second", "adapter-2", True)]
@@ -122,7 +124,7 @@ def test_a_floor_that_falls_rolls_back(model, root):
 
 def test_a_floor_that_nothing_reaches_is_said(model, root):
     tasks = write_tasks(root, [write_task(root, "first", seed=5) | {"floor": 1.0}])
-    fuse(model, tasks, root / "out", "--steps", "1", "--rank", "2,4")
+    fuse(model, tasks, root / "out", steps=1, rank="2,4")
     report = report_of(root / "out")
     assert [s["rank"] for s in report["steps"][:2]] == [2, 4] and not report["steps"][0]["kept"] and not report["steps"][1]["kept"]
     assert report["steps"][2]["kept"] and "below its floor" in report["steps"][2]["why"]
@@ -142,24 +144,23 @@ def strip_times(report):
 def test_killed_at_any_point_it_goes_on(model, root):
     question = {"floor": 0.2}
     tasks = write_tasks(root, [write_task(root, "first", seed=6) | question, write_task(root, "second", seed=7) | question | {"head": True}])
-    more = ["--steps", "40"]
-    fuse(model, tasks, root / "whole", *more)
+    fuse(model, tasks, root / "whole", steps=40)
     for delay in (0.5, 0.9, 1.4, 1.9, 2.4):
-        process = subprocess.Popen(command(model, tasks, root / "out", *more), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        process = subprocess.Popen(command(model, tasks, root / "out", steps=40), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         time.sleep(delay)
         os.kill(process.pid, signal.SIGKILL)
         process.wait()
-    fuse(model, tasks, root / "out", *more)
+    fuse(model, tasks, root / "out", steps=40)
     assert bytes_of(root / "out") == bytes_of(root / "whole")
     assert strip_times(report_of(root / "out")) == strip_times(report_of(root / "whole"))
 
 
 def test_another_run_in_the_same_folder_is_refused(model, root):
     tasks = write_tasks(root, [write_task(root, "first", seed=8)])
-    fuse(model, tasks, root / "out", "--steps", "2")
-    done = fuse(model, tasks, root / "out", "--steps", "3", check=False)
+    fuse(model, tasks, root / "out", steps=2)
+    done = fuse(model, tasks, root / "out", check=False, steps=3)
     assert done.returncode == 1 and "state.json is of another run" in done.stderr and "--restart" in done.stderr
-    fuse(model, tasks, root / "out", "--steps", "3", "--restart")
+    fuse(model, tasks, root / "out", "--restart", steps=3)
 
 
 def spoil(root, name, line, change):
@@ -192,7 +193,7 @@ def test_a_full_disk_is_said_and_leaves_nothing_half(model, root):
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (8192, 8192))
 
-    done = fuse(model, tasks, root / "out", check=False, preexec_fn=limit)
+    done = fuse(model, tasks, root / "out", check=False, preexec=limit)
     assert done.returncode == 1 and "could not be written: File too large" in done.stderr, done.stderr
     left = [p for p in (root / "out").rglob("*") if p.is_file()]
     assert all(p.name == "state.json" for p in left), left

@@ -11,7 +11,6 @@
 #include "engine/waiting_calls.h"
 #include "generator/evaluator.h"
 #include "generator/train/peft_writer.h"
-#include "generator/train/trainer.h"
 
 namespace valora::generator {
 namespace {

@@ -2,12 +2,15 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
 #include "engine/engine.h"
 #include "generator/data/fusion_report.h"
 #include "generator/fusion/task_data.h"
+#include "generator/train/adapter_parameters.h"
+#include "generator/train/trainer.h"
 
 namespace valora::generator {
 

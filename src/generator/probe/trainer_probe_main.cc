@@ -4,8 +4,9 @@
 //  "checkpoint": file (optional), "rank", "alpha", "targets": ["decoder" | "projector" | "vision"…],
 //  "heads": [{"name", "labels", "multi_label"}], "options": {of options.h, any},
 //  "sources": [{"share", "samples": [{"messages", "answer", "weight", "trained_head": index, "labels": [index…]}]}]}
-// → {"losses": [a step], "norms": [...], "rates": [...], "seconds", "samples_per_second", "passes"} or {"error": {...}}
+// → {"losses": [a step], "norms": [...], "rates": [...], "step_seconds": [...], "seconds", "samples_per_second", "peak_bytes"} or {"error": {...}}
 #include <ATen/Parallel.h>
+#include <sys/resource.h>
 
 #include <iostream>
 #include <iterator>
@@ -94,15 +95,22 @@ Result<Json> run(const Json& json) {
     VALORA_CHECK(parameters.assign(spec, modules));
   }
   VALORA_TRY(sources, read_sources(json.at("sources"), *model));
-  Json answer{{"losses", Json::array()}, {"norms", Json::array()}, {"rates", Json::array()}};
+  Json answer{{"losses", Json::array()}, {"norms", Json::array()}, {"rates", Json::array()}, {"step_seconds", Json::array()}};
+  const RealClock clock;
+  TimePoint begin = clock.now();
   Trainer trainer(*model, options, json.value("checkpoint", ""));
   VALORA_TRY(result, trainer.train(parameters, sources, {.progress = [&](const TrainingProgress& p) {
     answer["losses"].push_back(p.loss);
     answer["norms"].push_back(p.gradient_norm);
     answer["rates"].push_back(p.learning_rate);
+    answer["step_seconds"].push_back(seconds(clock.now() - begin));
+    begin = clock.now();
   }}));
   answer["seconds"] = result.seconds;
   answer["samples_per_second"] = result.samples_per_second;
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  answer["peak_bytes"] = static_cast<int64_t>(usage.ru_maxrss) << 10;
   VALORA_CHECK(write_adapter(json.at("output"), parameters, modules,
                              {.base_model = engine.model_path, .task = "probe", .dropout = options.dropout,
                               .bfloat16 = model->loaded.dtype == at::kBFloat16}));

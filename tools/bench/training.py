@@ -1,0 +1,120 @@
+#!/usr/bin/env python3
+"""valora's trainer against transformers + PEFT: the same samples, batch, dtype and threads, in interleaved runs.
+
+Both sides train a LoRA on all linears of a random Qwen2-0.5B-shaped decoder in bf16 (adapters in fp32 on both sides;
+PEFT under torch.autocast), samples of one length, so that nobody pads. Each run is a process of its own, which says its
+samples a second without its first step, and its peak of memory.
+
+    .venv/bin/python tools/bench/training.py --rounds 3
+"""
+
+import argparse
+import json
+import random
+import resource
+import statistics
+import string
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import checkpoints
+
+ROOT = Path(__file__).resolve().parents[2]
+TARGETS = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
+
+
+def samples(options):
+    """Prompts and answers of one character a token."""
+    draw = random.Random(7)
+    text = lambda count: "".join(draw.choice(string.ascii_lowercase) for _ in range(count))
+    return [(text(options.prompt), text(options.answer)) for _ in range(options.batch)]
+
+
+def valora(options, folder):
+    made = [{"prompt": prompt, "answer": answer} for prompt, answer in samples(options)]
+    request = {"model": str(folder), "dtype": options.dtype, "threads": options.threads, "output": str(options.work / "trained"),
+               "rank": options.rank, "alpha": 2 * options.rank, "targets": ["decoder"], "sources": [{"samples": made}],
+               "options": {"steps": options.steps, "batch": options.batch, "tokens_per_pass": 1 << 20, "learning_rate": 1e-4,
+                           "recompute": options.recompute}}
+    program = next(p for p in (ROOT / "build").rglob("trainer_probe") if p.is_file())
+    done = subprocess.run([str(program)], input=json.dumps(request), capture_output=True, text=True, check=True)
+    answer = json.loads(done.stdout)
+    return {"samples_per_second": rate(answer["step_seconds"], options.batch), "peak_bytes": answer["peak_bytes"], "loss": answer["losses"][-1]}
+
+
+def rate(step_seconds, batch):
+    return batch / statistics.median(step_seconds[1:])
+
+
+def peft_child(options, folder):
+    """One run of the reference, in this process; prints its result."""
+    import torch
+    from peft import LoraConfig, get_peft_model
+    from tokenizers import Tokenizer
+    from transformers import AutoModelForCausalLM
+    torch.set_num_threads(options.threads)
+    torch.manual_seed(0)
+    dtype = {"bfloat16": torch.bfloat16, "float32": torch.float32}[options.dtype]
+    model = AutoModelForCausalLM.from_pretrained(folder, dtype=dtype, attn_implementation="sdpa")
+    tuned = get_peft_model(model, LoraConfig(r=options.rank, lora_alpha=2 * options.rank, target_modules=TARGETS, task_type="CAUSAL_LM")).train()
+    if options.recompute:
+        model.gradient_checkpointing_enable({"use_reentrant": False})
+        model.enable_input_require_grads()
+    tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+    end = model.generation_config.eos_token_id
+    rows = [(tokenizer.encode(p).ids, tokenizer.encode(a).ids + [end if isinstance(end, int) else end[0]]) for p, a in samples(options)]
+    ids = torch.tensor([p + a for p, a in rows])
+    labels = torch.tensor([[-100] * len(p) + a for p, a in rows])
+    optimizer = torch.optim.AdamW([p for p in tuned.parameters() if p.requires_grad], lr=1e-4)
+    seconds = []
+    for _ in range(options.steps):
+        begin = time.perf_counter()
+        with torch.autocast("cpu", torch.bfloat16, enabled=dtype == torch.bfloat16):
+            loss = tuned(input_ids=ids, labels=labels, use_cache=False).loss
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(tuned.parameters(), 1.0)
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+        seconds.append(time.perf_counter() - begin)
+    print(json.dumps({"samples_per_second": rate(seconds, options.batch), "loss": loss.item(),
+                      "peak_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10}))
+
+
+def peft(options):
+    done = subprocess.run([sys.executable, __file__, "--child", *sys.argv[1:]], capture_output=True, text=True, check=True)
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--work", type=Path, default=ROOT / "build" / "bench")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--steps", type=int, default=4)
+    parser.add_argument("--batch", type=int, default=8)
+    parser.add_argument("--prompt", type=int, default=96, help="tokens")
+    parser.add_argument("--answer", type=int, default=31, help="tokens, without the one that ends it")
+    parser.add_argument("--rank", type=int, default=16)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--dtype", default="bfloat16", choices=["bfloat16", "float32"])
+    parser.add_argument("--recompute", action="store_true", help="activation checkpointing on both sides")
+    parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    model, _ = checkpoints.make(options.work / "qwen2-0.5b", False, 8, 16)
+    if options.child:
+        return peft_child(options, Path(model))
+    runs = {"valora": [], "transformers + PEFT": []}
+    for i in range(options.rounds):
+        for name, run in (("valora", lambda: valora(options, model)), ("transformers + PEFT", lambda: peft(options))):
+            runs[name].append(run())
+            print(f"round {i + 1}: {name}: {json.dumps(runs[name][-1])}", flush=True)
+    medians = {name: statistics.median(r["samples_per_second"] for r in rows) for name, rows in runs.items()}
+    tokens = options.prompt + options.answer + 1
+    for name, rows in runs.items():
+        print(f"{name}: {medians[name]:.2f} samples/s, {medians[name] * tokens:.0f} tokens/s, {max(r['peak_bytes'] for r in rows) / 2**30:.2f} GiB")
+    print(f"ratio: {medians['valora'] / medians['transformers + PEFT']:.2f}")
+
+
+if __name__ == "__main__":
+    main()
