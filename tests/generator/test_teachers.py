@@ -24,7 +24,7 @@ class Brightness(torch.nn.Module):
 
     def forward(self, x):
         mean = x.mean(dim=[1, 2, 3])
-        return torch.stack([-8 * mean, 8 * mean - 8, -4 + 0 * mean], 1)
+        return torch.stack([-8 * mean, 8 * mean - 8, -3.5 + 0 * mean], 1)
 
 
 class Expecting(torch.nn.Module):
