@@ -158,7 +158,7 @@ def test_files_that_cannot_be_used_are_named(tmp_path, pictures):
 def boxes(*rows, dtype=torch.int64):
     """(boxes, scores, classes) of rows x0, y0, x1, y1, score, class."""
     table = torch.tensor(rows, dtype=torch.float32).reshape(-1, 6)
-    return table[:, :4], table[:, 4], table[:, 5].to(dtype)
+    return table[:, :4].clone(), table[:, 4].clone(), table[:, 5].to(dtype)  # views of an empty table are not loaded again
 
 
 def ask_boxes(tmp_path, pictures, answer, teacher={}, **task):
