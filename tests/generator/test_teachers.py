@@ -232,8 +232,8 @@ def test_an_endpoint_answers(tmp_path, pictures):
         assert (counts["asked"], counts["kept"], counts["foreign"], counts["unrated"]) == (5, 3, 2, 0)
         # Every token of the scripted server has the log probability -0.5.
         assert "3 are below the confidence" in ask(tmp_path, endpoint(server.url, inputs, confidence=0.7), environment=key)["error"]
-        refused = ask(tmp_path, endpoint(server.url, inputs), environment={"VALORA_TEACHER_API_KEY": "wrong"})["error"]
-        assert "HTTP 401" in refused and "inputs.jsonl:" in refused and "wrong" not in refused
+        refused = ask(tmp_path, endpoint(server.url, inputs), environment={"VALORA_TEACHER_API_KEY": "abracadabra"})["error"]
+        assert "HTTP 401" in refused and "inputs.jsonl:" in refused and "abracadabra" not in refused
 
 
 def test_an_endpoint_gets_the_pictures(tmp_path, pictures):
@@ -241,7 +241,7 @@ def test_an_endpoint_gets_the_pictures(tmp_path, pictures):
     inputs = questions(tmp_path, pictures, ["!media"])
     size = (pictures / "00.png").stat().st_size
     with FakeServer() as server:
-        task = {"name": "shade", "type": "captioning", "teacher": endpoint(server.url, inputs, validation_share=0)}
+        task = {"name": "shade", "type": "captioning", "teacher": endpoint(server.url, inputs)}
         (tmp_path / "tasks.json").write_text(json.dumps({"tasks": [task]}))
         done = subprocess.run([find_program("teacher_probe"), str(tmp_path / "tasks.json"), "shade"], capture_output=True, text=True, timeout=120)
     answer = json.loads(done.stdout)["train"][0]["answer"]
