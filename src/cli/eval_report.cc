@@ -1,11 +1,11 @@
 #include "cli/eval_report.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
+
+#include "base/write_file.h"
 
 namespace valora::cli {
 namespace {
@@ -153,17 +153,10 @@ Json eval_json(const ModelCard& model, const std::vector<TaskResult>& results) {
 }
 
 Status write_predictions(const std::string& path, const std::vector<TaskResult>& results) {
-  const std::string draft = path + "." + std::to_string(::getpid()) + ".part";
-  std::ofstream out(draft, std::ios::trunc);
+  std::string lines;
   for (const TaskResult& r : results)
-    for (size_t i = 0; i < r.samples.size(); ++i) out << prediction_json(r, i).dump(-1, ' ', false, Json::error_handler_t::replace) << '\n';
-  out.close();
-  std::error_code error;
-  if (out) std::filesystem::rename(draft, path, error);
-  if (out && !error) return {};
-  std::error_code ignored;
-  std::filesystem::remove(draft, ignored);
-  return invalid(path + " cannot be written" + (error ? ": " + error.message() : ""), path);
+    for (size_t i = 0; i < r.samples.size(); ++i) lines += prediction_json(r, i).dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+  return write_file(path, lines);
 }
 
 }  // namespace valora::cli

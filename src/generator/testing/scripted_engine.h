@@ -31,6 +31,12 @@ inline std::string question_of(const GenerateRequest& request) {
 // Answers the newest request first, on a thread of its own, and only once `patience` requests are open or all of
 // `total` have come: so that answers come out of order and concurrency shows.
 class ScriptedEngine final : public Engine {
+  template <typename Body>
+  auto locked(Body body) const {
+    const std::lock_guard lock(mutex_);
+    return body();
+  }
+
  public:
   using Script = std::function<Reply(const GenerateRequest&)>;
 
@@ -115,12 +121,6 @@ class ScriptedEngine final : public Engine {
     std::shared_ptr<ResponseSink> sink;
   };
 
-  template <typename Body>
-  auto locked(Body body) const {
-    const std::lock_guard lock(mutex_);
-    return body();
-  }
-
   bool ready() const { return !open_.empty() && (open_.size() >= patience_ || requests_.size() == total_); }
 
   void run() {
@@ -128,17 +128,11 @@ class ScriptedEngine final : public Engine {
     while (true) {
       changed_.wait(lock, [this] { return ending_ || !leaving_.empty() || ready(); });
       if (!leaving_.empty()) {
-        auto sink = take(leaving_);
-        tell(lock, [&] {
-          sink->on_output({.index = 0, .text = "too late", .tokens = {}, .finish = {}});
-          sink.reset();
-        });
+        std::shared_ptr<ResponseSink> sink = take(leaving_);
+        tell(lock, sink, [&] { sink->on_output({.index = 0, .text = "too late", .tokens = {}, .finish = {}}); });
       } else if (ready()) {
         Open next = take(open_);
-        tell(lock, [&] {
-          answer(next);
-          next.sink.reset();
-        });
+        tell(lock, next.sink, [&] { answer(next); });
       } else {
         return;
       }
@@ -152,14 +146,18 @@ class ScriptedEngine final : public Engine {
     return last;
   }
 
+  // Without the lock; the sink is let go once nothing more is said to it.
   template <typename Body>
-  void tell(std::unique_lock<std::mutex>& lock, Body body) {
+  void tell(std::unique_lock<std::mutex>& lock, std::shared_ptr<ResponseSink>& sink, Body body) {
     ++busy_;
     lock.unlock();
     std::this_thread::yield();
     body();
     lock.lock();
     --busy_;
+    lock.unlock();
+    sink.reset();
+    lock.lock();
   }
 
   void answer(const Open& open) {
