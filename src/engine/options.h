@@ -18,6 +18,8 @@ struct EngineOptions {
   std::string dtype = "auto";   // auto, float32, bfloat16, float16
   std::string device = "cpu";   // cpu, cuda
   int threads = 0;              // compute threads; 0: one a core
+  bool shares_cores = false;    // another thread of this process computes in turn with the engine, which ends its helpers
+                                // when it has nothing to do
   std::string kernels = "native";  // of CPUs: native, or reference (ATen)
   std::string tiles;               // of CPU products: a file of `valora tune`; empty: the user's own, else the shipped one
   std::string policy = "fcfs";

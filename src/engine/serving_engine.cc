@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "engine/memory_plan.h"
 #include "engine/task_head.h"
+#include "ops/parallel.h"
 
 namespace valora {
 namespace {
@@ -214,7 +215,9 @@ bool ServingEngine::run_commands() {
   bool stop;
   {
     std::unique_lock lock(mutex_);
-    wake_.wait(lock, [this] { return stop_ || !inbox_.empty() || (!drained_.empty() && requests_.empty()) || (healthy_ && !core_->idle()); });
+    const auto work = [this] { return stop_ || !inbox_.empty() || (!drained_.empty() && requests_.empty()) || (healthy_ && !core_->idle()); };
+    if (options_.shares_cores && !work()) ops::release_threads();
+    wake_.wait(lock, work);
     commands.swap(inbox_);
     stop = stop_;
   }

@@ -1,6 +1,7 @@
 #include "ops/parallel.h"
 
 #include <ATen/Parallel.h>
+#include <omp.h>
 
 namespace valora::ops {
 
@@ -10,5 +11,7 @@ const ParallelFor& torch_parallel() {
   };
   return parallel;
 }
+
+void release_threads() { omp_pause_resource(omp_pause_soft, omp_get_initial_device()); }
 
 }  // namespace valora::ops

@@ -22,5 +22,15 @@ TEST(TorchParallel, RunsPartsAtTheSameTime) {
   EXPECT_EQ(parts, 2);
 }
 
+TEST(TorchParallel, RunsAgainOnceItsThreadsWereReleased) {
+  at::set_num_threads(2);
+  for (int i = 0; i < 3; ++i) {
+    std::atomic<int64_t> sum = 0;
+    torch_parallel()(0, 1000, 1, [&](int64_t begin, int64_t end) { sum += end - begin; });
+    EXPECT_EQ(sum, 1000);
+    release_threads();
+  }
+}
+
 }  // namespace
 }  // namespace valora::ops

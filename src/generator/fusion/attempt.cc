@@ -11,6 +11,7 @@
 #include "engine/waiting_calls.h"
 #include "generator/evaluator.h"
 #include "generator/train/peft_writer.h"
+#include "ops/parallel.h"
 
 namespace valora::generator {
 namespace {
@@ -107,6 +108,7 @@ Result<double> AttemptRunner::accuracy(const TaskData& data, const std::string& 
   asked.progress = [&](int done, int total) { events_.progress("asking " + data.task.name, done, total, ""); };
   Task task = data.task;
   if (task.head) task.head->name = data.head;
+  ops::release_threads();  // the engine's turn
   VALORA_TRY(evaluation, evaluate(engine_, task, data.validation, asked));
   return evaluation.score.value;
 }

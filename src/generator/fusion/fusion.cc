@@ -69,6 +69,7 @@ Status Fusion::open(std::vector<Task> tasks) {
   EngineOptions engine = options_.engine;
   engine.fetch.allowed_local_path = "/";  // the user names the files
   engine.max_waiting = std::max(engine.max_waiting, kRequestsWaiting);
+  engine.shares_cores = true;
   engine.prefix_caching = false;          // every attempt is another adapter, and no picture comes twice
   VALORA_TRY(serving, ServingEngine::start(engine));
   engine_ = std::move(serving);
