@@ -8,6 +8,7 @@
 #include <filesystem>
 
 #include "base/file.h"
+#include "base/folder_lock.h"
 #include "base/safetensors.h"
 #include "base/safetensors_writer.h"
 
@@ -64,6 +65,18 @@ TEST_F(WriteFileTest, AFolderThatFailsLeavesTheOldOne) {
   EXPECT_EQ(status.error().message, "no more");
   EXPECT_TRUE(file_exists(path("dir/one")));
   EXPECT_EQ(entries(), 1u);
+}
+
+TEST_F(WriteFileTest, AFolderIsLockedOnce) {
+  auto first = FolderLock::take(dir_.string());
+  ASSERT_TRUE(first.ok());
+  const auto second = FolderLock::take(dir_.string());
+  ASSERT_FALSE(second.ok());
+  EXPECT_EQ(second.error().code, ErrorCode::kConflict);
+  {
+    const FolderLock moved = std::move(*first);
+  }
+  EXPECT_TRUE(FolderLock::take(dir_.string()).ok());
 }
 
 std::span<const uint8_t> bytes_of(const std::vector<float>& values) {

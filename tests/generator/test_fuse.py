@@ -131,6 +131,34 @@ def test_a_floor_that_nothing_reaches_is_said(model, root):
     assert report["adapters"][0]["below_floor"] == ["first"]
 
 
+def test_training_stops_where_nothing_gets_better(model, root):
+    tasks = write_tasks(root, [write_task(root, "first", seed=11)])
+    fuse(model, tasks, root / "out", evaluate_every=2, patience=2, learning_rate=0)
+    assert report_of(root / "out")["steps"][0]["steps"] == 6  # the first evaluation, and two that were no better
+
+
+def test_the_order_is_as_asked(model, root):
+    tasks = [write_task(root, name, count=6, seed=12) | {"floor": floor} for name, floor in (("easy", 0.1), ("hard", 0.9), ("middle", 0.5))]
+    path = write_tasks(root, tasks)
+    first = {}
+    for order in ("given", "hardest", "random"):
+        fuse(model, path, root / order, steps=1, order=order)
+        first[order] = list(dict.fromkeys(s["task"] for s in report_of(root / order)["steps"]))
+    assert first["given"] == ["easy", "hard", "middle"]
+    assert first["hardest"] == ["hard", "middle", "easy"]
+    assert sorted(first["random"]) == ["easy", "hard", "middle"]
+
+
+def test_first_fit_tries_every_adapter(model, root):
+    """The third task is the first one's twin, which contradicts the second's."""
+    other = {"red": "blue", "green": "red", "blue": "green"}.get
+    question = {"question": "Which colour is it?", "floor": 0.6}
+    tasks = write_tasks(root, [write_task(root, "first", 30, 3) | question, write_task(root, "second", 30, 4, other) | question,
+                               write_task(root, "third", 30, 5) | question])
+    fuse(model, tasks, root / "out", steps=60, packing="first-fit")
+    assert [a["tasks"] for a in report_of(root / "out")["adapters"]] == [["first", "third"], ["second"]]
+
+
 def bytes_of(output):
     return {p.relative_to(output): p.read_bytes() for p in sorted((output / "adapters").rglob("*")) if p.is_file()}
 

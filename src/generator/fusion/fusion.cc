@@ -9,6 +9,7 @@
 #include <numeric>
 #include <random>
 
+#include "base/folder_lock.h"
 #include "base/write_file.h"
 #include "engine/serving_engine.h"
 
@@ -246,6 +247,7 @@ Result<FusionReport> Fusion::run(std::vector<Task> tasks) {
   std::error_code fault;
   fs::create_directories(options_.output + "/work", fault);
   if (fault) return unprocessable(options_.output + " could not be made: " + fault.message(), "output");
+  VALORA_TRY(lock, FolderLock::take(options_.output));
   VALORA_CHECK(open(std::move(tasks)));
   if (state_.done) return state_.report;
   const RealClock clock;
