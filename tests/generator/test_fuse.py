@@ -88,7 +88,7 @@ def test_tasks_without_floors_share_one_adapter(model, root):
     manifest = json.loads((root / "out" / "manifest.json").read_text())["tasks"]
     assert manifest["first"]["adapter"] == "adapters/adapter-1" and manifest["first"].get("head") is None
     assert manifest["second"]["head"] == "score_second"
-    assert {p.name for p in (root / "out").iterdir()} == {"adapters", "manifest.json", "report.html", "report.json", "state.json"}
+    assert {p.name for p in (root / "out").iterdir()} == {"adapters", "manifest.json", "report.html", "report.json", "state.json", "work"}
     base = checkpoints.make_model(MODEL)
     loaded = peft.PeftModel.from_pretrained(base, root / "out" / "adapters" / "adapter-1")
     written = load_file(root / "out" / "adapters" / "adapter-1" / "adapter_model.safetensors")
@@ -169,6 +169,21 @@ def strip_times(report):
     return report | {"seconds": 0, "peak_bytes": 0}
 
 
+def test_other_floors_train_only_what_is_new(model, root):
+    """What was found out is kept: lower floors end in one adapter, with the accuracies and seconds of the first run."""
+    first = write_task(root, "first", count=30, seed=3)
+    second = write_task(root, "second", count=30, seed=4, answer=lambda colour: {"red": "blue", "green": "red", "blue": "green"}[colour])
+    question = {"question": "Which colour is it?"}
+    fuse(model, write_tasks(root, [first | question | {"floor": 0.6}, second | question | {"floor": 0.6}]), root / "out", steps=60)
+    strict = report_of(root / "out")
+    fuse(model, write_tasks(root, [first | question, second | question]), root / "out", steps=60)
+    loose = report_of(root / "out")
+    assert [a["tasks"] for a in loose["adapters"]] == [["first", "second"]]
+    assert [p.name for p in (root / "out" / "adapters").iterdir()] == ["adapter-1"]
+    for before, after in zip(strict["steps"], loose["steps"]):
+        assert (before["accuracies"], before["seconds"]) == (after["accuracies"], after["seconds"])
+
+
 def test_killed_at_any_point_it_goes_on(model, root):
     question = {"floor": 0.2}
     tasks = write_tasks(root, [write_task(root, "first", seed=6) | question, write_task(root, "second", seed=7) | question | {"head": True}])
@@ -187,7 +202,7 @@ def test_another_run_in_the_same_folder_is_refused(model, root):
     tasks = write_tasks(root, [write_task(root, "first", seed=8)])
     fuse(model, tasks, root / "out", steps=2)
     done = fuse(model, tasks, root / "out", check=False, steps=3)
-    assert done.returncode == 1 and "state.json is of another run" in done.stderr and "--restart" in done.stderr
+    assert done.returncode == 1 and "state.json is of another model or training" in done.stderr and "--restart" in done.stderr
     fuse(model, tasks, root / "out", "--restart", steps=3)
 
 

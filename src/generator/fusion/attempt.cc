@@ -37,13 +37,6 @@ double mean(const std::map<std::string, double>& values) {
   return values.empty() ? 0 : sum / static_cast<double>(values.size());
 }
 
-std::vector<std::string> below_floor(const std::vector<const TaskData*>& tasks, const std::map<std::string, double>& accuracies) {
-  std::vector<std::string> failed;
-  for (const TaskData* data : tasks)
-    if (data->task.floor && accuracies.at(data->task.name) < *data->task.floor) failed.push_back(data->task.name);
-  return failed;
-}
-
 std::vector<const TaskData*> with(std::vector<const TaskData*> tasks, const TaskData* one) {
   tasks.push_back(one);
   return tasks;
@@ -165,7 +158,6 @@ Result<FusionStep> AttemptRunner::run(const Attempt& attempt) {
   VALORA_TRY(found, accuracies(tasks, attempt.folder));
   step.accuracies = std::move(found);
   step.evaluation_seconds = seconds(clock.now() - begin);
-  step.failed = below_floor(tasks, step.accuracies);
   std::error_code ignored;
   std::filesystem::remove(checkpoint, ignored);
   return step;

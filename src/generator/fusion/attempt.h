@@ -33,7 +33,7 @@ class AttemptRunner {
   AttemptRunner(const TrainableModel& model, Engine& engine, const FusionOptions& options, const FusionEvents& events)
       : model_(model), engine_(engine), options_(options), events_(events) {}
 
-  // kept and why are left open but for what failed. The same attempt gives the same result, wherever it was ended before.
+  // kept, failed and why are left open. The same attempt gives the same result, wherever it was ended before.
   Result<FusionStep> run(const Attempt& attempt);
   // Of the base model (adapter: empty), or of an adapter's folder.
   Result<double> accuracy(const TaskData& data, const std::string& folder);

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <numeric>
 #include <random>
 
 #include "base/folder_lock.h"
@@ -59,10 +58,17 @@ std::string failures(const FusionStep& step, const std::vector<TaskData>& all) {
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
+// A task and its data.
+std::string key_of(const TaskData& data) { return data.task.name + ":" + data.digest.hex(); }
+
 }  // namespace
 
 const TaskData& Fusion::data_of(const std::string& task) const {
   return *std::ranges::find(data_, task, [](const TaskData& d) { return d.task.name; });
+}
+
+std::string Fusion::folder_of(const std::string& lineage) const {
+  return options_.output + "/work/" + digest_of(std::string_view(lineage)).hex();
 }
 
 // The model twice, in the form that serves and in the one that trains (views of the checkpoint), and every task's data.
@@ -78,63 +84,52 @@ Status Fusion::open(std::vector<Task> tasks) {
   VALORA_TRY(model, TrainableModel::open(engine));
   model_ = std::move(model);
   runner_ = std::make_unique<AttemptRunner>(*model_, *engine_, options_, events_);
-
-  DigestBuilder identity;
-  identity.add(to_json(options_).dump()).add(static_cast<uint64_t>(model_->loaded.weight_bytes));
   for (const Task& task : tasks) {
     const auto progress = [&](const LoadingProgress& p) { events_.progress(p.what + " of " + p.task, p.done, p.total, ""); };
     VALORA_TRY(data, load_task(task, options_, *model_, *engine_, progress));
-    identity.add(data.digest).add(task.floor.value_or(-1)).add(static_cast<int>(task.metric));
     data_.push_back(std::move(data));
   }
-  const std::string id = identity.finish().hex();
-  VALORA_TRY(found, read_state(options_.output + "/state.json", id));
-  if (found) state_ = std::move(*found);
-  state_.identity = id;
+  const Digest identity = DigestBuilder().add(attempt_json(options_).dump()).add(static_cast<uint64_t>(model_->loaded.weight_bytes)).finish();
+  VALORA_TRY(state, read_state(options_.output + "/state.json", identity.hex()));
+  state_ = std::move(state);
   return {};
 }
 
 Status Fusion::measure_base() {
-  if (state_.measured) return {};
-  state_.report = {.model = options_.engine.model_path, .options = to_json(options_)};
+  report_ = {.model = options_.engine.model_path, .options = to_json(options_)};
   for (const TaskData& data : data_) {
-    TaskData asked{data.task, data.validation};
-    asked.task.head.reset();  // the base has none
-    VALORA_TRY(base, runner_->accuracy(asked, ""));
-    ReportedTask task{data.task.name, task_type_name(data.task.type), metric_name(data.task.metric), data.task.floor, base, chance_of(data)};
+    const std::string key = key_of(data);
+    if (!state_.base.contains(key)) {
+      TaskData asked{data.task, data.validation};
+      asked.task.head.reset();  // the base has none
+      VALORA_TRY(accuracy, runner_->accuracy(asked, ""));
+      state_.base[key] = accuracy;
+      VALORA_CHECK(write_state(options_.output + "/state.json", state_));
+    }
+    ReportedTask task{data.task.name, task_type_name(data.task.type), metric_name(data.task.metric), data.task.floor, state_.base[key], chance_of(data)};
     task.train_samples = data.train_samples;
     task.validation_samples = static_cast<int64_t>(data.validation.size());
     task.dropped = data.dropped;
-    state_.report.tasks.push_back(std::move(task));
+    report_.tasks.push_back(std::move(task));
   }
-  state_.order = order_of(state_.report, options_);
-  state_.measured = true;
-  return save();
-}
-
-// A task in an adapter of its own, trained once whoever asks for it.
-Result<FusionStep> Fusion::alone(const TaskData& data, int64_t rank) {
-  for (const FusionStep& step : state_.alone)
-    if (step.task == data.task.name && step.rank == rank) return step;
-  const std::string name = fmt::format("alone-{}-{}", data.task.name, rank);
-  VALORA_TRY(step, runner_->run({.adapter = name, .rank = rank, .task = &data, .folder = work(name)}));
-  state_.alone.push_back(step);
-  VALORA_CHECK(save());
-  return step;
+  return {};
 }
 
 Status Fusion::train_alone() {
   if (!options_.alone) return {};
-  for (const TaskData& data : data_) VALORA_CHECK(alone(data, options_.ranks.front()));
+  for (const TaskData& data : data_) VALORA_CHECK(try_out(data, {-1, options_.ranks.front(), true}));
   return {};
 }
 
 // In the order they are tried: the adapters there are, each as it is and then at higher ranks, then one of its own.
 std::vector<Fusion::Candidate> Fusion::candidates() const {
   std::vector<Candidate> list;
-  const int count = static_cast<int>(state_.adapters.size());
-  for (int i = options_.packing == FusionPacking::kLast ? std::max(0, count - 1) : 0; i < count; ++i) {
-    const int64_t rank = state_.adapters[static_cast<size_t>(i)].rank;
+  std::vector<int> open;
+  for (size_t i = 0; i < adapters_.size(); ++i)
+    if (!adapters_[i].closed) open.push_back(static_cast<int>(i));
+  if (options_.packing == FusionPacking::kLast && open.size() > 1) open = {open.back()};
+  for (const int i : open) {
+    const int64_t rank = adapters_[static_cast<size_t>(i)].rank;
     list.push_back({i, rank, false});
     for (const int64_t higher : options_.ranks)
       if (higher > rank) list.push_back({i, higher, true});
@@ -143,82 +138,99 @@ std::vector<Fusion::Candidate> Fusion::candidates() const {
   return list;
 }
 
-Attempt Fusion::attempt_of(const TaskData& data, const Candidate& candidate) const {
-  const OpenAdapter& adapter = state_.adapters[static_cast<size_t>(candidate.adapter)];
-  Attempt attempt{.adapter = adapter.name, .rank = candidate.rank, .task = &data};
-  for (const std::string& name : adapter.tasks) attempt.held.push_back(&data_of(name));
-  if (!candidate.anew) attempt.from = adapter.kept;
-  attempt.folder = work(fmt::format("step-{}", state_.report.steps.size() + 1));
-  return attempt;
+// The candidate's adapter once it has learned the task.
+Fusion::OpenAdapter Fusion::grown(const TaskData& data, const Candidate& candidate) const {
+  if (candidate.adapter < 0)
+    return {fmt::format("adapter-{}", adapters_.size() + 1), fmt::format("{}@{}", key_of(data), candidate.rank), candidate.rank, {data.task.name}};
+  OpenAdapter adapter = adapters_[static_cast<size_t>(candidate.adapter)];
+  adapter.tasks.push_back(data.task.name);
+  adapter.rank = candidate.rank;
+  if (!candidate.anew) {
+    adapter.lineage += " > " + key_of(data);
+    return adapter;
+  }
+  std::vector<std::string> keys;
+  for (const std::string& task : adapter.tasks) keys.push_back(key_of(data_of(task)));
+  adapter.lineage = fmt::format("[{}]@{}", fmt::join(keys, ", "), candidate.rank);
+  return adapter;
 }
 
-Result<FusionStep> Fusion::try_candidate(const TaskData& data, const Candidate& candidate) {
-  if (candidate.adapter >= 0) return runner_->run(attempt_of(data, candidate));
-  VALORA_TRY(step, alone(data, candidate.rank));
-  step.adapter = fmt::format("adapter-{}", state_.adapters.size() + 1);
+// What is known already is not trained again; which of it fails is this run's floors' affair.
+Result<FusionStep> Fusion::try_out(const TaskData& data, const Candidate& candidate) {
+  const OpenAdapter adapter = grown(data, candidate);
+  Attempt attempt{.adapter = adapter.name, .rank = candidate.rank, .task = &data, .folder = folder_of(adapter.lineage)};
+  for (const std::string& task : adapter.tasks)
+    if (task != data.task.name) attempt.held.push_back(&data_of(task));
+  if (!candidate.anew) attempt.from = folder_of(adapters_[static_cast<size_t>(candidate.adapter)].lineage);
+  if (!state_.attempts.contains(adapter.lineage)) {
+    VALORA_TRY(step, runner_->run(attempt));
+    state_.attempts[adapter.lineage] = std::move(step);
+    VALORA_CHECK(write_state(options_.output + "/state.json", state_));
+  }
+  FusionStep step = state_.attempts[adapter.lineage];
+  step.adapter = adapter.name;
+  step.failed.clear();
+  for (const auto& [task, accuracy] : step.accuracies)
+    if (const auto& floor = data_of(task).task.floor; floor && accuracy < *floor) step.failed.push_back(task);
   return step;
 }
 
-void Fusion::keep(const TaskData& data, const Candidate& candidate, const Attempt& attempt, FusionStep& step) {
-  step.kept = true;
-  if (candidate.adapter < 0) {
-    state_.adapters.push_back({step.adapter, work(fmt::format("alone-{}-{}", data.task.name, candidate.rank)), candidate.rank, {data.task.name}});
-    return;
-  }
-  OpenAdapter& adapter = state_.adapters[static_cast<size_t>(candidate.adapter)];
-  adapter.kept = attempt.folder;
-  adapter.rank = candidate.rank;
-  adapter.tasks.push_back(data.task.name);
+void Fusion::add_step(FusionStep step, bool kept, std::string why) {
+  step.kept = kept;
+  step.why = std::move(why);
+  report_.seconds += step.seconds + step.evaluation_seconds;
+  events_.step(step);
+  report_.steps.push_back(std::move(step));
+}
+
+void Fusion::keep(const Candidate& candidate, OpenAdapter adapter) {
+  if (candidate.adapter < 0) adapters_.push_back(std::move(adapter));
+  else adapters_[static_cast<size_t>(candidate.adapter)] = std::move(adapter);
 }
 
 Status Fusion::place(const TaskData& data) {
-  const std::vector<Candidate> list = candidates();
-  while (state_.attempt < list.size()) {
-    const Candidate& candidate = list[state_.attempt];
-    VALORA_TRY(step, try_candidate(data, candidate));
-    if (step.failed.empty()) {
-      step.why = candidate.adapter < 0 ? "kept in an adapter of its own" : "kept";
-      keep(data, candidate, candidate.adapter < 0 ? Attempt{} : attempt_of(data, candidate), step);
-      state_.report.steps.push_back(step);
-      events_.step(step);
-      return {};
+  for (const Candidate& candidate : candidates()) {
+    VALORA_TRY(step, try_out(data, candidate));
+    if (!step.failed.empty()) {
+      const std::string why = "rolled back: " + failures(step, data_);
+      add_step(std::move(step), false, why);
+      continue;
     }
-    step.why = "rolled back: " + failures(step, data_);
-    state_.report.steps.push_back(step);
-    events_.step(step);
-    ++state_.attempt;
-    VALORA_CHECK(save());
+    keep(candidate, grown(data, candidate));
+    add_step(std::move(step), true, candidate.adapter < 0 ? "kept in an adapter of its own" : "kept");
+    return {};
   }
   return keep_best_of_own(data);
 }
 
 // Not even alone does the task reach its floor: the best of what was tried is served, and marked.
 Status Fusion::keep_best_of_own(const TaskData& data) {
-  const FusionStep* best = nullptr;
-  for (const FusionStep& step : state_.alone)
-    if (step.task == data.task.name && (!best || step.accuracies.at(step.task) > best->accuracies.at(step.task))) best = &step;
-  FusionStep step = *best;
-  step.adapter = fmt::format("adapter-{}", state_.adapters.size() + 1);
-  step.why = "kept below its floor, which no adapter of its own reached: " + failures(step, data_);
-  keep(data, {-1, step.rank, true}, {}, step);
-  state_.report.steps.push_back(step);
-  events_.step(step);
+  std::optional<FusionStep> best;
+  for (const int64_t rank : options_.ranks) {
+    VALORA_TRY(step, try_out(data, {-1, rank, true}));
+    if (!best || step.accuracies.at(step.task) > best->accuracies.at(step.task)) best = std::move(step);
+  }
+  const Candidate candidate{-1, best->rank, true};
+  OpenAdapter adapter = grown(data, candidate);
+  adapter.closed = true;
+  keep(candidate, std::move(adapter));
+  const std::string why = "kept below its floor, which no adapter of its own reached: " + failures(*best, data_);
+  best->seconds = best->evaluation_seconds = 0;  // counted when it was rolled back
+  add_step(std::move(*best), true, why);
   return {};
 }
 
 Status Fusion::finish() {
   Manifest manifest;
-  FusionReport& report = state_.report;
-  report.adapters.clear();
-  for (const OpenAdapter& adapter : state_.adapters) {
+  for (const OpenAdapter& adapter : adapters_) {
     std::vector<const TaskData*> tasks;
     for (const std::string& name : adapter.tasks) tasks.push_back(&data_of(name));
     VALORA_TRY(shape, runner_->shape_of(tasks, adapter.rank));
-    VALORA_TRY(parameters, runner_->load(shape, adapter.kept, 0));
+    VALORA_TRY(parameters, runner_->load(shape, folder_of(adapter.lineage), 0));
     const std::string folder = options_.output + "/adapters/" + adapter.name;
     VALORA_CHECK(runner_->write(folder, parameters, tasks, options_.bfloat16 && model_->loaded.dtype == at::kBFloat16));
     ReportedAdapter reported{adapter.name, "adapters/" + adapter.name, static_cast<int>(adapter.rank), folder_bytes(folder), adapter.tasks};
-    for (const FusionStep& step : report.steps)
+    for (const FusionStep& step : report_.steps)
       if (step.kept && step.adapter == adapter.name) reported.accuracies = step.accuracies, reported.below_floor = step.failed;
     for (const TaskData* data : tasks) {
       ManifestEntry entry{fs::absolute(folder).lexically_normal().string(), std::nullopt, data->task.question, metric_name(data->task.metric)};
@@ -227,20 +239,25 @@ Status Fusion::finish() {
       entry.accuracy = reported.accuracies.at(data->task.name);
       manifest.tasks[data->task.name] = std::move(entry);
     }
-    report.adapters.push_back(std::move(reported));
+    report_.adapters.push_back(std::move(reported));
   }
-  for (ReportedTask& task : report.tasks)
-    for (const FusionStep& step : state_.alone)
-      if (step.task == task.name) task.alone = std::max(task.alone.value_or(0), step.accuracies.at(task.name));
-  report.peak_bytes = peak_resident_bytes();
+  if (options_.alone)
+    for (ReportedTask& task : report_.tasks)
+      task.alone = state_.attempts.at(fmt::format("{}@{}", key_of(data_of(task.name)), options_.ranks.front())).accuracies.at(task.name);
+  report_.peak_bytes = peak_resident_bytes();
+  VALORA_CHECK(drop_other_adapters());
   VALORA_CHECK(write_manifest(manifest, options_.output + "/manifest.json"));
-  VALORA_CHECK(write_file(options_.output + "/report.json", to_json(report).dump(2) + "\n"));
-  VALORA_CHECK(write_file(options_.output + "/report.html", to_html(report)));
-  state_.done = true;
-  VALORA_CHECK(save());
-  std::error_code ignored;
-  fs::remove_all(options_.output + "/work", ignored);
-  return {};
+  VALORA_CHECK(write_file(options_.output + "/report.json", to_json(report_).dump(2) + "\n"));
+  return write_file(options_.output + "/report.html", to_html(report_));
+}
+
+// Of an earlier run with other floors.
+Status Fusion::drop_other_adapters() const {
+  std::error_code fault;
+  for (const auto& entry : fs::directory_iterator(options_.output + "/adapters", fault))
+    if (std::ranges::find(adapters_, entry.path().filename().string(), &OpenAdapter::name) == adapters_.end())
+      fs::remove_all(entry.path(), fault);
+  return fault ? Status(unprocessable(options_.output + "/adapters: " + fault.message(), "output")) : Status();
 }
 
 Result<FusionReport> Fusion::run(std::vector<Task> tasks) {
@@ -249,27 +266,11 @@ Result<FusionReport> Fusion::run(std::vector<Task> tasks) {
   if (fault) return unprocessable(options_.output + " could not be made: " + fault.message(), "output");
   VALORA_TRY(lock, FolderLock::take(options_.output));
   VALORA_CHECK(open(std::move(tasks)));
-  if (state_.done) return state_.report;
-  const RealClock clock;
-  TimePoint begin = clock.now();
-  // What is saved counts the time so far, over all runs.
-  const auto count_time = [&] {
-    const TimePoint now = clock.now();
-    state_.report.seconds += seconds(now - begin);
-    begin = now;
-  };
   VALORA_CHECK(measure_base());
   VALORA_CHECK(train_alone());
-  while (state_.next < state_.order.size()) {
-    VALORA_CHECK(place(data_of(state_.order[state_.next])));
-    ++state_.next;
-    state_.attempt = 0;
-    count_time();
-    VALORA_CHECK(save());
-  }
-  count_time();
+  for (const std::string& name : order_of(report_, options_)) VALORA_CHECK(place(data_of(name)));
   VALORA_CHECK(finish());
-  return state_.report;
+  return report_;
 }
 
 }  // namespace valora::generator

@@ -13,7 +13,8 @@
 namespace valora::generator {
 
 // Under options.output: adapters/NAME (PEFT folders), manifest.json, report.json, report.html, and state.json with the
-// folder work, from which a run that was ended goes on. One process at a time works on a folder.
+// folder work: every attempt's result, so that a run that was ended goes on, and one with other floors trains only what
+// is new. One process at a time works on a folder.
 class Fusion {
  public:
   Fusion(const FusionOptions& options, FusionEvents events) : options_(options), events_(std::move(events)) {}
@@ -23,25 +24,33 @@ class Fusion {
   Result<FusionReport> run(std::vector<Task> tasks);
 
  private:
+  // An adapter as it stands. Its lineage says all that its values follow from beside the options: "digits:1f…@16", then
+  // " > defects:09…" for each task that it was trained on next; "[digits:1f…, defects:09…]@32" where it was begun anew.
+  struct OpenAdapter {
+    std::string name, lineage;
+    int64_t rank = 0;
+    std::vector<std::string> tasks;  // in the order they were fused
+    bool closed = false;             // holds a task that reaches its floor nowhere: what could not be kept is not tried
+  };
   struct Candidate {
     int adapter = -1;       // place among those there are; -1: a new one
     int64_t rank = 0;
-    bool anew = false;      // at a higher rank than the adapter has: all of its tasks from the beginning
+    bool anew = false;      // all of its tasks from the beginning
   };
   Status open(std::vector<Task> tasks);
   Status measure_base();
   Status train_alone();
   Status place(const TaskData& data);
   std::vector<Candidate> candidates() const;
-  Attempt attempt_of(const TaskData& data, const Candidate& candidate) const;
-  Result<FusionStep> try_candidate(const TaskData& data, const Candidate& candidate);
-  Result<FusionStep> alone(const TaskData& data, int64_t rank);
-  void keep(const TaskData& data, const Candidate& candidate, const Attempt& attempt, FusionStep& step);
+  OpenAdapter grown(const TaskData& data, const Candidate& candidate) const;
+  Result<FusionStep> try_out(const TaskData& data, const Candidate& candidate);
+  void add_step(FusionStep step, bool kept, std::string why);
+  void keep(const Candidate& candidate, OpenAdapter adapter);
   Status keep_best_of_own(const TaskData& data);
   Status finish();
-  Status save() const { return write_state(options_.output + "/state.json", state_); }
+  Status drop_other_adapters() const;
   const TaskData& data_of(const std::string& task) const;
-  std::string work(const std::string& name) const { return options_.output + "/work/" + name; }
+  std::string folder_of(const std::string& lineage) const;
 
   const FusionOptions& options_;
   FusionEvents events_;
@@ -50,6 +59,8 @@ class Fusion {
   std::unique_ptr<AttemptRunner> runner_;
   std::vector<TaskData> data_;
   FusionState state_;
+  std::vector<OpenAdapter> adapters_;
+  FusionReport report_;
 };
 
 }  // namespace valora::generator

@@ -37,4 +37,10 @@ Json to_json(const FusionOptions& o) {
           {"validation_limit", o.validation_limit ? Json(*o.validation_limit) : Json()}, {"bfloat16", o.bfloat16}, {"seed", o.seed}};
 }
 
+Json attempt_json(const FusionOptions& options) {
+  Json json = to_json(options);
+  for (const char* key : {"ranks", "order", "packing", "alone", "bfloat16"}) json.erase(key);
+  return json;
+}
+
 }  // namespace valora::generator

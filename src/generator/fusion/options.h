@@ -38,5 +38,6 @@ struct FusionOptions {
 Result<FusionOrder> parse_order(const std::string& name);      // given, random, hardest
 Result<FusionPacking> parse_packing(const std::string& name);  // last, first-fit
 Json to_json(const FusionOptions& options);                    // what results depend on
+Json attempt_json(const FusionOptions& options);               // what an attempt's result depends on: not which are made
 
 }  // namespace valora::generator

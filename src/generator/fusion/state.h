@@ -1,36 +1,24 @@
-// What a fusion has done so far, on disk after each step: a run that was ended at any moment goes on from there.
+// What a fusion has found out so far, on disk after each attempt: a run that was ended at any moment, or is started again
+// with other floors, another order or packing, takes from here what it would train and ask once more.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "base/result.h"
 #include "generator/data/fusion_report.h"
 
 namespace valora::generator {
 
-struct OpenAdapter {
-  std::string name;                 // "adapter-1"
-  std::string kept;                 // folder (fp32 PEFT) of its values after the last step that was kept
-  int64_t rank = 0;
-  std::vector<std::string> tasks;   // in the order they were fused
-};
-
 struct FusionState {
-  std::string identity;             // of options, tasks and data
-  bool measured = false;            // the base was
-  std::vector<std::string> order;   // of the tasks' names
-  size_t next = 0;                  // place in the order of the task that is under way
-  size_t attempt = 0;               // of that task: what was tried and rolled back
-  std::vector<OpenAdapter> adapters;
-  std::vector<FusionStep> alone;    // tasks in an adapter of their own: kept, compared with, or not good enough
-  FusionReport report;
-  bool done = false;
+  std::string identity;                       // of the model and of how adapters are trained
+  std::map<std::string, double> base;         // the base model's accuracy, by a task's name and data
+  std::map<std::string, FusionStep> attempts; // by lineage (fusion.h); their values lie in the folder of that name
 };
 
 Status write_state(const std::string& path, const FusionState& state);
-// None where there is no file. kConflict where it is of another run.
-Result<std::optional<FusionState>> read_state(const std::string& path, const std::string& identity);
+// One without attempts where there is no file. kConflict where it is of another model or training.
+Result<FusionState> read_state(const std::string& path, const std::string& identity);
 
 }  // namespace valora::generator
