@@ -7,6 +7,7 @@
 #include <iostream>
 #include <set>
 
+#include "cli/chosen_tasks.h"
 #include "cli/command.h"
 #include "cli/eval_report.h"
 #include "cli/progress_bar.h"
@@ -14,7 +15,6 @@
 #include "engine/waiting_calls.h"
 #include "generator/data/datasets.h"
 #include "generator/data/manifest.h"
-#include "generator/data/tasks_file.h"
 #include "generator/teacher.h"
 
 namespace valora::cli {
@@ -44,23 +44,6 @@ Status check(const Flags& flags) {
   if (flags.limit && *flags.limit < 1) return invalid("--limit must be at least 1");
   if (flags.concurrency < 1) return invalid("--concurrency must be at least 1");
   return {};
-}
-
-Result<std::vector<GeneratorTask>> choose_tasks(const Flags& flags) {
-  VALORA_TRY(all, generator::read_tasks(flags.tasks));
-  if (flags.names.empty()) return all;
-  std::vector<GeneratorTask> chosen;
-  for (const std::string& name : flags.names) {
-    const auto found = std::ranges::find(all, name, &GeneratorTask::name);
-    if (found != all.end()) {
-      chosen.push_back(*found);
-      continue;
-    }
-    std::vector<std::string> names;
-    for (const GeneratorTask& task : all) names.push_back(task.name);
-    return invalid(fmt::format("{} has no task {}; it has {}", flags.tasks, name, fmt::join(names, ", ")), "task");
-  }
-  return chosen;
 }
 
 // As the manifest says the task is served: its adapter, head and question.
@@ -156,7 +139,7 @@ Status evaluate_task(const Flags& flags, const Manifest& manifest, Engine& engin
 
 Status evaluate_all(Flags& flags) {
   VALORA_CHECK(check(flags));
-  VALORA_TRY(tasks, choose_tasks(flags));
+  VALORA_TRY(tasks, chosen_tasks(flags.tasks, flags.names));
   Manifest manifest;
   if (!flags.manifest.empty()) {
     VALORA_TRY(read, generator::read_manifest(flags.manifest));

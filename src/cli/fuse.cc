@@ -5,9 +5,9 @@
 
 #include <filesystem>
 
+#include "cli/chosen_tasks.h"
 #include "cli/command.h"
 #include "cli/progress_bar.h"
-#include "generator/data/tasks_file.h"
 #include "generator/fusion/fusion.h"
 
 namespace valora::cli {
@@ -15,7 +15,6 @@ namespace {
 
 using generator::FusionReport;
 using generator::FusionStep;
-using GeneratorTask = generator::Task;
 
 struct Flags {
   generator::FusionOptions fusion;
@@ -44,18 +43,6 @@ Status settle(Flags& flags) {
   return {};
 }
 
-Result<std::vector<GeneratorTask>> chosen_tasks(const Flags& flags) {
-  VALORA_TRY(all, generator::read_tasks(flags.tasks));
-  if (flags.names.empty()) return all;
-  std::vector<GeneratorTask> chosen;
-  for (const std::string& name : flags.names) {
-    const auto found = std::ranges::find(all, name, &GeneratorTask::name);
-    if (found == all.end()) return invalid(flags.tasks + " has no task " + name, "task");
-    chosen.push_back(*found);
-  }
-  return chosen;
-}
-
 void print_step(const FusionStep& step) {
   std::vector<std::string> values;
   for (const auto& [task, accuracy] : step.accuracies) values.push_back(fmt::format("{} {:.3f}", task, accuracy));
@@ -82,7 +69,7 @@ void print_report(const FusionReport& report, const std::string& output) {
 
 Result<FusionReport> fuse(Flags& flags) {
   VALORA_CHECK(settle(flags));
-  VALORA_TRY(tasks, chosen_tasks(flags));
+  VALORA_TRY(tasks, chosen_tasks(flags.tasks, flags.names));
   if (flags.restart)
     for (const char* name : {"/state.json", "/work"}) {
       std::error_code ignored;
