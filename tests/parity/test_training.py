@@ -62,6 +62,8 @@ class ReferenceTraining:
                 module.p = 0.0
         self.heads = heads
         self.parameters = [p for p in self.model.parameters() if p.requires_grad] + [h for h in heads.values()]
+        for parameter in self.parameters:  # one that a step does not touch has a gradient of zero, here too
+            parameter.grad = torch.zeros_like(parameter)
         self.optimizer = torch.optim.AdamW(self.parameters, lr=options["learning_rate"], weight_decay=0.01)
         warmup = -(-options["warmup"] * options["steps"] // 1)
         self.schedule = torch.optim.lr_scheduler.LambdaLR(self.optimizer, lambda step: cosine(step, options["steps"], warmup))
@@ -91,7 +93,7 @@ class ReferenceTraining:
         loss = sum(w * p[0] for w, p in zip(weights, parts)) / sum(w * p[1] for w, p in zip(weights, parts))
         if any(p[2] is not None for p in parts):
             loss = loss + sum(w * p[2] for w, p in zip(weights, parts) if p[2] is not None) / sum(w for w, p in zip(weights, parts) if p[2] is not None)
-        self.optimizer.zero_grad()
+        self.optimizer.zero_grad(set_to_none=False)
         loss.backward()
         norm = torch.nn.utils.clip_grad_norm_(self.parameters, 1.0)
         self.optimizer.step()
@@ -124,9 +126,9 @@ def compare(reference, init, made, answer, output, heads, options=PARITY):
         assert answer["norms"][step] == pytest.approx(norm, rel=1e-4), step
     ours = load_file(output / "adapter_model.safetensors")
     assert ours.keys() == before.keys()
-    changed = {name: tensor - before[name] for name, tensor in training.tensors().items() if not torch.equal(tensor, before[name])}
-    assert len(changed) >= 0.8 * len(before)  # LLaVA's projector reads no layer behind the one it is told
-    for name, update in changed.items():
+    for name, tensor in training.tensors().items():
+        update = tensor - before[name]
+        assert update.norm() > 0, name
         assert (ours[name] - before[name] - update).norm() <= 1e-3 * update.norm(), name
 
 
