@@ -71,7 +71,7 @@ Result<FusionReport> fuse(Flags& flags) {
   VALORA_CHECK(settle(flags));
   VALORA_TRY(tasks, chosen_tasks(flags.tasks, flags.names));
   if (flags.restart)
-    for (const char* name : {"/state.json", "/work"}) {
+    for (const char* name : {"/state.json", "/attempts"}) {
       std::error_code ignored;
       std::filesystem::remove_all(flags.fusion.output + name, ignored);
     }

@@ -88,7 +88,7 @@ def test_tasks_without_floors_share_one_adapter(model, root):
     manifest = json.loads((root / "out" / "manifest.json").read_text())["tasks"]
     assert manifest["first"]["adapter"] == "adapters/adapter-1" and manifest["first"].get("head") is None
     assert manifest["second"]["head"] == "score_second"
-    assert {p.name for p in (root / "out").iterdir()} == {"adapters", "manifest.json", "report.html", "report.json", "state.json", "work"}
+    assert {p.name for p in (root / "out").iterdir()} == {"adapters", "attempts", "manifest.json", "report.html", "report.json", "state.json"}
     base = checkpoints.make_model(MODEL)
     loaded = peft.PeftModel.from_pretrained(base, root / "out" / "adapters" / "adapter-1")
     written = load_file(root / "out" / "adapters" / "adapter-1" / "adapter_model.safetensors")

@@ -33,7 +33,7 @@ class Valora:
     def __init__(self, program, model_dir, adapter_dirs, threads):
         modules = [f"a{i}={path}" for i, path in enumerate(adapter_dirs)]
         self.process = subprocess.Popen(
-            [program, "serve", "--model", model_dir, "--served-model-name", "base", "--dtype", "bfloat16",
+            [program, "--log-level", "warning", "serve", "--model", model_dir, "--served-model-name", "base", "--dtype", "bfloat16",
              "--port", "0", "--threads", str(threads), "--max-model-len", "2048", "--no-enable-prefix-caching",
              "--max-num-batched-tokens", "4096", *(["--lora-modules", *modules] if modules else [])], stdout=subprocess.PIPE, text=True)
         self.url = None

@@ -182,16 +182,18 @@ def raise_until_late(measure, first):
     return good, rows
 
 
-def alone(ask, camera, rounds):
-    """Latency of one request at a time, and the answers' spread."""
-    taken, answers = [], {}
-    for _ in range(rounds):
-        url = camera.chunk()
-        begin = time.perf_counter()
-        _, text = ask(url)
-        taken.append(time.perf_counter() - begin)
-        answers[text] = answers.get(text, 0) + 1
-    return {"p50": percentile(taken, 50), "p95": percentile(taken, 95), "answers": answers}
+def alone(asks, camera, rounds):
+    """Latency of one request at a time, all ways in turns, and the answers' spread."""
+    taken, answers = [[] for _ in asks], [{} for _ in asks]
+    for round_ in range(rounds + 1):  # the first warms
+        for way, ask in enumerate(asks):
+            url = camera.chunk()
+            begin = time.perf_counter()
+            _, text = ask(url)
+            if round_:
+                taken[way].append(time.perf_counter() - begin)
+                answers[way][text] = answers[way].get(text, 0) + 1
+    return [{"p50": percentile(t, 50), "p95": percentile(t, 95), "answers": a} for t, a in zip(taken, answers)]
 
 
 def main():
@@ -217,11 +219,9 @@ def main():
             Way("language model", "/v1/chat/completions", {"head": "", "temperature": 0, "max_tokens": 16})]
     result = {"task": options.task, "frames": options.frames, "threads": options.threads, "seconds": options.seconds, "ways": {}}
     try:
+        asks = [lambda url, way=way: way.read(server.post(way.path, way.body(place.adapter, task.question, url))) for way in ways]
         print("answered by     streams requests  p50 ms  p95 ms  max ms  in real time")
-        for way in ways:
-            ask = lambda url, way=way: way.read(server.post(way.path, way.body(place.adapter, task.question, url)))
-            single = alone(ask, camera, 20)
-
+        for way, ask, single in zip(ways, asks, alone(asks, camera, 20)):
             def measure(count):
                 row = Streams(ask, camera, count, options.seconds).run()
                 show(way.name, row)

@@ -11,7 +11,6 @@
 //   {"op": "collect"}                           → {"answers": [...]} of all that were submitted since the last one
 //   {"op": "stats"}                             → the engine's counters
 // A command that fails is answered with {"error": {"code", "message"}}, a failed request so within "answers".
-#include <future>
 #include <iostream>
 #include <utility>
 
@@ -20,6 +19,7 @@
 #include "engine/probe/probe_request.h"
 #include "engine/probe/probe_sink.h"
 #include "engine/serving_engine.h"
+#include "engine/waiting_calls.h"
 
 namespace valora::probe {
 namespace {
@@ -62,18 +62,13 @@ Result<Json> load(ServingEngine& engine, const Json& command) {
   VALORA_TRY(name, required_field<std::string>(command, "name"));
   VALORA_TRY(path, required_field<std::string>(command, "path"));
   VALORA_TRY(replace, field_or<bool>(command, "replace", false));
-  std::promise<Result<AdapterCard>> loaded;
-  engine.load_adapter({.name = name, .path = path, .replace = replace},
-                      [&](Result<AdapterCard> card) { loaded.set_value(std::move(card)); });
-  VALORA_TRY(card, loaded.get_future().get());
+  VALORA_TRY(card, load_adapter_now(engine, {.name = name, .path = path, .replace = replace}));
   return Json{{"name", card.name}, {"generation", card.generation}, {"rank", card.rank}, {"warnings", card.warnings}};
 }
 
 Result<Json> unload(ServingEngine& engine, const Json& command) {
   VALORA_TRY(name, required_field<std::string>(command, "name"));
-  std::promise<Status> unloaded;
-  engine.unload_adapter(name, std::nullopt, [&](Status status) { unloaded.set_value(std::move(status)); });
-  VALORA_CHECK(unloaded.get_future().get());
+  VALORA_CHECK(unload_adapter_now(engine, name));
   return Json::object();
 }
 

@@ -10,6 +10,7 @@
 #include "engine/serving_engine.h"
 #include "engine/testing/tiny_checkpoint.h"
 #include "engine/testing/waiting_sink.h"
+#include "engine/waiting_calls.h"
 #include "kernels/cpu/kv_layout.h"
 
 namespace valora::testing {
@@ -85,17 +86,13 @@ class EngineTest : public ::testing::Test {
     done.get_future().wait();
   }
   Result<AdapterCard> load(const LoadAdapter& request) {
-    std::promise<Result<AdapterCard>> done;
-    engine_->load_adapter(request, [&](Result<AdapterCard> card) { done.set_value(std::move(card)); });
-    return done.get_future().get();
+    return load_adapter_now(*engine_, request);
   }
   Result<AdapterCard> load(const std::string& name, const std::string& path, bool replace = false) {
     return load({.name = name, .path = path, .replace = replace});
   }
   Status unload(const std::string& name) {
-    std::promise<Status> done;
-    engine_->unload_adapter(name, {}, [&](Status status) { done.set_value(std::move(status)); });
-    return done.get_future().get();
+    return unload_adapter_now(*engine_, name);
   }
 
   TempDir model_;

@@ -1,14 +1,13 @@
 #include "generator/data/manifest.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 
 #include "base/json.h"
 #include "base/strings.h"
+#include "base/write_file.h"
 
 namespace valora::generator {
 namespace {
@@ -80,25 +79,6 @@ Json entry_json(const ManifestEntry& entry, const fs::path& start) {
   return json;
 }
 
-Status write_whole(const std::string& path, const std::string& text) {
-  const std::string draft = path + "." + std::to_string(::getpid()) + ".part";
-  std::error_code error;
-  {
-    std::ofstream out(draft, std::ios::binary | std::ios::trunc);
-    out << text;
-    out.flush();
-    if (!out) {
-      fs::remove(draft, error);
-      return invalid(draft + " cannot be written", path);
-    }
-  }
-  fs::rename(draft, path, error);
-  if (!error) return {};
-  const std::string reason = error.message();
-  fs::remove(draft, error);
-  return invalid(path + " cannot be written: " + reason, path);
-}
-
 }  // namespace
 
 Result<Manifest> read_manifest(const std::string& path) {
@@ -120,7 +100,7 @@ Result<Manifest> read_manifest(const std::string& path) {
 Status write_manifest(const Manifest& manifest, const std::string& path) {
   Json tasks = Json::object();
   for (const auto& [name, entry] : manifest.tasks) tasks[name] = entry_json(entry, folder_of(path));
-  return write_whole(path, Json{{"tasks", tasks}}.dump(1, ' ', false, Json::error_handler_t::replace) + "\n");
+  return write_file(path, Json{{"tasks", tasks}}.dump(1, ' ', false, Json::error_handler_t::replace) + "\n");
 }
 
 }  // namespace valora::generator

@@ -71,8 +71,8 @@ TEST_F(ManifestTest, ComesBackAsWritten) {
 
 TEST_F(ManifestTest, AFailedWriteLeavesTheOldOne) {
   const Manifest manifest;
-  EXPECT_THAT(write_manifest(manifest, folder_.file("nowhere/m.json")).error().message, HasSubstr("cannot be written"));
-  EXPECT_THAT(write_manifest(manifest, folder_.file("one")).error().message, HasSubstr("cannot be written"));
+  EXPECT_THAT(write_manifest(manifest, folder_.file("nowhere/m.json")).error().message, HasSubstr("could not be written"));
+  EXPECT_THAT(write_manifest(manifest, folder_.file("one")).error().message, HasSubstr("could not be written"));
   size_t entries = 0;
   for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(folder_.path())) ++entries;
   EXPECT_EQ(entries, 2) << "no draft stays";

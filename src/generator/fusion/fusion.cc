@@ -68,7 +68,7 @@ const TaskData& Fusion::data_of(const std::string& task) const {
 }
 
 std::string Fusion::folder_of(const std::string& lineage) const {
-  return options_.output + "/work/" + digest_of(std::string_view(lineage)).hex();
+  return options_.output + "/attempts/" + digest_of(std::string_view(lineage)).hex();
 }
 
 // The model twice, in the form that serves and in the one that trains (views of the checkpoint), and every task's data.
@@ -262,7 +262,7 @@ Status Fusion::drop_other_adapters() const {
 
 Result<FusionReport> Fusion::run(std::vector<Task> tasks) {
   std::error_code fault;
-  fs::create_directories(options_.output + "/work", fault);
+  fs::create_directories(options_.output + "/attempts", fault);
   if (fault) return unprocessable(options_.output + " could not be made: " + fault.message(), "output");
   VALORA_TRY(lock, FolderLock::take(options_.output));
   VALORA_CHECK(open(std::move(tasks)));

@@ -1,17 +1,15 @@
 #include "kernels/tiles/tile_file.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <span>
 
 #include "base/file.h"
 #include "base/json.h"
 #include "base/strings.h"
+#include "base/write_file.h"
 
 namespace valora::kernels {
 namespace {
@@ -198,21 +196,7 @@ Status write_tile_file(const std::string& path, const TileFile& file) {
   const std::filesystem::path folder = std::filesystem::path(path).parent_path();
   if (!folder.empty()) std::filesystem::create_directories(folder, error);
   if (error) return invalid(folder.string() + " cannot be made: " + error.message(), path);
-  const std::string draft = path + "." + std::to_string(::getpid()) + ".part";
-  {
-    std::ofstream out(draft, std::ios::trunc);
-    out << tile_file_text(file);
-    out.flush();
-    if (!out) {
-      std::filesystem::remove(draft, error);
-      return invalid(draft + " cannot be written", path);
-    }
-  }
-  std::filesystem::rename(draft, path, error);
-  if (!error) return {};
-  const std::string reason = error.message();
-  std::filesystem::remove(draft, error);
-  return invalid(path + " cannot be written: " + reason, path);
+  return write_file(path, tile_file_text(file));
 }
 
 }  // namespace valora::kernels
