@@ -13,7 +13,7 @@ namespace {
 constexpr int64_t kTileRows = 96;      // query rows that share one reading of the keys
 constexpr int64_t kSplitKeys = 1024;   // of a sequence with few queries, attended by one task
 constexpr int64_t kFewRows = 16;       // query rows of a sequence up to which its keys are split
-constexpr int64_t kSerialWork = 1 << 15;  // rows × keys × dim below which a second thread costs more than it brings
+constexpr int64_t kSerialWork = 1 << 17;  // rows × keys × dim below which a second thread costs more than it brings
 
 struct Task {
   const QuerySpan* span;
@@ -56,7 +56,7 @@ class PagedAttention {
 
   void run(const ParallelFor& parallel) {
     Shares shares(static_cast<int64_t>(tasks_.size()));
-    const auto body = [&](int64_t begin, int64_t end) { shares.work(begin, end, [&](int64_t i) { run_task(tasks_[i]); }); };
+    const auto body = [&](int64_t begin, int64_t end) { shares.work(begin, end, [&](int64_t i) { run_task(i); }); };
     if (work() < kSerialWork) body(0, shares.count());
     else parallel(0, shares.count(), 1, body);
     for (const Task& task : tasks_)
@@ -89,9 +89,7 @@ class PagedAttention {
     return o_.data + (task.span->begin + task.token_begin) * o_.ld + task.head * group_ * layer_.dim;
   }
 
-  void run_task(const Task& task) {
-    thread_local KeyBlocks<T> blocks;
-    thread_local std::vector<float> memory;
+  void find_blocks(const Task& task, const Task& next, KeyBlocks<T>& blocks) const {
     blocks.keys.clear();
     blocks.values.clear();
     for (int64_t key = task.key_begin; key < task.key_end; key += kBlockTokens) {
@@ -99,6 +97,16 @@ class PagedAttention {
       blocks.keys.push_back(layer_.keys(block, task.head));
       blocks.values.push_back(layer_.values(block, task.head));
     }
+    const int64_t first = next.key_begin / kBlockTokens, last = (next.key_end - 1) / kBlockTokens;
+    for (int64_t i = 0; i < kAheadBlocks; ++i)
+      blocks.keys.push_back(layer_.keys(next.span->blocks[std::min(first + i, last)], next.head));
+  }
+
+  void run_task(int64_t i) {
+    thread_local KeyBlocks<T> blocks;
+    thread_local std::vector<float> memory;
+    const Task& task = tasks_[i];
+    find_blocks(task, tasks_[std::min<int64_t>(i + 1, std::ssize(tasks_) - 1)], blocks);
     const QueryTile<T> tile = tile_of(task);
     if (task.partial >= 0) return attend(tile, blocks, gathered_in(memory_.get() + task.partial * slot_, tile));
     memory.resize(std::max<size_t>(memory.size(), gathered_floats(tile)));
@@ -140,6 +148,7 @@ void pack_run(const T* k, int64_t ldk, const T* v, int64_t ldv, int64_t length, 
     for (int64_t i = b * kBlockTokens; i < std::min(length, (b + 1) * kBlockTokens); ++i)
       store_token(k + i * ldk, v + i * ldv, dim, i % kBlockTokens, keys, values);
   }
+  for (int64_t i = 0; i < kAheadBlocks; ++i) blocks.keys.push_back(blocks.keys[i % count]);  // the next rows begin again
 }
 
 }  // namespace

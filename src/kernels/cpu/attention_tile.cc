@@ -16,6 +16,17 @@ namespace {
 // in the first-level cache, or of many rows in the second.
 constexpr int64_t kFewRows = 16;
 constexpr int64_t chunk_keys(int64_t rows) { return rows <= kFewRows ? 256 : 128; }
+static_assert(kAheadBlocks * kPanelOutputs >= chunk_keys(1));
+
+// Few rows take as few panels at once as give them sums enough to hide a product's latency: memory is then read in
+// order, and once.
+Tile score_tile(const ProductShape& shape) {
+  constexpr int64_t kRows = 12, kSums = 6;
+  if (shape.m > kRows) return choose_tile(shape);
+  uint8_t panels = 2;
+  while (panels < 8 && panels * shape.m < kSums) panels *= 2;
+  return {static_cast<uint8_t>(kRows), panels, 1};
+}
 
 VALORA_CLONES void scale_row(float* x, int64_t n, float by) {
   for (int64_t i = 0; i < n; ++i) x[i] *= by;
@@ -58,7 +69,7 @@ void attend(const QueryTile<T>& tile, const KeyBlocks<T>& blocks, const Gathered
   std::fill_n(gathered.total, rows, 0.f);
   const auto& products = product_bodies<T>();
   const auto& bodies = attention_bodies<T>();
-  const int64_t chunk = chunk_keys(rows), chunk_blocks = chunk / kPanelOutputs;
+  const int64_t chunk = chunk_keys(rows);
 
   for (int64_t first = tile.key_begin; first < tile.key_end; first += chunk) {
     const int64_t keys = std::min(chunk, tile.key_end - first), block = (first - tile.key_begin) / kPanelOutputs;
@@ -72,7 +83,7 @@ void attend(const QueryTile<T>& tile, const KeyBlocks<T>& blocks, const Gathered
     score.y = memory.scores.data();
     score.ldy = chunk;
     score.fetch = blocks.values.data() + block;
-    score.tile = choose_tile({ProductKind::kExpand, sizeof(T) == 4, isa(), rows, keys, dim});
+    score.tile = score_tile({ProductKind::kExpand, sizeof(T) == 4, isa(), rows, keys, dim});
     products.multiply(score);
     for (int64_t r = 0; r < rows; ++r) {
       const int64_t seen = std::clamp<int64_t>(tile.visible_to(r) - first, 0, keys);
@@ -82,9 +93,8 @@ void attend(const QueryTile<T>& tile, const KeyBlocks<T>& blocks, const Gathered
       gathered.total[r] = row.total;
       if (row.fade != 1 && first > tile.key_begin) scale_row(gathered.sums + r * width, width, row.fade);
     }
-    const bool more = block + 2 * chunk_blocks <= static_cast<int64_t>(blocks.keys.size());
     bodies.add_values({memory.weights.data(), rows, chunk, keys, blocks.values.data() + block,
-                       more ? blocks.keys.data() + block + chunk_blocks : nullptr, dim, gathered.sums});
+                       blocks.keys.data() + block + panels_of(keys), dim, gathered.sums});
   }
 }
 

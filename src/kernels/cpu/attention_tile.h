@@ -9,7 +9,10 @@
 
 namespace valora::kernels {
 
-// Keys and values of one head, a pointer for each block of kPanelOutputs tokens.
+inline constexpr int64_t kAheadBlocks = 16;
+
+// Keys and values of one head, a pointer for each block of kPanelOutputs tokens. Behind the keys' own come
+// kAheadBlocks pointers to those that this thread reads next, which are fetched meanwhile.
 template <typename T>
 struct KeyBlocks {
   std::vector<const T*> keys, values;

@@ -50,10 +50,15 @@ constexpr std::array<void (*)(const ValueSum<typename V::Element>&, int64_t, int
   return {value_tile<V, static_cast<int>(R) + 1, PANELS>...};
 }
 
+template <typename V, int PANELS>
+constexpr int value_rows() {
+  return std::min(12, V::kTileSums / PANELS);
+}
+
 // Panels in groups of PANELS; returns the first one left over.
 template <typename V, int PANELS>
 int64_t value_groups(const ValueSum<typename V::Element>& s, int64_t panel) {
-  if constexpr (constexpr int kRows = std::min(8, V::kTileSums / PANELS); kRows >= 1) {
+  if constexpr (constexpr int kRows = value_rows<V, PANELS>(); kRows >= 1) {
     static constexpr auto kTiles = value_tiles<V, PANELS>(std::make_index_sequence<kRows>());
     const int64_t blocks = (s.rows + kRows - 1) / kRows;
     for (; panel + PANELS <= panels_of(s.dim); panel += PANELS)
@@ -68,7 +73,9 @@ int64_t value_groups(const ValueSum<typename V::Element>& s, int64_t panel) {
 template <typename V>
 void add_values(const ValueSum<typename V::Element>& s) {
   if (s.rows <= 0) return;
-  int64_t panel = value_groups<V, 4>(s, 0);
+  // Values are read once where all rows fit into one tile.
+  const bool narrow = s.rows > value_rows<V, 4>() && s.rows <= value_rows<V, 2>();
+  int64_t panel = narrow ? 0 : value_groups<V, 4>(s, 0);
   panel = value_groups<V, 2>(s, panel);
   value_groups<V, 1>(s, panel);
 }
@@ -103,14 +110,6 @@ inline __attribute__((always_inline)) Lanes exp_lanes(Lanes x) {
   p = p * r + 1.0f;
   p = p * r + 1.0f;
   return (Lanes)((LaneBits)p + (__builtin_convertvector(n, LaneBits) << 23));
-}
-
-// As T holds them; finite values alone.
-template <typename T>
-inline __attribute__((always_inline)) Lanes rounded_lanes(Lanes x) {
-  if constexpr (sizeof(T) == 4) return x;
-  const LaneBits bits = (LaneBits)x;
-  return (Lanes)((bits + 0x7fff + ((bits >> 16) & 1)) & static_cast<int32_t>(0xffff0000u));
 }
 
 // The lanes `by` further on, around.
@@ -157,20 +156,17 @@ void weigh(Weighing<typename V::Element>& row) {
     const float before = row.top, found = largest_lane(best) * row.scale;
     row.top = found > before ? found : before;
     row.fade = exp_lanes<true>(Lanes{} + (before - row.top))[0];
-    Lanes total{};
-    for (i = 0; i < whole; i += kLanes) {
-      const Lanes weights = rounded_lanes<T>(exp_lanes<sizeof(T) == 4>(load_lanes(row.scores + i) * row.scale - row.top));
-      total += weights;  // of the rounded ones: they then add up to one
+    typename V::Sums total = V::zero();
+    const auto put = [&](Lanes weights) __attribute__((always_inline)) {
       V::store(row.weights + i, kLanes, __builtin_bit_cast(typename V::Sums, weights));
-    }
+      total = V::add(total, V::load(row.weights + i, kLanes));  // of the rounded ones: they then add up to one
+    };
+    for (i = 0; i < whole; i += kLanes) put(exp_lanes<sizeof(T) == 4>(load_lanes(row.scores + i) * row.scale - row.top));
     if (rest > 0) {
-      const Lanes scored = exp_lanes<sizeof(T) == 4>(load_lanes(row.scores + i) * row.scale - row.top);
-      const Lanes weights = counts ? rounded_lanes<T>(scored) : Lanes{};
-      total += weights;
-      V::store(row.weights + i, kLanes, __builtin_bit_cast(typename V::Sums, weights));
+      put(counts ? exp_lanes<sizeof(T) == 4>(load_lanes(row.scores + i) * row.scale - row.top) : Lanes{});
       i += kLanes;
     }
-    row.total = row.total * row.fade + sum_of_lanes(total);
+    row.total = row.total * row.fade + sum_of_lanes(__builtin_bit_cast(Lanes, total));
   }
   for (; i < row.width; i += kLanes) V::store(row.weights + i, kLanes, V::zero());
 }
