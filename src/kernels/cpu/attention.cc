@@ -170,6 +170,7 @@ void block_attention(Heads<const T> q, Heads<const T> k, Heads<const T> v, Heads
     thread_local KeyBlocks<T> blocks;
     shares.work(first, last, [&](int64_t i) {
       const int64_t run = i / heads, offset = i % heads * dim, begin = run == 0 ? 0 : ends[run - 1], length = ends[run] - begin;
+      if (length == 0) return;
       pack_run(k.data + begin * k.ld + offset, k.ld, v.data + begin * v.ld + offset, v.ld, length, dim, panels, blocks);
       const int64_t tiles = (length + kTileRows - 1) / kTileRows;
       for (int64_t t = 0; t < tiles; ++t) {
