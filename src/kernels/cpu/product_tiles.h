@@ -24,6 +24,7 @@ namespace valora::kernels {
 namespace {
 
 inline constexpr int kMaxTilePanels = 8, kMaxTileRows = kMostTileRows;
+inline constexpr int64_t kManyRows = 8;  // whose sums the CPU does not see coming
 
 // One tile's place in a product.
 template <typename T>
@@ -81,6 +82,18 @@ inline __attribute__((always_inline)) void step(typename V::Sums (&sums)[ROWS][P
   }
 }
 
+// What the next tile's sums are to be added to may lie in the second-level cache or behind it: it comes meanwhile.
+template <int ROWS, int PANELS, typename T>
+inline __attribute__((always_inline)) void fetch_next_sums(const Product<T>& p, const TilePlace<T>& place) {
+  const bool below = place.row + ROWS < p.m;
+  const int64_t row = below ? place.row + ROWS : 0, panel = below ? place.panel : place.panel + PANELS;
+  const float* y = static_cast<const float*>(p.y) + row * p.ldy + panel * kPanelOutputs - p.first_output;
+#pragma GCC unroll 16
+  for (int i = 0; i < ROWS; ++i)
+#pragma GCC unroll 8
+    for (int j = 0; j < PANELS; ++j) __builtin_prefetch(y + i * p.ldy + j * kPanelOutputs, 1);
+}
+
 // ROWS × PANELS × CHAINS sums in registers over all of k. Cold weights are what small batches wait for: the
 // panels that come next are fetched while these are multiplied.
 template <typename V, int ROWS, int PANELS, int CHAINS>
@@ -97,6 +110,7 @@ void tile(const Product<typename V::Element>& p, const TilePlace<typename V::Ele
 #pragma GCC unroll 8
       for (int j = 0; j < PANELS; ++j) sums[c][i][j] = V::zero();
 
+  if (p.finish == Finish::kAddFloat && p.m >= kManyRows) fetch_next_sums<ROWS, PANELS>(p, place);
   const T* weights[kMaxTilePanels];
   const T* next[kMaxTilePanels];
   for (int j = 0; j < PANELS; ++j) weights[j] = place.weights[j], next[j] = place.next[j];
