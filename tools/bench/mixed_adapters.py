@@ -30,12 +30,12 @@ import checkpoints
 class Valora:
     """The server as a child process; a batch is as many concurrent HTTP requests."""
 
-    def __init__(self, program, model_dir, adapter_dirs, threads):
+    def __init__(self, program, model_dir, adapter_dirs, threads, more=()):
         modules = [f"a{i}={path}" for i, path in enumerate(adapter_dirs)]
         self.process = subprocess.Popen(
             [program, "--log-level", "warning", "serve", "--model", model_dir, "--served-model-name", "base", "--dtype", "bfloat16",
              "--port", "0", "--threads", str(threads), "--max-model-len", "2048", "--no-enable-prefix-caching",
-             "--max-num-batched-tokens", "4096", *(["--lora-modules", *modules] if modules else [])], stdout=subprocess.PIPE, text=True)
+             "--max-num-batched-tokens", "4096", *(["--lora-modules", *modules] if modules else []), *more], stdout=subprocess.PIPE, text=True)
         self.url = None
         for line in self.process.stdout:
             if "serving" in line:
