@@ -307,6 +307,25 @@ TEST_F(WeightsTest, ShardsAreOneCheckpoint) {
   }
 }
 
+TEST_F(WeightsTest, SketchesTellCheckpointsApart) {
+  const auto sketch = [&](const std::string& name, const std::vector<int64_t>& shape, const std::vector<float>& values) {
+    dir_.write("model.safetensors", safetensors_text({{name, f32_tensor(shape, values)}}));
+    return Weights::open(dir_.path()).value()->sketch();
+  };
+  std::vector<float> values(6000, 1);
+  const Digest first = sketch("a", {60, 100}, values);
+  EXPECT_EQ(sketch("a", {60, 100}, values), first);
+  EXPECT_NE(sketch("b", {60, 100}, values), first);
+  EXPECT_NE(sketch("a", {100, 60}, values), first);
+  for (float& value : values) value *= 1.001f;
+  EXPECT_NE(sketch("a", {60, 100}, values), first);
+  values.back() = 2;
+  const Digest before = sketch("a", {60, 100}, values);
+  values.back() = 3;
+  EXPECT_NE(sketch("a", {60, 100}, values), before) << "both ends count";
+  EXPECT_NE(sketch("a", {1}, {1}), sketch("a", {1}, {2})) << "smaller than a sample";
+}
+
 TEST_F(WeightsTest, PickledCheckpointsAreRefusedByName) {
   dir_.write("pytorch_model.bin", "");
   EXPECT_NE(Weights::open(dir_.path()).error().message.find("pickled"), std::string::npos);

@@ -105,7 +105,6 @@ Result<LoadedModel> load_model(const std::string& dir, const std::string& dtype,
     loaded.family = family;
     loaded.dtype = type;
     loaded.parameters = weights->parameters();
-    loaded.weight_bytes = weights->bytes();
     loaded.unused_tensors = weights->unused();
     loaded.weights = std::move(weights);
     return loaded;

@@ -42,7 +42,6 @@ struct LoadedModel {
   const Family* family = nullptr;
   at::ScalarType dtype = at::kFloat;
   int64_t parameters = 0;
-  size_t weight_bytes = 0;  // as stored
   std::vector<std::string> unused_tensors;
 };
 

@@ -122,6 +122,18 @@ size_t Weights::bytes() const {
   return total;
 }
 
+Digest Weights::sketch() const {
+  constexpr size_t kPieces = 16, kPieceBytes = 64;
+  DigestBuilder digest;
+  for (const auto& [name, entry] : entries_) {
+    const std::span<const uint8_t> bytes = entry.view->bytes;
+    digest.add(name).add(dtype_name(entry.view->dtype)).add(std::span<const int64_t>(entry.view->shape));
+    const size_t length = std::min(kPieceBytes, bytes.size());
+    for (size_t i = 0; i < kPieces; ++i) digest.add(bytes.subspan((bytes.size() - length) * i / (kPieces - 1), length));
+  }
+  return digest.finish();
+}
+
 std::vector<std::string> Weights::unused() const {
   std::vector<std::string> names;
   for (const auto& [name, entry] : entries_)

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "adapters/module_table.h"
+#include "base/digest.h"
 #include "base/result.h"
 #include "base/safetensors.h"
 
@@ -41,6 +42,9 @@ class Weights {
   at::ScalarType stored_dtype() const;
   int64_t parameters() const;
   size_t bytes() const;
+  // Of every tensor's name, dtype and shape and of a sample of its values: checkpoints trained apart differ in it,
+  // and it costs no reading of gigabytes.
+  Digest sketch() const;
   // Names that nothing asked for, as they stand in the file.
   std::vector<std::string> unused() const;
 

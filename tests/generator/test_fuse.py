@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,7 +14,7 @@ import numpy as np
 import peft
 import pytest
 from PIL import Image
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "parity"))
 import checkpoints
@@ -204,6 +205,11 @@ def test_another_run_in_the_same_folder_is_refused(model, root):
     done = fuse(model, tasks, root / "out", check=False, steps=3)
     assert done.returncode == 1 and "state.json is of another model or training" in done.stderr and "--restart" in done.stderr
     fuse(model, tasks, root / "out", "--restart", steps=3)
+    other = shutil.copytree(model, root / "other")
+    weights = load_file(other / "model.safetensors")
+    save_file({name: tensor * 1.01 for name, tensor in weights.items()}, other / "model.safetensors", {"format": "pt"})
+    done = fuse(other, tasks, root / "out", check=False, steps=3)
+    assert done.returncode == 1 and "is of another model" in done.stderr, "one of the same shapes, but trained apart"
 
 
 def spoil(root, name, line, change):

@@ -89,7 +89,7 @@ Status Fusion::open(std::vector<Task> tasks) {
     VALORA_TRY(data, load_task(task, options_, *model_, *engine_, progress));
     data_.push_back(std::move(data));
   }
-  const Digest identity = DigestBuilder().add(attempt_json(options_).dump()).add(static_cast<uint64_t>(model_->loaded.weight_bytes)).finish();
+  const Digest identity = DigestBuilder().add(attempt_json(options_).dump()).add(model_->loaded.weights->sketch()).finish();
   VALORA_TRY(state, read_state(options_.output + "/state.json", identity.hex()));
   state_ = std::move(state);
   return {};
