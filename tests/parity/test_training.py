@@ -156,7 +156,8 @@ def test_passes_and_recomputing_change_nothing(setting):
     folder, reference, init, output = setting
     made = samples(reference)
     plain = train(request_of(folder, init, output, made))
-    for more in [{"tokens_per_pass": 1}, {"recompute": True}, {"recompute": True, "tokens_per_pass": 90}, {"visual_cache_bytes": 0}]:
+    for more in [{"tokens_per_pass": 1}, {"recompute": True}, {"recompute": True, "tokens_per_pass": 90}, {"visual_cache_bytes": 0},
+                 {"logits_at_once": 1}, {"logits_at_once": 4000}]:
         other = train(request_of(folder, init, output, made, PARITY | more))
         assert other["losses"] == pytest.approx(plain["losses"], rel=2e-6), more
 

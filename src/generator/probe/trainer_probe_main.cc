@@ -34,6 +34,7 @@ TrainingOptions read_options(const Json& json) {
   read(json, "clip", o.clip);
   read(json, "dropout", o.dropout);
   read(json, "recompute", o.recompute);
+  read(json, "logits_at_once", o.logits_at_once);
   read(json, "shuffle", o.shuffle);
   read(json, "seed", o.seed);
   read(json, "checkpoint_every", o.checkpoint_every);

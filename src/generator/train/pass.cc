@@ -3,7 +3,10 @@
 #include <c10/core/GradMode.h>
 #include <torch/csrc/autograd/autograd.h>
 
+#include <algorithm>
 #include <map>
+
+#include "ops/recompute.h"
 
 namespace valora::generator {
 namespace {
@@ -16,6 +19,11 @@ bool touches_visuals(const AdapterParameters& parameters, const models::Model& m
   for (const int module : parameters.shape().modules)
     if (model.spec().modules.modules()[module].visual) return true;
   return false;
+}
+
+// Cross-entropy of `tokens` after hidden states, each times its share.
+at::Tensor token_losses(const models::Model& model, const at::Tensor& states, const at::Tensor& tokens, const at::Tensor& shares) {
+  return (at::cross_entropy_loss(model.logits(states), tokens, {}, at::Reduction::None) * shares).sum();
 }
 
 }  // namespace
@@ -54,7 +62,7 @@ models::Batch TrainingPass::batch_of(std::span<const Example* const> examples, c
   return batch;
 }
 
-at::Tensor TrainingPass::answer_loss(std::span<const Example* const> examples, const at::Tensor& hidden, double weight) const {
+at::Tensor TrainingPass::answer_loss(std::span<const Example* const> examples, const at::Tensor& hidden, double weight, int64_t logits_at_once) const {
   std::vector<int64_t> rows, targets;
   std::vector<float> weights;
   int64_t begin = 0;
@@ -67,9 +75,20 @@ at::Tensor TrainingPass::answer_loss(std::span<const Example* const> examples, c
     begin += static_cast<int64_t>(example->tokens.size());
   }
   if (rows.empty()) return {};
-  const at::Tensor logits = model_.logits(hidden.index_select(0, long_tensor(rows, device_)));
-  const at::Tensor losses = at::cross_entropy_loss(logits, long_tensor(targets, device_), {}, at::Reduction::None);
-  return (losses * float_tensor(weights, device_)).sum();
+  const at::Tensor states = hidden.index_select(0, long_tensor(rows, device_)), tokens = long_tensor(targets, device_),
+                   shares = float_tensor(weights, device_);
+  const auto count = static_cast<int64_t>(rows.size()), together = std::max<int64_t>(1, logits_at_once / model_.spec().vocab);
+  if (count <= together) return token_losses(model_, states, tokens, shares);
+  at::Tensor sum;
+  for (int64_t first = 0; first < count; first += together) {
+    const int64_t length = std::min(together, count - first);
+    const auto part = [this, part_tokens = tokens.narrow(0, first, length), part_shares = shares.narrow(0, first, length)](const auto& inputs) {
+      return std::vector{token_losses(model_, inputs.front(), part_tokens, part_shares)};
+    };
+    const at::Tensor loss = ops::recomputed(part, {states.narrow(0, first, length)}).front();
+    sum = sum.defined() ? sum + loss : loss;
+  }
+  return sum;
 }
 
 at::Tensor TrainingPass::head_loss(std::span<const Example* const> examples, const AdapterParameters& parameters,
@@ -119,7 +138,7 @@ Result<double> TrainingPass::run(std::span<const Example* const> examples, const
   VALORA_TRY(visual, visuals_.rows(examples, touches_visuals(parameters, model_) ? &parameters.weights() : nullptr));
   for (models::VisualRows& rows : visual) batch.visual.push_back({rows.token, rows.embeddings.to(dtype_)});
   const at::Tensor hidden = model_.forward(batch);
-  const at::Tensor answers = answer_loss(examples, hidden, weights.answer_tokens);
+  const at::Tensor answers = answer_loss(examples, hidden, weights.answer_tokens, options.logits_at_once);
   const at::Tensor heads = head_loss(examples, parameters, hidden, weights.head_samples);
   if (!answers.defined() && !heads.defined()) return 0.0;
   const at::Tensor loss = !answers.defined() ? heads : !heads.defined() ? answers : answers + heads;

@@ -23,6 +23,7 @@ LossWeights loss_weights(std::span<const Example* const> examples);
 struct PassOptions {
   ops::Dropout dropout{};
   bool recompute = false;
+  int64_t logits_at_once = 0;  // elements
 };
 
 class TrainingPass {
@@ -38,7 +39,7 @@ class TrainingPass {
 
  private:
   models::Batch batch_of(std::span<const Example* const> examples, const AdapterParameters& parameters) const;
-  at::Tensor answer_loss(std::span<const Example* const> examples, const at::Tensor& hidden, double weight) const;
+  at::Tensor answer_loss(std::span<const Example* const> examples, const at::Tensor& hidden, double weight, int64_t logits_at_once) const;
   at::Tensor head_loss(std::span<const Example* const> examples, const AdapterParameters& parameters,
                        const at::Tensor& hidden, double weight) const;
 

@@ -69,7 +69,7 @@ Result<Trainer::Step> Trainer::step(AdapterParameters& parameters, std::vector<c
   Step result;
   parameters.gradient().zero_();
   for (size_t p = 0; p < passes.size(); ++p) {
-    const PassOptions pass{{options_.dropout, dropout_seed(options_.seed, index, p)}, options_.recompute};
+    const PassOptions pass{{options_.dropout, dropout_seed(options_.seed, index, p)}, options_.recompute, options_.logits_at_once};
     VALORA_TRY(loss, pass_.run(passes[p], parameters, weights, pass));
     parameters.collect();
     result.loss += loss;
