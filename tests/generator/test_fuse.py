@@ -123,6 +123,23 @@ def test_a_floor_that_falls_rolls_back(model, root):
     assert report["adapters"][0]["accuracies"]["first"] == report["steps"][0]["accuracies"]["first"]
 
 
+def test_an_adapter_teaches_another(model, root):
+    """It calls the colours by other names than they have, so that who says them has learnt from it."""
+    names = {"red": "blue", "green": "red", "blue": "green"}
+    first = write_task(root, "first", count=30, seed=3, answer=names.get)
+    fuse(model, write_tasks(root, [first]), root / "teacher", steps=80)
+    assert report_of(root / "teacher")["adapters"][0]["accuracies"]["first"] > 0.8
+    second = write_task(root, "second", count=30, seed=4, answer=names.get)
+    unlabelled = [{"image": json.loads(line)["image"]} for line in (root / second.pop("train")).read_text().splitlines()]
+    (root / "unlabelled.jsonl").write_text("\n".join(map(json.dumps, unlabelled)) + "\n")
+    second |= {"question": first["question"], "labels": list(names), "teacher": {
+        "kind": "adapter", "path": "teacher/adapters/adapter-1", "inputs": "unlabelled.jsonl", "confidence": 0.3}}
+    fuse(model, write_tasks(root, [second]), root / "out", steps=80)
+    task = report_of(root / "out")["tasks"][0]
+    assert task["train_samples"] + task["dropped"] == 30 and task["train_samples"] > 20
+    assert report_of(root / "out")["adapters"][0]["accuracies"]["second"] > 0.8
+
+
 def test_a_floor_that_nothing_reaches_is_said(model, root):
     tasks = write_tasks(root, [write_task(root, "first", seed=5) | {"floor": 1.0}])
     fuse(model, tasks, root / "out", steps=1, rank="2,4")
