@@ -123,6 +123,21 @@ def test_a_floor_that_falls_rolls_back(model, root):
     assert report["adapters"][0]["accuracies"]["first"] == report["steps"][0]["accuracies"]["first"]
 
 
+def test_a_higher_rank_goes_on_from_what_was_learnt(model, root):
+    """The second task is the first one again, but what it is asked about contradicts what it learns."""
+    names = {"red": "blue", "green": "red", "blue": "green"}
+    question = {"question": "Which colour is it?"}
+    first, second = write_task(root, "first", count=30, seed=3) | question, write_task(root, "second", count=30, seed=4) | question | {"floor": 0.5}
+    samples = [json.loads(line) for line in (root / second["validation"]).read_text().splitlines()]
+    (root / second["validation"]).write_text("\n".join(json.dumps(s | {"label": names[s["label"]]}) for s in samples) + "\n")
+    fuse(model, write_tasks(root, [first, second]), root / "out", steps=60, rank="4,8")
+    steps = report_of(root / "out")["steps"]
+    assert [(s["task"], s["adapter"], s["rank"], s["kept"]) for s in steps[:4]] == [
+        ("first", "adapter-1", 4, True), ("second", "adapter-1", 4, False), ("second", "adapter-1", 8, False), ("second", "adapter-2", 4, False)]
+    for grown in steps[1:3]:
+        assert grown["first_loss"] < steps[0]["first_loss"] / 4 and grown["accuracies"]["first"] > 0.8, grown
+
+
 def test_an_adapter_teaches_another(model, root):
     """It calls the colours by other names than they have, so that who says them has learnt from it."""
     names = {"red": "blue", "green": "red", "blue": "green"}

@@ -76,17 +76,16 @@ Status AttemptRunner::write(const std::string& folder, const AdapterParameters& 
   return write_adapter(folder, parameters, model_.loaded.model->spec().modules, notes);
 }
 
-// New samples and replayed ones in the shares that the options say; side by side where the adapter begins anew.
+// New samples, and replayed ones of all tasks held in the share that the options say.
 std::vector<TrainingSource> AttemptRunner::sources_of(const Attempt& attempt, const std::vector<const TaskData*>& tasks) const {
   std::vector<TrainingSource> sources;
-  const bool replayed = !attempt.from.empty() && !attempt.held.empty();
   double weights = 0;
   for (const TaskData* data : attempt.held) weights += data->task.weight;
   int head = 0;
   for (const TaskData* data : tasks) {
     const int own_head = data->head.empty() ? -1 : head++;
-    double share = data->task.weight;
-    if (replayed) share = data == attempt.task ? 1 - options_.replay : options_.replay * data->task.weight / weights;
+    const double replay = attempt.held.empty() ? 0 : options_.replay;
+    const double share = data == attempt.task ? 1 - replay : replay * data->task.weight / weights;
     if (share <= 0) continue;
     auto examples = std::make_shared<std::vector<Example>>(data->examples);
     for (Example& example : *examples)

@@ -19,7 +19,7 @@ struct Attempt {
   int64_t rank = 16;
   std::vector<const TaskData*> held;    // the tasks it holds already, in the order they came
   const TaskData* task = nullptr;       // the new one
-  std::string from;                     // folder of its values; empty: begun anew, with all tasks' samples side by side
+  std::string from;                     // folder of its values so far, of this rank or a lower one; empty: it has none
   std::string folder;                   // where its values (fp32, PEFT) are left; the checkpoint lies beside it
 };
 
@@ -39,7 +39,7 @@ class AttemptRunner {
   Result<double> accuracy(const TaskData& data, const std::string& folder);
   // What an adapter of these tasks consists of: heads in the tasks' order.
   Result<AdapterShape> shape_of(const std::vector<const TaskData*>& tasks, int64_t rank) const;
-  // A folder's values as parameters of that shape; heads that it does not have yet begin anew.
+  // A folder's values as parameters of that shape; heads and ranks that it does not have yet begin anew.
   Result<AdapterParameters> load(const AdapterShape& shape, const std::string& folder, uint64_t seed) const;
   // The final folder of an adapter.
   Status write(const std::string& folder, const AdapterParameters& parameters, const std::vector<const TaskData*>& tasks, bool bfloat16) const;

@@ -117,7 +117,7 @@ Status Fusion::measure_base() {
 
 Status Fusion::train_alone() {
   if (!options_.alone) return {};
-  for (const TaskData& data : data_) VALORA_CHECK(try_out(data, {-1, options_.ranks.front(), true}));
+  for (const TaskData& data : data_) VALORA_CHECK(try_out(data, {-1, options_.ranks.front()}));
   return {};
 }
 
@@ -130,11 +130,11 @@ std::vector<Fusion::Candidate> Fusion::candidates() const {
   if (options_.packing == FusionPacking::kLast && open.size() > 1) open = {open.back()};
   for (const int i : open) {
     const int64_t rank = adapters_[static_cast<size_t>(i)].rank;
-    list.push_back({i, rank, false});
+    list.push_back({i, rank});
     for (const int64_t higher : options_.ranks)
-      if (higher > rank) list.push_back({i, higher, true});
+      if (higher > rank) list.push_back({i, higher});
   }
-  for (const int64_t rank : options_.ranks) list.push_back({-1, rank, true});
+  for (const int64_t rank : options_.ranks) list.push_back({-1, rank});
   return list;
 }
 
@@ -144,14 +144,9 @@ Fusion::OpenAdapter Fusion::grown(const TaskData& data, const Candidate& candida
     return {fmt::format("adapter-{}", adapters_.size() + 1), fmt::format("{}@{}", key_of(data), candidate.rank), candidate.rank, {data.task.name}};
   OpenAdapter adapter = adapters_[static_cast<size_t>(candidate.adapter)];
   adapter.tasks.push_back(data.task.name);
+  adapter.lineage += " > " + key_of(data);
+  if (candidate.rank != adapter.rank) adapter.lineage += fmt::format("@{}", candidate.rank);
   adapter.rank = candidate.rank;
-  if (!candidate.anew) {
-    adapter.lineage += " > " + key_of(data);
-    return adapter;
-  }
-  std::vector<std::string> keys;
-  for (const std::string& task : adapter.tasks) keys.push_back(key_of(data_of(task)));
-  adapter.lineage = fmt::format("[{}]@{}", fmt::join(keys, ", "), candidate.rank);
   return adapter;
 }
 
@@ -161,7 +156,7 @@ Result<FusionStep> Fusion::try_out(const TaskData& data, const Candidate& candid
   Attempt attempt{.adapter = adapter.name, .rank = candidate.rank, .task = &data, .folder = folder_of(adapter.lineage)};
   for (const std::string& task : adapter.tasks)
     if (task != data.task.name) attempt.held.push_back(&data_of(task));
-  if (!candidate.anew) attempt.from = folder_of(adapters_[static_cast<size_t>(candidate.adapter)].lineage);
+  if (candidate.adapter >= 0) attempt.from = folder_of(adapters_[static_cast<size_t>(candidate.adapter)].lineage);
   if (!state_.attempts.contains(adapter.lineage)) {
     VALORA_TRY(step, runner_->run(attempt));
     state_.attempts[adapter.lineage] = std::move(step);
@@ -207,10 +202,10 @@ Status Fusion::place(const TaskData& data) {
 Status Fusion::keep_best_of_own(const TaskData& data) {
   std::optional<FusionStep> best;
   for (const int64_t rank : options_.ranks) {
-    VALORA_TRY(step, try_out(data, {-1, rank, true}));
+    VALORA_TRY(step, try_out(data, {-1, rank}));
     if (!best || step.accuracies.at(step.task) > best->accuracies.at(step.task)) best = std::move(step);
   }
-  const Candidate candidate{-1, best->rank, true};
+  const Candidate candidate{-1, best->rank};
   OpenAdapter adapter = grown(data, candidate);
   adapter.closed = true;
   keep(candidate, std::move(adapter));

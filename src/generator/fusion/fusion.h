@@ -13,7 +13,7 @@
 namespace valora::generator {
 
 // Under options.output: adapters/NAME (PEFT folders), manifest.json, report.json, report.html, and state.json with the
-// folder work: every attempt's result, so that a run that was ended goes on, and one with other floors trains only what
+// folder attempts: every attempt's result, so that a run that was ended goes on, and one with other floors trains only what
 // is new. One process at a time works on a folder.
 class Fusion {
  public:
@@ -25,7 +25,7 @@ class Fusion {
 
  private:
   // An adapter as it stands. Its lineage says all that its values follow from beside the options: "digits:1f…@16", then
-  // " > defects:09…" for each task that it was trained on next; "[digits:1f…, defects:09…]@32" where it was begun anew.
+  // " > defects:09…" for each task that it was trained on next, with "@32" behind it where it grew to that rank for it.
   struct OpenAdapter {
     std::string name, lineage;
     int64_t rank = 0;
@@ -35,7 +35,6 @@ class Fusion {
   struct Candidate {
     int adapter = -1;       // place among those there are; -1: a new one
     int64_t rank = 0;
-    bool anew = false;      // all of its tasks from the beginning
   };
   Status open(std::vector<Task> tasks);
   Status measure_base();

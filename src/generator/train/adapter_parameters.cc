@@ -94,13 +94,16 @@ Status AdapterParameters::assign(const adapters::AdapterSpec& spec, const adapte
   const auto differs = [&](const std::string& what) {
     return unprocessable(spec.path + " is another adapter than the one to be trained: " + what, spec.path);
   };
+  // Of a lower rank: further rows of A stay as they were drawn, further columns of B are zero. The product is the same.
   const auto put = [&](const ParameterSlot& slot, const TensorView& view) {
-    values_.narrow(0, slot.offset, slot.size()).copy_(models::tensor_of(view).reshape({-1}));
+    at::Tensor values = values_.narrow(0, slot.offset, slot.size()).view({slot.rows, slot.columns});
+    if (begins_at_zero(slot)) values.zero_();
+    values.narrow(0, 0, view.shape[0]).narrow(1, 0, view.shape[1]).copy_(models::tensor_of(view));
   };
   if (spec.targets.size() != shape_.modules.size()) return differs("it adapts " + std::to_string(spec.targets.size()) + " linears");
   for (size_t i = 0; i < spec.targets.size(); ++i) {
     const adapters::LoraTarget& target = spec.targets[i];
-    if (target.module != shape_.modules[i] || target.rank != shape_.rank || std::abs(target.scale - shape_.scale()) > 1e-6 * shape_.scale())
+    if (target.module != shape_.modules[i] || target.rank > shape_.rank || std::abs(target.scale - shape_.scale()) > 1e-6 * shape_.scale())
       return differs(modules.modules()[target.module].name + " has rank " + std::to_string(target.rank));
     put(slots_[2 * i], target.a);
     put(slots_[2 * i + 1], target.b);

@@ -40,8 +40,9 @@ class AdapterParameters {
   // Adds what the last backward pass left in the leaves to gradient(), and empties them.
   void collect();
 
-  // Values of a PEFT folder's tensors in the place of these; heads that it does not have stay as they are. kUnprocessable
-  // where its modules, ranks, scales or labels are others than the shape's.
+  // Values of a PEFT folder's tensors in the place of these; heads that it does not have stay as they are, and so does
+  // what a lower rank leaves of A, beside zeros in B: its products are the same. kUnprocessable where its modules, scales
+  // or labels are others than the shape's, or a rank is higher.
   Status assign(const adapters::AdapterSpec& spec, const adapters::ModuleTable& modules);
 
  private:
