@@ -13,8 +13,8 @@
 namespace valora::generator {
 
 // Under options.output: adapters/NAME (PEFT folders), manifest.json, report.json, report.html, and state.json with the
-// folder attempts: every attempt's result, so that a run that was ended goes on, and one with other floors trains only what
-// is new. One process at a time works on a folder.
+// folder attempts: every attempt's result, so that a run that was ended goes on, and one with other floors trains only
+// what is new. One process at a time works on a folder.
 class Fusion {
  public:
   Fusion(const FusionOptions& options, FusionEvents events) : options_(options), events_(std::move(events)) {}

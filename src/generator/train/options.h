@@ -19,7 +19,7 @@ struct TrainingOptions {
   double clip = 1;                // the gradient's largest norm; 0: none
   double dropout = 0;             // of the low-rank products' inputs
   bool recompute = false;         // layers run again for their gradients instead of keeping what they computed
-  int64_t logits_at_once = 1 << 25;  // answers' tokens × vocabulary; of more, parts are made one after another and again on the way back
+  int64_t logits_at_once = 1 << 25;  // answers' tokens × vocabulary; of more, part after part, and again on the way back
   bool shuffle = true;
   uint64_t seed = 0;
   int64_t evaluate_every = 0;     // steps; 0: never before the end
