@@ -115,16 +115,20 @@ class Reference:
         return end - begin, end - first[0]
 
 
-def bandwidth(threads):
+class Bandwidth:
     """Bytes read a second, by summing an array larger than the caches: what bounds a decode step."""
-    torch.set_num_threads(threads)
-    data = torch.ones(1 << 28, dtype=torch.float32)
-    best = 0
-    for _ in range(5):
-        begin = time.perf_counter()
-        data.sum()
-        best = max(best, data.nbytes / (time.perf_counter() - begin))
-    return best
+
+    def __init__(self, threads):
+        torch.set_num_threads(threads)
+        self.data = torch.ones(1 << 28, dtype=torch.float32)
+
+    def measure(self, times):
+        rates = []
+        for _ in range(times):
+            begin = time.perf_counter()
+            self.data.sum()
+            rates.append(self.data.nbytes / (time.perf_counter() - begin))
+        return rates
 
 
 def picture(seed, size):
@@ -172,7 +176,7 @@ def main():
         ids = torch.tensor([row] * options.batch)
         inputs = dict(input_ids=ids, attention_mask=torch.ones_like(ids), **vision)
 
-    rate = bandwidth(options.threads)
+    rate = max(Bandwidth(options.threads).measure(5))
     reference = Reference(model_dir, adapter_dirs, options.tower)
     ours = Valora(options.program, model_dir, adapter_dirs, options.threads)
     rows = {"valora": [], "reference": []}

@@ -15,12 +15,11 @@ import json
 import os
 import statistics
 import subprocess
-import time
 
 import torch
 
 import checkpoints
-from mixed_adapters import Valora
+from mixed_adapters import Bandwidth, Valora
 
 MODES = ("base", "merged", "unmerged")
 # Weights that each token is multiplied with: the decoder's linears; the head at the last token of a prompt alone.
@@ -44,22 +43,6 @@ def names(mode, batch):
     return {"base": ["base"] * batch, "merged": ["a0"] * batch, "unmerged": [f"a{i}" for i in range(batch)]}[mode]
 
 
-class Bandwidth:
-    """Bytes read a second, by summing an array larger than the caches."""
-
-    def __init__(self, threads):
-        torch.set_num_threads(threads)
-        self.data = torch.ones(1 << 28, dtype=torch.float32)
-
-    def now(self):
-        taken = []
-        for _ in range(3):
-            begin = time.perf_counter()
-            self.data.sum()
-            taken.append(time.perf_counter() - begin)
-        return self.data.nbytes / statistics.median(taken)
-
-
 class Run:
     """One mode's part of a round."""
 
@@ -76,9 +59,9 @@ class Rounds:
 
     def one(self, mode, round_):
         server, asked, steps = self.servers[mode], names(mode, self.batch), self.options.output - 1
-        before = self.bandwidth.now()
+        before = statistics.median(self.bandwidth.measure(3))
         _, decode = server.run(prompts(self.batch, 64, round_), None, asked, self.options.output)
-        rate = (before + self.bandwidth.now()) / 2
+        rate = (before + statistics.median(self.bandwidth.measure(3))) / 2
         prefill, _ = server.run(prompts(self.batch, self.options.prompt, 1000 + round_), None, asked, 1)
         return Run(self.batch * steps / decode, rate, prefill)
 

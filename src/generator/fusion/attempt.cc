@@ -79,12 +79,12 @@ Status AttemptRunner::write(const std::string& folder, const AdapterParameters& 
 // New samples, and replayed ones of all tasks held in the share that the options say.
 std::vector<TrainingSource> AttemptRunner::sources_of(const Attempt& attempt, const std::vector<const TaskData*>& tasks) const {
   std::vector<TrainingSource> sources;
+  const double replay = attempt.held.empty() ? 0 : options_.replay;
   double weights = 0;
   for (const TaskData* data : attempt.held) weights += data->task.weight;
   int head = 0;
   for (const TaskData* data : tasks) {
     const int own_head = data->head.empty() ? -1 : head++;
-    const double replay = attempt.held.empty() ? 0 : options_.replay;
     const double share = data == attempt.task ? 1 - replay : replay * data->task.weight / weights;
     if (share <= 0) continue;
     auto examples = std::make_shared<std::vector<Example>>(data->examples);
