@@ -74,6 +74,8 @@ at::Tensor dropped(const at::Tensor& x, const Dropout& dropout) {
 
 at::Tensor project_aten(const at::Tensor& x, const Weight& w, std::span<const LoraSegment> segments, size_t slice) {
   at::Tensor y = linear_aten(x, w);
+  // Several segments may change one token: their sum is rounded once, not after each of them.
+  if (segments.size() > 1) y = y.to(at::kFloat);
   for (const LoraSegment& segment : segments) {
     const LoraSegment::Part& part = segment.parts[slice];
     const int64_t tokens = segment.token_end - segment.token_begin;
@@ -83,7 +85,7 @@ at::Tensor project_aten(const at::Tensor& x, const Weight& w, std::span<const Lo
     const at::Tensor low = linear_aten(dropped(rows(x), part.dropout), part.weight->a);
     rows(y).add_(linear_aten(low, part.weight->b), part.coefficient);
   }
-  return y;
+  return y.to(x.scalar_type());
 }
 
 void check(const at::Tensor& x, std::span<const Weight* const> weights, std::span<const LoraSegment> segments) {
