@@ -11,7 +11,7 @@ namespace valora::kernels {
 namespace {
 
 constexpr int64_t kTileRows = 96;      // query rows that share one reading of the keys
-constexpr int64_t kSplitKeys = 1024;   // of a sequence with few queries, attended by one task
+constexpr int64_t kSplitKeys = 256;    // of a sequence with few queries, attended by one task
 constexpr int64_t kFewRows = 16;       // query rows of a sequence up to which its keys are split
 constexpr int64_t kSerialWork = 1 << 17;  // rows × keys × dim below which a second thread costs more than it brings
 
@@ -24,24 +24,35 @@ struct Task {
   int64_t partials = 1;         // on the first of them
 };
 
+bool splits(const QuerySpan& span, int64_t group) {
+  return span.queries * group <= kFewRows && span.context + span.queries > kSplitKeys;
+}
+
+// The heads of a run of keys lie side by side: one after the other they are read in order.
+void plan_split(const QuerySpan& span, int64_t kv_heads, int64_t& partials, std::vector<Task>& tasks) {
+  const int64_t keys = span.context + span.queries, parts = (keys + kSplitKeys - 1) / kSplitKeys;
+  for (int64_t p = 0; p < parts; ++p)
+    for (int64_t head = 0; head < kv_heads; ++head)
+      tasks.push_back({&span, head, 0, span.queries, p * kSplitKeys, std::min(keys, (p + 1) * kSplitKeys),
+                       partials + head * parts + p, p == 0 ? parts : 1});
+  partials += kv_heads * parts;
+}
+
+void plan_tiles(const QuerySpan& span, int64_t kv_heads, int64_t group, std::vector<Task>& tasks) {
+  const int64_t tile_tokens = std::max<int64_t>(1, kTileRows / group);
+  const int64_t tiles = (span.queries + tile_tokens - 1) / tile_tokens;
+  for (int64_t head = 0; head < kv_heads; ++head)
+    for (int64_t i = tiles - 1; i >= 0; --i) {  // the longest first
+      const int64_t begin = span.queries * i / tiles, end = span.queries * (i + 1) / tiles;
+      tasks.push_back({&span, head, begin, end, 0, span.context + end});
+    }
+}
+
 std::vector<Task> plan(std::span<const QuerySpan> spans, int64_t kv_heads, int64_t group, int64_t& partials) {
   std::vector<Task> tasks;
-  const int64_t tile_tokens = std::max<int64_t>(1, kTileRows / group);
-  for (const QuerySpan& span : spans) {
-    const int64_t tiles = (span.queries + tile_tokens - 1) / tile_tokens;
-    const bool splits = span.queries * group <= kFewRows && span.context + span.queries > kSplitKeys;
-    for (int64_t head = 0; head < kv_heads; ++head)
-      for (int64_t i = tiles - 1; i >= 0; --i) {  // the longest first
-        const int64_t begin = span.queries * i / tiles, end = span.queries * (i + 1) / tiles, keys = span.context + end;
-        if (!splits) {
-          tasks.push_back({&span, head, begin, end, 0, keys});
-          continue;
-        }
-        const int64_t parts = (keys + kSplitKeys - 1) / kSplitKeys;
-        for (int64_t p = 0; p < parts; ++p)
-          tasks.push_back({&span, head, begin, end, p * kSplitKeys, std::min(keys, (p + 1) * kSplitKeys), partials++, p == 0 ? parts : 1});
-      }
-  }
+  for (const QuerySpan& span : spans)
+    if (splits(span, group)) plan_split(span, kv_heads, partials, tasks);
+    else plan_tiles(span, kv_heads, group, tasks);
   return tasks;
 }
 
@@ -50,7 +61,8 @@ class PagedAttention {
  public:
   PagedAttention(Heads<const T> q, Heads<T> o, int64_t heads, float scale, std::span<const QuerySpan> spans, const KvLayer<T>& layer)
       : q_(q), o_(o), group_(heads / layer.kv_heads), scale_(scale), layer_(layer), tasks_(plan(spans, layer.kv_heads, group_, partials_)) {
-    slot_ = kFewRows * (panels_of(layer.dim) * kPanelOutputs + 2);
+    for (const Task& task : tasks_)
+      if (task.partial >= 0) slot_ = std::max(slot_, gathered_floats(tile_of(task)));
     memory_.reset(new float[partials_ * slot_]);
   }
 

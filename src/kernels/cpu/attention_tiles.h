@@ -90,26 +90,34 @@ inline __attribute__((always_inline)) Lanes load_lanes(const float* p) {
   return lanes;
 }
 
-// e^x for x <= 0, below e^-87 that. 2^n by the exponent's bits, e^r by a polynomial on |r| <= ln2 / 2: within 2 ulp
-// of fp32, or within 2^-16 where it is rounded to bf16 anyway.
-template <bool EXACT>
+constexpr float kLog2E = 1.44269504088896341f;
+constexpr float kRound = 12582912.0f;  // adding 1.5 · 2^23 rounds to whole numbers, which are then in the low bits
+
+// e^x within 2 ulp for x <= 0, below e^-87 that. 2^n by the exponent's bits, e^r by a polynomial on |r| <= ln2 / 2.
 inline __attribute__((always_inline)) Lanes exp_lanes(Lanes x) {
-  constexpr float kRound = 12582912.0f;  // adding 1.5 · 2^23 rounds to whole numbers
   x = x < -87.0f ? Lanes{} - 87.0f : x;
-  const Lanes n = (x * 1.44269504088896341f + kRound) - kRound;
+  const Lanes n = (x * kLog2E + kRound) - kRound;
   const Lanes r = (x - n * 0.693359375f) + n * 2.12194440e-4f;
-  Lanes p;
-  if constexpr (EXACT) {
-    p = r * 1.3888889e-3f + 8.3333333e-3f;
-    p = p * r + 4.1666667e-2f;
-    p = p * r + 1.6666667e-1f;
-  } else {
-    p = r * 4.1666667e-2f + 1.6666667e-1f;
-  }
+  Lanes p = r * 1.3888889e-3f + 8.3333333e-3f;
+  p = p * r + 4.1666667e-2f;
+  p = p * r + 1.6666667e-1f;
   p = p * r + 0.5f;
   p = p * r + 1.0f;
   p = p * r + 1.0f;
   return (Lanes)((LaneBits)p + (__builtin_convertvector(n, LaneBits) << 23));
+}
+
+// 2^x within 2^-18 for x < 127, below 2^-126 that: for what is rounded to bf16 anyway. 2^r by the polynomial whose
+// largest relative error on |r| <= 1/2 is least.
+inline __attribute__((always_inline)) Lanes exp2_lanes(Lanes x) {
+  constexpr float kLeast = -126.0f;
+  x = x < kLeast ? Lanes{} + kLeast : x;
+  const Lanes moved = x + kRound, r = x - (moved - kRound);
+  Lanes p = r * 9.5701003e-3f + 5.5917867e-2f;
+  p = p * r + 2.4024744e-1f;
+  p = p * r + 6.9312179e-1f;
+  p = p * r + 9.9999928e-1f;
+  return (Lanes)((LaneBits)p + ((LaneBits)moved << 23));
 }
 
 // The lanes `by` further on, around.
@@ -137,38 +145,42 @@ inline __attribute__((always_inline)) float sum_of_lanes(Lanes lanes) {
 template <typename V>
 void weigh(Weighing<typename V::Element>& row) {
   using T = typename V::Element;
+  constexpr bool kExact = sizeof(T) == 4;
   constexpr int64_t kLanes = kPanelOutputs;
-  const int64_t whole = row.keys / kLanes * kLanes, rest = row.keys - whole;
+  const int64_t whole = row.keys / kLanes * kLanes, rest = row.keys - whole, width = row.width;
+  const float* const scores = row.scores;
+  T* const weights = row.weights;  // the compiler would read row again after each of them
   const LaneBits index = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
   const LaneBits counts = index < static_cast<int32_t>(rest);
   const Lanes nothing = Lanes{} - __builtin_inff();
   int64_t i = 0;
   if (row.keys > 0) {
     Lanes best = nothing;
-    for (; i < whole; i += kLanes) {
-      const Lanes scores = load_lanes(row.scores + i);
-      best = scores > best ? scores : best;
-    }
-    if (rest > 0) {
-      const Lanes scores = counts ? load_lanes(row.scores + i) : nothing;
-      best = scores > best ? scores : best;
-    }
+    const auto meet = [&](Lanes found) __attribute__((always_inline)) { best = found > best ? found : best; };
+    for (; i < whole; i += kLanes) meet(load_lanes(scores + i));
+    if (rest > 0) meet(counts ? load_lanes(scores + i) : nothing);
     const float before = row.top, found = largest_lane(best) * row.scale;
     row.top = found > before ? found : before;
-    row.fade = exp_lanes<true>(Lanes{} + (before - row.top))[0];
+    row.fade = exp_lanes(Lanes{} + (before - row.top))[0];
+    const float unit = kExact ? 1 : kLog2E;
+    const Lanes scale = Lanes{} + row.scale * unit, top = Lanes{} + row.top * unit;
     typename V::Sums total = V::zero();
-    const auto put = [&](Lanes weights) __attribute__((always_inline)) {
-      V::store(row.weights + i, kLanes, __builtin_bit_cast(typename V::Sums, weights));
-      total = V::add(total, V::load(row.weights + i, kLanes));  // of the rounded ones: they then add up to one
+    const auto weight = [&](Lanes score) __attribute__((always_inline)) {
+      const Lanes x = score * scale - top;
+      return kExact ? exp_lanes(x) : exp2_lanes(x);
     };
-    for (i = 0; i < whole; i += kLanes) put(exp_lanes<sizeof(T) == 4>(load_lanes(row.scores + i) * row.scale - row.top));
+    const auto put = [&](Lanes values) __attribute__((always_inline)) {
+      V::store(weights + i, kLanes, __builtin_bit_cast(typename V::Sums, values));
+      total = V::add(total, V::load(weights + i, kLanes));  // of the rounded ones: they then add up to one
+    };
+    for (i = 0; i < whole; i += kLanes) put(weight(load_lanes(scores + i)));
     if (rest > 0) {
-      put(counts ? exp_lanes<sizeof(T) == 4>(load_lanes(row.scores + i) * row.scale - row.top) : Lanes{});
+      put(counts ? weight(load_lanes(scores + i)) : Lanes{});
       i += kLanes;
     }
     row.total = row.total * row.fade + sum_of_lanes(__builtin_bit_cast(Lanes, total));
   }
-  for (; i < row.width; i += kLanes) V::store(row.weights + i, kLanes, V::zero());
+  for (; i < width; i += kLanes) V::store(weights + i, kLanes, V::zero());
 }
 
 }  // namespace

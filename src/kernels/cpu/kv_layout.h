@@ -27,7 +27,8 @@ constexpr int64_t kv_elements(int64_t kv_heads, int64_t dim) {
   return kv_heads * (key_elements<T>(dim) + value_elements<T>(dim));
 }
 
-// One layer of the block arena: block b's keys of all heads at data + b * block_stride, its values behind them.
+// One layer of the block arena: block b at data + b * block_stride, head after head, each its keys and then its
+// values: a head is read in one piece, and what the CPU fetches beyond it is the next head's.
 template <typename T>
 struct KvLayer {
   T* data = nullptr;
@@ -35,10 +36,8 @@ struct KvLayer {
   int64_t kv_heads = 0;
   int64_t dim = 0;
 
-  T* keys(int64_t block, int64_t head) const { return data + block * block_stride + head * key_elements<T>(dim); }
-  T* values(int64_t block, int64_t head) const {
-    return data + block * block_stride + kv_heads * key_elements<T>(dim) + head * value_elements<T>(dim);
-  }
+  T* keys(int64_t block, int64_t head) const { return data + block * block_stride + kv_elements<T>(head, dim); }
+  T* values(int64_t block, int64_t head) const { return keys(block, head) + key_elements<T>(dim); }
 };
 
 // One sequence's part of the flat batch: query rows [begin, begin + queries) stand at positions
