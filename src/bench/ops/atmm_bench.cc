@@ -10,6 +10,7 @@ namespace {
 
 // Results are rounded to bf16 once by us and several times by the rivals.
 constexpr double kTolerance = 0.03;
+constexpr int kSearchRounds = 5;
 
 std::vector<AtmmShape> full_grid() {
   std::vector<AtmmShape> grid;
@@ -46,7 +47,7 @@ std::vector<AtmmShape> quick_grid() {
 void search_tile(const AtmmShape& shape, TileSearch& search) {
   const AtmmProblem problem = make_problem(shape);
   const std::vector<Timing> timings =
-      race(tiled_products(problem, search.candidates()), {.seconds = 0, .min_rounds = 2});
+      race(tiled_products(problem, search.candidates()), {.seconds = 0, .min_rounds = kSearchRounds});
   std::vector<double> seconds;
   for (const Timing& timing : timings) seconds.push_back(timing.seconds.p50);
   search.add(seconds);
@@ -56,6 +57,7 @@ Measurement measure(const AtmmShape& shape, const TileSearch& search, Bench& ben
   const AtmmProblem problem = make_problem(shape);
   const kernels::Tile tile = search.best();
   bench.notes["atmm_single_tile"] = {{"rows", tile.rows}, {"panels", tile.panels}, {"chains", tile.chains}};
+  bench.notes["atmm_most_to_win_by_tiles"] = search.most_to_win();
   return compete(bench, problem.work(),
                  {our_products(problem, kOurs), our_products(problem, kSingleTile, tile), aten_products(problem),
                   rank_row_products(problem), static_tile_products(problem), einsum_products(problem)},

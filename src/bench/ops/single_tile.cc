@@ -21,10 +21,18 @@ TileSearch::TileSearch(std::vector<kernels::Tile> candidates)
 
 void TileSearch::add(const std::vector<double>& seconds) {
   for (size_t i = 0; i < log_sums_.size(); ++i) log_sums_[i] += std::log(seconds[i]);
+  least_log_sum_ += std::log(*std::min_element(seconds.begin(), seconds.end()));
+  ++shapes_;
 }
 
-kernels::Tile TileSearch::best() const {
-  return candidates_[static_cast<size_t>(std::min_element(log_sums_.begin(), log_sums_.end()) - log_sums_.begin())];
+size_t TileSearch::best_index() const {
+  return static_cast<size_t>(std::min_element(log_sums_.begin(), log_sums_.end()) - log_sums_.begin());
+}
+
+kernels::Tile TileSearch::best() const { return candidates_[best_index()]; }
+
+double TileSearch::most_to_win() const {
+  return shapes_ == 0 ? 1 : std::exp((log_sums_[best_index()] - least_log_sum_) / shapes_);
 }
 
 }  // namespace valora::bench

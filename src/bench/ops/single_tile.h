@@ -18,10 +18,17 @@ class TileSearch {
   // One shape's seconds, of each candidate.
   void add(const std::vector<double>& seconds);
   kernels::Tile best() const;
+  // best()'s time over that of each shape's own best candidate, geometric mean: what any choice of tiles can win on
+  // these shapes, and a little more, as the least of noisy times is partly luck.
+  double most_to_win() const;
 
  private:
+  size_t best_index() const;
+
   std::vector<kernels::Tile> candidates_;
   std::vector<double> log_sums_;
+  double least_log_sum_ = 0;
+  int shapes_ = 0;
 };
 
 }  // namespace valora::bench

@@ -100,6 +100,15 @@ TEST(TileSearch, TakesTheLeastGeometricMean) {
   EXPECT_EQ(search.best(), b);
 }
 
+TEST(TileSearch, TellsWhatAChoiceCouldWin) {
+  TileSearch search({{1, 1, 1}, {2, 1, 1}});
+  EXPECT_EQ(search.most_to_win(), 1) << "nothing was measured";
+  search.add({1, 2});
+  EXPECT_DOUBLE_EQ(search.most_to_win(), 1) << "one shape has one best tile";
+  search.add({4, 1});
+  EXPECT_NEAR(search.most_to_win(), std::sqrt(2), 1e-12) << "the second tile is best on the whole, twice too slow once";
+}
+
 TEST(TileSearch, CandidatesAreDistinctAndFitIntoRegisters) {
   const auto tiles = candidate_tiles();
   for (size_t i = 0; i < tiles.size(); ++i) {

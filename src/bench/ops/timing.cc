@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <numeric>
+#include <random>
 
 namespace valora::bench {
 namespace {
@@ -27,9 +29,17 @@ std::vector<Timing> race(const std::vector<Runner>& runners, const RaceRules& ru
   std::vector<int> repeats;
   for (const Runner& runner : runners) repeats.push_back(repeats_for(runner.run, rules.min_sample));
   std::vector<std::vector<double>> times(runners.size());
+  std::vector<size_t> order(runners.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::mt19937 random(1);
   const double end = now() + rules.seconds;
-  for (int round = 0; round < rules.min_rounds || (round < rules.max_rounds && now() < end); ++round)
-    for (size_t i = 0; i < runners.size(); ++i) times[i].push_back(sample(runners[i].run, repeats[i]));
+  for (int round = 0; round < rules.min_rounds || (round < rules.max_rounds && now() < end); ++round) {
+    std::shuffle(order.begin(), order.end(), random);
+    for (const size_t i : order) {
+      runners[i].run();
+      times[i].push_back(sample(runners[i].run, repeats[i]));
+    }
+  }
   std::vector<Timing> result;
   for (size_t i = 0; i < runners.size(); ++i) result.push_back({runners[i].name, distribution_of(std::move(times[i]))});
   return result;

@@ -26,7 +26,8 @@ struct RaceRules {
   double min_sample = 20e-6;   // a shorter run is repeated within a sample
 };
 
-// Round after round, each runner once, after one unmeasured run and two that find the repetitions.
+// Round after round, each runner once, after one unmeasured run and two that find the repetitions. Whoever ran before
+// leaves the caches to the next: so the order is another in each round, and an unmeasured run stands before each sample.
 std::vector<Timing> race(const std::vector<Runner>& runners, const RaceRules& rules);
 
 // The fastest of a few runs of one.
