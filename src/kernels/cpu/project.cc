@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "kernels/cpu/elementwise.h"
+#include "kernels/cpu/input_blocks.h"
 #include "kernels/cpu/low_rank_pieces.h"
 #include "kernels/cpu/pieces.h"
 #include "kernels/cpu/product_bodies.h"
@@ -14,6 +15,7 @@ namespace valora::kernels {
 namespace {
 
 constexpr int64_t kChunkBytes = 256 << 10;  // of weights that stay in the second-level cache while rows pass
+constexpr int64_t kLongChunkBytes = 8 << 20;  // or, where not even a group does, in the one behind it
 
 // A run of outputs of one slice (with kSiluMul: of both) over a run of rows.
 struct Unit {
@@ -58,7 +60,8 @@ class Projection {
     int64_t chunk = group;
     if (row_chunks > 1) {
       const int64_t bytes = group * panel_elements<T>(slice.w.k) * static_cast<int64_t>(sizeof(T));
-      chunk *= std::clamp<int64_t>(kChunkBytes / std::max<int64_t>(1, bytes), 1, std::max<int64_t>(1, groups / 8));
+      const int64_t most = bytes > kChunkBytes ? kLongChunkBytes : kChunkBytes;
+      chunk *= std::clamp<int64_t>(most / std::max<int64_t>(1, bytes), 1, std::max<int64_t>(1, groups / 8));
     } else {
       chunk = piece_panels(panels, group);
     }
@@ -86,12 +89,12 @@ class Projection {
     const int64_t first = unit.panel_begin * kPanelOutputs, last = std::min(slice.w.n, unit.panel_end * kPanelOutputs);
     const int64_t at = unit.row_begin * slice.ldy + first, width = last - first, rows = unit.row_end - unit.row_begin;
     if (slice.y_float) return sum_into(unit.slice, unit, slice.y_float + at, slice.ldy);
-    if (low_rank_.touched(unit.slice, unit.row_begin, unit.row_end)) {
+    Product<T> p = dense(unit.slice, unit);
+    if (input_blocks(p) > 1 || low_rank_.touched(unit.slice, unit.row_begin, unit.row_end)) {
       float* sums = scratch(rows * width);
       sum_into(unit.slice, unit, sums, width);
       return round_rows(sums, rows, width, slice.y + at, slice.ldy);
     }
-    Product<T> p = dense(unit.slice, unit);
     p.y = slice.y + at;
     p.ldy = slice.ldy;
     p.first_output = first;
@@ -117,7 +120,7 @@ class Projection {
     p.ldy = ld;
     p.first_output = unit.panel_begin * kPanelOutputs;
     low_rank_.fetch_expands(s, unit.panel_begin, unit.panel_end, unit.row_begin, unit.row_end);
-    bodies_.multiply(p);
+    multiply_in_blocks(bodies_, p, input_blocks(p));
     low_rank_.expand(s, unit.panel_begin, unit.panel_end, unit.row_begin, unit.row_end, sums, ld);
   }
 
