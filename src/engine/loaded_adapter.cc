@@ -3,6 +3,8 @@
 #include <cmath>
 #include <ctime>
 
+#include "ops/lay_together.h"
+
 namespace valora {
 namespace {
 
@@ -60,6 +62,7 @@ std::shared_ptr<LoadedAdapter> build_adapter(const adapters::AdapterSpec& spec, 
   loaded->weights.modules.resize(modules.modules().size());
   loaded->weights.scales.resize(modules.modules().size(), 0);
   bool small = true;
+  std::vector<ops::Weight*> parts;
   for (const adapters::LoraTarget& target : spec.targets) {
     auto weight = std::make_unique<ops::LoraWeight>();
     weight->a = ops::Weight(tensor(target.a, dtype, device), dtype, device);
@@ -68,8 +71,10 @@ std::shared_ptr<LoadedAdapter> build_adapter(const adapters::AdapterSpec& spec, 
     const bool visual = modules.modules()[target.module].visual;
     (visual ? loaded->on_visuals : loaded->on_decoder) = true;
     if (!visual) small = small && largest_change(*weight, target.scale) <= kLargestMergedChange;  // false for what is no number
+    parts.insert(parts.end(), {&weight->a, &weight->b});
     loaded->weights.modules[target.module] = std::move(weight);
   }
+  ops::lay_together(parts);
   loaded->mergeable = loaded->on_decoder && small;
   for (const adapters::TaskHead& head : spec.heads)
     loaded->heads.push_back({head.name, head.labels, head.problem_type, head.add_generation_prompt,

@@ -3,9 +3,9 @@
 #include <algorithm>
 
 namespace valora::bench {
-namespace {
 
-void check_alike(const Contender& first, const std::vector<Contender>& contenders, double tolerance) {
+void check_alike(const std::vector<Contender>& contenders, double tolerance) {
+  const Contender& first = contenders.front();
   const at::Tensor expected = first.result().to(at::kFloat);
   const double scale = 1 + expected.abs().max().item<double>();
   for (const Contender& c : contenders) {
@@ -18,8 +18,6 @@ void check_alike(const Contender& first, const std::vector<Contender>& contender
   }
 }
 
-}  // namespace
-
 const Timing* Measurement::find(const std::string& name) const {
   const auto at = std::find_if(timings.begin(), timings.end(), [&](const Timing& t) { return t.name == name; });
   return at == timings.end() ? nullptr : &*at;
@@ -30,8 +28,7 @@ double Measurement::ratio(const std::string& name) const {
   return other ? other->seconds.p50 / ours().seconds.p50 : 0;
 }
 
-Measurement compete(Bench& bench, const Work& work, const std::vector<Contender>& contenders, double tolerance) {
-  check_alike(contenders.front(), contenders, tolerance);
+Measurement time_in_turns(Bench& bench, const Work& work, const std::vector<Contender>& contenders) {
   bench.limits.refresh();
   std::vector<Runner> runners;
   for (const Contender& c : contenders) runners.push_back({c.name, c.run});
@@ -40,6 +37,11 @@ Measurement compete(Bench& bench, const Work& work, const std::vector<Contender>
   m.timings = race(runners, bench.rules);
   m.bandwidth = bench.limits.bandwidth();
   return m;
+}
+
+Measurement compete(Bench& bench, const Work& work, const std::vector<Contender>& contenders, double tolerance) {
+  check_alike(contenders, tolerance);
+  return time_in_turns(bench, work, contenders);
 }
 
 void set_bound(Measurement& m, const Limits& limits) {

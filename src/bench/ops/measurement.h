@@ -70,8 +70,12 @@ struct Shape {
   std::function<std::optional<Measurement>(Bench&)> measure;
 };
 
-// Checks every contender's result against the first one's, |difference| <= tolerance · (1 + |largest value|), throws
-// c10::Error where one computes something else, then lets them race.
+// Every contender's result against the first one's, |difference| <= tolerance · (1 + |largest value|); c10::Error
+// where one computes something else.
+void check_alike(const std::vector<Contender>& contenders, double tolerance);
+// Lets them race.
+Measurement time_in_turns(Bench& bench, const Work& work, const std::vector<Contender>& contenders);
+// Both.
 Measurement compete(Bench& bench, const Work& work, const std::vector<Contender>& contenders, double tolerance);
 
 // At the end of a run: by then the arithmetic limit has been seen.

@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "kernels/cpu/elementwise.h"
-#include "kernels/cpu/input_blocks.h"
 #include "kernels/cpu/low_rank_pieces.h"
 #include "kernels/cpu/pieces.h"
 #include "kernels/cpu/product_bodies.h"
@@ -89,12 +88,12 @@ class Projection {
     const int64_t first = unit.panel_begin * kPanelOutputs, last = std::min(slice.w.n, unit.panel_end * kPanelOutputs);
     const int64_t at = unit.row_begin * slice.ldy + first, width = last - first, rows = unit.row_end - unit.row_begin;
     if (slice.y_float) return sum_into(unit.slice, unit, slice.y_float + at, slice.ldy);
-    Product<T> p = dense(unit.slice, unit);
-    if (input_blocks(p) > 1 || low_rank_.touched(unit.slice, unit.row_begin, unit.row_end)) {
+    if (low_rank_.touched(unit.slice, unit.row_begin, unit.row_end)) {
       float* sums = scratch(rows * width);
       sum_into(unit.slice, unit, sums, width);
       return round_rows(sums, rows, width, slice.y + at, slice.ldy);
     }
+    Product<T> p = dense(unit.slice, unit);
     p.y = slice.y + at;
     p.ldy = slice.ldy;
     p.first_output = first;
@@ -120,7 +119,7 @@ class Projection {
     p.ldy = ld;
     p.first_output = unit.panel_begin * kPanelOutputs;
     low_rank_.fetch_expands(s, unit.panel_begin, unit.panel_end, unit.row_begin, unit.row_end);
-    multiply_in_blocks(bodies_, p, input_blocks(p));
+    bodies_.multiply(p);
     low_rank_.expand(s, unit.panel_begin, unit.panel_end, unit.row_begin, unit.row_end, sums, ld);
   }
 

@@ -11,7 +11,6 @@
 #include <thread>
 #include <vector>
 
-#include "kernels/cpu/input_blocks.h"
 #include "kernels/cpu/isa_fixture.h"
 #include "kernels/cpu/projection_reference.h"
 
@@ -60,21 +59,6 @@ TEST_P(Projections, KeepToTheirRowsWhereStridesAreWider) {
 }
 
 TEST_P(Projections, EqualTheReferenceOverALongSum) { expect_linear_in_all_forms(3, 17, 4097); }
-
-// So long that even a single panel is read in blocks of its inputs.
-TEST_P(Projections, CutLongInputsIntoBlocks) {
-  constexpr int64_t kLong = 17411;
-  const Product<bf16> few{.m = 4, .w = {nullptr, 45, kLong}, .tile = {4, 1, 1}}, many{.m = 5, .w = {nullptr, 45, kLong}, .tile = {4, 1, 1}};
-  EXPECT_EQ(input_blocks(few), 1) << "read once";
-  EXPECT_EQ(input_blocks(many), 2);
-  expect_linear_in_all_forms(14, 45, kLong);
-  const Case adapted{.m = 14, .k = kLong, .outs = {45}, .bias = true, .uses = {{3, 14, {8}, 0.5}}};
-  expect_projection<bf16>(adapted);
-  expect_projection<float>(adapted);
-  const Case gated{.m = 14, .k = kLong, .outs = {45, 45}, .gated = true};
-  expect_projection<bf16>(gated);
-  expect_projection<float>(gated);
-}
 
 TEST_P(Projections, CutManyRowsIntoChunks) { expect_linear_in_all_forms(300, 161, 40); }
 
