@@ -57,24 +57,26 @@ class LowRankPieces {
 
   // Whether any adapter adds to these rows of a slice.
   bool touched(size_t slice, int64_t row_begin, int64_t row_end) const {
-    for (const LoraSegment<T>& segment : segments_)
-      if (segment.parts[slice].a.n > 0 && segment.token_begin < row_end && segment.token_end > row_begin) return true;
-    return false;
+    return std::ranges::any_of(segments_, [&](const auto& segment) { return touches(segment, slice, row_begin, row_end); });
   }
 
   // The adapters' panels of a few rows' outputs lie here and there in memory, too short a run each for the CPU to see
-  // it coming: told of early, they are there when expand() wants them.
+  // it coming: told of early, they are there when expand() wants them. It sees those of higher ranks.
   void fetch_expands(size_t slice, int64_t panel_begin, int64_t panel_end, int64_t row_begin, int64_t row_end) const {
-    if (row_end - row_begin > kFetchedRows) return;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);  // GCC drops calls of what does nothing but fetch
     for (const LoraSegment<T>& segment : segments_) {
+      if (!fetches(segment, slice, row_begin, row_end)) continue;
       const Panels<T>& b = segment.parts[slice].b;
-      if (segment.parts[slice].a.n == 0 || segment.token_begin >= row_end || segment.token_end <= row_begin) continue;
-      for (int64_t panel = panel_begin; panel < panel_end; ++panel) {
-        const T* line = b.panel(panel);
-        for (int64_t i = 0; i < panel_elements<T>(b.k); i += 64 / static_cast<int64_t>(sizeof(T)))
-          __builtin_prefetch(line + i, 0, 2);
-      }
+      for (int64_t panel = panel_begin; panel < panel_end; ++panel)
+        for (int64_t i = 0; i < panel_elements<T>(b.k); i += kLine) __builtin_prefetch(b.panel(panel) + i, 0, 2);
     }
+  }
+
+  // Panels of a slice that are best told of together, `most` at most: the CPU drops what its queues do not hold.
+  int64_t fetched_together(size_t slice, int64_t most, int64_t row_begin, int64_t row_end) const {
+    constexpr int64_t kLinesTogether = 64;
+    const int64_t segments = std::ranges::count_if(segments_, [&](const auto& s) { return fetches(s, slice, row_begin, row_end); });
+    return segments == 0 ? most : std::clamp<int64_t>(kLinesTogether / (segments * kFetchedLines), 1, most);
   }
 
   // sums: the rows [row_begin, row_end), ld floats apart, of the outputs from panel_begin on. Waits until all
@@ -105,6 +107,16 @@ class LowRankPieces {
 
  private:
   static constexpr int64_t kShrinkRows = 64;   // of one piece of a segment's shrink
+  static constexpr int64_t kFetchedLines = 8;  // of a panel of B, at most: rank 16 in bf16
+  static constexpr int64_t kLine = 64 / static_cast<int64_t>(sizeof(T));
+
+  static bool touches(const LoraSegment<T>& segment, size_t slice, int64_t row_begin, int64_t row_end) {
+    return segment.parts[slice].a.n > 0 && segment.token_begin < row_end && segment.token_end > row_begin;
+  }
+  static bool fetches(const LoraSegment<T>& segment, size_t slice, int64_t row_begin, int64_t row_end) {
+    return row_end - row_begin <= kFetchedRows && touches(segment, slice, row_begin, row_end) &&
+           panel_elements<T>(segment.parts[slice].b.k) <= kFetchedLines * kLine;
+  }
 
   struct Shrink {
     size_t segment, slice;

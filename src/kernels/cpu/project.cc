@@ -118,8 +118,13 @@ class Projection {
     p.y = sums;
     p.ldy = ld;
     p.first_output = unit.panel_begin * kPanelOutputs;
-    low_rank_.fetch_expands(s, unit.panel_begin, unit.panel_end, unit.row_begin, unit.row_end);
-    bodies_.multiply(p);
+    const int64_t group = low_rank_.fetched_together(s, unit.panel_end - unit.panel_begin, unit.row_begin, unit.row_end);
+    for (int64_t panel = unit.panel_begin; panel < unit.panel_end; panel += group) {
+      p.panel_begin = panel;
+      p.panel_end = std::min(unit.panel_end, panel + group);
+      low_rank_.fetch_expands(s, p.panel_begin, p.panel_end, unit.row_begin, unit.row_end);
+      bodies_.multiply(p);
+    }
     low_rank_.expand(s, unit.panel_begin, unit.panel_end, unit.row_begin, unit.row_end, sums, ld);
   }
 
