@@ -33,6 +33,11 @@ struct Layer {
   Linear q, k, v, o, gate, up, down;
 };
 
+template <typename AnyLayer>
+auto linears_of(AnyLayer& l) {
+  return std::array{&l.q, &l.k, &l.v, &l.o, &l.gate, &l.up, &l.down};
+}
+
 ops::Weight packed(int64_t out, int64_t in, int seed) {
   return ops::Weight(weight_tensor(out, in, at::kBFloat16, seed), at::kBFloat16, at::kCPU);
 }
@@ -53,7 +58,7 @@ void lay_adapters_together(std::vector<Layer>& layers, int64_t adapters) {
   for (int64_t a = 0; a < adapters; ++a) {
     std::vector<ops::Weight*> parts;
     for (Layer& l : layers)
-      for (Linear* linear : {&l.q, &l.k, &l.v, &l.o, &l.gate, &l.up, &l.down})
+      for (Linear* linear : linears_of(l))
         parts.insert(parts.end(), {&linear->adapters[a].a, &linear->adapters[a].b});
     ops::lay_together(parts);
   }
@@ -120,8 +125,6 @@ class Steps {
   }
 
  private:
-  static std::array<const Linear*, 7> linears_of(const Layer& l) { return {&l.q, &l.k, &l.v, &l.o, &l.gate, &l.up, &l.down}; }
-
   at::Tensor x_;
   int64_t tokens_;
   std::vector<Layer> layers_;
@@ -133,10 +136,11 @@ Measurement measure_modes(Bench& bench, const ModeShape& shape) {
   // Merged and unmerged are one function where all tokens have the merged adapter.
   check_alike({pure("merged", [=] { return steps->run(true, 0); }), pure("unmerged, one adapter", [=] { return steps->run(false, 1); })},
               kTolerance);
-  Measurement m = time_in_turns(bench, steps->base_work(),
-                        {pure("base", [=] { return steps->run(false, 0); }), pure("merged", [=] { return steps->run(true, 0); }),
-                         pure("unmerged", [=] { return steps->run(false, adapters); })});
-  bench.notes[fmt::format("modes_bytes_more_{}_tokens", shape.tokens)] = steps->adapter_bytes() / steps->base_work().bytes;
+  const Work work = steps->base_work();
+  Measurement m = time_in_turns(bench, work, {pure("base", [=] { return steps->run(false, 0); }),
+                                              pure("merged", [=] { return steps->run(true, 0); }),
+                                              pure("unmerged", [=] { return steps->run(false, adapters); })});
+  bench.notes[fmt::format("modes_bytes_more_{}_tokens", shape.tokens)] = steps->adapter_bytes() / work.bytes;
   return m;
 }
 

@@ -55,6 +55,18 @@ void add_merge(Json& summary, std::span<const Measurement> all) {
   summary["merge_vs_bandwidth_bound_worst"] = most_or_null(slowness);
 }
 
+// The modes are ours, over the base: less is better.
+void add_modes(Json& summary, std::span<const Measurement> all) {
+  for (const std::string mode : {"merged", "unmerged"}) {
+    Values slowness;
+    for (const Measurement& m : all)
+      if (m.operation == "modes" && m.find(mode)) slowness.push_back(m.ratio(mode));
+    if (slowness.empty()) continue;
+    summary["modes_" + mode + "_over_base"] = geometric_mean(slowness);
+    summary["modes_" + mode + "_over_base_worst"] = most_or_null(slowness);
+  }
+}
+
 void add_spread(Json& summary, std::span<const Measurement> all) {
   std::map<std::string, std::map<std::string, Values>> medians;  // of each contender, by what else the shape is
   std::map<std::string, Values> jitter;
@@ -96,6 +108,7 @@ Json summarize_ops(std::span<const Measurement> measurements) {
   std::set<std::string> operations;
   for (const Measurement& m : measurements) {
     operations.insert(m.operation);
+    if (m.operation == "modes") continue;
     for (size_t i = 1; i < m.timings.size(); ++i) pairs.emplace(m.operation, m.timings[i].name);
   }
   Json summary = Json::object();
@@ -104,6 +117,7 @@ Json summarize_ops(std::span<const Measurement> measurements) {
   for (const std::string& operation : operations) add_limits(summary, operation, measurements);
   add_linear_targets(summary, measurements);
   add_merge(summary, measurements);
+  add_modes(summary, measurements);
   add_spread(summary, measurements);
   return summary;
 }

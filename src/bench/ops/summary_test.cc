@@ -43,6 +43,16 @@ TEST(OpsSummary, RatiosAreTheRivalsTimeOverOurs) {
   EXPECT_DOUBLE_EQ(summary["linear_share_of_limit_geomean"], std::cbrt(0.5 * 0.75 * 1));
 }
 
+TEST(OpsSummary, ModesAreOverTheBaseAndTheSlowestIsTheWorst) {
+  const Json summary = summarize_ops(std::vector<Measurement>{
+      measurement("modes", {}, 1, {{"base", 2}, {"merged", 2}, {"unmerged", 4}}),
+      measurement("modes", {}, 1, {{"base", 1}, {"merged", 1}, {"unmerged", 8}})});
+  EXPECT_DOUBLE_EQ(summary["modes_merged_over_base"], 1);
+  EXPECT_DOUBLE_EQ(summary["modes_unmerged_over_base"], 4);
+  EXPECT_DOUBLE_EQ(summary["modes_unmerged_over_base_worst"], 8);
+  EXPECT_FALSE(summary.contains("modes_vs_unmerged_worst")) << "they are no rivals";
+}
+
 TEST(OpsSummary, WhatWasNotMeasuredIsNull) {
   const Json summary = summarize_ops({});
   for (const char* name :

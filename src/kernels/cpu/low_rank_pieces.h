@@ -63,6 +63,7 @@ class LowRankPieces {
   // The adapters' panels of a few rows' outputs lie here and there in memory, too short a run each for the CPU to see
   // it coming: told of early, they are there when expand() wants them. It sees those of higher ranks.
   void fetch_expands(size_t slice, int64_t panel_begin, int64_t panel_end, int64_t row_begin, int64_t row_end) const {
+    if (row_end - row_begin > kFetchedRows) return;
     __atomic_signal_fence(__ATOMIC_SEQ_CST);  // GCC drops calls of what does nothing but fetch
     for (const LoraSegment<T>& segment : segments_) {
       if (!fetches(segment, slice, row_begin, row_end)) continue;
@@ -75,6 +76,7 @@ class LowRankPieces {
   // Panels of a slice that are best told of together, `most` at most: the CPU drops what its queues do not hold.
   int64_t fetched_together(size_t slice, int64_t most, int64_t row_begin, int64_t row_end) const {
     constexpr int64_t kLinesTogether = 64;
+    if (row_end - row_begin > kFetchedRows) return most;
     const int64_t segments = std::ranges::count_if(segments_, [&](const auto& s) { return fetches(s, slice, row_begin, row_end); });
     return segments == 0 ? most : std::clamp<int64_t>(kLinesTogether / (segments * kFetchedLines), 1, most);
   }
@@ -114,7 +116,7 @@ class LowRankPieces {
     return segment.parts[slice].a.n > 0 && segment.token_begin < row_end && segment.token_end > row_begin;
   }
   static bool fetches(const LoraSegment<T>& segment, size_t slice, int64_t row_begin, int64_t row_end) {
-    return row_end - row_begin <= kFetchedRows && touches(segment, slice, row_begin, row_end) &&
+    return touches(segment, slice, row_begin, row_end) &&
            panel_elements<T>(segment.parts[slice].b.k) <= kFetchedLines * kLine;
   }
 
