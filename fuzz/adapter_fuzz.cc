@@ -12,7 +12,8 @@ using adapters::AdapterSpec;
 
 namespace {
 
-void check_spec(const AdapterSpec& spec, const adapters::ModuleTable& modules, const adapters::AdapterLimits& limits) {
+void check_spec(const AdapterSpec& spec, const adapters::ModuleTable& modules,
+                const adapters::AdapterLimits& limits) {
   FUZZ_CHECK(!spec.targets.empty() || !spec.heads.empty());
   int last = -1;
   for (const adapters::LoraTarget& target : spec.targets) {
@@ -24,8 +25,10 @@ void check_spec(const AdapterSpec& spec, const adapters::ModuleTable& modules, c
     FUZZ_CHECK(std::isfinite(target.scale));
     FUZZ_CHECK((target.a.shape == std::vector<int64_t>{target.rank, module.in}));
     FUZZ_CHECK((target.b.shape == std::vector<int64_t>{module.out, target.rank}));
-    FUZZ_CHECK(target.a.bytes.size() == static_cast<size_t>(target.rank * module.in) * dtype_size(target.a.dtype));
-    FUZZ_CHECK(target.b.bytes.size() == static_cast<size_t>(module.out * target.rank) * dtype_size(target.b.dtype));
+    FUZZ_CHECK(target.a.bytes.size() ==
+               static_cast<size_t>(target.rank * module.in) * dtype_size(target.a.dtype));
+    FUZZ_CHECK(target.b.bytes.size() ==
+               static_cast<size_t>(module.out * target.rank) * dtype_size(target.b.dtype));
   }
   for (const adapters::TaskHead& head : spec.heads) {
     FUZZ_CHECK(head.weight.shape.size() == 2 && head.weight.shape[1] == modules.hidden_size());
@@ -44,8 +47,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   fuzz::Input input(data, size);
   dir.write("adapter_config.json", input.part());
   const std::string_view sidecar = input.part();
-  if (sidecar.empty()) std::filesystem::remove(dir.file("valora.json"));
-  else dir.write("valora.json", sidecar);
+  if (sidecar.empty())
+    std::filesystem::remove(dir.file("valora.json"));
+  else
+    dir.write("valora.json", sidecar);
   dir.write("adapter_model.safetensors", input.rest());
 
   const auto spec = adapters::read_adapter(dir.path(), modules, limits);

@@ -13,7 +13,8 @@ namespace {
 bench::RequestRecord read(std::string_view bytes, bool stream, int status, size_t piece) {
   bench::RequestRecord record;
   bench::AnswerReader reader(record, stream);
-  for (size_t at = 0; at < bytes.size(); at += piece) reader.feed(bytes.substr(at, piece), status, 1);
+  for (size_t at = 0; at < bytes.size(); at += piece)
+    reader.feed(bytes.substr(at, piece), status, 1);
   reader.finish(status, "", 2);
   return record;
 }
@@ -28,7 +29,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const auto whole = read(bytes, mode & 1, status, std::max<size_t>(bytes.size(), 1));
   const auto pieces = read(bytes, mode & 1, status, 1 + (mode >> 2));
   FUZZ_CHECK(whole.error == pieces.error);
-  FUZZ_CHECK(whole.prompt_tokens == pieces.prompt_tokens && whole.completion_tokens == pieces.completion_tokens);
+  FUZZ_CHECK(whole.prompt_tokens == pieces.prompt_tokens &&
+             whole.completion_tokens == pieces.completion_tokens);
   FUZZ_CHECK(whole.first_token == pieces.first_token && whole.gaps.size() == pieces.gaps.size());
   (void)Json(whole.error).dump(-1, ' ', false, Json::error_handler_t::replace);
   return 0;

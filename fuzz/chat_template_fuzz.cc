@@ -1,4 +1,5 @@
-// A chat template, variables for it (JSON), then a conversation: a line a message, its first character the role.
+// A chat template, variables for it (JSON), then a conversation: a line a message, its first
+// character the role.
 #include "text/chat_template.h"
 
 #include "check.h"
@@ -23,11 +24,14 @@ std::string role_of(char c) {
 ChatMessage message_of(std::string_view line) {
   ChatMessage message{role_of(line.empty() ? 'u' : line[0]), {}};
   for (const char c : line.substr(line.empty() ? 0 : 1)) {
-    if (c == '#') message.parts.push_back({ChatPart::Kind::kImage, ""});
-    else if (c == '%') message.parts.push_back({ChatPart::Kind::kVideo, ""});
+    if (c == '#')
+      message.parts.push_back({ChatPart::Kind::kImage, ""});
+    else if (c == '%')
+      message.parts.push_back({ChatPart::Kind::kVideo, ""});
     else if (message.parts.empty() || message.parts.back().kind != ChatPart::Kind::kText)
       message.parts.push_back({ChatPart::Kind::kText, std::string(1, c)});
-    else message.parts.back().text += c;
+    else
+      message.parts.back().text += c;
   }
   return message;
 }
@@ -54,7 +58,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       .special_tokens = {{"bos_token", "<s>"}, {"eos_token", "</s>"}},
       .image_placeholder = "<image>",
       .video_placeholder = "<video>",
-      .now = [] { return std::chrono::system_clock::time_point(std::chrono::seconds(1'700'000'000)); }};
+      .now = [] {
+        return std::chrono::system_clock::time_point(std::chrono::seconds(1'700'000'000));
+      }};
   const auto format = text::make_chat_template(source, "fuzz", settings);
   if (!format.ok()) {
     FUZZ_CHECK(!format.error().message.empty());
@@ -65,8 +71,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const auto prompt = (*format)->render(messages, add_generation_prompt, values);
     const auto again = (*format)->render(messages, add_generation_prompt, values);
     FUZZ_CHECK(prompt.ok() == again.ok());
-    if (prompt.ok()) FUZZ_CHECK(*prompt == *again);
-    else FUZZ_CHECK(!prompt.error().message.empty());
+    if (prompt.ok())
+      FUZZ_CHECK(*prompt == *again);
+    else
+      FUZZ_CHECK(!prompt.error().message.empty());
   }
   return 0;
 }

@@ -1,10 +1,10 @@
-// Runs one fuzz target without libFuzzer: every given input, then seeded mutations of them. The same arguments run
-// the same inputs everywhere, so this part belongs to the tests.
+// Runs one fuzz target without libFuzzer: every given input, then seeded mutations of them. The
+// same arguments run the same inputs everywhere, so this part belongs to the tests.
 //
 //   TARGET [--runs N] [--seconds S] [--seed K] [--max-bytes B] [--dictionary FILE] FILE-OR-FOLDER…
 //
-// An input over ten seconds of CPU time, over 2 GiB of memory, that crashes or breaks an invariant is written to
-// failed-TARGET in the working directory, and the command that repeats it is printed.
+// An input over ten seconds of CPU time, over 2 GiB of memory, that crashes or breaks an invariant
+// is written to failed-TARGET in the working directory, and the command that repeats it is printed.
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/time.h>
@@ -31,7 +31,9 @@ extern "C" void __sanitizer_set_death_callback(void (*callback)()) __attribute__
 extern "C" const char* __asan_default_options() {
   return "hard_rss_limit_mb=2048:max_allocation_size_mb=2048:detect_leaks=1";
 }
-extern "C" const char* __ubsan_default_options() { return "halt_on_error=1:abort_on_error=1:print_stacktrace=1"; }
+extern "C" const char* __ubsan_default_options() {
+  return "halt_on_error=1:abort_on_error=1:print_stacktrace=1";
+}
 
 namespace {
 
@@ -146,12 +148,18 @@ Options parse(int argc, char** argv) {
       continue;
     }
     const char* value = i + 1 < argc ? argv[++i] : "";
-    if (name == "--runs") options.runs = std::strtoull(value, nullptr, 10);
-    else if (name == "--seconds") options.seconds = std::strtod(value, nullptr);
-    else if (name == "--seed") options.seed = std::strtoull(value, nullptr, 10);
-    else if (name == "--max-bytes") options.max_bytes = std::strtoull(value, nullptr, 10);
-    else if (name == "--dictionary") options.dictionary = value;
-    else std::fprintf(stderr, "fuzz: unknown option %s\n", name.c_str()), std::exit(2);
+    if (name == "--runs")
+      options.runs = std::strtoull(value, nullptr, 10);
+    else if (name == "--seconds")
+      options.seconds = std::strtod(value, nullptr);
+    else if (name == "--seed")
+      options.seed = std::strtoull(value, nullptr, 10);
+    else if (name == "--max-bytes")
+      options.max_bytes = std::strtoull(value, nullptr, 10);
+    else if (name == "--dictionary")
+      options.dictionary = value;
+    else
+      std::fprintf(stderr, "fuzz: unknown option %s\n", name.c_str()), std::exit(2);
   }
   return options;
 }
@@ -177,10 +185,12 @@ int main(int argc, char** argv) {
   for (const std::string& input : corpus) run_one(input);
   const size_t inputs = corpus.size();
   const std::string words = options.dictionary.empty() ? "" : read_whole(options.dictionary);
-  valora::fuzz::Mutator mutator(std::move(corpus), valora::fuzz::parse_dictionary(words), options.seed);
+  valora::fuzz::Mutator mutator(std::move(corpus), valora::fuzz::parse_dictionary(words),
+                                options.seed);
   size_t runs = 0;
   for (; options.seconds > 0 ? seconds() < options.seconds : runs < options.runs; ++runs)
     run_one(mutator.next(options.max_bytes));
-  std::printf("%s: %zu inputs and %zu mutations in %.1f s\n", name.c_str(), inputs, runs, seconds());
+  std::printf("%s: %zu inputs and %zu mutations in %.1f s\n", name.c_str(), inputs, runs,
+              seconds());
   return 0;
 }

@@ -11,7 +11,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   fuzz::Input input(data, size);
   dir.write("generation_config.json", input.part());
   const auto model = parse_json(input.rest(), "config.json");
-  const auto config = read_generation_config(dir.path(), model.ok() && model->is_object() ? *model : Json::object());
+  const auto config = read_generation_config(
+      dir.path(), model.ok() && model->is_object() ? *model : Json::object());
   if (!config.ok()) {
     (void)Json(config.error().message).dump();
     return 0;
@@ -19,6 +20,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   for (const int32_t id : config->eos_token_ids) FUZZ_CHECK(id >= 0);
   const auto settings = settle_sampling({}, *config, 20, 1);
   FUZZ_CHECK(settings.ok());
-  FUZZ_CHECK(settings->temperature >= 0 && settings->top_p > 0 && settings->top_p <= 1 && settings->top_k >= 0);
+  FUZZ_CHECK(settings->temperature >= 0 && settings->top_p > 0 && settings->top_p <= 1 &&
+             settings->top_k >= 0);
   return 0;
 }

@@ -1,5 +1,5 @@
-// A request as the connection hands it on: method and target on the first line, headers, an empty line, the body.
-// Whatever it says, one answer comes, and its JSON is JSON.
+// A request as the connection hands it on: method and target on the first line, headers, an empty
+// line, the body. Whatever it says, one answer comes, and its JSON is JSON.
 #include "base/log.h"
 #include "check.h"
 #include "inline_engine.h"
@@ -22,7 +22,8 @@ server::HttpRequest parse(std::string_view text) {
   const std::string_view first = take_line(text);
   const size_t space = first.find(' ');
   request.method = first.substr(0, space);
-  const auto path = server::percent_decode(space == first.npos ? std::string_view("/") : first.substr(space + 1));
+  const auto path =
+      server::percent_decode(space == first.npos ? std::string_view("/") : first.substr(space + 1));
   request.path = path.value_or("/");
   while (!text.empty()) {
     const std::string_view line = take_line(text);
@@ -71,8 +72,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   server::App app(service);
   server::Headers common;
   auto exchange = std::make_shared<server::testing::FakeExchange>();
-  if (auto early = app.screen(request, common)) exchange->respond(std::move(*early));
-  else app.handle(std::move(request), exchange);
+  if (auto early = app.screen(request, common))
+    exchange->respond(std::move(*early));
+  else
+    app.handle(std::move(request), exchange);
   exchange->run();
   check_answer(*exchange, path);
   return 0;

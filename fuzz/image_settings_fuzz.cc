@@ -1,5 +1,5 @@
-// preprocessor_config.json, video_preprocessor_config.json (none where the part is empty), then the sizes of
-// pictures and videos that the processor is asked about.
+// preprocessor_config.json, video_preprocessor_config.json (none where the part is empty), then the
+// sizes of pictures and videos that the processor is asked about.
 #include <algorithm>
 
 #include "check.h"
@@ -55,7 +55,8 @@ void sample(const media::Processor& processor, int64_t frames, double fps) {
   }
 }
 
-void exercise(const Result<std::shared_ptr<const media::Processor>>& processor, fuzz::Input& input) {
+void exercise(const Result<std::shared_ptr<const media::Processor>>& processor,
+              fuzz::Input& input) {
   if (!processor.ok()) {
     (void)Json(processor.error().message).dump();
     return;
@@ -76,7 +77,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view video_text = input.part();
   const auto video = video_text.empty() ? Result<Json>(Json()) : parse_json(video_text, "video");
   if (!image.ok() || !video.ok()) return 0;
-  const media::PatchLayout tower{size_in(*image, "patch_size", 14), size_in(*image, "temporal_patch_size", 2),
+  const media::PatchLayout tower{size_in(*image, "patch_size", 14),
+                                 size_in(*image, "temporal_patch_size", 2),
                                  size_in(*image, "merge_size", 2)};
   const int side = crop_of(*image);
   exercise(media::make_qwen2_vl_processor(*image, *video, tower), input);

@@ -43,15 +43,16 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   const JsonLimits limits{.max_bytes = 4096, .max_depth = 8, .max_values = 256};
   const auto json = parse_json(text, "fuzz", limits);
-  const auto unique =
-      parse_json(text, "fuzz", {.max_bytes = 4096, .max_depth = 8, .max_values = 256, .unique_keys = true});
+  const auto unique = parse_json(
+      text, "fuzz", {.max_bytes = 4096, .max_depth = 8, .max_values = 256, .unique_keys = true});
   FUZZ_CHECK(json.ok() || !unique.ok());
   if (!json.ok()) {
     // The message goes into answers, so it has to be text.
     (void)Json(json.error().message).dump();
     return 0;
   }
-  FUZZ_CHECK(size <= limits.max_bytes && depth_of(*json) <= limits.max_depth && values_of(*json) <= limits.max_values);
+  FUZZ_CHECK(size <= limits.max_bytes && depth_of(*json) <= limits.max_depth &&
+             values_of(*json) <= limits.max_values);
   if (unique.ok()) FUZZ_CHECK(*unique == *json);
   FUZZ_CHECK(Json::parse(json->dump()) == *json);
   if (json->is_object()) read_fields(*json);

@@ -1,4 +1,5 @@
-// A line of JSONL, as a sample of the task that the first byte chooses; its question and answer; its boxes read back.
+// A line of JSONL, as a sample of the task that the first byte chooses; its question and answer;
+// its boxes read back.
 #include "base/json.h"
 #include "data_folder.h"
 #include "generator/data/box_text.h"
@@ -44,6 +45,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (!apply_templates(task, samples).ok()) return 0;
   FUZZ_CHECK(!samples[0].question.empty() && !samples[0].answer.empty());
   // A label may itself be read as a box, so there may be more.
-  if (has_boxes(task.type)) FUZZ_CHECK(read_boxes(samples[0].answer, task.boxes).size() >= sample->boxes.size());
+  if (has_boxes(task.type))
+    FUZZ_CHECK(read_boxes(samples[0].answer, task.boxes).size() >= sample->boxes.size());
   return 0;
 }

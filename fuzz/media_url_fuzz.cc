@@ -22,7 +22,8 @@ struct Files {
 };
 
 std::string encode_base64(std::string_view bytes) {
-  constexpr std::string_view kAlphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  constexpr std::string_view kAlphabet =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
   std::string out;
   uint32_t bits = 0;
   int count = 0;
@@ -64,11 +65,13 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   const media::FetchPolicy policy{.allowed_local_path = files.dir.file("open")};
   const std::string url = with_folder(std::string(text), files.dir.path());
-  for (const auto kind : {media::MediaKind::kImage, media::MediaKind::kVideo}) check_fetch(url, kind, policy);
+  for (const auto kind : {media::MediaKind::kImage, media::MediaKind::kVideo})
+    check_fetch(url, kind, policy);
 
   const auto decoded = media::decode_base64(text);
   if (decoded.ok()) FUZZ_CHECK(decoded->size() <= size);
   const auto again = media::decode_base64(encode_base64(text));
-  FUZZ_CHECK(again.ok() && std::string_view(reinterpret_cast<const char*>(again->data()), again->size()) == text);
+  FUZZ_CHECK(again.ok() &&
+             std::string_view(reinterpret_cast<const char*>(again->data()), again->size()) == text);
   return 0;
 }

@@ -21,7 +21,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   FUZZ_CHECK(spec->vocab > 0 && spec->hidden > 0 && spec->kv_heads > 0 && spec->head_dim > 0);
   FUZZ_CHECK(spec->layers > 0 && spec->layers <= models::kMaxLayers);
   FUZZ_CHECK(!spec->modules.modules().empty());
-  for (const adapters::Module& module : spec->modules.modules()) FUZZ_CHECK(module.in > 0 && module.out > 0);
+  for (const adapters::Module& module : spec->modules.modules())
+    FUZZ_CHECK(module.in > 0 && module.out > 0);
   const models::Positions positions = (*family)->positions(*spec, 16, {});
   FUZZ_CHECK(positions.prompt.size() == size_t(spec->axes) * 16);
   return 0;

@@ -37,7 +37,8 @@ class Mutator {
   std::mt19937_64 random_;
 };
 
-// Words of a file in libFuzzer's format: one `name="value"` or `"value"` a line, with \xAB, \" and \\ escaped.
+// Words of a file in libFuzzer's format: one `name="value"` or `"value"` a line, with \xAB, \" and
+// \\ escaped.
 std::vector<std::string> parse_dictionary(const std::string& text);
 
 }  // namespace valora::fuzz

@@ -8,8 +8,8 @@ using namespace valora;
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   fuzz::Input input(data, size);
   const std::string_view exif = input.part();
-  const int orientation =
-      media::orientation_of({reinterpret_cast<const uint8_t*>(exif.data()), exif.size()}, input.rest());
+  const int orientation = media::orientation_of(
+      {reinterpret_cast<const uint8_t*>(exif.data()), exif.size()}, input.rest());
   media::Image image{3, 2, std::vector<uint8_t>(18)};
   for (size_t i = 0; i < image.rgb.size(); ++i) image.rgb[i] = static_cast<uint8_t>(i);
   const media::Image turned = media::upright(image, orientation);

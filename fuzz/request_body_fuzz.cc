@@ -1,5 +1,5 @@
-// The bodies of the endpoints that run the model: the first byte names the endpoint. What is accepted lies within the
-// ranges that the engine is promised.
+// The bodies of the endpoints that run the model: the first byte names the endpoint. What is
+// accepted lies within the ranges that the engine is promised.
 #include <cmath>
 
 #include "check.h"
@@ -30,7 +30,8 @@ void check_prompt(const Prompt& prompt) {
 }
 
 void check_target(const Target& target) {
-  for (const AdapterUse& use : target.lora) FUZZ_CHECK(!use.name.empty() && std::isfinite(use.scale));
+  for (const AdapterUse& use : target.lora)
+    FUZZ_CHECK(!use.name.empty() && std::isfinite(use.scale));
 }
 
 void check_sampling(const SamplingParams& s) {
@@ -39,7 +40,8 @@ void check_sampling(const SamplingParams& s) {
   FUZZ_CHECK(s.top_p.value_or(1) > 0 && s.top_p.value_or(1) <= 1);
   FUZZ_CHECK(s.top_k.value_or(0) >= -1);
   FUZZ_CHECK(s.min_p.value_or(0) >= 0 && s.min_p.value_or(0) <= 1);
-  FUZZ_CHECK(s.repetition_penalty.value_or(1) > 0 && std::isfinite(s.repetition_penalty.value_or(1)));
+  FUZZ_CHECK(s.repetition_penalty.value_or(1) > 0 &&
+             std::isfinite(s.repetition_penalty.value_or(1)));
   FUZZ_CHECK(std::abs(s.presence_penalty) <= 2 && std::abs(s.frequency_penalty) <= 2);
   FUZZ_CHECK(s.n >= 1 && s.n <= 128);
   FUZZ_CHECK(s.logprobs.value_or(0) >= 0 && s.logprobs.value_or(0) <= 20);

@@ -5,7 +5,8 @@
 using namespace valora;
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  const auto file = SafeTensors::from_bytes(std::string(reinterpret_cast<const char*>(data), size), "fuzz");
+  const auto file =
+      SafeTensors::from_bytes(std::string(reinterpret_cast<const char*>(data), size), "fuzz");
   if (!file.ok()) {
     FUZZ_CHECK(!file.error().message.empty());
     return 0;

@@ -15,7 +15,8 @@ const testing::TempDir& folder() {
   static const testing::TempDir& dir = [&]() -> const testing::TempDir& {
     const testing::TempDir& made = fuzz::temp_folder();
     std::filesystem::create_directory(made.file("pictures"));
-    for (const char* file : {"a.jsonl", "b.jsonl", "boxes.json", "teacher.pt"}) made.write(file, "");
+    for (const char* file : {"a.jsonl", "b.jsonl", "boxes.json", "teacher.pt"})
+      made.write(file, "");
     return made;
   }();
   return dir;
@@ -39,7 +40,8 @@ void check_task(const Task& task) {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size > 16384) return 0;  // larger ones teach nothing new, slowly
-  const std::string path = folder().write("tasks.yaml", {reinterpret_cast<const char*>(data), size});
+  const std::string path =
+      folder().write("tasks.yaml", {reinterpret_cast<const char*>(data), size});
   const auto tasks = read_tasks(path);
   if (!tasks.ok()) {
     FUZZ_CHECK(tasks.error().message.starts_with(path + ":"));

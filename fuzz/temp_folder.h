@@ -8,9 +8,11 @@
 
 namespace valora::fuzz {
 
-// In memory where the system has such a place: rewriting small files on a disk takes most of a run's time.
+// In memory where the system has such a place: rewriting small files on a disk takes most of a
+// run's time.
 inline const testing::TempDir& temp_folder() {
-  static const bool in_memory = std::filesystem::is_directory("/dev/shm") && ::setenv("TMPDIR", "/dev/shm", 0) == 0;
+  static const bool in_memory =
+      std::filesystem::is_directory("/dev/shm") && ::setenv("TMPDIR", "/dev/shm", 0) == 0;
   static const testing::TempDir folder;
   (void)in_memory;
   return folder;

@@ -12,10 +12,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   limits.max_decoded_frames = 64;
   limits.max_decode_time = std::chrono::seconds(2);
   size_t wanted = 0;
-  const media::FrameSampler sampler = [&](const media::VideoInfo& info) -> Result<std::vector<int64_t>> {
+  const media::FrameSampler sampler =
+      [&](const media::VideoInfo& info) -> Result<std::vector<int64_t>> {
     FUZZ_CHECK(info.frames > 0 && info.fps >= 0 && info.width > 0 && info.height > 0);
     std::vector<int64_t> indices;
-    for (int64_t i = 0; i < info.frames && indices.size() < 4; i += std::max<int64_t>(1, info.frames / 4))
+    for (int64_t i = 0; i < info.frames && indices.size() < 4;
+         i += std::max<int64_t>(1, info.frames / 4))
       indices.push_back(i);
     wanted = indices.size();
     return indices;

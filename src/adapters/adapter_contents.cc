@@ -10,13 +10,14 @@ namespace valora::adapters {
 namespace {
 
 Error cannot_serve(const std::string& module, const std::string& detail = {}) {
-  return unprocessable("the adapter adapts " + shortened(module) + detail + ", which this version cannot serve");
+  return unprocessable("the adapter adapts " + shortened(module) + detail +
+                       ", which this version cannot serve");
 }
 
 Status check_values(const std::string& tensor, const TensorView& view) {
   if (!is_served_dtype(view.dtype))
-    return unprocessable("tensor \"" + shortened(tensor) + "\" has dtype " + dtype_name(view.dtype) +
-                         "; adapters are served from F32, F16 or BF16");
+    return unprocessable("tensor \"" + shortened(tensor) + "\" has dtype " +
+                         dtype_name(view.dtype) + "; adapters are served from F32, F16 or BF16");
   if (!all_finite(view))
     return unprocessable("tensor \"" + shortened(tensor) + "\" holds values that are not finite");
   return {};
@@ -41,14 +42,17 @@ Status place_half(const std::string& tensor, const TensorName& name, const Tenso
 }
 
 // A module saved whole can only be a head: one of modules_to_save that is no part of the model.
-Status place_head(const std::string& tensor, const TensorName& name, const TensorView& view, const LoraConfig& config,
-                  const ModuleTable& modules, AdapterContents& contents) {
+Status place_head(const std::string& tensor, const TensorName& name, const TensorView& view,
+                  const LoraConfig& config, const ModuleTable& modules, AdapterContents& contents) {
   const bool is_weight = name.role == TensorRole::kWeight;
-  if (modules.find(name.module)) return cannot_serve(name.module, is_weight ? " (its whole weight)" : " (its bias)");
+  if (modules.find(name.module))
+    return cannot_serve(name.module, is_weight ? " (its whole weight)" : " (its bias)");
   const auto& saved = config.modules_to_save;
-  if (std::find(saved.begin(), saved.end(), name.module) == saved.end() || name.module.find('.') != std::string::npos)
-    return unprocessable("tensor \"" + shortened(tensor) +
-                         "\" is neither a LoRA weight nor a head named in modules_to_save, so it cannot be served");
+  if (std::find(saved.begin(), saved.end(), name.module) == saved.end() ||
+      name.module.find('.') != std::string::npos)
+    return unprocessable(
+        "tensor \"" + shortened(tensor) +
+        "\" is neither a LoRA weight nor a head named in modules_to_save, so it cannot be served");
   HeadTensors& head = contents.heads[name.module];
   (is_weight ? head.weight : head.bias) = &view;
   return {};
@@ -57,7 +61,8 @@ Status place_head(const std::string& tensor, const TensorName& name, const Tenso
 Status check_complete(const AdapterContents& contents, const ModuleTable& modules) {
   for (const auto& [module, halves] : contents.modules)
     if (!halves.a || !halves.b)
-      return unprocessable(modules.modules()[module].name + " has no " + (halves.a ? "lora_B" : "lora_A") + " weight");
+      return unprocessable(modules.modules()[module].name + " has no " +
+                           (halves.a ? "lora_B" : "lora_A") + " weight");
   for (const auto& [name, head] : contents.heads)
     if (!head.weight) return unprocessable("the head " + name + " has a bias but no weight");
   return {};
@@ -65,7 +70,8 @@ Status check_complete(const AdapterContents& contents, const ModuleTable& module
 
 }  // namespace
 
-Result<AdapterContents> sort_tensors(const SafeTensors& file, const LoraConfig& config, const ModuleTable& modules) {
+Result<AdapterContents> sort_tensors(const SafeTensors& file, const LoraConfig& config,
+                                     const ModuleTable& modules) {
   AdapterContents contents;
   for (const auto& [tensor, view] : file.tensors()) {
     VALORA_TRY(name, parse_tensor_name(tensor));

@@ -27,9 +27,10 @@ struct AdapterContents {
   std::map<std::string, HeadTensors> heads;  // weight present
 };
 
-// Gives every tensor of the file a place. Error: kUnprocessable naming the tensor or module, for a tensor
-// that cannot be served, a module that is unknown or not servable, a missing or doubled half, a dtype other
-// than F32, F16 and BF16, or a value that is not finite.
-Result<AdapterContents> sort_tensors(const SafeTensors& file, const LoraConfig& config, const ModuleTable& modules);
+// Gives every tensor of the file a place. Error: kUnprocessable naming the tensor or module, for a
+// tensor that cannot be served, a module that is unknown or not servable, a missing or doubled
+// half, a dtype other than F32, F16 and BF16, or a value that is not finite.
+Result<AdapterContents> sort_tensors(const SafeTensors& file, const LoraConfig& config,
+                                     const ModuleTable& modules);
 
 }  // namespace valora::adapters

@@ -4,7 +4,9 @@ namespace valora::adapters {
 namespace {
 
 void add_tensor(DigestBuilder& digest, const TensorView& tensor) {
-  digest.add(static_cast<uint8_t>(tensor.dtype)).add(std::span<const int64_t>(tensor.shape)).add(tensor.bytes);
+  digest.add(static_cast<uint8_t>(tensor.dtype))
+      .add(std::span<const int64_t>(tensor.shape))
+      .add(tensor.bytes);
 }
 
 void add_head(DigestBuilder& digest, const TaskHead& head) {

@@ -19,17 +19,24 @@ struct Paths {
 
 Result<Paths> check_folder(const std::string& dir) {
   std::error_code ignored;
-  if (!std::filesystem::is_directory(dir, ignored)) return not_found("adapter folder " + dir + " does not exist", dir);
-  Paths paths{dir + "/adapter_config.json", dir + "/adapter_model.safetensors", dir + "/valora.json"};
-  if (!file_exists(paths.config)) return not_found(dir + " is no PEFT adapter: it has no adapter_config.json", dir);
+  if (!std::filesystem::is_directory(dir, ignored))
+    return not_found("adapter folder " + dir + " does not exist", dir);
+  Paths paths{dir + "/adapter_config.json", dir + "/adapter_model.safetensors",
+              dir + "/valora.json"};
+  if (!file_exists(paths.config))
+    return not_found(dir + " is no PEFT adapter: it has no adapter_config.json", dir);
   if (file_exists(paths.tensors)) return paths;
   if (file_exists(dir + "/adapter_model.bin"))
-    return unprocessable(dir + " has its tensors in adapter_model.bin (a pickle), which is not read; save them as "
-                               "adapter_model.safetensors", dir);
+    return unprocessable(
+        dir +
+            " has its tensors in adapter_model.bin (a pickle), which is not read; save them as "
+            "adapter_model.safetensors",
+        dir);
   return not_found(dir + " has no adapter_model.safetensors", dir);
 }
 
-// Modules that were to be saved whole and are not in the file keep the base model's weights, if it has them.
+// Modules that were to be saved whole and are not in the file keep the base model's weights, if it
+// has them.
 void warn_of_missing_heads(const LoraConfig& config, AdapterSpec& spec) {
   if (config.modules_to_save.empty() || !spec.heads.empty()) return;
   spec.warnings.push_back("modules_to_save names " + config.modules_to_save[0] +
@@ -45,7 +52,8 @@ void take_sidecar(Sidecar sidecar, AdapterSpec& spec) {
 
 }  // namespace
 
-Result<AdapterSpec> read_adapter(const std::string& dir, const ModuleTable& modules, const AdapterLimits& limits) {
+Result<AdapterSpec> read_adapter(const std::string& dir, const ModuleTable& modules,
+                                 const AdapterLimits& limits) {
   VALORA_TRY(paths, check_folder(dir));
   VALORA_TRY(config, read_lora_config(paths.config));
   VALORA_TRY(sidecar, read_sidecar(paths.sidecar));
@@ -61,7 +69,8 @@ Result<AdapterSpec> read_adapter(const std::string& dir, const ModuleTable& modu
     return unprocessable(dir + " adapts nothing: it has neither LoRA weights nor heads", dir);
   spec.targets = std::move(targets);
   spec.heads = std::move(heads);
-  for (const LoraTarget& target : spec.targets) spec.max_rank = std::max(spec.max_rank, target.rank);
+  for (const LoraTarget& target : spec.targets)
+    spec.max_rank = std::max(spec.max_rank, target.rank);
   for (const auto& [name, view] : file->tensors()) spec.bytes += view.bytes.size();
   warn_of_missing_heads(config, spec);
   take_sidecar(std::move(sidecar), spec);

@@ -10,11 +10,11 @@ namespace valora::adapters {
 namespace {
 
 using testing::AdapterFolder;
+using ::testing::ElementsAre;
 using testing::filled;
+using ::testing::HasSubstr;
 using testing::kHidden;
 using testing::kInner;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 
 constexpr const char* kQ0 = "model.language_model.layers.0.self_attn.q_proj";
 constexpr const char* kQ1 = "model.language_model.layers.1.self_attn.q_proj";
@@ -96,7 +96,8 @@ TEST(AdapterReader, ReadsOldNamesAndNamesWithTheAdapterInside) {
   folder.config["target_modules"] = R"(model\.layers\.\d\.self_attn\.q_proj)";
   EXPECT_EQ(folder.read()->digest, digest);
   folder.config["target_modules"] = R"(model\.layers\.\d\..*_proj)";
-  EXPECT_THAT(folder.refusal(), HasSubstr("targets " + std::string(kUp0) + " and 1 more modules, but the file"));
+  EXPECT_THAT(folder.refusal(),
+              HasSubstr("targets " + std::string(kUp0) + " and 1 more modules, but the file"));
 }
 
 TEST(AdapterReader, ReadsHalfPrecision) {
@@ -131,9 +132,11 @@ TEST(AdapterReader, RefusesWrongShapes) {
     return folder.refusal();
   };
   EXPECT_EQ(refusal("lora_A.weight", {2, 5}),
-            "lora_A of " + std::string(kQ0) + " has shape [2, 5]; its configured rank and the module ask for [2, 4]");
+            "lora_A of " + std::string(kQ0) +
+                " has shape [2, 5]; its configured rank and the module ask for [2, 4]");
   EXPECT_EQ(refusal("lora_B.weight", {2, 4}),
-            "lora_B of " + std::string(kQ0) + " has shape [2, 4]; its configured rank and the module ask for [4, 2]");
+            "lora_B of " + std::string(kQ0) +
+                " has shape [2, 4]; its configured rank and the module ask for [4, 2]");
   EXPECT_THAT(refusal("lora_A.weight", {3, 4}), HasSubstr("has shape [3, 4]"));
   EXPECT_THAT(refusal("lora_A.weight", {8}), HasSubstr("has shape [8]"));
   EXPECT_THAT(refusal("lora_A.weight", {}), HasSubstr("has shape []"));
@@ -160,7 +163,8 @@ TEST(AdapterReader, RefusesValuesThatAreNotFinite) {
     std::vector<float> values(8, 1.0f);
     values.back() = bad;
     folder.tensors[key(kQ1, "lora_B.weight")] = testing::f32_tensor({kHidden, 2}, values);
-    EXPECT_THAT(folder.refusal(), HasSubstr(key(kQ1, "lora_B.weight") + "\" holds values that are not finite"));
+    EXPECT_THAT(folder.refusal(),
+                HasSubstr(key(kQ1, "lora_B.weight") + "\" holds values that are not finite"));
   }
 }
 
@@ -175,7 +179,8 @@ TEST(AdapterReader, RefusesIncompleteOrDoubledModules) {
   missing.tensors.erase(key(kQ1, "lora_A.weight"));
   EXPECT_THAT(missing.refusal(), HasSubstr(std::string(kQ1) + " has no lora_A weight"));
   AdapterFolder doubled;
-  doubled.tensors[key("model.layers.0.self_attn.q_proj", "lora_B.weight")] = filled({kHidden, 2}, 0);
+  doubled.tensors[key("model.layers.0.self_attn.q_proj", "lora_B.weight")] =
+      filled({kHidden, 2}, 0);
   EXPECT_THAT(doubled.refusal(), HasSubstr("is the second lora_B of " + std::string(kQ0)));
   AdapterFolder two_adapters;
   two_adapters.tensors[key(kQ0, "lora_A.other.weight")] = filled({2, kHidden}, 0);
@@ -216,25 +221,30 @@ TEST(AdapterReader, EveryTensorIsUsedOrNamedInTheRefusal) {
   }
   AdapterFolder bias;
   bias.tensors[key(kQ0, "bias")] = filled({4}, 0);
-  EXPECT_THAT(bias.refusal(), HasSubstr("adapts " + std::string(kQ0) + " (its bias), which this version cannot serve"));
+  EXPECT_THAT(bias.refusal(), HasSubstr("adapts " + std::string(kQ0) +
+                                        " (its bias), which this version cannot serve"));
   AdapterFolder head;
   head.tensors[key("lm_head", "weight")] = filled({10, kHidden}, 0);
   head.config["modules_to_save"] = {"lm_head"};
-  EXPECT_THAT(head.refusal(), HasSubstr("adapts lm_head (its whole weight), which this version cannot serve"));
+  EXPECT_THAT(head.refusal(),
+              HasSubstr("adapts lm_head (its whole weight), which this version cannot serve"));
 }
 
 TEST(AdapterReader, ConfigurationAndFileMustAgree) {
   AdapterFolder untargeted;
   untargeted.config["exclude_modules"] = {"layers.1.self_attn.q_proj"};
-  EXPECT_THAT(untargeted.refusal(), HasSubstr("for " + std::string(kQ1) + ", which the configuration does not"));
+  EXPECT_THAT(untargeted.refusal(),
+              HasSubstr("for " + std::string(kQ1) + ", which the configuration does not"));
   AdapterFolder missing;
   missing.config["target_modules"] = {"q_proj", "up_proj"};
-  EXPECT_THAT(missing.refusal(), HasSubstr("targets " + std::string(kUp0) + " and 1 more modules, but the file"));
+  EXPECT_THAT(missing.refusal(),
+              HasSubstr("targets " + std::string(kUp0) + " and 1 more modules, but the file"));
   AdapterFolder all;
   all.config["target_modules"] = "all-linear";
   EXPECT_THAT(all.refusal(), HasSubstr("but the file has no tensors for it"));
   for (int layer = 0; layer < 2; ++layer)
-    all.add_lora("model.language_model.layers." + std::to_string(layer) + ".mlp.up_proj", 2, kHidden, kInner);
+    all.add_lora("model.language_model.layers." + std::to_string(layer) + ".mlp.up_proj", 2,
+                 kHidden, kInner);
   EXPECT_EQ(all.read()->targets.size(), 4u);
 }
 
@@ -243,7 +253,9 @@ TEST(AdapterReader, TargetsOutOfReachWithoutTensorsAreAWarning) {
   folder.config["target_modules"] = {"q_proj", "qkv", "lm_head"};
   const auto spec = folder.read();
   ASSERT_TRUE(spec.ok()) << spec.error().message;
-  EXPECT_THAT(spec->warnings, ElementsAre(HasSubstr("also targets model.visual.blocks.0.attn.qkv and 1 more modules")));
+  EXPECT_THAT(
+      spec->warnings,
+      ElementsAre(HasSubstr("also targets model.visual.blocks.0.attn.qkv and 1 more modules")));
 }
 
 TEST(AdapterReader, RefusesBrokenTensorFiles) {
@@ -256,9 +268,10 @@ TEST(AdapterReader, RefusesBrokenTensorFiles) {
   const std::string whole = testing::safetensors_text(folder.tensors);
   EXPECT_THAT(refusal_of(whole.substr(0, whole.size() - 1)), HasSubstr("lies outside the file"));
   EXPECT_THAT(refusal_of(whole.substr(0, 100)), HasSubstr("truncated"));
-  const std::string past_end =
-      "{\"" + key(kQ0, "lora_A.weight") + R"(":{"dtype":"F32","shape":[2,4],"data_offsets":[64,96]}})";
-  EXPECT_THAT(refusal_of(testing::safetensors_text(past_end, "x")), HasSubstr("lies outside the file"));
+  const std::string past_end = "{\"" + key(kQ0, "lora_A.weight") +
+                               R"(":{"dtype":"F32","shape":[2,4],"data_offsets":[64,96]}})";
+  EXPECT_THAT(refusal_of(testing::safetensors_text(past_end, "x")),
+              HasSubstr("lies outside the file"));
   EXPECT_THAT(refusal_of("not safetensors"), HasSubstr("adapter_model.safetensors"));
 }
 
@@ -279,7 +292,8 @@ TEST(AdapterDigest, IsOfTheContentAlone) {
 
 TEST(AdapterDigest, EveryChangeThatMattersChangesIt) {
   std::map<std::string, std::string> seen;
-  const auto expect_new = [&](const std::string& what, const std::function<void(AdapterFolder&)>& change) {
+  const auto expect_new = [&](const std::string& what,
+                              const std::function<void(AdapterFolder&)>& change) {
     AdapterFolder folder;
     folder.add_head("score", 2);
     folder.sidecar = {{"task", "t"}, {"heads", {{{"name", "score"}, {"labels", {"a", "b"}}}}}};
@@ -297,8 +311,9 @@ TEST(AdapterDigest, EveryChangeThatMattersChangesIt) {
   expect_new("the last bit of B", flip(key(kQ1, "lora_B.weight"), 28));
   expect_new("a bit of the head", flip(key("score", "weight"), 4));
   expect_new("alpha", [](AdapterFolder& f) { f.config["lora_alpha"] = 4; });
-  expect_new("alpha of one module",
-             [](AdapterFolder& f) { f.config["alpha_pattern"] = {{"layers.1.self_attn.q_proj", 4}}; });
+  expect_new("alpha of one module", [](AdapterFolder& f) {
+    f.config["alpha_pattern"] = {{"layers.1.self_attn.q_proj", 4}};
+  });
   expect_new("rslora", [](AdapterFolder& f) { f.config["use_rslora"] = true; });
   expect_new("one module less", [](AdapterFolder& f) {
     f.config["layers_to_transform"] = 0;
@@ -307,8 +322,10 @@ TEST(AdapterDigest, EveryChangeThatMattersChangesIt) {
   });
   expect_new("a bias", [](AdapterFolder& f) { f.tensors[key("score", "bias")] = filled({2}, 0); });
   expect_new("a label", [](AdapterFolder& f) { f.sidecar["heads"][0]["labels"][1] = "c"; });
-  expect_new("the problem type", [](AdapterFolder& f) { f.sidecar["heads"][0]["problem_type"] = "regression"; });
-  expect_new("the prompt", [](AdapterFolder& f) { f.sidecar["heads"][0]["add_generation_prompt"] = true; });
+  expect_new("the problem type",
+             [](AdapterFolder& f) { f.sidecar["heads"][0]["problem_type"] = "regression"; });
+  expect_new("the prompt",
+             [](AdapterFolder& f) { f.sidecar["heads"][0]["add_generation_prompt"] = true; });
   expect_new("the task", [](AdapterFolder& f) { f.sidecar["task"] = "u"; });
   expect_new("the question", [](AdapterFolder& f) { f.sidecar["question"] = "u"; });
 }

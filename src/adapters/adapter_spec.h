@@ -26,9 +26,9 @@ enum class ProblemType { kSingleLabel, kMultiLabel, kRegression };
 
 // A linear head over the last prompt token's final hidden state (modules_to_save).
 struct TaskHead {
-  std::string name;  // "score"
-  TensorView weight;  // [labels, hidden]
-  std::optional<TensorView> bias;  // [labels]
+  std::string name;                 // "score"
+  TensorView weight;                // [labels, hidden]
+  std::optional<TensorView> bias;   // [labels]
   std::vector<std::string> labels;  // as many as rows; "LABEL_i" where nothing names them
   ProblemType problem_type = ProblemType::kSingleLabel;
   bool add_generation_prompt = false;  // as it was trained
@@ -36,11 +36,11 @@ struct TaskHead {
 
 struct AdapterSpec {
   std::string path;
-  Digest digest;  // of the tensors' content, the configuration and the sidecar
+  Digest digest;                    // of the tensors' content, the configuration and the sidecar
   std::vector<LoraTarget> targets;  // by module, ascending
   std::vector<TaskHead> heads;
   int max_rank = 0;
-  size_t bytes = 0;  // of all tensors in the file
+  size_t bytes = 0;                         // of all tensors in the file
   std::string task, description, question;  // from the sidecar valora.json; may be empty
   std::vector<std::string> warnings;        // unknown configuration keys and the like
   std::shared_ptr<const SafeTensors> file;  // keeps the views alive
@@ -52,11 +52,13 @@ struct AdapterLimits {
 };
 
 // Reads DIR/adapter_config.json, adapter_model.safetensors and the optional sidecar valora.json
-// ({task, description, question, heads:[{name, labels, problem_type, pooling, add_generation_prompt}]}).
-// Errors: kNotFound (no such folder or file), kUnprocessable (it cannot be served exactly, or the tensor file
-// is broken; the message names the module, tensor or option), kInvalidArgument (broken JSON, wrong types).
-// Values that are not finite are refused. Reads all of the files once, so that a folder that is changed or
-// cut short meanwhile is an error and nothing worse; call it off the engine's thread.
-Result<AdapterSpec> read_adapter(const std::string& dir, const ModuleTable& modules, const AdapterLimits& limits);
+// ({task, description, question, heads:[{name, labels, problem_type, pooling,
+// add_generation_prompt}]}). Errors: kNotFound (no such folder or file), kUnprocessable (it cannot
+// be served exactly, or the tensor file is broken; the message names the module, tensor or option),
+// kInvalidArgument (broken JSON, wrong types). Values that are not finite are refused. Reads all of
+// the files once, so that a folder that is changed or cut short meanwhile is an error and nothing
+// worse; call it off the engine's thread.
+Result<AdapterSpec> read_adapter(const std::string& dir, const ModuleTable& modules,
+                                 const AdapterLimits& limits);
 
 }  // namespace valora::adapters

@@ -13,23 +13,42 @@ namespace {
 constexpr size_t kMaxConfigBytes = size_t{16} << 20;
 constexpr size_t kMaxPatterns = 1 << 14;  // keys of rank_pattern or alpha_pattern
 constexpr size_t kMaxRegexes = 128;       // of one option
-// Of all regular expressions of one option: a class of twenty bytes may take milliseconds to compile.
+// Of all regular expressions of one option: a class of twenty bytes may take milliseconds to
+// compile.
 constexpr size_t kMaxRegexBytes = 8 << 10;
-constexpr JsonLimits kLimits{.max_bytes = kMaxConfigBytes, .max_depth = 16, .max_values = size_t{1} << 19};
-constexpr size_t kMaxLayers = 1 << 20;    // entries of layers_to_transform
+constexpr JsonLimits kLimits{
+    .max_bytes = kMaxConfigBytes, .max_depth = 16, .max_values = size_t{1} << 19};
+constexpr size_t kMaxLayers = 1 << 20;  // entries of layers_to_transform
 
 // What training, initialisation and bookkeeping left behind; no effect on what the tensors compute.
-constexpr std::array kIgnored{
-    "peft_type", "auto_mapping", "base_model_name_or_path", "revision", "task_type", "inference_mode", "peft_version",
-    "lora_dropout", "megatron_core", "loftq_config", "eva_config", "corda_config", "qalora_group_size",
-    "runtime_config", "ensure_weight_tying"};
-constexpr std::array kHonoured{"r", "lora_alpha", "use_rslora", "target_modules", "exclude_modules",
-                               "modules_to_save", "layers_to_transform", "layers_pattern", "rank_pattern",
-                               "alpha_pattern", "bias", "init_lora_weights"};
+constexpr std::array kIgnored{"peft_type",         "auto_mapping",   "base_model_name_or_path",
+                              "revision",          "task_type",      "inference_mode",
+                              "peft_version",      "lora_dropout",   "megatron_core",
+                              "loftq_config",      "eva_config",     "corda_config",
+                              "qalora_group_size", "runtime_config", "ensure_weight_tying"};
+constexpr std::array kHonoured{"r",
+                               "lora_alpha",
+                               "use_rslora",
+                               "target_modules",
+                               "exclude_modules",
+                               "modules_to_save",
+                               "layers_to_transform",
+                               "layers_pattern",
+                               "rank_pattern",
+                               "alpha_pattern",
+                               "bias",
+                               "init_lora_weights"};
 // Served only while unset; "bias" and "init_lora_weights" have checks of their own.
-constexpr std::array kRefused{"use_dora", "lora_bias", "target_parameters", "layer_replication",
-                              "trainable_token_indices", "alora_invocation_tokens", "use_qalora", "megatron_config",
-                              "arrow_config", "fan_in_fan_out"};
+constexpr std::array kRefused{"use_dora",
+                              "lora_bias",
+                              "target_parameters",
+                              "layer_replication",
+                              "trainable_token_indices",
+                              "alora_invocation_tokens",
+                              "use_qalora",
+                              "megatron_config",
+                              "arrow_config",
+                              "fan_in_fan_out"};
 
 template <size_t N>
 bool contains(const std::array<const char*, N>& keys, const std::string& key) {
@@ -37,34 +56,40 @@ bool contains(const std::array<const char*, N>& keys, const std::string& key) {
 }
 
 Error refused(const std::string& key, const Json& value) {
-  return unprocessable(key + " = " + shortened(value.dump(), 80) + " cannot be served by this version", key);
+  return unprocessable(
+      key + " = " + shortened(value.dump(), 80) + " cannot be served by this version", key);
 }
 
 bool is_unset(const std::string& key, const Json& value) {
   if (value.is_null() || value == false) return true;
   // An empty invocation sequence still switches activated LoRA on.
-  return (value.is_array() || value.is_object()) && value.empty() && key != "alora_invocation_tokens";
+  return (value.is_array() || value.is_object()) && value.empty() &&
+         key != "alora_invocation_tokens";
 }
 
-// Some initialisations also change the base model's weights, each time the adapter is put on it, so its
-// tensors do not belong to the base as it is on disk.
+// Some initialisations also change the base model's weights, each time the adapter is put on it, so
+// its tensors do not belong to the base as it is on disk.
 Status check_initialisation(const Json& value) {
   if (value.is_null() || value.is_boolean()) return {};
   if (value == "gaussian" || value == "eva" || value == "orthogonal") return {};
-  return unprocessable("init_lora_weights = " + shortened(value.dump(), 80) +
-                           " cannot be served: the adapter was trained on changed base weights (convert it with "
-                           "save_pretrained's path_initial_model_for_weight_conversion)", "init_lora_weights");
+  return unprocessable(
+      "init_lora_weights = " + shortened(value.dump(), 80) +
+          " cannot be served: the adapter was trained on changed base weights (convert it with "
+          "save_pretrained's path_initial_model_for_weight_conversion)",
+      "init_lora_weights");
 }
 
 Status check_options(const Json& config, std::vector<std::string>& warnings) {
   VALORA_TRY(peft_type, required_field<std::string>(config, "peft_type"));
   if (peft_type != "LORA")
-    return unprocessable("peft_type \"" + shortened(peft_type) + "\" is not supported, only LORA", "peft_type");
+    return unprocessable("peft_type \"" + shortened(peft_type) + "\" is not supported, only LORA",
+                         "peft_type");
   for (const auto& [key, value] : config.items()) {
     if (contains(kRefused, key)) {
       if (!is_unset(key, value)) return refused(key, value);
     } else if (!contains(kIgnored, key) && !contains(kHonoured, key)) {
-      warnings.push_back("adapter_config.json: the option \"" + shortened(key) + "\" is unknown and was ignored");
+      warnings.push_back("adapter_config.json: the option \"" + shortened(key) +
+                         "\" is unknown and was ignored");
     }
   }
   const Json bias = config.value("bias", Json());
@@ -95,7 +120,9 @@ Result<Names> read_names(const Json& config, const std::string& key) {
 
 Status check_regex_bytes(size_t bytes, const std::string& key) {
   if (bytes <= kMaxRegexBytes) return {};
-  return unprocessable(key + " has more than " + std::to_string(kMaxRegexBytes) + " bytes of regular expressions", key);
+  return unprocessable(
+      key + " has more than " + std::to_string(kMaxRegexBytes) + " bytes of regular expressions",
+      key);
 }
 
 Result<NameSet> name_set(const Names& names, const std::string& key) {
@@ -114,7 +141,8 @@ Status read_targets(const Json& config, TargetRules& rules) {
   VALORA_TRY(targets, read_names(config, "target_modules"));
   if (!targets.given) return unprocessable("target_modules is missing", "target_modules");
   std::string lower = targets.as_list ? "" : targets.values[0];
-  std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char c) { return std::tolower(c); });
+  std::transform(lower.begin(), lower.end(), lower.begin(),
+                 [](unsigned char c) { return std::tolower(c); });
   rules.all_linear = lower == "all-linear";
   if (!rules.all_linear) {
     VALORA_TRY(set, name_set(targets, "target_modules"));
@@ -126,8 +154,9 @@ Status read_targets(const Json& config, TargetRules& rules) {
   return {};
 }
 
-Result<std::vector<Regex>> compile_all(const std::vector<std::string>& patterns, const std::string& before,
-                                       const std::string& after, const std::string& key) {
+Result<std::vector<Regex>> compile_all(const std::vector<std::string>& patterns,
+                                       const std::string& before, const std::string& after,
+                                       const std::string& key) {
   if (patterns.size() > kMaxRegexes)
     return unprocessable(key + " has more than " + std::to_string(kMaxRegexes) + " entries", key);
   std::vector<Regex> regexes;
@@ -153,10 +182,12 @@ Result<std::optional<std::set<int64_t>>> read_layers(const Json& config) {
   std::set<int64_t> layers;
   if (value.is_null()) return std::optional<std::set<int64_t>>{};
   const Json list = value.is_array() ? value : Json::array({value});
-  if (list.size() > kMaxLayers) return invalid("\"layers_to_transform\" is too long", "layers_to_transform");
+  if (list.size() > kMaxLayers)
+    return invalid("\"layers_to_transform\" is too long", "layers_to_transform");
   for (const Json& layer : list) {
     if (!layer.is_number_integer())
-      return invalid("\"layers_to_transform\" must be an integer or a list of integers", "layers_to_transform");
+      return invalid("\"layers_to_transform\" must be an integer or a list of integers",
+                     "layers_to_transform");
     layers.insert(layer.get<int64_t>());
   }
   return layers.empty() ? std::nullopt : std::optional(std::move(layers));
@@ -179,25 +210,28 @@ Status read_layer_rules(const Json& config, TargetRules& rules) {
   return {};
 }
 
-// The keys of the top-level object `name` in the order of the file; a parsed Json no longer knows it.
+// The keys of the top-level object `name` in the order of the file; a parsed Json no longer knows
+// it.
 std::vector<std::string> key_order(const std::string& text, const std::string& name) {
   std::vector<std::string> keys;
   std::string open;
-  [[maybe_unused]] const Json parsed = Json::parse(text, [&](int depth, Json::parse_event_t event, Json& key) {
-    if (event != Json::parse_event_t::key) return true;
-    if (depth == 1) {
-      open = key.get<std::string>();
-      if (open == name) keys.clear();  // a repeated key: the last object counts
-    } else if (depth == 2 && open == name) {
-      keys.push_back(key.get<std::string>());
-    }
-    return true;
-  });
+  [[maybe_unused]] const Json parsed =
+      Json::parse(text, [&](int depth, Json::parse_event_t event, Json& key) {
+        if (event != Json::parse_event_t::key) return true;
+        if (depth == 1) {
+          open = key.get<std::string>();
+          if (open == name) keys.clear();  // a repeated key: the last object counts
+        } else if (depth == 2 && open == name) {
+          keys.push_back(key.get<std::string>());
+        }
+        return true;
+      });
   return keys;
 }
 
 template <typename T>
-Result<std::vector<std::pair<NamePattern, T>>> read_patterns(const Json& config, const std::string& text,
+Result<std::vector<std::pair<NamePattern, T>>> read_patterns(const Json& config,
+                                                             const std::string& text,
                                                              const std::string& key) {
   std::vector<std::pair<NamePattern, T>> patterns;
   const Json object = config.value(key, Json());
@@ -208,12 +242,14 @@ Result<std::vector<std::pair<NamePattern, T>>> read_patterns(const Json& config,
   std::set<std::string> seen;
   size_t regexes = 0, bytes = 0;
   for (const std::string& name : key_order(text, key)) {
-    if (!seen.insert(name).second) continue;  // in Python, too, a repeated key keeps its first place and last value
+    if (!seen.insert(name).second)
+      continue;  // in Python, too, a repeated key keeps its first place and last value
     VALORA_TRY(value, required_field<T>(object, name));
     if (!NamePattern::is_plain(name)) {
       VALORA_CHECK(check_regex_bytes(bytes += name.size(), key));
       if (++regexes > kMaxRegexes)
-        return unprocessable(key + " has more than " + std::to_string(kMaxRegexes) + " regular expressions", key);
+        return unprocessable(
+            key + " has more than " + std::to_string(kMaxRegexes) + " regular expressions", key);
     }
     VALORA_TRY(pattern, NamePattern::compile(name, key));
     patterns.emplace_back(std::move(pattern), value);
@@ -253,7 +289,8 @@ Result<LoraConfig> read_lora_config(const std::string& path) {
   VALORA_TRY(config, parse_json(text, path, kLimits));
   auto lora = parse_lora_config(config, text);
   if (!lora.ok())
-    return Error{lora.error().code, "adapter_config.json: " + lora.error().message, lora.error().param};
+    return Error{lora.error().code, "adapter_config.json: " + lora.error().message,
+                 lora.error().param};
   return lora;
 }
 

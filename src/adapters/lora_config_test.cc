@@ -16,7 +16,9 @@ using ::testing::HasSubstr;
 
 class LoraConfigTest : public ::testing::Test {
  protected:
-  Result<LoraConfig> read(const std::string& text) { return read_lora_config(dir_.write("adapter_config.json", text)); }
+  Result<LoraConfig> read(const std::string& text) {
+    return read_lora_config(dir_.write("adapter_config.json", text));
+  }
   // A good configuration with one key set.
   Result<LoraConfig> with(const std::string& key, const Json& value) {
     Json config = {{"peft_type", "LORA"}, {"target_modules", {"q_proj"}}};
@@ -39,12 +41,25 @@ TEST_F(LoraConfigTest, DefaultsAreThoseOfPeft) {
 
 TEST_F(LoraConfigTest, OptionsThatChangeResultsAreRefusedByName) {
   const std::vector<std::pair<std::string, Json>> refused = {
-      {"use_dora", true}, {"lora_bias", true}, {"bias", "all"}, {"bias", "lora_only"},
-      {"target_parameters", {"experts.up"}}, {"layer_replication", {{0, 2}}}, {"trainable_token_indices", {3}},
-      {"alora_invocation_tokens", {1}}, {"alora_invocation_tokens", Json::array()}, {"use_qalora", true},
-      {"megatron_config", {{"a", 1}}}, {"arrow_config", {{"top_k", 3}}}, {"fan_in_fan_out", true},
-      {"init_lora_weights", "pissa"}, {"init_lora_weights", "pissa_niter_4"}, {"init_lora_weights", "olora"},
-      {"init_lora_weights", "corda"}, {"init_lora_weights", "loftq"}, {"init_lora_weights", "new_kind"},
+      {"use_dora", true},
+      {"lora_bias", true},
+      {"bias", "all"},
+      {"bias", "lora_only"},
+      {"target_parameters", {"experts.up"}},
+      {"layer_replication", {{0, 2}}},
+      {"trainable_token_indices", {3}},
+      {"alora_invocation_tokens", {1}},
+      {"alora_invocation_tokens", Json::array()},
+      {"use_qalora", true},
+      {"megatron_config", {{"a", 1}}},
+      {"arrow_config", {{"top_k", 3}}},
+      {"fan_in_fan_out", true},
+      {"init_lora_weights", "pissa"},
+      {"init_lora_weights", "pissa_niter_4"},
+      {"init_lora_weights", "olora"},
+      {"init_lora_weights", "corda"},
+      {"init_lora_weights", "loftq"},
+      {"init_lora_weights", "new_kind"},
       {"peft_type", "IA3"}};
   for (const auto& [key, value] : refused) {
     const auto config = with(key, value);
@@ -56,7 +71,8 @@ TEST_F(LoraConfigTest, OptionsThatChangeResultsAreRefusedByName) {
 }
 
 TEST_F(LoraConfigTest, OptionsAtTheirDefaultsOrWithoutEffectAreAccepted) {
-  const auto config = read(R"({"peft_type":"LORA","target_modules":["q_proj"],"use_dora":false,"lora_bias":false,
+  const auto config =
+      read(R"({"peft_type":"LORA","target_modules":["q_proj"],"use_dora":false,"lora_bias":false,
     "bias":"none","target_parameters":null,"layer_replication":null,"trainable_token_indices":null,
     "alora_invocation_tokens":null,"use_qalora":false,"megatron_config":null,"megatron_core":"megatron.core",
     "arrow_config":null,"fan_in_fan_out":false,"init_lora_weights":true,"loftq_config":{},"eva_config":null,
@@ -66,7 +82,8 @@ TEST_F(LoraConfigTest, OptionsAtTheirDefaultsOrWithoutEffectAreAccepted) {
     "alpha_pattern":{},"exclude_modules":null,"modules_to_save":null,"r":4,"lora_alpha":1.5,"use_rslora":true})");
   ASSERT_TRUE(config.ok()) << config.error().message;
   EXPECT_TRUE(config->warnings.empty());
-  for (const char* kind : {"gaussian", "eva", "orthogonal"}) EXPECT_TRUE(with("init_lora_weights", kind).ok()) << kind;
+  for (const char* kind : {"gaussian", "eva", "orthogonal"})
+    EXPECT_TRUE(with("init_lora_weights", kind).ok()) << kind;
 }
 
 TEST_F(LoraConfigTest, UnknownKeysAreWarnings) {
@@ -76,12 +93,22 @@ TEST_F(LoraConfigTest, UnknownKeysAreWarnings) {
 }
 
 TEST_F(LoraConfigTest, WrongTypesAreErrors) {
-  const std::vector<std::pair<std::string, Json>> wrong = {
-      {"r", "8"}, {"r", 2.5}, {"r", 1e12}, {"lora_alpha", "x"}, {"use_rslora", 1}, {"target_modules", 3},
-      {"target_modules", {1}}, {"exclude_modules", {{"a", 1}}}, {"modules_to_save", {1}},
-      {"layers_to_transform", "1"}, {"layers_to_transform", {0.5}}, {"rank_pattern", {1}},
-      {"rank_pattern", {{"q_proj", "4"}}}, {"rank_pattern", {{"q_proj", nullptr}}}, {"alpha_pattern", {{"q", {1}}}},
-      {"peft_type", 1}};
+  const std::vector<std::pair<std::string, Json>> wrong = {{"r", "8"},
+                                                           {"r", 2.5},
+                                                           {"r", 1e12},
+                                                           {"lora_alpha", "x"},
+                                                           {"use_rslora", 1},
+                                                           {"target_modules", 3},
+                                                           {"target_modules", {1}},
+                                                           {"exclude_modules", {{"a", 1}}},
+                                                           {"modules_to_save", {1}},
+                                                           {"layers_to_transform", "1"},
+                                                           {"layers_to_transform", {0.5}},
+                                                           {"rank_pattern", {1}},
+                                                           {"rank_pattern", {{"q_proj", "4"}}},
+                                                           {"rank_pattern", {{"q_proj", nullptr}}},
+                                                           {"alpha_pattern", {{"q", {1}}}},
+                                                           {"peft_type", 1}};
   for (const auto& [key, value] : wrong) {
     const auto config = with(key, value);
     ASSERT_FALSE(config.ok()) << key << value;
@@ -107,7 +134,8 @@ TEST_F(LoraConfigTest, PatternsAreRefusedWhereTheyDoNotCompile) {
 TEST_F(LoraConfigTest, LayerOptionsNeedEachOtherAndAList) {
   EXPECT_FALSE(with("layers_pattern", "layers").ok());
   EXPECT_TRUE(with("layers_pattern", "").ok());
-  EXPECT_FALSE(read(R"({"peft_type":"LORA","target_modules":".*q","layers_to_transform":[0]})").ok());
+  EXPECT_FALSE(
+      read(R"({"peft_type":"LORA","target_modules":".*q","layers_to_transform":[0]})").ok());
 }
 
 TEST_F(LoraConfigTest, TheFirstPatternOfTheFileWins) {
@@ -130,20 +158,24 @@ TEST_F(LoraConfigTest, TooManyPatternsAreRefused) {
     regexes["a+" + std::to_string(i)] = 1;
   }
   EXPECT_TRUE(with("rank_pattern", plain).ok());
-  EXPECT_THAT(with("rank_pattern", regexes).error().message, HasSubstr("more than 128 regular expressions"));
+  EXPECT_THAT(with("rank_pattern", regexes).error().message,
+              HasSubstr("more than 128 regular expressions"));
 }
 
-// Each "(?i)[…]" of this kind is compiled in milliseconds, so that megabytes of them would take hours.
+// Each "(?i)[…]" of this kind is compiled in milliseconds, so that megabytes of them would take
+// hours.
 TEST_F(LoraConfigTest, LongRegularExpressionsAreRefused) {
   std::string classes = "(?i)";
   for (int i = 0; i < 500; ++i) classes += "[\\x{0}-\\x{10ffff}]";
   const std::string half = std::string(5000, 'a');
-  for (const auto& [key, value] : std::map<std::string, Json>{{"target_modules", classes}, {"exclude_modules", classes},
-                                                             {"modules_to_save", {half, half}},
-                                                             {"rank_pattern", {{classes, 1}}}}) {
+  for (const auto& [key, value] : std::map<std::string, Json>{{"target_modules", classes},
+                                                              {"exclude_modules", classes},
+                                                              {"modules_to_save", {half, half}},
+                                                              {"rank_pattern", {{classes, 1}}}}) {
     const auto config = with(key, value);
     ASSERT_FALSE(config.ok()) << key;
-    EXPECT_THAT(config.error().message, HasSubstr(key + " has more than 8192 bytes of regular expressions"));
+    EXPECT_THAT(config.error().message,
+                HasSubstr(key + " has more than 8192 bytes of regular expressions"));
   }
 }
 

@@ -9,7 +9,8 @@
 namespace valora::adapters {
 namespace {
 
-// What has to be replaced at the front of one name to get the other: how a file spells module names.
+// What has to be replaced at the front of one name to get the other: how a file spells module
+// names.
 using Spelling = std::pair<std::string, std::string>;
 
 Spelling spelling_of(const std::string& name, const std::string& canonical) {
@@ -20,11 +21,13 @@ Spelling spelling_of(const std::string& name, const std::string& canonical) {
   return {name.substr(0, name.size() - common), canonical.substr(0, canonical.size() - common)};
 }
 
-Status check_shape(const char* half, const Module& module, const TensorView& view, int64_t rows, int64_t columns) {
+Status check_shape(const char* half, const Module& module, const TensorView& view, int64_t rows,
+                   int64_t columns) {
   const std::vector<int64_t> expected{rows, columns};
   if (view.shape == expected) return {};
-  return unprocessable(std::string(half) + " of " + module.name + " has shape " + shape_text(view.shape) +
-                       "; its configured rank and the module ask for " + shape_text(expected));
+  return unprocessable(std::string(half) + " of " + module.name + " has shape " +
+                       shape_text(view.shape) + "; its configured rank and the module ask for " +
+                       shape_text(expected));
 }
 
 class Resolver {
@@ -52,12 +55,13 @@ class Resolver {
       if (is_target) (module(i).servable ? missing : out_of_reach).push_back(i);
     }
     if (!missing.empty())
-      return unprocessable("the configuration targets " + module(missing[0]).name + and_more(missing.size()) +
-                           ", but the file has no tensors for it");
+      return unprocessable("the configuration targets " + module(missing[0]).name +
+                           and_more(missing.size()) + ", but the file has no tensors for it");
     // "all-linear" never means the output layer, and this table cannot tell it from the others.
     if (!out_of_reach.empty() && !rules_.all_linear)
       warnings.push_back("the configuration also targets " + module(out_of_reach[0]).name +
-                         and_more(out_of_reach.size()) + " without tensors in the file; left as in the base model");
+                         and_more(out_of_reach.size()) +
+                         " without tensors in the file; left as in the base model");
     return {};
   }
 
@@ -77,7 +81,8 @@ class Resolver {
       VALORA_TRY(hit, rules_.targets_name(name, budget_));
       if (hit) return std::move(name);
     }
-    return unprocessable("the file has tensors for " + file_name + ", which the configuration does not target");
+    return unprocessable("the file has tensors for " + file_name +
+                         ", which the configuration does not target");
   }
 
   // Asks for the names that the file would use; where it has none of that kind, for all.
@@ -95,7 +100,9 @@ class Resolver {
 
   Result<LoraTarget> make_target(int index, const std::string& name, const LoraHalves& halves) {
     VALORA_TRY(rank, rules_.rank_of(name, budget_));
-    if (rank < 1) return unprocessable("rank " + std::to_string(rank) + " of " + module(index).name + " is below 1");
+    if (rank < 1)
+      return unprocessable("rank " + std::to_string(rank) + " of " + module(index).name +
+                           " is below 1");
     if (rank > limits_.max_rank)
       return unprocessable("rank " + std::to_string(rank) + " is above --max-lora-rank " +
                            std::to_string(limits_.max_rank) + " (" + module(index).name + ")");
@@ -117,8 +124,10 @@ class Resolver {
 
 }  // namespace
 
-Result<std::vector<LoraTarget>> resolve_targets(const TargetRules& rules, const AdapterContents& contents,
-                                                const ModuleTable& modules, const AdapterLimits& limits,
+Result<std::vector<LoraTarget>> resolve_targets(const TargetRules& rules,
+                                                const AdapterContents& contents,
+                                                const ModuleTable& modules,
+                                                const AdapterLimits& limits,
                                                 std::vector<std::string>& warnings) {
   Resolver resolver(rules, contents, modules, limits);
   VALORA_TRY(targets, resolver.resolve());

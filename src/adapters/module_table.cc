@@ -4,11 +4,13 @@
 
 namespace valora::adapters {
 
-ModuleTable::ModuleTable(std::vector<Module> modules, std::vector<PrefixAlias> aliases, int64_t hidden_size)
+ModuleTable::ModuleTable(std::vector<Module> modules, std::vector<PrefixAlias> aliases,
+                         int64_t hidden_size)
     : modules_(std::move(modules)), aliases_(std::move(aliases)), hidden_size_(hidden_size) {
   std::stable_sort(aliases_.begin(), aliases_.end(),
                    [](const auto& a, const auto& b) { return a.alias.size() > b.alias.size(); });
-  for (size_t i = 0; i < modules_.size(); ++i) by_name_.emplace(modules_[i].name, static_cast<int>(i));
+  for (size_t i = 0; i < modules_.size(); ++i)
+    by_name_.emplace(modules_[i].name, static_cast<int>(i));
 }
 
 std::optional<int> ModuleTable::find(std::string_view name) const {

@@ -9,11 +9,12 @@ namespace {
 using ::testing::ElementsAre;
 
 ModuleTable table() {
-  return ModuleTable({{"model.language_model.layers.0.q", 4, 4}, {"model.visual.merger", 4, 4}, {"lm_head", 4, 9}},
-                     {{"model.", "model.language_model."},
-                      {"language_model.model.", "model.language_model."},
-                      {"visual.", "model.visual."}},
-                     4);
+  return ModuleTable(
+      {{"model.language_model.layers.0.q", 4, 4}, {"model.visual.merger", 4, 4}, {"lm_head", 4, 9}},
+      {{"model.", "model.language_model."},
+       {"language_model.model.", "model.language_model."},
+       {"visual.", "model.visual."}},
+      4);
 }
 
 TEST(ModuleTable, FindsCanonicalAndAliasedNames) {
@@ -22,7 +23,8 @@ TEST(ModuleTable, FindsCanonicalAndAliasedNames) {
   EXPECT_EQ(modules.find("model.layers.0.q"), 0);
   EXPECT_EQ(modules.find("language_model.model.layers.0.q"), 0);
   EXPECT_EQ(modules.find("visual.merger"), 1);
-  EXPECT_EQ(modules.find("model.visual.merger"), 1);  // though "model." is an alias of something else
+  EXPECT_EQ(modules.find("model.visual.merger"),
+            1);  // though "model." is an alias of something else
   EXPECT_EQ(modules.find("lm_head"), 2);
   EXPECT_EQ(modules.find("model.lm_head"), std::nullopt);
   EXPECT_EQ(modules.find("layers.0.q"), std::nullopt);
@@ -31,8 +33,8 @@ TEST(ModuleTable, FindsCanonicalAndAliasedNames) {
 }
 
 TEST(ModuleTable, NamesBeginWithTheCanonicalOne) {
-  EXPECT_THAT(table().names(0), ElementsAre("model.language_model.layers.0.q", "language_model.model.layers.0.q",
-                                            "model.layers.0.q"));
+  EXPECT_THAT(table().names(0), ElementsAre("model.language_model.layers.0.q",
+                                            "language_model.model.layers.0.q", "model.layers.0.q"));
   EXPECT_THAT(table().names(1), ElementsAre("model.visual.merger", "visual.merger"));
   EXPECT_THAT(table().names(2), ElementsAre("lm_head"));
 }

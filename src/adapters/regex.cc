@@ -17,7 +17,8 @@ constexpr Attempt kAttempts[] = {{1'000, 0}, {10'000, 1}, {100'000, 10}};
 constexpr uint32_t kMatchHeapKiB = 20'000;
 
 using Code = std::shared_ptr<const pcre2_code>;
-using CompileContext = std::unique_ptr<pcre2_compile_context, decltype(&pcre2_compile_context_free)>;
+using CompileContext =
+    std::unique_ptr<pcre2_compile_context, decltype(&pcre2_compile_context_free)>;
 using MatchContext = std::unique_ptr<pcre2_match_context, decltype(&pcre2_match_context_free)>;
 using MatchData = std::unique_ptr<pcre2_match_data, decltype(&pcre2_match_data_free)>;
 
@@ -27,8 +28,8 @@ std::string error_text(int code) {
   return reinterpret_cast<const char*>(text);
 }
 
-// Where PCRE2 reads another meaning into text that Python accepts: "{,n}" (a repetition in Python, plain text in
-// PCRE2 before 10.43) is rewritten; POSIX classes (a PCRE2 extension) are refused.
+// Where PCRE2 reads another meaning into text that Python accepts: "{,n}" (a repetition in Python,
+// plain text in PCRE2 before 10.43) is rewritten; POSIX classes (a PCRE2 extension) are refused.
 Result<std::string> in_pcre2_syntax(std::string_view pattern, const std::string& source) {
   std::string text;
   bool in_class = false;
@@ -40,7 +41,8 @@ Result<std::string> in_pcre2_syntax(std::string_view pattern, const std::string&
     } else if (in_class) {
       const char next = i + 1 < pattern.size() ? pattern[i + 1] : '\0';
       if (c == '[' && (next == ':' || next == '.' || next == '='))
-        return unprocessable(source + " uses a POSIX character class, which Python reads differently", source);
+        return unprocessable(
+            source + " uses a POSIX character class, which Python reads differently", source);
       if (c == ']') in_class = false;
     } else if (c == '[') {
       in_class = true;
@@ -64,10 +66,13 @@ Result<Regex> Regex::compile(std::string_view pattern, std::string source) {
   int error = 0;
   PCRE2_SIZE offset = 0;
   pcre2_code* code = pcre2_compile(reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(),
-                                   PCRE2_UTF | PCRE2_UCP | PCRE2_NEVER_BACKSLASH_C, &error, &offset, context.get());
+                                   PCRE2_UTF | PCRE2_UCP | PCRE2_NEVER_BACKSLASH_C, &error, &offset,
+                                   context.get());
   if (!code)
-    return unprocessable(source + ": the regular expression \"" + shortened(pattern) + "\" is refused: " +
-                             error_text(error) + " at position " + std::to_string(offset), source);
+    return unprocessable(source + ": the regular expression \"" + shortened(pattern) +
+                             "\" is refused: " + error_text(error) + " at position " +
+                             std::to_string(offset),
+                         source);
   return Regex(Code(code, [](const pcre2_code* c) { pcre2_code_free(const_cast<pcre2_code*>(c)); }),
                std::move(source));
 }
@@ -77,13 +82,15 @@ Result<bool> Regex::full_match(std::string_view text, RegexBudget& budget) const
   return groups.has_value();
 }
 
-Result<std::optional<std::vector<std::string>>> Regex::match(std::string_view text, RegexBudget& budget) const {
+Result<std::optional<std::vector<std::string>>> Regex::match(std::string_view text,
+                                                             RegexBudget& budget) const {
   return run(text, PCRE2_ANCHORED, budget);
 }
 
 Result<std::optional<std::vector<std::string>>> Regex::run(std::string_view text, uint32_t options,
                                                            RegexBudget& budget) const {
-  const MatchData data(pcre2_match_data_create_from_pattern(code_.get(), nullptr), pcre2_match_data_free);
+  const MatchData data(pcre2_match_data_create_from_pattern(code_.get(), nullptr),
+                       pcre2_match_data_free);
   const MatchContext context(pcre2_match_context_create(nullptr), pcre2_match_context_free);
   pcre2_set_heap_limit(context.get(), kMatchHeapKiB);
   int matched = PCRE2_ERROR_MATCHLIMIT;
@@ -91,18 +98,20 @@ Result<std::optional<std::vector<std::string>>> Regex::run(std::string_view text
     if (matched != PCRE2_ERROR_MATCHLIMIT || budget.long_matches < attempt.cost) break;
     budget.long_matches -= attempt.cost;
     pcre2_set_match_limit(context.get(), attempt.steps);
-    matched = pcre2_match(code_.get(), reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(), 0, options, data.get(),
-                          context.get());
+    matched = pcre2_match(code_.get(), reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(), 0,
+                          options, data.get(), context.get());
   }
   if (matched == PCRE2_ERROR_NOMATCH) return std::optional<std::vector<std::string>>{};
   if (matched < 0)
-    return unprocessable(source_ + ": matching its regular expression on \"" + shortened(text) + "\" is given up: " +
-                             error_text(matched), source_);
+    return unprocessable(source_ + ": matching its regular expression on \"" + shortened(text) +
+                             "\" is given up: " + error_text(matched),
+                         source_);
   std::vector<std::string> groups;
   const PCRE2_SIZE* offsets = pcre2_get_ovector_pointer(data.get());
   for (int i = 0; i < matched; ++i) {
     const PCRE2_SIZE begin = offsets[2 * i], end = offsets[2 * i + 1];
-    groups.emplace_back(begin == PCRE2_UNSET || end < begin ? std::string_view{} : text.substr(begin, end - begin));
+    groups.emplace_back(begin == PCRE2_UNSET || end < begin ? std::string_view{}
+                                                            : text.substr(begin, end - begin));
   }
   return std::optional(std::move(groups));
 }

@@ -61,7 +61,8 @@ TEST(RegexTest, GivesUpOnCatastrophicPatterns) {
   RegexBudget budget;
   const auto matched = regex->full_match(std::string(200, 'x'), budget);
   ASSERT_FALSE(matched.ok());
-  EXPECT_THAT(matched.error().message, HasSubstr("target_modules: matching its regular expression"));
+  EXPECT_THAT(matched.error().message,
+              HasSubstr("target_modules: matching its regular expression"));
   EXPECT_EQ(budget.long_matches, RegexBudget{}.long_matches - 11);
   // Some backtracking costs less, a little nothing.
   EXPECT_FALSE(*regex->full_match(std::string(11, 'x'), budget));

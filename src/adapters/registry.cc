@@ -9,9 +9,12 @@ namespace {
 
 constexpr size_t kMaxNameBytes = 256;
 
-bool is_forbidden(char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F || c == ',' || c == '"'; }
+bool is_forbidden(char c) {
+  return static_cast<unsigned char>(c) < 0x20 || c == 0x7F || c == ',' || c == '"';
+}
 
-// What is served holds copies of the tensors; the file behind the spec would take their memory a second time.
+// What is served holds copies of the tensors; the file behind the spec would take their memory a
+// second time.
 std::shared_ptr<const AdapterSpec> without_tensors(const AdapterSpec& spec) {
   auto kept = std::make_shared<AdapterSpec>(spec);
   kept->file = nullptr;
@@ -28,34 +31,45 @@ std::shared_ptr<const AdapterSpec> without_tensors(const AdapterSpec& spec) {
 Status check_adapter_name(std::string_view name) {
   if (name.empty()) return invalid("an adapter's name must not be empty", "lora_name");
   if (name.size() > kMaxNameBytes)
-    return invalid("the adapter name \"" + shortened(name, 40) + "\" is longer than " + std::to_string(kMaxNameBytes) +
-                       " bytes", "lora_name");
+    return invalid("the adapter name \"" + shortened(name, 40) + "\" is longer than " +
+                       std::to_string(kMaxNameBytes) + " bytes",
+                   "lora_name");
   if (std::any_of(name.begin(), name.end(), is_forbidden))
-    return invalid("an adapter's name must not have commas, double quotes or control characters", "lora_name");
+    return invalid("an adapter's name must not have commas, double quotes or control characters",
+                   "lora_name");
   return {};
 }
 
-Status AdapterRegistry::check_generation(const std::string& name, std::optional<uint64_t> expected) const {
+Status AdapterRegistry::check_generation(const std::string& name,
+                                         std::optional<uint64_t> expected) const {
   const AdapterEntry* entry = find(name);
   const uint64_t actual = entry ? entry->generation : 0;
   if (!expected || *expected == actual) return {};
-  return Error{ErrorCode::kConflict, "adapter " + name + " is at generation " + std::to_string(actual) + ", not " +
-                                         std::to_string(*expected), "expected_generation"};
+  return Error{ErrorCode::kConflict,
+               "adapter " + name + " is at generation " + std::to_string(actual) + ", not " +
+                   std::to_string(*expected),
+               "expected_generation"};
 }
 
-Result<AdapterEntry> AdapterRegistry::add(const std::string& name, std::shared_ptr<const AdapterSpec> spec,
+Result<AdapterEntry> AdapterRegistry::add(const std::string& name,
+                                          std::shared_ptr<const AdapterSpec> spec,
                                           AddOptions options) {
   VALORA_CHECK(check_adapter_name(name));
   VALORA_CHECK(check_generation(name, options.expected_generation));
-  if (!options.replace && find(name)) return invalid("adapter " + name + " is already loaded", "lora_name");
+  if (!options.replace && find(name))
+    return invalid("adapter " + name + " is already loaded", "lora_name");
   AdapterEntry& entry = entries_[name];
-  entry = {next_id_++, name, spec->path, ++generation_, options.loaded_at, without_tensors(*spec), options.pinned};
+  entry = {
+      next_id_++,    name, spec->path, ++generation_, options.loaded_at, without_tensors(*spec),
+      options.pinned};
   return entry;
 }
 
-Result<AdapterEntry> AdapterRegistry::remove(const std::string& name, std::optional<uint64_t> expected_generation) {
+Result<AdapterEntry> AdapterRegistry::remove(const std::string& name,
+                                             std::optional<uint64_t> expected_generation) {
   const auto it = entries_.find(name);
-  if (it == entries_.end()) return not_found("adapter " + shortened(name) + " is not loaded", "lora_name");
+  if (it == entries_.end())
+    return not_found("adapter " + shortened(name) + " is not loaded", "lora_name");
   VALORA_CHECK(check_generation(name, expected_generation));
   AdapterEntry removed = std::move(it->second);
   entries_.erase(it);

@@ -19,8 +19,8 @@ struct AdapterEntry {
   AdapterId id = 0;
   std::string name;
   std::string path;
-  uint64_t generation = 0;  // of the registry when this was loaded
-  int64_t loaded_at = 0;    // seconds of Unix time
+  uint64_t generation = 0;                  // of the registry when this was loaded
+  int64_t loaded_at = 0;                    // seconds of Unix time
   std::shared_ptr<const AdapterSpec> spec;  // as added, less the file and the bytes of its tensors
   bool pinned = false;
 };
@@ -35,11 +35,13 @@ struct AddOptions {
 
 class AdapterRegistry {
  public:
-  // Errors: kInvalidArgument, for a bad name or one that is taken; kConflict, when expected_generation
-  // does not hold.
-  Result<AdapterEntry> add(const std::string& name, std::shared_ptr<const AdapterSpec> spec, AddOptions options = {});
+  // Errors: kInvalidArgument, for a bad name or one that is taken; kConflict, when
+  // expected_generation does not hold.
+  Result<AdapterEntry> add(const std::string& name, std::shared_ptr<const AdapterSpec> spec,
+                           AddOptions options = {});
   // The entry that was removed. Errors: kNotFound; kConflict as above.
-  Result<AdapterEntry> remove(const std::string& name, std::optional<uint64_t> expected_generation = {});
+  Result<AdapterEntry> remove(const std::string& name,
+                              std::optional<uint64_t> expected_generation = {});
 
   // Null where there is none; valid until the next add() or remove().
   const AdapterEntry* find(std::string_view name) const;
@@ -56,8 +58,8 @@ class AdapterRegistry {
   AdapterId next_id_ = 0;
 };
 
-// Names stand in URLs, logs and comma-separated metric labels: 1 to 256 bytes, no control characters, commas
-// or double quotes. Error: kInvalidArgument.
+// Names stand in URLs, logs and comma-separated metric labels: 1 to 256 bytes, no control
+// characters, commas or double quotes. Error: kInvalidArgument.
 Status check_adapter_name(std::string_view name);
 
 }  // namespace valora::adapters

@@ -79,7 +79,8 @@ TEST(AdapterRegistry, IdsAndGenerationsAreNeverReused) {
 
 TEST(AdapterRegistry, ComparesGenerationsBeforeItSwaps) {
   AdapterRegistry registry;
-  EXPECT_EQ(registry.add("a", spec_at("/1"), {.expected_generation = 5}).error().code, ErrorCode::kConflict);
+  EXPECT_EQ(registry.add("a", spec_at("/1"), {.expected_generation = 5}).error().code,
+            ErrorCode::kConflict);
   const auto first = registry.add("a", spec_at("/1"), {.expected_generation = 0});
   ASSERT_TRUE(first.ok());
   const auto stale = registry.add("a", spec_at("/2"), {.replace = true, .expected_generation = 0});
@@ -94,10 +95,12 @@ TEST(AdapterRegistry, ComparesGenerationsBeforeItSwaps) {
 
 TEST(AdapterRegistry, RefusesNamesThatWouldBreakUrlsLogsOrMetrics) {
   AdapterRegistry registry;
-  for (const std::string& name : {std::string(), std::string("a,b"), std::string("a\nb"), std::string("a\0b", 3),
-                                  std::string("a\"b"), std::string(257, 'x')})
+  for (const std::string& name :
+       {std::string(), std::string("a,b"), std::string("a\nb"), std::string("a\0b", 3),
+        std::string("a\"b"), std::string(257, 'x')})
     EXPECT_EQ(registry.add(name, spec_at("/")).error().code, ErrorCode::kInvalidArgument) << name;
-  for (const std::string& name : {std::string("org/name-1.0"), std::string("é"), std::string(256, 'x')})
+  for (const std::string& name :
+       {std::string("org/name-1.0"), std::string("é"), std::string(256, 'x')})
     EXPECT_TRUE(registry.add(name, spec_at("/")).ok()) << name;
 }
 

@@ -10,12 +10,15 @@
 namespace valora::adapters {
 namespace {
 
-constexpr JsonLimits kLimits{.max_bytes = size_t{16} << 20, .max_depth = 16, .max_values = size_t{1} << 19};
+constexpr JsonLimits kLimits{
+    .max_bytes = size_t{16} << 20, .max_depth = 16, .max_values = size_t{1} << 19};
 
-void warn_of_others(const Json& object, std::initializer_list<const char*> known, std::vector<std::string>& warnings) {
+void warn_of_others(const Json& object, std::initializer_list<const char*> known,
+                    std::vector<std::string>& warnings) {
   for (const auto& [key, value] : object.items())
     if (std::none_of(known.begin(), known.end(), [&](const char* k) { return key == k; }))
-      warnings.push_back("valora.json: the key \"" + shortened(key) + "\" is unknown and was ignored");
+      warnings.push_back("valora.json: the key \"" + shortened(key) +
+                         "\" is unknown and was ignored");
 }
 
 Result<std::optional<ProblemType>> read_problem_type(const Json& head) {
@@ -24,9 +27,10 @@ Result<std::optional<ProblemType>> read_problem_type(const Json& head) {
   if (*name == "single_label_classification") return std::optional(ProblemType::kSingleLabel);
   if (*name == "multi_label_classification") return std::optional(ProblemType::kMultiLabel);
   if (*name == "regression") return std::optional(ProblemType::kRegression);
-  return unprocessable("problem_type \"" + shortened(*name) +
-                           "\" is not one of single_label_classification, multi_label_classification, regression",
-                       "problem_type");
+  return unprocessable(
+      "problem_type \"" + shortened(*name) +
+          "\" is not one of single_label_classification, multi_label_classification, regression",
+      "problem_type");
 }
 
 Result<std::vector<std::string>> read_labels(const Json& head) {
@@ -53,8 +57,11 @@ Result<HeadNotes> read_head(const Json& head, std::vector<std::string>& warnings
     return unprocessable("pooling \"" + shortened(pooling) + "\" is not supported, only \"last\"",
                          "pooling");
   VALORA_TRY(question, field_or<std::string>(head, "question", ""));
-  warn_of_others(head, {"name", "labels", "problem_type", "pooling", "add_generation_prompt", "question"}, warnings);
-  return HeadNotes{std::move(name), std::move(labels), problem_type, add_generation_prompt, std::move(question)};
+  warn_of_others(head,
+                 {"name", "labels", "problem_type", "pooling", "add_generation_prompt", "question"},
+                 warnings);
+  return HeadNotes{std::move(name), std::move(labels), problem_type, add_generation_prompt,
+                   std::move(question)};
 }
 
 Status read_heads(const Json& object, Sidecar& sidecar) {
@@ -81,7 +88,8 @@ Result<Sidecar> parse_sidecar(const Json& object) {
   sidecar.description = std::move(description);
   sidecar.question = std::move(question);
   VALORA_CHECK(read_heads(object, sidecar));
-  warn_of_others(object, {"task", "description", "question", "modality", "answers", "heads"}, sidecar.warnings);
+  warn_of_others(object, {"task", "description", "question", "modality", "answers", "heads"},
+                 sidecar.warnings);
   return sidecar;
 }
 
@@ -92,7 +100,8 @@ Result<Sidecar> read_sidecar(const std::string& path) {
   VALORA_TRY(object, read_json_file(path, kLimits));
   auto sidecar = parse_sidecar(object);
   if (!sidecar.ok())
-    return Error{sidecar.error().code, "valora.json: " + sidecar.error().message, sidecar.error().param};
+    return Error{sidecar.error().code, "valora.json: " + sidecar.error().message,
+                 sidecar.error().param};
   return sidecar;
 }
 

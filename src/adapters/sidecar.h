@@ -14,7 +14,7 @@ struct HeadNotes {
   std::vector<std::string> labels;          // empty: not given
   std::optional<ProblemType> problem_type;  // none: not given
   bool add_generation_prompt = false;
-  std::string question;                     // that it was trained with; may be empty
+  std::string question;  // that it was trained with; may be empty
 };
 
 struct Sidecar {

@@ -21,8 +21,8 @@ bool equal_with_wildcards(std::string_view key, std::string_view text) {
 }
 
 template <typename T>
-Result<T> first_hit(const std::vector<std::pair<NamePattern, T>>& patterns, std::string_view name, T fallback,
-                    RegexBudget& budget) {
+Result<T> first_hit(const std::vector<std::pair<NamePattern, T>>& patterns, std::string_view name,
+                    T fallback, RegexBudget& budget) {
   for (const auto& [pattern, value] : patterns) {
     VALORA_TRY(hit, pattern.matches(name, budget));
     if (hit) return value;
@@ -41,8 +41,9 @@ Result<std::optional<int64_t>> layer_of(const std::vector<Regex>& patterns, std:
     int64_t layer = 0;
     const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), layer);
     if (error != std::errc{} || end != digits.data() + digits.size())
-      return unprocessable("layers_pattern captures \"" + digits + "\", which is not a layer's index",
-                           "layers_pattern");
+      return unprocessable(
+          "layers_pattern captures \"" + digits + "\", which is not a layer's index",
+          "layers_pattern");
     return std::optional(layer);
   }
   return std::optional<int64_t>{};
@@ -53,7 +54,8 @@ Result<std::optional<int64_t>> layer_of(const std::vector<Regex>& patterns, std:
 bool NamePattern::is_plain(std::string_view key) {
   if (key.starts_with('^')) key.remove_prefix(1);
   for (const char c : key)
-    if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.'))
+    if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+          c == '.'))
       return false;
   return true;
 }
@@ -102,7 +104,8 @@ Result<int32_t> TargetRules::rank_of(std::string_view name, RegexBudget& budget)
   return first_hit(ranks, name, rank, budget);
 }
 
-Result<double> TargetRules::scale_of(std::string_view name, int32_t module_rank, RegexBudget& budget) const {
+Result<double> TargetRules::scale_of(std::string_view name, int32_t module_rank,
+                                     RegexBudget& budget) const {
   VALORA_TRY(module_alpha, first_hit(alphas, name, alpha, budget));
   return module_alpha / (rslora ? std::sqrt(double(module_rank)) : double(module_rank));
 }

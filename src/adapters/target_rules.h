@@ -15,8 +15,8 @@
 
 namespace valora::adapters {
 
-// target_modules or exclude_modules: a list (a name hits a module it equals or is a dotted suffix of) or one
-// regular expression for the whole name.
+// target_modules or exclude_modules: a list (a name hits a module it equals or is a dotted suffix
+// of) or one regular expression for the whole name.
 struct NameSet {
   std::unordered_set<std::string> names;
   std::optional<Regex> regex;
@@ -31,7 +31,8 @@ class NamePattern {
   static bool is_plain(std::string_view key);
 
  private:
-  // Nearly all keys are plain names; those need no regular expression ('.' still stands for any character).
+  // Nearly all keys are plain names; those need no regular expression ('.' still stands for any
+  // character).
   std::string plain_;
   bool whole_name_ = false;  // the key began with '^'
   std::optional<Regex> regex_;
@@ -47,7 +48,8 @@ struct TargetRules {
   int32_t rank = 8;
   double alpha = 8;
   bool rslora = false;
-  std::vector<std::pair<NamePattern, int32_t>> ranks;  // in the order of the file: the first hit wins
+  std::vector<std::pair<NamePattern, int32_t>>
+      ranks;  // in the order of the file: the first hit wins
   std::vector<std::pair<NamePattern, double>> alphas;
 
   // Of a module's full name. Errors: kUnprocessable, from regular expressions.

@@ -77,12 +77,14 @@ TEST(TargetRules, LayerPatternsThatCaptureNoIndexAreRefused) {
 }
 
 TEST(NamePattern, PlainKeysMeanWhatTheRegularExpressionMeans) {
-  for (const char* key : {"q_proj", "layers.1.q_proj", "layers.1.q.proj", "^m.layers.1.q_proj", "^layers.1.q_proj",
-                          "proj", "m.layers.1.q_proj", "x.m.layers.1.q_proj", ""}) {
-    for (const char* name :
-         {"m.layers.1.q_proj", "m.layers.11.q_proj", "q_proj", "aq_proj", "layers.1.q_proj", "a.", ""}) {
+  for (const char* key :
+       {"q_proj", "layers.1.q_proj", "layers.1.q.proj", "^m.layers.1.q_proj", "^layers.1.q_proj",
+        "proj", "m.layers.1.q_proj", "x.m.layers.1.q_proj", ""}) {
+    for (const char* name : {"m.layers.1.q_proj", "m.layers.11.q_proj", "q_proj", "aq_proj",
+                             "layers.1.q_proj", "a.", ""}) {
       RegexBudget budget;
-      const auto expected = regex("(.*\\.)?(" + std::string(key) + ")$").match(name, budget)->has_value();
+      const auto expected =
+          regex("(.*\\.)?(" + std::string(key) + ")$").match(name, budget)->has_value();
       EXPECT_EQ(pattern_hits(key, name), expected) << key << " on " << name;
     }
   }

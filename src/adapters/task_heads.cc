@@ -12,10 +12,12 @@ Status check_shapes(const std::string& name, const HeadTensors& tensors, int64_t
   const auto& shape = tensors.weight->shape;
   if (hidden_size < 1 || shape.size() != 2 || shape[0] < 1 || shape[1] != hidden_size)
     return unprocessable("the head " + name + " has a weight of shape " + shape_text(shape) +
-                         "; only one linear layer [labels, " + std::to_string(hidden_size) + "] can be served");
+                         "; only one linear layer [labels, " + std::to_string(hidden_size) +
+                         "] can be served");
   if (tensors.bias && tensors.bias->shape != std::vector<int64_t>{shape[0]})
-    return unprocessable("the head " + name + " has a bias of shape " + shape_text(tensors.bias->shape) +
-                         " beside " + std::to_string(shape[0]) + " labels");
+    return unprocessable("the head " + name + " has a bias of shape " +
+                         shape_text(tensors.bias->shape) + " beside " + std::to_string(shape[0]) +
+                         " labels");
   return {};
 }
 
@@ -25,8 +27,8 @@ std::vector<std::string> numbered_labels(size_t rows) {
   return labels;
 }
 
-Result<TaskHead> make_head(const std::string& name, const HeadTensors& tensors, const HeadNotes* notes,
-                           int64_t hidden_size) {
+Result<TaskHead> make_head(const std::string& name, const HeadTensors& tensors,
+                           const HeadNotes* notes, int64_t hidden_size) {
   VALORA_CHECK(check_shapes(name, tensors, hidden_size));
   const size_t rows = static_cast<size_t>(tensors.weight->shape[0]);
   TaskHead head{.name = name, .weight = *tensors.weight};
@@ -34,8 +36,9 @@ Result<TaskHead> make_head(const std::string& name, const HeadTensors& tensors, 
   head.problem_type = rows == 1 ? ProblemType::kRegression : ProblemType::kSingleLabel;
   if (notes) {
     if (!notes->labels.empty() && notes->labels.size() != rows)
-      return unprocessable("valora.json gives the head " + name + " " + std::to_string(notes->labels.size()) +
-                           " labels, but its weight has " + std::to_string(rows) + " rows");
+      return unprocessable("valora.json gives the head " + name + " " +
+                           std::to_string(notes->labels.size()) + " labels, but its weight has " +
+                           std::to_string(rows) + " rows");
     head.labels = notes->labels;
     head.problem_type = notes->problem_type.value_or(head.problem_type);
     head.add_generation_prompt = notes->add_generation_prompt;
@@ -54,9 +57,11 @@ Result<std::vector<TaskHead>> resolve_heads(const AdapterContents& contents, con
                            "\", for which the file has no tensors");
   std::vector<TaskHead> heads;
   for (const auto& [name, tensors] : contents.heads) {
-    const auto notes = std::find_if(sidecar.heads.begin(), sidecar.heads.end(),
-                                    [&, &head = name](const HeadNotes& n) { return n.name == head; });
-    VALORA_TRY(head, make_head(name, tensors, notes == sidecar.heads.end() ? nullptr : &*notes, hidden_size));
+    const auto notes =
+        std::find_if(sidecar.heads.begin(), sidecar.heads.end(),
+                     [&, &head = name](const HeadNotes& n) { return n.name == head; });
+    VALORA_TRY(head, make_head(name, tensors, notes == sidecar.heads.end() ? nullptr : &*notes,
+                               hidden_size));
     heads.push_back(std::move(head));
   }
   return heads;

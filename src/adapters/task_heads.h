@@ -10,8 +10,8 @@
 
 namespace valora::adapters {
 
-// By name, ascending. What the sidecar leaves open: labels LABEL_i; regression for one row, single-label
-// classification for more (as in transformers). Error: kUnprocessable naming the head.
+// By name, ascending. What the sidecar leaves open: labels LABEL_i; regression for one row,
+// single-label classification for more (as in transformers). Error: kUnprocessable naming the head.
 Result<std::vector<TaskHead>> resolve_heads(const AdapterContents& contents, const Sidecar& sidecar,
                                             int64_t hidden_size);
 

@@ -7,10 +7,10 @@ namespace valora::adapters {
 namespace {
 
 using testing::AdapterFolder;
-using testing::filled;
-using testing::kHidden;
 using ::testing::ElementsAre;
+using testing::filled;
 using ::testing::HasSubstr;
+using testing::kHidden;
 
 Json head_notes(const std::string& name, const Json& more = Json::object()) {
   Json notes = {{"name", name}};
@@ -23,11 +23,14 @@ TEST(TaskHeads, ReadsSeveralWithTheirLabels) {
   folder.add_head("score", 3);
   folder.add_head("classifier", 2);
   folder.tensors[AdapterFolder::key("classifier", "bias")] = filled({2}, 7);
-  folder.sidecar = {{"task", "classify"}, {"description", "d"}, {"question", "q?"},
-                    {"heads", {head_notes("score", {{"labels", {"cat", "dog", "é"}},
-                                                    {"problem_type", "multi_label_classification"},
-                                                    {"pooling", "last"},
-                                                    {"add_generation_prompt", true}})}}};
+  folder.sidecar = {{"task", "classify"},
+                    {"description", "d"},
+                    {"question", "q?"},
+                    {"heads",
+                     {head_notes("score", {{"labels", {"cat", "dog", "é"}},
+                                           {"problem_type", "multi_label_classification"},
+                                           {"pooling", "last"},
+                                           {"add_generation_prompt", true}})}}};
   const auto spec = folder.read();
   ASSERT_TRUE(spec.ok()) << spec.error().message;
   ASSERT_EQ(spec->heads.size(), 2u);
@@ -53,7 +56,8 @@ TEST(TaskHeads, OneRowIsARegressionUnlessSaidOtherwise) {
   AdapterFolder folder;
   folder.add_head("score", 1);
   EXPECT_EQ(folder.read()->heads[0].problem_type, ProblemType::kRegression);
-  folder.sidecar = {{"heads", {head_notes("score", {{"problem_type", "single_label_classification"}})}}};
+  folder.sidecar = {
+      {"heads", {head_notes("score", {{"problem_type", "single_label_classification"}})}}};
   EXPECT_EQ(folder.read()->heads[0].problem_type, ProblemType::kSingleLabel);
 }
 
@@ -91,7 +95,8 @@ TEST(TaskHeads, RefusesWhatIsNotOneLinearOverTheHiddenState) {
   AdapterFolder unsaved;
   unsaved.add_head("score", 2);
   unsaved.config.erase("modules_to_save");
-  EXPECT_THAT(unsaved.refusal(), HasSubstr("neither a LoRA weight nor a head named in modules_to_save"));
+  EXPECT_THAT(unsaved.refusal(),
+              HasSubstr("neither a LoRA weight nor a head named in modules_to_save"));
 }
 
 TEST(TaskHeads, ModulesToSaveWithoutTensorsAreAWarning) {
@@ -107,15 +112,20 @@ TEST(Sidecar, RefusesWhatDoesNotFit) {
     folder.sidecar = sidecar;
     return folder.refusal();
   };
-  const auto with_head = [&](const Json& more) { return refusal({{"heads", {head_notes("score", more)}}}); };
+  const auto with_head = [&](const Json& more) {
+    return refusal({{"heads", {head_notes("score", more)}}});
+  };
   EXPECT_THAT(with_head({{"labels", {"a"}}}), HasSubstr("1 labels, but its weight has 2 rows"));
-  EXPECT_THAT(with_head({{"labels", Json::array()}}), HasSubstr("valora.json: \"labels\" must be a list of strings"));
+  EXPECT_THAT(with_head({{"labels", Json::array()}}),
+              HasSubstr("valora.json: \"labels\" must be a list of strings"));
   EXPECT_THAT(with_head({{"labels", {1, 2}}}), HasSubstr("must be a list of strings"));
   EXPECT_THAT(with_head({{"problem_type", "ranking"}}), HasSubstr("problem_type \"ranking\""));
   EXPECT_THAT(with_head({{"pooling", "mean"}}), HasSubstr("pooling \"mean\" is not supported"));
   EXPECT_THAT(with_head({{"add_generation_prompt", "yes"}}), HasSubstr("add_generation_prompt"));
-  EXPECT_THAT(refusal({{"heads", {head_notes("other")}}}), HasSubstr("describes the head \"other\", for which"));
-  EXPECT_THAT(refusal({{"heads", {head_notes("score"), head_notes("score")}}}), HasSubstr("described twice"));
+  EXPECT_THAT(refusal({{"heads", {head_notes("other")}}}),
+              HasSubstr("describes the head \"other\", for which"));
+  EXPECT_THAT(refusal({{"heads", {head_notes("score"), head_notes("score")}}}),
+              HasSubstr("described twice"));
   EXPECT_THAT(refusal({{"heads", {Json::object()}}}), HasSubstr("\"name\" is missing"));
   EXPECT_THAT(refusal({{"heads", 3}}), HasSubstr("\"heads\" must be a list"));
   EXPECT_THAT(refusal({{"task", 3}}), HasSubstr("valora.json: \"task\" must be a string"));

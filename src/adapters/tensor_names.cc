@@ -10,16 +10,19 @@ constexpr std::string_view kLora = ".lora_";
 constexpr std::string_view kBaseLayer = ".base_layer";
 
 Error cannot_serve(std::string_view tensor, const std::string& what) {
-  return unprocessable("tensor \"" + shortened(tensor) + "\" is " + what + ", which this version cannot serve");
+  return unprocessable("tensor \"" + shortened(tensor) + "\" is " + what +
+                       ", which this version cannot serve");
 }
 
-// "weight" or "ADAPTER.weight": the module dictionaries that PEFT keeps adapters in allow no dot in a name.
+// "weight" or "ADAPTER.weight": the module dictionaries that PEFT keeps adapters in allow no dot in
+// a name.
 bool is_weight(std::string_view rest) {
   const size_t dot = rest.find('.');
   return rest == "weight" || (dot != rest.npos && dot > 0 && rest.substr(dot + 1) == "weight");
 }
 
-Result<TensorName> parse_lora_name(std::string_view tensor, std::string_view module, std::string_view rest) {
+Result<TensorName> parse_lora_name(std::string_view tensor, std::string_view module,
+                                   std::string_view rest) {
   const bool is_a = rest.starts_with("A."), is_b = rest.starts_with("B.");
   if ((is_a || is_b) && is_weight(rest.substr(2)))
     return TensorName{is_a ? TensorRole::kLoraA : TensorRole::kLoraB, std::string(module)};
@@ -33,7 +36,8 @@ Result<TensorName> parse_lora_name(std::string_view tensor, std::string_view mod
 
 Result<TensorName> parse_tensor_name(std::string_view name) {
   if (!name.starts_with(kPrefix))
-    return unprocessable("tensor \"" + shortened(name) + "\" does not begin with \"" + std::string(kPrefix) + "\"");
+    return unprocessable("tensor \"" + shortened(name) + "\" does not begin with \"" +
+                         std::string(kPrefix) + "\"");
   const std::string_view path = name.substr(kPrefix.size());
   if (const size_t lora = path.rfind(kLora); lora != path.npos)
     return parse_lora_name(name, path.substr(0, lora), path.substr(lora + kLora.size()));
@@ -44,7 +48,8 @@ Result<TensorName> parse_tensor_name(std::string_view name) {
   // PEFT saves the original of an adapted embedding along, under this name.
   std::string_view module = path.substr(0, dot);
   if (module.ends_with(kBaseLayer)) module.remove_suffix(kBaseLayer.size());
-  return TensorName{parameter == "weight" ? TensorRole::kWeight : TensorRole::kBias, std::string(module)};
+  return TensorName{parameter == "weight" ? TensorRole::kWeight : TensorRole::kBias,
+                    std::string(module)};
 }
 
 }  // namespace valora::adapters

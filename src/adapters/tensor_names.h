@@ -15,8 +15,9 @@ struct TensorName {
   std::string module;  // as the file names it, without "base_model.model."
 };
 
-// "base_model.model.M.lora_A[.ADAPTER].weight", the same with lora_B, or "base_model.model.M.weight" / ".bias"
-// of a module that was saved whole. Error: kUnprocessable naming the tensor, for every other name.
+// "base_model.model.M.lora_A[.ADAPTER].weight", the same with lora_B, or
+// "base_model.model.M.weight" / ".bias" of a module that was saved whole. Error: kUnprocessable
+// naming the tensor, for every other name.
 Result<TensorName> parse_tensor_name(std::string_view name);
 
 }  // namespace valora::adapters

@@ -7,8 +7,8 @@
 namespace valora::adapters {
 namespace {
 
-// A value is finite unless all bits of its exponent are set. Whole aligned blocks of a fixed size let the
-// compiler use vectors.
+// A value is finite unless all bits of its exponent are set. Whole aligned blocks of a fixed size
+// let the compiler use vectors.
 template <typename Word, Word kExponent>
 bool finite_words(std::span<const uint8_t> bytes) {
   constexpr size_t kBlock = 1024;
@@ -18,7 +18,8 @@ bool finite_words(std::span<const uint8_t> bytes) {
     if (size < sizeof words) std::memset(words, 0, sizeof words);
     std::memcpy(words, bytes.data() + begin, size);
     Word bad = 0;
-    for (size_t i = 0; i < kBlock; ++i) bad |= static_cast<Word>((words[i] & kExponent) == kExponent);
+    for (size_t i = 0; i < kBlock; ++i)
+      bad |= static_cast<Word>((words[i] & kExponent) == kExponent);
     if (bad) return false;
   }
   return true;
@@ -26,7 +27,9 @@ bool finite_words(std::span<const uint8_t> bytes) {
 
 }  // namespace
 
-bool is_served_dtype(DType dtype) { return dtype == DType::kF32 || dtype == DType::kF16 || dtype == DType::kBF16; }
+bool is_served_dtype(DType dtype) {
+  return dtype == DType::kF32 || dtype == DType::kF16 || dtype == DType::kBF16;
+}
 
 bool all_finite(const TensorView& tensor) {
   switch (tensor.dtype) {

@@ -14,14 +14,17 @@ bool finite_with(DType dtype, size_t count, Word good, size_t position, Word odd
   if (position < count) words[position] = odd;
   std::vector<uint8_t> bytes(count * sizeof(Word) + 1);
   std::memcpy(bytes.data() + 1, words.data(), count * sizeof(Word));
-  return all_finite({dtype, {static_cast<int64_t>(count)}, std::span<const uint8_t>(bytes).subspan(1)});
+  return all_finite(
+      {dtype, {static_cast<int64_t>(count)}, std::span<const uint8_t>(bytes).subspan(1)});
 }
 
 TEST(AllFinite, FindsOneBadValueAnywhere) {
   for (const size_t count : {1, 7, 1023, 1024, 1025, 3000}) {
     for (const size_t position : {size_t{0}, count / 2, count - 1}) {
-      EXPECT_FALSE((finite_with<uint32_t>(DType::kF32, count, 0x3F800000, position, 0x7F800000))) << count;  // inf
-      EXPECT_FALSE((finite_with<uint32_t>(DType::kF32, count, 0x3F800000, position, 0xFF800001))) << count;  // NaN
+      EXPECT_FALSE((finite_with<uint32_t>(DType::kF32, count, 0x3F800000, position, 0x7F800000)))
+          << count;  // inf
+      EXPECT_FALSE((finite_with<uint32_t>(DType::kF32, count, 0x3F800000, position, 0xFF800001)))
+          << count;  // NaN
       EXPECT_FALSE((finite_with<uint16_t>(DType::kF16, count, 0x3C00, position, 0x7C00))) << count;
       EXPECT_FALSE((finite_with<uint16_t>(DType::kF16, count, 0x3C00, position, 0xFE00))) << count;
       EXPECT_FALSE((finite_with<uint16_t>(DType::kBF16, count, 0x3F80, position, 0xFF80))) << count;

@@ -1,4 +1,5 @@
-// Time as a dependency: schedulers, swappers and limits take a Clock, so tests run on simulated time.
+// Time as a dependency: schedulers, swappers and limits take a Clock, so tests run on simulated
+// time.
 #pragma once
 
 #include <chrono>

@@ -13,7 +13,9 @@ XXH3_state_t* xxh(void* state) { return static_cast<XXH3_state_t*>(state); }
 
 std::string Digest::hex() const { return fmt::format("{:016x}{:016x}", high, low); }
 
-Digest digest_of(std::span<const uint8_t> bytes) { return from_xxh(XXH3_128bits(bytes.data(), bytes.size())); }
+Digest digest_of(std::span<const uint8_t> bytes) {
+  return from_xxh(XXH3_128bits(bytes.data(), bytes.size()));
+}
 
 Digest digest_of(std::string_view text) { return from_xxh(XXH3_128bits(text.data(), text.size())); }
 

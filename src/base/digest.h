@@ -22,7 +22,8 @@ struct Digest {
 Digest digest_of(std::span<const uint8_t> bytes);
 Digest digest_of(std::string_view text);
 
-// Chains pieces into one digest. Each piece is length-prefixed, so {"ab","c"} differs from {"a","bc"}.
+// Chains pieces into one digest. Each piece is length-prefixed, so {"ab","c"} differs from
+// {"a","bc"}.
 class DigestBuilder {
  public:
   DigestBuilder();
@@ -53,5 +54,7 @@ class DigestBuilder {
 
 template <>
 struct std::hash<valora::Digest> {
-  size_t operator()(const valora::Digest& d) const noexcept { return d.low ^ (d.high * 0x9E3779B97F4A7C15ull); }
+  size_t operator()(const valora::Digest& d) const noexcept {
+    return d.low ^ (d.high * 0x9E3779B97F4A7C15ull);
+  }
 };

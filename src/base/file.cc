@@ -28,8 +28,9 @@ Status open_regular(const std::string& path, OpenFile& file) {
     if (error == ENOENT || error == ENOTDIR) return not_found(path + " does not exist", path);
     return invalid(path + " cannot be opened: " + std::strerror(error), path);
   }
-  struct stat info {};
-  if (::fstat(file.fd, &info) != 0 || !S_ISREG(info.st_mode)) return invalid(path + " is not a regular file", path);
+  struct stat info{};
+  if (::fstat(file.fd, &info) != 0 || !S_ISREG(info.st_mode))
+    return invalid(path + " is not a regular file", path);
   file.size = static_cast<size_t>(info.st_size);
   return {};
 }
@@ -40,7 +41,8 @@ Result<std::string> read_file(const std::string& path, size_t max_bytes) {
   OpenFile file;
   VALORA_CHECK(open_regular(path, file));
   if (file.size > max_bytes)
-    return Error{ErrorCode::kPayloadTooLarge, path + " is larger than " + std::to_string(max_bytes) + " bytes", path};
+    return Error{ErrorCode::kPayloadTooLarge,
+                 path + " is larger than " + std::to_string(max_bytes) + " bytes", path};
   std::string text(file.size, '\0');
   size_t done = 0;
   while (done < text.size()) {

@@ -25,7 +25,8 @@ class MappedFile {
   const std::string& path() const { return path_; }
 
  private:
-  MappedFile(std::string path, std::span<const uint8_t> bytes) : path_(std::move(path)), bytes_(bytes) {}
+  MappedFile(std::string path, std::span<const uint8_t> bytes)
+      : path_(std::move(path)), bytes_(bytes) {}
   std::string path_;
   std::span<const uint8_t> bytes_;
 };

@@ -19,8 +19,10 @@ Status check_size(std::string_view text, const std::string& what, const JsonLimi
   for (size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
     if (in_string) {
-      if (c == '\\') ++i;
-      else if (c == '"') in_string = false;
+      if (c == '\\')
+        ++i;
+      else if (c == '"')
+        in_string = false;
     } else if (c == '"') {
       in_string = true;
     } else if (c == '{' || c == '[') {
@@ -59,7 +61,8 @@ class DuplicateKeys {
   std::optional<std::string> duplicate_;
 };
 
-Json parse_text(std::string_view text, const JsonLimits& limits, std::optional<std::string>& duplicate) {
+Json parse_text(std::string_view text, const JsonLimits& limits,
+                std::optional<std::string>& duplicate) {
   if (!limits.unique_keys) return Json::parse(text);
   DuplicateKeys keys;
   Json json = Json::parse(text, std::ref(keys));
@@ -86,7 +89,8 @@ Result<T> convert(const Json& value, std::string_view key) {
     if (value.is_number_float()) {
       const double d = value.get<double>();
       // 2^53: beyond it a double no longer names one integer.
-      if (d != std::floor(d) || std::abs(d) > 9007199254740992.0) return wrong_type(key, "an integer");
+      if (d != std::floor(d) || std::abs(d) > 9007199254740992.0)
+        return wrong_type(key, "an integer");
       if (d < double(std::numeric_limits<T>::min()) || d > double(std::numeric_limits<T>::max()))
         return wrong_type(key, "an integer in range");
       return static_cast<T>(d);
@@ -115,13 +119,16 @@ std::string reason_of(const Json::exception& e) {
 
 Result<Json> parse_json(std::string_view text, std::string_view what, JsonLimits limits) {
   if (text.size() > limits.max_bytes)
-    return Error{ErrorCode::kPayloadTooLarge, std::string(what) + " is larger than " +
-                                                  std::to_string(limits.max_bytes) + " bytes", {}};
+    return Error{
+        ErrorCode::kPayloadTooLarge,
+        std::string(what) + " is larger than " + std::to_string(limits.max_bytes) + " bytes",
+        {}};
   VALORA_CHECK(check_size(text, std::string(what), limits));
   try {
     std::optional<std::string> duplicate;
     Json json = parse_text(text, limits, duplicate);
-    if (duplicate) return invalid(std::string(what) + " has the key \"" + shortened(*duplicate) + "\" twice");
+    if (duplicate)
+      return invalid(std::string(what) + " has the key \"" + shortened(*duplicate) + "\" twice");
     return json;
   } catch (const Json::exception& e) {
     return invalid(std::string(what) + " is not valid JSON: " + reason_of(e));

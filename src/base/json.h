@@ -16,15 +16,17 @@ using Json = nlohmann::json;
 struct JsonLimits {
   size_t max_bytes = size_t{64} << 20;
   int max_depth = 64;
-  size_t max_values = size_t{4} << 20;  // a value costs tens of bytes once parsed, however short its text
-  bool unique_keys = false;             // refuse an object that has a key twice instead of taking the last one
+  size_t max_values =
+      size_t{4} << 20;       // a value costs tens of bytes once parsed, however short its text
+  bool unique_keys = false;  // refuse an object that has a key twice instead of taking the last one
 };
 
 // Refuses text over the limits before a tree is built. `what` names the source in the message.
 Result<Json> parse_json(std::string_view text, std::string_view what, JsonLimits limits = {});
 Result<Json> read_json_file(const std::string& path, JsonLimits limits = {});
 
-// The library's reason, less its error number and the offending text, which may be long and not UTF-8.
+// The library's reason, less its error number and the offending text, which may be long and not
+// UTF-8.
 std::string reason_of(const Json::exception& e);
 
 // Field readers: absent or null gives the fallback; a wrong type or a number out of T's range is an

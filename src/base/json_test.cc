@@ -59,8 +59,8 @@ TEST(JsonTest, ReadsFieldsOfTheRightTypeOnly) {
   EXPECT_EQ(**field<std::string>(R"({"x":"é"})"), "é");
   EXPECT_FALSE(field<int32_t>(R"({"x":null})")->has_value());
   EXPECT_FALSE(field<int32_t>(R"({"y":1})")->has_value());
-  for (const char* wrong : {R"({"x":"7"})", R"({"x":7.5})", R"({"x":true})", R"({"x":[7]})", R"({"x":2147483648})",
-                            R"({"x":-2147483649})", R"({"x":1e300})"}) {
+  for (const char* wrong : {R"({"x":"7"})", R"({"x":7.5})", R"({"x":true})", R"({"x":[7]})",
+                            R"({"x":2147483648})", R"({"x":-2147483649})", R"({"x":1e300})"}) {
     const auto refused = field<int32_t>(wrong);
     ASSERT_FALSE(refused.ok()) << wrong;
     EXPECT_EQ(refused.error().param, "x");
@@ -85,8 +85,9 @@ TEST(JsonTest, FilesAreNamedInErrors) {
   testing::TempDir dir;
   EXPECT_EQ(*read_json_file(dir.write("a.json", "[1]")), Json::parse("[1]"));
   EXPECT_EQ(read_json_file(dir.file("none.json")).error().code, ErrorCode::kNotFound);
-  EXPECT_NE(read_json_file(dir.write("b.json", "[1")).error().message.find("b.json is not valid JSON"),
-            std::string::npos);
+  EXPECT_NE(
+      read_json_file(dir.write("b.json", "[1")).error().message.find("b.json is not valid JSON"),
+      std::string::npos);
 }
 
 }  // namespace

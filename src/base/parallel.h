@@ -10,7 +10,8 @@ namespace valora {
 // Calls body(begin, end) over disjoint sub-ranges of [begin, end), each at least `grain` long where
 // possible; returns when all are done.
 using ParallelBody = std::function<void(int64_t begin, int64_t end)>;
-using ParallelFor = std::function<void(int64_t begin, int64_t end, int64_t grain, const ParallelBody& body)>;
+using ParallelFor =
+    std::function<void(int64_t begin, int64_t end, int64_t grain, const ParallelBody& body)>;
 
 inline void serial_for(int64_t begin, int64_t end, int64_t, const ParallelBody& body) {
   if (begin < end) body(begin, end);

@@ -11,17 +11,17 @@ namespace valora {
 
 // What a failure means to the one who asked; the server maps it to an HTTP status.
 enum class ErrorCode : uint8_t {
-  kInvalidArgument,   // 400: the request or file is wrong
-  kUnauthorized,      // 401
-  kNotFound,          // 404: unknown model, adapter or file
-  kConflict,          // 409: the state forbids it (a generation that no longer holds)
-  kPayloadTooLarge,   // 413
-  kUnprocessable,     // 422: well-formed, but it can't be served (wrong shapes, unsupported target)
-  kQueueFull,         // 429
-  kCancelled,         // 499: the client left or the server stops
-  kInternal,          // 500: a fault of ours
-  kNotImplemented,    // 501
-  kUnavailable,       // 503: draining or out of memory for now
+  kInvalidArgument,  // 400: the request or file is wrong
+  kUnauthorized,     // 401
+  kNotFound,         // 404: unknown model, adapter or file
+  kConflict,         // 409: the state forbids it (a generation that no longer holds)
+  kPayloadTooLarge,  // 413
+  kUnprocessable,    // 422: well-formed, but it can't be served (wrong shapes, unsupported target)
+  kQueueFull,        // 429
+  kCancelled,        // 499: the client left or the server stops
+  kInternal,         // 500: a fault of ours
+  kNotImplemented,   // 501
+  kUnavailable,      // 503: draining or out of memory for now
 };
 
 struct Error {
@@ -42,13 +42,16 @@ inline Error unprocessable(std::string message, std::string param = {}) {
 inline Error not_implemented(std::string message, std::string param = {}) {
   return {ErrorCode::kNotImplemented, std::move(message), std::move(param)};
 }
-inline Error internal(std::string message) { return {ErrorCode::kInternal, std::move(message), {}}; }
+inline Error internal(std::string message) {
+  return {ErrorCode::kInternal, std::move(message), {}};
+}
 
 // A T or an Error. Construct from either; test with ok() before value().
 template <typename T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}  // NOLINT: implicit by design
+  Result(T value)
+      : state_(std::in_place_index<0>, std::move(value)) {}  // NOLINT: implicit by design
   Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {}  // NOLINT
 
   bool ok() const { return state_.index() == 0; }
@@ -88,13 +91,13 @@ using Status = Result<void>;
 // Unwraps a Result into `name` or returns its error from the enclosing function.
 #define VALORA_TRY_CAT2(a, b) a##b
 #define VALORA_TRY_CAT(a, b) VALORA_TRY_CAT2(a, b)
-#define VALORA_TRY(name, expr)                                        \
-  auto VALORA_TRY_CAT(try_result_, __LINE__) = (expr);                \
-  if (!VALORA_TRY_CAT(try_result_, __LINE__).ok())                    \
-    return VALORA_TRY_CAT(try_result_, __LINE__).error();             \
+#define VALORA_TRY(name, expr)                            \
+  auto VALORA_TRY_CAT(try_result_, __LINE__) = (expr);    \
+  if (!VALORA_TRY_CAT(try_result_, __LINE__).ok())        \
+    return VALORA_TRY_CAT(try_result_, __LINE__).error(); \
   auto name = std::move(VALORA_TRY_CAT(try_result_, __LINE__)).value()
-#define VALORA_CHECK(expr)                                            \
-  do {                                                                \
-    auto try_status = (expr);                                         \
-    if (!try_status.ok()) return try_status.error();                  \
+#define VALORA_CHECK(expr)                           \
+  do {                                               \
+    auto try_status = (expr);                        \
+    if (!try_status.ok()) return try_status.error(); \
   } while (0)

@@ -21,14 +21,20 @@ struct DTypeEntry {
   DType dtype;
   size_t size;
 };
-constexpr std::array<DTypeEntry, 10> kDTypes{{{"F64", DType::kF64, 8}, {"F32", DType::kF32, 4},
-                                              {"F16", DType::kF16, 2}, {"BF16", DType::kBF16, 2},
-                                              {"I64", DType::kI64, 8}, {"I32", DType::kI32, 4},
-                                              {"I16", DType::kI16, 2}, {"I8", DType::kI8, 1},
-                                              {"U8", DType::kU8, 1},   {"BOOL", DType::kBool, 1}}};
+constexpr std::array<DTypeEntry, 10> kDTypes{{{"F64", DType::kF64, 8},
+                                              {"F32", DType::kF32, 4},
+                                              {"F16", DType::kF16, 2},
+                                              {"BF16", DType::kBF16, 2},
+                                              {"I64", DType::kI64, 8},
+                                              {"I32", DType::kI32, 4},
+                                              {"I16", DType::kI16, 2},
+                                              {"I8", DType::kI8, 1},
+                                              {"U8", DType::kU8, 1},
+                                              {"BOOL", DType::kBool, 1}}};
 
 const DTypeEntry& entry_of(DType dtype) {
-  return *std::find_if(kDTypes.begin(), kDTypes.end(), [&](const auto& e) { return e.dtype == dtype; });
+  return *std::find_if(kDTypes.begin(), kDTypes.end(),
+                       [&](const auto& e) { return e.dtype == dtype; });
 }
 
 Result<TensorView> read_entry(const std::string& path, const std::string& name, const Json& entry,
@@ -36,16 +42,19 @@ Result<TensorView> read_entry(const std::string& path, const std::string& name, 
   const auto fail = [&](const std::string& why) {
     return unprocessable(path + ": tensor " + shortened(name) + ": " + why, path);
   };
-  if (!entry.is_object() || !entry.contains("dtype") || !entry.contains("shape") || !entry.contains("data_offsets"))
+  if (!entry.is_object() || !entry.contains("dtype") || !entry.contains("shape") ||
+      !entry.contains("data_offsets"))
     return fail("its header entry lacks dtype, shape or data_offsets");
   const Json& shape = entry["shape"];
   const Json& offsets = entry["data_offsets"];
-  if (!entry["dtype"].is_string() || !shape.is_array() || shape.size() > kMaxDimensions || !offsets.is_array() ||
-      offsets.size() != 2 || !offsets[0].is_number_unsigned() || !offsets[1].is_number_unsigned())
+  if (!entry["dtype"].is_string() || !shape.is_array() || shape.size() > kMaxDimensions ||
+      !offsets.is_array() || offsets.size() != 2 || !offsets[0].is_number_unsigned() ||
+      !offsets[1].is_number_unsigned())
     return fail("its header entry is malformed");
 
   const std::string dtype = entry["dtype"].get<std::string>();
-  const auto type = std::find_if(kDTypes.begin(), kDTypes.end(), [&](const auto& e) { return dtype == e.name; });
+  const auto type =
+      std::find_if(kDTypes.begin(), kDTypes.end(), [&](const auto& e) { return dtype == e.name; });
   if (type == kDTypes.end()) return fail("dtype " + dtype + " is not supported");
 
   TensorView view{type->dtype, {}, {}};
@@ -53,7 +62,8 @@ Result<TensorView> read_entry(const std::string& path, const std::string& name, 
   for (const Json& dimension : shape) {
     if (!dimension.is_number_unsigned()) return fail("its shape is malformed");
     const uint64_t n = dimension.get<uint64_t>();
-    if (__builtin_mul_overflow(size, n, &size) || n > uint64_t(INT64_MAX)) return fail("its shape overflows");
+    if (__builtin_mul_overflow(size, n, &size) || n > uint64_t(INT64_MAX))
+      return fail("its shape overflows");
     view.shape.push_back(static_cast<int64_t>(n));
   }
   const uint64_t begin = offsets[0].get<uint64_t>(), end = offsets[1].get<uint64_t>();
@@ -67,8 +77,8 @@ Result<TensorView> read_entry(const std::string& path, const std::string& name, 
   return view;
 }
 
-// As in the reference reader, tensors must cover the data without holes or overlaps: no byte has two
-// meanings, and none is hidden.
+// As in the reference reader, tensors must cover the data without holes or overlaps: no byte has
+// two meanings, and none is hidden.
 Status check_coverage(const std::string& path, const std::map<std::string, TensorView>& tensors,
                       std::span<const uint8_t> data) {
   using Entry = std::pair<const std::string, TensorView>;
@@ -83,14 +93,18 @@ Status check_coverage(const std::string& path, const std::map<std::string, Tenso
   for (const Entry* entry : order) {
     const auto bytes = entry->second.bytes;
     if (bytes.data() != next)
-      return unprocessable(path + ": tensor " + shortened(entry->first) + ": its data begins at byte " +
-                               std::to_string(bytes.data() - data.data()) + ", but the one before it ends at byte " +
-                               std::to_string(next - data.data()), path);
+      return unprocessable(
+          path + ": tensor " + shortened(entry->first) + ": its data begins at byte " +
+              std::to_string(bytes.data() - data.data()) + ", but the one before it ends at byte " +
+              std::to_string(next - data.data()),
+          path);
     next += bytes.size();
   }
   if (next != data.data() + data.size())
     return unprocessable(path + ": its " + std::to_string(data.size()) + " data bytes hold " +
-                             std::to_string(data.data() + data.size() - next) + " that belong to no tensor", path);
+                             std::to_string(data.data() + data.size() - next) +
+                             " that belong to no tensor",
+                         path);
   return {};
 }
 
@@ -104,17 +118,20 @@ Result<std::shared_ptr<const SafeTensors>> SafeTensors::open(const std::string& 
   return parse(path, file->bytes(), file);
 }
 
-Result<std::shared_ptr<const SafeTensors>> SafeTensors::read(const std::string& path, size_t max_bytes) {
+Result<std::shared_ptr<const SafeTensors>> SafeTensors::read(const std::string& path,
+                                                             size_t max_bytes) {
   VALORA_TRY(bytes, read_file(path, max_bytes));
   return from_bytes(std::move(bytes), path);
 }
 
-Result<std::shared_ptr<const SafeTensors>> SafeTensors::from_bytes(std::string bytes, const std::string& path) {
+Result<std::shared_ptr<const SafeTensors>> SafeTensors::from_bytes(std::string bytes,
+                                                                   const std::string& path) {
   const auto owner = std::make_shared<const std::string>(std::move(bytes));
   return parse(path, {reinterpret_cast<const uint8_t*>(owner->data()), owner->size()}, owner);
 }
 
-Result<std::shared_ptr<const SafeTensors>> SafeTensors::parse(const std::string& path, std::span<const uint8_t> bytes,
+Result<std::shared_ptr<const SafeTensors>> SafeTensors::parse(const std::string& path,
+                                                              std::span<const uint8_t> bytes,
                                                               std::shared_ptr<const void> owner) {
   auto result = std::make_shared<SafeTensors>();
   result->path_ = path;
@@ -124,12 +141,15 @@ Result<std::shared_ptr<const SafeTensors>> SafeTensors::parse(const std::string&
   uint64_t header_size = 0;
   std::memcpy(&header_size, bytes.data(), 8);
   if (header_size > bytes.size() - 8 || header_size > kMaxHeader)
-    return unprocessable(path + ": the header claims " + std::to_string(header_size) + " bytes in a file of " +
-                             std::to_string(bytes.size()) + " (truncated, or not a safetensors file)", path);
+    return unprocessable(path + ": the header claims " + std::to_string(header_size) +
+                             " bytes in a file of " + std::to_string(bytes.size()) +
+                             " (truncated, or not a safetensors file)",
+                         path);
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()) + 8, header_size);
   auto header = parse_json(text, path + ": the header", kHeaderLimits);
   if (!header.ok() || !header->is_object())
-    return unprocessable(header.ok() ? path + ": the header is not an object" : header.error().message, path);
+    return unprocessable(
+        header.ok() ? path + ": the header is not an object" : header.error().message, path);
   const auto data = bytes.subspan(8 + header_size);
   for (const auto& [name, entry] : header->items()) {
     if (name == "__metadata__") continue;

@@ -1,6 +1,6 @@
 // A safetensors file, mapped or read: an 8-byte little-endian header length, a JSON header
-// {name: {dtype, shape, data_offsets}}, then the data. Every offset is checked before it is used; as in
-// the reference reader, the tensors must cover the data without holes or overlaps.
+// {name: {dtype, shape, data_offsets}}, then the data. Every offset is checked before it is used;
+// as in the reference reader, the tensors must cover the data without holes or overlaps.
 #pragma once
 
 #include <map>
@@ -22,17 +22,21 @@ const char* dtype_name(DType dtype);  // as safetensors spells it: "BF16"
 struct TensorView {
   DType dtype;
   std::vector<int64_t> shape;
-  std::span<const uint8_t> bytes;  // row-major, within the file's bytes; may not be aligned to the dtype
+  std::span<const uint8_t>
+      bytes;  // row-major, within the file's bytes; may not be aligned to the dtype
 };
 
 class SafeTensors {
  public:
-  // Maps the file, for checkpoints that stay as they are: one that is cut short while it is in use ends the process.
+  // Maps the file, for checkpoints that stay as they are: one that is cut short while it is in use
+  // ends the process.
   static Result<std::shared_ptr<const SafeTensors>> open(const std::string& path);
-  // Reads the file into memory, for files that may change under a running server. kPayloadTooLarge over max_bytes.
+  // Reads the file into memory, for files that may change under a running server. kPayloadTooLarge
+  // over max_bytes.
   static Result<std::shared_ptr<const SafeTensors>> read(const std::string& path, size_t max_bytes);
   // `path` names the bytes in errors.
-  static Result<std::shared_ptr<const SafeTensors>> from_bytes(std::string bytes, const std::string& path);
+  static Result<std::shared_ptr<const SafeTensors>> from_bytes(std::string bytes,
+                                                               const std::string& path);
 
   const std::map<std::string, TensorView>& tensors() const { return tensors_; }
   const TensorView* find(const std::string& name) const;
@@ -40,7 +44,8 @@ class SafeTensors {
   std::span<const uint8_t> bytes() const { return bytes_; }
 
  private:
-  static Result<std::shared_ptr<const SafeTensors>> parse(const std::string& path, std::span<const uint8_t> bytes,
+  static Result<std::shared_ptr<const SafeTensors>> parse(const std::string& path,
+                                                          std::span<const uint8_t> bytes,
                                                           std::shared_ptr<const void> owner);
 
   std::string path_;

@@ -29,7 +29,8 @@ class SafeTensorsTest : public ::testing::Test {
 
 std::string entry(const std::string& name, const std::string& dtype, const std::string& shape,
                   const std::string& offsets) {
-  return "\"" + name + "\":{\"dtype\":\"" + dtype + "\",\"shape\":" + shape + ",\"data_offsets\":" + offsets + "}";
+  return "\"" + name + "\":{\"dtype\":\"" + dtype + "\",\"shape\":" + shape +
+         ",\"data_offsets\":" + offsets + "}";
 }
 
 void expect_contains(const std::string& message, const std::string& part) {
@@ -38,8 +39,11 @@ void expect_contains(const std::string& message, const std::string& part) {
 
 TEST_F(SafeTensorsTest, ReadsTensorsAtAnyAlignment) {
   for (size_t padding = 0; padding < 8; ++padding) {
-    const auto file = open(safetensors_text({{"w", f32_tensor({2, 1}, {1.5f, -2})}, {"empty", {"I64", {0, 7}, ""}},
-                                             {"scalar", {"BF16", {}, "ab"}}, {"é", {"U8", {1}, "z"}}}, padding));
+    const auto file = open(safetensors_text({{"w", f32_tensor({2, 1}, {1.5f, -2})},
+                                             {"empty", {"I64", {0, 7}, ""}},
+                                             {"scalar", {"BF16", {}, "ab"}},
+                                             {"é", {"U8", {1}, "z"}}},
+                                            padding));
     ASSERT_TRUE(file.ok()) << file.error().message;
     const SafeTensors& tensors = *file.value();
     EXPECT_EQ(tensors.tensors().size(), 4u);
@@ -62,15 +66,20 @@ TEST_F(SafeTensorsTest, ReadsFilesWithoutTensorsAndPassesOverMetadata) {
 }
 
 TEST_F(SafeTensorsTest, EmptyTensorsMayShareAnOffsetWithAnother) {
-  EXPECT_TRUE(open(safetensors_text(
-      R"({"z":{"dtype":"U8","shape":[0],"data_offsets":[2,2]},"a":{"dtype":"U8","shape":[2],"data_offsets":[0,2]},
-          "y":{"dtype":"U8","shape":[0],"data_offsets":[0,0]}})", "ab")).ok());
+  EXPECT_TRUE(
+      open(
+          safetensors_text(
+              R"({"z":{"dtype":"U8","shape":[0],"data_offsets":[2,2]},"a":{"dtype":"U8","shape":[2],"data_offsets":[0,2]},
+          "y":{"dtype":"U8","shape":[0],"data_offsets":[0,0]}})",
+              "ab"))
+          .ok());
 }
 
 TEST_F(SafeTensorsTest, EveryTruncationIsRefused) {
   const std::string whole = safetensors_text({{"w", f32_tensor({3}, {1, 2, 3})}});
   ASSERT_TRUE(open(whole).ok());
-  for (size_t size = 0; size < whole.size(); ++size) EXPECT_NE(refusal(whole.substr(0, size)), "accepted") << size;
+  for (size_t size = 0; size < whole.size(); ++size)
+    EXPECT_NE(refusal(whole.substr(0, size)), "accepted") << size;
 }
 
 TEST_F(SafeTensorsTest, RefusesHeadersThatLieAboutTheirSize) {
@@ -82,7 +91,8 @@ TEST_F(SafeTensorsTest, RefusesHeadersThatLieAboutTheirSize) {
 }
 
 TEST_F(SafeTensorsTest, RefusesDataOutsideTheFileOrOfTheWrongSize) {
-  const auto one = [&](const std::string& dtype, const std::string& shape, const std::string& offsets) {
+  const auto one = [&](const std::string& dtype, const std::string& shape,
+                       const std::string& offsets) {
     return refusal("{" + entry("a", dtype, shape, offsets) + "}", 8);
   };
   expect_contains(one("U8", "[9]", "[0,9]"), "tensor a: its data (bytes 0 to 9) lies outside");
@@ -94,25 +104,31 @@ TEST_F(SafeTensorsTest, RefusesDataOutsideTheFileOrOfTheWrongSize) {
 
 TEST_F(SafeTensorsTest, RefusesOverlapsHolesAndSurplus) {
   const auto two = [&](const std::string& first, const std::string& second, size_t data_bytes) {
-    return refusal("{" + entry("a", "U8", "[4]", first) + "," + entry("b", "U8", "[4]", second) + "}", data_bytes);
+    return refusal(
+        "{" + entry("a", "U8", "[4]", first) + "," + entry("b", "U8", "[4]", second) + "}",
+        data_bytes);
   };
   EXPECT_EQ(two("[0,4]", "[4,8]", 8), "accepted");
   expect_contains(two("[0,4]", "[2,6]", 6),
                   "tensor b: its data begins at byte 2, but the one before it ends at byte 4");
-  expect_contains(two("[0,4]", "[0,4]", 4), "begins at byte 0, but the one before it ends at byte 4");
+  expect_contains(two("[0,4]", "[0,4]", 4),
+                  "begins at byte 0, but the one before it ends at byte 4");
   expect_contains(two("[0,4]", "[5,9]", 9), "begins at byte 5");
   expect_contains(two("[2,6]", "[6,10]", 10), "begins at byte 2");
   expect_contains(two("[0,4]", "[4,8]", 10), "2 that belong to no tensor");
 }
 
 TEST_F(SafeTensorsTest, RefusesMalformedEntries) {
-  for (const char* bad :
-       {"7", "{}", R"({"dtype":"U8","shape":[1]})", R"({"dtype":1,"shape":[1],"data_offsets":[0,1]})",
-        R"({"dtype":"U8","shape":1,"data_offsets":[0,1]})", R"({"dtype":"U8","shape":[-1],"data_offsets":[0,1]})",
-        R"({"dtype":"U8","shape":[1.0],"data_offsets":[0,1]})", R"({"dtype":"U8","shape":[1],"data_offsets":[0]})",
-        R"({"dtype":"U8","shape":[1],"data_offsets":[-1,0]})", R"({"dtype":"U8","shape":[1],"data_offsets":"01"})",
-        R"({"dtype":"Q4","shape":[1],"data_offsets":[0,1]})",
-        R"({"dtype":"U8","shape":[1,1,1,1,1,1,1,1,1],"data_offsets":[0,1]})"})
+  for (const char* bad : {"7", "{}", R"({"dtype":"U8","shape":[1]})",
+                          R"({"dtype":1,"shape":[1],"data_offsets":[0,1]})",
+                          R"({"dtype":"U8","shape":1,"data_offsets":[0,1]})",
+                          R"({"dtype":"U8","shape":[-1],"data_offsets":[0,1]})",
+                          R"({"dtype":"U8","shape":[1.0],"data_offsets":[0,1]})",
+                          R"({"dtype":"U8","shape":[1],"data_offsets":[0]})",
+                          R"({"dtype":"U8","shape":[1],"data_offsets":[-1,0]})",
+                          R"({"dtype":"U8","shape":[1],"data_offsets":"01"})",
+                          R"({"dtype":"Q4","shape":[1],"data_offsets":[0,1]})",
+                          R"({"dtype":"U8","shape":[1,1,1,1,1,1,1,1,1],"data_offsets":[0,1]})"})
     expect_contains(refusal(std::string(R"({"a":)") + bad + "}", 1), "tensor a: ");
 }
 

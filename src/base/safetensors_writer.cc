@@ -15,7 +15,9 @@ static_assert(std::endian::native == std::endian::little, "safetensors is little
 
 Status write_safetensors(const std::string& path, std::vector<NamedTensor> tensors,
                          const std::map<std::string, std::string>& metadata) {
-  std::ranges::sort(tensors, {}, [](const NamedTensor& t) { return std::pair(-static_cast<int>(dtype_size(t.dtype)), std::string_view(t.name)); });
+  std::ranges::sort(tensors, {}, [](const NamedTensor& t) {
+    return std::pair(-static_cast<int>(dtype_size(t.dtype)), std::string_view(t.name));
+  });
   Json header = Json::object();
   if (!metadata.empty()) header["__metadata__"] = metadata;
   size_t offset = 0;
@@ -23,8 +25,11 @@ Status write_safetensors(const std::string& path, std::vector<NamedTensor> tenso
     size_t wanted = dtype_size(tensor.dtype);
     for (const int64_t side : tensor.shape) wanted *= static_cast<size_t>(side);
     if (wanted != tensor.bytes.size())
-      return internal("the tensor " + tensor.name + " has " + std::to_string(tensor.bytes.size()) + " bytes, its shape asks for " + std::to_string(wanted));
-    header[tensor.name] = {{"dtype", dtype_name(tensor.dtype)}, {"shape", tensor.shape}, {"data_offsets", {offset, offset + wanted}}};
+      return internal("the tensor " + tensor.name + " has " + std::to_string(tensor.bytes.size()) +
+                      " bytes, its shape asks for " + std::to_string(wanted));
+    header[tensor.name] = {{"dtype", dtype_name(tensor.dtype)},
+                           {"shape", tensor.shape},
+                           {"data_offsets", {offset, offset + wanted}}};
     offset += wanted;
   }
   std::string text = header.dump();
@@ -34,7 +39,8 @@ Status write_safetensors(const std::string& path, std::vector<NamedTensor> tenso
   std::memcpy(file.data(), &length, sizeof length);
   std::memcpy(file.data() + sizeof length, text.data(), text.size());
   uint8_t* data = file.data() + sizeof length + text.size();
-  for (const NamedTensor& tensor : tensors) data = std::copy(tensor.bytes.begin(), tensor.bytes.end(), data);
+  for (const NamedTensor& tensor : tensors)
+    data = std::copy(tensor.bytes.begin(), tensor.bytes.end(), data);
   return write_file(path, file);
 }
 

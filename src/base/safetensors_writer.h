@@ -18,7 +18,8 @@ struct NamedTensor {
   std::span<const uint8_t> bytes;  // row-major
 };
 
-// Tensors lie in the file by their dtype, the widest first, so that all are aligned, then by their names. `metadata`: the header's "__metadata__".
+// Tensors lie in the file by their dtype, the widest first, so that all are aligned, then by their
+// names. `metadata`: the header's "__metadata__".
 Status write_safetensors(const std::string& path, std::vector<NamedTensor> tensors,
                          const std::map<std::string, std::string>& metadata = {});
 

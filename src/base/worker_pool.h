@@ -1,4 +1,5 @@
-// A fixed set of threads that run jobs in order of arrival. For media and file work, not for compute.
+// A fixed set of threads that run jobs in order of arrival. For media and file work, not for
+// compute.
 #pragma once
 
 #include <condition_variable>

@@ -15,7 +15,9 @@ namespace fs = std::filesystem;
 Error write_error(const std::string& path, const std::string& why) {
   return unprocessable(path + " could not be written: " + why, path);
 }
-Error write_error(const std::string& path, int number) { return write_error(path, std::strerror(number)); }
+Error write_error(const std::string& path, int number) {
+  return write_error(path, std::strerror(number));
+}
 
 // 0, or what went wrong.
 int write_all(int file, std::span<const uint8_t> bytes) {

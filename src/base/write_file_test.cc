@@ -19,13 +19,18 @@ namespace fs = std::filesystem;
 
 class WriteFileTest : public ::testing::Test {
  protected:
-  WriteFileTest() : dir_(fs::path(::testing::TempDir()) / ("write_file_" + std::to_string(::getpid()) + ::testing::UnitTest::GetInstance()->current_test_info()->name())) {
+  WriteFileTest()
+      : dir_(fs::path(::testing::TempDir()) /
+             ("write_file_" + std::to_string(::getpid()) +
+              ::testing::UnitTest::GetInstance()->current_test_info()->name())) {
     fs::remove_all(dir_);
     fs::create_directories(dir_);
   }
   ~WriteFileTest() override { fs::remove_all(dir_); }
   std::string path(const std::string& name) const { return (dir_ / name).string(); }
-  size_t entries() const { return static_cast<size_t>(std::distance(fs::directory_iterator(dir_), {})); }
+  size_t entries() const {
+    return static_cast<size_t>(std::distance(fs::directory_iterator(dir_), {}));
+  }
 
   fs::path dir_;
 };
@@ -40,13 +45,16 @@ TEST_F(WriteFileTest, ReplacesAFileAndLeavesNothingBeside) {
 TEST_F(WriteFileTest, NamesThePathThatCannotBeWritten) {
   const Status status = write_file(path("missing/a"), std::string_view("text"));
   ASSERT_FALSE(status.ok());
-  EXPECT_THAT(status.error().message, ::testing::HasSubstr(path("missing/a") + " could not be written: No such file"));
+  EXPECT_THAT(status.error().message,
+              ::testing::HasSubstr(path("missing/a") + " could not be written: No such file"));
   EXPECT_EQ(entries(), 0u);
 }
 
 TEST_F(WriteFileTest, AFolderIsReplacedAsAWhole) {
   const auto fill = [](const std::string& name) {
-    return [name](const std::string& staged) { return write_file(staged + "/" + name, std::string_view("x")); };
+    return [name](const std::string& staged) {
+      return write_file(staged + "/" + name, std::string_view("x"));
+    };
   };
   ASSERT_TRUE(write_folder(path("dir"), fill("one")).ok());
   ASSERT_TRUE(write_folder(path("dir"), fill("two")).ok());
@@ -56,7 +64,9 @@ TEST_F(WriteFileTest, AFolderIsReplacedAsAWhole) {
 }
 
 TEST_F(WriteFileTest, AFolderThatFailsLeavesTheOldOne) {
-  ASSERT_TRUE(write_folder(path("dir"), [](const std::string& staged) { return write_file(staged + "/one", std::string_view("x")); }).ok());
+  ASSERT_TRUE(write_folder(path("dir"), [](const std::string& staged) {
+                return write_file(staged + "/one", std::string_view("x"));
+              }).ok());
   const Status status = write_folder(path("dir"), [](const std::string& staged) -> Status {
     VALORA_CHECK(write_file(staged + "/two", std::string_view("x")));
     return invalid("no more");
@@ -86,15 +96,20 @@ std::span<const uint8_t> bytes_of(const std::vector<float>& values) {
 TEST_F(WriteFileTest, SafetensorsAreReadBack) {
   const std::vector<float> wide{1, 2, 3, 4, 5, 6};
   const std::vector<uint8_t> narrow{9, 8, 7};
-  ASSERT_TRUE(write_safetensors(path("t"), {{"b", DType::kU8, {3}, narrow}, {"z", DType::kF32, {2, 3}, bytes_of(wide)}, {"empty", DType::kF32, {0, 4}, {}}},
-                                {{"format", "pt"}}).ok());
+  ASSERT_TRUE(write_safetensors(path("t"),
+                                {{"b", DType::kU8, {3}, narrow},
+                                 {"z", DType::kF32, {2, 3}, bytes_of(wide)},
+                                 {"empty", DType::kF32, {0, 4}, {}}},
+                                {{"format", "pt"}})
+                  .ok());
   const auto file = SafeTensors::read(path("t"), 1 << 20);
   ASSERT_TRUE(file.ok()) << file.error().message;
   ASSERT_EQ((*file)->tensors().size(), 3u);
   const TensorView* z = (*file)->find("z");
   EXPECT_EQ(z->shape, (std::vector<int64_t>{2, 3}));
   EXPECT_TRUE(std::equal(z->bytes.begin(), z->bytes.end(), bytes_of(wide).begin()));
-  EXPECT_EQ(reinterpret_cast<uintptr_t>(z->bytes.data()) % 4, reinterpret_cast<uintptr_t>((*file)->bytes().data()) % 4);
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(z->bytes.data()) % 4,
+            reinterpret_cast<uintptr_t>((*file)->bytes().data()) % 4);
   const TensorView* b = (*file)->find("b");
   EXPECT_TRUE(std::equal(b->bytes.begin(), b->bytes.end(), narrow.begin()));
 }
@@ -103,7 +118,8 @@ TEST_F(WriteFileTest, ATensorOfAnotherSizeThanItsShapeIsRefused) {
   const std::vector<float> values{1, 2};
   const Status status = write_safetensors(path("t"), {{"a", DType::kF32, {3}, bytes_of(values)}});
   ASSERT_FALSE(status.ok());
-  EXPECT_THAT(status.error().message, ::testing::HasSubstr("the tensor a has 8 bytes, its shape asks for 12"));
+  EXPECT_THAT(status.error().message,
+              ::testing::HasSubstr("the tensor a has 8 bytes, its shape asks for 12"));
   EXPECT_EQ(entries(), 0u);
 }
 

@@ -29,7 +29,8 @@ Result<LoadAdapter> parse_lora_module(const std::string& text) {
   }
   const size_t equals = text.find('=');
   if (equals == std::string::npos || equals == 0 || equals + 1 == text.size())
-    return invalid("--lora-modules takes NAME=PATH or {\"name\": …, \"path\": …}, not \"" + text + "\"");
+    return invalid("--lora-modules takes NAME=PATH or {\"name\": …, \"path\": …}, not \"" + text +
+                   "\"");
   return LoadAdapter{.name = text.substr(0, equals), .path = text.substr(equals + 1)};
 }
 
@@ -46,11 +47,12 @@ std::string first_name(const std::string& folder, const TaskNames& tasks) {
   return tasks.size() == 1 ? tasks.front() : std::filesystem::path(folder).filename().string();
 }
 
-void plan_folder(const Manifest& manifest, const std::string& folder, const TaskNames& tasks, const std::string& file,
-                 std::vector<Planned>& plan) {
+void plan_folder(const Manifest& manifest, const std::string& folder, const TaskNames& tasks,
+                 const std::string& file, std::vector<Planned>& plan) {
   const std::string first = first_name(folder, tasks);
   if (std::find(tasks.begin(), tasks.end(), first) == tasks.end())
-    plan.push_back({{.name = first, .path = folder}, fmt::format("the folder {} of {}", folder, file)});
+    plan.push_back(
+        {{.name = first, .path = folder}, fmt::format("the folder {} of {}", folder, file)});
   const auto plan_task = [&](const std::string& name) {
     const ManifestEntry& entry = manifest.tasks.at(name);
     LoadAdapter load{.name = name, .head = entry.head.value_or(""), .question = entry.prompt};
@@ -69,14 +71,16 @@ Status check_names(const std::vector<Planned>& plan, const std::vector<std::stri
   for (const Planned& planned : plan) {
     const auto [other, is_new] = origins.emplace(planned.load.name, planned.origin);
     if (!is_new)
-      return invalid(fmt::format("the name \"{}\" is given twice: to {} and to {}", planned.load.name, other->second, planned.origin));
+      return invalid(fmt::format("the name \"{}\" is given twice: to {} and to {}",
+                                 planned.load.name, other->second, planned.origin));
   }
   return {};
 }
 
 }  // namespace
 
-Result<std::vector<LoadAdapter>> adapters_at_start(const std::vector<std::string>& lora_modules, const std::string& manifest_file,
+Result<std::vector<LoadAdapter>> adapters_at_start(const std::vector<std::string>& lora_modules,
+                                                   const std::string& manifest_file,
                                                    const std::vector<std::string>& base_names) {
   std::vector<Planned> plan;
   for (const std::string& module : lora_modules) {
@@ -85,7 +89,8 @@ Result<std::vector<LoadAdapter>> adapters_at_start(const std::vector<std::string
   }
   if (!manifest_file.empty()) {
     VALORA_TRY(manifest, generator::read_manifest(manifest_file));
-    for (const auto& [folder, tasks] : tasks_by_folder(manifest)) plan_folder(manifest, folder, tasks, manifest_file, plan);
+    for (const auto& [folder, tasks] : tasks_by_folder(manifest))
+      plan_folder(manifest, folder, tasks, manifest_file, plan);
   }
   VALORA_CHECK(check_names(plan, base_names));
   std::vector<LoadAdapter> loads;

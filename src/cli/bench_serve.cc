@@ -13,15 +13,18 @@ namespace {
 
 struct Flags {
   bench::ServeLoad load;
-  std::string input_tokens = "128", output_tokens = "64", image_size = "224x224", image_format = "jpeg";
+  std::string input_tokens = "128", output_tokens = "64", image_size = "224x224",
+              image_format = "jpeg";
   std::optional<int> concurrency;
   bool json = false;
 };
 
 // Two whole numbers with `separator` between; one alone counts twice where `may_be_one`.
-std::optional<std::pair<int, int>> parse_pair(const std::string& text, char separator, bool may_be_one) {
+std::optional<std::pair<int, int>> parse_pair(const std::string& text, char separator,
+                                              bool may_be_one) {
   const auto number = [](const std::string& part) {
-    const bool digits = !part.empty() && part.size() < 9 && part.find_first_not_of("0123456789") == part.npos;
+    const bool digits =
+        !part.empty() && part.size() < 9 && part.find_first_not_of("0123456789") == part.npos;
     return digits ? std::optional(std::stoi(part)) : std::nullopt;
   };
   const size_t at = text.find(separator);
@@ -33,18 +36,23 @@ std::optional<std::pair<int, int>> parse_pair(const std::string& text, char sepa
 }
 
 Status apply(Flags& flags) {
-  const auto input = parse_pair(flags.input_tokens, ':', true), output = parse_pair(flags.output_tokens, ':', true);
-  if (!input) return invalid("--input-tokens takes N or MIN:MAX, not \"" + flags.input_tokens + "\"");
-  if (!output) return invalid("--output-tokens takes N or MIN:MAX, not \"" + flags.output_tokens + "\"");
+  const auto input = parse_pair(flags.input_tokens, ':', true),
+             output = parse_pair(flags.output_tokens, ':', true);
+  if (!input)
+    return invalid("--input-tokens takes N or MIN:MAX, not \"" + flags.input_tokens + "\"");
+  if (!output)
+    return invalid("--output-tokens takes N or MIN:MAX, not \"" + flags.output_tokens + "\"");
   const auto size = parse_pair(flags.image_size, 'x', false);
   if (!size) return invalid("--image-size takes WIDTHxHEIGHT, not \"" + flags.image_size + "\"");
-  if (flags.image_format != "jpeg" && flags.image_format != "png") return invalid("--image-format is jpeg or png");
+  if (flags.image_format != "jpeg" && flags.image_format != "png")
+    return invalid("--image-format is jpeg or png");
   bench::ServeLoad& load = flags.load;
   load.input_tokens = {input->first, input->second};
   load.output_tokens = {output->first, output->second};
   load.images.width = size->first;
   load.images.height = size->second;
-  load.images.format = flags.image_format == "png" ? bench::ImageFormat::kPng : bench::ImageFormat::kJpeg;
+  load.images.format =
+      flags.image_format == "png" ? bench::ImageFormat::kPng : bench::ImageFormat::kJpeg;
   load.concurrency = flags.concurrency.value_or(load.request_rate > 0 ? 0 : load.concurrency);
   return {};
 }
@@ -55,14 +63,21 @@ int run_bench_serve(Flags& flags) {
   {
     ProgressBar bar;
     run = bench::run_serve_bench(flags.load, [&](const bench::Progress& p) {
-      bar.show(p.ended, p.total, fmt::format("{:.0f} s{}", p.seconds, p.failed > 0 ? fmt::format(", {} failed", p.failed) : ""));
+      bar.show(p.ended, p.total,
+               fmt::format("{:.0f} s{}", p.seconds,
+                           p.failed > 0 ? fmt::format(", {} failed", p.failed) : ""));
     });
   }
   if (!run.ok()) return fail(run.error());
   const bench::Summary summary = bench::summarize(run->records);
-  if (flags.json) std::cout << bench::report_json(flags.load, summary).dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
-  else std::cout << bench::report_text(flags.load, summary);
-  if (summary.all.failed == summary.all.requests) return fail({ErrorCode::kUnavailable, "no request was answered", {}});
+  if (flags.json)
+    std::cout << bench::report_json(flags.load, summary)
+                     .dump(2, ' ', false, Json::error_handler_t::replace)
+              << "\n";
+  else
+    std::cout << bench::report_text(flags.load, summary);
+  if (summary.all.failed == summary.all.requests)
+    return fail({ErrorCode::kUnavailable, "no request was answered", {}});
   return 0;
 }
 
@@ -74,21 +89,35 @@ void add_bench_serve(CLI::App& bench, std::function<int()>& run) {
   CLI::App& c = *bench.add_subcommand("serve", "Put a load on a running server");
   c.add_option("--url", load.url, "The server, without /v1")->capture_default_str();
   c.add_option("--api-key", load.api_key, "Key to send")->envname("VALORA_API_KEY");
-  c.add_option("--models", load.models, "Models and adapters to ask, A,B,C; else every adapter that the server lists")->delimiter(',');
-  c.add_option("--adapter-distribution", load.distribution, "uniform, zipf:S or distinct (in turn)")->capture_default_str();
+  c.add_option("--models", load.models,
+               "Models and adapters to ask, A,B,C; else every adapter that the server lists")
+      ->delimiter(',');
+  c.add_option("--adapter-distribution", load.distribution, "uniform, zipf:S or distinct (in turn)")
+      ->capture_default_str();
   c.add_option("--num-prompts", load.requests, "Requests")->capture_default_str();
-  c.add_option("--concurrency", flags->concurrency, "Requests at once: 8, or with --request-rate any number");
-  c.add_option("--request-rate", load.request_rate, "Requests a second, as a Poisson process, however many are under way");
-  c.add_option("--input-tokens", flags->input_tokens, "Of a prompt: N or MIN:MAX; about that with --images")->capture_default_str();
-  c.add_option("--output-tokens", flags->output_tokens, "Of an answer: N or MIN:MAX")->capture_default_str();
+  c.add_option("--concurrency", flags->concurrency,
+               "Requests at once: 8, or with --request-rate any number");
+  c.add_option("--request-rate", load.request_rate,
+               "Requests a second, as a Poisson process, however many are under way");
+  c.add_option("--input-tokens", flags->input_tokens,
+               "Of a prompt: N or MIN:MAX; about that with --images")
+      ->capture_default_str();
+  c.add_option("--output-tokens", flags->output_tokens, "Of an answer: N or MIN:MAX")
+      ->capture_default_str();
   c.add_option("--images", load.images.count, "Random images a request")->capture_default_str();
   c.add_option("--image-size", flags->image_size, "WIDTHxHEIGHT")->capture_default_str();
   c.add_option("--image-format", flags->image_format, "jpeg or png")->capture_default_str();
   c.add_flag("--repeat-images", load.images.repeat, "Send the same images with every request");
-  c.add_flag("--stream,!--no-stream", load.stream, "Stream the answers; without it TTFT, TPOT and ITL are not seen");
-  c.add_option("--warmup", load.warmup, "Requests before, which are not counted")->capture_default_str();
-  c.add_option("--timeout", load.timeout_seconds, "Seconds until a request is given up")->capture_default_str();
-  c.add_option("--seed", load.seed, "Of prompts, images, models and arrivals; the prompts of a seed asked before are in the server's prefix cache")->capture_default_str();
+  c.add_flag("--stream,!--no-stream", load.stream,
+             "Stream the answers; without it TTFT, TPOT and ITL are not seen");
+  c.add_option("--warmup", load.warmup, "Requests before, which are not counted")
+      ->capture_default_str();
+  c.add_option("--timeout", load.timeout_seconds, "Seconds until a request is given up")
+      ->capture_default_str();
+  c.add_option("--seed", load.seed,
+               "Of prompts, images, models and arrivals; the prompts of a seed asked before are in "
+               "the server's prefix cache")
+      ->capture_default_str();
   c.add_flag("--json", flags->json, "Print one JSON object");
   c.callback([flags, &run] { run = [flags] { return run_bench_serve(*flags); }; });
 }

@@ -9,7 +9,8 @@
 
 namespace valora::cli {
 
-Result<std::vector<generator::Task>> chosen_tasks(const std::string& path, const std::vector<std::string>& names) {
+Result<std::vector<generator::Task>> chosen_tasks(const std::string& path,
+                                                  const std::vector<std::string>& names) {
   VALORA_TRY(all, generator::read_tasks(path));
   if (names.empty()) return all;
   std::vector<generator::Task> chosen;
@@ -21,7 +22,8 @@ Result<std::vector<generator::Task>> chosen_tasks(const std::string& path, const
     }
     std::vector<std::string> known;
     for (const generator::Task& task : all) known.push_back(task.name);
-    return invalid(fmt::format("{} has no task {}; it has {}", path, name, fmt::join(known, ", ")), "task");
+    return invalid(fmt::format("{} has no task {}; it has {}", path, name, fmt::join(known, ", ")),
+                   "task");
   }
   return chosen;
 }

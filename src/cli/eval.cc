@@ -40,7 +40,8 @@ struct Exam {
 };
 
 Status check(const Flags& flags) {
-  if (!flags.adapter.empty() && !flags.manifest.empty()) return invalid("--adapter and --manifest exclude each other");
+  if (!flags.adapter.empty() && !flags.manifest.empty())
+    return invalid("--adapter and --manifest exclude each other");
   if (flags.limit && *flags.limit < 1) return invalid("--limit must be at least 1");
   if (flags.concurrency < 1) return invalid("--concurrency must be at least 1");
   return {};
@@ -49,7 +50,8 @@ Status check(const Flags& flags) {
 // As the manifest says the task is served: its adapter, head and question.
 Result<Exam> manifest_exam(const Manifest& manifest, const std::string& path, GeneratorTask task) {
   const auto found = manifest.tasks.find(task.name);
-  if (found == manifest.tasks.end()) return invalid(path + " has no task " + task.name + "; choose tasks by --task", "manifest");
+  if (found == manifest.tasks.end())
+    return invalid(path + " has no task " + task.name + "; choose tasks by --task", "manifest");
   const generator::ManifestEntry& entry = found->second;
   const bool multi_label = task.head && task.head->multi_label;
   task.head.reset();
@@ -58,7 +60,8 @@ Result<Exam> manifest_exam(const Manifest& manifest, const std::string& path, Ge
   return Exam{std::move(task), entry.adapter};
 }
 
-Result<std::vector<Exam>> exams_of(const Flags& flags, const Manifest& manifest, const GeneratorTask& task) {
+Result<std::vector<Exam>> exams_of(const Flags& flags, const Manifest& manifest,
+                                   const GeneratorTask& task) {
   std::vector<Exam> exams;
   if (flags.base || (flags.adapter.empty() && flags.manifest.empty())) exams.push_back({task, ""});
   if (!flags.adapter.empty()) exams.push_back({task, flags.adapter});
@@ -69,7 +72,8 @@ Result<std::vector<Exam>> exams_of(const Flags& flags, const Manifest& manifest,
 }
 
 // Of all exams, each once.
-Result<std::set<std::string>> adapters_of(const Flags& flags, const Manifest& manifest, const std::vector<GeneratorTask>& tasks) {
+Result<std::set<std::string>> adapters_of(const Flags& flags, const Manifest& manifest,
+                                          const std::vector<GeneratorTask>& tasks) {
   std::set<std::string> adapters;
   for (const GeneratorTask& task : tasks) {
     VALORA_TRY(exams, exams_of(flags, manifest, task));
@@ -79,15 +83,18 @@ Result<std::set<std::string>> adapters_of(const Flags& flags, const Manifest& ma
   return adapters;
 }
 
-Result<std::unique_ptr<ServingEngine>> start_engine(Flags& flags, const std::set<std::string>& adapters) {
+Result<std::unique_ptr<ServingEngine>> start_engine(Flags& flags,
+                                                    const std::set<std::string>& adapters) {
   EngineOptions& options = flags.engine;
   options.fetch.allowed_local_path = "/";  // the user names the files
   options.max_waiting = std::max(options.max_waiting, flags.concurrency);
-  options.max_loras = std::max(options.max_loras, static_cast<int>(adapters.size()) + 1);  // one more: a teacher
+  options.max_loras =
+      std::max(options.max_loras, static_cast<int>(adapters.size()) + 1);  // one more: a teacher
   VALORA_TRY(engine, ServingEngine::start(options));
   for (const std::string& adapter : adapters) {
     const auto card = load_adapter_now(*engine, {.name = adapter, .path = adapter});
-    if (!card.ok()) return Error{card.error().code, "adapter " + adapter + ": " + card.error().message, {}};
+    if (!card.ok())
+      return Error{card.error().code, "adapter " + adapter + ": " + card.error().message, {}};
   }
   return engine;
 }
@@ -97,22 +104,28 @@ Result<std::vector<Sample>> validation_samples(GeneratorTask& task, Engine& engi
   if (task.validation) return generator::read_samples(*task.validation, task);
   ProgressBar bar;
   generator::TeacherOptions options;
-  options.progress = [&](int done, int total) { bar.show(done, total, task.name + ": its teacher"); };
+  options.progress = [&](int done, int total) {
+    bar.show(done, total, task.name + ": its teacher");
+  };
   VALORA_TRY(data, generator::ask_teacher(task, &engine, options));
-  if (data.validation.empty()) return invalid(task.where + ": task " + task.name + " has no validation data, and none of its teacher's is left for it");
+  if (data.validation.empty())
+    return invalid(task.where + ": task " + task.name +
+                   " has no validation data, and none of its teacher's is left for it");
   return std::move(data.validation);
 }
 
 // Labels that the task leaves open are those of its training data.
 Status settle_labels(GeneratorTask& task) {
-  if (task.type != generator::TaskType::kClassification || !task.labels.empty() || !task.train) return {};
+  if (task.type != generator::TaskType::kClassification || !task.labels.empty() || !task.train)
+    return {};
   VALORA_TRY(train, generator::read_samples(*task.train, task));
   VALORA_TRY(labels, generator::labels_of(task, train));
   task.labels = std::move(labels);
   return {};
 }
 
-Result<TaskResult> examine(const Flags& flags, Engine& engine, const Exam& exam, std::vector<Sample> samples) {
+Result<TaskResult> examine(const Flags& flags, Engine& engine, const Exam& exam,
+                           std::vector<Sample> samples) {
   VALORA_CHECK(generator::apply_templates(exam.task, samples));
   ProgressBar bar;
   generator::EvaluationOptions options;
@@ -125,10 +138,12 @@ Result<TaskResult> examine(const Flags& flags, Engine& engine, const Exam& exam,
 }
 
 // By everyone who is to answer it.
-Status evaluate_task(const Flags& flags, const Manifest& manifest, Engine& engine, GeneratorTask task, std::vector<TaskResult>& results) {
+Status evaluate_task(const Flags& flags, const Manifest& manifest, Engine& engine,
+                     GeneratorTask task, std::vector<TaskResult>& results) {
   VALORA_CHECK(settle_labels(task));
   VALORA_TRY(samples, validation_samples(task, engine));
-  if (flags.limit && samples.size() > static_cast<size_t>(*flags.limit)) samples.resize(static_cast<size_t>(*flags.limit));
+  if (flags.limit && samples.size() > static_cast<size_t>(*flags.limit))
+    samples.resize(static_cast<size_t>(*flags.limit));
   VALORA_TRY(exams, exams_of(flags, manifest, task));
   for (const Exam& exam : exams) {
     VALORA_TRY(result, examine(flags, engine, exam, samples));
@@ -148,10 +163,15 @@ Status evaluate_all(Flags& flags) {
   VALORA_TRY(adapters, adapters_of(flags, manifest, tasks));
   VALORA_TRY(engine, start_engine(flags, adapters));
   std::vector<TaskResult> results;
-  for (const GeneratorTask& task : tasks) VALORA_CHECK(evaluate_task(flags, manifest, *engine, task, results));
+  for (const GeneratorTask& task : tasks)
+    VALORA_CHECK(evaluate_task(flags, manifest, *engine, task, results));
   if (!flags.predictions.empty()) VALORA_CHECK(write_predictions(flags.predictions, results));
-  if (flags.json) std::cout << eval_json(engine->model(), results).dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
-  else std::cout << eval_text(results);
+  if (flags.json)
+    std::cout
+        << eval_json(engine->model(), results).dump(2, ' ', false, Json::error_handler_t::replace)
+        << "\n";
+  else
+    std::cout << eval_text(results);
   return {};
 }
 
@@ -164,18 +184,26 @@ int run_eval(Flags& flags) {
 
 void add_eval(CLI::App& app, std::function<int()>& run) {
   auto flags = std::make_shared<Flags>();
-  CLI::App& c = *app.add_subcommand("eval", "Measure how well the base model and adapters do at tasks, through the serving engine");
+  CLI::App& c = *app.add_subcommand(
+      "eval",
+      "Measure how well the base model and adapters do at tasks, through the serving engine");
   add_engine_flags(c, flags->engine);
   c.add_option("--tasks", flags->tasks, "Tasks file (docs/tasks.md)")->required();
   c.add_option("--task", flags->names, "Only these of its tasks");
-  c.add_option("--adapter", flags->adapter, "Adapter folder that answers; without one and without --manifest the base model does");
-  c.add_option("--manifest", flags->manifest, "manifest.json: the adapter, head and question of each task");
+  c.add_option(
+      "--adapter", flags->adapter,
+      "Adapter folder that answers; without one and without --manifest the base model does");
+  c.add_option("--manifest", flags->manifest,
+               "manifest.json: the adapter, head and question of each task");
   c.add_flag("--base", flags->base, "The base model too, beside the adapters");
-  c.add_flag("--no-head", flags->no_head, "Text of the language model where an adapter has a head for the task");
+  c.add_flag("--no-head", flags->no_head,
+             "Text of the language model where an adapter has a head for the task");
   c.add_option("--limit", flags->limit, "No more than the first N samples of each task");
-  c.add_option("--concurrency", flags->concurrency, "Samples in the engine at once")->capture_default_str();
+  c.add_option("--concurrency", flags->concurrency, "Samples in the engine at once")
+      ->capture_default_str();
   c.add_flag("--json", flags->json, "Print one JSON object");
-  c.add_option("--predictions", flags->predictions, "Write every sample with its answer and score, as JSON lines");
+  c.add_option("--predictions", flags->predictions,
+               "Write every sample with its answer and score, as JSON lines");
   c.callback([flags, &run] { run = [flags] { return run_eval(*flags); }; });
 }
 

@@ -12,7 +12,8 @@ namespace {
 
 using generator::ConfusionTable;
 
-constexpr size_t kWidestTable = 16;  // labels of a confusion table; above, the most frequent mistakes stand for it
+constexpr size_t kWidestTable =
+    16;  // labels of a confusion table; above, the most frequent mistakes stand for it
 constexpr size_t kMistakes = 10;
 constexpr size_t kLabelWidth = 12;
 
@@ -21,7 +22,9 @@ std::string short_name(const std::string& adapter) {
   return std::filesystem::path(adapter).lexically_normal().filename().string();
 }
 
-std::string model_text(const TaskResult& r) { return short_name(r.adapter) + (r.evaluation.head.empty() ? "" : ":" + r.evaluation.head); }
+std::string model_text(const TaskResult& r) {
+  return short_name(r.adapter) + (r.evaluation.head.empty() ? "" : ":" + r.evaluation.head);
+}
 
 double samples_per_second(const TaskResult& r) {
   return static_cast<double>(r.samples.size()) / std::max(r.evaluation.seconds, 1e-9);
@@ -29,7 +32,8 @@ double samples_per_second(const TaskResult& r) {
 
 // Characters, not bytes.
 size_t width_of(const std::string& text) {
-  return static_cast<size_t>(std::ranges::count_if(text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
+  return static_cast<size_t>(std::ranges::count_if(
+      text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
 }
 
 std::string padded(std::string text, size_t width, bool right) {
@@ -42,21 +46,23 @@ std::string padded(std::string text, size_t width, bool right) {
 std::string cut(const std::string& label) {
   if (width_of(label) <= kLabelWidth) return label;
   size_t at = 0;
-  for (size_t characters = 0; characters < kLabelWidth - 1; ++characters)
-    do ++at;
+  for (size_t characters = 0; characters < kLabelWidth - 1; ++characters) do
+      ++at;
     while (at < label.size() && (static_cast<unsigned char>(label[at]) & 0xC0) == 0x80);
   return label.substr(0, at) + "…";
 }
 
 // The first column to the left, the others to the right; the columns named in `left` too.
-std::string table_text(const std::vector<std::vector<std::string>>& rows, size_t left, const std::string& indent) {
+std::string table_text(const std::vector<std::vector<std::string>>& rows, size_t left,
+                       const std::string& indent) {
   std::vector<size_t> widths(rows.front().size());
   for (const auto& row : rows)
     for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], width_of(row[i]));
   std::string text;
   for (const auto& row : rows) {
     std::string line = indent;
-    for (size_t i = 0; i < row.size(); ++i) line += (i ? "  " : "") + padded(row[i], widths[i], i >= left);
+    for (size_t i = 0; i < row.size(); ++i)
+      line += (i ? "  " : "") + padded(row[i], widths[i], i >= left);
     line.erase(line.find_last_not_of(' ') + 1);
     text += line + "\n";
   }
@@ -65,7 +71,8 @@ std::string table_text(const std::vector<std::vector<std::string>>& rows, size_t
 
 std::string floor_text(const TaskResult& r) {
   if (!r.task.floor) return "-";
-  return fmt::format("{:.3f}{}", *r.task.floor, r.evaluation.score.value < *r.task.floor ? " (below)" : "");
+  return fmt::format("{:.3f}{}", *r.task.floor,
+                     r.evaluation.score.value < *r.task.floor ? " (below)" : "");
 }
 
 std::string confusion_matrix(const ConfusionTable& table) {
@@ -74,7 +81,8 @@ std::string confusion_matrix(const ConfusionTable& table) {
   rows[0].push_back("(other)");
   for (size_t i = 0; i < table.labels.size(); ++i) {
     rows.push_back({cut(table.labels[i])});
-    for (const int64_t count : table.counts[i]) rows.back().push_back(count ? std::to_string(count) : ".");
+    for (const int64_t count : table.counts[i])
+      rows.back().push_back(count ? std::to_string(count) : ".");
   }
   return table_text(rows, 1, "  ");
 }
@@ -87,7 +95,8 @@ std::string worst_mistakes(const ConfusionTable& table) {
   std::vector<Mistake> mistakes;
   for (size_t row = 0; row < table.labels.size(); ++row)
     for (size_t column = 0; column <= table.labels.size(); ++column)
-      if (row != column && table.counts[row][column] > 0) mistakes.push_back({table.counts[row][column], row, column});
+      if (row != column && table.counts[row][column] > 0)
+        mistakes.push_back({table.counts[row][column], row, column});
   std::ranges::stable_sort(mistakes, std::greater(), &Mistake::count);
   std::string text = fmt::format("  {} labels; the most frequent mistakes:\n", table.labels.size());
   for (size_t i = 0; i < std::min(kMistakes, mistakes.size()); ++i) {
@@ -100,53 +109,70 @@ std::string worst_mistakes(const ConfusionTable& table) {
 
 Json result_json(const TaskResult& r) {
   const generator::Evaluation& e = r.evaluation;
-  Json json = {{"task", r.task.name}, {"type", generator::task_type_name(r.task.type)}, {"metric", generator::metric_name(r.task.metric)},
-               {"score", e.score.value}, {"samples", r.samples.size()}, {"seconds", e.seconds},
+  Json json = {{"task", r.task.name},
+               {"type", generator::task_type_name(r.task.type)},
+               {"metric", generator::metric_name(r.task.metric)},
+               {"score", e.score.value},
+               {"samples", r.samples.size()},
+               {"seconds", e.seconds},
                {"samples_per_second", samples_per_second(r)},
                {"latency_seconds", {{"p50", e.latency_p50}, {"p90", e.latency_p90}}},
-               {"prompt_tokens", e.prompt_tokens}, {"completion_tokens", e.completion_tokens}};
+               {"prompt_tokens", e.prompt_tokens},
+               {"completion_tokens", e.completion_tokens}};
   json["adapter"] = r.adapter.empty() ? Json() : Json(r.adapter);
   json["head"] = r.evaluation.head.empty() ? Json() : Json(r.evaluation.head);
   json["floor"] = r.task.floor ? Json(*r.task.floor) : Json();
   json["confusion"] = nullptr;
-  if (e.confusion) json["confusion"] = {{"labels", e.confusion->labels}, {"counts", e.confusion->counts}};
+  if (e.confusion)
+    json["confusion"] = {{"labels", e.confusion->labels}, {"counts", e.confusion->counts}};
   return json;
 }
 
 Json prediction_json(const TaskResult& r, size_t i) {
   const generator::Sample& sample = r.samples[i];
   const generator::Prediction& prediction = r.evaluation.predictions[i];
-  Json json = {{"task", r.task.name}, {"origin", sample.origin}, {"question", sample.question}, {"answer", sample.answer}};
+  Json json = {{"task", r.task.name},
+               {"origin", sample.origin},
+               {"question", sample.question},
+               {"answer", sample.answer}};
   json["adapter"] = r.adapter.empty() ? Json() : Json(r.adapter);
   json["prediction"] = r.evaluation.head.empty() ? Json(prediction.text) : Json(prediction.labels);
   json["score"] = r.evaluation.score.of_samples[i];
   if (!sample.labels.empty()) json["labels"] = sample.labels;
   if (!sample.references.empty()) json["references"] = sample.references;
   for (const generator::LabelledBox& b : sample.boxes)
-    json["boxes"].push_back({{"label", b.label}, {"box", {b.box.x0, b.box.y0, b.box.x1, b.box.y1}}});
+    json["boxes"].push_back(
+        {{"label", b.label}, {"box", {b.box.x0, b.box.y0, b.box.x1, b.box.y1}}});
   return json;
 }
 
 }  // namespace
 
 std::string eval_text(const std::vector<TaskResult>& results) {
-  std::vector<std::vector<std::string>> rows(1, {"task", "model", "metric", "score", "floor", "samples", "samples/s", "p50 s", "p90 s"});
+  std::vector<std::vector<std::string>> rows(
+      1, {"task", "model", "metric", "score", "floor", "samples", "samples/s", "p50 s", "p90 s"});
   for (const TaskResult& r : results)
-    rows.push_back({r.task.name, model_text(r), generator::metric_name(r.task.metric), fmt::format("{:.4f}", r.evaluation.score.value),
-                    floor_text(r), std::to_string(r.samples.size()), fmt::format("{:.1f}", samples_per_second(r)),
-                    fmt::format("{:.3f}", r.evaluation.latency_p50), fmt::format("{:.3f}", r.evaluation.latency_p90)});
+    rows.push_back({r.task.name, model_text(r), generator::metric_name(r.task.metric),
+                    fmt::format("{:.4f}", r.evaluation.score.value), floor_text(r),
+                    std::to_string(r.samples.size()), fmt::format("{:.1f}", samples_per_second(r)),
+                    fmt::format("{:.3f}", r.evaluation.latency_p50),
+                    fmt::format("{:.3f}", r.evaluation.latency_p90)});
   std::string text = table_text(rows, 3, "");
   for (const TaskResult& r : results) {
     const auto& confusion = r.evaluation.confusion;
     if (!confusion) continue;
     text += "\n" + r.task.name + ", " + model_text(r) + "\n";
-    text += confusion->labels.size() > kWidestTable ? worst_mistakes(*confusion) : confusion_matrix(*confusion);
+    text += confusion->labels.size() > kWidestTable ? worst_mistakes(*confusion)
+                                                    : confusion_matrix(*confusion);
   }
   return text;
 }
 
 Json eval_json(const ModelCard& model, const std::vector<TaskResult>& results) {
-  Json json = {{"model", model.name}, {"architecture", model.architecture}, {"dtype", model.dtype}, {"device", model.device}};
+  Json json = {{"model", model.name},
+               {"architecture", model.architecture},
+               {"dtype", model.dtype},
+               {"device", model.device}};
   json["results"] = Json::array();
   for (const TaskResult& r : results) json["results"].push_back(result_json(r));
   return json;
@@ -155,7 +181,8 @@ Json eval_json(const ModelCard& model, const std::vector<TaskResult>& results) {
 Status write_predictions(const std::string& path, const std::vector<TaskResult>& results) {
   std::string lines;
   for (const TaskResult& r : results)
-    for (size_t i = 0; i < r.samples.size(); ++i) lines += prediction_json(r, i).dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+    for (size_t i = 0; i < r.samples.size(); ++i)
+      lines += prediction_json(r, i).dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
   return write_file(path, lines);
 }
 

@@ -20,8 +20,8 @@ struct TaskResult {
 
 std::string eval_text(const std::vector<TaskResult>& results);
 Json eval_json(const ModelCard& model, const std::vector<TaskResult>& results);
-// One line a sample: {"task", "adapter", "origin", "question", "answer", "labels", "boxes", "prediction", "score"}.
-// There whole or not at all.
+// One line a sample: {"task", "adapter", "origin", "question", "answer", "labels", "boxes",
+// "prediction", "score"}. There whole or not at all.
 Status write_predictions(const std::string& path, const std::vector<TaskResult>& results);
 
 }  // namespace valora::cli

@@ -34,9 +34,12 @@ Status settle(Flags& flags) {
     VALORA_TRY(part, generator::parse_target_part(name));
     o.targets.push_back(part);
   }
-  if (o.training.steps < 1 || o.training.batch < 1) return invalid("--steps and --batch must be at least 1", "steps");
-  if (o.replay < 0 || o.replay >= 1) return invalid("--replay must be at least 0 and below 1", "replay");
-  if (o.training.dropout < 0 || o.training.dropout >= 1) return invalid("--dropout must be at least 0 and below 1", "dropout");
+  if (o.training.steps < 1 || o.training.batch < 1)
+    return invalid("--steps and --batch must be at least 1", "steps");
+  if (o.replay < 0 || o.replay >= 1)
+    return invalid("--replay must be at least 0 and below 1", "replay");
+  if (o.training.dropout < 0 || o.training.dropout >= 1)
+    return invalid("--dropout must be at least 0 and below 1", "dropout");
   for (size_t i = 0; i < o.ranks.size(); ++i)
     if (o.ranks[i] < 1 || o.ranks[i] > 256 || (i > 0 && o.ranks[i] <= o.ranks[i - 1]))
       return invalid("--rank takes ranks from 1 to 256 that grow", "rank");
@@ -45,26 +48,36 @@ Status settle(Flags& flags) {
 
 void print_step(const FusionStep& step) {
   std::vector<std::string> values;
-  for (const auto& [task, accuracy] : step.accuracies) values.push_back(fmt::format("{} {:.3f}", task, accuracy));
-  fmt::print("{} + {} (rank {}): {} — {}; {:.0f} s, loss {:.3f} to {:.3f}\n", step.adapter, step.task, step.rank, fmt::join(values, ", "), step.why,
+  for (const auto& [task, accuracy] : step.accuracies)
+    values.push_back(fmt::format("{} {:.3f}", task, accuracy));
+  fmt::print("{} + {} (rank {}): {} — {}; {:.0f} s, loss {:.3f} to {:.3f}\n", step.adapter,
+             step.task, step.rank, fmt::join(values, ", "), step.why,
              step.seconds + step.evaluation_seconds, step.first_loss, step.last_loss);
   std::fflush(stdout);
 }
 
-std::string percent(std::optional<double> value) { return value ? fmt::format("{:.1f}", 100 * *value) : "-"; }
+std::string percent(std::optional<double> value) {
+  return value ? fmt::format("{:.1f}", 100 * *value) : "-";
+}
 
 void print_report(const FusionReport& report, const std::string& output) {
-  fmt::print("\n{:<16} {:<20} {:<13} {:>6} {:>6} {:>7} {:>7} {:>6}  {}\n", "task", "type", "metric", "base", "alone", "fused", "gain", "floor", "adapter");
+  fmt::print("\n{:<16} {:<20} {:<13} {:>6} {:>6} {:>7} {:>7} {:>6}  {}\n", "task", "type", "metric",
+             "base", "alone", "fused", "gain", "floor", "adapter");
   for (const auto& task : report.tasks)
     for (const auto& adapter : report.adapters) {
       const auto found = adapter.accuracies.find(task.name);
       if (found == adapter.accuracies.end()) continue;
-      const bool below = std::ranges::find(adapter.below_floor, task.name) != adapter.below_floor.end();
-      fmt::print("{:<16} {:<20} {:<13} {:>6} {:>6} {:>7} {:>+7.1f} {:>6}  {}{}\n", task.name, task.type, task.metric, percent(task.base), percent(task.alone),
-                 percent(found->second), 100 * (found->second - task.base), percent(task.floor), adapter.name, below ? "  BELOW ITS FLOOR" : "");
+      const bool below =
+          std::ranges::find(adapter.below_floor, task.name) != adapter.below_floor.end();
+      fmt::print("{:<16} {:<20} {:<13} {:>6} {:>6} {:>7} {:>+7.1f} {:>6}  {}{}\n", task.name,
+                 task.type, task.metric, percent(task.base), percent(task.alone),
+                 percent(found->second), 100 * (found->second - task.base), percent(task.floor),
+                 adapter.name, below ? "  BELOW ITS FLOOR" : "");
     }
-  fmt::print("\n{} tasks in {} adapters, {:.0f} s, {} MiB at most; {}/report.html, {}/manifest.json\n", report.tasks.size(), report.adapters.size(),
-             report.seconds, report.peak_bytes >> 20, output, output);
+  fmt::print(
+      "\n{} tasks in {} adapters, {:.0f} s, {} MiB at most; {}/report.html, {}/manifest.json\n",
+      report.tasks.size(), report.adapters.size(), report.seconds, report.peak_bytes >> 20, output,
+      output);
 }
 
 Result<FusionReport> fuse(Flags& flags) {
@@ -78,8 +91,10 @@ Result<FusionReport> fuse(Flags& flags) {
   if (flags.fusion.engine.threads > 0) at::set_num_threads(flags.fusion.engine.threads);
   ProgressBar bar;
   generator::FusionEvents events;
-  events.progress = [&](const std::string& what, int64_t done, int64_t total, const std::string& note) {
-    bar.show(static_cast<int>(done), static_cast<int>(total), note.empty() ? what : what + ", " + note);
+  events.progress = [&](const std::string& what, int64_t done, int64_t total,
+                        const std::string& note) {
+    bar.show(static_cast<int>(done), static_cast<int>(total),
+             note.empty() ? what : what + ", " + note);
   };
   events.step = [&](const FusionStep& step) {
     bar.clear();
@@ -91,8 +106,10 @@ Result<FusionReport> fuse(Flags& flags) {
 int run_fuse(Flags& flags) {
   const auto report = fuse(flags);
   if (!report.ok()) return fail(report.error());
-  if (flags.json) fmt::print("{}\n", generator::to_json(*report).dump(2));
-  else print_report(*report, flags.fusion.output);
+  if (flags.json)
+    fmt::print("{}\n", generator::to_json(*report).dump(2));
+  else
+    print_report(*report, flags.fusion.output);
   return 0;
 }
 
@@ -102,38 +119,72 @@ void add_fuse(CLI::App& app, std::function<int()>& run) {
   auto flags = std::make_shared<Flags>();
   generator::FusionOptions& o = flags->fusion;
   o.training.checkpoint_every = 50;
-  CLI::App& c = *app.add_subcommand("fuse", "Make the fewest adapters that keep every task's accuracy floor");
+  CLI::App& c =
+      *app.add_subcommand("fuse", "Make the fewest adapters that keep every task's accuracy floor");
   c.add_option("--model", o.engine.model_path, "Folder of a Hugging Face checkpoint")->required();
   c.add_option("--tasks", flags->tasks, "Tasks file, YAML or JSON (docs/tasks.md)")->required();
-  c.add_option("--output", o.output, "Folder of the adapters, manifest.json and report.html; a run that was ended goes on from it")->required();
+  c.add_option("--output", o.output,
+               "Folder of the adapters, manifest.json and report.html; a run that was ended goes "
+               "on from it")
+      ->required();
   c.add_option("--task", flags->names, "Only these tasks, in this order");
   c.add_flag("--restart", flags->restart, "Begin anew, whatever an earlier run has done");
   c.add_flag("--json", flags->json, "Print the report as JSON");
-  c.add_option("--rank", o.ranks, "Rank of adapters; higher ones behind it are tried before a task gets an adapter of its own")->delimiter(',')->capture_default_str();
-  c.add_option("--alpha-per-rank", o.alpha_per_rank, "lora_alpha / rank: what the products count")->capture_default_str();
-  c.add_option("--targets", flags->targets, "Parts whose linears are adapted: decoder, projector, vision")->delimiter(',')->capture_default_str();
-  c.add_option("--steps", o.training.steps, "Steps of the optimizer for each attempt")->capture_default_str();
+  c.add_option(
+       "--rank", o.ranks,
+       "Rank of adapters; higher ones behind it are tried before a task gets an adapter of its own")
+      ->delimiter(',')
+      ->capture_default_str();
+  c.add_option("--alpha-per-rank", o.alpha_per_rank, "lora_alpha / rank: what the products count")
+      ->capture_default_str();
+  c.add_option("--targets", flags->targets,
+               "Parts whose linears are adapted: decoder, projector, vision")
+      ->delimiter(',')
+      ->capture_default_str();
+  c.add_option("--steps", o.training.steps, "Steps of the optimizer for each attempt")
+      ->capture_default_str();
   c.add_option("--batch", o.training.batch, "Samples a step")->capture_default_str();
-  c.add_option("--tokens-per-pass", o.training.tokens_per_pass, "A step's samples run in as many passes as this needs: less takes less memory")->capture_default_str();
-  c.add_option("--learning-rate", o.training.learning_rate, "The highest; it grows over --warmup and falls along a cosine")->capture_default_str();
+  c.add_option("--tokens-per-pass", o.training.tokens_per_pass,
+               "A step's samples run in as many passes as this needs: less takes less memory")
+      ->capture_default_str();
+  c.add_option("--learning-rate", o.training.learning_rate,
+               "The highest; it grows over --warmup and falls along a cosine")
+      ->capture_default_str();
   c.add_option("--warmup", o.training.warmup, "Share of the steps")->capture_default_str();
   c.add_option("--weight-decay", o.training.weight_decay, "AdamW's")->capture_default_str();
-  c.add_option("--clip", o.training.clip, "Largest norm of a gradient; 0: any")->capture_default_str();
+  c.add_option("--clip", o.training.clip, "Largest norm of a gradient; 0: any")
+      ->capture_default_str();
   c.add_option("--dropout", o.training.dropout, "Of the adapters' inputs")->capture_default_str();
-  c.add_flag("--recompute", o.training.recompute, "Compute layers again for their gradients instead of keeping their values");
-  c.add_option("--evaluate-every", o.training.evaluate_every, "Steps; keeps the best, and stops where --patience evaluations brought none better; 0: never")->capture_default_str();
+  c.add_flag("--recompute", o.training.recompute,
+             "Compute layers again for their gradients instead of keeping their values");
+  c.add_option("--evaluate-every", o.training.evaluate_every,
+               "Steps; keeps the best, and stops where --patience evaluations brought none better; "
+               "0: never")
+      ->capture_default_str();
   c.add_option("--patience", o.training.patience, "Evaluations")->capture_default_str();
   c.add_option("--checkpoint-every", o.training.checkpoint_every, "Steps")->capture_default_str();
-  c.add_option("--replay", o.replay, "Share of samples of the adapter's earlier tasks while it learns another; 0: the paper's sequence, which forgets")->capture_default_str();
-  c.add_option("--order", flags->order, "Of the tasks: given, random, hardest (furthest below its floor) first")->capture_default_str();
-  c.add_option("--packing", flags->packing, "Adapters in which a task is tried before it gets one of its own: last, first-fit (all)")->capture_default_str();
+  c.add_option("--replay", o.replay,
+               "Share of samples of the adapter's earlier tasks while it learns another; 0: the "
+               "paper's sequence, which forgets")
+      ->capture_default_str();
+  c.add_option("--order", flags->order,
+               "Of the tasks: given, random, hardest (furthest below its floor) first")
+      ->capture_default_str();
+  c.add_option(
+       "--packing", flags->packing,
+       "Adapters in which a task is tried before it gets one of its own: last, first-fit (all)")
+      ->capture_default_str();
   c.add_flag("--alone", o.alone, "Train an adapter for each task alone as well, to compare with");
-  c.add_flag("!--heads-only", o.language_with_head, "Train tasks with a head on the head alone, not on the answer's text");
+  c.add_flag("!--heads-only", o.language_with_head,
+             "Train tasks with a head on the head alone, not on the answer's text");
   c.add_option("--validation-limit", o.validation_limit, "Validation samples of a task, at most");
   c.add_option("--seed", o.seed, "Of everything that is drawn")->capture_default_str();
-  c.add_option("--dtype", o.engine.dtype, "Of the computation: auto, float32 or bfloat16")->capture_default_str();
-  c.add_option("--threads", o.engine.threads, "Compute threads; 0: one a core")->capture_default_str();
-  c.add_option("--chat-template", o.engine.chat_template, "Jinja chat template file, in the place of the model folder's own");
+  c.add_option("--dtype", o.engine.dtype, "Of the computation: auto, float32 or bfloat16")
+      ->capture_default_str();
+  c.add_option("--threads", o.engine.threads, "Compute threads; 0: one a core")
+      ->capture_default_str();
+  c.add_option("--chat-template", o.engine.chat_template,
+               "Jinja chat template file, in the place of the model folder's own");
   c.callback([flags, &run] { run = [flags] { return run_fuse(*flags); }; });
 }
 

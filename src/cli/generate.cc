@@ -41,7 +41,9 @@ class CollectingSink final : public ResponseSink {
     if (chunk.finish) answer_.finish = *chunk.finish;
     if (echo_) std::cout << chunk.text << std::flush;
   }
-  void on_classification(Classification result) override { answer_.classification = std::move(result); }
+  void on_classification(Classification result) override {
+    answer_.classification = std::move(result);
+  }
   void on_done(const FinalInfo& info) override {
     answer_.info = info;
     promise_.set_value(std::move(answer_));
@@ -65,7 +67,8 @@ AdapterUse parse_adapter(const std::string& text) {
   return {text.substr(0, colon), scale};
 }
 
-Result<std::vector<AdapterUse>> load_adapters(ServingEngine& engine, const std::vector<std::string>& flags) {
+Result<std::vector<AdapterUse>> load_adapters(ServingEngine& engine,
+                                              const std::vector<std::string>& flags) {
   std::vector<AdapterUse> uses;
   for (const std::string& flag : flags) {
     const AdapterUse use = parse_adapter(flag);
@@ -76,7 +79,8 @@ Result<std::vector<AdapterUse>> load_adapters(ServingEngine& engine, const std::
 }
 
 std::string file_url(const std::string& path) {
-  if (path.starts_with("data:") || path.starts_with("http://") || path.starts_with("https://")) return path;
+  if (path.starts_with("data:") || path.starts_with("http://") || path.starts_with("https://"))
+    return path;
   return "file://" + std::filesystem::absolute(path).string();
 }
 
@@ -85,15 +89,19 @@ Prompt make_prompt(const Flags& flags) {
   ChatPrompt chat;
   if (!flags.system.empty()) chat.messages.push_back({"system", {flags.system}});
   ChatMessage user{"user", {}};
-  for (const std::string& image : flags.images) user.parts.push_back(MediaRef{MediaRef::Kind::kImage, file_url(image)});
-  for (const std::string& video : flags.videos) user.parts.push_back(MediaRef{MediaRef::Kind::kVideo, file_url(video)});
+  for (const std::string& image : flags.images)
+    user.parts.push_back(MediaRef{MediaRef::Kind::kImage, file_url(image)});
+  for (const std::string& video : flags.videos)
+    user.parts.push_back(MediaRef{MediaRef::Kind::kVideo, file_url(video)});
   user.parts.push_back(flags.prompt);
   chat.messages.push_back(std::move(user));
   return chat;
 }
 
 Json token_json(const TokenLogprob& token) {
-  return {{"id", token.id}, {"bytes", std::vector<uint8_t>(token.bytes.begin(), token.bytes.end())}, {"logprob", token.logprob}};
+  return {{"id", token.id},
+          {"bytes", std::vector<uint8_t>(token.bytes.begin(), token.bytes.end())},
+          {"logprob", token.logprob}};
 }
 
 Json to_json(const Answer& answer, bool logprobs) {
@@ -118,23 +126,29 @@ Json to_json(const Answer& answer, bool logprobs) {
   if (const auto& c = answer.classification) {
     json["labels"] = Json::array();
     for (size_t i = 0; i < c->labels.size(); ++i)
-      json["labels"].push_back({{"label", c->labels[i]}, {"logit", c->logits[i]}, {"prob", c->probs[i]}});
+      json["labels"].push_back(
+          {{"label", c->labels[i]}, {"logit", c->logits[i]}, {"prob", c->probs[i]}});
     json["label"] = c->labels[c->best];
   }
   const RequestTimings& t = answer.info.timings;
-  json["timings"] = {{"queue_seconds", t.queue_seconds}, {"prefill_seconds", t.prefill_seconds},
-                     {"decode_seconds", t.decode_seconds}, {"ttft_seconds", t.ttft_seconds}, {"e2e_seconds", t.e2e_seconds}};
+  json["timings"] = {{"queue_seconds", t.queue_seconds},
+                     {"prefill_seconds", t.prefill_seconds},
+                     {"decode_seconds", t.decode_seconds},
+                     {"ttft_seconds", t.ttft_seconds},
+                     {"e2e_seconds", t.e2e_seconds}};
   return json;
 }
 
 void print_labels(const Classification& c) {
   for (size_t i = 0; i < c.labels.size(); ++i)
-    std::printf("%s %-24s %.4f\n", static_cast<int>(i) == c.best ? "*" : " ", c.labels[i].c_str(), c.probs[i]);
+    std::printf("%s %-24s %.4f\n", static_cast<int>(i) == c.best ? "*" : " ", c.labels[i].c_str(),
+                c.probs[i]);
 }
 
 int run_generate(Flags& flags) {
   if (flags.raw && (!flags.images.empty() || !flags.videos.empty() || !flags.system.empty()))
-    return fail(invalid("--raw takes no --image, --video or --system: the prompt is sent as it is"));
+    return fail(
+        invalid("--raw takes no --image, --video or --system: the prompt is sent as it is"));
   flags.engine.fetch.allowed_local_path = "/";  // the user names the files
   flags.engine.fetch.allow_http = true;
   flags.engine.max_num_seqs = std::max(1, flags.sampling.n);
@@ -152,12 +166,18 @@ int run_generate(Flags& flags) {
   request.task = flags.classify ? Task::kClassify : Task::kGenerate;
   if (!flags.head.empty()) request.head = flags.head == "lm_head" ? "" : flags.head;
   auto sink = std::make_shared<CollectingSink>(!flags.json && !flags.classify);
-  if (auto handle = (*engine)->submit(std::move(request), sink); !handle.ok()) return fail(handle.error());
+  if (auto handle = (*engine)->submit(std::move(request), sink); !handle.ok())
+    return fail(handle.error());
   auto answer = sink->wait();
   if (!answer.ok()) return fail(answer.error());
-  if (flags.json) std::cout << to_json(*answer, flags.sampling.logprobs.has_value()).dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
-  else if (flags.classify && answer->classification) print_labels(*answer->classification);
-  else std::cout << "\n";
+  if (flags.json)
+    std::cout << to_json(*answer, flags.sampling.logprobs.has_value())
+                     .dump(2, ' ', false, Json::error_handler_t::replace)
+              << "\n";
+  else if (flags.classify && answer->classification)
+    print_labels(*answer->classification);
+  else
+    std::cout << "\n";
   return 0;
 }
 
@@ -165,9 +185,11 @@ int run_generate(Flags& flags) {
 
 void add_generate(CLI::App& app, std::function<int()>& run) {
   auto flags = std::make_shared<Flags>();
-  CLI::App& c = *app.add_subcommand("generate", "Answer one prompt, through the serving path without HTTP");
+  CLI::App& c =
+      *app.add_subcommand("generate", "Answer one prompt, through the serving path without HTTP");
   add_engine_flags(c, flags->engine);
-  c.add_option("--adapter", flags->adapters, "Adapter folder, DIR or DIR:scale; several are summed");
+  c.add_option("--adapter", flags->adapters,
+               "Adapter folder, DIR or DIR:scale; several are summed");
   c.add_option("--image", flags->images, "Image file or URL; repeatable")->allow_extra_args(false);
   c.add_option("--video", flags->videos, "Video file or URL; repeatable")->allow_extra_args(false);
   c.add_option("--prompt", flags->prompt, "The user's text")->required();
@@ -178,12 +200,16 @@ void add_generate(CLI::App& app, std::function<int()>& run) {
   c.add_option("--top-p", flags->sampling.top_p, "Nucleus sampling");
   c.add_option("--top-k", flags->sampling.top_k, "Sample from the k best");
   c.add_option("--seed", flags->sampling.seed, "Seed of the sampling");
-  c.add_option("--stop", flags->sampling.stop, "Text that ends the answer; repeatable")->allow_extra_args(false);
+  c.add_option("--stop", flags->sampling.stop, "Text that ends the answer; repeatable")
+      ->allow_extra_args(false);
   c.add_flag("--ignore-eos", flags->sampling.ignore_eos, "Go on past the end-of-sequence token");
   c.add_option("--logprobs", flags->sampling.logprobs, "Report this many alternatives a token");
-  c.add_option("--max-logprobs", flags->engine.max_logprobs, "Most alternatives that may be asked for")->capture_default_str();
+  c.add_option("--max-logprobs", flags->engine.max_logprobs,
+               "Most alternatives that may be asked for")
+      ->capture_default_str();
   c.add_flag("--classify", flags->classify, "Answer with the adapter's task head");
-  c.add_option("--head", flags->head, "The head to answer with; lm_head for text from an adapter with heads");
+  c.add_option("--head", flags->head,
+               "The head to answer with; lm_head for text from an adapter with heads");
   c.add_flag("--json", flags->json, "Print one JSON object");
   c.callback([flags, &run] { run = [flags] { return run_generate(*flags); }; });
 }

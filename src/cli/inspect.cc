@@ -15,16 +15,20 @@ struct Flags {
 
 template <typename Report>
 int print(const Report& report, bool json) {
-  if (json) std::cout << inspect_json(report).dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
-  else std::cout << inspect_text(report);
+  if (json)
+    std::cout << inspect_json(report).dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
+  else
+    std::cout << inspect_text(report);
   return report.problems.empty() ? 0 : 1;
 }
 
 int run_inspect(const Flags& flags) {
   const auto kind = folder_kind(flags.dir);
   if (!kind.ok()) return fail(kind.error());
-  if (*kind == FolderKind::kAdapter) return print(inspect_adapter(flags.dir, flags.model, flags.limits), flags.json);
-  if (!flags.model.empty()) return fail(invalid("--model is for adapters, but " + flags.dir + " is a model"));
+  if (*kind == FolderKind::kAdapter)
+    return print(inspect_adapter(flags.dir, flags.model, flags.limits), flags.json);
+  if (!flags.model.empty())
+    return fail(invalid("--model is for adapters, but " + flags.dir + " is a model"));
   return print(inspect_model(flags.dir, flags.dtype), flags.json);
 }
 
@@ -32,11 +36,15 @@ int run_inspect(const Flags& flags) {
 
 void add_inspect(CLI::App& app, std::function<int()>& run) {
   auto flags = std::make_shared<Flags>();
-  CLI::App& c = *app.add_subcommand("inspect", "Say what a model or adapter folder is and whether it can be served");
+  CLI::App& c = *app.add_subcommand(
+      "inspect", "Say what a model or adapter folder is and whether it can be served");
   c.add_option("dir", flags->dir, "The folder")->required();
   c.add_option("--model", flags->model, "Of an adapter: the model to check it against");
-  c.add_option("--dtype", flags->dtype, "Of a model: auto, float32, bfloat16 or float16")->capture_default_str();
-  c.add_option("--max-lora-rank", flags->limits.max_rank, "Of an adapter: highest rank that is accepted")->capture_default_str();
+  c.add_option("--dtype", flags->dtype, "Of a model: auto, float32, bfloat16 or float16")
+      ->capture_default_str();
+  c.add_option("--max-lora-rank", flags->limits.max_rank,
+               "Of an adapter: highest rank that is accepted")
+      ->capture_default_str();
   c.add_flag("--json", flags->json, "Print one JSON object");
   c.callback([flags, &run] { run = [flags] { return run_inspect(*flags); }; });
 }

@@ -7,21 +7,33 @@ namespace {
 Json modules_json(const models::ModelSpec& spec) {
   Json modules = Json::array();
   for (const adapters::Module& m : spec.modules.modules())
-    modules.push_back({{"name", m.name}, {"in", m.in}, {"out", m.out}, {"servable", m.servable}, {"visual", m.visual}});
+    modules.push_back({{"name", m.name},
+                       {"in", m.in},
+                       {"out", m.out},
+                       {"servable", m.servable},
+                       {"visual", m.visual}});
   return modules;
 }
 
 Json aliases_json(const models::ModelSpec& spec) {
   Json aliases = Json::array();
-  for (const adapters::PrefixAlias& a : spec.aliases) aliases.push_back({{"alias", a.alias}, {"canonical", a.canonical}});
+  for (const adapters::PrefixAlias& a : spec.aliases)
+    aliases.push_back({{"alias", a.alias}, {"canonical", a.canonical}});
   return aliases;
 }
 
 Json spec_json(const models::ModelSpec& spec, int64_t heads) {
-  return {{"layers", spec.layers},   {"hidden_size", spec.hidden},  {"heads", heads},
-          {"kv_heads", spec.kv_heads}, {"head_dim", spec.head_dim}, {"vocab_size", spec.vocab},
-          {"context_length", spec.max_positions}, {"images", spec.image_token.has_value()}, {"videos", spec.video_token.has_value()},
-          {"modules", modules_json(spec)}, {"aliases", aliases_json(spec)}};
+  return {{"layers", spec.layers},
+          {"hidden_size", spec.hidden},
+          {"heads", heads},
+          {"kv_heads", spec.kv_heads},
+          {"head_dim", spec.head_dim},
+          {"vocab_size", spec.vocab},
+          {"context_length", spec.max_positions},
+          {"images", spec.image_token.has_value()},
+          {"videos", spec.video_token.has_value()},
+          {"modules", modules_json(spec)},
+          {"aliases", aliases_json(spec)}};
 }
 
 Json served_json(const ServedWeights& served, int64_t context) {
@@ -45,14 +57,18 @@ const char* problem_type_name(adapters::ProblemType type) {
 Json targets_json(const AdapterReport& report) {
   Json targets = Json::array();
   for (const adapters::LoraTarget& target : report.spec->targets)
-    targets.push_back({{"module", report.modules.modules()[target.module].name}, {"rank", target.rank}, {"scale", target.scale}});
+    targets.push_back({{"module", report.modules.modules()[target.module].name},
+                       {"rank", target.rank},
+                       {"scale", target.scale}});
   return targets;
 }
 
 Json heads_json(const adapters::AdapterSpec& spec) {
   Json heads = Json::array();
   for (const adapters::TaskHead& head : spec.heads)
-    heads.push_back({{"name", head.name}, {"labels", head.labels}, {"problem_type", problem_type_name(head.problem_type)},
+    heads.push_back({{"name", head.name},
+                     {"labels", head.labels},
+                     {"problem_type", problem_type_name(head.problem_type)},
                      {"add_generation_prompt", head.add_generation_prompt}});
   return heads;
 }
@@ -75,7 +91,8 @@ Json inspect_json(const ModelReport& report) {
   json["chat_example"] = report.chat_example ? Json(*report.chat_example) : Json();
   json["stored"] = nullptr;
   if (const auto& stored = report.stored)
-    json["stored"] = {{"parameters", stored->parameters}, {"bytes", stored->bytes}, {"dtype", stored->dtype}};
+    json["stored"] = {
+        {"parameters", stored->parameters}, {"bytes", stored->bytes}, {"dtype", stored->dtype}};
   json["served"] = report.served ? served_json(*report.served, report.spec->max_positions) : Json();
   return json;
 }

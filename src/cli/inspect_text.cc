@@ -15,7 +15,9 @@ namespace {
 class Lines {
  public:
   explicit Lines(std::string title) : text_(std::move(title) + "\n") {}
-  void add(const char* key, const std::string& value) { text_ += fmt::format("  {:<14} {}\n", key, value); }
+  void add(const char* key, const std::string& value) {
+    text_ += fmt::format("  {:<14} {}\n", key, value);
+  }
   void add(const char* key, const std::vector<std::string>& values) {
     for (const std::string& value : values) add(key, value);
   }
@@ -25,7 +27,9 @@ class Lines {
   std::string text_;
 };
 
-std::string plural(size_t count, const std::string& noun) { return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s"); }
+std::string plural(size_t count, const std::string& noun) {
+  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
+}
 
 // The name's last part: "q_proj" of "model.layers.3.self_attn.q_proj".
 std::string kind_of(const std::string& module) { return module.substr(module.rfind('.') + 1); }
@@ -43,35 +47,48 @@ std::string ranks_text(const adapters::AdapterSpec& spec) {
 // "14 linears: q_proj × 7, v_proj × 7"
 std::string targets_text(const AdapterReport& report) {
   std::map<std::string, int> kinds;
-  for (const adapters::LoraTarget& target : report.spec->targets) ++kinds[kind_of(report.modules.modules()[target.module].name)];
+  for (const adapters::LoraTarget& target : report.spec->targets)
+    ++kinds[kind_of(report.modules.modules()[target.module].name)];
   std::vector<std::string> parts;
   for (const auto& [kind, count] : kinds) parts.push_back(fmt::format("{} × {}", kind, count));
-  return plural(report.spec->targets.size(), "linear") + ": " + fmt::format("{}", fmt::join(parts, ", "));
+  return plural(report.spec->targets.size(), "linear") + ": " +
+         fmt::format("{}", fmt::join(parts, ", "));
 }
 
 std::string labels_text(const std::vector<std::string>& labels) {
   constexpr size_t kShown = 12;
-  const std::vector<std::string> first(labels.begin(), labels.begin() + static_cast<long>(std::min(kShown, labels.size())));
-  return fmt::format("{}: {}{}", plural(labels.size(), "label"), fmt::join(first, ", "), labels.size() > kShown ? ", …" : "");
+  const std::vector<std::string> first(
+      labels.begin(), labels.begin() + static_cast<long>(std::min(kShown, labels.size())));
+  return fmt::format("{}: {}{}", plural(labels.size(), "label"), fmt::join(first, ", "),
+                     labels.size() > kShown ? ", …" : "");
 }
 
 void add_spec(const models::ModelSpec& spec, int64_t heads, Lines& lines) {
-  lines.add("decoder", fmt::format("{}, hidden {}, {} ({} for keys and values) of {}", plural(spec.layers, "layer"), spec.hidden,
-                                   plural(heads, "head"), spec.kv_heads, spec.head_dim));
+  lines.add("decoder", fmt::format("{}, hidden {}, {} ({} for keys and values) of {}",
+                                   plural(spec.layers, "layer"), spec.hidden, plural(heads, "head"),
+                                   spec.kv_heads, spec.head_dim));
   lines.add("vocabulary", fmt::format("{} tokens", spec.vocab));
   lines.add("context", fmt::format("{} tokens", spec.max_positions));
-  lines.add("takes", std::string("text") + (spec.image_token ? ", images" : "") + (spec.video_token ? ", videos" : ""));
+  lines.add("takes", std::string("text") + (spec.image_token ? ", images" : "") +
+                         (spec.video_token ? ", videos" : ""));
 }
 
 void add_memory(const ServedWeights& served, int64_t context, Lines& lines) {
-  lines.add("memory", fmt::format("weights {} in {}; KV cache {} a token, {} a sequence of {} tokens", human_bytes(served.bytes), served.dtype,
-                                  human_bytes(served.kv_bytes_per_token), human_bytes(served.kv_bytes_per_token * context), context));
-  lines.add("here", fmt::format("with the default options a KV cache of {} for {} tokens, sequences up to {}",
-                                human_bytes(static_cast<size_t>(served.plan.block_bytes) * served.plan.kv_blocks),
-                                int64_t{served.plan.kv_blocks} * memory::kBlockTokens, served.plan.max_model_len));
+  lines.add(
+      "memory",
+      fmt::format("weights {} in {}; KV cache {} a token, {} a sequence of {} tokens",
+                  human_bytes(served.bytes), served.dtype, human_bytes(served.kv_bytes_per_token),
+                  human_bytes(served.kv_bytes_per_token * context), context));
+  lines.add("here",
+            fmt::format(
+                "with the default options a KV cache of {} for {} tokens, sequences up to {}",
+                human_bytes(static_cast<size_t>(served.plan.block_bytes) * served.plan.kv_blocks),
+                int64_t{served.plan.kv_blocks} * memory::kBlockTokens, served.plan.max_model_len));
 }
 
-const char* verdict(const std::vector<std::string>& problems) { return problems.empty() ? "can be served" : "cannot be served"; }
+const char* verdict(const std::vector<std::string>& problems) {
+  return problems.empty() ? "can be served" : "cannot be served";
+}
 
 }  // namespace
 
@@ -79,12 +96,16 @@ std::string inspect_text(const ModelReport& report) {
   Lines lines(fmt::format("{}: a model, {} on CPUs", report.path, verdict(report.problems)));
   lines.add("because", report.problems);
   if (!report.architecture.empty())
-    lines.add("architecture", report.architecture + (report.known_architecture ? "" : " (not known)"));
+    lines.add("architecture",
+              report.architecture + (report.known_architecture ? "" : " (not known)"));
   if (report.stored)
-    lines.add("weights", fmt::format("{} parameters, {} on disk in {}", human_count(report.stored->parameters),
-                                     human_bytes(report.stored->bytes), report.stored->dtype));
+    lines.add("weights",
+              fmt::format("{} parameters, {} on disk in {}", human_count(report.stored->parameters),
+                          human_bytes(report.stored->bytes), report.stored->dtype));
   if (report.spec) add_spec(*report.spec, report.attention_heads, lines);
-  if (report.spec) lines.add("tokenizer", report.tokenizer_size ? fmt::format("{} tokens", *report.tokenizer_size) : "cannot be used");
+  if (report.spec)
+    lines.add("tokenizer", report.tokenizer_size ? fmt::format("{} tokens", *report.tokenizer_size)
+                                                 : "cannot be used");
   if (report.chat_example) lines.add("chat format", Json(*report.chat_example).dump());
   if (report.served) add_memory(*report.served, report.spec->max_positions, lines);
   lines.add("warning", report.warnings);
@@ -105,10 +126,12 @@ std::string inspect_text(const AdapterReport& report) {
     lines.add("rank", ranks_text(spec));
     lines.add("targets", targets_text(report));
   }
-  for (const adapters::TaskHead& head : spec.heads) lines.add("head", head.name + ", " + labels_text(head.labels));
+  for (const adapters::TaskHead& head : spec.heads)
+    lines.add("head", head.name + ", " + labels_text(head.labels));
   lines.add("size", human_bytes(spec.bytes));
   lines.add("warning", spec.warnings);
-  if (report.model_path.empty()) lines.add("note", "checked without a model; --model DIR tells whether its targets are there");
+  if (report.model_path.empty())
+    lines.add("note", "checked without a model; --model DIR tells whether its targets are there");
   return lines.take();
 }
 

@@ -23,7 +23,8 @@ void ProgressBar::clear() {
 void ProgressBar::show(int done, int total, const std::string& note) {
   if (!terminal_ || total < 1) return;
   const int filled = static_cast<int>(static_cast<long>(kWidth) * done / total);
-  const std::string bar = std::string(static_cast<size_t>(filled), '#') + std::string(static_cast<size_t>(kWidth - filled), ' ');
+  const std::string bar = std::string(static_cast<size_t>(filled), '#') +
+                          std::string(static_cast<size_t>(kWidth - filled), ' ');
   std::fprintf(stderr, "\r\033[K[%s] %d/%d  %s", bar.c_str(), done, total, note.c_str());
   std::fflush(stderr);
   shown_ = true;

@@ -24,7 +24,8 @@ struct Flags {
 };
 
 // {"image": N, "video": M}
-Status apply_media_limits(const std::string& text, EngineOptions& engine, server::ServerOptions& server) {
+Status apply_media_limits(const std::string& text, EngineOptions& engine,
+                          server::ServerOptions& server) {
   if (text.empty()) return {};
   VALORA_TRY(json, parse_json(text, "--limit-mm-per-prompt"));
   VALORA_TRY(images, field_or<int32_t>(json, "image", engine.max_images));
@@ -38,7 +39,8 @@ Status apply_media_limits(const std::string& text, EngineOptions& engine, server
 Status load_adapters(ServingEngine& engine, const std::vector<LoadAdapter>& adapters) {
   for (const LoadAdapter& request : adapters) {
     const auto card = load_adapter_now(engine, request);
-    if (!card.ok()) return Error{card.error().code, "adapter " + request.name + ": " + card.error().message, {}};
+    if (!card.ok())
+      return Error{card.error().code, "adapter " + request.name + ": " + card.error().message, {}};
   }
   return {};
 }
@@ -46,12 +48,14 @@ Status load_adapters(ServingEngine& engine, const std::vector<LoadAdapter>& adap
 void print_welcome(const ServingEngine& engine, const server::Server& server) {
   const ModelCard& m = engine.model();
   fmt::print("valora {}\n", VALORA_VERSION);
-  fmt::print("  model     {}  ({}, {:.1f}M parameters, {}, {})\n", m.name, m.architecture, double(m.parameters) / 1e6, m.dtype, m.device);
+  fmt::print("  model     {}  ({}, {:.1f}M parameters, {}, {})\n", m.name, m.architecture,
+             double(m.parameters) / 1e6, m.dtype, m.device);
   std::string names;
-  for (const AdapterCard& card : engine.adapters()) names += (names.empty() ? "" : ", ") + card.name;
+  for (const AdapterCard& card : engine.adapters())
+    names += (names.empty() ? "" : ", ") + card.name;
   fmt::print("  adapters  {}\n", names.empty() ? "none" : names);
-  fmt::print("  KV cache  {}: {} blocks of {} tokens; sequences up to {} tokens\n", human_bytes(m.kv_bytes), m.kv_blocks,
-             m.kv_block_tokens, m.max_model_len);
+  fmt::print("  KV cache  {}: {} blocks of {} tokens; sequences up to {} tokens\n",
+             human_bytes(m.kv_bytes), m.kv_blocks, m.kv_block_tokens, m.max_model_len);
   for (const std::string& note : engine.notes()) fmt::print("  note      {}\n", note);
   fmt::print("  serving   {}/v1   (metrics at {}/metrics)\n", server.url(), server.url());
   std::fflush(stdout);
@@ -60,8 +64,11 @@ void print_welcome(const ServingEngine& engine, const server::Server& server) {
 int run_serve(Flags& flags) {
   flags.server.max_images_per_prompt = flags.engine.max_images;
   flags.server.max_videos_per_prompt = flags.engine.max_videos;
-  if (const Status s = apply_media_limits(flags.limit_mm_per_prompt, flags.engine, flags.server); !s.ok()) return fail(s.error());
-  if (!flags.server.served_model_names.empty()) flags.engine.served_name = flags.server.served_model_names.front();
+  if (const Status s = apply_media_limits(flags.limit_mm_per_prompt, flags.engine, flags.server);
+      !s.ok())
+    return fail(s.error());
+  if (!flags.server.served_model_names.empty())
+    flags.engine.served_name = flags.server.served_model_names.front();
   flags.server.max_loras = flags.engine.max_loras;
   std::vector<std::string> base_names = flags.server.served_model_names;
   if (base_names.empty()) base_names = {flags.engine.model_path};
@@ -85,23 +92,35 @@ void add_serve(CLI::App& app, std::function<int()>& run) {
   server::ServerOptions& s = flags->server;
   CLI::App& c = *app.add_subcommand("serve", "Serve a model and its adapters over the OpenAI API");
   add_engine_flags(c, e);
-  c.add_option("--served-model-name", s.served_model_names, "Names of the base model; the first one is shown");
+  c.add_option("--served-model-name", s.served_model_names,
+               "Names of the base model; the first one is shown");
   c.add_option("--host", s.host, "Address to listen on")->capture_default_str();
   c.add_option("--port", s.port, "Port; 0 takes a free one")->capture_default_str();
   c.add_option("--lora-modules", flags->lora_modules, "Adapters, NAME=PATH or JSON; repeatable");
-  c.add_option("--manifest", flags->manifest, "A manifest.json of `valora fuse`: its adapters, each task a model name");
-  c.add_option("--max-cpu-loras", e.max_loras, "Most names of adapters at once")->capture_default_str();
-  c.add_flag("--allow-runtime-lora-updating", s.allow_runtime_lora_updating, "Open the endpoints that load and unload adapters");
-  c.add_option("--lora-resolver-dir", s.lora_resolver_dir, "An unknown model is tried as an adapter folder of that name in it");
-  c.add_option("--limit-mm-per-prompt", flags->limit_mm_per_prompt, R"(Media a prompt, {"image": 16, "video": 4})");
-  c.add_option("--allowed-local-media-path", e.fetch.allowed_local_path, "file:// media are read below this folder only");
+  c.add_option("--manifest", flags->manifest,
+               "A manifest.json of `valora fuse`: its adapters, each task a model name");
+  c.add_option("--max-cpu-loras", e.max_loras, "Most names of adapters at once")
+      ->capture_default_str();
+  c.add_flag("--allow-runtime-lora-updating", s.allow_runtime_lora_updating,
+             "Open the endpoints that load and unload adapters");
+  c.add_option("--lora-resolver-dir", s.lora_resolver_dir,
+               "An unknown model is tried as an adapter folder of that name in it");
+  c.add_option("--limit-mm-per-prompt", flags->limit_mm_per_prompt,
+               R"(Media a prompt, {"image": 16, "video": 4})");
+  c.add_option("--allowed-local-media-path", e.fetch.allowed_local_path,
+               "file:// media are read below this folder only");
   c.add_flag("--allow-media-urls", e.fetch.allow_http, "Fetch media from http(s) URLs");
-  c.add_option("--allowed-media-domains", e.fetch.allowed_hosts, "With --allow-media-urls: only from these hosts");
-  c.add_option("--api-key", s.api_keys, "Key that clients must send; repeatable")->envname("VALORA_API_KEY");
-  c.add_option("--allowed-origins", s.cors_allowed_origins, "Origins that browsers may call from; * for any");
-  c.add_option("--max-waiting", e.max_waiting, "Requests that may wait; more get 429")->capture_default_str();
+  c.add_option("--allowed-media-domains", e.fetch.allowed_hosts,
+               "With --allow-media-urls: only from these hosts");
+  c.add_option("--api-key", s.api_keys, "Key that clients must send; repeatable")
+      ->envname("VALORA_API_KEY");
+  c.add_option("--allowed-origins", s.cors_allowed_origins,
+               "Origins that browsers may call from; * for any");
+  c.add_option("--max-waiting", e.max_waiting, "Requests that may wait; more get 429")
+      ->capture_default_str();
   c.add_option("--scheduling-policy", e.policy, "Which requests run next")->capture_default_str();
-  c.add_option("--media-workers", e.media_workers, "Threads that decode and prepare media")->capture_default_str();
+  c.add_option("--media-workers", e.media_workers, "Threads that decode and prepare media")
+      ->capture_default_str();
   c.callback([flags, &run] { run = [flags] { return run_serve(*flags); }; });
 }
 

@@ -1,4 +1,5 @@
-// `valora tune`: measures tiles on this machine for the shapes of a model, and writes the table that engines take.
+// `valora tune`: measures tiles on this machine for the shapes of a model, and writes the table
+// that engines take.
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
 
@@ -36,11 +37,13 @@ Status check(const Flags& flags) {
     return invalid("--max-tokens must be between 1 and " + std::to_string(kernels::kMostTokens));
   if (!(flags.seconds > 0)) return invalid("--seconds must be more than 0");
   if (flags.threads < 0) return invalid("--threads must be 0 or more");
-  if (flags.dtype == "float16") return invalid("--dtype: tiles are of CPUs, which take float32 and bfloat16");
+  if (flags.dtype == "float16")
+    return invalid("--dtype: tiles are of CPUs, which take float32 and bfloat16");
   return {};
 }
 
-// The sizes of a model's linears by its configuration; of the checkpoint no more is read than its dtype.
+// The sizes of a model's linears by its configuration; of the checkpoint no more is read than its
+// dtype.
 Result<kernels::TuneSpace> space_of(const Flags& flags) {
   VALORA_TRY(config, models::read_model_config(flags.model));
   VALORA_TRY(family, models::find_family(config));
@@ -51,9 +54,14 @@ Result<kernels::TuneSpace> space_of(const Flags& flags) {
     stored = weights->stored_dtype();
   }
   VALORA_TRY(dtype, models::resolve_dtype(flags.dtype, config, stored, at::Device(at::kCPU)));
-  kernels::TuneSpace space{.linears = {}, .ranks = flags.ranks, .max_tokens = flags.max_tokens, .float32 = dtype == at::kFloat, .isa = kernels::isa()};
+  kernels::TuneSpace space{.linears = {},
+                           .ranks = flags.ranks,
+                           .max_tokens = flags.max_tokens,
+                           .float32 = dtype == at::kFloat,
+                           .isa = kernels::isa()};
   for (const adapters::Module& module : spec.modules.modules())
-    if (std::pair size(module.out, module.in); module.servable && std::ranges::find(space.linears, size) == space.linears.end())
+    if (std::pair size(module.out, module.in);
+        module.servable && std::ranges::find(space.linears, size) == space.linears.end())
       space.linears.push_back(size);
   space.others.emplace_back(spec.vocab, spec.hidden);  // the output layer
   return space;
@@ -62,7 +70,9 @@ Result<kernels::TuneSpace> space_of(const Flags& flags) {
 Result<std::string> output_path(const Flags& flags) {
   if (!flags.output.empty()) return flags.output;
   const std::string path = kernels::own_tiles_path(kernels::this_hardware());
-  if (path.empty()) return invalid("neither $XDG_CACHE_HOME nor $HOME says where the table should lie; name it by --output");
+  if (path.empty())
+    return invalid(
+        "neither $XDG_CACHE_HOME nor $HOME says where the table should lie; name it by --output");
   return path;
 }
 
@@ -71,7 +81,8 @@ Result<std::vector<kernels::TileEntry>> known_entries(const Flags& flags, const 
   if (!flags.resume || !file_exists(path)) return std::vector<kernels::TileEntry>();
   VALORA_TRY(file, kernels::read_tile_file(path));
   if (file.hardware != kernels::this_hardware())
-    return invalid("--resume: " + path + " was measured on other hardware: " + file.hardware.text());
+    return invalid("--resume: " + path +
+                   " was measured on other hardware: " + file.hardware.text());
   return std::vector<kernels::TileEntry>(file.table.entries().begin(), file.table.entries().end());
 }
 
@@ -82,7 +93,8 @@ std::string describe(const kernels::ProductShape& s) {
 }
 
 void print_gain(const std::string& over, const kernels::TuneGain& gain) {
-  fmt::print("  {:<44} {:.3f}x as fast (geometric mean), {:.2f}x at most\n", over, gain.mean, gain.worst);
+  fmt::print("  {:<44} {:.3f}x as fast (geometric mean), {:.2f}x at most\n", over, gain.mean,
+             gain.worst);
 }
 
 void print_gains(const std::vector<kernels::TunedShape>& tuned) {
@@ -94,16 +106,23 @@ void print_gains(const std::vector<kernels::TunedShape>& tuned) {
     std::vector<kernels::TunedShape> some;
     for (const kernels::TunedShape& shape : tuned)
       if (static_cast<size_t>(shape.shape.kind) == kind) some.push_back(shape);
-    if (!some.empty()) print_gain(fmt::format("  {} products ({} shapes)", kKinds[kind], some.size()), kernels::gains_of(some).formula);
+    if (!some.empty())
+      print_gain(fmt::format("  {} products ({} shapes)", kKinds[kind], some.size()),
+                 kernels::gains_of(some).formula);
   }
-  print_gain(fmt::format("over the best single tile ({} x {}, {} chains)", t.rows, t.panels * 16, t.chains), gains.single);
+  print_gain(fmt::format("over the best single tile ({} x {}, {} chains)", t.rows, t.panels * 16,
+                         t.chains),
+             gains.single);
 }
 
 // Writes what there is, as it goes, every second.
 class Journal {
  public:
   Journal(std::string path, std::vector<kernels::TileEntry> entries, const Clock& clock)
-      : path_(std::move(path)), entries_(std::move(entries)), clock_(clock), written_(clock.now()) {}
+      : path_(std::move(path)),
+        entries_(std::move(entries)),
+        clock_(clock),
+        written_(clock.now()) {}
 
   void add(const kernels::TunedShape& tuned) {
     entries_.push_back({kernels::TileKey::of(tuned.shape), tuned.chosen});
@@ -111,7 +130,8 @@ class Journal {
   }
   Status write() {
     written_ = clock_.now();
-    return kernels::write_tile_file(path_, {kernels::this_hardware(), kernels::TileTable(entries_)});
+    return kernels::write_tile_file(path_,
+                                    {kernels::this_hardware(), kernels::TileTable(entries_)});
   }
 
  private:
@@ -130,8 +150,10 @@ Status tune_model(const Flags& flags) {
   VALORA_TRY(path, output_path(flags));
   VALORA_TRY(known, known_entries(flags, path));
   const auto shapes = kernels::shapes_to_tune(space);
-  fmt::print("{} shapes of {} sizes of linears and ranks {}, {}, {}, {} threads\n", shapes.size(), space.linears.size() + space.others.size(), fmt::join(flags.ranks, ", "),
-             space.float32 ? "float32" : "bfloat16", kernels::isa_name(space.isa), at::get_num_threads());
+  fmt::print("{} shapes of {} sizes of linears and ranks {}, {}, {}, {} threads\n", shapes.size(),
+             space.linears.size() + space.others.size(), fmt::join(flags.ranks, ", "),
+             space.float32 ? "float32" : "bfloat16", kernels::isa_name(space.isa),
+             at::get_num_threads());
   std::fflush(stdout);
   const RealClock clock;
   Journal journal(path, known, clock);
@@ -143,10 +165,14 @@ Status tune_model(const Flags& flags) {
     ProgressBar bar;
     tuned = kernels::tune(
         shapes, kernels::TileTable(known),
-        [&](const kernels::ProductShape& shape, const kernels::Tile& tile) { return profiler.seconds(shape, tile); }, clock, flags.seconds,
+        [&](const kernels::ProductShape& shape, const kernels::Tile& tile) {
+          return profiler.seconds(shape, tile);
+        },
+        clock, flags.seconds,
         [&](const kernels::TuneProgress& progress) {
           if (progress.last) journal.add(*progress.last);
-          if (progress.last) bar.show(progress.done, progress.total, describe(progress.last->shape));
+          if (progress.last)
+            bar.show(progress.done, progress.total, describe(progress.last->shape));
           done = progress.done;
         });
   }
@@ -154,7 +180,8 @@ Status tune_model(const Flags& flags) {
   fmt::print("{} shapes measured now\n", tuned.size());
   print_gains(tuned);
   if (done < static_cast<int>(shapes.size()))
-    fmt::print("{} shapes are left, for which the nearest measured one counts; --resume goes on\n", shapes.size() - static_cast<size_t>(done));
+    fmt::print("{} shapes are left, for which the nearest measured one counts; --resume goes on\n",
+               shapes.size() - static_cast<size_t>(done));
   fmt::print("written to {}\n", path);
   return {};
 }
@@ -168,13 +195,18 @@ int run_tune(const Flags& flags) {
 
 void add_tune(CLI::App& app, std::function<int()>& run) {
   auto flags = std::make_shared<Flags>();
-  CLI::App& c = *app.add_subcommand("tune", "Measure on this CPU which tiles a model's products should take");
+  CLI::App& c =
+      *app.add_subcommand("tune", "Measure on this CPU which tiles a model's products should take");
   c.add_option("--model", flags->model, "Folder of a Hugging Face checkpoint")->required();
   c.add_option("--dtype", flags->dtype, "auto, float32 or bfloat16")->capture_default_str();
   c.add_option("--ranks", flags->ranks, "Ranks of adapters")->delimiter(',')->capture_default_str();
   c.add_option("--max-tokens", flags->max_tokens, "Tokens in one step")->capture_default_str();
-  c.add_option("--threads", flags->threads, "Compute threads of dense products; 0: one a core, which a busy machine makes unsteady")->capture_default_str();
-  c.add_option("--output", flags->output, "The table; unless named, where engines on this machine look for it");
+  c.add_option(
+       "--threads", flags->threads,
+       "Compute threads of dense products; 0: one a core, which a busy machine makes unsteady")
+      ->capture_default_str();
+  c.add_option("--output", flags->output,
+               "The table; unless named, where engines on this machine look for it");
   c.add_option("--seconds", flags->seconds, "Stop after so long")->capture_default_str();
   c.add_flag("--resume", flags->resume, "Keep what the table has and measure what it lacks");
   c.callback([flags, &run] { run = [flags] { return run_tune(*flags); }; });

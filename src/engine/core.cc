@@ -11,7 +11,9 @@ namespace {
 using scheduler::StepItem;
 using scheduler::StepPlan;
 
-ActiveRequest& owner_of(const StepItem& item) { return *static_cast<Sequence&>(*item.request).owner; }
+ActiveRequest& owner_of(const StepItem& item) {
+  return *static_cast<Sequence&>(*item.request).owner;
+}
 
 TokenLogprob describe(const text::Tokenizer& tokenizer, int32_t id, float logprob) {
   return {id, tokenizer.token_bytes(id), logprob};
@@ -19,11 +21,14 @@ TokenLogprob describe(const text::Tokenizer& tokenizer, int32_t id, float logpro
 
 TokenOutput describe(const text::Tokenizer& tokenizer, const SampledToken& token) {
   TokenOutput output{describe(tokenizer, token.id, token.logprob), {}};
-  for (const RankedToken& other : token.top) output.top.push_back(describe(tokenizer, other.id, other.logprob));
+  for (const RankedToken& other : token.top)
+    output.top.push_back(describe(tokenizer, other.id, other.logprob));
   return output;
 }
 
-bool contains(const std::vector<int32_t>& ids, int32_t id) { return std::find(ids.begin(), ids.end(), id) != ids.end(); }
+bool contains(const std::vector<int32_t>& ids, int32_t id) {
+  return std::find(ids.begin(), ids.end(), id) != ids.end();
+}
 
 RequestTimings timings_of(const ActiveRequest& request, TimePoint now) {
   const auto since = [](TimePoint from, TimePoint to) { return std::max(0.0, seconds(to - from)); };
@@ -37,11 +42,15 @@ RequestTimings timings_of(const ActiveRequest& request, TimePoint now) {
 }
 
 // Sorted, each once.
-std::vector<std::string> adapter_names(std::span<const std::shared_ptr<scheduler::Request>> requests) {
+std::vector<std::string> adapter_names(
+    std::span<const std::shared_ptr<scheduler::Request>> requests) {
   std::vector<const LoadedAdapter*> adapters;
   for (const auto& request : requests)
-    for (const AppliedAdapter& use : static_cast<const Sequence&>(*request).owner->adapters) adapters.push_back(use.adapter.get());
-  const auto distinct = [](auto& list) { list.erase(std::unique(list.begin(), list.end()), list.end()); };
+    for (const AppliedAdapter& use : static_cast<const Sequence&>(*request).owner->adapters)
+      adapters.push_back(use.adapter.get());
+  const auto distinct = [](auto& list) {
+    list.erase(std::unique(list.begin(), list.end()), list.end());
+  };
   std::sort(adapters.begin(), adapters.end());
   distinct(adapters);
   std::vector<std::string> names;
@@ -53,8 +62,9 @@ std::vector<std::string> adapter_names(std::span<const std::shared_ptr<scheduler
 
 }  // namespace
 
-EngineCore::EngineCore(CoreConfig config, std::unique_ptr<scheduler::Policy> policy, std::unique_ptr<Runner> runner,
-                       const Frontend& frontend, const Clock& clock, CoreEvents events)
+EngineCore::EngineCore(CoreConfig config, std::unique_ptr<scheduler::Policy> policy,
+                       std::unique_ptr<Runner> runner, const Frontend& frontend, const Clock& clock,
+                       CoreEvents events)
     : config_(config),
       frontend_(frontend),
       clock_(clock),
@@ -68,31 +78,37 @@ void EngineCore::admit(std::shared_ptr<ActiveRequest> request, Result<PreparedPr
   if (request->cancelled) return cancel(request->handle);
   if (!prompt.ok()) return fail(*request, prompt.error());
   try {
-    const Status status = enqueue(request, std::make_shared<const PreparedPrompt>(std::move(prompt).value()));
+    const Status status =
+        enqueue(request, std::make_shared<const PreparedPrompt>(std::move(prompt).value()));
     if (!status.ok()) fail(*request, status.error());
   } catch (const std::exception& e) {
     fail(*request, internal(std::string("the request could not be taken in: ") + e.what()));
   }
 }
 
-Status EngineCore::enqueue(const std::shared_ptr<ActiveRequest>& request, std::shared_ptr<const PreparedPrompt> prompt) {
+Status EngineCore::enqueue(const std::shared_ptr<ActiveRequest>& request,
+                           std::shared_ptr<const PreparedPrompt> prompt) {
   const int length = static_cast<int>(prompt->tokens.size());
   const int room = config_.max_model_len - length;
   const auto& sampling = request->request.sampling;
   const int needed = request->head ? 0 : sampling.max_tokens.value_or(1);
   if (room < needed)
-    return invalid("This model's maximum context length is " + std::to_string(config_.max_model_len) +
-                       " tokens. However, you requested " + std::to_string(length + needed) + " tokens (" +
-                       std::to_string(length) + " in the prompt, " + std::to_string(needed) +
-                       " in the completion). Please reduce the length of the prompt or completion.", "messages");
+    return invalid("This model's maximum context length is " +
+                       std::to_string(config_.max_model_len) + " tokens. However, you requested " +
+                       std::to_string(length + needed) + " tokens (" + std::to_string(length) +
+                       " in the prompt, " + std::to_string(needed) +
+                       " in the completion). Please reduce the length of the prompt or completion.",
+                   "messages");
   request->usage.prompt_tokens = length;
   const int sequences = request->head ? 1 : sampling.n;
   for (int i = 0; i < sequences; ++i) {
-    auto sequence = std::make_shared<Sequence>(request, i, prompt, frontend_.tokenizer(), sampling.max_tokens.value_or(room));
+    auto sequence = std::make_shared<Sequence>(request, i, prompt, frontend_.tokenizer(),
+                                               sampling.max_tokens.value_or(room));
     sequence->id = next_sequence_++;
     sequence->ending_tokens = sampling.stop_token_ids;
     if (!sampling.ignore_eos)
-      sequence->ending_tokens.insert(sequence->ending_tokens.end(), frontend_.generation().eos_token_ids.begin(),
+      sequence->ending_tokens.insert(sequence->ending_tokens.end(),
+                                     frontend_.generation().eos_token_ids.begin(),
                                      frontend_.generation().eos_token_ids.end());
     request->sequences.push_back(sequence);
     ++request->open_sequences;
@@ -158,10 +174,12 @@ std::vector<StepOutput> EngineCore::run(const StepPlan& plan) {
   try {
     return runner_->run(plan);
   } catch (const std::exception& e) {
-    // Not one request's fault alone: none of the step's results can be trusted, the engine itself goes on.
+    // Not one request's fault alone: none of the step's results can be trusted, the engine itself
+    // goes on.
     const std::string reason = reason_of(e);
     spdlog::error("a step of {} tokens failed: {}", plan.total_tokens, reason);
-    for (const StepItem& item : plan.items) fail(owner_of(item), internal("the model failed to run a step: " + reason));
+    for (const StepItem& item : plan.items)
+      fail(owner_of(item), internal("the model failed to run a step: " + reason));
     return {};
   }
 }
@@ -181,9 +199,11 @@ EngineCore::StepReport EngineCore::step() {
   if (!plan.items.empty()) outputs = run(plan);
   const TimePoint model_end = clock_.now();
 
-  if (!plan.items.empty() && (!outputs.empty() || !owner_of(plan.items.front()).ended)) scheduler_.complete(plan);
+  if (!plan.items.empty() && (!outputs.empty() || !owner_of(plan.items.front()).ended))
+    scheduler_.complete(plan);
   for (StepOutput& output : outputs)
-    if (const auto& owner = *output.sequence->owner; !owner.ended && !owner.cancelled) handle(output);
+    if (const auto& owner = *output.sequence->owner; !owner.ended && !owner.cancelled)
+      handle(output);
   const TimePoint end = clock_.now();
   return {plan.total_tokens, static_cast<int>(plan.items.size()), seconds(end - begin),
           seconds((end - begin) - (model_end - model_begin))};
@@ -193,7 +213,8 @@ void EngineCore::handle(StepOutput& output) {
   ActiveRequest& request = *output.sequence->owner;
   if (request.first_token == TimePoint{}) request.first_token = clock_.now();
   if (output.error) return fail(request, *output.error);
-  if (output.classification) return handle_classification(*output.sequence, std::move(*output.classification));
+  if (output.classification)
+    return handle_classification(*output.sequence, std::move(*output.classification));
   handle_token(*output.sequence, output.token);
 }
 
@@ -215,8 +236,10 @@ void EngineCore::handle_token(Sequence& sequence, const SampledToken& token) {
   } else {
     OutputText::Piece piece = sequence.output.push(token.id, scan);
     chunk.text = std::move(piece.text);
-    if (piece.stop) chunk.finish = Finish{FinishReason::kStop, *piece.stop};
-    else if (generated >= sequence.max_tokens || static_cast<int>(sequence.tokens.size()) >= config_.max_model_len)
+    if (piece.stop)
+      chunk.finish = Finish{FinishReason::kStop, *piece.stop};
+    else if (generated >= sequence.max_tokens ||
+             static_cast<int>(sequence.tokens.size()) >= config_.max_model_len)
       chunk.finish = Finish{FinishReason::kLength, {}};
   }
   if (chunk.finish && !std::holds_alternative<std::string>(chunk.finish->stop_reason)) {
@@ -250,7 +273,8 @@ void EngineCore::end_sequence(Sequence& sequence) {
   scheduler_.finish(sequence);
   if (--request.open_sequences > 0) return;
   const auto keep = active_.at(request.handle);
-  FinalInfo info{request.usage, timings_of(request, clock_.now()), request.preemptions, sequence.prompt->tokens};
+  FinalInfo info{request.usage, timings_of(request, clock_.now()), request.preemptions,
+                 sequence.prompt->tokens};
   release(request);
   request.sink->on_done(info);
 }
@@ -258,7 +282,8 @@ void EngineCore::end_sequence(Sequence& sequence) {
 void EngineCore::fill(EngineStats& stats) {
   const scheduler::SchedulerStats now = scheduler_.stats();
   // With a thousand requests waiting their names are work that most steps need not do.
-  if (queues_changed_ || now.running != stats.running || now.waiting != stats.waiting || now.preemptions != stats.preemptions) {
+  if (queues_changed_ || now.running != stats.running || now.waiting != stats.waiting ||
+      now.preemptions != stats.preemptions) {
     stats.running_adapters = adapter_names(scheduler_.running());
     stats.waiting_adapters = adapter_names(scheduler_.waiting());
     queues_changed_ = false;

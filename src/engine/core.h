@@ -1,4 +1,5 @@
-// All that the engine thread owns: scheduler, KV cache, runner, the requests under way. One step at a time.
+// All that the engine thread owns: scheduler, KV cache, runner, the requests under way. One step at
+// a time.
 #pragma once
 
 #include <functional>
@@ -29,8 +30,9 @@ struct CoreEvents {
 
 class EngineCore {
  public:
-  EngineCore(CoreConfig config, std::unique_ptr<scheduler::Policy> policy, std::unique_ptr<Runner> runner,
-             const Frontend& frontend, const Clock& clock, CoreEvents events);
+  EngineCore(CoreConfig config, std::unique_ptr<scheduler::Policy> policy,
+             std::unique_ptr<Runner> runner, const Frontend& frontend, const Clock& clock,
+             CoreEvents events);
 
   // Takes a prepared request in, or ends it with an error.
   void admit(std::shared_ptr<ActiveRequest> request, Result<PreparedPrompt> prompt);
@@ -53,7 +55,8 @@ class EngineCore {
   void fill(EngineStats& stats);
 
  private:
-  Status enqueue(const std::shared_ptr<ActiveRequest>& request, std::shared_ptr<const PreparedPrompt> prompt);
+  Status enqueue(const std::shared_ptr<ActiveRequest>& request,
+                 std::shared_ptr<const PreparedPrompt> prompt);
   void announce(const scheduler::StepPlan& plan);
   void drop_failed(scheduler::StepPlan& plan, std::vector<StepOutput> failed);
   std::vector<StepOutput> run(const scheduler::StepPlan& plan);

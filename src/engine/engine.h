@@ -1,6 +1,6 @@
-// The engine's public interface: what the server, the command line and the benchmarks see. Torch-free.
-// All calls are thread-safe and return at once; results come through sinks and callbacks, which run on
-// engine threads and must neither block nor throw.
+// The engine's public interface: what the server, the command line and the benchmarks see.
+// Torch-free. All calls are thread-safe and return at once; results come through sinks and
+// callbacks, which run on engine threads and must neither block nor throw.
 #pragma once
 
 #include <cstdint>
@@ -36,7 +36,8 @@ struct ChatMessage {
 
 struct ChatPrompt {
   std::vector<ChatMessage> messages;
-  // Opens the assistant's turn; absent: true when generating, as the head was trained when classifying.
+  // Opens the assistant's turn; absent: true when generating, as the head was trained when
+  // classifying.
   std::optional<bool> add_generation_prompt;
   Json template_variables;  // chat_template_kwargs: an object, or null
 };
@@ -46,8 +47,8 @@ using Prompt = std::variant<std::string, std::vector<int32_t>, ChatPrompt>;
 
 // Absent values take the model's generation_config.json, then the OpenAI default.
 struct SamplingParams {
-  std::optional<int> max_tokens;  // absent: up to the model's length
-  int min_tokens = 0;             // no end-of-sequence or stop token before
+  std::optional<int> max_tokens;      // absent: up to the model's length
+  int min_tokens = 0;                 // no end-of-sequence or stop token before
   std::optional<double> temperature;  // 0: greedy
   std::optional<double> top_p;
   std::optional<int> top_k;  // 0 or -1: off
@@ -63,7 +64,8 @@ struct SamplingParams {
   bool include_stop_str_in_output = false;
   bool ignore_eos = false;
   bool skip_special_tokens = true;
-  std::optional<int> logprobs;  // top alternatives a token, 0 … 20; the chosen one comes in any case
+  std::optional<int>
+      logprobs;  // top alternatives a token, 0 … 20; the chosen one comes in any case
 };
 
 struct AdapterUse {
@@ -79,8 +81,9 @@ struct GenerateRequest {
   std::vector<AdapterUse> adapters;  // empty: the base model; several are summed
   SamplingParams sampling;
   Task task = Task::kGenerate;
-  // kClassify: which of the adapter's heads (absent: its only one). kGenerate: absent lets an adapter
-  // that has heads answer with its label as the text; "" asks for the language-model head all the same.
+  // kClassify: which of the adapter's heads (absent: its only one). kGenerate: absent lets an
+  // adapter that has heads answer with its label as the text; "" asks for the language-model head
+  // all the same.
   std::optional<std::string> head;
 };
 
@@ -108,10 +111,12 @@ const char* finish_reason_name(FinishReason reason);  // "stop", "length", "abor
 
 struct Finish {
   FinishReason reason = FinishReason::kStop;
-  std::variant<std::monostate, int32_t, std::string> stop_reason;  // the stop token id or string that ended it
+  std::variant<std::monostate, int32_t, std::string>
+      stop_reason;  // the stop token id or string that ended it
 };
 
-// New text of one of the n sequences. Text may lag behind tokens (half characters, possible stop strings).
+// New text of one of the n sequences. Text may lag behind tokens (half characters, possible stop
+// strings).
 struct OutputChunk {
   int index = 0;
   std::string text;
@@ -182,7 +187,7 @@ struct AdapterCard {
   bool pinned = false;
   std::string task, description, question;
   std::vector<std::pair<std::string, std::vector<std::string>>> heads;  // name, labels
-  std::optional<std::string> head;  // LoadAdapter::head
+  std::optional<std::string> head;                                      // LoadAdapter::head
   int64_t created = 0;
   std::vector<std::string> warnings;
 };
@@ -190,16 +195,18 @@ struct AdapterCard {
 struct LoadAdapter {
   std::string name;
   std::string path;
-  // Another name for an adapter that is loaded, in the place of a path: both share its weights, neither needs the other
-  // from then on. It stands for the adapter as it is now, and is not changed where that name is loaded anew.
+  // Another name for an adapter that is loaded, in the place of a path: both share its weights,
+  // neither needs the other from then on. It stands for the adapter as it is now, and is not
+  // changed where that name is loaded anew.
   std::string same_as;
-  // What answers requests to this name that name no head: one of the adapter's heads, "" the language model; absent: the
-  // only head that the adapter has, or else the language model.
+  // What answers requests to this name that name no head: one of the adapter's heads, "" the
+  // language model; absent: the only head that the adapter has, or else the language model.
   std::optional<std::string> head;
   std::string question;  // of AdapterCard; empty: the adapter's own
   bool replace = false;  // load_inplace: the name may exist; running requests keep the old content
   bool pinned = false;
-  std::optional<uint64_t> expected_generation;  // 0: must not exist; else compare-and-swap (kConflict)
+  std::optional<uint64_t>
+      expected_generation;  // 0: must not exist; else compare-and-swap (kConflict)
 };
 
 // A snapshot for /metrics.
@@ -214,8 +221,9 @@ struct EngineStats {
   uint64_t visual_queries = 0, visual_hits = 0;  // embeddings of the vision tower
   std::vector<std::string> running_adapters, waiting_adapters;
   std::string mode = "unmerged";  // of the last step: unmerged, merged or mixture
-  uint64_t mode_switches = 0;     // changes between base weights and those with an adapter merged, or between adapters
-  uint64_t merges = 0;            // of these: with an adapter that had to be merged
+  uint64_t mode_switches =
+      0;  // changes between base weights and those with an adapter merged, or between adapters
+  uint64_t merges = 0;  // of these: with an adapter that had to be merged
   double merge_seconds = 0;
   uint64_t steps = 0;
   double step_seconds = 0;      // total, of engine iterations with work
@@ -237,9 +245,10 @@ class Engine {
 
   virtual const ModelCard& model() const = 0;
 
-  // Validation that needs no work is done at once (kInvalidArgument, kNotFound for an adapter, kQueueFull,
-  // kUnavailable while draining); later errors go to the sink.
-  virtual Result<RequestHandle> submit(GenerateRequest request, std::shared_ptr<ResponseSink> sink) = 0;
+  // Validation that needs no work is done at once (kInvalidArgument, kNotFound for an adapter,
+  // kQueueFull, kUnavailable while draining); later errors go to the sink.
+  virtual Result<RequestHandle> submit(GenerateRequest request,
+                                       std::shared_ptr<ResponseSink> sink) = 0;
   // Ends a request quietly: its sink gets nothing more. Unknown or ended handles are ignored.
   virtual void cancel(RequestHandle handle) = 0;
 
@@ -248,7 +257,8 @@ class Engine {
                               std::function<void(Status)> done) = 0;
   virtual std::vector<AdapterCard> adapters() const = 0;
 
-  virtual Result<std::vector<int32_t>> tokenize(const Prompt& prompt, bool add_special_tokens) const = 0;
+  virtual Result<std::vector<int32_t>> tokenize(const Prompt& prompt,
+                                                bool add_special_tokens) const = 0;
   virtual Result<std::string> detokenize(const std::vector<int32_t>& ids) const = 0;
 
   virtual EngineStats stats() const = 0;

@@ -26,22 +26,29 @@ Result<ProcessorSettings> read_processor_settings(const std::string& dir) {
   if (both.is_object() && image.is_null()) image = both.value("image_processor", Json());
   if (both.is_object() && video.is_null()) video = both.value("video_processor", Json());
   if (image.is_null())
-    return not_found(dir + " has no preprocessor_config.json and no \"image_processor\" in processor_config.json", dir);
+    return not_found(
+        dir +
+            " has no preprocessor_config.json and no \"image_processor\" in processor_config.json",
+        dir);
   return ProcessorSettings{std::move(image), std::move(video)};
 }
 
-Result<std::unique_ptr<media::Loader>> make_loader(const EngineOptions& options, const models::Family& family,
-                                                   const models::ConfigReader& config, int max_tokens) {
+Result<std::unique_ptr<media::Loader>> make_loader(const EngineOptions& options,
+                                                   const models::Family& family,
+                                                   const models::ConfigReader& config,
+                                                   int max_tokens) {
   if (!family.processor) return std::unique_ptr<media::Loader>();
   VALORA_TRY(settings, read_processor_settings(options.model_path));
   VALORA_TRY(processor, family.processor(config, settings.image, settings.video));
   media::Limits limits = options.media_limits;
   limits.max_visual_tokens = std::min(limits.max_visual_tokens, max_tokens);
-  return std::make_unique<media::Loader>(processor, options.fetch, limits, options.media_cache_bytes);
+  return std::make_unique<media::Loader>(processor, options.fetch, limits,
+                                         options.media_cache_bytes);
 }
 
 // The template that the options name, else the folder's own, else the family's built-in format.
-Result<std::unique_ptr<text::ChatFormat>> make_chat_format(const EngineOptions& options, const models::Family& family,
+Result<std::unique_ptr<text::ChatFormat>> make_chat_format(const EngineOptions& options,
+                                                           const models::Family& family,
                                                            const text::Tokenizer& tokenizer) {
   std::optional<text::ChatTemplateSource> source;
   if (options.chat_template.empty()) {
@@ -53,20 +60,24 @@ Result<std::unique_ptr<text::ChatFormat>> make_chat_format(const EngineOptions& 
   }
   if (!source) return family.chat_format(tokenizer);
   VALORA_TRY(special_tokens, text::read_special_tokens(options.model_path));
-  return text::make_chat_template(source->text, source->path,
-                                  {std::move(special_tokens), family.image_placeholder, family.video_placeholder});
+  return text::make_chat_template(
+      source->text, source->path,
+      {std::move(special_tokens), family.image_placeholder, family.video_placeholder});
 }
 
-// Bytes of text above which no prompt can keep to `tokens`: tokenizing it would be work and memory for nothing.
-// (Text that normalizing shortens, or white space that added tokens swallow, is far from the longest token's rate.)
+// Bytes of text above which no prompt can keep to `tokens`: tokenizing it would be work and memory
+// for nothing. (Text that normalizing shortens, or white space that added tokens swallow, is far
+// from the longest token's rate.)
 size_t most_bytes(const text::Tokenizer& tokenizer, int tokens) {
   size_t longest = 16;
-  for (int32_t id = 0; id < tokenizer.vocab_size(); ++id) longest = std::max(longest, tokenizer.token_bytes(id).size());
+  for (int32_t id = 0; id < tokenizer.vocab_size(); ++id)
+    longest = std::max(longest, tokenizer.token_bytes(id).size());
   return longest * static_cast<size_t>(tokens);
 }
 
 text::ChatPart::Kind part_kind(MediaRef::Kind kind) {
-  return kind == MediaRef::Kind::kImage ? text::ChatPart::Kind::kImage : text::ChatPart::Kind::kVideo;
+  return kind == MediaRef::Kind::kImage ? text::ChatPart::Kind::kImage
+                                        : text::ChatPart::Kind::kVideo;
 }
 
 // The conversation with each media item as a part of its kind, the items themselves aside.
@@ -93,7 +104,8 @@ Digest identity_of(std::span<const AppliedAdapter> adapters) {
   return digest_of(adapters, [](const AppliedAdapter& use) { return use.adapter->has_weights; });
 }
 
-Result<std::unique_ptr<Frontend>> Frontend::open(const EngineOptions& options, const models::Family& family,
+Result<std::unique_ptr<Frontend>> Frontend::open(const EngineOptions& options,
+                                                 const models::Family& family,
                                                  const models::ModelSpec& spec) {
   auto frontend = std::make_unique<Frontend>();
   frontend->family_ = &family;
@@ -102,11 +114,15 @@ Result<std::unique_ptr<Frontend>> Frontend::open(const EngineOptions& options, c
   frontend->max_videos_ = options.max_videos;
   VALORA_TRY(tokenizer, text::Tokenizer::load(options.model_path));
   if (tokenizer->vocab_size() > spec.vocab)
-    return unprocessable(options.model_path + "/tokenizer.json has ids up to " + std::to_string(tokenizer->vocab_size() - 1) +
-                         ", but the model's vocabulary ends at " + std::to_string(spec.vocab - 1), options.model_path);
+    return unprocessable(options.model_path + "/tokenizer.json has ids up to " +
+                             std::to_string(tokenizer->vocab_size() - 1) +
+                             ", but the model's vocabulary ends at " +
+                             std::to_string(spec.vocab - 1),
+                         options.model_path);
   frontend->tokenizer_ = tokenizer;
   VALORA_TRY(config, models::read_model_config(options.model_path));
-  VALORA_TRY(generation, read_generation_config(options.model_path, config.json(), family.default_eos));
+  VALORA_TRY(generation,
+             read_generation_config(options.model_path, config.json(), family.default_eos));
   frontend->generation_ = std::move(generation);
   VALORA_TRY(chat_format, make_chat_format(options, family, *tokenizer));
   frontend->chat_format_ = std::move(chat_format);
@@ -124,7 +140,9 @@ Status Frontend::check(const Prompt& prompt) const {
     if (ids->empty()) return invalid("the prompt is empty", "prompt");
     for (const int32_t id : *ids)
       if (id < 0 || id >= spec_->vocab)
-        return invalid("token id " + std::to_string(id) + " is outside the vocabulary of " + std::to_string(spec_->vocab), "prompt");
+        return invalid("token id " + std::to_string(id) + " is outside the vocabulary of " +
+                           std::to_string(spec_->vocab),
+                       "prompt");
     return {};
   }
   const auto* chat = std::get_if<ChatPrompt>(&prompt);
@@ -133,17 +151,23 @@ Status Frontend::check(const Prompt& prompt) const {
   int images = 0, videos = 0;
   for (const ChatMessage& message : chat->messages)
     for (const ContentPart& part : message.parts)
-      if (const auto* media = std::get_if<MediaRef>(&part)) ++(media->kind == MediaRef::Kind::kImage ? images : videos);
+      if (const auto* media = std::get_if<MediaRef>(&part))
+        ++(media->kind == MediaRef::Kind::kImage ? images : videos);
   if (images > 0 && !spec_->image_token) return invalid("this model takes no images", "messages");
   if (videos > 0 && !spec_->video_token) return invalid("this model takes no videos", "messages");
   if (images > max_images_)
-    return invalid("At most " + std::to_string(max_images_) + " image(s) may be provided in one prompt, not " + std::to_string(images), "messages");
+    return invalid("At most " + std::to_string(max_images_) +
+                       " image(s) may be provided in one prompt, not " + std::to_string(images),
+                   "messages");
   if (videos > max_videos_)
-    return invalid("At most " + std::to_string(max_videos_) + " video(s) may be provided in one prompt, not " + std::to_string(videos), "messages");
+    return invalid("At most " + std::to_string(max_videos_) +
+                       " video(s) may be provided in one prompt, not " + std::to_string(videos),
+                   "messages");
   return {};
 }
 
-Result<Frontend::Rendered> Frontend::render(const Prompt& prompt, bool add_generation_prompt) const {
+Result<Frontend::Rendered> Frontend::render(const Prompt& prompt,
+                                            bool add_generation_prompt) const {
   Rendered rendered;
   if (const auto* text = std::get_if<std::string>(&prompt)) {
     VALORA_CHECK(check_text(*text, rendered.field));
@@ -153,8 +177,10 @@ Result<Frontend::Rendered> Frontend::render(const Prompt& prompt, bool add_gener
   } else {
     rendered.field = "messages";
     const auto& chat = std::get<ChatPrompt>(prompt);
-    VALORA_TRY(text, chat_format_->render(split_media(chat, rendered.media),
-                                          chat.add_generation_prompt.value_or(add_generation_prompt), chat.template_variables));
+    VALORA_TRY(text,
+               chat_format_->render(split_media(chat, rendered.media),
+                                    chat.add_generation_prompt.value_or(add_generation_prompt),
+                                    chat.template_variables));
     VALORA_CHECK(check_text(text, rendered.field));
     rendered.tokens = encode_chat(text);
   }
@@ -163,18 +189,21 @@ Result<Frontend::Rendered> Frontend::render(const Prompt& prompt, bool add_gener
 }
 
 std::vector<int32_t> Frontend::encode_chat(const std::string& text) const {
-  const bool has_bos = around_.empty() || text.starts_with(tokenizer_->token_bytes(around_.front()));
+  const bool has_bos =
+      around_.empty() || text.starts_with(tokenizer_->token_bytes(around_.front()));
   return tokenizer_->encode(text, /*add_special_tokens=*/family_->chat_adds_bos && !has_bos);
 }
 
 // config.json names the placeholders' ids, tokenizer.json their texts.
 Status Frontend::check_placeholders() const {
-  const auto check = [&](const std::optional<int32_t>& token, const std::string& placeholder) -> Status {
+  const auto check = [&](const std::optional<int32_t>& token,
+                         const std::string& placeholder) -> Status {
     if (!token) return {};
     const std::vector<int32_t> ids = tokenizer_->encode(placeholder, /*add_special_tokens=*/false);
     if (std::find(ids.begin(), ids.end(), *token) != ids.end()) return {};
-    return unprocessable("tokenizer.json does not make " + placeholder + " the placeholder token " + std::to_string(*token) +
-                             " of config.json", "tokenizer.json");
+    return unprocessable("tokenizer.json does not make " + placeholder + " the placeholder token " +
+                             std::to_string(*token) + " of config.json",
+                         "tokenizer.json");
   };
   VALORA_CHECK(check(spec_->image_token, family_->image_placeholder));
   return check(spec_->video_token, family_->video_placeholder);
@@ -183,14 +212,18 @@ Status Frontend::check_placeholders() const {
 // Said before more media are fetched and decoded for a prompt that can never run.
 Status Frontend::check_length(size_t tokens, const char* field) const {
   if (tokens <= static_cast<size_t>(max_tokens_)) return {};
-  return invalid("This model's maximum context length is " + std::to_string(max_tokens_) + " tokens. However, the prompt has at least " +
-                     std::to_string(tokens) + ". Please reduce the length of the prompt.", field);
+  return invalid("This model's maximum context length is " + std::to_string(max_tokens_) +
+                     " tokens. However, the prompt has at least " + std::to_string(tokens) +
+                     ". Please reduce the length of the prompt.",
+                 field);
 }
 
 Status Frontend::check_text(const std::string& text, const char* field) const {
   if (text.size() <= max_text_bytes_) return {};
-  return invalid("This model's maximum context length is " + std::to_string(max_tokens_) + " tokens. However, the prompt has " +
-                     std::to_string(text.size()) + " bytes, more than they can hold. Please reduce the length of the prompt.", field);
+  return invalid("This model's maximum context length is " + std::to_string(max_tokens_) +
+                     " tokens. However, the prompt has " + std::to_string(text.size()) +
+                     " bytes, more than they can hold. Please reduce the length of the prompt.",
+                 field);
 }
 
 // Each placeholder becomes as many tokens as its image or video has.
@@ -207,16 +240,22 @@ Result<PreparedPrompt> Frontend::expand(Rendered rendered) const {
     }
     const auto kind = image ? MediaRef::Kind::kImage : MediaRef::Kind::kVideo;
     if (next == rendered.media.size() || rendered.media[next].kind != kind)
-      return invalid("the prompt's text holds an image or video placeholder of its own; send media as image_url or video_url parts", "messages");
+      return invalid(
+          "the prompt's text holds an image or video placeholder of its own; send media as "
+          "image_url or video_url parts",
+          "messages");
     const MediaRef& ref = rendered.media[next++];
-    VALORA_TRY(input, loader_->load(ref.url, image ? media::MediaKind::kImage : media::MediaKind::kVideo));
+    VALORA_TRY(input,
+               loader_->load(ref.url, image ? media::MediaKind::kImage : media::MediaKind::kVideo));
     VALORA_CHECK(check_length(prepared.tokens.size() + input->tokens, rendered.field));
     const int begin = static_cast<int>(prepared.tokens.size());
     prepared.tokens.insert(prepared.tokens.end(), input->tokens, token);
     prepared.visual.push_back({begin, input});
     prepared.identity.media.push_back({begin, input->tokens, input->digest});
   }
-  if (next != rendered.media.size()) return invalid("the model's chat template leaves out an image or video of this conversation", "messages");
+  if (next != rendered.media.size())
+    return invalid("the model's chat template leaves out an image or video of this conversation",
+                   "messages");
   return prepared;
 }
 
@@ -225,11 +264,13 @@ Result<PreparedPrompt> Frontend::prepare(const Prompt& prompt, bool add_generati
   VALORA_TRY(rendered, render(prompt, add_generation_prompt));
   VALORA_TRY(prepared, expand(std::move(rendered)));
   prepared.identity.adapter = identity_of(adapters);
-  prepared.positions = family_->positions(*spec_, static_cast<int>(prepared.tokens.size()), prepared.visual);
+  prepared.positions =
+      family_->positions(*spec_, static_cast<int>(prepared.tokens.size()), prepared.visual);
   return prepared;
 }
 
-Result<std::vector<int32_t>> Frontend::tokenize(const Prompt& prompt, bool add_special_tokens) const {
+Result<std::vector<int32_t>> Frontend::tokenize(const Prompt& prompt,
+                                                bool add_special_tokens) const {
   VALORA_CHECK(check(prompt));
   if (const auto* text = std::get_if<std::string>(&prompt)) {
     VALORA_CHECK(check_text(*text, "prompt"));

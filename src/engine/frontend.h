@@ -28,9 +28,10 @@ struct PreparedPrompt {
 
 class Frontend {
  public:
-  // Reads tokenizer and preprocessor from the model's folder. options.max_model_len, or the model's own length
-  // where it is absent, bounds a prompt and each of its images.
-  static Result<std::unique_ptr<Frontend>> open(const EngineOptions& options, const models::Family& family,
+  // Reads tokenizer and preprocessor from the model's folder. options.max_model_len, or the model's
+  // own length where it is absent, bounds a prompt and each of its images.
+  static Result<std::unique_ptr<Frontend>> open(const EngineOptions& options,
+                                                const models::Family& family,
                                                 const models::ModelSpec& spec);
 
   // All that can be said of a prompt before its media are there: part types, limits, placeholders.
@@ -41,14 +42,16 @@ class Frontend {
   const std::shared_ptr<const text::Tokenizer>& tokenizer() const { return tokenizer_; }
   const text::ChatFormat& chat_format() const { return *chat_format_; }
   const GenerationConfig& generation() const { return generation_; }
-  media::LoaderStats media_stats() const { return loader_ ? loader_->stats() : media::LoaderStats{}; }
+  media::LoaderStats media_stats() const {
+    return loader_ ? loader_->stats() : media::LoaderStats{};
+  }
   // Token ids without media: of text, or of a conversation's text parts and placeholders.
   Result<std::vector<int32_t>> tokenize(const Prompt& prompt, bool add_special_tokens) const;
 
  private:
   struct Rendered {
     std::vector<int32_t> tokens;
-    std::vector<MediaRef> media;  // in the order of the conversation
+    std::vector<MediaRef> media;   // in the order of the conversation
     const char* field = "prompt";  // of the request: what errors name
   };
   Result<Rendered> render(const Prompt& prompt, bool add_generation_prompt) const;
@@ -61,7 +64,7 @@ class Frontend {
   const models::Family* family_ = nullptr;
   const models::ModelSpec* spec_ = nullptr;
   std::vector<int32_t> around_;  // what the tokenizer puts around a text: BOS, where it has one
-  size_t max_text_bytes_ = 0;  // more cannot be max_tokens_ tokens
+  size_t max_text_bytes_ = 0;    // more cannot be max_tokens_ tokens
   int max_images_ = 0, max_videos_ = 0, max_tokens_ = 0;
   GenerationConfig generation_;
   std::shared_ptr<const text::Tokenizer> tokenizer_;
@@ -69,7 +72,8 @@ class Frontend {
   std::unique_ptr<media::Loader> loader_;  // null for text-only models
 };
 
-// The adapters with their scales as the root of a KV chain; the base model (and heads alone) give Digest{}.
+// The adapters with their scales as the root of a KV chain; the base model (and heads alone) give
+// Digest{}.
 Digest identity_of(std::span<const AppliedAdapter> adapters);
 
 }  // namespace valora

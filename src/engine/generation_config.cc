@@ -3,15 +3,16 @@
 #include <cmath>
 
 #include "base/file.h"
-#include "base/log.h"
 #include "base/json.h"
+#include "base/log.h"
 
 namespace valora {
 namespace {
 
 Result<std::vector<int32_t>> read_eos(const Json& json, const std::string& file) {
   std::vector<int32_t> ids;
-  if (!json.is_object() || !json.contains("eos_token_id") || json["eos_token_id"].is_null()) return ids;
+  if (!json.is_object() || !json.contains("eos_token_id") || json["eos_token_id"].is_null())
+    return ids;
   const Json& eos = json["eos_token_id"];
   const Json list = eos.is_array() ? eos : Json::array({eos});
   for (const Json& id : list) {
@@ -59,12 +60,16 @@ Result<GenerationConfig> read_generation_config(const std::string& dir, const Js
   }
   if (config.eos_token_ids.empty() && default_eos) config.eos_token_ids = {*default_eos};
   if (config.eos_token_ids.empty())
-    spdlog::warn("{}: neither generation_config.json nor config.json names an end token; answers end by their length alone", dir);
+    spdlog::warn(
+        "{}: neither generation_config.json nor config.json names an end token; answers end by "
+        "their length alone",
+        dir);
   return config;
 }
 
-Result<SamplingSettings> settle_sampling(const SamplingParams& params, const GenerationConfig& defaults,
-                                         int max_logprobs, uint64_t default_seed) {
+Result<SamplingSettings> settle_sampling(const SamplingParams& params,
+                                         const GenerationConfig& defaults, int max_logprobs,
+                                         uint64_t default_seed) {
   SamplingSettings s;
   s.temperature = params.temperature.value_or(defaults.temperature);
   s.top_p = params.top_p.value_or(defaults.top_p);
@@ -78,13 +83,17 @@ Result<SamplingSettings> settle_sampling(const SamplingParams& params, const Gen
   s.top_logprobs = params.logprobs.value_or(-1);
 
   // Written so that NaN fails too.
-  if (!(s.temperature >= 0 && std::isfinite(s.temperature))) return out_of_range("temperature", "0 or more");
+  if (!(s.temperature >= 0 && std::isfinite(s.temperature)))
+    return out_of_range("temperature", "0 or more");
   if (!(s.top_p > 0 && s.top_p <= 1)) return out_of_range("top_p", "above 0 and at most 1");
   if (s.top_k < -1) return out_of_range("top_k", "-1, 0 or a positive number");
   if (!(s.min_p >= 0 && s.min_p <= 1)) return out_of_range("min_p", "between 0 and 1");
-  if (!(s.repetition_penalty > 0 && std::isfinite(s.repetition_penalty))) return out_of_range("repetition_penalty", "above 0");
-  if (!(std::abs(s.presence_penalty) <= 2)) return out_of_range("presence_penalty", "between -2 and 2");
-  if (!(std::abs(s.frequency_penalty) <= 2)) return out_of_range("frequency_penalty", "between -2 and 2");
+  if (!(s.repetition_penalty > 0 && std::isfinite(s.repetition_penalty)))
+    return out_of_range("repetition_penalty", "above 0");
+  if (!(std::abs(s.presence_penalty) <= 2))
+    return out_of_range("presence_penalty", "between -2 and 2");
+  if (!(std::abs(s.frequency_penalty) <= 2))
+    return out_of_range("frequency_penalty", "between -2 and 2");
   for (const auto& [id, bias] : s.logit_bias)
     if (!std::isfinite(bias)) return out_of_range("logit_bias", "finite");
   if (params.logprobs && (*params.logprobs < 0 || *params.logprobs > max_logprobs))
@@ -92,7 +101,8 @@ Result<SamplingSettings> settle_sampling(const SamplingParams& params, const Gen
   if (params.n < 1 || params.n > 128) return out_of_range("n", "between 1 and 128");
   if (params.max_tokens && *params.max_tokens < 1) return out_of_range("max_tokens", "at least 1");
   if (params.min_tokens < 0) return out_of_range("min_tokens", "0 or more");
-  if (params.max_tokens && params.min_tokens > *params.max_tokens) return out_of_range("min_tokens", "at most max_tokens");
+  if (params.max_tokens && params.min_tokens > *params.max_tokens)
+    return out_of_range("min_tokens", "at most max_tokens");
   if (s.temperature < 1e-5) s.temperature = 0;  // below it, dividing by it overflows
   if (s.top_k < 0) s.top_k = 0;
   return s;

@@ -20,14 +20,18 @@ class GenerationConfigTest : public ::testing::Test {
 
 TEST_F(GenerationConfigTest, TheFileThenTheModelThenItsTextPart) {
   EXPECT_EQ(read("", {{"eos_token_id", 7}})->eos_token_ids, std::vector<int32_t>{7});
-  EXPECT_EQ(read("", {{"text_config", {{"eos_token_id", {8, 9}}}}})->eos_token_ids, (std::vector<int32_t>{8, 9}));
+  EXPECT_EQ(read("", {{"text_config", {{"eos_token_id", {8, 9}}}}})->eos_token_ids,
+            (std::vector<int32_t>{8, 9}));
   EXPECT_TRUE(read("")->eos_token_ids.empty());
-  EXPECT_EQ(read(R"({"eos_token_id": [5, 6]})", {{"eos_token_id", 7}})->eos_token_ids, (std::vector<int32_t>{5, 6}));
-  EXPECT_EQ(read(R"({"eos_token_id": null})", {{"eos_token_id", 7}})->eos_token_ids, std::vector<int32_t>{7});
+  EXPECT_EQ(read(R"({"eos_token_id": [5, 6]})", {{"eos_token_id", 7}})->eos_token_ids,
+            (std::vector<int32_t>{5, 6}));
+  EXPECT_EQ(read(R"({"eos_token_id": null})", {{"eos_token_id", 7}})->eos_token_ids,
+            std::vector<int32_t>{7});
 }
 
 TEST_F(GenerationConfigTest, ReadsTheDefaultsOfAModel) {
-  const auto config = read(R"({"do_sample": true, "temperature": 0.7, "top_p": 0.8, "top_k": 20, "repetition_penalty": 1.05})");
+  const auto config = read(
+      R"({"do_sample": true, "temperature": 0.7, "top_p": 0.8, "top_k": 20, "repetition_penalty": 1.05})");
   EXPECT_EQ(config->temperature, 0.7);
   EXPECT_EQ(config->top_p, 0.8);
   EXPECT_EQ(config->top_k, 20);
@@ -37,8 +41,10 @@ TEST_F(GenerationConfigTest, ReadsTheDefaultsOfAModel) {
 }
 
 TEST_F(GenerationConfigTest, RefusesWhatNoRequestCouldRunWith) {
-  for (const char* file : {"[]", "{", R"({"eos_token_id": "x"})", R"({"eos_token_id": -1})", R"({"eos_token_id": [1, 4294967296]})",
-                           R"({"temperature": "hot"})", R"({"top_p": 0})", R"({"temperature": -1})", R"({"repetition_penalty": 0})"})
+  for (const char* file :
+       {"[]", "{", R"({"eos_token_id": "x"})", R"({"eos_token_id": -1})",
+        R"({"eos_token_id": [1, 4294967296]})", R"({"temperature": "hot"})", R"({"top_p": 0})",
+        R"({"temperature": -1})", R"({"repetition_penalty": 0})"})
     EXPECT_FALSE(read(file).ok()) << file;
 }
 

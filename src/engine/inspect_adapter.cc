@@ -17,8 +17,8 @@ Result<adapters::ModuleTable> modules_of_model(const std::string& dir) {
   return std::move(spec.modules);
 }
 
-// The linears that the adapter's own tensors fit: with them, read_adapter checks all but whether a model has
-// them. What is wrong with the file itself is left for it to say.
+// The linears that the adapter's own tensors fit: with them, read_adapter checks all but whether a
+// model has them. What is wrong with the file itself is left for it to say.
 adapters::ModuleTable modules_of_adapter(const std::string& dir) {
   std::map<std::string, adapters::Module> modules;
   int64_t hidden = 0;
@@ -53,23 +53,30 @@ Result<FolderKind> folder_kind(const std::string& dir) {
   if (!std::filesystem::is_directory(dir, ignored)) return not_found(dir + " is no folder", dir);
   if (file_exists(dir + "/adapter_config.json")) return FolderKind::kAdapter;
   if (file_exists(dir + "/config.json")) return FolderKind::kModel;
-  return not_found(dir + " is neither a model (it has no config.json) nor an adapter (it has no adapter_config.json)", dir);
+  return not_found(dir +
+                       " is neither a model (it has no config.json) nor an adapter (it has no "
+                       "adapter_config.json)",
+                   dir);
 }
 
-AdapterReport inspect_adapter(const std::string& dir, const std::string& model_dir, const adapters::AdapterLimits& limits) {
+AdapterReport inspect_adapter(const std::string& dir, const std::string& model_dir,
+                              const adapters::AdapterLimits& limits) {
   AdapterReport report;
   report.path = dir;
   report.model_path = model_dir;
   report.base_model = base_model_of(dir);
-  Result<adapters::ModuleTable> modules = model_dir.empty() ? modules_of_adapter(dir) : modules_of_model(model_dir);
+  Result<adapters::ModuleTable> modules =
+      model_dir.empty() ? modules_of_adapter(dir) : modules_of_model(model_dir);
   if (!modules.ok()) {
     report.problems.push_back(modules.error().message);
     return report;
   }
   report.modules = std::move(modules).value();
   auto spec = adapters::read_adapter(dir, report.modules, limits);
-  if (spec.ok()) report.spec = std::move(spec).value();
-  else report.problems.push_back(spec.error().message);
+  if (spec.ok())
+    report.spec = std::move(spec).value();
+  else
+    report.problems.push_back(spec.error().message);
   return report;
 }
 

@@ -28,29 +28,38 @@ std::optional<T> keep(Result<T> result, ModelReport& report) {
 
 void read_names(const models::ConfigReader& config, ModelReport& report) {
   const Json& json = config.json();
-  if (json.contains("architectures") && json["architectures"].is_array() && !json["architectures"].empty() &&
-      json["architectures"][0].is_string())
+  if (json.contains("architectures") && json["architectures"].is_array() &&
+      !json["architectures"].empty() && json["architectures"][0].is_string())
     report.architecture = json["architectures"][0].get<std::string>();
-  const Json& text = json.contains("text_config") && json["text_config"].is_object() ? json["text_config"] : json;
-  if (auto heads = field_or<int64_t>(text, "num_attention_heads", 0); heads.ok()) report.attention_heads = *heads;
+  const Json& text =
+      json.contains("text_config") && json["text_config"].is_object() ? json["text_config"] : json;
+  if (auto heads = field_or<int64_t>(text, "num_attention_heads", 0); heads.ok())
+    report.attention_heads = *heads;
 }
 
 void inspect_text(const models::Family& family, ModelReport& report) {
   EngineOptions options;
   options.model_path = report.path;
-  if (const auto tokenizer = text::Tokenizer::load(report.path); tokenizer.ok()) report.tokenizer_size = (*tokenizer)->vocab_size();
-  // What the engine opens at its start: the tokenizer again, its fit, generation config, chat format and image processor.
+  if (const auto tokenizer = text::Tokenizer::load(report.path); tokenizer.ok())
+    report.tokenizer_size = (*tokenizer)->vocab_size();
+  // What the engine opens at its start: the tokenizer again, its fit, generation config, chat
+  // format and image processor.
   const auto frontend = keep(Frontend::open(options, family, *report.spec), report);
   if (!frontend) return;
-  const auto example = (*frontend)->chat_format().render({{"user", {{text::ChatPart::Kind::kText, "Hi"}}}}, true);
+  const auto example =
+      (*frontend)->chat_format().render({{"user", {{text::ChatPart::Kind::kText, "Hi"}}}}, true);
   if (example.ok()) report.chat_example = *example;
 }
 
-// Tied embeddings whose projection is packed are in memory twice: as rows to look up, and as panels.
+// Tied embeddings whose projection is packed are in memory twice: as rows to look up, and as
+// panels.
 size_t packed_twice(const models::LoadedModel& loaded, const models::ModelSpec& spec) {
   if (loaded.dtype != at::kBFloat16 && loaded.dtype != at::kFloat) return 0;
   const auto& unused = loaded.unused_tensors;
-  const bool tied = !loaded.weights->has("lm_head.weight") || std::any_of(unused.begin(), unused.end(), [](const std::string& name) { return name.ends_with("lm_head.weight"); });
+  const bool tied = !loaded.weights->has("lm_head.weight") ||
+                    std::any_of(unused.begin(), unused.end(), [](const std::string& name) {
+                      return name.ends_with("lm_head.weight");
+                    });
   return tied ? static_cast<size_t>(spec.vocab * spec.hidden) * c10::elementSize(loaded.dtype) : 0;
 }
 
@@ -60,17 +69,21 @@ Result<ServedWeights> inspect_served(const ModelReport& report, at::ScalarType d
   const models::ModelSpec& spec = *report.spec;
   ServedWeights served;
   served.dtype = dtype_name(dtype);
-  served.bytes = static_cast<size_t>(loaded.parameters) * c10::elementSize(dtype) + packed_twice(loaded, spec);
+  served.bytes =
+      static_cast<size_t>(loaded.parameters) * c10::elementSize(dtype) + packed_twice(loaded, spec);
   served.unused = loaded.unused_tensors;
-  const int64_t block = ops::KvArena::block_bytes(spec.layers, spec.kv_heads, spec.head_dim, dtype, at::kCPU);
+  const int64_t block =
+      ops::KvArena::block_bytes(spec.layers, spec.kv_heads, spec.head_dim, dtype, at::kCPU);
   served.kv_bytes_per_token = block / memory::kBlockTokens;
-  const int64_t left = std::max<int64_t>(0, available_host_memory() - static_cast<int64_t>(served.bytes));
+  const int64_t left =
+      std::max<int64_t>(0, available_host_memory() - static_cast<int64_t>(served.bytes));
   VALORA_TRY(plan, plan_memory(EngineOptions{}, spec, block, left));
   served.plan = std::move(plan);
   return served;
 }
 
-void inspect_weights(const models::ConfigReader& config, const std::string& dtype, ModelReport& report) {
+void inspect_weights(const models::ConfigReader& config, const std::string& dtype,
+                     ModelReport& report) {
   const auto weights = keep(models::Weights::open(report.path), report);
   if (!weights) return;
   const at::ScalarType stored = (*weights)->stored_dtype();
@@ -81,7 +94,8 @@ void inspect_weights(const models::ConfigReader& config, const std::string& dtyp
 
 void add_warnings(ModelReport& report) {
   if (!report.served) return;
-  for (const std::string& name : report.served->unused) report.warnings.push_back("tensor " + name + " is not used");
+  for (const std::string& name : report.served->unused)
+    report.warnings.push_back("tensor " + name + " is not used");
   for (const std::string& note : report.served->plan.notes) report.warnings.push_back(note);
 }
 

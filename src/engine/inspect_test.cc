@@ -20,19 +20,29 @@ constexpr int64_t kVocab = 259, kHidden = 8, kInner = 12;
 RawTensor zeros(std::vector<int64_t> shape) {
   int64_t count = 1;
   for (const int64_t n : shape) count *= n;
-  return valora::testing::f32_tensor(std::move(shape), std::vector<float>(static_cast<size_t>(count)));
+  return valora::testing::f32_tensor(std::move(shape),
+                                     std::vector<float>(static_cast<size_t>(count)));
 }
 
 // A Qwen2 of one layer with a tokenizer of single bytes, to be spoilt as a test needs.
 struct ModelFolder {
   ModelFolder() {
-    config = {{"architectures", {"Qwen2ForCausalLM"}}, {"vocab_size", kVocab}, {"hidden_size", kHidden}, {"intermediate_size", kInner},
-              {"num_hidden_layers", 1}, {"num_attention_heads", 2}, {"num_key_value_heads", 1}, {"max_position_embeddings", 64},
-              {"tie_word_embeddings", true}, {"eos_token_id", 0}, {"torch_dtype", "float32"}};
+    config = {{"architectures", {"Qwen2ForCausalLM"}},
+              {"vocab_size", kVocab},
+              {"hidden_size", kHidden},
+              {"intermediate_size", kInner},
+              {"num_hidden_layers", 1},
+              {"num_attention_heads", 2},
+              {"num_key_value_heads", 1},
+              {"max_position_embeddings", 64},
+              {"tie_word_embeddings", true},
+              {"eos_token_id", 0},
+              {"torch_dtype", "float32"}};
     tensors["model.embed_tokens.weight"] = zeros({kVocab, kHidden});
     tensors["model.norm.weight"] = zeros({kHidden});
     const std::string layer = "model.layers.0.";
-    for (const char* norm : {"input_layernorm", "post_attention_layernorm"}) tensors[layer + norm + ".weight"] = zeros({kHidden});
+    for (const char* norm : {"input_layernorm", "post_attention_layernorm"})
+      tensors[layer + norm + ".weight"] = zeros({kHidden});
     add_linear(layer + "self_attn.q_proj", 8, kHidden, true);
     add_linear(layer + "self_attn.k_proj", 4, kHidden, true);
     add_linear(layer + "self_attn.v_proj", 4, kHidden, true);
@@ -52,14 +62,40 @@ struct ModelFolder {
     for (int i = 0; i < 256; ++i) vocab["t" + std::to_string(i)] = i;
     Json added = Json::array();
     for (const char* text : {"<|im_start|>", "<|im_end|>", "<|endoftext|>"})
-      added.push_back({{"id", 256 + added.size()}, {"content", text}, {"single_word", false}, {"lstrip", false}, {"rstrip", false},
-                       {"normalized", false}, {"special", true}});
-    return {{"version", "1.0"}, {"truncation", nullptr}, {"padding", nullptr}, {"added_tokens", added}, {"normalizer", nullptr},
-            {"pre_tokenizer", {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"trim_offsets", true}, {"use_regex", true}}},
-            {"post_processor", nullptr}, {"decoder", {{"type", "ByteLevel"}, {"add_prefix_space", true}, {"trim_offsets", true}, {"use_regex", true}}},
-            {"model", {{"type", "BPE"}, {"dropout", nullptr}, {"unk_token", nullptr}, {"continuing_subword_prefix", nullptr},
-                       {"end_of_word_suffix", nullptr}, {"fuse_unk", false}, {"byte_fallback", false}, {"ignore_merges", false},
-                       {"vocab", vocab}, {"merges", Json::array()}}}};
+      added.push_back({{"id", 256 + added.size()},
+                       {"content", text},
+                       {"single_word", false},
+                       {"lstrip", false},
+                       {"rstrip", false},
+                       {"normalized", false},
+                       {"special", true}});
+    return {{"version", "1.0"},
+            {"truncation", nullptr},
+            {"padding", nullptr},
+            {"added_tokens", added},
+            {"normalizer", nullptr},
+            {"pre_tokenizer",
+             {{"type", "ByteLevel"},
+              {"add_prefix_space", false},
+              {"trim_offsets", true},
+              {"use_regex", true}}},
+            {"post_processor", nullptr},
+            {"decoder",
+             {{"type", "ByteLevel"},
+              {"add_prefix_space", true},
+              {"trim_offsets", true},
+              {"use_regex", true}}},
+            {"model",
+             {{"type", "BPE"},
+              {"dropout", nullptr},
+              {"unk_token", nullptr},
+              {"continuing_subword_prefix", nullptr},
+              {"end_of_word_suffix", nullptr},
+              {"fuse_unk", false},
+              {"byte_fallback", false},
+              {"ignore_merges", false},
+              {"vocab", vocab},
+              {"merges", Json::array()}}}};
   }
 
   ModelReport inspect(const std::string& dtype = "auto") const {
@@ -84,19 +120,23 @@ TEST(InspectModel, SaysWhatAServableModelIs) {
   EXPECT_FALSE(report.spec->image_token);
   EXPECT_EQ(report.tokenizer_size, kVocab);
   EXPECT_THAT(*report.chat_example, HasSubstr("user\nHi"));
-  const int64_t parameters = kVocab * kHidden + 3 * kHidden + (8 + 4 + 4) * (kHidden + 1) + kHidden * 8 + 3 * kInner * kHidden;
+  const int64_t parameters = kVocab * kHidden + 3 * kHidden + (8 + 4 + 4) * (kHidden + 1) +
+                             kHidden * 8 + 3 * kInner * kHidden;
   EXPECT_EQ(report.stored->parameters, parameters);
   EXPECT_EQ(report.stored->bytes, static_cast<size_t>(parameters) * 4);
   EXPECT_EQ(report.served->dtype, "float32");
-  EXPECT_EQ(report.served->bytes, static_cast<size_t>(parameters + kVocab * kHidden) * 4);  // tied: rows, and panels
-  EXPECT_EQ(report.served->kv_bytes_per_token, 1 * 1 * (4 + 16) * 4);  // layers, heads, K and V (in whole panels), bytes
+  EXPECT_EQ(report.served->bytes,
+            static_cast<size_t>(parameters + kVocab * kHidden) * 4);  // tied: rows, and panels
+  EXPECT_EQ(report.served->kv_bytes_per_token,
+            1 * 1 * (4 + 16) * 4);  // layers, heads, K and V (in whole panels), bytes
   EXPECT_EQ(report.served->plan.max_model_len, 64);
 }
 
 TEST(InspectModel, AsksForEveryTensorAndItsShape) {
   ModelFolder folder;
   folder.tensors.erase("model.layers.0.mlp.up_proj.weight");
-  EXPECT_THAT(folder.inspect().problems, ElementsAre(HasSubstr("no tensor model.layers.0.mlp.up_proj.weight")));
+  EXPECT_THAT(folder.inspect().problems,
+              ElementsAre(HasSubstr("no tensor model.layers.0.mlp.up_proj.weight")));
   folder.add_linear("model.layers.0.mlp.up_proj", kInner, kHidden + 1, false);
   const ModelReport report = folder.inspect();
   EXPECT_THAT(report.problems, ElementsAre(HasSubstr("up_proj.weight has shape [12, 9]")));
@@ -114,7 +154,8 @@ TEST(InspectModel, WarnsOfTensorsThatNothingUses) {
 
 TEST(InspectModel, NamesEachProblem) {
   ModelFolder folder;
-  EXPECT_THAT(folder.inspect("float16").problems, ElementsAre(HasSubstr("float16 is served on GPUs only")));
+  EXPECT_THAT(folder.inspect("float16").problems,
+              ElementsAre(HasSubstr("float16 is served on GPUs only")));
   folder.config["use_sliding_window"] = true;
   EXPECT_THAT(folder.inspect().problems, ElementsAre(HasSubstr("use_sliding_window")));
   folder.config["architectures"] = {"OtherForCausalLM"};
@@ -142,7 +183,9 @@ class InspectAdapter : public ::testing::Test {
     tensors_["base_model.model." + module + ".lora_B.weight"] = zeros({out, 2});
   }
   AdapterReport inspect(bool with_model) const {
-    dir_.write("adapter_config.json", R"({"peft_type":"LORA","r":2,"lora_alpha":3,"target_modules":["up_proj","extra"],"modules_to_save":["score"],
+    dir_.write(
+        "adapter_config.json",
+        R"({"peft_type":"LORA","r":2,"lora_alpha":3,"target_modules":["up_proj","extra"],"modules_to_save":["score"],
                                           "base_model_name_or_path":"some/model"})");
     dir_.write("adapter_model.safetensors", valora::testing::safetensors_text(tensors_));
     return inspect_adapter(dir_.path(), with_model ? model_.dir.path() : "", {});
@@ -160,7 +203,8 @@ TEST_F(InspectAdapter, WithAndWithoutItsModel) {
     EXPECT_THAT(report.problems, IsEmpty()) << with_model;
     EXPECT_EQ(report.base_model, "some/model");
     ASSERT_EQ(report.spec->targets.size(), 1u);
-    EXPECT_EQ(report.modules.modules()[report.spec->targets[0].module].name, "model.layers.0.mlp.up_proj");
+    EXPECT_EQ(report.modules.modules()[report.spec->targets[0].module].name,
+              "model.layers.0.mlp.up_proj");
     EXPECT_EQ(report.spec->targets[0].rank, 2);
     EXPECT_EQ(report.spec->targets[0].scale, 1.5f);
     ASSERT_EQ(report.spec->heads.size(), 1u);

@@ -8,19 +8,25 @@
 namespace valora {
 namespace {
 
-// A copy: the adapter's file may be written anew or its name unloaded while requests still use these values.
+// A copy: the adapter's file may be written anew or its name unloaded while requests still use
+// these values.
 at::Tensor tensor(const TensorView& view, at::ScalarType dtype, at::Device device) {
-  return models::tensor_of(view).to(at::TensorOptions().dtype(dtype).device(device), /*non_blocking=*/false, /*copy=*/true);
+  return models::tensor_of(view).to(at::TensorOptions().dtype(dtype).device(device),
+                                    /*non_blocking=*/false, /*copy=*/true);
 }
 
-// Of a merged adapter's changes, by root mean square: some hundred times what training ever makes. Others' tokens take
-// off again what is merged, which leaves roundings of this size; and no number must overflow.
+// Of a merged adapter's changes, by root mean square: some hundred times what training ever makes.
+// Others' tokens take off again what is merged, which leaves roundings of this size; and no number
+// must overflow.
 constexpr double kLargestMergedChange = 16;
 
 // Not less than the root mean square of scale · B A.
 double largest_change(const ops::LoraWeight& weight, float scale) {
-  const auto norm = [](const ops::Weight& w) { return at::linalg_vector_norm(w.data(), 2, std::nullopt, false, at::kFloat).item<double>(); };
-  return std::abs(scale) * norm(weight.a) * norm(weight.b) / std::sqrt(static_cast<double>(weight.a.in()) * static_cast<double>(weight.b.out()));
+  const auto norm = [](const ops::Weight& w) {
+    return at::linalg_vector_norm(w.data(), 2, std::nullopt, false, at::kFloat).item<double>();
+  };
+  return std::abs(scale) * norm(weight.a) * norm(weight.b) /
+         std::sqrt(static_cast<double>(weight.a.in()) * static_cast<double>(weight.b.out()));
 }
 
 AdapterCard card_of(const adapters::AdapterEntry& entry, const ServedAdapter& served) {
@@ -49,12 +55,15 @@ Status check_head(const LoadAdapter& request, const adapters::AdapterSpec& spec)
     if (head.name == *request.head) return {};
     names += (names.empty() ? "" : ", ") + head.name;
   }
-  return invalid("the adapter has no head \"" + *request.head + "\"; its heads: " + (names.empty() ? "none" : names), "head");
+  return invalid("the adapter has no head \"" + *request.head +
+                     "\"; its heads: " + (names.empty() ? "none" : names),
+                 "head");
 }
 
 }  // namespace
 
-std::shared_ptr<LoadedAdapter> build_adapter(const adapters::AdapterSpec& spec, const adapters::ModuleTable& modules,
+std::shared_ptr<LoadedAdapter> build_adapter(const adapters::AdapterSpec& spec,
+                                             const adapters::ModuleTable& modules,
                                              at::ScalarType dtype, at::Device device) {
   auto loaded = std::make_shared<LoadedAdapter>();
   loaded->digest = spec.digest;
@@ -70,7 +79,9 @@ std::shared_ptr<LoadedAdapter> build_adapter(const adapters::AdapterSpec& spec, 
     loaded->weights.scales[target.module] = target.scale;
     const bool visual = modules.modules()[target.module].visual;
     (visual ? loaded->on_visuals : loaded->on_decoder) = true;
-    if (!visual) small = small && largest_change(*weight, target.scale) <= kLargestMergedChange;  // false for what is no number
+    if (!visual)
+      small = small && largest_change(*weight, target.scale) <=
+                           kLargestMergedChange;  // false for what is no number
     parts.insert(parts.end(), {&weight->a, &weight->b});
     loaded->weights.modules[target.module] = std::move(weight);
   }
@@ -88,25 +99,34 @@ Status AdapterTable::check(const LoadAdapter& request) const {
   const std::lock_guard lock(mutex_);
   const adapters::AdapterEntry* old = registry_.find(request.name);
   if (old && !request.replace && !request.expected_generation)
-    return invalid("The lora adapter '" + request.name + "' has already been loaded. If you want to load the adapter in place, set 'load_inplace' to true.", "lora_name");
+    return invalid("The lora adapter '" + request.name +
+                       "' has already been loaded. If you want to load the adapter in place, set "
+                       "'load_inplace' to true.",
+                   "lora_name");
   if (!old && registry_.size() >= max_adapters_)
-    return Error{ErrorCode::kUnavailable, "already " + std::to_string(max_adapters_) + " adapters are loaded (--max-cpu-loras); unload one first", "lora_name"};
+    return Error{ErrorCode::kUnavailable,
+                 "already " + std::to_string(max_adapters_) +
+                     " adapters are loaded (--max-cpu-loras); unload one first",
+                 "lora_name"};
   return {};
 }
 
-Result<AdapterCard> AdapterTable::add(const LoadAdapter& request, std::shared_ptr<const adapters::AdapterSpec> spec,
+Result<AdapterCard> AdapterTable::add(const LoadAdapter& request,
+                                      std::shared_ptr<const adapters::AdapterSpec> spec,
                                       std::shared_ptr<LoadedAdapter> loaded) {
   VALORA_CHECK(check_head(request, *spec));
   const std::lock_guard lock(mutex_);
   const adapters::AdapterEntry* old = registry_.find(request.name);
   const adapters::AdapterId old_id = old ? old->id : -1;
   if (!old && registry_.size() >= max_adapters_)
-    return Error{ErrorCode::kUnavailable, "already " + std::to_string(max_adapters_) + " adapters are loaded", "lora_name"};
-  VALORA_TRY(entry, registry_.add(request.name, std::move(spec),
-                                  {.replace = request.replace || request.expected_generation.has_value(),
-                                   .pinned = request.pinned,
-                                   .loaded_at = std::time(nullptr),
-                                   .expected_generation = request.expected_generation}));
+    return Error{ErrorCode::kUnavailable,
+                 "already " + std::to_string(max_adapters_) + " adapters are loaded", "lora_name"};
+  VALORA_TRY(entry,
+             registry_.add(request.name, std::move(spec),
+                           {.replace = request.replace || request.expected_generation.has_value(),
+                            .pinned = request.pinned,
+                            .loaded_at = std::time(nullptr),
+                            .expected_generation = request.expected_generation}));
   loaded->id = entry.id;
   loaded->name = entry.name;
   served_.erase(old_id);
@@ -119,12 +139,13 @@ Result<AdapterCard> AdapterTable::add_name(const LoadAdapter& request) {
   if (!same) return not_found("the adapter " + request.same_as + " is not loaded", "lora_name");
   VALORA_CHECK(check_head(request, *same->spec));
   const std::shared_ptr<const LoadedAdapter> adapter = served_.at(same->id).adapter;
-  VALORA_TRY(entry, registry_.add(request.name, same->spec, {.pinned = request.pinned, .loaded_at = same->loaded_at}));
+  VALORA_TRY(entry, registry_.add(request.name, same->spec,
+                                  {.pinned = request.pinned, .loaded_at = same->loaded_at}));
   return card_of(entry, served_[entry.id] = {adapter, request.head, request.question});
 }
 
-Result<std::shared_ptr<const LoadedAdapter>> AdapterTable::remove(const std::string& name,
-                                                                  std::optional<uint64_t> expected_generation) {
+Result<std::shared_ptr<const LoadedAdapter>> AdapterTable::remove(
+    const std::string& name, std::optional<uint64_t> expected_generation) {
   const std::lock_guard lock(mutex_);
   VALORA_TRY(entry, registry_.remove(name, expected_generation));
   const auto it = served_.find(entry.id);
@@ -143,7 +164,8 @@ Result<ServedAdapter> AdapterTable::find(const std::string& name) const {
 std::vector<AdapterCard> AdapterTable::cards() const {
   const std::lock_guard lock(mutex_);
   std::vector<AdapterCard> cards;
-  for (const adapters::AdapterEntry& entry : registry_.list()) cards.push_back(card_of(entry, served_.at(entry.id)));
+  for (const adapters::AdapterEntry& entry : registry_.list())
+    cards.push_back(card_of(entry, served_.at(entry.id)));
   return cards;
 }
 

@@ -31,13 +31,14 @@ struct LoadedAdapter {
   models::AdapterWeights weights;
   bool has_weights = false;  // false: heads alone, the model runs as the base
   bool on_decoder = false;   // touches the decoder: its tokens make a segment
-  bool mergeable = false;    // its decoder part may be merged into weights that other requests run on
-  bool on_visuals = false;   // touches vision tower or projector: its visual embeddings are its own
+  bool mergeable = false;  // its decoder part may be merged into weights that other requests run on
+  bool on_visuals = false;  // touches vision tower or projector: its visual embeddings are its own
   std::vector<LoadedHead> heads;
 };
 
 // Weights in the model's dtype and device.
-std::shared_ptr<LoadedAdapter> build_adapter(const adapters::AdapterSpec& spec, const adapters::ModuleTable& modules,
+std::shared_ptr<LoadedAdapter> build_adapter(const adapters::AdapterSpec& spec,
+                                             const adapters::ModuleTable& modules,
                                              at::ScalarType dtype, at::Device device);
 
 // What one request uses: kept alive by it, whatever becomes of the name meanwhile.
@@ -67,18 +68,21 @@ Digest digest_of(std::span<const AppliedAdapter> adapters, Counts&& counts) {
   return any ? builder.finish() : Digest{};
 }
 
-// Thread-safe. A request that holds a LoadedAdapter is not disturbed by unloading or replacing its name.
+// Thread-safe. A request that holds a LoadedAdapter is not disturbed by unloading or replacing its
+// name.
 class AdapterTable {
  public:
   AdapterTable(size_t max_adapters) : max_adapters_(max_adapters) {}
 
   // Checks that need no file, so that a bad request costs nothing.
   Status check(const LoadAdapter& request) const;
-  Result<AdapterCard> add(const LoadAdapter& request, std::shared_ptr<const adapters::AdapterSpec> spec,
+  Result<AdapterCard> add(const LoadAdapter& request,
+                          std::shared_ptr<const adapters::AdapterSpec> spec,
                           std::shared_ptr<LoadedAdapter> loaded);
   // request.same_as: kNotFound where it is not loaded. Further names count as adapters do.
   Result<AdapterCard> add_name(const LoadAdapter& request);
-  Result<std::shared_ptr<const LoadedAdapter>> remove(const std::string& name, std::optional<uint64_t> expected_generation);
+  Result<std::shared_ptr<const LoadedAdapter>> remove(const std::string& name,
+                                                      std::optional<uint64_t> expected_generation);
   Result<ServedAdapter> find(const std::string& name) const;
   std::vector<AdapterCard> cards() const;
 

@@ -18,10 +18,12 @@ struct MemoryPlan {
   std::vector<std::string> notes;
 };
 
-// available_bytes: what the device has free for it. kInvalidArgument names the bytes that an option lacks.
-Result<MemoryPlan> plan_memory(const EngineOptions& options, const models::ModelSpec& spec, int64_t block_bytes,
-                               int64_t available_bytes);
-// kInvalidArgument naming the bytes that the shadow of merged weights (engine/mode_switcher.h) lacks.
+// available_bytes: what the device has free for it. kInvalidArgument names the bytes that an option
+// lacks.
+Result<MemoryPlan> plan_memory(const EngineOptions& options, const models::ModelSpec& spec,
+                               int64_t block_bytes, int64_t available_bytes);
+// kInvalidArgument naming the bytes that the shadow of merged weights (engine/mode_switcher.h)
+// lacks.
 Status check_shadow(const std::string& mode, int64_t shadow_bytes, int64_t available_bytes);
 // Free memory of the machine, by /proc/meminfo.
 int64_t available_host_memory();

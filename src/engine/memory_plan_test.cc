@@ -49,7 +49,8 @@ TEST(MemoryPlan, AnOptionThatCannotHoldIsRefusedWithTheBytes) {
   options.max_model_len.reset();
   for (const int64_t bytes : {kBlock - 1, int64_t{0}, int64_t{-5}}) {
     options.kv_cache_memory = bytes;
-    EXPECT_EQ(plan_memory(options, model_of(99), kBlock, 1'000'000).error().param, "kv_cache_memory");
+    EXPECT_EQ(plan_memory(options, model_of(99), kBlock, 1'000'000).error().param,
+              "kv_cache_memory");
   }
 }
 
@@ -64,7 +65,8 @@ TEST(MemoryPlan, MoreThanIsFreeIsRefusedBeforeItIsTaken) {
 TEST(MemoryPlan, HugeNumbersDoNotOverflow) {
   EngineOptions options;
   options.max_num_seqs = INT32_MAX;
-  const auto plan = plan_memory(options, model_of(int64_t{1} << 30), int64_t{1} << 40, int64_t{1} << 44);
+  const auto plan =
+      plan_memory(options, model_of(int64_t{1} << 30), int64_t{1} << 40, int64_t{1} << 44);
   ASSERT_TRUE(plan.ok());
   EXPECT_EQ(plan->kv_blocks, 4);
 }

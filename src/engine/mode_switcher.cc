@@ -15,7 +15,8 @@ int64_t room_for(const ops::Weight& weight) {
   return (weight.data().numel() + unit - 1) / unit * unit;
 }
 
-bool same(const std::shared_ptr<const LoadedAdapter>& a, const std::shared_ptr<const LoadedAdapter>& b) {
+bool same(const std::shared_ptr<const LoadedAdapter>& a,
+          const std::shared_ptr<const LoadedAdapter>& b) {
   return a == b || (a && b && a->digest == b->digest);
 }
 
@@ -30,7 +31,8 @@ Result<MergePlace> parse_merge_place(const std::string& name) {
 int64_t ModeSwitcher::shadow_bytes(models::Model& model) {
   int64_t bytes = 0;
   for (const models::Linear* linear : model.decoder_linears())
-    bytes += room_for(linear->weight()) * static_cast<int64_t>(c10::elementSize(linear->weight().dtype()));
+    bytes += room_for(linear->weight()) *
+             static_cast<int64_t>(c10::elementSize(linear->weight().dtype()));
   return bytes;
 }
 
@@ -38,8 +40,10 @@ ModeSwitcher::ModeSwitcher(models::Model& model, models::Weights& checkpoint, Me
     : model_(model), checkpoint_(checkpoint), place_(place) {
   for (models::Linear* linear : model.decoder_linears()) targets_.push_back({linear, {}});
   merged_.modules.resize(model.spec().modules.modules().size());
-  if (place == MergePlace::kShadow) make_shadow();
-  else own_base();
+  if (place == MergePlace::kShadow)
+    make_shadow();
+  else
+    own_base();
 }
 
 void ModeSwitcher::make_shadow() {
@@ -47,12 +51,15 @@ void ModeSwitcher::make_shadow() {
   int64_t elements = 0;
   for (const Target& target : targets_) elements += room_for(target.linear->weight());
   const at::Tensor& like = targets_.front().linear->weight().data();
-  at::Tensor shadow = like.is_cpu() ? ops::huge_zeros(elements, like.scalar_type()) : at::empty({elements}, like.options());
-  shadow.zero_();  // touched now: neither the first merge waits for the system's pages, nor do they fail then
+  at::Tensor shadow = like.is_cpu() ? ops::huge_zeros(elements, like.scalar_type())
+                                    : at::empty({elements}, like.options());
+  shadow.zero_();  // touched now: neither the first merge waits for the system's pages, nor do they
+                   // fail then
   int64_t at = 0;
   for (Target& target : targets_) {
     const ops::Weight& weight = target.linear->weight();
-    target.merged = weight.with_data(shadow.narrow(0, at, weight.data().numel()).view(weight.data().sizes()));
+    target.merged =
+        weight.with_data(shadow.narrow(0, at, weight.data().numel()).view(weight.data().sizes()));
     at += room_for(weight);
   }
 }
@@ -66,7 +73,8 @@ void ModeSwitcher::own_base() {
   }
 }
 
-const models::MergedWeights* ModeSwitcher::use(const std::shared_ptr<const LoadedAdapter>& adapter) {
+const models::MergedWeights* ModeSwitcher::use(
+    const std::shared_ptr<const LoadedAdapter>& adapter) {
   if (!same(adapter, in_use_)) ++stats_.switches;
   in_use_ = nullptr;
   if (!adapter) {
@@ -88,7 +96,8 @@ void ModeSwitcher::merge(const std::shared_ptr<const LoadedAdapter>& adapter) {
     const ops::LoraWeight* lora = adapter->weights.modules[module].get();
     merged_.modules[module] = lora ? target.merged : ops::Weight();
     if (!lora) continue;
-    merges.push_back({&target.linear->weight(), &target.merged, lora, adapter->weights.scales[module]});
+    merges.push_back(
+        {&target.linear->weight(), &target.merged, lora, adapter->weights.scales[module]});
     if (place_ == MergePlace::kInPlace) overwritten_.push_back(target.linear);
   }
   ops::merge(merges);
@@ -97,7 +106,8 @@ void ModeSwitcher::merge(const std::shared_ptr<const LoadedAdapter>& adapter) {
   stats_.merge_seconds += seconds(RealClock().now() - begin);
 }
 
-// Base weights that were written over, from the checkpoint again: adding and taking off would leave roundings behind.
+// Base weights that were written over, from the checkpoint again: adding and taking off would leave
+// roundings behind.
 void ModeSwitcher::restore() {
   if (overwritten_.empty()) return;
   const TimePoint begin = RealClock().now();

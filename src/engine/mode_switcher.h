@@ -1,4 +1,5 @@
-// The weights that steps run on: the base model's, or those with an adapter merged into them (VaLoRA §4.4.1).
+// The weights that steps run on: the base model's, or those with an adapter merged into them
+// (VaLoRA §4.4.1).
 #pragma once
 
 #include <cstdint>
@@ -14,16 +15,16 @@
 
 namespace valora {
 
-// Where merged weights lie. In a shadow of all the decoder's linears, one allocation, switching to and from them is a
-// change of pointer, and base weights are never written. In place they take no memory, but going back reads the
-// layers again from the checkpoint.
+// Where merged weights lie. In a shadow of all the decoder's linears, one allocation, switching to
+// and from them is a change of pointer, and base weights are never written. In place they take no
+// memory, but going back reads the layers again from the checkpoint.
 enum class MergePlace : uint8_t { kShadow, kInPlace };
 // "shadow" or "inplace": what --merge takes.
 Result<MergePlace> parse_merge_place(const std::string& name);
 
 struct ModeStats {
-  uint64_t switches = 0;  // changes of the weights in use
-  uint64_t merges = 0;    // of these: an adapter had to be merged
+  uint64_t switches = 0;     // changes of the weights in use
+  uint64_t merges = 0;       // of these: an adapter had to be merged
   double merge_seconds = 0;  // in merging and in restoring the base's weights
 };
 
@@ -35,9 +36,10 @@ class ModeSwitcher {
   // Bytes of a model's shadow.
   static int64_t shadow_bytes(models::Model& model);
 
-  // From here on steps run on the base weights with this adapter merged at coefficient 1, or on the base's (null).
-  // → what Adaptation::merged must be. Costs nothing where the adapter is still there from the last time; it is kept
-  // alive as long. Where it throws, the next call makes all good.
+  // From here on steps run on the base weights with this adapter merged at coefficient 1, or on the
+  // base's (null). → what Adaptation::merged must be. Costs nothing where the adapter is still
+  // there from the last time; it is kept alive as long. Where it throws, the next call makes all
+  // good.
   const models::MergedWeights* use(const std::shared_ptr<const LoadedAdapter>& adapter);
   // Null: the base.
   const std::shared_ptr<const LoadedAdapter>& in_use() const { return in_use_; }
@@ -58,9 +60,9 @@ class ModeSwitcher {
   models::Weights& checkpoint_;
   MergePlace place_;
   std::vector<Target> targets_;
-  models::MergedWeights merged_;                // the shadow's, of the modules that held_ touches
-  std::vector<models::Linear*> overwritten_;    // in place: no longer the checkpoint's
-  std::shared_ptr<const LoadedAdapter> held_;   // merged in the shadow, or in place
+  models::MergedWeights merged_;               // the shadow's, of the modules that held_ touches
+  std::vector<models::Linear*> overwritten_;   // in place: no longer the checkpoint's
+  std::shared_ptr<const LoadedAdapter> held_;  // merged in the shadow, or in place
   std::shared_ptr<const LoadedAdapter> in_use_;
   ModeStats stats_;
 };

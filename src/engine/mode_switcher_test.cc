@@ -1,4 +1,5 @@
-// Weights under random switches: the base's come back bit for bit, and merged ones are what merging from the base gives.
+// Weights under random switches: the base's come back bit for bit, and merged ones are what merging
+// from the base gives.
 #include "engine/mode_switcher.h"
 
 #include <gtest/gtest.h>
@@ -48,13 +49,16 @@ class Switcher : public ::testing::TestWithParam<Setting> {
     std::vector<at::Tensor> copies;
     for (const models::Linear* linear : loaded_.model->decoder_linears()) {
       const bool replaced = merged && merged->modules[linear->module()].defined();
-      copies.push_back((replaced ? merged->modules[linear->module()] : linear->weight()).unpacked().clone());
+      copies.push_back(
+          (replaced ? merged->modules[linear->module()] : linear->weight()).unpacked().clone());
     }
     return copies;
   }
-  static void expect_equal(const std::vector<at::Tensor>& a, const std::vector<at::Tensor>& b, const std::string& what) {
+  static void expect_equal(const std::vector<at::Tensor>& a, const std::vector<at::Tensor>& b,
+                           const std::string& what) {
     ASSERT_EQ(a.size(), b.size());
-    for (size_t i = 0; i < a.size(); ++i) ASSERT_TRUE(at::equal(a[i], b[i])) << what << ": linear " << i;
+    for (size_t i = 0; i < a.size(); ++i)
+      ASSERT_TRUE(at::equal(a[i], b[i])) << what << ": linear " << i;
   }
   // base + scale · B A in double, rounded to the dtype.
   void expect_merged(const std::vector<at::Tensor>& got, const LoadedAdapter& adapter) {
@@ -64,12 +68,14 @@ class Switcher : public ::testing::TestWithParam<Setting> {
       const int module = linears[i]->module();
       at::Tensor expected = base_[i].to(at::kDouble);
       if (const ops::LoraWeight* lora = adapter.weights.modules[module].get()) {
-        const at::Tensor a = lora->a.unpacked().to(at::kDouble), b = lora->b.unpacked().to(at::kDouble);
+        const at::Tensor a = lora->a.unpacked().to(at::kDouble),
+                         b = lora->b.unpacked().to(at::kDouble);
         expected += adapter.weights.scales[module] * at::mm(b, a);
         changed = true;
       }
       const double tolerance = loaded_.dtype == at::kFloat ? 1e-5 : 1.0 / 200;
-      EXPECT_TRUE(at::allclose(got[i].to(at::kDouble), expected, tolerance, 1e-5)) << "linear " << i;
+      EXPECT_TRUE(at::allclose(got[i].to(at::kDouble), expected, tolerance, 1e-5))
+          << "linear " << i;
     }
     EXPECT_TRUE(changed);
   }
@@ -81,19 +87,21 @@ class Switcher : public ::testing::TestWithParam<Setting> {
   std::vector<std::shared_ptr<const LoadedAdapter>> adapters_;
 };
 
-INSTANTIATE_TEST_SUITE_P(Settings, Switcher,
-                         ::testing::Values(Setting{MergePlace::kShadow, ops::Backend::kNative, "float32"},
-                                           Setting{MergePlace::kShadow, ops::Backend::kNative, "bfloat16"},
-                                           Setting{MergePlace::kShadow, ops::Backend::kReference, "float32"},
-                                           Setting{MergePlace::kShadow, ops::Backend::kReference, "bfloat16"},
-                                           Setting{MergePlace::kInPlace, ops::Backend::kNative, "float32"},
-                                           Setting{MergePlace::kInPlace, ops::Backend::kNative, "bfloat16"},
-                                           Setting{MergePlace::kInPlace, ops::Backend::kReference, "float32"},
-                                           Setting{MergePlace::kInPlace, ops::Backend::kReference, "bfloat16"}),
-                         [](const auto& info) {
-                           return std::string(info.param.place == MergePlace::kShadow ? "Shadow" : "InPlace") +
-                                  (info.param.backend == ops::Backend::kNative ? "Native" : "Reference") + info.param.dtype;
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    Settings, Switcher,
+    ::testing::Values(Setting{MergePlace::kShadow, ops::Backend::kNative, "float32"},
+                      Setting{MergePlace::kShadow, ops::Backend::kNative, "bfloat16"},
+                      Setting{MergePlace::kShadow, ops::Backend::kReference, "float32"},
+                      Setting{MergePlace::kShadow, ops::Backend::kReference, "bfloat16"},
+                      Setting{MergePlace::kInPlace, ops::Backend::kNative, "float32"},
+                      Setting{MergePlace::kInPlace, ops::Backend::kNative, "bfloat16"},
+                      Setting{MergePlace::kInPlace, ops::Backend::kReference, "float32"},
+                      Setting{MergePlace::kInPlace, ops::Backend::kReference, "bfloat16"}),
+    [](const auto& info) {
+      return std::string(info.param.place == MergePlace::kShadow ? "Shadow" : "InPlace") +
+             (info.param.backend == ops::Backend::kNative ? "Native" : "Reference") +
+             info.param.dtype;
+    });
 
 TEST_P(Switcher, MergesEveryLinearThatAnAdapterTouches) {
   for (const auto& adapter : adapters_) {
@@ -111,7 +119,9 @@ TEST_P(Switcher, AThousandSwitchesLeaveNoTrace) {
   for (int i = 0; i < 1000; ++i) {
     const size_t choice = rng() % 4;
     const auto* weights = switcher_->use(choice < 3 ? adapters_[choice] : nullptr);
-    if (i % 50 == 0) expect_equal(values(weights), choice < 3 ? merged[choice] : base_, "after " + std::to_string(i));
+    if (i % 50 == 0)
+      expect_equal(values(weights), choice < 3 ? merged[choice] : base_,
+                   "after " + std::to_string(i));
   }
   EXPECT_EQ(switcher_->use(nullptr), nullptr);
   expect_equal(values(nullptr), base_, "the base");

@@ -14,7 +14,9 @@ struct Found {
 Found first_stop(const std::string& text, size_t known, const std::vector<std::string>& stops) {
   Found found;
   for (const std::string& stop : stops)
-    if (const size_t at = text.find(stop, known < stop.size() ? 0 : known + 1 - stop.size()); at < found.at) found = {at, &stop};
+    if (const size_t at = text.find(stop, known < stop.size() ? 0 : known + 1 - stop.size());
+        at < found.at)
+      found = {at, &stop};
   return found;
 }
 
@@ -31,7 +33,9 @@ size_t possible_start(const std::string& text, const std::vector<std::string>& s
 
 OutputText::OutputText(std::shared_ptr<const text::Tokenizer> tokenizer, bool skip_special_tokens,
                        std::vector<std::string> stop, bool include_stop)
-    : detokenizer_(std::move(tokenizer), skip_special_tokens), stop_(std::move(stop)), include_stop_(include_stop) {
+    : detokenizer_(std::move(tokenizer), skip_special_tokens),
+      stop_(std::move(stop)),
+      include_stop_(include_stop) {
   std::erase_if(stop_, [](const std::string& s) { return s.empty(); });
 }
 
@@ -58,7 +62,8 @@ OutputText::Piece OutputText::release(std::string fresh, bool scan, bool last) {
 OutputText::Piece OutputText::push(int32_t token, bool scan) {
   Piece piece = release(detokenizer_.push(token), scan, false);
   if (piece.stop || !scan || stop_.empty()) return piece;
-  // Characters that the detokenizer still holds: a stop string among them ends the sequence here, and makes them final.
+  // Characters that the detokenizer still holds: a stop string among them ends the sequence here,
+  // and makes them final.
   const std::string text = held_ + detokenizer_.provisional();
   const Found found = first_stop(text, held_.size(), stop_);
   if (!found.stop) return piece;
@@ -68,6 +73,8 @@ OutputText::Piece OutputText::push(int32_t token, bool scan) {
   return piece;
 }
 
-OutputText::Piece OutputText::finish(bool scan) { return release(detokenizer_.flush(), scan, true); }
+OutputText::Piece OutputText::finish(bool scan) {
+  return release(detokenizer_.flush(), scan, true);
+}
 
 }  // namespace valora

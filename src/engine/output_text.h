@@ -1,4 +1,5 @@
-// One sequence's text as it may be shown: detokenized, and held back where a stop string may be starting.
+// One sequence's text as it may be shown: detokenized, and held back where a stop string may be
+// starting.
 #pragma once
 
 #include <memory>
@@ -12,8 +13,8 @@ namespace valora {
 
 class OutputText {
  public:
-  OutputText(std::shared_ptr<const text::Tokenizer> tokenizer, bool skip_special_tokens, std::vector<std::string> stop,
-             bool include_stop);
+  OutputText(std::shared_ptr<const text::Tokenizer> tokenizer, bool skip_special_tokens,
+             std::vector<std::string> stop, bool include_stop);
 
   struct Piece {
     std::string text;                 // final: may be shown

@@ -12,7 +12,8 @@ OutputText make(std::vector<std::string> stop, bool include_stop = false) {
   return OutputText(text::tiny_tokenizer(), true, std::move(stop), include_stop);
 }
 
-// A byte is a token: what each push shows, then what the end shows, "|" between them; "!" and the stop where one hit.
+// A byte is a token: what each push shows, then what the end shows, "|" between them; "!" and the
+// stop where one hit.
 std::string shown(OutputText text, const std::string& bytes, size_t min_tokens = 0) {
   std::string all;
   size_t count = 0;
@@ -36,7 +37,9 @@ TEST(OutputText, HoldsBackWhatMayBecomeAStop) {
   EXPECT_EQ(shown(make({"aab"}), "aaab"), "||a|!aab");
 }
 
-TEST(OutputText, TheStopIsShownOnlyWhenAsked) { EXPECT_EQ(shown(make({"END"}, true), "aENDb"), "a|||END!END"); }
+TEST(OutputText, TheStopIsShownOnlyWhenAsked) {
+  EXPECT_EQ(shown(make({"END"}, true), "aENDb"), "a|||END!END");
+}
 
 TEST(OutputText, TheEarliestOfOverlappingStopsEnds) {
   EXPECT_EQ(shown(make({"bcd", "abcde", "zz"}), "xabcdef"), "x||||a!bcd");
@@ -62,16 +65,20 @@ TEST(OutputText, NeverHalfACharacter) {
   EXPECT_EQ(shown(make({}), "a\xC3\xA9"), "a||é|");
   EXPECT_EQ(shown(make({"é"}), "a\xC3\xA9"), "a||!é");
   EXPECT_EQ(shown(make({}), "a\xC3"), "a||\xEF\xBF\xBD");
-  EXPECT_EQ(shown(make({"\xEF\xBF\xBD"}), "a\xC3"), "a||!\xEF\xBF\xBD") << "the end of the sequence completes it";
+  EXPECT_EQ(shown(make({"\xEF\xBF\xBD"}), "a\xC3"), "a||!\xEF\xBF\xBD")
+      << "the end of the sequence completes it";
 }
 
-// Ids: the byte's value, then "x" 256. A run of byte tokens is final with the next ordinary token only.
+// Ids: the byte's value, then "x" 256. A run of byte tokens is final with the next ordinary token
+// only.
 std::shared_ptr<const text::Tokenizer> byte_fallback_tokenizer() {
   Json json = text::tiny_tokenizer_json();
   Json vocab = {{"x", 256}};
   for (int byte = 0; byte < 256; ++byte) vocab[fmt::format("<0x{:02X}>", byte)] = byte;
-  json["model"] = {{"type", "BPE"}, {"byte_fallback", true}, {"vocab", vocab}, {"merges", Json::array()}};
-  json["decoder"] = {{"type", "Sequence"}, {"decoders", {{{"type", "ByteFallback"}}, {{"type", "Fuse"}}}}};
+  json["model"] = {
+      {"type", "BPE"}, {"byte_fallback", true}, {"vocab", vocab}, {"merges", Json::array()}};
+  json["decoder"] = {{"type", "Sequence"},
+                     {"decoders", {{{"type", "ByteFallback"}}, {{"type", "Fuse"}}}}};
   for (const char* part : {"normalizer", "pre_tokenizer", "post_processor"}) json[part] = nullptr;
   json["added_tokens"] = Json::array();
   return text::Tokenizer::from_json(json, "tokenizer").value();

@@ -14,7 +14,8 @@ using scheduler::StepPlan;
 
 Sequence& sequence_of(const StepItem& item) { return static_cast<Sequence&>(*item.request); }
 
-// Bounds the tower's activations: at 1280 values a patch and a few such tensors, some 500 MB in bf16.
+// Bounds the tower's activations: at 1280 values a patch and a few such tensors, some 500 MB in
+// bf16.
 constexpr int64_t kPatchesAtOnce = 1 << 14;
 
 // The visual spans that lie (partly) within the tokens that an item runs.
@@ -23,24 +24,31 @@ void for_each_visual(const StepItem& item, Body&& body) {
   const Sequence& s = sequence_of(item);
   const int begin = s.computed_tokens, end = begin + item.tokens;
   for (const models::VisualSpan& span : s.prompt->visual)
-    if (span.token_begin < end && span.token_begin + span.input->tokens > begin) body(span, begin, end);
+    if (span.token_begin < end && span.token_begin + span.input->tokens > begin)
+      body(span, begin, end);
 }
 
-void append_positions(const StepItem& item, int axes, std::vector<std::vector<int64_t>>& positions) {
+void append_positions(const StepItem& item, int axes,
+                      std::vector<std::vector<int64_t>>& positions) {
   const Sequence& s = sequence_of(item);
   const auto& known = s.prompt->positions;
   for (int a = 0; a < axes; ++a)
     for (int i = s.computed_tokens; i < s.computed_tokens + item.tokens; ++i)
-      positions[a].push_back(i < s.prompt_tokens ? known.prompt[static_cast<size_t>(a) * s.prompt_tokens + i]
-                                                 : i + known.delta);
+      positions[a].push_back(i < s.prompt_tokens
+                                 ? known.prompt[static_cast<size_t>(a) * s.prompt_tokens + i]
+                                 : i + known.delta);
 }
 
-bool changes_visuals(const AppliedAdapter& use) { return use.adapter->on_visuals && use.scale != 0; }
+bool changes_visuals(const AppliedAdapter& use) {
+  return use.adapter->on_visuals && use.scale != 0;
+}
 
-// Identity of visual embeddings: the pixels, and the adapters that change what the tower makes of them.
+// Identity of visual embeddings: the pixels, and the adapters that change what the tower makes of
+// them.
 Digest visual_key(const Sequence& s, const media::VisualInput& input) {
   const Digest adapters = digest_of(s.owner->adapters, changes_visuals);
-  return adapters == Digest{} ? input.digest : DigestBuilder().add(adapters).add(input.digest).finish();
+  return adapters == Digest{} ? input.digest
+                              : DigestBuilder().add(adapters).add(input.digest).finish();
 }
 
 at::Tensor long_tensor(const std::vector<int64_t>& values, at::Device device) {
@@ -54,9 +62,13 @@ std::string reason_of(const std::exception& e) {
   return torch_error ? torch_error->what_without_backtrace() : e.what();
 }
 
-Runner::Runner(const models::Model& model, ops::KvArena arena, at::ScalarType dtype, at::Device device, size_t visual_cache_bytes,
-               std::unique_ptr<ModeSwitcher> switcher)
-    : model_(model), arena_(std::move(arena)), dtype_(dtype), device_(device), visual_cache_(visual_cache_bytes),
+Runner::Runner(const models::Model& model, ops::KvArena arena, at::ScalarType dtype,
+               at::Device device, size_t visual_cache_bytes, std::unique_ptr<ModeSwitcher> switcher)
+    : model_(model),
+      arena_(std::move(arena)),
+      dtype_(dtype),
+      device_(device),
+      visual_cache_(visual_cache_bytes),
       switcher_(std::move(switcher)) {}
 
 struct Runner::Visual {
@@ -77,7 +89,8 @@ std::vector<StepOutput> Runner::encode_visuals(const StepPlan& plan) {
       if (cached.defined()) return;
       missing.push_back({key, {span.input.get(), {}}});
       for (const AppliedAdapter& use : s.owner->adapters)
-        if (changes_visuals(use)) missing.back().item.adapters.push_back({&use.adapter->weights, use.scale});
+        if (changes_visuals(use))
+          missing.back().item.adapters.push_back({&use.adapter->weights, use.scale});
     });
   encode(missing);
   std::vector<StepOutput> failed;
@@ -92,17 +105,20 @@ std::vector<StepOutput> Runner::encode_visuals(const StepPlan& plan) {
   return failed;
 }
 
-// Several at once, as many as memory for their activations allows; where that throws, one at a time, so
-// that one request's image cannot harm another's.
+// Several at once, as many as memory for their activations allows; where that throws, one at a
+// time, so that one request's image cannot harm another's.
 void Runner::encode(std::span<const Visual> visuals) {
   while (!visuals.empty()) {
     size_t count = 1;
     int64_t patches = visuals[0].item.input->patch_count();
-    while (count < visuals.size() && (patches += visuals[count].item.input->patch_count()) <= kPatchesAtOnce) ++count;
+    while (count < visuals.size() &&
+           (patches += visuals[count].item.input->patch_count()) <= kPatchesAtOnce)
+      ++count;
     const auto together = visuals.first(count);
     visuals = visuals.subspan(count);
     if (encode_together(together).ok() || count == 1) continue;
-    for (size_t i = 0; i < count; ++i) (void)encode_together(together.subspan(i, 1));  // its error waits in step_visuals_
+    for (size_t i = 0; i < count; ++i)
+      (void)encode_together(together.subspan(i, 1));  // its error waits in step_visuals_
   }
 }
 
@@ -112,8 +128,8 @@ Status Runner::encode_together(std::span<const Visual> visuals) {
   try {
     const std::vector<at::Tensor> embeddings = model_.encode(items);
     for (size_t i = 0; i < visuals.size(); ++i) {
-      TORCH_CHECK(embeddings[i].size(0) == items[i].input->tokens, "the vision tower made ", embeddings[i].size(0),
-                  " embeddings for ", items[i].input->tokens, " tokens");
+      TORCH_CHECK(embeddings[i].size(0) == items[i].input->tokens, "the vision tower made ",
+                  embeddings[i].size(0), " embeddings for ", items[i].input->tokens, " tokens");
       const at::Tensor kept = embeddings[i].to(dtype_);
       step_visuals_.insert_or_assign(visuals[i].key, kept);
       visual_cache_.insert(visuals[i].key, kept);
@@ -126,8 +142,9 @@ Status Runner::encode_together(std::span<const Visual> visuals) {
   }
 }
 
-// Those that the plan asks for. The adapter is found with one of its requests, or still merged; where it is neither, its
-// requests all fell out of the step, and the others run on the base's weights as well.
+// Those that the plan asks for. The adapter is found with one of its requests, or still merged;
+// where it is neither, its requests all fell out of the step, and the others run on the base's
+// weights as well.
 const models::MergedWeights* Runner::use_weights(const StepPlan& plan) {
   if (!switcher_) return nullptr;
   if (plan.merged == scheduler::kBaseModel) return switcher_->use(nullptr);
@@ -149,13 +166,18 @@ models::Batch Runner::build_batch(const StepPlan& plan) {
   for (const StepItem& item : plan.items) {
     const Sequence& s = sequence_of(item);
     const int64_t begin = static_cast<int64_t>(tokens.size());
-    tokens.insert(tokens.end(), s.tokens.begin() + s.computed_tokens, s.tokens.begin() + s.computed_tokens + item.tokens);
+    tokens.insert(tokens.end(), s.tokens.begin() + s.computed_tokens,
+                  s.tokens.begin() + s.computed_tokens + item.tokens);
     append_positions(item, axes, positions);
     batch.spans.push_back({begin, item.tokens, s.computed_tokens, s.table.blocks.data()});
-    append_segments(s.owner->adapters, merged, begin, begin + item.tokens, batch.adaptation.segments);
+    append_segments(s.owner->adapters, merged, begin, begin + item.tokens,
+                    batch.adaptation.segments);
     for_each_visual(item, [&](const models::VisualSpan& span, int from, int to) {
-      const int first = std::max(from, span.token_begin), last = std::min(to, span.token_begin + span.input->tokens);
-      batch.visual.push_back({begin + first - from, step_visuals_.at(visual_key(s, *span.input))->narrow(0, first - span.token_begin, last - first)});
+      const int first = std::max(from, span.token_begin),
+                last = std::min(to, span.token_begin + span.input->tokens);
+      batch.visual.push_back(
+          {begin + first - from, step_visuals_.at(visual_key(s, *span.input))
+                                     ->narrow(0, first - span.token_begin, last - first)});
     });
   }
   batch.tokens = long_tensor(tokens, device_);
@@ -177,8 +199,10 @@ void Runner::sample(std::vector<StepOutput>& outputs, const at::Tensor& logits) 
       const bool too_early = s.generated_tokens() < s.owner->request.sampling.min_tokens;
       auto token = s.sampler.sample({data + i * vocab, static_cast<size_t>(vocab)},
                                     too_early ? s.ending_tokens : std::span<const int32_t>());
-      if (token.ok()) rows[i]->token = std::move(token).value();
-      else rows[i]->error = token.error();
+      if (token.ok())
+        rows[i]->token = std::move(token).value();
+      else
+        rows[i]->error = token.error();
     }
   });
 }
@@ -194,15 +218,19 @@ std::vector<StepOutput> Runner::run(const StepPlan& plan) {
     StepOutput output{&sequence_of(plan.items[i]), {}, {}, {}};
     if (const LoadedHead* head = output.sequence->owner->head) {
       auto result = classify(*head, hidden[row]);
-      if (result.ok()) output.classification = std::move(result).value();
-      else output.error = result.error();
+      if (result.ok())
+        output.classification = std::move(result).value();
+      else
+        output.error = result.error();
     } else {
       sampled_rows.push_back(row);
     }
     outputs.push_back(std::move(output));
   }
   if (!sampled_rows.empty())
-    sample(outputs, model_.logits(hidden.index_select(0, long_tensor(sampled_rows, device_))).cpu().contiguous());
+    sample(outputs, model_.logits(hidden.index_select(0, long_tensor(sampled_rows, device_)))
+                        .cpu()
+                        .contiguous());
   step_visuals_.clear();
   return outputs;
 }

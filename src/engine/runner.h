@@ -18,9 +18,9 @@ namespace valora {
 // What one yielding sequence got out of a step.
 struct StepOutput {
   Sequence* sequence = nullptr;
-  SampledToken token;                             // of the language-model head
-  std::optional<Classification> classification;   // of a task head
-  std::optional<Error> error;                     // this sequence alone failed
+  SampledToken token;                            // of the language-model head
+  std::optional<Classification> classification;  // of a task head
+  std::optional<Error> error;                    // this sequence alone failed
 };
 
 // Why a step or an encoding threw; without the stack that torch puts behind its own messages.
@@ -29,11 +29,11 @@ std::string reason_of(const std::exception& e);
 class Runner {
  public:
   // switcher: none where no plan ever names an adapter to merge.
-  Runner(const models::Model& model, ops::KvArena arena, at::ScalarType dtype, at::Device device, size_t visual_cache_bytes,
-         std::unique_ptr<ModeSwitcher> switcher);
+  Runner(const models::Model& model, ops::KvArena arena, at::ScalarType dtype, at::Device device,
+         size_t visual_cache_bytes, std::unique_ptr<ModeSwitcher> switcher);
 
-  // Encodes what the plan's sequences need and is not cached. A sequence whose image fails is named here
-  // and must be taken out of the plan; the others go on.
+  // Encodes what the plan's sequences need and is not cached. A sequence whose image fails is named
+  // here and must be taken out of the plan; the others go on.
   std::vector<StepOutput> encode_visuals(const scheduler::StepPlan& plan);
   const VisualCache& visual_cache() const { return visual_cache_; }
   const ModeSwitcher* switcher() const { return switcher_.get(); }  // or null
@@ -55,7 +55,8 @@ class Runner {
   at::Device device_;
   VisualCache visual_cache_;
   std::unique_ptr<ModeSwitcher> switcher_;
-  // This step's embeddings, so that a small cache cannot lose one between encoding and use; or why there are none.
+  // This step's embeddings, so that a small cache cannot lose one between encoding and use; or why
+  // there are none.
   std::unordered_map<Digest, Result<at::Tensor>> step_visuals_;
 };
 

@@ -17,10 +17,13 @@ struct Candidate {
 };
 
 // Higher logit first; equal ones by id, so that the order never depends on the partition algorithm.
-bool better(const Candidate& a, const Candidate& b) { return a.logit != b.logit ? a.logit > b.logit : a.id < b.id; }
+bool better(const Candidate& a, const Candidate& b) {
+  return a.logit != b.logit ? a.logit > b.logit : a.id < b.id;
+}
 
 int32_t argmax(std::span<const float> logits) {
-  return static_cast<int32_t>(kernels::largest_of(logits.data(), static_cast<int64_t>(logits.size())).index);
+  return static_cast<int32_t>(
+      kernels::largest_of(logits.data(), static_cast<int64_t>(logits.size())).index);
 }
 
 double log_sum_exp(std::span<const float> logits) {
@@ -37,18 +40,20 @@ std::vector<RankedToken> best_tokens(std::span<const float> logits, int count, d
   const size_t n = std::min<size_t>(count, all.size());
   std::partial_sort(all.begin(), all.begin() + n, all.end(), better);
   std::vector<RankedToken> best;
-  for (size_t i = 0; i < n; ++i) best.push_back({all[i].id, static_cast<float>(all[i].logit - normaliser)});
+  for (size_t i = 0; i < n; ++i)
+    best.push_back({all[i].id, static_cast<float>(all[i].logit - normaliser)});
   return best;
 }
 
-// The shortest run of best candidates whose probability reaches top_p. Sorting only as far as needed:
-// the tail of a large vocabulary is never ordered.
+// The shortest run of best candidates whose probability reaches top_p. Sorting only as far as
+// needed: the tail of a large vocabulary is never ordered.
 void keep_nucleus(std::vector<Candidate>& candidates, double top_p, double total) {
   size_t sorted = 0, chunk = 64;
   double mass = 0;
   while (sorted < candidates.size()) {
     const size_t end = std::min(candidates.size(), sorted + chunk);
-    std::partial_sort(candidates.begin() + sorted, candidates.begin() + end, candidates.end(), better);
+    std::partial_sort(candidates.begin() + sorted, candidates.begin() + end, candidates.end(),
+                      better);
     for (; sorted < end; ++sorted) {
       mass += std::exp(double(candidates[sorted].logit)) / total;
       if (mass >= top_p) return candidates.resize(sorted + 1);
@@ -67,22 +72,27 @@ uint64_t mix(uint64_t x) {
 
 }  // namespace
 
-Sampler::Sampler(SamplingSettings settings, std::span<const int32_t> prompt) : settings_(std::move(settings)) {
+Sampler::Sampler(SamplingSettings settings, std::span<const int32_t> prompt)
+    : settings_(std::move(settings)) {
   if (settings_.repetition_penalty == 1) return;
   prompt_tokens_.assign(prompt.begin(), prompt.end());
   std::sort(prompt_tokens_.begin(), prompt_tokens_.end());
-  prompt_tokens_.erase(std::unique(prompt_tokens_.begin(), prompt_tokens_.end()), prompt_tokens_.end());
+  prompt_tokens_.erase(std::unique(prompt_tokens_.begin(), prompt_tokens_.end()),
+                       prompt_tokens_.end());
 }
 
 void Sampler::penalise(std::span<float> logits) const {
-  const auto in_range = [&](int32_t id) { return id >= 0 && static_cast<size_t>(id) < logits.size(); };
+  const auto in_range = [&](int32_t id) {
+    return id >= 0 && static_cast<size_t>(id) < logits.size();
+  };
   for (const auto& [id, bias] : settings_.logit_bias)
     if (in_range(id)) logits[id] += bias;
   if (settings_.repetition_penalty != 1) {
     const auto repeat = [&](int32_t id) {
       if (!in_range(id)) return;
       float& logit = logits[id];
-      logit = static_cast<float>(logit > 0 ? logit / settings_.repetition_penalty : logit * settings_.repetition_penalty);
+      logit = static_cast<float>(logit > 0 ? logit / settings_.repetition_penalty
+                                           : logit * settings_.repetition_penalty);
     };
     for (const int32_t id : prompt_tokens_) repeat(id);
     for (const auto& [id, times] : generated_)
@@ -91,22 +101,28 @@ void Sampler::penalise(std::span<float> logits) const {
   if (settings_.presence_penalty != 0 || settings_.frequency_penalty != 0)
     for (const auto& [id, times] : generated_)
       if (in_range(id))
-        logits[id] -= static_cast<float>(settings_.presence_penalty + settings_.frequency_penalty * times);
+        logits[id] -=
+            static_cast<float>(settings_.presence_penalty + settings_.frequency_penalty * times);
 }
 
-double Sampler::uniform() { return static_cast<double>(mix(mix(settings_.seed) ^ draws_++) >> 11) * 0x1.0p-53; }
+double Sampler::uniform() {
+  return static_cast<double>(mix(mix(settings_.seed) ^ draws_++) >> 11) * 0x1.0p-53;
+}
 
 int32_t Sampler::draw(std::span<const float> logits, int32_t best) {
   if (settings_.temperature == 0) return best;
-  std::vector<Candidate> candidates;  // logits against the best one's, so that no temperature overflows
+  std::vector<Candidate>
+      candidates;  // logits against the best one's, so that no temperature overflows
   candidates.reserve(logits.size());
   const double top = logits[best];
   for (size_t i = 0; i < logits.size(); ++i)
     if (logits[i] != kForbidden)
-      candidates.push_back({static_cast<float>((logits[i] - top) / settings_.temperature), static_cast<int32_t>(i)});
+      candidates.push_back(
+          {static_cast<float>((logits[i] - top) / settings_.temperature), static_cast<int32_t>(i)});
   const bool ordered = settings_.top_k == 0 && settings_.top_p >= 1;
   if (settings_.top_k > 0 && static_cast<size_t>(settings_.top_k) < candidates.size()) {
-    std::nth_element(candidates.begin(), candidates.begin() + settings_.top_k - 1, candidates.end(), better);
+    std::nth_element(candidates.begin(), candidates.begin() + settings_.top_k - 1, candidates.end(),
+                     better);
     candidates.resize(settings_.top_k);
   }
   if (settings_.min_p > 0) {
@@ -120,7 +136,9 @@ int32_t Sampler::draw(std::span<const float> logits, int32_t best) {
     return total;
   };
   if (settings_.top_p < 1) keep_nucleus(candidates, settings_.top_p, sum());
-  if (!ordered) std::sort(candidates.begin(), candidates.end(), [](const auto& a, const auto& b) { return a.id < b.id; });
+  if (!ordered)
+    std::sort(candidates.begin(), candidates.end(),
+              [](const auto& a, const auto& b) { return a.id < b.id; });
   double rest = uniform() * sum();
   for (const Candidate& c : candidates)
     if ((rest -= weight(c)) <= 0) return c.id;
@@ -135,14 +153,17 @@ Result<SampledToken> Sampler::sample(std::span<float> logits, std::span<const in
   const bool report = settings_.top_logprobs >= 0;
   if (report) {
     normaliser = log_sum_exp(logits);
-    if (settings_.top_logprobs > 0) token.top = best_tokens(logits, settings_.top_logprobs, normaliser);
+    if (settings_.top_logprobs > 0)
+      token.top = best_tokens(logits, settings_.top_logprobs, normaliser);
   }
-  const std::vector<float> before = report ? std::vector<float>(logits.begin(), logits.end()) : std::vector<float>();
+  const std::vector<float> before =
+      report ? std::vector<float>(logits.begin(), logits.end()) : std::vector<float>();
   penalise(logits);
   for (const int32_t id : forbidden)
     if (id >= 0 && static_cast<size_t>(id) < logits.size()) logits[id] = kForbidden;
   const int32_t best = argmax(logits);
-  if (logits[best] == kForbidden) return internal("no token can follow: every logit is minus infinity");
+  if (logits[best] == kForbidden)
+    return internal("no token can follow: every logit is minus infinity");
   token.id = draw(logits, best);
   if (report) token.logprob = static_cast<float>(before[token.id] - normaliser);
   ++generated_[token.id];

@@ -42,8 +42,8 @@ class Sampler {
   // prompt counts for the repetition penalty only.
   Sampler(SamplingSettings settings, std::span<const int32_t> prompt);
 
-  // Changes `logits` in place. Ids in `forbidden` cannot be chosen. kInternal when no logit is finite or one is NaN or
-  // plus infinity.
+  // Changes `logits` in place. Ids in `forbidden` cannot be chosen. kInternal when no logit is
+  // finite or one is NaN or plus infinity.
   Result<SampledToken> sample(std::span<float> logits, std::span<const int32_t> forbidden);
   const SamplingSettings& settings() const { return settings_; }
 

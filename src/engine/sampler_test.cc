@@ -21,8 +21,8 @@ int32_t pick(Sampler& sampler, std::vector<float> logits, std::vector<int32_t> f
 }
 
 // The logits as the sampler left them after its first token.
-std::vector<float> changed(const SamplingSettings& settings, std::vector<int32_t> prompt, std::vector<int32_t> generated,
-                           std::vector<float> logits) {
+std::vector<float> changed(const SamplingSettings& settings, std::vector<int32_t> prompt,
+                           std::vector<int32_t> generated, std::vector<float> logits) {
   Sampler sampler(settings, prompt);
   for (const int32_t id : generated) {
     std::vector<float> only(logits.size(), -kInf);
@@ -51,7 +51,8 @@ TEST(Sampler, GreedyTakesTheFirstOfEqualBests) {
 TEST(Sampler, PenaltiesByHand) {
   auto settings = greedy();
   settings.repetition_penalty = 2;
-  EXPECT_EQ(changed(settings, {0, 1, 1, 99}, {3}, {4, -4, 5, 6, -6}), (std::vector<float>{2, -8, 5, 3, -6}));
+  EXPECT_EQ(changed(settings, {0, 1, 1, 99}, {3}, {4, -4, 5, 6, -6}),
+            (std::vector<float>{2, -8, 5, 3, -6}));
   settings = greedy();
   settings.presence_penalty = 0.5;
   EXPECT_EQ(changed(settings, {0}, {3, 3}, {4, -4, 5, 6}), (std::vector<float>{4, -4, 5, 5.5}));
@@ -61,7 +62,8 @@ TEST(Sampler, PenaltiesByHand) {
   settings.logit_bias = {{2, -3}, {0, 10}};
   EXPECT_EQ(changed(settings, {}, {}, {4, -4, 5}), (std::vector<float>{14, -4, 2}));
   settings.repetition_penalty = 2;
-  EXPECT_EQ(changed(settings, {2}, {}, {4, -4, 5}), (std::vector<float>{14, -4, 1})) << "the bias comes first";
+  EXPECT_EQ(changed(settings, {2}, {}, {4, -4, 5}), (std::vector<float>{14, -4, 1}))
+      << "the bias comes first";
 }
 
 TEST(Sampler, ForbiddenTokensAreNeverChosen) {
@@ -86,7 +88,8 @@ TEST(Sampler, NotANumberIsAnError) {
 TEST(Sampler, TopKTopPAndMinPKeepTheSetsTheyName) {
   // Probabilities .1 .4 .2 .25 .05
   std::vector<float> logits;
-  for (const double p : {0.1, 0.4, 0.2, 0.25, 0.05}) logits.push_back(static_cast<float>(std::log(p)));
+  for (const double p : {0.1, 0.4, 0.2, 0.25, 0.05})
+    logits.push_back(static_cast<float>(std::log(p)));
   EXPECT_EQ(support({}, logits).size(), 5);
   EXPECT_EQ(support({.top_k = 1}, logits), (std::set<int32_t>{1}));
   EXPECT_EQ(support({.top_k = 3}, logits), (std::set<int32_t>{1, 2, 3}));
@@ -100,7 +103,8 @@ TEST(Sampler, TopKTopPAndMinPKeepTheSetsTheyName) {
   EXPECT_EQ(support({.top_p = 0.61, .top_k = 2}, logits), (std::set<int32_t>{1}));
   EXPECT_EQ(support({.top_p = 0.63, .top_k = 2}, logits), (std::set<int32_t>{1, 3}));
   EXPECT_EQ(support({.temperature = 1e-4}, logits), (std::set<int32_t>{1})) << "almost greedy";
-  EXPECT_EQ(support({.temperature = 1e-5}, {3e38f, -3e38f, 1}), (std::set<int32_t>{0})) << "no overflow";
+  EXPECT_EQ(support({.temperature = 1e-5}, {3e38f, -3e38f, 1}), (std::set<int32_t>{0}))
+      << "no overflow";
 }
 
 TEST(Sampler, TheNucleusReachesBehindItsFirstChunk) {
@@ -120,7 +124,8 @@ TEST(Sampler, DrawsByProbabilityUnderTheTemperature) {
     for (const float logit : logits) total += std::exp(logit / temperature);
     for (int i = 0; i < 4; ++i) {
       const double p = std::exp(logits[i] / temperature) / total;
-      EXPECT_NEAR(counts[i], draws * p, 5 * std::sqrt(draws * p * (1 - p))) << temperature << ' ' << i;
+      EXPECT_NEAR(counts[i], draws * p, 5 * std::sqrt(draws * p * (1 - p)))
+          << temperature << ' ' << i;
     }
   }
 }

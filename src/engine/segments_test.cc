@@ -17,7 +17,8 @@ std::shared_ptr<LoadedAdapter> adapter(int number, bool on_decoder = true) {
 class Segments : public ::testing::Test {
  protected:
   using Expected = std::tuple<int64_t, int64_t, const LoadedAdapter*, float>;
-  void tokens(int64_t begin, int64_t end, const LoadedAdapter* merged, const std::vector<AppliedAdapter>& uses) {
+  void tokens(int64_t begin, int64_t end, const LoadedAdapter* merged,
+              const std::vector<AppliedAdapter>& uses) {
     append_segments(uses, merged, begin, end, segments_);
   }
   void expect(const std::vector<Expected>& expected) {
@@ -32,7 +33,8 @@ class Segments : public ::testing::Test {
     }
   }
 
-  const std::shared_ptr<LoadedAdapter> a_ = adapter(1), b_ = adapter(2), visual_ = adapter(3, false);
+  const std::shared_ptr<LoadedAdapter> a_ = adapter(1), b_ = adapter(2),
+                                       visual_ = adapter(3, false);
   std::vector<models::Segment> segments_;
 };
 
@@ -58,8 +60,12 @@ TEST_F(Segments, MixedEveryTokenHasWhatItDiffersBy) {
   tokens(6, 7, a_.get(), {{visual_, 1}});
   tokens(7, 8, a_.get(), {{a_, 0.5f}});
   tokens(8, 9, a_.get(), {{b_, 2}, {a_, 3}});
-  expect({{0, 2, a_.get(), -1}, {4, 6, b_.get(), 1}, {4, 7, a_.get(), -1},
-          {7, 8, a_.get(), -0.5f}, {8, 9, b_.get(), 2}, {8, 9, a_.get(), 2}});
+  expect({{0, 2, a_.get(), -1},
+          {4, 6, b_.get(), 1},
+          {4, 7, a_.get(), -1},
+          {7, 8, a_.get(), -0.5f},
+          {8, 9, b_.get(), 2},
+          {8, 9, a_.get(), 2}});
 }
 
 TEST_F(Segments, ANameLoadedAgainIsTheSameAdapterOnlyWithTheSameContent) {

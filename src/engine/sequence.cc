@@ -13,7 +13,8 @@ SamplingSettings seeded(SamplingSettings settings, int index) {
 
 }  // namespace
 
-Sequence::Sequence(std::shared_ptr<ActiveRequest> owner_, int index_, std::shared_ptr<const PreparedPrompt> prompt_,
+Sequence::Sequence(std::shared_ptr<ActiveRequest> owner_, int index_,
+                   std::shared_ptr<const PreparedPrompt> prompt_,
                    const std::shared_ptr<const text::Tokenizer>& tokenizer, int max_tokens_)
     : owner(std::move(owner_)),
       index(index_),
@@ -24,8 +25,9 @@ Sequence::Sequence(std::shared_ptr<ActiveRequest> owner_, int index_, std::share
       max_tokens(max_tokens_) {
   arrival = owner->arrival;
   adapter = owner->adapters.empty() ? scheduler::kBaseModel : owner->adapters.front().adapter->id;
-  const auto merging = std::find_if(owner->adapters.begin(), owner->adapters.end(),
-                                    [](const AppliedAdapter& use) { return use.adapter->mergeable && use.scale != 0; });
+  const auto merging = std::find_if(
+      owner->adapters.begin(), owner->adapters.end(),
+      [](const AppliedAdapter& use) { return use.adapter->mergeable && use.scale != 0; });
   if (merging != owner->adapters.end()) merge = merging->adapter->id;
   tokens = prompt->tokens;
   prompt_tokens = static_cast<int>(tokens.size());

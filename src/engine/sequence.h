@@ -37,7 +37,8 @@ struct ActiveRequest {
 };
 
 struct Sequence final : scheduler::Request {
-  Sequence(std::shared_ptr<ActiveRequest> owner_, int index_, std::shared_ptr<const PreparedPrompt> prompt_,
+  Sequence(std::shared_ptr<ActiveRequest> owner_, int index_,
+           std::shared_ptr<const PreparedPrompt> prompt_,
            const std::shared_ptr<const text::Tokenizer>& tokenizer, int max_tokens_);
 
   std::shared_ptr<ActiveRequest> owner;
@@ -46,7 +47,8 @@ struct Sequence final : scheduler::Request {
   Sampler sampler;
   OutputText output;
   int max_tokens = 0;
-  std::vector<int32_t> ending_tokens;  // end-of-sequence and stop tokens: forbidden before min_tokens
+  std::vector<int32_t>
+      ending_tokens;  // end-of-sequence and stop tokens: forbidden before min_tokens
 };
 
 }  // namespace valora

@@ -1,4 +1,5 @@
-// Adapters through a whole engine on a tiny model: identity, loading and unloading under running requests, heads.
+// Adapters through a whole engine on a tiny model: identity, loading and unloading under running
+// requests, heads.
 #include <cmath>
 
 #include "engine/testing/engine_fixture.h"
@@ -36,13 +37,19 @@ class AdapterTest : public EngineTest {
 };
 
 TEST_F(AdapterTest, MixedInOneBatchEachAnswersAsAlone) {
-  const std::vector<GenerateRequest> requests{base_, with(base_, {{"one", 1}}), with(base_, {{"two", 1}}), with(base_, {{"one", 0.5f}}),
-                                              with(base_, {{"one", 1}, {"two", -1}}), with(base_, {{"one", 0}})};
+  const std::vector<GenerateRequest> requests{base_,
+                                              with(base_, {{"one", 1}}),
+                                              with(base_, {{"two", 1}}),
+                                              with(base_, {{"one", 0.5f}}),
+                                              with(base_, {{"one", 1}, {"two", -1}}),
+                                              with(base_, {{"one", 0}})};
   std::vector<Answer> alone;
   for (const auto& request : requests) alone.push_back(run(request));
   for (size_t i = 0; i < alone.size(); ++i) {
-    EXPECT_EQ(alone[i].done->usage.cached_tokens, 0) << "the cache of another identity was used: " << i;
-    for (size_t j = 0; j < i && i < 5; ++j) EXPECT_NE(alone[i].first().tokens, alone[j].first().tokens) << i << ' ' << j;
+    EXPECT_EQ(alone[i].done->usage.cached_tokens, 0)
+        << "the cache of another identity was used: " << i;
+    for (size_t j = 0; j < i && i < 5; ++j)
+      EXPECT_NE(alone[i].first().tokens, alone[j].first().tokens) << i << ' ' << j;
   }
   EXPECT_EQ(alone[5].first().tokens, alone[0].first().tokens);
   std::vector<std::shared_ptr<WaitingSink>> sinks;
@@ -93,10 +100,13 @@ TEST_F(AdapterTest, NotANumberIsTheFaultOfOneRequest) {
   std::map<std::string, testing::RawTensor> tensors;
   for (const std::string half : {"A", "B"})
     tensors["base_model.model.model.layers.0.self_attn.q_proj.lora_" + half + ".weight"] =
-        testing::f32_tensor(half == "A" ? std::vector<int64_t>{3, kHidden} : std::vector<int64_t>{kHidden, 3},
-                            std::vector<float>(3 * kHidden, 3e38f));
+        testing::f32_tensor(
+            half == "A" ? std::vector<int64_t>{3, kHidden} : std::vector<int64_t>{kHidden, 3},
+            std::vector<float>(3 * kHidden, 3e38f));
   huge.write("adapter_model.safetensors", testing::safetensors_text(tensors));
-  huge.write("adapter_config.json", R"({"peft_type": "LORA", "r": 3, "target_modules": ["model.layers.0.self_attn.q_proj"]})");
+  huge.write(
+      "adapter_config.json",
+      R"({"peft_type": "LORA", "r": 3, "target_modules": ["model.layers.0.self_attn.q_proj"]})");
   ASSERT_TRUE(load("huge", huge.path()).ok());
   const auto good = tokens_of(base_);
   std::vector<std::shared_ptr<WaitingSink>> sinks;
@@ -104,7 +114,8 @@ TEST_F(AdapterTest, NotANumberIsTheFaultOfOneRequest) {
   const auto first = gated_sink(gate);
   submit(base_, first);
   gate.wait_for_arrival();  // so that the next three share a step
-  const auto before = submit(base_), bad = submit(with(base_, {{"huge", 1}})), after = submit(base_);
+  const auto before = submit(base_), bad = submit(with(base_, {{"huge", 1}})),
+             after = submit(base_);
   gate.open();
   const Answer answer = bad->wait();
   ASSERT_TRUE(answer.error);
@@ -128,7 +139,9 @@ TEST_F(AdapterTest, StatsNameTheAdaptersOfEachQueue) {
 TEST_F(AdapterTest, HeadsAnswerInOneRound) {
   TempDir folder;
   write_tiny_adapter(folder, 15, 5);
-  folder.write("valora.json", R"({"heads": [{"name": "score", "labels": ["a", "b", "c", "d", "e"], "add_generation_prompt": false}]})");
+  folder.write(
+      "valora.json",
+      R"({"heads": [{"name": "score", "labels": ["a", "b", "c", "d", "e"], "add_generation_prompt": false}]})");
   ASSERT_TRUE(load("judge", folder.path()).ok());
   auto request = with(ask(ChatPrompt{{{"user", {std::string("hello")}}}, {}}, 4), {{"judge", 1}});
   request.task = Task::kClassify;
@@ -165,9 +178,13 @@ TEST_F(AdapterTest, HeadsAnswerInOneRound) {
 TEST_F(AdapterTest, NamesShareAnAdapter) {
   TempDir folder;
   write_tiny_adapter(folder, 15, 5);
-  folder.write("valora.json", R"({"question": "which?", "heads": [{"name": "score", "labels": ["a", "b", "c", "d", "e"]}]})");
+  folder.write(
+      "valora.json",
+      R"({"question": "which?", "heads": [{"name": "score", "labels": ["a", "b", "c", "d", "e"]}]})");
   ASSERT_TRUE(load("judge", folder.path()).ok());
-  ASSERT_TRUE(load({.name = "letter", .same_as = "judge", .head = "score", .question = "which letter?"}).ok());
+  ASSERT_TRUE(
+      load({.name = "letter", .same_as = "judge", .head = "score", .question = "which letter?"})
+          .ok());
   ASSERT_TRUE(load({.name = "words", .same_as = "judge", .head = ""}).ok());
   auto request = with(base_, {{"judge", 1}});
   const std::string label = run(request).first().text;
@@ -181,7 +198,8 @@ TEST_F(AdapterTest, NamesShareAnAdapter) {
   std::map<std::string, std::pair<std::optional<std::string>, std::string>> cards;
   for (const AdapterCard& card : engine_->adapters()) cards[card.name] = {card.head, card.question};
   EXPECT_EQ(cards.at("judge"), std::pair(std::optional<std::string>(), std::string("which?")));
-  EXPECT_EQ(cards.at("letter"), std::pair(std::optional<std::string>("score"), std::string("which letter?")));
+  EXPECT_EQ(cards.at("letter"),
+            std::pair(std::optional<std::string>("score"), std::string("which letter?")));
   EXPECT_EQ(cards.at("words"), std::pair(std::optional<std::string>(""), std::string("which?")));
 
   ASSERT_TRUE(unload("judge").ok());
@@ -192,16 +210,22 @@ TEST_F(AdapterTest, ANameIsRefusedWithItsReason) {
   const auto error_of = [&](const LoadAdapter& request) { return load(request).error(); };
   EXPECT_EQ(error_of({.name = "x", .same_as = "nobody"}).code, ErrorCode::kNotFound);
   EXPECT_EQ(error_of({.name = "two", .same_as = "one"}).code, ErrorCode::kInvalidArgument);
-  EXPECT_EQ(error_of({.name = "x", .same_as = "one", .head = "nose"}).message, "the adapter has no head \"nose\"; its heads: none");
-  EXPECT_EQ(error_of({.name = "x", .path = one_.path(), .head = "nose"}).message, "the adapter has no head \"nose\"; its heads: none");
+  EXPECT_EQ(error_of({.name = "x", .same_as = "one", .head = "nose"}).message,
+            "the adapter has no head \"nose\"; its heads: none");
+  EXPECT_EQ(error_of({.name = "x", .path = one_.path(), .head = "nose"}).message,
+            "the adapter has no head \"nose\"; its heads: none");
   EXPECT_EQ(engine_->adapters().size(), 2);
 }
 
 TEST_F(AdapterTest, UnloadingAHeadAloneKeepsTheBaseModelsCache) {
   TempDir folder;
-  folder.write("adapter_config.json", R"({"peft_type": "LORA", "r": 3, "target_modules": ["none"], "modules_to_save": ["score"]})");
+  folder.write(
+      "adapter_config.json",
+      R"({"peft_type": "LORA", "r": 3, "target_modules": ["none"], "modules_to_save": ["score"]})");
   folder.write("adapter_model.safetensors",
-               testing::safetensors_text({{"base_model.model.score.weight", testing::f32_tensor({2, kHidden}, std::vector<float>(2 * kHidden, 1))}}));
+               testing::safetensors_text(
+                   {{"base_model.model.score.weight",
+                     testing::f32_tensor({2, kHidden}, std::vector<float>(2 * kHidden, 1))}}));
   const auto loaded = load("head", folder.path());
   ASSERT_TRUE(loaded.ok()) << loaded.error().message;
   run(base_);

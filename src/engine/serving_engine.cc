@@ -22,10 +22,12 @@ uint64_t random_seed() {
 
 bool has_media(const Prompt& prompt) {
   const auto* chat = std::get_if<ChatPrompt>(&prompt);
-  return chat && std::any_of(chat->messages.begin(), chat->messages.end(), [](const ChatMessage& message) {
-    return std::any_of(message.parts.begin(), message.parts.end(),
-                       [](const ContentPart& part) { return std::holds_alternative<MediaRef>(part); });
-  });
+  return chat &&
+         std::any_of(chat->messages.begin(), chat->messages.end(), [](const ChatMessage& message) {
+           return std::any_of(
+               message.parts.begin(), message.parts.end(),
+               [](const ContentPart& part) { return std::holds_alternative<MediaRef>(part); });
+         });
 }
 
 }  // namespace
@@ -44,19 +46,24 @@ ServingEngine::~ServingEngine() {
   if (thread_.joinable()) thread_.join();
 }
 
-Result<std::shared_ptr<ActiveRequest>> ServingEngine::make_request(GenerateRequest request, std::shared_ptr<ResponseSink> sink) {
+Result<std::shared_ptr<ActiveRequest>> ServingEngine::make_request(
+    GenerateRequest request, std::shared_ptr<ResponseSink> sink) {
   auto active = std::make_shared<ActiveRequest>();
   for (const AdapterUse& use : request.adapters) {
     VALORA_TRY(served, adapters_.find(use.name));
-    if (!std::isfinite(use.scale)) return invalid("the scale of adapter " + use.name + " is not finite", "lora");
+    if (!std::isfinite(use.scale))
+      return invalid("the scale of adapter " + use.name + " is not finite", "lora");
     active->adapters.push_back({served.adapter, use.scale, served.head});
   }
   VALORA_TRY(head, choose_head(request, active->adapters));
   active->head = head;
-  VALORA_TRY(sampling, settle_sampling(request.sampling, frontend_->generation(), options_.max_logprobs, random_seed()));
+  VALORA_TRY(sampling, settle_sampling(request.sampling, frontend_->generation(),
+                                       options_.max_logprobs, random_seed()));
   for (const auto& [id, bias] : sampling.logit_bias)
     if (id < 0 || id >= loaded_.model->spec().vocab)
-      return invalid("\"logit_bias\" names token " + std::to_string(id) + ", which is outside the vocabulary", "logit_bias");
+      return invalid(
+          "\"logit_bias\" names token " + std::to_string(id) + ", which is outside the vocabulary",
+          "logit_bias");
   active->sampling = std::move(sampling);
   VALORA_CHECK(frontend_->check(request.prompt));
   active->handle = next_handle_++;
@@ -67,13 +74,19 @@ Result<std::shared_ptr<ActiveRequest>> ServingEngine::make_request(GenerateReque
 }
 
 Status ServingEngine::accepting() const {
-  if (draining_ || stopping_) return Error{ErrorCode::kUnavailable, "the server is shutting down", {}};
-  if (!healthy_) return Error{ErrorCode::kUnavailable, "the engine has stopped after an internal fault", {}};
+  if (draining_ || stopping_)
+    return Error{ErrorCode::kUnavailable, "the server is shutting down", {}};
+  if (!healthy_)
+    return Error{ErrorCode::kUnavailable, "the engine has stopped after an internal fault", {}};
   if (queued_ < options_.max_waiting) return {};
-  return Error{ErrorCode::kQueueFull, "the queue is full (" + std::to_string(options_.max_waiting) + " requests wait); try again later", {}};
+  return Error{ErrorCode::kQueueFull,
+               "the queue is full (" + std::to_string(options_.max_waiting) +
+                   " requests wait); try again later",
+               {}};
 }
 
-Result<RequestHandle> ServingEngine::submit(GenerateRequest request, std::shared_ptr<ResponseSink> sink) {
+Result<RequestHandle> ServingEngine::submit(GenerateRequest request,
+                                            std::shared_ptr<ResponseSink> sink) {
   VALORA_TRY(active, make_request(std::move(request), std::move(sink)));
   {
     // In one piece, so that no request slips in behind a drain or above the bound.
@@ -106,7 +119,8 @@ void ServingEngine::prepare(const std::shared_ptr<ActiveRequest>& request) {
   {
     const std::lock_guard lock(mutex_);
     --preparing_;
-    inbox_.push_back([request, prompt](EngineCore& core) { core.admit(request, std::move(*prompt)); });
+    inbox_.push_back(
+        [request, prompt](EngineCore& core) { core.admit(request, std::move(*prompt)); });
   }
   wake_.notify_one();
 }
@@ -129,8 +143,10 @@ Result<AdapterCard> ServingEngine::load_now(const LoadAdapter& request) {
   VALORA_CHECK(adapters_.check(request));
   if (!request.same_as.empty()) return adapters_.add_name(request);
   const adapters::ModuleTable& modules = loaded_.model->spec().modules;
-  VALORA_TRY(spec, adapters::read_adapter(request.path, modules, {options_.max_lora_rank, largest_adapter()}));
-  for (const std::string& warning : spec.warnings) spdlog::warn("adapter {}: {}", request.name, warning);
+  VALORA_TRY(spec, adapters::read_adapter(request.path, modules,
+                                          {options_.max_lora_rank, largest_adapter()}));
+  for (const std::string& warning : spec.warnings)
+    spdlog::warn("adapter {}: {}", request.name, warning);
   auto shared = std::make_shared<const adapters::AdapterSpec>(std::move(spec));
   auto built = build_adapter(*shared, modules, loaded_.dtype, device_);
   return adapters_.add(request, shared, built);
@@ -145,23 +161,31 @@ Result<AdapterCard> ServingEngine::try_load(const LoadAdapter& request) {
   }
 }
 
-void ServingEngine::load_adapter(LoadAdapter request, std::function<void(Result<AdapterCard>)> done) {
-  adapter_workers_->post([this, request = std::move(request), done = std::move(done)] { done(try_load(request)); });
+void ServingEngine::load_adapter(LoadAdapter request,
+                                 std::function<void(Result<AdapterCard>)> done) {
+  adapter_workers_->post(
+      [this, request = std::move(request), done = std::move(done)] { done(try_load(request)); });
 }
 
-void ServingEngine::unload_adapter(std::string name, std::optional<uint64_t> expected_generation, std::function<void(Status)> done) {
+void ServingEngine::unload_adapter(std::string name, std::optional<uint64_t> expected_generation,
+                                   std::function<void(Status)> done) {
   // In the same line as loads, so that an unload after a load finds it.
-  adapter_workers_->post([this, name = std::move(name), expected_generation, done = std::move(done)] {
-    auto removed = adapters_.remove(name, expected_generation);
-    if (!removed.ok()) return done(removed.error());
-    const AppliedAdapter use{*removed, 1};
-    // Of heads alone, what is cached is the base model's.
-    if (use.adapter->has_weights) post([identity = identity_of({&use, 1})](EngineCore& core) { core.forget_adapter(identity); });
-    done({});
-  });
+  adapter_workers_->post(
+      [this, name = std::move(name), expected_generation, done = std::move(done)] {
+        auto removed = adapters_.remove(name, expected_generation);
+        if (!removed.ok()) return done(removed.error());
+        const AppliedAdapter use{*removed, 1};
+        // Of heads alone, what is cached is the base model's.
+        if (use.adapter->has_weights)
+          post([identity = identity_of({&use, 1})](EngineCore& core) {
+            core.forget_adapter(identity);
+          });
+        done({});
+      });
 }
 
-Result<std::vector<int32_t>> ServingEngine::tokenize(const Prompt& prompt, bool add_special_tokens) const {
+Result<std::vector<int32_t>> ServingEngine::tokenize(const Prompt& prompt,
+                                                     bool add_special_tokens) const {
   return frontend_->tokenize(prompt, add_special_tokens);
 }
 
@@ -208,14 +232,17 @@ void ServingEngine::post(std::function<void(EngineCore&)> command) {
   wake_.notify_one();
 }
 
-// Takes what has come in; waits for it where there is nothing else to do. False: time to stop, and all that
-// ever came in has been taken.
+// Takes what has come in; waits for it where there is nothing else to do. False: time to stop, and
+// all that ever came in has been taken.
 bool ServingEngine::run_commands() {
   std::deque<std::function<void(EngineCore&)>> commands;
   bool stop;
   {
     std::unique_lock lock(mutex_);
-    const auto work = [this] { return stop_ || !inbox_.empty() || (!drained_.empty() && requests_.empty()) || (healthy_ && !core_->idle()); };
+    const auto work = [this] {
+      return stop_ || !inbox_.empty() || (!drained_.empty() && requests_.empty()) ||
+             (healthy_ && !core_->idle());
+    };
     if (options_.shares_cores && !work()) ops::release_threads();
     wake_.wait(lock, work);
     commands.swap(inbox_);
@@ -261,9 +288,12 @@ void ServingEngine::run() {
   while (running) {
     try {
       running = run_commands();
-      if (!running) core_->fail_all({ErrorCode::kCancelled, "the server was stopped", {}});
-      else if (healthy_) step();
-      else core_->fail_all(internal("the engine has stopped after an internal fault"));
+      if (!running)
+        core_->fail_all({ErrorCode::kCancelled, "the server was stopped", {}});
+      else if (healthy_)
+        step();
+      else
+        core_->fail_all(internal("the engine has stopped after an internal fault"));
     } catch (const std::exception& e) {
       die(e);
     }

@@ -1,4 +1,5 @@
-// The Engine: client threads hand requests in, media workers prepare them, one engine thread runs steps.
+// The Engine: client threads hand requests in, media workers prepare them, one engine thread runs
+// steps.
 #pragma once
 
 #include <atomic>
@@ -26,26 +27,31 @@ class ServingEngine final : public Engine {
   ~ServingEngine() override;
 
   const ModelCard& model() const override { return card_; }
-  Result<RequestHandle> submit(GenerateRequest request, std::shared_ptr<ResponseSink> sink) override;
+  Result<RequestHandle> submit(GenerateRequest request,
+                               std::shared_ptr<ResponseSink> sink) override;
   void cancel(RequestHandle handle) override;
   void load_adapter(LoadAdapter request, std::function<void(Result<AdapterCard>)> done) override;
   void unload_adapter(std::string name, std::optional<uint64_t> expected_generation,
                       std::function<void(Status)> done) override;
   std::vector<AdapterCard> adapters() const override { return adapters_.cards(); }
-  Result<std::vector<int32_t>> tokenize(const Prompt& prompt, bool add_special_tokens) const override;
+  Result<std::vector<int32_t>> tokenize(const Prompt& prompt,
+                                        bool add_special_tokens) const override;
   Result<std::string> detokenize(const std::vector<int32_t>& ids) const override;
   EngineStats stats() const override;
   void set_observer(StepObserver* observer) override;
   bool healthy() const override { return healthy_; }
   void drain(std::function<void()> done) override;
 
-  const std::vector<std::string>& notes() const { return notes_; }  // what start() had to decide, for the user
+  const std::vector<std::string>& notes() const {
+    return notes_;
+  }  // what start() had to decide, for the user
 
  private:
   explicit ServingEngine(const EngineOptions& options);
   Status load();
   Status set_up();
-  Result<std::shared_ptr<ActiveRequest>> make_request(GenerateRequest request, std::shared_ptr<ResponseSink> sink);
+  Result<std::shared_ptr<ActiveRequest>> make_request(GenerateRequest request,
+                                                      std::shared_ptr<ResponseSink> sink);
   void prepare(const std::shared_ptr<ActiveRequest>& request);
   Result<PreparedPrompt> prepare_prompt(const ActiveRequest& request) const;
   Result<AdapterCard> load_now(const LoadAdapter& request);
@@ -69,7 +75,8 @@ class ServingEngine final : public Engine {
   AdapterTable adapters_;
   std::unique_ptr<EngineCore> core_;  // the engine thread's
 
-  std::mutex observer_mutex_;  // held while the observer is told: one that was taken away is never told again
+  std::mutex observer_mutex_;  // held while the observer is told: one that was taken away is never
+                               // told again
   StepObserver* observer_ = nullptr;
   std::atomic<bool> healthy_ = true;
   std::atomic<bool> stopping_ = false;  // the destructor has begun: workers start nothing more
@@ -83,12 +90,14 @@ class ServingEngine final : public Engine {
   bool draining_ = false;
   EngineStats stats_;
   std::vector<std::function<void()>> drained_;  // callbacks of drain()
-  std::unordered_map<RequestHandle, std::shared_ptr<ActiveRequest>> requests_;  // accepted, not yet ended
+  std::unordered_map<RequestHandle, std::shared_ptr<ActiveRequest>>
+      requests_;       // accepted, not yet ended
   int preparing_ = 0;  // of these: with the workers
 
   // Last, so that they end before what they use.
   std::thread thread_;
-  // Prompts of text alone have their own worker: they never wait for another's picture to be fetched.
+  // Prompts of text alone have their own worker: they never wait for another's picture to be
+  // fetched.
   std::unique_ptr<WorkerPool> media_workers_, text_workers_, adapter_workers_;
 };
 

@@ -1,4 +1,5 @@
-// Requests through a whole engine on a tiny model: what is promised in engine.h, in every stage of a request.
+// Requests through a whole engine on a tiny model: what is promised in engine.h, in every stage of
+// a request.
 #include <thread>
 
 #include "engine/testing/engine_fixture.h"
@@ -20,7 +21,8 @@ TEST_F(EngineTest, ConcurrentRequestsGetTheAnswersTheyGetAlone) {
   options_.max_num_seqs = 5;
   start();
   std::vector<GenerateRequest> requests;
-  for (int i = 0; i < 24; ++i) requests.push_back(ask(numbered_prompt(3 + 2 * i, 7 * i), 5 + i % 9));
+  for (int i = 0; i < 24; ++i)
+    requests.push_back(ask(numbered_prompt(3 + 2 * i, 7 * i), 5 + i % 9));
   std::vector<std::vector<int32_t>> alone;
   for (const auto& request : requests) alone.push_back(tokens_of(request));
   std::vector<std::shared_ptr<WaitingSink>> sinks(requests.size());
@@ -115,7 +117,8 @@ TEST_F(EngineTest, TheQueueBoundIsExact) {
     gate.wait_for_arrival();
     std::vector<std::shared_ptr<WaitingSink>> waiting;
     for (int i = 0; i < 3; ++i) waiting.push_back(submit(ask(numbered_prompt(4, i), 3)));
-    const auto refused = engine_->submit(ask(numbered_prompt(4, 1), 3), std::make_shared<WaitingSink>());
+    const auto refused =
+        engine_->submit(ask(numbered_prompt(4, 1), 3), std::make_shared<WaitingSink>());
     ASSERT_FALSE(refused.ok());
     EXPECT_EQ(refused.error().code, ErrorCode::kQueueFull);
     gate.open();
@@ -135,7 +138,8 @@ TEST_F(EngineTest, LengthsAtTheLimit) {
   EXPECT_EQ(one.first().tokens.size(), 1);
   EXPECT_EQ(one.first().finish->reason, FinishReason::kLength);
   EXPECT_EQ(tokens_of(ask(numbered_prompt(10, 1), 54)).size(), 54);
-  for (const auto& request : {ask(numbered_prompt(10, 1), 55), ask(numbered_prompt(64, 1), 1), ask(numbered_prompt(300, 1), 1)}) {
+  for (const auto& request : {ask(numbered_prompt(10, 1), 55), ask(numbered_prompt(64, 1), 1),
+                              ask(numbered_prompt(300, 1), 1)}) {
     const Answer answer = run(request);
     ASSERT_TRUE(answer.error);
     EXPECT_EQ(answer.error->code, ErrorCode::kInvalidArgument);
@@ -201,7 +205,8 @@ TEST_F(EngineTest, WrongRequestsAreRefusedAtTheDoor) {
   request.adapters = {{"nobody", 1}};
   EXPECT_EQ(engine_->submit(request, nullptr).error().code, ErrorCode::kNotFound);
   request = ask(ChatPrompt{{{"user", {MediaRef{}}}}, {}}, 3);
-  EXPECT_NE(engine_->submit(request, nullptr).error().message.find("takes no images"), std::string::npos);
+  EXPECT_NE(engine_->submit(request, nullptr).error().message.find("takes no images"),
+            std::string::npos);
   EXPECT_EQ(*engine_->detokenize({}), "");
 }
 
@@ -214,7 +219,9 @@ TEST_F(EngineTest, ADrainWaitsForAllAndLetsNoneIn) {
   const auto waiting = submit(ask(numbered_prompt(9, 1), 30));
   std::promise<int> calls;
   engine_->drain([&] { calls.set_value(running->calls() + waiting->calls()); });
-  EXPECT_EQ(engine_->submit(ask(numbered_prompt(4, 1), 1), std::make_shared<WaitingSink>()).error().code, ErrorCode::kUnavailable);
+  EXPECT_EQ(
+      engine_->submit(ask(numbered_prompt(4, 1), 1), std::make_shared<WaitingSink>()).error().code,
+      ErrorCode::kUnavailable);
   gate.open();
   const int total = calls.get_future().get();
   EXPECT_TRUE(running->wait().done && waiting->wait().done);
@@ -258,7 +265,9 @@ TEST_F(EngineTest, AnInternalFaultIsToldToAllAndTheEngineSaysSo) {
   ASSERT_TRUE(answer.error);
   EXPECT_EQ(answer.error->code, ErrorCode::kInternal);
   EXPECT_FALSE(engine_->healthy());
-  EXPECT_EQ(engine_->submit(ask(numbered_prompt(4, 1), 1), std::make_shared<WaitingSink>()).error().code, ErrorCode::kUnavailable);
+  EXPECT_EQ(
+      engine_->submit(ask(numbered_prompt(4, 1), 1), std::make_shared<WaitingSink>()).error().code,
+      ErrorCode::kUnavailable);
   drain();
 }
 

@@ -1,4 +1,5 @@
-// Merged and mixture modes through a whole engine on a tiny model: the answers are those of unmerged serving.
+// Merged and mixture modes through a whole engine on a tiny model: the answers are those of
+// unmerged serving.
 #include "engine/testing/engine_fixture.h"
 
 namespace valora {
@@ -47,17 +48,22 @@ class ModeEngine : public EngineTest {
   }
   TempDir one_, two_;
   const GenerateRequest base_ = ask(numbered_prompt(40, 3), 12);
-  const std::vector<GenerateRequest> requests_{
-      base_, with(base_, {{"one", 1}}), with(base_, {{"two", 1}}), with(base_, {{"one", 0.5f}}),
-      with(base_, {{"two", 1}, {"one", -1}}), with(base_, {{"one", 0}}), with(base_, {{"one", 1}})};
+  const std::vector<GenerateRequest> requests_{base_,
+                                               with(base_, {{"one", 1}}),
+                                               with(base_, {{"two", 1}}),
+                                               with(base_, {{"one", 0.5f}}),
+                                               with(base_, {{"two", 1}, {"one", -1}}),
+                                               with(base_, {{"one", 0}}),
+                                               with(base_, {{"one", 1}})};
 };
 
 class ModeTest : public ModeEngine, public ::testing::WithParamInterface<Setting> {};
 
-INSTANTIATE_TEST_SUITE_P(Modes, ModeTest,
-                         ::testing::Values(Setting{"merged", "shadow"}, Setting{"merged", "inplace"},
-                                           Setting{"mixture", "shadow"}, Setting{"mixture", "inplace"}),
-                         [](const auto& info) { return std::string(info.param.mode) + "_" + info.param.merge; });
+INSTANTIATE_TEST_SUITE_P(
+    Modes, ModeTest,
+    ::testing::Values(Setting{"merged", "shadow"}, Setting{"merged", "inplace"},
+                      Setting{"mixture", "shadow"}, Setting{"mixture", "inplace"}),
+    [](const auto& info) { return std::string(info.param.mode) + "_" + info.param.merge; });
 
 TEST_P(ModeTest, AnswersAsUnmergedServingDoes) {
   start_in("unmerged");
@@ -75,7 +81,8 @@ TEST_P(ModeTest, AnswersAsUnmergedServingDoes) {
 
 TEST_P(ModeTest, ANameLoadedAgainWhileItIsMergedAnswersByItsNewContent) {
   start_in("unmerged");
-  const auto old_one = tokens_of(with(base_, {{"one", 1}})), two = tokens_of(with(base_, {{"two", 1}}));
+  const auto old_one = tokens_of(with(base_, {{"one", 1}})),
+             two = tokens_of(with(base_, {{"two", 1}}));
   const auto base = tokens_of(base_);
   engine_.reset();
   start_in(GetParam().mode, GetParam().merge);
@@ -101,10 +108,13 @@ TEST_P(ModeTest, AnAdapterWhoseProductsOverflowHarmsNobodyElse) {
   std::map<std::string, testing::RawTensor> tensors;
   for (const std::string half : {"A", "B"})
     tensors["base_model.model.model.layers.0.self_attn.q_proj.lora_" + half + ".weight"] =
-        testing::f32_tensor(half == "A" ? std::vector<int64_t>{3, kHidden} : std::vector<int64_t>{kHidden, 3},
-                            std::vector<float>(3 * kHidden, 3e38f));
+        testing::f32_tensor(
+            half == "A" ? std::vector<int64_t>{3, kHidden} : std::vector<int64_t>{kHidden, 3},
+            std::vector<float>(3 * kHidden, 3e38f));
   huge.write("adapter_model.safetensors", testing::safetensors_text(tensors));
-  huge.write("adapter_config.json", R"({"peft_type": "LORA", "r": 3, "target_modules": ["model.layers.0.self_attn.q_proj"]})");
+  huge.write(
+      "adapter_config.json",
+      R"({"peft_type": "LORA", "r": 3, "target_modules": ["model.layers.0.self_attn.q_proj"]})");
   start_in(GetParam().mode, GetParam().merge);
   ASSERT_TRUE(load("huge", huge.path()).ok());
   const auto base = tokens_of(base_), one = tokens_of(with(base_, {{"one", 1}}));
@@ -133,7 +143,8 @@ TEST_F(ModeEngine, BadOptionsAreRefusedByName) {
   };
   EXPECT_EQ(refusal([](EngineOptions& o) { o.mode = "dissolved"; }).param, "mode");
   EXPECT_EQ(refusal([](EngineOptions& o) { o.merge = "elsewhere"; }).param, "merge");
-  EXPECT_EQ(refusal([](EngineOptions& o) { o.mode = "merged", o.policy = "mixture"; }).param, "mode");
+  EXPECT_EQ(refusal([](EngineOptions& o) { o.mode = "merged", o.policy = "mixture"; }).param,
+            "mode");
 }
 
 }  // namespace

@@ -17,19 +17,25 @@
 namespace valora {
 namespace {
 
-static_assert(memory::kBlockTokens == ops::KvArena::kBlockTokens, "the block tables count the arena's blocks");
+static_assert(memory::kBlockTokens == ops::KvArena::kBlockTokens,
+              "the block tables count the arena's blocks");
 
 Result<at::Device> parse_device(const std::string& name) {
   if (name == "cpu") return at::Device(at::kCPU);
-  if (name != "cuda") return invalid("device \"" + name + "\" is unknown; use cpu or cuda", "device");
+  if (name != "cuda")
+    return invalid("device \"" + name + "\" is unknown; use cpu or cuda", "device");
   if (!at::globalContext().hasCUDA())
-    return unprocessable("--device cuda: this build's torch has no CUDA, or no GPU is there; build with PYTHON= naming a CUDA torch", "device");
+    return unprocessable(
+        "--device cuda: this build's torch has no CUDA, or no GPU is there; build with PYTHON= "
+        "naming a CUDA torch",
+        "device");
   return at::Device(at::kCUDA, 0);
 }
 
 int64_t available_memory(at::Device device) {
   if (device.is_cpu()) return available_host_memory();
-  return static_cast<int64_t>(at::getDeviceAllocator(device.type())->getMemoryInfo(device.index()).first);
+  return static_cast<int64_t>(
+      at::getDeviceAllocator(device.type())->getMemoryInfo(device.index()).first);
 }
 
 // A mode is served by the policy of its name.
@@ -40,7 +46,9 @@ Result<std::unique_ptr<scheduler::Policy>> choose_policy(const EngineOptions& op
     return invalid("--mode takes unmerged, merged or mixture, not \"" + mode + "\"", "mode");
   const std::string policy = mode == "unmerged" ? "fcfs" : mode;
   if (options.policy != "fcfs" && options.policy != policy)
-    return invalid("--mode " + mode + " and --scheduling-policy " + options.policy + " exclude each other", "mode");
+    return invalid(
+        "--mode " + mode + " and --scheduling-policy " + options.policy + " exclude each other",
+        "mode");
   return scheduler::make_policy(policy);
 }
 
@@ -63,7 +71,8 @@ Status ServingEngine::set_up() {
   try {
     return load();
   } catch (const std::exception& e) {  // memory that is not there, above all
-    return unprocessable(options_.model_path + " could not be loaded: " + reason_of(e), options_.model_path);
+    return unprocessable(options_.model_path + " could not be loaded: " + reason_of(e),
+                         options_.model_path);
   }
 }
 
@@ -75,42 +84,57 @@ Status ServingEngine::load() {
   VALORA_TRY(backend, ops::parse_backend(options_.kernels));
   ops::set_backend(backend);
   if (options_.threads > 0) at::set_num_threads(options_.threads);
-  if (options_.max_num_seqs < 1) return invalid("--max-num-seqs must be at least 1", "max_num_seqs");
-  if (options_.max_num_batched_tokens < 1) return invalid("--max-num-batched-tokens must be at least 1", "max_num_batched_tokens");
-  if (options_.max_lora_rank < 1 || options_.max_lora_rank > 256) return invalid("--max-lora-rank must be between 1 and 256", "max_lora_rank");
+  if (options_.max_num_seqs < 1)
+    return invalid("--max-num-seqs must be at least 1", "max_num_seqs");
+  if (options_.max_num_batched_tokens < 1)
+    return invalid("--max-num-batched-tokens must be at least 1", "max_num_batched_tokens");
+  if (options_.max_lora_rank < 1 || options_.max_lora_rank > 256)
+    return invalid("--max-lora-rank must be between 1 and 256", "max_lora_rank");
   VALORA_TRY(policy, choose_policy(options_));
   VALORA_TRY(merge_place, parse_merge_place(options_.merge));
   VALORA_TRY(loaded, models::load_model(options_.model_path, options_.dtype, device_));
   loaded_ = std::move(loaded);
   const models::ModelSpec& spec = loaded_.model->spec();
-  for (const std::string& name : loaded_.unused_tensors) spdlog::warn("{}: tensor {} is not used", options_.model_path, name);
-  const int64_t block_bytes = ops::KvArena::block_bytes(spec.layers, spec.kv_heads, spec.head_dim, loaded_.dtype, device_);
+  for (const std::string& name : loaded_.unused_tensors)
+    spdlog::warn("{}: tensor {} is not used", options_.model_path, name);
+  const int64_t block_bytes =
+      ops::KvArena::block_bytes(spec.layers, spec.kv_heads, spec.head_dim, loaded_.dtype, device_);
   const bool shadowed = policy->merges() && merge_place == MergePlace::kShadow;
   const int64_t shadow_bytes = shadowed ? ModeSwitcher::shadow_bytes(*loaded_.model) : 0;
   const int64_t available = available_memory(device_);
   VALORA_CHECK(check_shadow(policy->name(), shadow_bytes, available));
   VALORA_TRY(plan, plan_memory(options_, spec, block_bytes, available - shadow_bytes));
   notes_ = plan.notes;
-  if (shadowed) notes_.push_back("merged weights take " + std::to_string(shadow_bytes >> 20) + " MiB beside the base model's; with --merge inplace none");
+  if (shadowed)
+    notes_.push_back("merged weights take " + std::to_string(shadow_bytes >> 20) +
+                     " MiB beside the base model's; with --merge inplace none");
   std::unique_ptr<ModeSwitcher> switcher;
-  if (policy->merges()) switcher = std::make_unique<ModeSwitcher>(*loaded_.model, *loaded_.weights, merge_place);
+  if (policy->merges())
+    switcher = std::make_unique<ModeSwitcher>(*loaded_.model, *loaded_.weights, merge_place);
   EngineOptions known = options_;
   known.max_model_len = plan.max_model_len;
   VALORA_TRY(frontend, Frontend::open(known, *loaded_.family, spec));
   frontend_ = std::move(frontend);
-  auto runner = std::make_unique<Runner>(
-      *loaded_.model,
-      ops::KvArena(plan.kv_blocks, spec.layers, spec.kv_heads, spec.head_dim, loaded_.dtype, device_),
-      loaded_.dtype, device_, options_.visual_cache_bytes, std::move(switcher));
-  const CoreConfig config{{options_.max_num_seqs, options_.max_num_batched_tokens, std::max(4096, 4 * options_.max_waiting)},
-                          plan.max_model_len, plan.kv_blocks, options_.prefix_caching};
-  core_ = std::make_unique<EngineCore>(config, std::move(policy), std::move(runner), *frontend_, clock_,
-                                       CoreEvents{[this] { --queued_; }, [this](RequestHandle handle) { request_ended(handle); }});
+  auto runner = std::make_unique<Runner>(*loaded_.model,
+                                         ops::KvArena(plan.kv_blocks, spec.layers, spec.kv_heads,
+                                                      spec.head_dim, loaded_.dtype, device_),
+                                         loaded_.dtype, device_, options_.visual_cache_bytes,
+                                         std::move(switcher));
+  const CoreConfig config{{options_.max_num_seqs, options_.max_num_batched_tokens,
+                           std::max(4096, 4 * options_.max_waiting)},
+                          plan.max_model_len,
+                          plan.kv_blocks,
+                          options_.prefix_caching};
+  core_ = std::make_unique<EngineCore>(
+      config, std::move(policy), std::move(runner), *frontend_, clock_,
+      CoreEvents{[this] { --queued_; }, [this](RequestHandle handle) { request_ended(handle); }});
 
   card_.name = options_.served_name.empty() ? options_.model_path : options_.served_name;
   card_.path = options_.model_path;
   card_.architecture = spec.architecture;
-  card_.dtype = loaded_.dtype == at::kFloat ? "float32" : loaded_.dtype == at::kBFloat16 ? "bfloat16" : "float16";
+  card_.dtype = loaded_.dtype == at::kFloat      ? "float32"
+                : loaded_.dtype == at::kBFloat16 ? "bfloat16"
+                                                 : "float16";
   card_.device = options_.device;
   card_.parameters = loaded_.parameters;
   card_.max_model_len = plan.max_model_len;

@@ -32,16 +32,20 @@ Result<Classification> classify(const LoadedHead& head, const at::Tensor& hidden
   result.head = head.name;
   result.labels = head.labels;
   result.logits = values(logits);
-  if (!std::all_of(result.logits.begin(), result.logits.end(), [](float x) { return std::isfinite(x); }))
+  if (!std::all_of(result.logits.begin(), result.logits.end(),
+                   [](float x) { return std::isfinite(x); }))
     return internal("the logits of head " + head.name + " are not numbers (NaN or infinite)");
   result.probs = values(probabilities(logits, head.problem_type));
-  result.best = static_cast<int>(std::max_element(result.logits.begin(), result.logits.end()) - result.logits.begin());
+  result.best = static_cast<int>(std::max_element(result.logits.begin(), result.logits.end()) -
+                                 result.logits.begin());
   return result;
 }
 
-Result<const LoadedHead*> choose_head(const GenerateRequest& request, std::span<const AppliedAdapter> adapters) {
+Result<const LoadedHead*> choose_head(const GenerateRequest& request,
+                                      std::span<const AppliedAdapter> adapters) {
   const bool classify = request.task == Task::kClassify;
-  const std::optional<std::string>& asked = request.head || adapters.empty() ? request.head : adapters.front().head;
+  const std::optional<std::string>& asked =
+      request.head || adapters.empty() ? request.head : adapters.front().head;
   if (!classify && asked && asked->empty()) return static_cast<const LoadedHead*>(nullptr);
   std::vector<const LoadedHead*> heads;
   std::vector<std::string> names;
@@ -53,15 +57,20 @@ Result<const LoadedHead*> choose_head(const GenerateRequest& request, std::span<
     }
   if (heads.size() == 1) return heads.front();
   if (heads.empty() && !classify && !asked) return static_cast<const LoadedHead*>(nullptr);
-  if (heads.empty() && asked && !asked->empty()) return invalid("this model has no head \"" + *asked + "\"", "head");
-  if (heads.empty()) return invalid("this model has no classification head; ask an adapter that has one", "model");
-  return invalid(fmt::format("the request's adapters have several heads ({}); name one in \"head\"", fmt::join(names, ", ")), "head");
+  if (heads.empty() && asked && !asked->empty())
+    return invalid("this model has no head \"" + *asked + "\"", "head");
+  if (heads.empty())
+    return invalid("this model has no classification head; ask an adapter that has one", "model");
+  return invalid(fmt::format("the request's adapters have several heads ({}); name one in \"head\"",
+                             fmt::join(names, ", ")),
+                 "head");
 }
 
 std::string label_text(const LoadedHead& head, const Classification& result) {
   switch (head.problem_type) {
     case adapters::ProblemType::kSingleLabel: return result.labels[result.best];
-    case adapters::ProblemType::kRegression: return fmt::format("{}", fmt::join(result.logits, ", "));
+    case adapters::ProblemType::kRegression:
+      return fmt::format("{}", fmt::join(result.logits, ", "));
     case adapters::ProblemType::kMultiLabel: break;
   }
   std::vector<std::string> chosen;

@@ -8,12 +8,14 @@
 
 namespace valora {
 
-// hidden: [width], the last prompt token's state after the final norm. kInternal where the logits are not numbers.
+// hidden: [width], the last prompt token's state after the final norm. kInternal where the logits
+// are not numbers.
 Result<Classification> classify(const LoadedHead& head, const at::Tensor& hidden);
 
-// The head that a request asks for, or that its first adapter's name stands for; null: the language model.
-// kInvalidArgument names the adapter's heads when it cannot be told.
-Result<const LoadedHead*> choose_head(const GenerateRequest& request, std::span<const AppliedAdapter> adapters);
+// The head that a request asks for, or that its first adapter's name stands for; null: the language
+// model. kInvalidArgument names the adapter's heads when it cannot be told.
+Result<const LoadedHead*> choose_head(const GenerateRequest& request,
+                                      std::span<const AppliedAdapter> adapters);
 
 // The answer as text, for chat completions: the label, or several joined by ", ", or the value.
 std::string label_text(const LoadedHead& head, const Classification& result);

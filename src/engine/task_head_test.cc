@@ -8,17 +8,24 @@ namespace valora {
 namespace {
 
 LoadedHead head_of(adapters::ProblemType type, const at::Tensor& bias = {}) {
-  return {"score", {"a", "b", "c"}, type, false, at::tensor({1.f, 0.f, 0.f, 2.f, -1.f, -1.f}).view({3, 2}), bias};
+  return {"score",
+          {"a", "b", "c"},
+          type,
+          false,
+          at::tensor({1.f, 0.f, 0.f, 2.f, -1.f, -1.f}).view({3, 2}),
+          bias};
 }
 
 TEST(TaskHead, LogitsProbabilitiesAndText) {
   const at::Tensor hidden = at::tensor({3.f, 1.f});
-  const LoadedHead single = head_of(adapters::ProblemType::kSingleLabel, at::tensor({0.f, 2.f, 0.f}));
+  const LoadedHead single =
+      head_of(adapters::ProblemType::kSingleLabel, at::tensor({0.f, 2.f, 0.f}));
   const auto result = classify(single, hidden);
   ASSERT_TRUE(result.ok());
   EXPECT_EQ(result->logits, (std::vector<float>{3, 4, -4}));
   EXPECT_EQ(result->best, 1);
-  EXPECT_NEAR(result->probs[1], std::exp(4.0) / (std::exp(3.0) + std::exp(4.0) + std::exp(-4.0)), 1e-6);
+  EXPECT_NEAR(result->probs[1], std::exp(4.0) / (std::exp(3.0) + std::exp(4.0) + std::exp(-4.0)),
+              1e-6);
   EXPECT_EQ(label_text(single, *result), "b");
 
   const LoadedHead multi = head_of(adapters::ProblemType::kMultiLabel);
@@ -32,11 +39,16 @@ TEST(TaskHead, LogitsProbabilitiesAndText) {
 }
 
 TEST(TaskHead, ReadsHiddenStatesOfTheModelsDtype) {
-  EXPECT_EQ(classify(head_of(adapters::ProblemType::kSingleLabel), at::tensor({3.f, 1.f}).to(at::kBFloat16))->logits[0], 3);
+  EXPECT_EQ(classify(head_of(adapters::ProblemType::kSingleLabel),
+                     at::tensor({3.f, 1.f}).to(at::kBFloat16))
+                ->logits[0],
+            3);
 }
 
 TEST(TaskHead, NotANumberIsAnError) {
-  EXPECT_EQ(classify(head_of(adapters::ProblemType::kSingleLabel), at::tensor({NAN, 1.f})).error().code, ErrorCode::kInternal);
+  EXPECT_EQ(
+      classify(head_of(adapters::ProblemType::kSingleLabel), at::tensor({NAN, 1.f})).error().code,
+      ErrorCode::kInternal);
 }
 
 AppliedAdapter adapter_with(const std::vector<std::string>& heads) {
@@ -49,8 +61,8 @@ AppliedAdapter adapter_with(const std::vector<std::string>& heads) {
 }
 
 TEST(ChooseHead, ByTaskAndName) {
-  const std::vector<AppliedAdapter> none{adapter_with({})}, one{adapter_with({"x"})}, two{adapter_with({"x", "y"})},
-      twice{adapter_with({"x"}), adapter_with({"x"})};
+  const std::vector<AppliedAdapter> none{adapter_with({})}, one{adapter_with({"x"})},
+      two{adapter_with({"x", "y"})}, twice{adapter_with({"x"}), adapter_with({"x"})};
   GenerateRequest chat, classify;
   classify.task = Task::kClassify;
   EXPECT_EQ(*choose_head(chat, none), nullptr);
@@ -72,7 +84,9 @@ TEST(ChooseHead, ANameMayStandForOne) {
   AppliedAdapter adapter = adapter_with({"x", "y"});
   GenerateRequest chat, classify;
   classify.task = Task::kClassify;
-  const auto chosen = [&](const GenerateRequest& request) { return choose_head(request, {&adapter, 1}); };
+  const auto chosen = [&](const GenerateRequest& request) {
+    return choose_head(request, {&adapter, 1});
+  };
   adapter.head = "y";
   EXPECT_EQ((*chosen(chat))->name, "y");
   EXPECT_EQ((*chosen(classify))->name, "y");

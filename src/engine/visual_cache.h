@@ -10,8 +10,8 @@
 
 namespace valora {
 
-// Least recently used entries leave above the capacity; a tensor in use lives on in its holder's hands.
-// Not thread-safe: the engine thread owns it.
+// Least recently used entries leave above the capacity; a tensor in use lives on in its holder's
+// hands. Not thread-safe: the engine thread owns it.
 class VisualCache {
  public:
   explicit VisualCache(size_t capacity_bytes) : capacity_(capacity_bytes) {}

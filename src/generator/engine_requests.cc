@@ -76,14 +76,18 @@ class Round {
 
 class AnswerSink final : public ResponseSink {
  public:
-  AnswerSink(std::shared_ptr<Round> round, int index) : round_(std::move(round)), index_(index) { round_->open(); }
+  AnswerSink(std::shared_ptr<Round> round, int index) : round_(std::move(round)), index_(index) {
+    round_->open();
+  }
   ~AnswerSink() override { round_->sink_gone(); }
 
   void on_output(OutputChunk chunk) override {
     answer_.text += chunk.text;
     for (const TokenOutput& token : chunk.tokens) answer_.logprobs.push_back(token.chosen.logprob);
   }
-  void on_classification(Classification result) override { answer_.classification = std::move(result); }
+  void on_classification(Classification result) override {
+    answer_.classification = std::move(result);
+  }
   void on_done(const FinalInfo& info) override {
     answer_.usage = info.usage;
     answer_.seconds = info.timings.e2e_seconds;
@@ -97,7 +101,8 @@ class AnswerSink final : public ResponseSink {
   EngineAnswer answer_;
 };
 
-Result<RequestHandle> submit(Engine& engine, const EngineRequests& requests, const std::shared_ptr<Round>& round, int index) {
+Result<RequestHandle> submit(Engine& engine, const EngineRequests& requests,
+                             const std::shared_ptr<Round>& round, int index) {
   VALORA_TRY(request, requests.make(index));
   return engine.submit(std::move(request), std::make_shared<AnswerSink>(round, index));
 }
@@ -108,16 +113,20 @@ Result<std::vector<EngineAnswer>> ask_all(Engine& engine, const EngineRequests& 
   if (requests.concurrency < 1) return invalid("at least one request must be under way at once");
   const auto round = std::make_shared<Round>(requests.count);
   std::vector<RequestHandle> handles;
-  for (int i = 0; i < requests.count && round->wait(requests.concurrency - 1, requests.progress); ++i) {
+  for (int i = 0; i < requests.count && round->wait(requests.concurrency - 1, requests.progress);
+       ++i) {
     const auto handle = submit(engine, requests, round, i);
-    if (handle.ok()) handles.push_back(*handle);
-    else round->failed(i, handle.error());
+    if (handle.ok())
+      handles.push_back(*handle);
+    else
+      round->failed(i, handle.error());
   }
   if (!round->wait(0, requests.progress))
     for (const RequestHandle handle : handles) engine.cancel(handle);
   round->wait_for_sinks();
   if (const auto& failure = round->failure())
-    return Error{failure->error.code, requests.name(failure->index) + ": " + failure->error.message, {}};
+    return Error{
+        failure->error.code, requests.name(failure->index) + ": " + failure->error.message, {}};
   return round->take_answers();
 }
 

@@ -20,14 +20,15 @@ struct EngineAnswer {
 
 struct EngineRequests {
   int count = 0;
-  int concurrency = 64;                              // in the engine at once
-  std::function<Result<GenerateRequest>(int)> make;  // when its turn comes: frames of a video may be many bytes
-  std::function<std::string(int)> name;              // of a request, for errors
-  std::function<void(int done, int total)> progress; // on the caller's thread
+  int concurrency = 64;  // in the engine at once
+  std::function<Result<GenerateRequest>(int)>
+      make;                              // when its turn comes: frames of a video may be many bytes
+  std::function<std::string(int)> name;  // of a request, for errors
+  std::function<void(int done, int total)> progress;  // on the caller's thread
 };
 
-// The answers in the requests' order. The first request that fails ends it all with an error that names it: those
-// under way are cancelled. Once this returns, the engine has let go of every sink.
+// The answers in the requests' order. The first request that fails ends it all with an error that
+// names it: those under way are cancelled. Once this returns, the engine has let go of every sink.
 Result<std::vector<EngineAnswer>> ask_all(Engine& engine, const EngineRequests& requests);
 
 }  // namespace valora::generator

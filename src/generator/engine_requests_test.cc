@@ -63,7 +63,8 @@ TEST(EngineRequests, AFailureCancelsTheOthersAndWaitsForThem) {
   ScriptedEngine engine(
       [](const GenerateRequest& request) {
         Reply reply = echo(request);
-        if (question_of(request) == "7") reply.error = Error{ErrorCode::kUnprocessable, "the picture is broken", {}};
+        if (question_of(request) == "7")
+          reply.error = Error{ErrorCode::kUnprocessable, "the picture is broken", {}};
         return reply;
       },
       100, 8);

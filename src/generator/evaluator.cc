@@ -12,17 +12,21 @@ namespace {
 constexpr float kYes = 0.5f;  // of a multi-label head's probabilities
 
 // The head that answers; empty: the language model.
-Result<std::string> choose_head(const Engine& engine, const Task& task, const EvaluationOptions& options) {
+Result<std::string> choose_head(const Engine& engine, const Task& task,
+                                const EvaluationOptions& options) {
   if (options.adapter.empty()) return std::string();
   const std::vector<AdapterCard> cards = engine.adapters();
   const auto card = std::ranges::find(cards, options.adapter, &AdapterCard::name);
-  if (card == cards.end()) return not_found("adapter " + options.adapter + " is not loaded", "adapter");
+  if (card == cards.end())
+    return not_found("adapter " + options.adapter + " is not loaded", "adapter");
   if (!options.use_head || !task.head) return std::string();
-  const bool has = std::ranges::any_of(card->heads, [&](const auto& head) { return head.first == task.head->name; });
+  const bool has = std::ranges::any_of(
+      card->heads, [&](const auto& head) { return head.first == task.head->name; });
   return has ? task.head->name : std::string();
 }
 
-GenerateRequest request_of(const Task& task, const EvaluationOptions& options, const std::string& head, Prompt prompt) {
+GenerateRequest request_of(const Task& task, const EvaluationOptions& options,
+                           const std::string& head, Prompt prompt) {
   GenerateRequest request;
   request.prompt = std::move(prompt);
   if (!options.adapter.empty()) request.adapters.push_back({options.adapter, 1});
@@ -38,7 +42,8 @@ Prediction prediction_of(const EngineAnswer& answer, bool multi_label) {
   if (!answer.classification) return prediction;
   const Classification& c = *answer.classification;
   for (size_t i = 0; i < c.labels.size(); ++i)
-    if (multi_label ? c.probs[i] >= kYes : static_cast<int>(i) == c.best) prediction.labels.push_back(c.labels[i]);
+    if (multi_label ? c.probs[i] >= kYes : static_cast<int>(i) == c.best)
+      prediction.labels.push_back(c.labels[i]);
   return prediction;
 }
 
@@ -83,7 +88,8 @@ Result<Evaluation> evaluate(Engine& engine, const Task& task, std::span<const Sa
   VALORA_TRY(answers, ask_all(engine, requests));
   Evaluation evaluation;
   evaluation.head = head;
-  evaluation.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  evaluation.seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   describe(answers, task.head && task.head->multi_label, evaluation);
   VALORA_TRY(scored, score(task, samples, evaluation.predictions));
   evaluation.score = std::move(scored);

@@ -37,7 +37,9 @@ std::vector<Sample> numbers(int count) {
 // Right but for 3, which it takes for even.
 Reply parity(const GenerateRequest& request) {
   const int number = std::stoi(question_of(request));
-  return {.text = number % 2 && number != 3 ? "odd" : "even", .logprobs = {-1, -1}, .seconds = number + 1.0};
+  return {.text = number % 2 && number != 3 ? "odd" : "even",
+          .logprobs = {-1, -1},
+          .seconds = number + 1.0};
 }
 
 AdapterCard card(const std::string& name, decltype(AdapterCard::heads) heads = {}) {
@@ -61,7 +63,8 @@ TEST(Evaluator, ScoresTheBaseModel) {
   EXPECT_EQ(evaluation->predictions[3].text, "even");
   EXPECT_EQ(evaluation->predictions[9].text, "odd");
   ASSERT_TRUE(evaluation->confusion);
-  EXPECT_EQ(evaluation->confusion->counts, (std::vector<std::vector<int64_t>>{{5, 0, 0}, {1, 4, 0}}));
+  EXPECT_EQ(evaluation->confusion->counts,
+            (std::vector<std::vector<int64_t>>{{5, 0, 0}, {1, 4, 0}}));
   EXPECT_DOUBLE_EQ(evaluation->latency_p50, 5.5);
   EXPECT_DOUBLE_EQ(evaluation->latency_p90, 9.1);
   EXPECT_EQ(evaluation->prompt_tokens, 100);
@@ -78,7 +81,8 @@ TEST(Evaluator, ScoresTheBaseModel) {
 Reply by_head(const GenerateRequest& request) {
   if (request.task == valora::Task::kGenerate) return parity(request);
   const bool odd = std::stoi(question_of(request)) % 2;
-  Classification c{*request.head, {"even", "odd"}, {0, 0}, {odd ? 0.1f : 0.9f, odd ? 0.9f : 0.5f}, odd};
+  Classification c{
+      *request.head, {"even", "odd"}, {0, 0}, {odd ? 0.1f : 0.9f, odd ? 0.9f : 0.5f}, odd};
   return {.text = {}, .classification = c};
 }
 
@@ -136,8 +140,11 @@ TEST(Evaluator, NamesTheSampleThatFails) {
 TEST(Evaluator, RefusesWhatCannotBeEvaluated) {
   ScriptedEngine engine(parity, 1);
   const auto samples = numbers(1);
-  EXPECT_EQ(evaluate(engine, parity_task(), samples, {.adapter = "nobody"}).error().message, "adapter nobody is not loaded");
-  EXPECT_NE(evaluate(engine, parity_task(), {}, {}).error().message.find("task parity has no samples"), std::string::npos);
+  EXPECT_EQ(evaluate(engine, parity_task(), samples, {.adapter = "nobody"}).error().message,
+            "adapter nobody is not loaded");
+  EXPECT_NE(
+      evaluate(engine, parity_task(), {}, {}).error().message.find("task parity has no samples"),
+      std::string::npos);
   EXPECT_FALSE(evaluate(engine, parity_task(), samples, {.concurrency = 0}).ok());
 }
 

@@ -18,7 +18,8 @@ std::vector<ContentPart> parts_of(const Prompt& prompt) {
 
 TEST(PromptOf, MediaThenQuestionInOneTurn) {
   Sample sample;
-  sample.media = {{Medium::Kind::kImage, {"/data/50% off.png"}}, {Medium::Kind::kVideo, {"/data/film.mp4"}}};
+  sample.media = {{Medium::Kind::kImage, {"/data/50% off.png"}},
+                  {Medium::Kind::kVideo, {"/data/film.mp4"}}};
   sample.question = "What is this?";
   const auto prompt = prompt_of(sample);
   ASSERT_TRUE(prompt.ok());
@@ -39,7 +40,8 @@ TEST(PromptOf, AFileIsFoundUnderItsUrl) {
   const auto prompt = prompt_of(sample);
   media::FetchPolicy policy;
   policy.allowed_local_path = dir.path();
-  const auto items = media::fetch(std::get<MediaRef>(parts_of(*prompt)[0]).url, media::MediaKind::kImage, 100, policy);
+  const auto items = media::fetch(std::get<MediaRef>(parts_of(*prompt)[0]).url,
+                                  media::MediaKind::kImage, 100, policy);
   ASSERT_TRUE(items.ok()) << items.error().message;
   EXPECT_EQ(std::string(items->front().begin(), items->front().end()), "bytes");
 }
@@ -47,7 +49,8 @@ TEST(PromptOf, AFileIsFoundUnderItsUrl) {
 TEST(PromptOf, FramesBecomeOneList) {
   const TempDir dir;
   Sample sample;
-  sample.media = {{Medium::Kind::kVideo, {dir.write("0.jpg", "one"), dir.write("1.jpg", "second")}}};
+  sample.media = {
+      {Medium::Kind::kVideo, {dir.write("0.jpg", "one"), dir.write("1.jpg", "second")}}};
   const auto prompt = prompt_of(sample);
   ASSERT_TRUE(prompt.ok());
   const std::string url = std::get<MediaRef>(parts_of(*prompt)[0]).url;

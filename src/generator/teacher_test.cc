@@ -1,5 +1,5 @@
-// What is kept, dropped and counted, with an adapter as the teacher; TorchScript files and endpoints are asked in
-// tests/generator/test_teachers.py.
+// What is kept, dropped and counted, with an adapter as the teacher; TorchScript files and
+// endpoints are asked in tests/generator/test_teachers.py.
 #include "generator/teacher.h"
 
 #include <gtest/gtest.h>
@@ -21,7 +21,8 @@ class AdapterTeacher : public ::testing::Test {
     std::string lines;
     for (int i = 0; i < kInputs; ++i) {
       dir_.write(std::to_string(i) + ".png", "never decoded here");
-      lines += R"({"image": ")" + std::to_string(i) + R"(.png", "question": ")" + std::to_string(i) + "\"}\n";
+      lines += R"({"image": ")" + std::to_string(i) + R"(.png", "question": ")" +
+               std::to_string(i) + "\"}\n";
     }
     task_.name = "parity";
     task_.where = "tasks.yaml:1";
@@ -60,7 +61,8 @@ TEST_F(AdapterTeacher, KeepsWhatItIsSureOf) {
   EXPECT_EQ(data->train.size(), 7u);
   EXPECT_EQ(data->validation.size(), 3u);
   for (const Sample& sample : data->train) {
-    EXPECT_EQ(sample.labels, std::vector<std::string>{std::stoi(sample.question) % 2 ? "odd" : "even"});
+    EXPECT_EQ(sample.labels,
+              std::vector<std::string>{std::stoi(sample.question) % 2 ? "odd" : "even"});
     EXPECT_EQ(sample.media.size(), 1u);
   }
   EXPECT_TRUE(engine.loaded().empty()) << "the adapter is a guest";
@@ -95,7 +97,8 @@ TEST_F(AdapterTeacher, AHeadSaysHowSureItIs) {
   EXPECT_EQ(engine.requests().front().head, "parity");
 
   engine.set_heads({{"a", {"even", "odd"}}, {"b", {"even", "odd"}}});
-  EXPECT_NE(ask_teacher(task_, &engine).error().message.find("several heads (a, b)"), std::string::npos);
+  EXPECT_NE(ask_teacher(task_, &engine).error().message.find("several heads (a, b)"),
+            std::string::npos);
 }
 
 TEST_F(AdapterTeacher, TextTasksGetItsAnswers) {
@@ -126,12 +129,20 @@ TEST_F(AdapterTeacher, ErrorsNameWhatIsWrong) {
   ScriptedEngine broken(parity, kInputs);
   broken.fail_loading(not_found("no such folder"));
   EXPECT_EQ(message(&broken), "teacher /adapters/parity: no such folder");
-  ScriptedEngine failing([](const GenerateRequest&) { return Reply{.text = {}, .error = invalid("a broken picture")}; }, kInputs);
+  ScriptedEngine failing(
+      [](const GenerateRequest&) {
+        return Reply{.text = {}, .error = invalid("a broken picture")};
+      },
+      kInputs);
   EXPECT_NE(message(&failing).find("teacher /adapters/parity: "), std::string::npos);
   EXPECT_NE(message(&failing).find("inputs.jsonl:"), std::string::npos);
   EXPECT_TRUE(failing.loaded().empty());
-  ScriptedEngine useless([](const GenerateRequest&) { return Reply{.text = "maybe", .logprobs = {0}}; }, kInputs);
-  EXPECT_NE(message(&useless).find("taught nothing: of 12 answers 0 are below the confidence, 12 are none of the labels"), std::string::npos);
+  ScriptedEngine useless(
+      [](const GenerateRequest&) { return Reply{.text = "maybe", .logprobs = {0}}; }, kInputs);
+  EXPECT_NE(
+      message(&useless).find(
+          "taught nothing: of 12 answers 0 are below the confidence, 12 are none of the labels"),
+      std::string::npos);
   task_.labels.clear();
   EXPECT_NE(message(&useless).find("needs \"labels\""), std::string::npos);
 }

@@ -6,7 +6,8 @@
 namespace valora::media {
 namespace {
 
-constexpr std::string_view kAlphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+constexpr std::string_view kAlphabet =
+    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 constexpr uint8_t kPadding = 64, kSpace = 65, kForeign = 66;
 
 constexpr std::array<uint8_t, 256> make_table() {

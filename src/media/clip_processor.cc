@@ -1,4 +1,5 @@
-// CLIP's image processor as LLaVA uses it: the shorter edge resized, the centre cut out, one square of patches.
+// CLIP's image processor as LLaVA uses it: the shorter edge resized, the centre cut out, one square
+// of patches.
 #include <algorithm>
 #include <vector>
 
@@ -11,10 +12,12 @@ namespace valora::media {
 namespace {
 
 constexpr std::string_view kRead[] = {
-    "do_resize",  "size",      "do_center_crop", "crop_size",      "do_rescale",           "do_normalize",
-    "image_mean", "image_std", "rescale_factor", "resample",       "image_processor_type",
+    "do_resize",      "size",         "do_center_crop",       "crop_size",
+    "do_rescale",     "do_normalize", "image_mean",           "image_std",
+    "rescale_factor", "resample",     "image_processor_type",
 };
-constexpr std::string_view kTypes[] = {"CLIPImageProcessor", "CLIPImageProcessorFast", "CLIPImageProcessorPil"};
+constexpr std::string_view kTypes[] = {"CLIPImageProcessor", "CLIPImageProcessorFast",
+                                       "CLIPImageProcessorPil"};
 constexpr int kMaxSide = 1 << 13;
 // Beyond it the picture would be thousands of pixels long only to be cut away.
 constexpr int64_t kMaxAspect = 200;
@@ -22,7 +25,7 @@ constexpr int64_t kMaxResizedPixels = int64_t{64} << 20;
 
 struct ClipSettings {
   bool do_resize = true;
-  int shortest_edge = 224;              // 0: resized to `fixed`
+  int shortest_edge = 224;  // 0: resized to `fixed`
   PixelSize fixed;
   bool do_center_crop = true;
   PixelSize crop{224, 224};
@@ -82,15 +85,19 @@ Result<ClipSettings> read_settings(const Json& json) {
 
 // The middle of the picture; what lies outside of it is black.
 Image centre_crop(const Image& image, PixelSize size) {
-  Image out{size.width, size.height, std::vector<uint8_t>(size_t(size.width) * size.height * kChannels)};
+  Image out{size.width, size.height,
+            std::vector<uint8_t>(size_t(size.width) * size.height * kChannels)};
   // Rounded as the reference does: down where the picture is cut, up where it is padded.
-  const auto offset = [](int have, int want) { return have >= want ? (have - want) / 2 : -((want - have + 1) / 2); };
+  const auto offset = [](int have, int want) {
+    return have >= want ? (have - want) / 2 : -((want - have + 1) / 2);
+  };
   const int left = offset(image.width, size.width), top = offset(image.height, size.height);
   const int x0 = std::max(0, -left), x1 = std::min(size.width, image.width - left);
   const int y0 = std::max(0, -top), y1 = std::min(size.height, image.height - top);
   for (int y = y0; y < y1; ++y) {
     const uint8_t* row = &image.rgb[(size_t(y + top) * image.width + (x0 + left)) * kChannels];
-    std::copy(row, row + size_t(x1 - x0) * kChannels, &out.rgb[(size_t(y) * size.width + x0) * kChannels]);
+    std::copy(row, row + size_t(x1 - x0) * kChannels,
+              &out.rgb[(size_t(y) * size.width + x0) * kChannels]);
   }
   return out;
 }
@@ -98,15 +105,18 @@ Image centre_crop(const Image& image, PixelSize size) {
 class ClipProcessor final : public Processor {
  public:
   ClipProcessor(const ClipSettings& settings, const ClipTarget& target)
-      : settings_(settings), target_(target), grid_(target.image_size / target.patch_size),
+      : settings_(settings),
+        target_(target),
+        grid_(target.image_size / target.patch_size),
         table_(make_pixel_table(settings.values)) {}
 
   Result<VisualInput> image(const Image& image) const override {
     VALORA_CHECK(check_aspect(image.width, image.height));
     const Image square = cut(image);
     if (square.width != target_.image_size || square.height != target_.image_size)
-      return invalid(fmt::format("the picture is {} x {} pixels after preparation; the vision tower takes {} x {}",
-                                 square.width, square.height, target_.image_size, target_.image_size));
+      return invalid(fmt::format(
+          "the picture is {} x {} pixels after preparation; the vision tower takes {} x {}",
+          square.width, square.height, target_.image_size, target_.image_size));
     VisualInput input;
     input.kind = MediaKind::kImage;
     input.grid_h = input.grid_w = grid_;
@@ -119,7 +129,9 @@ class ClipProcessor final : public Processor {
     return input;
   }
 
-  Result<VisualInput> video(const std::vector<Image>&, double) const override { return no_videos(); }
+  Result<VisualInput> video(const std::vector<Image>&, double) const override {
+    return no_videos();
+  }
   Result<int64_t> image_tokens(int width, int height) const override {
     VALORA_CHECK(check_aspect(width, height));
     return int64_t{tokens()};
@@ -145,11 +157,14 @@ class ClipProcessor final : public Processor {
   int tokens() const { return grid_ * grid_ + (target_.class_token ? 1 : 0); }
 
   Status check_aspect(int width, int height) const {
-    const int64_t shorter = std::min(width, height), longer = std::max(width, height), edge = settings_.shortest_edge;
+    const int64_t shorter = std::min(width, height), longer = std::max(width, height),
+                  edge = settings_.shortest_edge;
     if (shorter < 1 || longer > shorter * kMaxAspect)
-      return invalid(fmt::format("{} x {} pixels: the aspect ratio must not exceed {}", width, height, kMaxAspect));
+      return invalid(fmt::format("{} x {} pixels: the aspect ratio must not exceed {}", width,
+                                 height, kMaxAspect));
     if (edge * (edge * longer / shorter) > kMaxResizedPixels)
-      return invalid(fmt::format("{} x {} pixels would be resized to more than {}", width, height, kMaxResizedPixels));
+      return invalid(fmt::format("{} x {} pixels would be resized to more than {}", width, height,
+                                 kMaxResizedPixels));
     return {};
   }
 
@@ -160,7 +175,8 @@ class ClipProcessor final : public Processor {
   }
 
   Image resize(const Image& image) const {
-    if (settings_.shortest_edge == 0) return resize_bicubic(image, settings_.fixed.width, settings_.fixed.height);
+    if (settings_.shortest_edge == 0)
+      return resize_bicubic(image, settings_.fixed.width, settings_.fixed.height);
     const int64_t edge = settings_.shortest_edge, w = image.width, h = image.height;
     if (w <= h) return resize_bicubic(image, int(edge), int(edge * h / w));
     return resize_bicubic(image, int(edge * w / h), int(edge));
@@ -171,7 +187,9 @@ class ClipProcessor final : public Processor {
     for (int c = 0; c < kChannels; ++c)
       for (int y = 0; y < side; ++y) {
         const uint8_t* pixel =
-            &image.rgb[((size_t(patch_y) * side + y) * image.width + size_t(patch_x) * side) * kChannels + c];
+            &image.rgb[((size_t(patch_y) * side + y) * image.width + size_t(patch_x) * side) *
+                           kChannels +
+                       c];
         for (int x = 0; x < side; ++x, pixel += kChannels) *out++ = table_[c][*pixel];
       }
     return out;
@@ -185,15 +203,17 @@ class ClipProcessor final : public Processor {
 
 }  // namespace
 
-Result<std::shared_ptr<const Processor>> make_clip_processor(const Json& image_json, const ClipTarget& target) {
+Result<std::shared_ptr<const Processor>> make_clip_processor(const Json& image_json,
+                                                             const ClipTarget& target) {
   VALORA_TRY(settings, read_settings(image_json));
-  const PixelSize made = settings.do_center_crop                                  ? settings.crop
+  const PixelSize made = settings.do_center_crop                             ? settings.crop
                          : settings.do_resize && settings.shortest_edge == 0 ? settings.fixed
                                                                              : PixelSize{};
   if (made.width != 0 && (made.width != target.image_size || made.height != target.image_size))
-    return refuse_setting(settings.do_center_crop ? "crop_size" : "size",
-                          fmt::format("gives pictures of {} x {} pixels, but the vision tower takes {} x {}", made.width,
-                                      made.height, target.image_size, target.image_size));
+    return refuse_setting(
+        settings.do_center_crop ? "crop_size" : "size",
+        fmt::format("gives pictures of {} x {} pixels, but the vision tower takes {} x {}",
+                    made.width, made.height, target.image_size, target.image_size));
   return std::shared_ptr<const Processor>(std::make_shared<ClipProcessor>(settings, target));
 }
 

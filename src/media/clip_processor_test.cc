@@ -10,7 +10,10 @@ using testing::make_picture;
 
 // 4 x 4 pixels in patches of 2 x 2, bytes left as they are.
 Json plain(Json more = Json::object()) {
-  Json json{{"size", {{"shortest_edge", 4}}}, {"crop_size", {{"height", 4}, {"width", 4}}}, {"do_rescale", false}, {"do_normalize", false}};
+  Json json{{"size", {{"shortest_edge", 4}}},
+            {"crop_size", {{"height", 4}, {"width", 4}}},
+            {"do_rescale", false},
+            {"do_normalize", false}};
   json.update(more);
   return json;
 }
@@ -33,7 +36,8 @@ TEST(ClipProcessor, CutsTheCentreIntoPatchesInReadingOrder) {
   const float* value = &input->patches[2 * 12];  // the third patch: second row, first column
   for (int c = 0; c < 3; ++c)
     for (int y = 0; y < 2; ++y)
-      for (int x = 0; x < 2; ++x) EXPECT_EQ(*value++, picture.rgb[((2 + y) * 7 + 1 + x) * 3 + c]) << "(7 - 4) / 2 is 1";
+      for (int x = 0; x < 2; ++x)
+        EXPECT_EQ(*value++, picture.rgb[((2 + y) * 7 + 1 + x) * 3 + c]) << "(7 - 4) / 2 is 1";
 }
 
 TEST(ClipProcessor, PadsWhatIsTooSmallWithBlack) {
@@ -60,8 +64,11 @@ TEST(ClipProcessor, ExtremeAspectsAreErrorsOfTheRequest) {
   EXPECT_FALSE(processor->image_tokens(201, 1).ok());
   EXPECT_FALSE(processor->image(make_picture(201, 1)).ok());
   EXPECT_FALSE(make(plain({{"size", {{"shortest_edge", 8192}}}}))->image_tokens(100, 1).ok());
-  EXPECT_FALSE(make(plain({{"do_center_crop", false}}))->image(make_picture(8, 4)).ok()) << "not square after preparation";
-  EXPECT_TRUE(make(plain({{"do_center_crop", false}, {"size", {{"height", 4}, {"width", 4}}}}))->image(make_picture(8, 4)).ok());
+  EXPECT_FALSE(make(plain({{"do_center_crop", false}}))->image(make_picture(8, 4)).ok())
+      << "not square after preparation";
+  EXPECT_TRUE(make(plain({{"do_center_crop", false}, {"size", {{"height", 4}, {"width", 4}}}}))
+                  ->image(make_picture(8, 4))
+                  .ok());
 }
 
 TEST(ClipProcessor, TakesNoVideos) {
@@ -90,8 +97,10 @@ TEST(ClipProcessor, RefusesWhatItCannotHonour) {
 TEST(ClipProcessor, DigestHoldsEverySetting) {
   const Digest digest = make(plain())->settings_digest();
   EXPECT_EQ(make(plain({{"do_convert_rgb", true}}))->settings_digest(), digest);
-  for (const Json& setting : {Json{{"do_resize", false}}, Json{{"size", {{"shortest_edge", 5}}}}, Json{{"do_rescale", true}},
-                              Json{{"do_normalize", true}}, Json{{"image_mean", 0.5}}, Json{{"size", {{"height", 4}, {"width", 4}}}}})
+  for (const Json& setting :
+       {Json{{"do_resize", false}}, Json{{"size", {{"shortest_edge", 5}}}},
+        Json{{"do_rescale", true}}, Json{{"do_normalize", true}}, Json{{"image_mean", 0.5}},
+        Json{{"size", {{"height", 4}, {"width", 4}}}}})
     EXPECT_NE(make(plain(setting))->settings_digest(), digest) << setting;
   EXPECT_NE(make(plain(), {4, 2, true})->settings_digest(), digest);
 }

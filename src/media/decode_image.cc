@@ -22,12 +22,15 @@ Result<Decoder> decoder_of(ByteSpan bytes, const Limits& limits) {
   if (bytes.empty()) return invalid("the image is empty");
   if (bytes.size() > limits.max_bytes)
     return Error{ErrorCode::kPayloadTooLarge,
-                 fmt::format("the image of {} bytes is over the limit of {} bytes", bytes.size(), limits.max_bytes),
+                 fmt::format("the image of {} bytes is over the limit of {} bytes", bytes.size(),
+                             limits.max_bytes),
                  {}};
   if (starts_with(bytes, "\xff\xd8\xff")) return Decoder{decode_jpeg, jpeg_size};
   if (starts_with(bytes, "\x89PNG\r\n\x1a\n")) return Decoder{decode_png, png_size};
-  if (starts_with(bytes, "RIFF") && starts_with(bytes, "WEBP", 8)) return Decoder{decode_webp, webp_size};
-  if (starts_with(bytes, "GIF87a") || starts_with(bytes, "GIF89a")) return Decoder{decode_gif, gif_size};
+  if (starts_with(bytes, "RIFF") && starts_with(bytes, "WEBP", 8))
+    return Decoder{decode_webp, webp_size};
+  if (starts_with(bytes, "GIF87a") || starts_with(bytes, "GIF89a"))
+    return Decoder{decode_gif, gif_size};
   return invalid("the image is not a JPEG, PNG, WebP or GIF file");
 }
 
@@ -42,8 +45,8 @@ Status check_size(std::string_view what, int64_t width, int64_t height, const Li
   // A side is below 2^31 in every format, so the product fits.
   if (width * height > limits.max_pixels)
     return Error{ErrorCode::kPayloadTooLarge,
-                 fmt::format("the {} of {} x {} pixels is over the limit of {} pixels", what, width, height,
-                             limits.max_pixels),
+                 fmt::format("the {} of {} x {} pixels is over the limit of {} pixels", what, width,
+                             height, limits.max_pixels),
                  {}};
   return {};
 }

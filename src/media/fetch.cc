@@ -26,7 +26,8 @@ std::string media_type(std::string_view data_url_rest) {
 
 bool is_base64(std::string_view head) {
   const size_t semicolon = head.rfind(';');
-  return semicolon != std::string_view::npos && lower_case(head.substr(semicolon + 1, 16)) == "base64";
+  return semicolon != std::string_view::npos &&
+         lower_case(head.substr(semicolon + 1, 16)) == "base64";
 }
 
 Result<std::vector<Bytes>> one_item(Result<Bytes> bytes) {
@@ -41,7 +42,8 @@ Result<std::vector<Bytes>> one_item(Result<Bytes> bytes) {
 const char* kind_name(MediaKind kind) { return kind == MediaKind::kImage ? "image" : "video"; }
 
 Error too_large(MediaKind kind, size_t max_bytes) {
-  return {ErrorCode::kPayloadTooLarge, fmt::format("the {} is over the limit of {} bytes", kind_name(kind), max_bytes),
+  return {ErrorCode::kPayloadTooLarge,
+          fmt::format("the {} is over the limit of {} bytes", kind_name(kind), max_bytes),
           {}};
 }
 
@@ -68,7 +70,8 @@ Result<std::vector<Bytes>> fetch_data(std::string_view rest, MediaKind kind, siz
     const size_t end = list ? data.find(',') : std::string_view::npos;
     VALORA_TRY(bytes, decode_base64(data.substr(0, end)));
     if (bytes.empty())
-      return invalid(list ? fmt::format("frame {} of the video is empty", items.size()) : "the data URL is empty");
+      return invalid(list ? fmt::format("frame {} of the video is empty", items.size())
+                          : "the data URL is empty");
     total += bytes.size();
     if (total > max_bytes) return too_large(kind, max_bytes);
     items.push_back(std::move(bytes));
@@ -77,17 +80,22 @@ Result<std::vector<Bytes>> fetch_data(std::string_view rest, MediaKind kind, siz
   }
 }
 
-Result<std::vector<Bytes>> fetch(const std::string& url, MediaKind kind, size_t max_bytes, const FetchPolicy& policy) {
+Result<std::vector<Bytes>> fetch(const std::string& url, MediaKind kind, size_t max_bytes,
+                                 const FetchPolicy& policy) {
   const size_t colon = url.find(':');
-  const std::string scheme = lower_case(std::string_view(url).substr(0, std::min<size_t>(colon, 16)));
+  const std::string scheme =
+      lower_case(std::string_view(url).substr(0, std::min<size_t>(colon, 16)));
   if (colon == std::string::npos || scheme.empty())
-    return invalid(fmt::format("the {} URL has no scheme: data:, file:// and http(s):// are served", kind_name(kind)));
+    return invalid(fmt::format("the {} URL has no scheme: data:, file:// and http(s):// are served",
+                               kind_name(kind)));
   const std::string_view rest = std::string_view(url).substr(colon + 1);
   if (scheme == "data") return fetch_data(rest, kind, max_bytes);
   if (scheme == "file") return one_item(fetch_file(rest, kind, max_bytes, policy));
-  if (scheme == "http" || scheme == "https") return one_item(fetch_http(url, kind, max_bytes, policy));
-  return invalid(fmt::format("the scheme of the {} URL is not served: data:, file:// and http(s):// are",
-                             kind_name(kind)));
+  if (scheme == "http" || scheme == "https")
+    return one_item(fetch_http(url, kind, max_bytes, policy));
+  return invalid(
+      fmt::format("the scheme of the {} URL is not served: data:, file:// and http(s):// are",
+                  kind_name(kind)));
 }
 
 }  // namespace valora::media

@@ -26,9 +26,10 @@ enum class MediaKind { kImage, kVideo };
 using Bytes = std::vector<uint8_t>;
 
 // One item for an image or a video file; `data:video/jpeg;base64,f1,f2,…` gives one item a frame.
-// Over max_bytes (checked before decoding base64 and while downloading): kPayloadTooLarge. A URL that
-// the policy forbids or that leads nowhere: kInvalidArgument.
-Result<std::vector<Bytes>> fetch(const std::string& url, MediaKind kind, size_t max_bytes, const FetchPolicy& policy);
+// Over max_bytes (checked before decoding base64 and while downloading): kPayloadTooLarge. A URL
+// that the policy forbids or that leads nowhere: kInvalidArgument.
+Result<std::vector<Bytes>> fetch(const std::string& url, MediaKind kind, size_t max_bytes,
+                                 const FetchPolicy& policy);
 
 // Whether the URL is a list of frames (`data:video/jpeg;base64,…`) and not one file.
 bool is_frame_list(std::string_view url);

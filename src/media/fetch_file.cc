@@ -30,7 +30,8 @@ Result<std::string> percent_decode(std::string_view text) {
   std::string out;
   for (size_t i = 0; i < text.size(); ++i) {
     const bool escaped = text[i] == '%' && i + 2 < text.size();
-    const int high = escaped ? hex_digit(text[i + 1]) : -1, low = escaped ? hex_digit(text[i + 2]) : -1;
+    const int high = escaped ? hex_digit(text[i + 1]) : -1,
+              low = escaped ? hex_digit(text[i + 2]) : -1;
     if (high >= 0 && low >= 0) {
       out += static_cast<char>(high * 16 + low);
       i += 2;
@@ -44,7 +45,8 @@ Result<std::string> percent_decode(std::string_view text) {
 
 // Empty where the path leads nowhere.
 std::string resolved(const std::string& path) {
-  const std::unique_ptr<char, decltype(&std::free)> real(::realpath(path.c_str(), nullptr), std::free);
+  const std::unique_ptr<char, decltype(&std::free)> real(::realpath(path.c_str(), nullptr),
+                                                         std::free);
   return real ? real.get() : "";
 }
 
@@ -66,29 +68,33 @@ Result<Bytes> read_whole(int fd, size_t size, MediaKind kind) {
 
 }  // namespace
 
-Result<Bytes> fetch_file(std::string_view rest, MediaKind kind, size_t max_bytes, const FetchPolicy& policy) {
+Result<Bytes> fetch_file(std::string_view rest, MediaKind kind, size_t max_bytes,
+                         const FetchPolicy& policy) {
   if (policy.allowed_local_path.empty())
     return invalid("file URLs are not served: no allowed local media path is set");
   if (rest.starts_with("//")) {
     rest.remove_prefix(2);
     const std::string_view host = rest.substr(0, rest.find('/'));
-    if (!host.empty() && host != "localhost") return invalid("the file URL names a host: only file:///path is served");
+    if (!host.empty() && host != "localhost")
+      return invalid("the file URL names a host: only file:///path is served");
     rest.remove_prefix(host.size());
   }
   if (rest.size() > PATH_MAX * 3) return invalid("the file URL is too long");
   VALORA_TRY(path, percent_decode(rest));
-  // One message for what lies outside and for what does not exist: a client learns nothing about the
-  // rest of the file system.
+  // One message for what lies outside and for what does not exist: a client learns nothing about
+  // the rest of the file system.
   const std::string real = path.starts_with('/') ? resolved(path) : "";
   if (!lies_under(real, resolved(policy.allowed_local_path)))
-    return invalid(fmt::format("the {} is not a file under the allowed local media path", kind_name(kind)));
+    return invalid(
+        fmt::format("the {} is not a file under the allowed local media path", kind_name(kind)));
 
   // O_NONBLOCK: a named pipe must be refused, not waited for.
   const FileDescriptor file{::open(real.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW)};
-  struct stat info {};
+  struct stat info{};
   if (file.value < 0 || ::fstat(file.value, &info) != 0)
     return invalid(fmt::format("the {} file cannot be opened", kind_name(kind)));
-  if (!S_ISREG(info.st_mode)) return invalid(fmt::format("the {} is not a regular file", kind_name(kind)));
+  if (!S_ISREG(info.st_mode))
+    return invalid(fmt::format("the {} is not a regular file", kind_name(kind)));
   if (static_cast<uintmax_t>(info.st_size) > max_bytes) return too_large(kind, max_bytes);
   if (info.st_size == 0) return invalid(fmt::format("the {} file is empty", kind_name(kind)));
   return read_whole(file.value, static_cast<size_t>(info.st_size), kind);

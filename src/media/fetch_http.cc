@@ -36,7 +36,9 @@ Status check_host(const std::string& url, const FetchPolicy& policy) {
   const std::string host = host_of(url);
   if (host.empty() || url.size() > kMaxUrl) return invalid("the http URL is malformed");
   const auto& allowed = policy.allowed_hosts;
-  const auto same = [&](const std::string& name) { return ::strcasecmp(name.c_str(), host.c_str()) == 0; };
+  const auto same = [&](const std::string& name) {
+    return ::strcasecmp(name.c_str(), host.c_str()) == 0;
+  };
   if (!allowed.empty() && std::none_of(allowed.begin(), allowed.end(), same))
     return invalid(fmt::format("the host {} is not an allowed media host", host));
   return {};
@@ -78,26 +80,33 @@ Result<std::string> get_once(CURL* curl, const std::string& url, MediaKind kind,
                              std::chrono::milliseconds time_left) {
   download.bytes.clear();
   curl_easy_setopt(curl, CURLOPT_URL, url.c_str());
-  curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, static_cast<long>(std::max<int64_t>(time_left.count(), 1)));
+  curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS,
+                   static_cast<long>(std::max<int64_t>(time_left.count(), 1)));
   const CURLcode code = curl_easy_perform(curl);
-  if (download.over_limit || code == CURLE_FILESIZE_EXCEEDED) return too_large(kind, download.max_bytes);
+  if (download.over_limit || code == CURLE_FILESIZE_EXCEEDED)
+    return too_large(kind, download.max_bytes);
   if (code != CURLE_OK)
-    return invalid(fmt::format("the {} cannot be fetched: {}", kind_name(kind), curl_easy_strerror(code)));
+    return invalid(
+        fmt::format("the {} cannot be fetched: {}", kind_name(kind), curl_easy_strerror(code)));
   char* redirect = nullptr;
   curl_easy_getinfo(curl, CURLINFO_REDIRECT_URL, &redirect);
   if (redirect) return std::string(redirect);
   long status = 0;
   curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
   if (status != 200)
-    return invalid(fmt::format("the {} cannot be fetched: the host answered {}", kind_name(kind), status));
-  if (download.bytes.empty()) return invalid(fmt::format("the fetched {} is empty", kind_name(kind)));
+    return invalid(
+        fmt::format("the {} cannot be fetched: the host answered {}", kind_name(kind), status));
+  if (download.bytes.empty())
+    return invalid(fmt::format("the fetched {} is empty", kind_name(kind)));
   return std::string();
 }
 
 }  // namespace
 
-Result<Bytes> fetch_http(const std::string& url, MediaKind kind, size_t max_bytes, const FetchPolicy& policy) {
-  if (!policy.allow_http) return invalid("http URLs are not served: fetching media over the network is off");
+Result<Bytes> fetch_http(const std::string& url, MediaKind kind, size_t max_bytes,
+                         const FetchPolicy& policy) {
+  if (!policy.allow_http)
+    return invalid("http URLs are not served: fetching media over the network is off");
   init_curl_once();
   const Curl curl(curl_easy_init(), curl_easy_cleanup);
   if (!curl) return internal("libcurl cannot be initialised");
@@ -105,17 +114,19 @@ Result<Bytes> fetch_http(const std::string& url, MediaKind kind, size_t max_byte
   set_options(curl.get(), download);
 
   using std::chrono::steady_clock;
-  const auto deadline =
-      steady_clock::now() + (kind == MediaKind::kImage ? policy.image_timeout : policy.video_timeout);
+  const auto deadline = steady_clock::now() +
+                        (kind == MediaKind::kImage ? policy.image_timeout : policy.video_timeout);
   std::string next = url;
   for (int hop = 0; hop <= kMaxRedirects; ++hop) {
     VALORA_CHECK(check_host(next, policy));
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - steady_clock::now());
+    const auto left =
+        std::chrono::duration_cast<std::chrono::milliseconds>(deadline - steady_clock::now());
     VALORA_TRY(redirect, get_once(curl.get(), next, kind, download, left));
     if (redirect.empty()) return std::move(download.bytes);
     next = std::move(redirect);
   }
-  return invalid(fmt::format("the {} cannot be fetched: more than {} redirects", kind_name(kind), kMaxRedirects));
+  return invalid(fmt::format("the {} cannot be fetched: more than {} redirects", kind_name(kind),
+                             kMaxRedirects));
 }
 
 }  // namespace valora::media

@@ -15,7 +15,8 @@ namespace fs = std::filesystem;
 
 std::string text(const Bytes& bytes) { return {bytes.begin(), bytes.end()}; }
 
-Result<std::string> fetch_text(const std::string& url, const FetchPolicy& policy = {}, size_t max_bytes = 1000) {
+Result<std::string> fetch_text(const std::string& url, const FetchPolicy& policy = {},
+                               size_t max_bytes = 1000) {
   VALORA_TRY(items, fetch(url, MediaKind::kImage, max_bytes, policy));
   return text(items.at(0));
 }
@@ -31,7 +32,8 @@ TEST(Base64, DecodesTheStandardAlphabet) {
 }
 
 TEST(Base64, RefusesAllElse) {
-  for (const char* wrong : {"Z", "Zm9vY", "Zg=", "Zg===", "Zg==Zg==", "Zm9v=", "====", "Zm-_", "Zm9v!", "Zm\xc3\xa9v"})
+  for (const char* wrong :
+       {"Z", "Zm9vY", "Zg=", "Zg===", "Zg==Zg==", "Zm9v=", "====", "Zm-_", "Zm9v!", "Zm\xc3\xa9v"})
     EXPECT_FALSE(decode_base64(wrong).ok()) << wrong;
 }
 
@@ -47,14 +49,15 @@ TEST(FetchData, GivesTheBytes) {
   EXPECT_EQ(*fetch_text("data:image/png;base64,Zm9v"), "foo");
   EXPECT_EQ(*fetch_text("DATA:image/png;charset=x;BASE64,Zm9v"), "foo");
   EXPECT_EQ(*fetch_text("data:;base64,Zm9v"), "foo");
-  for (const char* wrong : {"data:image/png,foo", "data:image/png;base64", "data:image/png;base64,", "data:base64,Zm9v",
-                            "data:image/png;base64,Zm9v,Zm9v"})
+  for (const char* wrong : {"data:image/png,foo", "data:image/png;base64", "data:image/png;base64,",
+                            "data:base64,Zm9v", "data:image/png;base64,Zm9v,Zm9v"})
     EXPECT_EQ(fetch_text(wrong).error().code, ErrorCode::kInvalidArgument) << wrong;
 }
 
 TEST(FetchData, IsBounded) {
   EXPECT_TRUE(fetch_text("data:image/png;base64,Zm9vYmFy", {}, 6).ok());
-  EXPECT_EQ(fetch_text("data:image/png;base64,Zm9vYmFy", {}, 5).error().code, ErrorCode::kPayloadTooLarge);
+  EXPECT_EQ(fetch_text("data:image/png;base64,Zm9vYmFy", {}, 5).error().code,
+            ErrorCode::kPayloadTooLarge);
   const std::string long_url = "data:image/png;base64," + std::string(100'000, 'A');
   EXPECT_EQ(fetch_text(long_url, {}, 1000).error().code, ErrorCode::kPayloadTooLarge);
 }
@@ -77,13 +80,16 @@ TEST(FetchData, FrameListsAreOneItemAFrame) {
 }
 
 TEST(Fetch, RefusesOtherSchemes) {
-  for (const char* url : {"", "picture.png", "/etc/passwd", "ftp://host/x", "gopher://x", ":", "dict://localhost:1/x"})
-    EXPECT_EQ(fetch_text(url, {.allow_http = true}).error().code, ErrorCode::kInvalidArgument) << url;
+  for (const char* url : {"", "picture.png", "/etc/passwd", "ftp://host/x", "gopher://x", ":",
+                          "dict://localhost:1/x"})
+    EXPECT_EQ(fetch_text(url, {.allow_http = true}).error().code, ErrorCode::kInvalidArgument)
+        << url;
 }
 
 class FetchFile : public ::testing::Test {
  protected:
-  FetchFile() : folder_(fs::path(::testing::TempDir()) / ("valora_fetch_" + std::to_string(::getpid()))) {
+  FetchFile()
+      : folder_(fs::path(::testing::TempDir()) / ("valora_fetch_" + std::to_string(::getpid()))) {
     fs::remove_all(folder_);
     fs::create_directories(folder_ / "open" / "inner");
     fs::create_directories(folder_ / "open-not");
@@ -96,7 +102,9 @@ class FetchFile : public ::testing::Test {
 
   void write(const char* name, const char* content) { std::ofstream(folder_ / name) << content; }
   std::string url(const char* name) const { return "file://" + (folder_ / name).string(); }
-  Result<std::string> get(const char* name, size_t max = 100) const { return fetch_text(url(name), policy_, max); }
+  Result<std::string> get(const char* name, size_t max = 100) const {
+    return fetch_text(url(name), policy_, max);
+  }
 
   const fs::path folder_;
   FetchPolicy policy_;
@@ -106,7 +114,8 @@ TEST_F(FetchFile, ReadsUnderTheAllowedRoot) {
   EXPECT_EQ(*get("open/a%20b.txt"), "inside");
   EXPECT_EQ(*get("open/a b.txt"), "inside");
   EXPECT_EQ(*get("open/inner/../inner/c.txt"), "deep");
-  EXPECT_EQ(*fetch_text("file://localhost" + (folder_ / "open/inner/c.txt").string(), policy_), "deep");
+  EXPECT_EQ(*fetch_text("file://localhost" + (folder_ / "open/inner/c.txt").string(), policy_),
+            "deep");
   EXPECT_EQ(get("open/a b.txt", 5).error().code, ErrorCode::kPayloadTooLarge);
 }
 
@@ -114,8 +123,9 @@ TEST_F(FetchFile, NothingOutsideIsReadOrTold) {
   fs::create_symlink(folder_ / "open-not/secret.txt", folder_ / "open/link.txt");
   fs::create_directory_symlink(folder_ / "open-not", folder_ / "open/folder");
   const auto missing = get("open/nothing.txt");
-  for (const char* name : {"open-not/secret.txt", "open/../open-not/secret.txt", "open/%2e%2e/open-not/secret.txt",
-                           "open/link.txt", "open/folder/secret.txt", "open-not/nothing.txt", "open"}) {
+  for (const char* name :
+       {"open-not/secret.txt", "open/../open-not/secret.txt", "open/%2e%2e/open-not/secret.txt",
+        "open/link.txt", "open/folder/secret.txt", "open-not/nothing.txt", "open"}) {
     ASSERT_FALSE(get(name).ok()) << name;
     EXPECT_EQ(get(name).error().message, missing.error().message) << name;
   }
@@ -128,7 +138,8 @@ TEST_F(FetchFile, NothingOutsideIsReadOrTold) {
 TEST_F(FetchFile, OnlyRegularFilesAreRead) {
   ASSERT_EQ(::mkfifo((folder_ / "open/pipe").c_str(), 0600), 0);
   write("open/empty", "");
-  for (const char* name : {"open/pipe", "open/inner", "open/empty"}) EXPECT_FALSE(get(name).ok()) << name;
+  for (const char* name : {"open/pipe", "open/inner", "open/empty"})
+    EXPECT_FALSE(get(name).ok()) << name;
 }
 
 class FetchHttp : public ::testing::Test {
@@ -162,7 +173,8 @@ TEST_F(FetchHttp, RefusesWhatThePolicyForbids) {
   EXPECT_NE(get("/far").error().message.find("localhost"), std::string::npos);
   policy_.allowed_hosts = {"example.org"};
   EXPECT_NE(get("/picture").error().message.find("127.0.0.1"), std::string::npos);
-  EXPECT_FALSE(fetch_text("http://example.org@127.0.0.1:1/", policy_).ok()) << "a user name is not the host";
+  EXPECT_FALSE(fetch_text("http://example.org@127.0.0.1:1/", policy_).ok())
+      << "a user name is not the host";
   policy_ = {};
   EXPECT_FALSE(get("/picture").ok());
   EXPECT_EQ(host_.requests(), 1) << "only the redirecting page was asked for";

@@ -9,7 +9,9 @@ Error too_large(MediaKind kind, size_t max_bytes);
 const char* kind_name(MediaKind kind);
 
 Result<std::vector<Bytes>> fetch_data(std::string_view rest, MediaKind kind, size_t max_bytes);
-Result<Bytes> fetch_file(std::string_view rest, MediaKind kind, size_t max_bytes, const FetchPolicy& policy);
-Result<Bytes> fetch_http(const std::string& url, MediaKind kind, size_t max_bytes, const FetchPolicy& policy);
+Result<Bytes> fetch_file(std::string_view rest, MediaKind kind, size_t max_bytes,
+                         const FetchPolicy& policy);
+Result<Bytes> fetch_http(const std::string& url, MediaKind kind, size_t max_bytes,
+                         const FetchPolicy& policy);
 
 }  // namespace valora::media

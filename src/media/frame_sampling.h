@@ -16,8 +16,8 @@ struct FrameSampling {
 };
 
 // num_frames, or the video's seconds times fps held within min and max frames and what there is;
-// rounded to a multiple of the temporal patch and spread evenly from the first frame. A video shorter
-// than one temporal patch keeps all it has.
+// rounded to a multiple of the temporal patch and spread evenly from the first frame. A video
+// shorter than one temporal patch keeps all it has.
 Result<std::vector<int64_t>> sample_frames(const VideoInfo& video, const FrameSampling& sampling);
 
 }  // namespace valora::media

@@ -1,5 +1,5 @@
-// The first frame of a GIF. libav's decoder would composite transparency; PIL's convert("RGB") keeps
-// the palette's colour of transparent pixels, so the few lines of LZW are our own.
+// The first frame of a GIF. libav's decoder would composite transparency; PIL's convert("RGB")
+// keeps the palette's colour of transparent pixels, so the few lines of LZW are our own.
 #include <algorithm>
 #include <array>
 #include <string_view>
@@ -97,7 +97,8 @@ Status decode_lzw(Reader& reader, int min_bits, std::vector<uint8_t>& out) {
       continue;
     }
     // A code may name the entry that it is about to make, but nothing beyond.
-    if (code > next || (code == next && previous < 0)) return broken_image("GIF image", "its pixel data is corrupt");
+    if (code > next || (code == next && previous < 0))
+      return broken_image("GIF image", "its pixel data is corrupt");
     int depth = 0;
     int walk = code;
     if (code == next) {
@@ -125,10 +126,13 @@ Status decode_lzw(Reader& reader, int min_bits, std::vector<uint8_t>& out) {
 std::vector<int> row_order(int height, bool interlaced) {
   std::vector<int> order;
   order.reserve(height);
-  struct Pass { int first, step; };
+  struct Pass {
+    int first, step;
+  };
   static constexpr Pass kInterlaced[] = {{0, 8}, {4, 8}, {2, 4}, {1, 2}};
   static constexpr Pass kPlain[] = {{0, 1}};
-  for (const Pass pass : interlaced ? std::span<const Pass>(kInterlaced) : std::span<const Pass>(kPlain))
+  for (const Pass pass :
+       interlaced ? std::span<const Pass>(kInterlaced) : std::span<const Pass>(kPlain))
     for (int y = pass.first; y < height; y += pass.step) order.push_back(y);
   return order;
 }
@@ -210,7 +214,8 @@ Result<StoredImage> decode_gif(ByteSpan bytes, const Limits& limits) {
   stored.image = blank_image(header.width, header.height);
   std::vector<uint8_t>& rgb = stored.image.rgb;
   const auto background = colour(frame, static_cast<uint8_t>(std::max(frame.transparent, 0)));
-  for (size_t i = 0; i < rgb.size(); i += 3) std::copy(background.begin(), background.end(), &rgb[i]);
+  for (size_t i = 0; i < rgb.size(); i += 3)
+    std::copy(background.begin(), background.end(), &rgb[i]);
   const uint8_t* index = indices.data();
   for (const int y : row_order(frame.height, frame.interlaced)) {
     uint8_t* out = &rgb[(size_t(frame.top + y) * header.width + frame.left) * 3];

@@ -1,4 +1,5 @@
-// Decoded pictures: 8-bit RGB, row-major, as PIL's Image.open(...), exif_transpose, convert("RGB") give them.
+// Decoded pictures: 8-bit RGB, row-major, as PIL's Image.open(...), exif_transpose, convert("RGB")
+// give them.
 #pragma once
 
 #include <chrono>
@@ -18,20 +19,21 @@ struct Image {
 };
 
 struct Limits {
-  size_t max_bytes = size_t{32} << 20;             // of one encoded image
-  int64_t max_pixels = int64_t{64} << 20;          // width * height after decoding, also of a video frame
-  size_t max_video_bytes = size_t{256} << 20;      // of one encoded video
-  int max_frames = 768;                            // kept frames of one video
-  int64_t max_video_pixels = int64_t{256} << 20;   // of all kept frames together (3 bytes each)
-  int64_t max_decoded_frames = 200'000;            // of one video, kept or not
-  std::chrono::seconds max_decode_time{60};        // of one video
-  int max_visual_tokens = 65'536;                  // of one image or video, checked before patches are made
+  size_t max_bytes = size_t{32} << 20;     // of one encoded image
+  int64_t max_pixels = int64_t{64} << 20;  // width * height after decoding, also of a video frame
+  size_t max_video_bytes = size_t{256} << 20;     // of one encoded video
+  int max_frames = 768;                           // kept frames of one video
+  int64_t max_video_pixels = int64_t{256} << 20;  // of all kept frames together (3 bytes each)
+  int64_t max_decoded_frames = 200'000;           // of one video, kept or not
+  std::chrono::seconds max_decode_time{60};       // of one video
+  int max_visual_tokens = 65'536;  // of one image or video, checked before patches are made
 };
 
 // JPEG, PNG (alpha dropped as PIL's convert does, 16 bit, palette, interlaced), WebP and GIF (first
 // frame of animated files). The orientation of EXIF, or of XMP where EXIF has none, is applied (not
-// that of compressed PNG text). The header is checked against the limits before pixels are allocated.
-// Over a limit: kPayloadTooLarge. Truncated, corrupt or foreign bytes: kInvalidArgument with the reason.
+// that of compressed PNG text). The header is checked against the limits before pixels are
+// allocated. Over a limit: kPayloadTooLarge. Truncated, corrupt or foreign bytes: kInvalidArgument
+// with the reason.
 Result<Image> decode_image(std::span<const uint8_t> bytes, const Limits& limits);
 
 struct ImageSize {

@@ -15,7 +15,8 @@ Bytes valid_png(int width = 20, int height = 10) { return encode_png(make_pictur
 
 std::vector<Bytes> one_of_each_format() {
   const Image picture = make_picture(70, 40);
-  return {encode_jpeg(picture), encode_jpeg(picture, true), encode_png(picture), encode_webp(picture), tiny_gif()};
+  return {encode_jpeg(picture), encode_jpeg(picture, true), encode_png(picture),
+          encode_webp(picture), tiny_gif()};
 }
 
 TEST(DecodeImage, LosslessFormatsGiveThePixelsBack) {
@@ -34,7 +35,8 @@ TEST(DecodeImage, LosslessFormatsGiveThePixelsBack) {
 
 TEST(DecodeImage, ForeignBytesAreRefused) {
   const std::string text = "This is a text file and no picture at all.";
-  EXPECT_EQ(decode_image(Bytes(text.begin(), text.end()), Limits{}).error().code, ErrorCode::kInvalidArgument);
+  EXPECT_EQ(decode_image(Bytes(text.begin(), text.end()), Limits{}).error().code,
+            ErrorCode::kInvalidArgument);
   EXPECT_EQ(decode_image({}, Limits{}).error().code, ErrorCode::kInvalidArgument);
   std::mt19937 random(1);
   for (int i = 0; i < 200; ++i) {
@@ -79,7 +81,8 @@ TEST(DecodeImage, EveryTruncationIsAnError) {
     // A GIF's trailer and last block terminator come after its pixels.
     const size_t pixels_end = bytes[0] == 'G' ? bytes.size() - 3 : bytes.size() - 1;
     for (size_t size = 0; size <= pixels_end; ++size)
-      ASSERT_FALSE(decode_image(std::span(bytes).first(size), Limits{}).ok()) << bytes.size() << " cut to " << size;
+      ASSERT_FALSE(decode_image(std::span(bytes).first(size), Limits{}).ok())
+          << bytes.size() << " cut to " << size;
   }
 }
 
@@ -135,9 +138,11 @@ TEST(DecodeImage, DamagedFilesNeverCrash) {
   for (const Bytes& valid : one_of_each_format()) {
     for (int i = 0; i < 400; ++i) {
       Bytes bytes = valid;
-      for (int k = 0; k < 1 + i % 6; ++k) bytes[random() % bytes.size()] = static_cast<uint8_t>(random());
+      for (int k = 0; k < 1 + i % 6; ++k)
+        bytes[random() % bytes.size()] = static_cast<uint8_t>(random());
       const auto decoded = decode_image(bytes, Limits{.max_pixels = 1 << 20});
-      EXPECT_TRUE(!decoded.ok() || decoded->rgb.size() == size_t(decoded->width) * decoded->height * 3);
+      EXPECT_TRUE(!decoded.ok() ||
+                  decoded->rgb.size() == size_t(decoded->width) * decoded->height * 3);
     }
   }
 }

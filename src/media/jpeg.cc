@@ -2,8 +2,8 @@
 #include <cstdio>
 #include <cstring>
 
-#include <jpeglib.h>
 #include <jerror.h>
+#include <jpeglib.h>
 
 #include "media/decoders.h"
 #include "media/orientation.h"
@@ -60,11 +60,12 @@ void grey_to_rgb(const uint8_t* in, int width, uint8_t* rgb) {
 // Adobe's convention, which PIL assumes for every four-channel file: the inks are stored inverted.
 void inverted_cmyk_to_rgb(const uint8_t* in, int width, uint8_t* rgb) {
   for (int x = 0; x < width; ++x, in += 4)
-    for (int c = 0; c < 3; ++c) *rgb++ = static_cast<uint8_t>(in[3] - multiply_255(255 - in[c], in[3]));
+    for (int c = 0; c < 3; ++c)
+      *rgb++ = static_cast<uint8_t>(in[3] - multiply_255(255 - in[c], in[3]));
 }
 
-// libjpeg reports errors by a jump, so no frame that a jump leaves may own anything: each method that
-// sets the jump's target holds plain locals only.
+// libjpeg reports errors by a jump, so no frame that a jump leaves may own anything: each method
+// that sets the jump's target holds plain locals only.
 class JpegReader {
  public:
   JpegReader() {
@@ -158,7 +159,8 @@ Result<StoredImage> decode_jpeg(ByteSpan bytes, const Limits& limits) {
   VALORA_TRY(size, read_size(reader, bytes, limits));
   StoredImage stored{blank_image(size.width, size.height), size.orientation};
   std::vector<uint8_t> row(reader.channels() == 3 ? 0 : size_t(size.width) * reader.channels());
-  if (!reader.read_pixels(row.data(), stored.image.rgb.data())) return broken_image("JPEG image", reader.message());
+  if (!reader.read_pixels(row.data(), stored.image.rgb.data()))
+    return broken_image("JPEG image", reader.message());
   return stored;
 }
 

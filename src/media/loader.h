@@ -14,12 +14,14 @@ struct LoaderStats {
   uint64_t hits = 0;     // answered from the cache of prepared inputs, or by another's preparation
 };
 
-// Thread-safe. Keeps prepared inputs by content digest up to cache_bytes (least recently used leave).
-// Two threads asking for equal bytes at once prepare them once: the second waits for the first. What
-// would stand for more than limits.max_visual_tokens is refused before its patches are made.
+// Thread-safe. Keeps prepared inputs by content digest up to cache_bytes (least recently used
+// leave). Two threads asking for equal bytes at once prepare them once: the second waits for the
+// first. What would stand for more than limits.max_visual_tokens is refused before its patches are
+// made.
 class Loader {
  public:
-  Loader(std::shared_ptr<const Processor> processor, FetchPolicy policy, Limits limits, size_t cache_bytes);
+  Loader(std::shared_ptr<const Processor> processor, FetchPolicy policy, Limits limits,
+         size_t cache_bytes);
   ~Loader();
 
   Result<std::shared_ptr<const VisualInput>> load(const std::string& url, MediaKind kind);

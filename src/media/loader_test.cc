@@ -21,8 +21,10 @@ std::string image_url(int seed, int side = 56) {
 }
 
 std::shared_ptr<const Processor> qwen(const Json& settings = Json::object()) {
-  return *make_qwen2_vl_processor(settings, nullptr, {settings.value("patch_size", 14), settings.value("temporal_patch_size", 2),
-                                                      settings.value("merge_size", 2)});
+  return *make_qwen2_vl_processor(
+      settings, nullptr,
+      {settings.value("patch_size", 14), settings.value("temporal_patch_size", 2),
+       settings.value("merge_size", 2)});
 }
 
 Loader make_loader(size_t cache_bytes = 64 << 20, Limits limits = {}) {
@@ -57,7 +59,8 @@ TEST(Loader, DigestsTellSettingsAndKindsApart) {
 
 TEST(Loader, LeastRecentlyUsedLeave) {
   Loader sizing = make_loader();
-  const size_t one = sizeof(VisualInput) + (*sizing.load(image_url(0), MediaKind::kImage))->patches.size() * 4;
+  const size_t one =
+      sizeof(VisualInput) + (*sizing.load(image_url(0), MediaKind::kImage))->patches.size() * 4;
   Loader loader = make_loader(2 * one);
   const auto hits_of = [&](int seed) {
     const uint64_t before = loader.stats().hits;
@@ -114,7 +117,8 @@ TEST(Loader, VideoFilesAreSampled) {
 TEST(Loader, TooManyTokensAreRefused) {
   Loader loader = make_loader(0, {.max_visual_tokens = 8});
   EXPECT_TRUE(loader.load(image_url(1, 56), MediaKind::kImage).ok());
-  EXPECT_EQ(loader.load(image_url(1, 112), MediaKind::kImage).error().code, ErrorCode::kPayloadTooLarge);
+  EXPECT_EQ(loader.load(image_url(1, 112), MediaKind::kImage).error().code,
+            ErrorCode::kPayloadTooLarge);
   Clip clip;
   clip.levels.assign(40, 99);
   EXPECT_EQ(loader.load_video_bytes(encode_clip(clip)).error().code, ErrorCode::kPayloadTooLarge);
@@ -131,7 +135,9 @@ class HeldProcessor final : public Processor {
   Result<VisualInput> video(const std::vector<Image>& frames, double fps) const override {
     return inner_->video(frames, fps);
   }
-  Result<int64_t> image_tokens(int width, int height) const override { return inner_->image_tokens(width, height); }
+  Result<int64_t> image_tokens(int width, int height) const override {
+    return inner_->image_tokens(width, height);
+  }
   Result<int64_t> video_tokens(int width, int height, int64_t frames) const override {
     return inner_->video_tokens(width, height, frames);
   }
@@ -151,7 +157,8 @@ TEST(Loader, SimultaneousRequestsShareOnePreparation) {
   const Bytes bytes = encode_png(make_picture(56, 56));
   std::vector<std::shared_ptr<const VisualInput>> inputs(8);
   std::vector<std::thread> threads;
-  for (auto& input : inputs) threads.emplace_back([&] { input = loader.load_image_bytes(bytes).value(); });
+  for (auto& input : inputs)
+    threads.emplace_back([&] { input = loader.load_image_bytes(bytes).value(); });
   while (loader.stats().queries < inputs.size()) std::this_thread::yield();
   processor->released = true;
   for (std::thread& thread : threads) thread.join();

@@ -10,11 +10,15 @@ constexpr uint16_t kOrientationTag = 0x0112;
 // Reads integers of a TIFF block in its byte order; the caller checks the bounds.
 class TiffBlock {
  public:
-  TiffBlock(std::span<const uint8_t> bytes, bool little_endian) : bytes_(bytes), little_endian_(little_endian) {}
-  bool has(size_t offset, size_t count) const { return offset <= bytes_.size() && bytes_.size() - offset >= count; }
+  TiffBlock(std::span<const uint8_t> bytes, bool little_endian)
+      : bytes_(bytes), little_endian_(little_endian) {}
+  bool has(size_t offset, size_t count) const {
+    return offset <= bytes_.size() && bytes_.size() - offset >= count;
+  }
   uint32_t read(size_t offset, int count) const {
     uint32_t value = 0;
-    for (int i = 0; i < count; ++i) value = value << 8 | bytes_[offset + (little_endian_ ? count - 1 - i : i)];
+    for (int i = 0; i < count; ++i)
+      value = value << 8 | bytes_[offset + (little_endian_ ? count - 1 - i : i)];
     return value;
   }
 
@@ -26,9 +30,12 @@ class TiffBlock {
 // Bytes of one integer of this TIFF type; 0 for types that no orientation is stored in.
 int integer_size(uint32_t type) {
   switch (type) {
-    case 1: case 6: return 1;
-    case 3: case 8: return 2;
-    case 4: case 9: return 4;
+    case 1:
+    case 6: return 1;
+    case 3:
+    case 8: return 2;
+    case 4:
+    case 9: return 4;
     default: return 0;
   }
 }
@@ -62,9 +69,12 @@ std::optional<int> xmp_orientation(std::string_view xmp) {
   constexpr std::string_view kName = "tiff:Orientation";
   for (size_t at = xmp.find(kName); at != std::string_view::npos; at = xmp.find(kName, at + 1)) {
     std::string_view rest = xmp.substr(at + kName.size());
-    if (rest.starts_with("=\"")) rest.remove_prefix(2);
-    else if (rest.starts_with(">")) rest.remove_prefix(1);
-    else continue;
+    if (rest.starts_with("=\""))
+      rest.remove_prefix(2);
+    else if (rest.starts_with(">"))
+      rest.remove_prefix(1);
+    else
+      continue;
     if (!rest.empty() && rest[0] >= '0' && rest[0] <= '9') return rest[0] - '0';
   }
   return {};

@@ -38,10 +38,12 @@ enum class Layout {
   kRgb,     // 3 bytes; of 16-bit samples the high byte
 };
 
-size_t bytes_per_pixel(Layout layout) { return layout == Layout::kRgb ? 3 : layout == Layout::kGrey16 ? 2 : 1; }
+size_t bytes_per_pixel(Layout layout) {
+  return layout == Layout::kRgb ? 3 : layout == Layout::kGrey16 ? 2 : 1;
+}
 
-// libpng reports errors by a jump, so no frame that a jump leaves may own anything: each method that
-// sets the jump's target holds plain locals only.
+// libpng reports errors by a jump, so no frame that a jump leaves may own anything: each method
+// that sets the jump's target holds plain locals only.
 class PngReader {
  public:
   explicit PngReader(ByteSpan bytes) : source_{bytes} {
@@ -81,7 +83,8 @@ class PngReader {
   Layout layout() const {
     switch (png_get_color_type(png_, info_)) {
       case PNG_COLOR_TYPE_PALETTE: return Layout::kIndex;
-      case PNG_COLOR_TYPE_GRAY: return png_get_bit_depth(png_, info_) == 16 ? Layout::kGrey16 : Layout::kGrey;
+      case PNG_COLOR_TYPE_GRAY:
+        return png_get_bit_depth(png_, info_) == 16 ? Layout::kGrey16 : Layout::kGrey;
       case PNG_COLOR_TYPE_GRAY_ALPHA: return Layout::kGrey;
       default: return Layout::kRgb;
     }
@@ -102,7 +105,8 @@ class PngReader {
   png_infop info_ = nullptr;
 };
 
-void expand(const std::vector<uint8_t>& stored, Layout layout, std::span<const png_color> palette, Image& image) {
+void expand(const std::vector<uint8_t>& stored, Layout layout, std::span<const png_color> palette,
+            Image& image) {
   uint8_t* out = image.rgb.data();
   const size_t pixels = image.rgb.size() / 3;
   for (size_t i = 0; i < pixels; ++i, out += 3) {
@@ -112,7 +116,9 @@ void expand(const std::vector<uint8_t>& stored, Layout layout, std::span<const p
       out[0] = colour.red, out[1] = colour.green, out[2] = colour.blue;
     } else {
       const bool clipped = layout == Layout::kGrey16 && stored[2 * i] != 0;
-      out[0] = out[1] = out[2] = clipped ? 255 : layout == Layout::kGrey16 ? stored[2 * i + 1] : stored[i];
+      out[0] = out[1] = out[2] = clipped                     ? 255
+                                 : layout == Layout::kGrey16 ? stored[2 * i + 1]
+                                                             : stored[i];
     }
   }
 }
@@ -124,7 +130,8 @@ int png_orientation(ByteSpan bytes) {
   std::string_view xmp;
   size_t at = 8;
   while (bytes.size() - at >= 12) {
-    const size_t length = size_t(bytes[at]) << 24 | bytes[at + 1] << 16 | bytes[at + 2] << 8 | bytes[at + 3];
+    const size_t length =
+        size_t(bytes[at]) << 24 | bytes[at + 1] << 16 | bytes[at + 2] << 8 | bytes[at + 3];
     if (length > bytes.size() - at - 12) break;
     const std::string_view type(reinterpret_cast<const char*>(&bytes[at + 4]), 4);
     const std::string_view data(reinterpret_cast<const char*>(&bytes[at + 8]), length);

@@ -3,7 +3,9 @@
 namespace valora::media {
 namespace {
 
-size_t bytes_of(const VisualInput& input) { return sizeof input + input.patches.size() * sizeof(float); }
+size_t bytes_of(const VisualInput& input) {
+  return sizeof input + input.patches.size() * sizeof(float);
+}
 
 }  // namespace
 

@@ -20,7 +20,8 @@ class PreparedCache {
 
   // The kept input, that of another thread's preparation under way (waits for it), or prepare()'s.
   // Errors are given to all who wait and not kept. prepare must not throw.
-  Result<PreparedInput> get(const Digest& digest, const std::function<Result<PreparedInput>()>& prepare);
+  Result<PreparedInput> get(const Digest& digest,
+                            const std::function<Result<PreparedInput>()>& prepare);
   LoaderStats stats() const;
 
  private:

@@ -10,9 +10,18 @@ namespace {
 
 // Without effect on the pixels of a decoded RGB picture.
 constexpr std::string_view kWithoutEffect[] = {
-    "do_convert_rgb", "processor_class",   "feature_extractor_type", "auto_map",          "return_tensors",
-    "data_format",    "input_data_format", "disable_grouping",       "default_to_square", "_valid_processor_keys",
-    "device",         "transformers_version",
+    "do_convert_rgb",
+    "processor_class",
+    "feature_extractor_type",
+    "auto_map",
+    "return_tensors",
+    "data_format",
+    "input_data_format",
+    "disable_grouping",
+    "default_to_square",
+    "_valid_processor_keys",
+    "device",
+    "transformers_version",
 };
 
 constexpr int64_t kBicubic = 3;  // of PIL's resampling filters
@@ -22,12 +31,14 @@ bool is_one_of(std::string_view key, std::span<const std::string_view> keys) {
 }
 
 // One number for all channels, or three.
-Result<std::array<double, 3>> channels(const Json& json, std::string_view key, std::array<double, 3> fallback) {
+Result<std::array<double, 3>> channels(const Json& json, std::string_view key,
+                                       std::array<double, 3> fallback) {
   const auto it = json.find(std::string(key));
   if (it == json.end() || it->is_null()) return fallback;
   std::array<double, 3> values;
   for (size_t c = 0; c < values.size(); ++c) {
-    if (it->is_array() && it->size() != values.size()) return refuse_setting(key, "must have three numbers");
+    if (it->is_array() && it->size() != values.size())
+      return refuse_setting(key, "must have three numbers");
     const Json& value = it->is_array() ? (*it)[c] : *it;
     if (!value.is_number()) return refuse_setting(key, "must be a number or three");
     values[c] = value.get<double>();
@@ -38,7 +49,8 @@ Result<std::array<double, 3>> channels(const Json& json, std::string_view key, s
 }  // namespace
 
 Error refuse_setting(std::string_view key, std::string_view why) {
-  return unprocessable(fmt::format("the image processor's setting \"{}\" {}", key, why), std::string(key));
+  return unprocessable(fmt::format("the image processor's setting \"{}\" {}", key, why),
+                       std::string(key));
 }
 
 Status check_keys(const Json& json, std::span<const std::string_view> known) {
@@ -53,19 +65,22 @@ Status check_keys(const Json& json, std::span<const std::string_view> known) {
 
 Status check_type(const Json& json, std::string_view key, std::span<const std::string_view> types) {
   VALORA_TRY(type, optional_field<std::string>(json, key));
-  if (type && !is_one_of(*type, types)) return refuse_setting(key, fmt::format("names another processor: {}", *type));
+  if (type && !is_one_of(*type, types))
+    return refuse_setting(key, fmt::format("names another processor: {}", *type));
   return {};
 }
 
 Status check_bicubic(const Json& json) {
   VALORA_TRY(resample, field_or(json, "resample", kBicubic));
-  if (resample != kBicubic) return refuse_setting("resample", "is not 3: only bicubic is supported");
+  if (resample != kBicubic)
+    return refuse_setting("resample", "is not 3: only bicubic is supported");
   return {};
 }
 
 Result<int> positive(const Json& json, std::string_view key, int fallback, int most) {
   VALORA_TRY(value, field_or<int32_t>(json, key, fallback));
-  if (value < 1 || value > most) return refuse_setting(key, fmt::format("must lie between 1 and {}", most));
+  if (value < 1 || value > most)
+    return refuse_setting(key, fmt::format("must lie between 1 and {}", most));
   return value;
 }
 
@@ -76,7 +91,8 @@ Result<PixelValues> read_pixel_values(const Json& json) {
   VALORA_TRY(rescale_factor, field_or(json, "rescale_factor", values.rescale_factor));
   VALORA_TRY(mean, channels(json, "image_mean", values.mean));
   VALORA_TRY(std, channels(json, "image_std", values.std));
-  if (std::any_of(std.begin(), std.end(), [](double s) { return s == 0; })) return refuse_setting("image_std", "has a zero");
+  if (std::any_of(std.begin(), std.end(), [](double s) { return s == 0; }))
+    return refuse_setting("image_std", "has a zero");
   return PixelValues{do_rescale, do_normalize, rescale_factor, mean, std};
 }
 
@@ -90,7 +106,8 @@ PixelTable make_pixel_table(const PixelValues& v) {
   for (int c = 0; c < kChannels; ++c) {
     for (int byte = 0; byte < 256; ++byte) {
       float value = v.do_rescale ? static_cast<float>(byte * v.rescale_factor) : float(byte);
-      if (v.do_normalize) value = (value - static_cast<float>(v.mean[c])) / static_cast<float>(v.std[c]);
+      if (v.do_normalize)
+        value = (value - static_cast<float>(v.mean[c])) / static_cast<float>(v.std[c]);
       table[c][byte] = value;
     }
   }

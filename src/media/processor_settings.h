@@ -25,8 +25,8 @@ struct PixelValues {
 Result<PixelValues> read_pixel_values(const Json& json);
 void add_to_digest(DigestBuilder& digest, const PixelValues& values);
 
-// Every byte's value by channel, in the reference's order of roundings: rescaled in doubles, kept as
-// floats, normalised in floats.
+// Every byte's value by channel, in the reference's order of roundings: rescaled in doubles, kept
+// as floats, normalised in floats.
 using PixelTable = std::array<std::array<float, 256>, kChannels>;
 PixelTable make_pixel_table(const PixelValues& values);
 

@@ -14,7 +14,8 @@ constexpr int64_t kMaxValues = int64_t{1} << 29;
 // Resizes pictures of one kind and cuts them into patches.
 class Patcher {
  public:
-  explicit Patcher(const PatchSettings& settings) : settings_(settings), table_(make_pixel_table(settings.values)) {}
+  explicit Patcher(const PatchSettings& settings)
+      : settings_(settings), table_(make_pixel_table(settings.values)) {}
 
   const PatchSettings& settings() const { return settings_; }
   int patch_dim() const {
@@ -26,8 +27,9 @@ class Patcher {
     const int factor = settings_.patch_size * settings_.merge_size;
     if (settings_.do_resize) return smart_resize(width, height, factor, settings_.pixels);
     if (width <= 0 || height <= 0 || width % factor != 0 || height % factor != 0)
-      return invalid(fmt::format("{} x {} pixels are no multiple of {} and the model's processor does not resize",
-                                 width, height, factor));
+      return invalid(fmt::format(
+          "{} x {} pixels are no multiple of {} and the model's processor does not resize", width,
+          height, factor));
     return PixelSize{width, height};
   }
 
@@ -43,7 +45,8 @@ class Patcher {
     VALORA_TRY(size, target_size(first.width, first.height));
     VALORA_TRY(tokens, this->tokens(first.width, first.height, int64_t(frames.size())));
     if (tokens > kMaxValues / settings_.merge_size / settings_.merge_size / patch_dim())
-      return invalid(fmt::format("the picture would become more than {} values", kMaxValues), "messages");
+      return invalid(fmt::format("the picture would become more than {} values", kMaxValues),
+                     "messages");
     VisualInput input;
     input.kind = kind;
     input.grid_t = static_cast<int>(grid_t(int64_t(frames.size())));
@@ -88,7 +91,9 @@ class Patcher {
         const Image& frame = group[std::min<size_t>(t, group.size() - 1)];
         for (int y = 0; y < side; ++y) {
           const uint8_t* pixel =
-              &frame.rgb[((size_t(patch_y) * side + y) * frame.width + size_t(patch_x) * side) * kChannels + c];
+              &frame.rgb[((size_t(patch_y) * side + y) * frame.width + size_t(patch_x) * side) *
+                             kChannels +
+                         c];
           for (int x = 0; x < side; ++x, pixel += kChannels) *out++ = values[*pixel];
         }
       }
@@ -110,16 +115,19 @@ void add_to_digest(DigestBuilder& digest, const PatchSettings& s) {
 Status check_layout(const PatchSettings& settings, const PatchLayout& tower, const char* what) {
   const auto check = [&](const char* key, int have, int want) -> Status {
     if (have == want) return {};
-    return refuse_setting(key, fmt::format("is {} for {}, but the vision tower takes {}", have, what, want));
+    return refuse_setting(
+        key, fmt::format("is {} for {}, but the vision tower takes {}", have, what, want));
   };
   VALORA_CHECK(check("patch_size", settings.patch_size, tower.patch_size));
-  VALORA_CHECK(check("temporal_patch_size", settings.temporal_patch_size, tower.temporal_patch_size));
+  VALORA_CHECK(
+      check("temporal_patch_size", settings.temporal_patch_size, tower.temporal_patch_size));
   return check("merge_size", settings.merge_size, tower.merge_size);
 }
 
 class Qwen2VlProcessor final : public Processor {
  public:
-  Qwen2VlProcessor(const PatchSettings& image, const PatchSettings& video, const FrameSampling& sampling)
+  Qwen2VlProcessor(const PatchSettings& image, const PatchSettings& video,
+                   const FrameSampling& sampling)
       : images_(image), videos_(video), sampling_(sampling) {}
 
   Result<VisualInput> image(const Image& image) const override {
@@ -137,13 +145,16 @@ class Qwen2VlProcessor final : public Processor {
     return input;
   }
 
-  Result<int64_t> image_tokens(int width, int height) const override { return images_.tokens(width, height, 1); }
+  Result<int64_t> image_tokens(int width, int height) const override {
+    return images_.tokens(width, height, 1);
+  }
   Result<int64_t> video_tokens(int width, int height, int64_t frames) const override {
     return videos_.tokens(width, height, frames);
   }
 
   FrameSampler frame_sampler() const override {
-    return [sampling = sampling_](const VideoInfo& video) { return sample_frames(video, sampling); };
+    return
+        [sampling = sampling_](const VideoInfo& video) { return sample_frames(video, sampling); };
   }
 
   Digest settings_digest() const override {
@@ -163,7 +174,8 @@ class Qwen2VlProcessor final : public Processor {
 
 }  // namespace
 
-Result<std::shared_ptr<const Processor>> make_qwen2_vl_processor(const Json& image_json, const Json& video_json,
+Result<std::shared_ptr<const Processor>> make_qwen2_vl_processor(const Json& image_json,
+                                                                 const Json& video_json,
                                                                  const PatchLayout& tower) {
   VALORA_TRY(image, read_image_settings(image_json));
   const Json& for_videos = video_json.is_null() ? image_json : video_json;
@@ -171,7 +183,8 @@ Result<std::shared_ptr<const Processor>> make_qwen2_vl_processor(const Json& ima
   VALORA_TRY(sampling, read_frame_sampling(for_videos));
   VALORA_CHECK(check_layout(image, tower, "images"));
   VALORA_CHECK(check_layout(video, tower, "videos"));
-  return std::shared_ptr<const Processor>(std::make_shared<Qwen2VlProcessor>(image, video, sampling));
+  return std::shared_ptr<const Processor>(
+      std::make_shared<Qwen2VlProcessor>(image, video, sampling));
 }
 
 }  // namespace valora::media

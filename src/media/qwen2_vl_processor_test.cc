@@ -11,15 +11,16 @@ namespace {
 using testing::make_picture;
 
 std::shared_ptr<const Processor> make(const Json& image, const Json& video = nullptr) {
-  const PatchLayout tower{image.value("patch_size", 14), image.value("temporal_patch_size", 2), image.value("merge_size", 2)};
+  const PatchLayout tower{image.value("patch_size", 14), image.value("temporal_patch_size", 2),
+                          image.value("merge_size", 2)};
   auto processor = make_qwen2_vl_processor(image, video, tower);
   EXPECT_TRUE(processor.ok()) << processor.error().message;
   return processor.ok() ? *processor : nullptr;
 }
 
 // Patches of 2 x 2 pixels, merged by 2 x 2, with bytes left as they are.
-const Json kPlain = {{"patch_size", 2},   {"merge_size", 2},      {"temporal_patch_size", 2}, {"do_resize", false},
-                     {"do_rescale", false}, {"do_normalize", false}};
+const Json kPlain = {{"patch_size", 2},    {"merge_size", 2},     {"temporal_patch_size", 2},
+                     {"do_resize", false}, {"do_rescale", false}, {"do_normalize", false}};
 
 TEST(SmartResize, KeepsToMultiplesAndBounds) {
   const auto size = [](int width, int height, PixelBounds bounds = {}) {
@@ -30,7 +31,8 @@ TEST(SmartResize, KeepsToMultiplesAndBounds) {
   EXPECT_EQ(size(70, 98), std::pair(56, 112)) << "2.5 and 3.5 round to the even neighbour";
   EXPECT_EQ(size(10'000, 10'000, {56 * 56, 100 * 784}), std::pair(280, 280));
   EXPECT_EQ(size(1, 1, {56 * 56, 100 * 784}), std::pair(56, 56));
-  EXPECT_EQ(size(2000, 10), std::pair(812, 28)) << "a side that rounds to nothing makes the area too small";
+  EXPECT_EQ(size(2000, 10), std::pair(812, 28))
+      << "a side that rounds to nothing makes the area too small";
   EXPECT_FALSE(smart_resize(2001, 10, 28, {}).ok());
   EXPECT_FALSE(smart_resize(0, 10, 28, {}).ok());
 }
@@ -55,7 +57,8 @@ TEST(Qwen2VlProcessor, OrdersRowsByMergeBlock) {
 
 TEST(Qwen2VlProcessor, PadsVideosWithTheLastFrame) {
   const auto processor = make(kPlain);
-  const std::vector<Image> frames{make_picture(4, 4, 0), make_picture(4, 4, 1), make_picture(4, 4, 2)};
+  const std::vector<Image> frames{make_picture(4, 4, 0), make_picture(4, 4, 1),
+                                  make_picture(4, 4, 2)};
   const auto input = processor->video(frames, 4.0);
   ASSERT_TRUE(input.ok()) << input.error().message;
   EXPECT_EQ(input->grid_t, 2);
@@ -66,7 +69,8 @@ TEST(Qwen2VlProcessor, PadsVideosWithTheLastFrame) {
   const float* last_group = &input->patches[4 * input->patch_dim];
   EXPECT_EQ(last_group[0], frames[2].rgb[0]);
   EXPECT_EQ(last_group[4], frames[2].rgb[0]);
-  EXPECT_EQ(processor->video(frames, 0)->seconds_per_grid, 1.0) << "an unknown rate is taken for the default of 2";
+  EXPECT_EQ(processor->video(frames, 0)->seconds_per_grid, 1.0)
+      << "an unknown rate is taken for the default of 2";
 }
 
 TEST(Qwen2VlProcessor, FramesAreOfOneSize) {
@@ -99,11 +103,12 @@ TEST(Qwen2VlProcessor, DigestHoldsEverySetting) {
   const Digest plain = make(Json::object())->settings_digest();
   EXPECT_EQ(make(Json::object())->settings_digest(), plain);
   EXPECT_EQ(make({{"do_convert_rgb", true}, {"processor_class", "X"}})->settings_digest(), plain);
-  for (const Json& setting : {Json{{"do_resize", false}}, Json{{"do_rescale", false}}, Json{{"do_normalize", false}},
-                              Json{{"min_pixels", 784}}, Json{{"max_pixels", 784 * 9}}, Json{{"rescale_factor", 0.01}},
-                              Json{{"image_mean", 0.5}}, Json{{"image_std", {0.5, 0.5, 0.5}}}, Json{{"patch_size", 7}},
-                              Json{{"merge_size", 1}}, Json{{"temporal_patch_size", 1}}, Json{{"fps", 1.0}},
-                              Json{{"num_frames", 8}}, Json{{"min_frames", 2}}, Json{{"max_frames", 16}}})
+  for (const Json& setting :
+       {Json{{"do_resize", false}}, Json{{"do_rescale", false}}, Json{{"do_normalize", false}},
+        Json{{"min_pixels", 784}}, Json{{"max_pixels", 784 * 9}}, Json{{"rescale_factor", 0.01}},
+        Json{{"image_mean", 0.5}}, Json{{"image_std", {0.5, 0.5, 0.5}}}, Json{{"patch_size", 7}},
+        Json{{"merge_size", 1}}, Json{{"temporal_patch_size", 1}}, Json{{"fps", 1.0}},
+        Json{{"num_frames", 8}}, Json{{"min_frames", 2}}, Json{{"max_frames", 16}}})
     EXPECT_NE(make(setting)->settings_digest(), plain) << setting;
 }
 

@@ -9,13 +9,32 @@ namespace valora::media {
 namespace {
 
 constexpr std::string_view kRead[] = {
-    "do_resize",  "do_rescale", "do_normalize",        "size",       "min_pixels", "max_pixels",
-    "resample",   "image_mean", "image_std",           "patch_size", "merge_size", "rescale_factor",
-    "num_frames", "fps",        "temporal_patch_size", "min_frames", "max_frames", "image_processor_type",
+    "do_resize",
+    "do_rescale",
+    "do_normalize",
+    "size",
+    "min_pixels",
+    "max_pixels",
+    "resample",
+    "image_mean",
+    "image_std",
+    "patch_size",
+    "merge_size",
+    "rescale_factor",
+    "num_frames",
+    "fps",
+    "temporal_patch_size",
+    "min_frames",
+    "max_frames",
+    "image_processor_type",
     "video_processor_type",
     // Without effect on what is kept of a video file: frames of files are always sampled, whatever
     // do_sample_frames says to callers who bring decoded frames.
-    "crop_size",  "pad_size",   "do_sample_frames",    "video_metadata", "return_metadata",
+    "crop_size",
+    "pad_size",
+    "do_sample_frames",
+    "video_metadata",
+    "return_metadata",
 };
 
 constexpr int64_t kMaxArea = int64_t{1} << 30;
@@ -33,7 +52,8 @@ Result<PixelBounds> pixel_bounds(const Json& json, PixelBounds bounds) {
   VALORA_TRY(max, field_or<int64_t>(json, "max_pixels", bounds.max));
   // The reference takes a minimum above the maximum as it is, and so do we.
   if (min < 0 || max < 1 || min > kMaxArea || max > kMaxArea)
-    return refuse_setting("max_pixels", fmt::format("and min_pixels are out of range: {} and {}", max, min));
+    return refuse_setting("max_pixels",
+                          fmt::format("and min_pixels are out of range: {} and {}", max, min));
   return PixelBounds{min, max};
 }
 
@@ -77,7 +97,8 @@ Result<FrameSampling> read_frame_sampling(const Json& json) {
   if (num_frames && fps) return refuse_setting("num_frames", "and \"fps\" exclude each other");
   if (num_frames && *num_frames < 1) return refuse_setting("num_frames", "must be positive");
   if (fps && !(*fps > 0)) return refuse_setting("fps", "must be positive");
-  if (min_frames < 1 || max_frames < min_frames) return refuse_setting("max_frames", "and min_frames give no usable range");
+  if (min_frames < 1 || max_frames < min_frames)
+    return refuse_setting("max_frames", "and min_frames give no usable range");
   return FrameSampling{num_frames, fps.value_or(sampling.fps), min_frames, max_frames, temporal};
 }
 

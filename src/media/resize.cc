@@ -1,13 +1,15 @@
-// PIL's 8-bit bicubic resampling, bit for bit: a horizontal then a vertical pass of weighted sums in
-// 22-bit fixed point, each rounded and clipped to a byte. A pass that keeps its side is left out.
+// PIL's 8-bit bicubic resampling, bit for bit: a horizontal then a vertical pass of weighted sums
+// in 22-bit fixed point, each rounded and clipped to a byte. A pass that keeps its side is left
+// out.
 #include <algorithm>
 #include <cmath>
 
 #include "media/image.h"
 
-// One body compiled for AVX2 beside the baseline, chosen at start-up. Sanitizers are not initialised
-// yet when the choice is made.
-#if defined(__x86_64__) && defined(__gnu_linux__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+// One body compiled for AVX2 beside the baseline, chosen at start-up. Sanitizers are not
+// initialised yet when the choice is made.
+#if defined(__x86_64__) && defined(__gnu_linux__) && !defined(__SANITIZE_ADDRESS__) && \
+    !defined(__SANITIZE_THREAD__)
 #define VALORA_VECTOR_CLONES __attribute__((target_clones("avx2", "default")))
 #else
 #define VALORA_VECTOR_CLONES
@@ -50,7 +52,8 @@ class Windows {
       const int first = std::max(static_cast<int>(centre - support + 0.5), 0);
       const int count = std::min(static_cast<int>(centre + support + 0.5), in_size) - first;
       double sum = 0.0;
-      for (int k = 0; k < count; ++k) sum += exact[k] = bicubic((k + first - centre + 0.5) * inverse);
+      for (int k = 0; k < count; ++k)
+        sum += exact[k] = bicubic((k + first - centre + 0.5) * inverse);
       for (int k = 0; k < count; ++k) {
         const double weight = sum != 0.0 ? exact[k] / sum : exact[k];
         weights_[size_t(i) * stride_ + k] =
@@ -60,7 +63,9 @@ class Windows {
     }
   }
 
-  Window operator[](int i) const { return {bounds_[i].first, bounds_[i].second, &weights_[size_t(i) * stride_]}; }
+  Window operator[](int i) const {
+    return {bounds_[i].first, bounds_[i].second, &weights_[size_t(i) * stride_]};
+  }
 
  private:
   int stride_ = 0;
@@ -68,7 +73,9 @@ class Windows {
   std::vector<int32_t> weights_;
 };
 
-inline uint8_t to_byte(int32_t sum) { return static_cast<uint8_t>(std::clamp(sum >> kPrecisionBits, 0, 255)); }
+inline uint8_t to_byte(int32_t sum) {
+  return static_cast<uint8_t>(std::clamp(sum >> kPrecisionBits, 0, 255));
+}
 
 // out[lane] = the weighted sum over k of in[k * stride + lane]; lanes lie side by side so that the
 // compiler makes vectors of them.
@@ -86,8 +93,8 @@ constexpr int kBlockLanes = kBlockRows * 3;
 
 // Eight rows at a time, interleaved so that one position's 24 bytes are neighbours. The last block
 // repeats rows that are done.
-VALORA_VECTOR_CLONES void resize_rows(const uint8_t* in, int height, int in_width, uint8_t* out, int out_width,
-                                      const Windows& windows, uint8_t* block) {
+VALORA_VECTOR_CLONES void resize_rows(const uint8_t* in, int height, int in_width, uint8_t* out,
+                                      int out_width, const Windows& windows, uint8_t* block) {
   uint8_t sums[kBlockLanes];
   for (int top = 0; top < height; top += kBlockRows) {
     const int rows = std::min(kBlockRows, height - top);
@@ -98,22 +105,25 @@ VALORA_VECTOR_CLONES void resize_rows(const uint8_t* in, int height, int in_widt
     }
     for (int x = 0; x < out_width; ++x) {
       const Window window = windows[x];
-      weighted_sum<kBlockLanes>(block + size_t(window.first) * kBlockLanes, kBlockLanes, window, sums);
+      weighted_sum<kBlockLanes>(block + size_t(window.first) * kBlockLanes, kBlockLanes, window,
+                                sums);
       for (int row = 0; row < rows; ++row)
-        for (int c = 0; c < 3; ++c) out[(size_t(top + row) * out_width + x) * 3 + c] = sums[row * 3 + c];
+        for (int c = 0; c < 3; ++c)
+          out[(size_t(top + row) * out_width + x) * 3 + c] = sums[row * 3 + c];
     }
   }
 }
 
-VALORA_VECTOR_CLONES void resize_columns(const uint8_t* in, size_t row_bytes, uint8_t* out, int out_height,
-                                         const Windows& windows) {
+VALORA_VECTOR_CLONES void resize_columns(const uint8_t* in, size_t row_bytes, uint8_t* out,
+                                         int out_height, const Windows& windows) {
   constexpr size_t kLanes = 32;
   for (int y = 0; y < out_height; ++y) {
     const Window window = windows[y];
     const uint8_t* from = in + size_t(window.first) * row_bytes;
     uint8_t* to = out + size_t(y) * row_bytes;
     size_t at = 0;
-    for (; at + kLanes <= row_bytes; at += kLanes) weighted_sum<kLanes>(from + at, row_bytes, window, to + at);
+    for (; at + kLanes <= row_bytes; at += kLanes)
+      weighted_sum<kLanes>(from + at, row_bytes, window, to + at);
     for (; at < row_bytes; ++at) weighted_sum<1>(from + at, row_bytes, window, to + at);
   }
 }
@@ -121,14 +131,15 @@ VALORA_VECTOR_CLONES void resize_columns(const uint8_t* in, size_t row_bytes, ui
 Image resize_horizontally(const Image& image, int width) {
   Image out{width, image.height, std::vector<uint8_t>(size_t(width) * image.height * 3)};
   std::vector<uint8_t> block(size_t(image.width) * kBlockLanes);
-  resize_rows(image.rgb.data(), image.height, image.width, out.rgb.data(), width, Windows(image.width, width),
-              block.data());
+  resize_rows(image.rgb.data(), image.height, image.width, out.rgb.data(), width,
+              Windows(image.width, width), block.data());
   return out;
 }
 
 Image resize_vertically(const Image& image, int height) {
   Image out{image.width, height, std::vector<uint8_t>(size_t(image.width) * height * 3)};
-  resize_columns(image.rgb.data(), size_t(image.width) * 3, out.rgb.data(), height, Windows(image.height, height));
+  resize_columns(image.rgb.data(), size_t(image.width) * 3, out.rgb.data(), height,
+                 Windows(image.height, height));
   return out;
 }
 

@@ -11,8 +11,9 @@ Result<PixelSize> smart_resize(int width, int height, int factor, PixelBounds bo
   if (width <= 0 || height <= 0) return invalid("the picture has no pixels");
   const double ratio = double(std::max(width, height)) / std::min(width, height);
   if (ratio > 200)
-    return invalid(fmt::format("the aspect ratio of {} x {} pixels is {:.1f}, over the limit of 200", width, height,
-                               ratio));
+    return invalid(
+        fmt::format("the aspect ratio of {} x {} pixels is {:.1f}, over the limit of 200", width,
+                    height, ratio));
   // nearbyint rounds half to even, as Python's round does.
   double h = std::nearbyint(double(height) / factor) * factor;
   double w = std::nearbyint(double(width) / factor) * factor;
@@ -26,7 +27,8 @@ Result<PixelSize> smart_resize(int width, int height, int factor, PixelBounds bo
     h = std::ceil(height * beta / factor) * factor;
     w = std::ceil(width * beta / factor) * factor;
   }
-  if (h < 1 || w < 1) return invalid(fmt::format("the picture of {} x {} pixels is too small", width, height));
+  if (h < 1 || w < 1)
+    return invalid(fmt::format("the picture of {} x {} pixels is too small", width, height));
   return PixelSize{static_cast<int>(w), static_cast<int>(h)};
 }
 

@@ -7,9 +7,12 @@
 namespace valora::media {
 namespace {
 
-Error too_large(std::string message) { return {ErrorCode::kPayloadTooLarge, std::move(message), {}}; }
+Error too_large(std::string message) {
+  return {ErrorCode::kPayloadTooLarge, std::move(message), {}};
+}
 
-Result<int64_t> count_frames(std::span<const uint8_t> bytes, const Limits& limits, DecodeBudget& budget) {
+Result<int64_t> count_frames(std::span<const uint8_t> bytes, const Limits& limits,
+                             DecodeBudget& budget) {
   VALORA_TRY(stream, VideoStream::open(bytes, limits, budget));
   for (int64_t count = 0;; ++count) {
     VALORA_TRY(frame, stream->next_frame());
@@ -17,24 +20,26 @@ Result<int64_t> count_frames(std::span<const uint8_t> bytes, const Limits& limit
   }
 }
 
-Status check_indices(const std::vector<int64_t>& indices, const VideoInfo& info, const Limits& limits) {
+Status check_indices(const std::vector<int64_t>& indices, const VideoInfo& info,
+                     const Limits& limits) {
   if (indices.empty()) return internal("no frame of the video was sampled");
   for (size_t i = 0; i < indices.size(); ++i)
     if (indices[i] < (i == 0 ? 0 : indices[i - 1]) || indices[i] >= info.frames)
       return internal("the sampled frames are out of order or range");
   if (indices.size() > size_t(limits.max_frames))
-    return too_large(fmt::format("the video has {} frames after sampling, over the limit of {}", indices.size(),
-                                 limits.max_frames));
+    return too_large(fmt::format("the video has {} frames after sampling, over the limit of {}",
+                                 indices.size(), limits.max_frames));
   if (int64_t(indices.size()) > limits.max_video_pixels / (int64_t{info.width} * info.height))
-    return too_large(fmt::format("{} sampled video frames of {} x {} pixels are over the limit of {} pixels",
-                                 indices.size(), info.width, info.height, limits.max_video_pixels));
+    return too_large(
+        fmt::format("{} sampled video frames of {} x {} pixels are over the limit of {} pixels",
+                    indices.size(), info.width, info.height, limits.max_video_pixels));
   return {};
 }
 
 // The wanted frames in `frames`; gives how many frames of the file were passed, less than the last
 // index says where the file ends early.
-Result<int64_t> read_frames(VideoStream& stream, const std::vector<int64_t>& indices, const Limits& limits,
-                            std::vector<Image>& frames) {
+Result<int64_t> read_frames(VideoStream& stream, const std::vector<int64_t>& indices,
+                            const Limits& limits, std::vector<Image>& frames) {
   int64_t pixels = 0;
   size_t wanted = 0;
   for (int64_t at = 0;; ++at) {
@@ -48,7 +53,8 @@ Result<int64_t> read_frames(VideoStream& stream, const std::vector<int64_t>& ind
     // The container's size, checked before, may differ from what its frames have.
     for (; wanted < indices.size() && indices[wanted] == at; ++wanted) {
       pixels += int64_t{image.width} * image.height;
-      if (pixels > limits.max_video_pixels) return too_large("the video's frames are larger than its header says");
+      if (pixels > limits.max_video_pixels)
+        return too_large("the video's frames are larger than its header says");
       frames.push_back(image);
     }
   }
@@ -56,12 +62,14 @@ Result<int64_t> read_frames(VideoStream& stream, const std::vector<int64_t>& ind
 
 }  // namespace
 
-Result<Video> decode_video(std::span<const uint8_t> bytes, const FrameSampler& sampler, const Limits& limits) {
+Result<Video> decode_video(std::span<const uint8_t> bytes, const FrameSampler& sampler,
+                           const Limits& limits) {
   if (bytes.empty()) return invalid("the video is empty");
   if (bytes.size() > limits.max_video_bytes)
-    return too_large(
-        fmt::format("the video of {} bytes is over the limit of {} bytes", bytes.size(), limits.max_video_bytes));
-  DecodeBudget budget{limits.max_decoded_frames, std::chrono::steady_clock::now() + limits.max_decode_time};
+    return too_large(fmt::format("the video of {} bytes is over the limit of {} bytes",
+                                 bytes.size(), limits.max_video_bytes));
+  DecodeBudget budget{limits.max_decoded_frames,
+                      std::chrono::steady_clock::now() + limits.max_decode_time};
 
   Video video;
   for (bool count_is_exact = false;;) {
@@ -75,7 +83,8 @@ Result<Video> decode_video(std::span<const uint8_t> bytes, const FrameSampler& s
       count_is_exact = true;
     }
     if (video.info.frames == 0) return invalid("the video has no frame that can be decoded");
-    if (video.info.fps <= 0 && stream->duration() > 0) video.info.fps = double(video.info.frames) / stream->duration();
+    if (video.info.fps <= 0 && stream->duration() > 0)
+      video.info.fps = double(video.info.frames) / stream->duration();
 
     VALORA_TRY(indices, sampler(video.info));
     VALORA_CHECK(check_indices(indices, video.info, limits));

@@ -21,8 +21,8 @@ extern "C" {
 namespace valora::media {
 namespace {
 
-// Demuxers of plain container files. Playlists and scripts (hls, dash, concat, …) name other files and
-// stay out.
+// Demuxers of plain container files. Playlists and scripts (hls, dash, concat, …) name other files
+// and stay out.
 constexpr char kContainers[] =
     "mov,matroska,avi,mpegts,mpeg,mpegvideo,m4v,h264,hevc,flv,ogg,asf,ivf,gif,mjpeg,nut";
 constexpr int kIoBuffer = 64 << 10;
@@ -41,10 +41,13 @@ std::string reason(int code) {
   return text;
 }
 
-Error broken_video(std::string_view why) { return invalid(fmt::format("the video cannot be decoded: {}", why)); }
+Error broken_video(std::string_view why) {
+  return invalid(fmt::format("the video cannot be decoded: {}", why));
+}
 
 Error over_budget() {
-  return {ErrorCode::kPayloadTooLarge, "the video takes too long to decode or has too many frames", {}};
+  return {
+      ErrorCode::kPayloadTooLarge, "the video takes too long to decode or has too many frames", {}};
 }
 
 struct MemoryFile {
@@ -72,7 +75,9 @@ int64_t seek_memory(void* opaque, int64_t offset, int whence) {
   return file.at = base + offset;
 }
 
-int refuse_open(AVFormatContext*, AVIOContext**, const char*, int, AVDictionary**) { return AVERROR(EACCES); }
+int refuse_open(AVFormatContext*, AVIOContext**, const char*, int, AVDictionary**) {
+  return AVERROR(EACCES);
+}
 
 int past_deadline(void* opaque) {
   return std::chrono::steady_clock::now() > static_cast<const DecodeBudget*>(opaque)->deadline;
@@ -140,7 +145,8 @@ struct VideoStream::Impl {
 
 Status VideoStream::Impl::open_file() {
   auto* buffer = static_cast<uint8_t*>(av_malloc(kIoBuffer));
-  if (buffer) io = avio_alloc_context(buffer, kIoBuffer, 0, &file, read_memory, nullptr, seek_memory);
+  if (buffer)
+    io = avio_alloc_context(buffer, kIoBuffer, 0, &file, read_memory, nullptr, seek_memory);
   if (buffer && !io) av_free(buffer);
   format = avformat_alloc_context();
   if (!io || !format || !packet || !frame) return internal("out of memory for a video");
@@ -159,7 +165,8 @@ Status VideoStream::Impl::probe() {
   // Most containers state the size; a video over the limit is then refused by its right name.
   for (unsigned i = 0; i < format->nb_streams; ++i) {
     const AVCodecParameters& parameters = *format->streams[i]->codecpar;
-    if (parameters.codec_type == AVMEDIA_TYPE_VIDEO && parameters.width > 0 && parameters.height > 0)
+    if (parameters.codec_type == AVMEDIA_TYPE_VIDEO && parameters.width > 0 &&
+        parameters.height > 0)
       VALORA_CHECK(check_size("video", parameters.width, parameters.height, limits));
   }
   // Probing decodes frames too, so it gets the same limits as the decoder proper.
@@ -220,8 +227,8 @@ Result<bool> VideoStream::Impl::feed_decoder() {
 VideoStream::VideoStream(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 VideoStream::~VideoStream() = default;
 
-Result<std::unique_ptr<VideoStream>> VideoStream::open(std::span<const uint8_t> bytes, const Limits& limits,
-                                                       DecodeBudget& budget) {
+Result<std::unique_ptr<VideoStream>> VideoStream::open(std::span<const uint8_t> bytes,
+                                                       const Limits& limits, DecodeBudget& budget) {
   // libav writes every damaged packet to stderr; the errors here say what a client needs.
   static const bool quiet = (av_log_set_level(AV_LOG_QUIET), true);
   (void)quiet;
@@ -267,12 +274,13 @@ Result<Image> VideoStream::to_rgb(const AVFrame& frame) {
   VALORA_CHECK(check_size("video", frame.width, frame.height, impl_->limits));
   bool full_range = frame.color_range == AVCOL_RANGE_JPEG;
   const AVPixelFormat format = plain_format(static_cast<AVPixelFormat>(frame.format), full_range);
-  // Chroma is interpolated at full resolution with exact rounding (the default is visibly coarser), the
-  // same on every CPU.
-  constexpr int kFlags = SWS_BICUBIC | SWS_ACCURATE_RND | SWS_FULL_CHR_H_INT | SWS_FULL_CHR_H_INP |
-                         SWS_BITEXACT;
-  impl_->scaler.reset(sws_getCachedContext(impl_->scaler.release(), frame.width, frame.height, format, frame.width,
-                                           frame.height, AV_PIX_FMT_RGB24, kFlags, nullptr, nullptr, nullptr));
+  // Chroma is interpolated at full resolution with exact rounding (the default is visibly coarser),
+  // the same on every CPU.
+  constexpr int kFlags =
+      SWS_BICUBIC | SWS_ACCURATE_RND | SWS_FULL_CHR_H_INT | SWS_FULL_CHR_H_INP | SWS_BITEXACT;
+  impl_->scaler.reset(sws_getCachedContext(impl_->scaler.release(), frame.width, frame.height,
+                                           format, frame.width, frame.height, AV_PIX_FMT_RGB24,
+                                           kFlags, nullptr, nullptr, nullptr));
   if (!impl_->scaler) return broken_video("its pixel format is not known");
   // An unspecified matrix means BT.601, as in other readers.
   sws_setColorspaceDetails(impl_->scaler.get(), sws_getCoefficients(frame.colorspace), full_range,
@@ -285,10 +293,12 @@ Result<Image> VideoStream::to_rgb(const AVFrame& frame) {
   std::vector<uint8_t> padded(size_t(stride) * frame.height + 64);
   uint8_t* planes[4] = {padded.data()};
   const int strides[4] = {stride};
-  if (sws_scale(impl_->scaler.get(), frame.data, frame.linesize, 0, frame.height, planes, strides) != frame.height)
+  if (sws_scale(impl_->scaler.get(), frame.data, frame.linesize, 0, frame.height, planes,
+                strides) != frame.height)
     return broken_video("its frames cannot be converted to RGB");
   for (int y = 0; y < frame.height; ++y)
-    std::memcpy(&image.rgb[size_t(y) * frame.width * 3], &padded[size_t(y) * stride], size_t(frame.width) * 3);
+    std::memcpy(&image.rgb[size_t(y) * frame.width * 3], &padded[size_t(y) * stride],
+                size_t(frame.width) * 3);
   return upright(std::move(image), impl_->orientation);
 }
 

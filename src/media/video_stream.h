@@ -21,8 +21,8 @@ struct DecodeBudget {
 class VideoStream {
  public:
   // The bytes and the budget outlive the stream.
-  static Result<std::unique_ptr<VideoStream>> open(std::span<const uint8_t> bytes, const Limits& limits,
-                                                   DecodeBudget& budget);
+  static Result<std::unique_ptr<VideoStream>> open(std::span<const uint8_t> bytes,
+                                                   const Limits& limits, DecodeBudget& budget);
   ~VideoStream();
 
   // The frame count is the container's; 0 if it does not say.

@@ -33,7 +33,9 @@ FrameSampler every(int step) {
 // Of the bottom right pixel, which the white corner never reaches.
 int level(const Image& frame) { return frame.rgb.back(); }
 
-bool is_white(const Image& frame, int x, int y) { return frame.rgb[(size_t(y) * frame.width + x) * 3] > 240; }
+bool is_white(const Image& frame, int x, int y) {
+  return frame.rgb[(size_t(y) * frame.width + x) * 3] > 240;
+}
 
 class EveryContainer : public ::testing::TestWithParam<Clip> {};
 
@@ -60,11 +62,12 @@ std::string clip_name(const ::testing::TestParamInfo<Clip>& info) {
   return std::string(info.param.container) + "_" + info.param.codec;
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Video, EveryContainer,
-    ::testing::Values(Clip{"avi", "ffv1"}, Clip{"matroska", "ffv1"}, Clip{"mp4", "mpeg4", AV_PIX_FMT_YUV420P},
-                      Clip{"avi", "mjpeg", AV_PIX_FMT_YUVJ420P}, Clip{"mpegts", "mpeg4", AV_PIX_FMT_YUV420P}),
-    clip_name);
+INSTANTIATE_TEST_SUITE_P(Video, EveryContainer,
+                         ::testing::Values(Clip{"avi", "ffv1"}, Clip{"matroska", "ffv1"},
+                                           Clip{"mp4", "mpeg4", AV_PIX_FMT_YUV420P},
+                                           Clip{"avi", "mjpeg", AV_PIX_FMT_YUVJ420P},
+                                           Clip{"mpegts", "mpeg4", AV_PIX_FMT_YUV420P}),
+                         clip_name);
 
 TEST(Video, OddSizesAreConvertedWhole) {
   for (const int width : {17, 31, 33, 65, 127}) {
@@ -74,15 +77,19 @@ TEST(Video, OddSizesAreConvertedWhole) {
     ASSERT_TRUE(video.ok()) << video.error().message;
     ASSERT_EQ(video->frames.size(), 2u);
     for (int y = 17; y < 35; ++y)
-      EXPECT_NEAR(video->frames[1].rgb[(size_t(y) * width + width - 1) * 3], 200, 3) << width << " row " << y;
+      EXPECT_NEAR(video->frames[1].rgb[(size_t(y) * width + width - 1) * 3], 200, 3)
+          << width << " row " << y;
   }
 }
 
 TEST(Video, StoredRotationIsApplied) {
   Clip clip{"mp4", "mpeg4", AV_PIX_FMT_YUV420P};
   clip.levels = {50, 50};
-  struct Case { int degrees, width, height, white_x, white_y; };
-  for (const Case c : {Case{0, 64, 48, 4, 4}, {90, 48, 64, 43, 4}, {180, 64, 48, 59, 43}, {270, 48, 64, 4, 59}}) {
+  struct Case {
+    int degrees, width, height, white_x, white_y;
+  };
+  for (const Case c :
+       {Case{0, 64, 48, 4, 4}, {90, 48, 64, 43, 4}, {180, 64, 48, 59, 43}, {270, 48, 64, 4, 59}}) {
     clip.clockwise_rotation = c.degrees;
     VideoInfo seen;
     const auto video = decode_video(
@@ -122,9 +129,11 @@ TEST(Video, AFileCutShortGivesTheFramesItHas) {
 
 TEST(Video, WhatIsNoVideoIsRefused) {
   EXPECT_EQ(decode_video({}, every(1), Limits{}).error().code, ErrorCode::kInvalidArgument);
-  EXPECT_EQ(decode_video(testing::encode_silence(), every(1), Limits{}).error().code, ErrorCode::kInvalidArgument);
+  EXPECT_EQ(decode_video(testing::encode_silence(), every(1), Limits{}).error().code,
+            ErrorCode::kInvalidArgument);
   Clip no_frames;
-  EXPECT_EQ(decode_video(encode_clip(no_frames), every(1), Limits{}).error().code, ErrorCode::kInvalidArgument);
+  EXPECT_EQ(decode_video(encode_clip(no_frames), every(1), Limits{}).error().code,
+            ErrorCode::kInvalidArgument);
   std::mt19937 random(4);
   for (int i = 0; i < 50; ++i) {
     Bytes noise(random() % 5000 + 1);
@@ -163,8 +172,11 @@ TEST(Video, LimitsHold) {
 TEST(Video, TheSamplersErrorIsGivenOn) {
   Clip clip;
   clip.levels = ramp(3);
-  const FrameSampler refusing = [](const VideoInfo&) -> Result<std::vector<int64_t>> { return unprocessable("no"); };
-  EXPECT_EQ(decode_video(encode_clip(clip), refusing, Limits{}).error().code, ErrorCode::kUnprocessable);
+  const FrameSampler refusing = [](const VideoInfo&) -> Result<std::vector<int64_t>> {
+    return unprocessable("no");
+  };
+  EXPECT_EQ(decode_video(encode_clip(clip), refusing, Limits{}).error().code,
+            ErrorCode::kUnprocessable);
 }
 
 TEST(Video, DamagedFilesNeverCrash) {
@@ -175,8 +187,10 @@ TEST(Video, DamagedFilesNeverCrash) {
     const Bytes valid = encode_clip(clip);
     for (int i = 0; i < 60; ++i) {
       Bytes bytes = valid;
-      for (int k = 0; k < 1 + i % 8; ++k) bytes[random() % bytes.size()] = static_cast<uint8_t>(random());
-      const auto video = decode_video(bytes, every(1), Limits{.max_pixels = 1 << 20, .max_decoded_frames = 1000});
+      for (int k = 0; k < 1 + i % 8; ++k)
+        bytes[random() % bytes.size()] = static_cast<uint8_t>(random());
+      const auto video =
+          decode_video(bytes, every(1), Limits{.max_pixels = 1 << 20, .max_decoded_frames = 1000});
       EXPECT_TRUE(!video.ok() || video->frames.size() == size_t(video->info.frames));
     }
   }

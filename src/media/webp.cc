@@ -23,11 +23,12 @@ ByteSpan chunk(const WebPDemuxer* demuxer, const char* name) {
 
 Result<StoredSize> read_size(const WebPDemuxer* demuxer, const Limits& limits) {
   if (!demuxer) return broken_image("WebP image", "the file is truncated or corrupt");
-  const StoredSize size{WebPDemuxGetI(demuxer, WEBP_FF_CANVAS_WIDTH), WebPDemuxGetI(demuxer, WEBP_FF_CANVAS_HEIGHT)};
+  const StoredSize size{WebPDemuxGetI(demuxer, WEBP_FF_CANVAS_WIDTH),
+                        WebPDemuxGetI(demuxer, WEBP_FF_CANVAS_HEIGHT)};
   VALORA_CHECK(check_size("WebP image", size.width, size.height, limits));
   const ByteSpan xmp = chunk(demuxer, "XMP ");
-  const int orientation =
-      orientation_of(chunk(demuxer, "EXIF"), {reinterpret_cast<const char*>(xmp.data()), xmp.size()});
+  const int orientation = orientation_of(chunk(demuxer, "EXIF"),
+                                         {reinterpret_cast<const char*>(xmp.data()), xmp.size()});
   return StoredSize{size.width, size.height, orientation};
 }
 

@@ -33,14 +33,15 @@ void BlockArena::release(BlockId block) {
 std::string BlockArena::check() const {
   std::vector<bool> is_free(references_.size(), false);
   for (BlockId block : free_) {
-    if (block < 0 || block >= total_blocks()) return fmt::format("block {} in the free list does not exist", block);
+    if (block < 0 || block >= total_blocks())
+      return fmt::format("block {} in the free list does not exist", block);
     if (is_free[block]) return fmt::format("block {} is twice in the free list", block);
     is_free[block] = true;
   }
   for (BlockId block = 0; block < total_blocks(); ++block) {
     if (is_free[block] != (references_[block] == 0)) {
-      return fmt::format("block {} has {} references and is {}in the free list", block, references_[block],
-                         is_free[block] ? "" : "not ");
+      return fmt::format("block {} has {} references and is {}in the free list", block,
+                         references_[block], is_free[block] ? "" : "not ");
     }
   }
   return {};

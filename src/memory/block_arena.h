@@ -1,6 +1,6 @@
 // Book-keeping of one memory tier: one allocation cut into equal blocks (S-LoRA §4 unified paging).
-// KV cache and, later, adapter panels take whole blocks from the same arena. The memory itself is the
-// engine's; here are only block numbers and their reference counts.
+// KV cache and, later, adapter panels take whole blocks from the same arena. The memory itself is
+// the engine's; here are only block numbers and their reference counts.
 #pragma once
 
 #include <cstdint>
@@ -34,7 +34,8 @@ class BlockArena {
   int32_t total_blocks() const { return static_cast<int32_t>(references_.size()); }
   int32_t free_blocks() const { return static_cast<int32_t>(free_.size()); }
 
-  // Empty when the free list holds exactly the blocks without references, each once; else what is wrong.
+  // Empty when the free list holds exactly the blocks without references, each once; else what is
+  // wrong.
   std::string check() const;
 
  private:

@@ -5,7 +5,8 @@
 namespace valora::memory {
 namespace {
 
-Digest block_key(const Digest& parent, std::span<const int32_t> block, int begin, std::span<const MediaSpan> media) {
+Digest block_key(const Digest& parent, std::span<const int32_t> block, int begin,
+                 std::span<const MediaSpan> media) {
   const int end = begin + kBlockTokens;
   DigestBuilder builder;
   builder.add(parent).add(block);
@@ -19,12 +20,15 @@ Digest block_key(const Digest& parent, std::span<const int32_t> block, int begin
 
 }  // namespace
 
-void extend_block_keys(const KvIdentity& identity, std::span<const int32_t> tokens, std::vector<Digest>& known) {
+void extend_block_keys(const KvIdentity& identity, std::span<const int32_t> tokens,
+                       std::vector<Digest>& known) {
   const size_t full = tokens.size() / kBlockTokens;
-  Digest parent = known.empty() ? DigestBuilder().add("kv").add(identity.adapter).finish() : known.back();
+  Digest parent =
+      known.empty() ? DigestBuilder().add("kv").add(identity.adapter).finish() : known.back();
   for (size_t i = known.size(); i < full; ++i) {
     const size_t begin = i * kBlockTokens;
-    parent = block_key(parent, tokens.subspan(begin, kBlockTokens), static_cast<int>(begin), identity.media);
+    parent = block_key(parent, tokens.subspan(begin, kBlockTokens), static_cast<int>(begin),
+                       identity.media);
     known.push_back(parent);
   }
 }

@@ -9,7 +9,8 @@ const DependencyTree::Node* DependencyTree::find_adapter(const Digest& adapter) 
   return it == adapters_.end() ? nullptr : &it->second;
 }
 
-const DependencyTree::Node* DependencyTree::find_child(const Node& parent, const Digest& key) const {
+const DependencyTree::Node* DependencyTree::find_child(const Node& parent,
+                                                       const Digest& key) const {
   const auto it = kv_nodes_.find(key);
   return it == kv_nodes_.end() || it->second.parent != &parent ? nullptr : &it->second;
 }
@@ -27,7 +28,8 @@ std::vector<BlockId> DependencyTree::match(const Digest& adapter, std::span<cons
   return blocks;
 }
 
-DependencyTree::Found DependencyTree::find(const Digest& adapter, std::span<const Digest> keys) const {
+DependencyTree::Found DependencyTree::find(const Digest& adapter,
+                                           std::span<const Digest> keys) const {
   Found found;
   const Node* node = find_adapter(adapter);
   for (const Digest& key : keys) {
@@ -75,7 +77,8 @@ void DependencyTree::release(BlockId block) {
   if (node && arena_.references(block) == 1) set_held(*node, false);
 }
 
-// A change from idle to busy or back is told to the parent, whose own state may change by it, and so on.
+// A change from idle to busy or back is told to the parent, whose own state may change by it, and
+// so on.
 void DependencyTree::set_held(Node& changed, bool held) {
   Node* node = &changed;
   bool was_busy = node->busy();

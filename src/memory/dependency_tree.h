@@ -1,6 +1,6 @@
-// The tree over cached state (FastLibra §4): root → one node an adapter identity (and one for the base
-// model) → KV nodes of one block each. A KV node's key chains its parent's, so nothing is ever found
-// under another adapter, another scale, other pixels or a reloaded name.
+// The tree over cached state (FastLibra §4): root → one node an adapter identity (and one for the
+// base model) → KV nodes of one block each. A KV node's key chains its parent's, so nothing is ever
+// found under another adapter, another scale, other pixels or a reloaded name.
 #pragma once
 
 #include <cstdint>
@@ -15,19 +15,21 @@
 
 namespace valora::memory {
 
-// Holds one reference on the block of every KV node. Whoever holds another one holds the node: references
-// on blocks of the tree come from match() (or were the inserter's own) and go back through release(), never
-// straight to the arena, so that the tree always knows what is evictable. A node can be held while its
-// parent is not: where two sequences computed the same prefix, the later one keeps private blocks and its
-// continuation hangs below the first one's. Not thread-safe: the engine thread owns it.
+// Holds one reference on the block of every KV node. Whoever holds another one holds the node:
+// references on blocks of the tree come from match() (or were the inserter's own) and go back
+// through release(), never straight to the arena, so that the tree always knows what is evictable.
+// A node can be held while its parent is not: where two sequences computed the same prefix, the
+// later one keeps private blocks and its continuation hangs below the first one's. Not thread-safe:
+// the engine thread owns it.
 class DependencyTree {
  public:
-  explicit DependencyTree(BlockArena& arena) : arena_(arena), by_block_(arena.total_blocks(), nullptr) {}
+  explicit DependencyTree(BlockArena& arena)
+      : arena_(arena), by_block_(arena.total_blocks(), nullptr) {}
   DependencyTree(const DependencyTree&) = delete;
   DependencyTree& operator=(const DependencyTree&) = delete;
 
-  // The blocks of the longest cached chain keys[0], keys[1], … under `adapter`; each gets a reference
-  // for the caller, and the chain counts as used until it is released.
+  // The blocks of the longest cached chain keys[0], keys[1], … under `adapter`; each gets a
+  // reference for the caller, and the chain counts as used until it is released.
   std::vector<BlockId> match(const Digest& adapter, std::span<const Digest> keys);
   // What match() would find, without taking it: blocks in all, and those evictable until then.
   struct Found {
@@ -36,9 +38,9 @@ class DependencyTree {
   };
   Found find(const Digest& adapter, std::span<const Digest> keys) const;
   bool contains(const Digest& adapter, const Digest& key) const;
-  // Records keys.back() → block under the chain keys[0 … n-2], which must be present (else nothing is
-  // recorded). The caller holds the block, and goes on holding it. A key already present keeps its own
-  // block. True if recorded.
+  // Records keys.back() → block under the chain keys[0 … n-2], which must be present (else nothing
+  // is recorded). The caller holds the block, and goes on holding it. A key already present keeps
+  // its own block. True if recorded.
   bool insert(const Digest& adapter, std::span<const Digest> keys, BlockId block);
   // Gives back one reference on a block, of the tree or not.
   void release(BlockId block);
@@ -53,7 +55,8 @@ class DependencyTree {
   int32_t nodes() const { return static_cast<int32_t>(kv_nodes_.size()); }
   // Whether the block is a node's.
   bool owns(BlockId block) const { return by_block_[block] != nullptr; }
-  // Empty when the invariants of DESIGN §5 hold, else the first violation. Tests call it every step.
+  // Empty when the invariants of DESIGN §5 hold, else the first violation. Tests call it every
+  // step.
   std::string check() const;
 
  private:

@@ -26,13 +26,15 @@ std::string DependencyTree::check_node(const Digest& key, const Node& node) cons
   int32_t busy_children = 0;
   for (const Node* child : node.children) {
     busy_children += child->busy() ? 1 : 0;
-    if (!node.busy() && child->last_use > node.last_use) return name + " was used less recently than its child";
+    if (!node.busy() && child->last_use > node.last_use)
+      return name + " was used less recently than its child";
   }
   if (busy_children != node.busy_children) return name + " miscounts its busy children";
 
   const auto leaf = idle_leaves_.find(node.last_use);
   const bool listed = leaf != idle_leaves_.end() && leaf->second == &node;
-  if (listed != (node.children.empty() && !node.busy())) return name + " is wrongly listed as evictable";
+  if (listed != (node.children.empty() && !node.busy()))
+    return name + " is wrongly listed as evictable";
   return {};
 }
 
@@ -46,17 +48,21 @@ std::string DependencyTree::check() const {
     children += node.children.size();
   }
   for (const auto& [key, node] : adapters_) {
-    if (node.key != key || node.adapter != key || node.parent) return "adapter " + key.hex() + " is misfiled";
+    if (node.key != key || node.adapter != key || node.parent)
+      return "adapter " + key.hex() + " is misfiled";
     if (node.children.empty()) return "adapter " + key.hex() + " is kept without children";
     int32_t busy_children = 0;
     for (const Node* child : node.children) busy_children += child->busy() ? 1 : 0;
-    if (busy_children != node.busy_children) return "adapter " + key.hex() + " miscounts its busy children";
+    if (busy_children != node.busy_children)
+      return "adapter " + key.hex() + " miscounts its busy children";
     children += node.children.size();
   }
   for (const Node* node : by_block_) owners += node ? 1 : 0;
   if (owners != nodes()) return fmt::format("{} blocks belong to {} nodes", owners, nodes());
-  if (children != kv_nodes_.size()) return fmt::format("{} nodes are children of {}", kv_nodes_.size(), children);
-  if (leaves != idle_leaves_.size()) return fmt::format("{} of {} idle leaves are listed", idle_leaves_.size(), leaves);
+  if (children != kv_nodes_.size())
+    return fmt::format("{} nodes are children of {}", kv_nodes_.size(), children);
+  if (leaves != idle_leaves_.size())
+    return fmt::format("{} of {} idle leaves are listed", idle_leaves_.size(), leaves);
   if (idle != idle_nodes_) return fmt::format("{} idle nodes are counted as {}", idle, idle_nodes_);
   return {};
 }

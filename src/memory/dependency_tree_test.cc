@@ -134,8 +134,8 @@ TEST_F(DependencyTreeTest, CheckSeesAReferenceThatWentPastTheTree) {
   arena.release(block);
 }
 
-// Random matches, inserts, releases, evictions and drops; the invariants hold after each, and eviction
-// frees as many blocks as were said to be evictable.
+// Random matches, inserts, releases, evictions and drops; the invariants hold after each, and
+// eviction frees as many blocks as were said to be evictable.
 TEST(DependencyTreeProperty, InvariantsHoldUnderRandomUse) {
   for (uint32_t seed = 1; seed <= 8; ++seed) {
     std::mt19937 random(seed);
@@ -150,7 +150,8 @@ TEST(DependencyTreeProperty, InvariantsHoldUnderRandomUse) {
       const size_t adapter = any(2);
       std::string path = std::to_string(adapter);
       std::vector<Digest> keys;
-      for (size_t depth = 1 + any(4); depth > 0; --depth) keys.push_back(chain_key(path += char('x' + any(3))));
+      for (size_t depth = 1 + any(4); depth > 0; --depth)
+        keys.push_back(chain_key(path += char('x' + any(3))));
       switch (any(6)) {
         case 0:
         case 1: {

@@ -17,7 +17,8 @@ std::span<const Digest> reusable(std::span<const Digest> keys, int tokens) {
 KvCache::KvCache(int32_t blocks, bool prefix_caching)
     : arena_(blocks), tree_(arena_), prefix_caching_(prefix_caching) {}
 
-int KvCache::reuse_prefix(BlockTable& table, const Digest& adapter, std::span<const Digest> keys, int tokens) {
+int KvCache::reuse_prefix(BlockTable& table, const Digest& adapter, std::span<const Digest> keys,
+                          int tokens) {
   assert(table.blocks.empty());
   if (!prefix_caching_) return 0;
   table.blocks = tree_.match(adapter, reusable(keys, tokens));
@@ -28,7 +29,8 @@ int KvCache::reuse_prefix(BlockTable& table, const Digest& adapter, std::span<co
   return cached;
 }
 
-int32_t KvCache::blocks_to_start(const Digest& adapter, std::span<const Digest> keys, int tokens) const {
+int32_t KvCache::blocks_to_start(const Digest& adapter, std::span<const Digest> keys,
+                                 int tokens) const {
   DependencyTree::Found found;
   if (prefix_caching_) found = tree_.find(adapter, reusable(keys, tokens));
   return blocks_for(tokens) - found.blocks + found.evictable;
@@ -42,7 +44,8 @@ bool KvCache::reserve(BlockTable& table, int tokens) {
   return true;
 }
 
-void KvCache::commit(BlockTable& table, const Digest& adapter, std::span<const Digest> keys, int computed) {
+void KvCache::commit(BlockTable& table, const Digest& adapter, std::span<const Digest> keys,
+                     int computed) {
   if (!prefix_caching_) return;
   const int full = std::min(computed / kBlockTokens, static_cast<int>(keys.size()));
   if (full <= table.committed) return;
@@ -73,11 +76,12 @@ std::string KvCache::check(std::span<const BlockTable* const> tables) const {
     in_use += expected[block] > 0 ? 1 : 0;
     expected[block] += tree_.owns(block) ? 1 : 0;
     if (arena_.references(block) != expected[block]) {
-      return fmt::format("block {} has {} references, and {} are accounted for", block, arena_.references(block),
-                         expected[block]);
+      return fmt::format("block {} has {} references, and {} are accounted for", block,
+                         arena_.references(block), expected[block]);
     }
   }
-  if (in_use + available_blocks() > arena_.total_blocks()) return "blocks in use are counted as available";
+  if (in_use + available_blocks() > arena_.total_blocks())
+    return "blocks in use are counted as available";
   return {};
 }
 

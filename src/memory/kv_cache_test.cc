@@ -48,8 +48,11 @@ TEST(BlockKeys, AChangeReachesItsBlockAndAllLaterOnes) {
 
 TEST(BlockKeys, AdapterAndScaleAreInEveryKey) {
   const auto tokens = count_from(0, 32);
-  const auto scaled = [](float scale) { return DigestBuilder().add(digest_of("a")).add(scale).finish(); };
-  const auto one = keys_of({scaled(1), {}}, tokens), two = keys_of({scaled(2), {}}, tokens), base = keys_of({}, tokens);
+  const auto scaled = [](float scale) {
+    return DigestBuilder().add(digest_of("a")).add(scale).finish();
+  };
+  const auto one = keys_of({scaled(1), {}}, tokens), two = keys_of({scaled(2), {}}, tokens),
+             base = keys_of({}, tokens);
   for (int i = 0; i < 2; ++i) {
     EXPECT_NE(one[i], two[i]);
     EXPECT_NE(one[i], base[i]);
@@ -60,7 +63,9 @@ TEST(BlockKeys, AdapterAndScaleAreInEveryKey) {
 TEST(BlockKeys, MediaCountsInTheBlocksItTouches) {
   const auto tokens = count_from(0, 80);
   const Digest cat = digest_of("cat"), dog = digest_of("dog");
-  const auto with = [&](std::vector<MediaSpan> media) { return keys_of({{}, std::move(media)}, tokens); };
+  const auto with = [&](std::vector<MediaSpan> media) {
+    return keys_of({{}, std::move(media)}, tokens);
+  };
   const auto plain = with({}), cats = with({{18, 20, cat}}), dogs = with({{18, 20, dog}});
   EXPECT_EQ(plain[0], cats[0]);
   EXPECT_NE(plain[1], cats[1]);
@@ -80,7 +85,8 @@ TEST(BlockKeys, MediaCountsInTheBlocksItTouches) {
 class KvCacheTest : public ::testing::Test {
  protected:
   // As a request would: prefix, memory, computation, sharing. Returns the cached tokens.
-  int run(KvCache& kv, BlockTable& table, const KvIdentity& identity, const std::vector<int32_t>& tokens) {
+  int run(KvCache& kv, BlockTable& table, const KvIdentity& identity,
+          const std::vector<int32_t>& tokens) {
     const auto keys = keys_of(identity, tokens);
     const int n = static_cast<int>(tokens.size());
     const int cached = kv.reuse_prefix(table, identity.adapter, keys, n);
@@ -210,7 +216,8 @@ TEST_F(KvCacheTest, EqualComputationsAtOnceKeepPrivateBlocks) {
   cache.commit(second, base.adapter, keys, 48);
   EXPECT_NE(first.blocks[0], second.blocks[0]);
   EXPECT_EQ(check({&first, &second}), "");
-  // The second one's continuation hangs below the first one's blocks, and keeps these from eviction.
+  // The second one's continuation hangs below the first one's blocks, and keeps these from
+  // eviction.
   cache.release(first);
   EXPECT_EQ(check({&second}), "");
   EXPECT_EQ(cache.available_blocks(), 3);

@@ -1,4 +1,5 @@
-// One step's flat batch, as a model sees it (DESIGN §3): T tokens of S sequences, one after another.
+// One step's flat batch, as a model sees it (DESIGN §3): T tokens of S sequences, one after
+// another.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -18,8 +19,8 @@ struct AdapterWeights {
   std::vector<float> scales;  // of each module: alpha / rank and the like
 };
 
-// Linears by the model's module index that stand in the place of the base model's, with the same bias; those
-// that are not defined leave it as it is.
+// Linears by the model's module index that stand in the place of the base model's, with the same
+// bias; those that are not defined leave it as it is.
 struct MergedWeights {
   std::vector<ops::Weight> modules;
 };
@@ -36,7 +37,8 @@ struct Segment {
 struct Adaptation {
   const MergedWeights* merged = nullptr;  // none: the base model's weights
   std::vector<Segment> segments;          // ascending in token_begin; those of one token add up
-  ops::Dropout dropout{};                 // in training: of every module's low-rank input, each under a seed of its own
+  ops::Dropout
+      dropout{};  // in training: of every module's low-rank input, each under a seed of its own
 };
 
 struct AdapterUse {
@@ -44,8 +46,8 @@ struct AdapterUse {
   float coefficient = 1;
 };
 
-// One image or video for the vision tower, with those adapters of its request that touch the tower or
-// the projector.
+// One image or video for the vision tower, with those adapters of its request that touch the tower
+// or the projector.
 struct VisualItem {
   const media::VisualInput* input = nullptr;
   std::vector<AdapterUse> adapters;
@@ -58,12 +60,12 @@ struct VisualRows {
 };
 
 struct Batch {
-  at::Tensor tokens;     // int64 [T]
-  at::Tensor positions;  // int64 [axes, T]
+  at::Tensor tokens;                  // int64 [T]
+  at::Tensor positions;               // int64 [axes, T]
   std::vector<ops::QuerySpan> spans;  // one a sequence
-  const ops::KvArena* kv = nullptr;  // none, in training: every span is a whole sequence
-  bool recompute = false;            // in training: layers keep their inputs alone, and run again for their gradients;
-                                     // the batch must live until those were taken
+  const ops::KvArena* kv = nullptr;   // none, in training: every span is a whole sequence
+  bool recompute = false;  // in training: layers keep their inputs alone, and run again for their
+                           // gradients; the batch must live until those were taken
   Adaptation adaptation;
   std::vector<VisualRows> visual;
 };

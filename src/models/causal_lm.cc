@@ -7,8 +7,10 @@ constexpr char kPrefix[] = "model.";
 
 class CausalLm final : public Model {
  public:
-  CausalLm(const DecoderConfig& config, const std::string& architecture, Weights& weights, at::Device device)
-      : Model(causal_lm_spec(config, architecture)), model_(weights, kPrefix, "lm_head", config, 0, device) {}
+  CausalLm(const DecoderConfig& config, const std::string& architecture, Weights& weights,
+           at::Device device)
+      : Model(causal_lm_spec(config, architecture)),
+        model_(weights, kPrefix, "lm_head", config, 0, device) {}
 
   at::Tensor forward(const Batch& batch) const override { return model_.forward(batch); }
   at::Tensor logits(const at::Tensor& hidden) const override { return model_.logits(hidden); }
@@ -29,8 +31,8 @@ ModelSpec causal_lm_spec(const DecoderConfig& config, const std::string& archite
   return spec;
 }
 
-std::unique_ptr<Model> make_causal_lm(const DecoderConfig& config, const std::string& architecture, Weights& weights,
-                                      at::Device device) {
+std::unique_ptr<Model> make_causal_lm(const DecoderConfig& config, const std::string& architecture,
+                                      Weights& weights, at::Device device) {
   return std::make_unique<CausalLm>(config, architecture, weights, device);
 }
 

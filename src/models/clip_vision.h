@@ -20,7 +20,8 @@ struct ClipVisionConfig {
 };
 
 ClipVisionConfig read_clip_vision_config(const ConfigReader& vision);
-void add_clip_vision_modules(const ClipVisionConfig& config, const std::string& prefix, std::vector<adapters::Module>& modules);
+void add_clip_vision_modules(const ClipVisionConfig& config, const std::string& prefix,
+                             std::vector<adapters::Module>& modules);
 
 struct ClipVisionLayer {
   LayerNorm layer_norm1, layer_norm2;
@@ -30,11 +31,13 @@ struct ClipVisionLayer {
 class ClipVisionTower {
  public:
   // depth: layers that are run; what lies above is never read.
-  ClipVisionTower(Weights& weights, const std::string& prefix, const ClipVisionConfig& config, int64_t depth,
-                  int first_module, at::Device device);
+  ClipVisionTower(Weights& weights, const std::string& prefix, const ClipVisionConfig& config,
+                  int64_t depth, int first_module, at::Device device);
 
-  // The hidden states before layer `states[i]` (0: the embeddings), each [items * positions, width].
-  std::vector<at::Tensor> operator()(std::span<const VisualItem> items, std::span<const int64_t> states) const;
+  // The hidden states before layer `states[i]` (0: the embeddings), each [items * positions,
+  // width].
+  std::vector<at::Tensor> operator()(std::span<const VisualItem> items,
+                                     std::span<const int64_t> states) const;
 
  private:
   at::Tensor embed(std::span<const VisualItem> items) const;

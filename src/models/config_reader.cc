@@ -27,7 +27,8 @@ int64_t ConfigReader::integer(const std::string& key) const {
   if (!has(key)) refuse("\"" + key + "\" is missing");
   const int64_t value = read<int64_t>(*this, key, 0);
   // Bounds that no model comes near, so that products of two sizes cannot overflow.
-  if (value < 1 || value > (int64_t{1} << 30)) refuse("\"" + key + "\" is out of range: " + std::to_string(value));
+  if (value < 1 || value > (int64_t{1} << 30))
+    refuse("\"" + key + "\" is out of range: " + std::to_string(value));
   return value;
 }
 
@@ -35,14 +36,19 @@ int64_t ConfigReader::integer(const std::string& key, int64_t fallback) const {
   return has(key) ? integer(key) : fallback;
 }
 
-int64_t ConfigReader::at_most(const std::string& key, int64_t most, std::optional<int64_t> fallback) const {
+int64_t ConfigReader::at_most(const std::string& key, int64_t most,
+                              std::optional<int64_t> fallback) const {
   const int64_t value = fallback ? integer(key, *fallback) : integer(key);
   if (value > most) refuse("\"" + key + "\" is out of range: " + std::to_string(value));
   return value;
 }
 
-double ConfigReader::number(const std::string& key, double fallback) const { return read<double>(*this, key, fallback); }
-bool ConfigReader::flag(const std::string& key, bool fallback) const { return read<bool>(*this, key, fallback); }
+double ConfigReader::number(const std::string& key, double fallback) const {
+  return read<double>(*this, key, fallback);
+}
+bool ConfigReader::flag(const std::string& key, bool fallback) const {
+  return read<bool>(*this, key, fallback);
+}
 std::string ConfigReader::text(const std::string& key, const std::string& fallback) const {
   return read<std::string>(*this, key, fallback);
 }
@@ -69,6 +75,8 @@ std::vector<std::string> ConfigReader::texts(const std::string& key) const {
   return values;
 }
 
-void ConfigReader::refuse(const std::string& why) const { throw LoadError(unprocessable(file_ + ": " + why, file_)); }
+void ConfigReader::refuse(const std::string& why) const {
+  throw LoadError(unprocessable(file_ + ": " + why, file_));
+}
 
 }  // namespace valora::models

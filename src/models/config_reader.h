@@ -1,4 +1,5 @@
-// config.json as transformers 4 (flat) and 5 (nested) write it. All reads throw LoadError with file and key.
+// config.json as transformers 4 (flat) and 5 (nested) write it. All reads throw LoadError with file
+// and key.
 #pragma once
 
 #include <optional>
@@ -13,21 +14,25 @@ constexpr int64_t kMaxLayers = 4096;
 
 class ConfigReader {
  public:
-  ConfigReader(Json object, std::string file) : object_(std::move(object)), file_(std::move(file)) {}
+  ConfigReader(Json object, std::string file)
+      : object_(std::move(object)), file_(std::move(file)) {}
 
   // The sub-object `key`, or this object where there is none (the flat form).
   ConfigReader nested_or_self(const std::string& key) const;
   ConfigReader child(const std::string& key) const;  // must be there
-  bool has(const std::string& key) const { return object_.contains(key) && !object_.at(key).is_null(); }
+  bool has(const std::string& key) const {
+    return object_.contains(key) && !object_.at(key).is_null();
+  }
 
   int64_t integer(const std::string& key) const;  // at least 1
   int64_t integer(const std::string& key, int64_t fallback) const;
-  // At least 1 and at most `most`: for what memory is taken for, or that is multiplied, before a tensor is seen.
+  // At least 1 and at most `most`: for what memory is taken for, or that is multiplied, before a
+  // tensor is seen.
   int64_t at_most(const std::string& key, int64_t most, std::optional<int64_t> fallback = {}) const;
   double number(const std::string& key, double fallback) const;
   bool flag(const std::string& key, bool fallback) const;
   std::string text(const std::string& key, const std::string& fallback) const;
-  std::vector<int64_t> integers(const std::string& key) const;  // empty when absent
+  std::vector<int64_t> integers(const std::string& key) const;   // empty when absent
   std::vector<std::string> texts(const std::string& key) const;  // empty when absent
 
   const Json& json() const { return object_; }

@@ -8,7 +8,8 @@
 namespace valora::models {
 namespace {
 
-constexpr int64_t kMaxHeadDim = 1 << 14;  // the rotary frequencies are made before any tensor is seen
+constexpr int64_t kMaxHeadDim =
+    1 << 14;  // the rotary frequencies are made before any tensor is seen
 
 // Modules of one layer, in table order.
 enum LayerModule { kQ, kK, kV, kO, kGate, kUp, kDown, kLayerModules };
@@ -19,30 +20,41 @@ bool tied(const DecoderConfig& c, const Weights& weights, const std::string& lm_
 
 }  // namespace
 
-DecoderConfig read_decoder_config(const ConfigReader& text, const ConfigReader& top, const DecoderConfig& defaults) {
-  const auto size = [&](const char* key, int64_t fallback) { return fallback > 0 ? text.integer(key, fallback) : text.integer(key); };
+DecoderConfig read_decoder_config(const ConfigReader& text, const ConfigReader& top,
+                                  const DecoderConfig& defaults) {
+  const auto size = [&](const char* key, int64_t fallback) {
+    return fallback > 0 ? text.integer(key, fallback) : text.integer(key);
+  };
   DecoderConfig c = defaults;
   c.vocab = size("vocab_size", defaults.vocab);
   c.hidden = size("hidden_size", defaults.hidden);
   c.intermediate = size("intermediate_size", defaults.intermediate);
   c.layers = size("num_hidden_layers", defaults.layers);
-  if (c.layers > kMaxLayers) text.refuse("\"num_hidden_layers\" is out of range: " + std::to_string(c.layers));
+  if (c.layers > kMaxLayers)
+    text.refuse("\"num_hidden_layers\" is out of range: " + std::to_string(c.layers));
   c.heads = size("num_attention_heads", defaults.heads);
   c.kv_heads = text.integer("num_key_value_heads", c.heads);
-  if (c.heads % c.kv_heads != 0) text.refuse("\"num_attention_heads\" is not a multiple of \"num_key_value_heads\"");
-  if (!text.has("head_dim") && c.hidden % c.heads != 0) text.refuse("\"hidden_size\" is not a multiple of \"num_attention_heads\"");
+  if (c.heads % c.kv_heads != 0)
+    text.refuse("\"num_attention_heads\" is not a multiple of \"num_key_value_heads\"");
+  if (!text.has("head_dim") && c.hidden % c.heads != 0)
+    text.refuse("\"hidden_size\" is not a multiple of \"num_attention_heads\"");
   c.head_dim = text.at_most("head_dim", kMaxHeadDim, c.hidden / c.heads);
   if (c.head_dim % 2 != 0) text.refuse("the head size is odd: " + std::to_string(c.head_dim));
   c.norm_eps = text.number("rms_norm_eps", defaults.norm_eps);
   c.tied_embeddings = text.flag("tie_word_embeddings", false);
   c.tied_without_head = top.flag("tie_word_embeddings", false);
-  c.max_positions = text.integer("max_position_embeddings", defaults.max_positions > 0 ? defaults.max_positions : 32768);
+  c.max_positions = text.integer("max_position_embeddings",
+                                 defaults.max_positions > 0 ? defaults.max_positions : 32768);
   c.rotary = read_rotary(text, c.head_dim, defaults.rotary.theta);
-  if (const std::string act = text.text("hidden_act", "silu"); act != "silu") text.refuse("hidden_act \"" + act + "\" is not supported");
-  if (text.flag("use_sliding_window", false)) text.refuse("sliding-window attention (use_sliding_window) is not supported");
+  if (const std::string act = text.text("hidden_act", "silu"); act != "silu")
+    text.refuse("hidden_act \"" + act + "\" is not supported");
+  if (text.flag("use_sliding_window", false))
+    text.refuse("sliding-window attention (use_sliding_window) is not supported");
   for (const std::string& type : text.texts("layer_types"))
-    if (type != "full_attention") text.refuse("layers of type \"" + type + "\" (layer_types) are not supported");
-  if (top.has("quantization_config")) top.refuse("quantised checkpoints (quantization_config) are not supported");
+    if (type != "full_attention")
+      text.refuse("layers of type \"" + type + "\" (layer_types) are not supported");
+  if (top.has("quantization_config"))
+    top.refuse("quantised checkpoints (quantization_config) are not supported");
   return c;
 }
 
@@ -59,7 +71,8 @@ ModelSpec decoder_spec(const DecoderConfig& c, const std::string& architecture) 
   return spec;
 }
 
-void add_decoder_modules(const DecoderConfig& c, const std::string& prefix, std::vector<adapters::Module>& modules) {
+void add_decoder_modules(const DecoderConfig& c, const std::string& prefix,
+                         std::vector<adapters::Module>& modules) {
   const int64_t q = c.heads * c.head_dim, kv = c.kv_heads * c.head_dim;
   for (int64_t i = 0; i < c.layers; ++i) {
     const std::string layer = prefix + "layers." + std::to_string(i) + ".";
@@ -74,59 +87,73 @@ void add_decoder_modules(const DecoderConfig& c, const std::string& prefix, std:
   modules.push_back({prefix + "embed_tokens", c.vocab, c.hidden, false, -1});
 }
 
-Attention::Attention(Weights& weights, const std::string& name, const DecoderConfig& c, int first_module)
+Attention::Attention(Weights& weights, const std::string& name, const DecoderConfig& c,
+                     int first_module)
     : heads_(c.heads),
       kv_heads_(c.kv_heads),
       head_dim_(c.head_dim),
-      q_proj_(weights, name + ".q_proj", c.hidden, c.heads * c.head_dim, c.qkv_bias, first_module + kQ),
-      k_proj_(weights, name + ".k_proj", c.hidden, c.kv_heads * c.head_dim, c.qkv_bias, first_module + kK),
-      v_proj_(weights, name + ".v_proj", c.hidden, c.kv_heads * c.head_dim, c.qkv_bias, first_module + kV),
-      o_proj_(weights, name + ".o_proj", c.heads * c.head_dim, c.hidden, c.o_bias, first_module + kO) {}
+      q_proj_(weights, name + ".q_proj", c.hidden, c.heads * c.head_dim, c.qkv_bias,
+              first_module + kQ),
+      k_proj_(weights, name + ".k_proj", c.hidden, c.kv_heads * c.head_dim, c.qkv_bias,
+              first_module + kK),
+      v_proj_(weights, name + ".v_proj", c.hidden, c.kv_heads * c.head_dim, c.qkv_bias,
+              first_module + kV),
+      o_proj_(weights, name + ".o_proj", c.heads * c.head_dim, c.hidden, c.o_bias,
+              first_module + kO) {}
 
-at::Tensor Attention::operator()(const at::Tensor& x, const CosSin& rotary, int64_t layer, const Batch& batch) const {
+at::Tensor Attention::operator()(const at::Tensor& x, const CosSin& rotary, int64_t layer,
+                                 const Batch& batch) const {
   const auto qkv = project(x, {&q_proj_, &k_proj_, &v_proj_}, batch.adaptation);
   at::Tensor q = qkv[0].view({-1, heads_, head_dim_}), k = qkv[1].view({-1, kv_heads_, head_dim_});
   const at::Tensor v = qkv[2].view({-1, kv_heads_, head_dim_});
   ops::rotate_half(q, rotary.cos, rotary.sin);
   ops::rotate_half(k, rotary.cos, rotary.sin);
-  const at::Tensor attended = batch.kv ? ops::paged_attention(q, k, v, *batch.kv, layer, batch.spans)
-                                       : ops::causal_attention(q, k, v, batch.spans);
+  const at::Tensor attended = batch.kv
+                                  ? ops::paged_attention(q, k, v, *batch.kv, layer, batch.spans)
+                                  : ops::causal_attention(q, k, v, batch.spans);
   return o_proj_(attended, batch.adaptation);
 }
 
 Mlp::Mlp(Weights& weights, const std::string& name, const DecoderConfig& c, int first_module)
-    : gate_proj_(weights, name + ".gate_proj", c.hidden, c.intermediate, c.mlp_bias, first_module + kGate),
-      up_proj_(weights, name + ".up_proj", c.hidden, c.intermediate, c.mlp_bias, first_module + kUp),
-      down_proj_(weights, name + ".down_proj", c.intermediate, c.hidden, c.mlp_bias, first_module + kDown) {}
+    : gate_proj_(weights, name + ".gate_proj", c.hidden, c.intermediate, c.mlp_bias,
+                 first_module + kGate),
+      up_proj_(weights, name + ".up_proj", c.hidden, c.intermediate, c.mlp_bias,
+               first_module + kUp),
+      down_proj_(weights, name + ".down_proj", c.intermediate, c.hidden, c.mlp_bias,
+                 first_module + kDown) {}
 
 at::Tensor Mlp::operator()(const at::Tensor& x, const Adaptation& adaptation) const {
   return down_proj_(gated(x, gate_proj_, up_proj_, adaptation), adaptation);
 }
 
-Decoder::Decoder(Weights& weights, const std::string& prefix, const std::string& lm_head, const DecoderConfig& c,
-                 int first_module, at::Device device)
+Decoder::Decoder(Weights& weights, const std::string& prefix, const std::string& lm_head,
+                 const DecoderConfig& c, int first_module, at::Device device)
     : embed_tokens_(weights.get(prefix + "embed_tokens.weight", {c.vocab, c.hidden})),
       rotary_(c.rotary, c.head_dim, device),
       norm_(weights, prefix + "norm", c.hidden, c.norm_eps),
-      lm_head_(weights, tied(c, weights, lm_head) ? prefix + "embed_tokens" : lm_head, c.hidden, c.vocab, false) {
+      lm_head_(weights, tied(c, weights, lm_head) ? prefix + "embed_tokens" : lm_head, c.hidden,
+               c.vocab, false) {
   for (int64_t i = 0; i < c.layers; ++i) {
     const std::string layer = prefix + "layers." + std::to_string(i) + ".";
     const int module = first_module + static_cast<int>(i) * kLayerModules;
     layers_.push_back({RmsNorm(weights, layer + "input_layernorm", c.hidden, c.norm_eps),
                        RmsNorm(weights, layer + "post_attention_layernorm", c.hidden, c.norm_eps),
-                       Attention(weights, layer + "self_attn", c, module), Mlp(weights, layer + "mlp", c, module)});
+                       Attention(weights, layer + "self_attn", c, module),
+                       Mlp(weights, layer + "mlp", c, module)});
   }
 }
 
 at::Tensor Decoder::embed(const Batch& batch) const {
   at::Tensor x = at::embedding(embed_tokens_, batch.tokens);
-  for (const VisualRows& rows : batch.visual) x.narrow(0, rows.token, rows.embeddings.size(0)).copy_(rows.embeddings);
+  for (const VisualRows& rows : batch.visual)
+    x.narrow(0, rows.token, rows.embeddings.size(0)).copy_(rows.embeddings);
   return x;
 }
 
-at::Tensor DecoderLayer::operator()(at::Tensor& x, const at::Tensor& delta, const CosSin& rotary, int64_t index,
-                                    const Batch& batch) const {
-  const at::Tensor normed = delta.defined() ? input_layernorm.after_adding(x, delta) : input_layernorm(x);
+at::Tensor DecoderLayer::operator()(at::Tensor& x, const at::Tensor& delta, const CosSin& rotary,
+                                    int64_t index, const Batch& batch) const {
+  const at::Tensor normed =
+      delta.defined() ? input_layernorm.after_adding(x, delta) : input_layernorm(x);
   const at::Tensor attended = self_attn(normed, rotary, index, batch);
   return mlp(post_attention_layernorm.after_adding(x, attended), batch.adaptation);
 }
@@ -136,22 +163,27 @@ at::Tensor Decoder::forward(const Batch& batch) const {
   const CosSin rotary = rotary_(batch.positions);
   at::Tensor delta;
   for (size_t i = 0; i < layers_.size(); ++i) {
-    if (batch.recompute) std::tie(x, delta) = recomputed_layer(x, delta, rotary, i, batch);
-    else delta = layers_[i](x, delta, rotary, static_cast<int64_t>(i), batch);
+    if (batch.recompute)
+      std::tie(x, delta) = recomputed_layer(x, delta, rotary, i, batch);
+    else
+      delta = layers_[i](x, delta, rotary, static_cast<int64_t>(i), batch);
   }
   return norm_.after_adding(x, delta);
 }
 
-// The first one's stream may be of frozen embeddings alone; its adapters want gradients all the same.
-std::pair<at::Tensor, at::Tensor> Decoder::recomputed_layer(at::Tensor x, const at::Tensor& delta, const CosSin& rotary,
-                                                            size_t index, const Batch& batch) const {
+// The first one's stream may be of frozen embeddings alone; its adapters want gradients all the
+// same.
+std::pair<at::Tensor, at::Tensor> Decoder::recomputed_layer(at::Tensor x, const at::Tensor& delta,
+                                                            const CosSin& rotary, size_t index,
+                                                            const Batch& batch) const {
   if (!x.requires_grad()) x = x.detach().set_requires_grad(true);
   std::vector<at::Tensor> inputs{x};
   if (delta.defined()) inputs.push_back(delta);
   const auto outputs = ops::recomputed(
       [this, rotary, index, &batch](const std::vector<at::Tensor>& in) -> std::vector<at::Tensor> {
         at::Tensor stream = in[0].clone();  // a layer moves it on in place
-        const at::Tensor added = layers_[index](stream, in.size() > 1 ? in[1] : at::Tensor(), rotary, static_cast<int64_t>(index), batch);
+        const at::Tensor added = layers_[index](stream, in.size() > 1 ? in[1] : at::Tensor(),
+                                                rotary, static_cast<int64_t>(index), batch);
         return {stream, added};
       },
       inputs);

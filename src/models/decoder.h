@@ -1,5 +1,6 @@
-// The decoder that Qwen2, Llama and the vision-language families over them share: pre-norm, grouped-query attention with rotary
-// positions, gated MLP (transformers: modeling_qwen2.py, Qwen2Model).
+// The decoder that Qwen2, Llama and the vision-language families over them share: pre-norm,
+// grouped-query attention with rotary positions, gated MLP (transformers: modeling_qwen2.py,
+// Qwen2Model).
 #pragma once
 
 #include <string>
@@ -19,24 +20,32 @@ struct DecoderConfig {
   double norm_eps = 1e-6;
   bool qkv_bias = false, o_bias = false, mlp_bias = false;
   bool tied_embeddings = false;
-  bool tied_without_head = false;  // said beside the text configuration: holds where the checkpoint has no output layer
+  bool tied_without_head =
+      false;  // said beside the text configuration: holds where the checkpoint has no output layer
   int64_t max_positions = 0;
   RotaryConfig rotary;
 };
 
-// `text` is config.json or its text_config; `top` the whole (tie_word_embeddings may stand there). What
-// the file leaves out is taken from `defaults`; sizes that are 0 there must be in the file.
-DecoderConfig read_decoder_config(const ConfigReader& text, const ConfigReader& top, const DecoderConfig& defaults);
+// `text` is config.json or its text_config; `top` the whole (tie_word_embeddings may stand there).
+// What the file leaves out is taken from `defaults`; sizes that are 0 there must be in the file.
+DecoderConfig read_decoder_config(const ConfigReader& text, const ConfigReader& top,
+                                  const DecoderConfig& defaults);
 // A ModelSpec of the decoder's shape, without modules.
 ModelSpec decoder_spec(const DecoderConfig& config, const std::string& architecture);
-// The decoder's linears under `prefix` ("model."), in the order the constructor below expects, then its embeddings.
-void add_decoder_modules(const DecoderConfig& config, const std::string& prefix, std::vector<adapters::Module>& modules);
+// The decoder's linears under `prefix` ("model."), in the order the constructor below expects, then
+// its embeddings.
+void add_decoder_modules(const DecoderConfig& config, const std::string& prefix,
+                         std::vector<adapters::Module>& modules);
 
 class Attention {
  public:
-  Attention(Weights& weights, const std::string& name, const DecoderConfig& config, int first_module);
-  at::Tensor operator()(const at::Tensor& x, const CosSin& rotary, int64_t layer, const Batch& batch) const;
-  void append_linears(std::vector<Linear*>& linears) { linears.insert(linears.end(), {&q_proj_, &k_proj_, &v_proj_, &o_proj_}); }
+  Attention(Weights& weights, const std::string& name, const DecoderConfig& config,
+            int first_module);
+  at::Tensor operator()(const at::Tensor& x, const CosSin& rotary, int64_t layer,
+                        const Batch& batch) const;
+  void append_linears(std::vector<Linear*>& linears) {
+    linears.insert(linears.end(), {&q_proj_, &k_proj_, &v_proj_, &o_proj_});
+  }
 
  private:
   int64_t heads_, kv_heads_, head_dim_;
@@ -47,15 +56,19 @@ class Mlp {
  public:
   Mlp(Weights& weights, const std::string& name, const DecoderConfig& config, int first_module);
   at::Tensor operator()(const at::Tensor& x, const Adaptation& adaptation) const;
-  void append_linears(std::vector<Linear*>& linears) { linears.insert(linears.end(), {&gate_proj_, &up_proj_, &down_proj_}); }
+  void append_linears(std::vector<Linear*>& linears) {
+    linears.insert(linears.end(), {&gate_proj_, &up_proj_, &down_proj_});
+  }
 
  private:
   Linear gate_proj_, up_proj_, down_proj_;
 };
 
 struct DecoderLayer {
-  // x: the residual stream; delta: what the layer before adds to it, undefined before the first. Gives what this one adds.
-  at::Tensor operator()(at::Tensor& x, const at::Tensor& delta, const CosSin& rotary, int64_t index, const Batch& batch) const;
+  // x: the residual stream; delta: what the layer before adds to it, undefined before the first.
+  // Gives what this one adds.
+  at::Tensor operator()(at::Tensor& x, const at::Tensor& delta, const CosSin& rotary, int64_t index,
+                        const Batch& batch) const;
 
   RmsNorm input_layernorm, post_attention_layernorm;
   Attention self_attn;
@@ -65,16 +78,17 @@ struct DecoderLayer {
 class Decoder {
  public:
   // first_module: index of the first decoder linear in the model's module table.
-  Decoder(Weights& weights, const std::string& prefix, const std::string& lm_head, const DecoderConfig& config,
-          int first_module, at::Device device);
+  Decoder(Weights& weights, const std::string& prefix, const std::string& lm_head,
+          const DecoderConfig& config, int first_module, at::Device device);
 
-  at::Tensor forward(const Batch& batch) const;                    // [T, hidden], after the last norm
-  at::Tensor logits(const at::Tensor& hidden) const;               // float [rows, vocab]
-  std::vector<Linear*> linears();                                  // of all layers: those that adapters may touch
+  at::Tensor forward(const Batch& batch) const;       // [T, hidden], after the last norm
+  at::Tensor logits(const at::Tensor& hidden) const;  // float [rows, vocab]
+  std::vector<Linear*> linears();  // of all layers: those that adapters may touch
 
  private:
   at::Tensor embed(const Batch& batch) const;
-  std::pair<at::Tensor, at::Tensor> recomputed_layer(at::Tensor x, const at::Tensor& delta, const CosSin& rotary, size_t index,
+  std::pair<at::Tensor, at::Tensor> recomputed_layer(at::Tensor x, const at::Tensor& delta,
+                                                     const CosSin& rotary, size_t index,
                                                      const Batch& batch) const;
 
   at::Tensor embed_tokens_;

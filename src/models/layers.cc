@@ -20,7 +20,8 @@ ops::Dropout dropout_of(const ops::Dropout& dropout, int module, size_t segment)
 }
 
 // The segments' parts on these linears; those that touch none are left out.
-std::vector<ops::LoraSegment> segments_of(std::span<const Linear* const> linears, const Adaptation& adaptation) {
+std::vector<ops::LoraSegment> segments_of(std::span<const Linear* const> linears,
+                                          const Adaptation& adaptation) {
   std::vector<ops::LoraSegment> own;
   own.reserve(adaptation.segments.size());
   for (const Segment& s : adaptation.segments) {
@@ -29,7 +30,8 @@ std::vector<ops::LoraSegment> segments_of(std::span<const Linear* const> linears
     for (size_t i = 0; i < linears.size(); ++i) {
       const int module = linears[i]->module();
       if (module < 0) continue;
-      segment.parts[i] = {s.adapter->modules[module].get(), s.coefficient * s.adapter->scales[module],
+      segment.parts[i] = {s.adapter->modules[module].get(),
+                          s.coefficient * s.adapter->scales[module],
                           dropout_of(adaptation.dropout, module, own.size())};
       touches |= segment.parts[i].weight != nullptr;
     }
@@ -40,37 +42,48 @@ std::vector<ops::LoraSegment> segments_of(std::span<const Linear* const> linears
 
 }  // namespace
 
-Linear::Linear(Weights& weights, const std::string& name, int64_t in, int64_t out, bool bias, int module) : module_(module) {
-  const at::Tensor w = weights.get(name + ".weight", {out, in}), b = bias ? weights.get(name + ".bias", {out}) : at::Tensor();
-  weight_ = weights.plain() ? ops::Weight::plain(w, b) : ops::Weight(w, weights.dtype(), weights.device(), b);
+Linear::Linear(Weights& weights, const std::string& name, int64_t in, int64_t out, bool bias,
+               int module)
+    : module_(module) {
+  const at::Tensor w = weights.get(name + ".weight", {out, in}),
+                   b = bias ? weights.get(name + ".bias", {out}) : at::Tensor();
+  weight_ = weights.plain() ? ops::Weight::plain(w, b)
+                            : ops::Weight(w, weights.dtype(), weights.device(), b);
 }
 
 at::Tensor Linear::operator()(const at::Tensor& x, const Adaptation& adaptation) const {
   return project(x, {this}, adaptation)[0];
 }
 
-std::vector<at::Tensor> project(const at::Tensor& x, std::initializer_list<const Linear*> linears, const Adaptation& adaptation) {
+std::vector<at::Tensor> project(const at::Tensor& x, std::initializer_list<const Linear*> linears,
+                                const Adaptation& adaptation) {
   std::vector<const ops::Weight*> weights;
   for (const Linear* linear : linears) weights.push_back(&in_use(*linear, adaptation));
   return ops::project(x, weights, segments_of({linears.begin(), linears.size()}, adaptation));
 }
 
-at::Tensor gated(const at::Tensor& x, const Linear& gate, const Linear& up, const Adaptation& adaptation) {
+at::Tensor gated(const at::Tensor& x, const Linear& gate, const Linear& up,
+                 const Adaptation& adaptation) {
   const Linear* both[] = {&gate, &up};
-  return ops::gated(x, in_use(gate, adaptation), in_use(up, adaptation), segments_of(both, adaptation));
+  return ops::gated(x, in_use(gate, adaptation), in_use(up, adaptation),
+                    segments_of(both, adaptation));
 }
 
 RmsNorm::RmsNorm(Weights& weights, const std::string& name, int64_t width, double eps)
     : weight_(weights.get(name + ".weight", {width})), eps_(eps) {}
 
-at::Tensor RmsNorm::operator()(const at::Tensor& x) const { return ops::rms_norm(x, weight_, eps_); }
+at::Tensor RmsNorm::operator()(const at::Tensor& x) const {
+  return ops::rms_norm(x, weight_, eps_);
+}
 
 at::Tensor RmsNorm::after_adding(at::Tensor& x, const at::Tensor& delta) const {
   return ops::add_rms_norm(x, delta, weight_, eps_);
 }
 
 LayerNorm::LayerNorm(Weights& weights, const std::string& name, int64_t width, double eps)
-    : weight_(weights.get(name + ".weight", {width})), bias_(weights.get(name + ".bias", {width})), eps_(eps) {}
+    : weight_(weights.get(name + ".weight", {width})),
+      bias_(weights.get(name + ".bias", {width})),
+      eps_(eps) {}
 
 at::Tensor LayerNorm::operator()(const at::Tensor& x) const {
   return at::layer_norm(x, {x.size(-1)}, weight_, bias_, eps_);

@@ -19,7 +19,8 @@ class Linear {
  public:
   Linear() = default;
   // module: index in the model's table, or -1 where no adapter is ever served.
-  Linear(Weights& weights, const std::string& name, int64_t in, int64_t out, bool bias, int module = -1);
+  Linear(Weights& weights, const std::string& name, int64_t in, int64_t out, bool bias,
+         int module = -1);
 
   explicit Linear(ops::Weight weight) : weight_(std::move(weight)) {}
 
@@ -38,9 +39,11 @@ class Linear {
 };
 
 // Linears of one input in one launch, at most ops::kMaxSlices. → of each [T, out]
-std::vector<at::Tensor> project(const at::Tensor& x, std::initializer_list<const Linear*> linears, const Adaptation& adaptation);
+std::vector<at::Tensor> project(const at::Tensor& x, std::initializer_list<const Linear*> linears,
+                                const Adaptation& adaptation);
 // silu(gate(x)) · up(x)
-at::Tensor gated(const at::Tensor& x, const Linear& gate, const Linear& up, const Adaptation& adaptation);
+at::Tensor gated(const at::Tensor& x, const Linear& gate, const Linear& up,
+                 const Adaptation& adaptation);
 
 class RmsNorm {
  public:

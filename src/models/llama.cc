@@ -11,7 +11,8 @@ constexpr char kArchitecture[] = "LlamaForCausalLM";
 }  // namespace
 
 DecoderConfig read_llama_config(const ConfigReader& text, const ConfigReader& top) {
-  DecoderConfig defaults{.vocab = 32000, .hidden = 4096, .intermediate = 11008, .layers = 32, .heads = 32};
+  DecoderConfig defaults{
+      .vocab = 32000, .hidden = 4096, .intermediate = 11008, .layers = 32, .heads = 32};
   defaults.max_positions = 2048;
   defaults.qkv_bias = defaults.o_bias = text.flag("attention_bias", false);
   defaults.mlp_bias = text.flag("mlp_bias", false);
@@ -21,15 +22,20 @@ DecoderConfig read_llama_config(const ConfigReader& text, const ConfigReader& to
 Family llama_family() {
   return {
       .architecture = kArchitecture,
-      .spec = [](const ConfigReader& config) { return causal_lm_spec(read_llama_config(config, config), kArchitecture); },
+      .spec =
+          [](const ConfigReader& config) {
+            return causal_lm_spec(read_llama_config(config, config), kArchitecture);
+          },
       .build =
           [](const ConfigReader& config, Weights& weights, at::Device device) {
-            return make_causal_lm(read_llama_config(config, config), kArchitecture, weights, device);
+            return make_causal_lm(read_llama_config(config, config), kArchitecture, weights,
+                                  device);
           },
       .positions = causal_lm_positions,
       .chat_format =
           [](const text::Tokenizer& tokenizer) {
-            return tokenizer.token_to_id("<|start_header_id|>") ? text::make_llama3_chat() : text::make_llama2_chat();
+            return tokenizer.token_to_id("<|start_header_id|>") ? text::make_llama3_chat()
+                                                                : text::make_llama2_chat();
           },
       .default_eos = kLlamaEos,
   };

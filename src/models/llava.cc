@@ -17,8 +17,9 @@ constexpr char kProjector[] = "model.multi_modal_projector.";
 struct LlavaConfig {
   DecoderConfig decoder;
   ClipVisionConfig vision;
-  std::vector<int64_t> states;  // hidden states that the projector reads side by side; 0: the embeddings
-  bool keeps_class = false;     // vision_feature_select_strategy "full"
+  std::vector<int64_t>
+      states;  // hidden states that the projector reads side by side; 0: the embeddings
+  bool keeps_class = false;  // vision_feature_select_strategy "full"
   bool projector_bias = true;
   Activation projector_activation = Activation::kGelu;
   int64_t visual_width() const { return vision.width * static_cast<int64_t>(states.size()); }
@@ -26,13 +27,16 @@ struct LlavaConfig {
 
 // vision_feature_layer counts hidden states from the front, or from the end when negative.
 std::vector<int64_t> read_feature_layers(const ConfigReader& config, int64_t layers) {
-  const Json value = config.has("vision_feature_layer") ? config.json().at("vision_feature_layer") : Json(-2);
+  const Json value =
+      config.has("vision_feature_layer") ? config.json().at("vision_feature_layer") : Json(-2);
   const Json list = value.is_array() ? value : Json::array({value});
-  if (list.empty() || list.size() > 64) config.refuse("\"vision_feature_layer\" must name one layer or up to 64");
+  if (list.empty() || list.size() > 64)
+    config.refuse("\"vision_feature_layer\" must name one layer or up to 64");
   std::vector<int64_t> states;
   for (const Json& entry : list) {
     const int64_t layer = entry.is_number_integer() ? entry.get<int64_t>() : layers + 1;
-    if (layer > layers || layer < -layers - 1) config.refuse("\"vision_feature_layer\" names no layer of the vision tower");
+    if (layer > layers || layer < -layers - 1)
+      config.refuse("\"vision_feature_layer\" names no layer of the vision tower");
     states.push_back(layer < 0 ? layers + 1 + layer : layer);
   }
   return states;
@@ -48,7 +52,8 @@ LlavaConfig read_config(const ConfigReader& config) {
   c.states = read_feature_layers(config, c.vision.layers);
   const std::string strategy = config.text("vision_feature_select_strategy", "default");
   if (strategy != "default" && strategy != "full")
-    config.refuse("vision_feature_select_strategy \"" + strategy + "\" is not supported, only default and full");
+    config.refuse("vision_feature_select_strategy \"" + strategy +
+                  "\" is not supported, only default and full");
   c.keeps_class = strategy == "full";
   c.projector_bias = config.flag("multimodal_projector_bias", true);
   c.projector_activation = read_activation(config, "projector_hidden_act", "gelu");
@@ -58,7 +63,8 @@ LlavaConfig read_config(const ConfigReader& config) {
 ModelSpec llava_spec(const ConfigReader& config) {
   const LlavaConfig c = read_config(config);
   ModelSpec spec = decoder_spec(c.decoder, "LlavaForConditionalGeneration");
-  spec.image_token = static_cast<int32_t>(config.integer("image_token_index", config.integer("image_token_id", 32000)));
+  spec.image_token = static_cast<int32_t>(
+      config.integer("image_token_index", config.integer("image_token_id", 32000)));
   // Names as transformers 4.52 and later have them; older and hub checkpoints use the aliases.
   spec.aliases = {{"language_model.model.", kLanguage},
                   {"language_model.lm_head", "lm_head"},
@@ -67,8 +73,10 @@ ModelSpec llava_spec(const ConfigReader& config) {
   std::vector<adapters::Module> modules;
   add_decoder_modules(c.decoder, kLanguage, modules);
   add_clip_vision_modules(c.vision, kTower, modules);
-  modules.push_back({std::string(kProjector) + "linear_1", c.visual_width(), c.decoder.hidden, true, -1, true});
-  modules.push_back({std::string(kProjector) + "linear_2", c.decoder.hidden, c.decoder.hidden, true, -1, true});
+  modules.push_back(
+      {std::string(kProjector) + "linear_1", c.visual_width(), c.decoder.hidden, true, -1, true});
+  modules.push_back(
+      {std::string(kProjector) + "linear_2", c.decoder.hidden, c.decoder.hidden, true, -1, true});
   modules.push_back({"lm_head", c.decoder.hidden, c.decoder.vocab, false, -1});
   spec.modules = adapters::ModuleTable(std::move(modules), spec.aliases, c.decoder.hidden);
   return spec;
@@ -80,12 +88,15 @@ class LlavaForConditionalGeneration final : public Model {
       : LlavaForConditionalGeneration(llava_spec(config), read_config(config), weights, device) {}
 
   at::Tensor forward(const Batch& batch) const override { return language_model_.forward(batch); }
-  at::Tensor logits(const at::Tensor& hidden) const override { return language_model_.logits(hidden); }
+  at::Tensor logits(const at::Tensor& hidden) const override {
+    return language_model_.logits(hidden);
+  }
   std::vector<Linear*> decoder_linears() override { return language_model_.linears(); }
 
   std::vector<at::Tensor> encode(std::span<const VisualItem> items) const override {
     const std::vector<at::Tensor> states = vision_tower_(items, config_.states);
-    at::Tensor x = at::cat(states, 1).view({static_cast<int64_t>(items.size()), -1, config_.visual_width()});
+    at::Tensor x =
+        at::cat(states, 1).view({static_cast<int64_t>(items.size()), -1, config_.visual_width()});
     if (!config_.keeps_class) x = x.slice(1, 1);
     const std::vector<int64_t> rows(items.size(), x.size(1));
     const Adaptation adaptation = item_adaptation(items, rows);
@@ -94,15 +105,17 @@ class LlavaForConditionalGeneration final : public Model {
   }
 
  private:
-  LlavaForConditionalGeneration(ModelSpec spec, const LlavaConfig& c, Weights& weights, at::Device device)
+  LlavaForConditionalGeneration(ModelSpec spec, const LlavaConfig& c, Weights& weights,
+                                at::Device device)
       : Model(std::move(spec)),
         config_(c),
-        vision_tower_(weights, kTower, c.vision, *std::max_element(c.states.begin(), c.states.end()),
+        vision_tower_(weights, kTower, c.vision,
+                      *std::max_element(c.states.begin(), c.states.end()),
                       module(std::string(kTower) + "encoder.layers.0.self_attn.k_proj"), device),
-        linear_1_(weights, std::string(kProjector) + "linear_1", c.visual_width(), c.decoder.hidden, c.projector_bias,
-                  module(std::string(kProjector) + "linear_1")),
-        linear_2_(weights, std::string(kProjector) + "linear_2", c.decoder.hidden, c.decoder.hidden, c.projector_bias,
-                  module(std::string(kProjector) + "linear_2")),
+        linear_1_(weights, std::string(kProjector) + "linear_1", c.visual_width(), c.decoder.hidden,
+                  c.projector_bias, module(std::string(kProjector) + "linear_1")),
+        linear_2_(weights, std::string(kProjector) + "linear_2", c.decoder.hidden, c.decoder.hidden,
+                  c.projector_bias, module(std::string(kProjector) + "linear_2")),
         language_model_(weights, kLanguage, "lm_head", c.decoder, 0, device) {}
 
   int module(const std::string& name) const { return spec().modules.find(name).value(); }
@@ -113,7 +126,8 @@ class LlavaForConditionalGeneration final : public Model {
   Decoder language_model_;
 };
 
-Result<std::shared_ptr<const media::Processor>> llava_processor(const ConfigReader& config, const Json& image, const Json&) {
+Result<std::shared_ptr<const media::Processor>> llava_processor(const ConfigReader& config,
+                                                                const Json& image, const Json&) {
   const LlavaConfig c = read_config(config);
   return media::make_clip_processor(
       image, {static_cast<int>(c.vision.image), static_cast<int>(c.vision.patch), c.keeps_class});
@@ -125,7 +139,8 @@ Family llava_family() {
   return {
       .architecture = "LlavaForConditionalGeneration",
       .spec = llava_spec,
-      .build = [](const ConfigReader& config, Weights& weights, at::Device device) -> std::unique_ptr<Model> {
+      .build = [](const ConfigReader& config, Weights& weights,
+                  at::Device device) -> std::unique_ptr<Model> {
         return std::make_unique<LlavaForConditionalGeneration>(config, weights, device);
       },
       .positions = causal_lm_positions,

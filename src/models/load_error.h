@@ -1,5 +1,5 @@
-// Constructors of models cannot return a Result; what they find wrong in a folder is thrown as this and
-// caught in one place, load_model().
+// Constructors of models cannot return a Result; what they find wrong in a folder is thrown as this
+// and caught in one place, load_model().
 #pragma once
 
 #include <exception>

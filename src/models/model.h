@@ -28,7 +28,8 @@ struct ModelSpec {
   // Placeholder tokens that visual inputs expand into; absent where the model takes none.
   std::optional<int32_t> image_token, video_token;
   int visual_merge = 1;  // patches a side that one visual token stands for
-  double time_positions_per_second = 0;  // of a video's temporal axis; 0: one position a temporal patch
+  double time_positions_per_second =
+      0;  // of a video's temporal axis; 0: one position a temporal patch
   adapters::ModuleTable modules;
   std::vector<adapters::PrefixAlias> aliases;  // of tensor and module names
 };
@@ -42,7 +43,7 @@ struct VisualSpan {
 // Positions of a sequence: of each prompt token, and what a generated token's index is shifted by.
 struct Positions {
   std::vector<int32_t> prompt;  // [axes][tokens]
-  int32_t delta = 0;            // generated token i of the sequence stands at i + delta on every axis
+  int32_t delta = 0;  // generated token i of the sequence stands at i + delta on every axis
 };
 
 class Linear;
@@ -58,8 +59,9 @@ class Model {
   virtual at::Tensor logits(const at::Tensor& hidden) const = 0;  // float [rows, vocab]
   // Embeddings of images and videos, encoded together: of each item [input.tokens, hidden].
   virtual std::vector<at::Tensor> encode(std::span<const VisualItem> items) const;
-  // The decoder's linears that adapters may touch, each with its module index: what a mode may merge an adapter into.
-  // Vision tower and projector are not among them: their embeddings outlive a step, and with it its mode.
+  // The decoder's linears that adapters may touch, each with its module index: what a mode may
+  // merge an adapter into. Vision tower and projector are not among them: their embeddings outlive
+  // a step, and with it its mode.
   virtual std::vector<Linear*> decoder_linears() = 0;
 
  private:

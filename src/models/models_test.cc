@@ -17,23 +17,31 @@ using valora::testing::safetensors_text;
 using valora::testing::TempDir;
 
 Json qwen2() {
-  return {{"architectures", {"Qwen2ForCausalLM"}}, {"vocab_size", 10}, {"hidden_size", 8}, {"intermediate_size", 6},
-          {"num_hidden_layers", 1}, {"num_attention_heads", 2}, {"num_key_value_heads", 1}, {"max_position_embeddings", 64}};
+  return {{"architectures", {"Qwen2ForCausalLM"}},
+          {"vocab_size", 10},
+          {"hidden_size", 8},
+          {"intermediate_size", 6},
+          {"num_hidden_layers", 1},
+          {"num_attention_heads", 2},
+          {"num_key_value_heads", 1},
+          {"max_position_embeddings", 64}};
 }
 
 Json qwen2_vl() {
   Json json = qwen2();
   json["architectures"] = {"Qwen2VLForConditionalGeneration"};
   json["rope_scaling"] = {{"type", "mrope"}, {"mrope_section", {1, 1, 0}}};
-  json["vision_config"] = {{"depth", 1}, {"embed_dim", 8}, {"num_heads", 2}, {"hidden_size", 8}, {"patch_size", 2}};
+  json["vision_config"] = {
+      {"depth", 1}, {"embed_dim", 8}, {"num_heads", 2}, {"hidden_size", 8}, {"patch_size", 2}};
   return json;
 }
 
 Json qwen2_5_vl() {
   Json json = qwen2_vl();
   json["architectures"] = {"Qwen2_5_VLForConditionalGeneration"};
-  json["vision_config"] = {{"depth", 2}, {"hidden_size", 8}, {"num_heads", 2}, {"out_hidden_size", 8}, {"patch_size", 2},
-                           {"intermediate_size", 6}, {"window_size", 8}};
+  json["vision_config"] = {{"depth", 2},           {"hidden_size", 8}, {"num_heads", 2},
+                           {"out_hidden_size", 8}, {"patch_size", 2},  {"intermediate_size", 6},
+                           {"window_size", 8}};
   return json;
 }
 
@@ -44,8 +52,14 @@ Json llama() {
 }
 
 Json llava() {
-  Json text = llama(), vision{{"hidden_size", 8}, {"num_attention_heads", 2}, {"num_hidden_layers", 3}, {"image_size", 8}, {"patch_size", 2}};
-  return {{"architectures", {"LlavaForConditionalGeneration"}}, {"text_config", text}, {"vision_config", vision}};
+  Json text = llama(), vision{{"hidden_size", 8},
+                              {"num_attention_heads", 2},
+                              {"num_hidden_layers", 3},
+                              {"image_size", 8},
+                              {"patch_size", 2}};
+  return {{"architectures", {"LlavaForConditionalGeneration"}},
+          {"text_config", text},
+          {"vision_config", vision}};
 }
 
 std::string refusal(const Json& json) {
@@ -110,10 +124,13 @@ TEST(ModelSpec, RefusesByKeyBeforeMemoryIsTaken) {
 
 TEST(ModelSpec, FlatAndNestedConfigurationsSayTheSame) {
   const Json flat = qwen2_vl();
-  Json nested = {{"architectures", flat["architectures"]}, {"vision_config", flat["vision_config"]}, {"text_config", flat}};
+  Json nested = {{"architectures", flat["architectures"]},
+                 {"vision_config", flat["vision_config"]},
+                 {"text_config", flat}};
   nested["text_config"].erase("vision_config");
   nested["text_config"].erase("rope_scaling");
-  nested["text_config"]["rope_parameters"] = {{"rope_type", "default"}, {"mrope_section", {1, 1, 0}}, {"rope_theta", 5000.0}};
+  nested["text_config"]["rope_parameters"] = {
+      {"rope_type", "default"}, {"mrope_section", {1, 1, 0}}, {"rope_theta", 5000.0}};
   const auto spec_of = [](const Json& json) {
     const ConfigReader config(json, "config.json");
     return read_model_spec(**find_family(config), config).value();
@@ -127,7 +144,8 @@ TEST(ModelSpec, FlatAndNestedConfigurationsSayTheSame) {
 TEST(ModelSpec, NamesWhatAdaptersCannotBeServedOn) {
   const ConfigReader config(qwen2_vl(), "config.json");
   const ModelSpec spec = read_model_spec(**find_family(config), config).value();
-  for (const char* name : {"model.embed_tokens", "model.language_model.embed_tokens", "visual.patch_embed.proj", "lm_head"}) {
+  for (const char* name : {"model.embed_tokens", "model.language_model.embed_tokens",
+                           "visual.patch_embed.proj", "lm_head"}) {
     const auto index = spec.modules.find(name);
     ASSERT_TRUE(index) << name;
     EXPECT_FALSE(spec.modules.modules()[*index].servable) << name;
@@ -154,8 +172,10 @@ TEST(ModelSpec, LlavaFindsOlderNames) {
   const ConfigReader config(llava(), "config.json");
   const ModelSpec spec = read_model_spec(**find_family(config), config).value();
   for (const auto& [older, newest] : std::vector<std::pair<std::string, std::string>>{
-           {"language_model.model.layers.0.mlp.up_proj", "model.language_model.layers.0.mlp.up_proj"},
-           {"vision_tower.vision_model.encoder.layers.2.mlp.fc1", "model.vision_tower.vision_model.encoder.layers.2.mlp.fc1"},
+           {"language_model.model.layers.0.mlp.up_proj",
+            "model.language_model.layers.0.mlp.up_proj"},
+           {"vision_tower.vision_model.encoder.layers.2.mlp.fc1",
+            "model.vision_tower.vision_model.encoder.layers.2.mlp.fc1"},
            {"multi_modal_projector.linear_1", "model.multi_modal_projector.linear_1"},
            {"language_model.lm_head", "lm_head"}}) {
     ASSERT_TRUE(spec.modules.find(older)) << older;
@@ -165,15 +185,18 @@ TEST(ModelSpec, LlavaFindsOlderNames) {
 
 TEST(Rotary, OneAxisAndSections) {
   const at::Tensor positions = at::tensor({0, 1, 5, 0, 2, 7, 0, 3, 9}, at::kLong).view({3, 3});
-  const Rotary text({.theta = 100}, 4, at::kCPU), mrope({.theta = 100, .sections = {1, 0, 1}}, 4, at::kCPU);
+  const Rotary text({.theta = 100}, 4, at::kCPU),
+      mrope({.theta = 100, .sections = {1, 0, 1}}, 4, at::kCPU);
   EXPECT_EQ(text.axes(), 1);
   EXPECT_EQ(mrope.axes(), 3);
   const CosSin plain = text(positions.slice(0, 0, 1)), sections = mrope(positions);
   const double frequency[] = {1, 0.1};
   for (int t = 0; t < 3; ++t)
     for (int i = 0; i < 2; ++i) {
-      EXPECT_NEAR(plain.cos[t][i].item<float>(), std::cos(positions[0][t].item<int64_t>() * frequency[i]), 1e-6);
-      EXPECT_NEAR(sections.sin[t][i].item<float>(), std::sin(positions[i == 0 ? 0 : 2][t].item<int64_t>() * frequency[i]), 1e-6);
+      EXPECT_NEAR(plain.cos[t][i].item<float>(),
+                  std::cos(positions[0][t].item<int64_t>() * frequency[i]), 1e-6);
+      EXPECT_NEAR(sections.sin[t][i].item<float>(),
+                  std::sin(positions[i == 0 ? 0 : 2][t].item<int64_t>() * frequency[i]), 1e-6);
     }
 }
 
@@ -187,7 +210,8 @@ TEST(Rotary, LinearAndLlama3Scaling) {
   RotaryConfig linear = plain, llama3 = plain;
   linear.linear_factor = 4;
   EXPECT_NEAR(angle(linear, 1), 0.1 / 4, 1e-7);
-  llama3.llama3 = Llama3Scaling{.factor = 8, .low_factor = 1, .high_factor = 4, .original_positions = 100};
+  llama3.llama3 =
+      Llama3Scaling{.factor = 8, .low_factor = 1, .high_factor = 4, .original_positions = 100};
   EXPECT_NEAR(angle(llama3, 0), 1, 1e-6) << "shorter than 100 / 4: as it was";
   EXPECT_NEAR(angle(llama3, 2), 0.01 / 8, 1e-7) << "longer than 100";
   const double smooth = (100 / (2 * M_PI / 0.1) - 1) / 3;
@@ -201,7 +225,8 @@ media::VisualInput grid(int t, int h, int w) {
 }
 
 TEST(WindowOrder, EdgesAreSmallerAndFramesApart) {
-  const media::VisualInput image = grid(1, 4, 6), video = grid(2, 2, 2);  // merged by 2: 2 × 3, and 1 × 1 twice
+  const media::VisualInput image = grid(1, 4, 6),
+                           video = grid(2, 2, 2);  // merged by 2: 2 × 3, and 1 × 1 twice
   const std::vector<VisualItem> items{{&image, {}}, {&video, {}}};
   const WindowOrder windows = window_order(items, 2, 2);
   EXPECT_EQ(windows.order, (std::vector<int64_t>{0, 1, 3, 4, 2, 5, 6, 7}));
@@ -211,7 +236,8 @@ TEST(WindowOrder, EdgesAreSmallerAndFramesApart) {
 TEST(VisualBatch, SegmentsCoverTheRowsOfTheirItems) {
   const AdapterWeights a, b;
   const media::VisualInput input = grid(1, 2, 2);
-  const std::vector<VisualItem> items{{&input, {}}, {&input, {{&a, 2}}}, {&input, {{&a, 1}, {&b, -1}}}};
+  const std::vector<VisualItem> items{
+      {&input, {}}, {&input, {{&a, 2}}}, {&input, {{&a, 1}, {&b, -1}}}};
   const std::vector<int64_t> rows{3, 4, 5};
   const Adaptation adaptation = item_adaptation(items, rows);
   ASSERT_EQ(adaptation.segments.size(), 3);
@@ -243,7 +269,8 @@ TEST(MropePositions, AVideosTimeIsCountedWhereTheModelAsksForIt) {
   video->seconds_per_grid = 0.6;
   const std::vector<VisualSpan> visual{{1, video}};
   const Positions positions = family.positions(spec, 5, visual);
-  EXPECT_EQ(std::vector<int32_t>(positions.prompt.begin(), positions.prompt.begin() + 5), (std::vector<int32_t>{0, 1, 3, 5, 6}))
+  EXPECT_EQ(std::vector<int32_t>(positions.prompt.begin(), positions.prompt.begin() + 5),
+            (std::vector<int32_t>{0, 1, 3, 5, 6}))
       << "0, 2.4 and 4.8 behind where it begins";
   EXPECT_EQ(positions.prompt[5 + 2], 1) << "the height has no time";
   EXPECT_EQ(positions.delta, 2);
@@ -254,18 +281,19 @@ TEST(MropePositions, AnImageSpreadsAndTextGoesOnBehindItsLargestSide) {
   const Family& family = **find_family(config);
   const ModelSpec spec = read_model_spec(family, config).value();
   auto image = std::make_shared<media::VisualInput>();
-  image->grid_t = 1, image->grid_h = 4, image->grid_w = 6, image->tokens = 6;  // 2 × 3 after merging
+  image->grid_t = 1, image->grid_h = 4, image->grid_w = 6,
+  image->tokens = 6;  // 2 × 3 after merging
   const std::vector<VisualSpan> visual{{2, image}};
   const Positions positions = family.positions(spec, 10, visual);
-  EXPECT_EQ(positions.prompt, (std::vector<int32_t>{0, 1, 2, 2, 2, 2, 2, 2, 5, 6,
-                                                    0, 1, 2, 2, 2, 3, 3, 3, 5, 6,
-                                                    0, 1, 2, 3, 4, 2, 3, 4, 5, 6}));
+  EXPECT_EQ(positions.prompt, (std::vector<int32_t>{0, 1, 2, 2, 2, 2, 2, 2, 5, 6, 0, 1, 2, 2, 2,
+                                                    3, 3, 3, 5, 6, 0, 1, 2, 3, 4, 2, 3, 4, 5, 6}));
   EXPECT_EQ(positions.delta, -3);
 }
 
 class WeightsTest : public ::testing::Test {
  protected:
-  std::string failure(Weights& weights, const std::string& name, const std::vector<int64_t>& shape) {
+  std::string failure(Weights& weights, const std::string& name,
+                      const std::vector<int64_t>& shape) {
     try {
       weights.get(name, shape);
       return "found";
@@ -277,14 +305,21 @@ class WeightsTest : public ::testing::Test {
 };
 
 TEST_F(WeightsTest, ShapesAliasesAndWhatIsUnused) {
-  dir_.write("model.safetensors", safetensors_text({{"model.a.weight", f32_tensor({2, 3}, {1, 2, 3, 4, 5, 6})},
-                                                    {"model.ids", {"I64", {1}, std::string(8, '\0')}},
-                                                    {"spare", f32_tensor({1}, {7})}}, 1));
+  dir_.write("model.safetensors",
+             safetensors_text({{"model.a.weight", f32_tensor({2, 3}, {1, 2, 3, 4, 5, 6})},
+                               {"model.ids", {"I64", {1}, std::string(8, '\0')}},
+                               {"spare", f32_tensor({1}, {7})}},
+                              1));
   auto weights = Weights::open(dir_.path()).value();
   weights->set_aliases({{"model.", "model.language_model."}});
-  EXPECT_EQ(weights->get("model.language_model.a.weight", {2, 3})[1][2].item<float>(), 6) << "not aligned in the file";
-  EXPECT_NE(failure(*weights, "model.language_model.a.weight", {3, 2}).find("shape [2, 3], but the configuration asks for [3, 2]"), std::string::npos);
-  EXPECT_NE(failure(*weights, "model.language_model.b.weight", {3, 2}).find("no tensor model.language_model.b.weight"), std::string::npos);
+  EXPECT_EQ(weights->get("model.language_model.a.weight", {2, 3})[1][2].item<float>(), 6)
+      << "not aligned in the file";
+  EXPECT_NE(failure(*weights, "model.language_model.a.weight", {3, 2})
+                .find("shape [2, 3], but the configuration asks for [3, 2]"),
+            std::string::npos);
+  EXPECT_NE(failure(*weights, "model.language_model.b.weight", {3, 2})
+                .find("no tensor model.language_model.b.weight"),
+            std::string::npos);
   EXPECT_NE(failure(*weights, "model.ids", {1}).find("I64"), std::string::npos);
   EXPECT_EQ(weights->unused(), (std::vector<std::string>{"model.ids", "spare"}));
   weights->set_target(at::kBFloat16, at::kCPU);
@@ -294,13 +329,16 @@ TEST_F(WeightsTest, ShapesAliasesAndWhatIsUnused) {
 TEST_F(WeightsTest, ShardsAreOneCheckpoint) {
   dir_.write("one.safetensors", safetensors_text({{"a", f32_tensor({1}, {1})}}));
   dir_.write("two.safetensors", safetensors_text({{"b", f32_tensor({1}, {2})}}));
-  dir_.write("model.safetensors.index.json", R"({"weight_map": {"a": "one.safetensors", "b": "two.safetensors"}})");
+  dir_.write("model.safetensors.index.json",
+             R"({"weight_map": {"a": "one.safetensors", "b": "two.safetensors"}})");
   auto weights = Weights::open(dir_.path()).value();
   EXPECT_EQ(weights->get("b", {1}).item<float>(), 2);
   EXPECT_EQ(weights->parameters(), 2);
   dir_.write("two.safetensors", safetensors_text({{"a", f32_tensor({1}, {2})}}));
-  EXPECT_NE(Weights::open(dir_.path()).error().message.find("stands in two files"), std::string::npos);
-  for (const char* index : {R"({"weight_map": {"a": "../one.safetensors"}})", R"({"weight_map": {"a": "absent.safetensors"}})",
+  EXPECT_NE(Weights::open(dir_.path()).error().message.find("stands in two files"),
+            std::string::npos);
+  for (const char* index : {R"({"weight_map": {"a": "../one.safetensors"}})",
+                            R"({"weight_map": {"a": "absent.safetensors"}})",
                             R"({"weight_map": {"a": ".."}})", R"({"weight_map": 3})", "[]"}) {
     dir_.write("model.safetensors.index.json", index);
     EXPECT_FALSE(Weights::open(dir_.path()).ok()) << index;
@@ -308,7 +346,8 @@ TEST_F(WeightsTest, ShardsAreOneCheckpoint) {
 }
 
 TEST_F(WeightsTest, SketchesTellCheckpointsApart) {
-  const auto sketch = [&](const std::string& name, const std::vector<int64_t>& shape, const std::vector<float>& values) {
+  const auto sketch = [&](const std::string& name, const std::vector<int64_t>& shape,
+                          const std::vector<float>& values) {
     dir_.write("model.safetensors", safetensors_text({{name, f32_tensor(shape, values)}}));
     return Weights::open(dir_.path()).value()->sketch();
   };

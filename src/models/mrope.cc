@@ -17,7 +17,8 @@ int32_t time_position(const ModelSpec& spec, const media::VisualInput& input, in
 Positions mrope_positions(const ModelSpec& spec, int tokens, std::span<const VisualSpan> visual) {
   Positions positions;
   positions.prompt.resize(static_cast<size_t>(tokens) * 3);
-  int32_t* axis[3] = {positions.prompt.data(), positions.prompt.data() + tokens, positions.prompt.data() + 2 * tokens};
+  int32_t* axis[3] = {positions.prompt.data(), positions.prompt.data() + tokens,
+                      positions.prompt.data() + 2 * tokens};
   int token = 0, next = 0;
   const auto text_until = [&](int end) {
     for (; token < end; ++token, ++next) axis[0][token] = axis[1][token] = axis[2][token] = next;
@@ -29,7 +30,8 @@ Positions mrope_positions(const ModelSpec& spec, int tokens, std::span<const Vis
     for (int t = 0; t < in.grid_t; ++t) {
       const int32_t time = next + time_position(spec, in, t);
       for (int y = 0; y < h; ++y)
-        for (int x = 0; x < w; ++x, ++token) axis[0][token] = time, axis[1][token] = next + y, axis[2][token] = next + x;
+        for (int x = 0; x < w; ++x, ++token)
+          axis[0][token] = time, axis[1][token] = next + y, axis[2][token] = next + x;
     }
     next += std::max({time_position(spec, in, in.grid_t - 1) + 1, h, w});
   }

@@ -7,9 +7,9 @@
 
 namespace valora::models {
 
-// Text advances all three axes together; a visual input spreads over (t, h, w) from where it begins, and
-// what follows starts behind its largest position. spec.time_positions_per_second: a video's temporal
-// axis counts time (Qwen2.5-VL) instead of temporal patches.
+// Text advances all three axes together; a visual input spreads over (t, h, w) from where it
+// begins, and what follows starts behind its largest position. spec.time_positions_per_second: a
+// video's temporal axis counts time (Qwen2.5-VL) instead of temporal patches.
 Positions mrope_positions(const ModelSpec& spec, int tokens, std::span<const VisualSpan> visual);
 
 }  // namespace valora::models

@@ -16,7 +16,10 @@ DecoderConfig decoder_config(const ConfigReader& config) {
 Family qwen2_family() {
   return {
       .architecture = kArchitecture,
-      .spec = [](const ConfigReader& config) { return causal_lm_spec(decoder_config(config), kArchitecture); },
+      .spec =
+          [](const ConfigReader& config) {
+            return causal_lm_spec(decoder_config(config), kArchitecture);
+          },
       .build =
           [](const ConfigReader& config, Weights& weights, at::Device device) {
             return make_causal_lm(decoder_config(config), kArchitecture, weights, device);

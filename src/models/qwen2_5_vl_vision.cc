@@ -19,21 +19,25 @@ Qwen2_5VlVisionConfig Qwen2_5VlVisionTower::read_config(const ConfigReader& visi
   c.heads = vision.integer("num_heads", 16);
   c.mlp = vision.at_most("intermediate_size", kMaxVisionWidth, 3420);
   c.out = vision.integer("out_hidden_size", 3584);
-    c.patch = vision.at_most("patch_size", kMaxVisionSide, 14);
+  c.patch = vision.at_most("patch_size", kMaxVisionSide, 14);
   c.temporal_patch = vision.at_most("temporal_patch_size", kMaxVisionSide, 2);
   c.merge = vision.at_most("spatial_merge_size", kMaxVisionSide, 2);
   c.window = vision.integer("window_size", 112);
   c.tokens_per_second = vision.number("tokens_per_second", 4);
-  c.full_blocks = vision.has("fullatt_block_indexes") ? vision.integers("fullatt_block_indexes") : std::vector<int64_t>{7, 15, 23, 31};
+  c.full_blocks = vision.has("fullatt_block_indexes") ? vision.integers("fullatt_block_indexes")
+                                                      : std::vector<int64_t>{7, 15, 23, 31};
   c.activation = read_activation(vision, "hidden_act", "silu");
-  if (!(c.tokens_per_second > 0 && c.tokens_per_second <= 1e6)) vision.refuse("\"tokens_per_second\" is out of range");
+  if (!(c.tokens_per_second > 0 && c.tokens_per_second <= 1e6))
+    vision.refuse("\"tokens_per_second\" is out of range");
   if (c.window_side() < 1) vision.refuse("\"window_size\" is smaller than one merged patch");
-  if (vision.integer("in_channels", c.channels) != c.channels) vision.refuse("\"in_channels\" must be 3");
+  if (vision.integer("in_channels", c.channels) != c.channels)
+    vision.refuse("\"in_channels\" must be 3");
   check_rotary_heads(vision, c.width, c.heads);
   return c;
 }
 
-void Qwen2_5VlVisionTower::add_modules(const Config& c, const std::string& prefix, std::vector<adapters::Module>& modules) {
+void Qwen2_5VlVisionTower::add_modules(const Config& c, const std::string& prefix,
+                                       std::vector<adapters::Module>& modules) {
   for (int64_t i = 0; i < c.depth; ++i) {
     const std::string block = prefix + "blocks." + std::to_string(i) + ".";
     modules.push_back({block + "attn.qkv", c.width, 3 * c.width, true, i, true});
@@ -55,37 +59,45 @@ WindowOrder window_order(std::span<const VisualItem> items, int64_t merge, int64
       for (int64_t window_y = 0; window_y < h; window_y += side)
         for (int64_t window_x = 0; window_x < w; window_x += side) {
           for (int64_t y = window_y; y < std::min(window_y + side, h); ++y)
-            for (int64_t x = window_x; x < std::min(window_x + side, w); ++x) result.order.push_back(first + y * w + x);
+            for (int64_t x = window_x; x < std::min(window_x + side, w); ++x)
+              result.order.push_back(first + y * w + x);
           result.ends.push_back(static_cast<int64_t>(result.order.size()) * merge * merge);
         }
   }
   return result;
 }
 
-Qwen2_5VlVisionTower::Qwen2_5VlVisionTower(Weights& weights, const std::string& prefix, const Qwen2_5VlVisionConfig& c,
-                                           int first_module, at::Device device)
+Qwen2_5VlVisionTower::Qwen2_5VlVisionTower(Weights& weights, const std::string& prefix,
+                                           const Qwen2_5VlVisionConfig& c, int first_module,
+                                           at::Device device)
     : config_(c),
       device_(device),
       dtype_(weights.dtype()),
-      patch_embed_(patch_embedding(weights, prefix + "patch_embed.proj", c.width, {c.channels, c.temporal_patch, c.patch, c.patch})),
+      patch_embed_(patch_embedding(weights, prefix + "patch_embed.proj", c.width,
+                                   {c.channels, c.temporal_patch, c.patch, c.patch})),
       ln_q_(weights, prefix + "merger.ln_q", c.width, kNormEps),
-      merger_(weights, prefix + "merger", c.width, c.merge, c.out, first_module + static_cast<int>(c.depth) * kBlockModules) {
+      merger_(weights, prefix + "merger", c.width, c.merge, c.out,
+              first_module + static_cast<int>(c.depth) * kBlockModules) {
   for (int64_t i = 0; i < c.depth; ++i) {
     const std::string block = prefix + "blocks." + std::to_string(i) + ".";
     const int m = first_module + static_cast<int>(i) * kBlockModules;
-    const bool full = std::find(c.full_blocks.begin(), c.full_blocks.end(), i) != c.full_blocks.end();
-    blocks_.push_back({RmsNorm(weights, block + "norm1", c.width, kNormEps), RmsNorm(weights, block + "norm2", c.width, kNormEps),
+    const bool full =
+        std::find(c.full_blocks.begin(), c.full_blocks.end(), i) != c.full_blocks.end();
+    blocks_.push_back({RmsNorm(weights, block + "norm1", c.width, kNormEps),
+                       RmsNorm(weights, block + "norm2", c.width, kNormEps),
                        Linear(weights, block + "attn.qkv", c.width, 3 * c.width, true, m + kQkv),
                        Linear(weights, block + "attn.proj", c.width, c.width, true, m + kProj),
                        Linear(weights, block + "mlp.gate_proj", c.width, c.mlp, true, m + kGate),
                        Linear(weights, block + "mlp.up_proj", c.width, c.mlp, true, m + kUp),
-                       Linear(weights, block + "mlp.down_proj", c.mlp, c.width, true, m + kDown), full});
+                       Linear(weights, block + "mlp.down_proj", c.mlp, c.width, true, m + kDown),
+                       full});
   }
 }
 
 at::Tensor Qwen2_5VlVisionTower::mlp(const Qwen2_5VlVisionBlock& block, const at::Tensor& x,
                                      const Adaptation& adaptation) const {
-  if (config_.activation == Activation::kSilu) return block.down_proj(gated(x, block.gate_proj, block.up_proj, adaptation), adaptation);
+  if (config_.activation == Activation::kSilu)
+    return block.down_proj(gated(x, block.gate_proj, block.up_proj, adaptation), adaptation);
   const auto both = project(x, {&block.gate_proj, &block.up_proj}, adaptation);
   return block.down_proj(activate(both[0], config_.activation) * both[1], adaptation);
 }
@@ -96,17 +108,20 @@ std::vector<at::Tensor> Qwen2_5VlVisionTower::operator()(std::span<const VisualI
   const std::vector<int64_t> frames = frame_ends(items);
   const at::Tensor order = at::tensor(windows.order, at::kLong).to(device_);
   const int64_t unit = config_.merge * config_.merge;
-  // Merged patches move as one; windows stay within an item, so the items' segments hold in either order.
+  // Merged patches move as one; windows stay within an item, so the items' segments hold in either
+  // order.
   const auto into_windows = [&](const at::Tensor& x) {
     return x.view({-1, unit * x.size(1)}).index_select(0, order).view({-1, x.size(1)});
   };
 
-  at::Tensor x = into_windows(patch_embed_(patch_rows(items, config_.patch_dim(), dtype_, device_)));
+  at::Tensor x =
+      into_windows(patch_embed_(patch_rows(items, config_.patch_dim(), dtype_, device_)));
   CosSin angles = patch_rotary(items, config_.merge, config_.width / config_.heads, device_);
   angles = {into_windows(angles.cos), into_windows(angles.sin)};
   for (const Qwen2_5VlVisionBlock& block : blocks_) {
     const at::Tensor qkv = block.qkv(block.norm1(x), rows.patch_adaptation);
-    const at::Tensor attended = fused_qkv_attention(qkv, config_.heads, angles, block.full ? frames : windows.ends);
+    const at::Tensor attended =
+        fused_qkv_attention(qkv, config_.heads, angles, block.full ? frames : windows.ends);
     x = x + block.proj(attended, rows.patch_adaptation);
     x = x + mlp(block, block.norm2(x), rows.patch_adaptation);
   }

@@ -1,5 +1,5 @@
-// Qwen2.5-VL's vision tower: Qwen2-VL's with RMSNorm, a gated MLP, and attention within windows of merged
-// patches in most blocks (transformers: Qwen2_5_VisionTransformerPretrainedModel).
+// Qwen2.5-VL's vision tower: Qwen2-VL's with RMSNorm, a gated MLP, and attention within windows of
+// merged patches in most blocks (transformers: Qwen2_5_VisionTransformerPretrainedModel).
 #pragma once
 
 #include <string>
@@ -13,17 +13,17 @@ namespace valora::models {
 struct Qwen2_5VlVisionConfig {
   int64_t depth = 0, width = 0, heads = 0, mlp = 0, out = 0;
   int64_t channels = 3, patch = 14, temporal_patch = 2, merge = 2;
-  int64_t window = 112;                // pixels a side
-  std::vector<int64_t> full_blocks;    // these attend over the whole frame
-  double tokens_per_second = 4;        // positions of a video's temporal axis
+  int64_t window = 112;              // pixels a side
+  std::vector<int64_t> full_blocks;  // these attend over the whole frame
+  double tokens_per_second = 4;      // positions of a video's temporal axis
   Activation activation = Activation::kSilu;
   double time_positions_per_second() const { return tokens_per_second; }
   int64_t patch_dim() const { return channels * temporal_patch * patch * patch; }
   int64_t window_side() const { return window / merge / patch; }  // in merged patches
 };
 
-// The merged patches of all items in window order, and where each window ends in patches. Windows at the
-// right and lower edge are smaller.
+// The merged patches of all items in window order, and where each window ends in patches. Windows
+// at the right and lower edge are smaller.
 struct WindowOrder {
   std::vector<int64_t> order;  // order[i]: the merged patch at place i
   std::vector<int64_t> ends;
@@ -41,15 +41,18 @@ class Qwen2_5VlVisionTower {
   static constexpr char kArchitecture[] = "Qwen2_5_VLForConditionalGeneration";
   using Config = Qwen2_5VlVisionConfig;
   static Config read_config(const ConfigReader& vision);
-  static void add_modules(const Config& config, const std::string& prefix, std::vector<adapters::Module>& modules);
+  static void add_modules(const Config& config, const std::string& prefix,
+                          std::vector<adapters::Module>& modules);
 
-  Qwen2_5VlVisionTower(Weights& weights, const std::string& prefix, const Qwen2_5VlVisionConfig& config,
-                       int first_module, at::Device device);
+  Qwen2_5VlVisionTower(Weights& weights, const std::string& prefix,
+                       const Qwen2_5VlVisionConfig& config, int first_module, at::Device device);
 
-  std::vector<at::Tensor> operator()(std::span<const VisualItem> items) const;  // of each [input.tokens, out]
+  std::vector<at::Tensor> operator()(
+      std::span<const VisualItem> items) const;  // of each [input.tokens, out]
 
  private:
-  at::Tensor mlp(const Qwen2_5VlVisionBlock& block, const at::Tensor& x, const Adaptation& adaptation) const;
+  at::Tensor mlp(const Qwen2_5VlVisionBlock& block, const at::Tensor& x,
+                 const Adaptation& adaptation) const;
 
   Qwen2_5VlVisionConfig config_;
   at::Device device_;

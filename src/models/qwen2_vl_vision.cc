@@ -20,15 +20,18 @@ Qwen2VlVisionConfig Qwen2VlVisionTower::read_config(const ConfigReader& vision) 
   c.temporal_patch = vision.at_most("temporal_patch_size", kMaxVisionSide, 2);
   c.merge = vision.at_most("spatial_merge_size", kMaxVisionSide, 2);
   const double ratio = vision.number("mlp_ratio", 4);
-  if (!(ratio * static_cast<double>(c.width) >= 1 && ratio <= kMaxVisionSide)) vision.refuse("\"mlp_ratio\" is out of range");
+  if (!(ratio * static_cast<double>(c.width) >= 1 && ratio <= kMaxVisionSide))
+    vision.refuse("\"mlp_ratio\" is out of range");
   c.mlp = static_cast<int64_t>(static_cast<double>(c.width) * ratio);
   c.activation = read_activation(vision, "hidden_act", "quick_gelu");
-  if (vision.integer("in_channels", c.channels) != c.channels) vision.refuse("\"in_channels\" must be 3");
+  if (vision.integer("in_channels", c.channels) != c.channels)
+    vision.refuse("\"in_channels\" must be 3");
   check_rotary_heads(vision, c.width, c.heads);
   return c;
 }
 
-void Qwen2VlVisionTower::add_modules(const Config& c, const std::string& prefix, std::vector<adapters::Module>& modules) {
+void Qwen2VlVisionTower::add_modules(const Config& c, const std::string& prefix,
+                                     std::vector<adapters::Module>& modules) {
   for (int64_t i = 0; i < c.depth; ++i) {
     const std::string block = prefix + "blocks." + std::to_string(i) + ".";
     modules.push_back({block + "attn.qkv", c.width, 3 * c.width, true, i, true});
@@ -40,14 +43,17 @@ void Qwen2VlVisionTower::add_modules(const Config& c, const std::string& prefix,
   modules.push_back({prefix + "patch_embed.proj", c.patch_dim(), c.width, false, -1, true});
 }
 
-Qwen2VlVisionTower::Qwen2VlVisionTower(Weights& weights, const std::string& prefix, const Qwen2VlVisionConfig& c,
-                                       int first_module, at::Device device)
+Qwen2VlVisionTower::Qwen2VlVisionTower(Weights& weights, const std::string& prefix,
+                                       const Qwen2VlVisionConfig& c, int first_module,
+                                       at::Device device)
     : config_(c),
       device_(device),
       dtype_(weights.dtype()),
-      patch_embed_(patch_embedding(weights, prefix + "patch_embed.proj", c.width, {c.channels, c.temporal_patch, c.patch, c.patch})),
+      patch_embed_(patch_embedding(weights, prefix + "patch_embed.proj", c.width,
+                                   {c.channels, c.temporal_patch, c.patch, c.patch})),
       ln_q_(weights, prefix + "merger.ln_q", c.width, kLayerNormEps),
-      merger_(weights, prefix + "merger", c.width, c.merge, c.out, first_module + static_cast<int>(c.depth) * kBlockModules) {
+      merger_(weights, prefix + "merger", c.width, c.merge, c.out,
+              first_module + static_cast<int>(c.depth) * kBlockModules) {
   for (int64_t i = 0; i < c.depth; ++i) {
     const std::string block = prefix + "blocks." + std::to_string(i) + ".";
     const int m = first_module + static_cast<int>(i) * kBlockModules;
@@ -67,8 +73,11 @@ std::vector<at::Tensor> Qwen2VlVisionTower::operator()(std::span<const VisualIte
   at::Tensor x = patch_embed_(patch_rows(items, config_.patch_dim(), dtype_, device_));
   for (const Qwen2VlVisionBlock& block : blocks_) {
     const at::Tensor qkv = block.qkv(block.norm1(x), rows.patch_adaptation);
-    x = x + block.proj(fused_qkv_attention(qkv, config_.heads, angles, frames), rows.patch_adaptation);
-    x = x + block.fc2(activate(block.fc1(block.norm2(x), rows.patch_adaptation), config_.activation), rows.patch_adaptation);
+    x = x +
+        block.proj(fused_qkv_attention(qkv, config_.heads, angles, frames), rows.patch_adaptation);
+    x = x +
+        block.fc2(activate(block.fc1(block.norm2(x), rows.patch_adaptation), config_.activation),
+                  rows.patch_adaptation);
   }
   return split_items(merger_(ln_q_(x), rows.token_adaptation), rows.tokens);
 }

@@ -28,12 +28,14 @@ class Qwen2VlVisionTower {
   static constexpr char kArchitecture[] = "Qwen2VLForConditionalGeneration";
   using Config = Qwen2VlVisionConfig;
   static Config read_config(const ConfigReader& vision);
-  static void add_modules(const Config& config, const std::string& prefix, std::vector<adapters::Module>& modules);
+  static void add_modules(const Config& config, const std::string& prefix,
+                          std::vector<adapters::Module>& modules);
 
-  Qwen2VlVisionTower(Weights& weights, const std::string& prefix, const Qwen2VlVisionConfig& config, int first_module,
-                     at::Device device);
+  Qwen2VlVisionTower(Weights& weights, const std::string& prefix, const Qwen2VlVisionConfig& config,
+                     int first_module, at::Device device);
 
-  std::vector<at::Tensor> operator()(std::span<const VisualItem> items) const;  // of each [input.tokens, out]
+  std::vector<at::Tensor> operator()(
+      std::span<const VisualItem> items) const;  // of each [input.tokens, out]
 
  private:
   Qwen2VlVisionConfig config_;

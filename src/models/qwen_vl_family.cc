@@ -7,14 +7,17 @@ DecoderConfig read_qwen_vl_decoder(const ConfigReader& config) {
   DecoderConfig defaults{.norm_eps = 1e-5, .qkv_bias = true};
   defaults.rotary.theta = 1e6;
   const DecoderConfig c = read_decoder_config(text, config, defaults);
-  if (c.rotary.sections.empty()) text.refuse("\"mrope_section\" is missing from rope_scaling or rope_parameters");
+  if (c.rotary.sections.empty())
+    text.refuse("\"mrope_section\" is missing from rope_scaling or rope_parameters");
   return c;
 }
 
 void name_qwen_vl_parts(const ConfigReader& config, ModelSpec& spec) {
   spec.image_token = static_cast<int32_t>(config.integer("image_token_id", 151655));
   spec.video_token = static_cast<int32_t>(config.integer("video_token_id", 151656));
-  spec.aliases = {{"model.", kQwenVlLanguage}, {"visual.", kQwenVlVisual}, {"language_model.model.", kQwenVlLanguage}};
+  spec.aliases = {{"model.", kQwenVlLanguage},
+                  {"visual.", kQwenVlVisual},
+                  {"language_model.model.", kQwenVlLanguage}};
 }
 
 }  // namespace valora::models

@@ -22,14 +22,17 @@ DecoderConfig read_qwen_vl_decoder(const ConfigReader& config);
 // Placeholder tokens, and the names that older and hub checkpoints use.
 void name_qwen_vl_parts(const ConfigReader& config, ModelSpec& spec);
 
-// Tower: {kArchitecture; Config {depth, out, merge, patch, temporal_patch, time_positions_per_second()};
-// read_config(vision); add_modules(config, prefix, modules); the tower itself}.
+// Tower: {kArchitecture; Config {depth, out, merge, patch, temporal_patch,
+// time_positions_per_second()}; read_config(vision); add_modules(config, prefix, modules); the
+// tower itself}.
 template <typename Tower>
 ModelSpec qwen_vl_spec(const ConfigReader& config) {
   const DecoderConfig c = read_qwen_vl_decoder(config);
   const auto vision = Tower::read_config(config.child("vision_config"));
   if (vision.out != c.hidden)
-    config.refuse("vision_config's hidden_size or out_hidden_size differs from the language model's hidden_size");
+    config.refuse(
+        "vision_config's hidden_size or out_hidden_size differs from the language model's "
+        "hidden_size");
   ModelSpec spec = decoder_spec(c, Tower::kArchitecture);
   spec.visual_merge = static_cast<int>(vision.merge);
   spec.time_positions_per_second = vision.time_positions_per_second();
@@ -48,13 +51,19 @@ class QwenVlForConditionalGeneration final : public Model {
   QwenVlForConditionalGeneration(const ConfigReader& config, Weights& weights, at::Device device)
       : Model(qwen_vl_spec<Tower>(config)),
         visual_(weights, kQwenVlVisual, Tower::read_config(config.child("vision_config")),
-                spec().modules.find(std::string(kQwenVlVisual) + "blocks.0.attn.qkv").value(), device),
-        language_model_(weights, kQwenVlLanguage, "lm_head", read_qwen_vl_decoder(config), 0, device) {}
+                spec().modules.find(std::string(kQwenVlVisual) + "blocks.0.attn.qkv").value(),
+                device),
+        language_model_(weights, kQwenVlLanguage, "lm_head", read_qwen_vl_decoder(config), 0,
+                        device) {}
 
   at::Tensor forward(const Batch& batch) const override { return language_model_.forward(batch); }
-  at::Tensor logits(const at::Tensor& hidden) const override { return language_model_.logits(hidden); }
+  at::Tensor logits(const at::Tensor& hidden) const override {
+    return language_model_.logits(hidden);
+  }
   std::vector<Linear*> decoder_linears() override { return language_model_.linears(); }
-  std::vector<at::Tensor> encode(std::span<const VisualItem> items) const override { return visual_(items); }
+  std::vector<at::Tensor> encode(std::span<const VisualItem> items) const override {
+    return visual_(items);
+  }
 
  private:
   Tower visual_;
@@ -66,7 +75,8 @@ Family qwen_vl_family() {
   return {
       .architecture = Tower::kArchitecture,
       .spec = qwen_vl_spec<Tower>,
-      .build = [](const ConfigReader& config, Weights& weights, at::Device device) -> std::unique_ptr<Model> {
+      .build = [](const ConfigReader& config, Weights& weights,
+                  at::Device device) -> std::unique_ptr<Model> {
         return std::make_unique<QwenVlForConditionalGeneration<Tower>>(config, weights, device);
       },
       .positions = mrope_positions,
@@ -77,7 +87,9 @@ Family qwen_vl_family() {
           [](const ConfigReader& config, const Json& image, const Json& video) {
             const auto vision = Tower::read_config(config.child("vision_config"));
             return media::make_qwen2_vl_processor(
-                image, video, {static_cast<int>(vision.patch), static_cast<int>(vision.temporal_patch), static_cast<int>(vision.merge)});
+                image, video,
+                {static_cast<int>(vision.patch), static_cast<int>(vision.temporal_patch),
+                 static_cast<int>(vision.merge)});
           },
   };
 }

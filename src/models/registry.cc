@@ -21,7 +21,8 @@ std::string first_architecture(const Json& config) {
 Result<std::string> configured_dtype(const ConfigReader& config) {
   try {
     const ConfigReader text = config.nested_or_self("text_config");
-    return config.text("dtype", config.text("torch_dtype", text.text("dtype", text.text("torch_dtype", ""))));
+    return config.text(
+        "dtype", config.text("torch_dtype", text.text("dtype", text.text("torch_dtype", ""))));
   } catch (const LoadError& e) {
     return e.error();
   }
@@ -31,11 +32,7 @@ Result<std::string> configured_dtype(const ConfigReader& config) {
 
 const std::vector<Family>& families() {
   static const std::vector<Family> all{
-      llama_family(),
-      llava_family(),
-      qwen2_family(),
-      qwen2_vl_family(),
-      qwen2_5_vl_family(),
+      llama_family(), llava_family(), qwen2_family(), qwen2_vl_family(), qwen2_5_vl_family(),
   };
   return all;
 }
@@ -47,14 +44,16 @@ Result<const Family*> find_family(const ConfigReader& config) {
     name = first_architecture(config.nested_or_self("text_config").json());
     if (!name.ends_with("ForConditionalGeneration")) name.clear();  // the decoder's own name
   }
-  if (name.empty()) return unprocessable(config.file() + ": \"architectures\" is missing", config.file());
+  if (name.empty())
+    return unprocessable(config.file() + ": \"architectures\" is missing", config.file());
   std::vector<std::string> known;
   for (const Family& family : families()) {
     if (family.architecture == name) return &family;
     known.push_back(family.architecture);
   }
-  return unprocessable(fmt::format("{}: architecture {} is not supported; known are {}", config.file(), name,
-                                   fmt::join(known, ", ")), config.file());
+  return unprocessable(fmt::format("{}: architecture {} is not supported; known are {}",
+                                   config.file(), name, fmt::join(known, ", ")),
+                       config.file());
 }
 
 Result<ConfigReader> read_model_config(const std::string& dir) {
@@ -65,22 +64,27 @@ Result<ConfigReader> read_model_config(const std::string& dir) {
   return ConfigReader(std::move(json), file);
 }
 
-Result<at::ScalarType> resolve_dtype(const std::string& option, const ConfigReader& config, at::ScalarType stored,
-                                     at::Device device) {
+Result<at::ScalarType> resolve_dtype(const std::string& option, const ConfigReader& config,
+                                     at::ScalarType stored, at::Device device) {
   std::string name = option;
   if (name == "auto") {
     VALORA_TRY(configured, configured_dtype(config));
     name = configured;
-    if (name.empty()) name = stored == at::kBFloat16 ? "bfloat16" : stored == at::kHalf ? "float16" : "float32";
-    if (name == "float16" && device.is_cpu()) name = "bfloat16";  // half precision has no fast CPU path
+    if (name.empty())
+      name = stored == at::kBFloat16 ? "bfloat16" : stored == at::kHalf ? "float16" : "float32";
+    if (name == "float16" && device.is_cpu())
+      name = "bfloat16";  // half precision has no fast CPU path
   }
   if (name == "float32" || name == "float") return at::kFloat;
   if (name == "bfloat16") return at::kBFloat16;
   if (name == "float16" || name == "half") {
-    if (device.is_cpu()) return unprocessable("dtype float16 is served on GPUs only; use bfloat16 or float32", "dtype");
+    if (device.is_cpu())
+      return unprocessable("dtype float16 is served on GPUs only; use bfloat16 or float32",
+                           "dtype");
     return at::kHalf;
   }
-  return invalid("dtype \"" + name + "\" is unknown; use auto, float32, bfloat16 or float16", "dtype");
+  return invalid("dtype \"" + name + "\" is unknown; use auto, float32, bfloat16 or float16",
+                 "dtype");
 }
 
 Result<ModelSpec> read_model_spec(const Family& family, const ConfigReader& config) {
@@ -91,7 +95,8 @@ Result<ModelSpec> read_model_spec(const Family& family, const ConfigReader& conf
   }
 }
 
-Result<LoadedModel> load_model(const std::string& dir, const std::string& dtype, at::Device device, WeightForm form) {
+Result<LoadedModel> load_model(const std::string& dir, const std::string& dtype, at::Device device,
+                               WeightForm form) {
   VALORA_TRY(config, read_model_config(dir));
   VALORA_TRY(family, find_family(config));
   VALORA_TRY(weights, Weights::open(dir));

@@ -23,12 +23,16 @@ struct Family {
   std::unique_ptr<text::ChatFormat> (*chat_format)(const text::Tokenizer& tokenizer);
   // What a template that takes plain strings gets in the place of an image or video.
   std::string image_placeholder, video_placeholder;
-  // The end token of configurations that leave it out, as transformers does where it is the class's default.
+  // The end token of configurations that leave it out, as transformers does where it is the class's
+  // default.
   std::optional<int32_t> default_eos{};
-  // A rendered conversation gets the tokenizer's BOS where it has none, as the family's reference processor does.
+  // A rendered conversation gets the tokenizer's BOS where it has none, as the family's reference
+  // processor does.
   bool chat_adds_bos = false;
-  // From preprocessor_config.json and video_preprocessor_config.json (or null). Null for text-only families.
-  Result<std::shared_ptr<const media::Processor>> (*processor)(const ConfigReader& config, const Json& image,
+  // From preprocessor_config.json and video_preprocessor_config.json (or null). Null for text-only
+  // families.
+  Result<std::shared_ptr<const media::Processor>> (*processor)(const ConfigReader& config,
+                                                               const Json& image,
                                                                const Json& video) = nullptr;
 };
 
@@ -45,16 +49,18 @@ struct LoadedModel {
   std::vector<std::string> unused_tensors;
 };
 
-// dtype: "auto" (config.json's, else the checkpoint's), "float32", "bfloat16", "float16" (not on CPUs).
+// dtype: "auto" (config.json's, else the checkpoint's), "float32", "bfloat16", "float16" (not on
+// CPUs).
 enum class WeightForm {
   kServing,   // the fastest of the device and backend
-  kTraining,  // plain tensors, views of the checkpoint's map where it has the dtype: gradients flow through them
+  kTraining,  // plain tensors, views of the checkpoint's map where it has the dtype: gradients flow
+              // through them
 };
 Result<LoadedModel> load_model(const std::string& dir, const std::string& dtype, at::Device device,
                                WeightForm form = WeightForm::kServing);
 // The dtype an option asks for; what kind of file decides "auto" is said above.
-Result<at::ScalarType> resolve_dtype(const std::string& option, const ConfigReader& config, at::ScalarType stored,
-                                     at::Device device);
+Result<at::ScalarType> resolve_dtype(const std::string& option, const ConfigReader& config,
+                                     at::ScalarType stored, at::Device device);
 Result<ConfigReader> read_model_config(const std::string& dir);
 // Family::spec, with what it refuses as an error.
 Result<ModelSpec> read_model_spec(const Family& family, const ConfigReader& config);

@@ -1,5 +1,5 @@
-// Rotary position embedding, one axis (text) or several (M-RoPE: sections of the frequencies turn with
-// the temporal, height and width positions; Qwen2-VL).
+// Rotary position embedding, one axis (text) or several (M-RoPE: sections of the frequencies turn
+// with the temporal, height and width positions; Qwen2-VL).
 #pragma once
 
 #include <ATen/ATen.h>
@@ -24,8 +24,8 @@ struct RotaryConfig {
   std::optional<Llama3Scaling> llama3;
 };
 
-// rope_theta, rope_scaling (transformers 4) or rope_parameters (5). Kinds: default, mrope, linear, llama3;
-// others are refused.
+// rope_theta, rope_scaling (transformers 4) or rope_parameters (5). Kinds: default, mrope, linear,
+// llama3; others are refused.
 RotaryConfig read_rotary(const ConfigReader& text, int64_t head_dim, double default_theta);
 
 struct CosSin {

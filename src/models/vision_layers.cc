@@ -5,13 +5,16 @@
 
 namespace valora::models {
 
-Linear patch_embedding(Weights& weights, const std::string& name, int64_t width, const std::vector<int64_t>& kernel) {
+Linear patch_embedding(Weights& weights, const std::string& name, int64_t width,
+                       const std::vector<int64_t>& kernel) {
   std::vector<int64_t> shape{width};
   shape.insert(shape.end(), kernel.begin(), kernel.end());
-  return Linear(ops::Weight(weights.get(name + ".weight", shape).reshape({width, -1}), weights.dtype(), weights.device()));
+  return Linear(ops::Weight(weights.get(name + ".weight", shape).reshape({width, -1}),
+                            weights.dtype(), weights.device()));
 }
 
-Activation read_activation(const ConfigReader& config, const std::string& key, const std::string& fallback) {
+Activation read_activation(const ConfigReader& config, const std::string& key,
+                           const std::string& fallback) {
   const std::string name = config.text(key, fallback);
   if (name == "quick_gelu") return Activation::kQuickGelu;
   if (name == "gelu") return Activation::kGelu;
@@ -32,10 +35,12 @@ at::Tensor activate(const at::Tensor& x, Activation activation) {
 
 void check_rotary_heads(const ConfigReader& vision, int64_t width, int64_t heads) {
   if (width % heads != 0 || width / heads % 4 != 0)
-    vision.refuse("the vision tower's head size must be a multiple of 4: " + std::to_string(width) + " / " + std::to_string(heads));
+    vision.refuse("the vision tower's head size must be a multiple of 4: " + std::to_string(width) +
+                  " / " + std::to_string(heads));
 }
 
-at::Tensor fused_qkv_attention(const at::Tensor& qkv, int64_t heads, const CosSin& rotary, const std::vector<int64_t>& ends) {
+at::Tensor fused_qkv_attention(const at::Tensor& qkv, int64_t heads, const CosSin& rotary,
+                               const std::vector<int64_t>& ends) {
   const at::Tensor parts = qkv.view({-1, 3, heads, qkv.size(1) / (3 * heads)});
   at::Tensor q = parts.select(1, 0), k = parts.select(1, 1);  // views: turned where they lie
   ops::rotate_half(q, rotary.cos, rotary.sin);
@@ -43,8 +48,8 @@ at::Tensor fused_qkv_attention(const at::Tensor& qkv, int64_t heads, const CosSi
   return ops::block_attention(q, k, parts.select(1, 2), ends);
 }
 
-PatchMerger::PatchMerger(Weights& weights, const std::string& name, int64_t width, int64_t merge, int64_t out,
-                         int first_module)
+PatchMerger::PatchMerger(Weights& weights, const std::string& name, int64_t width, int64_t merge,
+                         int64_t out, int first_module)
     : merged_(width * merge * merge),
       mlp0_(weights, name + ".mlp.0", merged_, merged_, true, first_module),
       mlp2_(weights, name + ".mlp.2", merged_, out, true, first_module + 1) {}

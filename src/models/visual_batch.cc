@@ -16,7 +16,8 @@ at::Tensor grid_angles(const media::VisualInput& input, int64_t m, const at::Ten
 
 }  // namespace
 
-at::Tensor patch_rows(std::span<const VisualItem> items, int64_t patch_dim, at::ScalarType dtype, at::Device device) {
+at::Tensor patch_rows(std::span<const VisualItem> items, int64_t patch_dim, at::ScalarType dtype,
+                      at::Device device) {
   std::vector<at::Tensor> rows;
   for (const VisualItem& item : items) {
     const media::VisualInput& in = *item.input;
@@ -54,8 +55,8 @@ QwenVisionRows qwen_vision_rows(std::span<const VisualItem> items, int64_t merge
   QwenVisionRows rows;
   for (const VisualItem& item : items) {
     const media::VisualInput& in = *item.input;
-    TORCH_CHECK(in.grid_h % merge == 0 && in.grid_w % merge == 0, "a grid of ", in.grid_h, " x ", in.grid_w,
-                " patches is not a multiple of the vision tower's merge size ", merge);
+    TORCH_CHECK(in.grid_h % merge == 0 && in.grid_w % merge == 0, "a grid of ", in.grid_h, " x ",
+                in.grid_w, " patches is not a multiple of the vision tower's merge size ", merge);
     rows.patches.push_back(in.patch_count());
     rows.tokens.push_back(rows.patches.back() / (merge * merge));
   }
@@ -68,13 +69,16 @@ std::vector<int64_t> frame_ends(std::span<const VisualItem> items) {
   std::vector<int64_t> ends;
   int64_t end = 0;
   for (const VisualItem& item : items)
-    for (int t = 0; t < item.input->grid_t; ++t) ends.push_back(end += int64_t{item.input->grid_h} * item.input->grid_w);
+    for (int t = 0; t < item.input->grid_t; ++t)
+      ends.push_back(end += int64_t{item.input->grid_h} * item.input->grid_w);
   return ends;
 }
 
-CosSin patch_rotary(std::span<const VisualItem> items, int64_t merge, int64_t head_dim, at::Device device) {
+CosSin patch_rotary(std::span<const VisualItem> items, int64_t merge, int64_t head_dim,
+                    at::Device device) {
   const int64_t quarter = head_dim / 4;
-  const at::Tensor frequency = 1.0 / at::pow(10000.0, at::arange(0, quarter, at::kFloat) / double(quarter));
+  const at::Tensor frequency =
+      1.0 / at::pow(10000.0, at::arange(0, quarter, at::kFloat) / double(quarter));
   std::vector<at::Tensor> angles;
   for (const VisualItem& item : items) angles.push_back(grid_angles(*item.input, merge, frequency));
   const at::Tensor angle = at::cat(angles).to(device);

@@ -21,7 +21,8 @@ Result<std::vector<std::string>> shard_files(const std::string& dir) {
     return unprocessable(index + ": \"weight_map\" is missing", index);
   std::set<std::string> names;
   for (const auto& [tensor, file] : json["weight_map"].items()) {
-    if (!file.is_string() || fs::path(file.get<std::string>()).filename() != file.get<std::string>())
+    if (!file.is_string() ||
+        fs::path(file.get<std::string>()).filename() != file.get<std::string>())
       return unprocessable(index + ": the file of " + tensor + " is not a plain file name", index);
     names.insert(file.get<std::string>());
   }
@@ -45,7 +46,8 @@ std::optional<at::ScalarType> scalar_type(DType dtype) {
 at::Tensor tensor_of(const TensorView& view) {
   const auto options = at::TensorOptions().dtype(*scalar_type(view.dtype));
   void* data = const_cast<uint8_t*>(view.bytes.data());
-  if (reinterpret_cast<uintptr_t>(data) % dtype_size(view.dtype) == 0) return at::from_blob(data, view.shape, options);
+  if (reinterpret_cast<uintptr_t>(data) % dtype_size(view.dtype) == 0)
+    return at::from_blob(data, view.shape, options);
   at::Tensor copy = at::empty(view.shape, options);
   std::copy(view.bytes.begin(), view.bytes.end(), static_cast<uint8_t*>(copy.mutable_data_ptr()));
   return copy;
@@ -54,9 +56,13 @@ at::Tensor tensor_of(const TensorView& view) {
 Result<std::unique_ptr<Weights>> Weights::open(const std::string& dir) {
   auto weights = std::make_unique<Weights>();
   weights->dir_ = dir;
-  if (!file_exists(dir + "/model.safetensors") && !file_exists(dir + "/model.safetensors.index.json"))
+  if (!file_exists(dir + "/model.safetensors") &&
+      !file_exists(dir + "/model.safetensors.index.json"))
     return not_found(dir + " has no model.safetensors and no model.safetensors.index.json" +
-                         (file_exists(dir + "/pytorch_model.bin") ? " (pickled pytorch_model.bin files are not read)" : ""), dir);
+                         (file_exists(dir + "/pytorch_model.bin")
+                              ? " (pickled pytorch_model.bin files are not read)"
+                              : ""),
+                     dir);
   VALORA_TRY(files, shard_files(dir));
   for (const std::string& file : files) {
     VALORA_TRY(tensors, SafeTensors::open(file));
@@ -76,7 +82,8 @@ const Weights::Entry* Weights::find(const std::string& canonical) const {
   if (const Entry* entry = at_name(canonical)) return entry;
   for (const auto& alias : aliases_)
     if (canonical.starts_with(alias.canonical))
-      if (const Entry* entry = at_name(alias.alias + canonical.substr(alias.canonical.size()))) return entry;
+      if (const Entry* entry = at_name(alias.alias + canonical.substr(alias.canonical.size())))
+        return entry;
   return nullptr;
 }
 
@@ -88,8 +95,10 @@ at::Tensor Weights::get(const std::string& name, const std::vector<int64_t>& sha
     throw LoadError(unprocessable(dir_ + ": tensor " + entry->stored_name + " " + why, dir_));
   };
   if (view.shape != shape)
-    fail(fmt::format("has shape [{}], but the configuration asks for [{}]", fmt::join(view.shape, ", "), fmt::join(shape, ", ")));
-  if (!scalar_type(view.dtype)) fail(std::string("is of dtype ") + dtype_name(view.dtype) + ", which holds no weights");
+    fail(fmt::format("has shape [{}], but the configuration asks for [{}]",
+                     fmt::join(view.shape, ", "), fmt::join(shape, ", ")));
+  if (!scalar_type(view.dtype))
+    fail(std::string("is of dtype ") + dtype_name(view.dtype) + ", which holds no weights");
   used_.insert(entry->stored_name);
   return tensor_of(view).to(at::TensorOptions().dtype(dtype_).device(device_));
 }
@@ -97,7 +106,8 @@ at::Tensor Weights::get(const std::string& name, const std::vector<int64_t>& sha
 void Weights::leave_out(const std::string& prefix) {
   std::vector<std::string> prefixes{prefix};
   for (const auto& alias : aliases_)
-    if (prefix.starts_with(alias.canonical)) prefixes.push_back(alias.alias + prefix.substr(alias.canonical.size()));
+    if (prefix.starts_with(alias.canonical))
+      prefixes.push_back(alias.alias + prefix.substr(alias.canonical.size()));
   for (const auto& [name, entry] : entries_)
     for (const std::string& candidate : prefixes)
       if (name.starts_with(candidate)) used_.insert(name);
@@ -106,13 +116,15 @@ void Weights::leave_out(const std::string& prefix) {
 at::ScalarType Weights::stored_dtype() const {
   std::map<DType, size_t> bytes;
   for (const auto& [name, entry] : entries_) bytes[entry.view->dtype] += entry.view->bytes.size();
-  const auto most = std::max_element(bytes.begin(), bytes.end(), [](auto& a, auto& b) { return a.second < b.second; });
+  const auto most = std::max_element(bytes.begin(), bytes.end(),
+                                     [](auto& a, auto& b) { return a.second < b.second; });
   return most == bytes.end() ? at::kFloat : scalar_type(most->first).value_or(at::kFloat);
 }
 
 int64_t Weights::parameters() const {
   int64_t count = 0;
-  for (const auto& [name, entry] : entries_) count += static_cast<int64_t>(entry.view->bytes.size() / dtype_size(entry.view->dtype));
+  for (const auto& [name, entry] : entries_)
+    count += static_cast<int64_t>(entry.view->bytes.size() / dtype_size(entry.view->dtype));
   return count;
 }
 
@@ -127,9 +139,12 @@ Digest Weights::sketch() const {
   DigestBuilder digest;
   for (const auto& [name, entry] : entries_) {
     const std::span<const uint8_t> bytes = entry.view->bytes;
-    digest.add(name).add(dtype_name(entry.view->dtype)).add(std::span<const int64_t>(entry.view->shape));
+    digest.add(name)
+        .add(dtype_name(entry.view->dtype))
+        .add(std::span<const int64_t>(entry.view->shape));
     const size_t length = std::min(kPieceBytes, bytes.size());
-    for (size_t i = 0; i < kPieces; ++i) digest.add(bytes.subspan((bytes.size() - length) * i / (kPieces - 1), length));
+    for (size_t i = 0; i < kPieces; ++i)
+      digest.add(bytes.subspan((bytes.size() - length) * i / (kPieces - 1), length));
   }
   return digest.finish();
 }

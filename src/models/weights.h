@@ -1,5 +1,5 @@
-// A checkpoint's tensors: model.safetensors or its shards, memory-mapped, found under any of the name
-// prefixes that transformers versions have used.
+// A checkpoint's tensors: model.safetensors or its shards, memory-mapped, found under any of the
+// name prefixes that transformers versions have used.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -23,15 +23,17 @@ class Weights {
   static Result<std::unique_ptr<Weights>> open(const std::string& dir);
 
   void set_target(at::ScalarType dtype, at::Device device) { dtype_ = dtype, device_ = device; }
-  // Linears keep their tensors as they are, which gradients flow through, in the place of the form that serves fastest.
+  // Linears keep their tensors as they are, which gradients flow through, in the place of the form
+  // that serves fastest.
   void set_plain(bool plain) { plain_ = plain; }
   bool plain() const { return plain_; }
   at::ScalarType dtype() const { return dtype_; }
   at::Device device() const { return device_; }
   void set_aliases(std::vector<adapters::PrefixAlias> aliases) { aliases_ = std::move(aliases); }
 
-  // A tensor by its canonical name, of this very shape, in the target dtype and device. Where the file
-  // has that dtype already it is a view of the map. Missing or of another shape: throws LoadError.
+  // A tensor by its canonical name, of this very shape, in the target dtype and device. Where the
+  // file has that dtype already it is a view of the map. Missing or of another shape: throws
+  // LoadError.
   at::Tensor get(const std::string& name, const std::vector<int64_t>& shape);
   bool has(const std::string& name) const { return find(name) != nullptr; }
 
@@ -42,8 +44,8 @@ class Weights {
   at::ScalarType stored_dtype() const;
   int64_t parameters() const;
   size_t bytes() const;
-  // Of every tensor's name, dtype and shape and of a sample of its values: checkpoints trained apart differ in it,
-  // and it costs no reading of gigabytes.
+  // Of every tensor's name, dtype and shape and of a sample of its values: checkpoints trained
+  // apart differ in it, and it costs no reading of gigabytes.
   Digest sketch() const;
   // Names that nothing asked for, as they stand in the file.
   std::vector<std::string> unused() const;

@@ -17,16 +17,22 @@ at::Tensor block_indices(const QuerySpan& span, int64_t block_tokens, at::Device
   return blocks.to(device);
 }
 
-// Keys or values of one sequence, [1, heads, length, dim]: each kv head serves a group of query heads.
+// Keys or values of one sequence, [1, heads, length, dim]: each kv head serves a group of query
+// heads.
 at::Tensor gather(const at::Tensor& side, const at::Tensor& blocks, int64_t length, int64_t group) {
   const int64_t kv_heads = side.size(2), dim = side.size(3);
-  at::Tensor rows = at::index_select(side, 0, blocks).reshape({-1, kv_heads, dim}).narrow(0, 0, length);
+  at::Tensor rows =
+      at::index_select(side, 0, blocks).reshape({-1, kv_heads, dim}).narrow(0, 0, length);
   rows = rows.permute({1, 0, 2});  // [kv_heads, length, dim]
-  if (group > 1) rows = rows.unsqueeze(1).expand({kv_heads, group, length, dim}).reshape({kv_heads * group, length, dim});
+  if (group > 1)
+    rows = rows.unsqueeze(1)
+               .expand({kv_heads, group, length, dim})
+               .reshape({kv_heads * group, length, dim});
   return rows.unsqueeze(0);
 }
 
-void attend_gathered(const at::Tensor& q, const at::Tensor& layer, const QuerySpan& span, at::Tensor& out) {
+void attend_gathered(const at::Tensor& q, const at::Tensor& layer, const QuerySpan& span,
+                     at::Tensor& out) {
   const int64_t heads = q.size(1), dim = q.size(2), length = span.context + span.queries;
   const at::Tensor blocks = block_indices(span, layer.size(2), q.device());
   const int64_t group = heads / layer.size(3);
@@ -37,10 +43,12 @@ void attend_gathered(const at::Tensor& q, const at::Tensor& layer, const QuerySp
   if (span.context > 0 && span.queries > 1)
     mask = at::ones({span.queries, length}, q.options().dtype(at::kBool)).tril(span.context);
   const at::Tensor o = at::scaled_dot_product_attention(query, k, v, mask, 0.0, span.context == 0);
-  out.narrow(0, span.begin, span.queries).copy_(o.squeeze(0).permute({1, 0, 2}).reshape({span.queries, heads * dim}));
+  out.narrow(0, span.begin, span.queries)
+      .copy_(o.squeeze(0).permute({1, 0, 2}).reshape({span.queries, heads * dim}));
 }
 
-void store_gathered(const at::Tensor& k, const at::Tensor& v, const at::Tensor& layer, std::span<const QuerySpan> spans) {
+void store_gathered(const at::Tensor& k, const at::Tensor& v, const at::Tensor& layer,
+                    std::span<const QuerySpan> spans) {
   std::vector<int64_t> blocks, offsets;
   const int64_t block_tokens = layer.size(2);
   for (const QuerySpan& span : spans)
@@ -48,22 +56,24 @@ void store_gathered(const at::Tensor& k, const at::Tensor& v, const at::Tensor& 
       blocks.push_back(span.blocks[(span.context + i) / block_tokens]);
       offsets.push_back((span.context + i) % block_tokens);
     }
-  const at::Tensor block = at::tensor(blocks).to(k.device()), offset = at::tensor(offsets).to(k.device());
+  const at::Tensor block = at::tensor(blocks).to(k.device()),
+                   offset = at::tensor(offsets).to(k.device());
   layer.select(1, 0).index_put_({block, offset}, k);
   layer.select(1, 1).index_put_({block, offset}, v);
 }
 
 }  // namespace
 
-at::Tensor paged_attention_aten(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const at::Tensor& layer,
-                                std::span<const QuerySpan> spans) {
+at::Tensor paged_attention_aten(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                                const at::Tensor& layer, std::span<const QuerySpan> spans) {
   at::Tensor out = at::empty({q.size(0), q.size(1) * q.size(2)}, q.options());
   store_gathered(k, v, layer, spans);
   for (const QuerySpan& span : spans) attend_gathered(q, layer, span, out);
   return out;
 }
 
-at::Tensor block_attention_aten(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, std::span<const int64_t> ends) {
+at::Tensor block_attention_aten(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                                std::span<const int64_t> ends) {
   const int64_t heads = q.size(1), dim = q.size(2);
   at::Tensor out = at::empty({q.size(0), heads * dim}, q.options());
   int64_t begin = 0;
@@ -73,10 +83,14 @@ at::Tensor block_attention_aten(const at::Tensor& q, const at::Tensor& k, const 
     int64_t count = 1;
     while (i + count < ends.size() && ends[i + count] - ends[i + count - 1] == length) ++count;
     const auto part = [&](const at::Tensor& x) {
-      return x.narrow(0, begin, count * length).unflatten(0, {count, length}).transpose(1, 2);  // [count, heads, length, dim]
+      return x.narrow(0, begin, count * length)
+          .unflatten(0, {count, length})
+          .transpose(1, 2);  // [count, heads, length, dim]
     };
     const at::Tensor o = at::scaled_dot_product_attention(part(q), part(k), part(v));
-    out.narrow(0, begin, count * length).unflatten(0, {count, length}).copy_(o.transpose(1, 2).flatten(2));
+    out.narrow(0, begin, count * length)
+        .unflatten(0, {count, length})
+        .copy_(o.transpose(1, 2).flatten(2));
     begin += count * length;
     i += static_cast<size_t>(count);
   }

@@ -11,9 +11,10 @@
 namespace valora::ops {
 
 // As ops::paged_attention; layer: [blocks, 2 (K, V), tokens, kv_heads, dim].
-at::Tensor paged_attention_aten(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const at::Tensor& layer,
-                                std::span<const kernels::QuerySpan> spans);
+at::Tensor paged_attention_aten(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                                const at::Tensor& layer, std::span<const kernels::QuerySpan> spans);
 // As ops::block_attention.
-at::Tensor block_attention_aten(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, std::span<const int64_t> ends);
+at::Tensor block_attention_aten(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                                std::span<const int64_t> ends);
 
 }  // namespace valora::ops

@@ -1,5 +1,5 @@
-// Attention that training differentiates: whole sequences side by side, padded behind their ends, where no query that
-// counts looks.
+// Attention that training differentiates: whole sequences side by side, padded behind their ends,
+// where no query that counts looks.
 #include <ATen/ops/scaled_dot_product_attention.h>
 
 #include <algorithm>
@@ -11,7 +11,8 @@
 namespace valora::ops {
 namespace {
 
-// Up to here the whole table of scores is quicker than going over the keys in blocks, forth and back.
+// Up to here the whole table of scores is quicker than going over the keys in blocks, forth and
+// back.
 constexpr int64_t kTableTokens = 512;
 
 // Rows of the flat batch as [sequences, longest], and back.
@@ -51,28 +52,38 @@ class Padding {
 
 // q: [sequences, heads, tokens, dim]; the query heads of one key head are rows of one product.
 at::Tensor attend_table(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) {
-  const int64_t n = q.size(0), heads = q.size(1), tokens = q.size(2), dim = q.size(3), kv_heads = k.size(1), group = heads / kv_heads;
-  const at::Tensor rows = q.reshape({n, kv_heads, group * tokens, dim}) * (1 / std::sqrt(static_cast<double>(dim)));
+  const int64_t n = q.size(0), heads = q.size(1), tokens = q.size(2), dim = q.size(3),
+                kv_heads = k.size(1), group = heads / kv_heads;
+  const at::Tensor rows =
+      q.reshape({n, kv_heads, group * tokens, dim}) * (1 / std::sqrt(static_cast<double>(dim)));
   const at::Tensor mask = at::full({tokens, tokens}, -INFINITY, q.options()).triu_(1);
-  const at::Tensor scores = at::matmul(rows, k.transpose(2, 3)).view({n, kv_heads, group, tokens, tokens}) + mask;
-  const at::Tensor weights = at::softmax(scores, -1, at::kFloat).to(q.scalar_type()).view({n, kv_heads, group * tokens, tokens});
+  const at::Tensor scores =
+      at::matmul(rows, k.transpose(2, 3)).view({n, kv_heads, group, tokens, tokens}) + mask;
+  const at::Tensor weights = at::softmax(scores, -1, at::kFloat)
+                                 .to(q.scalar_type())
+                                 .view({n, kv_heads, group * tokens, tokens});
   return at::matmul(weights, v).view({n, heads, tokens, dim});
 }
 
 }  // namespace
 
-at::Tensor causal_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, std::span<const QuerySpan> spans) {
+at::Tensor causal_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                            std::span<const QuerySpan> spans) {
   int64_t covered = 0;
   for (const QuerySpan& span : spans) {
-    TORCH_CHECK(span.context == 0 && span.begin == covered && span.queries > 0, "causal_attention: spans must be whole sequences side by side");
+    TORCH_CHECK(span.context == 0 && span.begin == covered && span.queries > 0,
+                "causal_attention: spans must be whole sequences side by side");
     covered += span.queries;
   }
-  TORCH_CHECK(q.dim() == 3 && k.sizes() == v.sizes() && covered == q.size(0) && k.size(0) == q.size(0) && q.size(1) % k.size(1) == 0,
-              "causal_attention: q ", q.sizes(), ", k ", k.sizes(), ", spans over ", covered, " tokens");
+  TORCH_CHECK(q.dim() == 3 && k.sizes() == v.sizes() && covered == q.size(0) &&
+                  k.size(0) == q.size(0) && q.size(1) % k.size(1) == 0,
+              "causal_attention: q ", q.sizes(), ", k ", k.sizes(), ", spans over ", covered,
+              " tokens");
   const Padding padding(spans);
   const at::Tensor pq = padding.pad(q), pk = padding.pad(k), pv = padding.pad(v);
   if (padding.longest() <= kTableTokens) return padding.unpad(attend_table(pq, pk, pv));
-  return padding.unpad(at::scaled_dot_product_attention(pq, pk, pv, {}, 0.0, /*is_causal=*/true, {}, /*enable_gqa=*/true));
+  return padding.unpad(at::scaled_dot_product_attention(pq, pk, pv, {}, 0.0, /*is_causal=*/true, {},
+                                                        /*enable_gqa=*/true));
 }
 
 }  // namespace valora::ops

@@ -1,5 +1,5 @@
-// How an op's door finds its CPU body: float and bf16 go to a raw-pointer kernel, the rest, other devices and the
-// reference backend to ATen.
+// How an op's door finds its CPU body: float and bf16 go to a raw-pointer kernel, the rest, other
+// devices and the reference backend to ATen.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -10,11 +10,15 @@
 namespace valora::ops {
 
 inline bool on_cpu_kernel(at::ScalarType dtype, at::Device device) {
-  return device.is_cpu() && (dtype == at::kFloat || dtype == at::kBFloat16) && backend() == Backend::kNative;
+  return device.is_cpu() && (dtype == at::kFloat || dtype == at::kBFloat16) &&
+         backend() == Backend::kNative;
 }
-inline bool on_cpu_kernel(const at::Tensor& x) { return on_cpu_kernel(x.scalar_type(), x.device()); }
+inline bool on_cpu_kernel(const at::Tensor& x) {
+  return on_cpu_kernel(x.scalar_type(), x.device());
+}
 
-// x: [T, heads, dim]: whether a token's heads lie side by side, as the kernels read them. Tokens may lie apart.
+// x: [T, heads, dim]: whether a token's heads lie side by side, as the kernels read them. Tokens
+// may lie apart.
 inline bool heads_side_by_side(const at::Tensor& x) {
   return x.dim() == 3 && x.stride(2) == 1 && (x.size(1) == 1 || x.stride(1) == x.size(2));
 }

@@ -6,6 +6,8 @@
 
 namespace valora::ops {
 
-inline bool wants_gradient(const at::Tensor& x) { return x.requires_grad() && c10::GradMode::is_enabled(); }
+inline bool wants_gradient(const at::Tensor& x) {
+  return x.requires_grad() && c10::GradMode::is_enabled();
+}
 
 }  // namespace valora::ops

@@ -18,11 +18,15 @@ at::Tensor huge_zeros(int64_t elements, at::ScalarType dtype) {
   const size_t mapped = bytes + kHugePage;
   void* map = mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   TORCH_CHECK(map != MAP_FAILED, "no memory for ", bytes, " bytes");
-  const uintptr_t begin = (reinterpret_cast<uintptr_t>(map) + kHugePage - 1) / kHugePage * kHugePage;
+  const uintptr_t begin =
+      (reinterpret_cast<uintptr_t>(map) + kHugePage - 1) / kHugePage * kHugePage;
 #ifdef MADV_HUGEPAGE
-  madvise(reinterpret_cast<void*>(begin), bytes, MADV_HUGEPAGE);  // advice alone: without it the memory is as good
+  madvise(reinterpret_cast<void*>(begin), bytes,
+          MADV_HUGEPAGE);  // advice alone: without it the memory is as good
 #endif
-  return at::from_blob(reinterpret_cast<void*>(begin), {elements}, [map, mapped](void*) { munmap(map, mapped); }, options);
+  return at::from_blob(
+      reinterpret_cast<void*>(begin), {elements}, [map, mapped](void*) { munmap(map, mapped); },
+      options);
 }
 
 }  // namespace valora::ops

@@ -20,7 +20,8 @@ void lay_together(std::span<Weight* const> weights) {
   for (const Weight* w : weights) {
     if (!w->packed()) continue;
     if (!first) first = w;
-    TORCH_CHECK(w->dtype() == first->dtype(), "weights of ", w->dtype(), " and ", first->dtype(), " in one memory");
+    TORCH_CHECK(w->dtype() == first->dtype(), "weights of ", w->dtype(), " and ", first->dtype(),
+                " in one memory");
     elements += room_of(*w);
   }
   if (!first) return;

@@ -7,8 +7,9 @@
 
 namespace valora::ops {
 
-// Moves packed weights of one dtype side by side onto huge pages, in the given order: a step that reads the panels of
-// several adapters then waits for far fewer address translations. Plain weights stay where they are.
+// Moves packed weights of one dtype side by side onto huge pages, in the given order: a step that
+// reads the panels of several adapters then waits for far fewer address translations. Plain weights
+// stay where they are.
 void lay_together(std::span<Weight* const> weights);
 
 }  // namespace valora::ops

@@ -13,7 +13,9 @@ TEST(LayTogether, MovesPackedWeightsSideBySideAndKeepsTheirValues) {
   lay_together(both);
   EXPECT_TRUE(at::equal(first.unpacked(), a.to(at::kBFloat16)));
   EXPECT_TRUE(at::equal(second.unpacked(), b.to(at::kBFloat16)));
-  const auto begin = [](const Weight& w) { return reinterpret_cast<uintptr_t>(w.data().const_data_ptr()); };
+  const auto begin = [](const Weight& w) {
+    return reinterpret_cast<uintptr_t>(w.data().const_data_ptr());
+  };
   EXPECT_EQ(begin(first) % 64, 0u);
   EXPECT_EQ(begin(second), begin(first) + (first.bytes() + 63) / 64 * 64);
   EXPECT_EQ(first.out(), 3);
@@ -22,7 +24,8 @@ TEST(LayTogether, MovesPackedWeightsSideBySideAndKeepsTheirValues) {
 
 TEST(LayTogether, LeavesPlainWeightsAndRefusesAMixture) {
   const at::Tensor values = at::rand({4, 5});
-  Weight plain = Weight::plain(values), packed(values, at::kFloat, at::kCPU), other(values, at::kBFloat16, at::kCPU);
+  Weight plain = Weight::plain(values), packed(values, at::kFloat, at::kCPU),
+         other(values, at::kBFloat16, at::kCPU);
   Weight* mixed[] = {&plain, &packed};
   lay_together(mixed);
   EXPECT_EQ(plain.data().const_data_ptr(), values.const_data_ptr());

@@ -12,19 +12,23 @@ namespace {
 
 void check(const Merge& m, const Merge& first) {
   const Weight &w = *m.weight, &to = *m.merged, &a = m.adapter->a, &b = m.adapter->b;
-  TORCH_CHECK(to.out() == w.out() && to.in() == w.in() && to.packed() == w.packed() && to.dtype() == w.dtype() &&
-                  to.data().sizes() == w.data().sizes(),
-              "merge: a weight of [", w.out(), ", ", w.in(), "] into one of [", to.out(), ", ", to.in(), "]");
-  TORCH_CHECK(a.in() == w.in() && b.out() == w.out() && a.out() == b.in(), "merge: an adapter of [", b.out(), ", ", b.in(),
-              "] x [", a.out(), ", ", a.in(), "] into a weight of [", w.out(), ", ", w.in(), "]");
+  TORCH_CHECK(to.out() == w.out() && to.in() == w.in() && to.packed() == w.packed() &&
+                  to.dtype() == w.dtype() && to.data().sizes() == w.data().sizes(),
+              "merge: a weight of [", w.out(), ", ", w.in(), "] into one of [", to.out(), ", ",
+              to.in(), "]");
+  TORCH_CHECK(a.in() == w.in() && b.out() == w.out() && a.out() == b.in(), "merge: an adapter of [",
+              b.out(), ", ", b.in(), "] x [", a.out(), ", ", a.in(), "] into a weight of [",
+              w.out(), ", ", w.in(), "]");
   for (const Weight* other : {&w, &a, &b})
-    TORCH_CHECK(other->packed() == first.weight->packed() && other->dtype() == first.weight->dtype(),
-                "merge: weights in different forms");
+    TORCH_CHECK(
+        other->packed() == first.weight->packed() && other->dtype() == first.weight->dtype(),
+        "merge: weights in different forms");
 }
 
 void merge_aten(const Merge& m) {
   const auto wide = [](const Weight& w) { return w.data().to(at::kFloat); };
-  const at::Tensor sum = at::addmm(wide(*m.weight), wide(m.adapter->b), wide(m.adapter->a), 1, m.coefficient);
+  const at::Tensor sum =
+      at::addmm(wide(*m.weight), wide(m.adapter->b), wide(m.adapter->a), 1, m.coefficient);
   at::Tensor merged = m.merged->data();
   merged.copy_(sum);
 }

@@ -1,4 +1,5 @@
-// Adapters merged into weights (VaLoRA §4.4.1): the door to kernels/cpu/merge.h, and ATen elsewhere.
+// Adapters merged into weights (VaLoRA §4.4.1): the door to kernels/cpu/merge.h, and ATen
+// elsewhere.
 #pragma once
 
 #include <span>
@@ -7,7 +8,8 @@
 
 namespace valora::ops {
 
-// merged = weight + coefficient · B A, of one linear. `merged` is in weight's form; its data may be weight's own.
+// merged = weight + coefficient · B A, of one linear. `merged` is in weight's form; its data may be
+// weight's own.
 struct Merge {
   const Weight* weight = nullptr;
   const Weight* merged = nullptr;

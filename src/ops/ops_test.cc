@@ -1,5 +1,5 @@
-// Every operation against ATen in double precision at odd sizes: in both dtypes of CPUs, by the kernels and by the
-// reference backend, and on a GPU where torch has one.
+// Every operation against ATen in double precision at odd sizes: in both dtypes of CPUs, by the
+// kernels and by the reference backend, and on a GPU where torch has one.
 #include <ATen/ATen.h>
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/Context.h>
@@ -22,8 +22,10 @@ struct Platform {
 };
 
 std::vector<Platform> platforms() {
-  std::vector<Platform> all{{"native", at::kCPU, Backend::kNative}, {"reference", at::kCPU, Backend::kReference}};
-  if (at::globalContext().hasCUDA()) all.push_back({"cuda", at::Device(at::kCUDA, 0), Backend::kNative});
+  std::vector<Platform> all{{"native", at::kCPU, Backend::kNative},
+                            {"reference", at::kCPU, Backend::kReference}};
+  if (at::globalContext().hasCUDA())
+    all.push_back({"cuda", at::Device(at::kCUDA, 0), Backend::kNative});
   return all;
 }
 
@@ -36,28 +38,37 @@ class Ops : public ::testing::TestWithParam<std::tuple<Platform, at::ScalarType>
   at::Device device() const { return platform().device; }
   at::ScalarType dtype() const { return std::get<1>(GetParam()); }
   at::Tensor random(at::IntArrayRef sizes) {
-    return at::randn(sizes, generator_, at::kFloat).to(at::TensorOptions().dtype(dtype()).device(device()));
+    return at::randn(sizes, generator_, at::kFloat)
+        .to(at::TensorOptions().dtype(dtype()).device(device()));
   }
   double tolerance() const { return dtype() == at::kFloat ? 2e-5 : 2e-2; }
   // `actual` was rounded once from what `expected` says in double precision.
   void expect_close(const at::Tensor& actual, const at::Tensor& expected, double scale = 1) {
     ASSERT_EQ(actual.sizes(), expected.sizes());
-    const at::Tensor difference = (actual.to(at::TensorOptions().dtype(at::kDouble).device(at::kCPU)) - expected).abs();
+    const at::Tensor difference =
+        (actual.to(at::TensorOptions().dtype(at::kDouble).device(at::kCPU)) - expected).abs();
     const at::Tensor allowed = tolerance() * scale * (1 + expected.abs());
-    EXPECT_TRUE((difference <= allowed).all().item<bool>()) << "off by " << difference.max().item<double>();
+    EXPECT_TRUE((difference <= allowed).all().item<bool>())
+        << "off by " << difference.max().item<double>();
   }
   at::Generator generator_;
 };
-INSTANTIATE_TEST_SUITE_P(Platforms, Ops, ::testing::Combine(::testing::ValuesIn(platforms()), ::testing::Values(at::kFloat, at::kBFloat16)),
+INSTANTIATE_TEST_SUITE_P(Platforms, Ops,
+                         ::testing::Combine(::testing::ValuesIn(platforms()),
+                                            ::testing::Values(at::kFloat, at::kBFloat16)),
                          [](const auto& info) {
-                           return std::string(std::get<0>(info.param).name) + (std::get<1>(info.param) == at::kFloat ? "Float" : "Bf16");
+                           return std::string(std::get<0>(info.param).name) +
+                                  (std::get<1>(info.param) == at::kFloat ? "Float" : "Bf16");
                          });
 
-at::Tensor wide(const at::Tensor& x) { return x.to(at::TensorOptions().dtype(at::kDouble).device(at::kCPU)); }
+at::Tensor wide(const at::Tensor& x) {
+  return x.to(at::TensorOptions().dtype(at::kDouble).device(at::kCPU));
+}
 
 TEST_P(Ops, Linear) {
   for (const int64_t tokens : {1, 3, 17})
-    for (const auto& [in, out] : {std::pair<int64_t, int64_t>{1, 1}, {24, 40}, {37, 19}, {130, 65}}) {
+    for (const auto& [in, out] :
+         {std::pair<int64_t, int64_t>{1, 1}, {24, 40}, {37, 19}, {130, 65}}) {
       const at::Tensor x = random({tokens, in}), w = random({out, in}), bias = random({out});
       const Weight weight(w, dtype(), device());
       EXPECT_EQ(weight.out(), out);
@@ -86,8 +97,12 @@ TEST_P(Ops, AddLoraUnderSegmentsOfSeveralAdapters) {
     b.push_back(random({out, rank}) * 0.2);
     weights.push_back({Weight(a.back(), dtype(), device()), Weight(b.back(), dtype(), device())});
   }
-  // Tokens 2 and 3 under none, 4 to 7 under a sum of two, 7 on under one with a negative coefficient.
-  const std::vector<LoraSegment> segments{{0, 2, {{{&weights[0], 2}}}}, {4, 8, {{{&weights[1], 1}}}}, {4, 7, {{{&weights[2], 0.5f}}}}, {8, 12, {{{&weights[2], -1}}}}};
+  // Tokens 2 and 3 under none, 4 to 7 under a sum of two, 7 on under one with a negative
+  // coefficient.
+  const std::vector<LoraSegment> segments{{0, 2, {{{&weights[0], 2}}}},
+                                          {4, 8, {{{&weights[1], 1}}}},
+                                          {4, 7, {{{&weights[2], 0.5f}}}},
+                                          {8, 12, {{{&weights[2], -1}}}}};
   const at::Tensor x = random({tokens, in}), w = random({out, in});
   const Weight base(w, dtype(), device());
   at::Tensor expected = at::mm(wide(x), wide(w).t());
@@ -95,19 +110,24 @@ TEST_P(Ops, AddLoraUnderSegmentsOfSeveralAdapters) {
   for (size_t i = 0; i < segments.size(); ++i) {
     const auto& s = segments[i];
     expected.slice(0, s.token_begin, s.token_end) +=
-        s.parts[0].coefficient * at::mm(at::mm(wide(x.slice(0, s.token_begin, s.token_end)), wide(a[which[i]]).t()), wide(b[which[i]]).t());
+        s.parts[0].coefficient *
+        at::mm(at::mm(wide(x.slice(0, s.token_begin, s.token_end)), wide(a[which[i]]).t()),
+               wide(b[which[i]]).t());
   }
   const at::Tensor actual = linear(x, base, segments);
   expect_close(actual, expected, 4);
-  EXPECT_TRUE(at::equal(actual.slice(0, 2, 4), linear(x, base).slice(0, 2, 4))) << "tokens without a segment";
+  EXPECT_TRUE(at::equal(actual.slice(0, 2, 4), linear(x, base).slice(0, 2, 4)))
+      << "tokens without a segment";
 }
 
 TEST_P(Ops, MergeAdaptersIntoWeightsBesideThemAndInPlace) {
   std::vector<Weight> bases, shadows;
   std::vector<LoraWeight> adapters;
   std::vector<at::Tensor> expected;
-  for (const auto& [in, out, rank] : {std::tuple<int64_t, int64_t, int64_t>{33, 21, 5}, {64, 40, 16}, {1, 3, 2}}) {
-    const at::Tensor w = random({out, in}), a = random({rank, in}) * 0.2, b = random({out, rank}) * 0.2;
+  for (const auto& [in, out, rank] :
+       {std::tuple<int64_t, int64_t, int64_t>{33, 21, 5}, {64, 40, 16}, {1, 3, 2}}) {
+    const at::Tensor w = random({out, in}), a = random({rank, in}) * 0.2,
+                     b = random({out, rank}) * 0.2;
     bases.emplace_back(w, dtype(), device());
     shadows.push_back(bases.back().with_data(at::empty_like(bases.back().data())));
     adapters.push_back({Weight(a, dtype(), device()), Weight(b, dtype(), device())});
@@ -140,7 +160,9 @@ TEST_P(Ops, RefilledWeightsAreThoseOfTheConstructor) {
 
 TEST_P(Ops, RmsNorm) {
   const at::Tensor x = random({5, 37}), delta = random({5, 37}), weight = random({37});
-  const auto reference = [&](const at::Tensor& v) { return v * at::rsqrt(v.pow(2).mean(-1, true) + 1e-6) * wide(weight); };
+  const auto reference = [&](const at::Tensor& v) {
+    return v * at::rsqrt(v.pow(2).mean(-1, true) + 1e-6) * wide(weight);
+  };
   expect_close(rms_norm(x, weight, 1e-6), reference(wide(x)));
   at::Tensor stream = x.clone();
   const at::Tensor normed = add_rms_norm(stream, delta, weight, 1e-6);
@@ -156,15 +178,18 @@ TEST_P(Ops, QuickGelu) {
 
 TEST_P(Ops, Gated) {
   for (const int64_t tokens : {1, 9, 150}) {
-    const at::Tensor x = random({tokens, 40}), g = random({37, 40}) * 0.3, u = random({37, 40}) * 0.3;
+    const at::Tensor x = random({tokens, 40}), g = random({37, 40}) * 0.3,
+                     u = random({37, 40}) * 0.3;
     const at::Tensor a = random({5, 40}) * 0.3, b = random({37, 5}) * 0.3;
     const LoraWeight low{Weight(a, dtype(), device()), Weight(b, dtype(), device())};
-    const std::vector<LoraSegment> segments{{0, tokens, {{{}, {&low, 0.5f}}}}};  // on the second alone
+    const std::vector<LoraSegment> segments{
+        {0, tokens, {{{}, {&low, 0.5f}}}}};  // on the second alone
     const at::Tensor gate = at::mm(wide(x), wide(g).t()), up = at::mm(wide(x), wide(u).t());
     const Weight gate_weight(g, dtype(), device()), up_weight(u, dtype(), device());
     expect_close(gated(x, gate_weight, up_weight), at::silu(gate) * up, 4);
     expect_close(gated(x, gate_weight, up_weight, segments),
-                 at::silu(gate) * (up + 0.5 * at::mm(at::mm(wide(x), wide(a).t()), wide(b).t())), 4);
+                 at::silu(gate) * (up + 0.5 * at::mm(at::mm(wide(x), wide(a).t()), wide(b).t())),
+                 4);
   }
 }
 
@@ -176,8 +201,10 @@ TEST_P(Ops, WeightsKeepTheirValues) {
 TEST_P(Ops, RotateHalf) {
   const at::Tensor both = random({4, 2, 3, 10}), angle = random({4, 5}).to(at::kFloat);
   const at::Tensor c = at::cos(wide(angle)).unsqueeze(1), s = at::sin(wide(angle)).unsqueeze(1);
-  for (at::Tensor x : {both.select(1, 0).contiguous(), both.select(1, 1)}) {  // rows side by side, and apart
-    const at::Tensor left = wide(x).slice(2, 0, 5), right = wide(x).slice(2, 5, 10), untouched = wide(both.select(1, 0));
+  for (at::Tensor x :
+       {both.select(1, 0).contiguous(), both.select(1, 1)}) {  // rows side by side, and apart
+    const at::Tensor left = wide(x).slice(2, 0, 5), right = wide(x).slice(2, 5, 10),
+                     untouched = wide(both.select(1, 0));
     rotate_half(x, at::cos(angle), at::sin(angle));
     expect_close(x, at::cat({left * c - right * s, right * c + left * s}, 2));
     EXPECT_TRUE(at::equal(wide(both.select(1, 0)), untouched));
@@ -187,15 +214,20 @@ TEST_P(Ops, RotateHalf) {
 // One sequence's attention in double precision: queries at the end of the keys.
 at::Tensor attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) {
   const int64_t queries = q.size(0), heads = q.size(1), keys = k.size(0), group = heads / k.size(1);
-  const at::Tensor key = wide(k).repeat_interleave(group, 1).permute({1, 2, 0}), value = wide(v).repeat_interleave(group, 1).permute({1, 0, 2});
+  const at::Tensor key = wide(k).repeat_interleave(group, 1).permute({1, 2, 0}),
+                   value = wide(v).repeat_interleave(group, 1).permute({1, 0, 2});
   at::Tensor scores = at::matmul(wide(q).permute({1, 0, 2}), key) / std::sqrt(double(q.size(2)));
-  scores = scores.masked_fill(at::ones({queries, keys}, at::kBool).tril(keys - queries).logical_not(), -INFINITY);
-  return at::matmul(at::softmax(scores, -1), value).permute({1, 0, 2}).reshape({queries, heads * q.size(2)});
+  scores = scores.masked_fill(
+      at::ones({queries, keys}, at::kBool).tril(keys - queries).logical_not(), -INFINITY);
+  return at::matmul(at::softmax(scores, -1), value)
+      .permute({1, 0, 2})
+      .reshape({queries, heads * q.size(2)});
 }
 
 TEST_P(Ops, PagedAttentionInChunksEqualsTheWholeSequence) {
   const int64_t heads = 6, kv_heads = 2, dim = 12, length = 50;
-  const at::Tensor q = random({length, heads, dim}), k = random({length, kv_heads, dim}), v = random({length, kv_heads, dim});
+  const at::Tensor q = random({length, heads, dim}), k = random({length, kv_heads, dim}),
+                   v = random({length, kv_heads, dim});
   const at::Tensor expected = attend(q, k, v);
   const std::vector<int32_t> table{6, 1, 4, 3};
   for (const int64_t chunk : {1, 5, 7, 8, 19, 50}) {
@@ -205,7 +237,8 @@ TEST_P(Ops, PagedAttentionInChunksEqualsTheWholeSequence) {
       const int64_t count = std::min(chunk, length - begin);
       const QuerySpan span{0, count, begin, table.data()};
       const auto rows = [&](const at::Tensor& x) { return x.narrow(0, begin, count).contiguous(); };
-      expect_close(paged_attention(rows(q), rows(k), rows(v), arena, 1, std::span(&span, 1)), expected.narrow(0, begin, count), 2);
+      expect_close(paged_attention(rows(q), rows(k), rows(v), arena, 1, std::span(&span, 1)),
+                   expected.narrow(0, begin, count), 2);
     }
   }
 }
@@ -221,7 +254,8 @@ TEST_P(Ops, PagedAttentionKeepsSequencesApart) {
     spans.push_back({tokens, lengths[s], 0, tables[s].data()});
     tokens += lengths[s];
   }
-  const at::Tensor q = random({tokens, heads, dim}), k = random({tokens, kv_heads, dim}), v = random({tokens, kv_heads, dim});
+  const at::Tensor q = random({tokens, heads, dim}), k = random({tokens, kv_heads, dim}),
+                   v = random({tokens, kv_heads, dim});
   const at::Tensor out = paged_attention(q, k, v, arena, 0, spans);
   for (const QuerySpan& s : spans) {
     const auto part = [&](const at::Tensor& x) { return x.narrow(0, s.begin, s.queries); };
@@ -233,10 +267,15 @@ TEST_P(Ops, BlockAttentionStaysWithinItsBlocks) {
   const at::Tensor q = random({9, 2, 8}), k = random({9, 2, 8}), v = random({9, 2, 8});
   const std::vector<int64_t> ends{2, 4, 6, 7, 9};  // neighbours of one length, and others
   const at::Tensor out = block_attention(q, k, v, ends);
-  for (const auto& [begin, end] : {std::pair<int64_t, int64_t>{0, 2}, {2, 4}, {4, 6}, {6, 7}, {7, 9}}) {
-    const auto part = [&, begin = begin, end = end](const at::Tensor& x) { return wide(x).slice(0, begin, end).permute({1, 0, 2}); };
-    const at::Tensor weights = at::softmax(at::matmul(part(q), part(k).transpose(1, 2)) / std::sqrt(8.0), -1);
-    expect_close(out.slice(0, begin, end), at::matmul(weights, part(v)).permute({1, 0, 2}).reshape({end - begin, 16}), 2);
+  for (const auto& [begin, end] :
+       {std::pair<int64_t, int64_t>{0, 2}, {2, 4}, {4, 6}, {6, 7}, {7, 9}}) {
+    const auto part = [&, begin = begin, end = end](const at::Tensor& x) {
+      return wide(x).slice(0, begin, end).permute({1, 0, 2});
+    };
+    const at::Tensor weights =
+        at::softmax(at::matmul(part(q), part(k).transpose(1, 2)) / std::sqrt(8.0), -1);
+    expect_close(out.slice(0, begin, end),
+                 at::matmul(weights, part(v)).permute({1, 0, 2}).reshape({end - begin, 16}), 2);
   }
   const std::vector<int64_t> short_of{4, 8};
   EXPECT_THROW(block_attention(q, k, v, short_of), c10::Error);

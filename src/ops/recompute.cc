@@ -17,7 +17,8 @@ struct HeldPart : torch::CustomClassHolder {
 };
 
 struct Recomputed : torch::autograd::Function<Recomputed> {
-  static variable_list forward(AutogradContext* context, const c10::intrusive_ptr<HeldPart>& held, at::TensorList inputs) {
+  static variable_list forward(AutogradContext* context, const c10::intrusive_ptr<HeldPart>& held,
+                               at::TensorList inputs) {
     context->save_for_backward(inputs.vec());
     context->saved_data["part"] = c10::IValue::make_capsule(held);
     const c10::NoGradGuard no_gradients;
@@ -25,7 +26,8 @@ struct Recomputed : torch::autograd::Function<Recomputed> {
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
-    const auto held = c10::static_intrusive_pointer_cast<HeldPart>(context->saved_data["part"].toCapsule());
+    const auto held =
+        c10::static_intrusive_pointer_cast<HeldPart>(context->saved_data["part"].toCapsule());
     variable_list inputs;
     for (const at::Tensor& saved : context->get_saved_variables())
       inputs.push_back(saved.detach().set_requires_grad(at::isFloatingType(saved.scalar_type())));
@@ -34,7 +36,8 @@ struct Recomputed : torch::autograd::Function<Recomputed> {
       const c10::AutoGradMode gradients_on(true);
       const variable_list all = held->part(inputs);
       for (size_t i = 0; i < all.size(); ++i)
-        if (gradients[i].defined() && all[i].requires_grad()) outputs.push_back(all[i]), wanted.push_back(gradients[i]);
+        if (gradients[i].defined() && all[i].requires_grad())
+          outputs.push_back(all[i]), wanted.push_back(gradients[i]);
     }
     if (!outputs.empty()) torch::autograd::backward(outputs, wanted);
     variable_list result{at::Tensor()};  // of the part itself

@@ -26,7 +26,8 @@ std::vector<const Request*> fcfs_order(const PolicyState& state) {
   std::ranges::copy_if(state.running, std::back_inserter(order), std::not_fn(decodes));
   order.insert(order.end(), state.waiting.begin(), state.waiting.end());
   const auto waiting = order.begin() + static_cast<std::ptrdiff_t>(state.running.size());
-  std::stable_sort(waiting, order.end(), [](const Request* a, const Request* b) { return a->priority < b->priority; });
+  std::stable_sort(waiting, order.end(),
+                   [](const Request* a, const Request* b) { return a->priority < b->priority; });
   return order;
 }
 

@@ -10,8 +10,8 @@ bool before(const Request* a, const Request* b) {
   return std::tie(a->priority, a->arrival, a->id) < std::tie(b->priority, b->arrival, b->id);
 }
 
-// Who came first decides, be it running or waiting: were it the running ones, an adapter whose requests never cease
-// would keep all others out.
+// Who came first decides, be it running or waiting: were it the running ones, an adapter whose
+// requests never cease would keep all others out.
 const Request* oldest(const std::vector<const Request*>& requests) {
   return *std::min_element(requests.begin(), requests.end(), before);
 }
@@ -26,7 +26,8 @@ class MergedPolicy final : public Policy {
     if (plan.order.empty()) return plan;
     plan.merged = oldest(plan.order)->merge;
     if (plan.merged != kBaseModel) plan.mode = Mode::kMerged;
-    std::erase_if(plan.order, [&](const Request* request) { return request->merge != plan.merged; });
+    std::erase_if(plan.order,
+                  [&](const Request* request) { return request->merge != plan.merged; });
     return plan;
   }
 };

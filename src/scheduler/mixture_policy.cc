@@ -7,11 +7,14 @@
 namespace valora::scheduler {
 namespace {
 
-// A merge costs some steps' worth of memory traffic: another adapter must have more than twice the requests to be worth it.
+// A merge costs some steps' worth of memory traffic: another adapter must have more than twice the
+// requests to be worth it.
 constexpr int kKeepFactor = 2;
 
-// Requests of each adapter among those of the order that the step has room for; adapters in the order they come.
-std::vector<std::pair<AdapterId, int>> count_adapters(const std::vector<const Request*>& order, const PolicyState& state) {
+// Requests of each adapter among those of the order that the step has room for; adapters in the
+// order they come.
+std::vector<std::pair<AdapterId, int>> count_adapters(const std::vector<const Request*>& order,
+                                                      const PolicyState& state) {
   std::vector<std::pair<AdapterId, int>> counts;
   int budget = state.token_budget, sequences = state.max_sequences;
   for (const Request* request : order) {
@@ -22,8 +25,10 @@ std::vector<std::pair<AdapterId, int>> count_adapters(const std::vector<const Re
     --sequences;
     if (request->merge == kBaseModel) continue;
     const auto it = std::ranges::find(counts, request->merge, &std::pair<AdapterId, int>::first);
-    if (it == counts.end()) counts.emplace_back(request->merge, 1);
-    else ++it->second;
+    if (it == counts.end())
+      counts.emplace_back(request->merge, 1);
+    else
+      ++it->second;
   }
   return counts;
 }

@@ -14,7 +14,8 @@ struct Entry {
   std::unique_ptr<Policy> (*make)();
 };
 
-constexpr std::array kPolicies = {Entry{"fcfs", make_fcfs_policy}, Entry{"merged", make_merged_policy},
+constexpr std::array kPolicies = {Entry{"fcfs", make_fcfs_policy},
+                                  Entry{"merged", make_merged_policy},
                                   Entry{"mixture", make_mixture_policy}};
 
 }  // namespace
@@ -34,7 +35,8 @@ Result<std::unique_ptr<Policy>> make_policy(const std::string& name) {
     if (entry.name == name) return entry.make();
     known.push_back(entry.name);
   }
-  return invalid(fmt::format("There is no scheduling policy '{}'; known ones: {}.", name, fmt::join(known, ", ")),
+  return invalid(fmt::format("There is no scheduling policy '{}'; known ones: {}.", name,
+                             fmt::join(known, ", ")),
                  "scheduling-policy");
 }
 

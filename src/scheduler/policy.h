@@ -1,5 +1,5 @@
-// What runs next, and in which mode: a pure function of the queues and the time (DESIGN §6), so that
-// every policy runs under a simulated clock.
+// What runs next, and in which mode: a pure function of the queues and the time (DESIGN §6), so
+// that every policy runs under a simulated clock.
 #pragma once
 
 #include <memory>
@@ -22,15 +22,16 @@ struct PolicyState {
   std::span<const Request* const> waiting;  // in the order they arrived, preempted ones first
   int token_budget = 0;
   int max_sequences = 0;
-  Mode mode = Mode::kUnmerged;      // of the last step
-  AdapterId merged = kBaseModel;    // whose weights are merged
+  Mode mode = Mode::kUnmerged;    // of the last step
+  AdapterId merged = kBaseModel;  // whose weights are merged
 };
 
 struct PolicyPlan {
   Mode mode = Mode::kUnmerged;
   AdapterId merged = kBaseModel;  // the `merge` of some request in the order
-  // Requests in the order in which they get tokens and memory; one left out does not run in this step
-  // (a running one keeps its memory, unless nothing could run otherwise). Memory is taken back from the end.
+  // Requests in the order in which they get tokens and memory; one left out does not run in this
+  // step (a running one keeps its memory, unless nothing could run otherwise). Memory is taken back
+  // from the end.
   std::vector<const Request*> order;
 };
 
@@ -43,14 +44,15 @@ class Policy {
   virtual PolicyPlan plan(const PolicyState& state, TimePoint now) const = 0;
 };
 
-// First come, first served: running requests, decodes before prefills, then waiting ones by priority and
-// arrival. Unmerged.
+// First come, first served: running requests, decodes before prefills, then waiting ones by
+// priority and arrival. Unmerged.
 std::unique_ptr<Policy> make_fcfs_policy();
-// Each step serves the requests of one adapter, merged, or those of the base model: of whichever the oldest request
-// of the highest priority is. The others wait.
+// Each step serves the requests of one adapter, merged, or those of the base model: of whichever
+// the oldest request of the highest priority is. The others wait.
 std::unique_ptr<Policy> make_merged_policy();
-// All requests, first come, first served, with the adapter merged that most of those that run are of (VaLoRA §4.4.2);
-// a merged one stays until another has more than twice its requests. Where none is of an adapter: unmerged.
+// All requests, first come, first served, with the adapter merged that most of those that run are
+// of (VaLoRA §4.4.2); a merged one stays until another has more than twice its requests. Where none
+// is of an adapter: unmerged.
 std::unique_ptr<Policy> make_mixture_policy();
 // By the name of the --scheduling-policy option; unknown names list the known ones.
 Result<std::unique_ptr<Policy>> make_policy(const std::string& name);

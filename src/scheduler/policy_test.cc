@@ -25,10 +25,12 @@ std::vector<RequestId> order_of(const PolicyPlan& plan) {
 }
 
 TEST(FcfsPolicy, DecodesThenPrefillsThenWaitingByPriorityAndArrival) {
-  const Request prefill = request(1, 100, 20), first = request(2, 10, 9), second = request(3, 20, 19);
+  const Request prefill = request(1, 100, 20), first = request(2, 10, 9),
+                second = request(3, 20, 19);
   const Request low = request(4, 5, 0, 1), normal = request(5, 5, 0), urgent = request(6, 5, 0, -1),
                 later = request(7, 5, 0);
-  const std::vector<const Request*> running{&prefill, &first, &second}, waiting{&low, &normal, &urgent, &later};
+  const std::vector<const Request*> running{&prefill, &first, &second},
+      waiting{&low, &normal, &urgent, &later};
   const PolicyPlan plan = make_fcfs_policy()->plan({.running = running, .waiting = waiting}, {});
   EXPECT_THAT(order_of(plan), ElementsAre(2, 3, 1, 6, 5, 7, 4));
   EXPECT_EQ(plan.mode, Mode::kUnmerged);
@@ -59,10 +61,14 @@ struct Planned {
   std::vector<RequestId> order;
 };
 
-Planned plan_of(const Policy& policy, const std::vector<Request>& running, const std::vector<Request>& waiting,
-                   AdapterId merged = kBaseModel, int token_budget = 1000, int max_sequences = 100) {
+Planned plan_of(const Policy& policy, const std::vector<Request>& running,
+                const std::vector<Request>& waiting, AdapterId merged = kBaseModel,
+                int token_budget = 1000, int max_sequences = 100) {
   const auto r = all_of(running), w = all_of(waiting);
-  const PolicyState state{.running = r, .waiting = w, .token_budget = token_budget, .max_sequences = max_sequences,
+  const PolicyState state{.running = r,
+                          .waiting = w,
+                          .token_budget = token_budget,
+                          .max_sequences = max_sequences,
                           .merged = merged};
   const PolicyPlan plan = policy.plan(state, {});
   return {plan.mode, plan.merged, order_of(plan)};
@@ -72,14 +78,15 @@ TEST(MergedPolicy, ServesTheAdapterOfTheOldestRequestAlone) {
   const auto policy = make_merged_policy();
   EXPECT_TRUE(policy->merges());
   const Planned plan = plan_of(*policy, {of(kB, 2), of(kA, 3), of(kB, 6, 100, 20)},
-                                  {of(kB, 4, 5, 0), of(kBaseModel, 5, 5, 0)});
+                               {of(kB, 4, 5, 0), of(kBaseModel, 5, 5, 0)});
   EXPECT_EQ(plan.mode, Mode::kMerged);
   EXPECT_EQ(plan.merged, kB);
   EXPECT_THAT(plan.order, ElementsAre(2, 6, 4));
 }
 
 TEST(MergedPolicy, AWaitingRequestThatCameFirstStopsTheRunningOnes) {
-  const Planned plan = plan_of(*make_merged_policy(), {of(kA, 3), of(kA, 4)}, {of(kB, 2, 5, 0), of(kA, 5, 5, 0)}, kA);
+  const Planned plan = plan_of(*make_merged_policy(), {of(kA, 3), of(kA, 4)},
+                               {of(kB, 2, 5, 0), of(kA, 5, 5, 0)}, kA);
   EXPECT_EQ(plan.merged, kB);
   EXPECT_THAT(plan.order, ElementsAre(2));
 }
@@ -91,7 +98,8 @@ TEST(MergedPolicy, PriorityGoesBeforeAge) {
 }
 
 TEST(MergedPolicy, TheBaseModelRunsOnItsOwnWeights) {
-  const Planned plan = plan_of(*make_merged_policy(), {of(kBaseModel, 1), of(kA, 2)}, {of(kBaseModel, 3, 5, 0)}, kA);
+  const Planned plan =
+      plan_of(*make_merged_policy(), {of(kBaseModel, 1), of(kA, 2)}, {of(kBaseModel, 3, 5, 0)}, kA);
   EXPECT_EQ(plan.mode, Mode::kUnmerged);
   EXPECT_EQ(plan.merged, kBaseModel);
   EXPECT_THAT(plan.order, ElementsAre(1, 3));
@@ -105,7 +113,9 @@ TEST(MergedPolicy, NobodyStarves) {
   for (RequestId next = 4; next < 10; ++next) {
     const Planned plan = plan_of(*policy, queue, {});
     if (plan.merged == kB) return;
-    std::erase_if(queue, [&](const Request& one) { return one.id == plan.order.front(); });  // one step, one answer
+    std::erase_if(queue, [&](const Request& one) {
+      return one.id == plan.order.front();
+    });  // one step, one answer
     queue.push_back(of(kA, next));
   }
   FAIL() << "the request of the other adapter never ran";
@@ -115,14 +125,15 @@ TEST(MixturePolicy, MergesWhatMostRequestsAreOfAndRunsAll) {
   const auto policy = make_mixture_policy();
   EXPECT_TRUE(policy->merges());
   const Planned plan = plan_of(*policy, {of(kBaseModel, 1), of(kA, 2), of(kB, 3)},
-                                  {of(kB, 4, 5, 0), of(kBaseModel, 5, 5, 0)});
+                               {of(kB, 4, 5, 0), of(kBaseModel, 5, 5, 0)});
   EXPECT_EQ(plan.mode, Mode::kMixture);
   EXPECT_EQ(plan.merged, kB);
   EXPECT_THAT(plan.order, ElementsAre(1, 2, 3, 4, 5));
 }
 
 TEST(MixturePolicy, OfTheBaseModelAloneIsUnmerged) {
-  const Planned plan = plan_of(*make_mixture_policy(), {of(kBaseModel, 1)}, {of(kBaseModel, 2, 5, 0)}, kA);
+  const Planned plan =
+      plan_of(*make_mixture_policy(), {of(kBaseModel, 1)}, {of(kBaseModel, 2, 5, 0)}, kA);
   EXPECT_EQ(plan.mode, Mode::kUnmerged);
   EXPECT_EQ(plan.merged, kBaseModel);
   EXPECT_THAT(plan.order, ElementsAre(1, 2));
@@ -144,7 +155,8 @@ TEST(MixturePolicy, CountsOnlyWhatTheStepHasRoomFor) {
   const auto policy = make_mixture_policy();
   const std::vector<Request> running{of(kA, 1)}, waiting{of(kB, 2, 8, 0), of(kB, 3, 8, 0)};
   EXPECT_EQ(plan_of(*policy, running, waiting).merged, kB);
-  EXPECT_EQ(plan_of(*policy, running, waiting, kBaseModel, 9).merged, kA) << "tokens for two requests";
+  EXPECT_EQ(plan_of(*policy, running, waiting, kBaseModel, 9).merged, kA)
+      << "tokens for two requests";
   EXPECT_EQ(plan_of(*policy, running, waiting, kBaseModel, 1000, 2).merged, kA) << "two sequences";
 }
 

@@ -23,9 +23,11 @@ struct Request : std::enable_shared_from_this<Request> {
 
   RequestId id = 0;
   TimePoint arrival{};
-  AdapterId adapter = kBaseModel;  // groups requests in the batch; the first one where several are summed
-  AdapterId merge = kBaseModel;    // whose merged weights serve it best; kBaseModel: the base model's own
-  int priority = 0;                // lower runs first
+  AdapterId adapter =
+      kBaseModel;  // groups requests in the batch; the first one where several are summed
+  AdapterId merge =
+      kBaseModel;    // whose merged weights serve it best; kBaseModel: the base model's own
+  int priority = 0;  // lower runs first
 
   std::vector<int32_t> tokens;  // the prompt, then what was generated
   int prompt_tokens = 0;

@@ -29,7 +29,8 @@ void group_by_adapter(std::vector<StepItem>& items) {
   std::unordered_map<AdapterId, size_t> rank;
   for (const StepItem& item : items) rank.try_emplace(item.request->adapter, rank.size());
   if (rank.size() < 2) return;
-  std::ranges::stable_sort(items, {}, [&](const StepItem& item) { return rank.at(item.request->adapter); });
+  std::ranges::stable_sort(items, {},
+                           [&](const StepItem& item) { return rank.at(item.request->adapter); });
 }
 
 bool arrived_before(const std::shared_ptr<Request>& a, const std::shared_ptr<Request>& b) {
@@ -50,7 +51,8 @@ struct Scheduler::Step {
   std::vector<std::shared_ptr<Request>> admitted;
 };
 
-Scheduler::Scheduler(SchedulerConfig config, memory::KvCache& cache, std::unique_ptr<Policy> policy, const Clock& clock)
+Scheduler::Scheduler(SchedulerConfig config, memory::KvCache& cache, std::unique_ptr<Policy> policy,
+                     const Clock& clock)
     : config_(config), cache_(cache), policy_(std::move(policy)), clock_(clock) {
   config_.max_num_batched_tokens = std::max(1, config_.max_num_batched_tokens);
   config_.max_num_seqs = std::clamp(config_.max_num_seqs, 1, config_.max_num_batched_tokens);
@@ -58,17 +60,21 @@ Scheduler::Scheduler(SchedulerConfig config, memory::KvCache& cache, std::unique
 
 Status Scheduler::add(std::shared_ptr<Request> request) {
   if (request->tokens.empty()) return invalid("The request has no tokens.");
-  if (request->state != RequestState::kWaiting || request->computed_tokens != 0 || !request->table.blocks.empty()) {
+  if (request->state != RequestState::kWaiting || request->computed_tokens != 0 ||
+      !request->table.blocks.empty()) {
     return internal("A request was added to the scheduler twice.");
   }
-  if (!media_in_order(*request)) return internal("The request's media spans are not ascending within its tokens.");
+  if (!media_in_order(*request))
+    return internal("The request's media spans are not ascending within its tokens.");
   const auto needed = static_cast<int64_t>(request->tokens.size()) + 1;
   if (needed > cache_.max_tokens()) {
-    return invalid(fmt::format("The request needs room for {} tokens, and the KV cache holds {} in all.", needed,
-                               cache_.max_tokens()));
+    return invalid(
+        fmt::format("The request needs room for {} tokens, and the KV cache holds {} in all.",
+                    needed, cache_.max_tokens()));
   }
   if (static_cast<int64_t>(waiting_.size()) >= config_.max_waiting) {
-    std::string message = fmt::format("{} requests are waiting already; try again later.", waiting_.size());
+    std::string message =
+        fmt::format("{} requests are waiting already; try again later.", waiting_.size());
     return Error{ErrorCode::kQueueFull, std::move(message), {}};
   }
   waiting_.push_back(std::move(request));
@@ -130,14 +136,16 @@ void Scheduler::place_running(Step& step, size_t position) {
 }
 
 void Scheduler::admit(Step& step, Request& request, TimePoint now) {
-  if (cache_.prefix_caching()) memory::extend_block_keys(request.identity, request.tokens, request.block_keys);
+  if (cache_.prefix_caching())
+    memory::extend_block_keys(request.identity, request.tokens, request.block_keys);
   if (!fits(step, request)) {
     step.short_of_memory = true;
     step.refused = &request;
     return;
   }
   const int tokens = static_cast<int>(request.tokens.size());
-  const int cached = cache_.reuse_prefix(request.table, request.identity.adapter, request.block_keys, tokens);
+  const int cached =
+      cache_.reuse_prefix(request.table, request.identity.adapter, request.block_keys, tokens);
   cache_.reserve(request.table, tokens);
   request.state = RequestState::kRunning;
   request.computed_tokens = cached;
@@ -182,8 +190,8 @@ bool Scheduler::is_idle(const Request& request) const {
   return request.state == RequestState::kRunning && request.last_plan != plans_;
 }
 
-// The last idle request of the order behind `position`; where nothing runs yet, also one that the policy
-// left out.
+// The last idle request of the order behind `position`; where nothing runs yet, also one that the
+// policy left out.
 Request* Scheduler::next_victim(Step& step, size_t position) const {
   const Request* self = step.order[position];
   while (step.tail > position + 1) {
@@ -212,14 +220,17 @@ void Scheduler::preempt(Step& step, Request& victim) {
 
 void Scheduler::requeue(const Step& step) {
   if (!step.admitted.empty()) {
-    std::erase_if(waiting_, [](const auto& request) { return request->state == RequestState::kRunning; });
+    std::erase_if(waiting_,
+                  [](const auto& request) { return request->state == RequestState::kRunning; });
     running_.insert(running_.end(), step.admitted.begin(), step.admitted.end());
   }
   if (!step.preempted.empty()) {
-    std::erase_if(running_, [](const auto& request) { return request->state == RequestState::kWaiting; });
+    std::erase_if(running_,
+                  [](const auto& request) { return request->state == RequestState::kWaiting; });
   }
   for (const auto& request : step.preempted) {
-    const auto fresh = std::ranges::partition_point(waiting_, [](const auto& r) { return r->preemptions > 0; });
+    const auto fresh =
+        std::ranges::partition_point(waiting_, [](const auto& r) { return r->preemptions > 0; });
     waiting_.insert(std::upper_bound(waiting_.begin(), fresh, request, arrived_before), request);
   }
 }
@@ -231,7 +242,8 @@ void Scheduler::complete(const StepPlan& plan) {
     request.computed_tokens += item.tokens;
     if (!cache_.prefix_caching()) continue;
     memory::extend_block_keys(request.identity, request.tokens, request.block_keys);
-    cache_.commit(request.table, request.identity.adapter, request.block_keys, request.computed_tokens);
+    cache_.commit(request.table, request.identity.adapter, request.block_keys,
+                  request.computed_tokens);
   }
 }
 

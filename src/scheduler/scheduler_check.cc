@@ -13,8 +13,10 @@ std::string Scheduler::check_request(const Request& request) const {
   if (known > cache_.max_tokens()) {
     return fmt::format("{} has {} tokens, and {} fit in memory", name, known, cache_.max_tokens());
   }
-  if (request.computed_tokens < 0 || request.computed_tokens > known) return name + " computed unknown tokens";
-  if (memory::blocks_for(request.computed_tokens) > static_cast<int64_t>(request.table.blocks.size())) {
+  if (request.computed_tokens < 0 || request.computed_tokens > known)
+    return name + " computed unknown tokens";
+  if (memory::blocks_for(request.computed_tokens) >
+      static_cast<int64_t>(request.table.blocks.size())) {
     return name + " computed tokens beyond its block table";
   }
   if (request.table.committed > request.computed_tokens / memory::kBlockTokens) {
@@ -31,25 +33,30 @@ std::string Scheduler::check() const {
   std::vector<const memory::BlockTable*> tables;
   for (const auto* queue : {&running_, &waiting_}) {
     for (const auto& request : *queue) {
-      if (!seen.insert(request.get()).second) return fmt::format("request {} is queued twice", request->id);
+      if (!seen.insert(request.get()).second)
+        return fmt::format("request {} is queued twice", request->id);
       if (std::string error = check_request(*request); !error.empty()) return error;
       tables.push_back(&request->table);
     }
   }
   for (const auto& request : running_) {
-    if (request->state != RequestState::kRunning) return fmt::format("request {} runs in another state", request->id);
-    if (!request->scheduled_once) return fmt::format("request {} runs and was never scheduled", request->id);
+    if (request->state != RequestState::kRunning)
+      return fmt::format("request {} runs in another state", request->id);
+    if (!request->scheduled_once)
+      return fmt::format("request {} runs and was never scheduled", request->id);
   }
   for (size_t i = 0; i < waiting_.size(); ++i) {
     const Request& request = *waiting_[i];
-    if (request.state != RequestState::kWaiting) return fmt::format("request {} waits in another state", request.id);
+    if (request.state != RequestState::kWaiting)
+      return fmt::format("request {} waits in another state", request.id);
     if (!request.table.blocks.empty() || request.computed_tokens > 0) {
       return fmt::format("request {} waits and holds memory", request.id);
     }
     if (i == 0 || request.preemptions == 0) continue;
     const Request& before = *waiting_[i - 1];
     if (before.preemptions == 0 || before.arrival > request.arrival) {
-      return fmt::format("preempted request {} waits behind request {}, which came later", request.id, before.id);
+      return fmt::format("preempted request {} waits behind request {}, which came later",
+                         request.id, before.id);
     }
   }
   return cache_.check(tables);

@@ -1,5 +1,6 @@
-// Thousands of random steps over arenas so small that everything happens at once: sharing, eviction,
-// preemption, cancelling. Whatever happened to a request on its way, its output is what it gives alone.
+// Thousands of random steps over arenas so small that everything happens at once: sharing,
+// eviction, preemption, cancelling. Whatever happened to a request on its way, its output is what
+// it gives alone.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -46,7 +47,10 @@ class ErraticPolicy final : public Policy {
 class Simulation {
  public:
   Simulation(const World& world, uint32_t seed)
-      : world_(world), random_(seed), cache_(world.blocks, world.prefix_caching), runner_(world.blocks),
+      : world_(world),
+        random_(seed),
+        cache_(world.blocks, world.prefix_caching),
+        runner_(world.blocks),
         scheduler_(world.config, cache_, policy(), clock_) {}
 
   void run(int steps) {
@@ -56,7 +60,8 @@ class Simulation {
       if (chance(200)) cache_.drop_adapter(identity_of(pick(3)).adapter);
       step();
     }
-    for (int i = 0; i < 20000 && !scheduler_.idle() && !::testing::Test::HasFatalFailure(); ++i) step();
+    for (int i = 0; i < 20000 && !scheduler_.idle() && !::testing::Test::HasFatalFailure(); ++i)
+      step();
     EXPECT_TRUE(scheduler_.idle()) << "requests are stuck";
     EXPECT_EQ(cache_.available_blocks(), cache_.total_blocks());
   }
@@ -80,7 +85,8 @@ class Simulation {
     return identity;
   }
 
-  // Prompts share prefixes: the same few texts, images of the same size and adapters come again and again.
+  // Prompts share prefixes: the same few texts, images of the same size and adapters come again and
+  // again.
   std::shared_ptr<Tested> make() {
     auto request = std::make_shared<Tested>();
     request->id = ++ids_;
@@ -91,7 +97,8 @@ class Simulation {
     const int limit = static_cast<int>(cache_.max_tokens());
     const int prompt = 1 + pick(std::min(limit - 1, 90));
     const int text = pick(2);
-    for (int i = 0; i < prompt; ++i) request->tokens.push_back((i * 7 + text) % testing::kVocabulary);
+    for (int i = 0; i < prompt; ++i)
+      request->tokens.push_back((i * 7 + text) % testing::kVocabulary);
     int end = pick(20);
     while (chance(2) && end + 2 < prompt) {
       const int tokens = std::min(18, prompt - end);
@@ -138,7 +145,8 @@ class Simulation {
       ASSERT_GE(item.tokens, 1);
       ASSERT_LE(item.tokens, request.remaining_tokens());
       ASSERT_EQ(item.yields, item.tokens == request.remaining_tokens());
-      ASSERT_LE(request.computed_tokens + item.tokens, int(request.table.blocks.size()) * memory::kBlockTokens);
+      ASSERT_LE(request.computed_tokens + item.tokens,
+                int(request.table.blocks.size()) * memory::kBlockTokens);
       const AdapterId before = plan.items[i > 0 ? i - 1 : 0].request->adapter;
       if (before != request.adapter) closed.insert(before);
       ASSERT_FALSE(closed.contains(request.adapter));
@@ -173,9 +181,10 @@ class Simulation {
   void finish(Tested& request) {
     const auto prompt_end = request.tokens.begin() + request.prompt_tokens;
     EXPECT_EQ(std::vector<int32_t>(prompt_end, request.tokens.end()),
-              testing::generate_alone(request.identity, {request.tokens.begin(), prompt_end}, request.wanted))
-        << "request " << request.id << " was preempted " << request.preemptions << " times and found "
-        << request.cached_tokens << " tokens";
+              testing::generate_alone(request.identity, {request.tokens.begin(), prompt_end},
+                                      request.wanted))
+        << "request " << request.id << " was preempted " << request.preemptions
+        << " times and found " << request.cached_tokens << " tokens";
     scheduler_.finish(request);
     alive_.erase(request.id);
     ++finished_;
@@ -200,14 +209,23 @@ constexpr int kSteps = 2500;
 const World kWorlds[] = {
     {.blocks = 12, .config = {.max_num_seqs = 8, .max_num_batched_tokens = 40, .max_waiting = 12}},
     {.blocks = 7, .config = {.max_num_seqs = 5, .max_num_batched_tokens = 9, .max_waiting = 6}},
-    {.blocks = 40, .config = {.max_num_seqs = 24, .max_num_batched_tokens = 256, .max_waiting = 30}},
-    {.blocks = 2, .config = {.max_num_seqs = 4, .max_num_batched_tokens = 16, .max_waiting = 4}, .preemptions = 0},
-    {.blocks = 12, .config = {.max_num_seqs = 8, .max_num_batched_tokens = 1, .max_waiting = 12}, .preemptions = 0},
+    {.blocks = 40,
+     .config = {.max_num_seqs = 24, .max_num_batched_tokens = 256, .max_waiting = 30}},
+    {.blocks = 2,
+     .config = {.max_num_seqs = 4, .max_num_batched_tokens = 16, .max_waiting = 4},
+     .preemptions = 0},
+    {.blocks = 12,
+     .config = {.max_num_seqs = 8, .max_num_batched_tokens = 1, .max_waiting = 12},
+     .preemptions = 0},
     {.blocks = 12,
      .config = {.max_num_seqs = 8, .max_num_batched_tokens = 40, .max_waiting = 12},
      .erratic_policy = true},
-    {.blocks = 12, .config = {.max_num_seqs = 8, .max_num_batched_tokens = 40, .max_waiting = 12}, .policy = "merged"},
-    {.blocks = 7, .config = {.max_num_seqs = 5, .max_num_batched_tokens = 9, .max_waiting = 6}, .policy = "mixture"},
+    {.blocks = 12,
+     .config = {.max_num_seqs = 8, .max_num_batched_tokens = 40, .max_waiting = 12},
+     .policy = "merged"},
+    {.blocks = 7,
+     .config = {.max_num_seqs = 5, .max_num_batched_tokens = 9, .max_waiting = 6},
+     .policy = "mixture"},
 };
 
 TEST(SchedulerProperty, EveryRequestGivesWhatItGivesAlone) {

@@ -30,8 +30,8 @@ class ScriptedPolicy final : public Policy {
 
 class SchedulerTest : public ::testing::Test {
  protected:
-  void start(SchedulerConfig config, int32_t blocks, std::unique_ptr<Policy> policy = make_fcfs_policy(),
-             bool prefix_caching = true) {
+  void start(SchedulerConfig config, int32_t blocks,
+             std::unique_ptr<Policy> policy = make_fcfs_policy(), bool prefix_caching = true) {
     cache = std::make_unique<memory::KvCache>(blocks, prefix_caching);
     runner = std::make_unique<testing::FakeRunner>(blocks);
     scheduler = std::make_unique<Scheduler>(config, *cache, std::move(policy), clock);
@@ -174,7 +174,8 @@ TEST_F(SchedulerTest, RefusesWhatCanNeverRun) {
 TEST_F(SchedulerTest, OneAdaptersRequestsAreSideBySide) {
   start({}, 64);
   for (AdapterId adapter : {2, kBaseModel, 2, 1, kBaseModel, 2}) add(3, adapter);
-  EXPECT_THAT(step(), ElementsAre(Pair(1, 3), Pair(3, 3), Pair(6, 3), Pair(2, 3), Pair(5, 3), Pair(4, 3)));
+  EXPECT_THAT(step(),
+              ElementsAre(Pair(1, 3), Pair(3, 3), Pair(6, 3), Pair(2, 3), Pair(5, 3), Pair(4, 3)));
 }
 
 TEST_F(SchedulerTest, TellsWhenItFirstRanAndWhatWasCached) {
@@ -374,7 +375,8 @@ TEST_F(SchedulerTest, WhatIsPlacedIsNotPreemptedInTheSamePlan) {
           PolicyPlan plan;
           plan.order.assign(state.running.begin(), state.running.end());
           plan.order.insert(plan.order.end(), state.waiting.begin(), state.waiting.end());
-          plan.order.insert(plan.order.end(), state.running.begin(), state.running.end());  // twice is once
+          plan.order.insert(plan.order.end(), state.running.begin(),
+                            state.running.end());  // twice is once
           return plan;
         }));
   const auto first = add(30), second = add(20);

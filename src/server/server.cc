@@ -31,7 +31,8 @@ Status check(const ServerOptions& options) {
 
 struct Server::Impl {
   Impl(ServerOptions server_options, Engine& served_engine)
-      : engine(served_engine), service(std::make_shared<Service>(std::move(server_options), engine)) {}
+      : engine(served_engine),
+        service(std::make_shared<Service>(std::move(server_options), engine)) {}
 
   Engine& engine;
   std::shared_ptr<Service> service;
@@ -69,9 +70,10 @@ void Server::drain() {
   if (impl_->service->draining.exchange(true)) return;
   impl_->http->close_after_responses();
   impl_->engine.drain([weak = std::weak_ptr(impl_->http)] {
-    if (auto http = weak.lock()) http->when_idle([weak] {
-      if (auto idle = weak.lock()) idle->begin_stop();
-    });
+    if (auto http = weak.lock())
+      http->when_idle([weak] {
+        if (auto idle = weak.lock()) idle->begin_stop();
+      });
   });
 }
 

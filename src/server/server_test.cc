@@ -14,15 +14,16 @@
 namespace valora::server {
 namespace {
 
-using ::testing::HasSubstr;
 using std::chrono::milliseconds;
 using testing::FakeEngine;
+using ::testing::HasSubstr;
 using testing::SocketClient;
 
 constexpr const char* kChat = "/v1/chat/completions";
 
 std::string chat_body(const std::string& text, const std::string& fields = {}) {
-  return R"({"messages":[{"role":"user","content":")" + text + "\"}]" + (fields.empty() ? "" : ",") + fields + "}";
+  return R"({"messages":[{"role":"user","content":")" + text + "\"}]" +
+         (fields.empty() ? "" : ",") + fields + "}";
 }
 const std::string kStream = R"("stream":true)";
 
@@ -77,7 +78,8 @@ TEST_F(ServerTest, StreamsToAnOldClientUntilTheEnd) {
   start();
   SocketClient client(port());
   const std::string body = chat_body("a b", kStream);
-  client.send("POST /v1/chat/completions HTTP/1.0\r\nContent-Length: " + std::to_string(body.size()) + "\r\n\r\n");
+  client.send("POST /v1/chat/completions HTTP/1.0\r\nContent-Length: " +
+              std::to_string(body.size()) + "\r\n\r\n");
   client.send(body);
   const std::string all = client.read_all();
   EXPECT_THAT(all, ::testing::Not(HasSubstr("chunked")));
@@ -127,7 +129,8 @@ TEST_F(ServerTest, AStalledReaderIsDroppedInTime) {
 TEST_F(ServerTest, AHugeBodyIsRefusedByItsLengthAlone) {
   start();
   SocketClient client(port());
-  client.send("POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 1073741824\r\n\r\n");
+  client.send(
+      "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 1073741824\r\n\r\n");
   const auto response = client.read_response();
   EXPECT_EQ(response.status, 413);
   EXPECT_TRUE(response.has("Connection: close"));
@@ -147,7 +150,8 @@ TEST_F(ServerTest, AChunkedBodyIsCountedAsItComes) {
   options_.limits.max_body_bytes = 1000;
   start();
   SocketClient client(port());
-  client.send("POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n");
+  client.send(
+      "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n");
   for (int i = 0; i < 5; ++i) client.send("100\r\n" + std::string(256, ' ') + "\r\n");
   EXPECT_EQ(client.read_response().status, 413);
 }
@@ -155,8 +159,9 @@ TEST_F(ServerTest, AChunkedBodyIsCountedAsItComes) {
 TEST_F(ServerTest, AChunkedBodyIsRead) {
   start();
   SocketClient client(port());
-  client.send("POST /v1/completions HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
-              "8\r\n{\"prompt\r\n8\r\n\":\"a b\"}\r\n0\r\n\r\n");
+  client.send(
+      "POST /v1/completions HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+      "8\r\n{\"prompt\r\n8\r\n\":\"a b\"}\r\n0\r\n\r\n");
   EXPECT_EQ(Json::parse(client.read_response().body)["choices"][0]["text"], "a b");
 }
 
@@ -180,8 +185,9 @@ TEST_F(ServerTest, ExpectContinueIsAnswered) {
   start();
   SocketClient client(port());
   const std::string body = chat_body("x");
-  client.send("POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: " +
-              std::to_string(body.size()) + "\r\n\r\n");
+  client.send(
+      "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: " +
+      std::to_string(body.size()) + "\r\n\r\n");
   EXPECT_THAT(client.read_until("\r\n\r\n"), HasSubstr("100 Continue"));
   client.send(body);
   EXPECT_EQ(client.read_response().status, 200);
@@ -215,9 +221,10 @@ TEST_F(ServerTest, IdleConnectionsAreClosedInTime) {
 TEST_F(ServerTest, BadBodiesAre400AndTheConnectionGoesOn) {
   start();
   SocketClient client(port());
-  for (const std::string& body : {std::string("{"), std::string(100'000, '['), std::string("[]"), std::string(),
-                                  std::string("{\"messages\":[{\"role\":\"user\",\"content\":\"\xFF\"}]}"),
-                                  std::string(R"({"messages":[{"role":"user","content":5}]})")}) {
+  for (const std::string& body :
+       {std::string("{"), std::string(100'000, '['), std::string("[]"), std::string(),
+        std::string("{\"messages\":[{\"role\":\"user\",\"content\":\"\xFF\"}]}"),
+        std::string(R"({"messages":[{"role":"user","content":5}]})")}) {
     const auto response = client.post(kChat, body);
     EXPECT_EQ(response.status, 400) << body.substr(0, 50);
     EXPECT_EQ(Json::parse(response.body)["error"]["code"], 400);
@@ -367,7 +374,9 @@ TEST_F(ServerTest, ADrainFinishesWhatRunsAndRefusesTheRest) {
 TEST_F(ServerTest, ADrainWaitsForNobodysBody) {
   start();
   SocketClient slow(port());
-  slow.send("POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\nExpect: 100-continue\r\n\r\n");
+  slow.send(
+      "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\nExpect: "
+      "100-continue\r\n\r\n");
   slow.read_until("\r\n\r\n");
   server_->drain();
   server_->run_until_stopped(false);
@@ -395,8 +404,10 @@ TEST_F(ServerTest, ManyStreamsAtOnceEachGetTheirOwnAnswer) {
       for (int i = 0; i < 10; ++i) {
         const std::string mine = "t" + std::to_string(t) + "i" + std::to_string(i);
         client.send(SocketClient::post_text(kChat, chat_body("say " + mine, i % 2 ? kStream : "")));
-        if (i % 2) EXPECT_THAT(client.read_until("0\r\n\r\n"), HasSubstr(mine));
-        else EXPECT_THAT(client.read_response().body, HasSubstr(mine));
+        if (i % 2)
+          EXPECT_THAT(client.read_until("0\r\n\r\n"), HasSubstr(mine));
+        else
+          EXPECT_THAT(client.read_response().body, HasSubstr(mine));
       }
     });
   for (std::thread& thread : threads) thread.join();
@@ -404,7 +415,8 @@ TEST_F(ServerTest, ManyStreamsAtOnceEachGetTheirOwnAnswer) {
 
 TEST(ServerStart, RefusesOptionsThatMakeNoSense) {
   FakeEngine engine;
-  EXPECT_FALSE(Server::start({.host = "192.0.2.1", .port = 0}, engine).ok());  // TEST-NET-1: nobody's address
+  EXPECT_FALSE(Server::start({.host = "192.0.2.1", .port = 0}, engine)
+                   .ok());  // TEST-NET-1: nobody's address
   EXPECT_FALSE(Server::start({.port = 0, .io_threads = 0}, engine).ok());
   EXPECT_FALSE(Server::start({.port = 0, .api_keys = {""}}, engine).ok());
   auto first = Server::start({.port = 0}, engine);

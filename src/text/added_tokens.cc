@@ -27,7 +27,9 @@ bool ends_in_word(std::string_view text) {
   return !text.empty() && is_word(first_character(text.substr(last_character(text))));
 }
 
-bool begins_with_word(std::string_view text) { return !text.empty() && is_word(first_character(text)); }
+bool begins_with_word(std::string_view text) {
+  return !text.empty() && is_word(first_character(text));
+}
 
 // Where white space from a place on ends; asked again inside a run, it does not walk the run again.
 class SpaceRun {
@@ -46,18 +48,19 @@ class SpaceRun {
 };
 
 Result<AddedToken> read_token(const Json& json, const std::string& where) {
-  VALORA_CHECK(check_fields(json, where,
-                            {"id", "content", "single_word", "lstrip", "rstrip", "normalized", "special"}));
+  VALORA_CHECK(check_fields(
+      json, where, {"id", "content", "single_word", "lstrip", "rstrip", "normalized", "special"}));
   AddedToken token;
   VALORA_TRY(id, field<int32_t>(json, where, "id"));
   VALORA_TRY(content, field<std::string>(json, where, "content"));
   token.id = id;
   token.content = std::move(content);
-  const std::pair<const char*, bool AddedToken::*> flags[] = {{"single_word", &AddedToken::single_word},
-                                                              {"lstrip", &AddedToken::lstrip},
-                                                              {"rstrip", &AddedToken::rstrip},
-                                                              {"normalized", &AddedToken::normalized},
-                                                              {"special", &AddedToken::special}};
+  const std::pair<const char*, bool AddedToken::*> flags[] = {
+      {"single_word", &AddedToken::single_word},
+      {"lstrip", &AddedToken::lstrip},
+      {"rstrip", &AddedToken::rstrip},
+      {"normalized", &AddedToken::normalized},
+      {"special", &AddedToken::special}};
   for (const auto& [name, member] : flags) {
     VALORA_TRY(value, field<bool>(json, where, name));
     token.*member = value;
@@ -67,8 +70,8 @@ Result<AddedToken> read_token(const Json& json, const std::string& where) {
 
 }  // namespace
 
-Result<AddedTokens> AddedTokens::read(const Json& json, const std::string& where, const Model& model,
-                                      const Normalizer* normalizer) {
+Result<AddedTokens> AddedTokens::read(const Json& json, const std::string& where,
+                                      const Model& model, const Normalizer* normalizer) {
   AddedTokens added;
   if (json.is_null()) return added;
   if (!json.is_array()) return refuse(where, "must be an array");
@@ -86,16 +89,18 @@ Result<AddedTokens> AddedTokens::read(const Json& json, const std::string& where
 Status AddedTokens::add(AddedToken token, const std::string& where, const Model& model) {
   const std::string name = in_quotes(token.content);
   if (token.content.empty() || token.content.size() > kMaxContentBytes)
-    return refuse(where, "\"content\" must have 1 to " + std::to_string(kMaxContentBytes) + " bytes");
+    return refuse(where,
+                  "\"content\" must have 1 to " + std::to_string(kMaxContentBytes) + " bytes");
   if (ids_.contains(token.content)) return refuse(where, name + " is added twice");
   if (const AddedToken* other = find(token.id))
     return refuse(where, name + " has the id of " + in_quotes(other->content));
-  // `tokenizers` numbers tokens that the model lacks itself, one after the other, whatever the file says.
+  // `tokenizers` numbers tokens that the model lacks itself, one after the other, whatever the file
+  // says.
   const auto known = model.token_to_id(token.content);
   const int32_t id = known ? *known : std::max(model.token_count(), max_id() + 1);
   if (token.id != id)
-    return refuse(where, name + " has the id " + std::to_string(token.id) + " where " + std::to_string(id) +
-                             " follows from the vocabulary");
+    return refuse(where, name + " has the id " + std::to_string(token.id) + " where " +
+                             std::to_string(id) + " follows from the vocabulary");
   if (id > kMaxTokenId) return refuse(where, "id " + std::to_string(id) + " is too large");
   ids_.emplace(token.content, id);
   order_.push_back(id);
@@ -105,13 +110,16 @@ Status AddedTokens::add(AddedToken token, const std::string& where, const Model&
 
 Status AddedTokens::build_tries(const std::string& where, const Normalizer* normalizer) {
   size_t bytes = 0;
-  // Of two tokens with one normalized form the special one is found, then the one that the file has first.
+  // Of two tokens with one normalized form the special one is found, then the one that the file has
+  // first.
   for (const bool special : {true, false}) {
     for (const int32_t id : order_) {
       const AddedToken& token = tokens_.at(id);
       if (token.special != special) continue;
-      const std::string form = normalizer && token.normalized ? normalizer->normalize(token.content) : token.content;
-      if (form.empty()) return refuse(where, in_quotes(token.content) + " is empty once normalized");
+      const std::string form =
+          normalizer && token.normalized ? normalizer->normalize(token.content) : token.content;
+      if (form.empty())
+        return refuse(where, in_quotes(token.content) + " is empty once normalized");
       if ((bytes += form.size()) > kMaxAllBytes)
         return refuse(where, "has more than " + std::to_string(kMaxAllBytes) + " bytes of tokens");
       if (!token.normalized) {
@@ -132,10 +140,12 @@ std::vector<Segment> AddedTokens::split(std::string_view text, const TokenTrie& 
   while (const auto match = trie.find(text, from)) {
     from = match->end;
     const AddedToken& token = tokens_.at(match->id);
-    if (token.single_word && (ends_in_word(text.substr(0, match->begin)) || begins_with_word(text.substr(match->end))))
+    if (token.single_word &&
+        (ends_in_word(text.substr(0, match->begin)) || begins_with_word(text.substr(match->end))))
       continue;
-    const size_t begin =
-        token.lstrip ? trailing_white_space(text.substr(0, match->begin), std::min(done, match->begin)) : match->begin;
+    const size_t begin = token.lstrip ? trailing_white_space(text.substr(0, match->begin),
+                                                             std::min(done, match->begin))
+                                      : match->begin;
     const size_t end = token.rstrip ? space.end_from(text, match->end) : match->end;
     if (done < begin) segments.push_back({text.substr(done, begin - done), {}});
     segments.push_back({text.substr(begin, end - begin), match->id});

@@ -38,9 +38,12 @@ class AddedTokens {
   static Result<AddedTokens> read(const Json& json, const std::string& where, const Model& model,
                                   const Normalizer* normalizer);
 
-  // First the raw text is cut at tokens of normalized = false, then each rest, once normalized, at the others.
+  // First the raw text is cut at tokens of normalized = false, then each rest, once normalized, at
+  // the others.
   std::vector<Segment> split_raw(std::string_view text) const { return split(text, raw_); }
-  std::vector<Segment> split_normalized(std::string_view text) const { return split(text, normalized_); }
+  std::vector<Segment> split_normalized(std::string_view text) const {
+    return split(text, normalized_);
+  }
 
   const AddedToken* find(int32_t id) const;
   std::optional<int32_t> token_to_id(std::string_view content) const;

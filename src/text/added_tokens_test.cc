@@ -14,15 +14,21 @@ using ::testing::ElementsAre;
 // Every segment as its text, added tokens in brackets.
 std::vector<std::string> written(const std::vector<Segment>& segments) {
   std::vector<std::string> out;
-  for (const Segment& s : segments) out.push_back(s.id ? "[" + std::string(s.text) + "]" : std::string(s.text));
+  for (const Segment& s : segments)
+    out.push_back(s.id ? "[" + std::string(s.text) + "]" : std::string(s.text));
   return out;
 }
 
 AddedTokens read(const std::vector<AddedToken>& tokens) {
   Json json = Json::array();
   for (const AddedToken& t : tokens)
-    json.push_back({{"id", json.size()}, {"content", t.content}, {"single_word", t.single_word}, {"lstrip", t.lstrip},
-                    {"rstrip", t.rstrip}, {"normalized", t.normalized}, {"special", t.special}});
+    json.push_back({{"id", json.size()},
+                    {"content", t.content},
+                    {"single_word", t.single_word},
+                    {"lstrip", t.lstrip},
+                    {"rstrip", t.rstrip},
+                    {"normalized", t.normalized},
+                    {"special", t.special}});
   const auto model = make_bpe({{"vocab", Json::object()}, {"merges", Json::array()}}, "model");
   const UnicodeNormalizer nfc(UnicodeForm::kNfc);
   auto added = AddedTokens::read(json, "added_tokens", **model, &nfc);
@@ -32,7 +38,8 @@ AddedTokens read(const std::vector<AddedToken>& tokens) {
 
 TEST(AddedTokens, LeftmostThenLongestIsFound) {
   const auto added = read({{.content = "<a>"}, {.content = "<a><b>"}, {.content = "b"}});
-  EXPECT_THAT(written(added.split_raw("x<a><b><a>y<")), ElementsAre("x", "[<a><b>]", "[<a>]", "y<"));
+  EXPECT_THAT(written(added.split_raw("x<a><b><a>y<")),
+              ElementsAre("x", "[<a><b>]", "[<a>]", "y<"));
   EXPECT_THAT(written(added.split_raw("")), ElementsAre());
 }
 
@@ -45,7 +52,8 @@ TEST(AddedTokens, TakeSpacesAround) {
 
 TEST(AddedTokens, SingleWordStandsApart) {
   const auto added = read({{.content = "of", .single_word = true}});
-  EXPECT_THAT(written(added.split_raw("of oft, éof of_ (of)")), ElementsAre("[of]", " oft, éof of_ (", "[of]", ")"));
+  EXPECT_THAT(written(added.split_raw("of oft, éof of_ (of)")),
+              ElementsAre("[of]", " oft, éof of_ (", "[of]", ")"));
 }
 
 TEST(AddedTokens, NormalizedOnesAreFoundInTheirNormalForm) {

@@ -15,7 +15,8 @@ struct ByteMap {
 };
 
 bool is_printable(int byte) {
-  return (byte >= 0x21 && byte <= 0x7E) || (byte >= 0xA1 && byte <= 0xAC) || (byte >= 0xAE && byte <= 0xFF);
+  return (byte >= 0x21 && byte <= 0x7E) || (byte >= 0xA1 && byte <= 0xAC) ||
+         (byte >= 0xAE && byte <= 0xFF);
 }
 
 // Printable Latin-1 bytes stand for themselves, the others follow from U+0100 on in order.

@@ -7,8 +7,8 @@
 
 namespace valora::text {
 
-// Llama 2: [INST] … [/INST] with the system prompt inside the first user turn. Turns must alternate user
-// and assistant. Text only.
+// Llama 2: [INST] … [/INST] with the system prompt inside the first user turn. Turns must alternate
+// user and assistant. Text only.
 std::unique_ptr<ChatFormat> make_llama2_chat();
 // Llama 3: <|start_header_id|>role<|end_header_id|> … <|eot_id|>. Text only.
 std::unique_ptr<ChatFormat> make_llama3_chat();

@@ -19,11 +19,17 @@ using jinja::Value;
 
 constexpr size_t kMaxVariables = 256;
 // What a request may not replace or would expect more of than a variable.
-constexpr std::array<std::string_view, 7> kReserved = {
-    "messages", "conversation", "chat_template", "tokenize", "continue_final_message", "return_dict", "return_assistant_tokens_mask"};
+constexpr std::array<std::string_view, 7> kReserved = {"messages",
+                                                       "conversation",
+                                                       "chat_template",
+                                                       "tokenize",
+                                                       "continue_final_message",
+                                                       "return_dict",
+                                                       "return_assistant_tokens_mask"};
 
 bool has_media(const ChatMessage& message) {
-  return std::ranges::any_of(message.parts, [](const ChatPart& part) { return part.kind != ChatPart::Kind::kText; });
+  return std::ranges::any_of(
+      message.parts, [](const ChatPart& part) { return part.kind != ChatPart::Kind::kText; });
 }
 
 size_t text_bytes(const std::vector<ChatMessage>& messages) {
@@ -38,7 +44,8 @@ Result<Value> part_value(Budget& budget, const ChatPart& part) {
   switch (part.kind) {
     case ChatPart::Kind::kText: {
       VALORA_TRY(text, jinja::make_string(budget, to_valid_utf8(part.text)));
-      return jinja::make_dict(budget, {{name("type"), name("text")}, {name("text"), std::move(text)}});
+      return jinja::make_dict(budget,
+                              {{name("type"), name("text")}, {name("text"), std::move(text)}});
     }
     case ChatPart::Kind::kImage: return jinja::make_dict(budget, {{name("type"), name("image")}});
     case ChatPart::Kind::kVideo: return jinja::make_dict(budget, {{name("type"), name("video")}});
@@ -49,9 +56,12 @@ Result<Value> part_value(Budget& budget, const ChatPart& part) {
 class ChatTemplate final : public ChatFormat {
  public:
   ChatTemplate(jinja::Template source, ChatTemplateSettings settings)
-      : template_(std::move(source)), use_(jinja::find_content_use(template_)), settings_(std::move(settings)) {}
+      : template_(std::move(source)),
+        use_(jinja::find_content_use(template_)),
+        settings_(std::move(settings)) {}
 
-  Result<std::string> render(const std::vector<ChatMessage>& messages, bool add_generation_prompt) const override {
+  Result<std::string> render(const std::vector<ChatMessage>& messages,
+                             bool add_generation_prompt) const override {
     return render(messages, add_generation_prompt, nullptr);
   }
 
@@ -66,13 +76,15 @@ class ChatTemplate final : public ChatFormat {
   }
 
  private:
-  Result<std::string> render_within_limits(const std::vector<ChatMessage>& messages, bool add_generation_prompt,
+  Result<std::string> render_within_limits(const std::vector<ChatMessage>& messages,
+                                           bool add_generation_prompt,
                                            const Json& variables) const {
     jinja::Runtime runtime;
     runtime.now = settings_.now;
     runtime.budget.allow_for(text_bytes(messages));
-    jinja::Variables values = {
-        {"tools", jinja::None{}}, {"documents", jinja::None{}}, {"add_generation_prompt", add_generation_prompt}};
+    jinja::Variables values = {{"tools", jinja::None{}},
+                               {"documents", jinja::None{}},
+                               {"add_generation_prompt", add_generation_prompt}};
     for (const auto& [name, token] : settings_.special_tokens.items()) {
       VALORA_TRY(value, jinja::from_json(runtime.budget, token));
       values[name] = std::move(value);
@@ -93,7 +105,8 @@ class ChatTemplate final : public ChatFormat {
     if (variables.is_null()) return {};
     if (!variables.is_object()) return invalid("\"" + kParam + "\" must be an object", kParam);
     if (variables.size() > kMaxVariables)
-      return invalid("\"" + kParam + "\" has more than " + std::to_string(kMaxVariables) + " entries", kParam);
+      return invalid(
+          "\"" + kParam + "\" has more than " + std::to_string(kMaxVariables) + " entries", kParam);
     for (const auto& [name, json] : variables.items()) {
       if (std::ranges::find(kReserved, name) != kReserved.end())
         return invalid("\"" + kParam + "\" cannot set \"" + name + "\"", kParam);
@@ -104,11 +117,14 @@ class ChatTemplate final : public ChatFormat {
     return {};
   }
 
-  bool takes_list(const ChatMessage& message) const { return use_.as_list && (!use_.as_string || has_media(message)); }
+  bool takes_list(const ChatMessage& message) const {
+    return use_.as_list && (!use_.as_string || has_media(message));
+  }
 
   Result<Value> message_value(Budget& budget, const ChatMessage& message) const {
     VALORA_TRY(role, jinja::make_string(budget, to_valid_utf8(message.role)));
-    VALORA_TRY(content, takes_list(message) ? content_list(budget, message) : content_string(budget, message));
+    VALORA_TRY(content, takes_list(message) ? content_list(budget, message)
+                                            : content_string(budget, message));
     return jinja::make_dict(budget, {{jinja::literal_string("role"), std::move(role)},
                                      {jinja::literal_string("content"), std::move(content)}});
   }
@@ -125,8 +141,11 @@ class ChatTemplate final : public ChatFormat {
   Result<Value> content_string(Budget& budget, const ChatMessage& message) const {
     std::string text;
     for (const ChatPart& part : message.parts) {
-      if (part.kind == ChatPart::Kind::kText) text += part.text;
-      else text += part.kind == ChatPart::Kind::kImage ? settings_.image_placeholder : settings_.video_placeholder;
+      if (part.kind == ChatPart::Kind::kText)
+        text += part.text;
+      else
+        text += part.kind == ChatPart::Kind::kImage ? settings_.image_placeholder
+                                                    : settings_.video_placeholder;
     }
     return jinja::make_string(budget, to_valid_utf8(text));
   }
@@ -138,14 +157,18 @@ class ChatTemplate final : public ChatFormat {
 
 }  // namespace
 
-Result<std::unique_ptr<ChatFormat>> make_chat_template(std::string_view source, const std::string& what,
+Result<std::unique_ptr<ChatFormat>> make_chat_template(std::string_view source,
+                                                       const std::string& what,
                                                        ChatTemplateSettings settings) {
   if (settings.special_tokens.is_null()) settings.special_tokens = Json::object();
-  if (!settings.special_tokens.is_object()) return invalid(what + ": the special tokens must be an object", what);
+  if (!settings.special_tokens.is_object())
+    return invalid(what + ": the special tokens must be an object", what);
   try {
     auto parsed = jinja::parse(source);
-    if (!parsed.ok()) return unprocessable("the chat template of " + what + ": " + parsed.error().message, what);
-    return std::unique_ptr<ChatFormat>(std::make_unique<ChatTemplate>(std::move(*parsed), std::move(settings)));
+    if (!parsed.ok())
+      return unprocessable("the chat template of " + what + ": " + parsed.error().message, what);
+    return std::unique_ptr<ChatFormat>(
+        std::make_unique<ChatTemplate>(std::move(*parsed), std::move(settings)));
   } catch (const std::exception& e) {
     return internal("the chat template of " + what + " could not be read: " + e.what());
   }

@@ -8,10 +8,12 @@
 namespace valora::text {
 namespace {
 
-constexpr std::array<std::string_view, 7> kTokenNames = {"bos_token", "eos_token", "unk_token", "sep_token",
-                                                         "pad_token", "cls_token", "mask_token"};
+constexpr std::array<std::string_view, 7> kTokenNames = {
+    "bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token"};
 
-Error wrong(const std::string& path, const std::string& why) { return unprocessable(path + ": " + why, path); }
+Error wrong(const std::string& path, const std::string& why) {
+  return unprocessable(path + ": " + why, path);
+}
 
 // "chat_template" of a file: one template, or several with names of which "default" is taken.
 Result<std::optional<std::string>> template_in(const Json& json, const std::string& path) {
@@ -24,7 +26,8 @@ Result<std::optional<std::string>> template_in(const Json& json, const std::stri
       return std::optional(named->get<std::string>());
     return wrong(path, "\"chat_template\" has no template named \"default\"");
   }
-  if (!it->is_array()) return wrong(path, "\"chat_template\" must be a string or a list of templates with names");
+  if (!it->is_array())
+    return wrong(path, "\"chat_template\" must be a string or a list of templates with names");
   std::optional<std::string> found;
   for (const Json& entry : *it) {
     VALORA_TRY(name, required_field<std::string>(entry, "name"));
@@ -47,7 +50,8 @@ Result<std::optional<ChatTemplateSource>> template_in_json(const std::string& pa
 Result<Json> token_text(const Json& token, const std::string& path, const std::string& name) {
   if (token.is_null() || token.is_string()) return token;
   if (token.is_object()) {
-    if (const auto content = token.find("content"); content != token.end() && content->is_string()) return *content;
+    if (const auto content = token.find("content"); content != token.end() && content->is_string())
+      return *content;
   }
   return wrong(path, "\"" + name + "\" must be a string or an object with a string \"content\"");
 }
@@ -61,7 +65,8 @@ Status add_tokens(const Json& json, const std::string& path, Json& tokens) {
     VALORA_TRY(text, token_text(*it, path, name));
     if (!text.is_null()) tokens[name] = std::move(text);
   }
-  if (const auto extra = json.find("extra_special_tokens"); extra != json.end() && extra->is_object()) {
+  if (const auto extra = json.find("extra_special_tokens");
+      extra != json.end() && extra->is_object()) {
     for (const auto& [name, token] : extra->items()) {
       VALORA_TRY(text, token_text(token, path, name));
       if (!text.is_null()) tokens[name] = std::move(text);
@@ -106,7 +111,8 @@ Result<ChatTemplateSource> read_chat_template(const std::string& path) {
 
 Result<Json> read_special_tokens(const std::string& dir) {
   Json tokens = Json::object();
-  const std::string config_file = dir + "/tokenizer_config.json", map_file = dir + "/special_tokens_map.json";
+  const std::string config_file = dir + "/tokenizer_config.json",
+                    map_file = dir + "/special_tokens_map.json";
   bool complete = false;
   if (file_exists(config_file)) {
     VALORA_TRY(config, read_json_file(config_file));

@@ -14,8 +14,9 @@ ChatPart text(std::string s) { return {ChatPart::Kind::kText, std::move(s)}; }
 ChatPart image() { return {ChatPart::Kind::kImage, {}}; }
 ChatPart video() { return {ChatPart::Kind::kVideo, {}}; }
 
-Result<std::string> render(std::string_view source, const std::vector<ChatMessage>& messages, bool prompt = false,
-                           const Json& variables = nullptr, ChatTemplateSettings settings = {}) {
+Result<std::string> render(std::string_view source, const std::vector<ChatMessage>& messages,
+                           bool prompt = false, const Json& variables = nullptr,
+                           ChatTemplateSettings settings = {}) {
   settings.image_placeholder = "<image>";
   settings.video_placeholder = "<video>";
   VALORA_TRY(format, make_chat_template(source, "the test", settings));
@@ -26,11 +27,14 @@ const std::vector<ChatMessage> kHello = {{"user", {text("hello")}}};
 const std::vector<ChatMessage> kMedia = {{"user", {text("see "), image(), text(" and "), video()}},
                                          {"assistant", {text("ok")}}};
 
-constexpr std::string_view kString = "{% for m in messages %}[{{ m.role }}:{{ m.content }}]{% endfor %}";
+constexpr std::string_view kString =
+    "{% for m in messages %}[{{ m.role }}:{{ m.content }}]{% endfor %}";
 constexpr std::string_view kList =
-    "{% for m in messages %}[{% for p in m['content'] %}{{ p.type }}{{ p.text }};{% endfor %}]{% endfor %}";
+    "{% for m in messages %}[{% for p in m['content'] %}{{ p.type }}{{ p.text }};{% endfor %}]{% "
+    "endfor %}";
 constexpr std::string_view kBoth =
-    "{% for m in messages %}{% if m.content is string %}[{{ m.content }}]{% else %}({% for p in m.content %}{{ p.type "
+    "{% for m in messages %}{% if m.content is string %}[{{ m.content }}]{% else %}({% for p in "
+    "m.content %}{{ p.type "
     "}};{% endfor %}){% endif %}"
     "{% endfor %}";
 
@@ -42,18 +46,20 @@ TEST(ChatTemplate, GivesContentInTheFormThatTheTemplateTakes) {
 }
 
 TEST(ChatTemplate, FollowsContentThroughVariablesAndMacros) {
-  for (const char* source : {"{% macro show(c, n) %}{% for p in c %}{{ p.type }};{% endfor %}{% endmacro %}{% for m in "
-                             "messages %}{{ show(m.content, 1) }}{% endfor %}",
-                             "{% set rest = messages[0:] %}{% for m in rest %}{% set c = m.get('content') %}{% for p "
-                             "in c|list %}{{ p.type }};{% endfor %}{% endfor %}",
-                             "{% set first = messages|first %}{% set ns = namespace(c='') %}{% set ns.c = "
-                             "first['content'] or [] %}{% for p in ns.c %}{{ p.type }};{% endfor %}text;",
-                             "{{ messages[0].content[0].type }};image;text;video;text;"})
+  for (const char* source :
+       {"{% macro show(c, n) %}{% for p in c %}{{ p.type }};{% endfor %}{% endmacro %}{% for m in "
+        "messages %}{{ show(m.content, 1) }}{% endfor %}",
+        "{% set rest = messages[0:] %}{% for m in rest %}{% set c = m.get('content') %}{% for p "
+        "in c|list %}{{ p.type }};{% endfor %}{% endfor %}",
+        "{% set first = messages|first %}{% set ns = namespace(c='') %}{% set ns.c = "
+        "first['content'] or [] %}{% for p in ns.c %}{{ p.type }};{% endfor %}text;",
+        "{{ messages[0].content[0].type }};image;text;video;text;"})
     EXPECT_EQ(*render(source, kMedia), "text;image;text;video;text;") << source;
 }
 
 TEST(ChatTemplate, TextOfUsersIsNoTemplate) {
-  EXPECT_EQ(*render(kString, {{"user", {text("{{ 7 * 7 }}{% if x %}")}}}), "[user:{{ 7 * 7 }}{% if x %}]");
+  EXPECT_EQ(*render(kString, {{"user", {text("{{ 7 * 7 }}{% if x %}")}}}),
+            "[user:{{ 7 * 7 }}{% if x %}]");
   EXPECT_EQ(*render("{{ messages[0].role }}", {{"{{ 1 }}", {}}}), "{{ 1 }}");
   EXPECT_EQ(*render(kString, {{"user", {text("a\xff")}}}), "[user:a\xEF\xBF\xBD]");
 }
@@ -62,11 +68,14 @@ TEST(ChatTemplate, VariablesOfTheModelAndTheRequest) {
   ChatTemplateSettings settings;
   settings.special_tokens = {{"bos_token", "<s>"}, {"eos_token", "</s>"}};
   constexpr std::string_view source =
-      "{{ bos_token }}{{ tools }}{{ documents }}{{ add_generation_prompt }}{{ thinking is defined }}{{ unk_token }}";
+      "{{ bos_token }}{{ tools }}{{ documents }}{{ add_generation_prompt }}{{ thinking is defined "
+      "}}{{ unk_token }}";
   EXPECT_EQ(*render(source, kHello, true, nullptr, settings), "<s>NoneNoneTrueFalse");
-  EXPECT_EQ(*render("{{ add_generation_prompt }}{{ thinking }}{{ deep.a[1] }}", kHello, true,
-                    {{"add_generation_prompt", false}, {"thinking", nullptr}, {"deep", {{"a", {1, 2.5}}}}}),
-            "FalseNone2.5");
+  EXPECT_EQ(
+      *render(
+          "{{ add_generation_prompt }}{{ thinking }}{{ deep.a[1] }}", kHello, true,
+          {{"add_generation_prompt", false}, {"thinking", nullptr}, {"deep", {{"a", {1, 2.5}}}}}),
+      "FalseNone2.5");
 }
 
 TEST(ChatTemplate, VariablesThatCannotBeSet) {
@@ -78,12 +87,13 @@ TEST(ChatTemplate, VariablesThatCannotBeSet) {
     EXPECT_THAT(rendered.error().message, HasSubstr(name));
   }
   EXPECT_FALSE(render(kString, kHello, true, Json::array({1})).ok());
-  EXPECT_THAT(render(kString, kHello, true, {{"x", 18446744073709551615u}}).error().message, HasSubstr("64 bits"));
+  EXPECT_THAT(render(kString, kHello, true, {{"x", 18446744073709551615u}}).error().message,
+              HasSubstr("64 bits"));
 }
 
 TEST(ChatTemplate, WhatTheTemplateRaisesIsTheRequestsError) {
-  const auto rendered =
-      render("{% if messages|length > 1 %}{{ raise_exception('Only one turn!') }}{% endif %}", kMedia);
+  const auto rendered = render(
+      "{% if messages|length > 1 %}{{ raise_exception('Only one turn!') }}{% endif %}", kMedia);
   ASSERT_FALSE(rendered.ok());
   EXPECT_EQ(rendered.error().code, ErrorCode::kInvalidArgument);
   EXPECT_EQ(rendered.error().message, "Only one turn!");
@@ -93,7 +103,8 @@ TEST(ChatTemplate, WhatTheTemplateRaisesIsTheRequestsError) {
 
 TEST(ChatTemplate, GoesThroughTheCharactersOfALongConversation) {
   const std::string source =
-      "{% for m in messages %}{% for c in m.content if c == 'x' %}{{ c }}{% endfor %}{{ m.content is string }}{% "
+      "{% for m in messages %}{% for c in m.content if c == 'x' %}{{ c }}{% endfor %}{{ m.content "
+      "is string }}{% "
       "endfor %}";
   EXPECT_EQ(*render(source, {{"user", {text(std::string(2'000'000, 'a') + "x")}}}), "xTrue");
 }
@@ -103,25 +114,30 @@ TEST(ChatTemplate, RefusesTheTemplateByItsNameAndLine) {
   ASSERT_FALSE(format.ok());
   EXPECT_EQ(format.error().code, ErrorCode::kUnprocessable);
   EXPECT_EQ(format.error().message,
-            "the chat template of /models/m/chat_template.jinja: line 2: the filter 'urlize' is not supported");
+            "the chat template of /models/m/chat_template.jinja: line 2: the filter 'urlize' is "
+            "not supported");
 }
 
 TEST(ChatTemplate, TimeIsInjected) {
   ChatTemplateSettings settings;
   settings.now = [] {
     std::tm local{};
-    local.tm_year = 124, local.tm_mon = 6, local.tm_mday = 6, local.tm_hour = 5, local.tm_isdst = -1;
-    return std::chrono::system_clock::from_time_t(std::mktime(&local)) + std::chrono::microseconds(42);
+    local.tm_year = 124, local.tm_mon = 6, local.tm_mday = 6, local.tm_hour = 5,
+    local.tm_isdst = -1;
+    return std::chrono::system_clock::from_time_t(std::mktime(&local)) +
+           std::chrono::microseconds(42);
   };
-  EXPECT_EQ(*render("{{ strftime_now('%d %b %Y %H:%M:%S.%f %A%z%%') }}|{{ strftime_now('') }}", kHello, false, nullptr,
-                    settings),
+  EXPECT_EQ(*render("{{ strftime_now('%d %b %Y %H:%M:%S.%f %A%z%%') }}|{{ strftime_now('') }}",
+                    kHello, false, nullptr, settings),
             "06 Jul 2024 05:00:00.000042 Saturday%|");
 }
 
 TEST(ChatFormats, BuiltInOnesRefuseUnknownVariables) {
   const auto format = make_chatml("");
-  EXPECT_EQ(*format->render(kHello, true, nullptr), "<|im_start|>user\nhello<|im_end|>\n<|im_start|>assistant\n");
-  EXPECT_EQ(*format->render(kHello, true, {{"add_generation_prompt", false}}), "<|im_start|>user\nhello<|im_end|>\n");
+  EXPECT_EQ(*format->render(kHello, true, nullptr),
+            "<|im_start|>user\nhello<|im_end|>\n<|im_start|>assistant\n");
+  EXPECT_EQ(*format->render(kHello, true, {{"add_generation_prompt", false}}),
+            "<|im_start|>user\nhello<|im_end|>\n");
   const auto refused = format->render(kHello, true, {{"enable_thinking", true}});
   ASSERT_FALSE(refused.ok());
   EXPECT_THAT(refused.error().message, HasSubstr("\"enable_thinking\""));
@@ -133,7 +149,8 @@ TEST(ChatFormats, BuiltInOnesRefuseUnknownVariables) {
 std::string found(const valora::testing::TempDir& dir) {
   const auto source = find_chat_template(dir.path());
   if (!source.ok()) return "error: " + source.error().message;
-  return *source ? (*source)->text + " of " + (*source)->path.substr(dir.path().size() + 1) : "none";
+  return *source ? (*source)->text + " of " + (*source)->path.substr(dir.path().size() + 1)
+                 : "none";
 }
 
 TEST(ChatTemplateFiles, AreTakenInTheOrderOfTransformers) {
@@ -143,8 +160,9 @@ TEST(ChatTemplateFiles, AreTakenInTheOrderOfTransformers) {
   EXPECT_EQ(found(dir), "none");
   dir.write("tokenizer_config.json", R"({"chat_template": "t"})");
   EXPECT_EQ(found(dir), "t of tokenizer_config.json");
-  dir.write("tokenizer_config.json",
-            R"({"chat_template": [{"name": "rag", "template": "r"}, {"name": "default", "template": "d"}]})");
+  dir.write(
+      "tokenizer_config.json",
+      R"({"chat_template": [{"name": "rag", "template": "r"}, {"name": "default", "template": "d"}]})");
   EXPECT_EQ(found(dir), "d of tokenizer_config.json");
   dir.write("processor_config.json", R"({"chat_template": "p"})");
   EXPECT_EQ(found(dir), "p of processor_config.json");
@@ -155,9 +173,10 @@ TEST(ChatTemplateFiles, AreTakenInTheOrderOfTransformers) {
 }
 
 TEST(ChatTemplateFiles, MalformedOnesAreErrors) {
-  for (const char* json : {R"({"chat_template": [{"name": "rag", "template": "r"}]})", R"({"chat_template": 5})", "[1]",
-                           "{", R"({"chat_template": [{"name": "default"}]})", R"({"chat_template": {"rag": "x"}})",
-                           R"({"chat_template": [7]})"}) {
+  for (const char* json :
+       {R"({"chat_template": [{"name": "rag", "template": "r"}]})", R"({"chat_template": 5})",
+        "[1]", "{", R"({"chat_template": [{"name": "default"}]})",
+        R"({"chat_template": {"rag": "x"}})", R"({"chat_template": [7]})"}) {
     const valora::testing::TempDir dir;
     dir.write("tokenizer_config.json", json);
     EXPECT_THAT(found(dir), HasSubstr("error")) << json;
@@ -175,8 +194,9 @@ TEST(ChatTemplateFiles, AFileOfItsOwn) {
 TEST(ChatTemplateFiles, SpecialTokens) {
   const valora::testing::TempDir dir;
   EXPECT_EQ(*read_special_tokens(dir.path()), Json::object());
-  dir.write("tokenizer_config.json",
-            R"({"bos_token": {"content": "<s>", "lstrip": false}, "eos_token": "</s>", "pad_token": null,
+  dir.write(
+      "tokenizer_config.json",
+      R"({"bos_token": {"content": "<s>", "lstrip": false}, "eos_token": "</s>", "pad_token": null,
     "extra_special_tokens": {"image_token": "<image>"}, "additional_special_tokens": ["<a>", {"content": "<b>"}], "padding_side": "left"})");
   const Json config = {{"bos_token", "<s>"},
                        {"eos_token", "</s>"},

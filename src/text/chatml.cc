@@ -15,13 +15,16 @@ class ChatMl final : public ChatFormat {
  public:
   explicit ChatMl(std::string default_system) : default_system_(std::move(default_system)) {}
 
-  Result<std::string> render(const std::vector<ChatMessage>& messages, bool add_generation_prompt) const override {
+  Result<std::string> render(const std::vector<ChatMessage>& messages,
+                             bool add_generation_prompt) const override {
     if (messages.empty()) return invalid("\"messages\" must not be empty", "messages");
     std::string out;
-    if (messages[0].role != "system" && !default_system_.empty()) append_turn(out, "system", default_system_);
+    if (messages[0].role != "system" && !default_system_.empty())
+      append_turn(out, "system", default_system_);
     for (const ChatMessage& message : messages) {
       if (std::ranges::find(kRoles, message.role) == kRoles.end())
-        return invalid("unknown role \"" + shortened(message.role, 80) + "\" (known: system, user, assistant, tool)",
+        return invalid("unknown role \"" + shortened(message.role, 80) +
+                           "\" (known: system, user, assistant, tool)",
                        "messages");
       append_turn(out, message.role, content(message));
     }

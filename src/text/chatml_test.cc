@@ -13,9 +13,10 @@ ChatPart image() { return {ChatPart::Kind::kImage, {}}; }
 ChatPart video() { return {ChatPart::Kind::kVideo, {}}; }
 
 TEST(ChatMl, WritesTurnsWithPlaceholders) {
-  const std::vector<ChatMessage> messages = {{"user", {text("see "), image(), text(" and "), video()}},
-                                             {"assistant", {text("ok")}},
-                                             {"user", {image()}}};
+  const std::vector<ChatMessage> messages = {
+      {"user", {text("see "), image(), text(" and "), video()}},
+      {"assistant", {text("ok")}},
+      {"user", {image()}}};
   const auto rendered = make_chatml()->render(messages, true);
   ASSERT_TRUE(rendered.ok());
   EXPECT_EQ(*rendered,
@@ -30,8 +31,10 @@ TEST(ChatMl, WritesTurnsWithPlaceholders) {
 TEST(ChatMl, TheCallersSystemTurnReplacesTheDefault) {
   EXPECT_EQ(*make_chatml()->render({{"system", {text("Be brief.")}}, {"user", {}}}, false),
             "<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\n<|im_end|>\n");
-  EXPECT_EQ(*make_chatml("")->render({{"user", {text("hi")}}}, false), "<|im_start|>user\nhi<|im_end|>\n");
-  EXPECT_THAT(*make_chatml()->render({{"user", {}}, {"system", {text("late")}}}, false), HasSubstr("helpful"));
+  EXPECT_EQ(*make_chatml("")->render({{"user", {text("hi")}}}, false),
+            "<|im_start|>user\nhi<|im_end|>\n");
+  EXPECT_THAT(*make_chatml()->render({{"user", {}}, {"system", {text("late")}}}, false),
+              HasSubstr("helpful"));
 }
 
 TEST(ChatMl, RefusesUnknownRolesAndNoMessages) {

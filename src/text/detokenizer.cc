@@ -3,7 +3,9 @@
 namespace valora::text {
 
 Detokenizer::Detokenizer(std::shared_ptr<const Tokenizer> tokenizer, bool skip_special_tokens)
-    : tokenizer_(std::move(tokenizer)), skip_special_tokens_(skip_special_tokens), stream_(tokenizer_->decoder()) {}
+    : tokenizer_(std::move(tokenizer)),
+      skip_special_tokens_(skip_special_tokens),
+      stream_(tokenizer_->decoder()) {}
 
 std::string Detokenizer::push(int32_t id) {
   if (skip_special_tokens_ && tokenizer_->is_special(id)) return {};

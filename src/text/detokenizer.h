@@ -1,4 +1,5 @@
-// Streaming decode of one sequence: text comes out as soon as it is final and never in half characters.
+// Streaming decode of one sequence: text comes out as soon as it is final and never in half
+// characters.
 #pragma once
 
 #include <memory>
@@ -16,8 +17,9 @@ class Detokenizer {
   std::string push(int32_t id);
   // What is left at the end of the sequence: an incomplete character becomes U+FFFD.
   std::string flush();
-  // Whole characters that flush() would return now, and that are only held back because a byte token to come could
-  // make all of their run invalid: what a stop string may be looked for in before they are final.
+  // Whole characters that flush() would return now, and that are only held back because a byte
+  // token to come could make all of their run invalid: what a stop string may be looked for in
+  // before they are final.
   std::string provisional() const { return stream_.provisional(); }
 
  private:

@@ -1,4 +1,5 @@
-// Against what the `tokenizers` package made of the same files and texts (tests/parity/make_text_golden.py).
+// Against what the `tokenizers` package made of the same files and texts
+// (tests/parity/make_text_golden.py).
 #include <gtest/gtest.h>
 
 #include "base/json.h"

@@ -6,10 +6,12 @@
 
 namespace valora::text {
 
-Status check_fields(const Json& object, std::string_view where, std::initializer_list<std::string_view> known) {
+Status check_fields(const Json& object, std::string_view where,
+                    std::initializer_list<std::string_view> known) {
   if (!object.is_object()) return refuse(where, "must be an object");
   for (const auto& [key, value] : object.items())
-    if (std::ranges::find(known, key) == known.end()) return refuse(where, "unknown field " + in_quotes(key));
+    if (std::ranges::find(known, key) == known.end())
+      return refuse(where, "unknown field " + in_quotes(key));
   return {};
 }
 
@@ -18,18 +20,22 @@ Result<std::string> part_type(const Json& part, std::string_view where) {
   return field<std::string>(part, where, "type");
 }
 
-Result<std::string> character_field(const Json& object, std::string_view where, std::string_view key) {
+Result<std::string> character_field(const Json& object, std::string_view where,
+                                    std::string_view key) {
   VALORA_TRY(text, field<std::string>(object, where, key));
   if (text.empty() || decode_utf8(text).length != text.size())
     return refuse(where, in_quotes(key) + " must be one character");
   return text;
 }
 
-Result<const Json*> array_field(const Json& object, std::string_view where, std::string_view key, size_t max_size) {
+Result<const Json*> array_field(const Json& object, std::string_view where, std::string_view key,
+                                size_t max_size) {
   const auto it = object.find(std::string(key));
-  if (it == object.end() || !it->is_array()) return refuse(where, in_quotes(key) + " must be an array");
+  if (it == object.end() || !it->is_array())
+    return refuse(where, in_quotes(key) + " must be an array");
   if (it->size() > max_size)
-    return refuse(where, in_quotes(key) + " has more than " + std::to_string(max_size) + " elements");
+    return refuse(where,
+                  in_quotes(key) + " has more than " + std::to_string(max_size) + " elements");
   return &*it;
 }
 

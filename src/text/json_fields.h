@@ -1,4 +1,5 @@
-// Reading the parts of tokenizer.json: errors say where in the file, and what is not known is refused.
+// Reading the parts of tokenizer.json: errors say where in the file, and what is not known is
+// refused.
 #pragma once
 
 #include <initializer_list>
@@ -19,13 +20,16 @@ inline Error refuse(std::string_view where, std::string_view why) {
 }
 
 // An unknown field might change results, so it is refused by name.
-Status check_fields(const Json& object, std::string_view where, std::initializer_list<std::string_view> known);
+Status check_fields(const Json& object, std::string_view where,
+                    std::initializer_list<std::string_view> known);
 // The "type" of a part, or an error where the part is no object or has none.
 Result<std::string> part_type(const Json& part, std::string_view where);
 // A string of exactly one character.
-Result<std::string> character_field(const Json& object, std::string_view where, std::string_view key);
+Result<std::string> character_field(const Json& object, std::string_view where,
+                                    std::string_view key);
 // An array of at most max_size elements.
-Result<const Json*> array_field(const Json& object, std::string_view where, std::string_view key, size_t max_size);
+Result<const Json*> array_field(const Json& object, std::string_view where, std::string_view key,
+                                size_t max_size);
 
 template <typename T>
 Result<T> field(const Json& object, std::string_view where, std::string_view key) {

@@ -9,7 +9,8 @@
 namespace valora::text {
 namespace {
 
-// A message's text, without the white space around it. Text models take no media: the engine has refused them.
+// A message's text, without the white space around it. Text models take no media: the engine has
+// refused them.
 std::string content(const ChatMessage& message) {
   std::string text;
   for (const ChatPart& part : message.parts) text += part.text;
@@ -32,11 +33,15 @@ class Llama2Chat final : public ChatFormat {
     }
     for (size_t i = first; i < messages.size(); ++i) {
       const ChatMessage& message = messages[i];
-      if (message.role != "user" && message.role != "assistant") return unknown_role(message.role, "a first system, user, assistant");
+      if (message.role != "user" && message.role != "assistant")
+        return unknown_role(message.role, "a first system, user, assistant");
       if ((message.role == "user") != ((i - first) % 2 == 0))
-        return invalid("conversation roles must alternate user/assistant/user/assistant/…", "messages");
-      if (message.role == "user") out += "<s>[INST] " + (i == first ? system : std::string()) + content(message) + " [/INST]";
-      else out += " " + content(message) + " </s>";
+        return invalid("conversation roles must alternate user/assistant/user/assistant/…",
+                       "messages");
+      if (message.role == "user")
+        out += "<s>[INST] " + (i == first ? system : std::string()) + content(message) + " [/INST]";
+      else
+        out += " " + content(message) + " </s>";
     }
     return out;
   }
@@ -44,20 +49,25 @@ class Llama2Chat final : public ChatFormat {
 
 class Llama3Chat final : public ChatFormat {
  public:
-  Result<std::string> render(const std::vector<ChatMessage>& messages, bool add_generation_prompt) const override {
+  Result<std::string> render(const std::vector<ChatMessage>& messages,
+                             bool add_generation_prompt) const override {
     constexpr std::array<std::string_view, 4> kRoles = {"system", "user", "assistant", "tool"};
     if (messages.empty()) return invalid("\"messages\" must not be empty", "messages");
     std::string out = "<|begin_of_text|>";
     for (const ChatMessage& message : messages) {
-      if (std::ranges::find(kRoles, message.role) == kRoles.end()) return unknown_role(message.role, "system, user, assistant, tool");
-      out += header(message.role == "tool" ? "ipython" : message.role) + content(message) + "<|eot_id|>";
+      if (std::ranges::find(kRoles, message.role) == kRoles.end())
+        return unknown_role(message.role, "system, user, assistant, tool");
+      out += header(message.role == "tool" ? "ipython" : message.role) + content(message) +
+             "<|eot_id|>";
     }
     if (add_generation_prompt) out += header("assistant");
     return out;
   }
 
  private:
-  static std::string header(const std::string& role) { return "<|start_header_id|>" + role + "<|end_header_id|>\n\n"; }
+  static std::string header(const std::string& role) {
+    return "<|start_header_id|>" + role + "<|end_header_id|>\n\n";
+  }
 };
 
 }  // namespace

@@ -17,8 +17,9 @@ Result<PrependScheme> read_scheme(const Json& json, const std::string& where) {
 }  // namespace
 
 Result<Metaspace> Metaspace::read(const Json& json, const std::string& where) {
-  VALORA_CHECK(check_fields(json, where,
-                            {"type", "replacement", "add_prefix_space", "prepend_scheme", "split", "str_rep"}));
+  VALORA_CHECK(check_fields(
+      json, where,
+      {"type", "replacement", "add_prefix_space", "prepend_scheme", "split", "str_rep"}));
   Metaspace result;
   VALORA_TRY(replacement, character_field(json, where, "replacement"));
   VALORA_TRY(scheme, read_scheme(json, where));

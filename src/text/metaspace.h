@@ -1,4 +1,5 @@
-// "Metaspace" of tokenizer.json, which is a pre-tokenizer and a decoder: spaces written as a visible character.
+// "Metaspace" of tokenizer.json, which is a pre-tokenizer and a decoder: spaces written as a
+// visible character.
 #pragma once
 
 #include <string>

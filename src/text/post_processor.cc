@@ -9,8 +9,8 @@ constexpr size_t kMaxPieces = 64;
 constexpr size_t kMaxIds = 1024;
 
 // The ids that a template's {"SpecialToken": {"id": name}} stands for.
-Result<std::vector<int32_t>> special_ids(const Json& specials, const std::string& name, const std::string& where,
-                                         int32_t max_id) {
+Result<std::vector<int32_t>> special_ids(const Json& specials, const std::string& name,
+                                         const std::string& where, int32_t max_id) {
   const auto special = specials.find(name);
   if (special == specials.end() || !special->is_object())
     return refuse(where, "\"special_tokens\" has no " + in_quotes(name));
@@ -18,7 +18,8 @@ Result<std::vector<int32_t>> special_ids(const Json& specials, const std::string
   std::vector<int32_t> ids;
   for (const Json& element : *array) {
     const int64_t id = element.is_number_integer() ? element.get<int64_t>() : -1;
-    if (id < 0 || id > max_id) return refuse(where, in_quotes(name) + " has an id outside the vocabulary");
+    if (id < 0 || id > max_id)
+      return refuse(where, in_quotes(name) + " has an id outside the vocabulary");
     ids.push_back(static_cast<int32_t>(id));
   }
   return ids;
@@ -32,7 +33,8 @@ Result<PostProcessor> read_template(const Json& json, const std::string& where, 
   PostProcessor result;
   bool after_sequence = false;
   for (const Json& piece : *single) {
-    if (!piece.is_object() || piece.size() != 1) return refuse(where, "\"single\" has a malformed piece");
+    if (!piece.is_object() || piece.size() != 1)
+      return refuse(where, "\"single\" has a malformed piece");
     const std::string kind = piece.begin().key();
     VALORA_TRY(id, field<std::string>(*piece.begin(), where + ".single", "id"));
     if (kind == "Sequence" && id == "A" && !after_sequence) {
@@ -45,7 +47,8 @@ Result<PostProcessor> read_template(const Json& json, const std::string& where, 
       return refuse(where, "\"single\" must hold sequence A once and special tokens");
     }
   }
-  if (!after_sequence) return refuse(where, "\"single\" must hold sequence A once and special tokens");
+  if (!after_sequence)
+    return refuse(where, "\"single\" must hold sequence A once and special tokens");
   return result;
 }
 
@@ -67,13 +70,15 @@ Result<PostProcessor> read_sequence(const Json& json, const std::string& where, 
 
 }  // namespace
 
-Result<PostProcessor> PostProcessor::read(const Json& json, const std::string& where, int32_t max_id) {
+Result<PostProcessor> PostProcessor::read(const Json& json, const std::string& where,
+                                          int32_t max_id) {
   if (json.is_null()) return PostProcessor{};
   VALORA_TRY(type, part_type(json, where));
   if (type == "TemplateProcessing") return read_template(json, where, max_id);
   if (type == "Sequence") return read_sequence(json, where, max_id);
   if (type == "ByteLevel") {  // moves offsets only
-    VALORA_CHECK(check_fields(json, where, {"type", "add_prefix_space", "trim_offsets", "use_regex"}));
+    VALORA_CHECK(
+        check_fields(json, where, {"type", "add_prefix_space", "trim_offsets", "use_regex"}));
     return PostProcessor{};
   }
   return refuse(where, "post-processor " + in_quotes(type) + " is not supported");

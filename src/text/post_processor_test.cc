@@ -10,10 +10,11 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 Json template_json(const Json& single) {
-  return {{"type", "TemplateProcessing"},
-          {"single", single},
-          {"pair", Json::array()},
-          {"special_tokens", {{"<s>", {{"id", "<s>"}, {"ids", {1, 2}}, {"tokens", {"<s>", "<s>"}}}}}}};
+  return {
+      {"type", "TemplateProcessing"},
+      {"single", single},
+      {"pair", Json::array()},
+      {"special_tokens", {{"<s>", {{"id", "<s>"}, {"ids", {1, 2}}, {"tokens", {"<s>", "<s>"}}}}}}};
 }
 const Json kStart = {{"SpecialToken", {{"id", "<s>"}, {"type_id", 0}}}};
 const Json kSequence = {{"Sequence", {{"id", "A"}, {"type_id", 0}}}};
@@ -28,7 +29,8 @@ TEST(PostProcessor, PutsATemplatesTokensAround) {
 TEST(PostProcessor, LaterOnesOfASequenceGoOutside) {
   Json outer = template_json({kStart, kSequence});
   outer["special_tokens"]["<s>"]["ids"] = {7};
-  const Json json = {{"type", "Sequence"}, {"processors", {template_json({kStart, kSequence}), outer}}};
+  const Json json = {{"type", "Sequence"},
+                     {"processors", {template_json({kStart, kSequence}), outer}}};
   EXPECT_THAT(PostProcessor::read(json, "p", 9)->prefix, ElementsAre(7, 1, 2));
 }
 
@@ -39,7 +41,8 @@ TEST(PostProcessor, RefusesWrongTemplates) {
   EXPECT_THAT(refusal({kStart, kSequence}, 1), HasSubstr("outside the vocabulary"));
   EXPECT_THAT(refusal(Json::array({kStart}), 9), HasSubstr("sequence A once"));
   EXPECT_THAT(refusal({kSequence, kSequence}, 9), HasSubstr("sequence A once"));
-  EXPECT_THAT(refusal({{{"SpecialToken", {{"id", "<x>"}}}}, kSequence}, 9), HasSubstr("has no \"<x>\""));
+  EXPECT_THAT(refusal({{{"SpecialToken", {{"id", "<x>"}}}}, kSequence}, 9),
+              HasSubstr("has no \"<x>\""));
   EXPECT_THAT(refusal(Json::array({3}), 9), HasSubstr("malformed"));
 }
 

@@ -22,7 +22,8 @@ Result<Regex> read_pattern(const Json& object, const std::string& where) {
   if (pattern == object.end() || !pattern->is_object() || pattern->size() != 1)
     return refuse(where, "\"pattern\" must be {\"Regex\": …} or {\"String\": …}");
   const std::string kind = pattern->begin().key();
-  if (kind != "Regex" && kind != "String") return refuse(where, "unknown kind of pattern " + in_quotes(kind));
+  if (kind != "Regex" && kind != "String")
+    return refuse(where, "unknown kind of pattern " + in_quotes(kind));
   VALORA_TRY(text, field<std::string>(*pattern, where, kind));
   if (text.empty()) return refuse(where, "the pattern is empty");
   auto translated = kind == "Regex" ? translate_regex(text) : literal_regex(text);

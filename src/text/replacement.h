@@ -1,4 +1,5 @@
-// "Replace" of tokenizer.json, which is a normalizer and a decoder: matches of a pattern become a text.
+// "Replace" of tokenizer.json, which is a normalizer and a decoder: matches of a pattern become a
+// text.
 #pragma once
 
 #include <string>
@@ -19,8 +20,8 @@ class Replacement {
   static Result<Replacement> read(const Json& json, const std::string& where);
 
   std::string apply(std::string_view utf8) const;
-  // Besides, `head`, a length of the text's beginning, becomes that of what it turned into: a replacement belongs to it
-  // if the end of its match does.
+  // Besides, `head`, a length of the text's beginning, becomes that of what it turned into: a
+  // replacement belongs to it if the end of its match does.
   std::string apply(std::string_view utf8, size_t& head) const;
   size_t max_growth() const { return max_growth_; }
 

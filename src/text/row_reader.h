@@ -1,4 +1,5 @@
-// Reads a normalizer, pre-tokenizer or decoder: one part, or a "Sequence" of parts (of Sequences, too) as one row.
+// Reads a normalizer, pre-tokenizer or decoder: one part, or a "Sequence" of parts (of Sequences,
+// too) as one row.
 #pragma once
 
 #include <functional>
@@ -15,7 +16,8 @@ template <typename Part>
 class RowReader {
  public:
   using PartPtr = std::unique_ptr<const Part>;
-  using Make = std::function<Result<PartPtr>(const Json& json, const std::string& type, const std::string& where)>;
+  using Make = std::function<Result<PartPtr>(const Json& json, const std::string& type,
+                                             const std::string& where)>;
 
   // key: a Sequence's field that holds the parts.
   RowReader(std::string key, size_t max_growth, Make make)
@@ -43,11 +45,13 @@ class RowReader {
   }
 
   Status read_part(const Json& json, const std::string& type, const std::string& where) {
-    if (parts_.size() == kMaxParts) return refuse(where, "there are more than " + std::to_string(kMaxParts) + " parts");
+    if (parts_.size() == kMaxParts)
+      return refuse(where, "there are more than " + std::to_string(kMaxParts) + " parts");
     VALORA_TRY(part, make_(json, type, where));
     growth_ *= part->max_growth();
     if (growth_ > max_growth_)
-      return refuse(where, "texts could become more than " + std::to_string(max_growth_) + " times longer");
+      return refuse(
+          where, "texts could become more than " + std::to_string(max_growth_) + " times longer");
     parts_.push_back(std::move(part));
     return {};
   }

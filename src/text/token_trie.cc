@@ -12,7 +12,8 @@ void TokenTrie::insert(std::string_view text, int32_t id) {
   starts_[static_cast<uint8_t>(text[0])] = true;
   uint32_t node = 0;
   for (const char byte : text) {
-    const auto [it, is_new] = edges_.try_emplace(edge(node, byte), static_cast<uint32_t>(node_ids_.size()));
+    const auto [it, is_new] =
+        edges_.try_emplace(edge(node, byte), static_cast<uint32_t>(node_ids_.size()));
     if (is_new) node_ids_.push_back(kNoToken);
     node = it->second;
   }

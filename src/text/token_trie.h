@@ -26,9 +26,10 @@ class TokenTrie {
   static constexpr int32_t kNoToken = -1;
   std::optional<Match> longest_at(std::string_view text, size_t begin) const;
 
-  std::vector<int32_t> node_ids_ = {kNoToken};            // the token that ends at each node; node 0 is the root
-  std::unordered_map<uint64_t, uint32_t> edges_;          // node << 8 | byte → node
-  std::array<bool, 256> starts_ = {};                     // bytes that some text begins with
+  std::vector<int32_t> node_ids_ = {
+      kNoToken};  // the token that ends at each node; node 0 is the root
+  std::unordered_map<uint64_t, uint32_t> edges_;  // node << 8 | byte → node
+  std::array<bool, 256> starts_ = {};             // bytes that some text begins with
 };
 
 }  // namespace valora::text

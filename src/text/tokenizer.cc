@@ -16,8 +16,8 @@ namespace valora::text {
 namespace {
 
 struct Parts {
-  std::unique_ptr<const Normalizer> normalizer;       // may be null
-  std::unique_ptr<const PreTokenizer> pretokenizer;   // may be null
+  std::unique_ptr<const Normalizer> normalizer;      // may be null
+  std::unique_ptr<const PreTokenizer> pretokenizer;  // may be null
   std::unique_ptr<const Model> model;
   Decoder decoder;
   AddedTokens added;
@@ -45,8 +45,10 @@ class HuggingFaceTokenizer final : public Tokenizer {
     const PostProcessor& around = parts_.post_processor;
     if (add_special_tokens) ids = around.prefix;
     for (const Segment& segment : parts_.added.split_raw(text)) {
-      if (segment.id) ids.push_back(*segment.id);
-      else encode_raw(segment.text, segment.text.data() == text.data(), ids);
+      if (segment.id)
+        ids.push_back(*segment.id);
+      else
+        encode_raw(segment.text, segment.text.data() == text.data(), ids);
     }
     if (add_special_tokens) ids.insert(ids.end(), around.suffix.begin(), around.suffix.end());
     return ids;
@@ -56,7 +58,8 @@ class HuggingFaceTokenizer final : public Tokenizer {
     std::string text;
     DecodeStream stream(parts_.decoder);
     for (const int32_t id : ids)
-      if (const std::string* token = text_of(id); token != nullptr && !(skip_special_tokens && is_special(id)))
+      if (const std::string* token = text_of(id);
+          token != nullptr && !(skip_special_tokens && is_special(id)))
         text += stream.push(*token);
     return text += stream.finish();
   }
@@ -88,13 +91,16 @@ class HuggingFaceTokenizer final : public Tokenizer {
   }
 
   void encode_raw(std::string_view text, bool begins_sequence, std::vector<int32_t>& ids) const {
-    NormalizedText normalized{std::string(text), begins_sequence ? decode_utf8(text).length : size_t{0}};
+    NormalizedText normalized{std::string(text),
+                              begins_sequence ? decode_utf8(text).length : size_t{0}};
     if (parts_.normalizer) parts_.normalizer->apply(normalized);
     const std::string_view whole = normalized.text;
     for (const Segment& segment : parts_.added.split_normalized(whole)) {
       const auto begin = static_cast<size_t>(segment.text.data() - whole.data());
-      if (segment.id) ids.push_back(*segment.id);
-      else encode_normalized(segment.text, normalized.head - std::min(normalized.head, begin), ids);
+      if (segment.id)
+        ids.push_back(*segment.id);
+      else
+        encode_normalized(segment.text, normalized.head - std::min(normalized.head, begin), ids);
     }
   }
 
@@ -116,25 +122,30 @@ const Json& part(const Json& json, const char* key) {
   return it == json.end() ? kNull : *it;
 }
 
-// A caller's choice of lengths, no part of what the tokens are: transformers switches both off, too.
+// A caller's choice of lengths, no part of what the tokens are: transformers switches both off,
+// too.
 void warn_of_lengths(const Json& json, const std::string& what) {
   for (const char* key : {"truncation", "padding"})
-    if (!part(json, key).is_null()) spdlog::warn("{}: \"{}\" is not applied: prompts keep their length", what, key);
+    if (!part(json, key).is_null())
+      spdlog::warn("{}: \"{}\" is not applied: prompts keep their length", what, key);
 }
 
 Result<Parts> read_parts(const Json& json) {
   VALORA_CHECK(check_fields(json, "tokenizer",
-                            {"version", "truncation", "padding", "added_tokens", "normalizer", "pre_tokenizer",
-                             "post_processor", "decoder", "model"}));
+                            {"version", "truncation", "padding", "added_tokens", "normalizer",
+                             "pre_tokenizer", "post_processor", "decoder", "model"}));
   VALORA_TRY(version, field<std::string>(json, "tokenizer", "version"));
-  if (version != "1.0") return refuse("tokenizer", "version " + in_quotes(version) + " is not supported");
+  if (version != "1.0")
+    return refuse("tokenizer", "version " + in_quotes(version) + " is not supported");
   VALORA_TRY(normalizer, make_normalizer(part(json, "normalizer"), "normalizer"));
   VALORA_TRY(pretokenizer, make_pretokenizer(part(json, "pre_tokenizer"), "pre_tokenizer"));
   VALORA_TRY(model, make_model(part(json, "model"), "model"));
   VALORA_TRY(decoder, Decoder::read(part(json, "decoder"), "decoder"));
-  VALORA_TRY(added, AddedTokens::read(part(json, "added_tokens"), "added_tokens", *model, normalizer.get()));
+  VALORA_TRY(added, AddedTokens::read(part(json, "added_tokens"), "added_tokens", *model,
+                                      normalizer.get()));
   const int32_t max_id = std::max(model->max_id(), added.max_id());
-  VALORA_TRY(post_processor, PostProcessor::read(part(json, "post_processor"), "post_processor", max_id));
+  VALORA_TRY(post_processor,
+             PostProcessor::read(part(json, "post_processor"), "post_processor", max_id));
   return Parts{std::move(normalizer), std::move(pretokenizer), std::move(model),
                std::move(decoder),    std::move(added),        std::move(post_processor)};
 }
@@ -147,11 +158,13 @@ Result<std::shared_ptr<const Tokenizer>> Tokenizer::load(const std::string& dir)
   return from_json(json, path);
 }
 
-Result<std::shared_ptr<const Tokenizer>> Tokenizer::from_json(const Json& json, const std::string& what) {
+Result<std::shared_ptr<const Tokenizer>> Tokenizer::from_json(const Json& json,
+                                                              const std::string& what) {
   auto parts = read_parts(json);
   if (!parts.ok()) return Error{parts.error().code, what + ": " + parts.error().message, what};
   warn_of_lengths(json, what);
-  return std::shared_ptr<const Tokenizer>(std::make_shared<HuggingFaceTokenizer>(std::move(*parts)));
+  return std::shared_ptr<const Tokenizer>(
+      std::make_shared<HuggingFaceTokenizer>(std::move(*parts)));
 }
 
 }  // namespace valora::text

@@ -68,7 +68,8 @@ TEST(Tokenizer, EncodesTheSameFromManyThreads) {
 
 TEST(Tokenizer, LengthSettingsOfTheFileAreNotApplied) {
   Json json = tiny_tokenizer_json();
-  json["truncation"] = {{"max_length", 1}, {"strategy", "LongestFirst"}, {"stride", 0}, {"direction", "Right"}};
+  json["truncation"] = {
+      {"max_length", 1}, {"strategy", "LongestFirst"}, {"stride", 0}, {"direction", "Right"}};
   EXPECT_EQ(Tokenizer::from_json(json, "tiny").value()->encode("xyz").size(), 3);
 }
 
@@ -84,7 +85,7 @@ TEST(Tokenizer, LoadNamesTheFile) {
 }
 
 struct Refusal {
-  const char* patch;   // a JSON merge patch of the tiny tokenizer
+  const char* patch;  // a JSON merge patch of the tiny tokenizer
   const char* reason;
 };
 
@@ -112,10 +113,13 @@ INSTANTIATE_TEST_SUITE_P(
         Refusal{R"({"normalizer": {"type": "Nmt"}})", "normalizer \"Nmt\" is not supported"},
         Refusal{R"({"normalizer": {"form": 1}})", "unknown field \"form\""},
         Refusal{R"({"normalizer": [1]})", "normalizer: must be an object"},
-        Refusal{R"({"normalizer": {"type": "Sequence", "normalizers": [{"type": "Strip"}]}})", "normalizers[0]"},
-        Refusal{R"({"pre_tokenizer": {"type": "Whitespace"}})", "pre-tokenizer \"Whitespace\" is not supported"},
+        Refusal{R"({"normalizer": {"type": "Sequence", "normalizers": [{"type": "Strip"}]}})",
+                "normalizers[0]"},
+        Refusal{R"({"pre_tokenizer": {"type": "Whitespace"}})",
+                "pre-tokenizer \"Whitespace\" is not supported"},
         Refusal{R"({"pre_tokenizer": {"add_prefix_space": "no"}})", "\"add_prefix_space\" must be"},
-        Refusal{R"({"post_processor": {"type": "BertProcessing"}})", "\"BertProcessing\" is not supported"},
+        Refusal{R"({"post_processor": {"type": "BertProcessing"}})",
+                "\"BertProcessing\" is not supported"},
         Refusal{R"({"decoder": {"type": "CTC"}})", "decoder \"CTC\" is not supported"},
         Refusal{R"({"decoder": null})", "without a decoder"},
         Refusal{R"({"model": null})", "model: must be an object"},
@@ -123,25 +127,30 @@ INSTANTIATE_TEST_SUITE_P(
 
 INSTANTIATE_TEST_SUITE_P(
     Bpe, TokenizerRefusal,
-    ::testing::Values(
-        Refusal{R"({"model": {"dropout": 0.1}})", "\"dropout\" is not supported"},
-        Refusal{R"({"model": {"byte_fallback": "yes"}})", "\"byte_fallback\" must be"},
-        Refusal{R"({"model": {"end_of_word_suffix": "</w>"}})", "\"end_of_word_suffix\" is not supported"},
-        Refusal{R"({"model": {"continuing_subword_prefix": "##"}})", "\"continuing_subword_prefix\" is not"},
-        Refusal{R"({"model": {"unk_token": "<unk>"}})", "unk_token \"<unk>\" is not in the vocabulary"},
-        Refusal{R"({"model": {"unk_token": 3}})", "\"unk_token\" must be a string"},
-        Refusal{R"({"model": {"vocab": {"new": 5}}})", "both have the id 5"},
-        Refusal{R"({"model": {"vocab": {"new": -1}}})", "the id of \"new\""},
-        Refusal{R"({"model": {"vocab": {"new": 4000000000}}})", "the id of \"new\""},
-        Refusal{R"({"model": {"vocab": {"new": "5"}}})", "the id of \"new\""},
-        Refusal{R"({"model": {"vocab": [1]}})", "model.vocab"},
-        Refusal{R"({"model": {"merges": {"a": 1}}})", "\"merges\" must be an array"},
-        Refusal{R"({"model": {"merges": ["a b", "a nowhere"]}})", "model.merges[1]: \"nowhere\" is not in"},
-        Refusal{R"({"model": {"merges": ["a d"]}})", "model.merges[0]: \"ad\" is not in the vocabulary"},
-        Refusal{R"({"model": {"merges": ["a b c"]}})", "model.merges[0]"},
-        Refusal{R"({"model": {"merges": ["ab"]}})", "model.merges[0]"},
-        Refusal{R"({"model": {"merges": [["a", "b", "c"]]}})", "model.merges[0]"},
-        Refusal{R"({"model": {"merges": [["a", 1]]}})", "model.merges[0]"}));
+    ::testing::Values(Refusal{R"({"model": {"dropout": 0.1}})", "\"dropout\" is not supported"},
+                      Refusal{R"({"model": {"byte_fallback": "yes"}})",
+                              "\"byte_fallback\" must be"},
+                      Refusal{R"({"model": {"end_of_word_suffix": "</w>"}})",
+                              "\"end_of_word_suffix\" is not supported"},
+                      Refusal{R"({"model": {"continuing_subword_prefix": "##"}})",
+                              "\"continuing_subword_prefix\" is not"},
+                      Refusal{R"({"model": {"unk_token": "<unk>"}})",
+                              "unk_token \"<unk>\" is not in the vocabulary"},
+                      Refusal{R"({"model": {"unk_token": 3}})", "\"unk_token\" must be a string"},
+                      Refusal{R"({"model": {"vocab": {"new": 5}}})", "both have the id 5"},
+                      Refusal{R"({"model": {"vocab": {"new": -1}}})", "the id of \"new\""},
+                      Refusal{R"({"model": {"vocab": {"new": 4000000000}}})", "the id of \"new\""},
+                      Refusal{R"({"model": {"vocab": {"new": "5"}}})", "the id of \"new\""},
+                      Refusal{R"({"model": {"vocab": [1]}})", "model.vocab"},
+                      Refusal{R"({"model": {"merges": {"a": 1}}})", "\"merges\" must be an array"},
+                      Refusal{R"({"model": {"merges": ["a b", "a nowhere"]}})",
+                              "model.merges[1]: \"nowhere\" is not in"},
+                      Refusal{R"({"model": {"merges": ["a d"]}})",
+                              "model.merges[0]: \"ad\" is not in the vocabulary"},
+                      Refusal{R"({"model": {"merges": ["a b c"]}})", "model.merges[0]"},
+                      Refusal{R"({"model": {"merges": ["ab"]}})", "model.merges[0]"},
+                      Refusal{R"({"model": {"merges": [["a", "b", "c"]]}})", "model.merges[0]"},
+                      Refusal{R"({"model": {"merges": [["a", 1]]}})", "model.merges[0]"}));
 
 TEST(Tokenizer, RefusesWrongAddedTokens) {
   const auto refusal = [](const std::string& tokens) {
@@ -151,7 +160,8 @@ TEST(Tokenizer, RefusesWrongAddedTokens) {
     return tokenizer.ok() ? "accepted" : tokenizer.error().message;
   };
   const auto token = [](int id, const std::string& content) {
-    return R"({"id": )" + std::to_string(id) + R"(, "content": ")" + content + "\", " + kToken + "}";
+    return R"({"id": )" + std::to_string(id) + R"(, "content": ")" + content + "\", " + kToken +
+           "}";
   };
   EXPECT_EQ(refusal(token(259, "<a>") + "," + token(260, "<b>")), "accepted");
   EXPECT_EQ(refusal(token(256, "ab")), "accepted");
@@ -159,7 +169,8 @@ TEST(Tokenizer, RefusesWrongAddedTokens) {
   EXPECT_THAT(refusal(token(3, "ab")), HasSubstr("has the id 3 where 256 follows"));
   EXPECT_THAT(refusal(token(259, "<a>") + "," + token(260, "<a>")),
               HasSubstr("added_tokens[1]: \"<a>\" is added twice"));
-  EXPECT_THAT(refusal(token(259, "<a>") + "," + token(259, "<b>")), HasSubstr("has the id of \"<a>\""));
+  EXPECT_THAT(refusal(token(259, "<a>") + "," + token(259, "<b>")),
+              HasSubstr("has the id of \"<a>\""));
   EXPECT_THAT(refusal(token(259, "")), HasSubstr("\"content\" must have"));
   EXPECT_THAT(refusal(token(259, std::string(2000, 'x'))), HasSubstr("\"content\" must have"));
   EXPECT_THAT(refusal(R"({"id": 259, "content": "<a>"})"), HasSubstr("\"single_word\" is missing"));
@@ -178,7 +189,8 @@ Json llama_json() {
   json["decoder"] = Json::parse(R"({"type": "Sequence", "decoders": [
       {"type": "Replace", "pattern": {"String": "▁"}, "content": " "}, {"type": "ByteFallback"}, {"type": "Fuse"},
       {"type": "Strip", "content": " ", "start": 1, "stop": 0}]})");
-  json["model"] = Json::parse(R"({"type": "BPE", "unk_token": "<unk>", "fuse_unk": true, "byte_fallback": true,
+  json["model"] =
+      Json::parse(R"({"type": "BPE", "unk_token": "<unk>", "fuse_unk": true, "byte_fallback": true,
       "vocab": {"<unk>": 0, "<s>": 1, "<0x0A>": 2, "<0xC3>": 3, "<0xA9>": 4, "▁": 5, "a": 6, "▁a": 7, "b": 8},
       "merges": ["▁ a"]})");
   return json;
@@ -202,19 +214,22 @@ TEST(Tokenizer, LlamasPrefixGoesBeforeEveryTextBetweenAddedTokens) {
 TEST(Tokenizer, TheSchemeFirstPrependsAtTheBeginningOnly) {
   Json json = llama_json();
   json["normalizer"] = nullptr;
-  json["pre_tokenizer"] = {{"type", "Metaspace"}, {"replacement", "▁"}, {"prepend_scheme", "first"}, {"split", false}};
+  json["pre_tokenizer"] = {
+      {"type", "Metaspace"}, {"replacement", "▁"}, {"prepend_scheme", "first"}, {"split", false}};
   const auto tokenizer = Tokenizer::from_json(json, "llama").value();
   EXPECT_THAT(tokenizer->encode("a<s>a", false), ElementsAre(7, 1, 6));
   EXPECT_THAT(tokenizer->encode("<s>a a", false), ElementsAre(1, 6, 7));
   json["pre_tokenizer"]["prepend_scheme"] = "always";
-  EXPECT_THAT(Tokenizer::from_json(json, "llama").value()->encode("a<s>a", false), ElementsAre(7, 1, 7));
+  EXPECT_THAT(Tokenizer::from_json(json, "llama").value()->encode("a<s>a", false),
+              ElementsAre(7, 1, 7));
 }
 
 TEST(Tokenizer, RefusesAnAddedTokenThatNormalizesToNothing) {
   Json json = llama_json();
   json["normalizer"] = {{"type", "Strip"}, {"strip_left", true}, {"strip_right", true}};
   json["added_tokens"].push_back(added_token_json(9, "  ", false));
-  EXPECT_THAT(Tokenizer::from_json(json, "llama").error().message, HasSubstr("is empty once normalized"));
+  EXPECT_THAT(Tokenizer::from_json(json, "llama").error().message,
+              HasSubstr("is empty once normalized"));
 }
 
 TEST(Tokenizer, TakesMergesAsPairs) {

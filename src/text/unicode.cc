@@ -11,7 +11,8 @@ namespace {
 
 struct LeadByte {
   uint8_t length = 0;  // 0: no character starts with this byte
-  uint8_t low = 0x80;  // bounds of the second byte: they keep out long forms, surrogates and > U+10FFFF
+  uint8_t low =
+      0x80;  // bounds of the second byte: they keep out long forms, surrogates and > U+10FFFF
   uint8_t high = 0xBF;
 };
 
@@ -30,8 +31,8 @@ LeadByte lead_byte(uint8_t b) {
 
 // So-called other alphabetic symbols: circled and squared letters count as word characters.
 bool is_alphabetic_symbol(char32_t c) {
-  return (c >= 0x24B6 && c <= 0x24E9) || (c >= 0x1F130 && c <= 0x1F149) || (c >= 0x1F150 && c <= 0x1F169) ||
-         (c >= 0x1F170 && c <= 0x1F189);
+  return (c >= 0x24B6 && c <= 0x24E9) || (c >= 0x1F130 && c <= 0x1F149) ||
+         (c >= 0x1F150 && c <= 0x1F169) || (c >= 0x1F170 && c <= 0x1F189);
 }
 
 }  // namespace
@@ -79,7 +80,8 @@ std::string to_valid_utf8(std::string_view bytes) {
 }
 
 std::string_view general_category(char32_t code_point) {
-  const std::string_view category = utf8proc_category_string(static_cast<utf8proc_int32_t>(code_point));
+  const std::string_view category =
+      utf8proc_category_string(static_cast<utf8proc_int32_t>(code_point));
   if (category != "Cn") return category;
   const auto added = added_categories();
   const auto range = std::ranges::lower_bound(added, code_point, {}, &CategoryRange::last);
@@ -88,8 +90,8 @@ std::string_view general_category(char32_t code_point) {
 
 bool is_white_space(char32_t c) {
   if (c < 0x1680) return (c >= 0x09 && c <= 0x0D) || c == 0x20 || c == 0x85 || c == 0xA0;
-  return c == 0x1680 || (c >= 0x2000 && c <= 0x200A) || c == 0x2028 || c == 0x2029 || c == 0x202F || c == 0x205F ||
-         c == 0x3000;
+  return c == 0x1680 || (c >= 0x2000 && c <= 0x200A) || c == 0x2028 || c == 0x2029 || c == 0x202F ||
+         c == 0x205F || c == 0x3000;
 }
 
 size_t leading_white_space(std::string_view utf8) {
@@ -124,8 +126,9 @@ bool is_numeric(char32_t code_point) { return general_category(code_point)[0] ==
 
 bool is_word(char32_t code_point) {
   const std::string_view category = general_category(code_point);
-  return category[0] == 'L' || category[0] == 'M' || category == "Nd" || category == "Nl" || category == "Pc" ||
-         code_point == 0x200C || code_point == 0x200D || is_alphabetic_symbol(code_point);
+  return category[0] == 'L' || category[0] == 'M' || category == "Nd" || category == "Nl" ||
+         category == "Pc" || code_point == 0x200C || code_point == 0x200D ||
+         is_alphabetic_symbol(code_point);
 }
 
 }  // namespace valora::text

@@ -1,4 +1,5 @@
-// Where the Unicode data of `tokenizers` differs from that of PCRE2 and utf8proc. Sorted, disjoint ranges.
+// Where the Unicode data of `tokenizers` differs from that of PCRE2 and utf8proc. Sorted, disjoint
+// ranges.
 #pragma once
 
 #include <array>
@@ -24,12 +25,13 @@ struct CodePointRange {
   char32_t last;
 };
 
-// Code points assigned after Unicode 14, with their general category; the libraries may not know them.
+// Code points assigned after Unicode 14, with their general category; the libraries may not know
+// them.
 std::span<const CategoryRange> added_categories();
 // Lower cases that the libraries may not know.
 std::span<const LowerCaseRange> added_lower_cases();
-// Code points that take no part in the reference's normalization (its data is of Unicode 9), though newer
-// data gives them a combining class or a decomposition.
+// Code points that take no part in the reference's normalization (its data is of Unicode 9), though
+// newer data gives them a combining class or a decomposition.
 std::span<const CodePointRange> unknown_to_normalizer();
 
 }  // namespace valora::text

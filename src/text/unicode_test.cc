@@ -18,8 +18,14 @@ TEST(Utf8, ReplacesEachLongestInvalidPrefix) {
 TEST(Utf8, TellsAnIncompleteCharacterFromAnInvalidOne) {
   EXPECT_EQ(decode_utf8("\xF0\x9F\x98").status, Utf8Status::kIncomplete);
   EXPECT_EQ(decode_utf8("\xF0\x9F\x98").length, 3);
-  EXPECT_EQ(decode_utf8("\xF0\x9F" "a").status, Utf8Status::kInvalid);
-  EXPECT_EQ(decode_utf8("\xF0\x9F" "a").length, 2);
+  EXPECT_EQ(decode_utf8("\xF0\x9F"
+                        "a")
+                .status,
+            Utf8Status::kInvalid);
+  EXPECT_EQ(decode_utf8("\xF0\x9F"
+                        "a")
+                .length,
+            2);
   EXPECT_EQ(decode_utf8("\xE0").status, Utf8Status::kIncomplete);
   EXPECT_EQ(decode_utf8("\xF5").status, Utf8Status::kInvalid);
   EXPECT_EQ(decode_utf8("\xF4\x8F\xBF\xBF").code_point, char32_t{0x10FFFF});
@@ -42,11 +48,15 @@ TEST(Unicode, KnowsCategoriesNewerThanItsLibraries) {
 }
 
 TEST(Unicode, ClassifiesForAddedTokensAndDigits) {
-  for (const char32_t c : {0x09, 0x0D, 0x20, 0x85, 0xA0, 0x2028, 0x3000}) EXPECT_TRUE(is_white_space(c)) << uint32_t{c};
-  for (const char32_t c : {0x08, 0x0E, 0x180E, 0x200B, 0x2060, 0xFEFF}) EXPECT_FALSE(is_white_space(c)) << uint32_t{c};
-  for (const char32_t c : {U'a', U'_', U'9', U'Ⓐ', U'Ⅷ', char32_t{0x301}, char32_t{0x200D}}) EXPECT_TRUE(is_word(c));
+  for (const char32_t c : {0x09, 0x0D, 0x20, 0x85, 0xA0, 0x2028, 0x3000})
+    EXPECT_TRUE(is_white_space(c)) << uint32_t{c};
+  for (const char32_t c : {0x08, 0x0E, 0x180E, 0x200B, 0x2060, 0xFEFF})
+    EXPECT_FALSE(is_white_space(c)) << uint32_t{c};
+  for (const char32_t c : {U'a', U'_', U'9', U'Ⓐ', U'Ⅷ', char32_t{0x301}, char32_t{0x200D}})
+    EXPECT_TRUE(is_word(c));
   for (const char32_t c : {U'-', U'½', U'😀', U' '}) EXPECT_FALSE(is_word(c)) << uint32_t{c};
-  for (const char32_t c : {U'7', U'½', U'Ⅷ', U'٣', char32_t{0x11F50}}) EXPECT_TRUE(is_numeric(c)) << uint32_t{c};
+  for (const char32_t c : {U'7', U'½', U'Ⅷ', U'٣', char32_t{0x11F50}})
+    EXPECT_TRUE(is_numeric(c)) << uint32_t{c};
   EXPECT_FALSE(is_numeric(U'五'));
 }
 

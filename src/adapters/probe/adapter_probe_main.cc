@@ -1,8 +1,10 @@
 // Reads an adapter as the server would and prints what it found, for comparisons with PEFT.
 //
-// stdin:  {"modules": [{"name", "in", "out", "servable"}], "aliases": [{"alias", "canonical"}], "hidden_size",
+// stdin:  {"modules": [{"name", "in", "out", "servable"}], "aliases": [{"alias", "canonical"}],
+// "hidden_size",
 //          "adapter": DIR, "max_rank"}
-// stdout: {"targets": [{"module", "rank", "scale"}], "heads": [...], "warnings": [...], "digest", "bytes",
+// stdout: {"targets": [{"module", "rank", "scale"}], "heads": [...], "warnings": [...], "digest",
+// "bytes",
 //          "max_rank"} or {"error": {"code", "message"}}
 #include <iostream>
 #include <iterator>
@@ -13,7 +15,8 @@
 namespace valora::adapters {
 namespace {
 
-constexpr const char* kProblemTypes[] = {"single_label_classification", "multi_label_classification", "regression"};
+constexpr const char* kProblemTypes[] = {"single_label_classification",
+                                         "multi_label_classification", "regression"};
 
 Result<ModuleTable> read_table(const Json& input) {
   std::vector<Module> modules;
@@ -37,16 +40,17 @@ Result<ModuleTable> read_table(const Json& input) {
 Json to_json(const AdapterSpec& spec, const ModuleTable& modules) {
   Json targets = Json::array(), heads = Json::array();
   for (const LoraTarget& target : spec.targets)
-    targets.push_back(
-        {{"module", modules.modules()[target.module].name}, {"rank", target.rank}, {"scale", target.scale}});
+    targets.push_back({{"module", modules.modules()[target.module].name},
+                       {"rank", target.rank},
+                       {"scale", target.scale}});
   for (const TaskHead& head : spec.heads)
     heads.push_back({{"name", head.name},
                      {"labels", head.labels},
                      {"bias", head.bias.has_value()},
                      {"problem_type", kProblemTypes[static_cast<int>(head.problem_type)]},
                      {"add_generation_prompt", head.add_generation_prompt}});
-  return {{"targets", targets}, {"heads", heads}, {"warnings", spec.warnings}, {"digest", spec.digest.hex()},
-          {"bytes", spec.bytes}, {"max_rank", spec.max_rank}};
+  return {{"targets", targets},          {"heads", heads},      {"warnings", spec.warnings},
+          {"digest", spec.digest.hex()}, {"bytes", spec.bytes}, {"max_rank", spec.max_rank}};
 }
 
 Result<Json> probe(const std::string& text) {
@@ -68,7 +72,8 @@ int main() {
   if (result.ok())
     output = result.value();
   else
-    output["error"] = {{"code", static_cast<int>(result.error().code)}, {"message", result.error().message}};
+    output["error"] = {{"code", static_cast<int>(result.error().code)},
+                       {"message", result.error().message}};
   std::cout << output.dump() << '\n';
   return 0;
 }

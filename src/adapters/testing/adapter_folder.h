@@ -29,8 +29,9 @@ inline ModuleTable small_table() {
   }
   modules.push_back({"model.visual.blocks.0.attn.qkv", 2, 2, false, 0});
   modules.push_back({"lm_head", kHidden, 10, false});
-  return ModuleTable(std::move(modules),
-                     {{"model.layers.", "model.language_model.layers."}, {"visual.", "model.visual."}}, kHidden);
+  return ModuleTable(
+      std::move(modules),
+      {{"model.layers.", "model.language_model.layers."}, {"visual.", "model.visual."}}, kHidden);
 }
 
 inline RawTensor filled(std::vector<int64_t> shape, float first) {

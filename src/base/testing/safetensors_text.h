@@ -37,13 +37,15 @@ inline std::string safetensors_text(const std::string& header, const std::string
 }
 
 // A well-formed file. `padding` spaces after the header move the data off alignment.
-inline std::string safetensors_text(const std::map<std::string, RawTensor>& tensors, size_t padding = 0) {
+inline std::string safetensors_text(const std::map<std::string, RawTensor>& tensors,
+                                    size_t padding = 0) {
   Json header = Json::object();
   std::string data;
   for (const auto& [name, tensor] : tensors) {
     const size_t begin = data.size();
     data += tensor.bytes;
-    header[name] = {{"dtype", tensor.dtype}, {"shape", tensor.shape}, {"data_offsets", {begin, data.size()}}};
+    header[name] = {
+        {"dtype", tensor.dtype}, {"shape", tensor.shape}, {"data_offsets", {begin, data.size()}}};
   }
   return safetensors_text(header.dump() + std::string(padding, ' '), data);
 }

@@ -42,8 +42,10 @@ Contender aten_products(const AtmmProblem& problem) {
     const std::vector<AtmmAdapter>& adapters = layers->next();
     for (const AtmmRun& run : problem.runs) {
       const AtmmAdapter& adapter = adapters[run.adapter];
-      const at::Tensor low = at::linear(problem.x.narrow(0, run.begin, run.end - run.begin), adapter.a);
-      y.narrow(0, run.begin, run.end - run.begin).add_(at::linear(low, adapter.b), adapter.coefficient);
+      const at::Tensor low =
+          at::linear(problem.x.narrow(0, run.begin, run.end - run.begin), adapter.a);
+      y.narrow(0, run.begin, run.end - run.begin)
+          .add_(at::linear(low, adapter.b), adapter.coefficient);
     }
   });
 }

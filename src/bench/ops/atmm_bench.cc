@@ -35,9 +35,11 @@ std::vector<AtmmShape> quick_grid() {
   for (const int64_t hidden : {896, 4096})
     for (const int64_t rank : {8, 16, 64}) {
       grid.push_back({1, 1, hidden, {rank}, "identical"});
-      for (const char* popularity : {"distinct", "zipf:1.5"}) grid.push_back({16, 1, hidden, {rank}, popularity});
+      for (const char* popularity : {"distinct", "zipf:1.5"})
+        grid.push_back({16, 1, hidden, {rank}, popularity});
       if (rank == 8) continue;
-      for (const char* popularity : {"distinct", "identical"}) grid.push_back({4, 64, hidden, {rank}, popularity});
+      for (const char* popularity : {"distinct", "identical"})
+        grid.push_back({4, 64, hidden, {rank}, popularity});
     }
   grid.push_back({8, 1, 4096, {8, 16, 32, 64}, "distinct"});
   grid.push_back({8, 1, 4096, {16}, "distinct", true});
@@ -46,8 +48,8 @@ std::vector<AtmmShape> quick_grid() {
 
 void search_tile(const AtmmShape& shape, TileSearch& search) {
   const AtmmProblem problem = make_problem(shape);
-  const std::vector<Timing> timings =
-      race(tiled_products(problem, search.candidates()), {.seconds = 0, .min_rounds = kSearchRounds});
+  const std::vector<Timing> timings = race(tiled_products(problem, search.candidates()),
+                                           {.seconds = 0, .min_rounds = kSearchRounds});
   std::vector<double> seconds;
   for (const Timing& timing : timings) seconds.push_back(timing.seconds.p50);
   search.add(seconds);
@@ -56,11 +58,13 @@ void search_tile(const AtmmShape& shape, TileSearch& search) {
 Measurement measure(const AtmmShape& shape, const TileSearch& search, Bench& bench) {
   const AtmmProblem problem = make_problem(shape);
   const kernels::Tile tile = search.best();
-  bench.notes["atmm_single_tile"] = {{"rows", tile.rows}, {"panels", tile.panels}, {"chains", tile.chains}};
+  bench.notes["atmm_single_tile"] = {
+      {"rows", tile.rows}, {"panels", tile.panels}, {"chains", tile.chains}};
   bench.notes["atmm_most_to_win_by_tiles"] = search.most_to_win();
   return compete(bench, problem.work(),
-                 {our_products(problem, kOurs), our_products(problem, kSingleTile, tile), aten_products(problem),
-                  rank_row_products(problem), static_tile_products(problem), einsum_products(problem)},
+                 {our_products(problem, kOurs), our_products(problem, kSingleTile, tile),
+                  aten_products(problem), rank_row_products(problem), static_tile_products(problem),
+                  einsum_products(problem)},
                  kTolerance);
 }
 

@@ -1,5 +1,5 @@
-// What mixed adapters add to a linear, against the ways of others and against our kernel with the best one tile
-// (VaLoRA figures 17 and 18).
+// What mixed adapters add to a linear, against the ways of others and against our kernel with the
+// best one tile (VaLoRA figures 17 and 18).
 #pragma once
 
 #include <vector>

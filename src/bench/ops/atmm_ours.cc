@@ -37,34 +37,40 @@ struct Packed {
         return {ops::raw<kernels::bf16>(weights.back().data()), w.size(0), w.size(1)};
       };
       for (const AtmmAdapter& adapter : adapters)
-        parts.push_back(
-            {pack(padded(adapter.a, 0, rank_step)), pack(padded(adapter.b, 1, rank_step)), adapter.coefficient});
+        parts.push_back({pack(padded(adapter.a, 0, rank_step)),
+                         pack(padded(adapter.b, 1, rank_step)), adapter.coefficient});
       Segments& segments = layers.emplace_back();
-      for (const AtmmRun& run : problem.runs) segments.push_back({run.begin, run.end, {parts[run.adapter]}});
+      for (const AtmmRun& run : problem.runs)
+        segments.push_back({run.begin, run.end, {parts[run.adapter]}});
     }
     return {std::move(weights), Cycle(std::move(layers))};
   }
 };
 
-Contender panel_products(const AtmmProblem& problem, std::string name, std::shared_ptr<Packed> packed,
-                         std::optional<kernels::Tile> tile) {
+Contender panel_products(const AtmmProblem& problem, std::string name,
+                         std::shared_ptr<Packed> packed, std::optional<kernels::Tile> tile) {
   const at::Tensor x = problem.x, y = problem.output(at::kFloat);
   return adding(std::move(name), y, [packed, x, y, tile] {
-    kernels::low_rank<kernels::bf16>(ops::raw<kernels::bf16>(x), x.size(0), x.size(1), y.mutable_data_ptr<float>(),
-                                     y.size(1), packed->layers.next(), ops::torch_parallel(), tile);
+    kernels::low_rank<kernels::bf16>(ops::raw<kernels::bf16>(x), x.size(0), x.size(1),
+                                     y.mutable_data_ptr<float>(), y.size(1), packed->layers.next(),
+                                     ops::torch_parallel(), tile);
   });
 }
 
 }  // namespace
 
-Contender our_products(const AtmmProblem& problem, std::string name, std::optional<kernels::Tile> tile) {
-  return panel_products(problem, std::move(name), std::make_shared<Packed>(Packed::of(problem, 1)), tile);
+Contender our_products(const AtmmProblem& problem, std::string name,
+                       std::optional<kernels::Tile> tile) {
+  return panel_products(problem, std::move(name), std::make_shared<Packed>(Packed::of(problem, 1)),
+                        tile);
 }
 
-std::vector<Runner> tiled_products(const AtmmProblem& problem, const std::vector<kernels::Tile>& tiles) {
+std::vector<Runner> tiled_products(const AtmmProblem& problem,
+                                   const std::vector<kernels::Tile>& tiles) {
   const auto packed = std::make_shared<Packed>(Packed::of(problem, 1));
   std::vector<Runner> runners;
-  for (const kernels::Tile& tile : tiles) runners.push_back({"", panel_products(problem, "", packed, tile).run});
+  for (const kernels::Tile& tile : tiles)
+    runners.push_back({"", panel_products(problem, "", packed, tile).run});
   return runners;
 }
 

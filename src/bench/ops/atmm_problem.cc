@@ -21,12 +21,14 @@ std::vector<size_t> adapters_of_requests(const AtmmShape& shape) {
   int models = requests;
   if (shape.popularity == "identical") models = 1;
   if (shape.popularity == "uniform") models = static_cast<int>(std::ceil(std::sqrt(requests)));
-  const auto mix = mix_models(shape.popularity == "identical" ? "uniform" : shape.popularity, models, requests, 5);
+  const auto mix = mix_models(shape.popularity == "identical" ? "uniform" : shape.popularity,
+                              models, requests, 5);
   TORCH_CHECK(mix.ok(), mix.ok() ? "" : mix.error().message);
   std::vector<int> sorted = *mix;
   std::sort(sorted.begin(), sorted.end());
   std::vector<size_t> adapters{0};
-  for (size_t i = 1; i < sorted.size(); ++i) adapters.push_back(adapters.back() + (sorted[i] != sorted[i - 1]));
+  for (size_t i = 1; i < sorted.size(); ++i)
+    adapters.push_back(adapters.back() + (sorted[i] != sorted[i - 1]));
   return adapters;
 }
 
@@ -44,7 +46,8 @@ std::vector<AtmmAdapter> make_adapters(const AtmmShape& shape, size_t count) {
   };
   for (size_t i = 0; i < count; ++i) {
     at::Tensor a = take(rank(i), shape.hidden),
-               b = take(shape.hidden, rank(i)).mul_(std::sqrt(static_cast<double>(shape.hidden) / rank(i)));
+               b = take(shape.hidden, rank(i))
+                       .mul_(std::sqrt(static_cast<double>(shape.hidden) / rank(i)));
     adapters.push_back({a, b, i % 3 == 2 ? -0.5f : 2.f});
   }
   return adapters;
@@ -53,9 +56,10 @@ std::vector<AtmmAdapter> make_adapters(const AtmmShape& shape, size_t count) {
 }  // namespace
 
 std::string AtmmShape::label() const {
-  const std::string phase = tokens_per_request == 1 ? "decode" : fmt::format("prefill {}", tokens_per_request);
-  return fmt::format("{} requests {} rank {} hidden {} {}{}", phase, requests, rank_text(ranks), hidden, popularity,
-                     cold ? " cold" : "");
+  const std::string phase =
+      tokens_per_request == 1 ? "decode" : fmt::format("prefill {}", tokens_per_request);
+  return fmt::format("{} requests {} rank {} hidden {} {}{}", phase, requests, rank_text(ranks),
+                     hidden, popularity, cold ? " cold" : "");
 }
 
 Json AtmmShape::fields() const {
@@ -77,25 +81,31 @@ Work AtmmProblem::work() const {
     const double rank = static_cast<double>(layers.front()[run.adapter].a.size(0));
     operations += 4.0 * rank * static_cast<double>((run.end - run.begin) * shape.hidden);
   }
-  const double bytes = adapter_bytes + 3 * static_cast<double>(x.nbytes());  // x is read, y is read and written
+  const double bytes =
+      adapter_bytes + 3 * static_cast<double>(x.nbytes());  // x is read, y is read and written
   if (shape.cold) return {adapter_bytes, operations};
   return {bytes > static_cast<double>(last_level_cache()) ? bytes : 0, operations};
 }
 
 AtmmProblem make_problem(const AtmmShape& shape) {
-  AtmmProblem problem{shape, normal_tensor({shape.tokens(), shape.hidden}, at::kBFloat16, 1, 4), {}, {}};
+  AtmmProblem problem{
+      shape, normal_tensor({shape.tokens(), shape.hidden}, at::kBFloat16, 1, 4), {}, {}};
   const std::vector<size_t> asked = adapters_of_requests(shape);
   for (size_t i = 0; i < asked.size(); ++i) {
-    const int64_t begin = static_cast<int64_t>(i) * shape.tokens_per_request, end = begin + shape.tokens_per_request;
-    if (!problem.runs.empty() && problem.runs.back().adapter == asked[i]) problem.runs.back().end = end;
-    else problem.runs.push_back({begin, end, asked[i]});
+    const int64_t begin = static_cast<int64_t>(i) * shape.tokens_per_request,
+                  end = begin + shape.tokens_per_request;
+    if (!problem.runs.empty() && problem.runs.back().adapter == asked[i])
+      problem.runs.back().end = end;
+    else
+      problem.runs.push_back({begin, end, asked[i]});
   }
   problem.layers.push_back(make_adapters(shape, asked.back() + 1));
   if (!shape.cold) return problem;
   int64_t bytes = 0;
   for (const AtmmAdapter& adapter : problem.layers[0])
     bytes += static_cast<int64_t>(adapter.a.nbytes() + adapter.b.nbytes());
-  for (int64_t i = 1; i < cold_copies(bytes); ++i) problem.layers.push_back(make_adapters(shape, asked.back() + 1));
+  for (int64_t i = 1; i < cold_copies(bytes); ++i)
+    problem.layers.push_back(make_adapters(shape, asked.back() + 1));
   return problem;
 }
 

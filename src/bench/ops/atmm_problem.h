@@ -18,7 +18,8 @@ struct AtmmShape {
   int64_t hidden = 0;              // in and out
   std::vector<int64_t> ranks;      // of the adapters, in turn
   std::string popularity;          // distinct, uniform, zipf:1.5 or identical, as Punica has them
-  bool cold = false;               // adapters come from memory: the step's other layers were in the caches between
+  bool cold =
+      false;  // adapters come from memory: the step's other layers were in the caches between
 
   int64_t tokens() const { return requests * tokens_per_request; }
   std::string label() const;
@@ -39,9 +40,10 @@ struct AtmmRun {
 
 struct AtmmProblem {
   AtmmShape shape;
-  at::Tensor x;                                   // [tokens, in], bf16
-  std::vector<AtmmRun> runs;                      // neighbours of one adapter are one run
-  std::vector<std::vector<AtmmAdapter>> layers;   // equal in all but their place: one, or enough to be cold
+  at::Tensor x;               // [tokens, in], bf16
+  std::vector<AtmmRun> runs;  // neighbours of one adapter are one run
+  std::vector<std::vector<AtmmAdapter>>
+      layers;  // equal in all but their place: one, or enough to be cold
 
   int64_t adapters() const { return static_cast<int64_t>(layers.front().size()); }
   at::Tensor output(at::ScalarType dtype) const {

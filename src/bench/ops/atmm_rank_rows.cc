@@ -13,12 +13,12 @@ namespace {
 
 using kernels::bf16;
 
-constexpr int64_t kRowsPerPiece = 4;       // dot products that a thread takes at a time
+constexpr int64_t kRowsPerPiece = 4;  // dot products that a thread takes at a time
 constexpr int64_t kOutputsPerPiece = 512;
 
 // A layer's adapters in the pool: the rows of A, and of Bᵀ, of all adapters in no order.
 struct Pool {
-  at::Tensor a, b;                                     // [rows, hidden]
+  at::Tensor a, b;                                       // [rows, hidden]
   std::vector<std::vector<const bf16*>> a_rows, b_rows;  // of each adapter
   std::vector<float> coefficients;
 };
@@ -63,7 +63,8 @@ struct RankRows {
     const int64_t tokens = x.size(0), hidden = x.size(1);
     const int64_t row_pieces = (max_rank + kRowsPerPiece - 1) / kRowsPerPiece;
     ops::torch_parallel()(0, tokens * row_pieces, 1, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) shrink(pool, i / row_pieces, i % row_pieces * kRowsPerPiece, hidden);
+      for (int64_t i = begin; i < end; ++i)
+        shrink(pool, i / row_pieces, i % row_pieces * kRowsPerPiece, hidden);
     });
     const int64_t output_pieces = (hidden + kOutputsPerPiece - 1) / kOutputsPerPiece;
     ops::torch_parallel()(0, tokens * output_pieces, 1, [&](int64_t begin, int64_t end) {
@@ -76,8 +77,8 @@ struct RankRows {
     const auto& rows = pool.a_rows[adapter_of_token[token]];
     const int64_t end = std::min(first + kRowsPerPiece, static_cast<int64_t>(rows.size()));
     for (int64_t r = first; r < end; ++r)
-      low[token * max_rank + r] =
-          pool.coefficients[adapter_of_token[token]] * dot_row(ops::raw<bf16>(x) + token * hidden, rows[r], hidden);
+      low[token * max_rank + r] = pool.coefficients[adapter_of_token[token]] *
+                                  dot_row(ops::raw<bf16>(x) + token * hidden, rows[r], hidden);
   }
 
   void expand(const Pool& pool, int64_t token, int64_t first, int64_t hidden) {
@@ -86,7 +87,8 @@ struct RankRows {
     parts.clear();
     for (const bf16* row : rows) parts.push_back(row + first);
     add_rows(&low[token * max_rank], parts.data(), static_cast<int64_t>(rows.size()),
-             std::min(kOutputsPerPiece, hidden - first), ops::raw<bf16>(y) + token * hidden + first);
+             std::min(kOutputsPerPiece, hidden - first),
+             ops::raw<bf16>(y) + token * hidden + first);
   }
 };
 
@@ -96,7 +98,8 @@ Contender rank_row_products(const AtmmProblem& problem) {
   std::vector<Pool> pools;
   for (const auto& adapters : problem.layers) pools.push_back(make_pool(adapters));
   const at::Tensor y = problem.output(at::kBFloat16);
-  const auto state = std::make_shared<RankRows>(RankRows{Cycle(std::move(pools)), problem.x, y, {}, 0, {}});
+  const auto state =
+      std::make_shared<RankRows>(RankRows{Cycle(std::move(pools)), problem.x, y, {}, 0, {}});
   for (const AtmmRun& run : problem.runs)
     state->adapter_of_token.insert(state->adapter_of_token.end(), run.end - run.begin, run.adapter);
   for (const AtmmAdapter& adapter : problem.layers.front())

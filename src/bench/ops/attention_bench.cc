@@ -19,8 +19,8 @@ double bytes_of_cache(const AttentionShape& s) {
 }
 
 Work work_of(const AttentionShape& s, bool cold) {
-  const double pairs =
-      static_cast<double>(s.queries) * (static_cast<double>(s.context) + (static_cast<double>(s.queries) + 1) / 2);
+  const double pairs = static_cast<double>(s.queries) *
+                       (static_cast<double>(s.context) + (static_cast<double>(s.queries) + 1) / 2);
   return {cold ? bytes_of_cache(s) : 0, 4 * pairs * static_cast<double>(s.batch * s.heads * s.dim)};
 }
 
@@ -30,13 +30,15 @@ std::vector<int64_t> counting(int64_t count) {
   return numbers;
 }
 
-// ATen gets keys and values side by side; in decode the heads of one key as its queries, which need no copies of it.
+// ATen gets keys and values side by side; in decode the heads of one key as its queries, which need
+// no copies of it.
 Measurement measure_decode(Bench& bench, const AttentionShape& s) {
   const int64_t layers = cold_copies(static_cast<int64_t>(bytes_of_cache(s)));
   const PagedSequences sequences(s, layers);
   Cycle<int64_t> layer(counting(layers));
   std::vector<std::pair<at::Tensor, at::Tensor>> copies;
-  for (int64_t i = 0; i < layers; ++i) copies.emplace_back(sequences.keys().clone(), sequences.values().clone());
+  for (int64_t i = 0; i < layers; ++i)
+    copies.emplace_back(sequences.keys().clone(), sequences.values().clone());
   Cycle<std::pair<at::Tensor, at::Tensor>> contiguous(std::move(copies));
   const at::Tensor q = sequences.queries().view({s.batch, s.kv_heads, s.heads / s.kv_heads, s.dim});
   const auto aten = [&] {
@@ -44,13 +46,15 @@ Measurement measure_decode(Bench& bench, const AttentionShape& s) {
     return at::scaled_dot_product_attention(q, k, v).view({s.batch, s.heads * s.dim});
   };
   return compete(bench, work_of(s, true),
-                 {pure(kOurs, [&] { return sequences.attend(layer.next()); }), pure("aten", aten)}, kTolerance);
+                 {pure(kOurs, [&] { return sequences.attend(layer.next()); }), pure("aten", aten)},
+                 kTolerance);
 }
 
 // ATen gets each head's keys and values, side by side.
 Measurement measure_prefill(Bench& bench, const AttentionShape& s) {
   const PagedSequences sequences(s, 1);
-  const at::Tensor q = sequences.queries().view({s.batch, s.queries, s.heads, s.dim}).transpose(1, 2).contiguous();
+  const at::Tensor q =
+      sequences.queries().view({s.batch, s.queries, s.heads, s.dim}).transpose(1, 2).contiguous();
   const at::Tensor k = sequences.keys().repeat_interleave(s.heads / s.kv_heads, 1),
                    v = sequences.values().repeat_interleave(s.heads / s.kv_heads, 1);
   std::optional<at::Tensor> mask;
@@ -60,7 +64,8 @@ Measurement measure_prefill(Bench& bench, const AttentionShape& s) {
         .transpose(1, 2)
         .reshape({s.batch * s.queries, s.heads * s.dim});
   };
-  return compete(bench, work_of(s, false), {pure(kOurs, [&] { return sequences.attend(0); }), pure("aten", aten)},
+  return compete(bench, work_of(s, false),
+                 {pure(kOurs, [&] { return sequences.attend(0); }), pure("aten", aten)},
                  kTolerance);
 }
 
@@ -84,13 +89,15 @@ Measurement measure_blocks(Bench& bench, const BlockShape& s) {
   };
   return compete(
       bench, {0, 4.0 * static_cast<double>(tokens * s.length * s.heads * s.dim)},
-      {pure(kOurs, [&] { return ops::block_attention(rows[0], rows[1], rows[2], ends); }), pure("aten", aten)},
+      {pure(kOurs, [&] { return ops::block_attention(rows[0], rows[1], rows[2], ends); }),
+       pure("aten", aten)},
       kTolerance);
 }
 
 Shape decode_shape(const AttentionShape& s) {
   return {"decode_attention",
-          fmt::format("heads {}/{}x{} batch {} context {}", s.heads, s.kv_heads, s.dim, s.batch, s.context),
+          fmt::format("heads {}/{}x{} batch {} context {}", s.heads, s.kv_heads, s.dim, s.batch,
+                      s.context),
           {{"heads", s.heads},
            {"kv_heads", s.kv_heads},
            {"dim", s.dim},
@@ -102,7 +109,8 @@ Shape decode_shape(const AttentionShape& s) {
 
 Shape prefill_shape(const AttentionShape& s) {
   return {"prefill_attention",
-          fmt::format("heads {}/{}x{} chunk {} context {}", s.heads, s.kv_heads, s.dim, s.queries, s.context),
+          fmt::format("heads {}/{}x{} chunk {} context {}", s.heads, s.kv_heads, s.dim, s.queries,
+                      s.context),
           {{"heads", s.heads},
            {"kv_heads", s.kv_heads},
            {"dim", s.dim},
@@ -113,11 +121,14 @@ Shape prefill_shape(const AttentionShape& s) {
 }
 
 Shape block_shape(const BlockShape& s) {
-  return {
-      "block_attention",
-      fmt::format("heads {}x{} {} of {} tokens", s.heads, s.dim, s.blocks, s.length),
-      {{"heads", s.heads}, {"dim", s.dim}, {"blocks", s.blocks}, {"length", s.length}, {"tokens", s.blocks * s.length}},
-      [s](Bench& bench) { return measure_blocks(bench, s); }};
+  return {"block_attention",
+          fmt::format("heads {}x{} {} of {} tokens", s.heads, s.dim, s.blocks, s.length),
+          {{"heads", s.heads},
+           {"dim", s.dim},
+           {"blocks", s.blocks},
+           {"length", s.length},
+           {"tokens", s.blocks * s.length}},
+          [s](Bench& bench) { return measure_blocks(bench, s); }};
 }
 
 }  // namespace
@@ -130,9 +141,11 @@ std::vector<Shape> attention_shapes(bool quick) {
   std::vector<Shape> shapes;
   for (const Heads& h : models) {
     for (const int64_t batch : {1, 8})
-      for (const int64_t context : quick ? std::vector<int64_t>{2048} : std::vector<int64_t>{128, 512, 2048, 8192})
+      for (const int64_t context :
+           quick ? std::vector<int64_t>{2048} : std::vector<int64_t>{128, 512, 2048, 8192})
         shapes.push_back(decode_shape({batch, context - 1, 1, h.heads, h.kv_heads, h.dim}));
-    for (const int64_t chunk : quick ? std::vector<int64_t>{512} : std::vector<int64_t>{128, 512, 2048})
+    for (const int64_t chunk :
+         quick ? std::vector<int64_t>{512} : std::vector<int64_t>{128, 512, 2048})
       for (const int64_t context : quick ? std::vector<int64_t>{0} : std::vector<int64_t>{0, 2048})
         shapes.push_back(prefill_shape({1, context, chunk, h.heads, h.kv_heads, h.dim}));
   }

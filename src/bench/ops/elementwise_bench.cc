@@ -11,8 +11,8 @@ namespace {
 constexpr double kTolerance = 0.02, kEps = 1e-6;
 constexpr double kElement = 2;  // bytes of a bf16
 
-// Passes over `elements` of bf16; from memory where they do not fit into the caches, and without a limit that says much
-// where they do.
+// Passes over `elements` of bf16; from memory where they do not fit into the caches, and without a
+// limit that says much where they do.
 Work work_of(double passes, int64_t elements) {
   const double bytes = passes * kElement * static_cast<double>(elements);
   return {bytes > static_cast<double>(last_level_cache()) ? bytes : 0};
@@ -35,7 +35,10 @@ Measurement measure_add_rms_norm(Bench& bench, int64_t tokens, int64_t width) {
   at::Tensor stream = x.clone(), other = x.clone();
   const auto ours = [&] { return ops::add_rms_norm(stream, residual, weight, kEps); };
   const auto aten = [&] { return at::rms_norm(other.add_(residual), {width}, weight, kEps); };
-  const auto fresh = [&](at::Tensor& target, const auto& run) { target.copy_(x); return run(); };
+  const auto fresh = [&](at::Tensor& target, const auto& run) {
+    target.copy_(x);
+    return run();
+  };
   return compete(bench, work_of(4, x.numel()),
                  {{kOurs, [&] { ours(); }, [&] { return fresh(stream, ours); }},
                   {"aten", [&] { aten(); }, [&] { return fresh(other, aten); }}},
@@ -52,7 +55,9 @@ Measurement measure_rotary(Bench& bench, int64_t tokens, int64_t heads, int64_t 
   const at::Tensor x = normal_tensor({tokens, heads, dim}, at::kBFloat16, 1, 1),
                    angle = normal_tensor({tokens, dim / 2}, at::kFloat, 1, 2);
   const at::Tensor cos = at::cos(angle), sin = at::sin(angle);
-  const auto wide = [](const at::Tensor& half) { return at::cat({half, half}, 1).unsqueeze(1).to(at::kBFloat16); };
+  const auto wide = [](const at::Tensor& half) {
+    return at::cat({half, half}, 1).unsqueeze(1).to(at::kBFloat16);
+  };
   const at::Tensor wide_cos = wide(cos), wide_sin = wide(sin);
   at::Tensor rotated = x.clone();
   const auto ours = [&] {
@@ -69,7 +74,9 @@ Measurement measure_rotary(Bench& bench, int64_t tokens, int64_t heads, int64_t 
 using Measure = Measurement (*)(Bench&, int64_t, int64_t);
 
 Shape row_shape(const char* operation, Measure measure, int64_t tokens, int64_t width) {
-  return {operation, fmt::format("tokens {} width {}", tokens, width), {{"tokens", tokens}, {"width", width}},
+  return {operation,
+          fmt::format("tokens {} width {}", tokens, width),
+          {{"tokens", tokens}, {"width", width}},
           [=](Bench& bench) { return measure(bench, tokens, width); }};
 }
 
@@ -84,8 +91,10 @@ Shape rotary_shape(int64_t tokens, int64_t heads, int64_t dim) {
 
 std::vector<Shape> elementwise_shapes(bool quick) {
   std::vector<Shape> shapes;
-  for (const int64_t tokens : quick ? std::vector<int64_t>{8, 128} : std::vector<int64_t>{1, 8, 128, 1024}) {
-    for (const int64_t width : quick ? std::vector<int64_t>{896} : std::vector<int64_t>{896, 3584}) {
+  for (const int64_t tokens :
+       quick ? std::vector<int64_t>{8, 128} : std::vector<int64_t>{1, 8, 128, 1024}) {
+    for (const int64_t width :
+         quick ? std::vector<int64_t>{896} : std::vector<int64_t>{896, 3584}) {
       shapes.push_back(row_shape("rms_norm", measure_rms_norm, tokens, width));
       shapes.push_back(row_shape("add_rms_norm", measure_add_rms_norm, tokens, width));
     }

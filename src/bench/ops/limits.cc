@@ -27,7 +27,8 @@ double product_rate(at::ScalarType dtype, kernels::Tile tile) {
   constexpr int64_t kRows = 48, kInputs = 512, kOutputs = 128, kRepeats = 20;
   const int threads = at::get_num_threads();
   const at::Tensor x = at::full({threads, kRows, kInputs}, 0.5, dtype);
-  const at::Tensor w = at::full({threads, kernels::packed_elements<T>(kOutputs, kInputs)}, 0.5, dtype);
+  const at::Tensor w =
+      at::full({threads, kernels::packed_elements<T>(kOutputs, kInputs)}, 0.5, dtype);
   const at::Tensor y = at::zeros({threads, kRows, kOutputs}, at::kFloat);
   const auto multiply = [&](int64_t begin, int64_t end) {
     for (int64_t t = begin; t < end; ++t) {
@@ -51,8 +52,8 @@ double product_rate(at::ScalarType dtype, kernels::Tile tile) {
 template <typename T>
 double best_product_rate(at::ScalarType dtype) {
   double best = 0;
-  for (const kernels::Tile tile :
-       {kernels::Tile{6, 4, 1}, kernels::Tile{12, 2, 1}, kernels::Tile{8, 3, 1}, kernels::Tile{3, 8, 1}})
+  for (const kernels::Tile tile : {kernels::Tile{6, 4, 1}, kernels::Tile{12, 2, 1},
+                                   kernels::Tile{8, 3, 1}, kernels::Tile{3, 8, 1}})
     best = std::max(best, product_rate<T>(dtype, tile));
   return best;
 }
@@ -93,22 +94,30 @@ void Limits::measure_bandwidth() {
   measured_ = std::chrono::steady_clock::now();
 }
 
-// sysconf counts the parts of a cache that other cores have to themselves: the system's own files come first.
+// sysconf counts the parts of a cache that other cores have to themselves: the system's own files
+// come first.
 int64_t last_level_cache() {
   static const int64_t bytes = [] {
     int64_t largest = 0;
     for (int level = 0; level < 8; ++level) {
-      std::ifstream file("/sys/devices/system/cpu/cpu0/cache/index" + std::to_string(level) + "/size");
+      std::ifstream file("/sys/devices/system/cpu/cpu0/cache/index" + std::to_string(level) +
+                         "/size");
       int64_t size = 0;
       char unit = 0;
-      if (file >> size) largest = std::max(largest, size << (file >> unit && unit == 'M' ? 20 : unit == 'K' ? 10 : 0));
+      if (file >> size)
+        largest = std::max(largest, size << (file >> unit && unit == 'M' ? 20
+                                             : unit == 'K'               ? 10
+                                                                         : 0));
     }
-    if (largest == 0) largest = std::max(sysconf(_SC_LEVEL3_CACHE_SIZE), sysconf(_SC_LEVEL2_CACHE_SIZE));
+    if (largest == 0)
+      largest = std::max(sysconf(_SC_LEVEL3_CACHE_SIZE), sysconf(_SC_LEVEL2_CACHE_SIZE));
     return largest > 0 ? largest : int64_t{32} << 20;
   }();
   return bytes;
 }
 
-int64_t cold_copies(int64_t bytes) { return 1 + 2 * last_level_cache() / std::max<int64_t>(1, bytes); }
+int64_t cold_copies(int64_t bytes) {
+  return 1 + 2 * last_level_cache() / std::max<int64_t>(1, bytes);
+}
 
 }  // namespace valora::bench

@@ -20,15 +20,18 @@ struct Size {
 };
 
 const char* name_of(at::ScalarType dtype) { return dtype == at::kFloat ? "fp32" : "bf16"; }
-double tolerance_of(at::ScalarType dtype) { return dtype == at::kFloat ? kTolerance / 1000 : kTolerance; }
+double tolerance_of(at::ScalarType dtype) {
+  return dtype == at::kFloat ? kTolerance / 1000 : kTolerance;
+}
 
 Work work_of(int64_t tokens, int64_t out, int64_t in, at::ScalarType dtype) {
   const double element = static_cast<double>(c10::elementSize(dtype));
-  return {element * static_cast<double>(out * in + tokens * (in + out)), 2.0 * static_cast<double>(tokens * out * in),
-          dtype == at::kFloat};
+  return {element * static_cast<double>(out * in + tokens * (in + out)),
+          2.0 * static_cast<double>(tokens * out * in), dtype == at::kFloat};
 }
 
-// The copies of one matrix in one form; made when the first shape needs them, shared by all that do.
+// The copies of one matrix in one form; made when the first shape needs them, shared by all that
+// do.
 struct LinearWeights {
   Size size;
   at::ScalarType dtype;
@@ -60,12 +63,14 @@ Measurement measure_linear(Bench& bench, LinearWeights& weights, int64_t tokens)
   std::optional<Cycle<at::Tensor>> prepacked;
   if (has_prepacked_linear()) {
     std::vector<at::Tensor> packs;
-    for (size_t i = 0; i < weights.plain->size(); ++i) packs.push_back(prepack_linear(weights.plain->next(), tokens));
+    for (size_t i = 0; i < weights.plain->size(); ++i)
+      packs.push_back(prepack_linear(weights.plain->next(), tokens));
     prepacked.emplace(std::move(packs));
-    contenders.push_back(pure("onednn_prepacked", [&] { return prepacked_linear(x, prepacked->next()); }));
+    contenders.push_back(
+        pure("onednn_prepacked", [&] { return prepacked_linear(x, prepacked->next()); }));
   }
-  return compete(bench, work_of(tokens, weights.size.out, weights.size.in, weights.dtype), contenders,
-                 tolerance_of(weights.dtype));
+  return compete(bench, work_of(tokens, weights.size.out, weights.size.in, weights.dtype),
+                 contenders, tolerance_of(weights.dtype));
 }
 
 Measurement measure_gated(Bench& bench, Size size, int64_t tokens, at::ScalarType dtype) {
@@ -74,11 +79,16 @@ Measurement measure_gated(Bench& bench, Size size, int64_t tokens, at::ScalarTyp
   up.make();
   const at::Tensor x = normal_tensor({tokens, size.in}, dtype, 1, 2);
   Work work = work_of(tokens, 2 * size.out, size.in, dtype);
-  work.bytes -= static_cast<double>(tokens * size.out) * static_cast<double>(c10::elementSize(dtype));
+  work.bytes -=
+      static_cast<double>(tokens * size.out) * static_cast<double>(c10::elementSize(dtype));
   return compete(
       bench, work,
       {pure(kOurs, [&] { return ops::gated(x, gate.packed->next(), up.packed->next()); }),
-       pure("aten", [&] { return at::silu(at::linear(x, gate.plain->next())).mul_(at::linear(x, up.plain->next())); })},
+       pure("aten",
+            [&] {
+              return at::silu(at::linear(x, gate.plain->next()))
+                  .mul_(at::linear(x, up.plain->next()));
+            })},
       tolerance_of(dtype));
 }
 
@@ -93,7 +103,8 @@ Json fields_of(at::ScalarType dtype, Size size, int64_t tokens) {
 }  // namespace
 
 std::vector<Shape> linear_shapes(bool quick) {
-  std::vector<Size> sizes{{896, 896}, {896, 4864}, {4864, 896}, {3584, 3584}, {3584, 18944}, {18944, 3584}};
+  std::vector<Size> sizes{{896, 896},   {896, 4864},   {4864, 896},
+                          {3584, 3584}, {3584, 18944}, {18944, 3584}};
   std::vector<int64_t> tokens{1, 2, 4, 8, 16, 32, 64, 128, 256, 1024};
   if (quick) sizes = {{896, 896}, {4864, 896}, {3584, 3584}}, tokens = {1, 4, 8, 32, 128};
   std::vector<Shape> shapes;
@@ -102,20 +113,24 @@ std::vector<Shape> linear_shapes(bool quick) {
       const auto weights = std::make_shared<LinearWeights>(LinearWeights{size, dtype});
       for (const int64_t t : tokens) {
         if (quick && dtype == at::kFloat && (size.in != 896 || t == 4 || t == 32)) continue;
-        shapes.push_back({"linear", label_of(dtype, size, t), fields_of(dtype, size, t),
-                          [weights, t](Bench& bench) { return measure_linear(bench, *weights, t); }});
+        shapes.push_back(
+            {"linear", label_of(dtype, size, t), fields_of(dtype, size, t),
+             [weights, t](Bench& bench) { return measure_linear(bench, *weights, t); }});
       }
     }
   return shapes;
 }
 
 std::vector<Shape> gated_shapes(bool quick) {
-  const std::vector<int64_t> tokens = quick ? std::vector<int64_t>{1, 32} : std::vector<int64_t>{1, 8, 32, 128};
+  const std::vector<int64_t> tokens =
+      quick ? std::vector<int64_t>{1, 32} : std::vector<int64_t>{1, 8, 32, 128};
   std::vector<Shape> shapes;
-  for (const Size size : quick ? std::vector<Size>{{896, 4864}} : std::vector<Size>{{896, 4864}, {3584, 18944}})
+  for (const Size size :
+       quick ? std::vector<Size>{{896, 4864}} : std::vector<Size>{{896, 4864}, {3584, 18944}})
     for (const int64_t t : tokens)
-      shapes.push_back({"gated", label_of(at::kBFloat16, size, t), fields_of(at::kBFloat16, size, t),
-                        [size, t](Bench& bench) { return measure_gated(bench, size, t, at::kBFloat16); }});
+      shapes.push_back(
+          {"gated", label_of(at::kBFloat16, size, t), fields_of(at::kBFloat16, size, t),
+           [size, t](Bench& bench) { return measure_gated(bench, size, t, at::kBFloat16); }});
   return shapes;
 }
 

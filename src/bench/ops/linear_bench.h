@@ -1,5 +1,5 @@
-// Dense linears of a 0.5 B and a 7 B model, weights cold, against at::linear and against oneDNN with weights in the
-// form it likes best.
+// Dense linears of a 0.5 B and a 7 B model, weights cold, against at::linear and against oneDNN
+// with weights in the form it likes best.
 #pragma once
 
 #include <vector>

@@ -10,16 +10,17 @@ void check_alike(const std::vector<Contender>& contenders, double tolerance) {
   const double scale = 1 + expected.abs().max().item<double>();
   for (const Contender& c : contenders) {
     const at::Tensor actual = c.result().to(at::kFloat);
-    TORCH_CHECK(actual.sizes() == expected.sizes(), c.name, " computes ", actual.sizes(), ", ", first.name, " ",
-                expected.sizes());
+    TORCH_CHECK(actual.sizes() == expected.sizes(), c.name, " computes ", actual.sizes(), ", ",
+                first.name, " ", expected.sizes());
     const double difference = (actual - expected).abs().max().item<double>();
-    TORCH_CHECK(difference <= tolerance * scale, c.name, " differs from ", first.name, " by ", difference,
-                " at values up to ", scale - 1);
+    TORCH_CHECK(difference <= tolerance * scale, c.name, " differs from ", first.name, " by ",
+                difference, " at values up to ", scale - 1);
   }
 }
 
 const Timing* Measurement::find(const std::string& name) const {
-  const auto at = std::find_if(timings.begin(), timings.end(), [&](const Timing& t) { return t.name == name; });
+  const auto at =
+      std::find_if(timings.begin(), timings.end(), [&](const Timing& t) { return t.name == name; });
   return at == timings.end() ? nullptr : &*at;
 }
 
@@ -28,7 +29,8 @@ double Measurement::ratio(const std::string& name) const {
   return other ? other->seconds.p50 / ours().seconds.p50 : 0;
 }
 
-Measurement time_in_turns(Bench& bench, const Work& work, const std::vector<Contender>& contenders) {
+Measurement time_in_turns(Bench& bench, const Work& work,
+                          const std::vector<Contender>& contenders) {
   bench.limits.refresh();
   std::vector<Runner> runners;
   for (const Contender& c : contenders) runners.push_back({c.name, c.run});
@@ -39,13 +41,15 @@ Measurement time_in_turns(Bench& bench, const Work& work, const std::vector<Cont
   return m;
 }
 
-Measurement compete(Bench& bench, const Work& work, const std::vector<Contender>& contenders, double tolerance) {
+Measurement compete(Bench& bench, const Work& work, const std::vector<Contender>& contenders,
+                    double tolerance) {
   check_alike(contenders, tolerance);
   return time_in_turns(bench, work, contenders);
 }
 
 void set_bound(Measurement& m, const Limits& limits) {
-  const double memory = m.work.bytes / m.bandwidth, arithmetic = m.work.operations / limits.arithmetic(m.work.float32);
+  const double memory = m.work.bytes / m.bandwidth,
+               arithmetic = m.work.operations / limits.arithmetic(m.work.float32);
   m.bandwidth_bound = memory >= arithmetic;
   m.bound_seconds = std::max(memory, arithmetic);
 }

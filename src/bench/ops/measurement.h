@@ -16,7 +16,8 @@ namespace valora::bench {
 
 inline constexpr const char* kOurs = "valora";
 
-// One implementation. `result` runs it once on fresh outputs and returns what it computed; `run` is what is timed.
+// One implementation. `result` runs it once on fresh outputs and returns what it computed; `run` is
+// what is timed.
 struct Contender {
   std::string name;
   std::function<void()> run;
@@ -49,9 +50,9 @@ struct Measurement {
 
 struct Settings {
   bool quick = false;
-  int threads = 0;        // 0: libtorch's
-  std::string filter;     // only shapes whose "operation label" contains it
-  double seconds = 0;     // a shape; 0: 0.4, or less with quick
+  int threads = 0;     // 0: libtorch's
+  std::string filter;  // only shapes whose "operation label" contains it
+  double seconds = 0;  // a shape; 0: 0.4, or less with quick
 };
 
 // Shared by all shapes of a run.
@@ -61,8 +62,8 @@ struct Bench {
   Json notes = Json::object();  // what was found on the way, for the report
 };
 
-// A shape to be measured, or (where nothing comes back) something to be found out before. Nothing is allocated
-// before measure().
+// A shape to be measured, or (where nothing comes back) something to be found out before. Nothing
+// is allocated before measure().
 struct Shape {
   std::string operation;
   std::string label;
@@ -70,13 +71,14 @@ struct Shape {
   std::function<std::optional<Measurement>(Bench&)> measure;
 };
 
-// Every contender's result against the first one's, |difference| <= tolerance · (1 + |largest value|); c10::Error
-// where one computes something else.
+// Every contender's result against the first one's, |difference| <= tolerance · (1 + |largest
+// value|); c10::Error where one computes something else.
 void check_alike(const std::vector<Contender>& contenders, double tolerance);
 // Lets them race.
 Measurement time_in_turns(Bench& bench, const Work& work, const std::vector<Contender>& contenders);
 // Both.
-Measurement compete(Bench& bench, const Work& work, const std::vector<Contender>& contenders, double tolerance);
+Measurement compete(Bench& bench, const Work& work, const std::vector<Contender>& contenders,
+                    double tolerance);
 
 // At the end of a run: by then the arithmetic limit has been seen.
 void set_bound(Measurement& measurement, const Limits& limits);

@@ -54,7 +54,9 @@ Linear make_linear(const Size& size, int64_t rank) {
   return l;
 }
 
-kernels::Panels<bf16> panels(const ops::Weight& w) { return {ops::raw<bf16>(w.data()), w.out(), w.in()}; }
+kernels::Panels<bf16> panels(const ops::Weight& w) {
+  return {ops::raw<bf16>(w.data()), w.out(), w.in()};
+}
 
 // The first layer's merged weights, all in one.
 template <typename Merged>
@@ -68,7 +70,11 @@ at::Tensor first_layer(const std::vector<Linear>& linears, size_t count, const M
 double switch_back_seconds(const std::vector<Linear>& linears) {
   std::vector<ops::Weight> in_use;
   for (const Linear& l : linears) in_use.push_back(l.shadow);
-  return fastest([&] { for (size_t i = 0; i < linears.size(); ++i) in_use[i] = linears[i].base; }, 3);
+  return fastest(
+      [&] {
+        for (size_t i = 0; i < linears.size(); ++i) in_use[i] = linears[i].base;
+      },
+      3);
 }
 
 Measurement measure_merge(Bench& bench, const MergeShape& shape) {
@@ -79,8 +85,8 @@ Measurement measure_merge(Bench& bench, const MergeShape& shape) {
   for (int64_t layer = 0; layer < shape.layers; ++layer)
     for (const Size& size : sizes) {
       const Linear& l = linears.emplace_back(make_linear(size, shape.rank));
-      merges.push_back(
-          {panels(l.base), ops::raw<bf16>(l.shadow.data()), panels(l.panel_a), panels(l.panel_b), kCoefficient});
+      merges.push_back({panels(l.base), ops::raw<bf16>(l.shadow.data()), panels(l.panel_a),
+                        panels(l.panel_b), kCoefficient});
       work.bytes += static_cast<double>(2 * l.base.bytes() + l.panel_a.bytes() + l.panel_b.bytes());
       work.operations += 2.0 * static_cast<double>(shape.rank * size.out * size.in);
     }
@@ -90,7 +96,8 @@ Measurement measure_merge(Bench& bench, const MergeShape& shape) {
     for (Linear& l : linears) at::addmm_out(l.merged, l.w, l.b, l.a, 1, kCoefficient);
   };
   const auto our_result = [&] {
-    return ours(), first_layer(linears, sizes.size(), [](const Linear& l) { return l.shadow.unpacked(); });
+    return ours(),
+           first_layer(linears, sizes.size(), [](const Linear& l) { return l.shadow.unpacked(); });
   };
   const auto aten_result = [&] {
     return aten(), first_layer(linears, sizes.size(), [](const Linear& l) { return l.merged; });
@@ -103,17 +110,19 @@ Measurement measure_merge(Bench& bench, const MergeShape& shape) {
 std::vector<Shape> merge_shapes(bool quick) {
   std::vector<MergeShape> models;
   for (const int64_t rank : quick ? std::vector<int64_t>{16} : std::vector<int64_t>{8, 16, 32, 64})
-    for (MergeShape model :
-         {MergeShape{"0.5B", 896, 128, 4864, 24, rank}, MergeShape{"7B", 3584, 512, 18944, 2, rank}}) {
+    for (MergeShape model : {MergeShape{"0.5B", 896, 128, 4864, 24, rank},
+                             MergeShape{"7B", 3584, 512, 18944, 2, rank}}) {
       if (quick && model.model == "7B") continue;
       if (quick) model.layers = 6;
       models.push_back(model);
     }
   std::vector<Shape> shapes;
   for (const MergeShape& s : models)
-    shapes.push_back({"merge", fmt::format("{} {} layers rank {}", s.model, s.layers, s.rank),
-                      {{"model", s.model}, {"layers", s.layers}, {"rank", s.rank}, {"hidden", s.hidden}},
-                      [s](Bench& bench) { return measure_merge(bench, s); }});
+    shapes.push_back(
+        {"merge",
+         fmt::format("{} {} layers rank {}", s.model, s.layers, s.rank),
+         {{"model", s.model}, {"layers", s.layers}, {"rank", s.rank}, {"hidden", s.hidden}},
+         [s](Bench& bench) { return measure_merge(bench, s); }});
   return shapes;
 }
 

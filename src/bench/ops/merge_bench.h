@@ -1,4 +1,5 @@
-// Adapters merged into the linears of a model (VaLoRA §4.4.1): base weights are read, a shadow is written.
+// Adapters merged into the linears of a model (VaLoRA §4.4.1): base weights are read, a shadow is
+// written.
 #pragma once
 
 #include <vector>

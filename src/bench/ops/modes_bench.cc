@@ -47,7 +47,8 @@ Linear make_linear(int64_t out, int64_t in, int64_t adapters, int seed) {
   l.base = packed(out, in, seed);
   l.merged = l.base.with_data(ops::huge_zeros(l.base.data().numel(), at::kBFloat16));
   for (int64_t a = 0; a < adapters; ++a)
-    l.adapters.push_back({packed(kRank, in, seed + 10 + static_cast<int>(a)), packed(out, kRank, seed + 50 + static_cast<int>(a))});
+    l.adapters.push_back({packed(kRank, in, seed + 10 + static_cast<int>(a)),
+                          packed(out, kRank, seed + 50 + static_cast<int>(a))});
   const ops::Merge merge{&l.base, &l.merged, &l.adapters.front(), kCoefficient};
   ops::merge({&merge, 1});
   return l;
@@ -65,14 +66,17 @@ void lay_adapters_together(std::vector<Layer>& layers, int64_t adapters) {
 }
 
 Layer make_layer(int64_t adapters) {
-  return {make_linear(kHidden, kHidden, adapters, 1), make_linear(kKeyWidth, kHidden, adapters, 2),
-          make_linear(kKeyWidth, kHidden, adapters, 3), make_linear(kHidden, kHidden, adapters, 4),
-          make_linear(kInner, kHidden, adapters, 5), make_linear(kInner, kHidden, adapters, 6),
-          make_linear(kHidden, kInner, adapters, 7)};
+  return {
+      make_linear(kHidden, kHidden, adapters, 1),   make_linear(kKeyWidth, kHidden, adapters, 2),
+      make_linear(kKeyWidth, kHidden, adapters, 3), make_linear(kHidden, kHidden, adapters, 4),
+      make_linear(kInner, kHidden, adapters, 5),    make_linear(kInner, kHidden, adapters, 6),
+      make_linear(kHidden, kInner, adapters, 7)};
 }
 
-// Each token, or each even run of them, under the next adapter; all under the first where there is one.
-std::vector<ops::LoraSegment> segments_of(std::initializer_list<const Linear*> linears, int64_t tokens, int64_t adapters) {
+// Each token, or each even run of them, under the next adapter; all under the first where there is
+// one.
+std::vector<ops::LoraSegment> segments_of(std::initializer_list<const Linear*> linears,
+                                          int64_t tokens, int64_t adapters) {
   std::vector<ops::LoraSegment> segments;
   for (int64_t a = 0; a < adapters; ++a) {
     ops::LoraSegment& segment = segments.emplace_back();
@@ -86,22 +90,28 @@ std::vector<ops::LoraSegment> segments_of(std::initializer_list<const Linear*> l
 
 class Steps {
  public:
-  explicit Steps(const ModeShape& shape) : x_(normal_tensor({shape.tokens, kHidden}, at::kBFloat16, 1, 3)), tokens_(shape.tokens) {
+  explicit Steps(const ModeShape& shape)
+      : x_(normal_tensor({shape.tokens, kHidden}, at::kBFloat16, 1, 3)), tokens_(shape.tokens) {
     for (int64_t i = 0; i < shape.layers; ++i) layers_.push_back(make_layer(adapters()));
     lay_adapters_together(layers_, adapters());
   }
   int64_t adapters() const { return std::min<int64_t>(8, tokens_); }
 
-  // One step's linears; → the last layer's outputs. merged: over the merged weights; `adapters` 0: no low-rank products.
+  // One step's linears; → the last layer's outputs. merged: over the merged weights; `adapters` 0:
+  // no low-rank products.
   at::Tensor run(bool merged, int64_t adapters) const {
     at::Tensor y;
     for (const Layer& layer : layers_) {
       const auto weight = [&](const Linear& l) { return merged ? &l.merged : &l.base; };
-      const auto segments = [&](std::initializer_list<const Linear*> linears) { return segments_of(linears, tokens_, adapters); };
+      const auto segments = [&](std::initializer_list<const Linear*> linears) {
+        return segments_of(linears, tokens_, adapters);
+      };
       const ops::Weight* qkv[] = {weight(layer.q), weight(layer.k), weight(layer.v)};
-      const std::vector<at::Tensor> heads = ops::project(x_, qkv, segments({&layer.q, &layer.k, &layer.v}));
+      const std::vector<at::Tensor> heads =
+          ops::project(x_, qkv, segments({&layer.q, &layer.k, &layer.v}));
       const at::Tensor attended = ops::linear(heads[0], *weight(layer.o), segments({&layer.o}));
-      const at::Tensor inner = ops::gated(attended, *weight(layer.gate), *weight(layer.up), segments({&layer.gate, &layer.up}));
+      const at::Tensor inner = ops::gated(attended, *weight(layer.gate), *weight(layer.up),
+                                          segments({&layer.gate, &layer.up}));
       y = ops::linear(inner, *weight(layer.down), segments({&layer.down}));
     }
     return y;
@@ -120,7 +130,8 @@ class Steps {
     double bytes = 0;
     for (const Layer& layer : layers_)
       for (const Linear* l : linears_of(layer))
-        for (const ops::LoraWeight& adapter : l->adapters) bytes += static_cast<double>(adapter.a.bytes() + adapter.b.bytes());
+        for (const ops::LoraWeight& adapter : l->adapters)
+          bytes += static_cast<double>(adapter.a.bytes() + adapter.b.bytes());
     return bytes;
   }
 
@@ -134,13 +145,16 @@ Measurement measure_modes(Bench& bench, const ModeShape& shape) {
   const auto steps = std::make_shared<Steps>(shape);
   const int64_t adapters = steps->adapters();
   // Merged and unmerged are one function where all tokens have the merged adapter.
-  check_alike({pure("merged", [=] { return steps->run(true, 0); }), pure("unmerged, one adapter", [=] { return steps->run(false, 1); })},
+  check_alike({pure("merged", [=] { return steps->run(true, 0); }),
+               pure("unmerged, one adapter", [=] { return steps->run(false, 1); })},
               kTolerance);
   const Work work = steps->base_work();
-  Measurement m = time_in_turns(bench, work, {pure("base", [=] { return steps->run(false, 0); }),
-                                              pure("merged", [=] { return steps->run(true, 0); }),
-                                              pure("unmerged", [=] { return steps->run(false, adapters); })});
-  bench.notes[fmt::format("modes_bytes_more_{}_tokens", shape.tokens)] = steps->adapter_bytes() / work.bytes;
+  Measurement m = time_in_turns(bench, work,
+                                {pure("base", [=] { return steps->run(false, 0); }),
+                                 pure("merged", [=] { return steps->run(true, 0); }),
+                                 pure("unmerged", [=] { return steps->run(false, adapters); })});
+  bench.notes[fmt::format("modes_bytes_more_{}_tokens", shape.tokens)] =
+      steps->adapter_bytes() / work.bytes;
   return m;
 }
 
@@ -151,7 +165,8 @@ std::vector<Shape> mode_shapes(bool quick) {
   if (quick) list = {{6, 8}};
   std::vector<Shape> shapes;
   for (const ModeShape& s : list)
-    shapes.push_back({"modes", fmt::format("0.5B {} layers tokens {} rank {}", s.layers, s.tokens, kRank),
+    shapes.push_back({"modes",
+                      fmt::format("0.5B {} layers tokens {} rank {}", s.layers, s.tokens, kRank),
                       {{"layers", s.layers}, {"tokens", s.tokens}, {"rank", kRank}},
                       [s](Bench& bench) { return measure_modes(bench, s); }});
   return shapes;

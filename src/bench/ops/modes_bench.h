@@ -1,4 +1,5 @@
-// The linears of whole steps in the three modes (VaLoRA §4.4): what mixed and merged adapters cost beside the base.
+// The linears of whole steps in the three modes (VaLoRA §4.4): what mixed and merged adapters cost
+// beside the base.
 #pragma once
 
 #include <vector>

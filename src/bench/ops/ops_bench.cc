@@ -16,8 +16,8 @@ namespace {
 
 constexpr double kSeconds = 0.5, kQuickSeconds = 0.15;
 
-// Freed memory stays with the process: else the system's clearing of pages, in every round, would be most of the time
-// of those who make large intermediate results.
+// Freed memory stays with the process: else the system's clearing of pages, in every round, would
+// be most of the time of those who make large intermediate results.
 void keep_freed_memory() {
 #ifdef M_MMAP_THRESHOLD
   mallopt(M_MMAP_THRESHOLD, 32 << 20);  // glibc takes no more
@@ -27,7 +27,8 @@ void keep_freed_memory() {
 
 std::vector<Shape> all_shapes(const Settings& settings) {
   std::vector<Shape> shapes;
-  for (auto* list : {linear_shapes, gated_shapes, atmm_shapes, merge_shapes, mode_shapes, attention_shapes, elementwise_shapes})
+  for (auto* list : {linear_shapes, gated_shapes, atmm_shapes, merge_shapes, mode_shapes,
+                     attention_shapes, elementwise_shapes})
     for (Shape& shape : list(settings.quick))
       if ((shape.operation + " " + shape.label).find(settings.filter) != std::string::npos)
         shapes.push_back(std::move(shape));
@@ -36,14 +37,22 @@ std::vector<Shape> all_shapes(const Settings& settings) {
 
 RaceRules rules_of(const Settings& settings) {
   RaceRules rules;
-  rules.seconds = settings.seconds > 0 ? settings.seconds : settings.quick ? kQuickSeconds : kSeconds;
+  rules.seconds = settings.seconds > 0 ? settings.seconds
+                  : settings.quick     ? kQuickSeconds
+                                       : kSeconds;
   if (settings.quick) rules.min_rounds = 3;
   return rules;
 }
 
 Machine machine_of(const Limits& limits) {
-  return {std::string(kernels::isa_name(kernels::isa())), at::get_num_threads(), last_level_cache(), limits.bandwidth(),
-          limits.lowest_bandwidth(), limits.highest_bandwidth(), limits.arithmetic(false), limits.arithmetic(true)};
+  return {std::string(kernels::isa_name(kernels::isa())),
+          at::get_num_threads(),
+          last_level_cache(),
+          limits.bandwidth(),
+          limits.lowest_bandwidth(),
+          limits.highest_bandwidth(),
+          limits.arithmetic(false),
+          limits.arithmetic(true)};
 }
 
 OpsRun run_all(const Settings& settings, std::vector<Shape> shapes, const ShapeProgress& progress) {
@@ -51,13 +60,15 @@ OpsRun run_all(const Settings& settings, std::vector<Shape> shapes, const ShapeP
   Bench bench{rules_of(settings), Limits()};
   OpsRun run{settings, {}, {}, {}};
   for (size_t i = 0; i < shapes.size(); ++i) {
-    progress(static_cast<int>(i), static_cast<int>(shapes.size()), shapes[i].operation + " " + shapes[i].label);
+    progress(static_cast<int>(i), static_cast<int>(shapes.size()),
+             shapes[i].operation + " " + shapes[i].label);
     const Shape shape = std::move(shapes[i]);  // what it holds goes with it
     std::optional<Measurement> m;
     try {
       m = shape.measure(bench);
     } catch (const c10::Error& e) {
-      throw std::runtime_error(shape.operation + " " + shape.label + ": " + e.what_without_backtrace());
+      throw std::runtime_error(shape.operation + " " + shape.label + ": " +
+                               e.what_without_backtrace());
     }
     if (!m) continue;
     m->operation = shape.operation;
@@ -78,7 +89,8 @@ Result<OpsRun> run_ops_bench(const Settings& settings, const ShapeProgress& prog
   keep_freed_memory();
   if (settings.threads > 0) at::set_num_threads(settings.threads);
   std::vector<Shape> shapes = all_shapes(settings);
-  if (shapes.empty()) return invalid("no shape's name contains \"" + settings.filter + "\"", "filter");
+  if (shapes.empty())
+    return invalid("no shape's name contains \"" + settings.filter + "\"", "filter");
   try {
     return run_all(settings, std::move(shapes), progress);
   } catch (const std::exception& e) {

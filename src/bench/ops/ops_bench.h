@@ -1,4 +1,5 @@
-// `valora bench ops`: every CPU operation over grids of shapes, against rivals in the same process and run.
+// `valora bench ops`: every CPU operation over grids of shapes, against rivals in the same process
+// and run.
 #pragma once
 
 #include <functional>
@@ -14,8 +15,9 @@ struct Machine {
   std::string isa;
   int threads = 0;
   int64_t last_level_cache = 0;
-  double bandwidth = 0, lowest_bandwidth = 0, highest_bandwidth = 0;  // bytes a second; the last, and its drift
-  double bf16_arithmetic = 0, float_arithmetic = 0;                   // operations a second
+  double bandwidth = 0, lowest_bandwidth = 0,
+         highest_bandwidth = 0;                      // bytes a second; the last, and its drift
+  double bf16_arithmetic = 0, float_arithmetic = 0;  // operations a second
 };
 
 struct OpsRun {
@@ -28,7 +30,8 @@ struct OpsRun {
 // (shapes done, shapes in all, what is next)
 using ShapeProgress = std::function<void(int, int, const std::string&)>;
 
-// kInvalidArgument where the filter leaves nothing; kInternal where a rival computes something else than we do.
+// kInvalidArgument where the filter leaves nothing; kInternal where a rival computes something else
+// than we do.
 Result<OpsRun> run_ops_bench(const Settings& settings, const ShapeProgress& progress);
 
 }  // namespace valora::bench

@@ -21,9 +21,12 @@ at::Tensor rows_of(const at::Tensor& x) { return x.transpose(1, 2).flatten(0, 1)
 PagedSequences::PagedSequences(const AttentionShape& shape, int64_t layers)
     : shape_(shape),
       q_(normal_tensor({shape.batch * shape.queries, shape.heads, shape.dim}, at::kBFloat16, 1, 7)),
-      keys_(normal_tensor({shape.batch, shape.kv_heads, shape.keys(), shape.dim}, at::kBFloat16, 1, 8)),
-      values_(normal_tensor({shape.batch, shape.kv_heads, shape.keys(), shape.dim}, at::kBFloat16, 1, 9)),
-      arena_(shape.batch * blocks_of(shape.keys()), layers, shape.kv_heads, shape.dim, at::kBFloat16, at::kCPU) {
+      keys_(normal_tensor({shape.batch, shape.kv_heads, shape.keys(), shape.dim}, at::kBFloat16, 1,
+                          8)),
+      values_(normal_tensor({shape.batch, shape.kv_heads, shape.keys(), shape.dim}, at::kBFloat16,
+                            1, 9)),
+      arena_(shape.batch * blocks_of(shape.keys()), layers, shape.kv_heads, shape.dim,
+             at::kBFloat16, at::kCPU) {
   k_ = rows_of(keys_.narrow(2, shape.context, shape.queries));
   v_ = rows_of(values_.narrow(2, shape.context, shape.queries));
   std::vector<int32_t> order(static_cast<size_t>(shape.batch * blocks_of(shape.keys())));
@@ -35,15 +38,18 @@ PagedSequences::PagedSequences(const AttentionShape& shape, int64_t layers)
   for (int64_t s = 0; s < shape.batch; ++s)
     spans_.push_back({s * shape.queries, shape.queries, shape.context, tables_[s].data()});
   if (shape.context == 0) return;
-  // The context comes into the first layer's cache by a step of its own, under one head a key's head, whose result
-  // nobody reads; the other layers' are copies.
+  // The context comes into the first layer's cache by a step of its own, under one head a key's
+  // head, whose result nobody reads; the other layers' are copies.
   for (int64_t s = 0; s < shape.batch; ++s) {
     const ops::QuerySpan span{0, shape.context, 0, tables_[s].data()};
-    const auto part = [&](const at::Tensor& x) { return rows_of(x.narrow(0, s, 1).narrow(2, 0, shape.context)); };
+    const auto part = [&](const at::Tensor& x) {
+      return rows_of(x.narrow(0, s, 1).narrow(2, 0, shape.context));
+    };
     const at::Tensor k = part(keys_);
     ops::paged_attention(k, k, part(values_), arena_, 0, std::span(&span, 1));
   }
-  for (int64_t layer = 1; layer < layers; ++layer) arena_.data().select(1, layer).copy_(arena_.data().select(1, 0));
+  for (int64_t layer = 1; layer < layers; ++layer)
+    arena_.data().select(1, layer).copy_(arena_.data().select(1, 0));
 }
 
 at::Tensor PagedSequences::attend(int64_t layer) const {

@@ -19,12 +19,14 @@ bool has_prepacked_linear() {
 }
 
 at::Tensor prepack_linear(const at::Tensor& w, int64_t tokens) {
-  static const auto op = c10::Dispatcher::singleton().findSchemaOrThrow("mkldnn::_reorder_linear_weight", "");
+  static const auto op =
+      c10::Dispatcher::singleton().findSchemaOrThrow("mkldnn::_reorder_linear_weight", "");
   return call(op, {w, tokens});
 }
 
 at::Tensor prepacked_linear(const at::Tensor& x, const at::Tensor& packed) {
-  static const auto op = c10::Dispatcher::singleton().findSchemaOrThrow("mkldnn::_linear_pointwise", "");
+  static const auto op =
+      c10::Dispatcher::singleton().findSchemaOrThrow("mkldnn::_linear_pointwise", "");
   return call(op, {x, packed, c10::IValue(), "none", c10::List<std::optional<at::Scalar>>(), ""});
 }
 

@@ -1,4 +1,5 @@
-// oneDNN's linear over weights that it brought into its own form before: what libtorch's compiler calls.
+// oneDNN's linear over weights that it brought into its own form before: what libtorch's compiler
+// calls.
 #pragma once
 
 #include <ATen/ATen.h>

@@ -22,7 +22,8 @@ VALORA_CLONES float dot_row(const bf16* x, const bf16* row, int64_t count) {
   return sum;
 }
 
-VALORA_CLONES void add_rows(const float* low, const bf16* const* rows, int64_t rank, int64_t count, bf16* y) {
+VALORA_CLONES void add_rows(const float* low, const bf16* const* rows, int64_t rank, int64_t count,
+                            bf16* y) {
   constexpr int64_t kPiece = 128;  // sums that stay in registers
   for (int64_t begin = 0; begin < count; begin += kPiece) {
     float sums[kPiece];

@@ -1,5 +1,5 @@
-// Products with single rows of adapters, as S-LoRA's and Punica's decode kernels compute them: fp32 dot products of
-// bf16 vectors, compiled for the machine they run on.
+// Products with single rows of adapters, as S-LoRA's and Punica's decode kernels compute them: fp32
+// dot products of bf16 vectors, compiled for the machine they run on.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +12,7 @@ namespace valora::bench {
 float dot_row(const kernels::bf16* x, const kernels::bf16* row, int64_t count);
 
 // y[i] += sum over r of low[r] · rows[r][i] for i < count, in fp32, rounded once.
-void add_rows(const float* low, const kernels::bf16* const* rows, int64_t rank, int64_t count, kernels::bf16* y);
+void add_rows(const float* low, const kernels::bf16* const* rows, int64_t rank, int64_t count,
+              kernels::bf16* y);
 
 }  // namespace valora::bench

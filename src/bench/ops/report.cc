@@ -11,14 +11,16 @@ namespace {
 
 std::string machine_text(const Machine& m) {
   return fmt::format(
-      "{} thread{}, {}; reading memory {:.1f} GB/s ({:.1f}-{:.1f} during the run), products {:.0f} GFLOP/s in bf16, "
+      "{} thread{}, {}; reading memory {:.1f} GB/s ({:.1f}-{:.1f} during the run), products {:.0f} "
+      "GFLOP/s in bf16, "
       "{:.0f} in fp32\n",
       m.threads, m.threads == 1 ? "" : "s", m.isa, m.bandwidth / 1e9, m.lowest_bandwidth / 1e9,
       m.highest_bandwidth / 1e9, m.bf16_arithmetic / 1e9, m.float_arithmetic / 1e9);
 }
 
 std::string time_text(double seconds) {
-  return seconds < 1e-3 ? fmt::format("{:.1f} us", seconds * 1e6) : fmt::format("{:.2f} ms", seconds * 1e3);
+  return seconds < 1e-3 ? fmt::format("{:.1f} us", seconds * 1e6)
+                        : fmt::format("{:.2f} ms", seconds * 1e3);
 }
 
 std::string limit_text(const Measurement& m) {
@@ -30,7 +32,8 @@ std::vector<std::string> rivals_of(const std::vector<const Measurement*>& rows) 
   std::vector<std::string> names;
   for (const Measurement* m : rows)
     for (size_t i = 1; i < m->timings.size(); ++i)
-      if (std::find(names.begin(), names.end(), m->timings[i].name) == names.end()) names.push_back(m->timings[i].name);
+      if (std::find(names.begin(), names.end(), m->timings[i].name) == names.end())
+        names.push_back(m->timings[i].name);
   return names;
 }
 
@@ -38,13 +41,15 @@ std::string table_text(const std::string& operation, const std::vector<const Mea
   size_t width = operation.size();
   for (const Measurement* m : rows) width = std::max(width, m->label.size());
   const std::vector<std::string> rivals = rivals_of(rows);
-  std::string text = fmt::format("\n{:<{}} {:>10} {:>7} {:>11}", operation, width, "time p50", "p90/p50", "of limit");
-  for (const std::string& rival : rivals) text += fmt::format(" {:>{}}", rival, std::max<size_t>(8, rival.size()));
+  std::string text = fmt::format("\n{:<{}} {:>10} {:>7} {:>11}", operation, width, "time p50",
+                                 "p90/p50", "of limit");
+  for (const std::string& rival : rivals)
+    text += fmt::format(" {:>{}}", rival, std::max<size_t>(8, rival.size()));
   text += "\n";
   for (const Measurement* m : rows) {
     const Distribution& ours = m->ours().seconds;
-    text += fmt::format("{:<{}} {:>10} {:>7.2f} {:>11}", m->label, width, time_text(ours.p50), ours.p90 / ours.p50,
-                        limit_text(*m));
+    text += fmt::format("{:<{}} {:>10} {:>7.2f} {:>11}", m->label, width, time_text(ours.p50),
+                        ours.p90 / ours.p50, limit_text(*m));
     for (const std::string& rival : rivals)
       text += fmt::format(" {:>{}}", m->find(rival) ? fmt::format("{:.2f}x", m->ratio(rival)) : "-",
                           std::max<size_t>(8, rival.size()));
@@ -61,7 +66,8 @@ std::string summary_text(const Json& summary) {
       continue;
     }
     for (const auto& [key, part] : value.items())
-      if (!part.is_null()) text += fmt::format("  {:<46} {:.3f}\n", name + " " + key, part.get<double>());
+      if (!part.is_null())
+        text += fmt::format("  {:<46} {:.3f}\n", name + " " + key, part.get<double>());
   }
   return text;
 }
@@ -85,14 +91,18 @@ Json measurement_json(const Measurement& m) {
             {"operations", m.work.operations},
             {"bandwidth_bytes_per_second", m.bandwidth},
             {"bound_seconds", m.bound_seconds > 0 ? Json(m.bound_seconds) : Json()},
-            {"bound_by", m.bound_seconds <= 0 ? Json() : Json(m.bandwidth_bound ? "bandwidth" : "arithmetic")},
+            {"bound_by",
+             m.bound_seconds <= 0 ? Json() : Json(m.bandwidth_bound ? "bandwidth" : "arithmetic")},
             {"share_of_limit", m.bound_seconds > 0 ? Json(m.share_of_limit()) : Json()},
             {"seconds", Json::object()},
             {"ratios", Json::object()}};
   for (const Timing& t : m.timings) {
     const Distribution& d = t.seconds;
-    json["seconds"][t.name] = {
-        {"rounds", d.count}, {"mean", d.mean}, {"p50", d.p50}, {"p90", d.p90}, {"spread", d.p90 / d.p50}};
+    json["seconds"][t.name] = {{"rounds", d.count},
+                               {"mean", d.mean},
+                               {"p50", d.p50},
+                               {"p90", d.p90},
+                               {"spread", d.p90 / d.p50}};
     if (t.name != m.ours().name) json["ratios"][t.name] = m.ratio(t.name);
   }
   return json;
@@ -102,7 +112,8 @@ Json measurement_json(const Measurement& m) {
 
 std::string ops_report_text(const OpsRun& run) {
   std::string text = machine_text(run.machine);
-  for (const auto& [name, note] : run.notes.items()) text += fmt::format("{}: {}\n", name, note.dump());
+  for (const auto& [name, note] : run.notes.items())
+    text += fmt::format("{}: {}\n", name, note.dump());
   std::vector<std::string> operations;
   for (const Measurement& m : run.measurements)
     if (std::find(operations.begin(), operations.end(), m.operation) == operations.end())

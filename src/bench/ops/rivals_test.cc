@@ -16,8 +16,10 @@ at::Tensor expected_products(const AtmmProblem& problem) {
   const at::Tensor y = at::zeros({problem.shape.tokens(), problem.shape.hidden}, at::kDouble);
   for (const AtmmRun& run : problem.runs) {
     const AtmmAdapter& adapter = problem.layers.front()[run.adapter];
-    const at::Tensor low = at::mm(wide(problem.x.narrow(0, run.begin, run.end - run.begin)), wide(adapter.a).t());
-    y.narrow(0, run.begin, run.end - run.begin).add_(at::mm(low, wide(adapter.b).t()), adapter.coefficient);
+    const at::Tensor low =
+        at::mm(wide(problem.x.narrow(0, run.begin, run.end - run.begin)), wide(adapter.a).t());
+    y.narrow(0, run.begin, run.end - run.begin)
+        .add_(at::mm(low, wide(adapter.b).t()), adapter.coefficient);
   }
   return y;
 }
@@ -34,12 +36,14 @@ TEST(AtmmRivals, AllComputeTheSame) {
     const at::Tensor expected = expected_products(problem);
     const double allowed = 0.03 * (1 + expected.abs().max().item<double>());
     for (const Contender& c :
-         {our_products(problem, kOurs), our_products(problem, "tile", kernels::Tile{4, 2, 1}), aten_products(problem),
-          rank_row_products(problem), static_tile_products(problem), einsum_products(problem)}) {
+         {our_products(problem, kOurs), our_products(problem, "tile", kernels::Tile{4, 2, 1}),
+          aten_products(problem), rank_row_products(problem), static_tile_products(problem),
+          einsum_products(problem)}) {
       EXPECT_GT(expected.abs().max().item<double>(), 0.1);
       EXPECT_LE((wide(c.result()) - expected).abs().max().item<double>(), allowed) << c.name;
       c.run();  // what was added once more
-      EXPECT_LE((wide(c.result()) - expected).abs().max().item<double>(), allowed) << c.name << ", run again";
+      EXPECT_LE((wide(c.result()) - expected).abs().max().item<double>(), allowed)
+          << c.name << ", run again";
     }
   }
 }
@@ -55,7 +59,9 @@ TEST(AtmmProblem, RunsCoverTheTokensInOrder) {
     }
     EXPECT_EQ(end, 36);
     EXPECT_EQ(problem.adapters(), static_cast<int64_t>(problem.runs.size()));
-    const size_t most = std::string(popularity) == "distinct" ? 9 : std::string(popularity) == "identical" ? 1 : 8;
+    const size_t most = std::string(popularity) == "distinct"    ? 9
+                        : std::string(popularity) == "identical" ? 1
+                                                                 : 8;
     EXPECT_LE(problem.runs.size(), most);
   }
 }
@@ -73,20 +79,25 @@ TEST(RankRowLoops, EqualPlainLoops) {
                      rows = normal_tensor({3, count}, at::kBFloat16, 1, 2),
                      y = normal_tensor({count}, at::kBFloat16, 1, 3);
     const auto data = [](const at::Tensor& t) { return static_cast<bf16*>(t.data_ptr()); };
-    EXPECT_NEAR(dot_row(data(x), data(rows), count), at::dot(wide(x), wide(rows[0])).item<double>(), 1e-4 * count);
+    EXPECT_NEAR(dot_row(data(x), data(rows), count), at::dot(wide(x), wide(rows[0])).item<double>(),
+                1e-4 * count);
     const float low[] = {0.5f, -2, 3};
     const bf16* pointers[] = {data(rows), data(rows) + count, data(rows) + 2 * count};
-    const at::Tensor expected = wide(y) + 0.5 * wide(rows[0]) - 2 * wide(rows[1]) + 3 * wide(rows[2]);
+    const at::Tensor expected =
+        wide(y) + 0.5 * wide(rows[0]) - 2 * wide(rows[1]) + 3 * wide(rows[2]);
     add_rows(low, pointers, 3, count, data(y));
-    EXPECT_TRUE(((wide(y) - expected).abs() <= 0.005 * (0.1 + expected.abs())).all().item<bool>()) << count;
+    EXPECT_TRUE(((wide(y) - expected).abs() <= 0.005 * (0.1 + expected.abs())).all().item<bool>())
+        << count;
   }
 }
 
 TEST(PrepackedLinear, EqualsTheProduct) {
   if (!has_prepacked_linear()) GTEST_SKIP() << "this libtorch has no prepacked linear";
-  const at::Tensor x = normal_tensor({5, 48}, at::kBFloat16, 1, 1), w = weight_tensor(70, 48, at::kBFloat16, 2);
+  const at::Tensor x = normal_tensor({5, 48}, at::kBFloat16, 1, 1),
+                   w = weight_tensor(70, 48, at::kBFloat16, 2);
   const at::Tensor expected = at::mm(wide(x), wide(w).t());
-  EXPECT_LE((wide(prepacked_linear(x, prepack_linear(w, 5))) - expected).abs().max().item<double>(), 0.03);
+  EXPECT_LE((wide(prepacked_linear(x, prepack_linear(w, 5))) - expected).abs().max().item<double>(),
+            0.03);
 }
 
 TEST(PagedSequences, HoldTheSameKeysAndValues) {
@@ -96,7 +107,8 @@ TEST(PagedSequences, HoldTheSameKeysAndValues) {
   const at::Tensor k = wide(sequences.keys()).repeat_interleave(2, 1),
                    v = wide(sequences.values()).repeat_interleave(2, 1);
   const at::Tensor mask = at::ones({3, 40}, at::kBool).tril(37);
-  const at::Tensor expected = at::scaled_dot_product_attention(q, k, v, mask).transpose(1, 2).reshape({6, 64});
+  const at::Tensor expected =
+      at::scaled_dot_product_attention(q, k, v, mask).transpose(1, 2).reshape({6, 64});
   for (const int64_t layer : {0, 1})
     EXPECT_LE((wide(sequences.attend(layer)) - expected).abs().max().item<double>(), 0.03) << layer;
 }
@@ -105,9 +117,12 @@ TEST(Compete, RefusesARivalThatComputesSomethingElse) {
   const auto value = [](double v) { return [v] { return at::full({2}, v, at::kFloat); }; };
   Bench bench{{.seconds = 0, .min_rounds = 1, .min_sample = 0}, Limits()};
   EXPECT_NO_THROW(compete(bench, {}, {pure(kOurs, value(1)), pure("near", value(1.01))}, 0.02));
-  EXPECT_THROW(compete(bench, {}, {pure(kOurs, value(1)), pure("far", value(1.1))}, 0.02), c10::Error);
-  EXPECT_THROW(compete(bench, {}, {pure(kOurs, value(1)), pure("nan", value(NAN))}, 0.02), c10::Error);
-  EXPECT_THROW(compete(bench, {}, {pure(kOurs, value(1)), pure("shape", [] { return at::ones({3}); })}, 0.02),
+  EXPECT_THROW(compete(bench, {}, {pure(kOurs, value(1)), pure("far", value(1.1))}, 0.02),
+               c10::Error);
+  EXPECT_THROW(compete(bench, {}, {pure(kOurs, value(1)), pure("nan", value(NAN))}, 0.02),
+               c10::Error);
+  EXPECT_THROW(compete(bench, {},
+                       {pure(kOurs, value(1)), pure("shape", [] { return at::ones({3}); })}, 0.02),
                c10::Error);
 }
 

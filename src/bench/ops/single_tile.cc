@@ -26,7 +26,8 @@ void TileSearch::add(const std::vector<double>& seconds) {
 }
 
 size_t TileSearch::best_index() const {
-  return static_cast<size_t>(std::min_element(log_sums_.begin(), log_sums_.end()) - log_sums_.begin());
+  return static_cast<size_t>(std::min_element(log_sums_.begin(), log_sums_.end()) -
+                             log_sums_.begin());
 }
 
 kernels::Tile TileSearch::best() const { return candidates_[best_index()]; }

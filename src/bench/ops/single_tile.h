@@ -1,4 +1,5 @@
-// The best one tile for all low-rank products: what a library compiled with one tile could reach at most.
+// The best one tile for all low-rank products: what a library compiled with one tile could reach at
+// most.
 #pragma once
 
 #include <vector>
@@ -18,8 +19,8 @@ class TileSearch {
   // One shape's seconds, of each candidate.
   void add(const std::vector<double>& seconds);
   kernels::Tile best() const;
-  // best()'s time over that of each shape's own best candidate, geometric mean: what any choice of tiles can win on
-  // these shapes, and a little more, as the least of noisy times is partly luck.
+  // best()'s time over that of each shape's own best candidate, geometric mean: what any choice of
+  // tiles can win on these shapes, and a little more, as the least of noisy times is partly luck.
   double most_to_win() const;
 
  private:

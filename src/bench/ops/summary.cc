@@ -13,7 +13,9 @@ constexpr size_t kFewShapes = 3;
 
 using Values = std::vector<double>;
 
-Json mean_or_null(const Values& values) { return values.empty() ? Json() : Json(geometric_mean(values)); }
+Json mean_or_null(const Values& values) {
+  return values.empty() ? Json() : Json(geometric_mean(values));
+}
 Json least_or_null(const Values& values) {
   return values.empty() ? Json() : Json(*std::min_element(values.begin(), values.end()));
 }
@@ -22,8 +24,8 @@ Json most_or_null(const Values& values) {
 }
 
 template <typename Wanted>
-void add_ratios(Json& summary, const std::string& name, const std::string& rival, std::span<const Measurement> all,
-                const Wanted& wanted) {
+void add_ratios(Json& summary, const std::string& name, const std::string& rival,
+                std::span<const Measurement> all, const Wanted& wanted) {
   Values ratios;
   for (const Measurement& m : all)
     if (wanted(m) && m.find(rival)) ratios.push_back(m.ratio(rival));
@@ -32,10 +34,13 @@ void add_ratios(Json& summary, const std::string& name, const std::string& rival
 }
 
 void add_linear_targets(Json& summary, std::span<const Measurement> all) {
-  const auto bf16 = [](const Measurement& m) { return m.operation == "linear" && m.shape["dtype"] == "bf16"; };
+  const auto bf16 = [](const Measurement& m) {
+    return m.operation == "linear" && m.shape["dtype"] == "bf16";
+  };
   add_ratios(summary, "linear_bf16", "aten", all, bf16);
-  add_ratios(summary, "linear_bf16_8_to_32_tokens", "aten", all,
-             [&](const Measurement& m) { return bf16(m) && m.shape["tokens"] >= 8 && m.shape["tokens"] <= 32; });
+  add_ratios(summary, "linear_bf16_8_to_32_tokens", "aten", all, [&](const Measurement& m) {
+    return bf16(m) && m.shape["tokens"] >= 8 && m.shape["tokens"] <= 32;
+  });
 }
 
 void add_limits(Json& summary, const std::string& operation, std::span<const Measurement> all) {
@@ -50,7 +55,8 @@ void add_limits(Json& summary, const std::string& operation, std::span<const Mea
 void add_merge(Json& summary, std::span<const Measurement> all) {
   Values slowness;
   for (const Measurement& m : all)
-    if (m.operation == "merge") slowness.push_back(m.ours().seconds.p50 * m.bandwidth / m.work.bytes);
+    if (m.operation == "merge")
+      slowness.push_back(m.ours().seconds.p50 * m.bandwidth / m.work.bytes);
   summary["merge_vs_bandwidth_bound"] = mean_or_null(slowness);
   summary["merge_vs_bandwidth_bound_worst"] = most_or_null(slowness);
 }
@@ -68,17 +74,20 @@ void add_modes(Json& summary, std::span<const Measurement> all) {
 }
 
 void add_spread(Json& summary, std::span<const Measurement> all) {
-  std::map<std::string, std::map<std::string, Values>> medians;  // of each contender, by what else the shape is
+  std::map<std::string, std::map<std::string, Values>>
+      medians;  // of each contender, by what else the shape is
   std::map<std::string, Values> jitter;
   for (const Measurement& m : all) {
     if (m.operation != "atmm") continue;
-    const std::string group = Json{m.shape["phase"], m.shape["tokens"], m.shape["hidden"], m.shape["cold"]}.dump();
+    const std::string group =
+        Json{m.shape["phase"], m.shape["tokens"], m.shape["hidden"], m.shape["cold"]}.dump();
     for (const Timing& t : m.timings) {
       medians[t.name][group].push_back(t.seconds.p50);
       jitter[t.name].push_back(t.seconds.p90 / t.seconds.p50);
     }
   }
-  for (const char* figure : {"atmm_spread", "atmm_fluctuation", "atmm_jitter"}) summary[figure] = Json::object();
+  for (const char* figure : {"atmm_spread", "atmm_fluctuation", "atmm_jitter"})
+    summary[figure] = Json::object();
   for (const auto& [name, groups] : medians) {
     Values spreads, fluctuations;
     for (const auto& [group, values] : groups) {
@@ -86,7 +95,8 @@ void add_spread(Json& summary, std::span<const Measurement> all) {
       if (values.size() < kFewShapes || ours.size() < kFewShapes) continue;
       const Distribution d = distribution_of(values), own = distribution_of(ours);
       spreads.push_back(d.p90 / d.p50);
-      if (own.p90 > own.p50 && d.p90 > d.p50) fluctuations.push_back((d.p90 - d.p50) / (own.p90 - own.p50));
+      if (own.p90 > own.p50 && d.p90 > d.p50)
+        fluctuations.push_back((d.p90 - d.p50) / (own.p90 - own.p50));
     }
     summary["atmm_spread"][name] = mean_or_null(spreads);
     summary["atmm_fluctuation"][name] = mean_or_null(fluctuations);
@@ -104,7 +114,8 @@ double geometric_mean(std::span<const double> values) {
 }
 
 Json summarize_ops(std::span<const Measurement> measurements) {
-  std::set<std::pair<std::string, std::string>> pairs{{"linear", "aten"}, {"atmm", "single_tile"}, {"atmm", "aten"}};
+  std::set<std::pair<std::string, std::string>> pairs{
+      {"linear", "aten"}, {"atmm", "single_tile"}, {"atmm", "aten"}};
   std::set<std::string> operations;
   for (const Measurement& m : measurements) {
     operations.insert(m.operation);
@@ -113,7 +124,8 @@ Json summarize_ops(std::span<const Measurement> measurements) {
   }
   Json summary = Json::object();
   for (const auto& [operation, rival] : pairs)
-    add_ratios(summary, operation, rival, measurements, [&](const Measurement& m) { return m.operation == operation; });
+    add_ratios(summary, operation, rival, measurements,
+               [&](const Measurement& m) { return m.operation == operation; });
   for (const std::string& operation : operations) add_limits(summary, operation, measurements);
   add_linear_targets(summary, measurements);
   add_merge(summary, measurements);

@@ -56,16 +56,18 @@ TEST(OpsSummary, ModesAreOverTheBaseAndTheSlowestIsTheWorst) {
 TEST(OpsSummary, WhatWasNotMeasuredIsNull) {
   const Json summary = summarize_ops({});
   for (const char* name :
-       {"linear_vs_aten_geomean", "linear_vs_aten_worst", "atmm_vs_single_tile_geomean", "atmm_vs_single_tile_worst",
-        "atmm_vs_aten_geomean", "atmm_vs_aten_worst", "merge_vs_bandwidth_bound", "merge_vs_bandwidth_bound_worst"}) {
+       {"linear_vs_aten_geomean", "linear_vs_aten_worst", "atmm_vs_single_tile_geomean",
+        "atmm_vs_single_tile_worst", "atmm_vs_aten_geomean", "atmm_vs_aten_worst",
+        "merge_vs_bandwidth_bound", "merge_vs_bandwidth_bound_worst"}) {
     ASSERT_TRUE(summary.contains(name)) << name;
     EXPECT_TRUE(summary[name].is_null()) << name;
   }
 }
 
 TEST(OpsSummary, MergeIsItsTimeOverTheBound) {
-  const std::vector<Measurement> measurements{measurement("merge", {}, 2, {{"valora", 3}, {"aten", 6}}),
-                                              measurement("merge", {}, 1, {{"valora", 6}, {"aten", 6}})};
+  const std::vector<Measurement> measurements{
+      measurement("merge", {}, 2, {{"valora", 3}, {"aten", 6}}),
+      measurement("merge", {}, 1, {{"valora", 6}, {"aten", 6}})};
   const Json summary = summarize_ops(measurements);
   EXPECT_DOUBLE_EQ(summary["merge_vs_bandwidth_bound"], 3);
   EXPECT_DOUBLE_EQ(summary["merge_vs_bandwidth_bound_worst"], 6);
@@ -75,10 +77,12 @@ TEST(OpsSummary, MergeIsItsTimeOverTheBound) {
 TEST(OpsSummary, SpreadIsOverShapesOfOneSizeJitterWithinAShape) {
   std::vector<Measurement> measurements;
   for (const double seconds : {1.0, 2.0, 3.0})
-    measurements.push_back(measurement("atmm", {{"phase", "decode"}, {"tokens", 4}, {"hidden", 896}, {"cold", false}},
-                                       0, {{"valora", seconds / 2}, {"dlora", 10 + seconds}}));
-  measurements.push_back(measurement("atmm", {{"phase", "decode"}, {"tokens", 64}, {"hidden", 896}, {"cold", false}}, 0,
-                                     {{"valora", 50}, {"dlora", 50}}));  // alone in its size
+    measurements.push_back(
+        measurement("atmm", {{"phase", "decode"}, {"tokens", 4}, {"hidden", 896}, {"cold", false}},
+                    0, {{"valora", seconds / 2}, {"dlora", 10 + seconds}}));
+  measurements.push_back(
+      measurement("atmm", {{"phase", "decode"}, {"tokens", 64}, {"hidden", 896}, {"cold", false}},
+                  0, {{"valora", 50}, {"dlora", 50}}));  // alone in its size
   const Json summary = summarize_ops(measurements);
   EXPECT_DOUBLE_EQ(summary["atmm_spread"]["valora"], 1.4);
   EXPECT_DOUBLE_EQ(summary["atmm_spread"]["dlora"], 12.8 / 12);
@@ -90,7 +94,8 @@ TEST(OpsSummary, SpreadIsOverShapesOfOneSizeJitterWithinAShape) {
 TEST(OpsReport, EndsWithTheSummaryAndNamesEveryRival) {
   OpsRun run;
   run.notes = {{"atmm_single_tile", {{"rows", 4}}}};
-  run.measurements = {measurement("linear", {{"dtype", "bf16"}, {"tokens", 16}}, 0.5, {{"valora", 1}, {"aten", 2}})};
+  run.measurements = {measurement("linear", {{"dtype", "bf16"}, {"tokens", 16}}, 0.5,
+                                  {{"valora", 1}, {"aten", 2}})};
   const Json json = ops_report_json(run);
   EXPECT_EQ(json.rbegin().key(), "summary");
   EXPECT_DOUBLE_EQ(json["measurements"][0]["ratios"]["aten"], 2);
@@ -116,7 +121,8 @@ TEST(TileSearch, TellsWhatAChoiceCouldWin) {
   search.add({1, 2});
   EXPECT_DOUBLE_EQ(search.most_to_win(), 1) << "one shape has one best tile";
   search.add({4, 1});
-  EXPECT_NEAR(search.most_to_win(), std::sqrt(2), 1e-12) << "the second tile is best on the whole, twice too slow once";
+  EXPECT_NEAR(search.most_to_win(), std::sqrt(2), 1e-12)
+      << "the second tile is best on the whole, twice too slow once";
 }
 
 TEST(TileSearch, CandidatesAreDistinctAndFitIntoRegisters) {

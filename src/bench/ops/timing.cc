@@ -9,7 +9,9 @@
 namespace valora::bench {
 namespace {
 
-double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+double now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
 
 double sample(const std::function<void()>& run, int repeats) {
   const double begin = now();
@@ -33,7 +35,8 @@ std::vector<Timing> race(const std::vector<Runner>& runners, const RaceRules& ru
   std::iota(order.begin(), order.end(), size_t{0});
   std::mt19937 random(1);
   const double end = now() + rules.seconds;
-  for (int round = 0; round < rules.min_rounds || (round < rules.max_rounds && now() < end); ++round) {
+  for (int round = 0; round < rules.min_rounds || (round < rules.max_rounds && now() < end);
+       ++round) {
     std::shuffle(order.begin(), order.end(), random);
     for (const size_t i : order) {
       runners[i].run();
@@ -41,7 +44,8 @@ std::vector<Timing> race(const std::vector<Runner>& runners, const RaceRules& ru
     }
   }
   std::vector<Timing> result;
-  for (size_t i = 0; i < runners.size(); ++i) result.push_back({runners[i].name, distribution_of(std::move(times[i]))});
+  for (size_t i = 0; i < runners.size(); ++i)
+    result.push_back({runners[i].name, distribution_of(std::move(times[i]))});
   return result;
 }
 

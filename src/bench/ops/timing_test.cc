@@ -16,8 +16,8 @@ TEST(Race, TakesTurnsUntilTheRoundsAreOver) {
       std::this_thread::sleep_for(std::chrono::microseconds(100));
     };
   };
-  const auto timings =
-      race({{"a", slow('a')}, {"b", slow('b')}}, {.seconds = 0, .min_rounds = 3, .max_rounds = 9, .min_sample = 1e-6});
+  const auto timings = race({{"a", slow('a')}, {"b", slow('b')}},
+                            {.seconds = 0, .min_rounds = 3, .max_rounds = 9, .min_sample = 1e-6});
   ASSERT_EQ(turns.size(), 6u + 3 * 4) << turns;
   EXPECT_EQ(turns.substr(0, 6), "aaabbb") << "each runs three times before, unmeasured";
   for (size_t round = 6; round < turns.size(); round += 4) {  // and once before each sample
@@ -33,7 +33,8 @@ TEST(Race, TakesTurnsUntilTheRoundsAreOver) {
 TEST(Race, HasAnotherOrderInEachRound) {
   std::string turns;
   std::vector<Runner> runners;
-  for (const char name : {'a', 'b', 'c'}) runners.push_back({std::string(1, name), [&turns, name] { turns += name; }});
+  for (const char name : {'a', 'b', 'c'})
+    runners.push_back({std::string(1, name), [&turns, name] { turns += name; }});
   race(runners, {.seconds = 0, .min_rounds = 30, .max_rounds = 30, .min_sample = 0});
   for (const char name : {'a', 'b', 'c'}) {
     int first = 0;
@@ -44,8 +45,8 @@ TEST(Race, HasAnotherOrderInEachRound) {
 
 TEST(Race, EndsAfterTheMostRounds) {
   int runs = 0;
-  const auto timings =
-      race({{"a", [&] { ++runs; }}}, {.seconds = 3600, .min_rounds = 1, .max_rounds = 4, .min_sample = 0});
+  const auto timings = race({{"a", [&] { ++runs; }}},
+                            {.seconds = 3600, .min_rounds = 1, .max_rounds = 4, .min_sample = 0});
   EXPECT_EQ(timings[0].seconds.count, 4u);
   EXPECT_EQ(runs, 3 + 4 * 2);
 }
@@ -58,8 +59,8 @@ TEST(Race, RepeatsWhatIsShortWithinASample) {
 
 TEST(Fastest, IsTheLeastOfItsRuns) {
   int run = 0;
-  const double seconds =
-      fastest([&] { std::this_thread::sleep_for(std::chrono::milliseconds(++run == 2 ? 1 : 30)); }, 3);
+  const double seconds = fastest(
+      [&] { std::this_thread::sleep_for(std::chrono::milliseconds(++run == 2 ? 1 : 30)); }, 3);
   EXPECT_EQ(run, 3);
   EXPECT_GE(seconds, 1e-3);
   EXPECT_LT(seconds, 30e-3);

@@ -16,14 +16,16 @@ std::string error_kind(const Json& answer) {
 }
 
 bool has_choice(const Json& event) {
-  return event.contains("choices") && event["choices"].is_array() && !event["choices"].empty() && event["choices"][0].is_object();
+  return event.contains("choices") && event["choices"].is_array() && !event["choices"].empty() &&
+         event["choices"][0].is_object();
 }
 
 bool brings_text(const Json& event) {
   const Json& choice = event["choices"][0];
   const Json& holder = choice.contains("delta") ? choice["delta"] : choice;
   const char* key = choice.contains("delta") ? "content" : "text";
-  return holder.is_object() && holder.contains(key) && holder[key].is_string() && !holder[key].get_ref<const std::string&>().empty();
+  return holder.is_object() && holder.contains(key) && holder[key].is_string() &&
+         !holder[key].get_ref<const std::string&>().empty();
 }
 
 }  // namespace
@@ -33,7 +35,8 @@ void AnswerReader::fail(std::string error) {
 }
 
 void AnswerReader::feed(std::string_view bytes, int status, double now) {
-  if (stream_ && status == 200) return events_.feed(bytes, [&](std::string_view data) { on_event(data, now); });
+  if (stream_ && status == 200)
+    return events_.feed(bytes, [&](std::string_view data) { on_event(data, now); });
   if (body_.size() + bytes.size() <= kMaxBody) body_ += bytes;
 }
 
@@ -64,16 +67,21 @@ void AnswerReader::on_event(std::string_view data, double now) {
   // A server that counts only at the end is followed by its text instead.
   const bool counts = event->contains("usage") && (*event)["usage"].is_object();
   if (counts ? record_.completion_tokens <= before : !brings_text(*event)) return;
-  if (record_.first_token == 0) record_.first_token = now;
-  else record_.gaps.push_back(now - last_piece_);
+  if (record_.first_token == 0)
+    record_.first_token = now;
+  else
+    record_.gaps.push_back(now - last_piece_);
   last_piece_ = now;
 }
 
 void AnswerReader::finish(int status, const std::string& failure, double now) {
   record_.ended = now;
   if (!failure.empty()) return fail(failure);
-  const auto answer = stream_ && status == 200 ? Result<Json>(Json::object()) : parse_json(body_, "answer");
-  if (status != 200) return fail("HTTP " + std::to_string(status) + ": " + (answer.ok() ? error_kind(*answer) : shortened(body_, 120)));
+  const auto answer =
+      stream_ && status == 200 ? Result<Json>(Json::object()) : parse_json(body_, "answer");
+  if (status != 200)
+    return fail("HTTP " + std::to_string(status) + ": " +
+                (answer.ok() ? error_kind(*answer) : shortened(body_, 120)));
   if (!answer.ok() || !answer->is_object()) return fail("broken answer");
   if (stream_ && !done_) return fail("the stream broke off");
   take_usage(*answer);

@@ -28,7 +28,7 @@ class AnswerReader {
   RequestRecord& record_;
   const bool stream_;
   SseReader events_;
-  std::string body_;      // of a whole answer or an error
+  std::string body_;       // of a whole answer or an error
   double last_piece_ = 0;  // when tokens came last
   bool done_ = false;      // the stream's end was read
 };

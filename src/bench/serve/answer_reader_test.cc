@@ -9,13 +9,18 @@ namespace {
 
 std::string event(const std::string& json) { return "data: " + json + "\r\n\r\n"; }
 std::string piece(const std::string& text, int tokens) {
-  return event(R"({"choices":[{"text":")" + text + R"("}],"usage":{"prompt_tokens":7,"completion_tokens":)" + std::to_string(tokens) + "}}");
+  return event(R"({"choices":[{"text":")" + text +
+               R"("}],"usage":{"prompt_tokens":7,"completion_tokens":)" + std::to_string(tokens) +
+               "}}");
 }
-const std::string kEnd = event(R"({"choices":[],"usage":{"prompt_tokens":7,"completion_tokens":3,"prompt_tokens_details":{"cached_tokens":4}}})") +
-                         event("[DONE]");
+const std::string kEnd =
+    event(
+        R"({"choices":[],"usage":{"prompt_tokens":7,"completion_tokens":3,"prompt_tokens_details":{"cached_tokens":4}}})") +
+    event("[DONE]");
 
 TEST(SseReader, EventsInAnyPieces) {
-  const std::string text = ": comment\n\ndata: one\n\nevent: x\r\ndata:two\r\ndata: lines\r\n\r\ndata: last\n\n";
+  const std::string text =
+      ": comment\n\ndata: one\n\nevent: x\r\ndata:two\r\ndata: lines\r\n\r\ndata: last\n\n";
   for (size_t cut = 0; cut <= text.size(); ++cut) {
     SseReader reader;
     std::vector<std::string> events;
@@ -47,7 +52,8 @@ TEST(AnswerReader, TimesThePiecesThatBringTokens) {
 TEST(AnswerReader, FollowsTheTextOfServersThatCountAtTheEnd) {
   RequestRecord record;
   AnswerReader reader(record, true);
-  reader.feed(event(R"({"choices":[{"delta":{"role":"assistant","content":""}}],"usage":null})"), 200, 1);
+  reader.feed(event(R"({"choices":[{"delta":{"role":"assistant","content":""}}],"usage":null})"),
+              200, 1);
   reader.feed(event(R"({"choices":[{"delta":{"content":"a"}}]})"), 200, 2);
   reader.feed(event(R"({"choices":[{"delta":{"content":"b"}}]})"), 200, 3);
   reader.feed(kEnd, 200, 4);
@@ -77,12 +83,16 @@ std::string error_after(const std::string& bytes, int status, const std::string&
 }
 
 TEST(AnswerReader, NamesWhatWentWrong) {
-  EXPECT_EQ(error_after(R"({"error":{"message":"the queue is full"}})", 429), "HTTP 429: the queue is full");
+  EXPECT_EQ(error_after(R"({"error":{"message":"the queue is full"}})", 429),
+            "HTTP 429: the queue is full");
   EXPECT_EQ(error_after("<html>", 502), "HTTP 502: <html>");
   EXPECT_EQ(error_after("", 0, "could not connect"), "could not connect");
   EXPECT_EQ(error_after(piece("a", 1), 200), "the stream broke off");
   EXPECT_EQ(error_after(event("{"), 200), "broken event in the stream");
-  EXPECT_EQ(error_after(piece("a", 1) + event(R"({"error":{"message":"out of memory"}})") + event("[DONE]"), 200), "in the stream: out of memory");
+  EXPECT_EQ(
+      error_after(
+          piece("a", 1) + event(R"({"error":{"message":"out of memory"}})") + event("[DONE]"), 200),
+      "in the stream: out of memory");
 }
 
 }  // namespace

@@ -6,7 +6,8 @@
 
 namespace valora::bench {
 
-// Ascending seconds from the start, the first at 0: exponential gaps with a mean of 1 / rate (rate > 0).
+// Ascending seconds from the start, the first at 0: exponential gaps with a mean of 1 / rate (rate
+// > 0).
 std::vector<double> poisson_arrivals(int count, double rate, uint64_t seed);
 
 }  // namespace valora::bench

@@ -46,7 +46,8 @@ HttpClient::HttpClient(std::string url, const std::string& api_key, int timeout_
   while (url_.ends_with('/')) url_.pop_back();
   curl_slist* headers = curl_slist_append(nullptr, "Content-Type: application/json");
   headers = curl_slist_append(headers, "Expect:");  // no waiting for 100-continue
-  if (!api_key.empty()) headers = curl_slist_append(headers, ("Authorization: Bearer " + api_key).c_str());
+  if (!api_key.empty())
+    headers = curl_slist_append(headers, ("Authorization: Bearer " + api_key).c_str());
   headers_ = headers;
   multi_ = curl_multi_init();
 }
@@ -67,7 +68,8 @@ void HttpClient::start(const HttpCall& call) {
   curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
   curl_easy_setopt(easy, CURLOPT_PROXY, "");  // the server itself is measured
   curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
-  curl_easy_setopt(easy, CURLOPT_TIMEOUT, static_cast<long>(timeout_seconds_));  // NOLINT: libcurl's type
+  curl_easy_setopt(easy, CURLOPT_TIMEOUT,
+                   static_cast<long>(timeout_seconds_));  // NOLINT: libcurl's type
   curl_easy_setopt(easy, CURLOPT_HTTPHEADER, headers_);
   curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, &Transfer::write);
   curl_easy_setopt(easy, CURLOPT_WRITEDATA, transfer.get());
@@ -83,7 +85,8 @@ void HttpClient::start(const HttpCall& call) {
 }
 
 void HttpClient::poll(double max_seconds) {
-  curl_multi_poll(multi_, nullptr, 0, static_cast<int>(std::ceil(std::max(0.0, max_seconds) * 1000)), nullptr);
+  curl_multi_poll(multi_, nullptr, 0,
+                  static_cast<int>(std::ceil(std::max(0.0, max_seconds) * 1000)), nullptr);
   int running = 0;
   curl_multi_perform(multi_, &running);
   finish_done();
@@ -94,7 +97,8 @@ void HttpClient::finish_done() {
   while (const CURLMsg* message = curl_multi_info_read(multi_, &left)) {
     if (message->msg != CURLMSG_DONE) continue;
     const std::string failure = failure_text(message->data.result);
-    const auto at = std::find_if(transfers_.begin(), transfers_.end(), [&](const auto& t) { return t->easy == message->easy_handle; });
+    const auto at = std::find_if(transfers_.begin(), transfers_.end(),
+                                 [&](const auto& t) { return t->easy == message->easy_handle; });
     const std::unique_ptr<Transfer> transfer = std::move(*at);
     transfers_.erase(at);
     curl_multi_remove_handle(multi_, transfer->easy);

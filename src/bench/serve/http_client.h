@@ -16,7 +16,8 @@ struct HttpCall {
   std::string_view body;  // empty: GET, else POST of JSON; must stay where it is until on_done
   // status: of the response these bytes belong to.
   std::function<void(std::string_view bytes, int status)> on_bytes;
-  // failure: why there is no complete response ("timed out", "could not connect", …); empty: there is one.
+  // failure: why there is no complete response ("timed out", "could not connect", …); empty: there
+  // is one.
   std::function<void(int status, const std::string& failure)> on_done;
 };
 

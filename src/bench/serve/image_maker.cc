@@ -27,9 +27,11 @@ std::vector<uint8_t> random_pixels(int width, int height, uint64_t seed) {
   uint8_t* out = pixels.data();
   for (int y = 0; y < height; ++y)
     for (int x = 0; x < width; ++x) {
-      const uint8_t* square = &squares[static_cast<size_t>(y / kSquare * columns + x / kSquare) * 3];
+      const uint8_t* square =
+          &squares[static_cast<size_t>(y / kSquare * columns + x / kSquare) * 3];
       const uint64_t noise = random.bits();
-      for (int c = 0; c < 3; ++c) *out++ = static_cast<uint8_t>(square[c] + (noise >> (20 * c)) % kNoise);
+      for (int c = 0; c < 3; ++c)
+        *out++ = static_cast<uint8_t>(square[c] + (noise >> (20 * c)) % kNoise);
     }
   return pixels;
 }
@@ -77,13 +79,16 @@ std::string jpeg_of(const std::vector<uint8_t>& pixels, int width, int height) {
 }
 
 std::string base64_of(const std::string& bytes) {
-  static constexpr char kDigits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  static constexpr char kDigits[] =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
   std::string text;
   text.reserve((bytes.size() + 2) / 3 * 4);
   for (size_t i = 0; i < bytes.size(); i += 3) {
     uint32_t group = 0;
-    for (size_t k = 0; k < 3; ++k) group = group << 8 | (i + k < bytes.size() ? static_cast<uint8_t>(bytes[i + k]) : 0);
-    for (size_t k = 0; k < 4; ++k) text += i + k <= bytes.size() ? kDigits[group >> (18 - 6 * k) & 63] : '=';
+    for (size_t k = 0; k < 3; ++k)
+      group = group << 8 | (i + k < bytes.size() ? static_cast<uint8_t>(bytes[i + k]) : 0);
+    for (size_t k = 0; k < 4; ++k)
+      text += i + k <= bytes.size() ? kDigits[group >> (18 - 6 * k) & 63] : '=';
   }
   return text;
 }
@@ -92,7 +97,8 @@ std::string base64_of(const std::string& bytes) {
 
 Result<std::string> random_image_url(const ImageLoad& image, uint64_t seed) {
   const std::vector<uint8_t> pixels = random_pixels(image.width, image.height, seed);
-  if (image.format == ImageFormat::kJpeg) return "data:image/jpeg;base64," + base64_of(jpeg_of(pixels, image.width, image.height));
+  if (image.format == ImageFormat::kJpeg)
+    return "data:image/jpeg;base64," + base64_of(jpeg_of(pixels, image.width, image.height));
   VALORA_TRY(file, png_of(pixels, image.width, image.height));
   return "data:image/png;base64," + base64_of(file);
 }

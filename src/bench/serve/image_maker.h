@@ -9,7 +9,8 @@
 
 namespace valora::bench {
 
-// "data:image/jpeg;base64,…": coloured squares with noise, so that it compresses about as a photograph does.
+// "data:image/jpeg;base64,…": coloured squares with noise, so that it compresses about as a
+// photograph does.
 Result<std::string> random_image_url(const ImageLoad& image, uint64_t seed);
 
 }  // namespace valora::bench

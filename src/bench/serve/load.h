@@ -24,7 +24,7 @@ struct ImageLoad {
 struct ServeLoad {
   std::string url = "http://127.0.0.1:8000";
   std::string api_key;
-  std::vector<std::string> models;       // empty: all adapters that the server lists, or its base model
+  std::vector<std::string> models;  // empty: all adapters that the server lists, or its base model
   std::string distribution = "uniform";  // of the requests over the models, see model_mix.h
   int requests = 64;
   int warmup = 0;           // requests before, which are not counted

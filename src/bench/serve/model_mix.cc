@@ -12,7 +12,9 @@ namespace {
 // The exponent of k^-s; uniform is s = 0.
 Result<double> exponent_of(const std::string& distribution) {
   if (distribution == "uniform") return 0.0;
-  const Error wrong = invalid("the distribution is uniform, distinct or zipf:S with S from 0 to 100, not \"" + distribution + "\"");
+  const Error wrong =
+      invalid("the distribution is uniform, distinct or zipf:S with S from 0 to 100, not \"" +
+              distribution + "\"");
   if (!distribution.starts_with("zipf:")) return wrong;
   const char* text = distribution.c_str() + 5;
   char* end = nullptr;
@@ -23,7 +25,8 @@ Result<double> exponent_of(const std::string& distribution) {
 
 }  // namespace
 
-Result<std::vector<int>> mix_models(const std::string& distribution, int models, int requests, uint64_t seed) {
+Result<std::vector<int>> mix_models(const std::string& distribution, int models, int requests,
+                                    uint64_t seed) {
   std::vector<int> mix;
   if (distribution == "distinct") {
     for (int i = 0; i < requests; ++i) mix.push_back(i % models);

@@ -9,9 +9,11 @@
 
 namespace valora::bench {
 
-// For each of `requests` the index of its model, below `models`. Distributions: "uniform" draws each alike;
-// "zipf:S" the k-th (from 1) in proportion to k^-S; "distinct" takes them in turn, so that as many
-// requests as there are models have different ones. kInvalidArgument for any other text.
-Result<std::vector<int>> mix_models(const std::string& distribution, int models, int requests, uint64_t seed);
+// For each of `requests` the index of its model, below `models`. Distributions: "uniform" draws
+// each alike; "zipf:S" the k-th (from 1) in proportion to k^-S; "distinct" takes them in turn, so
+// that as many requests as there are models have different ones. kInvalidArgument for any other
+// text.
+Result<std::vector<int>> mix_models(const std::string& distribution, int models, int requests,
+                                    uint64_t seed);
 
 }  // namespace valora::bench

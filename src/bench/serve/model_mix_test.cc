@@ -24,10 +24,13 @@ TEST(ModelMix, ZipfFallsWithTheRank) {
   const auto got = shares("zipf:1.5", 5);
   double total = 0;
   for (int k = 1; k <= 5; ++k) total += std::pow(k, -1.5);
-  for (int k = 1; k <= 5; ++k) EXPECT_NEAR(got[static_cast<size_t>(k - 1)], std::pow(k, -1.5) / total, 0.005) << k;
+  for (int k = 1; k <= 5; ++k)
+    EXPECT_NEAR(got[static_cast<size_t>(k - 1)], std::pow(k, -1.5) / total, 0.005) << k;
 }
 
-TEST(ModelMix, DistinctTakesTurns) { EXPECT_EQ(mix_models("distinct", 3, 7, 9).value(), (std::vector<int>{0, 1, 2, 0, 1, 2, 0})); }
+TEST(ModelMix, DistinctTakesTurns) {
+  EXPECT_EQ(mix_models("distinct", 3, 7, 9).value(), (std::vector<int>{0, 1, 2, 0, 1, 2, 0}));
+}
 
 TEST(ModelMix, FollowsTheSeed) {
   EXPECT_EQ(mix_models("uniform", 9, 100, 1).value(), mix_models("uniform", 9, 100, 1).value());
@@ -35,7 +38,8 @@ TEST(ModelMix, FollowsTheSeed) {
 }
 
 TEST(ModelMix, RefusesOtherTexts) {
-  for (const char* text : {"", "zipf", "zipf:", "zipf:x", "zipf:-1", "zipf:nan", "zipf:1.5x", "normal"})
+  for (const char* text :
+       {"", "zipf", "zipf:", "zipf:x", "zipf:-1", "zipf:nan", "zipf:1.5x", "normal"})
     EXPECT_FALSE(mix_models(text, 3, 3, 0).ok()) << text;
 }
 

@@ -24,7 +24,9 @@ std::string random_words(int words, uint64_t seed) {
 }
 
 Result<PromptMaker> PromptMaker::make(std::vector<int32_t> ids, int words) {
-  if (ids.empty()) return unprocessable("the server's tokenizer writes " + std::to_string(words) + " words with no token");
+  if (ids.empty())
+    return unprocessable("the server's tokenizer writes " + std::to_string(words) +
+                         " words with no token");
   const double tokens_per_word = static_cast<double>(ids.size()) / words;
   return PromptMaker(std::move(ids), tokens_per_word);
 }

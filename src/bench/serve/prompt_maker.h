@@ -9,7 +9,8 @@
 
 namespace valora::bench {
 
-// Words of random syllables, with a space before each: no model has seen them, no two seeds give the same.
+// Words of random syllables, with a space before each: no model has seen them, no two seeds give
+// the same.
 std::string random_words(int words, uint64_t seed);
 
 class PromptMaker {
@@ -23,7 +24,8 @@ class PromptMaker {
   std::string text(int tokens, uint64_t seed) const;
 
  private:
-  PromptMaker(std::vector<int32_t> ids, double tokens_per_word) : ids_(std::move(ids)), tokens_per_word_(tokens_per_word) {}
+  PromptMaker(std::vector<int32_t> ids, double tokens_per_word)
+      : ids_(std::move(ids)), tokens_per_word_(tokens_per_word) {}
   std::vector<int32_t> ids_;
   double tokens_per_word_;
 };

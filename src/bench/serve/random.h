@@ -1,4 +1,5 @@
-// Random draws that are the same on every platform, which the standard library's distributions are not.
+// Random draws that are the same on every platform, which the standard library's distributions are
+// not.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +13,12 @@ class Random {
  public:
   explicit Random(uint64_t seed) : engine_(seed) {}
   double unit() { return static_cast<double>(engine_() >> 11) * 0x1p-53; }  // [0, 1)
-  uint64_t below(uint64_t bound) { return static_cast<uint64_t>(unit() * static_cast<double>(bound)); }
-  int in(Range range) { return range.min + static_cast<int>(below(static_cast<uint64_t>(range.max - range.min) + 1)); }
+  uint64_t below(uint64_t bound) {
+    return static_cast<uint64_t>(unit() * static_cast<double>(bound));
+  }
+  int in(Range range) {
+    return range.min + static_cast<int>(below(static_cast<uint64_t>(range.max - range.min) + 1));
+  }
   uint64_t bits() { return engine_(); }
 
  private:

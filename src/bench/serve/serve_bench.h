@@ -21,8 +21,9 @@ struct ServeRun {
   std::vector<RequestRecord> records;
 };
 
-// kInvalidArgument for a load that makes no sense, kUnavailable where no server answers. What happens to single
-// requests stands in their records. on_progress is called whenever one has ended.
-Result<ServeRun> run_serve_bench(const ServeLoad& load, const std::function<void(const Progress&)>& on_progress);
+// kInvalidArgument for a load that makes no sense, kUnavailable where no server answers. What
+// happens to single requests stands in their records. on_progress is called whenever one has ended.
+Result<ServeRun> run_serve_bench(const ServeLoad& load,
+                                 const std::function<void(const Progress&)>& on_progress);
 
 }  // namespace valora::bench

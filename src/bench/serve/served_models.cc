@@ -11,9 +11,13 @@ constexpr int kSampleWords = 2000;
 Result<Json> ask_json(HttpClient& client, const std::string& path, const std::string& body = {}) {
   VALORA_TRY(answer, client.ask(path, body));
   if (answer.status != 200)
-    return Error{ErrorCode::kUnavailable, path + " answered HTTP " + std::to_string(answer.status) + ": " + shortened(answer.body), path};
+    return Error{
+        ErrorCode::kUnavailable,
+        path + " answered HTTP " + std::to_string(answer.status) + ": " + shortened(answer.body),
+        path};
   VALORA_TRY(json, parse_json(answer.body, path));
-  if (!json.is_object()) return Error{ErrorCode::kUnavailable, path + " answered no JSON object", path};
+  if (!json.is_object())
+    return Error{ErrorCode::kUnavailable, path + " answered no JSON object", path};
   return json;
 }
 
@@ -33,13 +37,17 @@ Result<std::vector<std::string>> served_models(HttpClient& client) {
   return std::vector<std::string>{base.front()};
 }
 
-Result<PromptMaker> learn_prompts(HttpClient& client, const std::string& model, int longest_request, uint64_t seed) {
-  const Json question{{"model", model}, {"prompt", random_words(kSampleWords, seed)}, {"add_special_tokens", false}};
+Result<PromptMaker> learn_prompts(HttpClient& client, const std::string& model, int longest_request,
+                                  uint64_t seed) {
+  const Json question{{"model", model},
+                      {"prompt", random_words(kSampleWords, seed)},
+                      {"add_special_tokens", false}};
   VALORA_TRY(answer, ask_json(client, "/tokenize", question.dump()));
   VALORA_TRY(longest, field_or<int32_t>(answer, "max_model_len", INT32_MAX));
   if (longest_request > longest)
-    return invalid("prompt and answer come to " + std::to_string(longest_request) + " tokens, but the model takes " +
-                   std::to_string(longest) + "; lower --input-tokens or --output-tokens");
+    return invalid("prompt and answer come to " + std::to_string(longest_request) +
+                   " tokens, but the model takes " + std::to_string(longest) +
+                   "; lower --input-tokens or --output-tokens");
   std::vector<int32_t> ids;
   for (const Json& id : answer.value("tokens", Json::array()))
     if (id.is_number_integer()) ids.push_back(id.get<int32_t>());

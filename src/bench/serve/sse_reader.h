@@ -17,8 +17,10 @@ class SseReader {
         continue;
       }
       if (!line_.empty() && line_.back() == '\r') line_.pop_back();
-      if (line_.starts_with("data:")) add(std::string_view(line_).substr(5));
-      else if (line_.empty() && has_data_) finish(on_data);
+      if (line_.starts_with("data:"))
+        add(std::string_view(line_).substr(5));
+      else if (line_.empty() && has_data_)
+        finish(on_data);
       line_.clear();
     }
   }

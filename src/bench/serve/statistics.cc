@@ -32,7 +32,8 @@ Group group_of(std::span<const RequestRecord* const> records) {
     itl.insert(itl.end(), r->gaps.begin(), r->gaps.end());
     if (r->first_token == 0) continue;
     ttft.push_back(r->first_token - r->sent);
-    if (r->completion_tokens > 1) tpot.push_back((r->ended - r->first_token) / (r->completion_tokens - 1));
+    if (r->completion_tokens > 1)
+      tpot.push_back((r->ended - r->first_token) / (r->completion_tokens - 1));
   }
   group.ttft = distribution_of(std::move(ttft));
   group.tpot = distribution_of(std::move(tpot));
@@ -43,8 +44,10 @@ Group group_of(std::span<const RequestRecord* const> records) {
 
 double duration_of(std::span<const RequestRecord> records) {
   if (records.empty()) return 0;
-  const auto first = std::min_element(records.begin(), records.end(), [](auto& a, auto& b) { return a.sent < b.sent; });
-  const auto last = std::max_element(records.begin(), records.end(), [](auto& a, auto& b) { return a.ended < b.ended; });
+  const auto first = std::min_element(records.begin(), records.end(),
+                                      [](auto& a, auto& b) { return a.sent < b.sent; });
+  const auto last = std::max_element(records.begin(), records.end(),
+                                     [](auto& a, auto& b) { return a.ended < b.ended; });
   return last->ended - first->sent;
 }
 
@@ -53,7 +56,8 @@ double duration_of(std::span<const RequestRecord> records) {
 Distribution distribution_of(std::vector<double> values) {
   if (values.empty()) return {};
   std::sort(values.begin(), values.end());
-  return {values.size(), std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size()),
+  return {values.size(),
+          std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size()),
           percentile(values, 0.5), percentile(values, 0.9), percentile(values, 0.99)};
 }
 
@@ -72,7 +76,8 @@ Summary summarize(std::span<const RequestRecord> records) {
   const Group& g = summary.all;
   summary.requests_per_second = (g.requests - g.failed) / summary.seconds;
   summary.output_tokens_per_second = static_cast<double>(g.completion_tokens) / summary.seconds;
-  summary.total_tokens_per_second = static_cast<double>(g.prompt_tokens + g.completion_tokens) / summary.seconds;
+  summary.total_tokens_per_second =
+      static_cast<double>(g.prompt_tokens + g.completion_tokens) / summary.seconds;
   return summary;
 }
 

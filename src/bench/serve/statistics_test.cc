@@ -7,8 +7,15 @@
 namespace valora::bench {
 namespace {
 
-RequestRecord answered(const std::string& model, double sent, double first, double ended, int tokens) {
-  return {.model = model, .sent = sent, .ended = ended, .first_token = first, .prompt_tokens = 10, .completion_tokens = tokens, .wanted_tokens = tokens};
+RequestRecord answered(const std::string& model, double sent, double first, double ended,
+                       int tokens) {
+  return {.model = model,
+          .sent = sent,
+          .ended = ended,
+          .first_token = first,
+          .prompt_tokens = 10,
+          .completion_tokens = tokens,
+          .wanted_tokens = tokens};
 }
 
 TEST(Distribution, InterpolatesBetweenTheNearestValues) {
@@ -30,7 +37,8 @@ TEST(Distribution, OfOneValueAndOfNone) {
 }
 
 TEST(Summary, TimesAndRates) {
-  const std::vector<RequestRecord> records{answered("a", 1, 2, 6, 5), answered("b", 2, 2.5, 11, 18)};
+  const std::vector<RequestRecord> records{answered("a", 1, 2, 6, 5),
+                                           answered("b", 2, 2.5, 11, 18)};
   const Summary s = summarize(records);
   EXPECT_DOUBLE_EQ(s.seconds, 10);
   EXPECT_DOUBLE_EQ(s.requests_per_second, 0.2);
@@ -45,7 +53,8 @@ TEST(Summary, TimesAndRates) {
 }
 
 TEST(Summary, FailuresCountByTheirErrorAndNowhereElse) {
-  std::vector<RequestRecord> records{answered("a", 0, 1, 2, 3), answered("a", 0, 1, 4, 3), answered("a", 0, 1, 9, 3)};
+  std::vector<RequestRecord> records{answered("a", 0, 1, 2, 3), answered("a", 0, 1, 4, 3),
+                                     answered("a", 0, 1, 9, 3)};
   records[1].error = records[2].error = "timed out";
   const Summary s = summarize(records);
   EXPECT_EQ(s.all.requests, 3);

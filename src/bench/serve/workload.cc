@@ -21,24 +21,33 @@ Result<std::vector<std::string>> images_of(const ImageLoad& images, uint64_t fir
 
 Json messages_of(const std::vector<std::string>& images, const std::string& text) {
   Json content = Json::array();
-  for (const std::string& url : images) content.push_back({{"type", "image_url"}, {"image_url", {{"url", url}}}});
+  for (const std::string& url : images)
+    content.push_back({{"type", "image_url"}, {"image_url", {{"url", url}}}});
   content.push_back({{"type", "text"}, {"text", text}});
   return Json::array({{{"role", "user"}, {"content", std::move(content)}}});
 }
 
 Json settings_of(const ServeLoad& load, const std::string& model, int output_tokens) {
-  Json body{{"model", model}, {"max_tokens", output_tokens}, {"temperature", 0}, {"ignore_eos", true}, {"stream", load.stream}};
+  Json body{{"model", model},
+            {"max_tokens", output_tokens},
+            {"temperature", 0},
+            {"ignore_eos", true},
+            {"stream", load.stream}};
   body["head"] = "";  // text, also from adapters that have a classification head
   // The count in every piece says which of them brought tokens.
-  if (load.stream) body["stream_options"] = {{"include_usage", true}, {"continuous_usage_stats", true}};
+  if (load.stream)
+    body["stream_options"] = {{"include_usage", true}, {"continuous_usage_stats", true}};
   return body;
 }
 
 }  // namespace
 
-Result<std::vector<BenchRequest>> make_requests(const ServeLoad& load, const std::vector<std::string>& models,
-                                                const PromptMaker& prompts, int count, uint64_t first_seed) {
-  VALORA_TRY(mix, mix_models(load.distribution, static_cast<int>(models.size()), count, first_seed));
+Result<std::vector<BenchRequest>> make_requests(const ServeLoad& load,
+                                                const std::vector<std::string>& models,
+                                                const PromptMaker& prompts, int count,
+                                                uint64_t first_seed) {
+  VALORA_TRY(mix,
+             mix_models(load.distribution, static_cast<int>(models.size()), count, first_seed));
   const uint64_t images_a_request = static_cast<uint64_t>(load.images.count);
   VALORA_TRY(images, images_of(load.images, load.seed));
   Random random(first_seed);
@@ -63,7 +72,9 @@ Result<std::vector<BenchRequest>> make_requests(const ServeLoad& load, const std
     request.body = body.dump();
     bytes += request.body.size();
     if (bytes > kMaxBytes)
-      return invalid("the requests would take more than 4 GiB; send fewer, smaller images, or --repeat-images");
+      return invalid(
+          "the requests would take more than 4 GiB; send fewer, smaller images, or "
+          "--repeat-images");
     requests.push_back(std::move(request));
   }
   return requests;

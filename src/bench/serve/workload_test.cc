@@ -55,7 +55,8 @@ TEST(Workload, ImagesAreDistinctUnlessRepeated) {
   const auto urls = image_urls(load, 5);
   ASSERT_EQ(urls.size(), 10u);
   EXPECT_EQ(std::set(urls.begin(), urls.end()).size(), 10u);
-  EXPECT_TRUE(urls[0].starts_with("data:image/jpeg;base64,/9j/"));  // a JPEG's first bytes: FF D8 FF
+  EXPECT_TRUE(
+      urls[0].starts_with("data:image/jpeg;base64,/9j/"));  // a JPEG's first bytes: FF D8 FF
   load.images.repeat = true;
   const auto repeated = image_urls(load, 5);
   EXPECT_EQ(std::set(repeated.begin(), repeated.end()).size(), 2u);

@@ -1,16 +1,19 @@
 // One engine driven line by line over stdin and stdout, for comparisons with transformers and PEFT.
 //
-// First line:  {"model", "dtype", "kernels", "mode", "merge", "threads", "max_model_len", "max_num_seqs",
-//               "max_num_batched_tokens", "max_waiting", "kv_cache_memory", "prefix_caching", "max_logprobs", "max_images",
-//               "media_workers"}; all but the first optional
+// First line:  {"model", "dtype", "kernels", "mode", "merge", "threads", "max_model_len",
+// "max_num_seqs",
+//               "max_num_batched_tokens", "max_waiting", "kv_cache_memory", "prefix_caching",
+//               "max_logprobs", "max_images", "media_workers"}; all but the first optional
 //              → {"model": {...}} or {"error": {...}}, which ends the program
 // Then one command a line, answered in one line each:
 //   {"op": "load", "name", "path", "replace"}   → {"name", "generation", "rank", "warnings"}
 //   {"op": "unload", "name"}                    → {}
 //   {"op": "submit", "requests": [...]}         → {}, while they run
-//   {"op": "collect"}                           → {"answers": [...]} of all that were submitted since the last one
+//   {"op": "collect"}                           → {"answers": [...]} of all that were submitted
+//   since the last one
 //   {"op": "stats"}                             → the engine's counters
-// A command that fails is answered with {"error": {"code", "message"}}, a failed request so within "answers".
+// A command that fails is answered with {"error": {"code", "message"}}, a failed request so within
+// "answers".
 #include <iostream>
 #include <utility>
 
@@ -63,7 +66,10 @@ Result<Json> load(ServingEngine& engine, const Json& command) {
   VALORA_TRY(path, required_field<std::string>(command, "path"));
   VALORA_TRY(replace, field_or<bool>(command, "replace", false));
   VALORA_TRY(card, load_adapter_now(engine, {.name = name, .path = path, .replace = replace}));
-  return Json{{"name", card.name}, {"generation", card.generation}, {"rank", card.rank}, {"warnings", card.warnings}};
+  return Json{{"name", card.name},
+              {"generation", card.generation},
+              {"rank", card.rank},
+              {"warnings", card.warnings}};
 }
 
 Result<Json> unload(ServingEngine& engine, const Json& command) {
@@ -103,21 +109,30 @@ Json collect(ServingEngine& engine, std::vector<Submitted> submitted) {
   // Those to be cancelled first, while the others run.
   for (const bool cancelled : {true, false})
     for (size_t i = 0; i < submitted.size(); ++i)
-      if (submitted[i].cancel_after.has_value() == cancelled) answers[i] = finish(engine, submitted[i]);
+      if (submitted[i].cancel_after.has_value() == cancelled)
+        answers[i] = finish(engine, submitted[i]);
   return {{"answers", std::move(answers)}};
 }
 
 Json stats_json(const EngineStats& s) {
-  return {{"running", s.running},           {"waiting", s.waiting},
-          {"kv_usage", s.kv_usage},         {"preemptions", s.preemptions},
-          {"prefix_queries", s.prefix_queries}, {"prefix_hits", s.prefix_hits},
-          {"media_queries", s.media_queries},   {"media_hits", s.media_hits},
-          {"visual_queries", s.visual_queries}, {"visual_hits", s.visual_hits},
-          {"mode", s.mode},                     {"mode_switches", s.mode_switches},
-          {"merges", s.merges},                 {"steps", s.steps}};
+  return {{"running", s.running},
+          {"waiting", s.waiting},
+          {"kv_usage", s.kv_usage},
+          {"preemptions", s.preemptions},
+          {"prefix_queries", s.prefix_queries},
+          {"prefix_hits", s.prefix_hits},
+          {"media_queries", s.media_queries},
+          {"media_hits", s.media_hits},
+          {"visual_queries", s.visual_queries},
+          {"visual_hits", s.visual_hits},
+          {"mode", s.mode},
+          {"mode_switches", s.mode_switches},
+          {"merges", s.merges},
+          {"steps", s.steps}};
 }
 
-Result<Json> run(ServingEngine& engine, const std::string& line, std::vector<Submitted>& submitted) {
+Result<Json> run(ServingEngine& engine, const std::string& line,
+                 std::vector<Submitted>& submitted) {
   VALORA_TRY(command, parse_json(line, "the command"));
   VALORA_TRY(op, required_field<std::string>(command, "op"));
   if (op == "load") return load(engine, command);
@@ -148,8 +163,12 @@ int main_loop() {
     return 1;
   }
   const ModelCard& card = (*engine)->model();
-  print(Json{{"model", {{"architecture", card.architecture}, {"dtype", card.dtype}, {"max_model_len", card.max_model_len},
-                        {"kv_blocks", card.kv_blocks}, {"kv_block_tokens", card.kv_block_tokens}}}});
+  print(Json{{"model",
+              {{"architecture", card.architecture},
+               {"dtype", card.dtype},
+               {"max_model_len", card.max_model_len},
+               {"kv_blocks", card.kv_blocks},
+               {"kv_block_tokens", card.kv_block_tokens}}}});
   std::vector<Submitted> submitted;
   while (std::getline(std::cin, line)) print(run(**engine, line, submitted));
   return 0;

@@ -43,7 +43,8 @@ Result<SamplingParams> read_sampling(const Json& json) {
 
 ContentPart read_part(const Json& part) {
   if (part.is_string()) return part.get<std::string>();
-  if (part.contains("image")) return MediaRef{MediaRef::Kind::kImage, part.at("image").get<std::string>()};
+  if (part.contains("image"))
+    return MediaRef{MediaRef::Kind::kImage, part.at("image").get<std::string>()};
   return MediaRef{MediaRef::Kind::kVideo, part.at("video").get<std::string>()};
 }
 
@@ -54,11 +55,13 @@ Prompt read_prompt(const Json& json) {
   for (const Json& message : json.at("messages")) {
     ChatMessage out{message.at("role").get<std::string>(), {}};
     const Json& content = message.at("content");
-    for (const Json& part : content.is_array() ? content : Json::array({content})) out.parts.push_back(read_part(part));
+    for (const Json& part : content.is_array() ? content : Json::array({content}))
+      out.parts.push_back(read_part(part));
     chat.messages.push_back(std::move(out));
   }
   chat.template_variables = json.value("template_variables", Json());
-  if (json.contains("add_generation_prompt")) chat.add_generation_prompt = json.at("add_generation_prompt").get<bool>();
+  if (json.contains("add_generation_prompt"))
+    chat.add_generation_prompt = json.at("add_generation_prompt").get<bool>();
   return chat;
 }
 

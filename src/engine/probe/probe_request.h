@@ -6,8 +6,10 @@
 
 namespace valora::probe {
 
-// {"prompt": text | "tokens": [id…] | "messages": [{"role", "content": text | [text | {"image": url} | {"video": url}…]}],
-//  "adapters": [{"name", "scale"}], "sampling": {…}, "task": "classify", "head", "add_generation_prompt", "template_variables"}
+// {"prompt": text | "tokens": [id…] | "messages": [{"role", "content": text | [text | {"image":
+// url} | {"video": url}…]}],
+//  "adapters": [{"name", "scale"}], "sampling": {…}, "task": "classify", "head",
+//  "add_generation_prompt", "template_variables"}
 Result<GenerateRequest> read_request(const Json& json);
 
 }  // namespace valora::probe

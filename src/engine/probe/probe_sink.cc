@@ -21,14 +21,18 @@ Json stop_reason_json(const Finish& finish) {
 }
 
 Json usage_json(const Usage& usage) {
-  return {{"prompt_tokens", usage.prompt_tokens}, {"completion_tokens", usage.completion_tokens},
+  return {{"prompt_tokens", usage.prompt_tokens},
+          {"completion_tokens", usage.completion_tokens},
           {"cached_tokens", usage.cached_tokens}};
 }
 
 }  // namespace
 
 Json error_json(const Error& error) {
-  return {{"error", {{"code", static_cast<int>(error.code)}, {"message", error.message}, {"param", error.param}}}};
+  return {{"error",
+           {{"code", static_cast<int>(error.code)},
+            {"message", error.message},
+            {"param", error.param}}}};
 }
 
 void ProbeSink::on_start(const Usage& usage) {
@@ -39,7 +43,8 @@ void ProbeSink::on_start(const Usage& usage) {
 void ProbeSink::on_output(OutputChunk chunk) {
   const std::lock_guard lock(mutex_);
   Json& choice = choices_[chunk.index];
-  if (choice.is_null()) choice = {{"text", ""}, {"tokens", Json::array()}, {"finish_reason", nullptr}, {"pieces", 0}};
+  if (choice.is_null())
+    choice = {{"text", ""}, {"tokens", Json::array()}, {"finish_reason", nullptr}, {"pieces", 0}};
   choice["text"].get_ref<std::string&>() += chunk.text;
   choice["pieces"] = choice["pieces"].get<int>() + 1;
   for (const TokenOutput& token : chunk.tokens) choice["tokens"].push_back(token_json(token));
@@ -53,8 +58,11 @@ void ProbeSink::on_output(OutputChunk chunk) {
 
 void ProbeSink::on_classification(Classification result) {
   const std::lock_guard lock(mutex_);
-  answer_["classification"] = {{"head", result.head}, {"labels", result.labels}, {"logits", result.logits},
-                               {"probs", result.probs}, {"best", result.best}};
+  answer_["classification"] = {{"head", result.head},
+                               {"labels", result.labels},
+                               {"logits", result.logits},
+                               {"probs", result.probs},
+                               {"best", result.best}};
 }
 
 void ProbeSink::on_done(const FinalInfo& info) {
@@ -62,7 +70,8 @@ void ProbeSink::on_done(const FinalInfo& info) {
   answer_["usage"] = usage_json(info.usage);
   answer_["preemptions"] = info.preemptions;
   answer_["prompt_token_ids"] = info.prompt_token_ids;
-  answer_["timings"] = {{"queue_seconds", info.timings.queue_seconds}, {"e2e_seconds", info.timings.e2e_seconds}};
+  answer_["timings"] = {{"queue_seconds", info.timings.queue_seconds},
+                        {"e2e_seconds", info.timings.e2e_seconds}};
   end(lock);
 }
 

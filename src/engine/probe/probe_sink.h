@@ -23,8 +23,8 @@ class ProbeSink final : public ResponseSink {
 
   // Blocks until that many tokens came (true) or the request ended before (false).
   bool wait_for_tokens(int count);
-  // Blocks until the request ended. {"choices", "prompt_token_ids", "usage", "started_with", "timings",
-  // "preemptions", "classification"} or {"error"}.
+  // Blocks until the request ended. {"choices", "prompt_token_ids", "usage", "started_with",
+  // "timings", "preemptions", "classification"} or {"error"}.
   Json wait();
 
  private:

@@ -15,7 +15,8 @@
 
 namespace valora::testing {
 
-inline constexpr int64_t kTinyBlockBytes = kLayers * kernels::kv_elements<float>(kKvHeads, kHeadDim) * 4;
+inline constexpr int64_t kTinyBlockBytes =
+    kLayers * kernels::kv_elements<float>(kKvHeads, kHeadDim) * 4;
 
 inline std::vector<int32_t> numbered_prompt(int tokens, int first) {
   std::vector<int32_t> ids(tokens);
@@ -32,7 +33,8 @@ inline GenerateRequest ask(Prompt prompt, int max_tokens) {
   return request;
 }
 
-// Opened once; whoever passes before waits. In a sink's callback it holds the engine thread at that point.
+// Opened once; whoever passes before waits. In a sink's callback it holds the engine thread at that
+// point.
 class Gate {
  public:
   void open() { opened_.set_value(); }
@@ -79,7 +81,9 @@ class EngineTest : public ::testing::Test {
     return sink;
   }
   Answer run(const GenerateRequest& request) { return submit(request)->wait(); }
-  std::vector<int32_t> tokens_of(const GenerateRequest& request) { return run(request).first().tokens; }
+  std::vector<int32_t> tokens_of(const GenerateRequest& request) {
+    return run(request).first().tokens;
+  }
   void drain() {
     std::promise<void> done;
     engine_->drain([&] { done.set_value(); });
@@ -91,9 +95,7 @@ class EngineTest : public ::testing::Test {
   Result<AdapterCard> load(const std::string& name, const std::string& path, bool replace = false) {
     return load({.name = name, .path = path, .replace = replace});
   }
-  Status unload(const std::string& name) {
-    return unload_adapter_now(*engine_, name);
-  }
+  Status unload(const std::string& name) { return unload_adapter_now(*engine_, name); }
 
   TempDir model_;
   EngineOptions options_;

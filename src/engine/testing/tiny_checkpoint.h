@@ -1,4 +1,5 @@
-// A Qwen2 checkpoint of random weights, a few kilobytes, and adapters for it, written into a folder.
+// A Qwen2 checkpoint of random weights, a few kilobytes, and adapters for it, written into a
+// folder.
 #pragma once
 
 #include <map>
@@ -12,7 +13,8 @@
 
 namespace valora::testing {
 
-inline constexpr int kVocab = 264, kHidden = 16, kInner = 24, kLayers = 2, kHeads = 4, kKvHeads = 2, kHeadDim = 4;
+inline constexpr int kVocab = 264, kHidden = 16, kInner = 24, kLayers = 2, kHeads = 4, kKvHeads = 2,
+                     kHeadDim = 4;
 
 inline RawTensor random_tensor(std::vector<int64_t> shape, std::mt19937& rng, float scale) {
   std::normal_distribution<float> normal(0, scale);
@@ -24,10 +26,18 @@ inline RawTensor random_tensor(std::vector<int64_t> shape, std::mt19937& rng, fl
 }
 
 inline Json tiny_config() {
-  return {{"architectures", {"Qwen2ForCausalLM"}}, {"vocab_size", kVocab}, {"hidden_size", kHidden},
-          {"intermediate_size", kInner}, {"num_hidden_layers", kLayers}, {"num_attention_heads", kHeads},
-          {"num_key_value_heads", kKvHeads}, {"max_position_embeddings", 512}, {"tie_word_embeddings", false},
-          {"rope_theta", 10000.0}, {"torch_dtype", "float32"}, {"eos_token_id", 260}};
+  return {{"architectures", {"Qwen2ForCausalLM"}},
+          {"vocab_size", kVocab},
+          {"hidden_size", kHidden},
+          {"intermediate_size", kInner},
+          {"num_hidden_layers", kLayers},
+          {"num_attention_heads", kHeads},
+          {"num_key_value_heads", kKvHeads},
+          {"max_position_embeddings", 512},
+          {"tie_word_embeddings", false},
+          {"rope_theta", 10000.0},
+          {"torch_dtype", "float32"},
+          {"eos_token_id", 260}};
 }
 
 inline std::map<std::string, RawTensor> tiny_weights(uint32_t seed) {
@@ -43,7 +53,9 @@ inline std::map<std::string, RawTensor> tiny_weights(uint32_t seed) {
     const std::string layer = "model.layers." + std::to_string(i) + ".";
     add(layer + "input_layernorm.weight", {kHidden}, 1);
     add(layer + "post_attention_layernorm.weight", {kHidden}, 1);
-    for (const auto& [name, rows] : {std::pair("q", kHeads * kHeadDim), {"k", kKvHeads * kHeadDim}, {"v", kKvHeads * kHeadDim}}) {
+    for (const auto& [name, rows] : {std::pair("q", kHeads * kHeadDim),
+                                     {"k", kKvHeads * kHeadDim},
+                                     {"v", kKvHeads * kHeadDim}}) {
       add(layer + "self_attn." + name + "_proj.weight", {rows, kHidden});
       add(layer + "self_attn." + name + "_proj.bias", {rows});
     }
@@ -75,7 +87,10 @@ inline void write_tiny_adapter(const TempDir& dir, uint32_t seed, int labels = 0
     add(layer + "self_attn.q_proj", kHidden, kHeads * kHeadDim);
     add(layer + "mlp.down_proj", kInner, kHidden);
   }
-  Json config = {{"peft_type", "LORA"}, {"r", 3}, {"lora_alpha", 6}, {"target_modules", {"q_proj", "down_proj"}}};
+  Json config = {{"peft_type", "LORA"},
+                 {"r", 3},
+                 {"lora_alpha", 6},
+                 {"target_modules", {"q_proj", "down_proj"}}};
   if (labels > 0) {
     config["modules_to_save"] = {"score"};
     tensors["base_model.model.score.weight"] = random_tensor({labels, kHidden}, rng, 1);

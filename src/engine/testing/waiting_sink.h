@@ -1,4 +1,5 @@
-// A sink that tests wait on: what came is kept, and the rules of ResponseSink are checked as it comes.
+// A sink that tests wait on: what came is kept, and the rules of ResponseSink are checked as it
+// comes.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -13,7 +13,8 @@ std::string_view trimmed(std::string_view text) {
 
 std::string lower_case(std::string_view text) {
   std::string lower(text);
-  std::transform(lower.begin(), lower.end(), lower.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? char(c + 32) : c; });
+  std::transform(lower.begin(), lower.end(), lower.begin(),
+                 [](char c) { return c >= 'A' && c <= 'Z' ? char(c + 32) : c; });
   return lower;
 }
 
@@ -21,7 +22,8 @@ std::string folded(std::string_view text) { return lower_case(trimmed(text)); }
 
 std::string answer_of(const Prediction& prediction) {
   std::string text = prediction.text;
-  for (size_t i = 0; i < prediction.labels.size(); ++i) text = (i ? text + ", " : "") + prediction.labels[i];
+  for (size_t i = 0; i < prediction.labels.size(); ++i)
+    text = (i ? text + ", " : "") + prediction.labels[i];
   return text;
 }
 

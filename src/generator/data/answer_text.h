@@ -15,7 +15,8 @@ std::string folded(std::string_view text);        // trimmed, in lower case
 
 // What was answered: the text, or a head's labels as chat completions give them ("cat, dog").
 std::string answer_of(const Prediction& prediction);
-// What is right where a sample has several answers: the references, or the answer where there are none. May be empty.
+// What is right where a sample has several answers: the references, or the answer where there are
+// none. May be empty.
 std::vector<std::string> references_of(const Sample& sample);
 
 }  // namespace valora::generator

@@ -21,7 +21,8 @@ std::pair<int, int> units(double low, double high, int scale) {
     return static_cast<int>(std::lround(std::clamp(share, 0.0, 1.0) * scale));
   };
   int from = rounded(low), to = rounded(high);
-  if (from >= to) {  // the unit that the lower end lies in, at most one away from the higher end too
+  if (from >=
+      to) {  // the unit that the lower end lies in, at most one away from the higher end too
     from = std::min(static_cast<int>(std::clamp(low, 0.0, 1.0) * scale), scale - 1);
     to = from + 1;
   }
@@ -52,7 +53,8 @@ class Reader {
     const size_t end = std::min(rest_.find('<'), rest_.size());
     const size_t closed = rest_.find(kRefEnd);
     // A label may have a "<" of its own, but no other "<ref>".
-    const bool is_closed = closed != rest_.npos && rest_.substr(0, closed).find(kRef) == rest_.npos &&
+    const bool is_closed = closed != rest_.npos &&
+                           rest_.substr(0, closed).find(kRef) == rest_.npos &&
                            rest_.substr(0, closed).find("<box>") == rest_.npos;
     std::string text(rest_.substr(0, is_closed ? closed : end));
     rest_.remove_prefix(is_closed ? closed + kRefEnd.size() : end);
@@ -71,7 +73,8 @@ class Reader {
 
  private:
   void space() {
-    while (!rest_.empty() && (rest_[0] == ' ' || rest_[0] == '\n' || rest_[0] == '\t')) rest_.remove_prefix(1);
+    while (!rest_.empty() && (rest_[0] == ' ' || rest_[0] == '\n' || rest_[0] == '\t'))
+      rest_.remove_prefix(1);
   }
   bool mark(std::string_view character) {
     space();
@@ -80,14 +83,15 @@ class Reader {
   bool number(double& value) {
     space();
     const char* const begin = rest_.data();
-    const auto [stop, fault] = std::from_chars(begin, begin + rest_.size(), value, std::chars_format::fixed);
+    const auto [stop, fault] =
+        std::from_chars(begin, begin + rest_.size(), value, std::chars_format::fixed);
     if (fault != std::errc() || !std::isfinite(value)) return false;
     rest_.remove_prefix(static_cast<size_t>(stop - begin));
     return true;
   }
   bool square(std::array<double, 4>& v) {
-    return number(v[0]) && mark(",") && number(v[1]) && mark(",") && number(v[2]) && mark(",") && number(v[3]) &&
-           mark("]");
+    return number(v[0]) && mark(",") && number(v[1]) && mark(",") && number(v[2]) && mark(",") &&
+           number(v[3]) && mark("]");
   }
   bool round(std::array<double, 4>& v) {
     if (!number(v[0]) || !mark(",") || !number(v[1]) || !mark(")")) return false;
@@ -103,7 +107,8 @@ class Reader {
 std::string write_boxes(const std::vector<LabelledBox>& boxes, const BoxFormat& format) {
   std::string text;
   if (!format.labels) {
-    for (const LabelledBox& box : boxes) text += fmt::format("[{}]", fmt::join(units(box.box, format.scale), ","));
+    for (const LabelledBox& box : boxes)
+      text += fmt::format("[{}]", fmt::join(units(box.box, format.scale), ","));
     return text;
   }
   std::vector<bool> written(boxes.size());

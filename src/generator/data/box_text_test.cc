@@ -32,19 +32,22 @@ TEST(ReadBoxes, GivesBackWhatWasWrittenWithinRounding) {
   std::mt19937 random(3);
   std::uniform_real_distribution<double> share(0, 1);
   for (int round = 0; round < 2000; ++round) {
-    const BoxFormat format{.scale = 1 + static_cast<int>(random() % 2000), .labels = round % 2 == 0};
+    const BoxFormat format{.scale = 1 + static_cast<int>(random() % 2000),
+                           .labels = round % 2 == 0};
     std::vector<LabelledBox> boxes(random() % 6);
     for (LabelledBox& box : boxes) {
       const auto [x0, x1] = std::minmax({share(random), share(random)});
       const auto [y0, y1] = std::minmax({share(random), share(random)});
-      box = {format.labels ? std::string(1, static_cast<char>('a' + random() % 3)) + " < b" : "", {x0, y0, x1, y1}};
+      box = {format.labels ? std::string(1, static_cast<char>('a' + random() % 3)) + " < b" : "",
+             {x0, y0, x1, y1}};
     }
     const auto read = read_boxes(write_boxes(boxes, format), format);
     ASSERT_EQ(read.size(), boxes.size());
     // In the order of writing: a label's boxes where its first one stands.
     std::vector<LabelledBox> expected;
     for (const LabelledBox& box : boxes)
-      if (std::none_of(expected.begin(), expected.end(), [&](const auto& other) { return other.label == box.label; }))
+      if (std::none_of(expected.begin(), expected.end(),
+                       [&](const auto& other) { return other.label == box.label; }))
         std::copy_if(boxes.begin(), boxes.end(), std::back_inserter(expected),
                      [&](const auto& other) { return other.label == box.label; });
     for (size_t i = 0; i < read.size(); ++i) {
@@ -60,8 +63,9 @@ TEST(ReadBoxes, GivesBackWhatWasWrittenWithinRounding) {
 }
 
 TEST(ReadBoxes, PassesOverTheTextAround) {
-  const auto boxes = read_boxes("I see <ref>a car</ref> here: <box>( 10, 20),(30 ,40) </box> and [1, 2, 3.5, 4] (so)",
-                                kHundredths);
+  const auto boxes = read_boxes(
+      "I see <ref>a car</ref> here: <box>( 10, 20),(30 ,40) </box> and [1, 2, 3.5, 4] (so)",
+      kHundredths);
   ASSERT_EQ(boxes.size(), 2u);
   EXPECT_EQ(boxes[0].label, "a car");
   EXPECT_DOUBLE_EQ(boxes[0].box.x0, 0.1);
@@ -77,15 +81,17 @@ TEST(ReadBoxes, ForgivesForgottenTags) {
 }
 
 TEST(ReadBoxes, MovesCornersToTheEdgeAndLeavesOutWhatHasNoArea) {
-  const auto boxes = read_boxes("[-5,10,250,1000000][30,30,20,40][5,5,5,9][120,0,130,10][10,20,30]", kPlain);
+  const auto boxes =
+      read_boxes("[-5,10,250,1000000][30,30,20,40][5,5,5,9][120,0,130,10][10,20,30]", kPlain);
   ASSERT_EQ(boxes.size(), 1u);
   EXPECT_EQ(boxes[0].box.x0, 0);
   EXPECT_EQ(boxes[0].box.x1, 1);
 }
 
 TEST(ReadBoxes, TakesAnyText) {
-  for (const char* text : {"", "[", "(", "<ref>", "<ref></ref>", "[1", "[1,2,3,4", "(1,2),(3", "[nan,0,inf,1]", "[[[[",
-                           "[,,,]", "(1,2),", "<ref><ref><ref>", "[99999999999999999999999999999,0,1,1]"})
+  for (const char* text :
+       {"", "[", "(", "<ref>", "<ref></ref>", "[1", "[1,2,3,4", "(1,2),(3", "[nan,0,inf,1]", "[[[[",
+        "[,,,]", "(1,2),", "<ref><ref><ref>", "[99999999999999999999999999999,0,1,1]"})
     EXPECT_TRUE(read_boxes(text, kHundredths).empty()) << text;
   std::mt19937 random(5);
   const std::string alphabet = "<ref>/box()[],.0123456789- ";

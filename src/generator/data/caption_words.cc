@@ -14,7 +14,8 @@ bool joins(char before, char c, char after) {
   return (c == '.' || c == ',') && is_digit(before) && is_digit(after);
 }
 
-// “ ” – … and their neighbours (U+2000 to U+203F) as the space, ’ as the apostrophe, that they are in plain texts.
+// “ ” – … and their neighbours (U+2000 to U+203F) as the space, ’ as the apostrophe, that they are
+// in plain texts.
 std::string in_plain_signs(std::string_view text) {
   std::string out;
   for (size_t i = 0; i < text.size(); ++i) {
@@ -32,7 +33,8 @@ std::vector<std::string> caption_words(std::string_view caption) {
   std::vector<std::string> words;
   bool within = false;
   for (size_t i = 0; i < text.size(); ++i) {
-    const bool belongs = is_word(text[i]) || (within && i + 1 < text.size() && joins(text[i - 1], text[i], text[i + 1]));
+    const bool belongs = is_word(text[i]) || (within && i + 1 < text.size() &&
+                                              joins(text[i - 1], text[i], text[i + 1]));
     if (belongs && !within) words.emplace_back();
     if (belongs) words.back() += text[i];
     within = belongs;

@@ -25,7 +25,9 @@ struct Refusal {
   Error error;
 };
 
-Error no_object() { return invalid("must be a JSON object with \"images\", \"annotations\", \"categories\""); }
+Error no_object() {
+  return invalid("must be a JSON object with \"images\", \"annotations\", \"categories\"");
+}
 
 std::string name_of(const Json& element, const std::string& what, size_t place) {
   const auto id = required_field<int64_t>(element, "id");
@@ -37,8 +39,10 @@ Result<CocoImage> read_image(const Json& element) {
   VALORA_TRY(file, required_field<std::string>(element, "file_name"));
   VALORA_TRY(width, optional_field<int32_t>(element, "width"));
   VALORA_TRY(height, optional_field<int32_t>(element, "height"));
-  if (width.has_value() != height.has_value()) return invalid("of \"width\" and \"height\" only one is there", "width");
-  if (width && (*width < 1 || *height < 1)) return invalid("\"width\" and \"height\" must be at least 1", "width");
+  if (width.has_value() != height.has_value())
+    return invalid("of \"width\" and \"height\" only one is there", "width");
+  if (width && (*width < 1 || *height < 1))
+    return invalid("\"width\" and \"height\" must be at least 1", "width");
   return CocoImage{id, std::move(file), width.value_or(0), height.value_or(0)};
 }
 
@@ -49,10 +53,12 @@ Result<CocoAnnotation> read_annotation(const Json& element) {
   VALORA_TRY(category, required_field<int64_t>(element, "category_id"));
   VALORA_TRY(crowd, field_or<int32_t>(element, "iscrowd", 0));
   const auto box = element.find("bbox");
-  const bool fits = box != element.end() && box->is_array() && box->size() == 4 &&
-                    std::all_of(box->begin(), box->end(), [](const Json& number) { return number.is_number(); });
+  const bool fits =
+      box != element.end() && box->is_array() && box->size() == 4 &&
+      std::all_of(box->begin(), box->end(), [](const Json& number) { return number.is_number(); });
   if (!fits) return invalid("\"bbox\" must be four numbers [x, y, width, height]", "bbox");
-  annotation.id = id, annotation.image = image, annotation.category = category, annotation.crowd = crowd != 0;
+  annotation.id = id, annotation.image = image, annotation.category = category,
+  annotation.crowd = crowd != 0;
   for (size_t i = 0; i < 4; ++i) annotation.box[i] = (*box)[i].get<double>();
   return annotation;
 }
@@ -62,13 +68,16 @@ class Reader {
   // nlohmann's parser_callback_t: false drops what was parsed.
   bool operator()(int depth, Json::parse_event_t event, Json& parsed) {
     using enum Json::parse_event_t;
-    if (depth > kMaxDepth) throw Refusal{invalid(fmt::format("nested deeper than {} levels", kMaxDepth))};
+    if (depth > kMaxDepth)
+      throw Refusal{invalid(fmt::format("nested deeper than {} levels", kMaxDepth))};
     if (event == key) return take_key(depth, parsed.get_ref<const std::string&>());
     if (dropping_ && depth >= *dropping_) return false;
     if (depth == kSectionDepth) {
       if (section_.empty()) throw Refusal{no_object()};
-      if (event == array_start) seen_.insert(section_);
-      else if (event != array_end) throw Refusal{invalid("\"" + section_ + "\" must be a list", section_)};
+      if (event == array_start)
+        seen_.insert(section_);
+      else if (event != array_end)
+        throw Refusal{invalid("\"" + section_ + "\" must be a list", section_)};
     }
     if (event == value || event == array_start) check_value(depth);
     if (event != object_end || depth != kElementDepth) return true;
@@ -78,7 +87,8 @@ class Reader {
 
   Result<CocoFile> take() {
     for (const char* section : {"images", "annotations", "categories"})
-      if (!seen_.contains(section)) return invalid(fmt::format("it has no list \"{}\"", section), section);
+      if (!seen_.contains(section))
+        return invalid(fmt::format("it has no list \"{}\"", section), section);
     return std::move(file_);
   }
 
@@ -92,10 +102,12 @@ class Reader {
     static const std::set<std::string> kFields{"id",       "file_name",   "width", "height", "name",
                                                "image_id", "category_id", "bbox",  "iscrowd"};
     if (depth == kSectionDepth) {
-      if (is_known(key) && seen_.contains(key)) throw Refusal{invalid("it has \"" + key + "\" twice", key)};
+      if (is_known(key) && seen_.contains(key))
+        throw Refusal{invalid("it has \"" + key + "\" twice", key)};
       section_ = key;
     }
-    const bool keep = depth == kSectionDepth ? is_known(key) : depth == kFieldDepth && kFields.contains(key);
+    const bool keep =
+        depth == kSectionDepth ? is_known(key) : depth == kFieldDepth && kFields.contains(key);
     dropping_ = keep ? std::nullopt : std::optional(depth);
     return keep;
   }
@@ -105,7 +117,8 @@ class Reader {
     if (depth == kElementDepth)
       throw Refusal{invalid(fmt::format("all of \"{}\" must be objects", section_), section_)};
     if (depth >= kFieldDepth && ++kept_ > kMaxKept)
-      throw Refusal{invalid(fmt::format("one of \"{}\" has more than {} values", section_, kMaxKept), section_)};
+      throw Refusal{invalid(
+          fmt::format("one of \"{}\" has more than {} values", section_, kMaxKept), section_)};
   }
 
   void take_element(const Json& element) {
@@ -113,11 +126,15 @@ class Reader {
     if (section_ == "images") {
       file_.images.push_back(named(read_image(element), element, "image", file_.images.size()));
     } else if (section_ == "annotations") {
-      file_.annotations.push_back(named(read_annotation(element), element, "annotation", file_.annotations.size()));
+      file_.annotations.push_back(
+          named(read_annotation(element), element, "annotation", file_.annotations.size()));
     } else {
-      const auto id = named(required_field<int64_t>(element, "id"), element, "category", file_.categories.size());
-      auto name = named(required_field<std::string>(element, "name"), element, "category", file_.categories.size());
-      if (name.empty()) throw Refusal{invalid(fmt::format("category {} has an empty name", id), "name")};
+      const auto id = named(required_field<int64_t>(element, "id"), element, "category",
+                            file_.categories.size());
+      auto name = named(required_field<std::string>(element, "name"), element, "category",
+                        file_.categories.size());
+      if (name.empty())
+        throw Refusal{invalid(fmt::format("category {} has an empty name", id), "name")};
       if (!file_.categories.emplace(id, std::move(name)).second)
         throw Refusal{invalid(fmt::format("category {} is there twice", id), "id")};
     }
@@ -127,7 +144,8 @@ class Reader {
   static T named(Result<T> result, const Json& element, const std::string& what, size_t place) {
     if (result.ok()) return std::move(*result);
     const Error& error = result.error();
-    throw Refusal{Error{error.code, name_of(element, what, place) + ": " + error.message, error.param}};
+    throw Refusal{
+        Error{error.code, name_of(element, what, place) + ": " + error.message, error.param}};
   }
 
   std::string section_;
@@ -142,7 +160,8 @@ class Reader {
 Result<CocoFile> read_coco_file(const std::string& path) {
   std::error_code fault;
   std::ifstream stream(path, std::ios::binary);
-  if (!std::filesystem::is_regular_file(path, fault) || !stream) return invalid("cannot be read as a file", path);
+  if (!std::filesystem::is_regular_file(path, fault) || !stream)
+    return invalid("cannot be read as a file", path);
   if (std::filesystem::file_size(path, fault) > kMaxBytes)
     return Error{ErrorCode::kPayloadTooLarge, fmt::format("larger than {} bytes", kMaxBytes), path};
   Reader reader;

@@ -29,8 +29,9 @@ struct CocoFile {
   std::unordered_map<int64_t, std::string> categories;  // names
 };
 
-// Element by element: outlines and whatever else lies in the file is parsed but never kept. Errors name the image,
-// annotation or category, or the place in the text, but not the file. At most 2 GiB.
+// Element by element: outlines and whatever else lies in the file is parsed but never kept. Errors
+// name the image, annotation or category, or the place in the text, but not the file. At most 2
+// GiB.
 Result<CocoFile> read_coco_file(const std::string& path);
 
 }  // namespace valora::generator

@@ -33,13 +33,15 @@ class BoxesOfImages {
       const CocoAnnotation& annotation = file.annotations[i];
       const auto place = places.find(annotation.image);
       if (place == places.end())
-        return invalid(
-            fmt::format("annotation {} is of image {}, which is not there", annotation.id, annotation.image));
+        return invalid(fmt::format("annotation {} is of image {}, which is not there",
+                                   annotation.id, annotation.image));
       if (!file.categories.contains(annotation.category))
-        return invalid(fmt::format("annotation {} is of category {}, which is not there", annotation.id,
-                                   annotation.category));
-      if (annotation.crowd) ++all.crowds_;
-      else all.of_[place->second].push_back(&annotation);
+        return invalid(fmt::format("annotation {} is of category {}, which is not there",
+                                   annotation.id, annotation.category));
+      if (annotation.crowd)
+        ++all.crowds_;
+      else
+        all.of_[place->second].push_back(&annotation);
     }
     return all;
   }
@@ -54,14 +56,16 @@ class BoxesOfImages {
   int64_t crowds_ = 0;
 };
 
-Result<std::vector<LabelledBox>> boxes_of(const CocoImage& image, const std::vector<const CocoAnnotation*>& annotations,
+Result<std::vector<LabelledBox>> boxes_of(const CocoImage& image,
+                                          const std::vector<const CocoAnnotation*>& annotations,
                                           const CocoFile& file) {
   std::vector<LabelledBox> boxes;
   for (const CocoAnnotation* annotation : annotations) {
     const auto& [x, y, width, height] = annotation->box;
     const auto box = box_within(x, y, x + width, y + height, image.width, image.height);
     if (!box.ok())
-      return invalid(fmt::format("annotation {} of image {}: {}", annotation->id, image.id, box.error().message));
+      return invalid(fmt::format("annotation {} of image {}: {}", annotation->id, image.id,
+                                 box.error().message));
     boxes.push_back({file.categories.at(annotation->category), *box});
   }
   return boxes;
@@ -71,8 +75,9 @@ Result<std::vector<LabelledBox>> boxes_of(const CocoImage& image, const std::vec
 std::vector<Sample> split_by_label(const Sample& whole) {
   std::vector<Sample> parts;
   for (const LabelledBox& box : whole.boxes) {
-    auto part = std::find_if(parts.begin(), parts.end(),
-                             [&](const Sample& sample) { return sample.boxes[0].label == box.label; });
+    auto part = std::find_if(parts.begin(), parts.end(), [&](const Sample& sample) {
+      return sample.boxes[0].label == box.label;
+    });
     if (part == parts.end()) {
       parts.push_back({.origin = whole.origin, .media = whole.media});
       part = std::prev(parts.end());
@@ -129,12 +134,14 @@ Result<std::vector<Sample>> read_images(const Reading& reading) {
   if (without_box > 0)
     spdlog::warn("{}: {} images without a box were left out", reading.source.path, without_box);
   if (reading.boxes.crowds() > 0)
-    spdlog::warn("{}: {} annotations of crowds were left out", reading.source.path, reading.boxes.crowds());
+    spdlog::warn("{}: {} annotations of crowds were left out", reading.source.path,
+                 reading.boxes.crowds());
   if (samples.empty()) return invalid("it has no sample");
   return samples;
 }
 
-Result<std::vector<Sample>> read_file(const DataSource& source, const Task& task, const SampleChecks& checks) {
+Result<std::vector<Sample>> read_file(const DataSource& source, const Task& task,
+                                      const SampleChecks& checks) {
   VALORA_TRY(file, read_coco_file(source.path));
   VALORA_TRY(boxes, BoxesOfImages::gather(file));
   return read_images({source, task, checks, file, boxes});
@@ -142,7 +149,8 @@ Result<std::vector<Sample>> read_file(const DataSource& source, const Task& task
 
 }  // namespace
 
-Result<std::vector<Sample>> read_coco(const DataSource& source, const Task& task, const SampleChecks& checks) {
+Result<std::vector<Sample>> read_coco(const DataSource& source, const Task& task,
+                                      const SampleChecks& checks) {
   auto samples = read_file(source, task, checks);
   if (!samples.ok()) {
     const Error& error = samples.error();

@@ -16,10 +16,12 @@ std::vector<std::string> all_labels(const Task& task, Samples samples) {
   return labels;
 }
 
-// labels.size() for any other answer. A text that is a label letter for letter is no other one that differs in case.
+// labels.size() for any other answer. A text that is a label letter for letter is no other one that
+// differs in case.
 size_t column_of(const Prediction& prediction, const std::vector<std::string>& labels) {
   const auto exact = std::find(labels.begin(), labels.end(), prediction.text);
-  if (prediction.labels.empty() && exact != labels.end()) return static_cast<size_t>(exact - labels.begin());
+  if (prediction.labels.empty() && exact != labels.end())
+    return static_cast<size_t>(exact - labels.begin());
   const auto named = [&](const std::string& label) { return names_label(prediction, label); };
   return static_cast<size_t>(std::find_if(labels.begin(), labels.end(), named) - labels.begin());
 }
@@ -28,14 +30,17 @@ size_t column_of(const Prediction& prediction, const std::vector<std::string>& l
 
 std::optional<ConfusionTable> confusion(const Task& task, std::span<const Sample> samples,
                                         std::span<const Prediction> predictions) {
-  if ((task.head && task.head->multi_label) || samples.empty() || samples.size() != predictions.size()) return {};
+  if ((task.head && task.head->multi_label) || samples.empty() ||
+      samples.size() != predictions.size())
+    return {};
   const auto has_one = [](const Sample& sample) { return sample.labels.size() == 1; };
   if (!std::all_of(samples.begin(), samples.end(), has_one)) return {};
   ConfusionTable table{all_labels(task, samples), {}};
   table.counts.assign(table.labels.size(), std::vector<int64_t>(table.labels.size() + 1, 0));
   for (size_t i = 0; i < samples.size(); ++i) {
     const auto row = std::find(table.labels.begin(), table.labels.end(), samples[i].labels.front());
-    ++table.counts[static_cast<size_t>(row - table.labels.begin())][column_of(predictions[i], table.labels)];
+    ++table.counts[static_cast<size_t>(row - table.labels.begin())]
+                  [column_of(predictions[i], table.labels)];
   }
   return table;
 }

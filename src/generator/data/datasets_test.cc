@@ -30,7 +30,8 @@ class Datasets : public ::testing::Test {
   }
   void folder(const std::string& name) { std::filesystem::create_directories(dir_.file(name)); }
 
-  Result<std::vector<Sample>> read(TaskType type, DataSource::Format format, const std::string& path) {
+  Result<std::vector<Sample>> read(TaskType type, DataSource::Format format,
+                                   const std::string& path) {
     task_.type = type;
     task_.metric = metrics_of(type).front();
     source_.format = format;
@@ -43,10 +44,13 @@ class Datasets : public ::testing::Test {
   Result<std::vector<Sample>> coco(TaskType type, const std::string& text) {
     return read(type, DataSource::Format::kCoco, dir_.write("data.json", text));
   }
-  Result<std::vector<Sample>> classes(const std::string& path, TaskType type = TaskType::kClassification) {
+  Result<std::vector<Sample>> classes(const std::string& path,
+                                      TaskType type = TaskType::kClassification) {
     return read(type, DataSource::Format::kFolder, dir_.file(path));
   }
-  std::string at(int line) const { return dir_.file("data.jsonl") + ":" + std::to_string(line) + ": "; }
+  std::string at(int line) const {
+    return dir_.file("data.jsonl") + ":" + std::to_string(line) + ": ";
+  }
   static std::string error(const Result<std::vector<Sample>>& samples) {
     return samples.ok() ? "no error" : samples.error().message;
   }
@@ -70,9 +74,10 @@ class Datasets : public ::testing::Test {
 };
 
 TEST_F(Datasets, ReadsLinesOfEachType) {
-  const auto labels = jsonl(TaskType::kClassification,
-                            "\xEF\xBB\xBF{\"image\": \"a.png\", \"label\": \"cat\", \"id\": 7}\r\n\n"
-                            "{\"images\": [\"b.png\", \"a.png\"], \"label\": \"dog\"}");
+  const auto labels =
+      jsonl(TaskType::kClassification,
+            "\xEF\xBB\xBF{\"image\": \"a.png\", \"label\": \"cat\", \"id\": 7}\r\n\n"
+            "{\"images\": [\"b.png\", \"a.png\"], \"label\": \"dog\"}");
   ASSERT_TRUE(labels.ok()) << labels.error().message;
   ASSERT_EQ(labels->size(), 2u);
   EXPECT_EQ(labels->at(0).origin, dir_.file("data.jsonl") + ":1");
@@ -81,16 +86,17 @@ TEST_F(Datasets, ReadsLinesOfEachType) {
   EXPECT_EQ(labels->at(1).origin, dir_.file("data.jsonl") + ":3");
   EXPECT_EQ(labels->at(1).media.size(), 2u);
 
-  const auto questions =
-      jsonl(TaskType::kQuestionAnswering,
-            R"({"image": "a.png", "prompt": "How many?", "answer": "3", "answers": ["3", "three"]})");
+  const auto questions = jsonl(
+      TaskType::kQuestionAnswering,
+      R"({"image": "a.png", "prompt": "How many?", "answer": "3", "answers": ["3", "three"]})");
   ASSERT_TRUE(questions.ok()) << questions.error().message;
   EXPECT_EQ(questions->at(0).question, "How many?");
   EXPECT_EQ(questions->at(0).answer, "3");
   EXPECT_THAT(questions->at(0).references, ElementsAre("3", "three"));
 
-  const auto videos = jsonl(TaskType::kVideo, "{\"frames\": [\"b.png\", \"a.png\"], \"label\": \"falls\"}\n"
-                                              "{\"video\": \"clip.mp4\", \"label\": \"stands\"}\n");
+  const auto videos = jsonl(TaskType::kVideo,
+                            "{\"frames\": [\"b.png\", \"a.png\"], \"label\": \"falls\"}\n"
+                            "{\"video\": \"clip.mp4\", \"label\": \"stands\"}\n");
   ASSERT_TRUE(videos.ok()) << videos.error().message;
   EXPECT_EQ(videos->at(0).media.at(0).kind, Medium::Kind::kVideo);
   EXPECT_THAT(videos->at(0).media.at(0).files, ElementsAre(dir_.file("b.png"), dir_.file("a.png")));
@@ -99,7 +105,8 @@ TEST_F(Datasets, ReadsLinesOfEachType) {
 
 TEST_F(Datasets, BoxesBecomeShares) {
   const auto samples =
-      jsonl(TaskType::kDetection, R"({"image": "a.png", "boxes": [{"label": "car", "box": [0, 0.25, 0.5, 1]}]}
+      jsonl(TaskType::kDetection,
+            R"({"image": "a.png", "boxes": [{"label": "car", "box": [0, 0.25, 0.5, 1]}]}
 {"image": "a.png", "label": "car", "boxes": [[10, 5, 20, 20]], "box_unit": "pixels"}
 {"image": "a.png", "label": "car", "boxes": [[10, 5, 20, 20]], "box_unit": "pixels", "width": 80, "height": 40}
 {"image": "a.png", "label": "car", "boxes": [[-0.4, 0, 40.4, 20]], "box_unit": "pixels"}
@@ -122,7 +129,8 @@ TEST_F(Datasets, MediaStartFromTheirRootAndALimitEndsTheReading) {
   picture("media/c.png");
   source_.media_root = dir_.file("media");
   source_.limit = 1;
-  const auto samples = jsonl(TaskType::kClassification, "{\"image\": \"c.png\", \"label\": \"cat\"}\nbroken\n");
+  const auto samples =
+      jsonl(TaskType::kClassification, "{\"image\": \"c.png\", \"label\": \"cat\"}\nbroken\n");
   ASSERT_TRUE(samples.ok()) << samples.error().message;
   EXPECT_THAT(samples->at(0).media.at(0).files, ElementsAre(dir_.file("media/c.png")));
 }
@@ -139,20 +147,25 @@ TEST_F(Datasets, FaultsOfALineAreNamed) {
             "exactly one of \"image\", \"images\", \"video\", \"frames\" must be there");
   EXPECT_EQ(fault_of(kClassification, R"({"image": "c.png", "label": "cat"})"),
             "there is no file " + dir_.file("c.png"));
-  EXPECT_EQ(fault_of(kClassification, R"({"image": "a.png"})"), "there is no label, which classification needs");
-  EXPECT_EQ(fault_of(kClassification, R"({"image": "a.png", "label": 3})"), "\"label\" must be a string");
-  EXPECT_EQ(fault_of(kClassification, R"({"image": "a.png", "labels": []})"), "\"labels\" must be a list of texts");
+  EXPECT_EQ(fault_of(kClassification, R"({"image": "a.png"})"),
+            "there is no label, which classification needs");
+  EXPECT_EQ(fault_of(kClassification, R"({"image": "a.png", "label": 3})"),
+            "\"label\" must be a string");
+  EXPECT_EQ(fault_of(kClassification, R"({"image": "a.png", "labels": []})"),
+            "\"labels\" must be a list of texts");
   EXPECT_EQ(fault_of(kClassification, R"({"image": "a.png", "labels": ["cat", "dog"]})"),
             "there are several labels, but the task has no multi_label head");
   EXPECT_EQ(fault_of(kQuestionAnswering, R"({"image": "a.png", "answer": "a"})"),
             "there is no question, which question_answering needs");
   EXPECT_EQ(fault_of(kQuestionAnswering, R"({"image": "a.png", "question": "q"})"),
             "there is no answer, which question_answering needs");
-  EXPECT_EQ(fault_of(kQuestionAnswering, R"({"image": "a.png", "question": "q", "prompt": "q", "answer": "a"})"),
+  EXPECT_EQ(fault_of(kQuestionAnswering,
+                     R"({"image": "a.png", "question": "q", "prompt": "q", "answer": "a"})"),
             "\"question\" and \"prompt\" are both there");
   EXPECT_EQ(fault_of(kCaptioning, R"({"image": "a.png", "label": "cat"})"),
             "there is no answer, which captioning needs");
-  EXPECT_EQ(fault_of(kVideo, R"({"image": "a.png", "label": "cat"})"), "there is no video, which video needs");
+  EXPECT_EQ(fault_of(kVideo, R"({"image": "a.png", "label": "cat"})"),
+            "there is no video, which video needs");
   EXPECT_EQ(fault_of(kVideo, R"({"video": "clip.mp4", "answer": "falls"})"),
             "there is no label, which a head and top1 need");
 }
@@ -164,22 +177,28 @@ TEST_F(Datasets, FaultsOfBoxesAreNamed) {
             "there must be one picture, which detection needs");
   EXPECT_EQ(fault_of(kDetection, R"({"image": "a.png", "boxes": [[0, 0, 1, 1]]})"),
             "a box has no label, which detection needs");
-  EXPECT_EQ(fault_of(kGrounding, R"({"image": "a.png", "boxes": []})"), "there is no box, which grounding needs");
+  EXPECT_EQ(fault_of(kGrounding, R"({"image": "a.png", "boxes": []})"),
+            "there is no box, which grounding needs");
   EXPECT_EQ(fault_of(kGrounding, R"({"image": "a.png", "boxes": [[0, 0, 1]]})"),
             "a box must be four numbers [x0, y0, x1, y1]");
   EXPECT_EQ(fault_of(kGrounding, R"({"image": "a.png", "boxes": [{"label": "a"}]})"),
             "one of \"boxes\" has no \"box\"");
   EXPECT_EQ(fault_of(kGrounding, R"({"image": "a.png", "boxes": [[0, 0, 1.1, 1]]})"),
             "the box [0, 0, 1.1, 1] lies outside the picture of 1 x 1");
-  EXPECT_EQ(fault_of(kGrounding, R"({"image": "a.png", "boxes": [[0, 0, 41, 20]], "box_unit": "pixels"})"),
+  EXPECT_EQ(fault_of(kGrounding,
+                     R"({"image": "a.png", "boxes": [[0, 0, 41, 20]], "box_unit": "pixels"})"),
             "the box [0, 0, 41, 20] lies outside the picture of 40 x 20");
   EXPECT_EQ(fault_of(kGrounding, R"({"image": "a.png", "boxes": [[0.5, 0, 0.5, 1]]})"),
             "the box [0.5, 0, 0.5, 1] has no area");
-  EXPECT_EQ(fault_of(kGrounding, R"({"image": "a.png", "boxes": [[0, 0, 1, 1]], "box_unit": "cm"})"),
-            "\"box_unit\" must be \"share\" or \"pixels\"");
-  EXPECT_EQ(fault_of(kGrounding, R"({"image": "a.png", "boxes": [[0, 0, 1, 1]], "box_unit": "pixels", "width": 4})"),
-            "of \"width\" and \"height\" only one is there");
-  EXPECT_THAT(fault_of(kGrounding, R"({"image": "clip.mp4", "boxes": [[0, 0, 1, 1]], "box_unit": "pixels"})"),
+  EXPECT_EQ(
+      fault_of(kGrounding, R"({"image": "a.png", "boxes": [[0, 0, 1, 1]], "box_unit": "cm"})"),
+      "\"box_unit\" must be \"share\" or \"pixels\"");
+  EXPECT_EQ(
+      fault_of(kGrounding,
+               R"({"image": "a.png", "boxes": [[0, 0, 1, 1]], "box_unit": "pixels", "width": 4})"),
+      "of \"width\" and \"height\" only one is there");
+  EXPECT_THAT(fault_of(kGrounding,
+                       R"({"image": "clip.mp4", "boxes": [[0, 0, 1, 1]], "box_unit": "pixels"})"),
               HasSubstr("clip.mp4: the image is not a JPEG"));
 }
 
@@ -187,10 +206,12 @@ TEST_F(Datasets, OnlyTheTasksLabelsMayBeThere) {
   task_.labels = {"cat", "dog"};
   EXPECT_EQ(fault_of(TaskType::kClassification, R"({"image": "a.png", "label": "cow"})"),
             "the label \"cow\" is not one of the task's (cat, dog)");
-  EXPECT_EQ(fault_of(TaskType::kDetection, R"({"image": "a.png", "label": "cow", "boxes": [[0, 0, 1, 1]]})"),
+  EXPECT_EQ(fault_of(TaskType::kDetection,
+                     R"({"image": "a.png", "label": "cow", "boxes": [[0, 0, 1, 1]]})"),
             "the label \"cow\" is not one of the task's (cat, dog)");
   task_.head = HeadSpec{.multi_label = true};
-  const auto several = jsonl(TaskType::kClassification, R"({"image": "a.png", "labels": ["dog", "cat"]})");
+  const auto several =
+      jsonl(TaskType::kClassification, R"({"image": "a.png", "labels": ["dog", "cat"]})");
   ASSERT_TRUE(several.ok()) << several.error().message;
   EXPECT_THAT(several->at(0).labels, ElementsAre("dog", "cat"));
   EXPECT_EQ(fault_of(TaskType::kClassification, R"({"image": "a.png", "labels": ["cat", "cat"]})"),
@@ -210,33 +231,39 @@ TEST_F(Datasets, EmptyMissingAndHugeFilesAreErrors) {
 
 TEST_F(Datasets, FoldersAreClassesThatTakeTurns) {
   for (const char* name : {"c/dog", "c/cat"}) folder(name);
-  for (const char* name : {"c/dog/1.png", "c/cat/2.PNG", "c/cat/1.png", "c/cat/3.png", "c/.hidden"}) picture(name);
+  for (const char* name : {"c/dog/1.png", "c/cat/2.PNG", "c/cat/1.png", "c/cat/3.png", "c/.hidden"})
+    picture(name);
   auto samples = classes("c");
   ASSERT_TRUE(samples.ok()) << samples.error().message;
   std::vector<std::string> origins;
   for (const Sample& sample : *samples)
     origins.push_back(sample.labels.at(0) + " " + sample.origin.substr(dir_.path().size()));
-  EXPECT_THAT(origins, ElementsAre("cat /c/cat/1.png", "dog /c/dog/1.png", "cat /c/cat/2.PNG", "cat /c/cat/3.png"));
+  EXPECT_THAT(origins, ElementsAre("cat /c/cat/1.png", "dog /c/dog/1.png", "cat /c/cat/2.PNG",
+                                   "cat /c/cat/3.png"));
   source_.limit = 2;
   EXPECT_EQ(classes("c")->size(), 2u);
   task_.labels = {"cat", "cow"};
-  EXPECT_EQ(error(classes("c")), dir_.file("c/dog/1.png") + ": the label \"dog\" is not one of the task's (cat, cow)");
+  EXPECT_EQ(error(classes("c")),
+            dir_.file("c/dog/1.png") + ": the label \"dog\" is not one of the task's (cat, cow)");
 }
 
 TEST_F(Datasets, FaultsOfFoldersAreNamed) {
   folder("c/cat");
   EXPECT_EQ(error(classes("c")), dir_.file("c/cat") + " is empty: the class cat has no sample");
   dir_.write("c/cat/notes.txt", "");
-  EXPECT_EQ(error(classes("c")), dir_.file("c/cat/notes.txt") + " is not a picture (.jpg, .jpeg, .png, .webp, .gif)");
-  dir_.write("c/a.txt", "");
   EXPECT_EQ(error(classes("c")),
-            dir_.file("c/a.txt") + " is not a folder: beside the folders of the classes nothing may lie");
+            dir_.file("c/cat/notes.txt") + " is not a picture (.jpg, .jpeg, .png, .webp, .gif)");
+  dir_.write("c/a.txt", "");
+  EXPECT_EQ(
+      error(classes("c")),
+      dir_.file("c/a.txt") + " is not a folder: beside the folders of the classes nothing may lie");
   folder("empty");
   EXPECT_EQ(error(classes("empty")), dir_.file("empty") + " is empty: it has no folder of a class");
   folder("v/falls");
   dir_.write("v/falls/1.mp4", "");
   EXPECT_EQ(classes("v", TaskType::kVideo)->at(0).media.at(0).kind, Medium::Kind::kVideo);
-  EXPECT_EQ(error(classes("v")), dir_.file("v/falls/1.mp4") + " is not a picture (.jpg, .jpeg, .png, .webp, .gif)");
+  EXPECT_EQ(error(classes("v")),
+            dir_.file("v/falls/1.mp4") + " is not a picture (.jpg, .jpeg, .png, .webp, .gif)");
 }
 
 TEST_F(Datasets, UnlabelledMediaAreOfFoldersAndLines) {
@@ -251,7 +278,8 @@ TEST_F(Datasets, UnlabelledMediaAreOfFoldersAndLines) {
   EXPECT_EQ(pictures->at(1).origin, dir_.file("u/b/1.png"));
 
   source_.format = DataSource::Format::kJsonl;
-  source_.path = dir_.write("u.jsonl", "{\"image\": \"a.png\", \"question\": \"q\", \"label\": \"not looked at\"}");
+  source_.path = dir_.write(
+      "u.jsonl", "{\"image\": \"a.png\", \"question\": \"q\", \"label\": \"not looked at\"}");
   const auto lines = read_unlabelled(source_, task_);
   ASSERT_TRUE(lines.ok()) << lines.error().message;
   EXPECT_EQ(lines->at(0).question, "q");
@@ -266,8 +294,9 @@ TEST_F(Datasets, UnlabelledMediaAreOfFoldersAndLines) {
 
 class Coco : public Datasets {
  protected:
-  static std::string file(const std::string& images, const std::string& annotations,
-                          const std::string& categories = R"([{"id": 1, "name": "car"}, {"id": 2, "name": "dog"}])") {
+  static std::string file(
+      const std::string& images, const std::string& annotations,
+      const std::string& categories = R"([{"id": 1, "name": "car"}, {"id": 2, "name": "dog"}])") {
     return R"({"info": {"id": [[1]]}, "annotations": )" + annotations + R"(, "images": )" + images +
            R"(, "categories": )" + categories + R"(, "licenses": [1, {"id": {"id": 2}}]})";
   }
@@ -323,7 +352,9 @@ TEST_F(Coco, GroundingHasOneSampleALabel) {
 
 TEST_F(Coco, FaultsAreNamed) {
   const std::string image = R"([{"id": 7, "file_name": "b.png", "width": 40, "height": 20}])";
-  const auto annotation = [&](const std::string& fields) { return fault(file(image, "[{" + fields + "}]")); };
+  const auto annotation = [&](const std::string& fields) {
+    return fault(file(image, "[{" + fields + "}]"));
+  };
   EXPECT_EQ(annotation(R"("id": 3, "image_id": 7, "category_id": 1, "bbox": [30, 0, 11, 5])"),
             "annotation 3 of image 7: the box [30, 0, 41, 5] lies outside the picture of 40 x 20");
   EXPECT_EQ(annotation(R"("id": 3, "image_id": 7, "category_id": 1, "bbox": [30, 0, 0, 5])"),
@@ -339,19 +370,22 @@ TEST_F(Coco, FaultsAreNamed) {
   EXPECT_EQ(fault(file(R"([{"id": 7, "file_name": "c.png"}])",
                        R"([{"id": 3, "image_id": 7, "category_id": 1, "bbox": [0, 0, 1, 1]}])")),
             "image 7: there is no file " + dir_.file("c.png"));
-  EXPECT_EQ(fault(file(R"([{"id": 7, "file_name": "a.png"}, {"id": 7, "file_name": "a.png"}])", "[]")),
-            "image 7 is there twice");
+  EXPECT_EQ(
+      fault(file(R"([{"id": 7, "file_name": "a.png"}, {"id": 7, "file_name": "a.png"}])", "[]")),
+      "image 7 is there twice");
   EXPECT_EQ(fault(file(image, "[]", R"([{"id": 1, "name": "a"}, {"id": 1, "name": "b"}])")),
             "category 1 is there twice");
   EXPECT_EQ(fault(file(image, "[]")), "it has no sample");
   EXPECT_EQ(fault(file(image, "[1]")), "all of \"annotations\" must be objects");
   EXPECT_EQ(fault(file(image, "[[]]")), "all of \"annotations\" must be objects");
   EXPECT_EQ(fault(R"({"images": [], "categories": []})"), "it has no list \"annotations\"");
-  EXPECT_EQ(fault(R"({"images": {"a": {"id": 1}}, "categories": []})"), "\"images\" must be a list");
+  EXPECT_EQ(fault(R"({"images": {"a": {"id": 1}}, "categories": []})"),
+            "\"images\" must be a list");
   EXPECT_EQ(fault(R"({"images": 4, "categories": []})"), "\"images\" must be a list");
   EXPECT_EQ(fault(R"({"images": [], "images": []})"), "it has \"images\" twice");
   EXPECT_EQ(fault("[]"), "must be a JSON object with \"images\", \"annotations\", \"categories\"");
-  EXPECT_THAT(fault("{\n\"images\": [}"), HasSubstr("this is not JSON: parse error at line 2, column 12"));
+  EXPECT_THAT(fault("{\n\"images\": [}"),
+              HasSubstr("this is not JSON: parse error at line 2, column 12"));
   EXPECT_EQ(fault(R"({"info": )" + std::string(200, '[')), "nested deeper than 32 levels");
   std::string many = R"([{"id": 1, "bbox": [)";
   for (int i = 0; i < 5000; ++i) many += "0,";

@@ -35,11 +35,13 @@ struct ClassFolder {
   std::vector<std::string> files;  // absolute
 };
 
-Result<ClassFolder> read_class(const std::string& folder, const std::string& label, Medium::Kind kind) {
+Result<ClassFolder> read_class(const std::string& folder, const std::string& label,
+                               Medium::Kind kind) {
   ClassFolder found{label, {}};
   const std::string path = folder + "/" + label;
   if (!is_folder(path))
-    return invalid(path + " is not a folder: beside the folders of the classes nothing may lie", path);
+    return invalid(path + " is not a folder: beside the folders of the classes nothing may lie",
+                   path);
   VALORA_TRY(names, names_in(path));
   for (const std::string& name : names) {
     if (!is_medium(name, kind) || is_folder(path + "/" + name))
@@ -47,11 +49,13 @@ Result<ClassFolder> read_class(const std::string& folder, const std::string& lab
     VALORA_TRY(file, find_medium(path, name));
     found.files.push_back(std::move(file));
   }
-  if (found.files.empty()) return invalid(fmt::format("{} is empty: the class {} has no sample", path, label), path);
+  if (found.files.empty())
+    return invalid(fmt::format("{} is empty: the class {} has no sample", path, label), path);
   return found;
 }
 
-Status collect(const std::string& folder, Medium::Kind kind, int depth, std::vector<std::string>& files) {
+Status collect(const std::string& folder, Medium::Kind kind, int depth,
+               std::vector<std::string>& files) {
   if (depth > kMaxDepth) return invalid(folder + " lies too deep", folder);
   VALORA_TRY(names, names_in(folder));
   for (const std::string& name : names) {
@@ -60,7 +64,8 @@ Status collect(const std::string& folder, Medium::Kind kind, int depth, std::vec
       VALORA_CHECK(collect(path, kind, depth + 1, files));
       continue;
     }
-    if (!is_medium(name, kind)) return invalid(fmt::format("{} is not {}", path, extensions_of(kind)), path);
+    if (!is_medium(name, kind))
+      return invalid(fmt::format("{} is not {}", path, extensions_of(kind)), path);
     VALORA_TRY(file, find_medium(folder, name));
     files.push_back(std::move(file));
   }
@@ -69,10 +74,12 @@ Status collect(const std::string& folder, Medium::Kind kind, int depth, std::vec
 
 }  // namespace
 
-Result<std::vector<Sample>> read_class_folders(const DataSource& source, const Task& task, const SampleChecks& checks) {
+Result<std::vector<Sample>> read_class_folders(const DataSource& source, const Task& task,
+                                               const SampleChecks& checks) {
   const Medium::Kind kind = medium_kind(task.type);
   VALORA_TRY(labels, names_in(source.path));
-  if (labels.empty()) return invalid(source.path + " is empty: it has no folder of a class", source.path);
+  if (labels.empty())
+    return invalid(source.path + " is empty: it has no folder of a class", source.path);
   std::vector<ClassFolder> classes;
   size_t longest = 0;
   for (const std::string& label : labels) {
@@ -89,7 +96,8 @@ Result<std::vector<Sample>> read_class_folders(const DataSource& source, const T
       Sample sample = sample_of(one.files[turn], kind);
       sample.labels = {one.label};
       const Status fits = checks.check(sample);
-      if (!fits.ok()) return invalid(sample.origin + ": " + fits.error().message, fits.error().param);
+      if (!fits.ok())
+        return invalid(sample.origin + ": " + fits.error().message, fits.error().param);
       samples.push_back(std::move(sample));
     }
   }
@@ -101,7 +109,8 @@ Result<std::vector<Sample>> read_media_folder(const DataSource& source, const Ta
   std::vector<std::string> files;
   VALORA_CHECK(collect(source.path, kind, 0, files));
   if (files.empty())
-    return invalid(fmt::format("{} is empty: it has not even {}", source.path, extensions_of(kind)), source.path);
+    return invalid(fmt::format("{} is empty: it has not even {}", source.path, extensions_of(kind)),
+                   source.path);
   const SampleChecks checks(task, false);
   std::vector<Sample> samples;
   for (const std::string& file : files) {

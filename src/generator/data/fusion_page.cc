@@ -10,7 +10,8 @@ namespace valora::generator {
 namespace {
 
 std::string tile(const std::string& value, const std::string& what) {
-  return fmt::format("<div class=\"tile\"><b>{}</b><span>{}</span></div>\n", escaped(value), escaped(what));
+  return fmt::format("<div class=\"tile\"><b>{}</b><span>{}</span></div>\n", escaped(value),
+                     escaped(what));
 }
 
 struct Floors {
@@ -32,20 +33,25 @@ Floors count_floors(const FusionReport& report) {
 std::string mean_gain(const FusionReport& report) {
   double from = 0, to = 0, count = 0;
   for (const ReportedTask& task : report.tasks)
-    if (const auto accuracy = fused_accuracy(report, task)) from += task.base, to += *accuracy, ++count;
+    if (const auto accuracy = fused_accuracy(report, task))
+      from += task.base, to += *accuracy, ++count;
   return count > 0 ? gain(from / count, to / count) : "–";
 }
 
 std::string summary(const FusionReport& report) {
-  const auto rolled_back = static_cast<size_t>(std::count_if(report.steps.begin(), report.steps.end(), [](const FusionStep& s) { return !s.kept; }));
+  const auto rolled_back = static_cast<size_t>(std::count_if(
+      report.steps.begin(), report.steps.end(), [](const FusionStep& s) { return !s.kept; }));
   const Floors floors = count_floors(report);
-  const auto noun = [](size_t count, const char* one) { return std::string(one) + (count == 1 ? "" : "s"); };
+  const auto noun = [](size_t count, const char* one) {
+    return std::string(one) + (count == 1 ? "" : "s");
+  };
   std::string out = "<div class=\"tiles\">\n";
   out += tile(std::to_string(report.tasks.size()), noun(report.tasks.size(), "task"));
   out += tile(std::to_string(report.adapters.size()), noun(report.adapters.size(), "adapter"));
   out += tile(floors.set ? fmt::format("{} of {}", floors.held, floors.set) : "–", "floors held");
   out += tile(mean_gain(report), "points gained on average");
-  out += tile(std::to_string(report.steps.size()), fmt::format("{}, {} rolled back", noun(report.steps.size(), "step"), rolled_back));
+  out += tile(std::to_string(report.steps.size()),
+              fmt::format("{}, {} rolled back", noun(report.steps.size(), "step"), rolled_back));
   out += tile(duration(report.seconds), "in all");
   out += tile(byte_size(report.peak_bytes), "of memory at most");
   return out + "</div>\n";
@@ -54,14 +60,16 @@ std::string summary(const FusionReport& report) {
 std::string options(const FusionReport& report) {
   if (report.options.is_null() || report.options.empty()) return "";
   const std::string text = report.options.dump(2, ' ', false, Json::error_handler_t::replace);
-  return "<details><summary>Options of the run</summary>\n<pre>" + escaped(text) + "</pre></details>\n";
+  return "<details><summary>Options of the run</summary>\n<pre>" + escaped(text) +
+         "</pre></details>\n";
 }
 
 }  // namespace
 
 const ReportedAdapter* home_of(const FusionReport& report, const std::string& task) {
   for (const ReportedAdapter& adapter : report.adapters)
-    if (std::find(adapter.tasks.begin(), adapter.tasks.end(), task) != adapter.tasks.end()) return &adapter;
+    if (std::find(adapter.tasks.begin(), adapter.tasks.end(), task) != adapter.tasks.end())
+      return &adapter;
   return nullptr;
 }
 
@@ -72,26 +80,39 @@ std::optional<double> fused_accuracy(const FusionReport& report, const ReportedT
   return found == home->accuracies.end() ? std::nullopt : std::optional(found->second);
 }
 
-bool holds_floor(const ReportedTask& task, double accuracy) { return !task.floor || accuracy >= *task.floor; }
+bool holds_floor(const ReportedTask& task, double accuracy) {
+  return !task.floor || accuracy >= *task.floor;
+}
 
 size_t place_of(const FusionReport& report, const std::string& task) {
-  const auto found = std::find_if(report.tasks.begin(), report.tasks.end(), [&](const ReportedTask& t) { return t.name == task; });
+  const auto found = std::find_if(report.tasks.begin(), report.tasks.end(),
+                                  [&](const ReportedTask& t) { return t.name == task; });
   return static_cast<size_t>(found - report.tasks.begin());
 }
 
 std::string to_html(const FusionReport& report) {
-  std::string out = "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-                    "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-                    "<meta name=\"color-scheme\" content=\"light dark\">\n";
-  out += "<title>Fusion of " + escaped(counted(report.tasks.size(), "task")) + "</title>\n<style>\n" + kPageStyle + "</style>\n</head>\n<body>\n";
-  out += fmt::format("<h1>{} in {}</h1>\n<p class=\"lead\">Fused over <code>{}</code></p>\n", escaped(counted(report.tasks.size(), "task")),
+  std::string out =
+      "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+      "<meta name=\"color-scheme\" content=\"light dark\">\n";
+  out += "<title>Fusion of " + escaped(counted(report.tasks.size(), "task")) +
+         "</title>\n<style>\n" + kPageStyle + "</style>\n</head>\n<body>\n";
+  out += fmt::format("<h1>{} in {}</h1>\n<p class=\"lead\">Fused over <code>{}</code></p>\n",
+                     escaped(counted(report.tasks.size(), "task")),
                      escaped(counted(report.adapters.size(), "adapter")), escaped(report.model));
   out += summary(report);
-  out += "<h2>Tasks</h2>\n<p class=\"note\">Each on its own metric’s scale of 0 to 100. Alone: an adapter for this task and no other. Gain: fused "
-         "over base, in points.</p>\n" + task_table(report);
-  out += "<h2>Step by step</h2>\n<p class=\"note\">Accuracy of every task in an adapter after each step; the task that the step brings "
-         "stands below it. A bar is the floor of a task, where it comes in or is missed. A struck step was rolled back: its dashed "
-         "lines lead to what the accuracies would have become.</p>\n" + fusion_charts(report);
+  out +=
+      "<h2>Tasks</h2>\n<p class=\"note\">Each on its own metric’s scale of 0 to 100. Alone: an "
+      "adapter for this task and no other. Gain: fused "
+      "over base, in points.</p>\n" +
+      task_table(report);
+  out +=
+      "<h2>Step by step</h2>\n<p class=\"note\">Accuracy of every task in an adapter after each "
+      "step; the task that the step brings "
+      "stands below it. A bar is the floor of a task, where it comes in or is missed. A struck "
+      "step was rolled back: its dashed "
+      "lines lead to what the accuracies would have become.</p>\n" +
+      fusion_charts(report);
   out += "<h2>Adapters</h2>\n" + adapter_table(report);
   out += "<h2>Steps</h2>\n" + step_table(report) + options(report);
   return out + "</body>\n</html>\n";

@@ -22,7 +22,8 @@ std::string task_table(const FusionReport& report);
 std::string adapter_table(const FusionReport& report);
 std::string step_table(const FusionReport& report);
 
-// The class of a task's colour, and which of the marker's four forms it has: its place in the report's tasks.
+// The class of a task's colour, and which of the marker's four forms it has: its place in the
+// report's tasks.
 constexpr size_t kColours = 8;
 size_t place_of(const FusionReport& report, const std::string& task);
 

@@ -24,20 +24,26 @@ struct Column {
 
 std::string table(std::initializer_list<Column> columns, const std::string& rows) {
   std::string head;
-  for (const Column& column : columns) head += fmt::format("<th scope=\"col\"{}>{}</th>", column.number ? " class=\"n\"" : "", column.title);
-  return "<div class=\"scroll\"><table>\n<thead><tr>" + head + "</tr></thead>\n<tbody>\n" + rows + "</tbody></table></div>\n";
+  for (const Column& column : columns)
+    head += fmt::format("<th scope=\"col\"{}>{}</th>", column.number ? " class=\"n\"" : "",
+                        column.title);
+  return "<div class=\"scroll\"><table>\n<thead><tr>" + head + "</tr></thead>\n<tbody>\n" + rows +
+         "</tbody></table></div>\n";
 }
 
 // The task's name with the dot of its colour in the pictures.
 std::string task_name(const FusionReport& report, const std::string& name) {
-  return fmt::format("<i class=\"dot c{}\"></i>{}", place_of(report, name) % kColours, escaped(name));
+  return fmt::format("<i class=\"dot c{}\"></i>{}", place_of(report, name) % kColours,
+                     escaped(name));
 }
 
 std::string fused_cell(const ReportedTask& task, std::optional<double> accuracy) {
   if (!accuracy) return cell("–", "n");
   if (!task.floor) return cell("<b>" + percent(accuracy) + "</b>", "n");
   const bool held = holds_floor(task, *accuracy);
-  return cell(fmt::format("<b>{}</b> <span class=\"{}\">{}</span>", percent(accuracy), held ? "good" : "bad", held ? "✓" : "below"), "n");
+  return cell(fmt::format("<b>{}</b> <span class=\"{}\">{}</span>", percent(accuracy),
+                          held ? "good" : "bad", held ? "✓" : "below"),
+              "n");
 }
 
 std::string samples(const ReportedTask& task) {
@@ -48,25 +54,29 @@ std::string samples(const ReportedTask& task) {
 std::string task_row(const FusionReport& report, const ReportedTask& task) {
   const ReportedAdapter* home = home_of(report, task.name);
   const auto accuracy = fused_accuracy(report, task);
-  return "<tr>" + row_name(task_name(report, task.name)) + cell(escaped(task.type)) + cell(escaped(task.metric)) +
-         number_cell(percent(task.base)) + number_cell(percent(task.chance)) + number_cell(percent(task.alone)) +
+  return "<tr>" + row_name(task_name(report, task.name)) + cell(escaped(task.type)) +
+         cell(escaped(task.metric)) + number_cell(percent(task.base)) +
+         number_cell(percent(task.chance)) + number_cell(percent(task.alone)) +
          fused_cell(task, accuracy) + number_cell(percent(task.floor)) +
-         number_cell(accuracy ? gain(task.base, *accuracy) : "–") + cell(home ? escaped(home->name) : "none") +
-         number_cell(samples(task)) + "</tr>\n";
+         number_cell(accuracy ? gain(task.base, *accuracy) : "–") +
+         cell(home ? escaped(home->name) : "none") + number_cell(samples(task)) + "</tr>\n";
 }
 
 std::string names(const FusionReport& report, const ReportedAdapter& adapter) {
   std::string out;
   for (const std::string& task : adapter.tasks) {
-    const bool below = std::find(adapter.below_floor.begin(), adapter.below_floor.end(), task) != adapter.below_floor.end();
-    out += fmt::format("<span class=\"task\">{}{}</span> ", task_name(report, task), below ? " <span class=\"bad\">below</span>" : "");
+    const bool below = std::find(adapter.below_floor.begin(), adapter.below_floor.end(), task) !=
+                       adapter.below_floor.end();
+    out += fmt::format("<span class=\"task\">{}{}</span> ", task_name(report, task),
+                       below ? " <span class=\"bad\">below</span>" : "");
   }
   return out;
 }
 
 std::string adapter_row(const FusionReport& report, const ReportedAdapter& adapter) {
-  return "<tr>" + row_name(escaped(adapter.name)) + cell(names(report, adapter), "wide") + number_cell(std::to_string(adapter.rank)) +
-         number_cell(byte_size(adapter.bytes)) + cell("<code>" + escaped(adapter.path) + "</code>") + "</tr>\n";
+  return "<tr>" + row_name(escaped(adapter.name)) + cell(names(report, adapter), "wide") +
+         number_cell(std::to_string(adapter.rank)) + number_cell(byte_size(adapter.bytes)) +
+         cell("<code>" + escaped(adapter.path) + "</code>") + "</tr>\n";
 }
 
 std::string outcome(const FusionStep& step) {
@@ -76,10 +86,12 @@ std::string outcome(const FusionStep& step) {
 std::string step_row(const FusionReport& report, size_t i) {
   const FusionStep& step = report.steps[i];
   const std::string name = task_name(report, step.task);
-  return fmt::format("<tr{}>", step.kept ? "" : " class=\"undone\"") + cell(std::to_string(i + 1), "n") +
-         row_name(step.kept ? name : "<s>" + name + "</s>") + cell(escaped(step.adapter)) + cell(outcome(step)) +
-         cell(escaped(step.why), "wide") + number_cell(std::to_string(step.rank)) + number_cell(std::to_string(step.samples_before)) +
-         number_cell(duration(step.seconds)) + number_cell(duration(step.evaluation_seconds)) + number_cell(std::to_string(step.steps)) +
+  return fmt::format("<tr{}>", step.kept ? "" : " class=\"undone\"") +
+         cell(std::to_string(i + 1), "n") + row_name(step.kept ? name : "<s>" + name + "</s>") +
+         cell(escaped(step.adapter)) + cell(outcome(step)) + cell(escaped(step.why), "wide") +
+         number_cell(std::to_string(step.rank)) + number_cell(std::to_string(step.samples_before)) +
+         number_cell(duration(step.seconds)) + number_cell(duration(step.evaluation_seconds)) +
+         number_cell(std::to_string(step.steps)) +
          number_cell(decimal(step.first_loss) + " → " + decimal(step.last_loss)) + "</tr>\n";
 }
 
@@ -88,21 +100,43 @@ std::string step_row(const FusionReport& report, size_t i) {
 std::string task_table(const FusionReport& report) {
   std::string rows;
   for (const ReportedTask& task : report.tasks) rows += task_row(report, task);
-  return table({{"Task", false}, {"Type", false}, {"Metric", false}, {"Base", true}, {"Chance", true}, {"Alone", true}, {"Fused", true},
-                {"Floor", true}, {"Gain", true}, {"Adapter", false}, {"Samples", true}}, rows);
+  return table({{"Task", false},
+                {"Type", false},
+                {"Metric", false},
+                {"Base", true},
+                {"Chance", true},
+                {"Alone", true},
+                {"Fused", true},
+                {"Floor", true},
+                {"Gain", true},
+                {"Adapter", false},
+                {"Samples", true}},
+               rows);
 }
 
 std::string adapter_table(const FusionReport& report) {
   std::string rows;
   for (const ReportedAdapter& adapter : report.adapters) rows += adapter_row(report, adapter);
-  return table({{"Adapter", false}, {"Tasks", false}, {"Rank", true}, {"Size", true}, {"Folder", false}}, rows);
+  return table(
+      {{"Adapter", false}, {"Tasks", false}, {"Rank", true}, {"Size", true}, {"Folder", false}},
+      rows);
 }
 
 std::string step_table(const FusionReport& report) {
   std::string rows;
   for (size_t i = 0; i < report.steps.size(); ++i) rows += step_row(report, i);
-  return table({{"", true}, {"Task", false}, {"Into", false}, {"Result", false}, {"Why", false}, {"Rank", true}, {"Replayed", true},
-                {"Training", true}, {"Evaluation", true}, {"Updates", true}, {"Loss", true}}, rows);
+  return table({{"", true},
+                {"Task", false},
+                {"Into", false},
+                {"Result", false},
+                {"Why", false},
+                {"Rank", true},
+                {"Replayed", true},
+                {"Training", true},
+                {"Evaluation", true},
+                {"Updates", true},
+                {"Loss", true}},
+               rows);
 }
 
 }  // namespace valora::generator

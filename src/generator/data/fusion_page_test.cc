@@ -15,7 +15,8 @@ using ::valora::testing::example_report;
 
 size_t count(const std::string& text, const std::string& words) {
   size_t found = 0;
-  for (size_t at = text.find(words); at != text.npos; at = text.find(words, at + words.size())) ++found;
+  for (size_t at = text.find(words); at != text.npos; at = text.find(words, at + words.size()))
+    ++found;
   return found;
 }
 
@@ -43,16 +44,19 @@ TEST(FusionPage, HasEveryTaskStepAndAdapter) {
     const FusionReport report = example_report(tasks);
     const std::string html = to_html(report);
     expect_well_formed(html);
-    for (const ReportedTask& task : report.tasks) EXPECT_THAT(html, HasSubstr("</i>" + task.name + "</th>"));
+    for (const ReportedTask& task : report.tasks)
+      EXPECT_THAT(html, HasSubstr("</i>" + task.name + "</th>"));
     EXPECT_EQ(count(html, "<svg "), report.adapters.size());
-    EXPECT_EQ(count(html, "<tr"), 3 + report.tasks.size() + report.adapters.size() + report.steps.size());
+    EXPECT_EQ(count(html, "<tr"),
+              3 + report.tasks.size() + report.adapters.size() + report.steps.size());
     EXPECT_THAT(html, Not(HasSubstr("nan")));
   }
 }
 
 TEST(FusionPage, TakesNothingFromElsewhere) {
   const std::string html = to_html(example_report(8));
-  for (const char* words : {"http", "src=", "href=", "<script", "@import", "url("}) EXPECT_THAT(html, Not(HasSubstr(words))) << words;
+  for (const char* words : {"http", "src=", "href=", "<script", "@import", "url("})
+    EXPECT_THAT(html, Not(HasSubstr(words))) << words;
   EXPECT_THAT(html, HasSubstr("prefers-color-scheme: dark"));
 }
 
@@ -65,7 +69,8 @@ TEST(FusionPage, SumsUp) {
   EXPECT_THAT(html, HasSubstr("<b>6 of 7</b><span>floors held</span>"));
   EXPECT_THAT(html, HasSubstr("<b>10</b><span>steps, 2 rolled back</span>"));
   EXPECT_THAT(html, HasSubstr("<b>1 h 15 min</b>"));
-  EXPECT_THAT(html, HasSubstr("<b>50.0</b> <span class=\"bad\">below</span></td><td class=\"n\">89.0</td><td class=\"n\">+40.0</td>"));
+  EXPECT_THAT(html, HasSubstr("<b>50.0</b> <span class=\"bad\">below</span></td><td "
+                              "class=\"n\">89.0</td><td class=\"n\">+40.0</td>"));
 }
 
 TEST(FusionPage, ShowsRollBacks) {
@@ -75,10 +80,12 @@ TEST(FusionPage, ShowsRollBacks) {
   EXPECT_EQ(count(html, ">rolled back</text>"), 2);
   EXPECT_EQ(count(html, "<tr class=\"undone\">"), 2);
   EXPECT_EQ(count(html, "<circle class=\"failed\""), 2);
-  EXPECT_EQ(count(html, "<line class=\"tried "), 3 + 3) << "from each task that the adapters held before";
+  EXPECT_EQ(count(html, "<line class=\"tried "), 3 + 3)
+      << "from each task that the adapters held before";
   EXPECT_EQ(count(html, "<path class=\"point hollow "), 4 + 4);
   EXPECT_THAT(html, HasSubstr("digits after step 4, rolled back: 78.6 %, below its floor"));
-  EXPECT_EQ(count(html, "<line class=\"floor "), 9 + 2) << "of steps whose task has one, and of tasks that failed";
+  EXPECT_EQ(count(html, "<line class=\"floor "), 9 + 2)
+      << "of steps whose task has one, and of tasks that failed";
 }
 
 TEST(FusionPage, EscapesAllText) {
@@ -90,12 +97,15 @@ TEST(FusionPage, EscapesAllText) {
   FusionStep& undone = report.steps[3];
   undone.why = evil;
   for (ReportedAdapter& adapter : report.adapters) adapter.path = evil;
-  const auto rename = [&](std::string& name) { if (name == "digits") name = evil; };
+  const auto rename = [&](std::string& name) {
+    if (name == "digits") name = evil;
+  };
   rename(task.name);
   for (FusionStep& step : report.steps) {
     rename(step.task);
     for (std::string& name : step.failed) rename(name);
-    if (auto node = step.accuracies.extract("digits")) node.key() = evil, step.accuracies.insert(std::move(node));
+    if (auto node = step.accuracies.extract("digits"))
+      node.key() = evil, step.accuracies.insert(std::move(node));
     if (step.adapter == "adapter-1") step.adapter = evil;
   }
   ReportedAdapter& adapter = report.adapters[0];

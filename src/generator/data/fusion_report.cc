@@ -1,4 +1,5 @@
-// The report as JSON: keys are the fields' names. What is no finite number is written as null and read back as NaN.
+// The report as JSON: keys are the fields' names. What is no finite number is written as null and
+// read back as NaN.
 #include "generator/data/fusion_report.h"
 
 #include <cmath>
@@ -16,21 +17,42 @@ Json numbers(const std::map<std::string, double>& values) {
 }
 
 Json to_json(const ReportedTask& task) {
-  return {{"name", task.name}, {"type", task.type}, {"metric", task.metric}, {"floor", number(task.floor)}, {"base", number(task.base)},
-          {"chance", number(task.chance)}, {"alone", number(task.alone)}, {"train_samples", task.train_samples},
-          {"validation_samples", task.validation_samples}, {"dropped", task.dropped}};
+  return {{"name", task.name},
+          {"type", task.type},
+          {"metric", task.metric},
+          {"floor", number(task.floor)},
+          {"base", number(task.base)},
+          {"chance", number(task.chance)},
+          {"alone", number(task.alone)},
+          {"train_samples", task.train_samples},
+          {"validation_samples", task.validation_samples},
+          {"dropped", task.dropped}};
 }
 
 Json to_json(const FusionStep& step) {
-  return {{"task", step.task}, {"adapter", step.adapter}, {"rank", step.rank}, {"samples_before", step.samples_before},
-          {"accuracies", numbers(step.accuracies)}, {"failed", step.failed}, {"kept", step.kept}, {"why", step.why},
-          {"seconds", number(step.seconds)}, {"evaluation_seconds", number(step.evaluation_seconds)},
-          {"first_loss", number(step.first_loss)}, {"last_loss", number(step.last_loss)}, {"steps", step.steps}};
+  return {{"task", step.task},
+          {"adapter", step.adapter},
+          {"rank", step.rank},
+          {"samples_before", step.samples_before},
+          {"accuracies", numbers(step.accuracies)},
+          {"failed", step.failed},
+          {"kept", step.kept},
+          {"why", step.why},
+          {"seconds", number(step.seconds)},
+          {"evaluation_seconds", number(step.evaluation_seconds)},
+          {"first_loss", number(step.first_loss)},
+          {"last_loss", number(step.last_loss)},
+          {"steps", step.steps}};
 }
 
 Json to_json(const ReportedAdapter& adapter) {
-  return {{"name", adapter.name}, {"path", adapter.path}, {"rank", adapter.rank}, {"bytes", adapter.bytes},
-          {"tasks", adapter.tasks}, {"accuracies", numbers(adapter.accuracies)}, {"below_floor", adapter.below_floor}};
+  return {{"name", adapter.name},
+          {"path", adapter.path},
+          {"rank", adapter.rank},
+          {"bytes", adapter.bytes},
+          {"tasks", adapter.tasks},
+          {"accuracies", numbers(adapter.accuracies)},
+          {"below_floor", adapter.below_floor}};
 }
 
 template <typename T>
@@ -125,7 +147,8 @@ class Fields {
   }
 
   void read_number(const Json& value, const char* key, double& out) {
-    if (!value.is_null() && !value.is_number()) return fail(std::string("\"") + key + "\" must be a number, or hold numbers");
+    if (!value.is_null() && !value.is_number())
+      return fail(std::string("\"") + key + "\" must be a number, or hold numbers");
     out = value.is_null() ? std::numeric_limits<double>::quiet_NaN() : value.get<double>();
   }
 

@@ -1,4 +1,5 @@
-// What a fusion did, step by step: written as report.json and as a page to read (VaLoRA figures 5 and 10). Torch-free.
+// What a fusion did, step by step: written as report.json and as a page to read (VaLoRA figures 5
+// and 10). Torch-free.
 #pragma once
 
 #include <map>
@@ -14,25 +15,25 @@ namespace valora::generator {
 struct ReportedTask {
   std::string name, type, metric;
   std::optional<double> floor;
-  double base = 0;                // of the base model, before any training
-  std::optional<double> chance;   // of a constant or uniform answer, where the task has labels
-  std::optional<double> alone;    // of an adapter for this task alone, where one was trained
+  double base = 0;               // of the base model, before any training
+  std::optional<double> chance;  // of a constant or uniform answer, where the task has labels
+  std::optional<double> alone;   // of an adapter for this task alone, where one was trained
   int64_t train_samples = 0, validation_samples = 0;
-  int64_t dropped = 0;            // by its teacher's confidence cut
+  int64_t dropped = 0;  // by its teacher's confidence cut
 };
 
 // One attempt: train `task` into `adapter`, then evaluate all tasks that it then holds.
 struct FusionStep {
   std::string task, adapter;
   int rank = 0;
-  int samples_before = 0;         // replayed ones of the adapter's earlier tasks in this step's data
+  int samples_before = 0;  // replayed ones of the adapter's earlier tasks in this step's data
   std::map<std::string, double> accuracies;  // of every task in the adapter after the step
   std::vector<std::string> failed;           // those below their floors
-  bool kept = false;              // false: rolled back
-  std::string why;                // in a sentence: "kept", "rolled back: plates 0.71 < 0.80", …
+  bool kept = false;                         // false: rolled back
+  std::string why;  // in a sentence: "kept", "rolled back: plates 0.71 < 0.80", …
   double seconds = 0, evaluation_seconds = 0;
   double first_loss = 0, last_loss = 0;
-  int64_t steps = 0;              // of the optimizer
+  int64_t steps = 0;  // of the optimizer
 };
 
 struct ReportedAdapter {
@@ -41,7 +42,8 @@ struct ReportedAdapter {
   size_t bytes = 0;
   std::vector<std::string> tasks;
   std::map<std::string, double> accuracies;
-  std::vector<std::string> below_floor;  // tasks that no adapter of their own could bring to their floor either
+  std::vector<std::string>
+      below_floor;  // tasks that no adapter of their own could bring to their floor either
 };
 
 struct FusionReport {
@@ -56,7 +58,8 @@ struct FusionReport {
 
 Json to_json(const FusionReport& report);
 Result<FusionReport> report_from_json(const Json& json, const std::string& what);
-// One HTML page without anything from elsewhere: tables, and the accuracy of each task after each step as a picture.
+// One HTML page without anything from elsewhere: tables, and the accuracy of each task after each
+// step as a picture.
 std::string to_html(const FusionReport& report);
 
 }  // namespace valora::generator

@@ -70,21 +70,29 @@ TEST(FusionReport, AnErrorSaysWhere) {
   EXPECT_EQ(broken("/tasks", 7), "report.json: \"tasks\" must be a list");
   EXPECT_EQ(broken("/tasks/2", 7), "report.json: tasks[2]: must be an object");
   EXPECT_EQ(broken("/tasks/2/floor", "x"), "report.json: tasks[2]: \"floor\" must be a number");
-  EXPECT_EQ(broken("/tasks/2/train_samples", 1.5), "report.json: tasks[2]: \"train_samples\" must be an integer");
-  EXPECT_EQ(broken("/steps/1/failed", "digits"), "report.json: steps[1]: \"failed\" must be a list");
+  EXPECT_EQ(broken("/tasks/2/train_samples", 1.5),
+            "report.json: tasks[2]: \"train_samples\" must be an integer");
+  EXPECT_EQ(broken("/steps/1/failed", "digits"),
+            "report.json: steps[1]: \"failed\" must be a list");
   EXPECT_EQ(broken("/steps/1/failed", {1}), "report.json: steps[1]: \"failed\" must hold strings");
-  EXPECT_EQ(broken("/steps/1/kept", "yes"), "report.json: steps[1]: \"kept\" must be true or false");
-  EXPECT_EQ(broken("/steps/1/accuracies", {1}), "report.json: steps[1]: \"accuracies\" must be an object");
-  EXPECT_THAT(broken("/steps/1/accuracies", {{"digits", "x"}}), HasSubstr("steps[1]: \"accuracies\" must be a number"));
+  EXPECT_EQ(broken("/steps/1/kept", "yes"),
+            "report.json: steps[1]: \"kept\" must be true or false");
+  EXPECT_EQ(broken("/steps/1/accuracies", {1}),
+            "report.json: steps[1]: \"accuracies\" must be an object");
+  EXPECT_THAT(broken("/steps/1/accuracies", {{"digits", "x"}}),
+              HasSubstr("steps[1]: \"accuracies\" must be a number"));
   EXPECT_THAT(broken("/steps/1/seconds", "x"), HasSubstr("steps[1]: \"seconds\" must be a number"));
-  EXPECT_EQ(broken("/adapters/0/bytes", -1), "report.json: adapters[0]: \"bytes\" must not be negative");
+  EXPECT_EQ(broken("/adapters/0/bytes", -1),
+            "report.json: adapters[0]: \"bytes\" must not be negative");
   EXPECT_EQ(broken("/peak_bytes", -1), "report.json: \"peak_bytes\" must not be negative");
   for (const char* list : {"tasks", "steps", "adapters"})
     for (const auto& [key, value] : good[list][0].items()) {
       Json json = good;
       json[list][0].erase(key);
       const bool optional = key == "floor" || key == "chance" || key == "alone";
-      EXPECT_EQ(error_of(json), optional ? "" : std::string("report.json: ") + list + "[0]: \"" + key + "\" is missing");
+      EXPECT_EQ(
+          error_of(json),
+          optional ? "" : std::string("report.json: ") + list + "[0]: \"" + key + "\" is missing");
     }
 }
 

@@ -13,7 +13,8 @@ namespace valora::generator {
 namespace {
 
 constexpr size_t kMaxLine = size_t{1} << 20;
-constexpr JsonLimits kLimits{.max_bytes = kMaxLine, .max_depth = 8, .max_values = 65'536, .unique_keys = true};
+constexpr JsonLimits kLimits{
+    .max_bytes = kMaxLine, .max_depth = 8, .max_values = 65'536, .unique_keys = true};
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
 const Json* find(const Json& object, const char* key) {
@@ -43,7 +44,8 @@ Result<std::string> text(const Json& object, const char* key) {
 }
 
 // `one` and `several` name the same, of which a line has at most one.
-Result<std::vector<std::string>> one_or_several(const Json& object, const char* one, const char* several) {
+Result<std::vector<std::string>> one_or_several(const Json& object, const char* one,
+                                                const char* several) {
   if (find(object, one) && find(object, several))
     return invalid(fmt::format("\"{}\" and \"{}\" are both there", one, several), several);
   VALORA_TRY(single, text(object, one));
@@ -53,8 +55,11 @@ Result<std::vector<std::string>> one_or_several(const Json& object, const char* 
 
 Status read_media(const Json& object, const std::string& root, Sample& sample) {
   int kinds = 0;
-  for (const char* key : {"image", "images", "video", "frames"}) kinds += find(object, key) != nullptr;
-  if (kinds != 1) return invalid("exactly one of \"image\", \"images\", \"video\", \"frames\" must be there", "image");
+  for (const char* key : {"image", "images", "video", "frames"})
+    kinds += find(object, key) != nullptr;
+  if (kinds != 1)
+    return invalid("exactly one of \"image\", \"images\", \"video\", \"frames\" must be there",
+                   "image");
   VALORA_TRY(images, one_or_several(object, "image", "images"));
   VALORA_TRY(frames, one_or_several(object, "video", "frames"));
   for (const std::string& image : images) {
@@ -100,7 +105,8 @@ Result<Extent> extent_of(const Json& object, const Sample& sample) {
   VALORA_TRY(height, optional_field<int32_t>(object, "height"));
   if (width.has_value() != height.has_value())
     return invalid("of \"width\" and \"height\" only one is there", width ? "height" : "width");
-  if (width && (*width < 1 || *height < 1)) return invalid("\"width\" and \"height\" must be at least 1", "width");
+  if (width && (*width < 1 || *height < 1))
+    return invalid("\"width\" and \"height\" must be at least 1", "width");
   if (width) return Extent{double(*width), double(*height)};
   if (sample.media.size() != 1 || sample.media[0].kind != Medium::Kind::kImage)
     return invalid("boxes in pixels need one picture", "boxes");
@@ -112,14 +118,16 @@ Result<std::array<double, 4>> corners(const Json& list) {
   std::array<double, 4> numbers{};
   const bool fits = list.is_array() && list.size() == 4;
   for (size_t i = 0; fits && i < 4; ++i) {
-    if (!list[i].is_number()) return invalid("a box must be four numbers [x0, y0, x1, y1]", "boxes");
+    if (!list[i].is_number())
+      return invalid("a box must be four numbers [x0, y0, x1, y1]", "boxes");
     numbers[i] = list[i].get<double>();
   }
   if (!fits) return invalid("a box must be four numbers [x0, y0, x1, y1]", "boxes");
   return numbers;
 }
 
-Result<LabelledBox> read_box(const Json& item, const std::string& line_label, const Extent& extent) {
+Result<LabelledBox> read_box(const Json& item, const std::string& line_label,
+                             const Extent& extent) {
   std::string label = line_label;
   if (item.is_object()) {
     VALORA_TRY(own, text(item, "label"));
@@ -145,7 +153,8 @@ Status read_boxes(const Json& object, Sample& sample) {
   return {};
 }
 
-Result<Sample> read_object(const Json& object, const std::string& media_root, const SampleChecks& checks) {
+Result<Sample> read_object(const Json& object, const std::string& media_root,
+                           const SampleChecks& checks) {
   if (!object.is_object()) return invalid("a line must be a JSON object");
   Sample sample;
   VALORA_CHECK(read_media(object, media_root, sample));
@@ -167,11 +176,12 @@ bool is_blank(std::string_view line) { return line.find_first_not_of(" \t\r") ==
 
 }  // namespace
 
-Result<Sample> read_jsonl_line(std::string_view line, const std::string& where, const std::string& media_root,
-                               const SampleChecks& checks) {
+Result<Sample> read_jsonl_line(std::string_view line, const std::string& where,
+                               const std::string& media_root, const SampleChecks& checks) {
   VALORA_TRY(object, parse_json(line, where + ": the line", kLimits));
   auto sample = read_object(object, media_root, checks);
-  if (!sample.ok()) return Error{sample.error().code, where + ": " + sample.error().message, sample.error().param};
+  if (!sample.ok())
+    return Error{sample.error().code, where + ": " + sample.error().message, sample.error().param};
   sample->origin = where;
   return sample;
 }
@@ -184,13 +194,15 @@ Result<std::vector<Sample>> read_jsonl(const DataSource& source, const SampleChe
   const std::string media_root = media_root_of(source);
   std::vector<Sample> samples;
   std::vector<char> buffer(kMaxLine + 1);
-  for (int64_t number = 1; !source.limit || static_cast<int64_t>(samples.size()) < *source.limit; ++number) {
+  for (int64_t number = 1; !source.limit || static_cast<int64_t>(samples.size()) < *source.limit;
+       ++number) {
     file.getline(buffer.data(), static_cast<std::streamsize>(buffer.size()));
     const std::string where = fmt::format("{}:{}", source.path, number);
     if (file.bad()) return invalid(where + ": the file cannot be read any further", source.path);
     if (file.eof() && file.gcount() == 0) break;
     if (file.fail() && !file.eof())
-      return Error{ErrorCode::kPayloadTooLarge, fmt::format("{}: the line is longer than {} bytes", where, kMaxLine)};
+      return Error{ErrorCode::kPayloadTooLarge,
+                   fmt::format("{}: the line is longer than {} bytes", where, kMaxLine)};
     // gcount includes the line's end where there is one.
     std::string_view line(buffer.data(), static_cast<size_t>(file.gcount()) - (file.eof() ? 0 : 1));
     if (number == 1 && line.starts_with(kByteOrderMark)) line.remove_prefix(kByteOrderMark.size());

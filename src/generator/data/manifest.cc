@@ -14,14 +14,19 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr JsonLimits kLimits{.max_bytes = size_t{16} << 20, .max_depth = 8, .max_values = size_t{1} << 20, .unique_keys = true};
+constexpr JsonLimits kLimits{.max_bytes = size_t{16} << 20,
+                             .max_depth = 8,
+                             .max_values = size_t{1} << 20,
+                             .unique_keys = true};
 constexpr size_t kMaxNameBytes = 256;
 
 bool may_name_a_task(const std::string& name) {
   const auto fits = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_' || c == '.';
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+           c == '_' || c == '.';
   };
-  return !name.empty() && name.size() <= kMaxNameBytes && std::all_of(name.begin(), name.end(), fits);
+  return !name.empty() && name.size() <= kMaxNameBytes &&
+         std::all_of(name.begin(), name.end(), fits);
 }
 
 Status check_keys(const Json& object, std::initializer_list<const char*> known) {
@@ -33,7 +38,8 @@ Status check_keys(const Json& object, std::initializer_list<const char*> known) 
 
 Result<std::optional<double>> read_share(const Json& object, const char* key) {
   VALORA_TRY(value, optional_field<double>(object, key));
-  if (value && !(*value >= 0 && *value <= 1)) return invalid(fmt::format("\"{}\" must lie in 0 … 1", key));
+  if (value && !(*value >= 0 && *value <= 1))
+    return invalid(fmt::format("\"{}\" must lie in 0 … 1", key));
   return value;
 }
 
@@ -44,7 +50,8 @@ Result<std::string> read_folder(const Json& object, const fs::path& start) {
   fs::path path = (start / folder).lexically_normal();
   if (!path.has_filename()) path = path.parent_path();  // a slash at the end
   std::error_code error;
-  if (!fs::is_directory(path, error)) return invalid(fmt::format("the adapter {} is not a folder", path.string()));
+  if (!fs::is_directory(path, error))
+    return invalid(fmt::format("the adapter {} is not a folder", path.string()));
   return path.string();
 }
 
@@ -53,16 +60,20 @@ Result<ManifestEntry> read_entry(const Json& object, const fs::path& start) {
   VALORA_CHECK(check_keys(object, {"adapter", "head", "prompt", "metric", "floor", "accuracy"}));
   ManifestEntry entry;
   VALORA_TRY(head, optional_field<std::string>(object, "head"));
-  if (head && head->empty()) return invalid("\"head\" is empty; leave it out where the language model answers");
+  if (head && head->empty())
+    return invalid("\"head\" is empty; leave it out where the language model answers");
   VALORA_TRY(prompt, field_or<std::string>(object, "prompt", ""));
   VALORA_TRY(metric, field_or<std::string>(object, "metric", ""));
   VALORA_TRY(floor, read_share(object, "floor"));
   VALORA_TRY(accuracy, read_share(object, "accuracy"));
   VALORA_TRY(folder, read_folder(object, start));
-  return ManifestEntry{std::move(folder), std::move(head), std::move(prompt), std::move(metric), floor, accuracy};
+  return ManifestEntry{std::move(folder), std::move(head), std::move(prompt),
+                       std::move(metric), floor,           accuracy};
 }
 
-fs::path folder_of(const std::string& path) { return fs::absolute(path).lexically_normal().parent_path(); }
+fs::path folder_of(const std::string& path) {
+  return fs::absolute(path).lexically_normal().parent_path();
+}
 
 // Relative where it lies below the manifest's folder, so that both can be moved together.
 std::string written_path(const std::string& adapter, const fs::path& start) {
@@ -72,7 +83,9 @@ std::string written_path(const std::string& adapter, const fs::path& start) {
 }
 
 Json entry_json(const ManifestEntry& entry, const fs::path& start) {
-  Json json{{"adapter", written_path(entry.adapter, start)}, {"prompt", entry.prompt}, {"metric", entry.metric}};
+  Json json{{"adapter", written_path(entry.adapter, start)},
+            {"prompt", entry.prompt},
+            {"metric", entry.metric}};
   if (entry.head) json["head"] = *entry.head;
   if (entry.floor) json["floor"] = *entry.floor;
   if (entry.accuracy) json["accuracy"] = *entry.accuracy;
@@ -85,11 +98,13 @@ Result<Manifest> read_manifest(const std::string& path) {
   VALORA_TRY(json, read_json_file(path, kLimits));
   if (!json.is_object() || !json.contains("tasks") || !json["tasks"].is_object())
     return invalid(path + ": a manifest is {\"tasks\": {NAME: {\"adapter\": …}}}", path);
-  if (const Status known = check_keys(json, {"tasks"}); !known.ok()) return invalid(path + ": " + known.error().message, path);
+  if (const Status known = check_keys(json, {"tasks"}); !known.ok())
+    return invalid(path + ": " + known.error().message, path);
   Manifest manifest;
   for (const auto& [name, object] : json["tasks"].items()) {
     const std::string where = fmt::format("{}: task \"{}\": ", path, shortened(name, 60));
-    if (!may_name_a_task(name)) return invalid(where + "a name has 1 to 256 letters, digits, \"-\", \"_\" and \".\"", path);
+    if (!may_name_a_task(name))
+      return invalid(where + "a name has 1 to 256 letters, digits, \"-\", \"_\" and \".\"", path);
     auto entry = read_entry(object, folder_of(path));
     if (!entry.ok()) return invalid(where + entry.error().message, path);
     manifest.tasks.emplace(name, std::move(*entry));
@@ -100,7 +115,8 @@ Result<Manifest> read_manifest(const std::string& path) {
 Status write_manifest(const Manifest& manifest, const std::string& path) {
   Json tasks = Json::object();
   for (const auto& [name, entry] : manifest.tasks) tasks[name] = entry_json(entry, folder_of(path));
-  return write_file(path, Json{{"tasks", tasks}}.dump(1, ' ', false, Json::error_handler_t::replace) + "\n");
+  return write_file(
+      path, Json{{"tasks", tasks}}.dump(1, ' ', false, Json::error_handler_t::replace) + "\n");
 }
 
 }  // namespace valora::generator

@@ -16,7 +16,8 @@ using ::valora::testing::TempDir;
 class ManifestTest : public ::testing::Test {
  protected:
   ManifestTest() {
-    for (const char* folder : {"one", "two"}) std::filesystem::create_directory(folder_.file(folder));
+    for (const char* folder : {"one", "two"})
+      std::filesystem::create_directory(folder_.file(folder));
   }
   // The message of an error that names the file; empty where there is none.
   std::string error_of(const std::string& text) {
@@ -65,16 +66,20 @@ TEST_F(ManifestTest, ComesBackAsWritten) {
   EXPECT_EQ(read->tasks.at("a").prompt, "Which \"digit\"?\n");
   EXPECT_EQ(read->tasks.at("a").floor, 0.75);
   EXPECT_EQ(read->tasks.at("a").accuracy, 0.8125);
-  EXPECT_EQ(read->tasks.at("b").adapter, std::filesystem::temp_directory_path().lexically_normal().string());
+  EXPECT_EQ(read->tasks.at("b").adapter,
+            std::filesystem::temp_directory_path().lexically_normal().string());
   EXPECT_EQ(read->tasks.at("b").head, std::nullopt);
 }
 
 TEST_F(ManifestTest, AFailedWriteLeavesTheOldOne) {
   const Manifest manifest;
-  EXPECT_THAT(write_manifest(manifest, folder_.file("nowhere/m.json")).error().message, HasSubstr("could not be written"));
-  EXPECT_THAT(write_manifest(manifest, folder_.file("one")).error().message, HasSubstr("could not be written"));
+  EXPECT_THAT(write_manifest(manifest, folder_.file("nowhere/m.json")).error().message,
+              HasSubstr("could not be written"));
+  EXPECT_THAT(write_manifest(manifest, folder_.file("one")).error().message,
+              HasSubstr("could not be written"));
   size_t entries = 0;
-  for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(folder_.path())) ++entries;
+  for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(folder_.path()))
+    ++entries;
   EXPECT_EQ(entries, 2) << "no draft stays";
 }
 
@@ -84,34 +89,45 @@ TEST_F(ManifestTest, SaysWhatIsWrongWithTheFile) {
   for (const char* text : {"[]", "1", "{}", R"({"tasks": []})", R"({"tasks": null})"})
     EXPECT_THAT(error_of(text), HasSubstr("a manifest is {\"tasks\"")) << text;
   EXPECT_THAT(error_of(R"({"tasks": {}, "task": {}})"), HasSubstr("\"task\" is not known"));
-  EXPECT_THAT(error_of(R"({"tasks": {"a": {"adapter": "one"}, "a": {"adapter": "two"}}})"), HasSubstr("\"a\" twice"));
+  EXPECT_THAT(error_of(R"({"tasks": {"a": {"adapter": "one"}, "a": {"adapter": "two"}}})"),
+              HasSubstr("\"a\" twice"));
   EXPECT_THAT(error_of(std::string(100, '[')), HasSubstr("nests deeper"));
   EXPECT_EQ(error_of(R"({"tasks": {}})"), "");
 }
 
 TEST_F(ManifestTest, NamesTheTaskThatIsWrong) {
-  const auto error_in = [&](const std::string& entry) { return error_of(R"({"tasks": {"plates": )" + entry + "}}"); };
-  const auto says = [](const char* words) { return AllOf(HasSubstr("task \"plates\": "), HasSubstr(words)); };
+  const auto error_in = [&](const std::string& entry) {
+    return error_of(R"({"tasks": {"plates": )" + entry + "}}");
+  };
+  const auto says = [](const char* words) {
+    return AllOf(HasSubstr("task \"plates\": "), HasSubstr(words));
+  };
   EXPECT_THAT(error_in("7"), says("must be an object"));
   EXPECT_THAT(error_in("{}"), says("\"adapter\" is missing"));
   EXPECT_THAT(error_in(R"({"adapter": 1})"), says("\"adapter\" must be a string"));
   EXPECT_THAT(error_in(R"({"adapter": ""})"), says("\"adapter\" is empty"));
   EXPECT_THAT(error_in(R"({"adapter": "one\u0000"})"), says("zero byte"));
-  EXPECT_THAT(error_in(R"({"adapter": "three"})"), AllOf(says("is not a folder"), HasSubstr(folder_.file("three"))));
+  EXPECT_THAT(error_in(R"({"adapter": "three"})"),
+              AllOf(says("is not a folder"), HasSubstr(folder_.file("three"))));
   EXPECT_THAT(error_in(R"({"adapter": "manifest.json"})"), says("is not a folder"));
   EXPECT_THAT(error_in(R"({"adapter": "one", "heads": "x"})"), says("\"heads\" is not known"));
   EXPECT_THAT(error_in(R"({"adapter": "one", "head": ""})"), says("\"head\" is empty"));
   EXPECT_THAT(error_in(R"({"adapter": "one", "head": ["x"]})"), says("\"head\" must be a string"));
   EXPECT_THAT(error_in(R"({"adapter": "one", "floor": 80})"), says("\"floor\" must lie in 0 … 1"));
-  EXPECT_THAT(error_in(R"({"adapter": "one", "floor": "0.8"})"), says("\"floor\" must be a number"));
-  EXPECT_THAT(error_in(R"({"adapter": "one", "accuracy": -0.1})"), says("\"accuracy\" must lie in 0 … 1"));
+  EXPECT_THAT(error_in(R"({"adapter": "one", "floor": "0.8"})"),
+              says("\"floor\" must be a number"));
+  EXPECT_THAT(error_in(R"({"adapter": "one", "accuracy": -0.1})"),
+              says("\"accuracy\" must lie in 0 … 1"));
   EXPECT_THAT(error_in(R"({"adapter": "one", "metric": 1})"), says("\"metric\" must be a string"));
 }
 
 TEST_F(ManifestTest, NamesCanStandAsModels) {
   for (const std::string name : {"", "a b", "a/b", "a:b", "ä", "a,b"})
-    EXPECT_THAT(error_of(R"({"tasks": {")" + name + R"(": {"adapter": "one"}}})"), HasSubstr("a name has 1 to 256 letters")) << name;
-  const std::string message = error_of(R"({"tasks": {")" + std::string(5000, 'x') + R"(": {"adapter": "one"}}})");
+    EXPECT_THAT(error_of(R"({"tasks": {")" + name + R"(": {"adapter": "one"}}})"),
+                HasSubstr("a name has 1 to 256 letters"))
+        << name;
+  const std::string message =
+      error_of(R"({"tasks": {")" + std::string(5000, 'x') + R"(": {"adapter": "one"}}})");
   EXPECT_THAT(message, HasSubstr("a name has 1 to 256"));
   EXPECT_LT(message.size(), 600);
 }

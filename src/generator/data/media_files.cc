@@ -17,7 +17,8 @@ constexpr std::string_view kVideos[] = {".mp4", ".mkv", ".webm", ".avi", ".mov"}
 }  // namespace
 
 Result<std::string> find_medium(const std::string& root, const std::string& path) {
-  if (path.empty() || path.find('\0') != path.npos) return invalid("a medium's path is empty or has a zero byte in it");
+  if (path.empty() || path.find('\0') != path.npos)
+    return invalid("a medium's path is empty or has a zero byte in it");
   std::error_code fault;
   const std::string whole = fs::absolute(fs::path(root) / path, fault).lexically_normal().string();
   if (fault || !fs::is_regular_file(whole, fault))
@@ -26,7 +27,8 @@ Result<std::string> find_medium(const std::string& root, const std::string& path
 }
 
 std::string media_root_of(const DataSource& source) {
-  return source.media_root.empty() ? fs::path(source.path).parent_path().string() : source.media_root;
+  return source.media_root.empty() ? fs::path(source.path).parent_path().string()
+                                   : source.media_root;
 }
 
 bool is_medium(std::string_view path, Medium::Kind kind) {

@@ -8,11 +8,12 @@ namespace {
 
 constexpr double kOverlap = 0.5;
 
-// The largest number of pairs that boxes of one label can form, each box in one of them (Kuhn's algorithm): unlike a
-// greedy choice it does not depend on the boxes' order.
+// The largest number of pairs that boxes of one label can form, each box in one of them (Kuhn's
+// algorithm): unlike a greedy choice it does not depend on the boxes' order.
 class Matching {
  public:
-  Matching(const std::vector<LabelledBox>& truths, const std::vector<LabelledBox>& answers, bool by_label)
+  Matching(const std::vector<LabelledBox>& truths, const std::vector<LabelledBox>& answers,
+           bool by_label)
       : fitting_(truths.size()), taken_by_(answers.size(), kNobody) {
     for (size_t t = 0; t < truths.size(); ++t)
       for (size_t a = 0; a < answers.size(); ++a)
@@ -77,7 +78,8 @@ Result<Score> score_accuracy_at_iou(const Task& task, Samples samples, Predictio
   for (size_t i = 0; i < samples.size(); ++i) {
     if (samples[i].boxes.empty()) return lacking(samples[i], "box to compare with");
     const std::vector<LabelledBox> answers = read_boxes(predictions[i].text, task.boxes);
-    right.push_back(!answers.empty() && overlap(samples[i].boxes.front().box, answers.front().box) >= kOverlap);
+    right.push_back(!answers.empty() &&
+                    overlap(samples[i].boxes.front().box, answers.front().box) >= kOverlap);
   }
   return mean_of(std::move(right));
 }

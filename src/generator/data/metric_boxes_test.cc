@@ -10,7 +10,9 @@ using ::testing::DoubleEq;
 using ::testing::ElementsAre;
 
 // In the hundredths of a side.
-LabelledBox box(const std::string& label, int x0, int y0, int x1, int y1) { return {label, {x0 / 100., y0 / 100., x1 / 100., y1 / 100.}}; }
+LabelledBox box(const std::string& label, int x0, int y0, int x1, int y1) {
+  return {label, {x0 / 100., y0 / 100., x1 / 100., y1 / 100.}};
+}
 
 Task task_with(Metric metric, bool labels = true) {
   Task task;
@@ -19,7 +21,8 @@ Task task_with(Metric metric, bool labels = true) {
   return task;
 }
 
-Score scored(const Task& task, const std::vector<std::vector<LabelledBox>>& truths, const std::vector<std::vector<LabelledBox>>& answers) {
+Score scored(const Task& task, const std::vector<std::vector<LabelledBox>>& truths,
+             const std::vector<std::vector<LabelledBox>>& answers) {
   std::vector<Sample> samples;
   std::vector<Prediction> predictions;
   for (const auto& boxes : truths) samples.push_back({.origin = "x:1", .boxes = boxes});
@@ -31,18 +34,25 @@ Score scored(const Task& task, const std::vector<std::vector<LabelledBox>>& trut
 
 TEST(F1AtIou, OverAllBoxesOfTheSet) {
   // 2 of 2 found with one too many; 0 of 1 found; 1 of 1.
-  const Score score = scored(task_with(Metric::kF1AtIou),
-                             {{box("car", 0, 0, 20, 20), box("car", 50, 50, 80, 80)}, {box("car", 0, 0, 10, 10)}, {box("bus", 0, 0, 50, 50)}},
-                             {{box("car", 50, 50, 80, 82), box("car", 0, 0, 20, 20), box("car", 90, 90, 99, 99)}, {}, {box("bus", 0, 0, 50, 40)}});
+  const Score score =
+      scored(task_with(Metric::kF1AtIou),
+             {{box("car", 0, 0, 20, 20), box("car", 50, 50, 80, 80)},
+              {box("car", 0, 0, 10, 10)},
+              {box("bus", 0, 0, 50, 50)}},
+             {{box("car", 50, 50, 80, 82), box("car", 0, 0, 20, 20), box("car", 90, 90, 99, 99)},
+              {},
+              {box("bus", 0, 0, 50, 40)}});
   EXPECT_THAT(score.of_samples, ElementsAre(DoubleEq(2 * 2 / 5.), 0, 1));
   EXPECT_THAT(score.value, DoubleEq(2 * 3 / 8.));
 }
 
 TEST(F1AtIou, BoxesMatchWithinTheirLabel) {
-  const std::vector<std::vector<LabelledBox>> truth{{box("car", 0, 0, 20, 20)}}, other{{box("bus", 0, 0, 20, 20)}}, same{{box("Car", 0, 0, 20, 20)}};
+  const std::vector<std::vector<LabelledBox>> truth{{box("car", 0, 0, 20, 20)}},
+      other{{box("bus", 0, 0, 20, 20)}}, same{{box("Car", 0, 0, 20, 20)}};
   EXPECT_EQ(scored(task_with(Metric::kF1AtIou), truth, other).value, 0);
   EXPECT_EQ(scored(task_with(Metric::kF1AtIou), truth, same).value, 1);
-  EXPECT_EQ(scored(task_with(Metric::kF1AtIou, false), truth, other).value, 1) << "boxes without labels are all of one kind";
+  EXPECT_EQ(scored(task_with(Metric::kF1AtIou, false), truth, other).value, 1)
+      << "boxes without labels are all of one kind";
 }
 
 TEST(F1AtIou, TheOverlapIsAtLeastAHalf) {
@@ -53,16 +63,23 @@ TEST(F1AtIou, TheOverlapIsAtLeastAHalf) {
 
 TEST(F1AtIou, ABoxIsMatchedOnce) {
   const std::vector<std::vector<LabelledBox>> truth{{box("a", 0, 0, 40, 40)}};
-  EXPECT_THAT(scored(task_with(Metric::kF1AtIou), truth, {{box("a", 0, 0, 40, 40), box("a", 0, 0, 40, 40)}}).value, DoubleEq(2 * 1 / 3.));
+  EXPECT_THAT(
+      scored(task_with(Metric::kF1AtIou), truth, {{box("a", 0, 0, 40, 40), box("a", 0, 0, 40, 40)}})
+          .value,
+      DoubleEq(2 * 1 / 3.));
 }
 
 TEST(F1AtIou, AsManyPairsAsThereCanBe) {
-  // The middle answer fits both truths, the left one only the left truth: a greedy choice would leave one out.
+  // The middle answer fits both truths, the left one only the left truth: a greedy choice would
+  // leave one out.
   const std::vector<LabelledBox> truths{box("a", 0, 0, 30, 10), box("a", 10, 0, 40, 10)};
   const std::vector<LabelledBox> answers{box("a", 5, 0, 35, 10), box("a", 0, 0, 29, 10)};
   EXPECT_LT(overlap(truths[1].box, answers[1].box), 0.5);
   EXPECT_EQ(scored(task_with(Metric::kF1AtIou), {truths}, {answers}).value, 1);
-  EXPECT_EQ(scored(task_with(Metric::kF1AtIou), {{truths[1], truths[0]}}, {{answers[1], answers[0]}}).value, 1);
+  EXPECT_EQ(
+      scored(task_with(Metric::kF1AtIou), {{truths[1], truths[0]}}, {{answers[1], answers[0]}})
+          .value,
+      1);
 }
 
 TEST(F1AtIou, NothingToFind) {
@@ -73,7 +90,9 @@ TEST(F1AtIou, NothingToFind) {
 TEST(AccuracyAtIou, TheFirstBoxCounts) {
   const std::vector<LabelledBox> truth{box("a", 0, 0, 40, 40)};
   const Score score = scored(task_with(Metric::kAccuracyAtIou, false), {truth, truth, truth},
-                             {{box("a", 0, 0, 40, 30), box("a", 50, 50, 60, 60)}, {box("a", 50, 50, 60, 60), box("a", 0, 0, 40, 40)}, {}});
+                             {{box("a", 0, 0, 40, 30), box("a", 50, 50, 60, 60)},
+                              {box("a", 50, 50, 60, 60), box("a", 0, 0, 40, 40)},
+                              {}});
   EXPECT_THAT(score.of_samples, ElementsAre(1, 0, 0));
   EXPECT_THAT(score.value, DoubleEq(1 / 3.));
 }

@@ -19,7 +19,8 @@ Score scored(Metric metric, const References& references, const std::vector<std:
   task.metric = metric;
   std::vector<Sample> samples;
   std::vector<Prediction> predictions;
-  for (const auto& of_sample : references) samples.push_back({.origin = "x:1", .references = of_sample});
+  for (const auto& of_sample : references)
+    samples.push_back({.origin = "x:1", .references = of_sample});
   for (const std::string& answer : answers) predictions.push_back({.text = answer});
   const auto result = score(task, samples, predictions);
   EXPECT_TRUE(result.ok());
@@ -27,7 +28,8 @@ Score scored(Metric metric, const References& references, const std::vector<std:
 }
 
 TEST(CaptionWords, LowerCaseWithoutPunctuation) {
-  EXPECT_THAT(caption_words("A man's T-shirt -- 3.5 feet, \"ok\"?"), ElementsAre("a", "man's", "t-shirt", "3.5", "feet", "ok"));
+  EXPECT_THAT(caption_words("A man's T-shirt -- 3.5 feet, \"ok\"?"),
+              ElementsAre("a", "man's", "t-shirt", "3.5", "feet", "ok"));
   EXPECT_THAT(caption_words("dogs' end.-"), ElementsAre("dogs", "end"));
   EXPECT_THAT(caption_words("Ein Bär… “man’s”"), ElementsAre("ein", "bär", "man's"));
   EXPECT_THAT(caption_words(" .,;"), ElementsAre());
@@ -35,33 +37,50 @@ TEST(CaptionWords, LowerCaseWithoutPunctuation) {
 
 TEST(Cider, TheSameCaptionIsOne) {
   const References references{{"a black cat on a mat"}, {"two dogs in the park"}};
-  EXPECT_THAT(scored(Metric::kCider, references, {"A black cat on a mat.", "no such thing here at all"}).of_samples,
-              ElementsAre(DoubleNear(1, 1e-12), 0));
+  EXPECT_THAT(
+      scored(Metric::kCider, references, {"A black cat on a mat.", "no such thing here at all"})
+          .of_samples,
+      ElementsAre(DoubleNear(1, 1e-12), 0));
 }
 
 TEST(Cider, ByHand) {
   // Of two samples, a word in one of them weighs log 2, a word in both nothing.
   const References references{{"red cat"}, {"red dog"}};
-  // Single words: (red: 0, cat: log 2) on both sides gives 1; "red cat" as a pair gives 1; longer ones give nothing.
-  EXPECT_THAT(scored(Metric::kCider, references, {"red cat", "red"}).of_samples, ElementsAre(DoubleNear(0.5, 1e-12), 0));
-  // "cat cat": the words' weight is cut to the reference's, over the answer's norm 2 log 2; no pair fits.
-  EXPECT_THAT(scored(Metric::kCider, references, {"cat cat", "red"}).of_samples[0], DoubleNear(0.5 / 4, 1e-12));
+  // Single words: (red: 0, cat: log 2) on both sides gives 1; "red cat" as a pair gives 1; longer
+  // ones give nothing.
+  EXPECT_THAT(scored(Metric::kCider, references, {"red cat", "red"}).of_samples,
+              ElementsAre(DoubleNear(0.5, 1e-12), 0));
+  // "cat cat": the words' weight is cut to the reference's, over the answer's norm 2 log 2; no pair
+  // fits.
+  EXPECT_THAT(scored(Metric::kCider, references, {"cat cat", "red"}).of_samples[0],
+              DoubleNear(0.5 / 4, 1e-12));
   // Three pairs in the place of one: exp(-2² / 72).
   EXPECT_THAT(scored(Metric::kCider, references, {"red cat red red", "red"}).of_samples[0],
               DoubleNear((1 + 1 / std::sqrt(3.)) / 4 * std::exp(-4 / 72.), 1e-12));
 }
 
-TEST(Cider, ASetOfOneSaysNothing) { EXPECT_EQ(scored(Metric::kCider, {{"a cat"}}, {"a cat"}).value, 0); }
+TEST(Cider, ASetOfOneSaysNothing) {
+  EXPECT_EQ(scored(Metric::kCider, {{"a cat"}}, {"a cat"}).value, 0);
+}
 
 TEST(RougeL, ByHand) {
   const double b2 = 1.2 * 1.2;
-  EXPECT_THAT(scored(Metric::kRougeL, {{"a cat on the mat"}}, {"A cat, on the mat!"}).value, DoubleNear(1, 1e-12));
+  EXPECT_THAT(scored(Metric::kRougeL, {{"a cat on the mat"}}, {"A cat, on the mat!"}).value,
+              DoubleNear(1, 1e-12));
   // 3 of the answer's 4 words in order, 3 of the reference's 5.
   const double p = 3 / 4., r = 3 / 5.;
-  EXPECT_THAT(scored(Metric::kRougeL, {{"a cat on the mat"}}, {"a mat cat on"}).value, DoubleNear((1 + b2) * p * r / (r + b2 * p), 1e-12));
+  EXPECT_THAT(scored(Metric::kRougeL, {{"a cat on the mat"}}, {"a mat cat on"}).value,
+              DoubleNear((1 + b2) * p * r / (r + b2 * p), 1e-12));
   // The best precision is the second's, the best recall the first's.
-  EXPECT_THAT(scored(Metric::kRougeL, {{"cat"}, }, {"cat dog"}).value, DoubleNear((1 + b2) * 0.5 / (1 + b2 * 0.5), 1e-12));
-  EXPECT_THAT(scored(Metric::kRougeL, {{"cat", "dog cat dog owl"}}, {"cat dog"}).value, DoubleNear(1, 1e-12));
+  EXPECT_THAT(scored(Metric::kRougeL,
+                     {
+                         {"cat"},
+                     },
+                     {"cat dog"})
+                  .value,
+              DoubleNear((1 + b2) * 0.5 / (1 + b2 * 0.5), 1e-12));
+  EXPECT_THAT(scored(Metric::kRougeL, {{"cat", "dog cat dog owl"}}, {"cat dog"}).value,
+              DoubleNear(1, 1e-12));
 }
 
 TEST(RougeL, NothingInCommonOrNothingSaid) {

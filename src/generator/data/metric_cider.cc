@@ -1,6 +1,7 @@
-// CIDEr-D (Vedantam et al. 2015) as the published caption evaluation computes it, divided by 10. Document frequencies are
-// those of the references of the samples at hand, so that the score of a set is not the mean of its parts' scores; words
-// that all samples have count for nothing, and a set of one sample scores 0.
+// CIDEr-D (Vedantam et al. 2015) as the published caption evaluation computes it, divided by 10.
+// Document frequencies are those of the references of the samples at hand, so that the score of a
+// set is not the mean of its parts' scores; words that all samples have count for nothing, and a
+// set of one sample scores 0.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -14,11 +15,12 @@
 namespace valora::generator {
 namespace {
 
-constexpr int kOrders = 4;      // n-grams of 1 to 4 words
-constexpr double kSigma = 6;    // of the penalty on other lengths
+constexpr int kOrders = 4;    // n-grams of 1 to 4 words
+constexpr double kSigma = 6;  // of the penalty on other lengths
 
 template <typename T>
-using ByGram = std::unordered_map<std::string, T>;  // the words joined by spaces: no two orders share a key
+using ByGram =
+    std::unordered_map<std::string, T>;  // the words joined by spaces: no two orders share a key
 
 struct Caption {
   std::array<ByGram<int>, kOrders> counts;
@@ -65,7 +67,8 @@ class Frequencies {
     for (int n = 0; n < kOrders; ++n) {
       for (const auto& [gram, count] : caption.counts[n]) {
         const auto found = samples_with_.find(gram);
-        const double weight = count * (log_samples_ - (found == samples_with_.end() ? 0 : std::log(found->second)));
+        const double weight =
+            count * (log_samples_ - (found == samples_with_.end() ? 0 : std::log(found->second)));
         weights.of_grams[n][gram] = weight;
         weights.norms[n] += weight * weight;
       }
@@ -86,13 +89,15 @@ double similarity(const Weights& answer, const Weights& reference) {
     double product = 0;
     for (const auto& [gram, weight] : answer.of_grams[n]) {
       const auto found = reference.of_grams[n].find(gram);
-      if (found != reference.of_grams[n].end()) product += std::min(weight, found->second) * found->second;
+      if (found != reference.of_grams[n].end())
+        product += std::min(weight, found->second) * found->second;
     }
     const double norms = answer.norms[n] * reference.norms[n];
     sum += norms > 0 ? product / norms : 0;
   }
   const double difference = answer.bigrams - reference.bigrams;
-  return std::min(1.0, sum / kOrders) * std::exp(-difference * difference / (2 * kSigma * kSigma));  // 1 + a rounding
+  return std::min(1.0, sum / kOrders) *
+         std::exp(-difference * difference / (2 * kSigma * kSigma));  // 1 + a rounding
 }
 
 }  // namespace
@@ -101,7 +106,8 @@ Result<Score> score_cider(Samples samples, Predictions predictions) {
   std::vector<std::vector<Caption>> references;
   for (const Sample& sample : samples) {
     references.emplace_back();
-    for (const std::string& text : references_of(sample)) references.back().push_back(read_caption(text));
+    for (const std::string& text : references_of(sample))
+      references.back().push_back(read_caption(text));
     if (references.back().empty()) return lacking(sample, "caption to compare with");
   }
   const Frequencies frequencies(references);
@@ -109,7 +115,8 @@ Result<Score> score_cider(Samples samples, Predictions predictions) {
   for (size_t i = 0; i < samples.size(); ++i) {
     const Weights answer = frequencies.weigh(read_caption(answer_of(predictions[i])));
     double sum = 0;
-    for (const Caption& reference : references[i]) sum += similarity(answer, frequencies.weigh(reference));
+    for (const Caption& reference : references[i])
+      sum += similarity(answer, frequencies.weigh(reference));
     shares.push_back(sum / static_cast<double>(references[i].size()));
   }
   return mean_of(std::move(shares));

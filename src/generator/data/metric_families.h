@@ -1,4 +1,5 @@
-// One function a metric, each in a file of its own; score() chooses (metrics.cc). Spans of one length, not empty.
+// One function a metric, each in a file of its own; score() chooses (metrics.cc). Spans of one
+// length, not empty.
 #pragma once
 
 #include <span>

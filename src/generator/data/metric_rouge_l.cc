@@ -1,4 +1,5 @@
-// ROUGE-L (Lin 2004): the longest common subsequence of words, as the published caption evaluation weighs it.
+// ROUGE-L (Lin 2004): the longest common subsequence of words, as the published caption evaluation
+// weighs it.
 #include <algorithm>
 
 #include "generator/data/answer_text.h"
@@ -13,7 +14,8 @@ constexpr double kBeta = 1.2;  // recall counts so much more than precision
 using Words = std::vector<std::string>;
 
 size_t common_words(const Words& a, const Words& b) {
-  std::vector<size_t> row(b.size() + 1, 0);  // [j]: of the words of `a` so far and the first j of `b`
+  std::vector<size_t> row(b.size() + 1,
+                          0);  // [j]: of the words of `a` so far and the first j of `b`
   for (const std::string& word : a) {
     size_t diagonal = 0;
     for (size_t j = 0; j < b.size(); ++j) {
@@ -25,7 +27,9 @@ size_t common_words(const Words& a, const Words& b) {
   return row.back();
 }
 
-double share(size_t part, size_t whole) { return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole); }
+double share(size_t part, size_t whole) {
+  return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
+}
 
 // Precision and recall each of the reference that is best for it.
 double f_score(const Words& answer, const std::vector<std::string>& references) {

@@ -9,11 +9,13 @@ namespace {
 
 using LabelSet = std::set<std::string>;
 
-// Commas stand between labels in a text. A label that has one itself falls apart the same way on both sides.
+// Commas stand between labels in a text. A label that has one itself falls apart the same way on
+// both sides.
 void add_parts(std::string_view text, LabelSet& parts) {
   while (true) {
     const size_t comma = text.find(',');
-    if (std::string part = folded(text.substr(0, comma)); !part.empty()) parts.insert(std::move(part));
+    if (std::string part = folded(text.substr(0, comma)); !part.empty())
+      parts.insert(std::move(part));
     if (comma == text.npos) return;
     text.remove_prefix(comma + 1);
   }
@@ -27,14 +29,16 @@ LabelSet parts_of(const std::vector<std::string>& labels) {
 
 bool names_all(const Prediction& prediction, const std::vector<std::string>& labels) {
   if (!prediction.labels.empty())
-    return LabelSet(prediction.labels.begin(), prediction.labels.end()) == LabelSet(labels.begin(), labels.end());
+    return LabelSet(prediction.labels.begin(), prediction.labels.end()) ==
+           LabelSet(labels.begin(), labels.end());
   return parts_of({prediction.text}) == parts_of(labels);
 }
 
 }  // namespace
 
 bool names_label(const Prediction& prediction, const std::string& label) {
-  if (!prediction.labels.empty()) return prediction.labels.size() == 1 && prediction.labels.front() == label;
+  if (!prediction.labels.empty())
+    return prediction.labels.size() == 1 && prediction.labels.front() == label;
   return folded(prediction.text) == folded(label);
 }
 
@@ -43,9 +47,11 @@ Result<Score> score_top1(const Task& task, Samples samples, Predictions predicti
   std::vector<double> right;
   for (size_t i = 0; i < samples.size(); ++i) {
     const std::vector<std::string>& labels = samples[i].labels;
-    if (labels.empty() && !multi_label) return lacking(samples[i], "label, which top-1 compares with");
+    if (labels.empty() && !multi_label)
+      return lacking(samples[i], "label, which top-1 compares with");
     const bool one = labels.size() == 1 && !multi_label;
-    right.push_back(one ? names_label(predictions[i], labels.front()) : names_all(predictions[i], labels));
+    right.push_back(one ? names_label(predictions[i], labels.front())
+                        : names_all(predictions[i], labels));
   }
   return mean_of(std::move(right));
 }

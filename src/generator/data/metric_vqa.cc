@@ -25,10 +25,12 @@ Result<Score> score_vqa(Samples samples, Predictions predictions) {
     const std::vector<std::string> answers = references_of(samples[i]);
     if (answers.empty()) return lacking(samples[i], "answers, which VQA accuracy counts");
     const std::string answer = normalised_vqa_answer(answer_of(predictions[i]));
-    const auto agreeing = std::count_if(answers.begin(), answers.end(), [&](const std::string& other) {
-      return normalised_vqa_answer(other) == answer;
-    });
-    shares.push_back(answers.size() == 1 ? static_cast<double>(agreeing) : agreement(static_cast<size_t>(agreeing), answers.size()));
+    const auto agreeing = std::count_if(
+        answers.begin(), answers.end(),
+        [&](const std::string& other) { return normalised_vqa_answer(other) == answer; });
+    shares.push_back(answers.size() == 1
+                         ? static_cast<double>(agreeing)
+                         : agreement(static_cast<size_t>(agreeing), answers.size()));
   }
   return mean_of(std::move(shares));
 }

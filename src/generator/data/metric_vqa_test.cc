@@ -12,7 +12,8 @@ using ::testing::ElementsAre;
 double accuracy(std::vector<std::string> answers, const std::string& answer) {
   Task task;
   task.metric = Metric::kVqa;
-  const std::vector<Sample> samples{{.origin = "x:1", .answer = answers.front(), .references = std::move(answers)}};
+  const std::vector<Sample> samples{
+      {.origin = "x:1", .answer = answers.front(), .references = std::move(answers)}};
   const std::vector<Prediction> predictions{{.text = answer}};
   const auto result = score(task, samples, predictions);
   EXPECT_TRUE(result.ok());
@@ -55,16 +56,36 @@ TEST(Vqa, TheAnswerStandsInForReferences) {
 }
 
 TEST(VqaAnswer, Normalised) {
-  const std::pair<const char*, const char*> cases[] = {
-      {"  The Cat\n", "cat"},
-      {"a dog and an owl", "dog and owl"},
-      {"Two", "2"}, {"none", "0"}, {"ten cats", "10 cats"}, {"twenty", "twenty"},
-      {"isnt it", "isn't it"}, {"couldnt've", "couldn't've"}, {"couldn'tve", "couldn't've"}, {"Theyre", "they're"}, {"don't", "don't"},
-      {"yes.", "yes"}, {"3.5", "3.5"}, {"u.s.a.", "usa"}, {"no. 5", "no 5"},
-      {"red/blue", "red blue"}, {"red / blue", "red blue"}, {"t-shirt", "t shirt"}, {"yes, it is", "yes it is"},
-      {"1,000", "1000"}, {"1,000 t-shirts", "1000 tshirts"},
-      {"what?", "what"}, {"hi! you", "hi you"}, {"10:30", "10:30"}, {"tab\there", "tab here"}, {"", ""}, {"the", ""}, {"…", "…"}};
-  for (const auto& [text, normalised] : cases) EXPECT_EQ(normalised_vqa_answer(text), normalised) << text;
+  const std::pair<const char*, const char*> cases[] = {{"  The Cat\n", "cat"},
+                                                       {"a dog and an owl", "dog and owl"},
+                                                       {"Two", "2"},
+                                                       {"none", "0"},
+                                                       {"ten cats", "10 cats"},
+                                                       {"twenty", "twenty"},
+                                                       {"isnt it", "isn't it"},
+                                                       {"couldnt've", "couldn't've"},
+                                                       {"couldn'tve", "couldn't've"},
+                                                       {"Theyre", "they're"},
+                                                       {"don't", "don't"},
+                                                       {"yes.", "yes"},
+                                                       {"3.5", "3.5"},
+                                                       {"u.s.a.", "usa"},
+                                                       {"no. 5", "no 5"},
+                                                       {"red/blue", "red blue"},
+                                                       {"red / blue", "red blue"},
+                                                       {"t-shirt", "t shirt"},
+                                                       {"yes, it is", "yes it is"},
+                                                       {"1,000", "1000"},
+                                                       {"1,000 t-shirts", "1000 tshirts"},
+                                                       {"what?", "what"},
+                                                       {"hi! you", "hi you"},
+                                                       {"10:30", "10:30"},
+                                                       {"tab\there", "tab here"},
+                                                       {"", ""},
+                                                       {"the", ""},
+                                                       {"…", "…"}};
+  for (const auto& [text, normalised] : cases)
+    EXPECT_EQ(normalised_vqa_answer(text), normalised) << text;
 }
 
 }  // namespace

@@ -12,13 +12,16 @@ Score mean_of(std::vector<double> of_samples) {
   return {mean, std::move(of_samples)};
 }
 
-Error lacking(const Sample& sample, const std::string& what) { return invalid(sample.origin + " has no " + what); }
+Error lacking(const Sample& sample, const std::string& what) {
+  return invalid(sample.origin + " has no " + what);
+}
 
-Result<Score> score(const Task& task, std::span<const Sample> samples, std::span<const Prediction> predictions) {
+Result<Score> score(const Task& task, std::span<const Sample> samples,
+                    std::span<const Prediction> predictions) {
   if (samples.empty()) return invalid("task " + task.name + " has no samples to score");
   if (samples.size() != predictions.size())
-    return invalid("task " + task.name + " has " + std::to_string(samples.size()) + " samples, but " +
-                   std::to_string(predictions.size()) + " predictions");
+    return invalid("task " + task.name + " has " + std::to_string(samples.size()) +
+                   " samples, but " + std::to_string(predictions.size()) + " predictions");
   switch (task.metric) {
     case Metric::kTop1: return score_top1(task, samples, predictions);
     case Metric::kExact: return score_exact(samples, predictions);

@@ -14,11 +14,14 @@ constexpr const char* kNothing = "–";
 
 // The JSON library's own repair: a text written as JSON with replacement, and read again.
 std::string valid_utf8(std::string_view text) {
-  return Json::parse(Json(std::string(text)).dump(-1, ' ', false, Json::error_handler_t::replace)).get<std::string>();
+  return Json::parse(Json(std::string(text)).dump(-1, ' ', false, Json::error_handler_t::replace))
+      .get<std::string>();
 }
 
 // HTML has no way to write them.
-bool is_control(char c) { return (static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\t') || c == 0x7F; }
+bool is_control(char c) {
+  return (static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\t') || c == 0x7F;
+}
 
 }  // namespace
 
@@ -64,8 +67,12 @@ std::string byte_size(size_t bytes) {
   return fmt::format("{:.{}f} {}B", value, value < 9.95 ? 1 : 0, "kMGTPE"[unit]);
 }
 
-std::string decimal(double value) { return std::isfinite(value) ? fmt::format("{:.3g}", value) : kNothing; }
+std::string decimal(double value) {
+  return std::isfinite(value) ? fmt::format("{:.3g}", value) : kNothing;
+}
 
-std::string counted(size_t count, std::string_view what) { return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s"); }
+std::string counted(size_t count, std::string_view what) {
+  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+}
 
 }  // namespace valora::generator

@@ -19,17 +19,21 @@ struct LabelledBox {
 struct Medium {
   enum class Kind { kImage, kVideo };
   Kind kind = Kind::kImage;
-  std::vector<std::string> files;  // absolute paths: one of an image or a video file, several of a video's frames
+  std::vector<std::string>
+      files;  // absolute paths: one of an image or a video file, several of a video's frames
 };
 
 struct Sample {
-  std::string origin;  // for errors: "train.jsonl:17", "instances.json: image 42", or the picture's own path
+  std::string origin;  // for errors: "train.jsonl:17", "instances.json: image 42", or the picture's
+                       // own path
   std::vector<Medium> media;
-  std::string question;                 // asked with the media; never empty once a task's template was applied
-  std::string answer;                   // what the language model is trained to say
-  std::vector<std::string> references;  // what else is right: a VQA sample's ten answers, a picture's captions
-  std::vector<std::string> labels;      // of a classification: one, or several where the task is multi-label
-  std::vector<LabelledBox> boxes;       // of detection, grounding and referring expressions
+  std::string question;  // asked with the media; never empty once a task's template was applied
+  std::string answer;    // what the language model is trained to say
+  std::vector<std::string>
+      references;  // what else is right: a VQA sample's ten answers, a picture's captions
+  std::vector<std::string>
+      labels;  // of a classification: one, or several where the task is multi-label
+  std::vector<LabelledBox> boxes;  // of detection, grounding and referring expressions
 };
 
 }  // namespace valora::generator

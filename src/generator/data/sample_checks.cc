@@ -10,7 +10,9 @@
 namespace valora::generator {
 namespace {
 
-std::string of_type(const Task& task) { return fmt::format(", which {} needs", task_type_name(task.type)); }
+std::string of_type(const Task& task) {
+  return fmt::format(", which {} needs", task_type_name(task.type));
+}
 
 bool is_one_picture(const Sample& sample) {
   return sample.media.size() == 1 && sample.media[0].kind == Medium::Kind::kImage;
@@ -47,7 +49,8 @@ SampleChecks::SampleChecks(const Task& task, bool labelled)
 
 Status SampleChecks::check(const Sample& sample) const {
   VALORA_CHECK(check_media(sample));
-  if (task_.type == TaskType::kQuestionAnswering && sample.question.empty() && task_.question.empty())
+  if (task_.type == TaskType::kQuestionAnswering && sample.question.empty() &&
+      task_.question.empty())
     return invalid("there is no question" + of_type(task_), "question");
   if (!labelled_) return {};
   VALORA_CHECK(check_answer(sample));
@@ -56,20 +59,25 @@ Status SampleChecks::check(const Sample& sample) const {
 }
 
 Status SampleChecks::check_media(const Sample& sample) const {
-  if (has_boxes(task_.type) && !is_one_picture(sample)) return invalid("there must be one picture" + of_type(task_));
-  if (task_.type == TaskType::kVideo && !has_video(sample)) return invalid("there is no video" + of_type(task_));
+  if (has_boxes(task_.type) && !is_one_picture(sample))
+    return invalid("there must be one picture" + of_type(task_));
+  if (task_.type == TaskType::kVideo && !has_video(sample))
+    return invalid("there is no video" + of_type(task_));
   return {};
 }
 
 Status SampleChecks::check_answer(const Sample& sample) const {
   if (has_boxes(task_.type)) return {};
   const bool answered = !sample.answer.empty() || !sample.references.empty();
-  const bool wants_label = task_.type == TaskType::kClassification || task_.head || task_.metric == Metric::kTop1;
+  const bool wants_label =
+      task_.type == TaskType::kClassification || task_.head || task_.metric == Metric::kTop1;
   if (wants_label && sample.labels.empty())
-    return invalid(task_.type == TaskType::kClassification ? "there is no label" + of_type(task_)
-                                                           : "there is no label, which a head and top1 need",
+    return invalid(task_.type == TaskType::kClassification
+                       ? "there is no label" + of_type(task_)
+                       : "there is no label, which a head and top1 need",
                    "label");
-  if (!has_labels(task_.type) && !answered) return invalid("there is no answer" + of_type(task_), "answer");
+  if (!has_labels(task_.type) && !answered)
+    return invalid("there is no answer" + of_type(task_), "answer");
   if (!answered && sample.labels.empty())
     return invalid("there is neither a label nor an answer" + of_type(task_), "label");
   return {};

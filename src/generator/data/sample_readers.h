@@ -11,14 +11,17 @@
 
 namespace valora::generator {
 
-// A line of a JSONL file; `where` is its "FILE:LINE", the sample's origin and the start of every error.
-Result<Sample> read_jsonl_line(std::string_view line, const std::string& where, const std::string& media_root,
-                               const SampleChecks& checks);
+// A line of a JSONL file; `where` is its "FILE:LINE", the sample's origin and the start of every
+// error.
+Result<Sample> read_jsonl_line(std::string_view line, const std::string& where,
+                               const std::string& media_root, const SampleChecks& checks);
 
 // All give at least one sample and stop at the source's limit.
 Result<std::vector<Sample>> read_jsonl(const DataSource& source, const SampleChecks& checks);
-Result<std::vector<Sample>> read_coco(const DataSource& source, const Task& task, const SampleChecks& checks);
-Result<std::vector<Sample>> read_class_folders(const DataSource& source, const Task& task, const SampleChecks& checks);
+Result<std::vector<Sample>> read_coco(const DataSource& source, const Task& task,
+                                      const SampleChecks& checks);
+Result<std::vector<Sample>> read_class_folders(const DataSource& source, const Task& task,
+                                               const SampleChecks& checks);
 Result<std::vector<Sample>> read_media_folder(const DataSource& source, const Task& task);
 
 }  // namespace valora::generator

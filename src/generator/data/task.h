@@ -12,49 +12,63 @@
 
 namespace valora::generator {
 
-// VaLoRA §6.1: visual retrieval (referring expressions, question answering, captioning) and video analytics
-// (detection, video understanding), and plain image classification.
-enum class TaskType { kClassification, kQuestionAnswering, kCaptioning, kDetection, kGrounding, kVideo };
+// VaLoRA §6.1: visual retrieval (referring expressions, question answering, captioning) and video
+// analytics (detection, video understanding), and plain image classification.
+enum class TaskType {
+  kClassification,
+  kQuestionAnswering,
+  kCaptioning,
+  kDetection,
+  kGrounding,
+  kVideo
+};
 
 enum class Metric {
-  kTop1,          // the label answered is the sample's
-  kExact,         // the answer is the sample's or one of its references, letter for letter but for white space around
-  kVqa,           // min(1, agreeing answers / 3) over the ten leave-one-out sets, after the usual normalisation
-  kF1AtIou,       // F1 over all boxes of the set, matched within their label at an overlap of 0.5
-  kAccuracyAtIou, // the first box overlaps the sample's by at least 0.5
-  kCider,         // CIDEr-D / 10, so that 1 is the scale of all metrics
+  kTop1,     // the label answered is the sample's
+  kExact,    // the answer is the sample's or one of its references, letter for letter but for white
+             // space around
+  kVqa,      // min(1, agreeing answers / 3) over the ten leave-one-out sets, after the usual
+             // normalisation
+  kF1AtIou,  // F1 over all boxes of the set, matched within their label at an overlap of 0.5
+  kAccuracyAtIou,  // the first box overlaps the sample's by at least 0.5
+  kCider,          // CIDEr-D / 10, so that 1 is the scale of all metrics
   kRougeL,
 };
 
 // How boxes are written in an answer and read back from one.
 struct BoxFormat {
-  int scale = 1000;           // a side of the picture in units of the numbers
-  bool labels = true;         // <ref>label</ref><box>(x0,y0),(x1,y1)</box>; without: [x0,y0,x1,y1]
+  int scale = 1000;    // a side of the picture in units of the numbers
+  bool labels = true;  // <ref>label</ref><box>(x0,y0),(x1,y1)</box>; without: [x0,y0,x1,y1]
 };
 
 // One set of samples.
 struct DataSource {
   enum class Format { kJsonl, kCoco, kFolder };
   Format format = Format::kJsonl;
-  std::string path;             // of the file or the folder
-  std::string media_root;       // that relative media paths start from; empty: the file's own folder
-  std::optional<int64_t> limit; // takes no more than the first so many
+  std::string path;        // of the file or the folder
+  std::string media_root;  // that relative media paths start from; empty: the file's own folder
+  std::optional<int64_t> limit;  // takes no more than the first so many
 };
 
-// A small model whose knowledge becomes data (VaLoRA §4.2.1), run over the pictures of a folder or the media of a JSONL file.
+// A small model whose knowledge becomes data (VaLoRA §4.2.1), run over the pictures of a folder or
+// the media of a JSONL file.
 struct TeacherSource {
   enum class Kind { kTorchScript, kEndpoint, kAdapter };
-  enum class Output { kScores, kBoxes };  // of a TorchScript file: class scores, or (boxes, scores, classes)
+  enum class Output {
+    kScores,
+    kBoxes
+  };  // of a TorchScript file: class scores, or (boxes, scores, classes)
   Kind kind = Kind::kTorchScript;
-  DataSource inputs;            // media without answers
-  std::string path;             // of the TorchScript file, or the adapter's folder
-  std::string url, model;       // of the endpoint: base URL ("http://127.0.0.1:8000/v1") and the model asked
+  DataSource inputs;  // media without answers
+  std::string path;   // of the TorchScript file, or the adapter's folder
+  std::string url,
+      model;  // of the endpoint: base URL ("http://127.0.0.1:8000/v1") and the model asked
   Output output = Output::kScores;
-  int width = 224, height = 224;           // the pictures' size
-  std::vector<double> mean, deviation;     // of each channel; empty: pixels in 0 … 1 as they are
-  int channels = 3;                        // 1: grey
-  double confidence = 0;                   // what it is less sure of is dropped (scores: the softmax)
-  double validation_share = 0.1;           // of what is kept, for validation where the task brings none
+  int width = 224, height = 224;        // the pictures' size
+  std::vector<double> mean, deviation;  // of each channel; empty: pixels in 0 … 1 as they are
+  int channels = 3;                     // 1: grey
+  double confidence = 0;                // what it is less sure of is dropped (scores: the softmax)
+  double validation_share = 0.1;  // of what is kept, for validation where the task brings none
 };
 
 struct HeadSpec {
@@ -68,21 +82,22 @@ struct Task {
   std::optional<DataSource> train, validation;
   std::optional<TeacherSource> teacher;  // in the place of train
   Metric metric = Metric::kExact;
-  std::optional<double> floor;           // 0 … 1 of the metric; none: any accuracy will do
-  std::vector<std::string> labels;       // of classifications; empty: those of the training data, sorted
+  std::optional<double> floor;      // 0 … 1 of the metric; none: any accuracy will do
+  std::vector<std::string> labels;  // of classifications; empty: those of the training data, sorted
   std::optional<HeadSpec> head;
-  double weight = 1;                     // of its samples in a mixed batch
-  std::string question;                  // asked of samples that bring none; {labels} and {label} are filled in
+  double weight = 1;     // of its samples in a mixed batch
+  std::string question;  // asked of samples that bring none; {labels} and {label} are filled in
   BoxFormat boxes;
   int max_answer_tokens = 64;
-  std::string where;                     // "tasks.yaml:12", for errors
+  std::string where;  // "tasks.yaml:12", for errors
 };
 
 inline constexpr TaskType kTaskTypes[] = {TaskType::kClassification, TaskType::kQuestionAnswering,
                                           TaskType::kCaptioning,     TaskType::kDetection,
                                           TaskType::kGrounding,      TaskType::kVideo};
-inline constexpr Metric kMetrics[] = {Metric::kTop1,          Metric::kExact, Metric::kVqa,   Metric::kF1AtIou,
-                                      Metric::kAccuracyAtIou, Metric::kCider, Metric::kRougeL};
+inline constexpr Metric kMetrics[] = {Metric::kTop1,    Metric::kExact,         Metric::kVqa,
+                                      Metric::kF1AtIou, Metric::kAccuracyAtIou, Metric::kCider,
+                                      Metric::kRougeL};
 
 // As the tasks file names them; none where it has no such name.
 const char* task_type_name(TaskType type);
@@ -92,8 +107,12 @@ std::optional<Metric> parse_metric(std::string_view name);
 
 // The metrics that fit a type, its default first.
 std::span<const Metric> metrics_of(TaskType type);
-inline bool has_boxes(TaskType type) { return type == TaskType::kDetection || type == TaskType::kGrounding; }
+inline bool has_boxes(TaskType type) {
+  return type == TaskType::kDetection || type == TaskType::kGrounding;
+}
 // Whether a label may be all that a sample of this type is answered with.
-inline bool has_labels(TaskType type) { return type == TaskType::kClassification || type == TaskType::kVideo; }
+inline bool has_labels(TaskType type) {
+  return type == TaskType::kClassification || type == TaskType::kVideo;
+}
 
 }  // namespace valora::generator

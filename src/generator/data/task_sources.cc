@@ -38,26 +38,32 @@ Result<std::string> read_path(const YamlFields& fields, std::string_view key, Wa
   VALORA_TRY(text, fields.required_text(key));
   const std::string path = absolute_path(fields, text);
   const bool file = is_file(path), folder = is_folder(path);
-  if (!file && !folder) return fields.error(key, fmt::format("leads to {}, where nothing is", path));
-  if (wanted == Wanted::kFile && !file) return fields.error(key, fmt::format("leads to {}, a folder", path));
-  if (wanted == Wanted::kFolder && !folder) return fields.error(key, fmt::format("leads to {}, a file", path));
+  if (!file && !folder)
+    return fields.error(key, fmt::format("leads to {}, where nothing is", path));
+  if (wanted == Wanted::kFile && !file)
+    return fields.error(key, fmt::format("leads to {}, a folder", path));
+  if (wanted == Wanted::kFolder && !folder)
+    return fields.error(key, fmt::format("leads to {}, a file", path));
   return path;
 }
 
-Result<Format> guess_format(const YamlFields& fields, std::string_view key, const std::string& path) {
+Result<Format> guess_format(const YamlFields& fields, std::string_view key,
+                            const std::string& path) {
   if (is_folder(path)) return Format::kFolder;
   const std::string extension = fs::path(path).extension().string();
   if (extension == ".jsonl") return Format::kJsonl;
   if (extension == ".json") return Format::kCoco;
   return fields.error(
-      key, fmt::format("leads to {}: neither a folder nor .jsonl nor .json, so give its \"format\"", path));
+      key, fmt::format("leads to {}: neither a folder nor .jsonl nor .json, so give its \"format\"",
+                       path));
 }
 
 Result<Format> parse_format(const YamlFields& fields, std::string_view name) {
   if (name == "jsonl") return Format::kJsonl;
   if (name == "coco") return Format::kCoco;
   if (name == "folder") return Format::kFolder;
-  return fields.error("format", fmt::format("is \"{}\"{}", name, suggestion(name, {"jsonl", "coco", "folder"})));
+  return fields.error(
+      "format", fmt::format("is \"{}\"{}", name, suggestion(name, {"jsonl", "coco", "folder"})));
 }
 
 Result<DataSource> read_source_map(const YamlFields& fields) {
@@ -76,7 +82,8 @@ Result<DataSource> read_source_map(const YamlFields& fields) {
     source.path = std::move(path);
   }
   if (fields.find("media_root")) {
-    if (source.format == Format::kFolder) return fields.error("media_root", "has no meaning for a folder");
+    if (source.format == Format::kFolder)
+      return fields.error("media_root", "has no meaning for a folder");
     VALORA_TRY(root, read_path(fields, "media_root", Wanted::kFolder));
     source.media_root = std::move(root);
   }
@@ -105,9 +112,12 @@ Result<std::optional<DataSource>> read_any_source(const YamlFields& fields, std:
 Status read_size(const YamlFields& fields, TeacherSource& teacher) {
   if (!fields.find("size")) return {};
   VALORA_TRY(size, fields.numbers("size"));
-  const auto is_side = [](double side) { return side >= 1 && side <= kLargestSide && side == static_cast<int>(side); };
+  const auto is_side = [](double side) {
+    return side >= 1 && side <= kLargestSide && side == static_cast<int>(side);
+  };
   if (size.size() != 2 || !is_side(size[0]) || !is_side(size[1]))
-    return fields.error("size", fmt::format("must be [width, height], integers from 1 to {}", kLargestSide));
+    return fields.error(
+        "size", fmt::format("must be [width, height], integers from 1 to {}", kLargestSide));
   teacher.width = static_cast<int>(size[0]);
   teacher.height = static_cast<int>(size[1]);
   return {};
@@ -121,8 +131,10 @@ Status read_channels(const YamlFields& fields, TeacherSource& teacher) {
   VALORA_TRY(deviation, fields.numbers("std"));
   for (const char* key : {"mean", "std"}) {
     const size_t count = std::string_view(key) == "mean" ? mean.size() : deviation.size();
-    if ((fields.find("mean") || fields.find("std")) && count != static_cast<size_t>(teacher.channels))
-      return fields.error(key, fmt::format("must have {} numbers, one a channel, not {}", teacher.channels, count));
+    if ((fields.find("mean") || fields.find("std")) &&
+        count != static_cast<size_t>(teacher.channels))
+      return fields.error(
+          key, fmt::format("must have {} numbers, one a channel, not {}", teacher.channels, count));
   }
   if (std::any_of(deviation.begin(), deviation.end(), [](double d) { return d <= 0; }))
     return fields.error("std", "must be above 0");
@@ -134,10 +146,12 @@ Status read_channels(const YamlFields& fields, TeacherSource& teacher) {
 Status read_output(const YamlFields& fields, TaskType type, TeacherSource& teacher) {
   VALORA_TRY(output, fields.required_text("output"));
   if (output != "scores" && output != "boxes")
-    return fields.error("output", fmt::format("is \"{}\"{}", output, suggestion(output, {"scores", "boxes"})));
+    return fields.error(
+        "output", fmt::format("is \"{}\"{}", output, suggestion(output, {"scores", "boxes"})));
   teacher.output = output == "boxes" ? Output::kBoxes : Output::kScores;
   const bool fits = output == "boxes" ? has_boxes(type) : type == TaskType::kClassification;
-  if (!fits) return fields.error("output", fmt::format("{} does not fit {}", output, task_type_name(type)));
+  if (!fits)
+    return fields.error("output", fmt::format("{} does not fit {}", output, task_type_name(type)));
   return {};
 }
 
@@ -164,17 +178,21 @@ Result<Kind> read_kind(const YamlFields& fields) {
   if (name == "torchscript") return Kind::kTorchScript;
   if (name == "endpoint") return Kind::kEndpoint;
   if (name == "adapter") return Kind::kAdapter;
-  return fields.error("kind",
-                      fmt::format("is \"{}\"{}", name, suggestion(name, {"torchscript", "endpoint", "adapter"})));
+  return fields.error(
+      "kind",
+      fmt::format("is \"{}\"{}", name, suggestion(name, {"torchscript", "endpoint", "adapter"})));
 }
 
 // Keys that the kind would not look at are mistakes.
 Status check_keys_of_kind(const YamlFields& fields, Kind kind) {
   for (const char* key : {"output", "size", "mean", "std", "channels"})
-    if (kind != Kind::kTorchScript && fields.find(key)) return fields.error(key, "is for a torchscript teacher alone");
+    if (kind != Kind::kTorchScript && fields.find(key))
+      return fields.error(key, "is for a torchscript teacher alone");
   for (const char* key : {"url", "model"})
-    if (kind != Kind::kEndpoint && fields.find(key)) return fields.error(key, "is for an endpoint alone");
-  if (kind == Kind::kEndpoint && fields.find("path")) return fields.error("path", "is not for an endpoint");
+    if (kind != Kind::kEndpoint && fields.find(key))
+      return fields.error(key, "is for an endpoint alone");
+  if (kind == Kind::kEndpoint && fields.find("path"))
+    return fields.error("path", "is not for an endpoint");
   return {};
 }
 
@@ -198,12 +216,15 @@ Status read_inputs(const YamlFields& fields, TeacherSource& teacher) {
 
 }  // namespace
 
-Result<std::optional<DataSource>> read_source(const YamlFields& fields, std::string_view key, TaskType type) {
+Result<std::optional<DataSource>> read_source(const YamlFields& fields, std::string_view key,
+                                              TaskType type) {
   VALORA_TRY(source, read_any_source(fields, key));
   if (source && source->format == Format::kCoco && !has_boxes(type))
-    return fields.error(key, fmt::format("is COCO's JSON, which does not fit {}", task_type_name(type)));
+    return fields.error(key,
+                        fmt::format("is COCO's JSON, which does not fit {}", task_type_name(type)));
   if (source && source->format == Format::kFolder && !has_labels(type))
-    return fields.error(key, fmt::format("is a folder a class, which does not fit {}", task_type_name(type)));
+    return fields.error(
+        key, fmt::format("is a folder a class, which does not fit {}", task_type_name(type)));
   return source;
 }
 
@@ -211,8 +232,8 @@ Result<std::optional<TeacherSource>> read_teacher(const YamlFields& fields, Task
   const YamlNode* node = fields.find("teacher");
   if (!node) return std::optional<TeacherSource>{};
   VALORA_TRY(keys, YamlFields::open(fields.file(), *node, "teacher.",
-                                    {"kind", "inputs", "path", "url", "model", "output", "size", "mean", "std",
-                                     "channels", "confidence", "validation_share"}));
+                                    {"kind", "inputs", "path", "url", "model", "output", "size",
+                                     "mean", "std", "channels", "confidence", "validation_share"}));
   TeacherSource teacher;
   VALORA_TRY(kind, read_kind(keys));
   teacher.kind = kind;

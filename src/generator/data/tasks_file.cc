@@ -30,18 +30,21 @@ Status check_name(const YamlFields& fields, std::string_view key, const std::str
   });
   if (!fits || name.size() > kLongestName || !is_alphanumeric(name[0]))
     return fields.error(
-        key, fmt::format("is \"{}\": up to {} letters, digits, \"-\", \"_\", \".\", a letter or digit first",
-                         shortened(name, 60), kLongestName));
+        key,
+        fmt::format(
+            "is \"{}\": up to {} letters, digits, \"-\", \"_\", \".\", a letter or digit first",
+            shortened(name, 60), kLongestName));
   return {};
 }
 
 template <typename Value, typename Parse, typename Name>
-Result<Value> parse_name(const YamlFields& fields, std::string_view key, const std::string& text, Parse parse,
-                         std::span<const Value> all, Name name) {
+Result<Value> parse_name(const YamlFields& fields, std::string_view key, const std::string& text,
+                         Parse parse, std::span<const Value> all, Name name) {
   if (const std::optional<Value> value = parse(text)) return *value;
   std::vector<std::string_view> known;
   for (const Value value : all) known.push_back(name(value));
-  return fields.error(key, fmt::format("is \"{}\"{}", shortened(text, 60), suggestion(text, known)));
+  return fields.error(key,
+                      fmt::format("is \"{}\"{}", shortened(text, 60), suggestion(text, known)));
 }
 
 Status read_metric(const YamlFields& fields, Task& task) {
@@ -49,7 +52,8 @@ Status read_metric(const YamlFields& fields, Task& task) {
   task.metric = fitting.front();
   VALORA_TRY(text, fields.text("metric"));
   if (!text) return {};
-  VALORA_TRY(metric, (parse_name<Metric>(fields, "metric", *text, parse_metric, kMetrics, metric_name)));
+  VALORA_TRY(metric,
+             (parse_name<Metric>(fields, "metric", *text, parse_metric, kMetrics, metric_name)));
   if (std::find(fitting.begin(), fitting.end(), metric) == fitting.end()) {
     std::vector<std::string_view> names;
     for (const Metric other : fitting) names.push_back(metric_name(other));
@@ -65,7 +69,8 @@ Status read_sources(const YamlFields& fields, Task& task) {
   VALORA_TRY(validation, read_source(fields, "validation", task.type));
   VALORA_TRY(teacher, read_teacher(fields, task.type));
   if (!train && !teacher) return fields.error("train", "is missing, and there is no teacher");
-  if (train && teacher) return fields.error("teacher", "stands in the place of \"train\"; give one of them");
+  if (train && teacher)
+    return fields.error("teacher", "stands in the place of \"train\"; give one of them");
   if (!validation && !teacher) return fields.error("validation", "is missing");
   if (!validation && teacher->validation_share == 0)
     return fields.error("validation", "is missing, and teacher.validation_share is 0");
@@ -92,7 +97,8 @@ Result<std::optional<HeadSpec>> parse_head(const YamlFields& fields) {
   const YamlNode* node = fields.find("head");
   if (!node) return std::optional<HeadSpec>{};
   HeadSpec head;
-  if (node->kind == YamlNode::Kind::kText && !node->quoted && (node->text == "true" || node->text == "false"))
+  if (node->kind == YamlNode::Kind::kText && !node->quoted &&
+      (node->text == "true" || node->text == "false"))
     return node->text == "true" ? std::optional(head) : std::nullopt;
   if (node->kind == YamlNode::Kind::kText) {
     VALORA_CHECK(check_name(fields, "head", head.name = node->text));
@@ -110,8 +116,10 @@ Status read_head(const YamlFields& fields, Task& task) {
   VALORA_TRY(head, parse_head(fields));
   if (!head) return {};
   if (!has_labels(task.type))
-    return fields.error("head", fmt::format("answers with labels, which does not fit {}", task_type_name(task.type)));
-  if (task.metric != Metric::kTop1) return fields.error("head", "answers with labels: its metric is top1");
+    return fields.error("head", fmt::format("answers with labels, which does not fit {}",
+                                            task_type_name(task.type)));
+  if (task.metric != Metric::kTop1)
+    return fields.error("head", "answers with labels: its metric is top1");
   if (task.labels.empty() && task.teacher)
     return fields.error("labels", "is missing: a head needs them before the teacher has answered");
   task.head = std::move(head);
@@ -124,18 +132,21 @@ Status read_question(const YamlFields& fields, Task& task) {
   const bool label = task.question.find("{label}") != std::string::npos;
   const bool labels = task.question.find("{labels}") != std::string::npos;
   if (label && !has_boxes(task.type))
-    return fields.error("question", fmt::format("has {{label}}, which {} does not fill in{}", task_type_name(task.type),
-                                                has_labels(task.type) ? "; all labels are {labels}" : ""));
+    return fields.error(
+        "question",
+        fmt::format("has {{label}}, which {} does not fill in{}", task_type_name(task.type),
+                    has_labels(task.type) ? "; all labels are {labels}" : ""));
   if (labels && !has_boxes(task.type) && !has_labels(task.type))
-    return fields.error("question",
-                        fmt::format("has {{labels}}, which {} does not fill in", task_type_name(task.type)));
+    return fields.error("question", fmt::format("has {{labels}}, which {} does not fill in",
+                                                task_type_name(task.type)));
   return {};
 }
 
 Status read_boxes(const YamlFields& fields, Task& task) {
   const YamlNode* node = fields.find("boxes");
   if (!node) return {};
-  if (!has_boxes(task.type)) return fields.error("boxes", fmt::format("does not fit {}", task_type_name(task.type)));
+  if (!has_boxes(task.type))
+    return fields.error("boxes", fmt::format("does not fit {}", task_type_name(task.type)));
   VALORA_TRY(keys, YamlFields::open(fields.file(), *node, "boxes.", {"scale", "labels"}));
   VALORA_TRY(scale, keys.integer("scale", 1, kLargestScale));
   VALORA_TRY(labels, keys.flag("labels"));
@@ -156,16 +167,18 @@ Status read_numbers(const YamlFields& fields, Task& task) {
 }
 
 Result<Task> read_task(const std::string& file, const YamlNode& node) {
-  VALORA_TRY(fields, YamlFields::open(file, node, "",
-                                      {"name", "type", "train", "validation", "teacher", "metric", "floor", "labels",
-                                       "head", "weight", "question", "boxes", "max_answer_tokens"}));
+  VALORA_TRY(fields, YamlFields::open(
+                         file, node, "",
+                         {"name", "type", "train", "validation", "teacher", "metric", "floor",
+                          "labels", "head", "weight", "question", "boxes", "max_answer_tokens"}));
   Task task;
   task.where = fmt::format("{}:{}", file, fields.line());
   VALORA_TRY(name, fields.required_text("name"));
   VALORA_CHECK(check_name(fields, "name", name));
   task.name = std::move(name);
   VALORA_TRY(type_name, fields.required_text("type"));
-  VALORA_TRY(type, (parse_name<TaskType>(fields, "type", type_name, parse_task_type, kTaskTypes, task_type_name)));
+  VALORA_TRY(type, (parse_name<TaskType>(fields, "type", type_name, parse_task_type, kTaskTypes,
+                                         task_type_name)));
   task.type = type;
   VALORA_CHECK(read_metric(fields, task));
   VALORA_CHECK(read_sources(fields, task));
@@ -193,7 +206,8 @@ Result<std::vector<Task>> read_tasks(const std::string& path) {
     VALORA_TRY(task, read_task(path, node));
     const auto [first, is_new] = places.emplace(task.name, task.where);
     if (!is_new)
-      return invalid(fmt::format("{}: \"name\": {} is also the task at {}", task.where, task.name, first->second),
+      return invalid(fmt::format("{}: \"name\": {} is also the task at {}", task.where, task.name,
+                                 first->second),
                      "name");
     tasks.push_back(std::move(task));
   }

@@ -18,21 +18,31 @@ using ::testing::StartsWith;
 class TasksFile : public ::testing::Test {
  protected:
   TasksFile() {
-    for (const char* folder : {"classes", "pictures"}) std::filesystem::create_directory(dir_.file(folder));
-    for (const char* file : {"a.jsonl", "b.jsonl", "boxes.json", "teacher.pt"}) dir_.write(file, "");
+    for (const char* folder : {"classes", "pictures"})
+      std::filesystem::create_directory(dir_.file(folder));
+    for (const char* file : {"a.jsonl", "b.jsonl", "boxes.json", "teacher.pt"})
+      dir_.write(file, "");
   }
 
-  Result<std::vector<Task>> read(const std::string& text) { return read_tasks(dir_.write("tasks.yaml", text)); }
+  Result<std::vector<Task>> read(const std::string& text) {
+    return read_tasks(dir_.write("tasks.yaml", text));
+  }
   // One classification with further lines; the first of them is line 6.
-  Result<std::vector<Task>> with(const std::string& lines, const std::string& type = "classification") {
-    return read("tasks:\n  - name: one\n    type: " + type + "\n    train: a.jsonl\n    validation: b.jsonl\n" + lines);
+  Result<std::vector<Task>> with(const std::string& lines,
+                                 const std::string& type = "classification") {
+    return read("tasks:\n  - name: one\n    type: " + type +
+                "\n    train: a.jsonl\n    validation: b.jsonl\n" + lines);
   }
   // Of a question answering whose training data is `lines`, the first of which is line 4.
   Result<std::vector<Task>> taught(const std::string& type, const std::string& lines) {
     return read("tasks:\n  - name: one\n    type: " + type + "\n" + lines);
   }
-  std::string at(int line) const { return dir_.file("tasks.yaml") + ":" + std::to_string(line) + ": "; }
-  std::string error(const Result<std::vector<Task>>& tasks) { return tasks.ok() ? "no error" : tasks.error().message; }
+  std::string at(int line) const {
+    return dir_.file("tasks.yaml") + ":" + std::to_string(line) + ": ";
+  }
+  std::string error(const Result<std::vector<Task>>& tasks) {
+    return tasks.ok() ? "no error" : tasks.error().message;
+  }
 
   valora::testing::TempDir dir_;
 };
@@ -83,7 +93,9 @@ tasks:
 
 TEST_F(TasksFile, ReadsTheSameAsJson) {
   const auto tasks = read(
-      "{\n\t\"tasks\": [\n\t\t{\"name\":\"one\",\"type\":\"video\",\"train\":\"a.jsonl\",\"validation\":\"b.jsonl\",\n"
+      "{\n\t\"tasks\": "
+      "[\n\t\t{\"name\":\"one\",\"type\":\"video\",\"train\":\"a.jsonl\",\"validation\":\"b."
+      "jsonl\",\n"
       "\t\t \"floor\":0.5,\"head\":{\"name\":\"action\",\"multi_label\":true}}\n\t]\n}\n");
   ASSERT_TRUE(tasks.ok()) << tasks.error().message;
   EXPECT_EQ(tasks->at(0).floor, 0.5);
@@ -113,17 +125,21 @@ TEST_F(TasksFile, MetricsFollowTheType) {
     EXPECT_EQ(tasks->at(0).metric, metrics_of(type).front());
   }
   EXPECT_EQ(with("    metric: rouge_l\n", "captioning")->at(0).metric, Metric::kRougeL);
-  EXPECT_EQ(error(with("    metric: cider\n", "grounding")),
-            at(6) + "\"metric\" cider does not fit grounding, which is measured by box_accuracy, f1");
-  EXPECT_EQ(error(with("    metric: top2\n")), at(6) + "\"metric\" is \"top2\", did you mean \"top1\"?");
+  EXPECT_EQ(
+      error(with("    metric: cider\n", "grounding")),
+      at(6) + "\"metric\" cider does not fit grounding, which is measured by box_accuracy, f1");
+  EXPECT_EQ(error(with("    metric: top2\n")),
+            at(6) + "\"metric\" is \"top2\", did you mean \"top1\"?");
 }
 
 TEST_F(TasksFile, UnknownKeysAreErrorsThatNameTheNearest) {
-  EXPECT_EQ(error(with("    wieght: 2\n")), at(6) + "unknown key \"wieght\", did you mean \"weight\"?");
+  EXPECT_EQ(error(with("    wieght: 2\n")),
+            at(6) + "unknown key \"wieght\", did you mean \"weight\"?");
   EXPECT_EQ(error(with("    boxes: {scael: 2}\n", "detection")),
             at(6) + "unknown key \"boxes.scael\", did you mean \"scale\"?");
   EXPECT_EQ(error(read("tasks: []\nother: 1\n")), at(2) + "unknown key \"other\"; known: tasks");
-  EXPECT_EQ(error(with("", "detektion")), at(3) + "\"type\" is \"detektion\", did you mean \"detection\"?");
+  EXPECT_EQ(error(with("", "detektion")),
+            at(3) + "\"type\" is \"detektion\", did you mean \"detection\"?");
 }
 
 TEST_F(TasksFile, ValuesOutsideTheirRangeAreErrors) {
@@ -133,7 +149,8 @@ TEST_F(TasksFile, ValuesOutsideTheirRangeAreErrors) {
       {"floor: \"0.5\"", "\"floor\" must be a number from 0 to 1, not \"0.5\""},
       {"floor:", "\"floor\" must be a number from 0 to 1, not nothing"},
       {"weight: 0", "\"weight\" must be above 0"},
-      {"max_answer_tokens: 1.5", "\"max_answer_tokens\" must be an integer from 1 to 65536, not \"1.5\""},
+      {"max_answer_tokens: 1.5",
+       "\"max_answer_tokens\" must be an integer from 1 to 65536, not \"1.5\""},
       {"labels: cat", "\"labels\" must be a list of texts, not \"cat\""},
       {"labels: []", "\"labels\" must not be empty"},
       {"labels: [a, null]", "\"labels\" must be a list of texts; one of them is nothing"},
@@ -145,8 +162,10 @@ TEST_F(TasksFile, ValuesOutsideTheirRangeAreErrors) {
       {"question: \"\"", "\"question\" must not be empty"},
       {"teacher: {kind: adapter, path: classes, inputs: pictures}",
        "\"teacher\" stands in the place of \"train\"; give one of them"}};
-  for (const auto& [line, message] : wrong) EXPECT_EQ(error(with("    " + std::string(line) + "\n")), at(6) + message);
-  EXPECT_EQ(error(with("    labels: [a, b]\n", "captioning")), at(6) + "\"labels\" does not fit captioning");
+  for (const auto& [line, message] : wrong)
+    EXPECT_EQ(error(with("    " + std::string(line) + "\n")), at(6) + message);
+  EXPECT_EQ(error(with("    labels: [a, b]\n", "captioning")),
+            at(6) + "\"labels\" does not fit captioning");
   EXPECT_EQ(error(with("    boxes: {scale: 0}\n", "detection")),
             at(6) + "\"boxes.scale\" must be an integer from 1 to 1000000, not \"0\"");
 }
@@ -165,8 +184,9 @@ TEST_F(TasksFile, MissingThingsAreNamed) {
   EXPECT_EQ(error(read("{}")), at(1) + "\"tasks\" is missing");
   EXPECT_EQ(error(read("tasks: []")), at(1) + "\"tasks\" must be a list of at least one task");
   EXPECT_EQ(error(read("tasks:\n- a\n")),
-            at(2) + "expected keys with values (name, type, train, validation, teacher, metric, "
-                    "floor, labels, head, weight, question, boxes, max_answer_tokens), not \"a\"");
+            at(2) +
+                "expected keys with values (name, type, train, validation, teacher, metric, "
+                "floor, labels, head, weight, question, boxes, max_answer_tokens), not \"a\"");
   EXPECT_EQ(error(read("tasks:\n\n- type: video\n")), at(3) + "\"name\" is missing");
   EXPECT_EQ(error(read("tasks:\n- name: a\n")), at(2) + "\"type\" is missing");
   EXPECT_EQ(error(taught("video", "")), at(2) + "\"train\" is missing, and there is no teacher");
@@ -179,18 +199,23 @@ TEST_F(TasksFile, SourcesMustBeThereAndFitTheType) {
       {"c.jsonl", "\"train\" leads to " + dir_.file("c.jsonl") + ", where nothing is"},
       {"boxes.json", "\"train\" is COCO's JSON, which does not fit question_answering"},
       {"classes", "\"train\" is a folder a class, which does not fit question_answering"},
-      {"teacher.pt",
-       "\"train\" leads to " + dir_.file("teacher.pt") +
-           ": neither a folder nor .jsonl nor .json, so give its \"format\""},
+      {"teacher.pt", "\"train\" leads to " + dir_.file("teacher.pt") +
+                         ": neither a folder nor .jsonl nor .json, so give its \"format\""},
       {"{path: a.jsonl, format: csv}", "\"train.format\" is \"csv\"; known: jsonl, coco, folder"},
-      {"{path: a.jsonl, format: folder}", "\"train.path\" leads to " + dir_.file("a.jsonl") + ", a file"},
-      {"{path: classes, format: jsonl}", "\"train.path\" leads to " + dir_.file("classes") + ", a folder"},
-      {"{path: a.jsonl, limit: 0}", "\"train.limit\" must be an integer from 1 to 9223372036854775807, not \"0\""},
-      {"{path: a.jsonl, media_root: b.jsonl}", "\"train.media_root\" leads to " + dir_.file("b.jsonl") + ", a file"},
+      {"{path: a.jsonl, format: folder}",
+       "\"train.path\" leads to " + dir_.file("a.jsonl") + ", a file"},
+      {"{path: classes, format: jsonl}",
+       "\"train.path\" leads to " + dir_.file("classes") + ", a folder"},
+      {"{path: a.jsonl, limit: 0}",
+       "\"train.limit\" must be an integer from 1 to 9223372036854775807, not \"0\""},
+      {"{path: a.jsonl, media_root: b.jsonl}",
+       "\"train.media_root\" leads to " + dir_.file("b.jsonl") + ", a file"},
       {"{limit: 1}", "\"train.path\" is missing"},
-      {"[a.jsonl]", "\"train\": expected keys with values (format, path, media_root, limit), not a list"}};
+      {"[a.jsonl]",
+       "\"train\": expected keys with values (format, path, media_root, limit), not a list"}};
   for (const auto& [source, message] : wrong)
-    EXPECT_EQ(error(taught("question_answering", "    train: " + std::string(source) + "\n")), at(4) + message);
+    EXPECT_EQ(error(taught("question_answering", "    train: " + std::string(source) + "\n")),
+              at(4) + message);
 }
 
 TEST_F(TasksFile, ReadsTeachers) {
@@ -216,12 +241,14 @@ TEST_F(TasksFile, ReadsTeachers) {
   EXPECT_FALSE(tasks->at(0).train || tasks->at(0).validation);
 
   const auto endpoint =
-      taught("captioning", "    teacher: {kind: endpoint, url: \"http://127.0.0.1:1/v1\", model: m,\n"
-                           "              inputs: a.jsonl}\n");
+      taught("captioning",
+             "    teacher: {kind: endpoint, url: \"http://127.0.0.1:1/v1\", model: m,\n"
+             "              inputs: a.jsonl}\n");
   ASSERT_TRUE(endpoint.ok()) << endpoint.error().message;
   EXPECT_EQ(endpoint->at(0).teacher->url, "http://127.0.0.1:1/v1");
   EXPECT_EQ(endpoint->at(0).teacher->model, "m");
-  const auto adapter = taught("video", "    teacher: {kind: adapter, path: classes, inputs: a.jsonl}\n");
+  const auto adapter =
+      taught("video", "    teacher: {kind: adapter, path: classes, inputs: a.jsonl}\n");
   ASSERT_TRUE(adapter.ok()) << adapter.error().message;
   EXPECT_EQ(adapter->at(0).teacher->kind, TeacherSource::Kind::kAdapter);
 }
@@ -232,18 +259,24 @@ TEST_F(TasksFile, TeachersAreChecked) {
       {script, "\"teacher.output\" is missing"},
       {script + ", output: score", "\"teacher.output\" is \"score\", did you mean \"scores\"?"},
       {script + ", output: boxes", "\"teacher.output\" boxes does not fit classification"},
-      {script + ", output: scores, size: [1]", "\"teacher.size\" must be [width, height], integers from 1 to 8192"},
+      {script + ", output: scores, size: [1]",
+       "\"teacher.size\" must be [width, height], integers from 1 to 8192"},
       {script + ", output: scores, size: [1.5, 2]",
        "\"teacher.size\" must be [width, height], integers from 1 to 8192"},
       {script + ", output: scores, size: [1e99, 2]",
        "\"teacher.size\" must be [width, height], integers from 1 to 8192"},
       {script + ", output: scores, channels: 2", "\"teacher.channels\" must be 3, or 1 for grey"},
-      {script + ", output: scores, mean: [1]", "\"teacher.mean\" must have 3 numbers, one a channel, not 1"},
-      {script + ", output: scores, mean: [1, 1, 1]", "\"teacher.std\" must have 3 numbers, one a channel, not 0"},
-      {script + ", output: scores, mean: [1, 1, 1], std: [1, 0, 1]", "\"teacher.std\" must be above 0"},
+      {script + ", output: scores, mean: [1]",
+       "\"teacher.mean\" must have 3 numbers, one a channel, not 1"},
+      {script + ", output: scores, mean: [1, 1, 1]",
+       "\"teacher.std\" must have 3 numbers, one a channel, not 0"},
+      {script + ", output: scores, mean: [1, 1, 1], std: [1, 0, 1]",
+       "\"teacher.std\" must be above 0"},
       {script + ", output: scores, url: x", "\"teacher.url\" is for an endpoint alone"},
-      {script + ", output: scores, confidence: 2", "\"teacher.confidence\" must be a number from 0 to 1, not \"2\""},
-      {"kind: endpoint, url: ftp, model: m, inputs: a.jsonl", "\"teacher.url\" must begin with http:// or https://"},
+      {script + ", output: scores, confidence: 2",
+       "\"teacher.confidence\" must be a number from 0 to 1, not \"2\""},
+      {"kind: endpoint, url: ftp, model: m, inputs: a.jsonl",
+       "\"teacher.url\" must begin with http:// or https://"},
       {"kind: endpoint, url: http://x, model: m, inputs: boxes.json",
        "\"teacher.inputs\" must be a folder or a JSONL file, not COCO's JSON"},
       {"kind: endpoint, url: http://x, model: m", "\"teacher.inputs\" is missing"},
@@ -251,7 +284,8 @@ TEST_F(TasksFile, TeachersAreChecked) {
        "\"teacher.size\" is for a torchscript teacher alone"},
       {"kind: model", "\"teacher.kind\" is \"model\"; known: torchscript, endpoint, adapter"}};
   for (const auto& [keys, message] : wrong)
-    EXPECT_EQ(error(taught("classification", "    labels: [a, b]\n    teacher: {" + keys + "}\n")), at(5) + message);
+    EXPECT_EQ(error(taught("classification", "    labels: [a, b]\n    teacher: {" + keys + "}\n")),
+              at(5) + message);
   EXPECT_EQ(error(taught("classification", "    teacher: {" + script + ", output: scores}\n")),
             at(2) + "\"labels\" is missing: the classes of a torchscript teacher, in its order");
   const std::string adapter = "    teacher: {kind: adapter, path: classes, inputs: a.jsonl";
@@ -264,12 +298,15 @@ TEST_F(TasksFile, TeachersAreChecked) {
 TEST_F(TasksFile, BrokenYamlIsNamedByItsLine) {
   EXPECT_THAT(error(read("tasks:\n  - name: [a\n")),
               AllOf(StartsWith(dir_.file("tasks.yaml") + ":"), HasSubstr("not YAML")));
-  EXPECT_THAT(error(read("tasks:\n\n  - name: \"\\q\"\n")), StartsWith(at(3) + "this is not YAML: "));
-  EXPECT_EQ(error(read("tasks:\n- name: a\n  name: b\n")), at(3) + "the key \"name\" appears twice");
-  EXPECT_EQ(error(read("tasks: 1\n---\ntasks: 2\n")), at(2) + "a second document begins; a file has one");
+  EXPECT_THAT(error(read("tasks:\n\n  - name: \"\\q\"\n")),
+              StartsWith(at(3) + "this is not YAML: "));
+  EXPECT_EQ(error(read("tasks:\n- name: a\n  name: b\n")),
+            at(3) + "the key \"name\" appears twice");
+  EXPECT_EQ(error(read("tasks: 1\n---\ntasks: 2\n")),
+            at(2) + "a second document begins; a file has one");
   EXPECT_TRUE(parse_yaml("a: \u00e9\u20ac\U0001F600\U0010FFFF", "f").ok());
-  for (const char* bytes : {"\xC0\xAF", "\x80", "\xE0\x80\x80", "\xED\xA0\x80", "\xF4\x90\x80\x80", "\xF5",
-                            "\xE2\x82"})
+  for (const char* bytes :
+       {"\xC0\xAF", "\x80", "\xE0\x80\x80", "\xED\xA0\x80", "\xF4\x90\x80\x80", "\xF5", "\xE2\x82"})
     EXPECT_EQ(error(read("a:\n" + std::string(bytes))), at(2) + "this is not UTF-8");
   EXPECT_EQ(error(read("? [a]\n: 1\n")), at(1) + "a key must be text");
 }
@@ -278,13 +315,15 @@ TEST_F(TasksFile, BrokenYamlIsNamedByItsLine) {
 TEST_F(TasksFile, WhatGrowsWithoutBoundIsRefused) {
   EXPECT_EQ(error(read("a: &a [x, x]\nb: &b [*a, *a]\n")),
             at(1) + "anchors and aliases are not supported; write the value out");
-  EXPECT_EQ(error(read("a: 1\nb: *a\n")), at(2) + "this is not YAML: the referenced anchor is not defined");
+  EXPECT_EQ(error(read("a: 1\nb: *a\n")),
+            at(2) + "this is not YAML: the referenced anchor is not defined");
   EXPECT_EQ(error(read("a: !!binary aGk=\n")), at(1) + "tags are not supported");
   EXPECT_EQ(error(read("a:\n  " + std::string(100, '[') + std::string(100, ']'))),
             at(2) + "nested deeper than 16 levels");
   EXPECT_THAT(error(read(std::string(100'000, '['))), StartsWith(at(1)));
   EXPECT_TRUE(parse_yaml("[0,\n0]", "f", {.max_nodes = 3}).ok());
-  EXPECT_EQ(parse_yaml("[0,\n0]", "f", {.max_nodes = 2}).error().message, "f:2: more than 2 values");
+  EXPECT_EQ(parse_yaml("[0,\n0]", "f", {.max_nodes = 2}).error().message,
+            "f:2: more than 2 values");
   EXPECT_EQ(read(std::string((4u << 20) + 1, ' ')).error().code, ErrorCode::kPayloadTooLarge);
 }
 

@@ -19,15 +19,19 @@ std::string_view built_in_question(TaskType type) {
     case TaskType::kClassification: return "Which of these is it: {labels}?";
     case TaskType::kQuestionAnswering: return "";
     case TaskType::kCaptioning: return "Generate the caption in English:";
-    case TaskType::kDetection: return "Please box all the objects in the picture that you think are {label}.";
+    case TaskType::kDetection:
+      return "Please box all the objects in the picture that you think are {label}.";
     case TaskType::kGrounding: return "Box the {label} in the picture.";
     case TaskType::kVideo:
-      return "Please analyze the consecutive frames sequence and identify the actions occurring in the video.";
+      return "Please analyze the consecutive frames sequence and identify the actions occurring in "
+             "the video.";
   }
   return "";
 }
 
-std::string joined(const std::vector<std::string>& texts) { return fmt::format("{}", fmt::join(texts, ", ")); }
+std::string joined(const std::vector<std::string>& texts) {
+  return fmt::format("{}", fmt::join(texts, ", "));
+}
 
 // One pass, so that a label with braces is never filled in again.
 std::string fill_in(std::string_view text, const std::string& label, const std::string& labels) {
@@ -58,9 +62,9 @@ std::vector<std::string> labels_of_boxes(const Sample& sample) {
 std::string most_frequent(const std::vector<std::string>& texts) {
   std::map<std::string_view, int> counts;
   for (const std::string& text : texts) ++counts[text];
-  const auto most = std::max_element(texts.begin(), texts.end(), [&](const std::string& a, const std::string& b) {
-    return counts[a] < counts[b];
-  });
+  const auto most = std::max_element(
+      texts.begin(), texts.end(),
+      [&](const std::string& a, const std::string& b) { return counts[a] < counts[b]; });
   return most == texts.end() ? "" : *most;
 }
 
@@ -69,7 +73,8 @@ std::string answer_of(const Task& task, const Sample& sample) {
     return sample.boxes.empty() ? std::string(kNoBoxes) : write_boxes(sample.boxes, task.boxes);
   if (has_labels(task.type) && !sample.labels.empty()) return joined(sample.labels);
   if (!sample.answer.empty() || sample.references.empty()) return sample.answer;
-  return task.type == TaskType::kCaptioning ? sample.references.front() : most_frequent(sample.references);
+  return task.type == TaskType::kCaptioning ? sample.references.front()
+                                            : most_frequent(sample.references);
 }
 
 }  // namespace
@@ -88,12 +93,15 @@ Status apply_templates(const Task& task, std::vector<Sample>& samples) {
   const bool asks_label = question.find(kLabel) != question.npos;
   for (Sample& sample : samples) {
     if (sample.question.empty()) {
-      const std::string label = sample.boxes.empty() ? joined(task.labels) : joined(labels_of_boxes(sample));
-      if (question.empty()) return invalid(sample.origin + ": there is no question, and the task has none", "question");
+      const std::string label =
+          sample.boxes.empty() ? joined(task.labels) : joined(labels_of_boxes(sample));
+      if (question.empty())
+        return invalid(sample.origin + ": there is no question, and the task has none", "question");
       if (asks_label && label.empty())
-        return invalid(
-            sample.origin + ": there is no labelled box, nor labels of the task, for the {label} in its question",
-            "question");
+        return invalid(sample.origin +
+                           ": there is no labelled box, nor labels of the task, for the {label} in "
+                           "its question",
+                       "question");
       sample.question = fill_in(question, label, labels);
     }
     sample.answer = answer_of(task, sample);
@@ -109,7 +117,8 @@ Result<std::vector<std::string>> labels_of(const Task& task, const std::vector<S
     for (const LabelledBox& box : sample.boxes)
       if (!box.label.empty()) labels.insert(box.label);
   }
-  if (labels.empty()) return invalid("the task " + task.name + " has no labels, and its samples have none", "labels");
+  if (labels.empty())
+    return invalid("the task " + task.name + " has no labels, and its samples have none", "labels");
   return std::vector<std::string>(labels.begin(), labels.end());
 }
 

@@ -35,9 +35,11 @@ TEST(Templates, ClassificationsAskForOneOfTheirLabels) {
 
 TEST(Templates, QuestionsTakeTheMostFrequentAnswer) {
   Task task = task_of(TaskType::kQuestionAnswering);
-  EXPECT_EQ(filled(task, {.question = "q {labels}", .references = {"b", "a", "c", "a"}}).answer, "a");
+  EXPECT_EQ(filled(task, {.question = "q {labels}", .references = {"b", "a", "c", "a"}}).answer,
+            "a");
   EXPECT_EQ(filled(task, {.question = "q {labels}", .references = {"b", "a"}}).answer, "b");
-  EXPECT_EQ(filled(task, {.question = "q {labels}", .answer = "x"}).question, "q {labels}") << "asked as it is";
+  EXPECT_EQ(filled(task, {.question = "q {labels}", .answer = "x"}).question, "q {labels}")
+      << "asked as it is";
   EXPECT_EQ(filled(task, {.question = "q", .answer = "x", .references = {"y", "y"}}).answer, "x");
   std::vector<Sample> samples{{.origin = "data.jsonl:3", .answer = "x"}};
   EXPECT_EQ(apply_templates(task, samples).error().message,
@@ -47,12 +49,14 @@ TEST(Templates, QuestionsTakeTheMostFrequentAnswer) {
 }
 
 TEST(Templates, CaptionsAndVideosAreThoseOfThePaper) {
-  const Sample caption = filled(task_of(TaskType::kCaptioning), {.references = {"a dog", "a cat", "a cat"}});
+  const Sample caption =
+      filled(task_of(TaskType::kCaptioning), {.references = {"a dog", "a cat", "a cat"}});
   EXPECT_EQ(caption.question, "Generate the caption in English:");
   EXPECT_EQ(caption.answer, "a dog");
   const Sample video = filled(task_of(TaskType::kVideo), {.labels = {"boxing"}});
   EXPECT_EQ(video.question,
-            "Please analyze the consecutive frames sequence and identify the actions occurring in the video.");
+            "Please analyze the consecutive frames sequence and identify the actions occurring in "
+            "the video.");
   EXPECT_EQ(video.answer, "boxing");
   EXPECT_EQ(filled(task_of(TaskType::kVideo), {.answer = "a man boxes"}).answer, "a man boxes");
 }
@@ -62,18 +66,22 @@ TEST(Templates, BoxesAreAskedByTheirLabels) {
   task.boxes.scale = 100;
   const LabelledBox car{"car", {0, 0, 0.5, 1}}, dog{"dog", {0.5, 0, 1, 1}};
   const Sample detection = filled(task, {.boxes = {car, dog, car}});
-  EXPECT_EQ(detection.question, "Please box all the objects in the picture that you think are car, dog.");
-  EXPECT_EQ(detection.answer, "<ref>car</ref><box>(0,0),(50,100)</box><box>(0,0),(50,100)</box>"
-                              "<ref>dog</ref><box>(50,0),(100,100)</box>");
+  EXPECT_EQ(detection.question,
+            "Please box all the objects in the picture that you think are car, dog.");
+  EXPECT_EQ(detection.answer,
+            "<ref>car</ref><box>(0,0),(50,100)</box><box>(0,0),(50,100)</box>"
+            "<ref>dog</ref><box>(50,0),(100,100)</box>");
   const Sample grounding = filled(task_of(TaskType::kGrounding), {.boxes = {car}});
   EXPECT_EQ(grounding.question, "Box the car in the picture.");
   EXPECT_EQ(grounding.answer, "<ref>car</ref><box>(0,0),(500,1000)</box>");
 
   std::vector<Sample> samples{{.origin = "data.jsonl:3"}};
   EXPECT_EQ(apply_templates(task, samples).error().message,
-            "data.jsonl:3: there is no labelled box, nor labels of the task, for the {label} in its question");
+            "data.jsonl:3: there is no labelled box, nor labels of the task, for the {label} in "
+            "its question");
   task.labels = {"car", "dog"};
-  EXPECT_EQ(filled(task, {}).question, "Please box all the objects in the picture that you think are car, dog.");
+  EXPECT_EQ(filled(task, {}).question,
+            "Please box all the objects in the picture that you think are car, dog.");
   EXPECT_EQ(filled(task, {}).answer, "none");
 }
 
@@ -82,7 +90,8 @@ TEST(LabelsOf, AreTheTasksOrThoseOfItsSamples) {
   EXPECT_THAT(*labels_of(task, {{.labels = {"b"}}, {.labels = {"c", "a"}}, {.labels = {"b"}}}),
               ElementsAre("a", "b", "c"));
   EXPECT_THAT(*labels_of(task, {{.boxes = {{"car", {0, 0, 1, 1}}}}}), ElementsAre("car"));
-  EXPECT_EQ(labels_of(task, {}).error().message, "the task one has no labels, and its samples have none");
+  EXPECT_EQ(labels_of(task, {}).error().message,
+            "the task one has no labels, and its samples have none");
   task.labels = {"z", "y"};
   EXPECT_THAT(*labels_of(task, {}), ElementsAre("z", "y"));
 }

@@ -14,21 +14,27 @@ constexpr std::string_view kPunctuation = ";/[]\"{}()=+\\_-><@`,?!";
 constexpr std::array<std::string_view, 3> kArticles{"a", "an", "the"};
 
 const std::unordered_map<std::string_view, std::string_view> kNumbers{
-    {"none", "0"}, {"zero", "0"}, {"one", "1"}, {"two", "2"},   {"three", "3"}, {"four", "4"},
+    {"none", "0"}, {"zero", "0"}, {"one", "1"},   {"two", "2"},   {"three", "3"}, {"four", "4"},
     {"five", "5"}, {"six", "6"},  {"seven", "7"}, {"eight", "8"}, {"nine", "9"},  {"ten", "10"}};
 
 // Those that the published rule knows: a word that lacks one of their apostrophes gets it back.
 constexpr const char* kContractions[] = {
-    "ain't", "aren't", "can't", "could've", "couldn't", "couldn't've", "didn't", "doesn't", "don't", "hadn't",
-    "hadn't've", "hasn't", "haven't", "he'd", "he'd've", "he's", "how'd", "how'll", "how's", "isn't", "it'd",
-    "it'd've", "it'll", "ma'am", "mightn't", "mightn't've", "might've", "mustn't", "must've", "needn't", "not've",
-    "o'clock", "oughtn't", "'ow's'at", "shan't", "she'd've", "should've", "shouldn't", "shouldn't've", "somebody'd",
-    "somebody'd've", "somebody'll", "somebody's", "someone'd", "someone'd've", "someone'll", "someone's",
-    "something'd", "something'd've", "something'll", "that's", "there'd", "there'd've", "there're", "there's",
-    "they'd", "they'd've", "they'll", "they're", "they've", "'twas", "wasn't", "we'd've", "we've", "weren't",
-    "what'll", "what're", "what's", "what've", "when's", "where'd", "where's", "where've", "who'd", "who'd've",
-    "who'll", "who's", "who've", "why'll", "why're", "why's", "won't", "would've", "wouldn't", "wouldn't've",
-    "y'all", "y'all'll", "y'all'd've", "you'd", "you'd've", "you'll", "you're", "you've"};
+    "ain't",          "aren't",       "can't",        "could've",   "couldn't",      "couldn't've",
+    "didn't",         "doesn't",      "don't",        "hadn't",     "hadn't've",     "hasn't",
+    "haven't",        "he'd",         "he'd've",      "he's",       "how'd",         "how'll",
+    "how's",          "isn't",        "it'd",         "it'd've",    "it'll",         "ma'am",
+    "mightn't",       "mightn't've",  "might've",     "mustn't",    "must've",       "needn't",
+    "not've",         "o'clock",      "oughtn't",     "'ow's'at",   "shan't",        "she'd've",
+    "should've",      "shouldn't",    "shouldn't've", "somebody'd", "somebody'd've", "somebody'll",
+    "somebody's",     "someone'd",    "someone'd've", "someone'll", "someone's",     "something'd",
+    "something'd've", "something'll", "that's",       "there'd",    "there'd've",    "there're",
+    "there's",        "they'd",       "they'd've",    "they'll",    "they're",       "they've",
+    "'twas",          "wasn't",       "we'd've",      "we've",      "weren't",       "what'll",
+    "what're",        "what's",       "what've",      "when's",     "where'd",       "where's",
+    "where've",       "who'd",        "who'd've",     "who'll",     "who's",         "who've",
+    "why'll",         "why're",       "why's",        "won't",      "would've",      "wouldn't",
+    "wouldn't've",    "y'all",        "y'all'll",     "y'all'd've", "you'd",         "you'd've",
+    "you'll",         "you're",       "you've"};
 
 using Contractions = std::unordered_map<std::string, std::string>;
 
@@ -52,13 +58,14 @@ bool has_comma_in_number(std::string_view text) {
   return false;
 }
 
-// A sign that stands beside a space somewhere in the text, or any in a text with a number like 1,000, goes without a
-// trace; another one leaves a space.
+// A sign that stands beside a space somewhere in the text, or any in a text with a number like
+// 1,000, goes without a trace; another one leaves a space.
 std::string without_signs(const std::string& text) {
   const bool all_vanish = has_comma_in_number(text);
   std::string vanishing;
   for (const char sign : kPunctuation)
-    if (all_vanish || text.find({sign, ' '}) != text.npos || text.find({' ', sign}) != text.npos) vanishing += sign;
+    if (all_vanish || text.find({sign, ' '}) != text.npos || text.find({' ', sign}) != text.npos)
+      vanishing += sign;
   std::string out;
   for (const char c : text) {
     if (vanishing.find(c) != vanishing.npos) continue;
@@ -77,7 +84,8 @@ std::string without_full_stops(const std::string& text) {
 
 std::string normalised_word(const std::string& word) {
   static const Contractions contractions = with_one_apostrophe_less();
-  if (const auto number = kNumbers.find(word); number != kNumbers.end()) return std::string(number->second);
+  if (const auto number = kNumbers.find(word); number != kNumbers.end())
+    return std::string(number->second);
   if (std::find(kArticles.begin(), kArticles.end(), word) != kArticles.end()) return {};
   const auto contraction = contractions.find(word);
   return contraction == contractions.end() ? word : contraction->second;

@@ -57,20 +57,23 @@ std::optional<T> parse_number(const YamlNode& node) {
 std::string suggestion(std::string_view word, const std::vector<std::string_view>& known) {
   if (known.empty()) return "";
   const std::string_view start = word.substr(0, kLongestWord);
-  const auto nearest = std::min_element(known.begin(), known.end(), [&](std::string_view a, std::string_view b) {
-    return edits(start, a) < edits(start, b);
-  });
-  if (edits(start, *nearest) <= 1 + nearest->size() / 4) return fmt::format(", did you mean \"{}\"?", *nearest);
+  const auto nearest = std::min_element(
+      known.begin(), known.end(),
+      [&](std::string_view a, std::string_view b) { return edits(start, a) < edits(start, b); });
+  if (edits(start, *nearest) <= 1 + nearest->size() / 4)
+    return fmt::format(", did you mean \"{}\"?", *nearest);
   return fmt::format("; known: {}", fmt::join(known, ", "));
 }
 
-Result<YamlFields> YamlFields::open(const std::string& file, const YamlNode& node, const std::string& within,
+Result<YamlFields> YamlFields::open(const std::string& file, const YamlNode& node,
+                                    const std::string& within,
                                     std::initializer_list<std::string_view> known) {
   const YamlFields fields(file, node, within);
   if (node.kind != YamlNode::Kind::kMap) {
-    const std::string name = within.empty() ? "" : "\"" + within.substr(0, within.size() - 1) + "\": ";
-    return invalid(fmt::format("{}:{}: {}expected keys with values ({}), not {}", file, node.line, name,
-                               fmt::join(known, ", "), quoted(node)),
+    const std::string name =
+        within.empty() ? "" : "\"" + within.substr(0, within.size() - 1) + "\": ";
+    return invalid(fmt::format("{}:{}: {}expected keys with values ({}), not {}", file, node.line,
+                               name, fmt::join(known, ", "), quoted(node)),
                    within);
   }
   for (const YamlNode& child : node.children)
@@ -89,14 +92,17 @@ const YamlNode* YamlFields::find(std::string_view key) const {
 
 Error YamlFields::error(std::string_view key, const std::string& what) const {
   const YamlNode* node = find(key);
-  return invalid(fmt::format("{}:{}: \"{}\" {}", *file_, node ? node->key_line : node_->line, name(key), what),
-                 name(key));
+  return invalid(
+      fmt::format("{}:{}: \"{}\" {}", *file_, node ? node->key_line : node_->line, name(key), what),
+      name(key));
 }
 
-Result<std::optional<std::string>> YamlFields::scalar(std::string_view key, const std::string& expected) const {
+Result<std::optional<std::string>> YamlFields::scalar(std::string_view key,
+                                                      const std::string& expected) const {
   const YamlNode* node = find(key);
   if (!node) return std::optional<std::string>{};
-  if (node->kind != YamlNode::Kind::kText) return error(key, "must be " + expected + ", not " + quoted(*node));
+  if (node->kind != YamlNode::Kind::kText)
+    return error(key, "must be " + expected + ", not " + quoted(*node));
   return std::optional(node->text);
 }
 
@@ -123,22 +129,26 @@ Result<std::optional<bool>> YamlFields::flag(std::string_view key) const {
   return error(key, "must be true or false, not " + quoted(*node));
 }
 
-Result<std::optional<double>> YamlFields::number(std::string_view key, double least, double most) const {
+Result<std::optional<double>> YamlFields::number(std::string_view key, double least,
+                                                 double most) const {
   const YamlNode* node = find(key);
   if (!node) return std::optional<double>{};
   const auto value = parse_number<double>(*node);
   // So written, NaN is refused too.
   if (!value || !(*value >= least && *value <= most))
-    return error(key, fmt::format("must be a number from {} to {}, not {}", least, most, quoted(*node)));
+    return error(key,
+                 fmt::format("must be a number from {} to {}, not {}", least, most, quoted(*node)));
   return std::optional(*value);
 }
 
-Result<std::optional<int64_t>> YamlFields::integer(std::string_view key, int64_t least, int64_t most) const {
+Result<std::optional<int64_t>> YamlFields::integer(std::string_view key, int64_t least,
+                                                   int64_t most) const {
   const YamlNode* node = find(key);
   if (!node) return std::optional<int64_t>{};
   const auto value = parse_number<int64_t>(*node);
   if (!value || *value < least || *value > most)
-    return error(key, fmt::format("must be an integer from {} to {}, not {}", least, most, quoted(*node)));
+    return error(
+        key, fmt::format("must be an integer from {} to {}, not {}", least, most, quoted(*node)));
   return std::optional(*value);
 }
 
@@ -146,17 +156,19 @@ Result<std::vector<std::string>> YamlFields::texts(std::string_view key) const {
   std::vector<std::string> values;
   const YamlNode* node = find(key);
   if (!node) return values;
-  if (node->kind != YamlNode::Kind::kList) return error(key, "must be a list of texts, not " + quoted(*node));
+  if (node->kind != YamlNode::Kind::kList)
+    return error(key, "must be a list of texts, not " + quoted(*node));
   if (node->children.empty()) return error(key, "must not be empty");
   std::set<std::string_view> seen;
   for (const YamlNode& child : node->children) {
     if (child.kind != YamlNode::Kind::kText || child.text.empty())
-      return invalid(fmt::format("{}:{}: \"{}\" must be a list of texts; one of them is {}", *file_, child.line,
-                                 name(key), quoted(child)),
+      return invalid(fmt::format("{}:{}: \"{}\" must be a list of texts; one of them is {}", *file_,
+                                 child.line, name(key), quoted(child)),
                      name(key));
     if (!seen.insert(child.text).second)
-      return invalid(fmt::format("{}:{}: \"{}\" has {} twice", *file_, child.line, name(key), quoted(child)),
-                     name(key));
+      return invalid(
+          fmt::format("{}:{}: \"{}\" has {} twice", *file_, child.line, name(key), quoted(child)),
+          name(key));
     values.push_back(child.text);
   }
   return values;
@@ -166,7 +178,8 @@ Result<std::vector<double>> YamlFields::numbers(std::string_view key) const {
   std::vector<double> values;
   const YamlNode* node = find(key);
   if (!node) return values;
-  if (node->kind != YamlNode::Kind::kList) return error(key, "must be a list of numbers, not " + quoted(*node));
+  if (node->kind != YamlNode::Kind::kList)
+    return error(key, "must be a list of numbers, not " + quoted(*node));
   for (const YamlNode& child : node->children) {
     const auto value = parse_number<double>(child);
     if (!value || !std::isfinite(*value))

@@ -35,7 +35,9 @@ class TreeBuilder : public YAML::EventHandler {
   void OnAnchor(const YAML::Mark& mark, const std::string&) override { refuse_anchor(mark); }
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t) override { refuse_anchor(mark); }
 
-  void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override { add(begin(mark, "", anchor)); }
+  void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
+    add(begin(mark, "", anchor));
+  }
   void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
                 const std::string& value) override {
     YamlNode node = begin(mark, tag, anchor);
@@ -70,7 +72,8 @@ class TreeBuilder : public YAML::EventHandler {
   // yaml-cpp's tag of plain values is "?", that of quoted ones "!".
   YamlNode begin(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor) {
     if (anchor != 0) refuse_anchor(mark);
-    if (!tag.empty() && tag != "?" && tag != "!") throw Refusal{line_of(mark), "tags are not supported"};
+    if (!tag.empty() && tag != "?" && tag != "!")
+      throw Refusal{line_of(mark), "tags are not supported"};
     if (++nodes_ > limits_.max_nodes)
       throw Refusal{line_of(mark), "more than " + std::to_string(limits_.max_nodes) + " values"};
     YamlNode node;
@@ -80,7 +83,8 @@ class TreeBuilder : public YAML::EventHandler {
 
   void open(YamlNode node, YamlNode::Kind kind) {
     if (static_cast<int>(open_.size()) >= limits_.max_depth)
-      throw Refusal{node.line, "nested deeper than " + std::to_string(limits_.max_depth) + " levels"};
+      throw Refusal{node.line,
+                    "nested deeper than " + std::to_string(limits_.max_depth) + " levels"};
     if (awaits_key()) throw Refusal{node.line, "a key must be text"};
     node.kind = kind;
     open_.push_back({std::move(node)});
@@ -96,15 +100,18 @@ class TreeBuilder : public YAML::EventHandler {
   static void check_keys(const YamlNode& map) {
     std::vector<const YamlNode*> sorted;
     for (const YamlNode& child : map.children) sorted.push_back(&child);
-    std::stable_sort(sorted.begin(), sorted.end(), [](auto* a, auto* b) { return a->key < b->key; });
-    const auto twice =
-        std::adjacent_find(sorted.begin(), sorted.end(), [](auto* a, auto* b) { return a->key == b->key; });
+    std::stable_sort(sorted.begin(), sorted.end(),
+                     [](auto* a, auto* b) { return a->key < b->key; });
+    const auto twice = std::adjacent_find(sorted.begin(), sorted.end(),
+                                          [](auto* a, auto* b) { return a->key == b->key; });
     if (twice != sorted.end())
-      throw Refusal{(*std::next(twice))->key_line, "the key \"" + shortened((*twice)->key) + "\" appears twice"};
+      throw Refusal{(*std::next(twice))->key_line,
+                    "the key \"" + shortened((*twice)->key) + "\" appears twice"};
   }
 
   bool awaits_key() const {
-    return !open_.empty() && open_.back().node.kind == YamlNode::Kind::kMap && !open_.back().has_key;
+    return !open_.empty() && open_.back().node.kind == YamlNode::Kind::kMap &&
+           !open_.back().has_key;
   }
 
   void add(YamlNode node) {
@@ -137,10 +144,15 @@ class TreeBuilder : public YAML::EventHandler {
 
 // Bytes of the UTF-8 character that `text` begins with; 0 where it begins with none.
 size_t character_size(std::string_view text) {
-  const auto byte = [&](size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u; };
+  const auto byte = [&](size_t i) {
+    return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u;
+  };
   const unsigned first = byte(0), second = byte(1);
-  const size_t size = first < 0x80 ? 1 : first >= 0xC2 && first < 0xE0 ? 2 : (first & 0xF0) == 0xE0 ? 3
-                      : first >= 0xF0 && first < 0xF5 ? 4 : 0;
+  const size_t size = first < 0x80                    ? 1
+                      : first >= 0xC2 && first < 0xE0 ? 2
+                      : (first & 0xF0) == 0xE0        ? 3
+                      : first >= 0xF0 && first < 0xF5 ? 4
+                                                      : 0;
   for (size_t i = 1; i < size; ++i)
     if ((byte(i) & 0xC0) != 0x80) return 0;
   // Longer than need be, a surrogate, or beyond the last character.
@@ -163,16 +175,18 @@ std::optional<int> line_of_foreign_byte(std::string_view text) {
 
 // yaml-cpp quotes single bytes of the text, which may be parts of characters.
 std::string ascii(std::string text) {
-  std::replace_if(text.begin(), text.end(), [](unsigned char c) { return c < 0x20 || c >= 0x7F; }, '?');
+  std::replace_if(
+      text.begin(), text.end(), [](unsigned char c) { return c < 0x20 || c >= 0x7F; }, '?');
   return text;
 }
 
 }  // namespace
 
-Result<YamlNode> parse_yaml(const std::string& text, const std::string& file, const YamlLimits& limits) {
+Result<YamlNode> parse_yaml(const std::string& text, const std::string& file,
+                            const YamlLimits& limits) {
   if (text.size() > limits.max_bytes)
-    return Error{ErrorCode::kPayloadTooLarge, file + " is larger than " + std::to_string(limits.max_bytes) + " bytes",
-                 file};
+    return Error{ErrorCode::kPayloadTooLarge,
+                 file + " is larger than " + std::to_string(limits.max_bytes) + " bytes", file};
   const auto refuse = [&](int line, const std::string& message) {
     return invalid(file + ":" + std::to_string(line) + ": " + message);
   };

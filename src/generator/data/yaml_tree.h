@@ -1,5 +1,6 @@
-// YAML (and with it JSON) as a small tree that knows its lines. yaml-cpp parses; the tree is our own, so that depth and
-// size are bounded while it grows and aliases cannot multiply it. Torch-free.
+// YAML (and with it JSON) as a small tree that knows its lines. yaml-cpp parses; the tree is our
+// own, so that depth and size are bounded while it grows and aliases cannot multiply it.
+// Torch-free.
 #pragma once
 
 #include <string>
@@ -26,8 +27,10 @@ struct YamlLimits {
   int max_depth = 16;
 };
 
-// One document. `file` names the source in errors, all of which are "FILE:LINE: …" but for that of too many bytes.
-// Refused: anchors and aliases, tags, a second document, keys that are no text, a key twice.
-Result<YamlNode> parse_yaml(const std::string& text, const std::string& file, const YamlLimits& limits = {});
+// One document. `file` names the source in errors, all of which are "FILE:LINE: …" but for that of
+// too many bytes. Refused: anchors and aliases, tags, a second document, keys that are no text, a
+// key twice.
+Result<YamlNode> parse_yaml(const std::string& text, const std::string& file,
+                            const YamlLimits& limits = {});
 
 }  // namespace valora::generator

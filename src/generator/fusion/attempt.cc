@@ -44,16 +44,19 @@ std::vector<const TaskData*> with(std::vector<const TaskData*> tasks, const Task
 
 }  // namespace
 
-Result<AdapterShape> AttemptRunner::shape_of(const std::vector<const TaskData*>& tasks, int64_t rank) const {
+Result<AdapterShape> AttemptRunner::shape_of(const std::vector<const TaskData*>& tasks,
+                                             int64_t rank) const {
   AdapterShape shape{rank, options_.alpha_per_rank * static_cast<double>(rank), {}, {}};
   VALORA_TRY(modules, target_modules(model_.loaded.model->spec().modules, options_.targets));
   shape.modules = std::move(modules);
   for (const TaskData* data : tasks)
-    if (!data->head.empty()) shape.heads.push_back({data->head, data->task.labels, data->task.head->multi_label});
+    if (!data->head.empty())
+      shape.heads.push_back({data->head, data->task.labels, data->task.head->multi_label});
   return shape;
 }
 
-Result<AdapterParameters> AttemptRunner::load(const AdapterShape& shape, const std::string& folder, uint64_t seed) const {
+Result<AdapterParameters> AttemptRunner::load(const AdapterShape& shape, const std::string& folder,
+                                              uint64_t seed) const {
   const adapters::ModuleTable& modules = model_.loaded.model->spec().modules;
   AdapterParameters parameters(shape, modules, model_.loaded.dtype, model_.device, seed);
   if (folder.empty()) return parameters;
@@ -64,7 +67,9 @@ Result<AdapterParameters> AttemptRunner::load(const AdapterShape& shape, const s
 
 Status AttemptRunner::write(const std::string& folder, const AdapterParameters& parameters,
                             const std::vector<const TaskData*>& tasks, bool bfloat16) const {
-  AdapterNotes notes{.base_model = options_.engine.model_path, .dropout = options_.training.dropout, .bfloat16 = bfloat16};
+  AdapterNotes notes{.base_model = options_.engine.model_path,
+                     .dropout = options_.training.dropout,
+                     .bfloat16 = bfloat16};
   std::vector<std::string> names;
   for (const TaskData* data : tasks) {
     names.push_back(data->task.name);
@@ -77,7 +82,8 @@ Status AttemptRunner::write(const std::string& folder, const AdapterParameters& 
 }
 
 // New samples, and replayed ones of all tasks held in the share that the options say.
-std::vector<TrainingSource> AttemptRunner::sources_of(const Attempt& attempt, const std::vector<const TaskData*>& tasks) const {
+std::vector<TrainingSource> AttemptRunner::sources_of(
+    const Attempt& attempt, const std::vector<const TaskData*>& tasks) const {
   std::vector<TrainingSource> sources;
   const double replay = attempt.held.empty() ? 0 : options_.replay;
   double weights = 0;
@@ -96,8 +102,11 @@ std::vector<TrainingSource> AttemptRunner::sources_of(const Attempt& attempt, co
 }
 
 Result<double> AttemptRunner::accuracy(const TaskData& data, const std::string& folder) {
-  EvaluationOptions asked{.adapter = folder.empty() ? "" : kCandidate, .use_head = !data.head.empty()};
-  asked.progress = [&](int done, int total) { events_.progress("asking " + data.task.name, done, total, ""); };
+  EvaluationOptions asked{.adapter = folder.empty() ? "" : kCandidate,
+                          .use_head = !data.head.empty()};
+  asked.progress = [&](int done, int total) {
+    events_.progress("asking " + data.task.name, done, total, "");
+  };
   Task task = data.task;
   if (task.head) task.head->name = data.head;
   ops::release_threads();  // the engine's turn
@@ -105,8 +114,10 @@ Result<double> AttemptRunner::accuracy(const TaskData& data, const std::string& 
   return evaluation.score.value;
 }
 
-Result<std::map<std::string, double>> AttemptRunner::accuracies(const std::vector<const TaskData*>& tasks, const std::string& folder) {
-  VALORA_TRY(card, load_adapter_now(engine_, {.name = kCandidate, .path = folder, .replace = true}));
+Result<std::map<std::string, double>> AttemptRunner::accuracies(
+    const std::vector<const TaskData*>& tasks, const std::string& folder) {
+  VALORA_TRY(card,
+             load_adapter_now(engine_, {.name = kCandidate, .path = folder, .replace = true}));
   const LoadedCandidate loaded{engine_};
   std::map<std::string, double> found;
   for (const TaskData* data : tasks) {
@@ -125,7 +136,9 @@ Result<FusionStep> AttemptRunner::run(const Attempt& attempt) {
   TrainingOptions training = options_.training;
   training.seed = seed;
 
-  FusionStep step{.task = attempt.task->task.name, .adapter = attempt.adapter, .rank = static_cast<int>(attempt.rank)};
+  FusionStep step{.task = attempt.task->task.name,
+                  .adapter = attempt.adapter,
+                  .rank = static_cast<int>(attempt.rank)};
   if (sources.size() > 1) {
     const double drawn = static_cast<double>(training.steps * training.batch);
     double all = 0;
@@ -135,7 +148,8 @@ Result<FusionStep> AttemptRunner::run(const Attempt& attempt) {
   const std::string what = "training " + attempt.adapter + " on " + step.task;
   TrainingCallbacks callbacks;
   callbacks.progress = [&](const TrainingProgress& p) {
-    events_.progress(what, p.step, p.steps, fmt::format("loss {:.3f}, {:.0f} samples/s", p.loss, p.samples_per_second));
+    events_.progress(what, p.step, p.steps,
+                     fmt::format("loss {:.3f}, {:.0f} samples/s", p.loss, p.samples_per_second));
   };
   if (training.evaluate_every > 0)
     callbacks.evaluate = [&](const AdapterParameters& now) -> Result<double> {

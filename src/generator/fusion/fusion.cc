@@ -43,7 +43,8 @@ double hardness(const ReportedTask& task) { return task.floor.value_or(0) - task
 
 std::vector<std::string> order_of(const FusionReport& report, const FusionOptions& options) {
   std::vector<ReportedTask> tasks = report.tasks;
-  if (options.order == FusionOrder::kHardestFirst) std::ranges::stable_sort(tasks, std::greater<>(), hardness);
+  if (options.order == FusionOrder::kHardestFirst)
+    std::ranges::stable_sort(tasks, std::greater<>(), hardness);
   std::vector<std::string> names;
   for (const ReportedTask& task : tasks) names.push_back(task.name);
   return options.order == FusionOrder::kRandom ? shuffled(std::move(names), options.seed) : names;
@@ -53,7 +54,8 @@ std::string failures(const FusionStep& step, const std::vector<TaskData>& all) {
   std::vector<std::string> parts;
   for (const std::string& name : step.failed) {
     const auto task = std::ranges::find(all, name, [](const TaskData& d) { return d.task.name; });
-    parts.push_back(fmt::format("{} {:.3f} < {:.3f}", name, step.accuracies.at(name), *task->task.floor));
+    parts.push_back(
+        fmt::format("{} {:.3f} < {:.3f}", name, step.accuracies.at(name), *task->task.floor));
   }
   return fmt::format("{}", fmt::join(parts, ", "));
 }
@@ -71,13 +73,14 @@ std::string Fusion::folder_of(const std::string& lineage) const {
   return options_.output + "/attempts/" + digest_of(std::string_view(lineage)).hex();
 }
 
-// The model twice, in the form that serves and in the one that trains (views of the checkpoint), and every task's data.
+// The model twice, in the form that serves and in the one that trains (views of the checkpoint),
+// and every task's data.
 Status Fusion::open(std::vector<Task> tasks) {
   EngineOptions engine = options_.engine;
   engine.fetch.allowed_local_path = "/";  // the user names the files
   engine.max_waiting = std::max(engine.max_waiting, kRequestsWaiting);
   engine.shares_cores = true;
-  engine.prefix_caching = false;          // every attempt is another adapter, and no picture comes twice
+  engine.prefix_caching = false;  // every attempt is another adapter, and no picture comes twice
   VALORA_TRY(serving, ServingEngine::start(engine));
   engine_ = std::move(serving);
   engine.max_model_len = engine_->model().max_model_len;
@@ -85,11 +88,16 @@ Status Fusion::open(std::vector<Task> tasks) {
   model_ = std::move(model);
   runner_ = std::make_unique<AttemptRunner>(*model_, *engine_, options_, events_);
   for (const Task& task : tasks) {
-    const auto progress = [&](const LoadingProgress& p) { events_.progress(p.what + " of " + p.task, p.done, p.total, ""); };
+    const auto progress = [&](const LoadingProgress& p) {
+      events_.progress(p.what + " of " + p.task, p.done, p.total, "");
+    };
     VALORA_TRY(data, load_task(task, options_, *model_, *engine_, progress));
     data_.push_back(std::move(data));
   }
-  const Digest identity = DigestBuilder().add(attempt_json(options_).dump()).add(model_->loaded.weights->sketch()).finish();
+  const Digest identity = DigestBuilder()
+                              .add(attempt_json(options_).dump())
+                              .add(model_->loaded.weights->sketch())
+                              .finish();
   VALORA_TRY(state, read_state(options_.output + "/state.json", identity.hex()));
   state_ = std::move(state);
   return {};
@@ -106,7 +114,12 @@ Status Fusion::measure_base() {
       state_.base[key] = accuracy;
       VALORA_CHECK(write_state(options_.output + "/state.json", state_));
     }
-    ReportedTask task{data.task.name, task_type_name(data.task.type), metric_name(data.task.metric), data.task.floor, state_.base[key], chance_of(data)};
+    ReportedTask task{data.task.name,
+                      task_type_name(data.task.type),
+                      metric_name(data.task.metric),
+                      data.task.floor,
+                      state_.base[key],
+                      chance_of(data)};
     task.train_samples = data.train_samples;
     task.validation_samples = static_cast<int64_t>(data.validation.size());
     task.dropped = data.dropped;
@@ -121,7 +134,8 @@ Status Fusion::train_alone() {
   return {};
 }
 
-// In the order they are tried: the adapters there are, each as it is and then at higher ranks, then one of its own.
+// In the order they are tried: the adapters there are, each as it is and then at higher ranks, then
+// one of its own.
 std::vector<Fusion::Candidate> Fusion::candidates() const {
   std::vector<Candidate> list;
   std::vector<int> open;
@@ -141,7 +155,10 @@ std::vector<Fusion::Candidate> Fusion::candidates() const {
 // The candidate's adapter once it has learned the task.
 Fusion::OpenAdapter Fusion::grown(const TaskData& data, const Candidate& candidate) const {
   if (candidate.adapter < 0)
-    return {fmt::format("adapter-{}", adapters_.size() + 1), fmt::format("{}@{}", key_of(data), candidate.rank), candidate.rank, {data.task.name}};
+    return {fmt::format("adapter-{}", adapters_.size() + 1),
+            fmt::format("{}@{}", key_of(data), candidate.rank),
+            candidate.rank,
+            {data.task.name}};
   OpenAdapter adapter = adapters_[static_cast<size_t>(candidate.adapter)];
   adapter.tasks.push_back(data.task.name);
   adapter.lineage += " > " + key_of(data);
@@ -153,10 +170,14 @@ Fusion::OpenAdapter Fusion::grown(const TaskData& data, const Candidate& candida
 // What is known already is not trained again; which of it fails is this run's floors' affair.
 Result<FusionStep> Fusion::try_out(const TaskData& data, const Candidate& candidate) {
   const OpenAdapter adapter = grown(data, candidate);
-  Attempt attempt{.adapter = adapter.name, .rank = candidate.rank, .task = &data, .folder = folder_of(adapter.lineage)};
+  Attempt attempt{.adapter = adapter.name,
+                  .rank = candidate.rank,
+                  .task = &data,
+                  .folder = folder_of(adapter.lineage)};
   for (const std::string& task : adapter.tasks)
     if (task != data.task.name) attempt.held.push_back(&data_of(task));
-  if (candidate.adapter >= 0) attempt.from = folder_of(adapters_[static_cast<size_t>(candidate.adapter)].lineage);
+  if (candidate.adapter >= 0)
+    attempt.from = folder_of(adapters_[static_cast<size_t>(candidate.adapter)].lineage);
   if (!state_.attempts.contains(adapter.lineage)) {
     VALORA_TRY(step, runner_->run(attempt));
     state_.attempts[adapter.lineage] = std::move(step);
@@ -166,7 +187,8 @@ Result<FusionStep> Fusion::try_out(const TaskData& data, const Candidate& candid
   step.adapter = adapter.name;
   step.failed.clear();
   for (const auto& [task, accuracy] : step.accuracies)
-    if (const auto& floor = data_of(task).task.floor; floor && accuracy < *floor) step.failed.push_back(task);
+    if (const auto& floor = data_of(task).task.floor; floor && accuracy < *floor)
+      step.failed.push_back(task);
   return step;
 }
 
@@ -179,8 +201,10 @@ void Fusion::add_step(FusionStep step, bool kept, std::string why) {
 }
 
 void Fusion::keep(const Candidate& candidate, OpenAdapter adapter) {
-  if (candidate.adapter < 0) adapters_.push_back(std::move(adapter));
-  else adapters_[static_cast<size_t>(candidate.adapter)] = std::move(adapter);
+  if (candidate.adapter < 0)
+    adapters_.push_back(std::move(adapter));
+  else
+    adapters_[static_cast<size_t>(candidate.adapter)] = std::move(adapter);
 }
 
 Status Fusion::place(const TaskData& data) {
@@ -192,7 +216,8 @@ Status Fusion::place(const TaskData& data) {
       continue;
     }
     keep(candidate, grown(data, candidate));
-    add_step(std::move(step), true, candidate.adapter < 0 ? "kept in an adapter of its own" : "kept");
+    add_step(std::move(step), true,
+             candidate.adapter < 0 ? "kept in an adapter of its own" : "kept");
     return {};
   }
   return keep_best_of_own(data);
@@ -203,13 +228,15 @@ Status Fusion::keep_best_of_own(const TaskData& data) {
   std::optional<FusionStep> best;
   for (const int64_t rank : options_.ranks) {
     VALORA_TRY(step, try_out(data, {-1, rank}));
-    if (!best || step.accuracies.at(step.task) > best->accuracies.at(step.task)) best = std::move(step);
+    if (!best || step.accuracies.at(step.task) > best->accuracies.at(step.task))
+      best = std::move(step);
   }
   const Candidate candidate{-1, best->rank};
   OpenAdapter adapter = grown(data, candidate);
   adapter.closed = true;
   keep(candidate, std::move(adapter));
-  const std::string why = "kept below its floor, which no adapter of its own reached: " + failures(*best, data_);
+  const std::string why =
+      "kept below its floor, which no adapter of its own reached: " + failures(*best, data_);
   best->seconds = best->evaluation_seconds = 0;  // counted when it was rolled back
   add_step(std::move(*best), true, why);
   return {};
@@ -223,12 +250,16 @@ Status Fusion::finish() {
     VALORA_TRY(shape, runner_->shape_of(tasks, adapter.rank));
     VALORA_TRY(parameters, runner_->load(shape, folder_of(adapter.lineage), 0));
     const std::string folder = options_.output + "/adapters/" + adapter.name;
-    VALORA_CHECK(runner_->write(folder, parameters, tasks, options_.bfloat16 && model_->loaded.dtype == at::kBFloat16));
-    ReportedAdapter reported{adapter.name, "adapters/" + adapter.name, static_cast<int>(adapter.rank), folder_bytes(folder), adapter.tasks};
+    VALORA_CHECK(runner_->write(folder, parameters, tasks,
+                                options_.bfloat16 && model_->loaded.dtype == at::kBFloat16));
+    ReportedAdapter reported{adapter.name, "adapters/" + adapter.name,
+                             static_cast<int>(adapter.rank), folder_bytes(folder), adapter.tasks};
     for (const FusionStep& step : report_.steps)
-      if (step.kept && step.adapter == adapter.name) reported.accuracies = step.accuracies, reported.below_floor = step.failed;
+      if (step.kept && step.adapter == adapter.name)
+        reported.accuracies = step.accuracies, reported.below_floor = step.failed;
     for (const TaskData* data : tasks) {
-      ManifestEntry entry{fs::absolute(folder).lexically_normal().string(), std::nullopt, data->task.question, metric_name(data->task.metric)};
+      ManifestEntry entry{fs::absolute(folder).lexically_normal().string(), std::nullopt,
+                          data->task.question, metric_name(data->task.metric)};
       if (!data->head.empty()) entry.head = data->head;
       entry.floor = data->task.floor;
       entry.accuracy = reported.accuracies.at(data->task.name);
@@ -238,7 +269,9 @@ Status Fusion::finish() {
   }
   if (options_.alone)
     for (ReportedTask& task : report_.tasks)
-      task.alone = state_.attempts.at(fmt::format("{}@{}", key_of(data_of(task.name)), options_.ranks.front())).accuracies.at(task.name);
+      task.alone = state_.attempts
+                       .at(fmt::format("{}@{}", key_of(data_of(task.name)), options_.ranks.front()))
+                       .accuracies.at(task.name);
   report_.peak_bytes = peak_resident_bytes();
   VALORA_CHECK(drop_other_adapters());
   VALORA_CHECK(write_manifest(manifest, options_.output + "/manifest.json"));
@@ -250,15 +283,18 @@ Status Fusion::finish() {
 Status Fusion::drop_other_adapters() const {
   std::error_code fault;
   for (const auto& entry : fs::directory_iterator(options_.output + "/adapters", fault))
-    if (std::ranges::find(adapters_, entry.path().filename().string(), &OpenAdapter::name) == adapters_.end())
+    if (std::ranges::find(adapters_, entry.path().filename().string(), &OpenAdapter::name) ==
+        adapters_.end())
       fs::remove_all(entry.path(), fault);
-  return fault ? Status(unprocessable(options_.output + "/adapters: " + fault.message(), "output")) : Status();
+  return fault ? Status(unprocessable(options_.output + "/adapters: " + fault.message(), "output"))
+               : Status();
 }
 
 Result<FusionReport> Fusion::run(std::vector<Task> tasks) {
   std::error_code fault;
   fs::create_directories(options_.output + "/attempts", fault);
-  if (fault) return unprocessable(options_.output + " could not be made: " + fault.message(), "output");
+  if (fault)
+    return unprocessable(options_.output + " could not be made: " + fault.message(), "output");
   VALORA_TRY(lock, FolderLock::take(options_.output));
   VALORA_CHECK(open(std::move(tasks)));
   VALORA_CHECK(measure_base());

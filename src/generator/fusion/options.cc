@@ -12,12 +12,15 @@ const char* name_of(FusionOrder order) {
   return "";
 }
 
-const char* name_of(FusionPacking packing) { return packing == FusionPacking::kLast ? "last" : "first-fit"; }
+const char* name_of(FusionPacking packing) {
+  return packing == FusionPacking::kLast ? "last" : "first-fit";
+}
 
 }  // namespace
 
 Result<FusionOrder> parse_order(const std::string& name) {
-  for (const FusionOrder order : {FusionOrder::kGiven, FusionOrder::kRandom, FusionOrder::kHardestFirst})
+  for (const FusionOrder order :
+       {FusionOrder::kGiven, FusionOrder::kRandom, FusionOrder::kHardestFirst})
     if (name == name_of(order)) return order;
   return invalid("--order takes given, random or hardest, not \"" + name + "\"", "order");
 }
@@ -31,10 +34,20 @@ Result<FusionPacking> parse_packing(const std::string& name) {
 Json to_json(const FusionOptions& o) {
   Json targets = Json::array();
   for (const TargetPart part : o.targets) targets.push_back(target_part_name(part));
-  return {{"model", o.engine.model_path}, {"dtype", o.engine.dtype}, {"training", to_json(o.training)}, {"ranks", o.ranks},
-          {"alpha_per_rank", o.alpha_per_rank}, {"targets", targets}, {"replay", o.replay}, {"order", name_of(o.order)},
-          {"packing", name_of(o.packing)}, {"alone", o.alone}, {"language_with_head", o.language_with_head},
-          {"validation_limit", o.validation_limit ? Json(*o.validation_limit) : Json()}, {"bfloat16", o.bfloat16}, {"seed", o.seed}};
+  return {{"model", o.engine.model_path},
+          {"dtype", o.engine.dtype},
+          {"training", to_json(o.training)},
+          {"ranks", o.ranks},
+          {"alpha_per_rank", o.alpha_per_rank},
+          {"targets", targets},
+          {"replay", o.replay},
+          {"order", name_of(o.order)},
+          {"packing", name_of(o.packing)},
+          {"alone", o.alone},
+          {"language_with_head", o.language_with_head},
+          {"validation_limit", o.validation_limit ? Json(*o.validation_limit) : Json()},
+          {"bfloat16", o.bfloat16},
+          {"seed", o.seed}};
 }
 
 Json attempt_json(const FusionOptions& options) {

@@ -22,7 +22,8 @@ Result<std::map<std::string, FusionStep>> attempts_from(const Json& json, const 
   whole["steps"] = json.at("steps");
   VALORA_TRY(report, report_from_json(whole, path));
   const auto lineages = json.at("lineages").get<std::vector<std::string>>();
-  if (lineages.size() != report.steps.size()) return unprocessable(path + ": \"lineages\" and \"steps\" differ in number", path);
+  if (lineages.size() != report.steps.size())
+    return unprocessable(path + ": \"lineages\" and \"steps\" differ in number", path);
   std::map<std::string, FusionStep> attempts;
   for (size_t i = 0; i < lineages.size(); ++i) attempts[lineages[i]] = std::move(report.steps[i]);
   return attempts;
@@ -31,7 +32,8 @@ Result<std::map<std::string, FusionStep>> attempts_from(const Json& json, const 
 }  // namespace
 
 Status write_state(const std::string& path, const FusionState& state) {
-  const Json json{{"identity", state.identity}, {"base", state.base}, {"attempts", to_json(state.attempts)}};
+  const Json json{
+      {"identity", state.identity}, {"base", state.base}, {"attempts", to_json(state.attempts)}};
   return write_file(path, json.dump(1) + "\n");
 }
 
@@ -41,7 +43,11 @@ Result<FusionState> read_state(const std::string& path, const std::string& ident
   VALORA_TRY(json, read_json_file(path));
   try {
     if (json.at("identity") != identity)
-      return Error{ErrorCode::kConflict, path + " is of another model or training. Name another --output, or begin anew with --restart", "output"};
+      return Error{ErrorCode::kConflict,
+                   path +
+                       " is of another model or training. Name another --output, or begin anew "
+                       "with --restart",
+                   "output"};
     state.base = json.at("base").get<std::map<std::string, double>>();
     VALORA_TRY(attempts, attempts_from(json.at("attempts"), path));
     state.attempts = std::move(attempts);

@@ -1,5 +1,6 @@
-// What a fusion has found out so far, on disk after each attempt: a run that was ended at any moment, or is started again
-// with other floors, another order or packing, takes from here what it would train and ask once more.
+// What a fusion has found out so far, on disk after each attempt: a run that was ended at any
+// moment, or is started again with other floors, another order or packing, takes from here what it
+// would train and ask once more.
 #pragma once
 
 #include <map>
@@ -12,9 +13,10 @@
 namespace valora::generator {
 
 struct FusionState {
-  std::string identity;                       // of the model and of how adapters are trained
-  std::map<std::string, double> base;         // the base model's accuracy, by a task's name and data
-  std::map<std::string, FusionStep> attempts; // by lineage (fusion.h); their values lie in the folder of that name
+  std::string identity;                // of the model and of how adapters are trained
+  std::map<std::string, double> base;  // the base model's accuracy, by a task's name and data
+  std::map<std::string, FusionStep>
+      attempts;  // by lineage (fusion.h); their values lie in the folder of that name
 };
 
 Status write_state(const std::string& path, const FusionState& state);

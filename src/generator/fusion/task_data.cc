@@ -21,7 +21,9 @@ Result<Sets> read_sets(const Task& task, const FusionOptions& options, Engine& e
   Sets sets;
   if (task.teacher) {
     TeacherOptions asked{.seed = options.seed};
-    asked.progress = [&](int done, int total) { progress({task.name, "asking the teacher", done, total}); };
+    asked.progress = [&](int done, int total) {
+      progress({task.name, "asking the teacher", done, total});
+    };
     VALORA_TRY(taught, ask_teacher(task, &engine, asked));
     sets.train = std::move(taught.train);
     sets.validation = std::move(taught.validation);
@@ -34,10 +36,14 @@ Result<Sets> read_sets(const Task& task, const FusionOptions& options, Engine& e
     VALORA_TRY(validation, read_samples(*task.validation, task));
     sets.validation = std::move(validation);
   }
-  if (options.validation_limit && static_cast<int64_t>(sets.validation.size()) > *options.validation_limit)
+  if (options.validation_limit &&
+      static_cast<int64_t>(sets.validation.size()) > *options.validation_limit)
     sets.validation.resize(static_cast<size_t>(*options.validation_limit));
-  if (sets.train.empty()) return invalid(task.where + ": the task " + task.name + " has no training samples", "train");
-  if (sets.validation.empty()) return invalid(task.where + ": the task " + task.name + " has no validation samples", "validation");
+  if (sets.train.empty())
+    return invalid(task.where + ": the task " + task.name + " has no training samples", "train");
+  if (sets.validation.empty())
+    return invalid(task.where + ": the task " + task.name + " has no validation samples",
+                   "validation");
   return sets;
 }
 
@@ -66,12 +72,14 @@ void add(DigestBuilder& builder, const Sample& sample) {
   for (const std::string& text : sample.labels) builder.add(text);
   for (const Medium& medium : sample.media)
     for (const std::string& file : medium.files) builder.add(file);
-  for (const LabelledBox& box : sample.boxes) builder.add(box.label).add(box.box.x0).add(box.box.y0).add(box.box.x1).add(box.box.y1);
+  for (const LabelledBox& box : sample.boxes)
+    builder.add(box.label).add(box.box.x0).add(box.box.y0).add(box.box.x1).add(box.box.y1);
 }
 
 }  // namespace
 
-Result<TaskData> load_task(const Task& task, const FusionOptions& options, const TrainableModel& model, Engine& engine,
+Result<TaskData> load_task(const Task& task, const FusionOptions& options,
+                           const TrainableModel& model, Engine& engine,
                            const std::function<void(const LoadingProgress&)>& progress) {
   TaskData data;
   data.task = task;
@@ -94,9 +102,11 @@ Result<TaskData> load_task(const Task& task, const FusionOptions& options, const
     requests.push_back(std::move(request));
   }
   for (const Sample& sample : sets.validation) add(builder, sample);
-  VALORA_TRY(examples, model.examples(std::move(requests), std::max(1, options.engine.media_workers), [&](int done, int total) {
-    progress({task.name, "reading pictures", done, total});
-  }));
+  VALORA_TRY(examples,
+             model.examples(std::move(requests), std::max(1, options.engine.media_workers),
+                            [&](int done, int total) {
+                              progress({task.name, "reading pictures", done, total});
+                            }));
   data.examples = std::move(examples);
   data.validation = std::move(sets.validation);
   data.digest = builder.add(task.name).add(data.head).add(task.weight).finish();

@@ -15,12 +15,13 @@
 namespace valora::generator {
 
 struct TaskData {
-  Task task;                        // with its labels filled in
+  Task task;  // with its labels filled in
   std::vector<Sample> validation;
-  std::vector<Example> examples;    // of the training samples; their head index is 0 where the task has a head
+  std::vector<Example>
+      examples;  // of the training samples; their head index is 0 where the task has a head
   int64_t train_samples = 0, dropped = 0;
-  std::string head;                 // its name in an adapter; empty: none
-  Digest digest;                    // of all of it
+  std::string head;  // its name in an adapter; empty: none
+  Digest digest;     // of all of it
 };
 
 struct LoadingProgress {
@@ -28,9 +29,10 @@ struct LoadingProgress {
   int done = 0, total = 0;
 };
 
-// Reads the task's data, or asks its teacher (engine: for one that is an adapter), and prepares it. Errors name what is
-// wrong and where.
-Result<TaskData> load_task(const Task& task, const FusionOptions& options, const TrainableModel& model, Engine& engine,
+// Reads the task's data, or asks its teacher (engine: for one that is an adapter), and prepares it.
+// Errors name what is wrong and where.
+Result<TaskData> load_task(const Task& task, const FusionOptions& options,
+                           const TrainableModel& model, Engine& engine,
                            const std::function<void(const LoadingProgress&)>& progress);
 
 // The accuracy of always giving the most frequent answer, where the task has labels.

@@ -1,8 +1,10 @@
 // Asks the teacher of one task and prints what it taught, for tests/generator/test_teachers.py.
 //
-// teacher_probe TASKS_FILE TASK [--model DIR] [--seed N] [--batch N] [--concurrency N] [--timeout SECONDS]
+// teacher_probe TASKS_FILE TASK [--model DIR] [--seed N] [--batch N] [--concurrency N] [--timeout
+// SECONDS]
 //               [--retries N] [--retry-seconds S]
-// stdout: {"train": [{"origin", "question", "labels", "answer", "boxes"}], "validation": […], "counts": {…}}
+// stdout: {"train": [{"origin", "question", "labels", "answer", "boxes"}], "validation": […],
+// "counts": {…}}
 //         or {"error": message}. --model: of an adapter teacher.
 #include <algorithm>
 #include <iostream>
@@ -21,16 +23,27 @@ Json to_json(const std::vector<Sample>& samples) {
   Json json = Json::array();
   for (const Sample& sample : samples) {
     Json boxes = Json::array();
-    for (const LabelledBox& b : sample.boxes) boxes.push_back({{"label", b.label}, {"box", {b.box.x0, b.box.y0, b.box.x1, b.box.y1}}});
-    json.push_back({{"origin", sample.origin}, {"question", sample.question}, {"labels", sample.labels}, {"answer", sample.answer},
+    for (const LabelledBox& b : sample.boxes)
+      boxes.push_back({{"label", b.label}, {"box", {b.box.x0, b.box.y0, b.box.x1, b.box.y1}}});
+    json.push_back({{"origin", sample.origin},
+                    {"question", sample.question},
+                    {"labels", sample.labels},
+                    {"answer", sample.answer},
                     {"boxes", boxes}});
   }
   return json;
 }
 
 Json to_json(const TeacherCounts& c) {
-  return {{"asked", c.asked}, {"kept", c.kept}, {"unsure", c.unsure}, {"foreign", c.foreign}, {"empty", c.empty}, {"unrated", c.unrated},
-          {"unsure_boxes", c.unsure_boxes}, {"foreign_boxes", c.foreign_boxes}, {"labels", c.labels}};
+  return {{"asked", c.asked},
+          {"kept", c.kept},
+          {"unsure", c.unsure},
+          {"foreign", c.foreign},
+          {"empty", c.empty},
+          {"unrated", c.unrated},
+          {"unsure_boxes", c.unsure_boxes},
+          {"foreign_boxes", c.foreign_boxes},
+          {"labels", c.labels}};
 }
 
 Result<std::unique_ptr<ServingEngine>> start_engine(const std::string& model) {
@@ -44,12 +57,15 @@ Result<std::unique_ptr<ServingEngine>> start_engine(const std::string& model) {
   return ServingEngine::start(options);
 }
 
-Result<Json> probe(const std::string& tasks_file, const std::string& name, std::map<std::string, std::string> flags) {
+Result<Json> probe(const std::string& tasks_file, const std::string& name,
+                   std::map<std::string, std::string> flags) {
   VALORA_TRY(tasks, read_tasks(tasks_file));
   const auto task = std::ranges::find(tasks, name, &Task::name);
   if (task == tasks.end()) return invalid(tasks_file + " has no task " + name);
   TeacherOptions options;
-  const auto number = [&](const char* flag, double fallback) { return flags.contains(flag) ? std::stod(flags[flag]) : fallback; };
+  const auto number = [&](const char* flag, double fallback) {
+    return flags.contains(flag) ? std::stod(flags[flag]) : fallback;
+  };
   options.seed = static_cast<uint64_t>(number("--seed", 0));
   options.batch = static_cast<int>(number("--batch", options.batch));
   options.concurrency = static_cast<int>(number("--concurrency", options.concurrency));
@@ -58,7 +74,9 @@ Result<Json> probe(const std::string& tasks_file, const std::string& name, std::
   options.retry_seconds = number("--retry-seconds", options.retry_seconds);
   VALORA_TRY(engine, start_engine(flags["--model"]));
   VALORA_TRY(data, ask_teacher(*task, engine.get(), options));
-  return Json{{"train", to_json(data.train)}, {"validation", to_json(data.validation)}, {"counts", to_json(data.counts)}};
+  return Json{{"train", to_json(data.train)},
+              {"validation", to_json(data.validation)},
+              {"counts", to_json(data.counts)}};
 }
 
 }  // namespace

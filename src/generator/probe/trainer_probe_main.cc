@@ -1,10 +1,13 @@
 // One training on stdin, for comparisons with transformers + PEFT.
 //
-// {"model", "dtype", "threads", "output": folder of the adapter to write, "init": PEFT folder to begin from (optional),
-//  "checkpoint": file (optional), "rank", "alpha", "targets": ["decoder" | "projector" | "vision"…],
-//  "heads": [{"name", "labels", "multi_label"}], "options": {of options.h, any},
-//  "sources": [{"share", "samples": [{"messages", "answer", "weight", "trained_head": index, "labels": [index…]}]}]}
-// → {"losses": [a step], "norms": [...], "rates": [...], "step_seconds": [...], "seconds", "samples_per_second", "peak_bytes"} or {"error": {...}}
+// {"model", "dtype", "threads", "output": folder of the adapter to write, "init": PEFT folder to
+// begin from (optional),
+//  "checkpoint": file (optional), "rank", "alpha", "targets": ["decoder" | "projector" |
+//  "vision"…], "heads": [{"name", "labels", "multi_label"}], "options": {of options.h, any},
+//  "sources": [{"share", "samples": [{"messages", "answer", "weight", "trained_head": index,
+//  "labels": [index…]}]}]}
+// → {"losses": [a step], "norms": [...], "rates": [...], "step_seconds": [...], "seconds",
+// "samples_per_second", "peak_bytes"} or {"error": {...}}
 #include <ATen/Parallel.h>
 #include <sys/resource.h>
 
@@ -61,7 +64,8 @@ Result<std::vector<TrainingSource>> read_sources(const Json& json, const Trainab
       requests.push_back(std::move(request));
     }
     VALORA_TRY(examples, model.examples(std::move(requests), 1));
-    sources.push_back({std::make_shared<const std::vector<Example>>(std::move(examples)), source.value("share", 1.0)});
+    sources.push_back({std::make_shared<const std::vector<Example>>(std::move(examples)),
+                       source.value("share", 1.0)});
   }
   return sources;
 }
@@ -76,7 +80,8 @@ Result<AdapterShape> read_shape(const Json& json, const adapters::ModuleTable& m
   VALORA_TRY(targets, target_modules(modules, parts));
   shape.modules = std::move(targets);
   if (json.contains("heads"))
-    for (const Json& head : json.at("heads")) shape.heads.push_back({head.at("name"), head.at("labels"), head.value("multi_label", false)});
+    for (const Json& head : json.at("heads"))
+      shape.heads.push_back({head.at("name"), head.at("labels"), head.value("multi_label", false)});
   return shape;
 }
 
@@ -96,24 +101,30 @@ Result<Json> run(const Json& json) {
     VALORA_CHECK(parameters.assign(spec, modules));
   }
   VALORA_TRY(sources, read_sources(json.at("sources"), *model));
-  Json answer{{"losses", Json::array()}, {"norms", Json::array()}, {"rates", Json::array()}, {"step_seconds", Json::array()}};
+  Json answer{{"losses", Json::array()},
+              {"norms", Json::array()},
+              {"rates", Json::array()},
+              {"step_seconds", Json::array()}};
   const RealClock clock;
   TimePoint begin = clock.now();
   Trainer trainer(*model, options, json.value("checkpoint", ""));
-  VALORA_TRY(result, trainer.train(parameters, sources, {.progress = [&](const TrainingProgress& p) {
-    answer["losses"].push_back(p.loss);
-    answer["norms"].push_back(p.gradient_norm);
-    answer["rates"].push_back(p.learning_rate);
-    answer["step_seconds"].push_back(seconds(clock.now() - begin));
-    begin = clock.now();
-  }}));
+  VALORA_TRY(result,
+             trainer.train(parameters, sources, {.progress = [&](const TrainingProgress& p) {
+                             answer["losses"].push_back(p.loss);
+                             answer["norms"].push_back(p.gradient_norm);
+                             answer["rates"].push_back(p.learning_rate);
+                             answer["step_seconds"].push_back(seconds(clock.now() - begin));
+                             begin = clock.now();
+                           }}));
   answer["seconds"] = result.seconds;
   answer["samples_per_second"] = result.samples_per_second;
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
   answer["peak_bytes"] = static_cast<int64_t>(usage.ru_maxrss) << 10;
   VALORA_CHECK(write_adapter(json.at("output"), parameters, modules,
-                             {.base_model = engine.model_path, .task = "probe", .dropout = options.dropout,
+                             {.base_model = engine.model_path,
+                              .task = "probe",
+                              .dropout = options.dropout,
                               .bfloat16 = model->loaded.dtype == at::kBFloat16}));
   return answer;
 }

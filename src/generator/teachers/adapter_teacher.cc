@@ -37,7 +37,8 @@ Result<std::string> choose_head(const Task& task, const AdapterCard& card) {
     if (task.head && task.head->name == name) return name;
     names.push_back(name);
   }
-  return invalid(fmt::format("{} has several heads ({}); the task's \"head\" must name one of them", card.path, fmt::join(names, ", ")));
+  return invalid(fmt::format("{} has several heads ({}); the task's \"head\" must name one of them",
+                             card.path, fmt::join(names, ", ")));
 }
 
 Lesson lesson_of(const Task& task, const Classification& c) {
@@ -46,7 +47,9 @@ Lesson lesson_of(const Task& task, const Classification& c) {
   lesson.confidence = several ? 1 : c.probs[static_cast<size_t>(c.best)];
   for (size_t i = 0; i < c.labels.size(); ++i) {
     // As sure as of its least sure yes or no.
-    if (several) lesson.confidence = std::min<double>(*lesson.confidence, std::max(c.probs[i], 1 - c.probs[i]));
+    if (several)
+      lesson.confidence =
+          std::min<double>(*lesson.confidence, std::max(c.probs[i], 1 - c.probs[i]));
     if (several ? c.probs[i] < kYes : static_cast<int>(i) != c.best) continue;
     lesson.labels.push_back(c.labels[i]);
     lesson.foreign |= std::ranges::find(task.labels, c.labels[i]) == task.labels.end();
@@ -54,7 +57,8 @@ Lesson lesson_of(const Task& task, const Classification& c) {
   return lesson;
 }
 
-GenerateRequest request_of(const Task& task, const std::string& adapter, const std::string& head, Prompt prompt) {
+GenerateRequest request_of(const Task& task, const std::string& adapter, const std::string& head,
+                           Prompt prompt) {
   GenerateRequest request;
   request.prompt = std::move(prompt);
   request.adapters = {{adapter, 1}};
@@ -68,11 +72,13 @@ GenerateRequest request_of(const Task& task, const std::string& adapter, const s
 
 }  // namespace
 
-Result<std::vector<Lesson>> ask_adapter(const Task& task, std::span<const Question> questions, Engine& engine,
-                                        const TeacherOptions& options) {
+Result<std::vector<Lesson>> ask_adapter(const Task& task, std::span<const Question> questions,
+                                        Engine& engine, const TeacherOptions& options) {
   const std::string& path = task.teacher->path;
-  auto card = load_adapter_now(engine, {.name = "teacher of " + task.name, .path = path, .replace = true});
-  if (!card.ok()) return Error{card.error().code, "teacher " + path + ": " + card.error().message, {}};
+  auto card =
+      load_adapter_now(engine, {.name = "teacher of " + task.name, .path = path, .replace = true});
+  if (!card.ok())
+    return Error{card.error().code, "teacher " + path + ": " + card.error().message, {}};
   const GuestAdapter guest(engine, std::move(card).value());
   VALORA_TRY(head, choose_head(task, guest.card()));
   EngineRequests requests;
@@ -90,7 +96,8 @@ Result<std::vector<Lesson>> ask_adapter(const Task& task, std::span<const Questi
   std::vector<Lesson> lessons;
   for (size_t i = 0; i < answers.size(); ++i) {
     const EngineAnswer& answer = answers[i];
-    lessons.push_back(answer.classification ? lesson_of(task, *answer.classification) : read_lesson(task, questions[i], answer.text));
+    lessons.push_back(answer.classification ? lesson_of(task, *answer.classification)
+                                            : read_lesson(task, questions[i], answer.text));
     if (!answer.classification) lessons.back().confidence = confidence_of(answer.logprobs);
   }
   return lessons;

@@ -66,20 +66,24 @@ int stop_when_asked(void* user, curl_off_t, curl_off_t, curl_off_t, curl_off_t) 
 Headers headers_of(const EndpointOptions& endpoint) {
   curl_slist* list = curl_slist_append(nullptr, "Content-Type: application/json");
   list = curl_slist_append(list, "Expect:");  // no waiting for 100-continue
-  if (!endpoint.api_key.empty()) list = curl_slist_append(list, ("Authorization: Bearer " + endpoint.api_key).c_str());
+  if (!endpoint.api_key.empty())
+    list = curl_slist_append(list, ("Authorization: Bearer " + endpoint.api_key).c_str());
   return {list, curl_slist_free_all};
 }
 
-Response post(const EndpointOptions& endpoint, const std::string& url, const std::string& body, const std::stop_token& stop) {
+Response post(const EndpointOptions& endpoint, const std::string& url, const std::string& body,
+              const std::stop_token& stop) {
   const Curl curl(curl_easy_init(), curl_easy_cleanup);
   const Headers headers = headers_of(endpoint);
   Response response;
   CURL* c = curl.get();
   curl_easy_setopt(c, CURLOPT_URL, url.c_str());
   curl_easy_setopt(c, CURLOPT_PROTOCOLS_STR, "http,https");
-  curl_easy_setopt(c, CURLOPT_FOLLOWLOCATION, 0L);  // the key goes to the host that was named, and no other
+  curl_easy_setopt(c, CURLOPT_FOLLOWLOCATION,
+                   0L);  // the key goes to the host that was named, and no other
   curl_easy_setopt(c, CURLOPT_NOSIGNAL, 1L);
-  curl_easy_setopt(c, CURLOPT_TIMEOUT_MS, static_cast<long>(endpoint.timeout_seconds * 1000));  // NOLINT
+  curl_easy_setopt(c, CURLOPT_TIMEOUT_MS,
+                   static_cast<long>(endpoint.timeout_seconds * 1000));  // NOLINT
   curl_easy_setopt(c, CURLOPT_USERAGENT, "valora/" VALORA_VERSION);
   curl_easy_setopt(c, CURLOPT_HTTPHEADER, headers.get());
   curl_easy_setopt(c, CURLOPT_POSTFIELDS, body.data());
@@ -92,7 +96,8 @@ Response post(const EndpointOptions& endpoint, const std::string& url, const std
   response.code = curl_easy_perform(c);
   curl_easy_getinfo(c, CURLINFO_RESPONSE_CODE, &response.status);
   curl_off_t retry_after = 0;
-  if (curl_easy_getinfo(c, CURLINFO_RETRY_AFTER, &retry_after) == CURLE_OK) response.retry_after = static_cast<double>(retry_after);
+  if (curl_easy_getinfo(c, CURLINFO_RETRY_AFTER, &retry_after) == CURLE_OK)
+    response.retry_after = static_cast<double>(retry_after);
   return response;
 }
 
@@ -103,20 +108,23 @@ std::string complaint(const Response& response) {
   std::string text = response.body;
   if (json.ok() && json->is_object() && json->contains("error")) {
     const Json& error = (*json)["error"];
-    if (error.is_object() && error.contains("message") && error["message"].is_string()) text = error["message"];
+    if (error.is_object() && error.contains("message") && error["message"].is_string())
+      text = error["message"];
   }
   return fmt::format("HTTP {}: {}", response.status, shortened(text));
 }
 
 Result<ChatReply> read_reply(const std::string& body) {
   VALORA_TRY(json, parse_json(body, "the answer"));
-  const Json::json_pointer text("/choices/0/message/content"), tokens("/choices/0/logprobs/content");
+  const Json::json_pointer text("/choices/0/message/content"),
+      tokens("/choices/0/logprobs/content");
   if (!json.is_object() || !json.contains(text) || !json[text].is_string())
     return unprocessable("the answer has no choices[0].message.content");
   ChatReply reply{json[text], {}};
   if (!json.contains(tokens) || !json[tokens].is_array()) return reply;
   for (const Json& token : json[tokens])
-    if (token.is_object() && token.contains("logprob") && token["logprob"].is_number()) reply.logprobs.push_back(token["logprob"]);
+    if (token.is_object() && token.contains("logprob") && token["logprob"].is_number())
+      reply.logprobs.push_back(token["logprob"]);
   return reply;
 }
 
@@ -137,9 +145,11 @@ std::string url_of(const EndpointOptions& endpoint) {
 
 }  // namespace
 
-Result<ChatReply> ask_chat(const EndpointOptions& endpoint, const Json& body, std::stop_token stop) {
+Result<ChatReply> ask_chat(const EndpointOptions& endpoint, const Json& body,
+                           std::stop_token stop) {
   init_curl_once();
-  const std::string url = url_of(endpoint), text = body.dump(-1, ' ', false, Json::error_handler_t::replace);
+  const std::string url = url_of(endpoint),
+                    text = body.dump(-1, ' ', false, Json::error_handler_t::replace);
   for (int tried = 0;; ++tried) {
     const Response response = post(endpoint, url, text, stop);
     if (stop.stop_requested()) return cancelled();
@@ -148,11 +158,17 @@ Result<ChatReply> ask_chat(const EndpointOptions& endpoint, const Json& body, st
       if (!reply.ok()) return Error{reply.error().code, url + ": " + reply.error().message, {}};
       return reply;
     }
-    if (response.code == CURLE_WRITE_ERROR) return unprocessable(fmt::format("{}: its answer has more than {} bytes", url, kMostBytes));
+    if (response.code == CURLE_WRITE_ERROR)
+      return unprocessable(fmt::format("{}: its answer has more than {} bytes", url, kMostBytes));
     if (!response.worth_another_try()) return unprocessable(url + ": " + complaint(response));
     if (tried == endpoint.retries)
-      return Error{ErrorCode::kUnavailable, fmt::format("{}: gave up after {} tries: {}", url, tried + 1, complaint(response)), {}};
-    const double pause = std::max(endpoint.retry_seconds * static_cast<double>(1 << std::min(tried, 16)), response.retry_after);
+      return Error{
+          ErrorCode::kUnavailable,
+          fmt::format("{}: gave up after {} tries: {}", url, tried + 1, complaint(response)),
+          {}};
+    const double pause =
+        std::max(endpoint.retry_seconds * static_cast<double>(1 << std::min(tried, 16)),
+                 response.retry_after);
     if (!wait(std::min(pause, kLongestWait), stop)) return cancelled();
   }
 }

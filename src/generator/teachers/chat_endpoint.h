@@ -1,4 +1,5 @@
-// An OpenAI-compatible chat endpoint, asked one question at a time on the calling thread. Torch-free.
+// An OpenAI-compatible chat endpoint, asked one question at a time on the calling thread.
+// Torch-free.
 #pragma once
 
 #include <stop_token>
@@ -23,9 +24,10 @@ struct EndpointOptions {
   double retry_seconds = 0.5;
 };
 
-// Sends `body` and reads the answer's first choice. Thread-safe. HTTP 429, 5xx and broken connections are tried again,
-// after Retry-After where the endpoint names it (30 s at most). Errors name the URL: kUnavailable where it gave up,
-// kUnprocessable where it refused or its answer is none, kCancelled once `stop` is requested.
+// Sends `body` and reads the answer's first choice. Thread-safe. HTTP 429, 5xx and broken
+// connections are tried again, after Retry-After where the endpoint names it (30 s at most). Errors
+// name the URL: kUnavailable where it gave up, kUnprocessable where it refused or its answer is
+// none, kCancelled once `stop` is requested.
 Result<ChatReply> ask_chat(const EndpointOptions& endpoint, const Json& body, std::stop_token stop);
 
 }  // namespace valora::generator

@@ -10,19 +10,29 @@ namespace {
 using media::testing::HttpHost;
 
 std::string response(int status, const std::string& body) {
-  return "HTTP/1.1 " + std::to_string(status) + " X\r\nContent-Length: " + std::to_string(body.size()) + "\r\nConnection: close\r\n\r\n" + body;
+  return "HTTP/1.1 " + std::to_string(status) +
+         " X\r\nContent-Length: " + std::to_string(body.size()) + "\r\nConnection: close\r\n\r\n" +
+         body;
 }
 
 EndpointOptions endpoint(const HttpHost& host, const std::string& path) {
-  return {.url = host.url(path), .api_key = "secret", .timeout_seconds = 20, .retries = 2, .retry_seconds = 0.001};
+  return {.url = host.url(path),
+          .api_key = "secret",
+          .timeout_seconds = 20,
+          .retries = 2,
+          .retry_seconds = 0.001};
 }
 
 const Json kBody = {{"model", "m"}};
 
 TEST(ChatEndpoint, ReadsTextAndLogprobs) {
-  const HttpHost host({{"/v1/chat/completions",
-                        response(200, R"({"choices": [{"message": {"content": "cat"}, "logprobs": {"content": [{"logprob": -0.5}, {"logprob": 0}]}}]})")},
-                       {"/plain/chat/completions", response(200, R"({"choices": [{"message": {"content": "dog"}, "logprobs": null}]})")}});
+  const HttpHost host(
+      {{"/v1/chat/completions",
+        response(
+            200,
+            R"({"choices": [{"message": {"content": "cat"}, "logprobs": {"content": [{"logprob": -0.5}, {"logprob": 0}]}}]})")},
+       {"/plain/chat/completions",
+        response(200, R"({"choices": [{"message": {"content": "dog"}, "logprobs": null}]})")}});
   const auto reply = ask_chat(endpoint(host, "/v1/"), kBody, {});
   ASSERT_TRUE(reply.ok()) << reply.error().message;
   EXPECT_EQ(reply->text, "cat");
@@ -34,27 +44,33 @@ TEST(ChatEndpoint, ReadsTextAndLogprobs) {
 
 TEST(ChatEndpoint, TriesAgainABoundedNumberOfTimes) {
   for (const int status : {429, 500, 503}) {
-    const HttpHost host({{"/v1/chat/completions", response(status, R"({"error": {"message": "busy"}})")}});
+    const HttpHost host(
+        {{"/v1/chat/completions", response(status, R"({"error": {"message": "busy"}})")}});
     const auto reply = ask_chat(endpoint(host, "/v1"), kBody, {});
     ASSERT_FALSE(reply.ok());
     EXPECT_EQ(reply.error().code, ErrorCode::kUnavailable);
-    EXPECT_NE(reply.error().message.find("/v1/chat/completions: gave up after 3 tries: HTTP " + std::to_string(status) + ": busy"), std::string::npos)
+    EXPECT_NE(reply.error().message.find("/v1/chat/completions: gave up after 3 tries: HTTP " +
+                                         std::to_string(status) + ": busy"),
+              std::string::npos)
         << reply.error().message;
     EXPECT_EQ(host.requests(), 3);
   }
 }
 
 TEST(ChatEndpoint, ARefusalIsFinalAndKeepsTheKeyToItself) {
-  const HttpHost host({{"/v1/chat/completions", response(401, R"({"error": {"message": "no such key"}})")}});
+  const HttpHost host(
+      {{"/v1/chat/completions", response(401, R"({"error": {"message": "no such key"}})")}});
   const auto reply = ask_chat(endpoint(host, "/v1"), kBody, {});
   ASSERT_FALSE(reply.ok());
-  EXPECT_NE(reply.error().message.find("HTTP 401: no such key"), std::string::npos) << reply.error().message;
+  EXPECT_NE(reply.error().message.find("HTTP 401: no such key"), std::string::npos)
+      << reply.error().message;
   EXPECT_EQ(reply.error().message.find("secret"), std::string::npos);
   EXPECT_EQ(host.requests(), 1);
 }
 
 TEST(ChatEndpoint, RefusesAnAnswerThatIsNone) {
-  for (const char* body : {"", "[]", "{}", R"({"choices": []})", R"({"choices": [{"message": {"content": null}}]})", "{"}) {
+  for (const char* body : {"", "[]", "{}", R"({"choices": []})",
+                           R"({"choices": [{"message": {"content": null}}]})", "{"}) {
     const HttpHost host({{"/v1/chat/completions", response(200, body)}});
     EXPECT_FALSE(ask_chat(endpoint(host, "/v1"), kBody, {}).ok()) << body;
   }
@@ -75,7 +91,8 @@ TEST(ChatEndpoint, TimesOut) {
   silent.url = host.silent_url();
   silent.timeout_seconds = 0.05;
   silent.retries = 1;
-  EXPECT_NE(ask_chat(silent, kBody, {}).error().message.find("gave up after 2 tries"), std::string::npos);
+  EXPECT_NE(ask_chat(silent, kBody, {}).error().message.find("gave up after 2 tries"),
+            std::string::npos);
 }
 
 }  // namespace

@@ -33,8 +33,10 @@ Result<std::string> data_url(const Medium& medium) {
     VALORA_TRY(prompt, prompt_of(Sample{.media = {medium}}));
     return std::get<MediaRef>(std::get<ChatPrompt>(prompt).messages.front().parts.front()).url;
   }
-  VALORA_TRY(bytes, read_file(medium.files.front(), video ? limits.max_video_bytes : limits.max_bytes));
-  return std::string("data:") + (video ? "video/mp4" : image_type(bytes)) + ";base64," + media::encode_base64(bytes);
+  VALORA_TRY(bytes,
+             read_file(medium.files.front(), video ? limits.max_video_bytes : limits.max_bytes));
+  return std::string("data:") + (video ? "video/mp4" : image_type(bytes)) + ";base64," +
+         media::encode_base64(bytes);
 }
 
 Result<Json> body_of(const Task& task, const Question& question) {
@@ -45,24 +47,32 @@ Result<Json> body_of(const Task& task, const Question& question) {
     content.push_back({{"type", type}, {type, {{"url", std::move(url)}}}});
   }
   content.push_back({{"type", "text"}, {"text", question.text}});
-  return Json{{"model", task.teacher->model}, {"messages", {{{"role", "user"}, {"content", std::move(content)}}}},
-              {"temperature", 0}, {"max_tokens", task.max_answer_tokens}, {"logprobs", true}};
+  return Json{{"model", task.teacher->model},
+              {"messages", {{{"role", "user"}, {"content", std::move(content)}}}},
+              {"temperature", 0},
+              {"max_tokens", task.max_answer_tokens},
+              {"logprobs", true}};
 }
 
 EndpointOptions endpoint_of(const Task& task, const TeacherOptions& options) {
   const char* key = std::getenv(kKeyVariable);
-  return {task.teacher->url, key ? key : "", options.timeout_seconds, options.retries, options.retry_seconds};
+  return {task.teacher->url, key ? key : "", options.timeout_seconds, options.retries,
+          options.retry_seconds};
 }
 
 // The questions of one teacher, shared out among threads.
 class Questioning {
  public:
   Questioning(const Task& task, std::span<const Question> questions, const TeacherOptions& options)
-      : task_(task), questions_(questions), endpoint_(endpoint_of(task, options)), lessons_(questions.size()) {}
+      : task_(task),
+        questions_(questions),
+        endpoint_(endpoint_of(task, options)),
+        lessons_(questions.size()) {}
 
   Result<std::vector<Lesson>> run(const TeacherOptions& options) {
     std::vector<std::jthread> threads;
-    const size_t count = std::min(questions_.size(), static_cast<size_t>(std::max(1, options.concurrency)));
+    const size_t count =
+        std::min(questions_.size(), static_cast<size_t>(std::max(1, options.concurrency)));
     for (size_t i = 0; i < count; ++i) threads.emplace_back([this] { work(); });
     wait_and_tell(options.progress);
     threads.clear();
@@ -83,8 +93,11 @@ class Questioning {
     for (size_t i; (i = next_++) < questions_.size() && !stop_.stop_requested();) {
       auto lesson = ask(questions_[i]);
       const std::lock_guard lock(mutex_);
-      if (lesson.ok()) lessons_[i] = std::move(lesson).value();
-      else if (!failure_) failure_ = Error{lesson.error().code, questions_[i].input.origin + ": " + lesson.error().message, {}};
+      if (lesson.ok())
+        lessons_[i] = std::move(lesson).value();
+      else if (!failure_)
+        failure_ = Error{
+            lesson.error().code, questions_[i].input.origin + ": " + lesson.error().message, {}};
       if (failure_) stop_.request_stop();
       ++done_;
       changed_.notify_all();
@@ -117,7 +130,8 @@ class Questioning {
 
 }  // namespace
 
-Result<std::vector<Lesson>> ask_endpoint(const Task& task, std::span<const Question> questions, const TeacherOptions& options) {
+Result<std::vector<Lesson>> ask_endpoint(const Task& task, std::span<const Question> questions,
+                                         const TeacherOptions& options) {
   return Questioning(task, questions, options).run(options);
 }
 

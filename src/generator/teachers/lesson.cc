@@ -45,12 +45,16 @@ void read_labels(const Task& task, std::string_view answer, Lesson& lesson) {
   }
 }
 
-void keep_boxes(const Task& task, const std::string& asked, std::vector<LabelledBox> boxes, Lesson& lesson) {
+void keep_boxes(const Task& task, const std::string& asked, std::vector<LabelledBox> boxes,
+                Lesson& lesson) {
   for (LabelledBox& box : boxes) {
-    if (box.label.empty()) box.label = asked.empty() && task.labels.size() == 1 ? task.labels.front() : asked;
+    if (box.label.empty())
+      box.label = asked.empty() && task.labels.size() == 1 ? task.labels.front() : asked;
     const std::string* label = task.labels.empty() ? &box.label : find_label(task, box.label);
-    if (!label || (!asked.empty() && *label != asked)) ++lesson.foreign_boxes;
-    else lesson.boxes.push_back({*label, box.box});
+    if (!label || (!asked.empty() && *label != asked))
+      ++lesson.foreign_boxes;
+    else
+      lesson.boxes.push_back({*label, box.box});
   }
 }
 
@@ -58,7 +62,8 @@ void keep_boxes(const Task& task, const std::string& asked, std::vector<Labelled
 
 bool wants_labels(const Task& task) {
   if (task.type == TaskType::kClassification) return true;
-  return task.type == TaskType::kVideo && (task.head || task.metric == Metric::kTop1 || !task.labels.empty());
+  return task.type == TaskType::kVideo &&
+         (task.head || task.metric == Metric::kTop1 || !task.labels.empty());
 }
 
 Result<std::vector<Question>> questions_of(const Task& task, const std::vector<Sample>& inputs) {
@@ -66,7 +71,9 @@ Result<std::vector<Question>> questions_of(const Task& task, const std::vector<S
   for (const Sample& input : inputs) {
     const bool own = !input.question.empty();
     if (has_boxes(task.type) && !own && task.labels.empty())
-      return invalid(task.where + ": task " + task.name + " needs \"labels\" that its teacher is asked about, or a question with each input");
+      return invalid(
+          task.where + ": task " + task.name +
+          " needs \"labels\" that its teacher is asked about, or a question with each input");
     const bool each = task.type == TaskType::kGrounding && !own;
     for (const std::string& label : each ? task.labels : std::vector<std::string>(1)) {
       VALORA_TRY(text, template_question(task, input, label));
@@ -79,16 +86,22 @@ Result<std::vector<Question>> questions_of(const Task& task, const std::vector<S
 
 Lesson read_lesson(const Task& task, const Question& question, const std::string& answer) {
   Lesson lesson;
-  if (wants_labels(task)) read_labels(task, answer, lesson);
-  else if (has_boxes(task.type)) keep_boxes(task, question.label, read_boxes(answer, task.boxes), lesson);
-  else lesson.answer = trimmed(answer);
+  if (wants_labels(task))
+    read_labels(task, answer, lesson);
+  else if (has_boxes(task.type))
+    keep_boxes(task, question.label, read_boxes(answer, task.boxes), lesson);
+  else
+    lesson.answer = trimmed(answer);
   return lesson;
 }
 
 std::optional<double> confidence_of(std::span<const float> logprobs) {
   if (logprobs.empty()) return std::nullopt;
-  const auto add = [](double sum, float logprob) { return sum + std::exp(static_cast<double>(logprob)); };
-  return std::accumulate(logprobs.begin(), logprobs.end(), 0.0, add) / static_cast<double>(logprobs.size());
+  const auto add = [](double sum, float logprob) {
+    return sum + std::exp(static_cast<double>(logprob));
+  };
+  return std::accumulate(logprobs.begin(), logprobs.end(), 0.0, add) /
+         static_cast<double>(logprobs.size());
 }
 
 }  // namespace valora::generator

@@ -16,8 +16,8 @@ struct Lesson {
   std::vector<std::string> labels;  // of a classification
   std::vector<LabelledBox> boxes;   // the surest first
   std::string answer;
-  std::optional<double> confidence;  // 0 … 1; none: the teacher does not say
-  bool foreign = false;              // answered with what is none of the task's labels
+  std::optional<double> confidence;         // 0 … 1; none: the teacher does not say
+  bool foreign = false;                     // answered with what is none of the task's labels
   int unsure_boxes = 0, foreign_boxes = 0;  // of those left out
 };
 
@@ -38,9 +38,11 @@ Lesson read_lesson(const Task& task, const Question& question, const std::string
 std::optional<double> confidence_of(std::span<const float> logprobs);
 
 // One lesson an input or question.
-Result<std::vector<Lesson>> ask_torchscript(const Task& task, std::span<const Sample> inputs, const TeacherOptions& options);
-Result<std::vector<Lesson>> ask_endpoint(const Task& task, std::span<const Question> questions, const TeacherOptions& options);
-Result<std::vector<Lesson>> ask_adapter(const Task& task, std::span<const Question> questions, Engine& engine,
-                                        const TeacherOptions& options);
+Result<std::vector<Lesson>> ask_torchscript(const Task& task, std::span<const Sample> inputs,
+                                            const TeacherOptions& options);
+Result<std::vector<Lesson>> ask_endpoint(const Task& task, std::span<const Question> questions,
+                                         const TeacherOptions& options);
+Result<std::vector<Lesson>> ask_adapter(const Task& task, std::span<const Question> questions,
+                                        Engine& engine, const TeacherOptions& options);
 
 }  // namespace valora::generator

@@ -33,7 +33,8 @@ TEST(Lesson, ReadsTheLabelThatAnAnswerNames) {
   EXPECT_EQ(read(" cat\n").labels, std::vector<std::string>{"cat"});
   EXPECT_EQ(read("CAT.").labels, std::vector<std::string>{"cat"});
   EXPECT_EQ(read("dog").labels, std::vector<std::string>{"dog"}) << "letter for letter comes first";
-  for (const char* foreign : {"", "a cat", "cat, dog", "horse"}) EXPECT_TRUE(read(foreign).foreign) << foreign;
+  for (const char* foreign : {"", "a cat", "cat, dog", "horse"})
+    EXPECT_TRUE(read(foreign).foreign) << foreign;
 }
 
 TEST(Lesson, ReadsSeveralLabelsForAMultiLabelHead) {
@@ -46,7 +47,8 @@ TEST(Lesson, ReadsSeveralLabelsForAMultiLabelHead) {
 TEST(Lesson, ReadsBoxesOfTheTasksLabels) {
   Task task = labelled(TaskType::kDetection, {"car", "bus"});
   task.boxes = {100, true};
-  const Lesson lesson = read_lesson(task, {}, "<ref>car</ref><box>(10,20),(30,60)</box><ref>tree</ref><box>(1,1),(2,2)</box>");
+  const Lesson lesson = read_lesson(
+      task, {}, "<ref>car</ref><box>(10,20),(30,60)</box><ref>tree</ref><box>(1,1),(2,2)</box>");
   ASSERT_EQ(lesson.boxes.size(), 1u);
   EXPECT_EQ(lesson.boxes[0].label, "car");
   EXPECT_DOUBLE_EQ(lesson.boxes[0].box.y1, 0.6);
@@ -67,7 +69,8 @@ TEST(Questions, AreTheTemplatesOrTheInputsOwn) {
   ASSERT_TRUE(questions.ok()) << questions.error().message;
   ASSERT_EQ(questions->size(), 2u);
   EXPECT_NE((*questions)[0].text.find("cat, dog"), std::string::npos);
-  EXPECT_TRUE((*questions)[0].input.question.empty()) << "left for the training data's own template";
+  EXPECT_TRUE((*questions)[0].input.question.empty())
+      << "left for the training data's own template";
   EXPECT_EQ((*questions)[1].text, "Which pet?");
 }
 
@@ -83,7 +86,10 @@ TEST(Questions, GroundingAsksForEachLabel) {
   EXPECT_EQ(read_lesson(task, bus, "[1,2,3,4]").boxes.at(0).label, "bus");
   EXPECT_EQ(read_lesson(task, bus, "<ref>car</ref><box>(1,2),(3,4)</box>").foreign_boxes, 1);
   task.labels.clear();
-  EXPECT_NE(questions_of(task, {picture("a.png")}).error().message.find("tasks.yaml:2: task task needs \"labels\""), std::string::npos);
+  EXPECT_NE(questions_of(task, {picture("a.png")})
+                .error()
+                .message.find("tasks.yaml:2: task task needs \"labels\""),
+            std::string::npos);
   EXPECT_TRUE(questions_of(task, {picture("b.png", "Where is it?")}).ok());
 }
 

@@ -9,23 +9,28 @@ namespace valora::generator {
 namespace {
 
 Result<media::Image> picture_of(const TeacherSource& teacher, const Sample& sample) {
-  if (sample.media.size() != 1 || sample.media.front().kind != Medium::Kind::kImage || sample.media.front().files.size() != 1)
+  if (sample.media.size() != 1 || sample.media.front().kind != Medium::Kind::kImage ||
+      sample.media.front().files.size() != 1)
     return invalid("a TorchScript teacher takes one image a sample");
   const media::Limits limits;
   VALORA_TRY(bytes, read_file(sample.media.front().files.front(), limits.max_bytes));
-  VALORA_TRY(image, media::decode_image({reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()}, limits));
+  VALORA_TRY(image, media::decode_image(
+                        {reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()}, limits));
   return media::resize_bicubic(image, teacher.width, teacher.height);
 }
 
 // PIL's weights of convert("L").
-uint8_t grey(const uint8_t* rgb) { return static_cast<uint8_t>((rgb[0] * 19595u + rgb[1] * 38470u + rgb[2] * 7471u + 0x8000u) >> 16); }
+uint8_t grey(const uint8_t* rgb) {
+  return static_cast<uint8_t>((rgb[0] * 19595u + rgb[1] * 38470u + rgb[2] * 7471u + 0x8000u) >> 16);
+}
 
 // out: [channels, height, width].
 void write_planes(const TeacherSource& teacher, const media::Image& image, float* out) {
   const size_t pixels = static_cast<size_t>(image.width) * static_cast<size_t>(image.height);
   for (int c = 0; c < teacher.channels; ++c) {
     const double mean = teacher.mean.empty() ? 0 : teacher.mean[static_cast<size_t>(c)];
-    const double deviation = teacher.deviation.empty() ? 1 : teacher.deviation[static_cast<size_t>(c)];
+    const double deviation =
+        teacher.deviation.empty() ? 1 : teacher.deviation[static_cast<size_t>(c)];
     for (size_t i = 0; i < pixels; ++i) {
       const uint8_t* rgb = &image.rgb[i * 3];
       const double value = (teacher.channels == 1 ? grey(rgb) : rgb[c]) / 255.0;
@@ -39,21 +44,27 @@ void write_planes(const TeacherSource& teacher, const media::Image& image, float
 Status check_input(const TeacherSource& teacher) {
   if (teacher.width < 1 || teacher.height < 1 || teacher.width > 8192 || teacher.height > 8192)
     return invalid("a teacher's pictures have sides of 1 to 8192 pixels");
-  if (teacher.channels != 1 && teacher.channels != 3) return invalid("a teacher's pictures have 1 or 3 channels");
+  if (teacher.channels != 1 && teacher.channels != 3)
+    return invalid("a teacher's pictures have 1 or 3 channels");
   const auto channels = static_cast<size_t>(teacher.channels);
-  if (!teacher.mean.empty() && teacher.mean.size() != channels) return invalid("a teacher's mean has one number a channel");
-  if (!teacher.deviation.empty() && teacher.deviation.size() != channels) return invalid("a teacher's std has one number a channel");
+  if (!teacher.mean.empty() && teacher.mean.size() != channels)
+    return invalid("a teacher's mean has one number a channel");
+  if (!teacher.deviation.empty() && teacher.deviation.size() != channels)
+    return invalid("a teacher's std has one number a channel");
   for (const double deviation : teacher.deviation)
     if (!(deviation > 0)) return invalid("a teacher's std is above 0");
   return {};
 }
 
 Result<at::Tensor> script_input(const TeacherSource& teacher, std::span<const Sample> samples) {
-  at::Tensor input = at::empty({static_cast<int64_t>(samples.size()), teacher.channels, teacher.height, teacher.width}, at::kFloat);
+  at::Tensor input = at::empty(
+      {static_cast<int64_t>(samples.size()), teacher.channels, teacher.height, teacher.width},
+      at::kFloat);
   const int64_t size = input.stride(0);
   for (size_t i = 0; i < samples.size(); ++i) {
     const auto image = picture_of(teacher, samples[i]);
-    if (!image.ok()) return Error{image.error().code, samples[i].origin + ": " + image.error().message, {}};
+    if (!image.ok())
+      return Error{image.error().code, samples[i].origin + ": " + image.error().message, {}};
     write_planes(teacher, *image, input.data_ptr<float>() + static_cast<int64_t>(i) * size);
   }
   return input;

@@ -16,7 +16,8 @@ SplitSamples split_samples(std::vector<Sample> samples, double share, uint64_t s
 
   std::vector<std::pair<Digest, size_t>> order;
   for (size_t i = 0; i < samples.size(); ++i)
-    order.emplace_back(DigestBuilder().add(seed).add(std::string_view(samples[i].origin)).finish(), i);
+    order.emplace_back(DigestBuilder().add(seed).add(std::string_view(samples[i].origin)).finish(),
+                       i);
   std::ranges::sort(order);
   std::vector<bool> validates(samples.size());
   for (int64_t i = 0; i < count; ++i) validates[order[static_cast<size_t>(i)].second] = true;

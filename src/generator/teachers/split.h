@@ -12,8 +12,8 @@ struct SplitSamples {
   std::vector<Sample> train, validation;  // each in the order that the samples had
 };
 
-// share: 0 … 1, rounded to whole samples; of two or more, both parts get one where it is neither 0 nor 1. A sample's
-// place follows from the seed and its origin, not from its neighbours' places.
+// share: 0 … 1, rounded to whole samples; of two or more, both parts get one where it is neither 0
+// nor 1. A sample's place follows from the seed and its origin, not from its neighbours' places.
 SplitSamples split_samples(std::vector<Sample> samples, double share, uint64_t seed);
 
 }  // namespace valora::generator

@@ -10,7 +10,8 @@ namespace {
 
 std::vector<Sample> samples(int count) {
   std::vector<Sample> out(static_cast<size_t>(count));
-  for (int i = 0; i < count; ++i) out[static_cast<size_t>(i)].origin = "picture " + std::to_string(i);
+  for (int i = 0; i < count; ++i)
+    out[static_cast<size_t>(i)].origin = "picture " + std::to_string(i);
   return out;
 }
 
@@ -40,7 +41,8 @@ TEST(Split, FollowsFromTheSeed) {
 TEST(Split, DoesNotDependOnTheOrder) {
   auto turned = samples(50);
   std::ranges::reverse(turned);
-  auto there = origins(split_samples(samples(50), 0.3, 1).validation), back = origins(split_samples(turned, 0.3, 1).validation);
+  auto there = origins(split_samples(samples(50), 0.3, 1).validation),
+       back = origins(split_samples(turned, 0.3, 1).validation);
   std::ranges::reverse(back);
   EXPECT_EQ(there, back);
 }

@@ -10,10 +10,12 @@
 namespace valora::generator {
 namespace {
 
-// Of a traceback of several lines the one that says what went wrong: the last of a script's, else the first.
+// Of a traceback of several lines the one that says what went wrong: the last of a script's, else
+// the first.
 std::string reason_of(const std::exception& fault) {
   std::string text = fault.what();
-  if (const auto* error = dynamic_cast<const c10::Error*>(&fault)) text = error->what_without_backtrace();
+  if (const auto* error = dynamic_cast<const c10::Error*>(&fault))
+    text = error->what_without_backtrace();
   while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();
   if (text.find("Traceback of TorchScript") != text.npos) return text.substr(text.rfind('\n') + 1);
   return text.substr(0, text.find('\n'));
@@ -23,11 +25,13 @@ std::string shape_text(const c10::IValue& value) {
   if (value.isTensor()) {
     const at::Tensor& tensor = value.toTensor();
     if (!tensor.defined()) return "an undefined tensor";
-    return fmt::format("{} [{}]", c10::toString(tensor.scalar_type()), fmt::join(tensor.sizes(), ", "));
+    return fmt::format("{} [{}]", c10::toString(tensor.scalar_type()),
+                       fmt::join(tensor.sizes(), ", "));
   }
   if (!value.isTuple()) return value.tagKind();
   std::string text;
-  for (const c10::IValue& element : value.toTupleRef().elements()) text += (text.empty() ? "" : ", ") + shape_text(element);
+  for (const c10::IValue& element : value.toTupleRef().elements())
+    text += (text.empty() ? "" : ", ") + shape_text(element);
   return "(" + text + ")";
 }
 
@@ -65,37 +69,48 @@ Result<TorchScriptFile> TorchScriptFile::load(const std::string& path) {
     module->script.eval();
     return TorchScriptFile(path, std::move(module));
   } catch (const std::exception& fault) {
-    return unprocessable(path + " is no TorchScript file that can be loaded: " + reason_of(fault), path);
+    return unprocessable(path + " is no TorchScript file that can be loaded: " + reason_of(fault),
+                         path);
   }
 }
 
 Result<at::Tensor> TorchScriptFile::scores(const at::Tensor& pictures, int64_t classes) {
   VALORA_TRY(output, module_->run(path_, pictures));
   const int64_t count = pictures.size(0);
-  if (!output.isTensor() || output.toTensor().sizes() != at::IntArrayRef({count, classes}) || !output.toTensor().is_floating_point())
-    return unprocessable(fmt::format("{} gave {} for {} pictures; class scores of the task's {} labels are Float [{}, {}]", path_,
-                                     shape_text(output), count, classes, count, classes), path_);
+  if (!output.isTensor() || output.toTensor().sizes() != at::IntArrayRef({count, classes}) ||
+      !output.toTensor().is_floating_point())
+    return unprocessable(
+        fmt::format(
+            "{} gave {} for {} pictures; class scores of the task's {} labels are Float [{}, {}]",
+            path_, shape_text(output), count, classes, count, classes),
+        path_);
   at::Tensor scores = output.toTensor().to(at::kFloat).contiguous();
-  if (!all_finite(scores)) return unprocessable(path_ + " gave scores that are not numbers (NaN or infinite)", path_);
+  if (!all_finite(scores))
+    return unprocessable(path_ + " gave scores that are not numbers (NaN or infinite)", path_);
   return scores;
 }
 
 Result<ScriptBoxes> TorchScriptFile::boxes(const at::Tensor& picture) {
   VALORA_TRY(output, module_->run(path_, picture));
   const auto refused = [&] {
-    return unprocessable(fmt::format("{} gave {} for a picture; boxes, scores and classes are (Float [N, 4], Float [N], Long [N])",
-                                     path_, shape_text(output)), path_);
+    return unprocessable(fmt::format("{} gave {} for a picture; boxes, scores and classes are "
+                                     "(Float [N, 4], Float [N], Long [N])",
+                                     path_, shape_text(output)),
+                         path_);
   };
   if (!output.isTuple() || output.toTupleRef().size() != 3) return refused();
   const auto& parts = output.toTupleRef().elements();
-  if (!parts[0].isTensor() || parts[0].toTensor().dim() != 2 || parts[0].toTensor().size(1) != 4) return refused();
+  if (!parts[0].isTensor() || parts[0].toTensor().dim() != 2 || parts[0].toTensor().size(1) != 4)
+    return refused();
   const int64_t count = parts[0].toTensor().size(0);
   if (!is_vector(parts[1], count) || !is_vector(parts[2], count)) return refused();
   if (!at::isIntegralType(parts[2].toTensor().scalar_type(), false)) return refused();
-  ScriptBoxes result{parts[0].toTensor().to(at::kFloat).contiguous(), parts[1].toTensor().to(at::kFloat).contiguous(),
+  ScriptBoxes result{parts[0].toTensor().to(at::kFloat).contiguous(),
+                     parts[1].toTensor().to(at::kFloat).contiguous(),
                      parts[2].toTensor().to(at::kLong).contiguous()};
   if (!all_finite(result.boxes) || !all_finite(result.scores))
-    return unprocessable(path_ + " gave boxes or scores that are not numbers (NaN or infinite)", path_);
+    return unprocessable(path_ + " gave boxes or scores that are not numbers (NaN or infinite)",
+                         path_);
   return result;
 }
 

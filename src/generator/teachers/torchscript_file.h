@@ -24,8 +24,9 @@ class TorchScriptFile {
   TorchScriptFile(TorchScriptFile&&) noexcept;
   TorchScriptFile& operator=(TorchScriptFile&&) noexcept;
 
-  // pictures: fp32 [n, channels, height, width]. kUnprocessable names the file and what it did: raised an error, gave
-  // something else than one of fp [n, classes], or values that are not numbers.
+  // pictures: fp32 [n, channels, height, width]. kUnprocessable names the file and what it did:
+  // raised an error, gave something else than one of fp [n, classes], or values that are not
+  // numbers.
   Result<at::Tensor> scores(const at::Tensor& pictures, int64_t classes);
   // picture: fp32 [1, channels, height, width]; the file gives a tuple of three tensors.
   Result<ScriptBoxes> boxes(const at::Tensor& picture);

@@ -14,16 +14,25 @@ namespace {
 Status check(const Task& task) {
   const bool scores = task.teacher->output == TeacherSource::Output::kScores;
   const char* output = scores ? "scores" : "boxes";
-  const bool fits = scores ? task.type == TaskType::kClassification : task.type == TaskType::kDetection || task.type == TaskType::kGrounding;
-  if (!fits) return invalid(fmt::format("{}: a teacher's {} teach no task of the type {}", task.where, output, task_type_name(task.type)));
-  if (task.labels.empty()) return invalid(fmt::format("{}: task {} needs \"labels\": the names of its teacher's classes, in their order", task.where, task.name));
+  const bool fits = scores ? task.type == TaskType::kClassification
+                           : task.type == TaskType::kDetection || task.type == TaskType::kGrounding;
+  if (!fits)
+    return invalid(fmt::format("{}: a teacher's {} teach no task of the type {}", task.where,
+                               output, task_type_name(task.type)));
+  if (task.labels.empty())
+    return invalid(fmt::format(
+        "{}: task {} needs \"labels\": the names of its teacher's classes, in their order",
+        task.where, task.name));
   if (task.head && task.head->multi_label)
-    return invalid(fmt::format("{}: a teacher's scores give one label a picture, the head of task {} takes several", task.where, task.name));
+    return invalid(fmt::format(
+        "{}: a teacher's scores give one label a picture, the head of task {} takes several",
+        task.where, task.name));
   const Status input = check_input(*task.teacher);
   return input.ok() ? input : invalid(task.where + ": " + input.error().message);
 }
 
-Result<std::vector<Lesson>> score_lessons(const Task& task, TorchScriptFile& file, const at::Tensor& pictures) {
+Result<std::vector<Lesson>> score_lessons(const Task& task, TorchScriptFile& file,
+                                          const at::Tensor& pictures) {
   VALORA_TRY(scores, file.scores(pictures, static_cast<int64_t>(task.labels.size())));
   const auto [confidence, best] = at::softmax(scores, -1).max(-1);
   std::vector<Lesson> lessons;
@@ -39,8 +48,8 @@ Result<std::vector<Lesson>> score_lessons(const Task& task, TorchScriptFile& fil
 // Cut to the picture, as shares of it; none where nothing is left.
 std::optional<Box> box_of(const float* corners, const TeacherSource& teacher) {
   const auto share = [](double pixels, int side) { return std::clamp(pixels / side, 0.0, 1.0); };
-  const Box box{share(corners[0], teacher.width), share(corners[1], teacher.height), share(corners[2], teacher.width),
-                share(corners[3], teacher.height)};
+  const Box box{share(corners[0], teacher.width), share(corners[1], teacher.height),
+                share(corners[2], teacher.width), share(corners[3], teacher.height)};
   if (box.x0 < box.x1 && box.y0 < box.y1) return box;
   return std::nullopt;
 }
@@ -60,7 +69,9 @@ Result<Lesson> box_lesson(const Task& task, TorchScriptFile& file, const at::Ten
   for (const int64_t i : by_score(scores, found.scores.numel())) {
     const int64_t label = found.classes.const_data_ptr<int64_t>()[i];
     if (label < 0 || label >= static_cast<int64_t>(task.labels.size()))
-      return unprocessable(fmt::format("{} gave the class {}; the task's labels are 0 to {}", teacher.path, label, task.labels.size() - 1), teacher.path);
+      return unprocessable(fmt::format("{} gave the class {}; the task's labels are 0 to {}",
+                                       teacher.path, label, task.labels.size() - 1),
+                           teacher.path);
     const auto box = box_of(found.boxes.const_data_ptr<float>() + 4 * i, teacher);
     if (!box) continue;
     if (scores[i] < teacher.confidence) {
@@ -74,13 +85,18 @@ Result<Lesson> box_lesson(const Task& task, TorchScriptFile& file, const at::Ten
   return lesson;
 }
 
-Result<std::vector<Lesson>> lessons_of(const Task& task, TorchScriptFile& file, std::span<const Sample> samples) {
+Result<std::vector<Lesson>> lessons_of(const Task& task, TorchScriptFile& file,
+                                       std::span<const Sample> samples) {
   VALORA_TRY(pictures, script_input(*task.teacher, samples));
-  if (task.teacher->output == TeacherSource::Output::kScores) return score_lessons(task, file, pictures);
+  if (task.teacher->output == TeacherSource::Output::kScores)
+    return score_lessons(task, file, pictures);
   std::vector<Lesson> lessons;
   for (int64_t i = 0; i < pictures.size(0); ++i) {
     auto lesson = box_lesson(task, file, pictures.narrow(0, i, 1));
-    if (!lesson.ok()) return Error{lesson.error().code, samples[static_cast<size_t>(i)].origin + ": " + lesson.error().message, {}};
+    if (!lesson.ok())
+      return Error{lesson.error().code,
+                   samples[static_cast<size_t>(i)].origin + ": " + lesson.error().message,
+                   {}};
     lessons.push_back(std::move(lesson).value());
   }
   return lessons;
@@ -88,15 +104,18 @@ Result<std::vector<Lesson>> lessons_of(const Task& task, TorchScriptFile& file, 
 
 }  // namespace
 
-Result<std::vector<Lesson>> ask_torchscript(const Task& task, std::span<const Sample> inputs, const TeacherOptions& options) {
+Result<std::vector<Lesson>> ask_torchscript(const Task& task, std::span<const Sample> inputs,
+                                            const TeacherOptions& options) {
   VALORA_CHECK(check(task));
   VALORA_TRY(file, TorchScriptFile::load(task.teacher->path));
   const size_t batch = static_cast<size_t>(std::max(1, options.batch));
   std::vector<Lesson> lessons;
   for (size_t begin = 0; begin < inputs.size(); begin += batch) {
-    VALORA_TRY(some, lessons_of(task, file, inputs.subspan(begin, std::min(batch, inputs.size() - begin))));
+    VALORA_TRY(some, lessons_of(task, file,
+                                inputs.subspan(begin, std::min(batch, inputs.size() - begin))));
     std::ranges::move(some, std::back_inserter(lessons));
-    if (options.progress) options.progress(static_cast<int>(lessons.size()), static_cast<int>(inputs.size()));
+    if (options.progress)
+      options.progress(static_cast<int>(lessons.size()), static_cast<int>(inputs.size()));
   }
   return lessons;
 }

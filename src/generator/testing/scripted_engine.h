@@ -28,8 +28,8 @@ inline std::string question_of(const GenerateRequest& request) {
   return {};
 }
 
-// Answers the newest request first, on a thread of its own, and only once `patience` requests are open or all of
-// `total` have come: so that answers come out of order and concurrency shows.
+// Answers the newest request first, on a thread of its own, and only once `patience` requests are
+// open or all of `total` have come: so that answers come out of order and concurrency shows.
 class ScriptedEngine final : public Engine {
   template <typename Body>
   auto locked(Body body) const {
@@ -41,7 +41,10 @@ class ScriptedEngine final : public Engine {
   using Script = std::function<Reply(const GenerateRequest&)>;
 
   ScriptedEngine(Script script, size_t total, size_t patience = 1)
-      : script_(std::move(script)), total_(total), patience_(patience), thread_([this] { run(); }) {}
+      : script_(std::move(script)),
+        total_(total),
+        patience_(patience),
+        thread_([this] { run(); }) {}
   ~ScriptedEngine() override {
     {
       const std::lock_guard lock(mutex_);
@@ -57,15 +60,27 @@ class ScriptedEngine final : public Engine {
   // The error that loading gives.
   void fail_loading(Error error) { load_error_ = std::move(error); }
 
-  size_t most_open() const { return locked([this] { return most_open_; }); }
-  size_t cancelled() const { return locked([this] { return cancelled_; }); }
-  size_t held_sinks() const { return locked([this] { return open_.size() + leaving_.size() + busy_; }); }
-  std::vector<GenerateRequest> requests() const { return locked([this] { return requests_; }); }
-  std::vector<std::string> loaded() const { return locked([this] { return loaded_; }); }
+  size_t most_open() const {
+    return locked([this] { return most_open_; });
+  }
+  size_t cancelled() const {
+    return locked([this] { return cancelled_; });
+  }
+  size_t held_sinks() const {
+    return locked([this] { return open_.size() + leaving_.size() + busy_; });
+  }
+  std::vector<GenerateRequest> requests() const {
+    return locked([this] { return requests_; });
+  }
+  std::vector<std::string> loaded() const {
+    return locked([this] { return loaded_; });
+  }
 
   const ModelCard& model() const override { return model_; }
-  Result<RequestHandle> submit(GenerateRequest request, std::shared_ptr<ResponseSink> sink) override {
-    if (!refused_.empty() && question_of(request) == refused_) return invalid("refused at the door");
+  Result<RequestHandle> submit(GenerateRequest request,
+                               std::shared_ptr<ResponseSink> sink) override {
+    if (!refused_.empty() && question_of(request) == refused_)
+      return invalid("refused at the door");
     const std::lock_guard lock(mutex_);
     requests_.push_back(request);
     const RequestHandle handle = requests_.size();
@@ -74,7 +89,8 @@ class ScriptedEngine final : public Engine {
     changed_.notify_all();
     return handle;
   }
-  // As in an engine that is just about to tell the sink something: it still hears it, then is let go.
+  // As in an engine that is just about to tell the sink something: it still hears it, then is let
+  // go.
   void cancel(RequestHandle handle) override {
     const std::lock_guard lock(mutex_);
     const auto found = std::ranges::find(open_, handle, &Open::handle);
@@ -97,7 +113,8 @@ class ScriptedEngine final : public Engine {
     card.heads = heads_;
     done(card);
   }
-  void unload_adapter(std::string name, std::optional<uint64_t>, std::function<void(Status)> done) override {
+  void unload_adapter(std::string name, std::optional<uint64_t>,
+                      std::function<void(Status)> done) override {
     {
       const std::lock_guard lock(mutex_);
       std::erase(loaded_, name);
@@ -107,8 +124,12 @@ class ScriptedEngine final : public Engine {
   // Of the adapters that are loaded from now on.
   void set_heads(decltype(AdapterCard::heads) heads) { heads_ = std::move(heads); }
   std::vector<AdapterCard> adapters() const override { return adapters_; }
-  Result<std::vector<int32_t>> tokenize(const Prompt&, bool) const override { return std::vector<int32_t>{1}; }
-  Result<std::string> detokenize(const std::vector<int32_t>&) const override { return std::string(); }
+  Result<std::vector<int32_t>> tokenize(const Prompt&, bool) const override {
+    return std::vector<int32_t>{1};
+  }
+  Result<std::string> detokenize(const std::vector<int32_t>&) const override {
+    return std::string();
+  }
   EngineStats stats() const override { return {}; }
   void set_observer(StepObserver*) override {}
   bool healthy() const override { return true; }
@@ -121,7 +142,9 @@ class ScriptedEngine final : public Engine {
     std::shared_ptr<ResponseSink> sink;
   };
 
-  bool ready() const { return !open_.empty() && (open_.size() >= patience_ || requests_.size() == total_); }
+  bool ready() const {
+    return !open_.empty() && (open_.size() >= patience_ || requests_.size() == total_);
+  }
 
   void run() {
     std::unique_lock lock(mutex_);
@@ -129,7 +152,9 @@ class ScriptedEngine final : public Engine {
       changed_.wait(lock, [this] { return ending_ || !leaving_.empty() || ready(); });
       if (!leaving_.empty()) {
         std::shared_ptr<ResponseSink> sink = take(leaving_);
-        tell(lock, sink, [&] { sink->on_output({.index = 0, .text = "too late", .tokens = {}, .finish = {}}); });
+        tell(lock, sink, [&] {
+          sink->on_output({.index = 0, .text = "too late", .tokens = {}, .finish = {}});
+        });
       } else if (ready()) {
         Open next = take(open_);
         tell(lock, next.sink, [&] { answer(next); });
@@ -167,8 +192,10 @@ class ScriptedEngine final : public Engine {
     chunk.text = reply.text;
     for (const float logprob : reply.logprobs) chunk.tokens.push_back({{0, "", logprob}, {}});
     chunk.finish = Finish{};
-    if (reply.classification) open.sink->on_classification(*reply.classification);
-    else open.sink->on_output(std::move(chunk));
+    if (reply.classification)
+      open.sink->on_classification(*reply.classification);
+    else
+      open.sink->on_output(std::move(chunk));
     FinalInfo info;
     info.usage = {10, static_cast<int>(reply.logprobs.size()), 0};
     info.timings.e2e_seconds = reply.seconds;

@@ -22,8 +22,8 @@ void AdapterParameters::add_slot(std::string name, int64_t rows, int64_t columns
   slots_.push_back({kPrefix + std::move(name), offset, rows, columns});
 }
 
-AdapterParameters::AdapterParameters(AdapterShape shape, const adapters::ModuleTable& table, at::ScalarType compute,
-                                     at::Device device, uint64_t seed)
+AdapterParameters::AdapterParameters(AdapterShape shape, const adapters::ModuleTable& table,
+                                     at::ScalarType compute, at::Device device, uint64_t seed)
     : shape_(std::move(shape)) {
   for (const int index : shape_.modules) {
     const adapters::Module& module = table.modules()[index];
@@ -41,7 +41,8 @@ AdapterParameters::AdapterParameters(AdapterShape shape, const adapters::ModuleT
   values_ = at::zeros({total}, fp32);
   for (const ParameterSlot& slot : slots_) {
     const double bound = 1 / std::sqrt(static_cast<double>(slot.columns));
-    if (!begins_at_zero(slot)) values_.narrow(0, slot.offset, slot.size()).uniform_(-bound, bound, generator);
+    if (!begins_at_zero(slot))
+      values_.narrow(0, slot.offset, slot.size()).uniform_(-bound, bound, generator);
   }
   values_ = values_.to(device);
   gradient_ = at::zeros_like(values_);
@@ -89,29 +90,37 @@ void AdapterParameters::collect() {
   }
 }
 
-Status AdapterParameters::assign(const adapters::AdapterSpec& spec, const adapters::ModuleTable& modules) {
+Status AdapterParameters::assign(const adapters::AdapterSpec& spec,
+                                 const adapters::ModuleTable& modules) {
   const c10::NoGradGuard no_gradients;
   const auto differs = [&](const std::string& what) {
-    return unprocessable(spec.path + " is another adapter than the one to be trained: " + what, spec.path);
+    return unprocessable(spec.path + " is another adapter than the one to be trained: " + what,
+                         spec.path);
   };
-  // Of a lower rank: further rows of A stay as they were drawn, further columns of B are zero. The product is the same.
+  // Of a lower rank: further rows of A stay as they were drawn, further columns of B are zero. The
+  // product is the same.
   const auto put = [&](const ParameterSlot& slot, const TensorView& view) {
     at::Tensor values = values_.narrow(0, slot.offset, slot.size()).view({slot.rows, slot.columns});
     if (begins_at_zero(slot)) values.zero_();
     values.narrow(0, 0, view.shape[0]).narrow(1, 0, view.shape[1]).copy_(models::tensor_of(view));
   };
-  if (spec.targets.size() != shape_.modules.size()) return differs("it adapts " + std::to_string(spec.targets.size()) + " linears");
+  if (spec.targets.size() != shape_.modules.size())
+    return differs("it adapts " + std::to_string(spec.targets.size()) + " linears");
   for (size_t i = 0; i < spec.targets.size(); ++i) {
     const adapters::LoraTarget& target = spec.targets[i];
-    if (target.module != shape_.modules[i] || target.rank > shape_.rank || std::abs(target.scale - shape_.scale()) > 1e-6 * shape_.scale())
-      return differs(modules.modules()[target.module].name + " has rank " + std::to_string(target.rank));
+    if (target.module != shape_.modules[i] || target.rank > shape_.rank ||
+        std::abs(target.scale - shape_.scale()) > 1e-6 * shape_.scale())
+      return differs(modules.modules()[target.module].name + " has rank " +
+                     std::to_string(target.rank));
     put(slots_[2 * i], target.a);
     put(slots_[2 * i + 1], target.b);
   }
   for (size_t i = 0; i < shape_.heads.size(); ++i) {
-    const auto found = std::ranges::find(spec.heads, shape_.heads[i].name, &adapters::TaskHead::name);
+    const auto found =
+        std::ranges::find(spec.heads, shape_.heads[i].name, &adapters::TaskHead::name);
     if (found == spec.heads.end()) continue;
-    if (found->labels != shape_.heads[i].labels) return differs("its head " + found->name + " has other labels");
+    if (found->labels != shape_.heads[i].labels)
+      return differs("its head " + found->name + " has other labels");
     put(slots_[2 * shape_.modules.size() + i], found->weight);
   }
   refresh();

@@ -1,4 +1,5 @@
-// An adapter's values while it is trained: fp32 masters in one piece, and what a pass computes with.
+// An adapter's values while it is trained: fp32 masters in one piece, and what a pass computes
+// with.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -15,20 +16,23 @@ namespace valora::generator {
 
 // One tensor's place among the values.
 struct ParameterSlot {
-  std::string name;  // as PEFT writes it: "base_model.model.M.lora_A.weight", "base_model.model.score.weight"
+  std::string name;  // as PEFT writes it: "base_model.model.M.lora_A.weight",
+                     // "base_model.model.score.weight"
   int64_t offset = 0, rows = 0, columns = 0;
   int64_t size() const { return rows * columns; }
 };
 
 class AdapterParameters {
  public:
-  // A as PEFT begins (Kaiming's uniform over the inputs), B zero, heads as torch's Linear; all from the seed.
-  AdapterParameters(AdapterShape shape, const adapters::ModuleTable& modules, at::ScalarType compute, at::Device device,
-                    uint64_t seed);
+  // A as PEFT begins (Kaiming's uniform over the inputs), B zero, heads as torch's Linear; all from
+  // the seed.
+  AdapterParameters(AdapterShape shape, const adapters::ModuleTable& modules,
+                    at::ScalarType compute, at::Device device, uint64_t seed);
 
   const AdapterShape& shape() const { return shape_; }
   const std::vector<ParameterSlot>& slots() const { return slots_; }
-  // fp32 [all slots' sizes]: what an optimizer changes, and the gradient of a step. refresh() after a change.
+  // fp32 [all slots' sizes]: what an optimizer changes, and the gradient of a step. refresh() after
+  // a change.
   at::Tensor& values() { return values_; }
   const at::Tensor& values() const { return values_; }
   at::Tensor& gradient() { return gradient_; }
@@ -40,9 +44,10 @@ class AdapterParameters {
   // Adds what the last backward pass left in the leaves to gradient(), and empties them.
   void collect();
 
-  // Values of a PEFT folder's tensors in the place of these; heads that it does not have stay as they are, and so does
-  // what a lower rank leaves of A, beside zeros in B: its products are the same. kUnprocessable where its modules, scales
-  // or labels are others than the shape's, or a rank is higher.
+  // Values of a PEFT folder's tensors in the place of these; heads that it does not have stay as
+  // they are, and so does what a lower rank leaves of A, beside zeros in B: its products are the
+  // same. kUnprocessable where its modules, scales or labels are others than the shape's, or a rank
+  // is higher.
   Status assign(const adapters::AdapterSpec& spec, const adapters::ModuleTable& modules);
 
  private:

@@ -4,7 +4,8 @@ namespace valora::generator {
 namespace {
 
 bool is_projector(const adapters::Module& module) {
-  return module.visual && (module.name.find("multi_modal_projector.") != std::string::npos || module.name.find(".merger.") != std::string::npos);
+  return module.visual && (module.name.find("multi_modal_projector.") != std::string::npos ||
+                           module.name.find(".merger.") != std::string::npos);
 }
 
 TargetPart part_of(const adapters::Module& module) {
@@ -23,13 +24,17 @@ const char* target_part_name(TargetPart part) {
   return "";
 }
 
-Result<std::vector<int>> target_modules(const adapters::ModuleTable& modules, const std::vector<TargetPart>& parts) {
+Result<std::vector<int>> target_modules(const adapters::ModuleTable& modules,
+                                        const std::vector<TargetPart>& parts) {
   std::vector<bool> wanted(modules.modules().size());
   for (const TargetPart part : parts) {
     bool any = false;
     for (size_t i = 0; i < wanted.size(); ++i)
-      if (modules.modules()[i].servable && part_of(modules.modules()[i]) == part) wanted[i] = any = true;
-    if (!any) return invalid(std::string("this model has no linears in its ") + target_part_name(part), "targets");
+      if (modules.modules()[i].servable && part_of(modules.modules()[i]) == part)
+        wanted[i] = any = true;
+    if (!any)
+      return invalid(std::string("this model has no linears in its ") + target_part_name(part),
+                     "targets");
   }
   std::vector<int> found;
   for (size_t i = 0; i < wanted.size(); ++i)
@@ -40,20 +45,25 @@ Result<std::vector<int>> target_modules(const adapters::ModuleTable& modules, co
 Result<TargetPart> parse_target_part(const std::string& name) {
   for (const TargetPart part : {TargetPart::kDecoder, TargetPart::kProjector, TargetPart::kTower})
     if (name == target_part_name(part)) return part;
-  return invalid("\"" + name + "\" is no part that adapters train on; use decoder, projector or vision", "targets");
+  return invalid(
+      "\"" + name + "\" is no part that adapters train on; use decoder, projector or vision",
+      "targets");
 }
 
 Json to_json(const AdapterShape& shape) {
   Json heads = Json::array();
   for (const HeadShape& head : shape.heads)
-    heads.push_back({{"name", head.name}, {"labels", head.labels}, {"multi_label", head.multi_label}});
-  return {{"rank", shape.rank}, {"alpha", shape.alpha}, {"modules", shape.modules}, {"heads", heads}};
+    heads.push_back(
+        {{"name", head.name}, {"labels", head.labels}, {"multi_label", head.multi_label}});
+  return {
+      {"rank", shape.rank}, {"alpha", shape.alpha}, {"modules", shape.modules}, {"heads", heads}};
 }
 
 Result<AdapterShape> shape_from_json(const Json& json, const std::string& what) {
   try {
     AdapterShape shape{json.at("rank"), json.at("alpha"), json.at("modules"), {}};
-    for (const Json& head : json.at("heads")) shape.heads.push_back({head.at("name"), head.at("labels"), head.at("multi_label")});
+    for (const Json& head : json.at("heads"))
+      shape.heads.push_back({head.at("name"), head.at("labels"), head.at("multi_label")});
     return shape;
   } catch (const Json::exception& e) {
     return unprocessable(what + " holds no adapter's shape: " + e.what(), what);

@@ -1,4 +1,5 @@
-// What an adapter in training consists of: low-rank products on some of a model's linears, and task heads.
+// What an adapter in training consists of: low-rank products on some of a model's linears, and task
+// heads.
 #pragma once
 
 #include <string>
@@ -18,16 +19,18 @@ struct HeadShape {
 
 struct AdapterShape {
   int64_t rank = 16;
-  double alpha = 32;                 // the products count alpha / rank times
-  std::vector<int> modules;          // indices in the model's table, ascending
-  std::vector<HeadShape> heads;      // by name, ascending
+  double alpha = 32;             // the products count alpha / rank times
+  std::vector<int> modules;      // indices in the model's table, ascending
+  std::vector<HeadShape> heads;  // by name, ascending
   double scale() const { return alpha / static_cast<double>(rank); }
 };
 
 enum class TargetPart { kDecoder, kProjector, kTower };
 
-// The servable linears of these parts, ascending. kInvalidArgument for a part that the model does not have.
-Result<std::vector<int>> target_modules(const adapters::ModuleTable& modules, const std::vector<TargetPart>& parts);
+// The servable linears of these parts, ascending. kInvalidArgument for a part that the model does
+// not have.
+Result<std::vector<int>> target_modules(const adapters::ModuleTable& modules,
+                                        const std::vector<TargetPart>& parts);
 // "decoder", "projector", "vision"
 const char* target_part_name(TargetPart part);
 Result<TargetPart> parse_target_part(const std::string& name);

@@ -12,8 +12,13 @@ constexpr size_t kMaxBytes = size_t{16} << 30;
 constexpr char kNotes[] = "state";  // the name of the JSON among the tensors
 
 Json notes_of(const TrainingState& state, const std::string& identity) {
-  Json notes{{"identity", identity}, {"step", state.step}, {"optimizer_step", state.optimizer.step}, {"first_loss", state.first_loss},
-             {"last_loss", state.last_loss}, {"best_step", state.best_step}, {"worse", state.worse}};
+  Json notes{{"identity", identity},
+             {"step", state.step},
+             {"optimizer_step", state.optimizer.step},
+             {"first_loss", state.first_loss},
+             {"last_loss", state.last_loss},
+             {"best_step", state.best_step},
+             {"worse", state.worse}};
   if (state.best_score) notes["best_score"] = *state.best_score;
   return notes;
 }
@@ -25,13 +30,19 @@ at::Tensor tensor(const SafeTensors& file, const std::string& name) {
 
 }  // namespace
 
-Status write_checkpoint(const std::string& path, const TrainingState& state, const std::string& identity) {
+Status write_checkpoint(const std::string& path, const TrainingState& state,
+                        const std::string& identity) {
   const std::string notes = notes_of(state, identity).dump();
   std::vector<NamedTensor> tensors{
-      {kNotes, DType::kU8, {static_cast<int64_t>(notes.size())}, {reinterpret_cast<const uint8_t*>(notes.data()), notes.size()}}};
+      {kNotes,
+       DType::kU8,
+       {static_cast<int64_t>(notes.size())},
+       {reinterpret_cast<const uint8_t*>(notes.data()), notes.size()}}};
   std::vector<at::Tensor> kept;
-  for (const auto& [name, value] : {std::pair<std::string, at::Tensor>{"values", state.values}, {"average", state.optimizer.average},
-                                    {"square_average", state.optimizer.square_average}, {"best_values", state.best_values}}) {
+  for (const auto& [name, value] : {std::pair<std::string, at::Tensor>{"values", state.values},
+                                    {"average", state.optimizer.average},
+                                    {"square_average", state.optimizer.square_average},
+                                    {"best_values", state.best_values}}) {
     if (!value.defined()) continue;
     kept.push_back(value.to(at::kCPU).contiguous());
     tensors.push_back(named(name, kept.back()));
@@ -39,15 +50,20 @@ Status write_checkpoint(const std::string& path, const TrainingState& state, con
   return write_safetensors(path, std::move(tensors));
 }
 
-Result<std::optional<TrainingState>> read_checkpoint(const std::string& path, const std::string& identity) {
+Result<std::optional<TrainingState>> read_checkpoint(const std::string& path,
+                                                     const std::string& identity) {
   if (!file_exists(path)) return std::optional<TrainingState>();
   VALORA_TRY(file, SafeTensors::read(path, kMaxBytes));
   const TensorView* view = file->find(kNotes);
   if (!view) return unprocessable(path + " is no checkpoint of a training", path);
-  VALORA_TRY(notes, parse_json({reinterpret_cast<const char*>(view->bytes.data()), view->bytes.size()}, path));
+  VALORA_TRY(
+      notes,
+      parse_json({reinterpret_cast<const char*>(view->bytes.data()), view->bytes.size()}, path));
   VALORA_TRY(of, required_field<std::string>(notes, "identity"));
   if (of != identity)
-    return unprocessable(path + " is of another training (other options, data or model); take it away to begin anew", path);
+    return unprocessable(
+        path + " is of another training (other options, data or model); take it away to begin anew",
+        path);
   TrainingState state;
   VALORA_TRY(step, required_field<int64_t>(notes, "step"));
   VALORA_TRY(optimizer_step, required_field<int64_t>(notes, "optimizer_step"));

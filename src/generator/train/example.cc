@@ -5,11 +5,15 @@
 namespace valora::generator {
 namespace {
 
-// What closes the assistant's turn in the model's own format: of the end tokens the last in a conversation, where one
-// stands in it; a model may name several, and be taught to stop at one of them.
+// What closes the assistant's turn in the model's own format: of the end tokens the last in a
+// conversation, where one stands in it; a model may name several, and be taught to stop at one of
+// them.
 Result<int32_t> end_of_answer(const Frontend& frontend) {
   const std::vector<int32_t>& ends = frontend.generation().eos_token_ids;
-  if (ends.empty()) return unprocessable("the model names no end token (eos_token_id): no answer could be trained to stop", "eos_token_id");
+  if (ends.empty())
+    return unprocessable(
+        "the model names no end token (eos_token_id): no answer could be trained to stop",
+        "eos_token_id");
   ChatPrompt turns;
   turns.messages = {{"user", {std::string("a")}}, {"assistant", {std::string("a")}}};
   turns.add_generation_prompt = false;
@@ -37,21 +41,27 @@ Result<Example> ExampleMaker::make(ExampleRequest request) const {
   auto prepared = frontend_->prepare(request.prompt, /*add_generation_prompt=*/true, {});
   if (!prepared.ok()) return at(request.origin, prepared.error());
 
-  Example example{std::move(request.origin), std::move(request.prompt), std::move(prepared->tokens)};
+  Example example{std::move(request.origin), std::move(request.prompt),
+                  std::move(prepared->tokens)};
   example.prompt_tokens = static_cast<int64_t>(example.tokens.size());
   if (request.answer) {
-    const std::vector<int32_t> answer = frontend_->tokenizer()->encode(*request.answer, /*add_special_tokens=*/false);
+    const std::vector<int32_t> answer =
+        frontend_->tokenizer()->encode(*request.answer, /*add_special_tokens=*/false);
     example.tokens.insert(example.tokens.end(), answer.begin(), answer.end());
     example.tokens.push_back(end_token_);
   }
   const auto tokens = static_cast<int64_t>(example.tokens.size());
   if (tokens > max_tokens_)
-    return Error{ErrorCode::kPayloadTooLarge, example.origin + ": " + std::to_string(tokens) + " tokens with its answer, more than " + std::to_string(max_tokens_), "max_tokens"};
+    return Error{ErrorCode::kPayloadTooLarge,
+                 example.origin + ": " + std::to_string(tokens) +
+                     " tokens with its answer, more than " + std::to_string(max_tokens_),
+                 "max_tokens"};
   for (int a = 0; a < axes_; ++a)
     for (int64_t i = 0; i < tokens; ++i)
-      example.positions.push_back(i < example.prompt_tokens
-                                      ? prepared->positions.prompt[static_cast<size_t>(a * example.prompt_tokens + i)]
-                                      : static_cast<int32_t>(i) + prepared->positions.delta);
+      example.positions.push_back(
+          i < example.prompt_tokens
+              ? prepared->positions.prompt[static_cast<size_t>(a * example.prompt_tokens + i)]
+              : static_cast<int32_t>(i) + prepared->positions.delta);
   for (const models::VisualSpan& span : prepared->visual)
     example.visuals.push_back({span.token_begin, span.input->tokens, span.input->digest});
   example.weight = request.weight;

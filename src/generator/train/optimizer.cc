@@ -10,11 +10,16 @@ struct Optimizer::Impl {
 
   Impl(at::Tensor leaf, const TrainingOptions& o)
       : values(std::move(leaf)),
-        adamw({values}, torch::optim::AdamWOptions(o.learning_rate).betas({o.beta1, o.beta2}).eps(o.epsilon).weight_decay(o.weight_decay)) {}
+        adamw({values}, torch::optim::AdamWOptions(o.learning_rate)
+                            .betas({o.beta1, o.beta2})
+                            .eps(o.epsilon)
+                            .weight_decay(o.weight_decay)) {}
 
   torch::optim::AdamWParamState* state() {
     const auto found = adamw.state().find(values.unsafeGetTensorImpl());
-    return found == adamw.state().end() ? nullptr : &static_cast<torch::optim::AdamWParamState&>(*found->second);
+    return found == adamw.state().end()
+               ? nullptr
+               : &static_cast<torch::optim::AdamWParamState&>(*found->second);
   }
 };
 

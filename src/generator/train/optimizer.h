@@ -1,5 +1,6 @@
-// AdamW over an adapter's values in one piece (torch's own), with a state that can be written down. What a step does not
-// touch, a head without samples in it, has a gradient of zero and coasts: zero_grad(set_to_none=False).
+// AdamW over an adapter's values in one piece (torch's own), with a state that can be written down.
+// What a step does not touch, a head without samples in it, has a gradient of zero and coasts:
+// zero_grad(set_to_none=False).
 #pragma once
 
 #include <ATen/ATen.h>

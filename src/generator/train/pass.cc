@@ -11,8 +11,12 @@
 namespace valora::generator {
 namespace {
 
-at::Tensor long_tensor(const std::vector<int64_t>& values, at::Device device) { return at::tensor(values, at::kLong).to(device); }
-at::Tensor float_tensor(const std::vector<float>& values, at::Device device) { return at::tensor(values, at::kFloat).to(device); }
+at::Tensor long_tensor(const std::vector<int64_t>& values, at::Device device) {
+  return at::tensor(values, at::kLong).to(device);
+}
+at::Tensor float_tensor(const std::vector<float>& values, at::Device device) {
+  return at::tensor(values, at::kFloat).to(device);
+}
 
 // Whether the adapter changes what the vision tower or the projector makes of a picture.
 bool touches_visuals(const AdapterParameters& parameters, const models::Model& model) {
@@ -22,8 +26,10 @@ bool touches_visuals(const AdapterParameters& parameters, const models::Model& m
 }
 
 // Cross-entropy of `tokens` after hidden states, each times its share.
-at::Tensor token_losses(const models::Model& model, const at::Tensor& states, const at::Tensor& tokens, const at::Tensor& shares) {
-  return (at::cross_entropy_loss(model.logits(states), tokens, {}, at::Reduction::None) * shares).sum();
+at::Tensor token_losses(const models::Model& model, const at::Tensor& states,
+                        const at::Tensor& tokens, const at::Tensor& shares) {
+  return (at::cross_entropy_loss(model.logits(states), tokens, {}, at::Reduction::None) * shares)
+      .sum();
 }
 
 }  // namespace
@@ -37,7 +43,8 @@ LossWeights loss_weights(std::span<const Example* const> examples) {
   return weights;
 }
 
-models::Batch TrainingPass::batch_of(std::span<const Example* const> examples, const AdapterParameters& parameters) const {
+models::Batch TrainingPass::batch_of(std::span<const Example* const> examples,
+                                     const AdapterParameters& parameters) const {
   models::Batch batch;
   std::vector<int64_t> tokens;
   for (const Example* example : examples) {
@@ -62,12 +69,15 @@ models::Batch TrainingPass::batch_of(std::span<const Example* const> examples, c
   return batch;
 }
 
-at::Tensor TrainingPass::answer_loss(std::span<const Example* const> examples, const at::Tensor& hidden, double weight, int64_t logits_at_once) const {
+at::Tensor TrainingPass::answer_loss(std::span<const Example* const> examples,
+                                     const at::Tensor& hidden, double weight,
+                                     int64_t logits_at_once) const {
   std::vector<int64_t> rows, targets;
   std::vector<float> weights;
   int64_t begin = 0;
   for (const Example* example : examples) {
-    for (int64_t i = example->prompt_tokens; i < static_cast<int64_t>(example->tokens.size()); ++i) {
+    for (int64_t i = example->prompt_tokens; i < static_cast<int64_t>(example->tokens.size());
+         ++i) {
       rows.push_back(begin + i - 1);  // the token before says this one
       targets.push_back(example->tokens[static_cast<size_t>(i)]);
       weights.push_back(static_cast<float>(example->weight / weight));
@@ -75,14 +85,16 @@ at::Tensor TrainingPass::answer_loss(std::span<const Example* const> examples, c
     begin += static_cast<int64_t>(example->tokens.size());
   }
   if (rows.empty()) return {};
-  const at::Tensor states = hidden.index_select(0, long_tensor(rows, device_)), tokens = long_tensor(targets, device_),
-                   shares = float_tensor(weights, device_);
-  const auto count = static_cast<int64_t>(rows.size()), together = std::max<int64_t>(1, logits_at_once / model_.spec().vocab);
+  const at::Tensor states = hidden.index_select(0, long_tensor(rows, device_)),
+                   tokens = long_tensor(targets, device_), shares = float_tensor(weights, device_);
+  const auto count = static_cast<int64_t>(rows.size()),
+             together = std::max<int64_t>(1, logits_at_once / model_.spec().vocab);
   if (count <= together) return token_losses(model_, states, tokens, shares);
   at::Tensor sum;
   for (int64_t first = 0; first < count; first += together) {
     const int64_t length = std::min(together, count - first);
-    const auto part = [this, part_tokens = tokens.narrow(0, first, length), part_shares = shares.narrow(0, first, length)](const auto& inputs) {
+    const auto part = [this, part_tokens = tokens.narrow(0, first, length),
+                       part_shares = shares.narrow(0, first, length)](const auto& inputs) {
       return std::vector{token_losses(model_, inputs.front(), part_tokens, part_shares)};
     };
     const at::Tensor loss = ops::recomputed(part, {states.narrow(0, first, length)}).front();
@@ -91,8 +103,9 @@ at::Tensor TrainingPass::answer_loss(std::span<const Example* const> examples, c
   return sum;
 }
 
-at::Tensor TrainingPass::head_loss(std::span<const Example* const> examples, const AdapterParameters& parameters,
-                                   const at::Tensor& hidden, double weight) const {
+at::Tensor TrainingPass::head_loss(std::span<const Example* const> examples,
+                                   const AdapterParameters& parameters, const at::Tensor& hidden,
+                                   double weight) const {
   struct Rows {
     std::vector<int64_t> rows, label;
     std::vector<const Example*> examples;
@@ -118,10 +131,14 @@ at::Tensor TrainingPass::head_loss(std::span<const Example* const> examples, con
     if (parameters.shape().heads[static_cast<size_t>(head)].multi_label) {
       at::Tensor wanted = at::zeros(logits.sizes(), at::kFloat);
       for (size_t i = 0; i < r.examples.size(); ++i)
-        for (const int64_t label : r.examples[i]->labels) wanted.index_put_({at::tensor(static_cast<int64_t>(i)), at::tensor(label)}, at::ones({}));
-      losses = at::binary_cross_entropy_with_logits(logits, wanted.to(device_), {}, {}, at::Reduction::None).mean(1);
+        for (const int64_t label : r.examples[i]->labels)
+          wanted.index_put_({at::tensor(static_cast<int64_t>(i)), at::tensor(label)}, at::ones({}));
+      losses = at::binary_cross_entropy_with_logits(logits, wanted.to(device_), {}, {},
+                                                    at::Reduction::None)
+                   .mean(1);
     } else {
-      losses = at::cross_entropy_loss(logits, long_tensor(r.label, device_), {}, at::Reduction::None);
+      losses =
+          at::cross_entropy_loss(logits, long_tensor(r.label, device_), {}, at::Reduction::None);
     }
     const at::Tensor part = (losses * float_tensor(r.weights, device_)).sum();
     sum = sum.defined() ? sum + part : part;
@@ -129,16 +146,21 @@ at::Tensor TrainingPass::head_loss(std::span<const Example* const> examples, con
   return sum;
 }
 
-Result<double> TrainingPass::run(std::span<const Example* const> examples, const AdapterParameters& parameters,
-                                 const LossWeights& weights, const PassOptions& options) {
+Result<double> TrainingPass::run(std::span<const Example* const> examples,
+                                 const AdapterParameters& parameters, const LossWeights& weights,
+                                 const PassOptions& options) {
   const c10::AutoGradMode gradients(true);
   models::Batch batch = batch_of(examples, parameters);
   batch.adaptation.dropout = options.dropout;
   batch.recompute = options.recompute;
-  VALORA_TRY(visual, visuals_.rows(examples, touches_visuals(parameters, model_) ? &parameters.weights() : nullptr));
-  for (models::VisualRows& rows : visual) batch.visual.push_back({rows.token, rows.embeddings.to(dtype_)});
+  VALORA_TRY(visual,
+             visuals_.rows(examples,
+                           touches_visuals(parameters, model_) ? &parameters.weights() : nullptr));
+  for (models::VisualRows& rows : visual)
+    batch.visual.push_back({rows.token, rows.embeddings.to(dtype_)});
   const at::Tensor hidden = model_.forward(batch);
-  const at::Tensor answers = answer_loss(examples, hidden, weights.answer_tokens, options.logits_at_once);
+  const at::Tensor answers =
+      answer_loss(examples, hidden, weights.answer_tokens, options.logits_at_once);
   const at::Tensor heads = head_loss(examples, parameters, hidden, weights.head_samples);
   if (!answers.defined() && !heads.defined()) return 0.0;
   const at::Tensor loss = !answers.defined() ? heads : !heads.defined() ? answers : answers + heads;

@@ -10,16 +10,17 @@
 namespace valora::generator {
 
 struct AdapterNotes {
-  std::string base_model;                 // base_model_name_or_path
-  std::string task, description;          // for valora.json
-  std::string question;                   // that the adapter was trained with, where it was one
+  std::string base_model;                   // base_model_name_or_path
+  std::string task, description;            // for valora.json
+  std::string question;                     // that the adapter was trained with, where it was one
   std::vector<std::string> head_questions;  // of each head, in the shape's order
   double dropout = 0;
-  bool bfloat16 = false;                  // dtype of the low-rank tensors in the file; heads stay fp32
+  bool bfloat16 = false;  // dtype of the low-rank tensors in the file; heads stay fp32
 };
 
-// adapter_config.json, adapter_model.safetensors and valora.json; the folder is there whole or not at all.
-Status write_adapter(const std::string& dir, const AdapterParameters& parameters, const adapters::ModuleTable& modules,
-                     const AdapterNotes& notes);
+// adapter_config.json, adapter_model.safetensors and valora.json; the folder is there whole or not
+// at all.
+Status write_adapter(const std::string& dir, const AdapterParameters& parameters,
+                     const adapters::ModuleTable& modules, const AdapterNotes& notes);
 
 }  // namespace valora::generator

@@ -7,18 +7,21 @@
 namespace valora::generator {
 namespace {
 
-// A permutation of 0 … size - 1; std::shuffle's result is the library's own affair, this one is not.
+// A permutation of 0 … size - 1; std::shuffle's result is the library's own affair, this one is
+// not.
 std::vector<int64_t> shuffled(int64_t size, uint64_t seed) {
   std::vector<int64_t> order(static_cast<size_t>(size));
   std::iota(order.begin(), order.end(), 0);
   std::mt19937_64 random(seed);
-  for (int64_t i = size - 1; i > 0; --i) std::swap(order[i], order[random() % static_cast<uint64_t>(i + 1)]);
+  for (int64_t i = size - 1; i > 0; --i)
+    std::swap(order[i], order[random() % static_cast<uint64_t>(i + 1)]);
   return order;
 }
 
 }  // namespace
 
-StepSampler::StepSampler(std::vector<SampleSource> sources, int64_t batch, uint64_t seed, bool shuffle)
+StepSampler::StepSampler(std::vector<SampleSource> sources, int64_t batch, uint64_t seed,
+                         bool shuffle)
     : batch_(batch), seed_(seed), shuffle_(shuffle) {
   for (const SampleSource& source : sources) turns_.push_back({source, 0, -1, {}});
 }
@@ -30,7 +33,9 @@ void StepSampler::restart() {
 
 // The one that is furthest behind its share.
 size_t StepSampler::next_source() {
-  const auto next = std::ranges::min_element(turns_, {}, [](const Turn& t) { return (static_cast<double>(t.taken) + 1) / t.source.share; });
+  const auto next = std::ranges::min_element(turns_, {}, [](const Turn& t) {
+    return (static_cast<double>(t.taken) + 1) / t.source.share;
+  });
   ++next->taken;
   return static_cast<size_t>(next - turns_.begin());
 }
@@ -40,8 +45,8 @@ int64_t StepSampler::index(size_t source, int64_t place) {
   const int64_t size = turn.source.size, round = place / size;
   if (!shuffle_) return place % size;
   if (round != turn.round) {
-    std::seed_seq mix{static_cast<uint32_t>(seed_), static_cast<uint32_t>(seed_ >> 32), static_cast<uint32_t>(source),
-                      static_cast<uint32_t>(round)};
+    std::seed_seq mix{static_cast<uint32_t>(seed_), static_cast<uint32_t>(seed_ >> 32),
+                      static_cast<uint32_t>(source), static_cast<uint32_t>(round)};
     uint32_t halves[2];
     mix.generate(halves, halves + 2);
     turn.order = shuffled(size, static_cast<uint64_t>(halves[0]) << 32 | halves[1]);

@@ -1,5 +1,5 @@
-// Which samples a step takes. They follow from the seed and the step alone, so that a training that goes on where it
-// stopped sees what it would have seen.
+// Which samples a step takes. They follow from the seed and the step alone, so that a training that
+// goes on where it stopped sees what it would have seen.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,7 @@ class StepSampler {
   struct Turn {
     SampleSource source;
     int64_t taken = 0;
-    int64_t round = -1;          // that `order` is of
+    int64_t round = -1;  // that `order` is of
     std::vector<int64_t> order;
   };
   void restart();

@@ -24,17 +24,20 @@ TEST(StepSampler, GoesThroughAllSamplesBeforeAnyComesAgain) {
   std::vector<int64_t> drawn;
   for (int step = 0; step < 5; ++step)
     for (const SamplePlace& place : sampler.step(step)) drawn.push_back(place.index);
-  const std::vector<int64_t> first(drawn.begin(), drawn.begin() + 10), second(drawn.begin() + 10, drawn.end());
+  const std::vector<int64_t> first(drawn.begin(), drawn.begin() + 10),
+      second(drawn.begin() + 10, drawn.end());
   EXPECT_EQ(std::set<int64_t>(first.begin(), first.end()).size(), 10u);
   EXPECT_EQ(std::set<int64_t>(second.begin(), second.end()).size(), 10u);
   EXPECT_NE(first, second);
 }
 
 TEST(StepSampler, StepsFollowFromTheSeedAlone) {
-  StepSampler straight({{13, 2}, {5, 1}, {7, 0.3}}, 6, 42), jumping({{13, 2}, {5, 1}, {7, 0.3}}, 6, 42), other({{13, 2}, {5, 1}, {7, 0.3}}, 6, 43);
+  StepSampler straight({{13, 2}, {5, 1}, {7, 0.3}}, 6, 42),
+      jumping({{13, 2}, {5, 1}, {7, 0.3}}, 6, 42), other({{13, 2}, {5, 1}, {7, 0.3}}, 6, 43);
   std::vector<Places> steps;
   for (int step = 0; step < 12; ++step) steps.push_back(places(straight.step(step)));
-  for (const int step : {11, 3, 3, 0, 7}) EXPECT_EQ(places(jumping.step(step)), steps[static_cast<size_t>(step)]) << step;
+  for (const int step : {11, 3, 3, 0, 7})
+    EXPECT_EQ(places(jumping.step(step)), steps[static_cast<size_t>(step)]) << step;
   EXPECT_NE(places(other.step(0)), steps[0]);
 }
 
@@ -50,7 +53,9 @@ TEST(StepSampler, SourcesGetTheirShares) {
       EXPECT_LT(place.index, sources[static_cast<size_t>(place.source)].size);
     }
     for (const auto& [source, count] : taken)
-      EXPECT_NEAR(static_cast<double>(count), 7.0 * (step + 1) * sources[static_cast<size_t>(source)].share, 2) << step << " " << source;
+      EXPECT_NEAR(static_cast<double>(count),
+                  7.0 * (step + 1) * sources[static_cast<size_t>(source)].share, 2)
+          << step << " " << source;
   }
 }
 

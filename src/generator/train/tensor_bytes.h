@@ -12,9 +12,13 @@ namespace valora::generator {
 // A view: the tensor, contiguous on the CPU, must outlive it. Of fp32 and bf16.
 inline NamedTensor named(std::string name, const at::Tensor& tensor) {
   const DType dtype = tensor.scalar_type() == at::kBFloat16 ? DType::kBF16 : DType::kF32;
-  TORCH_CHECK(tensor.is_contiguous() && tensor.is_cpu() && (dtype == DType::kBF16 || tensor.scalar_type() == at::kFloat),
+  TORCH_CHECK(tensor.is_contiguous() && tensor.is_cpu() &&
+                  (dtype == DType::kBF16 || tensor.scalar_type() == at::kFloat),
               "a tensor of ", tensor.scalar_type(), " cannot be written");
-  return {std::move(name), dtype, tensor.sizes().vec(), {static_cast<const uint8_t*>(tensor.const_data_ptr()), tensor.nbytes()}};
+  return {std::move(name),
+          dtype,
+          tensor.sizes().vec(),
+          {static_cast<const uint8_t*>(tensor.const_data_ptr()), tensor.nbytes()}};
 }
 
 }  // namespace valora::generator

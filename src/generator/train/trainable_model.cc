@@ -11,20 +11,25 @@ namespace valora::generator {
 
 Result<std::unique_ptr<TrainableModel>> TrainableModel::open(const EngineOptions& options) {
   auto model = std::make_unique<TrainableModel>();
-  if (options.device != "cpu") return not_implemented("training on --device " + options.device + " is not supported yet, only on cpu", "device");
-  VALORA_TRY(loaded, models::load_model(options.model_path, options.dtype, model->device, models::WeightForm::kTraining));
+  if (options.device != "cpu")
+    return not_implemented(
+        "training on --device " + options.device + " is not supported yet, only on cpu", "device");
+  VALORA_TRY(loaded, models::load_model(options.model_path, options.dtype, model->device,
+                                        models::WeightForm::kTraining));
   model->loaded = std::move(loaded);
   const models::ModelSpec& spec = model->loaded.model->spec();
   EngineOptions known = options;
-  model->max_tokens = std::min<int64_t>(options.max_model_len.value_or(static_cast<int>(spec.max_positions)), spec.max_positions);
+  model->max_tokens = std::min<int64_t>(
+      options.max_model_len.value_or(static_cast<int>(spec.max_positions)), spec.max_positions);
   known.max_model_len = static_cast<int>(model->max_tokens);
   VALORA_TRY(frontend, Frontend::open(known, *model->loaded.family, spec));
   model->frontend = std::move(frontend);
   return model;
 }
 
-Result<std::vector<Example>> TrainableModel::examples(std::vector<ExampleRequest> requests, int threads,
-                                                      const std::function<void(int, int)>& progress) const {
+Result<std::vector<Example>> TrainableModel::examples(
+    std::vector<ExampleRequest> requests, int threads,
+    const std::function<void(int, int)>& progress) const {
   VALORA_TRY(maker, ExampleMaker::open(*frontend, loaded.model->spec().axes, max_tokens));
   const int total = static_cast<int>(requests.size());
   std::vector<std::optional<Result<Example>>> made(requests.size());

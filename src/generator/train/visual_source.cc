@@ -12,11 +12,14 @@ namespace {
 constexpr int64_t kPatchesAtOnce = 1 << 14;
 
 // One example's inputs again; a file that has changed meanwhile is an error.
-Result<std::shared_ptr<const media::VisualInput>> read_again(const Frontend& frontend, const Example& example, const Digest& digest) {
+Result<std::shared_ptr<const media::VisualInput>> read_again(const Frontend& frontend,
+                                                             const Example& example,
+                                                             const Digest& digest) {
   VALORA_TRY(prepared, frontend.prepare(example.prompt, /*add_generation_prompt=*/true, {}));
   for (const models::VisualSpan& span : prepared.visual)
     if (span.input->digest == digest) return span.input;
-  return unprocessable(example.origin + ": a picture or video has changed since training began", example.origin);
+  return unprocessable(example.origin + ": a picture or video has changed since training began",
+                       example.origin);
 }
 
 }  // namespace
@@ -33,7 +36,8 @@ Status VisualSource::encode(std::vector<Wanted*>& wanted, const models::AdapterW
   for (size_t begin = 0; begin < items.size();) {
     size_t end = begin + 1;
     int64_t patches = items[begin].input->patch_count();
-    while (end < items.size() && (patches += items[end].input->patch_count()) <= kPatchesAtOnce) ++end;
+    while (end < items.size() && (patches += items[end].input->patch_count()) <= kPatchesAtOnce)
+      ++end;
     const auto embeddings = model_.encode(std::span(items).subspan(begin, end - begin));
     for (size_t i = begin; i < end; ++i) wanted[i]->embeddings = embeddings[i - begin];
     begin = end;
@@ -47,7 +51,8 @@ Result<std::vector<models::VisualRows>> VisualSource::rows(std::span<const Examp
   int64_t token = 0;
   for (const Example* example : examples) {
     for (const Example::Visual& visual : example->visuals)
-      wanted.push_back({example, &visual, token + visual.token_begin, adapter ? at::Tensor() : cache_.find(visual.digest)});
+      wanted.push_back({example, &visual, token + visual.token_begin,
+                        adapter ? at::Tensor() : cache_.find(visual.digest)});
     token += static_cast<int64_t>(example->tokens.size());
   }
   std::vector<Wanted*> missing;
@@ -56,8 +61,8 @@ Result<std::vector<models::VisualRows>> VisualSource::rows(std::span<const Examp
   if (adapter) {
     VALORA_CHECK(encode(missing, adapter));
   } else if (!missing.empty()) {
-    // One at a time: what else is in the step would show in the last bits, and a training that goes on from a
-    // checkpoint begins with an empty cache.
+    // One at a time: what else is in the step would show in the last bits, and a training that goes
+    // on from a checkpoint begins with an empty cache.
     const c10::NoGradGuard no_gradients;
     for (Wanted* w : missing) {
       std::vector<Wanted*> one{w};

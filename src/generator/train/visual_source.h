@@ -1,4 +1,5 @@
-// The visual embeddings of examples: cached where the tower is frozen, made anew under the adapter where it is not.
+// The visual embeddings of examples: cached where the tower is frozen, made anew under the adapter
+// where it is not.
 #pragma once
 
 #include <span>
@@ -17,9 +18,10 @@ class VisualSource {
   VisualSource(const models::Model& model, const Frontend& frontend, size_t cache_bytes)
       : model_(model), frontend_(frontend), cache_(cache_bytes) {}
 
-  // Of the examples side by side in one batch, ascending. `adapter`: where it touches tower or projector, with gradients;
-  // else null. Errors name an example.
-  Result<std::vector<models::VisualRows>> rows(std::span<const Example* const> examples, const models::AdapterWeights* adapter);
+  // Of the examples side by side in one batch, ascending. `adapter`: where it touches tower or
+  // projector, with gradients; else null. Errors name an example.
+  Result<std::vector<models::VisualRows>> rows(std::span<const Example* const> examples,
+                                               const models::AdapterWeights* adapter);
 
  private:
   struct Wanted {

@@ -6,7 +6,8 @@
 namespace valora::kernels {
 
 constinit const AttentionBodies<bf16> kAvx512Attention{add_values<Avx512>, weigh<Avx512>};
-constinit const AttentionBodies<float> kAvx512FloatAttention{add_values<Avx512Float>, weigh<Avx512Float>};
+constinit const AttentionBodies<float> kAvx512FloatAttention{add_values<Avx512Float>,
+                                                             weigh<Avx512Float>};
 
 }  // namespace valora::kernels
 

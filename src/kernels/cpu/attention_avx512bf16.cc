@@ -5,7 +5,8 @@
 
 namespace valora::kernels {
 
-constinit const AttentionBodies<bf16> kAvx512Bf16Attention{add_values<Avx512Bf16>, weigh<Avx512Bf16>};
+constinit const AttentionBodies<bf16> kAvx512Bf16Attention{add_values<Avx512Bf16>,
+                                                           weigh<Avx512Bf16>};
 
 }  // namespace valora::kernels
 

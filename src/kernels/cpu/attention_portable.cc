@@ -4,6 +4,7 @@
 namespace valora::kernels {
 
 constinit const AttentionBodies<bf16> kPortableAttention{add_values<Portable>, weigh<Portable>};
-constinit const AttentionBodies<float> kPortableFloatAttention{add_values<PortableFloat>, weigh<PortableFloat>};
+constinit const AttentionBodies<float> kPortableFloatAttention{add_values<PortableFloat>,
+                                                               weigh<PortableFloat>};
 
 }  // namespace valora::kernels

@@ -21,7 +21,8 @@ namespace {
 using testing_support::random_values;
 
 class Attention : public testing_support::OnEachIsa {};
-INSTANTIATE_TEST_SUITE_P(Isas, Attention, testing_support::each_isa(), testing_support::name_of_isa);
+INSTANTIATE_TEST_SUITE_P(Isas, Attention, testing_support::each_isa(),
+                         testing_support::name_of_isa);
 
 constexpr float kScale = 0.2f;
 
@@ -33,7 +34,8 @@ double slack(double magnitude) {
 
 // One output row: q against `count` keys, rows of keys and values `ld` elements apart.
 template <typename T>
-void expect_row(const T* q, const T* k, const T* v, int64_t ld, int64_t count, int64_t dim, const T* o) {
+void expect_row(const T* q, const T* k, const T* v, int64_t ld, int64_t count, int64_t dim,
+                const T* o) {
   std::vector<double> p(count);
   double total = 0;
   for (int64_t t = 0; t < count; ++t) {
@@ -48,7 +50,8 @@ void expect_row(const T* q, const T* k, const T* v, int64_t ld, int64_t count, i
       expected += term;
       magnitude += std::abs(term);
     }
-    ASSERT_NEAR(to_float(o[d]), expected, slack<T>(magnitude)) << "of " << count << " keys, dimension " << d;
+    ASSERT_NEAR(to_float(o[d]), expected, slack<T>(magnitude))
+        << "of " << count << " keys, dimension " << d;
   }
 }
 
@@ -64,9 +67,11 @@ struct Shape {
 template <typename T>
 class Paged {
  public:
-  Paged(const Shape& shape, const std::vector<Sequence>& sequences) : shape_(shape), sequences_(sequences) {
+  Paged(const Shape& shape, const std::vector<Sequence>& sequences)
+      : shape_(shape), sequences_(sequences) {
     int32_t blocks = 0;
-    for (const Sequence& s : sequences) blocks += static_cast<int32_t>((s.context + s.queries + kBlockTokens - 1) / kBlockTokens);
+    for (const Sequence& s : sequences)
+      blocks += static_cast<int32_t>((s.context + s.queries + kBlockTokens - 1) / kBlockTokens);
     std::vector<int32_t> order(blocks);
     std::iota(order.begin(), order.end(), 0);
     std::shuffle(order.begin(), order.end(), std::mt19937(5));
@@ -90,23 +95,29 @@ class Paged {
       values_.push_back(random_values<T>((context + queries) * kv, 20 + s));
       // What was there before came in two steps, the second one from the middle of a block.
       const int64_t first = context / 2;
-      for (const auto& [from, count] : {std::pair{int64_t{0}, first}, {first, context - first}, {context, queries}}) {
+      for (const auto& [from, count] :
+           {std::pair{int64_t{0}, first}, {first, context - first}, {context, queries}}) {
         const QuerySpan span{0, count, from, tables_[s].data()};
-        store_kv<T>(keys_[s].data() + from * kv, kv, values_[s].data() + from * kv, kv, {&span, 1}, layer_, parallel);
+        store_kv<T>(keys_[s].data() + from * kv, kv, values_[s].data() + from * kv, kv, {&span, 1},
+                    layer_, parallel);
       }
       spans.push_back({tokens, queries, context, tables_[s].data()});
       tokens += queries;
     }
     const auto q = random_values<T>(tokens * width, 3);
     Guarded<T> o(tokens * width);
-    paged_attention<T>({q.data(), width}, {o.data(), width}, shape_.heads, kScale, spans, layer_, parallel);
+    paged_attention<T>({q.data(), width}, {o.data(), width}, shape_.heads, kScale, spans, layer_,
+                       parallel);
     const int64_t group = shape_.heads / shape_.kv_heads;
     for (size_t s = 0; s < sequences_.size(); ++s)
       for (int64_t i = 0; i < sequences_[s].queries; ++i)
         for (int64_t h = 0; h < shape_.heads; ++h) {
-          SCOPED_TRACE(::testing::Message() << "sequence " << s << " query " << i << " head " << h << " dim " << shape_.dim);
-          const int64_t at = (spans[s].begin + i) * width + h * shape_.dim, kv_head = h / group * shape_.dim;
-          expect_row<T>(&q[at], &keys_[s][kv_head], &values_[s][kv_head], kv, sequences_[s].context + i + 1, shape_.dim, &o[at]);
+          SCOPED_TRACE(::testing::Message() << "sequence " << s << " query " << i << " head " << h
+                                            << " dim " << shape_.dim);
+          const int64_t at = (spans[s].begin + i) * width + h * shape_.dim,
+                        kv_head = h / group * shape_.dim;
+          expect_row<T>(&q[at], &keys_[s][kv_head], &values_[s][kv_head], kv,
+                        sequences_[s].context + i + 1, shape_.dim, &o[at]);
           if (::testing::Test::HasFatalFailure()) return;
         }
   }
@@ -163,17 +174,22 @@ TEST_P(Attention, OfScoresThatGrowWithEveryKey) {
 TEST_P(Attention, OfASequenceIsTheSameWhateverElseIsInTheBatch) {
   const Shape shape{4, 2, 32};
   const int64_t width = shape.heads * shape.dim, kv = shape.kv_heads * shape.dim, length = 1100;
-  const auto k = random_values<bf16>(length * kv, 1), v = random_values<bf16>(length * kv, 2), q = random_values<bf16>(3 * width, 3);
+  const auto k = random_values<bf16>(length * kv, 1), v = random_values<bf16>(length * kv, 2),
+             q = random_values<bf16>(3 * width, 3);
   std::vector<bf16> arena(80 * kv_elements<bf16>(shape.kv_heads, shape.dim));
   std::vector<int32_t> table(80);
   std::iota(table.begin(), table.end(), 0);
-  const KvLayer<bf16> layer{arena.data(), kv_elements<bf16>(shape.kv_heads, shape.dim), shape.kv_heads, shape.dim};
+  const KvLayer<bf16> layer{arena.data(), kv_elements<bf16>(shape.kv_heads, shape.dim),
+                            shape.kv_heads, shape.dim};
   const QuerySpan all{0, length, 0, table.data()};
   store_kv<bf16>(k.data(), kv, v.data(), kv, {&all, 1}, layer, serial_for);
   std::vector<bf16> alone(width), together(3 * width);
-  const std::vector<QuerySpan> one{{0, 1, length - 1, table.data()}}, three{{0, 1, length - 1, table.data()}, {1, 1, 40, table.data()}, {2, 1, 700, table.data()}};
-  paged_attention<bf16>({q.data(), width}, {alone.data(), width}, shape.heads, kScale, one, layer, serial_for);
-  paged_attention<bf16>({q.data(), width}, {together.data(), width}, shape.heads, kScale, three, layer, serial_for);
+  const std::vector<QuerySpan> one{{0, 1, length - 1, table.data()}},
+      three{{0, 1, length - 1, table.data()}, {1, 1, 40, table.data()}, {2, 1, 700, table.data()}};
+  paged_attention<bf16>({q.data(), width}, {alone.data(), width}, shape.heads, kScale, one, layer,
+                        serial_for);
+  paged_attention<bf16>({q.data(), width}, {together.data(), width}, shape.heads, kScale, three,
+                        layer, serial_for);
   for (int64_t i = 0; i < width; ++i) ASSERT_EQ(alone[i].bits, together[i].bits) << i;
 }
 
@@ -193,14 +209,15 @@ void expect_blocks(int64_t heads, int64_t dim, const std::vector<int64_t>& ends)
   const int64_t rows = ends.back(), width = heads * dim, ld = 3 * width;  // q, k and v side by side
   const auto qkv = random_values<T>(rows * ld, 4);
   Guarded<T> o(rows * width);
-  block_attention<T>({qkv.data(), ld}, {qkv.data() + width, ld}, {qkv.data() + 2 * width, ld}, {o.data(), width}, heads, dim,
-                     kScale, ends, serial_for);
+  block_attention<T>({qkv.data(), ld}, {qkv.data() + width, ld}, {qkv.data() + 2 * width, ld},
+                     {o.data(), width}, heads, dim, kScale, ends, serial_for);
   int64_t begin = 0;
   for (const int64_t end : ends) {
     for (int64_t i = begin; i < end; ++i)
       for (int64_t h = 0; h < heads; ++h) {
         const T* row = &qkv[begin * ld + h * dim];
-        expect_row<T>(&qkv[i * ld + h * dim], row + width, row + 2 * width, ld, end - begin, dim, &o[i * width + h * dim]);
+        expect_row<T>(&qkv[i * ld + h * dim], row + width, row + 2 * width, ld, end - begin, dim,
+                      &o[i * width + h * dim]);
         if (::testing::Test::HasFatalFailure()) return;
       }
     begin = end;

@@ -12,14 +12,14 @@
 namespace valora::kernels {
 namespace {
 
-// Keys that are scored, weighted and summed before the next ones are looked at: as many as keep the rows' scores
-// in the first-level cache, or of many rows in the second.
+// Keys that are scored, weighted and summed before the next ones are looked at: as many as keep the
+// rows' scores in the first-level cache, or of many rows in the second.
 constexpr int64_t kFewRows = 16;
 constexpr int64_t chunk_keys(int64_t rows) { return rows <= kFewRows ? 256 : 128; }
 static_assert(kAheadBlocks * kPanelOutputs >= chunk_keys(1));
 
-// Few rows take as few panels at once as give them sums enough to hide a product's latency: memory is then read in
-// order, and once.
+// Few rows take as few panels at once as give them sums enough to hide a product's latency: memory
+// is then read in order, and once.
 Tile score_tile(const ProductShape& shape) {
   constexpr int64_t kRows = 12, kSums = 6;
   if (shape.m > kRows) return choose_tile(shape);
@@ -39,8 +39,12 @@ template <typename T>
 inline __attribute__((always_inline)) void divide(const float* sums, int64_t n, float by, T* o) {
   for (int64_t i = 0; i < n; ++i) o[i] = from_float<T>(sums[i] / by);
 }
-VALORA_CLONES void divide_row(const float* sums, int64_t n, float by, float* o) { divide(sums, n, by, o); }
-VALORA_CLONES void divide_row(const float* sums, int64_t n, float by, bf16* o) { divide(sums, n, by, o); }
+VALORA_CLONES void divide_row(const float* sums, int64_t n, float by, float* o) {
+  divide(sums, n, by, o);
+}
+VALORA_CLONES void divide_row(const float* sums, int64_t n, float by, bf16* o) {
+  divide(sums, n, by, o);
+}
 
 // One thread's memory between the two products.
 template <typename T>
@@ -63,7 +67,8 @@ template <typename T>
 void attend(const QueryTile<T>& tile, const KeyBlocks<T>& blocks, const Gathered& gathered) {
   const int64_t rows = tile.rows(), dim = tile.dim, width = tile.width();
   Workspace<T>& memory = Workspace<T>::of(rows, dim);
-  for (int64_t t = 0; t < tile.tokens; ++t) std::copy_n(tile.q + t * tile.ldq, tile.group * dim, &memory.q[t * tile.group * dim]);
+  for (int64_t t = 0; t < tile.tokens; ++t)
+    std::copy_n(tile.q + t * tile.ldq, tile.group * dim, &memory.q[t * tile.group * dim]);
   std::fill_n(gathered.sums, rows * width, 0.f);
   std::fill_n(gathered.top, rows, -std::numeric_limits<float>::infinity());
   std::fill_n(gathered.total, rows, 0.f);
@@ -72,7 +77,8 @@ void attend(const QueryTile<T>& tile, const KeyBlocks<T>& blocks, const Gathered
   const int64_t chunk = chunk_keys(rows);
 
   for (int64_t first = tile.key_begin; first < tile.key_end; first += chunk) {
-    const int64_t keys = std::min(chunk, tile.key_end - first), block = (first - tile.key_begin) / kPanelOutputs;
+    const int64_t keys = std::min(chunk, tile.key_end - first),
+                  block = (first - tile.key_begin) / kPanelOutputs;
     Product<T> score;
     score.x = memory.q.data();
     score.m = rows;
@@ -87,11 +93,14 @@ void attend(const QueryTile<T>& tile, const KeyBlocks<T>& blocks, const Gathered
     products.multiply(score);
     for (int64_t r = 0; r < rows; ++r) {
       const int64_t seen = std::clamp<int64_t>(tile.visible_to(r) - first, 0, keys);
-      Weighing<T> row{&memory.scores[r * chunk], seen, keys, tile.scale, gathered.top[r], gathered.total[r], 1, &memory.weights[r * chunk]};
+      Weighing<T> row{
+          &memory.scores[r * chunk], seen, keys, tile.scale, gathered.top[r], gathered.total[r], 1,
+          &memory.weights[r * chunk]};
       bodies.weigh(row);
       gathered.top[r] = row.top;
       gathered.total[r] = row.total;
-      if (row.fade != 1 && first > tile.key_begin) scale_row(gathered.sums + r * width, width, row.fade);
+      if (row.fade != 1 && first > tile.key_begin)
+        scale_row(gathered.sums + r * width, width, row.fade);
     }
     bodies.add_values({memory.weights.data(), rows, chunk, keys, blocks.values.data() + block,
                        blocks.keys.data() + block + panels_of(keys), dim, gathered.sums});
@@ -116,13 +125,14 @@ void write_out(const QueryTile<T>& tile, const Gathered& gathered, T* o, int64_t
   for (int64_t t = 0; t < tile.tokens; ++t)
     for (int64_t g = 0; g < tile.group; ++g) {
       const int64_t row = t * tile.group + g;
-      divide_row(gathered.sums + row * tile.width(), tile.dim, gathered.total[row], o + t * ldo + g * tile.dim);
+      divide_row(gathered.sums + row * tile.width(), tile.dim, gathered.total[row],
+                 o + t * ldo + g * tile.dim);
     }
 }
 
-#define VALORA_INSTANTIATE(T)                                                                     \
-  template void attend(const QueryTile<T>&, const KeyBlocks<T>&, const Gathered&);                \
-  template void take_in(const QueryTile<T>&, const Gathered&, const Gathered&);                   \
+#define VALORA_INSTANTIATE(T)                                                      \
+  template void attend(const QueryTile<T>&, const KeyBlocks<T>&, const Gathered&); \
+  template void take_in(const QueryTile<T>&, const Gathered&, const Gathered&);    \
   template void write_out(const QueryTile<T>&, const Gathered&, T*, int64_t);
 VALORA_INSTANTIATE(float)
 VALORA_INSTANTIATE(bf16)

@@ -1,4 +1,5 @@
-// One tile of attention: some query tokens of one sequence, the query heads of one key head, a range of keys.
+// One tile of attention: some query tokens of one sequence, the query heads of one key head, a
+// range of keys.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +12,8 @@ namespace valora::kernels {
 
 inline constexpr int64_t kAheadBlocks = 16;
 
-// Keys and values of one head, a pointer for each block of kPanelOutputs tokens. Behind the keys' own come
-// kAheadBlocks pointers to those that this thread reads next, which are fetched meanwhile.
+// Keys and values of one head, a pointer for each block of kPanelOutputs tokens. Behind the keys'
+// own come kAheadBlocks pointers to those that this thread reads next, which are fetched meanwhile.
 template <typename T>
 struct KeyBlocks {
   std::vector<const T*> keys, values;
@@ -53,7 +54,8 @@ Gathered gathered_in(float* memory, const QueryTile<T>& tile) {
   return {memory, memory + tile.rows() * tile.width(), memory + tile.rows() * (tile.width() + 1)};
 }
 
-// Attends to keys [key_begin, key_end); blocks.keys[i] holds those from key_begin + i * kPanelOutputs on.
+// Attends to keys [key_begin, key_end); blocks.keys[i] holds those from key_begin + i *
+// kPanelOutputs on.
 template <typename T>
 void attend(const QueryTile<T>& tile, const KeyBlocks<T>& blocks, const Gathered& gathered);
 // Takes another range of the same tile's keys in.

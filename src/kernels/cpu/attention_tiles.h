@@ -1,4 +1,5 @@
-// The loops of attention_bodies.h around an instruction set's vectors, for the body files alone (product_tiles.h).
+// The loops of attention_bodies.h around an instruction set's vectors, for the body files alone
+// (product_tiles.h).
 #pragma once
 
 #include <algorithm>
@@ -23,30 +24,35 @@ void value_tile(const ValueSum<typename V::Element>& s, int64_t row, int64_t pan
 #pragma GCC unroll 16
   for (int i = 0; i < ROWS; ++i)
 #pragma GCC unroll 8
-    for (int j = 0; j < PANELS; ++j) sums[i][j] = V::load(out + i * width + j * kPanelOutputs, kPanelOutputs);
+    for (int j = 0; j < PANELS; ++j)
+      sums[i][j] = V::load(out + i * width + j * kPanelOutputs, kPanelOutputs);
 
   const T* values[kMaxTilePanels];
   const bool fetches = s.fetch && row == 0;
   for (int64_t key = 0; key < s.keys; key += kPanelOutputs, weights += kPanelOutputs) {
     const T* block = s.blocks[key / kPanelOutputs] + panel * stride;
     if (fetches)
-      for (int64_t i = 0; i < PANELS * stride; i += kVector) __builtin_prefetch(s.fetch[key / kPanelOutputs] + panel * stride + i, 0, 2);
+      for (int64_t i = 0; i < PANELS * stride; i += kVector)
+        __builtin_prefetch(s.fetch[key / kPanelOutputs] + panel * stride + i, 0, 2);
     for (int j = 0; j < PANELS; ++j) values[j] = block + j * stride;
     const int64_t count = std::min(kPanelOutputs, s.keys - key), vectors = count / kInputs;
-    for (int64_t v = 0; v < vectors; ++v) step<V>(sums, values, v * kVector, weights + v * kInputs, s.ldw);
+    for (int64_t v = 0; v < vectors; ++v)
+      step<V>(sums, values, v * kVector, weights + v * kInputs, s.ldw);
     if constexpr (kInputs == 2)
       if (count % 2)
-        multiply<V, 0>(sums, values, vectors * kVector, [&](int i) { return V::last_value(weights + count - 1 + i * s.ldw); });
+        multiply<V, 0>(sums, values, vectors * kVector,
+                       [&](int i) { return V::last_value(weights + count - 1 + i * s.ldw); });
   }
 #pragma GCC unroll 16
   for (int i = 0; i < ROWS; ++i)
 #pragma GCC unroll 8
-    for (int j = 0; j < PANELS; ++j) V::store(out + i * width + j * kPanelOutputs, kPanelOutputs, sums[i][j]);
+    for (int j = 0; j < PANELS; ++j)
+      V::store(out + i * width + j * kPanelOutputs, kPanelOutputs, sums[i][j]);
 }
 
 template <typename V, int PANELS, size_t... R>
-constexpr std::array<void (*)(const ValueSum<typename V::Element>&, int64_t, int64_t), sizeof...(R)> value_tiles(
-    std::index_sequence<R...>) {
+constexpr std::array<void (*)(const ValueSum<typename V::Element>&, int64_t, int64_t), sizeof...(R)>
+value_tiles(std::index_sequence<R...>) {
   return {value_tile<V, static_cast<int>(R) + 1, PANELS>...};
 }
 
@@ -91,9 +97,11 @@ inline __attribute__((always_inline)) Lanes load_lanes(const float* p) {
 }
 
 constexpr float kLog2E = 1.44269504088896341f;
-constexpr float kRound = 12582912.0f;  // adding 1.5 · 2^23 rounds to whole numbers, which are then in the low bits
+constexpr float kRound =
+    12582912.0f;  // adding 1.5 · 2^23 rounds to whole numbers, which are then in the low bits
 
-// e^x within 2 ulp for x <= 0, below e^-87 that. 2^n by the exponent's bits, e^r by a polynomial on |r| <= ln2 / 2.
+// e^x within 2 ulp for x <= 0, below e^-87 that. 2^n by the exponent's bits, e^r by a polynomial on
+// |r| <= ln2 / 2.
 inline __attribute__((always_inline)) Lanes exp_lanes(Lanes x) {
   x = x < -87.0f ? Lanes{} - 87.0f : x;
   const Lanes n = (x * kLog2E + kRound) - kRound;
@@ -107,8 +115,8 @@ inline __attribute__((always_inline)) Lanes exp_lanes(Lanes x) {
   return (Lanes)((LaneBits)p + (__builtin_convertvector(n, LaneBits) << 23));
 }
 
-// 2^x within 2^-18 for x < 127, below 2^-126 that: for what is rounded to bf16 anyway. 2^r by the polynomial whose
-// largest relative error on |r| <= 1/2 is least.
+// 2^x within 2^-18 for x < 127, below 2^-126 that: for what is rounded to bf16 anyway. 2^r by the
+// polynomial whose largest relative error on |r| <= 1/2 is least.
 inline __attribute__((always_inline)) Lanes exp2_lanes(Lanes x) {
   constexpr float kLeast = -126.0f;
   x = x < kLeast ? Lanes{} + kLeast : x;
@@ -136,7 +144,8 @@ inline __attribute__((always_inline)) float joined(Lanes lanes, const Join& join
   return join(lanes, turned<1>(lanes))[0];
 }
 inline __attribute__((always_inline)) float largest_lane(Lanes lanes) {
-  return joined(lanes, [](Lanes a, Lanes b) __attribute__((always_inline)) { return a > b ? a : b; });
+  return joined(lanes,
+                [](Lanes a, Lanes b) __attribute__((always_inline)) { return a > b ? a : b; });
 }
 inline __attribute__((always_inline)) float sum_of_lanes(Lanes lanes) {
   return joined(lanes, [](Lanes a, Lanes b) __attribute__((always_inline)) { return a + b; });
@@ -156,7 +165,8 @@ void weigh(Weighing<typename V::Element>& row) {
   int64_t i = 0;
   if (row.keys > 0) {
     Lanes best = nothing;
-    const auto meet = [&](Lanes found) __attribute__((always_inline)) { best = found > best ? found : best; };
+    const auto meet = [&](Lanes found)
+                          __attribute__((always_inline)) { best = found > best ? found : best; };
     for (; i < whole; i += kLanes) meet(load_lanes(scores + i));
     if (rest > 0) meet(counts ? load_lanes(scores + i) : nothing);
     const float before = row.top, found = largest_lane(best) * row.scale;
@@ -171,7 +181,8 @@ void weigh(Weighing<typename V::Element>& row) {
     };
     const auto put = [&](Lanes values) __attribute__((always_inline)) {
       V::store(weights + i, kLanes, __builtin_bit_cast(typename V::Sums, values));
-      total = V::add(total, V::load(weights + i, kLanes));  // of the rounded ones: they then add up to one
+      total = V::add(total,
+                     V::load(weights + i, kLanes));  // of the rounded ones: they then add up to one
     };
     for (i = 0; i < whole; i += kLanes) put(weight(load_lanes(scores + i)));
     if (rest > 0) {

@@ -16,7 +16,9 @@ inline float to_float(float v) { return v; }
 template <typename T>
 T from_float(float v);
 template <>
-inline float from_float<float>(float v) { return v; }
+inline float from_float<float>(float v) {
+  return v;
+}
 // Round to nearest even; NaN stays NaN.
 template <>
 inline bf16 from_float<bf16>(float v) {

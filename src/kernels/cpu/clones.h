@@ -1,5 +1,5 @@
-// One source, compiled for several instruction sets, picked by the loader. Not under the sanitizers,
-// whose runtime is not up when the loader picks.
+// One source, compiled for several instruction sets, picked by the loader. Not under the
+// sanitizers, whose runtime is not up when the loader picks.
 #pragma once
 
 #if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)

@@ -1,4 +1,5 @@
-// Every kernel but the products (project_test.cc) and attention (attention_test.cc) against a plain double-precision loop, at odd sizes.
+// Every kernel but the products (project_test.cc) and attention (attention_test.cc) against a plain
+// double-precision loop, at odd sizes.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -75,7 +76,8 @@ TYPED_TEST(Elementwise, RmsNormWithResidual) {
     double sum = 0;
     for (int64_t i = 0; i < width; ++i) sum += std::pow(to_float(x[t * width + i]), 2.0);
     for (int64_t i = 0; i < width; ++i) {
-      const double expected = to_float(x[t * width + i]) / std::sqrt(sum / width + 1e-6) * to_float(weight[i]);
+      const double expected =
+          to_float(x[t * width + i]) / std::sqrt(sum / width + 1e-6) * to_float(weight[i]);
       ASSERT_NEAR(to_float(y[t * width + i]), expected, tolerance<T>(expected));
     }
   }
@@ -84,7 +86,8 @@ TYPED_TEST(Elementwise, RmsNormWithResidual) {
 TYPED_TEST(Elementwise, SiluMul) {
   using T = TypeParam;
   const int64_t rows = 20, width = 50, ldy = 53;
-  const auto gate = random_values<float>(rows * width, 1, 8), up = random_values<float>(rows * width, 2);
+  const auto gate = random_values<float>(rows * width, 1, 8),
+             up = random_values<float>(rows * width, 2);
   std::vector<T> y(rows * ldy, from_float<T>(-77));
   silu_mul_rows(gate.data(), up.data(), rows, width, y.data(), ldy);
   for (int64_t i = 0; i < rows * ldy; ++i) {

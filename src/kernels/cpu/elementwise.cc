@@ -12,20 +12,24 @@ namespace {
 
 constexpr int64_t kGrainElements = 16384;  // below this a second thread does not pay
 
-int64_t grain_rows(int64_t width) { return std::max<int64_t>(1, kGrainElements / std::max<int64_t>(1, width)); }
-
-template <typename T>
-inline __attribute__((always_inline)) void rms_norm_row(T* x, const T* residual, const T* weight, float eps,
-                                                        int64_t width, T* y) {
-  if (residual)
-    for (int64_t i = 0; i < width; ++i) x[i] = from_float<T>(to_float(x[i]) + to_float(residual[i]));
-  const float scale = 1.0f / std::sqrt(dot(x, x, width) / static_cast<float>(width) + eps);
-  for (int64_t i = 0; i < width; ++i) y[i] = from_float<T>(to_float(x[i]) * scale * to_float(weight[i]));
+int64_t grain_rows(int64_t width) {
+  return std::max<int64_t>(1, kGrainElements / std::max<int64_t>(1, width));
 }
 
 template <typename T>
-inline __attribute__((always_inline)) void rotate_row(T* x, int64_t heads, int64_t dim, const float* cos,
-                                                      const float* sin) {
+inline __attribute__((always_inline)) void rms_norm_row(T* x, const T* residual, const T* weight,
+                                                        float eps, int64_t width, T* y) {
+  if (residual)
+    for (int64_t i = 0; i < width; ++i)
+      x[i] = from_float<T>(to_float(x[i]) + to_float(residual[i]));
+  const float scale = 1.0f / std::sqrt(dot(x, x, width) / static_cast<float>(width) + eps);
+  for (int64_t i = 0; i < width; ++i)
+    y[i] = from_float<T>(to_float(x[i]) * scale * to_float(weight[i]));
+}
+
+template <typename T>
+inline __attribute__((always_inline)) void rotate_row(T* x, int64_t heads, int64_t dim,
+                                                      const float* cos, const float* sin) {
   const int64_t half = dim / 2;
   for (int64_t h = 0; h < heads; ++h, x += dim)
     for (int64_t i = 0; i < half; ++i) {
@@ -41,7 +45,8 @@ inline __attribute__((always_inline)) void round_span(const float* x, int64_t co
 }
 
 template <typename T>
-inline __attribute__((always_inline)) void silu_mul_span(const float* gate, const float* up, int64_t count, T* y) {
+inline __attribute__((always_inline)) void silu_mul_span(const float* gate, const float* up,
+                                                         int64_t count, T* y) {
   for (int64_t i = 0; i < count; ++i) {
     y[i] = from_float<T>(gate[i] / (1.0f + exp_approx(-gate[i])) * up[i]);
   }
@@ -56,11 +61,22 @@ inline __attribute__((always_inline)) void quick_gelu_elements(const T* x, int64
 }
 
 // target_clones takes no templates: one thin function a type.
-VALORA_CLONES void norm_row(float* x, const float* r, const float* w, float e, int64_t n, float* y) { rms_norm_row(x, r, w, e, n, y); }
-VALORA_CLONES void norm_row(bf16* x, const bf16* r, const bf16* w, float e, int64_t n, bf16* y) { rms_norm_row(x, r, w, e, n, y); }
-VALORA_CLONES void rotate(float* x, int64_t h, int64_t d, const float* c, const float* s) { rotate_row(x, h, d, c, s); }
-VALORA_CLONES void rotate(bf16* x, int64_t h, int64_t d, const float* c, const float* s) { rotate_row(x, h, d, c, s); }
-VALORA_CLONES void silu_span(const float* g, const float* u, int64_t n, float* y) { silu_mul_span(g, u, n, y); }
+VALORA_CLONES void norm_row(float* x, const float* r, const float* w, float e, int64_t n,
+                            float* y) {
+  rms_norm_row(x, r, w, e, n, y);
+}
+VALORA_CLONES void norm_row(bf16* x, const bf16* r, const bf16* w, float e, int64_t n, bf16* y) {
+  rms_norm_row(x, r, w, e, n, y);
+}
+VALORA_CLONES void rotate(float* x, int64_t h, int64_t d, const float* c, const float* s) {
+  rotate_row(x, h, d, c, s);
+}
+VALORA_CLONES void rotate(bf16* x, int64_t h, int64_t d, const float* c, const float* s) {
+  rotate_row(x, h, d, c, s);
+}
+VALORA_CLONES void silu_span(const float* g, const float* u, int64_t n, float* y) {
+  silu_mul_span(g, u, n, y);
+}
 // A block's largest value; `numbers` turns false where one is not below infinity.
 VALORA_CLONES float block_largest(const float* x, int64_t n, bool& numbers) {
   int32_t others = 0;
@@ -69,9 +85,15 @@ VALORA_CLONES float block_largest(const float* x, int64_t n, bool& numbers) {
   return largest(x, n);
 }
 
-VALORA_CLONES void silu_span(const float* g, const float* u, int64_t n, bf16* y) { silu_mul_span(g, u, n, y); }
-VALORA_CLONES void quick_gelu_span(const float* x, int64_t n, float* y) { quick_gelu_elements(x, n, y); }
-VALORA_CLONES void quick_gelu_span(const bf16* x, int64_t n, bf16* y) { quick_gelu_elements(x, n, y); }
+VALORA_CLONES void silu_span(const float* g, const float* u, int64_t n, bf16* y) {
+  silu_mul_span(g, u, n, y);
+}
+VALORA_CLONES void quick_gelu_span(const float* x, int64_t n, float* y) {
+  quick_gelu_elements(x, n, y);
+}
+VALORA_CLONES void quick_gelu_span(const bf16* x, int64_t n, bf16* y) {
+  quick_gelu_elements(x, n, y);
+}
 VALORA_CLONES void round_to(const float* x, int64_t n, float* y) { round_span(x, n, y); }
 VALORA_CLONES void round_to(const float* x, int64_t n, bf16* y) { round_span(x, n, y); }
 
@@ -79,7 +101,8 @@ VALORA_CLONES void round_to(const float* x, int64_t n, bf16* y) { round_span(x, 
 
 template <typename T>
 void quick_gelu(const T* x, int64_t count, T* y, const ParallelFor& parallel) {
-  parallel(0, count, kGrainElements, [&](int64_t begin, int64_t end) { quick_gelu_span(x + begin, end - begin, y + begin); });
+  parallel(0, count, kGrainElements,
+           [&](int64_t begin, int64_t end) { quick_gelu_span(x + begin, end - begin, y + begin); });
 }
 
 template <typename T>
@@ -88,16 +111,19 @@ void round_rows(const float* x, int64_t rows, int64_t width, T* y, int64_t ldy) 
 }
 
 template <typename T>
-void silu_mul_rows(const float* gate, const float* up, int64_t rows, int64_t width, T* y, int64_t ldy) {
-  for (int64_t t = 0; t < rows; ++t) silu_span(gate + t * width, up + t * width, width, y + t * ldy);
+void silu_mul_rows(const float* gate, const float* up, int64_t rows, int64_t width, T* y,
+                   int64_t ldy) {
+  for (int64_t t = 0; t < rows; ++t)
+    silu_span(gate + t * width, up + t * width, width, y + t * ldy);
 }
 
 template <typename T>
-void rms_norm(T* x, const T* residual, const T* weight, float eps, int64_t rows, int64_t width, T* y,
-              const ParallelFor& parallel) {
+void rms_norm(T* x, const T* residual, const T* weight, float eps, int64_t rows, int64_t width,
+              T* y, const ParallelFor& parallel) {
   parallel(0, rows, grain_rows(width), [&](int64_t begin, int64_t end) {
     for (int64_t t = begin; t < end; ++t)
-      norm_row(x + t * width, residual ? residual + t * width : nullptr, weight, eps, width, y + t * width);
+      norm_row(x + t * width, residual ? residual + t * width : nullptr, weight, eps, width,
+               y + t * width);
   });
 }
 
@@ -111,24 +137,27 @@ Largest largest_of(const float* x, int64_t n) {
   }
   const float* end = x + std::min(n, block + kBlock);
   best.index = std::find(x + block, end, best.value) - x;
-  if (best.index == end - x) best.index = block;  // nothing but minus infinity and what is no number
+  if (best.index == end - x)
+    best.index = block;  // nothing but minus infinity and what is no number
   return best;
 }
 
 template <typename T>
-void rotate_half(T* x, int64_t rows, int64_t ldx, int64_t heads, int64_t dim, const float* cos, const float* sin,
-                 const ParallelFor& parallel) {
+void rotate_half(T* x, int64_t rows, int64_t ldx, int64_t heads, int64_t dim, const float* cos,
+                 const float* sin, const ParallelFor& parallel) {
   parallel(0, rows, grain_rows(heads * dim), [&](int64_t begin, int64_t end) {
-    for (int64_t t = begin; t < end; ++t) rotate(x + t * ldx, heads, dim, cos + t * (dim / 2), sin + t * (dim / 2));
+    for (int64_t t = begin; t < end; ++t)
+      rotate(x + t * ldx, heads, dim, cos + t * (dim / 2), sin + t * (dim / 2));
   });
 }
 
-#define VALORA_INSTANTIATE(T)                                                                                     \
-  template void rms_norm(T*, const T*, const T*, float, int64_t, int64_t, T*, const ParallelFor&);                \
-  template void quick_gelu(const T*, int64_t, T*, const ParallelFor&);                                             \
-  template void round_rows(const float*, int64_t, int64_t, T*, int64_t);                                          \
-  template void silu_mul_rows(const float*, const float*, int64_t, int64_t, T*, int64_t);                         \
-  template void rotate_half(T*, int64_t, int64_t, int64_t, int64_t, const float*, const float*, const ParallelFor&);
+#define VALORA_INSTANTIATE(T)                                                                      \
+  template void rms_norm(T*, const T*, const T*, float, int64_t, int64_t, T*, const ParallelFor&); \
+  template void quick_gelu(const T*, int64_t, T*, const ParallelFor&);                             \
+  template void round_rows(const float*, int64_t, int64_t, T*, int64_t);                           \
+  template void silu_mul_rows(const float*, const float*, int64_t, int64_t, T*, int64_t);          \
+  template void rotate_half(T*, int64_t, int64_t, int64_t, int64_t, const float*, const float*,    \
+                            const ParallelFor&);
 VALORA_INSTANTIATE(float)
 VALORA_INSTANTIATE(bf16)
 

@@ -10,8 +10,8 @@ namespace valora::kernels {
 
 // y[t] = x[t] / rms(x[t]) · weight. With a residual: x[t] += residual[t] first (x is written).
 template <typename T>
-void rms_norm(T* x, const T* residual, const T* weight, float eps, int64_t rows, int64_t width, T* y,
-              const ParallelFor& parallel);
+void rms_norm(T* x, const T* residual, const T* weight, float eps, int64_t rows, int64_t width,
+              T* y, const ParallelFor& parallel);
 
 // y[i] = x[i] · sigmoid(1.702 · x[i])
 template <typename T>
@@ -22,19 +22,20 @@ template <typename T>
 void round_rows(const float* x, int64_t rows, int64_t width, T* y, int64_t ldy);
 // The same of y[t, i] = silu(gate[t, i]) · up[t, i].
 template <typename T>
-void silu_mul_rows(const float* gate, const float* up, int64_t rows, int64_t width, T* y, int64_t ldy);
+void silu_mul_rows(const float* gate, const float* up, int64_t rows, int64_t width, T* y,
+                   int64_t ldy);
 
 struct Largest {
-  int64_t index = 0;     // the first of them
+  int64_t index = 0;  // the first of them
   float value = 0;
-  bool numbers = true;   // every value is below infinity: none is NaN either
+  bool numbers = true;  // every value is below infinity: none is NaN either
 };
 // n >= 1
 Largest largest_of(const float* x, int64_t n);
 
 // In place on x[t, heads, dim], rows ldx elements apart: halves rotated by cos/sin[t, dim / 2].
 template <typename T>
-void rotate_half(T* x, int64_t rows, int64_t ldx, int64_t heads, int64_t dim, const float* cos, const float* sin,
-                 const ParallelFor& parallel);
+void rotate_half(T* x, int64_t rows, int64_t ldx, int64_t heads, int64_t dim, const float* cos,
+                 const float* sin, const ParallelFor& parallel);
 
 }  // namespace valora::kernels

@@ -21,14 +21,18 @@ class Guarded {
     const size_t body = (count * sizeof(T) + page - 1) / page * page;
     size_ = body + page;
     map_ = mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (map_ == MAP_FAILED || mprotect(static_cast<char*>(map_) + body, page, PROT_NONE) != 0) throw std::bad_alloc();
+    if (map_ == MAP_FAILED || mprotect(static_cast<char*>(map_) + body, page, PROT_NONE) != 0)
+      throw std::bad_alloc();
     data_ = reinterpret_cast<T*>(static_cast<char*>(map_) + body) - count;
   }
   explicit Guarded(const std::vector<T>& values) : Guarded(values.size()) {
     if (count_) std::memcpy(data_, values.data(), count_ * sizeof(T));
   }
   Guarded(Guarded&& other) noexcept
-      : map_(std::exchange(other.map_, nullptr)), size_(other.size_), data_(other.data_), count_(other.count_) {}
+      : map_(std::exchange(other.map_, nullptr)),
+        size_(other.size_),
+        data_(other.data_),
+        count_(other.count_) {}
   Guarded& operator=(Guarded&&) = delete;
   ~Guarded() {
     if (map_) munmap(map_, size_);

@@ -78,7 +78,8 @@ Result<Isa> choose_isa(std::string_view name, std::span<const Isa> supported) {
     if (name == isa_name(isa)) return isa;
   for (Isa isa : kAll)
     if (name == isa_name(isa))
-      return invalid("VALORA_ISA=" + std::string(name) + ": this CPU does not have it, it has " + names(supported),
+      return invalid("VALORA_ISA=" + std::string(name) + ": this CPU does not have it, it has " +
+                         names(supported),
                      "VALORA_ISA");
   return invalid("VALORA_ISA=" + std::string(name) + " is not one of " + names(kAll), "VALORA_ISA");
 }

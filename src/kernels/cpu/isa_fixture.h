@@ -18,7 +18,11 @@ class OnEachIsa : public ::testing::TestWithParam<Isa> {
   const Isa before_ = isa();
 };
 
-inline auto each_isa() { return ::testing::ValuesIn(supported_isas().begin(), supported_isas().end()); }
-inline std::string name_of_isa(const ::testing::TestParamInfo<Isa>& info) { return std::string(isa_name(info.param)); }
+inline auto each_isa() {
+  return ::testing::ValuesIn(supported_isas().begin(), supported_isas().end());
+}
+inline std::string name_of_isa(const ::testing::TestParamInfo<Isa>& info) {
+  return std::string(isa_name(info.param));
+}
 
 }  // namespace valora::kernels::testing_support

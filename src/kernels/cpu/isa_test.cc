@@ -33,13 +33,15 @@ TEST(Isa, OneThatTheCpuLacksIsRefusedWithThoseItHas) {
   const auto chosen = choose_isa("avx512", kOlderCpu);
   ASSERT_FALSE(chosen.ok());
   EXPECT_EQ(chosen.error().code, ErrorCode::kInvalidArgument);
-  EXPECT_EQ(chosen.error().message, "VALORA_ISA=avx512: this CPU does not have it, it has avx2, portable");
+  EXPECT_EQ(chosen.error().message,
+            "VALORA_ISA=avx512: this CPU does not have it, it has avx2, portable");
 }
 
 TEST(Isa, AnUnknownNameIsRefusedWithAllThereAre) {
   const auto chosen = choose_isa("AVX2", kOlderCpu);
   ASSERT_FALSE(chosen.ok());
-  EXPECT_THAT(chosen.error().message, HasSubstr("is not one of avx512bf16, avx512, avx2, portable"));
+  EXPECT_THAT(chosen.error().message,
+              HasSubstr("is not one of avx512bf16, avx512, avx2, portable"));
 }
 
 TEST(Isa, TheEnvironmentSelects) {

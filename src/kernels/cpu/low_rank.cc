@@ -10,9 +10,9 @@
 namespace valora::kernels {
 namespace {
 
-constexpr int64_t kUnits = 64;                 // pieces of a launch, about: enough for even shares
-constexpr int64_t kUnitProducts = 1 << 15;     // below this a piece's own cost shows
-constexpr int64_t kGroup = 8;                  // panels: no tile is wider
+constexpr int64_t kUnits = 64;              // pieces of a launch, about: enough for even shares
+constexpr int64_t kUnitProducts = 1 << 15;  // below this a piece's own cost shows
+constexpr int64_t kGroup = 8;               // panels: no tile is wider
 
 // A run of outputs over a run of rows.
 struct Unit {
@@ -23,7 +23,8 @@ struct Unit {
 template <typename T>
 int64_t products_per_output(std::span<const LoraSegment<T>> segments) {
   int64_t sum = 0;
-  for (const LoraSegment<T>& s : segments) sum += std::max<int64_t>(0, s.token_end - s.token_begin) * s.parts[0].a.n;
+  for (const LoraSegment<T>& s : segments)
+    sum += std::max<int64_t>(0, s.token_end - s.token_begin) * s.parts[0].a.n;
   return sum;
 }
 
@@ -35,19 +36,23 @@ std::vector<Unit> plan_units(int64_t m, int64_t n, int64_t per_output) {
   std::vector<Unit> units;
   for (int64_t c = 0; c < chunks; ++c)
     for (int64_t r = 0; r < row_chunks; ++r)
-      units.push_back({groups * c / chunks * kGroup, std::min(panels, groups * (c + 1) / chunks * kGroup),
-                       m * r / row_chunks, m * (r + 1) / row_chunks});
+      units.push_back({groups * c / chunks * kGroup,
+                       std::min(panels, groups * (c + 1) / chunks * kGroup), m * r / row_chunks,
+                       m * (r + 1) / row_chunks});
   return units;
 }
 
 }  // namespace
 
 template <typename T>
-void low_rank(const T* x, int64_t m, int64_t ldx, float* y, int64_t ldy, std::span<const LoraSegment<T>> segments,
-              const ParallelFor& parallel, std::optional<Tile> tile) {
-  const auto used = std::find_if(segments.begin(), segments.end(), [](const auto& s) { return s.parts[0].a.n > 0; });
+void low_rank(const T* x, int64_t m, int64_t ldx, float* y, int64_t ldy,
+              std::span<const LoraSegment<T>> segments, const ParallelFor& parallel,
+              std::optional<Tile> tile) {
+  const auto used = std::find_if(segments.begin(), segments.end(),
+                                 [](const auto& s) { return s.parts[0].a.n > 0; });
   if (m <= 0 || used == segments.end()) return;
-  const int64_t in = used->parts[0].a.k, out = used->parts[0].b.n, per_output = products_per_output(segments);
+  const int64_t in = used->parts[0].a.k, out = used->parts[0].b.n,
+                per_output = products_per_output(segments);
   LowRankPieces<T> pieces(x, ldx, segments, 1, tile);
   const std::vector<Unit> plan = plan_units(m, out, per_output);
   Shares shrinks(pieces.shrinks()), units(static_cast<int64_t>(plan.size()));
@@ -61,13 +66,16 @@ void low_rank(const T* x, int64_t m, int64_t ldx, float* y, int64_t ldy, std::sp
                  [&](int64_t i) { pieces.shrink(i); });
     units.work(begin, end, [&](int64_t i) { run_unit(plan[i]); });
   };
-  if (per_output * (in + out) < kSerialProducts) body(0, units.count());
-  else parallel(0, units.count(), 1, body);
+  if (per_output * (in + out) < kSerialProducts)
+    body(0, units.count());
+  else
+    parallel(0, units.count(), 1, body);
 }
 
-#define VALORA_INSTANTIATE(T)                                                                          \
-  template void low_rank(const T*, int64_t, int64_t, float*, int64_t, std::span<const LoraSegment<T>>, \
-                         const ParallelFor&, std::optional<Tile>);
+#define VALORA_INSTANTIATE(T)                                                 \
+  template void low_rank(const T*, int64_t, int64_t, float*, int64_t,         \
+                         std::span<const LoraSegment<T>>, const ParallelFor&, \
+                         std::optional<Tile>);
 VALORA_INSTANTIATE(float)
 VALORA_INSTANTIATE(bf16)
 

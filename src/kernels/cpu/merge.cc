@@ -14,7 +14,8 @@
 namespace valora::kernels {
 namespace {
 
-constexpr int64_t kBlockBytes = 512 << 10;   // of weights: enough blocks for even shares, each worth its transposed A
+constexpr int64_t kBlockBytes =
+    512 << 10;  // of weights: enough blocks for even shares, each worth its transposed A
 constexpr int64_t kBlockPanels = 16;         // that share one transposed A
 constexpr int64_t kScratchBytes = 32 << 10;  // of it: stays in the first-level cache, or nearly
 
@@ -24,18 +25,26 @@ const MergeBodies<T>& merge_bodies() {
   switch (isa()) {
 #ifdef __x86_64__
     case Isa::kAvx512Bf16:
-      if constexpr (kFloat) return kAvx512FloatMerge;
-      else return kAvx512Bf16Merge;
+      if constexpr (kFloat)
+        return kAvx512FloatMerge;
+      else
+        return kAvx512Bf16Merge;
     case Isa::kAvx512:
-      if constexpr (kFloat) return kAvx512FloatMerge;
-      else return kAvx512Merge;
+      if constexpr (kFloat)
+        return kAvx512FloatMerge;
+      else
+        return kAvx512Merge;
     case Isa::kAvx2:
-      if constexpr (kFloat) return kAvx2FloatMerge;
-      else return kAvx2Merge;
+      if constexpr (kFloat)
+        return kAvx2FloatMerge;
+      else
+        return kAvx2Merge;
 #endif
     default:
-      if constexpr (kFloat) return kPortableFloatMerge;
-      else return kPortableMerge;
+      if constexpr (kFloat)
+        return kPortableFloatMerge;
+      else
+        return kPortableMerge;
   }
 }
 
@@ -60,11 +69,13 @@ std::vector<Piece> pieces_of(std::span<const Merge<T>> merges) {
   for (size_t i = 0; i < merges.size(); ++i) {
     const Merge<T>& m = merges[i];
     if (m.w.n <= 0 || m.a.n <= 0) continue;
-    const int64_t panels = panels_of(m.w.n), vectors = panel_elements<T>(m.w.k) / (kPanelOutputs * kVectorInputs<T>);
+    const int64_t panels = panels_of(m.w.n),
+                  vectors = panel_elements<T>(m.w.k) / (kPanelOutputs * kVectorInputs<T>);
     const int64_t step = block_vectors<T>(m.a.n);
     for (int64_t p = 0; p < panels; p += kBlockPanels)
       for (int64_t v = 0; v < vectors; v += step)
-        pieces.push_back({i, {p, std::min(panels, p + kBlockPanels), v, std::min(vectors, v + step)}});
+        pieces.push_back(
+            {i, {p, std::min(panels, p + kBlockPanels), v, std::min(vectors, v + step)}});
   }
   return pieces;
 }
@@ -78,7 +89,8 @@ template <typename T>
 std::unique_ptr<T[], Freed> scratch_for(std::span<const Merge<T>> merges) {
   int64_t elements = 1;
   for (const Merge<T>& m : merges)
-    if (m.a.n > 0) elements = std::max(elements, scratch_elements<T>(m.a.n, block_vectors<T>(m.a.n)));
+    if (m.a.n > 0)
+      elements = std::max(elements, scratch_elements<T>(m.a.n, block_vectors<T>(m.a.n)));
   const size_t bytes = (static_cast<size_t>(elements) * sizeof(T) + 63) / 64 * 64;
   T* memory = static_cast<T*>(std::aligned_alloc(64, bytes));
   if (!memory) throw std::bad_alloc();
@@ -94,7 +106,9 @@ void merge(std::span<const Merge<T>> merges, const ParallelFor& parallel) {
   Shares shares(static_cast<int64_t>(pieces.size()));
   parallel(0, shares.count(), 1, [&](int64_t begin, int64_t end) {
     const auto scratch = scratch_for(merges);
-    shares.work(begin, end, [&](int64_t i) { bodies.merge(merges[pieces[i].merge], pieces[i].block, scratch.get()); });
+    shares.work(begin, end, [&](int64_t i) {
+      bodies.merge(merges[pieces[i].merge], pieces[i].block, scratch.get());
+    });
   });
 }
 

@@ -1,4 +1,5 @@
-// Adapters merged into weights where these lie (VaLoRA §4.4.1): W' = W + coefficient · B A, in fp32, rounded once.
+// Adapters merged into weights where these lie (VaLoRA §4.4.1): W' = W + coefficient · B A, in
+// fp32, rounded once.
 #pragma once
 
 #include <span>

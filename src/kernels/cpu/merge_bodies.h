@@ -1,4 +1,5 @@
-// The merge's inner functions, one table an instruction set and type: one thread, a block of one weight.
+// The merge's inner functions, one table an instruction set and type: one thread, a block of one
+// weight.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +8,8 @@
 
 namespace valora::kernels {
 
-// Panels [panel_begin, panel_end) of the weight over its vectors (kVectorInputs inputs each) [vector_begin, vector_end).
+// Panels [panel_begin, panel_end) of the weight over its vectors (kVectorInputs inputs each)
+// [vector_begin, vector_end).
 struct MergeBlock {
   int64_t panel_begin = 0, panel_end = 0;
   int64_t vector_begin = 0, vector_end = 0;

@@ -1,8 +1,9 @@
 // The one layout of weights that every product and every instruction set reads (DESIGN §4).
 //
-// A panel holds 16 outputs in 64-byte vectors: bf16 as [(k + 1) / 2][16][2], pairs of inputs side by side as
-// vdpbf16ps takes them; fp32 as [k][16]. Zero-padded in both directions. The same layout serves dense weights
-// (n = out), LoRA A (n = rank) and B (k = rank), the keys of a KV block (n = tokens) and its values (k = tokens).
+// A panel holds 16 outputs in 64-byte vectors: bf16 as [(k + 1) / 2][16][2], pairs of inputs side
+// by side as vdpbf16ps takes them; fp32 as [k][16]. Zero-padded in both directions. The same layout
+// serves dense weights (n = out), LoRA A (n = rank) and B (k = rank), the keys of a KV block (n =
+// tokens) and its values (k = tokens).
 #pragma once
 
 #include <cstdint>
@@ -38,8 +39,8 @@ constexpr int64_t panel_index(int64_t j, int64_t i) {
   return (i / inputs * kPanelOutputs + j) * inputs + i % inputs;
 }
 
-// An [n, k] matrix in panels: side by side at `data`, or, as an adapter lies in the pool, in pieces of
-// `panels_per_piece` panels each, wherever they are.
+// An [n, k] matrix in panels: side by side at `data`, or, as an adapter lies in the pool, in pieces
+// of `panels_per_piece` panels each, wherever they are.
 template <typename T>
 struct Panels {
   const T* data = nullptr;
@@ -57,7 +58,8 @@ struct Panels {
 
 // w: [n, k] row-major → panels, side by side.
 template <typename T>
-void pack_panels(const T* w, int64_t n, int64_t k, T* panels, const ParallelFor& parallel = serial_for);
+void pack_panels(const T* w, int64_t n, int64_t k, T* panels,
+                 const ParallelFor& parallel = serial_for);
 // And back.
 template <typename T>
 void unpack_panels(const Panels<T>& panels, T* w);

@@ -1,4 +1,5 @@
-// The products' inner functions, one table an instruction set and type: one thread, a range of panels.
+// The products' inner functions, one table an instruction set and type: one thread, a range of
+// panels.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +31,8 @@ struct Product {
   void* y = nullptr;            // y[0] is row 0, output first_output
   int64_t ldy = 0;
   int64_t first_output = 0;
-  const T* const* fetch = nullptr;  // of each panel, as much memory again to be fetched meanwhile; none: the next panels
+  const T* const* fetch = nullptr;  // of each panel, as much memory again to be fetched meanwhile;
+                                    // none: the next panels
   Tile tile;  // one that the body does not have is cut down to one that it has
 };
 

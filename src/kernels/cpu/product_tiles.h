@@ -1,16 +1,17 @@
-// The loops around an instruction set's vectors, for the body files alone. Each instantiates them with a
-// Vectors of its own in an unnamed namespace, so that the linker never takes a function compiled for one
-// instruction set as that of another.
+// The loops around an instruction set's vectors, for the body files alone. Each instantiates them
+// with a Vectors of its own in an unnamed namespace, so that the linker never takes a function
+// compiled for one instruction set as that of another.
 //
 // A Vectors has
 //   Element              bf16 or float
 //   kTileSums            sums that one tile holds in registers
 //   kSteps               multiplications that a vector of weights takes: 1, or 2 (even, odd inputs)
-//   Sums                 16 outputs in fp32; zero(), add(a, b), scale(c, a), scale_add(c, a, b) = c · a + b
-//   Weights              weights<STEP>(p): a vector's weights for 16 outputs
-//   value<STEP>(x)       a row's inputs of that vector; last_value(x) reads one input, others count as zero
+//   Sums                 16 outputs in fp32; zero(), add(a, b), scale(c, a), scale_add(c, a, b) = c
+//   · a + b Weights              weights<STEP>(p): a vector's weights for 16 outputs value<STEP>(x)
+//   a row's inputs of that vector; last_value(x) reads one input, others count as zero
 //   multiply_add(sums, value, weights)
-//   load(p, count), store(p, count, sums)   `count` <= 16 floats or Elements, never more memory than that
+//   load(p, count), store(p, count, sums)   `count` <= 16 floats or Elements, never more memory
+//   than that
 #pragma once
 
 #include <algorithm>
@@ -32,12 +33,14 @@ struct TilePlace {
   int64_t row;
   int64_t panel;
   const T* weights[kMaxTilePanels];
-  const T* next[kMaxTilePanels];  // panels to fetch into the second-level cache meanwhile; [0] null: none
+  const T* next[kMaxTilePanels];  // panels to fetch into the second-level cache meanwhile; [0]
+                                  // null: none
 };
 
 template <typename V, typename Y>
-inline __attribute__((always_inline)) void store_sums(const Product<typename V::Element>& p, Y* y, int64_t output,
-                                                      int64_t count, typename V::Sums sums) {
+inline __attribute__((always_inline)) void store_sums(const Product<typename V::Element>& p, Y* y,
+                                                      int64_t output, int64_t count,
+                                                      typename V::Sums sums) {
   if (p.scale != 1) sums = V::scale(p.scale, sums);
   if (p.bias) sums = V::add(sums, V::load(p.bias + output, count));
   V::store(y, count, sums);
@@ -45,19 +48,22 @@ inline __attribute__((always_inline)) void store_sums(const Product<typename V::
 
 // What happens to 16 finished sums.
 template <typename V>
-inline __attribute__((always_inline)) void finish_sums(const Product<typename V::Element>& p, int64_t row,
-                                                       int64_t panel, typename V::Sums sums) {
+inline __attribute__((always_inline)) void finish_sums(const Product<typename V::Element>& p,
+                                                       int64_t row, int64_t panel,
+                                                       typename V::Sums sums) {
   const int64_t output = panel * kPanelOutputs;
   const int64_t count = std::min(kPanelOutputs, p.w.n - output);
   const int64_t at = row * p.ldy + output - p.first_output;
-  if (p.finish == Finish::kStore) return store_sums<V>(p, static_cast<typename V::Element*>(p.y) + at, output, count, sums);
+  if (p.finish == Finish::kStore)
+    return store_sums<V>(p, static_cast<typename V::Element*>(p.y) + at, output, count, sums);
   float* y = static_cast<float*>(p.y) + at;
   if (p.finish == Finish::kStoreFloat) return store_sums<V>(p, y, output, count, sums);
   V::store(y, count, V::scale_add(p.scale, sums, V::load(y, count)));
 }
 
 template <typename V, int STEP, int ROWS, int PANELS, typename T, typename Value>
-inline __attribute__((always_inline)) void multiply(typename V::Sums (&sums)[ROWS][PANELS], const T* const (&weights)[kMaxTilePanels],
+inline __attribute__((always_inline)) void multiply(typename V::Sums (&sums)[ROWS][PANELS],
+                                                    const T* const (&weights)[kMaxTilePanels],
                                                     int64_t offset, const Value& value) {
   typename V::Weights w[PANELS];
 #pragma GCC unroll 8
@@ -72,30 +78,37 @@ inline __attribute__((always_inline)) void multiply(typename V::Sums (&sums)[ROW
 
 // One vector of weights of each panel: all its steps.
 template <typename V, int ROWS, int PANELS, typename T>
-inline __attribute__((always_inline)) void step(typename V::Sums (&sums)[ROWS][PANELS], const T* const (&weights)[kMaxTilePanels],
+inline __attribute__((always_inline)) void step(typename V::Sums (&sums)[ROWS][PANELS],
+                                                const T* const (&weights)[kMaxTilePanels],
                                                 int64_t offset, const T* inputs, int64_t ldx) {
-  multiply<V, 0>(sums, weights, offset, [&](int i) { return V::template value<0>(inputs + i * ldx); });
+  multiply<V, 0>(sums, weights, offset,
+                 [&](int i) { return V::template value<0>(inputs + i * ldx); });
   if constexpr (V::kSteps == 2) {
     // Loads from before are not kept for the second step: there are no registers left for them.
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
-    multiply<V, 1>(sums, weights, offset, [&](int i) { return V::template value<1>(inputs + i * ldx); });
+    multiply<V, 1>(sums, weights, offset,
+                   [&](int i) { return V::template value<1>(inputs + i * ldx); });
   }
 }
 
-// What the next tile's sums are to be added to may lie in the second-level cache or behind it: it comes meanwhile.
+// What the next tile's sums are to be added to may lie in the second-level cache or behind it: it
+// comes meanwhile.
 template <int ROWS, int PANELS, typename T>
-inline __attribute__((always_inline)) void fetch_next_sums(const Product<T>& p, const TilePlace<T>& place) {
+inline __attribute__((always_inline)) void fetch_next_sums(const Product<T>& p,
+                                                           const TilePlace<T>& place) {
   const bool below = place.row + ROWS < p.m;
-  const int64_t row = below ? place.row + ROWS : 0, panel = below ? place.panel : place.panel + PANELS;
-  const float* y = static_cast<const float*>(p.y) + row * p.ldy + panel * kPanelOutputs - p.first_output;
+  const int64_t row = below ? place.row + ROWS : 0,
+                panel = below ? place.panel : place.panel + PANELS;
+  const float* y =
+      static_cast<const float*>(p.y) + row * p.ldy + panel * kPanelOutputs - p.first_output;
 #pragma GCC unroll 16
   for (int i = 0; i < ROWS; ++i)
 #pragma GCC unroll 8
     for (int j = 0; j < PANELS; ++j) __builtin_prefetch(y + i * p.ldy + j * kPanelOutputs, 1);
 }
 
-// ROWS × PANELS × CHAINS sums in registers over all of k. Cold weights are what small batches wait for: the
-// panels that come next are fetched while these are multiplied.
+// ROWS × PANELS × CHAINS sums in registers over all of k. Cold weights are what small batches wait
+// for: the panels that come next are fetched while these are multiplied.
 template <typename V, int ROWS, int PANELS, int CHAINS>
 void tile(const Product<typename V::Element>& p, const TilePlace<typename V::Element>& place) {
   using T = typename V::Element;
@@ -126,12 +139,15 @@ void tile(const Product<typename V::Element>& p, const TilePlace<typename V::Ele
         step<V>(sums[c], weights, offset, inputs + (v + c) * kInputs, ldx);
       }
   };
-  if (place.next[0]) walk(std::true_type());
-  else walk(std::false_type());
+  if (place.next[0])
+    walk(std::true_type());
+  else
+    walk(std::false_type());
   for (; v < vectors; ++v) step<V>(sums[0], weights, v * kVector, inputs + v * kInputs, ldx);
   if constexpr (kInputs == 2)
     if (p.w.k % 2)  // the last input alone: the element behind it is not ours to read
-      multiply<V, 0>(sums[0], weights, v * kVector, [&](int i) { return V::last_value(inputs + v * kInputs + i * ldx); });
+      multiply<V, 0>(sums[0], weights, v * kVector,
+                     [&](int i) { return V::last_value(inputs + v * kInputs + i * ldx); });
 
 #pragma GCC unroll 16
   for (int i = 0; i < ROWS; ++i)
@@ -145,7 +161,8 @@ void tile(const Product<typename V::Element>& p, const TilePlace<typename V::Ele
 }
 
 template <typename V>
-using TileFunction = void (*)(const Product<typename V::Element>&, const TilePlace<typename V::Element>&);
+using TileFunction = void (*)(const Product<typename V::Element>&,
+                              const TilePlace<typename V::Element>&);
 
 template <typename V, int PANELS, int CHAINS>
 constexpr int max_rows() {
@@ -161,7 +178,8 @@ constexpr std::array<TileFunction<V>, sizeof...(R)> tiles_of_rows(std::index_seq
 // All rows, in even blocks, over panels in groups of PANELS; returns the first panel left over.
 template <typename V, int PANELS, int CHAINS>
 int64_t panel_groups(const Product<typename V::Element>& p, int64_t panel) {
-  static constexpr auto kTiles = tiles_of_rows<V, PANELS, CHAINS>(std::make_index_sequence<max_rows<V, PANELS, CHAINS>()>());
+  static constexpr auto kTiles =
+      tiles_of_rows<V, PANELS, CHAINS>(std::make_index_sequence<max_rows<V, PANELS, CHAINS>()>());
   const int64_t rows = std::clamp<int64_t>(p.tile.rows, 1, kTiles.size());
   const int64_t blocks = (p.m + rows - 1) / rows, all = panels_of(p.w.n);
   TilePlace<typename V::Element> place;
@@ -180,13 +198,18 @@ int64_t panel_groups(const Product<typename V::Element>& p, int64_t panel) {
   return panel;
 }
 
-// The first of the chain counts CHAINS, MORE… down to which `chains` reaches, and that leaves room for a row.
+// The first of the chain counts CHAINS, MORE… down to which `chains` reaches, and that leaves room
+// for a row.
 template <typename V, int PANELS, int CHAINS = 8>
 int64_t panel_groups_in_chains(const Product<typename V::Element>& p, int64_t panel) {
-  if constexpr (CHAINS > 1 && max_rows<V, PANELS, CHAINS>() < 1) return panel_groups_in_chains<V, PANELS, CHAINS / 2>(p, panel);
-  else if constexpr (CHAINS == 1) return panel_groups<V, PANELS, 1>(p, panel);
-  else if (p.tile.chains >= CHAINS) return panel_groups<V, PANELS, CHAINS>(p, panel);
-  else return panel_groups_in_chains<V, PANELS, CHAINS / 2>(p, panel);
+  if constexpr (CHAINS > 1 && max_rows<V, PANELS, CHAINS>() < 1)
+    return panel_groups_in_chains<V, PANELS, CHAINS / 2>(p, panel);
+  else if constexpr (CHAINS == 1)
+    return panel_groups<V, PANELS, 1>(p, panel);
+  else if (p.tile.chains >= CHAINS)
+    return panel_groups<V, PANELS, CHAINS>(p, panel);
+  else
+    return panel_groups_in_chains<V, PANELS, CHAINS / 2>(p, panel);
 }
 
 // The widest group that the tile asks for, then what is left in narrower ones.

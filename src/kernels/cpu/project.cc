@@ -13,8 +13,10 @@
 namespace valora::kernels {
 namespace {
 
-constexpr int64_t kChunkBytes = 256 << 10;  // of weights that stay in the second-level cache while rows pass
-constexpr int64_t kLongChunkBytes = 8 << 20;  // or, where not even a group does, in the one behind it
+constexpr int64_t kChunkBytes =
+    256 << 10;  // of weights that stay in the second-level cache while rows pass
+constexpr int64_t kLongChunkBytes = 8
+                                    << 20;  // or, where not even a group does, in the one behind it
 
 // A run of outputs of one slice (with kSiluMul: of both) over a run of rows.
 struct Unit {
@@ -26,10 +28,16 @@ class Projection {
  public:
   Projection(const T* x, int64_t m, int64_t ldx, std::span<const Slice<T>> slices,
              std::span<const LoraSegment<T>> segments, Combine combine)
-      : x_(x), m_(m), ldx_(ldx), slices_(slices), combine_(combine), bodies_(product_bodies<T>()),
+      : x_(x),
+        m_(m),
+        ldx_(ldx),
+        slices_(slices),
+        combine_(combine),
+        bodies_(product_bodies<T>()),
         low_rank_(x, ldx, segments, slices.size()) {
     for (size_t s = 0; s < slices.size(); ++s)
-      tiles_[s] = choose_tile({ProductKind::kDense, sizeof(T) == 4, isa(), m, slices[s].w.n, slices[s].w.k});
+      tiles_[s] = choose_tile(
+          {ProductKind::kDense, sizeof(T) == 4, isa(), m, slices[s].w.n, slices[s].w.k});
     const size_t planned = combine == Combine::kSiluMul ? 1 : slices.size();
     for (size_t s = 0; s < planned; ++s) plan_units(static_cast<int64_t>(s));
   }
@@ -37,12 +45,15 @@ class Projection {
   void run(const ParallelFor& parallel) {
     Shares shrinks(low_rank_.shrinks()), units(static_cast<int64_t>(units_.size()));
     const auto body = [&](int64_t begin, int64_t end) {
-      const int64_t first = shrinks.count() * begin / units.count(), last = shrinks.count() * end / units.count();
+      const int64_t first = shrinks.count() * begin / units.count(),
+                    last = shrinks.count() * end / units.count();
       shrinks.work(first, last, [&](int64_t i) { low_rank_.shrink(i); });
       units.work(begin, end, [&](int64_t i) { run_unit(units_[i]); });
     };
-    if (products() < kSerialProducts) body(0, units.count());
-    else parallel(0, units.count(), 1, body);
+    if (products() < kSerialProducts)
+      body(0, units.count());
+    else
+      parallel(0, units.count(), 1, body);
   }
 
  private:
@@ -54,19 +65,22 @@ class Projection {
 
   void plan_units(int64_t s) {
     const Slice<T>& slice = slices_[s];
-    const int64_t group = tiles_[s].panels, panels = panels_of(slice.w.n), groups = (panels + group - 1) / group;
+    const int64_t group = tiles_[s].panels, panels = panels_of(slice.w.n),
+                  groups = (panels + group - 1) / group;
     const int64_t row_chunks = (m_ + kMaxRowsTogether - 1) / kMaxRowsTogether;
     int64_t chunk = group;
     if (row_chunks > 1) {
       const int64_t bytes = group * panel_elements<T>(slice.w.k) * static_cast<int64_t>(sizeof(T));
       const int64_t most = bytes > kChunkBytes ? kLongChunkBytes : kChunkBytes;
-      chunk *= std::clamp<int64_t>(most / std::max<int64_t>(1, bytes), 1, std::max<int64_t>(1, groups / 8));
+      chunk *= std::clamp<int64_t>(most / std::max<int64_t>(1, bytes), 1,
+                                   std::max<int64_t>(1, groups / 8));
     } else {
       chunk = piece_panels(panels, group);
     }
     for (int64_t panel = 0; panel < panels; panel += chunk)
       for (int64_t r = 0; r < row_chunks; ++r)
-        units_.push_back({s, panel, std::min(panels, panel + chunk), m_ * r / row_chunks, m_ * (r + 1) / row_chunks});
+        units_.push_back({s, panel, std::min(panels, panel + chunk), m_ * r / row_chunks,
+                          m_ * (r + 1) / row_chunks});
   }
 
   Product<T> dense(int64_t s, const Unit& unit) const {
@@ -85,8 +99,10 @@ class Projection {
   void run_unit(const Unit& unit) {
     if (combine_ == Combine::kSiluMul) return run_gated(unit);
     const Slice<T>& slice = slices_[unit.slice];
-    const int64_t first = unit.panel_begin * kPanelOutputs, last = std::min(slice.w.n, unit.panel_end * kPanelOutputs);
-    const int64_t at = unit.row_begin * slice.ldy + first, width = last - first, rows = unit.row_end - unit.row_begin;
+    const int64_t first = unit.panel_begin * kPanelOutputs,
+                  last = std::min(slice.w.n, unit.panel_end * kPanelOutputs);
+    const int64_t at = unit.row_begin * slice.ldy + first, width = last - first,
+                  rows = unit.row_end - unit.row_begin;
     if (slice.y_float) return sum_into(unit.slice, unit, slice.y_float + at, slice.ldy);
     if (low_rank_.touched(unit.slice, unit.row_begin, unit.row_end)) {
       float* sums = scratch(rows * width);
@@ -102,7 +118,8 @@ class Projection {
 
   void run_gated(const Unit& unit) {
     const Slice<T>& slice = slices_[0];
-    const int64_t first = unit.panel_begin * kPanelOutputs, last = std::min(slice.w.n, unit.panel_end * kPanelOutputs);
+    const int64_t first = unit.panel_begin * kPanelOutputs,
+                  last = std::min(slice.w.n, unit.panel_end * kPanelOutputs);
     const int64_t width = last - first, rows = unit.row_end - unit.row_begin;
     float* gate = scratch(2 * rows * width);
     float* up = gate + rows * width;
@@ -118,7 +135,8 @@ class Projection {
     p.y = sums;
     p.ldy = ld;
     p.first_output = unit.panel_begin * kPanelOutputs;
-    const int64_t group = low_rank_.fetched_together(s, unit.panel_end - unit.panel_begin, unit.row_begin, unit.row_end);
+    const int64_t group = low_rank_.fetched_together(s, unit.panel_end - unit.panel_begin,
+                                                     unit.row_begin, unit.row_end);
     for (int64_t panel = unit.panel_begin; panel < unit.panel_end; panel += group) {
       p.panel_begin = panel;
       p.panel_end = std::min(unit.panel_end, panel + group);
@@ -148,13 +166,14 @@ class Projection {
 
 template <typename T>
 void project(const T* x, int64_t m, int64_t ldx, std::span<const Slice<T>> slices,
-             std::span<const LoraSegment<T>> segments, Combine combine, const ParallelFor& parallel) {
+             std::span<const LoraSegment<T>> segments, Combine combine,
+             const ParallelFor& parallel) {
   if (m > 0 && !slices.empty()) Projection<T>(x, m, ldx, slices, segments, combine).run(parallel);
 }
 
-#define VALORA_INSTANTIATE(T)                                                                                \
-  template void project(const T*, int64_t, int64_t, std::span<const Slice<T>>, std::span<const LoraSegment<T>>, \
-                        Combine, const ParallelFor&);
+#define VALORA_INSTANTIATE(T)                                                  \
+  template void project(const T*, int64_t, int64_t, std::span<const Slice<T>>, \
+                        std::span<const LoraSegment<T>>, Combine, const ParallelFor&);
 VALORA_INSTANTIATE(float)
 VALORA_INSTANTIATE(bf16)
 

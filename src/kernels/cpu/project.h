@@ -1,5 +1,6 @@
-// The projections of a step: up to three linears that share their input, with the low-rank products of every
-// adapter in the batch, in one parallel launch (DESIGN §4, VaLoRA §4.3, S-LoRA §5). fp32 inside, rounded once.
+// The projections of a step: up to three linears that share their input, with the low-rank products
+// of every adapter in the batch, in one parallel launch (DESIGN §4, VaLoRA §4.3, S-LoRA §5). fp32
+// inside, rounded once.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +31,8 @@ struct LowRank {
   float coefficient = 1;
 };
 
-// Tokens [token_begin, token_end) under one adapter. Segments of other adapters may cover the same tokens.
+// Tokens [token_begin, token_end) under one adapter. Segments of other adapters may cover the same
+// tokens.
 template <typename T>
 struct LoraSegment {
   int64_t token_begin = 0;
@@ -40,12 +42,15 @@ struct LoraSegment {
 
 enum class Combine : uint8_t {
   kNone,
-  kSiluMul,  // two slices of equal n: y of the first = silu(first) · second; the second's y is not written
+  kSiluMul,  // two slices of equal n: y of the first = silu(first) · second; the second's y is not
+             // written
 };
 
-// x: [m, k], rows ldx elements apart. Each token's rank-wide intermediate, times its coefficient, is rounded to T.
+// x: [m, k], rows ldx elements apart. Each token's rank-wide intermediate, times its coefficient,
+// is rounded to T.
 template <typename T>
 void project(const T* x, int64_t m, int64_t ldx, std::span<const Slice<T>> slices,
-             std::span<const LoraSegment<T>> segments, Combine combine, const ParallelFor& parallel);
+             std::span<const LoraSegment<T>> segments, Combine combine,
+             const ParallelFor& parallel);
 
 }  // namespace valora::kernels

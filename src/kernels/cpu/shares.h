@@ -1,5 +1,5 @@
-// Work shared out among the threads of one parallel launch: each takes its own share from front to back, then
-// what the others have not begun, so that a thread that is held up delays nobody.
+// Work shared out among the threads of one parallel launch: each takes its own share from front to
+// back, then what the others have not begun, so that a thread that is held up delays nobody.
 #pragma once
 
 #include <atomic>
@@ -10,7 +10,7 @@ namespace valora::kernels {
 
 class Shares {
  public:
-  explicit Shares(int64_t count) : count_(count), taken_(new std::atomic<bool>[count]{}) {}
+  explicit Shares(int64_t count) : count_(count), taken_(new std::atomic<bool>[count] {}) {}
 
   int64_t count() const { return count_; }
   // Runs body(i) for the pieces of [begin, end) first, then for all others that nobody has taken.
@@ -26,7 +26,8 @@ class Shares {
 
  private:
   bool take(int64_t i) {
-    return !taken_[i].load(std::memory_order_relaxed) && !taken_[i].exchange(true, std::memory_order_relaxed);
+    return !taken_[i].load(std::memory_order_relaxed) &&
+           !taken_[i].exchange(true, std::memory_order_relaxed);
   }
 
   int64_t count_;

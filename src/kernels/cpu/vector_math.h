@@ -8,8 +8,8 @@
 
 namespace valora::kernels {
 
-// e^x within 2 ulp for |x| < 87; clamps outside. 2^n by the exponent bits, e^r by a degree-6 polynomial
-// on |r| <= ln2 / 2.
+// e^x within 2 ulp for |x| < 87; clamps outside. 2^n by the exponent bits, e^r by a degree-6
+// polynomial on |r| <= ln2 / 2.
 inline __attribute__((always_inline)) float exp_approx(float x) {
   x = x < -87.0f ? -87.0f : (x > 88.0f ? 88.0f : x);
   const float n = __builtin_rintf(x * 1.44269504088896341f);
@@ -25,7 +25,8 @@ inline __attribute__((always_inline)) float exp_approx(float x) {
   return std::bit_cast<float>(std::bit_cast<int32_t>(p) + (static_cast<int32_t>(n) << 23));
 }
 
-// Sum of a[i] · b[i] in 16 partial sums: vectors without letting the compiler reorder other arithmetic.
+// Sum of a[i] · b[i] in 16 partial sums: vectors without letting the compiler reorder other
+// arithmetic.
 template <typename A, typename B>
 inline __attribute__((always_inline)) float dot(const A* a, const B* b, int64_t n) {
   constexpr int kLanes = 16;
@@ -40,8 +41,8 @@ inline __attribute__((always_inline)) float dot(const A* a, const B* b, int64_t 
   return sum + partial[0];
 }
 
-// The largest of x[i], -infinity where there is none. (Of plain code the compiler makes no vectors: it may not
-// change the order of comparisons.)
+// The largest of x[i], -infinity where there is none. (Of plain code the compiler makes no vectors:
+// it may not change the order of comparisons.)
 inline __attribute__((always_inline)) float largest(const float* x, int64_t n) {
   constexpr int kLanes = 16;
   using Lanes = float __attribute__((vector_size(4 * kLanes)));

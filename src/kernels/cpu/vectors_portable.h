@@ -1,5 +1,5 @@
-// The vectors of the portable bodies: four lanes of the compiler's own vector type, which every baseline has
-// or does without.
+// The vectors of the portable bodies: four lanes of the compiler's own vector type, which every
+// baseline has or does without.
 #pragma once
 
 #include <bit>
@@ -11,7 +11,8 @@
 namespace valora::kernels {
 namespace {
 
-static_assert(std::endian::native == std::endian::little, "a pair's even input is the low half of its 32 bits");
+static_assert(std::endian::native == std::endian::little,
+              "a pair's even input is the low half of its 32 bits");
 
 struct PortableFloats {
   // 3 × 1 sums of four registers each leave four of x86-64's 16 to feed them.
@@ -63,7 +64,9 @@ struct Portable : PortableFloats {
   using Weights = Sums;
 
   template <int STEP>
-  static Four widened(FourBits pairs) { return (Four)(STEP == 0 ? pairs << 16 : pairs & 0xffff0000u); }
+  static Four widened(FourBits pairs) {
+    return (Four)(STEP == 0 ? pairs << 16 : pairs & 0xffff0000u);
+  }
   template <int STEP>
   static Weights weights(const bf16* p) {
     Weights w;
@@ -101,9 +104,13 @@ struct PortableFloat : PortableFloats {
   using Weights = Sums;
 
   template <int>
-  static Weights weights(const float* p) { return load(p, 16); }
+  static Weights weights(const float* p) {
+    return load(p, 16);
+  }
   template <int>
-  static Four value(const float* x) { return Four{*x, *x, *x, *x}; }
+  static Four value(const float* x) {
+    return Four{*x, *x, *x, *x};
+  }
 
   template <bool>
   static void add_to_weights(float* out, const float* w, float c, const Sums* sums) {

@@ -10,7 +10,8 @@ namespace {
 struct InUse {
   std::mutex mutex;
   std::shared_ptr<const TileTable> table = std::make_shared<const TileTable>();
-  // Counts the tables; changed after the table, so that what was remembered under the new number is of the new one.
+  // Counts the tables; changed after the table, so that what was remembered under the new number is
+  // of the new one.
   std::atomic<uint64_t> number = 1;
 };
 

@@ -1,5 +1,5 @@
-// Which tile a product takes (DESIGN §4, VaLoRA §4.3 and Alg. 2): a pure function of its shape and of the table
-// in use. Never a failure: an exact entry, else the nearest one, else a formula.
+// Which tile a product takes (DESIGN §4, VaLoRA §4.3 and Alg. 2): a pure function of its shape and
+// of the table in use. Never a failure: an exact entry, else the nearest one, else a formula.
 #pragma once
 
 #include <memory>
@@ -9,8 +9,8 @@
 
 namespace valora::kernels {
 
-// The table in use; never null, empty at first. Setting one is for the start and for measurements; products that
-// run meanwhile take either table's tiles.
+// The table in use; never null, empty at first. Setting one is for the start and for measurements;
+// products that run meanwhile take either table's tiles.
 std::shared_ptr<const TileTable> tiles_in_use();
 void use_tiles(std::shared_ptr<const TileTable> table);
 

@@ -7,7 +7,9 @@
 namespace valora::kernels {
 namespace {
 
-ProductShape dense(int64_t m, int64_t n, int64_t k) { return {ProductKind::kDense, false, Isa::kAvx512Bf16, m, n, k}; }
+ProductShape dense(int64_t m, int64_t n, int64_t k) {
+  return {ProductKind::kDense, false, Isa::kAvx512Bf16, m, n, k};
+}
 TileEntry entry(const ProductShape& shape, Tile tile) { return {TileKey::of(shape), tile}; }
 
 class InUse : public ::testing::Test {
@@ -44,7 +46,8 @@ TEST(TileTable, AnswersExactNearestOrByFormula) {
   EXPECT_EQ(table.exact(TileKey::of(dense(2, 896, 896))), std::nullopt);
   EXPECT_EQ(table.choose(TileKey::of(dense(2, 896, 1024))), one);
   EXPECT_EQ(table.choose(TileKey::of(dense(48, 1024, 896))), many);
-  const ProductShape far = dense(1, 896 << 10, 896), other{ProductKind::kShrink, false, Isa::kAvx512Bf16, 1, 896, 896};
+  const ProductShape far = dense(1, 896 << 10, 896),
+                     other{ProductKind::kShrink, false, Isa::kAvx512Bf16, 1, 896, 896};
   EXPECT_EQ(table.nearest(TileKey::of(far)), std::nullopt);
   EXPECT_EQ(table.choose(TileKey::of(far)), formula_tile(far));
   EXPECT_EQ(table.nearest(TileKey::of(other)), std::nullopt) << "another operation";
@@ -57,12 +60,14 @@ TEST(TileTable, AnswersExactNearestOrByFormula) {
 }
 
 TEST(TileTable, TakesTheLastOfEqualKeys) {
-  const TileTable table({entry(dense(3, 64, 64), {1, 1, 1}), entry(dense(2, 64, 64), {2, 1, 1}), entry(dense(3, 64, 64), {3, 1, 1})});
+  const TileTable table({entry(dense(3, 64, 64), {1, 1, 1}), entry(dense(2, 64, 64), {2, 1, 1}),
+                         entry(dense(3, 64, 64), {3, 1, 1})});
   EXPECT_EQ(table.size(), 2u);
   EXPECT_EQ(table.exact(TileKey::of(dense(3, 64, 64))), (Tile{3, 1, 1}));
 }
 
-// Between two measured token counts the choice changes once, from the lower one's to the upper one's.
+// Between two measured token counts the choice changes once, from the lower one's to the upper
+// one's.
 TEST(TileTable, ChangesOnceBetweenTwoEntries) {
   const Tile low{1, 2, 8}, high{12, 2, 1};
   const TileTable table({entry(dense(1, 896, 896), low), entry(dense(16, 896, 896), high)});
@@ -89,7 +94,8 @@ TEST(TileTable, OfOneTileIsCutToTheInstructionSet) {
   const TileTable table = TileTable::single({6, 4, 1});
   EXPECT_EQ(table.choose(TileKey::of(dense(100, 896, 896))), (Tile{6, 4, 1}));
   for (const Isa isa : {Isa::kAvx2, Isa::kPortable})
-    for (const Tile tile : {Tile{6, 4, 1}, Tile{12, 1, 1}, Tile{1, 8, 1}, Tile{1, 1, 8}, Tile{2, 2, 4}}) {
+    for (const Tile tile :
+         {Tile{6, 4, 1}, Tile{12, 1, 1}, Tile{1, 8, 1}, Tile{1, 1, 8}, Tile{2, 2, 4}}) {
       ProductShape shape = dense(100, 896, 896);
       shape.isa = isa;
       EXPECT_TRUE(is_tile_of(isa, TileTable::single(tile).choose(TileKey::of(shape))));
@@ -112,7 +118,8 @@ TEST_F(InUse, TheTableInUseDecidesOnEveryThread) {
 // More shapes than a thread remembers.
 TEST_F(InUse, EveryShapeKeepsItsAnswer) {
   std::vector<TileEntry> entries;
-  for (int64_t n = 16; n <= 16 * 2000; n += 16) entries.push_back(entry(dense(1, n, 64), {1, 1, static_cast<uint8_t>(1 << (n / 16 % 4))}));
+  for (int64_t n = 16; n <= 16 * 2000; n += 16)
+    entries.push_back(entry(dense(1, n, 64), {1, 1, static_cast<uint8_t>(1 << (n / 16 % 4))}));
   use_tiles(std::make_shared<const TileTable>(entries));
   for (int round = 0; round < 2; ++round)
     for (const TileEntry& e : entries) ASSERT_EQ(choose_tile(e.key.shape()), e.tile);

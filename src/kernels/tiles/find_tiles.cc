@@ -17,9 +17,12 @@ std::string environment(const char* name) {
   return value ? value : "";
 }
 
-std::optional<FoundTiles> if_for(const Hardware& hardware, TileFile file, const std::string& source) {
-  if (file.hardware == hardware) return FoundTiles{std::make_shared<const TileTable>(std::move(file.table)), source};
-  spdlog::info("{} is of other hardware and is not used: {}; this is {}", source, file.hardware.text(), hardware.text());
+std::optional<FoundTiles> if_for(const Hardware& hardware, TileFile file,
+                                 const std::string& source) {
+  if (file.hardware == hardware)
+    return FoundTiles{std::make_shared<const TileTable>(std::move(file.table)), source};
+  spdlog::info("{} is of other hardware and is not used: {}; this is {}", source,
+               file.hardware.text(), hardware.text());
   return std::nullopt;
 }
 
@@ -31,29 +34,36 @@ std::string own_tiles_path(const Hardware& hardware) {
   return folder.empty() ? "" : folder + "/valora/tiles-" + hardware.digest() + ".json";
 }
 
-Result<FoundTiles> find_tiles(const std::string& named, const std::string& own_path, const Hardware& hardware,
-                              std::span<const ShippedTiles> shipped) {
+Result<FoundTiles> find_tiles(const std::string& named, const std::string& own_path,
+                              const Hardware& hardware, std::span<const ShippedTiles> shipped) {
   if (!named.empty()) {
     VALORA_TRY(file, read_tile_file(named));
     if (auto found = if_for(hardware, std::move(file), named)) return std::move(*found);
   }
   if (!own_path.empty() && file_exists(own_path)) {
     auto file = read_tile_file(own_path);
-    if (!file.ok()) spdlog::warn("{}; it is not used", file.error().message);
-    else if (auto found = if_for(hardware, std::move(*file), own_path)) return std::move(*found);
+    if (!file.ok())
+      spdlog::warn("{}; it is not used", file.error().message);
+    else if (auto found = if_for(hardware, std::move(*file), own_path))
+      return std::move(*found);
   }
   for (const ShippedTiles& tiles : shipped) {
     VALORA_TRY(file, parse_tile_file(tiles.text, std::string("shipped tiles ") + tiles.name));
     if (file.hardware.same_kind(hardware))
-      return FoundTiles{std::make_shared<const TileTable>(std::move(file.table)), std::string("shipped: ") + tiles.name};
+      return FoundTiles{std::make_shared<const TileTable>(std::move(file.table)),
+                        std::string("shipped: ") + tiles.name};
   }
   return FoundTiles{std::make_shared<const TileTable>(), ""};
 }
 
 Status load_tiles(const std::string& named) {
-  VALORA_TRY(found, find_tiles(named, own_tiles_path(this_hardware()), this_hardware(), shipped_tiles()));
-  if (found.source.empty()) spdlog::info("no table of tiles is of this CPU: a formula chooses them; `valora tune` measures");
-  else spdlog::info("tiles: {}, {} entries", found.source, found.table->size());
+  VALORA_TRY(found,
+             find_tiles(named, own_tiles_path(this_hardware()), this_hardware(), shipped_tiles()));
+  if (found.source.empty())
+    spdlog::info(
+        "no table of tiles is of this CPU: a formula chooses them; `valora tune` measures");
+  else
+    spdlog::info("tiles: {}, {} entries", found.source, found.table->size());
   use_tiles(std::move(found.table));
   return {};
 }

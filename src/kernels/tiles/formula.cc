@@ -22,8 +22,9 @@ Tile tile_of(int64_t rows, int panels, int chains) {
 void add_chains(const ProductShape& s, Tile& tile) {
   const int sums = tile_sums(s.isa);
   const int64_t vectors = (s.k + 1) / (s.float32 ? 1 : 2);
-  while (tile.rows * tile.panels * tile.chains < kBusySums && tile.rows * tile.panels * tile.chains * 2 <= sums &&
-         tile.chains < 8 && vectors / tile.chains >= 16)
+  while (tile.rows * tile.panels * tile.chains < kBusySums &&
+         tile.rows * tile.panels * tile.chains * 2 <= sums && tile.chains < 8 &&
+         vectors / tile.chains >= 16)
     tile.chains = static_cast<uint8_t>(tile.chains * 2);
 }
 
@@ -32,7 +33,8 @@ Tile wide_tile(const ProductShape& s) {
   const int sums = tile_sums(s.isa);
   const int64_t panels = (s.n + 15) / 16, one_pass = std::min(kOnePassRows, sums);
   Tile tile = tile_of(s.m <= one_pass ? std::max<int64_t>(1, s.m) : std::min(6, sums), 1, 1);
-  for (int width : {8, 4, 2}) {  // powers of two: what a segment adds to a piece then goes in whole groups
+  for (int width :
+       {8, 4, 2}) {  // powers of two: what a segment adds to a piece then goes in whole groups
     const bool even = s.kind != ProductKind::kDense || panels / width >= kFewGroups;
     if (width * tile.rows > sums || width > panels || (width > 4 && !even)) continue;
     tile.panels = static_cast<uint8_t>(width);
@@ -42,12 +44,16 @@ Tile wide_tile(const ProductShape& s) {
   return tile;
 }
 
-// Short sums: their beginnings and ends take the time, so two panels share a row's inputs, and no more.
+// Short sums: their beginnings and ends take the time, so two panels share a row's inputs, and no
+// more.
 Tile expand_tile(const ProductShape& s) {
   const int64_t m = std::max<int64_t>(1, s.m);
   const int sums = tile_sums(s.isa);
-  if (s.isa == Isa::kPortable && s.float32) return tile_of(1, 1, 2);  // the compiler keeps no more in registers
-  if (sums < 24) return m == 1 && s.n > 16 ? tile_of(1, 2, std::max(1, sums / 4 * 2)) : tile_of(std::min<int64_t>(m, sums), 1, 1);
+  if (s.isa == Isa::kPortable && s.float32)
+    return tile_of(1, 1, 2);  // the compiler keeps no more in registers
+  if (sums < 24)
+    return m == 1 && s.n > 16 ? tile_of(1, 2, std::max(1, sums / 4 * 2))
+                              : tile_of(std::min<int64_t>(m, sums), 1, 1);
   if (s.float32 && m > kOnePassRows) return tile_of(6, 1, 2);
   const int panels = s.n > 16 ? 2 : 1;
   if (m > kManyRows) return tile_of(4, panels, 2);
@@ -60,7 +66,8 @@ Tile formula_tile(const ProductShape& s) {
   const bool many_registers = tile_sums(s.isa) >= 24;
   if (s.kind == ProductKind::kExpand) return expand_tile(s);
   // The fewest blocks of rows, each of which reads the panels again, matter more than wide groups.
-  if (s.kind == ProductKind::kDense && many_registers && !s.float32 && s.m > kOnePassRows && s.m < kMostRows)
+  if (s.kind == ProductKind::kDense && many_registers && !s.float32 && s.m > kOnePassRows &&
+      s.m < kMostRows)
     return s.m <= 12 && s.n > 16 ? tile_of(s.m, 2, 1) : tile_of(8, 1, 2);
   return wide_tile(s);
 }

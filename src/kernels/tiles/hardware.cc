@@ -16,7 +16,9 @@ std::string field(const std::string& cpuinfo, std::string_view key) {
   std::istringstream lines(cpuinfo);
   for (std::string line; std::getline(lines, line);) {
     const size_t colon = line.find(':');
-    if (colon == std::string::npos || line.find_last_not_of(" \t", colon - 1) + 1 != key.size() || !line.starts_with(key)) continue;
+    if (colon == std::string::npos || line.find_last_not_of(" \t", colon - 1) + 1 != key.size() ||
+        !line.starts_with(key))
+      continue;
     const size_t begin = line.find_first_not_of(" \t", colon + 1);
     return begin == std::string::npos ? "" : line.substr(begin);
   }
@@ -44,20 +46,21 @@ std::string text_of(const std::string& path) {
 std::string cache_size(char level) {
   for (int i = 0; i < 8; ++i) {
     const std::string dir = "/sys/devices/system/cpu/cpu0/cache/index" + std::to_string(i);
-    if (text_of(dir + "/level").starts_with(level) && !text_of(dir + "/type").starts_with("Instruction")) return text_of(dir + "/size");
+    if (text_of(dir + "/level").starts_with(level) &&
+        !text_of(dir + "/type").starts_with("Instruction"))
+      return text_of(dir + "/size");
   }
   return "";
 }
 
 }  // namespace
 
-std::string Hardware::digest() const {
-  return digest_of(text()).hex().substr(0, 16);
-}
+std::string Hardware::digest() const { return digest_of(text()).hex().substr(0, 16); }
 
 std::string Hardware::text() const {
-  return cpu + " (" + vendor + " " + std::to_string(family) + "/" + std::to_string(model) + ", " + isa + ", L1 " +
-         std::to_string(l1 >> 10) + " KiB, L2 " + std::to_string(l2 >> 10) + " KiB)";
+  return cpu + " (" + vendor + " " + std::to_string(family) + "/" + std::to_string(model) + ", " +
+         isa + ", L1 " + std::to_string(l1 >> 10) + " KiB, L2 " + std::to_string(l2 >> 10) +
+         " KiB)";
 }
 
 Hardware parse_hardware(const std::string& cpuinfo, const std::string& l1, const std::string& l2) {
@@ -73,7 +76,8 @@ Hardware parse_hardware(const std::string& cpuinfo, const std::string& l1, const
 }
 
 const Hardware& this_hardware() {
-  static const Hardware hardware = parse_hardware(text_of("/proc/cpuinfo"), cache_size('1'), cache_size('2'));
+  static const Hardware hardware =
+      parse_hardware(text_of("/proc/cpuinfo"), cache_size('1'), cache_size('2'));
   return hardware;
 }
 

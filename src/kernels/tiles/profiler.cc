@@ -17,30 +17,41 @@
 namespace valora::kernels {
 namespace {
 
-constexpr int64_t kDenseBytes = 6 << 20;      // of weights in one measurement: beyond it more of the same
-constexpr int64_t kDenseProducts = 1 << 29;   // and of multiplications, but never fewer panels than
+constexpr int64_t kDenseBytes =
+    6 << 20;  // of weights in one measurement: beyond it more of the same
+constexpr int64_t kDenseProducts = 1 << 29;  // and of multiplications, but never fewer panels than
 constexpr int64_t kDensePanels = 16;
-constexpr double kMeasured = 60e-6;           // seconds, about, that a measurement takes at least
+constexpr double kMeasured = 60e-6;  // seconds, about, that a measurement takes at least
 constexpr int64_t kMostRepeats = 256;
-constexpr int64_t kFetchedBytes = 256 << 10;  // of an expand's panels that were fetched into the second-level cache
-constexpr int64_t kDenseGroup = 4;            // panels of the tile of the dense product that an expand adds to
+constexpr int64_t kFetchedBytes =
+    256 << 10;  // of an expand's panels that were fetched into the second-level cache
+constexpr int64_t kDenseGroup =
+    4;  // panels of the tile of the dense product that an expand adds to
 
 // The outputs that are measured of many.
 template <typename T>
 int64_t measured_outputs(const ProductShape& s) {
   const int64_t row = std::max<int64_t>(1, s.k);
-  if (s.kind == ProductKind::kShrink || (s.kind == ProductKind::kExpand && s.m > kFetchedRows)) return s.n;
+  if (s.kind == ProductKind::kShrink || (s.kind == ProductKind::kExpand && s.m > kFetchedRows))
+    return s.n;
   if (s.kind == ProductKind::kExpand)
-    return std::min(s.n, std::max<int64_t>(1, kFetchedBytes / (row * static_cast<int64_t>(sizeof(T)) * kPanelOutputs)) * kPanelOutputs);
-  const int64_t by_bytes = kDenseBytes / (row * static_cast<int64_t>(sizeof(T))), by_products = kDenseProducts / (row * std::max<int64_t>(1, s.m));
+    return std::min(
+        s.n, std::max<int64_t>(
+                 1, kFetchedBytes / (row * static_cast<int64_t>(sizeof(T)) * kPanelOutputs)) *
+                 kPanelOutputs);
+  const int64_t by_bytes = kDenseBytes / (row * static_cast<int64_t>(sizeof(T))),
+                by_products = kDenseProducts / (row * std::max<int64_t>(1, s.m));
   const int64_t most = std::max(kDensePanels, std::min(by_bytes, by_products) / kPanelOutputs);
   return std::min(s.n, most * kPanelOutputs);
 }
 
 int64_t repeats(int64_t m, int64_t n, int64_t k, size_t element) {
-  const double products = static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) / 150e9;
-  const double bytes = static_cast<double>(n) * static_cast<double>(k) * static_cast<double>(element) / 30e9;
-  return std::clamp<int64_t>(static_cast<int64_t>(kMeasured / std::max(products, bytes)), 1, kMostRepeats);
+  const double products =
+      static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) / 150e9;
+  const double bytes =
+      static_cast<double>(n) * static_cast<double>(k) * static_cast<double>(element) / 30e9;
+  return std::clamp<int64_t>(static_cast<int64_t>(kMeasured / std::max(products, bytes)), 1,
+                             kMostRepeats);
 }
 
 }  // namespace
@@ -53,7 +64,8 @@ class TileProfiler::Memory {
   template <typename T>
   Panels<T> cold(int64_t n, int64_t k) {
     const size_t count = static_cast<size_t>(packed_elements<T>(n, k));
-    if (weights_.size() < std::max(bytes_, count * sizeof(T)) || of_floats_ != (sizeof(T) == 4)) fill<T>(count);
+    if (weights_.size() < std::max(bytes_, count * sizeof(T)) || of_floats_ != (sizeof(T) == 4))
+      fill<T>(count);
     if ((at_ + count) * sizeof(T) > weights_.size()) at_ = 0;
     const T* data = reinterpret_cast<const T*>(weights_.data()) + at_;
     at_ += count;
@@ -61,7 +73,8 @@ class TileProfiler::Memory {
   }
   template <typename T>
   const T* inputs(int64_t count) {
-    const bool other = inputs_.resize(static_cast<size_t>(count) * sizeof(T)) || inputs_of_floats_ != (sizeof(T) == 4);
+    const bool other = inputs_.resize(static_cast<size_t>(count) * sizeof(T)) ||
+                       inputs_of_floats_ != (sizeof(T) == 4);
     if (other) set(reinterpret_cast<T*>(inputs_.data()), inputs_.size() / sizeof(T));
     inputs_of_floats_ = sizeof(T) == 4;
     return reinterpret_cast<const T*>(inputs_.data());
@@ -75,7 +88,8 @@ class TileProfiler::Memory {
   // Ordinary numbers: not-a-number and subnormal ones may take other times.
   template <typename T>
   static void set(T* values, size_t count) {
-    for (size_t i = 0; i < count; ++i) values[i] = from_float<T>(static_cast<float>(i % 61) * 0.01f - 0.3f);
+    for (size_t i = 0; i < count; ++i)
+      values[i] = from_float<T>(static_cast<float>(i % 61) * 0.01f - 0.3f);
   }
   template <typename T>
   void fill(size_t count) {
@@ -114,13 +128,16 @@ class TileProfiler::Memory {
 };
 
 TileProfiler::TileProfiler(const Clock& clock, ParallelFor parallel, size_t cold_bytes)
-    : clock_(clock), parallel_(std::move(parallel)), memory_(std::make_unique<Memory>(cold_bytes)) {}
+    : clock_(clock),
+      parallel_(std::move(parallel)),
+      memory_(std::make_unique<Memory>(cold_bytes)) {}
 TileProfiler::~TileProfiler() = default;
 
 template <typename T>
 double TileProfiler::measure(const ProductShape& s, const Tile& tile, bool cold) {
   const bool dense = s.kind == ProductKind::kDense;
-  const int64_t n = measured_outputs<T>(s), panels = panels_of(n), unit = std::min(panels, piece_panels(panels_of(s.n), kDenseGroup));
+  const int64_t n = measured_outputs<T>(s), panels = panels_of(n),
+                unit = std::min(panels, piece_panels(panels_of(s.n), kDenseGroup));
   const bool fetched = s.m <= kFetchedRows;
   const T* x = memory_->inputs<T>(s.m * s.k);
   void* y = memory_->outputs(s.m * panels * kPanelOutputs * static_cast<int64_t>(sizeof(float)));
@@ -133,7 +150,8 @@ double TileProfiler::measure(const ProductShape& s, const Tile& tile, bool cold)
       const Slice<T> slice{w, nullptr, static_cast<T*>(y), nullptr, n};
       return project<T>(x, s.m, s.k, {&slice, 1}, {}, Combine::kNone, parallel_);
     }
-    Product<T> p{.x = x, .m = s.m, .ldx = s.k, .w = w, .panel_end = panels, .y = y, .ldy = n, .tile = tile};
+    Product<T> p{
+        .x = x, .m = s.m, .ldx = s.k, .w = w, .panel_end = panels, .y = y, .ldy = n, .tile = tile};
     if (s.kind == ProductKind::kShrink) {
       for (int64_t i = 0; i < std::min(panels, kMaxFetchedPanels); ++i) fetch[i] = next.panel(i);
       if (fetched && panels <= kMaxFetchedPanels) p.fetch = fetch;
@@ -161,9 +179,13 @@ double TileProfiler::seconds(const ProductShape& shape, const Tile& tile) {
   const auto tiles_before = tiles_in_use();
   set_isa(shape.isa);
   use_tiles(std::make_shared<const TileTable>(TileTable::single(tile)));
-  const auto seconds = [&](bool cold) { return shape.float32 ? measure<float>(shape, tile, cold) : measure<bf16>(shape, tile, cold); };
-  // A model's weights come from memory; an adapter's may lie in the caches still, and a tile must do for both.
-  const double result = shape.kind == ProductKind::kDense ? seconds(true) : std::sqrt(seconds(true) * seconds(false));
+  const auto seconds = [&](bool cold) {
+    return shape.float32 ? measure<float>(shape, tile, cold) : measure<bf16>(shape, tile, cold);
+  };
+  // A model's weights come from memory; an adapter's may lie in the caches still, and a tile must
+  // do for both.
+  const double result =
+      shape.kind == ProductKind::kDense ? seconds(true) : std::sqrt(seconds(true) * seconds(false));
   use_tiles(tiles_before);
   set_isa(isa_before);
   return result;

@@ -15,15 +15,20 @@ int tile_sums(Isa isa) {
 }
 
 bool is_tile_of(Isa isa, const Tile& tile) {
-  return tile.rows >= 1 && tile.rows <= kMostTileRows && std::ranges::count(kTilePanels, tile.panels) == 1 &&
-         std::ranges::count(kTileChains, tile.chains) == 1 && tile.rows * tile.panels * tile.chains <= tile_sums(isa);
+  return tile.rows >= 1 && tile.rows <= kMostTileRows &&
+         std::ranges::count(kTilePanels, tile.panels) == 1 &&
+         std::ranges::count(kTileChains, tile.chains) == 1 &&
+         tile.rows * tile.panels * tile.chains <= tile_sums(isa);
 }
 
 Tile effective_tile(const ProductShape& s, const Tile& tile) {
   Tile result = tile;
-  const int64_t panels = std::max<int64_t>(1, (s.n + 15) / 16), rows = std::max<uint8_t>(1, tile.rows);
-  // Wider groups than there are panels fall to the next narrower ones, as product_tiles.h takes them.
-  while (result.panels > panels) result.panels = result.panels == 8 ? 4 : result.panels == 2 ? 1 : 2;
+  const int64_t panels = std::max<int64_t>(1, (s.n + 15) / 16),
+                rows = std::max<uint8_t>(1, tile.rows);
+  // Wider groups than there are panels fall to the next narrower ones, as product_tiles.h takes
+  // them.
+  while (result.panels > panels)
+    result.panels = result.panels == 8 ? 4 : result.panels == 2 ? 1 : 2;
   const int64_t m = std::max<int64_t>(1, s.m), blocks = (m + rows - 1) / rows;
   result.rows = static_cast<uint8_t>((m + blocks - 1) / blocks);
   const int64_t vectors = std::max<int64_t>(1, s.k / (s.float32 ? 1 : 2));

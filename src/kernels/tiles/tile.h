@@ -1,4 +1,5 @@
-// A product's tile: how many sums stay in registers while the inputs are walked through (DESIGN §4).
+// A product's tile: how many sums stay in registers while the inputs are walked through (DESIGN
+// §4).
 #pragma once
 
 #include <cstdint>
@@ -10,7 +11,8 @@ namespace valora::kernels {
 struct Tile {
   uint8_t rows = 1;    // of x, at most: m rows are cut into even blocks of no more than these
   uint8_t panels = 1;  // of 16 outputs each: 1, 2, 4 or 8
-  uint8_t chains = 1;  // sums an output has, over every chains-th input, added at the end: 1, 2, 4 or 8
+  uint8_t chains =
+      1;  // sums an output has, over every chains-th input, added at the end: 1, 2, 4 or 8
 
   friend bool operator==(const Tile&, const Tile&) = default;
 };
@@ -23,8 +25,8 @@ inline constexpr uint8_t kTileChains[] = {1, 2, 4, 8};
 int tile_sums(Isa isa);
 // Whether the instruction set's bodies have it.
 bool is_tile_of(Isa isa, const Tile& tile);
-// The tile that runs where `tile` is asked for: rows as even blocks of m leave them, no panels or chains that the
-// product has not. Tiles of one effect on a shape are equal after it.
+// The tile that runs where `tile` is asked for: rows as even blocks of m leave them, no panels or
+// chains that the product has not. Tiles of one effect on a shape are equal after it.
 Tile effective_tile(const ProductShape& shape, const Tile& tile);
 
 }  // namespace valora::kernels

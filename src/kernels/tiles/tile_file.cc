@@ -15,23 +15,31 @@ namespace valora::kernels {
 namespace {
 
 constexpr int64_t kVersion = 1;
-constexpr JsonLimits kLimits{.max_bytes = size_t{4} << 20, .max_depth = 6, .max_values = 400000, .unique_keys = true};
+constexpr JsonLimits kLimits{
+    .max_bytes = size_t{4} << 20, .max_depth = 6, .max_values = 400000, .unique_keys = true};
 
 template <typename T>
 struct Name {
   const char* name;
   T value;
 };
-constexpr Name<ProductKind> kKinds[] = {{"dense", ProductKind::kDense}, {"shrink", ProductKind::kShrink}, {"expand", ProductKind::kExpand}};
+constexpr Name<ProductKind> kKinds[] = {{"dense", ProductKind::kDense},
+                                        {"shrink", ProductKind::kShrink},
+                                        {"expand", ProductKind::kExpand}};
 constexpr Name<TileDevice> kDevices[] = {{"cpu", TileDevice::kCpu}, {"cuda", TileDevice::kCuda}};
 constexpr Name<bool> kDtypes[] = {{"bfloat16", false}, {"float32", true}};
-constexpr Name<Isa> kIsas[] = {{"avx512bf16", Isa::kAvx512Bf16}, {"avx512", Isa::kAvx512}, {"avx2", Isa::kAvx2}, {"portable", Isa::kPortable}};
+constexpr Name<Isa> kIsas[] = {{"avx512bf16", Isa::kAvx512Bf16},
+                               {"avx512", Isa::kAvx512},
+                               {"avx2", Isa::kAvx2},
+                               {"portable", Isa::kPortable}};
 
 // Reads fields of one object under its place in the file; the first fault stays.
 class Fields {
  public:
-  Fields(const Json& object, std::string where, std::span<const char* const> known) : object_(object), where_(std::move(where)) {
-    if (!object.is_object()) fault("must be an object");
+  Fields(const Json& object, std::string where, std::span<const char* const> known)
+      : object_(object), where_(std::move(where)) {
+    if (!object.is_object())
+      fault("must be an object");
     else
       for (const auto& [key, value] : object.items())
         if (std::ranges::none_of(known, [&](const char* name) { return key == name; }))
@@ -48,7 +56,8 @@ class Fields {
   int64_t number(const char* key, int64_t least, int64_t most) {
     const int64_t value = read<int64_t>(key);
     if (value >= least && value <= most) return value;
-    fault(std::string(": \"") + key + "\" must be " + std::to_string(least) + " to " + std::to_string(most));
+    fault(std::string(": \"") + key + "\" must be " + std::to_string(least) + " to " +
+          std::to_string(most));
     return least;
   }
   template <typename T, size_t N>
@@ -88,21 +97,32 @@ Result<Hardware> parse_hardware_field(const Json& json, const std::string& where
 }
 
 // [tokens, rows, panels, chains]
-Result<TileEntry> parse_entry(const Json& json, ProductShape shape, TileDevice device, const std::string& where) {
+Result<TileEntry> parse_entry(const Json& json, ProductShape shape, TileDevice device,
+                              const std::string& where) {
   std::array<int64_t, 4> values{};
-  if (!json.is_array() || json.size() != values.size()) return invalid(where + " must be [tokens, rows, panels, chains]", where);
+  if (!json.is_array() || json.size() != values.size())
+    return invalid(where + " must be [tokens, rows, panels, chains]", where);
   for (size_t i = 0; i < values.size(); ++i) {
-    if (!json[i].is_number_integer() || (values[i] = json[i].get<int64_t>()) < 1 || values[i] > kMostTokens)
-      return invalid(where + "[" + std::to_string(i) + "] must be an integer from 1 to " + std::to_string(kMostTokens), where);
+    if (!json[i].is_number_integer() || (values[i] = json[i].get<int64_t>()) < 1 ||
+        values[i] > kMostTokens)
+      return invalid(where + "[" + std::to_string(i) + "] must be an integer from 1 to " +
+                         std::to_string(kMostTokens),
+                     where);
   }
   shape.m = values[0];
   if (token_bucket(shape.m) != shape.m)
-    return invalid(where + ": " + std::to_string(shape.m) + " tokens are in the bucket of " + std::to_string(token_bucket(shape.m)), where);
-  const bool bytes = std::all_of(values.begin() + 1, values.end(), [](int64_t v) { return v <= 255; });
-  const Tile tile{static_cast<uint8_t>(values[1]), static_cast<uint8_t>(values[2]), static_cast<uint8_t>(values[3])};
+    return invalid(where + ": " + std::to_string(shape.m) + " tokens are in the bucket of " +
+                       std::to_string(token_bucket(shape.m)),
+                   where);
+  const bool bytes =
+      std::all_of(values.begin() + 1, values.end(), [](int64_t v) { return v <= 255; });
+  const Tile tile{static_cast<uint8_t>(values[1]), static_cast<uint8_t>(values[2]),
+                  static_cast<uint8_t>(values[3])};
   if (!bytes || !is_tile_of(shape.isa, tile))
-    return invalid(where + ": " + std::string(isa_name(shape.isa)) + " has no tile of " + std::to_string(values[1]) + " rows, " +
-                       std::to_string(values[2]) + " panels and " + std::to_string(values[3]) + " chains", where);
+    return invalid(where + ": " + std::string(isa_name(shape.isa)) + " has no tile of " +
+                       std::to_string(values[1]) + " rows, " + std::to_string(values[2]) +
+                       " panels and " + std::to_string(values[3]) + " chains",
+                   where);
   return TileEntry{TileKey::of(shape, device), tile};
 }
 
@@ -117,11 +137,13 @@ Status parse_group(const Json& json, const std::string& where, std::vector<TileE
   shape.isa = fields.named("isa", kIsas);
   shape.n = fields.number("n", 1, kMostSize);
   shape.k = fields.number("k", 1, kMostSize);
-  if (!json.contains("tokens") || !json["tokens"].is_array()) fields.fault(": \"tokens\" must be an array");
+  if (!json.contains("tokens") || !json["tokens"].is_array())
+    fields.fault(": \"tokens\" must be an array");
   VALORA_CHECK(fields.status());
   const Json& tokens = json["tokens"];
   for (size_t i = 0; i < tokens.size(); ++i) {
-    VALORA_TRY(entry, parse_entry(tokens[i], shape, device, where + ".tokens[" + std::to_string(i) + "]"));
+    VALORA_TRY(entry,
+               parse_entry(tokens[i], shape, device, where + ".tokens[" + std::to_string(i) + "]"));
     entries.push_back(entry);
   }
   return {};
@@ -140,8 +162,12 @@ struct Group {
 
 Json group_json(const TileKey& key) {
   const ProductShape s = key.shape();
-  return {{"kind", name_of(s.kind, kKinds)}, {"device", name_of(key.device(), kDevices)}, {"dtype", name_of(s.float32, kDtypes)},
-          {"isa", name_of(s.isa, kIsas)}, {"n", s.n}, {"k", s.k}};
+  return {{"kind", name_of(s.kind, kKinds)},
+          {"device", name_of(key.device(), kDevices)},
+          {"dtype", name_of(s.float32, kDtypes)},
+          {"isa", name_of(s.isa, kIsas)},
+          {"n", s.n},
+          {"k", s.k}};
 }
 
 }  // namespace
@@ -151,14 +177,17 @@ Result<TileFile> parse_tile_file(std::string_view text, const std::string& what)
   static constexpr const char* kKnown[] = {"version", "hardware", "tiles"};
   Fields fields(json, what, kKnown);
   VALORA_CHECK(fields.status());
-  if (fields.read<int64_t>("version") != kVersion) fields.fault(": \"version\" must be " + std::to_string(kVersion));
+  if (fields.read<int64_t>("version") != kVersion)
+    fields.fault(": \"version\" must be " + std::to_string(kVersion));
   if (!json.contains("hardware")) fields.fault(": \"hardware\" is missing");
-  if (!json.contains("tiles") || !json["tiles"].is_array()) fields.fault(": \"tiles\" must be an array");
+  if (!json.contains("tiles") || !json["tiles"].is_array())
+    fields.fault(": \"tiles\" must be an array");
   VALORA_CHECK(fields.status());
   VALORA_TRY(hardware, parse_hardware_field(json["hardware"], what + ": hardware"));
   std::vector<TileEntry> entries;
   for (size_t i = 0; i < json["tiles"].size(); ++i)
-    VALORA_CHECK(parse_group(json["tiles"][i], what + ": tiles[" + std::to_string(i) + "]", entries));
+    VALORA_CHECK(
+        parse_group(json["tiles"][i], what + ": tiles[" + std::to_string(i) + "]", entries));
   const size_t count = entries.size();
   TileFile file{std::move(hardware), TileTable(std::move(entries))};
   if (file.table.size() != count) return invalid(what + ": a shape comes twice", what);
@@ -172,17 +201,22 @@ Result<TileFile> read_tile_file(const std::string& path) {
 
 std::string tile_file_text(const TileFile& file) {
   const Hardware& h = file.hardware;
-  const Json hardware = {{"cpu", h.cpu}, {"vendor", h.vendor}, {"family", h.family}, {"model", h.model}, {"isa", h.isa}, {"l1", h.l1}, {"l2", h.l2}};
+  const Json hardware = {{"cpu", h.cpu},     {"vendor", h.vendor}, {"family", h.family},
+                         {"model", h.model}, {"isa", h.isa},       {"l1", h.l1},
+                         {"l2", h.l2}};
   std::vector<Group> groups;
-  std::map<std::pair<uint64_t, std::pair<int64_t, int64_t>>, size_t> places;  // entries of one group need not lie side by side
+  std::map<std::pair<uint64_t, std::pair<int64_t, int64_t>>, size_t>
+      places;  // entries of one group need not lie side by side
   for (const TileEntry& entry : file.table.entries()) {
     const ProductShape s = entry.key.shape();
     const auto [place, added] = places.try_emplace({entry.key.family(), {s.n, s.k}}, groups.size());
     if (added) groups.push_back({group_json(entry.key), Json::array()});
-    groups[place->second].tokens.push_back(Json::array({s.m, entry.tile.rows, entry.tile.panels, entry.tile.chains}));
+    groups[place->second].tokens.push_back(
+        Json::array({s.m, entry.tile.rows, entry.tile.panels, entry.tile.chains}));
   }
   std::string text = "{\"version\": " + std::to_string(kVersion) + ",\n \"hardware\": " +
-                     hardware.dump(-1, ' ', false, Json::error_handler_t::replace) + ",\n \"tiles\": [";
+                     hardware.dump(-1, ' ', false, Json::error_handler_t::replace) +
+                     ",\n \"tiles\": [";
   for (size_t i = 0; i < groups.size(); ++i) {
     std::string line = groups[i].shape.dump();
     line.pop_back();

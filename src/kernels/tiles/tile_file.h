@@ -1,9 +1,12 @@
-// Tables of tiles as files: JSON with a version, the hardware that was measured, and groups of entries.
+// Tables of tiles as files: JSON with a version, the hardware that was measured, and groups of
+// entries.
 //
 //   {"version": 1,
 //    "hardware": {"cpu": …, "vendor": …, "family": …, "model": …, "isa": …, "l1": …, "l2": …},
-//    "tiles": [{"kind": "dense", "device": "cpu", "dtype": "bfloat16", "isa": "avx512bf16", "n": 896, "k": 4864,
-//               "tokens": [[1, 1, 4, 4], …]}]}   tokens' bucket, then the tile's rows, panels, chains
+//    "tiles": [{"kind": "dense", "device": "cpu", "dtype": "bfloat16", "isa": "avx512bf16", "n":
+//    896, "k": 4864,
+//               "tokens": [[1, 1, 4, 4], …]}]}   tokens' bucket, then the tile's rows, panels,
+//               chains
 #pragma once
 
 #include <string>
@@ -20,12 +23,13 @@ struct TileFile {
   TileTable table;
 };
 
-// Strict: an unknown field, a value out of range, a tile that the instruction set has not, or an entry that comes
-// twice is an error that names its place. `what` names the source in messages.
+// Strict: an unknown field, a value out of range, a tile that the instruction set has not, or an
+// entry that comes twice is an error that names its place. `what` names the source in messages.
 Result<TileFile> parse_tile_file(std::string_view text, const std::string& what);
 Result<TileFile> read_tile_file(const std::string& path);
 std::string tile_file_text(const TileFile& file);
-// Through a file of another name beside it, so that a reader sees the old or the new one; makes the folder.
+// Through a file of another name beside it, so that a reader sees the old or the new one; makes the
+// folder.
 Status write_tile_file(const std::string& path, const TileFile& file);
 
 }  // namespace valora::kernels

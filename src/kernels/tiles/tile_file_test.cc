@@ -12,7 +12,13 @@ namespace valora::kernels {
 namespace {
 
 Hardware some_hardware() {
-  return {.cpu = "Some \"CPU\" 1", .vendor = "Maker", .family = 25, .model = 17, .isa = "avx2", .l1 = 32768, .l2 = 1 << 20};
+  return {.cpu = "Some \"CPU\" 1",
+          .vendor = "Maker",
+          .family = 25,
+          .model = 17,
+          .isa = "avx2",
+          .l1 = 32768,
+          .l2 = 1 << 20};
 }
 
 TileFile some_file() {
@@ -26,7 +32,8 @@ TileFile some_file() {
 }
 
 std::string with(const std::string& from, const std::string& to) {
-  std::string text = R"({"version": 1, "hardware": {"cpu": "c", "vendor": "v", "family": 1, "model": 2, "isa": "avx2", "l1": 3, "l2": 4},
+  std::string text =
+      R"({"version": 1, "hardware": {"cpu": "c", "vendor": "v", "family": 1, "model": 2, "isa": "avx2", "l1": 3, "l2": 4},
     "tiles": [{"kind": "dense", "device": "cpu", "dtype": "bfloat16", "isa": "avx2", "n": 8, "k": 9, "tokens": [[1, 1, 4, 1], [2, 2, 2, 1]]}]})";
   if (from.empty()) return text;
   const size_t at = text.find(from);
@@ -43,8 +50,10 @@ TEST(TileFiles, ComeBackAsTheyWere) {
   ASSERT_TRUE(read.ok()) << read.error().message;
   EXPECT_EQ(read->hardware, file.hardware);
   ASSERT_EQ(read->table.size(), file.table.size());
-  for (const TileEntry& entry : file.table.entries()) EXPECT_EQ(read->table.exact(entry.key), entry.tile);
-  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(dir.path() + "/deep"), {}), 1) << "no drafts stay";
+  for (const TileEntry& entry : file.table.entries())
+    EXPECT_EQ(read->table.exact(entry.key), entry.tile);
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(dir.path() + "/deep"), {}), 1)
+      << "no drafts stay";
 }
 
 TEST(TileFiles, ThatCannotBeWrittenAreAnError) {
@@ -62,14 +71,18 @@ TEST(TileFiles, ThatAreBrokenNameTheirFault) {
       {{"\"tiles\": [{", "\"tiles\": [3, {"}, "t.json: tiles[0] must be an object"},
       {{"\"l1\": 3", "\"l1\": -3"}, "t.json: hardware: \"l1\" must be 0 to"},
       {{"\"cpu\": \"c\"", "\"cpu\": 3"}, "t.json: hardware: \"cpu\" must be a string"},
-      {{"\"dense\"", "\"thick\""}, "t.json: tiles[0]: \"kind\" must be one of dense, shrink, expand"},
+      {{"\"dense\"", "\"thick\""},
+       "t.json: tiles[0]: \"kind\" must be one of dense, shrink, expand"},
       {{"\"bfloat16\"", "\"int8\""}, "t.json: tiles[0]: \"dtype\" must be one of"},
       {{"\"n\": 8", "\"n\": 0"}, "t.json: tiles[0]: \"n\" must be 1 to"},
       {{"\"k\": 9, ", ""}, "t.json: tiles[0]: \"k\" is missing"},
       {{"[[1, 1, 4, 1], [2, 2, 2, 1]]", "7"}, "t.json: tiles[0]: \"tokens\" must be an array"},
-      {{"[2, 2, 2, 1]", "[2, 2, 2]"}, "t.json: tiles[0].tokens[1] must be [tokens, rows, panels, chains]"},
-      {{"[2, 2, 2, 1]", "[2, 2, -2, 1]"}, "t.json: tiles[0].tokens[1][2] must be an integer from 1"},
-      {{"[2, 2, 2, 1]", "[2, 3, 2, 1]"}, "t.json: tiles[0].tokens[1]: avx2 has no tile of 3 rows, 2 panels and 1 chains"},
+      {{"[2, 2, 2, 1]", "[2, 2, 2]"},
+       "t.json: tiles[0].tokens[1] must be [tokens, rows, panels, chains]"},
+      {{"[2, 2, 2, 1]", "[2, 2, -2, 1]"},
+       "t.json: tiles[0].tokens[1][2] must be an integer from 1"},
+      {{"[2, 2, 2, 1]", "[2, 3, 2, 1]"},
+       "t.json: tiles[0].tokens[1]: avx2 has no tile of 3 rows, 2 panels and 1 chains"},
       {{"[2, 2, 2, 1]", "[2, 257, 1, 1]"}, "has no tile of 257 rows"},
       {{"[2, 2, 2, 1]", "[17, 2, 2, 1]"}, "17 tokens are in the bucket of 16"},
       {{"[2, 2, 2, 1]", "[1, 2, 2, 1]"}, "t.json: a shape comes twice"},
@@ -147,7 +160,9 @@ TEST(ShippedTables, AreReadable) {
 }
 
 TEST(Fingerprints, AreReadFromWhatTheSystemShows) {
-  const std::string info = "processor\t: 0\nvendor_id\t: Maker\ncpu family\t: 25\nmodel\t\t: 17\nmodel name\t: Some CPU\nflags\t\t:\n\nmodel name\t: Other\n";
+  const std::string info =
+      "processor\t: 0\nvendor_id\t: Maker\ncpu family\t: 25\nmodel\t\t: 17\nmodel name\t: Some "
+      "CPU\nflags\t\t:\n\nmodel name\t: Other\n";
   const Hardware h = parse_hardware(info, "32K\n", "1M\n");
   EXPECT_EQ(h.cpu, "Some CPU");
   EXPECT_EQ(h.vendor, "Maker");

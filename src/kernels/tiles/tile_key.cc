@@ -27,8 +27,11 @@ int64_t next_bucket(int64_t bucket) {
 }
 
 TileKey TileKey::of(const ProductShape& s, TileDevice device) {
-  const auto size = [](int64_t value) { return static_cast<uint64_t>(std::clamp<int64_t>(value, 0, kMostSize)); };
-  const uint64_t family = (static_cast<uint64_t>(s.kind) & mask(4)) << 12 | (static_cast<uint64_t>(device) & mask(4)) << 8 |
+  const auto size = [](int64_t value) {
+    return static_cast<uint64_t>(std::clamp<int64_t>(value, 0, kMostSize));
+  };
+  const uint64_t family = (static_cast<uint64_t>(s.kind) & mask(4)) << 12 |
+                          (static_cast<uint64_t>(device) & mask(4)) << 8 |
                           uint64_t{s.float32} << 7 | (static_cast<uint64_t>(s.isa) & mask(7));
   const uint64_t n = size(s.n), bucket = static_cast<uint64_t>(token_bucket(s.m));
   return {family << 48 | bucket << 24 | n >> 24, (n & mask(24)) << 40 | size(s.k)};

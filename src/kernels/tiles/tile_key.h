@@ -9,8 +9,8 @@ namespace valora::kernels {
 
 enum class TileDevice : uint8_t { kCpu, kCuda };
 
-// Token counts that share a tile: each up to 16 alone, above the nearest of 2^i and 1.5 · 2^i. Out of range they
-// are clamped to [1, kMostTokens].
+// Token counts that share a tile: each up to 16 alone, above the nearest of 2^i and 1.5 · 2^i. Out
+// of range they are clamped to [1, kMostTokens].
 inline constexpr int64_t kMostTokens = int64_t{1} << 20;
 int64_t token_bucket(int64_t tokens);
 // The bucket after this one.

@@ -16,7 +16,8 @@ TEST(TileKey, GivesItsShapeBack) {
     for (const bool float32 : {false, true})
       for (const Isa isa : {Isa::kAvx512Bf16, Isa::kAvx512, Isa::kAvx2, Isa::kPortable})
         for (const TileDevice device : {TileDevice::kCpu, TileDevice::kCuda})
-          for (const int64_t n : {int64_t{1}, int64_t{152064}, (int64_t{1} << 24) - 1, int64_t{1} << 24, kMostSize}) {
+          for (const int64_t n :
+               {int64_t{1}, int64_t{152064}, (int64_t{1} << 24) - 1, int64_t{1} << 24, kMostSize}) {
             const ProductShape shape{kind, float32, isa, 48, n, kMostSize - n};
             const TileKey key = TileKey::of(shape, device);
             EXPECT_EQ(key.shape(), shape);
@@ -57,15 +58,20 @@ TEST(TileKey, SpreadsAModelsShapesOverTheLowestBits) {
         }
   EXPECT_EQ(shapes, 216);
   EXPECT_GT(sets.size(), 90u);
-  EXPECT_LT(std::ranges::max_element(sets, {}, [](const auto& set) { return set.second; })->second, 8);
+  EXPECT_LT(std::ranges::max_element(sets, {}, [](const auto& set) { return set.second; })->second,
+            8);
 }
 
 TEST(TileKey, ClampsWhatIsOutOfRange) {
-  constexpr int64_t kLeast = std::numeric_limits<int64_t>::min(), kMost = std::numeric_limits<int64_t>::max();
-  const ProductShape low = TileKey::of({ProductKind::kShrink, true, Isa::kAvx2, kLeast, kLeast, -1}).shape();
+  constexpr int64_t kLeast = std::numeric_limits<int64_t>::min(),
+                    kMost = std::numeric_limits<int64_t>::max();
+  const ProductShape low =
+      TileKey::of({ProductKind::kShrink, true, Isa::kAvx2, kLeast, kLeast, -1}).shape();
   EXPECT_EQ(low, (ProductShape{ProductKind::kShrink, true, Isa::kAvx2, 1, 0, 0}));
-  const ProductShape high = TileKey::of({ProductKind::kShrink, true, Isa::kAvx2, kMost, kMost, kMostSize + 1}).shape();
-  EXPECT_EQ(high, (ProductShape{ProductKind::kShrink, true, Isa::kAvx2, kMostTokens, kMostSize, kMostSize}));
+  const ProductShape high =
+      TileKey::of({ProductKind::kShrink, true, Isa::kAvx2, kMost, kMost, kMostSize + 1}).shape();
+  EXPECT_EQ(high, (ProductShape{ProductKind::kShrink, true, Isa::kAvx2, kMostTokens, kMostSize,
+                                kMostSize}));
 }
 
 TEST(TokenBuckets, AreTheNearestStepAndTheirOwn) {

@@ -9,18 +9,24 @@
 namespace valora::kernels {
 namespace {
 
-bool before(const TileKey& a, const TileKey& b) { return std::tie(a.high, a.low) < std::tie(b.high, b.low); }
+bool before(const TileKey& a, const TileKey& b) {
+  return std::tie(a.high, a.low) < std::tie(b.high, b.low);
+}
 
 double octaves(int64_t a, int64_t b) {
-  return std::abs(std::log2(static_cast<double>(std::max<int64_t>(1, a)) / static_cast<double>(std::max<int64_t>(1, b))));
+  return std::abs(std::log2(static_cast<double>(std::max<int64_t>(1, a)) /
+                            static_cast<double>(std::max<int64_t>(1, b))));
 }
 
 // `tile`, or the most of it that the instruction set holds.
 Tile cut_down(Tile tile, Isa isa) {
   const int sums = tile_sums(isa);
-  while (tile.chains > 1 && tile.rows * tile.panels * tile.chains > sums) tile.chains = static_cast<uint8_t>(tile.chains / 2);
-  while (tile.panels > 1 && tile.panels > sums) tile.panels = tile.panels == 8 ? 4 : tile.panels == 2 ? 1 : 2;
-  tile.rows = static_cast<uint8_t>(std::clamp(sums / (tile.panels * tile.chains), 1, std::max<int>(1, tile.rows)));
+  while (tile.chains > 1 && tile.rows * tile.panels * tile.chains > sums)
+    tile.chains = static_cast<uint8_t>(tile.chains / 2);
+  while (tile.panels > 1 && tile.panels > sums)
+    tile.panels = tile.panels == 8 ? 4 : tile.panels == 2 ? 1 : 2;
+  tile.rows = static_cast<uint8_t>(
+      std::clamp(sums / (tile.panels * tile.chains), 1, std::max<int>(1, tile.rows)));
   return tile;
 }
 
@@ -28,14 +34,17 @@ Tile cut_down(Tile tile, Isa isa) {
 
 double tile_distance(const ProductShape& a, const ProductShape& b) {
   constexpr double kTwice = 2, kHalf = 0.5;
-  const double n = a.kind == ProductKind::kShrink ? kTwice : kHalf, k = a.kind == ProductKind::kExpand ? kTwice : kHalf;
+  const double n = a.kind == ProductKind::kShrink ? kTwice : kHalf,
+               k = a.kind == ProductKind::kExpand ? kTwice : kHalf;
   return kTwice * octaves(a.m, b.m) + n * octaves(a.n, b.n) + k * octaves(a.k, b.k);
 }
 
 TileTable::TileTable(std::vector<TileEntry> entries) : entries_(std::move(entries)) {
   std::ranges::stable_sort(entries_, before, &TileEntry::key);
   // Backwards, so that of equal keys the last one stays.
-  const auto keep = std::unique(entries_.rbegin(), entries_.rend(), [](const TileEntry& a, const TileEntry& b) { return a.key == b.key; });
+  const auto keep =
+      std::unique(entries_.rbegin(), entries_.rend(),
+                  [](const TileEntry& a, const TileEntry& b) { return a.key == b.key; });
   entries_.erase(entries_.begin(), keep.base());
 }
 

@@ -16,7 +16,8 @@ struct TileEntry {
   Tile tile;
 };
 
-// How far apart two shapes of one family are, in octaves: tokens and rank count double, sizes of the model half.
+// How far apart two shapes of one family are, in octaves: tokens and rank count double, sizes of
+// the model half.
 double tile_distance(const ProductShape& a, const ProductShape& b);
 // Beyond it the formula knows better.
 inline constexpr double kNearEnough = 4;
@@ -27,13 +28,15 @@ class TileTable {
   TileTable() = default;
   // Of entries with one key the last one counts.
   explicit TileTable(std::vector<TileEntry> entries);
-  // A table that answers every shape with this tile, as far as its instruction set has it: static tiling.
+  // A table that answers every shape with this tile, as far as its instruction set has it: static
+  // tiling.
   static TileTable single(Tile tile);
 
   size_t size() const { return entries_.size(); }
   std::span<const TileEntry> entries() const { return entries_; }  // by key
   std::optional<Tile> exact(const TileKey& key) const;
-  // Of the nearest entry of the same family, the first by key where two are; none within kNearEnough: nothing.
+  // Of the nearest entry of the same family, the first by key where two are; none within
+  // kNearEnough: nothing.
   std::optional<Tile> nearest(const TileKey& key) const;
   // Exact, else nearest, else formula_tile of the key's shape.
   Tile choose(const TileKey& key) const;

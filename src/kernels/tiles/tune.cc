@@ -13,23 +13,27 @@ namespace {
 // Longest runs of rows that a projection hands to one product of each kind (cpu/project.cc).
 constexpr int64_t kMostShrinkTokens = 64, kMostExpandTokens = 128;
 
-constexpr int kScreenRounds = 3;       // of all candidates
-constexpr int kRounds = 8;             // of those still in the race
+constexpr int kScreenRounds = 3;  // of all candidates
+constexpr int kRounds = 8;        // of those still in the race
 constexpr double kClearlyBehind = 1.2;
 constexpr double kNoise = 1.02;
 constexpr size_t kMostInRace = 6;
 
 using Timed = std::pair<Tile, double>;
 
-const Timed& best_of(const std::vector<Timed>& times) { return *std::ranges::min_element(times, {}, &Timed::second); }
+const Timed& best_of(const std::vector<Timed>& times) {
+  return *std::ranges::min_element(times, {}, &Timed::second);
+}
 
 double seconds_of(const std::vector<Timed>& times, const Tile& tile) {
   const auto found = std::ranges::find(times, tile, &Timed::first);
   return found == times.end() ? std::numeric_limits<double>::infinity() : found->second;
 }
 
-// One turn of all; the order changes with the round, so that no candidate always follows the same other.
-void measure_round(const ProductShape& shape, const MeasureTile& measure, int round, std::vector<Timed*>& race) {
+// One turn of all; the order changes with the round, so that no candidate always follows the same
+// other.
+void measure_round(const ProductShape& shape, const MeasureTile& measure, int round,
+                   std::vector<Timed*>& race) {
   if (round % 2) std::ranges::reverse(race);
   for (Timed* timed : race) timed->second = std::min(timed->second, measure(shape, timed->first));
   if (round % 2) std::ranges::reverse(race);
@@ -85,7 +89,8 @@ std::vector<Tile> all_tiles(Isa isa) {
     for (const uint8_t chains : kTileChains) {
       const int most = std::min(kMostTileRows, tile_sums(isa) / (panels * chains));
       for (const int rows : {1, 2, 3, 4, 5, 6, 8, 12})
-        if (rows <= most && 2 * rows >= most) tiles.push_back({static_cast<uint8_t>(rows), panels, chains});
+        if (rows <= most && 2 * rows >= most)
+          tiles.push_back({static_cast<uint8_t>(rows), panels, chains});
     }
   return tiles;
 }
@@ -93,13 +98,16 @@ std::vector<Tile> all_tiles(Isa isa) {
 std::vector<Tile> candidate_tiles(const ProductShape& shape) {
   std::vector<Tile> tiles{effective_tile(shape, formula_tile(shape))};
   for (const Tile& tile : all_tiles(shape.isa))
-    if (const Tile candidate = effective_tile(shape, tile); std::ranges::find(tiles, candidate) == tiles.end()) tiles.push_back(candidate);
+    if (const Tile candidate = effective_tile(shape, tile);
+        std::ranges::find(tiles, candidate) == tiles.end())
+      tiles.push_back(candidate);
   return tiles;
 }
 
 TunedShape tune_shape(const ProductShape& shape, const MeasureTile& measure) {
   TunedShape result{shape, {}, effective_tile(shape, formula_tile(shape)), {}};
-  for (const Tile& tile : candidate_tiles(shape)) result.seconds.emplace_back(tile, std::numeric_limits<double>::infinity());
+  for (const Tile& tile : candidate_tiles(shape))
+    result.seconds.emplace_back(tile, std::numeric_limits<double>::infinity());
   std::vector<Timed*> race;
   for (Timed& timed : result.seconds) race.push_back(&timed);
   for (int round = 0; round < kRounds; ++round) {
@@ -109,8 +117,11 @@ TunedShape tune_shape(const ProductShape& shape, const MeasureTile& measure) {
   // The best and the formula's once more: the least of many candidates is partly luck.
   result.chosen = best_of(result.seconds).first;
   if (result.chosen == result.formula) return result;
-  const auto pointer = [&](const Tile& tile) { return &*std::ranges::find(result.seconds, tile, &Timed::first); };
-  Timed best{result.chosen, std::numeric_limits<double>::infinity()}, formula{result.formula, best.second};
+  const auto pointer = [&](const Tile& tile) {
+    return &*std::ranges::find(result.seconds, tile, &Timed::first);
+  };
+  Timed best{result.chosen, std::numeric_limits<double>::infinity()},
+      formula{result.formula, best.second};
   std::vector<Timed*> both{&best, &formula};
   for (int round = 0; round < kRounds; ++round) measure_round(shape, measure, round, both);
   pointer(best.first)->second = best.second;
@@ -119,8 +130,9 @@ TunedShape tune_shape(const ProductShape& shape, const MeasureTile& measure) {
   return result;
 }
 
-std::vector<TunedShape> tune(const std::vector<ProductShape>& shapes, const TileTable& known, const MeasureTile& measure,
-                             const Clock& clock, double budget, const std::function<void(const TuneProgress&)>& progress) {
+std::vector<TunedShape> tune(const std::vector<ProductShape>& shapes, const TileTable& known,
+                             const MeasureTile& measure, const Clock& clock, double budget,
+                             const std::function<void(const TuneProgress&)>& progress) {
   std::vector<TunedShape> tuned;
   const TimePoint start = clock.now();
   TuneProgress now{0, static_cast<int>(shapes.size()), nullptr};
@@ -139,11 +151,14 @@ std::vector<TunedShape> tune(const std::vector<ProductShape>& shapes, const Tile
 
 TuneGains gains_of(const std::vector<TunedShape>& tuned) {
   TuneGains gains;
-  gains.formula = gain_of(tuned, [](const TunedShape& t) { return seconds_of(t.seconds, t.formula); });
+  gains.formula =
+      gain_of(tuned, [](const TunedShape& t) { return seconds_of(t.seconds, t.formula); });
   if (tuned.empty()) return gains;
   double least = std::numeric_limits<double>::infinity();
   for (const Tile& tile : all_tiles(tuned.front().shape.isa)) {
-    const TuneGain gain = gain_of(tuned, [&](const TunedShape& t) { return seconds_of(t.seconds, effective_tile(t.shape, tile)); });
+    const TuneGain gain = gain_of(tuned, [&](const TunedShape& t) {
+      return seconds_of(t.seconds, effective_tile(t.shape, tile));
+    });
     if (gain.mean >= least) continue;
     least = gain.mean;
     gains.single = gain;

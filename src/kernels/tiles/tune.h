@@ -1,4 +1,5 @@
-// Measuring tiles (VaLoRA §4.3.2, Alg. 2): for every shape that a model's projections can have, every candidate.
+// Measuring tiles (VaLoRA §4.3.2, Alg. 2): for every shape that a model's projections can have,
+// every candidate.
 #pragma once
 
 #include <functional>
@@ -19,7 +20,8 @@ struct TuneSpace {
   bool float32 = false;
   Isa isa = Isa::kPortable;
 };
-// Each once: token buckets that are powers of two first, so that a run that ends early has something for all.
+// Each once: token buckets that are powers of two first, so that a run that ends early has
+// something for all.
 std::vector<ProductShape> shapes_to_tune(const TuneSpace& space);
 
 // The tiles of an instruction set that are worth a try on some shape.
@@ -33,10 +35,11 @@ using MeasureTile = std::function<double(const ProductShape& shape, const Tile& 
 struct TunedShape {
   ProductShape shape;
   Tile chosen, formula;  // effective
-  std::vector<std::pair<Tile, double>> seconds;  // least of each candidate, of some over fewer rounds
+  std::vector<std::pair<Tile, double>>
+      seconds;  // least of each candidate, of some over fewer rounds
 };
-// Candidates take turns; those clearly behind leave after the first rounds. The formula's tile is kept where the
-// best is not faster by more than noise.
+// Candidates take turns; those clearly behind leave after the first rounds. The formula's tile is
+// kept where the best is not faster by more than noise.
 TunedShape tune_shape(const ProductShape& shape, const MeasureTile& measure);
 
 struct TuneProgress {
@@ -44,8 +47,9 @@ struct TuneProgress {
   const TunedShape* last = nullptr;
 };
 // All shapes that `known` lacks, until `seconds` have passed.
-std::vector<TunedShape> tune(const std::vector<ProductShape>& shapes, const TileTable& known, const MeasureTile& measure,
-                             const Clock& clock, double seconds, const std::function<void(const TuneProgress&)>& progress);
+std::vector<TunedShape> tune(const std::vector<ProductShape>& shapes, const TileTable& known,
+                             const MeasureTile& measure, const Clock& clock, double seconds,
+                             const std::function<void(const TuneProgress&)>& progress);
 
 // How much longer other choices take than the tuned one: geometric mean, and worst case.
 struct TuneGain {

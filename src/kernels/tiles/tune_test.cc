@@ -12,20 +12,27 @@
 namespace valora::kernels {
 namespace {
 
-const TuneSpace kSpace{.linears = {{64, 128}, {256, 64}}, .others = {{1000, 64}}, .ranks = {8, 32}, .max_tokens = 40, .isa = Isa::kAvx512};
+const TuneSpace kSpace{.linears = {{64, 128}, {256, 64}},
+                       .others = {{1000, 64}},
+                       .ranks = {8, 32},
+                       .max_tokens = 40,
+                       .isa = Isa::kAvx512};
 
-// The planted best takes 1 ms, others longer the more they differ from it, and everything a little noise.
+// The planted best takes 1 ms, others longer the more they differ from it, and everything a little
+// noise.
 struct Planted {
   SimulatedClock clock;
   Tile best{2, 2, 2};
   int measurements = 0;
   double difference(const Tile& tile) const {
-    return std::abs(tile.rows - best.rows) + std::abs(tile.panels - best.panels) + std::abs(tile.chains - best.chains);
+    return std::abs(tile.rows - best.rows) + std::abs(tile.panels - best.panels) +
+           std::abs(tile.chains - best.chains);
   }
   MeasureTile measure() {
     return [this](const ProductShape& shape, const Tile& tile) {
       const double noise = 1 + 0.005 * (++measurements % 3);
-      const double seconds = 1e-3 * noise * (1 + 0.05 * difference(tile)) * (1 + 0.01 * static_cast<double>(shape.m));
+      const double seconds =
+          1e-3 * noise * (1 + 0.05 * difference(tile)) * (1 + 0.01 * static_cast<double>(shape.m));
       clock.advance(from_seconds(seconds));
       return seconds;
     };
@@ -36,7 +43,8 @@ TEST(Tuning, CoversEachShapeOnce) {
   const auto shapes = shapes_to_tune(kSpace);
   for (size_t i = 0; i < shapes.size(); ++i)
     EXPECT_EQ(std::count(shapes.begin(), shapes.end(), shapes[i]), 1);
-  // Buckets 1 to 16, 24, 32 and 48 of: three linears, two ranks of shrink over two widths and of expand onto two.
+  // Buckets 1 to 16, 24, 32 and 48 of: three linears, two ranks of shrink over two widths and of
+  // expand onto two.
   EXPECT_EQ(shapes.size(), 19u * (3 + 4 + 4));
   EXPECT_EQ(shapes.front().m, 1);
   EXPECT_EQ(shapes[11].m, 2) << "powers of two come first";
@@ -68,10 +76,13 @@ TEST(Tuning, FindsThePlantedBest) {
   for (const ProductShape& shape : shapes_to_tune(kSpace)) {
     const TunedShape tuned = tune_shape(shape, planted.measure());
     const auto candidates = candidate_tiles(shape);
-    const Tile nearest = *std::ranges::min_element(candidates, {}, [&](const Tile& tile) { return planted.difference(tile); });
+    const Tile nearest = *std::ranges::min_element(
+        candidates, {}, [&](const Tile& tile) { return planted.difference(tile); });
     // The formula's stays where it is as good, by the noise.
-    if (tuned.chosen != tuned.formula) EXPECT_EQ(planted.difference(tuned.chosen), planted.difference(nearest));
-    else EXPECT_EQ(planted.difference(tuned.formula), planted.difference(nearest));
+    if (tuned.chosen != tuned.formula)
+      EXPECT_EQ(planted.difference(tuned.chosen), planted.difference(nearest));
+    else
+      EXPECT_EQ(planted.difference(tuned.formula), planted.difference(nearest));
   }
 }
 
@@ -86,7 +97,8 @@ TEST(Tuning, LeavesThoseClearlyBehind) {
 TEST(Tuning, KeepsTheFormulaWhereNothingIsFaster) {
   const ProductShape shape{ProductKind::kDense, false, Isa::kAvx512, 8, 900, 900};
   int calls = 0;
-  const TunedShape tuned = tune_shape(shape, [&](const ProductShape&, const Tile&) { return 1e-3 * (1 + 0.01 * (++calls % 2)); });
+  const TunedShape tuned = tune_shape(
+      shape, [&](const ProductShape&, const Tile&) { return 1e-3 * (1 + 0.01 * (++calls % 2)); });
   EXPECT_EQ(tuned.chosen, effective_tile(shape, formula_tile(shape)));
 }
 
@@ -100,22 +112,26 @@ TEST(Tuning, StopsInTimeAndGoesOnWhereItStopped) {
   std::vector<TileEntry> known;
   for (const TunedShape& tuned : first) known.push_back({TileKey::of(tuned.shape), tuned.chosen});
   std::vector<int> done;
-  const auto rest = tune(shapes, TileTable(known), planted.measure(), planted.clock, 1e9, [&](const TuneProgress& p) {
-    done.push_back(p.done);
-    EXPECT_EQ(p.total, static_cast<int>(shapes.size()));
-  });
+  const auto rest = tune(shapes, TileTable(known), planted.measure(), planted.clock, 1e9,
+                         [&](const TuneProgress& p) {
+                           done.push_back(p.done);
+                           EXPECT_EQ(p.total, static_cast<int>(shapes.size()));
+                         });
   EXPECT_EQ(first.size() + rest.size(), shapes.size());
   EXPECT_EQ(rest.front().shape, shapes[first.size()]);
   EXPECT_EQ(done.back(), static_cast<int>(shapes.size()));
 }
 
 TEST(Tuning, SaysWhatItBrings) {
-  const ProductShape a{ProductKind::kShrink, false, Isa::kAvx512, 1, 64, 900}, b{ProductKind::kShrink, false, Isa::kAvx512, 12, 64, 900};
+  const ProductShape a{ProductKind::kShrink, false, Isa::kAvx512, 1, 64, 900},
+      b{ProductKind::kShrink, false, Isa::kAvx512, 12, 64, 900};
   std::vector<TunedShape> tuned;
   for (const ProductShape& shape : {a, b}) {
-    // 1 s for one row and one panel with four chains at `a`, for two panels without any at `b`; others 2 s.
+    // 1 s for one row and one panel with four chains at `a`, for two panels without any at `b`;
+    // others 2 s.
     const Tile best = shape == a ? Tile{1, 1, 4} : Tile{12, 2, 1};
-    tuned.push_back(tune_shape(shape, [&](const ProductShape&, const Tile& tile) { return tile == best ? 1.0 : 2.0; }));
+    tuned.push_back(tune_shape(
+        shape, [&](const ProductShape&, const Tile& tile) { return tile == best ? 1.0 : 2.0; }));
     EXPECT_EQ(tuned.back().chosen, best);
   }
   const TuneGains gains = gains_of(tuned);
@@ -138,7 +154,8 @@ TEST(Profiling, RunsEveryKindWithEveryTile) {
   TileProfiler profiler(clock, serial_for, 1 << 16);
   for (const Isa isa : supported_isas())
     for (const bool float32 : {false, true})
-      for (const ProductKind kind : {ProductKind::kDense, ProductKind::kShrink, ProductKind::kExpand}) {
+      for (const ProductKind kind :
+           {ProductKind::kDense, ProductKind::kShrink, ProductKind::kExpand}) {
         const ProductShape shape{kind, float32, isa, 9, 40, 33};
         for (const Tile& tile : candidate_tiles(shape)) {
           const double seconds = profiler.seconds(shape, tile);

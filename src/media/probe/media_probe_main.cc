@@ -1,5 +1,5 @@
-// Runs media functions for the parity tests: a JSON command a line on stdin, its JSON answer a line on
-// stdout. Pixels and patches go to files as raw bytes and floats.
+// Runs media functions for the parity tests: a JSON command a line on stdin, its JSON answer a line
+// on stdout. Pixels and patches go to files as raw bytes and floats.
 #include <fstream>
 #include <iostream>
 
@@ -18,7 +18,8 @@ std::span<const uint8_t> as_bytes(const std::string& text) {
 template <typename T>
 Status write_raw(const std::string& path, const std::vector<T>& values) {
   std::ofstream out(path, std::ios::binary);
-  out.write(reinterpret_cast<const char*>(values.data()), static_cast<std::streamsize>(values.size() * sizeof(T)));
+  out.write(reinterpret_cast<const char*>(values.data()),
+            static_cast<std::streamsize>(values.size() * sizeof(T)));
   if (!out.flush()) return internal(path + " cannot be written");
   return {};
 }
@@ -32,9 +33,11 @@ Result<std::shared_ptr<const Processor>> processor_of(const Json& command) {
   const Json config = command.value("config", Json::object());
   if (command.contains("clip")) {
     const Json& target = command.at("clip");
-    return make_clip_processor(config, {target.at("image_size"), target.at("patch_size"), target.at("class_token")});
+    return make_clip_processor(
+        config, {target.at("image_size"), target.at("patch_size"), target.at("class_token")});
   }
-  const PatchLayout tower{config.value("patch_size", 14), config.value("temporal_patch_size", 2), config.value("merge_size", 2)};
+  const PatchLayout tower{config.value("patch_size", 14), config.value("temporal_patch_size", 2),
+                          config.value("merge_size", 2)};
   return make_qwen2_vl_processor(config, command.value("video_config", Json()), tower);
 }
 
@@ -56,7 +59,8 @@ Result<Json> decode(const Json& command) {
 Result<Json> resize(const Json& command) {
   VALORA_TRY(rgb, read_file(command.at("path"), kMaxFile));
   const Image image{command.at("width"), command.at("height"), {rgb.begin(), rgb.end()}};
-  if (image.rgb.size() != size_t(image.width) * image.height * 3) return invalid("the raw image has another size");
+  if (image.rgb.size() != size_t(image.width) * image.height * 3)
+    return invalid("the raw image has another size");
   const Image resized = resize_bicubic(image, command.at("to").at(0), command.at("to").at(1));
   VALORA_CHECK(write_raw(command.at("out"), resized.rgb));
   return Json::object();
@@ -105,9 +109,9 @@ Result<Json> run(const Json& command) {
 int main() {
   for (std::string line; std::getline(std::cin, line);) {
     const auto result = valora::media::run(valora::Json::parse(line));
-    const valora::Json answer =
-        result.ok() ? result.value()
-                    : valora::Json{{"error", result.error().message}, {"param", result.error().param}};
+    const valora::Json answer = result.ok() ? result.value()
+                                            : valora::Json{{"error", result.error().message},
+                                                           {"param", result.error().param}};
     std::cout << answer.dump() << std::endl;
   }
 }

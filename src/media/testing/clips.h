@@ -34,7 +34,8 @@ inline void require(bool ok) {
   if (!ok) std::abort();
 }
 
-inline void drain(AVCodecContext* encoder, AVFormatContext* file, AVStream* stream, AVPacket* packet) {
+inline void drain(AVCodecContext* encoder, AVFormatContext* file, AVStream* stream,
+                  AVPacket* packet) {
   while (avcodec_receive_packet(encoder, packet) >= 0) {
     packet->duration = 1;
     av_packet_rescale_ts(packet, encoder->time_base, stream->time_base);
@@ -43,7 +44,9 @@ inline void drain(AVCodecContext* encoder, AVFormatContext* file, AVStream* stre
   }
 }
 
-inline uint8_t limited_range(int level) { return static_cast<uint8_t>(16 + (level * 219 + 127) / 255); }
+inline uint8_t limited_range(int level) {
+  return static_cast<uint8_t>(16 + (level * 219 + 127) / 255);
+}
 
 inline void paint(AVFrame* frame, int level) {
   const bool packed = frame->format == AV_PIX_FMT_0RGB32;
@@ -52,15 +55,19 @@ inline void paint(AVFrame* frame, int level) {
     for (int x = 0; x < frame->width; ++x) {
       const int grey = x < 16 && y < 16 ? 255 : level;
       const uint8_t value = limited ? limited_range(grey) : static_cast<uint8_t>(grey);
-      if (packed) std::fill_n(frame->data[0] + y * frame->linesize[0] + x * 4, 4, value);
-      else frame->data[0][y * frame->linesize[0] + x] = value;
+      if (packed)
+        std::fill_n(frame->data[0] + y * frame->linesize[0] + x * 4, 4, value);
+      else
+        frame->data[0][y * frame->linesize[0] + x] = value;
     }
   for (int plane = 1; plane < 3 && !packed; ++plane)
     for (int y = 0; y < (frame->height + 1) / 2; ++y)
-      std::fill_n(frame->data[plane] + y * frame->linesize[plane], (frame->width + 1) / 2, uint8_t{128});
+      std::fill_n(frame->data[plane] + y * frame->linesize[plane], (frame->width + 1) / 2,
+                  uint8_t{128});
 }
 
-// A seekable file in memory; libav's own dynamic buffer loses what the AVI muxer goes back to write.
+// A seekable file in memory; libav's own dynamic buffer loses what the AVI muxer goes back to
+// write.
 struct MemoryWriter {
   Bytes bytes;
   size_t at = 0;
@@ -75,15 +82,17 @@ struct MemoryWriter {
   static int64_t seek(void* opaque, int64_t offset, int whence) {
     auto& self = *static_cast<MemoryWriter*>(opaque);
     if (whence & AVSEEK_SIZE) return int64_t(self.bytes.size());
-    const int64_t base = whence == SEEK_SET ? 0 : whence == SEEK_CUR ? int64_t(self.at) : int64_t(self.bytes.size());
+    const int64_t base = whence == SEEK_SET   ? 0
+                         : whence == SEEK_CUR ? int64_t(self.at)
+                                              : int64_t(self.bytes.size());
     return int64_t(self.at = size_t(base + offset));
   }
 };
 
 inline void open_file(AVFormatContext* file, MemoryWriter& writer) {
   constexpr int kBuffer = 4096;
-  file->pb = avio_alloc_context(static_cast<uint8_t*>(av_malloc(kBuffer)), kBuffer, 1, &writer, nullptr,
-                                MemoryWriter::write, MemoryWriter::seek);
+  file->pb = avio_alloc_context(static_cast<uint8_t*>(av_malloc(kBuffer)), kBuffer, 1, &writer,
+                                nullptr, MemoryWriter::write, MemoryWriter::seek);
   require(avformat_write_header(file, nullptr) >= 0);
 }
 
@@ -119,7 +128,8 @@ inline Bytes encode_clip(const Clip& clip) {
   stream->time_base = encoder->time_base;
   stream->avg_frame_rate = encoder->framerate;
   if (clip.clockwise_rotation != 0) {
-    uint8_t* matrix = av_stream_new_side_data(stream, AV_PKT_DATA_DISPLAYMATRIX, 9 * sizeof(int32_t));
+    uint8_t* matrix =
+        av_stream_new_side_data(stream, AV_PKT_DATA_DISPLAYMATRIX, 9 * sizeof(int32_t));
     av_display_rotation_set(reinterpret_cast<int32_t*>(matrix), clip.clockwise_rotation);
   }
   MemoryWriter writer;

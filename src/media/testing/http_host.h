@@ -30,9 +30,13 @@ class HttpHost {
   HttpHost(const HttpHost&) = delete;
   HttpHost& operator=(const HttpHost&) = delete;
 
-  std::string url(const std::string& path) const { return "http://127.0.0.1:" + std::to_string(port(socket_)) + path; }
+  std::string url(const std::string& path) const {
+    return "http://127.0.0.1:" + std::to_string(port(socket_)) + path;
+  }
   // Takes connections and never answers.
-  std::string silent_url() const { return "http://127.0.0.1:" + std::to_string(port(silent_)) + "/"; }
+  std::string silent_url() const {
+    return "http://127.0.0.1:" + std::to_string(port(silent_)) + "/";
+  }
   int requests() const { return requests_; }
 
  private:
@@ -41,7 +45,8 @@ class HttpHost {
     sockaddr_in address{};
     address.sin_family = AF_INET;
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    if (fd < 0 || ::bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0 || ::listen(fd, 16) != 0)
+    if (fd < 0 || ::bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0 ||
+        ::listen(fd, 16) != 0)
       std::abort();
     return fd;
   }
@@ -57,13 +62,15 @@ class HttpHost {
     for (int fd; (fd = ::accept4(socket_, nullptr, nullptr, SOCK_CLOEXEC)) >= 0; ::close(fd)) {
       std::string request;
       char buffer[4096];
-      for (ssize_t got; request.find("\r\n\r\n") == std::string::npos && (got = ::read(fd, buffer, sizeof buffer)) > 0;)
+      for (ssize_t got; request.find("\r\n\r\n") == std::string::npos &&
+                        (got = ::read(fd, buffer, sizeof buffer)) > 0;)
         request.append(buffer, size_t(got));
       ++requests_;
       const size_t begin = request.find(' ') + 1;
       const auto it = answers_.find(request.substr(begin, request.find(' ', begin) - begin));
-      const std::string answer =
-          it != answers_.end() ? it->second : "HTTP/1.1 404 Not Found\r\nContent-Length: 4\r\n\r\ngone";
+      const std::string answer = it != answers_.end()
+                                     ? it->second
+                                     : "HTTP/1.1 404 Not Found\r\nContent-Length: 4\r\n\r\ngone";
       for (size_t sent = 0; sent < answer.size();) {
         const ssize_t now = ::send(fd, answer.data() + sent, answer.size() - sent, MSG_NOSIGNAL);
         if (now <= 0) break;

@@ -21,7 +21,8 @@ inline Image make_picture(int width, int height, int seed = 0) {
   for (int y = 0; y < height; ++y)
     for (int x = 0; x < width; ++x)
       for (int c = 0; c < 3; ++c)
-        image.rgb[(size_t(y) * width + x) * 3 + c] = static_cast<uint8_t>(x * (c + 1) + y * 3 + seed * 17);
+        image.rgb[(size_t(y) * width + x) * 3 + c] =
+            static_cast<uint8_t>(x * (c + 1) + y * 3 + seed * 17);
   return image;
 }
 
@@ -33,7 +34,8 @@ inline Bytes encode_png(const Image& image) {
   png.format = PNG_FORMAT_RGB;
   png_alloc_size_t size = PNG_IMAGE_PNG_SIZE_MAX(png);
   Bytes bytes(size);
-  if (!png_image_write_to_memory(&png, bytes.data(), &size, 0, image.rgb.data(), 0, nullptr)) std::abort();
+  if (!png_image_write_to_memory(&png, bytes.data(), &size, 0, image.rgb.data(), 0, nullptr))
+    std::abort();
   bytes.resize(size);
   return bytes;
 }
@@ -66,13 +68,16 @@ inline Bytes encode_jpeg(const Image& image, bool progressive = false) {
 
 inline Bytes encode_webp(const Image& image) {
   uint8_t* data = nullptr;
-  const size_t size = WebPEncodeLosslessRGB(image.rgb.data(), image.width, image.height, image.width * 3, &data);
+  const size_t size =
+      WebPEncodeLosslessRGB(image.rgb.data(), image.width, image.height, image.width * 3, &data);
   Bytes bytes(data, data + size);
   WebPFree(data);
   return bytes;
 }
 
-inline void append(Bytes& to, const Bytes& bytes) { to.insert(to.end(), bytes.begin(), bytes.end()); }
+inline void append(Bytes& to, const Bytes& bytes) {
+  to.insert(to.end(), bytes.begin(), bytes.end());
+}
 
 inline void append_big_endian(Bytes& to, uint32_t value) {
   for (int shift = 24; shift >= 0; shift -= 8) to.push_back(uint8_t(value >> shift));
@@ -84,7 +89,8 @@ inline Bytes png_chunk(const char* type, const Bytes& data) {
   Bytes chunk;
   append_big_endian(chunk, static_cast<uint32_t>(data.size()));
   append(chunk, named);
-  append_big_endian(chunk, static_cast<uint32_t>(crc32(0, named.data(), static_cast<uInt>(named.size()))));
+  append_big_endian(chunk,
+                    static_cast<uint32_t>(crc32(0, named.data(), static_cast<uInt>(named.size()))));
   return chunk;
 }
 

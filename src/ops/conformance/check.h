@@ -22,20 +22,24 @@ class Checker {
       : world_(world), dtype_(dtype), tolerance_(tolerance), count_(count) {}
 
   void check(const Case& c) {
-    SCOPED_TRACE(::testing::Message() << c.name << ", " << c.tokens << " tokens, " << c.in << " to " << ::testing::PrintToString(c.outs)
-                                      << ", " << c.uses.size() << " segments" << (c.gated ? ", gated" : ""));
+    SCOPED_TRACE(::testing::Message() << c.name << ", " << c.tokens << " tokens, " << c.in << " to "
+                                      << ::testing::PrintToString(c.outs) << ", " << c.uses.size()
+                                      << " segments" << (c.gated ? ", gated" : ""));
     const auto& linears = world_.linears(c);
     std::vector<LoraSegment> segments;
     std::vector<at::Tensor> expected;
-    for (const at::Tensor& product : linears.base->products) expected.push_back(product.narrow(0, 0, c.tokens).clone());
+    for (const at::Tensor& product : linears.base->products)
+      expected.push_back(product.narrow(0, 0, c.tokens).clone());
     for (const Use& use : c.uses) {
       LoraSegment segment{use.begin, use.end, {}};
-      for (size_t s = 0; s < c.outs.size(); ++s) add(c, use, s, segment, expected[s], linears.base->x);
+      for (size_t s = 0; s < c.outs.size(); ++s)
+        add(c, use, s, segment, expected[s], linears.base->x);
       segments.push_back(segment);
     }
     const at::Tensor x = linears.x.narrow(0, 0, c.tokens);
     if (c.gated) {
-      expect_gated(gated(x, linears.weights[0], linears.weights[1], segments), expected[0], expected[1]);
+      expect_gated(gated(x, linears.weights[0], linears.weights[1], segments), expected[0],
+                   expected[1]);
     } else if (c.outs.size() == 1) {
       expect_close(linear(x, linears.weights[0], segments), expected[0], limit(expected[0]), 0);
     } else {
@@ -43,14 +47,16 @@ class Checker {
       for (const Weight& weight : linears.weights) weights.push_back(&weight);
       const auto actual = project(x, weights, segments);
       ASSERT_EQ(actual.size(), expected.size());
-      for (size_t s = 0; s < actual.size(); ++s) expect_close(actual[s], expected[s], limit(expected[s]), s);
+      for (size_t s = 0; s < actual.size(); ++s)
+        expect_close(actual[s], expected[s], limit(expected[s]), s);
     }
     ++count_.cases;
     if (world_.pairs() > 60) world_.forget_pairs();
   }
 
  private:
-  void add(const Case& c, const Use& use, size_t s, LoraSegment& segment, at::Tensor& expected, const at::Tensor& x) {
+  void add(const Case& c, const Use& use, size_t s, LoraSegment& segment, at::Tensor& expected,
+           const at::Tensor& x) {
     const int64_t rank = c.adapters[use.adapter].ranks[s], tokens = use.end - use.begin;
     if (rank == 0) return;
     const LowRankPair& pair = world_.pair(c.in, c.outs[s], rank, use.adapter, s);
@@ -58,19 +64,25 @@ class Checker {
     if (tokens == 0) return;
     const auto wide = [](const at::Tensor& t) { return t.to(at::kDouble); };
     // The intermediate is rounded to the dtype, as Punica's reference does.
-    const at::Tensor low = at::mm(wide(x.narrow(0, use.begin, tokens)), wide(pair.a).t()).mul_(use.coefficient).to(dtype_);
+    const at::Tensor low = at::mm(wide(x.narrow(0, use.begin, tokens)), wide(pair.a).t())
+                               .mul_(use.coefficient)
+                               .to(dtype_);
     expected.narrow(0, use.begin, tokens).add_(at::mm(wide(low), wide(pair.b).t()));
   }
 
-  at::Tensor limit(const at::Tensor& expected) const { return expected.abs() * tolerance_.relative + tolerance_.absolute; }
+  at::Tensor limit(const at::Tensor& expected) const {
+    return expected.abs() * tolerance_.relative + tolerance_.absolute;
+  }
 
   // The error of silu(gate) · up from those of gate and up.
   void expect_gated(const at::Tensor& actual, const at::Tensor& gate, const at::Tensor& up) {
     const at::Tensor silu = gate * at::sigmoid(gate), expected = silu * up;
-    expect_close(actual, expected, limit(gate) * up.abs() * 1.1 + limit(up) * silu.abs() + limit(expected), 0);
+    expect_close(actual, expected,
+                 limit(gate) * up.abs() * 1.1 + limit(up) * silu.abs() + limit(expected), 0);
   }
 
-  void expect_close(const at::Tensor& actual, const at::Tensor& expected, const at::Tensor& limit, size_t slice) {
+  void expect_close(const at::Tensor& actual, const at::Tensor& expected, const at::Tensor& limit,
+                    size_t slice) {
     ASSERT_EQ(actual.sizes(), expected.sizes());
     ASSERT_EQ(actual.scalar_type(), dtype_);
     const at::Tensor excess = (actual.to(at::kCPU, at::kDouble) - expected).abs_().sub_(limit);
@@ -79,9 +91,10 @@ class Checker {
     const int64_t wrong = excess.numel() - (excess <= 0).sum().item<int64_t>();
     if (wrong == 0) return;
     const int64_t at = excess.nan_to_num(1e30).argmax().item<int64_t>(), columns = actual.size(1);
-    ADD_FAILURE() << wrong << " of " << actual.numel() << " outputs of slice " << slice << " are off; the worst, token " << at / columns
-                  << " output " << at % columns << ", is " << actual[at / columns][at % columns].item<double>() << " in the place of "
-                  << expected[at / columns][at % columns].item<double>();
+    ADD_FAILURE() << wrong << " of " << actual.numel() << " outputs of slice " << slice
+                  << " are off; the worst, token " << at / columns << " output " << at % columns
+                  << ", is " << actual[at / columns][at % columns].item<double>()
+                  << " in the place of " << expected[at / columns][at % columns].item<double>();
   }
 
   World& world_;

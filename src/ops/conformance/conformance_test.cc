@@ -1,5 +1,6 @@
-// The projections of every backend, device and dtype on the grids of earlier systems' tests, against ATen in double
-// precision. A sample of each grid, unless VALORA_CONFORMANCE=full; VALORA_ISA keeps to one instruction set.
+// The projections of every backend, device and dtype on the grids of earlier systems' tests,
+// against ATen in double precision. A sample of each grid, unless VALORA_CONFORMANCE=full;
+// VALORA_ISA keeps to one instruction set.
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
 #include <gtest/gtest.h>
@@ -31,14 +32,20 @@ struct Setting {
 
   bool native() const { return backend == Backend::kNative && device == at::kCPU; }
   // Instruction sets on which a whole grid would take minutes.
-  bool slow() const { return native() && (isa == kernels::Isa::kAvx2 || isa == kernels::Isa::kPortable); }
+  bool slow() const {
+    return native() && (isa == kernels::Isa::kAvx2 || isa == kernels::Isa::kPortable);
+  }
   std::string name() const {
-    return std::string(device == at::kCPU ? "cpu_" : "cuda_") + (backend == Backend::kNative ? "native_" : "reference_") +
+    return std::string(device == at::kCPU ? "cpu_" : "cuda_") +
+           (backend == Backend::kNative ? "native_" : "reference_") +
            (native() ? std::string(kernels::isa_name(isa)) + "_" : "") +
-           (dtype == at::kFloat ? "float32" : dtype == at::kHalf ? "float16" : "bfloat16");
+           (dtype == at::kFloat  ? "float32"
+            : dtype == at::kHalf ? "float16"
+                                 : "bfloat16");
   }
   friend void PrintTo(const Setting& setting, std::ostream* out) { *out << setting.name(); }
-  // Punica's are 3e-2 and 2e-2 in bfloat16, 5e-3 and 5e-3 in float16; vLLM's 6e-2 in both, 1e-2 in float32.
+  // Punica's are 3e-2 and 2e-2 in bfloat16, 5e-3 and 5e-3 in float16; vLLM's 6e-2 in both, 1e-2 in
+  // float32.
   Tolerance tolerance() const {
     if (dtype == at::kFloat) return {1e-5, 5e-5};
     if (dtype == at::kHalf) return {2e-3, 4e-3};
@@ -52,11 +59,14 @@ std::vector<Setting> settings() {
   std::vector<Setting> result;
   for (const at::ScalarType dtype : {at::kBFloat16, at::kFloat}) {
     for (const kernels::Isa isa : kernels::supported_isas())
-      if (!only || only == kernels::isa_name(isa)) result.push_back({Backend::kNative, at::kCPU, dtype, isa});
-    if (!only || only == kernels::isa_name(best)) result.push_back({Backend::kReference, at::kCPU, dtype, best});
+      if (!only || only == kernels::isa_name(isa))
+        result.push_back({Backend::kNative, at::kCPU, dtype, isa});
+    if (!only || only == kernels::isa_name(best))
+      result.push_back({Backend::kReference, at::kCPU, dtype, best});
   }
   if (at::globalContext().hasCUDA())
-    for (const at::ScalarType dtype : {at::kBFloat16, at::kHalf, at::kFloat}) result.push_back({Backend::kNative, at::kCUDA, dtype, best});
+    for (const at::ScalarType dtype : {at::kBFloat16, at::kHalf, at::kFloat})
+      result.push_back({Backend::kNative, at::kCUDA, dtype, best});
   return result;
 }
 
@@ -70,7 +80,9 @@ class Conformance : public ::testing::TestWithParam<Setting> {
   void SetUp() override {
     kernels::set_isa(GetParam().isa);
     set_backend(GetParam().backend);
-    if (!full()) at::set_num_threads(1);  // tests run side by side: threads that wait for each other would wait long
+    if (!full())
+      at::set_num_threads(
+          1);  // tests run side by side: threads that wait for each other would wait long
   }
   void TearDown() override {
     kernels::set_isa(isa_before_);
@@ -86,7 +98,8 @@ class Conformance : public ::testing::TestWithParam<Setting> {
     return most;
   }
 
-  // In a sample only one of the largest weights for each dtype: making them takes longer than the cases.
+  // In a sample only one of the largest weights for each dtype: making them takes longer than the
+  // cases.
   std::vector<Case> narrow(const std::vector<Case>& grid) const {
     std::vector<Case> cases;
     const int64_t left_out = GetParam().dtype == at::kFloat ? 11008 : 4096;
@@ -95,16 +108,22 @@ class Conformance : public ::testing::TestWithParam<Setting> {
     return cases;
   }
 
-  // Of `grid`, `sampled` cases where not all are asked for; slow instruction sets take fewer and smaller ones.
+  // Of `grid`, `sampled` cases where not all are asked for; slow instruction sets take fewer and
+  // smaller ones.
   void run(const char* grid_name, const std::vector<Case>& grid, size_t sampled) {
     const Setting& setting = GetParam();
     std::vector<Case> cases = grid;
-    if (!full()) cases = sample(narrow(grid), setting.slow() ? sampled / 3 : sampled, setting.slow() ? 16 : 64);
-    else if (setting.slow()) cases = sample(grid, grid.size() / 4, 133);
+    if (!full())
+      cases =
+          sample(narrow(grid), setting.slow() ? sampled / 3 : sampled, setting.slow() ? 16 : 64);
+    else if (setting.slow())
+      cases = sample(grid, grid.size() / 4, 133);
     World world(setting.dtype, setting.device);
     Checker checker(world, setting.dtype, setting.tolerance(), total());
     for (size_t i = 0; i < cases.size(); ++i) {
-      if (full() && i % 50 == 0) std::fprintf(stderr, "conformance: %s, %s: %zu of %zu\n", setting.name().c_str(), grid_name, i, cases.size());
+      if (full() && i % 50 == 0)
+        std::fprintf(stderr, "conformance: %s, %s: %zu of %zu\n", setting.name().c_str(), grid_name,
+                     i, cases.size());
       world.expect_tokens(most_tokens(cases, cases[i]));
       checker.check(cases[i]);
       if (HasFailure()) return;
@@ -116,7 +135,8 @@ class Conformance : public ::testing::TestWithParam<Setting> {
   const Backend backend_before_ = backend();
   const int threads_before_ = at::get_num_threads();
 };
-INSTANTIATE_TEST_SUITE_P(Settings, Conformance, ::testing::ValuesIn(settings()), [](const auto& info) { return info.param.name(); });
+INSTANTIATE_TEST_SUITE_P(Settings, Conformance, ::testing::ValuesIn(settings()),
+                         [](const auto& info) { return info.param.name(); });
 
 TEST_P(Conformance, OnPunicasAndVllmsGrids) {
   run("gate and up", gated_grid(), 12);
@@ -129,7 +149,9 @@ TEST_P(Conformance, OnPunicasAndVllmsGrids) {
 class Summary : public ::testing::Environment {
  public:
   void TearDown() override {
-    if (full()) std::printf("conformance: %lld cases, %lld outputs compared\n", static_cast<long long>(total().cases), static_cast<long long>(total().outputs));
+    if (full())
+      std::printf("conformance: %lld cases, %lld outputs compared\n",
+                  static_cast<long long>(total().cases), static_cast<long long>(total().outputs));
   }
 };
 const ::testing::Environment* const kSummary = ::testing::AddGlobalTestEnvironment(new Summary);

@@ -1,4 +1,5 @@
-// For tests: the grids that Punica and vLLM test their kernels on, with what callers may ask besides.
+// For tests: the grids that Punica and vLLM test their kernels on, with what callers may ask
+// besides.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +16,9 @@ inline constexpr int64_t kRanks[] = {1, 4, 8, 16, 32, 64, 128, 256};
 using Random = std::mt19937;
 
 // Not std's distributions: those differ between libraries.
-inline int64_t below(Random& random, int64_t bound) { return static_cast<int64_t>(random() % static_cast<uint64_t>(bound)); }
+inline int64_t below(Random& random, int64_t bound) {
+  return static_cast<int64_t>(random() % static_cast<uint64_t>(bound));
+}
 
 template <typename T, size_t N>
 T any_of(Random& random, const T (&values)[N]) {
@@ -44,8 +47,9 @@ inline std::vector<int64_t> shares(const std::string& popularity, int64_t tokens
   return result;
 }
 
-// What callers may ask besides: other ranks in the same call, negative and other coefficients, slices that an adapter
-// does not touch, tokens without an adapter, segments without tokens, several segments of the same tokens.
+// What callers may ask besides: other ranks in the same call, negative and other coefficients,
+// slices that an adapter does not touch, tokens without an adapter, segments without tokens,
+// several segments of the same tokens.
 inline void vary(Case& c, Random& random) {
   constexpr float kCoefficients[] = {1, -1, 0.5f, -1.5f, 2};
   for (Adapter& adapter : c.adapters)
@@ -60,14 +64,17 @@ inline void vary(Case& c, Random& random) {
     if (kind == 0 && c.uses.size() > 1) continue;
     if (kind == 1) uses.push_back({use.begin, use.begin, use.adapter, 1});
     uses.push_back(use);
-    if (kind == 2) uses.push_back({use.begin, use.begin + below(random, c.tokens - use.begin + 1),
-                                   static_cast<int>(below(random, static_cast<int64_t>(c.adapters.size()))), -0.5f});
+    if (kind == 2)
+      uses.push_back({use.begin, use.begin + below(random, c.tokens - use.begin + 1),
+                      static_cast<int>(below(random, static_cast<int64_t>(c.adapters.size()))),
+                      -0.5f});
   }
   c.uses = std::move(uses);
   c.name += " varied";
 }
 
-// Punica's hidden sizes, ranks, popularities of adapters and batch sizes: each as it is there, and varied.
+// Punica's hidden sizes, ranks, popularities of adapters and batch sizes: each as it is there, and
+// varied.
 inline std::vector<Case> punica_grid() {
   std::vector<Case> grid;
   Random random(1);
@@ -75,7 +82,12 @@ inline std::vector<Case> punica_grid() {
     for (const int64_t rank : {16, 32, 64, 96, 128})
       for (const std::string popularity : {"distinct", "uniform", "zipf", "identical", "skewed"})
         for (const int64_t tokens : {1, 2, 3, 4, 7, 10, 16, 32, 64, 133}) {
-          Case c{popularity + " " + std::to_string(tokens) + " of rank " + std::to_string(rank), in, {out}, tokens, {}, {}};
+          Case c{popularity + " " + std::to_string(tokens) + " of rank " + std::to_string(rank),
+                 in,
+                 {out},
+                 tokens,
+                 {},
+                 {}};
           int64_t begin = 0;
           for (const int64_t share : shares(popularity, tokens)) {
             c.uses.push_back({begin, begin + share, static_cast<int>(c.adapters.size()), 1});
@@ -90,10 +102,18 @@ inline std::vector<Case> punica_grid() {
 }
 
 // Sequences of some tokens each, sorted by the adapter they drew.
-inline Case sequences(int64_t in, std::vector<int64_t> outs, int64_t batch, int64_t loras, int64_t rank, Random& random) {
-  Case c{std::to_string(batch) + " sequences of " + std::to_string(loras) + " adapters of rank " + std::to_string(rank), in, std::move(outs), 0, {}, {}};
+inline Case sequences(int64_t in, std::vector<int64_t> outs, int64_t batch, int64_t loras,
+                      int64_t rank, Random& random) {
+  Case c{std::to_string(batch) + " sequences of " + std::to_string(loras) + " adapters of rank " +
+             std::to_string(rank),
+         in,
+         std::move(outs),
+         0,
+         {},
+         {}};
   std::vector<int64_t> tokens(static_cast<size_t>(loras), 0);
-  for (int64_t i = 0; i < batch; ++i) tokens[below(random, loras)] += below(random, 4) == 0 ? 5 + below(random, 30) : 1;
+  for (int64_t i = 0; i < batch; ++i)
+    tokens[below(random, loras)] += below(random, 4) == 0 ? 5 + below(random, 30) : 1;
   for (const int64_t count : tokens) {
     if (count == 0) continue;
     c.uses.push_back({c.tokens, c.tokens + count, static_cast<int>(c.adapters.size()), 1});
@@ -112,18 +132,21 @@ inline std::vector<Case> vllm_grid() {
     for (const int64_t rank : kRanks)
       for (const int64_t batch : {1, 4, 16, 32})
         for (const int64_t loras : {1, 8, 32, 128})
-          grid.push_back(sequences(2049, std::vector<int64_t>(static_cast<size_t>(slices), 2049), batch, loras, rank, random));
+          grid.push_back(sequences(2049, std::vector<int64_t>(static_cast<size_t>(slices), 2049),
+                                   batch, loras, rank, random));
   return grid;
 }
 
 // vLLM's hidden sizes and odd ones, as inputs and as outputs.
 inline std::vector<Case> width_grid() {
   constexpr int64_t kWidths[] = {
-      1,     3,     17,    33,    63,    64,    127,   128,   255,   256,   512,   513,   896,   1024,  1031,  1152,  1216,   1280,   1536,   1664,
-      2048,  2049,  2240,  2304,  2368,  2432,  2560,  2752,  3072,  3328,  3456,  3584,  3712,  4095,  4096,  4480,  4608,   4736,   4864,   5120,
-      5504,  5632,  5888,  6144,  6400,  6848,  6912,  7168,  7424,  8191,  8192,  8960,  9216,  9472,  10240, 11008, 11264,  13824,  14336,  14784,
-      14848, 15360, 18944, 22016, 22528, 24576, 27392, 27648, 29568, 29696, 32000, 32256, 32512, 32768, 33024, 36864, 43264,  49152,  60544,  60672,
-      64000, 64256, 65537, 102400, 102656, 128000, 128256};
+      1,     3,     17,    33,    63,    64,     127,    128,    255,   256,   512,   513,   896,
+      1024,  1031,  1152,  1216,  1280,  1536,   1664,   2048,   2049,  2240,  2304,  2368,  2432,
+      2560,  2752,  3072,  3328,  3456,  3584,   3712,   4095,   4096,  4480,  4608,  4736,  4864,
+      5120,  5504,  5632,  5888,  6144,  6400,   6848,   6912,   7168,  7424,  8191,  8192,  8960,
+      9216,  9472,  10240, 11008, 11264, 13824,  14336,  14784,  14848, 15360, 18944, 22016, 22528,
+      24576, 27392, 27648, 29568, 29696, 32000,  32256,  32512,  32768, 33024, 36864, 43264, 49152,
+      60544, 60672, 64000, 64256, 65537, 102400, 102656, 128000, 128256};
   std::vector<Case> grid;
   Random random(3);
   for (const int64_t width : kWidths)
@@ -156,7 +179,8 @@ inline std::vector<Case> sample(const std::vector<Case>& grid, size_t count, int
   std::vector<size_t> order(small.size());
   std::iota(order.begin(), order.end(), 0);
   Random random(5);
-  for (size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[below(random, static_cast<int64_t>(i))]);
+  for (size_t i = order.size(); i > 1; --i)
+    std::swap(order[i - 1], order[below(random, static_cast<int64_t>(i))]);
   order.resize(std::min(count, order.size()));
   std::ranges::sort(order);
   std::vector<Case> result;

@@ -1,4 +1,5 @@
-// For tests: the tensors that cases are made of, and what an operation must give, computed by ATen in double precision.
+// For tests: the tensors that cases are made of, and what an operation must give, computed by ATen
+// in double precision.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -13,8 +14,9 @@
 
 namespace valora::ops::conformance {
 
-// Numbers of a standard normal distribution, of which other seeds take other stretches: drawing new ones for each
-// tensor would take most of the time. What is longer than all repeats them, never at the same place of two rows.
+// Numbers of a standard normal distribution, of which other seeds take other stretches: drawing new
+// ones for each tensor would take most of the time. What is longer than all repeats them, never at
+// the same place of two rows.
 class Noise {
  public:
   at::Tensor take(int64_t rows, int64_t columns, uint64_t seed) const {
@@ -33,7 +35,8 @@ class Noise {
 
  private:
   static constexpr int64_t kNumbers = (int64_t{1} << 22) - 3;  // prime
-  const at::Tensor numbers_ = at::randn({kNumbers}, at::make_generator<at::CPUGeneratorImpl>(9), at::TensorOptions(at::kFloat));
+  const at::Tensor numbers_ = at::randn({kNumbers}, at::make_generator<at::CPUGeneratorImpl>(9),
+                                        at::TensorOptions(at::kFloat));
 };
 
 // Base weights and inputs of one size, rounded to the dtype under test, and x · wᵀ of them.
@@ -43,16 +46,20 @@ struct Base {
   std::vector<at::Tensor> products;  // double [most tokens, out]
 
   // Of a spread of one: inputs of one, weights of 1 / √in.
-  Base(int64_t in, const std::vector<int64_t>& outs, int64_t tokens, at::ScalarType dtype, const Noise& noise)
+  Base(int64_t in, const std::vector<int64_t>& outs, int64_t tokens, at::ScalarType dtype,
+       const Noise& noise)
       : x(noise.take(tokens, in, 1).to(dtype)) {
     const at::Tensor wide = x.to(at::kDouble);
     for (size_t s = 0; s < outs.size(); ++s) {
-      weights.push_back(noise.take(outs[s], in, 2 + s).mul_(1 / std::sqrt(static_cast<double>(in))).to(dtype));
+      weights.push_back(
+          noise.take(outs[s], in, 2 + s).mul_(1 / std::sqrt(static_cast<double>(in))).to(dtype));
       products.push_back(at::empty({tokens, outs[s]}, at::kDouble));
       constexpr int64_t kRows = 1024;  // at a time: a double copy of all would be large
       for (int64_t row = 0; row < outs[s]; row += kRows) {
         const int64_t count = std::min(kRows, outs[s] - row);
-        products.back().narrow(1, row, count).copy_(at::mm(wide, weights.back().narrow(0, row, count).to(at::kDouble).t()));
+        products.back()
+            .narrow(1, row, count)
+            .copy_(at::mm(wide, weights.back().narrow(0, row, count).to(at::kDouble).t()));
       }
     }
   }
@@ -75,13 +82,16 @@ class World {
     at::Tensor x;  // on the device
   };
   const Linears& linears(const Case& c) {
-    if (linears_.base && in_ == c.in && outs_ == c.outs && linears_.x.size(0) >= c.tokens) return linears_;
+    if (linears_.base && in_ == c.in && outs_ == c.outs && linears_.x.size(0) >= c.tokens)
+      return linears_;
     pairs_.clear();
     linears_ = {};
     in_ = c.in;
     outs_ = c.outs;
-    linears_.base = std::make_shared<const Base>(c.in, c.outs, std::max(c.tokens, most_tokens_), dtype_, noise_);
-    for (const at::Tensor& w : linears_.base->weights) linears_.weights.emplace_back(w, dtype_, device_);
+    linears_.base = std::make_shared<const Base>(c.in, c.outs, std::max(c.tokens, most_tokens_),
+                                                 dtype_, noise_);
+    for (const at::Tensor& w : linears_.base->weights)
+      linears_.weights.emplace_back(w, dtype_, device_);
     linears_.x = linears_.base->x.to(device_);
     return linears_;
   }
@@ -94,8 +104,11 @@ class World {
     LowRankPair& pair = place->second;
     if (!added) return pair;
     const uint64_t seed = static_cast<uint64_t>(adapter % kDistinct) * 4 + slice;
-    pair.a = noise_.take(rank, in, 10 + 2 * seed).mul(1 / std::sqrt(static_cast<double>(in))).to(dtype_);
-    pair.b = noise_.take(out, rank, 11 + 2 * seed).mul(kSpread / std::sqrt(static_cast<double>(rank))).to(dtype_);
+    pair.a =
+        noise_.take(rank, in, 10 + 2 * seed).mul(1 / std::sqrt(static_cast<double>(in))).to(dtype_);
+    pair.b = noise_.take(out, rank, 11 + 2 * seed)
+                 .mul(kSpread / std::sqrt(static_cast<double>(rank)))
+                 .to(dtype_);
     pair.weight = {Weight(pair.a, dtype_, device_), Weight(pair.b, dtype_, device_)};
     return pair;
   }

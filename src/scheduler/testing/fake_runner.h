@@ -1,6 +1,6 @@
-// A deterministic stand-in for the model, for tests: it keeps simulated KV memory in blocks, and its next
-// token depends on everything a sequence's block table leads to. A block that is shared, reused or evicted
-// wrongly therefore changes the output.
+// A deterministic stand-in for the model, for tests: it keeps simulated KV memory in blocks, and
+// its next token depends on everything a sequence's block table leads to. A block that is shared,
+// reused or evicted wrongly therefore changes the output.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,8 @@ namespace valora::scheduler::testing {
 inline constexpr int32_t kVocabulary = 5;  // small, so that different sequences meet again
 
 // What a real model's KV of one token depends on beside the tokens before it.
-inline uint64_t kv_cell(const memory::KvIdentity& identity, int32_t token, int position, uint64_t previous) {
+inline uint64_t kv_cell(const memory::KvIdentity& identity, int32_t token, int position,
+                        uint64_t previous) {
   DigestBuilder builder;
   builder.add(identity.adapter).add(token).add(position).add(previous);
   for (const memory::MediaSpan& span : identity.media) {
@@ -31,13 +32,15 @@ inline int32_t next_token(std::span<const uint64_t> cells) {
 }
 
 // What the model yields for a sequence alone, without blocks.
-inline std::vector<int32_t> generate_alone(const memory::KvIdentity& identity, std::vector<int32_t> tokens, int count) {
+inline std::vector<int32_t> generate_alone(const memory::KvIdentity& identity,
+                                           std::vector<int32_t> tokens, int count) {
   std::vector<uint64_t> cells;
   std::vector<int32_t> generated;
   while (static_cast<int>(generated.size()) < count) {
     while (cells.size() < tokens.size()) {
       const int position = static_cast<int>(cells.size());
-      cells.push_back(kv_cell(identity, tokens[position], position, cells.empty() ? 0 : cells.back()));
+      cells.push_back(
+          kv_cell(identity, tokens[position], position, cells.empty() ? 0 : cells.back()));
     }
     generated.push_back(next_token(cells));
     tokens.push_back(generated.back());
@@ -66,13 +69,15 @@ class FakeRunner {
   void write(const StepItem& item) {
     const Request& request = *item.request;
     for (int i = request.computed_tokens; i < request.computed_tokens + item.tokens; ++i) {
-      cell(request, i) = kv_cell(request.identity, request.tokens.at(i), i, i == 0 ? 0 : cell(request, i - 1));
+      cell(request, i) =
+          kv_cell(request.identity, request.tokens.at(i), i, i == 0 ? 0 : cell(request, i - 1));
     }
   }
 
   int32_t read(const Request& request) {
     std::vector<uint64_t> cells;
-    for (size_t i = 0; i < request.tokens.size(); ++i) cells.push_back(cell(request, static_cast<int>(i)));
+    for (size_t i = 0; i < request.tokens.size(); ++i)
+      cells.push_back(cell(request, static_cast<int>(i)));
     return next_token(cells);
   }
 

@@ -12,10 +12,12 @@ constexpr size_t kMaxNameBytes = 255;  // of one path component
 
 bool loaded_already(const Engine& engine, const std::string& name) {
   const std::vector<AdapterCard> cards = engine.adapters();
-  return std::any_of(cards.begin(), cards.end(), [&](const AdapterCard& card) { return card.name == name; });
+  return std::any_of(cards.begin(), cards.end(),
+                     [&](const AdapterCard& card) { return card.name == name; });
 }
 
-// What is wrong with the folder is wrong with the request that names it; being full or broken is not.
+// What is wrong with the folder is wrong with the request that names it; being full or broken is
+// not.
 Error unloadable(const std::string& name, const Error& error) {
   const bool ours = error.code == ErrorCode::kInternal || error.code == ErrorCode::kUnavailable;
   return {ours ? error.code : ErrorCode::kInvalidArgument,
@@ -36,7 +38,8 @@ void AdapterResolver::resolve(const std::vector<AdapterUse>& uses, Done done) {
   if (!directory_.empty())
     for (const AdapterUse& use : uses) {
       std::error_code ignored;
-      if (safe_folder_name(use.name) && std::filesystem::is_directory(directory_ + "/" + use.name, ignored) &&
+      if (safe_folder_name(use.name) &&
+          std::filesystem::is_directory(directory_ + "/" + use.name, ignored) &&
           !loaded_already(engine_, use.name))
         names.push_back(use.name);
     }
@@ -47,7 +50,8 @@ void AdapterResolver::resolve_next(std::vector<std::string> names, Done done) {
   if (names.empty()) return done({});
   const std::string name = std::move(names.back());
   names.pop_back();
-  load(name, [self = shared_from_this(), names = std::move(names), done = std::move(done)](const Status& status) {
+  load(name, [self = shared_from_this(), names = std::move(names),
+              done = std::move(done)](const Status& status) {
     if (!status.ok()) return done(status);
     self->resolve_next(names, done);
   });

@@ -1,4 +1,5 @@
-// Loads adapters on first use: an unknown name is tried as a folder of that name under one directory.
+// Loads adapters on first use: an unknown name is tried as a folder of that name under one
+// directory.
 #pragma once
 
 #include <functional>
@@ -18,11 +19,12 @@ class AdapterResolver : public std::enable_shared_from_this<AdapterResolver> {
  public:
   using Done = std::function<void(Status)>;
 
-  AdapterResolver(std::string directory, Engine& engine) : directory_(std::move(directory)), engine_(engine) {}
+  AdapterResolver(std::string directory, Engine& engine)
+      : directory_(std::move(directory)), engine_(engine) {}
 
-  // Makes sure of each name that has a folder; others are left to the engine. `done` comes once, perhaps within the
-  // call, perhaps on an engine thread. kInvalidArgument: a folder that can't be loaded, which is no matter when the
-  // adapter has come by another way meanwhile.
+  // Makes sure of each name that has a folder; others are left to the engine. `done` comes once,
+  // perhaps within the call, perhaps on an engine thread. kInvalidArgument: a folder that can't be
+  // loaded, which is no matter when the adapter has come by another way meanwhile.
   void resolve(const std::vector<AdapterUse>& uses, Done done);
 
  private:

@@ -16,17 +16,20 @@ class Answer::PartSink final : public ResponseSink {
   PartSink(std::shared_ptr<Answer> answer, size_t part) : answer_(std::move(answer)), part_(part) {}
 
   void on_start(const Usage& usage) override {
-    answer_->exchange_->post([answer = answer_, part = part_, usage] { answer->started(part, usage); });
+    answer_->exchange_->post(
+        [answer = answer_, part = part_, usage] { answer->started(part, usage); });
   }
   void on_output(OutputChunk chunk) override {
-    answer_->exchange_->post([answer = answer_, part = part_, chunk = std::move(chunk), at = Clock::now()]() mutable {
-      answer->output(part, std::move(chunk), at);
-    });
+    answer_->exchange_->post(
+        [answer = answer_, part = part_, chunk = std::move(chunk), at = Clock::now()]() mutable {
+          answer->output(part, std::move(chunk), at);
+        });
   }
   void on_classification(Classification classification) override {
-    answer_->exchange_->post([answer = answer_, part = part_, classification = std::move(classification)]() mutable {
-      if (!answer->ended_) answer->on_classification(part, std::move(classification));
-    });
+    answer_->exchange_->post(
+        [answer = answer_, part = part_, classification = std::move(classification)]() mutable {
+          if (!answer->ended_) answer->on_classification(part, std::move(classification));
+        });
   }
   void on_done(const FinalInfo& info) override {
     answer_->exchange_->post([answer = answer_, part = part_, info] { answer->done(part, info); });
@@ -40,8 +43,12 @@ class Answer::PartSink final : public ResponseSink {
   const size_t part_;
 };
 
-Answer::Answer(std::shared_ptr<Service> service, std::shared_ptr<Exchange> exchange, AnswerHead head)
-    : service_(std::move(service)), exchange_(std::move(exchange)), head_(std::move(head)), arrived_(Clock::now()) {}
+Answer::Answer(std::shared_ptr<Service> service, std::shared_ptr<Exchange> exchange,
+               AnswerHead head)
+    : service_(std::move(service)),
+      exchange_(std::move(exchange)),
+      head_(std::move(head)),
+      arrived_(Clock::now()) {}
 
 void Answer::start(Target target, std::vector<GenerateRequest> requests) {
   target_ = std::move(target);
@@ -62,11 +69,13 @@ void Answer::start(Target target, std::vector<GenerateRequest> requests) {
 void Answer::submit(const Status& resolved) {
   for (size_t i = 0; i < parts_.size(); ++i) {
     Part& part = parts_[i];
-    auto handle = service_->engine.submit(std::move(part.request), std::make_shared<PartSink>(shared_from_this(), i));
+    auto handle = service_->engine.submit(std::move(part.request),
+                                          std::make_shared<PartSink>(shared_from_this(), i));
     if (!handle.ok()) {
       const bool unknown = handle.error().code == ErrorCode::kNotFound;
       if (unknown && !resolved.ok()) return failed(resolved.error());
-      return failed(unknown && target_.lora.empty() ? model_not_found(target_.model) : handle.error());
+      return failed(unknown && target_.lora.empty() ? model_not_found(target_.model)
+                                                    : handle.error());
     }
     part.handle = *handle;
     part.submitted = true;
@@ -86,7 +95,8 @@ void Answer::started(size_t part, const Usage& usage) {
 }
 
 void Answer::output(size_t part, OutputChunk chunk, Time at) {
-  if (ended_ || chunk.index < 0 || chunk.index >= static_cast<int>(parts_[part].last_token.size())) return;
+  if (ended_ || chunk.index < 0 || chunk.index >= static_cast<int>(parts_[part].last_token.size()))
+    return;
   parts_[part].usage.completion_tokens += static_cast<int>(chunk.tokens.size());
   measure(parts_[part], chunk, at);
   on_output(part, std::move(chunk));

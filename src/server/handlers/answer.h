@@ -1,5 +1,6 @@
-// One HTTP request's work in the engine: submits its parts, brings their events to the exchange's executor, cancels
-// them when the client leaves, and keeps the metrics. What the answer looks like is its subclasses' matter.
+// One HTTP request's work in the engine: submits its parts, brings their events to the exchange's
+// executor, cancels them when the client leaves, and keeps the metrics. What the answer looks like
+// is its subclasses' matter.
 #pragma once
 
 #include <chrono>
@@ -32,7 +33,9 @@ class Answer : public std::enable_shared_from_this<Answer> {
 
   // Of all parts: as counted so far, and finally as the engine says.
   Usage usage() const;
-  const std::vector<int32_t>& prompt_token_ids(size_t part) const { return parts_[part].info.prompt_token_ids; }
+  const std::vector<int32_t>& prompt_token_ids(size_t part) const {
+    return parts_[part].info.prompt_token_ids;
+  }
   size_t part_count() const { return parts_.size(); }
 
   const std::shared_ptr<Service> service_;

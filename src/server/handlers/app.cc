@@ -21,7 +21,7 @@ struct Route {
   std::string_view method;  // GET takes HEAD too
   std::string_view path;    // ending in '/': whatever follows
   ServiceHandler handler;
-  bool open = false;     // needs no API key
+  bool open = false;        // needs no API key
   bool model_work = false;  // refused while draining
 };
 
@@ -63,7 +63,8 @@ const Route* find_route(std::string_view method, std::string_view path) {
 std::string methods_of(std::string_view path) {
   std::string methods;
   for (const Route& route : kRoutes)
-    if (path_matches(route, path)) methods += route.method == "GET" ? "GET, HEAD, " : fmt::format("{}, ", route.method);
+    if (path_matches(route, path))
+      methods += route.method == "GET" ? "GET, HEAD, " : fmt::format("{}, ", route.method);
   return methods.empty() ? methods : methods + "OPTIONS";
 }
 
@@ -71,7 +72,8 @@ std::string methods_of(std::string_view path) {
 bool same_secret(std::string_view given, std::string_view secret) {
   unsigned char difference = given.size() == secret.size() ? 0 : 1;
   for (size_t i = 0; i < given.size(); ++i)
-    difference |= static_cast<unsigned char>(given[i] ^ (secret.empty() ? 1 : secret[i % secret.size()]));
+    difference |=
+        static_cast<unsigned char>(given[i] ^ (secret.empty() ? 1 : secret[i % secret.size()]));
   return difference == 0;
 }
 
@@ -84,7 +86,8 @@ bool is_json(std::string_view content_type) {
 HttpResponse unroutable(const HttpRequest& head) {
   const std::string methods = methods_of(head.path);
   if (methods.empty()) return error_response(404, fmt::format("There is no {}.", head.path));
-  HttpResponse response = error_response(405, fmt::format("{} does not take {}.", head.path, head.method));
+  HttpResponse response =
+      error_response(405, fmt::format("{} does not take {}.", head.path, head.method));
   response.headers.emplace_back("Allow", methods);
   return response;
 }
@@ -104,9 +107,11 @@ bool App::authorized(const HttpRequest& head) const {
   if (keys.empty()) return true;
   constexpr std::string_view kBearer = "Bearer ";
   std::string_view given = head.header("authorization");
-  if (given.size() < kBearer.size() || !same_header_name(given.substr(0, kBearer.size()), kBearer)) return false;
+  if (given.size() < kBearer.size() || !same_header_name(given.substr(0, kBearer.size()), kBearer))
+    return false;
   given.remove_prefix(kBearer.size());
-  return std::any_of(keys.begin(), keys.end(), [&](const std::string& key) { return same_secret(given, key); });
+  return std::any_of(keys.begin(), keys.end(),
+                     [&](const std::string& key) { return same_secret(given, key); });
 }
 
 void App::add_cors_headers(const HttpRequest& head, Headers& common) const {
@@ -130,11 +135,13 @@ std::optional<HttpResponse> App::screen(const HttpRequest& head, Headers& common
   if (head.method == "OPTIONS") return options_response(head);
   const Route* route = find_route(head.method, head.path);
   if (!route) return unroutable(head);
-  if (!route->open && !authorized(head)) return error_response(401, "The API key is missing or wrong.");
+  if (!route->open && !authorized(head))
+    return error_response(401, "The API key is missing or wrong.");
   if (route->model_work && service_->draining) return error_response(503, "the server is draining");
   const std::string_view type = head.header("content-type");
   if (route->method == "POST" && !route->open && !type.empty() && !is_json(type))
-    return error_response(415, fmt::format("the content type must be application/json, not {}", type));
+    return error_response(415,
+                          fmt::format("the content type must be application/json, not {}", type));
   return std::nullopt;
 }
 

@@ -9,13 +9,16 @@
 namespace valora::server {
 namespace {
 
-OrderedJson classification_json(size_t index, const Classification& classification, bool use_activation) {
+OrderedJson classification_json(size_t index, const Classification& classification,
+                                bool use_activation) {
   OrderedJson values = OrderedJson::array();
-  for (const float value : use_activation ? classification.probs : classification.logits) values.push_back(value);
+  for (const float value : use_activation ? classification.probs : classification.logits)
+    values.push_back(value);
   const size_t best = static_cast<size_t>(classification.best);
   OrderedJson out;
   out["index"] = index;
-  out["label"] = best < classification.labels.size() ? OrderedJson(classification.labels[best]) : OrderedJson();
+  out["label"] = best < classification.labels.size() ? OrderedJson(classification.labels[best])
+                                                     : OrderedJson();
   out["probs"] = std::move(values);
   out["num_classes"] = classification.logits.size();
   out["head"] = classification.head;
@@ -24,8 +27,8 @@ OrderedJson classification_json(size_t index, const Classification& classificati
 
 class ClassifyAnswer final : public Answer {
  public:
-  ClassifyAnswer(std::shared_ptr<Service> service, std::shared_ptr<Exchange> exchange, AnswerHead head, size_t inputs,
-                 bool use_activation)
+  ClassifyAnswer(std::shared_ptr<Service> service, std::shared_ptr<Exchange> exchange,
+                 AnswerHead head, size_t inputs, bool use_activation)
       : Answer(std::move(service), std::move(exchange), std::move(head)),
         use_activation_(use_activation),
         results_(inputs) {}
@@ -40,7 +43,8 @@ class ClassifyAnswer final : public Answer {
     OrderedJson answer = answer_head(head_, "list");
     OrderedJson& data = answer["data"] = OrderedJson::array();
     for (size_t i = 0; i < results_.size(); ++i) {
-      if (!results_[i]) return on_failed(internal("the engine ended the request without a classification"));
+      if (!results_[i])
+        return on_failed(internal("the engine ended the request without a classification"));
       data.push_back(classification_json(i, *results_[i], use_activation_));
     }
     answer["usage"] = usage_json(usage());
@@ -53,15 +57,17 @@ class ClassifyAnswer final : public Answer {
 
 }  // namespace
 
-void handle_classify(const std::shared_ptr<Service>& service, HttpRequest request, std::shared_ptr<Exchange> exchange) {
+void handle_classify(const std::shared_ptr<Service>& service, HttpRequest request,
+                     std::shared_ptr<Exchange> exchange) {
   auto body = parse_classify(request.body, service->media_limits());
   if (!body.ok()) return exchange->respond(error_response(body.error()));
   std::vector<GenerateRequest> parts;
   for (Prompt& prompt : body->prompts)
     parts.push_back({.id = request.id, .prompt = std::move(prompt), .task = Task::kClassify});
-  AnswerHead head{"classify-" + request.id, std::time(nullptr), service->model_name_of(body->target)};
-  auto answer = std::make_shared<ClassifyAnswer>(service, std::move(exchange), std::move(head), parts.size(),
-                                                 body->use_activation);
+  AnswerHead head{"classify-" + request.id, std::time(nullptr),
+                  service->model_name_of(body->target)};
+  auto answer = std::make_shared<ClassifyAnswer>(service, std::move(exchange), std::move(head),
+                                                 parts.size(), body->use_activation);
   answer->start(std::move(body->target), std::move(parts));
 }
 

@@ -7,6 +7,7 @@
 
 namespace valora::server {
 
-void handle_classify(const std::shared_ptr<Service>& service, HttpRequest request, std::shared_ptr<Exchange> exchange);
+void handle_classify(const std::shared_ptr<Service>& service, HttpRequest request,
+                     std::shared_ptr<Exchange> exchange);
 
 }  // namespace valora::server

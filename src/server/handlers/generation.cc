@@ -13,15 +13,17 @@ namespace {
 // The choices of all prompts are numbered through: prompt p's sequence i is choice p * n + i.
 class GenerationAnswer : public Answer {
  public:
-  GenerationAnswer(std::shared_ptr<Service> service, std::shared_ptr<Exchange> exchange, AnswerHead head,
-                   const AnswerFormat& format, const GenerationBody& body)
+  GenerationAnswer(std::shared_ptr<Service> service, std::shared_ptr<Exchange> exchange,
+                   AnswerHead head, const AnswerFormat& format, const GenerationBody& body)
       : Answer(std::move(service), std::move(exchange), std::move(head)),
         format_(format),
         options_{body.logprobs, body.return_token_ids},
         n_(body.sampling.n) {}
 
  protected:
-  int choice_index(size_t part, const OutputChunk& chunk) const { return static_cast<int>(part) * n_ + chunk.index; }
+  int choice_index(size_t part, const OutputChunk& chunk) const {
+    return static_cast<int>(part) * n_ + chunk.index;
+  }
 
   const AnswerFormat& format_;
   const AnswerOptions options_;
@@ -60,8 +62,8 @@ class WholeAnswer final : public GenerationAnswer {
 
 class StreamedAnswer final : public GenerationAnswer {
  public:
-  StreamedAnswer(std::shared_ptr<Service> service, std::shared_ptr<Exchange> exchange, AnswerHead head,
-                 const AnswerFormat& format, const GenerationBody& body)
+  StreamedAnswer(std::shared_ptr<Service> service, std::shared_ptr<Exchange> exchange,
+                 AnswerHead head, const AnswerFormat& format, const GenerationBody& body)
       : GenerationAnswer(std::move(service), std::move(exchange), std::move(head), format, body),
         include_usage_(body.include_usage),
         continuous_usage_(body.continuous_usage),
@@ -78,8 +80,8 @@ class StreamedAnswer final : public GenerationAnswer {
     const int index = choice_index(part, chunk);
     ChoiceState& state = choices_[index];
     OrderedJson event = answer_head(head_, format_.chunk_object());
-    event["choices"] = OrderedJson::array(
-        {format_.chunk(index, chunk, !std::exchange(state.begun, true), state.characters, options_)});
+    event["choices"] = OrderedJson::array({format_.chunk(
+        index, chunk, !std::exchange(state.begun, true), state.characters, options_)});
     if (continuous_usage_) event["usage"] = usage_json(usage());
     if (options_.logprobs) state.characters += characters(chunk.tokens);
     send(to_text(event));
@@ -104,8 +106,9 @@ class StreamedAnswer final : public GenerationAnswer {
 
   void send(const std::string& json) {
     if (!std::exchange(begun_, true))
-      exchange_->begin_stream({.content_type = "text/event-stream; charset=utf-8",
-                               .headers = {{"Cache-Control", "no-cache"}, {"X-Accel-Buffering", "no"}}});
+      exchange_->begin_stream(
+          {.content_type = "text/event-stream; charset=utf-8",
+           .headers = {{"Cache-Control", "no-cache"}, {"X-Accel-Buffering", "no"}}});
     exchange_->write(sse_event(json));
   }
 
@@ -120,16 +123,20 @@ class StreamedAnswer final : public GenerationAnswer {
   bool begun_ = false;
 };
 
-void generate(const std::shared_ptr<Service>& service, const HttpRequest& request, std::shared_ptr<Exchange> exchange,
-              const AnswerFormat& format, Result<GenerationBody> parsed) {
+void generate(const std::shared_ptr<Service>& service, const HttpRequest& request,
+              std::shared_ptr<Exchange> exchange, const AnswerFormat& format,
+              Result<GenerationBody> parsed) {
   if (!parsed.ok()) return exchange->respond(error_response(parsed.error()));
   GenerationBody& body = *parsed;
-  AnswerHead head{format.id_prefix() + request.id, std::time(nullptr), service->model_name_of(body.target)};
+  AnswerHead head{format.id_prefix() + request.id, std::time(nullptr),
+                  service->model_name_of(body.target)};
   std::shared_ptr<Answer> answer;
   if (body.stream)
-    answer = std::make_shared<StreamedAnswer>(service, std::move(exchange), std::move(head), format, body);
+    answer = std::make_shared<StreamedAnswer>(service, std::move(exchange), std::move(head), format,
+                                              body);
   else
-    answer = std::make_shared<WholeAnswer>(service, std::move(exchange), std::move(head), format, body);
+    answer =
+        std::make_shared<WholeAnswer>(service, std::move(exchange), std::move(head), format, body);
   std::vector<GenerateRequest> parts;
   for (Prompt& prompt : body.prompts)
     parts.push_back({.id = request.id, .prompt = std::move(prompt), .sampling = body.sampling});
@@ -138,13 +145,16 @@ void generate(const std::shared_ptr<Service>& service, const HttpRequest& reques
 
 }  // namespace
 
-void handle_chat(const std::shared_ptr<Service>& service, HttpRequest request, std::shared_ptr<Exchange> exchange) {
-  generate(service, request, std::move(exchange), chat_format(), parse_chat(request.body, service->media_limits()));
+void handle_chat(const std::shared_ptr<Service>& service, HttpRequest request,
+                 std::shared_ptr<Exchange> exchange) {
+  generate(service, request, std::move(exchange), chat_format(),
+           parse_chat(request.body, service->media_limits()));
 }
 
 void handle_completion(const std::shared_ptr<Service>& service, HttpRequest request,
                        std::shared_ptr<Exchange> exchange) {
-  generate(service, request, std::move(exchange), completion_format(), parse_completion(request.body));
+  generate(service, request, std::move(exchange), completion_format(),
+           parse_completion(request.body));
 }
 
 }  // namespace valora::server

@@ -7,7 +7,8 @@
 
 namespace valora::server {
 
-void handle_chat(const std::shared_ptr<Service>& service, HttpRequest request, std::shared_ptr<Exchange> exchange);
+void handle_chat(const std::shared_ptr<Service>& service, HttpRequest request,
+                 std::shared_ptr<Exchange> exchange);
 void handle_completion(const std::shared_ptr<Service>& service, HttpRequest request,
                        std::shared_ptr<Exchange> exchange);
 

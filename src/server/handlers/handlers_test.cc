@@ -13,9 +13,9 @@
 namespace valora::server {
 namespace {
 
-using ::testing::HasSubstr;
 using testing::FakeEngine;
 using testing::FakeExchange;
+using ::testing::HasSubstr;
 
 class Handlers : public ::testing::Test {
  protected:
@@ -32,11 +32,14 @@ class Handlers : public ::testing::Test {
     auto exchange = std::make_shared<FakeExchange>();
     HttpRequest request{.id = "ID", .method = method, .path = path, .body = body};
     Headers common;
-    if (auto early = app.screen(request, common)) exchange->respond(std::move(*early));
-    else app.handle(std::move(request), exchange);
+    if (auto early = app.screen(request, common))
+      exchange->respond(std::move(*early));
+    else
+      app.handle(std::move(request), exchange);
     return exchange;
   }
-  std::shared_ptr<FakeExchange> call(const std::string& method, const std::string& path, const std::string& body = {}) {
+  std::shared_ptr<FakeExchange> call(const std::string& method, const std::string& path,
+                                     const std::string& body = {}) {
     auto exchange = begin(method, path, body);
     exchange->run();
     return exchange;
@@ -45,7 +48,8 @@ class Handlers : public ::testing::Test {
     return call("POST", "/v1/chat/completions", chat_body(text, fields));
   }
   static std::string chat_body(const std::string& text, const std::string& fields) {
-    return R"({"messages":[{"role":"user","content":")" + text + "\"}]" + (fields.empty() ? "" : ",") + fields + "}";
+    return R"({"messages":[{"role":"user","content":")" + text + "\"}]" +
+           (fields.empty() ? "" : ",") + fields + "}";
   }
 
   FakeEngine engine_;
@@ -92,7 +96,8 @@ TEST_F(Handlers, ModelNamesResolveToAdapters) {
   EXPECT_EQ(content(R"("model":"lens")"), " lens*1");
   EXPECT_EQ(content(R"("model":"fake:birds")"), " birds*1");
   EXPECT_EQ(content(R"("lora":[{"name":"lens","scale":0.5},{"id":"birds"}])"), " lens*0.5 birds*1");
-  EXPECT_EQ(content(R"("model":"lens","lora":[{"name":"lens","scale":2},{"name":"birds"}])"), " lens*2 birds*1");
+  EXPECT_EQ(content(R"("model":"lens","lora":[{"name":"lens","scale":2},{"name":"birds"}])"),
+            " lens*2 birds*1");
 }
 
 TEST_F(Handlers, UnknownModelsAre404) {
@@ -144,13 +149,16 @@ TEST_F(Handlers, StreamBeginsWithTheFirstTokenAndEndsWithDone) {
 }
 
 TEST_F(Handlers, StreamedUsageComesOnlyWhenAsked) {
-  const auto with_usage = chat("a b", R"("stream":true,"stream_options":{"include_usage":true})")->events();
+  const auto with_usage =
+      chat("a b", R"("stream":true,"stream_options":{"include_usage":true})")->events();
   ASSERT_EQ(with_usage.size(), 3u);
   EXPECT_FALSE(with_usage[0].contains("usage"));
   EXPECT_TRUE(with_usage[2]["choices"].empty());
   EXPECT_EQ(with_usage[2]["usage"]["total_tokens"], 4);
   const auto continuous =
-      chat("a b", R"("stream":true,"stream_options":{"include_usage":true,"continuous_usage_stats":true})")->events();
+      chat("a b",
+           R"("stream":true,"stream_options":{"include_usage":true,"continuous_usage_stats":true})")
+          ->events();
   EXPECT_EQ(continuous[0]["usage"]["completion_tokens"], 1);
   EXPECT_EQ(continuous[0]["usage"]["prompt_tokens"], 2);
   EXPECT_EQ(continuous[1]["usage"]["completion_tokens"], 2);
@@ -196,13 +204,16 @@ TEST_F(Handlers, AClientThatLeavesCancelsItsRequests) {
   exchange->run_until_streaming();
   exchange->leave();
   engine_.wait_for_cancelled(1);
-  EXPECT_THAT(service_->metrics.text(),
-              HasSubstr(R"(vllm:request_success_total{engine="0",finished_reason="abort",model_name="fake"} 1)"));
+  EXPECT_THAT(
+      service_->metrics.text(),
+      HasSubstr(
+          R"(vllm:request_success_total{engine="0",finished_reason="abort",model_name="fake"} 1)"));
 }
 
 TEST_F(Handlers, CompletionsNumberChoicesThroughAllPrompts) {
   const Json answer =
-      call("POST", "/v1/completions", R"({"prompt":["a b","c"],"n":2,"logprobs":1,"max_tokens":1})")->json();
+      call("POST", "/v1/completions", R"({"prompt":["a b","c"],"n":2,"logprobs":1,"max_tokens":1})")
+          ->json();
   EXPECT_EQ(answer["id"], "cmpl-ID");
   EXPECT_EQ(answer["object"], "text_completion");
   ASSERT_EQ(answer["choices"].size(), 4u);
@@ -211,12 +222,16 @@ TEST_F(Handlers, CompletionsNumberChoicesThroughAllPrompts) {
   EXPECT_EQ(answer["choices"][1]["finish_reason"], "length");
   EXPECT_EQ(answer["choices"][2]["text"], "c");
   EXPECT_EQ(answer["usage"]["completion_tokens"], 4);
-  EXPECT_EQ(answer["choices"][0]["logprobs"],
-            Json::parse(R"({"text_offset":[0],"token_logprobs":[-0.5],"tokens":["a"],"top_logprobs":[{"a":-0.5}]})"));
+  EXPECT_EQ(
+      answer["choices"][0]["logprobs"],
+      Json::parse(
+          R"({"text_offset":[0],"token_logprobs":[-0.5],"tokens":["a"],"top_logprobs":[{"a":-0.5}]})"));
 }
 
 TEST_F(Handlers, CompletionStreamsCountTextOffsets) {
-  const auto events = call("POST", "/v1/completions", R"({"prompt":"ab cd e","stream":true,"logprobs":0})")->events();
+  const auto events =
+      call("POST", "/v1/completions", R"({"prompt":"ab cd e","stream":true,"logprobs":0})")
+          ->events();
   ASSERT_EQ(events.size(), 3u);
   EXPECT_EQ(events[0]["choices"][0]["text"], "ab");
   EXPECT_EQ(events[1]["choices"][0]["logprobs"]["text_offset"], Json({2}));
@@ -240,9 +255,10 @@ TEST_F(Handlers, ClassifyGivesTheProbabilitiesOrTheLogits) {
   EXPECT_EQ(answer["data"][1]["probs"], Json({0.125, 0.625, 0.25}));
   EXPECT_EQ(answer["data"][1]["num_classes"], 3);
   EXPECT_EQ(answer["usage"]["prompt_tokens"], 2);
-  const Json raw = call("POST", "/v1/classify",
-                        R"({"model":"birds","messages":[{"role":"user","content":"x"}],"use_activation":false})")
-                       ->json();
+  const Json raw =
+      call("POST", "/v1/classify",
+           R"({"model":"birds","messages":[{"role":"user","content":"x"}],"use_activation":false})")
+          ->json();
   EXPECT_EQ(raw["data"][0]["probs"], Json({0.0, 2.0, 1.0}));
   EXPECT_EQ(engine_.last_request().task, Task::kClassify);
 }
@@ -268,7 +284,9 @@ TEST_F(Handlers, ModelsListsBaseAndAdapters) {
 }
 
 TEST_F(Handlers, AdaptersLoadAndUnloadInTheWordsOfVllm) {
-  const auto load = [&](const std::string& body) { return call("POST", "/v1/load_lora_adapter", body); };
+  const auto load = [&](const std::string& body) {
+    return call("POST", "/v1/load_lora_adapter", body);
+  };
   auto exchange = load(R"({"lora_name":"new","lora_path":"/p","base_model_name":"fake"})");
   EXPECT_EQ(exchange->response.status, 200);
   EXPECT_EQ(exchange->response.body, "Success: LoRA adapter 'new' added successfully.");
@@ -277,17 +295,23 @@ TEST_F(Handlers, AdaptersLoadAndUnloadInTheWordsOfVllm) {
   exchange = load(R"({"lora_name":"new","lora_path":"/p"})");
   EXPECT_EQ(exchange->response.status, 400);
   EXPECT_EQ(exchange->json()["error"]["type"], "InvalidUserInput");
-  EXPECT_EQ(load(R"({"lora_name":"new","lora_path":"/p","load_inplace":true})")->response.status, 200);
-  EXPECT_EQ(load(R"({"lora_name":"new","lora_path":"/p","expected_generation":1})")->response.status, 409);
-  EXPECT_EQ(load(R"({"lora_name":"","lora_path":"/p"})")->json()["error"]["type"], "InvalidUserInput");
-  EXPECT_EQ(load(R"({"lora_name":"fake","lora_path":"/p"})")->json()["error"]["type"], "InvalidUserInput");
+  EXPECT_EQ(load(R"({"lora_name":"new","lora_path":"/p","load_inplace":true})")->response.status,
+            200);
+  EXPECT_EQ(
+      load(R"({"lora_name":"new","lora_path":"/p","expected_generation":1})")->response.status,
+      409);
+  EXPECT_EQ(load(R"({"lora_name":"","lora_path":"/p"})")->json()["error"]["type"],
+            "InvalidUserInput");
+  EXPECT_EQ(load(R"({"lora_name":"fake","lora_path":"/p"})")->json()["error"]["type"],
+            "InvalidUserInput");
   EXPECT_EQ(load(R"({"lora_name":"x","lora_path":"/missing"})")->response.status, 404);
   EXPECT_EQ(load(R"({"lora_name":"x","lora_path":"/broken"})")->response.status, 422);
   EXPECT_EQ(load(R"({"lora_name":"x","lora_path":5})")->response.status, 400);
 
   exchange = call("POST", "/v1/unload_lora_adapter", R"({"lora_name":"new"})");
   EXPECT_EQ(exchange->response.body, "Success: LoRA adapter 'new' removed successfully.");
-  EXPECT_EQ(call("POST", "/v1/unload_lora_adapter", R"({"lora_name":"new"})")->response.status, 404);
+  EXPECT_EQ(call("POST", "/v1/unload_lora_adapter", R"({"lora_name":"new"})")->response.status,
+            404);
   EXPECT_EQ(call("POST", "/v1/unload_lora_adapter", "{}")->response.status, 400);
 }
 
@@ -296,19 +320,22 @@ TEST_F(Handlers, AdaptersAreListedWithTheirGeneration) {
   ASSERT_EQ(list["data"].size(), 2u);
   EXPECT_EQ(list["data"][0]["name"], "birds");
   EXPECT_EQ(list["data"][0]["generation"], 2);
-  EXPECT_EQ(list["data"][0]["heads"], Json::parse(R"([{"name":"species","labels":["cat","dog","owl"]}])"));
+  EXPECT_EQ(list["data"][0]["heads"],
+            Json::parse(R"([{"name":"species","labels":["cat","dog","owl"]}])"));
 }
 
 TEST_F(Handlers, RuntimeLoadingIsOffUnlessAllowed) {
   options_.allow_runtime_lora_updating = false;
-  const auto exchange = call("POST", "/v1/load_lora_adapter", R"({"lora_name":"a","lora_path":"/p"})");
+  const auto exchange =
+      call("POST", "/v1/load_lora_adapter", R"({"lora_name":"a","lora_path":"/p"})");
   EXPECT_EQ(exchange->response.status, 403);
   EXPECT_THAT(exchange->response.body, HasSubstr("--allow-runtime-lora-updating"));
 }
 
 TEST_F(Handlers, TheResolverLoadsFoldersByName) {
   const valora::testing::TempDir directory;
-  for (const char* name : {"ocr", "broken"}) std::filesystem::create_directory(directory.file(name));
+  for (const char* name : {"ocr", "broken"})
+    std::filesystem::create_directory(directory.file(name));
   options_.lora_resolver_dir = directory.path();
   EXPECT_EQ(chat("x", R"("model":"ocr")")->response.status, 200);
   EXPECT_EQ(chat("x", R"("model":"fake:ocr")")->response.status, 200);
@@ -346,7 +373,8 @@ TEST_F(Handlers, ALoadThatFailsBecauseSomebodyElseWasFasterIsNoError) {
 }
 
 TEST(SafeFolderName, LeavesTheDirectoryInNoWay) {
-  for (const char* good : {"a", "my-adapter_1.2", "caf\xC3\xA9"}) EXPECT_TRUE(safe_folder_name(good)) << good;
+  for (const char* good : {"a", "my-adapter_1.2", "caf\xC3\xA9"})
+    EXPECT_TRUE(safe_folder_name(good)) << good;
   for (const char* bad : {"", ".", "..", "../a", "a/b", "/etc", "a\\b", ".hidden", "a\nb"})
     EXPECT_FALSE(safe_folder_name(bad)) << bad;
   EXPECT_FALSE(safe_folder_name(std::string("a\0b", 3)));
@@ -377,17 +405,20 @@ TEST_F(Handlers, UnknownPathsAndMethodsAreOpenAiErrors) {
   EXPECT_EQ(call("GET", "/nope")->json()["error"]["code"], 404);
   const auto exchange = call("GET", "/v1/chat/completions");
   EXPECT_EQ(exchange->response.status, 405);
-  EXPECT_EQ(exchange->response.headers.front(), (std::pair<std::string, std::string>("Allow", "POST, OPTIONS")));
+  EXPECT_EQ(exchange->response.headers.front(),
+            (std::pair<std::string, std::string>("Allow", "POST, OPTIONS")));
   EXPECT_EQ(call("POST", "/v1/models")->response.status, 405);
   EXPECT_EQ(call("GET", "/version")->json()["version"], VALORA_VERSION);
 }
 
 class Access : public Handlers {
  protected:
-  std::optional<HttpResponse> screen(const std::string& method, const std::string& path, Headers headers) {
+  std::optional<HttpResponse> screen(const std::string& method, const std::string& path,
+                                     Headers headers) {
     if (!service_) service_ = std::make_shared<Service>(options_, engine_);
     common_.clear();
-    return App(service_).screen({.method = method, .path = path, .headers = std::move(headers)}, common_);
+    return App(service_).screen({.method = method, .path = path, .headers = std::move(headers)},
+                                common_);
   }
   std::string common(std::string_view name) const {
     for (const auto& [key, value] : common_)
@@ -399,7 +430,8 @@ class Access : public Handlers {
 
 TEST_F(Access, KeysGuardAllButTheStatusPages) {
   options_.api_keys = {"secret", "other"};
-  for (const char* value : {"", "secret", "Bearer", "Bearer ", "Bearer secre", "Bearer secrets", "Basic secret"}) {
+  for (const char* value :
+       {"", "secret", "Bearer", "Bearer ", "Bearer secre", "Bearer secrets", "Basic secret"}) {
     const auto refused = screen("POST", "/v1/chat/completions", {{"Authorization", value}});
     ASSERT_TRUE(refused) << value;
     EXPECT_EQ(refused->status, 401);
@@ -411,7 +443,8 @@ TEST_F(Access, KeysGuardAllButTheStatusPages) {
     EXPECT_EQ(screen("POST", path, {})->status, 401) << path;
   for (const char* path : {"/v1/models", "/v1/models/fake", "/v1/lora_adapters"})
     EXPECT_EQ(screen("GET", path, {})->status, 401) << path;
-  for (const char* path : {"/health", "/ping", "/metrics", "/version"}) EXPECT_FALSE(screen("GET", path, {})) << path;
+  for (const char* path : {"/health", "/ping", "/metrics", "/version"})
+    EXPECT_FALSE(screen("GET", path, {})) << path;
 }
 
 TEST_F(Access, CorsHeadersGoToAllowedOriginsOnly) {
@@ -421,8 +454,9 @@ TEST_F(Access, CorsHeadersGoToAllowedOriginsOnly) {
   EXPECT_EQ(common("Vary"), "Origin");
   screen("GET", "/v1/models", {{"Origin", "https://b.example"}});
   EXPECT_EQ(common("Access-Control-Allow-Origin"), "");
-  const auto preflight = screen("OPTIONS", "/v1/chat/completions",
-                                {{"Origin", "https://a.example"}, {"Access-Control-Request-Headers", "authorization"}});
+  const auto preflight = screen(
+      "OPTIONS", "/v1/chat/completions",
+      {{"Origin", "https://a.example"}, {"Access-Control-Request-Headers", "authorization"}});
   EXPECT_EQ(preflight->status, 204);
   EXPECT_EQ(common("Access-Control-Allow-Headers"), "authorization");
   EXPECT_THAT(common("Access-Control-Allow-Methods"), HasSubstr("POST"));
@@ -439,7 +473,8 @@ TEST_F(Access, CorsIsOffByDefaultAndStarMeansAny) {
 
 TEST_F(Access, OnlyJsonBodiesAreTaken) {
   EXPECT_EQ(screen("POST", "/v1/chat/completions", {{"Content-Type", "text/plain"}})->status, 415);
-  EXPECT_FALSE(screen("POST", "/v1/chat/completions", {{"Content-Type", "application/json; charset=utf-8"}}));
+  EXPECT_FALSE(screen("POST", "/v1/chat/completions",
+                      {{"Content-Type", "application/json; charset=utf-8"}}));
   EXPECT_FALSE(screen("POST", "/v1/chat/completions", {}));
 }
 

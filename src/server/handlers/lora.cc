@@ -14,8 +14,9 @@ constexpr std::string_view kInvalidUserInput = "InvalidUserInput";
 
 bool allowed(const Service& service, Exchange& exchange) {
   if (service.options.allow_runtime_lora_updating) return true;
-  exchange.respond(error_response(
-      403, "loading and unloading adapters at run time is off; start the server with --allow-runtime-lora-updating"));
+  exchange.respond(error_response(403,
+                                  "loading and unloading adapters at run time is off; start the "
+                                  "server with --allow-runtime-lora-updating"));
   return false;
 }
 
@@ -24,7 +25,8 @@ HttpResponse success(std::string_view name, std::string_view what) {
           .body = fmt::format("Success: LoRA adapter '{}' {} successfully.", name, what)};
 }
 
-// Also for a conflict without a condition: "exists already" is the client's mistake in the spelling of vLLM.
+// Also for a conflict without a condition: "exists already" is the client's mistake in the spelling
+// of vLLM.
 HttpResponse failure(const Error& error, bool conditional) {
   if (error.code == ErrorCode::kConflict && !conditional)
     return error_response(400, error.message, error.param, kInvalidUserInput);
@@ -34,7 +36,8 @@ HttpResponse failure(const Error& error, bool conditional) {
 Result<std::optional<uint64_t>> parse_generation(const Json& body) {
   VALORA_TRY(value, optional_field<int64_t>(body, "expected_generation"));
   if (!value) return std::optional<uint64_t>{};
-  if (*value < 0) return invalid("\"expected_generation\" must be at least 0", "expected_generation");
+  if (*value < 0)
+    return invalid("\"expected_generation\" must be at least 0", "expected_generation");
   return std::optional<uint64_t>(static_cast<uint64_t>(*value));
 }
 
@@ -56,13 +59,17 @@ Result<LoadAdapter> parse_load(std::string_view text) {
 
 // What vLLM calls invalid user input; empty when the request may go to the engine.
 std::string objection(const Service& service, const LoadAdapter& load) {
-  if (load.name.empty() || load.path.empty()) return "Both 'lora_name' and 'lora_path' must be provided.";
-  if (service.is_base(load.name)) return fmt::format("The name '{}' is the base model's.", load.name);
+  if (load.name.empty() || load.path.empty())
+    return "Both 'lora_name' and 'lora_path' must be provided.";
+  if (service.is_base(load.name))
+    return fmt::format("The name '{}' is the base model's.", load.name);
   if (load.replace || load.expected_generation) return {};
   const std::vector<AdapterCard> adapters = service.engine.adapters();
-  if (std::any_of(adapters.begin(), adapters.end(), [&](const AdapterCard& card) { return card.name == load.name; }))
-    return fmt::format("The lora adapter '{}' has already been loaded. Set 'load_inplace' to true to replace it.",
-                       load.name);
+  if (std::any_of(adapters.begin(), adapters.end(),
+                  [&](const AdapterCard& card) { return card.name == load.name; }))
+    return fmt::format(
+        "The lora adapter '{}' has already been loaded. Set 'load_inplace' to true to replace it.",
+        load.name);
   return {};
 }
 
@@ -77,9 +84,10 @@ void handle_load_lora(const std::shared_ptr<Service>& service, HttpRequest reque
     return exchange->respond(error_response(400, message, {}, kInvalidUserInput));
   const std::string name = load->name;
   const bool conditional = load->expected_generation.has_value();
-  service->engine.load_adapter(std::move(*load), [exchange, name, conditional](const Result<AdapterCard>& card) {
-    exchange->respond(card.ok() ? success(name, "added") : failure(card.error(), conditional));
-  });
+  service->engine.load_adapter(
+      std::move(*load), [exchange, name, conditional](const Result<AdapterCard>& card) {
+        exchange->respond(card.ok() ? success(name, "added") : failure(card.error(), conditional));
+      });
 }
 
 void handle_unload_lora(const std::shared_ptr<Service>& service, HttpRequest request,
@@ -92,12 +100,14 @@ void handle_unload_lora(const std::shared_ptr<Service>& service, HttpRequest req
   auto generation = parse_generation(*body);
   if (!generation.ok()) return exchange->respond(error_response(generation.error()));
   if (name->empty())
-    return exchange->respond(error_response(400, "'lora_name' must be provided.", "lora_name", kInvalidUserInput));
-  service->engine.unload_adapter(*name, *generation,
-                                 [exchange, name = *name, conditional = generation->has_value()](const Status& status) {
-                                   exchange->respond(status.ok() ? success(name, "removed")
-                                                                 : failure(status.error(), conditional));
-                                 });
+    return exchange->respond(
+        error_response(400, "'lora_name' must be provided.", "lora_name", kInvalidUserInput));
+  service->engine.unload_adapter(
+      *name, *generation,
+      [exchange, name = *name, conditional = generation->has_value()](const Status& status) {
+        exchange->respond(status.ok() ? success(name, "removed")
+                                      : failure(status.error(), conditional));
+      });
 }
 
 }  // namespace valora::server

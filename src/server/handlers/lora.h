@@ -7,7 +7,8 @@
 
 namespace valora::server {
 
-void handle_load_lora(const std::shared_ptr<Service>& service, HttpRequest request, std::shared_ptr<Exchange> exchange);
+void handle_load_lora(const std::shared_ptr<Service>& service, HttpRequest request,
+                      std::shared_ptr<Exchange> exchange);
 void handle_unload_lora(const std::shared_ptr<Service>& service, HttpRequest request,
                         std::shared_ptr<Exchange> exchange);
 

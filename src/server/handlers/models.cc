@@ -25,8 +25,8 @@ OrderedJson permission(const std::string& model, int64_t created) {
   return out;
 }
 
-OrderedJson card(const std::string& id, int64_t created, const std::string& root, const OrderedJson& parent,
-                 const OrderedJson& max_model_len) {
+OrderedJson card(const std::string& id, int64_t created, const std::string& root,
+                 const OrderedJson& parent, const OrderedJson& max_model_len) {
   OrderedJson out;
   out["id"] = id;
   out["object"] = "model";
@@ -50,7 +50,8 @@ OrderedJson adapter_card(const Service& service, const AdapterCard& adapter) {
 
 OrderedJson adapter_details(const AdapterCard& adapter) {
   OrderedJson heads = OrderedJson::array();
-  for (const auto& [name, labels] : adapter.heads) heads.push_back({{"name", name}, {"labels", labels}});
+  for (const auto& [name, labels] : adapter.heads)
+    heads.push_back({{"name", name}, {"labels", labels}});
   OrderedJson out;
   out["name"] = adapter.name;
   out["path"] = adapter.path;
@@ -77,27 +78,34 @@ void respond_list(Exchange& exchange, OrderedJson data) {
 
 }  // namespace
 
-void handle_models(const std::shared_ptr<Service>& service, HttpRequest, std::shared_ptr<Exchange> exchange) {
+void handle_models(const std::shared_ptr<Service>& service, HttpRequest,
+                   std::shared_ptr<Exchange> exchange) {
   OrderedJson data = OrderedJson::array();
   for (const std::string& name : service->base_names) data.push_back(base_card(*service, name));
-  for (const AdapterCard& adapter : service->engine.adapters()) data.push_back(adapter_card(*service, adapter));
+  for (const AdapterCard& adapter : service->engine.adapters())
+    data.push_back(adapter_card(*service, adapter));
   respond_list(*exchange, std::move(data));
 }
 
-void handle_model(const std::shared_ptr<Service>& service, HttpRequest request, std::shared_ptr<Exchange> exchange) {
+void handle_model(const std::shared_ptr<Service>& service, HttpRequest request,
+                  std::shared_ptr<Exchange> exchange) {
   const std::string id = request.path.substr(kModelPrefix.size());
-  if (!id.empty() && service->is_base(id)) return exchange->respond({.body = to_text(base_card(*service, id))});
+  if (!id.empty() && service->is_base(id))
+    return exchange->respond({.body = to_text(base_card(*service, id))});
   const std::string_view name = service->adapter_of(id);
   const std::vector<AdapterCard> adapters = service->engine.adapters();
-  const auto found =
-      std::find_if(adapters.begin(), adapters.end(), [&](const auto& each) { return each.name == name; });
-  if (id.empty() || found == adapters.end()) return exchange->respond(error_response(model_not_found(id)));
+  const auto found = std::find_if(adapters.begin(), adapters.end(),
+                                  [&](const auto& each) { return each.name == name; });
+  if (id.empty() || found == adapters.end())
+    return exchange->respond(error_response(model_not_found(id)));
   exchange->respond({.body = to_text(adapter_card(*service, *found))});
 }
 
-void handle_lora_adapters(const std::shared_ptr<Service>& service, HttpRequest, std::shared_ptr<Exchange> exchange) {
+void handle_lora_adapters(const std::shared_ptr<Service>& service, HttpRequest,
+                          std::shared_ptr<Exchange> exchange) {
   OrderedJson data = OrderedJson::array();
-  for (const AdapterCard& adapter : service->engine.adapters()) data.push_back(adapter_details(adapter));
+  for (const AdapterCard& adapter : service->engine.adapters())
+    data.push_back(adapter_details(adapter));
   respond_list(*exchange, std::move(data));
 }
 

@@ -7,8 +7,10 @@
 
 namespace valora::server {
 
-void handle_models(const std::shared_ptr<Service>& service, HttpRequest request, std::shared_ptr<Exchange> exchange);
-void handle_model(const std::shared_ptr<Service>& service, HttpRequest request, std::shared_ptr<Exchange> exchange);
+void handle_models(const std::shared_ptr<Service>& service, HttpRequest request,
+                   std::shared_ptr<Exchange> exchange);
+void handle_model(const std::shared_ptr<Service>& service, HttpRequest request,
+                  std::shared_ptr<Exchange> exchange);
 void handle_lora_adapters(const std::shared_ptr<Service>& service, HttpRequest request,
                           std::shared_ptr<Exchange> exchange);
 

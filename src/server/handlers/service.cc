@@ -24,7 +24,8 @@ Service::Service(ServerOptions server_options, Engine& served_engine)
 Service::~Service() = default;
 
 bool Service::is_base(std::string_view model) const {
-  return model.empty() || std::find(base_names.begin(), base_names.end(), model) != base_names.end();
+  return model.empty() ||
+         std::find(base_names.begin(), base_names.end(), model) != base_names.end();
 }
 
 std::string_view Service::adapter_of(std::string_view model) const {
@@ -40,8 +41,10 @@ std::vector<AdapterUse> Service::adapters_of(const Target& target) const {
   const std::string_view adapter = adapter_of(target.model);
   if (!adapter.empty()) uses.push_back({std::string(adapter), 1});
   for (const AdapterUse& listed : target.lora) {
-    if (listed.name == adapter) uses.front().scale = listed.scale;
-    else uses.push_back(listed);
+    if (listed.name == adapter)
+      uses.front().scale = listed.scale;
+    else
+      uses.push_back(listed);
   }
   return uses;
 }
@@ -50,6 +53,8 @@ std::string Service::model_name_of(const Target& target) const {
   return target.model.empty() ? base_name() : target.model;
 }
 
-MediaLimits Service::media_limits() const { return {options.max_images_per_prompt, options.max_videos_per_prompt}; }
+MediaLimits Service::media_limits() const {
+  return {options.max_images_per_prompt, options.max_videos_per_prompt};
+}
 
 }  // namespace valora::server

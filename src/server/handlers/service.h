@@ -37,13 +37,15 @@ class Service {
   bool is_base(std::string_view model) const;
   // The adapter that `model` names, alone or as "base:adapter"; empty for the base model.
   std::string_view adapter_of(std::string_view model) const;
-  // The adapters of a target: the model's, then the listed ones; a listed scale replaces the model's own.
+  // The adapters of a target: the model's, then the listed ones; a listed scale replaces the
+  // model's own.
   std::vector<AdapterUse> adapters_of(const Target& target) const;
   // "model" in the answer: as the client wrote it.
   std::string model_name_of(const Target& target) const;
   MediaLimits media_limits() const;
 };
 
-using ServiceHandler = void (*)(const std::shared_ptr<Service>&, HttpRequest, std::shared_ptr<Exchange>);
+using ServiceHandler = void (*)(const std::shared_ptr<Service>&, HttpRequest,
+                                std::shared_ptr<Exchange>);
 
 }  // namespace valora::server

@@ -5,17 +5,22 @@
 
 namespace valora::server {
 
-void handle_health(const std::shared_ptr<Service>& service, HttpRequest, std::shared_ptr<Exchange> exchange) {
+void handle_health(const std::shared_ptr<Service>& service, HttpRequest,
+                   std::shared_ptr<Exchange> exchange) {
   if (service->draining) return exchange->respond(error_response(503, "the server is draining"));
-  if (!service->engine.healthy()) return exchange->respond(error_response(503, "the engine has stopped"));
+  if (!service->engine.healthy())
+    return exchange->respond(error_response(503, "the engine has stopped"));
   exchange->respond({.content_type = ""});
 }
 
-void handle_metrics(const std::shared_ptr<Service>& service, HttpRequest, std::shared_ptr<Exchange> exchange) {
-  exchange->respond({.content_type = "text/plain; version=0.0.4; charset=utf-8", .body = service->metrics.text()});
+void handle_metrics(const std::shared_ptr<Service>& service, HttpRequest,
+                    std::shared_ptr<Exchange> exchange) {
+  exchange->respond({.content_type = "text/plain; version=0.0.4; charset=utf-8",
+                     .body = service->metrics.text()});
 }
 
-void handle_version(const std::shared_ptr<Service>&, HttpRequest, std::shared_ptr<Exchange> exchange) {
+void handle_version(const std::shared_ptr<Service>&, HttpRequest,
+                    std::shared_ptr<Exchange> exchange) {
   exchange->respond({.body = to_text({{"version", VALORA_VERSION}})});
 }
 

@@ -14,7 +14,8 @@ Status check_model(const Service& service, const Target& target) {
   const std::string_view name = service.adapter_of(target.model);
   if (name.empty()) return {};
   const std::vector<AdapterCard> adapters = service.engine.adapters();
-  if (std::any_of(adapters.begin(), adapters.end(), [&](const AdapterCard& card) { return card.name == name; }))
+  if (std::any_of(adapters.begin(), adapters.end(),
+                  [&](const AdapterCard& card) { return card.name == name; }))
     return {};
   return model_not_found(target.model);
 }
@@ -39,12 +40,14 @@ Result<std::string> detokenize(const Service& service, const HttpRequest& reques
 }
 
 void respond(Exchange& exchange, Result<std::string> json) {
-  exchange.respond(json.ok() ? HttpResponse{.body = std::move(*json)} : error_response(json.error()));
+  exchange.respond(json.ok() ? HttpResponse{.body = std::move(*json)}
+                             : error_response(json.error()));
 }
 
 }  // namespace
 
-void handle_tokenize(const std::shared_ptr<Service>& service, HttpRequest request, std::shared_ptr<Exchange> exchange) {
+void handle_tokenize(const std::shared_ptr<Service>& service, HttpRequest request,
+                     std::shared_ptr<Exchange> exchange) {
   respond(*exchange, tokenize(*service, request));
 }
 

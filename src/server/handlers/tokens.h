@@ -7,7 +7,8 @@
 
 namespace valora::server {
 
-void handle_tokenize(const std::shared_ptr<Service>& service, HttpRequest request, std::shared_ptr<Exchange> exchange);
+void handle_tokenize(const std::shared_ptr<Service>& service, HttpRequest request,
+                     std::shared_ptr<Exchange> exchange);
 void handle_detokenize(const std::shared_ptr<Service>& service, HttpRequest request,
                        std::shared_ptr<Exchange> exchange);
 

@@ -61,8 +61,10 @@ void Connection::start() {
 void Connection::stop_reading() {
   asio::post(socket_.get_executor(), [self = shared_from_this()] {
     error_code ignored;
-    if (self->state_ == State::kIdle || self->state_ == State::kHeader) self->close();
-    else if (self->state_ == State::kBody) self->socket_.cancel(ignored);
+    if (self->state_ == State::kIdle || self->state_ == State::kHeader)
+      self->close();
+    else if (self->state_ == State::kBody)
+      self->socket_.cancel(ignored);
   });
 }
 
@@ -81,8 +83,10 @@ void Connection::next_request() {
     if (buffer_.size() > 0) socket_.cancel(ignored);
     return;
   }
-  if (buffer_.size() > 0) read_header();
-  else watch();
+  if (buffer_.size() > 0)
+    read_header();
+  else
+    watch();
 }
 
 void Connection::watch() {
@@ -99,19 +103,24 @@ void Connection::on_watched(ErrorCode error, size_t bytes) {
   buffer_.commit(bytes);
   switch (state_) {
     case State::kIdle:
-      if (bytes > 0 || (error == asio::error::operation_aborted && buffer_.size() > 0)) read_header();
-      else close();
+      if (bytes > 0 || (error == asio::error::operation_aborted && buffer_.size() > 0))
+        read_header();
+      else
+        close();
       break;
     case State::kAnswering:
-      if (error) close();
-      else watch();
+      if (error)
+        close();
+      else
+        watch();
       break;
     case State::kLingering:
-      if (error) close();
-      else drain_input();
+      if (error)
+        close();
+      else
+        drain_input();
       break;
-    default:
-      break;
+    default: break;
   }
 }
 
@@ -127,8 +136,9 @@ void Connection::read_header() {
   parser_->header_limit(static_cast<uint32_t>(core_->limits.max_header_bytes));
   parser_->body_limit(boost::none);  // checked in on_header, where the answer can say so
   arm(read_timer_, core_->limits.header_timeout, &Connection::read_timed_out);
-  http::async_read_header(socket_, buffer_, *parser_,
-                          [self = shared_from_this()](error_code error, size_t) { self->on_header(error); });
+  http::async_read_header(
+      socket_, buffer_, *parser_,
+      [self = shared_from_this()](error_code error, size_t) { self->on_header(error); });
 }
 
 void Connection::on_header(ErrorCode error) {
@@ -137,7 +147,8 @@ void Connection::on_header(ErrorCode error) {
     if (timed_out_) return refuse(408, "the request header took too long");
     if (peer_went_away(error)) return close();
     if (error == http::error::header_limit || error == http::error::buffer_overflow)
-      return refuse(431, fmt::format("the request header is larger than {} bytes", core_->limits.max_header_bytes));
+      return refuse(431, fmt::format("the request header is larger than {} bytes",
+                                     core_->limits.max_header_bytes));
     return refuse(400, "this is not a well-formed HTTP request: " + error.message());
   }
   const auto& message = parser_->get();
@@ -147,20 +158,24 @@ void Connection::on_header(ErrorCode error) {
     request_.headers.emplace_back(as_view(field.name_string()), as_view(field.value()));
   request_.id = request_id_from(request_.header("x-request-id"));
   const std::string_view target = as_view(message.target());
-  log_line_ = fmt::format("{} {}", request_.method, target.substr(0, std::min<size_t>(target.find('?'), 200)));
+  log_line_ = fmt::format("{} {}", request_.method,
+                          target.substr(0, std::min<size_t>(target.find('?'), 200)));
   http11_ = message.version() >= 11;
   keep_alive_ = parser_->keep_alive();
   head_only_ = request_.method == "HEAD";
   begin_exchange();
 
-  if (target.size() > core_->limits.max_target_bytes) return refuse(414, "the request target is too long");
+  if (target.size() > core_->limits.max_target_bytes)
+    return refuse(414, "the request target is too long");
   auto path = path_of(target);
   if (!path) return refuse(400, "the request target has a malformed percent escape");
   request_.path = std::move(*path);
-  if (auto answer = core_->handler->screen(request_, common_headers_)) return answer_early(std::move(*answer));
+  if (auto answer = core_->handler->screen(request_, common_headers_))
+    return answer_early(std::move(*answer));
   const size_t limit = core_->limits.max_body_bytes;
   if (const uint64_t declared = parser_->content_length().value_or(0); declared > limit)
-    return refuse(413, fmt::format("the request body of {} bytes is larger than the allowed {}", declared, limit));
+    return refuse(413, fmt::format("the request body of {} bytes is larger than the allowed {}",
+                                   declared, limit));
   parser_->body_limit(limit);
   if (!parser_->is_done() && same_header_name(request_.header("expect"), "100-continue")) {
     pending_ += "HTTP/1.1 100 Continue\r\n\r\n";
@@ -188,8 +203,9 @@ void Connection::read_body() {
   }
   state_ = State::kBody;
   arm(read_timer_, core_->limits.body_idle_timeout, &Connection::read_timed_out);
-  http::async_read_some(socket_, buffer_, *parser_,
-                        [self = shared_from_this()](error_code error, size_t) { self->on_body(error); });
+  http::async_read_some(
+      socket_, buffer_, *parser_,
+      [self = shared_from_this()](error_code error, size_t) { self->on_body(error); });
 }
 
 void Connection::on_body(ErrorCode error) {
@@ -212,10 +228,11 @@ void Connection::hand_over() {
   disarm(read_timer_);
   request_.body = std::move(parser_->get().body());
   const std::string peer = request_.peer;
-  asio::post(core_->handlers, [core = core_, request = std::move(request_),
-                               exchange = std::make_shared<SocketExchange>(shared_from_this(), serial_)]() mutable {
-    core->handler->handle(std::move(request), std::move(exchange));
-  });
+  asio::post(core_->handlers,
+             [core = core_, request = std::move(request_),
+              exchange = std::make_shared<SocketExchange>(shared_from_this(), serial_)]() mutable {
+               core->handler->handle(std::move(request), std::move(exchange));
+             });
   request_ = HttpRequest{};
   request_.peer = peer;
   watch();
@@ -264,7 +281,9 @@ void Connection::arm(Timer& timer, std::chrono::milliseconds delay, void (Connec
   });
 }
 
-void Connection::disarm(Timer& timer) { timer.expires_at(std::chrono::steady_clock::time_point::max()); }
+void Connection::disarm(Timer& timer) {
+  timer.expires_at(std::chrono::steady_clock::time_point::max());
+}
 
 void Connection::read_timed_out() {
   if (state_ != State::kHeader && state_ != State::kBody) return close();

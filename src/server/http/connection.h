@@ -33,13 +33,14 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
  private:
   friend class SocketExchange;
-  using Timer = boost::asio::basic_waitable_timer<std::chrono::steady_clock,
-                                                  boost::asio::wait_traits<std::chrono::steady_clock>, Executor>;
+  using Timer = boost::asio::basic_waitable_timer<
+      std::chrono::steady_clock, boost::asio::wait_traits<std::chrono::steady_clock>, Executor>;
   using Parser = boost::beast::http::request_parser<boost::beast::http::string_body>;
   using ErrorCode = boost::system::error_code;
   enum class State { kIdle, kHeader, kBody, kAnswering, kLingering, kClosed };
 
-  // Reading. watch() keeps a read pending while idle or answering: new requests and the client's leaving show there.
+  // Reading. watch() keeps a read pending while idle or answering: new requests and the client's
+  // leaving show there.
   void next_request();
   void watch();
   void on_watched(ErrorCode error, size_t bytes);

@@ -52,9 +52,12 @@ void Connection::send_head(const HttpResponse& response, std::optional<size_t> l
   status_ = response.status;
   const auto reason = http::obsolete_reason(static_cast<http::status>(response.status));
   auto out = std::back_inserter(pending_);
-  fmt::format_to(out, "HTTP/1.1 {} {}\r\nServer: valora/{}\r\nDate: {:%a, %d %b %Y %H:%M:%S} GMT\r\n", response.status,
-                 std::string_view(reason.data(), reason.size()), VALORA_VERSION, fmt::gmtime(std::time(nullptr)));
-  if (!response.content_type.empty()) fmt::format_to(out, "Content-Type: {}\r\n", response.content_type);
+  fmt::format_to(out,
+                 "HTTP/1.1 {} {}\r\nServer: valora/{}\r\nDate: {:%a, %d %b %Y %H:%M:%S} GMT\r\n",
+                 response.status, std::string_view(reason.data(), reason.size()), VALORA_VERSION,
+                 fmt::gmtime(std::time(nullptr)));
+  if (!response.content_type.empty())
+    fmt::format_to(out, "Content-Type: {}\r\n", response.content_type);
   for (const Headers* headers : {&response.headers, static_cast<const Headers*>(&common_headers_)})
     for (const auto& [name, value] : *headers) fmt::format_to(out, "{}: {}\r\n", name, value);
   if (length && response.status != 204) fmt::format_to(out, "Content-Length: {}\r\n", *length);
@@ -84,8 +87,10 @@ void Connection::write(uint64_t serial, std::string bytes) {
     spdlog::warn("{} reads its stream too slowly: closed", request_.peer);
     return close();
   }
-  if (chunked_) fmt::format_to(std::back_inserter(pending_), "{:x}\r\n{}\r\n", bytes.size(), bytes);
-  else pending_ += bytes;
+  if (chunked_)
+    fmt::format_to(std::back_inserter(pending_), "{:x}\r\n{}\r\n", bytes.size(), bytes);
+  else
+    pending_ += bytes;
   flush();
 }
 
@@ -102,15 +107,19 @@ void Connection::end_stream(uint64_t serial) {
 
 void Connection::on_client_left(uint64_t serial, std::function<void()> left) {
   if (serial != serial_ || answer_complete_) return;
-  if (state_ == State::kClosed) left();
-  else left_ = std::move(left);
+  if (state_ == State::kClosed)
+    left();
+  else
+    left_ = std::move(left);
 }
 
 // The handler let go of its exchange: without an answer there will be none.
 void Connection::abandon(uint64_t serial) {
   if (!answering(serial) || answer_complete_) return;
-  if (head_sent_) close();
-  else respond(serial, error_response(500, "the request was dropped"));
+  if (head_sent_)
+    close();
+  else
+    respond(serial, error_response(500, "the request was dropped"));
 }
 
 void Connection::flush() {
@@ -150,16 +159,20 @@ void Connection::finish_exchange() {
   release_body(serial_);
   parser_.reset();
   core_->exchange_ended();
-  if (keep_alive_ && !core_->close_after_responses) next_request();
-  else linger();
+  if (keep_alive_ && !core_->close_after_responses)
+    next_request();
+  else
+    linger();
 }
 
 void Connection::log_exchange() const {
   bool routine = false;
   for (const char* path : {" /health", " /ping", " /metrics"}) routine |= log_line_.ends_with(path);
   const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - began_;
-  spdlog::log(routine ? spdlog::level::debug : spdlog::level::info, "{} \"{}\" {} {} B {:.1f} ms {}", request_.peer,
-              log_line_, answer_complete_ ? status_ : 499, bytes_out_, took.count(), common_headers_.front().second);
+  spdlog::log(routine ? spdlog::level::debug : spdlog::level::info,
+              "{} \"{}\" {} {} B {:.1f} ms {}", request_.peer, log_line_,
+              answer_complete_ ? status_ : 499, bytes_out_, took.count(),
+              common_headers_.front().second);
 }
 
 }  // namespace valora::server

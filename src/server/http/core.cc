@@ -58,7 +58,8 @@ void HttpCore::when_idle(std::function<void()> idle) {
 bool HttpCore::take_body_bytes(size_t bytes) {
   size_t held = body_bytes_.load();
   do {
-    if (bytes > limits.max_total_body_bytes || held > limits.max_total_body_bytes - bytes) return false;
+    if (bytes > limits.max_total_body_bytes || held > limits.max_total_body_bytes - bytes)
+      return false;
   } while (!body_bytes_.compare_exchange_weak(held, held + bytes));
   return true;
 }

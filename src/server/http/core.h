@@ -19,7 +19,8 @@ class Connection;
 
 class HttpCore {
  public:
-  HttpCore(HttpLimits limits, std::shared_ptr<HttpHandler> handler, int io_threads, int handler_threads)
+  HttpCore(HttpLimits limits, std::shared_ptr<HttpHandler> handler, int io_threads,
+           int handler_threads)
       : limits(limits), handler(std::move(handler)), io(io_threads), handlers(handler_threads) {}
 
   const HttpLimits limits;

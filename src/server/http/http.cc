@@ -19,7 +19,8 @@ int hex_digit(char c) {
 }  // namespace
 
 bool same_header_name(std::string_view a, std::string_view b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](char x, char y) { return lower(x) == lower(y); });
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](char x, char y) { return lower(x) == lower(y); });
 }
 
 std::string_view HttpRequest::header(std::string_view name) const {
@@ -47,7 +48,8 @@ std::optional<std::string> percent_decode(std::string_view text) {
 
 std::string request_id_from(std::string_view header) {
   const auto printable = [](char c) { return c > ' ' && c < 127; };
-  if (!header.empty() && header.size() <= 128 && std::all_of(header.begin(), header.end(), printable))
+  if (!header.empty() && header.size() <= 128 &&
+      std::all_of(header.begin(), header.end(), printable))
     return std::string(header);
   thread_local std::mt19937_64 random{std::random_device{}()};
   return fmt::format("{:016x}{:016x}", random(), random());

@@ -1,4 +1,5 @@
-// HTTP as the handlers see it: requests, responses and the exchange that carries the answer. No sockets here.
+// HTTP as the handlers see it: requests, responses and the exchange that carries the answer. No
+// sockets here.
 #pragma once
 
 #include <functional>
@@ -32,9 +33,9 @@ struct HttpResponse {
   Headers headers;
 };
 
-// One request's way back to the client. Answered once: either respond(), or begin_stream(), any number of write()
-// and end_stream(). Calls after the answer's end, or after the client has left, are ignored. An exchange that is let
-// go of unanswered answers 500. Thread-safe.
+// One request's way back to the client. Answered once: either respond(), or begin_stream(), any
+// number of write() and end_stream(). Calls after the answer's end, or after the client has left,
+// are ignored. An exchange that is let go of unanswered answers 500. Thread-safe.
 class Exchange {
  public:
   virtual ~Exchange() = default;
@@ -51,8 +52,8 @@ class Exchange {
   // Closes the connection in the midst of the answer, or without one.
   virtual void abort() = 0;
 
-  // `left` runs once, on the executor, if the client leaves (or reads too slowly) before the answer's end; soon,
-  // when it has left already.
+  // `left` runs once, on the executor, if the client leaves (or reads too slowly) before the
+  // answer's end; soon, when it has left already.
   virtual void on_client_left(std::function<void()> left) = 0;
 };
 
@@ -60,8 +61,8 @@ class Exchange {
 class HttpHandler {
  public:
   virtual ~HttpHandler() = default;
-  // Sees the header before the body is read: a response given here is the answer, and the body is not taken.
-  // `common` receives headers for every response to this request. Must be quick.
+  // Sees the header before the body is read: a response given here is the answer, and the body is
+  // not taken. `common` receives headers for every response to this request. Must be quick.
   virtual std::optional<HttpResponse> screen(const HttpRequest& head, Headers& common) = 0;
   virtual void handle(HttpRequest request, std::shared_ptr<Exchange> exchange) = 0;
 };

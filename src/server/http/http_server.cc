@@ -35,7 +35,8 @@ void raise_descriptor_limit(size_t connections) {
   const rlim_t wanted = std::min<rlim_t>(limit.rlim_max, connections + kOtherFiles);
   if (limit.rlim_cur >= wanted) return;
   limit.rlim_cur = wanted;
-  if (setrlimit(RLIMIT_NOFILE, &limit) != 0) spdlog::warn("could not raise the limit of open files to {}", wanted);
+  if (setrlimit(RLIMIT_NOFILE, &limit) != 0)
+    spdlog::warn("could not raise the limit of open files to {}", wanted);
 }
 
 // No waiting here: what does not fit the socket's buffer at once is not worth a connection.
@@ -100,8 +101,11 @@ struct HttpServer::Impl : std::enable_shared_from_this<HttpServer::Impl> {
 Status HttpServer::Impl::bind(const std::string& host, uint16_t wanted_port) {
   error_code error;
   tcp::resolver resolver(core->io);
-  const auto endpoints = resolver.resolve(host, std::to_string(wanted_port), tcp::resolver::passive, error);
-  if (error) return invalid(fmt::format("the host \"{}\" can't be resolved: {}", host, error.message()), "host");
+  const auto endpoints =
+      resolver.resolve(host, std::to_string(wanted_port), tcp::resolver::passive, error);
+  if (error)
+    return invalid(fmt::format("the host \"{}\" can't be resolved: {}", host, error.message()),
+                   "host");
   for (const auto& entry : endpoints) {
     error_code ignored;
     acceptor.close(ignored);
@@ -113,7 +117,8 @@ Status HttpServer::Impl::bind(const std::string& host, uint16_t wanted_port) {
     return {};
   }
   return Error{ErrorCode::kUnavailable,
-               fmt::format("can't listen on {}:{}: {}", host, wanted_port, error.message()), "port"};
+               fmt::format("can't listen on {}:{}: {}", host, wanted_port, error.message()),
+               "port"};
 }
 
 void HttpServer::Impl::accept() {
@@ -165,13 +170,16 @@ void HttpServer::Impl::join() {
 
 HttpServer::HttpServer(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
-Result<std::unique_ptr<HttpServer>> HttpServer::start(HttpServerOptions options, std::shared_ptr<HttpHandler> handler) {
-  if (options.io_threads < 1 || options.handler_threads < 1) return invalid("the server needs at least one thread");
+Result<std::unique_ptr<HttpServer>> HttpServer::start(HttpServerOptions options,
+                                                      std::shared_ptr<HttpHandler> handler) {
+  if (options.io_threads < 1 || options.handler_threads < 1)
+    return invalid("the server needs at least one thread");
   raise_descriptor_limit(options.limits.max_connections);
   auto impl = std::make_shared<Impl>(options, std::move(handler));
   VALORA_CHECK(impl->bind(options.host, options.port));
   impl->accept();
-  for (int i = 0; i < options.io_threads; ++i) impl->threads.emplace_back([core = impl->core] { run_io(*core); });
+  for (int i = 0; i < options.io_threads; ++i)
+    impl->threads.emplace_back([core = impl->core] { run_io(*core); });
   return std::unique_ptr<HttpServer>(new HttpServer(std::move(impl)));
 }
 

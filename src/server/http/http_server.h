@@ -1,4 +1,5 @@
-// An HTTP/1.1 server over TCP: listens, reads requests under limits and hands them to an HttpHandler.
+// An HTTP/1.1 server over TCP: listens, reads requests under limits and hands them to an
+// HttpHandler.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +23,8 @@ struct HttpServerOptions {
 
 class HttpServer {
  public:
-  static Result<std::unique_ptr<HttpServer>> start(HttpServerOptions options, std::shared_ptr<HttpHandler> handler);
+  static Result<std::unique_ptr<HttpServer>> start(HttpServerOptions options,
+                                                   std::shared_ptr<HttpHandler> handler);
   ~HttpServer();  // stops
 
   uint16_t port() const;

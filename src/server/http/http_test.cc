@@ -9,7 +9,8 @@ TEST(PercentDecode, DecodesEscapesAndRefusesMalformedOnes) {
   EXPECT_EQ(percent_decode("/v1/models/a%2Fb%20c"), "/v1/models/a/b c");
   EXPECT_EQ(percent_decode("%c3%A9"), "\xC3\xA9");
   EXPECT_EQ(percent_decode(""), "");
-  for (const char* text : {"%", "%2", "a%zz", "%-1"}) EXPECT_EQ(percent_decode(text), std::nullopt) << text;
+  for (const char* text : {"%", "%2", "a%zz", "%-1"})
+    EXPECT_EQ(percent_decode(text), std::nullopt) << text;
 }
 
 TEST(RequestId, KeepsPrintableIdsAndReplacesOthers) {

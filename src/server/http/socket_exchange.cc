@@ -19,9 +19,8 @@ template <typename Work>
 void SocketExchange::dispatch(Work work) {
   if (connection_->core_->stopped) return;
   boost::asio::dispatch(connection_->socket_.get_executor(),
-                        [connection = connection_, serial = serial_, work = std::move(work)]() mutable {
-                          work(*connection, serial);
-                        });
+                        [connection = connection_, serial = serial_,
+                         work = std::move(work)]() mutable { work(*connection, serial); });
 }
 
 void SocketExchange::post(std::function<void()> work) {

@@ -33,7 +33,8 @@ MetricFamily EngineCollector::family(std::string name, std::string help, MetricT
   return out;
 }
 
-MetricFamily EngineCollector::gauge(std::string name, std::string help, double value, const Labels& more) const {
+MetricFamily EngineCollector::gauge(std::string name, std::string help, double value,
+                                    const Labels& more) const {
   MetricFamily out = family(std::move(name), std::move(help), MetricType::Gauge);
   out.metric.push_back(labelled(labels_, more));
   out.metric.back().gauge.value = value;
@@ -47,10 +48,12 @@ MetricFamily EngineCollector::counter(std::string name, std::string help, double
   return out;
 }
 
-// Readers take the series with the newest time: there must be one only, so its labels change in place.
+// Readers take the series with the newest time: there must be one only, so its labels change in
+// place.
 MetricFamily EngineCollector::lora_info(const EngineStats& stats) const {
   const auto joined = [](const auto& names) { return fmt::format("{}", fmt::join(names, ",")); };
-  MetricFamily out = family("vllm:lora_requests_info", "Adapters of running and waiting requests.", MetricType::Gauge);
+  MetricFamily out = family("vllm:lora_requests_info", "Adapters of running and waiting requests.",
+                            MetricType::Gauge);
   out.metric.push_back(labelled({{"max_lora", std::to_string(max_loras_)},
                                  {"running_lora_adapters", joined(stats.running_adapters)},
                                  {"waiting_lora_adapters", joined(stats.waiting_adapters)}}));
@@ -59,7 +62,8 @@ MetricFamily EngineCollector::lora_info(const EngineStats& stats) const {
 }
 
 MetricFamily EngineCollector::mode(const EngineStats& stats) const {
-  MetricFamily out = family("valora:mode", "How the last step applied adapters: 1 for its mode.", MetricType::Gauge);
+  MetricFamily out = family("valora:mode", "How the last step applied adapters: 1 for its mode.",
+                            MetricType::Gauge);
   for (const char* name : {"unmerged", "merged", "mixture"}) {
     out.metric.push_back(labelled(labels_, {{"mode", name}}));
     out.metric.back().gauge.value = stats.mode == name;
@@ -68,9 +72,11 @@ MetricFamily EngineCollector::mode(const EngineStats& stats) const {
 }
 
 MetricFamily EngineCollector::adapter_bytes(const std::vector<AdapterCard>& adapters) const {
-  MetricFamily out = family("valora:adapter_bytes", "Bytes of each loaded adapter.", MetricType::Gauge);
+  MetricFamily out =
+      family("valora:adapter_bytes", "Bytes of each loaded adapter.", MetricType::Gauge);
   for (const AdapterCard& adapter : adapters) {
-    out.metric.push_back(labelled(labels_, {{"adapter", adapter.name}, {"rank", std::to_string(adapter.rank)}}));
+    out.metric.push_back(
+        labelled(labels_, {{"adapter", adapter.name}, {"rank", std::to_string(adapter.rank)}}));
     out.metric.back().gauge.value = static_cast<double>(adapter.bytes);
   }
   return out;
@@ -81,10 +87,13 @@ std::vector<MetricFamily> EngineCollector::Collect() const {
   const ModelCard& model = engine_.model();
   const std::vector<AdapterCard> adapters = engine_.adapters();
   std::vector<MetricFamily> out;
-  out.push_back(gauge("vllm:num_requests_running", "Requests in the running batch.", stats.running));
-  out.push_back(gauge("vllm:num_requests_waiting", "Requests waiting to be scheduled, those being prepared included.",
+  out.push_back(
+      gauge("vllm:num_requests_running", "Requests in the running batch.", stats.running));
+  out.push_back(gauge("vllm:num_requests_waiting",
+                      "Requests waiting to be scheduled, those being prepared included.",
                       stats.waiting + stats.preparing));
-  out.push_back(gauge("vllm:kv_cache_usage_perc", "Used share of the KV cache, 0 to 1.", stats.kv_usage));
+  out.push_back(
+      gauge("vllm:kv_cache_usage_perc", "Used share of the KV cache, 0 to 1.", stats.kv_usage));
   out.push_back(gauge("vllm:cache_config_info", "The KV cache: tokens a block, and blocks.", 1,
                       {{"block_size", std::to_string(model.kv_block_tokens)},
                        {"num_gpu_blocks", std::to_string(model.kv_blocks)}}));
@@ -93,25 +102,36 @@ std::vector<MetricFamily> EngineCollector::Collect() const {
     out.push_back(counter(name, help, static_cast<double>(value)));
   };
   count("vllm:num_preemptions_total", "Preempted requests.", stats.preemptions);
-  count("vllm:prefix_cache_queries_total", "Prompt tokens looked up in the prefix cache.", stats.prefix_queries);
-  count("vllm:prefix_cache_hits_total", "Prompt tokens found in the prefix cache.", stats.prefix_hits);
-  count("vllm:mm_cache_queries_total", "Images and videos looked up in the media cache.", stats.media_queries);
-  count("vllm:mm_cache_hits_total", "Images and videos found in the media cache.", stats.media_hits);
-  count("valora:visual_cache_queries_total", "Visual embeddings looked up, once a step that needs them.", stats.visual_queries);
-  count("valora:visual_cache_hits_total", "Visual embeddings found in the cache: not computed again.", stats.visual_hits);
-  out.push_back(gauge("valora:num_requests_preparing", "Requests whose media and text are being prepared.",
-                      stats.preparing));
-  out.push_back(gauge("valora:adapters_loaded", "Loaded adapters.", static_cast<double>(adapters.size())));
+  count("vllm:prefix_cache_queries_total", "Prompt tokens looked up in the prefix cache.",
+        stats.prefix_queries);
+  count("vllm:prefix_cache_hits_total", "Prompt tokens found in the prefix cache.",
+        stats.prefix_hits);
+  count("vllm:mm_cache_queries_total", "Images and videos looked up in the media cache.",
+        stats.media_queries);
+  count("vllm:mm_cache_hits_total", "Images and videos found in the media cache.",
+        stats.media_hits);
+  count("valora:visual_cache_queries_total",
+        "Visual embeddings looked up, once a step that needs them.", stats.visual_queries);
+  count("valora:visual_cache_hits_total",
+        "Visual embeddings found in the cache: not computed again.", stats.visual_hits);
+  out.push_back(gauge("valora:num_requests_preparing",
+                      "Requests whose media and text are being prepared.", stats.preparing));
+  out.push_back(
+      gauge("valora:adapters_loaded", "Loaded adapters.", static_cast<double>(adapters.size())));
   out.push_back(adapter_bytes(adapters));
   out.push_back(mode(stats));
-  count("valora:mode_switches_total", "Changes between base weights and those with an adapter merged.", stats.mode_switches);
+  count("valora:mode_switches_total",
+        "Changes between base weights and those with an adapter merged.", stats.mode_switches);
   count("valora:merges_total", "Adapters merged into weights.", stats.merges);
-  out.push_back(counter("valora:merge_seconds_total", "Seconds in merging adapters and restoring weights.", stats.merge_seconds));
+  out.push_back(counter("valora:merge_seconds_total",
+                        "Seconds in merging adapters and restoring weights.", stats.merge_seconds));
   count("valora:engine_steps_total", "Engine iterations with work.", stats.steps);
-  out.push_back(counter("valora:step_seconds_total", "Seconds in engine iterations.", stats.step_seconds));
-  out.push_back(counter("valora:step_overhead_seconds_total",
-                        "Seconds of engine iterations outside the model's forward pass and sampling.",
-                        stats.overhead_seconds));
+  out.push_back(
+      counter("valora:step_seconds_total", "Seconds in engine iterations.", stats.step_seconds));
+  out.push_back(
+      counter("valora:step_overhead_seconds_total",
+              "Seconds of engine iterations outside the model's forward pass and sampling.",
+              stats.overhead_seconds));
   return out;
 }
 

@@ -20,7 +20,8 @@ class EngineCollector final : public prometheus::Collectable {
   std::vector<prometheus::MetricFamily> Collect() const override;
 
  private:
-  prometheus::MetricFamily family(std::string name, std::string help, prometheus::MetricType type) const;
+  prometheus::MetricFamily family(std::string name, std::string help,
+                                  prometheus::MetricType type) const;
   prometheus::MetricFamily gauge(std::string name, std::string help, double value,
                                  const prometheus::Labels& more = {}) const;
   prometheus::MetricFamily counter(std::string name, std::string help, double value) const;

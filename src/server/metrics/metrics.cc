@@ -12,10 +12,11 @@ namespace {
 
 using Buckets = prometheus::Histogram::BucketBoundaries;
 
-const Buckets kFirstToken = {.001, .005, .01, .02, .04, .06, .08, .1,  .25, .5,  .75,
-                             1,    2.5,  5,   7.5, 10,  20,  40,  80,  160, 640, 2560};
-const Buckets kPerToken = {.01, .025, .05, .075, .1, .15, .2, .3, .4, .5, .75, 1, 2.5, 5, 7.5, 10, 20, 40, 80};
-const Buckets kRequest = {.3, .5, .8, 1,  1.5, 2,  2.5, 5,   10,  15,  20,
+const Buckets kFirstToken = {.001, .005, .01, .02, .04, .06, .08, .1, .25, .5,  .75,
+                             1,    2.5,  5,   7.5, 10,  20,  40,  80, 160, 640, 2560};
+const Buckets kPerToken = {.01, .025, .05, .075, .1,  .15, .2, .3, .4, .5,
+                           .75, 1,    2.5, 5,    7.5, 10,  20, 40, 80};
+const Buckets kRequest = {.3, .5, .8, 1,  1.5, 2,   2.5, 5,   10,   15,  20,
                           30, 40, 50, 60, 120, 240, 480, 960, 1920, 7680};
 const Buckets kIteration = {1, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384};
 
@@ -32,8 +33,13 @@ Buckets one_two_five(double limit) {
 
 }  // namespace
 
-prometheus::Histogram& Metrics::histogram(const std::string& name, const std::string& help, const Buckets& buckets) {
-  return prometheus::BuildHistogram().Name("vllm:" + name).Help(help).Register(registry_).Add(labels_, buckets);
+prometheus::Histogram& Metrics::histogram(const std::string& name, const std::string& help,
+                                          const Buckets& buckets) {
+  return prometheus::BuildHistogram()
+      .Name("vllm:" + name)
+      .Help(help)
+      .Register(registry_)
+      .Add(labels_, buckets);
 }
 
 prometheus::Counter& Metrics::counter(const std::string& name, const std::string& help,
@@ -50,22 +56,28 @@ Metrics::Metrics(const Engine& engine, std::string model_name, int max_loras)
       prompt_tokens_(counter("prompt_tokens_total", "Prompt tokens of scheduled requests.")),
       generation_tokens_(counter("generation_tokens_total", "Generated tokens.")),
       ttft_(histogram("time_to_first_token_seconds", "Arrival to first token.", kFirstToken)),
-      inter_token_(histogram("inter_token_latency_seconds", "Between two tokens of a sequence.", kPerToken)),
+      inter_token_(
+          histogram("inter_token_latency_seconds", "Between two tokens of a sequence.", kPerToken)),
       per_output_token_(histogram("request_time_per_output_token_seconds",
                                   "A request's mean time per token after the first.", kPerToken)),
       e2e_(histogram("e2e_request_latency_seconds", "Arrival to last token.", kRequest)),
       queue_(histogram("request_queue_time_seconds", "Arrival to first scheduled.", kRequest)),
-      prefill_(histogram("request_prefill_time_seconds", "First scheduled to first token.", kRequest)),
+      prefill_(
+          histogram("request_prefill_time_seconds", "First scheduled to first token.", kRequest)),
       decode_(histogram("request_decode_time_seconds", "First to last token.", kRequest)),
-      inference_(histogram("request_inference_time_seconds", "First scheduled to last token.", kRequest)),
+      inference_(
+          histogram("request_inference_time_seconds", "First scheduled to last token.", kRequest)),
       request_prompt_tokens_(histogram("request_prompt_tokens", "Prompt tokens of a request.",
                                        one_two_five(engine.model().max_model_len))),
-      request_generation_tokens_(histogram("request_generation_tokens", "Generated tokens of a request.",
+      request_generation_tokens_(histogram("request_generation_tokens",
+                                           "Generated tokens of a request.",
                                            one_two_five(engine.model().max_model_len))),
-      iteration_tokens_(histogram("iteration_tokens_total", "Tokens of an engine iteration.", kIteration)) {
-  for (const FinishReason reason : {FinishReason::kStop, FinishReason::kLength, FinishReason::kAbort})
-    success_[reason] =
-        &counter("request_success_total", "Ended requests.", {{"finished_reason", finish_reason_text(reason)}});
+      iteration_tokens_(
+          histogram("iteration_tokens_total", "Tokens of an engine iteration.", kIteration)) {
+  for (const FinishReason reason :
+       {FinishReason::kStop, FinishReason::kLength, FinishReason::kAbort})
+    success_[reason] = &counter("request_success_total", "Ended requests.",
+                                {{"finished_reason", finish_reason_text(reason)}});
 }
 
 void Metrics::prompt_tokens(int tokens) { prompt_tokens_.Increment(tokens); }

@@ -1,4 +1,5 @@
-// Prometheus metrics under the names that vLLM's users and the Gateway API Inference Extension read.
+// Prometheus metrics under the names that vLLM's users and the Gateway API Inference Extension
+// read.
 #pragma once
 
 #include <prometheus/histogram.h>

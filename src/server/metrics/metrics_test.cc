@@ -10,8 +10,8 @@
 namespace valora::server {
 namespace {
 
-using ::testing::HasSubstr;
 using testing::FakeEngine;
+using ::testing::HasSubstr;
 
 std::vector<std::string> lines_with(const std::string& text, const std::string& start) {
   std::vector<std::string> out;
@@ -24,19 +24,34 @@ std::vector<std::string> lines_with(const std::string& text, const std::string& 
 TEST(Metrics, HasEveryNameFromTheStart) {
   FakeEngine engine;
   const std::string text = Metrics(engine, "m", 4).text();
-  for (const char* name :
-       {"vllm:num_requests_running gauge", "vllm:num_requests_waiting gauge", "vllm:kv_cache_usage_perc gauge",
-        "vllm:cache_config_info gauge", "vllm:lora_requests_info gauge", "vllm:prompt_tokens_total counter",
-        "vllm:generation_tokens_total counter", "vllm:request_success_total counter",
-        "vllm:num_preemptions_total counter", "vllm:prefix_cache_queries_total counter",
-        "vllm:prefix_cache_hits_total counter", "vllm:mm_cache_queries_total counter",
-        "vllm:mm_cache_hits_total counter", "vllm:time_to_first_token_seconds histogram",
-        "vllm:inter_token_latency_seconds histogram", "vllm:request_time_per_output_token_seconds histogram",
-        "vllm:e2e_request_latency_seconds histogram", "vllm:request_queue_time_seconds histogram",
-        "vllm:request_prefill_time_seconds histogram", "vllm:request_decode_time_seconds histogram",
-        "vllm:request_inference_time_seconds histogram", "vllm:request_prompt_tokens histogram",
-        "vllm:request_generation_tokens histogram", "vllm:iteration_tokens_total histogram", "valora:mode gauge",
-        "valora:mode_switches_total counter", "valora:merges_total counter", "valora:merge_seconds_total counter"})
+  for (const char* name : {"vllm:num_requests_running gauge",
+                           "vllm:num_requests_waiting gauge",
+                           "vllm:kv_cache_usage_perc gauge",
+                           "vllm:cache_config_info gauge",
+                           "vllm:lora_requests_info gauge",
+                           "vllm:prompt_tokens_total counter",
+                           "vllm:generation_tokens_total counter",
+                           "vllm:request_success_total counter",
+                           "vllm:num_preemptions_total counter",
+                           "vllm:prefix_cache_queries_total counter",
+                           "vllm:prefix_cache_hits_total counter",
+                           "vllm:mm_cache_queries_total counter",
+                           "vllm:mm_cache_hits_total counter",
+                           "vllm:time_to_first_token_seconds histogram",
+                           "vllm:inter_token_latency_seconds histogram",
+                           "vllm:request_time_per_output_token_seconds histogram",
+                           "vllm:e2e_request_latency_seconds histogram",
+                           "vllm:request_queue_time_seconds histogram",
+                           "vllm:request_prefill_time_seconds histogram",
+                           "vllm:request_decode_time_seconds histogram",
+                           "vllm:request_inference_time_seconds histogram",
+                           "vllm:request_prompt_tokens histogram",
+                           "vllm:request_generation_tokens histogram",
+                           "vllm:iteration_tokens_total histogram",
+                           "valora:mode gauge",
+                           "valora:mode_switches_total counter",
+                           "valora:merges_total counter",
+                           "valora:merge_seconds_total counter"})
     EXPECT_THAT(text, HasSubstr(std::string("# TYPE ") + name + "\n"));
 }
 
@@ -47,7 +62,8 @@ TEST(Metrics, EmitsOneLoraSeriesWhateverHappens) {
   const std::string start = "vllm:lora_requests_info{";
   const auto empty = lines_with(metrics.text(), start);
   ASSERT_EQ(empty.size(), 1u);
-  EXPECT_THAT(empty[0], HasSubstr(R"({max_lora="4",running_lora_adapters="",waiting_lora_adapters=""} )"));
+  EXPECT_THAT(empty[0],
+              HasSubstr(R"({max_lora="4",running_lora_adapters="",waiting_lora_adapters=""} )"));
   EXPECT_GT(std::stod(empty[0].substr(empty[0].find("} ") + 2)), 1.7e9);
 
   class Silent final : public ResponseSink {
@@ -82,7 +98,8 @@ TEST(Metrics, HasTheConventionalBuckets) {
     return out;
   };
   EXPECT_EQ(bounds("time_to_first_token_seconds"),
-            "0.001 0.005 0.01 0.02 0.04 0.06 0.08 0.1 0.25 0.5 0.75 1 2.5 5 7.5 10 20 40 80 160 640 2560 +Inf ");
+            "0.001 0.005 0.01 0.02 0.04 0.06 0.08 0.1 0.25 0.5 0.75 1 2.5 5 7.5 10 20 40 80 160 "
+            "640 2560 +Inf ");
   EXPECT_EQ(bounds("inter_token_latency_seconds"),
             "0.01 0.025 0.05 0.075 0.1 0.15 0.2 0.3 0.4 0.5 0.75 1 2.5 5 7.5 10 20 40 80 +Inf ");
   EXPECT_EQ(bounds("e2e_request_latency_seconds"),
@@ -100,20 +117,29 @@ TEST(Metrics, CountsWhatIsReported) {
   metrics.on_step(12, 3, 0.1);
   FinalInfo info;
   info.usage = {5, 3, 0};
-  info.timings = {.queue_seconds = 1, .prefill_seconds = 2, .decode_seconds = 4, .ttft_seconds = 3, .e2e_seconds = 7};
+  info.timings = {.queue_seconds = 1,
+                  .prefill_seconds = 2,
+                  .decode_seconds = 4,
+                  .ttft_seconds = 3,
+                  .e2e_seconds = 7};
   metrics.request_finished(info);
   const std::string text = metrics.text();
   const std::string labels = R"({engine="0",model_name="m"} )";
   EXPECT_THAT(text, HasSubstr("vllm:prompt_tokens_total" + labels + "5\n"));
   EXPECT_THAT(text, HasSubstr("vllm:generation_tokens_total" + labels + "3\n"));
-  EXPECT_THAT(text, HasSubstr(R"(vllm:request_success_total{engine="0",finished_reason="stop",model_name="m"} 1)"));
+  EXPECT_THAT(
+      text,
+      HasSubstr(
+          R"(vllm:request_success_total{engine="0",finished_reason="stop",model_name="m"} 1)"));
   EXPECT_THAT(text, HasSubstr("vllm:iteration_tokens_total_sum" + labels + "12\n"));
   EXPECT_THAT(text, HasSubstr("vllm:request_inference_time_seconds_sum" + labels + "6\n"));
   EXPECT_THAT(text, HasSubstr("vllm:request_time_per_output_token_seconds_sum" + labels + "2\n"));
   EXPECT_THAT(text, HasSubstr("vllm:kv_cache_usage_perc" + labels + "0.25\n"));
   EXPECT_THAT(text, HasSubstr("vllm:cache_config_info{engine=\"0\",model_name=\"m\","
                               "block_size=\"16\",num_gpu_blocks=\"256\"} 1\n"));
-  EXPECT_THAT(text, HasSubstr(R"(valora:adapter_bytes{engine="0",model_name="m",adapter="a",rank="8"} 1024)"));
+  EXPECT_THAT(
+      text,
+      HasSubstr(R"(valora:adapter_bytes{engine="0",model_name="m",adapter="a",rank="8"} 1024)"));
 }
 
 }  // namespace

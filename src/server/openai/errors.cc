@@ -43,7 +43,8 @@ std::string_view error_type(int status) {
   return status < 500 ? "BadRequestError" : "InternalServerError";
 }
 
-std::string error_json(int status, std::string_view message, std::string_view param, std::string_view type) {
+std::string error_json(int status, std::string_view message, std::string_view param,
+                       std::string_view type) {
   OrderedJson error;
   error["message"] = message;
   error["type"] = type.empty() ? error_type(status) : type;
@@ -52,9 +53,12 @@ std::string error_json(int status, std::string_view message, std::string_view pa
   return to_text(OrderedJson{{"error", std::move(error)}});
 }
 
-std::string error_json(const Error& error) { return error_json(http_status(error.code), error.message, error.param); }
+std::string error_json(const Error& error) {
+  return error_json(http_status(error.code), error.message, error.param);
+}
 
-HttpResponse error_response(int status, std::string_view message, std::string_view param, std::string_view type) {
+HttpResponse error_response(int status, std::string_view message, std::string_view param,
+                            std::string_view type) {
   HttpResponse response{status, "application/json", error_json(status, message, param, type), {}};
   if (status == 429 || status == 503) response.headers.emplace_back("Retry-After", "1");
   if (status == 401) response.headers.emplace_back("WWW-Authenticate", "Bearer");

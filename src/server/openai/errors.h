@@ -1,4 +1,5 @@
-// Errors as OpenAI clients read them: {"error":{"message","type","param","code"}}, code = the HTTP status.
+// Errors as OpenAI clients read them: {"error":{"message","type","param","code"}}, code = the HTTP
+// status.
 #pragma once
 
 #include <string>
@@ -13,7 +14,8 @@ int http_status(ErrorCode code);
 std::string_view error_type(int status);  // "BadRequestError"
 
 // The error object's text. An empty param is written as null; `type` defaults to the status's.
-std::string error_json(int status, std::string_view message, std::string_view param = {}, std::string_view type = {});
+std::string error_json(int status, std::string_view message, std::string_view param = {},
+                       std::string_view type = {});
 std::string error_json(const Error& error);
 
 HttpResponse error_response(int status, std::string_view message, std::string_view param = {},

@@ -5,7 +5,8 @@
 namespace valora::server {
 namespace {
 
-// A parsed value takes far more memory than its text, so few bytes of text must not make many of them.
+// A parsed value takes far more memory than its text, so few bytes of text must not make many of
+// them.
 constexpr size_t kMaxJsonValues = size_t{1} << 20;
 constexpr int kMaxJsonDepth = 64;
 
@@ -16,18 +17,21 @@ Result<std::optional<double>> number_in(const Json& body, std::string_view key, 
   if (!value) return std::optional<double>{};
   const bool too_low = range.low_excluded ? *value <= range.low : *value < range.low;
   if (too_low || *value > range.high)
-    return invalid(fmt::format("\"{}\" must be {} {} and at most {}, not {}", key,
-                               range.low_excluded ? "above" : "at least", range.low, range.high, *value),
-                   std::string(key));
+    return invalid(
+        fmt::format("\"{}\" must be {} {} and at most {}, not {}", key,
+                    range.low_excluded ? "above" : "at least", range.low, range.high, *value),
+        std::string(key));
   return value;
 }
 
 Result<std::optional<int>> integer_in(const Json& body, std::string_view key, int low, int high) {
   VALORA_TRY(value, optional_field<int32_t>(body, key));
   if (value && (*value < low || *value > high))
-    return invalid(high == INT32_MAX ? fmt::format("\"{}\" must be at least {}, not {}", key, low, *value)
-                                     : fmt::format("\"{}\" must be from {} to {}, not {}", key, low, high, *value),
-                   std::string(key));
+    return invalid(
+        high == INT32_MAX
+            ? fmt::format("\"{}\" must be at least {}, not {}", key, low, *value)
+            : fmt::format("\"{}\" must be from {} to {}, not {}", key, low, high, *value),
+        std::string(key));
   return value;
 }
 
@@ -43,16 +47,19 @@ const Json& member(const Json& body, std::string_view key) {
 
 bool unused(const Json& body, std::string_view key) {
   const Json& value = member(body, key);
-  return value.is_null() || value == false || (value.is_string() && value.get_ref<const std::string&>().empty()) ||
+  return value.is_null() || value == false ||
+         (value.is_string() && value.get_ref<const std::string&>().empty()) ||
          (value.is_structured() && value.empty());
 }
 
 Result<std::vector<int32_t>> integers(const Json& list, const std::string& path) {
-  if (!list.is_array()) return invalid(fmt::format("\"{}\" must be a list of integers", path), path);
+  if (!list.is_array())
+    return invalid(fmt::format("\"{}\" must be a list of integers", path), path);
   std::vector<int32_t> out;
   out.reserve(list.size());
   for (const Json& item : list) {
-    if (!item.is_number_integer() || item.get<int64_t>() < INT32_MIN || item.get<int64_t>() > INT32_MAX ||
+    if (!item.is_number_integer() || item.get<int64_t>() < INT32_MIN ||
+        item.get<int64_t>() > INT32_MAX ||
         (item.is_number_unsigned() && item.get<uint64_t>() > INT32_MAX))
       return invalid(fmt::format("\"{}[{}]\" must be a 32-bit integer", path, out.size()), path);
     out.push_back(item.get<int32_t>());
@@ -69,7 +76,8 @@ Result<std::vector<std::string>> string_or_strings(const Json& body, std::string
     return out;
   }
   if (!value.is_array())
-    return invalid(fmt::format("\"{}\" must be a string or a list of strings", key), std::string(key));
+    return invalid(fmt::format("\"{}\" must be a string or a list of strings", key),
+                   std::string(key));
   for (const Json& item : value) {
     if (!item.is_string())
       return invalid(fmt::format("\"{}[{}]\" must be a string", key, out.size()), std::string(key));

@@ -1,4 +1,5 @@
-// Reading request fields within ranges, on top of base/json. Every error names the field in its param.
+// Reading request fields within ranges, on top of base/json. Every error names the field in its
+// param.
 #pragma once
 
 #include <optional>

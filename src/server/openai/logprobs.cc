@@ -67,7 +67,8 @@ OrderedJson completion_logprobs(const std::vector<TokenOutput>& tokens, size_t t
 
 size_t characters(const std::vector<TokenOutput>& tokens) {
   size_t count = 0;
-  for (const TokenOutput& token : tokens) count += count_characters(with_replacements(token.chosen.bytes));
+  for (const TokenOutput& token : tokens)
+    count += count_characters(with_replacements(token.chosen.bytes));
   return count;
 }
 

@@ -11,9 +11,10 @@
 namespace valora::server {
 namespace {
 
-constexpr std::array<std::string_view, 5> kRoles = {"system", "developer", "user", "assistant", "tool"};
-constexpr std::array<std::string_view, 5> kUnsupportedParts = {"input_audio", "audio_url", "file", "image_embeds",
-                                                               "image_pil"};
+constexpr std::array<std::string_view, 5> kRoles = {"system", "developer", "user", "assistant",
+                                                    "tool"};
+constexpr std::array<std::string_view, 5> kUnsupportedParts = {"input_audio", "audio_url", "file",
+                                                               "image_embeds", "image_pil"};
 
 Error wrong(const std::string& path, std::string_view expected) {
   return invalid(fmt::format("\"{}\" must be {}", path, expected), path);
@@ -26,7 +27,8 @@ Result<std::string> part_type(const Json& part, const std::string& path) {
   const Json& type = member(part, "type");
   if (type.is_string()) return type.get<std::string>();
   if (!type.is_null()) return wrong(path + ".type", "a string");
-  for (const char* key : {"text", "image_url", "video_url", "input_audio", "audio_url", "file", "image_embeds"})
+  for (const char* key :
+       {"text", "image_url", "video_url", "input_audio", "audio_url", "file", "image_embeds"})
     if (part.contains(key)) return std::string(key);
   return wrong(path, "an object with a \"type\"");
 }
@@ -52,14 +54,17 @@ Result<ContentPart> parse_part(Json& part, const std::string& path) {
   }
   if (type == "image_url" || type == "video_url") {
     VALORA_TRY(media, parse_media(part, type, path));
-    if (media.url.empty()) return invalid(fmt::format("\"{}.{}\" has an empty URL", path, type), path + "." + type);
+    if (media.url.empty())
+      return invalid(fmt::format("\"{}.{}\" has an empty URL", path, type), path + "." + type);
     return ContentPart(std::move(media));
   }
-  if (std::find(kUnsupportedParts.begin(), kUnsupportedParts.end(), type) != kUnsupportedParts.end())
-    return not_implemented(fmt::format("content parts of type \"{}\" are not supported by this server", type), path);
-  return invalid(
-      fmt::format("\"{}.type\" is \"{}\"; known are text, image_url and video_url", path, shortened(type, 40)),
-      path + ".type");
+  if (std::find(kUnsupportedParts.begin(), kUnsupportedParts.end(), type) !=
+      kUnsupportedParts.end())
+    return not_implemented(
+        fmt::format("content parts of type \"{}\" are not supported by this server", type), path);
+  return invalid(fmt::format("\"{}.type\" is \"{}\"; known are text, image_url and video_url", path,
+                             shortened(type, 40)),
+                 path + ".type");
 }
 
 Result<ChatMessage> parse_message(Json& message, const std::string& path) {
@@ -74,9 +79,11 @@ Result<ChatMessage> parse_message(Json& message, const std::string& path) {
   if (out.role == "developer") out.role = "system";  // the newer name for the same thing
   for (const char* field : {"tool_calls", "function_call", "audio"})
     if (!unused(message, field))
-      return not_implemented(fmt::format("\"{}.{}\" is not supported by this server", path, field), path + "." + field);
+      return not_implemented(fmt::format("\"{}.{}\" is not supported by this server", path, field),
+                             path + "." + field);
   if (!message.contains("content") || message["content"].is_null()) {
-    if (out.role != "assistant") return invalid(fmt::format("\"{}.content\" is missing", path), path + ".content");
+    if (out.role != "assistant")
+      return invalid(fmt::format("\"{}.content\" is missing", path), path + ".content");
     return out;
   }
   Json& content = message["content"];
@@ -92,14 +99,16 @@ Result<ChatMessage> parse_message(Json& message, const std::string& path) {
   return out;
 }
 
-Status check_limit(const ChatPrompt& prompt, MediaRef::Kind kind, int limit, std::string_view name) {
+Status check_limit(const ChatPrompt& prompt, MediaRef::Kind kind, int limit,
+                   std::string_view name) {
   int count = 0;
   for (const ChatMessage& message : prompt.messages)
     for (const ContentPart& part : message.parts)
       if (const auto* media = std::get_if<MediaRef>(&part)) count += media->kind == kind;
   if (count > limit)
-    return invalid(fmt::format("At most {} {}(s) may be provided in one prompt, not {}.", limit, name, count),
-                   "messages");
+    return invalid(
+        fmt::format("At most {} {}(s) may be provided in one prompt, not {}.", limit, name, count),
+        "messages");
   return {};
 }
 

@@ -12,7 +12,8 @@ struct MediaLimits {
   int videos = 999;
 };
 
-// Errors name the path of what is wrong ("messages[1].content[0].image_url.url"). Takes the strings out of `body`.
+// Errors name the path of what is wrong ("messages[1].content[0].image_url.url"). Takes the strings
+// out of `body`.
 Result<ChatPrompt> parse_messages(Json& body, const MediaLimits& limits);
 
 }  // namespace valora::server

@@ -39,12 +39,17 @@ Result<Target> parse_target(const Json& body) {
   if (lora.is_null()) return target;
   if (!lora.is_array()) return invalid("\"lora\" must be a list", "lora");
   if (lora.size() > kMaxAdapters)
-    return invalid(fmt::format("\"lora\" takes at most {} adapters, not {}", kMaxAdapters, lora.size()), "lora");
+    return invalid(
+        fmt::format("\"lora\" takes at most {} adapters, not {}", kMaxAdapters, lora.size()),
+        "lora");
   for (const Json& item : lora) {
     VALORA_TRY(use, parse_adapter_use(item, fmt::format("lora[{}]", target.lora.size())));
-    const bool again = std::any_of(target.lora.begin(), target.lora.end(),
-                                   [&](const AdapterUse& earlier) { return earlier.name == use.name; });
-    if (again) return invalid(fmt::format("\"lora\" names the adapter `{}` twice", shortened(use.name)), "lora");
+    const bool again =
+        std::any_of(target.lora.begin(), target.lora.end(),
+                    [&](const AdapterUse& earlier) { return earlier.name == use.name; });
+    if (again)
+      return invalid(fmt::format("\"lora\" names the adapter `{}` twice", shortened(use.name)),
+                     "lora");
     target.lora.push_back(std::move(use));
   }
   return target;
@@ -55,8 +60,10 @@ Status parse_stream(const Json& body, GenerationBody& out) {
   out.stream = stream;
   const Json& options = member(body, "stream_options");
   if (options.is_null()) return {};
-  if (!options.is_object()) return invalid("\"stream_options\" must be an object", "stream_options");
-  if (!stream) return invalid("\"stream_options\" is only allowed with \"stream\": true", "stream_options");
+  if (!options.is_object())
+    return invalid("\"stream_options\" must be an object", "stream_options");
+  if (!stream)
+    return invalid("\"stream_options\" is only allowed with \"stream\": true", "stream_options");
   VALORA_TRY(include_usage, flag(options, "include_usage", false));
   VALORA_TRY(continuous_usage, flag(options, "continuous_usage_stats", false));
   out.include_usage = include_usage;
@@ -99,16 +106,19 @@ Result<std::vector<Prompt>> parse_prompts(const Json& body, const std::string& k
     return prompts;
   }
   if (!value.is_array() || value.empty())
-    return invalid(
-        fmt::format("\"{}\" must be a string, a list of strings, a list of token ids, or a list of such lists", key),
-        key);
+    return invalid(fmt::format("\"{}\" must be a string, a list of strings, a list of token ids, "
+                               "or a list of such lists",
+                               key),
+                   key);
   if (value[0].is_number()) {
     VALORA_TRY(ids, integers(value, key));
     prompts.emplace_back(std::move(ids));
     return prompts;
   }
   if (value.size() > kMaxPrompts)
-    return invalid(fmt::format("\"{}\" takes at most {} prompts, not {}", key, kMaxPrompts, value.size()), key);
+    return invalid(
+        fmt::format("\"{}\" takes at most {} prompts, not {}", key, kMaxPrompts, value.size()),
+        key);
   for (const Json& item : value) {
     const std::string path = fmt::format("{}[{}]", key, prompts.size());
     if (item.is_string()) {
@@ -138,7 +148,8 @@ Result<GenerationBody> parse_chat(std::string_view text, const MediaLimits& limi
   VALORA_TRY(max_completion_tokens, integer_in(body, "max_completion_tokens", 1, INT32_MAX));
   if (max_completion_tokens) out.sampling.max_tokens = max_completion_tokens;
   if (!unused(body, "add_special_tokens"))
-    return not_implemented("\"add_special_tokens\" is not supported for chats", "add_special_tokens");
+    return not_implemented("\"add_special_tokens\" is not supported for chats",
+                           "add_special_tokens");
   VALORA_TRY(prompt, parse_messages(body, limits));
   out.prompts.emplace_back(std::move(prompt));
   return out;
@@ -188,7 +199,8 @@ Result<TokenizeBody> parse_tokenize(std::string_view text, const MediaLimits& li
   VALORA_TRY(target, parse_target(body));
   out.target = std::move(target);
   if (!unused(body, "return_token_strs"))
-    return not_implemented("\"return_token_strs\" is not supported by this server", "return_token_strs");
+    return not_implemented("\"return_token_strs\" is not supported by this server",
+                           "return_token_strs");
   if (!member(body, "messages").is_null()) {
     VALORA_TRY(prompt, parse_messages(body, limits));
     VALORA_TRY(add_special_tokens, flag(body, "add_special_tokens", false));

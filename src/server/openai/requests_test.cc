@@ -13,7 +13,8 @@ Result<GenerationBody> chat(const std::string& fields) {
   return parse_chat("{" + std::string(kMessages) + (fields.empty() ? "" : ",") + fields + "}", {});
 }
 Result<GenerationBody> completion(const std::string& fields) {
-  return parse_completion(R"({"prompt":"hi")" + std::string(fields.empty() ? "" : ",") + fields + "}");
+  return parse_completion(R"({"prompt":"hi")" + std::string(fields.empty() ? "" : ",") + fields +
+                          "}");
 }
 Result<ChatPrompt> messages(const std::string& list, MediaLimits limits = {}) {
   auto body = parse_chat(R"({"messages":)" + list + "}", limits);
@@ -22,7 +23,8 @@ Result<ChatPrompt> messages(const std::string& list, MediaLimits limits = {}) {
 }
 
 TEST(ParseChat, ReadsEverySamplingField) {
-  const auto body = chat(R"("model":"m","max_tokens":5,"max_completion_tokens":7,"min_tokens":2,"temperature":0.5,
+  const auto body =
+      chat(R"("model":"m","max_tokens":5,"max_completion_tokens":7,"min_tokens":2,"temperature":0.5,
     "top_p":0.9,"top_k":40,"min_p":0.1,"repetition_penalty":1.1,"presence_penalty":-2,"frequency_penalty":2,
     "logit_bias":{"12":-100,"7":1.5},"seed":-9007199254740993,"n":3,"stop":["a","b"],"stop_token_ids":[1,2],
     "include_stop_str_in_output":true,"ignore_eos":true,"skip_special_tokens":false,"logprobs":true,
@@ -58,13 +60,15 @@ TEST(ParseChat, ReadsEverySamplingField) {
 }
 
 TEST(ParseChat, LeavesAbsentAndNullFieldsToTheEngine) {
-  for (const char* fields : {"", R"("temperature":null,"top_p":null,"max_tokens":null,"stop":null,"seed":null,"n":null,
+  for (const char* fields :
+       {"", R"("temperature":null,"top_p":null,"max_tokens":null,"stop":null,"seed":null,"n":null,
       "logprobs":null,"top_logprobs":null,"stream":null,"stream_options":null,"logit_bias":null,
       "model":null,"lora":null)"}) {
     const auto body = chat(fields);
     ASSERT_TRUE(body.ok()) << body.error().message;
     const SamplingParams& s = body.value().sampling;
-    EXPECT_FALSE(s.temperature || s.top_p || s.max_tokens || s.seed || s.logprobs || s.min_p || s.repetition_penalty);
+    EXPECT_FALSE(s.temperature || s.top_p || s.max_tokens || s.seed || s.logprobs || s.min_p ||
+                 s.repetition_penalty);
     EXPECT_EQ(s.n, 1);
     EXPECT_TRUE(s.stop.empty() && s.skip_special_tokens);
     EXPECT_FALSE(body.value().stream || body.value().logprobs);
@@ -72,10 +76,10 @@ TEST(ParseChat, LeavesAbsentAndNullFieldsToTheEngine) {
 }
 
 TEST(ParseChat, AcceptsValuesAtTheLimits) {
-  for (const char* fields : {R"("temperature":0)", R"("temperature":2)", R"("top_p":1)", R"("top_k":-1)",
-                             R"("top_k":0)",
-                             R"("min_p":0)", R"("min_p":1)", R"("n":128)", R"("logprobs":true,"top_logprobs":20)",
-                             R"("stop":"x")", R"("logit_bias":{"0":100})", R"("seed":9223372036854775807)"})
+  for (const char* fields :
+       {R"("temperature":0)", R"("temperature":2)", R"("top_p":1)", R"("top_k":-1)", R"("top_k":0)",
+        R"("min_p":0)", R"("min_p":1)", R"("n":128)", R"("logprobs":true,"top_logprobs":20)",
+        R"("stop":"x")", R"("logit_bias":{"0":100})", R"("seed":9223372036854775807)"})
     EXPECT_TRUE(chat(fields).ok()) << fields;
 }
 
@@ -96,31 +100,41 @@ TEST_P(BadChatField, IsA400NamingTheField) {
 INSTANTIATE_TEST_SUITE_P(
     Ranges, BadChatField,
     ::testing::Values(
-        BadField{R"("temperature":-0.1)", "temperature"}, BadField{R"("temperature":2.1)", "temperature"},
+        BadField{R"("temperature":-0.1)", "temperature"},
+        BadField{R"("temperature":2.1)", "temperature"},
         BadField{R"("temperature":"hot")", "temperature"}, BadField{R"("top_p":0)", "top_p"},
-        BadField{R"("top_p":1.01)", "top_p"}, BadField{R"("top_k":-2)", "top_k"}, BadField{R"("top_k":1.5)", "top_k"},
-        BadField{R"("min_p":1.1)", "min_p"}, BadField{R"("repetition_penalty":0)", "repetition_penalty"},
+        BadField{R"("top_p":1.01)", "top_p"}, BadField{R"("top_k":-2)", "top_k"},
+        BadField{R"("top_k":1.5)", "top_k"}, BadField{R"("min_p":1.1)", "min_p"},
+        BadField{R"("repetition_penalty":0)", "repetition_penalty"},
         BadField{R"("presence_penalty":2.5)", "presence_penalty"},
         BadField{R"("frequency_penalty":-2.5)", "frequency_penalty"}, BadField{R"("n":0)", "n"},
         BadField{R"("n":129)", "n"}, BadField{R"("max_tokens":0)", "max_tokens"},
         BadField{R"("max_completion_tokens":0)", "max_completion_tokens"},
-        BadField{R"("max_tokens":99999999999)", "max_tokens"}, BadField{R"("min_tokens":-1)", "min_tokens"},
-        BadField{R"("seed":1.5)", "seed"}, BadField{R"("seed":9223372036854775808)", "seed"},
-        BadField{R"("stop":7)", "stop"}, BadField{R"("stop":["a",1])", "stop"}, BadField{R"("stop":"")", "stop"},
-        BadField{R"("stop":["1","2","3","4","5","6","7","8","9","10","11","12","13","14","15","16","17"])", "stop"},
-        BadField{R"("stop_token_ids":["a"])", "stop_token_ids"}, BadField{R"("stop_token_ids":5)", "stop_token_ids"},
-        BadField{R"("logit_bias":{"x":1})", "logit_bias"}, BadField{R"("logit_bias":{"1":101})", "logit_bias"},
-        BadField{R"("logit_bias":{"-1":1})", "logit_bias"}, BadField{R"("logit_bias":[1])", "logit_bias"},
-        BadField{R"("logprobs":3)", "logprobs"}, BadField{R"("logprobs":true,"top_logprobs":21)", "top_logprobs"},
+        BadField{R"("max_tokens":99999999999)", "max_tokens"},
+        BadField{R"("min_tokens":-1)", "min_tokens"}, BadField{R"("seed":1.5)", "seed"},
+        BadField{R"("seed":9223372036854775808)", "seed"}, BadField{R"("stop":7)", "stop"},
+        BadField{R"("stop":["a",1])", "stop"}, BadField{R"("stop":"")", "stop"},
+        BadField{
+            R"("stop":["1","2","3","4","5","6","7","8","9","10","11","12","13","14","15","16","17"])",
+            "stop"},
+        BadField{R"("stop_token_ids":["a"])", "stop_token_ids"},
+        BadField{R"("stop_token_ids":5)", "stop_token_ids"},
+        BadField{R"("logit_bias":{"x":1})", "logit_bias"},
+        BadField{R"("logit_bias":{"1":101})", "logit_bias"},
+        BadField{R"("logit_bias":{"-1":1})", "logit_bias"},
+        BadField{R"("logit_bias":[1])", "logit_bias"}, BadField{R"("logprobs":3)", "logprobs"},
+        BadField{R"("logprobs":true,"top_logprobs":21)", "top_logprobs"},
         BadField{R"("top_logprobs":1)", "top_logprobs"}, BadField{R"("stream":"yes")", "stream"},
         BadField{R"("stream_options":{"include_usage":true})", "stream_options"},
         BadField{R"("stream":true,"stream_options":[])", "stream_options"},
         BadField{R"("stream":true,"stream_options":{"include_usage":1})", "include_usage"},
-        BadField{R"("model":5)", "model"}, BadField{R"("lora":{})", "lora"}, BadField{R"("lora":[{"id":0}])", "lora"},
-        BadField{R"("lora":[{"name":""}])", "lora"}, BadField{R"("lora":[{"name":"a","scale":"x"}])", "lora"},
+        BadField{R"("model":5)", "model"}, BadField{R"("lora":{})", "lora"},
+        BadField{R"("lora":[{"id":0}])", "lora"}, BadField{R"("lora":[{"name":""}])", "lora"},
+        BadField{R"("lora":[{"name":"a","scale":"x"}])", "lora"},
         BadField{R"("lora":[{"name":"a","scale":1e300}])", "lora"},
         BadField{R"("lora":[{"name":"a"},{"name":"a"}])", "lora"}, BadField{R"("head":1)", "head"},
-        BadField{R"("response_format":"json")", "response_format"}, BadField{R"("tool_choice":5)", "tool_choice"},
+        BadField{R"("response_format":"json")", "response_format"},
+        BadField{R"("tool_choice":5)", "tool_choice"},
         BadField{R"("add_generation_prompt":"no")", "add_generation_prompt"}));
 
 // The names are compared with each other: without a limit a body of some megabytes takes minutes.
@@ -154,8 +168,9 @@ INSTANTIATE_TEST_SUITE_P(
                       BadField{R"("response_format":{"type":"json_schema"})", "response_format"},
                       BadField{R"("response_format":{"type":"json_object"})", "response_format"},
                       BadField{R"("audio":{"voice":"x"})", "audio"},
-                      BadField{R"("modalities":["text","audio"])", "modalities"}, BadField{R"("echo":true)", "echo"},
-                      BadField{R"("best_of":3)", "best_of"}, BadField{R"("suffix":"x")", "suffix"},
+                      BadField{R"("modalities":["text","audio"])", "modalities"},
+                      BadField{R"("echo":true)", "echo"}, BadField{R"("best_of":3)", "best_of"},
+                      BadField{R"("suffix":"x")", "suffix"},
                       BadField{R"("prompt_logprobs":0)", "prompt_logprobs"},
                       BadField{R"("use_beam_search":true)", "use_beam_search"},
                       BadField{R"("guided_json":{"a":1})", "guided_json"},
@@ -165,7 +180,8 @@ INSTANTIATE_TEST_SUITE_P(
                       BadField{R"("add_special_tokens":true)", "add_special_tokens"}));
 
 TEST(ParseChat, PassesHarmlessFields) {
-  const auto body = chat(R"("user":"u","metadata":{"a":"b"},"store":true,"service_tier":"auto","tools":[],
+  const auto body =
+      chat(R"("user":"u","metadata":{"a":"b"},"store":true,"service_tier":"auto","tools":[],
     "tool_choice":"auto","parallel_tool_calls":true,"functions":null,"response_format":{"type":"text"},
     "modalities":["text"],"best_of":1,"echo":false,"suffix":null,"chat_template_kwargs":{},"lora_path":"ignored")");
   EXPECT_TRUE(body.ok()) << body.error().message;
@@ -174,10 +190,10 @@ TEST(ParseChat, PassesHarmlessFields) {
 }
 
 TEST(ParseBody, RefusesWhatIsNotAnObjectOfModestDepth) {
-  for (const std::string& text : {std::string(), std::string("{"), std::string("[]"), std::string("null"),
-                                  std::string("{\"a\":1e999}"),
-                                  std::string(100'000, '['), R"({"messages":)" + std::string(100'000, '[') + "}",
-                                  std::string("{\"a\":\"\xFF\"}")}) {
+  for (const std::string& text :
+       {std::string(), std::string("{"), std::string("[]"), std::string("null"),
+        std::string("{\"a\":1e999}"), std::string(100'000, '['),
+        R"({"messages":)" + std::string(100'000, '[') + "}", std::string("{\"a\":\"\xFF\"}")}) {
     const auto body = parse_chat(text, {});
     ASSERT_FALSE(body.ok());
     EXPECT_EQ(body.error().code, ErrorCode::kInvalidArgument) << text.substr(0, 40);
@@ -231,8 +247,10 @@ TEST(ParseMessages, NamesThePathOfWhatIsWrong) {
       {R"([{"role":"user","content":"x"},{"role":"user","content":[{"type":"image_url","image_url":{"url":3}}]}])",
        "messages[1].content[0].image_url.url"},
       {R"([{"role":"user","content":[{"type":"image_url"}]}])", "messages[0].content[0].image_url"},
-      {R"([{"role":"user","content":[{"type":"image_url","image_url":7}]}])", "messages[0].content[0].image_url"},
-      {R"([{"role":"user","content":[{"type":"image_url","image_url":""}]}])", "messages[0].content[0].image_url"},
+      {R"([{"role":"user","content":[{"type":"image_url","image_url":7}]}])",
+       "messages[0].content[0].image_url"},
+      {R"([{"role":"user","content":[{"type":"image_url","image_url":""}]}])",
+       "messages[0].content[0].image_url"},
   };
   for (const auto& [list, path] : cases) {
     const auto prompt = messages(list);
@@ -243,15 +261,21 @@ TEST(ParseMessages, NamesThePathOfWhatIsWrong) {
 }
 
 TEST(ParseMessages, RefusesPartsThatCannotBeServed) {
-  EXPECT_EQ(messages(R"([{"role":"user","content":[{"type":"input_audio","input_audio":{}}]}])").error().code,
+  EXPECT_EQ(messages(R"([{"role":"user","content":[{"type":"input_audio","input_audio":{}}]}])")
+                .error()
+                .code,
             ErrorCode::kNotImplemented);
-  EXPECT_EQ(messages(R"([{"role":"assistant","content":"x","tool_calls":[{"id":"1"}]}])").error().param,
-            "messages[0].tool_calls");
+  EXPECT_EQ(
+      messages(R"([{"role":"assistant","content":"x","tool_calls":[{"id":"1"}]}])").error().param,
+      "messages[0].tool_calls");
 }
 
 TEST(ParseMessages, TakesVariablesForTheTemplate) {
-  const auto variables = [](const char* value) { return chat(R"("chat_template_kwargs":)" + std::string(value)); };
-  EXPECT_EQ(std::get<ChatPrompt>(variables(R"({"a":[1]})")->prompts.at(0)).template_variables, Json({{"a", {1}}}));
+  const auto variables = [](const char* value) {
+    return chat(R"("chat_template_kwargs":)" + std::string(value));
+  };
+  EXPECT_EQ(std::get<ChatPrompt>(variables(R"({"a":[1]})")->prompts.at(0)).template_variables,
+            Json({{"a", {1}}}));
   EXPECT_TRUE(std::get<ChatPrompt>(variables("null")->prompts.at(0)).template_variables.is_null());
   EXPECT_EQ(variables("[1]").error().param, "chat_template_kwargs");
 }
@@ -267,12 +291,17 @@ TEST(ParseMessages, CountsMediaOverAllMessages) {
 }
 
 TEST(ParseCompletion, TakesAllFourKindsOfPrompt) {
-  const auto prompts = [](const std::string& value) { return parse_completion(R"({"prompt":)" + value + "}"); };
+  const auto prompts = [](const std::string& value) {
+    return parse_completion(R"({"prompt":)" + value + "}");
+  };
   EXPECT_EQ(std::get<std::string>(prompts(R"("a")")->prompts.at(0)), "a");
   EXPECT_EQ(std::get<std::string>(prompts(R"(["a","b"])")->prompts.at(1)), "b");
-  EXPECT_EQ(std::get<std::vector<int32_t>>(prompts("[1,2]")->prompts.at(0)), (std::vector<int32_t>{1, 2}));
-  EXPECT_EQ(std::get<std::vector<int32_t>>(prompts("[[1],[2,3]]")->prompts.at(1)), (std::vector<int32_t>{2, 3}));
-  for (const char* bad : {"[]", "{}", "7", "null", "[1,\"a\"]", "[\"a\",1]", "[1.5]", "[99999999999]", "[[\"a\"]]"}) {
+  EXPECT_EQ(std::get<std::vector<int32_t>>(prompts("[1,2]")->prompts.at(0)),
+            (std::vector<int32_t>{1, 2}));
+  EXPECT_EQ(std::get<std::vector<int32_t>>(prompts("[[1],[2,3]]")->prompts.at(1)),
+            (std::vector<int32_t>{2, 3}));
+  for (const char* bad :
+       {"[]", "{}", "7", "null", "[1,\"a\"]", "[\"a\",1]", "[1.5]", "[99999999999]", "[[\"a\"]]"}) {
     const auto refused = prompts(bad);
     ASSERT_FALSE(refused.ok()) << bad;
     EXPECT_TRUE(refused.error().param.starts_with("prompt")) << bad;
@@ -282,7 +311,8 @@ TEST(ParseCompletion, TakesAllFourKindsOfPrompt) {
 TEST(ParseCompletion, VariablesForATemplateNeedMessages) {
   EXPECT_EQ(completion(R"("chat_template_kwargs":{"a":1})").error().param, "chat_template_kwargs");
   EXPECT_TRUE(completion(R"("chat_template_kwargs":{})").ok());
-  EXPECT_EQ(parse_classify(R"({"input":"x","chat_template_kwargs":{"a":1}})", {}).error().param, "chat_template_kwargs");
+  EXPECT_EQ(parse_classify(R"({"input":"x","chat_template_kwargs":{"a":1}})", {}).error().param,
+            "chat_template_kwargs");
 }
 
 TEST(ParseCompletion, HasItsOwnDefaultsAndLogprobs) {
@@ -297,12 +327,14 @@ TEST(ParseCompletion, HasItsOwnDefaultsAndLogprobs) {
 }
 
 TEST(ParseClassify, TakesInputsOrMessages) {
-  const auto inputs = parse_classify(R"({"model":"a","input":["x","y"],"use_activation":false,"head":"h"})", {});
+  const auto inputs =
+      parse_classify(R"({"model":"a","input":["x","y"],"use_activation":false,"head":"h"})", {});
   ASSERT_TRUE(inputs.ok());
   EXPECT_EQ(inputs.value().prompts.size(), 2u);
   EXPECT_FALSE(inputs.value().use_activation);
   EXPECT_EQ(inputs.value().target.head, "h");
-  const auto chat = parse_classify(std::string("{") + kMessages + R"(,"add_generation_prompt":false})", {});
+  const auto chat =
+      parse_classify(std::string("{") + kMessages + R"(,"add_generation_prompt":false})", {});
   ASSERT_TRUE(chat.ok());
   EXPECT_EQ(std::get<ChatPrompt>(chat.value().prompts[0]).add_generation_prompt, false);
   EXPECT_EQ(parse_classify("{}", {}).error().param, "input");

@@ -1,6 +1,5 @@
 #include "server/openai/responses.h"
 
-
 namespace valora::server {
 namespace {
 
@@ -11,7 +10,8 @@ OrderedJson token_ids(const std::vector<TokenOutput>& tokens) {
 }
 
 void add_finish(OrderedJson& choice, const std::optional<Finish>& finish) {
-  choice["finish_reason"] = finish ? OrderedJson(finish_reason_text(finish->reason)) : OrderedJson();
+  choice["finish_reason"] =
+      finish ? OrderedJson(finish_reason_text(finish->reason)) : OrderedJson();
   if (finish) choice["stop_reason"] = stop_reason_json(*finish);
 }
 
@@ -31,14 +31,16 @@ class ChatAnswerFormat final : public AnswerFormat {
     return out;
   }
 
-  OrderedJson chunk(int index, const OutputChunk& chunk, bool first, size_t, AnswerOptions options) const override {
+  OrderedJson chunk(int index, const OutputChunk& chunk, bool first, size_t,
+                    AnswerOptions options) const override {
     OrderedJson delta = OrderedJson::object();
     if (first) delta["role"] = "assistant";
     delta["content"] = chunk.text;
     OrderedJson out;
     out["index"] = index;
     out["delta"] = std::move(delta);
-    out["logprobs"] = options.logprobs && !chunk.tokens.empty() ? chat_logprobs(chunk.tokens) : OrderedJson();
+    out["logprobs"] =
+        options.logprobs && !chunk.tokens.empty() ? chat_logprobs(chunk.tokens) : OrderedJson();
     add_finish(out, chunk.finish);
     if (options.token_ids) out["token_ids"] = token_ids(chunk.tokens);
     return out;
@@ -62,7 +64,8 @@ class CompletionAnswerFormat final : public AnswerFormat {
 
  private:
   static OrderedJson any(int index, const std::string& text, const std::vector<TokenOutput>& tokens,
-                         const std::optional<Finish>& finish, size_t text_offset, AnswerOptions options) {
+                         const std::optional<Finish>& finish, size_t text_offset,
+                         AnswerOptions options) {
     OrderedJson out;
     out["index"] = index;
     out["text"] = text;

@@ -53,7 +53,8 @@ const char* finish_reason_text(FinishReason reason);
 
 // {"content": [{"token", "logprob", "bytes", "top_logprobs"}]}
 OrderedJson chat_logprobs(const std::vector<TokenOutput>& tokens);
-// {"text_offset", "token_logprobs", "tokens", "top_logprobs"}; `text_offset` is where the first token begins.
+// {"text_offset", "token_logprobs", "tokens", "top_logprobs"}; `text_offset` is where the first
+// token begins.
 OrderedJson completion_logprobs(const std::vector<TokenOutput>& tokens, size_t text_offset);
 // Unicode characters in the tokens' texts, as counted for text_offset.
 size_t characters(const std::vector<TokenOutput>& tokens);

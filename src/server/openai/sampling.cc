@@ -18,7 +18,8 @@ constexpr double kMaxRepetitionPenalty = 1e6;
 Result<std::vector<std::string>> parse_stop(const Json& body) {
   VALORA_TRY(stop, string_or_strings(body, "stop"));
   if (stop.size() > kMaxStops)
-    return invalid(fmt::format("\"stop\" takes at most {} strings, not {}", kMaxStops, stop.size()), "stop");
+    return invalid(fmt::format("\"stop\" takes at most {} strings, not {}", kMaxStops, stop.size()),
+                   "stop");
   for (const std::string& text : stop)
     if (text.empty()) return invalid("\"stop\" can't contain an empty string", "stop");
   return stop;
@@ -29,7 +30,8 @@ Result<std::vector<int32_t>> parse_stop_tokens(const Json& body) {
   if (value.is_null()) return std::vector<int32_t>{};
   VALORA_TRY(ids, integers(value, "stop_token_ids"));
   if (ids.size() > kMaxStopTokens)
-    return invalid(fmt::format("\"stop_token_ids\" takes at most {} ids", kMaxStopTokens), "stop_token_ids");
+    return invalid(fmt::format("\"stop_token_ids\" takes at most {} ids", kMaxStopTokens),
+                   "stop_token_ids");
   return ids;
 }
 
@@ -37,15 +39,19 @@ Result<std::vector<std::pair<int32_t, float>>> parse_logit_bias(const Json& body
   std::vector<std::pair<int32_t, float>> biases;
   const Json& value = member(body, "logit_bias");
   if (value.is_null()) return biases;
-  if (!value.is_object()) return invalid("\"logit_bias\" must be an object from token ids to numbers", "logit_bias");
+  if (!value.is_object())
+    return invalid("\"logit_bias\" must be an object from token ids to numbers", "logit_bias");
   for (const auto& [key, bias] : value.items()) {
     int32_t id = 0;
     const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), id);
     if (error != std::errc{} || end != key.data() + key.size() || id < 0)
-      return invalid(fmt::format("\"logit_bias\" has the key \"{}\", which is not a token id", shortened(key)),
-                     "logit_bias");
+      return invalid(
+          fmt::format("\"logit_bias\" has the key \"{}\", which is not a token id", shortened(key)),
+          "logit_bias");
     if (!bias.is_number() || bias.get<double>() < -100 || bias.get<double>() > 100)
-      return invalid(fmt::format("\"logit_bias\" of token {} must be a number from -100 to 100", id), "logit_bias");
+      return invalid(
+          fmt::format("\"logit_bias\" of token {} must be a number from -100 to 100", id),
+          "logit_bias");
     biases.emplace_back(id, bias.get<float>());
   }
   return biases;
@@ -53,8 +59,9 @@ Result<std::vector<std::pair<int32_t, float>>> parse_logit_bias(const Json& body
 
 Error unsupported(std::string_view field, std::string_view what = {}) {
   const std::string_view space = what.empty() ? "" : " ";
-  return not_implemented(fmt::format("\"{}\"{}{} is not supported by this server", field, space, what),
-                         std::string(field));
+  return not_implemented(
+      fmt::format("\"{}\"{}{} is not supported by this server", field, space, what),
+      std::string(field));
 }
 
 Status check_tools(const Json& body) {
@@ -73,12 +80,14 @@ Status check_tools(const Json& body) {
 Status check_response_format(const Json& body) {
   const Json& format = member(body, "response_format");
   if (format.is_null()) return {};
-  if (!format.is_object()) return invalid("\"response_format\" must be an object", "response_format");
+  if (!format.is_object())
+    return invalid("\"response_format\" must be an object", "response_format");
   if (member(format, "type") == "text") return {};
   if (!member(format, "type").is_string())
     return invalid("\"response_format.type\" must be a string", "response_format");
-  return unsupported("response_format",
-                     fmt::format("of type \"{}\"", shortened(member(format, "type").get<std::string>(), 40)));
+  return unsupported(
+      "response_format",
+      fmt::format("of type \"{}\"", shortened(member(format, "type").get<std::string>(), 40)));
 }
 
 }  // namespace
@@ -89,7 +98,8 @@ Result<SamplingParams> parse_sampling(const Json& body) {
   VALORA_TRY(top_p, number_in(body, "top_p", {0, 1, true}));
   VALORA_TRY(top_k, integer_in(body, "top_k", -1, INT32_MAX));
   VALORA_TRY(min_p, number_in(body, "min_p", {0, 1}));
-  VALORA_TRY(repetition_penalty, number_in(body, "repetition_penalty", {0, kMaxRepetitionPenalty, true}));
+  VALORA_TRY(repetition_penalty,
+             number_in(body, "repetition_penalty", {0, kMaxRepetitionPenalty, true}));
   VALORA_TRY(presence_penalty, number_in(body, "presence_penalty", {-2, 2}));
   VALORA_TRY(frequency_penalty, number_in(body, "frequency_penalty", {-2, 2}));
   VALORA_TRY(n, integer_in(body, "n", 1, kMaxSequences));
@@ -123,15 +133,17 @@ Result<SamplingParams> parse_sampling(const Json& body) {
 Status check_supported(const Json& body) {
   VALORA_CHECK(check_tools(body));
   VALORA_CHECK(check_response_format(body));
-  for (const char* field : {"echo", "suffix", "audio", "use_beam_search", "continue_final_message", "chat_template",
-                            "mm_processor_kwargs", "documents", "guided_json", "guided_regex",
-                            "guided_choice", "guided_grammar", "structured_outputs", "logits_processors", "bad_words",
-                            "allowed_token_ids", "return_tokens_as_token_ids"})
+  for (const char* field :
+       {"echo", "suffix", "audio", "use_beam_search", "continue_final_message", "chat_template",
+        "mm_processor_kwargs", "documents", "guided_json", "guided_regex", "guided_choice",
+        "guided_grammar", "structured_outputs", "logits_processors", "bad_words",
+        "allowed_token_ids", "return_tokens_as_token_ids"})
     if (!unused(body, field)) return unsupported(field);
   for (const char* field : {"prompt_logprobs", "truncate_prompt_tokens"})
     if (!member(body, field).is_null()) return unsupported(field);
   const Json& modalities = member(body, "modalities");
-  if (!modalities.is_null() && modalities != Json::array({"text"})) return unsupported("modalities", "other than text");
+  if (!modalities.is_null() && modalities != Json::array({"text"}))
+    return unsupported("modalities", "other than text");
   VALORA_TRY(best_of, integer_in(body, "best_of", 1, kMaxSequences));
   VALORA_TRY(n, integer_in(body, "n", 1, kMaxSequences));
   if (best_of && *best_of != n.value_or(1)) return unsupported("best_of", "other than \"n\"");

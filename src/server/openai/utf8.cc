@@ -10,7 +10,8 @@ struct Scalar {
   bool valid;
 };
 
-// The table of well-formed byte sequences of the Unicode Standard (3.9): only the second byte's range varies.
+// The table of well-formed byte sequences of the Unicode Standard (3.9): only the second byte's
+// range varies.
 Scalar next_scalar(std::string_view text) {
   const auto at = [&](size_t i) { return static_cast<uint8_t>(text[i]); };
   const uint8_t lead = at(0);
@@ -20,7 +21,8 @@ Scalar next_scalar(std::string_view text) {
   const uint8_t low = lead == 0xE0 ? 0xA0 : lead == 0xF0 ? 0x90 : 0x80;
   const uint8_t high = lead == 0xED ? 0x9F : lead == 0xF4 ? 0x8F : 0xBF;
   for (size_t i = 1; i < length; ++i) {
-    const bool fits = i < text.size() && at(i) >= (i == 1 ? low : 0x80) && at(i) <= (i == 1 ? high : 0xBF);
+    const bool fits =
+        i < text.size() && at(i) >= (i == 1 ? low : 0x80) && at(i) <= (i == 1 ? high : 0xBF);
     if (!fits) return {i, false};
   }
   return {length, true};
@@ -33,8 +35,10 @@ std::string with_replacements(std::string_view bytes) {
   out.reserve(bytes.size());
   while (!bytes.empty()) {
     const Scalar scalar = next_scalar(bytes);
-    if (scalar.valid) out += bytes.substr(0, scalar.bytes);
-    else out += "\xEF\xBF\xBD";
+    if (scalar.valid)
+      out += bytes.substr(0, scalar.bytes);
+    else
+      out += "\xEF\xBF\xBD";
     bytes.remove_prefix(scalar.bytes);
   }
   return out;

@@ -15,11 +15,14 @@ TEST(WithReplacements, LeavesValidTextAlone) {
 // What CPython's bytes.decode("utf-8", "replace") gives.
 TEST(WithReplacements, ReplacesEachIllFormedRunOnce) {
   EXPECT_EQ(with_replacements("\xE2\x82"), kReplacement);
-  EXPECT_EQ(with_replacements("a\x80" "b"), "a" + kReplacement + "b");
+  EXPECT_EQ(with_replacements("a\x80"
+                              "b"),
+            "a" + kReplacement + "b");
   EXPECT_EQ(with_replacements("\xC0\xAF"), kReplacement + kReplacement);
   EXPECT_EQ(with_replacements("\xED\xA0\x80"), kReplacement + kReplacement + kReplacement);
   EXPECT_EQ(with_replacements("\xF0\x9F\x98z"), kReplacement + "z");
-  EXPECT_EQ(with_replacements("\xF4\x90\x80\x80"), kReplacement + kReplacement + kReplacement + kReplacement);
+  EXPECT_EQ(with_replacements("\xF4\x90\x80\x80"),
+            kReplacement + kReplacement + kReplacement + kReplacement);
 }
 
 TEST(CountCharacters, CountsCodePoints) {

@@ -1,4 +1,5 @@
-// Serves the scripted engine over HTTP, for client tests: fake_server [--port N] [--api-key KEY] [--cors ORIGIN]
+// Serves the scripted engine over HTTP, for client tests: fake_server [--port N] [--api-key KEY]
+// [--cors ORIGIN]
 // [--max-queued N]. Prints its URL on stdout when it listens.
 #include <cstdio>
 #include <string>
@@ -16,11 +17,16 @@ int main(int argc, char** argv) {
   size_t max_queued = 1024;
   for (int i = 1; i + 1 < argc; i += 2) {
     const std::string name = argv[i], value = argv[i + 1];
-    if (name == "--port") options.port = static_cast<uint16_t>(std::stoi(value));
-    else if (name == "--api-key") options.api_keys.push_back(value);
-    else if (name == "--cors") options.cors_allowed_origins.push_back(value);
-    else if (name == "--max-queued") max_queued = std::stoul(value);
-    else return std::fprintf(stderr, "unknown option %s\n", name.c_str()), 2;
+    if (name == "--port")
+      options.port = static_cast<uint16_t>(std::stoi(value));
+    else if (name == "--api-key")
+      options.api_keys.push_back(value);
+    else if (name == "--cors")
+      options.cors_allowed_origins.push_back(value);
+    else if (name == "--max-queued")
+      max_queued = std::stoul(value);
+    else
+      return std::fprintf(stderr, "unknown option %s\n", name.c_str()), 2;
   }
   valora::set_up_logging("warning");
   valora::server::testing::FakeEngine engine(max_queued);

@@ -1,9 +1,11 @@
-// A scripted Engine: every answer follows from the request, so servers and clients are tested without a model.
+// A scripted Engine: every answer follows from the request, so servers and clients are tested
+// without a model.
 //
-// A token is a word with the space before it, and the answer repeats the last message token by token. Prompts that
-// change it: "!echo-adapters" (the adapters and scales), "!bytes" (a character cut in two tokens), "!media" (the media
-// URLs' lengths), "!fail ..." (an error after two tokens), "!fail-now" (before any), "!hang" (one token, and no more
-// until released or cancelled), "!flood" (large chunks without end until cancelled).
+// A token is a word with the space before it, and the answer repeats the last message token by
+// token. Prompts that change it: "!echo-adapters" (the adapters and scales), "!bytes" (a character
+// cut in two tokens), "!media" (the media URLs' lengths), "!fail ..." (an error after two tokens),
+// "!fail-now" (before any), "!hang" (one token, and no more until released or cancelled), "!flood"
+// (large chunks without end until cancelled).
 #pragma once
 
 #include <fmt/format.h>
@@ -47,7 +49,8 @@ class FakeEngine final : public Engine {
     thread_.join();
   }
 
-  void add_adapter(const std::string& name, std::vector<std::pair<std::string, std::vector<std::string>>> heads = {}) {
+  void add_adapter(const std::string& name,
+                   std::vector<std::pair<std::string, std::vector<std::string>>> heads = {}) {
     std::lock_guard lock(mutex_);
     AdapterCard card;
     card.name = name;
@@ -105,10 +108,12 @@ class FakeEngine final : public Engine {
 
   const ModelCard& model() const override { return model_; }
 
-  Result<RequestHandle> submit(GenerateRequest request, std::shared_ptr<ResponseSink> sink) override {
+  Result<RequestHandle> submit(GenerateRequest request,
+                               std::shared_ptr<ResponseSink> sink) override {
     std::lock_guard lock(mutex_);
     if (draining_) return Error{ErrorCode::kUnavailable, "the engine is draining", {}};
-    if (running_.size() >= max_queued_) return Error{ErrorCode::kQueueFull, "the queue is full", {}};
+    if (running_.size() >= max_queued_)
+      return Error{ErrorCode::kQueueFull, "the queue is full", {}};
     for (const AdapterUse& use : request.adapters)
       if (!adapters_.contains(use.name)) return not_found("no adapter " + use.name, "model");
     last_request_ = request;
@@ -221,7 +226,8 @@ class FakeEngine final : public Engine {
 
   static std::string text_of(const Prompt& prompt) {
     if (const auto* text = std::get_if<std::string>(&prompt)) return *text;
-    if (const auto* ids = std::get_if<std::vector<int32_t>>(&prompt)) return fmt::format("{}", fmt::join(*ids, " "));
+    if (const auto* ids = std::get_if<std::vector<int32_t>>(&prompt))
+      return fmt::format("{}", fmt::join(*ids, " "));
     std::string text;
     for (const ContentPart& part : std::get<ChatPrompt>(prompt).messages.back().parts)
       if (const auto* piece = std::get_if<std::string>(&part)) text += *piece;
@@ -231,14 +237,16 @@ class FakeEngine final : public Engine {
   static std::string answer_of(const GenerateRequest& request, const std::string& prompt) {
     std::string answer;
     if (prompt.find("!echo-adapters") != prompt.npos) {
-      for (const AdapterUse& use : request.adapters) answer += fmt::format(" {}*{}", use.name, use.scale);
+      for (const AdapterUse& use : request.adapters)
+        answer += fmt::format(" {}*{}", use.name, use.scale);
       return answer;
     }
     if (prompt.find("!media") == prompt.npos) return prompt;
     for (const ChatMessage& message : std::get<ChatPrompt>(request.prompt).messages)
       for (const ContentPart& part : message.parts)
         if (const auto* media = std::get_if<MediaRef>(&part))
-          answer += fmt::format(" {}:{}", media->kind == MediaRef::Kind::kImage ? "image" : "video", media->url.size());
+          answer += fmt::format(" {}:{}", media->kind == MediaRef::Kind::kImage ? "image" : "video",
+                                media->url.size());
     return answer;
   }
 
@@ -247,11 +255,13 @@ class FakeEngine final : public Engine {
     const auto found = adapters_.find(request.name);
     const uint64_t current = found == adapters_.end() ? 0 : found->second.generation;
     if (request.expected_generation && *request.expected_generation != current)
-      return Error{ErrorCode::kConflict, fmt::format("the generation is {}", current), "expected_generation"};
+      return Error{ErrorCode::kConflict, fmt::format("the generation is {}", current),
+                   "expected_generation"};
     if (current != 0 && !request.replace && !request.expected_generation)
       return Error{ErrorCode::kConflict, "it is loaded already", "lora_name"};
     if (request.path.ends_with("missing")) return not_found("no such folder", "lora_path");
-    if (request.path.ends_with("broken")) return unprocessable("the adapter has a NaN", "lora_path");
+    if (request.path.ends_with("broken"))
+      return unprocessable("the adapter has a NaN", "lora_path");
     AdapterCard card;
     card.name = request.name;
     card.path = request.path;
@@ -266,7 +276,8 @@ class FakeEngine final : public Engine {
   Status unload(const std::string& name, std::optional<uint64_t> expected) {
     std::lock_guard lock(mutex_);
     const auto found = adapters_.find(name);
-    if (found == adapters_.end()) return not_found(fmt::format("The lora adapter '{}' cannot be found.", name));
+    if (found == adapters_.end())
+      return not_found(fmt::format("The lora adapter '{}' cannot be found.", name));
     if (expected && *expected != found->second.generation)
       return Error{ErrorCode::kConflict, "another generation", "expected_generation"};
     adapters_.erase(found);
@@ -295,7 +306,9 @@ class FakeEngine final : public Engine {
       lock.unlock();
       {
         std::lock_guard step_lock(step_mutex_);
-        if (observer_) observer_->on_step(static_cast<int>(handles.size()), static_cast<int>(handles.size()), 0.001);
+        if (observer_)
+          observer_->on_step(static_cast<int>(handles.size()), static_cast<int>(handles.size()),
+                             0.001);
       }
       lock.lock();
     }
@@ -333,7 +346,8 @@ class FakeEngine final : public Engine {
         calls.push_back([=, chunk = chunk_of(running, i, index, last)] { sink->on_output(chunk); });
       if (last) {
         ended = true;
-        calls.push_back(done_call(sink, prompt_tokens, static_cast<int>(running.next + 1) * request.sampling.n));
+        calls.push_back(done_call(sink, prompt_tokens,
+                                  static_cast<int>(running.next + 1) * request.sampling.n));
       }
     }
     ++running.next;
@@ -359,13 +373,17 @@ class FakeEngine final : public Engine {
     chunk.index = sequence;
     const std::string& token = running.tokens[index];
     // Half characters wait for their other half.
-    if (token == "\xE2\x82") chunk.text = "";
-    else if (token == "\xAC") chunk.text = "\xE2\x82\xAC";
-    else chunk.text = token;
+    if (token == "\xE2\x82")
+      chunk.text = "";
+    else if (token == "\xAC")
+      chunk.text = "\xE2\x82\xAC";
+    else
+      chunk.text = token;
     TokenOutput output;
     output.chosen = {id_of(token), token, -0.5f};
     for (int i = 0; i < running.request.sampling.logprobs.value_or(0); ++i)
-      output.top.push_back({i, i == 0 ? token : fmt::format("alt{}", i), -0.5f - static_cast<float>(i)});
+      output.top.push_back(
+          {i, i == 0 ? token : fmt::format("alt{}", i), -0.5f - static_cast<float>(i)});
     chunk.tokens.push_back(std::move(output));
     if (last) {
       const bool cut = running.next + 1 < running.tokens.size();
@@ -385,7 +403,8 @@ class FakeEngine final : public Engine {
     return out;
   }
 
-  static std::function<void()> done_call(std::shared_ptr<ResponseSink> sink, int prompt_tokens, int tokens) {
+  static std::function<void()> done_call(std::shared_ptr<ResponseSink> sink, int prompt_tokens,
+                                         int tokens) {
     FinalInfo info;
     info.usage = {prompt_tokens, tokens, 2};
     info.timings = {0.1, 0.2, 0.3, 0.3, 0.6};

@@ -86,7 +86,8 @@ class FakeExchange final : public Exchange {
   void run_until(Condition condition) {
     std::unique_lock lock(mutex_);
     while (!condition()) {
-      if (!changed_.wait_for(lock, std::chrono::minutes(1), [&] { return condition() || !work_.empty(); }))
+      if (!changed_.wait_for(lock, std::chrono::minutes(1),
+                             [&] { return condition() || !work_.empty(); }))
         throw std::runtime_error("the answer does not come");
       if (condition()) return;
       auto work = std::move(work_.front());

@@ -1,4 +1,5 @@
-// A blocking client on a bare socket: sends any bytes, reads HTTP responses. Fails a test rather than wait for ever.
+// A blocking client on a bare socket: sends any bytes, reads HTTP responses. Fails a test rather
+// than wait for ever.
 #pragma once
 
 #include <arpa/inet.h>
@@ -23,8 +24,10 @@ struct SocketResponse {
 
 class SocketClient {
  public:
-  explicit SocketClient(uint16_t port, int receive_buffer = 0) : fd_(::socket(AF_INET, SOCK_STREAM, 0)) {
-    if (receive_buffer > 0) ::setsockopt(fd_, SOL_SOCKET, SO_RCVBUF, &receive_buffer, sizeof receive_buffer);
+  explicit SocketClient(uint16_t port, int receive_buffer = 0)
+      : fd_(::socket(AF_INET, SOCK_STREAM, 0)) {
+    if (receive_buffer > 0)
+      ::setsockopt(fd_, SOL_SOCKET, SO_RCVBUF, &receive_buffer, sizeof receive_buffer);
     sockaddr_in address{};
     address.sin_family = AF_INET;
     address.sin_port = htons(port);
@@ -48,9 +51,11 @@ class SocketClient {
     }
   }
 
-  static std::string post_text(std::string_view path, std::string_view body, std::string_view headers = {}) {
-    return "POST " + std::string(path) + " HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n" +
-           std::string(headers) + "Content-Length: " + std::to_string(body.size()) + "\r\n\r\n" + std::string(body);
+  static std::string post_text(std::string_view path, std::string_view body,
+                               std::string_view headers = {}) {
+    return "POST " + std::string(path) +
+           " HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n" + std::string(headers) +
+           "Content-Length: " + std::to_string(body.size()) + "\r\n\r\n" + std::string(body);
   }
   SocketResponse post(std::string_view path, std::string_view body, std::string_view headers = {}) {
     send(post_text(path, body, headers));

@@ -14,13 +14,14 @@ std::optional<char> byte_of_token(std::string_view token) {
   if (token.size() != 6 || !token.starts_with("<0x") || token.back() != '>') return std::nullopt;
   const std::string_view digits = token.substr(token[3] == '+' ? 4 : 3, token[3] == '+' ? 1 : 2);
   uint8_t value = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value, 16);
+  const auto [end, error] =
+      std::from_chars(digits.data(), digits.data() + digits.size(), value, 16);
   if (error != std::errc() || end != digits.data() + digits.size()) return std::nullopt;
   return static_cast<char>(value);
 }
 
-// state.held is the run of bytes, of which the first state.seen are whole characters; settled once the run is known
-// not to be UTF-8. Until it ends, any byte may still spoil all of it.
+// state.held is the run of bytes, of which the first state.seen are whole characters; settled once
+// the run is known not to be UTF-8. Until it ends, any byte may still spoil all of it.
 class ByteFallbackDecoder final : public DecoderPart {
  public:
   void push(DecoderState& state, std::string piece, DecodedPieces& out) const override {
@@ -30,12 +31,16 @@ class ByteFallbackDecoder final : public DecoderPart {
   }
 
   void finish(DecoderState& state, DecodedPieces& out) const override {
-    if (state.seen < state.held.size()) replace_held(state, out);
-    else if (!state.held.empty()) out.push_back(std::move(state.held));
+    if (state.seen < state.held.size())
+      replace_held(state, out);
+    else if (!state.held.empty())
+      out.push_back(std::move(state.held));
     state = {};
   }
 
-  bool holds_whole_text(const DecoderState& state) const override { return state.seen == state.held.size(); }
+  bool holds_whole_text(const DecoderState& state) const override {
+    return state.seen == state.held.size();
+  }
 
   std::string bytes(std::string_view token) const override {
     const auto byte = byte_of_token(token);
@@ -62,7 +67,8 @@ class ByteFallbackDecoder final : public DecoderPart {
 
 }  // namespace
 
-Result<std::unique_ptr<const DecoderPart>> make_byte_fallback_decoder(const Json& json, const std::string& where) {
+Result<std::unique_ptr<const DecoderPart>> make_byte_fallback_decoder(const Json& json,
+                                                                      const std::string& where) {
   VALORA_CHECK(check_fields(json, where, {"type"}));
   return std::unique_ptr<const DecoderPart>(new ByteFallbackDecoder);
 }

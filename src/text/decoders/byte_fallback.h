@@ -1,4 +1,5 @@
-// Decoder "ByteFallback": "<0x0A>" stands for its byte; a run of them that is not UTF-8 is one U+FFFD a byte.
+// Decoder "ByteFallback": "<0x0A>" stands for its byte; a run of them that is not UTF-8 is one
+// U+FFFD a byte.
 #pragma once
 
 #include "base/json.h"
@@ -7,6 +8,7 @@
 
 namespace valora::text {
 
-Result<std::unique_ptr<const DecoderPart>> make_byte_fallback_decoder(const Json& json, const std::string& where);
+Result<std::unique_ptr<const DecoderPart>> make_byte_fallback_decoder(const Json& json,
+                                                                      const std::string& where);
 
 }  // namespace valora::text

@@ -47,8 +47,10 @@ class ByteLevelDecoder final : public DecoderPart {
 
 }  // namespace
 
-Result<std::unique_ptr<const DecoderPart>> make_byte_level_decoder(const Json& json, const std::string& where) {
-  VALORA_CHECK(check_fields(json, where, {"type", "add_prefix_space", "trim_offsets", "use_regex"}));
+Result<std::unique_ptr<const DecoderPart>> make_byte_level_decoder(const Json& json,
+                                                                   const std::string& where) {
+  VALORA_CHECK(
+      check_fields(json, where, {"type", "add_prefix_space", "trim_offsets", "use_regex"}));
   return std::unique_ptr<const DecoderPart>(new ByteLevelDecoder);
 }
 

@@ -1,4 +1,5 @@
-// Decoder "ByteLevel": every character back to its byte; a token with other characters stands for its own text.
+// Decoder "ByteLevel": every character back to its byte; a token with other characters stands for
+// its own text.
 #pragma once
 
 #include "base/json.h"
@@ -7,6 +8,7 @@
 
 namespace valora::text {
 
-Result<std::unique_ptr<const DecoderPart>> make_byte_level_decoder(const Json& json, const std::string& where);
+Result<std::unique_ptr<const DecoderPart>> make_byte_level_decoder(const Json& json,
+                                                                   const std::string& where);
 
 }  // namespace valora::text

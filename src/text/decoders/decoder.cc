@@ -18,13 +18,16 @@ constexpr size_t kMaxGrowth = 16;
 
 using Part = std::unique_ptr<const DecoderPart>;
 
-Result<Part> make_part(const Json& json, const std::string& type, const std::string& where, bool fused) {
+Result<Part> make_part(const Json& json, const std::string& type, const std::string& where,
+                       bool fused) {
   if (type == "Fuse") return make_fuse_decoder(json, where);
   if (type == "Strip") return make_strip_decoder(json, where, fused);
   const auto known = {"ByteLevel", "Metaspace", "Replace", "ByteFallback"};
   if (std::ranges::find(known, type) == known.end())
     return refuse(where, "decoder " + in_quotes(type) + " is not supported");
-  if (fused) return refuse(where, "decoder " + in_quotes(type) + " behind one that joins the tokens is not supported");
+  if (fused)
+    return refuse(
+        where, "decoder " + in_quotes(type) + " behind one that joins the tokens is not supported");
   if (type == "ByteLevel") return make_byte_level_decoder(json, where);
   if (type == "Metaspace") return make_metaspace_decoder(json, where);
   if (type == "Replace") return make_replace_decoder(json, where);

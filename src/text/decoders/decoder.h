@@ -16,7 +16,8 @@ class Decoder {
   // Refuses kinds of decoders, and orders of them, whose text cannot be given exactly.
   static Result<Decoder> read(const Json& json, const std::string& where);
 
-  // The bytes of one token in the middle of a text; a character's bytes may be spread over several tokens.
+  // The bytes of one token in the middle of a text; a character's bytes may be spread over several
+  // tokens.
   std::string bytes(std::string_view token) const;
 
  private:
@@ -25,10 +26,12 @@ class Decoder {
   DecoderParts parts_;
 };
 
-// Decodes one sequence. All that push() and finish() return, put together, is the decoder's text of all tokens.
+// Decodes one sequence. All that push() and finish() return, put together, is the decoder's text of
+// all tokens.
 class DecodeStream {
  public:
-  explicit DecodeStream(const Decoder& decoder) : parts_(&decoder.parts_), states_(decoder.parts_.size()) {}
+  explicit DecodeStream(const Decoder& decoder)
+      : parts_(&decoder.parts_), states_(decoder.parts_.size()) {}
 
   std::string push(std::string_view token);
   std::string finish();

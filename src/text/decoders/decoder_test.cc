@@ -81,7 +81,9 @@ TEST(Decoder, UnjoinedTokensAreStrippedOneByOne) {
 
 TEST(Decoder, MetaspaceDropsTheFirstTokensSpaces) {
   EXPECT_EQ(decoded(R"({"type": "Metaspace", "replacement": "▁"})", {"▁a▁", "▁b"}), "a b");
-  EXPECT_EQ(decoded(R"({"type": "Metaspace", "replacement": "▁", "prepend_scheme": "never"})", {"▁a", "▁b"}), " a b");
+  EXPECT_EQ(decoded(R"({"type": "Metaspace", "replacement": "▁", "prepend_scheme": "never"})",
+                    {"▁a", "▁b"}),
+            " a b");
 }
 
 TEST(Decoder, BytesAreThoseInTheMiddleOfAText) {
@@ -96,16 +98,22 @@ TEST(Decoder, RefusesByName) {
   EXPECT_THAT(refusal("null"), HasSubstr("without a decoder"));
   EXPECT_THAT(refusal(R"({"type": "CTC"})"), HasSubstr("decoder \"CTC\" is not supported"));
   EXPECT_THAT(refusal(R"({"type": "Fuse", "x": 1})"), HasSubstr("unknown field \"x\""));
-  EXPECT_THAT(refusal(R"({"type": "Sequence", "decoders": [{"type": "Fuse"}, {"type": "ByteFallback"}]})"),
-              HasSubstr("decoders[1]: decoder \"ByteFallback\" behind"));
-  EXPECT_THAT(refusal(R"({"type": "Strip", "content": " ", "start": 0, "stop": 1})"), HasSubstr("\"stop\""));
-  EXPECT_THAT(refusal(R"({"type": "Strip", "content": " ", "start": -1, "stop": 0})"), HasSubstr("\"start\""));
-  EXPECT_THAT(refusal(R"({"type": "Strip", "content": "ab", "start": 0, "stop": 0})"), HasSubstr("one character"));
-  EXPECT_THAT(refusal(R"({"type": "Replace", "pattern": {"String": ""}, "content": "x"})"), HasSubstr("is empty"));
+  EXPECT_THAT(
+      refusal(R"({"type": "Sequence", "decoders": [{"type": "Fuse"}, {"type": "ByteFallback"}]})"),
+      HasSubstr("decoders[1]: decoder \"ByteFallback\" behind"));
+  EXPECT_THAT(refusal(R"({"type": "Strip", "content": " ", "start": 0, "stop": 1})"),
+              HasSubstr("\"stop\""));
+  EXPECT_THAT(refusal(R"({"type": "Strip", "content": " ", "start": -1, "stop": 0})"),
+              HasSubstr("\"start\""));
+  EXPECT_THAT(refusal(R"({"type": "Strip", "content": "ab", "start": 0, "stop": 0})"),
+              HasSubstr("one character"));
+  EXPECT_THAT(refusal(R"({"type": "Replace", "pattern": {"String": ""}, "content": "x"})"),
+              HasSubstr("is empty"));
   EXPECT_THAT(refusal(R"({"type": "Replace", "pattern": {"Regex": "x"}, "content": "y"})"),
               HasSubstr("regular expression is not supported"));
-  EXPECT_THAT(refusal(R"({"type": "Replace", "pattern": {"String": "x"}, "content": "0123456789abcdefg"})"),
-              HasSubstr("16 times longer"));
+  EXPECT_THAT(
+      refusal(R"({"type": "Replace", "pattern": {"String": "x"}, "content": "0123456789abcdefg"})"),
+      HasSubstr("16 times longer"));
   EXPECT_THAT(refusal(R"({"type": "Metaspace", "replacement": "▁", "add_prefix_space": false})"),
               HasSubstr("does not match"));
 }

@@ -7,6 +7,7 @@
 
 namespace valora::text {
 
-Result<std::unique_ptr<const DecoderPart>> make_fuse_decoder(const Json& json, const std::string& where);
+Result<std::unique_ptr<const DecoderPart>> make_fuse_decoder(const Json& json,
+                                                             const std::string& where);
 
 }  // namespace valora::text

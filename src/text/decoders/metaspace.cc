@@ -32,7 +32,8 @@ class MetaspaceDecoder final : public DecoderPart {
 
 }  // namespace
 
-Result<std::unique_ptr<const DecoderPart>> make_metaspace_decoder(const Json& json, const std::string& where) {
+Result<std::unique_ptr<const DecoderPart>> make_metaspace_decoder(const Json& json,
+                                                                  const std::string& where) {
   VALORA_TRY(settings, Metaspace::read(json, where));
   return std::unique_ptr<const DecoderPart>(new MetaspaceDecoder(std::move(settings)));
 }

@@ -1,4 +1,5 @@
-// One part of a decoder: tokens go in one by one, pieces of text come out as soon as nothing later can change them.
+// One part of a decoder: tokens go in one by one, pieces of text come out as soon as nothing later
+// can change them.
 #pragma once
 
 #include <memory>
@@ -12,7 +13,7 @@ using DecodedPieces = std::vector<std::string>;
 
 // What a part remembers of one sequence; each uses what it needs of it.
 struct DecoderState {
-  std::string held;      // bytes that are not final
+  std::string held;  // bytes that are not final
   size_t seen = 0;
   bool settled = false;
 };
@@ -28,7 +29,9 @@ class DecoderPart {
   // The bytes of one token in the middle of a text.
   virtual std::string bytes(std::string_view token) const = 0;
   virtual size_t max_growth() const { return 1; }  // a token becomes at most so many times longer
-  virtual bool fuses() const { return false; }     // what comes out are stretches of one text, no tokens any more
+  virtual bool fuses() const {
+    return false;
+  }  // what comes out are stretches of one text, no tokens any more
 };
 
 using DecoderParts = std::vector<std::unique_ptr<const DecoderPart>>;

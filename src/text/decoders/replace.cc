@@ -9,7 +9,9 @@ namespace {
 class ReplaceDecoder final : public DecoderPart {
  public:
   explicit ReplaceDecoder(Replacement replacement) : replacement_(std::move(replacement)) {}
-  void push(DecoderState&, std::string piece, DecodedPieces& out) const override { out.push_back(bytes(piece)); }
+  void push(DecoderState&, std::string piece, DecodedPieces& out) const override {
+    out.push_back(bytes(piece));
+  }
   std::string bytes(std::string_view token) const override { return replacement_.apply(token); }
   size_t max_growth() const override { return replacement_.max_growth(); }
 
@@ -19,9 +21,11 @@ class ReplaceDecoder final : public DecoderPart {
 
 }  // namespace
 
-Result<std::unique_ptr<const DecoderPart>> make_replace_decoder(const Json& json, const std::string& where) {
+Result<std::unique_ptr<const DecoderPart>> make_replace_decoder(const Json& json,
+                                                                const std::string& where) {
   VALORA_TRY(replacement, Replacement::read(json, where));
-  // Every token of the vocabulary is decoded when the file is loaded: no time for patterns that may backtrack.
+  // Every token of the vocabulary is decoded when the file is loaded: no time for patterns that may
+  // backtrack.
   if (json.at("pattern").contains("Regex"))
     return refuse(where, "decoder \"Replace\" with a regular expression is not supported");
   return std::unique_ptr<const DecoderPart>(new ReplaceDecoder(std::move(replacement)));

@@ -31,7 +31,8 @@ class StripDecoder final : public DecoderPart {
  private:
   size_t leading(std::string_view text, size_t at_most) const {
     size_t count = 0;
-    for (; count < at_most && text.starts_with(character_); ++count) text.remove_prefix(character_.size());
+    for (; count < at_most && text.starts_with(character_); ++count)
+      text.remove_prefix(character_.size());
     return count;
   }
 
@@ -42,14 +43,17 @@ class StripDecoder final : public DecoderPart {
 
 }  // namespace
 
-Result<std::unique_ptr<const DecoderPart>> make_strip_decoder(const Json& json, const std::string& where, bool fused) {
+Result<std::unique_ptr<const DecoderPart>> make_strip_decoder(const Json& json,
+                                                              const std::string& where,
+                                                              bool fused) {
   VALORA_CHECK(check_fields(json, where, {"type", "content", "start", "stop"}));
   VALORA_TRY(character, character_field(json, where, "content"));
   VALORA_TRY(start, field<int64_t>(json, where, "start"));
   VALORA_TRY(stop, field<int64_t>(json, where, "stop"));
   if (start < 0) return refuse(where, "\"start\" must not be negative");
   if (stop != 0) return refuse(where, "a \"stop\" other than 0 is not supported");
-  return std::unique_ptr<const DecoderPart>(new StripDecoder(std::move(character), static_cast<size_t>(start), fused));
+  return std::unique_ptr<const DecoderPart>(
+      new StripDecoder(std::move(character), static_cast<size_t>(start), fused));
 }
 
 }  // namespace valora::text

@@ -21,12 +21,13 @@ std::string described(const Value& object) {
 
 Value no_attribute(const Value& object, const std::string& name) {
   const std::string what = described(object);
-  return Value::undefined((object.is_none() ? what : "'" + what + "'") + " has no attribute '" + shortened(name, 80) +
-                          "'");
+  return Value::undefined((object.is_none() ? what : "'" + what + "'") + " has no attribute '" +
+                          shortened(name, 80) + "'");
 }
 
 // Python's own attributes.
-Result<std::optional<Value>> own_attribute(Runtime& runtime, const Value& object, const std::string& name) {
+Result<std::optional<Value>> own_attribute(Runtime& runtime, const Value& object,
+                                           const std::string& name) {
   if (object.is_undefined()) return undefined_fault(object);
   if (name.starts_with("__") && name.ends_with("__"))
     return std::optional(Value::undefined("access to attribute '" + shortened(name, 80) + "' of '" +
@@ -53,10 +54,12 @@ Result<std::optional<Value>> item_at(Budget& budget, const Value& object, const 
   if (auto found = item_of_dict(object, key)) return found;
   const auto index = as_integer(key);
   const auto* sequence = object.as<SequencePtr>();
-  if (!index || !(object.is_string() || (sequence && (*sequence)->indexable()))) return std::optional<Value>{};
+  if (!index || !(object.is_string() || (sequence && (*sequence)->indexable())))
+    return std::optional<Value>{};
   VALORA_TRY(length, length_of(object));
   const int64_t at = *index < 0 ? *index + length : *index;
-  if (object.is_string()) VALORA_CHECK(budget.look_at((*object.as<StrPtr>())->ascii ? 1 : object.text().size()));
+  if (object.is_string())
+    VALORA_CHECK(budget.look_at((*object.as<StrPtr>())->ascii ? 1 : object.text().size()));
   if (at < 0 || at >= length) return std::optional<Value>{};
   if (sequence) return std::optional((*sequence)->items[static_cast<size_t>(at)]);
   VALORA_TRY(character, slice(budget, object, at, at + 1, None{}));
@@ -82,7 +85,8 @@ Result<Value> get_item(Runtime& runtime, const Value& object, const Value& key) 
     return own ? std::move(*own) : no_attribute(object, key.text());
   }
   const auto text = to_repr(runtime.budget, key);
-  return Value::undefined(described(object) + " has no element " + (text.ok() ? shortened(*text, 80) : "of that key"));
+  return Value::undefined(described(object) + " has no element " +
+                          (text.ok() ? shortened(*text, 80) : "of that key"));
 }
 
 Result<Value> get_path(Runtime& runtime, const Value& object, const Value& path) {
@@ -90,9 +94,11 @@ Result<Value> get_path(Runtime& runtime, const Value& object, const Value& path)
   Value value = object;
   for (const std::string_view part : split(path.text(), ".", -1)) {
     int64_t index = 0;
-    const bool is_index = !part.empty() && std::ranges::all_of(part, [](char c) { return c >= '0' && c <= '9'; }) &&
-                          std::from_chars(part.data(), part.data() + part.size(), index).ec == std::errc();
-    VALORA_TRY(next, get_item(runtime, value, is_index ? Value(index) : literal_string(std::string(part))));
+    const bool is_index = !part.empty() && std::ranges::all_of(part, [](char c) {
+      return c >= '0' && c <= '9';
+    }) && std::from_chars(part.data(), part.data() + part.size(), index).ec == std::errc();
+    VALORA_TRY(next, get_item(runtime, value,
+                              is_index ? Value(index) : literal_string(std::string(part))));
     value = std::move(next);
   }
   return value;

@@ -5,7 +5,8 @@
 
 namespace valora::text::jinja {
 
-// The attribute (a method, a namespace's …) before the item of that name; undefined where there is neither.
+// The attribute (a method, a namespace's …) before the item of that name; undefined where there is
+// neither.
 Result<Value> get_attribute(Runtime& runtime, const Value& object, const std::string& name);
 // The item before the attribute.
 Result<Value> get_item(Runtime& runtime, const Value& object, const Value& key);

@@ -64,7 +64,17 @@ struct Unary {
   ExprPtr operand;
 };
 struct Binary {
-  enum class Op : uint8_t { kAdd, kSubtract, kMultiply, kDivide, kFloorDivide, kModulo, kPower, kAnd, kOr };
+  enum class Op : uint8_t {
+    kAdd,
+    kSubtract,
+    kMultiply,
+    kDivide,
+    kFloorDivide,
+    kModulo,
+    kPower,
+    kAnd,
+    kOr
+  };
   Op op;
   ExprPtr left, right;
 };
@@ -72,7 +82,16 @@ struct Concat {
   std::vector<ExprPtr> parts;
 };
 struct Compare {
-  enum class Op : uint8_t { kEqual, kNotEqual, kLess, kLessEqual, kGreater, kGreaterEqual, kIn, kNotIn };
+  enum class Op : uint8_t {
+    kEqual,
+    kNotEqual,
+    kLess,
+    kLessEqual,
+    kGreater,
+    kGreaterEqual,
+    kIn,
+    kNotIn
+  };
   ExprPtr first;
   std::vector<std::pair<Op, ExprPtr>> rest;
 };
@@ -81,8 +100,8 @@ struct Conditional {
 };
 
 struct Expr {
-  using Node = std::variant<Literal, Name, SequenceLiteral, DictLiteral, Attribute, Item, Slice, Call, Filter, Test,
-                            Unary, Binary, Concat, Compare, Conditional>;
+  using Node = std::variant<Literal, Name, SequenceLiteral, DictLiteral, Attribute, Item, Slice,
+                            Call, Filter, Test, Unary, Binary, Concat, Compare, Conditional>;
   int line;
   Node node;
   int depth = 1;
@@ -142,8 +161,8 @@ struct Break {};
 struct Continue {};
 
 struct Statement {
-  using Node =
-      std::variant<Text, Output, If, For, Set, SetBlock, Macro, FilterBlock, With, Generation, Break, Continue>;
+  using Node = std::variant<Text, Output, If, For, Set, SetBlock, Macro, FilterBlock, With,
+                            Generation, Break, Continue>;
   int line;
   Node node;
 };
@@ -171,23 +190,27 @@ void each_part(const Expr& expr, Visit visit) {
     for (const auto& named : args.named) one(named.second);
     one(args.unpacked), one(args.unpacked_named);
   };
-  std::visit(Overloaded{[](const Literal&) {}, [](const Name&) {}, [&](const SequenceLiteral& e) { all(e.items); },
-                        [&](const DictLiteral& e) {
-                          for (const auto& [key, value] : e.entries) one(key), one(value);
-                        },
-                        [&](const Attribute& e) { one(e.object); }, [&](const Item& e) { one(e.object), one(e.key); },
-                        [&](const Slice& e) { one(e.object), one(e.start), one(e.stop), one(e.step); },
-                        [&](const Call& e) { one(e.function), arguments(e.arguments); },
-                        [&](const Filter& e) { one(e.subject), arguments(e.arguments); },
-                        [&](const Test& e) { one(e.subject), arguments(e.arguments); },
-                        [&](const Unary& e) { one(e.operand); }, [&](const Binary& e) { one(e.left), one(e.right); },
-                        [&](const Concat& e) { all(e.parts); },
-                        [&](const Compare& e) {
-                          one(e.first);
-                          for (const auto& operand : e.rest) one(operand.second);
-                        },
-                        [&](const Conditional& e) { one(e.condition), one(e.then), one(e.otherwise); }},
-             expr.node);
+  std::visit(
+      Overloaded{[](const Literal&) {}, [](const Name&) {},
+                 [&](const SequenceLiteral& e) { all(e.items); },
+                 [&](const DictLiteral& e) {
+                   for (const auto& [key, value] : e.entries) one(key), one(value);
+                 },
+                 [&](const Attribute& e) { one(e.object); },
+                 [&](const Item& e) { one(e.object), one(e.key); },
+                 [&](const Slice& e) { one(e.object), one(e.start), one(e.stop), one(e.step); },
+                 [&](const Call& e) { one(e.function), arguments(e.arguments); },
+                 [&](const Filter& e) { one(e.subject), arguments(e.arguments); },
+                 [&](const Test& e) { one(e.subject), arguments(e.arguments); },
+                 [&](const Unary& e) { one(e.operand); },
+                 [&](const Binary& e) { one(e.left), one(e.right); },
+                 [&](const Concat& e) { all(e.parts); },
+                 [&](const Compare& e) {
+                   one(e.first);
+                   for (const auto& operand : e.rest) one(operand.second);
+                 },
+                 [&](const Conditional& e) { one(e.condition), one(e.then), one(e.otherwise); }},
+      expr.node);
 }
 
 }  // namespace valora::text::jinja

@@ -19,7 +19,8 @@ class Budget {
     steps_left_ += std::min(input_bytes, kMaxMoreSteps / kStepsPerByte) * kStepsPerByte;
   }
   Status step(size_t count = 1) {
-    if (count > steps_left_) return fault("the template takes too many steps for a conversation of this length");
+    if (count > steps_left_)
+      return fault("the template takes too many steps for a conversation of this length");
     steps_left_ -= count;
     return {};
   }
@@ -28,14 +29,16 @@ class Budget {
   // Before memory is taken.
   Status take(size_t bytes) {
     if (bytes > bytes_left_)
-      return fault("the template makes more than " + std::to_string(kMaxBytes >> 20) + " MiB of values");
+      return fault("the template makes more than " + std::to_string(kMaxBytes >> 20) +
+                   " MiB of values");
     bytes_left_ -= bytes;
     return {};
   }
   // Before a string of `bytes` is made.
   Status take_string(size_t bytes) {
     if (bytes > kMaxStringBytes)
-      return fault("the template makes a string of more than " + std::to_string(kMaxStringBytes >> 20) + " MiB");
+      return fault("the template makes a string of more than " +
+                   std::to_string(kMaxStringBytes >> 20) + " MiB");
     VALORA_CHECK(look_at(bytes));
     return take(bytes + 64);
   }

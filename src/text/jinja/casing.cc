@@ -29,14 +29,20 @@ void append_title(std::string& out, char32_t c) {
     append_utf8(out, static_cast<char32_t>(utf8proc_totitle(static_cast<int32_t>(c))));
 }
 
-bool is_upper_letter(char32_t c) { return general_category(c) == "Lu" || in_ranges(kOtherUpper, c); }
-bool is_lower_letter(char32_t c) { return general_category(c) == "Ll" || in_ranges(kOtherLower, c); }
-bool is_cased(char32_t c) { return is_upper_letter(c) || is_lower_letter(c) || general_category(c) == "Lt"; }
+bool is_upper_letter(char32_t c) {
+  return general_category(c) == "Lu" || in_ranges(kOtherUpper, c);
+}
+bool is_lower_letter(char32_t c) {
+  return general_category(c) == "Ll" || in_ranges(kOtherLower, c);
+}
+bool is_cased(char32_t c) {
+  return is_upper_letter(c) || is_lower_letter(c) || general_category(c) == "Lt";
+}
 
 bool is_case_ignorable(char32_t c) {
   const std::string_view category = general_category(c);
-  return category == "Mn" || category == "Me" || category == "Cf" || category == "Lm" || category == "Sk" ||
-         c == '\'' || c == '.' || c == ':' || c == 0xB7 || c == 0x2019;
+  return category == "Mn" || category == "Me" || category == "Cf" || category == "Lm" ||
+         category == "Sk" || c == '\'' || c == '.' || c == ':' || c == 0xB7 || c == 0x2019;
 }
 
 // A sigma ends a word when a cased letter comes before it and none after it.
@@ -67,7 +73,9 @@ std::u32string code_points_of(std::string_view text) {
 }
 
 // The filter's words begin after these.
-bool begins_word(char32_t c) { return c == '-' || c == '(' || c == '{' || c == '[' || c == '<' || is_space(c); }
+bool begins_word(char32_t c) {
+  return c == '-' || c == '(' || c == '{' || c == '[' || c == '<' || is_space(c);
+}
 
 }  // namespace
 
@@ -88,8 +96,10 @@ std::string capitalize(std::string_view text) {
   const std::u32string all = code_points_of(text);
   std::string out;
   for (size_t i = 0; i < all.size(); ++i) {
-    if (i == 0) append_title(out, all[i]);
-    else append_lower(out, all, i);
+    if (i == 0)
+      append_title(out, all[i]);
+    else
+      append_lower(out, all, i);
   }
   return out;
 }
@@ -99,8 +109,10 @@ std::string title(std::string_view text) {
   std::string out;
   bool inside = false;
   for (size_t i = 0; i < all.size(); ++i) {
-    if (inside) append_lower(out, all, i);
-    else append_title(out, all[i]);
+    if (inside)
+      append_lower(out, all, i);
+    else
+      append_title(out, all[i]);
     inside = is_cased(all[i]);
   }
   return out;
@@ -126,9 +138,12 @@ std::string swap_case(std::string_view text) {
   const std::u32string all = code_points_of(text);
   std::string out;
   for (size_t i = 0; i < all.size(); ++i) {
-    if (is_upper_letter(all[i])) append_lower(out, all, i);
-    else if (is_lower_letter(all[i])) append_upper(out, all[i]);
-    else append_utf8(out, all[i]);
+    if (is_upper_letter(all[i]))
+      append_lower(out, all, i);
+    else if (is_lower_letter(all[i]))
+      append_upper(out, all[i]);
+    else
+      append_utf8(out, all[i]);
   }
   return out;
 }

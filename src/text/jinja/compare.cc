@@ -16,7 +16,8 @@ bool numbers_equal(const Value& a, const Value& b) {
 
 // Ranges compare by what they hold, iterators by what they are.
 bool comparable(const Sequence& a, const Sequence& b) {
-  return a.kind == b.kind && a.kind != Sequence::Kind::kIterator && a.kind != Sequence::Kind::kValues;
+  return a.kind == b.kind && a.kind != Sequence::Kind::kIterator &&
+         a.kind != Sequence::Kind::kValues;
 }
 
 Result<bool> sequences_equal(Budget& budget, const Sequence& a, const Sequence& b) {
@@ -41,8 +42,8 @@ Result<bool> dicts_equal(Budget& budget, const Dict& a, const Dict& b) {
 }
 
 Error no_order(const Value& a, const Value& b, std::string_view sign) {
-  return fault("'" + std::string(sign) + "' not supported between instances of '" + std::string(type_name(a)) +
-               "' and '" + std::string(type_name(b)) + "'");
+  return fault("'" + std::string(sign) + "' not supported between instances of '" +
+               std::string(type_name(a)) + "' and '" + std::string(type_name(b)) + "'");
 }
 
 template <typename T>
@@ -50,7 +51,8 @@ int sign_of(const T& a, const T& b) {
   return a < b ? -1 : a > b ? 1 : a == b ? 0 : 2;
 }
 
-Result<int> order_sequences(Budget& budget, const Sequence& a, const Sequence& b, std::string_view sign) {
+Result<int> order_sequences(Budget& budget, const Sequence& a, const Sequence& b,
+                            std::string_view sign) {
   const size_t shorter = std::min(a.items.size(), b.items.size());
   for (size_t i = 0; i < shorter; ++i) {
     VALORA_TRY(same, equal(budget, a.items[i], b.items[i]));
@@ -61,7 +63,8 @@ Result<int> order_sequences(Budget& budget, const Sequence& a, const Sequence& b
 
 const Sequence* ordered_sequence(const Value& value) {
   const auto* sequence = value.as<SequencePtr>();
-  if (!sequence || ((*sequence)->kind != Sequence::Kind::kList && (*sequence)->kind != Sequence::Kind::kTuple))
+  if (!sequence ||
+      ((*sequence)->kind != Sequence::Kind::kList && (*sequence)->kind != Sequence::Kind::kTuple))
     return nullptr;
   return sequence->get();
 }
@@ -76,10 +79,14 @@ bool same_object(const Value& a, const Value& b) {
       [&](const auto& x) {
         using T = std::decay_t<decltype(x)>;
         const T& y = *b.as<T>();
-        if constexpr (std::is_same_v<T, None>) return true;
-        else if constexpr (std::is_same_v<T, Undefined>) return x.why == y.why;
-        else if constexpr (std::is_same_v<T, StrPtr>) return x->text == y->text;
-        else return x == y;
+        if constexpr (std::is_same_v<T, None>)
+          return true;
+        else if constexpr (std::is_same_v<T, Undefined>)
+          return x.why == y.why;
+        else if constexpr (std::is_same_v<T, StrPtr>)
+          return x->text == y->text;
+        else
+          return x == y;
       },
       a.data());
 }
@@ -88,7 +95,8 @@ bool same_key(const Value& a, const Value& b) {
   if (as_number(a) && as_number(b)) return numbers_equal(a, b);
   if (a.is_undefined() && b.is_undefined()) return true;
   const auto *sa = a.as<SequencePtr>(), *sb = b.as<SequencePtr>();
-  if (sa && sb) return (*sa)->kind == (*sb)->kind && std::ranges::equal((*sa)->items, (*sb)->items, same_key);
+  if (sa && sb)
+    return (*sa)->kind == (*sb)->kind && std::ranges::equal((*sa)->items, (*sb)->items, same_key);
   return same_object(a, b);
 }
 
@@ -102,7 +110,8 @@ Result<bool> equal(Budget& budget, const Value& a, const Value& b) {
     VALORA_CHECK(budget.look_at(a.text().size()));
     return a.text() == b.text();
   }
-  if (const auto* sequence = a.as<SequencePtr>()) return sequences_equal(budget, **sequence, **b.as<SequencePtr>());
+  if (const auto* sequence = a.as<SequencePtr>())
+    return sequences_equal(budget, **sequence, **b.as<SequencePtr>());
   if (const auto* dict = a.as<DictPtr>()) return dicts_equal(budget, **dict, **b.as<DictPtr>());
   return same_object(a, b);
 }
@@ -126,7 +135,8 @@ Result<int> order(Budget& budget, const Value& a, const Value& b, std::string_vi
 Result<bool> contains(Budget& budget, const Value& container, const Value& item) {
   if (container.is_string()) {
     if (!item.is_string())
-      return fault("'in <string>' requires string as left operand, not " + std::string(type_name(item)));
+      return fault("'in <string>' requires string as left operand, not " +
+                   std::string(type_name(item)));
     VALORA_CHECK(budget.look_at(container.text().size()));
     return container.text().find(item.text()) != std::string::npos;
   }

@@ -6,7 +6,8 @@
 namespace valora::text::jinja {
 
 Result<bool> equal(Budget& budget, const Value& a, const Value& b);
-// Negative, zero or positive; what has no order ("<" between str and int) is a fault. Nan is unordered and gives 2.
+// Negative, zero or positive; what has no order ("<" between str and int) is a fault. Nan is
+// unordered and gives 2.
 Result<int> order(Budget& budget, const Value& a, const Value& b, std::string_view sign = "<");
 // a in b
 Result<bool> contains(Budget& budget, const Value& container, const Value& item);

@@ -10,11 +10,13 @@ constexpr int kMaxRounds = 10;  // each follows a name one assignment further
 
 enum class Role : uint8_t { kMessages, kMessage, kContent };
 
-// Names that stand for the list of messages, one of them or its content, wherever they are assigned: followed
-// through loops, assignments and macro calls until nothing new is found.
+// Names that stand for the list of messages, one of them or its content, wherever they are
+// assigned: followed through loops, assignments and macro calls until nothing new is found.
 class Finder {
  public:
-  explicit Finder(const Template& source) : source_(source) { names_[Role::kMessages].insert("messages"); }
+  explicit Finder(const Template& source) : source_(source) {
+    names_[Role::kMessages].insert("messages");
+  }
 
   ContentUse run() {
     for (int round = 0; round < kMaxRounds; ++round) {
@@ -66,7 +68,8 @@ class Finder {
   bool is(Role role, const Expr& expr) {
     if (named(role, name_of(expr))) return true;
     if (const auto* conditional = std::get_if<Conditional>(&expr.node))
-      return is(role, *conditional->then) || (conditional->otherwise && is(role, *conditional->otherwise));
+      return is(role, *conditional->then) ||
+             (conditional->otherwise && is(role, *conditional->otherwise));
     if (const auto* binary = std::get_if<Binary>(&expr.node))
       return is(role, *binary->left) || is(role, *binary->right);
     if (const auto* filter = std::get_if<Filter>(&expr.node)) {
@@ -74,9 +77,11 @@ class Finder {
       const bool takes_one = filter->name == "first" || filter->name == "last";
       return is(role == Role::kMessage && takes_one ? Role::kMessages : role, *filter->subject);
     }
-    if (const auto* slice = std::get_if<Slice>(&expr.node)) return role != Role::kMessage && is(role, *slice->object);
+    if (const auto* slice = std::get_if<Slice>(&expr.node))
+      return role != Role::kMessage && is(role, *slice->object);
     const Expr* object = nullptr;
-    if (role == Role::kContent) return is_content_field(expr, object) && is(Role::kMessage, *object);
+    if (role == Role::kContent)
+      return is_content_field(expr, object) && is(Role::kMessage, *object);
     const auto* item = std::get_if<Item>(&expr.node);
     return role == Role::kMessage && item && is(Role::kMessages, *item->object);
   }
@@ -87,7 +92,8 @@ class Finder {
   }
 
   void visit(const Body& body) {
-    for (const Statement& statement : body) std::visit([this](const auto& node) { visit_node(node); }, statement.node);
+    for (const Statement& statement : body)
+      std::visit([this](const auto& node) { visit_node(node); }, statement.node);
   }
 
   void visit_node(const Text&) {}
@@ -107,7 +113,8 @@ class Finder {
   void visit_node(const For& node) {
     visit(*node.iterable);
     if (node.condition) visit(*node.condition);
-    if (is(Role::kMessages, *node.iterable) && !node.target.tuple) names_[Role::kMessage].insert(node.target.name);
+    if (is(Role::kMessages, *node.iterable) && !node.target.tuple)
+      names_[Role::kMessage].insert(node.target.name);
     if (is(Role::kContent, *node.iterable)) use_.as_list = true;
     visit(node.body);
     visit(node.otherwise);
@@ -115,7 +122,8 @@ class Finder {
   void visit_node(const Set& node) {
     visit(*node.value);
     if (node.target.tuple) return;
-    learn(node.target.attribute.empty() ? node.target.name : node.target.name + "." + node.target.attribute,
+    learn(node.target.attribute.empty() ? node.target.name
+                                        : node.target.name + "." + node.target.attribute,
           *node.value);
   }
   void visit_node(const With& node) {
@@ -132,13 +140,15 @@ class Finder {
 
   void visit(const Expr& expr) {
     if (const auto* call = std::get_if<Call>(&expr.node)) follow(*call);
-    if (const auto* test = std::get_if<Test>(&expr.node); test && is(Role::kContent, *test->subject)) {
+    if (const auto* test = std::get_if<Test>(&expr.node);
+        test && is(Role::kContent, *test->subject)) {
       if (test->name == "string") use_.as_string = true;
       if (test->name == "sequence" || test->name == "iterable") use_.as_list = true;
     }
     if (const auto* filter = std::get_if<Filter>(&expr.node);
         filter && filter->subject && is(Role::kContent, *filter->subject))
-      if (filter->name == "selectattr" || filter->name == "rejectattr" || filter->name == "map") use_.as_list = true;
+      if (filter->name == "selectattr" || filter->name == "rejectattr" || filter->name == "map")
+        use_.as_list = true;
     // content[0].type: a string's items have no fields.
     const Expr* field = nullptr;
     if (const auto* attribute = std::get_if<Attribute>(&expr.node)) field = attribute->object.get();

@@ -6,7 +6,8 @@
 namespace valora::text::jinja {
 
 struct ContentUse {
-  bool as_list = false;    // loops over it, indexes it by an item's fields, or asks whether it is a sequence
+  bool as_list =
+      false;  // loops over it, indexes it by an item's fields, or asks whether it is a sequence
   bool as_string = false;  // asks whether it is a string
 };
 ContentUse find_content_use(const Template& source);

@@ -45,7 +45,8 @@ Result<Value> Interpreter::value_of(const SequenceLiteral& node) {
     VALORA_TRY(item, evaluate(*part));
     items.push_back(std::move(item));
   }
-  return make_sequence(runtime_.budget, node.tuple ? Sequence::Kind::kTuple : Sequence::Kind::kList, std::move(items));
+  return make_sequence(runtime_.budget, node.tuple ? Sequence::Kind::kTuple : Sequence::Kind::kList,
+                       std::move(items));
 }
 
 Result<Value> Interpreter::value_of(const DictLiteral& node) {
@@ -100,13 +101,16 @@ Status Interpreter::unpack(const Arguments& arguments, CallArgs& args) {
   if (!arguments.unpacked_named) return {};
   VALORA_TRY(named, evaluate(*arguments.unpacked_named));
   const auto* dict = named.as<DictPtr>();
-  if (!dict) return fault("argument after ** must be a mapping, not " + std::string(type_name(named)));
+  if (!dict)
+    return fault("argument after ** must be a mapping, not " + std::string(type_name(named)));
   if ((*dict)->entries().size() > kMaxNamedArguments)
-    return fault("more than " + std::to_string(kMaxNamedArguments) + " arguments after ** are not supported");
+    return fault("more than " + std::to_string(kMaxNamedArguments) +
+                 " arguments after ** are not supported");
   for (const auto& [key, value] : (*dict)->entries()) {
     VALORA_TRY(name, expect_string(key, "the name of an argument"));
     for (const auto& given : args.named)
-      if (given.first == name) return fault("got multiple values for keyword argument '" + shortened(name, 80) + "'");
+      if (given.first == name)
+        return fault("got multiple values for keyword argument '" + shortened(name, 80) + "'");
     args.named.emplace_back(std::string(name), value);
   }
   return {};
@@ -118,7 +122,8 @@ Result<Value> Interpreter::value_of(const Call& node) {
   VALORA_TRY(args, evaluate(node.arguments));
   line_ = line;
   if (function.is_undefined()) return undefined_fault(function);
-  if (function.as<LoopPtr>()) return fault("The loop must have the 'recursive' marker to be called recursively.");
+  if (function.as<LoopPtr>())
+    return fault("The loop must have the 'recursive' marker to be called recursively.");
   const auto* callable = function.as<CallablePtr>();
   if (!callable) return fault("'" + std::string(type_name(function)) + "' object is not callable");
   return (*callable)->call(runtime_, std::move(args));

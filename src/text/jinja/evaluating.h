@@ -14,8 +14,8 @@ class Interpreter::Evaluating {
 
   Status status() const {
     if (runtime_.evaluating > kMaxEvaluationDepth)
-      return fault("the template's macros and blocks nest deeper than " + std::to_string(kMaxEvaluationDepth) +
-                   " levels");
+      return fault("the template's macros and blocks nest deeper than " +
+                   std::to_string(kMaxEvaluationDepth) + " levels");
     return runtime_.budget.step();
   }
 

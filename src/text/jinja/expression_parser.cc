@@ -18,12 +18,14 @@ struct Nested {
 };
 
 Error too_deep(int line) {
-  return syntax_error(line, "an expression nests deeper than " + std::to_string(kMaxExpressionDepth) + " levels");
+  return syntax_error(
+      line, "an expression nests deeper than " + std::to_string(kMaxExpressionDepth) + " levels");
 }
 
 std::string quoted(const std::string& name) { return "'" + shortened(name, 80) + "'"; }
 
-// map, select and reject name a filter or a test: known ones only, where the template itself says the name.
+// map, select and reject name a filter or a test: known ones only, where the template itself says
+// the name.
 Status check_named(int line, const std::string& filter, const Arguments& arguments) {
   const size_t at = filter == "map" || filter == "select" || filter == "reject" ? 0
                     : filter == "selectattr" || filter == "rejectattr"          ? 1
@@ -33,7 +35,8 @@ Status check_named(int line, const std::string& filter, const Arguments& argumen
   if (!literal || !literal->value.is_string()) return {};
   const std::string& name = literal->value.text();
   if (filter == "map" ? is_filter(name) : is_test(name)) return {};
-  return syntax_error(line, (filter == "map" ? "the filter " : "the test ") + quoted(name) + " is not supported");
+  return syntax_error(
+      line, (filter == "map" ? "the filter " : "the test ") + quoted(name) + " is not supported");
 }
 
 }  // namespace
@@ -55,8 +58,8 @@ Result<ExprPtr> ExpressionParser::expression(bool with_conditional) {
 Result<ExprPtr> ExpressionParser::tuple(bool with_conditional, std::string_view end_name) {
   const int line = tokens_.line();
   const auto ended = [&] {
-    return tokens_.at(TokenKind::kOutputEnd) || tokens_.at(TokenKind::kTagEnd) || tokens_.at_operator(")") ||
-           (!end_name.empty() && tokens_.at_name(end_name));
+    return tokens_.at(TokenKind::kOutputEnd) || tokens_.at(TokenKind::kTagEnd) ||
+           tokens_.at_operator(")") || (!end_name.empty() && tokens_.at_name(end_name));
   };
   SequenceLiteral items{true, {}};
   for (bool comma = false;;) {
@@ -81,7 +84,8 @@ Result<ExprPtr> ExpressionParser::conditional() {
       VALORA_TRY(last, expression());
       otherwise = std::move(last);
     }
-    VALORA_TRY(node, make(line, Conditional{std::move(condition), std::move(then), std::move(otherwise)}));
+    VALORA_TRY(
+        node, make(line, Conditional{std::move(condition), std::move(then), std::move(otherwise)}));
     then = std::move(node);
   }
   return then;
@@ -135,7 +139,8 @@ Result<bool> ExpressionParser::compare_operator(Compare::Op& op) {
     op = Compare::Op::kIn;
     return true;
   }
-  if (tokens_.at_name("not") && tokens_.ahead().kind == TokenKind::kName && tokens_.ahead().text == "in") {
+  if (tokens_.at_name("not") && tokens_.ahead().kind == TokenKind::kName &&
+      tokens_.ahead().text == "in") {
     tokens_.skip(2);
     op = Compare::Op::kNotIn;
     return true;
@@ -158,11 +163,12 @@ Result<ExprPtr> ExpressionParser::compare() {
   return make(line, std::move(compare));
 }
 
-Result<ExprPtr> ExpressionParser::left_associative(Parse operand, std::initializer_list<OperatorOf> operators) {
+Result<ExprPtr> ExpressionParser::left_associative(Parse operand,
+                                                   std::initializer_list<OperatorOf> operators) {
   VALORA_TRY(left, (this->*operand)());
   for (;;) {
-    const auto found =
-        std::ranges::find_if(operators, [&](const OperatorOf& o) { return tokens_.at_operator(o.text); });
+    const auto found = std::ranges::find_if(
+        operators, [&](const OperatorOf& o) { return tokens_.at_operator(o.text); });
     if (found == operators.end()) return left;
     const int line = tokens_.take().line;
     VALORA_TRY(right, (this->*operand)());
@@ -172,7 +178,8 @@ Result<ExprPtr> ExpressionParser::left_associative(Parse operand, std::initializ
 }
 
 Result<ExprPtr> ExpressionParser::sum() {
-  return left_associative(&ExpressionParser::concat, {{"+", Binary::Op::kAdd}, {"-", Binary::Op::kSubtract}});
+  return left_associative(&ExpressionParser::concat,
+                          {{"+", Binary::Op::kAdd}, {"-", Binary::Op::kSubtract}});
 }
 
 Result<ExprPtr> ExpressionParser::concat() {
@@ -189,8 +196,10 @@ Result<ExprPtr> ExpressionParser::concat() {
 }
 
 Result<ExprPtr> ExpressionParser::product() {
-  return left_associative(&ExpressionParser::power, {{"*", Binary::Op::kMultiply}, {"/", Binary::Op::kDivide},
-                                                     {"//", Binary::Op::kFloorDivide}, {"%", Binary::Op::kModulo}});
+  return left_associative(&ExpressionParser::power, {{"*", Binary::Op::kMultiply},
+                                                     {"/", Binary::Op::kDivide},
+                                                     {"//", Binary::Op::kFloorDivide},
+                                                     {"%", Binary::Op::kModulo}});
 }
 
 Result<ExprPtr> ExpressionParser::power() {
@@ -233,7 +242,8 @@ Result<ExprPtr> ExpressionParser::name() {
   if (token.text == "true" || token.text == "True") return make(token.line, Literal{true});
   if (token.text == "false" || token.text == "False") return make(token.line, Literal{false});
   if (token.text == "none" || token.text == "None") return make(token.line, Literal{None{}});
-  if (is_unsupported_global(token.text)) return syntax_error(token.line, quoted(token.text) + " is not supported");
+  if (is_unsupported_global(token.text))
+    return syntax_error(token.line, quoted(token.text) + " is not supported");
   return make(token.line, Name{token.text});
 }
 
@@ -281,10 +291,14 @@ Result<ExprPtr> ExpressionParser::dict() {
 Result<ExprPtr> ExpressionParser::postfix(ExprPtr object) {
   for (;;) {
     Result<ExprPtr> next = ExprPtr();
-    if (tokens_.at_operator(".")) next = attribute(std::move(object));
-    else if (tokens_.at_operator("[")) next = subscript(std::move(object));
-    else if (tokens_.at_operator("(")) next = call(std::move(object));
-    else return object;
+    if (tokens_.at_operator("."))
+      next = attribute(std::move(object));
+    else if (tokens_.at_operator("["))
+      next = subscript(std::move(object));
+    else if (tokens_.at_operator("("))
+      next = call(std::move(object));
+    else
+      return object;
     if (!next.ok()) return next.error();
     object = std::move(*next);
   }
@@ -293,10 +307,14 @@ Result<ExprPtr> ExpressionParser::postfix(ExprPtr object) {
 Result<ExprPtr> ExpressionParser::filters(ExprPtr subject) {
   for (;;) {
     Result<ExprPtr> next = ExprPtr();
-    if (tokens_.skip_operator("|")) next = filter(std::move(subject));
-    else if (tokens_.at_name("is")) next = test(std::move(subject));
-    else if (tokens_.at_operator("(")) next = call(std::move(subject));
-    else return subject;
+    if (tokens_.skip_operator("|"))
+      next = filter(std::move(subject));
+    else if (tokens_.at_name("is"))
+      next = test(std::move(subject));
+    else if (tokens_.at_operator("("))
+      next = call(std::move(subject));
+    else
+      return subject;
     if (!next.ok()) return next.error();
     subject = std::move(*next);
   }
@@ -314,7 +332,8 @@ Result<ExprPtr> ExpressionParser::filter_chain() {
 Result<ExprPtr> ExpressionParser::filter(ExprPtr subject) {
   const int line = tokens_.line();
   VALORA_TRY(name, tokens_.expect_name("the name of a filter"));
-  if (!is_filter(name)) return syntax_error(line, "the filter " + quoted(name) + " is not supported");
+  if (!is_filter(name))
+    return syntax_error(line, "the filter " + quoted(name) + " is not supported");
   Arguments args;
   if (tokens_.at_operator("(")) {
     VALORA_TRY(given, arguments());
@@ -333,11 +352,11 @@ Result<ExprPtr> ExpressionParser::test(ExprPtr subject) {
   if (tokens_.at_operator("(")) {
     VALORA_TRY(given, arguments());
     args = std::move(given);
-  } else if (const TokenKind kind = tokens_.current().kind; kind == TokenKind::kString || kind == TokenKind::kInteger ||
-                                                            kind == TokenKind::kFloat || tokens_.at_operator("[") ||
-                                                            tokens_.at_operator("{") ||
-                                                            (kind == TokenKind::kName && !tokens_.at_name("else") &&
-                                                             !tokens_.at_name("or") && !tokens_.at_name("and"))) {
+  } else if (const TokenKind kind = tokens_.current().kind;
+             kind == TokenKind::kString || kind == TokenKind::kInteger ||
+             kind == TokenKind::kFloat || tokens_.at_operator("[") || tokens_.at_operator("{") ||
+             (kind == TokenKind::kName && !tokens_.at_name("else") && !tokens_.at_name("or") &&
+              !tokens_.at_name("and"))) {
     if (tokens_.at_name("is")) return syntax_error(line, "tests with 'is' cannot be chained");
     VALORA_TRY(argument, primary());
     VALORA_TRY(complete, postfix(std::move(argument)));
@@ -370,17 +389,20 @@ Result<ExprPtr> ExpressionParser::subscript(ExprPtr object) {
     if (i == 2 || !tokens_.skip_operator(":")) break;
     is_slice = true;
   }
-  if (tokens_.at_operator(",")) return syntax_error(tokens_.line(), "a subscript with commas is not supported");
+  if (tokens_.at_operator(","))
+    return syntax_error(tokens_.line(), "a subscript with commas is not supported");
   VALORA_CHECK(tokens_.expect_operator("]"));
   if (is_slice)
-    return make(line, Slice{std::move(object), std::move(parts[0]), std::move(parts[1]), std::move(parts[2])});
+    return make(line, Slice{std::move(object), std::move(parts[0]), std::move(parts[1]),
+                            std::move(parts[2])});
   if (!parts[0]) return syntax_error(line, "a subscript is empty");
   return make(line, Item{std::move(object), std::move(parts[0])});
 }
 
 Result<ExprPtr> ExpressionParser::call(ExprPtr function) {
   const int line = tokens_.line();
-  if (const auto* method = std::get_if<Attribute>(&function->node); method && is_unsupported_method(method->name))
+  if (const auto* method = std::get_if<Attribute>(&function->node);
+      method && is_unsupported_method(method->name))
     return syntax_error(line, "the method " + quoted(method->name) + " is not supported");
   VALORA_TRY(args, arguments());
   return make(line, Call{std::move(function), std::move(args)});
@@ -407,12 +429,14 @@ Status ExpressionParser::argument(Arguments& args) {
     place = std::move(value);
     return {};
   }
-  if (tokens_.at(TokenKind::kName) && tokens_.ahead().kind == TokenKind::kOperator && tokens_.ahead().text == "=") {
+  if (tokens_.at(TokenKind::kName) && tokens_.ahead().kind == TokenKind::kOperator &&
+      tokens_.ahead().text == "=") {
     const std::string name = tokens_.take().text;
     tokens_.skip();
     VALORA_TRY(value, expression());
-    if (std::ranges::find(args.named, name, [](const auto& named) -> const std::string& { return named.first; }) !=
-        args.named.end())
+    if (std::ranges::find(args.named, name, [](const auto& named) -> const std::string& {
+          return named.first;
+        }) != args.named.end())
       return syntax_error(line, "the argument " + quoted(name) + " is given twice");
     args.named.emplace_back(name, std::move(value));
     return {};

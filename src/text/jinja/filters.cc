@@ -13,7 +13,8 @@ FilterFunction find_filter(std::string_view name) {
 
 bool is_filter(std::string_view name) { return find_filter(name) != nullptr; }
 
-Result<Value> apply_filter(Runtime& runtime, const std::string& name, const Value& subject, CallArgs args) {
+Result<Value> apply_filter(Runtime& runtime, const std::string& name, const Value& subject,
+                           CallArgs args) {
   VALORA_CHECK(runtime.budget.step());
   const FilterFunction filter = find_filter(name);
   if (!filter) return fault("the filter '" + name + "' is not supported");

@@ -6,7 +6,8 @@
 namespace valora::text::jinja {
 
 bool is_filter(std::string_view name);
-Result<Value> apply_filter(Runtime& runtime, const std::string& name, const Value& subject, CallArgs args);
+Result<Value> apply_filter(Runtime& runtime, const std::string& name, const Value& subject,
+                           CallArgs args);
 
 using FilterFunction = Result<Value> (*)(Runtime& runtime, const Value& subject, CallArgs args);
 // By subject; null for names that are none of theirs.

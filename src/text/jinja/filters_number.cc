@@ -11,7 +11,8 @@
 namespace valora::text::jinja {
 namespace {
 
-// The characters of a number's text without single underscores between digits; nullopt where they stand elsewhere.
+// The characters of a number's text without single underscores between digits; nullopt where they
+// stand elsewhere.
 std::optional<std::string> plain_digits(std::string_view text) {
   std::string out;
   for (size_t i = 0; i < text.size(); ++i) {
@@ -43,8 +44,8 @@ Result<std::optional<int64_t>> parse_integer(std::string_view text, int64_t base
     }
   }
   uint64_t value = 0;
-  const auto [end, error] =
-      std::from_chars(rest.data(), rest.data() + rest.size(), value, base == 0 ? 10 : static_cast<int>(base));
+  const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), value,
+                                            base == 0 ? 10 : static_cast<int>(base));
   if (rest.empty() || end != rest.data() + rest.size() || error == std::errc::invalid_argument)
     return std::optional<int64_t>{};
   if (error != std::errc() || value > static_cast<uint64_t>(INT64_MAX))
@@ -55,7 +56,8 @@ Result<std::optional<int64_t>> parse_integer(std::string_view text, int64_t base
 // float(text)
 std::optional<double> parse_float(std::string_view text) {
   const auto digits = plain_digits(strip(text, Side::kBoth));
-  if (!digits || digits->empty() || digits->find_first_of("xXpP()") != std::string::npos) return std::nullopt;
+  if (!digits || digits->empty() || digits->find_first_of("xXpP()") != std::string::npos)
+    return std::nullopt;
   char* end = nullptr;
   const double value = std::strtod(digits->c_str(), &end);
   if (end != digits->c_str() + digits->size()) return std::nullopt;
@@ -108,9 +110,11 @@ Result<Value> round(Runtime&, const Value& subject, CallArgs args) {
   VALORA_TRY(precision, integer_or(bound[0], 0, "the precision"));
   VALORA_TRY(method, optional_string(bound[1], "the method"));
   const std::string_view how = method.value_or("common");
-  if (how != "common" && how != "ceil" && how != "floor") return fault("method must be common, ceil or floor");
+  if (how != "common" && how != "ceil" && how != "floor")
+    return fault("method must be common, ceil or floor");
   const auto number = as_number(subject);
-  if (!number) return fault("type " + std::string(type_name(subject)) + " doesn't define __round__ method");
+  if (!number)
+    return fault("type " + std::string(type_name(subject)) + " doesn't define __round__ method");
   if (precision < 0 || precision > 300)
     return fault("a precision of " + std::to_string(precision) + " is not supported");
   if (how != "common") {

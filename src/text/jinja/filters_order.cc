@@ -20,9 +20,10 @@ Result<Value> without_case(Budget& budget, const Value& value, bool case_sensiti
   return make_string(budget, lower(value.text()));
 }
 
-// What an item is ordered by; with `several`, the attribute may be a list with commas and the key is a list.
-Result<Value> key_of(Runtime& runtime, const Value& item, const std::optional<Value>& attribute, bool case_sensitive,
-                     bool several) {
+// What an item is ordered by; with `several`, the attribute may be a list with commas and the key
+// is a list.
+Result<Value> key_of(Runtime& runtime, const Value& item, const std::optional<Value>& attribute,
+                     bool case_sensitive, bool several) {
   if (!attribute || attribute->is_none()) return without_case(runtime.budget, item, case_sensitive);
   if (!several || !attribute->is_string()) {
     VALORA_TRY(found, get_path(runtime, item, *attribute));
@@ -37,8 +38,9 @@ Result<Value> key_of(Runtime& runtime, const Value& item, const std::optional<Va
   return make_list(runtime.budget, std::move(keys));
 }
 
-Result<std::vector<Keyed>> keyed_items(Runtime& runtime, const Value& subject, const std::optional<Value>& attribute,
-                                       bool case_sensitive, bool several) {
+Result<std::vector<Keyed>> keyed_items(Runtime& runtime, const Value& subject,
+                                       const std::optional<Value>& attribute, bool case_sensitive,
+                                       bool several) {
   VALORA_TRY(items, items_of(runtime.budget, subject));
   std::vector<Keyed> keyed;
   for (Value& item : items) {
@@ -70,7 +72,8 @@ Result<Value> list_of_items(Budget& budget, std::vector<Keyed> keyed) {
 
 Result<Value> sort(Runtime& runtime, const Value& subject, CallArgs args) {
   VALORA_TRY(bound, bind("sort", {"reverse", "case_sensitive", "attribute"}, 0, std::move(args)));
-  VALORA_TRY(keyed, keyed_items(runtime, subject, bound[2], truth_or(bound[1], false), /*several=*/true));
+  VALORA_TRY(keyed,
+             keyed_items(runtime, subject, bound[2], truth_or(bound[1], false), /*several=*/true));
   VALORA_CHECK(sort_keyed(runtime.budget, keyed, truth_or(bound[0], false)));
   return list_of_items(runtime.budget, std::move(keyed));
 }
@@ -79,14 +82,17 @@ Result<Value> dictsort(Runtime& runtime, const Value& subject, CallArgs args) {
   VALORA_TRY(bound, bind("dictsort", {"case_sensitive", "by", "reverse"}, 0, std::move(args)));
   VALORA_TRY(by, optional_string(bound[1], "by"));
   const std::string_view what = by.value_or("key");
-  if (what != "key" && what != "value") return fault("You can only sort by either \"key\" or \"value\"");
+  if (what != "key" && what != "value")
+    return fault("You can only sort by either \"key\" or \"value\"");
   if (subject.is_undefined()) return undefined_fault(subject);
   const auto* dict = subject.as<DictPtr>();
-  if (!dict) return fault("'" + std::string(type_name(subject)) + "' object has no attribute 'items'");
+  if (!dict)
+    return fault("'" + std::string(type_name(subject)) + "' object has no attribute 'items'");
   std::vector<Keyed> keyed;
   for (const auto& [key, value] : (*dict)->entries()) {
     VALORA_TRY(pair, make_sequence(runtime.budget, Sequence::Kind::kTuple, {key, value}));
-    VALORA_TRY(by_key, without_case(runtime.budget, what == "key" ? key : value, truth_or(bound[0], false)));
+    VALORA_TRY(by_key, without_case(runtime.budget, what == "key" ? key : value,
+                                    truth_or(bound[0], false)));
     keyed.push_back({std::move(by_key), std::move(pair)});
   }
   VALORA_CHECK(sort_keyed(runtime.budget, keyed, truth_or(bound[2], false)));
@@ -95,8 +101,10 @@ Result<Value> dictsort(Runtime& runtime, const Value& subject, CallArgs args) {
 
 template <bool largest>
 Result<Value> extreme(Runtime& runtime, const Value& subject, CallArgs args) {
-  VALORA_TRY(bound, bind(largest ? "max" : "min", {"case_sensitive", "attribute"}, 0, std::move(args)));
-  VALORA_TRY(keyed, keyed_items(runtime, subject, bound[1], truth_or(bound[0], false), /*several=*/false));
+  VALORA_TRY(bound,
+             bind(largest ? "max" : "min", {"case_sensitive", "attribute"}, 0, std::move(args)));
+  VALORA_TRY(keyed,
+             keyed_items(runtime, subject, bound[1], truth_or(bound[0], false), /*several=*/false));
   if (keyed.empty()) return Value::undefined("No aggregated item, sequence was empty.");
   size_t best = 0;
   for (size_t i = 1; i < keyed.size(); ++i) {
@@ -108,11 +116,13 @@ Result<Value> extreme(Runtime& runtime, const Value& subject, CallArgs args) {
 
 Result<Value> unique(Runtime& runtime, const Value& subject, CallArgs args) {
   VALORA_TRY(bound, bind("unique", {"case_sensitive", "attribute"}, 0, std::move(args)));
-  VALORA_TRY(keyed, keyed_items(runtime, subject, bound[1], truth_or(bound[0], false), /*several=*/false));
+  VALORA_TRY(keyed,
+             keyed_items(runtime, subject, bound[1], truth_or(bound[0], false), /*several=*/false));
   std::unordered_set<Value, KeyHash, KeyEqual> seen;
   std::vector<Value> items;
   for (Keyed& entry : keyed) {
-    if (!hashable(entry.key)) return fault("unhashable type: '" + std::string(type_name(entry.key)) + "'");
+    if (!hashable(entry.key))
+      return fault("unhashable type: '" + std::string(type_name(entry.key)) + "'");
     if (seen.insert(std::move(entry.key)).second) items.push_back(std::move(entry.item));
   }
   return make_sequence(runtime.budget, Sequence::Kind::kIterator, std::move(items));

@@ -113,12 +113,14 @@ Result<Value> sum(Runtime& runtime, const Value& subject, CallArgs args) {
 Result<Value> batch(Runtime& runtime, const Value& subject, CallArgs args) {
   VALORA_TRY(bound, bind("batch", {"linecount", "fill_with"}, 1, std::move(args)));
   VALORA_TRY(size, expect_integer(*bound[0], "the size of a batch"));
-  if (size < 1 || size > kMaxRange) return fault("a batch of " + std::to_string(size) + " is not supported");
+  if (size < 1 || size > kMaxRange)
+    return fault("a batch of " + std::to_string(size) + " is not supported");
   VALORA_TRY(all, items_of(runtime.budget, subject));
   std::vector<Value> batches;
   for (size_t i = 0; i < all.size(); i += static_cast<size_t>(size)) {
-    std::vector<Value> part(all.begin() + static_cast<int64_t>(i),
-                            all.begin() + static_cast<int64_t>(std::min(all.size(), i + static_cast<size_t>(size))));
+    std::vector<Value> part(
+        all.begin() + static_cast<int64_t>(i),
+        all.begin() + static_cast<int64_t>(std::min(all.size(), i + static_cast<size_t>(size))));
     if (bound[1] && !bound[1]->is_none()) part.resize(static_cast<size_t>(size), *bound[1]);
     VALORA_TRY(list, make_list(runtime.budget, std::move(part)));
     batches.push_back(std::move(list));
@@ -129,7 +131,8 @@ Result<Value> batch(Runtime& runtime, const Value& subject, CallArgs args) {
 Result<Value> slices(Runtime& runtime, const Value& subject, CallArgs args) {
   VALORA_TRY(bound, bind("slice", {"slices", "fill_with"}, 1, std::move(args)));
   VALORA_TRY(count, expect_integer(*bound[0], "the number of slices"));
-  if (count < 1 || count > kMaxRange) return fault("a slice filter of " + std::to_string(count) + " is not supported");
+  if (count < 1 || count > kMaxRange)
+    return fault("a slice filter of " + std::to_string(count) + " is not supported");
   VALORA_TRY(all, items_of(runtime.budget, subject));
   const auto total = static_cast<int64_t>(all.size());
   std::vector<Value> made;
@@ -148,19 +151,20 @@ Result<Value> slices(Runtime& runtime, const Value& subject, CallArgs args) {
 }  // namespace
 
 FilterFunction sequence_filter(std::string_view name) {
-  static const std::unordered_map<std::string_view, FilterFunction> kFilters = {{"default", default_value},
-                                                                                {"d", default_value},
-                                                                                {"length", length},
-                                                                                {"count", length},
-                                                                                {"list", list},
-                                                                                {"first", first},
-                                                                                {"last", last},
-                                                                                {"reverse", reverse},
-                                                                                {"join", join},
-                                                                                {"items", items},
-                                                                                {"sum", sum},
-                                                                                {"batch", batch},
-                                                                                {"slice", slices}};
+  static const std::unordered_map<std::string_view, FilterFunction> kFilters = {
+      {"default", default_value},
+      {"d", default_value},
+      {"length", length},
+      {"count", length},
+      {"list", list},
+      {"first", first},
+      {"last", last},
+      {"reverse", reverse},
+      {"join", join},
+      {"items", items},
+      {"sum", sum},
+      {"batch", batch},
+      {"slice", slices}};
   const auto it = kFilters.find(name);
   return it == kFilters.end() ? nullptr : it->second;
 }

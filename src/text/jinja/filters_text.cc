@@ -105,7 +105,8 @@ Result<Value> truncate(Runtime& runtime, const Value& subject, CallArgs args) {
   VALORA_TRY(end, optional_string(bound[2], "the end"));
   VALORA_TRY(leeway, integer_or(bound[3], 5, "the leeway"));
   const std::string_view mark = end.value_or("...");
-  if (length < code_points(mark) || leeway < 0) return fault("truncate() is asked for less than its end mark");
+  if (length < code_points(mark) || leeway < 0)
+    return fault("truncate() is asked for less than its end mark");
   VALORA_TRY(size, length_of(subject));
   if (size - leeway <= length) return subject;
   VALORA_TRY(text, expect_string(subject, "what is truncated"));
@@ -119,11 +120,13 @@ Result<Value> format(Runtime& runtime, const Value& subject, CallArgs args) {
     return fault("can't handle positional and keyword arguments at the same time");
   VALORA_TRY(form, to_text(runtime.budget, subject));
   if (args.named.empty()) {
-    VALORA_TRY(values, make_sequence(runtime.budget, Sequence::Kind::kTuple, std::move(args.positional)));
+    VALORA_TRY(values,
+               make_sequence(runtime.budget, Sequence::Kind::kTuple, std::move(args.positional)));
     return format_percent(runtime.budget, form, values);
   }
   std::vector<Dict::Entry> entries;
-  for (auto& [name, value] : args.named) entries.emplace_back(literal_string(name), std::move(value));
+  for (auto& [name, value] : args.named)
+    entries.emplace_back(literal_string(name), std::move(value));
   VALORA_TRY(values, make_dict(runtime.budget, std::move(entries)));
   return format_percent(runtime.budget, form, values);
 }
@@ -144,7 +147,8 @@ Result<JsonStyle> json_style(const Bound& bound) {
   }
   if (bound[2] && !bound[2]->is_none()) {
     const auto* pair = bound[2]->as<SequencePtr>();
-    if (!pair || (*pair)->items.size() != 2 || !(*pair)->items[0].is_string() || !(*pair)->items[1].is_string())
+    if (!pair || (*pair)->items.size() != 2 || !(*pair)->items[0].is_string() ||
+        !(*pair)->items[1].is_string())
       return fault("the separators must be two strings");
     style.item_separator = (*pair)->items[0].text();
     style.key_separator = (*pair)->items[1].text();
@@ -154,7 +158,8 @@ Result<JsonStyle> json_style(const Bound& bound) {
 
 // As transformers defines it: nothing is escaped for HTML.
 Result<Value> tojson(Runtime& runtime, const Value& subject, CallArgs args) {
-  VALORA_TRY(bound, bind("tojson", {"ensure_ascii", "indent", "separators", "sort_keys"}, 0, std::move(args)));
+  VALORA_TRY(bound, bind("tojson", {"ensure_ascii", "indent", "separators", "sort_keys"}, 0,
+                         std::move(args)));
   VALORA_TRY(style, json_style(bound));
   VALORA_TRY(text, to_json(runtime.budget, subject, style));
   return make_string(runtime.budget, std::move(text));

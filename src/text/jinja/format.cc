@@ -37,16 +37,19 @@ class Printer {
     if (value.is_undefined()) return add("Undefined");
     if (const auto* string = value.as<StrPtr>()) {
       VALORA_CHECK(budget_.look_at((*string)->text.size()));
-      return add((*string)->markup ? "Markup(" + string_repr((*string)->text) + ")" : string_repr((*string)->text));
+      return add((*string)->markup ? "Markup(" + string_repr((*string)->text) + ")"
+                                   : string_repr((*string)->text));
     }
     if (const auto* sequence = value.as<SequencePtr>()) return print_sequence(**sequence);
     if (const auto* dict = value.as<DictPtr>()) return print_dict(**dict);
-    return fault("a value of type '" + std::string(type_name(value)) + "' has no fixed text to print");
+    return fault("a value of type '" + std::string(type_name(value)) +
+                 "' has no fixed text to print");
   }
 
  private:
   Status add(std::string_view text) {
-    if (out.size() + text.size() > kMaxStringBytes) return budget_.take_string(out.size() + text.size());
+    if (out.size() + text.size() > kMaxStringBytes)
+      return budget_.take_string(out.size() + text.size());
     out += text;
     return {};
   }
@@ -54,20 +57,24 @@ class Printer {
   Status print_sequence(const Sequence& sequence) {
     switch (sequence.kind) {
       case Sequence::Kind::kList: return print_items(sequence.items, "[", "]");
-      case Sequence::Kind::kTuple: return print_items(sequence.items, "(", sequence.items.size() == 1 ? ",)" : ")");
+      case Sequence::Kind::kTuple:
+        return print_items(sequence.items, "(", sequence.items.size() == 1 ? ",)" : ")");
       case Sequence::Kind::kKeys: return print_items(sequence.items, "dict_keys([", "])");
       case Sequence::Kind::kValues: return print_items(sequence.items, "dict_values([", "])");
       case Sequence::Kind::kItems: return print_items(sequence.items, "dict_items([", "])");
       case Sequence::Kind::kRange: {
-        const std::string bounds = std::to_string(sequence.start) + ", " + std::to_string(sequence.stop);
-        return add("range(" + bounds + (sequence.step == 1 ? "" : ", " + std::to_string(sequence.step)) + ")");
+        const std::string bounds =
+            std::to_string(sequence.start) + ", " + std::to_string(sequence.stop);
+        return add("range(" + bounds +
+                   (sequence.step == 1 ? "" : ", " + std::to_string(sequence.step)) + ")");
       }
       case Sequence::Kind::kIterator: break;
     }
     return fault("an iterator has no fixed text to print; make a list of it first (|list)");
   }
 
-  Status print_items(const std::vector<Value>& items, std::string_view open, std::string_view close) {
+  Status print_items(const std::vector<Value>& items, std::string_view open,
+                     std::string_view close) {
     VALORA_CHECK(add(open));
     for (size_t i = 0; i < items.size(); ++i) {
       if (i > 0) VALORA_CHECK(add(", "));
@@ -97,8 +104,9 @@ std::string float_text(double value) {
   if (std::isnan(value)) return "nan";
   if (std::isinf(value)) return value < 0 ? "-inf" : "inf";
   std::array<char, 40> buffer;
-  const auto end =
-      std::to_chars(buffer.data(), buffer.data() + buffer.size(), value, std::chars_format::scientific).ptr;
+  const auto end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), value,
+                                 std::chars_format::scientific)
+                       .ptr;
   std::string_view scientific(buffer.data(), static_cast<size_t>(end - buffer.data()));
   std::string sign;
   if (scientific.starts_with('-')) {
@@ -117,8 +125,10 @@ std::string float_text(double value) {
     const std::string size = std::to_string(std::abs(exponent));
     return sign + digits + (exponent < 0 ? "e-" : "e+") + (size.size() < 2 ? "0" + size : size);
   }
-  if (exponent < 0) return sign + "0." + std::string(static_cast<size_t>(-exponent - 1), '0') + digits;
-  if (count <= exponent + 1) return sign + digits + std::string(static_cast<size_t>(exponent + 1 - count), '0') + ".0";
+  if (exponent < 0)
+    return sign + "0." + std::string(static_cast<size_t>(-exponent - 1), '0') + digits;
+  if (count <= exponent + 1)
+    return sign + digits + std::string(static_cast<size_t>(exponent + 1 - count), '0') + ".0";
   return sign + digits.insert(static_cast<size_t>(exponent + 1), ".");
 }
 
@@ -128,12 +138,18 @@ std::string string_repr(std::string_view text) {
   while (!text.empty()) {
     const Utf8Step step = decode_utf8(text);
     const char32_t c = step.code_point;
-    if (c == static_cast<char32_t>(quote) || c == '\\') (out += '\\') += static_cast<char>(c);
-    else if (c == '\n') out += "\\n";
-    else if (c == '\r') out += "\\r";
-    else if (c == '\t') out += "\\t";
-    else if (printable(c)) out += text.substr(0, step.length);
-    else out += hex_escape(c);
+    if (c == static_cast<char32_t>(quote) || c == '\\')
+      (out += '\\') += static_cast<char>(c);
+    else if (c == '\n')
+      out += "\\n";
+    else if (c == '\r')
+      out += "\\r";
+    else if (c == '\t')
+      out += "\\t";
+    else if (printable(c))
+      out += text.substr(0, step.length);
+    else
+      out += hex_escape(c);
     text.remove_prefix(step.length);
   }
   return out + quote;

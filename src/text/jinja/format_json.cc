@@ -20,7 +20,8 @@ class JsonWriter {
     VALORA_CHECK(budget_.step());
     if (value.is_string()) return write_string(value.text());
     const auto* sequence = value.as<SequencePtr>();
-    if (sequence && ((*sequence)->kind == Sequence::Kind::kList || (*sequence)->kind == Sequence::Kind::kTuple))
+    if (sequence &&
+        ((*sequence)->kind == Sequence::Kind::kList || (*sequence)->kind == Sequence::Kind::kTuple))
       return write_list((*sequence)->items, level);
     if (const auto* dict = value.as<DictPtr>()) return write_dict(**dict, level);
     VALORA_TRY(text, scalar(value));
@@ -29,7 +30,8 @@ class JsonWriter {
 
  private:
   Status add(std::string_view text) {
-    if (out.size() + text.size() > kMaxStringBytes) return budget_.take_string(out.size() + text.size());
+    if (out.size() + text.size() > kMaxStringBytes)
+      return budget_.take_string(out.size() + text.size());
     out += text;
     return {};
   }
@@ -112,7 +114,8 @@ class JsonWriter {
   Status write_key(const Value& key) {
     if (key.is_string()) return write_string(key.text());
     if (!key.is_none() && !as_number(key))
-      return fault("keys must be str, int, float, bool or None, not " + std::string(type_name(key)));
+      return fault("keys must be str, int, float, bool or None, not " +
+                   std::string(type_name(key)));
     VALORA_TRY(text, scalar(key));
     return write_string(text);
   }

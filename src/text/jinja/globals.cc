@@ -25,22 +25,27 @@ Result<Value> call_range(Runtime& runtime, CallArgs args) {
   range->stop = second;
   range->step = step;
   // In 128 bits: the ends may lie anywhere.
-  const __int128 distance = step > 0 ? __int128(range->stop) - range->start : __int128(range->start) - range->stop;
+  const __int128 distance =
+      step > 0 ? __int128(range->stop) - range->start : __int128(range->start) - range->stop;
   const __int128 size = step > 0 ? __int128(step) : -__int128(step);
   const __int128 count = distance <= 0 ? 0 : (distance - 1) / size + 1;
   if (count > kMaxRange)
-    return fault("Range too big. The sandbox blocks ranges larger than MAX_RANGE (" + std::to_string(kMaxRange) + ").");
+    return fault("Range too big. The sandbox blocks ranges larger than MAX_RANGE (" +
+                 std::to_string(kMaxRange) + ").");
   VALORA_CHECK(runtime.budget.take(static_cast<size_t>(count) * sizeof(Value)));
   VALORA_CHECK(runtime.budget.step(static_cast<size_t>(count) / 16));
-  for (int64_t i = 0; i < static_cast<int64_t>(count); ++i) range->items.push_back(range->start + i * step);
+  for (int64_t i = 0; i < static_cast<int64_t>(count); ++i)
+    range->items.push_back(range->start + i * step);
   return Value(SequencePtr(std::move(range)));
 }
 
 // The entries of dict(…) and namespace(…): a dict or a list of pairs, then the named arguments.
-Result<std::vector<Dict::Entry>> entries_of(Runtime& runtime, CallArgs args, std::string_view function) {
+Result<std::vector<Dict::Entry>> entries_of(Runtime& runtime, CallArgs args,
+                                            std::string_view function) {
   std::vector<Dict::Entry> entries;
   if (args.positional.size() > 1)
-    return fault(std::string(function) + " expected at most 1 argument, got " + std::to_string(args.positional.size()));
+    return fault(std::string(function) + " expected at most 1 argument, got " +
+                 std::to_string(args.positional.size()));
   if (!args.positional.empty()) {
     if (const auto* dict = args.positional[0].as<DictPtr>()) {
       entries = (*dict)->entries();
@@ -50,12 +55,14 @@ Result<std::vector<Dict::Entry>> entries_of(Runtime& runtime, CallArgs args, std
       VALORA_TRY(pairs, items_of(runtime.budget, args.positional[0]));
       for (const Value& pair : pairs) {
         VALORA_TRY(parts, items_of(runtime.budget, pair));
-        if (parts.size() != 2) return fault(std::string(function) + "() takes pairs of a key and a value");
+        if (parts.size() != 2)
+          return fault(std::string(function) + "() takes pairs of a key and a value");
         entries.emplace_back(parts[0], parts[1]);
       }
     }
   }
-  for (auto& [name, value] : args.named) entries.emplace_back(literal_string(name), std::move(value));
+  for (auto& [name, value] : args.named)
+    entries.emplace_back(literal_string(name), std::move(value));
   return entries;
 }
 
@@ -112,7 +119,8 @@ Result<Value> call_strftime_now(Runtime& runtime, CallArgs args) {
   const std::time_t time = std::chrono::system_clock::to_time_t(whole);
   std::tm local{};
   localtime_r(&time, &local);
-  const int64_t microseconds = std::chrono::duration_cast<std::chrono::microseconds>(now - whole).count();
+  const int64_t microseconds =
+      std::chrono::duration_cast<std::chrono::microseconds>(now - whole).count();
   // The last character tells an empty result from one that does not fit.
   const std::string form = python_format(format, microseconds) + " ";
   std::array<char, 16384> buffer;
@@ -124,7 +132,9 @@ Result<Value> call_strftime_now(Runtime& runtime, CallArgs args) {
 struct GlobalFunction final : Callable {
   using Function = Result<Value> (*)(Runtime&, CallArgs);
   explicit GlobalFunction(Function function) : function(function) {}
-  Result<Value> call(Runtime& runtime, CallArgs args) const override { return function(runtime, std::move(args)); }
+  Result<Value> call(Runtime& runtime, CallArgs args) const override {
+    return function(runtime, std::move(args));
+  }
   Function function;
 };
 

@@ -1,4 +1,5 @@
-// Every construct against what jinja2 made of it (testdata/jinja.json, written by tests/parity/make_jinja_golden.py).
+// Every construct against what jinja2 made of it (testdata/jinja.json, written by
+// tests/parity/make_jinja_golden.py).
 #include <gtest/gtest.h>
 
 #include "text/testing/jinja.h"

@@ -60,7 +60,8 @@ Result<std::string> Interpreter::run(const Template& source) {
   if (flow.ok()) return std::move(out_);
   Error error = flow.error();
   if (!runtime_.raised)
-    error.message = "the chat template failed at line " + std::to_string(line_) + ": " + error.message;
+    error.message =
+        "the chat template failed at line " + std::to_string(line_) + ": " + error.message;
   return error;
 }
 
@@ -127,8 +128,8 @@ Result<Value> Interpreter::target_value(const Target& target) {
   return make_sequence(runtime_.budget, Sequence::Kind::kTuple, std::move(parts));
 }
 
-// The loop's own condition sees the item, and nothing else that the body sets. As in jinja2, an item that is
-// taken apart goes on as a tuple.
+// The loop's own condition sees the item, and nothing else that the body sets. As in jinja2, an
+// item that is taken apart goes on as a tuple.
 Result<std::optional<Value>> Interpreter::wanted(const For& node, const Value& item) {
   VALORA_TRY(scope, new_scope(scope_));
   const Entered entered(*this, std::move(scope));
@@ -160,7 +161,8 @@ Result<Interpreter::Flow> Interpreter::run_node(const For& node) {
   VALORA_TRY(iterable, evaluate(*node.iterable));
   VALORA_TRY(iterator, Iterator::over(iterable));
   Loop::Condition condition;
-  // Asked from within the body too (loop.last looks ahead), but always about the scope around the loop.
+  // Asked from within the body too (loop.last looks ahead), but always about the scope around the
+  // loop.
   if (node.condition)
     condition = [this, &node, around = scope_](const Value& item) -> Result<std::optional<Value>> {
       const Entered entered(*this, around);
@@ -199,8 +201,8 @@ Result<Interpreter::Flow> Interpreter::run_node(const SetBlock& node) {
     if (const auto flow = execute(node.body); !flow.ok()) return flow.error();
     text = captured.take();
   }
-  VALORA_TRY(value,
-             node.filter ? filtered(*node.filter, std::move(text)) : make_string(runtime_.budget, std::move(text)));
+  VALORA_TRY(value, node.filter ? filtered(*node.filter, std::move(text))
+                                : make_string(runtime_.budget, std::move(text)));
   VALORA_CHECK(assign(node.target, value));
   return Flow::kNext;
 }
@@ -245,18 +247,21 @@ Result<Interpreter::Flow> Interpreter::run_node(const Macro& node) {
   return Flow::kNext;
 }
 
-Result<Value> Interpreter::call_macro(const Macro& macro, const std::weak_ptr<Scope>& defined_in, CallArgs args) {
+Result<Value> Interpreter::call_macro(const Macro& macro, const std::weak_ptr<Scope>& defined_in,
+                                      CallArgs args) {
   const std::string name = "macro '" + macro.name + "'";
   auto around = defined_in.lock();
-  if (!around) return fault(name + " is called outside of the block that defines it, which is not supported");
+  if (!around)
+    return fault(name + " is called outside of the block that defines it, which is not supported");
   if (args.positional.size() > macro.parameters.size())
-    return fault(name + " takes not more than " + std::to_string(macro.parameters.size()) + " argument(s)");
+    return fault(name + " takes not more than " + std::to_string(macro.parameters.size()) +
+                 " argument(s)");
   VALORA_TRY(scope, new_scope(std::move(around)));
   const Entered entered(*this, std::move(scope));
   for (size_t i = 0; i < macro.parameters.size(); ++i) {
     const auto& [parameter, default_value] = macro.parameters[i];
-    const auto named =
-        std::ranges::find(args.named, parameter, [](const auto& arg) -> const std::string& { return arg.first; });
+    const auto named = std::ranges::find(
+        args.named, parameter, [](const auto& arg) -> const std::string& { return arg.first; });
     Value value = Value::undefined("parameter '" + parameter + "' was not provided");
     if (i < args.positional.size()) {
       value = std::move(args.positional[i]);
@@ -291,7 +296,8 @@ Status Interpreter::assign(const Target& target, const Value& value) {
 
 Status Interpreter::assign_parts(const std::vector<Target>& targets, const Value& value) {
   if (value.is_undefined())
-    return fault("not enough values to unpack (expected " + std::to_string(targets.size()) + ", got 0)");
+    return fault("not enough values to unpack (expected " + std::to_string(targets.size()) +
+                 ", got 0)");
   VALORA_TRY(items, items_of(runtime_.budget, value));
   const std::string expected = "values to unpack (expected " + std::to_string(targets.size());
   if (items.size() > targets.size()) return fault("too many " + expected + ")");

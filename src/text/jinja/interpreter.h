@@ -11,7 +11,8 @@ namespace valora::text::jinja {
 
 using Variables = std::unordered_map<std::string, Value>;
 
-// The text, or the fault that ended it: the template's own message where it raised one, else with its line.
+// The text, or the fault that ended it: the template's own message where it raised one, else with
+// its line.
 Result<std::string> render(const Template& source, Runtime& runtime, const Variables& variables);
 
 }  // namespace valora::text::jinja

@@ -8,15 +8,17 @@ namespace valora::text::jinja {
 
 class Interpreter {
  public:
-  Interpreter(Runtime& runtime, const Variables& variables) : runtime_(runtime), variables_(variables) {}
+  Interpreter(Runtime& runtime, const Variables& variables)
+      : runtime_(runtime), variables_(variables) {}
 
   Result<std::string> run(const Template& source);
-  Result<Value> call_macro(const Macro& macro, const std::weak_ptr<Scope>& defined_in, CallArgs args);
+  Result<Value> call_macro(const Macro& macro, const std::weak_ptr<Scope>& defined_in,
+                           CallArgs args);
 
  private:
   enum class Flow : uint8_t { kNext, kBreak, kContinue };
-  class Entered;    // makes a scope current for a while
-  class Captured;   // collects the output for a while
+  class Entered;     // makes a scope current for a while
+  class Captured;    // collects the output for a while
   class Evaluating;  // one level deeper for a while
 
   Result<Flow> execute(const Body& body);

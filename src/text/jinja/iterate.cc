@@ -5,13 +5,14 @@
 namespace valora::text::jinja {
 
 bool iterable(const Value& value) {
-  return value.is_string() || value.is_undefined() || value.as<SequencePtr>() || value.as<DictPtr>() ||
-         value.as<LoopPtr>();
+  return value.is_string() || value.is_undefined() || value.as<SequencePtr>() ||
+         value.as<DictPtr>() || value.as<LoopPtr>();
 }
 
 Result<Iterator> Iterator::over(const Value& value) {
   if (value.as<LoopPtr>()) return fault("iterating over the loop variable itself is not supported");
-  if (!iterable(value)) return fault("'" + std::string(type_name(value)) + "' object is not iterable");
+  if (!iterable(value))
+    return fault("'" + std::string(type_name(value)) + "' object is not iterable");
   return Iterator(value);
 }
 

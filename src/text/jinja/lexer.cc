@@ -12,9 +12,9 @@
 namespace valora::text::jinja {
 namespace {
 
-constexpr std::array<std::string_view, 26> kOperators = {"//", "**", "==", "!=", ">=", "<=", "+", "-", "/",
-                                                         "*",  "%",  "~",  "[",  "]",  "(",  ")", "{", "}",
-                                                         ">",  "<",  "=",  ".",  ":",  "|",  ",", ";"};
+constexpr std::array<std::string_view, 26> kOperators = {
+    "//", "**", "==", "!=", ">=", "<=", "+", "-", "/", "*", "%", "~", "[",
+    "]",  "(",  ")",  "{",  "}",  ">",  "<", "=", ".", ":", "|", ",", ";"};
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_name_start(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
@@ -60,7 +60,9 @@ class Lexer {
     return true;
   }
 
-  void push(TokenKind kind, std::string text = {}) { tokens_.push_back({kind, line_, std::move(text)}); }
+  void push(TokenKind kind, std::string text = {}) {
+    tokens_.push_back({kind, line_, std::move(text)});
+  }
 
   // The literal text before a tag, its end stripped as the tag's sign says.
   void push_text(std::string_view text, char sign, bool is_output) {
@@ -78,7 +80,9 @@ class Lexer {
 
   size_t find_tag() const {
     for (size_t i = source_.find('{', at_); i != std::string::npos; i = source_.find('{', i + 1))
-      if (i + 1 < source_.size() && (source_[i + 1] == '{' || source_[i + 1] == '%' || source_[i + 1] == '#')) return i;
+      if (i + 1 < source_.size() &&
+          (source_[i + 1] == '{' || source_[i + 1] == '%' || source_[i + 1] == '#'))
+        return i;
     return std::string::npos;
   }
 
@@ -99,7 +103,9 @@ class Lexer {
     }
     const char type = source_[tag + 1];
     const char sign =
-        tag + 2 < source_.size() && (source_[tag + 2] == '-' || source_[tag + 2] == '+') ? source_[tag + 2] : '\0';
+        tag + 2 < source_.size() && (source_[tag + 2] == '-' || source_[tag + 2] == '+')
+            ? source_[tag + 2]
+            : '\0';
     push_text(rest().substr(0, tag - at_), sign, type == '{');
     advance(2);
     take_sign();
@@ -123,19 +129,24 @@ class Lexer {
   // What a closing tag takes of the text that follows it.
   void after_tag(char sign, bool trims) {
     const size_t begin = at_;
-    if (sign == '-') skip_space();
-    else if (sign != '+' && trims) skip("\n");
+    if (sign == '-')
+      skip_space();
+    else if (sign != '+' && trims)
+      skip("\n");
     line_starting_ = at_ > begin && source_[at_ - 1] == '\n';
   }
 
-  // Whether `word` and the end of its tag stand here; moves behind them, with the end's white space.
+  // Whether `word` and the end of its tag stand here; moves behind them, with the end's white
+  // space.
   bool tag_word(std::string_view word, bool trims) {
     const size_t at = at_;
     const int line = line_;
     skip_space();
     if (skip(word)) {
       skip_space();
-      const char sign = rest().starts_with("-%}") ? '-' : trims && rest().starts_with("+%}") ? '+' : '\0';
+      const char sign = rest().starts_with("-%}")            ? '-'
+                        : trims && rest().starts_with("+%}") ? '+'
+                                                             : '\0';
       if (sign) advance(1);
       if (skip("%}")) {
         after_tag(sign, trims);
@@ -153,7 +164,8 @@ class Lexer {
     const size_t begin = at_;
     const int line = line_;
     const bool line_starting = line_starting_;
-    for (size_t tag = source_.find("{%", begin); tag != std::string::npos; tag = source_.find("{%", tag + 1)) {
+    for (size_t tag = source_.find("{%", begin); tag != std::string::npos;
+         tag = source_.find("{%", tag + 1)) {
       at_ = tag + 2;
       const char sign = take_sign();
       if (!tag_word("endraw", /*trims=*/true)) continue;
@@ -174,7 +186,8 @@ class Lexer {
     if (!open_.empty()) return false;
     const std::string_view close = is_output ? "}}" : "%}";
     char sign = '\0';
-    if (rest().size() > 2 && rest().substr(1, 2) == close && (rest()[0] == '-' || (rest()[0] == '+' && !is_output)))
+    if (rest().size() > 2 && rest().substr(1, 2) == close &&
+        (rest()[0] == '-' || (rest()[0] == '+' && !is_output)))
       sign = rest()[0];
     if (!sign && !rest().starts_with(close)) return false;
     push(is_output ? TokenKind::kOutputEnd : TokenKind::kTagEnd);
@@ -228,24 +241,29 @@ class Lexer {
       } else if (op == ")" || op == "]" || op == "}") {
         if (open_.empty()) return syntax_error(line_, "unexpected '" + std::string(op) + "'");
         if (open_.back() != op[0])
-          return syntax_error(line_, "unexpected '" + std::string(op) + "', expected '" + open_.back() + "'");
+          return syntax_error(
+              line_, "unexpected '" + std::string(op) + "', expected '" + open_.back() + "'");
         open_.pop_back();
       }
       push(TokenKind::kOperator, std::string(op));
       advance(op.size());
       return {};
     }
-    return syntax_error(line_,
-                        "unexpected character '" + std::string(rest().substr(0, decode_utf8(rest()).length)) + "'");
+    return syntax_error(line_, "unexpected character '" +
+                                   std::string(rest().substr(0, decode_utf8(rest()).length)) + "'");
   }
 
   // Digits with single underscores between them; leaves `at` behind the last.
   std::string digits(size_t& at, bool (*wanted)(char)) const {
     std::string out;
     while (at < source_.size()) {
-      if (wanted(source_[at])) out += source_[at++];
-      else if (source_[at] == '_' && !out.empty() && at + 1 < source_.size() && wanted(source_[at + 1])) ++at;
-      else break;
+      if (wanted(source_[at]))
+        out += source_[at++];
+      else if (source_[at] == '_' && !out.empty() && at + 1 < source_.size() &&
+               wanted(source_[at + 1]))
+        ++at;
+      else
+        break;
     }
     return out;
   }
@@ -272,7 +290,8 @@ class Lexer {
       if (text.size() > 1 && text[0] == '0' && text.find_first_not_of('0') != std::string::npos)
         return syntax_error(line_, "a number begins with 0");
       if (std::from_chars(text.data(), text.data() + text.size(), token.integer).ec != std::errc())
-        return syntax_error(line_, "the integer " + shortened(text, 40) + " is too large (64 bits are supported)");
+        return syntax_error(
+            line_, "the integer " + shortened(text, 40) + " is too large (64 bits are supported)");
     }
     tokens_.push_back(std::move(token));
     advance(at - at_);
@@ -283,7 +302,8 @@ class Lexer {
     size_t end = at;
     if (end >= source_.size() || (source_[end] | 0x20) != 'e') return false;
     std::string sign;
-    if (++end < source_.size() && (source_[end] == '+' || source_[end] == '-')) sign = source_[end++];
+    if (++end < source_.size() && (source_[end] == '+' || source_[end] == '-'))
+      sign = source_[end++];
     const std::string power = digits(end, is_digit);
     if (power.empty()) return false;
     text += "e" + sign + power;
@@ -293,13 +313,17 @@ class Lexer {
 
   Status prefixed_integer(char radix) {
     size_t at = at_ + 2;
-    const auto is_hex = +[](char c) { return is_digit(c) || ((c | 0x20) >= 'a' && (c | 0x20) <= 'f'); };
+    const auto is_hex =
+        +[](char c) { return is_digit(c) || ((c | 0x20) >= 'a' && (c | 0x20) <= 'f'); };
     if (source_[at] == '_') ++at;
     const std::string text = digits(at, is_hex);
     Token token{TokenKind::kInteger, line_};
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), token.integer,
-                                              radix == 'x' ? 16 : radix == 'o' ? 8 : 2);
-    if (error != std::errc() || end != text.data() + text.size()) return syntax_error(line_, "an integer is malformed");
+                                              radix == 'x'   ? 16
+                                              : radix == 'o' ? 8
+                                                             : 2);
+    if (error != std::errc() || end != text.data() + text.size())
+      return syntax_error(line_, "an integer is malformed");
     tokens_.push_back(std::move(token));
     advance(at - at_);
     return {};

@@ -1,4 +1,5 @@
-// Template source to tokens, white space control done: trim_blocks and lstrip_blocks are on, as in transformers.
+// Template source to tokens, white space control done: trim_blocks and lstrip_blocks are on, as in
+// transformers.
 #pragma once
 
 #include <cstdint>

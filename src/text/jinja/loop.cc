@@ -18,19 +18,22 @@ struct LoopCall final : Callable {
 
 Result<Value> LoopCall::call(Runtime& runtime, CallArgs args) const {
   if (!args.named.empty())
-    return fault("loop." + std::string(cycle ? "cycle" : "changed") + "() takes no keyword arguments");
+    return fault("loop." + std::string(cycle ? "cycle" : "changed") +
+                 "() takes no keyword arguments");
   if (cycle) {
     if (args.positional.empty()) return fault("no items for cycling given");
     return args.positional[static_cast<size_t>(loop->index0_) % args.positional.size()];
   }
-  VALORA_TRY(now, make_sequence(runtime.budget, Sequence::Kind::kTuple, std::move(args.positional)));
+  VALORA_TRY(now,
+             make_sequence(runtime.budget, Sequence::Kind::kTuple, std::move(args.positional)));
   bool same = false;
   if (loop->last_changed_) {
     VALORA_TRY(equals, equal(runtime.budget, *loop->last_changed_, now));
     same = equals;
   }
   // Kept by the loop, which must not become deeper than it says.
-  if (depth_of(now) > loop->depth_) return fault("loop.changed() of values that nest deeper than what is looped over");
+  if (depth_of(now) > loop->depth_)
+    return fault("loop.changed() of values that nest deeper than what is looped over");
   loop->last_changed_ = std::move(now);
   return Value(!same);
 }
@@ -91,7 +94,8 @@ Result<std::optional<Value>> Loop::attribute(Budget& budget, std::string_view na
   if (name == "depth0") return value(int64_t{0});
   if (name == "cycle" || name == "changed")
     return value(CallablePtr(std::make_shared<LoopCall>(shared_from_this(), name == "cycle")));
-  if (name == "previtem") return value(index0_ == 0 ? Value::undefined("there is no previous item") : previous_);
+  if (name == "previtem")
+    return value(index0_ == 0 ? Value::undefined("there is no previous item") : previous_);
   if (name == "last" || name == "nextitem") {
     VALORA_TRY(following, peek(budget));
     if (name == "last") return value(!following);

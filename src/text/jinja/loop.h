@@ -10,11 +10,13 @@ namespace valora::text::jinja {
 
 class Loop : public std::enable_shared_from_this<Loop> {
  public:
-  // The block's own `if`: the item as the loop goes on with it, nullopt where it is passed over. May be empty.
+  // The block's own `if`: the item as the loop goes on with it, nullopt where it is passed over.
+  // May be empty.
   using Condition = std::function<Result<std::optional<Value>>(const Value&)>;
   Loop(const Value& iterated, Iterator iterator, Condition condition)
       : depth_(depth_of(iterated) + 2),  // its items may be made tuples
-        iterator_(std::move(iterator)), condition_(std::move(condition)) {}
+        iterator_(std::move(iterator)),
+        condition_(std::move(condition)) {}
 
   // The next item; nullopt at the end.
   Result<std::optional<Value>> next(Budget& budget);

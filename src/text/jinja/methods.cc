@@ -6,16 +6,19 @@
 namespace valora::text::jinja {
 namespace {
 
-constexpr std::array<std::string_view, 12> kUnsupported = {"encode",     "translate", "maketrans",    "format_map",
-                                                           "expandtabs", "casefold",  "isidentifier", "isprintable",
-                                                           "istitle",    "fromkeys",  "bit_length",   "is_integer"};
+constexpr std::array<std::string_view, 12> kUnsupported = {
+    "encode",       "translate",   "maketrans", "format_map", "expandtabs", "casefold",
+    "isidentifier", "isprintable", "istitle",   "fromkeys",   "bit_length", "is_integer"};
 constexpr std::array<std::string_view, 8> kListChanges = {"append", "clear", "pop",    "reverse",
                                                           "insert", "sort",  "extend", "remove"};
-constexpr std::array<std::string_view, 5> kDictChanges = {"clear", "pop", "popitem", "setdefault", "update"};
+constexpr std::array<std::string_view, 5> kDictChanges = {"clear", "pop", "popitem", "setdefault",
+                                                          "update"};
 
 struct BoundMethod final : Callable {
   BoundMethod(Value self, Method method) : self(std::move(self)), method(method) {}
-  Result<Value> call(Runtime& runtime, CallArgs args) const override { return method(runtime, self, std::move(args)); }
+  Result<Value> call(Runtime& runtime, CallArgs args) const override {
+    return method(runtime, self, std::move(args));
+  }
   int depth() const override { return depth_of(self) + 1; }
 
   Value self;
@@ -28,8 +31,8 @@ bool any_of(const std::array<std::string_view, N>& names, std::string_view name)
 }
 
 Value unsafe(const Value& value, const std::string& name) {
-  return Value::undefined("access to attribute '" + name + "' of '" + std::string(type_name(value)) +
-                          "' object is unsafe.");
+  return Value::undefined("access to attribute '" + name + "' of '" +
+                          std::string(type_name(value)) + "' object is unsafe.");
 }
 
 }  // namespace
@@ -48,8 +51,10 @@ Result<std::optional<Value>> method_of(const Value& value, const std::string& na
     if (any_of(kDictChanges, name)) return std::optional(unsafe(value, name));
     method = dict_method(name);
   }
-  if (method) return std::optional<Value>(CallablePtr(std::make_shared<BoundMethod>(value, method)));
-  if (value.is_string() && is_unsupported_method(name)) return fault("the method '" + name + "' is not supported");
+  if (method)
+    return std::optional<Value>(CallablePtr(std::make_shared<BoundMethod>(value, method)));
+  if (value.is_string() && is_unsupported_method(name))
+    return fault("the method '" + name + "' is not supported");
   return std::optional<Value>{};
 }
 

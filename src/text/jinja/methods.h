@@ -7,8 +7,8 @@ namespace valora::text::jinja {
 
 // Methods that Python's types have and this language does not: refused where a template calls them.
 bool is_unsupported_method(std::string_view name);
-// The method of a value bound to it; nullopt where its type has none of that name. Methods that would change a
-// value are undefined, as in jinja2's immutable sandbox.
+// The method of a value bound to it; nullopt where its type has none of that name. Methods that
+// would change a value are undefined, as in jinja2's immutable sandbox.
 Result<std::optional<Value>> method_of(const Value& value, const std::string& name);
 
 using Method = Result<Value> (*)(Runtime& runtime, const Value& self, CallArgs args);

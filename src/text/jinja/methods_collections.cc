@@ -33,7 +33,8 @@ Result<Value> copy(Runtime&, const Value& self, CallArgs args) {
 
 Result<Value> dict_get(Runtime& runtime, const Value& self, CallArgs args) {
   VALORA_TRY(bound, bind("get", {"key", "default"}, 1, std::move(args)));
-  if (!hashable(*bound[0])) return fault("unhashable type: '" + std::string(type_name(*bound[0])) + "'");
+  if (!hashable(*bound[0]))
+    return fault("unhashable type: '" + std::string(type_name(*bound[0])) + "'");
   if (bound[0]->is_string()) VALORA_CHECK(runtime.budget.look_at(bound[0]->text().size()));
   const Value* found = (*self.as<DictPtr>())->find(*bound[0]);
   return found ? *found : bound[1].value_or(None{});

@@ -45,9 +45,10 @@ Result<Value> split_method(Runtime& runtime, const Value& self, CallArgs args) {
   VALORA_TRY(limit, integer_or(bound[1], -1, "maxsplit"));
   if (separator && separator->empty()) return fault("empty separator");
   // The list of views that comes before the list of strings.
-  VALORA_CHECK(runtime.budget.take(self.text().size() * (separator ? 16 / separator->size() + 1 : 8)));
-  const auto parts =
-      from_right ? split_from_right(self.text(), separator, limit) : split(self.text(), separator, limit);
+  VALORA_CHECK(
+      runtime.budget.take(self.text().size() * (separator ? 16 / separator->size() + 1 : 8)));
+  const auto parts = from_right ? split_from_right(self.text(), separator, limit)
+                                : split(self.text(), separator, limit);
   return list_of(runtime.budget, parts);
 }
 
@@ -66,23 +67,28 @@ Result<Value> partition_method(Runtime& runtime, const Value& self, CallArgs arg
   const std::string_view text = self.text();
   const size_t at = from_right ? text.rfind(separator) : text.find(separator);
   std::vector<std::string_view> parts{text, "", ""};
-  if (at != text.npos) parts = {text.substr(0, at), separator, text.substr(at + separator.size())};
-  else if (from_right) parts = {"", "", text};
+  if (at != text.npos)
+    parts = {text.substr(0, at), separator, text.substr(at + separator.size())};
+  else if (from_right)
+    parts = {"", "", text};
   return list_of(runtime.budget, parts, Sequence::Kind::kTuple);
 }
 
-// The part of a string that the optional arguments start and end of a method leave, and where it begins.
+// The part of a string that the optional arguments start and end of a method leave, and where it
+// begins.
 struct Part {
   std::string_view text;
   int64_t start = 0;
   bool empty_range = false;  // start lies behind end: nothing is found there, not even ""
 };
 
-Result<Part> part_of(const Value& self, const std::optional<Value>& from, const std::optional<Value>& to) {
+Result<Part> part_of(const Value& self, const std::optional<Value>& from,
+                     const std::optional<Value>& to) {
   Part part{self.text()};
   if ((!from || from->is_none()) && (!to || to->is_none())) return part;
   VALORA_TRY(length, length_of(self));
-  const auto position = [&](const std::optional<Value>& bound, int64_t fallback) -> Result<int64_t> {
+  const auto position = [&](const std::optional<Value>& bound,
+                            int64_t fallback) -> Result<int64_t> {
     if (!bound || bound->is_none()) return fallback;
     VALORA_TRY(index, expect_integer(*bound, "a slice index"));
     return index < 0 ? std::max<int64_t>(index + length, 0) : index;
@@ -102,13 +108,15 @@ Result<Part> part_of(const Value& self, const std::optional<Value>& from, const 
 
 template <bool at_end>
 Result<Value> affix_method(Runtime& runtime, const Value& self, CallArgs args) {
-  VALORA_TRY(bound, bind(at_end ? "endswith" : "startswith", {"prefix", "start", "end"}, 1, std::move(args)));
+  VALORA_TRY(bound, bind(at_end ? "endswith" : "startswith", {"prefix", "start", "end"}, 1,
+                         std::move(args)));
   VALORA_CHECK(runtime.budget.look_at(self.text().size()));
   VALORA_TRY(part, part_of(self, bound[1], bound[2]));
   const auto matches = [&](const Value& affix) -> Result<bool> {
     if (!affix.is_string()) {
       if (affix.is_undefined()) return undefined_fault(affix);
-      return fault(std::string(at_end ? "endswith" : "startswith") + " first arg must be str or a tuple of str, not " +
+      return fault(std::string(at_end ? "endswith" : "startswith") +
+                   " first arg must be str or a tuple of str, not " +
                    std::string(type_name(affix)));
     }
     if (part.empty_range) return false;
@@ -188,7 +196,8 @@ Result<Value> justify_method(Runtime& runtime, const Value& self, CallArgs args)
   VALORA_TRY(width, expect_integer(*bound[0], "the width"));
   VALORA_TRY(fill, optional_string(bound[1], "the fill character"));
   const std::string_view character = fill.value_or(" ");
-  if (code_points(character) != 1) return fault("The fill character must be exactly one character long");
+  if (code_points(character) != 1)
+    return fault("The fill character must be exactly one character long");
   VALORA_TRY(length, length_of(self));
   const int64_t padding = std::max<int64_t>(width - length, 0);
   const int64_t left = where == Justify::kLeft    ? 0
@@ -203,7 +212,8 @@ Result<Value> zfill_method(Runtime& runtime, const Value& self, CallArgs args) {
   VALORA_TRY(length, length_of(self));
   std::string_view text = self.text();
   const bool sign = text.starts_with('+') || text.starts_with('-');
-  VALORA_TRY(zeros, padded(runtime.budget, text.substr(sign), "0", std::max<int64_t>(width - length, 0), 0));
+  VALORA_TRY(zeros, padded(runtime.budget, text.substr(sign), "0",
+                           std::max<int64_t>(width - length, 0), 0));
   if (!sign) return zeros;
   return make_string(runtime.budget, std::string(1, text[0]) + zeros.text());
 }
@@ -219,51 +229,53 @@ Result<Value> format_method(Runtime& runtime, const Value& self, CallArgs args) 
   return format_braces(runtime.budget, self.text(), args);
 }
 
-constexpr char kIsAlpha[] = "isalpha", kIsDigit[] = "isdigit", kIsAlnum[] = "isalnum", kIsDecimal[] = "isdecimal";
-constexpr char kIsNumeric[] = "isnumeric", kIsSpace[] = "isspace", kIsAscii[] = "isascii", kIsUpper[] = "isupper",
-               kIsLower[] = "islower";
+constexpr char kIsAlpha[] = "isalpha", kIsDigit[] = "isdigit", kIsAlnum[] = "isalnum",
+               kIsDecimal[] = "isdecimal";
+constexpr char kIsNumeric[] = "isnumeric", kIsSpace[] = "isspace", kIsAscii[] = "isascii",
+               kIsUpper[] = "isupper", kIsLower[] = "islower";
 
 }  // namespace
 
 Method string_method(std::string_view name) {
-  static const std::unordered_map<std::string_view, Method> kMethods = {{"upper", convert_method<upper>},
-                                                                        {"lower", convert_method<lower>},
-                                                                        {"capitalize", convert_method<capitalize>},
-                                                                        {"title", convert_method<title>},
-                                                                        {"swapcase", convert_method<swap_case>},
-                                                                        {"strip", strip_method<Side::kBoth>},
-                                                                        {"lstrip", strip_method<Side::kLeft>},
-                                                                        {"rstrip", strip_method<Side::kRight>},
-                                                                        {"split", split_method<false>},
-                                                                        {"rsplit", split_method<true>},
-                                                                        {"splitlines", splitlines_method},
-                                                                        {"partition", partition_method<false>},
-                                                                        {"rpartition", partition_method<true>},
-                                                                        {"startswith", affix_method<false>},
-                                                                        {"endswith", affix_method<true>},
-                                                                        {"find", find_method<false, false>},
-                                                                        {"rfind", find_method<true, false>},
-                                                                        {"index", find_method<false, true>},
-                                                                        {"rindex", find_method<true, true>},
-                                                                        {"count", count_method},
-                                                                        {"replace", replace_method},
-                                                                        {"join", join_method},
-                                                                        {"removeprefix", remove_affix_method<true>},
-                                                                        {"removesuffix", remove_affix_method<false>},
-                                                                        {"ljust", justify_method<Justify::kLeft>},
-                                                                        {"rjust", justify_method<Justify::kRight>},
-                                                                        {"center", justify_method<Justify::kCenter>},
-                                                                        {"zfill", zfill_method},
-                                                                        {"format", format_method},
-                                                                        {"isalpha", predicate_method<kIsAlpha>},
-                                                                        {"isdigit", predicate_method<kIsDigit>},
-                                                                        {"isalnum", predicate_method<kIsAlnum>},
-                                                                        {"isdecimal", predicate_method<kIsDecimal>},
-                                                                        {"isnumeric", predicate_method<kIsNumeric>},
-                                                                        {"isspace", predicate_method<kIsSpace>},
-                                                                        {"isascii", predicate_method<kIsAscii>},
-                                                                        {"isupper", predicate_method<kIsUpper>},
-                                                                        {"islower", predicate_method<kIsLower>}};
+  static const std::unordered_map<std::string_view, Method> kMethods = {
+      {"upper", convert_method<upper>},
+      {"lower", convert_method<lower>},
+      {"capitalize", convert_method<capitalize>},
+      {"title", convert_method<title>},
+      {"swapcase", convert_method<swap_case>},
+      {"strip", strip_method<Side::kBoth>},
+      {"lstrip", strip_method<Side::kLeft>},
+      {"rstrip", strip_method<Side::kRight>},
+      {"split", split_method<false>},
+      {"rsplit", split_method<true>},
+      {"splitlines", splitlines_method},
+      {"partition", partition_method<false>},
+      {"rpartition", partition_method<true>},
+      {"startswith", affix_method<false>},
+      {"endswith", affix_method<true>},
+      {"find", find_method<false, false>},
+      {"rfind", find_method<true, false>},
+      {"index", find_method<false, true>},
+      {"rindex", find_method<true, true>},
+      {"count", count_method},
+      {"replace", replace_method},
+      {"join", join_method},
+      {"removeprefix", remove_affix_method<true>},
+      {"removesuffix", remove_affix_method<false>},
+      {"ljust", justify_method<Justify::kLeft>},
+      {"rjust", justify_method<Justify::kRight>},
+      {"center", justify_method<Justify::kCenter>},
+      {"zfill", zfill_method},
+      {"format", format_method},
+      {"isalpha", predicate_method<kIsAlpha>},
+      {"isdigit", predicate_method<kIsDigit>},
+      {"isalnum", predicate_method<kIsAlnum>},
+      {"isdecimal", predicate_method<kIsDecimal>},
+      {"isnumeric", predicate_method<kIsNumeric>},
+      {"isspace", predicate_method<kIsSpace>},
+      {"isascii", predicate_method<kIsAscii>},
+      {"isupper", predicate_method<kIsUpper>},
+      {"islower", predicate_method<kIsLower>}};
   const auto it = kMethods.find(name);
   return it == kMethods.end() ? nullptr : it->second;
 }

@@ -25,8 +25,8 @@ std::string_view sign_of(Op op) {
 }
 
 Error wrong_operands(Op op, const Value& left, const Value& right) {
-  return fault("unsupported operand type(s) for " + std::string(sign_of(op)) + ": '" + std::string(type_name(left)) +
-               "' and '" + std::string(type_name(right)) + "'");
+  return fault("unsupported operand type(s) for " + std::string(sign_of(op)) + ": '" +
+               std::string(type_name(left)) + "' and '" + std::string(type_name(right)) + "'");
 }
 
 Error overflow() { return fault("an integer leaves the 64 bits that are supported"); }
@@ -60,7 +60,8 @@ Result<Value> integers(Op op, int64_t a, int64_t b) {
     case Op::kPower: return integer_power(a, b);
     default: break;
   }
-  if (b == 0) return fault(op == Op::kDivide ? "division by zero" : "integer division or modulo by zero");
+  if (b == 0)
+    return fault(op == Op::kDivide ? "division by zero" : "integer division or modulo by zero");
   if (op == Op::kDivide) return Value(static_cast<double>(a) / static_cast<double>(b));
   if (b == -1) {
     if (op == Op::kModulo) return Value(int64_t{0});
@@ -68,7 +69,8 @@ Result<Value> integers(Op op, int64_t a, int64_t b) {
     return Value(-a);
   }
   const int64_t remainder = a % b;
-  const bool down = remainder != 0 && (remainder < 0) != (b < 0);  // Python rounds towards minus infinity
+  const bool down =
+      remainder != 0 && (remainder < 0) != (b < 0);  // Python rounds towards minus infinity
   if (op == Op::kModulo) return Value(down ? remainder + b : remainder);
   return Value(a / b - (down ? 1 : 0));
 }
@@ -87,8 +89,10 @@ Result<Value> floats(Op op, double a, double b) {
     case Op::kPower: {
       if (a == 0 && b < 0) return fault("0.0 cannot be raised to a negative power");
       const double power = std::pow(a, b);
-      if (std::isnan(power) && !std::isnan(a) && !std::isnan(b)) return fault("complex numbers are not supported");
-      if (std::isinf(power) && !std::isinf(a) && !std::isinf(b)) return fault("Numerical result out of range");
+      if (std::isnan(power) && !std::isnan(a) && !std::isnan(b))
+        return fault("complex numbers are not supported");
+      if (std::isinf(power) && !std::isinf(a) && !std::isinf(b))
+        return fault("Numerical result out of range");
       return Value(power);
     }
     default: break;
@@ -120,8 +124,8 @@ Result<Value> add_strings(Budget& budget, const Value& left, const Value& right)
 
 const Sequence* concatenable(const Value& value) {
   const auto* sequence = value.as<SequencePtr>();
-  const bool is =
-      sequence && ((*sequence)->kind == Sequence::Kind::kList || (*sequence)->kind == Sequence::Kind::kTuple);
+  const bool is = sequence && ((*sequence)->kind == Sequence::Kind::kList ||
+                               (*sequence)->kind == Sequence::Kind::kTuple);
   return is ? sequence->get() : nullptr;
 }
 
@@ -147,7 +151,8 @@ Result<Value> apply(Budget& budget, Op op, const Value& left, const Value& right
   if (op == Op::kAdd) {
     if (left.is_string() && right.is_string()) return add_strings(budget, left, right);
     if (left.is_string())
-      return fault("can only concatenate str (not \"" + std::string(type_name(right)) + "\") to str");
+      return fault("can only concatenate str (not \"" + std::string(type_name(right)) +
+                   "\") to str");
     if (sa && sb && sa->kind == sb->kind) return add_sequences(budget, *sa, *sb);
   }
   if (op == Op::kMultiply) {
@@ -165,9 +170,10 @@ Result<Value> apply(Unary::Op op, const Value& operand) {
     if (*integer == INT64_MIN) return overflow();
     return Value(-*integer);
   }
-  if (const auto* number = operand.as<double>()) return Value(op == Unary::Op::kMinus ? -*number : *number);
-  return fault("bad operand type for unary " + std::string(op == Unary::Op::kMinus ? "-" : "+") + ": '" +
-               std::string(type_name(operand)) + "'");
+  if (const auto* number = operand.as<double>())
+    return Value(op == Unary::Op::kMinus ? -*number : *number);
+  return fault("bad operand type for unary " + std::string(op == Unary::Op::kMinus ? "-" : "+") +
+               ": '" + std::string(type_name(operand)) + "'");
 }
 
 }  // namespace valora::text::jinja

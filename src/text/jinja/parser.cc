@@ -11,8 +11,8 @@
 namespace valora::text::jinja {
 namespace {
 
-constexpr std::array<std::string_view, 10> kUnsupportedTags = {"block", "extends", "include", "import", "from",
-                                                               "call",  "print",   "autoescape", "do", "trans"};
+constexpr std::array<std::string_view, 10> kUnsupportedTags = {
+    "block", "extends", "include", "import", "from", "call", "print", "autoescape", "do", "trans"};
 
 class Parser {
  public:
@@ -26,14 +26,16 @@ class Parser {
  private:
   using Ends = std::initializer_list<std::string_view>;
 
-  // Up to a tag that begins with one of `ends` (its name is left to be taken), or to the template's end.
+  // Up to a tag that begins with one of `ends` (its name is left to be taken), or to the template's
+  // end.
   Result<Body> statements(Ends ends) {
     Body body;
     for (;;) {
       const int line = tokens_.line();
       if (tokens_.at(TokenKind::kEnd)) {
         if (ends.size() == 0) return body;
-        return syntax_error(line, "expected '" + std::string(*(ends.end() - 1)) + "', found the end of the template");
+        return syntax_error(line, "expected '" + std::string(*(ends.end() - 1)) +
+                                      "', found the end of the template");
       }
       if (tokens_.at(TokenKind::kText)) {
         body.push_back({line, Text{tokens_.take().text}});
@@ -44,7 +46,8 @@ class Parser {
         body.push_back({line, Output{std::move(value)}});
       } else {
         tokens_.skip();
-        if (std::ranges::any_of(ends, [&](std::string_view end) { return tokens_.at_name(end); })) return body;
+        if (std::ranges::any_of(ends, [&](std::string_view end) { return tokens_.at_name(end); }))
+          return body;
         VALORA_TRY(statement, tag());
         VALORA_CHECK(tokens_.expect(TokenKind::kTagEnd, "'%}'"));
         body.push_back(std::move(statement));
@@ -57,7 +60,8 @@ class Parser {
     tokens_.skip_operator(":");
     VALORA_CHECK(tokens_.expect(TokenKind::kTagEnd, "'%}'"));
     if (++depth_ > kMaxStatementDepth)
-      return syntax_error(tokens_.line(), "blocks nest deeper than " + std::to_string(kMaxStatementDepth) + " levels");
+      return syntax_error(tokens_.line(), "blocks nest deeper than " +
+                                              std::to_string(kMaxStatementDepth) + " levels");
     auto body = statements(ends);
     --depth_;
     return body;
@@ -120,7 +124,8 @@ class Parser {
       VALORA_TRY(condition, expressions_.expression());
       node.condition = std::move(condition);
     }
-    if (tokens_.at_name("recursive")) return syntax_error(line, "recursive loops are not supported");
+    if (tokens_.at_name("recursive"))
+      return syntax_error(line, "recursive loops are not supported");
     ++loops_;
     VALORA_TRY(body, block({"else", "endfor"}));
     --loops_;
@@ -217,7 +222,8 @@ class Parser {
   Result<Target> one_target(bool with_attributes) {
     const int line = tokens_.line();
     if (tokens_.skip_operator("(")) {
-      if (++depth_ > kMaxStatementDepth) return syntax_error(line, "the targets of an assignment nest too deep");
+      if (++depth_ > kMaxStatementDepth)
+        return syntax_error(line, "the targets of an assignment nest too deep");
       auto inner = assignment_target(with_attributes);
       --depth_;
       if (!inner.ok()) return inner;
@@ -226,7 +232,8 @@ class Parser {
     }
     Target target;
     VALORA_TRY(name, tokens_.expect_name("a name to assign to"));
-    static constexpr std::array<std::string_view, 6> kConstants = {"true", "false", "none", "True", "False", "None"};
+    static constexpr std::array<std::string_view, 6> kConstants = {"true", "false", "none",
+                                                                   "True", "False", "None"};
     if (std::ranges::find(kConstants, name) != kConstants.end())
       return syntax_error(line, "can't assign to '" + name + "'");
     if (name == "loop") return syntax_error(line, "can't assign to the loop variable");

@@ -25,7 +25,8 @@ class PercentFormat {
  public:
   PercentFormat(Budget& budget, std::string_view form, const Value& values)
       : budget_(budget), rest_(form), values_(values) {
-    if (const auto* tuple = values.as<SequencePtr>(); tuple && (*tuple)->kind == Sequence::Kind::kTuple)
+    if (const auto* tuple = values.as<SequencePtr>();
+        tuple && (*tuple)->kind == Sequence::Kind::kTuple)
       items_ = &(*tuple)->items;
   }
 
@@ -37,14 +38,16 @@ class PercentFormat {
       if (out_.size() > kMaxStringBytes) VALORA_CHECK(budget_.take_string(out_.size()));
     }
     out_ += rest_;
-    if (items_ ? next_ < items_->size() : next_ == 0 && !values_.as<DictPtr>() && !values_.as<SequencePtr>())
+    if (items_ ? next_ < items_->size()
+               : next_ == 0 && !values_.as<DictPtr>() && !values_.as<SequencePtr>())
       return fault("not all arguments converted during string formatting");
     return make_string(budget_, std::move(out_));
   }
 
  private:
   Result<Value> next_value() {
-    if (items_ ? next_ >= items_->size() : next_ > 0) return fault("not enough arguments for format string");
+    if (items_ ? next_ >= items_->size() : next_ > 0)
+      return fault("not enough arguments for format string");
     return items_ ? (*items_)[next_++] : (++next_, values_);
   }
 
@@ -53,7 +56,8 @@ class PercentFormat {
     const auto [end, error] = std::from_chars(rest_.data(), rest_.data() + rest_.size(), value);
     if (end == rest_.data()) return 0;
     if (error != std::errc() || value > kMaxWidth || value < 0)
-      return fault("a format's width or precision of more than " + std::to_string(kMaxWidth) + " is not supported");
+      return fault("a format's width or precision of more than " + std::to_string(kMaxWidth) +
+                   " is not supported");
     rest_.remove_prefix(static_cast<size_t>(end - rest_.data()));
     return value;
   }
@@ -135,7 +139,8 @@ class PercentFormat {
   Status write_integer(const Field& field, const Value& value, char type) {
     auto integer = as_integer(value);
     if (const auto* number = value.as<double>(); number && type == 'd') {
-      if (!(std::abs(*number) < 9.0e18)) return fault("an integer leaves the 64 bits that are supported");
+      if (!(std::abs(*number) < 9.0e18))
+        return fault("an integer leaves the 64 bits that are supported");
       integer = static_cast<int64_t>(*number);
     }
     if (value.is_undefined()) return undefined_fault(value);
@@ -143,7 +148,8 @@ class PercentFormat {
       return fault("%" + std::string(1, field.type) + " format: an integer is required, not " +
                    std::string(type_name(value)));
     std::array<char, 32> digits;
-    const uint64_t size = *integer < 0 ? 0 - static_cast<uint64_t>(*integer) : static_cast<uint64_t>(*integer);
+    const uint64_t size =
+        *integer < 0 ? 0 - static_cast<uint64_t>(*integer) : static_cast<uint64_t>(*integer);
     std::snprintf(digits.data(), digits.size(),
                   type == 'd'   ? "%llu"
                   : type == 'x' ? "%llx"
@@ -156,10 +162,12 @@ class PercentFormat {
   Status write_float(const Field& field, const Value& value) {
     const auto number = as_number(value);
     if (value.is_undefined()) return undefined_fault(value);
-    if (!number || field.alternate) return fault("must be real number, not " + std::string(type_name(value)));
+    if (!number || field.alternate)
+      return fault("must be real number, not " + std::string(type_name(value)));
     const char form[] = {'%', '.', '*', field.type, '\0'};
     std::array<char, 2048> digits;
-    std::snprintf(digits.data(), digits.size(), form, field.precision < 0 ? 6 : field.precision, std::abs(*number));
+    std::snprintf(digits.data(), digits.size(), form, field.precision < 0 ? 6 : field.precision,
+                  std::abs(*number));
     return pad_number(field, std::signbit(*number), digits.data());
   }
 
@@ -202,12 +210,14 @@ Result<Value> brace_value(std::string_view name, const CallArgs& args, Numbering
       return fault("format() cannot number fields both by itself and by hand");
     const size_t at = name.empty() ? numbering.next++ : index;
     if (at >= args.positional.size())
-      return fault("Replacement index " + std::to_string(at) + " out of range for positional args tuple");
+      return fault("Replacement index " + std::to_string(at) +
+                   " out of range for positional args tuple");
     return args.positional[at];
   }
   for (const auto& [key, value] : args.named)
     if (key == name) return value;
-  if (name.find_first_of(".[") != name.npos) return fault("format() with attributes or subscripts is not supported");
+  if (name.find_first_of(".[") != name.npos)
+    return fault("format() with attributes or subscripts is not supported");
   return fault("KeyError: '" + std::string(name) + "'");
 }
 
@@ -235,7 +245,8 @@ Result<Value> format_braces(Budget& budget, std::string_view form, const CallArg
     if (c == '}') return fault("Single '}' encountered in format string");
     if (close == form.npos) return fault("Single '{' encountered in format string");
     std::string_view name = form.substr(i + 1, close - i - 1);
-    if (name.find_first_of(":{") != name.npos) return fault("format() with a format after ':' is not supported");
+    if (name.find_first_of(":{") != name.npos)
+      return fault("format() with a format after ':' is not supported");
     const size_t mark = name.find('!');
     const std::string_view conversion = mark == name.npos ? "" : name.substr(mark);
     if (!conversion.empty() && conversion != "!r" && conversion != "!s")

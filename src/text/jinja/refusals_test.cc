@@ -39,7 +39,8 @@ TEST(JinjaRefusals, NameWhatIsNotSupportedAndItsLine) {
       {"{% for x in y %}{% macro m() %}{% continue %}{% endmacro %}{% endfor %}",
        "line 1: 'continue' stands outside of a loop"},
       {"{{ 99999999999999999999 }}", "line 1: the integer 99999999999999999999 is too large"}};
-  for (const auto& [source, message] : cases) EXPECT_THAT(refusal(source), StartsWith(message)) << source;
+  for (const auto& [source, message] : cases)
+    EXPECT_THAT(refusal(source), StartsWith(message)) << source;
 }
 
 TEST(JinjaRefusals, MalformedTemplates) {
@@ -69,16 +70,19 @@ TEST(JinjaRefusals, MalformedTemplates) {
       {"{{ x[] }}", "a subscript is empty"},
       {"{% set a, b %}{% endset %}", "fills one variable"},
       {"{{ 012 }}", "a number begins with 0"}};
-  for (const auto& [source, message] : cases) EXPECT_THAT(refusal(source), HasSubstr(message)) << source;
+  for (const auto& [source, message] : cases)
+    EXPECT_THAT(refusal(source), HasSubstr(message)) << source;
 }
 
 TEST(JinjaRefusals, FaultsSayTheirLine) {
-  EXPECT_EQ(testing::failure("a\n{{ nope.x }}"), "the chat template failed at line 2: 'nope' is undefined");
+  EXPECT_EQ(testing::failure("a\n{{ nope.x }}"),
+            "the chat template failed at line 2: 'nope' is undefined");
   EXPECT_EQ(testing::failure("{% set x = {} %}\n\n{{ x.y.z }}"),
             "the chat template failed at line 3: 'dict object' has no attribute 'y'");
   EXPECT_EQ(testing::failure("\n{{ raise_exception('Only ' ~ 2 ~ ' turns!') }}"), "Only 2 turns!");
   EXPECT_EQ(testing::failure("{% set x = [] %}{{ x.append(1) }}"),
-            "the chat template failed at line 1: access to attribute 'append' of 'list' object is unsafe.");
+            "the chat template failed at line 1: access to attribute 'append' of 'list' object is "
+            "unsafe.");
 }
 
 TEST(JinjaRefusals, WhatHasNoFixedText) {

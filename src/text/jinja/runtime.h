@@ -11,9 +11,10 @@ namespace valora::text::jinja {
 struct Runtime {
   Budget budget;
   std::function<std::chrono::system_clock::time_point()> now;
-  bool raised = false;                     // by raise_exception: the message is the template's own
-  int evaluating = 0;                      // expressions, blocks and calls under way
-  std::vector<NamespacePtr> namespaces{};  // emptied at the end: the only values that can hold themselves
+  bool raised = false;  // by raise_exception: the message is the template's own
+  int evaluating = 0;   // expressions, blocks and calls under way
+  std::vector<NamespacePtr>
+      namespaces{};  // emptied at the end: the only values that can hold themselves
 
   Runtime() = default;
   Runtime(const Runtime&) = delete;
@@ -23,7 +24,8 @@ struct Runtime {
   }
 };
 
-// The global functions range, dict, namespace, raise_exception and strftime_now; null for other names.
+// The global functions range, dict, namespace, raise_exception and strftime_now; null for other
+// names.
 CallablePtr find_global(std::string_view name);
 // Names that jinja2 defines and this does not: refused where a template uses them.
 bool is_unsupported_global(std::string_view name);

@@ -8,12 +8,15 @@
 namespace valora::text::jinja {
 
 // text[start:stop:step] or list[start:stop:step]; absent bounds are none.
-Result<Value> slice(Budget& budget, const Value& value, const Value& start, const Value& stop, const Value& step);
-Result<Value> replaced(Budget& budget, std::string_view text, std::string_view from, std::string_view to,
-                       int64_t limit);
-Result<Value> joined(Budget& budget, std::span<const std::string_view> parts, std::string_view separator);
+Result<Value> slice(Budget& budget, const Value& value, const Value& start, const Value& stop,
+                    const Value& step);
+Result<Value> replaced(Budget& budget, std::string_view text, std::string_view from,
+                       std::string_view to, int64_t limit);
+Result<Value> joined(Budget& budget, std::span<const std::string_view> parts,
+                     std::string_view separator);
 // `left` and `right` times the fill around the text.
-Result<Value> padded(Budget& budget, std::string_view text, std::string_view fill, int64_t left, int64_t right);
+Result<Value> padded(Budget& budget, std::string_view text, std::string_view fill, int64_t left,
+                     int64_t right);
 // A string or list `times` times.
 Result<Value> repeated(Budget& budget, const Value& value, int64_t times);
 

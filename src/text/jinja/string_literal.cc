@@ -16,7 +16,8 @@ Status append_code(std::string& out, std::string_view& rest, size_t digits) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), code, 16);
   if (text.size() != digits || error != std::errc() || end != text.data() + digits)
     return invalid("a \\x, \\u or \\U escape is cut off");
-  if (code > 0x10FFFF || (code >= 0xD800 && code < 0xE000)) return invalid("an escape names no character");
+  if (code > 0x10FFFF || (code >= 0xD800 && code < 0xE000))
+    return invalid("an escape names no character");
   append_utf8(out, code);
   rest.remove_prefix(digits);
   return {};
@@ -57,8 +58,10 @@ Result<std::string> unescape(std::string_view rest) {
     if (c == '\n') continue;
     size_t known = 0;
     while (known < kEscapes.size() && kEscapes[known] != c) known += 2;
-    if (known < kEscapes.size()) out += kEscapes[known + 1];
-    else (out += '\\') += c;
+    if (known < kEscapes.size())
+      out += kEscapes[known + 1];
+    else
+      (out += '\\') += c;
   }
   return out;
 }

@@ -18,7 +18,8 @@ using WithOther = Answer (*)(Runtime& runtime, const Value& value, const Value& 
 
 bool is_sequence(const Value& value) {
   const auto* sequence = value.as<SequencePtr>();
-  return value.is_string() || value.as<DictPtr>() || value.is_undefined() || (sequence && (*sequence)->indexable());
+  return value.is_string() || value.as<DictPtr>() || value.is_undefined() ||
+         (sequence && (*sequence)->indexable());
 }
 
 const std::unordered_map<std::string_view, Plain>& plain_tests() {
@@ -37,7 +38,8 @@ const std::unordered_map<std::string_view, Plain>& plain_tests() {
       {"sequence", is_sequence},
       {"iterable", [](const Value& v) { return iterable(v); }},
       // Undefined can be called as far as Python can tell beforehand.
-      {"callable", [](const Value& v) { return v.as<CallablePtr>() || v.as<LoopPtr>() || v.is_undefined(); }},
+      {"callable",
+       [](const Value& v) { return v.as<CallablePtr>() || v.as<LoopPtr>() || v.is_undefined(); }},
       {"escaped", [](const Value& v) { return v.is_string() && (*v.as<StrPtr>())->markup; }},
       {"filter", [](const Value& v) { return v.is_string() && is_filter(v.text()); }},
       {"test", [](const Value& v) { return v.is_string() && is_test(v.text()); }}};
@@ -58,11 +60,16 @@ Answer has_rest_of_two(Runtime& runtime, const Value& value) {
 
 const std::unordered_map<std::string_view, WithRuntime>& runtime_tests() {
   static const std::unordered_map<std::string_view, WithRuntime> kTests = {
-      {"upper", has_case<true>}, {"lower", has_case<false>}, {"odd", has_rest_of_two<1>}, {"even", has_rest_of_two<0>}};
+      {"upper", has_case<true>},
+      {"lower", has_case<false>},
+      {"odd", has_rest_of_two<1>},
+      {"even", has_rest_of_two<0>}};
   return kTests;
 }
 
-Answer is_equal(Runtime& runtime, const Value& a, const Value& b) { return equal(runtime.budget, a, b); }
+Answer is_equal(Runtime& runtime, const Value& a, const Value& b) {
+  return equal(runtime.budget, a, b);
+}
 Answer is_unequal(Runtime& runtime, const Value& a, const Value& b) {
   VALORA_TRY(same, equal(runtime.budget, a, b));
   return !same;
@@ -93,22 +100,36 @@ Answer is_same(Runtime&, const Value& a, const Value& b) { return same_object(a,
 
 const std::unordered_map<std::string_view, WithOther>& other_tests() {
   static const std::unordered_map<std::string_view, WithOther> kTests = {
-      {"==", is_equal}, {"eq", is_equal}, {"equalto", is_equal}, {"!=", is_unequal}, {"ne", is_unequal},
-      {"<", ordered<Sign::kLess>}, {"lt", ordered<Sign::kLess>}, {"lessthan", ordered<Sign::kLess>},
-      {"<=", ordered<Sign::kLessEqual>}, {"le", ordered<Sign::kLessEqual>},
-      {">", ordered<Sign::kGreater>}, {"gt", ordered<Sign::kGreater>}, {"greaterthan", ordered<Sign::kGreater>},
-      {">=", ordered<Sign::kGreaterEqual>}, {"ge", ordered<Sign::kGreaterEqual>},
-      {"divisibleby", divisible}, {"in", is_in}, {"sameas", is_same}};
+      {"==", is_equal},
+      {"eq", is_equal},
+      {"equalto", is_equal},
+      {"!=", is_unequal},
+      {"ne", is_unequal},
+      {"<", ordered<Sign::kLess>},
+      {"lt", ordered<Sign::kLess>},
+      {"lessthan", ordered<Sign::kLess>},
+      {"<=", ordered<Sign::kLessEqual>},
+      {"le", ordered<Sign::kLessEqual>},
+      {">", ordered<Sign::kGreater>},
+      {"gt", ordered<Sign::kGreater>},
+      {"greaterthan", ordered<Sign::kGreater>},
+      {">=", ordered<Sign::kGreaterEqual>},
+      {"ge", ordered<Sign::kGreaterEqual>},
+      {"divisibleby", divisible},
+      {"in", is_in},
+      {"sameas", is_same}};
   return kTests;
 }
 
 }  // namespace
 
 bool is_test(std::string_view name) {
-  return plain_tests().contains(name) || runtime_tests().contains(name) || other_tests().contains(name);
+  return plain_tests().contains(name) || runtime_tests().contains(name) ||
+         other_tests().contains(name);
 }
 
-Result<bool> apply_test(Runtime& runtime, const std::string& name, const Value& value, const CallArgs& args) {
+Result<bool> apply_test(Runtime& runtime, const std::string& name, const Value& value,
+                        const CallArgs& args) {
   VALORA_CHECK(runtime.budget.step());
   if (const auto it = other_tests().find(name); it != other_tests().end()) {
     VALORA_TRY(bound, bind(name, {"other"}, 1, CallArgs{args}));
@@ -116,7 +137,8 @@ Result<bool> apply_test(Runtime& runtime, const std::string& name, const Value& 
   }
   VALORA_TRY(none, bind(name, {}, 0, CallArgs{args}));
   if (const auto it = plain_tests().find(name); it != plain_tests().end()) return it->second(value);
-  if (const auto it = runtime_tests().find(name); it != runtime_tests().end()) return it->second(runtime, value);
+  if (const auto it = runtime_tests().find(name); it != runtime_tests().end())
+    return it->second(runtime, value);
   return fault("the test '" + name + "' is not supported");
 }
 

@@ -15,7 +15,8 @@ std::pair<char32_t, size_t> last_code_point(std::string_view text) {
 }
 
 bool is_line_end(char32_t c) {
-  return (c >= 0x0A && c <= 0x0D) || (c >= 0x1C && c <= 0x1E) || c == 0x85 || c == 0x2028 || c == 0x2029;
+  return (c >= 0x0A && c <= 0x0D) || (c >= 0x1C && c <= 0x1E) || c == 0x85 || c == 0x2028 ||
+         c == 0x2029;
 }
 
 std::vector<std::string_view> split_at_space(std::string_view text, int64_t limit) {
@@ -65,17 +66,19 @@ std::vector<std::string_view> split_at_space_from_right(std::string_view text, i
 
 bool is_space(char32_t c) {
   if (c < 0x80) return c == ' ' || (c >= 0x09 && c <= 0x0D) || (c >= 0x1C && c <= 0x1F);
-  return c == 0x85 || c == 0xA0 || c == 0x1680 || (c >= 0x2000 && c <= 0x200A) || c == 0x2028 || c == 0x2029 ||
-         c == 0x202F || c == 0x205F || c == 0x3000;
+  return c == 0x85 || c == 0xA0 || c == 0x1680 || (c >= 0x2000 && c <= 0x200A) || c == 0x2028 ||
+         c == 0x2029 || c == 0x202F || c == 0x205F || c == 0x3000;
 }
 
 int64_t code_points(std::string_view text) {
-  return std::ranges::count_if(text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; });
+  return std::ranges::count_if(
+      text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; });
 }
 
 size_t byte_offset(std::string_view text, int64_t index) {
   size_t offset = 0;
-  for (; index > 0 && offset < text.size(); --index) offset += decode_utf8(text.substr(offset)).length;
+  for (; index > 0 && offset < text.size(); --index)
+    offset += decode_utf8(text.substr(offset)).length;
   return offset;
 }
 
@@ -83,7 +86,9 @@ std::string_view strip(std::string_view text, Side side, std::optional<std::stri
   std::u32string set;
   if (chars) each_code_point(*chars, [&](char32_t c, std::string_view) { set.push_back(c); });
   std::ranges::sort(set);
-  const auto stripped = [&](char32_t c) { return chars ? std::ranges::binary_search(set, c) : is_space(c); };
+  const auto stripped = [&](char32_t c) {
+    return chars ? std::ranges::binary_search(set, c) : is_space(c);
+  };
   while (side != Side::kRight && !text.empty()) {
     const Utf8Step step = decode_utf8(text);
     if (!stripped(step.code_point)) break;
@@ -97,7 +102,8 @@ std::string_view strip(std::string_view text, Side side, std::optional<std::stri
   return text;
 }
 
-std::vector<std::string_view> split(std::string_view text, std::optional<std::string_view> separator, int64_t limit) {
+std::vector<std::string_view> split(std::string_view text,
+                                    std::optional<std::string_view> separator, int64_t limit) {
   if (!separator) return split_at_space(text, limit);
   std::vector<std::string_view> parts;
   while (limit < 0 || static_cast<int64_t>(parts.size()) < limit) {
@@ -110,7 +116,8 @@ std::vector<std::string_view> split(std::string_view text, std::optional<std::st
   return parts;
 }
 
-std::vector<std::string_view> split_from_right(std::string_view text, std::optional<std::string_view> separator,
+std::vector<std::string_view> split_from_right(std::string_view text,
+                                               std::optional<std::string_view> separator,
                                                int64_t limit) {
   if (!separator) return split_at_space_from_right(text, limit);
   std::vector<std::string_view> parts;
@@ -149,12 +156,15 @@ int64_t count_of(std::string_view text, std::string_view part, int64_t limit) {
   if (part.empty()) {
     count = code_points(text) + 1;
   } else {
-    for (size_t at = text.find(part); at != std::string_view::npos; at = text.find(part, at + part.size())) ++count;
+    for (size_t at = text.find(part); at != std::string_view::npos;
+         at = text.find(part, at + part.size()))
+      ++count;
   }
   return limit < 0 ? count : std::min(count, limit);
 }
 
-std::string replace(std::string_view text, std::string_view from, std::string_view to, int64_t limit) {
+std::string replace(std::string_view text, std::string_view from, std::string_view to,
+                    int64_t limit) {
   int64_t left = count_of(text, from, limit);
   std::string out;
   if (from.empty()) {
@@ -174,7 +184,8 @@ std::string replace(std::string_view text, std::string_view from, std::string_vi
 }
 
 std::optional<bool> string_predicate(std::string_view name, std::string_view text) {
-  if (name == "isascii") return std::ranges::all_of(text, [](char c) { return static_cast<signed char>(c) >= 0; });
+  if (name == "isascii")
+    return std::ranges::all_of(text, [](char c) { return static_cast<signed char>(c) >= 0; });
   if (name == "isupper") return is_upper(text);
   if (name == "islower") return is_lower(text);
   const auto all = [&](auto holds) {
@@ -188,7 +199,8 @@ std::optional<bool> string_predicate(std::string_view name, std::string_view tex
   if (name == "isalpha") return all(letter);
   if (name == "isdecimal") return all(decimal);
   const auto numeric = [](char32_t c) { return is_numeric(c) || in_ranges(kOtherNumeric, c); };
-  if (name == "isdigit") return all([&](char32_t c) { return decimal(c) || in_ranges(kOtherDigit, c); });
+  if (name == "isdigit")
+    return all([&](char32_t c) { return decimal(c) || in_ranges(kOtherDigit, c); });
   if (name == "isnumeric") return all(numeric);
   if (name == "isalnum") return all([&](char32_t c) { return letter(c) || numeric(c); });
   return std::nullopt;

@@ -26,20 +26,25 @@ void each_code_point(std::string_view text, Visit visit) {
 
 enum class Side : uint8_t { kLeft, kRight, kBoth };
 // Without `chars`, white space.
-std::string_view strip(std::string_view text, Side side, std::optional<std::string_view> chars = {});
+std::string_view strip(std::string_view text, Side side,
+                       std::optional<std::string_view> chars = {});
 // At white space without a separator, which must not be empty. A negative limit is none.
-std::vector<std::string_view> split(std::string_view text, std::optional<std::string_view> separator, int64_t limit);
-std::vector<std::string_view> split_from_right(std::string_view text, std::optional<std::string_view> separator,
+std::vector<std::string_view> split(std::string_view text,
+                                    std::optional<std::string_view> separator, int64_t limit);
+std::vector<std::string_view> split_from_right(std::string_view text,
+                                               std::optional<std::string_view> separator,
                                                int64_t limit);
 std::vector<std::string_view> split_lines(std::string_view text, bool keep_ends);
-// How often `part` is in `text`, an empty one between all characters; at most `limit` where that is not negative.
+// How often `part` is in `text`, an empty one between all characters; at most `limit` where that is
+// not negative.
 int64_t count_of(std::string_view text, std::string_view part, int64_t limit = -1);
-std::string replace(std::string_view text, std::string_view from, std::string_view to, int64_t limit);
+std::string replace(std::string_view text, std::string_view from, std::string_view to,
+                    int64_t limit);
 
 std::string upper(std::string_view text);
 std::string lower(std::string_view text);
 std::string capitalize(std::string_view text);
-std::string title(std::string_view text);     // str.title()
+std::string title(std::string_view text);         // str.title()
 std::string title_filter(std::string_view text);  // jinja2's filter, which knows fewer word ends
 std::string swap_case(std::string_view text);
 bool is_upper(std::string_view text);

@@ -22,8 +22,12 @@ class TokenStream {
   void skip(size_t count = 1) { at_ = std::min(at_ + count, tokens_.size() - 1); }
 
   bool at(TokenKind kind) const { return current().kind == kind; }
-  bool at_operator(std::string_view op) const { return at(TokenKind::kOperator) && current().text == op; }
-  bool at_name(std::string_view name) const { return at(TokenKind::kName) && current().text == name; }
+  bool at_operator(std::string_view op) const {
+    return at(TokenKind::kOperator) && current().text == op;
+  }
+  bool at_name(std::string_view name) const {
+    return at(TokenKind::kName) && current().text == name;
+  }
   bool skip_operator(std::string_view op) { return at_operator(op) && (skip(), true); }
   bool skip_name(std::string_view name) { return at_name(name) && (skip(), true); }
 
@@ -42,7 +46,8 @@ class TokenStream {
     return take().text;
   }
   Error unexpected(std::string_view expected) const {
-    return syntax_error(line(), "expected " + std::string(expected) + ", found " + describe(current()));
+    return syntax_error(line(),
+                        "expected " + std::string(expected) + ", found " + describe(current()));
   }
   static std::string describe(const Token& token);
 

@@ -20,12 +20,15 @@ size_t hash_number(double number) {
 
 Status check_depth(int depth) {
   if (depth <= kMaxValueDepth) return {};
-  return fault("the template nests values deeper than " + std::to_string(kMaxValueDepth) + " levels");
+  return fault("the template nests values deeper than " + std::to_string(kMaxValueDepth) +
+               " levels");
 }
 
 }  // namespace
 
-Value Value::undefined(std::string why) { return Undefined{std::make_shared<const std::string>(std::move(why))}; }
+Value Value::undefined(std::string why) {
+  return Undefined{std::make_shared<const std::string>(std::move(why))};
+}
 
 const std::string& Value::text() const { return std::get<StrPtr>(data_)->text; }
 
@@ -48,29 +51,35 @@ const Value* Dict::find(const Value& key) const {
   return it == index_.end() ? nullptr : &entries_[it->second].second;
 }
 
-const Value* Dict::find(std::string_view key) const { return find(literal_string(std::string(key))); }
+const Value* Dict::find(std::string_view key) const {
+  return find(literal_string(std::string(key)));
+}
 
 const Value* Namespace::find(std::string_view name) const {
-  const auto it =
-      std::ranges::find(attributes, name, [](const auto& entry) -> std::string_view { return entry.first; });
+  const auto it = std::ranges::find(
+      attributes, name, [](const auto& entry) -> std::string_view { return entry.first; });
   return it == attributes.end() ? nullptr : &it->second;
 }
 
 void Namespace::set(const std::string& name, Value value) {
-  const auto it =
-      std::ranges::find(attributes, name, [](const auto& entry) -> const std::string& { return entry.first; });
-  if (it == attributes.end()) attributes.emplace_back(name, std::move(value));
-  else it->second = std::move(value);
+  const auto it = std::ranges::find(
+      attributes, name, [](const auto& entry) -> const std::string& { return entry.first; });
+  if (it == attributes.end())
+    attributes.emplace_back(name, std::move(value));
+  else
+    it->second = std::move(value);
 }
 
 Value literal_string(std::string text) {
-  const bool ascii = std::ranges::all_of(text, [](char c) { return static_cast<signed char>(c) >= 0; });
+  const bool ascii =
+      std::ranges::all_of(text, [](char c) { return static_cast<signed char>(c) >= 0; });
   return std::make_shared<const Str>(Str{std::move(text), ascii, false});
 }
 
 Result<Value> make_string(Budget& budget, std::string text, bool markup) {
   VALORA_CHECK(budget.take_string(text.size()));
-  const bool ascii = std::ranges::all_of(text, [](char c) { return static_cast<signed char>(c) >= 0; });
+  const bool ascii =
+      std::ranges::all_of(text, [](char c) { return static_cast<signed char>(c) >= 0; });
   return Value(std::make_shared<const Str>(Str{std::move(text), ascii, markup}));
 }
 
@@ -96,8 +105,10 @@ Result<Value> make_dict(Budget& budget, std::vector<Dict::Entry> entries) {
     if (!hashable(key)) return fault("unhashable type: '" + std::string(type_name(key)) + "'");
     depth = std::max({depth, depth_of(key), depth_of(value)});
     const auto [it, added] = dict->index_.try_emplace(key, dict->entries_.size());
-    if (added) dict->entries_.emplace_back(std::move(key), std::move(value));
-    else dict->entries_[it->second].second = std::move(value);
+    if (added)
+      dict->entries_.emplace_back(std::move(key), std::move(value));
+    else
+      dict->entries_[it->second].second = std::move(value);
   }
   VALORA_CHECK(check_depth(depth + 1));
   dict->depth_ = depth + 1;
@@ -108,7 +119,8 @@ bool truth(const Value& value) {
   if (const auto number = as_number(value)) return *number != 0;
   if (value.is_none() || value.is_undefined()) return false;
   if (value.is_string()) return !value.text().empty();
-  if (const auto* sequence = value.as<SequencePtr>()) return !(*sequence)->has_length() || !(*sequence)->items.empty();
+  if (const auto* sequence = value.as<SequencePtr>())
+    return !(*sequence)->has_length() || !(*sequence)->items.empty();
   if (const auto* dict = value.as<DictPtr>()) return !(*dict)->entries().empty();
   return true;
 }
@@ -122,11 +134,12 @@ int depth_of(const Value& value) {
 }
 
 std::string_view type_name(const Value& value) {
-  static constexpr std::string_view kNames[] = {"NoneType", "Undefined", "bool",      "int",         "float", "str",
-                                                "list",     "dict",      "Namespace", "LoopContext", "function"};
+  static constexpr std::string_view kNames[] = {"NoneType",  "Undefined",   "bool",    "int",
+                                                "float",     "str",         "list",    "dict",
+                                                "Namespace", "LoopContext", "function"};
   if (const auto* sequence = value.as<SequencePtr>()) {
-    static constexpr std::string_view kSequences[] = {"list",        "tuple",      "range",    "dict_keys",
-                                                      "dict_values", "dict_items", "generator"};
+    static constexpr std::string_view kSequences[] = {
+        "list", "tuple", "range", "dict_keys", "dict_values", "dict_items", "generator"};
     return kSequences[static_cast<size_t>((*sequence)->kind)];
   }
   return kNames[value.data().index()];
@@ -149,15 +162,18 @@ bool hashable(const Value& value) {
   const auto* sequence = value.as<SequencePtr>();
   if (!sequence) return true;
   if ((*sequence)->kind == Sequence::Kind::kRange) return true;
-  return (*sequence)->kind == Sequence::Kind::kTuple && std::ranges::all_of((*sequence)->items, hashable);
+  return (*sequence)->kind == Sequence::Kind::kTuple &&
+         std::ranges::all_of((*sequence)->items, hashable);
 }
 
 Result<int64_t> length_of(const Value& value) {
   if (const auto* string = value.as<StrPtr>())
-    return static_cast<int64_t>((*string)->ascii ? (*string)->text.size() : code_points((*string)->text));
+    return static_cast<int64_t>((*string)->ascii ? (*string)->text.size()
+                                                 : code_points((*string)->text));
   if (const auto* sequence = value.as<SequencePtr>(); sequence && (*sequence)->has_length())
     return static_cast<int64_t>((*sequence)->items.size());
-  if (const auto* dict = value.as<DictPtr>()) return static_cast<int64_t>((*dict)->entries().size());
+  if (const auto* dict = value.as<DictPtr>())
+    return static_cast<int64_t>((*dict)->entries().size());
   if (value.is_undefined()) return int64_t{0};
   return fault("object of type '" + std::string(type_name(value)) + "' has no len()");
 }

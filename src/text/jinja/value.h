@@ -1,4 +1,5 @@
-// The values of templates: Python's types as far as templates meet them, immutable except for namespaces.
+// The values of templates: Python's types as far as templates meet them, immutable except for
+// namespaces.
 #pragma once
 
 #include <cstdint>
@@ -38,8 +39,8 @@ using CallablePtr = std::shared_ptr<const Callable>;
 
 class Value {
  public:
-  using Data = std::variant<None, Undefined, bool, int64_t, double, StrPtr, SequencePtr, DictPtr, NamespacePtr, LoopPtr,
-                            CallablePtr>;
+  using Data = std::variant<None, Undefined, bool, int64_t, double, StrPtr, SequencePtr, DictPtr,
+                            NamespacePtr, LoopPtr, CallablePtr>;
   Value() = default;
   template <typename T>
     requires(!std::is_same_v<std::remove_cvref_t<T>, Value> && std::is_constructible_v<Data, T>)
@@ -47,7 +48,9 @@ class Value {
   static Value undefined(std::string why);
 
   template <typename T>
-  const T* as() const { return std::get_if<T>(&data_); }
+  const T* as() const {
+    return std::get_if<T>(&data_);
+  }
   bool is_none() const { return std::holds_alternative<None>(data_); }
   bool is_undefined() const { return std::holds_alternative<Undefined>(data_); }
   bool is_string() const { return std::holds_alternative<StrPtr>(data_); }
@@ -74,7 +77,9 @@ struct Sequence {
   mutable size_t consumed = 0;            // of an iterator
 
   bool has_length() const { return kind != Kind::kIterator; }
-  bool indexable() const { return kind == Kind::kList || kind == Kind::kTuple || kind == Kind::kRange; }
+  bool indexable() const {
+    return kind == Kind::kList || kind == Kind::kTuple || kind == Kind::kRange;
+  }
 };
 
 struct KeyHash {
@@ -125,7 +130,8 @@ Result<Value> make_sequence(Budget& budget, Sequence::Kind kind, std::vector<Val
 inline Result<Value> make_list(Budget& budget, std::vector<Value> items) {
   return make_sequence(budget, Sequence::Kind::kList, std::move(items));
 }
-// A key that comes twice keeps its first place and its last value, as in Python. Unhashable keys are faults.
+// A key that comes twice keeps its first place and its last value, as in Python. Unhashable keys
+// are faults.
 Result<Value> make_dict(Budget& budget, std::vector<Dict::Entry> entries);
 
 bool truth(const Value& value);

@@ -6,7 +6,8 @@ namespace valora::text::jinja {
 
 Result<Value> from_json(Budget& budget, const Json& json, int depth) {
   VALORA_CHECK(budget.step());
-  if (depth > kMaxValueDepth) return fault("a value nests deeper than " + std::to_string(kMaxValueDepth) + " levels");
+  if (depth > kMaxValueDepth)
+    return fault("a value nests deeper than " + std::to_string(kMaxValueDepth) + " levels");
   switch (json.type()) {
     case Json::value_t::boolean: return Value(json.get<bool>());
     case Json::value_t::number_integer: return Value(json.get<int64_t>());
@@ -15,7 +16,8 @@ Result<Value> from_json(Budget& budget, const Json& json, int depth) {
         return fault("an integer leaves the 64 bits that are supported");
       return Value(json.get<int64_t>());
     case Json::value_t::number_float: return Value(json.get<double>());
-    case Json::value_t::string: return make_string(budget, to_valid_utf8(json.get_ref<const std::string&>()));
+    case Json::value_t::string:
+      return make_string(budget, to_valid_utf8(json.get_ref<const std::string&>()));
     case Json::value_t::array: {
       std::vector<Value> items;
       for (const Json& part : json) {

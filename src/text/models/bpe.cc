@@ -19,7 +19,8 @@ class Word {
   Word(const std::vector<int32_t>& ids, const MergeTable& merges) : merges_(merges) {
     symbols_.reserve(ids.size());
     const auto count = static_cast<uint32_t>(ids.size());
-    for (uint32_t i = 0; i < count; ++i) symbols_.push_back({ids[i], i - 1, i + 1 == count ? kNone : i + 1});
+    for (uint32_t i = 0; i < count; ++i)
+      symbols_.push_back({ids[i], i - 1, i + 1 == count ? kNone : i + 1});
   }
 
   // The queue holds every pair that can merge now, and pairs that have since gone: n log n in all.
@@ -42,7 +43,8 @@ class Word {
   }
 
   void append_ids(std::vector<int32_t>& ids) const {
-    for (uint32_t i = symbols_.empty() ? kNone : 0; i != kNone; i = symbols_[i].next) ids.push_back(symbols_[i].id);
+    for (uint32_t i = symbols_.empty() ? kNone : 0; i != kNone; i = symbols_[i].next)
+      ids.push_back(symbols_[i].id);
   }
 
  private:
@@ -116,13 +118,14 @@ int32_t Bpe::character_id(std::string_view character) const {
 // All of the character's bytes or none.
 bool Bpe::append_byte_ids(std::string_view character, std::vector<int32_t>& ids) const {
   const auto id = [&](char byte) { return byte_ids_[static_cast<uint8_t>(byte)]; };
-  if (!std::ranges::all_of(character, [&](char byte) { return id(byte) != kNoToken; })) return false;
+  if (!std::ranges::all_of(character, [&](char byte) { return id(byte) != kNoToken; }))
+    return false;
   for (const char byte : character) ids.push_back(id(byte));
   return true;
 }
 
-// An unknown token waits for those that it may fuse with and comes before the next known character; byte tokens do not
-// end the wait and so come first, as in the reference.
+// An unknown token waits for those that it may fuse with and comes before the next known character;
+// byte tokens do not end the wait and so come first, as in the reference.
 std::vector<int32_t> Bpe::character_ids(std::string_view piece) const {
   std::vector<int32_t> ids;
   ids.reserve(piece.size());

@@ -1,4 +1,5 @@
-// Model "BPE": a piece starts as its characters; the neighbours of the lowest merge rank merge first.
+// Model "BPE": a piece starts as its characters; the neighbours of the lowest merge rank merge
+// first.
 #pragma once
 
 #include <array>
@@ -14,7 +15,8 @@ struct BpeOptions {
   std::optional<int32_t> unk_id;  // of characters without a token; without it they are dropped
   bool fuse_unk = false;          // a run of unknown characters is one token
   bool ignore_merges = false;     // a piece that is a token is taken as it is
-  bool byte_fallback = false;     // characters without a token become the tokens of their bytes, <0x00> to <0xFF>
+  bool byte_fallback =
+      false;  // characters without a token become the tokens of their bytes, <0x00> to <0xFF>
 };
 
 class Bpe final : public Model {
@@ -24,7 +26,9 @@ class Bpe final : public Model {
   void tokenize(std::string_view piece, std::vector<int32_t>& ids) const override;
   int32_t token_count() const override { return vocabulary_.size(); }
   int32_t max_id() const override { return vocabulary_.max_id(); }
-  std::optional<int32_t> token_to_id(std::string_view token) const override { return vocabulary_.find(token); }
+  std::optional<int32_t> token_to_id(std::string_view token) const override {
+    return vocabulary_.find(token);
+  }
   const std::string* id_to_token(int32_t id) const override { return vocabulary_.token(id); }
 
  private:

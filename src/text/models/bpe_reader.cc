@@ -15,7 +15,8 @@ struct MergeParts {
 // Written as "left right" or as ["left", "right"].
 Result<MergeParts> merge_parts(const Json& merge, const std::string& where) {
   if (merge.is_array() && merge.size() == 2 && merge[0].is_string() && merge[1].is_string())
-    return MergeParts{merge[0].get_ref<const std::string&>(), merge[1].get_ref<const std::string&>()};
+    return MergeParts{merge[0].get_ref<const std::string&>(),
+                      merge[1].get_ref<const std::string&>()};
   if (!merge.is_string()) return refuse(where, "must be \"left right\" or [\"left\", \"right\"]");
   const std::string_view text = merge.get_ref<const std::string&>();
   const size_t space = text.find(' ');
@@ -24,7 +25,8 @@ Result<MergeParts> merge_parts(const Json& merge, const std::string& where) {
   return MergeParts{text.substr(0, space), text.substr(space + 1)};
 }
 
-Result<int32_t> merge_token(const Vocabulary& vocabulary, std::string_view token, const std::string& where) {
+Result<int32_t> merge_token(const Vocabulary& vocabulary, std::string_view token,
+                            const std::string& where) {
   const auto id = vocabulary.find(token);
   if (!id) return refuse(where, in_quotes(token) + " is not in the vocabulary");
   return *id;
@@ -34,7 +36,8 @@ bool is_version_line(const Json& merge) {
   return merge.is_string() && merge.get_ref<const std::string&>().starts_with("#version");
 }
 
-Result<MergeTable> read_merges(const Json& json, const std::string& where, const Vocabulary& vocabulary) {
+Result<MergeTable> read_merges(const Json& json, const std::string& where,
+                               const Vocabulary& vocabulary) {
   VALORA_TRY(array, array_field(json, where, "merges", kMaxMerges));
   MergeTable table(array->size());
   int32_t rank = 0;
@@ -44,7 +47,8 @@ Result<MergeTable> read_merges(const Json& json, const std::string& where, const
     VALORA_TRY(parts, merge_parts((*array)[i], merge_where));
     VALORA_TRY(left, merge_token(vocabulary, parts.left, merge_where));
     VALORA_TRY(right, merge_token(vocabulary, parts.right, merge_where));
-    VALORA_TRY(result, merge_token(vocabulary, std::string(parts.left) + std::string(parts.right), merge_where));
+    VALORA_TRY(result, merge_token(vocabulary, std::string(parts.left) + std::string(parts.right),
+                                   merge_where));
     table.insert(left, right, {rank++, result});
   }
   return table;
@@ -61,13 +65,15 @@ Status refuse_other_kinds(const Json& json, const std::string& where) {
   return {};
 }
 
-Result<BpeOptions> read_options(const Json& json, const std::string& where, const Vocabulary& vocabulary) {
+Result<BpeOptions> read_options(const Json& json, const std::string& where,
+                                const Vocabulary& vocabulary) {
   BpeOptions options;
   const auto unk = optional_field<std::string>(json, "unk_token");
   if (!unk.ok()) return refuse(where, unk.error().message);
   if (*unk) {
     options.unk_id = vocabulary.find(**unk);
-    if (!options.unk_id) return refuse(where, "the unk_token " + in_quotes(**unk) + " is not in the vocabulary");
+    if (!options.unk_id)
+      return refuse(where, "the unk_token " + in_quotes(**unk) + " is not in the vocabulary");
   }
   VALORA_TRY(fuse_unk, field_or<bool>(json, where, "fuse_unk", false));
   VALORA_TRY(ignore_merges, field_or<bool>(json, where, "ignore_merges", false));
@@ -81,9 +87,10 @@ Result<BpeOptions> read_options(const Json& json, const std::string& where, cons
 }  // namespace
 
 Result<std::unique_ptr<const Model>> make_bpe(const Json& json, const std::string& where) {
-  VALORA_CHECK(check_fields(json, where,
-                            {"type", "dropout", "unk_token", "continuing_subword_prefix", "end_of_word_suffix",
-                             "fuse_unk", "byte_fallback", "ignore_merges", "vocab", "merges"}));
+  VALORA_CHECK(check_fields(
+      json, where,
+      {"type", "dropout", "unk_token", "continuing_subword_prefix", "end_of_word_suffix",
+       "fuse_unk", "byte_fallback", "ignore_merges", "vocab", "merges"}));
   VALORA_CHECK(refuse_other_kinds(json, where));
   const auto vocab = json.find("vocab");
   if (vocab == json.end()) return refuse(where, "\"vocab\" is missing");

@@ -14,7 +14,15 @@ const Json kNoPatch = Json::object();
 std::vector<int32_t> tokenize(const Json& patch, std::string_view piece) {
   Json json = {{"type", "BPE"},
                {"vocab",
-                {{"a", 0}, {"b", 1}, {"c", 2}, {"ab", 3}, {"bc", 4}, {"aa", 5}, {"aaaa", 6}, {"?", 7}, {"abc", 8}}},
+                {{"a", 0},
+                 {"b", 1},
+                 {"c", 2},
+                 {"ab", 3},
+                 {"bc", 4},
+                 {"aa", 5},
+                 {"aaaa", 6},
+                 {"?", 7},
+                 {"abc", 8}}},
                {"merges", {"b c", "a b", "a a", "aa aa"}}};
   json.merge_patch(patch);
   const auto model = make_bpe(json, "model");
@@ -49,7 +57,8 @@ TEST(Bpe, DropsReplacesOrFusesUnknownCharacters) {
 
 // é is C3 A9, ö is C3 B6.
 TEST(Bpe, FallsBackToBytesWhereAllHaveTokens) {
-  const Json patch = {{"byte_fallback", true}, {"unk_token", "?"}, {"vocab", {{"<0xC3>", 9}, {"<0xA9>", 10}}}};
+  const Json patch = {
+      {"byte_fallback", true}, {"unk_token", "?"}, {"vocab", {{"<0xC3>", 9}, {"<0xA9>", 10}}}};
   EXPECT_THAT(tokenize(patch, "aéb"), ElementsAre(0, 9, 10, 1));
   EXPECT_THAT(tokenize(patch, "aöb"), ElementsAre(0, 7, 1));
   // An unknown character comes behind the bytes that follow it, as in the reference.

@@ -38,7 +38,8 @@ class MergeTable {
   static uint64_t key(int32_t left, int32_t right) {
     return uint64_t{static_cast<uint32_t>(left)} << 32 | static_cast<uint32_t>(right);
   }
-  // The slot that holds the key, or the empty one where it belongs; at most half of the slots are taken.
+  // The slot that holds the key, or the empty one where it belongs; at most half of the slots are
+  // taken.
   size_t slot_of(uint64_t key) const {
     const size_t mask = slots_.size() - 1;
     size_t i = (key * 0x9E3779B97F4A7C15ull >> 20) & mask;

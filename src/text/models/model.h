@@ -25,7 +25,8 @@ class Model {
   virtual int32_t token_count() const = 0;  // without added tokens
   virtual int32_t max_id() const = 0;       // −1 of an empty vocabulary
   virtual std::optional<int32_t> token_to_id(std::string_view token) const = 0;
-  virtual const std::string* id_to_token(int32_t id) const = 0;  // null where the id is not in the vocabulary
+  virtual const std::string* id_to_token(
+      int32_t id) const = 0;  // null where the id is not in the vocabulary
 };
 
 Result<std::unique_ptr<const Model>> make_model(const Json& json, const std::string& where);

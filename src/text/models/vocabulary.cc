@@ -32,8 +32,8 @@ Result<Vocabulary> Vocabulary::read(const Json& json, const std::string& where) 
   for (const auto& [token, value] : json.items()) {
     const auto id = value.get<int32_t>();
     if (vocabulary.present_[id])
-      return refuse(where, in_quotes(vocabulary.tokens_[id]) + " and " + in_quotes(token) + " both have the id " +
-                               std::to_string(id));
+      return refuse(where, in_quotes(vocabulary.tokens_[id]) + " and " + in_quotes(token) +
+                               " both have the id " + std::to_string(id));
     vocabulary.tokens_[id] = token;
     vocabulary.present_[id] = true;
     vocabulary.ids_.emplace(vocabulary.tokens_[id], id);

@@ -26,7 +26,8 @@ class Vocabulary {
     return it == ids_.end() ? std::nullopt : std::optional(it->second);
   }
   const std::string* token(int32_t id) const {
-    return id >= 0 && static_cast<size_t>(id) < tokens_.size() && present_[id] ? &tokens_[id] : nullptr;
+    return id >= 0 && static_cast<size_t>(id) < tokens_.size() && present_[id] ? &tokens_[id]
+                                                                               : nullptr;
   }
   int32_t size() const { return static_cast<int32_t>(ids_.size()); }
   int32_t max_id() const { return static_cast<int32_t>(tokens_.size()) - 1; }

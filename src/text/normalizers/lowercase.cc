@@ -25,14 +25,17 @@ class Lowercase final : public Normalizer {
  private:
   static void append_lowercase(std::string& out, char32_t c) {
     constexpr char32_t kCapitalIWithDot = 0x130;  // the only one with two characters in lower case
-    if (c == kCapitalIWithDot) out += "i\u0307";
-    else append_utf8(out, to_lower(c));
+    if (c == kCapitalIWithDot)
+      out += "i\u0307";
+    else
+      append_utf8(out, to_lower(c));
   }
 };
 
 }  // namespace
 
-Result<std::unique_ptr<const Normalizer>> make_lowercase(const Json& json, const std::string& where) {
+Result<std::unique_ptr<const Normalizer>> make_lowercase(const Json& json,
+                                                         const std::string& where) {
   VALORA_CHECK(check_fields(json, where, {"type"}));
   return std::unique_ptr<const Normalizer>(new Lowercase);
 }

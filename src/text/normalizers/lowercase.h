@@ -5,6 +5,7 @@
 
 namespace valora::text {
 
-Result<std::unique_ptr<const Normalizer>> make_lowercase(const Json& json, const std::string& where);
+Result<std::unique_ptr<const Normalizer>> make_lowercase(const Json& json,
+                                                         const std::string& where);
 
 }  // namespace valora::text

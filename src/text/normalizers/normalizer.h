@@ -10,8 +10,8 @@
 
 namespace valora::text {
 
-// Text under normalization. Its first `head` bytes come from the first character of the whole sequence, which some
-// pre-tokenizers ask for; 0 where the text stands further back.
+// Text under normalization. Its first `head` bytes come from the first character of the whole
+// sequence, which some pre-tokenizers ask for; 0 where the text stands further back.
 struct NormalizedText {
   std::string text;
   size_t head = 0;
@@ -21,7 +21,9 @@ class Normalizer {
  public:
   virtual ~Normalizer() = default;
   virtual void apply(NormalizedText& text) const = 0;  // the text must be valid UTF-8
-  virtual size_t max_growth() const { return 1; }      // times longer at most, but for a constant length
+  virtual size_t max_growth() const {
+    return 1;
+  }  // times longer at most, but for a constant length
 
   std::string normalize(std::string_view utf8) const {
     NormalizedText text{std::string(utf8)};
@@ -31,6 +33,7 @@ class Normalizer {
 };
 
 // Null JSON gives a null pointer: the text stays as it is.
-Result<std::unique_ptr<const Normalizer>> make_normalizer(const Json& json, const std::string& where);
+Result<std::unique_ptr<const Normalizer>> make_normalizer(const Json& json,
+                                                          const std::string& where);
 
 }  // namespace valora::text

@@ -30,15 +30,24 @@ TEST(Normalizer, LlamasPrefixAndSpaces) {
 }
 
 TEST(Normalizer, ReplacesMatches) {
-  EXPECT_EQ(normalized(R"({"type": "Replace", "pattern": {"Regex": " {2,}"}, "content": " "})", "a   b c"), "a b c");
-  EXPECT_EQ(normalized(R"({"type": "Replace", "pattern": {"Regex": "x*"}, "content": "-"})", ""), "");
-  EXPECT_EQ(normalized(R"({"type": "Replace", "pattern": {"String": "."}, "content": "$1"})", "a.b"), "a$1b");
+  EXPECT_EQ(normalized(R"({"type": "Replace", "pattern": {"Regex": " {2,}"}, "content": " "})",
+                       "a   b c"),
+            "a b c");
+  EXPECT_EQ(normalized(R"({"type": "Replace", "pattern": {"Regex": "x*"}, "content": "-"})", ""),
+            "");
+  EXPECT_EQ(
+      normalized(R"({"type": "Replace", "pattern": {"String": "."}, "content": "$1"})", "a.b"),
+      "a$1b");
 }
 
 TEST(Normalizer, StripsWhiteSpace) {
-  EXPECT_EQ(normalized(R"({"type": "Strip", "strip_left": true, "strip_right": true})", " \u3000a b\n "), "a b");
-  EXPECT_EQ(normalized(R"({"type": "Strip", "strip_left": true, "strip_right": false})", " a "), "a ");
-  EXPECT_EQ(normalized(R"({"type": "Strip", "strip_left": false, "strip_right": true})", " a "), " a");
+  EXPECT_EQ(
+      normalized(R"({"type": "Strip", "strip_left": true, "strip_right": true})", " \u3000a b\n "),
+      "a b");
+  EXPECT_EQ(normalized(R"({"type": "Strip", "strip_left": true, "strip_right": false})", " a "),
+            "a ");
+  EXPECT_EQ(normalized(R"({"type": "Strip", "strip_left": false, "strip_right": true})", " a "),
+            " a");
   EXPECT_EQ(normalized(R"({"type": "Strip", "strip_left": true, "strip_right": true})", " \n"), "");
 }
 
@@ -62,17 +71,26 @@ TEST(Normalizer, KnowsWhatComesFromTheFirstCharacter) {
   EXPECT_EQ(head_of(R"({"type": "Lowercase"})", "İx", 2), 3);
   EXPECT_EQ(head_of(R"({"type": "Strip", "strip_left": true, "strip_right": true})", " x", 1), 0);
   EXPECT_EQ(head_of(R"({"type": "Strip", "strip_left": true, "strip_right": true})", "x ", 1), 1);
-  EXPECT_EQ(head_of(R"({"type": "Replace", "pattern": {"String": "ab"}, "content": "cde"})", "abx", 1), 0);
-  EXPECT_EQ(head_of(R"({"type": "Replace", "pattern": {"String": "a"}, "content": "cde"})", "aba", 1), 3);
+  EXPECT_EQ(
+      head_of(R"({"type": "Replace", "pattern": {"String": "ab"}, "content": "cde"})", "abx", 1),
+      0);
+  EXPECT_EQ(
+      head_of(R"({"type": "Replace", "pattern": {"String": "a"}, "content": "cde"})", "aba", 1), 3);
 }
 
 TEST(Normalizer, RefusesByName) {
-  EXPECT_THAT(normalized(R"({"type": "StripAccents"})", ""), HasSubstr("normalizer \"StripAccents\" is not supported"));
-  EXPECT_THAT(normalized(R"({"type": "Sequence", "normalizers": [null]})", ""), HasSubstr("normalizers[0]"));
+  EXPECT_THAT(normalized(R"({"type": "StripAccents"})", ""),
+              HasSubstr("normalizer \"StripAccents\" is not supported"));
+  EXPECT_THAT(normalized(R"({"type": "Sequence", "normalizers": [null]})", ""),
+              HasSubstr("normalizers[0]"));
   EXPECT_THAT(normalized(R"({"type": "Prepend"})", ""), HasSubstr("\"prepend\" is missing"));
-  EXPECT_THAT(normalized(R"({"type": "Strip", "strip_left": true})", ""), HasSubstr("\"strip_right\" is missing"));
-  EXPECT_THAT(normalized(R"({"type": "Replace", "pattern": {"Regex": "^a"}, "content": ""})", ""), HasSubstr("anchor"));
-  EXPECT_THAT(make_normalizer({{"type", "Prepend"}, {"prepend", std::string(2000, 'x')}}, "n").error().message,
+  EXPECT_THAT(normalized(R"({"type": "Strip", "strip_left": true})", ""),
+              HasSubstr("\"strip_right\" is missing"));
+  EXPECT_THAT(normalized(R"({"type": "Replace", "pattern": {"Regex": "^a"}, "content": ""})", ""),
+              HasSubstr("anchor"));
+  EXPECT_THAT(make_normalizer({{"type", "Prepend"}, {"prepend", std::string(2000, 'x')}}, "n")
+                  .error()
+                  .message,
               HasSubstr("longer than 1024"));
 }
 

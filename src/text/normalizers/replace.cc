@@ -8,7 +8,9 @@ namespace {
 class Replace final : public Normalizer {
  public:
   explicit Replace(Replacement replacement) : replacement_(std::move(replacement)) {}
-  void apply(NormalizedText& text) const override { text.text = replacement_.apply(text.text, text.head); }
+  void apply(NormalizedText& text) const override {
+    text.text = replacement_.apply(text.text, text.head);
+  }
   size_t max_growth() const override { return replacement_.max_growth(); }
 
  private:

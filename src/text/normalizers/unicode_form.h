@@ -18,7 +18,8 @@ class UnicodeNormalizer final : public Normalizer {
   UnicodeForm form_;
 };
 
-Result<std::unique_ptr<const Normalizer>> make_unicode_form(const Json& json, const std::string& where,
+Result<std::unique_ptr<const Normalizer>> make_unicode_form(const Json& json,
+                                                            const std::string& where,
                                                             UnicodeForm form);
 
 }  // namespace valora::text

@@ -32,7 +32,8 @@ TEST(Nfc, OrdersLongRunsOfMarks) {
     above += "\u0311";
     below += "\u0326";
   }
-  EXPECT_TRUE(UnicodeNormalizer(UnicodeForm::kNfc).normalize(text) == "ȃ" + below + above.substr(2));
+  EXPECT_TRUE(UnicodeNormalizer(UnicodeForm::kNfc).normalize(text) ==
+              "ȃ" + below + above.substr(2));
 }
 
 }  // namespace

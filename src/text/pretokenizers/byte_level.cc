@@ -24,7 +24,9 @@ class ByteLevel final : public PreTokenizer {
     if (words_) split_pieces(pieces, *words_, SplitBehavior::kIsolated, false);
     map_bytes(pieces);
   }
-  size_t max_growth() const override { return add_prefix_space_ ? 4 : 2; }  // a space before every byte at worst
+  size_t max_growth() const override {
+    return add_prefix_space_ ? 4 : 2;
+  }  // a space before every byte at worst
 
  private:
   static void prefix_spaces(Pieces& pieces) {
@@ -47,8 +49,10 @@ class ByteLevel final : public PreTokenizer {
 
 }  // namespace
 
-Result<std::unique_ptr<const PreTokenizer>> make_byte_level_pretokenizer(const Json& json, const std::string& where) {
-  VALORA_CHECK(check_fields(json, where, {"type", "add_prefix_space", "trim_offsets", "use_regex"}));
+Result<std::unique_ptr<const PreTokenizer>> make_byte_level_pretokenizer(const Json& json,
+                                                                         const std::string& where) {
+  VALORA_CHECK(
+      check_fields(json, where, {"type", "add_prefix_space", "trim_offsets", "use_regex"}));
   VALORA_TRY(add_prefix_space, field<bool>(json, where, "add_prefix_space"));
   VALORA_TRY(use_regex, field_or<bool>(json, where, "use_regex", true));
   std::optional<Regex> words;

@@ -1,10 +1,12 @@
-// Pre-tokenizer "ByteLevel": optional leading space, GPT-2's word pattern, then every byte as one character.
+// Pre-tokenizer "ByteLevel": optional leading space, GPT-2's word pattern, then every byte as one
+// character.
 #pragma once
 
 #include "text/pretokenizers/pretokenizer.h"
 
 namespace valora::text {
 
-Result<std::unique_ptr<const PreTokenizer>> make_byte_level_pretokenizer(const Json& json, const std::string& where);
+Result<std::unique_ptr<const PreTokenizer>> make_byte_level_pretokenizer(const Json& json,
+                                                                         const std::string& where);
 
 }  // namespace valora::text

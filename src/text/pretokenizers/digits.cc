@@ -12,7 +12,8 @@ class Digits final : public PreTokenizer {
 
   void apply(Pieces& pieces) const override {
     std::vector<Span> result;
-    for (size_t i = 0; i < pieces.spans.size(); ++i) split(pieces[i], pieces.spans[i].begin, result);
+    for (size_t i = 0; i < pieces.spans.size(); ++i)
+      split(pieces[i], pieces.spans[i].begin, result);
     pieces.spans = std::move(result);
   }
 
@@ -23,8 +24,10 @@ class Digits final : public PreTokenizer {
       const Utf8Step step = decode_utf8(piece.substr(at));
       const bool numeric = is_numeric(step.code_point);
       const bool joins = at > 0 && numeric == previous_numeric && !(numeric && individual_);
-      if (joins) result.back().end += step.length;
-      else result.push_back({begin + at, begin + at + step.length});
+      if (joins)
+        result.back().end += step.length;
+      else
+        result.push_back({begin + at, begin + at + step.length});
       previous_numeric = numeric;
       at += step.length;
     }
@@ -35,7 +38,8 @@ class Digits final : public PreTokenizer {
 
 }  // namespace
 
-Result<std::unique_ptr<const PreTokenizer>> make_digits(const Json& json, const std::string& where) {
+Result<std::unique_ptr<const PreTokenizer>> make_digits(const Json& json,
+                                                        const std::string& where) {
   VALORA_CHECK(check_fields(json, where, {"type", "individual_digits"}));
   VALORA_TRY(individual, field<bool>(json, where, "individual_digits"));
   return std::unique_ptr<const PreTokenizer>(new Digits(individual));

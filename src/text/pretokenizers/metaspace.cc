@@ -14,7 +14,9 @@ class MetaspacePreTokenizer final : public PreTokenizer {
     replace_spaces(pieces);
     if (settings_.split) split(pieces);
   }
-  size_t max_growth() const override { return 2 * settings_.replacement.size(); }  // one before every byte at worst
+  size_t max_growth() const override {
+    return 2 * settings_.replacement.size();
+  }  // one before every byte at worst
 
  private:
   void replace_spaces(Pieces& pieces) const {
@@ -22,7 +24,8 @@ class MetaspacePreTokenizer final : public PreTokenizer {
     const auto prefix = [&](size_t i, std::string_view piece) {
       const bool wanted = settings_.scheme == PrependScheme::kAlways ||
                           (settings_.scheme == PrependScheme::kFirst && pieces.begins_sequence(i));
-      return wanted && !piece.starts_with(' ') && !piece.starts_with(replacement) ? replacement : "";
+      return wanted && !piece.starts_with(' ') && !piece.starts_with(replacement) ? replacement
+                                                                                  : "";
     };
     rewrite_pieces(pieces, prefix, [&](std::string_view part, std::string& out) {
       for (size_t at; (at = part.find(' ')) != part.npos; part.remove_prefix(at + 1)) {
@@ -52,7 +55,8 @@ class MetaspacePreTokenizer final : public PreTokenizer {
 
 }  // namespace
 
-Result<std::unique_ptr<const PreTokenizer>> make_metaspace_pretokenizer(const Json& json, const std::string& where) {
+Result<std::unique_ptr<const PreTokenizer>> make_metaspace_pretokenizer(const Json& json,
+                                                                        const std::string& where) {
   VALORA_TRY(settings, Metaspace::read(json, where));
   return std::unique_ptr<const PreTokenizer>(new MetaspacePreTokenizer(std::move(settings)));
 }

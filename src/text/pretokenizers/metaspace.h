@@ -5,6 +5,7 @@
 
 namespace valora::text {
 
-Result<std::unique_ptr<const PreTokenizer>> make_metaspace_pretokenizer(const Json& json, const std::string& where);
+Result<std::unique_ptr<const PreTokenizer>> make_metaspace_pretokenizer(const Json& json,
+                                                                        const std::string& where);
 
 }  // namespace valora::text

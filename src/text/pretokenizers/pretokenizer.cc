@@ -36,7 +36,8 @@ Result<Part> make_part(const Json& json, const std::string& type, const std::str
 
 Result<Part> make_pretokenizer(const Json& json, const std::string& where) {
   if (json.is_null()) return Part();
-  VALORA_TRY(parts, RowReader<PreTokenizer>("pretokenizers", kMaxGrowth, make_part).read(json, where));
+  VALORA_TRY(parts,
+             RowReader<PreTokenizer>("pretokenizers", kMaxGrowth, make_part).read(json, where));
   return Part(new PreTokenizerSequence(std::move(parts)));
 }
 

@@ -16,11 +16,13 @@ struct Span {
   size_t end;
 };
 
-// Piece i is text[spans[i].begin, spans[i].end): in order, never empty; text between them is dropped.
+// Piece i is text[spans[i].begin, spans[i].end): in order, never empty; text between them is
+// dropped.
 struct Pieces {
   std::string text;
   std::vector<Span> spans;
-  size_t head = 0;  // the text's first bytes that come from the first character of the whole sequence
+  size_t head =
+      0;  // the text's first bytes that come from the first character of the whole sequence
 
   std::string_view operator[](size_t i) const {
     return std::string_view(text).substr(spans[i].begin, spans[i].end - spans[i].begin);
@@ -36,6 +38,7 @@ class PreTokenizer {
 };
 
 // Null JSON gives a null pointer: the text stays one piece.
-Result<std::unique_ptr<const PreTokenizer>> make_pretokenizer(const Json& json, const std::string& where);
+Result<std::unique_ptr<const PreTokenizer>> make_pretokenizer(const Json& json,
+                                                              const std::string& where);
 
 }  // namespace valora::text

@@ -12,7 +12,8 @@ namespace valora::text {
 namespace {
 
 constexpr size_t kMaxPatternBytes = size_t{256} << 10;
-// Backtracking steps allowed for one match: far above the one or two a byte that real patterns take.
+// Backtracking steps allowed for one match: far above the one or two a byte that real patterns
+// take.
 constexpr uint32_t kMatchSteps = 10'000'000;
 constexpr uint32_t kMatchStepsPerByte = 16;
 constexpr uint32_t kHeapKiB = 256 << 10;
@@ -35,7 +36,8 @@ std::string pcre2_message(int code) {
   return reinterpret_cast<const char*>(buffer);
 }
 
-// One search of a text: the JIT's small stack first, the interpreter, which uses the heap, if that runs out.
+// One search of a text: the JIT's small stack first, the interpreter, which uses the heap, if that
+// runs out.
 class Matcher {
  public:
   Matcher(const pcre2_code* code, std::string_view text)
@@ -44,14 +46,16 @@ class Matcher {
         data_(pcre2_match_data_create(1, nullptr)),
         context_(pcre2_match_context_create(nullptr)) {
     const uint64_t steps = kMatchSteps + uint64_t{kMatchStepsPerByte} * text.size();
-    pcre2_set_match_limit(context_.get(), static_cast<uint32_t>(std::min<uint64_t>(steps, UINT32_MAX)));
+    pcre2_set_match_limit(context_.get(),
+                          static_cast<uint32_t>(std::min<uint64_t>(steps, UINT32_MAX)));
     pcre2_set_heap_limit(context_.get(), kHeapKiB);
   }
 
   // The first match at or after `offset` into span(); otherwise PCRE2's negative code.
   int search(size_t offset) {
     const int result = match(offset, PCRE2_NO_UTF_CHECK);
-    return result == PCRE2_ERROR_JIT_STACKLIMIT ? match(offset, PCRE2_NO_UTF_CHECK | PCRE2_NO_JIT) : result;
+    return result == PCRE2_ERROR_JIT_STACKLIMIT ? match(offset, PCRE2_NO_UTF_CHECK | PCRE2_NO_JIT)
+                                                : result;
   }
 
   Span span() const {
@@ -61,8 +65,8 @@ class Matcher {
 
  private:
   int match(size_t offset, uint32_t options) {
-    return pcre2_match(code_, reinterpret_cast<PCRE2_SPTR>(text_.data()), text_.size(), offset, options, data_.get(),
-                       context_.get());
+    return pcre2_match(code_, reinterpret_cast<PCRE2_SPTR>(text_.data()), text_.size(), offset,
+                       options, data_.get(), context_.get());
   }
 
   const pcre2_code* code_;
@@ -84,8 +88,8 @@ Result<Regex> Regex::compile(const std::string& pattern) {
   int error = 0;
   PCRE2_SIZE offset = 0;
   constexpr uint32_t kOptions = PCRE2_UTF | PCRE2_UCP | PCRE2_NEVER_BACKSLASH_C;
-  Code code(pcre2_compile(reinterpret_cast<PCRE2_SPTR>(pattern.data()), pattern.size(), kOptions, &error, &offset,
-                          context.get()));
+  Code code(pcre2_compile(reinterpret_cast<PCRE2_SPTR>(pattern.data()), pattern.size(), kOptions,
+                          &error, &offset, context.get()));
   if (!code) return unprocessable("the regular expression is not valid: " + pcre2_message(error));
   pcre2_jit_compile(code.get(), PCRE2_JIT_COMPLETE);  // without a JIT the interpreter runs
   return Regex(std::make_shared<const Compiled>(std::move(code)));
@@ -99,14 +103,16 @@ std::vector<Span> Regex::find_all(std::string_view text) const {
     const int result = matcher.search(offset);
     if (result == PCRE2_ERROR_NOMATCH) break;
     if (result < 0) {
-      spdlog::warn("tokenizer: a regular expression gave up at byte {} of {}: {}", offset, text.size(),
-                   pcre2_message(result));
+      spdlog::warn("tokenizer: a regular expression gave up at byte {} of {}: {}", offset,
+                   text.size(), pcre2_message(result));
       break;
     }
     const Span span = matcher.span();
-    const bool empty_again = span.begin == span.end && !matches.empty() && matches.back().end == span.end;
+    const bool empty_again =
+        span.begin == span.end && !matches.empty() && matches.back().end == span.end;
     if (empty_again) {
-      offset = span.end == text.size() ? text.size() + 1 : span.end + decode_utf8(text.substr(span.end)).length;
+      offset = span.end == text.size() ? text.size() + 1
+                                       : span.end + decode_utf8(text.substr(span.end)).length;
       continue;
     }
     matches.push_back(span);

@@ -16,8 +16,9 @@ class Regex {
   // pattern as translate_regex or literal_regex gives it.
   static Result<Regex> compile(const std::string& pattern);
 
-  // All matches from left to right, without overlap, as Oniguruma's iterator finds them. text must be valid
-  // UTF-8. Matching that reaches its limits (a pattern that backtracks without bound) is logged and ends.
+  // All matches from left to right, without overlap, as Oniguruma's iterator finds them. text must
+  // be valid UTF-8. Matching that reaches its limits (a pattern that backtracks without bound) is
+  // logged and ends.
   std::vector<Span> find_all(std::string_view text) const;
 
  private:

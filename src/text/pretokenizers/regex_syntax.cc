@@ -15,16 +15,19 @@ namespace {
 
 // White_Space and its complement as class items: PCRE2's \s holds U+180E besides.
 constexpr std::string_view kSpaceItems =
-    "\\x{9}-\\x{d}\\x{20}\\x{85}\\x{a0}\\x{1680}\\x{2000}-\\x{200a}\\x{2028}\\x{2029}\\x{202f}\\x{205f}\\x{3000}";
+    "\\x{9}-\\x{d}\\x{20}\\x{85}\\x{a0}\\x{1680}\\x{2000}-\\x{200a}\\x{2028}\\x{2029}\\x{202f}\\x{"
+    "205f}\\x{3000}";
 constexpr std::string_view kNotSpaceItems =
-    "\\x{0}-\\x{8}\\x{e}-\\x{1f}\\x{21}-\\x{84}\\x{86}-\\x{9f}\\x{a1}-\\x{167f}\\x{1681}-\\x{1fff}\\x{200b}-\\x{2027}"
+    "\\x{0}-\\x{8}\\x{e}-\\x{1f}\\x{21}-\\x{84}\\x{86}-\\x{9f}\\x{a1}-\\x{167f}\\x{1681}-\\x{1fff}"
+    "\\x{200b}-\\x{2027}"
     "\\x{202a}-\\x{202e}\\x{2030}-\\x{205e}\\x{2060}-\\x{2fff}\\x{3001}-\\x{10ffff}";
 
-constexpr std::array<std::string_view, 7> kGroupOpeners = {"(?:", "(?i:", "(?=", "(?!", "(?<=", "(?<!", "(?>"};
+constexpr std::array<std::string_view, 7> kGroupOpeners = {"(?:",  "(?i:", "(?=", "(?!",
+                                                           "(?<=", "(?<!", "(?>"};
 
 constexpr std::array<std::string_view, 31> kCategories = {
-    "L",  "Lu", "Ll", "Lt", "Lm", "Lo", "M",  "Mn", "Mc", "Me", "N",  "Nd", "Nl", "No", "P",  "Pc", "Pd", "Ps",
-    "Pe", "Pi", "Pf", "Po", "S",  "Sm", "Sc", "Sk", "So", "Z",  "Zs", "Zl", "Zp"};
+    "L",  "Lu", "Ll", "Lt", "Lm", "Lo", "M", "Mn", "Mc", "Me", "N",  "Nd", "Nl", "No", "P", "Pc",
+    "Pd", "Ps", "Pe", "Pi", "Pf", "Po", "S", "Sm", "Sc", "Sk", "So", "Z",  "Zs", "Zl", "Zp"};
 
 // Letter pairs that Oniguruma also matches with one ligature or ß when case is ignored.
 constexpr std::array<std::string_view, 5> kFoldedPairs = {"ff", "fi", "fl", "ss", "st"};
@@ -33,7 +36,9 @@ bool is_ascii_alnum(char32_t c) {
   return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
 }
 
-std::string literal_item(char32_t c) { return fmt::format("\\x{{{:x}}}", static_cast<uint32_t>(c)); }
+std::string literal_item(char32_t c) {
+  return fmt::format("\\x{{{:x}}}", static_cast<uint32_t>(c));
+}
 
 std::string category_items(std::string_view category) {
   std::string items = fmt::format("\\p{{{}}}", category);
@@ -80,7 +85,8 @@ class Translator {
     if (at("[")) return character_class();
     if (at("\\")) return escape_outside();
     if (at("{")) return interval();
-    if (at("^") || at("$")) return unprocessable(fmt::format("anchor \"{}\" is not supported", in_[pos_]));
+    if (at("^") || at("$"))
+      return unprocessable(fmt::format("anchor \"{}\" is not supported", in_[pos_]));
     if (at(")")) return close_group();
     for (const std::string_view op : {"*", "+", "?", "|", "."}) {
       if (!take(op)) continue;
@@ -106,7 +112,8 @@ class Translator {
   Status open_group() {
     previous_letter_ = 0;
     if (at("(?")) {
-      const auto opener = std::ranges::find_if(kGroupOpeners, [&](std::string_view o) { return at(o); });
+      const auto opener =
+          std::ranges::find_if(kGroupOpeners, [&](std::string_view o) { return at(o); });
       if (opener == kGroupOpeners.end())
         return unprocessable(fmt::format("group \"{}\" is not supported", in_.substr(pos_, 4)));
       pos_ += opener->size();
@@ -133,12 +140,14 @@ class Translator {
   Status interval() {
     const size_t end = in_.find('}', pos_);
     const std::string_view body = end == in_.npos ? "" : in_.substr(pos_ + 1, end - pos_ - 1);
-    const bool plain = !body.empty() && body[0] != ',' && std::ranges::count(body, ',') <= 1 &&
-                       std::ranges::all_of(body, [](char c) { return c == ',' || (c >= '0' && c <= '9'); });
+    const bool plain =
+        !body.empty() && body[0] != ',' && std::ranges::count(body, ',') <= 1 &&
+        std::ranges::all_of(body, [](char c) { return c == ',' || (c >= '0' && c <= '9'); });
     if (!plain) return unprocessable("\"{\" is supported in {n}, {n,} and {n,m} only");
     pos_ = end + 1;
     if (at("+") || (at("?") && body.find(',') == body.npos))
-      return unprocessable(fmt::format("quantifier \"{{{}}}{}\" is not supported", body, in_[pos_]));
+      return unprocessable(
+          fmt::format("quantifier \"{{{}}}{}\" is not supported", body, in_[pos_]));
     previous_letter_ = 0;
     out_ += fmt::format("{{{}}}", body);
     return {};
@@ -194,7 +203,8 @@ class Translator {
 
   Result<Escape> read_byte() {
     VALORA_TRY(escape, read_code_point(std::min(pos_ + 2, in_.size()), 0));
-    if (*escape.literal >= 0x80) return unprocessable("\"\\x\" of a byte that is not ASCII is not supported");
+    if (*escape.literal >= 0x80)
+      return unprocessable("\"\\x\" of a byte that is not ASCII is not supported");
     return escape;
   }
 
@@ -206,7 +216,8 @@ class Translator {
     for (; pos_ < end; ++pos_) {
       const char c = in_[pos_];
       const bool letter = (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
-      if (!letter && !(c >= '0' && c <= '9')) return unprocessable("a hexadecimal escape is malformed");
+      if (!letter && !(c >= '0' && c <= '9'))
+        return unprocessable("a hexadecimal escape is malformed");
       value = value * 16 + static_cast<char32_t>(letter ? (c | 0x20) - 'a' + 10 : c - '0');
     }
     pos_ += closing;
@@ -235,7 +246,8 @@ class Translator {
     if (at("[") || at("&&")) return unprocessable("nested character classes are not supported");
     VALORA_TRY(first, class_atom());
     if (!first.literal) {
-      if (first.negated) return unprocessable("\"\\P{…}\" inside a character class is not supported");
+      if (first.negated)
+        return unprocessable("\"\\P{…}\" inside a character class is not supported");
       VALORA_CHECK(refuse_in_caseless());
       items += first.items;
       return {};

@@ -18,17 +18,20 @@ std::vector<std::string> matches(const std::string& pattern, const std::string& 
   const auto regex = Regex::compile(*translated);
   if (!regex.ok()) return {regex.error().message};
   std::vector<std::string> found;
-  for (const Span& span : regex->find_all(text)) found.push_back(text.substr(span.begin, span.end - span.begin));
+  for (const Span& span : regex->find_all(text))
+    found.push_back(text.substr(span.begin, span.end - span.begin));
   return found;
 }
 
 TEST(Regex, FindsWhatPretokenizersLookFor) {
-  EXPECT_THAT(matches("(?i:'s|'ll)| ?\\p{L}+", "It's WE'LL"), ElementsAre("It", "'s", " WE", "'LL"));
+  EXPECT_THAT(matches("(?i:'s|'ll)| ?\\p{L}+", "It's WE'LL"),
+              ElementsAre("It", "'s", " WE", "'LL"));
   EXPECT_THAT(matches("\\s+(?!\\S)|\\s+", "a   b\t"), ElementsAre("  ", " ", "\t"));
   EXPECT_THAT(matches("[^\\r\\n\\p{L}]+", "ab1-2\nc"), ElementsAre("1-2"));
   EXPECT_THAT(matches("\\p{N}{1,3}", "12345"), ElementsAre("123", "45"));
   EXPECT_THAT(matches("[a\\-\\]x-z]+", "a-]b xyz"), ElementsAre("a-]", "xyz"));
-  EXPECT_THAT(matches("\\x41|\\x{1F600}|\\u5b57|\\.", "A😀字.."), ElementsAre("A", "😀", "字", ".", "."));
+  EXPECT_THAT(matches("\\x41|\\x{1F600}|\\u5b57|\\.", "A😀字.."),
+              ElementsAre("A", "😀", "字", ".", "."));
   EXPECT_THAT(matches("(?<=a)b|(?>c+)c", "ab cccb"), ElementsAre("b"));
   EXPECT_THAT(matches("[^\\S\\n]+", " \n\t"), ElementsAre(" ", "\t"));
 }
@@ -76,19 +79,21 @@ TEST_P(RegexRefusal, NamesTheConstruct) {
 
 INSTANTIATE_TEST_SUITE_P(
     Syntax, RegexRefusal,
-    ::testing::Values(Refused{"^a", "anchor \"^\""}, Refused{"a$", "anchor \"$\""}, Refused{"\\w+", "\"\\w\""},
-                      Refused{"\\bx", "\"\\b\""}, Refused{"\\h", "\"\\h\""}, Refused{"(a)\\1", "\"\\1\""},
-                      Refused{"(?<n>a)", "group \"(?<n\""}, Refused{"(?i)a", "group \"(?i)\""},
-                      Refused{"\\p{Han}", "property \"Han\""}, Refused{"\\p{^L}", "property"},
-                      Refused{"\\pL", "\"\\p\""}, Refused{"[a[b]]", "nested"}, Refused{"[a&&b]", "nested"},
-                      Refused{"[[:alpha:]]", "nested"}, Refused{"[]a]", "begins with"}, Refused{"[a", "not closed"},
-                      Refused{"[^\\P{L}]", "inside a character class"}, Refused{"[z-a]", "range"},
-                      Refused{"[a-\\s]", "range"}, Refused{"(a", "not closed"}, Refused{"a)", "without a group"},
-                      Refused{"a{,3}", "\"{\""}, Refused{"a{2}+", "quantifier"}, Refused{"a{2}?", "quantifier"},
-                      Refused{"a{x", "\"{\""}, Refused{"a\\", "ends in"}, Refused{"(?i:é)", "ASCII only"},
-                      Refused{"(?i:\\s)", "(?i:"}, Refused{"(?i:ss)", "\"ss\""}, Refused{"\\xff", "not ASCII"},
-                      Refused{"\\x{110000}", "not a character"}, Refused{"\\ud800", "not a character"},
-                      Refused{"\\x{}", "malformed"}, Refused{"\\uzzzz", "malformed"}));
+    ::testing::Values(
+        Refused{"^a", "anchor \"^\""}, Refused{"a$", "anchor \"$\""}, Refused{"\\w+", "\"\\w\""},
+        Refused{"\\bx", "\"\\b\""}, Refused{"\\h", "\"\\h\""}, Refused{"(a)\\1", "\"\\1\""},
+        Refused{"(?<n>a)", "group \"(?<n\""}, Refused{"(?i)a", "group \"(?i)\""},
+        Refused{"\\p{Han}", "property \"Han\""}, Refused{"\\p{^L}", "property"},
+        Refused{"\\pL", "\"\\p\""}, Refused{"[a[b]]", "nested"}, Refused{"[a&&b]", "nested"},
+        Refused{"[[:alpha:]]", "nested"}, Refused{"[]a]", "begins with"},
+        Refused{"[a", "not closed"}, Refused{"[^\\P{L}]", "inside a character class"},
+        Refused{"[z-a]", "range"}, Refused{"[a-\\s]", "range"}, Refused{"(a", "not closed"},
+        Refused{"a)", "without a group"}, Refused{"a{,3}", "\"{\""}, Refused{"a{2}+", "quantifier"},
+        Refused{"a{2}?", "quantifier"}, Refused{"a{x", "\"{\""}, Refused{"a\\", "ends in"},
+        Refused{"(?i:é)", "ASCII only"}, Refused{"(?i:\\s)", "(?i:"}, Refused{"(?i:ss)", "\"ss\""},
+        Refused{"\\xff", "not ASCII"}, Refused{"\\x{110000}", "not a character"},
+        Refused{"\\ud800", "not a character"}, Refused{"\\x{}", "malformed"},
+        Refused{"\\uzzzz", "malformed"}));
 
 TEST(Regex, ReportsWhatPcreRefuses) {
   const auto translated = translate_regex("(?<=a+)b");

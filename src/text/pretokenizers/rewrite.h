@@ -8,7 +8,8 @@
 
 namespace valora::text {
 
-// prefix(i, piece) is a text to put before piece i; append(part, out) writes the new text of a part of a piece.
+// prefix(i, piece) is a text to put before piece i; append(part, out) writes the new text of a part
+// of a piece.
 template <typename Prefix, typename Append>
 void rewrite_pieces(Pieces& pieces, Prefix prefix, Append append) {
   Pieces result;
@@ -16,7 +17,8 @@ void rewrite_pieces(Pieces& pieces, Prefix prefix, Append append) {
   result.spans.reserve(pieces.spans.size());
   for (size_t i = 0; i < pieces.spans.size(); ++i) {
     const std::string_view piece = pieces[i];
-    const size_t head = std::min(pieces.head - std::min(pieces.head, pieces.spans[i].begin), piece.size());
+    const size_t head =
+        std::min(pieces.head - std::min(pieces.head, pieces.spans[i].begin), piece.size());
     const size_t begin = result.text.size();
     result.text += prefix(i, piece);
     append(piece.substr(0, head), result.text);

@@ -20,7 +20,8 @@ class Split final : public PreTokenizer {
   bool invert_;
 };
 
-std::vector<SplitPart> parts_of(std::string_view text, const std::vector<Span>& matches, bool invert) {
+std::vector<SplitPart> parts_of(std::string_view text, const std::vector<Span>& matches,
+                                bool invert) {
   std::vector<SplitPart> parts;
   size_t end = 0;
   for (const Span& match : matches) {
@@ -37,8 +38,10 @@ std::vector<Span> joined_to_previous(const std::vector<SplitPart>& parts) {
   std::vector<Span> spans;
   bool previous_match = false;
   for (const SplitPart& part : parts) {
-    if (part.is_match && !previous_match && !spans.empty()) spans.back().end = part.span.end;
-    else spans.push_back(part.span);
+    if (part.is_match && !previous_match && !spans.empty())
+      spans.back().end = part.span.end;
+    else
+      spans.push_back(part.span);
     previous_match = part.is_match;
   }
   return spans;
@@ -48,8 +51,10 @@ std::vector<Span> joined_to_next(const std::vector<SplitPart>& parts) {
   std::vector<Span> spans;
   bool next_match = false;
   for (auto part = parts.rbegin(); part != parts.rend(); ++part) {
-    if (part->is_match && !next_match && !spans.empty()) spans.back().begin = part->span.begin;
-    else spans.push_back(part->span);
+    if (part->is_match && !next_match && !spans.empty())
+      spans.back().begin = part->span.begin;
+    else
+      spans.push_back(part->span);
     next_match = part->is_match;
   }
   std::ranges::reverse(spans);
@@ -60,8 +65,10 @@ std::vector<Span> joined_runs(const std::vector<SplitPart>& parts) {
   std::vector<Span> spans;
   bool previous_match = false;
   for (const SplitPart& part : parts) {
-    if (part.is_match == previous_match && !spans.empty()) spans.back().end = part.span.end;
-    else spans.push_back(part.span);
+    if (part.is_match == previous_match && !spans.empty())
+      spans.back().end = part.span.end;
+    else
+      spans.push_back(part.span);
     previous_match = part.is_match;
   }
   return spans;
@@ -86,7 +93,8 @@ Result<SplitBehavior> read_behavior(const Json& json, const std::string& where) 
 
 }  // namespace
 
-void merge_parts(const std::vector<SplitPart>& parts, SplitBehavior behavior, std::vector<Span>& pieces) {
+void merge_parts(const std::vector<SplitPart>& parts, SplitBehavior behavior,
+                 std::vector<Span>& pieces) {
   std::vector<Span> spans;
   switch (behavior) {
     case SplitBehavior::kRemoved: spans = spans_of(parts, false); break;

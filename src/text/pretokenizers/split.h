@@ -6,7 +6,13 @@
 
 namespace valora::text {
 
-enum class SplitBehavior : uint8_t { kRemoved, kIsolated, kMergedWithPrevious, kMergedWithNext, kContiguous };
+enum class SplitBehavior : uint8_t {
+  kRemoved,
+  kIsolated,
+  kMergedWithPrevious,
+  kMergedWithNext,
+  kContiguous
+};
 
 // A run of text that is a match, or the text between two matches.
 struct SplitPart {
@@ -15,7 +21,8 @@ struct SplitPart {
 };
 
 // Appends the pieces that `behavior` makes of the parts.
-void merge_parts(const std::vector<SplitPart>& parts, SplitBehavior behavior, std::vector<Span>& pieces);
+void merge_parts(const std::vector<SplitPart>& parts, SplitBehavior behavior,
+                 std::vector<Span>& pieces);
 // Cuts every piece at the regex's matches (with `invert`, at what lies between them).
 void split_pieces(Pieces& pieces, const Regex& regex, SplitBehavior behavior, bool invert);
 

@@ -15,8 +15,10 @@ inline std::vector<ChatPart> read_parts(const Json& content) {
   std::vector<ChatPart> parts;
   for (const Json& part : content) {
     const std::string type = part.at("type");
-    if (type == "text") parts.push_back({ChatPart::Kind::kText, part.at("text").get<std::string>()});
-    else parts.push_back({type == "image" ? ChatPart::Kind::kImage : ChatPart::Kind::kVideo, {}});
+    if (type == "text")
+      parts.push_back({ChatPart::Kind::kText, part.at("text").get<std::string>()});
+    else
+      parts.push_back({type == "image" ? ChatPart::Kind::kImage : ChatPart::Kind::kVideo, {}});
   }
   return parts;
 }

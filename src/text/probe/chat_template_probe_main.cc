@@ -1,12 +1,17 @@
-// chat_template_probe: templates rendered for comparison with jinja2. One object a line on stdin, one on stdout:
-//   {"template": s, "variables": {…}}                        → {"rendered"}: the template alone over any variables
-//   {"template": s, "messages": […], "special_tokens": {…}, "add_generation_prompt": b, "chat_template_kwargs": {…},
-//    "image_placeholder": s, "video_placeholder": s}         → {"rendered"}: as a chat format (content as OpenAI's
-//    parts)
-//   {"template": s, "content_use": true}                     → {"list", "string"}: what content the template takes
-//   {"folder": s}                                            → {"template", "special_tokens"}: what a model's folder
-//   says
-// A fault gives {"error"} (of a rendering) or {"refused"} (of the template). Time stands at 2024-07-26 13:05:09.
+// chat_template_probe: templates rendered for comparison with jinja2. One object a line on stdin,
+// one on stdout:
+//   {"template": s, "variables": {…}}                        → {"rendered"}: the template alone
+//   over any variables
+//   {"template": s, "messages": […], "special_tokens": {…}, "add_generation_prompt": b,
+//   "chat_template_kwargs": {…},
+//    "image_placeholder": s, "video_placeholder": s}         → {"rendered"}: as a chat format
+//    (content as OpenAI's parts)
+//   {"template": s, "content_use": true}                     → {"list", "string"}: what content the
+//   template takes
+//   {"folder": s}                                            → {"template", "special_tokens"}: what
+//   a model's folder says
+// A fault gives {"error"} (of a rendering) or {"refused"} (of the template). Time stands at
+// 2024-07-26 13:05:09.
 #include <ctime>
 #include <iostream>
 
@@ -22,7 +27,8 @@ namespace {
 
 std::chrono::system_clock::time_point fixed_time() {
   std::tm local{};
-  local.tm_year = 124, local.tm_mon = 6, local.tm_mday = 26, local.tm_hour = 13, local.tm_min = 5, local.tm_sec = 9;
+  local.tm_year = 124, local.tm_mon = 6, local.tm_mday = 26, local.tm_hour = 13, local.tm_min = 5,
+  local.tm_sec = 9;
   local.tm_isdst = -1;
   return std::chrono::system_clock::from_time_t(std::mktime(&local));
 }
@@ -50,7 +56,8 @@ Json render_chat(const Json& request) {
   settings.image_placeholder = request.value("image_placeholder", "");
   settings.video_placeholder = request.value("video_placeholder", "");
   settings.now = fixed_time;
-  const auto format = make_chat_template(request.at("template").get<std::string>(), "the request", settings);
+  const auto format =
+      make_chat_template(request.at("template").get<std::string>(), "the request", settings);
   if (!format.ok()) return {{"refused", format.error().message}};
   std::vector<ChatMessage> messages;
   for (const Json& message : request.at("messages"))

@@ -1,8 +1,9 @@
-// text_probe DIR: the tokenizer and chat format of this folder on JSON lines, for comparison with others'.
-// One object a line on stdin, one on stdout:
+// text_probe DIR: the tokenizer and chat format of this folder on JSON lines, for comparison with
+// others'. One object a line on stdin, one on stdout:
 //   {"text": s, "add_special_tokens": b}     → {"ids", "decoded", "streamed"}
 //   {"ids": […], "skip_special_tokens": b}   → {"decoded", "streamed"}
-//   {"messages": […], "add_generation_prompt": b, "default_system": s} → {"rendered"} (content as OpenAI's parts)
+//   {"messages": […], "add_generation_prompt": b, "default_system": s} → {"rendered"} (content as
+//   OpenAI's parts)
 // A fault gives {"error": …}.
 #include <iostream>
 
@@ -17,7 +18,8 @@ namespace {
 
 using TokenizerPtr = std::shared_ptr<const Tokenizer>;
 
-Json decode_both_ways(const TokenizerPtr& tokenizer, const std::vector<int32_t>& ids, bool skip_special_tokens) {
+Json decode_both_ways(const TokenizerPtr& tokenizer, const std::vector<int32_t>& ids,
+                      bool skip_special_tokens) {
   Detokenizer detokenizer(tokenizer, skip_special_tokens);
   std::string streamed;
   for (const int32_t id : ids) streamed += detokenizer.push(id);
@@ -29,8 +31,9 @@ Json render(const Json& request) {
   std::vector<ChatMessage> messages;
   for (const Json& message : request.at("messages"))
     messages.push_back({message.at("role").get<std::string>(), read_parts(message.at("content"))});
-  const auto format = request.contains("default_system") ? make_chatml(request.at("default_system").get<std::string>())
-                                                         : make_chatml();
+  const auto format = request.contains("default_system")
+                          ? make_chatml(request.at("default_system").get<std::string>())
+                          : make_chatml();
   const auto rendered = format->render(messages, request.value("add_generation_prompt", false));
   return rendered.ok() ? Json{{"rendered", *rendered}} : Json{{"error", rendered.error().message}};
 }
@@ -38,9 +41,11 @@ Json render(const Json& request) {
 Json answer(const TokenizerPtr& tokenizer, const Json& request) {
   if (request.contains("messages")) return render(request);
   const bool skip = request.value("skip_special_tokens", false);
-  if (request.contains("ids")) return decode_both_ways(tokenizer, request.at("ids").get<std::vector<int32_t>>(), skip);
+  if (request.contains("ids"))
+    return decode_both_ways(tokenizer, request.at("ids").get<std::vector<int32_t>>(), skip);
   const std::string text = request.at("text");
-  const std::vector<int32_t> ids = tokenizer->encode(text, request.value("add_special_tokens", true));
+  const std::vector<int32_t> ids =
+      tokenizer->encode(text, request.value("add_special_tokens", true));
   Json result = decode_both_ways(tokenizer, ids, skip);
   result["ids"] = ids;
   return result;
@@ -54,7 +59,9 @@ int run(const std::string& dir) {
   }
   for (std::string line; std::getline(std::cin, line);) {
     const auto request = parse_json(line, "the line");
-    std::cout << (request.ok() ? answer(*tokenizer, *request) : Json{{"error", request.error().message}}) << "\n";
+    std::cout << (request.ok() ? answer(*tokenizer, *request)
+                               : Json{{"error", request.error().message}})
+              << "\n";
   }
   return 0;
 }

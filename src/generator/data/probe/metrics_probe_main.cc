@@ -1,5 +1,5 @@
-// Scores answers for the parity tests: a JSON command a line on stdin, {"metric": …, "samples": [{"references": […],
-// "answer": …}]}, and {"value", "of_samples"} a line on stdout.
+// Scores answers for the parity tests: a JSON command a line on stdin, {"metric": …, "samples":
+// [{"references": […], "answer": …}]}, and {"value", "of_samples"} a line on stdout.
 #include <iostream>
 #include <map>
 
@@ -10,13 +10,15 @@ namespace valora::generator {
 namespace {
 
 Result<Score> run(const Json& command) {
-  const std::map<std::string, Metric> metrics{{"vqa", Metric::kVqa}, {"cider", Metric::kCider}, {"rouge_l", Metric::kRougeL}};
+  const std::map<std::string, Metric> metrics{
+      {"vqa", Metric::kVqa}, {"cider", Metric::kCider}, {"rouge_l", Metric::kRougeL}};
   Task task;
   task.metric = metrics.at(command.at("metric"));
   std::vector<Sample> samples;
   std::vector<Prediction> predictions;
   for (const Json& sample : command.at("samples")) {
-    samples.push_back({.origin = "sample " + std::to_string(samples.size()), .references = sample.at("references")});
+    samples.push_back({.origin = "sample " + std::to_string(samples.size()),
+                       .references = sample.at("references")});
     predictions.push_back({.text = sample.at("answer")});
   }
   return score(task, samples, predictions);
@@ -28,8 +30,9 @@ Result<Score> run(const Json& command) {
 int main() {
   for (std::string line; std::getline(std::cin, line);) {
     const auto result = valora::generator::run(valora::Json::parse(line));
-    const valora::Json answer = result.ok() ? valora::Json{{"value", result->value}, {"of_samples", result->of_samples}}
-                                            : valora::Json{{"error", result.error().message}};
+    const valora::Json answer =
+        result.ok() ? valora::Json{{"value", result->value}, {"of_samples", result->of_samples}}
+                    : valora::Json{{"error", result.error().message}};
     std::cout << answer.dump() << std::endl;
   }
 }
