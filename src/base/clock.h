@@ -25,6 +25,11 @@ class RealClock final : public Clock {
   TimePoint now() const override { return std::chrono::steady_clock::now(); }
 };
 
+inline const Clock& real_clock() {
+  static const RealClock clock;
+  return clock;
+}
+
 // Stands still until advance() moves it.
 class SimulatedClock final : public Clock {
  public:

@@ -9,6 +9,7 @@ namespace valora {
 namespace {
 
 using scheduler::StepItem;
+using scheduler::StepOutput;
 using scheduler::StepPlan;
 
 ActiveRequest& owner_of(const StepItem& item) {
@@ -71,7 +72,8 @@ EngineCore::EngineCore(CoreConfig config, std::unique_ptr<scheduler::Policy> pol
       events_(std::move(events)),
       cache_(config.kv_blocks, config.prefix_caching),
       scheduler_(config.scheduler, cache_, std::move(policy), clock),
-      runner_(std::move(runner)) {}
+      runner_(std::move(runner)),
+      loop_(scheduler_, *runner_, *this, clock) {}
 
 void EngineCore::admit(std::shared_ptr<ActiveRequest> request, Result<PreparedPrompt> prompt) {
   active_[request->handle] = request;
@@ -148,7 +150,7 @@ void EngineCore::fail_all(const Error& error) {
   while (!active_.empty()) fail(*active_.begin()->second, error);
 }
 
-void EngineCore::announce(const StepPlan& plan) {
+void EngineCore::on_planned(const StepPlan& plan) {
   for (const StepItem& item : plan.items) {
     ActiveRequest& request = owner_of(item);
     if (request.started) continue;
@@ -161,61 +163,20 @@ void EngineCore::announce(const StepPlan& plan) {
   }
 }
 
-void EngineCore::drop_failed(StepPlan& plan, std::vector<StepOutput> failed) {
-  for (StepOutput& output : failed) fail(*output.sequence->owner, *output.error);
-  std::erase_if(plan.items, [&](const StepItem& item) {
-    if (!owner_of(item).ended) return false;
-    plan.total_tokens -= item.tokens;
-    return true;
-  });
+void EngineCore::on_failed(scheduler::Request& request, const Error& error) {
+  fail(*static_cast<Sequence&>(request).owner, error);
 }
 
-std::vector<StepOutput> EngineCore::run(const StepPlan& plan) {
-  try {
-    return runner_->run(plan);
-  } catch (const std::exception& e) {
-    // Not one request's fault alone: none of the step's results can be trusted, the engine itself
-    // goes on.
-    const std::string reason = reason_of(e);
-    spdlog::error("a step of {} tokens failed: {}", plan.total_tokens, reason);
-    for (const StepItem& item : plan.items)
-      fail(owner_of(item), internal("the model failed to run a step: " + reason));
-    return {};
-  }
-}
-
-EngineCore::StepReport EngineCore::step() {
-  const TimePoint begin = clock_.now();
-  StepPlan plan = scheduler_.plan();
-  if (plan.items.empty()) return {};
-  // Those that end within the step must live until it is complete.
-  std::vector<std::shared_ptr<scheduler::Request>> keep;
-  for (const StepItem& item : plan.items) keep.push_back(item.request->shared_from_this());
-  announce(plan);
-
-  const TimePoint model_begin = clock_.now();
-  drop_failed(plan, runner_->encode_visuals(plan));
-  std::vector<StepOutput> outputs;
-  if (!plan.items.empty()) outputs = run(plan);
-  const TimePoint model_end = clock_.now();
-
-  if (!plan.items.empty() && (!outputs.empty() || !owner_of(plan.items.front()).ended))
-    scheduler_.complete(plan);
-  for (StepOutput& output : outputs)
-    if (const auto& owner = *output.sequence->owner; !owner.ended && !owner.cancelled)
-      handle(output);
-  const TimePoint end = clock_.now();
-  return {plan.total_tokens, static_cast<int>(plan.items.size()), seconds(end - begin),
-          seconds((end - begin) - (model_end - model_begin))};
-}
-
-void EngineCore::handle(StepOutput& output) {
-  ActiveRequest& request = *output.sequence->owner;
+void EngineCore::on_output(StepOutput& output) {
+  auto& sequence = static_cast<Sequence&>(*output.request);
+  ActiveRequest& request = *sequence.owner;
+  if (request.cancelled) return;
   if (request.first_token == TimePoint{}) request.first_token = clock_.now();
-  if (output.error) return fail(request, *output.error);
-  if (output.classification)
-    return handle_classification(*output.sequence, std::move(*output.classification));
-  handle_token(*output.sequence, output.token);
+  if (request.head)
+    handle_classification(sequence,
+                          classification_of(*request.head, std::move(output.label_logits)));
+  else
+    handle_token(sequence, output.token);
 }
 
 void EngineCore::handle_token(Sequence& sequence, const SampledToken& token) {

@@ -11,7 +11,7 @@
 #include "engine/runner.h"
 #include "engine/sequence.h"
 #include "memory/kv_cache.h"
-#include "scheduler/scheduler.h"
+#include "scheduler/step_loop.h"
 
 namespace valora {
 
@@ -28,7 +28,7 @@ struct CoreEvents {
   std::function<void(RequestHandle)> ended;
 };
 
-class EngineCore {
+class EngineCore final : scheduler::StepListener {
  public:
   EngineCore(CoreConfig config, std::unique_ptr<scheduler::Policy> policy,
              std::unique_ptr<Runner> runner, const Frontend& frontend, const Clock& clock,
@@ -42,13 +42,7 @@ class EngineCore {
   void fail_all(const Error& error);
   bool idle() const { return scheduler_.idle(); }
 
-  struct StepReport {
-    int tokens = 0;
-    int sequences = 0;
-    double seconds = 0;
-    double overhead_seconds = 0;  // outside encoding, forward pass and sampling
-  };
-  StepReport step();
+  scheduler::StepReport step() { return loop_.step(); }
 
   void forget_adapter(const Digest& identity) { cache_.drop_adapter(identity); }
   // The adapters' names are written only where the queues have changed since the last call.
@@ -57,11 +51,10 @@ class EngineCore {
  private:
   Status enqueue(const std::shared_ptr<ActiveRequest>& request,
                  std::shared_ptr<const PreparedPrompt> prompt);
-  void announce(const scheduler::StepPlan& plan);
-  void drop_failed(scheduler::StepPlan& plan, std::vector<StepOutput> failed);
-  std::vector<StepOutput> run(const scheduler::StepPlan& plan);
-  void handle(StepOutput& output);
-  void handle_token(Sequence& sequence, const SampledToken& token);
+  void on_planned(const scheduler::StepPlan& plan) override;
+  void on_output(scheduler::StepOutput& output) override;
+  void on_failed(scheduler::Request& request, const Error& error) override;
+  void handle_token(Sequence& sequence, const scheduler::SampledToken& token);
   void handle_classification(Sequence& sequence, Classification result);
   void end_sequence(Sequence& sequence);
   void fail(ActiveRequest& request, const Error& error);
@@ -74,6 +67,7 @@ class EngineCore {
   memory::KvCache cache_;
   scheduler::Scheduler scheduler_;
   std::unique_ptr<Runner> runner_;
+  scheduler::StepLoop loop_;
   std::unordered_map<RequestHandle, std::shared_ptr<ActiveRequest>> active_;
   scheduler::RequestId next_sequence_ = 1;
   bool queues_changed_ = false;

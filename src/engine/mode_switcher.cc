@@ -1,6 +1,5 @@
 #include "engine/mode_switcher.h"
 
-#include "base/clock.h"
 #include "ops/huge_memory.h"
 #include "ops/merge.h"
 
@@ -36,8 +35,9 @@ int64_t ModeSwitcher::shadow_bytes(models::Model& model) {
   return bytes;
 }
 
-ModeSwitcher::ModeSwitcher(models::Model& model, models::Weights& checkpoint, MergePlace place)
-    : model_(model), checkpoint_(checkpoint), place_(place) {
+ModeSwitcher::ModeSwitcher(models::Model& model, models::Weights& checkpoint, MergePlace place,
+                           const Clock& clock)
+    : model_(model), checkpoint_(checkpoint), place_(place), clock_(clock) {
   for (models::Linear* linear : model.decoder_linears()) targets_.push_back({linear, {}});
   merged_.modules.resize(model.spec().modules.modules().size());
   if (place == MergePlace::kShadow)
@@ -89,7 +89,7 @@ const models::MergedWeights* ModeSwitcher::use(
 void ModeSwitcher::merge(const std::shared_ptr<const LoadedAdapter>& adapter) {
   restore();
   held_ = nullptr;
-  const TimePoint begin = RealClock().now();
+  const TimePoint begin = clock_.now();
   std::vector<ops::Merge> merges;
   for (const Target& target : targets_) {
     const int module = target.linear->module();
@@ -103,14 +103,14 @@ void ModeSwitcher::merge(const std::shared_ptr<const LoadedAdapter>& adapter) {
   ops::merge(merges);
   held_ = adapter;
   ++stats_.merges;
-  stats_.merge_seconds += seconds(RealClock().now() - begin);
+  stats_.merge_seconds += seconds(clock_.now() - begin);
 }
 
 // Base weights that were written over, from the checkpoint again: adding and taking off would leave
 // roundings behind.
 void ModeSwitcher::restore() {
   if (overwritten_.empty()) return;
-  const TimePoint begin = RealClock().now();
+  const TimePoint begin = clock_.now();
   held_ = nullptr;
   for (models::Linear* linear : overwritten_) {
     ops::Weight& weight = linear->weight();
@@ -118,7 +118,7 @@ void ModeSwitcher::restore() {
     weight.refill(checkpoint_.get(name + ".weight", {weight.out(), weight.in()}));
   }
   overwritten_.clear();
-  stats_.merge_seconds += seconds(RealClock().now() - begin);
+  stats_.merge_seconds += seconds(clock_.now() - begin);
 }
 
 }  // namespace valora

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/result.h"
 #include "engine/loaded_adapter.h"
 #include "models/layers.h"
@@ -30,8 +31,10 @@ struct ModeStats {
 
 class ModeSwitcher {
  public:
-  // `model` and `checkpoint` outlive it. Throws c10::Error where there is no memory for the shadow.
-  ModeSwitcher(models::Model& model, models::Weights& checkpoint, MergePlace place);
+  // `model`, `checkpoint` and `clock` outlive it. Throws c10::Error where there is no memory for
+  // the shadow.
+  ModeSwitcher(models::Model& model, models::Weights& checkpoint, MergePlace place,
+               const Clock& clock);
 
   // Bytes of a model's shadow.
   static int64_t shadow_bytes(models::Model& model);
@@ -59,6 +62,7 @@ class ModeSwitcher {
   models::Model& model_;
   models::Weights& checkpoint_;
   MergePlace place_;
+  const Clock& clock_;
   std::vector<Target> targets_;
   models::MergedWeights merged_;               // the shadow's, of the modules that held_ touches
   std::vector<models::Linear*> overwritten_;   // in place: no longer the checkpoint's

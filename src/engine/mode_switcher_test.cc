@@ -30,7 +30,8 @@ class Switcher : public ::testing::TestWithParam<Setting> {
     auto loaded = models::load_model(folder_.path(), GetParam().dtype, at::kCPU);
     ASSERT_TRUE(loaded.ok()) << loaded.error().message;
     loaded_ = std::move(loaded).value();
-    switcher_ = std::make_unique<ModeSwitcher>(*loaded_.model, *loaded_.weights, GetParam().place);
+    switcher_ =
+        std::make_unique<ModeSwitcher>(*loaded_.model, *loaded_.weights, GetParam().place, clock_);
     base_ = values(nullptr);
     for (int i = 0; i < 3; ++i) adapters_.push_back(make_adapter(20 + i));
   }
@@ -82,6 +83,7 @@ class Switcher : public ::testing::TestWithParam<Setting> {
 
   TempDir folder_;
   models::LoadedModel loaded_;
+  SimulatedClock clock_;
   std::unique_ptr<ModeSwitcher> switcher_;
   std::vector<at::Tensor> base_;
   std::vector<std::shared_ptr<const LoadedAdapter>> adapters_;

@@ -20,11 +20,11 @@ struct EngineOptions {
   std::string device = "cpu";  // cpu, cuda
   int threads = 0;             // compute threads; 0: one a core
   bool shares_cores = false;   // another thread of this process computes in turn with the engine,
-                              // which ends its helpers when it has nothing to do
+                               // which ends its helpers when it has nothing to do
   std::string kernels = "native";  // of CPUs: native, or reference (ATen)
   std::string tiles;  // of CPU products: a file of `valora tune`; empty: the user's own, else the
                       // shipped one
-  std::string policy = "fcfs";
+  std::string policy = "unmerged";
   std::string mode;  // unmerged, merged or mixture: takes the policy that serves in this mode;
                      // empty: as `policy` has it
   std::string merge = "shadow";  // where merged weights lie: shadow (beside the base's), inplace

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/log.h"
 #include "engine/segments.h"
 #include "engine/task_head.h"
 #include "ops/parallel.h"
@@ -9,10 +10,13 @@
 namespace valora {
 namespace {
 
+using scheduler::FailedRequest;
 using scheduler::StepItem;
+using scheduler::StepOutput;
 using scheduler::StepPlan;
 
 Sequence& sequence_of(const StepItem& item) { return static_cast<Sequence&>(*item.request); }
+Sequence& sequence_of(const StepOutput& output) { return static_cast<Sequence&>(*output.request); }
 
 // Bounds the tower's activations: at 1280 values a patch and a few such tensors, some 500 MB in
 // bf16.
@@ -76,7 +80,7 @@ struct Runner::Visual {
   models::VisualItem item;
 };
 
-std::vector<StepOutput> Runner::encode_visuals(const StepPlan& plan) {
+std::vector<FailedRequest> Runner::prepare(const StepPlan& plan) {
   step_visuals_.clear();
   std::vector<Visual> missing;
   for (const StepItem& step_item : plan.items)
@@ -93,14 +97,14 @@ std::vector<StepOutput> Runner::encode_visuals(const StepPlan& plan) {
           missing.back().item.adapters.push_back({&use.adapter->weights, use.scale});
     });
   encode(missing);
-  std::vector<StepOutput> failed;
+  std::vector<FailedRequest> failed;
   for (const StepItem& step_item : plan.items) {
     std::optional<Error> error;
     for_each_visual(step_item, [&](const models::VisualSpan& span, int, int) {
       const auto& visual = step_visuals_.at(visual_key(sequence_of(step_item), *span.input));
       if (!visual.ok()) error = visual.error();
     });
-    if (error) failed.push_back({&sequence_of(step_item), {}, {}, error});
+    if (error) failed.push_back({step_item.request, *error});
   }
   return failed;
 }
@@ -190,12 +194,12 @@ models::Batch Runner::build_batch(const StepPlan& plan) {
 void Runner::sample(std::vector<StepOutput>& outputs, const at::Tensor& logits) {
   std::vector<StepOutput*> rows;
   for (StepOutput& output : outputs)
-    if (!output.sequence->owner->head) rows.push_back(&output);
+    if (!sequence_of(output).owner->head) rows.push_back(&output);
   const int64_t vocab = logits.size(1);
   float* data = logits.data_ptr<float>();
   ops::torch_parallel()(0, static_cast<int64_t>(rows.size()), 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
-      Sequence& s = *rows[i]->sequence;
+      Sequence& s = sequence_of(*rows[i]);
       const bool too_early = s.generated_tokens() < s.owner->request.sampling.min_tokens;
       auto token = s.sampler.sample({data + i * vocab, static_cast<size_t>(vocab)},
                                     too_early ? s.ending_tokens : std::span<const int32_t>());
@@ -207,7 +211,17 @@ void Runner::sample(std::vector<StepOutput>& outputs, const at::Tensor& logits) 
   });
 }
 
-std::vector<StepOutput> Runner::run(const StepPlan& plan) {
+Result<std::vector<StepOutput>> Runner::run(const StepPlan& plan) {
+  try {
+    return forward(plan);
+  } catch (const std::exception& e) {
+    const std::string reason = reason_of(e);
+    spdlog::error("a step of {} tokens failed: {}", plan.total_tokens, reason);
+    return internal("the model failed to run a step: " + reason);
+  }
+}
+
+std::vector<StepOutput> Runner::forward(const StepPlan& plan) {
   const models::Batch batch = build_batch(plan);
   const at::Tensor hidden = model_.forward(batch);
   std::vector<StepOutput> outputs;
@@ -215,13 +229,13 @@ std::vector<StepOutput> Runner::run(const StepPlan& plan) {
   for (size_t i = 0; i < plan.items.size(); ++i) {
     if (!plan.items[i].yields) continue;
     const int64_t row = batch.spans[i].begin + batch.spans[i].queries - 1;
-    StepOutput output{&sequence_of(plan.items[i]), {}, {}, {}};
-    if (const LoadedHead* head = output.sequence->owner->head) {
-      auto result = classify(*head, hidden[row]);
-      if (result.ok())
-        output.classification = std::move(result).value();
+    StepOutput output{plan.items[i].request, {}, {}, {}};
+    if (const LoadedHead* head = sequence_of(output).owner->head) {
+      auto logits = label_logits(*head, hidden[row]);
+      if (logits.ok())
+        output.label_logits = std::move(logits).value();
       else
-        output.error = result.error();
+        output.error = logits.error();
     } else {
       sampled_rows.push_back(row);
     }

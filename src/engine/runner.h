@@ -11,34 +11,25 @@
 #include "engine/sequence.h"
 #include "engine/visual_cache.h"
 #include "models/model.h"
-#include "scheduler/scheduler.h"
+#include "scheduler/step_executor.h"
 
 namespace valora {
-
-// What one yielding sequence got out of a step.
-struct StepOutput {
-  Sequence* sequence = nullptr;
-  SampledToken token;                            // of the language-model head
-  std::optional<Classification> classification;  // of a task head
-  std::optional<Error> error;                    // this sequence alone failed
-};
 
 // Why a step or an encoding threw; without the stack that torch puts behind its own messages.
 std::string reason_of(const std::exception& e);
 
-class Runner {
+class Runner final : public scheduler::StepExecutor {
  public:
   // switcher: none where no plan ever names an adapter to merge.
   Runner(const models::Model& model, ops::KvArena arena, at::ScalarType dtype, at::Device device,
          size_t visual_cache_bytes, std::unique_ptr<ModeSwitcher> switcher);
 
-  // Encodes what the plan's sequences need and is not cached. A sequence whose image fails is named
-  // here and must be taken out of the plan; the others go on.
-  std::vector<StepOutput> encode_visuals(const scheduler::StepPlan& plan);
+  // Encodes the images that the plan needs and that are not cached.
+  std::vector<scheduler::FailedRequest> prepare(const scheduler::StepPlan& plan) override;
+  Result<std::vector<scheduler::StepOutput>> run(const scheduler::StepPlan& plan) override;
+
   const VisualCache& visual_cache() const { return visual_cache_; }
   const ModeSwitcher* switcher() const { return switcher_.get(); }  // or null
-  // Runs the step. One output for each item that yields, in plan order.
-  std::vector<StepOutput> run(const scheduler::StepPlan& plan);
 
  private:
   struct Visual;  // one to be encoded
@@ -47,7 +38,8 @@ class Runner {
   models::Batch build_batch(const scheduler::StepPlan& plan);
   void encode(std::span<const Visual> visuals);
   Status encode_together(std::span<const Visual> visuals);
-  void sample(std::vector<StepOutput>& outputs, const at::Tensor& logits);
+  std::vector<scheduler::StepOutput> forward(const scheduler::StepPlan& plan);
+  void sample(std::vector<scheduler::StepOutput>& outputs, const at::Tensor& logits);
 
   const models::Model& model_;
   ops::KvArena arena_;

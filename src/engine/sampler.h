@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "scheduler/step_executor.h"
 
 namespace valora {
 
@@ -26,16 +27,8 @@ struct SamplingSettings {
   int top_logprobs = -1;  // alternatives to report; -1: no logprobs at all
 };
 
-struct RankedToken {
-  int32_t id = 0;
-  float logprob = 0;
-};
-
-struct SampledToken {
-  int32_t id = 0;
-  float logprob = 0;  // under the model, before penalties and temperature; 0 where none is asked
-  std::vector<RankedToken> top;  // best first
-};
+using scheduler::RankedToken;
+using scheduler::SampledToken;
 
 class Sampler {
  public:

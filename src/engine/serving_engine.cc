@@ -253,7 +253,7 @@ bool ServingEngine::run_commands() {
 }
 
 void ServingEngine::step() {
-  const EngineCore::StepReport report = core_->step();
+  const scheduler::StepReport report = core_->step();
   if (report.sequences == 0) return;
   {
     const std::lock_guard lock(mutex_);

@@ -22,7 +22,9 @@ namespace valora {
 class ServingEngine final : public Engine {
  public:
   // Loads the model and starts the threads. Errors name the file or option at fault.
-  static Result<std::unique_ptr<ServingEngine>> start(const EngineOptions& options);
+  // `clock` outlives the engine.
+  static Result<std::unique_ptr<ServingEngine>> start(const EngineOptions& options,
+                                                      const Clock& clock = real_clock());
   // Running requests end with kCancelled.
   ~ServingEngine() override;
 
@@ -47,7 +49,7 @@ class ServingEngine final : public Engine {
   }  // what start() had to decide, for the user
 
  private:
-  explicit ServingEngine(const EngineOptions& options);
+  ServingEngine(const EngineOptions& options, const Clock& clock);
   Status load();
   Status set_up();
   Result<std::shared_ptr<ActiveRequest>> make_request(GenerateRequest request,
@@ -66,7 +68,7 @@ class ServingEngine final : public Engine {
   void request_ended(RequestHandle handle);
 
   EngineOptions options_;
-  RealClock clock_;
+  const Clock& clock_;
   at::Device device_ = at::kCPU;
   ModelCard card_;
   std::vector<std::string> notes_;

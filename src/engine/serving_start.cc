@@ -44,8 +44,8 @@ Result<std::unique_ptr<scheduler::Policy>> choose_policy(const EngineOptions& op
   if (mode.empty()) return scheduler::make_policy(options.policy);
   if (mode != "unmerged" && mode != "merged" && mode != "mixture")
     return invalid("--mode takes unmerged, merged or mixture, not \"" + mode + "\"", "mode");
-  const std::string policy = mode == "unmerged" ? "fcfs" : mode;
-  if (options.policy != "fcfs" && options.policy != policy)
+  const std::string policy = mode;
+  if (options.policy != "unmerged" && options.policy != policy)
     return invalid(
         "--mode " + mode + " and --scheduling-policy " + options.policy + " exclude each other",
         "mode");
@@ -54,11 +54,14 @@ Result<std::unique_ptr<scheduler::Policy>> choose_policy(const EngineOptions& op
 
 }  // namespace
 
-ServingEngine::ServingEngine(const EngineOptions& options)
-    : options_(options), adapters_(static_cast<size_t>(std::max(1, options.max_loras))) {}
+ServingEngine::ServingEngine(const EngineOptions& options, const Clock& clock)
+    : options_(options),
+      clock_(clock),
+      adapters_(static_cast<size_t>(std::max(1, options.max_loras))) {}
 
-Result<std::unique_ptr<ServingEngine>> ServingEngine::start(const EngineOptions& options) {
-  std::unique_ptr<ServingEngine> engine(new ServingEngine(options));
+Result<std::unique_ptr<ServingEngine>> ServingEngine::start(const EngineOptions& options,
+                                                            const Clock& clock) {
+  std::unique_ptr<ServingEngine> engine(new ServingEngine(options, clock));
   VALORA_CHECK(engine->set_up());
   engine->media_workers_ = std::make_unique<WorkerPool>(std::max(1, options.media_workers));
   engine->text_workers_ = std::make_unique<WorkerPool>(1);
@@ -110,7 +113,8 @@ Status ServingEngine::load() {
                      " MiB beside the base model's; with --merge inplace none");
   std::unique_ptr<ModeSwitcher> switcher;
   if (policy->merges())
-    switcher = std::make_unique<ModeSwitcher>(*loaded_.model, *loaded_.weights, merge_place);
+    switcher =
+        std::make_unique<ModeSwitcher>(*loaded_.model, *loaded_.weights, merge_place, clock_);
   EngineOptions known = options_;
   known.max_model_len = plan.max_model_len;
   VALORA_TRY(frontend, Frontend::open(known, *loaded_.family, spec));

@@ -25,19 +25,22 @@ std::vector<float> values(const at::Tensor& x) {
 
 }  // namespace
 
-Result<Classification> classify(const LoadedHead& head, const at::Tensor& hidden) {
+Result<std::vector<float>> label_logits(const LoadedHead& head, const at::Tensor& hidden) {
   at::Tensor logits = at::mv(head.weight, hidden.to(at::kFloat));
   if (head.bias.defined()) logits = logits + head.bias;
+  std::vector<float> result = values(logits);
+  if (!std::all_of(result.begin(), result.end(), [](float x) { return std::isfinite(x); }))
+    return internal("the logits of head " + head.name + " are not numbers (NaN or infinite)");
+  return result;
+}
+
+Classification classification_of(const LoadedHead& head, std::vector<float> logits) {
   Classification result;
   result.head = head.name;
   result.labels = head.labels;
-  result.logits = values(logits);
-  if (!std::all_of(result.logits.begin(), result.logits.end(),
-                   [](float x) { return std::isfinite(x); }))
-    return internal("the logits of head " + head.name + " are not numbers (NaN or infinite)");
-  result.probs = values(probabilities(logits, head.problem_type));
-  result.best = static_cast<int>(std::max_element(result.logits.begin(), result.logits.end()) -
-                                 result.logits.begin());
+  result.probs = values(probabilities(at::tensor(logits), head.problem_type));
+  result.best = static_cast<int>(std::max_element(logits.begin(), logits.end()) - logits.begin());
+  result.logits = std::move(logits);
   return result;
 }
 

@@ -10,7 +10,9 @@ namespace valora {
 
 // hidden: [width], the last prompt token's state after the final norm. kInternal where the logits
 // are not numbers.
-Result<Classification> classify(const LoadedHead& head, const at::Tensor& hidden);
+Result<std::vector<float>> label_logits(const LoadedHead& head, const at::Tensor& hidden);
+// One logit per label of the head.
+Classification classification_of(const LoadedHead& head, std::vector<float> logits);
 
 // The head that a request asks for, or that its first adapter's name stands for; null: the language
 // model. kInvalidArgument names the adapter's heads when it cannot be told.

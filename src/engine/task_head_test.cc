@@ -16,6 +16,11 @@ LoadedHead head_of(adapters::ProblemType type, const at::Tensor& bias = {}) {
           bias};
 }
 
+Result<Classification> classify(const LoadedHead& head, const at::Tensor& hidden) {
+  VALORA_TRY(logits, label_logits(head, hidden));
+  return classification_of(head, std::move(logits));
+}
+
 TEST(TaskHead, LogitsProbabilitiesAndText) {
   const at::Tensor hidden = at::tensor({3.f, 1.f});
   const LoadedHead single =

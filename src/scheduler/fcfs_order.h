@@ -8,6 +8,6 @@
 namespace valora::scheduler {
 
 // Running requests, decodes before prefills, then waiting ones by priority and arrival.
-std::vector<const Request*> fcfs_order(const PolicyState& state);
+std::vector<RequestIndex> fcfs_order(const PolicyState& state);
 
 }  // namespace valora::scheduler

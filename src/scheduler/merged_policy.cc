@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <tuple>
 
 #include "scheduler/fcfs_order.h"
@@ -6,14 +5,14 @@
 namespace valora::scheduler {
 namespace {
 
-bool before(const Request* a, const Request* b) {
-  return std::tie(a->priority, a->arrival, a->id) < std::tie(b->priority, b->arrival, b->id);
-}
-
-// Who came first decides, be it running or waiting: were it the running ones, an adapter whose
+// The oldest request decides, running or waiting. If only running ones counted, an adapter whose
 // requests never cease would keep all others out.
-const Request* oldest(const std::vector<const Request*>& requests) {
-  return *std::min_element(requests.begin(), requests.end(), before);
+const Request& oldest(const PolicyState& state) {
+  const Request* first = &state[0];
+  const auto age = [](const Request& r) { return std::tie(r.priority, r.arrival, r.id); };
+  for (RequestIndex i = 1; i < state.size(); ++i)
+    if (age(state[i]) < age(*first)) first = &state[i];
+  return *first;
 }
 
 class MergedPolicy final : public Policy {
@@ -24,10 +23,9 @@ class MergedPolicy final : public Policy {
   PolicyPlan plan(const PolicyState& state, TimePoint) const override {
     PolicyPlan plan{Mode::kUnmerged, kBaseModel, fcfs_order(state)};
     if (plan.order.empty()) return plan;
-    plan.merged = oldest(plan.order)->merge;
+    plan.merged = oldest(state).merge;
     if (plan.merged != kBaseModel) plan.mode = Mode::kMerged;
-    std::erase_if(plan.order,
-                  [&](const Request* request) { return request->merge != plan.merged; });
+    std::erase_if(plan.order, [&](RequestIndex i) { return state[i].merge != plan.merged; });
     return plan;
   }
 };

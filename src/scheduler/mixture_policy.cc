@@ -13,20 +13,21 @@ constexpr int kKeepFactor = 2;
 
 // Requests of each adapter among those of the order that the step has room for; adapters in the
 // order they come.
-std::vector<std::pair<AdapterId, int>> count_adapters(const std::vector<const Request*>& order,
+std::vector<std::pair<AdapterId, int>> count_adapters(const std::vector<RequestIndex>& order,
                                                       const PolicyState& state) {
   std::vector<std::pair<AdapterId, int>> counts;
   int budget = state.token_budget, sequences = state.max_sequences;
-  for (const Request* request : order) {
+  for (const RequestIndex i : order) {
     if (budget <= 0 || sequences <= 0) break;
-    const int tokens = std::min(request->remaining_tokens(), budget);
+    const Request& request = state[i];
+    const int tokens = std::min(request.remaining_tokens(), budget);
     if (tokens <= 0) continue;
     budget -= tokens;
     --sequences;
-    if (request->merge == kBaseModel) continue;
-    const auto it = std::ranges::find(counts, request->merge, &std::pair<AdapterId, int>::first);
+    if (request.merge == kBaseModel) continue;
+    const auto it = std::ranges::find(counts, request.merge, &std::pair<AdapterId, int>::first);
     if (it == counts.end())
-      counts.emplace_back(request->merge, 1);
+      counts.emplace_back(request.merge, 1);
     else
       ++it->second;
   }

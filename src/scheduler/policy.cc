@@ -14,7 +14,7 @@ struct Entry {
   std::unique_ptr<Policy> (*make)();
 };
 
-constexpr std::array kPolicies = {Entry{"fcfs", make_fcfs_policy},
+constexpr std::array kPolicies = {Entry{"unmerged", make_unmerged_policy},
                                   Entry{"merged", make_merged_policy},
                                   Entry{"mixture", make_mixture_policy}};
 

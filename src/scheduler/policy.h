@@ -1,5 +1,5 @@
-// What runs next, and in which mode: a pure function of the queues and the time (DESIGN §6), so
-// that every policy runs under a simulated clock.
+// What runs next, and in which mode: a pure function of the queues and the time, so that every
+// policy runs under a simulated clock.
 #pragma once
 
 #include <memory>
@@ -17,6 +17,9 @@ namespace valora::scheduler {
 enum class Mode { kUnmerged, kMerged, kMixture };
 const char* mode_name(Mode mode);  // "unmerged", "merged", "mixture"
 
+// A request of a PolicyState: the running ones are numbered first, then the waiting ones.
+using RequestIndex = uint32_t;
+
 struct PolicyState {
   std::span<const Request* const> running;  // in the order they were admitted
   std::span<const Request* const> waiting;  // in the order they arrived, preempted ones first
@@ -24,6 +27,11 @@ struct PolicyState {
   int max_sequences = 0;
   Mode mode = Mode::kUnmerged;    // of the last step
   AdapterId merged = kBaseModel;  // whose weights are merged
+
+  size_t size() const { return running.size() + waiting.size(); }
+  const Request& operator[](RequestIndex i) const {
+    return i < running.size() ? *running[i] : *waiting[i - running.size()];
+  }
 };
 
 struct PolicyPlan {
@@ -32,7 +40,7 @@ struct PolicyPlan {
   // Requests in the order in which they get tokens and memory; one left out does not run in this
   // step (a running one keeps its memory, unless nothing could run otherwise). Memory is taken back
   // from the end.
-  std::vector<const Request*> order;
+  std::vector<RequestIndex> order;
 };
 
 class Policy {
@@ -46,7 +54,7 @@ class Policy {
 
 // First come, first served: running requests, decodes before prefills, then waiting ones by
 // priority and arrival. Unmerged.
-std::unique_ptr<Policy> make_fcfs_policy();
+std::unique_ptr<Policy> make_unmerged_policy();
 // Each step serves the requests of one adapter, merged, or those of the base model: of whichever
 // the oldest request of the highest priority is. The others wait.
 std::unique_ptr<Policy> make_merged_policy();

@@ -18,26 +18,29 @@ Request request(RequestId id, int tokens, int computed, int priority = 0) {
   return made;
 }
 
-std::vector<RequestId> order_of(const PolicyPlan& plan) {
+std::vector<RequestId> order_of(const PolicyState& state, const PolicyPlan& plan) {
   std::vector<RequestId> ids;
-  for (const Request* one : plan.order) ids.push_back(one->id);
+  for (const RequestIndex i : plan.order) ids.push_back(state[i].id);
   return ids;
 }
 
-TEST(FcfsPolicy, DecodesThenPrefillsThenWaitingByPriorityAndArrival) {
+TEST(UnmergedPolicy, DecodesThenPrefillsThenWaitingByPriorityAndArrival) {
   const Request prefill = request(1, 100, 20), first = request(2, 10, 9),
                 second = request(3, 20, 19);
   const Request low = request(4, 5, 0, 1), normal = request(5, 5, 0), urgent = request(6, 5, 0, -1),
                 later = request(7, 5, 0);
   const std::vector<const Request*> running{&prefill, &first, &second},
       waiting{&low, &normal, &urgent, &later};
-  const PolicyPlan plan = make_fcfs_policy()->plan({.running = running, .waiting = waiting}, {});
-  EXPECT_THAT(order_of(plan), ElementsAre(2, 3, 1, 6, 5, 7, 4));
+  const PolicyState state{.running = running, .waiting = waiting};
+  const PolicyPlan plan = make_unmerged_policy()->plan(state, {});
+  EXPECT_THAT(order_of(state, plan), ElementsAre(2, 3, 1, 6, 5, 7, 4));
   EXPECT_EQ(plan.mode, Mode::kUnmerged);
   EXPECT_EQ(plan.merged, kBaseModel);
 }
 
-TEST(FcfsPolicy, NothingToDo) { EXPECT_TRUE(make_fcfs_policy()->plan({}, {}).order.empty()); }
+TEST(UnmergedPolicy, NothingToDo) {
+  EXPECT_TRUE(make_unmerged_policy()->plan({}, {}).order.empty());
+}
 
 constexpr AdapterId kA = 4, kB = 7, kC = 9;
 
@@ -71,7 +74,7 @@ Planned plan_of(const Policy& policy, const std::vector<Request>& running,
                           .max_sequences = max_sequences,
                           .merged = merged};
   const PolicyPlan plan = policy.plan(state, {});
-  return {plan.mode, plan.merged, order_of(plan)};
+  return {plan.mode, plan.merged, order_of(state, plan)};
 }
 
 TEST(MergedPolicy, ServesTheAdapterOfTheOldestRequestAlone) {
@@ -161,17 +164,17 @@ TEST(MixturePolicy, CountsOnlyWhatTheStepHasRoomFor) {
 }
 
 TEST(MakePolicy, KnowsItsNames) {
-  for (const char* name : {"fcfs", "merged", "mixture"}) {
+  for (const char* name : {"unmerged", "merged", "mixture"}) {
     const auto made = make_policy(name);
     ASSERT_TRUE(made.ok());
     EXPECT_EQ(made.value()->name(), name);
   }
-  EXPECT_FALSE(make_fcfs_policy()->merges());
+  EXPECT_FALSE(make_unmerged_policy()->merges());
   const auto unknown = make_policy("lifo");
   ASSERT_FALSE(unknown.ok());
   EXPECT_EQ(unknown.error().code, ErrorCode::kInvalidArgument);
   EXPECT_THAT(unknown.error().message, HasSubstr("lifo"));
-  EXPECT_THAT(unknown.error().message, HasSubstr("fcfs"));
+  EXPECT_THAT(unknown.error().message, HasSubstr("unmerged"));
 }
 
 }  // namespace

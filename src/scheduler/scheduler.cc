@@ -114,10 +114,14 @@ Scheduler::Step Scheduler::begin_step(TimePoint now) {
   step.plan.mode = mode_ = chosen.mode;
   step.plan.merged = merged_ = chosen.merged;
   step.budget = config_.max_num_batched_tokens;
-  step.tail = chosen.order.size();
   step.order.reserve(chosen.order.size());
-  // The policy may only look at the requests; they are this scheduler's own.
-  for (const Request* request : chosen.order) step.order.push_back(const_cast<Request*>(request));
+  for (const RequestIndex i : chosen.order) {
+    if (i < running_.size())
+      step.order.push_back(running_[i].get());
+    else if (i - running_.size() < waiting_.size())
+      step.order.push_back(waiting_[i - running_.size()].get());
+  }
+  step.tail = step.order.size();
   return step;
 }
 

@@ -4,10 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <numeric>
 #include <random>
 #include <set>
 
-#include "scheduler/scheduler.h"
+#include "scheduler/step_loop.h"
 #include "scheduler/testing/fake_runner.h"
 
 namespace valora::scheduler {
@@ -19,7 +20,7 @@ struct World {
   uint64_t preemptions = 30;  // at least so many must have happened
   bool prefix_caching = true;
   bool erratic_policy = false;
-  std::string policy = "fcfs";
+  std::string policy = "unmerged";
 };
 
 struct Tested final : Request {
@@ -33,8 +34,8 @@ class ErraticPolicy final : public Policy {
   std::string name() const override { return "erratic"; }
   PolicyPlan plan(const PolicyState& state, TimePoint) const override {
     PolicyPlan plan;
-    plan.order.assign(state.running.begin(), state.running.end());
-    plan.order.insert(plan.order.end(), state.waiting.begin(), state.waiting.end());
+    plan.order.resize(state.size());
+    std::iota(plan.order.begin(), plan.order.end(), RequestIndex{0});
     std::shuffle(plan.order.begin(), plan.order.end(), random_);
     plan.order.resize(plan.order.size() - random_() % (plan.order.size() / 2 + 1));
     return plan;
@@ -44,7 +45,7 @@ class ErraticPolicy final : public Policy {
   std::mt19937& random_;
 };
 
-class Simulation {
+class Simulation : StepListener, StepExecutor {
  public:
   Simulation(const World& world, uint32_t seed)
       : world_(world),
@@ -53,7 +54,7 @@ class Simulation {
         runner_(world.blocks),
         scheduler_(world.config, cache_, policy(), clock_) {}
 
-  void run(int steps) {
+  void run_steps(int steps) {
     for (int i = 0; i < steps && !::testing::Test::HasFatalFailure(); ++i) {
       arrive();
       cancel();
@@ -70,6 +71,7 @@ class Simulation {
   const memory::KvCache& cache() const { return cache_; }
   int finished() const { return finished_; }
   int cancelled() const { return cancelled_; }
+  int failed() const { return failed_; }
 
  private:
   std::unique_ptr<Policy> policy() {
@@ -155,27 +157,49 @@ class Simulation {
     ASSERT_EQ(total, plan.total_tokens);
     ASSERT_LE(total, world_.config.max_num_batched_tokens);
     ASSERT_LE(static_cast<int>(plan.items.size()), world_.config.max_num_seqs);
-    if (!world_.erratic_policy) {
-      ASSERT_EQ(plan.items.empty(), scheduler_.idle());
-    }
   }
 
   void step() {
-    const StepPlan plan = scheduler_.plan();
-    ASSERT_EQ(scheduler_.check(), "");
-    ASSERT_NO_FATAL_FAILURE(check_plan(plan));
-    const auto next = runner_.run(plan);
-    std::vector<std::shared_ptr<Tested>> in_flight;
-    for (const StepItem& item : plan.items) in_flight.push_back(alive_.at(item.request->id));
-    cancel();  // a client may leave while the step runs
-    scheduler_.complete(plan);
-    for (size_t i = 0; i < plan.items.size(); ++i) {
-      Tested& request = *in_flight[i];
-      if (!plan.items[i].yields || request.state == RequestState::kFinished) continue;
-      request.tokens.push_back(next[i]);
-      if (request.generated_tokens() == request.wanted) finish(request);
+    const bool idle = scheduler_.idle();
+    planned_ = false;
+    loop_.step();
+    if (!world_.erratic_policy) {
+      ASSERT_EQ(planned_, !idle);
     }
     ASSERT_EQ(scheduler_.check(), "");
+  }
+
+  void on_planned(const StepPlan& plan) override {
+    planned_ = true;
+    ASSERT_EQ(scheduler_.check(), "");
+    ASSERT_NO_FATAL_FAILURE(check_plan(plan));
+  }
+
+  std::vector<FailedRequest> prepare(const StepPlan& plan) override {
+    std::vector<FailedRequest> failed;
+    for (const StepItem& item : plan.items)
+      if (chance(500)) failed.push_back({item.request, internal("its image is broken")});
+    return failed;
+  }
+
+  Result<std::vector<StepOutput>> run(const StepPlan& plan) override {
+    auto outputs = runner_.run(plan);
+    cancel();  // a client may leave while the step runs
+    if (chance(200)) return internal("the step failed");
+    return outputs;
+  }
+
+  void on_output(StepOutput& output) override {
+    auto& request = static_cast<Tested&>(*output.request);
+    request.tokens.push_back(output.token.id);
+    if (request.generated_tokens() == request.wanted) finish(request);
+  }
+
+  void on_failed(Request& request, const Error&) override {
+    const auto keep = alive_.at(request.id);
+    scheduler_.finish(request);
+    alive_.erase(request.id);
+    ++failed_;
   }
 
   void finish(Tested& request) {
@@ -196,10 +220,13 @@ class Simulation {
   memory::KvCache cache_;
   testing::FakeRunner runner_;
   Scheduler scheduler_;
+  StepLoop loop_{scheduler_, *this, *this, clock_};
+  bool planned_ = false;
   std::map<RequestId, std::shared_ptr<Tested>> alive_;
   RequestId ids_ = 0;
   int finished_ = 0;
   int cancelled_ = 0;
+  int failed_ = 0;
 };
 
 constexpr uint32_t kSeeds = 4;
@@ -231,19 +258,21 @@ const World kWorlds[] = {
 TEST(SchedulerProperty, EveryRequestGivesWhatItGivesAlone) {
   for (const World& world : kWorlds) {
     uint64_t preemptions = 0, hits = 0;
-    int finished = 0, cancelled = 0;
+    int finished = 0, cancelled = 0, failed = 0;
     for (uint32_t seed = 1; seed <= kSeeds; ++seed) {
       SCOPED_TRACE(::testing::Message() << "blocks " << world.blocks << " seed " << seed);
       Simulation simulation(world, seed);
-      simulation.run(kSteps);
+      simulation.run_steps(kSteps);
       if (HasFailure()) return;
       preemptions += simulation.scheduler().stats().preemptions;
       hits += simulation.cache().stats().hit_tokens;
       finished += simulation.finished();
       cancelled += simulation.cancelled();
+      failed += simulation.failed();
     }
     EXPECT_GT(finished, 20);
     EXPECT_GT(cancelled, 20);
+    EXPECT_GT(failed, 20);
     EXPECT_GT(hits, 100u);
     EXPECT_GE(preemptions, world.preemptions);
   }
@@ -254,7 +283,7 @@ TEST(SchedulerProperty, WithoutPrefixCachingToo) {
     World world = kWorlds[0];
     world.prefix_caching = false;
     Simulation simulation(world, seed);
-    simulation.run(kSteps);
+    simulation.run_steps(kSteps);
     if (HasFailure()) return;
     EXPECT_EQ(simulation.cache().stats().hit_tokens, 0u);
     EXPECT_GT(simulation.scheduler().stats().preemptions, 5u);

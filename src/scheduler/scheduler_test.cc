@@ -31,7 +31,7 @@ class ScriptedPolicy final : public Policy {
 class SchedulerTest : public ::testing::Test {
  protected:
   void start(SchedulerConfig config, int32_t blocks,
-             std::unique_ptr<Policy> policy = make_fcfs_policy(), bool prefix_caching = true) {
+             std::unique_ptr<Policy> policy = make_unmerged_policy(), bool prefix_caching = true) {
     cache = std::make_unique<memory::KvCache>(blocks, prefix_caching);
     runner = std::make_unique<testing::FakeRunner>(blocks);
     scheduler = std::make_unique<Scheduler>(config, *cache, std::move(policy), clock);
@@ -60,13 +60,11 @@ class SchedulerTest : public ::testing::Test {
   std::vector<std::pair<RequestId, int>> step() {
     const StepPlan plan = scheduler->plan();
     EXPECT_EQ(scheduler->check(), "");
-    const auto next = runner->run(plan);
+    const auto outputs = runner->run(plan).value();
     scheduler->complete(plan);
     std::vector<std::pair<RequestId, int>> items;
-    for (size_t i = 0; i < plan.items.size(); ++i) {
-      items.emplace_back(plan.items[i].request->id, plan.items[i].tokens);
-      if (plan.items[i].yields) plan.items[i].request->tokens.push_back(next[i]);
-    }
+    for (const StepItem& item : plan.items) items.emplace_back(item.request->id, item.tokens);
+    for (const StepOutput& output : outputs) output.request->tokens.push_back(output.token.id);
     EXPECT_EQ(scheduler->check(), "");
     return items;
   }
@@ -99,7 +97,7 @@ TEST_F(SchedulerTest, PrefillsInChunksThenDecodes) {
   ASSERT_EQ(plan.items.size(), 1u);
   EXPECT_FALSE(plan.items[0].yields);
   EXPECT_EQ(plan.total_tokens, 32);
-  runner->run(plan);
+  (void)runner->run(plan);
   scheduler->complete(plan);
   EXPECT_EQ(request->computed_tokens, 32);
   EXPECT_THAT(step(), ElementsAre(Pair(1, 32)));
@@ -291,7 +289,7 @@ TEST_F(SchedulerTest, FinishWorksInEveryState) {
   const auto running = add(20), cancelled = add(20), waiting = add(20);
   const StepPlan plan = scheduler->plan();
   ASSERT_EQ(plan.items.size(), 2u);
-  runner->run(plan);
+  (void)runner->run(plan);
   scheduler->finish(*cancelled);  // its client left while the step ran
   scheduler->complete(plan);
   EXPECT_EQ(cancelled->computed_tokens, 0);
@@ -338,8 +336,8 @@ TEST_F(SchedulerTest, WhatThePolicyLeavesOutKeepsItsMemory) {
   bool leave_out = false;
   start({}, 6, std::make_unique<ScriptedPolicy>([&](const PolicyState& state) {
           PolicyPlan plan;
-          if (!leave_out) plan.order.assign(state.running.begin(), state.running.end());
-          plan.order.insert(plan.order.end(), state.waiting.begin(), state.waiting.end());
+          const size_t first = leave_out ? state.running.size() : 0;
+          for (size_t i = first; i < state.size(); ++i) plan.order.push_back(i);
           return plan;
         }));
   const auto first = add(40);
@@ -359,8 +357,9 @@ TEST_F(SchedulerTest, WhatThePolicyLeavesOutKeepsItsMemory) {
 TEST_F(SchedulerTest, AWaitingRequestInFrontTakesNoRunningOnesMemory) {
   start({}, 4, std::make_unique<ScriptedPolicy>([](const PolicyState& state) {
           PolicyPlan plan;
-          plan.order.assign(state.waiting.begin(), state.waiting.end());
-          plan.order.insert(plan.order.end(), state.running.begin(), state.running.end());
+          const auto running = static_cast<RequestIndex>(state.running.size());
+          for (RequestIndex i = running; i < state.size(); ++i) plan.order.push_back(i);
+          for (RequestIndex i = 0; i < running; ++i) plan.order.push_back(i);
           return plan;
         }));
   add(40);
@@ -373,10 +372,10 @@ TEST_F(SchedulerTest, AWaitingRequestInFrontTakesNoRunningOnesMemory) {
 TEST_F(SchedulerTest, WhatIsPlacedIsNotPreemptedInTheSamePlan) {
   start({}, 5, std::make_unique<ScriptedPolicy>([](const PolicyState& state) {
           PolicyPlan plan;
-          plan.order.assign(state.running.begin(), state.running.end());
-          plan.order.insert(plan.order.end(), state.waiting.begin(), state.waiting.end());
-          plan.order.insert(plan.order.end(), state.running.begin(),
-                            state.running.end());  // twice is once
+          for (RequestIndex i = 0; i < state.size(); ++i) plan.order.push_back(i);
+          // A request that is named twice is placed once.
+          for (RequestIndex i = 0; i < state.running.size(); ++i) plan.order.push_back(i);
+          plan.order.push_back(static_cast<RequestIndex>(state.size()));  // no request: ignored
           return plan;
         }));
   const auto first = add(30), second = add(20);

@@ -9,7 +9,7 @@
 
 #include "base/digest.h"
 #include "memory/kv_cache.h"
-#include "scheduler/scheduler.h"
+#include "scheduler/step_executor.h"
 
 namespace valora::scheduler::testing {
 
@@ -48,16 +48,17 @@ inline std::vector<int32_t> generate_alone(const memory::KvIdentity& identity,
   return generated;
 }
 
-class FakeRunner {
+class FakeRunner final : public StepExecutor {
  public:
   explicit FakeRunner(int32_t blocks) : cells_(size_t(blocks) * memory::kBlockTokens, 0xDEADBEEF) {}
 
-  // Runs the step; out[i] is the next token of plan.items[i], where that one yields.
-  std::vector<int32_t> run(const StepPlan& plan) {
+  std::vector<FailedRequest> prepare(const StepPlan&) override { return {}; }
+  Result<std::vector<StepOutput>> run(const StepPlan& plan) override {
     for (const StepItem& item : plan.items) write(item);
-    std::vector<int32_t> out;
-    for (const StepItem& item : plan.items) out.push_back(item.yields ? read(*item.request) : -1);
-    return out;
+    std::vector<StepOutput> outputs;
+    for (const StepItem& item : plan.items)
+      if (item.yields) outputs.push_back({item.request, {read(*item.request)}, {}, {}});
+    return outputs;
   }
 
  private:

@@ -1,0 +1,63 @@
+#include "scheduler/step_loop.h"
+
+#include <memory>
+
+namespace valora::scheduler {
+
+StepReport StepLoop::step() {
+  const TimePoint begin = clock_.now();
+  StepPlan plan = scheduler_.plan();
+  if (plan.items.empty()) return {};
+  // A request that ends within the step must live until the step is complete.
+  std::vector<std::shared_ptr<Request>> alive;
+  alive.reserve(plan.items.size());
+  for (const StepItem& item : plan.items) alive.push_back(item.request->shared_from_this());
+  listener_.on_planned(plan);
+
+  const TimePoint run_begin = clock_.now();
+  auto outputs = execute(plan);
+  const TimePoint run_end = clock_.now();
+
+  complete(plan, outputs);
+  const TimePoint end = clock_.now();
+  return {plan.total_tokens, static_cast<int>(plan.items.size()), seconds(end - begin),
+          seconds((end - begin) - (run_end - run_begin))};
+}
+
+Result<std::vector<StepOutput>> StepLoop::execute(StepPlan& plan) {
+  drop_failed(plan, executor_.prepare(plan));
+  if (plan.items.empty()) return std::vector<StepOutput>{};
+  return executor_.run(plan);
+}
+
+void StepLoop::drop_failed(StepPlan& plan, const std::vector<FailedRequest>& failed) {
+  for (const FailedRequest& one : failed) fail(*one.request, one.error);
+  std::erase_if(plan.items, [&](const StepItem& item) {
+    if (item.request->state != RequestState::kFinished) return false;
+    plan.total_tokens -= item.tokens;
+    return true;
+  });
+}
+
+// Requests that belong together may fail together: an earlier call may have ended this one.
+void StepLoop::fail(Request& request, const Error& error) {
+  if (request.state != RequestState::kFinished) listener_.on_failed(request, error);
+}
+
+void StepLoop::complete(const StepPlan& plan, Result<std::vector<StepOutput>>& outputs) {
+  if (!outputs.ok()) {
+    for (const StepItem& item : plan.items) fail(*item.request, outputs.error());
+    return;
+  }
+  scheduler_.complete(plan);
+  for (StepOutput& output : *outputs) {
+    Request& request = *output.request;
+    if (request.state == RequestState::kFinished) continue;  // an earlier output ended it
+    if (output.error)
+      fail(request, *output.error);
+    else
+      listener_.on_output(output);
+  }
+}
+
+}  // namespace valora::scheduler

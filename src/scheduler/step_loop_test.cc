@@ -1,0 +1,176 @@
+#include "scheduler/step_loop.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+
+namespace valora::scheduler {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+// Answers token 7 for each request that yields; a step takes 10 ms, of which 2 ms prepare it.
+class ScriptedExecutor final : public StepExecutor {
+ public:
+  explicit ScriptedExecutor(SimulatedClock& clock) : clock_(clock) {}
+
+  std::vector<FailedRequest> prepare(const StepPlan&) override {
+    clock_.advance(std::chrono::milliseconds(2));
+    return std::exchange(failing, {});
+  }
+  Result<std::vector<StepOutput>> run(const StepPlan& plan) override {
+    ++runs;
+    clock_.advance(std::chrono::milliseconds(8));
+    if (step_error) return *std::exchange(step_error, {});
+    std::vector<StepOutput> outputs;
+    for (const StepItem& item : plan.items)
+      if (item.yields) outputs.push_back({item.request, {7}, {}, output_error});
+    return outputs;
+  }
+
+  std::vector<FailedRequest> failing;
+  std::optional<Error> step_error, output_error;
+  int runs = 0;
+
+ private:
+  SimulatedClock& clock_;
+};
+
+class StepLoopTest : public ::testing::Test, StepListener {
+ protected:
+  std::shared_ptr<Request> add(int tokens) {
+    auto request = std::make_shared<Request>();
+    request->id = ++ids_;
+    request->prompt_tokens = tokens;
+    request->tokens.resize(tokens, static_cast<int32_t>(ids_));
+    EXPECT_TRUE(scheduler_.add(request).ok());
+    return request;
+  }
+
+  void on_planned(const StepPlan& plan) override {
+    planned_.push_back(static_cast<int>(plan.items.size()));
+    clock_.advance(std::chrono::milliseconds(1));
+  }
+  void on_output(StepOutput& output) override {
+    output.request->tokens.push_back(output.token.id);
+    outputs_.push_back(output.request->id);
+    if (finish_all_) finish_all();
+  }
+  void on_failed(Request& request, const Error& error) override {
+    failed_.emplace_back(error.message);
+    scheduler_.finish(request);
+    if (finish_all_) finish_all();
+  }
+  void finish_all() {
+    while (!scheduler_.running().empty()) scheduler_.finish(*scheduler_.running().front());
+  }
+
+  SimulatedClock clock_;
+  memory::KvCache cache_{16, true};
+  Scheduler scheduler_{{}, cache_, make_unmerged_policy(), clock_};
+  ScriptedExecutor executor_{clock_};
+  StepLoop loop_{scheduler_, executor_, *this, clock_};
+  bool finish_all_ = false;
+  std::vector<int> planned_;
+  std::vector<RequestId> outputs_;
+  std::vector<std::string> failed_;
+
+ private:
+  RequestId ids_ = 0;
+};
+
+TEST_F(StepLoopTest, RunsAStepAndReportsItsTimes) {
+  const auto a = add(20), b = add(3);
+  const StepReport report = loop_.step();
+  EXPECT_EQ(report.tokens, 23);
+  EXPECT_EQ(report.sequences, 2);
+  EXPECT_DOUBLE_EQ(report.seconds, 0.011);
+  EXPECT_DOUBLE_EQ(report.overhead_seconds, 0.001);
+  EXPECT_THAT(outputs_, ElementsAre(1, 2));
+  EXPECT_EQ(a->computed_tokens, 20);
+  EXPECT_EQ(b->tokens.back(), 7);
+}
+
+TEST_F(StepLoopTest, DoesNothingIfNothingIsThereToRun) {
+  EXPECT_EQ(loop_.step().sequences, 0);
+  EXPECT_EQ(executor_.runs, 0);
+  EXPECT_THAT(planned_, IsEmpty());
+}
+
+TEST_F(StepLoopTest, ARequestThatCannotBePreparedLeavesTheOthersAlone) {
+  const auto broken = add(5), sound = add(6);
+  executor_.failing = {{broken.get(), internal("its image is broken")}};
+  const StepReport report = loop_.step();
+  EXPECT_EQ(report.tokens, 6);
+  EXPECT_EQ(report.sequences, 1);
+  EXPECT_THAT(failed_, ElementsAre("its image is broken"));
+  EXPECT_THAT(outputs_, ElementsAre(2));
+  EXPECT_EQ(broken->state, RequestState::kFinished);
+  EXPECT_EQ(scheduler_.check(), "");
+}
+
+TEST_F(StepLoopTest, NothingRunsIfNoRequestCouldBePrepared) {
+  const auto broken = add(5);
+  executor_.failing = {{broken.get(), internal("its image is broken")}};
+  loop_.step();
+  EXPECT_EQ(executor_.runs, 0);
+  EXPECT_TRUE(scheduler_.idle());
+}
+
+TEST_F(StepLoopTest, AFailedStepFailsItsRequestsAndTheLoopGoesOn) {
+  add(5), add(6);
+  executor_.step_error = internal("the model failed");
+  loop_.step();
+  EXPECT_THAT(failed_, ElementsAre("the model failed", "the model failed"));
+  EXPECT_THAT(outputs_, IsEmpty());
+  EXPECT_EQ(cache_.available_blocks(), cache_.total_blocks());
+  const auto next = add(4);
+  loop_.step();
+  EXPECT_THAT(outputs_, ElementsAre(next->id));
+}
+
+TEST_F(StepLoopTest, NothingComputedInAFailedStepIsShared) {
+  add(40);
+  executor_.step_error = internal("the model failed");
+  loop_.step();
+  const auto same = add(40);
+  same->tokens.assign(40, 1);
+  loop_.step();
+  EXPECT_EQ(same->cached_tokens, 0);
+}
+
+TEST_F(StepLoopTest, ARequestThatAnEarlierOutputEndedGetsNoOutput) {
+  add(5), add(6);
+  finish_all_ = true;
+  loop_.step();
+  EXPECT_THAT(outputs_, ElementsAre(1));
+  EXPECT_TRUE(scheduler_.idle());
+}
+
+TEST_F(StepLoopTest, RequestsThatFailTogetherAreToldOnce) {
+  add(5), add(6);
+  finish_all_ = true;
+  executor_.step_error = internal("the model failed");
+  loop_.step();
+  EXPECT_THAT(failed_, ElementsAre("the model failed"));
+}
+
+TEST_F(StepLoopTest, AnErrorOfOneOutputFailsThatRequest) {
+  add(5);
+  executor_.output_error = internal("its logits are not numbers");
+  loop_.step();
+  EXPECT_THAT(failed_, ElementsAre("its logits are not numbers"));
+  EXPECT_THAT(outputs_, IsEmpty());
+}
+
+TEST_F(StepLoopTest, ARequestThatItsOwnerDropsMidStepStaysAliveUntilTheEnd) {
+  std::weak_ptr<Request> request = add(5);
+  finish_all_ = true;  // the scheduler was its only owner
+  loop_.step();
+  EXPECT_TRUE(request.expired());
+}
+
+}  // namespace
+}  // namespace valora::scheduler

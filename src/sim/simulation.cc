@@ -1,0 +1,128 @@
+#include "sim/simulation.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace valora::sim {
+namespace {
+
+using scheduler::Request;
+
+struct SimulatedRequest final : Request {
+  size_t index = 0;  // of its arrival
+  int answer_tokens = 0;
+};
+
+class Simulation final : scheduler::StepListener {
+ public:
+  Simulation(const SimulationConfig& config, std::vector<Arrival> arrivals,
+             std::unique_ptr<scheduler::Policy> policy, StepCost cost)
+      : arrivals_(std::move(arrivals)),
+        cache_(config.kv_blocks, config.prefix_caching),
+        scheduler_(config.scheduler, cache_, std::move(policy), clock_),
+        executor_(std::move(cost), clock_) {
+    report_.answers.resize(arrivals_.size());
+    order_.resize(arrivals_.size());
+    std::iota(order_.begin(), order_.end(), size_t{0});
+    std::ranges::stable_sort(order_, {}, [this](size_t i) { return arrivals_[i].at; });
+  }
+
+  Result<SimulationReport> run(const std::function<void(const scheduler::Scheduler&)>& after_step) {
+    size_t next = 0;
+    while (next < order_.size() || !scheduler_.idle()) {
+      if (scheduler_.idle()) wait_until(arrivals_[order_[next]].at);
+      while (next < order_.size() && arrivals_[order_[next]].at <= now()) arrive(order_[next++]);
+      if (loop_.step().sequences > 0)
+        ++report_.steps;
+      else if (next < order_.size())
+        wait_until(arrivals_[order_[next]].at);
+      else if (!scheduler_.idle())
+        return internal("the policy lets none of the remaining requests run");
+      if (after_step) after_step(scheduler_);
+    }
+    report_.end = now();
+    report_.scheduler = scheduler_.stats();
+    return std::move(report_);
+  }
+
+ private:
+  Duration now() const { return clock_.now() - TimePoint{}; }
+  void wait_until(Duration time) {
+    if (time > now()) clock_.advance(time - now());
+  }
+
+  void arrive(size_t index) {
+    Arrival& arrival = arrivals_[index];
+    Answer& answer = report_.answers[index];
+    auto request = std::make_shared<SimulatedRequest>();
+    request->id = answer.id = index + 1;
+    request->arrival = TimePoint{} + arrival.at;
+    request->adapter = request->merge = arrival.adapter;
+    request->priority = arrival.priority;
+    request->tokens = std::move(arrival.prompt);
+    request->prompt_tokens = static_cast<int>(request->tokens.size());
+    if (arrival.adapter != scheduler::kBaseModel)
+      request->identity.adapter = DigestBuilder().add(arrival.adapter).finish();
+    request->index = index;
+    request->answer_tokens = arrival.answer_tokens;
+    answer.arrival = arrival.at;
+    if (const Status status = add(request); !status.ok()) answer.refused = status.error();
+  }
+
+  // The scheduler wants to know that a sequence can end: the engine caps its length in the same
+  // way.
+  Status add(const std::shared_ptr<SimulatedRequest>& request) {
+    const int64_t needed = int64_t{request->prompt_tokens} + request->answer_tokens;
+    if (needed > cache_.max_tokens())
+      return invalid("the request needs " + std::to_string(needed) +
+                     " tokens, and the KV cache holds " + std::to_string(cache_.max_tokens()));
+    return scheduler_.add(request);
+  }
+
+  void on_planned(const scheduler::StepPlan&) override {}
+
+  void on_output(scheduler::StepOutput& output) override {
+    auto& request = static_cast<SimulatedRequest&>(*output.request);
+    Answer& answer = report_.answers[request.index];
+    request.tokens.push_back(output.token.id);
+    if (request.generated_tokens() == 1) answer.first_token = now();
+    if (request.generated_tokens() < request.answer_tokens) return;
+    answer.first_scheduled = request.first_scheduled - TimePoint{};
+    answer.end = now();
+    answer.cached_tokens = request.cached_tokens;
+    answer.preemptions = request.preemptions;
+    scheduler_.finish(request);
+  }
+
+  void on_failed(Request& request, const Error&) override { scheduler_.finish(request); }
+
+  std::vector<Arrival> arrivals_;
+  std::vector<size_t> order_;  // of arrivals_, by time
+  SimulatedClock clock_;
+  memory::KvCache cache_;
+  scheduler::Scheduler scheduler_;
+  SimulatedExecutor executor_;
+  scheduler::StepLoop loop_{scheduler_, executor_, *this, clock_};
+  SimulationReport report_;
+};
+
+Status check(const SimulationConfig& config, const std::vector<Arrival>& arrivals) {
+  if (config.kv_blocks < 1) return invalid("a simulation needs at least one KV block", "kv_blocks");
+  for (size_t i = 0; i < arrivals.size(); ++i)
+    if (arrivals[i].prompt.empty() || arrivals[i].answer_tokens < 1)
+      return invalid("arrival " + std::to_string(i) + " has no prompt or no answer", "arrivals");
+  return {};
+}
+
+}  // namespace
+
+Result<SimulationReport> simulate(
+    const SimulationConfig& config, std::vector<Arrival> arrivals, StepCost cost,
+    const std::function<void(const scheduler::Scheduler&)>& after_step) {
+  VALORA_CHECK(check(config, arrivals));
+  VALORA_TRY(policy, scheduler::make_policy(config.policy));
+  return Simulation(config, std::move(arrivals), std::move(policy), std::move(cost))
+      .run(after_step);
+}
+
+}  // namespace valora::sim

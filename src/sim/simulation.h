@@ -1,0 +1,56 @@
+// The scheduler, its policies and the memory's book-keeping in simulated time: the code that
+// serves, without a model. Deterministic: the same arrivals give the same answers.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "memory/kv_cache.h"
+#include "scheduler/step_loop.h"
+#include "sim/simulated_executor.h"
+
+namespace valora::sim {
+
+struct SimulationConfig {
+  scheduler::SchedulerConfig scheduler;
+  std::string policy = "unmerged";  // scheduler::make_policy
+  int32_t kv_blocks = 0;
+  bool prefix_caching = true;
+};
+
+struct Arrival {
+  Duration at{};                // since the start of the simulation
+  std::vector<int32_t> prompt;  // token ids, 0 or above
+  int answer_tokens = 1;        // generated until the request ends; at least 1
+  scheduler::AdapterId adapter = scheduler::kBaseModel;
+  int priority = 0;  // lower runs first
+};
+
+// What became of one arrival; times since the start of the simulation.
+struct Answer {
+  scheduler::RequestId id = 0;   // 1 for the first arrival that was handed in, and so on
+  std::optional<Error> refused;  // by the scheduler: full queue, too long
+  Duration arrival{}, first_scheduled{}, first_token{}, end{};
+  int cached_tokens = 0;
+  int preemptions = 0;
+};
+
+struct SimulationReport {
+  std::vector<Answer> answers;  // in the order of the arrivals
+  Duration end{};               // of the last request
+  uint64_t steps = 0;
+  scheduler::SchedulerStats scheduler;
+};
+
+// Runs all arrivals to their end. kInvalidArgument: an unknown policy, no KV blocks, or an arrival
+// without prompt or answer. after_step (may be empty) is called after each step, e.g. to check
+// invariants.
+Result<SimulationReport> simulate(
+    const SimulationConfig& config, std::vector<Arrival> arrivals, StepCost cost,
+    const std::function<void(const scheduler::Scheduler&)>& after_step = {});
+
+}  // namespace valora::sim

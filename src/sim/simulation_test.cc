@@ -1,0 +1,141 @@
+#include "sim/simulation.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <numeric>
+#include <random>
+
+namespace valora::sim {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::HasSubstr;
+
+// 10 ms per step, 1 ms per prompt token, 2 ms per decoded one, 5 ms per segment.
+const LinearCost kCost{
+    .step = 0.010, .prefill_token = 0.001, .decode_token = 0.002, .segment = 0.005};
+
+std::vector<int32_t> prompt(int tokens, int32_t first = 0) {
+  std::vector<int32_t> ids(tokens);
+  std::iota(ids.begin(), ids.end(), first);
+  return ids;
+}
+
+// No step may leave anything wrong behind.
+void check(const scheduler::Scheduler& scheduler) { ASSERT_EQ(scheduler.check(), ""); }
+
+SimulationReport run(const SimulationConfig& config, std::vector<Arrival> arrivals,
+                     const StepCost& cost = kCost) {
+  auto report = simulate(config, std::move(arrivals), cost, check);
+  EXPECT_TRUE(report.ok()) << report.error().message;
+  return std::move(report).value();
+}
+
+TEST(Simulation, ARequestAloneTakesTheTimeOfItsSteps) {
+  const SimulationReport report =
+      run({.kv_blocks = 8}, {{.at = 1s, .prompt = prompt(20), .answer_tokens = 3}});
+  const Answer& answer = report.answers.at(0);
+  EXPECT_EQ(answer.first_scheduled, 1s);
+  EXPECT_EQ(answer.first_token, 1s + 10ms + 20ms);
+  EXPECT_EQ(answer.end, answer.first_token + 2 * (10ms + 2ms));
+  EXPECT_EQ(report.end, answer.end);
+  EXPECT_EQ(report.steps, 3u);
+}
+
+TEST(Simulation, RequestsThatArriveWithinAStepWaitForTheNextOne) {
+  const SimulationReport report = run(
+      {.kv_blocks = 8}, {{.at = 0s, .prompt = prompt(20)}, {.at = 1ms, .prompt = prompt(10, 100)}});
+  EXPECT_EQ(report.answers[0].end, 30ms);
+  EXPECT_EQ(report.answers[1].first_scheduled, 30ms);
+  EXPECT_EQ(report.answers[1].end, 50ms);
+}
+
+TEST(Simulation, ArrivalsNeedNoOrderAndKeepTheirPlaces) {
+  const SimulationReport report = run(
+      {.kv_blocks = 8}, {{.at = 2s, .prompt = prompt(5)}, {.at = 1s, .prompt = prompt(5, 100)}});
+  EXPECT_EQ(report.answers[0].arrival, 2s);
+  EXPECT_EQ(report.answers[0].id, 1u);
+  EXPECT_LT(report.answers[1].end, report.answers[0].first_scheduled);
+}
+
+TEST(Simulation, AFollowUpFindsThePrefixOfItsConversation) {
+  std::vector<int32_t> next = prompt(40);
+  for (int i = 0; i < 10; ++i) next.push_back(answer_token(1, i));
+  next.push_back(7);
+  const SimulationReport report =
+      run({.kv_blocks = 16}, {{.at = 0s, .prompt = prompt(40), .answer_tokens = 10},
+                              {.at = 9s, .prompt = next, .answer_tokens = 1}});
+  EXPECT_EQ(report.answers[0].cached_tokens, 0);
+  EXPECT_EQ(report.answers[1].cached_tokens, 48);  // three full blocks of 49 computed tokens
+}
+
+TEST(Simulation, AdaptersShareNoPrefixAndCostSegments) {
+  const std::vector<Arrival> arrivals{{.prompt = prompt(20), .adapter = 1},
+                                      {.prompt = prompt(20), .adapter = 2}};
+  const SimulationReport report = run({.kv_blocks = 8}, arrivals);
+  EXPECT_EQ(report.answers[1].cached_tokens, 0);
+  EXPECT_EQ(report.end, 10ms + 40ms + 2 * 5ms);
+}
+
+TEST(Simulation, EveryPolicyRunsInSimulatedTime) {
+  LinearCost cost = kCost;
+  cost.switching = 0.1;
+  const std::vector<Arrival> arrivals{{.prompt = prompt(20), .adapter = 1},
+                                      {.prompt = prompt(20), .adapter = 2}};
+  // One adapter per step, each merged first.
+  EXPECT_EQ(run({.policy = "merged", .kv_blocks = 8}, arrivals, cost).end,
+            2 * (10ms + 20ms + 100ms));
+  // One of them merged; the other's own segment, and one that takes the merged one off.
+  EXPECT_EQ(run({.policy = "mixture", .kv_blocks = 8}, arrivals, cost).end,
+            10ms + 40ms + 100ms + 2 * 5ms);
+}
+
+TEST(Simulation, RefusesWhatTheSchedulerRefuses) {
+  const SimulationReport report = run(
+      {.scheduler = {.max_waiting = 1}, .kv_blocks = 2},
+      {{.prompt = prompt(4)}, {.prompt = prompt(4)}, {.prompt = prompt(30), .answer_tokens = 3}});
+  EXPECT_FALSE(report.answers[0].refused);
+  EXPECT_EQ(report.answers[1].refused->code, ErrorCode::kQueueFull);
+  EXPECT_EQ(report.answers[2].refused->code, ErrorCode::kInvalidArgument);
+}
+
+TEST(Simulation, RefusesSettingsThatMakeNoSense) {
+  EXPECT_THAT(simulate({.kv_blocks = 0}, {}, kCost).error().message, HasSubstr("KV block"));
+  EXPECT_THAT(simulate({.policy = "best", .kv_blocks = 1}, {}, kCost).error().message,
+              HasSubstr("best"));
+  EXPECT_THAT(simulate({.kv_blocks = 1}, {{}}, kCost).error().message, HasSubstr("arrival 0"));
+  EXPECT_EQ(run({.kv_blocks = 1}, {}).steps, 0u);
+}
+
+// A small cache under a heavy load: preemption, eviction, sharing. Every request ends, twice alike.
+TEST(Simulation, AHeavyLoadEndsAndRepeatsItself) {
+  for (const char* policy : {"unmerged", "merged", "mixture"}) {
+    SCOPED_TRACE(policy);
+    std::mt19937 random(7);
+    std::vector<Arrival> arrivals;
+    for (int i = 0; i < 400; ++i)
+      arrivals.push_back({.at = std::chrono::milliseconds(random() % 4000),
+                          .prompt = prompt(1 + static_cast<int>(random() % 90)),
+                          .answer_tokens = 1 + static_cast<int>(random() % 60),
+                          .adapter = static_cast<int>(random() % 5) - 1,
+                          .priority = static_cast<int>(random() % 2)});
+    const SimulationConfig config{.scheduler = {.max_num_seqs = 16, .max_num_batched_tokens = 128},
+                                  .policy = policy,
+                                  .kv_blocks = 24};
+    const SimulationReport report = run(config, arrivals), again = run(config, arrivals);
+    EXPECT_GT(report.scheduler.preemptions, 10u);
+    for (size_t i = 0; i < arrivals.size(); ++i) {
+      const Answer& answer = report.answers[i];
+      ASSERT_FALSE(answer.refused) << answer.refused->message;
+      ASSERT_LE(answer.arrival, answer.first_scheduled);
+      ASSERT_LT(answer.first_scheduled, answer.first_token);
+      ASSERT_LE(answer.first_token, answer.end);
+      ASSERT_EQ(answer.end, again.answers[i].end);
+      ASSERT_EQ(answer.preemptions, again.answers[i].preemptions);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace valora::sim
