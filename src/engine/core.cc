@@ -216,11 +216,11 @@ void EngineCore::handle_token(Sequence& sequence, const SampledToken& token) {
 void EngineCore::handle_classification(Sequence& sequence, Classification result) {
   ActiveRequest& request = *sequence.owner;
   if (request.request.task == Task::kGenerate) {
-    OutputChunk chunk;
-    chunk.text = label_text(*request.head, result);
-    chunk.finish = Finish{FinishReason::kStop, {}};
+    // The label does not depend on sampling: one pass answers all n choices.
+    const std::string label = label_text(*request.head, result);
     request.sink->on_classification(std::move(result));
-    request.sink->on_output(std::move(chunk));
+    for (int i = 0; i < request.request.sampling.n; ++i)
+      request.sink->on_output({i, label, {}, Finish{FinishReason::kStop, {}}});
   } else {
     request.sink->on_classification(std::move(result));
   }

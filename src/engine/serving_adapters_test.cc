@@ -166,6 +166,15 @@ TEST_F(AdapterTest, HeadsAnswerInOneRound) {
   EXPECT_EQ(chatted.done->prompt_token_ids, classified.done->prompt_token_ids);
   EXPECT_EQ(chatted.classification->best, result.best);
 
+  request.sampling.n = 3;
+  const Answer choices = run(request);
+  ASSERT_EQ(choices.choices.size(), 3u);
+  for (const auto& [index, choice] : choices.choices) {
+    EXPECT_EQ(choice.text, chatted.first().text) << index;
+    EXPECT_TRUE(choice.finish) << index;
+  }
+  request.sampling.n = 1;
+
   request.head = "";
   EXPECT_EQ(tokens_of(request).size(), 4);
   request.head = "nose";
