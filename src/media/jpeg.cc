@@ -2,8 +2,9 @@
 #include <cstdio>
 #include <cstring>
 
-#include <jerror.h>
 #include <jpeglib.h>
+
+#include <jerror.h>  // after jpeglib.h, whose configuration decides which codes it has
 
 #include "media/decoders.h"
 #include "media/orientation.h"
