@@ -1,10 +1,10 @@
 // A fixed byte-level tokenizer: any text comes back from its ids, any ids stream as they decode.
 #include "text/detokenizer.h"
 
+#include "base/unicode.h"
 #include "check.h"
 #include "input.h"
 #include "text/testing/tiny_tokenizer.h"
-#include "text/unicode.h"
 
 using namespace valora;
 
@@ -21,8 +21,8 @@ std::shared_ptr<const text::Tokenizer> make_tokenizer() {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static const auto tokenizer = make_tokenizer();
   const std::string_view text(reinterpret_cast<const char*>(data), size);
-  const std::string valid = text::to_valid_utf8(text);
-  FUZZ_CHECK(text::is_valid_utf8(valid));
+  const std::string valid = to_valid_utf8(text);
+  FUZZ_CHECK(is_valid_utf8(valid));
   FUZZ_CHECK(tokenizer->decode(tokenizer->encode(text), false) == valid);
 
   fuzz::Input input(data, size);
@@ -33,7 +33,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   std::string streamed;
   for (const int32_t id : ids) {
     const std::string piece = stream.push(id);
-    FUZZ_CHECK(text::is_valid_utf8(piece));
+    FUZZ_CHECK(is_valid_utf8(piece));
     streamed += piece;
   }
   FUZZ_CHECK(streamed + stream.flush() == tokenizer->decode(ids, skip));

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "base/unicode.h"
 #include "text/json_fields.h"
-#include "text/unicode.h"
 
 namespace valora::text {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <array>
 
-#include "text/unicode.h"
+#include "base/unicode.h"
 
 namespace valora::text {
 namespace {

@@ -5,11 +5,11 @@
 #include <exception>
 
 #include "base/strings.h"
-#include "text/jinja/content_use.h"
-#include "text/jinja/interpreter.h"
-#include "text/jinja/parser.h"
-#include "text/jinja/value_json.h"
-#include "text/unicode.h"
+#include "base/unicode.h"
+#include "jinja/interpreter.h"
+#include "jinja/parser.h"
+#include "jinja/value_json.h"
+#include "text/content_use.h"
 
 namespace valora::text {
 namespace {
@@ -57,7 +57,7 @@ class ChatTemplate final : public ChatFormat {
  public:
   ChatTemplate(jinja::Template source, ChatTemplateSettings settings)
       : template_(std::move(source)),
-        use_(jinja::find_content_use(template_)),
+        use_(find_content_use(template_)),
         settings_(std::move(settings)) {}
 
   Result<std::string> render(const std::vector<ChatMessage>& messages,
@@ -151,7 +151,7 @@ class ChatTemplate final : public ChatFormat {
   }
 
   jinja::Template template_;
-  jinja::ContentUse use_;
+  ContentUse use_;
   ChatTemplateSettings settings_;
 };
 

@@ -2,8 +2,8 @@
 #include <array>
 
 #include "base/file.h"
+#include "jinja/limits.h"
 #include "text/chat_template.h"
-#include "text/jinja/limits.h"
 
 namespace valora::text {
 namespace {

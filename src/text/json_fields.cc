@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "text/unicode.h"
+#include "base/unicode.h"
 
 namespace valora::text {
 

@@ -3,8 +3,8 @@
 #include <string_view>
 
 #include "base/strings.h"
+#include "jinja/text_ops.h"
 #include "text/chat_formats.h"
-#include "text/jinja/text_ops.h"
 
 namespace valora::text {
 namespace {

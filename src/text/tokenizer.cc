@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/log.h"
+#include "base/unicode.h"
 #include "text/added_tokens.h"
 #include "text/decoders/decoder.h"
 #include "text/json_fields.h"
@@ -10,7 +11,6 @@
 #include "text/normalizers/normalizer.h"
 #include "text/post_processor.h"
 #include "text/pretokenizers/pretokenizer.h"
-#include "text/unicode.h"
 
 namespace valora::text {
 namespace {

@@ -1,6 +1,6 @@
-"""Writes src/text/jinja/casing_table.cc: what Python's str knows of characters beyond simple case and category.
+"""Writes src/jinja/casing_table.cc: what Python's str knows of characters beyond simple case and category.
 
-Usage: python tests/parity/make_casing_table.py > src/text/jinja/casing_table.cc
+Usage: python tests/parity/make_casing_table.py > src/jinja/casing_table.cc
 """
 
 import unicodedata
@@ -33,8 +33,8 @@ OTHERS = [("Upper", lambda c: c.isupper() and unicodedata.category(c) != "Lu"),
 
 def main():
     print("// Written by tests/parity/make_casing_table.py.")
-    print('#include "text/jinja/casing_table.h"\n')
-    print("namespace valora::text::jinja {\n")
+    print('#include "jinja/casing_table.h"\n')
+    print("namespace valora::jinja {\n")
     for name, convert in [("Upper", str.upper), ("Title", str.title)]:
         lines = list(entries(convert))
         print(f"const std::array<LongCase, {len(lines)}> kLong{name} = {{{{")
@@ -45,7 +45,7 @@ def main():
         print(f"const std::array<CodePointRange, {len(lines)}> kOther{name} = {{{{")
         print("\n".join(lines))
         print("}};\n")
-    print("}  // namespace valora::text::jinja")
+    print("}  // namespace valora::jinja")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""Writes src/text/testdata/jinja.json: small templates of every construct with what jinja2 makes of them.
+"""Writes src/jinja/testdata/golden.json: small templates of every construct with what jinja2 makes of them.
 
-Usage: python tests/parity/make_jinja_golden.py > src/text/testdata/jinja.json
+Usage: python tests/parity/make_jinja_golden.py > src/jinja/testdata/golden.json
 """
 
 import copy

@@ -1,4 +1,4 @@
-"""Writes src/text/unicode_tables.cc: where the Unicode data of `tokenizers` differs from the libraries we link.
+"""Writes src/base/unicode_tables.cc: where the Unicode data of `tokenizers` differs from the libraries we link.
 
 `tokenizers` reads regular expressions by Unicode 16 and normalizes by Unicode 9; PCRE2 and utf8proc of the
 supported systems know Unicode 14 and 15. All tables are probed from `tokenizers` itself, against the Unicode
@@ -10,7 +10,7 @@ import unicodedata
 
 from tokenizers import Regex, normalizers, pre_tokenizers
 
-OUTPUT = pathlib.Path(__file__).parents[2] / "src/text/unicode_tables.cc"
+OUTPUT = pathlib.Path(__file__).parents[2] / "src/base/unicode_tables.cc"
 CATEGORIES = "Lu Ll Lt Lm Lo Mn Mc Me Nd Nl No Pc Pd Ps Pe Pi Pf Po Sm Sc Sk So Zs Zl Zp Cf".split()
 CODE_POINTS = [c for c in range(0x110000) if not 0xD800 <= c <= 0xDFFF]
 NFD = normalizers.NFD()
@@ -83,9 +83,9 @@ def main():
     lower = ["{0x%X, 0x%X, %d}" % tuple(r) for r in ranges(added_lower_cases())]
     unknown = ["{0x%X, 0x%X}" % (r[0], r[1]) for r in ranges([(c, 0) for c in unknown_to_normalizer(added)])]
     OUTPUT.write_text(f"""// Written by tests/parity/make_unicode_tables.py; do not edit.
-#include "text/unicode_tables.h"
+#include "base/unicode_tables.h"
 
-namespace valora::text {{
+namespace valora {{
 
 static constexpr std::array<CategoryRange, {len(categories)}> kAddedCategories = {{{{
 {table(categories, 4)},
@@ -103,7 +103,7 @@ std::span<const CategoryRange> added_categories() {{ return kAddedCategories; }}
 std::span<const LowerCaseRange> added_lower_cases() {{ return kAddedLowerCases; }}
 std::span<const CodePointRange> unknown_to_normalizer() {{ return kUnknownToNormalizer; }}
 
-}}  // namespace valora::text
+}}  // namespace valora
 """)
 
 

@@ -1,4 +1,4 @@
-"""src/text/jinja and src/text/chat_template against jinja2 in transformers' own environment."""
+"""src/jinja and src/text/chat_template against jinja2 in transformers' own environment."""
 
 import collections
 import copy

@@ -3,8 +3,8 @@
 #include <charconv>
 #include <optional>
 
+#include "base/unicode.h"
 #include "text/json_fields.h"
-#include "text/unicode.h"
 
 namespace valora::text {
 namespace {

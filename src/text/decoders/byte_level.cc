@@ -1,8 +1,8 @@
 #include "text/decoders/byte_level.h"
 
+#include "base/unicode.h"
 #include "text/byte_map.h"
 #include "text/json_fields.h"
-#include "text/unicode.h"
 
 namespace valora::text {
 namespace {

@@ -6,7 +6,7 @@
 #include <functional>
 #include <queue>
 
-#include "text/unicode.h"
+#include "base/unicode.h"
 
 namespace valora::text {
 namespace {

@@ -1,7 +1,7 @@
 #include "text/normalizers/lowercase.h"
 
+#include "base/unicode.h"
 #include "text/json_fields.h"
-#include "text/unicode.h"
 
 namespace valora::text {
 namespace {

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <vector>
 
+#include "base/unicode.h"
+#include "base/unicode_tables.h"
 #include "text/json_fields.h"
-#include "text/unicode.h"
-#include "text/unicode_tables.h"
 
 namespace valora::text {
 namespace {
@@ -24,10 +24,7 @@ bool is_compatible(UnicodeForm form) {
 
 // A character that never changes and never joins with others.
 bool stands_alone(char32_t c) {
-  if (c == kBeforeTrailingConsonants) return true;
-  const auto ranges = unknown_to_normalizer();
-  const auto range = std::ranges::lower_bound(ranges, c, {}, &CodePointRange::last);
-  return range != ranges.end() && range->first <= c;
+  return c == kBeforeTrailingConsonants || in_ranges(unknown_to_normalizer(), c);
 }
 
 int combining_class(utf8proc_int32_t c) { return utf8proc_get_property(c)->combining_class; }

@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "base/log.h"
-#include "text/unicode.h"
+#include "base/unicode.h"
 
 namespace valora::text {
 namespace {

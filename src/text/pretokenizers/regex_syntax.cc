@@ -7,8 +7,8 @@
 #include <optional>
 #include <vector>
 
-#include "text/unicode.h"
-#include "text/unicode_tables.h"
+#include "base/unicode.h"
+#include "base/unicode_tables.h"
 
 namespace valora::text {
 namespace {

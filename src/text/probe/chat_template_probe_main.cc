@@ -15,11 +15,11 @@
 #include <ctime>
 #include <iostream>
 
+#include "jinja/interpreter.h"
+#include "jinja/parser.h"
+#include "jinja/value_json.h"
 #include "text/chat_template.h"
-#include "text/jinja/content_use.h"
-#include "text/jinja/interpreter.h"
-#include "text/jinja/parser.h"
-#include "text/jinja/value_json.h"
+#include "text/content_use.h"
 #include "text/probe/chat_parts.h"
 
 namespace valora::text {
@@ -80,7 +80,7 @@ Json answer(const Json& request) {
   const auto source = jinja::parse(request.at("template").get<std::string>());
   if (!source.ok()) return {{"refused", source.error().message}};
   if (!request.contains("content_use")) return render_alone(*source, request);
-  const jinja::ContentUse use = jinja::find_content_use(*source);
+  const ContentUse use = find_content_use(*source);
   return {{"list", use.as_list}, {"string", use.as_string}};
 }
 

@@ -1,0 +1,348 @@
+#include "jinja/lexer.h"
+
+#include <array>
+#include <charconv>
+#include <cstdlib>
+#include <optional>
+
+#include "base/strings.h"
+#include "jinja/string_literal.h"
+#include "jinja/text_ops.h"
+
+namespace valora::jinja {
+namespace {
+
+constexpr std::array<std::string_view, 26> kOperators = {
+    "//", "**", "==", "!=", ">=", "<=", "+", "-", "/", "*", "%", "~", "[",
+    "]",  "(",  ")",  "{",  "}",  ">",  "<", "=", ".", ":", "|", ",", ";"};
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+bool is_name_start(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
+
+// \n for every line end, less the last one.
+std::string normal_lines(std::string_view source) {
+  std::string out;
+  for (size_t i = 0; i < source.size(); ++i) {
+    if (source[i] == '\r') {
+      out += '\n';
+      if (i + 1 < source.size() && source[i + 1] == '\n') ++i;
+    } else {
+      out += source[i];
+    }
+  }
+  if (out.ends_with('\n')) out.pop_back();
+  return out;
+}
+
+class Lexer {
+ public:
+  explicit Lexer(std::string_view source) : source_(normal_lines(source)) {}
+
+  Result<std::vector<Token>> run() {
+    while (at_ < source_.size()) VALORA_CHECK(next_part());
+    push(TokenKind::kEnd);
+    return std::move(tokens_);
+  }
+
+ private:
+  std::string_view rest() const { return std::string_view(source_).substr(at_); }
+
+  void advance(size_t bytes) {
+    for (size_t i = 0; i < bytes; ++i) line_ += source_[at_ + i] == '\n';
+    at_ += bytes;
+  }
+
+  void skip_space() { advance(rest().size() - strip(rest(), Side::kLeft).size()); }
+
+  bool skip(std::string_view expected) {
+    if (!rest().starts_with(expected)) return false;
+    advance(expected.size());
+    return true;
+  }
+
+  void push(TokenKind kind, std::string text = {}) {
+    tokens_.push_back({kind, line_, std::move(text)});
+  }
+
+  // The literal text before a tag, its end stripped as the tag's sign says.
+  void push_text(std::string_view text, char sign, bool is_output) {
+    std::string_view kept = text;
+    if (sign == '-') {
+      kept = strip(text, Side::kRight);
+    } else if (sign != '+' && !is_output) {
+      const size_t line_begin = text.rfind('\n') + 1;  // npos + 1 is 0
+      if ((line_begin > 0 || line_starting_) && strip(text.substr(line_begin), Side::kLeft).empty())
+        kept = text.substr(0, line_begin);
+    }
+    if (!kept.empty()) push(TokenKind::kText, std::string(kept));
+    advance(text.size());
+  }
+
+  size_t find_tag() const {
+    for (size_t i = source_.find('{', at_); i != std::string::npos; i = source_.find('{', i + 1))
+      if (i + 1 < source_.size() &&
+          (source_[i + 1] == '{' || source_[i + 1] == '%' || source_[i + 1] == '#'))
+        return i;
+    return std::string::npos;
+  }
+
+  char take_sign() {
+    const char sign = rest().empty() ? '\0' : rest()[0];
+    if (sign != '-' && sign != '+') return '\0';
+    advance(1);
+    return sign;
+  }
+
+  // Text up to the next tag, and that tag.
+  Status next_part() {
+    const size_t tag = find_tag();
+    if (tag == std::string::npos) {
+      push(TokenKind::kText, std::string(rest()));
+      at_ = source_.size();
+      return {};
+    }
+    const char type = source_[tag + 1];
+    const char sign =
+        tag + 2 < source_.size() && (source_[tag + 2] == '-' || source_[tag + 2] == '+')
+            ? source_[tag + 2]
+            : '\0';
+    push_text(rest().substr(0, tag - at_), sign, type == '{');
+    advance(2);
+    take_sign();
+    line_starting_ = false;
+    if (type == '#') return comment();
+    if (type == '%' && raw_begin()) return raw();
+    push(type == '{' ? TokenKind::kOutputBegin : TokenKind::kTagBegin);
+    return expression_tokens(type == '{');
+  }
+
+  Status comment() {
+    const size_t begin = at_;
+    const size_t end = source_.find("#}", begin);
+    if (end == std::string::npos) return syntax_error(line_, "a comment is not closed");
+    const char sign = end > begin ? source_[end - 1] : '\0';
+    advance(end + 2 - begin);
+    after_tag(sign, /*trims=*/true);
+    return {};
+  }
+
+  // What a closing tag takes of the text that follows it.
+  void after_tag(char sign, bool trims) {
+    const size_t begin = at_;
+    if (sign == '-')
+      skip_space();
+    else if (sign != '+' && trims)
+      skip("\n");
+    line_starting_ = at_ > begin && source_[at_ - 1] == '\n';
+  }
+
+  // Whether `word` and the end of its tag stand here; moves behind them, with the end's white
+  // space.
+  bool tag_word(std::string_view word, bool trims) {
+    const size_t at = at_;
+    const int line = line_;
+    skip_space();
+    if (skip(word)) {
+      skip_space();
+      const char sign = rest().starts_with("-%}")            ? '-'
+                        : trims && rest().starts_with("+%}") ? '+'
+                                                             : '\0';
+      if (sign) advance(1);
+      if (skip("%}")) {
+        after_tag(sign, trims);
+        return true;
+      }
+    }
+    at_ = at;
+    line_ = line;
+    return false;
+  }
+
+  bool raw_begin() { return tag_word("raw", /*trims=*/false); }
+
+  Status raw() {
+    const size_t begin = at_;
+    const int line = line_;
+    const bool line_starting = line_starting_;
+    for (size_t tag = source_.find("{%", begin); tag != std::string::npos;
+         tag = source_.find("{%", tag + 1)) {
+      at_ = tag + 2;
+      const char sign = take_sign();
+      if (!tag_word("endraw", /*trims=*/true)) continue;
+      const size_t end = at_;
+      const bool after = std::exchange(line_starting_, line_starting);
+      at_ = begin;
+      line_ = line;
+      push_text(rest().substr(0, tag - begin), sign, /*is_output=*/false);
+      advance(end - at_);
+      line_starting_ = after;
+      return {};
+    }
+    return syntax_error(line, "a raw block is not closed");
+  }
+
+  // Ends of tags count only outside of brackets.
+  bool end_of_tag(bool is_output) {
+    if (!open_.empty()) return false;
+    const std::string_view close = is_output ? "}}" : "%}";
+    char sign = '\0';
+    if (rest().size() > 2 && rest().substr(1, 2) == close &&
+        (rest()[0] == '-' || (rest()[0] == '+' && !is_output)))
+      sign = rest()[0];
+    if (!sign && !rest().starts_with(close)) return false;
+    push(is_output ? TokenKind::kOutputEnd : TokenKind::kTagEnd);
+    advance(sign ? 3 : 2);
+    after_tag(sign, !is_output);
+    return true;
+  }
+
+  Status expression_tokens(bool is_output) {
+    while (at_ < source_.size()) {
+      if (end_of_tag(is_output)) return {};
+      VALORA_CHECK(expression_token());
+    }
+    return syntax_error(line_, "a tag is not closed");
+  }
+
+  Status expression_token() {
+    const char c = rest()[0];
+    if (is_space(decode_utf8(rest()).code_point)) {
+      skip_space();
+      return {};
+    }
+    if (is_digit(c)) return number();
+    if (is_name_start(c)) {
+      size_t end = at_;
+      while (end < source_.size() && (is_name_start(source_[end]) || is_digit(source_[end]))) ++end;
+      push(TokenKind::kName, source_.substr(at_, end - at_));
+      advance(end - at_);
+      return {};
+    }
+    if (c == '\'' || c == '"') return string(c);
+    return operator_token();
+  }
+
+  Status string(char quote) {
+    size_t end = at_ + 1;
+    while (end < source_.size() && source_[end] != quote) end += source_[end] == '\\' ? 2 : 1;
+    if (end >= source_.size()) return syntax_error(line_, "a string is not closed");
+    auto text = unescape(std::string_view(source_).substr(at_ + 1, end - at_ - 1));
+    if (!text.ok()) return syntax_error(line_, text.error().message);
+    push(TokenKind::kString, std::move(*text));
+    advance(end + 1 - at_);
+    return {};
+  }
+
+  Status operator_token() {
+    for (const std::string_view op : kOperators) {
+      if (!rest().starts_with(op)) continue;
+      if (op == "(" || op == "[" || op == "{") {
+        open_ += op == "(" ? ')' : op == "[" ? ']' : '}';
+      } else if (op == ")" || op == "]" || op == "}") {
+        if (open_.empty()) return syntax_error(line_, "unexpected '" + std::string(op) + "'");
+        if (open_.back() != op[0])
+          return syntax_error(
+              line_, "unexpected '" + std::string(op) + "', expected '" + open_.back() + "'");
+        open_.pop_back();
+      }
+      push(TokenKind::kOperator, std::string(op));
+      advance(op.size());
+      return {};
+    }
+    return syntax_error(line_, "unexpected character '" +
+                                   std::string(rest().substr(0, decode_utf8(rest()).length)) + "'");
+  }
+
+  // Digits with single underscores between them; leaves `at` behind the last.
+  std::string digits(size_t& at, bool (*wanted)(char)) const {
+    std::string out;
+    while (at < source_.size()) {
+      if (wanted(source_[at]))
+        out += source_[at++];
+      else if (source_[at] == '_' && !out.empty() && at + 1 < source_.size() &&
+               wanted(source_[at + 1]))
+        ++at;
+      else
+        break;
+    }
+    return out;
+  }
+
+  Status number() {
+    size_t at = at_;
+    if (source_[at] == '0' && at + 2 < source_.size()) {
+      const char radix = static_cast<char>(source_[at + 1] | 0x20);
+      if (radix == 'x' || radix == 'o' || radix == 'b') return prefixed_integer(radix);
+    }
+    std::string text = digits(at, is_digit);
+    bool is_float = false;
+    const bool after_dot = at_ > 0 && source_[at_ - 1] == '.';
+    if (!after_dot && at + 1 < source_.size() && source_[at] == '.' && is_digit(source_[at + 1])) {
+      is_float = true;
+      text += '.';
+      text += digits(++at, is_digit);
+    }
+    if (!after_dot) is_float = exponent(at, text) || is_float;
+    Token token{is_float ? TokenKind::kFloat : TokenKind::kInteger, line_};
+    if (is_float) {
+      token.number = std::strtod(text.c_str(), nullptr);
+    } else {
+      if (text.size() > 1 && text[0] == '0' && text.find_first_not_of('0') != std::string::npos)
+        return syntax_error(line_, "a number begins with 0");
+      if (std::from_chars(text.data(), text.data() + text.size(), token.integer).ec != std::errc())
+        return syntax_error(
+            line_, "the integer " + shortened(text, 40) + " is too large (64 bits are supported)");
+    }
+    tokens_.push_back(std::move(token));
+    advance(at - at_);
+    return {};
+  }
+
+  bool exponent(size_t& at, std::string& text) const {
+    size_t end = at;
+    if (end >= source_.size() || (source_[end] | 0x20) != 'e') return false;
+    std::string sign;
+    if (++end < source_.size() && (source_[end] == '+' || source_[end] == '-'))
+      sign = source_[end++];
+    const std::string power = digits(end, is_digit);
+    if (power.empty()) return false;
+    text += "e" + sign + power;
+    at = end;
+    return true;
+  }
+
+  Status prefixed_integer(char radix) {
+    size_t at = at_ + 2;
+    const auto is_hex =
+        +[](char c) { return is_digit(c) || ((c | 0x20) >= 'a' && (c | 0x20) <= 'f'); };
+    if (source_[at] == '_') ++at;
+    const std::string text = digits(at, is_hex);
+    Token token{TokenKind::kInteger, line_};
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), token.integer,
+                                              radix == 'x'   ? 16
+                                              : radix == 'o' ? 8
+                                                             : 2);
+    if (error != std::errc() || end != text.data() + text.size())
+      return syntax_error(line_, "an integer is malformed");
+    tokens_.push_back(std::move(token));
+    advance(at - at_);
+    return {};
+  }
+
+  std::string source_;
+  size_t at_ = 0;
+  int line_ = 1;
+  bool line_starting_ = true;
+  std::string open_;  // the closing brackets that are waited for
+  std::vector<Token> tokens_;
+};
+
+}  // namespace
+
+Error syntax_error(int line, const std::string& message) {
+  return unprocessable("line " + std::to_string(line) + ": " + message);
+}
+
+Result<std::vector<Token>> tokenize(std::string_view source) { return Lexer(source).run(); }
+
+}  // namespace valora::jinja

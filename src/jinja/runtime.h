@@ -1,0 +1,33 @@
+// What one rendering has that functions, filters and tests need beside their arguments.
+#pragma once
+
+#include <chrono>
+#include <functional>
+
+#include "jinja/value.h"
+
+namespace valora::jinja {
+
+struct Runtime {
+  Budget budget;
+  std::function<std::chrono::system_clock::time_point()> now;
+  bool raised = false;  // by raise_exception: the message is the template's own
+  int evaluating = 0;   // expressions, blocks and calls under way
+  std::vector<NamespacePtr>
+      namespaces{};  // emptied at the end: the only values that can hold themselves
+
+  Runtime() = default;
+  Runtime(const Runtime&) = delete;
+  Runtime& operator=(const Runtime&) = delete;
+  ~Runtime() {
+    for (const NamespacePtr& made : namespaces) std::exchange(made->attributes, {});
+  }
+};
+
+// The global functions range, dict, namespace, raise_exception and strftime_now; null for other
+// names.
+CallablePtr find_global(std::string_view name);
+// Names that jinja2 defines and this does not: refused where a template uses them.
+bool is_unsupported_global(std::string_view name);
+
+}  // namespace valora::jinja

@@ -1,0 +1,23 @@
+// Strings and lists made of others, with their size checked before memory is taken.
+#pragma once
+
+#include <span>
+
+#include "jinja/value.h"
+
+namespace valora::jinja {
+
+// text[start:stop:step] or list[start:stop:step]; absent bounds are none.
+Result<Value> slice(Budget& budget, const Value& value, const Value& start, const Value& stop,
+                    const Value& step);
+Result<Value> replaced(Budget& budget, std::string_view text, std::string_view from,
+                       std::string_view to, int64_t limit);
+Result<Value> joined(Budget& budget, std::span<const std::string_view> parts,
+                     std::string_view separator);
+// `left` and `right` times the fill around the text.
+Result<Value> padded(Budget& budget, std::string_view text, std::string_view fill, int64_t left,
+                     int64_t right);
+// A string or list `times` times.
+Result<Value> repeated(Budget& budget, const Value& value, int64_t times);
+
+}  // namespace valora::jinja

@@ -1,0 +1,13 @@
+// The escapes of a string literal.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+
+namespace valora::jinja {
+
+Result<std::string> unescape(std::string_view literal);
+
+}  // namespace valora::jinja

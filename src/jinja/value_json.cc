@@ -1,0 +1,42 @@
+#include "jinja/value_json.h"
+
+#include "base/unicode.h"
+
+namespace valora::jinja {
+
+Result<Value> from_json(Budget& budget, const Json& json, int depth) {
+  VALORA_CHECK(budget.step());
+  if (depth > kMaxValueDepth)
+    return fault("a value nests deeper than " + std::to_string(kMaxValueDepth) + " levels");
+  switch (json.type()) {
+    case Json::value_t::boolean: return Value(json.get<bool>());
+    case Json::value_t::number_integer: return Value(json.get<int64_t>());
+    case Json::value_t::number_unsigned:
+      if (json.get<uint64_t>() > static_cast<uint64_t>(INT64_MAX))
+        return fault("an integer leaves the 64 bits that are supported");
+      return Value(json.get<int64_t>());
+    case Json::value_t::number_float: return Value(json.get<double>());
+    case Json::value_t::string:
+      return make_string(budget, to_valid_utf8(json.get_ref<const std::string&>()));
+    case Json::value_t::array: {
+      std::vector<Value> items;
+      for (const Json& part : json) {
+        VALORA_TRY(item, from_json(budget, part, depth + 1));
+        items.push_back(std::move(item));
+      }
+      return make_list(budget, std::move(items));
+    }
+    case Json::value_t::object: {
+      std::vector<Dict::Entry> entries;
+      for (const auto& [key, part] : json.items()) {
+        VALORA_TRY(name, make_string(budget, to_valid_utf8(key)));
+        VALORA_TRY(value, from_json(budget, part, depth + 1));
+        entries.emplace_back(std::move(name), std::move(value));
+      }
+      return make_dict(budget, std::move(entries));
+    }
+    default: return Value(None{});
+  }
+}
+
+}  // namespace valora::jinja
