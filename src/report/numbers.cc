@@ -1,44 +1,16 @@
-#include "generator/data/page_text.h"
+#include "report/numbers.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 
-#include "base/json.h"
-
-namespace valora::generator {
+namespace valora::report {
 namespace {
 
 constexpr const char* kNothing = "–";
 
-// The JSON library's own repair: a text written as JSON with replacement, and read again.
-std::string valid_utf8(std::string_view text) {
-  return Json::parse(Json(std::string(text)).dump(-1, ' ', false, Json::error_handler_t::replace))
-      .get<std::string>();
-}
-
-// HTML has no way to write them.
-bool is_control(char c) {
-  return (static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\t') || c == 0x7F;
-}
-
 }  // namespace
-
-std::string escaped(std::string_view text) {
-  std::string out;
-  for (const char c : valid_utf8(text)) {
-    switch (c) {
-      case '&': out += "&amp;"; break;
-      case '<': out += "&lt;"; break;
-      case '>': out += "&gt;"; break;
-      case '"': out += "&quot;"; break;
-      case '\'': out += "&#39;"; break;
-      default: out += is_control(c) ? "\uFFFD" : std::string(1, c);
-    }
-  }
-  return out;
-}
 
 std::string percent(std::optional<double> share) {
   return share && std::isfinite(*share) ? fmt::format("{:.1f}", 100 * *share) : kNothing;
@@ -75,4 +47,4 @@ std::string counted(size_t count, std::string_view what) {
   return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
 }
 
-}  // namespace valora::generator
+}  // namespace valora::report

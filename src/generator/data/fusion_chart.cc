@@ -7,14 +7,20 @@
 
 #include "base/strings.h"
 #include "generator/data/fusion_page.h"
-#include "generator/data/page_text.h"
+#include "report/html.h"
+#include "report/numbers.h"
+#include "report/style.h"
+#include "report/svg.h"
 
 namespace valora::generator {
 namespace {
 
-constexpr double kColumn = 68, kTop = 24, kHeight = 250, kLetter = 6.6,
-                 kLabelHeight = 15;  // pixels
-constexpr double kSlope = 0.6;       // of slanted texts: sine and, nearly, cosine
+using report::kLabelHeight;
+using report::kLetterWidth;
+using report::percent;
+
+constexpr double kColumn = 68, kTop = 24, kHeight = 250;  // pixels
+constexpr double kSlope = 0.6;  // of slanted labels: their sine and, nearly, cosine
 constexpr size_t kLongestName = 28;
 
 struct Point {
@@ -80,19 +86,21 @@ double lowest_shown(const FusionReport& report) {
   return std::max(0.0, tick * std::floor((lowest - 0.02) / tick));
 }
 
+// One adapter's picture.
 class Picture {
  public:
   Picture(const FusionReport& report, const Panel& panel, double low)
-      : report_(report), panel_(panel), low_(low) {
+      : report_(report), panel_(panel) {
     size_t longest = 1;
     for (const size_t step : panel.steps)
       longest = std::max(longest, name_of(report.steps[step].task).size());
-    slanted_ = static_cast<double>(longest) * kLetter > kColumn - 8;
-    const double reach = static_cast<double>(longest) * kLetter + 12;  // of the names below
-    left_ = slanted_ ? std::max(42.0, 0.8 * reach - kColumn / 2 + 4) : 42;
-    below_ = slanted_ ? kSlope * reach + 34 : 46;
-    height_ = std::max(kHeight, static_cast<double>(panel.lines.size()) * kLabelHeight);
+    const double width = static_cast<double>(longest) * kLetterWidth;  // of the names below
+    slanted_ = width > kColumn - 8;
+    left_ = slanted_ ? std::max(42.0, 0.8 * (width + 12) - kColumn / 2 + 4) : 42;
+    below_ = slanted_ ? kSlope * (width + 12) + 34 : 46;
     right_ = left_ + kColumn * static_cast<double>(panel.steps.size());
+    const double names_height = static_cast<double>(panel.lines.size()) * kLabelHeight;
+    scale_ = {low, 1, kTop, std::max(kHeight, names_height)};
   }
 
   std::string draw() {
@@ -100,58 +108,35 @@ class Picture {
     for (size_t column = 0; column < panel_.steps.size(); ++column) draw_column(column);
     for (const Line& line : panel_.lines) draw_line(line);
     draw_names();
-    const double width = right_ + names_width_ + 8, height = kTop + height_ + below_;
-    return fmt::format(
-        "<svg role=\"img\" aria-label=\"Accuracy of the tasks in {} after each step\" "
-        "width=\"{:.0f}\" height=\"{:.0f}\" "
-        "viewBox=\"0 0 {:.0f} {:.0f}\">\n{}</svg>\n",
-        escaped(panel_.adapter), width, height, width, height, out_);
+    return svg_.element("Accuracy of the tasks in " + panel_.adapter + " after each step",
+                        right_ + names_width_ + 8, scale_.foot() + below_);
   }
 
  private:
   double x(size_t column) const { return left_ + kColumn * (static_cast<double>(column) + 0.5); }
-  double y(double accuracy) const { return kTop + height_ * (1 - (accuracy - low_) / (1 - low_)); }
   std::string colour(const std::string& task) const {
-    return fmt::format("c{}", place_of(report_, task) % kColours);
-  }
-
-  void line(const std::string& kind, double x0, double y0, double x1, double y1) {
-    out_ += fmt::format(
-        "<line class=\"{}\" x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\"/>\n", kind, x0,
-        y0, x1, y1);
+    return report::colour_class(place_of(report_, task));
   }
 
   void draw_axis() {
-    for (int value = 100; value >= std::lround(100 * low_); value -= tick_above(low_)) {
-      const double at = y(value / 100.0);
-      line("grid", left_, at, right_, at);
-      out_ += fmt::format("<text class=\"axis\" x=\"{:.1f}\" y=\"{:.1f}\">{}</text>\n", left_ - 6,
-                          at + 4, value);
-    }
+    const int tick = tick_above(scale_.low);
+    for (int value = 100; value >= std::lround(100 * scale_.low); value -= tick)
+      svg_.grid_line(left_, right_, scale_.y(value / 100.0), std::to_string(value));
   }
 
   // The step's number and task below; if it was rolled back, a band; the floors of the tasks that
   // it brought or failed.
   void draw_column(size_t column) {
     const FusionStep& step = report_.steps[panel_.steps[column]];
+    const double middle = x(column), foot = scale_.foot();
     if (!step.kept) {
-      out_ += fmt::format(
-          "<rect class=\"undone\" x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" "
-          "height=\"{:.1f}\"><title>{}</title></rect>\n",
-          x(column) - kColumn / 2 + 2, kTop, kColumn - 4, height_, escaped(step.why));
-      out_ += fmt::format("<text class=\"verdict\" x=\"{:.1f}\" y=\"{:.1f}\">rolled back</text>\n",
-                          x(column), kTop - 6);
+      svg_.bar("undone", middle - kColumn / 2 + 2, kTop, kColumn - 4, scale_.height, step.why);
+      svg_.text("verdict", middle, kTop - 6, "rolled back");
     }
-    const double foot = kTop + height_;
-    out_ += fmt::format("<text class=\"step\" x=\"{:.1f}\" y=\"{:.1f}\">{}</text>\n", x(column),
-                        foot + 16, panel_.steps[column] + 1);
-    const std::string place =
-        slanted_
-            ? fmt::format("text-anchor=\"end\" transform=\"translate({:.1f},{:.1f}) rotate(-37)\"",
-                          x(column) + 6, foot + 30)
-            : fmt::format("text-anchor=\"middle\" x=\"{:.1f}\" y=\"{:.1f}\"", x(column), foot + 33);
-    out_ += fmt::format("<text class=\"name {}{}\" {}>{}</text>\n", colour(step.task),
-                        step.kept ? "" : " struck", place, escaped(name_of(step.task)));
+    svg_.text("step", middle, foot + 16, std::to_string(panel_.steps[column] + 1));
+    svg_.column_label("name " + colour(step.task) + (step.kept ? "" : " struck"),
+                      slanted_ ? middle + 6 : middle, slanted_ ? foot + 30 : foot + 33,
+                      name_of(step.task), slanted_);
     draw_floor(column, step.task);
     for (const std::string& task : step.failed)
       if (task != step.task) draw_floor(column, task);
@@ -160,59 +145,47 @@ class Picture {
   void draw_floor(size_t column, const std::string& name) {
     const ReportedTask* task = task_of(report_, name);
     if (!task || !task->floor) return;
-    const double at = y(std::clamp(*task->floor, 0.0, 1.0));
-    out_ += fmt::format(
-        "<line class=\"floor {}\" x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" "
-        "y2=\"{:.1f}\"><title>floor of {}: {} %</title></line>\n",
-        colour(name), x(column) - 0.36 * kColumn, at, x(column) + 0.36 * kColumn, at, escaped(name),
-        percent(task->floor));
+    const double at = scale_.y(std::clamp(*task->floor, 0.0, 1.0));
+    svg_.line("floor " + colour(name), x(column) - 0.36 * kColumn, at, x(column) + 0.36 * kColumn,
+              at, "floor of " + name + ": " + percent(task->floor) + " %");
   }
 
-  void draw_line(const Line& line_) {
-    const std::string c = colour(line_.task);
-    for (size_t i = 0; i + 1 < line_.kept.size(); ++i)
-      connect("kept " + c, line_.kept[i], line_.kept[i + 1]);
-    if (!line_.kept.empty())
-      line("rest " + c, x(line_.kept.back().column), y(line_.kept.back().accuracy), right_,
-           y(line_.kept.back().accuracy));
-    for (const Point& point : line_.undone) {
-      const auto later = [&](const Point& kept) { return kept.column > point.column; };
-      const auto from = std::find_if(line_.kept.begin(), line_.kept.end(), later);
-      if (from != line_.kept.begin()) connect("tried " + c, *(from - 1), point);
-      draw_point(line_.task, point, false);
+  void draw_line(const Line& line) {
+    const std::string c = colour(line.task);
+    for (size_t i = 0; i + 1 < line.kept.size(); ++i)
+      connect("kept " + c, line.kept[i], line.kept[i + 1]);
+    if (!line.kept.empty()) {
+      const double at = scale_.y(line.kept.back().accuracy);
+      svg_.line("rest " + c, x(line.kept.back().column), at, right_, at);
     }
-    for (const Point& point : line_.kept) draw_point(line_.task, point, true);
+    for (const Point& point : line.undone) {
+      const auto later = [&](const Point& kept) { return kept.column > point.column; };
+      const auto from = std::find_if(line.kept.begin(), line.kept.end(), later);
+      if (from != line.kept.begin()) connect("tried " + c, *(from - 1), point);
+      draw_point(line.task, point, false);
+    }
+    for (const Point& point : line.kept) draw_point(line.task, point, true);
   }
 
-  void connect(const std::string& kind, const Point& a, const Point& b) {
-    line(kind, x(a.column), y(a.accuracy), x(b.column), y(b.accuracy));
+  void connect(const std::string& css, const Point& a, const Point& b) {
+    svg_.line(css, x(a.column), scale_.y(a.accuracy), x(b.column), scale_.y(b.accuracy));
   }
 
   void draw_point(const std::string& task, const Point& point, bool kept) {
     const FusionStep& step = report_.steps[panel_.steps[point.column]];
-    const double px = x(point.column), py = y(point.accuracy);
+    const double px = x(point.column), py = scale_.y(point.accuracy);
     const bool failed =
         std::find(step.failed.begin(), step.failed.end(), task) != step.failed.end();
-    if (failed)
-      out_ +=
-          fmt::format("<circle class=\"failed\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"8\"/>\n", px, py);
-    out_ += fmt::format(
-        "<path class=\"{} {}\" d=\"{}\" transform=\"translate({:.1f},{:.1f})\"><title>{} after "
-        "step {}{}: {} %{}</title></path>\n",
-        kept ? "point" : "point hollow", colour(task), form(task), px, py, escaped(task),
-        panel_.steps[point.column] + 1, kept ? "" : ", rolled back", percent(point.accuracy),
-        failed ? ", below its floor" : "");
+    if (failed) svg_.circle("failed", px, py, 8);
+    const auto mark =
+        static_cast<report::Mark>(place_of(report_, task) / report::kColours % report::kMarks);
+    svg_.mark(mark, (kept ? "point " : "point hollow ") + colour(task), px, py,
+              fmt::format("{} after step {}{}: {} %{}", task, panel_.steps[point.column] + 1,
+                          kept ? "" : ", rolled back", percent(point.accuracy),
+                          failed ? ", below its floor" : ""));
   }
 
-  // Circle, square, triangle, diamond: tasks that share a colour differ in form.
-  const char* form(const std::string& task) const {
-    constexpr const char* kForms[] = {"M-4,0a4,4 0 1,0 8,0a4,4 0 1,0 -8,0z",
-                                      "M-3.6,-3.6h7.2v7.2h-7.2z", "M0,-4.6L4.4,3.4H-4.4z",
-                                      "M0,-5L5,0L0,5L-5,0z"};
-    return kForms[place_of(report_, task) / kColours % std::size(kForms)];
-  }
-
-  // At the right end, moved apart where lines end close together.
+  // At the right end, moved apart if lines end close together.
   void draw_names() {
     std::vector<const Line*> ending;
     for (const Line& each : panel_.lines)
@@ -220,42 +193,36 @@ class Picture {
     std::stable_sort(ending.begin(), ending.end(), [](const Line* a, const Line* b) {
       return a->kept.back().accuracy > b->kept.back().accuracy;
     });
-    std::vector<double> at;
-    for (const Line* each : ending)
-      at.push_back(
-          std::max(y(each->kept.back().accuracy), at.empty() ? 0 : at.back() + kLabelHeight));
-    double lowest = kTop + height_;
-    for (size_t i = at.size(); i-- > 0; lowest = at[i] - kLabelHeight)
-      at[i] = std::min(at[i], lowest);
+    std::vector<double> ends;
+    for (const Line* each : ending) ends.push_back(scale_.y(each->kept.back().accuracy));
+    const std::vector<double> at = report::spread_labels(ends, scale_.foot());
     for (size_t i = 0; i < ending.size(); ++i) {
-      const double accuracy = ending[i]->kept.back().accuracy;
       const std::string c = colour(ending[i]->task), name = name_of(ending[i]->task);
-      line("rest " + c, right_, y(accuracy), right_ + 10, at[i]);
-      out_ += fmt::format(
-          "<text class=\"name {}\" x=\"{:.1f}\" y=\"{:.1f}\">{} <tspan "
-          "class=\"value\">{}</tspan></text>\n",
-          c, right_ + 14, at[i] + 4, escaped(name), percent(accuracy));
-      names_width_ = std::max(names_width_, 14 + kLetter * static_cast<double>(name.size() + 5));
+      svg_.line("rest " + c, right_, ends[i], right_ + 10, at[i]);
+      svg_.series_label("name " + c, right_ + 14, at[i] + 4, name,
+                        percent(ending[i]->kept.back().accuracy));
+      names_width_ =
+          std::max(names_width_, 14 + kLetterWidth * static_cast<double>(name.size() + 5));
     }
   }
 
   const FusionReport& report_;
   const Panel& panel_;
-  const double low_;
+  report::Scale scale_;
   bool slanted_ = false;
-  double left_ = 0, right_ = 0, below_ = 0, height_ = 0, names_width_ = 0;
-  std::string out_;
+  double left_ = 0, right_ = 0, below_ = 0, names_width_ = 0;
+  report::Svg svg_;
 };
 
-std::string caption(const FusionReport& report, const Panel& panel) {
+std::string remark(const FusionReport& report, const Panel& panel) {
   const auto undone = static_cast<size_t>(std::count_if(
       panel.steps.begin(), panel.steps.end(), [&](size_t i) { return !report.steps[i].kept; }));
-  std::string text = counted(panel.steps.size() - undone, "step") + " kept";
+  std::string text = report::counted(panel.steps.size() - undone, "step") + " kept";
   if (undone) text += ", " + std::to_string(undone) + " rolled back";
   for (const ReportedAdapter& adapter : report.adapters)
     if (adapter.name == panel.adapter)
-      text += fmt::format("; rank {}, {}", adapter.rank, byte_size(adapter.bytes));
-  return "<figcaption><b>" + escaped(panel.adapter) + "</b> " + escaped(text) + "</figcaption>\n";
+      text += fmt::format("; rank {}, {}", adapter.rank, report::byte_size(adapter.bytes));
+  return text;
 }
 
 }  // namespace
@@ -264,8 +231,7 @@ std::string fusion_charts(const FusionReport& report) {
   const double low = lowest_shown(report);
   std::string out = "<div class=\"panels\">\n";
   for (const Panel& panel : panels_of(report))
-    out += "<figure>" + caption(report, panel) + "<div class=\"scroll\">" +
-           Picture(report, panel, low).draw() + "</div></figure>\n";
+    out += report::figure(panel.adapter, remark(report, panel), Picture(report, panel, low).draw());
   return out + "</div>\n";
 }
 

@@ -4,15 +4,14 @@
 
 #include <algorithm>
 
-#include "generator/data/page_text.h"
+#include "report/html.h"
+#include "report/numbers.h"
 
 namespace valora::generator {
 namespace {
 
-std::string tile(const std::string& value, const std::string& what) {
-  return fmt::format("<div class=\"tile\"><b>{}</b><span>{}</span></div>\n", escaped(value),
-                     escaped(what));
-}
+using report::counted;
+using report::escaped;
 
 struct Floors {
   size_t set = 0, held = 0;
@@ -35,7 +34,7 @@ std::string mean_gain(const FusionReport& report) {
   for (const ReportedTask& task : report.tasks)
     if (const auto accuracy = fused_accuracy(report, task))
       from += task.base, to += *accuracy, ++count;
-  return count > 0 ? gain(from / count, to / count) : "–";
+  return count > 0 ? report::gain(from / count, to / count) : "–";
 }
 
 std::string summary(const FusionReport& report) {
@@ -45,23 +44,22 @@ std::string summary(const FusionReport& report) {
   const auto noun = [](size_t count, const char* one) {
     return std::string(one) + (count == 1 ? "" : "s");
   };
-  std::string out = "<div class=\"tiles\">\n";
-  out += tile(std::to_string(report.tasks.size()), noun(report.tasks.size(), "task"));
-  out += tile(std::to_string(report.adapters.size()), noun(report.adapters.size(), "adapter"));
-  out += tile(floors.set ? fmt::format("{} of {}", floors.held, floors.set) : "–", "floors held");
-  out += tile(mean_gain(report), "points gained on average");
-  out += tile(std::to_string(report.steps.size()),
-              fmt::format("{}, {} rolled back", noun(report.steps.size(), "step"), rolled_back));
-  out += tile(duration(report.seconds), "in all");
-  out += tile(byte_size(report.peak_bytes), "of memory at most");
-  return out + "</div>\n";
+  const report::Tile tiles[] = {
+      {std::to_string(report.tasks.size()), noun(report.tasks.size(), "task")},
+      {std::to_string(report.adapters.size()), noun(report.adapters.size(), "adapter")},
+      {floors.set ? fmt::format("{} of {}", floors.held, floors.set) : "–", "floors held"},
+      {mean_gain(report), "points gained on average"},
+      {std::to_string(report.steps.size()),
+       fmt::format("{}, {} rolled back", noun(report.steps.size(), "step"), rolled_back)},
+      {report::duration(report.seconds), "in all"},
+      {report::byte_size(report.peak_bytes), "of memory at most"}};
+  return report::tiles(tiles);
 }
 
 std::string options(const FusionReport& report) {
   if (report.options.is_null() || report.options.empty()) return "";
-  const std::string text = report.options.dump(2, ' ', false, Json::error_handler_t::replace);
-  return "<details><summary>Options of the run</summary>\n<pre>" + escaped(text) +
-         "</pre></details>\n";
+  return report::folded("Options of the run",
+                        report.options.dump(2, ' ', false, Json::error_handler_t::replace));
 }
 
 }  // namespace
@@ -91,15 +89,10 @@ size_t place_of(const FusionReport& report, const std::string& task) {
 }
 
 std::string to_html(const FusionReport& report) {
+  const std::string tasks = counted(report.tasks.size(), "task");
   std::string out =
-      "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-      "<meta name=\"color-scheme\" content=\"light dark\">\n";
-  out += "<title>Fusion of " + escaped(counted(report.tasks.size(), "task")) +
-         "</title>\n<style>\n" + kPageStyle + "</style>\n</head>\n<body>\n";
-  out += fmt::format("<h1>{} in {}</h1>\n<p class=\"lead\">Fused over <code>{}</code></p>\n",
-                     escaped(counted(report.tasks.size(), "task")),
-                     escaped(counted(report.adapters.size(), "adapter")), escaped(report.model));
+      fmt::format("<h1>{} in {}</h1>\n<p class=\"lead\">Fused over <code>{}</code></p>\n", tasks,
+                  counted(report.adapters.size(), "adapter"), escaped(report.model));
   out += summary(report);
   out +=
       "<h2>Tasks</h2>\n<p class=\"note\">Each on its own metric’s scale of 0 to 100. Alone: an "
@@ -115,7 +108,7 @@ std::string to_html(const FusionReport& report) {
       fusion_charts(report);
   out += "<h2>Adapters</h2>\n" + adapter_table(report);
   out += "<h2>Steps</h2>\n" + step_table(report) + options(report);
-  return out + "</body>\n</html>\n";
+  return report::page("Fusion of " + tasks, fusion_style(), out);
 }
 
 }  // namespace valora::generator

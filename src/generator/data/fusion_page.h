@@ -8,11 +8,11 @@
 
 namespace valora::generator {
 
-extern const char* const kPageStyle;  // CSS of the page and its pictures, for light and dark
+std::string fusion_style();  // CSS of the page and its pictures
 
-// The adapter that a task came to rest in; null where none holds it.
+// The adapter that holds a task; null if none does.
 const ReportedAdapter* home_of(const FusionReport& report, const std::string& task);
-// In that adapter; none where it holds none.
+// In that adapter; empty if there is none.
 std::optional<double> fused_accuracy(const FusionReport& report, const ReportedTask& task);
 bool holds_floor(const ReportedTask& task, double accuracy);  // a task without a floor always does
 
@@ -22,9 +22,7 @@ std::string task_table(const FusionReport& report);
 std::string adapter_table(const FusionReport& report);
 std::string step_table(const FusionReport& report);
 
-// The class of a task's colour, and which of the marker's four forms it has: its place in the
-// report's tasks.
-constexpr size_t kColours = 8;
+// Its place in the report's tasks, which decides the colour and mark of its points.
 size_t place_of(const FusionReport& report, const std::string& task);
 
 }  // namespace valora::generator

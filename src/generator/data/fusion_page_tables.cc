@@ -4,36 +4,25 @@
 #include <algorithm>
 
 #include "generator/data/fusion_page.h"
-#include "generator/data/page_text.h"
+#include "report/html.h"
+#include "report/numbers.h"
+#include "report/style.h"
 
 namespace valora::generator {
 namespace {
 
-// A cell whose content is HTML already.
-std::string cell(const std::string& html, const char* kind = "") {
-  return *kind ? fmt::format("<td class=\"{}\">{}</td>", kind, html) : "<td>" + html + "</td>";
-}
-std::string number_cell(const std::string& text) { return cell(escaped(text), "n"); }
-
-std::string row_name(const std::string& html) { return "<th scope=\"row\">" + html + "</th>"; }
-
-struct Column {
-  const char* title;
-  bool number;
-};
-
-std::string table(std::initializer_list<Column> columns, const std::string& rows) {
-  std::string head;
-  for (const Column& column : columns)
-    head += fmt::format("<th scope=\"col\"{}>{}</th>", column.number ? " class=\"n\"" : "",
-                        column.title);
-  return "<div class=\"scroll\"><table>\n<thead><tr>" + head + "</tr></thead>\n<tbody>\n" + rows +
-         "</tbody></table></div>\n";
-}
+using report::cell;
+using report::Column;
+using report::decimal;
+using report::duration;
+using report::escaped;
+using report::number_cell;
+using report::percent;
+using report::row_name;
 
 // The task's name with the dot of its colour in the pictures.
 std::string task_name(const FusionReport& report, const std::string& name) {
-  return fmt::format("<i class=\"dot c{}\"></i>{}", place_of(report, name) % kColours,
+  return fmt::format("<i class=\"dot {}\"></i>{}", report::colour_class(place_of(report, name)),
                      escaped(name));
 }
 
@@ -58,7 +47,7 @@ std::string task_row(const FusionReport& report, const ReportedTask& task) {
          cell(escaped(task.metric)) + number_cell(percent(task.base)) +
          number_cell(percent(task.chance)) + number_cell(percent(task.alone)) +
          fused_cell(task, accuracy) + number_cell(percent(task.floor)) +
-         number_cell(accuracy ? gain(task.base, *accuracy) : "–") +
+         number_cell(accuracy ? report::gain(task.base, *accuracy) : "–") +
          cell(home ? escaped(home->name) : "none") + number_cell(samples(task)) + "</tr>\n";
 }
 
@@ -75,7 +64,7 @@ std::string names(const FusionReport& report, const ReportedAdapter& adapter) {
 
 std::string adapter_row(const FusionReport& report, const ReportedAdapter& adapter) {
   return "<tr>" + row_name(escaped(adapter.name)) + cell(names(report, adapter), "wide") +
-         number_cell(std::to_string(adapter.rank)) + number_cell(byte_size(adapter.bytes)) +
+         number_cell(std::to_string(adapter.rank)) + number_cell(report::byte_size(adapter.bytes)) +
          cell("<code>" + escaped(adapter.path) + "</code>") + "</tr>\n";
 }
 
@@ -100,43 +89,29 @@ std::string step_row(const FusionReport& report, size_t i) {
 std::string task_table(const FusionReport& report) {
   std::string rows;
   for (const ReportedTask& task : report.tasks) rows += task_row(report, task);
-  return table({{"Task", false},
-                {"Type", false},
-                {"Metric", false},
-                {"Base", true},
-                {"Chance", true},
-                {"Alone", true},
-                {"Fused", true},
-                {"Floor", true},
-                {"Gain", true},
-                {"Adapter", false},
-                {"Samples", true}},
-               rows);
+  const Column columns[] = {{"Task", false},    {"Type", false},  {"Metric", false},
+                            {"Base", true},     {"Chance", true}, {"Alone", true},
+                            {"Fused", true},    {"Floor", true},  {"Gain", true},
+                            {"Adapter", false}, {"Samples", true}};
+  return report::table(columns, rows);
 }
 
 std::string adapter_table(const FusionReport& report) {
   std::string rows;
   for (const ReportedAdapter& adapter : report.adapters) rows += adapter_row(report, adapter);
-  return table(
-      {{"Adapter", false}, {"Tasks", false}, {"Rank", true}, {"Size", true}, {"Folder", false}},
-      rows);
+  const Column columns[] = {
+      {"Adapter", false}, {"Tasks", false}, {"Rank", true}, {"Size", true}, {"Folder", false}};
+  return report::table(columns, rows);
 }
 
 std::string step_table(const FusionReport& report) {
   std::string rows;
   for (size_t i = 0; i < report.steps.size(); ++i) rows += step_row(report, i);
-  return table({{"", true},
-                {"Task", false},
-                {"Into", false},
-                {"Result", false},
-                {"Why", false},
-                {"Rank", true},
-                {"Replayed", true},
-                {"Training", true},
-                {"Evaluation", true},
-                {"Updates", true},
-                {"Loss", true}},
-               rows);
+  const Column columns[] = {{"", true},         {"Task", false},    {"Into", false},
+                            {"Result", false},  {"Why", false},     {"Rank", true},
+                            {"Replayed", true}, {"Training", true}, {"Evaluation", true},
+                            {"Updates", true},  {"Loss", true}};
+  return report::table(columns, rows);
 }
 
 }  // namespace valora::generator

@@ -2,8 +2,8 @@
 
 #include <cmath>
 
-#include "generator/data/page_text.h"
 #include "generator/data/testing/example_report.h"
+#include "report/testing/markup.h"
 
 namespace valora::generator {
 namespace {
@@ -11,33 +11,9 @@ namespace {
 using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
+using ::valora::testing::count;
 using ::valora::testing::example_report;
-
-size_t count(const std::string& text, const std::string& words) {
-  size_t found = 0;
-  for (size_t at = text.find(words); at != text.npos; at = text.find(words, at + words.size()))
-    ++found;
-  return found;
-}
-
-// Opened and closed elements agree, in their order.
-void expect_well_formed(const std::string& html) {
-  std::vector<std::string> open;
-  for (size_t at = html.find('<'); at != html.npos; at = html.find('<', at + 1)) {
-    const size_t end = html.find('>', at);
-    ASSERT_NE(end, html.npos);
-    const std::string tag = html.substr(at + 1, html.find_first_of(" >", at) - at - 1);
-    if (tag[0] == '!' || tag == "meta" || html[end - 1] == '/') continue;
-    if (tag[0] != '/') {
-      open.push_back(tag);
-      continue;
-    }
-    ASSERT_FALSE(open.empty()) << tag;
-    ASSERT_EQ("/" + open.back(), tag) << html.substr(at > 100 ? at - 100 : 0, 200);
-    open.pop_back();
-  }
-  EXPECT_TRUE(open.empty());
-}
+using ::valora::testing::expect_well_formed;
 
 TEST(FusionPage, HasEveryTaskStepAndAdapter) {
   for (const int tasks : {1, 2, 8, 30}) {
@@ -138,27 +114,6 @@ TEST(FusionPage, OfNothingAndOfWhatIsNoNumber) {
   expect_well_formed(html);
   EXPECT_THAT(html, Not(HasSubstr("nan")));
   EXPECT_THAT(html, Not(HasSubstr("inf")));
-}
-
-TEST(PageText, Numbers) {
-  EXPECT_EQ(percent(0.71249), "71.2");
-  EXPECT_EQ(percent({}), "–");
-  EXPECT_EQ(gain(0.5, 0.741), "+24.1");
-  EXPECT_EQ(gain(0.5, 0.25), "−25.0");
-  EXPECT_EQ(gain(0.5, 0.4999), "0.0");
-  EXPECT_EQ(duration(8.24), "8.2 s");
-  EXPECT_EQ(duration(59.99), "1 min 00 s");
-  EXPECT_EQ(duration(3599.7), "1 h 00 min");
-  EXPECT_EQ(duration(3 * 3600 + 5 * 60), "3 h 05 min");
-  EXPECT_EQ(duration(-1), "–");
-  EXPECT_EQ(byte_size(999), "999 B");
-  EXPECT_EQ(byte_size(3'145'728), "3.1 MB");
-  EXPECT_EQ(byte_size(999'600), "1.0 MB");
-  EXPECT_EQ(byte_size(size_t{31} << 30), "33 GB");
-  EXPECT_EQ(decimal(0.11449), "0.114");
-  EXPECT_EQ(decimal(NAN), "–");
-  EXPECT_EQ(counted(1, "step"), "1 step");
-  EXPECT_EQ(counted(0, "step"), "0 steps");
 }
 
 }  // namespace
