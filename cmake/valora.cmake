@@ -66,11 +66,12 @@ function(valora_without_libraries_within list)
   set(${list} ${${list}} PARENT_SCOPE)
 endfunction()
 
-# valora_library(NAME [TORCH] [LINKS lib…]): src/NAME/*.cc without the tests. LINKS are public, so the
+# valora_library(NAME [TORCH] [LINKS lib…]): src/NAME/*.cc and two levels below, without the tests. LINKS are public, so the
 # folders a folder may include are those it links.
 function(valora_library name)
   cmake_parse_arguments(ARG "TORCH" "" "LINKS" ${ARGN})
-  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc ${CMAKE_CURRENT_SOURCE_DIR}/*/*.cc)
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc ${CMAKE_CURRENT_SOURCE_DIR}/*/*.cc
+    ${CMAKE_CURRENT_SOURCE_DIR}/*/*/*.cc)
   list(FILTER sources EXCLUDE REGEX "(_(test|fuzz)|_main)\\.cc$|/probe/")
   valora_without_libraries_within(sources)
   if(NOT sources)
@@ -86,7 +87,8 @@ function(valora_library name)
 endfunction()
 
 function(valora_test name torch)
-  file(GLOB tests CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*_test.cc ${CMAKE_CURRENT_SOURCE_DIR}/*/*_test.cc)
+  file(GLOB tests CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*_test.cc ${CMAKE_CURRENT_SOURCE_DIR}/*/*_test.cc
+    ${CMAKE_CURRENT_SOURCE_DIR}/*/*/*_test.cc)
   valora_without_libraries_within(tests)
   if(NOT VALORA_TESTS OR NOT tests)
     return()

@@ -10,7 +10,7 @@
 #include "base/file.h"
 #include "cli/command.h"
 #include "cli/progress_bar.h"
-#include "kernels/cpu/isa.h"
+#include "kernels/cpu/isa/isa.h"
 #include "kernels/tiles/find_tiles.h"
 #include "kernels/tiles/profiler.h"
 #include "kernels/tiles/tile_file.h"

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "kernels/cpu/elementwise.h"
+#include "kernels/cpu/elementwise/elementwise.h"
 
 namespace valora {
 namespace {
@@ -23,7 +23,7 @@ bool better(const Candidate& a, const Candidate& b) {
 
 int32_t argmax(std::span<const float> logits) {
   return static_cast<int32_t>(
-      kernels::largest_of(logits.data(), static_cast<int64_t>(logits.size())).index);
+      kernels::argmax(logits.data(), static_cast<int64_t>(logits.size())).index);
 }
 
 double log_sum_exp(std::span<const float> logits) {
@@ -146,7 +146,7 @@ int32_t Sampler::draw(std::span<const float> logits, int32_t best) {
 }
 
 Result<SampledToken> Sampler::sample(std::span<float> logits, std::span<const int32_t> forbidden) {
-  if (!kernels::largest_of(logits.data(), static_cast<int64_t>(logits.size())).numbers)
+  if (!kernels::argmax(logits.data(), static_cast<int64_t>(logits.size())).numbers)
     return internal("the model's logits are not numbers (NaN or infinite)");
   SampledToken token;
   double normaliser = 0;

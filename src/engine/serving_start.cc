@@ -10,7 +10,7 @@
 #include "engine/memory_plan.h"
 #include "engine/mode_switcher.h"
 #include "engine/serving_engine.h"
-#include "kernels/cpu/isa.h"
+#include "kernels/cpu/isa/isa.h"
 #include "kernels/tiles/find_tiles.h"
 #include "ops/backend.h"
 

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "kernels/cpu/attention.h"
+#include "kernels/cpu/attention/attention.h"
 #include "ops/attention_aten.h"
 #include "ops/cpu_dispatch.h"
 #include "ops/gradient.h"

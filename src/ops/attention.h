@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <span>
 
-#include "kernels/cpu/kv_layout.h"
+#include "kernels/cpu/attention/kv_layout.h"
 
 namespace valora::ops {
 

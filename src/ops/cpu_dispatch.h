@@ -4,7 +4,7 @@
 
 #include <ATen/ATen.h>
 
-#include "kernels/cpu/bf16.h"
+#include "kernels/types/bf16.h"
 #include "ops/backend.h"
 
 namespace valora::ops {

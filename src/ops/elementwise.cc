@@ -1,6 +1,6 @@
 #include "ops/elementwise.h"
 
-#include "kernels/cpu/elementwise.h"
+#include "kernels/cpu/elementwise/elementwise.h"
 #include "ops/cpu_dispatch.h"
 #include "ops/gradient.h"
 #include "ops/parallel.h"

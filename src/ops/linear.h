@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "kernels/cpu/project.h"
+#include "kernels/cpu/linear/project.h"
 
 namespace valora::ops {
 
@@ -42,7 +42,7 @@ class Weight {
   const at::Tensor& data() const { return data_; }  // panels [1-d], or [out, in]
   const at::Tensor& bias() const {
     return bias_;
-  }                             // float beside panels, else of dtype(); or undefined
+  }  // float beside panels, else of dtype(); or undefined
   at::Tensor unpacked() const;  // [out, in]
 
  private:

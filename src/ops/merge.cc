@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "kernels/cpu/merge.h"
+#include "kernels/cpu/merge/merge.h"
 #include "ops/cpu_dispatch.h"
 #include "ops/parallel.h"
 #include "ops/weight_panels.h"

@@ -1,7 +1,7 @@
 // A packed weight as the kernels see it.
 #pragma once
 
-#include "kernels/cpu/panels.h"
+#include "kernels/cpu/product/panels.h"
 #include "ops/cpu_dispatch.h"
 #include "ops/linear.h"
 

@@ -2,7 +2,7 @@
 
 #include "bench/ops/atmm_rivals.h"
 #include "bench/ops/cycle.h"
-#include "kernels/cpu/low_rank.h"
+#include "kernels/cpu/linear/low_rank.h"
 #include "ops/cpu_dispatch.h"
 #include "ops/parallel.h"
 

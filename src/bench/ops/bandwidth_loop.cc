@@ -1,6 +1,6 @@
 #include "bench/ops/bandwidth_loop.h"
 
-#include "kernels/cpu/clones.h"
+#include "kernels/cpu/isa/clones.h"
 
 namespace valora::bench {
 

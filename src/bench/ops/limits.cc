@@ -10,7 +10,8 @@
 
 #include "bench/ops/bandwidth_loop.h"
 #include "bench/ops/timing.h"
-#include "kernels/cpu/product_bodies.h"
+#include "kernels/cpu/isa/kernel_set.h"
+#include "kernels/cpu/product/product.h"
 #include "ops/cpu_dispatch.h"
 #include "ops/huge_memory.h"
 #include "ops/parallel.h"
@@ -38,11 +39,11 @@ double product_rate(at::ScalarType dtype, kernels::Tile tile) {
       p.ldx = kInputs;
       p.w = {ops::raw<T>(w) + t * w.stride(0), kOutputs, kInputs};
       p.panel_end = kernels::panels_of(kOutputs);
-      p.finish = kernels::Finish::kStoreFloat;
+      p.epilogue = kernels::Epilogue::kStoreFloat;
       p.y = y.mutable_data_ptr<float>() + t * kRows * kOutputs;
       p.ldy = kOutputs;
       p.tile = tile;
-      for (int64_t i = 0; i < kRepeats; ++i) kernels::product_bodies<T>().multiply(p);
+      for (int64_t i = 0; i < kRepeats; ++i) kernels::kernel_set<T>().multiply(p);
     }
   };
   const double seconds = fastest([&] { ops::torch_parallel()(0, threads, 1, multiply); }, 5);

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "bench/ops/random_tensors.h"
-#include "kernels/cpu/merge.h"
+#include "kernels/cpu/merge/merge.h"
 #include "ops/cpu_dispatch.h"
 #include "ops/huge_memory.h"
 #include "ops/linear.h"

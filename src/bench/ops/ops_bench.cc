@@ -9,7 +9,7 @@
 #include "bench/ops/linear_bench.h"
 #include "bench/ops/merge_bench.h"
 #include "bench/ops/modes_bench.h"
-#include "kernels/cpu/isa.h"
+#include "kernels/cpu/isa/isa.h"
 
 namespace valora::bench {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "kernels/cpu/clones.h"
+#include "kernels/cpu/isa/clones.h"
 
 namespace valora::bench {
 

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "kernels/cpu/bf16.h"
+#include "kernels/types/bf16.h"
 
 namespace valora::bench {
 

@@ -11,7 +11,7 @@
 #include "engine/testing/tiny_checkpoint.h"
 #include "engine/testing/waiting_sink.h"
 #include "engine/waiting_calls.h"
-#include "kernels/cpu/kv_layout.h"
+#include "kernels/cpu/attention/kv_layout.h"
 
 namespace valora::testing {
 

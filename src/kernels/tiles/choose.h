@@ -1,4 +1,4 @@
-// Which tile a product takes (DESIGN §4, VaLoRA §4.3 and Alg. 2): a pure function of its shape and
+// Which tile a product takes (VaLoRA §4.3 and Alg. 2): a pure function of its shape and
 // of the table in use. Never a failure: an exact entry, else the nearest one, else a formula.
 #pragma once
 

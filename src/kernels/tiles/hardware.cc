@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "base/digest.h"
-#include "kernels/cpu/isa.h"
+#include "kernels/cpu/isa/isa.h"
 
 namespace valora::kernels {
 namespace {

@@ -10,7 +10,7 @@ struct Hardware {
   std::string cpu;     // model name, as the system tells it
   std::string vendor;  // "AuthenticAMD"
   int64_t family = 0, model = 0;
-  std::string isa;         // the best set of bodies it runs (cpu/isa.h)
+  std::string isa;         // the best kernels it runs (cpu/isa/isa.h)
   int64_t l1 = 0, l2 = 0;  // bytes of data cache a core
 
   friend bool operator==(const Hardware&, const Hardware&) = default;

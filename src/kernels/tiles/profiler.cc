@@ -9,9 +9,11 @@
 #include <memory>
 #include <new>
 
-#include "kernels/cpu/pieces.h"
-#include "kernels/cpu/product_bodies.h"
-#include "kernels/cpu/project.h"
+#include "kernels/cpu/isa/isa.h"
+#include "kernels/cpu/isa/kernel_set.h"
+#include "kernels/cpu/linear/partition.h"
+#include "kernels/cpu/linear/project.h"
+#include "kernels/cpu/product/product.h"
 #include "kernels/tiles/choose.h"
 
 namespace valora::kernels {
@@ -155,16 +157,16 @@ double TileProfiler::measure(const ProductShape& s, const Tile& tile, bool cold)
     if (s.kind == ProductKind::kShrink) {
       for (int64_t i = 0; i < std::min(panels, kMaxFetchedPanels); ++i) fetch[i] = next.panel(i);
       if (fetched && panels <= kMaxFetchedPanels) p.fetch = fetch;
-      return product_bodies<T>().multiply(p);
+      return kernel_set<T>().multiply(p);
     }
     // Piece by piece onto sums that the cache holds, as a projection adds them.
-    p.finish = Finish::kAddFloat;
+    p.epilogue = Epilogue::kAddFloat;
     p.ldy = unit * kPanelOutputs;
     for (int64_t panel = 0; panel < panels; panel += unit) {
       p.panel_begin = panel;
       p.panel_end = std::min(panels, panel + unit);
       p.first_output = panel * kPanelOutputs;
-      product_bodies<T>().multiply(p);
+      kernel_set<T>().multiply(p);
     }
   };
   const int64_t count = repeats(s.m, n, s.k, sizeof(T));

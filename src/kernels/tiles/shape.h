@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "kernels/cpu/isa.h"
+#include "kernels/cpu/isa/isa.h"
 
 namespace valora::kernels {
 

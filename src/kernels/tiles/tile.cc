@@ -25,7 +25,7 @@ Tile effective_tile(const ProductShape& s, const Tile& tile) {
   Tile result = tile;
   const int64_t panels = std::max<int64_t>(1, (s.n + 15) / 16),
                 rows = std::max<uint8_t>(1, tile.rows);
-  // Wider groups than there are panels fall to the next narrower ones, as product_tiles.h takes
+  // Wider groups than there are panels fall to the next narrower ones, as product_kernels.h takes
   // them.
   while (result.panels > panels)
     result.panels = result.panels == 8 ? 4 : result.panels == 2 ? 1 : 2;

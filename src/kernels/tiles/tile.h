@@ -1,5 +1,4 @@
-// A product's tile: how many sums stay in registers while the inputs are walked through (DESIGN
-// §4).
+// A product's tile: how many sums stay in registers while the inputs are walked through.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +22,7 @@ inline constexpr uint8_t kTileChains[] = {1, 2, 4, 8};
 
 // Sums that the instruction set keeps in registers (kTileSums of the vectors_*.h).
 int tile_sums(Isa isa);
-// Whether the instruction set's bodies have it.
+// Whether the instruction set's kernels have it.
 bool is_tile_of(Isa isa, const Tile& tile);
 // The tile that runs where `tile` is asked for: rows as even blocks of m leave them, no panels or
 // chains that the product has not. Tiles of one effect on a shape are equal after it.

@@ -10,7 +10,7 @@
 namespace valora::kernels {
 namespace {
 
-// Longest runs of rows that a projection hands to one product of each kind (cpu/project.cc).
+// Longest runs of rows that a projection hands to one product of each kind (cpu/linear/project.cc).
 constexpr int64_t kMostShrinkTokens = 64, kMostExpandTokens = 128;
 
 constexpr int kScreenRounds = 3;  // of all candidates

@@ -9,7 +9,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "kernels/cpu/isa.h"
+#include "kernels/cpu/isa/isa.h"
 #include "ops/backend.h"
 #include "ops/conformance/check.h"
 #include "ops/conformance/grids.h"

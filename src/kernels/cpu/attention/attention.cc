@@ -1,0 +1,245 @@
+#include "kernels/cpu/attention/attention.h"
+
+#include <algorithm>
+#include <memory>
+#include <vector>
+
+#include "kernels/cpu/attention/query_tile.h"
+#include "kernels/cpu/work_queue.h"
+
+namespace valora::kernels {
+namespace {
+
+constexpr int64_t kTileRows = 96;    // query rows that share one reading of the keys
+constexpr int64_t kSplitKeys = 256;  // of a sequence with few queries, attended by one task
+constexpr int64_t kFewRows = 16;     // query rows of a sequence up to which its keys are split
+constexpr int64_t kSerialWork =
+    1 << 17;  // rows × keys × dim below which a second thread costs more than it brings
+
+struct Task {
+  const QuerySpan* span;
+  int64_t head;                    // of the keys
+  int64_t token_begin, token_end;  // within the span
+  int64_t key_begin, key_end;
+  int64_t partial = -1;  // where its part of the sums goes; -1: it is the whole
+  int64_t partials = 1;  // on the first of them
+};
+
+bool splits(const QuerySpan& span, int64_t group) {
+  return span.queries * group <= kFewRows && span.context + span.queries > kSplitKeys;
+}
+
+// The heads of a run of keys lie side by side: one after the other they are read in order.
+void plan_split(const QuerySpan& span, int64_t kv_heads, int64_t& partials,
+                std::vector<Task>& tasks) {
+  const int64_t keys = span.context + span.queries, parts = (keys + kSplitKeys - 1) / kSplitKeys;
+  for (int64_t p = 0; p < parts; ++p)
+    for (int64_t head = 0; head < kv_heads; ++head)
+      tasks.push_back({&span, head, 0, span.queries, p * kSplitKeys,
+                       std::min(keys, (p + 1) * kSplitKeys), partials + head * parts + p,
+                       p == 0 ? parts : 1});
+  partials += kv_heads * parts;
+}
+
+void plan_tiles(const QuerySpan& span, int64_t kv_heads, int64_t group, std::vector<Task>& tasks) {
+  const int64_t tile_tokens = std::max<int64_t>(1, kTileRows / group);
+  const int64_t tiles = (span.queries + tile_tokens - 1) / tile_tokens;
+  for (int64_t head = 0; head < kv_heads; ++head)
+    for (int64_t i = tiles - 1; i >= 0; --i) {  // the longest first
+      const int64_t begin = span.queries * i / tiles, end = span.queries * (i + 1) / tiles;
+      tasks.push_back({&span, head, begin, end, 0, span.context + end});
+    }
+}
+
+std::vector<Task> plan(std::span<const QuerySpan> spans, int64_t kv_heads, int64_t group,
+                       int64_t& partials) {
+  std::vector<Task> tasks;
+  for (const QuerySpan& span : spans)
+    if (splits(span, group))
+      plan_split(span, kv_heads, partials, tasks);
+    else
+      plan_tiles(span, kv_heads, group, tasks);
+  return tasks;
+}
+
+template <typename T>
+class PagedAttention {
+ public:
+  PagedAttention(Heads<const T> q, Heads<T> o, int64_t heads, float scale,
+                 std::span<const QuerySpan> spans, const KvLayer<T>& layer)
+      : q_(q),
+        o_(o),
+        group_(heads / layer.kv_heads),
+        scale_(scale),
+        layer_(layer),
+        tasks_(plan(spans, layer.kv_heads, group_, partials_)) {
+    for (const Task& task : tasks_)
+      if (task.partial >= 0) slot_ = std::max(slot_, partial_floats(tile_of(task)));
+    memory_.reset(new float[partials_ * slot_]);
+  }
+
+  void run(const ParallelFor& parallel) {
+    WorkQueue queue(static_cast<int64_t>(tasks_.size()));
+    const auto run_range = [&](int64_t begin, int64_t end) {
+      queue.work(begin, end, [&](int64_t i) { run_task(i); });
+    };
+    if (work() < kSerialWork)
+      run_range(0, queue.count());
+    else
+      parallel(0, queue.count(), 1, run_range);
+    for (const Task& task : tasks_)
+      if (task.partial >= 0 && task.key_begin == 0) combine(task);
+  }
+
+ private:
+  int64_t work() const {
+    int64_t sum = 0;
+    for (const Task& task : tasks_)
+      sum += (task.token_end - task.token_begin) * group_ * (task.key_end - task.key_begin) *
+             layer_.dim;
+    return sum;
+  }
+
+  QueryTile<T> tile_of(const Task& task) const {
+    QueryTile<T> tile;
+    tile.q =
+        q_.data + (task.span->begin + task.token_begin) * q_.ld + task.head * group_ * layer_.dim;
+    tile.ldq = q_.ld;
+    tile.tokens = task.token_end - task.token_begin;
+    tile.group = group_;
+    tile.dim = layer_.dim;
+    tile.scale = scale_;
+    tile.visible = task.span->context + task.token_begin + 1;
+    tile.key_begin = task.key_begin;
+    tile.key_end = task.key_end;
+    return tile;
+  }
+
+  T* out_of(const Task& task) const {
+    return o_.data + (task.span->begin + task.token_begin) * o_.ld +
+           task.head * group_ * layer_.dim;
+  }
+
+  void find_blocks(const Task& task, const Task& next, KeyBlocks<T>& blocks) const {
+    blocks.keys.clear();
+    blocks.values.clear();
+    for (int64_t key = task.key_begin; key < task.key_end; key += kBlockTokens) {
+      const int64_t block = task.span->blocks[key / kBlockTokens];
+      blocks.keys.push_back(layer_.keys(block, task.head));
+      blocks.values.push_back(layer_.values(block, task.head));
+    }
+    const int64_t first = next.key_begin / kBlockTokens, last = (next.key_end - 1) / kBlockTokens;
+    for (int64_t i = 0; i < kAheadBlocks; ++i)
+      blocks.keys.push_back(layer_.keys(next.span->blocks[std::min(first + i, last)], next.head));
+  }
+
+  void run_task(int64_t i) {
+    thread_local KeyBlocks<T> blocks;
+    thread_local std::vector<float> memory;
+    const Task& task = tasks_[i];
+    find_blocks(task, tasks_[std::min<int64_t>(i + 1, std::ssize(tasks_) - 1)], blocks);
+    const QueryTile<T> tile = tile_of(task);
+    if (task.partial >= 0)
+      return attend(tile, blocks, partial_in(memory_.get() + task.partial * slot_, tile));
+    memory.resize(std::max<size_t>(memory.size(), partial_floats(tile)));
+    const PartialAttention partial = partial_in(memory.data(), tile);
+    attend(tile, blocks, partial);
+    write_normalized(tile, partial, out_of(task), o_.ld);
+  }
+
+  void combine(const Task& first) {
+    const QueryTile<T> tile = tile_of(first);
+    const PartialAttention partial = partial_in(memory_.get() + first.partial * slot_, tile);
+    for (int64_t p = 1; p < first.partials; ++p)
+      add_partial(tile, partial_in(memory_.get() + (first.partial + p) * slot_, tile), partial);
+    write_normalized(tile, partial, out_of(first), o_.ld);
+  }
+
+  Heads<const T> q_;
+  Heads<T> o_;
+  int64_t group_;
+  float scale_;
+  KvLayer<T> layer_;
+  int64_t partials_ = 0, slot_ = 0;
+  std::vector<Task> tasks_;
+  std::unique_ptr<float[]> memory_;
+};
+
+// A run's keys and values of one head, packed as they would lie in the cache.
+template <typename T>
+void pack_run(const T* k, int64_t ldk, const T* v, int64_t ldv, int64_t length, int64_t dim,
+              std::vector<T>& memory, KeyBlocks<T>& blocks) {
+  const int64_t count = (length + kBlockTokens - 1) / kBlockTokens,
+                each = key_elements<T>(dim) + value_elements<T>(dim);
+  memory.resize(std::max<size_t>(memory.size(), count * each));
+  blocks.keys.clear();
+  blocks.values.clear();
+  for (int64_t b = 0; b < count; ++b) {
+    T* keys = memory.data() + b * each;
+    T* values = keys + key_elements<T>(dim);
+    blocks.keys.push_back(keys);
+    blocks.values.push_back(values);
+    for (int64_t i = b * kBlockTokens; i < std::min(length, (b + 1) * kBlockTokens); ++i)
+      store_token(k + i * ldk, v + i * ldv, dim, i % kBlockTokens, keys, values);
+  }
+  for (int64_t i = 0; i < kAheadBlocks; ++i)
+    blocks.keys.push_back(blocks.keys[i % count]);  // the next rows begin again
+}
+
+}  // namespace
+
+template <typename T>
+void paged_attention(Heads<const T> q, Heads<T> o, int64_t heads, float scale,
+                     std::span<const QuerySpan> spans, const KvLayer<T>& layer,
+                     const ParallelFor& parallel) {
+  PagedAttention<T>(q, o, heads, scale, spans, layer).run(parallel);
+}
+
+template <typename T>
+void block_attention(Heads<const T> q, Heads<const T> k, Heads<const T> v, Heads<T> o,
+                     int64_t heads, int64_t dim, float scale, std::span<const int64_t> ends,
+                     const ParallelFor& parallel) {
+  const int64_t runs = static_cast<int64_t>(ends.size());
+  WorkQueue queue(runs * heads);
+  parallel(0, queue.count(), 1, [&](int64_t first, int64_t last) {
+    thread_local std::vector<T> panels;
+    thread_local std::vector<float> memory;
+    thread_local KeyBlocks<T> blocks;
+    queue.work(first, last, [&](int64_t i) {
+      const int64_t run = i / heads, offset = i % heads * dim, begin = run == 0 ? 0 : ends[run - 1],
+                    length = ends[run] - begin;
+      if (length == 0) return;
+      pack_run(k.data + begin * k.ld + offset, k.ld, v.data + begin * v.ld + offset, v.ld, length,
+               dim, panels, blocks);
+      const int64_t tiles = (length + kTileRows - 1) / kTileRows;
+      for (int64_t t = 0; t < tiles; ++t) {
+        const int64_t row = begin + length * t / tiles;
+        QueryTile<T> tile{q.data + row * q.ld + offset,
+                          q.ld,
+                          begin + length * (t + 1) / tiles - row,
+                          1,
+                          dim,
+                          scale,
+                          length,
+                          false,
+                          0,
+                          length};
+        memory.resize(std::max<size_t>(memory.size(), partial_floats(tile)));
+        const PartialAttention partial = partial_in(memory.data(), tile);
+        attend(tile, blocks, partial);
+        write_normalized(tile, partial, o.data + row * o.ld + offset, o.ld);
+      }
+    });
+  });
+}
+
+#define VALORA_INSTANTIATE(T)                                                                      \
+  template void paged_attention(Heads<const T>, Heads<T>, int64_t, float,                          \
+                                std::span<const QuerySpan>, const KvLayer<T>&,                     \
+                                const ParallelFor&);                                               \
+  template void block_attention(Heads<const T>, Heads<const T>, Heads<const T>, Heads<T>, int64_t, \
+                                int64_t, float, std::span<const int64_t>, const ParallelFor&);
+VALORA_INSTANTIATE(float)
+VALORA_INSTANTIATE(bf16)
+
+}  // namespace valora::kernels

@@ -1,0 +1,230 @@
+// Attention of every instruction set that this CPU has, against plain double-precision loops.
+#include "kernels/cpu/attention/attention.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "kernels/testing/isa_fixture.h"
+#include "kernels/testing/projection_reference.h"
+#include "kernels/testing/two_threads.h"
+
+namespace valora::kernels {
+namespace {
+
+using testing_support::random_values;
+
+class Attention : public testing_support::OnEachIsa {};
+INSTANTIATE_TEST_SUITE_P(Isas, Attention, testing_support::each_isa(),
+                         testing_support::name_of_isa);
+
+constexpr float kScale = 0.2f;
+
+// bf16: weights and outputs are rounded, each by at most 2^-9 of what it is.
+template <typename T>
+double slack(double magnitude) {
+  return magnitude * (sizeof(T) == 2 ? 1.0 / 200 : 3e-6) + 1e-6;
+}
+
+// One output row: q against `count` keys, rows of keys and values `ld` elements apart.
+template <typename T>
+void expect_row(const T* q, const T* k, const T* v, int64_t ld, int64_t count, int64_t dim,
+                const T* o) {
+  std::vector<double> p(count);
+  double total = 0;
+  for (int64_t t = 0; t < count; ++t) {
+    double score = 0;
+    for (int64_t d = 0; d < dim; ++d) score += double(to_float(q[d])) * to_float(k[t * ld + d]);
+    total += p[t] = std::exp(kScale * score);
+  }
+  for (int64_t d = 0; d < dim; ++d) {
+    double expected = 0, magnitude = 0;
+    for (int64_t t = 0; t < count; ++t) {
+      const double term = p[t] / total * to_float(v[t * ld + d]);
+      expected += term;
+      magnitude += std::abs(term);
+    }
+    ASSERT_NEAR(to_float(o[d]), expected, slack<T>(magnitude))
+        << "of " << count << " keys, dimension " << d;
+  }
+}
+
+struct Sequence {
+  int64_t context, queries;
+};
+
+struct Shape {
+  int64_t heads, kv_heads, dim;
+};
+
+// Sequences whose blocks lie scattered in an arena full of what is no number.
+template <typename T>
+class Paged {
+ public:
+  Paged(const Shape& shape, const std::vector<Sequence>& sequences)
+      : shape_(shape), sequences_(sequences) {
+    int32_t blocks = 0;
+    for (const Sequence& s : sequences)
+      blocks += static_cast<int32_t>((s.context + s.queries + kBlockTokens - 1) / kBlockTokens);
+    std::vector<int32_t> order(blocks);
+    std::iota(order.begin(), order.end(), 0);
+    std::shuffle(order.begin(), order.end(), std::mt19937(5));
+    const int64_t layer = kv_elements<T>(shape.kv_heads, shape.dim);
+    arena_.assign(2 * blocks * layer, from_float<T>(std::numeric_limits<float>::quiet_NaN()));
+    layer_ = {arena_.data() + layer, 2 * layer, shape.kv_heads, shape.dim};
+    for (const Sequence& s : sequences) {
+      const int64_t count = (s.context + s.queries + kBlockTokens - 1) / kBlockTokens;
+      tables_.emplace_back(order.end() - count, order.end());
+      order.resize(order.size() - count);
+    }
+  }
+
+  void check(const ParallelFor& parallel = serial_for) {
+    const int64_t kv = shape_.kv_heads * shape_.dim, width = shape_.heads * shape_.dim;
+    std::vector<QuerySpan> spans;
+    int64_t tokens = 0;
+    for (size_t s = 0; s < sequences_.size(); ++s) {
+      const auto& [context, queries] = sequences_[s];
+      keys_.push_back(random_values<T>((context + queries) * kv, 10 + s));
+      values_.push_back(random_values<T>((context + queries) * kv, 20 + s));
+      // What was there before came in two steps, the second one from the middle of a block.
+      const int64_t first = context / 2;
+      for (const auto& [from, count] :
+           {std::pair{int64_t{0}, first}, {first, context - first}, {context, queries}}) {
+        const QuerySpan span{0, count, from, tables_[s].data()};
+        store_kv<T>(keys_[s].data() + from * kv, kv, values_[s].data() + from * kv, kv, {&span, 1},
+                    layer_, parallel);
+      }
+      spans.push_back({tokens, queries, context, tables_[s].data()});
+      tokens += queries;
+    }
+    const auto q = random_values<T>(tokens * width, 3);
+    Guarded<T> o(tokens * width);
+    paged_attention<T>({q.data(), width}, {o.data(), width}, shape_.heads, kScale, spans, layer_,
+                       parallel);
+    const int64_t group = shape_.heads / shape_.kv_heads;
+    for (size_t s = 0; s < sequences_.size(); ++s)
+      for (int64_t i = 0; i < sequences_[s].queries; ++i)
+        for (int64_t h = 0; h < shape_.heads; ++h) {
+          SCOPED_TRACE(::testing::Message() << "sequence " << s << " query " << i << " head " << h
+                                            << " dim " << shape_.dim);
+          const int64_t at = (spans[s].begin + i) * width + h * shape_.dim,
+                        kv_head = h / group * shape_.dim;
+          expect_row<T>(&q[at], &keys_[s][kv_head], &values_[s][kv_head], kv,
+                        sequences_[s].context + i + 1, shape_.dim, &o[at]);
+          if (::testing::Test::HasFatalFailure()) return;
+        }
+  }
+
+ private:
+  Shape shape_;
+  std::vector<Sequence> sequences_;
+  std::vector<T> arena_;
+  KvLayer<T> layer_;
+  std::vector<std::vector<int32_t>> tables_;
+  std::vector<Guarded<T>> keys_, values_;
+};
+
+void expect_paged(const Shape& shape, const std::vector<Sequence>& sequences) {
+  Paged<bf16>(shape, sequences).check();
+  Paged<float>(shape, sequences).check();
+}
+
+TEST_P(Attention, OfDecodesAndChunksTogether) {
+  for (const Shape& shape : {Shape{6, 2, 20}, {7, 1, 64}, {4, 4, 16}, {2, 2, 7}, {14, 2, 80}}) {
+    expect_paged(shape, {{20, 1}, {0, 9}, {40, 5}, {0, 1}, {15, 1}, {16, 1}, {31, 33}});
+    if (HasFatalFailure()) return;
+  }
+}
+
+TEST_P(Attention, OfLongChunks) { expect_paged({4, 2, 32}, {{0, 150}, {37, 130}}); }
+
+TEST_P(Attention, OfLongSequencesSplitOverTheirKeys) {
+  expect_paged({4, 2, 16}, {{1500, 1}, {1023, 1}, {1024, 1}, {2047, 2}, {2500, 7}, {3, 1}});
+}
+
+TEST_P(Attention, OfScoresThatGrowWithEveryKey) {
+  // Each chunk's top is above all before: what was summed must fade.
+  const int64_t keys = 300, dim = 16;
+  std::vector<float> k(keys * dim, 0), v(keys * dim, 0), q(dim, 0), o(dim);
+  for (int64_t t = 0; t < keys; ++t) k[t * dim] = 0.5f * t, v[t * dim] = static_cast<float>(t);
+  q[0] = 1;
+  std::vector<float> arena(19 * kv_elements<float>(1, dim));
+  std::vector<int32_t> table(19);
+  std::iota(table.begin(), table.end(), 0);
+  const KvLayer<float> layer{arena.data(), kv_elements<float>(1, dim), 1, dim};
+  const QuerySpan all{0, keys, 0, table.data()}, last{0, 1, keys - 1, table.data()};
+  store_kv<float>(k.data(), dim, v.data(), dim, {&all, 1}, layer, serial_for);
+  paged_attention<float>({q.data(), dim}, {o.data(), dim}, 1, 1.f, {&last, 1}, layer, serial_for);
+  double expected = 0, total = 0;
+  for (int64_t t = 0; t < keys; ++t) {
+    const double weight = std::exp(0.5 * (t - keys + 1));
+    total += weight;
+    expected += weight * t;
+  }
+  EXPECT_NEAR(o[0], expected / total, 1e-3);
+}
+
+TEST_P(Attention, OfASequenceIsTheSameWhateverElseIsInTheBatch) {
+  const Shape shape{4, 2, 32};
+  const int64_t width = shape.heads * shape.dim, kv = shape.kv_heads * shape.dim, length = 1100;
+  const auto k = random_values<bf16>(length * kv, 1), v = random_values<bf16>(length * kv, 2),
+             q = random_values<bf16>(3 * width, 3);
+  std::vector<bf16> arena(80 * kv_elements<bf16>(shape.kv_heads, shape.dim));
+  std::vector<int32_t> table(80);
+  std::iota(table.begin(), table.end(), 0);
+  const KvLayer<bf16> layer{arena.data(), kv_elements<bf16>(shape.kv_heads, shape.dim),
+                            shape.kv_heads, shape.dim};
+  const QuerySpan all{0, length, 0, table.data()};
+  store_kv<bf16>(k.data(), kv, v.data(), kv, {&all, 1}, layer, serial_for);
+  std::vector<bf16> alone(width), together(3 * width);
+  const std::vector<QuerySpan> one{{0, 1, length - 1, table.data()}},
+      three{{0, 1, length - 1, table.data()}, {1, 1, 40, table.data()}, {2, 1, 700, table.data()}};
+  paged_attention<bf16>({q.data(), width}, {alone.data(), width}, shape.heads, kScale, one, layer,
+                        serial_for);
+  paged_attention<bf16>({q.data(), width}, {together.data(), width}, shape.heads, kScale, three,
+                        layer, serial_for);
+  for (int64_t i = 0; i < width; ++i) ASSERT_EQ(alone[i].bits, together[i].bits) << i;
+}
+
+TEST_P(Attention, SharedByThreads) {
+  Paged<bf16>({4, 2, 16}, {{1500, 1}, {0, 60}, {33, 17}}).check(testing_support::two_threads);
+  Paged<float>({4, 2, 16}, {{1500, 1}, {0, 60}, {33, 17}}).check(testing_support::two_threads);
+}
+
+template <typename T>
+void expect_blocks(int64_t heads, int64_t dim, const std::vector<int64_t>& ends) {
+  const int64_t rows = ends.back(), width = heads * dim, ld = 3 * width;  // q, k and v side by side
+  const auto qkv = random_values<T>(rows * ld, 4);
+  Guarded<T> o(rows * width);
+  block_attention<T>({qkv.data(), ld}, {qkv.data() + width, ld}, {qkv.data() + 2 * width, ld},
+                     {o.data(), width}, heads, dim, kScale, ends, serial_for);
+  int64_t begin = 0;
+  for (const int64_t end : ends) {
+    for (int64_t i = begin; i < end; ++i)
+      for (int64_t h = 0; h < heads; ++h) {
+        const T* row = &qkv[begin * ld + h * dim];
+        expect_row<T>(&qkv[i * ld + h * dim], row + width, row + 2 * width, ld, end - begin, dim,
+                      &o[i * width + h * dim]);
+        if (::testing::Test::HasFatalFailure()) return;
+      }
+    begin = end;
+  }
+}
+
+TEST_P(Attention, OfBlocksBothWays) {
+  for (int64_t dim : {16, 20, 80}) {
+    expect_blocks<bf16>(2, dim, {5, 6, 6, 38, 170});
+    expect_blocks<float>(2, dim, {5, 6, 6, 38, 170});
+    if (HasFatalFailure()) return;
+  }
+}
+
+}  // namespace
+}  // namespace valora::kernels

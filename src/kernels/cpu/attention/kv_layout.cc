@@ -1,0 +1,74 @@
+#include "kernels/cpu/attention/kv_layout.h"
+
+#include <algorithm>
+#include <vector>
+
+namespace valora::kernels {
+namespace {
+
+// A run of a span's new tokens that lie in one block: written by one thread, since neighbours share
+// words.
+struct BlockPart {
+  const QuerySpan* span;
+  int64_t first, last;  // positions in the sequence
+};
+
+std::vector<BlockPart> parts_of(std::span<const QuerySpan> spans) {
+  std::vector<BlockPart> parts;
+  for (const QuerySpan& span : spans) {
+    const int64_t end = span.context + span.queries;
+    for (int64_t first = span.context; first < end;) {
+      const int64_t last = std::min(end, (first / kBlockTokens + 1) * kBlockTokens);
+      parts.push_back({&span, first, last});
+      first = last;
+    }
+  }
+  return parts;
+}
+
+}  // namespace
+
+template <typename T>
+void store_token(const T* key, const T* value, int64_t dim, int64_t slot, T* keys, T* values) {
+  constexpr int64_t inputs = kVectorInputs<T>;
+  for (int64_t i = 0; i < dim; ++i) keys[panel_index<T>(slot, i)] = key[i];
+  // What a pair's second input holds from earlier use may be no number, and zero times that is none
+  // either.
+  if (dim % inputs) keys[panel_index<T>(slot, dim)] = T{};
+  const bool opens = inputs == 2 && slot % 2 == 0;
+  for (int64_t p = 0; p < panels_of(dim); ++p, values += panel_elements<T>(kBlockTokens))
+    for (int64_t j = 0; j < kPanelOutputs; ++j) {
+      const int64_t i = p * kPanelOutputs + j;
+      values[panel_index<T>(j, slot)] = i < dim ? value[i] : T{};
+      if (opens) values[panel_index<T>(j, slot + 1)] = T{};
+    }
+}
+
+template <typename T>
+void store_kv(const T* k, int64_t ldk, const T* v, int64_t ldv, std::span<const QuerySpan> spans,
+              const KvLayer<T>& layer, const ParallelFor& parallel) {
+  const std::vector<BlockPart> parts = parts_of(spans);
+  const int64_t dim = layer.dim,
+                grain = std::max<int64_t>(1, 32768 / (layer.kv_heads * dim * kBlockTokens));
+  parallel(0, static_cast<int64_t>(parts.size()), grain, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const BlockPart& part = parts[i];
+      const int64_t block = part.span->blocks[part.first / kBlockTokens];
+      for (int64_t position = part.first; position < part.last; ++position) {
+        const int64_t token = part.span->begin + position - part.span->context;
+        for (int64_t head = 0; head < layer.kv_heads; ++head)
+          store_token(k + token * ldk + head * dim, v + token * ldv + head * dim, dim,
+                      position % kBlockTokens, layer.keys(block, head), layer.values(block, head));
+      }
+    }
+  });
+}
+
+#define VALORA_INSTANTIATE(T)                                                              \
+  template void store_token(const T*, const T*, int64_t, int64_t, T*, T*);                 \
+  template void store_kv(const T*, int64_t, const T*, int64_t, std::span<const QuerySpan>, \
+                         const KvLayer<T>&, const ParallelFor&);
+VALORA_INSTANTIATE(float)
+VALORA_INSTANTIATE(bf16)
+
+}  // namespace valora::kernels

@@ -1,0 +1,13 @@
+#ifdef __x86_64__
+
+#include "kernels/cpu/isa/instantiate.h"
+#include "kernels/cpu/isa/vectors_avx2.h"
+
+namespace valora::kernels {
+
+constinit const KernelSet<bf16> kAvx2Kernels = kernels_of<Avx2>();
+constinit const KernelSet<float> kAvx2FloatKernels = kernels_of<Avx2Float>();
+
+}  // namespace valora::kernels
+
+#endif

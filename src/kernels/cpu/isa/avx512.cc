@@ -1,0 +1,13 @@
+#ifdef __x86_64__
+
+#include "kernels/cpu/isa/instantiate.h"
+#include "kernels/cpu/isa/vectors_avx512.h"
+
+namespace valora::kernels {
+
+constinit const KernelSet<bf16> kAvx512Kernels = kernels_of<Avx512>();
+constinit const KernelSet<float> kAvx512FloatKernels = kernels_of<Avx512Float>();
+
+}  // namespace valora::kernels
+
+#endif

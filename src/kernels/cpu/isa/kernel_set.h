@@ -1,0 +1,41 @@
+// The kernels of one instruction set: inner functions that one thread runs on a part of an
+// operation. One table per instruction set and element type, each made by a source file of its own
+// (avx512bf16.cc and so on) that is compiled for that instruction set.
+#pragma once
+
+#include "kernels/types/bf16.h"
+
+namespace valora::kernels {
+
+template <typename T>
+struct Product;
+template <typename T>
+struct ValueSum;
+template <typename T>
+struct SoftmaxState;
+template <typename T>
+struct Merge;
+struct MergeBlock;
+
+template <typename T>
+struct KernelSet {
+  void (*multiply)(const Product<T>& product);   // product/product.h
+  void (*add_values)(const ValueSum<T>& sum);    // attention/softmax_state.h
+  void (*update_softmax)(SoftmaxState<T>& row);  // attention/softmax_state.h
+  // scratch: at least scratch_elements(rank, vectors of the block), on a 64-byte boundary.
+  void (*merge)(const Merge<T>& merge, const MergeBlock& block, T* scratch);  // merge/merge_block.h
+};
+
+extern const KernelSet<bf16> kAvx512Bf16Kernels;
+extern const KernelSet<bf16> kAvx512Kernels;
+extern const KernelSet<bf16> kAvx2Kernels;
+extern const KernelSet<bf16> kPortableKernels;
+extern const KernelSet<float> kAvx512FloatKernels;
+extern const KernelSet<float> kAvx2FloatKernels;
+extern const KernelSet<float> kPortableFloatKernels;
+
+// Those of isa().
+template <typename T>
+const KernelSet<T>& kernel_set();
+
+}  // namespace valora::kernels

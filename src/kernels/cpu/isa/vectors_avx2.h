@@ -1,0 +1,152 @@
+// The vectors of the AVX2 kernels: 16 outputs are two registers.
+#pragma once
+
+#include <immintrin.h>
+
+#include <cstdint>
+#include <cstring>
+
+#include "kernels/types/bf16.h"
+
+namespace valora::kernels {
+namespace {
+
+struct Avx2Floats {
+  // 5 × 1 sums of two registers each leave six of the 16 there are to feed them; with 6 × 1 g++
+  // spills.
+  static constexpr int kTileSums = 5;
+  struct Sums {
+    __m256 low, high;  // outputs 0–7 and 8–15
+  };
+
+  static Sums zero() { return {_mm256_setzero_ps(), _mm256_setzero_ps()}; }
+  static Sums add(Sums a, Sums b) {
+    return {_mm256_add_ps(a.low, b.low), _mm256_add_ps(a.high, b.high)};
+  }
+  static Sums scale(float c, Sums a) {
+    const __m256 v = _mm256_set1_ps(c);
+    return {_mm256_mul_ps(v, a.low), _mm256_mul_ps(v, a.high)};
+  }
+  static Sums scale_add(float c, Sums a, Sums b) {
+    multiply_add(b, _mm256_set1_ps(c), a);
+    return b;
+  }
+
+  // Tails go through a whole panel's width of their own.
+  template <typename T>
+  static Sums load(const T* p, int64_t count) {
+    if (count == 16) return load_whole(p);
+    T whole[16] = {};
+    std::memcpy(whole, p, count * sizeof(T));
+    return load_whole(whole);
+  }
+  template <typename T>
+  static void store(T* p, int64_t count, Sums sums) {
+    if (count == 16) return store_whole(p, sums);
+    T whole[16];
+    store_whole(whole, sums);
+    std::memcpy(p, whole, count * sizeof(T));
+  }
+
+  static Sums load_whole(const float* p) { return {_mm256_loadu_ps(p), _mm256_loadu_ps(p + 8)}; }
+  static Sums load_whole(const bf16* p) { return {eight(p), eight(p + 8)}; }
+  static __m256 eight(const bf16* p) {
+    const __m128i bits = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+    return widened<0>(_mm256_cvtepu16_epi32(bits));
+  }
+  static void store_whole(float* p, Sums sums) {
+    _mm256_storeu_ps(p, sums.low);
+    _mm256_storeu_ps(p + 8, sums.high);
+  }
+  static void store_whole(bf16* p, Sums sums) {
+    const __m256i packed =
+        _mm256_packus_epi32(rounded(sums.low), rounded(sums.high));  // 0–3, 8–11, 4–7, 12–15
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm256_permute4x64_epi64(packed, 0xd8));
+  }
+  // bf16 bits in the low half of each lane.
+  static __m256i rounded(__m256 v) {
+    const __m256i bits = _mm256_castps_si256(v);
+    const __m256i even = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
+    const __m256i nearest =
+        _mm256_add_epi32(bits, _mm256_add_epi32(even, _mm256_set1_epi32(0x7fff)));
+    const __m256i nan = _mm256_castps_si256(_mm256_cmp_ps(v, v, _CMP_UNORD_Q));
+    return _mm256_blendv_epi8(_mm256_srli_epi32(nearest, 16), _mm256_set1_epi32(0x7fc0), nan);
+  }
+
+  template <int STEP>
+  static __m256 widened(__m256i pairs) {
+    if constexpr (STEP == 0) return _mm256_castsi256_ps(_mm256_slli_epi32(pairs, 16));
+    return _mm256_castsi256_ps(
+        _mm256_and_si256(pairs, _mm256_set1_epi32(static_cast<int>(0xffff0000u))));
+  }
+  static void multiply_add(Sums& sums, __m256 value, Sums w) {
+    sums.low = _mm256_fmadd_ps(value, w.low, sums.low);
+    sums.high = _mm256_fmadd_ps(value, w.high, sums.high);
+  }
+
+  template <bool STREAM>
+  static void store_half(void* p, __m256i bits) {
+    if constexpr (STREAM)
+      _mm256_stream_si256(static_cast<__m256i*>(p), bits);
+    else
+      _mm256_storeu_si256(static_cast<__m256i*>(p), bits);
+  }
+  static void finish_streams() { _mm_sfence(); }
+};
+
+// Pairs of bf16 are widened to fp32, the even input by a shift, the odd one by a mask.
+struct Avx2 : Avx2Floats {
+  static constexpr int kSteps = 2;
+  using Element = bf16;
+  using Weights = Sums;
+
+  template <int STEP>
+  static Weights weights(const bf16* p) {
+    const auto* pairs = reinterpret_cast<const __m256i*>(p);
+    return {widened<STEP>(_mm256_loadu_si256(pairs)), widened<STEP>(_mm256_loadu_si256(pairs + 1))};
+  }
+  template <int STEP>
+  static __m256 value(const bf16* x) {
+    int32_t pair;
+    std::memcpy(&pair, x, sizeof pair);
+    return widened<STEP>(_mm256_set1_epi32(pair));
+  }
+  static __m256 last_value(const bf16* x) { return widened<0>(_mm256_set1_epi32(x->bits)); }
+
+  static __m256i paired(__m256 even, __m256 odd) {
+    return _mm256_or_si256(rounded(even), _mm256_slli_epi32(rounded(odd), 16));
+  }
+  template <bool STREAM>
+  static void add_to_weights(bf16* out, const bf16* w, float c, const Sums* sums) {
+    const Sums even = scale_add(c, sums[0], weights<0>(w)),
+               odd = scale_add(c, sums[1], weights<1>(w));
+    store_half<STREAM>(out, paired(even.low, odd.low));
+    store_half<STREAM>(out + 16, paired(even.high, odd.high));
+  }
+};
+
+// fp32: one input a vector.
+struct Avx2Float : Avx2Floats {
+  static constexpr int kSteps = 1;
+  using Element = float;
+  using Weights = Sums;
+
+  template <int>
+  static Weights weights(const float* p) {
+    return load_whole(p);
+  }
+  template <int>
+  static __m256 value(const float* x) {
+    return _mm256_set1_ps(*x);
+  }
+
+  template <bool STREAM>
+  static void add_to_weights(float* out, const float* w, float c, const Sums* sums) {
+    const Sums sum = scale_add(c, sums[0], load_whole(w));
+    store_half<STREAM>(out, _mm256_castps_si256(sum.low));
+    store_half<STREAM>(out + 8, _mm256_castps_si256(sum.high));
+  }
+};
+
+}  // namespace
+}  // namespace valora::kernels

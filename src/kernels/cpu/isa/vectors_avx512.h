@@ -1,0 +1,169 @@
+// The vectors of the AVX-512 kernels: 16 fp32 outputs in one register, masks for the tails.
+#pragma once
+
+#include <immintrin.h>
+
+#include <cstdint>
+#include <cstring>
+
+#include "kernels/types/bf16.h"
+
+namespace valora::kernels {
+namespace {
+
+struct Avx512Floats {
+  // 6 × 4 sums and the registers that feed them fill the 32 there are.
+  static constexpr int kTileSums = 24;
+  using Sums = __m512;
+
+  static __mmask16 first(int64_t count) { return static_cast<__mmask16>((1u << count) - 1); }
+
+  static Sums zero() { return _mm512_setzero_ps(); }
+  static Sums add(Sums a, Sums b) { return _mm512_add_ps(a, b); }
+  static Sums scale(float c, Sums a) { return _mm512_mul_ps(_mm512_set1_ps(c), a); }
+  static Sums scale_add(float c, Sums a, Sums b) {
+    return _mm512_fmadd_ps(_mm512_set1_ps(c), a, b);
+  }
+
+  static Sums load(const float* p, int64_t count) { return _mm512_maskz_loadu_ps(first(count), p); }
+  static Sums load(const bf16* p, int64_t count) {
+    const __m512i bits = _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(first(count), p));
+    return _mm512_castsi512_ps(_mm512_slli_epi32(bits, 16));
+  }
+  static void store_floats(float* p, int64_t count, Sums sums) {
+    _mm512_mask_storeu_ps(p, first(count), sums);
+  }
+  static void store_bits(bf16* p, int64_t count, __m256i bits) {
+    _mm256_mask_storeu_epi16(p, first(count), bits);
+  }
+
+  static __m512i broadcast_pair(const bf16* x) {
+    int32_t pair;
+    std::memcpy(&pair, x, sizeof pair);
+    return _mm512_set1_epi32(pair);
+  }
+
+  template <bool STREAM>
+  static void store_vector(void* p, __m512i bits) {
+    if constexpr (STREAM)
+      _mm512_stream_si512(static_cast<__m512i*>(p), bits);
+    else
+      _mm512_storeu_si512(p, bits);
+  }
+  static void finish_streams() { _mm_sfence(); }
+  // Two inputs' weights, each in the low half of a lane, as the pairs of a panel.
+  static __m512i paired(__m512i even, __m512i odd) {
+    return _mm512_or_si512(even, _mm512_slli_epi32(odd, 16));
+  }
+  static __m512 even_of(__m512i pairs) { return _mm512_castsi512_ps(_mm512_slli_epi32(pairs, 16)); }
+  static __m512 odd_of(__m512i pairs) {
+    return _mm512_castsi512_ps(
+        _mm512_and_si512(pairs, _mm512_set1_epi32(static_cast<int>(0xffff0000u))));
+  }
+};
+
+#ifdef __AVX512BF16__
+// One vdpbf16ps multiplies a pair of inputs with 16 outputs.
+struct Avx512Bf16 : Avx512Floats {
+  static constexpr int kSteps = 1;
+  using Element = bf16;
+  using Weights = __m512bh;
+
+  static __m256i rounded(Sums sums) { return (__m256i)_mm512_cvtneps_pbh(sums); }
+  static void store(float* p, int64_t count, Sums sums) { store_floats(p, count, sums); }
+  static void store(bf16* p, int64_t count, Sums sums) { store_bits(p, count, rounded(sums)); }
+
+  template <int>
+  static Weights weights(const bf16* p) {
+    return (__m512bh)_mm512_loadu_si512(p);
+  }
+  template <int>
+  static __m512bh value(const bf16* x) {
+    return (__m512bh)broadcast_pair(x);
+  }
+  static __m512bh last_value(const bf16* x) { return (__m512bh)_mm512_set1_epi32(x->bits); }
+  static void multiply_add(Sums& sums, __m512bh value, Weights w) {
+    sums = _mm512_dpbf16_ps(sums, value, w);
+  }
+
+  template <bool STREAM>
+  static void add_to_weights(bf16* out, const bf16* w, float c, const Sums* sums) {
+    const __m512i pairs = _mm512_loadu_si512(w);
+    const __m256i even = rounded(scale_add(c, sums[0], even_of(pairs))),
+                  odd = rounded(scale_add(c, sums[1], odd_of(pairs)));
+    store_vector<STREAM>(out, paired(_mm512_cvtepu16_epi32(even), _mm512_cvtepu16_epi32(odd)));
+  }
+};
+#endif
+
+// Without BF16: pairs are widened to fp32, the even input by a shift, the odd one by a mask.
+struct Avx512 : Avx512Floats {
+  static constexpr int kSteps = 2;
+  using Element = bf16;
+  using Weights = __m512;
+
+  // bf16 bits in the low half of each lane.
+  static __m512i rounded_lanes(Sums sums) {
+    const __m512i bits = _mm512_castps_si512(sums);
+    const __m512i even = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
+    const __m512i nearest =
+        _mm512_add_epi32(bits, _mm512_add_epi32(even, _mm512_set1_epi32(0x7fff)));
+    const __mmask16 nan = _mm512_cmp_ps_mask(sums, sums, _CMP_UNORD_Q);
+    return _mm512_mask_mov_epi32(_mm512_srli_epi32(nearest, 16), nan, _mm512_set1_epi32(0x7fc0));
+  }
+  static __m256i rounded(Sums sums) { return _mm512_cvtepi32_epi16(rounded_lanes(sums)); }
+  static void store(float* p, int64_t count, Sums sums) { store_floats(p, count, sums); }
+  static void store(bf16* p, int64_t count, Sums sums) { store_bits(p, count, rounded(sums)); }
+
+  template <int STEP>
+  static __m512 widened(__m512i pairs) {
+    return STEP == 0 ? even_of(pairs) : odd_of(pairs);
+  }
+  template <int STEP>
+  static Weights weights(const bf16* p) {
+    return widened<STEP>(_mm512_loadu_si512(p));
+  }
+  template <int STEP>
+  static __m512 value(const bf16* x) {
+    return widened<STEP>(broadcast_pair(x));
+  }
+  static __m512 last_value(const bf16* x) { return widened<0>(_mm512_set1_epi32(x->bits)); }
+  static void multiply_add(Sums& sums, __m512 value, Weights w) {
+    sums = _mm512_fmadd_ps(value, w, sums);
+  }
+
+  template <bool STREAM>
+  static void add_to_weights(bf16* out, const bf16* w, float c, const Sums* sums) {
+    const __m512i pairs = _mm512_loadu_si512(w);
+    store_vector<STREAM>(out, paired(rounded_lanes(scale_add(c, sums[0], even_of(pairs))),
+                                     rounded_lanes(scale_add(c, sums[1], odd_of(pairs)))));
+  }
+};
+
+// fp32: one input a vector.
+struct Avx512Float : Avx512Floats {
+  static constexpr int kSteps = 1;
+  using Element = float;
+  using Weights = __m512;
+
+  static void store(float* p, int64_t count, Sums sums) { store_floats(p, count, sums); }
+  template <int>
+  static Weights weights(const float* p) {
+    return _mm512_loadu_ps(p);
+  }
+  template <int>
+  static __m512 value(const float* x) {
+    return _mm512_set1_ps(*x);
+  }
+  static void multiply_add(Sums& sums, __m512 value, Weights w) {
+    sums = _mm512_fmadd_ps(value, w, sums);
+  }
+
+  template <bool STREAM>
+  static void add_to_weights(float* out, const float* w, float c, const Sums* sums) {
+    store_vector<STREAM>(out, _mm512_castps_si512(scale_add(c, sums[0], _mm512_loadu_ps(w))));
+  }
+};
+
+}  // namespace
+}  // namespace valora::kernels

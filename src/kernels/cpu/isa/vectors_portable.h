@@ -1,0 +1,122 @@
+// The vectors of the portable kernels: four lanes of the compiler's own vector type, which every
+// baseline has or does without.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <cstring>
+
+#include "kernels/types/bf16.h"
+
+namespace valora::kernels {
+namespace {
+
+static_assert(std::endian::native == std::endian::little,
+              "a pair's even input is the low half of its 32 bits");
+
+struct PortableFloats {
+  // 3 × 1 sums of four registers each leave four of x86-64's 16 to feed them.
+  static constexpr int kTileSums = 3;
+  using Four = float __attribute__((vector_size(16)));
+  using FourBits = uint32_t __attribute__((vector_size(16)));
+  struct Sums {
+    Four part[4];
+  };
+
+  static Sums zero() { return {}; }
+  static Sums add(Sums a, Sums b) {
+    for (int i = 0; i < 4; ++i) a.part[i] += b.part[i];
+    return a;
+  }
+  static Sums scale(float c, Sums a) {
+    for (Four& part : a.part) part *= c;
+    return a;
+  }
+  static Sums scale_add(float c, Sums a, Sums b) {
+    for (int i = 0; i < 4; ++i) b.part[i] += c * a.part[i];
+    return b;
+  }
+
+  template <typename T>
+  static Sums load(const T* p, int64_t count) {
+    float lanes[16] = {};
+    for (int64_t i = 0; i < count; ++i) lanes[i] = to_float(p[i]);
+    return std::bit_cast<Sums>(lanes);
+  }
+  template <typename T>
+  static void store(T* p, int64_t count, Sums sums) {
+    float lanes[16];
+    std::memcpy(lanes, &sums, sizeof lanes);
+    for (int64_t i = 0; i < count; ++i) p[i] = from_float<T>(lanes[i]);
+  }
+
+  static void multiply_add(Sums& sums, Four value, const Sums& w) {
+    for (int i = 0; i < 4; ++i) sums.part[i] += value * w.part[i];
+  }
+
+  static void finish_streams() {}
+};
+
+// Pairs of bf16 are widened to fp32, the even input by a shift, the odd one by a mask.
+struct Portable : PortableFloats {
+  static constexpr int kSteps = 2;
+  using Element = bf16;
+  using Weights = Sums;
+
+  template <int STEP>
+  static Four widened(FourBits pairs) {
+    return (Four)(STEP == 0 ? pairs << 16 : pairs & 0xffff0000u);
+  }
+  template <int STEP>
+  static Weights weights(const bf16* p) {
+    Weights w;
+    for (int i = 0; i < 4; ++i) {
+      FourBits pairs;
+      std::memcpy(&pairs, p + 8 * i, sizeof pairs);
+      w.part[i] = widened<STEP>(pairs);
+    }
+    return w;
+  }
+  template <int STEP>
+  static Four value(const bf16* x) {
+    uint32_t pair;
+    std::memcpy(&pair, x, sizeof pair);
+    return widened<STEP>(FourBits{pair, pair, pair, pair});
+  }
+  static Four last_value(const bf16* x) {
+    const uint32_t bits = x->bits;
+    return widened<0>(FourBits{bits, bits, bits, bits});
+  }
+
+  template <bool>
+  static void add_to_weights(bf16* out, const bf16* w, float c, const Sums* sums) {
+    bf16 even[16], odd[16];
+    store(even, 16, scale_add(c, sums[0], weights<0>(w)));
+    store(odd, 16, scale_add(c, sums[1], weights<1>(w)));
+    for (int i = 0; i < 16; ++i) out[2 * i] = even[i], out[2 * i + 1] = odd[i];
+  }
+};
+
+// fp32: one input a vector.
+struct PortableFloat : PortableFloats {
+  static constexpr int kSteps = 1;
+  using Element = float;
+  using Weights = Sums;
+
+  template <int>
+  static Weights weights(const float* p) {
+    return load(p, 16);
+  }
+  template <int>
+  static Four value(const float* x) {
+    return Four{*x, *x, *x, *x};
+  }
+
+  template <bool>
+  static void add_to_weights(float* out, const float* w, float c, const Sums* sums) {
+    store(out, 16, scale_add(c, sums[0], load(w, 16)));
+  }
+};
+
+}  // namespace
+}  // namespace valora::kernels

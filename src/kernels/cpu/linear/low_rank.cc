@@ -1,0 +1,82 @@
+#include "kernels/cpu/linear/low_rank.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "kernels/cpu/linear/low_rank_pieces.h"
+#include "kernels/cpu/linear/partition.h"
+#include "kernels/cpu/work_queue.h"
+
+namespace valora::kernels {
+namespace {
+
+constexpr int64_t kUnits = 64;              // pieces of a launch, about: enough for even shares
+constexpr int64_t kUnitProducts = 1 << 15;  // below this a piece's own cost shows
+constexpr int64_t kGroup = 8;               // panels: no tile is wider
+
+// A run of outputs over a run of rows.
+struct Unit {
+  int64_t panel_begin, panel_end, row_begin, row_end;
+};
+
+// Multiplications of the expands an output takes.
+template <typename T>
+int64_t products_per_output(std::span<const LoraSegment<T>> segments) {
+  int64_t sum = 0;
+  for (const LoraSegment<T>& s : segments)
+    sum += std::max<int64_t>(0, s.token_end - s.token_begin) * s.parts[0].a.n;
+  return sum;
+}
+
+std::vector<Unit> plan_units(int64_t m, int64_t n, int64_t per_output) {
+  const int64_t panels = panels_of(n), groups = (panels + kGroup - 1) / kGroup,
+                row_chunks = (m + kMaxRowsTogether - 1) / kMaxRowsTogether;
+  const int64_t wanted = std::clamp<int64_t>(per_output * n / kUnitProducts, 1, kUnits);
+  const int64_t chunks = std::clamp<int64_t>(wanted / row_chunks, 1, groups);
+  std::vector<Unit> units;
+  for (int64_t c = 0; c < chunks; ++c)
+    for (int64_t r = 0; r < row_chunks; ++r)
+      units.push_back({groups * c / chunks * kGroup,
+                       std::min(panels, groups * (c + 1) / chunks * kGroup), m * r / row_chunks,
+                       m * (r + 1) / row_chunks});
+  return units;
+}
+
+}  // namespace
+
+template <typename T>
+void low_rank(const T* x, int64_t m, int64_t ldx, float* y, int64_t ldy,
+              std::span<const LoraSegment<T>> segments, const ParallelFor& parallel,
+              std::optional<Tile> tile) {
+  const auto used = std::find_if(segments.begin(), segments.end(),
+                                 [](const auto& s) { return s.parts[0].a.n > 0; });
+  if (m <= 0 || used == segments.end()) return;
+  const int64_t in = used->parts[0].a.k, out = used->parts[0].b.n,
+                per_output = products_per_output(segments);
+  LowRankPieces<T> pieces(x, ldx, segments, 1, tile);
+  const std::vector<Unit> plan = plan_units(m, out, per_output);
+  WorkQueue shrinks(pieces.shrinks()), units(static_cast<int64_t>(plan.size()));
+  const auto run_unit = [&](const Unit& u) {
+    pieces.fetch_expands(0, u.panel_begin, u.panel_end, u.row_begin, u.row_end);
+    pieces.expand(0, u.panel_begin, u.panel_end, u.row_begin, u.row_end,
+                  y + u.row_begin * ldy + u.panel_begin * kPanelOutputs, ldy);
+  };
+  const auto run_range = [&](int64_t begin, int64_t end) {
+    shrinks.work(shrinks.count() * begin / units.count(), shrinks.count() * end / units.count(),
+                 [&](int64_t i) { pieces.shrink(i); });
+    units.work(begin, end, [&](int64_t i) { run_unit(plan[i]); });
+  };
+  if (per_output * (in + out) < kSerialProducts)
+    run_range(0, units.count());
+  else
+    parallel(0, units.count(), 1, run_range);
+}
+
+#define VALORA_INSTANTIATE(T)                                                 \
+  template void low_rank(const T*, int64_t, int64_t, float*, int64_t,         \
+                         std::span<const LoraSegment<T>>, const ParallelFor&, \
+                         std::optional<Tile>);
+VALORA_INSTANTIATE(float)
+VALORA_INSTANTIATE(bf16)
+
+}  // namespace valora::kernels

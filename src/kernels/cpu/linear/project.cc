@@ -1,0 +1,182 @@
+#include "kernels/cpu/linear/project.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "kernels/cpu/elementwise/elementwise.h"
+#include "kernels/cpu/isa/isa.h"
+#include "kernels/cpu/isa/kernel_set.h"
+#include "kernels/cpu/linear/low_rank_pieces.h"
+#include "kernels/cpu/linear/partition.h"
+#include "kernels/cpu/product/product.h"
+#include "kernels/cpu/work_queue.h"
+#include "kernels/tiles/choose.h"
+
+namespace valora::kernels {
+namespace {
+
+constexpr int64_t kChunkBytes =
+    256 << 10;  // of weights that stay in the second-level cache while rows pass
+constexpr int64_t kLongChunkBytes = 8
+                                    << 20;  // or, where not even a group does, in the one behind it
+
+// A run of outputs of one slice (with kSiluMul: of both) over a run of rows.
+struct Unit {
+  int64_t slice, panel_begin, panel_end, row_begin, row_end;
+};
+
+template <typename T>
+class Projection {
+ public:
+  Projection(const T* x, int64_t m, int64_t ldx, std::span<const Slice<T>> slices,
+             std::span<const LoraSegment<T>> segments, Combine combine)
+      : x_(x),
+        m_(m),
+        ldx_(ldx),
+        slices_(slices),
+        combine_(combine),
+        kernels_(kernel_set<T>()),
+        low_rank_(x, ldx, segments, slices.size()) {
+    for (size_t s = 0; s < slices.size(); ++s)
+      tiles_[s] = choose_tile(
+          {ProductKind::kDense, sizeof(T) == 4, isa(), m, slices[s].w.n, slices[s].w.k});
+    const size_t planned = combine == Combine::kSiluMul ? 1 : slices.size();
+    for (size_t s = 0; s < planned; ++s) plan_units(static_cast<int64_t>(s));
+  }
+
+  void run(const ParallelFor& parallel) {
+    WorkQueue shrinks(low_rank_.shrinks()), units(static_cast<int64_t>(units_.size()));
+    const auto run_range = [&](int64_t begin, int64_t end) {
+      const int64_t first = shrinks.count() * begin / units.count(),
+                    last = shrinks.count() * end / units.count();
+      shrinks.work(first, last, [&](int64_t i) { low_rank_.shrink(i); });
+      units.work(begin, end, [&](int64_t i) { run_unit(units_[i]); });
+    };
+    if (products() < kSerialProducts)
+      run_range(0, units.count());
+    else
+      parallel(0, units.count(), 1, run_range);
+  }
+
+ private:
+  int64_t products() const {
+    int64_t sum = 0;
+    for (const Slice<T>& slice : slices_) sum += m_ * slice.w.n * slice.w.k;
+    return sum;
+  }
+
+  void plan_units(int64_t s) {
+    const Slice<T>& slice = slices_[s];
+    const int64_t group = tiles_[s].panels, panels = panels_of(slice.w.n),
+                  groups = (panels + group - 1) / group;
+    const int64_t row_chunks = (m_ + kMaxRowsTogether - 1) / kMaxRowsTogether;
+    int64_t chunk = group;
+    if (row_chunks > 1) {
+      const int64_t bytes = group * panel_elements<T>(slice.w.k) * static_cast<int64_t>(sizeof(T));
+      const int64_t most = bytes > kChunkBytes ? kLongChunkBytes : kChunkBytes;
+      chunk *= std::clamp<int64_t>(most / std::max<int64_t>(1, bytes), 1,
+                                   std::max<int64_t>(1, groups / 8));
+    } else {
+      chunk = piece_panels(panels, group);
+    }
+    for (int64_t panel = 0; panel < panels; panel += chunk)
+      for (int64_t r = 0; r < row_chunks; ++r)
+        units_.push_back({s, panel, std::min(panels, panel + chunk), m_ * r / row_chunks,
+                          m_ * (r + 1) / row_chunks});
+  }
+
+  Product<T> dense(int64_t s, const Unit& unit) const {
+    Product<T> p;
+    p.x = x_ + unit.row_begin * ldx_;
+    p.m = unit.row_end - unit.row_begin;
+    p.ldx = ldx_;
+    p.w = slices_[s].w;
+    p.panel_begin = unit.panel_begin;
+    p.panel_end = unit.panel_end;
+    p.bias = slices_[s].bias;
+    p.tile = tiles_[s];
+    return p;
+  }
+
+  void run_unit(const Unit& unit) {
+    if (combine_ == Combine::kSiluMul) return run_gated(unit);
+    const Slice<T>& slice = slices_[unit.slice];
+    const int64_t first = unit.panel_begin * kPanelOutputs,
+                  last = std::min(slice.w.n, unit.panel_end * kPanelOutputs);
+    const int64_t at = unit.row_begin * slice.ldy + first, width = last - first,
+                  rows = unit.row_end - unit.row_begin;
+    if (slice.y_float) return sum_into(unit.slice, unit, slice.y_float + at, slice.ldy);
+    if (low_rank_.touched(unit.slice, unit.row_begin, unit.row_end)) {
+      float* sums = scratch(rows * width);
+      sum_into(unit.slice, unit, sums, width);
+      return round_rows(sums, rows, width, slice.y + at, slice.ldy);
+    }
+    Product<T> p = dense(unit.slice, unit);
+    p.y = slice.y + at;
+    p.ldy = slice.ldy;
+    p.first_output = first;
+    kernels_.multiply(p);
+  }
+
+  void run_gated(const Unit& unit) {
+    const Slice<T>& slice = slices_[0];
+    const int64_t first = unit.panel_begin * kPanelOutputs,
+                  last = std::min(slice.w.n, unit.panel_end * kPanelOutputs);
+    const int64_t width = last - first, rows = unit.row_end - unit.row_begin;
+    float* gate = scratch(2 * rows * width);
+    float* up = gate + rows * width;
+    sum_into(0, unit, gate, width);
+    sum_into(1, unit, up, width);
+    silu_mul_rows(gate, up, rows, width, slice.y + unit.row_begin * slice.ldy + first, slice.ldy);
+  }
+
+  // The unit's outputs of one slice, adapters and all, in fp32.
+  void sum_into(int64_t s, const Unit& unit, float* sums, int64_t ld) {
+    Product<T> p = dense(s, unit);
+    p.epilogue = Epilogue::kStoreFloat;
+    p.y = sums;
+    p.ldy = ld;
+    p.first_output = unit.panel_begin * kPanelOutputs;
+    const int64_t group = low_rank_.fetched_together(s, unit.panel_end - unit.panel_begin,
+                                                     unit.row_begin, unit.row_end);
+    for (int64_t panel = unit.panel_begin; panel < unit.panel_end; panel += group) {
+      p.panel_begin = panel;
+      p.panel_end = std::min(unit.panel_end, panel + group);
+      low_rank_.fetch_expands(s, p.panel_begin, p.panel_end, unit.row_begin, unit.row_end);
+      kernels_.multiply(p);
+    }
+    low_rank_.expand(s, unit.panel_begin, unit.panel_end, unit.row_begin, unit.row_end, sums, ld);
+  }
+
+  static float* scratch(int64_t floats) {
+    thread_local std::vector<float> memory;
+    if (static_cast<int64_t>(memory.size()) < floats) memory.resize(floats);
+    return memory.data();
+  }
+
+  const T* x_;
+  int64_t m_, ldx_;
+  std::span<const Slice<T>> slices_;
+  Combine combine_;
+  const KernelSet<T>& kernels_;
+  Tile tiles_[kMaxSlices];
+  LowRankPieces<T> low_rank_;
+  std::vector<Unit> units_;
+};
+
+}  // namespace
+
+template <typename T>
+void project(const T* x, int64_t m, int64_t ldx, std::span<const Slice<T>> slices,
+             std::span<const LoraSegment<T>> segments, Combine combine,
+             const ParallelFor& parallel) {
+  if (m > 0 && !slices.empty()) Projection<T>(x, m, ldx, slices, segments, combine).run(parallel);
+}
+
+#define VALORA_INSTANTIATE(T)                                                  \
+  template void project(const T*, int64_t, int64_t, std::span<const Slice<T>>, \
+                        std::span<const LoraSegment<T>>, Combine, const ParallelFor&);
+VALORA_INSTANTIATE(float)
+VALORA_INSTANTIATE(bf16)
+
+}  // namespace valora::kernels

@@ -1,0 +1,112 @@
+// The merge's loops around an instruction set's vectors, as product/product_kernels.h, whose
+// Vectors they take. Beyond those, a Vectors has
+//   add_to_weights<STREAM>(out, w, c, sums)   a vector of weights, w + c · sums rounded once: sums
+//   of its first, second…
+//                                             input; STREAM: past the caches, `out` on a 64-byte
+//                                             boundary
+//   finish_streams()                          before another thread may read what was streamed
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+
+#include "kernels/cpu/merge/merge_block.h"
+
+namespace valora::kernels {
+namespace {
+
+// Inputs whose sums a thread holds in registers at once.
+template <typename V>
+inline constexpr int kMergeRun =
+    static_cast<int>(std::bit_floor(static_cast<unsigned>(V::kTileSums)));
+
+inline constexpr int64_t kAhead = 32;  // vectors of weights
+
+// A's inputs of the block, from [inputs][rank] in panels to runs of [rank][kMergeRun]: bf16 in
+// pairs of ranks, as B's vectors have them. What lies beyond the block's last input is zero.
+template <typename V, typename T>
+void transpose_a(const Panels<T>& a, const MergeBlock& block, T* scratch) {
+  constexpr int64_t kInputs = kVectorInputs<T>, kRunVectors = kMergeRun<V> / kInputs;
+  const int64_t groups = (a.n + kInputs - 1) / kInputs;  // ranks, or pairs of them
+  for (int64_t v = block.vector_begin; v < block.vector_end; v += kRunVectors) {
+    const int64_t vectors = std::min(kRunVectors, block.vector_end - v);
+    if (vectors < kRunVectors) std::fill_n(scratch, groups * kMergeRun<V> * kInputs, T{});
+    for (int64_t g = 0; g < groups; ++g) {
+      const int64_t rank = g * kInputs;
+      const T* from =
+          a.panel(rank / kPanelOutputs) + (v * kPanelOutputs + rank % kPanelOutputs) * kInputs;
+      T* to = scratch + g * kMergeRun<V> * kInputs;
+      for (int64_t i = 0; i < vectors; ++i, from += kPanelOutputs * kInputs)
+        for (int64_t j = 0; j < kInputs; ++j)
+          for (int64_t r = 0; r < kInputs; ++r) *to++ = from[r * kInputs + j];
+    }
+    scratch += groups * kMergeRun<V> * kInputs;
+  }
+}
+
+// 16 outputs by a run of inputs: `vectors` of the run's are there.
+template <typename V, bool STREAM, typename T>
+inline __attribute__((always_inline)) void merge_run(const T* a, const T* b, int64_t groups,
+                                                     const T* w, T* out, float c, int64_t vectors) {
+  constexpr int64_t kInputs = kVectorInputs<T>, kVector = kInputs * kPanelOutputs;
+  constexpr int kRun = kMergeRun<V>;
+  typename V::Sums sums[kRun];
+#pragma GCC unroll 16
+  for (int i = 0; i < kRun; ++i) sums[i] = V::zero();
+  // The weights of runs that come soon are on their way while this one is multiplied.
+#pragma GCC unroll 16
+  for (int i = 0; i < kRun / kInputs; ++i) __builtin_prefetch(w + (i + kAhead) * kVector, 0, 3);
+  for (int64_t g = 0; g < groups; ++g, a += kRun * kInputs, b += kVector) {
+    const typename V::Weights even = V::template weights<0>(b);
+#pragma GCC unroll 16
+    for (int i = 0; i < kRun; ++i)
+      V::multiply_add(sums[i], V::template value<0>(a + i * kInputs), even);
+    if constexpr (V::kSteps == 2) {
+      const typename V::Weights odd = V::template weights<1>(b);
+#pragma GCC unroll 16
+      for (int i = 0; i < kRun; ++i)
+        V::multiply_add(sums[i], V::template value<1>(a + i * kInputs), odd);
+    }
+  }
+#pragma GCC unroll 16
+  for (int i = 0; i < kRun / kInputs; ++i)
+    if (i < vectors)
+      V::template add_to_weights<STREAM>(out + i * kVector, w + i * kVector, c, sums + i * kInputs);
+}
+
+template <typename V, bool STREAM, typename T>
+void merge_panels(const Merge<T>& m, const MergeBlock& block, const T* scratch) {
+  constexpr int64_t kInputs = kVectorInputs<T>, kVector = kInputs * kPanelOutputs,
+                    kRunVectors = kMergeRun<V> / kInputs;
+  const int64_t groups = (m.a.n + kInputs - 1) / kInputs;
+  for (int64_t p = block.panel_begin; p < block.panel_end; ++p) {
+    const T* b = m.b.panel(p);
+    const T* a = scratch;
+    const int64_t panel = p * panel_elements<T>(m.w.k);
+    const T* w = m.w.data + panel;
+    T* out = m.merged + panel;
+    int64_t v = block.vector_begin;
+    for (; v + kRunVectors <= block.vector_end;
+         v += kRunVectors, a += groups * kMergeRun<V> * kInputs)
+      merge_run<V, STREAM>(a, b, groups, w + v * kVector, out + v * kVector, m.coefficient,
+                           kRunVectors);
+    if (v < block.vector_end)
+      merge_run<V, STREAM>(a, b, groups, w + v * kVector, out + v * kVector, m.coefficient,
+                           block.vector_end - v);
+  }
+}
+
+// Weights that are written beside those that are read need not pass through the caches.
+template <typename V>
+void merge_block(const Merge<typename V::Element>& m, const MergeBlock& block,
+                 typename V::Element* scratch) {
+  transpose_a<V>(m.a, block, scratch);
+  const bool aligned = reinterpret_cast<uintptr_t>(m.merged) % 64 == 0;
+  if (m.merged == m.w.data || !aligned) return merge_panels<V, false>(m, block, scratch);
+  merge_panels<V, true>(m, block, scratch);
+  V::finish_streams();
+}
+
+}  // namespace
+}  // namespace valora::kernels

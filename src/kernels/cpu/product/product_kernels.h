@@ -1,0 +1,236 @@
+// The product's loops around an instruction set's vectors, for the files compiled for one
+// instruction set (isa/instantiate.h). Each instantiates them with a Vectors of its own in an
+// unnamed namespace, so that the linker never takes a function compiled for one instruction set as
+// that of another.
+//
+// A Vectors has
+//   Element              bf16 or float
+//   kTileSums            sums that one tile holds in registers
+//   kSteps               multiplications that a vector of weights takes: 1, or 2 (even, odd inputs)
+//   Sums                 16 outputs in fp32; zero(), add(a, b), scale(c, a), scale_add(c, a, b) = c
+//   · a + b Weights              weights<STEP>(p): a vector's weights for 16 outputs value<STEP>(x)
+//   a row's inputs of that vector; last_value(x) reads one input, others count as zero
+//   multiply_add(sums, value, weights)
+//   load(p, count), store(p, count, sums)   `count` <= 16 floats or Elements, never more memory
+//   than that
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <utility>
+
+#include "kernels/cpu/product/product.h"
+
+namespace valora::kernels {
+namespace {
+
+inline constexpr int kMaxTilePanels = 8, kMaxTileRows = kMostTileRows;
+inline constexpr int64_t kManyRows = 8;  // whose sums the CPU does not see coming
+
+// One tile's place in a product.
+template <typename T>
+struct TilePlace {
+  int64_t row;
+  int64_t panel;
+  const T* weights[kMaxTilePanels];
+  const T* next[kMaxTilePanels];  // panels to fetch into the second-level cache meanwhile; [0]
+                                  // null: none
+};
+
+template <typename V, typename Y>
+inline __attribute__((always_inline)) void store_sums(const Product<typename V::Element>& p, Y* y,
+                                                      int64_t output, int64_t count,
+                                                      typename V::Sums sums) {
+  if (p.scale != 1) sums = V::scale(p.scale, sums);
+  if (p.bias) sums = V::add(sums, V::load(p.bias + output, count));
+  V::store(y, count, sums);
+}
+
+// What happens to 16 finished sums.
+template <typename V>
+inline __attribute__((always_inline)) void apply_epilogue(const Product<typename V::Element>& p,
+                                                          int64_t row, int64_t panel,
+                                                          typename V::Sums sums) {
+  const int64_t output = panel * kPanelOutputs;
+  const int64_t count = std::min(kPanelOutputs, p.w.n - output);
+  const int64_t at = row * p.ldy + output - p.first_output;
+  if (p.epilogue == Epilogue::kStore)
+    return store_sums<V>(p, static_cast<typename V::Element*>(p.y) + at, output, count, sums);
+  float* y = static_cast<float*>(p.y) + at;
+  if (p.epilogue == Epilogue::kStoreFloat) return store_sums<V>(p, y, output, count, sums);
+  V::store(y, count, V::scale_add(p.scale, sums, V::load(y, count)));
+}
+
+template <typename V, int STEP, int ROWS, int PANELS, typename T, typename Value>
+inline __attribute__((always_inline)) void multiply(typename V::Sums (&sums)[ROWS][PANELS],
+                                                    const T* const (&weights)[kMaxTilePanels],
+                                                    int64_t offset, const Value& value) {
+  typename V::Weights w[PANELS];
+#pragma GCC unroll 8
+  for (int j = 0; j < PANELS; ++j) w[j] = V::template weights<STEP>(weights[j] + offset);
+#pragma GCC unroll 16
+  for (int i = 0; i < ROWS; ++i) {
+    const auto v = value(i);
+#pragma GCC unroll 8
+    for (int j = 0; j < PANELS; ++j) V::multiply_add(sums[i][j], v, w[j]);
+  }
+}
+
+// One vector of weights of each panel: all its steps.
+template <typename V, int ROWS, int PANELS, typename T>
+inline __attribute__((always_inline)) void step(typename V::Sums (&sums)[ROWS][PANELS],
+                                                const T* const (&weights)[kMaxTilePanels],
+                                                int64_t offset, const T* inputs, int64_t ldx) {
+  multiply<V, 0>(sums, weights, offset,
+                 [&](int i) { return V::template value<0>(inputs + i * ldx); });
+  if constexpr (V::kSteps == 2) {
+    // Loads from before are not kept for the second step: there are no registers left for them.
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    multiply<V, 1>(sums, weights, offset,
+                   [&](int i) { return V::template value<1>(inputs + i * ldx); });
+  }
+}
+
+// What the next tile's sums are to be added to may lie in the second-level cache or behind it: it
+// comes meanwhile.
+template <int ROWS, int PANELS, typename T>
+inline __attribute__((always_inline)) void fetch_next_sums(const Product<T>& p,
+                                                           const TilePlace<T>& place) {
+  const bool below = place.row + ROWS < p.m;
+  const int64_t row = below ? place.row + ROWS : 0,
+                panel = below ? place.panel : place.panel + PANELS;
+  const float* y =
+      static_cast<const float*>(p.y) + row * p.ldy + panel * kPanelOutputs - p.first_output;
+#pragma GCC unroll 16
+  for (int i = 0; i < ROWS; ++i)
+#pragma GCC unroll 8
+    for (int j = 0; j < PANELS; ++j) __builtin_prefetch(y + i * p.ldy + j * kPanelOutputs, 1);
+}
+
+// ROWS × PANELS × CHAINS sums in registers over all of k. Cold weights are what small batches wait
+// for: the panels that come next are fetched while these are multiplied.
+template <typename V, int ROWS, int PANELS, int CHAINS>
+void tile(const Product<typename V::Element>& p, const TilePlace<typename V::Element>& place) {
+  using T = typename V::Element;
+  constexpr int64_t kInputs = kVectorInputs<T>, kVector = kInputs * kPanelOutputs;
+  const int64_t vectors = p.w.k / kInputs, ldx = p.ldx;
+  const T* inputs = p.x + place.row * ldx;
+  typename V::Sums sums[CHAINS][ROWS][PANELS];
+#pragma GCC unroll 8
+  for (int c = 0; c < CHAINS; ++c)
+#pragma GCC unroll 16
+    for (int i = 0; i < ROWS; ++i)
+#pragma GCC unroll 8
+      for (int j = 0; j < PANELS; ++j) sums[c][i][j] = V::zero();
+
+  if (p.epilogue == Epilogue::kAddFloat && p.m >= kManyRows)
+    fetch_next_sums<ROWS, PANELS>(p, place);
+  const T* weights[kMaxTilePanels];
+  const T* next[kMaxTilePanels];
+  for (int j = 0; j < PANELS; ++j) weights[j] = place.weights[j], next[j] = place.next[j];
+  int64_t v = 0;
+  const auto walk = [&](auto fetch) {
+    for (; v + CHAINS <= vectors; v += CHAINS)
+#pragma GCC unroll 8
+      for (int c = 0; c < CHAINS; ++c) {
+        const int64_t offset = (v + c) * kVector;
+        if constexpr (fetch)
+#pragma GCC unroll 8
+          for (int j = 0; j < PANELS; ++j) __builtin_prefetch(next[j] + offset, 0, 2);
+        step<V>(sums[c], weights, offset, inputs + (v + c) * kInputs, ldx);
+      }
+  };
+  if (place.next[0])
+    walk(std::true_type());
+  else
+    walk(std::false_type());
+  for (; v < vectors; ++v) step<V>(sums[0], weights, v * kVector, inputs + v * kInputs, ldx);
+  if constexpr (kInputs == 2)
+    if (p.w.k % 2)  // the last input alone: the element behind it is not ours to read
+      multiply<V, 0>(sums[0], weights, v * kVector,
+                     [&](int i) { return V::last_value(inputs + v * kInputs + i * ldx); });
+
+#pragma GCC unroll 16
+  for (int i = 0; i < ROWS; ++i)
+#pragma GCC unroll 8
+    for (int j = 0; j < PANELS; ++j) {
+      typename V::Sums sum = sums[0][i][j];
+#pragma GCC unroll 8
+      for (int c = 1; c < CHAINS; ++c) sum = V::add(sum, sums[c][i][j]);
+      apply_epilogue<V>(p, place.row + i, place.panel + j, sum);
+    }
+}
+
+template <typename V>
+using TileFunction = void (*)(const Product<typename V::Element>&,
+                              const TilePlace<typename V::Element>&);
+
+template <typename V, int PANELS, int CHAINS>
+constexpr int max_rows() {
+  return std::min(kMaxTileRows, V::kTileSums / (PANELS * CHAINS));
+}
+
+// tiles[r]: that of r + 1 rows.
+template <typename V, int PANELS, int CHAINS, size_t... R>
+constexpr std::array<TileFunction<V>, sizeof...(R)> tiles_of_rows(std::index_sequence<R...>) {
+  return {tile<V, static_cast<int>(R) + 1, PANELS, CHAINS>...};
+}
+
+// All rows, in even blocks, over panels in groups of PANELS; returns the first panel left over.
+template <typename V, int PANELS, int CHAINS>
+int64_t panel_groups(const Product<typename V::Element>& p, int64_t panel) {
+  static constexpr auto kTiles =
+      tiles_of_rows<V, PANELS, CHAINS>(std::make_index_sequence<max_rows<V, PANELS, CHAINS>()>());
+  const int64_t rows = std::clamp<int64_t>(p.tile.rows, 1, kTiles.size());
+  const int64_t blocks = (p.m + rows - 1) / rows, all = panels_of(p.w.n);
+  TilePlace<typename V::Element> place;
+  for (; panel + PANELS <= p.panel_end; panel += PANELS) {
+    place.panel = panel;
+    for (int j = 0; j < PANELS; ++j) place.weights[j] = p.w.panel(panel + j);
+    const bool more = panel + 2 * PANELS <= all;
+    for (int j = 0; j < PANELS; ++j)
+      place.next[j] = p.fetch ? p.fetch[panel + j] : more ? p.w.panel(panel + PANELS + j) : nullptr;
+    for (int64_t b = 0; b < blocks; ++b) {
+      place.row = p.m * b / blocks;
+      kTiles[p.m * (b + 1) / blocks - place.row - 1](p, place);
+      place.next[0] = nullptr;
+    }
+  }
+  return panel;
+}
+
+// The first of the chain counts CHAINS, MORE… down to which `chains` reaches, and that leaves room
+// for a row.
+template <typename V, int PANELS, int CHAINS = 8>
+int64_t panel_groups_in_chains(const Product<typename V::Element>& p, int64_t panel) {
+  if constexpr (CHAINS > 1 && max_rows<V, PANELS, CHAINS>() < 1)
+    return panel_groups_in_chains<V, PANELS, CHAINS / 2>(p, panel);
+  else if constexpr (CHAINS == 1)
+    return panel_groups<V, PANELS, 1>(p, panel);
+  else if (p.tile.chains >= CHAINS)
+    return panel_groups<V, PANELS, CHAINS>(p, panel);
+  else
+    return panel_groups_in_chains<V, PANELS, CHAINS / 2>(p, panel);
+}
+
+// The widest group that the tile asks for, then what is left in narrower ones.
+template <typename V, int PANELS>
+int64_t panel_groups_up_to(const Product<typename V::Element>& p, int64_t panel) {
+  if constexpr (max_rows<V, PANELS, 1>() >= 1)
+    if (p.tile.panels >= PANELS) return panel_groups_in_chains<V, PANELS>(p, panel);
+  return panel;
+}
+
+template <typename V>
+void multiply_product(const Product<typename V::Element>& p) {
+  if (p.m <= 0) return;
+  int64_t panel = p.panel_begin;
+  panel = panel_groups_up_to<V, 8>(p, panel);
+  panel = panel_groups_up_to<V, 4>(p, panel);
+  panel = panel_groups_up_to<V, 2>(p, panel);
+  panel_groups_in_chains<V, 1>(p, panel);
+}
+
+}  // namespace
+}  // namespace valora::kernels

@@ -1,0 +1,218 @@
+// For tests: projections in double precision, and what the kernels must give beside them.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+#include <vector>
+
+#include "kernels/cpu/linear/project.h"
+#include "kernels/testing/guarded.h"
+
+namespace valora::kernels::testing_support {
+
+template <typename T>
+Guarded<T> random_values(size_t count, uint32_t seed, float scale = 1) {
+  std::mt19937 rng(seed);
+  std::normal_distribution<float> normal(0, scale);
+  Guarded<T> values(count);
+  for (size_t i = 0; i < count; ++i) values[i] = from_float<T>(normal(rng));
+  return values;
+}
+
+template <typename T>
+Guarded<T> values_of(const std::vector<float>& values) {
+  Guarded<T> result(values.size());
+  for (size_t i = 0; i < values.size(); ++i) result[i] = from_float<T>(values[i]);
+  return result;
+}
+
+template <typename T>
+Guarded<T> packed(const Guarded<T>& w, int64_t n, int64_t k) {
+  Guarded<T> panels(packed_elements<T>(n, k));
+  pack_panels(w.data(), n, k, panels.data());
+  return panels;
+}
+
+// A matrix, its panels, and, where asked, each run of panels in a place of its own.
+template <typename T>
+struct Matrix {
+  int64_t n, k;
+  Guarded<T> values, packed_values;
+  std::vector<Guarded<T>> places;
+  std::vector<const T*> pieces;
+  int64_t per_piece;
+
+  Matrix(int64_t n_, int64_t k_, uint32_t seed, float scale, int64_t panels_per_piece)
+      : n(n_),
+        k(k_),
+        values(random_values<T>(n * k, seed, scale)),
+        packed_values(packed(values, n, k)),
+        per_piece(panels_per_piece) {
+    if (per_piece == 0) return;
+    for (int64_t first = 0; first < panels_of(n); first += per_piece) {
+      const int64_t count = std::min(per_piece, panels_of(n) - first);
+      places.emplace_back(static_cast<size_t>(count * panel_elements<T>(k)));
+      std::copy_n(packed_values.data() + first * panel_elements<T>(k), places.back().size(),
+                  places.back().data());
+    }
+    for (const auto& place : places) pieces.push_back(place.data());
+  }
+  Panels<T> panels() const {
+    if (pieces.empty()) return {packed_values.data(), n, k, nullptr, 0};
+    return {nullptr, n, k, pieces.data(), per_piece};
+  }
+};
+
+struct Use {
+  int64_t begin, end;
+  std::vector<int64_t> ranks;  // of each slice; 0: not touched
+  float coefficient;
+};
+
+struct Case {
+  int64_t m = 0, k = 0;
+  std::vector<int64_t> outs;     // of each slice
+  int64_t x_gap = 0, y_gap = 0;  // elements between one row's end and the next one's begin
+  bool bias = false;
+  bool unrounded = false;  // y_float
+  bool gated = false;
+  std::vector<Use> uses = {};
+  int64_t panels_per_piece = 0;  // of the adapters; 0: side by side
+};
+
+// A sum in double, and the sum of its terms' magnitudes, which fp32's error grows with.
+struct Reference {
+  double sum = 0, magnitude = 0;
+};
+
+inline constexpr double kFp32Error = 2e-6;          // of the magnitude: some roundings of 2^-24
+inline constexpr double kBf16Rounding = 1.0 / 255;  // half a unit in the last of 8 bits
+inline constexpr float kUntouched = -77;
+
+template <typename T>
+void add_row(const T* x, const T* w, int64_t k, Reference& r) {
+  for (int64_t i = 0; i < k; ++i) {
+    const double term = double(to_float(x[i])) * double(to_float(w[i]));
+    r.sum += term;
+    r.magnitude += std::abs(term);
+  }
+}
+
+template <typename T>
+struct Adapter {
+  const Use* use;
+  std::vector<std::unique_ptr<Matrix<T>>> a, b;
+};
+
+// The intermediate is rounded to T; where fp32 and double differ, it may be by one unit: hence the
+// slack.
+template <typename T>
+void add_low_rank(const Adapter<T>& adapter, size_t slice, const T* x, int64_t output, Reference& r,
+                  double& slack) {
+  const Matrix<T>& a = *adapter.a[slice];
+  const Matrix<T>& b = *adapter.b[slice];
+  for (int64_t i = 0; i < a.n; ++i) {
+    Reference low;
+    add_row(x, &a.values[i * a.k], a.k, low);
+    const double rounded =
+        to_float(from_float<T>(static_cast<float>(adapter.use->coefficient * low.sum)));
+    const double term = rounded * to_float(b.values[output * a.n + i]);
+    r.sum += term;
+    r.magnitude += std::abs(term);
+    const double unit = sizeof(T) == 2
+                            ? std::abs(rounded) / 128
+                            : kFp32Error * low.magnitude * std::abs(adapter.use->coefficient);
+    slack += unit * std::abs(to_float(b.values[output * a.n + i]));
+  }
+}
+
+inline double silu(double x) { return x / (1 + std::exp(-x)); }
+
+template <typename T>
+void expect_projection(const Case& c, const ParallelFor& parallel = serial_for) {
+  SCOPED_TRACE(::testing::Message()
+               << "m " << c.m << " k " << c.k << " outs " << ::testing::PrintToString(c.outs)
+               << " gaps " << c.x_gap << ", " << c.y_gap << " bias " << c.bias << " uses "
+               << c.uses.size() << " per piece " << c.panels_per_piece << " bytes " << sizeof(T));
+  const int64_t ldx = c.k + c.x_gap;
+  const auto x = random_values<T>(c.m * ldx - c.x_gap, 1,
+                                  0.3f);  // no gap behind the last row: its end is the buffer's
+  std::vector<std::unique_ptr<Matrix<T>>> weights;
+  std::vector<Guarded<float>> biases;
+  std::vector<Guarded<T>> ys;
+  std::vector<Guarded<float>> ys_float;
+  std::vector<Slice<T>> slices;
+  for (size_t s = 0; s < c.outs.size(); ++s) {
+    const int64_t n = c.outs[s], ldy = n + c.y_gap;
+    weights.push_back(std::make_unique<Matrix<T>>(n, c.k, 2 + s, 1.f, 0));
+    biases.push_back(random_values<float>(n, 30 + s));
+    ys.emplace_back(static_cast<size_t>(c.unrounded ? 0 : c.m * ldy - c.y_gap));
+    ys_float.emplace_back(static_cast<size_t>(c.unrounded ? c.m * ldy - c.y_gap : 0));
+    std::fill_n(ys.back().data(), ys.back().size(), from_float<T>(kUntouched));
+    std::fill_n(ys_float.back().data(), ys_float.back().size(), kUntouched);
+    slices.push_back({weights.back()->panels(), c.bias ? biases.back().data() : nullptr,
+                      ys.back().data(), c.unrounded ? ys_float.back().data() : nullptr, ldy});
+  }
+  std::vector<Adapter<T>> adapters;
+  std::vector<LoraSegment<T>> segments;
+  for (size_t u = 0; u < c.uses.size(); ++u) {
+    const Use& use = c.uses[u];
+    Adapter<T> adapter{&use, {}, {}};
+    LoraSegment<T> segment{use.begin, use.end, {}};
+    for (size_t s = 0; s < c.outs.size(); ++s) {
+      const int64_t rank = use.ranks[s];
+      const uint32_t seed = static_cast<uint32_t>(50 + 10 * u + s);
+      adapter.a.push_back(std::make_unique<Matrix<T>>(rank, c.k, seed, 0.2f, c.panels_per_piece));
+      adapter.b.push_back(
+          std::make_unique<Matrix<T>>(c.outs[s], rank, seed + 5, 0.2f, c.panels_per_piece));
+      if (rank > 0)
+        segment.parts[s] = {adapter.a.back()->panels(), adapter.b.back()->panels(),
+                            use.coefficient};
+    }
+    adapters.push_back(std::move(adapter));
+    segments.push_back(segment);
+  }
+  project<T>(x.data(), c.m, ldx, slices, segments, c.gated ? Combine::kSiluMul : Combine::kNone,
+             parallel);
+
+  const auto expected_sum = [&](int64_t t, size_t s, int64_t o, double& slack) {
+    Reference r;
+    add_row(&x[t * ldx], &weights[s]->values[o * c.k], c.k, r);
+    if (c.bias) r.sum += biases[s][o], r.magnitude += std::abs(biases[s][o]);
+    for (const Adapter<T>& adapter : adapters)
+      if (t >= adapter.use->begin && t < adapter.use->end)
+        add_low_rank(adapter, s, &x[t * ldx], o, r, slack);
+    slack += kFp32Error * r.magnitude;
+    return r.sum;
+  };
+  const size_t written = c.gated ? 1 : c.outs.size();
+  for (size_t s = 0; s < c.outs.size(); ++s) {
+    const int64_t ldy = c.outs[s] + c.y_gap, size = c.m * ldy - c.y_gap;
+    for (int64_t i = 0; i < size; ++i) {
+      const int64_t t = i / ldy, o = i % ldy;
+      const double got = c.unrounded ? ys_float[s][i] : to_float(ys[s][i]);
+      if (o >= c.outs[s] || s >= written) {
+        ASSERT_EQ(got, kUntouched)
+            << "slice " << s << " row " << t << " column " << o << " is nobody's";
+        continue;
+      }
+      double slack = 0, expected = expected_sum(t, s, o, slack);
+      if (c.gated) {
+        double up_slack = 0;
+        const double up = expected_sum(t, 1, o, up_slack);
+        slack = 1.1 * slack * std::abs(up) + up_slack * std::abs(silu(expected)) +
+                1e-6 * std::abs(silu(expected) * up);
+        expected = silu(expected) * up;
+      }
+      const double rounding =
+          !c.unrounded && sizeof(T) == 2 ? kBf16Rounding * std::abs(expected) : 0;
+      ASSERT_NEAR(got, expected, rounding + slack + 1e-30)
+          << "slice " << s << " row " << t << " column " << o;
+    }
+  }
+}
+
+}  // namespace valora::kernels::testing_support

@@ -1,0 +1,19 @@
+// For tests: parallel work in two halves, each on a thread of its own.
+#pragma once
+
+#include <thread>
+
+#include "base/parallel.h"
+
+namespace valora::kernels::testing_support {
+
+inline void two_threads(int64_t begin, int64_t end, int64_t, const ParallelBody& body) {
+  const int64_t middle = begin + (end - begin) / 2;
+  std::thread other([&] {
+    if (begin < middle) body(begin, middle);
+  });
+  body(middle, end);
+  other.join();
+}
+
+}  // namespace valora::kernels::testing_support
