@@ -3,8 +3,6 @@
 #include <cmath>
 #include <ctime>
 
-#include "ops/lay_together.h"
-
 namespace valora {
 namespace {
 
@@ -68,24 +66,19 @@ std::shared_ptr<LoadedAdapter> build_adapter(const adapters::AdapterSpec& spec,
   auto loaded = std::make_shared<LoadedAdapter>();
   loaded->digest = spec.digest;
   loaded->has_weights = !spec.targets.empty();
-  loaded->weights.modules.resize(modules.modules().size());
-  loaded->weights.scales.resize(modules.modules().size(), 0);
+  loaded->weights = ops::AdapterWeights(modules.modules().size());
   bool small = true;
-  std::vector<ops::Weight*> parts;
   for (const adapters::LoraTarget& target : spec.targets) {
-    auto weight = std::make_unique<ops::LoraWeight>();
-    weight->a = ops::Weight(tensor(target.a, dtype, device), dtype, device);
-    weight->b = ops::Weight(tensor(target.b, dtype, device), dtype, device);
-    loaded->weights.scales[target.module] = target.scale;
+    ops::LoraWeight weight{ops::Weight(tensor(target.a, dtype, device), dtype, device),
+                           ops::Weight(tensor(target.b, dtype, device), dtype, device)};
     const bool visual = modules.modules()[target.module].visual;
     (visual ? loaded->on_visuals : loaded->on_decoder) = true;
     if (!visual)
-      small = small && largest_change(*weight, target.scale) <=
+      small = small && largest_change(weight, target.scale) <=
                            kLargestMergedChange;  // false for what is no number
-    parts.insert(parts.end(), {&weight->a, &weight->b});
-    loaded->weights.modules[target.module] = std::move(weight);
+    loaded->weights.set(target.module, std::move(weight), target.scale);
   }
-  ops::lay_together(parts);
+  loaded->weights.lay_together();
   loaded->mergeable = loaded->on_decoder && small;
   for (const adapters::TaskHead& head : spec.heads)
     loaded->heads.push_back({head.name, head.labels, head.problem_type, head.add_generation_prompt,

@@ -10,8 +10,8 @@
 #include "adapters/adapter_spec.h"
 #include "adapters/registry.h"
 #include "engine/engine.h"
-#include "models/batch.h"
 #include "models/model.h"
+#include "ops/lora.h"
 
 namespace valora {
 
@@ -28,7 +28,7 @@ struct LoadedAdapter {
   adapters::AdapterId id = 0;
   std::string name;
   Digest digest;
-  models::AdapterWeights weights;
+  ops::AdapterWeights weights;
   bool has_weights = false;  // false: heads alone, the model runs as the base
   bool on_decoder = false;   // touches the decoder: its tokens make a segment
   bool mergeable = false;  // its decoder part may be merged into weights that other requests run on

@@ -1,18 +1,11 @@
 #include "engine/mode_switcher.h"
 
 #include "ops/huge_memory.h"
+#include "ops/lay_together.h"
 #include "ops/merge.h"
 
 namespace valora {
 namespace {
-
-constexpr int64_t kAlignment = 64;  // bytes: the kernels' vectors
-
-// Elements that a weight takes of the shadow.
-int64_t room_for(const ops::Weight& weight) {
-  const int64_t unit = kAlignment / static_cast<int64_t>(c10::elementSize(weight.dtype()));
-  return (weight.data().numel() + unit - 1) / unit * unit;
-}
 
 bool same(const std::shared_ptr<const LoadedAdapter>& a,
           const std::shared_ptr<const LoadedAdapter>& b) {
@@ -30,7 +23,7 @@ Result<MergePlace> parse_merge_place(const std::string& name) {
 int64_t ModeSwitcher::shadow_bytes(models::Model& model) {
   int64_t bytes = 0;
   for (const models::Linear* linear : model.decoder_linears())
-    bytes += room_for(linear->weight()) *
+    bytes += ops::aligned_elements(linear->weight()) *
              static_cast<int64_t>(c10::elementSize(linear->weight().dtype()));
   return bytes;
 }
@@ -49,7 +42,7 @@ ModeSwitcher::ModeSwitcher(models::Model& model, models::Weights& checkpoint, Me
 void ModeSwitcher::make_shadow() {
   if (targets_.empty()) return;
   int64_t elements = 0;
-  for (const Target& target : targets_) elements += room_for(target.linear->weight());
+  for (const Target& target : targets_) elements += ops::aligned_elements(target.linear->weight());
   const at::Tensor& like = targets_.front().linear->weight().data();
   at::Tensor shadow = like.is_cpu() ? ops::huge_zeros(elements, like.scalar_type())
                                     : at::empty({elements}, like.options());
@@ -60,7 +53,7 @@ void ModeSwitcher::make_shadow() {
     const ops::Weight& weight = target.linear->weight();
     target.merged =
         weight.with_data(shadow.narrow(0, at, weight.data().numel()).view(weight.data().sizes()));
-    at += room_for(weight);
+    at += ops::aligned_elements(weight);
   }
 }
 
@@ -68,7 +61,7 @@ void ModeSwitcher::make_shadow() {
 void ModeSwitcher::own_base() {
   for (Target& target : targets_) {
     ops::Weight& weight = target.linear->weight();
-    if (!weight.packed()) weight = weight.with_data(weight.data().clone());
+    if (weight.form() == ops::WeightForm::kPlain) weight = weight.with_data(weight.data().clone());
     target.merged = weight;
   }
 }
@@ -93,11 +86,11 @@ void ModeSwitcher::merge(const std::shared_ptr<const LoadedAdapter>& adapter) {
   std::vector<ops::Merge> merges;
   for (const Target& target : targets_) {
     const int module = target.linear->module();
-    const ops::LoraWeight* lora = adapter->weights.modules[module].get();
+    const ops::LoraWeight* lora = adapter->weights.find(module);
     merged_.modules[module] = lora ? target.merged : ops::Weight();
     if (!lora) continue;
     merges.push_back(
-        {&target.linear->weight(), &target.merged, lora, adapter->weights.scales[module]});
+        {&target.linear->weight(), &target.merged, lora, adapter->weights.scale(module)});
     if (place_ == MergePlace::kInPlace) overwritten_.push_back(target.linear);
   }
   ops::merge(merges);

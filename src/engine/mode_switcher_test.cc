@@ -68,10 +68,10 @@ class Switcher : public ::testing::TestWithParam<Setting> {
     for (size_t i = 0; i < linears.size(); ++i) {
       const int module = linears[i]->module();
       at::Tensor expected = base_[i].to(at::kDouble);
-      if (const ops::LoraWeight* lora = adapter.weights.modules[module].get()) {
+      if (const ops::LoraWeight* lora = adapter.weights.find(module)) {
         const at::Tensor a = lora->a.unpacked().to(at::kDouble),
                          b = lora->b.unpacked().to(at::kDouble);
-        expected += adapter.weights.scales[module] * at::mm(b, a);
+        expected += adapter.weights.scale(module) * at::mm(b, a);
         changed = true;
       }
       const double tolerance = loaded_.dtype == at::kFloat ? 1e-5 : 1.0 / 200;

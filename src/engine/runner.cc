@@ -174,8 +174,7 @@ models::Batch Runner::build_batch(const StepPlan& plan) {
                   s.tokens.begin() + s.computed_tokens + item.tokens);
     append_positions(item, axes, positions);
     batch.spans.push_back({begin, item.tokens, s.computed_tokens, s.table.blocks.data()});
-    append_segments(s.owner->adapters, merged, begin, begin + item.tokens,
-                    batch.adaptation.segments);
+    append_segments(s.owner->adapters, merged, begin, begin + item.tokens, batch.adaptation.lora);
     for_each_visual(item, [&](const models::VisualSpan& span, int from, int to) {
       const int first = std::max(from, span.token_begin),
                 last = std::min(to, span.token_begin + span.input->tokens);

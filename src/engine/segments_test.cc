@@ -19,23 +19,23 @@ class Segments : public ::testing::Test {
   using Expected = std::tuple<int64_t, int64_t, const LoadedAdapter*, float>;
   void tokens(int64_t begin, int64_t end, const LoadedAdapter* merged,
               const std::vector<AppliedAdapter>& uses) {
-    append_segments(uses, merged, begin, end, segments_);
+    append_segments(uses, merged, begin, end, lora_);
   }
   void expect(const std::vector<Expected>& expected) {
-    ASSERT_EQ(segments_.size(), expected.size());
+    ASSERT_EQ(lora_.segments().size(), expected.size());
     for (size_t i = 0; i < expected.size(); ++i) {
-      const models::Segment& s = segments_[i];
+      const kernels::LoraSegment& s = lora_.segments()[i];
       const auto& [begin, end, of, coefficient] = expected[i];
       EXPECT_EQ(s.token_begin, begin) << i;
       EXPECT_EQ(s.token_end, end) << i;
-      EXPECT_EQ(s.adapter, &of->weights) << i;
+      EXPECT_EQ(&lora_.adapter(i), &of->weights) << i;
       EXPECT_EQ(s.coefficient, coefficient) << i;
     }
   }
 
   const std::shared_ptr<LoadedAdapter> a_ = adapter(1), b_ = adapter(2),
                                        visual_ = adapter(3, false);
-  std::vector<models::Segment> segments_;
+  ops::LoraBatch lora_;
 };
 
 TEST_F(Segments, UnmergedEveryTokenHasItsOwnAdapters) {

@@ -1,5 +1,7 @@
 #include "models/layers.h"
 
+#include <array>
+
 #include "ops/elementwise.h"
 
 namespace valora::models {
@@ -12,32 +14,8 @@ const ops::Weight& in_use(const Linear& linear, const Adaptation& adaptation) {
   return merged.defined() ? merged : linear.weight();
 }
 
-ops::Dropout dropout_of(const ops::Dropout& dropout, int module, size_t segment) {
-  if (dropout.probability <= 0) return {};
-  uint64_t seed = dropout.seed ^ (static_cast<uint64_t>(module) << 32 | segment);
-  for (const int shift : {33, 29, 32}) seed = (seed ^ seed >> shift) * 0xff51afd7ed558ccdULL;
-  return {dropout.probability, seed};
-}
-
-// The segments' parts on these linears; those that touch none are left out.
-std::vector<ops::LoraSegment> segments_of(std::span<const Linear* const> linears,
-                                          const Adaptation& adaptation) {
-  std::vector<ops::LoraSegment> own;
-  own.reserve(adaptation.segments.size());
-  for (const Segment& s : adaptation.segments) {
-    ops::LoraSegment segment{s.token_begin, s.token_end, {}};
-    bool touches = false;
-    for (size_t i = 0; i < linears.size(); ++i) {
-      const int module = linears[i]->module();
-      if (module < 0) continue;
-      segment.parts[i] = {s.adapter->modules[module].get(),
-                          s.coefficient * s.adapter->scales[module],
-                          dropout_of(adaptation.dropout, module, own.size())};
-      touches |= segment.parts[i].weight != nullptr;
-    }
-    if (touches) own.push_back(segment);
-  }
-  return own;
+ops::ModuleWeight adapted(const Linear& linear, const Adaptation& adaptation) {
+  return {&in_use(linear, adaptation), linear.module()};
 }
 
 }  // namespace
@@ -52,21 +30,21 @@ Linear::Linear(Weights& weights, const std::string& name, int64_t in, int64_t ou
 }
 
 at::Tensor Linear::operator()(const at::Tensor& x, const Adaptation& adaptation) const {
-  return project(x, {this}, adaptation)[0];
+  return ops::linear(x, adapted(*this, adaptation), adaptation.lora);
 }
 
 std::vector<at::Tensor> project(const at::Tensor& x, std::initializer_list<const Linear*> linears,
                                 const Adaptation& adaptation) {
-  std::vector<const ops::Weight*> weights;
-  for (const Linear* linear : linears) weights.push_back(&in_use(*linear, adaptation));
-  return ops::project(x, weights, segments_of({linears.begin(), linears.size()}, adaptation));
+  std::array<ops::ModuleWeight, ops::kMaxSlices> slices;
+  TORCH_CHECK(linears.size() <= slices.size(), "project: ", linears.size(), " linears");
+  size_t count = 0;
+  for (const Linear* linear : linears) slices[count++] = adapted(*linear, adaptation);
+  return ops::project(x, {slices.data(), count}, adaptation.lora);
 }
 
 at::Tensor gated(const at::Tensor& x, const Linear& gate, const Linear& up,
                  const Adaptation& adaptation) {
-  const Linear* both[] = {&gate, &up};
-  return ops::gated(x, in_use(gate, adaptation), in_use(up, adaptation),
-                    segments_of(both, adaptation));
+  return ops::gated(x, adapted(gate, adaptation), adapted(up, adaptation), adaptation.lora);
 }
 
 RmsNorm::RmsNorm(Weights& weights, const std::string& name, int64_t width, double eps)

@@ -234,18 +234,19 @@ TEST(WindowOrder, EdgesAreSmallerAndFramesApart) {
 }
 
 TEST(VisualBatch, SegmentsCoverTheRowsOfTheirItems) {
-  const AdapterWeights a, b;
+  const ops::AdapterWeights a, b;
   const media::VisualInput input = grid(1, 2, 2);
   const std::vector<VisualItem> items{
       {&input, {}}, {&input, {{&a, 2}}}, {&input, {{&a, 1}, {&b, -1}}}};
   const std::vector<int64_t> rows{3, 4, 5};
   const Adaptation adaptation = item_adaptation(items, rows);
-  ASSERT_EQ(adaptation.segments.size(), 3);
-  EXPECT_EQ(adaptation.segments[0].token_begin, 3);
-  EXPECT_EQ(adaptation.segments[0].token_end, 7);
-  EXPECT_EQ(adaptation.segments[0].coefficient, 2);
-  for (int i : {1, 2}) EXPECT_EQ(adaptation.segments[i].token_begin, 7);
-  EXPECT_EQ(adaptation.segments[2].adapter, &b);
+  const auto segments = adaptation.lora.segments();
+  ASSERT_EQ(segments.size(), 3);
+  EXPECT_EQ(segments[0].token_begin, 3);
+  EXPECT_EQ(segments[0].token_end, 7);
+  EXPECT_EQ(segments[0].coefficient, 2);
+  for (int i : {1, 2}) EXPECT_EQ(segments[i].token_begin, 7);
+  EXPECT_EQ(&adaptation.lora.adapter(2), &b);
   const auto parts = split_items(at::arange(12).view({12, 1}), rows);
   EXPECT_EQ(parts[2].size(0), 5);
   EXPECT_EQ(parts[2][0][0].item<int>(), 7);

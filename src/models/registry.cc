@@ -96,14 +96,14 @@ Result<ModelSpec> read_model_spec(const Family& family, const ConfigReader& conf
 }
 
 Result<LoadedModel> load_model(const std::string& dir, const std::string& dtype, at::Device device,
-                               WeightForm form) {
+                               ModelUse use) {
   VALORA_TRY(config, read_model_config(dir));
   VALORA_TRY(family, find_family(config));
   VALORA_TRY(weights, Weights::open(dir));
   try {
     VALORA_TRY(type, resolve_dtype(dtype, config, weights->stored_dtype(), device));
     weights->set_target(type, device);
-    weights->set_plain(form == WeightForm::kTraining);
+    weights->set_plain(use == ModelUse::kTraining);
     weights->set_aliases(family->spec(config).aliases);
     LoadedModel loaded;
     loaded.model = family->build(config, *weights, device);

@@ -49,15 +49,15 @@ struct LoadedModel {
   std::vector<std::string> unused_tensors;
 };
 
-// dtype: "auto" (config.json's, else the checkpoint's), "float32", "bfloat16", "float16" (not on
-// CPUs).
-enum class WeightForm {
+enum class ModelUse {
   kServing,   // the fastest of the device and backend
   kTraining,  // plain tensors, views of the checkpoint's map where it has the dtype: gradients flow
               // through them
 };
+// dtype: "auto" (config.json's, else the checkpoint's), "float32", "bfloat16", "float16" (not on
+// CPUs).
 Result<LoadedModel> load_model(const std::string& dir, const std::string& dtype, at::Device device,
-                               WeightForm form = WeightForm::kServing);
+                               ModelUse use = ModelUse::kServing);
 // The dtype an option asks for; what kind of file decides "auto" is said above.
 Result<at::ScalarType> resolve_dtype(const std::string& option, const ConfigReader& config,
                                      at::ScalarType stored, at::Device device);

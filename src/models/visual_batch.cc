@@ -34,8 +34,8 @@ Adaptation item_adaptation(std::span<const VisualItem> items, std::span<const in
   Adaptation adaptation;
   int64_t begin = 0;
   for (size_t i = 0; i < items.size(); begin += rows[i], ++i)
-    for (const AdapterUse& use : items[i].adapters)
-      adaptation.segments.push_back({begin, begin + rows[i], use.adapter, use.coefficient});
+    for (const ops::ScaledAdapter& use : items[i].adapters)
+      adaptation.lora.add(begin, begin + rows[i], *use.adapter, use.coefficient);
   return adaptation;
 }
 

@@ -6,15 +6,17 @@
 #include <cstdint>
 #include <span>
 
-#include "kernels/cpu/attention/kv_layout.h"
+#include "kernels/types/query_span.h"
+#include "kernels/types/weight_form.h"
 
 namespace valora::ops {
 
 using kernels::QuerySpan;
+using kernels::WeightForm;
 
 // The device's block arena: a block holds kBlockTokens tokens of all layers, K and V. On CPUs in
-// the panels that the kernels read (kernels/cpu/kv_layout.h), [blocks, layers, elements]; on other
-// devices and for the reference backend [blocks, layers, 2 (K, V), tokens, kv_heads, dim].
+// the panels that the kernels read (kernels/cpu/attention/kv_layout.h), [blocks, layers, elements];
+// on other devices and for the reference backend [blocks, layers, 2 (K, V), tokens, kv_heads, dim].
 class KvArena {
  public:
   static constexpr int64_t kBlockTokens = kernels::kBlockTokens;
@@ -27,13 +29,13 @@ class KvArena {
                              at::Device device);
 
   const at::Tensor& data() const { return data_; }
-  bool in_panels() const { return in_panels_; }
+  WeightForm form() const { return form_; }
   int64_t kv_heads() const { return kv_heads_; }
   int64_t dim() const { return dim_; }
 
  private:
   at::Tensor data_;
-  bool in_panels_ = false;
+  WeightForm form_ = WeightForm::kPlain;
   int64_t kv_heads_ = 0, dim_ = 0;
 };
 

@@ -1,4 +1,4 @@
-#include "ops/attention_aten.h"
+#include "ops/attention_targets.h"
 
 #include <ATen/ops/scaled_dot_product_attention.h>
 
@@ -6,8 +6,6 @@
 
 namespace valora::ops {
 namespace {
-
-using kernels::QuerySpan;
 
 at::Tensor block_indices(const QuerySpan& span, int64_t block_tokens, at::Device device) {
   const int64_t length = span.context + span.queries;
@@ -65,10 +63,13 @@ void store_gathered(const at::Tensor& k, const at::Tensor& v, const at::Tensor& 
 }  // namespace
 
 at::Tensor paged_attention_aten(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
-                                const at::Tensor& layer, std::span<const QuerySpan> spans) {
+                                const KvArena& arena, int64_t layer,
+                                std::span<const QuerySpan> spans) {
+  // [blocks, 2 (K, V), tokens, kv_heads, dim]
+  const at::Tensor cache = arena.data().select(1, layer);
   at::Tensor out = at::empty({q.size(0), q.size(1) * q.size(2)}, q.options());
-  store_gathered(k, v, layer, spans);
-  for (const QuerySpan& span : spans) attend_gathered(q, layer, span, out);
+  store_gathered(k, v, cache, spans);
+  for (const QuerySpan& span : spans) attend_gathered(q, cache, span, out);
   return out;
 }
 

@@ -8,7 +8,7 @@ namespace {
 TEST(LayTogether, MovesPackedWeightsSideBySideAndKeepsTheirValues) {
   const at::Tensor a = at::rand({3, 33}), b = at::rand({50, 7});
   Weight first(a, at::kBFloat16, at::kCPU), second(b, at::kBFloat16, at::kCPU);
-  ASSERT_TRUE(first.packed());
+  ASSERT_EQ(first.form(), WeightForm::kPanels);
   Weight* both[] = {&first, &second};
   lay_together(both);
   EXPECT_TRUE(at::equal(first.unpacked(), a.to(at::kBFloat16)));

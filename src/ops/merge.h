@@ -1,10 +1,9 @@
-// Adapters merged into weights (VaLoRA §4.4.1): the door to kernels/cpu/merge.h, and ATen
-// elsewhere.
+// Adapters merged into weights (VaLoRA §4.4.1).
 #pragma once
 
 #include <span>
 
-#include "ops/linear.h"
+#include "ops/lora.h"
 
 namespace valora::ops {
 

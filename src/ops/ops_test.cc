@@ -90,31 +90,33 @@ TEST_P(Ops, LinearRefusesOtherInputs) {
 
 TEST_P(Ops, AddLoraUnderSegmentsOfSeveralAdapters) {
   const int64_t in = 33, out = 21, tokens = 12;
-  std::vector<LoraWeight> weights;
+  std::vector<AdapterWeights> adapters;
   std::vector<at::Tensor> a, b;
   for (const int64_t rank : {1, 5, 16}) {
     a.push_back(random({rank, in}) * 0.2);
     b.push_back(random({out, rank}) * 0.2);
-    weights.push_back({Weight(a.back(), dtype(), device()), Weight(b.back(), dtype(), device())});
+    adapters.emplace_back(1).set(
+        0, {Weight(a.back(), dtype(), device()), Weight(b.back(), dtype(), device())}, 0.5f);
   }
   // Tokens 2 and 3 under none, 4 to 7 under a sum of two, 7 on under one with a negative
   // coefficient.
-  const std::vector<LoraSegment> segments{{0, 2, {{{&weights[0], 2}}}},
-                                          {4, 8, {{{&weights[1], 1}}}},
-                                          {4, 7, {{{&weights[2], 0.5f}}}},
-                                          {8, 12, {{{&weights[2], -1}}}}};
+  LoraBatch lora;
+  lora.add(0, 2, adapters[0], 2);
+  lora.add(4, 8, adapters[1], 1);
+  lora.add(4, 7, adapters[2], 0.5f);
+  lora.add(8, 12, adapters[2], -1);
   const at::Tensor x = random({tokens, in}), w = random({out, in});
   const Weight base(w, dtype(), device());
   at::Tensor expected = at::mm(wide(x), wide(w).t());
   const int which[] = {0, 1, 2, 2};
-  for (size_t i = 0; i < segments.size(); ++i) {
-    const auto& s = segments[i];
+  for (size_t i = 0; i < lora.segments().size(); ++i) {
+    const auto& s = lora.segments()[i];
     expected.slice(0, s.token_begin, s.token_end) +=
-        s.parts[0].coefficient *
+        s.coefficient * 0.5 *
         at::mm(at::mm(wide(x.slice(0, s.token_begin, s.token_end)), wide(a[which[i]]).t()),
                wide(b[which[i]]).t());
   }
-  const at::Tensor actual = linear(x, base, segments);
+  const at::Tensor actual = linear(x, {&base, 0}, lora);
   expect_close(actual, expected, 4);
   EXPECT_TRUE(at::equal(actual.slice(0, 2, 4), linear(x, base).slice(0, 2, 4)))
       << "tokens without a segment";
@@ -181,13 +183,14 @@ TEST_P(Ops, Gated) {
     const at::Tensor x = random({tokens, 40}), g = random({37, 40}) * 0.3,
                      u = random({37, 40}) * 0.3;
     const at::Tensor a = random({5, 40}) * 0.3, b = random({37, 5}) * 0.3;
-    const LoraWeight low{Weight(a, dtype(), device()), Weight(b, dtype(), device())};
-    const std::vector<LoraSegment> segments{
-        {0, tokens, {{{}, {&low, 0.5f}}}}};  // on the second alone
+    AdapterWeights adapter(2);  // on the second alone
+    adapter.set(1, {Weight(a, dtype(), device()), Weight(b, dtype(), device())}, 1);
+    LoraBatch lora;
+    lora.add(0, tokens, adapter, 0.5f);
     const at::Tensor gate = at::mm(wide(x), wide(g).t()), up = at::mm(wide(x), wide(u).t());
     const Weight gate_weight(g, dtype(), device()), up_weight(u, dtype(), device());
-    expect_close(gated(x, gate_weight, up_weight), at::silu(gate) * up, 4);
-    expect_close(gated(x, gate_weight, up_weight, segments),
+    expect_close(gated(x, {&gate_weight}, {&up_weight}), at::silu(gate) * up, 4);
+    expect_close(gated(x, {&gate_weight, 0}, {&up_weight, 1}, lora),
                  at::silu(gate) * (up + 0.5 * at::mm(at::mm(wide(x), wide(a).t()), wide(b).t())),
                  4);
   }

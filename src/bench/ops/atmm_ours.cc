@@ -3,13 +3,14 @@
 #include "bench/ops/atmm_rivals.h"
 #include "bench/ops/cycle.h"
 #include "kernels/cpu/linear/low_rank.h"
-#include "ops/cpu_dispatch.h"
+#include "ops/cpu_types.h"
+#include "ops/lora.h"
 #include "ops/parallel.h"
 
 namespace valora::bench {
 namespace {
 
-using Segments = std::vector<kernels::LoraSegment<kernels::bf16>>;
+using Segments = std::vector<kernels::LoraSegment>;
 
 // Ranks rounded up to a multiple of `step` by zeros.
 at::Tensor padded(const at::Tensor& w, int64_t dim, int64_t step) {
@@ -24,24 +25,22 @@ at::Tensor padded(const at::Tensor& w, int64_t dim, int64_t step) {
 
 // The panels of every layer's adapters, and segments that point at them.
 struct Packed {
-  std::vector<ops::Weight> weights;
+  std::vector<ops::AdapterWeights> adapters;  // layer after layer
   Cycle<Segments> layers;
 
   static Packed of(const AtmmProblem& problem, int64_t rank_step) {
-    std::vector<ops::Weight> weights;
+    std::vector<ops::AdapterWeights> weights;
     std::vector<Segments> layers;
+    const auto pack = [](const at::Tensor& w) { return ops::Weight(w, at::kBFloat16, at::kCPU); };
     for (const auto& adapters : problem.layers) {
-      std::vector<kernels::LowRank<kernels::bf16>> parts;
-      const auto pack = [&](const at::Tensor& w) -> kernels::Panels<kernels::bf16> {
-        weights.emplace_back(w, at::kBFloat16, at::kCPU);
-        return {ops::raw<kernels::bf16>(weights.back().data()), w.size(0), w.size(1)};
-      };
+      const size_t first = weights.size();
       for (const AtmmAdapter& adapter : adapters)
-        parts.push_back({pack(padded(adapter.a, 0, rank_step)),
-                         pack(padded(adapter.b, 1, rank_step)), adapter.coefficient});
+        weights.emplace_back(1).set(
+            0, {pack(padded(adapter.a, 0, rank_step)), pack(padded(adapter.b, 1, rank_step))},
+            adapter.coefficient);
       Segments& segments = layers.emplace_back();
       for (const AtmmRun& run : problem.runs)
-        segments.push_back({run.begin, run.end, {parts[run.adapter]}});
+        segments.push_back({run.begin, run.end, weights[first + run.adapter].table().data(), 1});
     }
     return {std::move(weights), Cycle(std::move(layers))};
   }
@@ -52,8 +51,8 @@ Contender panel_products(const AtmmProblem& problem, std::string name,
   const at::Tensor x = problem.x, y = problem.output(at::kFloat);
   return adding(std::move(name), y, [packed, x, y, tile] {
     kernels::low_rank<kernels::bf16>(ops::raw<kernels::bf16>(x), x.size(0), x.size(1),
-                                     y.mutable_data_ptr<float>(), y.size(1), packed->layers.next(),
-                                     ops::torch_parallel(), tile);
+                                     y.mutable_data_ptr<float>(), y.size(1), 0,
+                                     packed->layers.next(), ops::torch_parallel(), tile);
   });
 }
 

@@ -5,7 +5,7 @@
 #include "bench/ops/atmm_rivals.h"
 #include "bench/ops/cycle.h"
 #include "bench/ops/rank_row_loops.h"
-#include "ops/cpu_dispatch.h"
+#include "ops/cpu_types.h"
 #include "ops/parallel.h"
 
 namespace valora::bench {

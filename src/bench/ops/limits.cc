@@ -12,7 +12,7 @@
 #include "bench/ops/timing.h"
 #include "kernels/cpu/isa/kernel_set.h"
 #include "kernels/cpu/product/product.h"
-#include "ops/cpu_dispatch.h"
+#include "ops/cpu_types.h"
 #include "ops/huge_memory.h"
 #include "ops/parallel.h"
 

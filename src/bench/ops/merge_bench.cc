@@ -4,7 +4,7 @@
 
 #include "bench/ops/random_tensors.h"
 #include "kernels/cpu/merge/merge.h"
-#include "ops/cpu_dispatch.h"
+#include "ops/cpu_types.h"
 #include "ops/huge_memory.h"
 #include "ops/linear.h"
 #include "ops/parallel.h"

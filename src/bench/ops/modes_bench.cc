@@ -8,7 +8,6 @@
 
 #include "bench/ops/random_tensors.h"
 #include "ops/huge_memory.h"
-#include "ops/lay_together.h"
 #include "ops/linear.h"
 #include "ops/merge.h"
 
@@ -23,15 +22,16 @@ struct ModeShape {
   int64_t layers, tokens;
 };
 
-// A linear, its weights with the first adapter merged in, and its part of every adapter.
+// A linear, and its weights with the first adapter merged in.
 struct Linear {
   ops::Weight base, merged;
-  std::vector<ops::LoraWeight> adapters;
+  int module;
 };
 
 struct Layer {
   Linear q, k, v, o, gate, up, down;
 };
+constexpr int kLayerLinears = 7;
 
 template <typename AnyLayer>
 auto linears_of(AnyLayer& l) {
@@ -42,77 +42,59 @@ ops::Weight packed(int64_t out, int64_t in, int seed) {
   return ops::Weight(weight_tensor(out, in, at::kBFloat16, seed), at::kBFloat16, at::kCPU);
 }
 
-Linear make_linear(int64_t out, int64_t in, int64_t adapters, int seed) {
-  Linear l;
-  l.base = packed(out, in, seed);
-  l.merged = l.base.with_data(ops::huge_zeros(l.base.data().numel(), at::kBFloat16));
-  for (int64_t a = 0; a < adapters; ++a)
-    l.adapters.push_back({packed(kRank, in, seed + 10 + static_cast<int>(a)),
-                          packed(out, kRank, seed + 50 + static_cast<int>(a))});
-  const ops::Merge merge{&l.base, &l.merged, &l.adapters.front(), kCoefficient};
-  ops::merge({&merge, 1});
-  return l;
+Layer make_layer(int first_module) {
+  int module = first_module;
+  const auto make = [&](int64_t out, int64_t in) {
+    const ops::Weight base = packed(out, in, module - first_module + 1);
+    return Linear{base, base.with_data(ops::huge_zeros(base.data().numel(), at::kBFloat16)),
+                  module++};
+  };
+  // In braces they are made in this order.
+  return {make(kHidden, kHidden), make(kKeyWidth, kHidden), make(kKeyWidth, kHidden),
+          make(kHidden, kHidden), make(kInner, kHidden),    make(kInner, kHidden),
+          make(kHidden, kInner)};
 }
 
-// As the engine keeps them: each adapter in one memory.
-void lay_adapters_together(std::vector<Layer>& layers, int64_t adapters) {
-  for (int64_t a = 0; a < adapters; ++a) {
-    std::vector<ops::Weight*> parts;
-    for (Layer& l : layers)
-      for (Linear* linear : linears_of(l))
-        parts.insert(parts.end(), {&linear->adapters[a].a, &linear->adapters[a].b});
-    ops::lay_together(parts);
-  }
-}
-
-Layer make_layer(int64_t adapters) {
-  return {
-      make_linear(kHidden, kHidden, adapters, 1),   make_linear(kKeyWidth, kHidden, adapters, 2),
-      make_linear(kKeyWidth, kHidden, adapters, 3), make_linear(kHidden, kHidden, adapters, 4),
-      make_linear(kInner, kHidden, adapters, 5),    make_linear(kInner, kHidden, adapters, 6),
-      make_linear(kHidden, kInner, adapters, 7)};
-}
-
-// Each token, or each even run of them, under the next adapter; all under the first where there is
-// one.
-std::vector<ops::LoraSegment> segments_of(std::initializer_list<const Linear*> linears,
-                                          int64_t tokens, int64_t adapters) {
-  std::vector<ops::LoraSegment> segments;
-  for (int64_t a = 0; a < adapters; ++a) {
-    ops::LoraSegment& segment = segments.emplace_back();
-    segment.token_begin = tokens * a / adapters;
-    segment.token_end = tokens * (a + 1) / adapters;
-    size_t slice = 0;
-    for (const Linear* l : linears) segment.parts[slice++] = {&l->adapters[a], kCoefficient};
-  }
-  return segments;
+// As the engine keeps it: an adapter on every linear, in one memory.
+ops::AdapterWeights make_adapter(std::vector<Layer>& layers, int number) {
+  ops::AdapterWeights adapter(layers.size() * kLayerLinears);
+  for (Layer& layer : layers)
+    for (const Linear* l : linears_of(layer)) {
+      const int seed = l->module % kLayerLinears + 1 + number;
+      adapter.set(l->module,
+                  {packed(kRank, l->base.in(), seed + 10), packed(l->base.out(), kRank, seed + 50)},
+                  1);
+    }
+  adapter.lay_together();
+  return adapter;
 }
 
 class Steps {
  public:
   explicit Steps(const ModeShape& shape)
       : x_(normal_tensor({shape.tokens, kHidden}, at::kBFloat16, 1, 3)), tokens_(shape.tokens) {
-    for (int64_t i = 0; i < shape.layers; ++i) layers_.push_back(make_layer(adapters()));
-    lay_adapters_together(layers_, adapters());
+    for (int64_t i = 0; i < shape.layers; ++i)
+      layers_.push_back(make_layer(static_cast<int>(i) * kLayerLinears));
+    for (int64_t a = 0; a < adapters(); ++a)
+      adapters_.push_back(make_adapter(layers_, static_cast<int>(a)));
+    merge_first_adapter();
   }
   int64_t adapters() const { return std::min<int64_t>(8, tokens_); }
 
   // One step's linears; → the last layer's outputs. merged: over the merged weights; `adapters` 0:
   // no low-rank products.
   at::Tensor run(bool merged, int64_t adapters) const {
+    const ops::LoraBatch lora = segments(adapters);
     at::Tensor y;
     for (const Layer& layer : layers_) {
-      const auto weight = [&](const Linear& l) { return merged ? &l.merged : &l.base; };
-      const auto segments = [&](std::initializer_list<const Linear*> linears) {
-        return segments_of(linears, tokens_, adapters);
+      const auto module = [&](const Linear& l) {
+        return ops::ModuleWeight{merged ? &l.merged : &l.base, l.module};
       };
-      const ops::Weight* qkv[] = {weight(layer.q), weight(layer.k), weight(layer.v)};
-      const std::vector<at::Tensor> heads =
-          ops::project(x_, qkv, segments({&layer.q, &layer.k, &layer.v}));
-      const at::Tensor attended = ops::linear(heads[0], *weight(layer.o), segments({&layer.o}));
-      const at::Tensor inner = ops::gated(attended, *weight(layer.gate), *weight(layer.up),
-                                          segments({&layer.gate, &layer.up}));
-      y = ops::linear(inner, *weight(layer.down), segments({&layer.down}));
+      const ops::ModuleWeight qkv[] = {module(layer.q), module(layer.k), module(layer.v)};
+      const std::vector<at::Tensor> heads = ops::project(x_, qkv, lora);
+      const at::Tensor attended = ops::linear(heads[0], module(layer.o), lora);
+      const at::Tensor inner = ops::gated(attended, module(layer.gate), module(layer.up), lora);
+      y = ops::linear(inner, module(layer.down), lora);
     }
     return y;
   }
@@ -130,15 +112,33 @@ class Steps {
     double bytes = 0;
     for (const Layer& layer : layers_)
       for (const Linear* l : linears_of(layer))
-        for (const ops::LoraWeight& adapter : l->adapters)
-          bytes += static_cast<double>(adapter.a.bytes() + adapter.b.bytes());
+        for (const ops::AdapterWeights& adapter : adapters_)
+          bytes += static_cast<double>(adapter.find(l->module)->a.bytes() +
+                                       adapter.find(l->module)->b.bytes());
     return bytes;
   }
 
  private:
+  // Each token, or each even run of them, under the next adapter; all under the first if there is
+  // one.
+  ops::LoraBatch segments(int64_t adapters) const {
+    ops::LoraBatch lora;
+    for (int64_t a = 0; a < adapters; ++a)
+      lora.add(tokens_ * a / adapters, tokens_ * (a + 1) / adapters, adapters_[a], kCoefficient);
+    return lora;
+  }
+  void merge_first_adapter() {
+    std::vector<ops::Merge> merges;
+    for (Layer& layer : layers_)
+      for (const Linear* l : linears_of(layer))
+        merges.push_back({&l->base, &l->merged, adapters_.front().find(l->module), kCoefficient});
+    ops::merge(merges);
+  }
+
   at::Tensor x_;
   int64_t tokens_;
   std::vector<Layer> layers_;
+  std::vector<ops::AdapterWeights> adapters_;
 };
 
 Measurement measure_modes(Bench& bench, const ModeShape& shape) {

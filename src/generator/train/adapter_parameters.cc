@@ -53,15 +53,12 @@ AdapterParameters::AdapterParameters(AdapterShape shape, const adapters::ModuleT
   low_rank_ = leaves(0, heads_at, compute);
   wide_ = leaves(heads_at, total - heads_at, at::kFloat);
 
-  weights_.modules.resize(table.modules().size());
-  weights_.scales.resize(table.modules().size(), 0);
-  for (size_t i = 0; i < shape_.modules.size(); ++i) {
-    auto weight = std::make_unique<ops::LoraWeight>();
-    weight->a = ops::Weight::plain(leaf(low_rank_, slots_[2 * i]));
-    weight->b = ops::Weight::plain(leaf(low_rank_, slots_[2 * i + 1]));
-    weights_.scales[shape_.modules[i]] = static_cast<float>(shape_.scale());
-    weights_.modules[shape_.modules[i]] = std::move(weight);
-  }
+  weights_ = ops::AdapterWeights(table.modules().size());
+  for (size_t i = 0; i < shape_.modules.size(); ++i)
+    weights_.set(shape_.modules[i],
+                 {ops::Weight::plain(leaf(low_rank_, slots_[2 * i])),
+                  ops::Weight::plain(leaf(low_rank_, slots_[2 * i + 1]))},
+                 static_cast<float>(shape_.scale()));
   for (size_t i = low_rank_slots; i < slots_.size(); ++i) heads_.push_back(leaf(wide_, slots_[i]));
   refresh();
 }

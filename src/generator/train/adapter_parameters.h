@@ -10,7 +10,7 @@
 
 #include "adapters/adapter_spec.h"
 #include "generator/train/adapter_shape.h"
-#include "models/batch.h"
+#include "ops/lora.h"
 
 namespace valora::generator {
 
@@ -38,7 +38,7 @@ class AdapterParameters {
   at::Tensor& gradient() { return gradient_; }
 
   // What a pass runs under: leaves of the compute dtype (heads: fp32), equal to the values rounded.
-  const models::AdapterWeights& weights() const { return weights_; }
+  const ops::AdapterWeights& weights() const { return weights_; }
   const at::Tensor& head(size_t index) const { return heads_[index]; }  // [labels, hidden]
   void refresh();
   // Adds what the last backward pass left in the leaves to gradient(), and empties them.
@@ -63,7 +63,7 @@ class AdapterParameters {
   std::vector<ParameterSlot> slots_;  // A and B of each module, then the heads
   at::Tensor values_, gradient_;
   Leaves low_rank_, wide_;
-  models::AdapterWeights weights_;
+  ops::AdapterWeights weights_;
   std::vector<at::Tensor> heads_;
 };
 

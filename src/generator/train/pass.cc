@@ -65,7 +65,7 @@ models::Batch TrainingPass::batch_of(std::span<const Example* const> examples,
   const auto total = static_cast<int64_t>(tokens.size());
   batch.tokens = long_tensor(tokens, device_);
   batch.positions = long_tensor(positions, device_).view({axes, total});
-  batch.adaptation.segments.push_back({0, total, &parameters.weights(), 1});
+  batch.adaptation.lora.add(0, total, parameters.weights(), 1);
   return batch;
 }
 
@@ -151,7 +151,7 @@ Result<double> TrainingPass::run(std::span<const Example* const> examples,
                                  const PassOptions& options) {
   const c10::AutoGradMode gradients(true);
   models::Batch batch = batch_of(examples, parameters);
-  batch.adaptation.dropout = options.dropout;
+  batch.adaptation.lora.set_dropout(options.dropout);
   batch.recompute = options.recompute;
   VALORA_TRY(visual,
              visuals_.rows(examples,

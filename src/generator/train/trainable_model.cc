@@ -15,7 +15,7 @@ Result<std::unique_ptr<TrainableModel>> TrainableModel::open(const EngineOptions
     return not_implemented(
         "training on --device " + options.device + " is not supported yet, only on cpu", "device");
   VALORA_TRY(loaded, models::load_model(options.model_path, options.dtype, model->device,
-                                        models::WeightForm::kTraining));
+                                        models::ModelUse::kTraining));
   model->loaded = std::move(loaded);
   const models::ModelSpec& spec = model->loaded.model->spec();
   EngineOptions known = options;

@@ -24,7 +24,7 @@ Result<std::shared_ptr<const media::VisualInput>> read_again(const Frontend& fro
 
 }  // namespace
 
-Status VisualSource::encode(std::vector<Wanted*>& wanted, const models::AdapterWeights* adapter) {
+Status VisualSource::encode(std::vector<Wanted*>& wanted, const ops::AdapterWeights* adapter) {
   std::vector<std::shared_ptr<const media::VisualInput>> inputs;
   std::vector<models::VisualItem> items;
   for (const Wanted* w : wanted) {
@@ -46,7 +46,7 @@ Status VisualSource::encode(std::vector<Wanted*>& wanted, const models::AdapterW
 }
 
 Result<std::vector<models::VisualRows>> VisualSource::rows(std::span<const Example* const> examples,
-                                                           const models::AdapterWeights* adapter) {
+                                                           const ops::AdapterWeights* adapter) {
   std::vector<Wanted> wanted;
   int64_t token = 0;
   for (const Example* example : examples) {

@@ -21,7 +21,7 @@ class VisualSource {
   // Of the examples side by side in one batch, ascending. `adapter`: where it touches tower or
   // projector, with gradients; else null. Errors name an example.
   Result<std::vector<models::VisualRows>> rows(std::span<const Example* const> examples,
-                                               const models::AdapterWeights* adapter);
+                                               const ops::AdapterWeights* adapter);
 
  private:
   struct Wanted {
@@ -30,7 +30,7 @@ class VisualSource {
     int64_t token;
     at::Tensor embeddings;
   };
-  Status encode(std::vector<Wanted*>& wanted, const models::AdapterWeights* adapter);
+  Status encode(std::vector<Wanted*>& wanted, const ops::AdapterWeights* adapter);
 
   const models::Model& model_;
   const Frontend& frontend_;

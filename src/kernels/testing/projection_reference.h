@@ -64,6 +64,10 @@ struct Matrix {
     if (pieces.empty()) return {packed_values.data(), n, k, nullptr, 0};
     return {nullptr, n, k, pieces.data(), per_piece};
   }
+  LoraFactor factor() const {
+    if (pieces.empty()) return {packed_values.data(), nullptr, 0};
+    return {nullptr, reinterpret_cast<const void* const*>(pieces.data()), per_piece};
+  }
 };
 
 struct Use {
@@ -105,6 +109,20 @@ template <typename T>
 struct Adapter {
   const Use* use;
   std::vector<std::unique_ptr<Matrix<T>>> a, b;
+  std::vector<LoraModule> modules = {};  // of each slice
+
+  // The adapter on one more slice.
+  void add(int64_t rank, int64_t in, int64_t out, uint32_t seed, uint32_t seed_b,
+           int64_t panels_per_piece) {
+    a.push_back(std::make_unique<Matrix<T>>(rank, in, seed, 0.2f, panels_per_piece));
+    b.push_back(std::make_unique<Matrix<T>>(out, rank, seed_b, 0.2f, panels_per_piece));
+    modules.push_back({a.back()->factor(), b.back()->factor(), rank, in, out, kScale});
+  }
+  // The coefficient is the use's, in two factors.
+  LoraSegment segment() const {
+    return {use->begin, use->end, modules.data(), use->coefficient / kScale};
+  }
+  static constexpr float kScale = 0.5f;
 };
 
 // The intermediate is rounded to T; where fp32 and double differ, it may be by one unit: hence the
@@ -154,26 +172,20 @@ void expect_projection(const Case& c, const ParallelFor& parallel = serial_for) 
     std::fill_n(ys.back().data(), ys.back().size(), from_float<T>(kUntouched));
     std::fill_n(ys_float.back().data(), ys_float.back().size(), kUntouched);
     slices.push_back({weights.back()->panels(), c.bias ? biases.back().data() : nullptr,
-                      ys.back().data(), c.unrounded ? ys_float.back().data() : nullptr, ldy});
+                      ys.back().data(), c.unrounded ? ys_float.back().data() : nullptr, ldy,
+                      static_cast<int>(s)});
   }
   std::vector<Adapter<T>> adapters;
-  std::vector<LoraSegment<T>> segments;
+  std::vector<LoraSegment> segments;
   for (size_t u = 0; u < c.uses.size(); ++u) {
     const Use& use = c.uses[u];
-    Adapter<T> adapter{&use, {}, {}};
-    LoraSegment<T> segment{use.begin, use.end, {}};
+    Adapter<T> adapter{&use, {}, {}, {}};
     for (size_t s = 0; s < c.outs.size(); ++s) {
-      const int64_t rank = use.ranks[s];
       const uint32_t seed = static_cast<uint32_t>(50 + 10 * u + s);
-      adapter.a.push_back(std::make_unique<Matrix<T>>(rank, c.k, seed, 0.2f, c.panels_per_piece));
-      adapter.b.push_back(
-          std::make_unique<Matrix<T>>(c.outs[s], rank, seed + 5, 0.2f, c.panels_per_piece));
-      if (rank > 0)
-        segment.parts[s] = {adapter.a.back()->panels(), adapter.b.back()->panels(),
-                            use.coefficient};
+      adapter.add(use.ranks[s], c.k, c.outs[s], seed, seed + 5, c.panels_per_piece);
     }
     adapters.push_back(std::move(adapter));
-    segments.push_back(segment);
+    segments.push_back(adapters.back().segment());
   }
   project<T>(x.data(), c.m, ldx, slices, segments, c.gated ? Combine::kSiluMul : Combine::kNone,
              parallel);

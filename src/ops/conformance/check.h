@@ -26,26 +26,28 @@ class Checker {
                                       << ::testing::PrintToString(c.outs) << ", " << c.uses.size()
                                       << " segments" << (c.gated ? ", gated" : ""));
     const auto& linears = world_.linears(c);
-    std::vector<LoraSegment> segments;
+    std::vector<AdapterWeights> adapters;  // one per use
     std::vector<at::Tensor> expected;
     for (const at::Tensor& product : linears.base->products)
       expected.push_back(product.narrow(0, 0, c.tokens).clone());
     for (const Use& use : c.uses) {
-      LoraSegment segment{use.begin, use.end, {}};
+      AdapterWeights& adapter = adapters.emplace_back(c.outs.size());
       for (size_t s = 0; s < c.outs.size(); ++s)
-        add(c, use, s, segment, expected[s], linears.base->x);
-      segments.push_back(segment);
+        add(c, use, s, adapter, expected[s], linears.base->x);
     }
+    LoraBatch lora;
+    for (size_t u = 0; u < c.uses.size(); ++u)
+      lora.add(c.uses[u].begin, c.uses[u].end, adapters[u], c.uses[u].coefficient);
+    std::vector<ModuleWeight> modules;
+    for (const Weight& weight : linears.weights)
+      modules.push_back({&weight, static_cast<int>(modules.size())});
     const at::Tensor x = linears.x.narrow(0, 0, c.tokens);
     if (c.gated) {
-      expect_gated(gated(x, linears.weights[0], linears.weights[1], segments), expected[0],
-                   expected[1]);
+      expect_gated(gated(x, modules[0], modules[1], lora), expected[0], expected[1]);
     } else if (c.outs.size() == 1) {
-      expect_close(linear(x, linears.weights[0], segments), expected[0], limit(expected[0]), 0);
+      expect_close(linear(x, modules[0], lora), expected[0], limit(expected[0]), 0);
     } else {
-      std::vector<const Weight*> weights;
-      for (const Weight& weight : linears.weights) weights.push_back(&weight);
-      const auto actual = project(x, weights, segments);
+      const auto actual = project(x, modules, lora);
       ASSERT_EQ(actual.size(), expected.size());
       for (size_t s = 0; s < actual.size(); ++s)
         expect_close(actual[s], expected[s], limit(expected[s]), s);
@@ -55,12 +57,12 @@ class Checker {
   }
 
  private:
-  void add(const Case& c, const Use& use, size_t s, LoraSegment& segment, at::Tensor& expected,
+  void add(const Case& c, const Use& use, size_t s, AdapterWeights& adapter, at::Tensor& expected,
            const at::Tensor& x) {
     const int64_t rank = c.adapters[use.adapter].ranks[s], tokens = use.end - use.begin;
     if (rank == 0) return;
     const LowRankPair& pair = world_.pair(c.in, c.outs[s], rank, use.adapter, s);
-    segment.parts[s] = {&pair.weight, use.coefficient};
+    adapter.set(static_cast<int>(s), pair.weight, 1);
     if (tokens == 0) return;
     const auto wide = [](const at::Tensor& t) { return t.to(at::kDouble); };
     // The intermediate is rounded to the dtype, as Punica's reference does.

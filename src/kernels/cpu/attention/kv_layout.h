@@ -8,10 +8,11 @@
 
 #include "base/parallel.h"
 #include "kernels/cpu/product/panels.h"
+#include "kernels/types/query_span.h"
 
 namespace valora::kernels {
 
-inline constexpr int64_t kBlockTokens = kPanelOutputs;
+static_assert(kBlockTokens == kPanelOutputs);
 
 // Of one layer's keys, and of its values, in a block. Keys of a head: one panel, n = tokens, k =
 // dim. Values: panels_of(dim) panels, n = dim, k = tokens.
@@ -42,15 +43,6 @@ struct KvLayer {
     return data + block * block_stride + kv_elements<T>(head, dim);
   }
   T* values(int64_t block, int64_t head) const { return keys(block, head) + key_elements<T>(dim); }
-};
-
-// One sequence's part of the flat batch: query rows [begin, begin + queries) stand at positions
-// context … context + queries - 1 of the sequence.
-struct QuerySpan {
-  int64_t begin = 0;
-  int64_t queries = 0;
-  int64_t context = 0;              // tokens whose KV was there before this step
-  const int32_t* blocks = nullptr;  // its block table
 };
 
 // One head's key and value of a token into its slot of a block. Writing slots in ascending order

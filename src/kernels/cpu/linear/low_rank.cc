@@ -19,15 +19,6 @@ struct Unit {
   int64_t panel_begin, panel_end, row_begin, row_end;
 };
 
-// Multiplications of the expands an output takes.
-template <typename T>
-int64_t products_per_output(std::span<const LoraSegment<T>> segments) {
-  int64_t sum = 0;
-  for (const LoraSegment<T>& s : segments)
-    sum += std::max<int64_t>(0, s.token_end - s.token_begin) * s.parts[0].a.n;
-  return sum;
-}
-
 std::vector<Unit> plan_units(int64_t m, int64_t n, int64_t per_output) {
   const int64_t panels = panels_of(n), groups = (panels + kGroup - 1) / kGroup,
                 row_chunks = (m + kMaxRowsTogether - 1) / kMaxRowsTogether;
@@ -45,15 +36,14 @@ std::vector<Unit> plan_units(int64_t m, int64_t n, int64_t per_output) {
 }  // namespace
 
 template <typename T>
-void low_rank(const T* x, int64_t m, int64_t ldx, float* y, int64_t ldy,
-              std::span<const LoraSegment<T>> segments, const ParallelFor& parallel,
+void low_rank(const T* x, int64_t m, int64_t ldx, float* y, int64_t ldy, int module,
+              std::span<const LoraSegment> segments, const ParallelFor& parallel,
               std::optional<Tile> tile) {
-  const auto used = std::find_if(segments.begin(), segments.end(),
-                                 [](const auto& s) { return s.parts[0].a.n > 0; });
-  if (m <= 0 || used == segments.end()) return;
-  const int64_t in = used->parts[0].a.k, out = used->parts[0].b.n,
-                per_output = products_per_output(segments);
-  LowRankPieces<T> pieces(x, ldx, segments, 1, tile);
+  if (m <= 0) return;
+  LowRankPieces<T> pieces(x, ldx, segments, {module, -1, -1}, tile);
+  const LoraModule* first = pieces.first_module();
+  if (!first) return;
+  const int64_t in = first->in, out = first->out, per_output = pieces.products_per_output(0);
   const std::vector<Unit> plan = plan_units(m, out, per_output);
   WorkQueue shrinks(pieces.shrinks()), units(static_cast<int64_t>(plan.size()));
   const auto run_unit = [&](const Unit& u) {
@@ -72,10 +62,9 @@ void low_rank(const T* x, int64_t m, int64_t ldx, float* y, int64_t ldy,
     parallel(0, units.count(), 1, run_range);
 }
 
-#define VALORA_INSTANTIATE(T)                                                 \
-  template void low_rank(const T*, int64_t, int64_t, float*, int64_t,         \
-                         std::span<const LoraSegment<T>>, const ParallelFor&, \
-                         std::optional<Tile>);
+#define VALORA_INSTANTIATE(T)                                              \
+  template void low_rank(const T*, int64_t, int64_t, float*, int64_t, int, \
+                         std::span<const LoraSegment>, const ParallelFor&, std::optional<Tile>);
 VALORA_INSTANTIATE(float)
 VALORA_INSTANTIATE(bf16)
 

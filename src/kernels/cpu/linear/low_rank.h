@@ -13,12 +13,12 @@
 
 namespace valora::kernels {
 
-// y[t] += coefficient · (x[t] Aᵀ) Bᵀ for the first part of every segment that covers token t, in
-// one launch. x: [m, in], rows ldx elements apart; y: [m, out] in fp32, rows ldy apart; all parts
-// of the same in and out. `tile`: that of every product, in place of the chosen ones.
+// y[t] += coefficient · scale · (x[t] Aᵀ) Bᵀ for this module of every segment that covers token t,
+// in one launch. x: [m, in], rows ldx elements apart; y: [m, out] in fp32, rows ldy apart. `tile`:
+// that of every product, in place of the chosen ones.
 template <typename T>
-void low_rank(const T* x, int64_t m, int64_t ldx, float* y, int64_t ldy,
-              std::span<const LoraSegment<T>> segments, const ParallelFor& parallel,
+void low_rank(const T* x, int64_t m, int64_t ldx, float* y, int64_t ldy, int module,
+              std::span<const LoraSegment> segments, const ParallelFor& parallel,
               std::optional<Tile> tile = {});
 
 }  // namespace valora::kernels

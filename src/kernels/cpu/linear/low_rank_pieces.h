@@ -1,9 +1,10 @@
 // The two halves of the low-rank products, in pieces that the threads of one launch share out: the
-// shrinks, each some rows of one segment's part, and the expands into a run of outputs, which wait
-// for them.
+// shrinks, each some rows of what a segment adds to a slice, and the expands into a run of outputs,
+// which wait for them.
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <memory>
 #include <optional>
@@ -22,42 +23,46 @@ namespace valora::kernels {
 template <typename T>
 class LowRankPieces {
  public:
-  // x: [m, in], rows ldx elements apart. `tile`: that of every product, in place of the chosen
-  // ones.
-  LowRankPieces(const T* x, int64_t ldx, std::span<const LoraSegment<T>> segments, size_t slices,
-                std::optional<Tile> tile = {})
-      : x_(x),
-        ldx_(ldx),
-        segments_(segments),
-        slices_(slices),
-        tile_(tile),
-        kernels_(kernel_set<T>()) {
+  // x: [m, in], rows ldx elements apart. `modules`: of each slice, -1 for none. `tile`: that of
+  // every product, instead of the chosen ones.
+  LowRankPieces(const T* x, int64_t ldx, std::span<const LoraSegment> segments,
+                const std::array<int, kMaxSlices>& modules, std::optional<Tile> tile = {})
+      : x_(x), ldx_(ldx), tile_(tile), kernels_(kernel_set<T>()) {
+    if (segments.empty()) return;
     int64_t elements = 0;
-    for (size_t g = 0; g < segments.size(); ++g)
-      for (size_t s = 0; s < slices; ++s) {
-        places_.push_back(elements);
-        expand_tiles_.emplace_back();
-        elements += plan(g, s);
-      }
+    for (size_t s = 0; s < modules.size(); ++s) {
+      for (size_t g = 0; g < segments.size(); ++g)
+        elements += add_part(segments[g], g, modules[s], elements);
+      ends_[s] = parts_.size();
+    }
+    cut_shrinks(segments.size());
     low_.reset(new T[elements]);
   }
 
   int64_t shrinks() const { return static_cast<int64_t>(shrinks_.size()); }
+  // One that a segment touches; null where none does.
+  const LoraModule* first_module() const { return parts_.empty() ? nullptr : parts_[0].module; }
+  // Multiplications of the expands that an output of the slice takes.
+  int64_t products_per_output(size_t slice) const {
+    int64_t sum = 0;
+    for (const Part& part : parts_of(slice)) sum += part.tokens() * part.module->rank;
+    return sum;
+  }
 
   void shrink(int64_t index) {
     const Shrink& piece = shrinks_[index];
     const T* next[kMaxFetchedPanels];
-    const LoraSegment<T>& segment = segments_[piece.segment];
-    const LowRank<T>& part = segment.parts[piece.slice];
+    const Part& part = parts_[piece.part];
+    const int64_t rank = part.module->rank;
     Product<T> p;
     p.x = x_ + piece.row_begin * ldx_;
     p.m = piece.row_end - piece.row_begin;
     p.ldx = ldx_;
-    p.w = part.a;
-    p.panel_end = panels_of(part.a.n);
+    p.w = part.a();
+    p.panel_end = panels_of(rank);
     p.scale = part.coefficient;
-    p.y = low(piece.segment, piece.slice) + (piece.row_begin - segment.token_begin) * part.a.n;
-    p.ldy = part.a.n;
+    p.y = low_.get() + part.low + (piece.row_begin - part.token_begin) * rank;
+    p.ldy = rank;
     p.tile = tile_of(ProductKind::kShrink, p.m, p.w);
     if (p.m <= kFetchedRows && next_panels(index, next)) p.fetch = next;
     kernels_.multiply(p);
@@ -66,9 +71,8 @@ class LowRankPieces {
 
   // Whether any adapter adds to these rows of a slice.
   bool touched(size_t slice, int64_t row_begin, int64_t row_end) const {
-    return std::ranges::any_of(segments_, [&](const auto& segment) {
-      return touches(segment, slice, row_begin, row_end);
-    });
+    return std::ranges::any_of(parts_of(slice),
+                               [&](const Part& part) { return part.covers(row_begin, row_end); });
   }
 
   // The adapters' panels of a few rows' outputs lie here and there in memory, too short a run each
@@ -78,9 +82,9 @@ class LowRankPieces {
                      int64_t row_end) const {
     if (row_end - row_begin > kFetchedRows) return;
     __atomic_signal_fence(__ATOMIC_SEQ_CST);  // GCC drops calls of what does nothing but fetch
-    for (const LoraSegment<T>& segment : segments_) {
-      if (!fetches(segment, slice, row_begin, row_end)) continue;
-      const Panels<T>& b = segment.parts[slice].b;
+    for (const Part& part : parts_of(slice)) {
+      if (!fetches(part, row_begin, row_end)) continue;
+      const Panels<T> b = part.b();
       for (int64_t panel = panel_begin; panel < panel_end; ++panel)
         for (int64_t i = 0; i < panel_elements<T>(b.k); i += kLine)
           __builtin_prefetch(b.panel(panel) + i, 0, 2);
@@ -92,91 +96,118 @@ class LowRankPieces {
   int64_t fetched_together(size_t slice, int64_t most, int64_t row_begin, int64_t row_end) const {
     constexpr int64_t kLinesTogether = 64;
     if (row_end - row_begin > kFetchedRows) return most;
-    const int64_t segments = std::ranges::count_if(
-        segments_, [&](const auto& s) { return fetches(s, slice, row_begin, row_end); });
-    return segments == 0
-               ? most
-               : std::clamp<int64_t>(kLinesTogether / (segments * kFetchedLines), 1, most);
+    const int64_t parts = std::ranges::count_if(
+        parts_of(slice), [&](const Part& part) { return fetches(part, row_begin, row_end); });
+    return parts == 0 ? most
+                      : std::clamp<int64_t>(kLinesTogether / (parts * kFetchedLines), 1, most);
   }
 
   // sums: the rows [row_begin, row_end), ld floats apart, of the outputs from panel_begin on. Waits
   // until all shrinks are done: they must be under way in this launch.
   void expand(size_t slice, int64_t panel_begin, int64_t panel_end, int64_t row_begin,
               int64_t row_end, float* sums, int64_t ld) {
-    for (size_t g = 0; g < segments_.size(); ++g) {
-      const LoraSegment<T>& segment = segments_[g];
-      const LowRank<T>& part = segment.parts[slice];
-      const int64_t begin = std::max(segment.token_begin, row_begin),
-                    end = std::min(segment.token_end, row_end);
-      if (part.a.n == 0 || begin >= end) continue;
+    for (const Part& part : parts_of(slice)) {
+      const int64_t rank = part.module->rank, begin = std::max(part.token_begin, row_begin),
+                    end = std::min(part.token_end, row_end);
+      if (begin >= end) continue;
       wait_for_shrinks();
       Product<T> p;
-      p.x = low(g, slice) + (begin - segment.token_begin) * part.a.n;
+      p.x = low_.get() + part.low + (begin - part.token_begin) * rank;
       p.m = end - begin;
-      p.ldx = part.a.n;
-      p.w = part.b;
+      p.ldx = rank;
+      p.w = part.b();
       p.panel_begin = panel_begin;
       p.panel_end = panel_end;
       p.epilogue = Epilogue::kAddFloat;
       p.y = sums + (begin - row_begin) * ld;
       p.ldy = ld;
       p.first_output = panel_begin * kPanelOutputs;
-      p.tile = expand_tiles_[g * slices_ + slice];
+      p.tile = part.expand_tile;
       kernels_.multiply(p);
     }
   }
 
  private:
-  static constexpr int64_t kShrinkRows = 64;   // of one piece of a segment's shrink
+  static constexpr int64_t kShrinkRows = 64;   // of one piece of a part's shrink
   static constexpr int64_t kFetchedLines = 8;  // of a panel of B, at most: rank 16 in bf16
   static constexpr int64_t kLine = 64 / static_cast<int64_t>(sizeof(T));
 
-  static bool touches(const LoraSegment<T>& segment, size_t slice, int64_t row_begin,
-                      int64_t row_end) {
-    return segment.parts[slice].a.n > 0 && segment.token_begin < row_end &&
-           segment.token_end > row_begin;
-  }
-  static bool fetches(const LoraSegment<T>& segment, size_t slice, int64_t row_begin,
-                      int64_t row_end) {
-    return touches(segment, slice, row_begin, row_end) &&
-           panel_elements<T>(segment.parts[slice].b.k) <= kFetchedLines * kLine;
-  }
+  // What one segment adds to one slice.
+  struct Part {
+    const LoraModule* module;
+    size_t segment;
+    int64_t token_begin, token_end;
+    float coefficient;  // with the module's scale
+    int64_t low;        // where its intermediate begins in low_
+    Tile expand_tile;
 
+    Panels<T> a() const { return panels_of_factor<T>(module->a, module->rank, module->in); }
+    Panels<T> b() const { return panels_of_factor<T>(module->b, module->out, module->rank); }
+    int64_t tokens() const { return token_end - token_begin; }
+    bool covers(int64_t row_begin, int64_t row_end) const {
+      return token_begin < row_end && token_end > row_begin;
+    }
+  };
   struct Shrink {
-    size_t segment, slice;
+    size_t part;
     int64_t row_begin, row_end;
   };
+
+  static bool fetches(const Part& part, int64_t row_begin, int64_t row_end) {
+    return part.covers(row_begin, row_end) &&
+           panel_elements<T>(part.module->rank) <= kFetchedLines * kLine;
+  }
+
+  std::span<const Part> parts_of(size_t slice) const {
+    const size_t begin = slice == 0 ? 0 : ends_[slice - 1];
+    return {parts_.data() + begin, ends_[slice] - begin};
+  }
+
+  // → elements of its intermediate, 0 where the segment does not touch the module.
+  int64_t add_part(const LoraSegment& segment, size_t index, int module, int64_t low) {
+    const LoraModule* touched = touched_module(segment, module);
+    const int64_t tokens = segment.token_end - segment.token_begin;
+    if (!touched || tokens <= 0) return 0;
+    Part part{touched,
+              index,
+              segment.token_begin,
+              segment.token_end,
+              segment.coefficient * touched->scale,
+              low,
+              {}};
+    part.expand_tile = tile_of(ProductKind::kExpand, std::min(tokens, kMaxRowsTogether), part.b());
+    parts_.push_back(part);
+    return tokens * touched->rank;
+  }
+
+  // Segment by segment: a piece's rows of x are in the caches for the next slice's.
+  void cut_shrinks(size_t segments) {
+    std::array<size_t, kMaxSlices> next{0, ends_[0], ends_[1]};
+    for (size_t g = 0; g < segments; ++g)
+      for (size_t s = 0; s < next.size(); ++s) {
+        if (next[s] == ends_[s] || parts_[next[s]].segment != g) continue;
+        const Part& part = parts_[next[s]];
+        const int64_t tokens = part.tokens(), pieces = (tokens + kShrinkRows - 1) / kShrinkRows;
+        for (int64_t i = 0; i < pieces; ++i)
+          shrinks_.push_back({next[s], part.token_begin + tokens * i / pieces,
+                              part.token_begin + tokens * (i + 1) / pieces});
+        ++next[s];
+      }
+  }
 
   // The panels of the piece after this one, to be fetched meanwhile; none where it has fewer.
   bool next_panels(int64_t index, const T* (&next)[kMaxFetchedPanels]) const {
     if (index + 1 >= shrinks()) return false;
-    const Panels<T>& a = segments_[shrinks_[index + 1].segment].parts[shrinks_[index + 1].slice].a;
-    const int64_t panels =
-        panels_of(segments_[shrinks_[index].segment].parts[shrinks_[index].slice].a.n);
+    const Panels<T> a = parts_[shrinks_[index + 1].part].a();
+    const int64_t panels = panels_of(parts_[shrinks_[index].part].module->rank);
     if (panels_of(a.n) < panels || panels > kMaxFetchedPanels) return false;
     for (int64_t i = 0; i < panels; ++i) next[i] = a.panel(i);
     return true;
   }
 
-  // Cuts one part's shrink into pieces; returns the elements of its intermediate.
-  int64_t plan(size_t g, size_t s) {
-    const LoraSegment<T>& segment = segments_[g];
-    const int64_t tokens = segment.token_end - segment.token_begin, rank = segment.parts[s].a.n;
-    if (rank == 0 || tokens <= 0) return 0;
-    expand_tiles_.back() =
-        tile_of(ProductKind::kExpand, std::min(tokens, kMaxRowsTogether), segment.parts[s].b);
-    const int64_t pieces = (tokens + kShrinkRows - 1) / kShrinkRows;
-    for (int64_t i = 0; i < pieces; ++i)
-      shrinks_.push_back({g, s, segment.token_begin + tokens * i / pieces,
-                          segment.token_begin + tokens * (i + 1) / pieces});
-    return tokens * rank;
-  }
-
   Tile tile_of(ProductKind kind, int64_t m, const Panels<T>& w) const {
     return tile_ ? *tile_ : choose_tile({kind, sizeof(T) == 4, isa(), m, w.n, w.k});
   }
-
-  T* low(size_t segment, size_t slice) { return low_.get() + places_[segment * slices_ + slice]; }
 
   void wait_for_shrinks() const {
     while (shrunk_.load(std::memory_order_acquire) < shrinks()) {
@@ -188,14 +219,12 @@ class LowRankPieces {
 
   const T* x_;
   int64_t ldx_;
-  std::span<const LoraSegment<T>> segments_;
-  size_t slices_;
   std::optional<Tile> tile_;
   const KernelSet<T>& kernels_;
+  std::vector<Part> parts_;                // slice by slice
+  std::array<size_t, kMaxSlices> ends_{};  // of each slice's parts
   std::vector<Shrink> shrinks_;
-  std::vector<int64_t> places_;     // in low_, of each segment's parts
-  std::vector<Tile> expand_tiles_;  // of the same
-  std::unique_ptr<T[]> low_;        // the rank-wide intermediates
+  std::unique_ptr<T[]> low_;  // the rank-wide intermediates
   std::atomic<int64_t> shrunk_ = 0;
 };
 

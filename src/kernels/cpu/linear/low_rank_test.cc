@@ -30,19 +30,15 @@ void expect_low_rank(int64_t m, int64_t in, int64_t out, const std::vector<Use>&
   auto y = random_values<float>(m * out, 2);
   const Guarded<float> before = values_of<float>(std::vector<float>(y.data(), y.data() + m * out));
   std::vector<Adapter<T>> adapters;
-  std::vector<LoraSegment<T>> segments;
+  std::vector<LoraSegment> segments;
   for (const Use& use : uses) {
-    Adapter<T> adapter{&use, {}, {}};
+    Adapter<T> adapter{&use, {}, {}, {}};
     const uint32_t seed = 10 + static_cast<uint32_t>(2 * segments.size());
-    adapter.a.push_back(std::make_unique<Matrix<T>>(use.ranks[0], in, seed, 0.2f, 0));
-    adapter.b.push_back(std::make_unique<Matrix<T>>(out, use.ranks[0], seed + 1, 0.2f, 0));
-    LoraSegment<T> segment{use.begin, use.end, {}};
-    if (use.ranks[0] > 0)
-      segment.parts[0] = {adapter.a[0]->panels(), adapter.b[0]->panels(), use.coefficient};
-    segments.push_back(segment);
+    adapter.add(use.ranks[0], in, out, seed, seed + 1, 0);
     adapters.push_back(std::move(adapter));
+    segments.push_back(adapters.back().segment());
   }
-  low_rank<T>(x.data(), m, in, y.data(), out, segments, two_threads, tile);
+  low_rank<T>(x.data(), m, in, y.data(), out, 0, segments, two_threads, tile);
   for (int64_t t = 0; t < m; ++t)
     for (int64_t o = 0; o < out; ++o) {
       Reference r{before[t * out + o], std::abs(before[t * out + o])};

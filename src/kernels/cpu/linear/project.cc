@@ -1,6 +1,7 @@
 #include "kernels/cpu/linear/project.h"
 
 #include <algorithm>
+#include <array>
 #include <vector>
 
 #include "kernels/cpu/elementwise/elementwise.h"
@@ -26,17 +27,24 @@ struct Unit {
 };
 
 template <typename T>
+std::array<int, kMaxSlices> modules_of(std::span<const Slice<T>> slices) {
+  std::array<int, kMaxSlices> modules{-1, -1, -1};
+  for (size_t s = 0; s < slices.size(); ++s) modules[s] = slices[s].module;
+  return modules;
+}
+
+template <typename T>
 class Projection {
  public:
   Projection(const T* x, int64_t m, int64_t ldx, std::span<const Slice<T>> slices,
-             std::span<const LoraSegment<T>> segments, Combine combine)
+             std::span<const LoraSegment> segments, Combine combine)
       : x_(x),
         m_(m),
         ldx_(ldx),
         slices_(slices),
         combine_(combine),
         kernels_(kernel_set<T>()),
-        low_rank_(x, ldx, segments, slices.size()) {
+        low_rank_(x, ldx, segments, modules_of(slices)) {
     for (size_t s = 0; s < slices.size(); ++s)
       tiles_[s] = choose_tile(
           {ProductKind::kDense, sizeof(T) == 4, isa(), m, slices[s].w.n, slices[s].w.k});
@@ -168,14 +176,13 @@ class Projection {
 
 template <typename T>
 void project(const T* x, int64_t m, int64_t ldx, std::span<const Slice<T>> slices,
-             std::span<const LoraSegment<T>> segments, Combine combine,
-             const ParallelFor& parallel) {
+             std::span<const LoraSegment> segments, Combine combine, const ParallelFor& parallel) {
   if (m > 0 && !slices.empty()) Projection<T>(x, m, ldx, slices, segments, combine).run(parallel);
 }
 
 #define VALORA_INSTANTIATE(T)                                                  \
   template void project(const T*, int64_t, int64_t, std::span<const Slice<T>>, \
-                        std::span<const LoraSegment<T>>, Combine, const ParallelFor&);
+                        std::span<const LoraSegment>, Combine, const ParallelFor&);
 VALORA_INSTANTIATE(float)
 VALORA_INSTANTIATE(bf16)
 

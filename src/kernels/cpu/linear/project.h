@@ -8,6 +8,7 @@
 
 #include "base/parallel.h"
 #include "kernels/cpu/product/panels.h"
+#include "kernels/types/lora.h"
 
 namespace valora::kernels {
 
@@ -21,23 +22,7 @@ struct Slice {
   T* y = nullptr;               // [m, n], rows ldy elements apart
   float* y_float = nullptr;     // in the place of y: the result unrounded
   int64_t ldy = 0;
-};
-
-// What an adapter adds to one slice: coefficient · (x Aᵀ) Bᵀ.
-template <typename T>
-struct LowRank {
-  Panels<T> a;  // n = rank, k = in; none where a.n is 0
-  Panels<T> b;  // n = out, k = rank
-  float coefficient = 1;
-};
-
-// Tokens [token_begin, token_end) under one adapter. Segments of other adapters may cover the same
-// tokens.
-template <typename T>
-struct LoraSegment {
-  int64_t token_begin = 0;
-  int64_t token_end = 0;
-  LowRank<T> parts[kMaxSlices];
+  int module = -1;  // in the tables of the segments' adapters; -1: none adapts it
 };
 
 enum class Combine : uint8_t {
@@ -50,7 +35,6 @@ enum class Combine : uint8_t {
 // is rounded to T.
 template <typename T>
 void project(const T* x, int64_t m, int64_t ldx, std::span<const Slice<T>> slices,
-             std::span<const LoraSegment<T>> segments, Combine combine,
-             const ParallelFor& parallel);
+             std::span<const LoraSegment> segments, Combine combine, const ParallelFor& parallel);
 
 }  // namespace valora::kernels

@@ -10,6 +10,7 @@
 
 #include "base/parallel.h"
 #include "kernels/types/bf16.h"
+#include "kernels/types/lora.h"
 
 namespace valora::kernels {
 
@@ -55,6 +56,13 @@ struct Panels {
     return begin + (pieces ? index % panels_per_piece : index) * panel_elements<T>(k);
   }
 };
+
+// An adapter's factor, of elements of type T.
+template <typename T>
+Panels<T> panels_of_factor(const LoraFactor& factor, int64_t n, int64_t k) {
+  return {static_cast<const T*>(factor.data), n, k,
+          reinterpret_cast<const T* const*>(factor.pieces), factor.panels_per_piece};
+}
 
 // w: [n, k] row-major → panels, side by side.
 template <typename T>

@@ -1,0 +1,53 @@
+#include <cmath>
+
+#include "kernels/cpu/attention/attention.h"
+#include "ops/attention_targets.h"
+#include "ops/cpu_types.h"
+#include "ops/parallel.h"
+
+namespace valora::ops {
+namespace {
+
+float scale_of(int64_t dim) { return 1.0f / std::sqrt(static_cast<float>(dim)); }
+
+template <typename T>
+kernels::Heads<const T> heads_of(const at::Tensor& x) {
+  return {raw<T>(x), x.stride(0)};
+}
+
+}  // namespace
+
+int64_t kv_layer_elements_cpu(int64_t kv_heads, int64_t dim, at::ScalarType dtype) {
+  return with_cpu_type(dtype,
+                       [&](auto t) { return kernels::kv_elements<decltype(t)>(kv_heads, dim); });
+}
+
+at::Tensor paged_attention_cpu(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                               const KvArena& arena, int64_t layer,
+                               std::span<const QuerySpan> spans) {
+  const at::Tensor out = at::empty({q.size(0), q.size(1) * q.size(2)}, q.options());
+  with_cpu_type(q, [&](auto t) {
+    using T = decltype(t);
+    const at::Tensor part = arena.data().select(1, layer);
+    const kernels::KvLayer<T> view{raw<T>(part), part.stride(0), arena.kv_heads(), arena.dim()};
+    kernels::store_kv<T>(raw<T>(k), k.stride(0), raw<T>(v), v.stride(0), spans, view,
+                         torch_parallel());
+    kernels::paged_attention<T>(heads_of<T>(q), {raw<T>(out), out.stride(0)}, q.size(1),
+                                scale_of(q.size(2)), spans, view, torch_parallel());
+  });
+  return out;
+}
+
+at::Tensor block_attention_cpu(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                               std::span<const int64_t> ends) {
+  const at::Tensor out = at::empty({q.size(0), q.size(1) * q.size(2)}, q.options());
+  with_cpu_type(q, [&](auto t) {
+    using T = decltype(t);
+    kernels::block_attention<T>(heads_of<T>(q), heads_of<T>(k), heads_of<T>(v),
+                                {raw<T>(out), out.stride(0)}, q.size(1), q.size(2),
+                                scale_of(q.size(2)), ends, torch_parallel());
+  });
+  return out;
+}
+
+}  // namespace valora::ops

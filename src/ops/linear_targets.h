@@ -1,0 +1,20 @@
+// The implementations behind ops/linear.h. Arguments are checked.
+#pragma once
+
+#include "ops/linear.h"
+
+namespace valora::ops {
+
+std::vector<at::Tensor> project_cpu(const at::Tensor& x, std::span<const ModuleWeight> linears,
+                                    const LoraBatch& lora);
+at::Tensor gated_cpu(const at::Tensor& x, const ModuleWeight& gate, const ModuleWeight& up,
+                     const LoraBatch& lora);
+at::Tensor linear_float_cpu(const at::Tensor& x, const Weight& w);
+
+std::vector<at::Tensor> project_aten(const at::Tensor& x, std::span<const ModuleWeight> linears,
+                                     const LoraBatch& lora);
+at::Tensor gated_aten(const at::Tensor& x, const ModuleWeight& gate, const ModuleWeight& up,
+                      const LoraBatch& lora);
+at::Tensor linear_float_aten(const at::Tensor& x, const Weight& w);
+
+}  // namespace valora::ops

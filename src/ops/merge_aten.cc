@@ -1,0 +1,14 @@
+#include "ops/merge_targets.h"
+
+namespace valora::ops {
+
+void merge_aten(std::span<const Merge> merges) {
+  const auto wide = [](const Weight& w) { return w.data().to(at::kFloat); };
+  for (const Merge& m : merges) {
+    at::Tensor merged = m.merged->data();
+    merged.copy_(
+        at::addmm(wide(*m.weight), wide(m.adapter->b), wide(m.adapter->a), 1, m.coefficient));
+  }
+}
+
+}  // namespace valora::ops

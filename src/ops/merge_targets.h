@@ -1,0 +1,11 @@
+// The implementations behind ops/merge.h. Arguments are checked.
+#pragma once
+
+#include "ops/merge.h"
+
+namespace valora::ops {
+
+void merge_cpu(std::span<const Merge> merges);
+void merge_aten(std::span<const Merge> merges);
+
+}  // namespace valora::ops
