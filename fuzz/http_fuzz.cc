@@ -43,8 +43,6 @@ std::shared_ptr<server::Service> make_service() {
   server::ServerOptions options;
   options.allow_runtime_lora_updating = true;
   options.cors_allowed_origins = {"https://a.example"};
-  options.max_images_per_prompt = 2;
-  options.max_videos_per_prompt = 1;
   return std::make_shared<server::Service>(std::move(options), engine);
 }
 

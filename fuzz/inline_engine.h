@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/engine.h"
+#include "api/engine.h"
 
 namespace valora::fuzz {
 
@@ -15,6 +15,7 @@ class InlineEngine final : public Engine {
   InlineEngine() {
     model_.name = "base";
     model_.max_model_len = 4096;
+    model_.media_limits = {.images = 2, .videos = 1};
     AdapterCard card;
     card.name = "lens";
     card.generation = 1;

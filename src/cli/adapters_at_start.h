@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "api/engine.h"
 #include "base/result.h"
-#include "engine/engine.h"
 
 namespace valora::cli {
 

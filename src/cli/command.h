@@ -1,4 +1,5 @@
-// The subcommands of `valora`. Each adds itself to the app and returns what runs it.
+// The subcommands of `valora`. Each adds itself to the app; parsing then sets `run` to what runs
+// the command that was given and returns the exit status.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -6,7 +7,7 @@
 #include <functional>
 #include <memory>
 
-#include "engine/options.h"
+#include "api/options.h"
 
 namespace valora::cli {
 
@@ -23,7 +24,8 @@ void add_bench(CLI::App& app, std::function<int()>& run);
 void add_bench_ops(CLI::App& bench, std::function<int()>& run);
 void add_bench_serve(CLI::App& bench, std::function<int()>& run);
 
-// The options that serve, generate and eval share: model, dtype, device, threads, lengths, memory.
+// The options that serve, generate and eval share: model, dtype, device, kernels, policy, threads,
+// lengths, memory.
 void add_engine_flags(CLI::App& command, EngineOptions& options);
 
 }  // namespace valora::cli

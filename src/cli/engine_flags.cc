@@ -1,33 +1,34 @@
 #include "cli/command.h"
+#include "cli/named_option.h"
 
 namespace valora::cli {
+namespace {
 
-void add_engine_flags(CLI::App& command, EngineOptions& o) {
-  command.add_option("--model", o.model_path, "Folder of a Hugging Face checkpoint")->required();
-  command.add_option("--chat-template", o.chat_template,
-                     "Jinja chat template file, in the place of the model folder's own");
-  command.add_option("--dtype", o.dtype, "auto, float32, bfloat16 or float16 (GPUs only)")
-      ->capture_default_str();
-  command.add_option("--device", o.device, "cpu or cuda")->capture_default_str();
+// Two spellings of one option: given twice, they must agree.
+void add_policy(CLI::App& command, SchedulingPolicy& policy) {
   command
-      .add_option("--kernels", o.kernels, "On CPUs: native, or reference (ATen, to compare with)")
-      ->capture_default_str();
-  command.add_option("--mode", o.mode,
-                     "How adapters are applied: unmerged, merged (one adapter a step) or mixture");
-  command
-      .add_option("--merge", o.merge,
-                  "Where merged weights lie: shadow (beside the base's), or inplace")
-      ->capture_default_str();
-  command.add_option("--tiles", o.tiles,
-                     "Table of tiles for CPU products, in the place of the one `valora tune` left "
-                     "or the one that came along");
-  command.add_option("--threads", o.threads, "Compute threads; 0: one a core")
-      ->capture_default_str();
+      .add_option_function<std::vector<std::string>>(
+          "--scheduling-policy,--mode",
+          [&policy](const std::vector<std::string>& names) {
+            for (const std::string& name : names)
+              if (name != names.front())
+                throw std::invalid_argument("--scheduling-policy (or --mode) is given as " +
+                                            names.front() + " and as " + name +
+                                            "; give one of them");
+            policy = value_or_throw(parse_scheduling_policy(names.front()));
+          },
+          "How adapters are applied, and which requests a step runs: unmerged (all requests), "
+          "merged (those of one adapter), mixture (all, with one adapter merged)")
+      ->type_name("TEXT")
+      ->allow_extra_args(false)
+      ->default_str(name_of(policy));
+}
+
+void add_lengths(CLI::App& command, EngineOptions& o) {
   command.add_option("--max-model-len", o.max_model_len,
                      "Longest sequence, prompt and answer together");
-  command.add_option("--max-num-seqs", o.max_num_seqs, "Sequences in one step")
-      ->capture_default_str();
-  command.add_option("--max-num-batched-tokens", o.max_num_batched_tokens, "Tokens in one step")
+  command.add_option("--max-num-seqs", o.max_num_seqs, "Sequences per step")->capture_default_str();
+  command.add_option("--max-num-batched-tokens", o.max_num_batched_tokens, "Tokens per step")
       ->capture_default_str();
   command.add_option("--kv-cache-memory", o.kv_cache_memory, "Bytes for the KV cache");
   command
@@ -35,6 +36,28 @@ void add_engine_flags(CLI::App& command, EngineOptions& o) {
       ->capture_default_str();
   command.add_flag("!--no-enable-prefix-caching", o.prefix_caching,
                    "Do not reuse the KV cache of equal prompt beginnings");
+}
+
+}  // namespace
+
+void add_engine_flags(CLI::App& command, EngineOptions& o) {
+  command.add_option("--model", o.model_path, "Folder of a Hugging Face checkpoint")->required();
+  command.add_option("--chat-template", o.chat_template,
+                     "Jinja chat template file, instead of the model folder's own");
+  add_named_option(command, "--dtype", o.dtype, parse_dtype,
+                   "auto, float32, bfloat16 or float16 (GPUs only)");
+  add_named_option(command, "--device", o.device, parse_device, "cpu or cuda");
+  add_named_option(command, "--kernels", o.kernels, parse_kernels,
+                   "On CPUs: native, or reference (ATen, to compare with)");
+  add_policy(command, o.policy);
+  add_named_option(command, "--merge", o.merge, parse_merge_place,
+                   "Where merged weights are kept: shadow (beside the base's), or inplace");
+  command.add_option("--tiles", o.tiles,
+                     "Table of tiles for CPU products, instead of the one that `valora tune` wrote "
+                     "or the shipped one");
+  command.add_option("--threads", o.threads, "Compute threads; 0: one per core")
+      ->capture_default_str();
+  add_lengths(command, o);
 }
 
 }  // namespace valora::cli

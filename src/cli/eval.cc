@@ -7,12 +7,12 @@
 #include <iostream>
 #include <set>
 
+#include "api/waiting_calls.h"
 #include "cli/chosen_tasks.h"
 #include "cli/command.h"
 #include "cli/eval_report.h"
 #include "cli/progress_bar.h"
 #include "engine/serving_engine.h"
-#include "engine/waiting_calls.h"
 #include "generator/data/datasets.h"
 #include "generator/data/manifest.h"
 #include "generator/teacher.h"

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "api/engine.h"
 #include "base/json.h"
-#include "engine/engine.h"
 #include "generator/evaluator.h"
 
 namespace valora::cli {

@@ -7,6 +7,7 @@
 
 #include "cli/chosen_tasks.h"
 #include "cli/command.h"
+#include "cli/named_option.h"
 #include "cli/progress_bar.h"
 #include "generator/fusion/fusion.h"
 
@@ -179,8 +180,8 @@ void add_fuse(CLI::App& app, std::function<int()>& run) {
              "Train tasks with a head on the head alone, not on the answer's text");
   c.add_option("--validation-limit", o.validation_limit, "Validation samples of a task, at most");
   c.add_option("--seed", o.seed, "Of everything that is drawn")->capture_default_str();
-  c.add_option("--dtype", o.engine.dtype, "Of the computation: auto, float32 or bfloat16")
-      ->capture_default_str();
+  add_named_option(c, "--dtype", o.engine.dtype, parse_dtype,
+                   "Of the computation: auto, float32 or bfloat16");
   c.add_option("--threads", o.engine.threads, "Compute threads; 0: one a core")
       ->capture_default_str();
   c.add_option("--chat-template", o.engine.chat_template,

@@ -4,10 +4,10 @@
 #include <future>
 #include <iostream>
 
+#include "api/waiting_calls.h"
 #include "base/json.h"
 #include "cli/command.h"
 #include "engine/serving_engine.h"
-#include "engine/waiting_calls.h"
 
 namespace valora::cli {
 namespace {

@@ -3,12 +3,14 @@
 
 #include "cli/command.h"
 #include "cli/inspect_report.h"
+#include "cli/named_option.h"
 
 namespace valora::cli {
 namespace {
 
 struct Flags {
-  std::string dir, model, dtype = "auto";
+  std::string dir, model;
+  ComputeDtype dtype = ComputeDtype::kAuto;
   adapters::AdapterLimits limits;
   bool json = false;
 };
@@ -40,8 +42,8 @@ void add_inspect(CLI::App& app, std::function<int()>& run) {
       "inspect", "Say what a model or adapter folder is and whether it can be served");
   c.add_option("dir", flags->dir, "The folder")->required();
   c.add_option("--model", flags->model, "Of an adapter: the model to check it against");
-  c.add_option("--dtype", flags->dtype, "Of a model: auto, float32, bfloat16 or float16")
-      ->capture_default_str();
+  add_named_option(c, "--dtype", flags->dtype, parse_dtype,
+                   "Of a model: auto, float32, bfloat16 or float16");
   c.add_option("--max-lora-rank", flags->limits.max_rank,
                "Of an adapter: highest rank that is accepted")
       ->capture_default_str();

@@ -27,9 +27,9 @@ int main(int argc, char** argv) {
   valora::cli::add_fuse(app, run);
   valora::cli::add_tune(app, run);
   valora::cli::add_bench(app, run);
-  CLI11_PARSE(app, argc, argv);
-  valora::set_up_logging(log_level);
   try {
+    CLI11_PARSE(app, argc, argv);
+    valora::set_up_logging(log_level);
     return run();
   } catch (const std::exception& e) {
     std::fprintf(stderr, "error: %s\n", e.what());

@@ -3,13 +3,13 @@
 
 #include <cstdio>
 
+#include "api/waiting_calls.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "cli/adapters_at_start.h"
 #include "cli/command.h"
 #include "cli/format.h"
 #include "engine/serving_engine.h"
-#include "engine/waiting_calls.h"
 #include "server/server.h"
 
 namespace valora::cli {
@@ -24,15 +24,13 @@ struct Flags {
 };
 
 // {"image": N, "video": M}
-Status apply_media_limits(const std::string& text, EngineOptions& engine,
-                          server::ServerOptions& server) {
+Status apply_media_limits(const std::string& text, MediaLimits& limits) {
   if (text.empty()) return {};
   VALORA_TRY(json, parse_json(text, "--limit-mm-per-prompt"));
-  VALORA_TRY(images, field_or<int32_t>(json, "image", engine.max_images));
-  VALORA_TRY(videos, field_or<int32_t>(json, "video", engine.max_videos));
+  VALORA_TRY(images, field_or<int32_t>(json, "image", limits.images));
+  VALORA_TRY(videos, field_or<int32_t>(json, "video", limits.videos));
   if (images < 0 || videos < 0) return invalid("--limit-mm-per-prompt takes numbers of 0 or more");
-  engine.max_images = server.max_images_per_prompt = images;
-  engine.max_videos = server.max_videos_per_prompt = videos;
+  limits = {images, videos};
   return {};
 }
 
@@ -62,9 +60,7 @@ void print_welcome(const ServingEngine& engine, const server::Server& server) {
 }
 
 int run_serve(Flags& flags) {
-  flags.server.max_images_per_prompt = flags.engine.max_images;
-  flags.server.max_videos_per_prompt = flags.engine.max_videos;
-  if (const Status s = apply_media_limits(flags.limit_mm_per_prompt, flags.engine, flags.server);
+  if (const Status s = apply_media_limits(flags.limit_mm_per_prompt, flags.engine.media_limits);
       !s.ok())
     return fail(s.error());
   if (!flags.server.served_model_names.empty())
@@ -118,7 +114,6 @@ void add_serve(CLI::App& app, std::function<int()>& run) {
                "Origins that browsers may call from; * for any");
   c.add_option("--max-waiting", e.max_waiting, "Requests that may wait; more get 429")
       ->capture_default_str();
-  c.add_option("--scheduling-policy", e.policy, "Which requests run next")->capture_default_str();
   c.add_option("--media-workers", e.media_workers, "Threads that decode and prepare media")
       ->capture_default_str();
   c.callback([flags, &run] { run = [flags] { return run_serve(*flags); }; });

@@ -9,7 +9,9 @@
 
 #include "base/file.h"
 #include "cli/command.h"
+#include "cli/named_option.h"
 #include "cli/progress_bar.h"
+#include "engine/dtype.h"
 #include "kernels/cpu/isa/isa.h"
 #include "kernels/tiles/find_tiles.h"
 #include "kernels/tiles/profiler.h"
@@ -22,7 +24,8 @@ namespace valora::cli {
 namespace {
 
 struct Flags {
-  std::string model, output, dtype = "auto";
+  std::string model, output;
+  ComputeDtype dtype = ComputeDtype::kAuto;
   std::vector<int64_t> ranks{8, 16, 32, 64};
   int64_t max_tokens = 2048;
   int threads = 1;
@@ -37,7 +40,7 @@ Status check(const Flags& flags) {
     return invalid("--max-tokens must be between 1 and " + std::to_string(kernels::kMostTokens));
   if (!(flags.seconds > 0)) return invalid("--seconds must be more than 0");
   if (flags.threads < 0) return invalid("--threads must be 0 or more");
-  if (flags.dtype == "float16")
+  if (flags.dtype == ComputeDtype::kFloat16)
     return invalid("--dtype: tiles are of CPUs, which take float32 and bfloat16");
   return {};
 }
@@ -49,11 +52,12 @@ Result<kernels::TuneSpace> space_of(const Flags& flags) {
   VALORA_TRY(family, models::find_family(config));
   VALORA_TRY(spec, models::read_model_spec(*family, config));
   at::ScalarType stored = at::kFloat;
-  if (flags.dtype == "auto") {
+  if (flags.dtype == ComputeDtype::kAuto) {
     VALORA_TRY(weights, models::Weights::open(flags.model));
     stored = weights->stored_dtype();
   }
-  VALORA_TRY(dtype, models::resolve_dtype(flags.dtype, config, stored, at::Device(at::kCPU)));
+  VALORA_TRY(dtype,
+             models::resolve_dtype(scalar_type(flags.dtype), config, stored, at::Device(at::kCPU)));
   kernels::TuneSpace space{.linears = {},
                            .ranks = flags.ranks,
                            .max_tokens = flags.max_tokens,
@@ -198,7 +202,7 @@ void add_tune(CLI::App& app, std::function<int()>& run) {
   CLI::App& c =
       *app.add_subcommand("tune", "Measure on this CPU which tiles a model's products should take");
   c.add_option("--model", flags->model, "Folder of a Hugging Face checkpoint")->required();
-  c.add_option("--dtype", flags->dtype, "auto, float32 or bfloat16")->capture_default_str();
+  add_named_option(c, "--dtype", flags->dtype, parse_dtype, "auto, float32 or bfloat16");
   c.add_option("--ranks", flags->ranks, "Ranks of adapters")->delimiter(',')->capture_default_str();
   c.add_option("--max-tokens", flags->max_tokens, "Tokens in one step")->capture_default_str();
   c.add_option(

@@ -40,10 +40,12 @@ Result<std::unique_ptr<media::Loader>> make_loader(const EngineOptions& options,
   if (!family.processor) return std::unique_ptr<media::Loader>();
   VALORA_TRY(settings, read_processor_settings(options.model_path));
   VALORA_TRY(processor, family.processor(config, settings.image, settings.video));
-  media::Limits limits = options.media_limits;
+  media::Limits limits;
   limits.max_visual_tokens = std::min(limits.max_visual_tokens, max_tokens);
-  return std::make_unique<media::Loader>(processor, options.fetch, limits,
-                                         options.media_cache_bytes);
+  const media::FetchPolicy policy{.allowed_local_path = options.fetch.allowed_local_path,
+                                  .allow_http = options.fetch.allow_http,
+                                  .allowed_hosts = options.fetch.allowed_hosts};
+  return std::make_unique<media::Loader>(processor, policy, limits, options.media_cache_bytes);
 }
 
 // The template that the options name, else the folder's own, else the family's built-in format.
@@ -80,6 +82,14 @@ text::ChatPart::Kind part_kind(MediaRef::Kind kind) {
                                         : text::ChatPart::Kind::kVideo;
 }
 
+bool has_media(const ChatPrompt& chat, MediaRef::Kind kind) {
+  for (const ChatMessage& message : chat.messages)
+    for (const ContentPart& part : message.parts)
+      if (const auto* media = std::get_if<MediaRef>(&part); media && media->kind == kind)
+        return true;
+  return false;
+}
+
 // The conversation with each media item as a part of its kind, the items themselves aside.
 std::vector<text::ChatMessage> split_media(const ChatPrompt& chat, std::vector<MediaRef>& media) {
   std::vector<text::ChatMessage> messages;
@@ -110,8 +120,7 @@ Result<std::unique_ptr<Frontend>> Frontend::open(const EngineOptions& options,
   auto frontend = std::make_unique<Frontend>();
   frontend->family_ = &family;
   frontend->spec_ = &spec;
-  frontend->max_images_ = options.max_images;
-  frontend->max_videos_ = options.max_videos;
+  frontend->media_limits_ = options.media_limits;
   VALORA_TRY(tokenizer, text::Tokenizer::load(options.model_path));
   if (tokenizer->vocab_size() > spec.vocab)
     return unprocessable(options.model_path + "/tokenizer.json has ids up to " +
@@ -148,22 +157,11 @@ Status Frontend::check(const Prompt& prompt) const {
   const auto* chat = std::get_if<ChatPrompt>(&prompt);
   if (!chat) return {};
   if (chat->messages.empty()) return invalid("\"messages\" is empty", "messages");
-  int images = 0, videos = 0;
-  for (const ChatMessage& message : chat->messages)
-    for (const ContentPart& part : message.parts)
-      if (const auto* media = std::get_if<MediaRef>(&part))
-        ++(media->kind == MediaRef::Kind::kImage ? images : videos);
-  if (images > 0 && !spec_->image_token) return invalid("this model takes no images", "messages");
-  if (videos > 0 && !spec_->video_token) return invalid("this model takes no videos", "messages");
-  if (images > max_images_)
-    return invalid("At most " + std::to_string(max_images_) +
-                       " image(s) may be provided in one prompt, not " + std::to_string(images),
-                   "messages");
-  if (videos > max_videos_)
-    return invalid("At most " + std::to_string(max_videos_) +
-                       " video(s) may be provided in one prompt, not " + std::to_string(videos),
-                   "messages");
-  return {};
+  if (!spec_->image_token && has_media(*chat, MediaRef::Kind::kImage))
+    return invalid("this model takes no images", "messages");
+  if (!spec_->video_token && has_media(*chat, MediaRef::Kind::kVideo))
+    return invalid("this model takes no videos", "messages");
+  return check_media(*chat, media_limits_);
 }
 
 Result<Frontend::Rendered> Frontend::render(const Prompt& prompt,

@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "engine/engine.h"
+#include "api/options.h"
+#include "api/request.h"
 #include "engine/generation_config.h"
 #include "engine/loaded_adapter.h"
-#include "engine/options.h"
 #include "media/loader.h"
 #include "memory/kv_cache.h"
 #include "models/registry.h"
@@ -65,7 +65,8 @@ class Frontend {
   const models::ModelSpec* spec_ = nullptr;
   std::vector<int32_t> around_;  // what the tokenizer puts around a text: BOS, where it has one
   size_t max_text_bytes_ = 0;    // more cannot be max_tokens_ tokens
-  int max_images_ = 0, max_videos_ = 0, max_tokens_ = 0;
+  MediaLimits media_limits_;
+  int max_tokens_ = 0;
   GenerationConfig generation_;
   std::shared_ptr<const text::Tokenizer> tokenizer_;
   std::unique_ptr<text::ChatFormat> chat_format_;

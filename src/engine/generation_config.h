@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "api/request.h"
 #include "base/json.h"
-#include "engine/engine.h"
 #include "engine/sampler.h"
 
 namespace valora {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "adapters/adapter_spec.h"
+#include "api/options.h"
 #include "base/result.h"
 #include "engine/memory_plan.h"
 #include "models/model.h"
@@ -50,8 +51,7 @@ struct ModelReport {
   std::optional<ServedWeights> served;  // none unless every tensor is there and fits
 };
 
-// dtype: as --dtype.
-ModelReport inspect_model(const std::string& dir, const std::string& dtype);
+ModelReport inspect_model(const std::string& dir, ComputeDtype dtype);
 
 struct AdapterReport {
   std::string path;

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "engine/dtype.h"
 #include "engine/frontend.h"
 #include "engine/inspect.h"
 #include "memory/block_arena.h"
@@ -8,15 +9,6 @@
 
 namespace valora {
 namespace {
-
-const char* dtype_name(at::ScalarType type) {
-  switch (type) {
-    case at::kBFloat16: return "bfloat16";
-    case at::kHalf: return "float16";
-    case at::kDouble: return "float64";
-    default: return "float32";
-  }
-}
 
 // The value, or a problem more.
 template <typename T>
@@ -65,7 +57,7 @@ size_t packed_twice(const models::LoadedModel& loaded, const models::ModelSpec& 
 
 Result<ServedWeights> inspect_served(const ModelReport& report, at::ScalarType dtype) {
   // Built on the meta device: every tensor is looked up and its shape compared, none is read.
-  VALORA_TRY(loaded, models::load_model(report.path, dtype_name(dtype), at::Device(at::kMeta)));
+  VALORA_TRY(loaded, models::load_model(report.path, dtype, at::Device(at::kMeta)));
   const models::ModelSpec& spec = *report.spec;
   ServedWeights served;
   served.dtype = dtype_name(dtype);
@@ -82,13 +74,13 @@ Result<ServedWeights> inspect_served(const ModelReport& report, at::ScalarType d
   return served;
 }
 
-void inspect_weights(const models::ConfigReader& config, const std::string& dtype,
-                     ModelReport& report) {
+void inspect_weights(const models::ConfigReader& config, ComputeDtype dtype, ModelReport& report) {
   const auto weights = keep(models::Weights::open(report.path), report);
   if (!weights) return;
   const at::ScalarType stored = (*weights)->stored_dtype();
   report.stored = StoredWeights{(*weights)->parameters(), (*weights)->bytes(), dtype_name(stored)};
-  const auto type = keep(models::resolve_dtype(dtype, config, stored, at::kCPU), report);
+  const auto type =
+      keep(models::resolve_dtype(scalar_type(dtype), config, stored, at::kCPU), report);
   if (type && report.spec) report.served = keep(inspect_served(report, *type), report);
 }
 
@@ -101,7 +93,7 @@ void add_warnings(ModelReport& report) {
 
 }  // namespace
 
-ModelReport inspect_model(const std::string& dir, const std::string& dtype) {
+ModelReport inspect_model(const std::string& dir, ComputeDtype dtype) {
   ModelReport report;
   report.path = dir;
   const auto config = keep(models::read_model_config(dir), report);

@@ -98,7 +98,7 @@ struct ModelFolder {
               {"merges", Json::array()}}}};
   }
 
-  ModelReport inspect(const std::string& dtype = "auto") const {
+  ModelReport inspect(ComputeDtype dtype = ComputeDtype::kAuto) const {
     dir.write("config.json", config.dump());
     dir.write("tokenizer.json", tokenizer().dump());
     dir.write("model.safetensors", valora::testing::safetensors_text(tensors));

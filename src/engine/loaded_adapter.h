@@ -9,7 +9,8 @@
 
 #include "adapters/adapter_spec.h"
 #include "adapters/registry.h"
-#include "engine/engine.h"
+#include "api/cards.h"
+#include "api/load_adapter.h"
 #include "models/model.h"
 #include "ops/lora.h"
 

@@ -75,10 +75,10 @@ Result<MemoryPlan> plan_memory(const EngineOptions& options, const models::Model
   return plan;
 }
 
-Status check_shadow(const std::string& mode, int64_t shadow_bytes, int64_t available_bytes) {
+Status check_shadow(const std::string& policy, int64_t shadow_bytes, int64_t available_bytes) {
   if (shadow_bytes <= available_bytes) return {};
   return invalid(
-      "--mode " + mode +
+      "--scheduling-policy " + policy +
           " keeps merged weights beside the base model's (--merge shadow), which takes " +
           std::to_string(shadow_bytes) +
           " bytes: " + std::to_string(shadow_bytes - available_bytes) +

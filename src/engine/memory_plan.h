@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "api/options.h"
 #include "base/result.h"
-#include "engine/options.h"
 #include "models/model.h"
 
 namespace valora {
@@ -24,7 +24,7 @@ Result<MemoryPlan> plan_memory(const EngineOptions& options, const models::Model
                                int64_t block_bytes, int64_t available_bytes);
 // kInvalidArgument naming the bytes that the shadow of merged weights (engine/mode_switcher.h)
 // lacks.
-Status check_shadow(const std::string& mode, int64_t shadow_bytes, int64_t available_bytes);
+Status check_shadow(const std::string& policy, int64_t shadow_bytes, int64_t available_bytes);
 // Free memory of the machine, by /proc/meminfo.
 int64_t available_host_memory();
 

@@ -76,7 +76,7 @@ TEST(MemoryPlan, AShadowThatDoesNotFitIsRefusedWithTheBytesItLacks) {
   const Status lacking = check_shadow("mixture", 1000, 900);
   ASSERT_FALSE(lacking.ok());
   EXPECT_EQ(lacking.error().code, ErrorCode::kInvalidArgument);
-  for (const char* part : {"--mode mixture", "--merge inplace", "1000", "100 more"})
+  for (const char* part : {"--scheduling-policy mixture", "--merge inplace", "1000", "100 more"})
     EXPECT_NE(lacking.error().message.find(part), std::string::npos) << lacking.error().message;
 }
 

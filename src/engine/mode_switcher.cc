@@ -14,12 +14,6 @@ bool same(const std::shared_ptr<const LoadedAdapter>& a,
 
 }  // namespace
 
-Result<MergePlace> parse_merge_place(const std::string& name) {
-  if (name == "shadow") return MergePlace::kShadow;
-  if (name == "inplace") return MergePlace::kInPlace;
-  return invalid("--merge takes shadow or inplace, not \"" + name + "\"", "merge");
-}
-
 int64_t ModeSwitcher::shadow_bytes(models::Model& model) {
   int64_t bytes = 0;
   for (const models::Linear* linear : model.decoder_linears())

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "api/options.h"
 #include "base/clock.h"
 #include "base/result.h"
 #include "engine/loaded_adapter.h"
@@ -15,13 +16,6 @@
 #include "models/weights.h"
 
 namespace valora {
-
-// Where merged weights lie. In a shadow of all the decoder's linears, one allocation, switching to
-// and from them is a change of pointer, and base weights are never written. In place they take no
-// memory, but going back reads the layers again from the checkpoint.
-enum class MergePlace : uint8_t { kShadow, kInPlace };
-// "shadow" or "inplace": what --merge takes.
-Result<MergePlace> parse_merge_place(const std::string& name);
 
 struct ModeStats {
   uint64_t switches = 0;     // changes of the weights in use

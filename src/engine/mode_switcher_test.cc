@@ -19,7 +19,7 @@ using testing::TempDir;
 struct Setting {
   MergePlace place;
   ops::Backend backend;
-  const char* dtype;
+  at::ScalarType dtype;
 };
 
 class Switcher : public ::testing::TestWithParam<Setting> {
@@ -91,18 +91,18 @@ class Switcher : public ::testing::TestWithParam<Setting> {
 
 INSTANTIATE_TEST_SUITE_P(
     Settings, Switcher,
-    ::testing::Values(Setting{MergePlace::kShadow, ops::Backend::kNative, "float32"},
-                      Setting{MergePlace::kShadow, ops::Backend::kNative, "bfloat16"},
-                      Setting{MergePlace::kShadow, ops::Backend::kReference, "float32"},
-                      Setting{MergePlace::kShadow, ops::Backend::kReference, "bfloat16"},
-                      Setting{MergePlace::kInPlace, ops::Backend::kNative, "float32"},
-                      Setting{MergePlace::kInPlace, ops::Backend::kNative, "bfloat16"},
-                      Setting{MergePlace::kInPlace, ops::Backend::kReference, "float32"},
-                      Setting{MergePlace::kInPlace, ops::Backend::kReference, "bfloat16"}),
+    ::testing::Values(Setting{MergePlace::kShadow, ops::Backend::kNative, at::kFloat},
+                      Setting{MergePlace::kShadow, ops::Backend::kNative, at::kBFloat16},
+                      Setting{MergePlace::kShadow, ops::Backend::kReference, at::kFloat},
+                      Setting{MergePlace::kShadow, ops::Backend::kReference, at::kBFloat16},
+                      Setting{MergePlace::kInPlace, ops::Backend::kNative, at::kFloat},
+                      Setting{MergePlace::kInPlace, ops::Backend::kNative, at::kBFloat16},
+                      Setting{MergePlace::kInPlace, ops::Backend::kReference, at::kFloat},
+                      Setting{MergePlace::kInPlace, ops::Backend::kReference, at::kBFloat16}),
     [](const auto& info) {
       return std::string(info.param.place == MergePlace::kShadow ? "Shadow" : "InPlace") +
              (info.param.backend == ops::Backend::kNative ? "Native" : "Reference") +
-             info.param.dtype;
+             at::toString(info.param.dtype);
     });
 
 TEST_P(Switcher, MergesEveryLinearThatAnAdapterTouches) {
@@ -167,12 +167,6 @@ TEST_P(Switcher, AShadowHasRoomForEveryLinear) {
     bytes += static_cast<int64_t>(linear->weight().bytes());
   EXPECT_GE(ModeSwitcher::shadow_bytes(*loaded_.model), bytes);
   EXPECT_LT(ModeSwitcher::shadow_bytes(*loaded_.model), bytes + 64 * 14 + 1);
-}
-
-TEST(MergePlaces, AreKnownByName) {
-  EXPECT_EQ(*parse_merge_place("shadow"), MergePlace::kShadow);
-  EXPECT_EQ(*parse_merge_place("inplace"), MergePlace::kInPlace);
-  EXPECT_FALSE(parse_merge_place("elsewhere").ok());
 }
 
 }  // namespace

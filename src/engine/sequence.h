@@ -7,7 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/engine.h"
+#include "api/answer.h"
+#include "api/request.h"
 #include "engine/frontend.h"
 #include "engine/loaded_adapter.h"
 #include "engine/output_text.h"

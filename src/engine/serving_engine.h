@@ -11,10 +11,10 @@
 #include <thread>
 #include <unordered_map>
 
+#include "api/engine.h"
+#include "api/options.h"
 #include "base/worker_pool.h"
 #include "engine/core.h"
-#include "engine/engine.h"
-#include "engine/options.h"
 #include "models/registry.h"
 
 namespace valora {

@@ -22,8 +22,8 @@ GenerateRequest with(GenerateRequest request, std::vector<AdapterUse> adapters) 
 }
 
 struct Setting {
-  const char* mode;
-  const char* merge;
+  SchedulingPolicy policy;
+  MergePlace merge;
 };
 
 class ModeEngine : public EngineTest {
@@ -32,8 +32,8 @@ class ModeEngine : public EngineTest {
     write_tiny_adapter(one_, 11);
     write_tiny_adapter(two_, 12);
   }
-  void start_in(const std::string& mode, const std::string& merge = "shadow") {
-    options_.mode = mode;
+  void start_in(SchedulingPolicy policy, MergePlace merge = MergePlace::kShadow) {
+    options_.policy = policy;
     options_.merge = merge;
     start();
     EXPECT_TRUE(load("one", one_.path()).ok());
@@ -61,16 +61,18 @@ class ModeTest : public ModeEngine, public ::testing::WithParamInterface<Setting
 
 INSTANTIATE_TEST_SUITE_P(
     Modes, ModeTest,
-    ::testing::Values(Setting{"merged", "shadow"}, Setting{"merged", "inplace"},
-                      Setting{"mixture", "shadow"}, Setting{"mixture", "inplace"}),
-    [](const auto& info) { return std::string(info.param.mode) + "_" + info.param.merge; });
+    ::testing::Values(Setting{SchedulingPolicy::kMerged, MergePlace::kShadow},
+                      Setting{SchedulingPolicy::kMerged, MergePlace::kInPlace},
+                      Setting{SchedulingPolicy::kMixture, MergePlace::kShadow},
+                      Setting{SchedulingPolicy::kMixture, MergePlace::kInPlace}),
+    [](const auto& info) { return name_of(info.param.policy) + "_" + name_of(info.param.merge); });
 
 TEST_P(ModeTest, AnswersAsUnmergedServingDoes) {
-  start_in("unmerged");
+  start_in(SchedulingPolicy::kUnmerged);
   const auto expected = answers_to(requests_);
   EXPECT_EQ(engine_->stats().merges, 0);
   engine_.reset();
-  start_in(GetParam().mode, GetParam().merge);
+  start_in(GetParam().policy, GetParam().merge);
   for (int round = 0; round < 3; ++round) EXPECT_EQ(answers_to(requests_), expected) << round;
   drain();
   const EngineStats stats = engine_->stats();
@@ -80,12 +82,12 @@ TEST_P(ModeTest, AnswersAsUnmergedServingDoes) {
 }
 
 TEST_P(ModeTest, ANameLoadedAgainWhileItIsMergedAnswersByItsNewContent) {
-  start_in("unmerged");
+  start_in(SchedulingPolicy::kUnmerged);
   const auto old_one = tokens_of(with(base_, {{"one", 1}})),
              two = tokens_of(with(base_, {{"two", 1}}));
   const auto base = tokens_of(base_);
   engine_.reset();
-  start_in(GetParam().mode, GetParam().merge);
+  start_in(GetParam().policy, GetParam().merge);
   Gate gate;
   const auto running = gated_sink(gate, 2);
   submit(with(base_, {{"one", 1}}), running);
@@ -115,7 +117,7 @@ TEST_P(ModeTest, AnAdapterWhoseProductsOverflowHarmsNobodyElse) {
   huge.write(
       "adapter_config.json",
       R"({"peft_type": "LORA", "r": 3, "target_modules": ["model.layers.0.self_attn.q_proj"]})");
-  start_in(GetParam().mode, GetParam().merge);
+  start_in(GetParam().policy, GetParam().merge);
   ASSERT_TRUE(load("huge", huge.path()).ok());
   const auto base = tokens_of(base_), one = tokens_of(with(base_, {{"one", 1}}));
   const auto bad = submit(with(base_, {{"huge", 1}})), again = submit(with(base_, {{"huge", 1}}));
@@ -127,24 +129,11 @@ TEST_P(ModeTest, AnAdapterWhoseProductsOverflowHarmsNobodyElse) {
 }
 
 TEST_F(ModeEngine, TheModeOfTheLastStepIsReported) {
-  start_in("mixture");
+  start_in(SchedulingPolicy::kMixture);
   tokens_of(with(base_, {{"one", 1}}));
   EXPECT_EQ(engine_->stats().mode, "mixture");
   tokens_of(base_);
   EXPECT_EQ(engine_->stats().mode, "unmerged");
-}
-
-TEST_F(ModeEngine, BadOptionsAreRefusedByName) {
-  const auto refusal = [&](auto set) {
-    EngineOptions options = options_;
-    set(options);
-    const auto engine = ServingEngine::start(options);
-    return engine.ok() ? Error{} : engine.error();
-  };
-  EXPECT_EQ(refusal([](EngineOptions& o) { o.mode = "dissolved"; }).param, "mode");
-  EXPECT_EQ(refusal([](EngineOptions& o) { o.merge = "elsewhere"; }).param, "merge");
-  EXPECT_EQ(refusal([](EngineOptions& o) { o.mode = "merged", o.policy = "mixture"; }).param,
-            "mode");
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <ctime>
 
 #include "base/log.h"
+#include "engine/dtype.h"
 #include "engine/memory_plan.h"
 #include "engine/mode_switcher.h"
 #include "engine/serving_engine.h"
@@ -20,10 +21,8 @@ namespace {
 static_assert(memory::kBlockTokens == ops::KvArena::kBlockTokens,
               "the block tables count the arena's blocks");
 
-Result<at::Device> parse_device(const std::string& name) {
-  if (name == "cpu") return at::Device(at::kCPU);
-  if (name != "cuda")
-    return invalid("device \"" + name + "\" is unknown; use cpu or cuda", "device");
+Result<at::Device> find_device(DeviceKind kind) {
+  if (kind == DeviceKind::kCpu) return at::Device(at::kCPU);
   if (!at::globalContext().hasCUDA())
     return unprocessable(
         "--device cuda: this build's torch has no CUDA, or no GPU is there; build with PYTHON= "
@@ -38,18 +37,12 @@ int64_t available_memory(at::Device device) {
       at::getDeviceAllocator(device.type())->getMemoryInfo(device.index()).first);
 }
 
-// A mode is served by the policy of its name.
-Result<std::unique_ptr<scheduler::Policy>> choose_policy(const EngineOptions& options) {
-  const std::string& mode = options.mode;
-  if (mode.empty()) return scheduler::make_policy(options.policy);
-  if (mode != "unmerged" && mode != "merged" && mode != "mixture")
-    return invalid("--mode takes unmerged, merged or mixture, not \"" + mode + "\"", "mode");
-  const std::string policy = mode;
-  if (options.policy != "unmerged" && options.policy != policy)
-    return invalid(
-        "--mode " + mode + " and --scheduling-policy " + options.policy + " exclude each other",
-        "mode");
-  return scheduler::make_policy(policy);
+ops::Backend backend_of(KernelBackend kernels) {
+  return kernels == KernelBackend::kNative ? ops::Backend::kNative : ops::Backend::kReference;
+}
+
+Result<std::unique_ptr<scheduler::Policy>> make_policy(SchedulingPolicy policy) {
+  return scheduler::make_policy(name_of(policy));
 }
 
 }  // namespace
@@ -80,12 +73,11 @@ Status ServingEngine::set_up() {
 }
 
 Status ServingEngine::load() {
-  VALORA_TRY(device, parse_device(options_.device));
+  VALORA_TRY(device, find_device(options_.device));
   device_ = device;
   VALORA_CHECK(kernels::select_isa());
   VALORA_CHECK(kernels::load_tiles(options_.tiles));
-  VALORA_TRY(backend, ops::parse_backend(options_.kernels));
-  ops::set_backend(backend);
+  ops::set_backend(backend_of(options_.kernels));
   if (options_.threads > 0) at::set_num_threads(options_.threads);
   if (options_.max_num_seqs < 1)
     return invalid("--max-num-seqs must be at least 1", "max_num_seqs");
@@ -93,16 +85,15 @@ Status ServingEngine::load() {
     return invalid("--max-num-batched-tokens must be at least 1", "max_num_batched_tokens");
   if (options_.max_lora_rank < 1 || options_.max_lora_rank > 256)
     return invalid("--max-lora-rank must be between 1 and 256", "max_lora_rank");
-  VALORA_TRY(policy, choose_policy(options_));
-  VALORA_TRY(merge_place, parse_merge_place(options_.merge));
-  VALORA_TRY(loaded, models::load_model(options_.model_path, options_.dtype, device_));
+  VALORA_TRY(policy, make_policy(options_.policy));
+  VALORA_TRY(loaded, models::load_model(options_.model_path, scalar_type(options_.dtype), device_));
   loaded_ = std::move(loaded);
   const models::ModelSpec& spec = loaded_.model->spec();
   for (const std::string& name : loaded_.unused_tensors)
     spdlog::warn("{}: tensor {} is not used", options_.model_path, name);
   const int64_t block_bytes =
       ops::KvArena::block_bytes(spec.layers, spec.kv_heads, spec.head_dim, loaded_.dtype, device_);
-  const bool shadowed = policy->merges() && merge_place == MergePlace::kShadow;
+  const bool shadowed = policy->merges() && options_.merge == MergePlace::kShadow;
   const int64_t shadow_bytes = shadowed ? ModeSwitcher::shadow_bytes(*loaded_.model) : 0;
   const int64_t available = available_memory(device_);
   VALORA_CHECK(check_shadow(policy->name(), shadow_bytes, available));
@@ -113,8 +104,8 @@ Status ServingEngine::load() {
                      " MiB beside the base model's; with --merge inplace none");
   std::unique_ptr<ModeSwitcher> switcher;
   if (policy->merges())
-    switcher =
-        std::make_unique<ModeSwitcher>(*loaded_.model, *loaded_.weights, merge_place, clock_);
+    switcher = std::make_unique<ModeSwitcher>(*loaded_.model, *loaded_.weights, options_.merge,
+                                              clock_);
   EngineOptions known = options_;
   known.max_model_len = plan.max_model_len;
   VALORA_TRY(frontend, Frontend::open(known, *loaded_.family, spec));
@@ -136,15 +127,14 @@ Status ServingEngine::load() {
   card_.name = options_.served_name.empty() ? options_.model_path : options_.served_name;
   card_.path = options_.model_path;
   card_.architecture = spec.architecture;
-  card_.dtype = loaded_.dtype == at::kFloat      ? "float32"
-                : loaded_.dtype == at::kBFloat16 ? "bfloat16"
-                                                 : "float16";
-  card_.device = options_.device;
+  card_.dtype = dtype_name(loaded_.dtype);
+  card_.device = name_of(options_.device);
   card_.parameters = loaded_.parameters;
   card_.max_model_len = plan.max_model_len;
   card_.created = std::time(nullptr);
   card_.images = spec.image_token.has_value();
   card_.videos = spec.video_token.has_value();
+  card_.media_limits = options_.media_limits;
   card_.kv_block_tokens = memory::kBlockTokens;
   card_.kv_blocks = plan.kv_blocks;
   card_.kv_bytes = static_cast<size_t>(block_bytes) * plan.kv_blocks;

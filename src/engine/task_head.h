@@ -3,7 +3,8 @@
 
 #include <ATen/ATen.h>
 
-#include "engine/engine.h"
+#include "api/answer.h"
+#include "api/request.h"
 #include "engine/loaded_adapter.h"
 
 namespace valora {

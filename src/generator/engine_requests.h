@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/engine.h"
+#include "api/engine.h"
 
 namespace valora::generator {
 

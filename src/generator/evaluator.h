@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "api/engine.h"
 #include "base/result.h"
-#include "engine/engine.h"
 #include "generator/data/metrics.h"
 
 namespace valora::generator {

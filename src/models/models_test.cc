@@ -161,7 +161,8 @@ TEST(ModelSpec, NamesWhatAdaptersCannotBeServedOn) {
 
 TEST(ModelSpec, ADtypeThatIsNoTextIsAnError) {
   const auto refused = [](const Json& json) {
-    return !resolve_dtype("auto", ConfigReader(json, "config.json"), at::kFloat, at::kCPU).ok();
+    return !resolve_dtype(std::nullopt, ConfigReader(json, "config.json"), at::kFloat, at::kCPU)
+                .ok();
   };
   EXPECT_FALSE(refused({{"torch_dtype", "bfloat16"}}));
   EXPECT_TRUE(refused({{"torch_dtype", 16}}));

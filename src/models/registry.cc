@@ -18,14 +18,23 @@ std::string first_architecture(const Json& config) {
   return it->front().get<std::string>();
 }
 
-Result<std::string> configured_dtype(const ConfigReader& config) {
+// As config.json names it; absent where it names none.
+Result<std::optional<at::ScalarType>> configured_dtype(const ConfigReader& config) {
+  std::string name;
   try {
     const ConfigReader text = config.nested_or_self("text_config");
-    return config.text(
+    name = config.text(
         "dtype", config.text("torch_dtype", text.text("dtype", text.text("torch_dtype", ""))));
   } catch (const LoadError& e) {
     return e.error();
   }
+  if (name.empty()) return std::optional<at::ScalarType>();
+  if (name == "float32" || name == "float") return std::optional(at::kFloat);
+  if (name == "bfloat16") return std::optional(at::kBFloat16);
+  if (name == "float16" || name == "half") return std::optional(at::kHalf);
+  return invalid(config.file() + ": dtype \"" + name +
+                     "\" is unknown; use --dtype float32, bfloat16 or float16",
+                 "dtype");
 }
 
 }  // namespace
@@ -64,27 +73,17 @@ Result<ConfigReader> read_model_config(const std::string& dir) {
   return ConfigReader(std::move(json), file);
 }
 
-Result<at::ScalarType> resolve_dtype(const std::string& option, const ConfigReader& config,
-                                     at::ScalarType stored, at::Device device) {
-  std::string name = option;
-  if (name == "auto") {
-    VALORA_TRY(configured, configured_dtype(config));
-    name = configured;
-    if (name.empty())
-      name = stored == at::kBFloat16 ? "bfloat16" : stored == at::kHalf ? "float16" : "float32";
-    if (name == "float16" && device.is_cpu())
-      name = "bfloat16";  // half precision has no fast CPU path
-  }
-  if (name == "float32" || name == "float") return at::kFloat;
-  if (name == "bfloat16") return at::kBFloat16;
-  if (name == "float16" || name == "half") {
-    if (device.is_cpu())
-      return unprocessable("dtype float16 is served on GPUs only; use bfloat16 or float32",
-                           "dtype");
-    return at::kHalf;
-  }
-  return invalid("dtype \"" + name + "\" is unknown; use auto, float32, bfloat16 or float16",
-                 "dtype");
+Result<at::ScalarType> resolve_dtype(std::optional<at::ScalarType> asked,
+                                     const ConfigReader& config, at::ScalarType stored,
+                                     at::Device device) {
+  if (asked == at::kHalf && device.is_cpu())
+    return unprocessable("dtype float16 is served on GPUs only; use bfloat16 or float32", "dtype");
+  if (asked) return *asked;
+  VALORA_TRY(configured, configured_dtype(config));
+  const bool reduced = stored == at::kBFloat16 || stored == at::kHalf;
+  const at::ScalarType type = configured.value_or(reduced ? stored : at::kFloat);
+  // Half precision has no fast CPU path.
+  return type == at::kHalf && device.is_cpu() ? at::kBFloat16 : type;
 }
 
 Result<ModelSpec> read_model_spec(const Family& family, const ConfigReader& config) {
@@ -95,8 +94,8 @@ Result<ModelSpec> read_model_spec(const Family& family, const ConfigReader& conf
   }
 }
 
-Result<LoadedModel> load_model(const std::string& dir, const std::string& dtype, at::Device device,
-                               ModelUse use) {
+Result<LoadedModel> load_model(const std::string& dir, std::optional<at::ScalarType> dtype,
+                               at::Device device, ModelUse use) {
   VALORA_TRY(config, read_model_config(dir));
   VALORA_TRY(family, find_family(config));
   VALORA_TRY(weights, Weights::open(dir));

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -54,13 +55,13 @@ enum class ModelUse {
   kTraining,  // plain tensors, views of the checkpoint's map where it has the dtype: gradients flow
               // through them
 };
-// dtype: "auto" (config.json's, else the checkpoint's), "float32", "bfloat16", "float16" (not on
-// CPUs).
-Result<LoadedModel> load_model(const std::string& dir, const std::string& dtype, at::Device device,
-                               ModelUse use = ModelUse::kServing);
-// The dtype an option asks for; what kind of file decides "auto" is said above.
-Result<at::ScalarType> resolve_dtype(const std::string& option, const ConfigReader& config,
-                                     at::ScalarType stored, at::Device device);
+// dtype: absent: config.json's, else the checkpoint's; kHalf is refused on CPUs.
+Result<LoadedModel> load_model(const std::string& dir, std::optional<at::ScalarType> dtype,
+                               at::Device device, ModelUse use = ModelUse::kServing);
+// The dtype that load_model takes for a checkpoint that stores `stored`.
+Result<at::ScalarType> resolve_dtype(std::optional<at::ScalarType> asked,
+                                     const ConfigReader& config, at::ScalarType stored,
+                                     at::Device device);
 Result<ConfigReader> read_model_config(const std::string& dir);
 // Family::spec, with what it refuses as an error.
 Result<ModelSpec> read_model_spec(const Family& family, const ConfigReader& config);

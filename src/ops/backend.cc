@@ -13,10 +13,4 @@ Backend backend() { return current.load(std::memory_order_relaxed); }
 
 void set_backend(Backend backend) { current.store(backend, std::memory_order_relaxed); }
 
-Result<Backend> parse_backend(const std::string& name) {
-  if (name == "native") return Backend::kNative;
-  if (name == "reference") return Backend::kReference;
-  return invalid("--kernels \"" + name + "\" is unknown; use native or reference", "kernels");
-}
-
 }  // namespace valora::ops

@@ -1,10 +1,6 @@
 // Who computes on CPUs: valora's own kernels, or ATen, which the tests compare them with.
 #pragma once
 
-#include <string>
-
-#include "base/result.h"
-
 namespace valora::ops {
 
 enum class Backend { kNative, kReference };
@@ -12,7 +8,5 @@ enum class Backend { kNative, kReference };
 Backend backend();
 // Weights and caches made before keep their form: to be called before a model is loaded.
 void set_backend(Backend backend);
-// "native" or "reference": what --kernels takes.
-Result<Backend> parse_backend(const std::string& name);
 
 }  // namespace valora::ops

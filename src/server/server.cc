@@ -18,8 +18,6 @@ HttpServerOptions http_options(const ServerOptions& options) {
 }
 
 Status check(const ServerOptions& options) {
-  if (options.max_images_per_prompt < 0 || options.max_videos_per_prompt < 0)
-    return invalid("the limits of media per prompt can't be negative", "limit_mm_per_prompt");
   for (const std::string& name : options.served_model_names)
     if (name.empty()) return invalid("a served model name is empty", "served_model_name");
   for (const std::string& key : options.api_keys)

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "api/engine.h"
 #include "base/result.h"
-#include "engine/engine.h"
 
 namespace valora::server {
 
@@ -34,7 +34,7 @@ struct ServerOptions {
   std::string host = "127.0.0.1";  // an address or a name; several addresses: the first that binds
   uint16_t port = 8000;            // 0: a free one, see Server::port()
   int io_threads = 2;
-  int handler_threads = 2;  // parse bodies and submit, so that a large body delays no stream
+  int handler_threads = 2;  // parse bodies, so that a large one delays no stream
   HttpLimits limits;
 
   std::vector<std::string>
@@ -46,8 +46,6 @@ struct ServerOptions {
   std::string
       lora_resolver_dir;  // an unknown model is tried as a folder of that name in it; "": off
   int max_loras = 0;      // adapters a batch may mix, for vllm:lora_requests_info
-  int max_images_per_prompt = 999;  // --limit-mm-per-prompt
-  int max_videos_per_prompt = 999;
 };
 
 // Serves from start() until the first of stop(), a finished drain() and the destructor. The engine

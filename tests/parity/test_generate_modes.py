@@ -89,11 +89,12 @@ def test_command_line(models, tmp_path):
     adapter = save_adapter(models.memory[name], tmp_path / "a", 790, rank=8)
     arguments = ("--adapter", f"{adapter}:0.5", "--prompt", "What is it?", "--max-tokens", 12, "--ignore-eos")
     answers = [generate(models[name], *arguments, *mode)["token_ids"] for mode in
-               ([], ["--mode", "unmerged"], ["--mode", "merged"], ["--mode", "mixture", "--merge", "inplace"])]
-    assert answers.count(answers[0]) == 4
-    for wrong in (["--mode", "dissolved"], ["--merge", "elsewhere"]):
+               ([], ["--mode", "unmerged"], ["--mode", "merged"], ["--mode", "mixture", "--merge", "inplace"],
+                ["--scheduling-policy", "merged", "--mode", "merged"])]
+    assert answers.count(answers[0]) == 5
+    for wrong in (["--mode", "dissolved"], ["--merge", "elsewhere"], ["--scheduling-policy", "merged", "--mode", "mixture"]):
         done = generate(models[name], *arguments, *wrong, check=False)
-        assert done.returncode == 1 and wrong[0] in done.stderr and wrong[1] in done.stderr
+        assert done.returncode == 1 and all(word in done.stderr for word in wrong)
 
 
 # ---- bf16 ----

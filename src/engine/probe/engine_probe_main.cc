@@ -17,15 +17,26 @@
 #include <iostream>
 #include <utility>
 
+#include "api/waiting_calls.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "engine/probe/probe_request.h"
 #include "engine/probe/probe_sink.h"
 #include "engine/serving_engine.h"
-#include "engine/waiting_calls.h"
 
 namespace valora::probe {
 namespace {
+
+// Absent: as it is.
+template <typename T>
+Status read_named(const Json& json, const char* key, Result<T> (*parse)(const std::string&),
+                  T& value) {
+  VALORA_TRY(name, optional_field<std::string>(json, key));
+  if (!name) return {};
+  VALORA_TRY(parsed, parse(*name));
+  value = parsed;
+  return {};
+}
 
 Result<EngineOptions> read_options(const Json& json) {
   EngineOptions o;
@@ -36,20 +47,16 @@ Result<EngineOptions> read_options(const Json& json) {
     value = given;
     return {};
   };
-  VALORA_TRY(dtype, field_or<std::string>(json, "dtype", o.dtype));
-  o.dtype = dtype;
-  VALORA_TRY(kernels, field_or<std::string>(json, "kernels", o.kernels));
-  o.kernels = kernels;
-  VALORA_TRY(mode, field_or<std::string>(json, "mode", o.mode));
-  o.mode = mode;
-  VALORA_TRY(merge, field_or<std::string>(json, "merge", o.merge));
-  o.merge = merge;
+  VALORA_CHECK(read_named(json, "dtype", parse_dtype, o.dtype));
+  VALORA_CHECK(read_named(json, "kernels", parse_kernels, o.kernels));
+  VALORA_CHECK(read_named(json, "mode", parse_scheduling_policy, o.policy));
+  VALORA_CHECK(read_named(json, "merge", parse_merge_place, o.merge));
   VALORA_CHECK(integer("threads", o.threads));
   VALORA_CHECK(integer("max_num_seqs", o.max_num_seqs));
   VALORA_CHECK(integer("max_num_batched_tokens", o.max_num_batched_tokens));
   VALORA_CHECK(integer("max_waiting", o.max_waiting));
   VALORA_CHECK(integer("max_logprobs", o.max_logprobs));
-  VALORA_CHECK(integer("max_images", o.max_images));
+  VALORA_CHECK(integer("max_images", o.media_limits.images));
   VALORA_CHECK(integer("media_workers", o.media_workers));
   VALORA_TRY(max_model_len, optional_field<int32_t>(json, "max_model_len"));
   o.max_model_len = max_model_len;

@@ -1,8 +1,9 @@
 // A request as engine_probe reads it.
 #pragma once
 
+#include "api/answer.h"
+#include "api/request.h"
 #include "base/json.h"
-#include "engine/engine.h"
 
 namespace valora::probe {
 

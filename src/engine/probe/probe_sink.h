@@ -6,8 +6,8 @@
 #include <mutex>
 #include <optional>
 
+#include "api/answer.h"
 #include "base/json.h"
-#include "engine/engine.h"
 
 namespace valora::probe {
 

@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
+#include "api/waiting_calls.h"
 #include "engine/serving_engine.h"
 #include "engine/testing/tiny_checkpoint.h"
 #include "engine/testing/waiting_sink.h"
-#include "engine/waiting_calls.h"
 #include "kernels/cpu/attention/kv_layout.h"
 
 namespace valora::testing {
@@ -61,7 +61,7 @@ class EngineTest : public ::testing::Test {
   EngineTest() {
     write_tiny_model(model_);
     options_.model_path = model_.path();
-    options_.dtype = "float32";
+    options_.dtype = ComputeDtype::kFloat32;
     options_.threads = 1;
     options_.kv_cache_memory = 256 * kTinyBlockBytes;
   }

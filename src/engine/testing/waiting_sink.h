@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/engine.h"
+#include "api/answer.h"
 
 namespace valora::testing {
 

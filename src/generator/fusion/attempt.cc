@@ -7,8 +7,8 @@
 #include <filesystem>
 
 #include "adapters/adapter_spec.h"
+#include "api/waiting_calls.h"
 #include "base/clock.h"
-#include "engine/waiting_calls.h"
 #include "generator/evaluator.h"
 #include "generator/train/peft_writer.h"
 #include "ops/parallel.h"

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/engine.h"
+#include "api/engine.h"
 #include "generator/data/fusion_report.h"
 #include "generator/fusion/task_data.h"
 #include "generator/train/adapter_parameters.h"

@@ -35,7 +35,7 @@ Json to_json(const FusionOptions& o) {
   Json targets = Json::array();
   for (const TargetPart part : o.targets) targets.push_back(target_part_name(part));
   return {{"model", o.engine.model_path},
-          {"dtype", o.engine.dtype},
+          {"dtype", name_of(o.engine.dtype)},
           {"training", to_json(o.training)},
           {"ranks", o.ranks},
           {"alpha_per_rank", o.alpha_per_rank},

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "api/options.h"
 #include "base/json.h"
 #include "base/result.h"
-#include "engine/options.h"
 #include "generator/train/adapter_shape.h"
 #include "generator/train/options.h"
 

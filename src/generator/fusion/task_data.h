@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "api/engine.h"
 #include "base/digest.h"
-#include "engine/engine.h"
 #include "generator/data/task.h"
 #include "generator/fusion/options.h"
 #include "generator/train/trainable_model.h"

@@ -50,7 +50,7 @@ Result<std::unique_ptr<ServingEngine>> start_engine(const std::string& model) {
   if (model.empty()) return std::unique_ptr<ServingEngine>();
   EngineOptions options;
   options.model_path = model;
-  options.dtype = "float32";
+  options.dtype = ComputeDtype::kFloat32;
   options.threads = 1;
   options.kv_cache_memory = int64_t{64} << 20;
   options.fetch.allowed_local_path = "/";

@@ -88,7 +88,8 @@ Result<AdapterShape> read_shape(const Json& json, const adapters::ModuleTable& m
 Result<Json> run(const Json& json) {
   EngineOptions engine;
   engine.model_path = json.at("model");
-  engine.dtype = json.value("dtype", "float32");
+  VALORA_TRY(dtype, parse_dtype(json.value("dtype", "float32")));
+  engine.dtype = dtype;
   engine.fetch.allowed_local_path = "/";
   at::set_num_threads(json.value("threads", 1));
   VALORA_TRY(model, TrainableModel::open(engine));

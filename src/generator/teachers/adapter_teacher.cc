@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "engine/waiting_calls.h"
+#include "api/waiting_calls.h"
 #include "generator/engine_requests.h"
 #include "generator/evaluator.h"
 #include "generator/teachers/lesson.h"

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "api/engine.h"
 #include "base/result.h"
-#include "engine/engine.h"
 #include "generator/teacher.h"
 
 namespace valora::generator {

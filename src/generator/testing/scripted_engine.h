@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/engine.h"
+#include "api/engine.h"
 
 namespace valora::generator::testing {
 

@@ -6,16 +6,18 @@
 #include <optional>
 
 #include "base/worker_pool.h"
+#include "engine/dtype.h"
 
 namespace valora::generator {
 
 Result<std::unique_ptr<TrainableModel>> TrainableModel::open(const EngineOptions& options) {
   auto model = std::make_unique<TrainableModel>();
-  if (options.device != "cpu")
+  if (options.device != DeviceKind::kCpu)
     return not_implemented(
-        "training on --device " + options.device + " is not supported yet, only on cpu", "device");
-  VALORA_TRY(loaded, models::load_model(options.model_path, options.dtype, model->device,
-                                        models::ModelUse::kTraining));
+        "training on --device " + name_of(options.device) + " is not supported yet, only on cpu",
+        "device");
+  VALORA_TRY(loaded, models::load_model(options.model_path, scalar_type(options.dtype),
+                                        model->device, models::ModelUse::kTraining));
   model->loaded = std::move(loaded);
   const models::ModelSpec& spec = model->loaded.model->spec();
   EngineOptions known = options;

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "api/engine.h"
 #include "base/result.h"
-#include "engine/engine.h"
 
 namespace valora::server {
 

@@ -8,7 +8,8 @@
 #include <optional>
 #include <vector>
 
-#include "engine/engine.h"
+#include "api/answer.h"
+#include "api/request.h"
 #include "server/handlers/service.h"
 #include "server/http/http.h"
 #include "server/openai/responses.h"

@@ -59,7 +59,7 @@ class ClassifyAnswer final : public Answer {
 
 void handle_classify(const std::shared_ptr<Service>& service, HttpRequest request,
                      std::shared_ptr<Exchange> exchange) {
-  auto body = parse_classify(request.body, service->media_limits());
+  auto body = parse_classify(request.body, service->engine.model().media_limits);
   if (!body.ok()) return exchange->respond(error_response(body.error()));
   std::vector<GenerateRequest> parts;
   for (Prompt& prompt : body->prompts)

@@ -148,7 +148,7 @@ void generate(const std::shared_ptr<Service>& service, const HttpRequest& reques
 void handle_chat(const std::shared_ptr<Service>& service, HttpRequest request,
                  std::shared_ptr<Exchange> exchange) {
   generate(service, request, std::move(exchange), chat_format(),
-           parse_chat(request.body, service->media_limits()));
+           parse_chat(request.body, service->engine.model().media_limits));
 }
 
 void handle_completion(const std::shared_ptr<Service>& service, HttpRequest request,

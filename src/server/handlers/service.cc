@@ -53,8 +53,4 @@ std::string Service::model_name_of(const Target& target) const {
   return target.model.empty() ? base_name() : target.model;
 }
 
-MediaLimits Service::media_limits() const {
-  return {options.max_images_per_prompt, options.max_videos_per_prompt};
-}
-
 }  // namespace valora::server

@@ -7,11 +7,10 @@
 #include <string_view>
 #include <vector>
 
+#include "api/engine.h"
 #include "base/result.h"
-#include "engine/engine.h"
 #include "server/http/http.h"
 #include "server/metrics/metrics.h"
-#include "server/openai/messages.h"
 #include "server/openai/requests.h"
 #include "server/server.h"
 
@@ -42,7 +41,6 @@ class Service {
   std::vector<AdapterUse> adapters_of(const Target& target) const;
   // "model" in the answer: as the client wrote it.
   std::string model_name_of(const Target& target) const;
-  MediaLimits media_limits() const;
 };
 
 using ServiceHandler = void (*)(const std::shared_ptr<Service>&, HttpRequest,

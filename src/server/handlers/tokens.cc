@@ -21,7 +21,7 @@ Status check_model(const Service& service, const Target& target) {
 }
 
 Result<std::string> tokenize(const Service& service, const HttpRequest& request) {
-  VALORA_TRY(body, parse_tokenize(request.body, service.media_limits()));
+  VALORA_TRY(body, parse_tokenize(request.body, service.engine.model().media_limits));
   VALORA_CHECK(check_model(service, body.target));
   VALORA_TRY(ids, service.engine.tokenize(body.prompt, body.add_special_tokens));
   OrderedJson out;

@@ -77,7 +77,7 @@ Metrics::Metrics(const Engine& engine, std::string model_name, int max_loras)
   for (const FinishReason reason :
        {FinishReason::kStop, FinishReason::kLength, FinishReason::kAbort})
     success_[reason] = &counter("request_success_total", "Ended requests.",
-                                {{"finished_reason", finish_reason_text(reason)}});
+                                {{"finished_reason", finish_reason_name(reason)}});
 }
 
 void Metrics::prompt_tokens(int tokens) { prompt_tokens_.Increment(tokens); }

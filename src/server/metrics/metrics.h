@@ -9,7 +9,7 @@
 #include <memory>
 #include <string>
 
-#include "engine/engine.h"
+#include "api/engine.h"
 #include "server/metrics/engine_collector.h"
 
 namespace valora::server {

@@ -99,19 +99,6 @@ Result<ChatMessage> parse_message(Json& message, const std::string& path) {
   return out;
 }
 
-Status check_limit(const ChatPrompt& prompt, MediaRef::Kind kind, int limit,
-                   std::string_view name) {
-  int count = 0;
-  for (const ChatMessage& message : prompt.messages)
-    for (const ContentPart& part : message.parts)
-      if (const auto* media = std::get_if<MediaRef>(&part)) count += media->kind == kind;
-  if (count > limit)
-    return invalid(
-        fmt::format("At most {} {}(s) may be provided in one prompt, not {}.", limit, name, count),
-        "messages");
-  return {};
-}
-
 }  // namespace
 
 Result<ChatPrompt> parse_messages(Json& body, const MediaLimits& limits) {
@@ -124,8 +111,7 @@ Result<ChatPrompt> parse_messages(Json& body, const MediaLimits& limits) {
     VALORA_TRY(message, parse_message(messages[i], fmt::format("messages[{}]", i)));
     prompt.messages.push_back(std::move(message));
   }
-  VALORA_CHECK(check_limit(prompt, MediaRef::Kind::kImage, limits.images, "image"));
-  VALORA_CHECK(check_limit(prompt, MediaRef::Kind::kVideo, limits.videos, "video"));
+  VALORA_CHECK(check_media(prompt, limits));
   VALORA_TRY(add_generation_prompt, optional_field<bool>(body, "add_generation_prompt"));
   prompt.add_generation_prompt = add_generation_prompt;
   if (Json& variables = body["chat_template_kwargs"]; !variables.is_null()) {

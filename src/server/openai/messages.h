@@ -1,16 +1,12 @@
 // Chat messages with text, image and video parts.
 #pragma once
 
+#include "api/media_limits.h"
+#include "api/request.h"
 #include "base/json.h"
 #include "base/result.h"
-#include "engine/engine.h"
 
 namespace valora::server {
-
-struct MediaLimits {
-  int images = 999;
-  int videos = 999;
-};
 
 // Errors name the path of what is wrong ("messages[1].content[0].image_url.url"). Takes the strings
 // out of `body`.

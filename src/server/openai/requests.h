@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "api/request.h"
 #include "base/result.h"
-#include "engine/engine.h"
 #include "server/openai/messages.h"
 
 namespace valora::server {

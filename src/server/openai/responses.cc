@@ -11,7 +11,7 @@ OrderedJson token_ids(const std::vector<TokenOutput>& tokens) {
 
 void add_finish(OrderedJson& choice, const std::optional<Finish>& finish) {
   choice["finish_reason"] =
-      finish ? OrderedJson(finish_reason_text(finish->reason)) : OrderedJson();
+      finish ? OrderedJson(finish_reason_name(finish->reason)) : OrderedJson();
   if (finish) choice["stop_reason"] = stop_reason_json(*finish);
 }
 
@@ -104,15 +104,6 @@ OrderedJson usage_json(const Usage& usage) {
   out["completion_tokens"] = usage.completion_tokens;
   out["prompt_tokens_details"] = {{"cached_tokens", usage.cached_tokens}};
   return out;
-}
-
-const char* finish_reason_text(FinishReason reason) {
-  switch (reason) {
-    case FinishReason::kStop: return "stop";
-    case FinishReason::kLength: return "length";
-    case FinishReason::kAbort: return "abort";
-  }
-  return "abort";
 }
 
 OrderedJson stop_reason_json(const Finish& finish) {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/engine.h"
+#include "api/answer.h"
 #include "server/openai/json_text.h"
 
 namespace valora::server {
@@ -49,7 +49,6 @@ const AnswerFormat& completion_format();
 OrderedJson answer_head(const AnswerHead& head, const char* object);
 OrderedJson usage_json(const Usage& usage);
 OrderedJson stop_reason_json(const Finish& finish);
-const char* finish_reason_text(FinishReason reason);
 
 // {"content": [{"token", "logprob", "bytes", "top_logprobs"}]}
 OrderedJson chat_logprobs(const std::vector<TokenOutput>& tokens);

@@ -1,9 +1,9 @@
 // The sampling fields of chat and completion bodies.
 #pragma once
 
+#include "api/request.h"
 #include "base/json.h"
 #include "base/result.h"
-#include "engine/engine.h"
 
 namespace valora::server {
 

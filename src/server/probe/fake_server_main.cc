@@ -13,7 +13,6 @@ int main(int argc, char** argv) {
   options.port = 0;
   options.allow_runtime_lora_updating = true;
   options.max_loras = 4;
-  options.max_images_per_prompt = 4;
   size_t max_queued = 1024;
   for (int i = 1; i + 1 < argc; i += 2) {
     const std::string name = argv[i], value = argv[i + 1];

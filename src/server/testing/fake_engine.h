@@ -22,7 +22,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/engine.h"
+#include "api/engine.h"
 
 namespace valora::server::testing {
 
@@ -35,6 +35,7 @@ class FakeEngine final : public Engine {
     model_.max_model_len = 4096;
     model_.created = 1700000000;
     model_.images = model_.videos = true;
+    model_.media_limits = {.images = 4, .videos = 999};
     model_.kv_block_tokens = 16;
     model_.kv_blocks = 256;
     thread_ = std::thread([this] { loop(); });

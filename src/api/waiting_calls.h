@@ -1,10 +1,10 @@
-// Loading and unloading for callers who wait for the outcome. Torch-free.
+// Loading and unloading for callers who wait for the outcome.
 #pragma once
 
 #include <future>
 #include <utility>
 
-#include "engine/engine.h"
+#include "api/engine.h"
 
 namespace valora {
 

@@ -1,4 +1,4 @@
-#include "engine/engine.h"
+#include "api/answer.h"
 
 namespace valora {
 

@@ -1,0 +1,47 @@
+// What an engine serves, as it is listed.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "api/media_limits.h"
+
+namespace valora {
+
+struct ModelCard {
+  std::string name;  // as served
+  std::string path;
+  std::string architecture;  // "Qwen2VLForConditionalGeneration"
+  std::string dtype;
+  std::string device;
+  int64_t parameters = 0;
+  int max_model_len = 0;
+  int64_t created = 0;  // unix time
+  bool images = false;
+  bool videos = false;
+  MediaLimits media_limits;  // that requests are held to
+  int kv_block_tokens = 0;
+  int kv_blocks = 0;
+  size_t kv_bytes = 0;
+  size_t weight_bytes = 0;
+};
+
+struct AdapterCard {
+  std::string name;
+  std::string path;
+  uint64_t generation = 0;
+  int rank = 0;
+  size_t bytes = 0;
+  bool pinned = false;
+  std::string task, description, question;
+  std::vector<std::pair<std::string, std::vector<std::string>>> heads;  // name, labels
+  std::optional<std::string> head;                                      // LoadAdapter::head
+  int64_t created = 0;
+  std::vector<std::string> warnings;
+};
+
+}  // namespace valora

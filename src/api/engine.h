@@ -1,0 +1,53 @@
+// The engine as the server, the command line and the generator see it. All calls are thread-safe
+// and return at once; results come through sinks and callbacks, which run on engine threads and
+// must neither block nor throw.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "api/answer.h"
+#include "api/cards.h"
+#include "api/load_adapter.h"
+#include "api/request.h"
+#include "api/stats.h"
+#include "base/result.h"
+
+namespace valora {
+
+class Engine {
+ public:
+  virtual ~Engine() = default;
+
+  virtual const ModelCard& model() const = 0;
+
+  // Validation that needs no work is done at once (kInvalidArgument, kNotFound for an adapter,
+  // kQueueFull, kUnavailable while draining); later errors go to the sink.
+  virtual Result<RequestHandle> submit(GenerateRequest request,
+                                       std::shared_ptr<ResponseSink> sink) = 0;
+  // Ends a request quietly: its sink gets nothing more. Unknown or ended handles are ignored.
+  virtual void cancel(RequestHandle handle) = 0;
+
+  virtual void load_adapter(LoadAdapter request, std::function<void(Result<AdapterCard>)> done) = 0;
+  virtual void unload_adapter(std::string name, std::optional<uint64_t> expected_generation,
+                              std::function<void(Status)> done) = 0;
+  virtual std::vector<AdapterCard> adapters() const = 0;
+
+  virtual Result<std::vector<int32_t>> tokenize(const Prompt& prompt,
+                                                bool add_special_tokens) const = 0;
+  virtual Result<std::string> detokenize(const std::vector<int32_t>& ids) const = 0;
+
+  virtual EngineStats stats() const = 0;
+  virtual void set_observer(StepObserver* observer) = 0;
+
+  // False once the engine thread has died of an internal fault.
+  virtual bool healthy() const = 0;
+  // No new requests; `done` is called when all running ones have ended.
+  virtual void drain(std::function<void()> done) = 0;
+};
+
+}  // namespace valora

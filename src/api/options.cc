@@ -1,0 +1,85 @@
+#include "api/options.h"
+
+#include <algorithm>
+#include <span>
+#include <string_view>
+
+namespace valora {
+namespace {
+
+template <typename T>
+struct Named {
+  std::string_view name;
+  T value;
+};
+
+constexpr Named<ComputeDtype> kDtypes[] = {{"auto", ComputeDtype::kAuto},
+                                           {"float32", ComputeDtype::kFloat32},
+                                           {"bfloat16", ComputeDtype::kBFloat16},
+                                           {"float16", ComputeDtype::kFloat16}};
+constexpr Named<DeviceKind> kDevices[] = {{"cpu", DeviceKind::kCpu}, {"cuda", DeviceKind::kCuda}};
+constexpr Named<KernelBackend> kKernels[] = {{"native", KernelBackend::kNative},
+                                             {"reference", KernelBackend::kReference}};
+constexpr Named<MergePlace> kMergePlaces[] = {{"shadow", MergePlace::kShadow},
+                                              {"inplace", MergePlace::kInPlace}};
+constexpr Named<SchedulingPolicy> kPolicies[] = {{"unmerged", SchedulingPolicy::kUnmerged},
+                                                 {"merged", SchedulingPolicy::kMerged},
+                                                 {"mixture", SchedulingPolicy::kMixture}};
+
+// "a, b or c"
+template <typename T, size_t N>
+std::string list_names(const Named<T> (&table)[N]) {
+  std::string names;
+  for (size_t i = 0; i < N; ++i) {
+    if (i > 0) names += i + 1 < N ? ", " : " or ";
+    names += table[i].name;
+  }
+  return names;
+}
+
+template <typename T, size_t N>
+Result<T> parse(const Named<T> (&table)[N], const std::string& option, const std::string& param,
+                const std::string& name) {
+  const auto found = std::ranges::find(table, name, &Named<T>::name);
+  if (found != std::end(table)) return found->value;
+  return invalid(option + " \"" + name + "\" is unknown; use " + list_names(table), param);
+}
+
+template <typename T>
+std::string find_name(std::span<const Named<T>> table, T value) {
+  return std::string(std::ranges::find(table, value, &Named<T>::value)->name);
+}
+
+}  // namespace
+
+Result<ComputeDtype> parse_dtype(const std::string& name) {
+  if (name == "float") return ComputeDtype::kFloat32;
+  if (name == "half") return ComputeDtype::kFloat16;
+  return parse(kDtypes, "dtype", "dtype", name);
+}
+
+Result<DeviceKind> parse_device(const std::string& name) {
+  return parse(kDevices, "device", "device", name);
+}
+
+Result<KernelBackend> parse_kernels(const std::string& name) {
+  return parse(kKernels, "--kernels", "kernels", name);
+}
+
+Result<MergePlace> parse_merge_place(const std::string& name) {
+  return parse(kMergePlaces, "--merge", "merge", name);
+}
+
+Result<SchedulingPolicy> parse_scheduling_policy(const std::string& name) {
+  return parse(kPolicies, "--scheduling-policy (or --mode)", "scheduling-policy", name);
+}
+
+std::string name_of(ComputeDtype dtype) { return find_name<ComputeDtype>(kDtypes, dtype); }
+std::string name_of(DeviceKind device) { return find_name<DeviceKind>(kDevices, device); }
+std::string name_of(KernelBackend kernels) { return find_name<KernelBackend>(kKernels, kernels); }
+std::string name_of(MergePlace place) { return find_name<MergePlace>(kMergePlaces, place); }
+std::string name_of(SchedulingPolicy policy) {
+  return find_name<SchedulingPolicy>(kPolicies, policy);
+}
+
+}  // namespace valora

@@ -1,0 +1,32 @@
+// Options whose value is one of a set of names.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+#include <stdexcept>
+#include <string>
+
+#include "api/options.h"
+#include "base/result.h"
+
+namespace valora::cli {
+
+// While the command line is read an error can only be thrown; main() prints it.
+template <typename T>
+T value_or_throw(Result<T> result) {
+  if (!result.ok()) throw std::invalid_argument(result.error().message);
+  return std::move(result).value();
+}
+
+// `value` is what api/options.h names; shown as the default.
+template <typename T>
+CLI::Option* add_named_option(CLI::App& command, const std::string& flag, T& value,
+                              Result<T> (*parse)(const std::string&), const std::string& help) {
+  return command
+      .add_option_function<std::string>(
+          flag, [&value, parse](const std::string& name) { value = value_or_throw(parse(name)); },
+          help)
+      ->default_str(name_of(value));
+}
+
+}  // namespace valora::cli
