@@ -1,8 +1,8 @@
 // A request as the connection hands it on: method and target on the first line, headers, an empty
 // line, the body. Whatever it says, one answer comes, and its JSON is JSON.
+#include "api/testing/fake_engine.h"
 #include "base/log.h"
 #include "check.h"
-#include "inline_engine.h"
 #include "server/handlers/app.h"
 #include "server/testing/fake_exchange.h"
 
@@ -38,12 +38,36 @@ server::HttpRequest parse(std::string_view text) {
   return request;
 }
 
-std::shared_ptr<server::Service> make_service() {
-  static fuzz::InlineEngine engine;
+// Tokens whose bytes are no characters.
+testing::Reply answer(const GenerateRequest& request) {
+  testing::Reply reply{.info = {.usage = {3, 0, 0}, .prompt_token_ids = {1, 2, 3}}};
+  if (request.task == Task::kClassify) {
+    reply.classification =
+        Classification{request.head.value_or("score"), {"a", "b"}, {0, 1}, {0.25f, 0.75f}, 1};
+    return reply;
+  }
+  OutputChunk chunk{.text = "text", .finish = Finish{FinishReason::kStop, int32_t{7}}};
+  TokenOutput token{{7, "\xE2\x82", -0.5f}, {}};
+  for (int i = 0; i < request.sampling.logprobs.value_or(0); ++i) token.top.push_back({i, "t", -1});
+  chunk.tokens.push_back(std::move(token));
+  reply.chunks.push_back(std::move(chunk));
+  return reply;
+}
+
+testing::FakeOptions engine_options() {
+  testing::FakeOptions options{.script = answer, .answers_inline = true, .token_text = [](int32_t) {
+                                 return std::string("\xFF");
+                               }};
+  options.model.name = "base";
+  options.model.media_limits = {.images = 2, .videos = 1};
+  return options;
+}
+
+server::ServerOptions server_options() {
   server::ServerOptions options;
   options.allow_runtime_lora_updating = true;
   options.cors_allowed_origins = {"https://a.example"};
-  return std::make_shared<server::Service>(std::move(options), engine);
+  return options;
 }
 
 void check_answer(const server::testing::FakeExchange& exchange, const std::string& path) {
@@ -64,7 +88,10 @@ void check_answer(const server::testing::FakeExchange& exchange, const std::stri
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   spdlog::set_level(spdlog::level::off);
-  static const auto service = make_service();
+  // Made anew, so that no input meets the adapters of an earlier one.
+  testing::FakeEngine engine(engine_options());
+  engine.add_adapter("lens");
+  const auto service = std::make_shared<server::Service>(server_options(), engine);
   server::HttpRequest request = parse({reinterpret_cast<const char*>(data), size});
   const std::string path = request.path;
   server::App app(service);

@@ -3,16 +3,17 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "generator/testing/scripted_engine.h"
+#include "api/testing/fake_engine.h"
 
 namespace valora::generator {
 namespace {
 
-using testing::question_of;
-using testing::Reply;
-using testing::ScriptedEngine;
+using valora::testing::FakeEngine;
+using valora::testing::Reply;
+using valora::testing::say;
+using valora::testing::text_of;
 
-Reply echo(const GenerateRequest& request) { return {.text = "re: " + question_of(request)}; }
+Reply echo(const GenerateRequest& request) { return say("re: " + text_of(request.prompt)); }
 
 EngineRequests numbered(int count, int concurrency) {
   EngineRequests requests;
@@ -28,7 +29,7 @@ EngineRequests numbered(int count, int concurrency) {
 }
 
 TEST(EngineRequests, AnswersComeInOrderThroughABoundedNumber) {
-  ScriptedEngine engine(echo, 20, 4);
+  FakeEngine engine({.script = echo, .newest_first = {{.total = 20, .patience = 4}}});
   const auto answers = ask_all(engine, numbered(20, 4));
   ASSERT_TRUE(answers.ok()) << answers.error().message;
   EXPECT_EQ(engine.most_open(), 4u);
@@ -38,7 +39,7 @@ TEST(EngineRequests, AnswersComeInOrderThroughABoundedNumber) {
 }
 
 TEST(EngineRequests, ProgressEndsWithAll) {
-  ScriptedEngine engine(echo, 5);
+  FakeEngine engine({.script = echo, .newest_first = {{.total = 5}}});
   auto requests = numbered(5, 2);
   std::vector<int> seen;
   requests.progress = [&](int done, int total) {
@@ -51,7 +52,7 @@ TEST(EngineRequests, ProgressEndsWithAll) {
 }
 
 TEST(EngineRequests, NothingToAskIsNoError) {
-  ScriptedEngine engine(echo, 0);
+  FakeEngine engine({.script = echo});
   const auto answers = ask_all(engine, numbered(0, 4));
   ASSERT_TRUE(answers.ok());
   EXPECT_TRUE(answers->empty());
@@ -60,14 +61,11 @@ TEST(EngineRequests, NothingToAskIsNoError) {
 
 // The engine waits for all eight, fails the newest, and still speaks to those that are cancelled.
 TEST(EngineRequests, AFailureCancelsTheOthersAndWaitsForThem) {
-  ScriptedEngine engine(
-      [](const GenerateRequest& request) {
-        Reply reply = echo(request);
-        if (question_of(request) == "7")
-          reply.error = Error{ErrorCode::kUnprocessable, "the picture is broken", {}};
-        return reply;
-      },
-      100, 8);
+  const auto script = [](const GenerateRequest& request) {
+    if (text_of(request.prompt) != "7") return echo(request);
+    return Reply{.error = Error{ErrorCode::kUnprocessable, "the picture is broken", {}}};
+  };
+  FakeEngine engine({.script = script, .newest_first = {{.total = 100, .patience = 8}}});
   const auto answers = ask_all(engine, numbered(100, 8));
   ASSERT_FALSE(answers.ok());
   EXPECT_EQ(answers.error().message, "line 7: the picture is broken");
@@ -78,8 +76,11 @@ TEST(EngineRequests, AFailureCancelsTheOthersAndWaitsForThem) {
 }
 
 TEST(EngineRequests, WhatCannotBeSubmittedEndsItToo) {
-  ScriptedEngine engine(echo, 100, 6);
-  engine.refuse("3");
+  const auto script = [](const GenerateRequest& request) {
+    if (text_of(request.prompt) != "3") return echo(request);
+    return Reply{.refusal = invalid("refused at the door")};
+  };
+  FakeEngine engine({.script = script, .newest_first = {{.total = 100, .patience = 6}}});
   const auto refused = ask_all(engine, numbered(100, 6));
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.error().message, "line 3: refused at the door");

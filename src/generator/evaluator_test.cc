@@ -3,14 +3,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "generator/testing/scripted_engine.h"
+#include "api/testing/fake_engine.h"
 
 namespace valora::generator {
 namespace {
 
-using testing::question_of;
-using testing::Reply;
-using testing::ScriptedEngine;
+using valora::testing::FakeEngine;
+using valora::testing::Reply;
+using valora::testing::say;
+using valora::testing::text_of;
 
 Task parity_task() {
   Task task;
@@ -36,21 +37,14 @@ std::vector<Sample> numbers(int count) {
 
 // Right but for 3, which it takes for even.
 Reply parity(const GenerateRequest& request) {
-  const int number = std::stoi(question_of(request));
-  return {.text = number % 2 && number != 3 ? "odd" : "even",
-          .logprobs = {-1, -1},
-          .seconds = number + 1.0};
-}
-
-AdapterCard card(const std::string& name, decltype(AdapterCard::heads) heads = {}) {
-  AdapterCard card;
-  card.name = name;
-  card.heads = std::move(heads);
-  return card;
+  const int number = std::stoi(text_of(request.prompt));
+  Reply reply = say(number % 2 && number != 3 ? "odd" : "even", {-1, -1});
+  reply.info.timings.e2e_seconds = number + 1.0;
+  return reply;
 }
 
 TEST(Evaluator, ScoresTheBaseModel) {
-  ScriptedEngine engine(parity, 10, 3);
+  FakeEngine engine({.script = parity, .newest_first = {{.total = 10, .patience = 3}}});
   const auto samples = numbers(10);
   int progress = 0;
   EvaluationOptions options{.concurrency = 3};
@@ -80,16 +74,16 @@ TEST(Evaluator, ScoresTheBaseModel) {
 
 Reply by_head(const GenerateRequest& request) {
   if (request.task == valora::Task::kGenerate) return parity(request);
-  const bool odd = std::stoi(question_of(request)) % 2;
+  const bool odd = std::stoi(text_of(request.prompt)) % 2;
   Classification c{
       *request.head, {"even", "odd"}, {0, 0}, {odd ? 0.1f : 0.9f, odd ? 0.9f : 0.5f}, odd};
-  return {.text = {}, .classification = c};
+  return {.classification = c};
 }
 
 TEST(Evaluator, TheHeadAnswersWhereTaskAndAdapterHaveIt) {
-  ScriptedEngine engine(by_head, 4);
-  engine.add_adapter(card("heads", {{"parity", {"even", "odd"}}}));
-  engine.add_adapter(card("other", {{"colour", {"red", "blue"}}}));
+  FakeEngine engine({.script = by_head, .newest_first = {{.total = 4}}});
+  engine.add_adapter("heads", {{"parity", {"even", "odd"}}});
+  engine.add_adapter("other", {{"colour", {"red", "blue"}}});
   Task task = parity_task();
   task.head = HeadSpec{"parity", false};
   const auto samples = numbers(4);
@@ -110,8 +104,8 @@ TEST(Evaluator, TheHeadAnswersWhereTaskAndAdapterHaveIt) {
 }
 
 TEST(Evaluator, AMultiLabelHeadSaysYesFromAHalf) {
-  ScriptedEngine engine(by_head, 2);
-  engine.add_adapter(card("heads", {{"parity", {"even", "odd"}}}));
+  FakeEngine engine({.script = by_head, .newest_first = {{.total = 2}}});
+  engine.add_adapter("heads", {{"parity", {"even", "odd"}}});
   Task task = parity_task();
   task.head = HeadSpec{"parity", true};
   auto samples = numbers(2);
@@ -123,13 +117,11 @@ TEST(Evaluator, AMultiLabelHeadSaysYesFromAHalf) {
 }
 
 TEST(Evaluator, NamesTheSampleThatFails) {
-  ScriptedEngine engine(
-      [](const GenerateRequest& request) {
-        Reply reply = parity(request);
-        if (question_of(request) == "6") reply.error = invalid("the image is truncated");
-        return reply;
-      },
-      10);
+  const auto script = [](const GenerateRequest& request) {
+    if (text_of(request.prompt) != "6") return parity(request);
+    return Reply{.error = invalid("the image is truncated")};
+  };
+  FakeEngine engine({.script = script, .newest_first = {{.total = 10}}});
   const auto samples = numbers(10);
   const auto evaluation = evaluate(engine, parity_task(), samples, {.concurrency = 4});
   ASSERT_FALSE(evaluation.ok());
@@ -138,7 +130,7 @@ TEST(Evaluator, NamesTheSampleThatFails) {
 }
 
 TEST(Evaluator, RefusesWhatCannotBeEvaluated) {
-  ScriptedEngine engine(parity, 1);
+  FakeEngine engine({.script = parity});
   const auto samples = numbers(1);
   EXPECT_EQ(evaluate(engine, parity_task(), samples, {.adapter = "nobody"}).error().message,
             "adapter nobody is not loaded");

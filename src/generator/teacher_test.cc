@@ -4,16 +4,17 @@
 
 #include <gtest/gtest.h>
 
+#include "api/testing/fake_engine.h"
 #include "base/testing/temp_dir.h"
-#include "generator/testing/scripted_engine.h"
 
 namespace valora::generator {
 namespace {
 
-using testing::question_of;
-using testing::Reply;
-using testing::ScriptedEngine;
+using valora::testing::FakeEngine;
+using valora::testing::Reply;
+using valora::testing::say;
 using valora::testing::TempDir;
+using valora::testing::text_of;
 
 class AdapterTeacher : public ::testing::Test {
  protected:
@@ -43,13 +44,13 @@ class AdapterTeacher : public ::testing::Test {
 
 // 0 is answered with what is no label, 1 without being sure.
 Reply parity(const GenerateRequest& request) {
-  const int number = std::stoi(question_of(request));
-  if (number == 0) return {.text = "neither", .logprobs = {0}};
-  return {.text = number % 2 ? "odd" : "even", .logprobs = {number == 1 ? -3.0f : -0.1f}};
+  const int number = std::stoi(text_of(request.prompt));
+  if (number == 0) return say("neither", {0});
+  return say(number % 2 ? "odd" : "even", {number == 1 ? -3.0f : -0.1f});
 }
 
 TEST_F(AdapterTeacher, KeepsWhatItIsSureOf) {
-  ScriptedEngine engine(parity, kInputs);
+  FakeEngine engine({.script = parity, .newest_first = {{.total = kInputs}}});
   const auto data = ask_teacher(task_, &engine);
   ASSERT_TRUE(data.ok()) << data.error().message;
   EXPECT_EQ(data->counts.asked, 12);
@@ -65,13 +66,13 @@ TEST_F(AdapterTeacher, KeepsWhatItIsSureOf) {
               std::vector<std::string>{std::stoi(sample.question) % 2 ? "odd" : "even"});
     EXPECT_EQ(sample.media.size(), 1u);
   }
-  EXPECT_TRUE(engine.loaded().empty()) << "the adapter is a guest";
+  EXPECT_TRUE(engine.adapters().empty()) << "the adapter is a guest";
   EXPECT_EQ(engine.requests().front().sampling.temperature, 0);
   EXPECT_EQ(engine.requests().front().head, "");
 }
 
 TEST_F(AdapterTeacher, OwnValidationDataNeedsNoneOfIt) {
-  ScriptedEngine engine(parity, kInputs);
+  FakeEngine engine({.script = parity, .newest_first = {{.total = kInputs}}});
   task_.validation.emplace();
   const auto data = ask_teacher(task_, &engine);
   ASSERT_TRUE(data.ok()) << data.error().message;
@@ -80,14 +81,13 @@ TEST_F(AdapterTeacher, OwnValidationDataNeedsNoneOfIt) {
 }
 
 TEST_F(AdapterTeacher, AHeadSaysHowSureItIs) {
-  ScriptedEngine engine(
-      [](const GenerateRequest& request) {
-        const int number = std::stoi(question_of(request));
-        Classification c{*request.head, {"even", "odd"}, {0, 0}, {0.6f, 0.4f}, 0};
-        if (number % 2) c = {*request.head, {"even", "odd"}, {0, 0}, {0.45f, 0.55f}, 1};
-        return Reply{.text = {}, .classification = c};
-      },
-      kInputs);
+  const auto script = [](const GenerateRequest& request) {
+    const int number = std::stoi(text_of(request.prompt));
+    Classification c{*request.head, {"even", "odd"}, {0, 0}, {0.6f, 0.4f}, 0};
+    if (number % 2) c = {*request.head, {"even", "odd"}, {0, 0}, {0.45f, 0.55f}, 1};
+    return Reply{.classification = c};
+  };
+  FakeEngine engine({.script = script, .newest_first = {{.total = kInputs}}});
   engine.set_heads({{"parity", {"even", "odd"}}});
   task_.teacher->confidence = 0.58;
   const auto data = ask_teacher(task_, &engine);
@@ -102,12 +102,11 @@ TEST_F(AdapterTeacher, AHeadSaysHowSureItIs) {
 }
 
 TEST_F(AdapterTeacher, TextTasksGetItsAnswers) {
-  ScriptedEngine engine(
-      [](const GenerateRequest& request) {
-        const std::string question = question_of(request);
-        return Reply{.text = question == "3" ? " \n" : " about " + question, .logprobs = {}};
-      },
-      kInputs);
+  const auto script = [](const GenerateRequest& request) {
+    const std::string question = text_of(request.prompt);
+    return say(question == "3" ? " \n" : " about " + question);
+  };
+  FakeEngine engine({.script = script, .newest_first = {{.total = kInputs}}});
   task_.type = TaskType::kQuestionAnswering;
   task_.metric = Metric::kVqa;
   task_.labels.clear();
@@ -126,19 +125,18 @@ TEST_F(AdapterTeacher, ErrorsNameWhatIsWrong) {
     return data.ok() ? std::string() : data.error().message;
   };
   EXPECT_NE(message(nullptr).find("needs the base model's engine"), std::string::npos);
-  ScriptedEngine broken(parity, kInputs);
-  broken.fail_loading(not_found("no such folder"));
-  EXPECT_EQ(message(&broken), "teacher /adapters/parity: no such folder");
-  ScriptedEngine failing(
-      [](const GenerateRequest&) {
-        return Reply{.text = {}, .error = invalid("a broken picture")};
-      },
-      kInputs);
+  FakeEngine engine({.script = parity});
+  const std::string path = std::exchange(task_.teacher->path, "/adapters/missing");
+  EXPECT_EQ(message(&engine), "teacher /adapters/missing: no such folder");
+  task_.teacher->path = path;
+  FakeEngine failing(
+      {.script = [](const GenerateRequest&) { return Reply{.error = invalid("a broken picture")}; },
+       .newest_first = {{.total = kInputs}}});
   EXPECT_NE(message(&failing).find("teacher /adapters/parity: "), std::string::npos);
   EXPECT_NE(message(&failing).find("inputs.jsonl:"), std::string::npos);
-  EXPECT_TRUE(failing.loaded().empty());
-  ScriptedEngine useless(
-      [](const GenerateRequest&) { return Reply{.text = "maybe", .logprobs = {0}}; }, kInputs);
+  EXPECT_TRUE(failing.adapters().empty());
+  FakeEngine useless({.script = [](const GenerateRequest&) { return say("maybe", {0}); },
+                      .newest_first = {{.total = kInputs}}});
   EXPECT_NE(
       message(&useless).find(
           "taught nothing: of 12 answers 0 are below the confidence, 12 are none of the labels"),

@@ -8,16 +8,17 @@
 #include <thread>
 
 #include "base/json.h"
-#include "server/testing/fake_engine.h"
+#include "server/testing/echo_script.h"
 #include "server/testing/socket_client.h"
 
 namespace valora::server {
 namespace {
 
 using std::chrono::milliseconds;
-using testing::FakeEngine;
+using testing::echo_options;
 using ::testing::HasSubstr;
 using testing::SocketClient;
+using valora::testing::FakeEngine;
 
 constexpr const char* kChat = "/v1/chat/completions";
 
@@ -43,7 +44,7 @@ class ServerTest : public ::testing::Test {
   }
 
   ServerOptions options_;
-  FakeEngine engine_;
+  FakeEngine engine_{echo_options()};
   std::unique_ptr<Server> server_;
 };
 
@@ -340,7 +341,7 @@ TEST_F(ServerTest, AThousandIdleConnectionsDisturbNoStream) {
 }
 
 TEST(FullQueue, IsA429WithRetryAfter) {
-  FakeEngine engine(1);
+  FakeEngine engine(echo_options(1));
   auto server = Server::start({.port = 0}, engine);
   ASSERT_TRUE(server.ok());
   SocketClient first((*server)->port());
@@ -414,7 +415,7 @@ TEST_F(ServerTest, ManyStreamsAtOnceEachGetTheirOwnAnswer) {
 }
 
 TEST(ServerStart, RefusesOptionsThatMakeNoSense) {
-  FakeEngine engine;
+  FakeEngine engine(echo_options());
   EXPECT_FALSE(Server::start({.host = "192.0.2.1", .port = 0}, engine)
                    .ok());  // TEST-NET-1: nobody's address
   EXPECT_FALSE(Server::start({.port = 0, .io_threads = 0}, engine).ok());

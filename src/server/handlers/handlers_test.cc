@@ -7,15 +7,16 @@
 #include "base/testing/temp_dir.h"
 #include "server/handlers/adapter_resolver.h"
 #include "server/handlers/app.h"
-#include "server/testing/fake_engine.h"
+#include "server/testing/echo_script.h"
 #include "server/testing/fake_exchange.h"
 
 namespace valora::server {
 namespace {
 
-using testing::FakeEngine;
+using testing::echo_options;
 using testing::FakeExchange;
 using ::testing::HasSubstr;
+using valora::testing::FakeEngine;
 
 class Handlers : public ::testing::Test {
  protected:
@@ -52,7 +53,7 @@ class Handlers : public ::testing::Test {
            (fields.empty() ? "" : ",") + fields + "}";
   }
 
-  FakeEngine engine_;
+  FakeEngine engine_{echo_options()};
   ServerOptions options_;
   std::shared_ptr<Service> service_;
 };
@@ -260,7 +261,7 @@ TEST_F(Handlers, ClassifyGivesTheProbabilitiesOrTheLogits) {
            R"({"model":"birds","messages":[{"role":"user","content":"x"}],"use_activation":false})")
           ->json();
   EXPECT_EQ(raw["data"][0]["probs"], Json({0.0, 2.0, 1.0}));
-  EXPECT_EQ(engine_.last_request().task, Task::kClassify);
+  EXPECT_EQ(engine_.requests().back().task, Task::kClassify);
 }
 
 TEST_F(Handlers, ModelsListsBaseAndAdapters) {

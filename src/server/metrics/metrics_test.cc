@@ -5,13 +5,14 @@
 
 #include <sstream>
 
-#include "server/testing/fake_engine.h"
+#include "server/testing/echo_script.h"
 
 namespace valora::server {
 namespace {
 
-using testing::FakeEngine;
+using testing::echo_options;
 using ::testing::HasSubstr;
+using valora::testing::FakeEngine;
 
 std::vector<std::string> lines_with(const std::string& text, const std::string& start) {
   std::vector<std::string> out;
@@ -22,7 +23,7 @@ std::vector<std::string> lines_with(const std::string& text, const std::string& 
 }
 
 TEST(Metrics, HasEveryNameFromTheStart) {
-  FakeEngine engine;
+  FakeEngine engine(echo_options());
   const std::string text = Metrics(engine, "m", 4).text();
   for (const char* name : {"vllm:num_requests_running gauge",
                            "vllm:num_requests_waiting gauge",
@@ -56,7 +57,7 @@ TEST(Metrics, HasEveryNameFromTheStart) {
 }
 
 TEST(Metrics, EmitsOneLoraSeriesWhateverHappens) {
-  FakeEngine engine;
+  FakeEngine engine(echo_options());
   engine.add_adapter("a");
   const Metrics metrics(engine, "m", 4);
   const std::string start = "vllm:lora_requests_info{";
@@ -79,7 +80,7 @@ TEST(Metrics, EmitsOneLoraSeriesWhateverHappens) {
 }
 
 TEST(Metrics, MarksTheModeAmongAllThereAre) {
-  FakeEngine engine;
+  FakeEngine engine(echo_options());
   const auto modes = lines_with(Metrics(engine, "m", 4).text(), "valora:mode{");
   ASSERT_EQ(modes.size(), 3u);
   for (const std::string& line : modes)
@@ -87,7 +88,7 @@ TEST(Metrics, MarksTheModeAmongAllThereAre) {
 }
 
 TEST(Metrics, HasTheConventionalBuckets) {
-  FakeEngine engine;
+  FakeEngine engine(echo_options());
   const std::string text = Metrics(engine, "m", 4).text();
   const auto bounds = [&](const std::string& name) {
     std::string out;
@@ -108,7 +109,7 @@ TEST(Metrics, HasTheConventionalBuckets) {
 }
 
 TEST(Metrics, CountsWhatIsReported) {
-  FakeEngine engine;
+  FakeEngine engine(echo_options());
   engine.add_adapter("a");
   Metrics metrics(engine, "m", 4);
   metrics.prompt_tokens(5);

@@ -6,7 +6,7 @@
 
 #include "base/log.h"
 #include "server/server.h"
-#include "server/testing/fake_engine.h"
+#include "server/testing/echo_script.h"
 
 int main(int argc, char** argv) {
   valora::server::ServerOptions options;
@@ -28,7 +28,7 @@ int main(int argc, char** argv) {
       return std::fprintf(stderr, "unknown option %s\n", name.c_str()), 2;
   }
   valora::set_up_logging("warning");
-  valora::server::testing::FakeEngine engine(max_queued);
+  valora::testing::FakeEngine engine(valora::server::testing::echo_options(max_queued));
   engine.add_adapter("lens");
   engine.add_adapter("birds", {{"species", {"cat", "dog", "owl"}}});
   auto server = valora::server::Server::start(options, engine);

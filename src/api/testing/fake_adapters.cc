@@ -1,0 +1,49 @@
+#include "api/testing/fake_adapters.h"
+
+namespace valora::testing {
+
+void FakeAdapters::add(const std::string& name, Heads heads) {
+  cards_[name] = {.name = name,
+                  .path = "/adapters/" + name,
+                  .generation = ++generation_,
+                  .rank = 8,
+                  .bytes = 1024,
+                  .heads = std::move(heads),
+                  .created = 1700000001};
+}
+
+Result<AdapterCard> FakeAdapters::load(const LoadAdapter& request) {
+  const auto found = cards_.find(request.name);
+  const uint64_t current = found == cards_.end() ? 0 : found->second.generation;
+  if (request.expected_generation && *request.expected_generation != current)
+    return Error{ErrorCode::kConflict, "the generation is " + std::to_string(current),
+                 "expected_generation"};
+  if (current != 0 && !request.replace && !request.expected_generation)
+    return Error{ErrorCode::kConflict, "it is loaded already", "lora_name"};
+  if (request.path.ends_with("missing")) return not_found("no such folder", "lora_path");
+  if (request.path.ends_with("broken")) return unprocessable("the adapter has a NaN", "lora_path");
+  return cards_[request.name] = {.name = request.name,
+                                 .path = request.path,
+                                 .generation = ++generation_,
+                                 .rank = 4,
+                                 .bytes = 512,
+                                 .pinned = request.pinned,
+                                 .heads = heads_};
+}
+
+Status FakeAdapters::unload(const std::string& name, std::optional<uint64_t> expected_generation) {
+  const auto found = cards_.find(name);
+  if (found == cards_.end()) return not_found("The lora adapter '" + name + "' cannot be found.");
+  if (expected_generation && *expected_generation != found->second.generation)
+    return Error{ErrorCode::kConflict, "another generation", "expected_generation"};
+  cards_.erase(found);
+  return {};
+}
+
+std::vector<AdapterCard> FakeAdapters::cards() const {
+  std::vector<AdapterCard> cards;
+  for (const auto& [_, card] : cards_) cards.push_back(card);
+  return cards;
+}
+
+}  // namespace valora::testing

@@ -1,0 +1,142 @@
+// An Engine without a model, whose answers a function gives: what asks engines is tested with it.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "api/engine.h"
+#include "api/testing/fake_adapters.h"
+
+namespace valora::testing {
+
+// What one request is answered with.
+struct Reply {
+  std::vector<OutputChunk> chunks;  // one per step, each said for every one of the n sequences
+  std::optional<Classification> classification = {};  // instead of chunks
+  std::optional<Error> error = {};                    // after the chunks, instead of an end
+  std::optional<Error> refusal = {};                  // of submit(), instead of everything
+  FinalInfo info = {};                                // at the end; completion tokens are counted
+  size_t hangs_after = SIZE_MAX;  // chunks: then it waits for release_hanging() or cancel()
+  bool endless = false;           // the last chunk again and again, until cancelled
+};
+
+// The whole answer in one chunk, with a token for each of the logprobs.
+Reply say(std::string text, const std::vector<float>& logprobs = {});
+// The text of a prompt: of a conversation that of the last message, of token ids their numbers.
+std::string text_of(const Prompt& prompt);
+// Words, each with the space before it.
+std::vector<std::string> split_tokens(const std::string& text);
+int32_t token_id(const std::string& token);
+
+ModelCard fake_model();
+
+struct FakeOptions {
+  // On the thread that calls submit().
+  std::function<Reply(const GenerateRequest&)> script;
+  ModelCard model = fake_model();
+  size_t max_queued = SIZE_MAX;  // requests at once; more get kQueueFull
+  // submit() says the whole answer before it returns, and there is no thread.
+  bool answers_inline = false;
+  // Steps are of the newest request alone, and only while `patience` requests are open or all of
+  // `total` have come: answers come out of order, and concurrency shows. Absent: of all requests.
+  struct NewestFirst {
+    size_t total;
+    size_t patience = 1;
+  };
+  std::optional<NewestFirst> newest_first = {};
+  std::string (*token_text)(int32_t) = [](int32_t id) { return "<" + std::to_string(id) + ">"; };
+};
+
+class FakeEngine final : public Engine {
+ public:
+  explicit FakeEngine(FakeOptions options);
+  ~FakeEngine() override;
+
+  void add_adapter(const std::string& name, Heads heads = {});
+  void set_heads(Heads heads);  // of the adapters that are loaded from now on
+  void set_healthy(bool healthy);
+
+  // While held, requests wait; loads do not end until release_loads(), which returns their number.
+  void hold_requests(bool hold);
+  void release_hanging();
+  void hold_loads();
+  size_t release_loads();
+  // Throw after a minute, so that a test fails instead of hanging. Cancelled: in all.
+  void wait_for_cancelled(size_t count);
+  void wait_for_running(size_t count);
+
+  std::deque<GenerateRequest> requests() const;  // the newest thousand, as submitted
+  size_t most_open() const;
+  size_t cancelled() const;
+  size_t held_sinks() const;  // that could still be told something
+
+  const ModelCard& model() const override { return options_.model; }
+  Result<RequestHandle> submit(GenerateRequest request,
+                               std::shared_ptr<ResponseSink> sink) override;
+  // As in an engine that is just about to tell the sink something: it still hears one chunk.
+  void cancel(RequestHandle handle) override;
+  void load_adapter(LoadAdapter request, std::function<void(Result<AdapterCard>)> done) override;
+  void unload_adapter(std::string name, std::optional<uint64_t> expected_generation,
+                      std::function<void(Status)> done) override;
+  std::vector<AdapterCard> adapters() const override;
+  Result<std::vector<int32_t>> tokenize(const Prompt& prompt, bool) const override;
+  Result<std::string> detokenize(const std::vector<int32_t>& ids) const override;
+  EngineStats stats() const override;
+  void set_observer(StepObserver* observer) override;
+  bool healthy() const override;
+  void drain(std::function<void()> done) override;
+
+ private:
+  struct Open {
+    GenerateRequest request;
+    std::shared_ptr<ResponseSink> sink;
+    Reply reply;
+    size_t next = 0;  // chunk
+    bool started = false;
+  };
+  // Calls of a sink; true: the last ones.
+  static bool say_next(Open& open, ResponseSink& sink);
+
+  template <typename Body>
+  auto locked(Body body) const {
+    const std::lock_guard lock(mutex_);
+    return body();
+  }
+  template <typename Condition>
+  void wait_until(Condition condition);
+  bool hangs(const Open& open) const;
+  std::vector<RequestHandle> next_step() const;
+  void loop();
+  void run_step(const std::vector<RequestHandle>& handles, std::unique_lock<std::mutex>& lock);
+  void advance(RequestHandle handle, std::unique_lock<std::mutex>& lock);
+  template <typename Body>
+  void tell(std::unique_lock<std::mutex>& lock, std::shared_ptr<ResponseSink> sink, Body body);
+
+  const FakeOptions options_;
+  mutable std::mutex mutex_;
+  std::mutex observer_mutex_;  // held while the observer is told
+  StepObserver* observer_ = nullptr;
+  std::condition_variable changed_;
+  std::map<RequestHandle, std::shared_ptr<Open>> open_;
+  std::vector<std::shared_ptr<ResponseSink>> leaving_;  // of cancelled requests
+  std::deque<GenerateRequest> requests_;
+  FakeAdapters adapters_;
+  std::vector<std::function<void()>> held_loads_;
+  std::function<void()> drained_;
+  RequestHandle handles_ = 0;
+  uint64_t steps_ = 0;
+  size_t most_open_ = 0, cancelled_ = 0, busy_ = 0;
+  bool healthy_ = true, held_ = false, released_ = false, loads_held_ = false;
+  bool draining_ = false, ending_ = false;
+  std::thread thread_;
+};
+
+}  // namespace valora::testing
