@@ -72,7 +72,7 @@ function(valora_library name)
   cmake_parse_arguments(ARG "TORCH" "" "LINKS" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc ${CMAKE_CURRENT_SOURCE_DIR}/*/*.cc
     ${CMAKE_CURRENT_SOURCE_DIR}/*/*/*.cc)
-  list(FILTER sources EXCLUDE REGEX "(_(test|fuzz)|_main)\\.cc$|/probe/")
+  list(FILTER sources EXCLUDE REGEX "_test\\.cc$")
   valora_without_libraries_within(sources)
   if(NOT sources)
     add_library(valora_${name} INTERFACE)

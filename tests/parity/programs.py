@@ -14,14 +14,18 @@ import pytest
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
 
 
-def find_program(name):
+def look_for(name):
+    """The newest program of that name, since an older build may have left one elsewhere; None where there is none."""
     root = pathlib.Path(os.environ.get("VALORA_BIN_DIR", REPOSITORY / "build"))
-    found = sorted(p for p in root.rglob(name) if p.is_file() and os.access(p, os.X_OK))
-    if found:
-        return str(found[0])
-    if "VALORA_BIN_DIR" in os.environ:
-        pytest.fail(f"{name} is not under {root}")
-    pytest.skip(f"{name} is not built")
+    found = [p for p in root.rglob(name) if p.is_file() and os.access(p, os.X_OK)]
+    return str(max(found, key=lambda p: p.stat().st_mtime)) if found else None
+
+
+def find_program(name):
+    found = look_for(name)
+    if found is None:
+        (pytest.fail if "VALORA_BIN_DIR" in os.environ else pytest.skip)(f"{name} is not built")
+    return found
 
 
 class EngineError(Exception):

@@ -1,15 +1,13 @@
 """Tokenizers, texts and the probe that test_tokenizer.py compares `tokenizers` and valora with."""
 
 import json
-import os
-import pathlib
 import random
 import subprocess
 
 from tokenizers import (AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors,
                         trainers)
 
-REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
+from programs import look_for
 
 QWEN2_WORDS = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+"
                r"|\s+(?!\S)|\s+")
@@ -186,11 +184,6 @@ def save(tokenizer, folder, merges_as_strings=False):
     return folder
 
 
-def find_probe():
-    root = pathlib.Path(os.environ.get("VALORA_BIN_DIR", REPOSITORY / "build"))
-    return next((p for p in sorted(root.rglob("text_probe")) if p.is_file() and os.access(p, os.X_OK)), None)
-
-
 def ask(probe, folder, requests):
     """The probe's answers to the requests, in order."""
     lines = "".join(json.dumps(r) + "\n" for r in requests)
@@ -201,7 +194,7 @@ def ask(probe, folder, requests):
     return answers
 
 
-PROBE = find_probe()
+PROBE = look_for("text_probe")
 
 
 def expect_equal(tokenizer, folder, texts):

@@ -5,30 +5,25 @@ The program is looked for under VALORA_BIN_DIR (default: build/).
 
 import base64
 import json
-import os
 import pathlib
 import signal
 import socket
 import subprocess
+import sys
 import urllib.request
 
 import openai
 import pytest
 
 REPO = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(REPO / "tests" / "parity"))
 
-
-def find_program():
-    root = pathlib.Path(os.environ.get("VALORA_BIN_DIR", REPO / "build"))
-    for path in sorted(root.rglob("fake_server")):
-        if path.is_file() and os.access(path, os.X_OK):
-            return path
-    (pytest.fail if "VALORA_BIN_DIR" in os.environ else pytest.skip)(f"no fake_server under {root}")
+from programs import find_program  # noqa: E402  (needs the path above)
 
 
 class Served:
     def __init__(self, *options):
-        self.process = subprocess.Popen([find_program(), *options], stdout=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen([find_program("fake_server"), *options], stdout=subprocess.PIPE, text=True)
         self.url = self.process.stdout.readline().strip()
         self.port = int(self.url.rsplit(":", 1)[1])
 

@@ -20,7 +20,7 @@
 #include "jinja/value_json.h"
 #include "text/chat_template.h"
 #include "text/content_use.h"
-#include "text/probe/chat_parts.h"
+#include "chat_parts.h"
 
 namespace valora::text {
 namespace {

@@ -10,7 +10,7 @@
 #include "base/json.h"
 #include "text/chat.h"
 #include "text/detokenizer.h"
-#include "text/probe/chat_parts.h"
+#include "chat_parts.h"
 #include "text/tokenizer.h"
 
 namespace valora::text {

@@ -20,8 +20,8 @@
 #include "api/waiting_calls.h"
 #include "base/json.h"
 #include "base/log.h"
-#include "engine/probe/probe_request.h"
-#include "engine/probe/probe_sink.h"
+#include "probe_request.h"
+#include "probe_sink.h"
 #include "engine/serving_engine.h"
 
 namespace valora::probe {

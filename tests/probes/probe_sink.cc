@@ -1,4 +1,4 @@
-#include "engine/probe/probe_sink.h"
+#include "probe_sink.h"
 
 namespace valora::probe {
 namespace {

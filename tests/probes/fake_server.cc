@@ -1,6 +1,5 @@
 // Serves the scripted engine over HTTP, for client tests: fake_server [--port N] [--api-key KEY]
-// [--cors ORIGIN]
-// [--max-queued N]. Prints its URL on stdout when it listens.
+// [--cors ORIGIN] [--max-queued N]. Prints its URL on stdout when it listens.
 #include <cstdio>
 #include <string>
 

@@ -14,7 +14,7 @@
 #include <iostream>
 #include <iterator>
 
-#include "engine/probe/probe_request.h"
+#include "probe_request.h"
 #include "generator/train/peft_writer.h"
 #include "generator/train/trainer.h"
 

@@ -1,4 +1,4 @@
-#include "engine/probe/probe_request.h"
+#include "probe_request.h"
 
 namespace valora::probe {
 namespace {
