@@ -161,9 +161,9 @@ def boxes(*rows, dtype=torch.int64):
     return table[:, :4].clone(), table[:, 4].clone(), table[:, 5].to(dtype)  # views of an empty table are not loaded again
 
 
-def ask_boxes(tmp_path, pictures, answer, teacher={}, **task):
+def ask_boxes(tmp_path, pictures, answer, teacher=None, **task):
     path = save(Constant(answer), tmp_path / "boxes.pt")
-    return ask(tmp_path, torchscript(path, pictures, output="boxes") | teacher, **{"type": "detection"} | task)
+    return ask(tmp_path, torchscript(path, pictures, output="boxes") | (teacher or {}), **{"type": "detection"} | task)
 
 
 def test_boxes_are_pixels_of_the_declared_size(tmp_path, pictures):

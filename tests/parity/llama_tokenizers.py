@@ -3,7 +3,16 @@
 import functools
 import json
 
-from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
+from tokenizers import (
+    AddedToken,
+    Tokenizer,
+    decoders,
+    models,
+    normalizers,
+    pre_tokenizers,
+    processors,
+    trainers,
+)
 
 import tokenizer_parity as parity
 
@@ -16,7 +25,7 @@ DECODERS = {
     "no strip": lambda: decoders.Sequence([decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()]),
     "unfused": lambda: decoders.Sequence([decoders.Replace("▁the", "<0x41>"), decoders.Replace("▁", " "),
                                           decoders.ByteFallback(), decoders.Strip(" ", 2, 0)]),
-    "metaspace": lambda: decoders.Metaspace(),
+    "metaspace": decoders.Metaspace,
     "metaspace and bytes": lambda: decoders.Sequence([decoders.ByteFallback(), decoders.Metaspace("▁", "first")]),
     "metaspace never": lambda: decoders.Metaspace("▁", "never"),
 }

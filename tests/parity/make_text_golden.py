@@ -6,7 +6,17 @@ Run: python tests/parity/make_text_golden.py
 import json
 import pathlib
 
-from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
+from tokenizers import (
+    AddedToken,
+    Regex,
+    Tokenizer,
+    decoders,
+    models,
+    normalizers,
+    pre_tokenizers,
+    processors,
+    trainers,
+)
 
 import llama_tokenizers as llama
 import tokenizer_parity as parity

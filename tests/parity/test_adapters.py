@@ -6,6 +6,7 @@ by the program adapter_probe.
 
 import functools
 import json
+import pathlib
 import random
 import shutil
 import subprocess
@@ -45,9 +46,10 @@ def served_table(family):
     import tempfile
     with tempfile.TemporaryDirectory() as folder:
         checkpoints.MODELS[FAMILIES[family]]().save_pretrained(folder)
-        config = json.loads(open(f"{folder}/config.json").read())
+        path = pathlib.Path(folder, "config.json")
+        config = json.loads(path.read_text())
         config["architectures"] = [type(make(family)).__name__]
-        open(f"{folder}/config.json", "w").write(json.dumps(config))
+        path.write_text(json.dumps(config))
         done = subprocess.run([find_program("valora"), "inspect", folder, "--json"], capture_output=True, text=True)
         report = json.loads(done.stdout)
     return {"modules": report["modules"], "aliases": report["aliases"], "hidden_size": report["hidden_size"]}

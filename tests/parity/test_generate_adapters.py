@@ -211,7 +211,7 @@ def test_multi_label_head_and_choice_among_heads(models, tmp_path):
     torch.testing.assert_close(torch.tensor(result["probs"]), logits.sigmoid(), atol=1e-4, rtol=1e-5)
     assert other["labels"] == ["no", "yes"]
     # The same prompt when the labels are wanted as text: the assistant's turn stays closed, as the head was trained.
-    assert text["text"] == ", ".join(l for l, p in zip(["red", "green", "blue"], logits.sigmoid()) if p >= 0.5)
+    assert text["text"] == ", ".join(label for label, p in zip(["red", "green", "blue"], logits.sigmoid()) if p >= 0.5)
 
 
 def test_adapter_of_older_names(models, tmp_path):

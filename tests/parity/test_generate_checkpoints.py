@@ -190,7 +190,7 @@ def truncated(folder):
 
 def lost_shard(folder):
     tensors = load_file(folder / "model.safetensors")
-    index = {key: "model-00001-of-00002.safetensors" for key in tensors}
+    index = dict.fromkeys(tensors, "model-00001-of-00002.safetensors")
     save_file(tensors, folder / "model-00001-of-00002.safetensors")
     index["model.norm.weight"] = "model-00002-of-00002.safetensors"
     write(folder, {"metadata": {}, "weight_map": index}, "model.safetensors.index.json")

@@ -8,8 +8,8 @@ import shutil
 import pytest
 from safetensors.torch import load_file, save_file
 
-from checkpoints import add_head, save_adapter
 import pictures
+from checkpoints import add_head, save_adapter
 from pictures import clip, picture
 from programs import Engine, token_ids
 from reference import NO_MEDIA_TOKENS, Reference, expect_same

@@ -87,12 +87,11 @@ def test_an_option_wins_and_errors_have_their_names(models, tmp_path):
 
 
 def test_a_template_that_drops_a_picture(models, tmp_path):
-    with Engine(folder_with(models, "vl-small-patch", tmp_path, "{{ messages[0].role }}")) as engine:
-        with pytest.raises(EngineError, match="leaves out an image"):
-            engine.one(ask([{"role": "user", "content": [picture(1), "x"]}]))
+    folder = folder_with(models, "vl-small-patch", tmp_path, "{{ messages[0].role }}")
+    with Engine(folder) as engine, pytest.raises(EngineError, match="leaves out an image"):
+        engine.one(ask([{"role": "user", "content": [picture(1), "x"]}]))
 
 
 def test_a_built_in_format_knows_no_variables(models):
-    with Engine(models["text-one-layer"]) as engine:
-        with pytest.raises(EngineError, match="mood"):
-            engine.one(ask(TEXT["one-turn"], template_variables={"mood": "sunny"}))
+    with Engine(models["text-one-layer"]) as engine, pytest.raises(EngineError, match="mood"):
+        engine.one(ask(TEXT["one-turn"], template_variables={"mood": "sunny"}))

@@ -23,6 +23,7 @@ from transformers.models.qwen2_vl.image_processing_qwen2_vl import Qwen2VLImageP
 
 from programs import find_program
 
+
 class Probe:
     def __init__(self, path, folder):
         self.program = subprocess.Popen([path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -157,7 +158,7 @@ def test_jpeg_modes(probe, mode):
     assert_close(probe.decode(data), reference(data))
 
 
-@pytest.mark.parametrize("orientation", range(0, 10))
+@pytest.mark.parametrize("orientation", range(10))
 @pytest.mark.parametrize("byte_order", ["<", ">"])
 def test_jpeg_exif_orientation(probe, orientation, byte_order):
     exif = Image.Exif()

@@ -59,7 +59,8 @@ def test_older_metaspace_files(settings, tmp_path):
 @pytest.mark.parametrize("build", [
     lambda: llama.with_normalizer(True), lambda: llama.with_normalizer(False),
     lambda: llama.with_metaspace("first", True), lambda: llama.with_metaspace("first", False),
-    lambda: llama.with_metaspace("always", True), lambda: llama.with_metaspace("never", True)], ids=["prepend", "replace", "first split", "first", "always", "never"])
+    lambda: llama.with_metaspace("always", True), lambda: llama.with_metaspace("never", True)],
+    ids=["prepend", "replace", "first split", "first", "always", "never"])
 def test_added_tokens_of_every_flag(build, tmp_path):
     tokenizer = llama.add_tokens_of_every_flag(build())
     check(tokenizer, tmp_path, EDGES + mixed(llama.ADDED, 2500, seed=43))

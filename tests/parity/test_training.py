@@ -61,7 +61,7 @@ class ReferenceTraining:
             if isinstance(module, torch.nn.Dropout):
                 module.p = 0.0
         self.heads = heads
-        self.parameters = [p for p in self.model.parameters() if p.requires_grad] + [h for h in heads.values()]
+        self.parameters = [p for p in self.model.parameters() if p.requires_grad] + list(heads.values())
         for parameter in self.parameters:  # one that a step does not touch has a gradient of zero, here too
             parameter.grad = torch.zeros_like(parameter)
         self.optimizer = torch.optim.AdamW(self.parameters, lr=options["learning_rate"], weight_decay=0.01)

@@ -49,7 +49,7 @@ class Streams:
         while not self.over.is_set():
             try:
                 answer = self.ask(self.asks[i])
-            except Exception as error:  # noqa: BLE001  (reported by the test)
+            except Exception as error:
                 self.faults.append((i, repr(error)))
                 return
             if answer != self.alone[i]:

@@ -10,7 +10,16 @@ import threading
 import openai
 import pytest
 
-from serving import LABELS, Server, chat_body, data_url, image_part, make_folders, picture, text_part
+from serving import (
+    LABELS,
+    Server,
+    chat_body,
+    data_url,
+    image_part,
+    make_folders,
+    picture,
+    text_part,
+)
 
 CHAT = "/v1/chat/completions"
 

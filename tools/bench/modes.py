@@ -84,12 +84,13 @@ class Rounds:
 def show(rounds, adapter_bytes, limit):
     batch, decoder = rounds.batch, 2 * (LINEARS + HEAD)
     rates = [run.rate for runs in rounds.runs.values() for run in runs]
-    print(f"batch {batch}: reading memory {statistics.median(rates) / 1e9:.1f} GB/s ({min(rates) / 1e9:.1f}-{max(rates) / 1e9:.1f}), products {limit / 1e9:.0f} GFLOP/s")
+    print(f"batch {batch}: reading memory {statistics.median(rates) / 1e9:.1f} GB/s "
+          f"({min(rates) / 1e9:.1f}-{max(rates) / 1e9:.1f}), products {limit / 1e9:.0f} GFLOP/s")
     print(f"  {'':<9} {'decode':>9} {'of limit':>9} {'over base':>10} {'bytes more':>11} {'prefill':>9} {'of limit':>9} {'over base':>10}")
     work = 2 * batch * (rounds.options.prompt * LINEARS + HEAD)
     for mode in MODES:
         read = decoder + (batch * adapter_bytes if mode == "unmerged" else 0)
-        share = rounds.median(mode, lambda run: run.tokens * read / batch / run.rate)
+        share = rounds.median(mode, lambda run, read=read: run.tokens * read / batch / run.rate)
         prefill = rounds.median(mode, lambda run: run.prefill)
         print(f"  {mode:<9} {rounds.median(mode, lambda run: run.tokens):>7.1f}/s {100 * share:>7.0f} % "
               f"{100 * rounds.over_base(mode, lambda run: 1 / run.tokens):>+8.1f} % {100 * (read / decoder - 1):>9.1f} % "

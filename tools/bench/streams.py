@@ -222,7 +222,7 @@ def main():
         asks = [lambda url, way=way: way.read(server.post(way.path, way.body(place.adapter, task.question, url))) for way in ways]
         print("answered by     streams requests  p50 ms  p95 ms  max ms  in real time")
         for way, ask, single in zip(ways, asks, alone(asks, camera, 20)):
-            def measure(count):
+            def measure(count, ask=ask, way=way):
                 row = Streams(ask, camera, count, options.seconds).run()
                 show(way.name, row)
                 return row

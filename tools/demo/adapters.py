@@ -6,13 +6,15 @@ import subprocess
 
 from places import places
 
-
 # Enough for the small pictures; a quarter of an hour on two quiet cores for all tasks, with --alone twice that.
 RECIPE = ["--steps", "400", "--batch", "24", "--learning-rate", "3e-3", "--rank", "16"]
 
 
 def fuse(program, model, tasks, output, more):
-    """Runs the generator with RECIPE, or with `more` in its place; `output` then holds the adapters, manifest.json, report.json and report.html. An interrupted run goes on."""
+    """Runs the generator with RECIPE, or with `more` instead of it. An interrupted run goes on.
+
+    `output` then holds the adapters, manifest.json, report.json and report.html.
+    """
     root = model.parent.parent  # adapters name their base by its path in the repository
     subprocess.run([program.resolve(), "fuse", "--model", model.relative_to(root), "--tasks", tasks.relative_to(root), "--output", output, *(more or RECIPE)],
                    check=True, cwd=root)

@@ -14,7 +14,8 @@ import glyphs
 import scenes
 from model import answer_loss, build, patches, read, see_patches
 from prompt import ASK, TEMPLATE, Packer
-from tokenizer import SPECIAL, corpus, save, train as train_tokenizer
+from tokenizer import SPECIAL, corpus, save
+from tokenizer import train as train_tokenizer
 
 SEED = 20240607
 BATCH = 24

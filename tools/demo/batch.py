@@ -1,5 +1,6 @@
 """One batch of all samples, each on a connection of its own, and the engine steps that the server took for it."""
 
+import contextlib
 import json
 import re
 import threading
@@ -35,10 +36,8 @@ def post(url, body):
             return json.load(response)
     except urllib.error.HTTPError as error:
         text = error.read().decode(errors="replace")
-        try:
+        with contextlib.suppress(ValueError, KeyError, TypeError):
             text = json.loads(text)["error"]["message"]
-        except (ValueError, KeyError, TypeError):
-            pass
         raise RuntimeError(f"HTTP {error.code}: {text}") from error
 
 

@@ -2,7 +2,22 @@
 
 import numpy as np
 
-from scenes import CLASH, COLOURS, GROUNDS, SHAPES, Sample, Thing, canvas, cell_labels, draw_shape, finish, jitter, join, percent, pick
+from scenes import (
+    CLASH,
+    COLOURS,
+    GROUNDS,
+    SHAPES,
+    Sample,
+    Thing,
+    canvas,
+    cell_labels,
+    draw_shape,
+    finish,
+    jitter,
+    join,
+    percent,
+    pick,
+)
 
 MOTIONS = ["moves left", "moves right", "moves up", "moves down", "grows", "shrinks", "spins", "blinks", "stays still", "changes color", "bounces"]
 DIRECTIONS = {"moves left": (-1, 0), "moves right": (1, 0), "moves up": (0, -1), "moves down": (0, 1)}

@@ -2,7 +2,7 @@
 
 import math
 
-from pictures import S, SIZE
+from pictures import SIZE, S
 from scenes import canvas, finish, jitter, pick, place
 
 PAPERS = [(235, 235, 235), (170, 205, 235), (222, 205, 165), (180, 225, 200), (150, 150, 155)]

@@ -5,7 +5,6 @@ Fonts: DejaVu (Debian packages fonts-dejavu-core and fonts-dejavu-extra); Pillow
 
 import functools
 
-import numpy as np
 from PIL import ImageFont
 
 from scenes import CLASH, COLOURS, GROUNDS, Sample, Thing, canvas, cell_labels, finish, jitter, pick
@@ -14,7 +13,7 @@ CHARACTERS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 FONTS = ["DejaVuSans.ttf", "DejaVuSans-Bold.ttf", "DejaVuSerif.ttf", "DejaVuSerif-Bold.ttf", "DejaVuSansMono.ttf", "DejaVuSansCondensed.ttf"]
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def font(name, size):
     try:
         return ImageFont.truetype(name, size)

@@ -47,7 +47,7 @@ def make_datasets(options):
     from tasks import ALL, SETS
     root = options.work / "tasks"
     names = options.names or [*ALL, "teacher"]
-    for name in dict.fromkeys(task for name in names for task in SETS.get(name, [name])):
+    for name in dict.fromkeys(task for given in names for task in SETS.get(given, [given])):
         if name == "teacher":
             teacher.write_pictures(root, options.limit)
             share = teacher.train(root / "teacher" / "digits.pt")

@@ -74,7 +74,7 @@ def write(demo):
     from safetensors import safe_open
     measured = json.loads((demo / "accuracy.json").read_text())
     with safe_open(demo / "model" / "model.safetensors", "pt") as file:
-        count = sum(file.get_tensor(name).numel() for name in file.keys())
+        count = sum(file.get_tensor(name).numel() for name in file.keys())  # noqa: SIM118 (not a dictionary)
     lines = [INTRO.format(adapters=len({row["adapter_name"] for row in measured["tasks"].values()}),
                           tasks=len(measured["tasks"]), parameters=count / 1e6)]
     training = measured["base"].get("training")
@@ -86,7 +86,8 @@ def write(demo):
     if training:
         lines += [f"Trained from scratch in {training['minutes']} minutes of wall-clock time on two CPU cores that other work shared "
                   f"({training['steps']} steps, {training['images']} pictures and clips). {training.get('note', '')}".rstrip(), ""]
-    lines += [*skills(measured["base"]["skills"]), "", "A constant answer is always the most frequent one; where the base is no better, it has not learned the skill.", "",
+    lines += [*skills(measured["base"]["skills"]), "",
+              "A constant answer is always the most frequent one; where the base is no better, it has not learned the skill.", "",
               "## Make it again", "",
               "    pip install -r tools/requirements.txt -r tools/demo/requirements.txt",
               "    make demo-adapters                   # the tasks' data and the adapters, from model/", "",

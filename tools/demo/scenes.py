@@ -191,7 +191,7 @@ def questions(rng, things, ground, width, height):
         a, b = (things[i] for i in rng.permutation(len(things))[:2])
         pairs.append((f"Is the {a.name} left of the {b.name}?", "yes" if a.centre[0] < b.centre[0] else "no"))
         pairs.append((f"Is the {a.name} above the {b.name}?", "yes" if a.centre[1] < b.centre[1] else "no"))
-        pairs.append((f"Which object is the largest?", max(things, key=lambda t: (t.box[2] - t.box[0]) * (t.box[3] - t.box[1])).name))
+        pairs.append(("Which object is the largest?", max(things, key=lambda t: (t.box[2] - t.box[0]) * (t.box[3] - t.box[1])).name))
     return pairs
 
 

@@ -27,7 +27,8 @@ def check_free(port):
         try:
             probe.bind(("127.0.0.1", port))
         except OSError as error:
-            raise StartError(f"port {port} of 127.0.0.1 cannot be used ({error.strerror}); name another one: make demo PORT={port + 1}")
+            raise StartError(f"port {port} of 127.0.0.1 cannot be used ({error.strerror}); "
+                             f"name another one: make demo PORT={port + 1}") from error
 
 
 class ServerProcess:
@@ -36,7 +37,8 @@ class ServerProcess:
         check_free(port)
         self.url = f"http://127.0.0.1:{port}"
         # A session of its own: Ctrl-C reaches this process alone, which then stops the server.
-        self.process = subprocess.Popen(command, start_new_session=True, preexec_fn=die_with_parent)
+        self.process = subprocess.Popen(command, start_new_session=True,
+                                        preexec_fn=die_with_parent)  # noqa: PLW1509 (no threads yet)
         try:
             self.wait_until_healthy(patience)
         except BaseException:

@@ -1,7 +1,7 @@
 """The demo's tasks: question, labels, metric, floor, and how to draw a sample. The base's own skills stand in evaluate.py."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Callable
 
 import boxes
 import emblems
