@@ -5,18 +5,25 @@ PYTHON ?=
 PORT ?= 8000
 ONESHOT ?=
 FUSE ?=
+LINT ?=
+PREFIX ?= /usr/local
+DESTDIR ?=
 PY := $(if $(PYTHON),$(PYTHON),.venv/bin/python)
 export CCACHE_SLOPPINESS := pch_defines,time_macros
 
 .DEFAULT_GOAL := help
-.PHONY: help setup configure build serve demo demo-adapters test conformance fuzz clean
+.PHONY: help setup setup-tests configure configure-tests build serve demo demo-adapters test lint format conformance fuzz \
+  install uninstall clean
 
 help:
 	@echo "make demo            install what is missing, build, serve the demo model, ask it, keep serving (ONESHOT=1 ends)"
-	@echo "make test            install what is missing, build, run every test"
+	@echo "make test            install what is missing, build, run the linters and every test"
+	@echo "make lint            the linters alone; LINT=--all takes the tests and the sources with libtorch, too (minutes)"
+	@echo "make format          clang-format over all C++ sources, ruff's safe fixes over all Python"
 	@echo "make conformance     the projections on all of Punica's and vLLM's test grids (make test takes a sample of them)"
 	@echo "make fuzz            fuzz every parser, FUZZ_SECONDS=60 each, FUZZ_JOBS=1 at a time (fuzz/README.md)"
 	@echo "make build           build/valora; PYTHON=/path/python builds against that interpreter's torch (CUDA, say)"
+	@echo "make install         build, then install to PREFIX=/usr/local (DESTDIR=… before it); make uninstall removes it"
 	@echo "make serve           serve the demo model and its adapters on 127.0.0.1:8000; PORT=… takes another port, for make demo too"
 	@echo "make demo-adapters   draw the demo tasks' data and make the demo's adapters again, with valora's own generator (minutes)"
 	@echo "make clean           remove what was built"
@@ -24,10 +31,22 @@ help:
 setup:
 	@PYTHON="$(PYTHON)" tools/setup
 
+setup-tests:
+	@PYTHON="$(PYTHON)" tools/setup tests lint
+
+# $(call configure,OPTIONS): a build folder without tests gets them later, and keeps them.
+define configure
+@[ -f $(BUILD)/build.ninja ] $(if $(1),&& grep -q '^VALORA_TESTS:BOOL=ON' $(BUILD)/CMakeCache.txt) || \
+  cmake -S . -B $(BUILD) -G Ninja -DVALORA_TESTS=$(if $(1),ON,OFF) \
+  -DCMAKE_PREFIX_PATH="$$($(PY) -c 'import torch; print(torch.utils.cmake_prefix_path)')" > $(BUILD).log 2>&1 \
+  || { cat $(BUILD).log; exit 1; }
+endef
+
 configure: setup
-	@[ -f $(BUILD)/build.ninja ] || cmake -S . -B $(BUILD) -G Ninja \
-	  -DCMAKE_PREFIX_PATH="$$($(PY) -c 'import torch; print(torch.utils.cmake_prefix_path)')" > $(BUILD).log 2>&1 \
-	  || { cat $(BUILD).log; exit 1; }
+	$(call configure,)
+
+configure-tests: setup-tests
+	$(call configure,tests)
 
 build: configure
 	@cmake --build $(BUILD) -j $(JOBS) --target valora
@@ -45,19 +64,36 @@ demo: build
 	@$(PY) tools/demo/show.py --port $(PORT) $(if $(ONESHOT),--oneshot) -- $(BUILD)/valora --log-level warning $(DEMO_SERVE)
 
 demo-adapters: build
-	@$(PY) -m pip install --quiet --disable-pip-version-check -r tools/demo/requirements.txt
+	@PYTHON="$(PYTHON)" tools/setup tests demo
 	@$(PY) tools/demo/make.py datasets demo
 	@$(PY) tools/demo/make.py adapters --program $(BUILD)/valora -- $(FUSE)
 
-test: configure
+test: configure-tests
 	@BUILD=$(BUILD) JOBS=$(JOBS) tools/test
 
-conformance: configure
+lint: configure-tests
+	@tools/lint --build $(BUILD) --jobs $(JOBS) $(LINT)
+
+format:
+	@tools/setup lint
+	@git ls-files -z '*.cc' '*.h' | xargs -0 .venv/bin/clang-format -i
+	@.venv/bin/ruff check --quiet --fix .
+
+conformance: configure-tests
 	@cmake --build $(BUILD) -j $(JOBS) --target ops_test
 	@VALORA_CONFORMANCE=full $(BUILD)/src/ops/ops_test --gtest_filter='*Conformance*' --gtest_brief=1
 
-fuzz: configure
+fuzz: configure-tests
 	@PYTHON="$(PYTHON)" BUILD=$(BUILD) JOBS=$(JOBS) tools/fuzz
+
+install: build
+	@DESTDIR="$(DESTDIR)" cmake --install $(BUILD) --prefix "$(PREFIX)" --strip
+
+# What the last `make install` of this build folder wrote.
+uninstall:
+	@[ -f $(BUILD)/install_manifest.txt ] || { echo "uninstall: nothing was installed from $(BUILD)"; exit 1; }
+	@sed 's|^|$(DESTDIR)|' $(BUILD)/install_manifest.txt | tr '\n' '\0' | xargs -0 rm -fv
+	@for folder in lib/valora share/doc/valora; do rmdir "$(DESTDIR)$(PREFIX)/$$folder" 2>/dev/null || true; done
 
 clean:
 	rm -rf $(BUILD) $(BUILD)-* $(BUILD).log

@@ -15,7 +15,7 @@ from PIL import Image
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
 SETS = ["tasks.yaml", "tasks-images.yaml", "tasks-videos.yaml", "tasks-teacher.yaml"]
 LIMIT = 12
-# Drawing H.264 clips takes tools/demo/requirements.txt; one task alone has them.
+# Drawing H.264 clips takes tools/requirements-demo.txt; one task alone has them.
 DRAWN = [] if importlib.util.find_spec("av") else ["demo", "images", "actions", "barrier", "race", "teacher"]
 
 

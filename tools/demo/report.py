@@ -89,7 +89,7 @@ def write(demo):
     lines += [*skills(measured["base"]["skills"]), "",
               "A constant answer is always the most frequent one; where the base is no better, it has not learned the skill.", "",
               "## Make it again", "",
-              "    pip install -r tools/requirements.txt -r tools/demo/requirements.txt",
+              "    tools/setup tests demo",
               "    make demo-adapters                   # the tasks' data and the adapters, from model/", "",
               "    python tools/demo/make.py all        # all of it, after make build; or one stage:",
               "                                         # base, package, datasets, adapters, samples, evaluate, readme, check", "",

@@ -1,0 +1,15 @@
+# `make install`: the program with the libtorch it was built with (its tile tables are compiled in), man page and texts.
+set(libraries lib/valora)
+get_filename_component(torch_folder "${TORCH_LIBRARY}" DIRECTORY)
+if(TORCH_CUDA_LIBRARIES)
+  # A CUDA libtorch is several GB and finds its libraries by where it lies: it stays there.
+  set_target_properties(valora PROPERTIES INSTALL_RPATH "${torch_folder}")
+else()
+  set_target_properties(valora PROPERTIES INSTALL_RPATH "$ORIGIN/../${libraries}")
+  file(GLOB shared "${torch_folder}/libc10.so" "${torch_folder}/libtorch.so" "${torch_folder}/libtorch_cpu.so"
+    "${torch_folder}/libgomp*.so*")
+  install(FILES ${shared} DESTINATION ${libraries})
+endif()
+install(TARGETS valora RUNTIME DESTINATION bin)
+install(FILES ${PROJECT_SOURCE_DIR}/share/man/valora.1 DESTINATION share/man/man1)
+install(FILES ${PROJECT_SOURCE_DIR}/README.md ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION share/doc/valora)
