@@ -34,11 +34,14 @@ setup:
 setup-tests:
 	@PYTHON="$(PYTHON)" tools/setup tests lint
 
-# $(call configure,OPTIONS): a build folder without tests gets them later, and keeps them.
+# Without importing torch, which takes seconds and warns if there is no numpy.
+TORCH_FOLDER := from importlib.util import find_spec; print(find_spec('torch').submodule_search_locations[0])
+
+# $(call configure,tests) or $(call configure,): a build folder without tests gets them later, and keeps them.
 define configure
 @[ -f $(BUILD)/build.ninja ] $(if $(1),&& grep -q '^VALORA_TESTS:BOOL=ON' $(BUILD)/CMakeCache.txt) || \
   cmake -S . -B $(BUILD) -G Ninja -DVALORA_TESTS=$(if $(1),ON,OFF) \
-  -DCMAKE_PREFIX_PATH="$$($(PY) -c 'import torch; print(torch.utils.cmake_prefix_path)')" > $(BUILD).log 2>&1 \
+  -DCMAKE_PREFIX_PATH="$$($(PY) -c "$(TORCH_FOLDER)")/share/cmake" > $(BUILD).log 2>&1 \
   || { cat $(BUILD).log; exit 1; }
 endef
 
