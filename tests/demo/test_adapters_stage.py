@@ -1,13 +1,12 @@
 """`make.py adapters` with a stand-in for the generator: what it makes becomes demo/adapters and demo/manifest.json."""
 
 import json
-import pathlib
 import subprocess
 import sys
 
 import pytest
 
-REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
+from programs import REPOSITORY
 
 GENERATOR = """#!{python}
 import json, pathlib, sys

@@ -1,11 +1,12 @@
 """Boxes in answers, as the demo's scripts write, read and compare them."""
 
 import importlib.util
-import pathlib
 
 import pytest
 
-FILE = pathlib.Path(__file__).resolve().parents[2] / "tools" / "demo" / "boxes.py"
+from programs import REPOSITORY
+
+FILE = REPOSITORY / "tools" / "demo" / "boxes.py"
 SPEC = importlib.util.spec_from_file_location("demo_boxes", FILE)
 boxes = importlib.util.module_from_spec(SPEC)
 SPEC.loader.exec_module(boxes)

@@ -4,7 +4,6 @@ import collections
 import hashlib
 import importlib.util
 import json
-import pathlib
 import subprocess
 import sys
 
@@ -12,7 +11,8 @@ import pytest
 import yaml
 from PIL import Image
 
-REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
+from programs import REPOSITORY
+
 SETS = ["tasks.yaml", "tasks-images.yaml", "tasks-videos.yaml", "tasks-teacher.yaml"]
 LIMIT = 12
 # Drawing H.264 clips takes tools/requirements-demo.txt; one task alone has them.

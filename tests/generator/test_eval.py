@@ -3,22 +3,13 @@
 import json
 import pathlib
 import subprocess
-import sys
 
 import pytest
 
-REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(REPOSITORY / "tests" / "parity"), str(REPOSITORY / "tests" / "server")]
-
-import serving  # noqa: E402  (needs the paths above)
-from programs import find_program, generate  # noqa: E402
+import serving
+from programs import find_program, generate
 
 COLOURS = serving.LABELS["three"]
-
-
-@pytest.fixture(scope="module")
-def folders(tmp_path_factory):
-    return serving.make_folders(tmp_path_factory.mktemp("eval"))
 
 
 @pytest.fixture(scope="module")

@@ -2,12 +2,10 @@
 
 import json
 import os
-import pathlib
 import resource
 import shutil
 import signal
 import subprocess
-import sys
 import time
 
 import numpy as np
@@ -16,7 +14,6 @@ import pytest
 from PIL import Image
 from safetensors.torch import load_file, save_file
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "parity"))
 import checkpoints
 from programs import find_program
 

@@ -4,17 +4,13 @@ import json
 import os
 import pathlib
 import subprocess
-import sys
 
 import numpy
 import pytest
 import torch
 from PIL import Image
 
-REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(REPOSITORY / "tests" / "parity"), str(REPOSITORY / "tests" / "server")]
-
-from programs import find_program  # noqa: E402  (needs the paths above)
+from programs import find_program
 
 LABELS = ["dark", "light", "grey"]
 

@@ -1,6 +1,6 @@
 """Writes src/text/testdata/golden.json: small tokenizers and what `tokenizers` makes of some texts with them.
 
-Run: python tests/parity/make_text_golden.py
+Run: PYTHONPATH=tests/helpers python tests/parity/make_text_golden.py
 """
 
 import json

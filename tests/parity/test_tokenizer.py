@@ -14,9 +14,8 @@ import pytest
 from tokenizers import Regex
 
 import tokenizer_parity as parity
-from tokenizer_parity import PROBE, expect_equal
-
-pytestmark = pytest.mark.skipif(PROBE is None, reason="text_probe is not built")
+from programs import find_program
+from tokenizer_parity import expect_equal
 
 BEHAVIORS = ["removed", "isolated", "merged_with_previous", "merged_with_next", "contiguous"]
 
@@ -99,7 +98,7 @@ def test_decoding_any_ids(qwen2, skip):
     lists = [[rng.randrange(size if rng.random() < 0.7 else 256) for _ in range(rng.randint(0, 12))]
              for _ in range(4000)]
     lists += [[size, 0, size + 5, 1]]  # ids that do not exist are passed over
-    answers = parity.ask(PROBE, folder, [{"ids": ids, "skip_special_tokens": skip} for ids in lists])
+    answers = parity.ask(folder, [{"ids": ids, "skip_special_tokens": skip} for ids in lists])
     for ids, answer in zip(lists, answers):
         reference = tokenizer.decode(ids, skip_special_tokens=skip)
         assert answer["decoded"] == reference, ids
@@ -111,7 +110,7 @@ def test_long_texts(qwen2):
     long = 300_000
     texts = ["a" * long, " " * long, "\n" * long, "1" * long, "'" * long, "<|" * (long // 2), " \n" * (long // 2),
              "\u0301\u0327" * (long // 4), "字" * (long // 3)]
-    answers = parity.ask(PROBE, qwen2[1], [{"text": t} for t in texts])
+    answers = parity.ask(qwen2[1], [{"text": t} for t in texts])
     for text, answer in zip(texts, answers):
         assert answer["ids"] == qwen2[0].encode(text).ids, ascii(text[:10])
 
@@ -120,7 +119,7 @@ def test_a_wrong_file_is_refused_with_its_reason(qwen2, tmp_path):
     data = json.loads((qwen2[1] / "tokenizer.json").read_text())
     data["decoder"] = {"type": "CTC"}
     (tmp_path / "tokenizer.json").write_text(json.dumps(data))
-    done = subprocess.run([str(PROBE), str(tmp_path)], input="", capture_output=True, text=True)
+    done = subprocess.run([find_program("text_probe"), str(tmp_path)], input="", capture_output=True, text=True)
     assert done.returncode == 1
     assert "tokenizer.json" in done.stderr and '"CTC" is not supported' in done.stderr
 
@@ -156,5 +155,5 @@ def test_chatml_equals_a_template_of_the_same_meaning(qwen2):
     requests = [{"messages": random_conversation(rng), "add_generation_prompt": rng.random() < 0.5,
                  "default_system": rng.choice(["You are a helpful assistant.", "", "Be brief."])} for _ in range(500)]
     template = jinja2.Environment(keep_trailing_newline=True).from_string(CHATML)
-    for request, answer in zip(requests, parity.ask(PROBE, qwen2[1], requests)):
+    for request, answer in zip(requests, parity.ask(qwen2[1], requests)):
         assert answer["rendered"] == template.render(**request), request

@@ -11,9 +11,8 @@ from tokenizers import AddedToken, Regex, normalizers, pre_tokenizers
 
 import llama_tokenizers as llama
 import tokenizer_parity as parity
-from tokenizer_parity import PROBE, expect_equal
-
-pytestmark = pytest.mark.skipif(PROBE is None, reason="text_probe is not built")
+from programs import find_program
+from tokenizer_parity import expect_equal
 
 SPECIALS = llama.SPECIAL + llama.IMAGE + ["▁", "<0x0A>", "<0xE5>"]
 EDGES = ["", " ", "  ", "   ", "\n", "\n\n", " \n ", "▁", "▁▁ ", "a", " a", "a ", "<s>", " <s>", "<s> ", "<s>a",
@@ -98,7 +97,7 @@ def test_every_code_point_normalized(form, tmp_path):
     chunks = [code_points[i:i + 64] for i in range(0, len(code_points), 64)]
     texts = ["".join(f"{c}a e{c}\u0334\u0345{c}\u0301'" for c in chunk) for chunk in chunks]
     tokenizer = llama.byte_level(form)
-    answers = parity.ask(PROBE, parity.save(tokenizer, tmp_path), [{"text": t} for t in texts])
+    answers = parity.ask(parity.save(tokenizer, tmp_path), [{"text": t} for t in texts])
     for text, answer in zip(texts, answers):
         assert answer["decoded"] == form.normalize_str(text), ascii(text)
 
@@ -138,7 +137,7 @@ def test_decoding_any_ids(decoder, skip, tmp_path):
     tokenizer.add_tokens(["<0x+7>", "<0xé>", "<0x4a>", "<0x4G>", "▁▁x", "a▁b▁"])
     lists = random_ids(tokenizer, 2500, seed=48)
     folder = parity.save(tokenizer, tmp_path)
-    answers = parity.ask(PROBE, folder, [{"ids": ids, "skip_special_tokens": skip} for ids in lists])
+    answers = parity.ask(folder, [{"ids": ids, "skip_special_tokens": skip} for ids in lists])
     for ids, answer in zip(lists, answers):
         reference = tokenizer.decode(ids, skip_special_tokens=skip)
         assert answer["decoded"] == reference, ids
@@ -152,7 +151,7 @@ def test_llama_tokenizer_fast_of_transformers(legacy, tmp_path):
                                            clean_up_tokenization_spaces=False)
     fast.save_pretrained(tmp_path)
     texts = EDGES + parity.corpus(1500, SPECIALS, seed=49)
-    answers = parity.ask(PROBE, tmp_path, [{"text": t} for t in texts])
+    answers = parity.ask(tmp_path, [{"text": t} for t in texts])
     for text, answer in zip(texts, answers):
         ids = fast(text)["input_ids"]
         assert answer["ids"] == ids, ascii(text)
@@ -166,7 +165,7 @@ def test_llama3_of_transformers(tmp_path):
                                                 clean_up_tokenization_spaces=False)
     fast.save_pretrained(tmp_path)
     texts = EDGES + parity.corpus(1500, ["<|begin|>", "<|end|>"], seed=50)
-    for text, answer in zip(texts, parity.ask(PROBE, tmp_path, [{"text": t} for t in texts])):
+    for text, answer in zip(texts, parity.ask(tmp_path, [{"text": t} for t in texts])):
         assert answer["ids"] == fast(text)["input_ids"], ascii(text)
         assert answer["decoded"] == answer["streamed"] == fast.decode(answer["ids"]), ascii(text)
 
@@ -191,5 +190,5 @@ def test_other_parts_are_refused_by_name(part, value, reason, tmp_path):
     data = json.loads(llama.with_normalizer().to_str())
     data[part] = value
     (tmp_path / "tokenizer.json").write_text(json.dumps(data))
-    done = subprocess.run([str(PROBE), str(tmp_path)], input="", capture_output=True, text=True)
+    done = subprocess.run([find_program("text_probe"), str(tmp_path)], input="", capture_output=True, text=True)
     assert done.returncode == 1 and reason in done.stderr

@@ -10,14 +10,9 @@ import zlib
 import pytest
 from safetensors.numpy import load_file, save_file
 
-from serving import Server, chat_body, data_url, image_part, make_folders, picture, text_part
+from serving import Server, chat_body, data_url, image_part, picture, text_part
 
 CHAT = "/v1/chat/completions"
-
-
-@pytest.fixture(scope="module")
-def folders(tmp_path_factory):
-    return make_folders(tmp_path_factory.mktemp("served"))
 
 
 @pytest.fixture(scope="module")

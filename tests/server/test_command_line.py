@@ -1,8 +1,6 @@
 """`valora bench serve` against a running server, `valora inspect`, and the demo's own folders and driver."""
 
 import json
-import os
-import pathlib
 import shutil
 import signal
 import socket
@@ -11,23 +9,15 @@ import sys
 
 import pytest
 
-from serving import LABELS, REPOSITORY, Server, make_folders
+from programs import REPOSITORY, find_program
+from serving import LABELS, Server
 
 DEMO = REPOSITORY / "demo"
 needs_demo = pytest.mark.skipif(not (DEMO / "samples.json").exists(), reason="the demo is not there")
 
 
-def program():
-    return str(pathlib.Path(os.environ.get("VALORA_BIN_DIR", REPOSITORY / "build")) / "valora")
-
-
 def run(*arguments):
-    return subprocess.run([program(), *map(str, arguments)], capture_output=True, text=True, timeout=300)
-
-
-@pytest.fixture(scope="module")
-def folders(tmp_path_factory):
-    return make_folders(tmp_path_factory.mktemp("commands"))
+    return subprocess.run([find_program("valora"), *map(str, arguments)], capture_output=True, text=True, timeout=300)
 
 
 @pytest.fixture(scope="module")
@@ -127,7 +117,8 @@ def demo_command(port):
     modules = ["--manifest", manifest] if manifest.exists() else \
         ["--lora-modules", *(f"{adapter.name}={adapter}" for adapter in sorted((DEMO / "adapters").iterdir()))]
     return [str(part) for part in (
-        sys.executable, REPOSITORY / "tools/demo/show.py", "--port", port, "--", program(), "--log-level", "warning", "serve", "--model", DEMO / "model",
+        sys.executable, REPOSITORY / "tools/demo/show.py", "--port", port, "--",
+        find_program("valora"), "--log-level", "warning", "serve", "--model", DEMO / "model",
         "--served-model-name", "valora-demo", "--port", port, "--threads", "1", "--allowed-local-media-path", DEMO, *modules)]
 
 

@@ -3,9 +3,9 @@
 import json
 
 import pytest
+from test_command_line import run
 
 from serving import MODEL, Server, checkpoints, image_part, picture, text_part
-from test_command_line import run
 
 COLOURS, LETTERS = ["red", "green", "blue"], ["a", "b", "c", "d", "e"]
 QUESTION = [image_part(picture(3)), text_part("What is this?")]

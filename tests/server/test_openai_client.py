@@ -1,11 +1,7 @@
-"""The openai client and bare sockets against the server over its scripted engine (fake_server).
-
-The program is looked for under VALORA_BIN_DIR (default: build/).
-"""
+"""The openai client and bare sockets against the server over its scripted engine (fake_server)."""
 
 import base64
 import json
-import pathlib
 import signal
 import socket
 import subprocess
@@ -15,10 +11,7 @@ import urllib.request
 import openai
 import pytest
 
-REPO = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(REPO / "tests" / "parity"))
-
-from programs import find_program  # noqa: E402  (needs the path above)
+from programs import find_program
 
 
 class Served:

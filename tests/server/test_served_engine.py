@@ -16,17 +16,11 @@ from serving import (
     chat_body,
     data_url,
     image_part,
-    make_folders,
     picture,
     text_part,
 )
 
 CHAT = "/v1/chat/completions"
-
-
-@pytest.fixture(scope="module")
-def folders(tmp_path_factory):
-    return make_folders(tmp_path_factory.mktemp("served"))
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ from tokenizers import (
     trainers,
 )
 
-from programs import look_for
+from programs import find_program
 
 QWEN2_WORDS = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+"
                r"|\s+(?!\S)|\s+")
@@ -193,22 +193,19 @@ def save(tokenizer, folder, merges_as_strings=False):
     return folder
 
 
-def ask(probe, folder, requests):
-    """The probe's answers to the requests, in order."""
+def ask(folder, requests):
+    """text_probe's answers to the requests, in order."""
     lines = "".join(json.dumps(r) + "\n" for r in requests)
-    done = subprocess.run([str(probe), str(folder)], input=lines, capture_output=True, text=True)
+    done = subprocess.run([find_program("text_probe"), str(folder)], input=lines, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     answers = [json.loads(line) for line in done.stdout.split("\n") if line]
     assert len(answers) == len(requests)
     return answers
 
 
-PROBE = look_for("text_probe")
-
-
 def expect_equal(tokenizer, folder, texts):
     """Ids, the text they decode to and its stream, for every text, with and without the post-processor."""
-    answers = ask(PROBE, folder, [{"text": t, "add_special_tokens": i % 2 == 0} for i, t in enumerate(texts)])
+    answers = ask(folder, [{"text": t, "add_special_tokens": i % 2 == 0} for i, t in enumerate(texts)])
     encoded = [tokenizer.encode(t, add_special_tokens=i % 2 == 0).ids for i, t in enumerate(texts)]
     decoded = tokenizer.decode_batch(encoded, skip_special_tokens=False)
     for text, answer, ids, reference in zip(texts, answers, encoded, decoded):

@@ -4,19 +4,14 @@ import base64
 import http.client
 import io
 import json
-import os
-import pathlib
 import subprocess
-import sys
 import time
 
 import numpy
 from PIL import Image
 
-REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(REPOSITORY / "tests" / "parity"))
-
-import checkpoints  # noqa: E402  (needs the path above)
+import checkpoints
+from programs import find_program
 
 MODEL = "vl-small-patch"
 LABELS = {"three": ["red", "green", "blue"], "five": ["a", "b", "c", "d", "e"]}
@@ -36,10 +31,9 @@ def make_folders(root):
 
 class Server:
     def __init__(self, folders, *options):
-        program = pathlib.Path(os.environ.get("VALORA_BIN_DIR", REPOSITORY / "build")) / "valora"
         modules = [f"{name}={path}" for name, path in folders.items() if name != "model"]
         self.process = subprocess.Popen(
-            [program, "--log-level", "warning", "serve", "--model", folders["model"], "--served-model-name", "tiny",
+            [find_program("valora"), "--log-level", "warning", "serve", "--model", folders["model"], "--served-model-name", "tiny",
              "--port", "0", "--dtype", "float32", "--threads", "1", "--max-model-len", "1024", "--lora-modules", *modules, *options],
             stdout=subprocess.PIPE, text=True)
         self.welcome = []

@@ -14,18 +14,15 @@ import pytest
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
 
 
-def look_for(name):
-    """The newest program of that name, since an older build may have left one elsewhere; None where there is none."""
+def find_program(name):
+    """The newest program of that name: an older build may have left one elsewhere."""
     root = pathlib.Path(os.environ.get("VALORA_BIN_DIR", REPOSITORY / "build"))
     found = [p for p in root.rglob(name) if p.is_file() and os.access(p, os.X_OK)]
-    return str(max(found, key=lambda p: p.stat().st_mtime)) if found else None
-
-
-def find_program(name):
-    found = look_for(name)
-    if found is None:
-        (pytest.fail if "VALORA_BIN_DIR" in os.environ else pytest.skip)(f"{name} is not built")
-    return found
+    if found:
+        return str(max(found, key=lambda p: p.stat().st_mtime))
+    if "VALORA_BIN_DIR" in os.environ:
+        pytest.fail(f"{name} is not under {root}")
+    pytest.skip(f"{name} is not built")
 
 
 class EngineError(Exception):
