@@ -1,5 +1,5 @@
-// Time as a dependency: schedulers, swappers and limits take a Clock, so tests run on simulated
-// time.
+// Time as an injected dependency: schedulers, swappers and limits take a Clock, so that tests run
+// in simulated time.
 #pragma once
 
 #include <chrono>
@@ -30,7 +30,7 @@ inline const Clock& real_clock() {
   return clock;
 }
 
-// Stands still until advance() moves it.
+// Changes only by advance().
 class SimulatedClock final : public Clock {
  public:
   TimePoint now() const override { return now_; }

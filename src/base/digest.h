@@ -1,5 +1,6 @@
-// 128-bit content digests (XXH3): the identity of adapters, media and KV blocks. Equal digests are
-// taken for equal content everywhere, so every input that changes a result must go into one.
+// 128-bit content digests (XXH3): the identity of adapters, media and KV blocks. Equal digests
+// count as equal content everywhere, so every input that changes a result must be part of its
+// digest.
 #pragma once
 
 #include <compare>
@@ -22,7 +23,7 @@ struct Digest {
 Digest digest_of(std::span<const uint8_t> bytes);
 Digest digest_of(std::string_view text);
 
-// Chains pieces into one digest. Each piece is length-prefixed, so {"ab","c"} differs from
+// Builds one digest of several pieces. Each piece is length-prefixed, so {"ab","c"} differs from
 // {"a","bc"}.
 class DigestBuilder {
  public:

@@ -21,7 +21,7 @@ struct OpenFile {
 };
 
 Status open_regular(const std::string& path, OpenFile& file) {
-  // O_NONBLOCK: a named pipe in a model folder must be refused, not waited for.
+  // O_NONBLOCK: a named pipe in a model folder is refused; without it, opening would block.
   file.fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (file.fd < 0) {
     const int error = errno;

@@ -1,4 +1,4 @@
-// Files: whole reads under a limit, and read-only memory maps.
+// Reads of whole files under a size limit, and read-only memory maps.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace valora {
 Result<std::string> read_file(const std::string& path, size_t max_bytes);
 bool file_exists(const std::string& path);
 
-// A whole file mapped read-only; the bytes live as long as the object.
+// A file mapped read-only. The bytes live as long as the object.
 class MappedFile {
  public:
   static Result<std::shared_ptr<const MappedFile>> open(const std::string& path);

@@ -20,7 +20,7 @@ TEST(FileTest, RefusesWhatIsNotARegularFile) {
   testing::TempDir dir;
   EXPECT_EQ(read_file(dir.file("none"), 10).error().code, ErrorCode::kNotFound);
   EXPECT_EQ(read_file(dir.path(), 10).error().code, ErrorCode::kInvalidArgument);
-  // A pipe without a writer would block a plain open for ever.
+  // Opening a pipe without a writer would block without O_NONBLOCK.
   ASSERT_EQ(::mkfifo(dir.file("pipe").c_str(), 0600), 0);
   EXPECT_EQ(read_file(dir.file("pipe"), 10).error().code, ErrorCode::kInvalidArgument);
   EXPECT_EQ(MappedFile::open(dir.file("pipe")).error().code, ErrorCode::kInvalidArgument);

@@ -12,10 +12,10 @@ namespace valora {
 
 Result<FolderLock> FolderLock::take(const std::string& dir) {
   const int file = ::open(dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (file < 0) return not_found(dir + " could not be opened: " + std::strerror(errno), dir);
+  if (file < 0) return not_found(dir + " cannot be opened: " + std::strerror(errno), dir);
   FolderLock lock(file);
   if (::flock(file, LOCK_EX | LOCK_NB) != 0)
-    return Error{ErrorCode::kConflict, dir + " is being worked on by another process", dir};
+    return Error{ErrorCode::kConflict, dir + " is in use by another process", dir};
   return lock;
 }
 

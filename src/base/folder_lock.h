@@ -1,4 +1,4 @@
-// A folder that one process at a time works on.
+// A lock that gives one process exclusive use of a folder.
 #pragma once
 
 #include <string>
@@ -7,10 +7,10 @@
 
 namespace valora {
 
-// Held until it is destroyed, or the process ends, however it ends.
+// Held until it is destroyed or the process ends in any way.
 class FolderLock {
  public:
-  // kConflict where another process, or another lock of this one, holds it.
+  // kConflict if another process, or another lock of this one, holds it.
   static Result<FolderLock> take(const std::string& dir);
   ~FolderLock();
   FolderLock(FolderLock&& other) noexcept;

@@ -11,7 +11,7 @@
 namespace valora {
 namespace {
 
-// Counted on the text, so that hostile input is refused before anything is built.
+// Counts on the text, so that hostile input is refused before a tree is built.
 Status check_size(std::string_view text, const std::string& what, const JsonLimits& limits) {
   int depth = 0;
   size_t values = 1;
@@ -40,7 +40,7 @@ Status check_size(std::string_view text, const std::string& what, const JsonLimi
   return {};
 }
 
-// Follows a parse and remembers the first key that an object has twice.
+// Observes a parse and keeps the first key that occurs twice in one object.
 class DuplicateKeys {
  public:
   bool operator()(int, Json::parse_event_t event, Json& parsed) {
@@ -88,7 +88,7 @@ Result<T> convert(const Json& value, std::string_view key) {
   } else {
     if (value.is_number_float()) {
       const double d = value.get<double>();
-      // 2^53: beyond it a double no longer names one integer.
+      // Above 2^53 a double no longer identifies one integer.
       if (d != std::floor(d) || std::abs(d) > 9007199254740992.0)
         return wrong_type(key, "an integer");
       if (d < double(std::numeric_limits<T>::min()) || d > double(std::numeric_limits<T>::max()))
@@ -142,7 +142,7 @@ Result<Json> read_json_file(const std::string& path, JsonLimits limits) {
 
 template <typename T>
 Result<std::optional<T>> optional_field(const Json& object, std::string_view key) {
-  if (!object.is_object()) return invalid("expected an object around \"" + std::string(key) + "\"");
+  if (!object.is_object()) return invalid("expected an object with \"" + std::string(key) + "\"");
   const auto it = object.find(std::string(key));
   if (it == object.end() || it->is_null()) return std::optional<T>{};
   VALORA_TRY(value, convert<T>(*it, key));

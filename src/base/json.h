@@ -1,4 +1,4 @@
-// JSON from files and clients: parsed under limits, read with errors that name the field.
+// JSON from files and clients: parsed under limits; errors name the field.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -16,21 +16,22 @@ using Json = nlohmann::json;
 struct JsonLimits {
   size_t max_bytes = size_t{64} << 20;
   int max_depth = 64;
-  size_t max_values =
-      size_t{4} << 20;       // a value costs tens of bytes once parsed, however short its text
-  bool unique_keys = false;  // refuse an object that has a key twice instead of taking the last one
+  // A parsed value takes tens of bytes, even if its text is short.
+  size_t max_values = size_t{4} << 20;
+  // Refuse objects that have a key twice, instead of taking its last value.
+  bool unique_keys = false;
 };
 
-// Refuses text over the limits before a tree is built. `what` names the source in the message.
+// Refuses text over the limits before a tree is built. `what` names the source in error messages.
 Result<Json> parse_json(std::string_view text, std::string_view what, JsonLimits limits = {});
 Result<Json> read_json_file(const std::string& path, JsonLimits limits = {});
 
-// The library's reason, less its error number and the offending text, which may be long and not
-// UTF-8.
+// The library's reason without its error number and without the offending text, which may be long
+// and not UTF-8.
 std::string reason_of(const Json::exception& e);
 
-// Field readers: absent or null gives the fallback; a wrong type or a number out of T's range is an
-// error whose param is the key.
+// Readers of fields. Absent or null gives the fallback. A wrong type, or a number outside T's
+// range, is an error whose param is the key.
 template <typename T>
 Result<std::optional<T>> optional_field(const Json& object, std::string_view key);
 template <typename T>

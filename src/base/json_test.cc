@@ -18,7 +18,7 @@ TEST(JsonTest, RefusesDepthOverTheLimitBeforeParsing) {
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.error().message, "the body nests deeper than 64 levels");
   EXPECT_TRUE(parse_json(std::string(64, '[') + std::string(64, ']'), "x").ok());
-  // Brackets within strings, also after escaped quotes, are text.
+  // Brackets inside strings are text, also after escaped quotes.
   EXPECT_TRUE(parse_json(R"({"a":"[[[\"[[["})", "x", {.max_depth = 1}).ok());
 }
 
@@ -39,7 +39,7 @@ TEST(JsonTest, RefusesDuplicateKeysOnlyWhereAsked) {
 }
 
 TEST(JsonTest, ErrorsAreShortAndValidUtf8) {
-  // The library would quote the whole offending string, broken bytes included.
+  // The library's message quotes the whole offending string, including invalid bytes.
   const auto refused = parse_json("{\"a\":\"" + std::string(10000, 'y') + "\xff\"}", "the body");
   ASSERT_FALSE(refused.ok());
   EXPECT_LT(refused.error().message.size(), 400u);

@@ -1,4 +1,4 @@
-// Logging set-up: one line an event on stderr, through spdlog.
+// Logging set-up: one line per event on stderr, through spdlog.
 #pragma once
 
 #include <spdlog/spdlog.h>
@@ -7,7 +7,7 @@
 
 namespace valora {
 
-// level: trace, debug, info, warning, error or off; an unknown one means info.
+// level: trace, debug, info, warning, error or off. An unknown level is taken as info.
 void set_up_logging(const std::string& level);
 
 }  // namespace valora

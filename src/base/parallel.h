@@ -1,4 +1,4 @@
-// The one compute pool is libtorch's; torch-free code gets it injected as a ParallelFor
+// libtorch's pool is the only compute pool. Torch-free code gets it injected as a ParallelFor
 // (at::parallel_for in the program, serial_for in tests).
 #pragma once
 
@@ -7,8 +7,8 @@
 
 namespace valora {
 
-// Calls body(begin, end) over disjoint sub-ranges of [begin, end), each at least `grain` long where
-// possible; returns when all are done.
+// Calls body(begin, end) over disjoint sub-ranges of [begin, end), each at least `grain` long if
+// possible. Returns when all calls have returned.
 using ParallelBody = std::function<void(int64_t begin, int64_t end)>;
 using ParallelFor =
     std::function<void(int64_t begin, int64_t end, int64_t grain, const ParallelBody& body)>;

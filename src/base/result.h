@@ -1,5 +1,5 @@
-// Errors as values. Anything that can go wrong because of input, files or load returns Result<T>;
-// exceptions are kept for bugs and for libraries that throw, and stop at the engine's door.
+// Errors as values. Failures that depend on input, files or load are returned as Result<T>.
+// Exceptions are for bugs and for libraries that throw; they do not leave the engine.
 #pragma once
 
 #include <cstdint>
@@ -9,24 +9,24 @@
 
 namespace valora {
 
-// What a failure means to the one who asked; the server maps it to an HTTP status.
+// What a failure means to the caller. The server maps it to an HTTP status.
 enum class ErrorCode : uint8_t {
   kInvalidArgument,  // 400: the request or file is wrong
   kUnauthorized,     // 401
   kNotFound,         // 404: unknown model, adapter or file
-  kConflict,         // 409: the state forbids it (a generation that no longer holds)
+  kConflict,         // 409: the current state forbids it
   kPayloadTooLarge,  // 413
-  kUnprocessable,    // 422: well-formed, but it can't be served (wrong shapes, unsupported target)
+  kUnprocessable,    // 422: well-formed, but not servable (wrong shapes, unsupported target)
   kQueueFull,        // 429
-  kCancelled,        // 499: the client left or the server stops
-  kInternal,         // 500: a fault of ours
+  kCancelled,        // 499: the client disconnected or the server is stopping
+  kInternal,         // 500: a fault of this program
   kNotImplemented,   // 501
-  kUnavailable,      // 503: draining or out of memory for now
+  kUnavailable,      // 503: draining, or temporarily out of memory
 };
 
 struct Error {
   ErrorCode code = ErrorCode::kInternal;
-  std::string message;  // one sentence for the user, naming the culprit
+  std::string message;  // one clause that names the culprit, and the remedy if there is one
   std::string param;    // the request field or file at fault; may be empty
 };
 
@@ -46,7 +46,7 @@ inline Error internal(std::string message) {
   return {ErrorCode::kInternal, std::move(message), {}};
 }
 
-// A T or an Error. Construct from either; test with ok() before value().
+// A T or an Error. Constructible from either; check ok() before value().
 template <typename T>
 class [[nodiscard]] Result {
  public:
@@ -88,7 +88,7 @@ using Status = Result<void>;
 
 }  // namespace valora
 
-// Unwraps a Result into `name` or returns its error from the enclosing function.
+// Unwraps a Result into `name`, or returns its error from the enclosing function.
 #define VALORA_TRY_CAT2(a, b) a##b
 #define VALORA_TRY_CAT(a, b) VALORA_TRY_CAT2(a, b)
 #define VALORA_TRY(name, expr)                            \

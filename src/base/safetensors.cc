@@ -10,9 +10,9 @@
 namespace valora {
 namespace {
 
-constexpr uint64_t kMaxHeader = 100u << 20;  // the reference reader's own limit
+constexpr uint64_t kMaxHeader = 100u << 20;  // the reference reader's limit
 constexpr size_t kMaxDimensions = 8;
-// Some ten values a tensor: a hundred thousand tensors at least.
+// About ten values per tensor: enough for 100,000 tensors.
 constexpr JsonLimits kHeaderLimits{
     .max_bytes = kMaxHeader, .max_depth = 4, .max_values = size_t{1} << 20, .unique_keys = true};
 
@@ -77,14 +77,14 @@ Result<TensorView> read_entry(const std::string& path, const std::string& name, 
   return view;
 }
 
-// As in the reference reader, tensors must cover the data without holes or overlaps: no byte has
-// two meanings, and none is hidden.
+// As in the reference reader, tensors must cover the data without gaps or overlaps, so that every
+// byte has exactly one meaning.
 Status check_coverage(const std::string& path, const std::map<std::string, TensorView>& tensors,
                       std::span<const uint8_t> data) {
   using Entry = std::pair<const std::string, TensorView>;
   std::vector<const Entry*> order;
   for (const Entry& entry : tensors) order.push_back(&entry);
-  // Empty tensors first: they may share the offset of the one that follows.
+  // Empty tensors come first: they may share the offset of the next tensor.
   std::sort(order.begin(), order.end(), [](const Entry* a, const Entry* b) {
     const auto &x = a->second.bytes, &y = b->second.bytes;
     return x.data() != y.data() ? x.data() < y.data() : x.size() < y.size();

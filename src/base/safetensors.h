@@ -1,6 +1,6 @@
-// A safetensors file, mapped or read: an 8-byte little-endian header length, a JSON header
-// {name: {dtype, shape, data_offsets}}, then the data. Every offset is checked before it is used;
-// as in the reference reader, the tensors must cover the data without holes or overlaps.
+// A safetensors file, mapped or read: an 8-byte little-endian header length, a JSON header {name:
+// {dtype, shape, data_offsets}}, then the data. Every offset is checked before use. As in the
+// reference reader, tensors must cover the data without gaps or overlaps.
 #pragma once
 
 #include <map>
@@ -17,24 +17,24 @@ namespace valora {
 enum class DType : uint8_t { kF64, kF32, kF16, kBF16, kI64, kI32, kI16, kI8, kU8, kBool };
 
 size_t dtype_size(DType dtype);
-const char* dtype_name(DType dtype);  // as safetensors spells it: "BF16"
+const char* dtype_name(DType dtype);  // the name in safetensors files: "BF16"
 
 struct TensorView {
   DType dtype;
   std::vector<int64_t> shape;
-  std::span<const uint8_t>
-      bytes;  // row-major, within the file's bytes; may not be aligned to the dtype
+  // Row-major, within the file's bytes; may be unaligned for the dtype.
+  std::span<const uint8_t> bytes;
 };
 
 class SafeTensors {
  public:
-  // Maps the file, for checkpoints that stay as they are: one that is cut short while it is in use
-  // ends the process.
+  // Maps the file. Only for checkpoints that do not change: if the file is truncated while in use,
+  // the process ends.
   static Result<std::shared_ptr<const SafeTensors>> open(const std::string& path);
-  // Reads the file into memory, for files that may change under a running server. kPayloadTooLarge
-  // over max_bytes.
+  // Reads the file into memory: for files that may change while the server runs. kPayloadTooLarge
+  // if it is larger than max_bytes.
   static Result<std::shared_ptr<const SafeTensors>> read(const std::string& path, size_t max_bytes);
-  // `path` names the bytes in errors.
+  // `path` names the source in errors.
   static Result<std::shared_ptr<const SafeTensors>> from_bytes(std::string bytes,
                                                                const std::string& path);
 
@@ -50,7 +50,7 @@ class SafeTensors {
 
   std::string path_;
   std::span<const uint8_t> bytes_;
-  std::shared_ptr<const void> owner_;  // of the bytes
+  std::shared_ptr<const void> owner_;  // keeps the bytes alive
   std::map<std::string, TensorView> tensors_;
 };
 

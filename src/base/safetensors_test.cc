@@ -149,7 +149,7 @@ TEST_F(SafeTensorsTest, LongNamesAreShortenedBetweenCharacters) {
   EXPECT_NO_THROW((void)Json(message).dump());
 }
 
-// Of a map, the pages past the new end could no longer be read: SIGBUS.
+// With a map, reading pages past the new end would raise SIGBUS.
 TEST_F(SafeTensorsTest, WhatWasReadOutlivesItsFile) {
   const std::string text = safetensors_text({{"w", {"U8", {1 << 16}, std::string(1 << 16, 'x')}}});
   const std::string path = dir_.write("read.safetensors", text);

@@ -26,14 +26,14 @@ Status write_safetensors(const std::string& path, std::vector<NamedTensor> tenso
     for (const int64_t side : tensor.shape) wanted *= static_cast<size_t>(side);
     if (wanted != tensor.bytes.size())
       return internal("the tensor " + tensor.name + " has " + std::to_string(tensor.bytes.size()) +
-                      " bytes, its shape asks for " + std::to_string(wanted));
+                      " bytes, but its shape needs " + std::to_string(wanted));
     header[tensor.name] = {{"dtype", dtype_name(tensor.dtype)},
                            {"shape", tensor.shape},
                            {"data_offsets", {offset, offset + wanted}}};
     offset += wanted;
   }
   std::string text = header.dump();
-  text.resize((text.size() + 7) / 8 * 8, ' ');  // the data begins aligned
+  text.resize((text.size() + 7) / 8 * 8, ' ');  // so that the data begins aligned
   const uint64_t length = text.size();
   std::vector<uint8_t> file(sizeof length + text.size() + offset);
   std::memcpy(file.data(), &length, sizeof length);

@@ -1,4 +1,4 @@
-// Tensors as a safetensors file (base/safetensors.h), written whole or not at all.
+// Writes a safetensors file (base/safetensors.h) completely or not at all.
 #pragma once
 
 #include <map>
@@ -18,8 +18,8 @@ struct NamedTensor {
   std::span<const uint8_t> bytes;  // row-major
 };
 
-// Tensors lie in the file by their dtype, the widest first, so that all are aligned, then by their
-// names. `metadata`: the header's "__metadata__".
+// Tensors are ordered by dtype, widest first, so that all are aligned, then by name. `metadata` is
+// the header's "__metadata__".
 Status write_safetensors(const std::string& path, std::vector<NamedTensor> tensors,
                          const std::map<std::string, std::string>& metadata = {});
 

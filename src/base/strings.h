@@ -1,4 +1,4 @@
-// Small helpers for strings that come from outside.
+// Helpers for strings from outside sources.
 #pragma once
 
 #include <string>
@@ -6,7 +6,7 @@
 
 namespace valora {
 
-// For error messages: UTF-8 text cut after at most `max_bytes`, between two characters.
+// For error messages: UTF-8 text cut to at most `max_bytes` at a character boundary.
 inline std::string shortened(std::string_view text, size_t max_bytes = 200) {
   if (text.size() <= max_bytes) return std::string(text);
   while (max_bytes > 0 && (static_cast<unsigned char>(text[max_bytes]) & 0xC0) == 0x80) --max_bytes;

@@ -10,9 +10,10 @@ namespace valora {
 namespace {
 
 struct LeadByte {
-  uint8_t length = 0;  // 0: no character starts with this byte
-  uint8_t low =
-      0x80;  // bounds of the second byte: they keep out long forms, surrogates and > U+10FFFF
+  uint8_t length = 0;  // 0: not a lead byte
+  // Bounds of the second byte. They exclude overlong forms, surrogates and code points above
+  // U+10FFFF.
+  uint8_t low = 0x80;
   uint8_t high = 0xBF;
 };
 
@@ -29,7 +30,7 @@ LeadByte lead_byte(uint8_t b) {
   return {0};
 }
 
-// So-called other alphabetic symbols: circled and squared letters count as word characters.
+// The property Other_Alphabetic of symbols: circled and squared letters are word characters.
 bool is_alphabetic_symbol(char32_t c) {
   return (c >= 0x24B6 && c <= 0x24E9) || (c >= 0x1F130 && c <= 0x1F149) ||
          (c >= 0x1F150 && c <= 0x1F169) || (c >= 0x1F170 && c <= 0x1F189);

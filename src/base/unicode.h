@@ -1,4 +1,4 @@
-// UTF-8 and the character properties that tokenizing needs.
+// UTF-8 and the character properties that tokenizers and templates need.
 #pragma once
 
 #include <cstdint>
@@ -11,28 +11,27 @@ inline constexpr std::string_view kReplacement = "\xEF\xBF\xBD";  // U+FFFD
 
 enum class Utf8Status : uint8_t { kValid, kInvalid, kIncomplete };
 
-// One step through UTF-8. An invalid step covers the longest prefix of a character that could have
-// been valid (at least one byte), the unit that becomes one U+FFFD; an incomplete one reaches the
-// end of the bytes.
+// One step of decoding. An invalid step covers the longest prefix of a valid character (at least
+// one byte), which is replaced by one U+FFFD. An incomplete step reaches the end of the bytes.
 struct Utf8Step {
   Utf8Status status;
   uint8_t length;       // bytes
-  char32_t code_point;  // of a valid step
+  char32_t code_point;  // if valid
 };
 Utf8Step decode_utf8(std::string_view bytes);  // bytes must not be empty
 
 void append_utf8(std::string& out, char32_t code_point);
 bool is_valid_utf8(std::string_view bytes);
-// Every invalid step replaced by U+FFFD.
+// With every invalid step replaced by U+FFFD.
 std::string to_valid_utf8(std::string_view bytes);
 
-std::string_view general_category(char32_t code_point);  // "Lu", "Nd", …; "Cn" where unassigned
+std::string_view general_category(char32_t code_point);  // "Lu", "Nd", …; "Cn" if unassigned
 bool is_white_space(char32_t code_point);                // the property White_Space
-// Bytes of the white space at the text's beginning; and where that at its end begins, no further
-// back than `from`.
+// The length of the leading white space in bytes; the offset at which trailing white space begins,
+// at least `from`.
 size_t leading_white_space(std::string_view utf8);
 size_t trailing_white_space(std::string_view utf8, size_t from);
-char32_t to_lower(char32_t code_point);  // where its lower case is one character
+char32_t to_lower(char32_t code_point);  // unchanged if its lower case has several characters
 bool is_numeric(char32_t code_point);    // Nd, Nl, No
 bool is_word(char32_t code_point);       // \w of Unicode's regular expressions (UTS 18)
 

@@ -1,5 +1,5 @@
-// Where the Unicode data of `tokenizers` differs from that of PCRE2 and utf8proc. Sorted, disjoint
-// ranges.
+// Where the Unicode data of `tokenizers` differs from that of PCRE2 and utf8proc. The ranges are
+// sorted and disjoint.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +18,7 @@ struct CategoryRange {
 struct LowerCaseRange {
   char32_t first;
   char32_t last;
-  int32_t offset;  // to the lower case
+  int32_t offset;  // from a code point to its lower case
 };
 
 struct CodePointRange {
@@ -31,13 +31,13 @@ inline bool in_ranges(std::span<const CodePointRange> ranges, char32_t c) {
   return it != ranges.end() && it->first <= c;
 }
 
-// Code points assigned after Unicode 14, with their general category; the libraries may not know
-// them.
+// Code points assigned after Unicode 14, which the libraries may not know, with their general
+// category.
 std::span<const CategoryRange> added_categories();
 // Lower cases that the libraries may not know.
 std::span<const LowerCaseRange> added_lower_cases();
-// Code points that take no part in the reference's normalization (its data is of Unicode 9), though
-// newer data gives them a combining class or a decomposition.
+// Code points that the reference does not normalize (its data is Unicode 9), although newer data
+// gives them a combining class or a decomposition.
 std::span<const CodePointRange> unknown_to_normalizer();
 
 }  // namespace valora

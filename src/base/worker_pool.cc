@@ -32,7 +32,7 @@ void WorkerPool::work() {
     jobs_.pop_front();
     lock.unlock();
     job();
-    job = nullptr;  // what it holds is released outside the lock
+    job = nullptr;  // destroyed outside the lock
     lock.lock();
   }
 }

@@ -1,4 +1,4 @@
-// A fixed set of threads that run jobs in order of arrival. For media and file work, not for
+// A fixed number of threads that run jobs in order of arrival. For media and file work, not for
 // compute.
 #pragma once
 
@@ -14,7 +14,7 @@ namespace valora {
 class WorkerPool {
  public:
   explicit WorkerPool(int threads);
-  // Runs what was posted to its end: a job that must not start any more has to see that for itself.
+  // Runs all posted jobs first. A job that should not start any more must check that itself.
   ~WorkerPool();
   void post(std::function<void()> job);
 

@@ -39,7 +39,7 @@ TEST(WorkerPool, JobsFromManyThreadsRunOnceEach) {
 TEST(WorkerPool, WorksSideBySide) {
   std::promise<void> first, second;
   WorkerPool pool(2);
-  // Each waits for the other: one thread alone would never end.
+  // Each waits for the other: with one thread this would never end.
   pool.post([&] { first.set_value(), second.get_future().wait(); });
   std::promise<void> done;
   pool.post([&] { second.set_value(), first.get_future().wait(), done.set_value(); });

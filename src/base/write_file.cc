@@ -13,13 +13,13 @@ namespace {
 namespace fs = std::filesystem;
 
 Error write_error(const std::string& path, const std::string& why) {
-  return unprocessable(path + " could not be written: " + why, path);
+  return unprocessable(path + " cannot be written: " + why, path);
 }
 Error write_error(const std::string& path, int number) {
   return write_error(path, std::strerror(number));
 }
 
-// 0, or what went wrong.
+// Returns 0 or errno.
 int write_all(int file, std::span<const uint8_t> bytes) {
   while (!bytes.empty()) {
     const ssize_t written = ::write(file, bytes.data(), bytes.size());
@@ -30,7 +30,7 @@ int write_all(int file, std::span<const uint8_t> bytes) {
   return ::fsync(file) == 0 ? 0 : errno;
 }
 
-// A rename is durable once its folder is.
+// A rename is durable once its folder is synced.
 void sync_folder(const fs::path& dir) {
   const int file = ::open(dir.empty() ? "." : dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (file < 0) return;

@@ -1,4 +1,4 @@
-// Files and folders that are there whole or not at all: written beside, made durable, renamed.
+// Writes files and folders as a whole: beside the target, synced, then renamed.
 #pragma once
 
 #include <functional>
@@ -10,13 +10,13 @@
 
 namespace valora {
 
-// Writes PATH.part and renames it. Errors (no space, no rights) name the path and leave what was
-// there.
+// Writes PATH.part and renames it. Errors (no space, no permission) name the path and leave the old
+// file unchanged.
 Status write_file(const std::string& path, std::span<const uint8_t> bytes);
 Status write_file(const std::string& path, std::string_view text);
 
-// fill(DIR.part) writes the files of a new folder, which then takes the place of `dir`, whatever
-// was there. An error leaves the old folder and takes the new one away.
+// Calls fill(DIR.part) to write a new folder, which then replaces `dir` with all that was in it. On
+// an error the old folder stays and the new one is removed.
 Status write_folder(const std::string& dir,
                     const std::function<Status(const std::string& staged)>& fill);
 

@@ -46,7 +46,7 @@ TEST_F(WriteFileTest, NamesThePathThatCannotBeWritten) {
   const Status status = write_file(path("missing/a"), std::string_view("text"));
   ASSERT_FALSE(status.ok());
   EXPECT_THAT(status.error().message,
-              ::testing::HasSubstr(path("missing/a") + " could not be written: No such file"));
+              ::testing::HasSubstr(path("missing/a") + " cannot be written: No such file"));
   EXPECT_EQ(entries(), 0u);
 }
 
@@ -119,7 +119,7 @@ TEST_F(WriteFileTest, ATensorOfAnotherSizeThanItsShapeIsRefused) {
   const Status status = write_safetensors(path("t"), {{"a", DType::kF32, {3}, bytes_of(values)}});
   ASSERT_FALSE(status.ok());
   EXPECT_THAT(status.error().message,
-              ::testing::HasSubstr("the tensor a has 8 bytes, its shape asks for 12"));
+              ::testing::HasSubstr("the tensor a has 8 bytes, but its shape needs 12"));
   EXPECT_EQ(entries(), 0u);
 }
 

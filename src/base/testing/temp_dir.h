@@ -1,4 +1,4 @@
-// A folder for one test, removed with its contents at the end.
+// A temporary folder for one test, removed with its contents by the destructor.
 #pragma once
 
 #include <cstdlib>
