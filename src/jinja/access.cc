@@ -25,7 +25,7 @@ Value no_attribute(const Value& object, const std::string& name) {
                           shortened(name, 80) + "'");
 }
 
-// Python's own attributes.
+// Attributes that Python defines.
 Result<std::optional<Value>> own_attribute(Runtime& runtime, const Value& object,
                                            const std::string& name) {
   if (object.is_undefined()) return undefined_fault(object);
@@ -48,7 +48,7 @@ std::optional<Value> item_of_dict(const Value& object, const Value& key) {
   return found ? std::optional(*found) : std::nullopt;
 }
 
-// nullopt where Python would raise a TypeError or LookupError.
+// nullopt if Python would raise a TypeError or LookupError.
 Result<std::optional<Value>> item_at(Budget& budget, const Value& object, const Value& key) {
   if (key.is_string()) VALORA_CHECK(budget.look_at(key.text().size()));
   if (auto found = item_of_dict(object, key)) return found;

@@ -5,12 +5,12 @@
 
 namespace valora::jinja {
 
-// The attribute (a method, a namespace's …) before the item of that name; undefined where there is
-// neither.
+// An attribute (a method, a namespace's variable …) takes precedence over an item of the same name.
+// Undefined if there is neither.
 Result<Value> get_attribute(Runtime& runtime, const Value& object, const std::string& name);
-// The item before the attribute.
+// An item takes precedence over an attribute of the same name.
 Result<Value> get_item(Runtime& runtime, const Value& object, const Value& key);
-// "a.0.b": the path of the attribute= arguments of filters; an integer is one item.
+// "a.0.b": the path in the attribute= argument of filters. An integer is one item.
 Result<Value> get_path(Runtime& runtime, const Value& object, const Value& path);
 
 }  // namespace valora::jinja

@@ -1,4 +1,4 @@
-// A parsed template.
+// The syntax tree of a template.
 #pragma once
 
 #include <algorithm>
@@ -37,7 +37,7 @@ struct Item {
   ExprPtr object, key;
 };
 struct Slice {
-  ExprPtr object, start, stop, step;  // absent ones are null
+  ExprPtr object, start, stop, step;  // null if absent
 };
 struct Arguments {
   std::vector<ExprPtr> positional;
@@ -49,7 +49,7 @@ struct Call {
   Arguments arguments;
 };
 struct Filter {
-  ExprPtr subject;  // null in a filter block: its text
+  ExprPtr subject;  // null in a filter block, which filters its text
   std::string name;
   Arguments arguments;
 };
@@ -110,10 +110,10 @@ struct Expr {
 struct Statement;
 using Body = std::vector<Statement>;
 
-// A name, a namespace's attribute, or several of them.
+// What is assigned to: a name, a namespace's attribute, or a tuple of targets.
 struct Target {
   std::string name, attribute;  // attribute may be empty
-  std::vector<Target> parts;    // of a tuple; name is empty then
+  std::vector<Target> parts;    // of a tuple, whose name is empty
   bool tuple = false;
 };
 
@@ -143,7 +143,7 @@ struct SetBlock {
 };
 struct Macro {
   std::string name;
-  std::vector<std::pair<std::string, ExprPtr>> parameters;  // with the default, or null
+  std::vector<std::pair<std::string, ExprPtr>> parameters;  // with the default value or null
   Body body;
 };
 struct FilterBlock {
@@ -176,9 +176,9 @@ struct Overloaded : Cases... {
   using Cases::operator()...;
 };
 template <typename... Cases>
-Overloaded(Cases...) -> Overloaded<Cases...>;  // clang 16 does not deduce it from the aggregate
+Overloaded(Cases...) -> Overloaded<Cases...>;  // clang 16 does not deduce it for the aggregate
 
-// visit(const Expr&) of each part that is there, in the order of the source.
+// Calls visit(const Expr&) for each part that is present, in source order.
 template <typename Visit>
 void each_part(const Expr& expr, Visit visit) {
   const auto one = [&](const ExprPtr& part) {

@@ -1,4 +1,4 @@
-// Counts what a rendering costs and ends it at the limits.
+// Counts the cost of a rendering and ends it at the limits.
 #pragma once
 
 #include <algorithm>
@@ -9,12 +9,12 @@
 
 namespace valora::jinja {
 
-// A fault of the template or of the data it meets: the request's error.
+// An error of the template or of the data it is rendered with. It is the request's error.
 inline Error fault(std::string message) { return invalid(std::move(message), "messages"); }
 
 class Budget {
  public:
-  // Before the start: a long conversation takes longer than a short one.
+  // Called before the start: a long conversation is allowed more steps.
   void allow_for(size_t input_bytes) {
     steps_left_ += std::min(input_bytes, kMaxMoreSteps / kStepsPerByte) * kStepsPerByte;
   }
@@ -24,9 +24,9 @@ class Budget {
     steps_left_ -= count;
     return {};
   }
-  // For work that grows with the bytes looked at.
+  // For work proportional to the bytes read.
   Status look_at(size_t bytes) { return step(1 + bytes / 64); }
-  // Before memory is taken.
+  // Called before memory is allocated.
   Status take(size_t bytes) {
     if (bytes > bytes_left_)
       return fault("the template makes more than " + std::to_string(kMaxBytes >> 20) +
@@ -34,7 +34,7 @@ class Budget {
     bytes_left_ -= bytes;
     return {};
   }
-  // Before a string of `bytes` is made.
+  // Called before a string of `bytes` is made.
   Status take_string(size_t bytes) {
     if (bytes > kMaxStringBytes)
       return fault("the template makes a string of more than " +

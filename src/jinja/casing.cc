@@ -1,4 +1,4 @@
-// Upper, lower and title case of whole strings.
+// Upper, lower and title case of strings.
 #include <utf8proc.h>
 
 #include <algorithm>
@@ -45,7 +45,7 @@ bool is_case_ignorable(char32_t c) {
          category == "Sk" || c == '\'' || c == '.' || c == ':' || c == 0xB7 || c == 0x2019;
 }
 
-// A sigma ends a word when a cased letter comes before it and none after it.
+// A sigma is final if a cased letter precedes it and none follows.
 bool is_final_sigma(const std::u32string& text, size_t at) {
   size_t before = at;
   while (before > 0 && is_case_ignorable(text[before - 1])) --before;
@@ -72,7 +72,7 @@ std::u32string code_points_of(std::string_view text) {
   return out;
 }
 
-// The filter's words begin after these.
+// Characters after which the filter begins a new word.
 bool begins_word(char32_t c) {
   return c == '-' || c == '(' || c == '{' || c == '[' || c == '<' || is_space(c);
 }

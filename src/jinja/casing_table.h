@@ -1,4 +1,5 @@
-// What Python's strings know of characters beyond simple case and general category. All ascending.
+// What Python's str knows about characters beyond simple case mapping and general category. All
+// tables ascend.
 #pragma once
 
 #include <array>
@@ -8,7 +9,7 @@
 
 namespace valora::jinja {
 
-// Whose upper or title case is several characters.
+// A character whose upper or title case has several characters.
 struct LongCase {
   char32_t code_point;
   std::string_view text;
@@ -16,7 +17,7 @@ struct LongCase {
 extern const std::array<LongCase, 102> kLongUpper;
 extern const std::array<LongCase, 48> kLongTitle;
 
-// Upper, lower, digits and numbers to Python, and not by their category.
+// Characters that Python counts as upper, lower, digit or numeric in spite of their category.
 extern const std::array<CodePointRange, 5> kOtherUpper;
 extern const std::array<CodePointRange, 24> kOtherLower;
 extern const std::array<CodePointRange, 20> kOtherDigit;

@@ -14,7 +14,7 @@ bool numbers_equal(const Value& a, const Value& b) {
   return *as_number(a) == *as_number(b);
 }
 
-// Ranges compare by what they hold, iterators by what they are.
+// Ranges compare by content, iterators by identity.
 bool comparable(const Sequence& a, const Sequence& b) {
   return a.kind == b.kind && a.kind != Sequence::Kind::kIterator &&
          a.kind != Sequence::Kind::kValues;
@@ -125,7 +125,7 @@ Result<int> order(Budget& budget, const Value& a, const Value& b, std::string_vi
   if (as_number(a) && as_number(b)) return sign_of(*as_number(a), *as_number(b));
   if (a.is_string() && b.is_string()) {
     VALORA_CHECK(budget.look_at(std::min(a.text().size(), b.text().size())));
-    return sign_of(a.text(), b.text());  // bytes of UTF-8 are in the order of code points
+    return sign_of(a.text(), b.text());  // the byte order of UTF-8 is the order of code points
   }
   const Sequence *sa = ordered_sequence(a), *sb = ordered_sequence(b);
   if (sa && sb && sa->kind == sb->kind) return order_sequences(budget, *sa, *sb, sign);

@@ -1,4 +1,4 @@
-// Equality, order and membership as Python has them.
+// Equality, order and membership as in Python.
 #pragma once
 
 #include "jinja/value.h"
@@ -6,14 +6,14 @@
 namespace valora::jinja {
 
 Result<bool> equal(Budget& budget, const Value& a, const Value& b);
-// Negative, zero or positive; what has no order ("<" between str and int) is a fault. Nan is
+// Negative, zero or positive. A fault if the values have no order ("<" between str and int). NaN is
 // unordered and gives 2.
 Result<int> order(Budget& budget, const Value& a, const Value& b, std::string_view sign = "<");
 // a in b
 Result<bool> contains(Budget& budget, const Value& container, const Value& item);
-// Python's `is`, as far as it does not depend on how Python keeps its objects.
+// Python's `is`, except where it depends on how Python stores its objects.
 bool same_object(const Value& a, const Value& b);
-// Of hashable values only.
+// For hashable values only.
 bool same_key(const Value& a, const Value& b);
 
 }  // namespace valora::jinja

@@ -1,11 +1,12 @@
-// HTML's special characters escaped, as by the filter of that name.
+// Escapes HTML's special characters, as jinja2's filter `escape`.
 #pragma once
 
 #include "jinja/value.h"
 
 namespace valora::jinja {
 
-// The text of any value, escaped and marked; what is marked already stays.
+// The text of a value, escaped and marked as safe. Text that is already marked is not escaped
+// again.
 Result<Value> escaped(Budget& budget, const Value& value);
 
 }  // namespace valora::jinja

@@ -1,4 +1,4 @@
-// One level of the interpreter's recursion.
+// Counts one level of the interpreter's recursion.
 #pragma once
 
 #include "jinja/interpreter_state.h"

@@ -24,8 +24,8 @@ Error too_deep(int line) {
 
 std::string quoted(const std::string& name) { return "'" + shortened(name, 80) + "'"; }
 
-// map, select and reject name a filter or a test: known ones only, where the template itself says
-// the name.
+// map, select and reject take the name of a filter or a test. If the template names it by a
+// literal, it must be a known one.
 Status check_named(int line, const std::string& filter, const Arguments& arguments) {
   const size_t at = filter == "map" || filter == "select" || filter == "reject" ? 0
                     : filter == "selectattr" || filter == "rejectattr"          ? 1
@@ -41,7 +41,7 @@ Status check_named(int line, const std::string& filter, const Arguments& argumen
 
 }  // namespace
 
-// Nodes are not made deeper than the interpreter goes.
+// Refuses nodes deeper than the interpreter's limit.
 Result<ExprPtr> ExpressionParser::make(int line, Expr::Node node) {
   auto expr = std::make_unique<Expr>(Expr{line, std::move(node)});
   each_part(*expr, [&](const Expr& part) { expr->depth = std::max(expr->depth, part.depth + 1); });
@@ -424,7 +424,7 @@ Status ExpressionParser::argument(Arguments& args) {
   const int line = tokens_.line();
   if (tokens_.at_operator("*") || tokens_.at_operator("**")) {
     ExprPtr& place = tokens_.take().text == "*" ? args.unpacked : args.unpacked_named;
-    if (place) return syntax_error(line, "'*' stands twice");
+    if (place) return syntax_error(line, "'*' is given twice");
     VALORA_TRY(value, expression());
     place = std::move(value);
     return {};

@@ -1,4 +1,4 @@
-// Expressions, in jinja2's order of precedence.
+// Parses expressions in jinja2's order of precedence.
 #pragma once
 
 #include <string>
@@ -14,9 +14,10 @@ class ExpressionParser {
   explicit ExpressionParser(TokenStream& tokens) : tokens_(tokens) {}
 
   Result<ExprPtr> expression(bool with_conditional = true);
-  // One expression, or several with commas between them: a tuple. Ends before `end_name` too.
+  // One expression, or a tuple of several with commas between them. Also ends before the name
+  // `end_name`.
   Result<ExprPtr> tuple(bool with_conditional = true, std::string_view end_name = {});
-  // name[(arguments)] and further ones after bars, on what is null: the text of a block.
+  // name[(arguments)] and further filters after bars. The subject is null: the text of a block.
   Result<ExprPtr> filter_chain();
 
  private:

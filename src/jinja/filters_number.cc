@@ -11,8 +11,7 @@
 namespace valora::jinja {
 namespace {
 
-// The characters of a number's text without single underscores between digits; nullopt where they
-// stand elsewhere.
+// A number's text without the underscores between digits; nullopt if an underscore is elsewhere.
 std::optional<std::string> plain_digits(std::string_view text) {
   std::string out;
   for (size_t i = 0; i < text.size(); ++i) {
@@ -28,7 +27,7 @@ std::optional<std::string> plain_digits(std::string_view text) {
   return out;
 }
 
-// int(text, base): nullopt where it is no integer.
+// int(text, base); nullopt if the text is no integer.
 Result<std::optional<int64_t>> parse_integer(std::string_view text, int64_t base) {
   auto digits = plain_digits(strip(text, Side::kBoth));
   if (!digits || (base != 0 && (base < 2 || base > 36))) return std::optional<int64_t>{};
@@ -49,7 +48,7 @@ Result<std::optional<int64_t>> parse_integer(std::string_view text, int64_t base
   if (rest.empty() || end != rest.data() + rest.size() || error == std::errc::invalid_argument)
     return std::optional<int64_t>{};
   if (error != std::errc() || value > static_cast<uint64_t>(INT64_MAX))
-    return fault("an integer leaves the 64 bits that are supported");
+    return fault("an integer does not fit in 64 bits");
   return std::optional(negative ? -static_cast<int64_t>(value) : static_cast<int64_t>(value));
 }
 
@@ -83,7 +82,7 @@ Result<Value> to_int(Runtime& runtime, const Value& subject, CallArgs args) {
   if (!number || std::isnan(*number) || (std::isinf(*number) && subject.is_string()))
     return bound[0].value_or(int64_t{0});
   if (std::isinf(*number)) return fault("cannot convert float infinity to integer");
-  if (std::abs(*number) >= 9.2e18) return fault("an integer leaves the 64 bits that are supported");
+  if (std::abs(*number) >= 9.2e18) return fault("an integer does not fit in 64 bits");
   return Value(static_cast<int64_t>(*number));
 }
 
@@ -98,7 +97,7 @@ Result<Value> to_float(Runtime& runtime, const Value& subject, CallArgs args) {
 Result<Value> absolute(Runtime&, const Value& subject, CallArgs args) {
   VALORA_TRY(none, bind("abs", {}, 0, std::move(args)));
   if (const auto integer = as_integer(subject)) {
-    if (*integer == INT64_MIN) return fault("an integer leaves the 64 bits that are supported");
+    if (*integer == INT64_MIN) return fault("an integer does not fit in 64 bits");
     return Value(std::abs(*integer));
   }
   if (const auto* number = subject.as<double>()) return Value(std::abs(*number));
@@ -125,7 +124,7 @@ Result<Value> round(Runtime&, const Value& subject, CallArgs args) {
   }
   if (const auto integer = as_integer(subject)) return Value(*integer);
   if (!std::isfinite(*number)) return subject;
-  std::array<char, 1024> buffer;  // exact: halves go to the even digit of the decimal value
+  std::array<char, 1024> buffer;  // the exact value: ties round to the even decimal digit
   std::snprintf(buffer.data(), buffer.size(), "%.*f", static_cast<int>(precision), *number);
   return Value(std::strtod(buffer.data(), nullptr));
 }

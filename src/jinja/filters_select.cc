@@ -1,4 +1,4 @@
-// map, select and their relatives: a filter, a test or an attribute over all items.
+// map, select and related filters, which apply a filter, a test or an attribute to all items.
 #include <algorithm>
 
 #include "jinja/access.h"
@@ -10,7 +10,7 @@
 namespace valora::jinja {
 namespace {
 
-// The first positional argument, a name, which is taken from the others.
+// Removes the first positional argument, a name, and returns it.
 Result<std::string> take_name(CallArgs& args, std::string_view what) {
   VALORA_TRY(name, expect_string(args.positional[0], what));
   std::string taken(name);

@@ -36,7 +36,7 @@ Result<Value> first(Runtime& runtime, const Value& subject, CallArgs args) {
   return item ? std::move(*item) : Value::undefined("No first item, sequence was empty.");
 }
 
-// What Python's reversed() takes.
+// The values that Python's reversed() accepts.
 Result<std::vector<Value>> reversed_items(Budget& budget, const Value& subject) {
   const auto* sequence = subject.as<SequencePtr>();
   if (sequence && !(*sequence)->has_length())

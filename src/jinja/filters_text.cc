@@ -156,7 +156,7 @@ Result<JsonStyle> json_style(const Bound& bound) {
   return style;
 }
 
-// As transformers defines it: nothing is escaped for HTML.
+// As transformers defines it: without HTML escapes.
 Result<Value> tojson(Runtime& runtime, const Value& subject, CallArgs args) {
   VALORA_TRY(bound, bind("tojson", {"ensure_ascii", "indent", "separators", "sort_keys"}, 0,
                          std::move(args)));

@@ -1,4 +1,4 @@
-// The functions that templates can call by name, and namespaces.
+// Global functions and namespaces.
 #include <algorithm>
 #include <array>
 #include <ctime>
@@ -24,7 +24,7 @@ Result<Value> call_range(Runtime& runtime, CallArgs args) {
   range->start = bound[1] ? first : 0;
   range->stop = second;
   range->step = step;
-  // In 128 bits: the ends may lie anywhere.
+  // In 128 bits, because start and stop may be any 64-bit integers.
   const __int128 distance =
       step > 0 ? __int128(range->stop) - range->start : __int128(range->start) - range->stop;
   const __int128 size = step > 0 ? __int128(step) : -__int128(step);
@@ -39,7 +39,7 @@ Result<Value> call_range(Runtime& runtime, CallArgs args) {
   return Value(SequencePtr(std::move(range)));
 }
 
-// The entries of dict(…) and namespace(…): a dict or a list of pairs, then the named arguments.
+// The entries of dict(…) and namespace(…): a dict or a list of pairs, then named arguments.
 Result<std::vector<Dict::Entry>> entries_of(Runtime& runtime, CallArgs args,
                                             std::string_view function) {
   std::vector<Dict::Entry> entries;
@@ -91,7 +91,7 @@ Result<Value> call_raise_exception(Runtime& runtime, CallArgs args) {
   return fault(shortened(message, 4096));
 }
 
-// strftime's %f, %z and %Z mean other things to Python's datetime without a time zone.
+// strftime's %f, %z and %Z differ from those of Python's datetime without a time zone.
 std::string python_format(std::string_view format, int64_t microseconds) {
   std::string out;
   for (size_t i = 0; i < format.size(); ++i) {
@@ -121,11 +121,11 @@ Result<Value> call_strftime_now(Runtime& runtime, CallArgs args) {
   localtime_r(&time, &local);
   const int64_t microseconds =
       std::chrono::duration_cast<std::chrono::microseconds>(now - whole).count();
-  // The last character tells an empty result from one that does not fit.
+  // The extra last character distinguishes an empty result from one that does not fit.
   const std::string form = python_format(format, microseconds) + " ";
   std::array<char, 16384> buffer;
   const size_t size = std::strftime(buffer.data(), buffer.size(), form.c_str(), &local);
-  if (size == 0) return fault("strftime_now() makes too long a text");
+  if (size == 0) return fault("the text of strftime_now() is too long");
   return make_string(runtime.budget, to_valid_utf8({buffer.data(), size - 1}));
 }
 

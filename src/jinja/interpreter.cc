@@ -22,7 +22,7 @@ struct MacroFunction final : Callable {
 
   Interpreter& interpreter;
   const Macro& macro;
-  std::weak_ptr<Scope> scope;  // which holds this
+  std::weak_ptr<Scope> scope;  // the scope that holds this macro
 };
 
 }  // namespace
@@ -117,7 +117,7 @@ Result<Interpreter::Flow> Interpreter::run_node(const If& node) {
   return execute(node.otherwise);
 }
 
-// What the target has been given, as one value again.
+// The values assigned to the target, as one value.
 Result<Value> Interpreter::target_value(const Target& target) {
   if (!target.tuple) return resolve(target.name);
   std::vector<Value> parts;
@@ -128,8 +128,8 @@ Result<Value> Interpreter::target_value(const Target& target) {
   return make_sequence(runtime_.budget, Sequence::Kind::kTuple, std::move(parts));
 }
 
-// The loop's own condition sees the item, and nothing else that the body sets. As in jinja2, an
-// item that is taken apart goes on as a tuple.
+// The loop's condition sees the item, but no variables of the body. As in jinja2, an item that is
+// unpacked continues as a tuple.
 Result<std::optional<Value>> Interpreter::wanted(const For& node, const Value& item) {
   VALORA_TRY(scope, new_scope(scope_));
   const Entered entered(*this, std::move(scope));
@@ -141,7 +141,7 @@ Result<std::optional<Value>> Interpreter::wanted(const For& node, const Value& i
   return std::optional<Value>(std::move(parts));
 }
 
-// Whether an iteration came to its end: where none does, the else block follows.
+// Returns whether an iteration reached its end. If none did, the else block runs.
 Result<bool> Interpreter::run_iterations(const For& node, Loop& loop, const Value& loop_value) {
   bool completed = false;
   for (;;) {
@@ -161,8 +161,8 @@ Result<Interpreter::Flow> Interpreter::run_node(const For& node) {
   VALORA_TRY(iterable, evaluate(*node.iterable));
   VALORA_TRY(iterator, Iterator::over(iterable));
   Loop::Condition condition;
-  // Asked from within the body too (loop.last looks ahead), but always about the scope around the
-  // loop.
+  // Also called from the body, since loop.last looks ahead, but always evaluated in the scope
+  // around the loop.
   if (node.condition)
     condition = [this, &node, around = scope_](const Value& item) -> Result<std::optional<Value>> {
       const Entered entered(*this, around);
@@ -218,7 +218,7 @@ Result<Interpreter::Flow> Interpreter::run_node(const FilterBlock& node) {
     flow = ended;
     text = captured.take();
   }
-  if (flow != Flow::kNext) return flow;  // what was collected so far is dropped, as in jinja2
+  if (flow != Flow::kNext) return flow;  // the collected text is dropped, as in jinja2
   VALORA_TRY(value, filtered(*node.filter, std::move(text)));
   VALORA_TRY(result, to_text(runtime_.budget, value));
   VALORA_CHECK(append(result));
@@ -252,7 +252,7 @@ Result<Value> Interpreter::call_macro(const Macro& macro, const std::weak_ptr<Sc
   const std::string name = "macro '" + macro.name + "'";
   auto around = defined_in.lock();
   if (!around)
-    return fault(name + " is called outside of the block that defines it, which is not supported");
+    return fault(name + " is called outside the block that defines it, which is not supported");
   if (args.positional.size() > macro.parameters.size())
     return fault(name + " takes not more than " + std::to_string(macro.parameters.size()) +
                  " argument(s)");

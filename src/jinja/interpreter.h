@@ -1,4 +1,4 @@
-// Runs a template over its variables.
+// Renders a template with its variables.
 #pragma once
 
 #include <string>
@@ -11,8 +11,8 @@ namespace valora::jinja {
 
 using Variables = std::unordered_map<std::string, Value>;
 
-// The text, or the fault that ended it: the template's own message where it raised one, else with
-// its line.
+// The rendered text or the fault that ended it: the template's own message if it raised one,
+// otherwise a message with the line.
 Result<std::string> render(const Template& source, Runtime& runtime, const Variables& variables);
 
 }  // namespace valora::jinja

@@ -1,4 +1,4 @@
-// The interpreter's inside: expressions (evaluate.cc) and statements (interpreter.cc).
+// The interpreter: expressions in evaluate.cc, statements in interpreter.cc.
 #pragma once
 
 #include "jinja/interpreter.h"
@@ -17,9 +17,9 @@ class Interpreter {
 
  private:
   enum class Flow : uint8_t { kNext, kBreak, kContinue };
-  class Entered;     // makes a scope current for a while
-  class Captured;    // collects the output for a while
-  class Evaluating;  // one level deeper for a while
+  class Entered;     // makes a scope current within a C++ scope
+  class Captured;    // collects the output within a C++ scope
+  class Evaluating;  // one level of recursion within a C++ scope
 
   Result<Flow> execute(const Body& body);
   Result<Flow> execute(const Statement& statement);
@@ -71,7 +71,7 @@ class Interpreter {
   const Variables& variables_;
   std::shared_ptr<Scope> scope_;
   std::string out_;
-  Value block_text_;  // what the filters of a block apply to
+  Value block_text_;  // the subject of a filter block's filters
   int line_ = 1;
 };
 

@@ -19,7 +19,7 @@ constexpr std::array<std::string_view, 26> kOperators = {
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_name_start(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
 
-// \n for every line end, less the last one.
+// With \n for every line end, and without the last one.
 std::string normal_lines(std::string_view source) {
   std::string out;
   for (size_t i = 0; i < source.size(); ++i) {
@@ -64,7 +64,7 @@ class Lexer {
     tokens_.push_back({kind, line_, std::move(text)});
   }
 
-  // The literal text before a tag, its end stripped as the tag's sign says.
+  // Adds the literal text before a tag, whose sign says how the text's end is stripped.
   void push_text(std::string_view text, char sign, bool is_output) {
     std::string_view kept = text;
     if (sign == '-') {
@@ -93,7 +93,7 @@ class Lexer {
     return sign;
   }
 
-  // Text up to the next tag, and that tag.
+  // Reads text up to the next tag, and that tag.
   Status next_part() {
     const size_t tag = find_tag();
     if (tag == std::string::npos) {
@@ -126,7 +126,7 @@ class Lexer {
     return {};
   }
 
-  // What a closing tag takes of the text that follows it.
+  // Strips the text that follows a closing tag.
   void after_tag(char sign, bool trims) {
     const size_t begin = at_;
     if (sign == '-')
@@ -136,8 +136,8 @@ class Lexer {
     line_starting_ = at_ > begin && source_[at_ - 1] == '\n';
   }
 
-  // Whether `word` and the end of its tag stand here; moves behind them, with the end's white
-  // space.
+  // Returns whether `word` and the tag's end come next. If so, skips them and the white space that
+  // the end strips.
   bool tag_word(std::string_view word, bool trims) {
     const size_t at = at_;
     const int line = line_;
@@ -181,7 +181,7 @@ class Lexer {
     return syntax_error(line, "a raw block is not closed");
   }
 
-  // Ends of tags count only outside of brackets.
+  // A tag's end counts only outside brackets.
   bool end_of_tag(bool is_output) {
     if (!open_.empty()) return false;
     const std::string_view close = is_output ? "}}" : "%}";
@@ -253,7 +253,7 @@ class Lexer {
                                    std::string(rest().substr(0, decode_utf8(rest()).length)) + "'");
   }
 
-  // Digits with single underscores between them; leaves `at` behind the last.
+  // Digits with single underscores between them. Moves `at` past the last.
   std::string digits(size_t& at, bool (*wanted)(char)) const {
     std::string out;
     while (at < source_.size()) {
@@ -333,7 +333,7 @@ class Lexer {
   size_t at_ = 0;
   int line_ = 1;
   bool line_starting_ = true;
-  std::string open_;  // the closing brackets that are waited for
+  std::string open_;  // the closing brackets that are expected
   std::vector<Token> tokens_;
 };
 

@@ -1,5 +1,5 @@
-// Template source to tokens, white space control done: trim_blocks and lstrip_blocks are on, as in
-// transformers.
+// Template source to tokens, with white space control applied: trim_blocks and lstrip_blocks are
+// on, as in transformers.
 #pragma once
 
 #include <cstdint>
@@ -28,12 +28,13 @@ enum class TokenKind : uint8_t {
 struct Token {
   TokenKind kind = TokenKind::kEnd;
   int line = 1;
-  std::string text{};  // literal text, a name, an operator, a string without its quotes and escapes
+  // Literal text, a name, an operator, or a string without quotes and escapes.
+  std::string text{};
   int64_t integer = 0;
   double number = 0;
 };
 
-// A fault of the template's source, at start.
+// A fault of the template's source, found when it is loaded.
 Error syntax_error(int line, const std::string& message);
 Result<std::vector<Token>> tokenize(std::string_view source);
 

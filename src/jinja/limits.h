@@ -1,4 +1,4 @@
-// What a template and its data may cost. Templates come with models from strangers, data from
+// Limits on the cost of templates and their data. Templates come with third-party models, data from
 // clients.
 #pragma once
 
@@ -9,18 +9,17 @@ namespace valora::jinja {
 
 inline constexpr size_t kMaxSourceBytes = size_t{1} << 20;
 inline constexpr int kMaxExpressionDepth = 100;  // of one expression's tree
-inline constexpr int kMaxStatementDepth = 50;    // blocks within blocks
-inline constexpr int kMaxEvaluationDepth =
-    300;  // expressions, blocks and macro calls under way at once
-inline constexpr size_t kMaxSteps =
-    4'000'000;  // nodes evaluated, values visited, 64 bytes looked at
-inline constexpr size_t kStepsPerByte =
-    16;  // more for each byte of a conversation: some templates go through characters
+inline constexpr int kMaxStatementDepth = 50;    // nested blocks
+// Active expressions, blocks and macro calls.
+inline constexpr int kMaxEvaluationDepth = 300;
+// Nodes evaluated, values visited and units of 64 bytes read.
+inline constexpr size_t kMaxSteps = 4'000'000;
+// More steps per byte of a conversation: some templates go through characters.
+inline constexpr size_t kStepsPerByte = 16;
 inline constexpr size_t kMaxMoreSteps = 36'000'000;
-inline constexpr size_t kMaxBytes = size_t{512}
-                                    << 20;  // of all values together that one rendering makes
-inline constexpr size_t kMaxStringBytes = size_t{16} << 20;  // of one string, the output included
-inline constexpr int kMaxValueDepth = 100;                   // lists within lists
+inline constexpr size_t kMaxBytes = size_t{512} << 20;       // of all values of one rendering
+inline constexpr size_t kMaxStringBytes = size_t{16} << 20;  // of one string, also of the output
+inline constexpr int kMaxValueDepth = 100;                   // nested lists
 inline constexpr int64_t kMaxRange = 100'000;                // as in jinja2's sandbox
 
 }  // namespace valora::jinja

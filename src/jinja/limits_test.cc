@@ -1,4 +1,4 @@
-// Hostile templates and data end in an error, soon and without much memory.
+// Hostile templates and data end in an error within little time and memory.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -102,7 +102,7 @@ TEST(JinjaLimits, MacrosOutliveTheirLoopAsAnError) {
   EXPECT_THAT(failure("{% set ns = namespace() %}{% for x in [1] %}{% macro m() %}{{ x }}{% "
                       "endmacro %}{% set ns.m = m "
                       "%}{% endfor %}{{ ns.m() }}"),
-              HasSubstr("is called outside of the block that defines it"));
+              HasSubstr("is called outside the block that defines it"));
 }
 
 TEST(JinjaLimits, TheSourceIsBounded) {

@@ -31,7 +31,7 @@ Result<Value> LoopCall::call(Runtime& runtime, CallArgs args) const {
     VALORA_TRY(equals, equal(runtime.budget, *loop->last_changed_, now));
     same = equals;
   }
-  // Kept by the loop, which must not become deeper than it says.
+  // The loop keeps the value, so it must not nest deeper than the loop's own depth.
   if (depth_of(now) > loop->depth_)
     return fault("loop.changed() of values that nest deeper than what is looped over");
   loop->last_changed_ = std::move(now);

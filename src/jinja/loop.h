@@ -1,4 +1,4 @@
-// The loop variable of a for block: looks one item ahead only where a template asks for what comes.
+// The loop variable of a for block. Looks one item ahead only if the template needs it.
 #pragma once
 
 #include <deque>
@@ -10,19 +10,18 @@ namespace valora::jinja {
 
 class Loop : public std::enable_shared_from_this<Loop> {
  public:
-  // The block's own `if`: the item as the loop goes on with it, nullopt where it is passed over.
-  // May be empty.
+  // The block's `if`: returns the item to use, or nullopt to skip it. May be empty.
   using Condition = std::function<Result<std::optional<Value>>(const Value&)>;
   Loop(const Value& iterated, Iterator iterator, Condition condition)
-      : depth_(depth_of(iterated) + 2),  // its items may be made tuples
+      : depth_(depth_of(iterated) + 2),  // since its items may become tuples
         iterator_(std::move(iterator)),
         condition_(std::move(condition)) {}
 
   // The next item; nullopt at the end.
   Result<std::optional<Value>> next(Budget& budget);
-  // When the block ends: what its condition sees is gone then.
+  // Called when the block ends: the scope that its condition reads no longer exists.
   void finish() { condition_ = nullptr; }
-  // nullopt where the loop variable has no such attribute.
+  // nullopt if the loop variable has no such attribute.
   Result<std::optional<Value>> attribute(Budget& budget, std::string_view name);
   Result<int64_t> length(Budget& budget);
   int depth() const { return depth_; }

@@ -5,10 +5,11 @@
 
 namespace valora::jinja {
 
-// Methods that Python's types have and this language does not: refused where a template calls them.
+// Methods that Python's types have and this implementation does not. A template that calls one is
+// refused.
 bool is_unsupported_method(std::string_view name);
-// The method of a value bound to it; nullopt where its type has none of that name. Methods that
-// would change a value are undefined, as in jinja2's immutable sandbox.
+// A value's method, bound to it; nullopt if its type has none of that name. Methods that would
+// change a value are undefined, as in jinja2's immutable sandbox.
 Result<std::optional<Value>> method_of(const Value& value, const std::string& name);
 
 using Method = Result<Value> (*)(Runtime& runtime, const Value& self, CallArgs args);

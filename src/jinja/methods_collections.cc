@@ -1,4 +1,4 @@
-// The methods of lists, tuples, ranges and dicts that change nothing.
+// Methods of lists, tuples, ranges and dicts that change nothing.
 #include "jinja/arguments.h"
 #include "jinja/compare.h"
 #include "jinja/methods.h"
@@ -28,7 +28,7 @@ Result<Value> list_count(Runtime& runtime, const Value& self, CallArgs args) {
 
 Result<Value> copy(Runtime&, const Value& self, CallArgs args) {
   VALORA_TRY(none, bind("copy", {}, 0, std::move(args)));
-  return self;  // nothing can change either
+  return self;  // values are immutable
 }
 
 Result<Value> dict_get(Runtime& runtime, const Value& self, CallArgs args) {

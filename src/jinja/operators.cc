@@ -29,7 +29,7 @@ Error wrong_operands(Op op, const Value& left, const Value& right) {
                std::string(type_name(left)) + "' and '" + std::string(type_name(right)) + "'");
 }
 
-Error overflow() { return fault("an integer leaves the 64 bits that are supported"); }
+Error overflow() { return fault("an integer does not fit in 64 bits"); }
 
 Result<Value> integer_power(int64_t base, int64_t exponent) {
   if (exponent < 0) {
@@ -103,7 +103,7 @@ Result<Value> floats(Op op, double a, double b) {
                                      : "float floor division by zero");
   if (op == Op::kDivide) return Value(a / b);
   if (op == Op::kModulo) return Value(modulo(a, b));
-  // As Python: from the remainder, so that both fit together.
+  // As in Python: computed from the remainder, so that both agree.
   const double quotient = (a - modulo(a, b)) / b;
   if (quotient == 0) return Value(std::copysign(0.0, a / b));
   const double down = std::floor(quotient);
@@ -116,7 +116,7 @@ Result<Value> add_strings(Budget& budget, const Value& left, const Value& right)
     VALORA_CHECK(budget.take_string(a.text.size() + b.text.size()));
     return make_string(budget, a.text + b.text);
   }
-  // What is marked as safe keeps its word: the other side is escaped.
+  // Text marked as safe stays safe: the other side is escaped.
   VALORA_TRY(first, escaped(budget, left));
   VALORA_TRY(second, escaped(budget, right));
   return make_string(budget, first.text() + second.text(), /*markup=*/true);
@@ -139,7 +139,7 @@ Result<Value> add_sequences(Budget& budget, const Sequence& a, const Sequence& b
 }  // namespace
 
 Result<Value> apply(Budget& budget, Op op, const Value& left, const Value& right) {
-  // "…" % undefined prints it; everything else is a fault.
+  // "…" % undefined prints the value; every other use is a fault.
   if (left.is_undefined()) return undefined_fault(left);
   if (op == Op::kModulo && left.is_string()) return format_percent(budget, left.text(), right);
   if (right.is_undefined()) return undefined_fault(right);

@@ -1,4 +1,4 @@
-// Arithmetic of values.
+// Arithmetic on values.
 #pragma once
 
 #include "jinja/ast.h"

@@ -26,8 +26,8 @@ class Parser {
  private:
   using Ends = std::initializer_list<std::string_view>;
 
-  // Up to a tag that begins with one of `ends` (its name is left to be taken), or to the template's
-  // end.
+  // Parses up to a tag that begins with one of `ends`, whose name is not consumed, or to the
+  // template's end.
   Result<Body> statements(Ends ends) {
     Body body;
     for (;;) {
@@ -55,7 +55,7 @@ class Parser {
     }
   }
 
-  // The inside of a block, whose opening tag ends here.
+  // Parses the body of a block whose opening tag ends here.
   Result<Body> block(Ends ends) {
     tokens_.skip_operator(":");
     VALORA_CHECK(tokens_.expect(TokenKind::kTagEnd, "'%}'"));
@@ -67,7 +67,7 @@ class Parser {
     return body;
   }
 
-  // A block up to `end`, which is taken.
+  // Parses a block and consumes its `end`.
   Result<Body> whole_block(std::string_view end) {
     VALORA_TRY(body, block({end}));
     tokens_.skip();
@@ -88,7 +88,7 @@ class Parser {
       return Statement{line, Generation{std::move(body)}};
     }
     if (name == "break" || name == "continue") {
-      if (loops_ == 0) return syntax_error(line, "'" + name + "' stands outside of a loop");
+      if (loops_ == 0) return syntax_error(line, "'" + name + "' is outside a loop");
       if (name == "break") return Statement{line, Break{}};
       return Statement{line, Continue{}};
     }
@@ -154,7 +154,7 @@ class Parser {
     return Statement{line, std::move(node)};
   }
 
-  // A block that stands for a text of its own, which no loop outside can be left from.
+  // Parses a block that produces its own text. Break and continue cannot leave it.
   Result<Body> closed_block(std::string_view end) {
     const int loops = std::exchange(loops_, 0);
     auto body = whole_block(end);

@@ -1,4 +1,4 @@
-// Source to template. What this language does not have here is refused by its name and line.
+// Parses a template's source. Unsupported constructs are refused by name and line.
 #pragma once
 
 #include <string_view>

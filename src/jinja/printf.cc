@@ -139,8 +139,7 @@ class PercentFormat {
   Status write_integer(const Field& field, const Value& value, char type) {
     auto integer = as_integer(value);
     if (const auto* number = value.as<double>(); number && type == 'd') {
-      if (!(std::abs(*number) < 9.0e18))
-        return fault("an integer leaves the 64 bits that are supported");
+      if (!(std::abs(*number) < 9.0e18)) return fault("an integer does not fit in 64 bits");
       integer = static_cast<int64_t>(*number);
     }
     if (value.is_undefined()) return undefined_fault(value);
@@ -199,7 +198,7 @@ struct Numbering {
   bool automatic = false, manual = false;
 };
 
-// The value of {name}, {0} or {}.
+// The value for {name}, {0} or {}.
 Result<Value> brace_value(std::string_view name, const CallArgs& args, Numbering& numbering) {
   size_t index = 0;
   const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), index);

@@ -35,9 +35,9 @@ TEST(JinjaRefusals, NameWhatIsNotSupportedAndItsLine) {
       {"{% macro m() %}{{ caller() }}{% endmacro %}", "line 1: 'caller' is not supported"},
       {"{{ s.encode('utf-8') }}", "line 1: the method 'encode' is not supported"},
       {"{{ x[1, 2] }}", "line 1: a subscript with commas is not supported"},
-      {"{% break %}", "line 1: 'break' stands outside of a loop"},
+      {"{% break %}", "line 1: 'break' is outside a loop"},
       {"{% for x in y %}{% macro m() %}{% continue %}{% endmacro %}{% endfor %}",
-       "line 1: 'continue' stands outside of a loop"},
+       "line 1: 'continue' is outside a loop"},
       {"{{ 99999999999999999999 }}", "line 1: the integer 99999999999999999999 is too large"}};
   for (const auto& [source, message] : cases)
     EXPECT_THAT(refusal(source), StartsWith(message)) << source;

@@ -1,4 +1,4 @@
-// What one rendering has that functions, filters and tests need beside their arguments.
+// The state of one rendering that functions, filters and tests use beside their arguments.
 #pragma once
 
 #include <chrono>
@@ -12,9 +12,9 @@ struct Runtime {
   Budget budget;
   std::function<std::chrono::system_clock::time_point()> now;
   bool raised = false;  // by raise_exception: the message is the template's own
-  int evaluating = 0;   // expressions, blocks and calls under way
-  std::vector<NamespacePtr>
-      namespaces{};  // emptied at the end: the only values that can hold themselves
+  int evaluating = 0;   // active expressions, blocks and calls
+  // Emptied at the end: only these values can contain themselves.
+  std::vector<NamespacePtr> namespaces{};
 
   Runtime() = default;
   Runtime(const Runtime&) = delete;
@@ -27,7 +27,7 @@ struct Runtime {
 // The global functions range, dict, namespace, raise_exception and strftime_now; null for other
 // names.
 CallablePtr find_global(std::string_view name);
-// Names that jinja2 defines and this does not: refused where a template uses them.
+// Names that jinja2 defines and this implementation does not. A template that uses one is refused.
 bool is_unsupported_global(std::string_view name);
 
 }  // namespace valora::jinja

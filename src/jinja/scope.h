@@ -1,4 +1,4 @@
-// The variables of a block; what it does not have is looked for in the blocks around it.
+// The variables of a block. Other names are looked up in the enclosing blocks.
 #pragma once
 
 #include <memory>

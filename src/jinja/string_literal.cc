@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::string_view kEscapes = "\\\\''\"\"a\ab\bf\fn\nr\rt\tv\v";
 
-// The digits of \x, \u and \U, all of them needed.
+// Reads the digits of \x, \u and \U. All digits are required.
 Status append_code(std::string& out, std::string_view& rest, size_t digits) {
   uint32_t code = 0;
   const std::string_view text = rest.substr(0, digits);
@@ -44,7 +44,7 @@ Result<std::string> unescape(std::string_view rest) {
     if (rest.empty()) return invalid("a string ends in a backslash");
     const char c = rest[0];
     if (static_cast<signed char>(c) < 0)
-      return invalid("a backslash before a character outside of ASCII is not supported");
+      return invalid("a backslash before a character outside ASCII is not supported");
     if (c == 'N') return invalid("\\N escapes are not supported");
     if (c >= '0' && c <= '7') {
       append_octal(out, rest);

@@ -1,4 +1,4 @@
-// The escapes of a string literal.
+// Resolves the escapes of a string literal.
 #pragma once
 
 #include <string>

@@ -37,7 +37,7 @@ const std::unordered_map<std::string_view, Plain>& plain_tests() {
       {"mapping", [](const Value& v) { return v.as<DictPtr>() != nullptr; }},
       {"sequence", is_sequence},
       {"iterable", [](const Value& v) { return iterable(v); }},
-      // Undefined can be called as far as Python can tell beforehand.
+      // Python's callable() is true for an undefined value.
       {"callable",
        [](const Value& v) { return v.as<CallablePtr>() || v.as<LoopPtr>() || v.is_undefined(); }},
       {"escaped", [](const Value& v) { return v.is_string() && (*v.as<StrPtr>())->markup; }},

@@ -7,7 +7,7 @@
 namespace valora::jinja {
 namespace {
 
-// The last code point and its bytes; text must not be empty.
+// The last code point and its length in bytes. The text must not be empty.
 std::pair<char32_t, size_t> last_code_point(std::string_view text) {
   size_t begin = text.size() - 1;
   while (begin > 0 && (static_cast<unsigned char>(text[begin]) & 0xC0) == 0x80) --begin;

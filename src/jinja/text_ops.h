@@ -1,4 +1,4 @@
-// Python's string methods on UTF-8: positions and lengths are counted in code points.
+// Python's string methods on UTF-8. Positions and lengths count code points.
 #pragma once
 
 #include <optional>
@@ -12,7 +12,7 @@ namespace valora::jinja {
 
 bool is_space(char32_t code_point);  // str.isspace()
 int64_t code_points(std::string_view text);
-// The byte where code point `index` begins; the end for larger ones.
+// The byte offset of code point `index`; the end for larger indices.
 size_t byte_offset(std::string_view text, int64_t index);
 
 template <typename Visit>
@@ -25,18 +25,19 @@ void each_code_point(std::string_view text, Visit visit) {
 }
 
 enum class Side : uint8_t { kLeft, kRight, kBoth };
-// Without `chars`, white space.
+// Strips white space if `chars` is not given.
 std::string_view strip(std::string_view text, Side side,
                        std::optional<std::string_view> chars = {});
-// At white space without a separator, which must not be empty. A negative limit is none.
+// Splits at white space if no separator is given. A separator must not be empty. A negative limit
+// means none.
 std::vector<std::string_view> split(std::string_view text,
                                     std::optional<std::string_view> separator, int64_t limit);
 std::vector<std::string_view> split_from_right(std::string_view text,
                                                std::optional<std::string_view> separator,
                                                int64_t limit);
 std::vector<std::string_view> split_lines(std::string_view text, bool keep_ends);
-// How often `part` is in `text`, an empty one between all characters; at most `limit` where that is
-// not negative.
+// How often `part` occurs in `text`. An empty one occurs between all characters. At most `limit`,
+// unless that is negative.
 int64_t count_of(std::string_view text, std::string_view part, int64_t limit = -1);
 std::string replace(std::string_view text, std::string_view from, std::string_view to,
                     int64_t limit);
@@ -44,12 +45,14 @@ std::string replace(std::string_view text, std::string_view from, std::string_vi
 std::string upper(std::string_view text);
 std::string lower(std::string_view text);
 std::string capitalize(std::string_view text);
-std::string title(std::string_view text);         // str.title()
-std::string title_filter(std::string_view text);  // jinja2's filter, which knows fewer word ends
+std::string title(std::string_view text);  // str.title()
+std::string title_filter(
+    std::string_view text);  // jinja2's filter, which knows fewer word boundaries
 std::string swap_case(std::string_view text);
 bool is_upper(std::string_view text);
 bool is_lower(std::string_view text);
-// isalpha, isdigit, isalnum, isdecimal, isnumeric, isspace, isascii, istitle, isidentifier by name.
+// isalpha, isdigit, isalnum, isdecimal, isnumeric, isspace, isascii, istitle or isidentifier, by
+// name.
 std::optional<bool> string_predicate(std::string_view name, std::string_view text);
 
 }  // namespace valora::jinja

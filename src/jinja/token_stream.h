@@ -1,4 +1,4 @@
-// The tokens as the parsers of statements and expressions take them.
+// The stream of tokens that the parsers of statements and expressions consume.
 #pragma once
 
 #include <vector>

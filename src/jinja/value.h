@@ -1,5 +1,4 @@
-// The values of templates: Python's types as far as templates meet them, immutable except for
-// namespaces.
+// The values of templates: Python's types as templates use them. Immutable except for namespaces.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +24,7 @@ struct Sequence;
 struct Str;
 
 struct None {};
-// Prints as nothing and iterates over nothing; other uses are the fault that `why` says.
+// Prints as nothing and iterates over nothing. Other uses are faults with the message `why`.
 struct Undefined {
   std::shared_ptr<const std::string> why;
 };
@@ -63,12 +62,12 @@ class Value {
 
 struct Str {
   std::string text;     // valid UTF-8
-  bool ascii = false;   // an index is a byte's then
+  bool ascii = false;   // if so, an index is a byte offset
   bool markup = false;  // marked as safe or escaped
 };
 
 struct Sequence {
-  // Iterators (of map, select, reverse …) can be gone through once; views are of a dict.
+  // Iterators (of map, select, reverse …) can be used once. Views belong to a dict.
   enum class Kind : uint8_t { kList, kTuple, kRange, kKeys, kValues, kItems, kIterator };
   Kind kind = Kind::kList;
   std::vector<Value> items;
@@ -124,26 +123,26 @@ struct Callable {
 };
 
 Result<Value> make_string(Budget& budget, std::string text, bool markup = false);
-// Outside of any budget: for literals and short texts. The text must be valid UTF-8.
+// Not counted by a budget: for literals and short texts. The text must be valid UTF-8.
 Value literal_string(std::string text);
 Result<Value> make_sequence(Budget& budget, Sequence::Kind kind, std::vector<Value> items);
 inline Result<Value> make_list(Budget& budget, std::vector<Value> items) {
   return make_sequence(budget, Sequence::Kind::kList, std::move(items));
 }
-// A key that comes twice keeps its first place and its last value, as in Python. Unhashable keys
-// are faults.
+// A repeated key keeps its first position and its last value, as in Python. Unhashable keys are
+// faults.
 Result<Value> make_dict(Budget& budget, std::vector<Dict::Entry> entries);
 
 bool truth(const Value& value);
 int depth_of(const Value& value);
 // Python's name of the type: "str", "dict", …
 std::string_view type_name(const Value& value);
-// The integer of an int or a bool.
+// The value of an int or a bool.
 std::optional<int64_t> as_integer(const Value& value);
-// The number of an int, a bool or a float.
+// The value of an int, a bool or a float.
 std::optional<double> as_number(const Value& value);
 bool hashable(const Value& value);
-// Python's len(); a fault for what has none.
+// Python's len(); a fault for values without a length.
 Result<int64_t> length_of(const Value& value);
 
 }  // namespace valora::jinja

@@ -13,7 +13,7 @@ Result<Value> from_json(Budget& budget, const Json& json, int depth) {
     case Json::value_t::number_integer: return Value(json.get<int64_t>());
     case Json::value_t::number_unsigned:
       if (json.get<uint64_t>() > static_cast<uint64_t>(INT64_MAX))
-        return fault("an integer leaves the 64 bits that are supported");
+        return fault("an integer does not fit in 64 bits");
       return Value(json.get<int64_t>());
     case Json::value_t::number_float: return Value(json.get<double>());
     case Json::value_t::string:

@@ -1,4 +1,4 @@
-// JSON as values of templates. Objects keep the order that Json has (by key).
+// JSON as template values. Objects keep the order of Json (by key).
 #pragma once
 
 #include "base/json.h"

@@ -1,4 +1,4 @@
-// Templates rendered in one call, for tests.
+// Renders templates in one call, for tests.
 #pragma once
 
 #include <string>
@@ -20,7 +20,7 @@ inline Result<std::string> render(std::string_view source, const Json& variables
   return jinja::render(parsed, runtime, values);
 }
 
-// The message of the failure; empty where there is none.
+// The failure's message; empty if there is none.
 inline std::string failure(std::string_view source, const Json& variables = Json::object()) {
   const auto rendered = render(source, variables);
   return rendered.ok() ? std::string() : rendered.error().message;
