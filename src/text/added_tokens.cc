@@ -9,14 +9,14 @@ namespace valora::text {
 namespace {
 
 constexpr size_t kMaxAddedTokens = size_t{1} << 17;
-// Looking for tokens takes this many steps a byte at worst.
+// The search takes at most this many steps per byte.
 constexpr size_t kMaxContentBytes = 1024;
-// The tries take some tens of bytes for each of these.
+// The tries take tens of bytes per content byte.
 constexpr size_t kMaxAllBytes = size_t{16} << 20;
 
 char32_t first_character(std::string_view text) { return decode_utf8(text).code_point; }
 
-// Where the last character begins.
+// The offset of the last character.
 size_t last_character(std::string_view text) {
   size_t begin = text.size() - 1;
   while (begin > 0 && (text[begin] & 0xC0) == 0x80) --begin;
@@ -31,7 +31,7 @@ bool begins_with_word(std::string_view text) {
   return !text.empty() && is_word(first_character(text));
 }
 
-// Where white space from a place on ends; asked again inside a run, it does not walk the run again.
+// Finds the end of white space from an offset. Repeated calls within one run do not scan it again.
 class SpaceRun {
  public:
   size_t end_from(std::string_view text, size_t begin) {
@@ -94,13 +94,12 @@ Status AddedTokens::add(AddedToken token, const std::string& where, const Model&
   if (ids_.contains(token.content)) return refuse(where, name + " is added twice");
   if (const AddedToken* other = find(token.id))
     return refuse(where, name + " has the id of " + in_quotes(other->content));
-  // `tokenizers` numbers tokens that the model lacks itself, one after the other, whatever the file
-  // says.
+  // `tokenizers` gives tokens that the model lacks consecutive ids, whatever the file says.
   const auto known = model.token_to_id(token.content);
   const int32_t id = known ? *known : std::max(model.token_count(), max_id() + 1);
   if (token.id != id)
-    return refuse(where, name + " has the id " + std::to_string(token.id) + " where " +
-                             std::to_string(id) + " follows from the vocabulary");
+    return refuse(where, name + " has the id " + std::to_string(token.id) +
+                             ", but the next free id is " + std::to_string(id));
   if (id > kMaxTokenId) return refuse(where, "id " + std::to_string(id) + " is too large");
   ids_.emplace(token.content, id);
   order_.push_back(id);
@@ -110,8 +109,8 @@ Status AddedTokens::add(AddedToken token, const std::string& where, const Model&
 
 Status AddedTokens::build_tries(const std::string& where, const Normalizer* normalizer) {
   size_t bytes = 0;
-  // Of two tokens with one normalized form the special one is found, then the one that the file has
-  // first.
+  // If two tokens have the same normalized form, the special one is found, otherwise the first one
+  // of the file.
   for (const bool special : {true, false}) {
     for (const int32_t id : order_) {
       const AddedToken& token = tokens_.at(id);
@@ -119,7 +118,7 @@ Status AddedTokens::build_tries(const std::string& where, const Normalizer* norm
       const std::string form =
           normalizer && token.normalized ? normalizer->normalize(token.content) : token.content;
       if (form.empty())
-        return refuse(where, in_quotes(token.content) + " is empty once normalized");
+        return refuse(where, in_quotes(token.content) + " is empty after normalization");
       if ((bytes += form.size()) > kMaxAllBytes)
         return refuse(where, "has more than " + std::to_string(kMaxAllBytes) + " bytes of tokens");
       if (!token.normalized) {

@@ -1,4 +1,4 @@
-// "added_tokens" of tokenizer.json: texts that are one token wherever they stand.
+// "added_tokens" of tokenizer.json: texts that are always one token.
 #pragma once
 
 #include <map>
@@ -19,14 +19,14 @@ namespace valora::text {
 struct AddedToken {
   int32_t id = 0;
   std::string content;
-  bool single_word = false;  // not inside a word
-  bool lstrip = false;       // takes the white space before it
-  bool rstrip = false;       // takes the white space after it
-  bool normalized = false;   // looked for in the normalized text, in its normalized form
+  bool single_word = false;  // not matched inside a word
+  bool lstrip = false;       // includes the white space before it
+  bool rstrip = false;       // includes the white space after it
+  bool normalized = false;   // matched in normalized text, by its normalized form
   bool special = false;
 };
 
-// A stretch of text: an added token, or (without id) text between them.
+// An added token, or (without id) the text between two.
 struct Segment {
   std::string_view text;
   std::optional<int32_t> id;
@@ -34,12 +34,12 @@ struct Segment {
 
 class AddedTokens {
  public:
-  // normalizer may be null. Refuses ids other than those that `tokenizers` would give.
+  // normalizer may be null. Refuses ids that `tokenizers` would not assign.
   static Result<AddedTokens> read(const Json& json, const std::string& where, const Model& model,
                                   const Normalizer* normalizer);
 
-  // First the raw text is cut at tokens of normalized = false, then each rest, once normalized, at
-  // the others.
+  // The raw text is first split at tokens with normalized = false. Each remaining part is
+  // normalized and split at the others.
   std::vector<Segment> split_raw(std::string_view text) const { return split(text, raw_); }
   std::vector<Segment> split_normalized(std::string_view text) const {
     return split(text, normalized_);
@@ -58,7 +58,7 @@ class AddedTokens {
 
   std::map<int32_t, AddedToken> tokens_;
   std::map<std::string, int32_t, std::less<>> ids_;
-  std::vector<int32_t> order_;  // as the file has them
+  std::vector<int32_t> order_;  // in the file's order
   TokenTrie raw_;
   TokenTrie normalized_;
 };

@@ -11,7 +11,7 @@ namespace {
 
 using ::testing::ElementsAre;
 
-// Every segment as its text, added tokens in brackets.
+// The segments as text, added tokens in brackets.
 std::vector<std::string> written(const std::vector<Segment>& segments) {
   std::vector<std::string> out;
   for (const Segment& s : segments)

@@ -1,5 +1,4 @@
-// The byte alphabet of byte-level BPE: each of the 256 bytes has one printable character, U+0021 to
-// U+0143.
+// The alphabet of byte-level BPE: one printable character, U+0021 to U+0143, per byte.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +8,8 @@
 
 namespace valora::text {
 
-std::string_view byte_to_text(uint8_t byte);                    // its character in UTF-8
-std::optional<uint8_t> byte_of_character(char32_t code_point);  // none outside the alphabet
+std::string_view byte_to_text(uint8_t byte);  // the byte's character in UTF-8
+std::optional<uint8_t> byte_of_character(
+    char32_t code_point);  // none for characters outside the alphabet
 
 }  // namespace valora::text

@@ -1,4 +1,4 @@
-// The built-in formats of families whose folders bring no chat template; ChatML is in chat.h.
+// Built-in formats of families whose folders have no chat template. ChatML is in chat.h.
 #pragma once
 
 #include <memory>
@@ -12,7 +12,7 @@ namespace valora::text {
 std::unique_ptr<ChatFormat> make_llama2_chat();
 // Llama 3: <|start_header_id|>role<|end_header_id|> … <|eot_id|>. Text only.
 std::unique_ptr<ChatFormat> make_llama3_chat();
-// LLaVA-1.5: "USER: <image>\ntext ASSISTANT:"; a turn's images stand before its text.
+// LLaVA-1.5: "USER: <image>\ntext ASSISTANT:". A turn's images come before its text.
 std::unique_ptr<ChatFormat> make_llava_chat();
 
 }  // namespace valora::text

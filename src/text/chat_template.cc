@@ -18,7 +18,8 @@ using jinja::Budget;
 using jinja::Value;
 
 constexpr size_t kMaxVariables = 256;
-// What a request may not replace or would expect more of than a variable.
+// Names that a request may not set: the conversation itself, and arguments of transformers that are
+// more than variables.
 constexpr std::array<std::string_view, 7> kReserved = {"messages",
                                                        "conversation",
                                                        "chat_template",

@@ -1,4 +1,4 @@
-// A model's own chat template (Jinja), as transformers finds, fills and renders it.
+// A model's own chat template (Jinja), found and rendered as transformers does.
 #pragma once
 
 #include <chrono>
@@ -15,32 +15,32 @@
 namespace valora::text {
 
 struct ChatTemplateSettings {
-  Json special_tokens =
-      Json::object();  // variables by name (bos_token …), as read_special_tokens gives them
-  // What stands for an image or video where the template takes a message's content as one string.
+  // Variables by name (bos_token …), from read_special_tokens.
+  Json special_tokens = Json::object();
+  // Written for an image or video if the template takes a message's content as one string.
   std::string image_placeholder, video_placeholder;
-  std::function<std::chrono::system_clock::time_point()>
-      now{};  // of strftime_now; the system's clock where empty
+  // For strftime_now; the system clock if empty.
+  std::function<std::chrono::system_clock::time_point()> now{};
 };
 
-// Parses the template; `what` names it in messages. Refuses (kUnprocessable) any construct that is
-// not supported, with its name and line. The format that comes back gives templates a message's
-// content as a list of parts where they go through it, else as one string (a text-only message's as
-// a string where they can take both); renders within limits of steps and memory; and takes any
-// variables, of which "messages" cannot be set.
+// Parses the template. `what` names it in messages. Unsupported constructs are refused
+// (kUnprocessable) by name and line. The format gives the template a message's content as a list of
+// parts if the template iterates over it, otherwise as one string. If the template accepts both,
+// text-only content is a string. Rendering is limited in steps and memory, and accepts all
+// variables except "messages".
 Result<std::unique_ptr<ChatFormat>> make_chat_template(std::string_view source,
                                                        const std::string& what,
                                                        ChatTemplateSettings settings);
 
 struct ChatTemplateSource {
   std::string text;
-  std::string path;  // the file it comes from
+  std::string path;  // the file that it was read from
 };
-// The template of a model's folder; nullopt where it has none. chat_template.json before
-// chat_template.jinja before "chat_template" of processor_config.json and of tokenizer_config.json,
-// the "default" one of several.
+// The template of a model's folder; nullopt if it has none. The order is chat_template.json,
+// chat_template.jinja, then "chat_template" of processor_config.json and of tokenizer_config.json.
+// Of several templates, the one named "default".
 Result<std::optional<ChatTemplateSource>> find_chat_template(const std::string& dir);
-// A file with a template, or a .json file with one under "chat_template".
+// A template file, or a .json file with the template under "chat_template".
 Result<ChatTemplateSource> read_chat_template(const std::string& path);
 
 // bos_token, eos_token and the other special tokens of tokenizer_config.json and

@@ -1,4 +1,4 @@
-// Where a model's folder keeps its chat template and special tokens.
+// Reads the chat template and the special tokens of a model's folder.
 #include <array>
 
 #include "base/file.h"
@@ -15,7 +15,7 @@ Error wrong(const std::string& path, const std::string& why) {
   return unprocessable(path + ": " + why, path);
 }
 
-// "chat_template" of a file: one template, or several with names of which "default" is taken.
+// "chat_template" of a file: one template, or several with names, of which "default" is used.
 Result<std::optional<std::string>> template_in(const Json& json, const std::string& path) {
   if (!json.is_object()) return wrong(path, "must be an object");
   const auto it = json.find("chat_template");
@@ -46,7 +46,7 @@ Result<std::optional<ChatTemplateSource>> template_in_json(const std::string& pa
   return std::optional(ChatTemplateSource{std::move(*text), path});
 }
 
-// A token written as its text or as an added token with its flags.
+// A token given as its text or as an added token with flags.
 Result<Json> token_text(const Json& token, const std::string& path, const std::string& name) {
   if (token.is_null() || token.is_string()) return token;
   if (token.is_object()) {
@@ -119,7 +119,7 @@ Result<Json> read_special_tokens(const std::string& dir) {
     VALORA_CHECK(add_tokens(config, config_file, tokens));
     complete = config.contains("added_tokens_decoder");
   }
-  // As in transformers, the older file counts only where the newer one does not list its tokens.
+  // As in transformers, the older file is used only if the newer one does not list its tokens.
   if (!complete && file_exists(map_file)) {
     VALORA_TRY(map, read_json_file(map_file));
     VALORA_CHECK(add_tokens(map, map_file, tokens));

@@ -8,12 +8,12 @@ namespace {
 
 using namespace jinja;  // the tree's node types
 
-constexpr int kMaxRounds = 10;  // each follows a name one assignment further
+constexpr int kMaxRounds = 10;  // each follows names through one more assignment
 
 enum class Role : uint8_t { kMessages, kMessage, kContent };
 
-// Names that stand for the list of messages, one of them or its content, wherever they are
-// assigned: followed through loops, assignments and macro calls until nothing new is found.
+// Tracks the names of the list of messages, of one message and of its content through loops,
+// assignments and macro calls, until no new name is found.
 class Finder {
  public:
   explicit Finder(const Template& source) : source_(source) {
@@ -38,7 +38,7 @@ class Finder {
 
   bool named(Role role, const std::string& name) { return names_[role].contains(name); }
 
-  // The dotted name of a variable or a namespace's attribute; empty for other expressions.
+  // The dotted name of a variable or of a namespace's attribute; empty for other expressions.
   static std::string name_of(const Expr& expr) {
     if (const auto* name = std::get_if<Name>(&expr.node)) return name->name;
     const auto* attribute = std::get_if<Attribute>(&expr.node);
@@ -151,7 +151,7 @@ class Finder {
         filter && filter->subject && is(Role::kContent, *filter->subject))
       if (filter->name == "selectattr" || filter->name == "rejectattr" || filter->name == "map")
         use_.as_list = true;
-    // content[0].type: a string's items have no fields.
+    // content[0].type: the items of a string have no fields.
     const Expr* field = nullptr;
     if (const auto* attribute = std::get_if<Attribute>(&expr.node)) field = attribute->object.get();
     if (const auto* item = std::get_if<Item>(&expr.node)) field = item->object.get();
@@ -160,7 +160,7 @@ class Finder {
     each_part(expr, [this](const Expr& part) { visit(part); });
   }
 
-  // What a macro is given has the macro's name for it inside.
+  // Inside a macro, its arguments have the names of its parameters.
   void follow(const Call& call) {
     const auto macro = macros_.find(name_of(*call.function));
     if (macro == macros_.end()) return;

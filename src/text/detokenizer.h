@@ -1,4 +1,4 @@
-// Streaming decode of one sequence: text comes out as soon as it is final and never in half
+// Streaming decoder of one sequence: returns text as soon as it is final, and only whole
 // characters.
 #pragma once
 
@@ -10,16 +10,15 @@
 
 namespace valora::text {
 
-// The concatenation of all push() results and flush() equals Tokenizer::decode of all ids.
+// The results of push() and flush(), concatenated, equal Tokenizer::decode of all ids.
 class Detokenizer {
  public:
   Detokenizer(std::shared_ptr<const Tokenizer> tokenizer, bool skip_special_tokens);
   std::string push(int32_t id);
-  // What is left at the end of the sequence: an incomplete character becomes U+FFFD.
+  // The rest at the end of the sequence. An incomplete character becomes U+FFFD.
   std::string flush();
-  // Whole characters that flush() would return now, and that are only held back because a byte
-  // token to come could make all of their run invalid: what a stop string may be looked for in
-  // before they are final.
+  // Whole characters that flush() would return now. They are held back only because a later byte
+  // token could make their run invalid. Stop strings are searched in them before they are final.
   std::string provisional() const { return stream_.provisional(); }
 
  private:

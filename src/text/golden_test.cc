@@ -1,4 +1,4 @@
-// Against what the `tokenizers` package made of the same files and texts
+// Compares with the results of the `tokenizers` package for the same files and texts
 // (tests/parity/make_text_golden.py).
 #include <gtest/gtest.h>
 

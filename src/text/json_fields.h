@@ -1,4 +1,4 @@
-// Reading the parts of tokenizer.json: errors say where in the file, and what is not known is
+// Readers for the parts of tokenizer.json. Errors name the place in the file; unknown settings are
 // refused.
 #pragma once
 
@@ -12,17 +12,17 @@
 
 namespace valora::text {
 
-// A name from the file, for messages.
+// A name from the file, quoted for messages.
 inline std::string in_quotes(std::string_view name) { return "\"" + shortened(name, 80) + "\""; }
 
 inline Error refuse(std::string_view where, std::string_view why) {
   return unprocessable(std::string(where) + ": " + std::string(why));
 }
 
-// An unknown field might change results, so it is refused by name.
+// An unknown field could change results, so it is refused by name.
 Status check_fields(const Json& object, std::string_view where,
                     std::initializer_list<std::string_view> known);
-// The "type" of a part, or an error where the part is no object or has none.
+// The "type" of a part. An error if the part is no object or has no type.
 Result<std::string> part_type(const Json& part, std::string_view where);
 // A string of exactly one character.
 Result<std::string> character_field(const Json& object, std::string_view where,

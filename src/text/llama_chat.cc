@@ -9,8 +9,8 @@
 namespace valora::text {
 namespace {
 
-// A message's text, without the white space around it. Text models take no media: the engine has
-// refused them.
+// A message's text without surrounding white space. The engine refuses media for text models before
+// this.
 std::string content(const ChatMessage& message) {
   std::string text;
   for (const ChatPart& part : message.parts) text += part.text;

@@ -1,5 +1,5 @@
-// "Metaspace" of tokenizer.json, which is a pre-tokenizer and a decoder: spaces written as a
-// visible character.
+// "Metaspace" of tokenizer.json, a pre-tokenizer and a decoder: spaces are written as a visible
+// character.
 #pragma once
 
 #include <string>
@@ -16,7 +16,7 @@ struct Metaspace {
   PrependScheme scheme = PrependScheme::kAlways;
   bool split = true;
 
-  // Older files say "add_prefix_space", and "str_rep", which counts for nothing.
+  // Older files have "add_prefix_space", and "str_rep", which is ignored.
   static Result<Metaspace> read(const Json& json, const std::string& where);
 };
 

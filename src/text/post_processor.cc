@@ -8,7 +8,7 @@ namespace {
 constexpr size_t kMaxPieces = 64;
 constexpr size_t kMaxIds = 1024;
 
-// The ids that a template's {"SpecialToken": {"id": name}} stands for.
+// The ids of {"SpecialToken": {"id": name}} in a template.
 Result<std::vector<int32_t>> special_ids(const Json& specials, const std::string& name,
                                          const std::string& where, int32_t max_id) {
   const auto special = specials.find(name);
@@ -52,7 +52,7 @@ Result<PostProcessor> read_template(const Json& json, const std::string& where, 
   return result;
 }
 
-// Each processor goes around what those before it made.
+// Each processor wraps the result of those before it.
 Result<PostProcessor> read_sequence(const Json& json, const std::string& where, int32_t max_id) {
   VALORA_CHECK(check_fields(json, where, {"type", "processors"}));
   VALORA_TRY(array, array_field(json, where, "processors", kMaxPieces));
@@ -76,7 +76,7 @@ Result<PostProcessor> PostProcessor::read(const Json& json, const std::string& w
   VALORA_TRY(type, part_type(json, where));
   if (type == "TemplateProcessing") return read_template(json, where, max_id);
   if (type == "Sequence") return read_sequence(json, where, max_id);
-  if (type == "ByteLevel") {  // moves offsets only
+  if (type == "ByteLevel") {  // changes offsets only
     VALORA_CHECK(
         check_fields(json, where, {"type", "add_prefix_space", "trim_offsets", "use_regex"}));
     return PostProcessor{};

@@ -8,7 +8,7 @@
 namespace valora::text {
 namespace {
 
-// A regular expression may match nothing, between any two characters and at both ends.
+// A regular expression may match the empty text, between any two characters and at both ends.
 size_t growth(const Json& pattern, std::string_view content) {
   if (!pattern.contains("String")) return 1 + 2 * content.size();
   const size_t size = pattern.at("String").get_ref<const std::string&>().size();
@@ -47,7 +47,7 @@ std::string Replacement::apply(std::string_view utf8) const {
 }
 
 std::string Replacement::apply(std::string_view utf8, size_t& head) const {
-  if (utf8.empty()) return {};  // not even where the pattern matches nothing
+  if (utf8.empty()) return {};  // even if the pattern matches the empty text
   std::string out;
   out.reserve(utf8.size());
   const size_t old_head = head;

@@ -1,4 +1,4 @@
-// "Replace" of tokenizer.json, which is a normalizer and a decoder: matches of a pattern become a
+// "Replace" of tokenizer.json, a normalizer and a decoder: replaces the matches of a pattern by a
 // text.
 #pragma once
 
@@ -20,7 +20,7 @@ class Replacement {
   static Result<Replacement> read(const Json& json, const std::string& where);
 
   std::string apply(std::string_view utf8) const;
-  // Besides, `head`, a length of the text's beginning, becomes that of what it turned into: a
+  // Also maps `head`, a length of the text's beginning, to the length of its replacement. A
   // replacement belongs to it if the end of its match does.
   std::string apply(std::string_view utf8, size_t& head) const;
   size_t max_growth() const { return max_growth_; }
@@ -31,7 +31,7 @@ class Replacement {
 
   Regex pattern_;
   std::string content_;
-  size_t max_growth_;  // the text becomes at most so many times longer
+  size_t max_growth_;  // the maximal factor by which the text grows
 };
 
 }  // namespace valora::text

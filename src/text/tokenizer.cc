@@ -122,8 +122,8 @@ const Json& part(const Json& json, const char* key) {
   return it == json.end() ? kNull : *it;
 }
 
-// A caller's choice of lengths, no part of what the tokens are: transformers switches both off,
-// too.
+// Truncation and padding are the caller's choice, not part of the tokens; transformers also
+// switches both off.
 void warn_of_lengths(const Json& json, const std::string& what) {
   for (const char* key : {"truncation", "padding"})
     if (!part(json, key).is_null())

@@ -1,5 +1,5 @@
-// Hugging Face tokenizer.json: normalizer, added tokens, pre-tokenizer, BPE, decoder.
-// Thread-safe after loading.
+// Hugging Face's tokenizer.json: normalizer, added tokens, pre-tokenizer, BPE, decoder. Thread-safe
+// after loading.
 #pragma once
 
 #include <cstdint>
@@ -21,30 +21,28 @@ class Tokenizer {
  public:
   virtual ~Tokenizer() = default;
 
-  // Reads DIR/tokenizer.json; refuses any part of it that would not be applied exactly, by name.
+  // Reads DIR/tokenizer.json. Refuses, by name, any setting that it could not apply exactly.
   static Result<std::shared_ptr<const Tokenizer>> load(const std::string& dir);
   static Result<std::shared_ptr<const Tokenizer>> from_json(const Json& json,
                                                             const std::string& what);
 
-  // Added tokens (special ones too) are recognised in the text. add_special_tokens applies the
-  // post-processor (BOS and the like), as `tokenizers` does.
-  // Bytes that are not UTF-8 are read as U+FFFD.
+  // Added tokens, also special ones, are recognised in the text. add_special_tokens applies the
+  // post-processor (BOS and the like), as in `tokenizers`. Invalid UTF-8 is read as U+FFFD.
   virtual std::vector<int32_t> encode(std::string_view utf8,
                                       bool add_special_tokens = true) const = 0;
-  // The text of the sequence that these ids are, as `tokenizers` decodes: what the decoder does to
-  // the first token of a text it does to the first of these, bytes that are not UTF-8 come out as
-  // U+FFFD, unknown ids are passed over.
+  // The text of a whole sequence of ids, as `tokenizers` decodes it: the decoder treats the first
+  // id as the start of a text. Invalid UTF-8 becomes U+FFFD. Unknown ids are skipped.
   virtual std::string decode(std::span<const int32_t> ids, bool skip_special_tokens) const = 0;
 
-  virtual int32_t vocab_size() const = 0;  // largest id + 1, added tokens included
+  virtual int32_t vocab_size() const = 0;  // largest id + 1, including added tokens
   virtual std::optional<int32_t> token_to_id(std::string_view token) const = 0;
   virtual const std::string* token_text(
-      int32_t id) const = 0;  // as the file writes it; null for unknown ids
-  // The bytes an id stands for in the middle of a text ("▁the" is " the", <0x0A> is the byte);
-  // empty for unknown ids. May be part of a UTF-8 character.
+      int32_t id) const = 0;  // as in the file; null for unknown ids
+  // The bytes of an id in the middle of a text ("▁the" is " the", <0x0A> is the byte); empty for
+  // unknown ids. May be part of a UTF-8 character.
   virtual const std::string& token_bytes(int32_t id) const = 0;
   virtual bool is_special(int32_t id) const = 0;
-  virtual const Decoder& decoder() const = 0;  // how token texts become text: Detokenizer
+  virtual const Decoder& decoder() const = 0;  // converts token texts to text (Detokenizer)
 };
 
 }  // namespace valora::text

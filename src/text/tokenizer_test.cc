@@ -165,8 +165,8 @@ TEST(Tokenizer, RefusesWrongAddedTokens) {
   };
   EXPECT_EQ(refusal(token(259, "<a>") + "," + token(260, "<b>")), "accepted");
   EXPECT_EQ(refusal(token(256, "ab")), "accepted");
-  EXPECT_THAT(refusal(token(300, "<a>")), HasSubstr("has the id 300 where 259 follows"));
-  EXPECT_THAT(refusal(token(3, "ab")), HasSubstr("has the id 3 where 256 follows"));
+  EXPECT_THAT(refusal(token(300, "<a>")), HasSubstr("has the id 300, but the next free id is 259"));
+  EXPECT_THAT(refusal(token(3, "ab")), HasSubstr("has the id 3, but the next free id is 256"));
   EXPECT_THAT(refusal(token(259, "<a>") + "," + token(260, "<a>")),
               HasSubstr("added_tokens[1]: \"<a>\" is added twice"));
   EXPECT_THAT(refusal(token(259, "<a>") + "," + token(259, "<b>")),
@@ -229,7 +229,7 @@ TEST(Tokenizer, RefusesAnAddedTokenThatNormalizesToNothing) {
   json["normalizer"] = {{"type", "Strip"}, {"strip_left", true}, {"strip_right", true}};
   json["added_tokens"].push_back(added_token_json(9, "  ", false));
   EXPECT_THAT(Tokenizer::from_json(json, "llama").error().message,
-              HasSubstr("is empty once normalized"));
+              HasSubstr("is empty after normalization"));
 }
 
 TEST(Tokenizer, TakesMergesAsPairs) {

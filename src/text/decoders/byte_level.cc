@@ -9,7 +9,7 @@ namespace {
 
 class ByteLevelDecoder final : public DecoderPart {
  public:
-  // Holds back bytes that do not yet make a whole character.
+  // Holds back the bytes of incomplete characters.
   void push(DecoderState& state, std::string piece, DecodedPieces& out) const override {
     state.held += bytes(piece);
     std::string text;

@@ -1,4 +1,4 @@
-// Decoder "ByteLevel": every character back to its byte; a token with other characters stands for
+// Decoder "ByteLevel": maps each character back to its byte. A token with any other character is
 // its own text.
 #pragma once
 

@@ -13,7 +13,7 @@
 namespace valora::text {
 namespace {
 
-// All tokens are decoded once when the file is loaded.
+// All tokens are decoded once, when the file is loaded.
 constexpr size_t kMaxGrowth = 16;
 
 using Part = std::unique_ptr<const DecoderPart>;
@@ -27,7 +27,7 @@ Result<Part> make_part(const Json& json, const std::string& type, const std::str
     return refuse(where, "decoder " + in_quotes(type) + " is not supported");
   if (fused)
     return refuse(
-        where, "decoder " + in_quotes(type) + " behind one that joins the tokens is not supported");
+        where, "decoder " + in_quotes(type) + " after one that joins the tokens is not supported");
   if (type == "ByteLevel") return make_byte_level_decoder(json, where);
   if (type == "Metaspace") return make_metaspace_decoder(json, where);
   if (type == "Replace") return make_replace_decoder(json, where);

@@ -1,4 +1,4 @@
-// "decoder" of tokenizer.json: tokens back to text, all at once or as they come.
+// "decoder" of tokenizer.json: tokens to text, at once or streamed.
 #pragma once
 
 #include <string>
@@ -13,11 +13,10 @@ namespace valora::text {
 
 class Decoder {
  public:
-  // Refuses kinds of decoders, and orders of them, whose text cannot be given exactly.
+  // Refuses decoders, and orders of decoders, that cannot be reproduced exactly.
   static Result<Decoder> read(const Json& json, const std::string& where);
 
-  // The bytes of one token in the middle of a text; a character's bytes may be spread over several
-  // tokens.
+  // The bytes of one token in the middle of a text. A character may be spread over several tokens.
   std::string bytes(std::string_view token) const;
 
  private:
@@ -26,7 +25,7 @@ class Decoder {
   DecoderParts parts_;
 };
 
-// Decodes one sequence. All that push() and finish() return, put together, is the decoder's text of
+// Decodes one sequence. The results of push() and finish(), concatenated, are the decoder's text of
 // all tokens.
 class DecodeStream {
  public:
@@ -35,7 +34,7 @@ class DecodeStream {
 
   std::string push(std::string_view token);
   std::string finish();
-  // What finish() would return now if that is whole characters, otherwise nothing.
+  // What finish() would return now, if that consists of whole characters; otherwise nothing.
   std::string provisional() const;
 
  private:

@@ -60,7 +60,7 @@ TEST(DecodeStream, HoldsARunOfBytesUntilItsEnd) {
   EXPECT_EQ(stream.push("b"), "\néb");
   EXPECT_EQ(stream.provisional(), "");
   EXPECT_EQ(stream.push("<0x0A>"), "");
-  EXPECT_EQ(stream.push("<0x80>"), "��");  // nothing can save it now
+  EXPECT_EQ(stream.push("<0x80>"), "��");  // invalid whatever follows
   EXPECT_EQ(stream.push("<0x0A>"), "�");
   EXPECT_EQ(stream.finish(), "");
 }

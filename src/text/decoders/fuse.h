@@ -1,4 +1,4 @@
-// Decoder "Fuse": from here on the tokens are one text.
+// Decoder "Fuse": joins the tokens to one text for the decoders after it.
 #pragma once
 
 #include "base/json.h"

@@ -1,4 +1,5 @@
-// Decoder "Metaspace": the replacement character back to a space, gone in the first token.
+// Decoder "Metaspace": replaces the visible character by a space and removes it from the first
+// token.
 #pragma once
 
 #include "base/json.h"

@@ -1,5 +1,5 @@
-// One part of a decoder: tokens go in one by one, pieces of text come out as soon as nothing later
-// can change them.
+// One part of a decoder. Takes tokens one by one and returns text as soon as no later token can
+// change it.
 #pragma once
 
 #include <memory>
@@ -11,9 +11,9 @@ namespace valora::text {
 
 using DecodedPieces = std::vector<std::string>;
 
-// What a part remembers of one sequence; each uses what it needs of it.
+// A part's state of one sequence. Each part uses the members that it needs.
 struct DecoderState {
-  std::string held;  // bytes that are not final
+  std::string held;  // bytes that are not final yet
   size_t seen = 0;
   bool settled = false;
 };
@@ -22,16 +22,14 @@ class DecoderPart {
  public:
   virtual ~DecoderPart() = default;
   virtual void push(DecoderState& state, std::string piece, DecodedPieces& out) const = 0;
-  // The end of the sequence: what was held back.
+  // The sequence ends: returns the text held back.
   virtual void finish(DecoderState&, DecodedPieces&) const {}
-  // Whether what is held back are whole characters, which only a later token could spoil.
+  // Whether the bytes held back are whole characters, which only a later token could make invalid.
   virtual bool holds_whole_text(const DecoderState& state) const { return state.held.empty(); }
   // The bytes of one token in the middle of a text.
   virtual std::string bytes(std::string_view token) const = 0;
-  virtual size_t max_growth() const { return 1; }  // a token becomes at most so many times longer
-  virtual bool fuses() const {
-    return false;
-  }  // what comes out are stretches of one text, no tokens any more
+  virtual size_t max_growth() const { return 1; }  // the maximal factor by which a token grows
+  virtual bool fuses() const { return false; }  // the results are pieces of one text, not tokens
 };
 
 using DecoderParts = std::vector<std::unique_ptr<const DecoderPart>>;

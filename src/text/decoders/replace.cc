@@ -24,8 +24,8 @@ class ReplaceDecoder final : public DecoderPart {
 Result<std::unique_ptr<const DecoderPart>> make_replace_decoder(const Json& json,
                                                                 const std::string& where) {
   VALORA_TRY(replacement, Replacement::read(json, where));
-  // Every token of the vocabulary is decoded when the file is loaded: no time for patterns that may
-  // backtrack.
+  // Every token of the vocabulary is decoded when the file is loaded, too often for patterns that
+  // may backtrack.
   if (json.at("pattern").contains("Regex"))
     return refuse(where, "decoder \"Replace\" with a regular expression is not supported");
   return std::unique_ptr<const DecoderPart>(new ReplaceDecoder(std::move(replacement)));

@@ -1,4 +1,4 @@
-// Decoder "Replace": a text replaced in every token.
+// Decoder "Replace": replaces a text in every token.
 #pragma once
 
 #include "base/json.h"

@@ -1,5 +1,5 @@
-// Decoder "Strip": cuts a character from the beginning of every token, or of the text where tokens
-// are joined.
+// Decoder "Strip": removes a leading character from every token, or from the text if the tokens are
+// joined.
 #pragma once
 
 #include "base/json.h"
@@ -8,7 +8,7 @@
 
 namespace valora::text {
 
-// fused: the tokens are joined before.
+// fused: an earlier decoder joined the tokens.
 Result<std::unique_ptr<const DecoderPart>> make_strip_decoder(const Json& json,
                                                               const std::string& where, bool fused);
 

@@ -13,7 +13,7 @@ namespace {
 
 constexpr uint32_t kNone = ~uint32_t{0};
 
-// The symbols of one word as a linked list over an array; a merge keeps the left one.
+// The symbols of one word as a linked list in an array. A merge keeps the left symbol.
 class Word {
  public:
   Word(const std::vector<int32_t>& ids, const MergeTable& merges) : merges_(merges) {
@@ -23,7 +23,7 @@ class Word {
       symbols_.push_back({ids[i], i - 1, i + 1 == count ? kNone : i + 1});
   }
 
-  // The queue holds every pair that can merge now, and pairs that have since gone: n log n in all.
+  // The queue holds all pairs that can merge now, and stale pairs: O(n log n) in total.
   void merge_all() {
     std::vector<Candidate> candidates;
     for (uint32_t i = 0; i + 1 < symbols_.size(); ++i)
@@ -50,12 +50,12 @@ class Word {
  private:
   static constexpr int32_t kMerged = -1;
   struct Symbol {
-    int32_t id;         // kMerged: it went into the one on its left
+    int32_t id;         // kMerged: merged into the symbol on its left
     uint32_t previous;  // kNone at the word's ends
     uint32_t next;
   };
   struct Candidate {
-    uint64_t order;  // by rank, then from left to right: the rank above the position
+    uint64_t order;  // by rank, then left to right: the rank is in the bits above the position
     int32_t result;
     uint32_t position() const { return static_cast<uint32_t>(order); }
     bool operator>(const Candidate& other) const { return order > other.order; }
@@ -66,7 +66,7 @@ class Word {
     return {uint64_t{static_cast<uint32_t>(merge.rank)} << 32 | position, merge.result};
   }
 
-  // The merge of symbol i with the one on its right, null if there is none.
+  // The merge of symbol i with its right neighbour; null if there is none.
   const Merge* merge_at(uint32_t i) const {
     const Symbol& symbol = symbols_[i];
     if (symbol.id == kMerged || symbol.next == kNone) return nullptr;
@@ -115,7 +115,7 @@ int32_t Bpe::character_id(std::string_view character) const {
   return vocabulary_.find(character).value_or(kNoToken);
 }
 
-// All of the character's bytes or none.
+// Appends the ids of all bytes of the character, or none.
 bool Bpe::append_byte_ids(std::string_view character, std::vector<int32_t>& ids) const {
   const auto id = [&](char byte) { return byte_ids_[static_cast<uint8_t>(byte)]; };
   if (!std::ranges::all_of(character, [&](char byte) { return id(byte) != kNoToken; }))
@@ -124,8 +124,8 @@ bool Bpe::append_byte_ids(std::string_view character, std::vector<int32_t>& ids)
   return true;
 }
 
-// An unknown token waits for those that it may fuse with and comes before the next known character;
-// byte tokens do not end the wait and so come first, as in the reference.
+// An unknown token is held back, because it may fuse with the next ones, and is emitted before the
+// next known character. Byte tokens do not flush it and therefore come first, as in the reference.
 std::vector<int32_t> Bpe::character_ids(std::string_view piece) const {
   std::vector<int32_t> ids;
   ids.reserve(piece.size());

@@ -1,4 +1,4 @@
-// Model "BPE": a piece starts as its characters; the neighbours of the lowest merge rank merge
+// Model "BPE": a piece starts as its characters. The neighbours with the lowest merge rank merge
 // first.
 #pragma once
 
@@ -12,11 +12,11 @@
 namespace valora::text {
 
 struct BpeOptions {
-  std::optional<int32_t> unk_id;  // of characters without a token; without it they are dropped
-  bool fuse_unk = false;          // a run of unknown characters is one token
-  bool ignore_merges = false;     // a piece that is a token is taken as it is
-  bool byte_fallback =
-      false;  // characters without a token become the tokens of their bytes, <0x00> to <0xFF>
+  std::optional<int32_t> unk_id;  // for characters without a token; if not set, they are dropped
+  bool fuse_unk = false;          // a run of unknown characters becomes one token
+  bool ignore_merges = false;     // a piece that is itself a token is not split
+  // Characters without a token become the tokens of their bytes, <0x00> to <0xFF>.
+  bool byte_fallback = false;
 };
 
 class Bpe final : public Model {
@@ -41,8 +41,8 @@ class Bpe final : public Model {
   Vocabulary vocabulary_;
   MergeTable merges_;
   BpeOptions options_;
-  std::array<int32_t, 128> ascii_ids_;  // tokens of single characters
-  std::array<int32_t, 256> byte_ids_;   // of <0x00> to <0xFF>
+  std::array<int32_t, 128> ascii_ids_;  // tokens of single ASCII characters
+  std::array<int32_t, 256> byte_ids_;   // tokens <0x00> to <0xFF>
   mutable WordCache cache_;
 };
 

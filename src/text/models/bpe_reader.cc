@@ -1,4 +1,4 @@
-// "model" of type BPE in tokenizer.json.
+// Reads "model" of type BPE in tokenizer.json.
 #include "text/json_fields.h"
 #include "text/models/bpe.h"
 
@@ -12,7 +12,7 @@ struct MergeParts {
   std::string_view right;
 };
 
-// Written as "left right" or as ["left", "right"].
+// "left right" or ["left", "right"].
 Result<MergeParts> merge_parts(const Json& merge, const std::string& where) {
   if (merge.is_array() && merge.size() == 2 && merge[0].is_string() && merge[1].is_string())
     return MergeParts{merge[0].get_ref<const std::string&>(),
@@ -21,7 +21,7 @@ Result<MergeParts> merge_parts(const Json& merge, const std::string& where) {
   const std::string_view text = merge.get_ref<const std::string&>();
   const size_t space = text.find(' ');
   if (space == text.npos || text.find(' ', space + 1) != text.npos)
-    return refuse(where, "must be two tokens with a space between");
+    return refuse(where, "must be two tokens with one space between them");
   return MergeParts{text.substr(0, space), text.substr(space + 1)};
 }
 
@@ -54,7 +54,7 @@ Result<MergeTable> read_merges(const Json& json, const std::string& where,
   return table;
 }
 
-// Settings of other kinds of BPE, which have to be off.
+// Settings of other kinds of BPE must be off.
 Status refuse_other_kinds(const Json& json, const std::string& where) {
   VALORA_TRY(dropout, field_or<double>(json, where, "dropout", 0.0));
   if (dropout != 0.0) return refuse(where, "\"dropout\" is not supported");

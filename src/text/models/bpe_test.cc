@@ -61,7 +61,7 @@ TEST(Bpe, FallsBackToBytesWhereAllHaveTokens) {
       {"byte_fallback", true}, {"unk_token", "?"}, {"vocab", {{"<0xC3>", 9}, {"<0xA9>", 10}}}};
   EXPECT_THAT(tokenize(patch, "aéb"), ElementsAre(0, 9, 10, 1));
   EXPECT_THAT(tokenize(patch, "aöb"), ElementsAre(0, 7, 1));
-  // An unknown character comes behind the bytes that follow it, as in the reference.
+  // An unknown character comes after the bytes that follow it, as in the reference.
   EXPECT_THAT(tokenize(patch, "öéb"), ElementsAre(9, 10, 7, 1));
   EXPECT_THAT(tokenize(patch, "öéö"), ElementsAre(9, 10, 7, 7));
   Json fused = patch;

@@ -1,4 +1,4 @@
-// "model" of tokenizer.json: the vocabulary, and pieces of text to ids.
+// "model" of tokenizer.json: the vocabulary, and the conversion of text pieces to ids.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace valora::text {
 
-// An id table is sized by the largest id, so ids are bounded.
+// Bounds the table of ids, which is as large as the largest id.
 inline constexpr int32_t kMaxTokenId = (1 << 22) - 1;
 
 class Model {
@@ -23,10 +23,10 @@ class Model {
   virtual void tokenize(std::string_view piece, std::vector<int32_t>& ids) const = 0;
 
   virtual int32_t token_count() const = 0;  // without added tokens
-  virtual int32_t max_id() const = 0;       // −1 of an empty vocabulary
+  virtual int32_t max_id() const = 0;       // −1 if the vocabulary is empty
   virtual std::optional<int32_t> token_to_id(std::string_view token) const = 0;
   virtual const std::string* id_to_token(
-      int32_t id) const = 0;  // null where the id is not in the vocabulary
+      int32_t id) const = 0;  // null if the id is not in the vocabulary
 };
 
 Result<std::unique_ptr<const Model>> make_model(const Json& json, const std::string& where);

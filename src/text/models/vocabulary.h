@@ -1,4 +1,4 @@
-// The tokens of a model, by id and by text.
+// A model's tokens by id and by text.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace valora::text {
 
 class Vocabulary {
  public:
-  // A JSON object {token: id}. Refuses ids that are out of range or given twice.
+  // Reads a JSON object {token: id}. Refuses ids that are out of range or given twice.
   static Result<Vocabulary> read(const Json& json, const std::string& where);
 
   Vocabulary(Vocabulary&&) = default;
@@ -36,7 +36,7 @@ class Vocabulary {
   Vocabulary() = default;
   std::vector<std::string> tokens_;
   std::vector<bool> present_;
-  std::unordered_map<std::string_view, int32_t> ids_;  // keys lie in tokens_
+  std::unordered_map<std::string_view, int32_t> ids_;  // keys point into tokens_
 };
 
 }  // namespace valora::text

@@ -1,4 +1,4 @@
-// Ids of words met before: bounded, safe for many threads.
+// A cache of the ids of words. Bounded and thread-safe.
 #pragma once
 
 #include <array>
@@ -18,9 +18,9 @@ class WordCache {
   static constexpr size_t kShards = 16;
   static constexpr size_t kWordsPerShard = 2048;
 
-  // Appends the word's ids and returns true if they are known.
+  // Appends the word's ids and returns true if they are cached.
   bool find(std::string_view word, std::vector<int32_t>& ids) const;
-  // Words over kMaxWordBytes are not kept; a full shard starts anew.
+  // Words longer than kMaxWordBytes are not cached. A full shard is cleared.
   void insert(std::string_view word, const int32_t* ids, size_t count);
 
  private:

@@ -24,7 +24,8 @@ class Lowercase final : public Normalizer {
 
  private:
   static void append_lowercase(std::string& out, char32_t c) {
-    constexpr char32_t kCapitalIWithDot = 0x130;  // the only one with two characters in lower case
+    constexpr char32_t kCapitalIWithDot =
+        0x130;  // the only character whose lower case has two characters
     if (c == kCapitalIWithDot)
       out += "i\u0307";
     else

@@ -1,4 +1,4 @@
-// Normalizer "Lowercase": every character's full lower case, whatever stands around it.
+// Normalizer "Lowercase": every character's full lower case, independent of its neighbours.
 #pragma once
 
 #include "text/normalizers/normalizer.h"

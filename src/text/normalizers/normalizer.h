@@ -11,7 +11,7 @@
 namespace valora::text {
 
 // Text under normalization. Its first `head` bytes come from the first character of the whole
-// sequence, which some pre-tokenizers ask for; 0 where the text stands further back.
+// sequence, which some pre-tokenizers need; 0 if the text is not at the start.
 struct NormalizedText {
   std::string text;
   size_t head = 0;
@@ -23,7 +23,7 @@ class Normalizer {
   virtual void apply(NormalizedText& text) const = 0;  // the text must be valid UTF-8
   virtual size_t max_growth() const {
     return 1;
-  }  // times longer at most, but for a constant length
+  }  // the maximal factor by which the text grows, plus a constant length
 
   std::string normalize(std::string_view utf8) const {
     NormalizedText text{std::string(utf8)};
@@ -32,7 +32,7 @@ class Normalizer {
   }
 };
 
-// Null JSON gives a null pointer: the text stays as it is.
+// Null JSON gives a null pointer: the text is not changed.
 Result<std::unique_ptr<const Normalizer>> make_normalizer(const Json& json,
                                                           const std::string& where);
 

@@ -1,4 +1,4 @@
-// Normalizer "Prepend": a text before every text that is not empty.
+// Normalizer "Prepend": puts a text before every text that is not empty.
 #pragma once
 
 #include "text/normalizers/normalizer.h"

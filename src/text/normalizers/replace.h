@@ -1,4 +1,4 @@
-// Normalizer "Replace": matches of a pattern become a text.
+// Normalizer "Replace": replaces the matches of a pattern by a text.
 #pragma once
 
 #include "text/normalizers/normalizer.h"

@@ -1,4 +1,4 @@
-// Normalizer "Strip": white space off the ends.
+// Normalizer "Strip": removes white space at the ends.
 #pragma once
 
 #include "text/normalizers/normalizer.h"

@@ -14,7 +14,8 @@ namespace {
 
 using CodePoints = std::vector<utf8proc_int32_t>;
 
-// One before the first Hangul trailing consonant: utf8proc takes it for one and drops it.
+// The code point before the first Hangul trailing consonant: utf8proc takes it for one and drops
+// it.
 constexpr char32_t kBeforeTrailingConsonants = 0x11A7;
 
 bool composes(UnicodeForm form) { return form == UnicodeForm::kNfc || form == UnicodeForm::kNfkc; }
@@ -22,7 +23,7 @@ bool is_compatible(UnicodeForm form) {
   return form == UnicodeForm::kNfkc || form == UnicodeForm::kNfkd;
 }
 
-// A character that never changes and never joins with others.
+// Whether the character never changes and never combines.
 bool stands_alone(char32_t c) {
   return c == kBeforeTrailingConsonants || in_ranges(unknown_to_normalizer(), c);
 }
@@ -39,8 +40,7 @@ void append_decomposed(CodePoints& out, char32_t c, bool compatible) {
   out.insert(out.end(), parts, parts + std::clamp<utf8proc_ssize_t>(count, 0, std::size(parts)));
 }
 
-// utf8proc's own ordering moves a mark step by step, which takes quadratic time on long runs of
-// marks.
+// utf8proc reorders marks by adjacent swaps, which takes quadratic time on long runs of marks.
 void order_marks(CodePoints& text) {
   for (auto it = text.begin(); it != text.end();) {
     const auto is_starter = [](utf8proc_int32_t c) { return combining_class(c) == 0; };
@@ -63,7 +63,7 @@ void append_normal(std::string& out, CodePoints& text, bool compose) {
   text.clear();
 }
 
-// ASCII stays itself in every form. In NFC nothing combines or changes places below U+0300, whose
+// ASCII is unchanged in every form. In NFC nothing combines or is reordered below U+0300, whose
 // lead byte is 0xCC.
 bool may_change(std::string_view utf8, UnicodeForm form) {
   const uint8_t first = form == UnicodeForm::kNfc ? 0xCC : 0x80;
@@ -110,7 +110,7 @@ void UnicodeNormalizer::apply(NormalizedText& text) const {
   text.head = bytes_of_first(text.text, head_characters);
 }
 
-// U+FDFA becomes 11 times longer; a canonical decomposition three times at most.
+// U+FDFA becomes 11 times longer, a canonical decomposition at most three times.
 size_t UnicodeNormalizer::max_growth() const { return is_compatible(form_) ? 11 : 3; }
 
 Result<std::unique_ptr<const Normalizer>> make_unicode_form(const Json& json,

@@ -1,4 +1,4 @@
-// Unicode normalization, by the Unicode data that `tokenizers` has.
+// Unicode normalization with the Unicode data of `tokenizers`.
 #pragma once
 
 #include "text/normalizers/normalizer.h"

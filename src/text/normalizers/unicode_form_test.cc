@@ -20,15 +20,15 @@ TEST(Nfc, KeepsTheCharacterBeforeTheTrailingConsonants) {
 }
 
 TEST(Nfc, LeavesMarksNewerThanTheReferencesData) {
-  // U+1DF6 has class 232 since Unicode 10: newer data would move it behind U+0323.
+  // U+1DF6 has class 232 since Unicode 10: newer data would move it after U+0323.
   EXPECT_EQ(UnicodeNormalizer(UnicodeForm::kNfc).normalize("a\u1DF6\u0323"), "a\u1DF6\u0323");
 }
 
 TEST(Nfc, OrdersLongRunsOfMarks) {
-  // Steps one by one would be 10^10 here.
+  // Adjacent swaps would take 10^10 steps here.
   std::string text = "a", above, below;
   for (int i = 0; i < 100'000; ++i) {
-    text += "\u0311\u0326";  // of classes 230 and 220; a composes with the first only
+    text += "\u0311\u0326";  // of classes 230 and 220; `a` composes with the first only
     above += "\u0311";
     below += "\u0326";
   }

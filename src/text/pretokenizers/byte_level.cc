@@ -26,7 +26,7 @@ class ByteLevel final : public PreTokenizer {
   }
   size_t max_growth() const override {
     return add_prefix_space_ ? 4 : 2;
-  }  // a space before every byte at worst
+  }  // at most a space before every byte
 
  private:
   static void prefix_spaces(Pieces& pieces) {

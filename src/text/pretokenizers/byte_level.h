@@ -1,5 +1,5 @@
-// Pre-tokenizer "ByteLevel": optional leading space, GPT-2's word pattern, then every byte as one
-// character.
+// Pre-tokenizer "ByteLevel": an optional leading space, GPT-2's word pattern, then one character
+// per byte.
 #pragma once
 
 #include "text/pretokenizers/pretokenizer.h"

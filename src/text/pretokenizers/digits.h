@@ -1,4 +1,4 @@
-// Pre-tokenizer "Digits": numeric characters stand apart, one by one or in runs.
+// Pre-tokenizer "Digits": separates numeric characters, one by one or in runs.
 #pragma once
 
 #include "text/pretokenizers/pretokenizer.h"

@@ -16,7 +16,7 @@ class MetaspacePreTokenizer final : public PreTokenizer {
   }
   size_t max_growth() const override {
     return 2 * settings_.replacement.size();
-  }  // one before every byte at worst
+  }  // at most one before every byte
 
  private:
   void replace_spaces(Pieces& pieces) const {
@@ -36,7 +36,7 @@ class MetaspacePreTokenizer final : public PreTokenizer {
     });
   }
 
-  // Every replacement character begins a new piece.
+  // Every replacement character starts a new piece.
   void split(Pieces& pieces) const {
     std::vector<Span> result;
     for (const Span& span : pieces.spans) {

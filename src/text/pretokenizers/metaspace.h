@@ -1,4 +1,4 @@
-// Pre-tokenizer "Metaspace": spaces become a visible character, which words begin with.
+// Pre-tokenizer "Metaspace": spaces become a visible character that words begin with.
 #pragma once
 
 #include "text/pretokenizers/pretokenizer.h"

@@ -1,4 +1,5 @@
-// "pre_tokenizer" of tokenizer.json: cuts text into the pieces that the model tokenizes one by one.
+// "pre_tokenizer" of tokenizer.json: splits text into the pieces that the model tokenizes
+// separately.
 #pragma once
 
 #include <cstddef>
@@ -16,13 +17,13 @@ struct Span {
   size_t end;
 };
 
-// Piece i is text[spans[i].begin, spans[i].end): in order, never empty; text between them is
-// dropped.
+// Piece i is text[spans[i].begin, spans[i].end). Pieces are in order and never empty. Text between
+// them is dropped.
 struct Pieces {
   std::string text;
   std::vector<Span> spans;
-  size_t head =
-      0;  // the text's first bytes that come from the first character of the whole sequence
+  // The number of leading bytes that come from the first character of the whole sequence.
+  size_t head = 0;
 
   std::string_view operator[](size_t i) const {
     return std::string_view(text).substr(spans[i].begin, spans[i].end - spans[i].begin);
@@ -34,10 +35,10 @@ class PreTokenizer {
  public:
   virtual ~PreTokenizer() = default;
   virtual void apply(Pieces& pieces) const = 0;
-  virtual size_t max_growth() const { return 1; }  // the text becomes at most so many times longer
+  virtual size_t max_growth() const { return 1; }  // the maximal factor by which the text grows
 };
 
-// Null JSON gives a null pointer: the text stays one piece.
+// Null JSON gives a null pointer: the text is one piece.
 Result<std::unique_ptr<const PreTokenizer>> make_pretokenizer(const Json& json,
                                                               const std::string& where);
 

@@ -27,8 +27,7 @@ std::vector<std::string> split(const char* behavior, bool invert,
   return pieces_of(json.dump().c_str(), "-a--b");
 }
 
-// The expected pieces are those of tokenizers 0.22 (pre_tokenizers.Split("-",
-// …).pre_tokenize_str("-a--b")).
+// Expected pieces from tokenizers 0.22 (pre_tokenizers.Split("-", …).pre_tokenize_str("-a--b")).
 TEST(Split, CutsByBehavior) {
   EXPECT_THAT(split("Removed", false), ElementsAre("a", "b"));
   EXPECT_THAT(split("Isolated", false), ElementsAre("-", "a", "-", "-", "b"));

@@ -12,8 +12,7 @@ namespace valora::text {
 namespace {
 
 constexpr size_t kMaxPatternBytes = size_t{256} << 10;
-// Backtracking steps allowed for one match: far above the one or two a byte that real patterns
-// take.
+// Backtracking steps per match, far above the one or two per byte of real patterns.
 constexpr uint32_t kMatchSteps = 10'000'000;
 constexpr uint32_t kMatchStepsPerByte = 16;
 constexpr uint32_t kHeapKiB = 256 << 10;
@@ -36,8 +35,8 @@ std::string pcre2_message(int code) {
   return reinterpret_cast<const char*>(buffer);
 }
 
-// One search of a text: the JIT's small stack first, the interpreter, which uses the heap, if that
-// runs out.
+// Searches one text: with the JIT's small stack first, then with the interpreter, which uses the
+// heap.
 class Matcher {
  public:
   Matcher(const pcre2_code* code, std::string_view text)
@@ -51,7 +50,7 @@ class Matcher {
     pcre2_set_heap_limit(context_.get(), kHeapKiB);
   }
 
-  // The first match at or after `offset` into span(); otherwise PCRE2's negative code.
+  // Stores the first match at or after `offset` in span(); otherwise returns PCRE2's negative code.
   int search(size_t offset) {
     const int result = match(offset, PCRE2_NO_UTF_CHECK);
     return result == PCRE2_ERROR_JIT_STACKLIMIT ? match(offset, PCRE2_NO_UTF_CHECK | PCRE2_NO_JIT)
@@ -91,7 +90,7 @@ Result<Regex> Regex::compile(const std::string& pattern) {
   Code code(pcre2_compile(reinterpret_cast<PCRE2_SPTR>(pattern.data()), pattern.size(), kOptions,
                           &error, &offset, context.get()));
   if (!code) return unprocessable("the regular expression is not valid: " + pcre2_message(error));
-  pcre2_jit_compile(code.get(), PCRE2_JIT_COMPLETE);  // without a JIT the interpreter runs
+  pcre2_jit_compile(code.get(), PCRE2_JIT_COMPLETE);  // without a JIT, the interpreter runs
   return Regex(std::make_shared<const Compiled>(std::move(code)));
 }
 
@@ -103,8 +102,8 @@ std::vector<Span> Regex::find_all(std::string_view text) const {
     const int result = matcher.search(offset);
     if (result == PCRE2_ERROR_NOMATCH) break;
     if (result < 0) {
-      spdlog::warn("tokenizer: a regular expression gave up at byte {} of {}: {}", offset,
-                   text.size(), pcre2_message(result));
+      spdlog::warn("tokenizer: a regular expression reached its limits at byte {} of {}: {}",
+                   offset, text.size(), pcre2_message(result));
       break;
     }
     const Span span = matcher.span();

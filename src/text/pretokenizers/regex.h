@@ -13,12 +13,12 @@ namespace valora::text {
 
 class Regex {
  public:
-  // pattern as translate_regex or literal_regex gives it.
+  // The pattern comes from translate_regex or literal_regex.
   static Result<Regex> compile(const std::string& pattern);
 
-  // All matches from left to right, without overlap, as Oniguruma's iterator finds them. text must
-  // be valid UTF-8. Matching that reaches its limits (a pattern that backtracks without bound) is
-  // logged and ends.
+  // All matches from left to right without overlap, as Oniguruma's iterator finds them. The text
+  // must be valid UTF-8. If matching reaches its limits (unbounded backtracking), it is logged and
+  // ends.
   std::vector<Span> find_all(std::string_view text) const;
 
  private:

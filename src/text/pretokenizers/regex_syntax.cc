@@ -13,7 +13,7 @@
 namespace valora::text {
 namespace {
 
-// White_Space and its complement as class items: PCRE2's \s holds U+180E besides.
+// White_Space and its complement as class items. PCRE2's \s also includes U+180E.
 constexpr std::string_view kSpaceItems =
     "\\x{9}-\\x{d}\\x{20}\\x{85}\\x{a0}\\x{1680}\\x{2000}-\\x{200a}\\x{2028}\\x{2029}\\x{202f}\\x{"
     "205f}\\x{3000}";
@@ -29,7 +29,7 @@ constexpr std::array<std::string_view, 31> kCategories = {
     "L",  "Lu", "Ll", "Lt", "Lm", "Lo", "M", "Mn", "Mc", "Me", "N",  "Nd", "Nl", "No", "P", "Pc",
     "Pd", "Ps", "Pe", "Pi", "Pf", "Po", "S", "Sm", "Sc", "Sk", "So", "Z",  "Zs", "Zl", "Zp"};
 
-// Letter pairs that Oniguruma also matches with one ligature or ß when case is ignored.
+// Letter pairs that Oniguruma also matches with one ligature or ß in case-insensitive mode.
 constexpr std::array<std::string_view, 5> kFoldedPairs = {"ff", "fi", "fl", "ss", "st"};
 
 bool is_ascii_alnum(char32_t c) {
@@ -48,7 +48,7 @@ std::string category_items(std::string_view category) {
   return items;
 }
 
-// What one escape stands for: a literal, or the items of a character class.
+// The meaning of one escape: a literal or the items of a character class.
 struct Escape {
   std::optional<char32_t> literal;
   std::string items;
@@ -122,7 +122,7 @@ class Translator {
       return {};
     }
     ++pos_;
-    out_ += "(?:";  // nothing refers to what a group captured
+    out_ += "(?:";  // capturing is not needed
     caseless_.push_back(caseless());
     return {};
   }
@@ -136,7 +136,7 @@ class Translator {
     return {};
   }
 
-  // {n}, {n,} and {n,m}; Oniguruma has its own reading of {,n}, {n}? and {n,m}+.
+  // {n}, {n,} and {n,m}. Oniguruma reads {,n}, {n}? and {n,m}+ differently.
   Status interval() {
     const size_t end = in_.find('}', pos_);
     const std::string_view body = end == in_.npos ? "" : in_.substr(pos_ + 1, end - pos_ - 1);
@@ -204,7 +204,7 @@ class Translator {
   Result<Escape> read_byte() {
     VALORA_TRY(escape, read_code_point(std::min(pos_ + 2, in_.size()), 0));
     if (*escape.literal >= 0x80)
-      return unprocessable("\"\\x\" of a byte that is not ASCII is not supported");
+      return unprocessable("\"\\x\" of a non-ASCII byte is not supported");
     return escape;
   }
 
@@ -273,8 +273,8 @@ class Translator {
   std::string_view in_;
   size_t pos_ = 0;
   std::string out_;
-  std::vector<bool> caseless_;  // of each open group
-  char previous_letter_ = 0;    // the literal just before, inside (?i:…)
+  std::vector<bool> caseless_;  // per open group
+  char previous_letter_ = 0;    // the preceding literal, inside (?i:…)
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Oniguruma's regular expressions, which `tokenizers` runs, rewritten for PCRE2.
+// Translates Oniguruma's regular expressions, which `tokenizers` uses, to PCRE2.
 #pragma once
 
 #include <string>
@@ -8,11 +8,11 @@
 
 namespace valora::text {
 
-// The PCRE2 pattern (for UTF and UCP) that matches the same. Takes the syntax that pre-tokenizers
-// use: literals, classes, groups, look-around, quantifiers, \s \S \d, general categories \p{…}, and
-// (?i:…) around ASCII letters. What the two engines read differently, or might, is refused by name.
+// The equivalent PCRE2 pattern (for UTF and UCP). Supports the syntax of pre-tokenizers: literals,
+// classes, groups, look-around, quantifiers, \s \S \d, general categories \p{…}, and (?i:…) around
+// ASCII letters. Constructs that the two engines read differently are refused by name.
 Result<std::string> translate_regex(std::string_view pattern);
-// A PCRE2 pattern for the text itself.
+// A PCRE2 pattern that matches the text literally.
 std::string literal_regex(std::string_view text);
 
 }  // namespace valora::text

@@ -1,4 +1,4 @@
-// Pre-tokenizer "Split": cuts at the matches of a pattern.
+// Pre-tokenizer "Split": splits at the matches of a pattern.
 #pragma once
 
 #include "text/pretokenizers/pretokenizer.h"
@@ -14,16 +14,16 @@ enum class SplitBehavior : uint8_t {
   kContiguous
 };
 
-// A run of text that is a match, or the text between two matches.
+// A match, or the text between two matches.
 struct SplitPart {
   Span span;
   bool is_match;
 };
 
-// Appends the pieces that `behavior` makes of the parts.
+// Appends the pieces of the parts according to `behavior`.
 void merge_parts(const std::vector<SplitPart>& parts, SplitBehavior behavior,
                  std::vector<Span>& pieces);
-// Cuts every piece at the regex's matches (with `invert`, at what lies between them).
+// Splits every piece at the regex's matches (with `invert`, at the text between them).
 void split_pieces(Pieces& pieces, const Regex& regex, SplitBehavior behavior, bool invert);
 
 Result<std::unique_ptr<const PreTokenizer>> make_split(const Json& json, const std::string& where);

@@ -1,5 +1,5 @@
-// A byte-level tokenizer.json of 256 bytes, a few merges and two special tokens, for tests to load
-// or to spoil.
+// A byte-level tokenizer.json with 256 bytes, a few merges and two special tokens, for tests to
+// load or to break.
 #pragma once
 
 #include <memory>
