@@ -26,7 +26,7 @@ Result<Bytes> decode_base64(std::string_view text) {
   Bytes out;
   out.reserve(text.size() / 4 * 3 + 3);
   uint32_t group = 0;
-  int sextets = 0;  // in the group so far
+  int sextets = 0;  // in the current group
   int padding = 0;
   for (const char c : text) {
     const uint8_t value = kTable[uint8_t(c)];
@@ -36,7 +36,7 @@ Result<Bytes> decode_base64(std::string_view text) {
       ++padding;
       continue;
     }
-    if (padding != 0) return invalid("the base64 data goes on after its padding");
+    if (padding != 0) return invalid("the base64 data continues after its padding");
     group = group << 6 | value;
     if (++sextets == 4) {
       out.push_back(uint8_t(group >> 16));
@@ -46,7 +46,7 @@ Result<Bytes> decode_base64(std::string_view text) {
       sextets = 0;
     }
   }
-  // Missing padding is forgiven, wrong padding is not.
+  // Missing padding is accepted, wrong padding is not.
   const bool wrong_padding = padding != 0 && (sextets == 0 || sextets + padding != 4);
   if (sextets == 1 || wrong_padding) return invalid("the base64 data is truncated");
   if (sextets >= 2) out.push_back(uint8_t(group >> (sextets == 2 ? 4 : 10)));

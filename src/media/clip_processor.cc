@@ -1,5 +1,5 @@
-// CLIP's image processor as LLaVA uses it: the shorter edge resized, the centre cut out, one square
-// of patches.
+// CLIP's image processor as LLaVA uses it: resize the shorter edge, crop the centre, cut into one
+// square of patches.
 #include <algorithm>
 #include <vector>
 
@@ -19,7 +19,7 @@ constexpr std::string_view kRead[] = {
 constexpr std::string_view kTypes[] = {"CLIPImageProcessor", "CLIPImageProcessorFast",
                                        "CLIPImageProcessorPil"};
 constexpr int kMaxSide = 1 << 13;
-// Beyond it the picture would be thousands of pixels long only to be cut away.
+// A longer picture would be resized to thousands of pixels, most of which are cropped.
 constexpr int64_t kMaxAspect = 200;
 constexpr int64_t kMaxResizedPixels = int64_t{64} << 20;
 
@@ -83,11 +83,11 @@ Result<ClipSettings> read_settings(const Json& json) {
   return settings;
 }
 
-// The middle of the picture; what lies outside of it is black.
+// The centre of the picture. Outside the picture it is black.
 Image centre_crop(const Image& image, PixelSize size) {
   Image out{size.width, size.height,
             std::vector<uint8_t>(size_t(size.width) * size.height * kChannels)};
-  // Rounded as the reference does: down where the picture is cut, up where it is padded.
+  // Rounded as in the reference: down for cropping, up for padding.
   const auto offset = [](int have, int want) {
     return have >= want ? (have - want) / 2 : -((want - have + 1) / 2);
   };
@@ -168,7 +168,7 @@ class ClipProcessor final : public Processor {
     return {};
   }
 
-  // Resized and cropped, upright RGB.
+  // Resized and cropped; upright RGB.
   Image cut(const Image& image) const {
     const Image resized = settings_.do_resize ? resize(image) : image;
     return settings_.do_center_crop ? centre_crop(resized, settings_.crop) : resized;

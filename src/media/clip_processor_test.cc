@@ -8,7 +8,7 @@ namespace {
 
 using testing::make_picture;
 
-// 4 x 4 pixels in patches of 2 x 2, bytes left as they are.
+// 4 x 4 pixels in patches of 2 x 2, bytes unchanged.
 Json plain(Json more = Json::object()) {
   Json json{{"size", {{"shortest_edge", 4}}},
             {"crop_size", {{"height", 4}, {"width", 4}}},
@@ -47,7 +47,7 @@ TEST(ClipProcessor, PadsWhatIsTooSmallWithBlack) {
   int bright = 0;
   for (const float v : input->patches) bright += v == 255;
   EXPECT_EQ(bright, 9);
-  // One column on the left, two rows above: the padding is rounded up.
+  // One column on the left, two rows above: padding is rounded up.
   EXPECT_EQ(input->patches[2 * 12 + 1], 255) << "third patch, first row, second pixel";
   EXPECT_EQ(input->patches[2 * 12 + 0], 0);
 }

@@ -42,7 +42,7 @@ Error broken_image(std::string_view what, std::string_view reason) {
 
 Status check_size(std::string_view what, int64_t width, int64_t height, const Limits& limits) {
   if (width <= 0 || height <= 0) return broken_image(what, "it has no pixels");
-  // A side is below 2^31 in every format, so the product fits.
+  // Each side is below 2^31 in every format, so the product does not overflow.
   if (width * height > limits.max_pixels)
     return Error{ErrorCode::kPayloadTooLarge,
                  fmt::format("the {} of {} x {} pixels is over the limit of {} pixels", what, width,

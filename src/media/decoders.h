@@ -1,5 +1,5 @@
-// The decoders behind decode_image, one a format. Each checks the header's size before it takes
-// memory for pixels and gives the stored pixels; decode_image turns them upright.
+// The decoders of decode_image, one per format. Each checks the header's size before it allocates
+// memory for pixels, and returns the stored pixels; decode_image applies the orientation.
 #pragma once
 
 #include <span>
@@ -16,7 +16,7 @@ struct StoredImage {
   int orientation = 1;  // EXIF's 1 to 8
 };
 
-// What the header says, checked against the limits.
+// The header's size, checked against the limits.
 struct StoredSize {
   int64_t width = 0, height = 0;
   int orientation = 1;
@@ -33,9 +33,9 @@ Result<StoredSize> webp_size(ByteSpan bytes, const Limits& limits);
 Result<StoredSize> gif_size(ByteSpan bytes, const Limits& limits);
 
 Error broken_image(std::string_view what, std::string_view reason);
-// kPayloadTooLarge over limits.max_pixels, kInvalidArgument for an empty picture.
+// kPayloadTooLarge above limits.max_pixels, kInvalidArgument for an empty picture.
 Status check_size(std::string_view what, int64_t width, int64_t height, const Limits& limits);
-// Zeroed pixels; the size was checked before.
+// Zeroed pixels. The size must have been checked.
 Image blank_image(int64_t width, int64_t height);
 
 }  // namespace valora::media

@@ -7,7 +7,7 @@
 namespace valora::media {
 namespace {
 
-// Bounds the number of small allocations that one URL of commas can ask for.
+// Bounds the number of small allocations for one URL full of commas.
 constexpr int64_t kMaxListedFrames = 8192;
 
 std::string lower_case(std::string_view text) {
@@ -19,7 +19,7 @@ std::string lower_case(std::string_view text) {
 
 // "video/jpeg" of "video/jpeg;base64,…", lower case.
 std::string media_type(std::string_view data_url_rest) {
-  // No media type is this long; a URL without a comma may be as long as a body.
+  // No media type is this long, but a URL without a comma may be as long as a request body.
   const std::string_view head = data_url_rest.substr(0, 256);
   return lower_case(head.substr(0, head.find_first_of(";,")));
 }
@@ -58,7 +58,7 @@ Result<std::vector<Bytes>> fetch_data(std::string_view rest, MediaKind kind, siz
   std::string_view data = rest.substr(comma + 1);
   if (!is_base64(head))
     return invalid("the data URL is not base64: only data:<type>;base64,<data> is served");
-  // Padding and spaces only make the text longer than its bytes.
+  // Padding and white space only make the text longer than its bytes.
   if (data.size() / 4 * 3 > max_bytes + max_bytes / 8 + 3) return too_large(kind, max_bytes);
 
   const bool list = kind == MediaKind::kVideo && media_type(rest) == "video/jpeg";
@@ -86,15 +86,15 @@ Result<std::vector<Bytes>> fetch(const std::string& url, MediaKind kind, size_t 
   const std::string scheme =
       lower_case(std::string_view(url).substr(0, std::min<size_t>(colon, 16)));
   if (colon == std::string::npos || scheme.empty())
-    return invalid(fmt::format("the {} URL has no scheme: data:, file:// and http(s):// are served",
-                               kind_name(kind)));
+    return invalid(
+        fmt::format("the {} URL has no scheme: use data:, file:// or http(s)://", kind_name(kind)));
   const std::string_view rest = std::string_view(url).substr(colon + 1);
   if (scheme == "data") return fetch_data(rest, kind, max_bytes);
   if (scheme == "file") return one_item(fetch_file(rest, kind, max_bytes, policy));
   if (scheme == "http" || scheme == "https")
     return one_item(fetch_http(url, kind, max_bytes, policy));
   return invalid(
-      fmt::format("the scheme of the {} URL is not served: data:, file:// and http(s):// are",
+      fmt::format("the scheme of the {} URL is not supported: use data:, file:// or http(s)://",
                   kind_name(kind)));
 }
 

@@ -1,4 +1,5 @@
-// Bytes behind a media URL: data: URLs, file:// under an allowed root, http(s) only when allowed.
+// Fetches the bytes of a media URL: data: URLs, file:// under an allowed root, http(s) only if
+// allowed.
 #pragma once
 
 #include <chrono>
@@ -12,10 +13,11 @@
 namespace valora::media {
 
 struct FetchPolicy {
-  std::string allowed_local_path;  // empty: no file access. Symlinks are resolved before the check.
+  // Empty: no file access. Symbolic links are resolved before the check.
+  std::string allowed_local_path;
   bool allow_http = false;
-  // Host names without ports, compared without case. Empty with allow_http: any host. Redirects are
-  // followed only to allowed hosts.
+  // Host names without ports, compared case-insensitively. If empty and allow_http is set: any
+  // host. Redirects are followed only to allowed hosts.
   std::vector<std::string> allowed_hosts;
   std::chrono::seconds image_timeout{5};
   std::chrono::seconds video_timeout{30};
@@ -25,16 +27,17 @@ enum class MediaKind { kImage, kVideo };
 
 using Bytes = std::vector<uint8_t>;
 
-// One item for an image or a video file; `data:video/jpeg;base64,f1,f2,…` gives one item a frame.
-// Over max_bytes (checked before decoding base64 and while downloading): kPayloadTooLarge. A URL
-// that the policy forbids or that leads nowhere: kInvalidArgument.
+// One item for an image or a video file. `data:video/jpeg;base64,f1,f2,…` gives one item per frame.
+// Above max_bytes (checked before decoding base64 and while downloading): kPayloadTooLarge. A URL
+// that the policy forbids or that cannot be fetched: kInvalidArgument.
 Result<std::vector<Bytes>> fetch(const std::string& url, MediaKind kind, size_t max_bytes,
                                  const FetchPolicy& policy);
 
-// Whether the URL is a list of frames (`data:video/jpeg;base64,…`) and not one file.
+// Whether the URL is a list of frames (`data:video/jpeg;base64,…`) instead of one file.
 bool is_frame_list(std::string_view url);
 
-// The standard alphabet; white space and missing padding at the end are forgiven, all else is not.
+// The standard alphabet. White space, and missing padding at the end, are accepted; everything else
+// is an error.
 Result<Bytes> decode_base64(std::string_view text);
 // With padding, without white space.
 std::string encode_base64(std::string_view bytes);

@@ -43,7 +43,7 @@ Result<std::string> percent_decode(std::string_view text) {
   return out;
 }
 
-// Empty where the path leads nowhere.
+// Empty if the path does not exist.
 std::string resolved(const std::string& path) {
   const std::unique_ptr<char, decltype(&std::free)> real(::realpath(path.c_str(), nullptr),
                                                          std::free);
@@ -71,24 +71,24 @@ Result<Bytes> read_whole(int fd, size_t size, MediaKind kind) {
 Result<Bytes> fetch_file(std::string_view rest, MediaKind kind, size_t max_bytes,
                          const FetchPolicy& policy) {
   if (policy.allowed_local_path.empty())
-    return invalid("file URLs are not served: no allowed local media path is set");
+    return invalid("file URLs are off: set --allowed-local-media-path to allow them");
   if (rest.starts_with("//")) {
     rest.remove_prefix(2);
     const std::string_view host = rest.substr(0, rest.find('/'));
     if (!host.empty() && host != "localhost")
-      return invalid("the file URL names a host: only file:///path is served");
+      return invalid("the file URL names a host: use file:///path");
     rest.remove_prefix(host.size());
   }
   if (rest.size() > PATH_MAX * 3) return invalid("the file URL is too long");
   VALORA_TRY(path, percent_decode(rest));
-  // One message for what lies outside and for what does not exist: a client learns nothing about
-  // the rest of the file system.
+  // The same message for files outside the root and files that do not exist, so that clients learn
+  // nothing about the file system.
   const std::string real = path.starts_with('/') ? resolved(path) : "";
   if (!lies_under(real, resolved(policy.allowed_local_path)))
     return invalid(
         fmt::format("the {} is not a file under the allowed local media path", kind_name(kind)));
 
-  // O_NONBLOCK: a named pipe must be refused, not waited for.
+  // O_NONBLOCK: a named pipe is refused; without it, opening would block.
   const FileDescriptor file{::open(real.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW)};
   struct stat info{};
   if (file.value < 0 || ::fstat(file.value, &info) != 0)

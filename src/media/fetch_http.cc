@@ -20,7 +20,7 @@ void init_curl_once() {
   (void)done;
 }
 
-// The host as libcurl will see it; empty where it would refuse the URL.
+// The host as libcurl parses it; empty if libcurl would refuse the URL.
 std::string host_of(const std::string& url) {
   const std::unique_ptr<CURLU, decltype(&curl_url_cleanup)> parsed(curl_url(), curl_url_cleanup);
   char* host = nullptr;
@@ -59,7 +59,7 @@ size_t receive(const char* data, size_t, size_t count, void* user) {
   try {
     download.bytes.insert(download.bytes.end(), data, data + count);
   } catch (const std::bad_alloc&) {
-    return 0;  // no exception through libcurl
+    return 0;  // no exception may pass through libcurl
   }
   return count;
 }
@@ -67,7 +67,7 @@ size_t receive(const char* data, size_t, size_t count, void* user) {
 void set_options(CURL* curl, Download& download) {
   curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
   curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
-  // Redirects are followed by hand, each host checked.
+  // Redirects are followed here, with a check of each host.
   curl_easy_setopt(curl, CURLOPT_FOLLOWLOCATION, 0L);
   curl_easy_setopt(curl, CURLOPT_MAXFILESIZE_LARGE, static_cast<curl_off_t>(download.max_bytes));
   curl_easy_setopt(curl, CURLOPT_USERAGENT, "valora/" VALORA_VERSION);
@@ -75,7 +75,7 @@ void set_options(CURL* curl, Download& download) {
   curl_easy_setopt(curl, CURLOPT_WRITEDATA, &download);
 }
 
-// One hop: fills the download, or gives where it redirects to.
+// One request: fills the download, or returns the URL that it redirects to.
 Result<std::string> get_once(CURL* curl, const std::string& url, MediaKind kind, Download& download,
                              std::chrono::milliseconds time_left) {
   download.bytes.clear();
@@ -105,8 +105,7 @@ Result<std::string> get_once(CURL* curl, const std::string& url, MediaKind kind,
 
 Result<Bytes> fetch_http(const std::string& url, MediaKind kind, size_t max_bytes,
                          const FetchPolicy& policy) {
-  if (!policy.allow_http)
-    return invalid("http URLs are not served: fetching media over the network is off");
+  if (!policy.allow_http) return invalid("http URLs are off: set --allow-media-urls to allow them");
   init_curl_once();
   const Curl curl(curl_easy_init(), curl_easy_cleanup);
   if (!curl) return internal("libcurl cannot be initialised");

@@ -1,4 +1,4 @@
-// The ways behind fetch, one a URL scheme. `rest` is the URL after its scheme and colon.
+// The implementations of fetch, one per URL scheme. `rest` is the URL after the scheme and colon.
 #pragma once
 
 #include "media/fetch.h"

@@ -8,8 +8,8 @@
 namespace valora::media {
 namespace {
 
-// Far above what models sample; a settings file may name any number, and a container claim as many
-// frames.
+// Far above what models sample. A settings file may name any number, and a container may claim as
+// many frames.
 constexpr int64_t kMaxSampledFrames = int64_t{1} << 16;
 
 Result<int64_t> frames_to_keep(const VideoInfo& video, const FrameSampling& sampling) {
@@ -24,7 +24,7 @@ Result<int64_t> frames_to_keep(const VideoInfo& video, const FrameSampling& samp
                       video.frames, wanted));
     return wanted;
   }
-  if (!(video.fps > 0)) return invalid("the video does not say its frame rate");
+  if (!(video.fps > 0)) return invalid("the video has no frame rate");
   const int64_t most =
       std::min({sampling.max_frames, video.frames, kMaxSampledFrames + patch}) / patch * patch;
   const double by_rate = double(video.frames) / video.fps * sampling.fps;
@@ -43,8 +43,8 @@ Result<std::vector<int64_t>> sample_frames(const VideoInfo& video, const FrameSa
   const int64_t kept =
       wanted > 0 ? wanted : std::min<int64_t>(video.frames, sampling.temporal_patch);
   std::vector<int64_t> indices(static_cast<size_t>(kept));
-  // The reference steps through the frames in 32-bit floats, which beyond some 10,000 frames may
-  // name a neighbour of the exact index.
+  // The reference computes the indices in 32-bit floats, which may be off by one beyond about
+  // 10,000 frames.
   for (int64_t i = 0; i < kept; ++i)
     indices[i] = static_cast<int64_t>(__int128{i} * video.frames / kept);
   return indices;

@@ -1,4 +1,4 @@
-// Which frames Qwen's video processors keep.
+// The frames that Qwen's video processors keep.
 #pragma once
 
 #include <optional>
@@ -15,9 +15,9 @@ struct FrameSampling {
   int temporal_patch = 2;
 };
 
-// num_frames, or the video's seconds times fps held within min and max frames and what there is;
-// rounded to a multiple of the temporal patch and spread evenly from the first frame. A video
-// shorter than one temporal patch keeps all it has.
+// num_frames, or the video's seconds times fps, clamped to the minimum and maximum and to the
+// frames that there are; rounded to a multiple of the temporal patch and spread evenly from the
+// first frame. A video shorter than one temporal patch keeps all frames.
 Result<std::vector<int64_t>> sample_frames(const VideoInfo& video, const FrameSampling& sampling);
 
 }  // namespace valora::media

@@ -1,5 +1,5 @@
-// The first frame of a GIF. libav's decoder would composite transparency; PIL's convert("RGB")
-// keeps the palette's colour of transparent pixels, so the few lines of LZW are our own.
+// Decodes the first frame of a GIF. libav's decoder would composite transparency, while PIL's
+// convert("RGB") keeps the palette's colour of transparent pixels, so LZW is implemented here.
 #include <algorithm>
 #include <array>
 #include <string_view>
@@ -9,7 +9,7 @@
 namespace valora::media {
 namespace {
 
-// Reads forward; past the end it gives zeroes and remembers that it did.
+// Reads forward. Past the end it returns zeros and records that it did.
 class Reader {
  public:
   explicit Reader(ByteSpan bytes) : bytes_(bytes) {}
@@ -31,7 +31,7 @@ class Reader {
     at_ += count;
     return bytes_.subspan(at_ - count, count);
   }
-  // One length-prefixed sub-block; empty at the chain's end.
+  // One length-prefixed sub-block; empty at the end of the chain.
   ByteSpan sub_block() { return take(byte()); }
   bool ended() const { return ended_; }
 
@@ -48,11 +48,11 @@ struct Frame {
   ByteSpan palette;      // RGB triples; empty: grey levels
 };
 
-// Codes of growing width out of the chain of sub-blocks, lowest bits first.
+// Reads codes of growing width from the chain of sub-blocks, lowest bits first.
 class CodeReader {
  public:
   explicit CodeReader(Reader& reader) : reader_(reader) {}
-  // -1 when the chain is over.
+  // -1 at the end of the chain.
   int next(int bits) {
     while (count_ < bits) {
       if (block_.empty()) block_ = reader_.sub_block();
@@ -76,7 +76,7 @@ class CodeReader {
 
 constexpr int kMaxCodes = 4096;
 
-// Fills `out` with exactly its size of palette indices.
+// Fills all of `out` with palette indices.
 Status decode_lzw(Reader& reader, int min_bits, std::vector<uint8_t>& out) {
   if (min_bits < 1 || min_bits > 8) return broken_image("GIF image", "its code size is invalid");
   const int clear = 1 << min_bits, end = clear + 1;
@@ -96,7 +96,7 @@ Status decode_lzw(Reader& reader, int min_bits, std::vector<uint8_t>& out) {
       bits = min_bits + 1, next = clear + 2, previous = -1;
       continue;
     }
-    // A code may name the entry that it is about to make, but nothing beyond.
+    // A code may name the entry that it is about to define, but none after it.
     if (code > next || (code == next && previous < 0))
       return broken_image("GIF image", "its pixel data is corrupt");
     int depth = 0;
@@ -122,7 +122,7 @@ Status decode_lzw(Reader& reader, int min_bits, std::vector<uint8_t>& out) {
   return {};
 }
 
-// The image row that the n-th stored row belongs to.
+// The image row of the n-th stored row.
 std::vector<int> row_order(int height, bool interlaced) {
   std::vector<int> order;
   order.reserve(height);
@@ -141,14 +141,14 @@ ByteSpan read_palette(Reader& reader, int flags) {
   return flags & 0x80 ? reader.take(size_t{3} << ((flags & 7) + 1)) : ByteSpan{};
 }
 
-// PIL takes a palette of plain grey levels for a grey picture.
+// PIL reads a palette of plain grey levels as a grey picture.
 bool is_grey_ramp(ByteSpan palette) {
   for (size_t i = 0; i < palette.size(); ++i)
     if (palette[i] != i / 3) return false;
   return true;
 }
 
-// Skips to the first image descriptor, remembering a transparent index on the way.
+// Skips to the first image descriptor and records a transparent index on the way.
 Result<Frame> read_frame_header(Reader& reader, ByteSpan global_palette) {
   Frame frame;
   for (int block = reader.byte(); block != ','; block = reader.byte()) {
@@ -180,7 +180,7 @@ struct Header {
   Frame frame;
 };
 
-// Up to the frame's pixels. Frames may lie partly outside the screen, which then grows.
+// Reads up to the frame's pixels. Frames may lie partly outside the screen, which is then extended.
 Result<Header> read_header(Reader& reader, const Limits& limits) {
   reader.take(6);  // the signature
   const int screen_width = reader.word(), screen_height = reader.word();

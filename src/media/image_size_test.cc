@@ -8,7 +8,7 @@ namespace {
 
 using namespace testing;
 
-// Puts an EXIF block that holds the orientation alone after a JPEG's first marker.
+// Inserts an EXIF block with only the orientation after a JPEG's first marker.
 Bytes oriented_jpeg(int width, int height, uint8_t orientation) {
   Bytes jpeg = encode_jpeg(make_picture(width, height));
   const Bytes app1{0xFF, 0xE1, 0, 34, 'E', 'x',         'i', 'f', 0,    0,    'M', 'M',

@@ -90,7 +90,7 @@ TEST(DecodeImage, AJpegWithMissingDataIsNoHalfGreyPicture) {
   for (const bool progressive : {false, true}) {
     Bytes bytes = encode_jpeg(make_picture(200, 200), progressive);
     bytes.resize(bytes.size() / 2);
-    append(bytes, {0xff, 0xd9});  // a proper end after half of the data
+    append(bytes, {0xff, 0xd9});  // a valid end after half of the data
     EXPECT_FALSE(decode_image(bytes, Limits{}).ok());
   }
 }
@@ -101,7 +101,7 @@ TEST(DecodeImage, AJpegOfEndlessScansIsRefused) {
     while (bytes[from] != 0xff || bytes[from + 1] != code) ++from;
     return bytes.begin() + from;
   };
-  // The first scan, of the lowest frequencies, may be repeated without an error.
+  // The first scan, which has the lowest frequencies, may be repeated without an error.
   const auto scan = marker(0, 0xda);
   const auto rest = marker(scan - bytes.begin() + 2, 0xc4);
   Bytes many(bytes.begin(), scan);
@@ -125,7 +125,7 @@ TEST(DecodeImage, PngBombsCostNothing) {
     bytes.insert(bytes.end(), plain.begin() + after_header, plain.end());
     EXPECT_TRUE(decode_image(bytes, Limits{}).ok()) << name;
   }
-  // Pixel data far longer than the header's size is not inflated beyond it.
+  // Pixel data far larger than the header's size is not inflated beyond it.
   Bytes bytes = png_header(4, 4);
   append(bytes, png_chunk("IDAT", bomb));
   append(bytes, png_chunk("IEND", {}));

@@ -4,7 +4,7 @@
 
 #include <jpeglib.h>
 
-#include <jerror.h>  // after jpeglib.h, whose configuration decides which codes it has
+#include <jerror.h>  // after jpeglib.h, whose configuration decides which codes it defines
 
 #include "media/decoders.h"
 #include "media/orientation.h"
@@ -12,7 +12,7 @@
 namespace valora::media {
 namespace {
 
-// Real progressive files have about ten scans; a hostile one makes each tiny scan cost a pass over
+// Real progressive files have about ten scans. In a hostile file, each tiny scan costs a pass over
 // all pixels.
 constexpr int kMaxScans = 100;
 
@@ -28,7 +28,7 @@ struct ErrorState {
   std::longjmp(state->jump, 1);
 }
 
-// libjpeg only warns where it fills missing or broken data with grey.
+// libjpeg only warns if it fills missing or broken data with grey.
 void emit_message(j_common_ptr info, int level) {
   if (level >= 0) return;
   switch (info->err->msg_code) {
@@ -48,7 +48,7 @@ void check_scans(j_common_ptr info) {
   std::longjmp(state->jump, 1);
 }
 
-// Rounded a * b / 255, as PIL computes it.
+// a * b / 255, rounded as in PIL.
 int multiply_255(int a, int b) {
   const int product = a * b + 128;
   return ((product >> 8) + product) >> 8;
@@ -58,15 +58,15 @@ void grey_to_rgb(const uint8_t* in, int width, uint8_t* rgb) {
   for (int x = 0; x < width; ++x, rgb += 3) rgb[0] = rgb[1] = rgb[2] = in[x];
 }
 
-// Adobe's convention, which PIL assumes for every four-channel file: the inks are stored inverted.
+// Adobe's convention, which PIL assumes for all four-channel files: the inks are stored inverted.
 void inverted_cmyk_to_rgb(const uint8_t* in, int width, uint8_t* rgb) {
   for (int x = 0; x < width; ++x, in += 4)
     for (int c = 0; c < 3; ++c)
       *rgb++ = static_cast<uint8_t>(in[3] - multiply_255(255 - in[c], in[3]));
 }
 
-// libjpeg reports errors by a jump, so no frame that a jump leaves may own anything: each method
-// that sets the jump's target holds plain locals only.
+// libjpeg reports errors by longjmp, which runs no destructors. Methods that call setjmp therefore
+// have only trivial locals.
 class JpegReader {
  public:
   JpegReader() {
@@ -111,7 +111,7 @@ class JpegReader {
   int64_t height() const { return info_.image_height; }
   const char* message() const { return error_.message; }
 
-  // The payloads of all APP1 markers that begin with `prefix`, joined as PIL joins them.
+  // The payloads of all APP1 markers that begin with `prefix`, joined as in PIL.
   std::string app1(std::string_view prefix) const {
     std::string joined;
     for (const jpeg_marker_struct* m = info_.marker_list; m; m = m->next) {
@@ -131,7 +131,7 @@ class JpegReader {
   jpeg_progress_mgr progress_{};
 };
 
-// Before the pixels: libjpeg drops its markers when it has finished.
+// Must run before the pixels are read: libjpeg drops its markers when it has finished.
 int stored_orientation(const JpegReader& reader) {
   using namespace std::string_view_literals;
   const std::string exif = reader.app1("Exif\0\0"sv);

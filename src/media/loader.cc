@@ -30,7 +30,8 @@ Input prepare_image(std::span<const uint8_t> bytes, const Processor& processor,
 
 Input prepare_video(std::span<const uint8_t> bytes, const Processor& processor,
                     const Limits& limits) {
-  // The tokens are known from the header and the sampling, before the kept frames take memory.
+  // The tokens are known from the header and the sampling, before memory for the kept frames is
+  // allocated.
   const FrameSampler sampler = [&, sample = processor.frame_sampler()](
                                    const VideoInfo& info) -> Result<std::vector<int64_t>> {
     VALORA_TRY(indices, sample(info));
@@ -81,13 +82,13 @@ struct Loader::Impl {
         return PreparedInput(std::make_shared<VisualInput>(std::move(input)));
       } catch (const std::bad_alloc&) {
         return Error{ErrorCode::kUnavailable,
-                     "there is not enough memory for the media of the request now",
+                     "there is not enough memory for the media of the request: try again later",
                      {}};
       }
     });
   }
 
-  // Equal bytes sent as another form give other pixels.
+  // Equal bytes of another kind of media give other pixels.
   DigestBuilder& begin_digest(DigestBuilder& digest, std::string_view form) const {
     return digest.add(processor->settings_digest()).add(form);
   }

@@ -1,5 +1,5 @@
-// URL to VisualInput in one call, for the media workers: fetch, decode, process, each piece of work
-// done once for equal bytes.
+// URL to VisualInput in one call, for the media workers: fetch, decode, process. Equal bytes are
+// prepared once.
 #pragma once
 
 #include <memory>
@@ -10,14 +10,13 @@
 namespace valora::media {
 
 struct LoaderStats {
-  uint64_t queries = 0;  // items asked for
-  uint64_t hits = 0;     // answered from the cache of prepared inputs, or by another's preparation
+  uint64_t queries = 0;  // items requested
+  uint64_t hits = 0;  // served from the cache of prepared inputs or by another thread's preparation
 };
 
-// Thread-safe. Keeps prepared inputs by content digest up to cache_bytes (least recently used
-// leave). Two threads asking for equal bytes at once prepare them once: the second waits for the
-// first. What would stand for more than limits.max_visual_tokens is refused before its patches are
-// made.
+// Thread-safe. Caches prepared inputs by content digest, up to cache_bytes (LRU). If two threads
+// request equal bytes at the same time, the second waits for the first. Media with more than
+// limits.max_visual_tokens tokens are refused before their patches are made.
 class Loader {
  public:
   Loader(std::shared_ptr<const Processor> processor, FetchPolicy policy, Limits limits,

@@ -70,7 +70,7 @@ TEST(Loader, LeastRecentlyUsedLeave) {
   EXPECT_EQ(hits_of(1), 0u);
   EXPECT_EQ(hits_of(2), 0u);
   EXPECT_EQ(hits_of(1), 1u);
-  EXPECT_EQ(hits_of(3), 0u);  // 2 leaves
+  EXPECT_EQ(hits_of(3), 0u);  // 2 is evicted
   EXPECT_EQ(hits_of(1), 1u);
   EXPECT_EQ(hits_of(2), 0u);
   Loader none = make_loader(0);
@@ -105,7 +105,7 @@ TEST(Loader, FrameListsKeepEveryFrame) {
 
 TEST(Loader, VideoFilesAreSampled) {
   Clip clip;
-  clip.levels.assign(40, 99);  // 4 s at 10 frames a second
+  clip.levels.assign(40, 99);  // 4 s at 10 frames per second
   Loader loader = make_loader();
   const auto video = loader.load(data_url("video/avi", encode_clip(clip)), MediaKind::kVideo);
   ASSERT_TRUE(video.ok()) << video.error().message;
@@ -124,7 +124,7 @@ TEST(Loader, TooManyTokensAreRefused) {
   EXPECT_EQ(loader.load_video_bytes(encode_clip(clip)).error().code, ErrorCode::kPayloadTooLarge);
 }
 
-// Holds every preparation until it is let go, and counts them.
+// Blocks every preparation until it is released, and counts them.
 class HeldProcessor final : public Processor {
  public:
   Result<VisualInput> image(const Image& image) const override {

@@ -7,7 +7,7 @@ namespace {
 
 constexpr uint16_t kOrientationTag = 0x0112;
 
-// Reads integers of a TIFF block in its byte order; the caller checks the bounds.
+// Reads integers of a TIFF block in its byte order. The caller checks the bounds.
 class TiffBlock {
  public:
   TiffBlock(std::span<const uint8_t> bytes, bool little_endian)
@@ -27,7 +27,7 @@ class TiffBlock {
   bool little_endian_;
 };
 
-// Bytes of one integer of this TIFF type; 0 for types that no orientation is stored in.
+// Bytes of one integer of this TIFF type; 0 for types that do not store an orientation.
 int integer_size(uint32_t type) {
   switch (type) {
     case 1:
@@ -43,7 +43,7 @@ int integer_size(uint32_t type) {
 }  // namespace
 
 std::optional<int> exif_orientation(std::span<const uint8_t> exif) {
-  constexpr char kMarker[] = "Exif\0";  // with the terminator six bytes
+  constexpr char kMarker[] = "Exif\0";  // six bytes with the terminator
   while (exif.size() >= sizeof kMarker && std::memcmp(exif.data(), kMarker, sizeof kMarker) == 0)
     exif = exif.subspan(sizeof kMarker);
   if (exif.size() < 8) return {};
@@ -88,7 +88,7 @@ int orientation_of(std::span<const uint8_t> exif, std::string_view xmp) {
 Image upright(Image image, int orientation) {
   if (orientation < 2 || orientation > 8) return image;
   const ptrdiff_t w = image.width, h = image.height;
-  // The source of the output pixel (x, y) lies at start + x * x_step + y * y_step, in pixels.
+  // The source of output pixel (x, y) is at start + x * x_step + y * y_step, in pixels.
   ptrdiff_t start = 0, x_step = 0, y_step = 0;
   switch (orientation) {
     case 2: start = w - 1, x_step = -1, y_step = w; break;

@@ -33,7 +33,7 @@ TEST(Orientation, BrokenExifIsNone) {
   std::fill_n(far.begin() + 4, 4, uint8_t{0xff});  // the directory's offset
   EXPECT_EQ(exif_orientation(far), std::nullopt);
   Bytes many = tiff(0x111, 3, 1, 6);
-  many[8] = many[9] = 0xff;  // entries that are not there
+  many[8] = many[9] = 0xff;  // entries that do not exist
   EXPECT_EQ(exif_orientation(many), std::nullopt);
 }
 

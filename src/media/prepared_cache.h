@@ -1,5 +1,5 @@
-// Prepared inputs by content digest: kept up to a number of bytes, least recently used leave, and
-// prepared once however many threads ask at once.
+// A cache of prepared inputs by content digest, bounded in bytes, LRU. Each input is prepared once,
+// even if several threads request it at the same time.
 #pragma once
 
 #include <functional>
@@ -18,8 +18,8 @@ class PreparedCache {
  public:
   explicit PreparedCache(size_t max_bytes) : max_bytes_(max_bytes) {}
 
-  // The kept input, that of another thread's preparation under way (waits for it), or prepare()'s.
-  // Errors are given to all who wait and not kept. prepare must not throw.
+  // Returns the cached input, the result of another thread's current preparation (waits for it), or
+  // prepare()'s. Errors go to all waiting threads and are not cached. prepare must not throw.
   Result<PreparedInput> get(const Digest& digest,
                             const std::function<Result<PreparedInput>()>& prepare);
   LoaderStats stats() const;
@@ -35,7 +35,7 @@ class PreparedCache {
 
   const size_t max_bytes_;
   mutable std::mutex mutex_;
-  std::list<Entry> by_use_;  // most recent first
+  std::list<Entry> by_use_;  // most recently used first
   std::unordered_map<Digest, std::list<Entry>::iterator> kept_;
   std::unordered_map<Digest, Outcome> under_way_;
   size_t bytes_ = 0;

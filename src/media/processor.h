@@ -17,54 +17,54 @@ namespace valora::media {
 // One image or video, ready for the vision tower.
 struct VisualInput {
   MediaKind kind = MediaKind::kImage;
-  // Identity of the pixels: raw bytes, kind and every processor setting that changes the result.
-  // Set by the Loader, which knows the bytes.
+  // Identity of the pixels: covers raw bytes, kind and every processor setting that changes the
+  // result. Set by the Loader, which has the bytes.
   Digest digest;
   // Patch grid: temporal, height, width in patches.
   int grid_t = 1, grid_h = 0, grid_w = 0;
-  int patch_dim = 0;           // floats a patch
+  int patch_dim = 0;           // floats per patch
   std::vector<float> patches;  // [grid_t * grid_h * grid_w, patch_dim], normalised
-  int tokens = 0;              // language-model tokens it stands for
+  int tokens = 0;              // tokens in the language model
   int64_t patch_count() const { return int64_t{grid_t} * grid_h * grid_w; }
-  double seconds_per_grid = 0;  // of a video: time between temporal positions (Qwen2.5-VL)
+  double seconds_per_grid = 0;  // videos only: time between temporal positions (Qwen2.5-VL)
 };
 
 class Processor {
  public:
   virtual ~Processor() = default;
   virtual Result<VisualInput> image(const Image& image) const = 0;
-  // Frames of one size; padded to the family's temporal patch. sampled_fps: frames given per second
-  // of the video; 0 where nobody knows (a list of frames): the family's default.
+  // Frames of equal size; padded to the family's temporal patch. sampled_fps: frames given per
+  // second of the video. 0 if unknown (a list of frames): the family's default.
   virtual Result<VisualInput> video(const std::vector<Image>& frames, double sampled_fps) const = 0;
-  // What image() and video() would give as VisualInput::tokens, from the size alone.
+  // VisualInput::tokens of image() and video(), from the size alone.
   virtual Result<int64_t> image_tokens(int width, int height) const = 0;
   virtual Result<int64_t> video_tokens(int width, int height, int64_t frames) const = 0;
   virtual FrameSampler frame_sampler() const = 0;
-  // Goes into digests: everything configurable that changes pixels or grid.
+  // Part of digests: covers every setting that changes pixels or grid.
   virtual Digest settings_digest() const = 0;
 };
 
-// The square that a CLIP tower takes.
+// The square that a CLIP tower reads.
 struct ClipTarget {
-  int image_size = 336;  // pixels a side
+  int image_size = 336;  // pixels per side
   int patch_size = 14;
-  bool class_token = false;  // the class token stands for a language-model token, too
+  bool class_token = false;  // the class token is also passed to the language model
 };
 
-// preprocessor_config.json of LLaVA-1.5 (transformers' CLIPImageProcessor, its PIL path, bit for
-// bit): shorter edge resized, centre crop, rescale, normalise; rows are patches in reading order,
-// channel by channel. Aspect ratios over 200 are refused. Settings that cannot give the target:
-// kUnprocessable.
+// From preprocessor_config.json of LLaVA-1.5 (equal to transformers' CLIPImageProcessor with PIL,
+// bit for bit): resize the shorter edge, crop the centre, rescale, normalise. Rows are patches in
+// reading order, channel by channel. Aspect ratios over 200 are refused. Settings that do not give
+// the target: kUnprocessable.
 Result<std::shared_ptr<const Processor>> make_clip_processor(const Json& image_json,
                                                              const ClipTarget& target);
 
-// preprocessor_config.json of Qwen2-VL and Qwen2.5-VL (Qwen2VLImageProcessor): smart_resize with
-// min/max_pixels or size.{shortest_edge,longest_edge}, rescale, normalise, patchify
-// (temporal_patch_size, patch_size, merge_size). Rows are ordered merge-block-wise as the
-// reference's. video_json: video_preprocessor_config.json where the folder has one, else null: then
-// image_json holds for videos too, as in the reference. Frames are resized by the PIL-equal bicubic
-// of images; the reference resizes videos with torchvision, whose antialiased bicubic rounds
-// differently. A setting that is unknown or unsupported and set, or patches other than the vision
+// From preprocessor_config.json of Qwen2-VL and Qwen2.5-VL (Qwen2VLImageProcessor): smart_resize
+// with min/max_pixels or size.{shortest_edge,longest_edge}, rescale, normalise, patchify
+// (temporal_patch_size, patch_size, merge_size). Rows are ordered by merge block as in the
+// reference. video_json: video_preprocessor_config.json if the folder has one, otherwise null; then
+// image_json also applies to videos, as in the reference. Frames are resized by the PIL-equal
+// bicubic of images; the reference resizes videos with torchvision, whose antialiased bicubic
+// rounds differently. A setting that is unknown or unsupported, or patches other than the vision
 // tower's: kUnprocessable naming it.
 Result<std::shared_ptr<const Processor>> make_qwen2_vl_processor(const Json& image_json,
                                                                  const Json& video_json,

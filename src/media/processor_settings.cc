@@ -8,7 +8,7 @@
 namespace valora::media {
 namespace {
 
-// Without effect on the pixels of a decoded RGB picture.
+// Settings without effect on the pixels of a decoded RGB picture.
 constexpr std::string_view kWithoutEffect[] = {
     "do_convert_rgb",
     "processor_class",

@@ -1,4 +1,4 @@
-// What the image processors of all families read alike from preprocessor_config.json.
+// Settings of preprocessor_config.json that the image processors of all families share.
 #pragma once
 
 #include <array>
@@ -13,7 +13,7 @@ namespace valora::media {
 
 inline constexpr int kChannels = 3;
 
-// How a byte becomes a number.
+// The conversion of a byte to a number.
 struct PixelValues {
   bool do_rescale = true;
   bool do_normalize = true;
@@ -25,12 +25,12 @@ struct PixelValues {
 Result<PixelValues> read_pixel_values(const Json& json);
 void add_to_digest(DigestBuilder& digest, const PixelValues& values);
 
-// Every byte's value by channel, in the reference's order of roundings: rescaled in doubles, kept
-// as floats, normalised in floats.
+// Every byte's value by channel, rounded in the reference's order: rescaled as double, stored as
+// float, normalised as float.
 using PixelTable = std::array<std::array<float, 256>, kChannels>;
 PixelTable make_pixel_table(const PixelValues& values);
 
-// The patches that a vision tower takes; the processor's settings must agree.
+// The patches that a vision tower reads. The processor's settings must match them.
 struct PatchLayout {
   int patch_size = 14;
   int temporal_patch_size = 2;
@@ -38,9 +38,9 @@ struct PatchLayout {
 };
 
 Error refuse_setting(std::string_view key, std::string_view why);
-// Refuses a key that is set and neither in `known` nor without effect on pixels for any family.
+// Refuses a key that is set, is not in `known` and may change pixels in some family.
 Status check_keys(const Json& json, std::span<const std::string_view> known);
-// Refuses another processor's settings; an absent `key` passes.
+// Refuses another processor's settings. An absent `key` is accepted.
 Status check_type(const Json& json, std::string_view key, std::span<const std::string_view> types);
 Status check_bicubic(const Json& json);
 Result<int> positive(const Json& json, std::string_view key, int fallback, int most);

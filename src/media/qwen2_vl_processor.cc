@@ -8,7 +8,7 @@
 namespace valora::media {
 namespace {
 
-// Of one picture or video; 2 GiB.
+// Per picture or video: 2 GiB.
 constexpr int64_t kMaxValues = int64_t{1} << 29;
 
 // Resizes pictures of one kind and cuts them into patches.
@@ -22,7 +22,7 @@ class Patcher {
     return kChannels * settings_.temporal_patch_size * settings_.patch_size * settings_.patch_size;
   }
 
-  // The size that pictures of this size are resized to: whole merge blocks.
+  // The size that pictures of this size are resized to, in whole merge blocks.
   Result<PixelSize> target_size(int width, int height) const {
     const int factor = settings_.patch_size * settings_.merge_size;
     if (settings_.do_resize) return smart_resize(width, height, factor, settings_.pixels);
@@ -39,7 +39,7 @@ class Patcher {
     return grid_t(frames) * (size.width / factor) * (size.height / factor);
   }
 
-  // A last group that is short is filled by repeating the last frame.
+  // An incomplete last group is filled by repeating the last frame.
   Result<VisualInput> patches(std::span<const Image> frames, MediaKind kind) const {
     const Image& first = frames.front();
     VALORA_TRY(size, target_size(first.width, first.height));
@@ -72,7 +72,7 @@ class Patcher {
     return (frames + settings_.temporal_patch_size - 1) / settings_.temporal_patch_size;
   }
 
-  // The rows of one temporal group: merge blocks in reading order, within each its patches.
+  // The rows of one temporal group: merge blocks in reading order, patches within each block.
   float* append_group(std::span<const Image> group, const VisualInput& input, float* out) const {
     const int merge = settings_.merge_size;
     for (int block_y = 0; block_y < input.grid_h; block_y += merge)
@@ -82,7 +82,7 @@ class Patcher {
     return out;
   }
 
-  // One row: channel, frame, then the patch's pixels.
+  // One row: by channel, frame, then the patch's pixels.
   float* append_patch(std::span<const Image> group, int patch_y, int patch_x, float* out) const {
     const int side = settings_.patch_size;
     for (int c = 0; c < kChannels; ++c) {
@@ -111,7 +111,7 @@ void add_to_digest(DigestBuilder& digest, const PatchSettings& s) {
   digest.add(s.patch_size).add(s.temporal_patch_size).add(s.merge_size);
 }
 
-// preprocessor_config.json and config.json are two files.
+// preprocessor_config.json and config.json may disagree.
 Status check_layout(const PatchSettings& settings, const PatchLayout& tower, const char* what) {
   const auto check = [&](const char* key, int have, int want) -> Status {
     if (have == want) return {};

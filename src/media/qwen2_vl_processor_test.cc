@@ -18,7 +18,7 @@ std::shared_ptr<const Processor> make(const Json& image, const Json& video = nul
   return processor.ok() ? *processor : nullptr;
 }
 
-// Patches of 2 x 2 pixels, merged by 2 x 2, with bytes left as they are.
+// Patches of 2 x 2 pixels, merged by 2 x 2, with bytes unchanged.
 const Json kPlain = {{"patch_size", 2},    {"merge_size", 2},     {"temporal_patch_size", 2},
                      {"do_resize", false}, {"do_rescale", false}, {"do_normalize", false}};
 

@@ -28,8 +28,8 @@ constexpr std::string_view kRead[] = {
     "max_frames",
     "image_processor_type",
     "video_processor_type",
-    // Without effect on what is kept of a video file: frames of files are always sampled, whatever
-    // do_sample_frames says to callers who bring decoded frames.
+    // No effect on video files: frames of files are always sampled; do_sample_frames is for callers
+    // with decoded frames.
     "crop_size",
     "pad_size",
     "do_sample_frames",
@@ -50,7 +50,7 @@ Result<PixelBounds> pixel_bounds(const Json& json, PixelBounds bounds) {
   }
   VALORA_TRY(min, field_or<int64_t>(json, "min_pixels", bounds.min));
   VALORA_TRY(max, field_or<int64_t>(json, "max_pixels", bounds.max));
-  // The reference takes a minimum above the maximum as it is, and so do we.
+  // As in the reference, the minimum may exceed the maximum.
   if (min < 0 || max < 1 || min > kMaxArea || max > kMaxArea)
     return refuse_setting("max_pixels",
                           fmt::format("and min_pixels are out of range: {} and {}", max, min));

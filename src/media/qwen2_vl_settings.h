@@ -1,4 +1,4 @@
-// What preprocessor_config.json says to Qwen2-VL's image and video processors.
+// Settings of preprocessor_config.json for Qwen2-VL's image and video processors.
 #pragma once
 
 #include "base/json.h"
@@ -17,9 +17,9 @@ struct PatchSettings {
   int merge_size = 2;
 };
 
-// min_pixels and max_pixels win over size.{shortest_edge,longest_edge}, as in the reference's fast
-// class (transformers 4.57's slow class ignores `size` in a file). kUnprocessable names a setting
-// that is unknown and neither null nor false.
+// min_pixels and max_pixels take precedence over size.{shortest_edge,longest_edge}, as in the
+// reference's fast class (the slow class of transformers 4.57 ignores `size` in a file).
+// kUnprocessable names a setting that is unknown and neither null nor false.
 Result<PatchSettings> read_image_settings(const Json& json);
 Result<PatchSettings> read_video_settings(const Json& json);
 Result<FrameSampling> read_frame_sampling(const Json& json);

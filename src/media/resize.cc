@@ -1,12 +1,12 @@
 // PIL's 8-bit bicubic resampling, bit for bit: a horizontal then a vertical pass of weighted sums
-// in 22-bit fixed point, each rounded and clipped to a byte. A pass that keeps its side is left
-// out.
+// in 22-bit fixed point, each rounded and clipped to a byte. A pass that does not change the size
+// is skipped.
 #include <algorithm>
 #include <cmath>
 
 #include "media/image.h"
 
-// One body compiled for AVX2 beside the baseline, chosen at start-up. Sanitizers are not
+// Compiled for AVX2 beside the baseline and chosen at start-up. Not with sanitizers, which are not
 // initialised yet when the choice is made.
 #if defined(__x86_64__) && defined(__gnu_linux__) && !defined(__SANITIZE_ADDRESS__) && \
     !defined(__SANITIZE_THREAD__)
@@ -29,7 +29,7 @@ double bicubic(double x) {
   return 0.0;
 }
 
-// The input positions [first, first + count) and their weights behind one output position.
+// The input positions [first, first + count) of one output position, with their weights.
 struct Window {
   int first;
   int count;
@@ -77,8 +77,8 @@ inline uint8_t to_byte(int32_t sum) {
   return static_cast<uint8_t>(std::clamp(sum >> kPrecisionBits, 0, 255));
 }
 
-// out[lane] = the weighted sum over k of in[k * stride + lane]; lanes lie side by side so that the
-// compiler makes vectors of them.
+// out[lane] = the weighted sum over k of in[k * stride + lane]. Lanes are adjacent, so that the
+// compiler can vectorise.
 template <int kLanes>
 inline void weighted_sum(const uint8_t* in, size_t stride, Window window, uint8_t* out) {
   int32_t sums[kLanes];
@@ -91,8 +91,8 @@ inline void weighted_sum(const uint8_t* in, size_t stride, Window window, uint8_
 constexpr int kBlockRows = 8;
 constexpr int kBlockLanes = kBlockRows * 3;
 
-// Eight rows at a time, interleaved so that one position's 24 bytes are neighbours. The last block
-// repeats rows that are done.
+// Eight rows at a time, interleaved so that one position's 24 bytes are adjacent. The last block
+// repeats finished rows.
 VALORA_VECTOR_CLONES void resize_rows(const uint8_t* in, int height, int in_width, uint8_t* out,
                                       int out_width, const Windows& windows, uint8_t* block) {
   uint8_t sums[kBlockLanes];

@@ -14,7 +14,7 @@ Result<PixelSize> smart_resize(int width, int height, int factor, PixelBounds bo
     return invalid(
         fmt::format("the aspect ratio of {} x {} pixels is {:.1f}, over the limit of 200", width,
                     height, ratio));
-  // nearbyint rounds half to even, as Python's round does.
+  // nearbyint rounds half to even, as Python's round().
   double h = std::nearbyint(double(height) / factor) * factor;
   double w = std::nearbyint(double(width) / factor) * factor;
   const double area = double(height) * width;

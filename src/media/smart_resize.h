@@ -17,8 +17,8 @@ struct PixelSize {
   int height = 0;
 };
 
-// Both sides become multiples of `factor` and the area lies within `bounds` with the aspect ratio
-// kept as closely as that allows. An aspect ratio over 200 is an error.
+// Both sides become multiples of `factor`, and the area lies within `bounds`, with the aspect ratio
+// kept as closely as possible. An aspect ratio over 200 is an error.
 Result<PixelSize> smart_resize(int width, int height, int factor, PixelBounds bounds);
 
 }  // namespace valora::media

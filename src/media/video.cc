@@ -36,8 +36,8 @@ Status check_indices(const std::vector<int64_t>& indices, const VideoInfo& info,
   return {};
 }
 
-// The wanted frames in `frames`; gives how many frames of the file were passed, less than the last
-// index says where the file ends early.
+// Stores the frames of `indices`. Returns how many frames were decoded, which is less than the last
+// index + 1 if the file ends early.
 Result<int64_t> read_frames(VideoStream& stream, const std::vector<int64_t>& indices,
                             const Limits& limits, std::vector<Image>& frames) {
   int64_t pixels = 0;
@@ -50,7 +50,7 @@ Result<int64_t> read_frames(VideoStream& stream, const std::vector<int64_t>& ind
     VALORA_TRY(image, stream.to_rgb(*frame));
     if (!frames.empty() && (image.width != frames[0].width || image.height != frames[0].height))
       return invalid("the video changes its frame size");
-    // The container's size, checked before, may differ from what its frames have.
+    // The container's size was checked, but the frames may have another.
     for (; wanted < indices.size() && indices[wanted] == at; ++wanted) {
       pixels += int64_t{image.width} * image.height;
       if (pixels > limits.max_video_pixels)
@@ -95,7 +95,7 @@ Result<Video> decode_video(std::span<const uint8_t> bytes, const FrameSampler& s
       video.info.height = video.frames[0].height;
       return video;
     }
-    if (count_is_exact) return invalid("the video decodes differently each time");
+    if (count_is_exact) return invalid("the video decodes differently on each pass");
     video.info.frames = passed;
     count_is_exact = true;
   }

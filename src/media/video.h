@@ -1,5 +1,5 @@
-// Video files to sampled frames through libav, decoded from memory on the calling thread alone: no
-// demuxer may open another file or URL that the content names.
+// Video files to sampled frames through libav, decoded from memory on the calling thread only. No
+// demuxer may open other files or URLs that the content names.
 #pragma once
 
 #include <functional>
@@ -12,25 +12,25 @@
 namespace valora::media {
 
 struct VideoInfo {
-  int64_t frames =
-      0;           // counted by decoding where the container does not say, or says more than it has
+  // Counted by decoding if the container does not state it or states too many.
+  int64_t frames = 0;
   double fps = 0;  // 0: unknown
-  int width = 0;   // as shown: a stored rotation by quarter turns is applied
+  int width = 0;   // as displayed: a stored rotation by quarter turns is applied
   int height = 0;
 };
 
-// The indices of the frames to keep, ascending, for a video of this shape; each family has its
+// The indices of the frames to keep, ascending, for a video of this shape. Each family has its own
 // rule.
 using FrameSampler = std::function<Result<std::vector<int64_t>>(const VideoInfo&)>;
 
 struct Video {
   VideoInfo info;
-  std::vector<Image> frames;  // the sampled ones, all of one size
+  std::vector<Image> frames;  // the sampled frames, all of equal size
 };
 
-// No video stream or no decodable frame: kInvalidArgument. Over a limit: kPayloadTooLarge. Frames
-// that a damaged or cut file has lost are not counted. The sampler may be asked twice, when the
-// first count was wrong.
+// No video stream or no decodable frame: kInvalidArgument. Above a limit: kPayloadTooLarge. Frames
+// lost in a damaged or truncated file are not counted. The sampler is called again if the first
+// count was wrong.
 Result<Video> decode_video(std::span<const uint8_t> bytes, const FrameSampler& sampler,
                            const Limits& limits);
 

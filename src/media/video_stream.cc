@@ -21,8 +21,8 @@ extern "C" {
 namespace valora::media {
 namespace {
 
-// Demuxers of plain container files. Playlists and scripts (hls, dash, concat, …) name other files
-// and stay out.
+// Demuxers of plain container files. Playlists and scripts (hls, dash, concat, …) refer to other
+// files and are excluded.
 constexpr char kContainers[] =
     "mov,matroska,avi,mpegts,mpeg,mpegvideo,m4v,h264,hevc,flv,ogg,asf,ivf,gif,mjpeg,nut";
 constexpr int kIoBuffer = 64 << 10;
@@ -83,7 +83,7 @@ int past_deadline(void* opaque) {
   return std::chrono::steady_clock::now() > static_cast<const DecodeBudget*>(opaque)->deadline;
 }
 
-// EXIF's number for the quarter turns that a player would apply.
+// EXIF's orientation for the quarter turns that a player applies.
 int display_orientation(const AVStream& stream) {
   size_t size = 0;
   const uint8_t* matrix = av_stream_get_side_data(&stream, AV_PKT_DATA_DISPLAYMATRIX, &size);
@@ -100,7 +100,7 @@ int display_orientation(const AVStream& stream) {
   }
 }
 
-// The deprecated full-range pixel formats mean the plain ones with a range flag.
+// The deprecated full-range pixel formats equal the plain ones with a range flag.
 AVPixelFormat plain_format(AVPixelFormat format, bool& full_range) {
   switch (format) {
     case AV_PIX_FMT_YUVJ420P: full_range = true; return AV_PIX_FMT_YUV420P;
@@ -162,14 +162,14 @@ Status VideoStream::Impl::open_file() {
 }
 
 Status VideoStream::Impl::probe() {
-  // Most containers state the size; a video over the limit is then refused by its right name.
+  // Most containers state the size; checking it here gives a precise error.
   for (unsigned i = 0; i < format->nb_streams; ++i) {
     const AVCodecParameters& parameters = *format->streams[i]->codecpar;
     if (parameters.codec_type == AVMEDIA_TYPE_VIDEO && parameters.width > 0 &&
         parameters.height > 0)
       VALORA_CHECK(check_size("video", parameters.width, parameters.height, limits));
   }
-  // Probing decodes frames too, so it gets the same limits as the decoder proper.
+  // Probing also decodes frames, so it gets the decoder's limits.
   AVDictionary* options = nullptr;
   av_dict_set_int(&options, "max_pixels", limits.max_pixels, 0);
   av_dict_set_int(&options, "threads", 1, 0);
@@ -206,7 +206,7 @@ Status VideoStream::Impl::open_decoder() {
   return {};
 }
 
-// Sends the next packet of the stream, or the end. Damaged packets are passed over, as players do.
+// Sends the next packet of the stream, or the end. Damaged packets are skipped, as players do.
 Result<bool> VideoStream::Impl::feed_decoder() {
   while (true) {
     if (past_deadline(&budget)) return over_budget();
@@ -229,7 +229,7 @@ VideoStream::~VideoStream() = default;
 
 Result<std::unique_ptr<VideoStream>> VideoStream::open(std::span<const uint8_t> bytes,
                                                        const Limits& limits, DecodeBudget& budget) {
-  // libav writes every damaged packet to stderr; the errors here say what a client needs.
+  // libav logs every damaged packet to stderr; the errors returned here are enough.
   static const bool quiet = (av_log_set_level(AV_LOG_QUIET), true);
   (void)quiet;
   auto impl = std::make_unique<Impl>(bytes, limits, budget);
@@ -274,21 +274,21 @@ Result<Image> VideoStream::to_rgb(const AVFrame& frame) {
   VALORA_CHECK(check_size("video", frame.width, frame.height, impl_->limits));
   bool full_range = frame.color_range == AVCOL_RANGE_JPEG;
   const AVPixelFormat format = plain_format(static_cast<AVPixelFormat>(frame.format), full_range);
-  // Chroma is interpolated at full resolution with exact rounding (the default is visibly coarser),
-  // the same on every CPU.
+  // Chroma is interpolated at full resolution with exact rounding, the same on every CPU. The
+  // default is visibly coarser.
   constexpr int kFlags =
       SWS_BICUBIC | SWS_ACCURATE_RND | SWS_FULL_CHR_H_INT | SWS_FULL_CHR_H_INP | SWS_BITEXACT;
   impl_->scaler.reset(sws_getCachedContext(impl_->scaler.release(), frame.width, frame.height,
                                            format, frame.width, frame.height, AV_PIX_FMT_RGB24,
                                            kFlags, nullptr, nullptr, nullptr));
   if (!impl_->scaler) return broken_video("its pixel format is not known");
-  // An unspecified matrix means BT.601, as in other readers.
+  // An unspecified matrix is read as BT.601, as in other readers.
   sws_setColorspaceDetails(impl_->scaler.get(), sws_getCoefficients(frame.colorspace), full_range,
                            sws_getCoefficients(SWS_CS_DEFAULT), 1, 0, 1 << 16, 1 << 16);
 
   Image image = blank_image(frame.width, frame.height);
-  // swscale's vector code writes whole vectors, past a row's end where the row allows it: rows are
-  // padded here and packed afterwards.
+  // swscale's vector code may write past the end of a row, so rows are padded here and packed
+  // afterwards.
   const int stride = (frame.width * 3 + 63) / 64 * 64 + 64;
   std::vector<uint8_t> padded(size_t(stride) * frame.height + 64);
   uint8_t* planes[4] = {padded.data()};

@@ -12,7 +12,7 @@ struct AVFrame;
 
 namespace valora::media {
 
-// Work that one video may cost, over all passes through it.
+// The work allowed for one video, over all passes.
 struct DecodeBudget {
   int64_t frames_left;
   std::chrono::steady_clock::time_point deadline;
@@ -20,14 +20,14 @@ struct DecodeBudget {
 
 class VideoStream {
  public:
-  // The bytes and the budget outlive the stream.
+  // The bytes and the budget must outlive the stream.
   static Result<std::unique_ptr<VideoStream>> open(std::span<const uint8_t> bytes,
                                                    const Limits& limits, DecodeBudget& budget);
   ~VideoStream();
 
-  // The frame count is the container's; 0 if it does not say.
+  // The frame count is the container's; 0 if it states none.
   VideoInfo info() const;
-  // Seconds that the container states; 0 if it does not.
+  // The container's duration in seconds; 0 if it states none.
   double duration() const;
   // The next frame in display order, valid until the next call; null at the end.
   Result<const AVFrame*> next_frame();

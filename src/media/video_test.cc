@@ -19,7 +19,7 @@ std::vector<uint8_t> ramp(int frames) {
   return levels;
 }
 
-// A damaged header may count any number of frames.
+// A damaged header may state any number of frames.
 constexpr int64_t kMostFrames = 1000;
 
 FrameSampler every(int step) {
@@ -30,7 +30,7 @@ FrameSampler every(int step) {
   };
 }
 
-// Of the bottom right pixel, which the white corner never reaches.
+// The level of the bottom right pixel, outside the white corner.
 int level(const Image& frame) { return frame.rgb.back(); }
 
 bool is_white(const Image& frame, int x, int y) {

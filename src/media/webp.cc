@@ -15,7 +15,7 @@ using AnimationDecoder = std::unique_ptr<WebPAnimDecoder, decltype(&WebPAnimDeco
 ByteSpan chunk(const WebPDemuxer* demuxer, const char* name) {
   WebPChunkIterator found;
   ByteSpan data;
-  // The bytes lie in the file itself and outlive the iterator.
+  // The bytes are part of the file and outlive the iterator.
   if (WebPDemuxGetChunk(demuxer, name, 1, &found)) data = {found.chunk.bytes, found.chunk.size};
   WebPDemuxReleaseChunkIterator(&found);
   return data;
@@ -40,8 +40,8 @@ Result<StoredSize> webp_size(ByteSpan bytes, const Limits& limits) {
   return read_size(demuxer.get(), limits);
 }
 
-// Still files too go through the animation decoder, as in PIL: the first frame on its canvas, with
-// alpha dropped.
+// Still files also use the animation decoder, as in PIL: the first frame on its canvas, with alpha
+// dropped.
 Result<StoredImage> decode_webp(ByteSpan bytes, const Limits& limits) {
   const WebPData data{bytes.data(), bytes.size()};
   const Demuxer demuxer(WebPDemux(&data), WebPDemuxDelete);

@@ -16,7 +16,7 @@ extern "C" {
 
 namespace valora::media::testing {
 
-// One frame a grey level, each with a white square of 16 pixels in its top left corner.
+// One frame per grey level, each with a white square of 16 pixels in its top left corner.
 struct Clip {
   const char* container = "avi";
   const char* codec = "ffv1";  // lossless
@@ -24,7 +24,7 @@ struct Clip {
   int width = 64;
   int height = 48;
   int frame_rate = 10;
-  int clockwise_rotation = 0;  // degrees, for the player to apply
+  int clockwise_rotation = 0;  // in degrees, applied by the player
   std::vector<uint8_t> levels;
 };
 
@@ -66,8 +66,7 @@ inline void paint(AVFrame* frame, int level) {
                   uint8_t{128});
 }
 
-// A seekable file in memory; libav's own dynamic buffer loses what the AVI muxer goes back to
-// write.
+// A seekable file in memory. libav's dynamic buffer loses what the AVI muxer rewrites at the end.
 struct MemoryWriter {
   Bytes bytes;
   size_t at = 0;

@@ -1,4 +1,4 @@
-// A loopback HTTP host with canned answers, for the tests of fetching.
+// A loopback HTTP server with fixed answers, for tests of fetching.
 #pragma once
 
 #include <atomic>
@@ -16,7 +16,7 @@ namespace valora::media::testing {
 
 class HttpHost {
  public:
-  // Path to the whole response; other paths get 404.
+  // From path to whole response. Other paths get 404.
   explicit HttpHost(std::map<std::string, std::string> answers)
       : answers_(std::move(answers)), socket_(listen_on_loopback()), silent_(listen_on_loopback()) {
     thread_ = std::thread([this] { serve(); });
@@ -33,7 +33,7 @@ class HttpHost {
   std::string url(const std::string& path) const {
     return "http://127.0.0.1:" + std::to_string(port(socket_)) + path;
   }
-  // Takes connections and never answers.
+  // Accepts connections and never answers.
   std::string silent_url() const {
     return "http://127.0.0.1:" + std::to_string(port(silent_)) + "/";
   }

@@ -1,4 +1,4 @@
-// Pictures for the unit tests, drawn and encoded here so that no binary file is committed.
+// Pictures for unit tests, drawn and encoded here so that no binary files are committed.
 #pragma once
 
 #include <cstdio>
@@ -15,7 +15,7 @@
 
 namespace valora::media::testing {
 
-// Smooth ramps that differ with `seed`.
+// Smooth gradients that depend on `seed`.
 inline Image make_picture(int width, int height, int seed = 0) {
   Image image{width, height, std::vector<uint8_t>(size_t(width) * height * 3)};
   for (int y = 0; y < height; ++y)
@@ -117,7 +117,7 @@ inline Bytes zlib_of_zeros(size_t count) {
 // A GIF of 2 x 1 pixels, red and green.
 inline Bytes tiny_gif() {
   Bytes bytes{'G', 'I', 'F', '8', '9', 'a', 2, 0, 1, 0, 0x80, 0, 0, 255, 0, 0, 0, 255, 0};
-  // One frame over the whole; codes of 3 bits: clear, 0, 1, end.
+  // One frame that covers the screen; codes of 3 bits: clear, 0, 1, end.
   append(bytes, {',', 0, 0, 0, 0, 2, 0, 1, 0, 0, 2, 2, 0b01000100, 0b00001010, 0, ';'});
   return bytes;
 }
