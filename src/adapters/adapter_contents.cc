@@ -19,7 +19,7 @@ Status check_values(const std::string& tensor, const TensorView& view) {
     return unprocessable("tensor \"" + shortened(tensor) + "\" has dtype " +
                          dtype_name(view.dtype) + "; adapters are served from F32, F16 or BF16");
   if (!all_finite(view))
-    return unprocessable("tensor \"" + shortened(tensor) + "\" holds values that are not finite");
+    return unprocessable("tensor \"" + shortened(tensor) + "\" has values that are not finite");
   return {};
 }
 
@@ -41,7 +41,8 @@ Status place_half(const std::string& tensor, const TensorName& name, const Tenso
   return {};
 }
 
-// A module saved whole can only be a head: one of modules_to_save that is no part of the model.
+// A module saved completely can only be a head: a module of modules_to_save that is not part of the
+// model.
 Status place_head(const std::string& tensor, const TensorName& name, const TensorView& view,
                   const LoraConfig& config, const ModuleTable& modules, AdapterContents& contents) {
   const bool is_weight = name.role == TensorRole::kWeight;
@@ -81,7 +82,7 @@ Result<AdapterContents> sort_tensors(const SafeTensors& file, const LoraConfig& 
       VALORA_CHECK(place_head(tensor, name, view, config, modules, contents));
   }
   VALORA_CHECK(check_complete(contents, modules));
-  // Last, as it alone reads all the data.
+  // Last, because only this check reads all data.
   for (const auto& [tensor, view] : file.tensors()) VALORA_CHECK(check_values(tensor, view));
   return contents;
 }

@@ -1,4 +1,4 @@
-// The tensors of an adapter file, sorted by what they belong to.
+// The tensors of an adapter file, grouped by module.
 #pragma once
 
 #include <map>
@@ -12,14 +12,14 @@
 namespace valora::adapters {
 
 struct LoraHalves {
-  std::string name;  // of the module, as the file spells it
+  std::string name;  // of the module, as in the file
   const TensorView* a = nullptr;
   const TensorView* b = nullptr;
 };
 
 struct HeadTensors {
   const TensorView* weight = nullptr;
-  const TensorView* bias = nullptr;  // null: none
+  const TensorView* bias = nullptr;  // null if there is none
 };
 
 struct AdapterContents {
@@ -27,9 +27,9 @@ struct AdapterContents {
   std::map<std::string, HeadTensors> heads;  // weight present
 };
 
-// Gives every tensor of the file a place. Error: kUnprocessable naming the tensor or module, for a
-// tensor that cannot be served, a module that is unknown or not servable, a missing or doubled
-// half, a dtype other than F32, F16 and BF16, or a value that is not finite.
+// Assigns every tensor of the file to a module or head. Error: kUnprocessable naming the tensor or
+// module, for a tensor that cannot be served, a module that is unknown or not servable, a missing
+// or repeated half, a dtype other than F32, F16 and BF16, or a value that is not finite.
 Result<AdapterContents> sort_tensors(const SafeTensors& file, const LoraConfig& config,
                                      const ModuleTable& modules);
 

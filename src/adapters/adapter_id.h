@@ -1,10 +1,10 @@
-// The number of an adapter, wherever one is named by a number.
+// The number that identifies a loaded adapter.
 #pragma once
 
 #include <cstdint>
 
 namespace valora::adapters {
 
-using AdapterId = int32_t;  // of one load of one adapter; never used again
+using AdapterId = int32_t;  // one per load of an adapter; never reused
 
 }  // namespace valora::adapters

@@ -24,7 +24,7 @@ Result<Paths> check_folder(const std::string& dir) {
   Paths paths{dir + "/adapter_config.json", dir + "/adapter_model.safetensors",
               dir + "/valora.json"};
   if (!file_exists(paths.config))
-    return not_found(dir + " is no PEFT adapter: it has no adapter_config.json", dir);
+    return not_found(dir + " is not a PEFT adapter: it has no adapter_config.json", dir);
   if (file_exists(paths.tensors)) return paths;
   if (file_exists(dir + "/adapter_model.bin"))
     return unprocessable(
@@ -35,8 +35,8 @@ Result<Paths> check_folder(const std::string& dir) {
   return not_found(dir + " has no adapter_model.safetensors", dir);
 }
 
-// Modules that were to be saved whole and are not in the file keep the base model's weights, if it
-// has them.
+// Modules of modules_to_save that are not in the file keep the base model's weights, if it has
+// them.
 void warn_of_missing_heads(const LoraConfig& config, AdapterSpec& spec) {
   if (config.modules_to_save.empty() || !spec.heads.empty()) return;
   spec.warnings.push_back("modules_to_save names " + config.modules_to_save[0] +
@@ -66,7 +66,7 @@ Result<AdapterSpec> read_adapter(const std::string& dir, const ModuleTable& modu
   VALORA_TRY(targets, resolve_targets(config.rules, contents, modules, limits, spec.warnings));
   VALORA_TRY(heads, resolve_heads(contents, sidecar, modules.hidden_size()));
   if (targets.empty() && heads.empty())
-    return unprocessable(dir + " adapts nothing: it has neither LoRA weights nor heads", dir);
+    return unprocessable(dir + " is empty: it has neither LoRA weights nor heads", dir);
   spec.targets = std::move(targets);
   spec.heads = std::move(heads);
   for (const LoraTarget& target : spec.targets)

@@ -92,7 +92,7 @@ TEST(AdapterReader, ReadsOldNamesAndNamesWithTheAdapterInside) {
     folder.tensors[key(module, "lora_B.default.weight")] = filled({kHidden, 2}, -1);
   }
   EXPECT_EQ(folder.read()->digest, digest);
-  // A configuration of the same age.
+  // A configuration of the same version.
   folder.config["target_modules"] = R"(model\.layers\.\d\.self_attn\.q_proj)";
   EXPECT_EQ(folder.read()->digest, digest);
   folder.config["target_modules"] = R"(model\.layers\.\d\..*_proj)";
@@ -164,7 +164,7 @@ TEST(AdapterReader, RefusesValuesThatAreNotFinite) {
     values.back() = bad;
     folder.tensors[key(kQ1, "lora_B.weight")] = testing::f32_tensor({kHidden, 2}, values);
     EXPECT_THAT(folder.refusal(),
-                HasSubstr(key(kQ1, "lora_B.weight") + "\" holds values that are not finite"));
+                HasSubstr(key(kQ1, "lora_B.weight") + "\" has values that are not finite"));
   }
 }
 
@@ -279,7 +279,7 @@ TEST(AdapterReader, AnAdapterMustAdaptSomething) {
   AdapterFolder folder;
   folder.tensors.clear();
   folder.config["target_modules"] = Json::array();
-  EXPECT_THAT(folder.refusal(), HasSubstr("adapts nothing"));
+  EXPECT_THAT(folder.refusal(), HasSubstr("is empty: it has neither"));
 }
 
 TEST(AdapterDigest, IsOfTheContentAlone) {

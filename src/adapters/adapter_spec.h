@@ -1,4 +1,5 @@
-// A PEFT LoRA folder, read and validated: what would be served, exactly, or why not.
+// A PEFT LoRA folder, read and validated: either it can be served exactly, or the error says why
+// not.
 #pragma once
 
 #include <memory>
@@ -29,9 +30,9 @@ struct TaskHead {
   std::string name;                 // "score"
   TensorView weight;                // [labels, hidden]
   std::optional<TensorView> bias;   // [labels]
-  std::vector<std::string> labels;  // as many as rows; "LABEL_i" where nothing names them
+  std::vector<std::string> labels;  // one per row; "LABEL_i" if no file names them
   ProblemType problem_type = ProblemType::kSingleLabel;
-  bool add_generation_prompt = false;  // as it was trained
+  bool add_generation_prompt = false;  // as in training
 };
 
 struct AdapterSpec {
@@ -42,7 +43,7 @@ struct AdapterSpec {
   int max_rank = 0;
   size_t bytes = 0;                         // of all tensors in the file
   std::string task, description, question;  // from the sidecar valora.json; may be empty
-  std::vector<std::string> warnings;        // unknown configuration keys and the like
+  std::vector<std::string> warnings;        // unknown configuration keys and similar
   std::shared_ptr<const SafeTensors> file;  // keeps the views alive
 };
 
@@ -55,9 +56,9 @@ struct AdapterLimits {
 // ({task, description, question, heads:[{name, labels, problem_type, pooling,
 // add_generation_prompt}]}). Errors: kNotFound (no such folder or file), kUnprocessable (it cannot
 // be served exactly, or the tensor file is broken; the message names the module, tensor or option),
-// kInvalidArgument (broken JSON, wrong types). Values that are not finite are refused. Reads all of
-// the files once, so that a folder that is changed or cut short meanwhile is an error and nothing
-// worse; call it off the engine's thread.
+// kInvalidArgument (broken JSON, wrong types). Values that are not finite are refused. Each file is
+// read once, so a folder that changes meanwhile gives at worst an error. Call it off the engine's
+// thread.
 Result<AdapterSpec> read_adapter(const std::string& dir, const ModuleTable& modules,
                                  const AdapterLimits& limits);
 

@@ -13,14 +13,14 @@ namespace {
 constexpr size_t kMaxConfigBytes = size_t{16} << 20;
 constexpr size_t kMaxPatterns = 1 << 14;  // keys of rank_pattern or alpha_pattern
 constexpr size_t kMaxRegexes = 128;       // of one option
-// Of all regular expressions of one option: a class of twenty bytes may take milliseconds to
-// compile.
+// Of all regular expressions of one option: 20 bytes may take milliseconds to compile.
 constexpr size_t kMaxRegexBytes = 8 << 10;
 constexpr JsonLimits kLimits{
     .max_bytes = kMaxConfigBytes, .max_depth = 16, .max_values = size_t{1} << 19};
 constexpr size_t kMaxLayers = 1 << 20;  // entries of layers_to_transform
 
-// What training, initialisation and bookkeeping left behind; no effect on what the tensors compute.
+// Options of training, initialisation and bookkeeping, which do not affect what the tensors
+// compute.
 constexpr std::array kIgnored{"peft_type",         "auto_mapping",   "base_model_name_or_path",
                               "revision",          "task_type",      "inference_mode",
                               "peft_version",      "lora_dropout",   "megatron_core",
@@ -38,7 +38,7 @@ constexpr std::array kHonoured{"r",
                                "alpha_pattern",
                                "bias",
                                "init_lora_weights"};
-// Served only while unset; "bias" and "init_lora_weights" have checks of their own.
+// Supported only if unset. "bias" and "init_lora_weights" have checks of their own.
 constexpr std::array kRefused{"use_dora",
                               "lora_bias",
                               "target_parameters",
@@ -62,13 +62,13 @@ Error refused(const std::string& key, const Json& value) {
 
 bool is_unset(const std::string& key, const Json& value) {
   if (value.is_null() || value == false) return true;
-  // An empty invocation sequence still switches activated LoRA on.
+  // An empty invocation sequence also enables activated LoRA.
   return (value.is_array() || value.is_object()) && value.empty() &&
          key != "alora_invocation_tokens";
 }
 
-// Some initialisations also change the base model's weights, each time the adapter is put on it, so
-// its tensors do not belong to the base as it is on disk.
+// Some initialisations also change the base model's weights whenever the adapter is loaded, so its
+// tensors do not fit the base weights on disk.
 Status check_initialisation(const Json& value) {
   if (value.is_null() || value.is_boolean()) return {};
   if (value == "gaussian" || value == "eva" || value == "orthogonal") return {};
@@ -210,8 +210,7 @@ Status read_layer_rules(const Json& config, TargetRules& rules) {
   return {};
 }
 
-// The keys of the top-level object `name` in the order of the file; a parsed Json no longer knows
-// it.
+// The keys of the top-level object `name` in file order, which a parsed Json does not keep.
 std::vector<std::string> key_order(const std::string& text, const std::string& name) {
   std::vector<std::string> keys;
   std::string open;
@@ -220,7 +219,7 @@ std::vector<std::string> key_order(const std::string& text, const std::string& n
         if (event != Json::parse_event_t::key) return true;
         if (depth == 1) {
           open = key.get<std::string>();
-          if (open == name) keys.clear();  // a repeated key: the last object counts
+          if (open == name) keys.clear();  // for a repeated key, the last object counts
         } else if (depth == 2 && open == name) {
           keys.push_back(key.get<std::string>());
         }
@@ -243,7 +242,7 @@ Result<std::vector<std::pair<NamePattern, T>>> read_patterns(const Json& config,
   size_t regexes = 0, bytes = 0;
   for (const std::string& name : key_order(text, key)) {
     if (!seen.insert(name).second)
-      continue;  // in Python, too, a repeated key keeps its first place and last value
+      continue;  // as in Python, a repeated key keeps its first position and last value
     VALORA_TRY(value, required_field<T>(object, name));
     if (!NamePattern::is_plain(name)) {
       VALORA_CHECK(check_regex_bytes(bytes += name.size(), key));

@@ -1,4 +1,4 @@
-// adapter_config.json: read in full, or refused by the name of the option that cannot be honoured.
+// adapter_config.json. An option that cannot be honoured is refused by name.
 #pragma once
 
 #include <string>
@@ -15,8 +15,8 @@ struct LoraConfig {
   std::vector<std::string> warnings;  // unknown keys
 };
 
-// Errors: kNotFound; kInvalidArgument, for broken JSON and wrong types; kUnprocessable, for options
-// that change results and are not implemented (the message and param name the option).
+// Errors: kNotFound; kInvalidArgument for broken JSON and wrong types; kUnprocessable for options
+// that change results and are not implemented (message and param name the option).
 Result<LoraConfig> read_lora_config(const std::string& path);
 
 }  // namespace valora::adapters

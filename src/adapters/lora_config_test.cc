@@ -19,7 +19,7 @@ class LoraConfigTest : public ::testing::Test {
   Result<LoraConfig> read(const std::string& text) {
     return read_lora_config(dir_.write("adapter_config.json", text));
   }
-  // A good configuration with one key set.
+  // A valid configuration with one key set.
   Result<LoraConfig> with(const std::string& key, const Json& value) {
     Json config = {{"peft_type", "LORA"}, {"target_modules", {"q_proj"}}};
     config[key] = value;
@@ -145,7 +145,7 @@ TEST_F(LoraConfigTest, TheFirstPatternOfTheFileWins) {
   ASSERT_TRUE(forward.ok() && backward.ok());
   EXPECT_EQ(*forward->rules.rank_of("z.q_proj", budget_), 2);
   EXPECT_EQ(*backward->rules.rank_of("z.q_proj", budget_), 3);
-  // A repeated key: the first place, the last value, as in a Python dictionary.
+  // A repeated key keeps its first position and last value, as in a Python dictionary.
   const auto repeated = read(start + R"({"q_proj":3,"z.q_proj":2,"q_proj":4}})");
   ASSERT_TRUE(repeated.ok());
   EXPECT_EQ(*repeated->rules.rank_of("z.q_proj", budget_), 4);
@@ -162,8 +162,7 @@ TEST_F(LoraConfigTest, TooManyPatternsAreRefused) {
               HasSubstr("more than 128 regular expressions"));
 }
 
-// Each "(?i)[…]" of this kind is compiled in milliseconds, so that megabytes of them would take
-// hours.
+// Each "(?i)[…]" of this kind takes milliseconds to compile, so megabytes of them would take hours.
 TEST_F(LoraConfigTest, LongRegularExpressionsAreRefused) {
   std::string classes = "(?i)";
   for (int i = 0; i < 500; ++i) classes += "[\\x{0}-\\x{10ffff}]";

@@ -9,8 +9,7 @@
 namespace valora::adapters {
 namespace {
 
-// What has to be replaced at the front of one name to get the other: how a file spells module
-// names.
+// The prefix to replace in one name to get another: how a file's names differ from the table's.
 using Spelling = std::pair<std::string, std::string>;
 
 Spelling spelling_of(const std::string& name, const std::string& canonical) {
@@ -57,7 +56,7 @@ class Resolver {
     if (!missing.empty())
       return unprocessable("the configuration targets " + module(missing[0]).name +
                            and_more(missing.size()) + ", but the file has no tensors for it");
-    // "all-linear" never means the output layer, and this table cannot tell it from the others.
+    // "all-linear" excludes the output layer, which this table cannot distinguish.
     if (!out_of_reach.empty() && !rules_.all_linear)
       warnings.push_back("the configuration also targets " + module(out_of_reach[0]).name +
                          and_more(out_of_reach.size()) +
@@ -72,7 +71,7 @@ class Resolver {
     return count == 1 ? "" : " and " + std::to_string(count - 1) + " more modules";
   }
 
-  // The name under which the configuration targets a module: preferably the file's own.
+  // The name by which the configuration targets a module, preferably the file's.
   Result<std::string> configured_name(int index, const std::string& file_name) {
     std::vector<std::string> names = modules_.names(index);
     std::erase(names, file_name);
@@ -85,7 +84,7 @@ class Resolver {
                          ", which the configuration does not target");
   }
 
-  // Asks for the names that the file would use; where it has none of that kind, for all.
+  // Checks the names in the file's spelling; if the file has no such names, all names.
   Result<bool> targets_without_tensors(int index) {
     const std::vector<std::string> names = modules_.names(index);
     std::vector<std::string> likely;

@@ -1,4 +1,4 @@
-// Joins what an adapter's configuration says with what its file holds.
+// Matches an adapter's configuration with its file's tensors.
 #pragma once
 
 #include <string>
@@ -10,8 +10,8 @@
 namespace valora::adapters {
 
 // The adapted linears by module, ascending. Every module with tensors must be a target of the
-// configuration, with its rank and the module's shapes, and every servable target must have
-// tensors; other targets without tensors add a warning. Error: kUnprocessable naming the module.
+// configuration, with its rank and the module's shapes. Every servable target must have tensors; a
+// target that is not servable and has none adds a warning. Error: kUnprocessable naming the module.
 Result<std::vector<LoraTarget>> resolve_targets(const TargetRules& rules,
                                                 const AdapterContents& contents,
                                                 const ModuleTable& modules,

@@ -11,18 +11,18 @@
 namespace valora::adapters {
 
 struct Module {
-  std::string name;  // canonical: the newest Hugging Face name, e.g.
-                     // "model.language_model.layers.3.mlp.up_proj"
+  // Canonical: the newest Hugging Face name, e.g. "model.language_model.layers.3.mlp.up_proj".
+  std::string name;
   int64_t in = 0;
   int64_t out = 0;
-  bool servable = true;  // false: known, but no adapter on it can be served
-  int64_t layer = -1;    // its index where it lies in a repeated layer
-  bool visual =
-      false;  // of the vision tower or the projector: changes visual embeddings, not the decoder
+  bool servable = true;  // false: known, but adapters on it cannot be served
+  int64_t layer = -1;    // its index in a repeated layer; -1 outside
+  // Part of the vision tower or the projector: affects visual embeddings, not the decoder.
+  bool visual = false;
 };
 
-// Checkpoints and adapters of different transformers versions prefix the same module differently;
-// a name that starts with `alias` means `canonical` + rest. Longest alias first.
+// Different transformers versions prefix the same module differently. A name that starts with
+// `alias` means `canonical` + rest. Longest alias first.
 struct PrefixAlias {
   std::string alias;
   std::string canonical;
@@ -34,11 +34,11 @@ class ModuleTable {
   ModuleTable(std::vector<Module> modules, std::vector<PrefixAlias> aliases, int64_t hidden_size);
 
   const std::vector<Module>& modules() const { return modules_; }
-  int64_t hidden_size() const { return hidden_size_; }  // width that task heads read
-  // Index of a module by its canonical name or an aliased one; the canonical name wins.
+  int64_t hidden_size() const { return hidden_size_; }  // the width of task heads' input
+  // The index of a module by its canonical name or an alias. The canonical name takes precedence.
   std::optional<int> find(std::string_view name) const;
-  // All names one module may have: canonical first, then its aliases. Patterns of an adapter's
-  // config are tried on each, since a config is written against the names of its own transformers
+  // All names of one module: canonical first, then its aliases. Patterns of an adapter's
+  // configuration are tried on each, because a configuration uses the names of its own transformers
   // version.
   std::vector<std::string> names(int module) const;
 

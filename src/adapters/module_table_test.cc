@@ -24,7 +24,7 @@ TEST(ModuleTable, FindsCanonicalAndAliasedNames) {
   EXPECT_EQ(modules.find("language_model.model.layers.0.q"), 0);
   EXPECT_EQ(modules.find("visual.merger"), 1);
   EXPECT_EQ(modules.find("model.visual.merger"),
-            1);  // though "model." is an alias of something else
+            1);  // although "model." is also an alias
   EXPECT_EQ(modules.find("lm_head"), 2);
   EXPECT_EQ(modules.find("model.lm_head"), std::nullopt);
   EXPECT_EQ(modules.find("layers.0.q"), std::nullopt);

@@ -8,7 +8,8 @@
 namespace valora::adapters {
 namespace {
 
-// Backtracking steps, and what a match that needs so many takes of the budget.
+// A limit of backtracking steps, and what a match that exceeds the one before takes from the
+// budget.
 struct Attempt {
   uint32_t steps;
   int cost;
@@ -28,8 +29,8 @@ std::string error_text(int code) {
   return reinterpret_cast<const char*>(text);
 }
 
-// Where PCRE2 reads another meaning into text that Python accepts: "{,n}" (a repetition in Python,
-// plain text in PCRE2 before 10.43) is rewritten; POSIX classes (a PCRE2 extension) are refused.
+// Handles text that Python accepts and PCRE2 reads differently: "{,n}" (a repetition in Python,
+// literal in PCRE2 before 10.43) is rewritten; POSIX classes (a PCRE2 extension) are refused.
 Result<std::string> in_pcre2_syntax(std::string_view pattern, const std::string& source) {
   std::string text;
   bool in_class = false;
@@ -46,7 +47,7 @@ Result<std::string> in_pcre2_syntax(std::string_view pattern, const std::string&
       if (c == ']') in_class = false;
     } else if (c == '[') {
       in_class = true;
-      // A bracket that comes first in a class stands for itself.
+      // A bracket at the start of a class is literal.
       if (i + 1 < pattern.size() && pattern[i + 1] == '^') text += pattern[++i];
       if (i + 1 < pattern.size() && pattern[i + 1] == ']') text += pattern[++i];
     } else if (c == '{' && i + 2 < pattern.size() && pattern[i + 1] == ',') {
@@ -104,7 +105,7 @@ Result<std::optional<std::vector<std::string>>> Regex::run(std::string_view text
   if (matched == PCRE2_ERROR_NOMATCH) return std::optional<std::vector<std::string>>{};
   if (matched < 0)
     return unprocessable(source_ + ": matching its regular expression on \"" + shortened(text) +
-                             "\" is given up: " + error_text(matched),
+                             "\" was stopped: " + error_text(matched),
                          source_);
   std::vector<std::string> groups;
   const PCRE2_SIZE* offsets = pcre2_get_ovector_pointer(data.get());

@@ -1,4 +1,4 @@
-// Regular expressions of adapter configurations, with the meaning that Python's re gives them.
+// Regular expressions of adapter configurations, with the semantics of Python's re.
 #pragma once
 
 #include <memory>
@@ -13,22 +13,21 @@ struct pcre2_real_code_8;
 
 namespace valora::adapters {
 
-// Matches that backtrack much are rare in honest configurations; one adapter may have this many of
-// up to 10,000 steps, and ten times less of up to 100,000, so that a hostile one is refused within
-// seconds.
+// A budget for matches that backtrack much, which honest configurations rarely need: this many
+// matches of up to 10,000 steps per adapter, and a tenth as many of up to 100,000. A hostile
+// adapter is refused within seconds.
 struct RegexBudget {
   int long_matches = 5000;
 };
 
 class Regex {
  public:
-  // `source` names the configuration key in errors. Error: kUnprocessable, for what does not
-  // compile.
+  // `source` names the configuration key in errors. Error: kUnprocessable if it does not compile.
   static Result<Regex> compile(std::string_view pattern, std::string source);
 
-  // Python's re.fullmatch. Error: kUnprocessable, when the budget is spent.
+  // Python's re.fullmatch. Error: kUnprocessable if the budget is spent.
   Result<bool> full_match(std::string_view text, RegexBudget& budget) const;
-  // Python's re.match (anchored at the start only): its groups, the whole match first.
+  // Python's re.match (anchored at the start only). Returns the groups, the whole match first.
   Result<std::optional<std::vector<std::string>>> match(std::string_view text,
                                                         RegexBudget& budget) const;
 

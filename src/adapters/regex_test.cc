@@ -14,7 +14,7 @@ bool full(const std::string& pattern, const std::string& text) {
   return *Regex::compile(pattern, "p")->full_match(text, budget);
 }
 
-// What re.fullmatch of Python 3.11 answers.
+// Results of re.fullmatch in Python 3.11.
 TEST(RegexTest, MatchesLikePython) {
   EXPECT_TRUE(full("a|ab", "ab"));
   EXPECT_FALSE(full("a", "ab"));
@@ -64,12 +64,12 @@ TEST(RegexTest, GivesUpOnCatastrophicPatterns) {
   EXPECT_THAT(matched.error().message,
               HasSubstr("target_modules: matching its regular expression"));
   EXPECT_EQ(budget.long_matches, RegexBudget{}.long_matches - 11);
-  // Some backtracking costs less, a little nothing.
+  // Much backtracking takes from the budget, a little does not.
   EXPECT_FALSE(*regex->full_match(std::string(11, 'x'), budget));
   EXPECT_EQ(budget.long_matches, RegexBudget{}.long_matches - 12);
   EXPECT_FALSE(*regex->full_match("xxx", budget));
   EXPECT_EQ(budget.long_matches, RegexBudget{}.long_matches - 12);
-  // With no budget left, the first limit is the last.
+  // Without budget, only the first limit applies.
   budget.long_matches = 0;
   EXPECT_FALSE(regex->full_match(std::string(200, 'x'), budget).ok());
   EXPECT_TRUE(*regex->full_match("xxxy", budget));

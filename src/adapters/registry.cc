@@ -13,8 +13,7 @@ bool is_forbidden(char c) {
   return static_cast<unsigned char>(c) < 0x20 || c == 0x7F || c == ',' || c == '"';
 }
 
-// What is served holds copies of the tensors; the file behind the spec would take their memory a
-// second time.
+// The engine holds copies of the tensors. Keeping the spec's file would take their memory twice.
 std::shared_ptr<const AdapterSpec> without_tensors(const AdapterSpec& spec) {
   auto kept = std::make_shared<AdapterSpec>(spec);
   kept->file = nullptr;

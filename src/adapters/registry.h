@@ -1,4 +1,4 @@
-// The adapters that are served, by name. Owned by the engine's thread: no locks.
+// The loaded adapters by name. Without locks: the caller serialises access.
 #pragma once
 
 #include <cstdint>
@@ -19,36 +19,36 @@ struct AdapterEntry {
   AdapterId id = 0;
   std::string name;
   std::string path;
-  uint64_t generation = 0;                  // of the registry when this was loaded
-  int64_t loaded_at = 0;                    // seconds of Unix time
-  std::shared_ptr<const AdapterSpec> spec;  // as added, less the file and the bytes of its tensors
+  uint64_t generation = 0;                  // the registry's generation when this was loaded
+  int64_t loaded_at = 0;                    // Unix time in seconds
+  std::shared_ptr<const AdapterSpec> spec;  // as added, without the file and its tensors' bytes
   bool pinned = false;
 };
 
 struct AddOptions {
-  bool replace = false;  // a name that is taken gets the new content under a new id
+  bool replace = false;  // an existing name gets the new content under a new id
   bool pinned = false;
   int64_t loaded_at = 0;
-  // Compare and swap: the generation of the entry that has the name now, 0 for none.
+  // Compare and swap: the generation of the name's current entry, 0 for none.
   std::optional<uint64_t> expected_generation;
 };
 
 class AdapterRegistry {
  public:
-  // Errors: kInvalidArgument, for a bad name or one that is taken; kConflict, when
-  // expected_generation does not hold.
+  // Errors: kInvalidArgument for an invalid or existing name; kConflict if expected_generation does
+  // not match.
   Result<AdapterEntry> add(const std::string& name, std::shared_ptr<const AdapterSpec> spec,
                            AddOptions options = {});
-  // The entry that was removed. Errors: kNotFound; kConflict as above.
+  // Returns the removed entry. Errors: kNotFound; kConflict as above.
   Result<AdapterEntry> remove(const std::string& name,
                               std::optional<uint64_t> expected_generation = {});
 
-  // Null where there is none; valid until the next add() or remove().
+  // Null if there is none. Valid until the next add() or remove().
   const AdapterEntry* find(std::string_view name) const;
   const AdapterEntry* find(AdapterId id) const;
   std::vector<AdapterEntry> list() const;  // by name
   size_t size() const { return entries_.size(); }
-  uint64_t generation() const { return generation_; }  // of the last change; it only grows
+  uint64_t generation() const { return generation_; }  // of the last change; strictly increasing
 
  private:
   Status check_generation(const std::string& name, std::optional<uint64_t> expected) const;
@@ -58,7 +58,7 @@ class AdapterRegistry {
   AdapterId next_id_ = 0;
 };
 
-// Names stand in URLs, logs and comma-separated metric labels: 1 to 256 bytes, no control
+// Names appear in URLs, logs and comma-separated metric labels: 1 to 256 bytes, no control
 // characters, commas or double quotes. Error: kInvalidArgument.
 Status check_adapter_name(std::string_view name);
 

@@ -1,4 +1,5 @@
-// valora.json beside an adapter: what PEFT has no place for (task, labels, how a head was trained).
+// valora.json beside an adapter: settings that PEFT's files lack (task, labels, how a head was
+// trained).
 #pragma once
 
 #include <string>
@@ -14,7 +15,7 @@ struct HeadNotes {
   std::vector<std::string> labels;          // empty: not given
   std::optional<ProblemType> problem_type;  // none: not given
   bool add_generation_prompt = false;
-  std::string question;  // that it was trained with; may be empty
+  std::string question;  // used in training; may be empty
 };
 
 struct Sidecar {
@@ -23,8 +24,8 @@ struct Sidecar {
   std::vector<std::string> warnings;  // unknown keys
 };
 
-// A missing file is an empty sidecar. Errors: kInvalidArgument, for broken JSON and wrong types;
-// kUnprocessable, for a pooling or problem type that is not served.
+// A missing file is an empty sidecar. Errors: kInvalidArgument for broken JSON and wrong types;
+// kUnprocessable for a pooling or problem type that is not supported.
 Result<Sidecar> read_sidecar(const std::string& path);
 
 }  // namespace valora::adapters

@@ -1,4 +1,4 @@
-// Which modules an adapter's configuration targets, and with what rank and alpha, by PEFT's rules.
+// The modules that an adapter's configuration targets, with their rank and alpha, by PEFT's rules.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@
 
 namespace valora::adapters {
 
-// target_modules or exclude_modules: a list (a name hits a module it equals or is a dotted suffix
-// of) or one regular expression for the whole name.
+// target_modules or exclude_modules: a list (an entry matches a module that it equals or is a
+// dotted suffix of) or one regular expression for the whole name.
 struct NameSet {
   std::unordered_set<std::string> names;
   std::optional<Regex> regex;
@@ -27,11 +27,11 @@ class NamePattern {
  public:
   static Result<NamePattern> compile(const std::string& key, const std::string& source);
   Result<bool> matches(std::string_view name, RegexBudget& budget) const;
-  // Whether the key is compared without a regular expression.
+  // Whether the key can be compared without a regular expression.
   static bool is_plain(std::string_view key);
 
  private:
-  // Nearly all keys are plain names; those need no regular expression ('.' still stands for any
+  // Nearly all keys are plain names, which need no regular expression ('.' still matches any
   // character).
   std::string plain_;
   bool whole_name_ = false;  // the key began with '^'
@@ -42,17 +42,16 @@ struct TargetRules {
   bool all_linear = false;  // target_modules: "all-linear"
   NameSet targets;
   NameSet excluded;
-  std::vector<Regex> saved;  // modules_to_save: what lies at or under them is no target
+  std::vector<Regex> saved;  // modules_to_save: modules at or under these names are no targets
   std::optional<std::set<int64_t>> layers;  // layers_to_transform
   std::vector<Regex> layer_patterns;        // each captures the layer's index
   int32_t rank = 8;
   double alpha = 8;
   bool rslora = false;
-  std::vector<std::pair<NamePattern, int32_t>>
-      ranks;  // in the order of the file: the first hit wins
+  std::vector<std::pair<NamePattern, int32_t>> ranks;  // in file order: the first match is used
   std::vector<std::pair<NamePattern, double>> alphas;
 
-  // Of a module's full name. Errors: kUnprocessable, from regular expressions.
+  // For a module's full name. Errors: kUnprocessable from regular expressions.
   Result<bool> targets_name(std::string_view name, RegexBudget& budget) const;
   Result<int32_t> rank_of(std::string_view name, RegexBudget& budget) const;
   // alpha / rank, or alpha / sqrt(rank) with rslora.

@@ -14,8 +14,8 @@ Error cannot_serve(std::string_view tensor, const std::string& what) {
                        ", which this version cannot serve");
 }
 
-// "weight" or "ADAPTER.weight": the module dictionaries that PEFT keeps adapters in allow no dot in
-// a name.
+// "weight" or "ADAPTER.weight": PEFT stores adapters in module dictionaries, whose keys contain no
+// dot.
 bool is_weight(std::string_view rest) {
   const size_t dot = rest.find('.');
   return rest == "weight" || (dot != rest.npos && dot > 0 && rest.substr(dot + 1) == "weight");
@@ -45,7 +45,7 @@ Result<TensorName> parse_tensor_name(std::string_view name) {
   const std::string_view parameter = dot == path.npos ? path : path.substr(dot + 1);
   if (dot == path.npos || dot == 0 || (parameter != "weight" && parameter != "bias"))
     return cannot_serve(name, "of an unknown kind");
-  // PEFT saves the original of an adapted embedding along, under this name.
+  // PEFT also saves the original weights of an adapted embedding, under this name.
   std::string_view module = path.substr(0, dot);
   if (module.ends_with(kBaseLayer)) module.remove_suffix(kBaseLayer.size());
   return TensorName{parameter == "weight" ? TensorRole::kWeight : TensorRole::kBias,

@@ -1,4 +1,4 @@
-// What the tensors of an adapter file are, by their names.
+// The kinds of tensors in an adapter file, by name.
 #pragma once
 
 #include <string>
@@ -12,12 +12,12 @@ enum class TensorRole { kLoraA, kLoraB, kWeight, kBias };
 
 struct TensorName {
   TensorRole role;
-  std::string module;  // as the file names it, without "base_model.model."
+  std::string module;  // as in the file, without "base_model.model."
 };
 
 // "base_model.model.M.lora_A[.ADAPTER].weight", the same with lora_B, or
-// "base_model.model.M.weight" / ".bias" of a module that was saved whole. Error: kUnprocessable
-// naming the tensor, for every other name.
+// "base_model.model.M.weight" / ".bias" of a module that was saved completely. Error:
+// kUnprocessable naming the tensor, for every other name.
 Result<TensorName> parse_tensor_name(std::string_view name);
 
 }  // namespace valora::adapters

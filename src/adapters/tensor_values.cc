@@ -7,8 +7,8 @@
 namespace valora::adapters {
 namespace {
 
-// A value is finite unless all bits of its exponent are set. Whole aligned blocks of a fixed size
-// let the compiler use vectors.
+// A value is finite unless all bits of its exponent are set. Aligned blocks of fixed size let the
+// compiler vectorise.
 template <typename Word, Word kExponent>
 bool finite_words(std::span<const uint8_t> bytes) {
   constexpr size_t kBlock = 1024;

@@ -8,10 +8,11 @@
 
 namespace valora::adapters {
 
-// Whether a tensor has a dtype that adapters are served from: F32, F16 or BF16.
+// Whether the dtype is one that adapters are served from: F32, F16 or BF16.
 bool is_served_dtype(DType dtype);
 
-// No NaN and no infinity. The dtype must be a served one; the bytes may lie at any alignment.
+// Whether there is no NaN and no infinity. The dtype must be a served one; the bytes may be
+// unaligned.
 bool all_finite(const TensorView& tensor);
 
 std::string shape_text(const std::vector<int64_t>& shape);  // "[8, 64]"

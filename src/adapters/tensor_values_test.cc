@@ -7,7 +7,7 @@
 namespace valora::adapters {
 namespace {
 
-// All words `good` but the one at `position`, seen from a buffer that is not aligned.
+// All words are `good` except the one at `position`, in an unaligned buffer.
 template <typename Word>
 bool finite_with(DType dtype, size_t count, Word good, size_t position, Word odd) {
   std::vector<Word> words(count, good);

@@ -1,4 +1,4 @@
-// A small PEFT folder for tests: a good one by default, to be spoilt as a test needs.
+// A small PEFT folder for tests: valid by default, changed as a test needs.
 #pragma once
 
 #include <map>
@@ -19,7 +19,8 @@ using valora::testing::TempDir;
 inline constexpr int kHidden = 4;
 inline constexpr int kInner = 6;
 
-// Two layers of two linears each (index 2 * layer, 2 * layer + 1), then what cannot be served.
+// Two layers of two linears each (index 2 * layer, 2 * layer + 1), then modules that cannot be
+// served.
 inline ModuleTable small_table() {
   std::vector<Module> modules;
   for (int layer = 0; layer < 2; ++layer) {
@@ -44,7 +45,7 @@ inline RawTensor filled(std::vector<int64_t> shape, float first) {
 
 class AdapterFolder {
  public:
-  // Rank 2 on the q_proj of both layers.
+  // Rank 2 on q_proj of both layers.
   AdapterFolder() {
     config = {{"peft_type", "LORA"}, {"r", 2}, {"lora_alpha", 3}, {"target_modules", {"q_proj"}}};
     add_lora("model.language_model.layers.0.self_attn.q_proj", 2, kHidden, kHidden);
@@ -63,7 +64,7 @@ class AdapterFolder {
     tensors[key(name, "weight")] = filled({labels, kHidden}, 0.5f);
   }
 
-  // Writes what the members say, then reads it.
+  // Writes the members' content, then reads it.
   Result<AdapterSpec> read(AdapterLimits limits = {}, size_t padding = 0) const {
     dir.write("adapter_config.json", config.dump());
     dir.write("adapter_model.safetensors", safetensors_text(tensors, padding));
