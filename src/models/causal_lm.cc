@@ -10,7 +10,7 @@ class CausalLm final : public Model {
   CausalLm(const DecoderConfig& config, const std::string& architecture, Weights& weights,
            at::Device device)
       : Model(causal_lm_spec(config, architecture)),
-        model_(weights, kPrefix, "lm_head", config, 0, device) {}
+        model_(weights, spec().modules, kPrefix, "lm_head", config, device) {}
 
   at::Tensor forward(const Batch& batch) const override { return model_.forward(batch); }
   at::Tensor logits(const at::Tensor& hidden) const override { return model_.logits(hidden); }

@@ -1,14 +1,9 @@
 #include "models/clip_vision.h"
 
+#include "models/table_linear.h"
 #include "ops/attention.h"
 
 namespace valora::models {
-namespace {
-
-// Modules of one layer, in table order.
-enum LayerModule { kK, kV, kQ, kOut, kFc1, kFc2, kLayerModules };
-
-}  // namespace
 
 ClipVisionConfig read_clip_vision_config(const ConfigReader& vision) {
   ClipVisionConfig c;
@@ -49,9 +44,9 @@ void add_clip_vision_modules(const ClipVisionConfig& c, const std::string& prefi
       {prefix + "embeddings.position_embedding", c.positions(), c.width, false, -1, true});
 }
 
-ClipVisionTower::ClipVisionTower(Weights& weights, const std::string& prefix,
-                                 const ClipVisionConfig& c, int64_t depth, int first_module,
-                                 at::Device device)
+ClipVisionTower::ClipVisionTower(Weights& weights, const adapters::ModuleTable& modules,
+                                 const std::string& prefix, const ClipVisionConfig& c,
+                                 int64_t depth, at::Device device)
     : config_(c),
       device_(device),
       dtype_(weights.dtype()),
@@ -63,16 +58,14 @@ ClipVisionTower::ClipVisionTower(Weights& weights, const std::string& prefix,
       pre_layrnorm_(weights, prefix + "pre_layrnorm", c.width, c.norm_eps) {
   for (int64_t i = 0; i < depth; ++i) {
     const std::string layer = prefix + "encoder.layers." + std::to_string(i) + ".";
-    const int m = first_module + static_cast<int>(i) * kLayerModules;
-    const auto attention = [&](const char* name, int module) {
-      return Linear(weights, layer + "self_attn." + name, c.width, c.width, true, m + module);
+    const auto linear = [&](const char* name) {
+      return table_linear(weights, modules, layer + name, true);
     };
-    layers_.push_back(
-        {LayerNorm(weights, layer + "layer_norm1", c.width, c.norm_eps),
-         LayerNorm(weights, layer + "layer_norm2", c.width, c.norm_eps), attention("q_proj", kQ),
-         attention("k_proj", kK), attention("v_proj", kV), attention("out_proj", kOut),
-         Linear(weights, layer + "mlp.fc1", c.width, c.intermediate, true, m + kFc1),
-         Linear(weights, layer + "mlp.fc2", c.intermediate, c.width, true, m + kFc2)});
+    layers_.push_back({LayerNorm(weights, layer + "layer_norm1", c.width, c.norm_eps),
+                       LayerNorm(weights, layer + "layer_norm2", c.width, c.norm_eps),
+                       linear("self_attn.q_proj"), linear("self_attn.k_proj"),
+                       linear("self_attn.v_proj"), linear("self_attn.out_proj"), linear("mlp.fc1"),
+                       linear("mlp.fc2")});
   }
   for (int64_t i = depth; i < c.layers; ++i)
     weights.leave_out(prefix + "encoder.layers." + std::to_string(i) + ".");

@@ -30,9 +30,9 @@ struct ClipVisionLayer {
 
 class ClipVisionTower {
  public:
-  // depth: layers that are run; what lies above is never read.
-  ClipVisionTower(Weights& weights, const std::string& prefix, const ClipVisionConfig& config,
-                  int64_t depth, int first_module, at::Device device);
+  // depth: the number of layers to run; the layers above are not read.
+  ClipVisionTower(Weights& weights, const adapters::ModuleTable& modules, const std::string& prefix,
+                  const ClipVisionConfig& config, int64_t depth, at::Device device);
 
   // The hidden states before layer `states[i]` (0: the embeddings), each [items * positions,
   // width].

@@ -2,6 +2,7 @@
 
 #include <tuple>
 
+#include "models/table_linear.h"
 #include "ops/elementwise.h"
 #include "ops/recompute.h"
 
@@ -10,9 +11,6 @@ namespace {
 
 constexpr int64_t kMaxHeadDim =
     1 << 14;  // the rotary frequencies are made before any tensor is seen
-
-// Modules of one layer, in table order.
-enum LayerModule { kQ, kK, kV, kO, kGate, kUp, kDown, kLayerModules };
 
 bool tied(const DecoderConfig& c, const Weights& weights, const std::string& lm_head) {
   return c.tied_embeddings || (c.tied_without_head && !weights.has(lm_head + ".weight"));
@@ -87,19 +85,15 @@ void add_decoder_modules(const DecoderConfig& c, const std::string& prefix,
   modules.push_back({prefix + "embed_tokens", c.vocab, c.hidden, false, -1});
 }
 
-Attention::Attention(Weights& weights, const std::string& name, const DecoderConfig& c,
-                     int first_module)
+Attention::Attention(Weights& weights, const adapters::ModuleTable& modules,
+                     const std::string& name, const DecoderConfig& c)
     : heads_(c.heads),
       kv_heads_(c.kv_heads),
       head_dim_(c.head_dim),
-      q_proj_(weights, name + ".q_proj", c.hidden, c.heads * c.head_dim, c.qkv_bias,
-              first_module + kQ),
-      k_proj_(weights, name + ".k_proj", c.hidden, c.kv_heads * c.head_dim, c.qkv_bias,
-              first_module + kK),
-      v_proj_(weights, name + ".v_proj", c.hidden, c.kv_heads * c.head_dim, c.qkv_bias,
-              first_module + kV),
-      o_proj_(weights, name + ".o_proj", c.heads * c.head_dim, c.hidden, c.o_bias,
-              first_module + kO) {}
+      q_proj_(table_linear(weights, modules, name + ".q_proj", c.qkv_bias)),
+      k_proj_(table_linear(weights, modules, name + ".k_proj", c.qkv_bias)),
+      v_proj_(table_linear(weights, modules, name + ".v_proj", c.qkv_bias)),
+      o_proj_(table_linear(weights, modules, name + ".o_proj", c.o_bias)) {}
 
 at::Tensor Attention::operator()(const at::Tensor& x, const CosSin& rotary, int64_t layer,
                                  const Batch& batch) const {
@@ -114,20 +108,18 @@ at::Tensor Attention::operator()(const at::Tensor& x, const CosSin& rotary, int6
   return o_proj_(attended, batch.adaptation);
 }
 
-Mlp::Mlp(Weights& weights, const std::string& name, const DecoderConfig& c, int first_module)
-    : gate_proj_(weights, name + ".gate_proj", c.hidden, c.intermediate, c.mlp_bias,
-                 first_module + kGate),
-      up_proj_(weights, name + ".up_proj", c.hidden, c.intermediate, c.mlp_bias,
-               first_module + kUp),
-      down_proj_(weights, name + ".down_proj", c.intermediate, c.hidden, c.mlp_bias,
-                 first_module + kDown) {}
+Mlp::Mlp(Weights& weights, const adapters::ModuleTable& modules, const std::string& name,
+         const DecoderConfig& c)
+    : gate_proj_(table_linear(weights, modules, name + ".gate_proj", c.mlp_bias)),
+      up_proj_(table_linear(weights, modules, name + ".up_proj", c.mlp_bias)),
+      down_proj_(table_linear(weights, modules, name + ".down_proj", c.mlp_bias)) {}
 
 at::Tensor Mlp::operator()(const at::Tensor& x, const Adaptation& adaptation) const {
   return down_proj_(gated(x, gate_proj_, up_proj_, adaptation), adaptation);
 }
 
-Decoder::Decoder(Weights& weights, const std::string& prefix, const std::string& lm_head,
-                 const DecoderConfig& c, int first_module, at::Device device)
+Decoder::Decoder(Weights& weights, const adapters::ModuleTable& modules, const std::string& prefix,
+                 const std::string& lm_head, const DecoderConfig& c, at::Device device)
     : embed_tokens_(weights.get(prefix + "embed_tokens.weight", {c.vocab, c.hidden})),
       rotary_(c.rotary, c.head_dim, device),
       norm_(weights, prefix + "norm", c.hidden, c.norm_eps),
@@ -135,11 +127,10 @@ Decoder::Decoder(Weights& weights, const std::string& prefix, const std::string&
                c.vocab, false) {
   for (int64_t i = 0; i < c.layers; ++i) {
     const std::string layer = prefix + "layers." + std::to_string(i) + ".";
-    const int module = first_module + static_cast<int>(i) * kLayerModules;
     layers_.push_back({RmsNorm(weights, layer + "input_layernorm", c.hidden, c.norm_eps),
                        RmsNorm(weights, layer + "post_attention_layernorm", c.hidden, c.norm_eps),
-                       Attention(weights, layer + "self_attn", c, module),
-                       Mlp(weights, layer + "mlp", c, module)});
+                       Attention(weights, modules, layer + "self_attn", c),
+                       Mlp(weights, modules, layer + "mlp", c)});
   }
 }
 

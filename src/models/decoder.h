@@ -32,15 +32,14 @@ DecoderConfig read_decoder_config(const ConfigReader& text, const ConfigReader& 
                                   const DecoderConfig& defaults);
 // A ModelSpec of the decoder's shape, without modules.
 ModelSpec decoder_spec(const DecoderConfig& config, const std::string& architecture);
-// The decoder's linears under `prefix` ("model."), in the order the constructor below expects, then
-// its embeddings.
+// The decoder's linears under `prefix` ("model."), then its embeddings.
 void add_decoder_modules(const DecoderConfig& config, const std::string& prefix,
                          std::vector<adapters::Module>& modules);
 
 class Attention {
  public:
-  Attention(Weights& weights, const std::string& name, const DecoderConfig& config,
-            int first_module);
+  Attention(Weights& weights, const adapters::ModuleTable& modules, const std::string& name,
+            const DecoderConfig& config);
   at::Tensor operator()(const at::Tensor& x, const CosSin& rotary, int64_t layer,
                         const Batch& batch) const;
   void append_linears(std::vector<Linear*>& linears) {
@@ -54,7 +53,8 @@ class Attention {
 
 class Mlp {
  public:
-  Mlp(Weights& weights, const std::string& name, const DecoderConfig& config, int first_module);
+  Mlp(Weights& weights, const adapters::ModuleTable& modules, const std::string& name,
+      const DecoderConfig& config);
   at::Tensor operator()(const at::Tensor& x, const Adaptation& adaptation) const;
   void append_linears(std::vector<Linear*>& linears) {
     linears.insert(linears.end(), {&gate_proj_, &up_proj_, &down_proj_});
@@ -77,9 +77,9 @@ struct DecoderLayer {
 
 class Decoder {
  public:
-  // first_module: index of the first decoder linear in the model's module table.
-  Decoder(Weights& weights, const std::string& prefix, const std::string& lm_head,
-          const DecoderConfig& config, int first_module, at::Device device);
+  // modules: the model's table, with the decoder's linears under `prefix`.
+  Decoder(Weights& weights, const adapters::ModuleTable& modules, const std::string& prefix,
+          const std::string& lm_head, const DecoderConfig& config, at::Device device);
 
   at::Tensor forward(const Batch& batch) const;       // [T, hidden], after the last norm
   at::Tensor logits(const at::Tensor& hidden) const;  // float [rows, vocab]

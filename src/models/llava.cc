@@ -5,6 +5,7 @@
 #include "models/causal_lm.h"
 #include "models/clip_vision.h"
 #include "models/llama.h"
+#include "models/table_linear.h"
 #include "text/chat_formats.h"
 
 namespace valora::models {
@@ -109,16 +110,13 @@ class LlavaForConditionalGeneration final : public Model {
                                 at::Device device)
       : Model(std::move(spec)),
         config_(c),
-        vision_tower_(weights, kTower, c.vision,
-                      *std::max_element(c.states.begin(), c.states.end()),
-                      module(std::string(kTower) + "encoder.layers.0.self_attn.k_proj"), device),
-        linear_1_(weights, std::string(kProjector) + "linear_1", c.visual_width(), c.decoder.hidden,
-                  c.projector_bias, module(std::string(kProjector) + "linear_1")),
-        linear_2_(weights, std::string(kProjector) + "linear_2", c.decoder.hidden, c.decoder.hidden,
-                  c.projector_bias, module(std::string(kProjector) + "linear_2")),
-        language_model_(weights, kLanguage, "lm_head", c.decoder, 0, device) {}
-
-  int module(const std::string& name) const { return spec().modules.find(name).value(); }
+        vision_tower_(weights, this->spec().modules, kTower, c.vision,
+                      *std::max_element(c.states.begin(), c.states.end()), device),
+        linear_1_(table_linear(weights, this->spec().modules, std::string(kProjector) + "linear_1",
+                               c.projector_bias)),
+        linear_2_(table_linear(weights, this->spec().modules, std::string(kProjector) + "linear_2",
+                               c.projector_bias)),
+        language_model_(weights, this->spec().modules, kLanguage, "lm_head", c.decoder, device) {}
 
   LlavaConfig config_;
   ClipVisionTower vision_tower_;

@@ -2,13 +2,12 @@
 
 #include <algorithm>
 
+#include "models/table_linear.h"
+
 namespace valora::models {
 namespace {
 
 constexpr double kNormEps = 1e-6;
-
-// Modules of one block, in table order.
-enum BlockModule { kQkv, kProj, kGate, kUp, kDown, kBlockModules };
 
 }  // namespace
 
@@ -67,30 +66,27 @@ WindowOrder window_order(std::span<const VisualItem> items, int64_t merge, int64
   return result;
 }
 
-Qwen2_5VlVisionTower::Qwen2_5VlVisionTower(Weights& weights, const std::string& prefix,
-                                           const Qwen2_5VlVisionConfig& c, int first_module,
-                                           at::Device device)
+Qwen2_5VlVisionTower::Qwen2_5VlVisionTower(Weights& weights, const adapters::ModuleTable& modules,
+                                           const std::string& prefix,
+                                           const Qwen2_5VlVisionConfig& c, at::Device device)
     : config_(c),
       device_(device),
       dtype_(weights.dtype()),
       patch_embed_(patch_embedding(weights, prefix + "patch_embed.proj", c.width,
                                    {c.channels, c.temporal_patch, c.patch, c.patch})),
       ln_q_(weights, prefix + "merger.ln_q", c.width, kNormEps),
-      merger_(weights, prefix + "merger", c.width, c.merge, c.out,
-              first_module + static_cast<int>(c.depth) * kBlockModules) {
+      merger_(weights, modules, prefix + "merger") {
   for (int64_t i = 0; i < c.depth; ++i) {
     const std::string block = prefix + "blocks." + std::to_string(i) + ".";
-    const int m = first_module + static_cast<int>(i) * kBlockModules;
+    const auto linear = [&](const char* name) {
+      return table_linear(weights, modules, block + name, true);
+    };
     const bool full =
         std::find(c.full_blocks.begin(), c.full_blocks.end(), i) != c.full_blocks.end();
     blocks_.push_back({RmsNorm(weights, block + "norm1", c.width, kNormEps),
-                       RmsNorm(weights, block + "norm2", c.width, kNormEps),
-                       Linear(weights, block + "attn.qkv", c.width, 3 * c.width, true, m + kQkv),
-                       Linear(weights, block + "attn.proj", c.width, c.width, true, m + kProj),
-                       Linear(weights, block + "mlp.gate_proj", c.width, c.mlp, true, m + kGate),
-                       Linear(weights, block + "mlp.up_proj", c.width, c.mlp, true, m + kUp),
-                       Linear(weights, block + "mlp.down_proj", c.mlp, c.width, true, m + kDown),
-                       full});
+                       RmsNorm(weights, block + "norm2", c.width, kNormEps), linear("attn.qkv"),
+                       linear("attn.proj"), linear("mlp.gate_proj"), linear("mlp.up_proj"),
+                       linear("mlp.down_proj"), full});
   }
 }
 

@@ -44,8 +44,9 @@ class Qwen2_5VlVisionTower {
   static void add_modules(const Config& config, const std::string& prefix,
                           std::vector<adapters::Module>& modules);
 
-  Qwen2_5VlVisionTower(Weights& weights, const std::string& prefix,
-                       const Qwen2_5VlVisionConfig& config, int first_module, at::Device device);
+  Qwen2_5VlVisionTower(Weights& weights, const adapters::ModuleTable& modules,
+                       const std::string& prefix, const Qwen2_5VlVisionConfig& config,
+                       at::Device device);
 
   std::vector<at::Tensor> operator()(
       std::span<const VisualItem> items) const;  // of each [input.tokens, out]

@@ -1,12 +1,11 @@
 #include "models/qwen2_vl_vision.h"
 
+#include "models/table_linear.h"
+
 namespace valora::models {
 namespace {
 
 constexpr double kLayerNormEps = 1e-6;
-
-// Modules of one block, in table order.
-enum BlockModule { kQkv, kProj, kFc1, kFc2, kBlockModules };
 
 }  // namespace
 
@@ -43,8 +42,8 @@ void Qwen2VlVisionTower::add_modules(const Config& c, const std::string& prefix,
   modules.push_back({prefix + "patch_embed.proj", c.patch_dim(), c.width, false, -1, true});
 }
 
-Qwen2VlVisionTower::Qwen2VlVisionTower(Weights& weights, const std::string& prefix,
-                                       const Qwen2VlVisionConfig& c, int first_module,
+Qwen2VlVisionTower::Qwen2VlVisionTower(Weights& weights, const adapters::ModuleTable& modules,
+                                       const std::string& prefix, const Qwen2VlVisionConfig& c,
                                        at::Device device)
     : config_(c),
       device_(device),
@@ -52,17 +51,16 @@ Qwen2VlVisionTower::Qwen2VlVisionTower(Weights& weights, const std::string& pref
       patch_embed_(patch_embedding(weights, prefix + "patch_embed.proj", c.width,
                                    {c.channels, c.temporal_patch, c.patch, c.patch})),
       ln_q_(weights, prefix + "merger.ln_q", c.width, kLayerNormEps),
-      merger_(weights, prefix + "merger", c.width, c.merge, c.out,
-              first_module + static_cast<int>(c.depth) * kBlockModules) {
+      merger_(weights, modules, prefix + "merger") {
   for (int64_t i = 0; i < c.depth; ++i) {
     const std::string block = prefix + "blocks." + std::to_string(i) + ".";
-    const int m = first_module + static_cast<int>(i) * kBlockModules;
+    const auto linear = [&](const char* name) {
+      return table_linear(weights, modules, block + name, true);
+    };
     blocks_.push_back({LayerNorm(weights, block + "norm1", c.width, kLayerNormEps),
                        LayerNorm(weights, block + "norm2", c.width, kLayerNormEps),
-                       Linear(weights, block + "attn.qkv", c.width, 3 * c.width, true, m + kQkv),
-                       Linear(weights, block + "attn.proj", c.width, c.width, true, m + kProj),
-                       Linear(weights, block + "mlp.fc1", c.width, c.mlp, true, m + kFc1),
-                       Linear(weights, block + "mlp.fc2", c.mlp, c.width, true, m + kFc2)});
+                       linear("attn.qkv"), linear("attn.proj"), linear("mlp.fc1"),
+                       linear("mlp.fc2")});
   }
 }
 

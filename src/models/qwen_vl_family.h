@@ -50,11 +50,10 @@ class QwenVlForConditionalGeneration final : public Model {
  public:
   QwenVlForConditionalGeneration(const ConfigReader& config, Weights& weights, at::Device device)
       : Model(qwen_vl_spec<Tower>(config)),
-        visual_(weights, kQwenVlVisual, Tower::read_config(config.child("vision_config")),
-                spec().modules.find(std::string(kQwenVlVisual) + "blocks.0.attn.qkv").value(),
-                device),
-        language_model_(weights, kQwenVlLanguage, "lm_head", read_qwen_vl_decoder(config), 0,
-                        device) {}
+        visual_(weights, spec().modules, kQwenVlVisual,
+                Tower::read_config(config.child("vision_config")), device),
+        language_model_(weights, spec().modules, kQwenVlLanguage, "lm_head",
+                        read_qwen_vl_decoder(config), device) {}
 
   at::Tensor forward(const Batch& batch) const override { return language_model_.forward(batch); }
   at::Tensor logits(const at::Tensor& hidden) const override {

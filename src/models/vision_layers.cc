@@ -1,5 +1,6 @@
 #include "models/vision_layers.h"
 
+#include "models/table_linear.h"
 #include "ops/attention.h"
 #include "ops/elementwise.h"
 
@@ -48,14 +49,13 @@ at::Tensor fused_qkv_attention(const at::Tensor& qkv, int64_t heads, const CosSi
   return ops::block_attention(q, k, parts.select(1, 2), ends);
 }
 
-PatchMerger::PatchMerger(Weights& weights, const std::string& name, int64_t width, int64_t merge,
-                         int64_t out, int first_module)
-    : merged_(width * merge * merge),
-      mlp0_(weights, name + ".mlp.0", merged_, merged_, true, first_module),
-      mlp2_(weights, name + ".mlp.2", merged_, out, true, first_module + 1) {}
+PatchMerger::PatchMerger(Weights& weights, const adapters::ModuleTable& modules,
+                         const std::string& name)
+    : mlp0_(table_linear(weights, modules, name + ".mlp.0", true)),
+      mlp2_(table_linear(weights, modules, name + ".mlp.2", true)) {}
 
 at::Tensor PatchMerger::operator()(const at::Tensor& x, const Adaptation& adaptation) const {
-  return mlp2_(at::gelu(mlp0_(x.reshape({-1, merged_}), adaptation)), adaptation);
+  return mlp2_(at::gelu(mlp0_(x.reshape({-1, mlp0_.weight().in()}), adaptation)), adaptation);
 }
 
 void add_patch_merger_modules(const std::string& name, int64_t width, int64_t merge, int64_t out,

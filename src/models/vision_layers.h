@@ -34,16 +34,14 @@ at::Tensor fused_qkv_attention(const at::Tensor& qkv, int64_t heads, const CosSi
 // (Qwen2VLPatchMerger.mlp).
 class PatchMerger {
  public:
-  PatchMerger(Weights& weights, const std::string& name, int64_t width, int64_t merge, int64_t out,
-              int first_module);
+  PatchMerger(Weights& weights, const adapters::ModuleTable& modules, const std::string& name);
   // x: [patches, width], normed; adaptation in merged rows. → [patches / merge², out]
   at::Tensor operator()(const at::Tensor& x, const Adaptation& adaptation) const;
 
  private:
-  int64_t merged_;
   Linear mlp0_, mlp2_;
 };
-// Its two modules, in the order the constructor expects.
+// Its two modules.
 void add_patch_merger_modules(const std::string& name, int64_t width, int64_t merge, int64_t out,
                               std::vector<adapters::Module>& modules);
 

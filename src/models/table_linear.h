@@ -1,0 +1,19 @@
+// Linears whose index and sizes come from the model's module table, so that each is listed once.
+#pragma once
+
+#include <string>
+
+#include "adapters/module_table.h"
+#include "models/layers.h"
+
+namespace valora::models {
+
+// The linear of that canonical name, which must be in the table.
+inline Linear table_linear(Weights& weights, const adapters::ModuleTable& table,
+                           const std::string& name, bool bias) {
+  const int index = table.find(name).value();
+  const adapters::Module& module = table.modules()[static_cast<size_t>(index)];
+  return Linear(weights, name, module.in, module.out, bias, index);
+}
+
+}  // namespace valora::models
