@@ -7,7 +7,7 @@
 namespace valora::generator {
 namespace {
 
-// What the sinks of one call share.
+// State shared by the sinks of one call.
 class Round {
  public:
   explicit Round(int count) : answers_(static_cast<size_t>(count)) {}
@@ -35,7 +35,7 @@ class Round {
     changed_.notify_all();
   }
 
-  // Until no more than `most` requests are open. False: one has failed.
+  // Waits until at most `most` requests are open. Returns false if one has failed.
   bool wait(int most, const std::function<void(int, int)>& progress) {
     std::unique_lock lock(mutex_);
     while (true) {
@@ -61,7 +61,7 @@ class Round {
     int index;
     Error error;
   };
-  // Once no sink is left.
+  // Valid when no sink is left.
   const std::optional<Failure>& failure() const { return failure_; }
   std::vector<EngineAnswer> take_answers() { return std::move(answers_); }
 
@@ -71,7 +71,7 @@ class Round {
   std::vector<EngineAnswer> answers_;
   std::optional<Failure> failure_;
   int open_ = 0, done_ = 0, told_ = 0;
-  int sinks_ = 0;  // that the engine still holds
+  int sinks_ = 0;  // sinks that the engine still holds
 };
 
 class AnswerSink final : public ResponseSink {
@@ -110,7 +110,7 @@ Result<RequestHandle> submit(Engine& engine, const EngineRequests& requests,
 }  // namespace
 
 Result<std::vector<EngineAnswer>> ask_all(Engine& engine, const EngineRequests& requests) {
-  if (requests.concurrency < 1) return invalid("at least one request must be under way at once");
+  if (requests.concurrency < 1) return invalid("the concurrency must be at least 1");
   const auto round = std::make_shared<Round>(requests.count);
   std::vector<RequestHandle> handles;
   for (int i = 0; i < requests.count && round->wait(requests.concurrency - 1, requests.progress);

@@ -59,7 +59,7 @@ TEST(EngineRequests, NothingToAskIsNoError) {
   EXPECT_EQ(ask_all(engine, numbered(3, 0)).error().code, ErrorCode::kInvalidArgument);
 }
 
-// The engine waits for all eight, fails the newest, and still speaks to those that are cancelled.
+// The engine waits for all eight, fails the newest, and still sends to the cancelled ones.
 TEST(EngineRequests, AFailureCancelsTheOthersAndWaitsForThem) {
   const auto script = [](const GenerateRequest& request) {
     if (text_of(request.prompt) != "7") return echo(request);

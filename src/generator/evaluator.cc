@@ -9,7 +9,7 @@
 namespace valora::generator {
 namespace {
 
-constexpr float kYes = 0.5f;  // of a multi-label head's probabilities
+constexpr float kYes = 0.5f;  // threshold of a multi-label head's probabilities
 
 // The head that answers; empty: the language model.
 Result<std::string> choose_head(const Engine& engine, const Task& task,
@@ -47,7 +47,7 @@ Prediction prediction_of(const EngineAnswer& answer, bool multi_label) {
   return prediction;
 }
 
-// Between the two values that the share falls between, in proportion. seconds: not empty.
+// Linear interpolation between the two nearest values. seconds must not be empty.
 double quantile(std::vector<double> seconds, double share) {
   std::ranges::sort(seconds);
   const double at = share * static_cast<double>(seconds.size() - 1);

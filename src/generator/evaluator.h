@@ -1,5 +1,5 @@
-// What an adapter, or the base model, answers to a task's samples, through the serving engine
-// (VaLoRA §4.2.1).
+// Evaluates an adapter or the base model on a task's samples through the serving engine (VaLoRA
+// §4.2.1).
 #pragma once
 
 #include <functional>
@@ -16,7 +16,7 @@ namespace valora::generator {
 
 struct EvaluationOptions {
   std::string adapter;   // name in the engine; empty: the base model
-  bool use_head = true;  // where task and adapter have one; false: the language model answers
+  bool use_head = true;  // if task and adapter have one; false: the language model answers
   int concurrency = 64;  // requests in the engine at once
   std::function<void(int done, int total)> progress;
 };
@@ -25,19 +25,19 @@ struct Evaluation {
   Score score;
   std::optional<ConfusionTable> confusion;
   std::vector<Prediction> predictions;
-  std::string head;                         // that answered; empty: the language model
+  std::string head;                         // the head that answered; empty: the language model
   double seconds = 0;                       // wall-clock time of all requests together
-  double latency_p50 = 0, latency_p90 = 0;  // of one request, seconds
+  double latency_p50 = 0, latency_p90 = 0;  // per request, in seconds
   int64_t prompt_tokens = 0, completion_tokens = 0;
 };
 
-// samples: with questions and answers (apply_templates). Greedy. A sample that the engine refuses
-// ends the evaluation with an error that names the sample's origin.
+// samples must have questions and answers (apply_templates). Decodes greedily. If the engine
+// refuses a sample, the evaluation ends with an error that names the sample's origin.
 Result<Evaluation> evaluate(Engine& engine, const Task& task, std::span<const Sample> samples,
                             const EvaluationOptions& options);
 
-// The prompt that training and serving share: the media, then the question, in one user turn.
-// Frames of a video that lie in files of their own are read and sent as one data: URL.
+// The prompt for training and serving: the media, then the question, in one user turn. Video frames
+// in separate files are sent as one data: URL.
 Result<Prompt> prompt_of(const Sample& sample);
 
 }  // namespace valora::generator

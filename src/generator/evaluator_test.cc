@@ -35,7 +35,7 @@ std::vector<Sample> numbers(int count) {
   return samples;
 }
 
-// Right but for 3, which it takes for even.
+// Right except for 3, which it calls even.
 Reply parity(const GenerateRequest& request) {
   const int number = std::stoi(text_of(request.prompt));
   Reply reply = say(number % 2 && number != 3 ? "odd" : "even", {-1, -1});

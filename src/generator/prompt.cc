@@ -6,7 +6,7 @@
 namespace valora::generator {
 namespace {
 
-// In a file URL "%" begins an escape.
+// "%" starts an escape in file URLs.
 std::string file_url(const std::string& path) {
   std::string url = "file://";
   for (const char c : path) c == '%' ? url += "%25" : url += c;
@@ -28,7 +28,7 @@ Result<std::string> frames_url(const std::vector<std::string>& files) {
 Result<MediaRef> media_ref(const Medium& medium) {
   const bool video = medium.kind == Medium::Kind::kVideo;
   if (medium.files.empty() || (!video && medium.files.size() > 1))
-    return invalid(video ? "the video has no files" : "an image has one file, no more and no less");
+    return invalid(video ? "the video has no files" : "an image must have exactly one file");
   const auto kind = video ? MediaRef::Kind::kVideo : MediaRef::Kind::kImage;
   if (medium.files.size() == 1) return MediaRef{kind, file_url(medium.files.front())};
   VALORA_TRY(url, frames_url(medium.files));

@@ -1,5 +1,5 @@
-// What is kept, dropped and counted, with an adapter as the teacher; TorchScript files and
-// endpoints are asked in tests/generator/test_teachers.py.
+// Tests what is kept, dropped and counted, with an adapter as the teacher.
+// tests/generator/test_teachers.py tests TorchScript files and endpoints.
 #include "generator/teacher.h"
 
 #include <gtest/gtest.h>
@@ -42,7 +42,7 @@ class AdapterTeacher : public ::testing::Test {
   Task task_;
 };
 
-// 0 is answered with what is no label, 1 without being sure.
+// Answers 0 with text that is no label, and 1 with low confidence.
 Reply parity(const GenerateRequest& request) {
   const int number = std::stoi(text_of(request.prompt));
   if (number == 0) return say("neither", {0});

@@ -272,7 +272,7 @@ def test_a_full_disk_is_said_and_leaves_nothing_half(model, root):
         resource.setrlimit(resource.RLIMIT_FSIZE, (8192, 8192))
 
     done = fuse(model, tasks, root / "out", check=False, preexec=limit)
-    assert done.returncode == 1 and "could not be written: File too large" in done.stderr, done.stderr
+    assert done.returncode == 1 and "cannot be written: File too large" in done.stderr, done.stderr
     left = [p for p in (root / "out").rglob("*") if p.is_file()]
     assert all(p.name == "state.json" for p in left), left
     fuse(model, tasks, root / "out")  # with room again, it goes on

@@ -129,7 +129,7 @@ def test_pictures_are_those_of_pil(tmp_path, channels):
     (Constant(torch.zeros(3)), ["Float [3]"]),
     (Constant(torch.zeros(20, 3, dtype=torch.int64)), ["Long [20, 3]"]),
     (Constant((torch.zeros(20, 3), torch.zeros(1))), ["(Float [20, 3], Float [1])"]),
-    (Constant(torch.full((20, 3), float("nan"))), ["not numbers"]),
+    (Constant(torch.full((20, 3), float("nan"))), ["not finite"]),
 ])
 def test_a_script_that_does_otherwise_is_named(tmp_path, pictures, module, words):
     answer = ask(tmp_path, torchscript(save(module, tmp_path / "odd.pt"), pictures))
@@ -141,12 +141,12 @@ def test_a_script_that_does_otherwise_is_named(tmp_path, pictures, module, words
 def test_files_that_cannot_be_used_are_named(tmp_path, pictures):
     (tmp_path / "text.pt").write_text("no script")
     error = ask(tmp_path, torchscript(str(tmp_path / "text.pt"), pictures))["error"]
-    assert "text.pt is no TorchScript file" in error and "\n" not in error
+    assert "text.pt is not a loadable TorchScript file" in error and "\n" not in error
     assert "gone.pt" in ask(tmp_path, torchscript(str(tmp_path / "gone.pt"), pictures))["error"]
     whole = (tmp_path / "whole.pt")
     save(Brightness(), whole)
     (tmp_path / "cut.pt").write_bytes(whole.read_bytes()[:-200])
-    assert "cut.pt is no TorchScript file" in ask(tmp_path, torchscript(str(tmp_path / "cut.pt"), pictures))["error"]
+    assert "cut.pt is not a loadable TorchScript file" in ask(tmp_path, torchscript(str(tmp_path / "cut.pt"), pictures))["error"]
     (pictures / "07.png").write_bytes(b"\x89PNG and no more")
     assert "07.png" in ask(tmp_path, torchscript(str(whole), pictures))["error"]
 
@@ -186,7 +186,7 @@ def test_a_picture_without_boxes(tmp_path, pictures):
     ((torch.zeros(3, 4), torch.zeros(2), torch.zeros(3, dtype=torch.int64)), "Float [2]"),
     (boxes((0, 0, 1, 1, 0.9, 0), dtype=torch.float32), "Float [1])"),
     (boxes((0, 0, 1, 1, 0.9, 3)), "gave the class 3; the task's labels are 0 to 2"),
-    (boxes((0, 0, float("inf"), 1, 0.9, 0)), "not numbers"),
+    (boxes((0, 0, float("inf"), 1, 0.9, 0)), "not finite"),
 ])
 def test_boxes_of_another_shape_are_named(tmp_path, pictures, answer, words):
     error = ask_boxes(tmp_path, pictures, answer)["error"]

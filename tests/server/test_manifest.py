@@ -111,7 +111,7 @@ def test_names_must_be_free(folders):
 
 def test_what_is_wrong_is_named(folders):
     assert 'task "a": the adapter' in refused(folders, {"a": {"adapter": "nowhere"}})
-    assert 'task "a": the key "hed" is not known' in refused(folders, {"a": {"adapter": "pair", "hed": "colours"}})
+    assert 'task "a": unknown key "hed"' in refused(folders, {"a": {"adapter": "pair", "hed": "colours"}})
     text = refused(folders, {"a": {"adapter": "pair", "head": "nose"}, "b": {"adapter": "pair"}})
     assert 'adapter a: the adapter has no head "nose"; its heads: colours, letters' in text
     missing = run("serve", "--model", folders["model"], "--manifest", "nowhere.json")

@@ -15,14 +15,14 @@ namespace {
 
 constexpr std::string_view kRef = "<ref>", kRefEnd = "</ref>";
 
-// A side of a box in units, at least one of them long.
+// One side of a box in units, at least one unit long.
 std::pair<int, int> units(double low, double high, int scale) {
   const auto rounded = [scale](double share) {
     return static_cast<int>(std::lround(std::clamp(share, 0.0, 1.0) * scale));
   };
   int from = rounded(low), to = rounded(high);
-  if (from >=
-      to) {  // the unit that the lower end lies in, at most one away from the higher end too
+  // The unit of the lower end, which is at most one away from the higher end.
+  if (from >= to) {
     from = std::min(static_cast<int>(std::clamp(low, 0.0, 1.0) * scale), scale - 1);
     to = from + 1;
   }
@@ -35,7 +35,7 @@ std::array<int, 4> units(const Box& box, int scale) {
   return {x0, y0, x1, y1};
 }
 
-// Reads forward over an answer; what does not fit is left where it stands.
+// Reads an answer from left to right. Text that does not match is not consumed.
 class Reader {
  public:
   explicit Reader(std::string_view text) : rest_(text) {}
@@ -48,11 +48,11 @@ class Reader {
     return true;
   }
 
-  // After "<ref>": up to "</ref>", or to the next tag where that was forgotten.
+  // After "<ref>": up to "</ref>", or to the next tag if that is missing.
   std::string label() {
     const size_t end = std::min(rest_.find('<'), rest_.size());
     const size_t closed = rest_.find(kRefEnd);
-    // A label may have a "<" of its own, but no other "<ref>".
+    // A label may contain "<", but not "<ref>".
     const bool is_closed = closed != rest_.npos &&
                            rest_.substr(0, closed).find(kRef) == rest_.npos &&
                            rest_.substr(0, closed).find("<box>") == rest_.npos;
@@ -61,7 +61,8 @@ class Reader {
     return text;
   }
 
-  // "[x0,y0,x1,y1]" or "(x0,y0),(x1,y1)", white space and missing commas between corners forgiven.
+  // "[x0,y0,x1,y1]" or "(x0,y0),(x1,y1)". White space and a missing comma between the corners are
+  // accepted.
   std::optional<std::array<double, 4>> box() {
     const std::string_view before = rest_;
     std::array<double, 4> numbers;

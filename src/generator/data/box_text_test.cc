@@ -43,7 +43,7 @@ TEST(ReadBoxes, GivesBackWhatWasWrittenWithinRounding) {
     }
     const auto read = read_boxes(write_boxes(boxes, format), format);
     ASSERT_EQ(read.size(), boxes.size());
-    // In the order of writing: a label's boxes where its first one stands.
+    // In the order of writing: all boxes of a label at the place of its first one.
     std::vector<LabelledBox> expected;
     for (const LabelledBox& box : boxes)
       if (std::none_of(expected.begin(), expected.end(),
@@ -52,7 +52,7 @@ TEST(ReadBoxes, GivesBackWhatWasWrittenWithinRounding) {
                      [&](const auto& other) { return other.label == box.label; });
     for (size_t i = 0; i < read.size(); ++i) {
       EXPECT_EQ(read[i].label, expected[i].label);
-      // Half a unit by rounding; a whole one where a side was kept from vanishing.
+      // Half a unit by rounding; a whole one if a side was kept from vanishing.
       const double slack = 1.0 / format.scale + 1e-12;
       EXPECT_NEAR(read[i].box.x0, expected[i].box.x0, slack);
       EXPECT_NEAR(read[i].box.y0, expected[i].box.y0, slack);

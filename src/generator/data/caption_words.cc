@@ -14,8 +14,8 @@ bool joins(char before, char c, char after) {
   return (c == '.' || c == ',') && is_digit(before) && is_digit(after);
 }
 
-// “ ” – … and their neighbours (U+2000 to U+203F) as the space, ’ as the apostrophe, that they are
-// in plain texts.
+// Replaces “ ” – … and other signs (U+2000 to U+203F) by a space, and ’ by an apostrophe, as in
+// plain text.
 std::string in_plain_signs(std::string_view text) {
   std::string out;
   for (size_t i = 0; i < text.size(); ++i) {

@@ -1,4 +1,4 @@
-// A caption's words, as the caption metrics count them. Torch-free.
+// Splits a caption into words for the caption metrics. Torch-free.
 #pragma once
 
 #include <string>
@@ -7,9 +7,9 @@
 
 namespace valora::generator {
 
-// In lower case, without punctuation; apostrophes and hyphens within words and points within
-// numbers stay. On captions of plain words it is what the published evaluation's tokenizer gives;
-// that one also parts "don't" into "do" and "n't".
+// In lower case, without punctuation. Apostrophes and hyphens within words and points within
+// numbers stay. On captions of plain words this equals the published evaluation's tokenizer, except
+// that that one splits "don't" into "do" and "n't".
 std::vector<std::string> caption_words(std::string_view caption);
 
 }  // namespace valora::generator

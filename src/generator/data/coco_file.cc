@@ -16,11 +16,11 @@ namespace {
 
 constexpr size_t kMaxBytes = size_t{2} << 30;
 constexpr int kMaxDepth = 32;
-constexpr size_t kMaxKept = 4096;  // values of one element
-// Depths at which nlohmann's parser reports them: {"images": [{"id": …
+constexpr size_t kMaxKept = 4096;  // values per element
+// The depths in nlohmann's parser callback: {"images": [{"id": …
 constexpr int kSectionDepth = 1, kElementDepth = 2, kFieldDepth = 3;
 
-// Ends a parse from within the parser's callback; caught in read_coco_file.
+// Thrown in the parser's callback to end the parse; caught in read_coco_file.
 struct Refusal {
   Error error;
 };
@@ -40,7 +40,7 @@ Result<CocoImage> read_image(const Json& element) {
   VALORA_TRY(width, optional_field<int32_t>(element, "width"));
   VALORA_TRY(height, optional_field<int32_t>(element, "height"));
   if (width.has_value() != height.has_value())
-    return invalid("of \"width\" and \"height\" only one is there", "width");
+    return invalid("\"width\" and \"height\" must be given together", "width");
   if (width && (*width < 1 || *height < 1))
     return invalid("\"width\" and \"height\" must be at least 1", "width");
   return CocoImage{id, std::move(file), width.value_or(0), height.value_or(0)};
@@ -65,7 +65,7 @@ Result<CocoAnnotation> read_annotation(const Json& element) {
 
 class Reader {
  public:
-  // nlohmann's parser_callback_t: false drops what was parsed.
+  // nlohmann's parser_callback_t: false discards the parsed value.
   bool operator()(int depth, Json::parse_event_t event, Json& parsed) {
     using enum Json::parse_event_t;
     if (depth > kMaxDepth)
@@ -112,7 +112,7 @@ class Reader {
     return keep;
   }
 
-  // Within the known sections, outside what is dropped.
+  // Within the known sections, except inside dropped values.
   void check_value(int depth) {
     if (depth == kElementDepth)
       throw Refusal{invalid(fmt::format("all of \"{}\" must be objects", section_), section_)};
@@ -136,7 +136,7 @@ class Reader {
       if (name.empty())
         throw Refusal{invalid(fmt::format("category {} has an empty name", id), "name")};
       if (!file_.categories.emplace(id, std::move(name)).second)
-        throw Refusal{invalid(fmt::format("category {} is there twice", id), "id")};
+        throw Refusal{invalid(fmt::format("category {} is repeated", id), "id")};
     }
   }
 
@@ -149,7 +149,7 @@ class Reader {
   }
 
   std::string section_;
-  std::optional<int> dropping_;  // the depth of the key that is dropped with all in it
+  std::optional<int> dropping_;  // the depth of the key whose value is dropped
   std::set<std::string> seen_;
   size_t kept_ = 0;
   CocoFile file_;

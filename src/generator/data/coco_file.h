@@ -1,4 +1,4 @@
-// The parts of COCO's detection JSON that boxes need. Torch-free.
+// The parts of COCO's detection JSON that box tasks need. Torch-free.
 #pragma once
 
 #include <array>
@@ -14,7 +14,7 @@ namespace valora::generator {
 struct CocoImage {
   int64_t id = 0;
   std::string file;
-  int width = 0, height = 0;  // pixels; 0: the file does not say
+  int width = 0, height = 0;  // in pixels; 0 if the file does not state it
 };
 
 struct CocoAnnotation {
@@ -29,9 +29,9 @@ struct CocoFile {
   std::unordered_map<int64_t, std::string> categories;  // names
 };
 
-// Element by element: outlines and whatever else lies in the file is parsed but never kept. Errors
-// name the image, annotation or category, or the place in the text, but not the file. At most 2
-// GiB.
+// Reads the file element by element: outlines and other unused values are parsed, but not kept.
+// Errors name the image, annotation or category, or the position in the text, but not the file. At
+// most 2 GiB.
 Result<CocoFile> read_coco_file(const std::string& path);
 
 }  // namespace valora::generator

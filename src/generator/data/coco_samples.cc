@@ -20,7 +20,7 @@ Result<CocoImage> with_size(CocoImage image, const std::string& picture) {
   return image;
 }
 
-// The boxes of each image by its place in file.images, those of crowds left out.
+// The boxes of each image by its index in file.images, without crowds.
 class BoxesOfImages {
  public:
   static Result<BoxesOfImages> gather(const CocoFile& file) {
@@ -28,15 +28,15 @@ class BoxesOfImages {
     std::unordered_map<int64_t, size_t> places;
     for (size_t i = 0; i < file.images.size(); ++i)
       if (!places.emplace(file.images[i].id, i).second)
-        return invalid(fmt::format("image {} is there twice", file.images[i].id));
+        return invalid(fmt::format("image {} is repeated", file.images[i].id));
     for (size_t i = 0; i < file.annotations.size(); ++i) {
       const CocoAnnotation& annotation = file.annotations[i];
       const auto place = places.find(annotation.image);
       if (place == places.end())
-        return invalid(fmt::format("annotation {} is of image {}, which is not there",
+        return invalid(fmt::format("annotation {} refers to image {}, which does not exist",
                                    annotation.id, annotation.image));
       if (!file.categories.contains(annotation.category))
-        return invalid(fmt::format("annotation {} is of category {}, which is not there",
+        return invalid(fmt::format("annotation {} refers to category {}, which does not exist",
                                    annotation.id, annotation.category));
       if (annotation.crowd)
         ++all.crowds_;
@@ -71,7 +71,7 @@ Result<std::vector<LabelledBox>> boxes_of(const CocoImage& image,
   return boxes;
 }
 
-// One sample for each label, in the order of the first boxes.
+// One sample per label, in the order of the labels' first boxes.
 std::vector<Sample> split_by_label(const Sample& whole) {
   std::vector<Sample> parts;
   for (const LabelledBox& box : whole.boxes) {
@@ -132,9 +132,9 @@ Result<std::vector<Sample>> read_images(const Reading& reading) {
       if (samples.size() < limit) samples.push_back(std::move(part));
   }
   if (without_box > 0)
-    spdlog::warn("{}: {} images without a box were left out", reading.source.path, without_box);
+    spdlog::warn("{}: skipped {} images without a box", reading.source.path, without_box);
   if (reading.boxes.crowds() > 0)
-    spdlog::warn("{}: {} annotations of crowds were left out", reading.source.path,
+    spdlog::warn("{}: skipped {} annotations of crowds", reading.source.path,
                  reading.boxes.crowds());
   if (samples.empty()) return invalid("it has no sample");
   return samples;

@@ -54,7 +54,7 @@ class Datasets : public ::testing::Test {
   static std::string error(const Result<std::vector<Sample>>& samples) {
     return samples.ok() ? "no error" : samples.error().message;
   }
-  // Of line 2, after a good line.
+  // The error of line 2, after a valid line.
   std::string fault_of(TaskType type, const std::string& line) {
     static const std::map<TaskType, std::string> good{
         {TaskType::kClassification, R"({"image": "a.png", "label": "cat"})"},
@@ -142,9 +142,9 @@ TEST_F(Datasets, FaultsOfALineAreNamed) {
   EXPECT_THAT(fault_of(kClassification, "{\"image\": \"\xff\"}"), HasSubstr("not valid JSON"));
   EXPECT_EQ(fault_of(kClassification, "[]"), "a line must be a JSON object");
   EXPECT_EQ(fault_of(kClassification, R"({"label": "cat"})"),
-            "exactly one of \"image\", \"images\", \"video\", \"frames\" must be there");
+            "exactly one of \"image\", \"images\", \"video\", \"frames\" is required");
   EXPECT_EQ(fault_of(kClassification, R"({"image": "a.png", "video": "clip.mp4", "label": "cat"})"),
-            "exactly one of \"image\", \"images\", \"video\", \"frames\" must be there");
+            "exactly one of \"image\", \"images\", \"video\", \"frames\" is required");
   EXPECT_EQ(fault_of(kClassification, R"({"image": "c.png", "label": "cat"})"),
             "there is no file " + dir_.file("c.png"));
   EXPECT_EQ(fault_of(kClassification, R"({"image": "a.png"})"),
@@ -161,7 +161,7 @@ TEST_F(Datasets, FaultsOfALineAreNamed) {
             "there is no answer, which question_answering needs");
   EXPECT_EQ(fault_of(kQuestionAnswering,
                      R"({"image": "a.png", "question": "q", "prompt": "q", "answer": "a"})"),
-            "\"question\" and \"prompt\" are both there");
+            "\"question\" and \"prompt\" exclude each other");
   EXPECT_EQ(fault_of(kCaptioning, R"({"image": "a.png", "label": "cat"})"),
             "there is no answer, which captioning needs");
   EXPECT_EQ(fault_of(kVideo, R"({"image": "a.png", "label": "cat"})"),
@@ -184,10 +184,10 @@ TEST_F(Datasets, FaultsOfBoxesAreNamed) {
   EXPECT_EQ(fault_of(kGrounding, R"({"image": "a.png", "boxes": [{"label": "a"}]})"),
             "one of \"boxes\" has no \"box\"");
   EXPECT_EQ(fault_of(kGrounding, R"({"image": "a.png", "boxes": [[0, 0, 1.1, 1]]})"),
-            "the box [0, 0, 1.1, 1] lies outside the picture of 1 x 1");
+            "the box [0, 0, 1.1, 1] is outside the picture of 1 x 1");
   EXPECT_EQ(fault_of(kGrounding,
                      R"({"image": "a.png", "boxes": [[0, 0, 41, 20]], "box_unit": "pixels"})"),
-            "the box [0, 0, 41, 20] lies outside the picture of 40 x 20");
+            "the box [0, 0, 41, 20] is outside the picture of 40 x 20");
   EXPECT_EQ(fault_of(kGrounding, R"({"image": "a.png", "boxes": [[0.5, 0, 0.5, 1]]})"),
             "the box [0.5, 0, 0.5, 1] has no area");
   EXPECT_EQ(
@@ -196,7 +196,7 @@ TEST_F(Datasets, FaultsOfBoxesAreNamed) {
   EXPECT_EQ(
       fault_of(kGrounding,
                R"({"image": "a.png", "boxes": [[0, 0, 1, 1]], "box_unit": "pixels", "width": 4})"),
-      "of \"width\" and \"height\" only one is there");
+      "\"width\" and \"height\" must be given together");
   EXPECT_THAT(fault_of(kGrounding,
                        R"({"image": "clip.mp4", "boxes": [[0, 0, 1, 1]], "box_unit": "pixels"})"),
               HasSubstr("clip.mp4: the image is not a JPEG"));
@@ -215,7 +215,7 @@ TEST_F(Datasets, OnlyTheTasksLabelsMayBeThere) {
   ASSERT_TRUE(several.ok()) << several.error().message;
   EXPECT_THAT(several->at(0).labels, ElementsAre("dog", "cat"));
   EXPECT_EQ(fault_of(TaskType::kClassification, R"({"image": "a.png", "labels": ["cat", "cat"]})"),
-            "the label \"cat\" is there twice");
+            "the label \"cat\" is repeated");
 }
 
 TEST_F(Datasets, EmptyMissingAndHugeFilesAreErrors) {
@@ -254,11 +254,10 @@ TEST_F(Datasets, FaultsOfFoldersAreNamed) {
   EXPECT_EQ(error(classes("c")),
             dir_.file("c/cat/notes.txt") + " is not a picture (.jpg, .jpeg, .png, .webp, .gif)");
   dir_.write("c/a.txt", "");
-  EXPECT_EQ(
-      error(classes("c")),
-      dir_.file("c/a.txt") + " is not a folder: beside the folders of the classes nothing may lie");
+  EXPECT_EQ(error(classes("c")),
+            dir_.file("c/a.txt") + " is not a folder: only class folders may be here");
   folder("empty");
-  EXPECT_EQ(error(classes("empty")), dir_.file("empty") + " is empty: it has no folder of a class");
+  EXPECT_EQ(error(classes("empty")), dir_.file("empty") + " is empty: it has no class folder");
   folder("v/falls");
   dir_.write("v/falls/1.mp4", "");
   EXPECT_EQ(classes("v", TaskType::kVideo)->at(0).media.at(0).kind, Medium::Kind::kVideo);
@@ -356,13 +355,13 @@ TEST_F(Coco, FaultsAreNamed) {
     return fault(file(image, "[{" + fields + "}]"));
   };
   EXPECT_EQ(annotation(R"("id": 3, "image_id": 7, "category_id": 1, "bbox": [30, 0, 11, 5])"),
-            "annotation 3 of image 7: the box [30, 0, 41, 5] lies outside the picture of 40 x 20");
+            "annotation 3 of image 7: the box [30, 0, 41, 5] is outside the picture of 40 x 20");
   EXPECT_EQ(annotation(R"("id": 3, "image_id": 7, "category_id": 1, "bbox": [30, 0, 0, 5])"),
             "annotation 3 of image 7: the box [30, 0, 30, 5] has no area");
   EXPECT_EQ(annotation(R"("id": 3, "image_id": 8, "category_id": 1, "bbox": [0, 0, 1, 1])"),
-            "annotation 3 is of image 8, which is not there");
+            "annotation 3 refers to image 8, which does not exist");
   EXPECT_EQ(annotation(R"("id": 3, "image_id": 7, "category_id": 4, "bbox": [0, 0, 1, 1])"),
-            "annotation 3 is of category 4, which is not there");
+            "annotation 3 refers to category 4, which does not exist");
   EXPECT_EQ(annotation(R"("id": 3, "image_id": 7, "category_id": 1, "bbox": [0, 0, 1])"),
             "annotation 3: \"bbox\" must be four numbers [x, y, width, height]");
   EXPECT_EQ(annotation(R"("id": 3, "category_id": 1)"), "annotation 3: \"image_id\" is missing");
@@ -372,9 +371,9 @@ TEST_F(Coco, FaultsAreNamed) {
             "image 7: there is no file " + dir_.file("c.png"));
   EXPECT_EQ(
       fault(file(R"([{"id": 7, "file_name": "a.png"}, {"id": 7, "file_name": "a.png"}])", "[]")),
-      "image 7 is there twice");
+      "image 7 is repeated");
   EXPECT_EQ(fault(file(image, "[]", R"([{"id": 1, "name": "a"}, {"id": 1, "name": "b"}])")),
-            "category 1 is there twice");
+            "category 1 is repeated");
   EXPECT_EQ(fault(file(image, "[]")), "it has no sample");
   EXPECT_EQ(fault(file(image, "[1]")), "all of \"annotations\" must be objects");
   EXPECT_EQ(fault(file(image, "[[]]")), "all of \"annotations\" must be objects");

@@ -12,7 +12,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kMaxDepth = 32;  // of folders within a folder
+constexpr int kMaxDepth = 32;  // of nested folders
 
 size_t limit_of(const DataSource& source) {
   return source.limit ? static_cast<size_t>(*source.limit) : std::numeric_limits<size_t>::max();
@@ -40,8 +40,7 @@ Result<ClassFolder> read_class(const std::string& folder, const std::string& lab
   ClassFolder found{label, {}};
   const std::string path = folder + "/" + label;
   if (!is_folder(path))
-    return invalid(path + " is not a folder: beside the folders of the classes nothing may lie",
-                   path);
+    return invalid(path + " is not a folder: only class folders may be here", path);
   VALORA_TRY(names, names_in(path));
   for (const std::string& name : names) {
     if (!is_medium(name, kind) || is_folder(path + "/" + name))
@@ -56,7 +55,7 @@ Result<ClassFolder> read_class(const std::string& folder, const std::string& lab
 
 Status collect(const std::string& folder, Medium::Kind kind, int depth,
                std::vector<std::string>& files) {
-  if (depth > kMaxDepth) return invalid(folder + " lies too deep", folder);
+  if (depth > kMaxDepth) return invalid(folder + " is nested too deep", folder);
   VALORA_TRY(names, names_in(folder));
   for (const std::string& name : names) {
     const std::string path = folder + "/" + name;
@@ -79,7 +78,7 @@ Result<std::vector<Sample>> read_class_folders(const DataSource& source, const T
   const Medium::Kind kind = medium_kind(task.type);
   VALORA_TRY(labels, names_in(source.path));
   if (labels.empty())
-    return invalid(source.path + " is empty: it has no folder of a class", source.path);
+    return invalid(source.path + " is empty: it has no class folder", source.path);
   std::vector<ClassFolder> classes;
   size_t longest = 0;
   for (const std::string& label : labels) {
@@ -87,7 +86,7 @@ Result<std::vector<Sample>> read_class_folders(const DataSource& source, const T
     longest = std::max(longest, found.files.size());
     classes.push_back(std::move(found));
   }
-  // The classes take turns, so that a limit has all of them.
+  // Classes alternate, so that a limited source has samples of all of them.
   std::vector<Sample> samples;
   for (size_t turn = 0; turn < longest; ++turn) {
     for (const ClassFolder& one : classes) {
@@ -109,7 +108,7 @@ Result<std::vector<Sample>> read_media_folder(const DataSource& source, const Ta
   std::vector<std::string> files;
   VALORA_CHECK(collect(source.path, kind, 0, files));
   if (files.empty())
-    return invalid(fmt::format("{} is empty: it has not even {}", source.path, extensions_of(kind)),
+    return invalid(fmt::format("{} is empty: expected {}", source.path, extensions_of(kind)),
                    source.path);
   const SampleChecks checks(task, false);
   std::vector<Sample> samples;

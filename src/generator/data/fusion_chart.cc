@@ -1,5 +1,4 @@
-// Pictures of the fusion page, one for each adapter: from left to right the steps that went into
-// it, upwards the accuracy.
+// Pictures of the fusion page, one per adapter: its steps from left to right, accuracy upwards.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -28,8 +27,7 @@ struct Point {
   double accuracy;
 };
 
-// What a step did to one task of the adapter; the state that it was trained from is the last kept
-// point before it.
+// The points of one task of the adapter. A step started from the last kept point before it.
 struct Line {
   std::string task;
   std::vector<Point> kept, undone;
@@ -37,7 +35,7 @@ struct Line {
 
 struct Panel {
   std::string adapter;
-  std::vector<size_t> steps;  // of the report; each has a column
+  std::vector<size_t> steps;  // indices into the report's steps, one per column
   std::vector<Line> lines;
 };
 
@@ -72,10 +70,10 @@ const ReportedTask* task_of(const FusionReport& report, const std::string& name)
   return place < report.tasks.size() ? &report.tasks[place] : nullptr;
 }
 
-// Per cent between the axis's numbers.
+// The distance of the axis's labels in per cent.
 int tick_above(double low) { return low < 0.5 ? 20 : 10; }
 
-// The axis begins at a number below all that is shown; all pictures share it.
+// The axis starts below the lowest value shown. All pictures share it.
 double lowest_shown(const FusionReport& report) {
   double lowest = 0.8;
   for (const FusionStep& step : report.steps)
@@ -94,7 +92,7 @@ class Picture {
     size_t longest = 1;
     for (const size_t step : panel.steps)
       longest = std::max(longest, name_of(report.steps[step].task).size());
-    const double width = static_cast<double>(longest) * kLetterWidth;  // of the names below
+    const double width = static_cast<double>(longest) * kLetterWidth;  // of the labels below
     slanted_ = width > kColumn - 8;
     left_ = slanted_ ? std::max(42.0, 0.8 * (width + 12) - kColumn / 2 + 4) : 42;
     below_ = slanted_ ? kSlope * (width + 12) + 34 : 46;
@@ -124,8 +122,8 @@ class Picture {
       svg_.grid_line(left_, right_, scale_.y(value / 100.0), std::to_string(value));
   }
 
-  // The step's number and task below; if it was rolled back, a band; the floors of the tasks that
-  // it brought or failed.
+  // Draws the step's number and task below the column, a band if it was rolled back, and the floors
+  // of its task and of tasks that it failed.
   void draw_column(size_t column) {
     const FusionStep& step = report_.steps[panel_.steps[column]];
     const double middle = x(column), foot = scale_.foot();
@@ -185,7 +183,7 @@ class Picture {
                           failed ? ", below its floor" : ""));
   }
 
-  // At the right end, moved apart if lines end close together.
+  // Draws the names at the right end, moved apart if lines end close together.
   void draw_names() {
     std::vector<const Line*> ending;
     for (const Line& each : panel_.lines)

@@ -28,7 +28,7 @@ Floors count_floors(const FusionReport& report) {
   return floors;
 }
 
-// Over the tasks that an adapter holds.
+// Over all tasks that an adapter holds.
 std::string mean_gain(const FusionReport& report) {
   double from = 0, to = 0, count = 0;
   for (const ReportedTask& task : report.tasks)

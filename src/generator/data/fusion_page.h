@@ -14,15 +14,15 @@ std::string fusion_style();  // CSS of the page and its pictures
 const ReportedAdapter* home_of(const FusionReport& report, const std::string& task);
 // In that adapter; empty if there is none.
 std::optional<double> fused_accuracy(const FusionReport& report, const ReportedTask& task);
-bool holds_floor(const ReportedTask& task, double accuracy);  // a task without a floor always does
+bool holds_floor(const ReportedTask& task, double accuracy);  // true if the task has no floor
 
-// A picture for each adapter that was trained: the accuracy of its tasks after each step.
+// One picture per trained adapter: the accuracy of its tasks after each step.
 std::string fusion_charts(const FusionReport& report);
 std::string task_table(const FusionReport& report);
 std::string adapter_table(const FusionReport& report);
 std::string step_table(const FusionReport& report);
 
-// Its place in the report's tasks, which decides the colour and mark of its points.
+// A task's index in the report, which decides the colour and mark of its points.
 size_t place_of(const FusionReport& report, const std::string& task);
 
 }  // namespace valora::generator

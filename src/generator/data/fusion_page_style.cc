@@ -1,4 +1,4 @@
-// The fusion page's own rules; the others are report/style.h's.
+// The fusion page's own CSS rules, in addition to report/style.h.
 #include "generator/data/fusion_page.h"
 #include "report/style.h"
 

@@ -20,7 +20,7 @@ using report::number_cell;
 using report::percent;
 using report::row_name;
 
-// The task's name with the dot of its colour in the pictures.
+// The task's name with a dot in its colour.
 std::string task_name(const FusionReport& report, const std::string& name) {
   return fmt::format("<i class=\"dot {}\"></i>{}", report::colour_class(place_of(report, name)),
                      escaped(name));

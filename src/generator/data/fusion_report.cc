@@ -1,5 +1,5 @@
-// The report as JSON: keys are the fields' names. What is no finite number is written as null and
-// read back as NaN.
+// The report as JSON, with the fields' names as keys. Numbers that are not finite are written as
+// null and read as NaN.
 #include "generator/data/fusion_report.h"
 
 #include <cmath>
@@ -62,7 +62,7 @@ Json list_json(const std::vector<T>& items) {
   return list;
 }
 
-// Reads the fields of one object; the first fault is kept, and names where the object stands.
+// Reads the fields of one object. Keeps the first error, which names the object.
 class Fields {
  public:
   Fields(const Json& object, std::string where) : object_(object), where_(std::move(where)) {
@@ -129,7 +129,7 @@ class Fields {
     if (status_.ok()) status_ = invalid(where_ + ": " + what);
   }
 
-  // Null where there is none, or where something failed before.
+  // Null if there is none, or after an error.
   const Json* find(const char* key) {
     if (!status_.ok()) return nullptr;
     const auto found = object_.find(key);

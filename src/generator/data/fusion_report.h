@@ -1,5 +1,5 @@
-// What a fusion did, step by step: written as report.json and as a page to read (VaLoRA figures 5
-// and 10). Torch-free.
+// The record of a fusion, step by step: written as report.json and as an HTML page (VaLoRA figures
+// 5 and 10). Torch-free.
 #pragma once
 
 #include <map>
@@ -16,21 +16,21 @@ struct ReportedTask {
   std::string name, type, metric;
   std::optional<double> floor;
   double base = 0;               // of the base model, before any training
-  std::optional<double> chance;  // of a constant or uniform answer, where the task has labels
-  std::optional<double> alone;   // of an adapter for this task alone, where one was trained
+  std::optional<double> chance;  // of a constant or uniform answer, if the task has labels
+  std::optional<double> alone;   // of an adapter for this task alone, if one was trained
   int64_t train_samples = 0, validation_samples = 0;
-  int64_t dropped = 0;  // by its teacher's confidence cut
+  int64_t dropped = 0;  // dropped by the teacher's confidence threshold
 };
 
-// One attempt: train `task` into `adapter`, then evaluate all tasks that it then holds.
+// One attempt: train `task` into `adapter`, then evaluate all tasks that it holds.
 struct FusionStep {
   std::string task, adapter;
   int rank = 0;
-  int samples_before = 0;  // replayed ones of the adapter's earlier tasks in this step's data
+  int samples_before = 0;                    // replayed samples of the adapter's earlier tasks
   std::map<std::string, double> accuracies;  // of every task in the adapter after the step
-  std::vector<std::string> failed;           // those below their floors
+  std::vector<std::string> failed;           // tasks below their floors
   bool kept = false;                         // false: rolled back
-  std::string why;  // in a sentence: "kept", "rolled back: plates 0.71 < 0.80", …
+  std::string why;  // one clause: "kept", "rolled back: plates 0.71 < 0.80", …
   double seconds = 0, evaluation_seconds = 0;
   double first_loss = 0, last_loss = 0;
   int64_t steps = 0;  // of the optimizer
@@ -42,8 +42,8 @@ struct ReportedAdapter {
   size_t bytes = 0;
   std::vector<std::string> tasks;
   std::map<std::string, double> accuracies;
-  std::vector<std::string>
-      below_floor;  // tasks that no adapter of their own could bring to their floor either
+  // Tasks that even an adapter of their own did not bring to their floor.
+  std::vector<std::string> below_floor;
 };
 
 struct FusionReport {
@@ -58,8 +58,8 @@ struct FusionReport {
 
 Json to_json(const FusionReport& report);
 Result<FusionReport> report_from_json(const Json& json, const std::string& what);
-// One HTML page without anything from elsewhere: tables, and the accuracy of each task after each
-// step as a picture.
+// One HTML page that loads nothing from elsewhere: tables, and the accuracy of each task after each
+// step as pictures.
 std::string to_html(const FusionReport& report);
 
 }  // namespace valora::generator

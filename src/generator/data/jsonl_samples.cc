@@ -22,7 +22,7 @@ const Json* find(const Json& object, const char* key) {
   return it == object.end() || it->is_null() ? nullptr : &*it;
 }
 
-// A list of texts that are not empty; none where the key is absent.
+// A list of non-empty texts; empty if the key is absent.
 Result<std::vector<std::string>> texts(const Json& object, const char* key) {
   std::vector<std::string> values;
   const Json* list = find(object, key);
@@ -36,18 +36,18 @@ Result<std::vector<std::string>> texts(const Json& object, const char* key) {
   return values;
 }
 
-// One text that is not empty; none where the key is absent.
+// A non-empty text; empty if the key is absent.
 Result<std::string> text(const Json& object, const char* key) {
   VALORA_TRY(value, optional_field<std::string>(object, key));
   if (value && value->empty()) return invalid(fmt::format("\"{}\" is empty", key), key);
   return value.value_or("");
 }
 
-// `one` and `several` name the same, of which a line has at most one.
+// `one` and `several` are keys for the same; a line has at most one of them.
 Result<std::vector<std::string>> one_or_several(const Json& object, const char* one,
                                                 const char* several) {
   if (find(object, one) && find(object, several))
-    return invalid(fmt::format("\"{}\" and \"{}\" are both there", one, several), several);
+    return invalid(fmt::format("\"{}\" and \"{}\" exclude each other", one, several), several);
   VALORA_TRY(single, text(object, one));
   if (!single.empty()) return std::vector{std::move(single)};
   return texts(object, several);
@@ -58,7 +58,7 @@ Status read_media(const Json& object, const std::string& root, Sample& sample) {
   for (const char* key : {"image", "images", "video", "frames"})
     kinds += find(object, key) != nullptr;
   if (kinds != 1)
-    return invalid("exactly one of \"image\", \"images\", \"video\", \"frames\" must be there",
+    return invalid("exactly one of \"image\", \"images\", \"video\", \"frames\" is required",
                    "image");
   VALORA_TRY(images, one_or_several(object, "image", "images"));
   VALORA_TRY(frames, one_or_several(object, "video", "frames"));
@@ -77,7 +77,7 @@ Status read_media(const Json& object, const std::string& root, Sample& sample) {
 
 Status read_question(const Json& object, Sample& sample) {
   if (find(object, "question") && find(object, "prompt"))
-    return invalid("\"question\" and \"prompt\" are both there", "prompt");
+    return invalid("\"question\" and \"prompt\" exclude each other", "prompt");
   VALORA_TRY(question, text(object, "question"));
   VALORA_TRY(prompt, text(object, "prompt"));
   sample.question = question.empty() ? std::move(prompt) : std::move(question);
@@ -96,7 +96,7 @@ struct Extent {
   double width = 1, height = 1;
 };
 
-// Of the picture, in the unit of the line's boxes.
+// The picture's size in the unit of the line's boxes.
 Result<Extent> extent_of(const Json& object, const Sample& sample) {
   VALORA_TRY(unit, field_or<std::string>(object, "box_unit", "share"));
   if (unit == "share") return Extent{};
@@ -104,7 +104,7 @@ Result<Extent> extent_of(const Json& object, const Sample& sample) {
   VALORA_TRY(width, optional_field<int32_t>(object, "width"));
   VALORA_TRY(height, optional_field<int32_t>(object, "height"));
   if (width.has_value() != height.has_value())
-    return invalid("of \"width\" and \"height\" only one is there", width ? "height" : "width");
+    return invalid("\"width\" and \"height\" must be given together", width ? "height" : "width");
   if (width && (*width < 1 || *height < 1))
     return invalid("\"width\" and \"height\" must be at least 1", "width");
   if (width) return Extent{double(*width), double(*height)};
@@ -198,12 +198,12 @@ Result<std::vector<Sample>> read_jsonl(const DataSource& source, const SampleChe
        ++number) {
     file.getline(buffer.data(), static_cast<std::streamsize>(buffer.size()));
     const std::string where = fmt::format("{}:{}", source.path, number);
-    if (file.bad()) return invalid(where + ": the file cannot be read any further", source.path);
+    if (file.bad()) return invalid(where + ": the file cannot be read to its end", source.path);
     if (file.eof() && file.gcount() == 0) break;
     if (file.fail() && !file.eof())
       return Error{ErrorCode::kPayloadTooLarge,
                    fmt::format("{}: the line is longer than {} bytes", where, kMaxLine)};
-    // gcount includes the line's end where there is one.
+    // gcount includes the line end, if there is one.
     std::string_view line(buffer.data(), static_cast<size_t>(file.gcount()) - (file.eof() ? 0 : 1));
     if (number == 1 && line.starts_with(kByteOrderMark)) line.remove_prefix(kByteOrderMark.size());
     if (is_blank(line)) continue;

@@ -32,23 +32,23 @@ bool may_name_a_task(const std::string& name) {
 Status check_keys(const Json& object, std::initializer_list<const char*> known) {
   for (const auto& [key, value] : object.items())
     if (std::find(known.begin(), known.end(), key) == known.end())
-      return invalid(fmt::format("the key \"{}\" is not known", shortened(key, 60)));
+      return invalid(fmt::format("unknown key \"{}\"", shortened(key, 60)));
   return {};
 }
 
 Result<std::optional<double>> read_share(const Json& object, const char* key) {
   VALORA_TRY(value, optional_field<double>(object, key));
   if (value && !(*value >= 0 && *value <= 1))
-    return invalid(fmt::format("\"{}\" must lie in 0 … 1", key));
+    return invalid(fmt::format("\"{}\" must be in 0 … 1", key));
   return value;
 }
 
 Result<std::string> read_folder(const Json& object, const fs::path& start) {
   VALORA_TRY(folder, required_field<std::string>(object, "adapter"));
   if (folder.empty()) return invalid("\"adapter\" is empty");
-  if (folder.find('\0') != folder.npos) return invalid("\"adapter\" has a zero byte in it");
+  if (folder.find('\0') != folder.npos) return invalid("\"adapter\" contains a zero byte");
   fs::path path = (start / folder).lexically_normal();
-  if (!path.has_filename()) path = path.parent_path();  // a slash at the end
+  if (!path.has_filename()) path = path.parent_path();  // a trailing slash
   std::error_code error;
   if (!fs::is_directory(path, error))
     return invalid(fmt::format("the adapter {} is not a folder", path.string()));
@@ -75,7 +75,7 @@ fs::path folder_of(const std::string& path) {
   return fs::absolute(path).lexically_normal().parent_path();
 }
 
-// Relative where it lies below the manifest's folder, so that both can be moved together.
+// Relative if it is below the manifest's folder, so that both can be moved together.
 std::string written_path(const std::string& adapter, const fs::path& start) {
   const fs::path path = (start / adapter).lexically_normal();
   const fs::path relative = path.lexically_relative(start);

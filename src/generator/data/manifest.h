@@ -1,5 +1,5 @@
-// manifest.json: which adapter and head answers a task, and how well (`valora fuse` writes it,
-// `valora serve --manifest` loads it). Torch-free.
+// manifest.json: the adapter and head that answer each task, and their accuracy. `valora fuse`
+// writes it, `valora serve --manifest` reads it. Torch-free.
 #pragma once
 
 #include <map>
@@ -11,9 +11,9 @@
 namespace valora::generator {
 
 struct ManifestEntry {
-  std::string adapter;              // folder; relative ones start from the manifest's
-  std::optional<std::string> head;  // of the adapter; none: the language model answers
-  std::string prompt;               // the question that the task is asked with
+  std::string adapter;              // a folder; relative to the manifest's
+  std::optional<std::string> head;  // the adapter's head; none: the language model answers
+  std::string prompt;               // the task's question
   std::string metric;
   std::optional<double> floor, accuracy;
 };
@@ -23,10 +23,10 @@ struct Manifest {
 };
 
 // {"tasks": {NAME: {"adapter", "head", "prompt", "metric", "floor", "accuracy"}}}. Errors name the
-// file and the task. Adapters come back as absolute paths of folders that exist.
+// file and the task. Adapters are returned as absolute paths of existing folders.
 Result<Manifest> read_manifest(const std::string& path);
-// Written beside, then renamed: never half a file. Adapters below the manifest's folder are written
-// relative to it.
+// Writes the file as a whole (base/write_file.h). Adapters below the manifest's folder are written
+// as relative paths.
 Status write_manifest(const Manifest& manifest, const std::string& path);
 
 }  // namespace valora::generator

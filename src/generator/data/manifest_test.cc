@@ -19,7 +19,7 @@ class ManifestTest : public ::testing::Test {
     for (const char* folder : {"one", "two"})
       std::filesystem::create_directory(folder_.file(folder));
   }
-  // The message of an error that names the file; empty where there is none.
+  // The message of an error, which must name the file; empty if there is none.
   std::string error_of(const std::string& text) {
     const std::string path = folder_.write("manifest.json", text);
     const auto read = read_manifest(path);
@@ -74,9 +74,9 @@ TEST_F(ManifestTest, ComesBackAsWritten) {
 TEST_F(ManifestTest, AFailedWriteLeavesTheOldOne) {
   const Manifest manifest;
   EXPECT_THAT(write_manifest(manifest, folder_.file("nowhere/m.json")).error().message,
-              HasSubstr("could not be written"));
+              HasSubstr("cannot be written"));
   EXPECT_THAT(write_manifest(manifest, folder_.file("one")).error().message,
-              HasSubstr("could not be written"));
+              HasSubstr("cannot be written"));
   size_t entries = 0;
   for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(folder_.path()))
     ++entries;
@@ -88,7 +88,7 @@ TEST_F(ManifestTest, SaysWhatIsWrongWithTheFile) {
   EXPECT_THAT(error_of("{"), HasSubstr("not valid JSON"));
   for (const char* text : {"[]", "1", "{}", R"({"tasks": []})", R"({"tasks": null})"})
     EXPECT_THAT(error_of(text), HasSubstr("a manifest is {\"tasks\"")) << text;
-  EXPECT_THAT(error_of(R"({"tasks": {}, "task": {}})"), HasSubstr("\"task\" is not known"));
+  EXPECT_THAT(error_of(R"({"tasks": {}, "task": {}})"), HasSubstr("unknown key \"task\""));
   EXPECT_THAT(error_of(R"({"tasks": {"a": {"adapter": "one"}, "a": {"adapter": "two"}}})"),
               HasSubstr("\"a\" twice"));
   EXPECT_THAT(error_of(std::string(100, '[')), HasSubstr("nests deeper"));
@@ -110,7 +110,7 @@ TEST_F(ManifestTest, NamesTheTaskThatIsWrong) {
   EXPECT_THAT(error_in(R"({"adapter": "three"})"),
               AllOf(says("is not a folder"), HasSubstr(folder_.file("three"))));
   EXPECT_THAT(error_in(R"({"adapter": "manifest.json"})"), says("is not a folder"));
-  EXPECT_THAT(error_in(R"({"adapter": "one", "heads": "x"})"), says("\"heads\" is not known"));
+  EXPECT_THAT(error_in(R"({"adapter": "one", "heads": "x"})"), says("unknown key \"heads\""));
   EXPECT_THAT(error_in(R"({"adapter": "one", "head": ""})"), says("\"head\" is empty"));
   EXPECT_THAT(error_in(R"({"adapter": "one", "head": ["x"]})"), says("\"head\" must be a string"));
   EXPECT_THAT(error_in(R"({"adapter": "one", "floor": 80})"), says("\"floor\" must lie in 0 … 1"));

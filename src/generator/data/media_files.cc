@@ -18,7 +18,7 @@ constexpr std::string_view kVideos[] = {".mp4", ".mkv", ".webm", ".avi", ".mov"}
 
 Result<std::string> find_medium(const std::string& root, const std::string& path) {
   if (path.empty() || path.find('\0') != path.npos)
-    return invalid("a medium's path is empty or has a zero byte in it");
+    return invalid("a media path is empty or contains a zero byte");
   std::error_code fault;
   const std::string whole = fs::absolute(fs::path(root) / path, fault).lexically_normal().string();
   if (fault || !fs::is_regular_file(whole, fault))

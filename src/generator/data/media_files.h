@@ -1,4 +1,4 @@
-// The media that data files name. Torch-free.
+// Finds the media files that data files refer to. Torch-free.
 #pragma once
 
 #include <string>
@@ -11,19 +11,19 @@
 
 namespace valora::generator {
 
-// The absolute path of a regular file; relative ones start from `root`.
+// The absolute path of a regular file. Relative paths start from `root`.
 Result<std::string> find_medium(const std::string& root, const std::string& path);
-// What relative media paths of a source start from.
+// The folder that a source's relative media paths start from.
 std::string media_root_of(const DataSource& source);
 
-// By the file's extension.
+// Decided by the file's extension.
 bool is_medium(std::string_view path, Medium::Kind kind);
 std::string_view extensions_of(Medium::Kind kind);  // for errors
 inline Medium::Kind medium_kind(TaskType type) {
   return type == TaskType::kVideo ? Medium::Kind::kVideo : Medium::Kind::kImage;
 }
 
-// The names in a folder in their order, less those that begin with a dot.
+// The names in a folder, sorted, without those that begin with a dot.
 Result<std::vector<std::string>> names_in(const std::string& folder);
 
 Result<media::ImageSize> picture_size(const std::string& path);

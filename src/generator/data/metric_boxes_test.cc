@@ -9,7 +9,7 @@ namespace {
 using ::testing::DoubleEq;
 using ::testing::ElementsAre;
 
-// In the hundredths of a side.
+// In hundredths of a side.
 LabelledBox box(const std::string& label, int x0, int y0, int x1, int y1) {
   return {label, {x0 / 100., y0 / 100., x1 / 100., y1 / 100.}};
 }
@@ -70,7 +70,7 @@ TEST(F1AtIou, ABoxIsMatchedOnce) {
 }
 
 TEST(F1AtIou, AsManyPairsAsThereCanBe) {
-  // The middle answer fits both truths, the left one only the left truth: a greedy choice would
+  // The middle answer fits both truths, the left one only the left truth: a greedy matching could
   // leave one out.
   const std::vector<LabelledBox> truths{box("a", 0, 0, 30, 10), box("a", 10, 0, 40, 10)};
   const std::vector<LabelledBox> answers{box("a", 5, 0, 35, 10), box("a", 0, 0, 29, 10)};

@@ -1,4 +1,4 @@
-// CIDEr-D and ROUGE-L by hand; tests/parity holds them against the published code.
+// CIDEr-D and ROUGE-L computed by hand. tests/parity compares with the published code.
 #include <gmock/gmock.h>
 
 #include <cmath>
@@ -54,7 +54,7 @@ TEST(Cider, ByHand) {
   // fits.
   EXPECT_THAT(scored(Metric::kCider, references, {"cat cat", "red"}).of_samples[0],
               DoubleNear(0.5 / 4, 1e-12));
-  // Three pairs in the place of one: exp(-2² / 72).
+  // Three pairs instead of one: exp(-2² / 72).
   EXPECT_THAT(scored(Metric::kCider, references, {"red cat red red", "red"}).of_samples[0],
               DoubleNear((1 + 1 / std::sqrt(3.)) / 4 * std::exp(-4 / 72.), 1e-12));
 }

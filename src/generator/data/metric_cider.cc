@@ -1,7 +1,7 @@
-// CIDEr-D (Vedantam et al. 2015) as the published caption evaluation computes it, divided by 10.
-// Document frequencies are those of the references of the samples at hand, so that the score of a
-// set is not the mean of its parts' scores; words that all samples have count for nothing, and a
-// set of one sample scores 0.
+// CIDEr-D (Vedantam et al. 2015) as in the published caption evaluation, divided by 10. Document
+// frequencies come from the references of the scored samples, so the score of a set is not the mean
+// of its parts' scores. Words that all samples have weigh nothing, and a set of one sample scores
+// 0.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -16,15 +16,16 @@ namespace valora::generator {
 namespace {
 
 constexpr int kOrders = 4;    // n-grams of 1 to 4 words
-constexpr double kSigma = 6;  // of the penalty on other lengths
+constexpr double kSigma = 6;  // of the length penalty
 
 template <typename T>
 using ByGram =
-    std::unordered_map<std::string, T>;  // the words joined by spaces: no two orders share a key
+    std::unordered_map<std::string,
+                       T>;  // the words joined by spaces, so that no two orders share a key
 
 struct Caption {
   std::array<ByGram<int>, kOrders> counts;
-  int bigrams = 0;  // what the published code takes for the length
+  int bigrams = 0;  // the length in the published code
 };
 
 Caption read_caption(const std::string& text) {
@@ -47,7 +48,7 @@ struct Weights {
   int bigrams = 0;
 };
 
-// How telling an n-gram is: the fewer samples have it in a reference, the more.
+// The weight of n-grams: the fewer samples have one in a reference, the higher.
 class Frequencies {
  public:
   explicit Frequencies(const std::vector<std::vector<Caption>>& references)
@@ -82,7 +83,7 @@ class Frequencies {
   ByGram<int> samples_with_;
 };
 
-// Of the answer's weights no more counts than the reference has: repeating a word gains nothing.
+// An answer's weights are limited to the reference's counts: repeating a word gains nothing.
 double similarity(const Weights& answer, const Weights& reference) {
   double sum = 0;
   for (int n = 0; n < kOrders; ++n) {
@@ -97,7 +98,7 @@ double similarity(const Weights& answer, const Weights& reference) {
   }
   const double difference = answer.bigrams - reference.bigrams;
   return std::min(1.0, sum / kOrders) *
-         std::exp(-difference * difference / (2 * kSigma * kSigma));  // 1 + a rounding
+         std::exp(-difference * difference / (2 * kSigma * kSigma));  // may exceed 1 by rounding
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// Exact match: the answer or one of the references, letter for letter but for white space around.
+// Exact match: the answer equals the sample's or one of the references, except for surrounding
+// white space.
 #include <algorithm>
 
 #include "generator/data/answer_text.h"

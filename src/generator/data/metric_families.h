@@ -1,5 +1,5 @@
-// One function a metric, each in a file of its own; score() chooses (metrics.cc). Spans of one
-// length, not empty.
+// One function per metric, each in its own file; score() selects one (metrics.cc). The spans have
+// equal length and are not empty.
 #pragma once
 
 #include <span>
@@ -21,7 +21,7 @@ Result<Score> score_accuracy_at_iou(const Task& task, Samples samples, Predictio
 Result<Score> score_cider(Samples samples, Predictions predictions);
 Result<Score> score_rouge_l(Samples samples, Predictions predictions);
 
-// The label that a prediction names: a head's word for word, a text's without regard to case.
+// Whether the prediction is the label: a head's exactly, a text's case-insensitively.
 bool names_label(const Prediction& prediction, const std::string& label);
 
 Score mean_of(std::vector<double> of_samples);

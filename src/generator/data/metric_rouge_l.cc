@@ -1,5 +1,5 @@
-// ROUGE-L (Lin 2004): the longest common subsequence of words, as the published caption evaluation
-// weighs it.
+// ROUGE-L (Lin 2004): the longest common subsequence of words, weighted as in the published caption
+// evaluation.
 #include <algorithm>
 
 #include "generator/data/answer_text.h"
@@ -9,13 +9,14 @@
 namespace valora::generator {
 namespace {
 
-constexpr double kBeta = 1.2;  // recall counts so much more than precision
+constexpr double kBeta = 1.2;  // the weight of recall relative to precision
 
 using Words = std::vector<std::string>;
 
 size_t common_words(const Words& a, const Words& b) {
   std::vector<size_t> row(b.size() + 1,
-                          0);  // [j]: of the words of `a` so far and the first j of `b`
+                          // [j]: of the words of `a` so far and the first j of `b`.
+                          0);
   for (const std::string& word : a) {
     size_t diagonal = 0;
     for (size_t j = 0; j < b.size(); ++j) {
@@ -31,7 +32,7 @@ double share(size_t part, size_t whole) {
   return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
 }
 
-// Precision and recall each of the reference that is best for it.
+// Precision and recall are each taken from the best reference for it.
 double f_score(const Words& answer, const std::vector<std::string>& references) {
   double precision = 0, recall = 0;
   for (const std::string& reference : references) {

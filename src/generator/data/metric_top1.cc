@@ -1,4 +1,4 @@
-// Top-1: the label answered is the sample's; of several labels, all of them and no other.
+// Top-1: the answer is the sample's label; for several labels, exactly all of them.
 #include <set>
 
 #include "generator/data/answer_text.h"
@@ -9,8 +9,8 @@ namespace {
 
 using LabelSet = std::set<std::string>;
 
-// Commas stand between labels in a text. A label that has one itself falls apart the same way on
-// both sides.
+// Commas separate labels in a text. A label that contains one is split in the same way on both
+// sides.
 void add_parts(std::string_view text, LabelSet& parts) {
   while (true) {
     const size_t comma = text.find(',');

@@ -1,4 +1,4 @@
-// VQA accuracy: an answer is right as far as three others gave it too (Antol et al. 2015).
+// VQA accuracy: min(1, agreeing answers / 3) (Antol et al. 2015).
 #include <algorithm>
 
 #include "generator/data/answer_text.h"
@@ -8,7 +8,7 @@
 namespace valora::generator {
 namespace {
 
-// Each of the answers is left out once, and the agreeing ones among the others are counted.
+// Leaves out each answer in turn and counts those that agree among the others.
 double agreement(size_t agreeing, size_t answers) {
   const auto share = [](size_t others) { return std::min(1.0, static_cast<double>(others) / 3); };
   double sum = static_cast<double>(answers - agreeing) * share(agreeing);
@@ -18,7 +18,7 @@ double agreement(size_t agreeing, size_t answers) {
 
 }  // namespace
 
-// A lone answer leaves nobody to agree with: it stands for ten of its kind.
+// A single answer counts as ten equal ones.
 Result<Score> score_vqa(Samples samples, Predictions predictions) {
   std::vector<double> shares;
   for (size_t i = 0; i < samples.size(); ++i) {

@@ -28,7 +28,7 @@ std::vector<std::string> answers(int cats, int dogs) {
 
 TEST(Vqa, OverTheTenSetsWithoutOneAnswer) {
   EXPECT_EQ(accuracy(answers(0, 10), "cat"), 0);
-  // One of ten said so: nine times it is among the others, once it is the one left out.
+  // One of ten gave this answer: it is among the others nine times, and left out once.
   EXPECT_THAT(accuracy(answers(1, 9), "cat"), DoubleEq(9 * (1 / 3.0) / 10));
   EXPECT_THAT(accuracy(answers(2, 8), "cat"), DoubleEq((8 * (2 / 3.0) + 2 * (1 / 3.0)) / 10));
   EXPECT_THAT(accuracy(answers(3, 7), "cat"), DoubleEq((7 * 1.0 + 3 * (2 / 3.0)) / 10));

@@ -34,10 +34,10 @@ Error unknown_label(const Task& task, const std::string& label) {
 Result<Box> box_within(double x0, double y0, double x1, double y1, double width, double height) {
   const double slack = width == 1 && height == 1 ? 1e-6 : 0.5;
   const std::string box = fmt::format("the box [{}, {}, {}, {}]", x0, y0, x1, y1);
-  // So written, NaN is refused too.
+  // Written so that NaN is refused, too.
   if (!(x0 < x1 && y0 < y1)) return invalid(box + " has no area");
   if (!(x0 >= -slack && y0 >= -slack && x1 <= width + slack && y1 <= height + slack))
-    return invalid(fmt::format("{} lies outside the picture of {} x {}", box, width, height));
+    return invalid(fmt::format("{} is outside the picture of {} x {}", box, width, height));
   const auto share = [](double value, double side) { return std::clamp(value / side, 0.0, 1.0); };
   const Box within{share(x0, width), share(y0, height), share(x1, width), share(y1, height)};
   if (!(within.x0 < within.x1 && within.y0 < within.y1)) return invalid(box + " has no area");
@@ -103,7 +103,7 @@ Status SampleChecks::check_labels(const Sample& sample) const {
   for (const std::string& label : sample.labels) {
     if (!is_known(label)) return unknown_label(task_, label);
     if (!seen.insert(label).second)
-      return invalid("the label \"" + shortened(label, 60) + "\" is there twice", "labels");
+      return invalid("the label \"" + shortened(label, 60) + "\" is repeated", "labels");
   }
   return {};
 }

@@ -1,4 +1,4 @@
-// What a sample must have to be one of its task's. Torch-free.
+// Checks that samples fit their task. Torch-free.
 #pragma once
 
 #include <string>
@@ -9,15 +9,15 @@
 
 namespace valora::generator {
 
-// Numbers as the data has them, of a picture `width` by `height` units large (1 by 1: shares).
-// Corners that rounding put outside, by up to half a pixel or 1e-6 of a side, are moved to the
-// edge. Further outside, or without an area: an error.
+// A box in the data's units, in a picture of `width` by `height` units (1 by 1: shares). Corners
+// outside by up to half a pixel or 1e-6 of a side, as by rounding, are moved to the edge. Further
+// outside, or without an area: an error.
 Result<Box> box_within(double x0, double y0, double x1, double y1, double width, double height);
 
 class SampleChecks {
  public:
-  // labelled: with answers, labels, boxes, as the task's type wants them; else media and questions
-  // alone.
+  // labelled: samples must have the answers, labels or boxes of the task's type; otherwise only
+  // media and questions.
   SampleChecks(const Task& task, bool labelled);
   const Task& task() const { return task_; }
   bool labelled() const { return labelled_; }

@@ -1,4 +1,4 @@
-// One reader for each format of a data source (docs/tasks.md). Torch-free.
+// One reader per format of a data source (docs/tasks.md). Torch-free.
 #pragma once
 
 #include <string>
@@ -11,12 +11,12 @@
 
 namespace valora::generator {
 
-// A line of a JSONL file; `where` is its "FILE:LINE", the sample's origin and the start of every
-// error.
+// Reads a line of a JSONL file. `where` is its "FILE:LINE", the sample's origin and the start of
+// every error.
 Result<Sample> read_jsonl_line(std::string_view line, const std::string& where,
                                const std::string& media_root, const SampleChecks& checks);
 
-// All give at least one sample and stop at the source's limit.
+// All return at least one sample and stop at the source's limit.
 Result<std::vector<Sample>> read_jsonl(const DataSource& source, const SampleChecks& checks);
 Result<std::vector<Sample>> read_coco(const DataSource& source, const Task& task,
                                       const SampleChecks& checks);

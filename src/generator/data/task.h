@@ -1,4 +1,4 @@
-// What an adapter must be able to do: one entry of a tasks file (docs/tasks.md). Torch-free.
+// A task that an adapter learns: one entry of a tasks file (docs/tasks.md). Torch-free.
 #pragma once
 
 #include <cstdint>
@@ -24,34 +24,34 @@ enum class TaskType {
 };
 
 enum class Metric {
-  kTop1,     // the label answered is the sample's
-  kExact,    // the answer is the sample's or one of its references, letter for letter but for white
-             // space around
-  kVqa,      // min(1, agreeing answers / 3) over the ten leave-one-out sets, after the usual
-             // normalisation
-  kF1AtIou,  // F1 over all boxes of the set, matched within their label at an overlap of 0.5
+  kTop1,  // the answer is the sample's label
+  // The answer is the sample's or one of its references, except for surrounding white space.
+  kExact,
+  // min(1, agreeing answers / 3) over the ten leave-one-out sets, after the usual normalisation.
+  kVqa,
+  kF1AtIou,        // F1 over all boxes of the set, matched within their label at an overlap of 0.5
   kAccuracyAtIou,  // the first box overlaps the sample's by at least 0.5
-  kCider,          // CIDEr-D / 10, so that 1 is the scale of all metrics
+  kCider,          // CIDEr-D / 10, so that all metrics are in 0 … 1
   kRougeL,
 };
 
-// How boxes are written in an answer and read back from one.
+// The text form of boxes in answers.
 struct BoxFormat {
-  int scale = 1000;    // a side of the picture in units of the numbers
-  bool labels = true;  // <ref>label</ref><box>(x0,y0),(x1,y1)</box>; without: [x0,y0,x1,y1]
+  int scale = 1000;    // units per side of the picture
+  bool labels = true;  // <ref>label</ref><box>(x0,y0),(x1,y1)</box>; false: [x0,y0,x1,y1]
 };
 
-// One set of samples.
+// The source of one set of samples.
 struct DataSource {
   enum class Format { kJsonl, kCoco, kFolder };
   Format format = Format::kJsonl;
-  std::string path;        // of the file or the folder
-  std::string media_root;  // that relative media paths start from; empty: the file's own folder
-  std::optional<int64_t> limit;  // takes no more than the first so many
+  std::string path;              // of the file or the folder
+  std::string media_root;        // the base of relative media paths; empty: the file's folder
+  std::optional<int64_t> limit;  // the maximal number of samples
 };
 
-// A small model whose knowledge becomes data (VaLoRA §4.2.1), run over the pictures of a folder or
-// the media of a JSONL file.
+// A small model whose answers become data (VaLoRA §4.2.1). It is run over the pictures of a folder
+// or the media of a JSONL file.
 struct TeacherSource {
   enum class Kind { kTorchScript, kEndpoint, kAdapter };
   enum class Output {
@@ -62,13 +62,14 @@ struct TeacherSource {
   DataSource inputs;  // media without answers
   std::string path;   // of the TorchScript file, or the adapter's folder
   std::string url,
-      model;  // of the endpoint: base URL ("http://127.0.0.1:8000/v1") and the model asked
+      // Of the endpoint: base URL ("http://127.0.0.1:8000/v1") and model name.
+      model;
   Output output = Output::kScores;
   int width = 224, height = 224;        // the pictures' size
-  std::vector<double> mean, deviation;  // of each channel; empty: pixels in 0 … 1 as they are
+  std::vector<double> mean, deviation;  // per channel; empty: pixels in 0 … 1, unchanged
   int channels = 3;                     // 1: grey
-  double confidence = 0;                // what it is less sure of is dropped (scores: the softmax)
-  double validation_share = 0.1;  // of what is kept, for validation where the task brings none
+  double confidence = 0;                // answers below it are dropped (scores: the softmax)
+  double validation_share = 0.1;        // for validation, if the task has no validation data
 };
 
 struct HeadSpec {
@@ -80,13 +81,13 @@ struct Task {
   std::string name;  // letters, digits, "-", "_", "."
   TaskType type = TaskType::kClassification;
   std::optional<DataSource> train, validation;
-  std::optional<TeacherSource> teacher;  // in the place of train
+  std::optional<TeacherSource> teacher;  // instead of train
   Metric metric = Metric::kExact;
-  std::optional<double> floor;      // 0 … 1 of the metric; none: any accuracy will do
+  std::optional<double> floor;      // of the metric, 0 … 1; none: any accuracy is accepted
   std::vector<std::string> labels;  // of classifications; empty: those of the training data, sorted
   std::optional<HeadSpec> head;
-  double weight = 1;     // of its samples in a mixed batch
-  std::string question;  // asked of samples that bring none; {labels} and {label} are filled in
+  double weight = 1;     // of its samples in mixed batches
+  std::string question;  // for samples without their own; {labels} and {label} are filled in
   BoxFormat boxes;
   int max_answer_tokens = 64;
   std::string where;  // "tasks.yaml:12", for errors
@@ -99,18 +100,18 @@ inline constexpr Metric kMetrics[] = {Metric::kTop1,    Metric::kExact,         
                                       Metric::kF1AtIou, Metric::kAccuracyAtIou, Metric::kCider,
                                       Metric::kRougeL};
 
-// As the tasks file names them; none where it has no such name.
+// By the name in tasks files; none for other names.
 const char* task_type_name(TaskType type);
 const char* metric_name(Metric metric);
 std::optional<TaskType> parse_task_type(std::string_view name);
 std::optional<Metric> parse_metric(std::string_view name);
 
-// The metrics that fit a type, its default first.
+// The metrics for a type, the default first.
 std::span<const Metric> metrics_of(TaskType type);
 inline bool has_boxes(TaskType type) {
   return type == TaskType::kDetection || type == TaskType::kGrounding;
 }
-// Whether a label may be all that a sample of this type is answered with.
+// Whether a label may be the complete answer to a sample of this type.
 inline bool has_labels(TaskType type) {
   return type == TaskType::kClassification || type == TaskType::kVideo;
 }

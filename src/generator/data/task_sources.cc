@@ -39,7 +39,7 @@ Result<std::string> read_path(const YamlFields& fields, std::string_view key, Wa
   const std::string path = absolute_path(fields, text);
   const bool file = is_file(path), folder = is_folder(path);
   if (!file && !folder)
-    return fields.error(key, fmt::format("leads to {}, where nothing is", path));
+    return fields.error(key, fmt::format("leads to {}, which does not exist", path));
   if (wanted == Wanted::kFile && !file)
     return fields.error(key, fmt::format("leads to {}, a folder", path));
   if (wanted == Wanted::kFolder && !folder)
@@ -133,8 +133,8 @@ Status read_channels(const YamlFields& fields, TeacherSource& teacher) {
     const size_t count = std::string_view(key) == "mean" ? mean.size() : deviation.size();
     if ((fields.find("mean") || fields.find("std")) &&
         count != static_cast<size_t>(teacher.channels))
-      return fields.error(
-          key, fmt::format("must have {} numbers, one a channel, not {}", teacher.channels, count));
+      return fields.error(key, fmt::format("must have {} numbers, one per channel, not {}",
+                                           teacher.channels, count));
   }
   if (std::any_of(deviation.begin(), deviation.end(), [](double d) { return d <= 0; }))
     return fields.error("std", "must be above 0");
@@ -183,7 +183,7 @@ Result<Kind> read_kind(const YamlFields& fields) {
       fmt::format("is \"{}\"{}", name, suggestion(name, {"torchscript", "endpoint", "adapter"})));
 }
 
-// Keys that the kind would not look at are mistakes.
+// Keys that this kind of teacher ignores are errors.
 Status check_keys_of_kind(const YamlFields& fields, Kind kind) {
   for (const char* key : {"output", "size", "mean", "std", "channels"})
     if (kind != Kind::kTorchScript && fields.find(key))
@@ -224,7 +224,7 @@ Result<std::optional<DataSource>> read_source(const YamlFields& fields, std::str
                         fmt::format("is COCO's JSON, which does not fit {}", task_type_name(type)));
   if (source && source->format == Format::kFolder && !has_labels(type))
     return fields.error(
-        key, fmt::format("is a folder a class, which does not fit {}", task_type_name(type)));
+        key, fmt::format("is one folder per class, which does not fit {}", task_type_name(type)));
   return source;
 }
 

@@ -1,4 +1,4 @@
-// Where a task's samples come from, read from its entry in the tasks file. Torch-free.
+// Reads the sources of a task's samples from its entry in the tasks file. Torch-free.
 #pragma once
 
 #include <optional>
@@ -10,13 +10,13 @@
 
 namespace valora::generator {
 
-// A path or {format, path, media_root, limit}; none where the key is absent. Relative paths start
-// from the folder of fields.file(); paths come back absolute, of something that is there. The
-// format must fit the task's type.
+// A path or {format, path, media_root, limit}; none if the key is absent. Relative paths start from
+// the folder of fields.file(). Returned paths are absolute and exist. The format must fit the
+// task's type.
 Result<std::optional<DataSource>> read_source(const YamlFields& fields, std::string_view key,
                                               TaskType type);
 
-// "teacher"; none where it is absent. Its keys fit its kind, its kind the task's type.
+// "teacher"; none if it is absent. Its keys must fit its kind, and its kind the task's type.
 Result<std::optional<TeacherSource>> read_teacher(const YamlFields& fields, TaskType type);
 
 }  // namespace valora::generator

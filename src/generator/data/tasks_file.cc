@@ -20,7 +20,7 @@ constexpr int kLargestScale = 1'000'000;
 constexpr int kLongestAnswer = 65'536;
 constexpr double kLargestWeight = 1e6;
 
-// Names become those of folders and of adapters, so no "..", no option and no path.
+// Names become names of folders and adapters, so "..", options and paths are refused.
 Status check_name(const YamlFields& fields, std::string_view key, const std::string& name) {
   const auto is_alphanumeric = [](char c) {
     return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');

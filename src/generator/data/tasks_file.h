@@ -9,10 +9,10 @@
 
 namespace valora::generator {
 
-// Relative paths start from the file's folder. kInvalidArgument with "FILE:LINE: …" and the key for
-// whatever is wrong: unknown keys and values, missing ones, a name twice, a metric that does not
-// fit the type, a floor outside 0 … 1, neither training data nor a teacher, no validation data, a
-// path where nothing is.
+// Relative paths start from the file's folder. Errors are kInvalidArgument with "FILE:LINE: …" and
+// the key: unknown keys and values, missing ones, a repeated name, a metric that does not fit the
+// type, a floor outside 0 … 1, neither training data nor a teacher, no validation data, a path that
+// does not exist.
 Result<std::vector<Task>> read_tasks(const std::string& path);
 
 }  // namespace valora::generator

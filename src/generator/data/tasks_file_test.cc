@@ -27,13 +27,13 @@ class TasksFile : public ::testing::Test {
   Result<std::vector<Task>> read(const std::string& text) {
     return read_tasks(dir_.write("tasks.yaml", text));
   }
-  // One classification with further lines; the first of them is line 6.
+  // A classification with further lines, which start at line 6.
   Result<std::vector<Task>> with(const std::string& lines,
                                  const std::string& type = "classification") {
     return read("tasks:\n  - name: one\n    type: " + type +
                 "\n    train: a.jsonl\n    validation: b.jsonl\n" + lines);
   }
-  // Of a question answering whose training data is `lines`, the first of which is line 4.
+  // A question answering task whose training data is `lines`, which start at line 4.
   Result<std::vector<Task>> taught(const std::string& type, const std::string& lines) {
     return read("tasks:\n  - name: one\n    type: " + type + "\n" + lines);
   }
@@ -196,9 +196,9 @@ TEST_F(TasksFile, MissingThingsAreNamed) {
 
 TEST_F(TasksFile, SourcesMustBeThereAndFitTheType) {
   const std::pair<const char*, std::string> wrong[] = {
-      {"c.jsonl", "\"train\" leads to " + dir_.file("c.jsonl") + ", where nothing is"},
+      {"c.jsonl", "\"train\" leads to " + dir_.file("c.jsonl") + ", which does not exist"},
       {"boxes.json", "\"train\" is COCO's JSON, which does not fit question_answering"},
-      {"classes", "\"train\" is a folder a class, which does not fit question_answering"},
+      {"classes", "\"train\" is one folder per class, which does not fit question_answering"},
       {"teacher.pt", "\"train\" leads to " + dir_.file("teacher.pt") +
                          ": neither a folder nor .jsonl nor .json, so give its \"format\""},
       {"{path: a.jsonl, format: csv}", "\"train.format\" is \"csv\"; known: jsonl, coco, folder"},
@@ -267,9 +267,9 @@ TEST_F(TasksFile, TeachersAreChecked) {
        "\"teacher.size\" must be [width, height], integers from 1 to 8192"},
       {script + ", output: scores, channels: 2", "\"teacher.channels\" must be 3, or 1 for grey"},
       {script + ", output: scores, mean: [1]",
-       "\"teacher.mean\" must have 3 numbers, one a channel, not 1"},
+       "\"teacher.mean\" must have 3 numbers, one per channel, not 1"},
       {script + ", output: scores, mean: [1, 1, 1]",
-       "\"teacher.std\" must have 3 numbers, one a channel, not 0"},
+       "\"teacher.std\" must have 3 numbers, one per channel, not 0"},
       {script + ", output: scores, mean: [1, 1, 1], std: [1, 0, 1]",
        "\"teacher.std\" must be above 0"},
       {script + ", output: scores, url: x", "\"teacher.url\" is for an endpoint alone"},
@@ -311,7 +311,7 @@ TEST_F(TasksFile, BrokenYamlIsNamedByItsLine) {
   EXPECT_EQ(error(read("? [a]\n: 1\n")), at(1) + "a key must be text");
 }
 
-// The "billion laughs": each level is the one before, ten times.
+// The "billion laughs": each level repeats the one before ten times.
 TEST_F(TasksFile, WhatGrowsWithoutBoundIsRefused) {
   EXPECT_EQ(error(read("a: &a [x, x]\nb: &b [*a, *a]\n")),
             at(1) + "anchors and aliases are not supported; write the value out");

@@ -13,7 +13,7 @@ namespace {
 constexpr std::string_view kLabel = "{label}", kLabels = "{labels}";
 constexpr std::string_view kNoBoxes = "none";
 
-// In our words, after figure 25 of VaLoRA.
+// Paraphrased from figure 25 of VaLoRA.
 std::string_view built_in_question(TaskType type) {
   switch (type) {
     case TaskType::kClassification: return "Which of these is it: {labels}?";
@@ -33,7 +33,7 @@ std::string joined(const std::vector<std::string>& texts) {
   return fmt::format("{}", fmt::join(texts, ", "));
 }
 
-// One pass, so that a label with braces is never filled in again.
+// In one pass, so that braces in a label are not filled in.
 std::string fill_in(std::string_view text, const std::string& label, const std::string& labels) {
   std::string filled;
   while (!text.empty()) {
@@ -49,7 +49,7 @@ std::string fill_in(std::string_view text, const std::string& label, const std::
   return filled;
 }
 
-// Of the sample's boxes, each once, in their order.
+// The labels of the sample's boxes, each once, in order.
 std::vector<std::string> labels_of_boxes(const Sample& sample) {
   std::vector<std::string> labels;
   for (const LabelledBox& box : sample.boxes)
@@ -58,7 +58,7 @@ std::vector<std::string> labels_of_boxes(const Sample& sample) {
   return labels;
 }
 
-// The first one among equals.
+// The first one of those with equal frequency.
 std::string most_frequent(const std::vector<std::string>& texts) {
   std::map<std::string_view, int> counts;
   for (const std::string& text : texts) ++counts[text];

@@ -17,7 +17,7 @@ const std::unordered_map<std::string_view, std::string_view> kNumbers{
     {"none", "0"}, {"zero", "0"}, {"one", "1"},   {"two", "2"},   {"three", "3"}, {"four", "4"},
     {"five", "5"}, {"six", "6"},  {"seven", "7"}, {"eight", "8"}, {"nine", "9"},  {"ten", "10"}};
 
-// Those that the published rule knows: a word that lacks one of their apostrophes gets it back.
+// The contractions of the published rule: a word that lacks an apostrophe gets it back.
 constexpr const char* kContractions[] = {
     "ain't",          "aren't",       "can't",        "could've",   "couldn't",      "couldn't've",
     "didn't",         "doesn't",      "don't",        "hadn't",     "hadn't've",     "hasn't",
@@ -58,8 +58,8 @@ bool has_comma_in_number(std::string_view text) {
   return false;
 }
 
-// A sign that stands beside a space somewhere in the text, or any in a text with a number like
-// 1,000, goes without a trace; another one leaves a space.
+// A sign is removed if it is next to a space anywhere in the text, or if the text has a number like
+// 1,000; otherwise it becomes a space.
 std::string without_signs(const std::string& text) {
   const bool all_vanish = has_comma_in_number(text);
   std::string vanishing;
@@ -74,7 +74,7 @@ std::string without_signs(const std::string& text) {
   return out;
 }
 
-// Only a full stop before a digit stays: "3.5".
+// Keeps only full stops before a digit: "3.5".
 std::string without_full_stops(const std::string& text) {
   std::string out;
   for (size_t i = 0; i < text.size(); ++i)

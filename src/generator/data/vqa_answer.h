@@ -1,5 +1,5 @@
-// Answers as the VQA challenge compares them (Antol et al. 2015, the evaluation published with the
-// data set).
+// Normalises answers as the VQA challenge does (Antol et al. 2015, the evaluation published with
+// the data set).
 #pragma once
 
 #include <string>
@@ -7,8 +7,9 @@
 
 namespace valora::generator {
 
-// Punctuation away or to white space, lower case, number words to digits, no articles, apostrophes
-// put back into contractions. ASCII rules; other characters stay.
+// Removes punctuation or replaces it by white space, converts to lower case and number words to
+// digits, removes articles, and restores apostrophes in contractions. ASCII rules; other characters
+// stay.
 std::string normalised_vqa_answer(std::string_view answer);
 
 }  // namespace valora::generator

@@ -13,9 +13,9 @@
 namespace valora::generator {
 namespace {
 
-constexpr size_t kLongestWord = 64;  // that a suggestion is looked for
+constexpr size_t kLongestWord = 64;  // longer words get no suggestion
 
-// Levenshtein's.
+// The Levenshtein distance.
 size_t edits(std::string_view a, std::string_view b) {
   std::vector<size_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), size_t{0});
@@ -41,7 +41,7 @@ std::string quoted(const YamlNode& node) {
   return "\"" + shortened(node.text, 60) + "\"";
 }
 
-// The whole of a plain text as a number: quoted ones are text.
+// A plain text as a number. Quoted texts are not numbers.
 template <typename T>
 std::optional<T> parse_number(const YamlNode& node) {
   if (node.kind != YamlNode::Kind::kText || node.quoted) return {};
@@ -134,7 +134,7 @@ Result<std::optional<double>> YamlFields::number(std::string_view key, double le
   const YamlNode* node = find(key);
   if (!node) return std::optional<double>{};
   const auto value = parse_number<double>(*node);
-  // So written, NaN is refused too.
+  // Written so that NaN is refused, too.
   if (!value || !(*value >= least && *value <= most))
     return error(key,
                  fmt::format("must be a number from {} to {}, not {}", least, most, quoted(*node)));

@@ -1,4 +1,4 @@
-// The keys of one YAML map, read with errors that name file, line and key. Torch-free.
+// Reads the keys of one YAML map. Errors name file, line and key. Torch-free.
 #pragma once
 
 #include <cstdint>
@@ -13,14 +13,14 @@
 
 namespace valora::generator {
 
-// `, did you mean "…"?` of the nearest one, where one is near; else `; known: …`.
+// `, did you mean "…"?` if a known word is close; otherwise `; known: …`.
 std::string suggestion(std::string_view word, const std::vector<std::string_view>& known);
 
-// A view: file and node outlive it. Absent keys read as none; a key without a value is an error.
+// A view: file and node must outlive it. Absent keys read as none. A key without a value is an
+// error.
 class YamlFields {
  public:
-  // `within` begins the keys' names in errors: "" or "teacher.". Another key than the known ones is
-  // an error.
+  // `within` prefixes the keys in errors: "" or "teacher.". Unknown keys are errors.
   static Result<YamlFields> open(const std::string& file, const YamlNode& node,
                                  const std::string& within,
                                  std::initializer_list<std::string_view> known);
@@ -30,7 +30,7 @@ class YamlFields {
   int line() const { return node_->line; }
   std::string name(std::string_view key) const {
     return within_ + std::string(key);
-  }  // as errors have it
+  }  // as in errors
 
   Result<std::optional<std::string>> text(std::string_view key) const;  // not empty
   Result<std::string> required_text(std::string_view key) const;
@@ -38,10 +38,10 @@ class YamlFields {
   Result<std::optional<double>> number(std::string_view key, double least, double most) const;
   Result<std::optional<int64_t>> integer(std::string_view key, int64_t least, int64_t most) const;
   Result<std::vector<std::string>> texts(
-      std::string_view key) const;  // distinct; empty where the key is absent
-  Result<std::vector<double>> numbers(std::string_view key) const;  // empty where the key is absent
+      std::string_view key) const;  // distinct; empty if the key is absent
+  Result<std::vector<double>> numbers(std::string_view key) const;  // empty if the key is absent
 
-  // "FILE:LINE: "KEY" …", of the key's line where it is there, else of the map's.
+  // "FILE:LINE: "KEY" …", with the key's line if it is present, otherwise the map's.
   Error error(std::string_view key, const std::string& what) const;
 
  private:

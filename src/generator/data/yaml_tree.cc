@@ -15,7 +15,7 @@
 namespace valora::generator {
 namespace {
 
-// Ends a parse from within yaml-cpp's callbacks; caught in parse_yaml.
+// Thrown in yaml-cpp's callbacks to end the parse; caught in parse_yaml.
 struct Refusal {
   int line;
   std::string message;
@@ -60,7 +60,7 @@ class TreeBuilder : public YAML::EventHandler {
  private:
   struct Open {
     YamlNode node;
-    bool has_key = false;  // of a map: its next child's key was read
+    bool has_key = false;  // in a map: the next child's key was read
     std::string key;
     int key_line = 1;
   };
@@ -69,7 +69,7 @@ class TreeBuilder : public YAML::EventHandler {
     throw Refusal{line_of(mark), "anchors and aliases are not supported; write the value out"};
   }
 
-  // yaml-cpp's tag of plain values is "?", that of quoted ones "!".
+  // yaml-cpp gives plain values the tag "?", quoted ones "!".
   YamlNode begin(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor) {
     if (anchor != 0) refuse_anchor(mark);
     if (!tag.empty() && tag != "?" && tag != "!")
@@ -142,7 +142,7 @@ class TreeBuilder : public YAML::EventHandler {
   int documents_ = 0;
 };
 
-// Bytes of the UTF-8 character that `text` begins with; 0 where it begins with none.
+// The length of the UTF-8 character at the start of `text`; 0 if it is invalid.
 size_t character_size(std::string_view text) {
   const auto byte = [&](size_t i) {
     return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u;
@@ -155,13 +155,13 @@ size_t character_size(std::string_view text) {
                                                       : 0;
   for (size_t i = 1; i < size; ++i)
     if ((byte(i) & 0xC0) != 0x80) return 0;
-  // Longer than need be, a surrogate, or beyond the last character.
+  // Overlong, a surrogate, or above U+10FFFF.
   const bool refused = (first == 0xE0 && second < 0xA0) || (first == 0xED && second >= 0xA0) ||
                        (first == 0xF0 && second < 0x90) || (first == 0xF4 && second >= 0x90);
   return refused ? 0 : size;
 }
 
-// The line of the first byte that is no UTF-8, which yaml-cpp would let through.
+// The line of the first invalid UTF-8 byte, which yaml-cpp would accept.
 std::optional<int> line_of_foreign_byte(std::string_view text) {
   int line = 1;
   while (!text.empty()) {

@@ -1,6 +1,5 @@
-// YAML (and with it JSON) as a small tree that knows its lines. yaml-cpp parses; the tree is our
-// own, so that depth and size are bounded while it grows and aliases cannot multiply it.
-// Torch-free.
+// YAML, and thereby JSON, as a small tree with line numbers. yaml-cpp parses; the tree bounds depth
+// and size while it grows, and does not expand aliases. Torch-free.
 #pragma once
 
 #include <string>
@@ -14,7 +13,7 @@ struct YamlNode {
   enum class Kind { kNull, kText, kList, kMap };
   Kind kind = Kind::kNull;
   int line = 1;
-  std::string text;     // of kText: numbers and words too, as they are written
+  std::string text;     // of kText: also numbers and words, as written
   bool quoted = false;  // of kText
   std::string key;      // of a map's child
   int key_line = 1;     // of a map's child
@@ -27,9 +26,9 @@ struct YamlLimits {
   int max_depth = 16;
 };
 
-// One document. `file` names the source in errors, all of which are "FILE:LINE: …" but for that of
-// too many bytes. Refused: anchors and aliases, tags, a second document, keys that are no text, a
-// key twice.
+// Parses one document. `file` names the source in errors, which are "FILE:LINE: …" except for too
+// many bytes. Refused: anchors and aliases, tags, a second document, keys that are not texts,
+// repeated keys.
 Result<YamlNode> parse_yaml(const std::string& text, const std::string& file,
                             const YamlLimits& limits = {});
 

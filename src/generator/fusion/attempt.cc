@@ -16,9 +16,9 @@
 namespace valora::generator {
 namespace {
 
-constexpr char kCandidate[] = "candidate";  // its name in the engine while it is examined
+constexpr char kCandidate[] = "candidate";  // its name in the engine during the evaluation
 
-// Takes the candidate out of the engine again, however its examination ends.
+// Unloads the candidate from the engine, also after an error.
 struct LoadedCandidate {
   Engine& engine;
   ~LoadedCandidate() { (void)unload_adapter_now(engine, kCandidate); }
@@ -81,7 +81,7 @@ Status AttemptRunner::write(const std::string& folder, const AdapterParameters& 
   return write_adapter(folder, parameters, model_.loaded.model->spec().modules, notes);
 }
 
-// New samples, and replayed ones of all tasks held in the share that the options say.
+// The new samples, and replayed samples of all held tasks in the share of options.replay.
 std::vector<TrainingSource> AttemptRunner::sources_of(
     const Attempt& attempt, const std::vector<const TaskData*>& tasks) const {
   std::vector<TrainingSource> sources;
@@ -109,7 +109,7 @@ Result<double> AttemptRunner::accuracy(const TaskData& data, const std::string& 
   };
   Task task = data.task;
   if (task.head) task.head->name = data.head;
-  ops::release_threads();  // the engine's turn
+  ops::release_threads();  // so that the engine can use them
   VALORA_TRY(evaluation, evaluate(engine_, task, data.validation, asked));
   return evaluation.score.value;
 }

@@ -1,4 +1,4 @@
-// One attempt at teaching an adapter a task: trained, kept in a folder, and asked about all tasks
+// One attempt to teach an adapter a task: train it, keep it in a folder, and evaluate all tasks
 // that it then holds.
 #pragma once
 
@@ -18,10 +18,10 @@ namespace valora::generator {
 struct Attempt {
   std::string adapter;  // its name
   int64_t rank = 16;
-  std::vector<const TaskData*> held;  // the tasks it holds already, in the order they came
+  std::vector<const TaskData*> held;  // the tasks that it holds, in the order of fusion
   const TaskData* task = nullptr;     // the new one
-  std::string from;  // folder of its values so far, of this rank or a lower one; empty: it has none
-  std::string folder;  // where its values (fp32, PEFT) are left; the checkpoint lies beside it
+  std::string from;    // the folder of its current values, of this rank or lower; empty: none
+  std::string folder;  // for its values (fp32, PEFT); the checkpoint is beside it
 };
 
 struct FusionEvents {
@@ -36,18 +36,17 @@ class AttemptRunner {
                 const FusionEvents& events)
       : model_(model), engine_(engine), options_(options), events_(events) {}
 
-  // kept, failed and why are left open. The same attempt gives the same result, wherever it was
-  // ended before.
+  // Leaves kept, failed and why open. Equal attempts give equal results, also after an
+  // interruption.
   Result<FusionStep> run(const Attempt& attempt);
-  // Of the base model (adapter: empty), or of an adapter's folder.
+  // The accuracy of the base model (adapter: empty) or of an adapter's folder.
   Result<double> accuracy(const TaskData& data, const std::string& folder);
-  // What an adapter of these tasks consists of: heads in the tasks' order.
+  // The shape of an adapter for these tasks: heads in the tasks' order.
   Result<AdapterShape> shape_of(const std::vector<const TaskData*>& tasks, int64_t rank) const;
-  // A folder's values as parameters of that shape; heads and ranks that it does not have yet begin
-  // anew.
+  // A folder's values as parameters of that shape. New heads and ranks start with initial values.
   Result<AdapterParameters> load(const AdapterShape& shape, const std::string& folder,
                                  uint64_t seed) const;
-  // The final folder of an adapter.
+  // Writes the final folder of an adapter.
   Status write(const std::string& folder, const AdapterParameters& parameters,
                const std::vector<const TaskData*>& tasks, bool bfloat16) const;
 

@@ -17,7 +17,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kRequestsWaiting = 4096;  // of an evaluation, with the engine's others none
+constexpr int kRequestsWaiting =
+    4096;  // enough for an evaluation, which is the engine's only client
 
 size_t peak_resident_bytes() {
   rusage usage{};
@@ -38,7 +39,7 @@ std::vector<std::string> shuffled(std::vector<std::string> names, uint64_t seed)
   return names;
 }
 
-// How far the base falls short of a task's floor.
+// How far the base model is below a task's floor.
 double hardness(const ReportedTask& task) { return task.floor.value_or(0) - task.base; }
 
 std::vector<std::string> order_of(const FusionReport& report, const FusionOptions& options) {
@@ -60,7 +61,7 @@ std::string failures(const FusionStep& step, const std::vector<TaskData>& all) {
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
-// A task and its data.
+// Identifies a task with its data.
 std::string key_of(const TaskData& data) { return data.task.name + ":" + data.digest.hex(); }
 
 }  // namespace
@@ -73,14 +74,14 @@ std::string Fusion::folder_of(const std::string& lineage) const {
   return options_.output + "/attempts/" + digest_of(std::string_view(lineage)).hex();
 }
 
-// The model twice, in the form that serves and in the one that trains (views of the checkpoint),
-// and every task's data.
+// Opens the model for serving and for training (as views of the checkpoint), and loads every task's
+// data.
 Status Fusion::open(std::vector<Task> tasks) {
   EngineOptions engine = options_.engine;
-  engine.fetch.allowed_local_path = "/";  // the user names the files
+  engine.fetch.allowed_local_path = "/";  // the user chooses the files
   engine.max_waiting = std::max(engine.max_waiting, kRequestsWaiting);
   engine.shares_cores = true;
-  engine.prefix_caching = false;  // every attempt is another adapter, and no picture comes twice
+  engine.prefix_caching = false;  // every attempt is another adapter, and no picture is repeated
   VALORA_TRY(serving, ServingEngine::start(engine));
   engine_ = std::move(serving);
   engine.max_model_len = engine_->model().max_model_len;
@@ -109,7 +110,7 @@ Status Fusion::measure_base() {
     const std::string key = key_of(data);
     if (!state_.base.contains(key)) {
       TaskData asked{data.task, data.validation};
-      asked.task.head.reset();  // the base has none
+      asked.task.head.reset();  // the base model has no head
       VALORA_TRY(accuracy, runner_->accuracy(asked, ""));
       state_.base[key] = accuracy;
       VALORA_CHECK(write_state(options_.output + "/state.json", state_));
@@ -134,8 +135,8 @@ Status Fusion::train_alone() {
   return {};
 }
 
-// In the order they are tried: the adapters there are, each as it is and then at higher ranks, then
-// one of its own.
+// In the order of trial: the open adapters, each first at its rank and then at higher ranks, then a
+// new one.
 std::vector<Fusion::Candidate> Fusion::candidates() const {
   std::vector<Candidate> list;
   std::vector<int> open;
@@ -152,7 +153,7 @@ std::vector<Fusion::Candidate> Fusion::candidates() const {
   return list;
 }
 
-// The candidate's adapter once it has learned the task.
+// The candidate's adapter after it has learned the task.
 Fusion::OpenAdapter Fusion::grown(const TaskData& data, const Candidate& candidate) const {
   if (candidate.adapter < 0)
     return {fmt::format("adapter-{}", adapters_.size() + 1),
@@ -167,7 +168,8 @@ Fusion::OpenAdapter Fusion::grown(const TaskData& data, const Candidate& candida
   return adapter;
 }
 
-// What is known already is not trained again; which of it fails is this run's floors' affair.
+// Attempts with a known result are not trained again. Which tasks fail is decided by this run's
+// floors.
 Result<FusionStep> Fusion::try_out(const TaskData& data, const Candidate& candidate) {
   const OpenAdapter adapter = grown(data, candidate);
   Attempt attempt{.adapter = adapter.name,
@@ -223,7 +225,7 @@ Status Fusion::place(const TaskData& data) {
   return keep_best_of_own(data);
 }
 
-// Not even alone does the task reach its floor: the best of what was tried is served, and marked.
+// The task misses its floor even in an adapter of its own: the best attempt is kept and marked.
 Status Fusion::keep_best_of_own(const TaskData& data) {
   std::optional<FusionStep> best;
   for (const int64_t rank : options_.ranks) {
@@ -279,7 +281,7 @@ Status Fusion::finish() {
   return write_file(options_.output + "/report.html", to_html(report_));
 }
 
-// Of an earlier run with other floors.
+// Removes adapters of an earlier run with other floors.
 Status Fusion::drop_other_adapters() const {
   std::error_code fault;
   for (const auto& entry : fs::directory_iterator(options_.output + "/adapters", fault))
@@ -294,7 +296,7 @@ Result<FusionReport> Fusion::run(std::vector<Task> tasks) {
   std::error_code fault;
   fs::create_directories(options_.output + "/attempts", fault);
   if (fault)
-    return unprocessable(options_.output + " could not be made: " + fault.message(), "output");
+    return unprocessable(options_.output + " cannot be created: " + fault.message(), "output");
   VALORA_TRY(lock, FolderLock::take(options_.output));
   VALORA_CHECK(open(std::move(tasks)));
   VALORA_CHECK(measure_base());

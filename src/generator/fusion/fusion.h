@@ -1,5 +1,5 @@
-// The accuracy-aware knowledge fusion of VaLoRA §4.2.1: the fewest adapters that keep every task's
-// floor, greedily.
+// The accuracy-aware knowledge fusion of VaLoRA §4.2.1: greedily finds few adapters that keep every
+// task's floor.
 #pragma once
 
 #include <memory>
@@ -13,32 +13,33 @@
 
 namespace valora::generator {
 
-// Under options.output: adapters/NAME (PEFT folders), manifest.json, report.json, report.html, and
-// state.json with the folder attempts: every attempt's result, so that a run that was ended goes
-// on, and one with other floors trains only what is new. One process at a time works on a folder.
+// Writes to options.output: adapters/NAME (PEFT folders), manifest.json, report.json, report.html,
+// and state.json with the folder attempts. These hold every attempt's result, so that an
+// interrupted run continues, and a run with other floors trains only what is new. One process at a
+// time may use a folder.
 class Fusion {
  public:
   Fusion(const FusionOptions& options, FusionEvents events)
       : options_(options), events_(std::move(events)) {}
 
-  // Each task is tried in the adapters there are, by the options' packing, and where it fits in
-  // none it gets one of its own; what fails a floor is rolled back. Errors name the task and what
-  // is wrong with it; nothing is half-written.
+  // Tries each task in the open adapters, as options.packing says; if it fits in none, it gets its
+  // own. Attempts that miss a floor are rolled back. Errors name the task and the cause. Files are
+  // written as a whole or not at all.
   Result<FusionReport> run(std::vector<Task> tasks);
 
  private:
-  // An adapter as it stands. Its lineage says all that its values follow from beside the options:
-  // "digits:1f…@16", then " > defects:09…" for each task that it was trained on next, with "@32"
-  // behind it where it grew to that rank for it.
+  // An adapter during fusion. Its lineage identifies what its values depend on besides the options:
+  // "digits:1f…@16", then " > defects:09…" per further task, followed by "@32" if its rank grew to
+  // 32 for that task.
   struct OpenAdapter {
     std::string name, lineage;
     int64_t rank = 0;
-    std::vector<std::string> tasks;  // in the order they were fused
-    bool closed =
-        false;  // holds a task that reaches its floor nowhere: what could not be kept is not tried
+    std::vector<std::string> tasks;  // in the order of fusion
+    // Holds a task that misses its floor in every adapter. No further tasks are tried in it.
+    bool closed = false;
   };
   struct Candidate {
-    int adapter = -1;  // place among those there are; -1: a new one
+    int adapter = -1;  // index of an open adapter; -1: a new one
     int64_t rank = 0;
   };
   Status open(std::vector<Task> tasks);

@@ -6,7 +6,7 @@
 namespace valora::generator {
 namespace {
 
-// Steps are written as a report's are.
+// Steps have the form of the report.
 Json to_json(const std::map<std::string, FusionStep>& attempts) {
   FusionReport report;
   Json keys = Json::array();
@@ -23,7 +23,7 @@ Result<std::map<std::string, FusionStep>> attempts_from(const Json& json, const 
   VALORA_TRY(report, report_from_json(whole, path));
   const auto lineages = json.at("lineages").get<std::vector<std::string>>();
   if (lineages.size() != report.steps.size())
-    return unprocessable(path + ": \"lineages\" and \"steps\" differ in number", path);
+    return unprocessable(path + ": \"lineages\" and \"steps\" differ in length", path);
   std::map<std::string, FusionStep> attempts;
   for (size_t i = 0; i < lineages.size(); ++i) attempts[lineages[i]] = std::move(report.steps[i]);
   return attempts;
@@ -45,14 +45,14 @@ Result<FusionState> read_state(const std::string& path, const std::string& ident
     if (json.at("identity") != identity)
       return Error{ErrorCode::kConflict,
                    path +
-                       " is of another model or training. Name another --output, or begin anew "
-                       "with --restart",
+                       " is of another model or training: choose another --output or pass "
+                       "--restart",
                    "output"};
     state.base = json.at("base").get<std::map<std::string, double>>();
     VALORA_TRY(attempts, attempts_from(json.at("attempts"), path));
     state.attempts = std::move(attempts);
   } catch (const Json::exception& e) {
-    return unprocessable(path + " is no state of a fusion: " + e.what(), path);
+    return unprocessable(path + " is not a fusion state: " + e.what(), path);
   }
   return state;
 }

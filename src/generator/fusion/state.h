@@ -1,6 +1,6 @@
-// What a fusion has found out so far, on disk after each attempt: a run that was ended at any
-// moment, or is started again with other floors, another order or packing, takes from here what it
-// would train and ask once more.
+// The results of a fusion so far, on disk after each attempt. A run that was interrupted, or that
+// is repeated with other floors, order or packing, reuses them instead of training and evaluating
+// again.
 #pragma once
 
 #include <map>
@@ -13,14 +13,14 @@
 namespace valora::generator {
 
 struct FusionState {
-  std::string identity;                // of the model and of how adapters are trained
+  std::string identity;                // of the model and of the training options
   std::map<std::string, double> base;  // the base model's accuracy, by a task's name and data
-  std::map<std::string, FusionStep>
-      attempts;  // by lineage (fusion.h); their values lie in the folder of that name
+  // By lineage (fusion.h). The values are in the folder of that name.
+  std::map<std::string, FusionStep> attempts;
 };
 
 Status write_state(const std::string& path, const FusionState& state);
-// One without attempts where there is no file. kConflict where it is of another model or training.
+// Without attempts if there is no file. kConflict if it belongs to another model or training.
 Result<FusionState> read_state(const std::string& path, const std::string& identity);
 
 }  // namespace valora::generator

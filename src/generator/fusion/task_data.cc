@@ -47,7 +47,7 @@ Result<Sets> read_sets(const Task& task, const FusionOptions& options, Engine& e
   return sets;
 }
 
-// A head's name must be a module's: no dots.
+// A head's name must be a valid module name: without dots.
 std::string head_name(const Task& task) {
   if (!task.head) return {};
   std::string name = task.head->name == HeadSpec().name ? "score_" + task.name : task.head->name;

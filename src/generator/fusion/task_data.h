@@ -1,4 +1,4 @@
-// A task with its samples, ready to be trained on and to be asked.
+// A task with its samples, prepared for training and evaluation.
 #pragma once
 
 #include <functional>
@@ -17,11 +17,11 @@ namespace valora::generator {
 struct TaskData {
   Task task;  // with its labels filled in
   std::vector<Sample> validation;
-  std::vector<Example>
-      examples;  // of the training samples; their head index is 0 where the task has a head
+  // Of the training samples. Their head index is 0 if the task has a head.
+  std::vector<Example> examples;
   int64_t train_samples = 0, dropped = 0;
-  std::string head;  // its name in an adapter; empty: none
-  Digest digest;     // of all of it
+  std::string head;  // its head's name in an adapter; empty: none
+  Digest digest;     // of task and data
 };
 
 struct LoadingProgress {
@@ -29,13 +29,13 @@ struct LoadingProgress {
   int done = 0, total = 0;
 };
 
-// Reads the task's data, or asks its teacher (engine: for one that is an adapter), and prepares it.
-// Errors name what is wrong and where.
+// Reads the task's data, or asks its teacher (engine: for teachers that are adapters), and prepares
+// it. Errors name the cause and the place.
 Result<TaskData> load_task(const Task& task, const FusionOptions& options,
                            const TrainableModel& model, Engine& engine,
                            const std::function<void(const LoadingProgress&)>& progress);
 
-// The accuracy of always giving the most frequent answer, where the task has labels.
+// The accuracy of always giving the most frequent answer, if the task has labels.
 std::optional<double> chance_of(const TaskData& data);
 
 }  // namespace valora::generator

@@ -1,4 +1,4 @@
-// Another adapter of the same base as the teacher, through the serving engine.
+// A teacher that is another adapter of the same base model, through the serving engine.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -12,9 +12,9 @@
 namespace valora::generator {
 namespace {
 
-constexpr float kYes = 0.5f;  // of a multi-label head's probabilities
+constexpr float kYes = 0.5f;  // threshold of a multi-label head's probabilities
 
-// Loaded under a name of its own, for as long as it is asked.
+// Loads the adapter under a name of its own while it is used.
 class GuestAdapter {
  public:
   GuestAdapter(Engine& engine, AdapterCard card) : engine_(engine), card_(std::move(card)) {}
@@ -46,7 +46,7 @@ Lesson lesson_of(const Task& task, const Classification& c) {
   Lesson lesson;
   lesson.confidence = several ? 1 : c.probs[static_cast<size_t>(c.best)];
   for (size_t i = 0; i < c.labels.size(); ++i) {
-    // As sure as of its least sure yes or no.
+    // The confidence is that of the least certain label.
     if (several)
       lesson.confidence =
           std::min<double>(*lesson.confidence, std::max(c.probs[i], 1 - c.probs[i]));
@@ -64,7 +64,7 @@ GenerateRequest request_of(const Task& task, const std::string& adapter, const s
   request.adapters = {{adapter, 1}};
   request.sampling.max_tokens = task.max_answer_tokens;
   request.sampling.temperature = 0;
-  request.sampling.logprobs = 0;  // of the tokens chosen, without alternatives
+  request.sampling.logprobs = 0;  // of the chosen tokens, without alternatives
   request.task = head.empty() ? valora::Task::kGenerate : valora::Task::kClassify;
   request.head = head;
   return request;

@@ -14,7 +14,7 @@
 namespace valora::generator {
 namespace {
 
-constexpr size_t kMostBytes = size_t{16} << 20;  // of an answer
+constexpr size_t kMostBytes = size_t{16} << 20;  // per answer
 constexpr double kLongestWait = 30;
 
 using Curl = std::unique_ptr<CURL, decltype(&curl_easy_cleanup)>;
@@ -54,7 +54,7 @@ size_t receive(const char* data, size_t, size_t count, void* user) {
   try {
     body.append(data, count);
   } catch (const std::bad_alloc&) {
-    return 0;  // no exception through libcurl
+    return 0;  // no exception may pass through libcurl
   }
   return count;
 }
@@ -65,7 +65,7 @@ int stop_when_asked(void* user, curl_off_t, curl_off_t, curl_off_t, curl_off_t) 
 
 Headers headers_of(const EndpointOptions& endpoint) {
   curl_slist* list = curl_slist_append(nullptr, "Content-Type: application/json");
-  list = curl_slist_append(list, "Expect:");  // no waiting for 100-continue
+  list = curl_slist_append(list, "Expect:");  // do not wait for 100-continue
   if (!endpoint.api_key.empty())
     list = curl_slist_append(list, ("Authorization: Bearer " + endpoint.api_key).c_str());
   return {list, curl_slist_free_all};
@@ -80,7 +80,8 @@ Response post(const EndpointOptions& endpoint, const std::string& url, const std
   curl_easy_setopt(c, CURLOPT_URL, url.c_str());
   curl_easy_setopt(c, CURLOPT_PROTOCOLS_STR, "http,https");
   curl_easy_setopt(c, CURLOPT_FOLLOWLOCATION,
-                   0L);  // the key goes to the host that was named, and no other
+                   // The API key is sent only to the named host.
+                   0L);
   curl_easy_setopt(c, CURLOPT_NOSIGNAL, 1L);
   curl_easy_setopt(c, CURLOPT_TIMEOUT_MS,
                    static_cast<long>(endpoint.timeout_seconds * 1000));  // NOLINT
@@ -101,7 +102,7 @@ Response post(const EndpointOptions& endpoint, const std::string& url, const std
   return response;
 }
 
-// What an OpenAI error body says, else the body's beginning.
+// The message of an OpenAI error body, otherwise the body's beginning.
 std::string complaint(const Response& response) {
   if (response.code != CURLE_OK) return curl_easy_strerror(response.code);
   const auto json = parse_json(response.body, "the answer");
@@ -128,7 +129,7 @@ Result<ChatReply> read_reply(const std::string& body) {
   return reply;
 }
 
-// False: stopped meanwhile.
+// Returns false if stopped meanwhile.
 bool wait(double seconds, const std::stop_token& stop) {
   std::mutex mutex;
   std::condition_variable_any never;

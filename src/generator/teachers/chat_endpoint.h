@@ -1,4 +1,4 @@
-// An OpenAI-compatible chat endpoint, asked one question at a time on the calling thread.
+// A client of an OpenAI-compatible chat endpoint: one question at a time on the calling thread.
 // Torch-free.
 #pragma once
 
@@ -13,7 +13,7 @@ namespace valora::generator {
 
 struct ChatReply {
   std::string text;
-  std::vector<float> logprobs;  // of its tokens, where the endpoint gives them
+  std::vector<float> logprobs;  // per token, if the endpoint returns them
 };
 
 struct EndpointOptions {
@@ -24,10 +24,10 @@ struct EndpointOptions {
   double retry_seconds = 0.5;
 };
 
-// Sends `body` and reads the answer's first choice. Thread-safe. HTTP 429, 5xx and broken
-// connections are tried again, after Retry-After where the endpoint names it (30 s at most). Errors
-// name the URL: kUnavailable where it gave up, kUnprocessable where it refused or its answer is
-// none, kCancelled once `stop` is requested.
+// Sends `body` and returns the answer's first choice. Thread-safe. HTTP 429, 5xx and broken
+// connections are retried, after Retry-After if the endpoint sends it (at most 30 s). Errors name
+// the URL: kUnavailable after the last retry, kUnprocessable if the endpoint refused or its answer
+// is malformed, kCancelled after a request of `stop`.
 Result<ChatReply> ask_chat(const EndpointOptions& endpoint, const Json& body, std::stop_token stop);
 
 }  // namespace valora::generator

@@ -1,4 +1,4 @@
-// Any OpenAI-compatible endpoint as the teacher.
+// A teacher behind an OpenAI-compatible endpoint.
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
@@ -25,7 +25,7 @@ const char* image_type(std::string_view bytes) {
   return "image/jpeg";
 }
 
-// Endpoints elsewhere read no files here: media go along as data: URLs.
+// Remote endpoints cannot read local files, so media are sent as data: URLs.
 Result<std::string> data_url(const Medium& medium) {
   const media::Limits limits;
   const bool video = medium.kind == Medium::Kind::kVideo;
@@ -60,7 +60,7 @@ EndpointOptions endpoint_of(const Task& task, const TeacherOptions& options) {
           options.retry_seconds};
 }
 
-// The questions of one teacher, shared out among threads.
+// Asks the questions of one teacher on several threads.
 class Questioning {
  public:
   Questioning(const Task& task, std::span<const Question> questions, const TeacherOptions& options)
@@ -104,7 +104,7 @@ class Questioning {
     }
   }
 
-  // Until all is asked or something failed.
+  // Returns when all questions are answered or one failed.
   void wait_and_tell(const std::function<void(int, int)>& progress) {
     std::unique_lock lock(mutex_);
     for (size_t told = 0; told < questions_.size() && !failure_;) {

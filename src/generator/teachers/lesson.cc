@@ -11,7 +11,7 @@
 namespace valora::generator {
 namespace {
 
-// label: what a grounding question asks for; empty: all of the task's.
+// label: the object that a grounding question asks for; empty: all of the task's.
 Result<std::string> template_question(const Task& task, Sample sample, const std::string& label) {
   if (!label.empty()) sample.boxes = {{label, {0, 0, 1, 1}}};
   std::vector<Sample> samples{std::move(sample)};
@@ -19,7 +19,7 @@ Result<std::string> template_question(const Task& task, Sample sample, const std
   return std::move(samples.front().question);
 }
 
-// The label that a text names, without regard to case and a full stop at its end; null: none.
+// The label that a text names, ignoring case and a full stop at the end; null if none.
 const std::string* find_label(const Task& task, std::string_view text) {
   text = trimmed(text);
   const auto exact = std::ranges::find(task.labels, text);

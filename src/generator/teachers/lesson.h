@@ -1,4 +1,4 @@
-// What a teacher says about one input, before the confidence decides what is kept.
+// A teacher's answer about one input, before the confidence threshold.
 #pragma once
 
 #include <optional>
@@ -14,30 +14,30 @@ namespace valora::generator {
 
 struct Lesson {
   std::vector<std::string> labels;  // of a classification
-  std::vector<LabelledBox> boxes;   // the surest first
+  std::vector<LabelledBox> boxes;   // in descending confidence
   std::string answer;
-  std::optional<double> confidence;         // 0 … 1; none: the teacher does not say
-  bool foreign = false;                     // answered with what is none of the task's labels
-  int unsure_boxes = 0, foreign_boxes = 0;  // of those left out
+  std::optional<double> confidence;         // 0 … 1; none: the teacher gives no confidence
+  bool foreign = false;                     // the answer is not one of the task's labels
+  int unsure_boxes = 0, foreign_boxes = 0;  // numbers of dropped boxes
 };
 
-// What teachers who read text are asked about an input.
+// A question to a teacher that reads text.
 struct Question {
   Sample input;
   std::string text;
-  std::string label;  // what a grounding question asks for, where it is a label of the task
+  std::string label;  // the label that a grounding question asks for, if it is one of the task's
 };
 
-// Whether samples of the task have labels, and not text, as their answer.
+// Whether the task's samples are answered with labels instead of text.
 bool wants_labels(const Task& task);
 
-// One a picture; grounding with the task's labels: one a picture and label.
+// One per picture; for grounding with the task's labels, one per picture and label.
 Result<std::vector<Question>> questions_of(const Task& task, const std::vector<Sample>& inputs);
 Lesson read_lesson(const Task& task, const Question& question, const std::string& answer);
-// The mean probability of its tokens; none where there are none.
+// The mean probability of the tokens; none if there are no tokens.
 std::optional<double> confidence_of(std::span<const float> logprobs);
 
-// One lesson an input or question.
+// One lesson per input or question.
 Result<std::vector<Lesson>> ask_torchscript(const Task& task, std::span<const Sample> inputs,
                                             const TeacherOptions& options);
 Result<std::vector<Lesson>> ask_endpoint(const Task& task, std::span<const Question> questions,

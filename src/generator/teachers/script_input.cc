@@ -11,7 +11,7 @@ namespace {
 Result<media::Image> picture_of(const TeacherSource& teacher, const Sample& sample) {
   if (sample.media.size() != 1 || sample.media.front().kind != Medium::Kind::kImage ||
       sample.media.front().files.size() != 1)
-    return invalid("a TorchScript teacher takes one image a sample");
+    return invalid("a TorchScript teacher needs one image per sample");
   const media::Limits limits;
   VALORA_TRY(bytes, read_file(sample.media.front().files.front(), limits.max_bytes));
   VALORA_TRY(image, media::decode_image(
@@ -43,16 +43,16 @@ void write_planes(const TeacherSource& teacher, const media::Image& image, float
 
 Status check_input(const TeacherSource& teacher) {
   if (teacher.width < 1 || teacher.height < 1 || teacher.width > 8192 || teacher.height > 8192)
-    return invalid("a teacher's pictures have sides of 1 to 8192 pixels");
+    return invalid("a teacher's pictures must have sides of 1 to 8192 pixels");
   if (teacher.channels != 1 && teacher.channels != 3)
-    return invalid("a teacher's pictures have 1 or 3 channels");
+    return invalid("a teacher's pictures must have 1 or 3 channels");
   const auto channels = static_cast<size_t>(teacher.channels);
   if (!teacher.mean.empty() && teacher.mean.size() != channels)
-    return invalid("a teacher's mean has one number a channel");
+    return invalid("a teacher's mean must have one number per channel");
   if (!teacher.deviation.empty() && teacher.deviation.size() != channels)
-    return invalid("a teacher's std has one number a channel");
+    return invalid("a teacher's std must have one number per channel");
   for (const double deviation : teacher.deviation)
-    if (!(deviation > 0)) return invalid("a teacher's std is above 0");
+    if (!(deviation > 0)) return invalid("a teacher's std must be above 0");
   return {};
 }
 

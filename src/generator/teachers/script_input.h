@@ -1,4 +1,4 @@
-// Pictures as a TorchScript file wants them.
+// Converts pictures to the input of a TorchScript file.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -10,13 +10,13 @@
 
 namespace valora::generator {
 
-// Sizes, mean and deviation that fit together, or kInvalidArgument.
+// kInvalidArgument unless sizes, mean and deviation fit together.
 Status check_input(const TeacherSource& teacher);
 
 // fp32 [samples, channels, height, width]: each sample's picture, resized to exactly the teacher's
-// size as PIL does (bicubic, without regard to the sides' proportion), grey (PIL's L) where it has
-// one channel, 0 … 1, then (x - mean) / deviation. Errors name the sample's origin: it has no
-// single picture, or a broken one.
+// size (PIL's bicubic, without keeping the aspect ratio), grey (PIL's L) if there is one channel,
+// scaled to 0 … 1, then (x - mean) / deviation. Errors name the sample's origin: it has not exactly
+// one picture, or a broken one.
 Result<at::Tensor> script_input(const TeacherSource& teacher, std::span<const Sample> samples);
 
 }  // namespace valora::generator

@@ -1,4 +1,4 @@
-// Which samples validate: a share of exact size, chosen by a seed.
+// Chooses the validation samples: an exact share, by a seed.
 #pragma once
 
 #include <cstdint>
@@ -9,11 +9,12 @@
 namespace valora::generator {
 
 struct SplitSamples {
-  std::vector<Sample> train, validation;  // each in the order that the samples had
+  std::vector<Sample> train, validation;  // each in the samples' order
 };
 
-// share: 0 … 1, rounded to whole samples; of two or more, both parts get one where it is neither 0
-// nor 1. A sample's place follows from the seed and its origin, not from its neighbours' places.
+// share: 0 … 1, rounded to whole samples. With two or more samples and a share other than 0 and 1,
+// both parts are non-empty. A sample's part depends on the seed and its origin, not on its
+// position.
 SplitSamples split_samples(std::vector<Sample> samples, double share, uint64_t seed);
 
 }  // namespace valora::generator

@@ -10,8 +10,7 @@
 namespace valora::generator {
 namespace {
 
-// Of a traceback of several lines the one that says what went wrong: the last of a script's, else
-// the first.
+// The line of a traceback that states the error: the last of a script's, otherwise the first.
 std::string reason_of(const std::exception& fault) {
   std::string text = fault.what();
   if (const auto* error = dynamic_cast<const c10::Error*>(&fault))
@@ -69,8 +68,7 @@ Result<TorchScriptFile> TorchScriptFile::load(const std::string& path) {
     module->script.eval();
     return TorchScriptFile(path, std::move(module));
   } catch (const std::exception& fault) {
-    return unprocessable(path + " is no TorchScript file that can be loaded: " + reason_of(fault),
-                         path);
+    return unprocessable(path + " is not a loadable TorchScript file: " + reason_of(fault), path);
   }
 }
 
@@ -86,7 +84,7 @@ Result<at::Tensor> TorchScriptFile::scores(const at::Tensor& pictures, int64_t c
         path_);
   at::Tensor scores = output.toTensor().to(at::kFloat).contiguous();
   if (!all_finite(scores))
-    return unprocessable(path_ + " gave scores that are not numbers (NaN or infinite)", path_);
+    return unprocessable(path_ + " returned scores that are not finite", path_);
   return scores;
 }
 
@@ -109,8 +107,7 @@ Result<ScriptBoxes> TorchScriptFile::boxes(const at::Tensor& picture) {
                      parts[1].toTensor().to(at::kFloat).contiguous(),
                      parts[2].toTensor().to(at::kLong).contiguous()};
   if (!all_finite(result.boxes) || !all_finite(result.scores))
-    return unprocessable(path_ + " gave boxes or scores that are not numbers (NaN or infinite)",
-                         path_);
+    return unprocessable(path_ + " returned boxes or scores that are not finite", path_);
   return result;
 }
 

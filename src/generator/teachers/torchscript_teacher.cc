@@ -1,4 +1,4 @@
-// A TorchScript file as the teacher: class scores in batches, or boxes picture by picture.
+// A teacher in a TorchScript file: class scores in batches, or boxes per picture.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -25,7 +25,7 @@ Status check(const Task& task) {
         task.where, task.name));
   if (task.head && task.head->multi_label)
     return invalid(fmt::format(
-        "{}: a teacher's scores give one label a picture, the head of task {} takes several",
+        "{}: a teacher's scores give one label per picture, but the head of task {} takes several",
         task.where, task.name));
   const Status input = check_input(*task.teacher);
   return input.ok() ? input : invalid(task.where + ": " + input.error().message);
@@ -45,7 +45,7 @@ Result<std::vector<Lesson>> score_lessons(const Task& task, TorchScriptFile& fil
   return lessons;
 }
 
-// Cut to the picture, as shares of it; none where nothing is left.
+// Clipped to the picture, as shares of it; none if nothing is left.
 std::optional<Box> box_of(const float* corners, const TeacherSource& teacher) {
   const auto share = [](double pixels, int side) { return std::clamp(pixels / side, 0.0, 1.0); };
   const Box box{share(corners[0], teacher.width), share(corners[1], teacher.height),
@@ -78,10 +78,10 @@ Result<Lesson> box_lesson(const Task& task, TorchScriptFile& file, const at::Ten
       ++lesson.unsure_boxes;
       continue;
     }
-    lesson.confidence = scores[i];  // at last of the least sure one that is kept
+    lesson.confidence = scores[i];  // ends as the lowest confidence of the kept boxes
     lesson.boxes.push_back({task.labels[static_cast<size_t>(label)], *box});
   }
-  if (lesson.boxes.empty()) lesson.confidence = 1;  // that there is nothing; its boxes are counted
+  if (lesson.boxes.empty()) lesson.confidence = 1;  // no objects; boxes are counted separately
   return lesson;
 }
 

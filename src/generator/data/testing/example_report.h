@@ -1,5 +1,4 @@
-// An invented fusion report with all that can happen in one: roll-backs, floors missed, tasks
-// without floors.
+// A made-up fusion report with every case: roll-backs, missed floors, tasks without floors.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +9,8 @@
 
 namespace valora::testing {
 
-// `tasks` tasks over some adapters: each third task is rolled back once and opens another adapter.
+// `tasks` tasks in several adapters. Every third task is rolled back once and opens another
+// adapter.
 inline generator::FusionReport example_report(int tasks) {
   const std::vector<std::string> kinds{"digits",        "licence-plates", "traffic-signs",
                                        "vegetation",    "captions",       "bicycles",
