@@ -7,33 +7,11 @@
 namespace valora {
 namespace {
 
-using testing::Answer;
-using testing::ask;
-using testing::EngineTest;
-using testing::Gate;
-using testing::gated_sink;
-using testing::kHidden;
-using testing::numbered_prompt;
-using testing::TempDir;
-using testing::WaitingSink;
-using testing::write_tiny_adapter;
+using namespace testing;
 
-GenerateRequest with(GenerateRequest request, std::vector<AdapterUse> adapters) {
-  request.adapters = std::move(adapters);
-  return request;
-}
-
-class AdapterTest : public EngineTest {
+class AdapterTest : public TwoAdapterTest {
  protected:
-  AdapterTest() {
-    write_tiny_adapter(one_, 11);
-    write_tiny_adapter(two_, 12);
-    start();
-    EXPECT_TRUE(load("one", one_.path()).ok());
-    EXPECT_TRUE(load("two", two_.path()).ok());
-  }
-  TempDir one_, two_;
-  const GenerateRequest base_ = ask(numbered_prompt(40, 3), 12);
+  AdapterTest() { start_with_adapters(); }
 };
 
 TEST_F(AdapterTest, MixedInOneBatchEachAnswersAsAlone) {

@@ -7,14 +7,7 @@
 namespace valora {
 namespace {
 
-using testing::Answer;
-using testing::ask;
-using testing::EngineTest;
-using testing::Gate;
-using testing::gated_sink;
-using testing::kTinyBlockBytes;
-using testing::numbered_prompt;
-using testing::WaitingSink;
+using namespace testing;
 
 TEST_F(EngineTest, ConcurrentRequestsGetTheAnswersTheyGetAlone) {
   options_.max_num_batched_tokens = 24;

@@ -5,39 +5,19 @@
 namespace valora {
 namespace {
 
-using testing::Answer;
-using testing::ask;
-using testing::EngineTest;
-using testing::Gate;
-using testing::gated_sink;
-using testing::kHidden;
-using testing::numbered_prompt;
-using testing::TempDir;
-using testing::WaitingSink;
-using testing::write_tiny_adapter;
-
-GenerateRequest with(GenerateRequest request, std::vector<AdapterUse> adapters) {
-  request.adapters = std::move(adapters);
-  return request;
-}
+using namespace testing;
 
 struct Setting {
   SchedulingPolicy policy;
   MergePlace merge;
 };
 
-class ModeEngine : public EngineTest {
+class ModeEngine : public TwoAdapterTest {
  protected:
-  ModeEngine() {
-    write_tiny_adapter(one_, 11);
-    write_tiny_adapter(two_, 12);
-  }
   void start_in(SchedulingPolicy policy, MergePlace merge = MergePlace::kShadow) {
     options_.policy = policy;
     options_.merge = merge;
-    start();
-    EXPECT_TRUE(load("one", one_.path()).ok());
-    EXPECT_TRUE(load("two", two_.path()).ok());
+    start_with_adapters();
   }
   std::vector<std::vector<int32_t>> answers_to(const std::vector<GenerateRequest>& requests) {
     std::vector<std::shared_ptr<WaitingSink>> sinks;
@@ -46,8 +26,6 @@ class ModeEngine : public EngineTest {
     for (const auto& sink : sinks) tokens.push_back(sink->wait().first().tokens);
     return tokens;
   }
-  TempDir one_, two_;
-  const GenerateRequest base_ = ask(numbered_prompt(40, 3), 12);
   const std::vector<GenerateRequest> requests_{base_,
                                                with(base_, {{"one", 1}}),
                                                with(base_, {{"two", 1}}),

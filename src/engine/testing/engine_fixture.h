@@ -102,4 +102,25 @@ class EngineTest : public ::testing::Test {
   std::unique_ptr<ServingEngine> engine_;
 };
 
+// Two tiny adapters, "one" and "two", and a request to put them on.
+class TwoAdapterTest : public EngineTest {
+ protected:
+  TwoAdapterTest() {
+    write_tiny_adapter(one_, 11);
+    write_tiny_adapter(two_, 12);
+  }
+  void start_with_adapters() {
+    start();
+    EXPECT_TRUE(load("one", one_.path()).ok());
+    EXPECT_TRUE(load("two", two_.path()).ok());
+  }
+  static GenerateRequest with(GenerateRequest request, std::vector<AdapterUse> adapters) {
+    request.adapters = std::move(adapters);
+    return request;
+  }
+
+  TempDir one_, two_;
+  const GenerateRequest base_ = ask(numbered_prompt(40, 3), 12);
+};
+
 }  // namespace valora::testing
