@@ -83,7 +83,7 @@ Measurement measure_gated(Bench& bench, Size size, int64_t tokens, at::ScalarTyp
       static_cast<double>(tokens * size.out) * static_cast<double>(c10::elementSize(dtype));
   return compete(
       bench, work,
-      {pure(kOurs, [&] { return ops::gated(x, gate.packed->next(), up.packed->next()); }),
+      {pure(kOurs, [&] { return ops::gated(x, {&gate.packed->next()}, {&up.packed->next()}); }),
        pure("aten",
             [&] {
               return at::silu(at::linear(x, gate.plain->next()))
