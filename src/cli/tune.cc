@@ -104,7 +104,7 @@ void print_gain(const std::string& over, const kernels::TuneGain& gain) {
 void print_gains(const std::vector<kernels::TunedShape>& tuned) {
   if (tuned.empty()) return;
   const kernels::TuneGains gains = kernels::gains_of(tuned);
-  const kernels::Tile& t = gains.single_tile;
+  const kernels::CpuTile& t = gains.single_tile;
   print_gain("over the formula", gains.formula);
   for (size_t kind = 0; kind < std::size(kKinds); ++kind) {
     std::vector<kernels::TunedShape> some;
@@ -169,7 +169,7 @@ Status tune_model(const Flags& flags) {
     ProgressBar bar;
     tuned = kernels::tune(
         shapes, kernels::TileTable(known),
-        [&](const kernels::ProductShape& shape, const kernels::Tile& tile) {
+        [&](const kernels::ProductShape& shape, const kernels::CpuTile& tile) {
           return profiler.seconds(shape, tile);
         },
         clock, flags.seconds,

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "kernels/cpu/elementwise/elementwise.h"
+#include "ops/argmax.h"
 
 namespace valora {
 namespace {
@@ -22,8 +22,7 @@ bool better(const Candidate& a, const Candidate& b) {
 }
 
 int32_t argmax(std::span<const float> logits) {
-  return static_cast<int32_t>(
-      kernels::argmax(logits.data(), static_cast<int64_t>(logits.size())).index);
+  return static_cast<int32_t>(ops::argmax(logits).index);
 }
 
 double log_sum_exp(std::span<const float> logits) {
@@ -146,7 +145,7 @@ int32_t Sampler::draw(std::span<const float> logits, int32_t best) {
 }
 
 Result<SampledToken> Sampler::sample(std::span<float> logits, std::span<const int32_t> forbidden) {
-  if (!kernels::argmax(logits.data(), static_cast<int64_t>(logits.size())).numbers)
+  if (!ops::argmax(logits).numbers)
     return internal("the model's logits are not numbers (NaN or infinite)");
   SampledToken token;
   double normaliser = 0;

@@ -1,4 +1,5 @@
 #include "kernels/cpu/elementwise/elementwise.h"
+#include "ops/argmax.h"
 #include "ops/cpu_types.h"
 #include "ops/elementwise_targets.h"
 #include "ops/parallel.h"
@@ -19,6 +20,10 @@ at::Tensor norm(const at::Tensor& x, const at::Tensor* residual, const at::Tenso
 }
 
 }  // namespace
+
+kernels::Argmax argmax(std::span<const float> x) {
+  return kernels::argmax(x.data(), static_cast<int64_t>(x.size()));
+}
 
 at::Tensor rms_norm_cpu(const at::Tensor& x, const at::Tensor& weight, double eps) {
   return norm(x, nullptr, weight, eps);

@@ -57,7 +57,7 @@ void search_tile(const AtmmShape& shape, TileSearch& search) {
 
 Measurement measure(const AtmmShape& shape, const TileSearch& search, Bench& bench) {
   const AtmmProblem problem = make_problem(shape);
-  const kernels::Tile tile = search.best();
+  const kernels::CpuTile tile = search.best();
   bench.notes["atmm_single_tile"] = {
       {"rows", tile.rows}, {"panels", tile.panels}, {"chains", tile.chains}};
   bench.notes["atmm_most_to_win_by_tiles"] = search.most_to_win();

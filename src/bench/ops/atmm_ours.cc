@@ -47,7 +47,7 @@ struct Packed {
 };
 
 Contender panel_products(const AtmmProblem& problem, std::string name,
-                         std::shared_ptr<Packed> packed, std::optional<kernels::Tile> tile) {
+                         std::shared_ptr<Packed> packed, std::optional<kernels::CpuTile> tile) {
   const at::Tensor x = problem.x, y = problem.output(at::kFloat);
   return adding(std::move(name), y, [packed, x, y, tile] {
     kernels::low_rank<kernels::bf16>(ops::raw<kernels::bf16>(x), x.size(0), x.size(1),
@@ -59,23 +59,23 @@ Contender panel_products(const AtmmProblem& problem, std::string name,
 }  // namespace
 
 Contender our_products(const AtmmProblem& problem, std::string name,
-                       std::optional<kernels::Tile> tile) {
+                       std::optional<kernels::CpuTile> tile) {
   return panel_products(problem, std::move(name), std::make_shared<Packed>(Packed::of(problem, 1)),
                         tile);
 }
 
 std::vector<Runner> tiled_products(const AtmmProblem& problem,
-                                   const std::vector<kernels::Tile>& tiles) {
+                                   const std::vector<kernels::CpuTile>& tiles) {
   const auto packed = std::make_shared<Packed>(Packed::of(problem, 1));
   std::vector<Runner> runners;
-  for (const kernels::Tile& tile : tiles)
+  for (const kernels::CpuTile& tile : tiles)
     runners.push_back({"", panel_products(problem, "", packed, tile).run});
   return runners;
 }
 
 Contender static_tile_products(const AtmmProblem& problem) {
   return panel_products(problem, "punica", std::make_shared<Packed>(Packed::of(problem, 64)),
-                        kernels::Tile{16, 64 / kernels::kPanelOutputs, 1});
+                        kernels::CpuTile{16, 64 / kernels::kPanelOutputs, 1});
 }
 
 }  // namespace valora::bench

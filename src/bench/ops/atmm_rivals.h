@@ -12,11 +12,11 @@ namespace valora::bench {
 
 // kernels::low_rank, with the tile that is chosen for each product, or with one for all.
 Contender our_products(const AtmmProblem& problem, std::string name,
-                       std::optional<kernels::Tile> tile = {});
+                       std::optional<kernels::CpuTile> tile = {});
 
 // Ours with each of the tiles, over one copy of the weights.
 std::vector<Runner> tiled_products(const AtmmProblem& problem,
-                                   const std::vector<kernels::Tile>& tiles);
+                                   const std::vector<kernels::CpuTile>& tiles);
 
 // Two at::linear and an addition an adapter.
 Contender aten_products(const AtmmProblem& problem);

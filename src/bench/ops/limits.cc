@@ -24,7 +24,7 @@ constexpr auto kStale = std::chrono::seconds(1);
 
 // Each thread multiplies small matrices of its own again and again.
 template <typename T>
-double product_rate(at::ScalarType dtype, kernels::Tile tile) {
+double product_rate(at::ScalarType dtype, kernels::CpuTile tile) {
   constexpr int64_t kRows = 48, kInputs = 512, kOutputs = 128, kRepeats = 20;
   const int threads = at::get_num_threads();
   const at::Tensor x = at::full({threads, kRows, kInputs}, 0.5, dtype);
@@ -53,8 +53,8 @@ double product_rate(at::ScalarType dtype, kernels::Tile tile) {
 template <typename T>
 double best_product_rate(at::ScalarType dtype) {
   double best = 0;
-  for (const kernels::Tile tile : {kernels::Tile{6, 4, 1}, kernels::Tile{12, 2, 1},
-                                   kernels::Tile{8, 3, 1}, kernels::Tile{3, 8, 1}})
+  for (const kernels::CpuTile tile : {kernels::CpuTile{6, 4, 1}, kernels::CpuTile{12, 2, 1},
+                                      kernels::CpuTile{8, 3, 1}, kernels::CpuTile{3, 8, 1}})
     best = std::max(best, product_rate<T>(dtype, tile));
   return best;
 }

@@ -36,7 +36,7 @@ TEST(AtmmRivals, AllComputeTheSame) {
     const at::Tensor expected = expected_products(problem);
     const double allowed = 0.03 * (1 + expected.abs().max().item<double>());
     for (const Contender& c :
-         {our_products(problem, kOurs), our_products(problem, "tile", kernels::Tile{4, 2, 1}),
+         {our_products(problem, kOurs), our_products(problem, "tile", kernels::CpuTile{4, 2, 1}),
           aten_products(problem), rank_row_products(problem), static_tile_products(problem),
           einsum_products(problem)}) {
       EXPECT_GT(expected.abs().max().item<double>(), 0.1);

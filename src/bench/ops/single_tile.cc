@@ -5,9 +5,9 @@
 
 namespace valora::bench {
 
-std::vector<kernels::Tile> candidate_tiles() {
+std::vector<kernels::CpuTile> candidate_tiles() {
   constexpr int kFewestSums = 8, kMostSums = 24;
-  std::vector<kernels::Tile> tiles;
+  std::vector<kernels::CpuTile> tiles;
   for (const uint8_t rows : {1, 2, 4, 6, 8, 12})
     for (const uint8_t panels : {1, 2, 4, 8})
       for (const uint8_t chains : {1, 2, 4, 8})
@@ -16,7 +16,7 @@ std::vector<kernels::Tile> candidate_tiles() {
   return tiles;
 }
 
-TileSearch::TileSearch(std::vector<kernels::Tile> candidates)
+TileSearch::TileSearch(std::vector<kernels::CpuTile> candidates)
     : candidates_(std::move(candidates)), log_sums_(candidates_.size()) {}
 
 void TileSearch::add(const std::vector<double>& seconds) {
@@ -30,7 +30,7 @@ size_t TileSearch::best_index() const {
                              log_sums_.begin());
 }
 
-kernels::Tile TileSearch::best() const { return candidates_[best_index()]; }
+kernels::CpuTile TileSearch::best() const { return candidates_[best_index()]; }
 
 double TileSearch::most_to_win() const {
   return shapes_ == 0 ? 1 : std::exp((log_sums_[best_index()] - least_log_sum_) / shapes_);

@@ -107,7 +107,7 @@ TEST(OpsReport, EndsWithTheSummaryAndNamesEveryRival) {
 }
 
 TEST(TileSearch, TakesTheLeastGeometricMean) {
-  const kernels::Tile a{1, 1, 8}, b{4, 4, 1}, c{6, 2, 1};
+  const kernels::CpuTile a{1, 1, 8}, b{4, 4, 1}, c{6, 2, 1};
   TileSearch search({a, b, c});
   search.add({1, 2, 3});
   EXPECT_EQ(search.best(), a);

@@ -16,5 +16,9 @@ void use_tiles(std::shared_ptr<const TileTable> table);
 
 // tiles_in_use()->choose(TileKey::of(shape)), a few nanoseconds where a thread asks again.
 Tile choose_tile(const ProductShape& shape);
+// Of a CPU's shape.
+inline CpuTile choose_cpu_tile(const ProductShape& shape) {
+  return std::get<CpuTile>(choose_tile(shape));
+}
 
 }  // namespace valora::kernels

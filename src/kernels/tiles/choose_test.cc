@@ -10,7 +10,7 @@ namespace {
 ProductShape dense(int64_t m, int64_t n, int64_t k) {
   return {ProductKind::kDense, false, Isa::kAvx512Bf16, m, n, k};
 }
-TileEntry entry(const ProductShape& shape, Tile tile) { return {TileKey::of(shape), tile}; }
+TileEntry entry(const ProductShape& shape, const Tile& tile) { return {TileKey::of(shape), tile}; }
 
 class InUse : public ::testing::Test {
  protected:
@@ -26,20 +26,41 @@ TEST(Tiles, OfTheFormulaAreAlwaysTheInstructionSets) {
           for (const int64_t n : {0, 1, 16, 33, 200, 5000})
             for (const int64_t k : {0, 1, 2, 16, 300}) {
               const ProductShape shape{kind, float32, isa, m, n, k};
-              EXPECT_TRUE(is_tile_of(isa, formula_tile(shape)));
-              EXPECT_TRUE(is_tile_of(isa, effective_tile(shape, formula_tile(shape))));
+              EXPECT_TRUE(is_tile_of(isa, float32, formula_tile(shape)));
+              EXPECT_TRUE(is_tile_of(isa, float32, effective_tile(shape, cpu_formula_tile(shape))));
             }
 }
 
+TEST(Tiles, OfTheFormulaFitIntoAGpusSharedMemory) {
+  for (const CudaArch arch : {CudaArch::kSm80, CudaArch::kSm90a})
+    for (const bool float32 : {false, true})
+      for (const int64_t m : {0, 1, 16, 17, 64, 65, 4096})
+        for (const int64_t n : {1, 64, 5000})
+          for (const int64_t k : {1, 64, 18944}) {
+            const ProductShape shape{ProductKind::kDense, float32, arch, m, n, k};
+            EXPECT_TRUE(is_tile_of(arch, float32, formula_tile(shape)));
+            const TileKey key = TileKey::of(shape);
+            EXPECT_EQ(TileTable().choose(key), formula_tile(key.shape()));
+          }
+  CudaTile tile{128, 128, 64, 2, 2, 3, 1};
+  EXPECT_TRUE(is_tile_of(CudaArch::kSm80, false, tile));
+  EXPECT_FALSE(is_tile_of(CudaArch::kSm80, true, tile)) << "192 KiB of shared memory";
+  EXPECT_TRUE(is_tile_of(CudaArch::kSm90a, true, tile));
+  tile.block_m = 24;
+  EXPECT_FALSE(is_tile_of(CudaArch::kSm80, false, tile)) << "no multiple of 16 rows a warp";
+  EXPECT_FALSE(is_tile_of(Isa::kAvx2, false, tile)) << "another device's";
+}
+
 TEST(Tiles, AreEqualByTheirEffect) {
-  EXPECT_EQ(effective_tile(dense(7, 900, 900), {6, 4, 1}), (Tile{4, 4, 1}));   // blocks of 4 and 3
-  EXPECT_EQ(effective_tile(dense(13, 900, 900), {6, 4, 1}), (Tile{5, 4, 1}));  // of 5, 4 and 4
-  EXPECT_EQ(effective_tile(dense(1, 48, 2), {3, 8, 8}), (Tile{1, 2, 1}));
-  EXPECT_EQ(effective_tile(dense(1, 48, 900), {3, 3, 4}), (Tile{1, 3, 4}));
+  EXPECT_EQ(effective_tile(dense(7, 900, 900), {6, 4, 1}),
+            (CpuTile{4, 4, 1}));  // blocks of 4 and 3
+  EXPECT_EQ(effective_tile(dense(13, 900, 900), {6, 4, 1}), (CpuTile{5, 4, 1}));  // of 5, 4 and 4
+  EXPECT_EQ(effective_tile(dense(1, 48, 2), {3, 8, 8}), (CpuTile{1, 2, 1}));
+  EXPECT_EQ(effective_tile(dense(1, 48, 900), {3, 3, 4}), (CpuTile{1, 3, 4}));
 }
 
 TEST(TileTable, AnswersExactNearestOrByFormula) {
-  const Tile one{1, 2, 8}, many{12, 2, 1};
+  const Tile one = CpuTile{1, 2, 8}, many = CpuTile{12, 2, 1};
   const TileTable table({entry(dense(1, 896, 896), one), entry(dense(64, 896, 896), many)});
   EXPECT_EQ(table.exact(TileKey::of(dense(1, 896, 896))), one);
   EXPECT_EQ(table.exact(TileKey::of(dense(66, 896, 896))), many) << "of the same bucket";
@@ -52,7 +73,7 @@ TEST(TileTable, AnswersExactNearestOrByFormula) {
   EXPECT_EQ(table.choose(TileKey::of(far)), formula_tile(far));
   EXPECT_EQ(table.nearest(TileKey::of(other)), std::nullopt) << "another operation";
   ProductShape shape = dense(1, 896, 896);
-  shape.isa = Isa::kAvx2;
+  shape.processor = Isa::kAvx2;
   EXPECT_EQ(table.choose(TileKey::of(shape)), formula_tile(shape));
   shape = dense(1, 896, 896);
   shape.float32 = true;
@@ -60,16 +81,17 @@ TEST(TileTable, AnswersExactNearestOrByFormula) {
 }
 
 TEST(TileTable, TakesTheLastOfEqualKeys) {
-  const TileTable table({entry(dense(3, 64, 64), {1, 1, 1}), entry(dense(2, 64, 64), {2, 1, 1}),
-                         entry(dense(3, 64, 64), {3, 1, 1})});
+  const TileTable table({entry(dense(3, 64, 64), CpuTile{1, 1, 1}),
+                         entry(dense(2, 64, 64), CpuTile{2, 1, 1}),
+                         entry(dense(3, 64, 64), CpuTile{3, 1, 1})});
   EXPECT_EQ(table.size(), 2u);
-  EXPECT_EQ(table.exact(TileKey::of(dense(3, 64, 64))), (Tile{3, 1, 1}));
+  EXPECT_EQ(table.exact(TileKey::of(dense(3, 64, 64))), Tile(CpuTile{3, 1, 1}));
 }
 
 // Between two measured token counts the choice changes once, from the lower one's to the upper
 // one's.
 TEST(TileTable, ChangesOnceBetweenTwoEntries) {
-  const Tile low{1, 2, 8}, high{12, 2, 1};
+  const Tile low = CpuTile{1, 2, 8}, high = CpuTile{12, 2, 1};
   const TileTable table({entry(dense(1, 896, 896), low), entry(dense(16, 896, 896), high)});
   bool changed = false;
   for (int64_t m = 1; m <= 16; ++m) {
@@ -92,13 +114,13 @@ TEST(TileTable, DistanceIsSymmetricAndWeighsRanksMost) {
 
 TEST(TileTable, OfOneTileIsCutToTheInstructionSet) {
   const TileTable table = TileTable::single({6, 4, 1});
-  EXPECT_EQ(table.choose(TileKey::of(dense(100, 896, 896))), (Tile{6, 4, 1}));
+  EXPECT_EQ(table.choose(TileKey::of(dense(100, 896, 896))), Tile(CpuTile{6, 4, 1}));
   for (const Isa isa : {Isa::kAvx2, Isa::kPortable})
-    for (const Tile tile :
-         {Tile{6, 4, 1}, Tile{12, 1, 1}, Tile{1, 8, 1}, Tile{1, 1, 8}, Tile{2, 2, 4}}) {
+    for (const CpuTile tile : {CpuTile{6, 4, 1}, CpuTile{12, 1, 1}, CpuTile{1, 8, 1},
+                               CpuTile{1, 1, 8}, CpuTile{2, 2, 4}}) {
       ProductShape shape = dense(100, 896, 896);
-      shape.isa = isa;
-      EXPECT_TRUE(is_tile_of(isa, TileTable::single(tile).choose(TileKey::of(shape))));
+      shape.processor = isa;
+      EXPECT_TRUE(is_tile_of(isa, false, TileTable::single(tile).choose(TileKey::of(shape))));
     }
 }
 
@@ -107,7 +129,7 @@ TEST_F(InUse, TheTableInUseDecidesOnEveryThread) {
   use_tiles(std::make_shared<const TileTable>());
   EXPECT_EQ(choose_tile(shape), formula_tile(shape));
   for (const uint8_t chains : {1, 2, 4}) {
-    const Tile tile{2, 2, chains};
+    const Tile tile = CpuTile{2, 2, chains};
     use_tiles(std::make_shared<const TileTable>(std::vector<TileEntry>{entry(shape, tile)}));
     EXPECT_EQ(choose_tile(shape), tile);
     EXPECT_EQ(choose_tile(shape), tile);
@@ -119,7 +141,8 @@ TEST_F(InUse, TheTableInUseDecidesOnEveryThread) {
 TEST_F(InUse, EveryShapeKeepsItsAnswer) {
   std::vector<TileEntry> entries;
   for (int64_t n = 16; n <= 16 * 2000; n += 16)
-    entries.push_back(entry(dense(1, n, 64), {1, 1, static_cast<uint8_t>(1 << (n / 16 % 4))}));
+    entries.push_back(
+        entry(dense(1, n, 64), CpuTile{1, 1, static_cast<uint8_t>(1 << (n / 16 % 4))}));
   use_tiles(std::make_shared<const TileTable>(entries));
   for (int round = 0; round < 2; ++round)
     for (const TileEntry& e : entries) ASSERT_EQ(choose_tile(e.key.shape()), e.tile);

@@ -14,13 +14,13 @@ constexpr int64_t kFewGroups = 14;
 // Rows from which expand, and up to which the blocks of dense products, follow other rules.
 constexpr int64_t kManyRows = 32, kMostRows = 96;
 
-Tile tile_of(int64_t rows, int panels, int chains) {
+CpuTile tile_of(int64_t rows, int panels, int chains) {
   return {static_cast<uint8_t>(rows), static_cast<uint8_t>(panels), static_cast<uint8_t>(chains)};
 }
 
 // More chains while the registers hold them, the sums are too few and the inputs suffice.
-void add_chains(const ProductShape& s, Tile& tile) {
-  const int sums = tile_sums(s.isa);
+void add_chains(const ProductShape& s, CpuTile& tile) {
+  const int sums = tile_sums(s.processor.isa());
   const int64_t vectors = (s.k + 1) / (s.float32 ? 1 : 2);
   while (tile.rows * tile.panels * tile.chains < kBusySums &&
          tile.rows * tile.panels * tile.chains * 2 <= sums && tile.chains < 8 &&
@@ -29,10 +29,10 @@ void add_chains(const ProductShape& s, Tile& tile) {
 }
 
 // The widest groups that fit beside the rows.
-Tile wide_tile(const ProductShape& s) {
-  const int sums = tile_sums(s.isa);
+CpuTile wide_tile(const ProductShape& s) {
+  const int sums = tile_sums(s.processor.isa());
   const int64_t panels = (s.n + 15) / 16, one_pass = std::min(kOnePassRows, sums);
-  Tile tile = tile_of(s.m <= one_pass ? std::max<int64_t>(1, s.m) : std::min(6, sums), 1, 1);
+  CpuTile tile = tile_of(s.m <= one_pass ? std::max<int64_t>(1, s.m) : std::min(6, sums), 1, 1);
   for (int width :
        {8, 4, 2}) {  // powers of two: what a segment adds to a piece then goes in whole groups
     const bool even = s.kind != ProductKind::kDense || panels / width >= kFewGroups;
@@ -46,10 +46,10 @@ Tile wide_tile(const ProductShape& s) {
 
 // Short sums: their beginnings and ends take the time, so two panels share a row's inputs, and no
 // more.
-Tile expand_tile(const ProductShape& s) {
+CpuTile expand_tile(const ProductShape& s) {
   const int64_t m = std::max<int64_t>(1, s.m);
-  const int sums = tile_sums(s.isa);
-  if (s.isa == Isa::kPortable && s.float32)
+  const int sums = tile_sums(s.processor.isa());
+  if (s.processor.isa() == Isa::kPortable && s.float32)
     return tile_of(1, 1, 2);  // the compiler keeps no more in registers
   if (sums < 24)
     return m == 1 && s.n > 16 ? tile_of(1, 2, std::max(1, sums / 4 * 2))
@@ -60,10 +60,25 @@ Tile expand_tile(const ProductShape& s) {
   return tile_of(m <= 6 ? m : m <= kOnePassRows ? 4 : 6, panels, 1);
 }
 
+// Nothing is measured yet: CUTLASS's usual sizes. Few rows leave most of a device idle unless many
+// thread blocks share the inputs.
+CudaTile cuda_formula_tile(const ProductShape& s) {
+  const uint16_t block_k = s.float32 ? 16 : 32;
+  if (s.m > 64 && s.n > 64) return {128, 128, block_k, 2, 2, 3, 1};
+  if (s.m > 16) return {64, 64, block_k, 2, 2, 3, 1};
+  const bool deep = s.k >= 4096 && s.n <= 4096;
+  return {16, 64, 64, 1, 4, 3, static_cast<uint8_t>(deep ? 4 : 1)};
+}
+
 }  // namespace
 
 Tile formula_tile(const ProductShape& s) {
-  const bool many_registers = tile_sums(s.isa) >= 24;
+  if (s.processor.device() == Device::kCuda) return cuda_formula_tile(s);
+  return cpu_formula_tile(s);
+}
+
+CpuTile cpu_formula_tile(const ProductShape& s) {
+  const bool many_registers = tile_sums(s.processor.isa()) >= 24;
   if (s.kind == ProductKind::kExpand) return expand_tile(s);
   // The fewest blocks of rows, each of which reads the panels again, matter more than wide groups.
   if (s.kind == ProductKind::kDense && many_registers && !s.float32 && s.m > kOnePassRows &&

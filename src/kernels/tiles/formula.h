@@ -5,7 +5,9 @@
 
 namespace valora::kernels {
 
-// Always one of the instruction set's tiles.
+// Always one of the processor's tiles.
 Tile formula_tile(const ProductShape& shape);
+// Of a CPU's shape.
+CpuTile cpu_formula_tile(const ProductShape& shape);
 
 }  // namespace valora::kernels

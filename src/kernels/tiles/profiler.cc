@@ -136,7 +136,7 @@ TileProfiler::TileProfiler(const Clock& clock, ParallelFor parallel, size_t cold
 TileProfiler::~TileProfiler() = default;
 
 template <typename T>
-double TileProfiler::measure(const ProductShape& s, const Tile& tile, bool cold) {
+double TileProfiler::measure(const ProductShape& s, const CpuTile& tile, bool cold) {
   const bool dense = s.kind == ProductKind::kDense;
   const int64_t n = measured_outputs<T>(s), panels = panels_of(n),
                 unit = std::min(panels, piece_panels(panels_of(s.n), kDenseGroup));
@@ -176,10 +176,10 @@ double TileProfiler::measure(const ProductShape& s, const Tile& tile, bool cold)
   return valora::seconds(clock_.now() - start) / static_cast<double>(count);
 }
 
-double TileProfiler::seconds(const ProductShape& shape, const Tile& tile) {
+double TileProfiler::seconds(const ProductShape& shape, const CpuTile& tile) {
   const Isa isa_before = isa();
   const auto tiles_before = tiles_in_use();
-  set_isa(shape.isa);
+  set_isa(shape.processor.isa());
   use_tiles(std::make_shared<const TileTable>(TileTable::single(tile)));
   const auto seconds = [&](bool cold) {
     return shape.float32 ? measure<float>(shape, tile, cold) : measure<bf16>(shape, tile, cold);

@@ -21,13 +21,13 @@ class TileProfiler {
   TileProfiler(const Clock& clock, ParallelFor parallel, size_t cold_bytes = size_t{128} << 20);
   ~TileProfiler();
 
-  double seconds(const ProductShape& shape, const Tile& tile);
+  double seconds(const ProductShape& shape, const CpuTile& tile);
 
  private:
   class Memory;
 
   template <typename T>
-  double measure(const ProductShape& shape, const Tile& tile, bool cold);
+  double measure(const ProductShape& shape, const CpuTile& tile, bool cold);
 
   const Clock& clock_;
   ParallelFor parallel_;

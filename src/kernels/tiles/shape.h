@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "kernels/cpu/isa/isa.h"
+#include "kernels/types/processor.h"
 
 namespace valora::kernels {
 
@@ -15,8 +15,8 @@ enum class ProductKind : uint8_t {
 
 struct ProductShape {
   ProductKind kind = ProductKind::kDense;
-  bool float32 = false;  // else bf16
-  Isa isa = Isa::kPortable;
+  bool float32 = false;  // else bf16 (on GPUs: or fp16, whose tiles are the same)
+  Processor processor;
   int64_t m = 0;  // tokens
   int64_t n = 0;  // outputs
   int64_t k = 0;  // inputs

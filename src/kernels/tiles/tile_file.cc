@@ -4,12 +4,14 @@
 #include <array>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <span>
 
 #include "base/file.h"
 #include "base/json.h"
 #include "base/strings.h"
 #include "base/write_file.h"
+#include "kernels/tiles/tile_numbers.h"
 
 namespace valora::kernels {
 namespace {
@@ -26,12 +28,13 @@ struct Name {
 constexpr Name<ProductKind> kKinds[] = {{"dense", ProductKind::kDense},
                                         {"shrink", ProductKind::kShrink},
                                         {"expand", ProductKind::kExpand}};
-constexpr Name<TileDevice> kDevices[] = {{"cpu", TileDevice::kCpu}, {"cuda", TileDevice::kCuda}};
+constexpr Name<Device> kDevices[] = {{"cpu", Device::kCpu}, {"cuda", Device::kCuda}};
 constexpr Name<bool> kDtypes[] = {{"bfloat16", false}, {"float32", true}};
 constexpr Name<Isa> kIsas[] = {{"avx512bf16", Isa::kAvx512Bf16},
                                {"avx512", Isa::kAvx512},
                                {"avx2", Isa::kAvx2},
                                {"portable", Isa::kPortable}};
+constexpr Name<CudaArch> kArchs[] = {{"sm_80", CudaArch::kSm80}, {"sm_90a", CudaArch::kSm90a}};
 
 // Reads fields of one object under its place in the file; the first fault stays.
 class Fields {
@@ -96,12 +99,24 @@ Result<Hardware> parse_hardware_field(const Json& json, const std::string& where
   return h;
 }
 
-// [tokens, rows, panels, chains]
-Result<TileEntry> parse_entry(const Json& json, ProductShape shape, TileDevice device,
-                              const std::string& where) {
-  std::array<int64_t, 4> values{};
+template <typename T, size_t N>
+const char* name_of(T value, const Name<T> (&names)[N]) {
+  for (const auto& known : names)
+    if (known.value == value) return known.name;
+  return names[0].name;
+}
+
+const char* processor_name(Processor processor) {
+  return processor.device() == Device::kCpu ? name_of(processor.isa(), kIsas)
+                                            : name_of(processor.arch(), kArchs);
+}
+
+// [tokens, then the tile's numbers]
+Result<TileEntry> parse_entry(const Json& json, ProductShape shape, const std::string& where) {
+  const Device device = shape.processor.device();
+  std::vector<int64_t> values(1 + tile_number_count(device));
   if (!json.is_array() || json.size() != values.size())
-    return invalid(where + " must be [tokens, rows, panels, chains]", where);
+    return invalid(where + " must be [tokens, " + tile_number_names(device) + "]", where);
   for (size_t i = 0; i < values.size(); ++i) {
     if (!json[i].is_number_integer() || (values[i] = json[i].get<int64_t>()) < 1 ||
         values[i] > kMostTokens)
@@ -114,46 +129,48 @@ Result<TileEntry> parse_entry(const Json& json, ProductShape shape, TileDevice d
     return invalid(where + ": " + std::to_string(shape.m) + " tokens are in the bucket of " +
                        std::to_string(token_bucket(shape.m)),
                    where);
-  const bool bytes =
-      std::all_of(values.begin() + 1, values.end(), [](int64_t v) { return v <= 255; });
-  const Tile tile{static_cast<uint8_t>(values[1]), static_cast<uint8_t>(values[2]),
-                  static_cast<uint8_t>(values[3])};
-  if (!bytes || !is_tile_of(shape.isa, tile))
-    return invalid(where + ": " + std::string(isa_name(shape.isa)) + " has no tile of " +
-                       std::to_string(values[1]) + " rows, " + std::to_string(values[2]) +
-                       " panels and " + std::to_string(values[3]) + " chains",
+  const auto numbers = std::span(values).subspan(1);
+  const std::optional<Tile> tile = tile_of_numbers(device, numbers);
+  if (!tile || !is_tile_of(shape.processor, shape.float32, *tile))
+    return invalid(where + ": " + processor_name(shape.processor) + " has no tile of " +
+                       tile_text(device, numbers),
                    where);
-  return TileEntry{TileKey::of(shape, device), tile};
+  return TileEntry{TileKey::of(shape), *tile};
 }
 
-Status parse_group(const Json& json, const std::string& where, std::vector<TileEntry>& entries) {
+Status parse_group(const Json& json, const std::string& where, std::span<const Device> built,
+                   std::vector<TileEntry>& entries) {
   static constexpr const char* kKnown[] = {"kind", "device", "dtype", "isa", "n", "k", "tokens"};
   Fields fields(json, where, kKnown);
   VALORA_CHECK(fields.status());
   ProductShape shape;
   shape.kind = fields.named("kind", kKinds);
-  const TileDevice device = fields.named("device", kDevices);
+  const Device device = fields.named("device", kDevices);
   shape.float32 = fields.named("dtype", kDtypes);
-  shape.isa = fields.named("isa", kIsas);
+  if (device == Device::kCpu)
+    shape.processor = fields.named("isa", kIsas);
+  else
+    shape.processor = fields.named("isa", kArchs);
   shape.n = fields.number("n", 1, kMostSize);
   shape.k = fields.number("k", 1, kMostSize);
   if (!json.contains("tokens") || !json["tokens"].is_array())
     fields.fault(": \"tokens\" must be an array");
+  if (std::ranges::find(built, device) == built.end())
+    fields.fault(": this build has no kernels for \"" + std::string(name_of(device, kDevices)) +
+                 "\"; remove the entry or use a build for that device");
   VALORA_CHECK(fields.status());
   const Json& tokens = json["tokens"];
   for (size_t i = 0; i < tokens.size(); ++i) {
-    VALORA_TRY(entry,
-               parse_entry(tokens[i], shape, device, where + ".tokens[" + std::to_string(i) + "]"));
+    VALORA_TRY(entry, parse_entry(tokens[i], shape, where + ".tokens[" + std::to_string(i) + "]"));
     entries.push_back(entry);
   }
   return {};
 }
 
-template <typename T, size_t N>
-const char* name_of(T value, const Name<T> (&names)[N]) {
-  for (const auto& known : names)
-    if (known.value == value) return known.name;
-  return names[0].name;
+Json entry_json(int64_t tokens, const Tile& tile) {
+  Json json = tile_numbers(tile);
+  json.insert(json.begin(), tokens);
+  return json;
 }
 
 struct Group {
@@ -163,16 +180,22 @@ struct Group {
 Json group_json(const TileKey& key) {
   const ProductShape s = key.shape();
   return {{"kind", name_of(s.kind, kKinds)},
-          {"device", name_of(key.device(), kDevices)},
+          {"device", name_of(s.processor.device(), kDevices)},
           {"dtype", name_of(s.float32, kDtypes)},
-          {"isa", name_of(s.isa, kIsas)},
+          {"isa", processor_name(s.processor)},
           {"n", s.n},
           {"k", s.k}};
 }
 
 }  // namespace
 
-Result<TileFile> parse_tile_file(std::string_view text, const std::string& what) {
+std::span<const Device> built_devices() {
+  static constexpr Device kBuilt[] = {Device::kCpu};
+  return kBuilt;
+}
+
+Result<TileFile> parse_tile_file(std::string_view text, const std::string& what,
+                                 std::span<const Device> built) {
   VALORA_TRY(json, parse_json(text, what, kLimits));
   static constexpr const char* kKnown[] = {"version", "hardware", "tiles"};
   Fields fields(json, what, kKnown);
@@ -187,7 +210,7 @@ Result<TileFile> parse_tile_file(std::string_view text, const std::string& what)
   std::vector<TileEntry> entries;
   for (size_t i = 0; i < json["tiles"].size(); ++i)
     VALORA_CHECK(
-        parse_group(json["tiles"][i], what + ": tiles[" + std::to_string(i) + "]", entries));
+        parse_group(json["tiles"][i], what + ": tiles[" + std::to_string(i) + "]", built, entries));
   const size_t count = entries.size();
   TileFile file{std::move(hardware), TileTable(std::move(entries))};
   if (file.table.size() != count) return invalid(what + ": a shape comes twice", what);
@@ -211,8 +234,7 @@ std::string tile_file_text(const TileFile& file) {
     const ProductShape s = entry.key.shape();
     const auto [place, added] = places.try_emplace({entry.key.family(), {s.n, s.k}}, groups.size());
     if (added) groups.push_back({group_json(entry.key), Json::array()});
-    groups[place->second].tokens.push_back(
-        Json::array({s.m, entry.tile.rows, entry.tile.panels, entry.tile.chains}));
+    groups[place->second].tokens.push_back(entry_json(s.m, entry.tile));
   }
   std::string text = "{\"version\": " + std::to_string(kVersion) + ",\n \"hardware\": " +
                      hardware.dump(-1, ' ', false, Json::error_handler_t::replace) +

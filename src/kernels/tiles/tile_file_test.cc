@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "base/testing/temp_dir.h"
+#include "kernels/cpu/isa/isa.h"
 #include "kernels/tiles/find_tiles.h"
 
 namespace valora::kernels {
@@ -27,7 +28,7 @@ TileFile some_file() {
     for (const bool float32 : {false, true})
       for (const Isa isa : {Isa::kAvx512Bf16, Isa::kAvx512, Isa::kAvx2, Isa::kPortable})
         for (const int64_t m : {1, 16, 2048})
-          entries.push_back({TileKey::of({kind, float32, isa, m, 896, 64}), {3, 1, 1}});
+          entries.push_back({TileKey::of({kind, float32, isa, m, 896, 64}), CpuTile{3, 1, 1}});
   return {some_hardware(), TileTable(entries)};
 }
 
@@ -54,6 +55,25 @@ TEST(TileFiles, ComeBackAsTheyWere) {
     EXPECT_EQ(read->table.exact(entry.key), entry.tile);
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(dir.path() + "/deep"), {}), 1)
       << "no drafts stay";
+}
+
+TEST(TileFiles, HoldTilesOfGpusForBuildsThatRunThem) {
+  const ProductShape shape{ProductKind::kShrink, false, CudaArch::kSm90a, 16, 32, 4096};
+  const Tile tile = CudaTile{16, 32, 64, 1, 4, 4, 8};
+  const std::string text =
+      tile_file_text({some_hardware(), TileTable({TileEntry{TileKey::of(shape), tile}})});
+  EXPECT_NE(text.find(R"("device":"cuda","dtype":"bfloat16","isa":"sm_90a")"), text.npos) << text;
+  EXPECT_NE(text.find("[[16,16,32,64,1,4,4,8]]"), text.npos) << text;
+  const Device both[] = {Device::kCpu, Device::kCuda};
+  const auto read = parse_tile_file(text, "t.json", both);
+  ASSERT_TRUE(read.ok()) << read.error().message;
+  EXPECT_EQ(read->table.exact(TileKey::of(shape)), tile);
+  const auto refused = parse_tile_file(text, "t.json");
+  ASSERT_FALSE(refused.ok());
+  EXPECT_NE(
+      refused.error().message.find("t.json: tiles[0]: this build has no kernels for \"cuda\""),
+      std::string::npos)
+      << refused.error().message;
 }
 
 TEST(TileFiles, ThatCannotBeWrittenAreAnError) {
@@ -83,6 +103,10 @@ TEST(TileFiles, ThatAreBrokenNameTheirFault) {
        "t.json: tiles[0].tokens[1][2] must be an integer from 1"},
       {{"[2, 2, 2, 1]", "[2, 3, 2, 1]"},
        "t.json: tiles[0].tokens[1]: avx2 has no tile of 3 rows, 2 panels and 1 chains"},
+      {{"\"cpu\", \"dtype\"", "\"tpu\", \"dtype\""},
+       "t.json: tiles[0]: \"device\" must be one of cpu, cuda"},
+      {{"\"cpu\", \"dtype\"", "\"cuda\", \"dtype\""},
+       "t.json: tiles[0]: \"isa\" must be one of sm_80, sm_90a"},
       {{"[2, 2, 2, 1]", "[2, 257, 1, 1]"}, "has no tile of 257 rows"},
       {{"[2, 2, 2, 1]", "[17, 2, 2, 1]"}, "17 tokens are in the bucket of 16"},
       {{"[2, 2, 2, 1]", "[1, 2, 2, 1]"}, "t.json: a shape comes twice"},

@@ -26,13 +26,13 @@ int64_t next_bucket(int64_t bucket) {
   return bucket == power ? power / 2 * 3 : 2 * power;
 }
 
-TileKey TileKey::of(const ProductShape& s, TileDevice device) {
+TileKey TileKey::of(const ProductShape& s) {
   const auto size = [](int64_t value) {
     return static_cast<uint64_t>(std::clamp<int64_t>(value, 0, kMostSize));
   };
   const uint64_t family = (static_cast<uint64_t>(s.kind) & mask(4)) << 12 |
-                          (static_cast<uint64_t>(device) & mask(4)) << 8 |
-                          uint64_t{s.float32} << 7 | (static_cast<uint64_t>(s.isa) & mask(7));
+                          (static_cast<uint64_t>(s.processor.device()) & mask(4)) << 8 |
+                          uint64_t{s.float32} << 7 | (s.processor.code() & mask(7));
   const uint64_t n = size(s.n), bucket = static_cast<uint64_t>(token_bucket(s.m));
   return {family << 48 | bucket << 24 | n >> 24, (n & mask(24)) << 40 | size(s.k)};
 }
@@ -41,14 +41,13 @@ ProductShape TileKey::shape() const {
   ProductShape s;
   s.kind = static_cast<ProductKind>(high >> 60);
   s.float32 = (high >> 55 & 1) != 0;
-  s.isa = static_cast<Isa>(high >> 48 & mask(7));
+  s.processor = {static_cast<Device>(high >> 56 & mask(4)),
+                 static_cast<uint8_t>(high >> 48 & mask(7))};
   s.m = static_cast<int64_t>(high >> 24 & mask(24));
   s.n = static_cast<int64_t>((high & mask(24)) << 24 | low >> 40);
   s.k = static_cast<int64_t>(low & mask(40));
   return s;
 }
-
-TileDevice TileKey::device() const { return static_cast<TileDevice>(high >> 56 & mask(4)); }
 
 uint64_t TileKey::hash() const {
   uint64_t h = high * 0x9E3779B97F4A7C15ull + low * 0xC2B2AE3D27D4EB4Full;

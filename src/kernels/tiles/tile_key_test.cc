@@ -12,17 +12,24 @@ namespace valora::kernels {
 namespace {
 
 TEST(TileKey, GivesItsShapeBack) {
+  const Processor processors[] = {Isa::kAvx512Bf16, Isa::kAvx512,    Isa::kAvx2,
+                                  Isa::kPortable,   CudaArch::kSm80, CudaArch::kSm90a};
   for (const ProductKind kind : {ProductKind::kDense, ProductKind::kShrink, ProductKind::kExpand})
     for (const bool float32 : {false, true})
-      for (const Isa isa : {Isa::kAvx512Bf16, Isa::kAvx512, Isa::kAvx2, Isa::kPortable})
-        for (const TileDevice device : {TileDevice::kCpu, TileDevice::kCuda})
-          for (const int64_t n :
-               {int64_t{1}, int64_t{152064}, (int64_t{1} << 24) - 1, int64_t{1} << 24, kMostSize}) {
-            const ProductShape shape{kind, float32, isa, 48, n, kMostSize - n};
-            const TileKey key = TileKey::of(shape, device);
-            EXPECT_EQ(key.shape(), shape);
-            EXPECT_EQ(key.device(), device);
-          }
+      for (const Processor processor : processors)
+        for (const int64_t n :
+             {int64_t{1}, int64_t{152064}, (int64_t{1} << 24) - 1, int64_t{1} << 24, kMostSize}) {
+          const ProductShape shape{kind, float32, processor, 48, n, kMostSize - n};
+          EXPECT_EQ(TileKey::of(shape).shape(), shape);
+        }
+}
+
+TEST(TileKey, OfOneShapeDiffersByProcessor) {
+  std::set<uint64_t> families;
+  for (const Processor processor : {Processor(Isa::kAvx512Bf16), Processor(Isa::kAvx512),
+                                    Processor(CudaArch::kSm80), Processor(CudaArch::kSm90a)})
+    families.insert(TileKey::of({ProductKind::kDense, false, processor, 1, 16, 16}).family());
+  EXPECT_EQ(families.size(), 4u);
 }
 
 TEST(TileKey, DiffersForAllShapesOfABigGrid) {

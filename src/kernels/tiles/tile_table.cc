@@ -19,7 +19,7 @@ double octaves(int64_t a, int64_t b) {
 }
 
 // `tile`, or the most of it that the instruction set holds.
-Tile cut_down(Tile tile, Isa isa) {
+CpuTile cut_down(CpuTile tile, Isa isa) {
   const int sums = tile_sums(isa);
   while (tile.chains > 1 && tile.rows * tile.panels * tile.chains > sums)
     tile.chains = static_cast<uint8_t>(tile.chains / 2);
@@ -48,7 +48,7 @@ TileTable::TileTable(std::vector<TileEntry> entries) : entries_(std::move(entrie
   entries_.erase(entries_.begin(), keep.base());
 }
 
-TileTable TileTable::single(Tile tile) {
+TileTable TileTable::single(CpuTile tile) {
   TileTable table;
   table.single_ = tile;
   return table;
@@ -77,7 +77,8 @@ std::optional<Tile> TileTable::nearest(const TileKey& key) const {
 
 Tile TileTable::choose(const TileKey& key) const {
   const ProductShape shape = key.shape();
-  if (single_) return cut_down(*single_, shape.isa);
+  if (single_ && shape.processor.device() == Device::kCpu)
+    return cut_down(*single_, shape.processor.isa());
   if (const auto tile = exact(key)) return *tile;
   if (const auto tile = nearest(key)) return *tile;
   return formula_tile(shape);

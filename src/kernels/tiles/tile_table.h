@@ -28,9 +28,9 @@ class TileTable {
   TileTable() = default;
   // Of entries with one key the last one counts.
   explicit TileTable(std::vector<TileEntry> entries);
-  // A table that answers every shape with this tile, as far as its instruction set has it: static
-  // tiling.
-  static TileTable single(Tile tile);
+  // A table that answers every CPU's shape with this tile, as far as its instruction set has it:
+  // static tiling.
+  static TileTable single(CpuTile tile);
 
   size_t size() const { return entries_.size(); }
   std::span<const TileEntry> entries() const { return entries_; }  // by key
@@ -43,7 +43,7 @@ class TileTable {
 
  private:
   std::vector<TileEntry> entries_;
-  std::optional<Tile> single_;
+  std::optional<CpuTile> single_;
 };
 
 }  // namespace valora::kernels

@@ -19,13 +19,13 @@ constexpr double kClearlyBehind = 1.2;
 constexpr double kNoise = 1.02;
 constexpr size_t kMostInRace = 6;
 
-using Timed = std::pair<Tile, double>;
+using Timed = std::pair<CpuTile, double>;
 
 const Timed& best_of(const std::vector<Timed>& times) {
   return *std::ranges::min_element(times, {}, &Timed::second);
 }
 
-double seconds_of(const std::vector<Timed>& times, const Tile& tile) {
+double seconds_of(const std::vector<Timed>& times, const CpuTile& tile) {
   const auto found = std::ranges::find(times, tile, &Timed::first);
   return found == times.end() ? std::numeric_limits<double>::infinity() : found->second;
 }
@@ -83,8 +83,8 @@ std::vector<ProductShape> shapes_to_tune(const TuneSpace& space) {
   return shapes;
 }
 
-std::vector<Tile> all_tiles(Isa isa) {
-  std::vector<Tile> tiles;
+std::vector<CpuTile> all_tiles(Isa isa) {
+  std::vector<CpuTile> tiles;
   for (const uint8_t panels : {1, 2, 4, 8})  // not 3: pieces of a projection are powers of two
     for (const uint8_t chains : kTileChains) {
       const int most = std::min(kMostTileRows, tile_sums(isa) / (panels * chains));
@@ -95,18 +95,18 @@ std::vector<Tile> all_tiles(Isa isa) {
   return tiles;
 }
 
-std::vector<Tile> candidate_tiles(const ProductShape& shape) {
-  std::vector<Tile> tiles{effective_tile(shape, formula_tile(shape))};
-  for (const Tile& tile : all_tiles(shape.isa))
-    if (const Tile candidate = effective_tile(shape, tile);
+std::vector<CpuTile> candidate_tiles(const ProductShape& shape) {
+  std::vector<CpuTile> tiles{effective_tile(shape, cpu_formula_tile(shape))};
+  for (const CpuTile& tile : all_tiles(shape.processor.isa()))
+    if (const CpuTile candidate = effective_tile(shape, tile);
         std::ranges::find(tiles, candidate) == tiles.end())
       tiles.push_back(candidate);
   return tiles;
 }
 
 TunedShape tune_shape(const ProductShape& shape, const MeasureTile& measure) {
-  TunedShape result{shape, {}, effective_tile(shape, formula_tile(shape)), {}};
-  for (const Tile& tile : candidate_tiles(shape))
+  TunedShape result{shape, {}, effective_tile(shape, cpu_formula_tile(shape)), {}};
+  for (const CpuTile& tile : candidate_tiles(shape))
     result.seconds.emplace_back(tile, std::numeric_limits<double>::infinity());
   std::vector<Timed*> race;
   for (Timed& timed : result.seconds) race.push_back(&timed);
@@ -117,7 +117,7 @@ TunedShape tune_shape(const ProductShape& shape, const MeasureTile& measure) {
   // The best and the formula's once more: the least of many candidates is partly luck.
   result.chosen = best_of(result.seconds).first;
   if (result.chosen == result.formula) return result;
-  const auto pointer = [&](const Tile& tile) {
+  const auto pointer = [&](const CpuTile& tile) {
     return &*std::ranges::find(result.seconds, tile, &Timed::first);
   };
   Timed best{result.chosen, std::numeric_limits<double>::infinity()},
@@ -155,7 +155,7 @@ TuneGains gains_of(const std::vector<TunedShape>& tuned) {
       gain_of(tuned, [](const TunedShape& t) { return seconds_of(t.seconds, t.formula); });
   if (tuned.empty()) return gains;
   double least = std::numeric_limits<double>::infinity();
-  for (const Tile& tile : all_tiles(tuned.front().shape.isa)) {
+  for (const CpuTile& tile : all_tiles(tuned.front().shape.processor.isa())) {
     const TuneGain gain = gain_of(tuned, [&](const TunedShape& t) {
       return seconds_of(t.seconds, effective_tile(t.shape, tile));
     });

@@ -25,17 +25,17 @@ struct TuneSpace {
 std::vector<ProductShape> shapes_to_tune(const TuneSpace& space);
 
 // The tiles of an instruction set that are worth a try on some shape.
-std::vector<Tile> all_tiles(Isa isa);
+std::vector<CpuTile> all_tiles(Isa isa);
 // Those that differ on this shape, and the formula's.
-std::vector<Tile> candidate_tiles(const ProductShape& shape);
+std::vector<CpuTile> candidate_tiles(const ProductShape& shape);
 
 // Seconds that the product takes with this tile, once.
-using MeasureTile = std::function<double(const ProductShape& shape, const Tile& tile)>;
+using MeasureTile = std::function<double(const ProductShape& shape, const CpuTile& tile)>;
 
 struct TunedShape {
   ProductShape shape;
-  Tile chosen, formula;  // effective
-  std::vector<std::pair<Tile, double>>
+  CpuTile chosen, formula;  // effective
+  std::vector<std::pair<CpuTile, double>>
       seconds;  // least of each candidate, of some over fewer rounds
 };
 // Candidates take turns; those clearly behind leave after the first rounds. The formula's tile is
@@ -57,7 +57,7 @@ struct TuneGain {
 };
 struct TuneGains {
   TuneGain formula, single;
-  Tile single_tile;  // the one that would lose least if it served all shapes
+  CpuTile single_tile;  // the one that would lose least if it served all shapes
 };
 TuneGains gains_of(const std::vector<TunedShape>& tuned);
 

@@ -1,5 +1,6 @@
 // The search for tiles, on measurements that are made up.
 #include "kernels/tiles/tune.h"
+#include "kernels/cpu/isa/isa.h"
 
 #include <gtest/gtest.h>
 
@@ -22,14 +23,14 @@ const TuneSpace kSpace{.linears = {{64, 128}, {256, 64}},
 // noise.
 struct Planted {
   SimulatedClock clock;
-  Tile best{2, 2, 2};
+  CpuTile best{2, 2, 2};
   int measurements = 0;
-  double difference(const Tile& tile) const {
+  double difference(const CpuTile& tile) const {
     return std::abs(tile.rows - best.rows) + std::abs(tile.panels - best.panels) +
            std::abs(tile.chains - best.chains);
   }
   MeasureTile measure() {
-    return [this](const ProductShape& shape, const Tile& tile) {
+    return [this](const ProductShape& shape, const CpuTile& tile) {
       const double noise = 1 + 0.005 * (++measurements % 3);
       const double seconds =
           1e-3 * noise * (1 + 0.05 * difference(tile)) * (1 + 0.01 * static_cast<double>(shape.m));
@@ -63,8 +64,8 @@ TEST(Tuning, TriesEachEffectOnce) {
         const ProductShape shape{ProductKind::kDense, false, isa, m, n, 500};
         const auto tiles = candidate_tiles(shape);
         EXPECT_GT(tiles.size(), 0u);
-        for (const Tile& tile : tiles) {
-          EXPECT_TRUE(is_tile_of(isa, tile));
+        for (const CpuTile& tile : tiles) {
+          EXPECT_TRUE(is_tile_of(isa, false, tile));
           EXPECT_EQ(effective_tile(shape, tile), tile);
           EXPECT_EQ(std::count(tiles.begin(), tiles.end(), tile), 1);
         }
@@ -76,8 +77,8 @@ TEST(Tuning, FindsThePlantedBest) {
   for (const ProductShape& shape : shapes_to_tune(kSpace)) {
     const TunedShape tuned = tune_shape(shape, planted.measure());
     const auto candidates = candidate_tiles(shape);
-    const Tile nearest = *std::ranges::min_element(
-        candidates, {}, [&](const Tile& tile) { return planted.difference(tile); });
+    const CpuTile nearest = *std::ranges::min_element(
+        candidates, {}, [&](const CpuTile& tile) { return planted.difference(tile); });
     // The formula's stays where it is as good, by the noise.
     if (tuned.chosen != tuned.formula)
       EXPECT_EQ(planted.difference(tuned.chosen), planted.difference(nearest));
@@ -97,9 +98,10 @@ TEST(Tuning, LeavesThoseClearlyBehind) {
 TEST(Tuning, KeepsTheFormulaWhereNothingIsFaster) {
   const ProductShape shape{ProductKind::kDense, false, Isa::kAvx512, 8, 900, 900};
   int calls = 0;
-  const TunedShape tuned = tune_shape(
-      shape, [&](const ProductShape&, const Tile&) { return 1e-3 * (1 + 0.01 * (++calls % 2)); });
-  EXPECT_EQ(tuned.chosen, effective_tile(shape, formula_tile(shape)));
+  const TunedShape tuned = tune_shape(shape, [&](const ProductShape&, const CpuTile&) {
+    return 1e-3 * (1 + 0.01 * (++calls % 2));
+  });
+  EXPECT_EQ(tuned.chosen, effective_tile(shape, cpu_formula_tile(shape)));
 }
 
 TEST(Tuning, StopsInTimeAndGoesOnWhereItStopped) {
@@ -129,9 +131,9 @@ TEST(Tuning, SaysWhatItBrings) {
   for (const ProductShape& shape : {a, b}) {
     // 1 s for one row and one panel with four chains at `a`, for two panels without any at `b`;
     // others 2 s.
-    const Tile best = shape == a ? Tile{1, 1, 4} : Tile{12, 2, 1};
+    const CpuTile best = shape == a ? CpuTile{1, 1, 4} : CpuTile{12, 2, 1};
     tuned.push_back(tune_shape(
-        shape, [&](const ProductShape&, const Tile& tile) { return tile == best ? 1.0 : 2.0; }));
+        shape, [&](const ProductShape&, const CpuTile& tile) { return tile == best ? 1.0 : 2.0; }));
     EXPECT_EQ(tuned.back().chosen, best);
   }
   const TuneGains gains = gains_of(tuned);
@@ -157,7 +159,7 @@ TEST(Profiling, RunsEveryKindWithEveryTile) {
       for (const ProductKind kind :
            {ProductKind::kDense, ProductKind::kShrink, ProductKind::kExpand}) {
         const ProductShape shape{kind, float32, isa, 9, 40, 33};
-        for (const Tile& tile : candidate_tiles(shape)) {
+        for (const CpuTile& tile : candidate_tiles(shape)) {
           const double seconds = profiler.seconds(shape, tile);
           EXPECT_GT(seconds, 0);
           EXPECT_LE(seconds, 1) << "one second over the repeats";

@@ -23,9 +23,9 @@ static_assert(kAheadBlocks * kPanelOutputs >= chunk_keys(1));
 
 // Few rows take as few panels at once as give them sums enough to hide a product's latency: memory
 // is then read in order, and once.
-Tile score_tile(const ProductShape& shape) {
+CpuTile score_tile(const ProductShape& shape) {
   constexpr int64_t kRows = 12, kSums = 6;
-  if (shape.m > kRows) return choose_tile(shape);
+  if (shape.m > kRows) return choose_cpu_tile(shape);
   uint8_t panels = 2;
   while (panels < 8 && panels * shape.m < kSums) panels *= 2;
   return {static_cast<uint8_t>(kRows), panels, 1};

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "base/parallel.h"
+#include "kernels/types/argmax.h"
 #include "kernels/types/bf16.h"
 
 namespace valora::kernels {
@@ -25,11 +26,6 @@ template <typename T>
 void silu_mul_rows(const float* gate, const float* up, int64_t rows, int64_t width, T* y,
                    int64_t ldy);
 
-struct Argmax {
-  int64_t index = 0;  // the first of them
-  float value = 0;
-  bool numbers = true;  // every value is below infinity: none is NaN either
-};
 // n >= 1
 Argmax argmax(const float* x, int64_t n);
 

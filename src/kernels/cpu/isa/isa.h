@@ -2,20 +2,13 @@
 // VALORA_ISA names.
 #pragma once
 
-#include <cstdint>
 #include <span>
 #include <string_view>
 
 #include "base/result.h"
+#include "kernels/types/processor.h"
 
 namespace valora::kernels {
-
-enum class Isa : uint8_t {
-  kAvx512Bf16,  // AVX-512 F, BW, VL, DQ and BF16
-  kAvx512,      // AVX-512 F, BW, VL and DQ
-  kAvx2,        // AVX2 and FMA
-  kPortable,    // the compiler's baseline
-};
 
 // "avx512bf16", "avx512", "avx2" or "portable": what VALORA_ISA takes.
 std::string_view isa_name(Isa isa);

@@ -38,7 +38,7 @@ std::vector<Unit> plan_units(int64_t m, int64_t n, int64_t per_output) {
 template <typename T>
 void low_rank(const T* x, int64_t m, int64_t ldx, float* y, int64_t ldy, int module,
               std::span<const LoraSegment> segments, const ParallelFor& parallel,
-              std::optional<Tile> tile) {
+              std::optional<CpuTile> tile) {
   if (m <= 0) return;
   LowRankPieces<T> pieces(x, ldx, segments, {module, -1, -1}, tile);
   const LoraModule* first = pieces.first_module();
@@ -64,7 +64,8 @@ void low_rank(const T* x, int64_t m, int64_t ldx, float* y, int64_t ldy, int mod
 
 #define VALORA_INSTANTIATE(T)                                              \
   template void low_rank(const T*, int64_t, int64_t, float*, int64_t, int, \
-                         std::span<const LoraSegment>, const ParallelFor&, std::optional<Tile>);
+                         std::span<const LoraSegment>, const ParallelFor&, \
+                         std::optional<CpuTile>);
 VALORA_INSTANTIATE(float)
 VALORA_INSTANTIATE(bf16)
 

@@ -19,6 +19,6 @@ namespace valora::kernels {
 template <typename T>
 void low_rank(const T* x, int64_t m, int64_t ldx, float* y, int64_t ldy, int module,
               std::span<const LoraSegment> segments, const ParallelFor& parallel,
-              std::optional<Tile> tile = {});
+              std::optional<CpuTile> tile = {});
 
 }  // namespace valora::kernels

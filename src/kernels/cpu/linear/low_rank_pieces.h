@@ -26,7 +26,7 @@ class LowRankPieces {
   // x: [m, in], rows ldx elements apart. `modules`: of each slice, -1 for none. `tile`: that of
   // every product, instead of the chosen ones.
   LowRankPieces(const T* x, int64_t ldx, std::span<const LoraSegment> segments,
-                const std::array<int, kMaxSlices>& modules, std::optional<Tile> tile = {})
+                const std::array<int, kMaxSlices>& modules, std::optional<CpuTile> tile = {})
       : x_(x), ldx_(ldx), tile_(tile), kernels_(kernel_set<T>()) {
     if (segments.empty()) return;
     int64_t elements = 0;
@@ -139,7 +139,7 @@ class LowRankPieces {
     int64_t token_begin, token_end;
     float coefficient;  // with the module's scale
     int64_t low;        // where its intermediate begins in low_
-    Tile expand_tile;
+    CpuTile expand_tile;
 
     Panels<T> a() const { return panels_of_factor<T>(module->a, module->rank, module->in); }
     Panels<T> b() const { return panels_of_factor<T>(module->b, module->out, module->rank); }
@@ -205,8 +205,8 @@ class LowRankPieces {
     return true;
   }
 
-  Tile tile_of(ProductKind kind, int64_t m, const Panels<T>& w) const {
-    return tile_ ? *tile_ : choose_tile({kind, sizeof(T) == 4, isa(), m, w.n, w.k});
+  CpuTile tile_of(ProductKind kind, int64_t m, const Panels<T>& w) const {
+    return tile_ ? *tile_ : choose_cpu_tile({kind, sizeof(T) == 4, isa(), m, w.n, w.k});
   }
 
   void wait_for_shrinks() const {
@@ -219,7 +219,7 @@ class LowRankPieces {
 
   const T* x_;
   int64_t ldx_;
-  std::optional<Tile> tile_;
+  std::optional<CpuTile> tile_;
   const KernelSet<T>& kernels_;
   std::vector<Part> parts_;                // slice by slice
   std::array<size_t, kMaxSlices> ends_{};  // of each slice's parts

@@ -22,7 +22,7 @@ INSTANTIATE_TEST_SUITE_P(Isas, LowRankProducts, testing_support::each_isa(),
 
 template <typename T>
 void expect_low_rank(int64_t m, int64_t in, int64_t out, const std::vector<Use>& uses,
-                     std::optional<Tile> tile) {
+                     std::optional<CpuTile> tile) {
   SCOPED_TRACE(::testing::Message()
                << "m " << m << " in " << in << " out " << out << " bytes " << sizeof(T) << " tile "
                << (tile ? tile->rows * 100 + tile->panels * 10 + tile->chains : 0));
@@ -59,8 +59,8 @@ TEST_P(LowRankProducts, AddWhatTheSegmentsSay) {
       {{0, 7, {64}, 1.f}, {2, 5, {16}, 0.25f}, {3, 3, {16}, 1.f}},
   };
   for (const auto& uses : batches)
-    for (const auto& tile : {std::optional<Tile>{}, std::optional(Tile{6, 4, 1}),
-                             std::optional(Tile{1, 1, 8}), std::optional(Tile{16, 8, 8})}) {
+    for (const auto& tile : {std::optional<CpuTile>{}, std::optional(CpuTile{6, 4, 1}),
+                             std::optional(CpuTile{1, 1, 8}), std::optional(CpuTile{16, 8, 8})}) {
       expect_low_rank<bf16>(7, 130, 75, uses, tile);
       expect_low_rank<float>(7, 130, 75, uses, tile);
       if (HasFatalFailure()) return;

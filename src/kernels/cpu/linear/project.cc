@@ -46,7 +46,7 @@ class Projection {
         kernels_(kernel_set<T>()),
         low_rank_(x, ldx, segments, modules_of(slices)) {
     for (size_t s = 0; s < slices.size(); ++s)
-      tiles_[s] = choose_tile(
+      tiles_[s] = choose_cpu_tile(
           {ProductKind::kDense, sizeof(T) == 4, isa(), m, slices[s].w.n, slices[s].w.k});
     const size_t planned = combine == Combine::kSiluMul ? 1 : slices.size();
     for (size_t s = 0; s < planned; ++s) plan_units(static_cast<int64_t>(s));
@@ -167,7 +167,7 @@ class Projection {
   std::span<const Slice<T>> slices_;
   Combine combine_;
   const KernelSet<T>& kernels_;
-  Tile tiles_[kMaxSlices];
+  CpuTile tiles_[kMaxSlices];
   LowRankPieces<T> low_rank_;
   std::vector<Unit> units_;
 };

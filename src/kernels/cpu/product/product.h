@@ -31,7 +31,7 @@ struct Product {
   int64_t first_output = 0;
   const T* const* fetch = nullptr;  // of each panel, as much memory again to be fetched meanwhile;
                                     // none: the next panels
-  Tile tile;  // one that the instruction set does not have is cut down to one that it has
+  CpuTile tile;  // one that the instruction set does not have is cut down to one that it has
 };
 
 }  // namespace valora::kernels
