@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cmath>
 
+#include "api/find_adapter.h"
 #include "generator/engine_requests.h"
 
 namespace valora::generator {
@@ -15,10 +16,8 @@ constexpr float kYes = 0.5f;  // threshold of a multi-label head's probabilities
 Result<std::string> choose_head(const Engine& engine, const Task& task,
                                 const EvaluationOptions& options) {
   if (options.adapter.empty()) return std::string();
-  const std::vector<AdapterCard> cards = engine.adapters();
-  const auto card = std::ranges::find(cards, options.adapter, &AdapterCard::name);
-  if (card == cards.end())
-    return not_found("adapter " + options.adapter + " is not loaded", "adapter");
+  const auto card = find_adapter(engine, options.adapter);
+  if (!card) return not_found("adapter " + options.adapter + " is not loaded", "adapter");
   if (!options.use_head || !task.head) return std::string();
   const bool has = std::ranges::any_of(
       card->heads, [&](const auto& head) { return head.first == task.head->name; });

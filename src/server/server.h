@@ -34,7 +34,7 @@ struct ServerOptions {
   std::string host = "127.0.0.1";  // an address or a name; several addresses: the first that binds
   uint16_t port = 8000;            // 0: a free one, see Server::port()
   int io_threads = 2;
-  int handler_threads = 2;  // parse bodies, so that a large one delays no stream
+  int handler_threads = 2;  // parse bodies and submit, so that a large body delays no stream
   HttpLimits limits;
 
   std::vector<std::string>

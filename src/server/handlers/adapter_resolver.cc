@@ -5,16 +5,12 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "api/find_adapter.h"
+
 namespace valora::server {
 namespace {
 
 constexpr size_t kMaxNameBytes = 255;  // of one path component
-
-bool loaded_already(const Engine& engine, const std::string& name) {
-  const std::vector<AdapterCard> cards = engine.adapters();
-  return std::any_of(cards.begin(), cards.end(),
-                     [&](const AdapterCard& card) { return card.name == name; });
-}
 
 // What is wrong with the folder is wrong with the request that names it; being full or broken is
 // not.
@@ -33,31 +29,31 @@ bool safe_folder_name(std::string_view name) {
   });
 }
 
-void AdapterResolver::resolve(const std::vector<AdapterUse>& uses, Done done) {
+std::vector<std::string> AdapterResolver::missing(const std::vector<AdapterUse>& uses) const {
   std::vector<std::string> names;
-  if (!directory_.empty())
-    for (const AdapterUse& use : uses) {
-      std::error_code ignored;
-      if (safe_folder_name(use.name) &&
-          std::filesystem::is_directory(directory_ + "/" + use.name, ignored) &&
-          !loaded_already(engine_, use.name))
-        names.push_back(use.name);
-    }
-  resolve_next(std::move(names), std::move(done));
+  if (directory_.empty()) return names;
+  for (const AdapterUse& use : uses) {
+    std::error_code ignored;
+    if (safe_folder_name(use.name) &&
+        std::filesystem::is_directory(directory_ + "/" + use.name, ignored) &&
+        !find_adapter(engine_, use.name))
+      names.push_back(use.name);
+  }
+  return names;
 }
 
-void AdapterResolver::resolve_next(std::vector<std::string> names, Done done) {
+void AdapterResolver::load(std::vector<std::string> names, Done done) {
   if (names.empty()) return done({});
   const std::string name = std::move(names.back());
   names.pop_back();
-  load(name, [self = shared_from_this(), names = std::move(names),
-              done = std::move(done)](const Status& status) {
+  load_one(name, [self = shared_from_this(), names = std::move(names),
+                  done = std::move(done)](const Status& status) {
     if (!status.ok()) return done(status);
-    self->resolve_next(names, done);
+    self->load(names, done);
   });
 }
 
-void AdapterResolver::load(const std::string& name, Done done) {
+void AdapterResolver::load_one(const std::string& name, Done done) {
   {
     std::lock_guard lock(mutex_);
     std::vector<Done>& waiting = loading_[name];

@@ -22,14 +22,15 @@ class AdapterResolver : public std::enable_shared_from_this<AdapterResolver> {
   AdapterResolver(std::string directory, Engine& engine)
       : directory_(std::move(directory)), engine_(engine) {}
 
-  // Makes sure of each name that has a folder; others are left to the engine. `done` comes once,
-  // perhaps within the call, perhaps on an engine thread. kInvalidArgument: a folder that can't be
-  // loaded, which is no matter when the adapter has come by another way meanwhile.
-  void resolve(const std::vector<AdapterUse>& uses, Done done);
+  // The names that have a folder and are not loaded; others are left to the engine.
+  std::vector<std::string> missing(const std::vector<AdapterUse>& uses) const;
+  // `done` comes once, perhaps within the call, perhaps on an engine thread. kInvalidArgument: a
+  // folder that can't be loaded, which is no matter when the adapter has come by another way
+  // meanwhile.
+  void load(std::vector<std::string> names, Done done);
 
  private:
-  void resolve_next(std::vector<std::string> names, Done done);
-  void load(const std::string& name, Done done);
+  void load_one(const std::string& name, Done done);
   void loaded(const std::string& name, const Status& status);
 
   const std::string directory_;  // empty: off

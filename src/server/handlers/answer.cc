@@ -54,32 +54,47 @@ void Answer::start(Target target, std::vector<GenerateRequest> requests) {
   target_ = std::move(target);
   const std::vector<AdapterUse> uses = service_->adapters_of(target_);
   for (GenerateRequest& request : requests) {
-    Part part;
-    part.last_token.resize(request.sampling.n);
-    part.request = std::move(request);
-    part.request.adapters = uses;
-    part.request.head = target_.head;
-    parts_.push_back(std::move(part));
+    parts_.emplace_back().last_token.resize(static_cast<size_t>(request.sampling.n));
+    request.adapters = uses;
+    request.head = target_.head;
   }
-  service_->resolver->resolve(uses, [self = shared_from_this()](const Status& status) {
-    self->exchange_->post([self, status] { self->submit(status); });
-  });
+  std::vector<std::string> missing = service_->resolver->missing(uses);
+  if (missing.empty()) return submit(std::move(requests), {});
+  // A load may end after the server, whose executor then runs nothing more.
+  auto waiting = std::make_shared<std::vector<GenerateRequest>>(std::move(requests));
+  service_->resolver->load(
+      std::move(missing), [self = shared_from_this(), waiting](const Status& resolved) {
+        self->exchange_->post(
+            [self, waiting, resolved] { self->submit(std::move(*waiting), resolved); });
+      });
 }
 
-void Answer::submit(const Status& resolved) {
-  for (size_t i = 0; i < parts_.size(); ++i) {
-    Part& part = parts_[i];
-    auto handle = service_->engine.submit(std::move(part.request),
-                                          std::make_shared<PartSink>(shared_from_this(), i));
-    if (!handle.ok()) {
-      const bool unknown = handle.error().code == ErrorCode::kNotFound;
-      if (unknown && !resolved.ok()) return failed(resolved.error());
-      return failed(unknown && target_.lora.empty() ? model_not_found(target_.model)
-                                                    : handle.error());
-    }
-    part.handle = *handle;
-    part.submitted = true;
+void Answer::submit(std::vector<GenerateRequest> requests, const Status& resolved) {
+  std::vector<RequestHandle> handles;
+  std::optional<Error> refused;
+  for (size_t i = 0; i < requests.size() && !refused; ++i) {
+    const auto handle = service_->engine.submit(std::move(requests[i]),
+                                                std::make_shared<PartSink>(shared_from_this(), i));
+    if (handle.ok())
+      handles.push_back(*handle);
+    else
+      refused = refusal(handle.error(), resolved);
   }
+  exchange_->post([self = shared_from_this(), handles = std::move(handles),
+                   refused = std::move(refused)] { self->submitted(handles, refused); });
+}
+
+Error Answer::refusal(const Error& error, const Status& resolved) const {
+  if (error.code != ErrorCode::kNotFound) return error;
+  if (!resolved.ok()) return resolved.error();
+  return target_.lora.empty() ? model_not_found(target_.model) : error;
+}
+
+void Answer::submitted(const std::vector<RequestHandle>& handles,
+                       const std::optional<Error>& refused) {
+  for (size_t i = 0; i < handles.size(); ++i) parts_[i].handle = handles[i];
+  if (ended_) return cancel_rest();  // a part has failed meanwhile
+  if (refused) return failed(*refused);
   exchange_->on_client_left([self = shared_from_this()] { self->client_left(); });
 }
 
@@ -144,8 +159,8 @@ void Answer::client_left() {
 
 void Answer::cancel_rest() {
   for (const Part& part : parts_)
-    if (part.submitted && !part.done) {
-      service_->engine.cancel(part.handle);
+    if (part.handle && !part.done) {
+      service_->engine.cancel(*part.handle);
       service_->metrics.choice_finished(FinishReason::kAbort);
     }
 }

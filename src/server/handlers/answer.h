@@ -16,12 +16,13 @@
 
 namespace valora::server {
 
-// After start() everything runs on the exchange's executor, so there are no locks.
+// start() submits on the caller's thread. Everything else runs on the exchange's executor, what the
+// engine says of the first parts while others are being submitted included, so there are no locks.
 class Answer : public std::enable_shared_from_this<Answer> {
  public:
   virtual ~Answer() = default;
-  // Loads missing adapters where a resolver may, then submits one engine request per prompt.
-  void start(Target target, std::vector<GenerateRequest> parts);
+  // Submits one engine request per prompt; first loads missing adapters, where a resolver may.
+  void start(Target target, std::vector<GenerateRequest> requests);
 
  protected:
   Answer(std::shared_ptr<Service> service, std::shared_ptr<Exchange> exchange, AnswerHead head);
@@ -47,9 +48,7 @@ class Answer : public std::enable_shared_from_this<Answer> {
   class PartSink;
   using Time = std::chrono::steady_clock::time_point;
   struct Part {
-    GenerateRequest request;  // until submitted
-    RequestHandle handle = 0;
-    bool submitted = false;
+    std::optional<RequestHandle> handle;  // known from submitted() on
     bool started = false;
     bool done = false;
     Usage usage;
@@ -58,7 +57,9 @@ class Answer : public std::enable_shared_from_this<Answer> {
     std::vector<std::optional<Time>> last_token;  // of each sequence
   };
 
-  void submit(const Status& resolved);
+  void submit(std::vector<GenerateRequest> requests, const Status& resolved);
+  Error refusal(const Error& error, const Status& resolved) const;
+  void submitted(const std::vector<RequestHandle>& handles, const std::optional<Error>& refused);
   void started(size_t part, const Usage& usage);
   void output(size_t part, OutputChunk chunk, Time at);
   void done(size_t part, FinalInfo info);

@@ -2,8 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
+#include "api/find_adapter.h"
 #include "server/openai/errors.h"
 #include "server/openai/fields.h"
 
@@ -64,9 +63,7 @@ std::string objection(const Service& service, const LoadAdapter& load) {
   if (service.is_base(load.name))
     return fmt::format("The name '{}' is the base model's.", load.name);
   if (load.replace || load.expected_generation) return {};
-  const std::vector<AdapterCard> adapters = service.engine.adapters();
-  if (std::any_of(adapters.begin(), adapters.end(),
-                  [&](const AdapterCard& card) { return card.name == load.name; }))
+  if (find_adapter(service.engine, load.name))
     return fmt::format(
         "The lora adapter '{}' has already been loaded. Set 'load_inplace' to true to replace it.",
         load.name);

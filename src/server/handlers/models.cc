@@ -1,7 +1,6 @@
 #include "server/handlers/models.h"
 
-#include <algorithm>
-
+#include "api/find_adapter.h"
 #include "server/openai/errors.h"
 #include "server/openai/json_text.h"
 
@@ -92,13 +91,9 @@ void handle_model(const std::shared_ptr<Service>& service, HttpRequest request,
   const std::string id = request.path.substr(kModelPrefix.size());
   if (!id.empty() && service->is_base(id))
     return exchange->respond({.body = to_text(base_card(*service, id))});
-  const std::string_view name = service->adapter_of(id);
-  const std::vector<AdapterCard> adapters = service->engine.adapters();
-  const auto found = std::find_if(adapters.begin(), adapters.end(),
-                                  [&](const auto& each) { return each.name == name; });
-  if (id.empty() || found == adapters.end())
-    return exchange->respond(error_response(model_not_found(id)));
-  exchange->respond({.body = to_text(adapter_card(*service, *found))});
+  const auto adapter = find_adapter(service->engine, service->adapter_of(id));
+  if (id.empty() || !adapter) return exchange->respond(error_response(model_not_found(id)));
+  exchange->respond({.body = to_text(adapter_card(*service, *adapter))});
 }
 
 void handle_lora_adapters(const std::shared_ptr<Service>& service, HttpRequest,

@@ -1,7 +1,6 @@
 #include "server/handlers/tokens.h"
 
-#include <algorithm>
-
+#include "api/find_adapter.h"
 #include "server/openai/errors.h"
 #include "server/openai/json_text.h"
 #include "server/openai/requests.h"
@@ -13,10 +12,7 @@ namespace {
 Status check_model(const Service& service, const Target& target) {
   const std::string_view name = service.adapter_of(target.model);
   if (name.empty()) return {};
-  const std::vector<AdapterCard> adapters = service.engine.adapters();
-  if (std::any_of(adapters.begin(), adapters.end(),
-                  [&](const AdapterCard& card) { return card.name == name; }))
-    return {};
+  if (find_adapter(service.engine, name)) return {};
   return model_not_found(target.model);
 }
 
