@@ -4,6 +4,7 @@
 #include "bench/ops/ops_bench.h"
 #include "bench/ops/report.h"
 #include "cli/command.h"
+#include "cli/format.h"
 #include "cli/progress_bar.h"
 #include "kernels/cpu/isa/isa.h"
 #include "kernels/tiles/find_tiles.h"
@@ -35,7 +36,7 @@ int run_bench_ops(const Flags& flags) {
   }
   if (!run.ok()) return fail(run.error());
   if (flags.json)
-    std::cout << bench::ops_report_json(*run).dump(2) << "\n";
+    print_json(bench::ops_report_json(*run));
   else
     std::cout << bench::ops_report_text(*run);
   return 0;

@@ -6,6 +6,7 @@
 #include "bench/serve/report.h"
 #include "bench/serve/serve_bench.h"
 #include "cli/command.h"
+#include "cli/format.h"
 #include "cli/progress_bar.h"
 
 namespace valora::cli {
@@ -71,9 +72,7 @@ int run_bench_serve(Flags& flags) {
   if (!run.ok()) return fail(run.error());
   const bench::Summary summary = bench::summarize(run->records);
   if (flags.json)
-    std::cout << bench::report_json(flags.load, summary)
-                     .dump(2, ' ', false, Json::error_handler_t::replace)
-              << "\n";
+    print_json(bench::report_json(flags.load, summary));
   else
     std::cout << bench::report_text(flags.load, summary);
   if (summary.all.failed == summary.all.requests)

@@ -11,6 +11,7 @@
 #include "cli/chosen_tasks.h"
 #include "cli/command.h"
 #include "cli/eval_report.h"
+#include "cli/format.h"
 #include "cli/progress_bar.h"
 #include "engine/serving_engine.h"
 #include "generator/data/datasets.h"
@@ -167,9 +168,7 @@ Status evaluate_all(Flags& flags) {
     VALORA_CHECK(evaluate_task(flags, manifest, *engine, task, results));
   if (!flags.predictions.empty()) VALORA_CHECK(write_predictions(flags.predictions, results));
   if (flags.json)
-    std::cout
-        << eval_json(engine->model(), results).dump(2, ' ', false, Json::error_handler_t::replace)
-        << "\n";
+    print_json(eval_json(engine->model(), results));
   else
     std::cout << eval_text(results);
   return {};

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <iostream>
 #include <span>
 
 namespace valora::cli {
@@ -14,6 +15,10 @@ std::string scaled(double value, double step, std::span<const char* const> units
 }
 
 }  // namespace
+
+void print_json(const Json& json) {
+  std::cout << json.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
+}
 
 std::string human_bytes(size_t bytes) {
   static constexpr const char* kUnits[] = {" B", " KiB", " MiB", " GiB", " TiB"};

@@ -7,6 +7,7 @@
 
 #include "cli/chosen_tasks.h"
 #include "cli/command.h"
+#include "cli/format.h"
 #include "cli/named_option.h"
 #include "cli/progress_bar.h"
 #include "generator/fusion/fusion.h"
@@ -108,10 +109,34 @@ int run_fuse(Flags& flags) {
   const auto report = fuse(flags);
   if (!report.ok()) return fail(report.error());
   if (flags.json)
-    fmt::print("{}\n", generator::to_json(*report).dump(2));
+    print_json(generator::to_json(*report));
   else
     print_report(*report, flags.fusion.output);
   return 0;
+}
+
+void add_training_flags(CLI::App& c, generator::TrainingOptions& o) {
+  c.add_option("--steps", o.steps, "Steps of the optimizer for each attempt")
+      ->capture_default_str();
+  c.add_option("--batch", o.batch, "Samples a step")->capture_default_str();
+  c.add_option("--tokens-per-pass", o.tokens_per_pass,
+               "A step's samples run in as many passes as this needs: less takes less memory")
+      ->capture_default_str();
+  c.add_option("--learning-rate", o.learning_rate,
+               "The highest; it grows over --warmup and falls along a cosine")
+      ->capture_default_str();
+  c.add_option("--warmup", o.warmup, "Share of the steps")->capture_default_str();
+  c.add_option("--weight-decay", o.weight_decay, "AdamW's")->capture_default_str();
+  c.add_option("--clip", o.clip, "Largest norm of a gradient; 0: any")->capture_default_str();
+  c.add_option("--dropout", o.dropout, "Of the adapters' inputs")->capture_default_str();
+  c.add_flag("--recompute", o.recompute,
+             "Compute layers again for their gradients instead of keeping their values");
+  c.add_option("--evaluate-every", o.evaluate_every,
+               "Steps; keeps the best, and stops where --patience evaluations brought none better; "
+               "0: never")
+      ->capture_default_str();
+  c.add_option("--patience", o.patience, "Evaluations")->capture_default_str();
+  c.add_option("--checkpoint-every", o.checkpoint_every, "Steps")->capture_default_str();
 }
 
 }  // namespace
@@ -142,28 +167,7 @@ void add_fuse(CLI::App& app, std::function<int()>& run) {
                "Parts whose linears are adapted: decoder, projector, vision")
       ->delimiter(',')
       ->capture_default_str();
-  c.add_option("--steps", o.training.steps, "Steps of the optimizer for each attempt")
-      ->capture_default_str();
-  c.add_option("--batch", o.training.batch, "Samples a step")->capture_default_str();
-  c.add_option("--tokens-per-pass", o.training.tokens_per_pass,
-               "A step's samples run in as many passes as this needs: less takes less memory")
-      ->capture_default_str();
-  c.add_option("--learning-rate", o.training.learning_rate,
-               "The highest; it grows over --warmup and falls along a cosine")
-      ->capture_default_str();
-  c.add_option("--warmup", o.training.warmup, "Share of the steps")->capture_default_str();
-  c.add_option("--weight-decay", o.training.weight_decay, "AdamW's")->capture_default_str();
-  c.add_option("--clip", o.training.clip, "Largest norm of a gradient; 0: any")
-      ->capture_default_str();
-  c.add_option("--dropout", o.training.dropout, "Of the adapters' inputs")->capture_default_str();
-  c.add_flag("--recompute", o.training.recompute,
-             "Compute layers again for their gradients instead of keeping their values");
-  c.add_option("--evaluate-every", o.training.evaluate_every,
-               "Steps; keeps the best, and stops where --patience evaluations brought none better; "
-               "0: never")
-      ->capture_default_str();
-  c.add_option("--patience", o.training.patience, "Evaluations")->capture_default_str();
-  c.add_option("--checkpoint-every", o.training.checkpoint_every, "Steps")->capture_default_str();
+  add_training_flags(c, o.training);
   c.add_option("--replay", o.replay,
                "Share of samples of the adapter's earlier tasks while it learns another; 0: the "
                "paper's sequence, which forgets")

@@ -7,6 +7,7 @@
 #include "api/waiting_calls.h"
 #include "base/json.h"
 #include "cli/command.h"
+#include "cli/format.h"
 #include "engine/serving_engine.h"
 
 namespace valora::cli {
@@ -171,9 +172,7 @@ int run_generate(Flags& flags) {
   auto answer = sink->wait();
   if (!answer.ok()) return fail(answer.error());
   if (flags.json)
-    std::cout << to_json(*answer, flags.sampling.logprobs.has_value())
-                     .dump(2, ' ', false, Json::error_handler_t::replace)
-              << "\n";
+    print_json(to_json(*answer, flags.sampling.logprobs.has_value()));
   else if (flags.classify && answer->classification)
     print_labels(*answer->classification);
   else

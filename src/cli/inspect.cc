@@ -2,6 +2,7 @@
 #include <iostream>
 
 #include "cli/command.h"
+#include "cli/format.h"
 #include "cli/inspect_report.h"
 #include "cli/named_option.h"
 
@@ -18,7 +19,7 @@ struct Flags {
 template <typename Report>
 int print(const Report& report, bool json) {
   if (json)
-    std::cout << inspect_json(report).dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
+    print_json(inspect_json(report));
   else
     std::cout << inspect_text(report);
   return report.problems.empty() ? 0 : 1;

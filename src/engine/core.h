@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "api/stats.h"
 #include "base/clock.h"
 #include "engine/runner.h"
 #include "engine/sequence.h"

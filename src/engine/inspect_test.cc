@@ -154,7 +154,7 @@ TEST(InspectModel, WarnsOfTensorsThatNothingUses) {
 
 TEST(InspectModel, NamesEachProblem) {
   ModelFolder folder;
-  EXPECT_THAT(folder.inspect("float16").problems,
+  EXPECT_THAT(folder.inspect(ComputeDtype::kFloat16).problems,
               ElementsAre(HasSubstr("float16 is served on GPUs only")));
   folder.config["use_sliding_window"] = true;
   EXPECT_THAT(folder.inspect().problems, ElementsAre(HasSubstr("use_sliding_window")));
