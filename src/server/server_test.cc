@@ -1,52 +1,24 @@
-// The whole server over real sockets, with the scripted engine.
+// Streams, clients that leave, and how a server starts and ends.
 #include "server/server.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <sys/resource.h>
 
 #include <thread>
 
-#include "base/json.h"
-#include "server/testing/echo_script.h"
-#include "server/testing/socket_client.h"
+#include "server/testing/server_fixture.h"
 
 namespace valora::server {
 namespace {
 
 using std::chrono::milliseconds;
+using testing::chat_body;
 using testing::echo_options;
 using ::testing::HasSubstr;
+using testing::kChat;
+using testing::kStream;
+using testing::ServerTest;
 using testing::SocketClient;
 using valora::testing::FakeEngine;
-
-constexpr const char* kChat = "/v1/chat/completions";
-
-std::string chat_body(const std::string& text, const std::string& fields = {}) {
-  return R"({"messages":[{"role":"user","content":")" + text + "\"}]" +
-         (fields.empty() ? "" : ",") + fields + "}";
-}
-const std::string kStream = R"("stream":true)";
-
-class ServerTest : public ::testing::Test {
- protected:
-  ServerTest() { options_.port = 0; }
-
-  void start() {
-    auto server = Server::start(options_, engine_);
-    ASSERT_TRUE(server.ok()) << server.error().message;
-    server_ = std::move(*server);
-  }
-  uint16_t port() const { return server_->port(); }
-  void expect_alive() {
-    SocketClient client(port());
-    EXPECT_EQ(client.post(kChat, chat_body("still here")).status, 200);
-  }
-
-  ServerOptions options_;
-  FakeEngine engine_{echo_options()};
-  std::unique_ptr<Server> server_;
-};
 
 TEST_F(ServerTest, AnswersSeveralRequestsOnOneConnection) {
   start();
@@ -125,198 +97,6 @@ TEST_F(ServerTest, AStalledReaderIsDroppedInTime) {
   SocketClient slow(port(), 4096);
   slow.send(SocketClient::post_text(kChat, chat_body("!flood", kStream)));
   engine_.wait_for_cancelled(1);
-}
-
-TEST_F(ServerTest, AHugeBodyIsRefusedByItsLengthAlone) {
-  start();
-  SocketClient client(port());
-  client.send(
-      "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 1073741824\r\n\r\n");
-  const auto response = client.read_response();
-  EXPECT_EQ(response.status, 413);
-  EXPECT_TRUE(response.has("Connection: close"));
-  EXPECT_TRUE(response.has("X-Request-Id: "));
-  EXPECT_EQ(Json::parse(response.body)["error"]["type"], "PayloadTooLargeError");
-}
-
-TEST_F(ServerTest, AHugeBodySentAllTheSameStillGetsItsAnswer) {
-  options_.limits.max_body_bytes = 1000;
-  start();
-  SocketClient client(port());
-  client.send(SocketClient::post_text(kChat, std::string(size_t{8} << 20, 'x')));
-  EXPECT_EQ(client.read_response().status, 413);
-}
-
-TEST_F(ServerTest, AChunkedBodyIsCountedAsItComes) {
-  options_.limits.max_body_bytes = 1000;
-  start();
-  SocketClient client(port());
-  client.send(
-      "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n");
-  for (int i = 0; i < 5; ++i) client.send("100\r\n" + std::string(256, ' ') + "\r\n");
-  EXPECT_EQ(client.read_response().status, 413);
-}
-
-TEST_F(ServerTest, AChunkedBodyIsRead) {
-  start();
-  SocketClient client(port());
-  client.send(
-      "POST /v1/completions HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
-      "8\r\n{\"prompt\r\n8\r\n\":\"a b\"}\r\n0\r\n\r\n");
-  EXPECT_EQ(Json::parse(client.read_response().body)["choices"][0]["text"], "a b");
-}
-
-TEST_F(ServerTest, BodiesTogetherStayWithinTheirBudget) {
-  options_.limits.max_total_body_bytes = 10'000;
-  start();
-  const std::string padding(9000, ' ');
-  engine_.hold_requests(true);
-  SocketClient holder(port()), second(port());
-  holder.send(SocketClient::post_text(kChat, chat_body("x") + padding));
-  engine_.wait_for_running(1);
-  const auto refused = second.post(kChat, chat_body("x") + padding);
-  EXPECT_EQ(refused.status, 503);
-  EXPECT_TRUE(refused.has("Retry-After: "));
-  engine_.hold_requests(false);
-  EXPECT_EQ(holder.read_response().status, 200);
-  EXPECT_EQ(SocketClient(port()).post(kChat, chat_body("x") + padding).status, 200);
-}
-
-TEST_F(ServerTest, ExpectContinueIsAnswered) {
-  start();
-  SocketClient client(port());
-  const std::string body = chat_body("x");
-  client.send(
-      "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: " +
-      std::to_string(body.size()) + "\r\n\r\n");
-  EXPECT_THAT(client.read_until("\r\n\r\n"), HasSubstr("100 Continue"));
-  client.send(body);
-  EXPECT_EQ(client.read_response().status, 200);
-}
-
-TEST_F(ServerTest, SlowHeadersAndBodiesTimeOut) {
-  options_.limits.header_timeout = milliseconds(50);
-  options_.limits.body_idle_timeout = milliseconds(50);
-  start();
-  SocketClient loris(port());
-  loris.send("POST /v1/chat/completions HTTP/1.1\r\nX-A: ");
-  const auto header = loris.read_response();
-  EXPECT_EQ(header.status, 408);
-  EXPECT_TRUE(header.has("Connection: close"));
-  SocketClient body(port());
-  body.send("POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{");
-  EXPECT_EQ(body.read_response().status, 408);
-  expect_alive();
-}
-
-TEST_F(ServerTest, IdleConnectionsAreClosedInTime) {
-  options_.limits.keep_alive_timeout = milliseconds(50);
-  start();
-  SocketClient never(port());
-  EXPECT_EQ(never.read_all(), "");
-  SocketClient used(port());
-  EXPECT_EQ(used.get("/health").status, 200);
-  EXPECT_EQ(used.read_all(), "");
-}
-
-TEST_F(ServerTest, BadBodiesAre400AndTheConnectionGoesOn) {
-  start();
-  SocketClient client(port());
-  for (const std::string& body :
-       {std::string("{"), std::string(100'000, '['), std::string("[]"), std::string(),
-        std::string("{\"messages\":[{\"role\":\"user\",\"content\":\"\xFF\"}]}"),
-        std::string(R"({"messages":[{"role":"user","content":5}]})")}) {
-    const auto response = client.post(kChat, body);
-    EXPECT_EQ(response.status, 400) << body.substr(0, 50);
-    EXPECT_EQ(Json::parse(response.body)["error"]["code"], 400);
-  }
-  EXPECT_EQ(client.post(kChat, chat_body("fine")).status, 200);
-}
-
-TEST_F(ServerTest, PipelinedRequestsAreAnsweredInOrder) {
-  start();
-  SocketClient client(port());
-  client.send(SocketClient::post_text(kChat, chat_body("one")) + "\r\n" +
-              SocketClient::post_text(kChat, chat_body("two")));
-  EXPECT_THAT(client.read_response().body, HasSubstr("one"));
-  EXPECT_THAT(client.read_response().body, HasSubstr("two"));
-}
-
-TEST_F(ServerTest, PipelinedGarbageIsA400AfterTheGoodAnswer) {
-  start();
-  SocketClient client(port());
-  client.send(SocketClient::post_text(kChat, chat_body("one")) + "\x16\x03\x01 garbage\r\n\r\n");
-  EXPECT_EQ(client.read_response().status, 200);
-  const auto refused = client.read_response();
-  EXPECT_EQ(refused.status, 400);
-  EXPECT_TRUE(refused.has("Connection: close"));
-  expect_alive();
-}
-
-TEST_F(ServerTest, LongHeadersAndTargetsAreRefused) {
-  start();
-  SocketClient header(port());
-  header.send("GET /health HTTP/1.1\r\nX-A: " + std::string(100'000, 'a') + "\r\n\r\n");
-  EXPECT_EQ(header.read_response().status, 431);
-  SocketClient target(port());
-  EXPECT_EQ(target.get("/" + std::string(10'000, 'a')).status, 414);
-  SocketClient escape(port());
-  EXPECT_EQ(escape.get("/v1/models/%zz").status, 400);
-}
-
-TEST_F(ServerTest, UnknownPathsAreRefusedBeforeTheirBody) {
-  start();
-  SocketClient client(port());
-  client.send("POST /nope HTTP/1.1\r\nHost: x\r\nContent-Length: 5000\r\n\r\n");
-  const auto response = client.read_response();
-  EXPECT_EQ(response.status, 404);
-  EXPECT_TRUE(response.has("Connection: close"));
-}
-
-TEST_F(ServerTest, AuthComesBeforeTheBody) {
-  options_.api_keys = {"secret"};
-  start();
-  SocketClient stranger(port());
-  stranger.send("POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 5000\r\n\r\n");
-  const auto refused = stranger.read_response();
-  EXPECT_EQ(refused.status, 401);
-  EXPECT_TRUE(refused.has("WWW-Authenticate: Bearer"));
-  SocketClient friendly(port());
-  EXPECT_EQ(friendly.post(kChat, chat_body("x"), "Authorization: Bearer secret\r\n").status, 200);
-  EXPECT_EQ(friendly.get("/health").status, 200);
-}
-
-TEST_F(ServerTest, CorsHeadersAreOnResponsesAndErrors) {
-  options_.cors_allowed_origins = {"https://a.example"};
-  start();
-  SocketClient client(port());
-  const std::string origin = "Origin: https://a.example\r\n";
-  const std::string allow = "Access-Control-Allow-Origin: https://a.example\r\n";
-  EXPECT_TRUE(client.get("/v1/models", origin).has(allow));
-  EXPECT_TRUE(client.post(kChat, "{", origin).has(allow));
-  client.send("OPTIONS /v1/chat/completions HTTP/1.1\r\nHost: x\r\n" + origin + "\r\n");
-  const auto preflight = client.read_response();
-  EXPECT_EQ(preflight.status, 204);
-  EXPECT_TRUE(preflight.has(allow));
-}
-
-TEST_F(ServerTest, HeadHasTheHeaderOnly) {
-  start();
-  SocketClient client(port());
-  client.send("HEAD /v1/models HTTP/1.1\r\nHost: x\r\n\r\n");
-  EXPECT_EQ(client.read_response(false).status, 200);
-  EXPECT_EQ(client.get("/health").status, 200);
-}
-
-TEST_F(ServerTest, MoreConnectionsThanAllowedAre503) {
-  options_.limits.max_connections = 2;
-  start();
-  SocketClient first(port()), second(port());
-  EXPECT_EQ(first.get("/health").status, 200);
-  EXPECT_EQ(second.get("/health").status, 200);
-  SocketClient third(port());
-  EXPECT_THAT(third.read_all(), HasSubstr("503 Service Unavailable"));
-  EXPECT_EQ(first.get("/health").status, 200);
 }
 
 TEST_F(ServerTest, AThousandIdleConnectionsDisturbNoStream) {

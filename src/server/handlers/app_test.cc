@@ -1,0 +1,131 @@
+// Routes, access, and the endpoints that run no model.
+#include "server/handlers/app.h"
+
+#include "server/testing/handlers_fixture.h"
+
+namespace valora::server {
+namespace {
+
+using testing::FakeExchange;
+using testing::Handlers;
+using ::testing::HasSubstr;
+
+TEST_F(Handlers, ModelsListsBaseAndAdapters) {
+  const Json list = call("GET", "/v1/models")->json();
+  EXPECT_EQ(list["object"], "list");
+  ASSERT_EQ(list["data"].size(), 3u);
+  const Json& base = list["data"][0];
+  EXPECT_EQ(base["id"], "fake");
+  EXPECT_EQ(base["object"], "model");
+  EXPECT_EQ(base["root"], "/models/fake");
+  EXPECT_TRUE(base["parent"].is_null());
+  EXPECT_EQ(base["max_model_len"], 4096);
+  EXPECT_EQ(base["permission"].size(), 1u);
+  const Json lens = call("GET", "/v1/models/lens")->json();
+  EXPECT_EQ(lens["id"], "lens");
+  EXPECT_EQ(lens["root"], "/adapters/lens");
+  EXPECT_EQ(lens["parent"], "fake");
+  EXPECT_EQ(call("GET", "/v1/models/fake")->json()["id"], "fake");
+  EXPECT_EQ(call("GET", "/v1/models/none")->response.status, 404);
+  EXPECT_EQ(call("GET", "/v1/models/")->response.status, 404);
+}
+
+TEST_F(Handlers, TokenizeAndDetokenize) {
+  const Json tokens = call("POST", "/tokenize", R"({"prompt":"a b c"})")->json();
+  EXPECT_EQ(tokens["count"], 3);
+  EXPECT_EQ(tokens["tokens"].size(), 3u);
+  EXPECT_EQ(tokens["max_model_len"], 4096);
+  EXPECT_EQ(call("POST", "/detokenize", R"({"tokens":[1,2]})")->json()["prompt"], "<1><2>");
+  EXPECT_EQ(call("POST", "/tokenize", R"({"model":"nope","prompt":"a"})")->response.status, 404);
+}
+
+TEST_F(Handlers, HealthFollowsTheEngineAndTheDrain) {
+  EXPECT_EQ(call("GET", "/health")->response.status, 200);
+  EXPECT_EQ(call("POST", "/ping")->response.status, 200);
+  engine_.set_healthy(false);
+  EXPECT_EQ(call("GET", "/health")->response.status, 503);
+  engine_.set_healthy(true);
+  service_->draining = true;
+  EXPECT_EQ(call("GET", "/health")->response.status, 503);
+  EXPECT_EQ(chat("x")->response.status, 503);
+}
+
+TEST_F(Handlers, UnknownPathsAndMethodsAreOpenAiErrors) {
+  EXPECT_EQ(call("GET", "/nope")->json()["error"]["code"], 404);
+  const auto exchange = call("GET", "/v1/chat/completions");
+  EXPECT_EQ(exchange->response.status, 405);
+  EXPECT_EQ(exchange->response.headers.front(),
+            (std::pair<std::string, std::string>("Allow", "POST, OPTIONS")));
+  EXPECT_EQ(call("POST", "/v1/models")->response.status, 405);
+  EXPECT_EQ(call("GET", "/version")->json()["version"], VALORA_VERSION);
+}
+
+class Access : public Handlers {
+ protected:
+  std::optional<HttpResponse> screen(const std::string& method, const std::string& path,
+                                     Headers headers) {
+    if (!service_) service_ = std::make_shared<Service>(options_, engine_);
+    common_.clear();
+    return App(service_).screen({.method = method, .path = path, .headers = std::move(headers)},
+                                common_);
+  }
+  std::string common(std::string_view name) const {
+    for (const auto& [key, value] : common_)
+      if (key == name) return value;
+    return {};
+  }
+  Headers common_;
+};
+
+TEST_F(Access, KeysGuardAllButTheStatusPages) {
+  options_.api_keys = {"secret", "other"};
+  for (const char* value :
+       {"", "secret", "Bearer", "Bearer ", "Bearer secre", "Bearer secrets", "Basic secret"}) {
+    const auto refused = screen("POST", "/v1/chat/completions", {{"Authorization", value}});
+    ASSERT_TRUE(refused) << value;
+    EXPECT_EQ(refused->status, 401);
+    EXPECT_EQ(refused->headers.front().first, "WWW-Authenticate");
+  }
+  EXPECT_FALSE(screen("POST", "/v1/chat/completions", {{"Authorization", "Bearer secret"}}));
+  EXPECT_FALSE(screen("POST", "/classify", {{"authorization", "bearer other"}}));
+  for (const char* path : {"/classify", "/tokenize", "/v1/load_lora_adapter"})
+    EXPECT_EQ(screen("POST", path, {})->status, 401) << path;
+  for (const char* path : {"/v1/models", "/v1/models/fake", "/v1/lora_adapters"})
+    EXPECT_EQ(screen("GET", path, {})->status, 401) << path;
+  for (const char* path : {"/health", "/ping", "/metrics", "/version"})
+    EXPECT_FALSE(screen("GET", path, {})) << path;
+}
+
+TEST_F(Access, CorsHeadersGoToAllowedOriginsOnly) {
+  options_.cors_allowed_origins = {"https://a.example"};
+  screen("GET", "/v1/models", {{"Origin", "https://a.example"}});
+  EXPECT_EQ(common("Access-Control-Allow-Origin"), "https://a.example");
+  EXPECT_EQ(common("Vary"), "Origin");
+  screen("GET", "/v1/models", {{"Origin", "https://b.example"}});
+  EXPECT_EQ(common("Access-Control-Allow-Origin"), "");
+  const auto preflight = screen(
+      "OPTIONS", "/v1/chat/completions",
+      {{"Origin", "https://a.example"}, {"Access-Control-Request-Headers", "authorization"}});
+  EXPECT_EQ(preflight->status, 204);
+  EXPECT_EQ(common("Access-Control-Allow-Headers"), "authorization");
+  EXPECT_THAT(common("Access-Control-Allow-Methods"), HasSubstr("POST"));
+}
+
+TEST_F(Access, CorsIsOffByDefaultAndStarMeansAny) {
+  screen("GET", "/v1/models", {{"Origin", "https://a.example"}});
+  EXPECT_TRUE(common_.empty());
+  service_.reset();
+  options_.cors_allowed_origins = {"*"};
+  screen("GET", "/v1/models", {{"Origin", "https://a.example"}});
+  EXPECT_EQ(common("Access-Control-Allow-Origin"), "*");
+}
+
+TEST_F(Access, OnlyJsonBodiesAreTaken) {
+  EXPECT_EQ(screen("POST", "/v1/chat/completions", {{"Content-Type", "text/plain"}})->status, 415);
+  EXPECT_FALSE(screen("POST", "/v1/chat/completions",
+                      {{"Content-Type", "application/json; charset=utf-8"}}));
+  EXPECT_FALSE(screen("POST", "/v1/chat/completions", {}));
+}
+
+}  // namespace
+}  // namespace valora::server

@@ -1,0 +1,114 @@
+// Adapters that come and go.
+#include <filesystem>
+
+#include "base/testing/temp_dir.h"
+#include "server/handlers/adapter_resolver.h"
+#include "server/testing/handlers_fixture.h"
+
+namespace valora::server {
+namespace {
+
+using testing::FakeExchange;
+using testing::Handlers;
+using ::testing::HasSubstr;
+
+TEST_F(Handlers, AdaptersLoadAndUnloadInTheWordsOfVllm) {
+  const auto load = [&](const std::string& body) {
+    return call("POST", "/v1/load_lora_adapter", body);
+  };
+  auto exchange = load(R"({"lora_name":"new","lora_path":"/p","base_model_name":"fake"})");
+  EXPECT_EQ(exchange->response.status, 200);
+  EXPECT_EQ(exchange->response.body, "Success: LoRA adapter 'new' added successfully.");
+  EXPECT_EQ(call("GET", "/v1/models/new")->response.status, 200);
+
+  exchange = load(R"({"lora_name":"new","lora_path":"/p"})");
+  EXPECT_EQ(exchange->response.status, 400);
+  EXPECT_EQ(exchange->json()["error"]["type"], "InvalidUserInput");
+  EXPECT_EQ(load(R"({"lora_name":"new","lora_path":"/p","load_inplace":true})")->response.status,
+            200);
+  EXPECT_EQ(
+      load(R"({"lora_name":"new","lora_path":"/p","expected_generation":1})")->response.status,
+      409);
+  EXPECT_EQ(load(R"({"lora_name":"","lora_path":"/p"})")->json()["error"]["type"],
+            "InvalidUserInput");
+  EXPECT_EQ(load(R"({"lora_name":"fake","lora_path":"/p"})")->json()["error"]["type"],
+            "InvalidUserInput");
+  EXPECT_EQ(load(R"({"lora_name":"x","lora_path":"/missing"})")->response.status, 404);
+  EXPECT_EQ(load(R"({"lora_name":"x","lora_path":"/broken"})")->response.status, 422);
+  EXPECT_EQ(load(R"({"lora_name":"x","lora_path":5})")->response.status, 400);
+
+  exchange = call("POST", "/v1/unload_lora_adapter", R"({"lora_name":"new"})");
+  EXPECT_EQ(exchange->response.body, "Success: LoRA adapter 'new' removed successfully.");
+  EXPECT_EQ(call("POST", "/v1/unload_lora_adapter", R"({"lora_name":"new"})")->response.status,
+            404);
+  EXPECT_EQ(call("POST", "/v1/unload_lora_adapter", "{}")->response.status, 400);
+}
+
+TEST_F(Handlers, AdaptersAreListedWithTheirGeneration) {
+  const Json list = call("GET", "/v1/lora_adapters")->json();
+  ASSERT_EQ(list["data"].size(), 2u);
+  EXPECT_EQ(list["data"][0]["name"], "birds");
+  EXPECT_EQ(list["data"][0]["generation"], 2);
+  EXPECT_EQ(list["data"][0]["heads"],
+            Json::parse(R"([{"name":"species","labels":["cat","dog","owl"]}])"));
+}
+
+TEST_F(Handlers, RuntimeLoadingIsOffUnlessAllowed) {
+  options_.allow_runtime_lora_updating = false;
+  const auto exchange =
+      call("POST", "/v1/load_lora_adapter", R"({"lora_name":"a","lora_path":"/p"})");
+  EXPECT_EQ(exchange->response.status, 403);
+  EXPECT_THAT(exchange->response.body, HasSubstr("--allow-runtime-lora-updating"));
+}
+
+TEST_F(Handlers, TheResolverLoadsFoldersByName) {
+  const valora::testing::TempDir directory;
+  for (const char* name : {"ocr", "broken"})
+    std::filesystem::create_directory(directory.file(name));
+  options_.lora_resolver_dir = directory.path();
+  EXPECT_EQ(chat("x", R"("model":"ocr")")->response.status, 200);
+  EXPECT_EQ(chat("x", R"("model":"fake:ocr")")->response.status, 200);
+  EXPECT_EQ(chat("x", R"("model":"other")")->response.status, 404);
+  const auto broken = chat("x", R"("model":"broken")");
+  EXPECT_EQ(broken->response.status, 400);
+  EXPECT_THAT(broken->response.body, HasSubstr("NaN"));
+  EXPECT_EQ(broken->json()["error"]["param"], "model");
+}
+
+TEST_F(Handlers, OneLoadServesAllThatWaitForIt) {
+  const valora::testing::TempDir directory;
+  std::filesystem::create_directory(directory.file("ocr"));
+  options_.lora_resolver_dir = directory.path();
+  engine_.hold_loads();
+  const auto first = begin("POST", "/v1/chat/completions", chat_body("x", R"("model":"ocr")"));
+  const auto second = begin("POST", "/v1/chat/completions", chat_body("y", R"("model":"ocr")"));
+  EXPECT_EQ(engine_.release_loads(), 1u);
+  first->run();
+  second->run();
+  EXPECT_EQ(first->response.status, 200);
+  EXPECT_EQ(second->response.status, 200);
+}
+
+TEST_F(Handlers, ALoadThatFailsBecauseSomebodyElseWasFasterIsNoError) {
+  const valora::testing::TempDir directory;
+  std::filesystem::create_directory(directory.file("ocr"));
+  options_.lora_resolver_dir = directory.path();
+  engine_.hold_loads();
+  const auto exchange = begin("POST", "/v1/chat/completions", chat_body("x", R"("model":"ocr")"));
+  engine_.add_adapter("ocr");
+  engine_.release_loads();
+  exchange->run();
+  EXPECT_EQ(exchange->response.status, 200);
+}
+
+TEST(SafeFolderName, LeavesTheDirectoryInNoWay) {
+  for (const char* good : {"a", "my-adapter_1.2", "caf\xC3\xA9"})
+    EXPECT_TRUE(safe_folder_name(good)) << good;
+  for (const char* bad : {"", ".", "..", "../a", "a/b", "/etc", "a\\b", ".hidden", "a\nb"})
+    EXPECT_FALSE(safe_folder_name(bad)) << bad;
+  EXPECT_FALSE(safe_folder_name(std::string("a\0b", 3)));
+  EXPECT_FALSE(safe_folder_name(std::string(256, 'a')));
+}
+
+}  // namespace
+}  // namespace valora::server

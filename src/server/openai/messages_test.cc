@@ -1,0 +1,88 @@
+#include "server/openai/messages.h"
+
+#include <gtest/gtest.h>
+
+#include "server/openai/requests.h"
+
+namespace valora::server {
+namespace {
+
+Result<ChatPrompt> messages(const std::string& list, MediaLimits limits = {}) {
+  auto body = parse_chat(R"({"messages":)" + list + "}", limits);
+  if (!body.ok()) return body.error();
+  return std::get<ChatPrompt>(body->prompts.at(0));
+}
+
+TEST(ParseMessages, ReadsPartsInOrder) {
+  const auto prompt = messages(R"([{"role":"developer","content":"be brief"},
+    {"role":"user","content":[{"type":"text","text":"a"},
+      {"type":"image_url","image_url":{"url":"u1","detail":"high","uuid":"q"}},
+      {"image_url":"u2"},{"text":"b"},"c",{"type":"video_url","video_url":{"url":"v"}}]},
+    {"role":"assistant","content":null},{"role":"assistant","content":"x","tool_calls":[]}])");
+  ASSERT_TRUE(prompt.ok()) << prompt.error().message;
+  const auto& m = prompt.value().messages;
+  ASSERT_EQ(m.size(), 4u);
+  EXPECT_EQ(m[0].role, "system");
+  ASSERT_EQ(m[1].parts.size(), 6u);
+  EXPECT_EQ(std::get<std::string>(m[1].parts[0]), "a");
+  EXPECT_EQ(std::get<MediaRef>(m[1].parts[1]).url, "u1");
+  EXPECT_EQ(std::get<MediaRef>(m[1].parts[2]).url, "u2");
+  EXPECT_EQ(std::get<std::string>(m[1].parts[3]), "b");
+  EXPECT_EQ(std::get<std::string>(m[1].parts[4]), "c");
+  EXPECT_EQ(std::get<MediaRef>(m[1].parts[5]).kind, MediaRef::Kind::kVideo);
+  EXPECT_TRUE(m[2].parts.empty());
+  EXPECT_FALSE(prompt.value().add_generation_prompt.has_value());
+}
+
+TEST(ParseMessages, NamesThePathOfWhatIsWrong) {
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {R"("hi")", "messages"},
+      {"[]", "messages"},
+      {"[5]", "messages[0]"},
+      {R"([{"content":"x"}])", "messages[0].role"},
+      {R"([{"role":"alien","content":"x"}])", "messages[0].role"},
+      {R"([{"role":"user"}])", "messages[0].content"},
+      {R"([{"role":"user","content":5}])", "messages[0].content"},
+      {R"([{"role":"user","content":[5]}])", "messages[0].content[0]"},
+      {R"([{"role":"user","content":[{}]}])", "messages[0].content[0]"},
+      {R"([{"role":"user","content":[{"type":"poem"}]}])", "messages[0].content[0].type"},
+      {R"([{"role":"user","content":[{"type":5}]}])", "messages[0].content[0].type"},
+      {R"([{"role":"user","content":[{"type":"text"}]}])", "messages[0].content[0].text"},
+      {R"([{"role":"user","content":"x"},{"role":"user","content":[{"type":"image_url","image_url":{"url":3}}]}])",
+       "messages[1].content[0].image_url.url"},
+      {R"([{"role":"user","content":[{"type":"image_url"}]}])", "messages[0].content[0].image_url"},
+      {R"([{"role":"user","content":[{"type":"image_url","image_url":7}]}])",
+       "messages[0].content[0].image_url"},
+      {R"([{"role":"user","content":[{"type":"image_url","image_url":""}]}])",
+       "messages[0].content[0].image_url"},
+  };
+  for (const auto& [list, path] : cases) {
+    const auto prompt = messages(list);
+    ASSERT_FALSE(prompt.ok()) << list;
+    EXPECT_EQ(prompt.error().code, ErrorCode::kInvalidArgument);
+    EXPECT_EQ(prompt.error().param, path) << prompt.error().message;
+  }
+}
+
+TEST(ParseMessages, RefusesPartsThatCannotBeServed) {
+  EXPECT_EQ(messages(R"([{"role":"user","content":[{"type":"input_audio","input_audio":{}}]}])")
+                .error()
+                .code,
+            ErrorCode::kNotImplemented);
+  EXPECT_EQ(
+      messages(R"([{"role":"assistant","content":"x","tool_calls":[{"id":"1"}]}])").error().param,
+      "messages[0].tool_calls");
+}
+
+TEST(ParseMessages, CountsMediaOverAllMessages) {
+  const std::string two = R"([{"role":"user","content":[{"image_url":"a"}]},
+                              {"role":"user","content":[{"image_url":"b"}]}])";
+  EXPECT_TRUE(messages(two, {.images = 2}).ok());
+  const auto refused = messages(two, {.images = 1});
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().message, "At most 1 image(s) may be provided in one prompt, not 2.");
+  EXPECT_FALSE(messages(R"([{"role":"user","content":[{"video_url":"a"}]}])", {.videos = 0}).ok());
+}
+
+}  // namespace
+}  // namespace valora::server
