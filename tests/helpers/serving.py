@@ -29,13 +29,12 @@ def make_folders(root):
     return folders
 
 
-class Server:
-    def __init__(self, folders, *options):
-        modules = [f"{name}={path}" for name, path in folders.items() if name != "model"]
-        self.process = subprocess.Popen(
-            [find_program("valora"), "--log-level", "warning", "serve", "--model", folders["model"], "--served-model-name", "tiny",
-             "--port", "0", "--dtype", "float32", "--threads", "1", "--max-model-len", "1024", "--lora-modules", *modules, *options],
-            stdout=subprocess.PIPE, text=True)
+class ServedProcess:
+    """`valora serve` with these options, on a free port."""
+
+    def __init__(self, *options, **process_options):
+        self.process = subprocess.Popen([find_program("valora"), "--log-level", "warning", "serve", "--port", "0", *options],
+                                        stdout=subprocess.PIPE, text=True, **process_options)
         self.welcome = []
         for line in self.process.stdout:
             self.welcome.append(line)
@@ -87,6 +86,15 @@ class Server:
                 self.process.wait()
         self.process.stdout.close()
         return self.process.returncode
+
+
+class Server(ServedProcess):
+    """It serves make_folders' model as `tiny`, and its adapters."""
+
+    def __init__(self, folders, *options):
+        modules = [f"{name}={path}" for name, path in folders.items() if name != "model"]
+        super().__init__("--model", folders["model"], "--served-model-name", "tiny", "--dtype", "float32", "--threads", "1",
+                         "--max-model-len", "1024", "--lora-modules", *modules, *options)
 
 
 def chat_body(model, content, **extra):
