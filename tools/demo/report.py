@@ -89,10 +89,10 @@ def write(demo):
     lines += [*skills(measured["base"]["skills"]), "",
               "A constant answer is always the most frequent one; where the base is no better, it has not learned the skill.", "",
               "## Make it again", "",
+              "    make demo-adapters                               # the tasks' data and the adapters, from model/", "",
               "    tools/setup tests demo",
-              "    make demo-adapters                   # the tasks' data and the adapters, from model/", "",
-              "    python tools/demo/make.py all        # all of it, after make build; or one stage:",
-              "                                         # base, package, datasets, adapters, samples, evaluate, readme, check", "",
+              "    .venv/bin/python tools/demo/make.py all          # all of it, after make build; or one stage:",
+              "                                                     # base, package, datasets, adapters, samples, evaluate, readme, check", "",
               measured["what"] + " Training, validation and held-out samples never share a seed; the digits' held-out fifth is split by a fixed seed. "
               "A budget of wall-clock time bounds the base training, so another machine gives another model, and figures vary by a few points.",
               "Training times are those of one run on the shared machine."]
