@@ -1,11 +1,10 @@
 #include "jinja/lexer.h"
 
 #include <array>
-#include <charconv>
-#include <cstdlib>
 #include <optional>
 
 #include "base/strings.h"
+#include "jinja/number_literal.h"
 #include "jinja/string_literal.h"
 #include "jinja/text_ops.h"
 
@@ -16,7 +15,6 @@ constexpr std::array<std::string_view, 26> kOperators = {
     "//", "**", "==", "!=", ">=", "<=", "+", "-", "/", "*", "%", "~", "[",
     "]",  "(",  ")",  "{",  "}",  ">",  "<", "=", ".", ":", "|", ",", ";"};
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_name_start(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
 
 // With \n for every line end, and without the last one.
@@ -253,79 +251,10 @@ class Lexer {
                                    std::string(rest().substr(0, decode_utf8(rest()).length)) + "'");
   }
 
-  // Digits with single underscores between them. Moves `at` past the last.
-  std::string digits(size_t& at, bool (*wanted)(char)) const {
-    std::string out;
-    while (at < source_.size()) {
-      if (wanted(source_[at]))
-        out += source_[at++];
-      else if (source_[at] == '_' && !out.empty() && at + 1 < source_.size() &&
-               wanted(source_[at + 1]))
-        ++at;
-      else
-        break;
-    }
-    return out;
-  }
-
   Status number() {
-    size_t at = at_;
-    if (source_[at] == '0' && at + 2 < source_.size()) {
-      const char radix = static_cast<char>(source_[at + 1] | 0x20);
-      if (radix == 'x' || radix == 'o' || radix == 'b') return prefixed_integer(radix);
-    }
-    std::string text = digits(at, is_digit);
-    bool is_float = false;
-    const bool after_dot = at_ > 0 && source_[at_ - 1] == '.';
-    if (!after_dot && at + 1 < source_.size() && source_[at] == '.' && is_digit(source_[at + 1])) {
-      is_float = true;
-      text += '.';
-      text += digits(++at, is_digit);
-    }
-    if (!after_dot) is_float = exponent(at, text) || is_float;
-    Token token{is_float ? TokenKind::kFloat : TokenKind::kInteger, line_};
-    if (is_float) {
-      token.number = std::strtod(text.c_str(), nullptr);
-    } else {
-      if (text.size() > 1 && text[0] == '0' && text.find_first_not_of('0') != std::string::npos)
-        return syntax_error(line_, "a number begins with 0");
-      if (std::from_chars(text.data(), text.data() + text.size(), token.integer).ec != std::errc())
-        return syntax_error(
-            line_, "the integer " + shortened(text, 40) + " is too large (64 bits are supported)");
-    }
-    tokens_.push_back(std::move(token));
-    advance(at - at_);
-    return {};
-  }
-
-  bool exponent(size_t& at, std::string& text) const {
-    size_t end = at;
-    if (end >= source_.size() || (source_[end] | 0x20) != 'e') return false;
-    std::string sign;
-    if (++end < source_.size() && (source_[end] == '+' || source_[end] == '-'))
-      sign = source_[end++];
-    const std::string power = digits(end, is_digit);
-    if (power.empty()) return false;
-    text += "e" + sign + power;
-    at = end;
-    return true;
-  }
-
-  Status prefixed_integer(char radix) {
-    size_t at = at_ + 2;
-    const auto is_hex =
-        +[](char c) { return is_digit(c) || ((c | 0x20) >= 'a' && (c | 0x20) <= 'f'); };
-    if (source_[at] == '_') ++at;
-    const std::string text = digits(at, is_hex);
-    Token token{TokenKind::kInteger, line_};
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), token.integer,
-                                              radix == 'x'   ? 16
-                                              : radix == 'o' ? 8
-                                                             : 2);
-    if (error != std::errc() || end != text.data() + text.size())
-      return syntax_error(line_, "an integer is malformed");
-    tokens_.push_back(std::move(token));
-    advance(at - at_);
+    VALORA_TRY(literal, scan_number(rest(), at_ > 0 && source_[at_ - 1] == '.', line_));
+    tokens_.push_back(std::move(literal.token));
+    advance(literal.length);
     return {};
   }
 

@@ -1,11 +1,17 @@
 // The stream of tokens that the parsers of statements and expressions consume.
 #pragma once
 
+#include <string>
+#include <string_view>
 #include <vector>
 
+#include "base/strings.h"
 #include "jinja/lexer.h"
 
 namespace valora::jinja {
+
+// A name for error messages.
+inline std::string quoted(std::string_view name) { return "'" + shortened(name, 80) + "'"; }
 
 class TokenStream {
  public:

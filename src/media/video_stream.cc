@@ -16,6 +16,7 @@ extern "C" {
 #include <fmt/format.h>
 
 #include "media/decoders.h"
+#include "media/memory_file.h"
 #include "media/orientation.h"
 
 namespace valora::media {
@@ -48,31 +49,6 @@ Error broken_video(std::string_view why) {
 Error over_budget() {
   return {
       ErrorCode::kPayloadTooLarge, "the video takes too long to decode or has too many frames", {}};
-}
-
-struct MemoryFile {
-  std::span<const uint8_t> bytes;
-  int64_t at = 0;
-};
-
-int read_memory(void* opaque, uint8_t* out, int count) {
-  auto& file = *static_cast<MemoryFile*>(opaque);
-  const int64_t left = int64_t(file.bytes.size()) - file.at;
-  if (left <= 0) return AVERROR_EOF;
-  const int taken = static_cast<int>(std::min<int64_t>(count, left));
-  std::memcpy(out, file.bytes.data() + file.at, taken);
-  file.at += taken;
-  return taken;
-}
-
-int64_t seek_memory(void* opaque, int64_t offset, int whence) {
-  auto& file = *static_cast<MemoryFile*>(opaque);
-  const int64_t size = file.bytes.size();
-  if (whence & AVSEEK_SIZE) return size;
-  const int from = whence & ~AVSEEK_FORCE;
-  const int64_t base = from == SEEK_SET ? 0 : from == SEEK_CUR ? file.at : size;
-  if (offset < -base || offset > size - base) return AVERROR(EINVAL);
-  return file.at = base + offset;
 }
 
 int refuse_open(AVFormatContext*, AVIOContext**, const char*, int, AVDictionary**) {

@@ -1,12 +1,6 @@
 #include "generator/data/datasets.h"
 
-#include <filesystem>
-
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include "base/testing/temp_dir.h"
-#include "media/testing/pictures.h"
+#include "generator/data/testing/datasets.h"
 
 namespace valora::generator {
 namespace {
@@ -14,64 +8,6 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
-
-class Datasets : public ::testing::Test {
- protected:
-  Datasets() {
-    picture("a.png");
-    picture("b.png");
-    dir_.write("clip.mp4", "not looked into");
-    task_.name = "one";
-  }
-
-  void picture(const std::string& name) {
-    const auto bytes = media::testing::encode_png(media::testing::make_picture(40, 20));
-    dir_.write(name, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
-  }
-  void folder(const std::string& name) { std::filesystem::create_directories(dir_.file(name)); }
-
-  Result<std::vector<Sample>> read(TaskType type, DataSource::Format format,
-                                   const std::string& path) {
-    task_.type = type;
-    task_.metric = metrics_of(type).front();
-    source_.format = format;
-    source_.path = path;
-    return read_samples(source_, task_);
-  }
-  Result<std::vector<Sample>> jsonl(TaskType type, const std::string& text) {
-    return read(type, DataSource::Format::kJsonl, dir_.write("data.jsonl", text));
-  }
-  Result<std::vector<Sample>> coco(TaskType type, const std::string& text) {
-    return read(type, DataSource::Format::kCoco, dir_.write("data.json", text));
-  }
-  Result<std::vector<Sample>> classes(const std::string& path,
-                                      TaskType type = TaskType::kClassification) {
-    return read(type, DataSource::Format::kFolder, dir_.file(path));
-  }
-  std::string at(int line) const {
-    return dir_.file("data.jsonl") + ":" + std::to_string(line) + ": ";
-  }
-  static std::string error(const Result<std::vector<Sample>>& samples) {
-    return samples.ok() ? "no error" : samples.error().message;
-  }
-  // The error of line 2, after a valid line.
-  std::string fault_of(TaskType type, const std::string& line) {
-    static const std::map<TaskType, std::string> good{
-        {TaskType::kClassification, R"({"image": "a.png", "label": "cat"})"},
-        {TaskType::kQuestionAnswering, R"({"image": "a.png", "question": "q", "answer": "a"})"},
-        {TaskType::kCaptioning, R"({"image": "a.png", "answer": "a"})"},
-        {TaskType::kDetection, R"({"image": "a.png", "label": "cat", "boxes": [[0, 0, 1, 1]]})"},
-        {TaskType::kGrounding, R"({"image": "a.png", "boxes": [[0, 0, 1, 1]]})"},
-        {TaskType::kVideo, R"({"video": "clip.mp4", "label": "cat"})"}};
-    const std::string message = error(jsonl(type, good.at(type) + "\n" + line + "\n"));
-    EXPECT_THAT(message, StartsWith(at(2))) << line;
-    return message.substr(std::min(message.size(), at(2).size()));
-  }
-
-  valora::testing::TempDir dir_;
-  Task task_;
-  DataSource source_;
-};
 
 TEST_F(Datasets, ReadsLinesOfEachType) {
   const auto labels =
@@ -289,106 +225,6 @@ TEST_F(Datasets, UnlabelledMediaAreOfFoldersAndLines) {
             dir_.file("u.jsonl") + ":1: there is no question, which question_answering needs");
   source_.format = DataSource::Format::kCoco;
   EXPECT_FALSE(read_unlabelled(source_, task_).ok());
-}
-
-class Coco : public Datasets {
- protected:
-  static std::string file(
-      const std::string& images, const std::string& annotations,
-      const std::string& categories = R"([{"id": 1, "name": "car"}, {"id": 2, "name": "dog"}])") {
-    return R"({"info": {"id": [[1]]}, "annotations": )" + annotations + R"(, "images": )" + images +
-           R"(, "categories": )" + categories + R"(, "licenses": [1, {"id": {"id": 2}}]})";
-  }
-  static constexpr const char* kImages =
-      R"([{"id": 7, "file_name": "b.png", "width": 40, "height": 20}, {"id": 5, "file_name": "a.png"},
-          {"id": 6, "file_name": "a.png", "width": 40, "height": 20}])";
-  static constexpr const char* kAnnotations =
-      R"([{"id": 1, "image_id": 7, "category_id": 1, "bbox": [10, 5, 20, 15], "segmentation": [[1, 2], {"id": 9}],
-           "iscrowd": 0},
-          {"id": 2, "image_id": 5, "category_id": 2, "bbox": [0, 0, 40, 20]},
-          {"id": 3, "image_id": 7, "category_id": 2, "bbox": [0, 0, 4, 2]},
-          {"id": 4, "image_id": 7, "category_id": 1, "bbox": [0, 0, 8, 2]},
-          {"id": 5, "image_id": 6, "category_id": 1, "bbox": [0, 0, 99, 99], "iscrowd": 1}])";
-  std::string fault(const std::string& text) {
-    const std::string message = error(coco(TaskType::kDetection, text));
-    EXPECT_THAT(message, StartsWith(dir_.file("data.json") + ": "));
-    return message.substr(std::min(message.size(), dir_.file("data.json").size() + 2));
-  }
-};
-
-TEST_F(Coco, DetectionHasOneSampleAnImage) {
-  const auto samples = coco(TaskType::kDetection, file(kImages, kAnnotations));
-  ASSERT_TRUE(samples.ok()) << samples.error().message;
-  ASSERT_EQ(samples->size(), 2u) << "an image without a box has nothing to ask for";
-  EXPECT_EQ(samples->at(0).origin, dir_.file("data.json") + ": image 7");
-  ASSERT_EQ(samples->at(0).boxes.size(), 3u);
-  EXPECT_EQ(samples->at(0).boxes[0].label, "car");
-  EXPECT_EQ(samples->at(0).boxes[0].box.x0, 0.25);
-  EXPECT_EQ(samples->at(0).boxes[0].box.x1, 0.75);
-  EXPECT_EQ(samples->at(0).boxes[0].box.y1, 1);
-  EXPECT_EQ(samples->at(1).boxes.at(0).box.x1, 1) << "of the picture's own size";
-
-  task_.question = "Box all things.";
-  EXPECT_EQ(coco(TaskType::kDetection, file(kImages, kAnnotations))->size(), 3u);
-  task_.question = "";
-  task_.labels = {"car", "dog"};
-  EXPECT_EQ(coco(TaskType::kDetection, file(kImages, kAnnotations))->size(), 3u);
-  source_.limit = 1;
-  EXPECT_EQ(coco(TaskType::kDetection, file(kImages, kAnnotations))->size(), 1u);
-}
-
-TEST_F(Coco, GroundingHasOneSampleALabel) {
-  const auto samples = coco(TaskType::kGrounding, file(kImages, kAnnotations));
-  ASSERT_TRUE(samples.ok()) << samples.error().message;
-  ASSERT_EQ(samples->size(), 3u);
-  EXPECT_EQ(samples->at(0).boxes.size(), 2u);
-  EXPECT_EQ(samples->at(0).boxes.at(1).label, "car");
-  EXPECT_EQ(samples->at(1).boxes.at(0).label, "dog");
-  EXPECT_EQ(samples->at(1).media.at(0).files, samples->at(0).media.at(0).files);
-  task_.question = "Where is it?";
-  EXPECT_EQ(coco(TaskType::kGrounding, file(kImages, kAnnotations))->size(), 2u);
-}
-
-TEST_F(Coco, FaultsAreNamed) {
-  const std::string image = R"([{"id": 7, "file_name": "b.png", "width": 40, "height": 20}])";
-  const auto annotation = [&](const std::string& fields) {
-    return fault(file(image, "[{" + fields + "}]"));
-  };
-  EXPECT_EQ(annotation(R"("id": 3, "image_id": 7, "category_id": 1, "bbox": [30, 0, 11, 5])"),
-            "annotation 3 of image 7: the box [30, 0, 41, 5] is outside the picture of 40 x 20");
-  EXPECT_EQ(annotation(R"("id": 3, "image_id": 7, "category_id": 1, "bbox": [30, 0, 0, 5])"),
-            "annotation 3 of image 7: the box [30, 0, 30, 5] has no area");
-  EXPECT_EQ(annotation(R"("id": 3, "image_id": 8, "category_id": 1, "bbox": [0, 0, 1, 1])"),
-            "annotation 3 refers to image 8, which does not exist");
-  EXPECT_EQ(annotation(R"("id": 3, "image_id": 7, "category_id": 4, "bbox": [0, 0, 1, 1])"),
-            "annotation 3 refers to category 4, which does not exist");
-  EXPECT_EQ(annotation(R"("id": 3, "image_id": 7, "category_id": 1, "bbox": [0, 0, 1])"),
-            "annotation 3: \"bbox\" must be four numbers [x, y, width, height]");
-  EXPECT_EQ(annotation(R"("id": 3, "category_id": 1)"), "annotation 3: \"image_id\" is missing");
-  EXPECT_EQ(annotation(R"("image_id": 7)"), "annotation number 1: \"id\" is missing");
-  EXPECT_EQ(fault(file(R"([{"id": 7, "file_name": "c.png"}])",
-                       R"([{"id": 3, "image_id": 7, "category_id": 1, "bbox": [0, 0, 1, 1]}])")),
-            "image 7: there is no file " + dir_.file("c.png"));
-  EXPECT_EQ(
-      fault(file(R"([{"id": 7, "file_name": "a.png"}, {"id": 7, "file_name": "a.png"}])", "[]")),
-      "image 7 is repeated");
-  EXPECT_EQ(fault(file(image, "[]", R"([{"id": 1, "name": "a"}, {"id": 1, "name": "b"}])")),
-            "category 1 is repeated");
-  EXPECT_EQ(fault(file(image, "[]")), "it has no sample");
-  EXPECT_EQ(fault(file(image, "[1]")), "all of \"annotations\" must be objects");
-  EXPECT_EQ(fault(file(image, "[[]]")), "all of \"annotations\" must be objects");
-  EXPECT_EQ(fault(R"({"images": [], "categories": []})"), "it has no list \"annotations\"");
-  EXPECT_EQ(fault(R"({"images": {"a": {"id": 1}}, "categories": []})"),
-            "\"images\" must be a list");
-  EXPECT_EQ(fault(R"({"images": 4, "categories": []})"), "\"images\" must be a list");
-  EXPECT_EQ(fault(R"({"images": [], "images": []})"), "it has \"images\" twice");
-  EXPECT_EQ(fault("[]"), "must be a JSON object with \"images\", \"annotations\", \"categories\"");
-  EXPECT_THAT(fault("{\n\"images\": [}"),
-              HasSubstr("this is not JSON: parse error at line 2, column 12"));
-  EXPECT_EQ(fault(R"({"info": )" + std::string(200, '[')), "nested deeper than 32 levels");
-  std::string many = R"([{"id": 1, "bbox": [)";
-  for (int i = 0; i < 5000; ++i) many += "0,";
-  EXPECT_EQ(fault(file(image, many + "0]}]")), "one of \"annotations\" has more than 4096 values");
 }
 
 }  // namespace

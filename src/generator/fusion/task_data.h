@@ -29,6 +29,9 @@ struct LoadingProgress {
   int done = 0, total = 0;
 };
 
+// Identifies a task with its data.
+inline std::string key_of(const TaskData& data) { return data.task.name + ":" + data.digest.hex(); }
+
 // Reads the task's data, or asks its teacher (engine: for teachers that are adapters), and prepares
 // it. Errors name the cause and the place.
 Result<TaskData> load_task(const Task& task, const FusionOptions& options,

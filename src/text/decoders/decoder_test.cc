@@ -100,7 +100,7 @@ TEST(Decoder, RefusesByName) {
   EXPECT_THAT(refusal(R"({"type": "Fuse", "x": 1})"), HasSubstr("unknown field \"x\""));
   EXPECT_THAT(
       refusal(R"({"type": "Sequence", "decoders": [{"type": "Fuse"}, {"type": "ByteFallback"}]})"),
-      HasSubstr("decoders[1]: decoder \"ByteFallback\" behind"));
+      HasSubstr("decoders[1]: decoder \"ByteFallback\" after"));
   EXPECT_THAT(refusal(R"({"type": "Strip", "content": " ", "start": 0, "stop": 1})"),
               HasSubstr("\"stop\""));
   EXPECT_THAT(refusal(R"({"type": "Strip", "content": " ", "start": -1, "stop": 0})"),

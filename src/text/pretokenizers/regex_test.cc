@@ -91,7 +91,7 @@ INSTANTIATE_TEST_SUITE_P(
         Refused{"a)", "without a group"}, Refused{"a{,3}", "\"{\""}, Refused{"a{2}+", "quantifier"},
         Refused{"a{2}?", "quantifier"}, Refused{"a{x", "\"{\""}, Refused{"a\\", "ends in"},
         Refused{"(?i:é)", "ASCII only"}, Refused{"(?i:\\s)", "(?i:"}, Refused{"(?i:ss)", "\"ss\""},
-        Refused{"\\xff", "not ASCII"}, Refused{"\\x{110000}", "not a character"},
+        Refused{"\\xff", "non-ASCII"}, Refused{"\\x{110000}", "not a character"},
         Refused{"\\ud800", "not a character"}, Refused{"\\x{}", "malformed"},
         Refused{"\\uzzzz", "malformed"}));
 
