@@ -11,6 +11,13 @@ namespace valora::adapters {
 namespace {
 
 using testing::AdapterFolder;
+using testing::filled;
+using testing::kQ0;
+using testing::kQ1;
+
+std::string key(const std::string& module, const std::string& parameter) {
+  return AdapterFolder::key(module, parameter);
+}
 
 TEST(AdapterDigest, IsOfTheContentAlone) {
   AdapterFolder one, two;

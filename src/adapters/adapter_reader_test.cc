@@ -15,9 +15,9 @@ using testing::filled;
 using ::testing::HasSubstr;
 using testing::kHidden;
 using testing::kInner;
+using testing::kQ0;
+using testing::kQ1;
 
-constexpr const char* kQ0 = "model.language_model.layers.0.self_attn.q_proj";
-constexpr const char* kQ1 = "model.language_model.layers.1.self_attn.q_proj";
 constexpr const char* kUp0 = "model.language_model.layers.0.mlp.up_proj";
 
 std::string key(const std::string& module, const std::string& parameter) {

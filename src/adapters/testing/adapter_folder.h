@@ -18,6 +18,8 @@ using valora::testing::TempDir;
 
 inline constexpr int kHidden = 4;
 inline constexpr int kInner = 6;
+inline constexpr const char* kQ0 = "model.language_model.layers.0.self_attn.q_proj";
+inline constexpr const char* kQ1 = "model.language_model.layers.1.self_attn.q_proj";
 
 // Two layers of two linears each (index 2 * layer, 2 * layer + 1), then modules that cannot be
 // served.
@@ -48,8 +50,8 @@ class AdapterFolder {
   // Rank 2 on q_proj of both layers.
   AdapterFolder() {
     config = {{"peft_type", "LORA"}, {"r", 2}, {"lora_alpha", 3}, {"target_modules", {"q_proj"}}};
-    add_lora("model.language_model.layers.0.self_attn.q_proj", 2, kHidden, kHidden);
-    add_lora("model.language_model.layers.1.self_attn.q_proj", 2, kHidden, kHidden);
+    add_lora(kQ0, 2, kHidden, kHidden);
+    add_lora(kQ1, 2, kHidden, kHidden);
   }
 
   static std::string key(const std::string& module, const std::string& parameter) {

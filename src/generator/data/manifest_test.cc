@@ -113,11 +113,11 @@ TEST_F(ManifestTest, NamesTheTaskThatIsWrong) {
   EXPECT_THAT(error_in(R"({"adapter": "one", "heads": "x"})"), says("unknown key \"heads\""));
   EXPECT_THAT(error_in(R"({"adapter": "one", "head": ""})"), says("\"head\" is empty"));
   EXPECT_THAT(error_in(R"({"adapter": "one", "head": ["x"]})"), says("\"head\" must be a string"));
-  EXPECT_THAT(error_in(R"({"adapter": "one", "floor": 80})"), says("\"floor\" must lie in 0 … 1"));
+  EXPECT_THAT(error_in(R"({"adapter": "one", "floor": 80})"), says("\"floor\" must be in 0 … 1"));
   EXPECT_THAT(error_in(R"({"adapter": "one", "floor": "0.8"})"),
               says("\"floor\" must be a number"));
   EXPECT_THAT(error_in(R"({"adapter": "one", "accuracy": -0.1})"),
-              says("\"accuracy\" must lie in 0 … 1"));
+              says("\"accuracy\" must be in 0 … 1"));
   EXPECT_THAT(error_in(R"({"adapter": "one", "metric": 1})"), says("\"metric\" must be a string"));
 }
 
