@@ -29,7 +29,8 @@ class DecoderPart {
   // The bytes of one token in the middle of a text.
   virtual std::string bytes(std::string_view token) const = 0;
   virtual size_t max_growth() const { return 1; }  // the maximal factor by which a token grows
-  virtual bool fuses() const { return false; }  // the results are pieces of one text, not tokens
+  // The results are pieces of one text, not tokens.
+  virtual bool fuses() const { return false; }
 };
 
 using DecoderParts = std::vector<std::unique_ptr<const DecoderPart>>;
