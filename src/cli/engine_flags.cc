@@ -20,6 +20,7 @@ void add_policy(CLI::App& command, SchedulingPolicy& policy) {
           "How adapters are applied, and which requests a step runs: unmerged (all requests), "
           "merged (those of one adapter), mixture (all, with one adapter merged)")
       ->type_name("TEXT")
+      ->expected(1, 2)
       ->allow_extra_args(false)
       ->default_str(name_of(policy));
 }
