@@ -1,6 +1,5 @@
-// Book-keeping of one memory tier: one allocation cut into equal blocks (S-LoRA §4 unified paging).
-// KV cache and, later, adapter panels take whole blocks from the same arena. The memory itself is
-// the engine's; here are only block numbers and their reference counts.
+// Block allocator of one memory tier: equal blocks with reference counts (unified paging, S-LoRA
+// §4). It knows block numbers only; the engine owns the memory that they stand for.
 #pragma once
 
 #include <cstdint>
@@ -12,9 +11,9 @@ namespace valora::memory {
 
 using BlockId = int32_t;
 inline constexpr BlockId kNoBlock = -1;
-inline constexpr int kBlockTokens = 16;  // tokens of all layers, K and V, in one block
+inline constexpr int kBlockTokens = 16;  // tokens per block; a block holds K and V of all layers
 
-// Blocks that hold `tokens` tokens of one sequence.
+// Number of blocks for `tokens` tokens of one sequence.
 constexpr int32_t blocks_for(int64_t tokens) {
   return static_cast<int32_t>((tokens + kBlockTokens - 1) / kBlockTokens);
 }
@@ -23,24 +22,23 @@ class BlockArena {
  public:
   explicit BlockArena(int32_t blocks);
 
-  // A free block with one reference; none when all are taken.
+  // Takes a free block and gives it one reference. Empty if no block is free.
   std::optional<BlockId> allocate();
-  // Both take a block that has a reference.
+  // Adds or drops a reference. The block must have at least one. Dropping the last one frees it.
   void retain(BlockId block);
-  // The last release frees the block.
   void release(BlockId block);
 
   int32_t references(BlockId block) const { return references_[block]; }
   int32_t total_blocks() const { return static_cast<int32_t>(references_.size()); }
   int32_t free_blocks() const { return static_cast<int32_t>(free_.size()); }
 
-  // Empty when the free list holds exactly the blocks without references, each once; else what is
-  // wrong.
+  // Checks that the free list holds exactly the blocks without references, each once. Returns an
+  // empty string, or the first violation.
   std::string check() const;
 
  private:
   std::vector<int32_t> references_;
-  std::vector<BlockId> free_;  // the last one is handed out first
+  std::vector<BlockId> free_;  // a stack: the last one is allocated next
 };
 
 }  // namespace valora::memory

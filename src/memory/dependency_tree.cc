@@ -77,8 +77,8 @@ void DependencyTree::release(BlockId block) {
   if (node && arena_.references(block) == 1) set_held(*node, false);
 }
 
-// A change from idle to busy or back is told to the parent, whose own state may change by it, and
-// so on.
+// If a node changes between idle and busy, its parent's busy_children changes, which may change the
+// parent's own state, and so on up to the adapter node.
 void DependencyTree::set_held(Node& changed, bool held) {
   Node* node = &changed;
   bool was_busy = node->busy();

@@ -1,6 +1,7 @@
-// The tree over cached state (FastLibra §4): root → one node an adapter identity (and one for the
-// base model) → KV nodes of one block each. A KV node's key chains its parent's, so nothing is ever
-// found under another adapter, another scale, other pixels or a reloaded name.
+// Index of cached KV blocks (FastLibra §4). Below the root is one node per adapter identity (the
+// base model has one too), below these KV nodes of one block each. A KV node's key includes its
+// parent's key, so a lookup never returns blocks of another adapter, another scale, other pixels or
+// a reloaded name.
 #pragma once
 
 #include <cstdint>
@@ -15,12 +16,12 @@
 
 namespace valora::memory {
 
-// Holds one reference on the block of every KV node. Whoever holds another one holds the node:
-// references on blocks of the tree come from match() (or were the inserter's own) and go back
-// through release(), never straight to the arena, so that the tree always knows what is evictable.
-// A node can be held while its parent is not: where two sequences computed the same prefix, the
-// later one keeps private blocks and its continuation hangs below the first one's. Not thread-safe:
-// the engine thread owns it.
+// The tree holds one reference on the block of every KV node. A node is held if its block has
+// further references. Callers get these from match() or insert(), and must return them through
+// release(), never to the arena directly: the tree counts evictable blocks by them. A held node may
+// have a parent that is not held: if two sequences compute the same prefix, the later one keeps its
+// private blocks, and its continuation is stored below the nodes of the first. Not thread-safe:
+// only the engine thread uses it.
 class DependencyTree {
  public:
   explicit DependencyTree(BlockArena& arena)
@@ -28,50 +29,52 @@ class DependencyTree {
   DependencyTree(const DependencyTree&) = delete;
   DependencyTree& operator=(const DependencyTree&) = delete;
 
-  // The blocks of the longest cached chain keys[0], keys[1], … under `adapter`; each gets a
-  // reference for the caller, and the chain counts as used until it is released.
+  // The blocks of the longest cached prefix of `keys` under `adapter`, in order. Each block gets a
+  // reference, which the caller must release().
   std::vector<BlockId> match(const Digest& adapter, std::span<const Digest> keys);
-  // What match() would find, without taking it: blocks in all, and those evictable until then.
+  // What match() would return, without taking references: the number of blocks, and how many of
+  // them are evictable now.
   struct Found {
     int32_t blocks = 0;
     int32_t evictable = 0;
   };
   Found find(const Digest& adapter, std::span<const Digest> keys) const;
   bool contains(const Digest& adapter, const Digest& key) const;
-  // Records keys.back() → block under the chain keys[0 … n-2], which must be present (else nothing
-  // is recorded). The caller holds the block, and goes on holding it. A key already present keeps
-  // its own block. True if recorded.
+  // Stores `block` under keys.back(). The nodes of keys[0 … n-2] must exist and the caller must
+  // hold the block, and keeps its reference. Returns false and stores nothing if a parent is
+  // missing, the key exists already or the block belongs to a node.
   bool insert(const Digest& adapter, std::span<const Digest> keys, BlockId block);
-  // Gives back one reference on a block, of the tree or not.
+  // Drops one reference on a block, whether or not it belongs to the tree.
   void release(BlockId block);
-  // Drops the least recently used leaf whose block nobody else holds; false when there is none.
+  // Removes the least recently used leaf that is not held, and frees its block. False if there is
+  // none.
   bool evict_one();
-  // Blocks that eviction could free in full (leaf after leaf).
+  // Number of blocks that repeated calls of evict_one() would free.
   int32_t evictable_blocks() const { return idle_nodes_; }
-  // Drops every node under an adapter identity that no request needs (it was unloaded or reloaded).
+  // Removes all nodes of an adapter identity except those that are held or have a held descendant.
+  // Called if the adapter was unloaded or replaced.
   void drop_adapter(const Digest& adapter);
 
-  // KV nodes; adapters' nodes are not counted.
+  // Number of KV nodes; adapter nodes are not counted.
   int32_t nodes() const { return static_cast<int32_t>(kv_nodes_.size()); }
-  // Whether the block is a node's.
+  // Whether a KV node owns the block.
   bool owns(BlockId block) const { return by_block_[block] != nullptr; }
-  // Empty when the invariants of DESIGN §5 hold, else the first violation. Tests call it every
-  // step.
+  // Checks the invariants. Returns an empty string, or the first violation. For tests.
   std::string check() const;
 
  private:
   struct Node {
-    Node* parent = nullptr;  // none: an adapter's node
-    size_t place = 0;        // in parent->children
+    Node* parent = nullptr;  // null for an adapter node
+    size_t place = 0;        // index in parent->children
     std::vector<Node*> children;
     int32_t busy_children = 0;
     Digest key;
     Digest adapter;
     BlockId block = kNoBlock;
-    bool held = false;      // somebody beside the tree holds the block
-    uint64_t last_use = 0;  // when it last became idle; unique
+    bool held = false;      // the block has references besides the tree's
+    uint64_t last_use = 0;  // value of uses_ when it last became idle; unique
 
-    // It or something below it is held, so it can't leave.
+    // Held, or has a held descendant: must not be evicted.
     bool busy() const { return held || busy_children > 0; }
   };
 

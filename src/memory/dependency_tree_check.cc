@@ -1,4 +1,4 @@
-// The tree's invariants, written down against the plain truth: the arena's reference counts.
+// DependencyTree::check(): compares the tree with the reference counts of the arena.
 #include <fmt/format.h>
 
 #include "memory/dependency_tree.h"

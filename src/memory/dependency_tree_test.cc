@@ -14,7 +14,7 @@ Digest key(std::string_view name) { return digest_of(name); }
 
 class DependencyTreeTest : public ::testing::Test {
  protected:
-  // Inserts keys.back() with a new block that the caller holds.
+  // Inserts keys.back() with a new block, which the caller holds.
   BlockId insert(const Digest& adapter, const std::vector<Digest>& keys) {
     const BlockId block = *arena.allocate();
     EXPECT_TRUE(tree.insert(adapter, keys, block));
@@ -84,14 +84,14 @@ TEST_F(DependencyTreeTest, EvictsLeavesByLastUse) {
   insert_idle(kBase, {a, b});
   insert_idle(kBase, {c});
   insert_idle(kAdapter, {d});
-  // Now a–b is the most recently used chain, though its blocks are the oldest.
+  // The chain a–b is now the most recently used, though its blocks are the oldest.
   for (BlockId block : tree.match(kBase, std::vector{a, b})) tree.release(block);
   EXPECT_TRUE(tree.evict_one());
   EXPECT_FALSE(cached(kBase, {c}));
   EXPECT_TRUE(tree.evict_one());
   EXPECT_FALSE(cached(kAdapter, {d}));
   EXPECT_TRUE(tree.evict_one());
-  EXPECT_TRUE(cached(kBase, {a}));  // never before its child
+  EXPECT_TRUE(cached(kBase, {a}));  // a parent is never evicted before its child
   EXPECT_FALSE(cached(kBase, {a, b}));
   EXPECT_TRUE(tree.evict_one());
   EXPECT_FALSE(tree.evict_one());
@@ -134,8 +134,8 @@ TEST_F(DependencyTreeTest, CheckSeesAReferenceThatWentPastTheTree) {
   arena.release(block);
 }
 
-// Random matches, inserts, releases, evictions and drops; the invariants hold after each, and
-// eviction frees as many blocks as were said to be evictable.
+// Random matches, inserts, releases, evictions and drops. The invariants hold after each, and
+// eviction frees exactly evictable_blocks() blocks.
 TEST(DependencyTreeProperty, InvariantsHoldUnderRandomUse) {
   for (uint32_t seed = 1; seed <= 8; ++seed) {
     std::mt19937 random(seed);
@@ -146,7 +146,7 @@ TEST(DependencyTreeProperty, InvariantsHoldUnderRandomUse) {
     std::vector<BlockId> held;
     const auto any = [&](size_t n) { return static_cast<size_t>(random() % n); };
     for (int step = 0; step < 4000; ++step) {
-      // A random path of a three-way tree, four deep.
+      // A random path in a ternary tree of depth four.
       const size_t adapter = any(2);
       std::string path = std::to_string(adapter);
       std::vector<Digest> keys;

@@ -7,7 +7,7 @@
 namespace valora::memory {
 namespace {
 
-// The keys of the blocks that may be reused: at least one of the tokens is left to compute.
+// The keys that reuse_prefix() may match: at least one token must remain to be computed.
 std::span<const Digest> reusable(std::span<const Digest> keys, int tokens) {
   return keys.first(std::min<size_t>(keys.size(), std::max(0, tokens - 1) / kBlockTokens));
 }
@@ -49,7 +49,8 @@ void KvCache::commit(BlockTable& table, const Digest& adapter, std::span<const D
   if (!prefix_caching_) return;
   const int full = std::min(computed / kBlockTokens, static_cast<int>(keys.size()));
   if (full <= table.committed) return;
-  // Where another sequence's blocks stood for ours and are gone by now, ours take their places.
+  // Another sequence may have stored the preceding keys first, and its blocks may be evicted by
+  // now: store this table's own blocks instead.
   int first = table.committed;
   while (first > 0 && !tree_.contains(adapter, keys[first - 1])) --first;
   for (int i = first; i < full; ++i) tree_.insert(adapter, keys.first(i + 1), table.blocks[i]);

@@ -70,13 +70,13 @@ TEST(BlockKeys, MediaCountsInTheBlocksItTouches) {
   EXPECT_EQ(plain[0], cats[0]);
   EXPECT_NE(plain[1], cats[1]);
   EXPECT_NE(cats[1], dogs[1]);
-  EXPECT_NE(cats[4], dogs[4]);  // by the chain
+  EXPECT_NE(cats[4], dogs[4]);  // the keys of later blocks differ through the chain
   EXPECT_EQ(cats, with({{18, 20, cat}}));
   EXPECT_NE(cats[1], with({{19, 20, cat}})[1]);  // another offset
   EXPECT_NE(cats[1], with({{18, 21, cat}})[1]);  // another length
-  // Two items in one block count in their order.
+  // The order of two items in one block matters.
   EXPECT_NE(with({{1, 3, cat}, {5, 3, dog}})[0], with({{1, 3, dog}, {5, 3, cat}})[0]);
-  // An item that ends or begins at the block's border doesn't touch the neighbour.
+  // An item that ends or begins at a block's border does not affect the neighbouring block.
   EXPECT_EQ(with({{0, 16, cat}, {32, 8, dog}})[1], with({{0, 16, cat}})[1]);
 }
 
@@ -84,7 +84,7 @@ TEST(BlockKeys, MediaCountsInTheBlocksItTouches) {
 
 class KvCacheTest : public ::testing::Test {
  protected:
-  // As a request would: prefix, memory, computation, sharing. Returns the cached tokens.
+  // The life of a request: prefix, reservation, computation, commit. Returns the cached tokens.
   int run(KvCache& kv, BlockTable& table, const KvIdentity& identity,
           const std::vector<int32_t>& tokens) {
     const auto keys = keys_of(identity, tokens);
@@ -183,10 +183,11 @@ TEST_F(KvCacheTest, ReserveIsAllOrNothing) {
   const BlockTable before = table;
   EXPECT_FALSE(cache.reserve(table, 4 * 16));
   EXPECT_EQ(table.blocks, before.blocks);
-  EXPECT_EQ(run_and_release(base, count_from(0, 32)), 16);  // nothing was evicted for it
-  EXPECT_TRUE(cache.reserve(table, 3 * 16));                // evicts
+  EXPECT_EQ(run_and_release(base, count_from(0, 32)),
+            16);                              // the failed reservation evicted nothing
+  EXPECT_TRUE(cache.reserve(table, 3 * 16));  // evicts
   EXPECT_EQ(cache.available_blocks(), 0);
-  EXPECT_TRUE(cache.reserve(table, 40));  // has room already
+  EXPECT_TRUE(cache.reserve(table, 40));  // the table is large enough already
   EXPECT_EQ(check({&held, &table}), "");
 }
 
@@ -216,8 +217,8 @@ TEST_F(KvCacheTest, EqualComputationsAtOnceKeepPrivateBlocks) {
   cache.commit(second, base.adapter, keys, 48);
   EXPECT_NE(first.blocks[0], second.blocks[0]);
   EXPECT_EQ(check({&first, &second}), "");
-  // The second one's continuation hangs below the first one's blocks, and keeps these from
-  // eviction.
+  // The continuation of the second sequence is stored below the blocks of the first, and keeps
+  // these from being evicted.
   cache.release(first);
   EXPECT_EQ(check({&second}), "");
   EXPECT_EQ(cache.available_blocks(), 3);
@@ -234,7 +235,7 @@ TEST_F(KvCacheTest, PrivateBlocksReplaceEvictedOnesOfTheSameKey) {
   ASSERT_TRUE(cache.reserve(second, 48));
   cache.commit(second, base.adapter, keys, 32);
   cache.release(first);
-  ASSERT_TRUE(cache.reserve(hog, 5 * 16));  // evicts the first one's blocks
+  ASSERT_TRUE(cache.reserve(hog, 5 * 16));  // evicts the first sequence's blocks
   cache.commit(second, base.adapter, keys, 48);
   EXPECT_EQ(check({&second, &hog}), "");
   BlockTable third;
