@@ -80,8 +80,8 @@ class DependencyTree {
 
   const Node* find_child(const Node& parent, const Digest& key) const;
   const Node* find_adapter(const Digest& adapter) const;
-  void set_held(Node& node, bool held);
-  void remove(Node& idle_leaf);
+  void set_held(Node& changed, bool held);
+  void remove(Node& node);  // an idle leaf
   std::string check_node(const Digest& key, const Node& node) const;
 
   BlockArena& arena_;

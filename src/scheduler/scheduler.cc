@@ -180,7 +180,7 @@ void Scheduler::admit_by_force(Step& step, Request& request, TimePoint now) {
   admit(step, request, now);
 }
 
-void Scheduler::place(Step& step, Request& request) {
+void Scheduler::place(Step& step, Request& request) const {
   const int tokens = std::min(request.remaining_tokens(), step.budget);
   request.last_plan = plans_;
   step.plan.items.push_back(

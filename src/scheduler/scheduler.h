@@ -89,7 +89,7 @@ class Scheduler {
   void admit(Step& step, Request& request, TimePoint now);
   void admit_by_force(Step& step, Request& request, TimePoint now);
   bool fits(const Step& step, const Request& request) const;
-  void place(Step& step, Request& request);
+  void place(Step& step, Request& request) const;
   bool is_idle(const Request& request) const;
   Request* next_victim(Step& step, size_t position) const;
   Request* youngest_idle(const Request* except) const;
