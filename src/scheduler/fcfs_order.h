@@ -1,4 +1,4 @@
-// The order that first come, first served means here; every policy begins with it.
+// The first come, first served order, which every policy starts from.
 #pragma once
 
 #include <vector>
@@ -7,7 +7,7 @@
 
 namespace valora::scheduler {
 
-// Running requests, decodes before prefills, then waiting ones by priority and arrival.
+// Running requests, decodes before prefills, then waiting requests by priority and arrival.
 std::vector<RequestIndex> fcfs_order(const PolicyState& state);
 
 }  // namespace valora::scheduler

@@ -5,8 +5,8 @@
 namespace valora::scheduler {
 namespace {
 
-// The oldest request decides, running or waiting. If only running ones counted, an adapter whose
-// requests never cease would keep all others out.
+// The oldest request, running or waiting. If only running ones counted, an adapter with an endless
+// stream of requests would starve all others.
 const Request& oldest(const PolicyState& state) {
   const Request* first = &state[0];
   const auto age = [](const Request& r) { return std::tie(r.priority, r.arrival, r.id); };

@@ -7,12 +7,11 @@
 namespace valora::scheduler {
 namespace {
 
-// A merge costs some steps' worth of memory traffic: another adapter must have more than twice the
-// requests to be worth it.
+// A merge costs as much memory traffic as several steps: only an adapter with more than this many
+// times the requests replaces the merged one.
 constexpr int kKeepFactor = 2;
 
-// Requests of each adapter among those of the order that the step has room for; adapters in the
-// order they come.
+// Number of requests per adapter among those that fit into the step, adapters by first occurrence.
 std::vector<std::pair<AdapterId, int>> count_adapters(const std::vector<RequestIndex>& order,
                                                       const PolicyState& state) {
   std::vector<std::pair<AdapterId, int>> counts;

@@ -1,5 +1,5 @@
-// What runs next, and in which mode: a pure function of the queues and the time, so that every
-// policy runs under a simulated clock.
+// Scheduling policies: which requests a step runs, and in which mode. A policy is a pure function
+// of the queues and the time, so that it runs in simulated time, too.
 #pragma once
 
 #include <memory>
@@ -13,20 +13,21 @@
 
 namespace valora::scheduler {
 
-// How a step applies adapters (VaLoRA §4.4.1). A mode is data: weights in use and segments.
+// How a step applies adapters (VaLoRA §4.4.1): as segments beside the base weights, merged into the
+// weights, or one merged and the others as segments.
 enum class Mode { kUnmerged, kMerged, kMixture };
 const char* mode_name(Mode mode);  // "unmerged", "merged", "mixture"
 
-// A request of a PolicyState: the running ones are numbered first, then the waiting ones.
+// Index of a request in a PolicyState: running requests first, then waiting ones.
 using RequestIndex = uint32_t;
 
 struct PolicyState {
-  std::span<const Request* const> running;  // in the order they were admitted
-  std::span<const Request* const> waiting;  // in the order they arrived, preempted ones first
+  std::span<const Request* const> running;  // by admission
+  std::span<const Request* const> waiting;  // by arrival, preempted ones first
   int token_budget = 0;
   int max_sequences = 0;
-  Mode mode = Mode::kUnmerged;    // of the last step
-  AdapterId merged = kBaseModel;  // whose weights are merged
+  Mode mode = Mode::kUnmerged;    // of the previous step
+  AdapterId merged = kBaseModel;  // the adapter merged in the previous step
 
   size_t size() const { return running.size() + waiting.size(); }
   const Request& operator[](RequestIndex i) const {
@@ -36,10 +37,10 @@ struct PolicyState {
 
 struct PolicyPlan {
   Mode mode = Mode::kUnmerged;
-  AdapterId merged = kBaseModel;  // the `merge` of some request in the order
-  // Requests in the order in which they get tokens and memory; one left out does not run in this
-  // step (a running one keeps its memory, unless nothing could run otherwise). Memory is taken back
-  // from the end.
+  AdapterId merged = kBaseModel;  // Request::merge of a request in `order`, or kBaseModel
+  // Requests in the order in which they get tokens and memory. A request that is left out does not
+  // run in this step; if it is running, it keeps its memory unless nothing else can run. Preemption
+  // takes memory from the end of the order.
   std::vector<RequestIndex> order;
 };
 
@@ -47,22 +48,22 @@ class Policy {
  public:
   virtual ~Policy() = default;
   virtual std::string name() const = 0;
-  // Its plans may name an adapter to merge: the engine keeps the means for it.
+  // Whether its plans may name an adapter to merge. If so, the engine allocates what merging needs.
   virtual bool merges() const { return false; }
   virtual PolicyPlan plan(const PolicyState& state, TimePoint now) const = 0;
 };
 
-// First come, first served: running requests, decodes before prefills, then waiting ones by
-// priority and arrival. Unmerged.
+// All requests in fcfs_order(), unmerged.
 std::unique_ptr<Policy> make_unmerged_policy();
-// Each step serves the requests of one adapter, merged, or those of the base model: of whichever
-// the oldest request of the highest priority is. The others wait.
+// Each step runs the requests of one adapter, merged, or those of the base model: those of the
+// oldest request of the highest priority. All others wait.
 std::unique_ptr<Policy> make_merged_policy();
-// All requests, first come, first served, with the adapter merged that most of those that run are
-// of (VaLoRA §4.4.2); a merged one stays until another has more than twice its requests. Where none
-// is of an adapter: unmerged.
+// All requests in fcfs_order(), with the adapter merged that most of the requests in the step use
+// (VaLoRA §4.4.2). A merged adapter is replaced only by one with more than twice its requests.
+// Unmerged if no request of the step uses an adapter.
 std::unique_ptr<Policy> make_mixture_policy();
-// By the name of the --scheduling-policy option; unknown names list the known ones.
+// By the value of --scheduling-policy. kInvalidArgument for an unknown name; the message lists the
+// known ones.
 Result<std::unique_ptr<Policy>> make_policy(const std::string& name);
 
 }  // namespace valora::scheduler

@@ -57,7 +57,7 @@ std::vector<const Request*> all_of(const std::vector<Request>& requests) {
   return pointers;
 }
 
-// A plan by its requests' ids, which outlive the requests.
+// A plan as request ids, which outlive the requests.
 struct Planned {
   Mode mode;
   AdapterId merged;
@@ -109,7 +109,7 @@ TEST(MergedPolicy, TheBaseModelRunsOnItsOwnWeights) {
   EXPECT_TRUE(plan_of(*make_merged_policy(), {}, {}).order.empty());
 }
 
-// An adapter whose requests never cease: the other's turn comes as soon as it is the oldest.
+// An adapter with an endless stream of requests must not starve the other one.
 TEST(MergedPolicy, NobodyStarves) {
   const auto policy = make_merged_policy();
   std::vector<Request> queue{of(kA, 1), of(kA, 2), of(kB, 3)};
@@ -118,7 +118,7 @@ TEST(MergedPolicy, NobodyStarves) {
     if (plan.merged == kB) return;
     std::erase_if(queue, [&](const Request& one) {
       return one.id == plan.order.front();
-    });  // one step, one answer
+    });  // each request takes one step
     queue.push_back(of(kA, next));
   }
   FAIL() << "the request of the other adapter never ran";

@@ -1,5 +1,5 @@
-// A request as the scheduler sees it. The engine derives from it for what only it needs (sampling
-// state, the client's sink). Owned by the engine thread.
+// A sequence as the scheduler sees it. The engine derives from it to add its own state (sampling,
+// the client's sink). Used by the engine thread only.
 #pragma once
 
 #include <cstdint>
@@ -23,29 +23,30 @@ struct Request : std::enable_shared_from_this<Request> {
 
   RequestId id = 0;
   TimePoint arrival{};
-  AdapterId adapter =
-      kBaseModel;  // groups requests in the batch; the first one where several are summed
-  AdapterId merge =
-      kBaseModel;    // whose merged weights serve it best; kBaseModel: the base model's own
+  // Groups requests in the batch. If several adapters are summed, the first one.
+  AdapterId adapter = kBaseModel;
+  // The adapter that may be merged for this request; kBaseModel: none.
+  AdapterId merge = kBaseModel;
   int priority = 0;  // lower runs first
 
-  std::vector<int32_t> tokens;  // the prompt, then what was generated
+  std::vector<int32_t> tokens;  // the prompt, then the generated tokens
   int prompt_tokens = 0;
   memory::KvIdentity identity;
 
-  // The scheduler's own.
+  // Written by the scheduler only.
   RequestState state = RequestState::kWaiting;
-  int computed_tokens = 0;  // tokens whose KV lies in the block table
+  int computed_tokens = 0;  // tokens whose KV is in the block table
   int cached_tokens = 0;    // prompt tokens found in the prefix cache when it first ran
   int preemptions = 0;
   bool scheduled_once = false;
   TimePoint first_scheduled{};
-  uint64_t last_plan = 0;  // number of the last plan it was part of
+  uint64_t last_plan = 0;  // number of the last plan that includes it
   memory::BlockTable table;
   std::vector<Digest> block_keys;
 
   int generated_tokens() const { return static_cast<int>(tokens.size()) - prompt_tokens; }
-  // Known tokens without KV: one in decode, more in prefill, none between a step and its new token.
+  // Known tokens without KV: one in decode, more in prefill, none between a step and the append of
+  // its new token.
   int remaining_tokens() const { return static_cast<int>(tokens.size()) - computed_tokens; }
 };
 

@@ -24,7 +24,7 @@ std::vector<const Request*> view(const std::vector<std::shared_ptr<Request>>& re
   return pointers;
 }
 
-// Adapters in the order of their first item; within one, items as they were placed.
+// Adapters by their first item; the items of one adapter keep their order.
 void group_by_adapter(std::vector<StepItem>& items) {
   std::unordered_map<AdapterId, size_t> rank;
   for (const StepItem& item : items) rank.try_emplace(item.request->adapter, rank.size());
@@ -39,14 +39,14 @@ bool arrived_before(const std::shared_ptr<Request>& a, const std::shared_ptr<Req
 
 }  // namespace
 
-// A plan in the making.
+// The state of a plan() call.
 struct Scheduler::Step {
   StepPlan plan;
   std::vector<Request*> order;
-  size_t tail = 0;  // requests from here on are no longer candidates for preemption
+  size_t tail = 0;  // preemption candidates are before this index of `order`
   int budget = 0;
-  bool short_of_memory = false;  // then nothing more is admitted
-  Request* refused = nullptr;    // the first one that was not admitted for that
+  bool short_of_memory = false;  // nothing more is admitted
+  Request* refused = nullptr;    // the request that did not fit, if any
   std::vector<std::shared_ptr<Request>> preempted;
   std::vector<std::shared_ptr<Request>> admitted;
 };
@@ -132,7 +132,7 @@ void Scheduler::place_running(Step& step, size_t position) {
   while (!cache_.reserve(request.table, request.computed_tokens + tokens)) {
     step.short_of_memory = true;
     Request* victim = next_victim(step, position);
-    // Those placed before it will finish or make room; until then it keeps what it has.
+    // The requests placed before it will release memory; until then it keeps its blocks.
     if (!victim) return;
     preempt(step, *victim);
   }
@@ -162,7 +162,7 @@ void Scheduler::admit(Step& step, Request& request, TimePoint now) {
   place(step, request);
 }
 
-// All its known tokens, and one more block for each of those that run.
+// Room for all its known tokens, and for one further block per running request.
 bool Scheduler::fits(const Step& step, const Request& request) const {
   const size_t running = running_.size() + step.admitted.size() - step.preempted.size();
   const int32_t blocks = cache_.blocks_to_start(request.identity.adapter, request.block_keys,
@@ -170,7 +170,7 @@ bool Scheduler::fits(const Step& step, const Request& request) const {
   return blocks + static_cast<int64_t>(running) <= cache_.available_blocks();
 }
 
-// The policy lets only waiting requests run, and those it left out hold the memory.
+// Only requests that the policy left out hold the memory: preempt them, or nothing would run.
 void Scheduler::admit_by_force(Step& step, Request& request, TimePoint now) {
   while (!fits(step, request)) {
     Request* victim = youngest_idle(nullptr);
@@ -189,13 +189,13 @@ void Scheduler::place(Step& step, Request& request) const {
   step.budget -= tokens;
 }
 
-// Has memory, and no tokens in this plan.
+// Running, but not in this plan.
 bool Scheduler::is_idle(const Request& request) const {
   return request.state == RequestState::kRunning && request.last_plan != plans_;
 }
 
-// The last idle request of the order behind `position`; where nothing runs yet, also one that the
-// policy left out.
+// The last idle request of the order after `position`. If the plan is still empty, also an idle
+// request that the policy left out.
 Request* Scheduler::next_victim(Step& step, size_t position) const {
   const Request* self = step.order[position];
   while (step.tail > position + 1) {
@@ -205,7 +205,7 @@ Request* Scheduler::next_victim(Step& step, size_t position) const {
   return step.plan.items.empty() ? youngest_idle(self) : nullptr;
 }
 
-// The idle request admitted last.
+// The idle request that was admitted last.
 Request* Scheduler::youngest_idle(const Request* except) const {
   for (auto it = running_.rbegin(); it != running_.rend(); ++it) {
     if (it->get() != except && is_idle(**it)) return it->get();
@@ -242,7 +242,7 @@ void Scheduler::requeue(const Step& step) {
 void Scheduler::complete(const StepPlan& plan) {
   for (const StepItem& item : plan.items) {
     Request& request = *item.request;
-    if (request.state != RequestState::kRunning) continue;  // it ended while the step ran
+    if (request.state != RequestState::kRunning) continue;  // finished while the step ran
     request.computed_tokens += item.tokens;
     if (!cache_.prefix_caching()) continue;
     memory::extend_block_keys(request.identity, request.tokens, request.block_keys);
@@ -257,7 +257,7 @@ void Scheduler::finish(Request& request) {
   cache_.release(request.table);
   request.computed_tokens = 0;
   request.state = RequestState::kFinished;
-  // Last: the queue may be its only owner.
+  // Must be last: the queue may be the only owner.
   const auto it = std::ranges::find(queue, &request, [](const auto& owned) { return owned.get(); });
   if (it != queue.end()) queue.erase(it);
 }

@@ -1,5 +1,5 @@
-// Iteration-level batching: each step takes decodes and prefill chunks into one flat batch under a
-// token budget and a sequence limit; memory pressure preempts, later recomputes.
+// Iteration-level scheduler: each step takes decodes and prefill chunks into one flat batch,
+// limited in tokens and sequences. If memory runs out, requests are preempted and recomputed later.
 #pragma once
 
 #include <cstdint>
@@ -16,23 +16,23 @@
 namespace valora::scheduler {
 
 struct SchedulerConfig {
-  int max_num_seqs = 64;              // in one step; at most one a token of the budget
-  int max_num_batched_tokens = 2048;  // in one step
+  int max_num_seqs = 64;              // per step; capped at max_num_batched_tokens
+  int max_num_batched_tokens = 2048;  // per step
   int max_waiting = 1024;
 };
 
-// One request's part of a step: tokens [computed, computed + tokens) of it are run.
+// One request in a step: its tokens [computed, computed + tokens) run.
 struct StepItem {
   Request* request = nullptr;
   int tokens = 0;
-  bool yields =
-      false;  // the run reaches its last known token: the step gives its next one (or its label)
+  // The step runs its last known token, so it yields the next token, or the label of a task head.
+  bool yields = false;
 };
 
 struct StepPlan {
   Mode mode = Mode::kUnmerged;
   AdapterId merged = kBaseModel;
-  std::vector<StepItem> items;  // requests of one adapter side by side
+  std::vector<StepItem> items;  // requests of one adapter are adjacent
   int total_tokens = 0;
 };
 
@@ -42,43 +42,42 @@ struct SchedulerStats {
   uint64_t preemptions = 0;
 };
 
-// A request is admitted with memory for all its known tokens at once, so a prefill under way never
-// waits for memory; later it grows block by block. Where there is none left, requests at the end of
-// the policy's order are preempted: they give up their memory, keep their tokens, and wait before
-// all others to be computed again. Nothing is admitted unless each running request could grow by a
-// block.
+// Memory: a request is admitted only if all its known tokens fit, and one further block per running
+// request, so that a prefill never waits for memory. Later it grows block by block. If no block is
+// left, requests at the end of the policy's order are preempted: they release their blocks, keep
+// their tokens, and wait before all requests that were never preempted.
 //
-// A sequence must never have more than KvCache::max_tokens() tokens, since nothing could make room
-// for it: the engine caps the model length to that; check() reports a violation.
+// No sequence may have more than KvCache::max_tokens() tokens, since no preemption could make room
+// for it. The engine caps the model length to that; check() reports a violation.
 //
-// Not thread-safe: the engine thread owns it. Holds shared ownership of its requests until
-// finish(); one that finishes between plan() and complete() must be kept alive by the caller until
-// complete().
+// Not thread-safe: only the engine thread uses it. The scheduler shares ownership of its requests
+// until finish(). A caller that finishes a request between plan() and complete() must keep it alive
+// until complete() returns.
 class Scheduler {
  public:
   Scheduler(SchedulerConfig config, memory::KvCache& cache, std::unique_ptr<Policy> policy,
             const Clock& clock);
 
-  // kQueueFull beyond max_waiting; kInvalidArgument for a request that could never fit in memory
-  // (its tokens so far, plus one) or has no tokens; kInternal for one that is not fresh or whose
-  // media spans are not ascending within its tokens.
+  // Appends a request to the waiting queue. kQueueFull: max_waiting requests are waiting.
+  // kInvalidArgument: no tokens, or its tokens plus one exceed KvCache::max_tokens(). kInternal:
+  // added before, or its media spans are not ascending within its tokens.
   Status add(std::shared_ptr<Request> request);
-  // The next step. Empty only when nothing is there to run (or the policy lets nothing run).
+  // The next step. Empty only if there is no request, or if the policy lets none run.
   StepPlan plan();
-  // After the step ran: its tokens count as computed and full blocks become shareable. Call before
-  // appending new tokens to the requests, and before the next plan().
+  // Call after the step ran, before new tokens are appended and before the next plan(). Counts its
+  // tokens as computed, and shares full blocks through the prefix cache.
   void complete(const StepPlan& plan);
-  // Ends a request in any state (done, cancelled, failed) and gives its memory back. Again: no
-  // effect.
+  // Removes a request in any state and releases its memory. No effect if it is finished.
   void finish(Request& request);
 
   Mode mode() const { return mode_; }  // of the last plan
   bool idle() const { return running_.empty() && waiting_.empty(); }
   SchedulerStats stats() const;
-  // The requests in each state, in the orders of PolicyState; for metrics and tests.
+  // The queues, in the orders of PolicyState. For metrics and tests.
   const std::vector<std::shared_ptr<Request>>& running() const { return running_; }
   const std::vector<std::shared_ptr<Request>>& waiting() const { return waiting_; }
-  // Empty when the scheduler's and the memory's invariants hold.
+  // Checks the invariants of scheduler and memory. Returns an empty string, or the first violation.
+  // For tests.
   std::string check() const;
 
  private:
@@ -101,9 +100,9 @@ class Scheduler {
   memory::KvCache& cache_;
   std::unique_ptr<Policy> policy_;
   const Clock& clock_;
-  std::vector<std::shared_ptr<Request>> running_;  // in the order of admission
-  std::vector<std::shared_ptr<Request>>
-      waiting_;  // preempted ones by arrival, then the others as they came
+  std::vector<std::shared_ptr<Request>> running_;  // by admission
+  // Preempted requests by arrival, then the others by arrival.
+  std::vector<std::shared_ptr<Request>> waiting_;
   uint64_t plans_ = 0;
   uint64_t preemptions_ = 0;
   Mode mode_ = Mode::kUnmerged;

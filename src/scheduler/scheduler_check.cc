@@ -1,4 +1,4 @@
-// What must hold between any two calls of the scheduler.
+// Scheduler::check(): the invariants between any two calls.
 #include <fmt/format.h>
 
 #include <unordered_set>

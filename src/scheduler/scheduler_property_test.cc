@@ -1,6 +1,5 @@
-// Thousands of random steps over arenas so small that everything happens at once: sharing,
-// eviction, preemption, cancelling. Whatever happened to a request on its way, its output is what
-// it gives alone.
+// Random schedules over arenas so small that sharing, eviction, preemption and cancelling all
+// occur. The output of every request must equal what it yields alone.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -17,7 +16,7 @@ namespace {
 struct World {
   int32_t blocks;
   SchedulerConfig config;
-  uint64_t preemptions = 30;  // at least so many must have happened
+  uint64_t preemptions = 30;  // lower bound of the preemptions of a run
   bool prefix_caching = true;
   bool erratic_policy = false;
   std::string policy = "unmerged";
@@ -27,7 +26,7 @@ struct Tested final : Request {
   int wanted = 0;
 };
 
-// Any order, and any requests left out.
+// Random order, with random requests left out.
 class ErraticPolicy final : public Policy {
  public:
   explicit ErraticPolicy(std::mt19937& random) : random_(random) {}
@@ -87,8 +86,7 @@ class Simulation : StepListener, StepExecutor {
     return identity;
   }
 
-  // Prompts share prefixes: the same few texts, images of the same size and adapters come again and
-  // again.
+  // Prompts share prefixes: texts, image sizes and adapters come from small sets.
   std::shared_ptr<Tested> make() {
     auto request = std::make_shared<Tested>();
     request->id = ++ids_;
@@ -184,7 +182,7 @@ class Simulation : StepListener, StepExecutor {
 
   Result<std::vector<StepOutput>> run(const StepPlan& plan) override {
     auto outputs = runner_.run(plan);
-    cancel();  // a client may leave while the step runs
+    cancel();  // a client may cancel while the step runs
     if (chance(200)) return internal("the step failed");
     return outputs;
   }
@@ -232,7 +230,7 @@ class Simulation : StepListener, StepExecutor {
 constexpr uint32_t kSeeds = 4;
 constexpr int kSteps = 2500;
 
-// Small enough to preempt, and to evict.
+// So small that requests are preempted and blocks evicted.
 const World kWorlds[] = {
     {.blocks = 12, .config = {.max_num_seqs = 8, .max_num_batched_tokens = 40, .max_waiting = 12}},
     {.blocks = 7, .config = {.max_num_seqs = 5, .max_num_batched_tokens = 9, .max_waiting = 6}},

@@ -16,7 +16,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Pair;
 
-// Orders requests as a test says.
+// A policy with an order that the test sets.
 class ScriptedPolicy final : public Policy {
  public:
   using Script = std::function<PolicyPlan(const PolicyState&)>;
@@ -37,7 +37,7 @@ class SchedulerTest : public ::testing::Test {
     scheduler = std::make_unique<Scheduler>(config, *cache, std::move(policy), clock);
   }
 
-  // Prompts differ in their first token unless told otherwise.
+  // Prompts differ in their first token by default.
   std::shared_ptr<Request> make(int prompt, AdapterId adapter = kBaseModel, int32_t first = -1) {
     auto request = std::make_shared<Request>();
     request->id = ++ids;
@@ -56,7 +56,7 @@ class SchedulerTest : public ::testing::Test {
     return request;
   }
 
-  // One whole step; returns (id, tokens) of its items.
+  // Runs one step; returns (id, tokens) of its items.
   std::vector<std::pair<RequestId, int>> step() {
     const StepPlan plan = scheduler->plan();
     EXPECT_EQ(scheduler->check(), "");
@@ -115,7 +115,7 @@ TEST_F(SchedulerTest, DecodesComeBeforeALongPrefill) {
   add(3);
   EXPECT_THAT(step(), ElementsAre(Pair(1, 1), Pair(2, 15)));
   for (int i = 0; i < 5; ++i) EXPECT_THAT(step(), ElementsAre(Pair(1, 1), Pair(2, 15)));
-  // 10 tokens are left of the prefill, and the rest of the budget is the next one's.
+  // 10 tokens of the prefill remain; the next request gets the rest of the budget.
   EXPECT_THAT(step(), ElementsAre(Pair(1, 1), Pair(2, 10), Pair(3, 3)));
 }
 
@@ -144,7 +144,7 @@ TEST_F(SchedulerTest, TheQueueIsBounded) {
   const Status full = scheduler->add(make(4));
   ASSERT_FALSE(full.ok());
   EXPECT_EQ(full.error().code, ErrorCode::kQueueFull);
-  step();  // one runs
+  step();  // one request runs
   EXPECT_TRUE(scheduler->add(make(4)).ok());
   EXPECT_FALSE(scheduler->add(make(4)).ok());
 }
@@ -209,7 +209,7 @@ TEST_F(SchedulerTest, AnEvictedPrefixIsComputedAgain) {
   EXPECT_EQ(again->tokens[40], first->tokens[40]);
 }
 
-// Two requests grow from 4 of 5 blocks to more than there are.
+// Two requests grow from 4 of 5 blocks until they exceed the arena.
 TEST_F(SchedulerTest, PreemptsTheYoungestAndRecomputesIt) {
   start({}, 5);
   const auto first = add(30), second = add(20);
@@ -218,10 +218,11 @@ TEST_F(SchedulerTest, PreemptsTheYoungestAndRecomputesIt) {
   EXPECT_EQ(second->preemptions, 1);
   EXPECT_EQ(second->computed_tokens, 0);
   EXPECT_TRUE(second->table.blocks.empty());
-  // Before, when the first one had taken the last block, it had waited with what it had.
+  // It kept its blocks and waited while the first request took the last free one.
   EXPECT_EQ(second->tokens.size(), 33u);
   EXPECT_EQ(first->tokens.size(), 50u);
-  // Later arrivals don't pass it, and it isn't admitted while the first one needs the memory.
+  // Later arrivals do not overtake it, and it is not admitted while the first request needs the
+  // memory.
   add(1);
   EXPECT_THAT(step(), ElementsAre(Pair(1, 1)));
   EXPECT_THAT(waiting_ids(), ElementsAre(2, 3));
@@ -243,7 +244,7 @@ TEST_F(SchedulerTest, APreemptedRequestFindsWhatIsLeftOfItsPrefix) {
   const uint64_t hits = cache->stats().hit_tokens;
   step();
   EXPECT_EQ(cache->stats().hit_tokens, hits + 32);
-  EXPECT_EQ(second->cached_tokens, 0);  // that was when it first ran
+  EXPECT_EQ(second->cached_tokens, 0);  // counts the first admission only
 }
 
 TEST_F(SchedulerTest, PreemptedRequestsWaitInTheOrderOfArrival) {
@@ -279,7 +280,7 @@ TEST_F(SchedulerTest, ALoneRequestMayTakeAllMemory) {
   scheduler->complete(plan);
   EXPECT_EQ(cache->available_blocks(), 0);
   EXPECT_EQ(scheduler->check(), "");
-  // What the engine must prevent is reported.
+  // check() reports what the engine must prevent.
   request->tokens.push_back(0);
   EXPECT_THAT(scheduler->check(), HasSubstr("49 tokens"));
 }
@@ -290,7 +291,7 @@ TEST_F(SchedulerTest, FinishWorksInEveryState) {
   const StepPlan plan = scheduler->plan();
   ASSERT_EQ(plan.items.size(), 2u);
   (void)runner->run(plan);
-  scheduler->finish(*cancelled);  // its client left while the step ran
+  scheduler->finish(*cancelled);  // its client cancelled while the step ran
   scheduler->complete(plan);
   EXPECT_EQ(cancelled->computed_tokens, 0);
   scheduler->finish(*waiting);
@@ -347,7 +348,7 @@ TEST_F(SchedulerTest, WhatThePolicyLeavesOutKeepsItsMemory) {
   EXPECT_THAT(step(), ElementsAre(Pair(2, 20)));
   EXPECT_EQ(first->table.blocks.size(), 3u);
   EXPECT_THAT(step(), IsEmpty());
-  // Unless nothing could run otherwise.
+  // Unless nothing else can run.
   add(90);
   EXPECT_THAT(step(), ElementsAre(Pair(3, 90)));
   EXPECT_EQ(scheduler->stats().preemptions, 2u);
@@ -373,9 +374,9 @@ TEST_F(SchedulerTest, WhatIsPlacedIsNotPreemptedInTheSamePlan) {
   start({}, 5, std::make_unique<ScriptedPolicy>([](const PolicyState& state) {
           PolicyPlan plan;
           for (RequestIndex i = 0; i < state.size(); ++i) plan.order.push_back(i);
-          // A request that is named twice is placed once.
+          // An order may name a request twice; it is placed once.
           for (RequestIndex i = 0; i < state.running.size(); ++i) plan.order.push_back(i);
-          plan.order.push_back(static_cast<RequestIndex>(state.size()));  // no request: ignored
+          plan.order.push_back(static_cast<RequestIndex>(state.size()));  // out of range: ignored
           return plan;
         }));
   const auto first = add(30), second = add(20);

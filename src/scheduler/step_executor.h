@@ -1,5 +1,5 @@
-// Runs a step's plan: the model (engine/runner.h), or a cost function in simulated time
-// (sim/simulated_executor.h).
+// StepExecutor runs a step's plan: with the model (engine/runner.h), or as a cost function in
+// simulated time (sim/simulated_executor.h).
 #pragma once
 
 #include <cstdint>
@@ -18,16 +18,17 @@ struct RankedToken {
 
 struct SampledToken {
   int32_t id = 0;
-  float logprob = 0;  // of the model, before penalties and temperature; 0 if none is asked for
-  std::vector<RankedToken> top;  // best first
+  // Log probability before penalties and temperature; 0 if not requested.
+  float logprob = 0;
+  std::vector<RankedToken> top;  // most likely first
 };
 
-// The result of one request that yields in a step.
+// The result of one item that yields.
 struct StepOutput {
   Request* request = nullptr;
-  SampledToken token;               // of the language-model head
-  std::vector<float> label_logits;  // of a task head instead: one per label
-  std::optional<Error> error;       // this request alone failed
+  SampledToken token;               // from the language-model head
+  std::vector<float> label_logits;  // from a task head instead: one logit per label
+  std::optional<Error> error;       // set if this request failed; the others are valid
 };
 
 struct FailedRequest {
@@ -35,15 +36,15 @@ struct FailedRequest {
   Error error;
 };
 
-// Called by one thread, that of the step loop.
+// Called only by the thread of the step loop.
 class StepExecutor {
  public:
   virtual ~StepExecutor() = default;
-  // Makes ready what the plan's requests need beside their tokens (the embeddings of their images).
-  // Returns the requests that cannot run; the others go on.
+  // Prepares what the requests need besides their tokens, e.g. the embeddings of their images.
+  // Returns the requests that cannot run; the others can.
   virtual std::vector<FailedRequest> prepare(const StepPlan& plan) = 0;
-  // One output per item that yields, in plan order. An error: no result of this step can be
-  // trusted, the executor itself can go on.
+  // Runs the step. One output per item that yields, in plan order. An error makes all results of
+  // this step invalid; later steps may run.
   virtual Result<std::vector<StepOutput>> run(const StepPlan& plan) = 0;
 };
 

@@ -8,7 +8,7 @@ StepReport StepLoop::step() {
   const TimePoint begin = clock_.now();
   StepPlan plan = scheduler_.plan();
   if (plan.items.empty()) return {};
-  // A request that ends within the step must live until the step is complete.
+  // A request that finishes within the step must live until the step is complete.
   std::vector<std::shared_ptr<Request>> alive;
   alive.reserve(plan.items.size());
   for (const StepItem& item : plan.items) alive.push_back(item.request->shared_from_this());
@@ -39,7 +39,7 @@ void StepLoop::drop_failed(StepPlan& plan, const std::vector<FailedRequest>& fai
   });
 }
 
-// Requests that belong together may fail together: an earlier call may have ended this one.
+// The listener may finish several requests at once, so this one may be finished already.
 void StepLoop::fail(Request& request, const Error& error) {
   if (request.state != RequestState::kFinished) listener_.on_failed(request, error);
 }
@@ -52,7 +52,7 @@ void StepLoop::complete(const StepPlan& plan, Result<std::vector<StepOutput>>& o
   scheduler_.complete(plan);
   for (StepOutput& output : *outputs) {
     Request& request = *output.request;
-    if (request.state == RequestState::kFinished) continue;  // an earlier output ended it
+    if (request.state == RequestState::kFinished) continue;  // an earlier output finished it
     if (output.error)
       fail(request, *output.error);
     else

@@ -1,5 +1,5 @@
-// One engine iteration: plan, execute, complete. The same code serves the model in real time and a
-// cost function in simulated time; neither torch nor a thread is needed.
+// One engine iteration: plan, execute, complete. Serving and simulation use the same loop; it needs
+// neither torch nor threads.
 #pragma once
 
 #include "base/clock.h"
@@ -8,29 +8,30 @@
 
 namespace valora::scheduler {
 
-// The owner of the requests. May call Scheduler::finish() for any request from within a call.
+// Implemented by the owner of the requests. Its functions may call Scheduler::finish() for any
+// request.
 class StepListener {
  public:
   virtual ~StepListener() = default;
-  // The plan is about to run.
+  // Called before the plan runs.
   virtual void on_planned(const StepPlan& plan) = 0;
-  // The request gave this output. Its tokens so far count as computed; append the new one, or
-  // finish the request.
+  // A request yielded. Its tokens so far count as computed: append the new token, or finish the
+  // request.
   virtual void on_output(StepOutput& output) = 0;
-  // The request cannot go on; finish it.
+  // The request failed: finish it.
   virtual void on_failed(Request& request, const Error& error) = 0;
 };
 
 struct StepReport {
   int tokens = 0;
-  int sequences = 0;  // 0: there was nothing to run
+  int sequences = 0;  // 0: nothing to run
   double seconds = 0;
-  double overhead_seconds = 0;  // outside the executor
+  double overhead_seconds = 0;  // time outside the executor
 };
 
 class StepLoop {
  public:
-  // All of them outlive the loop.
+  // All arguments must outlive the loop.
   StepLoop(Scheduler& scheduler, StepExecutor& executor, StepListener& listener, const Clock& clock)
       : scheduler_(scheduler), executor_(executor), listener_(listener), clock_(clock) {}
 

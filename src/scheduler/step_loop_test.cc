@@ -11,7 +11,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-// Answers token 7 for each request that yields; a step takes 10 ms, of which 2 ms prepare it.
+// Yields token 7 for each item; a step takes 10 ms, 2 ms of it in prepare().
 class ScriptedExecutor final : public StepExecutor {
  public:
   explicit ScriptedExecutor(SimulatedClock& clock) : clock_(clock) {}

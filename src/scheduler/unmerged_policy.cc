@@ -24,7 +24,7 @@ std::vector<RequestIndex> fcfs_order(const PolicyState& state) {
     for (RequestIndex i = 0; i < running; ++i)
       if ((state[i].remaining_tokens() <= 1) == decodes) order.push_back(i);
   };
-  // A decode costs one token: a long prefill takes what the decodes leave of the budget.
+  // A decode takes one token of the budget: decodes first, so that long prefills get the rest.
   append_running(true);
   append_running(false);
   for (RequestIndex i = running; i < state.size(); ++i) order.push_back(i);

@@ -1,6 +1,6 @@
-// A deterministic stand-in for the model, for tests: it keeps simulated KV memory in blocks, and
-// its next token depends on everything a sequence's block table leads to. A block that is shared,
-// reused or evicted wrongly therefore changes the output.
+// A deterministic executor for tests. It stores simulated KV values in blocks, and the next token
+// depends on all values that a sequence's block table leads to. So a block that is shared, reused
+// or evicted by mistake changes the output.
 #pragma once
 
 #include <cstdint>
@@ -13,9 +13,10 @@
 
 namespace valora::scheduler::testing {
 
-inline constexpr int32_t kVocabulary = 5;  // small, so that different sequences meet again
+inline constexpr int32_t kVocabulary =
+    5;  // small, so that different sequences often share a prefix
 
-// What a real model's KV of one token depends on beside the tokens before it.
+// The simulated KV value of a token: depends on all that a real model's KV depends on.
 inline uint64_t kv_cell(const memory::KvIdentity& identity, int32_t token, int position,
                         uint64_t previous) {
   DigestBuilder builder;
@@ -31,7 +32,7 @@ inline int32_t next_token(std::span<const uint64_t> cells) {
   return static_cast<int32_t>(DigestBuilder().add(cells).finish().low % kVocabulary);
 }
 
-// What the model yields for a sequence alone, without blocks.
+// The tokens that the fake model generates for a sequence alone, without blocks.
 inline std::vector<int32_t> generate_alone(const memory::KvIdentity& identity,
                                            std::vector<int32_t> tokens, int count) {
   std::vector<uint64_t> cells;
