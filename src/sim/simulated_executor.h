@@ -1,5 +1,5 @@
-// A step executor without a model: a step takes the time that a cost function says, and yields
-// tokens that follow from the request alone.
+// A step executor without a model: a cost function gives a step's time, and the tokens are a
+// function of request and position.
 #pragma once
 
 #include "scheduler/step_executor.h"
@@ -7,12 +7,13 @@
 
 namespace valora::sim {
 
-// The token at a position of a request's answer. Never one of a prompt: prompts hold ids from 0 on.
+// The token at a position of a request's answer. Always negative, and so never equal to a prompt
+// token, which is 0 or above.
 int32_t answer_token(scheduler::RequestId request, int position);
 
 class SimulatedExecutor final : public scheduler::StepExecutor {
  public:
-  // `clock` outlives it, and is advanced by each step's cost.
+  // `clock` must outlive it; each step advances it by its cost.
   SimulatedExecutor(StepCost cost, SimulatedClock& clock) : cost_(std::move(cost)), clock_(clock) {}
 
   std::vector<scheduler::FailedRequest> prepare(const scheduler::StepPlan&) override { return {}; }

@@ -69,8 +69,8 @@ class Simulation final : scheduler::StepListener {
     if (const Status status = add(request); !status.ok()) answer.refused = status.error();
   }
 
-  // The scheduler wants to know that a sequence can end: the engine caps its length in the same
-  // way.
+  // The scheduler requires that a sequence fits the KV cache to its end. The engine ensures it by
+  // capping the model length; here longer requests are refused.
   Status add(const std::shared_ptr<SimulatedRequest>& request) {
     const int64_t needed = int64_t{request->prompt_tokens} + request->answer_tokens;
     if (needed > cache_.max_tokens())
@@ -97,7 +97,7 @@ class Simulation final : scheduler::StepListener {
   void on_failed(Request& request, const Error&) override { scheduler_.finish(request); }
 
   std::vector<Arrival> arrivals_;
-  std::vector<size_t> order_;  // of arrivals_, by time
+  std::vector<size_t> order_;  // indices of arrivals_, by time
   SimulatedClock clock_;
   memory::KvCache cache_;
   scheduler::Scheduler scheduler_;

@@ -1,5 +1,5 @@
-// The scheduler, its policies and the memory's book-keeping in simulated time: the code that
-// serves, without a model. Deterministic: the same arrivals give the same answers.
+// Runs arrivals through the scheduler, a policy and the memory book-keeping in simulated time: the
+// code that serves, with a cost function instead of a model. Deterministic.
 #pragma once
 
 #include <functional>
@@ -17,7 +17,7 @@ namespace valora::sim {
 
 struct SimulationConfig {
   scheduler::SchedulerConfig scheduler;
-  std::string policy = "unmerged";  // scheduler::make_policy
+  std::string policy = "unmerged";  // a name that scheduler::make_policy knows
   int32_t kv_blocks = 0;
   bool prefix_caching = true;
 };
@@ -25,15 +25,15 @@ struct SimulationConfig {
 struct Arrival {
   Duration at{};                // since the start of the simulation
   std::vector<int32_t> prompt;  // token ids, 0 or above
-  int answer_tokens = 1;        // generated until the request ends; at least 1
+  int answer_tokens = 1;        // tokens to generate; at least 1
   scheduler::AdapterId adapter = scheduler::kBaseModel;
   int priority = 0;  // lower runs first
 };
 
-// What became of one arrival; times since the start of the simulation.
+// The outcome of one arrival. Times are since the start of the simulation.
 struct Answer {
-  scheduler::RequestId id = 0;   // 1 for the first arrival that was handed in, and so on
-  std::optional<Error> refused;  // by the scheduler: full queue, too long
+  scheduler::RequestId id = 0;   // index of the arrival plus 1
+  std::optional<Error> refused;  // set if it was refused: the queue is full, or it is too long
   Duration arrival{}, first_scheduled{}, first_token{}, end{};
   int cached_tokens = 0;
   int preemptions = 0;
@@ -46,9 +46,9 @@ struct SimulationReport {
   scheduler::SchedulerStats scheduler;
 };
 
-// Runs all arrivals to their end. kInvalidArgument: an unknown policy, no KV blocks, or an arrival
-// without prompt or answer. after_step (may be empty) is called after each step, e.g. to check
-// invariants.
+// Runs all arrivals until every request has ended. kInvalidArgument: an unknown policy, no KV
+// blocks, or an arrival without prompt or answer. after_step, if set, is called after each step,
+// e.g. to check invariants.
 Result<SimulationReport> simulate(
     const SimulationConfig& config, std::vector<Arrival> arrivals, StepCost cost,
     const std::function<void(const scheduler::Scheduler&)>& after_step = {});

@@ -12,7 +12,7 @@ namespace {
 using namespace std::chrono_literals;
 using ::testing::HasSubstr;
 
-// 10 ms per step, 1 ms per prompt token, 2 ms per decoded one, 5 ms per segment.
+// 10 ms per step, 1 ms per prompt token, 2 ms per decode token, 5 ms per segment.
 const LinearCost kCost{
     .step = 0.010, .prefill_token = 0.001, .decode_token = 0.002, .segment = 0.005};
 
@@ -22,7 +22,7 @@ std::vector<int32_t> prompt(int tokens, int32_t first = 0) {
   return ids;
 }
 
-// No step may leave anything wrong behind.
+// The invariants must hold after every step.
 void check(const scheduler::Scheduler& scheduler) { ASSERT_EQ(scheduler.check(), ""); }
 
 SimulationReport run(const SimulationConfig& config, std::vector<Arrival> arrivals,
@@ -83,10 +83,10 @@ TEST(Simulation, EveryPolicyRunsInSimulatedTime) {
   cost.switching = 0.1;
   const std::vector<Arrival> arrivals{{.prompt = prompt(20), .adapter = 1},
                                       {.prompt = prompt(20), .adapter = 2}};
-  // One adapter per step, each merged first.
+  // One adapter per step, merged before it.
   EXPECT_EQ(run({.policy = "merged", .kv_blocks = 8}, arrivals, cost).end,
             2 * (10ms + 20ms + 100ms));
-  // One of them merged; the other's own segment, and one that takes the merged one off.
+  // One adapter is merged. Two segments: the other adapter, and the subtraction of the merged one.
   EXPECT_EQ(run({.policy = "mixture", .kv_blocks = 8}, arrivals, cost).end,
             10ms + 40ms + 100ms + 2 * 5ms);
 }
@@ -108,7 +108,8 @@ TEST(Simulation, RefusesSettingsThatMakeNoSense) {
   EXPECT_EQ(run({.kv_blocks = 1}, {}).steps, 0u);
 }
 
-// A small cache under a heavy load: preemption, eviction, sharing. Every request ends, twice alike.
+// A small cache under heavy load, with preemption, eviction and sharing. Every request ends, and
+// two runs give the same report.
 TEST(Simulation, AHeavyLoadEndsAndRepeatsItself) {
   for (const char* policy : {"unmerged", "merged", "mixture"}) {
     SCOPED_TRACE(policy);

@@ -11,8 +11,8 @@ using scheduler::StepItem;
 
 namespace {
 
-// Low-rank products run for each adapter that is not in the weights in use. In a mixture the merged
-// adapter is taken off the tokens of all others, which is one more segment.
+// One segment per adapter that is not merged. In mixture mode one more subtracts the merged adapter
+// from the tokens that do not use it.
 int count_segments(const scheduler::StepPlan& plan) {
   if (plan.mode == Mode::kMerged) return 0;
   std::set<AdapterId> apart;
@@ -37,7 +37,7 @@ StepShape shape_of(const scheduler::StepPlan& plan, AdapterId merged_before) {
     const scheduler::Request& request = *item.request;
     const bool decode = item.tokens == 1 && request.computed_tokens >= request.prompt_tokens;
     (decode ? shape.decode_tokens : shape.prefill_tokens) += item.tokens;
-    // Token i attends to the i tokens before it and to itself.
+    // Token i attends to i + 1 keys: the i tokens before it and itself.
     const int64_t first = request.computed_tokens + 1, last = request.computed_tokens + item.tokens;
     shape.context_tokens += (first + last) * item.tokens / 2;
   }

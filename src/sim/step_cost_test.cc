@@ -38,7 +38,8 @@ TEST(StepShape, CountsTheSegmentsOfEachMode) {
 
   plan.mode = Mode::kMixture;
   plan.merged = 1;
-  EXPECT_EQ(shape_of(plan, kBaseModel).segments, 2);  // b's own, and a taken off b and the base
+  EXPECT_EQ(shape_of(plan, kBaseModel).segments,
+            2);  // adapter b, and the subtraction of a for b and the base
   EXPECT_TRUE(shape_of(plan, kBaseModel).switches);
   EXPECT_FALSE(shape_of(plan, 1).switches);
 
