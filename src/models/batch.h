@@ -1,4 +1,4 @@
-// One step's flat batch, as a model sees it: T tokens of S sequences, one after another.
+// The flat batch of one step: T tokens of S sequences, one sequence after the other.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -11,26 +11,27 @@
 
 namespace valora::models {
 
-// Linears by the model's module index that replace the base model's, with the same
-// bias; those that are not defined leave it as it is.
+// Merged weights by module index. A defined entry replaces the weight of the base model (the bias
+// stays); an undefined one leaves it.
 struct MergedWeights {
   std::vector<ops::Weight> modules;
 };
 
-// What a batch runs under. A mode is nothing but this: no segment, no LoRA work.
+// The adapters of a batch. Every scheduling mode is expressed by merged weights and LoRA segments;
+// without both, only the base model runs.
 struct Adaptation {
-  const MergedWeights* merged = nullptr;  // none: the base model's weights
+  const MergedWeights* merged = nullptr;  // null: the base model
   ops::LoraBatch lora;
 };
 
-// One image or video for the vision tower, with those adapters of its request that touch the tower
-// or the projector.
+// An image or video for the vision tower, with the adapters of its request that target the tower or
+// the projector.
 struct VisualItem {
   const media::VisualInput* input = nullptr;
   std::vector<ops::ScaledAdapter> adapters;
 };
 
-// Rows of visual embeddings that take the place of token embeddings from `token` on.
+// Visual embeddings that replace the token embeddings from `token` on.
 struct VisualRows {
   int64_t token = 0;
   at::Tensor embeddings;  // [n, hidden]
@@ -39,10 +40,11 @@ struct VisualRows {
 struct Batch {
   at::Tensor tokens;                  // int64 [T]
   at::Tensor positions;               // int64 [axes, T]
-  std::vector<ops::QuerySpan> spans;  // one a sequence
-  const ops::KvArena* kv = nullptr;   // none, in training: every span is a whole sequence
-  bool recompute = false;  // in training: layers keep their inputs alone, and run again for their
-                           // gradients; the batch must live until those were taken
+  std::vector<ops::QuerySpan> spans;  // one per sequence
+  const ops::KvArena* kv = nullptr;   // null in training: each span is a whole sequence
+  // Training only: keep only the inputs of each layer, and run it again in the backward pass. The
+  // batch must then live until the backward pass has ended.
+  bool recompute = false;
   Adaptation adaptation;
   std::vector<VisualRows> visual;
 };

@@ -1,4 +1,4 @@
-// A text model that is a decoder and nothing else.
+// A text-only model: a decoder without a vision tower.
 #pragma once
 
 #include <memory>

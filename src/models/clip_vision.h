@@ -1,5 +1,5 @@
-// CLIP's vision tower as LLaVA reads it: the hidden states of chosen layers
-// (transformers: modeling_clip.py, CLIPVisionTransformer without its last norm).
+// The CLIP vision tower as LLaVA uses it: returns the hidden states of chosen layers (transformers:
+// modeling_clip.py, CLIPVisionTransformer without its last norm).
 #pragma once
 
 #include <string>
@@ -16,7 +16,7 @@ struct ClipVisionConfig {
   double norm_eps = 1e-5;
   Activation activation = Activation::kQuickGelu;
   int64_t side() const { return image / patch; }
-  int64_t positions() const { return side() * side() + 1; }  // the class token is the first
+  int64_t positions() const { return side() * side() + 1; }  // the first is the class token
 };
 
 ClipVisionConfig read_clip_vision_config(const ConfigReader& vision);
@@ -30,12 +30,12 @@ struct ClipVisionLayer {
 
 class ClipVisionTower {
  public:
-  // depth: the number of layers to run; the layers above are not read.
+  // depth: number of layers to run. The weights of the layers above are not read.
   ClipVisionTower(Weights& weights, const adapters::ModuleTable& modules, const std::string& prefix,
                   const ClipVisionConfig& config, int64_t depth, at::Device device);
 
-  // The hidden states before layer `states[i]` (0: the embeddings), each [items * positions,
-  // width].
+  // The hidden states before layer `states[i]` (0: the embeddings). Each tensor: [items *
+  // positions, width].
   std::vector<at::Tensor> operator()(std::span<const VisualItem> items,
                                      std::span<const int64_t> states) const;
 

@@ -26,7 +26,7 @@ ConfigReader ConfigReader::child(const std::string& key) const {
 int64_t ConfigReader::integer(const std::string& key) const {
   if (!has(key)) refuse("\"" + key + "\" is missing");
   const int64_t value = read<int64_t>(*this, key, 0);
-  // Bounds that no model comes near, so that products of two sizes cannot overflow.
+  // Far above any real model, and small enough that products of two sizes do not overflow.
   if (value < 1 || value > (int64_t{1} << 30))
     refuse("\"" + key + "\" is out of range: " + std::to_string(value));
   return value;

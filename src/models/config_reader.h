@@ -1,5 +1,5 @@
-// config.json as transformers 4 (flat) and 5 (nested) write it. All reads throw LoadError with file
-// and key.
+// Typed access to config.json, in the forms of transformers 4 (flat) and 5 (nested). Every read
+// throws LoadError, which names the file and the key.
 #pragma once
 
 #include <optional>
@@ -17,17 +17,17 @@ class ConfigReader {
   ConfigReader(Json object, std::string file)
       : object_(std::move(object)), file_(std::move(file)) {}
 
-  // The sub-object `key`, or this object where there is none (the flat form).
+  // The sub-object `key`, or this object if it has none (the flat form).
   ConfigReader nested_or_self(const std::string& key) const;
-  ConfigReader child(const std::string& key) const;  // must be there
+  ConfigReader child(const std::string& key) const;  // throws if it is missing
   bool has(const std::string& key) const {
     return object_.contains(key) && !object_.at(key).is_null();
   }
 
-  int64_t integer(const std::string& key) const;  // at least 1
+  int64_t integer(const std::string& key) const;  // in 1 … 2^30
   int64_t integer(const std::string& key, int64_t fallback) const;
-  // At least 1 and at most `most`: for what memory is taken for, or that is multiplied, before a
-  // tensor is seen.
+  // In 1 … most. For sizes that determine an allocation or are multiplied before any tensor is
+  // checked.
   int64_t at_most(const std::string& key, int64_t most, std::optional<int64_t> fallback = {}) const;
   double number(const std::string& key, double fallback) const;
   bool flag(const std::string& key, bool fallback) const;

@@ -9,8 +9,8 @@
 namespace valora::models {
 namespace {
 
-constexpr int64_t kMaxHeadDim =
-    1 << 14;  // the rotary frequencies are made before any tensor is seen
+// Bounds the rotary frequencies, which are allocated before any tensor is checked.
+constexpr int64_t kMaxHeadDim = 1 << 14;
 
 bool tied(const DecoderConfig& c, const Weights& weights, const std::string& lm_head) {
   return c.tied_embeddings || (c.tied_without_head && !weights.has(lm_head + ".weight"));
@@ -162,8 +162,8 @@ at::Tensor Decoder::forward(const Batch& batch) const {
   return norm_.after_adding(x, delta);
 }
 
-// The first one's stream may be of frozen embeddings alone; its adapters want gradients all the
-// same.
+// The input of the first layer may not require gradients (frozen embeddings), but the adapters in
+// it need them.
 std::pair<at::Tensor, at::Tensor> Decoder::recomputed_layer(at::Tensor x, const at::Tensor& delta,
                                                             const CosSin& rotary, size_t index,
                                                             const Batch& batch) const {
@@ -172,7 +172,7 @@ std::pair<at::Tensor, at::Tensor> Decoder::recomputed_layer(at::Tensor x, const 
   if (delta.defined()) inputs.push_back(delta);
   const auto outputs = ops::recomputed(
       [this, rotary, index, &batch](const std::vector<at::Tensor>& in) -> std::vector<at::Tensor> {
-        at::Tensor stream = in[0].clone();  // a layer moves it on in place
+        at::Tensor stream = in[0].clone();  // the layer changes it in place
         const at::Tensor added = layers_[index](stream, in.size() > 1 ? in[1] : at::Tensor(),
                                                 rotary, static_cast<int64_t>(index), batch);
         return {stream, added};

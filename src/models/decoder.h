@@ -1,4 +1,4 @@
-// The decoder that Qwen2, Llama and the vision-language families over them share: pre-norm,
+// The decoder of Qwen2, Llama and the vision-language families based on them: pre-norm,
 // grouped-query attention with rotary positions, gated MLP (transformers: modeling_qwen2.py,
 // Qwen2Model).
 #pragma once
@@ -20,19 +20,21 @@ struct DecoderConfig {
   double norm_eps = 1e-6;
   bool qkv_bias = false, o_bias = false, mlp_bias = false;
   bool tied_embeddings = false;
-  bool tied_without_head =
-      false;  // said beside the text configuration: holds where the checkpoint has no output layer
+  // tie_word_embeddings outside the text configuration: counts only if the checkpoint has no output
+  // layer.
+  bool tied_without_head = false;
   int64_t max_positions = 0;
   RotaryConfig rotary;
 };
 
-// `text` is config.json or its text_config; `top` the whole (tie_word_embeddings may stand there).
-// What the file leaves out is taken from `defaults`; sizes that are 0 there must be in the file.
+// Reads the decoder's configuration. text: config.json or its text_config. top: config.json, which
+// may hold tie_word_embeddings. defaults: values for missing keys; a size that is 0 there must be
+// in the file. Throws LoadError.
 DecoderConfig read_decoder_config(const ConfigReader& text, const ConfigReader& top,
                                   const DecoderConfig& defaults);
-// A ModelSpec of the decoder's shape, without modules.
+// A ModelSpec with the sizes of the decoder, without modules.
 ModelSpec decoder_spec(const DecoderConfig& config, const std::string& architecture);
-// The decoder's linears under `prefix` ("model."), then its embeddings.
+// Appends the decoder's linears under `prefix` ("model."), then its embeddings.
 void add_decoder_modules(const DecoderConfig& config, const std::string& prefix,
                          std::vector<adapters::Module>& modules);
 
@@ -65,8 +67,8 @@ class Mlp {
 };
 
 struct DecoderLayer {
-  // x: the residual stream; delta: what the layer before adds to it, undefined before the first.
-  // Gives what this one adds.
+  // x: [T, hidden], the residual stream; changed in place. delta: what the previous layer adds to
+  // it; undefined for the first layer. Returns what this layer adds.
   at::Tensor operator()(at::Tensor& x, const at::Tensor& delta, const CosSin& rotary, int64_t index,
                         const Batch& batch) const;
 
@@ -77,13 +79,14 @@ struct DecoderLayer {
 
 class Decoder {
  public:
-  // modules: the model's table, with the decoder's linears under `prefix`.
+  // modules: the model's table, which holds the decoder's linears under `prefix`. Throws LoadError
+  // for a tensor that is missing or of another shape.
   Decoder(Weights& weights, const adapters::ModuleTable& modules, const std::string& prefix,
           const std::string& lm_head, const DecoderConfig& config, at::Device device);
 
-  at::Tensor forward(const Batch& batch) const;       // [T, hidden], after the last norm
-  at::Tensor logits(const at::Tensor& hidden) const;  // float [rows, vocab]
-  std::vector<Linear*> linears();  // of all layers: those that adapters may touch
+  at::Tensor forward(const Batch& batch) const;       // [T, hidden], after the final norm
+  at::Tensor logits(const at::Tensor& hidden) const;  // [rows, hidden] → float [rows, vocab]
+  std::vector<Linear*> linears();  // the linears that adapters may target, of all layers
 
  private:
   at::Tensor embed(const Batch& batch) const;

@@ -1,4 +1,5 @@
-// The layers that all families are written with.
+// Layers shared by all families. Constructors throw LoadError for a tensor that is missing or of
+// another shape.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -14,11 +15,12 @@
 
 namespace valora::models {
 
-// Every linear of every model: weight, bias, and what adapts it.
+// A linear layer: weight, bias and its index in the module table, by which adapters and merged
+// weights apply.
 class Linear {
  public:
   Linear() = default;
-  // module: index in the model's table, or -1 where no adapter is ever served.
+  // module: index in the model's module table, or -1 if no adapter can target it.
   Linear(Weights& weights, const std::string& name, int64_t in, int64_t out, bool bias,
          int module = -1);
 
@@ -26,7 +28,7 @@ class Linear {
 
   // x: [T, in] → [T, out]
   at::Tensor operator()(const at::Tensor& x, const Adaptation& adaptation = {}) const;
-  // Without adapters, the result in float.
+  // x Wᵀ in float, without adapters.
   at::Tensor wide(const at::Tensor& x) const { return ops::linear_float(x, weight_); }
 
   const ops::Weight& weight() const { return weight_; }
@@ -38,10 +40,10 @@ class Linear {
   int module_ = -1;
 };
 
-// Linears of one input in one launch, at most ops::kMaxSlices. → of each [T, out]
+// Linears of the same input in one launch, at most ops::kMaxSlices. One [T, out] tensor per linear.
 std::vector<at::Tensor> project(const at::Tensor& x, std::initializer_list<const Linear*> linears,
                                 const Adaptation& adaptation);
-// silu(gate(x)) · up(x)
+// silu(gate(x)) · up(x), [T, out]
 at::Tensor gated(const at::Tensor& x, const Linear& gate, const Linear& up,
                  const Adaptation& adaptation);
 
@@ -50,7 +52,7 @@ class RmsNorm {
   RmsNorm() = default;
   RmsNorm(Weights& weights, const std::string& name, int64_t width, double eps);
   at::Tensor operator()(const at::Tensor& x) const;
-  // x += delta, then the norm of x: the residual stream moves on.
+  // x += delta in place. Returns the norm of the new x.
   at::Tensor after_adding(at::Tensor& x, const at::Tensor& delta) const;
 
  private:

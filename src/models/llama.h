@@ -8,8 +8,8 @@ namespace valora::models {
 
 inline constexpr int32_t kLlamaEos = 2;  // LlamaConfig's default
 
-// A Llama decoder of `text` (config.json or its text_config), what it leaves out as LlamaConfig has
-// it.
+// Reads a Llama decoder from `text` (config.json or its text_config). Missing keys get the defaults
+// of LlamaConfig.
 DecoderConfig read_llama_config(const ConfigReader& text, const ConfigReader& top);
 Family llama_family();
 

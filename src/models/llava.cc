@@ -18,15 +18,15 @@ constexpr char kProjector[] = "model.multi_modal_projector.";
 struct LlavaConfig {
   DecoderConfig decoder;
   ClipVisionConfig vision;
-  std::vector<int64_t>
-      states;  // hidden states that the projector reads side by side; 0: the embeddings
+  // Hidden states that the projector reads side by side; 0: the embeddings.
+  std::vector<int64_t> states;
   bool keeps_class = false;  // vision_feature_select_strategy "full"
   bool projector_bias = true;
   Activation projector_activation = Activation::kGelu;
   int64_t visual_width() const { return vision.width * static_cast<int64_t>(states.size()); }
 };
 
-// vision_feature_layer counts hidden states from the front, or from the end when negative.
+// vision_feature_layer: index of a hidden state, negative from the end.
 std::vector<int64_t> read_feature_layers(const ConfigReader& config, int64_t layers) {
   const Json value =
       config.has("vision_feature_layer") ? config.json().at("vision_feature_layer") : Json(-2);
@@ -66,7 +66,7 @@ ModelSpec llava_spec(const ConfigReader& config) {
   ModelSpec spec = decoder_spec(c.decoder, "LlavaForConditionalGeneration");
   spec.image_token = static_cast<int32_t>(
       config.integer("image_token_index", config.integer("image_token_id", 32000)));
-  // Names as transformers 4.52 and later have them; older and hub checkpoints use the aliases.
+  // Prefixes since transformers 4.52; older checkpoints use the aliases.
   spec.aliases = {{"language_model.model.", kLanguage},
                   {"language_model.lm_head", "lm_head"},
                   {"vision_tower.", "model.vision_tower."},

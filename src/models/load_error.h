@@ -1,5 +1,5 @@
-// Constructors of models cannot return a Result; what they find wrong in a folder is thrown as this
-// and caught in one place, load_model().
+// The exception for a model folder that cannot be loaded. Constructors cannot return a Result, so
+// they throw it; the functions of registry.h turn it into one.
 #pragma once
 
 #include <exception>

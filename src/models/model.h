@@ -1,4 +1,4 @@
-// What the engine knows of a model.
+// The interface of a model to the engine.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -19,31 +19,32 @@
 
 namespace valora::models {
 
-// A model's shape, read from its config alone.
+// The shape of a model, read from its configuration alone.
 struct ModelSpec {
   std::string architecture;
   int64_t vocab = 0, hidden = 0, layers = 0, kv_heads = 0, head_dim = 0;
   int64_t max_positions = 0;
-  int axes = 1;  // of positions
-  // Placeholder tokens that visual inputs expand into; absent where the model takes none.
+  int axes = 1;  // number of position axes: 1, or 3 for M-RoPE
+  // Placeholder tokens that expand to the tokens of an image or video; absent if the model takes
+  // none.
   std::optional<int32_t> image_token, video_token;
-  int visual_merge = 1;  // patches a side that one visual token stands for
-  double time_positions_per_second =
-      0;  // of a video's temporal axis; 0: one position a temporal patch
+  int visual_merge = 1;  // a visual token stands for visual_merge² patches
+  // Of a video's temporal axis; 0: one position per temporal patch.
+  double time_positions_per_second = 0;
   adapters::ModuleTable modules;
-  std::vector<adapters::PrefixAlias> aliases;  // of tensor and module names
+  std::vector<adapters::PrefixAlias> aliases;  // older prefixes of tensor and module names
 };
 
-// A visual input at its place among the prompt's tokens.
+// A visual input and the index of its first token in the prompt.
 struct VisualSpan {
   int token_begin = 0;
   std::shared_ptr<const media::VisualInput> input;
 };
 
-// Positions of a sequence: of each prompt token, and what a generated token's index is shifted by.
+// The positions of a sequence, per prompt token and for generated tokens.
 struct Positions {
   std::vector<int32_t> prompt;  // [axes][tokens]
-  int32_t delta = 0;  // generated token i of the sequence stands at i + delta on every axis
+  int32_t delta = 0;  // the token with index i ≥ prompt length has position i + delta on each axis
 };
 
 class Linear;
@@ -54,21 +55,24 @@ class Model {
   virtual ~Model() = default;
 
   const ModelSpec& spec() const { return spec_; }
-  // Runs a step: [T, hidden] after the last norm. Writes the step's keys and values into batch.kv.
+  // Runs a step. Returns the hidden states after the final norm, [T, hidden]. Writes the step's
+  // keys and values to batch.kv.
   virtual at::Tensor forward(const Batch& batch) const = 0;
-  virtual at::Tensor logits(const at::Tensor& hidden) const = 0;  // float [rows, vocab]
-  // Embeddings of images and videos, encoded together: of each item [input.tokens, hidden].
+  // [rows, hidden] → float [rows, vocab]
+  virtual at::Tensor logits(const at::Tensor& hidden) const = 0;
+  // Encodes images and videos together. One [input.tokens, hidden] tensor per item. Throws
+  // c10::Error if the model takes none.
   virtual std::vector<at::Tensor> encode(std::span<const VisualItem> items) const;
-  // The decoder's linears that adapters may touch, each with its module index: what a mode may
-  // merge an adapter into. Vision tower and projector are not among them: their embeddings outlive
-  // a step, and with it its mode.
+  // The linears that a mode may merge an adapter into: those of the decoder, each with its module
+  // index. Not those of the vision tower and the projector: their outputs are cached across steps,
+  // and so across modes.
   virtual std::vector<Linear*> decoder_linears() = 0;
 
  private:
   ModelSpec spec_;
 };
 
-// Positions that count up by one: text models.
+// Positions 0, 1, 2, … on every axis, for text.
 Positions text_positions(int tokens, int axes);
 
 }  // namespace valora::models

@@ -1,4 +1,4 @@
-// Configurations, weights and positions: what is read, and what is refused by name.
+// Configurations, weights and positions: what is read, and what is refused with its name.
 #include <gtest/gtest.h>
 
 #include "base/testing/safetensors_text.h"
@@ -227,7 +227,7 @@ media::VisualInput grid(int t, int h, int w) {
 
 TEST(WindowOrder, EdgesAreSmallerAndFramesApart) {
   const media::VisualInput image = grid(1, 4, 6),
-                           video = grid(2, 2, 2);  // merged by 2: 2 × 3, and 1 × 1 twice
+                           video = grid(2, 2, 2);  // merged by 2: 2 × 3, and twice 1 × 1
   const std::vector<VisualItem> items{{&image, {}}, {&video, {}}};
   const WindowOrder windows = window_order(items, 2, 2);
   EXPECT_EQ(windows.order, (std::vector<int64_t>{0, 1, 3, 4, 2, 5, 6, 7}));
@@ -265,7 +265,7 @@ TEST(VisualBatch, PatchesOfAnotherSizeAreRefused) {
 TEST(MropePositions, AVideosTimeIsCountedWhereTheModelAsksForIt) {
   const ConfigReader config(qwen2_5_vl(), "config.json");
   const Family& family = **find_family(config);
-  const ModelSpec spec = read_model_spec(family, config).value();  // 4 positions a second
+  const ModelSpec spec = read_model_spec(family, config).value();  // 4 positions per second
   auto video = std::make_shared<media::VisualInput>(grid(3, 2, 2));
   video->kind = media::MediaKind::kVideo;
   video->seconds_per_grid = 0.6;

@@ -5,7 +5,7 @@
 namespace valora::models {
 namespace {
 
-// The temporal position of a temporal patch, relative to where the input begins.
+// The position of temporal patch t, relative to the first.
 int32_t time_position(const ModelSpec& spec, const media::VisualInput& input, int t) {
   if (spec.time_positions_per_second == 0 || input.kind == media::MediaKind::kImage) return t;
   const double position = t * input.seconds_per_grid * spec.time_positions_per_second;

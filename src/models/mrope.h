@@ -7,9 +7,10 @@
 
 namespace valora::models {
 
-// Text advances all three axes together; a visual input spreads over (t, h, w) from where it
-// begins, and what follows starts behind its largest position. spec.time_positions_per_second: a
-// video's temporal axis counts time (Qwen2.5-VL) instead of temporal patches.
+// Positions on three axes (t, h, w). Text advances all of them together. A visual input spreads
+// over (t, h, w) from the position at which it begins, and the next token continues after its
+// largest position. If spec.time_positions_per_second is set, a video's temporal axis counts time
+// (Qwen2.5-VL) instead of temporal patches.
 Positions mrope_positions(const ModelSpec& spec, int tokens, std::span<const VisualSpan> visual);
 
 }  // namespace valora::models

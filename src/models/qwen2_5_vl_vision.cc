@@ -51,7 +51,7 @@ void Qwen2_5VlVisionTower::add_modules(const Config& c, const std::string& prefi
 
 WindowOrder window_order(std::span<const VisualItem> items, int64_t merge, int64_t side) {
   WindowOrder result;
-  int64_t first = 0;  // of the frame's merged patches
+  int64_t first = 0;  // index of the frame's first merged patch
   for (const VisualItem& item : items) {
     const int64_t h = item.input->grid_h / merge, w = item.input->grid_w / merge;
     for (int t = 0; t < item.input->grid_t; ++t, first += h * w)
@@ -104,8 +104,8 @@ std::vector<at::Tensor> Qwen2_5VlVisionTower::operator()(std::span<const VisualI
   const std::vector<int64_t> frames = frame_ends(items);
   const at::Tensor order = at::tensor(windows.order, at::kLong).to(device_);
   const int64_t unit = config_.merge * config_.merge;
-  // Merged patches move as one; windows stay within an item, so the items' segments hold in either
-  // order.
+  // The patches of a merged patch stay together, and windows stay within their item, so the
+  // segments of the items hold in both orders.
   const auto into_windows = [&](const at::Tensor& x) {
     return x.view({-1, unit * x.size(1)}).index_select(0, order).view({-1, x.size(1)});
   };

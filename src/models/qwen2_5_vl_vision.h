@@ -1,5 +1,5 @@
-// Qwen2.5-VL's vision tower: Qwen2-VL's with RMSNorm, a gated MLP, and attention within windows of
-// merged patches in most blocks (transformers: Qwen2_5_VisionTransformerPretrainedModel).
+// The vision tower of Qwen2.5-VL: that of Qwen2-VL with RMSNorm, a gated MLP, and window attention
+// in most blocks (transformers: Qwen2_5_VisionTransformerPretrainedModel).
 #pragma once
 
 #include <string>
@@ -13,19 +13,19 @@ namespace valora::models {
 struct Qwen2_5VlVisionConfig {
   int64_t depth = 0, width = 0, heads = 0, mlp = 0, out = 0;
   int64_t channels = 3, patch = 14, temporal_patch = 2, merge = 2;
-  int64_t window = 112;              // pixels a side
-  std::vector<int64_t> full_blocks;  // these attend over the whole frame
-  double tokens_per_second = 4;      // positions of a video's temporal axis
+  int64_t window = 112;              // pixels per side
+  std::vector<int64_t> full_blocks;  // blocks that attend to the whole frame
+  double tokens_per_second = 4;      // temporal positions per second of video
   Activation activation = Activation::kSilu;
   double time_positions_per_second() const { return tokens_per_second; }
   int64_t patch_dim() const { return channels * temporal_patch * patch * patch; }
   int64_t window_side() const { return window / merge / patch; }  // in merged patches
 };
 
-// The merged patches of all items in window order, and where each window ends in patches. Windows
-// at the right and lower edge are smaller.
+// The order that makes each attention window contiguous. Windows at the right and lower edges are
+// smaller.
 struct WindowOrder {
-  std::vector<int64_t> order;  // order[i]: the merged patch at place i
+  std::vector<int64_t> order;  // order[i]: index of the merged patch at place i
   std::vector<int64_t> ends;
 };
 WindowOrder window_order(std::span<const VisualItem> items, int64_t merge, int64_t window_side);
@@ -48,8 +48,8 @@ class Qwen2_5VlVisionTower {
                        const std::string& prefix, const Qwen2_5VlVisionConfig& config,
                        at::Device device);
 
-  std::vector<at::Tensor> operator()(
-      std::span<const VisualItem> items) const;  // of each [input.tokens, out]
+  // One [input.tokens, out] tensor per item.
+  std::vector<at::Tensor> operator()(std::span<const VisualItem> items) const;
 
  private:
   at::Tensor mlp(const Qwen2_5VlVisionBlock& block, const at::Tensor& x,

@@ -1,4 +1,4 @@
-// Qwen2-VL's vision tower: patches → blocks with 2-D rotary positions → merged tokens
+// The vision tower of Qwen2-VL: patches → blocks with 2-D rotary positions → merged tokens
 // (transformers: Qwen2VisionTransformerPretrainedModel).
 #pragma once
 
@@ -14,7 +14,7 @@ struct Qwen2VlVisionConfig {
   int64_t depth = 0, width = 0, heads = 0, mlp = 0, out = 0;
   int64_t channels = 3, patch = 14, temporal_patch = 2, merge = 2;
   Activation activation = Activation::kQuickGelu;
-  double time_positions_per_second() const { return 0; }  // videos count temporal patches
+  double time_positions_per_second() const { return 0; }  // 0: one position per temporal patch
   int64_t patch_dim() const { return channels * temporal_patch * patch * patch; }
 };
 
@@ -35,8 +35,8 @@ class Qwen2VlVisionTower {
                      const std::string& prefix, const Qwen2VlVisionConfig& config,
                      at::Device device);
 
-  std::vector<at::Tensor> operator()(
-      std::span<const VisualItem> items) const;  // of each [input.tokens, out]
+  // One [input.tokens, out] tensor per item.
+  std::vector<at::Tensor> operator()(std::span<const VisualItem> items) const;
 
  private:
   Qwen2VlVisionConfig config_;

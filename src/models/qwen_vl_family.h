@@ -1,5 +1,5 @@
-// Qwen2-VL and Qwen2.5-VL around their vision towers: a Qwen2 decoder with M-RoPE positions
-// (transformers: modeling_qwen2_vl.py, modeling_qwen2_5_vl.py).
+// What Qwen2-VL and Qwen2.5-VL share besides the vision tower: a Qwen2 decoder with M-RoPE
+// positions (transformers: modeling_qwen2_vl.py, modeling_qwen2_5_vl.py).
 #pragma once
 
 #include <memory>
@@ -13,18 +13,18 @@
 
 namespace valora::models {
 
-// Names as transformers 4.52 and later have them.
+// Prefixes since transformers 4.52.
 inline constexpr char kQwenVlLanguage[] = "model.language_model.";
 inline constexpr char kQwenVlVisual[] = "model.visual.";
 
-// A Qwen2 decoder with M-RoPE, from config.json or its text_config.
+// Reads the decoder from config.json or its text_config. Throws LoadError.
 DecoderConfig read_qwen_vl_decoder(const ConfigReader& config);
-// Placeholder tokens, and the names that older and hub checkpoints use.
+// Sets the placeholder tokens, and the prefixes of older checkpoints as aliases.
 void name_qwen_vl_parts(const ConfigReader& config, ModelSpec& spec);
 
-// Tower: {kArchitecture; Config {depth, out, merge, patch, temporal_patch,
-// time_positions_per_second()}; read_config(vision); add_modules(config, prefix, modules); the
-// tower itself}.
+// Tower must have: kArchitecture; a Config with depth, out, merge, patch, temporal_patch and
+// time_positions_per_second(); read_config(vision); add_modules(config, prefix, modules);
+// operator()(items).
 template <typename Tower>
 ModelSpec qwen_vl_spec(const ConfigReader& config) {
   const DecoderConfig c = read_qwen_vl_decoder(config);

@@ -18,7 +18,7 @@ std::string first_architecture(const Json& config) {
   return it->front().get<std::string>();
 }
 
-// As config.json names it; absent where it names none.
+// The dtype that config.json names; absent if it names none.
 Result<std::optional<at::ScalarType>> configured_dtype(const ConfigReader& config) {
   std::string name;
   try {
@@ -47,11 +47,11 @@ const std::vector<Family>& families() {
 }
 
 Result<const Family*> find_family(const ConfigReader& config) {
-  // transformers 4.57 writes a composite model's architecture into its text_config alone.
+  // transformers 4.57 writes the architecture of a composite model only into its text_config.
   std::string name = first_architecture(config.json());
   if (name.empty()) {
     name = first_architecture(config.nested_or_self("text_config").json());
-    if (!name.ends_with("ForConditionalGeneration")) name.clear();  // the decoder's own name
+    if (!name.ends_with("ForConditionalGeneration")) name.clear();  // the name of the decoder alone
   }
   if (name.empty())
     return unprocessable(config.file() + ": \"architectures\" is missing", config.file());
@@ -82,7 +82,7 @@ Result<at::ScalarType> resolve_dtype(std::optional<at::ScalarType> asked,
   VALORA_TRY(configured, configured_dtype(config));
   const bool reduced = stored == at::kBFloat16 || stored == at::kHalf;
   const at::ScalarType type = configured.value_or(reduced ? stored : at::kFloat);
-  // Half precision has no fast CPU path.
+  // fp16 has no fast CPU path.
   return type == at::kHalf && device.is_cpu() ? at::kBFloat16 : type;
 }
 

@@ -1,4 +1,5 @@
-// The model families by their architecture name. Adding one: its file, and a line in registry.cc.
+// The registry of model families, and the loading of models. To add a family, see
+// docs/adding-a-family.md.
 #pragma once
 
 #include <memory>
@@ -18,31 +19,33 @@ struct Family {
   std::string architecture;  // config.json's architectures[0]
   ModelSpec (*spec)(const ConfigReader& config);
   std::unique_ptr<Model> (*build)(const ConfigReader& config, Weights& weights, at::Device device);
-  // The positions of a prompt with its visual inputs, spans ascending.
+  // The positions of a prompt of `tokens` tokens; `visual` is ascending.
   Positions (*positions)(const ModelSpec& spec, int tokens, std::span<const VisualSpan> visual);
-  // Of folders that bring no chat template.
+  // For folders without a chat template.
   std::unique_ptr<text::ChatFormat> (*chat_format)(const text::Tokenizer& tokenizer);
-  // What a template that takes plain strings gets in the place of an image or video.
+  // Text that stands for an image or video in chat templates that take plain strings.
   std::string image_placeholder, video_placeholder;
-  // The end token of configurations that leave it out, as transformers does where it is the class's
-  // default.
+  // The end-of-sequence token if no file of the folder names one; the default of the reference's
+  // configuration class.
   std::optional<int32_t> default_eos{};
-  // A rendered conversation gets the tokenizer's BOS where it has none, as the family's reference
-  // processor does.
+  // Whether a rendered conversation gets the tokenizer's BOS if it has none, as in the family's
+  // reference processor.
   bool chat_adds_bos = false;
-  // From preprocessor_config.json and video_preprocessor_config.json (or null). Null for text-only
-  // families.
+  // Makes the image processor from preprocessor_config.json and video_preprocessor_config.json (or
+  // null). Null for text-only families.
   Result<std::shared_ptr<const media::Processor>> (*processor)(const ConfigReader& config,
                                                                const Json& image,
                                                                const Json& video) = nullptr;
 };
 
 const std::vector<Family>& families();
-// kUnprocessable naming the known architectures when there is none.
+// The family of config.json's architecture. kUnprocessable lists the supported ones if it is
+// unknown or missing.
 Result<const Family*> find_family(const ConfigReader& config);
 
 struct LoadedModel {
-  std::unique_ptr<Weights> weights;  // the maps that the model's tensors may be views of
+  std::unique_ptr<Weights>
+      weights;  // holds the mapped files, which the model's tensors may be views of
   std::unique_ptr<Model> model;
   const Family* family = nullptr;
   at::ScalarType dtype = at::kFloat;
@@ -51,19 +54,21 @@ struct LoadedModel {
 };
 
 enum class ModelUse {
-  kServing,   // the fastest of the device and backend
-  kTraining,  // plain tensors, views of the checkpoint's map where it has the dtype: gradients flow
-              // through them
+  kServing,  // the fastest form for device and backend
+  // Plain tensors, through which gradients flow; views of the mapped file if it has the dtype.
+  kTraining,
 };
-// dtype: absent: config.json's, else the checkpoint's; kHalf is refused on CPUs.
+// Loads a model folder. dtype: if absent, that of config.json, else that of the checkpoint.
+// kNotFound: no folder or no weights. kUnprocessable: the family is unknown, a tensor is missing or
+// has another shape, or kHalf on a CPU.
 Result<LoadedModel> load_model(const std::string& dir, std::optional<at::ScalarType> dtype,
                                at::Device device, ModelUse use = ModelUse::kServing);
-// The dtype that load_model takes for a checkpoint that stores `stored`.
+// The dtype that load_model() uses for a checkpoint whose weights are `stored`.
 Result<at::ScalarType> resolve_dtype(std::optional<at::ScalarType> asked,
                                      const ConfigReader& config, at::ScalarType stored,
                                      at::Device device);
 Result<ConfigReader> read_model_config(const std::string& dir);
-// Family::spec, with what it refuses as an error.
+// Family::spec, with a LoadError as a Result.
 Result<ModelSpec> read_model_spec(const Family& family, const ConfigReader& config);
 
 }  // namespace valora::models

@@ -1,5 +1,5 @@
-// Rotary position embedding, one axis (text) or several (M-RoPE: sections of the frequencies turn
-// with the temporal, height and width positions; Qwen2-VL).
+// Rotary position embedding with one axis (text) or three (M-RoPE of Qwen2-VL: sections of the
+// frequencies use the temporal, height and width positions).
 #pragma once
 
 #include <ATen/ATen.h>
@@ -11,21 +11,21 @@
 
 namespace valora::models {
 
-// Llama 3's scaling: wavelengths above original / low_factor grow by `factor`, those below
-// original / high_factor stay, those between are blended.
+// Llama 3 scaling: wavelengths above original / low_factor are multiplied by `factor`, those below
+// original / high_factor are kept, those between are interpolated.
 struct Llama3Scaling {
   double factor = 1, low_factor = 1, high_factor = 4, original_positions = 8192;
 };
 
 struct RotaryConfig {
   double theta = 10000;
-  std::vector<int64_t> sections;  // frequencies an axis; empty: one axis for all
-  double linear_factor = 1;       // positions are divided by it
+  std::vector<int64_t> sections;  // frequencies per axis; empty: one axis
+  double linear_factor = 1;       // divides the positions
   std::optional<Llama3Scaling> llama3;
 };
 
-// rope_theta, rope_scaling (transformers 4) or rope_parameters (5). Kinds: default, mrope, linear,
-// llama3; others are refused.
+// Reads rope_theta and rope_scaling (transformers 4) or rope_parameters (5). Supports default,
+// mrope, linear and llama3; throws LoadError for other types.
 RotaryConfig read_rotary(const ConfigReader& text, int64_t head_dim, double default_theta);
 
 struct CosSin {
@@ -37,7 +37,7 @@ class Rotary {
   Rotary() = default;
   Rotary(const RotaryConfig& config, int64_t dim, at::Device device);
   int axes() const { return axis_of_.defined() ? 3 : 1; }
-  CosSin operator()(const at::Tensor& positions) const;  // [axes, T]
+  CosSin operator()(const at::Tensor& positions) const;  // positions: int64 [axes, T]
 
  private:
   at::Tensor inv_freq_;  // float [dim / 2]

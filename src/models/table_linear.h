@@ -1,4 +1,5 @@
-// Linears whose index and sizes come from the model's module table, so that each is listed once.
+// Makes linears whose index and sizes come from the model's module table, so that these are listed
+// once.
 #pragma once
 
 #include <string>
@@ -8,7 +9,7 @@
 
 namespace valora::models {
 
-// The linear of that canonical name, which must be in the table.
+// The linear with this canonical name, which must be in the table.
 inline Linear table_linear(Weights& weights, const adapters::ModuleTable& table,
                            const std::string& name, bool bias) {
   const int index = table.find(name).value();

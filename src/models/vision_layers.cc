@@ -43,7 +43,7 @@ void check_rotary_heads(const ConfigReader& vision, int64_t width, int64_t heads
 at::Tensor fused_qkv_attention(const at::Tensor& qkv, int64_t heads, const CosSin& rotary,
                                const std::vector<int64_t>& ends) {
   const at::Tensor parts = qkv.view({-1, 3, heads, qkv.size(1) / (3 * heads)});
-  at::Tensor q = parts.select(1, 0), k = parts.select(1, 1);  // views: turned where they lie
+  at::Tensor q = parts.select(1, 0), k = parts.select(1, 1);  // views, rotated in place
   ops::rotate_half(q, rotary.cos, rotary.sin);
   ops::rotate_half(k, rotary.cos, rotary.sin);
   return ops::block_attention(q, k, parts.select(1, 2), ends);

@@ -1,4 +1,4 @@
-// What the vision towers share.
+// Layers shared by the vision towers.
 #pragma once
 
 #include <string>
@@ -10,38 +10,40 @@
 
 namespace valora::models {
 
-// No tower comes near these; products of them do not overflow.
+// Upper bounds far above any real tower. Products of them do not overflow.
 inline constexpr int64_t kMaxVisionWidth = 1 << 20, kMaxVisionSide = 1 << 10;
 
-// A convolution whose kernel equals its stride is a product over flattened patches.
-// kernel: the convolution's shape behind the output channels.
+// The patch embedding: a convolution whose kernel equals its stride, as a linear over flattened
+// patches. kernel: the kernel's shape without the output channels.
 Linear patch_embedding(Weights& weights, const std::string& name, int64_t width,
                        const std::vector<int64_t>& kernel);
 
 enum class Activation { kQuickGelu, kGelu, kGeluTanh, kSilu };
-// transformers' name of an activation; refuses others by `key`.
+// Reads an activation by its name in transformers. Throws LoadError, which names `key`, for others.
 Activation read_activation(const ConfigReader& config, const std::string& key,
                            const std::string& fallback);
 at::Tensor activate(const at::Tensor& x, Activation activation);
 
-// Heads of width / heads values, turned in two halves of pairs: their size must be a multiple of 4.
+// Throws LoadError unless width / heads is a multiple of 4, as 2-D rotary positions require.
 void check_rotary_heads(const ConfigReader& vision, int64_t width, int64_t heads);
-// qkv: [T, 3 * width], q, k and v side by side → attention within [ends[i-1], ends[i]): [T, width].
+// Attention of each token to the tokens of its block [ends[i-1], ends[i]). qkv: [T, 3 * width], q,
+// k and v side by side; q and k are rotated in place. Returns [T, width].
 at::Tensor fused_qkv_attention(const at::Tensor& qkv, int64_t heads, const CosSin& rotary,
                                const std::vector<int64_t>& ends);
 
-// The Qwen towers' end: merge² normed patches side by side become one token
-// (Qwen2VLPatchMerger.mlp).
+// The last stage of the Qwen towers: merges merge² adjacent patches into one token (transformers:
+// PatchMerger.mlp).
 class PatchMerger {
  public:
   PatchMerger(Weights& weights, const adapters::ModuleTable& modules, const std::string& name);
-  // x: [patches, width], normed; adaptation in merged rows. → [patches / merge², out]
+  // x: [patches, width], after the norm. adaptation: segments in rows of merged patches. Returns
+  // [patches / merge², out].
   at::Tensor operator()(const at::Tensor& x, const Adaptation& adaptation) const;
 
  private:
   Linear mlp0_, mlp2_;
 };
-// Its two modules.
+// Appends the two modules of a PatchMerger.
 void add_patch_merger_modules(const std::string& name, int64_t width, int64_t merge, int64_t out,
                               std::vector<adapters::Module>& modules);
 

@@ -3,7 +3,7 @@
 namespace valora::models {
 namespace {
 
-// Angles of one grid: [t * h * w, head_dim / 2].
+// The angles of one grid, [t * h * w, head_dim / 2].
 at::Tensor grid_angles(const media::VisualInput& input, int64_t m, const at::Tensor& frequency) {
   const int64_t h = input.grid_h, w = input.grid_w;
   const auto blockwise = [&](const at::Tensor& index) {  // [h, w] → [h * w, 1] in patch order
@@ -43,7 +43,7 @@ std::vector<at::Tensor> split_items(const at::Tensor& x, std::span<const int64_t
   std::vector<at::Tensor> parts;
   int64_t begin = 0;
   for (const int64_t count : rows) {
-    // A copy where there are several: a cached item must not hold its neighbours' memory.
+    // With several items each one is copied: a cached item must not keep the others' memory alive.
     const at::Tensor part = x.narrow(0, begin, count);
     parts.push_back(rows.size() == 1 ? part : part.clone());
     begin += count;

@@ -1,5 +1,4 @@
-// Several images and videos as one flat batch of rows for a vision tower, those of an item side by
-// side.
+// Several images and videos as one flat batch for a vision tower. The rows of an item are adjacent.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -12,26 +11,25 @@
 
 namespace valora::models {
 
-// The items' patches, [rows of all items, patch_dim]; throws where an item's patches are of another
-// size.
+// The patches of all items, [rows, patch_dim]. Throws c10::Error if an item has another patch size.
 at::Tensor patch_rows(std::span<const VisualItem> items, int64_t patch_dim, at::ScalarType dtype,
                       at::Device device);
-// Item i has rows[i] rows: what the items run under, by their adapters.
+// The adapters of all items as segments; item i has rows[i] rows.
 Adaptation item_adaptation(std::span<const VisualItem> items, std::span<const int64_t> rows);
-// x: [sum of rows, width] → one tensor an item.
+// Splits x, [sum of rows, width], into one tensor per item.
 std::vector<at::Tensor> split_items(const at::Tensor& x, std::span<const int64_t> rows);
 
-// The Qwen towers' rows: patches, merge block by merge block (media/processor.h), then merge² of
-// them a token.
+// Rows of the Qwen towers: patches, grouped by merge block (media/processor.h); merge² patches
+// become one token. Throws c10::Error if a grid is not a multiple of `merge`.
 struct QwenVisionRows {
-  std::vector<int64_t> patches, tokens;  // of each item
+  std::vector<int64_t> patches, tokens;  // per item
   Adaptation patch_adaptation, token_adaptation;
 };
 QwenVisionRows qwen_vision_rows(std::span<const VisualItem> items, int64_t merge);
-// Where each temporal step ends: it attends within itself.
+// The end row of each temporal patch: attention is limited to it.
 std::vector<int64_t> frame_ends(std::span<const VisualItem> items);
-// Half of a head's frequencies turn with a patch's row, half with its column: float [rows, head_dim
-// / 2].
+// 2-D rotary angles: the first half of the frequencies uses the row of the patch, the second half
+// its column. float [rows, head_dim / 2].
 CosSin patch_rotary(std::span<const VisualItem> items, int64_t merge, int64_t head_dim,
                     at::Device device);
 

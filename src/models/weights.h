@@ -1,5 +1,5 @@
-// A checkpoint's tensors: model.safetensors or its shards, memory-mapped, found under any of the
-// name prefixes that transformers versions have used.
+// The tensors of a checkpoint: model.safetensors or its shards, memory-mapped. Tensors are found
+// under all name prefixes that versions of transformers have used.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -19,35 +19,34 @@ namespace valora::models {
 
 class Weights {
  public:
-  // Reads DIR/model.safetensors.index.json, or DIR/model.safetensors.
+  // Opens DIR/model.safetensors.index.json and its shards, or DIR/model.safetensors.
   static Result<std::unique_ptr<Weights>> open(const std::string& dir);
 
   void set_target(at::ScalarType dtype, at::Device device) { dtype_ = dtype, device_ = device; }
-  // Linears keep their tensors as they are, which gradients flow through, in the place of the form
-  // that serves fastest.
+  // For training: linears keep plain tensors, through which gradients flow, instead of the fastest
+  // form for serving.
   void set_plain(bool plain) { plain_ = plain; }
   bool plain() const { return plain_; }
   at::ScalarType dtype() const { return dtype_; }
   at::Device device() const { return device_; }
   void set_aliases(std::vector<adapters::PrefixAlias> aliases) { aliases_ = std::move(aliases); }
 
-  // A tensor by its canonical name, of this very shape, in the target dtype and device. Where the
-  // file has that dtype already it is a view of the map. Missing or of another shape: throws
-  // LoadError.
+  // A tensor by its canonical name, in the target dtype and device. It is a view of the mapped file
+  // if that has the dtype. Throws LoadError if it is missing or has another shape.
   at::Tensor get(const std::string& name, const std::vector<int64_t>& shape);
   bool has(const std::string& name) const { return find(name) != nullptr; }
 
-  // Tensors that the model has but never reads, by the beginning of their canonical names.
+  // Marks the tensors with this prefix as used: the model has them, but never reads them.
   void leave_out(const std::string& prefix);
 
-  // The dtype that most of the checkpoint's bytes are in.
+  // The dtype of most bytes of the checkpoint.
   at::ScalarType stored_dtype() const;
   int64_t parameters() const;
   size_t bytes() const;
-  // Of every tensor's name, dtype and shape and of a sample of its values: checkpoints trained
-  // apart differ in it, and it costs no reading of gigabytes.
+  // Digest of the name, the dtype, the shape and a sample of the values of every tensor. It tells
+  // different checkpoints apart without reading gigabytes.
   Digest sketch() const;
-  // Names that nothing asked for, as they stand in the file.
+  // Stored names of the tensors that were never requested.
   std::vector<std::string> unused() const;
 
  private:
@@ -67,9 +66,9 @@ class Weights {
   bool plain_ = false;
 };
 
-// safetensors' dtype as ATen's; only floating ones hold weights.
+// The ATen dtype of a safetensors dtype; absent for those that are not floating-point.
 std::optional<at::ScalarType> scalar_type(DType dtype);
-// A tensor over mapped bytes (copied only where they are not aligned for the dtype).
+// A tensor over the mapped bytes; a copy only if they are not aligned for the dtype.
 at::Tensor tensor_of(const TensorView& view);
 
 }  // namespace valora::models
