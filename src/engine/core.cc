@@ -42,7 +42,7 @@ RequestTimings timings_of(const ActiveRequest& request, TimePoint now) {
   return t;
 }
 
-// Sorted, each once.
+// Sorted and distinct.
 std::vector<std::string> adapter_names(
     std::span<const std::shared_ptr<scheduler::Request>> requests) {
   std::vector<const LoadedAdapter*> adapters;
@@ -57,7 +57,7 @@ std::vector<std::string> adapter_names(
   std::vector<std::string> names;
   for (const LoadedAdapter* adapter : adapters) names.push_back(adapter->name);
   std::sort(names.begin(), names.end());
-  distinct(names);  // an adapter that was replaced may still run beside its successor
+  distinct(names);  // a replaced adapter may still run beside its successor of the same name
   return names;
 }
 
@@ -120,13 +120,13 @@ Status EngineCore::enqueue(const std::shared_ptr<ActiveRequest>& request,
   return {};
 }
 
-// Gives back what a request holds; it is over.
+// Ends a request and releases what it holds.
 void EngineCore::release(ActiveRequest& request) {
   const auto keep = active_.at(request.handle);
   request.ended = true;
   queues_changed_ = true;
   for (const auto& sequence : request.sequences) scheduler_.finish(*sequence);
-  request.sequences.clear();  // breaks the cycle between a request and its sequences
+  request.sequences.clear();  // request and sequences own each other
   active_.erase(request.handle);
   if (!request.started) events_.started();
   events_.ended(request.handle);
@@ -216,7 +216,7 @@ void EngineCore::handle_token(Sequence& sequence, const SampledToken& token) {
 void EngineCore::handle_classification(Sequence& sequence, Classification result) {
   ActiveRequest& request = *sequence.owner;
   if (request.request.task == Task::kGenerate) {
-    // The label does not depend on sampling: one pass answers all n choices.
+    // The label does not depend on sampling: all n choices get the same one.
     const std::string label = label_text(*request.head, result);
     request.sink->on_classification(std::move(result));
     for (int i = 0; i < request.request.sampling.n; ++i)
@@ -242,7 +242,7 @@ void EngineCore::end_sequence(Sequence& sequence) {
 
 void EngineCore::fill(EngineStats& stats) {
   const scheduler::SchedulerStats now = scheduler_.stats();
-  // With a thousand requests waiting their names are work that most steps need not do.
+  // With thousands of waiting requests, collecting the names in every step would be slow.
   if (queues_changed_ || now.running != stats.running || now.waiting != stats.waiting ||
       now.preemptions != stats.preemptions) {
     stats.running_adapters = adapter_names(scheduler_.running());

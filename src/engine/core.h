@@ -1,5 +1,5 @@
-// All that the engine thread owns: scheduler, KV cache, runner, the requests under way. One step at
-// a time.
+// The state of the engine thread: scheduler, KV cache, runner and active requests. No function is
+// thread-safe; only the engine thread calls them.
 #pragma once
 
 #include <functional>
@@ -23,9 +23,9 @@ struct CoreConfig {
   bool prefix_caching = true;
 };
 
-// What the outside is told as requests move on.
+// Called on the engine thread as a request changes state.
 struct CoreEvents {
-  std::function<void()> started;  // a request left the queue (or ended in it)
+  std::function<void()> started;  // a request was first scheduled, or ended before
   std::function<void(RequestHandle)> ended;
 };
 
@@ -35,9 +35,10 @@ class EngineCore final : scheduler::StepListener {
              std::unique_ptr<Runner> runner, const Frontend& frontend, const Clock& clock,
              CoreEvents events);
 
-  // Takes a prepared request in, or ends it with an error.
+  // Adds a prepared request to the scheduler. On an error the request ends, and its sink gets the
+  // error.
   void admit(std::shared_ptr<ActiveRequest> request, Result<PreparedPrompt> prompt);
-  // Ends a request without a word; unknown handles are ignored.
+  // Ends a request; its sink is not called. Unknown handles are ignored.
   void cancel(RequestHandle handle);
   // Ends every request with this error.
   void fail_all(const Error& error);
@@ -46,7 +47,8 @@ class EngineCore final : scheduler::StepListener {
   scheduler::StepReport step() { return loop_.step(); }
 
   void forget_adapter(const Digest& identity) { cache_.drop_adapter(identity); }
-  // The adapters' names are written only where the queues have changed since the last call.
+  // Fills in the fields that the core knows. The lists of adapter names are rebuilt only if the
+  // queues changed since the last call.
   void fill(EngineStats& stats);
 
  private:

@@ -1,4 +1,4 @@
-// The dtypes of the options and of the model's card.
+// Conversions between the dtypes of the options, ATen and the model card.
 #pragma once
 
 #include <c10/core/ScalarType.h>
@@ -10,7 +10,7 @@
 
 namespace valora {
 
-// Absent for kAuto: what models::load_model then chooses.
+// Absent for kAuto: models::load_model() then chooses.
 std::optional<at::ScalarType> scalar_type(ComputeDtype dtype);
 std::string dtype_name(at::ScalarType type);
 

@@ -18,7 +18,7 @@ struct ProcessorSettings {
   Json image, video;
 };
 
-// Files of their own, or parts of processor_config.json as transformers 5 writes them.
+// From separate files, or from processor_config.json, as transformers 5 writes them.
 Result<ProcessorSettings> read_processor_settings(const std::string& dir) {
   VALORA_TRY(image, read_optional_json(dir + "/preprocessor_config.json"));
   VALORA_TRY(video, read_optional_json(dir + "/video_preprocessor_config.json"));
@@ -48,7 +48,7 @@ Result<std::unique_ptr<media::Loader>> make_loader(const EngineOptions& options,
   return std::make_unique<media::Loader>(processor, policy, limits, options.media_cache_bytes);
 }
 
-// The template that the options name, else the folder's own, else the family's built-in format.
+// The template of the options, else that of the folder, else the family's built-in format.
 Result<std::unique_ptr<text::ChatFormat>> make_chat_format(const EngineOptions& options,
                                                            const models::Family& family,
                                                            const text::Tokenizer& tokenizer) {
@@ -67,9 +67,9 @@ Result<std::unique_ptr<text::ChatFormat>> make_chat_format(const EngineOptions& 
       {std::move(special_tokens), family.image_placeholder, family.video_placeholder});
 }
 
-// Bytes of text above which no prompt can keep to `tokens`: tokenizing it would be work and memory
-// for nothing. (Text that normalizing shortens, or white space that added tokens swallow, is far
-// from the longest token's rate.)
+// An upper bound of the bytes of a text with `tokens` tokens, so that a far too long text is
+// refused before it is tokenized. It assumes that the tokenizer does not shorten the text much (by
+// normalization or stripped white space).
 size_t most_bytes(const text::Tokenizer& tokenizer, int tokens) {
   size_t longest = 16;
   for (int32_t id = 0; id < tokenizer.vocab_size(); ++id)
@@ -90,7 +90,7 @@ bool has_media(const ChatPrompt& chat, MediaRef::Kind kind) {
   return false;
 }
 
-// The conversation with each media item as a part of its kind, the items themselves aside.
+// The conversation with one placeholder part per media item; appends the items to `media`.
 std::vector<text::ChatMessage> split_media(const ChatPrompt& chat, std::vector<MediaRef>& media) {
   std::vector<text::ChatMessage> messages;
   for (const ChatMessage& message : chat.messages) {
@@ -192,7 +192,7 @@ std::vector<int32_t> Frontend::encode_chat(const std::string& text) const {
   return tokenizer_->encode(text, /*add_special_tokens=*/family_->chat_adds_bos && !has_bos);
 }
 
-// config.json names the placeholders' ids, tokenizer.json their texts.
+// The placeholder ids of config.json and the placeholder texts of tokenizer.json must match.
 Status Frontend::check_placeholders() const {
   const auto check = [&](const std::optional<int32_t>& token,
                          const std::string& placeholder) -> Status {
@@ -207,7 +207,7 @@ Status Frontend::check_placeholders() const {
   return check(spec_->video_token, family_->video_placeholder);
 }
 
-// Said before more media are fetched and decoded for a prompt that can never run.
+// Checked before further media are fetched and decoded.
 Status Frontend::check_length(size_t tokens, const char* field) const {
   if (tokens <= static_cast<size_t>(max_tokens_)) return {};
   return invalid("This model's maximum context length is " + std::to_string(max_tokens_) +
@@ -224,7 +224,7 @@ Status Frontend::check_text(const std::string& text, const char* field) const {
                  field);
 }
 
-// Each placeholder becomes as many tokens as its image or video has.
+// Replaces each placeholder by the visual tokens of its image or video.
 Result<PreparedPrompt> Frontend::expand(Rendered rendered) const {
   PreparedPrompt prepared;
   size_t next = 0;

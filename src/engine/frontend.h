@@ -1,5 +1,6 @@
-// From what a client sends to what the scheduler runs: media, chat format, tokens, placeholders,
-// positions, identity. Thread-safe; works on the media workers, never on the engine thread.
+// Turns a client's prompt into what the scheduler runs: media, chat format, tokens, placeholders,
+// positions, KV identity. Thread-safe after open(). Called from client threads and media workers,
+// never from the engine thread.
 #pragma once
 
 #include <memory>
@@ -22,19 +23,21 @@ namespace valora {
 struct PreparedPrompt {
   std::vector<int32_t> tokens;
   models::Positions positions;
-  std::vector<models::VisualSpan> visual;  // ascending
+  std::vector<models::VisualSpan> visual;  // by token_begin
   memory::KvIdentity identity;
 };
 
 class Frontend {
  public:
-  // Reads tokenizer and preprocessor from the model's folder. options.max_model_len, or the model's
-  // own length where it is absent, bounds a prompt and each of its images.
+  // Reads tokenizer, generation config, chat template and image processor from the model folder.
+  // options.max_model_len, or the model's own limit if absent, bounds the tokens of a prompt and of
+  // each of its images. `family` and `spec` must outlive the frontend.
   static Result<std::unique_ptr<Frontend>> open(const EngineOptions& options,
                                                 const models::Family& family,
                                                 const models::ModelSpec& spec);
 
-  // All that can be said of a prompt before its media are there: part types, limits, placeholders.
+  // Checks a prompt without loading its media: message parts, media limits, token ids.
+  // kInvalidArgument names the field.
   Status check(const Prompt& prompt) const;
   Result<PreparedPrompt> prepare(const Prompt& prompt, bool add_generation_prompt,
                                  std::span<const AppliedAdapter> adapters) const;
@@ -45,14 +48,15 @@ class Frontend {
   media::LoaderStats media_stats() const {
     return loader_ ? loader_->stats() : media::LoaderStats{};
   }
-  // Token ids without media: of text, or of a conversation's text parts and placeholders.
+  // The token ids of a text, or of a conversation with one placeholder per image or video. Loads no
+  // media.
   Result<std::vector<int32_t>> tokenize(const Prompt& prompt, bool add_special_tokens) const;
 
  private:
   struct Rendered {
     std::vector<int32_t> tokens;
-    std::vector<MediaRef> media;   // in the order of the conversation
-    const char* field = "prompt";  // of the request: what errors name
+    std::vector<MediaRef> media;   // by position in the conversation
+    const char* field = "prompt";  // the field of the request that errors name
   };
   Result<Rendered> render(const Prompt& prompt, bool add_generation_prompt) const;
   std::vector<int32_t> encode_chat(const std::string& text) const;
@@ -63,8 +67,9 @@ class Frontend {
 
   const models::Family* family_ = nullptr;
   const models::ModelSpec* spec_ = nullptr;
-  std::vector<int32_t> around_;  // what the tokenizer puts around a text: BOS, where it has one
-  size_t max_text_bytes_ = 0;    // more cannot be max_tokens_ tokens
+  // The special tokens that the tokenizer adds to an empty text, e.g. BOS.
+  std::vector<int32_t> around_;
+  size_t max_text_bytes_ = 0;  // a longer text exceeds max_tokens_ in any case
   MediaLimits media_limits_;
   int max_tokens_ = 0;
   GenerationConfig generation_;
@@ -73,8 +78,8 @@ class Frontend {
   std::unique_ptr<media::Loader> loader_;  // null for text-only models
 };
 
-// The adapters with their scales as the root of a KV chain; the base model (and heads alone) give
-// Digest{}.
+// The KvIdentity::adapter of a list of adapters with scales. Digest{} for the base model and for
+// adapters that have heads only.
 Digest identity_of(std::span<const AppliedAdapter> adapters);
 
 }  // namespace valora

@@ -82,7 +82,7 @@ Result<SamplingSettings> settle_sampling(const SamplingParams& params,
   s.seed = params.seed ? static_cast<uint64_t>(*params.seed) : default_seed;
   s.top_logprobs = params.logprobs.value_or(-1);
 
-  // Written so that NaN fails too.
+  // The conditions are written so that NaN fails.
   if (!(s.temperature >= 0 && std::isfinite(s.temperature)))
     return out_of_range("temperature", "0 or more");
   if (!(s.top_p > 0 && s.top_p <= 1)) return out_of_range("top_p", "above 0 and at most 1");
@@ -103,7 +103,7 @@ Result<SamplingSettings> settle_sampling(const SamplingParams& params,
   if (params.min_tokens < 0) return out_of_range("min_tokens", "0 or more");
   if (params.max_tokens && params.min_tokens > *params.max_tokens)
     return out_of_range("min_tokens", "at most max_tokens");
-  if (s.temperature < 1e-5) s.temperature = 0;  // below it, dividing by it overflows
+  if (s.temperature < 1e-5) s.temperature = 0;  // dividing by a smaller value overflows
   if (s.top_k < 0) s.top_k = 0;
   return s;
 }

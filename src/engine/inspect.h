@@ -1,6 +1,6 @@
-// What a folder is and whether it can be served on CPUs: everything that `valora inspect` says. Of
-// a model the names, shapes and dtypes of all tensors are checked as loading does, but no value is
-// read; an adapter is read in full, as it is when it is loaded.
+// Inspects a model or adapter folder for `valora inspect`: what it is, and whether it can be served
+// on CPUs. For a model, the names, shapes and dtypes of all tensors are checked as in loading, but
+// no values are read. An adapter is read in full.
 #pragma once
 
 #include <cstdint>
@@ -18,37 +18,36 @@ namespace valora {
 
 enum class FolderKind { kModel, kAdapter };
 
-// By the files in it: adapter_config.json makes an adapter, config.json a model. kNotFound for
-// anything else.
+// kAdapter if it has adapter_config.json, else kModel if it has config.json, else kNotFound.
 Result<FolderKind> folder_kind(const std::string& dir);
 
 struct StoredWeights {
   int64_t parameters = 0;
   size_t bytes = 0;
-  std::string dtype;  // of most of the bytes
+  std::string dtype;  // of most bytes
 };
 
 struct ServedWeights {
   std::string dtype;
   size_t bytes = 0;  // in memory
   int64_t kv_bytes_per_token = 0;
-  MemoryPlan plan;                  // with the default options, by the memory that is free now
-  std::vector<std::string> unused;  // tensors that nothing asks for
+  MemoryPlan plan;                  // with default options and the currently free memory
+  std::vector<std::string> unused;  // tensors that the model does not use
 };
 
 struct ModelReport {
   std::string path;
-  std::vector<std::string> problems;  // why it cannot be served; empty: it can
+  std::vector<std::string> problems;  // why it cannot be served; empty if it can
   std::vector<std::string> warnings;
-  // What could be found out, problems or not.
+  // Filled in as far as possible, even if there are problems.
   std::string architecture;
   bool known_architecture = false;
   std::optional<models::ModelSpec> spec;
   int64_t attention_heads = 0;
-  std::optional<int32_t> tokenizer_size;    // tokens; none: it cannot be used
-  std::optional<std::string> chat_example;  // "Hi" from a user, as the model would be asked
+  std::optional<int32_t> tokenizer_size;    // number of tokens; absent if it cannot be read
+  std::optional<std::string> chat_example;  // the prompt for the user message "Hi"
   std::optional<StoredWeights> stored;
-  std::optional<ServedWeights> served;  // none unless every tensor is there and fits
+  std::optional<ServedWeights> served;  // absent if a tensor is missing or wrong
 };
 
 ModelReport inspect_model(const std::string& dir, ComputeDtype dtype);
@@ -56,13 +55,13 @@ ModelReport inspect_model(const std::string& dir, ComputeDtype dtype);
 struct AdapterReport {
   std::string path;
   std::vector<std::string> problems;
-  std::string base_model;                     // as adapter_config.json names it; may be empty
-  std::string model_path;                     // the model it was checked against; empty: none
-  adapters::ModuleTable modules;              // that spec's targets point into
-  std::optional<adapters::AdapterSpec> spec;  // none where it cannot be served
+  std::string base_model;                     // from adapter_config.json; may be empty
+  std::string model_path;                     // the model that it was checked against; empty: none
+  adapters::ModuleTable modules;              // the targets of `spec` index it
+  std::optional<adapters::AdapterSpec> spec;  // absent if it cannot be served
 };
 
-// Against a model's configuration, or (model_dir empty) as far as the folder alone tells.
+// Checks an adapter against the configuration of a model, or without one if model_dir is empty.
 AdapterReport inspect_adapter(const std::string& dir, const std::string& model_dir,
                               const adapters::AdapterLimits& limits);
 

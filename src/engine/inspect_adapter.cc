@@ -17,8 +17,8 @@ Result<adapters::ModuleTable> modules_of_model(const std::string& dir) {
   return std::move(spec.modules);
 }
 
-// The linears that the adapter's own tensors fit: with them, read_adapter checks all but whether a
-// model has them. What is wrong with the file itself is left for it to say.
+// A module table made of the adapter's own tensors. With it, read_adapter() checks everything but
+// whether a model has these linears. Errors in the file are left for read_adapter() to report.
 adapters::ModuleTable modules_of_adapter(const std::string& dir) {
   std::map<std::string, adapters::Module> modules;
   int64_t hidden = 0;

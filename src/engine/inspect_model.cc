@@ -10,7 +10,7 @@
 namespace valora {
 namespace {
 
-// The value, or a problem more.
+// The value; an error becomes a problem of the report.
 template <typename T>
 std::optional<T> keep(Result<T> result, ModelReport& report) {
   if (result.ok()) return std::move(result).value();
@@ -34,8 +34,8 @@ void inspect_text(const models::Family& family, ModelReport& report) {
   options.model_path = report.path;
   if (const auto tokenizer = text::Tokenizer::load(report.path); tokenizer.ok())
     report.tokenizer_size = (*tokenizer)->vocab_size();
-  // What the engine opens at its start: the tokenizer again, its fit, generation config, chat
-  // format and image processor.
+  // Frontend::open() checks what the engine needs: the tokenizer and its size, generation config,
+  // chat format and image processor.
   const auto frontend = keep(Frontend::open(options, family, *report.spec), report);
   if (!frontend) return;
   const auto example =
@@ -43,8 +43,8 @@ void inspect_text(const models::Family& family, ModelReport& report) {
   if (example.ok()) report.chat_example = *example;
 }
 
-// Tied embeddings whose projection is packed are in memory twice: as rows to look up, and as
-// panels.
+// Bytes that tied embeddings take twice: as rows for lookup, and as packed panels for the output
+// projection.
 size_t packed_twice(const models::LoadedModel& loaded, const models::ModelSpec& spec) {
   if (loaded.dtype != at::kBFloat16 && loaded.dtype != at::kFloat) return 0;
   const auto& unused = loaded.unused_tensors;
@@ -56,7 +56,7 @@ size_t packed_twice(const models::LoadedModel& loaded, const models::ModelSpec& 
 }
 
 Result<ServedWeights> inspect_served(const ModelReport& report, at::ScalarType dtype) {
-  // Built on the meta device: every tensor is looked up and its shape compared, none is read.
+  // On the meta device every tensor is found and its shape checked, but none is read.
   VALORA_TRY(loaded, models::load_model(report.path, dtype, at::Device(at::kMeta)));
   const models::ModelSpec& spec = *report.spec;
   ServedWeights served;

@@ -24,7 +24,7 @@ RawTensor zeros(std::vector<int64_t> shape) {
                                      std::vector<float>(static_cast<size_t>(count)));
 }
 
-// A Qwen2 of one layer with a tokenizer of single bytes, to be spoilt as a test needs.
+// A one-layer Qwen2 with a byte tokenizer, which tests then damage.
 struct ModelFolder {
   ModelFolder() {
     config = {{"architectures", {"Qwen2ForCausalLM"}},
@@ -126,7 +126,7 @@ TEST(InspectModel, SaysWhatAServableModelIs) {
   EXPECT_EQ(report.stored->bytes, static_cast<size_t>(parameters) * 4);
   EXPECT_EQ(report.served->dtype, "float32");
   EXPECT_EQ(report.served->bytes,
-            static_cast<size_t>(parameters + kVocab * kHidden) * 4);  // tied: rows, and panels
+            static_cast<size_t>(parameters + kVocab * kHidden) * 4);  // tied: as rows and as panels
   EXPECT_EQ(report.served->kv_bytes_per_token,
             1 * 1 * (4 + 16) * 4);  // layers, heads, K and V (in whole panels), bytes
   EXPECT_EQ(report.served->plan.max_model_len, 64);

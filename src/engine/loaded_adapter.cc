@@ -6,19 +6,19 @@
 namespace valora {
 namespace {
 
-// A copy: the adapter's file may be written anew or its name unloaded while requests still use
-// these values.
+// Copied: the file may be overwritten, or the name unloaded, while requests use the values.
 at::Tensor tensor(const TensorView& view, at::ScalarType dtype, at::Device device) {
   return models::tensor_of(view).to(at::TensorOptions().dtype(dtype).device(device),
                                     /*non_blocking=*/false, /*copy=*/true);
 }
 
-// Of a merged adapter's changes, by root mean square: some hundred times what training ever makes.
-// Others' tokens take off again what is merged, which leaves roundings of this size; and no number
-// must overflow.
+// Upper bound of the root mean square of scale · B A in a mergeable adapter, some hundred times
+// what training makes. In mixture mode a merged adapter is subtracted again from the tokens of
+// other requests, which leaves rounding errors of its magnitude, and infinities must not reach
+// them.
 constexpr double kLargestMergedChange = 16;
 
-// Not less than the root mean square of scale · B A.
+// An upper bound of the root mean square of scale · B A.
 double largest_change(const ops::LoraWeight& weight, float scale) {
   const auto norm = [](const ops::Weight& w) {
     return at::linalg_vector_norm(w.data(), 2, std::nullopt, false, at::kFloat).item<double>();
@@ -74,8 +74,8 @@ std::shared_ptr<LoadedAdapter> build_adapter(const adapters::AdapterSpec& spec,
     const bool visual = modules.modules()[target.module].visual;
     (visual ? loaded->on_visuals : loaded->on_decoder) = true;
     if (!visual)
-      small = small && largest_change(weight, target.scale) <=
-                           kLargestMergedChange;  // false for what is no number
+      // NaN compares as false: not small.
+      small = small && largest_change(weight, target.scale) <= kLargestMergedChange;
     loaded->weights.set(target.module, std::move(weight), target.scale);
   }
   loaded->weights.lay_together();

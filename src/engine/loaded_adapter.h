@@ -1,4 +1,4 @@
-// An adapter as the runner applies it, and the table of those that are served.
+// Adapters in the form that the runner applies, and the table of served adapters.
 #pragma once
 
 #include <memory>
@@ -22,7 +22,7 @@ struct LoadedHead {
   adapters::ProblemType problem_type;
   bool add_generation_prompt = false;
   at::Tensor weight;  // float [labels, hidden]
-  at::Tensor bias;    // float [labels], or undefined
+  at::Tensor bias;    // float [labels]; undefined if there is none
 };
 
 struct LoadedAdapter {
@@ -30,33 +30,37 @@ struct LoadedAdapter {
   std::string name;
   Digest digest;
   ops::AdapterWeights weights;
-  bool has_weights = false;  // false: heads alone, the model runs as the base
-  bool on_decoder = false;   // touches the decoder: its tokens make a segment
-  bool mergeable = false;  // its decoder part may be merged into weights that other requests run on
-  bool on_visuals = false;  // touches vision tower or projector: its visual embeddings are its own
+  bool has_weights = false;  // false: heads only, the model runs as the base
+  bool on_decoder = false;   // targets the decoder, so its tokens need a segment
+  // Its decoder part may be merged into the weights that other requests run on.
+  bool mergeable = false;
+  // Targets the vision tower or the projector, so its requests have their own visual embeddings.
+  bool on_visuals = false;
   std::vector<LoadedHead> heads;
 };
 
-// Weights in the model's dtype and device.
+// Copies the weights to the model's dtype and device, and packs them. Heads become float. Throws
+// c10::Error or std::bad_alloc if memory runs out.
 std::shared_ptr<LoadedAdapter> build_adapter(const adapters::AdapterSpec& spec,
                                              const adapters::ModuleTable& modules,
                                              at::ScalarType dtype, at::Device device);
 
-// What one request uses: kept alive by it, whatever becomes of the name meanwhile.
+// An adapter of a request. The request keeps it alive, even if its name is unloaded or replaced.
 struct AppliedAdapter {
   std::shared_ptr<const LoadedAdapter> adapter;
   float scale = 1;
-  std::optional<std::string> head = {};  // LoadAdapter::head of the name that was asked
+  std::optional<std::string> head = {};  // LoadAdapter::head of the requested name
 };
 
-// What stands behind a name. Several names may share one adapter.
+// The adapter of a name. Several names may share one adapter.
 struct ServedAdapter {
   std::shared_ptr<const LoadedAdapter> adapter;
-  std::optional<std::string> head;  // LoadAdapter's
+  std::optional<std::string> head;  // LoadAdapter::head
   std::string question;
 };
 
-// The adapters that count, each with its scale; Digest{} where none does.
+// Digest of the adapters for which counts(adapter) is true, with their scales. Digest{} if there is
+// none.
 template <typename Counts>
 Digest digest_of(std::span<const AppliedAdapter> adapters, Counts&& counts) {
   DigestBuilder builder;
@@ -69,18 +73,19 @@ Digest digest_of(std::span<const AppliedAdapter> adapters, Counts&& counts) {
   return any ? builder.finish() : Digest{};
 }
 
-// Thread-safe. A request that holds a LoadedAdapter is not disturbed by unloading or replacing its
-// name.
+// The served adapters by name. Thread-safe. Unloading or replacing a name does not affect requests
+// that hold its LoadedAdapter.
 class AdapterTable {
  public:
   AdapterTable(size_t max_adapters) : max_adapters_(max_adapters) {}
 
-  // Checks that need no file, so that a bad request costs nothing.
+  // Checks the request without reading files: the name, whether it is taken, and the limit.
   Status check(const LoadAdapter& request) const;
   Result<AdapterCard> add(const LoadAdapter& request,
                           std::shared_ptr<const adapters::AdapterSpec> spec,
                           std::shared_ptr<LoadedAdapter> loaded);
-  // request.same_as: kNotFound where it is not loaded. Further names count as adapters do.
+  // Adds a name for the adapter request.same_as; kNotFound if that is not loaded. Every name counts
+  // towards max_adapters.
   Result<AdapterCard> add_name(const LoadAdapter& request);
   Result<std::shared_ptr<const LoadedAdapter>> remove(const std::string& name,
                                                       std::optional<uint64_t> expected_generation);

@@ -8,7 +8,7 @@
 namespace valora {
 namespace {
 
-// No overflow, whatever an option or a configuration says.
+// Saturates: options and configurations are not checked for overflow.
 int64_t product(int64_t a, int64_t b) {
   int64_t result;
   return __builtin_mul_overflow(a, b, &result) ? INT64_MAX : result;
@@ -42,7 +42,7 @@ Result<MemoryPlan> plan_memory(const EngineOptions& options, const models::Model
   if (options.max_model_len && *options.max_model_len < 1)
     return invalid("--max-model-len must be at least 1", "max_model_len");
   const int64_t wanted_len = options.max_model_len.value_or(static_cast<int>(spec.max_positions));
-  // Unasked: enough for every sequence at full length, within a quarter of what is free.
+  // Default: every sequence at full length, at most a quarter of the free memory.
   const int64_t everything =
       product(product(blocks_for(wanted_len), options.max_num_seqs), block_bytes);
   const int64_t budget =

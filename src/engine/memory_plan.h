@@ -1,4 +1,4 @@
-// How much memory the KV cache takes, and how long a sequence may be in it.
+// Chooses the size of the KV cache and the maximum sequence length.
 #pragma once
 
 #include <cstdint>
@@ -18,14 +18,15 @@ struct MemoryPlan {
   std::vector<std::string> notes;
 };
 
-// available_bytes: what the device has free for it. kInvalidArgument names the bytes that an option
-// lacks.
+// available_bytes: free memory of the device. Without --kv-cache-memory the cache takes at most a
+// quarter of it. kInvalidArgument if an option does not fit; the message has the number of bytes.
+// notes: adjustments to report to the user.
 Result<MemoryPlan> plan_memory(const EngineOptions& options, const models::ModelSpec& spec,
                                int64_t block_bytes, int64_t available_bytes);
-// kInvalidArgument naming the bytes that the shadow of merged weights (engine/mode_switcher.h)
-// lacks.
+// kInvalidArgument if the shadow of merged weights (engine/mode_switcher.h) does not fit; the
+// message has the number of missing bytes.
 Status check_shadow(const std::string& policy, int64_t shadow_bytes, int64_t available_bytes);
-// Free memory of the machine, by /proc/meminfo.
+// Free memory of the host in bytes, from MemAvailable in /proc/meminfo.
 int64_t available_host_memory();
 
 }  // namespace valora

@@ -17,7 +17,7 @@ TEST(MemoryPlan, AllSequencesAtFullLengthWithinAQuarter) {
   EngineOptions options;
   options.max_num_seqs = 3;
   const auto roomy = plan_memory(options, model_of(33), kBlock, 1'000'000);
-  EXPECT_EQ(roomy->kv_blocks, 9);  // three blocks each
+  EXPECT_EQ(roomy->kv_blocks, 9);  // three blocks per sequence
   EXPECT_EQ(roomy->max_model_len, 33);
   const auto tight = plan_memory(options, model_of(33), kBlock, 4 * 5 * kBlock);
   EXPECT_EQ(tight->kv_blocks, 5);

@@ -40,8 +40,9 @@ void ModeSwitcher::make_shadow() {
   const at::Tensor& like = targets_.front().linear->weight().data();
   at::Tensor shadow = like.is_cpu() ? ops::huge_zeros(elements, like.scalar_type())
                                     : at::empty({elements}, like.options());
-  shadow.zero_();  // touched now: neither the first merge waits for the system's pages, nor do they
-                   // fail then
+  // Touched now, so that the first merge does not wait for page faults, and a lack of memory shows
+  // at start.
+  shadow.zero_();
   int64_t at = 0;
   for (Target& target : targets_) {
     const ops::Weight& weight = target.linear->weight();
@@ -51,7 +52,7 @@ void ModeSwitcher::make_shadow() {
   }
 }
 
-// Weights that are not in panels may be views of the checkpoint's map, which nobody may write.
+// Plain weights may be views of the checkpoint's read-only map, so they are copied.
 void ModeSwitcher::own_base() {
   for (Target& target : targets_) {
     ops::Weight& weight = target.linear->weight();
@@ -93,8 +94,8 @@ void ModeSwitcher::merge(const std::shared_ptr<const LoadedAdapter>& adapter) {
   stats_.merge_seconds += seconds(clock_.now() - begin);
 }
 
-// Base weights that were written over, from the checkpoint again: adding and taking off would leave
-// roundings behind.
+// Reads overwritten base weights from the checkpoint again: subtracting the adapter would leave
+// rounding errors.
 void ModeSwitcher::restore() {
   if (overwritten_.empty()) return;
   const TimePoint begin = clock_.now();

@@ -1,5 +1,5 @@
-// The weights that steps run on: the base model's, or those with an adapter merged into them
-// (VaLoRA §4.4.1).
+// Switches the weights that steps run on: the base model's, or the same with one adapter merged
+// (VaLoRA §4.4.1). Not thread-safe: only the engine thread uses it.
 #pragma once
 
 #include <cstdint>
@@ -18,34 +18,34 @@
 namespace valora {
 
 struct ModeStats {
-  uint64_t switches = 0;     // changes of the weights in use
-  uint64_t merges = 0;       // of these: an adapter had to be merged
-  double merge_seconds = 0;  // in merging and in restoring the base's weights
+  uint64_t switches = 0;     // changes of the adapter in use, base included
+  uint64_t merges = 0;       // switches that had to merge an adapter
+  double merge_seconds = 0;  // time of merging, and of restoring base weights
 };
 
 class ModeSwitcher {
  public:
-  // `model`, `checkpoint` and `clock` outlive it. Throws c10::Error where there is no memory for
+  // `model`, `checkpoint` and `clock` must outlive it. Throws c10::Error if there is no memory for
   // the shadow.
   ModeSwitcher(models::Model& model, models::Weights& checkpoint, MergePlace place,
                const Clock& clock);
 
-  // Bytes of a model's shadow.
+  // Bytes of the shadow of a model.
   static int64_t shadow_bytes(models::Model& model);
 
-  // From here on steps run on the base weights with this adapter merged at coefficient 1, or on the
-  // base's (null). → what Adaptation::merged must be. Costs nothing where the adapter is still
-  // there from the last time; it is kept alive as long. Where it throws, the next call makes all
-  // good.
+  // Selects the adapter that is merged, at coefficient 1; null: the base model. Returns the value
+  // for Adaptation::merged. If the adapter is still merged from an earlier call, no weight is
+  // written. The merged adapter is kept alive. If a call throws, the next one restores a consistent
+  // state.
   const models::MergedWeights* use(const std::shared_ptr<const LoadedAdapter>& adapter);
-  // Null: the base.
+  // The adapter of the last use(); null: the base model.
   const std::shared_ptr<const LoadedAdapter>& in_use() const { return in_use_; }
   const ModeStats& stats() const { return stats_; }
 
  private:
   struct Target {
     models::Linear* linear;
-    ops::Weight merged;  // its place in the shadow; in place: the base weight itself
+    ops::Weight merged;  // its memory in the shadow; with kInPlace: the base weight itself
   };
 
   void make_shadow();
@@ -58,9 +58,10 @@ class ModeSwitcher {
   MergePlace place_;
   const Clock& clock_;
   std::vector<Target> targets_;
-  models::MergedWeights merged_;               // the shadow's, of the modules that held_ touches
-  std::vector<models::Linear*> overwritten_;   // in place: no longer the checkpoint's
-  std::shared_ptr<const LoadedAdapter> held_;  // merged in the shadow, or in place
+  models::MergedWeights merged_;  // views of the shadow, of the modules that held_ targets
+  // kInPlace: linears whose base weights are overwritten.
+  std::vector<models::Linear*> overwritten_;
+  std::shared_ptr<const LoadedAdapter> held_;  // the merged adapter, in the shadow or in place
   std::shared_ptr<const LoadedAdapter> in_use_;
   ModeStats stats_;
 };

@@ -1,5 +1,4 @@
-// Weights under random switches: the base's come back bit for bit, and merged ones are what merging
-// from the base gives.
+// Random switches: base weights return bit for bit, and merged weights equal a merge from the base.
 #include "engine/mode_switcher.h"
 
 #include <gtest/gtest.h>
@@ -45,7 +44,7 @@ class Switcher : public ::testing::TestWithParam<Setting> {
     EXPECT_TRUE(spec.ok()) << spec.error().message;
     return build_adapter(*spec, modules, loaded_.dtype, at::kCPU);
   }
-  // Copies of the weights that a step would run on, [out, in] each.
+  // Copies of the weights in use, [out, in] each.
   std::vector<at::Tensor> values(const models::MergedWeights* merged) {
     std::vector<at::Tensor> copies;
     for (const models::Linear* linear : loaded_.model->decoder_linears()) {
@@ -147,7 +146,7 @@ TEST_P(Switcher, GoingBackToAnAdapterThatIsStillThereCostsNothing) {
   }
   EXPECT_EQ(switcher_->stats().merges, expected);
   EXPECT_EQ(switcher_->stats().switches, 6);
-  // Of the same content under another name.
+  // The same content under another name.
   switcher_->use(make_adapter(20));
   EXPECT_EQ(switcher_->stats().merges, GetParam().place == MergePlace::kShadow ? 1 : 4);
 }

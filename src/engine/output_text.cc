@@ -10,7 +10,7 @@ struct Found {
   const std::string* stop = nullptr;
 };
 
-// The first one that ends behind the text's first `known` bytes.
+// The first stop string that ends after the first `known` bytes of the text.
 Found first_stop(const std::string& text, size_t known, const std::vector<std::string>& stops) {
   Found found;
   for (const std::string& stop : stops)
@@ -20,7 +20,7 @@ Found first_stop(const std::string& text, size_t known, const std::vector<std::s
   return found;
 }
 
-// Length of the longest end of `text` that is a beginning of a stop string.
+// Length of the longest suffix of `text` that is a proper prefix of a stop string.
 size_t possible_start(const std::string& text, const std::vector<std::string>& stops) {
   size_t longest = 0;
   for (const std::string& stop : stops)
@@ -52,7 +52,7 @@ OutputText::Piece OutputText::release(std::string fresh, bool scan, bool last) {
       return piece;
     }
   }
-  // Also while stop strings do not count yet: one may begin now and end when they do.
+  // Also without `scan`: a stop string may begin before min_tokens and end after it.
   const size_t keep = last ? 0 : possible_start(held_, stop_);
   piece.text = held_.substr(0, held_.size() - keep);
   held_.erase(0, held_.size() - keep);
@@ -62,8 +62,8 @@ OutputText::Piece OutputText::release(std::string fresh, bool scan, bool last) {
 OutputText::Piece OutputText::push(int32_t token, bool scan) {
   Piece piece = release(detokenizer_.push(token), scan, false);
   if (piece.stop || !scan || stop_.empty()) return piece;
-  // Characters that the detokenizer still holds: a stop string among them ends the sequence here,
-  // and makes them final.
+  // The detokenizer may hold back further characters. If they contain a stop string, the sequence
+  // ends here, which makes them final.
   const std::string text = held_ + detokenizer_.provisional();
   const Found found = first_stop(text, held_.size(), stop_);
   if (!found.stop) return piece;

@@ -1,5 +1,5 @@
-// One sequence's text as it may be shown: detokenized, and held back where a stop string may be
-// starting.
+// The text of one sequence, detokenized incrementally. Text that may be the start of a stop string
+// is held back.
 #pragma once
 
 #include <memory>
@@ -17,12 +17,12 @@ class OutputText {
              std::vector<std::string> stop, bool include_stop);
 
   struct Piece {
-    std::string text;                 // final: may be shown
+    std::string text;                 // final text
     std::optional<std::string> stop;  // the stop string that ends the sequence here
   };
-  // scan: whether stop strings count yet (they do not before min_tokens).
+  // scan: whether stop strings end the sequence; false before min_tokens.
   Piece push(int32_t token, bool scan);
-  // The end of the sequence: everything held back.
+  // Ends the sequence. Returns all text that was held back.
   Piece finish(bool scan);
 
  private:

@@ -12,8 +12,8 @@ OutputText make(std::vector<std::string> stop, bool include_stop = false) {
   return OutputText(text::tiny_tokenizer(), true, std::move(stop), include_stop);
 }
 
-// A byte is a token: what each push shows, then what the end shows, "|" between them; "!" and the
-// stop where one hit.
+// One token per byte. Returns what each push shows and what finish shows, joined by "|", with "!"
+// and the stop string after a hit.
 std::string shown(OutputText text, const std::string& bytes, size_t min_tokens = 0) {
   std::string all;
   size_t count = 0;
@@ -69,8 +69,8 @@ TEST(OutputText, NeverHalfACharacter) {
       << "the end of the sequence completes it";
 }
 
-// Ids: the byte's value, then "x" 256. A run of byte tokens is final with the next ordinary token
-// only.
+// Token ids: the value of the byte; 256 is "x". A run of byte tokens is final only with the next
+// ordinary token.
 std::shared_ptr<const text::Tokenizer> byte_fallback_tokenizer() {
   Json json = text::tiny_tokenizer_json();
   Json vocab = {{"x", 256}};

@@ -18,11 +18,11 @@ using scheduler::StepPlan;
 Sequence& sequence_of(const StepItem& item) { return static_cast<Sequence&>(*item.request); }
 Sequence& sequence_of(const StepOutput& output) { return static_cast<Sequence&>(*output.request); }
 
-// Bounds the tower's activations: at 1280 values a patch and a few such tensors, some 500 MB in
+// Patches per run of the tower, which bounds its activations: at a width of 1280 some 500 MB in
 // bf16.
 constexpr int64_t kPatchesAtOnce = 1 << 14;
 
-// The visual spans that lie (partly) within the tokens that an item runs.
+// The visual spans that overlap the tokens of an item.
 template <typename Body>
 void for_each_visual(const StepItem& item, Body&& body) {
   const Sequence& s = sequence_of(item);
@@ -47,8 +47,8 @@ bool changes_visuals(const AppliedAdapter& use) {
   return use.adapter->on_visuals && use.scale != 0;
 }
 
-// Identity of visual embeddings: the pixels, and the adapters that change what the tower makes of
-// them.
+// The cache key of visual embeddings: the pixels, and the adapters that target the tower or the
+// projector.
 Digest visual_key(const Sequence& s, const media::VisualInput& input) {
   const Digest adapters = digest_of(s.owner->adapters, changes_visuals);
   return adapters == Digest{} ? input.digest
@@ -109,8 +109,8 @@ std::vector<FailedRequest> Runner::prepare(const StepPlan& plan) {
   return failed;
 }
 
-// Several at once, as many as memory for their activations allows; where that throws, one at a
-// time, so that one request's image cannot harm another's.
+// Encodes several items per run, up to kPatchesAtOnce. If a run throws, each of its items is
+// encoded alone, so that one request's image cannot fail another request.
 void Runner::encode(std::span<const Visual> visuals) {
   while (!visuals.empty()) {
     size_t count = 1;
@@ -122,7 +122,7 @@ void Runner::encode(std::span<const Visual> visuals) {
     visuals = visuals.subspan(count);
     if (encode_together(together).ok() || count == 1) continue;
     for (size_t i = 0; i < count; ++i)
-      (void)encode_together(together.subspan(i, 1));  // its error waits in step_visuals_
+      (void)encode_together(together.subspan(i, 1));  // errors are stored in step_visuals_
   }
 }
 
@@ -146,9 +146,9 @@ Status Runner::encode_together(std::span<const Visual> visuals) {
   }
 }
 
-// Those that the plan asks for. The adapter is found with one of its requests, or still merged;
-// where it is neither, its requests all fell out of the step, and the others run on the base's
-// weights as well.
+// The merged weights of the plan. The adapter is that of a request in the step, or the one that is
+// still merged. It is neither only if all its requests failed in prepare(); the step then runs on
+// the base weights.
 const models::MergedWeights* Runner::use_weights(const StepPlan& plan) {
   if (!switcher_) return nullptr;
   if (plan.merged == scheduler::kBaseModel) return switcher_->use(nullptr);

@@ -1,4 +1,5 @@
-// Executes a step's plan on the model: batch, visual embeddings, forward pass, logits and heads.
+// Runs the plan of a step on the model: visual embeddings, flat batch, forward pass, logits,
+// sampling and task heads. Only the engine thread uses it.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -15,24 +16,25 @@
 
 namespace valora {
 
-// Why a step or an encoding threw; without the stack that torch puts behind its own messages.
+// The message of an exception, without the backtrace that torch appends to its own.
 std::string reason_of(const std::exception& e);
 
 class Runner final : public scheduler::StepExecutor {
  public:
-  // switcher: none where no plan ever names an adapter to merge.
+  // `model` must outlive it. visual_cache_bytes: capacity of the cache of visual embeddings.
+  // switcher: null if the policy never merges.
   Runner(const models::Model& model, ops::KvArena arena, at::ScalarType dtype, at::Device device,
          size_t visual_cache_bytes, std::unique_ptr<ModeSwitcher> switcher);
 
-  // Encodes the images that the plan needs and that are not cached.
+  // Encodes the images of the plan that are not cached.
   std::vector<scheduler::FailedRequest> prepare(const scheduler::StepPlan& plan) override;
   Result<std::vector<scheduler::StepOutput>> run(const scheduler::StepPlan& plan) override;
 
   const VisualCache& visual_cache() const { return visual_cache_; }
-  const ModeSwitcher* switcher() const { return switcher_.get(); }  // or null
+  const ModeSwitcher* switcher() const { return switcher_.get(); }  // may be null
 
  private:
-  struct Visual;  // one to be encoded
+  struct Visual;  // an image or video to encode
 
   const models::MergedWeights* use_weights(const scheduler::StepPlan& plan);
   models::Batch build_batch(const scheduler::StepPlan& plan);
@@ -47,8 +49,8 @@ class Runner final : public scheduler::StepExecutor {
   at::Device device_;
   VisualCache visual_cache_;
   std::unique_ptr<ModeSwitcher> switcher_;
-  // This step's embeddings, so that a small cache cannot lose one between encoding and use; or why
-  // there are none.
+  // The visual embeddings of this step, or the error of encoding. Kept here because a small cache
+  // may evict one before it is used.
   std::unordered_map<Digest, Result<at::Tensor>> step_visuals_;
 };
 

@@ -16,7 +16,7 @@ struct Candidate {
   int32_t id;
 };
 
-// Higher logit first; equal ones by id, so that the order never depends on the partition algorithm.
+// Higher logit first, then lower id, so that ties have a defined order.
 bool better(const Candidate& a, const Candidate& b) {
   return a.logit != b.logit ? a.logit > b.logit : a.id < b.id;
 }
@@ -44,8 +44,8 @@ std::vector<RankedToken> best_tokens(std::span<const float> logits, int count, d
   return best;
 }
 
-// The shortest run of best candidates whose probability reaches top_p. Sorting only as far as
-// needed: the tail of a large vocabulary is never ordered.
+// Keeps the fewest best candidates whose probabilities sum to top_p. Sorts in growing chunks,
+// because the tail of a large vocabulary is not needed.
 void keep_nucleus(std::vector<Candidate>& candidates, double top_p, double total) {
   size_t sorted = 0, chunk = 64;
   double mass = 0;
@@ -61,7 +61,7 @@ void keep_nucleus(std::vector<Candidate>& candidates, double top_p, double total
   }
 }
 
-// SplitMix64: every draw is a pure function of (seed, number of the draw).
+// SplitMix64: each draw is a pure function of the seed and the number of the draw.
 uint64_t mix(uint64_t x) {
   x += 0x9E3779B97F4A7C15ull;
   x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9ull;
@@ -110,8 +110,8 @@ double Sampler::uniform() {
 
 int32_t Sampler::draw(std::span<const float> logits, int32_t best) {
   if (settings_.temperature == 0) return best;
-  std::vector<Candidate>
-      candidates;  // logits against the best one's, so that no temperature overflows
+  // Logits minus the highest one, over the temperature, so that nothing overflows.
+  std::vector<Candidate> candidates;
   candidates.reserve(logits.size());
   const double top = logits[best];
   for (size_t i = 0; i < logits.size(); ++i)

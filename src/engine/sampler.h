@@ -1,4 +1,4 @@
-// The next token of one sequence from its logits. Torch-free: works on one row of floats.
+// Samples the next token of one sequence from its logits. Torch-free; not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace valora {
 
-// All choices made: nothing absent any more.
+// Sampling settings with all defaults filled in.
 struct SamplingSettings {
   double temperature = 1;  // 0: greedy
   double top_p = 1;
@@ -24,7 +24,7 @@ struct SamplingSettings {
   double frequency_penalty = 0;
   std::vector<std::pair<int32_t, float>> logit_bias;
   uint64_t seed = 0;
-  int top_logprobs = -1;  // alternatives to report; -1: no logprobs at all
+  int top_logprobs = -1;  // number of alternatives to report; -1: no logprobs
 };
 
 using scheduler::RankedToken;
@@ -32,22 +32,22 @@ using scheduler::SampledToken;
 
 class Sampler {
  public:
-  // prompt counts for the repetition penalty only.
+  // prompt: token ids that count for the repetition penalty.
   Sampler(SamplingSettings settings, std::span<const int32_t> prompt);
 
-  // Changes `logits` in place. Ids in `forbidden` cannot be chosen. kInternal when no logit is
-  // finite or one is NaN or plus infinity.
+  // logits: [vocab], changed in place. Tokens in `forbidden` are never chosen. kInternal if a logit
+  // is NaN or plus infinity, or if all are minus infinity.
   Result<SampledToken> sample(std::span<float> logits, std::span<const int32_t> forbidden);
   const SamplingSettings& settings() const { return settings_; }
 
  private:
   void penalise(std::span<float> logits) const;
-  int32_t draw(std::span<const float> logits, int32_t best);  // best: the index of the highest
+  int32_t draw(std::span<const float> logits, int32_t best);  // best: argmax of the logits
   double uniform();
 
   SamplingSettings settings_;
-  std::unordered_map<int32_t, int> generated_;  // token → times
-  std::vector<int32_t> prompt_tokens_;          // distinct; kept only where a penalty needs them
+  std::unordered_map<int32_t, int> generated_;  // token → count
+  std::vector<int32_t> prompt_tokens_;  // sorted, distinct; empty without a repetition penalty
   uint64_t draws_ = 0;
 };
 

@@ -20,7 +20,7 @@ int32_t pick(Sampler& sampler, std::vector<float> logits, std::vector<int32_t> f
   return token.ok() ? token->id : -1;
 }
 
-// The logits as the sampler left them after its first token.
+// The logits after the first sample().
 std::vector<float> changed(const SamplingSettings& settings, std::vector<int32_t> prompt,
                            std::vector<int32_t> generated, std::vector<float> logits) {
   Sampler sampler(settings, prompt);
@@ -33,7 +33,7 @@ std::vector<float> changed(const SamplingSettings& settings, std::vector<int32_t
   return logits;
 }
 
-// Which tokens 3000 draws give.
+// The distinct tokens of 3000 draws.
 std::set<int32_t> support(const SamplingSettings& settings, const std::vector<float>& logits) {
   Sampler sampler(settings, {});
   std::set<int32_t> seen;
@@ -99,7 +99,7 @@ TEST(Sampler, TopKTopPAndMinPKeepTheSetsTheyName) {
   EXPECT_EQ(support({.top_p = 0.66}, logits), (std::set<int32_t>{1, 2, 3}));
   EXPECT_EQ(support({.min_p = 0.3}, logits), (std::set<int32_t>{1, 2, 3}));
   EXPECT_EQ(support({.min_p = 1}, logits), (std::set<int32_t>{1}));
-  // Of the two best, renormalised to .615 and .385
+  // The two best, renormalised to .615 and .385
   EXPECT_EQ(support({.top_p = 0.61, .top_k = 2}, logits), (std::set<int32_t>{1}));
   EXPECT_EQ(support({.top_p = 0.63, .top_k = 2}, logits), (std::set<int32_t>{1, 3}));
   EXPECT_EQ(support({.temperature = 1e-4}, logits), (std::set<int32_t>{1})) << "almost greedy";

@@ -1,4 +1,5 @@
-// What a token's adapters add to the weights in use.
+// LoRA segments of a token range: the difference between the adapters that it needs and the weights
+// in use.
 #pragma once
 
 #include <span>
@@ -8,10 +9,9 @@
 
 namespace valora {
 
-// Tokens [begin, end) want the base model with `uses` on top; the weights in use are the base's
-// with `merged` (or null) merged at coefficient 1. Appends the difference: nothing for a token that
-// wants just these weights. To be called in ascending order of tokens, whose neighbours then share
-// segments.
+// Tokens [begin, end) need the base model plus `uses`; the weights in use are the base model plus
+// `merged` (may be null) at coefficient 1. Appends the segments of the difference; none if there is
+// no difference. Call it in ascending order of tokens, so that adjacent ranges share segments.
 void append_segments(std::span<const AppliedAdapter> uses, const LoadedAdapter* merged,
                      int64_t begin, int64_t end, ops::LoraBatch& lora);
 

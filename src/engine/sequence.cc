@@ -5,7 +5,7 @@
 namespace valora {
 namespace {
 
-// Sequence i of a request draws from its own stream.
+// Each sequence of a request has its own random stream.
 SamplingSettings seeded(SamplingSettings settings, int index) {
   settings.seed += static_cast<uint64_t>(index);
   return settings;

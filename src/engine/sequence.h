@@ -1,4 +1,4 @@
-// A client's request in the engine, and its n sequences.
+// A client's request inside the engine, and its n sequences.
 #pragma once
 
 #include <atomic>
@@ -22,12 +22,12 @@ struct ActiveRequest {
   GenerateRequest request;
   std::shared_ptr<ResponseSink> sink;
   std::vector<AppliedAdapter> adapters;
-  const LoadedHead* head = nullptr;  // answers by this head; null: by the language model
+  const LoadedHead* head = nullptr;  // the task head that answers; null: the language model
   SamplingSettings sampling;
   TimePoint arrival{};
   std::atomic<bool> cancelled = false;
 
-  // The engine thread's own, from here on.
+  // Used by the engine thread only.
   bool started = false;
   bool ended = false;
   int open_sequences = 0;
@@ -43,13 +43,13 @@ struct Sequence final : scheduler::Request {
            const std::shared_ptr<const text::Tokenizer>& tokenizer, int max_tokens_);
 
   std::shared_ptr<ActiveRequest> owner;
-  int index = 0;  // of the n
+  int index = 0;  // 0 … n - 1
   std::shared_ptr<const PreparedPrompt> prompt;
   Sampler sampler;
   OutputText output;
   int max_tokens = 0;
-  std::vector<int32_t>
-      ending_tokens;  // end-of-sequence and stop tokens: forbidden before min_tokens
+  // End-of-sequence and stop tokens; forbidden before min_tokens.
+  std::vector<int32_t> ending_tokens;
 };
 
 }  // namespace valora

@@ -1,5 +1,5 @@
-// Adapters through a whole engine on a tiny model: identity, loading and unloading under running
-// requests, heads.
+// Adapters in an engine with a tiny model: identity, loading and unloading while requests run,
+// heads.
 #include <cmath>
 
 #include "engine/testing/engine_fixture.h"
@@ -45,7 +45,8 @@ TEST_F(AdapterTest, UnloadingLeavesRunningRequestsAlone) {
   submit(request, running);
   gate.wait_for_arrival();
   ASSERT_TRUE(unload("one").ok());
-  one_.write("adapter_model.safetensors", "");  // a map of it would fault from here on
+  one_.write("adapter_model.safetensors",
+             "");  // reading a map of the old file would fault from here on
   EXPECT_EQ(engine_->submit(request, nullptr).error().code, ErrorCode::kNotFound);
   EXPECT_EQ(engine_->adapters().size(), 1);
   gate.open();
@@ -91,7 +92,7 @@ TEST_F(AdapterTest, NotANumberIsTheFaultOfOneRequest) {
   Gate gate;
   const auto first = gated_sink(gate);
   submit(base_, first);
-  gate.wait_for_arrival();  // so that the next three share a step
+  gate.wait_for_arrival();  // the next three share a step
   const auto before = submit(base_), bad = submit(with(base_, {{"huge", 1}})),
              after = submit(base_);
   gate.open();
@@ -136,7 +137,7 @@ TEST_F(AdapterTest, HeadsAnswerInOneRound) {
   EXPECT_NEAR(total, 1, 1e-5);
   EXPECT_EQ(classified.done->usage.completion_tokens, 0);
 
-  // Asked to chat, the head says the same label of the same prompt.
+  // In a chat completion the head gives the same label for the same prompt.
   request.task = Task::kGenerate;
   const Answer chatted = run(request);
   EXPECT_EQ(chatted.first().text, result.labels[result.best]);

@@ -34,7 +34,7 @@ bool has_media(const Prompt& prompt) {
 
 ServingEngine::~ServingEngine() {
   stopping_ = true;
-  // The workers first: what they still hand over is ended by the engine thread.
+  // Workers end first: the engine thread ends the requests that they still hand over.
   adapter_workers_.reset();
   media_workers_.reset();
   text_workers_.reset();
@@ -89,7 +89,7 @@ Result<RequestHandle> ServingEngine::submit(GenerateRequest request,
                                             std::shared_ptr<ResponseSink> sink) {
   VALORA_TRY(active, make_request(std::move(request), std::move(sink)));
   {
-    // In one piece, so that no request slips in behind a drain or above the bound.
+    // Under one lock, so that no request is accepted during a drain or beyond the limit.
     const std::lock_guard lock(mutex_);
     VALORA_CHECK(accepting());
     ++queued_;
@@ -105,7 +105,7 @@ Result<PreparedPrompt> ServingEngine::prepare_prompt(const ActiveRequest& reques
   if (stopping_) return Error{ErrorCode::kCancelled, "the server was stopped", {}};
   if (request.cancelled) return Error{ErrorCode::kCancelled, "the request was cancelled", {}};
   try {
-    // A head answers as it was trained, be it asked to classify or to chat.
+    // A head needs the prompt format of its training, for chat and for classification.
     const bool opens_turn = !request.head || request.head->add_generation_prompt;
     return frontend_->prepare(request.request.prompt, opens_turn, request.adapters);
   } catch (const std::exception& e) {
@@ -115,7 +115,7 @@ Result<PreparedPrompt> ServingEngine::prepare_prompt(const ActiveRequest& reques
 
 void ServingEngine::prepare(const std::shared_ptr<ActiveRequest>& request) {
   auto prompt = std::make_shared<Result<PreparedPrompt>>(prepare_prompt(*request));
-  request->request.prompt = std::string();  // media URLs may hold megabytes
+  request->request.prompt = std::string();  // frees data: URLs, which may hold megabytes
   {
     const std::lock_guard lock(mutex_);
     --preparing_;
@@ -130,13 +130,13 @@ void ServingEngine::cancel(RequestHandle handle) {
     const std::lock_guard lock(mutex_);
     const auto it = requests_.find(handle);
     if (it == requests_.end()) return;
-    it->second->cancelled = true;  // at once: its sink is told nothing more
+    it->second->cancelled = true;  // takes effect at once: its sink is no longer called
     inbox_.push_back([handle](EngineCore& core) { core.cancel(handle); });
   }
   wake_.notify_one();
 }
 
-// The file is read whole and its weights are copied and packed from there.
+// A third of the free memory: an adapter is read, copied and packed.
 size_t largest_adapter() { return static_cast<size_t>(available_host_memory() / 3); }
 
 Result<AdapterCard> ServingEngine::load_now(const LoadAdapter& request) {
@@ -169,13 +169,13 @@ void ServingEngine::load_adapter(LoadAdapter request,
 
 void ServingEngine::unload_adapter(std::string name, std::optional<uint64_t> expected_generation,
                                    std::function<void(Status)> done) {
-  // In the same line as loads, so that an unload after a load finds it.
+  // On the same worker as loads, so that they run in the order of the calls.
   adapter_workers_->post(
       [this, name = std::move(name), expected_generation, done = std::move(done)] {
         auto removed = adapters_.remove(name, expected_generation);
         if (!removed.ok()) return done(removed.error());
         const AppliedAdapter use{*removed, 1};
-        // Of heads alone, what is cached is the base model's.
+        // An adapter with heads only shares the cache of the base model.
         if (use.adapter->has_weights)
           post([identity = identity_of({&use, 1})](EngineCore& core) {
             core.forget_adapter(identity);
@@ -232,8 +232,8 @@ void ServingEngine::post(std::function<void(EngineCore&)> command) {
   wake_.notify_one();
 }
 
-// Takes what has come in; waits for it where there is nothing else to do. False: time to stop, and
-// all that ever came in has been taken.
+// Runs the commands of the inbox; waits if there is no other work. Returns false if the engine must
+// stop and the inbox is empty.
 bool ServingEngine::run_commands() {
   std::deque<std::function<void(EngineCore&)>> commands;
   bool stop;
@@ -265,7 +265,8 @@ void ServingEngine::step() {
   if (observer_) observer_->on_step(report.tokens, report.sequences, report.seconds);
 }
 
-// What the step path cannot be trusted to survive: nothing runs any more, and all who ask are told.
+// A fault that step() does not handle: the engine runs no more steps, and all requests get the
+// error.
 void ServingEngine::die(const std::exception& fault) {
   healthy_ = false;
   spdlog::critical("the engine stopped: {}", reason_of(fault));

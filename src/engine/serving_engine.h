@@ -1,5 +1,5 @@
-// The Engine: client threads hand requests in, media workers prepare them, one engine thread runs
-// steps.
+// The implementation of Engine: client threads submit requests, workers prepare prompts and load
+// adapters, one engine thread runs the steps. Contracts: api/engine.h.
 #pragma once
 
 #include <atomic>
@@ -21,8 +21,8 @@ namespace valora {
 
 class ServingEngine final : public Engine {
  public:
-  // Loads the model and starts the threads. Errors name the file or option at fault.
-  // `clock` outlives the engine.
+  // Loads the model and starts the threads. Errors name the file or option at fault. `clock` must
+  // outlive the engine.
   static Result<std::unique_ptr<ServingEngine>> start(const EngineOptions& options,
                                                       const Clock& clock = real_clock());
   // Running requests end with kCancelled.
@@ -44,9 +44,8 @@ class ServingEngine final : public Engine {
   bool healthy() const override { return healthy_; }
   void drain(std::function<void()> done) override;
 
-  const std::vector<std::string>& notes() const {
-    return notes_;
-  }  // what start() had to decide, for the user
+  // Decisions of start() to report to the user.
+  const std::vector<std::string>& notes() const { return notes_; }
 
  private:
   ServingEngine(const EngineOptions& options, const Clock& clock);
@@ -75,15 +74,15 @@ class ServingEngine final : public Engine {
   models::LoadedModel loaded_;
   std::unique_ptr<Frontend> frontend_;
   AdapterTable adapters_;
-  std::unique_ptr<EngineCore> core_;  // the engine thread's
+  std::unique_ptr<EngineCore> core_;  // used by the engine thread only
 
-  std::mutex observer_mutex_;  // held while the observer is told: one that was taken away is never
-                               // told again
+  // Held while the observer is called, so that it is never called after it was replaced.
+  std::mutex observer_mutex_;
   StepObserver* observer_ = nullptr;
   std::atomic<bool> healthy_ = true;
-  std::atomic<bool> stopping_ = false;  // the destructor has begun: workers start nothing more
+  std::atomic<bool> stopping_ = false;  // set by the destructor: workers start no new work
   std::atomic<uint64_t> next_handle_ = 1;
-  std::atomic<int> queued_ = 0;  // accepted, not yet scheduled; grows under the mutex alone
+  std::atomic<int> queued_ = 0;  // accepted and not yet scheduled; incremented only under mutex_
 
   mutable std::mutex mutex_;
   std::condition_variable wake_;
@@ -92,14 +91,13 @@ class ServingEngine final : public Engine {
   bool draining_ = false;
   EngineStats stats_;
   std::vector<std::function<void()>> drained_;  // callbacks of drain()
-  std::unordered_map<RequestHandle, std::shared_ptr<ActiveRequest>>
-      requests_;       // accepted, not yet ended
-  int preparing_ = 0;  // of these: with the workers
+  // Accepted and not yet ended.
+  std::unordered_map<RequestHandle, std::shared_ptr<ActiveRequest>> requests_;
+  int preparing_ = 0;  // requests whose prompt is with a worker
 
-  // Last, so that they end before what they use.
+  // Declared last, so that they end before what they use is destroyed.
   std::thread thread_;
-  // Prompts of text alone have their own worker: they never wait for another's picture to be
-  // fetched.
+  // Text-only prompts have their own worker, so that they never wait for a media download.
   std::unique_ptr<WorkerPool> media_workers_, text_workers_, adapter_workers_;
 };
 

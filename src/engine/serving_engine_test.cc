@@ -1,5 +1,5 @@
-// Requests through a whole engine on a tiny model: what is promised in engine.h, in every stage of
-// a request.
+// Requests in an engine with a tiny model: the contracts of api/engine.h in every state of a
+// request.
 #include <thread>
 
 #include "engine/testing/engine_fixture.h"
@@ -82,7 +82,7 @@ TEST_F(EngineTest, ACancelledSinkHearsNothingMore) {
   const auto running = gated_sink(gate, 3);
   const RequestHandle handle = submit(ask(numbered_prompt(10, 1), 200), running);
   gate.wait_for_arrival();
-  // The engine thread stands in the sink; these two wait or are being prepared.
+  // The engine thread is blocked in the sink; these two requests wait or are being prepared.
   const auto waiting = std::make_shared<WaitingSink>();
   const RequestHandle waiting_handle = submit(ask(numbered_prompt(10, 2), 5), waiting);
   const auto other = submit(ask(numbered_prompt(10, 3), 5));
@@ -219,7 +219,7 @@ TEST_F(EngineTest, ADrainWaitsForAllAndLetsNoneIn) {
   const int total = calls.get_future().get();
   EXPECT_TRUE(running->wait().done && waiting->wait().done);
   EXPECT_EQ(total, running->calls() + waiting->calls());
-  drain();  // with nothing left
+  drain();  // no request is left
 }
 
 TEST_F(EngineTest, TheDestructorEndsEveryRequestOnce) {

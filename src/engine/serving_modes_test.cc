@@ -1,5 +1,5 @@
-// Merged and mixture modes through a whole engine on a tiny model: the answers are those of
-// unmerged serving.
+// Merged and mixture modes in an engine with a tiny model: the answers equal those of unmerged
+// serving.
 #include "engine/testing/engine_fixture.h"
 
 namespace valora {
@@ -81,7 +81,7 @@ TEST_P(ModeTest, ANameLoadedAgainWhileItIsMergedAnswersByItsNewContent) {
   EXPECT_EQ(tokens_of(with(base_, {{"two", 1}})), two);
 }
 
-// Merged, its infinities would be everybody's.
+// If it were merged, its infinities would reach all requests.
 TEST_P(ModeTest, AnAdapterWhoseProductsOverflowHarmsNobodyElse) {
   TempDir huge;
   write_tiny_adapter(huge, 14);

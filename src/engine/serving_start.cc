@@ -1,4 +1,4 @@
-// How a ServingEngine comes to be: options checked, model loaded, memory planned, threads started.
+// The start of a ServingEngine: options, model, memory, core, card, threads.
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
 #include <c10/core/CachingDeviceAllocator.h>
@@ -66,7 +66,7 @@ Result<std::unique_ptr<ServingEngine>> ServingEngine::start(const EngineOptions&
 Status ServingEngine::set_up() {
   try {
     return load();
-  } catch (const std::exception& e) {  // memory that is not there, above all
+  } catch (const std::exception& e) {  // mostly a failed allocation
     return unprocessable(options_.model_path + " could not be loaded: " + reason_of(e),
                          options_.model_path);
   }
@@ -104,8 +104,8 @@ Status ServingEngine::load() {
                      " MiB beside the base model's; with --merge inplace none");
   std::unique_ptr<ModeSwitcher> switcher;
   if (policy->merges())
-    switcher = std::make_unique<ModeSwitcher>(*loaded_.model, *loaded_.weights, options_.merge,
-                                              clock_);
+    switcher =
+        std::make_unique<ModeSwitcher>(*loaded_.model, *loaded_.weights, options_.merge, clock_);
   EngineOptions known = options_;
   known.max_model_len = plan.max_model_len;
   VALORA_TRY(frontend, Frontend::open(known, *loaded_.family, spec));

@@ -1,4 +1,4 @@
-// Vision task heads: a label in one round instead of a decoded answer (VaLoRA §4.2.2).
+// Vision task heads: a label from one forward pass instead of a decoded answer (VaLoRA §4.2.2).
 #pragma once
 
 #include <ATen/ATen.h>
@@ -9,18 +9,20 @@
 
 namespace valora {
 
-// hidden: [width], the last prompt token's state after the final norm. kInternal where the logits
-// are not numbers.
+// hidden: [width], the state of the last prompt token after the final norm. Returns one logit per
+// label. kInternal if a logit is not finite.
 Result<std::vector<float>> label_logits(const LoadedHead& head, const at::Tensor& hidden);
-// One logit per label of the head.
+// logits: one per label of the head.
 Classification classification_of(const LoadedHead& head, std::vector<float> logits);
 
-// The head that a request asks for, or that its first adapter's name stands for; null: the language
-// model. kInvalidArgument names the adapter's heads when it cannot be told.
+// The head that answers a request: the one that it names, else the default of its first adapter's
+// name, else the only one. Null: the language model. kInvalidArgument if the head does not exist or
+// the choice is ambiguous; the message lists the heads.
 Result<const LoadedHead*> choose_head(const GenerateRequest& request,
                                       std::span<const AppliedAdapter> adapters);
 
-// The answer as text, for chat completions: the label, or several joined by ", ", or the value.
+// The answer as text, for chat completions: the label, several labels joined by ", ", or the values
+// of a regression.
 std::string label_text(const LoadedHead& head, const Classification& result);
 
 }  // namespace valora

@@ -98,7 +98,7 @@ TEST(ChooseHead, ANameMayStandForOne) {
   adapter.head = "";
   EXPECT_EQ(*chosen(chat), nullptr);
   EXPECT_FALSE(chosen(classify).ok());
-  chat.head = classify.head = "x";  // the request has the last word
+  chat.head = classify.head = "x";  // the request overrides the name's head
   EXPECT_EQ((*chosen(chat))->name, "x");
   EXPECT_EQ((*chosen(classify))->name, "x");
   adapter.head = "y";

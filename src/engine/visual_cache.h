@@ -1,4 +1,5 @@
-// Visual embeddings by the digest of their pixels: an image is encoded once while it is cached.
+// LRU cache of visual embeddings, keyed by the digest of the pixels and of the adapters that change
+// them.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -10,13 +11,13 @@
 
 namespace valora {
 
-// Least recently used entries leave above the capacity; a tensor in use lives on in its holder's
-// hands. Not thread-safe: the engine thread owns it.
+// Evicts the least recently used entries above the capacity (bytes). A tensor in use stays alive
+// with its holder. Not thread-safe: only the engine thread uses it.
 class VisualCache {
  public:
   explicit VisualCache(size_t capacity_bytes) : capacity_(capacity_bytes) {}
 
-  // Undefined when it is not there.
+  // An undefined tensor if the key is missing.
   at::Tensor find(const Digest& key);
   void insert(const Digest& key, at::Tensor embeddings);
   size_t bytes() const { return bytes_; }

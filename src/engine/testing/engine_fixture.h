@@ -1,4 +1,4 @@
-// A real engine on the tiny checkpoint, driven through the Engine interface.
+// Test fixture: a real engine on the tiny checkpoint, driven through the Engine interface.
 #pragma once
 
 #include <future>
@@ -33,8 +33,8 @@ inline GenerateRequest ask(Prompt prompt, int max_tokens) {
   return request;
 }
 
-// Opened once; whoever passes before waits. In a sink's callback it holds the engine thread at that
-// point.
+// A barrier that opens once: pass() blocks until open(). In a sink's callback it stops the engine
+// thread at that point.
 class Gate {
  public:
   void open() { opened_.set_value(); }
@@ -47,7 +47,7 @@ class Gate {
   std::shared_future<void> future_ = opened_.get_future().share();
 };
 
-// Stops the engine thread when the request has its count-th token.
+// A sink that stops the engine thread at the count-th token of its request.
 inline std::shared_ptr<WaitingSink> gated_sink(Gate& gate, int count = 1) {
   return std::make_shared<WaitingSink>([&gate, count](int tokens) {
     if (tokens != count) return;

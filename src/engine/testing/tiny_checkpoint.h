@@ -1,5 +1,4 @@
-// A Qwen2 checkpoint of random weights, a few kilobytes, and adapters for it, written into a
-// folder.
+// Writes a Qwen2 checkpoint with random weights (a few kilobytes), and adapters for it.
 #pragma once
 
 #include <map>
@@ -74,7 +73,8 @@ inline void write_tiny_model(const TempDir& dir, uint32_t seed = 1) {
   dir.write("model.safetensors", safetensors_text(tiny_weights(seed)));
 }
 
-// Rank 3 on q_proj and down_proj of all layers; with `labels` also a head "score" of so many rows.
+// An adapter of rank 3 on q_proj and down_proj of all layers. labels > 0: with a head "score" of
+// that many labels.
 inline void write_tiny_adapter(const TempDir& dir, uint32_t seed, int labels = 0) {
   std::mt19937 rng(seed);
   std::map<std::string, RawTensor> tensors;

@@ -1,5 +1,5 @@
-// A sink that tests wait on: what came is kept, and the rules of ResponseSink are checked as it
-// comes.
+// A sink that tests wait on. It stores the answer, and checks the rules of ResponseSink on each
+// call.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -32,7 +32,7 @@ struct Answer {
 
 class WaitingSink final : public ResponseSink {
  public:
-  // on_token is called on the engine thread with the number of tokens so far.
+  // on_token: called on the engine thread with the number of tokens so far.
   explicit WaitingSink(std::function<void(int)> on_token = {}) : on_token_(std::move(on_token)) {}
 
   void on_start(const Usage& usage) override {
@@ -68,7 +68,7 @@ class WaitingSink final : public ResponseSink {
     changed_.wait(lock, [this] { return ended_; });
     return answer_;
   }
-  // False where the request ended before.
+  // False if the request ended first.
   bool wait_for_tokens(int count) {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return ended_ || tokens_ >= count; });
