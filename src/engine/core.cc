@@ -84,7 +84,7 @@ void EngineCore::admit(std::shared_ptr<ActiveRequest> request, Result<PreparedPr
         enqueue(request, std::make_shared<const PreparedPrompt>(std::move(prompt).value()));
     if (!status.ok()) fail(*request, status.error());
   } catch (const std::exception& e) {
-    fail(*request, internal(std::string("the request could not be taken in: ") + e.what()));
+    fail(*request, internal(std::string("the request could not be admitted: ") + e.what()));
   }
 }
 

@@ -199,8 +199,9 @@ Status Frontend::check_placeholders() const {
     if (!token) return {};
     const std::vector<int32_t> ids = tokenizer_->encode(placeholder, /*add_special_tokens=*/false);
     if (std::find(ids.begin(), ids.end(), *token) != ids.end()) return {};
-    return unprocessable("tokenizer.json does not make " + placeholder + " the placeholder token " +
-                             std::to_string(*token) + " of config.json",
+    return unprocessable("tokenizer.json does not encode " + placeholder +
+                             " with the placeholder token " + std::to_string(*token) +
+                             " of config.json",
                          "tokenizer.json");
   };
   VALORA_CHECK(check(spec_->image_token, family_->image_placeholder));
@@ -220,7 +221,7 @@ Status Frontend::check_text(const std::string& text, const char* field) const {
   if (text.size() <= max_text_bytes_) return {};
   return invalid("This model's maximum context length is " + std::to_string(max_tokens_) +
                      " tokens. However, the prompt has " + std::to_string(text.size()) +
-                     " bytes, more than they can hold. Please reduce the length of the prompt.",
+                     " bytes, which is more than that. Please reduce the length of the prompt.",
                  field);
 }
 
@@ -239,7 +240,7 @@ Result<PreparedPrompt> Frontend::expand(Rendered rendered) const {
     const auto kind = image ? MediaRef::Kind::kImage : MediaRef::Kind::kVideo;
     if (next == rendered.media.size() || rendered.media[next].kind != kind)
       return invalid(
-          "the prompt's text holds an image or video placeholder of its own; send media as "
+          "the prompt's text contains an image or video placeholder; send media as "
           "image_url or video_url parts",
           "messages");
     const MediaRef& ref = rendered.media[next++];

@@ -35,7 +35,7 @@ Result<GenerationConfig> read_generation_config(const std::string& dir, const Js
   const std::string file = dir + "/generation_config.json";
   if (file_exists(file)) {
     VALORA_TRY(json, read_json_file(file));
-    if (!json.is_object()) return unprocessable(file + " is not an object", file);
+    if (!json.is_object()) return unprocessable(file + " must hold a JSON object", file);
     VALORA_TRY(eos, read_eos(json, file));
     config.eos_token_ids = std::move(eos);
     VALORA_TRY(sample, field_or<bool>(json, "do_sample", true));
@@ -61,8 +61,8 @@ Result<GenerationConfig> read_generation_config(const std::string& dir, const Js
   if (config.eos_token_ids.empty() && default_eos) config.eos_token_ids = {*default_eos};
   if (config.eos_token_ids.empty())
     spdlog::warn(
-        "{}: neither generation_config.json nor config.json names an end token; answers end by "
-        "their length alone",
+        "{}: neither generation_config.json nor config.json has an eos_token_id; answers end only "
+        "at their length limit",
         dir);
   return config;
 }

@@ -50,7 +50,7 @@ std::string base_model_of(const std::string& dir) {
 
 Result<FolderKind> folder_kind(const std::string& dir) {
   std::error_code ignored;
-  if (!std::filesystem::is_directory(dir, ignored)) return not_found(dir + " is no folder", dir);
+  if (!std::filesystem::is_directory(dir, ignored)) return not_found(dir + " is not a folder", dir);
   if (file_exists(dir + "/adapter_config.json")) return FolderKind::kAdapter;
   if (file_exists(dir + "/config.json")) return FolderKind::kModel;
   return not_found(dir +

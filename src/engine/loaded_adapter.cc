@@ -46,6 +46,13 @@ AdapterCard card_of(const adapters::AdapterEntry& entry, const ServedAdapter& se
   return card;
 }
 
+Error too_many_adapters(size_t limit) {
+  return {ErrorCode::kUnavailable,
+          std::to_string(limit) +
+              " adapters are loaded, the limit of --max-cpu-loras; unload one first",
+          "lora_name"};
+}
+
 Status check_head(const LoadAdapter& request, const adapters::AdapterSpec& spec) {
   if (!request.head || request.head->empty()) return {};
   std::string names;
@@ -96,11 +103,7 @@ Status AdapterTable::check(const LoadAdapter& request) const {
                        "' has already been loaded. If you want to load the adapter in place, set "
                        "'load_inplace' to true.",
                    "lora_name");
-  if (!old && registry_.size() >= max_adapters_)
-    return Error{ErrorCode::kUnavailable,
-                 "already " + std::to_string(max_adapters_) +
-                     " adapters are loaded (--max-cpu-loras); unload one first",
-                 "lora_name"};
+  if (!old && registry_.size() >= max_adapters_) return too_many_adapters(max_adapters_);
   return {};
 }
 
@@ -111,9 +114,7 @@ Result<AdapterCard> AdapterTable::add(const LoadAdapter& request,
   const std::lock_guard lock(mutex_);
   const adapters::AdapterEntry* old = registry_.find(request.name);
   const adapters::AdapterId old_id = old ? old->id : -1;
-  if (!old && registry_.size() >= max_adapters_)
-    return Error{ErrorCode::kUnavailable,
-                 "already " + std::to_string(max_adapters_) + " adapters are loaded", "lora_name"};
+  if (!old && registry_.size() >= max_adapters_) return too_many_adapters(max_adapters_);
   VALORA_TRY(entry,
              registry_.add(request.name, std::move(spec),
                            {.replace = request.replace || request.expected_generation.has_value(),

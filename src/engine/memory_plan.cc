@@ -37,7 +37,7 @@ Result<MemoryPlan> plan_memory(const EngineOptions& options, const models::Model
   plan.block_bytes = block_bytes;
   if (options.max_model_len && *options.max_model_len > spec.max_positions)
     return invalid("--max-model-len " + std::to_string(*options.max_model_len) +
-                       " is above the model's " + std::to_string(spec.max_positions),
+                       " exceeds the model's limit of " + std::to_string(spec.max_positions),
                    "max_model_len");
   if (options.max_model_len && *options.max_model_len < 1)
     return invalid("--max-model-len must be at least 1", "max_model_len");
@@ -54,20 +54,20 @@ Result<MemoryPlan> plan_memory(const EngineOptions& options, const models::Model
   const int64_t blocks = std::min<int64_t>(budget / block_bytes, INT32_MAX);
   if (blocks < 1)
     return invalid("the KV cache needs at least one block of " + std::to_string(block_bytes) +
-                       " bytes, but has " + std::to_string(budget) + " (--kv-cache-memory)",
+                       " bytes, but gets " + std::to_string(budget) + "; raise --kv-cache-memory",
                    "kv_cache_memory");
   if (blocks < blocks_for(wanted_len)) {
     const int64_t needed = product(blocks_for(wanted_len), block_bytes);
     if (options.max_model_len)
       return invalid("the KV cache of " + std::to_string(budget) +
-                         " bytes holds no sequence of --max-model-len " +
-                         std::to_string(wanted_len) + "; give --kv-cache-memory at least " +
+                         " bytes is too small for one sequence of --max-model-len " +
+                         std::to_string(wanted_len) + "; set --kv-cache-memory to at least " +
                          std::to_string(needed),
                      "kv_cache_memory");
-    plan.notes.push_back("max-model-len lowered from " + std::to_string(wanted_len) + " to " +
+    plan.notes.push_back("--max-model-len was lowered from " + std::to_string(wanted_len) + " to " +
                          std::to_string(blocks * memory::kBlockTokens) +
-                         ": the KV cache has room for no more (" + std::to_string(needed) +
-                         " bytes would do)");
+                         ", which fits into the KV cache; to keep it, set --kv-cache-memory to " +
+                         std::to_string(needed));
   }
   plan.kv_blocks = static_cast<int32_t>(blocks);
   plan.max_model_len =
@@ -77,13 +77,11 @@ Result<MemoryPlan> plan_memory(const EngineOptions& options, const models::Model
 
 Status check_shadow(const std::string& policy, int64_t shadow_bytes, int64_t available_bytes) {
   if (shadow_bytes <= available_bytes) return {};
-  return invalid(
-      "--scheduling-policy " + policy +
-          " keeps merged weights beside the base model's (--merge shadow), which takes " +
-          std::to_string(shadow_bytes) +
-          " bytes: " + std::to_string(shadow_bytes - available_bytes) +
-          " more than are free; use --merge inplace, which takes none",
-      "merge");
+  return invalid("--scheduling-policy " + policy + " with --merge shadow needs " +
+                     std::to_string(shadow_bytes) + " bytes for merged weights, " +
+                     std::to_string(shadow_bytes - available_bytes) +
+                     " more than are free; use --merge inplace, which needs none",
+                 "merge");
 }
 
 }  // namespace valora

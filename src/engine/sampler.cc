@@ -145,8 +145,7 @@ int32_t Sampler::draw(std::span<const float> logits, int32_t best) {
 }
 
 Result<SampledToken> Sampler::sample(std::span<float> logits, std::span<const int32_t> forbidden) {
-  if (!ops::argmax(logits).numbers)
-    return internal("the model's logits are not numbers (NaN or infinite)");
+  if (!ops::argmax(logits).numbers) return internal("the model's logits are NaN or infinite");
   SampledToken token;
   double normaliser = 0;
   const bool report = settings_.top_logprobs >= 0;
@@ -162,7 +161,7 @@ Result<SampledToken> Sampler::sample(std::span<float> logits, std::span<const in
     if (id >= 0 && static_cast<size_t>(id) < logits.size()) logits[id] = kForbidden;
   const int32_t best = argmax(logits);
   if (logits[best] == kForbidden)
-    return internal("no token can follow: every logit is minus infinity");
+    return internal("no token can be sampled: every logit is minus infinity");
   token.id = draw(logits, best);
   if (report) token.logprob = static_cast<float>(before[token.id] - normaliser);
   ++generated_[token.id];

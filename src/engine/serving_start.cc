@@ -25,8 +25,8 @@ Result<at::Device> find_device(DeviceKind kind) {
   if (kind == DeviceKind::kCpu) return at::Device(at::kCPU);
   if (!at::globalContext().hasCUDA())
     return unprocessable(
-        "--device cuda: this build's torch has no CUDA, or no GPU is there; build with PYTHON= "
-        "naming a CUDA torch",
+        "--device cuda: this build's torch has no CUDA, or it finds no GPU; build with PYTHON= set "
+        "to an interpreter with a CUDA torch",
         "device");
   return at::Device(at::kCUDA, 0);
 }
@@ -101,7 +101,7 @@ Status ServingEngine::load() {
   notes_ = plan.notes;
   if (shadowed)
     notes_.push_back("merged weights take " + std::to_string(shadow_bytes >> 20) +
-                     " MiB beside the base model's; with --merge inplace none");
+                     " MiB besides the base model's; --merge inplace needs none");
   std::unique_ptr<ModeSwitcher> switcher;
   if (policy->merges())
     switcher =

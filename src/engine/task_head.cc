@@ -30,7 +30,7 @@ Result<std::vector<float>> label_logits(const LoadedHead& head, const at::Tensor
   if (head.bias.defined()) logits = logits + head.bias;
   std::vector<float> result = values(logits);
   if (!std::all_of(result.begin(), result.end(), [](float x) { return std::isfinite(x); }))
-    return internal("the logits of head " + head.name + " are not numbers (NaN or infinite)");
+    return internal("the logits of head " + head.name + " are NaN or infinite");
   return result;
 }
 

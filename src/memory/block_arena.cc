@@ -35,7 +35,7 @@ std::string BlockArena::check() const {
   for (BlockId block : free_) {
     if (block < 0 || block >= total_blocks())
       return fmt::format("block {} in the free list does not exist", block);
-    if (is_free[block]) return fmt::format("block {} is twice in the free list", block);
+    if (is_free[block]) return fmt::format("block {} is in the free list twice", block);
     is_free[block] = true;
   }
   for (BlockId block = 0; block < total_blocks(); ++block) {

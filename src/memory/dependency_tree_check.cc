@@ -7,11 +7,11 @@ namespace valora::memory {
 
 std::string DependencyTree::check_node(const Digest& key, const Node& node) const {
   const std::string name = "node " + key.hex();
-  if (node.key != key) return name + " is filed under another key";
+  if (node.key != key) return name + " is stored under another key";
   if (node.block < 0 || node.block >= arena_.total_blocks()) return name + " has no block";
   if (by_block_[node.block] != &node) return name + " does not own its block";
-  if (arena_.references(node.block) < 1) return name + " lies in a freed block";
-  if (node.held != (arena_.references(node.block) > 1)) return name + " is wrong about being held";
+  if (arena_.references(node.block) < 1) return name + " refers to a freed block";
+  if (node.held != (arena_.references(node.block) > 1)) return name + " has a wrong held flag";
 
   const Node* parent = node.parent;
   if (!parent) return name + " has no parent";
@@ -49,7 +49,7 @@ std::string DependencyTree::check() const {
   }
   for (const auto& [key, node] : adapters_) {
     if (node.key != key || node.adapter != key || node.parent)
-      return "adapter " + key.hex() + " is misfiled";
+      return "adapter " + key.hex() + " is stored under another key or has a parent";
     if (node.children.empty()) return "adapter " + key.hex() + " is kept without children";
     int32_t busy_children = 0;
     for (const Node* child : node.children) busy_children += child->busy() ? 1 : 0;
@@ -60,9 +60,9 @@ std::string DependencyTree::check() const {
   for (const Node* node : by_block_) owners += node ? 1 : 0;
   if (owners != nodes()) return fmt::format("{} blocks belong to {} nodes", owners, nodes());
   if (children != kv_nodes_.size())
-    return fmt::format("{} nodes are children of {}", kv_nodes_.size(), children);
+    return fmt::format("{} nodes are listed as {} children", kv_nodes_.size(), children);
   if (leaves != idle_leaves_.size())
-    return fmt::format("{} of {} idle leaves are listed", idle_leaves_.size(), leaves);
+    return fmt::format("{} idle leaves are listed as {}", leaves, idle_leaves_.size());
   if (idle != idle_nodes_) return fmt::format("{} idle nodes are counted as {}", idle, idle_nodes_);
   return {};
 }

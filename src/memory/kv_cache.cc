@@ -77,7 +77,7 @@ std::string KvCache::check(std::span<const BlockTable* const> tables) const {
     in_use += expected[block] > 0 ? 1 : 0;
     expected[block] += tree_.owns(block) ? 1 : 0;
     if (arena_.references(block) != expected[block]) {
-      return fmt::format("block {} has {} references, and {} are accounted for", block,
+      return fmt::format("block {} has {} references instead of {}", block,
                          arena_.references(block), expected[block]);
     }
   }

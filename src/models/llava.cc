@@ -32,12 +32,12 @@ std::vector<int64_t> read_feature_layers(const ConfigReader& config, int64_t lay
       config.has("vision_feature_layer") ? config.json().at("vision_feature_layer") : Json(-2);
   const Json list = value.is_array() ? value : Json::array({value});
   if (list.empty() || list.size() > 64)
-    config.refuse("\"vision_feature_layer\" must name one layer or up to 64");
+    config.refuse("\"vision_feature_layer\" must name 1 to 64 layers");
   std::vector<int64_t> states;
   for (const Json& entry : list) {
     const int64_t layer = entry.is_number_integer() ? entry.get<int64_t>() : layers + 1;
     if (layer > layers || layer < -layers - 1)
-      config.refuse("\"vision_feature_layer\" names no layer of the vision tower");
+      config.refuse("\"vision_feature_layer\" names a layer that the vision tower does not have");
     states.push_back(layer < 0 ? layers + 1 + layer : layer);
   }
   return states;

@@ -317,7 +317,7 @@ TEST_F(WeightsTest, ShapesAliasesAndWhatIsUnused) {
   EXPECT_EQ(weights->get("model.language_model.a.weight", {2, 3})[1][2].item<float>(), 6)
       << "not aligned in the file";
   EXPECT_NE(failure(*weights, "model.language_model.a.weight", {3, 2})
-                .find("shape [2, 3], but the configuration asks for [3, 2]"),
+                .find("shape [2, 3], but the configuration requires [3, 2]"),
             std::string::npos);
   EXPECT_NE(failure(*weights, "model.language_model.b.weight", {3, 2})
                 .find("no tensor model.language_model.b.weight"),
@@ -337,8 +337,7 @@ TEST_F(WeightsTest, ShardsAreOneCheckpoint) {
   EXPECT_EQ(weights->get("b", {1}).item<float>(), 2);
   EXPECT_EQ(weights->parameters(), 2);
   dir_.write("two.safetensors", safetensors_text({{"a", f32_tensor({1}, {2})}}));
-  EXPECT_NE(Weights::open(dir_.path()).error().message.find("stands in two files"),
-            std::string::npos);
+  EXPECT_NE(Weights::open(dir_.path()).error().message.find("is in two files"), std::string::npos);
   for (const char* index : {R"({"weight_map": {"a": "../one.safetensors"}})",
                             R"({"weight_map": {"a": "absent.safetensors"}})",
                             R"({"weight_map": {"a": ".."}})", R"({"weight_map": 3})", "[]"}) {

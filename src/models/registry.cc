@@ -60,16 +60,17 @@ Result<const Family*> find_family(const ConfigReader& config) {
     if (family.architecture == name) return &family;
     known.push_back(family.architecture);
   }
-  return unprocessable(fmt::format("{}: architecture {} is not supported; known are {}",
-                                   config.file(), name, fmt::join(known, ", ")),
-                       config.file());
+  return unprocessable(
+      fmt::format("{}: architecture {} is not supported; supported architectures: {}",
+                  config.file(), name, fmt::join(known, ", ")),
+      config.file());
 }
 
 Result<ConfigReader> read_model_config(const std::string& dir) {
   if (!file_exists(dir)) return not_found(dir + " does not exist", dir);
   const std::string file = dir + "/config.json";
   VALORA_TRY(json, read_json_file(file));
-  if (!json.is_object()) return unprocessable(file + " is not an object", file);
+  if (!json.is_object()) return unprocessable(file + " must hold a JSON object", file);
   return ConfigReader(std::move(json), file);
 }
 

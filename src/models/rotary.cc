@@ -47,7 +47,7 @@ RotaryConfig read_rotary(const ConfigReader& text, int64_t head_dim, double defa
     config.llama3 = read_llama3(scaling, text);
   else if (kind != "default" && kind != "mrope")
     text.refuse("rope type \"" + kind + "\" is not supported");
-  if (!(config.linear_factor > 0)) text.refuse("the rope's \"factor\" must be above 0");
+  if (!(config.linear_factor > 0)) text.refuse("the rope \"factor\" must be above 0");
   config.theta = scaling.number("rope_theta", text.number("rope_theta", default_theta));
   if (!(config.theta > 1)) text.refuse("\"rope_theta\" must be above 1");
   config.sections = scaling.integers("mrope_section");

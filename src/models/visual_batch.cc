@@ -22,7 +22,7 @@ at::Tensor patch_rows(std::span<const VisualItem> items, int64_t patch_dim, at::
   for (const VisualItem& item : items) {
     const media::VisualInput& in = *item.input;
     TORCH_CHECK(in.patch_dim == patch_dim, "the image processor makes patches of ", in.patch_dim,
-                " values, the vision tower takes ", patch_dim);
+                " values, but the vision tower takes ", patch_dim);
     rows.push_back(at::from_blob(const_cast<float*>(in.patches.data()),
                                  {in.patch_count(), patch_dim}, at::kFloat));
   }

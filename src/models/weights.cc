@@ -69,7 +69,7 @@ Result<std::unique_ptr<Weights>> Weights::open(const std::string& dir) {
     weights->files_.push_back(tensors);
     for (const auto& [name, view] : tensors->tensors())
       if (!weights->entries_.emplace(name, Entry{&view, name}).second)
-        return unprocessable(file + ": tensor " + name + " stands in two files", file);
+        return unprocessable(file + ": tensor " + name + " is in two files", file);
   }
   return weights;
 }
@@ -95,10 +95,11 @@ at::Tensor Weights::get(const std::string& name, const std::vector<int64_t>& sha
     throw LoadError(unprocessable(dir_ + ": tensor " + entry->stored_name + " " + why, dir_));
   };
   if (view.shape != shape)
-    fail(fmt::format("has shape [{}], but the configuration asks for [{}]",
+    fail(fmt::format("has shape [{}], but the configuration requires [{}]",
                      fmt::join(view.shape, ", "), fmt::join(shape, ", ")));
   if (!scalar_type(view.dtype))
-    fail(std::string("is of dtype ") + dtype_name(view.dtype) + ", which holds no weights");
+    fail(std::string("has dtype ") + dtype_name(view.dtype) +
+         ", which is not supported for weights");
   used_.insert(entry->stored_name);
   return tensor_of(view).to(at::TensorOptions().dtype(dtype_).device(device_));
 }

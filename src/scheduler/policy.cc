@@ -35,7 +35,7 @@ Result<std::unique_ptr<Policy>> make_policy(const std::string& name) {
     if (entry.name == name) return entry.make();
     known.push_back(entry.name);
   }
-  return invalid(fmt::format("There is no scheduling policy '{}'; known ones: {}.", name,
+  return invalid(fmt::format("unknown scheduling policy '{}'; known policies: {}", name,
                              fmt::join(known, ", ")),
                  "scheduling-policy");
 }

@@ -59,22 +59,21 @@ Scheduler::Scheduler(SchedulerConfig config, memory::KvCache& cache, std::unique
 }
 
 Status Scheduler::add(std::shared_ptr<Request> request) {
-  if (request->tokens.empty()) return invalid("The request has no tokens.");
+  if (request->tokens.empty()) return invalid("the request has no tokens");
   if (request->state != RequestState::kWaiting || request->computed_tokens != 0 ||
       !request->table.blocks.empty()) {
-    return internal("A request was added to the scheduler twice.");
+    return internal(fmt::format("request {} was added to the scheduler twice", request->id));
   }
   if (!media_in_order(*request))
-    return internal("The request's media spans are not ascending within its tokens.");
+    return internal("the request's media spans are not ascending within its tokens");
   const auto needed = static_cast<int64_t>(request->tokens.size()) + 1;
   if (needed > cache_.max_tokens()) {
-    return invalid(
-        fmt::format("The request needs room for {} tokens, and the KV cache holds {} in all.",
-                    needed, cache_.max_tokens()));
+    return invalid(fmt::format("the request needs {} tokens, but the KV cache holds {}", needed,
+                               cache_.max_tokens()));
   }
   if (static_cast<int64_t>(waiting_.size()) >= config_.max_waiting) {
     std::string message =
-        fmt::format("{} requests are waiting already; try again later.", waiting_.size());
+        fmt::format("{} requests are already waiting; try again later", waiting_.size());
     return Error{ErrorCode::kQueueFull, std::move(message), {}};
   }
   waiting_.push_back(std::move(request));

@@ -11,16 +11,17 @@ std::string Scheduler::check_request(const Request& request) const {
   const std::string name = fmt::format("request {}", request.id);
   const auto known = static_cast<int64_t>(request.tokens.size());
   if (known > cache_.max_tokens()) {
-    return fmt::format("{} has {} tokens, and {} fit in memory", name, known, cache_.max_tokens());
+    return fmt::format("{} has {} tokens, but only {} fit in memory", name, known,
+                       cache_.max_tokens());
   }
   if (request.computed_tokens < 0 || request.computed_tokens > known)
-    return name + " computed unknown tokens";
+    return name + " has computed more tokens than it has";
   if (memory::blocks_for(request.computed_tokens) >
       static_cast<int64_t>(request.table.blocks.size())) {
-    return name + " computed tokens beyond its block table";
+    return name + " has computed tokens beyond its block table";
   }
   if (request.table.committed > request.computed_tokens / memory::kBlockTokens) {
-    return name + " committed blocks that are not full";
+    return name + " has committed blocks that are not full";
   }
   if (static_cast<int64_t>(request.block_keys.size()) > known / memory::kBlockTokens) {
     return name + " has keys for blocks that are not full";
@@ -41,16 +42,16 @@ std::string Scheduler::check() const {
   }
   for (const auto& request : running_) {
     if (request->state != RequestState::kRunning)
-      return fmt::format("request {} runs in another state", request->id);
+      return fmt::format("request {} is in the running queue in another state", request->id);
     if (!request->scheduled_once)
-      return fmt::format("request {} runs and was never scheduled", request->id);
+      return fmt::format("request {} is running but was never scheduled", request->id);
   }
   for (size_t i = 0; i < waiting_.size(); ++i) {
     const Request& request = *waiting_[i];
     if (request.state != RequestState::kWaiting)
-      return fmt::format("request {} waits in another state", request.id);
+      return fmt::format("request {} is in the waiting queue in another state", request.id);
     if (!request.table.blocks.empty() || request.computed_tokens > 0) {
-      return fmt::format("request {} waits and holds memory", request.id);
+      return fmt::format("request {} is waiting but holds memory", request.id);
     }
     if (i == 0 || request.preemptions == 0) continue;
     const Request& before = *waiting_[i - 1];

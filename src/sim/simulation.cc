@@ -75,7 +75,7 @@ class Simulation final : scheduler::StepListener {
     const int64_t needed = int64_t{request->prompt_tokens} + request->answer_tokens;
     if (needed > cache_.max_tokens())
       return invalid("the request needs " + std::to_string(needed) +
-                     " tokens, and the KV cache holds " + std::to_string(cache_.max_tokens()));
+                     " tokens, but the KV cache holds " + std::to_string(cache_.max_tokens()));
     return scheduler_.add(request);
   }
 
