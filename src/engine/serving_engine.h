@@ -15,6 +15,7 @@
 #include "api/options.h"
 #include "base/worker_pool.h"
 #include "engine/core.h"
+#include "engine/memory_plan.h"
 #include "models/registry.h"
 
 namespace valora {
@@ -49,8 +50,12 @@ class ServingEngine final : public Engine {
 
  private:
   ServingEngine(const EngineOptions& options, const Clock& clock);
-  Status load();
   Status set_up();
+  Status load();
+  Status load_weights();
+  Result<MemoryPlan> plan_for(const scheduler::Policy& policy);
+  Status make_core(const MemoryPlan& plan, std::unique_ptr<scheduler::Policy> policy);
+  void fill_card(const MemoryPlan& plan);
   Result<std::shared_ptr<ActiveRequest>> make_request(GenerateRequest request,
                                                       std::shared_ptr<ResponseSink> sink);
   void prepare(const std::shared_ptr<ActiveRequest>& request);

@@ -41,8 +41,27 @@ ops::Backend backend_of(KernelBackend kernels) {
   return kernels == KernelBackend::kNative ? ops::Backend::kNative : ops::Backend::kReference;
 }
 
-Result<std::unique_ptr<scheduler::Policy>> make_policy(SchedulingPolicy policy) {
-  return scheduler::make_policy(name_of(policy));
+// Settings of the process: instruction set, tiles, kernels, threads of torch's pool.
+Status set_up_compute(const EngineOptions& options) {
+  VALORA_CHECK(kernels::select_isa());
+  VALORA_CHECK(kernels::load_tiles(options.tiles));
+  ops::set_backend(backend_of(options.kernels));
+  if (options.threads > 0) at::set_num_threads(options.threads);
+  return {};
+}
+
+Status check_limits(const EngineOptions& options) {
+  if (options.max_num_seqs < 1) return invalid("--max-num-seqs must be at least 1", "max_num_seqs");
+  if (options.max_num_batched_tokens < 1)
+    return invalid("--max-num-batched-tokens must be at least 1", "max_num_batched_tokens");
+  if (options.max_lora_rank < 1 || options.max_lora_rank > 256)
+    return invalid("--max-lora-rank must be between 1 and 256", "max_lora_rank");
+  return {};
+}
+
+int64_t block_bytes_of(const models::LoadedModel& loaded, at::Device device) {
+  const models::ModelSpec& spec = loaded.model->spec();
+  return ops::KvArena::block_bytes(spec.layers, spec.kv_heads, spec.head_dim, loaded.dtype, device);
 }
 
 }  // namespace
@@ -75,33 +94,40 @@ Status ServingEngine::set_up() {
 Status ServingEngine::load() {
   VALORA_TRY(device, find_device(options_.device));
   device_ = device;
-  VALORA_CHECK(kernels::select_isa());
-  VALORA_CHECK(kernels::load_tiles(options_.tiles));
-  ops::set_backend(backend_of(options_.kernels));
-  if (options_.threads > 0) at::set_num_threads(options_.threads);
-  if (options_.max_num_seqs < 1)
-    return invalid("--max-num-seqs must be at least 1", "max_num_seqs");
-  if (options_.max_num_batched_tokens < 1)
-    return invalid("--max-num-batched-tokens must be at least 1", "max_num_batched_tokens");
-  if (options_.max_lora_rank < 1 || options_.max_lora_rank > 256)
-    return invalid("--max-lora-rank must be between 1 and 256", "max_lora_rank");
-  VALORA_TRY(policy, make_policy(options_.policy));
+  VALORA_CHECK(set_up_compute(options_));
+  VALORA_CHECK(check_limits(options_));
+  VALORA_TRY(policy, scheduler::make_policy(name_of(options_.policy)));
+  VALORA_CHECK(load_weights());
+  VALORA_TRY(plan, plan_for(*policy));
+  VALORA_CHECK(make_core(plan, std::move(policy)));
+  fill_card(plan);
+  return {};
+}
+
+Status ServingEngine::load_weights() {
   VALORA_TRY(loaded, models::load_model(options_.model_path, scalar_type(options_.dtype), device_));
   loaded_ = std::move(loaded);
-  const models::ModelSpec& spec = loaded_.model->spec();
   for (const std::string& name : loaded_.unused_tensors)
     spdlog::warn("{}: tensor {} is not used", options_.model_path, name);
-  const int64_t block_bytes =
-      ops::KvArena::block_bytes(spec.layers, spec.kv_heads, spec.head_dim, loaded_.dtype, device_);
-  const bool shadowed = policy->merges() && options_.merge == MergePlace::kShadow;
+  return {};
+}
+
+Result<MemoryPlan> ServingEngine::plan_for(const scheduler::Policy& policy) {
+  const bool shadowed = policy.merges() && options_.merge == MergePlace::kShadow;
   const int64_t shadow_bytes = shadowed ? ModeSwitcher::shadow_bytes(*loaded_.model) : 0;
   const int64_t available = available_memory(device_);
-  VALORA_CHECK(check_shadow(policy->name(), shadow_bytes, available));
-  VALORA_TRY(plan, plan_memory(options_, spec, block_bytes, available - shadow_bytes));
+  VALORA_CHECK(check_shadow(policy.name(), shadow_bytes, available));
+  VALORA_TRY(plan, plan_memory(options_, loaded_.model->spec(), block_bytes_of(loaded_, device_),
+                               available - shadow_bytes));
   notes_ = plan.notes;
   if (shadowed)
     notes_.push_back("merged weights take " + std::to_string(shadow_bytes >> 20) +
                      " MiB besides the base model's; --merge inplace needs none");
+  return plan;
+}
+
+Status ServingEngine::make_core(const MemoryPlan& plan, std::unique_ptr<scheduler::Policy> policy) {
+  const models::ModelSpec& spec = loaded_.model->spec();
   std::unique_ptr<ModeSwitcher> switcher;
   if (policy->merges())
     switcher =
@@ -123,7 +149,11 @@ Status ServingEngine::load() {
   core_ = std::make_unique<EngineCore>(
       config, std::move(policy), std::move(runner), *frontend_, clock_,
       CoreEvents{[this] { --queued_; }, [this](RequestHandle handle) { request_ended(handle); }});
+  return {};
+}
 
+void ServingEngine::fill_card(const MemoryPlan& plan) {
+  const models::ModelSpec& spec = loaded_.model->spec();
   card_.name = options_.served_name.empty() ? options_.model_path : options_.served_name;
   card_.path = options_.model_path;
   card_.architecture = spec.architecture;
@@ -137,9 +167,8 @@ Status ServingEngine::load() {
   card_.media_limits = options_.media_limits;
   card_.kv_block_tokens = memory::kBlockTokens;
   card_.kv_blocks = plan.kv_blocks;
-  card_.kv_bytes = static_cast<size_t>(block_bytes) * plan.kv_blocks;
+  card_.kv_bytes = static_cast<size_t>(plan.block_bytes) * plan.kv_blocks;
   card_.weight_bytes = static_cast<size_t>(loaded_.parameters) * c10::elementSize(loaded_.dtype);
-  return {};
 }
 
 }  // namespace valora
