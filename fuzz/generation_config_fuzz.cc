@@ -1,6 +1,6 @@
 // generation_config.json, then config.json.
 #include "check.h"
-#include "engine/generation_config.h"
+#include "engine/sampling/generation_config.h"
 #include "input.h"
 #include "temp_folder.h"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/log.h"
-#include "engine/task_head.h"
+#include "engine/output/task_head.h"
 
 namespace valora {
 namespace {

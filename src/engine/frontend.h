@@ -10,8 +10,8 @@
 
 #include "api/options.h"
 #include "api/request.h"
-#include "engine/generation_config.h"
 #include "engine/loaded_adapter.h"
+#include "engine/sampling/generation_config.h"
 #include "media/loader.h"
 #include "memory/kv_cache.h"
 #include "models/registry.h"

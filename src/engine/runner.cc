@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "base/log.h"
+#include "engine/output/task_head.h"
 #include "engine/segments.h"
-#include "engine/task_head.h"
 #include "ops/parallel.h"
 
 namespace valora {

@@ -11,8 +11,8 @@
 #include "api/request.h"
 #include "engine/frontend.h"
 #include "engine/loaded_adapter.h"
-#include "engine/output_text.h"
-#include "engine/sampler.h"
+#include "engine/output/output_text.h"
+#include "engine/sampling/sampler.h"
 #include "scheduler/request.h"
 
 namespace valora {

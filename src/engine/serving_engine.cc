@@ -9,7 +9,7 @@
 #include "adapters/adapter_spec.h"
 #include "base/log.h"
 #include "engine/memory_plan.h"
-#include "engine/task_head.h"
+#include "engine/output/task_head.h"
 #include "ops/parallel.h"
 
 namespace valora {

@@ -10,7 +10,7 @@
 
 #include "api/engine.h"
 #include "base/result.h"
-#include "generator/data/metrics.h"
+#include "generator/data/metrics/metrics.h"
 
 namespace valora::generator {
 

@@ -4,7 +4,7 @@
 #include <map>
 
 #include "base/json.h"
-#include "generator/data/metrics.h"
+#include "generator/data/metrics/metrics.h"
 
 namespace valora::generator {
 namespace {

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "generator/data/metrics.h"
+#include "generator/data/metrics/metrics.h"
 
 namespace valora::generator {
 

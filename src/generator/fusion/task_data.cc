@@ -4,7 +4,7 @@
 #include <map>
 
 #include "generator/data/datasets.h"
-#include "generator/data/metrics.h"
+#include "generator/data/metrics/metrics.h"
 #include "generator/evaluator.h"
 #include "generator/teacher.h"
 

@@ -12,7 +12,7 @@
 
 #include "base/testing/temp_dir.h"
 #include "generator/data/datasets.h"
-#include "generator/data/metrics.h"
+#include "generator/data/metrics/metrics.h"
 #include "media/testing/pictures.h"
 
 namespace valora::generator {

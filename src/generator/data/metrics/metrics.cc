@@ -1,8 +1,8 @@
-#include "generator/data/metrics.h"
+#include "generator/data/metrics/metrics.h"
 
 #include <numeric>
 
-#include "generator/data/metric_families.h"
+#include "generator/data/metrics/families.h"
 
 namespace valora::generator {
 

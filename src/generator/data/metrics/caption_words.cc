@@ -1,4 +1,4 @@
-#include "generator/data/caption_words.h"
+#include "generator/data/metrics/caption_words.h"
 
 #include "generator/data/answer_text.h"
 

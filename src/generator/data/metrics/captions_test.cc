@@ -3,8 +3,8 @@
 
 #include <cmath>
 
-#include "generator/data/caption_words.h"
-#include "generator/data/metrics.h"
+#include "generator/data/metrics/caption_words.h"
+#include "generator/data/metrics/metrics.h"
 
 namespace valora::generator {
 namespace {

@@ -1,7 +1,7 @@
 #include <gmock/gmock.h>
 
 #include "generator/data/box_text.h"
-#include "generator/data/metrics.h"
+#include "generator/data/metrics/metrics.h"
 
 namespace valora::generator {
 namespace {

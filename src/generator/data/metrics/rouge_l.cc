@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "generator/data/answer_text.h"
-#include "generator/data/caption_words.h"
-#include "generator/data/metric_families.h"
+#include "generator/data/metrics/caption_words.h"
+#include "generator/data/metrics/families.h"
 
 namespace valora::generator {
 namespace {

@@ -1,7 +1,7 @@
 // Box metrics: F1 over the whole set, and the accuracy of the first box. Both at an overlap of 0.5.
 #include "generator/data/answer_text.h"
 #include "generator/data/box_text.h"
-#include "generator/data/metric_families.h"
+#include "generator/data/metrics/families.h"
 
 namespace valora::generator {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "generator/data/answer_text.h"
-#include "generator/data/metric_families.h"
+#include "generator/data/metrics/families.h"
 
 namespace valora::generator {
 

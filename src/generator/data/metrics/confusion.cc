@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <set>
 
-#include "generator/data/metric_families.h"
+#include "generator/data/metrics/families.h"
 
 namespace valora::generator {
 namespace {

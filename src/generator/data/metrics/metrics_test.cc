@@ -1,5 +1,5 @@
 // score() and confusion() on labels and plain answers.
-#include "generator/data/metrics.h"
+#include "generator/data/metrics/metrics.h"
 
 #include <gmock/gmock.h>
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "generator/data/metrics.h"
+#include "generator/data/metrics/metrics.h"
 
 namespace valora::generator {
 

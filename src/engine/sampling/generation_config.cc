@@ -1,4 +1,4 @@
-#include "engine/generation_config.h"
+#include "engine/sampling/generation_config.h"
 
 #include <cmath>
 

@@ -1,4 +1,4 @@
-#include "engine/output_text.h"
+#include "engine/output/output_text.h"
 
 #include <algorithm>
 

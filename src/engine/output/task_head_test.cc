@@ -1,4 +1,4 @@
-#include "engine/task_head.h"
+#include "engine/output/task_head.h"
 
 #include <gtest/gtest.h>
 

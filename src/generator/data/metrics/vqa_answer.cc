@@ -1,4 +1,4 @@
-#include "generator/data/vqa_answer.h"
+#include "generator/data/metrics/vqa_answer.h"
 
 #include <algorithm>
 #include <array>

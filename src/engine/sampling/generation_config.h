@@ -8,7 +8,7 @@
 
 #include "api/request.h"
 #include "base/json.h"
-#include "engine/sampler.h"
+#include "engine/sampling/sampler.h"
 
 namespace valora {
 

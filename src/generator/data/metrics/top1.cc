@@ -2,7 +2,7 @@
 #include <set>
 
 #include "generator/data/answer_text.h"
-#include "generator/data/metric_families.h"
+#include "generator/data/metrics/families.h"
 
 namespace valora::generator {
 namespace {

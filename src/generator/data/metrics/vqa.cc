@@ -2,8 +2,8 @@
 #include <algorithm>
 
 #include "generator/data/answer_text.h"
-#include "generator/data/metric_families.h"
-#include "generator/data/vqa_answer.h"
+#include "generator/data/metrics/families.h"
+#include "generator/data/metrics/vqa_answer.h"
 
 namespace valora::generator {
 namespace {
