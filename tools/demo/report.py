@@ -8,14 +8,14 @@ A small but real vision-language model in the Qwen2-VL format, {adapters} LoRA a
 Everything here is made by `tools/demo/make.py` from drawn pictures and clips, and from the handwritten digits that scikit-learn ships.
 
 - `model/`: {parameters:.2f} million parameters in bf16, an ordinary Hugging Face folder. A 64 x 64 picture is 16 tokens.
-- `adapters/NAME/`: PEFT folders; `valora.json` beside them names the questions they were trained with, and their heads' labels.
-- `manifest.json`: which adapter, and which of its heads, answers a task (without it, each adapter the one task it is named after).
-- `tasks.yaml`: what the adapters are made for; `tasks-images.yaml`, `tasks-videos.yaml` and `tasks-teacher.yaml` are sets to compare with.
-- `samples.json`, `samples/`: held-out pictures (PNG) and clips (H.264, two frames a second), with question and expected answer.
-  They are the first ones of their own seed, not picked by hand; the first one of each task is also asked of the base.
-- `accuracy.json`: what the tables below are made from.
+- `adapters/NAME/`: PEFT folders; their `valora.json` has the training questions and the labels of the heads.
+- `manifest.json`: the adapter and the head of each task.
+- `tasks.yaml`: the tasks of the adapters; `tasks-images.yaml`, `tasks-videos.yaml` and `tasks-teacher.yaml` are sets for comparison.
+- `samples.json`, `samples/`: held-out pictures (PNG) and clips (H.264, two frames per second), with question and expected answer.
+  They are the first ones of a separate seed, not selected; the first one of each task is also asked of the base.
+- `accuracy.json`: the data of the tables below.
 
-The model knows small drawings, short texts and short clips, and English questions of the kinds below. It knows nothing else.
+The model knows small drawings, short texts and short clips, and English questions of the kinds below, and nothing else.
 Boxes are `[x0,y0,x1,y1]`, or `<ref>label</ref><box>(x0,y0),(x1,y1)</box>`, in hundredths of the picture's width and height.
 """
 
@@ -58,11 +58,11 @@ def notes(table):
     for name, row in table.items():
         base, adapter = row["base"], row["adapter"]
         if "mean_iou" in base:
-            out.append(f"- `{name}`: a box counts from an IoU of 0.5; mean IoU {base['mean_iou']:.2f} for the base, {adapter['mean_iou']:.2f} for the adapter.")
+            out.append(f"- `{name}`: a box is correct at an IoU of at least 0.5; mean IoU {base['mean_iou']:.2f} for the base, {adapter['mean_iou']:.2f} for the adapter.")
         if "f1" in base:
-            out.append(f"- `{name}`: F1 over all boxes, matched within their label from an IoU of 0.5.")
+            out.append(f"- `{name}`: F1 over all boxes, matched by label at an IoU of at least 0.5.")
         if "vqa" in base:
-            out.append(f"- `{name}`: by the ten-answer rule; the most frequent answer word for word: {percent(base['exact'])} for the base, "
+            out.append(f"- `{name}`: VQA accuracy over ten answers; exact match of the most frequent answer: {percent(base['exact'])} for the base, "
                        f"{percent(adapter['exact'])} for the adapter.")
         if "object_f1" in base:
             out.append(f"- `{name}`: the whole entry must be exact, style included; F1 of the named objects alone "
@@ -79,21 +79,21 @@ def write(demo):
                           tasks=len(measured["tasks"]), parameters=count / 1e6)]
     training = measured["base"].get("training")
     lines += ["## Tasks", "", *tasks(measured["tasks"]), "", *notes(measured["tasks"]),
-              "- Validation is what the generator measured on its validation data, in the task's metric; the other figures are of held-out samples.",
-              "- The base does not know most of these tasks' label words, so its 0 says less than the chance beside it.",
+              "- Validation is the score on the generator's validation data, in the task's metric; the other scores are those on held-out samples.",
+              "- The base does not know most of these tasks' label words, so compare with chance instead of its 0 %.",
               "- A head reads the final hidden state of the prompt's last token: one pass, no decoding. "
-              "A task with a head is answered through the language model as well.", "", "## Base", ""]
+              "A task with a head can also be answered by the language model.", "", "## Base", ""]
     if training:
-        lines += [f"Trained from scratch in {training['minutes']} minutes of wall-clock time on two CPU cores that other work shared "
+        lines += [f"Trained from scratch in {training['minutes']} minutes of wall-clock time on two CPU cores shared with other work "
                   f"({training['steps']} steps, {training['images']} pictures and clips). {training.get('note', '')}".rstrip(), ""]
     lines += [*skills(measured["base"]["skills"]), "",
-              "A constant answer is always the most frequent one; where the base is no better, it has not learned the skill.", "",
+              "A constant answer is always the most frequent one; if the base is no better, it has not learned the skill.", "",
               "## Make it again", "",
               "    make demo-adapters                               # the tasks' data and the adapters, from model/", "",
               "    tools/setup tests demo",
               "    .venv/bin/python tools/demo/make.py all          # all of it, after make build; or one stage:",
               "                                                     # base, package, datasets, adapters, samples, evaluate, readme, check", "",
               measured["what"] + " Training, validation and held-out samples never share a seed; the digits' held-out fifth is split by a fixed seed. "
-              "A budget of wall-clock time bounds the base training, so another machine gives another model, and figures vary by a few points.",
+              "A budget of wall-clock time bounds the base training, so another machine gives another model, and scores vary by a few points.",
               "Training times are those of one run on the shared machine."]
     (demo / "README.md").write_text("\n".join(lines) + "\n")
