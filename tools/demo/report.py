@@ -58,7 +58,8 @@ def notes(table):
     for name, row in table.items():
         base, adapter = row["base"], row["adapter"]
         if "mean_iou" in base:
-            out.append(f"- `{name}`: a box is correct at an IoU of at least 0.5; mean IoU {base['mean_iou']:.2f} for the base, {adapter['mean_iou']:.2f} for the adapter.")
+            out.append(f"- `{name}`: a box is correct at an IoU of at least 0.5; mean IoU {base['mean_iou']:.2f} for the base, "
+                       f"{adapter['mean_iou']:.2f} for the adapter.")
         if "f1" in base:
             out.append(f"- `{name}`: F1 over all boxes, matched by label at an IoU of at least 0.5.")
         if "vqa" in base:
