@@ -65,7 +65,7 @@ Status write_folder(const std::string& dir, const std::function<Status(const std
   fs::remove_all(part, fault);
   if (!fault) fs::create_directories(part, fault);
   if (fault) return write_error(dir, fault.message());
-  const Status filled = fill(part);
+  Status filled = fill(part);
   if (!filled.ok()) {
     fs::remove_all(part, fault);
     return filled;

@@ -72,7 +72,7 @@ Result<Value> join(Runtime& runtime, const Value& subject, CallArgs args) {
       part = std::move(found);
     }
     VALORA_TRY(text, to_text(runtime.budget, part));
-    VALORA_CHECK(runtime.budget.take(text.size() + sizeof(text)));
+    VALORA_CHECK(runtime.budget.take(text.size() + sizeof(std::string)));
     texts.push_back(std::move(text));
   }
   const std::vector<std::string_view> parts(texts.begin(), texts.end());

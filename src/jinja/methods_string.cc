@@ -224,6 +224,7 @@ Result<Value> predicate_method(Runtime& runtime, const Value& self, CallArgs arg
   return Value(*string_predicate(name, self.text()));
 }
 
+// NOLINTNEXTLINE(performance-unnecessary-value-param): all methods have one signature
 Result<Value> format_method(Runtime& runtime, const Value& self, CallArgs args) {
   return format_braces(runtime.budget, self.text(), args);
 }

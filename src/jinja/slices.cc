@@ -82,7 +82,7 @@ Result<Value> replaced(Budget& budget, std::string_view text, std::string_view f
                        std::string_view to, int64_t limit) {
   VALORA_CHECK(budget.look_at(text.size()));
   const auto count = static_cast<size_t>(count_of(text, from, limit));
-  if (to.size() > 0 && count > kMaxStringBytes / to.size())
+  if (!to.empty() && count > kMaxStringBytes / to.size())
     VALORA_CHECK(budget.take_string(kMaxStringBytes + 1));
   VALORA_CHECK(budget.take_string(text.size() + count * to.size() - count * from.size()));
   return make_string(budget, replace(text, from, to, limit));

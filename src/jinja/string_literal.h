@@ -8,6 +8,6 @@
 
 namespace valora::jinja {
 
-Result<std::string> unescape(std::string_view literal);
+Result<std::string> unescape(std::string_view rest);
 
 }  // namespace valora::jinja

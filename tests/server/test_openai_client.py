@@ -5,7 +5,6 @@ import json
 import signal
 import socket
 import subprocess
-import sys
 import urllib.request
 
 import openai

@@ -13,10 +13,10 @@ namespace valora::generator {
 // `labels`: the labels that samples or boxes may have, if the task names its own; another one is an
 // error. Dropped and counted in the log: COCO's crowds, and its images without a box if the
 // question's {label} cannot be filled in.
-Result<std::vector<Sample>> read_samples(const DataSource& source, const Task& task);
+Result<std::vector<Sample>> read_samples(const DataSource& given, const Task& task);
 // Media without answers, for teachers: pictures of a folder and its subfolders (in name order;
 // videos for a video task), or a JSONL file's media and questions, if its lines have them.
-Result<std::vector<Sample>> read_unlabelled(const DataSource& source, const Task& task);
+Result<std::vector<Sample>> read_unlabelled(const DataSource& given, const Task& task);
 
 // Gives every sample its question (its own, otherwise the task's template) and its answer (from
 // labels, boxes or text), in the form that the language model is trained with and asked (VaLoRA

@@ -138,7 +138,7 @@ Result<std::optional<double>> YamlFields::number(std::string_view key, double le
   if (!value || !(*value >= least && *value <= most))
     return error(key,
                  fmt::format("must be a number from {} to {}, not {}", least, most, quoted(*node)));
-  return std::optional(*value);
+  return value;
 }
 
 Result<std::optional<int64_t>> YamlFields::integer(std::string_view key, int64_t least,
@@ -149,7 +149,7 @@ Result<std::optional<int64_t>> YamlFields::integer(std::string_view key, int64_t
   if (!value || *value < least || *value > most)
     return error(
         key, fmt::format("must be an integer from {} to {}, not {}", least, most, quoted(*node)));
-  return std::optional(*value);
+  return value;
 }
 
 Result<std::vector<std::string>> YamlFields::texts(std::string_view key) const {

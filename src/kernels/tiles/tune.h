@@ -46,9 +46,9 @@ struct TuneProgress {
   int done = 0, total = 0;
   const TunedShape* last = nullptr;
 };
-// All shapes that `known` lacks, until `seconds` have passed.
+// All shapes that `known` lacks, until `budget` seconds have passed.
 std::vector<TunedShape> tune(const std::vector<ProductShape>& shapes, const TileTable& known,
-                             const MeasureTile& measure, const Clock& clock, double seconds,
+                             const MeasureTile& measure, const Clock& clock, double budget,
                              const std::function<void(const TuneProgress&)>& progress);
 
 // How much longer other choices take than the tuned one: geometric mean, and worst case.

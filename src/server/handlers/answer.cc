@@ -142,7 +142,7 @@ void Answer::done(size_t index, FinalInfo info) {
   on_all_done();
 }
 
-void Answer::failed(Error error) {
+void Answer::failed(const Error& error) {
   if (std::exchange(ended_, true)) return;
   cancel_rest();
   // Nobody is owed an answer that the server itself has broken off.

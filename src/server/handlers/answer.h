@@ -62,8 +62,8 @@ class Answer : public std::enable_shared_from_this<Answer> {
   void submitted(const std::vector<RequestHandle>& handles, const std::optional<Error>& refused);
   void started(size_t part, const Usage& usage);
   void output(size_t part, OutputChunk chunk, Time at);
-  void done(size_t part, FinalInfo info);
-  void failed(Error error);
+  void done(size_t index, FinalInfo info);
+  void failed(const Error& error);
   void client_left();
   void cancel_rest();
   void measure(Part& part, const OutputChunk& chunk, Time at);

@@ -52,8 +52,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void hand_over();
 
   // Answering. `serial` names the exchange, so that late calls for an earlier one are ignored.
-  void respond(uint64_t serial, HttpResponse response);
-  void begin_stream(uint64_t serial, HttpResponse head);
+  void respond(uint64_t serial, const HttpResponse& response);
+  void begin_stream(uint64_t serial, const HttpResponse& head);
   void write(uint64_t serial, std::string bytes);
   void end_stream(uint64_t serial);
   void release_body(uint64_t serial);
@@ -64,7 +64,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   // Answers from here, before or without a handler, and closes where the body was not read.
   void refuse(int status, std::string_view message);
-  void answer_early(HttpResponse response);
+  void answer_early(const HttpResponse& response);
   void begin_exchange();
   void send_head(const HttpResponse& response, std::optional<size_t> length);
   void flush();

@@ -39,11 +39,11 @@ void Connection::refuse(int status, std::string_view message) {
   answer_early(error_response(status, message));
 }
 
-void Connection::answer_early(HttpResponse response) {
+void Connection::answer_early(const HttpResponse& response) {
   if (body_unread_ || !parser_->is_done()) keep_alive_ = false;
   state_ = State::kAnswering;
   disarm(read_timer_);
-  respond(serial_, std::move(response));
+  respond(serial_, response);
 }
 
 void Connection::send_head(const HttpResponse& response, std::optional<size_t> length) {
@@ -65,7 +65,7 @@ void Connection::send_head(const HttpResponse& response, std::optional<size_t> l
   fmt::format_to(out, "Connection: {}\r\n\r\n", keep_alive_ ? "keep-alive" : "close");
 }
 
-void Connection::respond(uint64_t serial, HttpResponse response) {
+void Connection::respond(uint64_t serial, const HttpResponse& response) {
   if (!answering(serial) || head_sent_) return;
   send_head(response, response.body.size());
   if (!head_only_) pending_ += response.body;
@@ -73,7 +73,7 @@ void Connection::respond(uint64_t serial, HttpResponse response) {
   flush();
 }
 
-void Connection::begin_stream(uint64_t serial, HttpResponse head) {
+void Connection::begin_stream(uint64_t serial, const HttpResponse& head) {
   if (!answering(serial) || head_sent_) return;
   chunked_ = http11_;
   if (!chunked_) keep_alive_ = false;  // its end is the connection's

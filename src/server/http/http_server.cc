@@ -170,7 +170,7 @@ void HttpServer::Impl::join() {
 
 HttpServer::HttpServer(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
-Result<std::unique_ptr<HttpServer>> HttpServer::start(HttpServerOptions options,
+Result<std::unique_ptr<HttpServer>> HttpServer::start(const HttpServerOptions& options,
                                                       std::shared_ptr<HttpHandler> handler) {
   if (options.io_threads < 1 || options.handler_threads < 1)
     return invalid("the server needs at least one thread");

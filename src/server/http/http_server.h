@@ -23,7 +23,7 @@ struct HttpServerOptions {
 
 class HttpServer {
  public:
-  static Result<std::unique_ptr<HttpServer>> start(HttpServerOptions options,
+  static Result<std::unique_ptr<HttpServer>> start(const HttpServerOptions& options,
                                                    std::shared_ptr<HttpHandler> handler);
   ~HttpServer();  // stops
 

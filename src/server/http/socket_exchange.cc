@@ -30,14 +30,14 @@ void SocketExchange::post(std::function<void()> work) {
 }
 
 void SocketExchange::respond(HttpResponse response) {
-  dispatch([response = std::move(response)](Connection& connection, uint64_t serial) mutable {
-    connection.respond(serial, std::move(response));
+  dispatch([response = std::move(response)](Connection& connection, uint64_t serial) {
+    connection.respond(serial, response);
   });
 }
 
 void SocketExchange::begin_stream(HttpResponse head) {
-  dispatch([head = std::move(head)](Connection& connection, uint64_t serial) mutable {
-    connection.begin_stream(serial, std::move(head));
+  dispatch([head = std::move(head)](Connection& connection, uint64_t serial) {
+    connection.begin_stream(serial, head);
   });
 }
 

@@ -44,8 +44,10 @@ inline __attribute__((always_inline)) Lanes load_lanes(const float* p) {
 // The lanes, each moved BY places to the front, around.
 template <int BY>
 inline __attribute__((always_inline)) Lanes rotated_lanes(Lanes lanes) {
-  const LaneBits index = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
-  return __builtin_shuffle(lanes, (index + BY) & 15);
+  constexpr auto from = [](int i) { return (i + BY) & 15; };
+  return __builtin_shufflevector(lanes, lanes, from(0), from(1), from(2), from(3), from(4), from(5),
+                                 from(6), from(7), from(8), from(9), from(10), from(11), from(12),
+                                 from(13), from(14), from(15));
 }
 
 // In halves: four steps deep.
