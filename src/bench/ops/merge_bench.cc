@@ -4,10 +4,10 @@
 
 #include "bench/ops/random_tensors.h"
 #include "kernels/cpu/merge/merge.h"
-#include "ops/cpu_types.h"
 #include "ops/huge_memory.h"
 #include "ops/linear.h"
 #include "ops/parallel.h"
+#include "ops/weight_cpu.h"
 
 namespace valora::bench {
 namespace {
@@ -54,10 +54,6 @@ Linear make_linear(const Size& size, int64_t rank) {
   return l;
 }
 
-kernels::Panels<bf16> panels(const ops::Weight& w) {
-  return {ops::raw<bf16>(w.data()), w.out(), w.in()};
-}
-
 // The first layer's merged weights, all in one.
 template <typename Merged>
 at::Tensor first_layer(const std::vector<Linear>& linears, size_t count, const Merged& merged) {
@@ -85,8 +81,9 @@ Measurement measure_merge(Bench& bench, const MergeShape& shape) {
   for (int64_t layer = 0; layer < shape.layers; ++layer)
     for (const Size& size : sizes) {
       const Linear& l = linears.emplace_back(make_linear(size, shape.rank));
-      merges.push_back({panels(l.base), ops::raw<bf16>(l.shadow.data()), panels(l.panel_a),
-                        panels(l.panel_b), kCoefficient});
+      merges.push_back({ops::panels_of<bf16>(l.base), ops::raw<bf16>(l.shadow.data()),
+                        ops::panels_of<bf16>(l.panel_a), ops::panels_of<bf16>(l.panel_b),
+                        kCoefficient});
       work.bytes += static_cast<double>(2 * l.base.bytes() + l.panel_a.bytes() + l.panel_b.bytes());
       work.operations += 2.0 * static_cast<double>(shape.rank * size.out * size.in);
     }
