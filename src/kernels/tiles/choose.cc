@@ -21,16 +21,31 @@ InUse& in_use() {
 }
 
 // A search takes microseconds, and a model asks for the same shapes in each layer.
+template <typename DeviceTile>
 struct Remembered {
   TileKey key;
   uint64_t number = 0;
-  Tile tile;
+  DeviceTile tile;
 };
 constexpr size_t kSets = 128, kWays = 4;
+template <typename DeviceTile>
 struct Memory {
-  std::array<std::array<Remembered, kWays>, kSets> sets;
+  std::array<std::array<Remembered<DeviceTile>, kWays>, kSets> sets;
   size_t turn = 0;
 };
+
+template <typename DeviceTile>
+DeviceTile choose(const ProductShape& shape) {
+  thread_local Memory<DeviceTile> memory;
+  const TileKey key = TileKey::of(shape);
+  const uint64_t number = in_use().number.load(std::memory_order_acquire);
+  auto& set = memory.sets[key.hash() % kSets];
+  for (const auto& entry : set)
+    if (entry.number == number && entry.key == key) return entry.tile;
+  auto& entry = set[memory.turn++ % kWays];
+  entry = {key, number, std::get<DeviceTile>(tiles_in_use()->choose(key))};
+  return entry.tile;
+}
 
 }  // namespace
 
@@ -45,16 +60,7 @@ void use_tiles(std::shared_ptr<const TileTable> table) {
   in_use().number.fetch_add(1, std::memory_order_release);
 }
 
-Tile choose_tile(const ProductShape& shape) {
-  thread_local Memory memory;
-  const TileKey key = TileKey::of(shape);
-  const uint64_t number = in_use().number.load(std::memory_order_acquire);
-  auto& set = memory.sets[key.hash() % kSets];
-  for (const Remembered& entry : set)
-    if (entry.number == number && entry.key == key) return entry.tile;
-  Remembered& entry = set[memory.turn++ % kWays];
-  entry = {key, number, tiles_in_use()->choose(key)};
-  return entry.tile;
-}
+CpuTile choose_cpu_tile(const ProductShape& shape) { return choose<CpuTile>(shape); }
+CudaTile choose_cuda_tile(const ProductShape& shape) { return choose<CudaTile>(shape); }
 
 }  // namespace valora::kernels

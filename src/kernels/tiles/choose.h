@@ -14,11 +14,9 @@ namespace valora::kernels {
 std::shared_ptr<const TileTable> tiles_in_use();
 void use_tiles(std::shared_ptr<const TileTable> table);
 
-// tiles_in_use()->choose(TileKey::of(shape)), a few nanoseconds where a thread asks again.
-Tile choose_tile(const ProductShape& shape);
-// Of a CPU's shape.
-inline CpuTile choose_cpu_tile(const ProductShape& shape) {
-  return std::get<CpuTile>(choose_tile(shape));
-}
+// tiles_in_use()->choose(TileKey::of(shape)), a few nanoseconds where a thread asks again. The
+// shape's processor must be one of the device.
+CpuTile choose_cpu_tile(const ProductShape& shape);
+CudaTile choose_cuda_tile(const ProductShape& shape);
 
 }  // namespace valora::kernels

@@ -39,6 +39,7 @@ TEST(Tiles, OfTheFormulaFitIntoAGpusSharedMemory) {
           for (const int64_t k : {1, 64, 18944}) {
             const ProductShape shape{ProductKind::kDense, float32, arch, m, n, k};
             EXPECT_TRUE(is_tile_of(arch, float32, formula_tile(shape)));
+            EXPECT_EQ(Tile(choose_cuda_tile(shape)), tiles_in_use()->choose(TileKey::of(shape)));
             const TileKey key = TileKey::of(shape);
             EXPECT_EQ(TileTable().choose(key), formula_tile(key.shape()));
           }
@@ -127,13 +128,13 @@ TEST(TileTable, OfOneTileIsCutToTheInstructionSet) {
 TEST_F(InUse, TheTableInUseDecidesOnEveryThread) {
   const ProductShape shape = dense(3, 320, 320);
   use_tiles(std::make_shared<const TileTable>());
-  EXPECT_EQ(choose_tile(shape), formula_tile(shape));
+  EXPECT_EQ(choose_cpu_tile(shape), cpu_formula_tile(shape));
   for (const uint8_t chains : {1, 2, 4}) {
     const Tile tile = CpuTile{2, 2, chains};
     use_tiles(std::make_shared<const TileTable>(std::vector<TileEntry>{entry(shape, tile)}));
-    EXPECT_EQ(choose_tile(shape), tile);
-    EXPECT_EQ(choose_tile(shape), tile);
-    std::thread([&] { EXPECT_EQ(choose_tile(shape), tile); }).join();
+    EXPECT_EQ(Tile(choose_cpu_tile(shape)), tile);
+    EXPECT_EQ(Tile(choose_cpu_tile(shape)), tile);
+    std::thread([&] { EXPECT_EQ(Tile(choose_cpu_tile(shape)), tile); }).join();
   }
 }
 
@@ -145,7 +146,7 @@ TEST_F(InUse, EveryShapeKeepsItsAnswer) {
         entry(dense(1, n, 64), CpuTile{1, 1, static_cast<uint8_t>(1 << (n / 16 % 4))}));
   use_tiles(std::make_shared<const TileTable>(entries));
   for (int round = 0; round < 2; ++round)
-    for (const TileEntry& e : entries) ASSERT_EQ(choose_tile(e.key.shape()), e.tile);
+    for (const TileEntry& e : entries) ASSERT_EQ(Tile(choose_cpu_tile(e.key.shape())), e.tile);
 }
 
 }  // namespace

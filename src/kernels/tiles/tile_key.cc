@@ -32,7 +32,7 @@ TileKey TileKey::of(const ProductShape& s) {
   };
   const uint64_t family = (static_cast<uint64_t>(s.kind) & mask(4)) << 12 |
                           (static_cast<uint64_t>(s.processor.device()) & mask(4)) << 8 |
-                          uint64_t{s.float32} << 7 | (s.processor.code() & mask(7));
+                          uint64_t{s.float32} << 7 | (s.processor.number() & mask(7));
   const uint64_t n = size(s.n), bucket = static_cast<uint64_t>(token_bucket(s.m));
   return {family << 48 | bucket << 24 | n >> 24, (n & mask(24)) << 40 | size(s.k)};
 }

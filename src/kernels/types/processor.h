@@ -19,24 +19,26 @@ enum class CudaArch : uint8_t {
 
 enum class Device : uint8_t { kCpu, kCuda };
 
-// A device and its instruction set or architecture.
+// A device and its instruction set or architecture, in a byte.
 class Processor {
  public:
   constexpr Processor() = default;
-  constexpr Processor(Isa isa) : code_(static_cast<uint8_t>(isa)) {}  // NOLINT: an Isa is one
-  constexpr Processor(CudaArch arch)                                  // NOLINT: and so is this
-      : device_(Device::kCuda), code_(static_cast<uint8_t>(arch)) {}
-  constexpr Processor(Device device, uint8_t code) : device_(device), code_(code) {}
+  constexpr Processor(Isa isa) : Processor(Device::kCpu, static_cast<uint8_t>(isa)) {}  // NOLINT
+  constexpr Processor(CudaArch arch)  // NOLINT: an architecture, as an instruction set, is one
+      : Processor(Device::kCuda, static_cast<uint8_t>(arch)) {}
+  // number: the enumerator's, below 64.
+  constexpr Processor(Device device, uint8_t number)
+      : code_(static_cast<uint8_t>(static_cast<uint8_t>(device) << kNumberBits | number)) {}
 
-  constexpr Device device() const { return device_; }
-  constexpr Isa isa() const { return static_cast<Isa>(code_); }             // of kCpu
-  constexpr CudaArch arch() const { return static_cast<CudaArch>(code_); }  // of kCuda
-  constexpr uint8_t code() const { return code_; }  // the enumerator's number
+  constexpr Device device() const { return static_cast<Device>(code_ >> kNumberBits); }
+  constexpr uint8_t number() const { return code_ & ((1 << kNumberBits) - 1); }
+  constexpr Isa isa() const { return static_cast<Isa>(number()); }             // of kCpu
+  constexpr CudaArch arch() const { return static_cast<CudaArch>(number()); }  // of kCuda
 
   friend bool operator==(const Processor&, const Processor&) = default;
 
  private:
-  Device device_ = Device::kCpu;
+  static constexpr int kNumberBits = 6;
   uint8_t code_ = static_cast<uint8_t>(Isa::kPortable);
 };
 
