@@ -34,7 +34,7 @@ struct Server::Impl {
 
   Engine& engine;
   std::shared_ptr<Service> service;
-  // Engine callbacks may come when this server is gone: they hold it weakly.
+  // Engine callbacks may run after the server is destroyed, so they hold a weak_ptr.
   std::shared_ptr<HttpServer> http;
   std::atomic<int> signals{0};
 };

@@ -1,4 +1,4 @@
-// Streams, clients that leave, and how a server starts and ends.
+// Streams, clients that disconnect, and how a server starts and stops.
 #include "server/server.h"
 
 #include <sys/resource.h>
@@ -197,7 +197,7 @@ TEST_F(ServerTest, ManyStreamsAtOnceEachGetTheirOwnAnswer) {
 TEST(ServerStart, RefusesOptionsThatMakeNoSense) {
   FakeEngine engine(echo_options());
   EXPECT_FALSE(Server::start({.host = "192.0.2.1", .port = 0}, engine)
-                   .ok());  // TEST-NET-1: nobody's address
+                   .ok());  // TEST-NET-1, never assigned to a host
   EXPECT_FALSE(Server::start({.port = 0, .io_threads = 0}, engine).ok());
   EXPECT_FALSE(Server::start({.port = 0, .api_keys = {""}}, engine).ok());
   auto first = Server::start({.port = 0}, engine);

@@ -12,8 +12,8 @@ namespace {
 
 constexpr size_t kMaxNameBytes = 255;  // of one path component
 
-// What is wrong with the folder is wrong with the request that names it; being full or broken is
-// not.
+// A bad folder is an error of the request that names it. Internal errors and lack of capacity are
+// the server's.
 Error unloadable(const std::string& name, const Error& error) {
   const bool ours = error.code == ErrorCode::kInternal || error.code == ErrorCode::kUnavailable;
   return {ours ? error.code : ErrorCode::kInvalidArgument,

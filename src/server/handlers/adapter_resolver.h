@@ -1,4 +1,4 @@
-// Loads adapters on first use: an unknown name is tried as a folder of that name under one
+// Loads adapters on first use. An unknown adapter name is looked up as a subfolder of one
 // directory.
 #pragma once
 
@@ -14,7 +14,7 @@
 
 namespace valora::server {
 
-// Shared, because a load may end after the server.
+// Owned by shared_ptr, because a load may outlive the server. Thread-safe.
 class AdapterResolver : public std::enable_shared_from_this<AdapterResolver> {
  public:
   using Done = std::function<void(Status)>;
@@ -22,11 +22,12 @@ class AdapterResolver : public std::enable_shared_from_this<AdapterResolver> {
   AdapterResolver(std::string directory, Engine& engine)
       : directory_(std::move(directory)), engine_(engine) {}
 
-  // The names that have a folder and are not loaded; others are left to the engine.
+  // The names in `uses` that have a folder and are not loaded. The engine reports the other unknown
+  // names.
   std::vector<std::string> missing(const std::vector<AdapterUse>& uses) const;
-  // `done` comes once, perhaps within the call, perhaps on an engine thread. kInvalidArgument: a
-  // folder that can't be loaded, which is no matter when the adapter has come by another way
-  // meanwhile.
+  // Loads the adapters one after another. Calls `done` once, on the calling thread or on an engine
+  // thread. kInvalidArgument: a folder can't be loaded. The caller may ignore this error if the
+  // adapter was loaded by another request in the meantime.
   void load(std::vector<std::string> names, Done done);
 
  private:
@@ -36,7 +37,8 @@ class AdapterResolver : public std::enable_shared_from_this<AdapterResolver> {
   const std::string directory_;  // empty: off
   Engine& engine_;
   std::mutex mutex_;
-  std::map<std::string, std::vector<Done>> loading_;  // by name: one load serves all that wait
+  // by adapter name; concurrent requests share one load
+  std::map<std::string, std::vector<Done>> loading_;
 };
 
 // A plain folder name: no separators, no leading dot, no control characters.

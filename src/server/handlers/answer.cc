@@ -10,7 +10,7 @@ namespace valora::server {
 
 using Clock = std::chrono::steady_clock;
 
-// Called on engine threads: only passes on.
+// The engine calls it on its own threads, so it only posts to the exchange's executor.
 class Answer::PartSink final : public ResponseSink {
  public:
   PartSink(std::shared_ptr<Answer> answer, size_t part) : answer_(std::move(answer)), part_(part) {}
@@ -60,7 +60,7 @@ void Answer::start(Target target, std::vector<GenerateRequest> requests) {
   }
   std::vector<std::string> missing = service_->resolver->missing(uses);
   if (missing.empty()) return submit(std::move(requests), {});
-  // A load may end after the server, whose executor then runs nothing more.
+  // The load may end after the server has stopped. Its executor then drops the posted work.
   auto waiting = std::make_shared<std::vector<GenerateRequest>>(std::move(requests));
   service_->resolver->load(
       std::move(missing), [self = shared_from_this(), waiting](const Status& resolved) {
@@ -93,7 +93,7 @@ Error Answer::refusal(const Error& error, const Status& resolved) const {
 void Answer::submitted(const std::vector<RequestHandle>& handles,
                        const std::optional<Error>& refused) {
   for (size_t i = 0; i < handles.size(); ++i) parts_[i].handle = handles[i];
-  if (ended_) return cancel_rest();  // a part has failed meanwhile
+  if (ended_) return cancel_rest();  // a part failed in the meantime
   if (refused) return failed(*refused);
   exchange_->on_client_left([self = shared_from_this()] { self->client_left(); });
 }
@@ -104,7 +104,7 @@ void Answer::started(size_t part, const Usage& usage) {
   parts_[part].usage.cached_tokens = usage.cached_tokens;
   service_->metrics.prompt_tokens(usage.prompt_tokens);
   parts_[part].started = true;
-  // Media are prepared by now, and their text is gone.
+  // The media are decoded by now, so the request body is no longer needed.
   if (std::all_of(parts_.begin(), parts_.end(), [](const Part& each) { return each.started; }))
     exchange_->release_body();
 }
@@ -145,7 +145,7 @@ void Answer::done(size_t index, FinalInfo info) {
 void Answer::failed(const Error& error) {
   if (std::exchange(ended_, true)) return;
   cancel_rest();
-  // Nobody is owed an answer that the server itself has broken off.
+  // Only a stopping server cancels requests by itself. It closes the connection without an answer.
   if (error.code == ErrorCode::kCancelled) return exchange_->abort();
   on_failed(error);
 }

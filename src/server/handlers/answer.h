@@ -1,6 +1,6 @@
-// One HTTP request's work in the engine: submits its parts, brings their events to the exchange's
-// executor, cancels them when the client leaves, and keeps the metrics. What the answer looks like
-// is its subclasses' matter.
+// Runs one HTTP request in the engine. Submits one engine request per prompt, moves their events to
+// the exchange's executor, cancels them if the client disconnects, and updates the metrics.
+// Subclasses format the answer.
 #pragma once
 
 #include <chrono>
@@ -16,12 +16,13 @@
 
 namespace valora::server {
 
-// start() submits on the caller's thread. Everything else runs on the exchange's executor, what the
-// engine says of the first parts while others are being submitted included, so there are no locks.
+// start() runs on the caller's thread. Everything else runs on the exchange's executor, including
+// events of the first parts while later parts are still being submitted. So there are no locks.
 class Answer : public std::enable_shared_from_this<Answer> {
  public:
   virtual ~Answer() = default;
-  // Submits one engine request per prompt; first loads missing adapters, where a resolver may.
+  // Submits one engine request per prompt. First loads missing adapters if a resolver directory is
+  // set.
   void start(Target target, std::vector<GenerateRequest> requests);
 
  protected:
@@ -30,10 +31,11 @@ class Answer : public std::enable_shared_from_this<Answer> {
   virtual void on_output(size_t part, OutputChunk chunk) = 0;
   virtual void on_classification(size_t, Classification) {}
   virtual void on_all_done() = 0;
-  // The answer's end when a part fails; responds with the error.
+  // Ends the answer after a part has failed. The default responds with the error.
   virtual void on_failed(const Error& error);
 
-  // Of all parts: as counted so far, and finally as the engine says.
+  // Sum over all parts: counted from the chunks while a part runs, taken from the engine once it is
+  // done.
   Usage usage() const;
   const std::vector<int32_t>& prompt_token_ids(size_t part) const {
     return parts_[part].info.prompt_token_ids;
@@ -48,13 +50,13 @@ class Answer : public std::enable_shared_from_this<Answer> {
   class PartSink;
   using Time = std::chrono::steady_clock::time_point;
   struct Part {
-    std::optional<RequestHandle> handle;  // known from submitted() on
+    std::optional<RequestHandle> handle;  // set by submitted()
     bool started = false;
     bool done = false;
     Usage usage;
     FinalInfo info;
     bool first_token_seen = false;
-    std::vector<std::optional<Time>> last_token;  // of each sequence
+    std::vector<std::optional<Time>> last_token;  // per sequence
   };
 
   void submit(std::vector<GenerateRequest> requests, const Status& resolved);

@@ -18,8 +18,8 @@ namespace valora::server {
 namespace {
 
 struct Route {
-  std::string_view method;  // GET takes HEAD too
-  std::string_view path;    // ending in '/': whatever follows
+  std::string_view method;  // GET also matches HEAD
+  std::string_view path;    // a trailing '/' matches any suffix
   ServiceHandler handler;
   bool open = false;        // needs no API key
   bool model_work = false;  // refused while draining
@@ -68,7 +68,7 @@ std::string methods_of(std::string_view path) {
   return methods.empty() ? methods : methods + "OPTIONS";
 }
 
-// Takes the same time wherever the difference is.
+// Constant time, so that the response time does not reveal how much of a key is right.
 bool same_secret(std::string_view given, std::string_view secret) {
   unsigned char difference = given.size() == secret.size() ? 0 : 1;
   for (size_t i = 0; i < given.size(); ++i)

@@ -1,4 +1,4 @@
-// The application: routes, access rules and CORS in front of the handlers.
+// The HTTP application: routing, API keys and CORS in front of the handlers.
 #pragma once
 
 #include <memory>

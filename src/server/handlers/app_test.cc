@@ -1,4 +1,4 @@
-// Routes, access, and the endpoints that run no model.
+// Routes, API keys, and the endpoints that do not run the model.
 #include "server/handlers/app.h"
 
 #include "server/testing/handlers_fixture.h"

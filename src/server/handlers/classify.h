@@ -1,4 +1,4 @@
-// /classify: an adapter's task head over one or more inputs.
+// /classify: runs an adapter's task head on one or more inputs.
 #pragma once
 
 #include <memory>

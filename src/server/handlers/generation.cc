@@ -10,7 +10,7 @@
 namespace valora::server {
 namespace {
 
-// The choices of all prompts are numbered through: prompt p's sequence i is choice p * n + i.
+// Choices are numbered across all prompts: sequence i of prompt p is choice p * n + i.
 class GenerationAnswer : public Answer {
  public:
   GenerationAnswer(std::shared_ptr<Service> service, std::shared_ptr<Exchange> exchange,
@@ -97,7 +97,7 @@ class StreamedAnswer final : public GenerationAnswer {
     end();
   }
 
-  // Before the first token the status can still say what went wrong.
+  // Before the first token the HTTP status is not sent yet, so it can report the error.
   void on_failed(const Error& error) override {
     if (!begun_) return Answer::on_failed(error);
     send(error_json(error));

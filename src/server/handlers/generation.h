@@ -1,4 +1,5 @@
-// Answers of /v1/chat/completions and /v1/completions, whole or as a stream of server-sent events.
+// /v1/chat/completions and /v1/completions. The answer is one JSON object or a stream of
+// server-sent events.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// Chats, completions and classifications.
+// The endpoints for chats, completions and classifications.
 #include "server/testing/handlers_fixture.h"
 
 namespace valora::server {

@@ -24,8 +24,8 @@ HttpResponse success(std::string_view name, std::string_view what) {
           .body = fmt::format("Success: LoRA adapter '{}' {} successfully.", name, what)};
 }
 
-// Also for a conflict without a condition: "exists already" is the client's mistake in the spelling
-// of vLLM.
+// vLLM reports "already loaded" as 400. A conflict is 409 only if the request had
+// "expected_generation".
 HttpResponse failure(const Error& error, bool conditional) {
   if (error.code == ErrorCode::kConflict && !conditional)
     return error_response(400, error.message, error.param, kInvalidUserInput);
@@ -56,7 +56,7 @@ Result<LoadAdapter> parse_load(std::string_view text) {
   return load;
 }
 
-// What vLLM calls invalid user input; empty when the request may go to the engine.
+// The error that vLLM reports as InvalidUserInput; empty if the request is valid.
 std::string objection(const Service& service, const LoadAdapter& load) {
   if (load.name.empty() || load.path.empty())
     return "Both 'lora_name' and 'lora_path' must be provided.";

@@ -1,4 +1,4 @@
-// Adapters that come and go.
+// Loading and unloading adapters at run time.
 #include <filesystem>
 
 #include "base/testing/temp_dir.h"

@@ -1,4 +1,4 @@
-// /v1/models, /v1/models/{id} and /v1/lora_adapters: what is served.
+// Lists the served models: /v1/models, /v1/models/{id} and /v1/lora_adapters.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,5 @@
-// What all handlers share: the options, the engine, the metrics and the names served.
+// State that all handlers share: the options, the engine, the metrics and the served model names.
+// Thread-safe.
 #pragma once
 
 #include <atomic>
@@ -34,12 +35,12 @@ class Service {
 
   const std::string& base_name() const { return base_names.front(); }
   bool is_base(std::string_view model) const;
-  // The adapter that `model` names, alone or as "base:adapter"; empty for the base model.
+  // The adapter name in `model`, which is "adapter" or "base:adapter". Empty for the base model.
   std::string_view adapter_of(std::string_view model) const;
-  // The adapters of a target: the model's, then the listed ones; a listed scale replaces the
-  // model's own.
+  // All adapters of a target: the one in `model`, then those in `lora`. If both name the same
+  // adapter, the scale in `lora` is used.
   std::vector<AdapterUse> adapters_of(const Target& target) const;
-  // "model" in the answer: as the client wrote it.
+  // The answer's "model" field: the name as the client sent it.
   std::string model_name_of(const Target& target) const;
 };
 

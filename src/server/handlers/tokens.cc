@@ -8,7 +8,7 @@
 namespace valora::server {
 namespace {
 
-// Adapters share the base's tokenizer, but a wrong name is still an error.
+// Adapters share the base model's tokenizer, but an unknown name is still an error.
 Status check_model(const Service& service, const Target& target) {
   const std::string_view name = service.adapter_of(target.model);
   if (name.empty()) return {};

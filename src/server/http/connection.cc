@@ -18,7 +18,8 @@ using boost::system::error_code;
 constexpr size_t kWatchBytes = size_t{4} << 10;
 constexpr size_t kDrainBytes = size_t{64} << 10;
 constexpr size_t kMaxPipelinedBytes = size_t{64} << 10;
-// So that an answer sent before the whole request was read is not lost to a reset.
+// How long to read and discard input after an early answer. Closing with unread input would send a
+// TCP reset, which can destroy the answer.
 constexpr std::chrono::milliseconds kLingerTime{5'000};
 
 std::string_view as_view(boost::beast::string_view text) { return {text.data(), text.size()}; }
@@ -78,7 +79,8 @@ void Connection::next_request() {
   state_ = State::kIdle;
   arm(read_timer_, core_->limits.keep_alive_timeout, &Connection::read_timed_out);
   if (watching_) {
-    // Pipelined bytes are here already: end the pending read, on_watched goes on with them.
+    // Pipelined bytes are already buffered. Cancel the pending read; on_watched() continues with
+    // them.
     error_code ignored;
     if (buffer_.size() > 0) socket_.cancel(ignored);
     return;
@@ -134,7 +136,7 @@ void Connection::read_header() {
   timed_out_ = false;
   parser_.emplace();
   parser_->header_limit(static_cast<uint32_t>(core_->limits.max_header_bytes));
-  parser_->body_limit(boost::none);  // checked in on_header, where the answer can say so
+  parser_->body_limit(boost::none);  // on_header() checks it and can report the limit
   arm(read_timer_, core_->limits.header_timeout, &Connection::read_timed_out);
   http::async_read_header(
       socket_, buffer_, *parser_,
@@ -184,7 +186,7 @@ void Connection::on_header(ErrorCode error) {
   read_body();
 }
 
-// What has come counts, not what was promised: a promise costs its maker nothing.
+// Counts the bytes received, not Content-Length: a client can claim any length at no cost.
 bool Connection::count_body() {
   const size_t bytes = parser_->get().body().size();
   if (bytes <= body_bytes_held_) return true;
@@ -276,7 +278,7 @@ void Connection::release_body(uint64_t serial) {
 void Connection::arm(Timer& timer, std::chrono::milliseconds delay, void (Connection::*expired)()) {
   timer.expires_after(delay);
   timer.async_wait([self = shared_from_this(), &timer, expired](error_code error) {
-    // A wait that had ended when the timer was moved on must not count.
+    // The timer may have been re-armed after this wait had expired: ignore the old expiry.
     if (!error && timer.expiry() <= std::chrono::steady_clock::now()) (self.get()->*expired)();
   });
 }

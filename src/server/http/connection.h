@@ -1,4 +1,4 @@
-// One client's TCP connection: reads requests, writes answers, notices when the client leaves.
+// One client's TCP connection: reads requests, writes answers, detects when the client disconnects.
 #pragma once
 
 #include <boost/asio/ip/tcp.hpp>
@@ -17,7 +17,7 @@
 
 namespace valora::server {
 
-// Everything runs on the socket's strand; what other threads call posts there.
+// All work runs on the socket's strand. Methods for other threads post to it.
 class Connection : public std::enable_shared_from_this<Connection> {
  public:
   using Executor = boost::asio::strand<boost::asio::io_context::executor_type>;
@@ -27,7 +27,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   ~Connection();
 
   void start();
-  // Any thread. What is being read is refused, what is being answered goes on.
+  // Any thread. A request that is still being read is refused; one that is being answered
+  // continues.
   void stop_reading();
   void close_now();
 
@@ -39,8 +40,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   using ErrorCode = boost::system::error_code;
   enum class State { kIdle, kHeader, kBody, kAnswering, kLingering, kClosed };
 
-  // Reading. watch() keeps a read pending while idle or answering: new requests and the client's
-  // leaving show there.
+  // Reading. watch() keeps a read pending while idle or answering. It detects new requests and
+  // disconnects.
   void next_request();
   void watch();
   void on_watched(ErrorCode error, size_t bytes);
@@ -51,7 +52,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void on_body(ErrorCode error);
   void hand_over();
 
-  // Answering. `serial` names the exchange, so that late calls for an earlier one are ignored.
+  // Answering. `serial` identifies the exchange: late calls for an earlier one are ignored.
   void respond(uint64_t serial, const HttpResponse& response);
   void begin_stream(uint64_t serial, const HttpResponse& head);
   void write(uint64_t serial, std::string bytes);
@@ -62,7 +63,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void abandon(uint64_t serial);
   bool answering(uint64_t serial) const { return state_ == State::kAnswering && serial == serial_; }
 
-  // Answers from here, before or without a handler, and closes where the body was not read.
+  // Answers without a handler. Closes the connection afterwards if the body was not read.
   void refuse(int status, std::string_view message);
   void answer_early(const HttpResponse& response);
   void begin_exchange();
@@ -106,13 +107,13 @@ class Connection : public std::enable_shared_from_this<Connection> {
   bool answer_complete_ = false;
   std::function<void()> left_;
   std::string pending_;  // to be sent next
-  std::string sending_;  // being sent, from sent_ on
+  std::string sending_;  // being sent; the first sent_ bytes are out
   size_t sent_ = 0;
   bool writing_ = false;
 
   int status_ = 0;
   size_t bytes_out_ = 0;
-  std::string log_line_;  // method and path: the request itself goes to the handler
+  std::string log_line_;  // method and path; request_ is moved to the handler
   std::chrono::steady_clock::time_point began_{};
 };
 

@@ -1,4 +1,4 @@
-// The answering half of Connection.
+// The answering part of Connection.
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
@@ -76,7 +76,7 @@ void Connection::respond(uint64_t serial, const HttpResponse& response) {
 void Connection::begin_stream(uint64_t serial, const HttpResponse& head) {
   if (!answering(serial) || head_sent_) return;
   chunked_ = http11_;
-  if (!chunked_) keep_alive_ = false;  // its end is the connection's
+  if (!chunked_) keep_alive_ = false;  // closing the connection marks the end of the body
   send_head(head, std::nullopt);
   flush();
 }
@@ -113,7 +113,7 @@ void Connection::on_client_left(uint64_t serial, std::function<void()> left) {
     left_ = std::move(left);
 }
 
-// The handler let go of its exchange: without an answer there will be none.
+// The handler destroyed its exchange. If it has not answered, it never will.
 void Connection::abandon(uint64_t serial) {
   if (!answering(serial) || answer_complete_) return;
   if (head_sent_)
@@ -145,7 +145,7 @@ void Connection::flush() {
 void Connection::on_written(ErrorCode error, size_t bytes) {
   writing_ = false;
   if (state_ == State::kClosed) return;
-  // A cancelled read takes the write with it; what is left is sent again.
+  // Cancelling the read also cancels the write. The rest is sent again.
   if (error && error != asio::error::operation_aborted) return close();
   sent_ += bytes;
   bytes_out_ += bytes;

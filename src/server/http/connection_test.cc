@@ -1,4 +1,4 @@
-// What one connection takes: bodies, headers, limits, times and what comes in a wrong order.
+// One connection: bodies, headers, limits, timeouts and calls in the wrong order.
 #include "server/http/connection.h"
 
 #include "server/testing/server_fixture.h"

@@ -1,4 +1,4 @@
-// What the connections of one HttpServer share.
+// State that the connections of one HttpServer share. Thread-safe.
 #pragma once
 
 #include <atomic>
@@ -28,7 +28,7 @@ class HttpCore {
   boost::asio::io_context io;
   boost::asio::thread_pool handlers;
   std::atomic<bool> close_after_responses{false};
-  std::atomic<bool> stopped{false};  // the threads have ended: nothing may be posted any more
+  std::atomic<bool> stopped{false};  // the threads have ended: posted work would never run
 
   bool full() const;
   void add(const std::shared_ptr<Connection>& connection);
@@ -40,7 +40,8 @@ class HttpCore {
   size_t active_exchanges() const;
   void when_idle(std::function<void()> idle);
 
-  // Bodies held by all requests together. False: over the limit, nothing was taken.
+  // Counts the body bytes of all requests. False: the limit would be exceeded, and nothing is
+  // counted.
   bool take_body_bytes(size_t bytes);
   void give_body_bytes(size_t bytes) { body_bytes_ -= bytes; }
 

@@ -1,5 +1,5 @@
-// HTTP as the handlers see it: requests, responses and the exchange that carries the answer. No
-// sockets here.
+// The handlers' view of HTTP: requests, responses and the exchange that carries the answer.
+// Independent of sockets.
 #pragma once
 
 #include <functional>
@@ -15,14 +15,14 @@ namespace valora::server {
 using Headers = std::vector<std::pair<std::string, std::string>>;
 
 struct HttpRequest {
-  std::string id;      // the client's X-Request-Id, or one made here
+  std::string id;      // the client's X-Request-Id, or a random one
   std::string method;  // "GET"
   std::string path;    // percent-decoded, without the query
   Headers headers;
   std::string body;
   std::string peer;  // "127.0.0.1:52113"
 
-  // The first header of that name, whatever its case; empty when absent.
+  // The first header of that name, case-insensitive; empty if absent.
   std::string_view header(std::string_view name) const;
 };
 
@@ -33,46 +33,49 @@ struct HttpResponse {
   Headers headers;
 };
 
-// One request's way back to the client. Answered once: either respond(), or begin_stream(), any
-// number of write() and end_stream(). Calls after the answer's end, or after the client has left,
-// are ignored. An exchange that is let go of unanswered answers 500. Thread-safe.
+// Sends the answer to one request. Call either respond() once, or begin_stream(), any number of
+// write() and end_stream(). Calls after the end of the answer, or after the client has
+// disconnected, are ignored. An exchange that is destroyed without an answer responds 500.
+// Thread-safe.
 class Exchange {
  public:
   virtual ~Exchange() = default;
 
-  // Runs `work` on the exchange's own executor: one at a time, in order, never inside this call.
+  // Runs `work` on the exchange's executor: one at a time, in order, never within this call.
   virtual void post(std::function<void()> work) = 0;
 
   virtual void respond(HttpResponse response) = 0;
   virtual void begin_stream(HttpResponse head) = 0;
   virtual void write(std::string bytes) = 0;
   virtual void end_stream() = 0;
-  // The request's body and what was made of it need no memory any more.
+  // Call once the request body and its parsed form are freed: their bytes no longer count against
+  // HttpLimits::max_total_body_bytes.
   virtual void release_body() = 0;
-  // Closes the connection in the midst of the answer, or without one.
+  // Closes the connection, with the answer incomplete or not begun.
   virtual void abort() = 0;
 
-  // `left` runs once, on the executor, if the client leaves (or reads too slowly) before the
-  // answer's end; soon, when it has left already.
+  // Runs `left` once, on the executor, if the client disconnects (or reads too slowly) before the
+  // end of the answer. If it has disconnected already, `left` is posted at once.
   virtual void on_client_left(std::function<void()> left) = 0;
 };
 
-// What a server does with requests. Both calls may come on several threads at once.
+// Handles the requests of a server. Both methods may run on several threads at once.
 class HttpHandler {
  public:
   virtual ~HttpHandler() = default;
-  // Sees the header before the body is read: a response given here is the answer, and the body is
-  // not taken. `common` receives headers for every response to this request. Must be quick.
+  // Called with the request header before the body is read. A returned response is the answer, and
+  // the body is not read. Adds to `common` the headers of every response to this request. Must not
+  // block.
   virtual std::optional<HttpResponse> screen(const HttpRequest& head, Headers& common) = 0;
   virtual void handle(HttpRequest request, std::shared_ptr<Exchange> exchange) = 0;
 };
 
 bool same_header_name(std::string_view a, std::string_view b);
 
-// "%2F" becomes "/"; malformed escapes give nullopt.
+// "%2F" becomes "/"; nullopt for a malformed escape.
 std::optional<std::string> percent_decode(std::string_view text);
 
-// A printable id of at most 128 characters is kept; anything else is replaced by a random one.
+// Returns `header` if it is a printable id of at most 128 characters, else a random id.
 std::string request_id_from(std::string_view header);
 
 }  // namespace valora::server

@@ -27,7 +27,7 @@ using boost::system::error_code;
 
 constexpr std::chrono::milliseconds kAcceptRetry{50};
 
-// Every connection is a file descriptor, and the usual soft limit of 1024 is soon reached.
+// Every connection takes a file descriptor, and the usual soft limit is 1024.
 void raise_descriptor_limit(size_t connections) {
   constexpr size_t kOtherFiles = 256;
   rlimit limit{};
@@ -39,7 +39,7 @@ void raise_descriptor_limit(size_t connections) {
     spdlog::warn("could not raise the limit of open files to {}", wanted);
 }
 
-// No waiting here: what does not fit the socket's buffer at once is not worth a connection.
+// Does not block: whatever does not fit into the socket's buffer is dropped.
 void turn_away(Connection::Socket socket) {
   const std::string body = error_json(503, "the server has as many connections as it takes");
   const std::string response = fmt::format(
@@ -52,7 +52,7 @@ void turn_away(Connection::Socket socket) {
   socket.shutdown(Connection::Socket::shutdown_send, ignored);
 }
 
-// A handler that throws (out of memory, most likely) must not take the server with it.
+// A handler that throws (most likely out of memory) must not end the server.
 void run_io(HttpCore& core) {
   for (;;) {
     try {
@@ -131,7 +131,8 @@ void HttpServer::Impl::accept() {
 void HttpServer::Impl::on_accept(error_code error, Connection::Socket socket) {
   if (!acceptor.is_open()) return;
   if (error) {
-    // Out of descriptors, most likely: what is open goes on, and new clients wait in the backlog.
+    // Most likely out of descriptors. Open connections continue, and new clients wait in the
+    // backlog.
     spdlog::warn("accept: {}", error.message());
     retry_timer.expires_after(kAcceptRetry);
     retry_timer.async_wait([self = shared_from_this()](error_code cancelled) {
@@ -158,7 +159,7 @@ void HttpServer::Impl::wait_signal() {
 }
 
 void HttpServer::Impl::join() {
-  // Handlers first: what they still hand over needs the io threads.
+  // Handlers first: their last answers need the io threads.
   core->handlers.join();
   for (const auto& connection : core->connections()) connection->close_now();
   work.reset();

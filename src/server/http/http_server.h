@@ -1,5 +1,5 @@
-// An HTTP/1.1 server over TCP: listens, reads requests under limits and hands them to an
-// HttpHandler.
+// An HTTP/1.1 server over TCP. Reads requests under limits and passes them to an HttpHandler.
+// Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -29,16 +29,16 @@ class HttpServer {
 
   uint16_t port() const;
 
-  // From now on every response closes its connection, and nothing more is read.
+  // From now on every response closes its connection, and no further request is read.
   void close_after_responses();
-  // Exchanges whose answer is not yet with the client.
+  // Exchanges whose answer is not fully sent yet.
   size_t active_exchanges() const;
-  // Calls `idle` on a server thread, once, as soon as there are no active exchanges.
+  // Calls `idle` once, on a server thread, as soon as there are no active exchanges.
   void when_idle(std::function<void()> idle);
 
-  // Closes everything; returns at once. May be called on a server thread.
+  // Closes all connections. Returns at once; may be called on a server thread.
   void begin_stop();
-  // Waits for begin_stop and then for the threads. Not on a server thread.
+  // Waits for begin_stop() and for the threads to end. Must not be called on a server thread.
   void wait();
 
   // Calls `on_signal` on a server thread for each SIGTERM and SIGINT.

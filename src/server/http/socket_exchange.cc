@@ -14,7 +14,7 @@ SocketExchange::~SocketExchange() {
   dispatch([](Connection& connection, uint64_t serial) { connection.abandon(serial); });
 }
 
-// The work must hold the connection, not the exchange, whose end is what abandon() waits for.
+// The work holds the connection, not the exchange: abandon() runs when the exchange is destroyed.
 template <typename Work>
 void SocketExchange::dispatch(Work work) {
   if (connection_->core_->stopped) return;

@@ -1,4 +1,4 @@
-// An Exchange over a Connection: every call moves to the connection's strand.
+// An Exchange over a Connection. Every call is dispatched to the connection's strand.
 #pragma once
 
 #include <memory>

@@ -48,8 +48,8 @@ MetricFamily EngineCollector::counter(std::string name, std::string help, double
   return out;
 }
 
-// Readers take the series with the newest time: there must be one only, so its labels change in
-// place.
+// The value is a timestamp, and readers use the newest series. There must be only one, so its
+// labels change in place.
 MetricFamily EngineCollector::lora_info(const EngineStats& stats) const {
   const auto joined = [](const auto& names) { return fmt::format("{}", fmt::join(names, ",")); };
   MetricFamily out = family("vllm:lora_requests_info", "Adapters of running and waiting requests.",

@@ -1,5 +1,5 @@
-// Prometheus metrics under the names that vLLM's users and the Gateway API Inference Extension
-// read.
+// Prometheus metrics of one server, under vLLM's names. The Gateway API Inference Extension reads
+// these names too.
 #pragma once
 
 #include <prometheus/histogram.h>
@@ -14,7 +14,8 @@
 
 namespace valora::server {
 
-// Thread-safe. Requests report through the methods here; the engine's state is read when scraped.
+// Thread-safe. The request handlers call the methods below; text() reads the engine's own counters
+// at each scrape.
 class Metrics final : public StepObserver {
  public:
   Metrics(const Engine& engine, std::string model_name, int max_loras);
@@ -24,11 +25,12 @@ class Metrics final : public StepObserver {
   void time_to_first_token(double seconds);
   void inter_token_latency(double seconds);
   void request_finished(const FinalInfo& info);
-  void choice_finished(FinishReason reason);  // or was cancelled: kAbort
+  // one of the n sequences ended; kAbort: it was cancelled
+  void choice_finished(FinishReason reason);
 
   void on_step(int tokens, int sequences, double seconds) override;
 
-  std::string text() const;  // the exposition format
+  std::string text() const;  // Prometheus text exposition format
 
  private:
   prometheus::Histogram& histogram(const std::string& name, const std::string& help,

@@ -1,4 +1,4 @@
-// Errors as OpenAI clients read them: {"error":{"message","type","param","code"}}, code = the HTTP
+// OpenAI's error objects: {"error": {"message", "type", "param", "code"}}. "code" is the HTTP
 // status.
 #pragma once
 
@@ -13,14 +13,15 @@ namespace valora::server {
 int http_status(ErrorCode code);
 std::string_view error_type(int status);  // "BadRequestError"
 
-// The error object's text. An empty param is written as null; `type` defaults to the status's.
+// The JSON text of an error object. An empty param becomes null; an empty type becomes
+// error_type(status).
 std::string error_json(int status, std::string_view message, std::string_view param = {},
                        std::string_view type = {});
 std::string error_json(const Error& error);
 
 HttpResponse error_response(int status, std::string_view message, std::string_view param = {},
                             std::string_view type = {});
-// With Retry-After where trying again helps (429, 503).
+// Sets Retry-After for 429 and 503.
 HttpResponse error_response(const Error& error);
 
 Error model_not_found(std::string_view model);  // The model `x` does not exist.

@@ -5,8 +5,7 @@
 namespace valora::server {
 namespace {
 
-// A parsed value takes far more memory than its text, so few bytes of text must not make many of
-// them.
+// A parsed value takes far more memory than its text, so the number of values is limited as well.
 constexpr size_t kMaxJsonValues = size_t{1} << 20;
 constexpr int kMaxJsonDepth = 64;
 
@@ -88,7 +87,7 @@ Result<std::vector<std::string>> string_or_strings(const Json& body, std::string
 
 Result<Json> parse_body(std::string_view text) {
   JsonLimits limits;
-  limits.max_bytes = SIZE_MAX;  // the HTTP server has seen to the size
+  limits.max_bytes = SIZE_MAX;  // the HTTP server has checked the size
   limits.max_depth = kMaxJsonDepth;
   limits.max_values = kMaxJsonValues;
   VALORA_TRY(body, parse_json(text, "the request body", limits));

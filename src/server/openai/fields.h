@@ -1,5 +1,5 @@
-// Reading request fields within ranges, on top of base/json. Every error names the field in its
-// param.
+// Reads request fields and checks their ranges, on top of base/json. Errors are kInvalidArgument
+// with the field in `param`.
 #pragma once
 
 #include <optional>
@@ -22,17 +22,17 @@ Result<std::optional<double>> number_in(const Json& body, std::string_view key, 
 Result<std::optional<int>> integer_in(const Json& body, std::string_view key, int low, int high);
 Result<bool> flag(const Json& body, std::string_view key, bool fallback);
 
-// The value under a key; null when absent.
+// The value of a key; a JSON null if absent.
 const Json& member(const Json& body, std::string_view key);
-// Absent, null, false, "", [] and {}: what clients send for "not used".
+// True for absent, null, false, "", [] and {}: clients send these for unused fields.
 bool unused(const Json& body, std::string_view key);
 
 // A list of 32-bit integers at `path`.
 Result<std::vector<int32_t>> integers(const Json& list, const std::string& path);
-// A string, or a list of them, or absent.
+// A string, a list of strings, or absent (gives an empty list).
 Result<std::vector<std::string>> string_or_strings(const Json& body, std::string_view key);
 
-// A body that is a JSON object, within limits on depth and on the number of values.
+// Parses a body, which must be a JSON object. Limits its depth and its number of values.
 Result<Json> parse_body(std::string_view text);
 
 }  // namespace valora::server

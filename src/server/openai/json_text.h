@@ -1,4 +1,4 @@
-// JSON written to clients: keys in the order given, no spaces, always valid UTF-8.
+// Serializes JSON for clients: keys in insertion order, no spaces, always valid UTF-8.
 #pragma once
 
 #include <nlohmann/json.hpp>

@@ -6,7 +6,7 @@
 namespace valora::server {
 namespace {
 
-// JSON has no infinity; this is what other servers write for "impossible".
+// JSON has no infinity; vLLM writes -9999 too.
 double finite(float logprob) { return logprob >= -9999.0f ? double(logprob) : -9999.0; }
 
 OrderedJson token_json(const TokenLogprob& token) {
@@ -19,7 +19,8 @@ OrderedJson token_json(const TokenLogprob& token) {
   return out;
 }
 
-// Text to logprob, the chosen token among them; of tokens that read the same the likelier one.
+// Maps token text to logprob, including the chosen token. Of tokens with equal text, the likelier
+// one.
 OrderedJson top_by_text(const TokenOutput& token) {
   OrderedJson top = OrderedJson::object();
   const auto add = [&top](const TokenLogprob& candidate) {

@@ -20,7 +20,7 @@ Error wrong(const std::string& path, std::string_view expected) {
   return invalid(fmt::format("\"{}\" must be {}", path, expected), path);
 }
 
-// Media are megabytes of base64: moved out of the tree, not copied.
+// Media are megabytes of base64, so they are moved, not copied.
 std::string take_string(Json& value) { return std::move(value.get_ref<std::string&>()); }
 
 Result<std::string> part_type(const Json& part, const std::string& path) {
@@ -76,7 +76,7 @@ Result<ChatMessage> parse_message(Json& message, const std::string& path) {
     return invalid(fmt::format("\"{}.role\" is \"{}\"; known are {}", path, shortened(out.role, 40),
                                fmt::join(kRoles, ", ")),
                    path + ".role");
-  if (out.role == "developer") out.role = "system";  // the newer name for the same thing
+  if (out.role == "developer") out.role = "system";  // OpenAI's newer name of the system role
   for (const char* field : {"tool_calls", "function_call", "audio"})
     if (!unused(message, field))
       return not_implemented(fmt::format("\"{}.{}\" is not supported by this server", path, field),

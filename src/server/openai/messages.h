@@ -1,4 +1,4 @@
-// Chat messages with text, image and video parts.
+// Parses chat messages with text, image and video parts.
 #pragma once
 
 #include "api/media_limits.h"
@@ -8,8 +8,8 @@
 
 namespace valora::server {
 
-// Errors name the path of what is wrong ("messages[1].content[0].image_url.url"). Takes the strings
-// out of `body`.
+// Errors name the path of the wrong value ("messages[1].content[0].image_url.url"). Moves the
+// strings out of `body`.
 Result<ChatPrompt> parse_messages(Json& body, const MediaLimits& limits);
 
 }  // namespace valora::server

@@ -135,7 +135,7 @@ Result<std::vector<Prompt>> parse_prompts(const Json& body, const std::string& k
 
 }  // namespace
 
-// Bodies without messages go through no template.
+// Bodies without messages use no chat template.
 Status refuse_template_variables(const Json& body) {
   if (unused(body, "chat_template_kwargs")) return {};
   return invalid("\"chat_template_kwargs\" needs \"messages\"", "chat_template_kwargs");

@@ -1,4 +1,6 @@
-// The bodies of the endpoints that run the model, as the OpenAI API and its extensions spell them.
+// Parses the request bodies of the endpoints that run the model or its tokenizer: the OpenAI API
+// with vLLM's extensions and ours. Errors: kInvalidArgument (400) or kNotImplemented (501), with
+// the field in `param`.
 #pragma once
 
 #include <optional>
@@ -12,9 +14,9 @@
 
 namespace valora::server {
 
-// Which model, adapters and head a body asks for.
+// The model, adapters and head that a body names.
 struct Target {
-  std::string model;             // as asked; empty: the base model
+  std::string model;             // as sent by the client; empty: the base model
   std::vector<AdapterUse> lora;  // the extension "lora": [{"name", "scale"}]
   std::optional<std::string> head;
 };
@@ -23,7 +25,7 @@ struct GenerationBody {
   Target target;
   std::vector<Prompt> prompts;  // one for chat
   SamplingParams sampling;
-  bool logprobs = false;  // wanted in the answer
+  bool logprobs = false;  // include logprobs in the answer
   bool stream = false;
   bool include_usage = false;
   bool continuous_usage = false;

@@ -131,7 +131,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadField{R"("tool_choice":5)", "tool_choice"},
         BadField{R"("add_generation_prompt":"no")", "add_generation_prompt"}));
 
-// The names are compared with each other: without a limit a body of some megabytes takes minutes.
+// All names are compared pairwise: without a limit, a body of a few megabytes would take minutes.
 TEST(ParseChat, TakesAFewAdaptersOnly) {
   const auto listing = [](int count) {
     std::string list;

@@ -1,4 +1,4 @@
-// The JSON of answers: chat, legacy completions, their stream chunks, usage and logprobs.
+// Builds the JSON of answers: chats, legacy completions, their stream chunks, usage and logprobs.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace valora::server {
 
-// What every object of one answer repeats.
+// Fields that every object of one answer repeats.
 struct AnswerHead {
   std::string id;  // "chatcmpl-…"
   int64_t created = 0;
@@ -30,7 +30,7 @@ struct AnswerOptions {
   bool token_ids = false;
 };
 
-// The two generation endpoints differ in spelling only.
+// The differences between the answers of the two generation endpoints.
 class AnswerFormat {
  public:
   virtual ~AnswerFormat() = default;
@@ -38,7 +38,8 @@ class AnswerFormat {
   virtual const char* object() const = 0;
   virtual const char* chunk_object() const = 0;
   virtual OrderedJson choice(int index, const Choice& choice, AnswerOptions options) const = 0;
-  // `first`: of this choice. `text_offset`: characters of the choice's tokens so far.
+  // `first`: this is the choice's first chunk. `text_offset`: characters in the choice's earlier
+  // tokens.
   virtual OrderedJson chunk(int index, const OutputChunk& chunk, bool first, size_t text_offset,
                             AnswerOptions options) const = 0;
 };
@@ -52,10 +53,10 @@ OrderedJson stop_reason_json(const Finish& finish);
 
 // {"content": [{"token", "logprob", "bytes", "top_logprobs"}]}
 OrderedJson chat_logprobs(const std::vector<TokenOutput>& tokens);
-// {"text_offset", "token_logprobs", "tokens", "top_logprobs"}; `text_offset` is where the first
-// token begins.
+// {"text_offset", "token_logprobs", "tokens", "top_logprobs"}. `text_offset`: characters before the
+// first token.
 OrderedJson completion_logprobs(const std::vector<TokenOutput>& tokens, size_t text_offset);
-// Unicode characters in the tokens' texts, as counted for text_offset.
+// Number of Unicode characters in the tokens' texts, as counted for text_offset.
 size_t characters(const std::vector<TokenOutput>& tokens);
 
 }  // namespace valora::server

@@ -1,4 +1,4 @@
-// The sampling fields of chat and completion bodies.
+// Parses the sampling fields of chat and completion bodies.
 #pragma once
 
 #include "api/request.h"
@@ -7,11 +7,11 @@
 
 namespace valora::server {
 
-// All but max_tokens and logprobs, which the two endpoints spell differently.
+// Reads all fields but max_tokens and logprobs, whose names differ between the two endpoints.
 Result<SamplingParams> parse_sampling(const Json& body);
 
-// 400 or 501 naming the field, for what changes the answer and can't be honoured; unset or neutral
-// values pass.
+// kInvalidArgument or kNotImplemented for a field that would change the answer but is not
+// supported. Unset or neutral values pass.
 Status check_supported(const Json& body);
 
 }  // namespace valora::server

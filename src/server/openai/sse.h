@@ -1,4 +1,4 @@
-// Server-sent events as OpenAI frames them.
+// Server-sent events in OpenAI's framing.
 #pragma once
 
 #include <string>

@@ -10,8 +10,8 @@ struct Scalar {
   bool valid;
 };
 
-// The table of well-formed byte sequences of the Unicode Standard (3.9): only the second byte's
-// range varies.
+// Table 3-7 of the Unicode Standard, well-formed byte sequences: only the range of the second byte
+// varies.
 Scalar next_scalar(std::string_view text) {
   const auto at = [&](size_t i) { return static_cast<uint8_t>(text[i]); };
   const uint8_t lead = at(0);

@@ -1,4 +1,4 @@
-// UTF-8 of tokens, which may be parts of characters.
+// UTF-8 helpers for token bytes, which may hold incomplete characters.
 #pragma once
 
 #include <string>
@@ -6,9 +6,9 @@
 
 namespace valora::server {
 
-// Each maximal ill-formed run becomes one U+FFFD.
+// Replaces each maximal ill-formed run by one U+FFFD.
 std::string with_replacements(std::string_view bytes);
-// Code points of valid UTF-8.
+// Number of code points; `text` must be valid UTF-8.
 size_t count_characters(std::string_view text);
 
 }  // namespace valora::server

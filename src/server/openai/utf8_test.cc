@@ -12,7 +12,7 @@ TEST(WithReplacements, LeavesValidTextAlone) {
   EXPECT_EQ(with_replacements(text), text);
 }
 
-// What CPython's bytes.decode("utf-8", "replace") gives.
+// The expected texts are those of CPython's bytes.decode("utf-8", "replace").
 TEST(WithReplacements, ReplacesEachIllFormedRunOnce) {
   EXPECT_EQ(with_replacements("\xE2\x82"), kReplacement);
   EXPECT_EQ(with_replacements("a\x80"

@@ -39,7 +39,7 @@ std::vector<std::string> tokens_for(const GenerateRequest& request, const std::s
   return tokens;
 }
 
-// Half characters wait for their other half.
+// Incomplete characters are held back until they are complete.
 OutputChunk chunk_of(const std::string& token, int alternatives) {
   OutputChunk chunk{.text = token == kHalfEuro ? "" : token == kOtherHalf ? "\xE2\x82\xAC" : token};
   TokenOutput output{{token_id(token), token, -0.5f}, {}};

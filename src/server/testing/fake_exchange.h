@@ -1,4 +1,4 @@
-// An Exchange without a socket: keeps what is sent, and runs posted work on the test's thread.
+// An Exchange without a socket. Records the answer and runs posted work on the test's thread.
 #pragma once
 
 #include <chrono>
@@ -44,7 +44,7 @@ class FakeExchange final : public Exchange {
     run_until([this] { return ended_; });
     let_go();
   }
-  // ... until the first bytes of the stream are there.
+  // Runs posted work until the first bytes of the stream are written.
   void run_until_streaming() {
     run_until([this] { return !stream.empty(); });
   }
@@ -73,7 +73,7 @@ class FakeExchange final : public Exchange {
   std::string stream;
 
  private:
-  // Drops what holds the answer, which holds this exchange.
+  // Breaks the reference cycle: the posted work holds the answer, which holds this exchange.
   void let_go() {
     std::deque<std::function<void()>> dropped;
     left_ = nullptr;

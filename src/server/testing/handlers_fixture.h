@@ -1,4 +1,4 @@
-// The endpoints over the echo script's engine, without sockets.
+// Test fixture: the endpoints over a FakeEngine with the echo script, without sockets.
 #pragma once
 
 #include <gmock/gmock.h>

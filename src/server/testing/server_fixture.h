@@ -1,4 +1,4 @@
-// A whole server over real sockets, with the echo script's engine.
+// Test fixture: a server on real sockets, over a FakeEngine with the echo script.
 #pragma once
 
 #include <gmock/gmock.h>

@@ -1,5 +1,5 @@
-// A blocking client on a bare socket: sends any bytes, reads HTTP responses. Fails a test rather
-// than wait for ever.
+// A blocking HTTP client on a plain socket, which can send any bytes. A read fails the test after a
+// minute.
 #pragma once
 
 #include <arpa/inet.h>
@@ -46,7 +46,7 @@ class SocketClient {
   void send(std::string_view bytes) {
     while (!bytes.empty()) {
       const ssize_t sent = ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
-      if (sent <= 0) return;  // the server may have closed: what it said is still to be read
+      if (sent <= 0) return;  // the server may have closed; its response can still be read
       bytes.remove_prefix(static_cast<size_t>(sent));
     }
   }
@@ -66,7 +66,8 @@ class SocketClient {
     return read_response();
   }
 
-  // Reads until `text` has come; the bytes up to its end. Empty when the connection ends before.
+  // Reads until `text` is received and returns the bytes up to its end. Empty if the connection
+  // closes before.
   std::string read_until(std::string_view text) {
     for (;;) {
       const size_t at = buffer_.find(text);
@@ -88,7 +89,7 @@ class SocketClient {
     return response;
   }
 
-  // Everything up to the connection's end.
+  // Reads until the connection closes.
   std::string read_all() {
     while (read_more()) {
     }
