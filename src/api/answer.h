@@ -1,4 +1,4 @@
-// What an engine answers, and the sink that it answers to.
+// The answer of an engine to one request, and the sink that receives it.
 #pragma once
 
 #include <cstdint>
@@ -13,19 +13,20 @@ namespace valora {
 
 struct TokenLogprob {
   int32_t id = 0;
-  std::string bytes;  // of the token, perhaps part of a character
+  std::string bytes;  // the token's bytes; may be an incomplete UTF-8 character
   float logprob = 0;
 };
 
 struct TokenOutput {
   TokenLogprob chosen;
-  std::vector<TokenLogprob> top;  // only when asked
+  // the most likely tokens; empty unless SamplingParams::logprobs is set
+  std::vector<TokenLogprob> top;
 };
 
 struct Usage {
   int prompt_tokens = 0;
   int completion_tokens = 0;
-  int cached_tokens = 0;  // prompt tokens whose KV was found in the prefix cache
+  int cached_tokens = 0;  // prompt tokens found in the prefix cache
 };
 
 enum class FinishReason { kStop, kLength, kAbort };
@@ -33,12 +34,12 @@ const char* finish_reason_name(FinishReason reason);  // "stop", "length", "abor
 
 struct Finish {
   FinishReason reason = FinishReason::kStop;
-  std::variant<std::monostate, int32_t, std::string>
-      stop_reason;  // the stop token id or string that ended it
+  // the stop token id or stop string that ended the sequence
+  std::variant<std::monostate, int32_t, std::string> stop_reason;
 };
 
-// New text of one of the n sequences. Text may lag behind tokens (half characters, possible stop
-// strings).
+// New tokens and text of one of the n sequences. The text may lag behind the tokens: incomplete
+// characters and possible stop strings are held back.
 struct OutputChunk {
   int index = 0;
   std::string text;
@@ -50,12 +51,13 @@ struct Classification {
   std::string head;
   std::vector<std::string> labels;
   std::vector<float> logits;
-  std::vector<float> probs;  // softmax, sigmoid or the raw values, by the head's problem type
-  int best = 0;              // index of the label answered
+  // softmax, sigmoid or the raw values, depending on the head's problem type
+  std::vector<float> probs;
+  int best = 0;  // index of the label answered
 };
 
 struct RequestTimings {
-  double queue_seconds = 0;    // arrival to first scheduled, media work included
+  double queue_seconds = 0;    // arrival to first scheduled, including media decoding
   double prefill_seconds = 0;  // first scheduled to first token
   double decode_seconds = 0;   // first to last token
   double ttft_seconds = 0;     // arrival to first token
@@ -69,7 +71,8 @@ struct FinalInfo {
   std::vector<int32_t> prompt_token_ids;
 };
 
-// Where one request's answer goes. Exactly one of on_done and on_error ends it; nothing follows.
+// Receives one request's answer. Called on engine threads; must neither block nor throw. The last
+// call is either on_done or on_error.
 class ResponseSink {
  public:
   virtual ~ResponseSink() = default;

@@ -1,4 +1,4 @@
-// What an engine serves, as it is listed.
+// Descriptions of the served model and its adapters.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@
 namespace valora {
 
 struct ModelCard {
-  std::string name;  // as served
+  std::string name;  // served model name
   std::string path;
   std::string architecture;  // "Qwen2VLForConditionalGeneration"
   std::string dtype;
@@ -23,7 +23,7 @@ struct ModelCard {
   int64_t created = 0;  // unix time
   bool images = false;
   bool videos = false;
-  MediaLimits media_limits;  // that requests are held to
+  MediaLimits media_limits;  // limits per request
   int kv_block_tokens = 0;
   int kv_blocks = 0;
   size_t kv_bytes = 0;

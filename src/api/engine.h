@@ -1,6 +1,5 @@
-// The engine as the server, the command line and the generator see it. All calls are thread-safe
-// and return at once; results come through sinks and callbacks, which run on engine threads and
-// must neither block nor throw.
+// The interface of the engine. All methods are thread-safe and return at once. Results arrive
+// through sinks and callbacks, which run on engine threads and must neither block nor throw.
 #pragma once
 
 #include <cstdint>
@@ -25,11 +24,11 @@ class Engine {
 
   virtual const ModelCard& model() const = 0;
 
-  // Validation that needs no work is done at once (kInvalidArgument, kNotFound for an adapter,
-  // kQueueFull, kUnavailable while draining); later errors go to the sink.
+  // Returns the errors that are known at once: kInvalidArgument, kNotFound (an adapter),
+  // kQueueFull, kUnavailable (while draining). Later errors go to the sink.
   virtual Result<RequestHandle> submit(GenerateRequest request,
                                        std::shared_ptr<ResponseSink> sink) = 0;
-  // Ends a request quietly: its sink gets nothing more. Unknown or ended handles are ignored.
+  // Ends a request; its sink is not called any more. Ignores unknown and ended handles.
   virtual void cancel(RequestHandle handle) = 0;
 
   virtual void load_adapter(LoadAdapter request, std::function<void(Result<AdapterCard>)> done) = 0;
@@ -44,9 +43,9 @@ class Engine {
   virtual EngineStats stats() const = 0;
   virtual void set_observer(StepObserver* observer) = 0;
 
-  // False once the engine thread has died of an internal fault.
+  // False after the engine thread has ended with an internal error.
   virtual bool healthy() const = 0;
-  // No new requests; `done` is called when all running ones have ended.
+  // Rejects new requests from now on. Calls `done` when all running ones have ended.
   virtual void drain(std::function<void()> done) = 0;
 };
 

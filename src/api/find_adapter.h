@@ -1,4 +1,4 @@
-// One of an engine's adapters, by its name.
+// Finds a loaded adapter by name.
 #pragma once
 
 #include <optional>

@@ -1,4 +1,4 @@
-// What is asked when an adapter is loaded.
+// The parameters of Engine::load_adapter().
 #pragma once
 
 #include <cstdint>
@@ -10,18 +10,17 @@ namespace valora {
 struct LoadAdapter {
   std::string name;
   std::string path;
-  // Another name for an adapter that is loaded, in the place of a path: both share its weights,
-  // neither needs the other from then on. It stands for the adapter as it is now, and is not
-  // changed where that name is loaded anew.
+  // The name of a loaded adapter to make an alias of; set instead of `path`. Both names share the
+  // weights and are independent from then on: reloading or unloading one does not change the other.
   std::string same_as;
-  // What answers requests to this name that name no head: one of the adapter's heads, "" the
-  // language model; absent: the only head that the adapter has, or else the language model.
+  // The default head for requests without a head: one of the adapter's heads, or "" for the
+  // language model. Absent: the adapter's only head, or else the language model.
   std::optional<std::string> head;
-  std::string question;  // of AdapterCard; empty: the adapter's own
-  bool replace = false;  // load_inplace: the name may exist; running requests keep the old content
+  std::string question;  // AdapterCard::question; empty: the adapter's own
+  bool replace = false;  // the name may exist already; running requests keep the old weights
   bool pinned = false;
-  std::optional<uint64_t>
-      expected_generation;  // 0: must not exist; else compare-and-swap (kConflict)
+  // the name must have this generation now, else kConflict; 0: it must not exist
+  std::optional<uint64_t> expected_generation;
 };
 
 }  // namespace valora

@@ -1,4 +1,4 @@
-// How many media a prompt may carry.
+// The highest number of images and videos per prompt.
 #pragma once
 
 #include "api/request.h"
@@ -11,7 +11,7 @@ struct MediaLimits {
   int videos = 4;
 };
 
-// kInvalidArgument for a conversation that carries more.
+// kInvalidArgument if the conversation has more.
 Status check_media(const ChatPrompt& prompt, const MediaLimits& limits);
 
 }  // namespace valora

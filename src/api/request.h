@@ -1,4 +1,4 @@
-// What is asked of an engine.
+// A request to an engine.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace valora {
 struct MediaRef {
   enum class Kind { kImage, kVideo };
   Kind kind = Kind::kImage;
-  std::string url;  // data:, file:// or http(s)://; the fetch policy decides
+  std::string url;  // data:, file:// or http(s)://, subject to MediaAccess
 };
 
 using ContentPart = std::variant<std::string, MediaRef>;
@@ -27,10 +27,10 @@ struct ChatMessage {
 
 struct ChatPrompt {
   std::vector<ChatMessage> messages;
-  // Opens the assistant's turn; absent: true when generating, as the head was trained when
-  // classifying.
+  // Whether to open the assistant's turn. Absent: true for generation; for classification, the
+  // value that the head was trained with.
   std::optional<bool> add_generation_prompt;
-  Json template_variables;  // chat_template_kwargs: an object, or null
+  Json template_variables;  // "chat_template_kwargs": an object or null
 };
 
 // Plain text, token ids, or a conversation.
@@ -38,8 +38,8 @@ using Prompt = std::variant<std::string, std::vector<int32_t>, ChatPrompt>;
 
 // Absent values take the model's generation_config.json, then the OpenAI default.
 struct SamplingParams {
-  std::optional<int> max_tokens;      // absent: up to the model's length
-  int min_tokens = 0;                 // no end-of-sequence or stop token before
+  std::optional<int> max_tokens;      // absent: up to max_model_len
+  int min_tokens = 0;                 // end-of-sequence and stop tokens are suppressed before
   std::optional<double> temperature;  // 0: greedy
   std::optional<double> top_p;
   std::optional<int> top_k;  // 0 or -1: off
@@ -55,30 +55,29 @@ struct SamplingParams {
   bool include_stop_str_in_output = false;
   bool ignore_eos = false;
   bool skip_special_tokens = true;
-  std::optional<int>
-      logprobs;  // top alternatives a token, 0 … 20; the chosen one comes in any case
+  // alternatives per token, 0 to 20; the chosen token is always included
+  std::optional<int> logprobs;
 };
 
 struct AdapterUse {
   std::string name;
-  float scale = 1;  // multiplies the adapter's own scale
+  float scale = 1;  // factor on the adapter's own scale
 };
 
 enum class Task { kGenerate, kClassify };
 
 struct GenerateRequest {
-  std::string id;  // the client's or the server's, for logs
+  std::string id;  // for logs
   Prompt prompt;
-  std::vector<AdapterUse> adapters;  // empty: the base model; several are summed
+  std::vector<AdapterUse> adapters;  // empty: the base model; the effects of several are summed
   SamplingParams sampling;
   Task task = Task::kGenerate;
-  // kClassify: which of the adapter's heads (absent: its only one). kGenerate: absent lets an
-  // adapter that has heads answer with its label as the text; "" asks for the language-model head
-  // all the same.
+  // kClassify: the adapter's head; absent: its only one. kGenerate: a head answers with its label
+  // as the text, "" selects the language model; absent: the adapter's default (LoadAdapter::head).
   std::optional<std::string> head;
 };
 
-// Names an accepted request as long as the engine lives.
+// Identifies an accepted request. Never reused by the same engine.
 using RequestHandle = uint64_t;
 
 }  // namespace valora

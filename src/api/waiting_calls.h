@@ -1,4 +1,5 @@
-// Loading and unloading for callers who wait for the outcome.
+// Blocking versions of Engine::load_adapter() and unload_adapter(). Must not be called on an engine
+// thread.
 #pragma once
 
 #include <future>

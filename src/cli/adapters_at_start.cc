@@ -17,7 +17,7 @@ using generator::ManifestEntry;
 
 struct Planned {
   LoadAdapter load;
-  std::string origin;  // for errors
+  std::string origin;  // for error messages
 };
 
 Result<LoadAdapter> parse_lora_module(const std::string& text) {
@@ -42,7 +42,7 @@ std::map<std::string, TaskNames> tasks_by_folder(const Manifest& manifest) {
   return tasks;
 }
 
-// The name that a folder is loaded under: its only task's, else its own.
+// The name of a loaded folder: its only task's name, else the folder's name.
 std::string first_name(const std::string& folder, const TaskNames& tasks) {
   return tasks.size() == 1 ? tasks.front() : std::filesystem::path(folder).filename().string();
 }

@@ -1,4 +1,4 @@
-// The adapters that `valora serve` loads at its start.
+// The adapters that `valora serve` loads at start.
 #pragma once
 
 #include <string>
@@ -9,10 +9,10 @@
 
 namespace valora::cli {
 
-// Of --lora-modules (NAME=PATH, or JSON {"name", "path"}), then of --manifest (a file; empty:
-// none), in the order that they are to be loaded in. Of a manifest each folder is loaded once and
-// each task is a name for it, which answers with the task's head; a folder with several tasks has
-// its own name besides. kInvalidArgument for a name that is given twice or that the base model has.
+// Lists the adapters of --lora-modules (NAME=PATH, or JSON {"name", "path"}) and then those of
+// --manifest (a file; empty: none), in load order. A manifest's folders are loaded once each. Each
+// task becomes a name of its folder that answers with the task's head. A folder with several tasks
+// also gets its own name. kInvalidArgument if a name is given twice or is a name of the base model.
 Result<std::vector<LoadAdapter>> adapters_at_start(const std::vector<std::string>& lora_modules,
                                                    const std::string& manifest,
                                                    const std::vector<std::string>& base_names);

@@ -1,4 +1,4 @@
-// `valora bench`: measurements. Each kind is a subcommand of its own.
+// `valora bench`: the benchmarks, each a subcommand.
 #include "cli/command.h"
 
 namespace valora::cli {

@@ -1,4 +1,4 @@
-// `valora bench ops`: the CPU's operations against rivals, in this process.
+// `valora bench ops`: compares the CPU operations with other implementations, in this process.
 #include <iostream>
 
 #include "bench/ops/ops_bench.h"
@@ -18,7 +18,7 @@ struct Flags {
   bool json = false;
 };
 
-// As an engine on this machine would choose them.
+// The tile table that an engine on this machine would choose.
 Status choose_kernels(const Flags& flags) {
   VALORA_CHECK(kernels::select_isa());
   return kernels::load_tiles(flags.tiles);

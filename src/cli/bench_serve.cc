@@ -1,4 +1,4 @@
-// `valora bench serve`: a load on a running server.
+// `valora bench serve`: load test of a running server.
 #include <fmt/format.h>
 
 #include <iostream>
@@ -20,7 +20,7 @@ struct Flags {
   bool json = false;
 };
 
-// Two whole numbers with `separator` between; one alone counts twice where `may_be_one`.
+// Two integers with `separator` between. If `may_be_one`, a single integer stands for both.
 std::optional<std::pair<int, int>> parse_pair(const std::string& text, char separator,
                                               bool may_be_one) {
   const auto number = [](const std::string& part) {

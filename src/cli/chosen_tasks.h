@@ -1,4 +1,4 @@
-// The tasks of a tasks file that a command is about.
+// Selects the tasks of a tasks file that a command runs.
 #pragma once
 
 #include <string>
@@ -9,8 +9,8 @@
 
 namespace valora::cli {
 
-// All of them, or those of `names`, in that order. A name that the file does not have is an error
-// that lists those it has.
+// The tasks in `names`, in that order; all tasks if it is empty. An unknown name is
+// kInvalidArgument; the message lists the file's tasks.
 Result<std::vector<generator::Task>> chosen_tasks(const std::string& path,
                                                   const std::vector<std::string>& names);
 

@@ -1,5 +1,5 @@
-// The subcommands of `valora`. Each adds itself to the app; parsing then sets `run` to what runs
-// the command that was given and returns the exit status.
+// The subcommands of `valora`. Each function adds one to the app. Parsing then sets `run` to the
+// function of the given command, which returns the exit status.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -11,7 +11,7 @@
 
 namespace valora::cli {
 
-// Prints "error: …" to stderr and gives the exit status.
+// Prints "error: …" to stderr and returns the exit status.
 int fail(const Error& error);
 
 void add_serve(CLI::App& app, std::function<int()>& run);

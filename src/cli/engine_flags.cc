@@ -4,7 +4,7 @@
 namespace valora::cli {
 namespace {
 
-// Two spellings of one option: given twice, they must agree.
+// Two names of one option. If both are given, they must agree.
 void add_policy(CLI::App& command, SchedulingPolicy& policy) {
   command
       .add_option_function<std::vector<std::string>>(

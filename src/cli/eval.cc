@@ -1,4 +1,5 @@
-// `valora eval`: how well the base model and its adapters do at tasks, through the serving engine.
+// `valora eval`: measures the accuracy of the base model and adapters on tasks, through the serving
+// engine.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -34,7 +35,7 @@ struct Flags {
   bool base = false, no_head = false, json = false;
 };
 
-// A task and who answers it: an adapter's folder, or the base model.
+// A task and the model that answers it: an adapter's folder, or the base model.
 struct Exam {
   GeneratorTask task;
   std::string adapter;
@@ -48,7 +49,7 @@ Status check(const Flags& flags) {
   return {};
 }
 
-// As the manifest says the task is served: its adapter, head and question.
+// Takes the task's adapter, head and question from the manifest.
 Result<Exam> manifest_exam(const Manifest& manifest, const std::string& path, GeneratorTask task) {
   const auto found = manifest.tasks.find(task.name);
   if (found == manifest.tasks.end())
@@ -72,7 +73,7 @@ Result<std::vector<Exam>> exams_of(const Flags& flags, const Manifest& manifest,
   return exams;
 }
 
-// Of all exams, each once.
+// The adapter folders of all exams, without duplicates.
 Result<std::set<std::string>> adapters_of(const Flags& flags, const Manifest& manifest,
                                           const std::vector<GeneratorTask>& tasks) {
   std::set<std::string> adapters;
@@ -87,10 +88,10 @@ Result<std::set<std::string>> adapters_of(const Flags& flags, const Manifest& ma
 Result<std::unique_ptr<ServingEngine>> start_engine(Flags& flags,
                                                     const std::set<std::string>& adapters) {
   EngineOptions& options = flags.engine;
-  options.fetch.allowed_local_path = "/";  // the user names the files
+  options.fetch.allowed_local_path = "/";  // the command's user chooses the files
   options.max_waiting = std::max(options.max_waiting, flags.concurrency);
-  options.max_loras =
-      std::max(options.max_loras, static_cast<int>(adapters.size()) + 1);  // one more: a teacher
+  // + 1: a teacher adapter
+  options.max_loras = std::max(options.max_loras, static_cast<int>(adapters.size()) + 1);
   VALORA_TRY(engine, ServingEngine::start(options));
   for (const std::string& adapter : adapters) {
     const auto card = load_adapter_now(*engine, {.name = adapter, .path = adapter});
@@ -100,7 +101,7 @@ Result<std::unique_ptr<ServingEngine>> start_engine(Flags& flags,
   return engine;
 }
 
-// The task's validation data, or the part of its teacher's that would validate.
+// The task's validation data, or the validation part of its teacher's data.
 Result<std::vector<Sample>> validation_samples(GeneratorTask& task, Engine& engine) {
   if (task.validation) return generator::read_samples(*task.validation, task);
   ProgressBar bar;
@@ -115,7 +116,7 @@ Result<std::vector<Sample>> validation_samples(GeneratorTask& task, Engine& engi
   return std::move(data.validation);
 }
 
-// Labels that the task leaves open are those of its training data.
+// If the task lists no labels, those of its training data are used.
 Status settle_labels(GeneratorTask& task) {
   if (task.type != generator::TaskType::kClassification || !task.labels.empty() || !task.train)
     return {};
@@ -138,7 +139,7 @@ Result<TaskResult> examine(const Flags& flags, Engine& engine, const Exam& exam,
   return TaskResult{exam.task, exam.adapter, std::move(samples), std::move(evaluation)};
 }
 
-// By everyone who is to answer it.
+// Runs the task with each of its models.
 Status evaluate_task(const Flags& flags, const Manifest& manifest, Engine& engine,
                      GeneratorTask task, std::vector<TaskResult>& results) {
   VALORA_CHECK(settle_labels(task));

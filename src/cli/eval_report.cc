@@ -12,8 +12,8 @@ namespace {
 
 using generator::ConfusionTable;
 
-constexpr size_t kWidestTable =
-    16;  // labels of a confusion table; above, the most frequent mistakes stand for it
+// labels of a confusion table; with more, the most frequent mistakes are printed instead
+constexpr size_t kWidestTable = 16;
 constexpr size_t kMistakes = 10;
 constexpr size_t kLabelWidth = 12;
 
@@ -30,7 +30,7 @@ double samples_per_second(const TaskResult& r) {
   return static_cast<double>(r.samples.size()) / std::max(r.evaluation.seconds, 1e-9);
 }
 
-// Characters, not bytes.
+// Width in characters, not bytes.
 size_t width_of(const std::string& text) {
   return static_cast<size_t>(std::ranges::count_if(
       text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
@@ -52,7 +52,7 @@ std::string cut(const std::string& label) {
   return label.substr(0, at) + "…";
 }
 
-// The first column to the left, the others to the right; the columns named in `left` too.
+// Aligns the first column and those in `left` to the left, the others to the right.
 std::string table_text(const std::vector<std::vector<std::string>>& rows, size_t left,
                        const std::string& indent) {
   std::vector<size_t> widths(rows.front().size());

@@ -1,4 +1,4 @@
-// What `valora eval` prints and writes.
+// The output of `valora eval`.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace valora::cli {
 
-// A task answered by one model.
+// The result of one task with the base model or one adapter.
 struct TaskResult {
   generator::Task task;
   std::string adapter;  // folder; empty: the base model
@@ -20,8 +20,8 @@ struct TaskResult {
 
 std::string eval_text(const std::vector<TaskResult>& results);
 Json eval_json(const ModelCard& model, const std::vector<TaskResult>& results);
-// One line a sample: {"task", "adapter", "origin", "question", "answer", "labels", "boxes",
-// "prediction", "score"}. There whole or not at all.
+// One JSON line per sample: {"task", "adapter", "origin", "question", "answer", "labels", "boxes",
+// "prediction", "score"}. The file is written atomically.
 Status write_predictions(const std::string& path, const std::vector<TaskResult>& results);
 
 }  // namespace valora::cli

@@ -1,4 +1,4 @@
-// How JSON and numbers are printed.
+// Prints JSON and human-readable numbers.
 #pragma once
 
 #include <cstddef>
@@ -9,8 +9,7 @@
 
 namespace valora::cli {
 
-// One object with a line break behind it, as --json prints it; bytes that are no UTF-8 are
-// replaced.
+// Prints one object and a line break to stdout. Bytes that are not UTF-8 become U+FFFD.
 void print_json(const Json& json);
 
 std::string human_bytes(size_t bytes);   // "14.3 MiB"

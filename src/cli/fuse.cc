@@ -1,4 +1,4 @@
-// `valora fuse`: tasks with accuracy floors become the fewest adapters that keep them.
+// `valora fuse`: trains the fewest adapters that keep the accuracy floors of all tasks.
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -24,7 +24,7 @@ struct Flags {
   bool raw = false, json = false, classify = false;
 };
 
-// What came through the sink, once it is over.
+// The collected answer.
 struct Answer {
   std::string text;
   std::vector<TokenOutput> tokens;
@@ -58,7 +58,7 @@ class CollectingSink final : public ResponseSink {
   std::promise<Result<Answer>> promise_;
 };
 
-// "DIR" or "DIR:0.5"; a folder whose own name ends like that wins.
+// Parses "DIR" or "DIR:0.5". An existing folder with that whole name wins.
 AdapterUse parse_adapter(const std::string& text) {
   const size_t colon = text.rfind(':');
   if (colon == std::string::npos || std::filesystem::exists(text)) return {text, 1};
@@ -150,7 +150,7 @@ int run_generate(Flags& flags) {
   if (flags.raw && (!flags.images.empty() || !flags.videos.empty() || !flags.system.empty()))
     return fail(
         invalid("--raw takes no --image, --video or --system: the prompt is sent as it is"));
-  flags.engine.fetch.allowed_local_path = "/";  // the user names the files
+  flags.engine.fetch.allowed_local_path = "/";  // the command's user chooses the files
   flags.engine.fetch.allow_http = true;
   flags.engine.max_num_seqs = std::max(1, flags.sampling.n);
   auto engine = ServingEngine::start(flags.engine);

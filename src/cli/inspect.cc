@@ -1,4 +1,5 @@
-// `valora inspect`: what a folder is, and whether it can be served. Exit status 0: it can.
+// `valora inspect`: checks whether a model or adapter folder can be served. Exit status 0 if it
+// can.
 #include <iostream>
 
 #include "cli/command.h"

@@ -1,4 +1,4 @@
-// What `valora inspect` prints of a report, for people and for programs.
+// Formats the reports of `valora inspect` as text and as JSON.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// Options whose value is one of a set of names.
+// Command-line options whose value is one of a set of names.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -11,14 +11,15 @@
 
 namespace valora::cli {
 
-// While the command line is read an error can only be thrown; main() prints it.
+// CLI11 callbacks can only report errors by throwing; main() prints them.
 template <typename T>
 T value_or_throw(Result<T> result) {
   if (!result.ok()) throw std::invalid_argument(result.error().message);
   return std::move(result).value();
 }
 
-// `value` is what api/options.h names; shown as the default.
+// Parses the option into `value` with a parser of api/options.h. The initial `value` is shown as
+// the default.
 template <typename T>
 CLI::Option* add_named_option(CLI::App& command, const std::string& flag, T& value,
                               Result<T> (*parse)(const std::string&), const std::string& help) {

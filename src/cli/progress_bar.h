@@ -1,4 +1,4 @@
-// One line on stderr that shows how far long work is; nothing where stderr is no terminal.
+// A one-line progress bar on stderr. Prints nothing if stderr is not a terminal.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@ namespace valora::cli {
 class ProgressBar {
  public:
   ProgressBar();
-  ~ProgressBar();  // takes the line away
-  void clear();    // takes the line away until the next show()
+  ~ProgressBar();  // removes the line
+  void clear();    // removes the line until the next show()
   void show(int done, int total, const std::string& note);
 
  private:

@@ -1,5 +1,5 @@
-// `valora tune`: measures tiles on this machine for the shapes of a model, and writes the table
-// that engines take.
+// `valora tune`: measures tile sizes on this machine for the shapes of a model, and writes the
+// table that engines use.
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
 
@@ -45,8 +45,8 @@ Status check(const Flags& flags) {
   return {};
 }
 
-// The sizes of a model's linears by its configuration; of the checkpoint no more is read than its
-// dtype.
+// The sizes of a model's linears, from its configuration. Only the dtype is read from the
+// checkpoint.
 Result<kernels::TuneSpace> space_of(const Flags& flags) {
   VALORA_TRY(config, models::read_model_config(flags.model));
   VALORA_TRY(family, models::find_family(config));
@@ -80,7 +80,7 @@ Result<std::string> output_path(const Flags& flags) {
   return path;
 }
 
-// What the file has already, with --resume.
+// With --resume: the entries that the file has already.
 Result<std::vector<kernels::TileEntry>> known_entries(const Flags& flags, const std::string& path) {
   if (!flags.resume || !file_exists(path)) return std::vector<kernels::TileEntry>();
   VALORA_TRY(file, kernels::read_tile_file(path));
@@ -119,7 +119,7 @@ void print_gains(const std::vector<kernels::TunedShape>& tuned) {
              gains.single);
 }
 
-// Writes what there is, as it goes, every second.
+// Writes the entries measured so far, at most once per second.
 class Journal {
  public:
   Journal(std::string path, std::vector<kernels::TileEntry> entries, const Clock& clock)
@@ -161,7 +161,7 @@ Status tune_model(const Flags& flags) {
   std::fflush(stdout);
   const RealClock clock;
   Journal journal(path, known, clock);
-  VALORA_CHECK(journal.write());  // a place that cannot be written is known before the work
+  VALORA_CHECK(journal.write());  // fail early if the file cannot be written
   kernels::TileProfiler profiler(clock, ops::torch_parallel());
   std::vector<kernels::TunedShape> tuned;
   int done = 0;

@@ -1,4 +1,4 @@
-// The adapters of a FakeEngine: names, generations and the errors of loading.
+// The adapters of a FakeEngine: names, generations and load errors. Not thread-safe.
 #pragma once
 
 #include <map>
@@ -14,14 +14,13 @@ namespace valora::testing {
 
 using Heads = decltype(AdapterCard::heads);
 
-// No locks.
 class FakeAdapters {
  public:
   void add(const std::string& name, Heads heads);
-  // Of the adapters that are loaded from now on.
+  // The heads of adapters that are loaded from now on.
   void set_heads(Heads heads) { heads_ = std::move(heads); }
 
-  // Paths that end with "missing" or "broken" cannot be loaded.
+  // Fails for paths that end with "missing" or "broken".
   Result<AdapterCard> load(const LoadAdapter& request);
   Status unload(const std::string& name, std::optional<uint64_t> expected_generation);
   bool contains(const std::string& name) const { return cards_.contains(name); }

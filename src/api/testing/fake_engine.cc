@@ -35,7 +35,7 @@ FakeEngine::~FakeEngine() {
   if (thread_.joinable()) thread_.join();
 }
 
-// ---- what tests set and see ----
+// ---- controls for tests ----
 
 void FakeEngine::add_adapter(const std::string& name, Heads heads) {
   locked([&] { adapters_.add(name, std::move(heads)); });
@@ -135,7 +135,7 @@ Result<RequestHandle> FakeEngine::submit(GenerateRequest request,
 }
 
 void FakeEngine::cancel(RequestHandle handle) {
-  std::shared_ptr<Open> dropped;  // let go of without the lock
+  std::shared_ptr<Open> dropped;  // destroyed without the lock
   {
     const std::lock_guard lock(mutex_);
     const auto found = open_.find(handle);

@@ -1,4 +1,4 @@
-// An Engine without a model, whose answers a function gives: what asks engines is tested with it.
+// An Engine without a model, for tests of its callers. A script function gives the answers.
 #pragma once
 
 #include <condition_variable>
@@ -21,14 +21,15 @@ namespace valora::testing {
 ModelCard fake_model();
 
 struct FakeOptions {
-  // On the thread that calls submit().
+  // Gives the answer to a request. Runs on the thread that calls submit().
   std::function<Reply(const GenerateRequest&)> script;
   ModelCard model = fake_model();
-  size_t max_queued = SIZE_MAX;  // requests at once; more get kQueueFull
-  // submit() says the whole answer before it returns, and there is no thread.
+  size_t max_queued = SIZE_MAX;  // highest number of open requests; more get kQueueFull
+  // submit() delivers the whole answer before it returns. There is no engine thread.
   bool answers_inline = false;
-  // Steps are of the newest request alone, and only while `patience` requests are open or all of
-  // `total` have come: answers come out of order, and concurrency shows. Absent: of all requests.
+  // If set, a step runs only the newest request, and only while `patience` requests are open or all
+  // `total` requests have been submitted. Answers then end out of order, and tests can observe the
+  // concurrency. Absent: a step runs all requests.
   struct NewestFirst {
     size_t total;
     size_t patience = 1;
@@ -43,27 +44,29 @@ class FakeEngine final : public Engine {
   ~FakeEngine() override;
 
   void add_adapter(const std::string& name, Heads heads = {});
-  void set_heads(Heads heads);  // of the adapters that are loaded from now on
+  void set_heads(Heads heads);  // of adapters that are loaded from now on
   void set_healthy(bool healthy);
 
-  // While held, requests wait; loads do not end until release_loads(), which returns their number.
+  // While requests are held, they wait. After hold_loads(), loads end only in release_loads(),
+  // which returns their number.
   void hold_requests(bool hold);
   void release_hanging();
   void hold_loads();
   size_t release_loads();
-  // Throw after a minute, so that a test fails instead of hanging. Cancelled: in all.
+  // Throw after a minute, so that a test fails instead of hanging. wait_for_cancelled() counts
+  // since the start.
   void wait_for_cancelled(size_t count);
   void wait_for_running(size_t count);
 
   std::deque<GenerateRequest> requests() const;  // the newest thousand, as submitted
   size_t most_open() const;
   size_t cancelled() const;
-  size_t held_sinks() const;  // that could still be told something
+  size_t held_sinks() const;  // sinks that may still be called
 
   const ModelCard& model() const override { return options_.model; }
   Result<RequestHandle> submit(GenerateRequest request,
                                std::shared_ptr<ResponseSink> sink) override;
-  // As in an engine that is just about to tell the sink something: it still hears one chunk.
+  // The sink still receives one chunk, as in an engine that is about to call it.
   void cancel(RequestHandle handle) override;
   void load_adapter(LoadAdapter request, std::function<void(Result<AdapterCard>)> done) override;
   void unload_adapter(std::string name, std::optional<uint64_t> expected_generation,
@@ -84,7 +87,7 @@ class FakeEngine final : public Engine {
     size_t next = 0;  // chunk
     bool started = false;
   };
-  // Calls of a sink; true: the last ones.
+  // Makes the next calls of a sink; true: the last ones.
   static bool say_next(Open& open, ResponseSink& sink);
 
   template <typename Body>
@@ -104,7 +107,7 @@ class FakeEngine final : public Engine {
 
   const FakeOptions options_;
   mutable std::mutex mutex_;
-  std::mutex observer_mutex_;  // held while the observer is told
+  std::mutex observer_mutex_;  // held while the observer is called
   StepObserver* observer_ = nullptr;
   std::condition_variable changed_;
   std::map<RequestHandle, std::shared_ptr<Open>> open_;

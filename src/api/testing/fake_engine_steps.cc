@@ -1,4 +1,4 @@
-// How a FakeEngine answers: a thread that takes one step after the other.
+// The engine thread of a FakeEngine, which runs one step after another.
 #include <utility>
 
 #include "api/testing/fake_engine.h"
@@ -56,7 +56,7 @@ void FakeEngine::run_step(const std::vector<RequestHandle>& handles,
   lock.lock();
 }
 
-// Requests that end are closed before their sinks are told.
+// Requests that end are closed before their sinks are called.
 void FakeEngine::advance(RequestHandle handle, std::unique_lock<std::mutex>& lock) {
   const auto found = open_.find(handle);
   if (found == open_.end()) return;
@@ -73,7 +73,7 @@ void FakeEngine::advance(RequestHandle handle, std::unique_lock<std::mutex>& loc
   changed_.notify_all();
 }
 
-// The sink is let go once nothing more is said to it.
+// Drops the sink after its last call.
 template <typename Body>
 void FakeEngine::tell(std::unique_lock<std::mutex>& lock, std::shared_ptr<ResponseSink> sink,
                       Body body) {

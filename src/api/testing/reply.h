@@ -1,4 +1,4 @@
-// The answers of a FakeEngine, and what its scripts read of a prompt.
+// The answers of a FakeEngine, and helpers for its scripts.
 #pragma once
 
 #include <cstddef>
@@ -12,22 +12,22 @@
 
 namespace valora::testing {
 
-// What one request is answered with.
+// The answer to one request.
 struct Reply {
-  std::vector<OutputChunk> chunks;  // one per step, each said for every one of the n sequences
+  std::vector<OutputChunk> chunks;  // one per step, sent for each of the n sequences
   std::optional<Classification> classification = {};  // instead of chunks
   std::optional<Error> error = {};                    // after the chunks, instead of an end
   std::optional<Error> refusal = {};                  // of submit(), instead of everything
   FinalInfo info = {};                                // at the end; completion tokens are counted
-  size_t hangs_after = SIZE_MAX;  // chunks: then it waits for release_hanging() or cancel()
-  bool endless = false;           // the last chunk again and again, until cancelled
+  size_t hangs_after = SIZE_MAX;  // chunks until it waits for release_hanging() or cancel()
+  bool endless = false;           // repeats the last chunk until cancelled
 };
 
-// The whole answer in one chunk, with a token for each of the logprobs.
+// The whole answer in one chunk, with one token per logprob.
 Reply say(std::string text, const std::vector<float>& logprobs = {});
-// The text of a prompt: of a conversation that of the last message, of token ids their numbers.
+// The text of a prompt: of a conversation, the last message; of token ids, their numbers.
 std::string text_of(const Prompt& prompt);
-// Words, each with the space before it.
+// Splits text into words, each with the space before it.
 std::vector<std::string> split_tokens(const std::string& text);
 int32_t token_id(const std::string& token);
 

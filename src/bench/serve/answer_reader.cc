@@ -64,7 +64,7 @@ void AnswerReader::on_event(std::string_view data, double now) {
   const int before = record_.completion_tokens;
   take_usage(*event);
   if (!has_choice(*event)) return;
-  // A server that counts only at the end is followed by its text instead.
+  // If the server reports usage only at the end, chunks with text count as chunks with tokens.
   const bool counts = event->contains("usage") && (*event)["usage"].is_object();
   if (counts ? record_.completion_tokens <= before : !brings_text(*event)) return;
   if (record_.first_token == 0)

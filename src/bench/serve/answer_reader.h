@@ -1,4 +1,4 @@
-// Reads one answer, streamed or whole, into a record.
+// Reads one answer, streamed or not, into a RequestRecord.
 #pragma once
 
 #include <string>
@@ -12,12 +12,13 @@ namespace valora::bench {
 
 class AnswerReader {
  public:
-  // The record outlives the reader.
+  // The record must outlive the reader.
   AnswerReader(RequestRecord& record, bool stream) : record_(record), stream_(stream) {}
 
-  // Bytes of the body, in the order they come. status: of the response.
+  // Adds bytes of the body. `status`: HTTP status of the response. `now`: seconds since the run
+  // began.
   void feed(std::string_view bytes, int status, double now);
-  // The response is complete, or `failure` says why not.
+  // Call at the end of the response. `failure`: why it is incomplete; empty if it is complete.
   void finish(int status, const std::string& failure, double now);
 
  private:
@@ -28,9 +29,9 @@ class AnswerReader {
   RequestRecord& record_;
   const bool stream_;
   SseReader events_;
-  std::string body_;       // of a whole answer or an error
-  double last_piece_ = 0;  // when tokens came last
-  bool done_ = false;      // the stream's end was read
+  std::string body_;       // of an unstreamed answer or an error
+  double last_piece_ = 0;  // time of the last chunk with tokens
+  bool done_ = false;      // the end of the stream was read
 };
 
 }  // namespace valora::bench

@@ -35,7 +35,7 @@ TEST(AnswerReader, TimesThePiecesThatBringTokens) {
   RequestRecord record;
   AnswerReader reader(record, true);
   reader.feed(piece("a", 1), 200, 2);
-  reader.feed(piece("", 2), 200, 2.5);  // half a character: a token, but no text yet
+  reader.feed(piece("", 2), 200, 2.5);  // an incomplete character: a token without text
   reader.feed(piece("é", 2), 200, 2.6);
   reader.feed(piece("c", 3), 200, 4);
   reader.feed(kEnd, 200, 4.5);

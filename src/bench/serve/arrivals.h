@@ -1,4 +1,4 @@
-// When the requests of an open loop are sent.
+// Send times of the requests in an open loop.
 #pragma once
 
 #include <cstdint>
@@ -6,8 +6,8 @@
 
 namespace valora::bench {
 
-// Ascending seconds from the start, the first at 0: exponential gaps with a mean of 1 / rate (rate
-// > 0).
+// Seconds since the start, ascending, the first 0. The gaps are exponential with mean 1 / rate.
+// `rate`: requests per second, above 0.
 std::vector<double> poisson_arrivals(int count, double rate, uint64_t seed);
 
 }  // namespace valora::bench

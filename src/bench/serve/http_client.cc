@@ -45,7 +45,7 @@ HttpClient::HttpClient(std::string url, const std::string& api_key, int timeout_
   static const CurlSetUp set_up;
   while (url_.ends_with('/')) url_.pop_back();
   curl_slist* headers = curl_slist_append(nullptr, "Content-Type: application/json");
-  headers = curl_slist_append(headers, "Expect:");  // no waiting for 100-continue
+  headers = curl_slist_append(headers, "Expect:");  // do not wait for 100-continue
   if (!api_key.empty())
     headers = curl_slist_append(headers, ("Authorization: Bearer " + api_key).c_str());
   headers_ = headers;
@@ -66,7 +66,7 @@ void HttpClient::start(const HttpCall& call) {
   CURL* easy = transfer->easy;
   curl_easy_setopt(easy, CURLOPT_URL, (url_ + call.path).c_str());
   curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
-  curl_easy_setopt(easy, CURLOPT_PROXY, "");  // the server itself is measured
+  curl_easy_setopt(easy, CURLOPT_PROXY, "");  // no proxy: the server itself is measured
   curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
   curl_easy_setopt(easy, CURLOPT_TIMEOUT,
                    static_cast<long>(timeout_seconds_));  // NOLINT: libcurl's type

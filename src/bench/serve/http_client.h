@@ -1,4 +1,4 @@
-// Many HTTP requests at once on the calling thread, through libcurl.
+// Runs many concurrent HTTP requests on the calling thread, with libcurl. Not thread-safe.
 #pragma once
 
 #include <functional>
@@ -13,11 +13,11 @@ namespace valora::bench {
 
 struct HttpCall {
   std::string path;
-  std::string_view body;  // empty: GET, else POST of JSON; must stay where it is until on_done
-  // status: of the response these bytes belong to.
+  std::string_view body;  // empty: GET, else POST of JSON; must stay valid until on_done
+  // Receives bytes of the response body. `status`: HTTP status.
   std::function<void(std::string_view bytes, int status)> on_bytes;
-  // failure: why there is no complete response ("timed out", "could not connect", …); empty: there
-  // is one.
+  // Called at the end. `failure`: why the response is incomplete ("timed out", "could not connect",
+  // …); empty if it is complete.
   std::function<void(int status, const std::string& failure)> on_done;
 };
 
@@ -28,19 +28,19 @@ struct HttpAnswer {
 
 class HttpClient {
  public:
-  // url: of the server, without a path. timeout_seconds: of each call.
+  // `url`: of the server, without a path. `timeout_seconds`: per call.
   HttpClient(std::string url, const std::string& api_key, int timeout_seconds);
   ~HttpClient();
   HttpClient(const HttpClient&) = delete;
   HttpClient& operator=(const HttpClient&) = delete;
 
-  // Sent and answered by the polls that follow.
+  // Starts a call. The following poll() calls send it and read the response.
   void start(const HttpCall& call);
-  // Waits until something happens, at most so long; runs the callbacks.
+  // Waits for activity, at most max_seconds, and runs the callbacks.
   void poll(double max_seconds);
   int active() const;
 
-  // One call by itself. kUnavailable when there is no answer.
+  // Makes one blocking call. kUnavailable if there is no complete response.
   Result<HttpAnswer> ask(const std::string& path, const std::string& body = {});
 
  private:

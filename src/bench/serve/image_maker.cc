@@ -14,8 +14,8 @@
 namespace valora::bench {
 namespace {
 
-constexpr int kSquare = 16;  // pixels a side
-constexpr int kNoise = 24;   // most that a value is off its square's
+constexpr int kSquare = 16;  // side in pixels
+constexpr int kNoise = 24;   // largest deviation of a value from its square's colour
 
 // [height, width, 3]
 std::vector<uint8_t> random_pixels(int width, int height, uint64_t seed) {
@@ -51,7 +51,7 @@ Result<std::string> png_of(const std::vector<uint8_t>& pixels, int width, int he
   return file;
 }
 
-// libjpeg's own error handler ends the process; it is reached only when memory runs out.
+// libjpeg's default error handler ends the process. It is reached only if memory runs out.
 std::string jpeg_of(const std::vector<uint8_t>& pixels, int width, int height) {
   jpeg_compress_struct jpeg{};
   jpeg_error_mgr errors{};

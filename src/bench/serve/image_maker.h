@@ -1,4 +1,4 @@
-// Pictures to send: every seed another one.
+// Random images to send, a different one for every seed.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 
 namespace valora::bench {
 
-// "data:image/jpeg;base64,…": coloured squares with noise, so that it compresses about as a
-// photograph does.
+// Returns "data:image/jpeg;base64,…" or a PNG: coloured squares with noise, which compress about as
+// well as photographs.
 Result<std::string> random_image_url(const ImageLoad& image, uint64_t seed);
 
 }  // namespace valora::bench

@@ -1,4 +1,4 @@
-// A load on an OpenAI server: what is asked, how often, and of which models.
+// The load that a benchmark puts on an OpenAI server.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace valora::bench {
 
-// Both ends included.
+// Inclusive.
 struct Range {
   int min = 0, max = 0;
 };
@@ -15,26 +15,29 @@ struct Range {
 enum class ImageFormat { kJpeg, kPng };
 
 struct ImageLoad {
-  int count = 0;  // a request
+  int count = 0;  // images per request
   int width = 224, height = 224;
   ImageFormat format = ImageFormat::kJpeg;
-  bool repeat = false;  // every request brings the same ones
+  bool repeat = false;  // every request sends the same images
 };
 
 struct ServeLoad {
   std::string url = "http://127.0.0.1:8000";
   std::string api_key;
-  std::vector<std::string> models;  // empty: all adapters that the server lists, or its base model
-  std::string distribution = "uniform";  // of the requests over the models, see model_mix.h
+  // empty: all adapters that the server lists, or else its base model
+  std::vector<std::string> models;
+  std::string distribution = "uniform";  // of requests over models, see model_mix.h
   int requests = 64;
-  int warmup = 0;           // requests before, which are not counted
-  int concurrency = 8;      // requests under way; 0: any number (open loop)
-  double request_rate = 0;  // a second, as a Poisson process; 0: the next as soon as one has ended
+  int warmup = 0;       // uncounted requests before the run
+  int concurrency = 8;  // concurrent requests; 0: unlimited (open loop)
+  // requests per second, as a Poisson process; 0: closed loop, a request is sent as soon as one
+  // ends
+  double request_rate = 0;
   Range input_tokens{128, 128};
   Range output_tokens{64, 64};
   ImageLoad images;
   bool stream = true;
-  int timeout_seconds = 600;  // of a request
+  int timeout_seconds = 600;  // per request
   uint64_t seed = 0;
 };
 

@@ -1,4 +1,4 @@
-// Which model each request asks.
+// Chooses the model of each request.
 #pragma once
 
 #include <cstdint>
@@ -9,10 +9,9 @@
 
 namespace valora::bench {
 
-// For each of `requests` the index of its model, below `models`. Distributions: "uniform" draws
-// each alike; "zipf:S" the k-th (from 1) in proportion to k^-S; "distinct" takes them in turn, so
-// that as many requests as there are models have different ones. kInvalidArgument for any other
-// text.
+// Returns one model index in [0, models) per request. Distributions: "uniform"; "zipf:S", which
+// draws the k-th model (k from 1) with probability proportional to k^-S; "distinct", which takes
+// the models in turn. kInvalidArgument for any other text.
 Result<std::vector<int>> mix_models(const std::string& distribution, int models, int requests,
                                     uint64_t seed);
 

@@ -1,4 +1,4 @@
-// Random prompts of a wanted length in tokens.
+// Makes random prompts of a given length in tokens.
 #pragma once
 
 #include <cstdint>
@@ -9,18 +9,17 @@
 
 namespace valora::bench {
 
-// Words of random syllables, with a space before each: no model has seen them, no two seeds give
-// the same.
+// Words of random syllables, each with a space before it. Different seeds give different words.
 std::string random_words(int words, uint64_t seed);
 
 class PromptMaker {
  public:
-  // ids: of random_words(words, …), as the served tokenizer writes them.
+  // `ids`: random_words(words, …) in tokens of the served model.
   static Result<PromptMaker> make(std::vector<int32_t> ids, int words);
 
-  // Exactly so many tokens, drawn from those that words are written with: never a special one.
+  // Exactly `tokens` ids, drawn from the ids of words, so never special tokens.
   std::vector<int32_t> ids(int tokens, uint64_t seed) const;
-  // Words that come to about so many tokens.
+  // Words of about `tokens` tokens.
   std::string text(int tokens, uint64_t seed) const;
 
  private:

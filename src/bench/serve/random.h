@@ -1,5 +1,4 @@
-// Random draws that are the same on every platform, which the standard library's distributions are
-// not.
+// Random numbers that are the same on every platform, unlike the standard library's distributions.
 #pragma once
 
 #include <cstdint>

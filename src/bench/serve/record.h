@@ -1,4 +1,4 @@
-// What was seen of one request. Times are seconds since the run began.
+// The measurements of one request. Times are seconds since the run began.
 #pragma once
 
 #include <string>
@@ -8,16 +8,16 @@ namespace valora::bench {
 
 struct RequestRecord {
   std::string model;
-  std::string error;  // its kind; empty: answered in full
+  std::string error;  // kind of error; empty: answered completely
   double sent = 0;
   double ended = 0;
-  double first_token = 0;    // 0: not seen (no stream)
-  std::vector<double> gaps;  // between successive pieces of the stream that brought tokens
-  // As the server counts them.
+  double first_token = 0;    // 0: not measured (no stream)
+  std::vector<double> gaps;  // seconds between successive chunks with tokens
+  // As counted by the server.
   int prompt_tokens = 0;
   int cached_tokens = 0;
   int completion_tokens = 0;
-  int wanted_tokens = 0;  // that it was to generate
+  int wanted_tokens = 0;  // requested length of the answer
 };
 
 }  // namespace valora::bench

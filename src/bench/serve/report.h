@@ -1,4 +1,4 @@
-// A run's figures, for people and for programs.
+// Formats the results of a run as text and as JSON.
 #pragma once
 
 #include <string>

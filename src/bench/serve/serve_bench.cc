@@ -39,7 +39,7 @@ Status check(const ServeLoad& load) {
   return {};
 }
 
-// Sends requests as the load has it, and reads all answers.
+// Sends the requests and reads all answers.
 class Loop {
  public:
   Loop(HttpClient& client, const ServeLoad& load, const std::vector<BenchRequest>& requests,
@@ -101,7 +101,7 @@ class Loop {
   const std::vector<double> arrivals_;  // empty: closed loop
   const std::function<void(const Progress&)>& on_progress_;
   std::vector<RequestRecord> records_;
-  std::vector<AnswerReader> readers_;  // of the requests sent; never moved, see run()
+  std::vector<AnswerReader> readers_;  // one per sent request; never reallocated, see run()
   int ended_ = 0, failed_ = 0;
   const RealClock clock_;
   const TimePoint begin_;

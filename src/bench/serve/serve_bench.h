@@ -1,4 +1,4 @@
-// `valora bench serve`: a load on a server, and what it answered.
+// The load generator of `valora bench serve`.
 #pragma once
 
 #include <functional>
@@ -17,12 +17,13 @@ struct Progress {
 };
 
 struct ServeRun {
-  std::vector<std::string> models;  // that were asked
+  std::vector<std::string> models;  // models that received requests
   std::vector<RequestRecord> records;
 };
 
-// kInvalidArgument for a load that makes no sense, kUnavailable where no server answers. What
-// happens to single requests stands in their records. on_progress is called whenever one has ended.
+// Runs the load and waits for all answers. kInvalidArgument: invalid load; kUnavailable: the server
+// does not answer. Errors of single requests are in their records. Calls on_progress after each
+// request.
 Result<ServeRun> run_serve_bench(const ServeLoad& load,
                                  const std::function<void(const Progress&)>& on_progress);
 

@@ -1,4 +1,4 @@
-// What a bench asks of the server before it begins.
+// Queries the server before a run.
 #pragma once
 
 #include <string>
@@ -10,11 +10,11 @@
 
 namespace valora::bench {
 
-// The adapters in /v1/models; where there are none, the base model alone.
+// The adapters in /v1/models, or the base model if there are none.
 Result<std::vector<std::string>> served_models(HttpClient& client);
 
-// Prompts as the server's /tokenize cuts them. kInvalidArgument where a sequence of longest_request
-// tokens is more than the model takes.
+// Makes a PromptMaker with the server's /tokenize. kInvalidArgument if longest_request (tokens of
+// prompt and answer) is above the model's max_model_len.
 Result<PromptMaker> learn_prompts(HttpClient& client, const std::string& model, int longest_request,
                                   uint64_t seed);
 

@@ -1,4 +1,4 @@
-// Server-sent events out of bytes that come in any pieces.
+// Incremental parser of server-sent events.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@ namespace valora::bench {
 
 class SseReader {
  public:
-  // Calls on_data(text) for the data of each event that is complete with these bytes.
+  // Calls on_data(text) with the data of each event that these bytes complete.
   template <typename OnData>
   void feed(std::string_view bytes, OnData&& on_data) {
     for (const char c : bytes) {

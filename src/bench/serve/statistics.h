@@ -1,4 +1,4 @@
-// From records to the figures of a run.
+// Computes the statistics of a run from its records.
 #pragma once
 
 #include <cstdint>
@@ -17,28 +17,28 @@ struct Distribution {
   double mean = 0, p50 = 0, p90 = 0, p99 = 0;
 };
 
-// Percentiles lie between the two nearest values in proportion, as numpy's default has them.
+// Percentiles are interpolated linearly, as by numpy's default.
 Distribution distribution_of(std::vector<double> values);
 
-// Failed requests count as requests and by their error, and in nothing else.
+// Failed requests count only in `requests`, `failed` and `errors`.
 struct Group {
   int requests = 0, failed = 0;
-  int short_answers = 0;  // with fewer tokens than asked for
+  int short_answers = 0;  // answers with fewer tokens than requested
   int64_t prompt_tokens = 0, cached_tokens = 0, completion_tokens = 0;
   std::map<std::string, int> errors;
   Distribution ttft;  // seconds to the first token
-  Distribution tpot;  // a request's mean seconds a token after its first
-  Distribution itl;   // seconds between pieces of a stream
+  Distribution tpot;  // mean seconds per token of a request, after its first token
+  Distribution itl;   // seconds between chunks of a stream
   Distribution e2e;   // seconds to the end of the answer
 };
 
 struct Summary {
-  double seconds = 0;  // from the first request's sending to the last one's end
+  double seconds = 0;  // from sending the first request to the end of the last answer
   Group all;
   std::vector<std::pair<std::string, Group>> models;  // by name
-  double requests_per_second = 0;                     // answered
+  double requests_per_second = 0;                     // answered requests only
   double output_tokens_per_second = 0;
-  double total_tokens_per_second = 0;  // prompts and answers
+  double total_tokens_per_second = 0;  // prompt and answer tokens
 };
 
 Summary summarize(std::span<const RequestRecord> records);

@@ -33,8 +33,8 @@ Json settings_of(const ServeLoad& load, const std::string& model, int output_tok
             {"temperature", 0},
             {"ignore_eos", true},
             {"stream", load.stream}};
-  body["head"] = "";  // text, also from adapters that have a classification head
-  // The count in every piece says which of them brought tokens.
+  body["head"] = "";  // generate text even if the adapter has a classification head
+  // The usage in every chunk tells which chunks have tokens.
   if (load.stream)
     body["stream_options"] = {{"include_usage", true}, {"continuous_usage_stats", true}};
   return body;

@@ -1,4 +1,4 @@
-// The requests of a run, ready to be sent.
+// The request bodies of a run.
 #pragma once
 
 #include <cstdint>
@@ -18,9 +18,9 @@ struct BenchRequest {
   int output_tokens = 0;
 };
 
-// `count` requests from the first_seed-th on, so that a warm-up and the run share none. Without
-// images they are completions of token ids, with images a chat. All bodies are made before the
-// first is sent; they may take 4 GiB together.
+// Makes `count` requests with seeds from first_seed on, so that a warm-up and the run share none.
+// Requests without images are completions of token ids; those with images are chats. All bodies are
+// made before the first is sent. kInvalidArgument if they would take more than 4 GiB.
 Result<std::vector<BenchRequest>> make_requests(const ServeLoad& load,
                                                 const std::vector<std::string>& models,
                                                 const PromptMaker& prompts, int count,

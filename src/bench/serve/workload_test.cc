@@ -69,7 +69,7 @@ TEST(Workload, PngImages) {
 }
 
 TEST(Workload, WordsComeToTheWantedTokens) {
-  const std::string text = prompts().text(20, 5);  // two tokens a word
+  const std::string text = prompts().text(20, 5);  // two tokens per word
   EXPECT_EQ(std::count(text.begin(), text.end(), ' '), 10);
   EXPECT_EQ(text, random_words(10, 5));
 }
