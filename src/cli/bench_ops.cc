@@ -48,19 +48,21 @@ void add_bench_ops(CLI::App& bench, std::function<int()>& run) {
   auto flags = std::make_shared<Flags>();
   bench::Settings& settings = flags->settings;
   CLI::App& c = *bench.add_subcommand("ops",
-                                      "Measure every CPU operation against rivals: ATen and "
-                                      "oneDNN, S-LoRA's, Punica's and dLoRA's ways");
-  c.add_flag("--quick", settings.quick, "Fewer shapes and rounds: under a minute");
+                                      "Compare the speed of each CPU operation with ATen, oneDNN, "
+                                      "and the methods of S-LoRA, Punica and dLoRA");
+  c.add_flag("--quick", settings.quick, "Run fewer shapes and rounds, in under a minute");
   c.add_flag("--json", flags->json, "Print one JSON object");
-  c.add_option("--threads", settings.threads, "Compute threads; else as many as libtorch takes")
+  c.add_option("--threads", settings.threads, "Compute threads (default: libtorch's)")
       ->check(CLI::PositiveNumber);
   c.add_option("--filter", settings.filter,
-               "Only shapes whose name contains this, e.g. linear or \"rank 16\"");
-  c.add_option("--seconds", settings.seconds,
-               "To measure a shape, for all rivals together; else 0.5, with --quick 0.15")
+               "Measure only shapes whose name contains this text, e.g. linear or \"rank 16\"");
+  c.add_option(
+       "--seconds", settings.seconds,
+       "Seconds per shape, for all implementations together (default: 0.5; 0.15 with --quick)")
       ->check(CLI::PositiveNumber);
-  c.add_option("--tiles", flags->tiles,
-               "A table of `valora tune`, in the place of the one that an engine here would take");
+  c.add_option(
+      "--tiles", flags->tiles,
+      "Tile table of `valora tune` (default: the one that an engine on this machine uses)");
   c.callback([flags, &run] { run = [flags] { return run_bench_ops(*flags); }; });
 }
 

@@ -85,37 +85,41 @@ int run_bench_serve(Flags& flags) {
 void add_bench_serve(CLI::App& bench, std::function<int()>& run) {
   auto flags = std::make_shared<Flags>();
   bench::ServeLoad& load = flags->load;
-  CLI::App& c = *bench.add_subcommand("serve", "Put a load on a running server");
-  c.add_option("--url", load.url, "The server, without /v1")->capture_default_str();
-  c.add_option("--api-key", load.api_key, "Key to send")->envname("VALORA_API_KEY");
-  c.add_option("--models", load.models,
-               "Models and adapters to ask, A,B,C; else every adapter that the server lists")
+  CLI::App& c =
+      *bench.add_subcommand("serve", "Measure throughput and latency of a running server");
+  c.add_option("--url", load.url, "URL of the server, without /v1")->capture_default_str();
+  c.add_option("--api-key", load.api_key, "API key to send")->envname("VALORA_API_KEY");
+  c.add_option(
+       "--models", load.models,
+       "Models and adapters to request, as A,B,C (default: every adapter that the server lists)")
       ->delimiter(',');
-  c.add_option("--adapter-distribution", load.distribution, "uniform, zipf:S or distinct (in turn)")
+  c.add_option("--adapter-distribution", load.distribution,
+               "Distribution of requests over models: uniform, zipf:S or distinct (in turn)")
       ->capture_default_str();
-  c.add_option("--num-prompts", load.requests, "Requests")->capture_default_str();
+  c.add_option("--num-prompts", load.requests, "Number of requests")->capture_default_str();
   c.add_option("--concurrency", flags->concurrency,
-               "Requests at once: 8, or with --request-rate any number");
+               "Highest number of concurrent requests (default: 8; unlimited with --request-rate)");
   c.add_option("--request-rate", load.request_rate,
-               "Requests a second, as a Poisson process, however many are under way");
+               "Requests per second, sent as a Poisson process");
   c.add_option("--input-tokens", flags->input_tokens,
-               "Of a prompt: N or MIN:MAX; about that with --images")
+               "Tokens per prompt, N or MIN:MAX; approximate with --images")
       ->capture_default_str();
-  c.add_option("--output-tokens", flags->output_tokens, "Of an answer: N or MIN:MAX")
+  c.add_option("--output-tokens", flags->output_tokens, "Tokens per answer, N or MIN:MAX")
       ->capture_default_str();
-  c.add_option("--images", load.images.count, "Random images a request")->capture_default_str();
-  c.add_option("--image-size", flags->image_size, "WIDTHxHEIGHT")->capture_default_str();
-  c.add_option("--image-format", flags->image_format, "jpeg or png")->capture_default_str();
+  c.add_option("--images", load.images.count, "Random images per request")->capture_default_str();
+  c.add_option("--image-size", flags->image_size, "Image size in pixels, WIDTHxHEIGHT")
+      ->capture_default_str();
+  c.add_option("--image-format", flags->image_format, "Image format: jpeg or png")
+      ->capture_default_str();
   c.add_flag("--repeat-images", load.images.repeat, "Send the same images with every request");
   c.add_flag("--stream,!--no-stream", load.stream,
-             "Stream the answers; without it TTFT, TPOT and ITL are not seen");
-  c.add_option("--warmup", load.warmup, "Requests before, which are not counted")
-      ->capture_default_str();
-  c.add_option("--timeout", load.timeout_seconds, "Seconds until a request is given up")
+             "Stream the answers; TTFT, TPOT and ITL are measured only on streams");
+  c.add_option("--warmup", load.warmup, "Uncounted requests before the run")->capture_default_str();
+  c.add_option("--timeout", load.timeout_seconds, "Seconds before a request fails")
       ->capture_default_str();
   c.add_option("--seed", load.seed,
-               "Of prompts, images, models and arrivals; the prompts of a seed asked before are in "
-               "the server's prefix cache")
+               "Random seed of prompts, images, models and arrivals; use a new seed per run, or "
+               "prompts hit the server's prefix cache")
       ->capture_default_str();
   c.add_flag("--json", flags->json, "Print one JSON object");
   c.callback([flags, &run] { run = [flags] { return run_bench_serve(*flags); }; });

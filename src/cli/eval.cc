@@ -186,24 +186,23 @@ void add_eval(CLI::App& app, std::function<int()>& run) {
   auto flags = std::make_shared<Flags>();
   CLI::App& c = *app.add_subcommand(
       "eval",
-      "Measure how well the base model and adapters do at tasks, through the serving engine");
+      "Measure the accuracy of the base model and adapters on tasks, through the serving engine");
   add_engine_flags(c, flags->engine);
   c.add_option("--tasks", flags->tasks, "Tasks file (docs/tasks.md)")->required();
-  c.add_option("--task", flags->names, "Only these of its tasks");
-  c.add_option(
-      "--adapter", flags->adapter,
-      "Adapter folder that answers; without one and without --manifest the base model does");
+  c.add_option("--task", flags->names, "Run only these tasks of the file");
+  c.add_option("--adapter", flags->adapter,
+               "Adapter folder to evaluate (default: the base model, if there is no --manifest)");
   c.add_option("--manifest", flags->manifest,
-               "manifest.json: the adapter, head and question of each task");
-  c.add_flag("--base", flags->base, "The base model too, beside the adapters");
+               "manifest.json with the adapter, head and question of each task");
+  c.add_flag("--base", flags->base, "Also evaluate the base model");
   c.add_flag("--no-head", flags->no_head,
-             "Text of the language model where an adapter has a head for the task");
-  c.add_option("--limit", flags->limit, "No more than the first N samples of each task");
-  c.add_option("--concurrency", flags->concurrency, "Samples in the engine at once")
+             "Answer with the language model even if the adapter has a head for the task");
+  c.add_option("--limit", flags->limit, "Evaluate only the first N samples per task");
+  c.add_option("--concurrency", flags->concurrency, "Highest number of concurrent samples")
       ->capture_default_str();
   c.add_flag("--json", flags->json, "Print one JSON object");
   c.add_option("--predictions", flags->predictions,
-               "Write every sample with its answer and score, as JSON lines");
+               "File to write each sample with its answer and score to, as JSON lines");
   c.callback([flags, &run] { run = [flags] { return run_eval(*flags); }; });
 }
 

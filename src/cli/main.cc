@@ -17,7 +17,7 @@ int main(int argc, char** argv) {
   app.set_version_flag("--version", std::string("valora ") + VALORA_VERSION);
   app.require_subcommand(1);
   std::string log_level = "info";
-  app.add_option("--log-level", log_level, "trace, debug, info, warning, error or off")
+  app.add_option("--log-level", log_level, "Log level: trace, debug, info, warning, error or off")
       ->capture_default_str();
   std::function<int()> run;
   valora::cli::add_serve(app, run);

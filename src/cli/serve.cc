@@ -89,30 +89,33 @@ void add_serve(CLI::App& app, std::function<int()>& run) {
   CLI::App& c = *app.add_subcommand("serve", "Serve a model and its adapters over the OpenAI API");
   add_engine_flags(c, e);
   c.add_option("--served-model-name", s.served_model_names,
-               "Names of the base model; the first one is shown");
+               "Names of the base model; answers show the first one");
   c.add_option("--host", s.host, "Address to listen on")->capture_default_str();
-  c.add_option("--port", s.port, "Port; 0 takes a free one")->capture_default_str();
-  c.add_option("--lora-modules", flags->lora_modules, "Adapters, NAME=PATH or JSON; repeatable");
-  c.add_option("--manifest", flags->manifest,
-               "A manifest.json of `valora fuse`: its adapters, each task a model name");
-  c.add_option("--max-cpu-loras", e.max_loras, "Most names of adapters at once")
+  c.add_option("--port", s.port, "Port to listen on; 0: any free port")->capture_default_str();
+  c.add_option("--lora-modules", flags->lora_modules,
+               "Adapters to load, as NAME=PATH or JSON; repeatable");
+  c.add_option(
+      "--manifest", flags->manifest,
+      "manifest.json of `valora fuse`: loads its adapters and serves each task as a model name");
+  c.add_option("--max-cpu-loras", e.max_loras, "Highest number of loaded adapter names")
       ->capture_default_str();
   c.add_flag("--allow-runtime-lora-updating", s.allow_runtime_lora_updating,
-             "Open the endpoints that load and unload adapters");
-  c.add_option("--lora-resolver-dir", s.lora_resolver_dir,
-               "An unknown model is tried as an adapter folder of that name in it");
+             "Enable the endpoints that load and unload adapters");
+  c.add_option(
+      "--lora-resolver-dir", s.lora_resolver_dir,
+      "Folder of adapters to load on first use: an unknown model name is looked up as a subfolder");
   c.add_option("--limit-mm-per-prompt", flags->limit_mm_per_prompt,
-               R"(Media a prompt, {"image": 16, "video": 4})");
+               R"(Highest number of media per prompt, as JSON: {"image": 16, "video": 4})");
   c.add_option("--allowed-local-media-path", e.fetch.allowed_local_path,
-               "file:// media are read below this folder only");
+               "Allow file:// media URLs for files in this folder");
   c.add_flag("--allow-media-urls", e.fetch.allow_http, "Fetch media from http(s) URLs");
   c.add_option("--allowed-media-domains", e.fetch.allowed_hosts,
-               "With --allow-media-urls: only from these hosts");
-  c.add_option("--api-key", s.api_keys, "Key that clients must send; repeatable")
+               "With --allow-media-urls: fetch only from these hosts");
+  c.add_option("--api-key", s.api_keys, "API key that clients must send; repeatable")
       ->envname("VALORA_API_KEY");
-  c.add_option("--allowed-origins", s.cors_allowed_origins,
-               "Origins that browsers may call from; * for any");
-  c.add_option("--max-waiting", e.max_waiting, "Requests that may wait; more get 429")
+  c.add_option("--allowed-origins", s.cors_allowed_origins, "Allowed CORS origins; * for any");
+  c.add_option("--max-waiting", e.max_waiting,
+               "Highest number of waiting requests; more get HTTP 429")
       ->capture_default_str();
   c.add_option("--media-workers", e.media_workers, "Threads that decode and prepare media")
       ->capture_default_str();
