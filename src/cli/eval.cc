@@ -53,7 +53,8 @@ Status check(const Flags& flags) {
 Result<Exam> manifest_exam(const Manifest& manifest, const std::string& path, GeneratorTask task) {
   const auto found = manifest.tasks.find(task.name);
   if (found == manifest.tasks.end())
-    return invalid(path + " has no task " + task.name + "; choose tasks by --task", "manifest");
+    return invalid(path + " has no task " + task.name + "; choose other tasks with --task",
+                   "manifest");
   const generator::ManifestEntry& entry = found->second;
   const bool multi_label = task.head && task.head->multi_label;
   task.head.reset();
@@ -107,12 +108,12 @@ Result<std::vector<Sample>> validation_samples(GeneratorTask& task, Engine& engi
   ProgressBar bar;
   generator::TeacherOptions options;
   options.progress = [&](int done, int total) {
-    bar.show(done, total, task.name + ": its teacher");
+    bar.show(done, total, task.name + ": labels by its teacher");
   };
   VALORA_TRY(data, generator::ask_teacher(task, &engine, options));
   if (data.validation.empty())
     return invalid(task.where + ": task " + task.name +
-                   " has no validation data, and none of its teacher's is left for it");
+                   " has no validation data, and its teacher gave none; add \"validation\"");
   return std::move(data.validation);
 }
 

@@ -76,7 +76,7 @@ std::string floor_text(const TaskResult& r) {
 }
 
 std::string confusion_matrix(const ConfusionTable& table) {
-  std::vector<std::vector<std::string>> rows(1, {"is \\ answered"});
+  std::vector<std::vector<std::string>> rows(1, {"expected \\ answered"});
   for (const std::string& label : table.labels) rows[0].push_back(cut(label));
   rows[0].push_back("(other)");
   for (size_t i = 0; i < table.labels.size(); ++i) {

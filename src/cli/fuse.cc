@@ -44,7 +44,7 @@ Status settle(Flags& flags) {
     return invalid("--dropout must be at least 0 and below 1", "dropout");
   for (size_t i = 0; i < o.ranks.size(); ++i)
     if (o.ranks[i] < 1 || o.ranks[i] > 256 || (i > 0 && o.ranks[i] <= o.ranks[i - 1]))
-      return invalid("--rank takes ranks from 1 to 256 that grow", "rank");
+      return invalid("--rank takes ascending ranks from 1 to 256", "rank");
   return {};
 }
 

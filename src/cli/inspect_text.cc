@@ -76,7 +76,7 @@ void add_spec(const models::ModelSpec& spec, int64_t heads, Lines& lines) {
 void add_memory(const ServedWeights& served, int64_t context, Lines& lines) {
   lines.add(
       "memory",
-      fmt::format("weights {} in {}; KV cache {} a token, {} a sequence of {} tokens",
+      fmt::format("weights {} in {}; KV cache {} per token, {} per sequence of {} tokens",
                   human_bytes(served.bytes), served.dtype, human_bytes(served.kv_bytes_per_token),
                   human_bytes(served.kv_bytes_per_token * context), context));
   lines.add("here",
@@ -97,7 +97,7 @@ std::string inspect_text(const ModelReport& report) {
   lines.add("because", report.problems);
   if (!report.architecture.empty())
     lines.add("architecture",
-              report.architecture + (report.known_architecture ? "" : " (not known)"));
+              report.architecture + (report.known_architecture ? "" : " (unknown)"));
   if (report.stored)
     lines.add("weights",
               fmt::format("{} parameters, {} on disk in {}", human_count(report.stored->parameters),

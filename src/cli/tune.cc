@@ -41,7 +41,8 @@ Status check(const Flags& flags) {
   if (!(flags.seconds > 0)) return invalid("--seconds must be more than 0");
   if (flags.threads < 0) return invalid("--threads must be 0 or more");
   if (flags.dtype == ComputeDtype::kFloat16)
-    return invalid("--dtype: tiles are of CPUs, which take float32 and bfloat16");
+    return invalid(
+        "--dtype float16 runs on GPUs only, but tiles are for CPUs; use float32 or bfloat16");
   return {};
 }
 
@@ -75,8 +76,7 @@ Result<std::string> output_path(const Flags& flags) {
   if (!flags.output.empty()) return flags.output;
   const std::string path = kernels::own_tiles_path(kernels::this_hardware());
   if (path.empty())
-    return invalid(
-        "neither $XDG_CACHE_HOME nor $HOME says where the table should lie; name it by --output");
+    return invalid("neither $XDG_CACHE_HOME nor $HOME is set; choose the file with --output");
   return path;
 }
 
@@ -184,8 +184,9 @@ Status tune_model(const Flags& flags) {
   fmt::print("{} shapes measured now\n", tuned.size());
   print_gains(tuned);
   if (done < static_cast<int>(shapes.size()))
-    fmt::print("{} shapes are left, for which the nearest measured one counts; --resume goes on\n",
-               shapes.size() - static_cast<size_t>(done));
+    fmt::print(
+        "{} shapes are not measured and use the nearest measured one; continue with --resume\n",
+        shapes.size() - static_cast<size_t>(done));
   fmt::print("written to {}\n", path);
   return {};
 }

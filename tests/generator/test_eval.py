@@ -86,7 +86,7 @@ def test_the_table(folders, tasks):
     rows = done.stdout.splitlines()
     assert rows[0].split()[:6] == ["task", "model", "metric", "score", "floor", "samples"]
     assert rows[1].startswith("colours") and "0.990 (below)" in rows[1]
-    assert "is \\ answered" in done.stdout and "(other)" in done.stdout
+    assert "expected \\ answered" in done.stdout and "(other)" in done.stdout
 
 
 def test_what_is_refused(folders, tasks, tmp_path):

@@ -63,7 +63,7 @@ def test_bench_names_what_went_wrong(server):
                   "--json")
     assert unknown.returncode == 0
     assert json.loads(unknown.stdout)["all"]["errors"] == {"HTTP 404: The model `nobody` does not exist.": 2}
-    for options, words in ((("--models", "nobody"), "`nobody` does not exist"), (("--output-tokens", 5000), "but the model takes 1024"),
+    for options, words in ((("--models", "nobody"), "`nobody` does not exist"), (("--output-tokens", 5000), "but the model takes at most 1024"),
                            (("--input-tokens", "x"), "--input-tokens"), (("--adapter-distribution", "normal"), "zipf:S")):
         refused = run("bench", "serve", "--url", server.url, *options)
         assert refused.returncode == 1 and refused.stderr.startswith("error: ") and words in refused.stderr, refused

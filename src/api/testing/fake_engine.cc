@@ -76,7 +76,8 @@ template <typename Condition>
 void FakeEngine::wait_until(Condition condition) {
   std::unique_lock lock(mutex_);
   if (!changed_.wait_for(lock, std::chrono::minutes(1), condition))
-    throw std::runtime_error("what the test waits for did not happen");
+    throw std::runtime_error(
+        "FakeEngine: the awaited condition did not become true within a minute");
 }
 
 void FakeEngine::wait_for_cancelled(size_t count) {

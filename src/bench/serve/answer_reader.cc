@@ -59,7 +59,7 @@ void AnswerReader::on_event(std::string_view data, double now) {
     return;
   }
   const auto event = parse_json(data, "event");
-  if (!event.ok() || !event->is_object()) return fail("broken event in the stream");
+  if (!event.ok() || !event->is_object()) return fail("invalid event in the stream");
   if (event->contains("error")) return fail("in the stream: " + error_kind(*event));
   const int before = record_.completion_tokens;
   take_usage(*event);
@@ -82,8 +82,8 @@ void AnswerReader::finish(int status, const std::string& failure, double now) {
   if (status != 200)
     return fail("HTTP " + std::to_string(status) + ": " +
                 (answer.ok() ? error_kind(*answer) : shortened(body_, 120)));
-  if (!answer.ok() || !answer->is_object()) return fail("broken answer");
-  if (stream_ && !done_) return fail("the stream broke off");
+  if (!answer.ok() || !answer->is_object()) return fail("the answer is not a JSON object");
+  if (stream_ && !done_) return fail("the stream ended early");
   take_usage(*answer);
 }
 

@@ -87,8 +87,8 @@ TEST(AnswerReader, NamesWhatWentWrong) {
             "HTTP 429: the queue is full");
   EXPECT_EQ(error_after("<html>", 502), "HTTP 502: <html>");
   EXPECT_EQ(error_after("", 0, "could not connect"), "could not connect");
-  EXPECT_EQ(error_after(piece("a", 1), 200), "the stream broke off");
-  EXPECT_EQ(error_after(event("{"), 200), "broken event in the stream");
+  EXPECT_EQ(error_after(piece("a", 1), 200), "the stream ended early");
+  EXPECT_EQ(error_after(event("{"), 200), "invalid event in the stream");
   EXPECT_EQ(
       error_after(
           piece("a", 1) + event(R"({"error":{"message":"out of memory"}})") + event("[DONE]"), 200),

@@ -46,7 +46,7 @@ Result<std::string> png_of(const std::vector<uint8_t>& pixels, int width, int he
   png_alloc_size_t size = PNG_IMAGE_PNG_SIZE_MAX(image);
   std::string file(size, '\0');
   if (!png_image_write_to_memory(&image, file.data(), &size, 0, pixels.data(), 0, nullptr))
-    return internal(std::string("a PNG could not be written: ") + image.message);
+    return internal(std::string("could not encode a PNG image: ") + image.message);
   file.resize(size);
   return file;
 }

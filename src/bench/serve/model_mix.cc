@@ -12,9 +12,9 @@ namespace {
 // Parses the exponent s of k^-s; uniform is s = 0.
 Result<double> exponent_of(const std::string& distribution) {
   if (distribution == "uniform") return 0.0;
-  const Error wrong =
-      invalid("the distribution is uniform, distinct or zipf:S with S from 0 to 100, not \"" +
-              distribution + "\"");
+  const Error wrong = invalid(
+      "--adapter-distribution must be uniform, distinct or zipf:S with S from 0 to 100, not \"" +
+      distribution + "\"");
   if (!distribution.starts_with("zipf:")) return wrong;
   const char* text = distribution.c_str() + 5;
   char* end = nullptr;

@@ -22,7 +22,7 @@ std::string load_text(const ServeLoad& load, size_t models) {
                         load.images.height);
   text += fmt::format(", {} out; ", range_text(load.output_tokens));
   if (load.request_rate > 0)
-    text += fmt::format("open loop, {:g} a second", load.request_rate);
+    text += fmt::format("open loop, {:g} per second", load.request_rate);
   else
     text += "closed loop";
   if (load.concurrency > 0) text += fmt::format(", {} at once", load.concurrency);
@@ -96,9 +96,9 @@ Json load_json(const ServeLoad& load) {
 std::string report_text(const ServeLoad& load, const Summary& summary) {
   const Group& all = summary.all;
   std::string text = load_text(load, summary.models.size()) + "\n\n";
-  text +=
-      fmt::format("  answered   {} of {} in {:.2f} s, {:.2f} a second\n", all.requests - all.failed,
-                  all.requests, summary.seconds, summary.requests_per_second);
+  text += fmt::format("  answered   {} of {} in {:.2f} s, {:.2f} per second\n",
+                      all.requests - all.failed, all.requests, summary.seconds,
+                      summary.requests_per_second);
   for (const auto& [error, count] : all.errors)
     text += fmt::format("  failed     {} x {}\n", count, error);
   if (all.short_answers > 0)

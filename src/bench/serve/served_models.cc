@@ -17,7 +17,7 @@ Result<Json> ask_json(HttpClient& client, const std::string& path, const std::st
         path};
   VALORA_TRY(json, parse_json(answer.body, path));
   if (!json.is_object())
-    return Error{ErrorCode::kUnavailable, path + " answered no JSON object", path};
+    return Error{ErrorCode::kUnavailable, path + " did not answer with a JSON object", path};
   return json;
 }
 
@@ -45,8 +45,8 @@ Result<PromptMaker> learn_prompts(HttpClient& client, const std::string& model, 
   VALORA_TRY(answer, ask_json(client, "/tokenize", question.dump()));
   VALORA_TRY(longest, field_or<int32_t>(answer, "max_model_len", INT32_MAX));
   if (longest_request > longest)
-    return invalid("prompt and answer come to " + std::to_string(longest_request) +
-                   " tokens, but the model takes " + std::to_string(longest) +
+    return invalid("prompt and answer have up to " + std::to_string(longest_request) +
+                   " tokens, but the model takes at most " + std::to_string(longest) +
                    "; lower --input-tokens or --output-tokens");
   std::vector<int32_t> ids;
   for (const Json& id : answer.value("tokens", Json::array()))

@@ -73,8 +73,8 @@ Result<std::vector<BenchRequest>> make_requests(const ServeLoad& load,
     bytes += request.body.size();
     if (bytes > kMaxBytes)
       return invalid(
-          "the requests would take more than 4 GiB; send fewer, smaller images, or "
-          "--repeat-images");
+          "the request bodies would take more than 4 GiB; lower --num-prompts, --images or "
+          "--image-size");
     requests.push_back(std::move(request));
   }
   return requests;

@@ -85,9 +85,10 @@ bool is_json(std::string_view content_type) {
 
 HttpResponse unroutable(const HttpRequest& head) {
   const std::string methods = methods_of(head.path);
-  if (methods.empty()) return error_response(404, fmt::format("There is no {}.", head.path));
-  HttpResponse response =
-      error_response(405, fmt::format("{} does not take {}.", head.path, head.method));
+  if (methods.empty())
+    return error_response(404, fmt::format("the path {} does not exist", head.path));
+  HttpResponse response = error_response(
+      405, fmt::format("the path {} does not support the method {}", head.path, head.method));
   response.headers.emplace_back("Allow", methods);
   return response;
 }
@@ -136,7 +137,7 @@ std::optional<HttpResponse> App::screen(const HttpRequest& head, Headers& common
   const Route* route = find_route(head.method, head.path);
   if (!route) return unroutable(head);
   if (!route->open && !authorized(head))
-    return error_response(401, "The API key is missing or wrong.");
+    return error_response(401, "the API key is missing or wrong");
   if (route->model_work && service_->draining) return error_response(503, "the server is draining");
   const std::string_view type = head.header("content-type");
   if (route->method == "POST" && !route->open && !type.empty() && !is_json(type))

@@ -61,7 +61,7 @@ std::string objection(const Service& service, const LoadAdapter& load) {
   if (load.name.empty() || load.path.empty())
     return "Both 'lora_name' and 'lora_path' must be provided.";
   if (service.is_base(load.name))
-    return fmt::format("The name '{}' is the base model's.", load.name);
+    return fmt::format("'{}' is a name of the base model; choose another 'lora_name'", load.name);
   if (load.replace || load.expected_generation) return {};
   if (find_adapter(service.engine, load.name))
     return fmt::format(

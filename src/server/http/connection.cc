@@ -151,7 +151,7 @@ void Connection::on_header(ErrorCode error) {
     if (error == http::error::header_limit || error == http::error::buffer_overflow)
       return refuse(431, fmt::format("the request header is larger than {} bytes",
                                      core_->limits.max_header_bytes));
-    return refuse(400, "this is not a well-formed HTTP request: " + error.message());
+    return refuse(400, "malformed HTTP request: " + error.message());
   }
   const auto& message = parser_->get();
   request_.method = as_view(message.method_string());
@@ -191,7 +191,7 @@ bool Connection::count_body() {
   const size_t bytes = parser_->get().body().size();
   if (bytes <= body_bytes_held_) return true;
   if (!core_->take_body_bytes(bytes - body_bytes_held_)) {
-    refuse(503, "the server holds too many request bodies at the moment");
+    refuse(503, "the server holds too many request bodies; try again later");
     return false;
   }
   body_bytes_held_ = bytes;
@@ -220,7 +220,7 @@ void Connection::on_body(ErrorCode error) {
     if (error == http::error::body_limit)
       return refuse(413, fmt::format("the request body is larger than the allowed {} bytes",
                                      core_->limits.max_body_bytes));
-    return refuse(400, "this is not a well-formed HTTP body: " + error.message());
+    return refuse(400, "malformed HTTP request body: " + error.message());
   }
   if (count_body()) read_body();
 }

@@ -84,7 +84,7 @@ void Connection::begin_stream(uint64_t serial, const HttpResponse& head) {
 void Connection::write(uint64_t serial, std::string bytes) {
   if (!answering(serial) || !head_sent_ || answer_complete_ || bytes.empty()) return;
   if (pending_.size() + sending_.size() - sent_ + bytes.size() > core_->limits.max_outbound_bytes) {
-    spdlog::warn("{} reads its stream too slowly: closed", request_.peer);
+    spdlog::warn("closed the connection of {}: it reads its stream too slowly", request_.peer);
     return close();
   }
   if (chunked_)
@@ -119,7 +119,7 @@ void Connection::abandon(uint64_t serial) {
   if (head_sent_)
     close();
   else
-    respond(serial, error_response(500, "the request was dropped"));
+    respond(serial, error_response(500, "the server dropped the request without an answer"));
 }
 
 void Connection::flush() {

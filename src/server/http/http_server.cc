@@ -41,7 +41,7 @@ void raise_descriptor_limit(size_t connections) {
 
 // Does not block: whatever does not fit into the socket's buffer is dropped.
 void turn_away(Connection::Socket socket) {
-  const std::string body = error_json(503, "the server has as many connections as it takes");
+  const std::string body = error_json(503, "the server has too many connections; try again later");
   const std::string response = fmt::format(
       "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nRetry-After: 1\r\n"
       "Content-Length: {}\r\nConnection: close\r\n\r\n{}",
@@ -59,7 +59,7 @@ void run_io(HttpCore& core) {
       core.io.run();
       return;
     } catch (const std::exception& e) {
-      spdlog::error("in an HTTP connection: {}", e.what());
+      spdlog::error("exception in an HTTP connection: {}", e.what());
     }
   }
 }

@@ -62,8 +62,9 @@ MetricFamily EngineCollector::lora_info(const EngineStats& stats) const {
 }
 
 MetricFamily EngineCollector::mode(const EngineStats& stats) const {
-  MetricFamily out = family("valora:mode", "How the last step applied adapters: 1 for its mode.",
-                            MetricType::Gauge);
+  MetricFamily out = family(
+      "valora:mode", "Mode in which the last step applied adapters: 1 for that mode, else 0.",
+      MetricType::Gauge);
   for (const char* name : {"unmerged", "merged", "mixture"}) {
     out.metric.push_back(labelled(labels_, {{"mode", name}}));
     out.metric.back().gauge.value = stats.mode == name;
@@ -90,11 +91,12 @@ std::vector<MetricFamily> EngineCollector::Collect() const {
   out.push_back(
       gauge("vllm:num_requests_running", "Requests in the running batch.", stats.running));
   out.push_back(gauge("vllm:num_requests_waiting",
-                      "Requests waiting to be scheduled, those being prepared included.",
+                      "Requests waiting to be scheduled, including those being prepared.",
                       stats.waiting + stats.preparing));
   out.push_back(
       gauge("vllm:kv_cache_usage_perc", "Used share of the KV cache, 0 to 1.", stats.kv_usage));
-  out.push_back(gauge("vllm:cache_config_info", "The KV cache: tokens a block, and blocks.", 1,
+  out.push_back(gauge("vllm:cache_config_info",
+                      "KV cache configuration: tokens per block and number of blocks.", 1,
                       {{"block_size", std::to_string(model.kv_block_tokens)},
                        {"num_gpu_blocks", std::to_string(model.kv_blocks)}}));
   out.push_back(lora_info(stats));
@@ -111,7 +113,7 @@ std::vector<MetricFamily> EngineCollector::Collect() const {
   count("vllm:mm_cache_hits_total", "Images and videos found in the media cache.",
         stats.media_hits);
   count("valora:visual_cache_queries_total",
-        "Visual embeddings looked up, once a step that needs them.", stats.visual_queries);
+        "Visual embeddings looked up, once per step that needs them.", stats.visual_queries);
   count("valora:visual_cache_hits_total",
         "Visual embeddings found in the cache: not computed again.", stats.visual_hits);
   out.push_back(gauge("valora:num_requests_preparing",
@@ -120,17 +122,18 @@ std::vector<MetricFamily> EngineCollector::Collect() const {
       gauge("valora:adapters_loaded", "Loaded adapters.", static_cast<double>(adapters.size())));
   out.push_back(adapter_bytes(adapters));
   out.push_back(mode(stats));
-  count("valora:mode_switches_total",
-        "Changes between base weights and those with an adapter merged.", stats.mode_switches);
+  count("valora:mode_switches_total", "Switches between base weights and merged weights.",
+        stats.mode_switches);
   count("valora:merges_total", "Adapters merged into weights.", stats.merges);
   out.push_back(counter("valora:merge_seconds_total",
-                        "Seconds in merging adapters and restoring weights.", stats.merge_seconds));
-  count("valora:engine_steps_total", "Engine iterations with work.", stats.steps);
+                        "Seconds spent on merging adapters and restoring weights.",
+                        stats.merge_seconds));
+  count("valora:engine_steps_total", "Engine steps with work.", stats.steps);
   out.push_back(
-      counter("valora:step_seconds_total", "Seconds in engine iterations.", stats.step_seconds));
+      counter("valora:step_seconds_total", "Seconds spent in engine steps.", stats.step_seconds));
   out.push_back(
       counter("valora:step_overhead_seconds_total",
-              "Seconds of engine iterations outside the model's forward pass and sampling.",
+              "Seconds spent in engine steps outside the model's forward pass and sampling.",
               stats.overhead_seconds));
   return out;
 }

@@ -56,8 +56,8 @@ Metrics::Metrics(const Engine& engine, std::string model_name, int max_loras)
       prompt_tokens_(counter("prompt_tokens_total", "Prompt tokens of scheduled requests.")),
       generation_tokens_(counter("generation_tokens_total", "Generated tokens.")),
       ttft_(histogram("time_to_first_token_seconds", "Arrival to first token.", kFirstToken)),
-      inter_token_(
-          histogram("inter_token_latency_seconds", "Between two tokens of a sequence.", kPerToken)),
+      inter_token_(histogram("inter_token_latency_seconds",
+                             "Time between two tokens of a sequence.", kPerToken)),
       per_output_token_(histogram("request_time_per_output_token_seconds",
                                   "A request's mean time per token after the first.", kPerToken)),
       e2e_(histogram("e2e_request_latency_seconds", "Arrival to last token.", kRequest)),
@@ -67,13 +67,13 @@ Metrics::Metrics(const Engine& engine, std::string model_name, int max_loras)
       decode_(histogram("request_decode_time_seconds", "First to last token.", kRequest)),
       inference_(
           histogram("request_inference_time_seconds", "First scheduled to last token.", kRequest)),
-      request_prompt_tokens_(histogram("request_prompt_tokens", "Prompt tokens of a request.",
+      request_prompt_tokens_(histogram("request_prompt_tokens", "Prompt tokens per request.",
                                        one_two_five(engine.model().max_model_len))),
       request_generation_tokens_(histogram("request_generation_tokens",
-                                           "Generated tokens of a request.",
+                                           "Generated tokens per request.",
                                            one_two_five(engine.model().max_model_len))),
       iteration_tokens_(
-          histogram("iteration_tokens_total", "Tokens of an engine iteration.", kIteration)) {
+          histogram("iteration_tokens_total", "Tokens per engine step.", kIteration)) {
   for (const FinishReason reason :
        {FinishReason::kStop, FinishReason::kLength, FinishReason::kAbort})
     success_[reason] = &counter("request_success_total", "Ended requests.",

@@ -62,7 +62,7 @@ Result<ContentPart> parse_part(Json& part, const std::string& path) {
       kUnsupportedParts.end())
     return not_implemented(
         fmt::format("content parts of type \"{}\" are not supported by this server", type), path);
-  return invalid(fmt::format("\"{}.type\" is \"{}\"; known are text, image_url and video_url", path,
+  return invalid(fmt::format("\"{}.type\" is \"{}\"; use text, image_url or video_url", path,
                              shortened(type, 40)),
                  path + ".type");
 }
@@ -73,8 +73,8 @@ Result<ChatMessage> parse_message(Json& message, const std::string& path) {
   ChatMessage out;
   out.role = message["role"].get<std::string>();
   if (std::find(kRoles.begin(), kRoles.end(), out.role) == kRoles.end())
-    return invalid(fmt::format("\"{}.role\" is \"{}\"; known are {}", path, shortened(out.role, 40),
-                               fmt::join(kRoles, ", ")),
+    return invalid(fmt::format("\"{}.role\" is \"{}\"; use one of {}", path,
+                               shortened(out.role, 40), fmt::join(kRoles, ", ")),
                    path + ".role");
   if (out.role == "developer") out.role = "system";  // OpenAI's newer name of the system role
   for (const char* field : {"tool_calls", "function_call", "audio"})

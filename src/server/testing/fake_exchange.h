@@ -88,7 +88,7 @@ class FakeExchange final : public Exchange {
     while (!condition()) {
       if (!changed_.wait_for(lock, std::chrono::minutes(1),
                              [&] { return condition() || !work_.empty(); }))
-        throw std::runtime_error("the answer does not come");
+        throw std::runtime_error("FakeExchange: no answer within a minute");
       if (condition()) return;
       auto work = std::move(work_.front());
       work_.pop_front();
