@@ -1,0 +1,86 @@
+#!/usr/bin/env python3
+"""Two builds of valora side by side: the time of their engine steps and what of it is outside the model.
+
+Both serve one random Qwen2-0.5B-shaped checkpoint in bf16 and run the same batches in turns, round after round, in an
+order that changes. The times are the engine's own (/metrics): HTTP is not part of them. Prints per workload the median
+over the rounds of the new build's time against the old one's in the same round, with the lowest and the highest.
+
+    .venv/bin/python tools/bench/builds.py OLD-PROGRAM NEW-PROGRAM --rounds 7
+"""
+
+import argparse
+import statistics
+import urllib.request
+
+import torch
+
+import checkpoints
+from mixed_adapters import Valora
+
+# name: names of the models asked, prompt tokens, output tokens
+WORKLOADS = {
+    "base, decode of 1": (["base"], 64, 48),
+    "base, decode of 8": (["base"] * 8, 64, 48),
+    "8 adapters, decode": ([f"a{i}" for i in range(8)], 64, 48),
+    "8 adapters, prefill": ([f"a{i}" for i in range(8)], 512, 1),
+}
+
+
+def counters(server):
+    """Seconds in steps, and of these outside the model."""
+    with urllib.request.urlopen(server.url + "/metrics") as response:
+        lines = [line.rsplit(" ", 1) for line in response.read().decode().splitlines() if not line.startswith("#")]
+    return [next(float(value) for key, value in lines if key.startswith(name))
+            for name in ("valora:step_seconds_total", "valora:step_overhead_seconds_total")]
+
+
+def run(server, workload, seed):
+    names, length, tokens = workload
+    generator = torch.Generator().manual_seed(seed)
+    prompts = torch.randint(0, 256, (len(names), length), generator=generator).tolist()
+    before = counters(server)
+    server.run(prompts, None, names, tokens)
+    return [after - start for after, start in zip(counters(server), before)]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("old", help="program of the build to compare with")
+    parser.add_argument("new", help="program of the build that is judged")
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--rank", type=int, default=16)
+    parser.add_argument("--folder", default="build/bench/builds", help="where the checkpoint is kept")
+    options = parser.parse_args()
+    model, adapters = checkpoints.make(options.folder, tower=False, adapters=8, rank=options.rank)
+    servers = {name: Valora(program, model, adapters, options.threads)
+               for name, program in (("old", options.old), ("new", options.new))}
+    ratios, seconds = {name: [] for name in WORKLOADS}, {name: [] for name in WORKLOADS}
+    overhead = {"old": [0.0, 0.0], "new": [0.0, 0.0]}
+    try:
+        for workload in WORKLOADS.values():  # the first run of each reads its weights
+            for server in servers.values():
+                run(server, workload, 0)
+        for round_ in range(1, options.rounds + 1):
+            for name, workload in WORKLOADS.items():
+                times = {}
+                for build in sorted(servers, reverse=round_ % 2 == 0):
+                    total, outside = run(servers[build], workload, round_)
+                    times[build] = total
+                    overhead[build][0] += total
+                    overhead[build][1] += outside
+                ratios[name].append(times["new"] / times["old"])
+                seconds[name].append(times["new"])
+    finally:
+        for server in servers.values():
+            server.close()
+    print(f"{'steps of':22} {'new, s':>8} {'new/old':>8}   lowest - highest of {options.rounds} rounds")
+    for name, values in ratios.items():
+        print(f"{name:22} {statistics.median(seconds[name]):8.3f} {statistics.median(values):8.3f}   "
+              f"{min(values):.3f} - {max(values):.3f}")
+    for build, (total, outside) in overhead.items():
+        print(f"outside the model, {build}: {100 * outside / total:.2f} % of {total:.1f} s")
+
+
+if __name__ == "__main__":
+    main()
