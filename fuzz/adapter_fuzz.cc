@@ -1,4 +1,4 @@
-// A PEFT folder: configuration, sidecar (none where the part is empty), then the tensor file.
+// A PEFT adapter folder. Input parts: configuration, sidecar (empty: no file), tensor file.
 #include <cmath>
 #include <filesystem>
 

@@ -1,4 +1,4 @@
-// What a bench reads of a server's answer: the same whatever pieces the bytes come in.
+// The answer reader of `valora bench serve`: its result must not depend on how the bytes are split.
 #include "bench/serve/answer_reader.h"
 
 #include <algorithm>

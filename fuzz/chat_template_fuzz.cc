@@ -1,5 +1,5 @@
-// A chat template, variables for it (JSON), then a conversation: a line a message, its first
-// character the role.
+// A chat template. Input parts: template, variables (JSON), conversation. Each line of the
+// conversation is a message whose first character is the role.
 #include "text/chat_template.h"
 
 #include "check.h"
@@ -20,7 +20,7 @@ std::string role_of(char c) {
   }
 }
 
-// '#' and '%' in a message stand for an image and a video.
+// In a message, '#' stands for an image and '%' for a video.
 ChatMessage message_of(std::string_view line) {
   ChatMessage message{role_of(line.empty() ? 'u' : line[0]), {}};
   for (const char c : line.substr(line.empty() ? 0 : 1)) {

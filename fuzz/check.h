@@ -1,4 +1,4 @@
-// Invariants of fuzz targets: a broken one ends the run as a crash does.
+// FUZZ_CHECK(condition): checks an invariant of a fuzz target; aborts if it does not hold.
 #pragma once
 
 #include <cstdio>

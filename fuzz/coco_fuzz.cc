@@ -1,4 +1,4 @@
-// COCO's detection JSON, as samples of detection and of grounding.
+// COCO's detection JSON, read as samples of detection and of grounding.
 #include "base/json.h"
 #include "data_folder.h"
 #include "generator/data/datasets.h"
@@ -17,7 +17,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     auto samples = read_samples(source, task);
     if (!samples.ok()) {
       FUZZ_CHECK(samples.error().message.starts_with(source.path + ": "));
-      (void)Json(samples.error().message).dump();  // it is text
+      (void)Json(samples.error().message).dump();  // the message must be valid UTF-8
       continue;
     }
     for (const Sample& sample : *samples) {

@@ -1,4 +1,5 @@
-// What data files may name, and what must hold of every sample that was read.
+// Image files for the targets that read training data, and the invariants of every sample they
+// read.
 #pragma once
 
 #include <filesystem>
@@ -9,7 +10,7 @@
 
 namespace valora::fuzz {
 
-// a.png says that it has 10 x 8 pixels, b.png is no picture.
+// a.png has a header for 10 x 8 pixels; b.png is not an image.
 inline const testing::TempDir& data_folder() {
   static const testing::TempDir& dir = []() -> const testing::TempDir& {
     using namespace std::string_view_literals;

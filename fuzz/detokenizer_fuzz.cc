@@ -1,4 +1,5 @@
-// A fixed byte-level tokenizer: any text comes back from its ids, any ids stream as they decode.
+// A fixed byte-level tokenizer. Encoding and decoding any text gives it back; streaming any ids
+// gives the same text as decoding them.
 #include "text/detokenizer.h"
 
 #include "base/unicode.h"

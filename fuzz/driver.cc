@@ -1,10 +1,11 @@
-// Runs one fuzz target without libFuzzer: every given input, then seeded mutations of them. The
-// same arguments run the same inputs everywhere, so this part belongs to the tests.
+// Runs one fuzz target without libFuzzer: first every given input, then seeded mutations of them.
+// The same arguments give the same inputs on every machine, so the tests use it.
 //
 //   TARGET [--runs N] [--seconds S] [--seed K] [--max-bytes B] [--dictionary FILE] FILE-OR-FOLDER…
 //
-// An input over ten seconds of CPU time, over 2 GiB of memory, that crashes or breaks an invariant
-// is written to failed-TARGET in the working directory, and the command that repeats it is printed.
+// An input fails if it takes over 10 seconds of CPU time or over 2 GiB of memory, crashes, or
+// breaks an invariant. It is then written to failed-TARGET in the working directory, and the
+// command that repeats it is printed.
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/time.h>
@@ -27,7 +28,8 @@
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
 extern "C" void __sanitizer_set_death_callback(void (*callback)()) __attribute__((weak));
 
-// Weak in the sanitizers' runtimes; here they hold however the program is started.
+// Overrides weak functions of the sanitizers' runtimes. Unlike environment variables, these
+// defaults always apply.
 extern "C" const char* __asan_default_options() {
   return "hard_rss_limit_mb=2048:max_allocation_size_mb=2048:detect_leaks=1";
 }
@@ -39,8 +41,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr time_t kSecondsPerInput = 10;  // of CPU time, which a busy machine does not stretch
-constexpr unsigned kWaitPerInput = 60;   // for an input that only waits
+// of CPU time, which does not depend on the load of the machine
+constexpr time_t kSecondsPerInput = 10;
+constexpr unsigned kWaitPerInput = 60;  // of wall-clock time, for an input that waits
 constexpr rlim_t kMemoryBytes = rlim_t{2} << 30;
 
 struct Options {
@@ -48,12 +51,12 @@ struct Options {
   std::vector<std::string> paths;
   std::string dictionary;
   size_t runs = 0;
-  double seconds = 0;  // instead of a number of runs
+  double seconds = 0;  // if above 0, replaces the number of runs
   uint64_t seed = 1;
   size_t max_bytes = size_t{64} << 10;
 };
 
-// What a signal handler needs, set before each input.
+// State for the signal handlers, set before each input.
 const char* failure_file = nullptr;
 const char* program = nullptr;
 const std::string* current = nullptr;
@@ -131,7 +134,7 @@ void set_timers(time_t cpu_seconds, unsigned wait_seconds) {
 void run_one(const std::string& input) {
   current = &input;
   set_timers(kSecondsPerInput, kWaitPerInput);
-  // Of the input's own size, so that a read past its end is seen.
+  // Allocated with the input's exact size, so that the sanitizer detects reads past its end.
   const std::vector<uint8_t> bytes(input.begin(), input.end());
   LLVMFuzzerTestOneInput(bytes.data(), bytes.size());
   set_timers(0, 0);

@@ -1,4 +1,4 @@
-// generation_config.json, then config.json.
+// Generation defaults. Input parts: generation_config.json, config.json.
 #include "check.h"
 #include "engine/sampling/generation_config.h"
 #include "input.h"

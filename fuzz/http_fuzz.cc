@@ -1,5 +1,5 @@
-// A request as the connection hands it on: method and target on the first line, headers, an empty
-// line, the body. Whatever it says, one answer comes, and its JSON is JSON.
+// A request as a connection passes it to the handlers: method and target on the first line,
+// headers, an empty line, the body. Every request must get exactly one answer with valid JSON.
 #include "api/testing/fake_engine.h"
 #include "base/log.h"
 #include "check.h"
@@ -38,7 +38,7 @@ server::HttpRequest parse(std::string_view text) {
   return request;
 }
 
-// Tokens whose bytes are no characters.
+// Tokens whose bytes are not UTF-8.
 testing::Reply answer(const GenerateRequest& request) {
   testing::Reply reply{.info = {.usage = {3, 0, 0}, .prompt_token_ids = {1, 2, 3}}};
   if (request.task == Task::kClassify) {
@@ -88,7 +88,7 @@ void check_answer(const server::testing::FakeExchange& exchange, const std::stri
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   spdlog::set_level(spdlog::level::off);
-  // Made anew, so that no input meets the adapters of an earlier one.
+  // A new engine per input, so that inputs do not see adapters of earlier ones.
   testing::FakeEngine engine(engine_options());
   engine.add_adapter("lens");
   const auto service = std::make_shared<server::Service>(server_options(), engine);

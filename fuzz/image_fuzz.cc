@@ -1,4 +1,4 @@
-// One source for the targets jpeg, png, webp and gif, which differ in their corpora.
+// The source of the targets jpeg, png, webp and gif, which differ only in their corpora.
 #include "check.h"
 #include "media/image.h"
 

@@ -1,5 +1,5 @@
-// preprocessor_config.json, video_preprocessor_config.json (none where the part is empty), then the
-// sizes of pictures and videos that the processor is asked about.
+// Image processor settings. Input parts: preprocessor_config.json, video_preprocessor_config.json
+// (empty: no file), sizes of images and videos to process.
 #include <algorithm>
 
 #include "check.h"
@@ -33,7 +33,7 @@ void ask(const media::Processor& processor, int width, int height, int frames) {
   }
 }
 
-// What a vision tower that fits the settings would take; settings may hold anything.
+// The input sizes of a vision tower that fits the settings, which may have any values.
 int size_in(const Json& json, const char* key, int fallback) {
   const auto size = field_or<int32_t>(json.is_object() ? json : Json::object(), key, fallback);
   return size.ok() ? *size : fallback;

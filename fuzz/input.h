@@ -1,4 +1,4 @@
-// One fuzz input as the parts that a target wants.
+// Splits one fuzz input into parts.
 #pragma once
 
 #include <cstddef>
@@ -10,12 +10,12 @@ namespace valora::fuzz {
 
 class Input {
  public:
-  // Stands alone on a line between two parts.
+  // The line that separates two parts.
   static constexpr std::string_view kSeparator = "\n%%%%\n";
 
   Input(const uint8_t* data, size_t size) : rest_(reinterpret_cast<const char*>(data), size) {}
 
-  // Up to the next separator, or all that is left.
+  // The bytes up to the next separator, or the rest if there is none.
   std::string_view part() {
     const size_t end = rest_.find(kSeparator);
     const std::string_view part = rest_.substr(0, end);
@@ -23,7 +23,7 @@ class Input {
     return part;
   }
 
-  // Zero at the end of the input.
+  // The next byte; 0 at the end of the input.
   uint8_t byte() {
     if (rest_.empty()) return 0;
     const auto value = static_cast<uint8_t>(rest_.front());

@@ -1,5 +1,5 @@
-// A line of JSONL, as a sample of the task that the first byte chooses; its question and answer;
-// its boxes read back.
+// A line of JSONL, read as a sample of the task that the first input byte chooses. Also builds its
+// question and answer, and parses the boxes in the answer.
 #include "base/json.h"
 #include "data_folder.h"
 #include "generator/data/box_text.h"
@@ -37,14 +37,14 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const auto sample = read_jsonl_line(input.rest(), "data.jsonl:7", dir.path(), checks);
   if (!sample.ok()) {
     FUZZ_CHECK(sample.error().message.starts_with("data.jsonl:7: "));
-    (void)Json(sample.error().message).dump();  // it is text
+    (void)Json(sample.error().message).dump();  // the message must be valid UTF-8
     return 0;
   }
   fuzz::check_sample(*sample);
   std::vector<Sample> samples{*sample};
   if (!apply_templates(task, samples).ok()) return 0;
   FUZZ_CHECK(!samples[0].question.empty() && !samples[0].answer.empty());
-  // A label may itself be read as a box, so there may be more.
+  // A label may itself parse as a box, so there may be more.
   if (has_boxes(task.type))
     FUZZ_CHECK(read_boxes(samples[0].answer, task.boxes).size() >= sample->boxes.size());
   return 0;

@@ -1,4 +1,4 @@
-// A pattern of an adapter's configuration and module names to try it on.
+// A regular expression of an adapter's configuration, matched against module names.
 #include "adapters/regex.h"
 #include "adapters/target_rules.h"
 #include "check.h"
@@ -18,7 +18,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     if (!regex.ok()) continue;
     const auto full = regex->full_match(name, budget);
     const auto groups = regex->match(name, budget);
-    // Each of the two may use up the budget.
+    // Each of the two matches may exceed its step budget.
     if (full.ok() && *full) FUZZ_CHECK(!groups.ok() || *groups);
     if (!groups.ok() || !*groups) continue;
     FUZZ_CHECK(!(*groups)->empty());

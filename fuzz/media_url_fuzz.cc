@@ -1,4 +1,5 @@
-// Media URLs of requests: data URLs, and files under one folder beside a secret.
+// Media URLs of requests: data: URLs, and file:// URLs. Only files in one folder may be read, not
+// the secret file next to it.
 #include <filesystem>
 
 #include "check.h"
@@ -36,7 +37,7 @@ std::string encode_base64(std::string_view bytes) {
   return out;
 }
 
-// "FILES" in a URL stands for the folder of the files.
+// "FILES" in a URL stands for the allowed folder.
 std::string with_folder(std::string url, const std::string& folder) {
   const size_t at = url.find("FILES");
   return at == url.npos ? url : url.replace(at, 5, folder);

@@ -1,4 +1,4 @@
-// config.json to a family's spec: what is accepted is a model of sane size.
+// Parses config.json to a model spec. An accepted spec must have sane sizes.
 #include "check.h"
 #include "models/registry.h"
 #include "temp_folder.h"

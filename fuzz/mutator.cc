@@ -61,7 +61,7 @@ void Mutator::set_byte(std::string& bytes) {
   if (!bytes.empty()) bytes[below(bytes.size())] = static_cast<char>(below(256));
 }
 
-// An extreme value over 1, 2, 4 or 8 bytes, in either byte order.
+// Overwrites 1, 2, 4 or 8 bytes with an extreme value, in either byte order.
 void Mutator::set_integer(std::string& bytes) {
   const size_t width = size_t{1} << below(4);
   if (bytes.size() < width) return;
@@ -72,7 +72,7 @@ void Mutator::set_integer(std::string& bytes) {
   std::memcpy(bytes.data() + below(bytes.size() - width + 1), raw.data(), width);
 }
 
-// In the place of a number in the text, where there is one.
+// Replaces a number in the text, if there is one.
 void Mutator::put_number(std::string& bytes) {
   constexpr std::string_view kDigits = "0123456789";
   const size_t begin = bytes.find_first_of(kDigits, below(bytes.size() + 1));

@@ -1,4 +1,4 @@
-// Seeded changes to fuzz inputs, the same on every machine.
+// Makes seeded mutations of fuzz inputs, the same on every machine.
 #pragma once
 
 #include <cstdint>
@@ -10,11 +10,11 @@ namespace valora::fuzz {
 
 class Mutator {
  public:
-  // The corpus must not be empty. Words of the dictionary are written into inputs as they are.
+  // The corpus must not be empty. Dictionary words are inserted into inputs unchanged.
   Mutator(std::vector<std::string> corpus, std::vector<std::string> dictionary, uint64_t seed)
       : corpus_(std::move(corpus)), dictionary_(std::move(dictionary)), random_(seed) {}
 
-  // One of the corpus, changed in a few places.
+  // A copy of a random corpus input, changed in a few places.
   std::string next(size_t max_bytes);
 
  private:
@@ -37,8 +37,8 @@ class Mutator {
   std::mt19937_64 random_;
 };
 
-// Words of a file in libFuzzer's format: one `name="value"` or `"value"` a line, with \xAB, \" and
-// \\ escaped.
+// Reads a dictionary in libFuzzer's format: one `name="value"` or `"value"` per line, with the
+// escapes \xAB, \" and \\.
 std::vector<std::string> parse_dictionary(const std::string& text);
 
 }  // namespace valora::fuzz

@@ -1,5 +1,5 @@
-// The bodies of the endpoints that run the model: the first byte names the endpoint. What is
-// accepted lies within the ranges that the engine is promised.
+// Request bodies of the endpoints that run the model. The first byte chooses the endpoint. Accepted
+// values must be in the ranges that the engine expects.
 #include <cmath>
 
 #include "check.h"

@@ -1,4 +1,4 @@
-// A tasks file beside the data that it may name.
+// A tasks file in a folder with data files that it may name.
 #include <filesystem>
 
 #include "base/json.h"
@@ -39,13 +39,13 @@ void check_task(const Task& task) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  if (size > 16384) return 0;  // larger ones teach nothing new, slowly
+  if (size > 16384) return 0;  // larger inputs are slow and cover no new code
   const std::string path =
       folder().write("tasks.yaml", {reinterpret_cast<const char*>(data), size});
   const auto tasks = read_tasks(path);
   if (!tasks.ok()) {
     FUZZ_CHECK(tasks.error().message.starts_with(path + ":"));
-    (void)Json(tasks.error().message).dump();  // it is text
+    (void)Json(tasks.error().message).dump();  // the message must be valid UTF-8
     return 0;
   }
   FUZZ_CHECK(!tasks->empty());

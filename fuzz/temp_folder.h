@@ -1,4 +1,4 @@
-// The folder of targets whose public functions read files.
+// Temporary folder for targets whose functions read files.
 #pragma once
 
 #include <cstdlib>
@@ -8,8 +8,7 @@
 
 namespace valora::fuzz {
 
-// In memory where the system has such a place: rewriting small files on a disk takes most of a
-// run's time.
+// In memory if /dev/shm exists: rewriting small files on a disk would take most of a run's time.
 inline const testing::TempDir& temp_folder() {
   static const bool in_memory =
       std::filesystem::is_directory("/dev/shm") && ::setenv("TMPDIR", "/dev/shm", 0) == 0;

@@ -1,4 +1,4 @@
-// A tokenizer.json, then text to encode with it.
+// A tokenizer. Input parts: tokenizer.json, text to encode.
 #include "text/tokenizer.h"
 
 #include "base/log.h"

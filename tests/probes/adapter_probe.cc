@@ -1,11 +1,9 @@
-// Reads an adapter as the server would and prints what it found, for comparisons with PEFT.
+// Reads an adapter as the server does and prints the result, for comparisons with PEFT.
 //
 // stdin:  {"modules": [{"name", "in", "out", "servable"}], "aliases": [{"alias", "canonical"}],
-// "hidden_size",
-//          "adapter": DIR, "max_rank"}
-// stdout: {"targets": [{"module", "rank", "scale"}], "heads": [...], "warnings": [...], "digest",
-// "bytes",
-//          "max_rank"} or {"error": {"code", "message"}}
+//          "hidden_size", "adapter": DIR, "max_rank"}
+// stdout: {"targets": [{"module", "rank", "scale"}], "heads": [...], "warnings": [...],
+//          "digest", "bytes", "max_rank"} or {"error": {"code", "message"}}
 #include <iostream>
 #include <iterator>
 

@@ -1,4 +1,4 @@
-// A message's content as the parity tests send it to the probes.
+// Parses message content of the parity tests.
 #pragma once
 
 #include <string>

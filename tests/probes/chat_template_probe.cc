@@ -1,17 +1,13 @@
-// chat_template_probe: templates rendered for comparison with jinja2. One object a line on stdin,
-// one on stdout:
-//   {"template": s, "variables": {…}}                        → {"rendered"}: the template alone
-//   over any variables
-//   {"template": s, "messages": […], "special_tokens": {…}, "add_generation_prompt": b,
-//   "chat_template_kwargs": {…},
-//    "image_placeholder": s, "video_placeholder": s}         → {"rendered"}: as a chat format
-//    (content as OpenAI's parts)
-//   {"template": s, "content_use": true}                     → {"list", "string"}: what content the
-//   template takes
-//   {"folder": s}                                            → {"template", "special_tokens"}: what
-//   a model's folder says
-// A fault gives {"error"} (of a rendering) or {"refused"} (of the template). Time stands at
-// 2024-07-26 13:05:09.
+// Renders chat templates for comparisons with jinja2. One JSON object per line on stdin, one answer
+// per line on stdout:
+//   {"template", "variables": {…}}    → {"rendered"}: the template with any variables
+//   {"template", "messages": […], "special_tokens": {…}, "add_generation_prompt",
+//    "chat_template_kwargs": {…}, "image_placeholder", "video_placeholder"}
+//                                     → {"rendered"}: as a chat format, with OpenAI's content parts
+//   {"template", "content_use": true} → {"list", "string"}: the forms of content that it takes
+//   {"folder"}                        → {"template", "special_tokens"} of a model folder
+// Errors: {"error"} if rendering fails, {"refused"} if the template is invalid. The clock is fixed
+// at 2024-07-26 13:05:09.
 #include <ctime>
 #include <iostream>
 

@@ -1,19 +1,18 @@
-// One engine driven line by line over stdin and stdout, for comparisons with transformers and PEFT.
+// Drives one engine over stdin and stdout, for comparisons with transformers and PEFT.
 //
-// First line:  {"model", "dtype", "kernels", "mode", "merge", "threads", "max_model_len",
-// "max_num_seqs",
-//               "max_num_batched_tokens", "max_waiting", "kv_cache_memory", "prefix_caching",
-//               "max_logprobs", "max_images", "media_workers"}; all but the first optional
-//              → {"model": {...}} or {"error": {...}}, which ends the program
-// Then one command a line, answered in one line each:
+// First line: {"model", "dtype", "kernels", "mode", "merge", "threads", "max_model_len",
+//              "max_num_seqs", "max_num_batched_tokens", "max_waiting", "kv_cache_memory",
+//              "prefix_caching", "max_logprobs", "max_images", "media_workers"}; all but "model"
+//              are optional
+//              → {"model": {...}}, or {"error": {...}} and the program ends
+// Then one command per line, with one line as the answer:
 //   {"op": "load", "name", "path", "replace"}   → {"name", "generation", "rank", "warnings"}
 //   {"op": "unload", "name"}                    → {}
-//   {"op": "submit", "requests": [...]}         → {}, while they run
-//   {"op": "collect"}                           → {"answers": [...]} of all that were submitted
-//   since the last one
+//   {"op": "submit", "requests": [...]}         → {} at once
+//   {"op": "collect"}                           → {"answers": [...]} of all requests since the last
+//                                                 collect
 //   {"op": "stats"}                             → the engine's counters
-// A command that fails is answered with {"error": {"code", "message"}}, a failed request so within
-// "answers".
+// A failed command gives {"error": {"code", "message"}}, a failed request the same in "answers".
 #include <iostream>
 #include <utility>
 
@@ -27,7 +26,7 @@
 namespace valora::probe {
 namespace {
 
-// Absent: as it is.
+// Keeps the default if the key is absent.
 template <typename T>
 Status read_named(const Json& json, const char* key, Result<T> (*parse)(const std::string&),
                   T& value) {
@@ -113,7 +112,7 @@ Result<Json> submit(ServingEngine& engine, const Json& command, std::vector<Subm
 Json collect(ServingEngine& engine, std::vector<Submitted> submitted) {
   Json answers = Json::array();
   answers.get_ref<Json::array_t&>().resize(submitted.size());
-  // Those to be cancelled first, while the others run.
+  // Waits for the requests to cancel first, while the others run.
   for (const bool cancelled : {true, false})
     for (size_t i = 0; i < submitted.size(); ++i)
       if (submitted[i].cancel_after.has_value() == cancelled)

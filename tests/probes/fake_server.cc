@@ -1,5 +1,6 @@
-// Serves the scripted engine over HTTP, for client tests: fake_server [--port N] [--api-key KEY]
-// [--cors ORIGIN] [--max-queued N]. Prints its URL on stdout when it listens.
+// Serves a FakeEngine with the echo script over HTTP, for client tests.
+// Usage: fake_server [--port N] [--api-key KEY] [--cors ORIGIN] [--max-queued N]
+// Prints its URL on stdout once it listens.
 #include <cstdio>
 #include <string>
 

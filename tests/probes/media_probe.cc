@@ -1,5 +1,5 @@
-// Runs media functions for the parity tests: a JSON command a line on stdin, its JSON answer a line
-// on stdout. Pixels and patches go to files as raw bytes and floats.
+// Runs media functions for the parity tests. One JSON command per line on stdin, one JSON answer
+// per line on stdout. Pixels (raw bytes) and patches (raw floats) are written to files.
 #include <fstream>
 #include <iostream>
 
@@ -55,7 +55,7 @@ Result<Json> decode(const Json& command) {
   return Json{{"width", image.width}, {"height", image.height}};
 }
 
-// The input is raw RGB, so that only the resize is compared.
+// Takes raw RGB, so that only the resize is compared.
 Result<Json> resize(const Json& command) {
   VALORA_TRY(rgb, read_file(command.at("path"), kMaxFile));
   const Image image{command.at("width"), command.at("height"), {rgb.begin(), rgb.end()}};

@@ -1,5 +1,6 @@
-// Scores answers for the parity tests: a JSON command a line on stdin, {"metric": …, "samples":
-// [{"references": […], "answer": …}]}, and {"value", "of_samples"} a line on stdout.
+// Computes metrics for the parity tests. One JSON command per line on stdin: {"metric": …,
+// "samples":
+// [{"references": […], "answer": …}]}. One answer per line on stdout: {"value", "of_samples"}.
 #include <iostream>
 #include <map>
 

@@ -1,4 +1,4 @@
-// A request as engine_probe reads it.
+// Parses the requests of engine_probe and trainer_probe.
 #pragma once
 
 #include "api/answer.h"
@@ -7,8 +7,8 @@
 
 namespace valora::probe {
 
-// {"prompt": text | "tokens": [id…] | "messages": [{"role", "content": text | [text | {"image":
-// url} | {"video": url}…]}],
+// {"prompt": text | "tokens": [id…] |
+//  "messages": [{"role", "content": text | [text | {"image": url} | {"video": url}…]}],
 //  "adapters": [{"name", "scale"}], "sampling": {…}, "task": "classify", "head",
 //  "add_generation_prompt", "template_variables"}
 Result<GenerateRequest> read_request(const Json& json);

@@ -1,4 +1,4 @@
-// What came through a request's sink, kept until it is over and printed as JSON.
+// Collects the answer to one request and formats it as JSON. Thread-safe.
 #pragma once
 
 #include <condition_variable>
@@ -21,10 +21,10 @@ class ProbeSink final : public ResponseSink {
   void on_done(const FinalInfo& info) override;
   void on_error(const Error& error) override;
 
-  // Blocks until that many tokens came (true) or the request ended before (false).
+  // Blocks until that many tokens are received (true) or the request has ended before (false).
   bool wait_for_tokens(int count);
-  // Blocks until the request ended. {"choices", "prompt_token_ids", "usage", "started_with",
-  // "timings", "preemptions", "classification"} or {"error"}.
+  // Blocks until the request has ended. Returns {"choices", "prompt_token_ids", "usage",
+  // "started_with", "timings", "preemptions", "classification"} or {"error"}.
   Json wait();
 
  private:
@@ -32,7 +32,7 @@ class ProbeSink final : public ResponseSink {
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::map<int, Json> choices_;  // by index of the n
+  std::map<int, Json> choices_;  // by index of the sequence
   Json answer_ = Json::object();
   int tokens_ = 0;
   bool ended_ = false;

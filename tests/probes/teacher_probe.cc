@@ -1,11 +1,9 @@
-// Asks the teacher of one task and prints what it taught, for tests/generator/test_teachers.py.
+// Asks the teacher of one task and prints the labelled data, for tests/generator/test_teachers.py.
 //
-// teacher_probe TASKS_FILE TASK [--model DIR] [--seed N] [--batch N] [--concurrency N] [--timeout
-// SECONDS]
-//               [--retries N] [--retry-seconds S]
+// teacher_probe TASKS_FILE TASK [--model DIR] [--seed N] [--batch N] [--concurrency N]
+//               [--timeout SECONDS] [--retries N] [--retry-seconds S]
 // stdout: {"train": [{"origin", "question", "labels", "answer", "boxes"}], "validation": […],
-// "counts": {…}}
-//         or {"error": message}. --model: of an adapter teacher.
+//          "counts": {…}} or {"error": message}. --model: the model of an adapter teacher.
 #include <algorithm>
 #include <iostream>
 #include <map>

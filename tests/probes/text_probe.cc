@@ -1,10 +1,10 @@
-// text_probe DIR: the tokenizer and chat format of this folder on JSON lines, for comparison with
-// others'. One object a line on stdin, one on stdout:
-//   {"text": s, "add_special_tokens": b}     → {"ids", "decoded", "streamed"}
-//   {"ids": […], "skip_special_tokens": b}   → {"decoded", "streamed"}
-//   {"messages": […], "add_generation_prompt": b, "default_system": s} → {"rendered"} (content as
-//   OpenAI's parts)
-// A fault gives {"error": …}.
+// Runs the tokenizer and chat format of a folder, for comparisons with other implementations.
+// Usage: text_probe DIR. One JSON object per line on stdin, one answer per line on stdout:
+//   {"text", "add_special_tokens"}     → {"ids", "decoded", "streamed"}
+//   {"ids", "skip_special_tokens"}     → {"decoded", "streamed"}
+//   {"messages", "add_generation_prompt", "default_system"}
+//                                      → {"rendered"}; content as OpenAI's parts
+// Errors: {"error": …}.
 #include <iostream>
 
 #include "base/json.h"

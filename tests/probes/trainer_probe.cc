@@ -1,13 +1,13 @@
-// One training on stdin, for comparisons with transformers + PEFT.
+// Runs one training, for comparisons with transformers + PEFT.
 //
-// {"model", "dtype", "threads", "output": folder of the adapter to write, "init": PEFT folder to
-// begin from (optional),
-//  "checkpoint": file (optional), "rank", "alpha", "targets": ["decoder" | "projector" |
-//  "vision"…], "heads": [{"name", "labels", "multi_label"}], "options": {of options.h, any},
-//  "sources": [{"share", "samples": [{"messages", "answer", "weight", "trained_head": index,
-//  "labels": [index…]}]}]}
-// → {"losses": [a step], "norms": [...], "rates": [...], "step_seconds": [...], "seconds",
-// "samples_per_second", "peak_bytes"} or {"error": {...}}
+// stdin:  {"model", "dtype", "threads", "output": folder of the adapter to write,
+//          "init": PEFT folder to start from (optional), "checkpoint": file (optional),
+//          "rank", "alpha", "targets": ["decoder" | "projector" | "vision"…],
+//          "heads": [{"name", "labels", "multi_label"}], "options": {any of TrainingOptions},
+//          "sources": [{"share", "samples": [{"messages", "answer", "weight",
+//                       "trained_head": index, "labels": [index…]}]}]}
+// stdout: {"losses": [per step], "norms": [...], "rates": [...], "step_seconds": [...], "seconds",
+//          "samples_per_second", "peak_bytes"} or {"error": {...}}
 #include <ATen/Parallel.h>
 #include <sys/resource.h>
 
