@@ -12,7 +12,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (!config.ok()) return 0;
   const auto family = models::find_family(*config);
   if (!family.ok()) return 0;
-  (void)models::resolve_dtype("auto", *config, at::kFloat, at::kCPU);
+  (void)models::resolve_dtype(std::nullopt, *config, at::kFloat, at::kCPU);
   const auto spec = models::read_model_spec(**family, *config);
   if (!spec.ok()) {
     (void)Json(spec.error().message).dump();

@@ -75,9 +75,9 @@ void HttpClient::start(const HttpCall& call) {
   curl_easy_setopt(easy, CURLOPT_WRITEDATA, transfer.get());
   curl_easy_setopt(easy, CURLOPT_PRIVATE, transfer.get());
   if (!call.body.empty()) {
-    // The size counts: a body may hold zeros.
     curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(call.body.size()));
-    curl_easy_setopt(easy, CURLOPT_POSTFIELDS, call.body.c_str());
+    // NOLINTNEXTLINE(bugprone-suspicious-stringview-data-usage): the size is set
+    curl_easy_setopt(easy, CURLOPT_POSTFIELDS, call.body.data());
   }
   curl_multi_add_handle(multi_, easy);
   transfers_.push_back(std::move(transfer));
