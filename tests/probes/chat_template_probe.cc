@@ -11,12 +11,12 @@
 #include <ctime>
 #include <iostream>
 
+#include "chat_parts.h"
 #include "jinja/interpreter.h"
 #include "jinja/parser.h"
 #include "jinja/value_json.h"
 #include "text/chat_template.h"
 #include "text/content_use.h"
-#include "chat_parts.h"
 
 namespace valora::text {
 namespace {

@@ -19,9 +19,9 @@
 #include "api/waiting_calls.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "engine/serving_engine.h"
 #include "probe_request.h"
 #include "probe_sink.h"
-#include "engine/serving_engine.h"
 
 namespace valora::probe {
 namespace {

@@ -8,9 +8,9 @@
 #include <iostream>
 
 #include "base/json.h"
+#include "chat_parts.h"
 #include "text/chat.h"
 #include "text/detokenizer.h"
-#include "chat_parts.h"
 #include "text/tokenizer.h"
 
 namespace valora::text {

@@ -14,9 +14,9 @@
 #include <iostream>
 #include <iterator>
 
-#include "probe_request.h"
 #include "generator/train/peft_writer.h"
 #include "generator/train/trainer.h"
+#include "probe_request.h"
 
 namespace valora::generator {
 namespace {
