@@ -1,4 +1,4 @@
-"""The files that tools/demo/datasets.py draws, small, as a reader of docs/tasks.md would take them."""
+"""The files that tools/demo/datasets.py draws, in a small version, match docs/tasks.md."""
 
 import collections
 import hashlib
@@ -15,13 +15,13 @@ from programs import REPOSITORY
 
 SETS = ["tasks.yaml", "tasks-images.yaml", "tasks-videos.yaml", "tasks-teacher.yaml"]
 LIMIT = 12
-# Drawing H.264 clips takes tools/requirements-demo.txt; one task alone has them.
+# Drawing H.264 clips takes tools/requirements-demo.txt; only one task has them.
 DRAWN = [] if importlib.util.find_spec("av") else ["demo", "images", "actions", "barrier", "race", "teacher"]
 
 
 @pytest.fixture(scope="module")
 def drawn(tmp_path_factory):
-    """Folders as they lie in the repository: demo beside build-demo."""
+    """Folders as in the repository: demo next to build-demo."""
     root = tmp_path_factory.mktemp("drawn")
     make(root, *DRAWN)
     return root
@@ -142,7 +142,7 @@ def test_the_teacher_knows_digits_that_it_never_saw(drawn):
 
 
 def test_the_same_again(drawn, tmp_path):
-    names = ["digits", "street", "coins", "race"]  # H.264 promises no bytes
+    names = ["digits", "street", "coins", "race"]  # H.264 files are not reproducible byte by byte
     make(tmp_path, *names)
     for name in names:
         for source in splits(all_tasks(drawn)[name]):

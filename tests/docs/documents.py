@@ -6,7 +6,7 @@ import shlex
 from programs import REPOSITORY
 
 DOCUMENTS = sorted(path for pattern in ("*.md", "docs/*.md", "demo/*.md", "fuzz/*.md") for path in REPOSITORY.glob(pattern))
-# What a block of commands may begin with; any other block without a language is a picture.
+# First words of command blocks. Any other block without a language is a diagram.
 PROGRAMS = re.compile(r"^(?:[A-Z_]+=\S+ )*(make|curl|docker|pip|git|valora|build/valora|(?:\.venv/bin/)?python|tools/\w+)(?: |$)")
 
 
@@ -20,13 +20,13 @@ def blocks(path):
 
 
 def commands_of(block):
-    """The words of each command of a block; one goes on over lines that end in a backslash or within quotes."""
+    """The words of each command of a block. A command continues over lines that end in a backslash or within quotes."""
     text = ""
     for line in block.splitlines():
         text += line
         try:
             words = shlex.split(text.removesuffix("\\"), comments=True)
-        except ValueError:  # a quote is open
+        except ValueError:  # an unclosed quote
             text += "\n"
             continue
         if text.endswith("\\"):

@@ -1,4 +1,4 @@
-"""Every command, example and link that the documents show: it exists, and requests are answered by a served demo."""
+"""The commands, examples and links in the documents exist, and a server of the demo answers the requests."""
 
 import contextlib
 import functools
@@ -112,7 +112,7 @@ def test_the_man_page_has_every_subcommand():
 
 @pytest.fixture(scope="module")
 def demo():
-    """The server of `make serve`, but for its port and threads."""
+    """The server of `make serve`, with another port and thread count."""
     listed = subprocess.run(["make", "--silent", "--eval", "shown: ; @echo $(DEMO_SERVE)", "shown"], cwd=REPOSITORY, check=True,
                             capture_output=True, text=True).stdout.split()
     port = listed.index("--port")

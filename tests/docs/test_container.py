@@ -1,4 +1,4 @@
-"""The Dockerfile's packages against what the built program links."""
+"""The Dockerfile installs the packages of all libraries that the built program links."""
 
 import functools
 import pathlib
@@ -20,7 +20,7 @@ def library_paths():
 
 
 def owner(library):
-    """The Debian package of a library; none of libtorch's, which is installed beside the program."""
+    """The Debian package of a library; None for libtorch's, which are installed next to the program."""
     path = library_paths().get(library)
     if not path:
         return None

@@ -82,7 +82,7 @@ def test_a_manifest_says_who_answers(folders, tasks, tmp_path):
 def test_the_table(folders, tasks):
     done = run(folders, tasks, "--adapter", folders["three"], "--limit", 6)
     assert done.returncode == 0, done.stderr
-    assert done.stderr == ""  # no progress bar where nobody looks
+    assert done.stderr == ""  # no progress bar without a terminal
     rows = done.stdout.splitlines()
     assert rows[0].split()[:6] == ["task", "model", "metric", "score", "floor", "samples"]
     assert rows[1].startswith("colours") and "0.990 (below)" in rows[1]

@@ -32,7 +32,7 @@ def draw(folder, name, colour, rng):
 
 
 def write_task(root, name, count=24, seed=0, answer=lambda colour: colour):
-    """Pictures of one colour each, with a question; the answers are the colours' names or what `answer` makes of them."""
+    """Single-colour pictures with a question. The answers are the colours' names, mapped by `answer`."""
     lines = {"train": [], "validation": []}
     rng = np.random.default_rng(seed)
     for part, amount in (("train", count), ("validation", 9)):
@@ -121,7 +121,7 @@ def test_a_floor_that_falls_rolls_back(model, root):
 
 
 def test_a_higher_rank_goes_on_from_what_was_learnt(model, root):
-    """The second task is the first one again, but what it is asked about contradicts what it learns."""
+    """The second task trains on the same kind of data as the first, but its validation labels contradict it."""
     names = {"red": "blue", "green": "red", "blue": "green"}
     question = {"question": "Which colour is it?"}
     first, second = write_task(root, "first", count=30, seed=3) | question, write_task(root, "second", count=30, seed=4) | question | {"floor": 0.5}
@@ -136,7 +136,7 @@ def test_a_higher_rank_goes_on_from_what_was_learnt(model, root):
 
 
 def test_an_adapter_teaches_another(model, root):
-    """It calls the colours by other names than they have, so that who says them has learnt from it."""
+    """The teacher swaps the colours' names, so that an answer with them shows that the adapter learned from it."""
     names = {"red": "blue", "green": "red", "blue": "green"}
     first = write_task(root, "first", count=30, seed=3, answer=names.get)
     fuse(model, write_tasks(root, [first]), root / "teacher", steps=80)
@@ -200,7 +200,7 @@ def strip_times(report):
 
 
 def test_other_floors_train_only_what_is_new(model, root):
-    """What was found out is kept: lower floors end in one adapter, with the accuracies and seconds of the first run."""
+    """Results of an earlier run are reused: with lower floors all tasks fit one adapter, with the first run's figures."""
     first = write_task(root, "first", count=30, seed=3)
     second = write_task(root, "second", count=30, seed=4, answer=lambda colour: {"red": "blue", "green": "red", "blue": "green"}[colour])
     question = {"question": "Which colour is it?"}
@@ -264,7 +264,7 @@ def test_bad_data_is_named(model, root, change, message):
 
 
 def test_a_full_disk_is_said_and_leaves_nothing_half(model, root):
-    """Files may not grow: every write of an adapter's values fails as it does where no space is left."""
+    """Limits the file size: every write of adapter weights fails, as on a full disk."""
     tasks = write_tasks(root, [write_task(root, "first", seed=10)])
 
     def limit():
@@ -275,4 +275,4 @@ def test_a_full_disk_is_said_and_leaves_nothing_half(model, root):
     assert done.returncode == 1 and "cannot be written: File too large" in done.stderr, done.stderr
     left = [p for p in (root / "out").rglob("*") if p.is_file()]
     assert all(p.name == "state.json" for p in left), left
-    fuse(model, tasks, root / "out")  # with room again, it goes on
+    fuse(model, tasks, root / "out")  # with enough space the run continues

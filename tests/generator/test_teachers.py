@@ -1,4 +1,4 @@
-"""Teachers: TorchScript files made here, well and wrongly shaped, and endpoints on loopback, through teacher_probe."""
+"""Teachers: TorchScript files made here, with valid and invalid outputs, and endpoints on loopback, through teacher_probe."""
 
 import json
 import os
@@ -45,7 +45,7 @@ class Raising(torch.nn.Module):
 
 
 class Constant(torch.nn.Module):
-    """The same answer to whatever comes."""
+    """Gives the same answer to every input."""
 
     def __init__(self, answer):
         super().__init__()
@@ -62,7 +62,7 @@ def save(module, path):
 
 @pytest.fixture
 def pictures(tmp_path):
-    """Eight dark pictures, eight light ones, four that are neither."""
+    """Eight dark pictures, eight light ones, and four grey ones."""
     folder = tmp_path / "pictures"
     folder.mkdir()
     for i, brightness in enumerate([0] * 8 + [255] * 8 + [128] * 4):
@@ -71,7 +71,7 @@ def pictures(tmp_path):
 
 
 def ask(tmp_path, teacher, *flags, environment=None, **task):
-    """What the probe says of one task with this teacher."""
+    """The probe's output for one task with this teacher."""
     task = {"name": "shade", "type": "classification", "labels": LABELS, "teacher": teacher} | task
     path = tmp_path / "tasks.json"
     path.write_text(json.dumps({"tasks": [task]}))
@@ -92,12 +92,12 @@ def test_scores_become_labels(tmp_path, pictures):
     by_name = {pathlib.Path(s["origin"]).name: s["labels"] for s in taught["train"] + taught["validation"]}
     assert by_name == {f"{i:02}.png": ["dark" if i < 8 else "light" if i < 16 else "grey"] for i in range(20)}
     assert taught["counts"]["labels"] == {"dark": 8, "light": 8, "grey": 4}
-    assert taught == ask(tmp_path, teacher, "--batch", 20)  # whatever the batches
+    assert taught == ask(tmp_path, teacher, "--batch", 20)  # independent of the batch size
     assert taught["validation"] != ask(tmp_path, teacher, "--seed", 1)["validation"]
 
 
 def test_what_it_is_less_sure_of_is_dropped(tmp_path, pictures):
-    # Of grey pictures all three scores are near -4: none is sure.
+    # For grey pictures all three scores are near -4: no label is certain.
     taught = ask(tmp_path, torchscript(save(Brightness(), tmp_path / "t.pt"), pictures, confidence=0.9))
     counts = taught["counts"]
     assert (counts["asked"], counts["kept"], counts["unsure"]) == (20, 16, 4)

@@ -24,12 +24,12 @@ def tokenizer():
 
 
 def vocab_size():
-    """Of the Qwen models: above the tokenizer's, as Qwen2 pads it."""
+    """The Qwen models' vocabulary size: above the tokenizer's, as Qwen2 pads it."""
     return tokenizer().get_vocab_size() + 9
 
 
 def decoder(family, hidden, heads, kv_heads, layers, intermediate, tied):
-    """What all configurations of a decoder say."""
+    """Fields of all decoder configurations."""
     return dict(vocab_size=family.tokenizer().get_vocab_size() + 9, hidden_size=hidden, num_attention_heads=heads,
                 num_key_value_heads=kv_heads, num_hidden_layers=layers, intermediate_size=intermediate,
                 tie_word_embeddings=tied, max_position_embeddings=2048, rope_theta=10000.0,
@@ -103,7 +103,7 @@ def family(name):
 
 @torch.no_grad()
 def randomise(model, seed):
-    """Weights that make every part matter: products keep the size of their input, norms and biases are no ones and zeros."""
+    """Weights that make every part matter: products keep the size of their input, norms and biases are not just ones and zeros."""
     generator = torch.Generator().manual_seed(seed)
     for name, parameter in model.named_parameters():
         noise = torch.randn(parameter.shape, generator=generator)
@@ -135,7 +135,7 @@ def save_model(model, folder, **kwargs):
 
 @torch.no_grad()
 def save_adapter(base, folder, seed, targets=None, rank=8, alpha=None, **config):
-    """An adapter of `base` whose product changes each linear by half of what its weights are."""
+    """An adapter of `base` whose update of each linear is half as large as its weights."""
     config = dict(r=rank, lora_alpha=2 * rank if alpha is None else alpha, target_modules=targets or ALL_LINEARS) | config
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -150,7 +150,7 @@ def save_adapter(base, folder, seed, targets=None, rank=8, alpha=None, **config)
         if "modules_to_save" in name:
             parameter.copy_(torch.randn(parameter.shape, generator=generator))
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that there is no base model to look up
+        warnings.simplefilter("ignore")  # warns that it finds no base model
         model.save_pretrained(folder)
     return folder
 

@@ -1,4 +1,4 @@
-"""What the model families' references need beside their weights: tokenizer, chat format, processor, special tokens.
+"""Tokenizers, chat formats, processors and special tokens of the model families' references.
 
 A family's functions work on the parts of tests' messages: strings, {"image": url} and {"video": url}.
 """
@@ -26,10 +26,10 @@ def media_of(messages):
 
 
 class Family:
-    """Text alone; the vision-language families add what they have."""
+    """A text-only family, the base class of the vision-language families."""
 
     has_images = has_video = False
-    media_tokens = ()  # a random model may utter them; the reference takes them for media of the prompt then
+    media_tokens = ()  # a random model may generate them, and the reference would take them for media of the prompt
 
     def save(self, model, folder):
         self.tokenizer().save(str(folder / "tokenizer.json"))
@@ -40,7 +40,7 @@ class Family:
         return self.tokenizer().token_to_id(name)
 
     def no_media_tokens(self):
-        """A logit_bias."""
+        """A logit_bias that suppresses the media tokens."""
         return [[self.special_id(token), -1e4] for token in self.media_tokens]
 
     def chat_ids(self, messages, add_generation_prompt):
@@ -116,13 +116,13 @@ class Qwen(Family):
                 inputs[pixels] = torch.tensor(np.concatenate(rows[kind]), dtype=torch.float32)
                 inputs[f"{kind}_grid_thw"] = torch.tensor(grids[kind])
         if rows["video"] and self.kind is transformers.Qwen2_5_VLForConditionalGeneration:
-            # As its processor has it for a list of frames: 2 a second.
+            # As in the model's processor, a list of frames has 2 frames per second.
             inputs["second_per_grid_ts"] = [processor.temporal_patch_size / 2.0] * len(rows["video"])
         return expanded, inputs
 
     @staticmethod
     def patches(p, frames):
-        """The image processor's patching, of one picture or of the frames of a video."""
+        """The image processor's patches of one picture or of the frames of a video."""
         return p._preprocess(frames, do_resize=True, size=p.size, resample=p.resample, do_rescale=True,
                              rescale_factor=p.rescale_factor, do_normalize=True, image_mean=p.image_mean,
                              image_std=p.image_std, patch_size=p.patch_size, temporal_patch_size=p.temporal_patch_size,
@@ -226,7 +226,7 @@ LLAMA2, LLAMA3, LLAVA = Llama2(), Llama3(), Llava()
 
 def family_of(config):
     """The family of a checkpoint, by its configuration."""
-    kind = type(config).model_type  # composite configurations answer with their text part's otherwise
+    kind = type(config).model_type  # instances of composite configurations return their text part's type
     if kind == "llama":
         return LLAMA3 if config.eos_token_id == LLAMA3.special_id(LLAMA3.eos) else LLAMA2
     return {"qwen2": QWEN2, "qwen2_vl": QWEN2_VL, "qwen2_5_vl": QWEN2_5_VL, "llava": LLAVA}[kind]

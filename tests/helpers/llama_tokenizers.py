@@ -33,7 +33,7 @@ DECODERS = {
 
 @functools.cache
 def trained(size, alphabet):
-    """Tokens and merges; most characters are left to the byte tokens, some tokens go over spaces."""
+    """Tokens and merges. Most characters have only byte tokens; some tokens span spaces."""
     tokenizer = Tokenizer(models.BPE(unk_token="<unk>"))
     tokenizer.normalizer = normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")])
     trainer = trainers.BpeTrainer(vocab_size=size, limit_alphabet=alphabet, show_progress=False)
@@ -87,7 +87,7 @@ ADDED = ["<l>", "<r>", "<lr>", "word", "▁of", "é", "e\u0301t", "<n>", "<N>", 
 
 
 def byte_level(normalizer, pre_tokenizer=None):
-    """One token a byte: equal ids are equal normalized texts."""
+    """One token per byte, so equal ids mean equal normalized texts."""
     vocab = {c: i for i, c in enumerate(sorted(pre_tokenizers.ByteLevel.alphabet()))}
     tokenizer = Tokenizer(models.BPE(vocab=vocab, merges=[]))
     tokenizer.normalizer = normalizer

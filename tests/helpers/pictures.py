@@ -1,4 +1,4 @@
-"""Drawn pictures and clips as data URLs, and back to what PIL sees in them."""
+"""Drawn pictures and clips as data URLs, and decoded again by PIL."""
 
 import base64
 import io
@@ -8,7 +8,7 @@ from PIL import Image
 
 
 def draw(seed, width, height):
-    """Colour ramps, a disc and noise: no two patches alike."""
+    """Colour ramps, a disc and noise: all patches differ."""
     rng = np.random.default_rng(seed)
     y, x = np.mgrid[0:height, 0:width]
     planes = [np.sin(x * rng.uniform(0.02, 0.4) + y * rng.uniform(0.02, 0.4) + rng.uniform(0, 6)) for _ in range(3)]

@@ -15,7 +15,7 @@ REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
 
 
 def find_program(name):
-    """The newest program of that name: an older build may have left one elsewhere."""
+    """The newest program of that name: older builds may have left others."""
     root = pathlib.Path(os.environ.get("VALORA_BIN_DIR", REPOSITORY / "build"))
     found = [p for p in root.rglob(name) if p.is_file() and os.access(p, os.X_OK)]
     if found:
@@ -26,11 +26,11 @@ def find_program(name):
 
 
 class EngineError(Exception):
-    """An error that the engine answered with; its message is the text."""
+    """An error from the engine; str() gives its message."""
 
 
 class Engine:
-    """One engine in a process of its own. Options as engine_probe's first line has them.
+    """One engine in a separate process. Options: those of engine_probe's first line.
 
     One thread unless asked otherwise: models this small gain nothing from more, and lose on a busy machine.
     """
@@ -66,7 +66,7 @@ class Engine:
         self.ask({"op": "submit", "requests": list(requests)})
 
     def collect(self):
-        """The answers to all that was submitted, in its order; errors stay in the answers."""
+        """The answers to all submitted requests, in order; failed requests have an error as the answer."""
         return self.ask({"op": "collect"})["answers"]
 
     def batch(self, requests):
@@ -95,7 +95,7 @@ class Engine:
 
 
 def wait_until_idle(engine):
-    """Until nothing runs and no memory is held: the counters follow the last answer by a moment."""
+    """Waits until no request runs and no KV memory is used. The counters change shortly after the last answer."""
     deadline = time.monotonic() + 20
     while True:
         stats = engine.stats()
@@ -109,7 +109,7 @@ def token_ids(answer, choice=0):
 
 
 def generate(model, *arguments, dtype="float32", check=True):
-    """`valora generate --json`; its answer, or the finished process where check is off."""
+    """`valora generate --json`; its answer, or the finished process if check is off."""
     command = [find_program("valora"), "generate", "--model", str(model), "--dtype", dtype, "--json",
                "--threads", "1", *([] if "--kv-cache-memory" in arguments else ["--kv-cache-memory", str(64 << 20)]),
                *map(str, arguments)]

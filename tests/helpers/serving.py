@@ -1,4 +1,4 @@
-"""`valora serve` as a child process on a tiny random checkpoint with adapters, and plain HTTP to talk to it."""
+"""`valora serve` as a child process on a tiny random checkpoint with adapters, and a plain HTTP client."""
 
 import base64
 import http.client
@@ -21,7 +21,7 @@ def make_folders(root):
     """Model folder and adapters: two without heads, two with heads of different label counts."""
     base = checkpoints.make_model(MODEL)
     folders = {"model": checkpoints.save_model(base, root / "model")}
-    # Only the decoder: the vision tower has none of these names.
+    # Decoder only: no module of the vision tower has these names.
     for seed, (name, rank) in enumerate({"one": 1, "two": 16, "three": 4, "five": 8}.items()):
         folders[name] = checkpoints.save_adapter(base, root / name, seed, rank=rank)
         if name in LABELS:
@@ -89,7 +89,7 @@ class ServedProcess:
 
 
 class Server(ServedProcess):
-    """It serves make_folders' model as `tiny`, and its adapters."""
+    """Serves make_folders' model as `tiny`, with its adapters."""
 
     def __init__(self, folders, *options):
         modules = [f"{name}={path}" for name, path in folders.items() if name != "model"]

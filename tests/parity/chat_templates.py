@@ -26,7 +26,7 @@ TEXTS = ["Hello!", "", " ", "  two words \n", "\n\nlines\r\nand\ttabs\n", "Gr√º√
 
 
 def template_in_source(name):
-    """The longest template among a processor's string constants; its module may need what is not installed."""
+    """The longest template among a processor's string constants; its module may import packages that are not installed."""
     folder = pathlib.Path(importlib.util.find_spec("transformers").submodule_search_locations[0]) / "models" / name
     tree = ast.parse((folder / f"processing_{name}.py").read_text())
     texts = [node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)]
@@ -72,12 +72,12 @@ def render(template, messages, add_generation_prompt, **variables):
         rendered, _ = reference.render_jinja_template([messages], chat_template=template,
                                                       add_generation_prompt=add_generation_prompt, **variables)
         return rendered[0]
-    except Exception as error:  # whatever a template makes Python raise
+    except Exception as error:  # templates can raise any exception
         return error
 
 
 def expect_same(answer, expected, what):
-    """Both rendered the same text, or both failed; with the same words where the template itself raised."""
+    """Both rendered the same text, or both failed. The messages must agree if the template itself raised the error."""
     if isinstance(expected, Exception):
         assert "error" in answer, (what, answer, expected)
         if type(expected) is jinja2.exceptions.TemplateError:
@@ -112,7 +112,7 @@ def random_conversation(rng, media=True):
 
 
 def in_form(messages, use):
-    """The messages as valora hands them to a template that takes content as `use` says."""
+    """The messages as valora passes them to a template; `use` tells the forms of content that it takes."""
     def content_of(content):
         parts = [{"type": "text", "text": content}] if isinstance(content, str) else content
         media = any(part["type"] != "text" for part in parts)
@@ -123,5 +123,5 @@ def in_form(messages, use):
 
 
 def variables_of(template):
-    """The flags that a template of today may be switched by."""
+    """Flags that current templates read."""
     return sorted(set(re.findall(r"\b(enable_thinking|add_vision_id|date_string|custom_tools|builtin_tools|keep_past_thinking)\b", template)))

@@ -56,7 +56,7 @@ class Grammar:
         return self.rng.choice(kinds)(depth)
 
     def typed(self, kind, depth):
-        """Of the kind, now and then of any."""
+        """An expression of this kind, or sometimes of any kind."""
         return self.any(depth) if self.rng.random() < 0.02 else kind(depth)
 
     def unknown(self, depth):

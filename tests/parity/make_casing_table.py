@@ -1,4 +1,4 @@
-"""Writes src/jinja/casing_table.cc: what Python's str knows of characters beyond simple case and category.
+"""Writes src/jinja/casing_table.cc: case properties of Python's str that simple case mappings and categories lack.
 
 Usage: python tests/parity/make_casing_table.py > src/jinja/casing_table.cc
 """
@@ -24,7 +24,7 @@ def ranges(wanted):
     return ["    {0x%04X, 0x%04X}," % tuple(run) for run in runs]
 
 
-# Of strings of one character: what the method says and the category does not.
+# Characters for which the str method and the category disagree.
 OTHERS = [("Upper", lambda c: c.isupper() and unicodedata.category(c) != "Lu"),
           ("Lower", lambda c: c.islower() and unicodedata.category(c) != "Ll"),
           ("Digit", lambda c: c.isdigit() and unicodedata.category(c) != "Nd"),

@@ -1,4 +1,4 @@
-"""Writes src/jinja/testdata/golden.json: small templates of every construct with what jinja2 makes of them.
+"""Writes src/jinja/testdata/golden.json: small templates of every construct with their output from jinja2.
 
 Usage: python tests/parity/make_jinja_golden.py > src/jinja/testdata/golden.json
 """
@@ -59,7 +59,7 @@ TEMPLATES = {
 def outcome(environment, template):
     try:
         return {"rendered": environment.from_string(template).render(**copy.deepcopy(VARIABLES))}
-    except Exception:  # whatever a template makes Python raise
+    except Exception:  # templates can raise any exception
         return {"fails": True}
 
 

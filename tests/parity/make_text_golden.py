@@ -1,4 +1,4 @@
-"""Writes src/text/testdata/golden.json: small tokenizers and what `tokenizers` makes of some texts with them.
+"""Writes src/text/testdata/golden.json: small tokenizers, texts, and the results of the `tokenizers` package.
 
 Run: PYTHONPATH=tests/helpers python tests/parity/make_text_golden.py
 """

@@ -40,7 +40,7 @@ def added_categories():
 
 
 def reorders(c):
-    """Whether `tokenizers` gives c a combining class: it then changes places with some other mark."""
+    """Whether `tokenizers` gives c a combining class: it is then reordered with some other mark."""
     x, low, high = chr(c), "\u0334", "\u0345"  # classes 1 and 240
     return any(NFD.normalize_str(s) != s for s in ("\u05d0" + x + low, "\u05d0" + high + x))
 
@@ -53,7 +53,7 @@ def composes(c):
 
 
 def keeps_compatible_form(c):
-    """Whether newer data takes the character apart where `tokenizers` leaves it."""
+    """Whether newer Unicode data decomposes a character that `tokenizers` does not."""
     return NFKD.normalize_str(chr(c)) == chr(c) != unicodedata.normalize("NFKD", chr(c))
 
 

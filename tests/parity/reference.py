@@ -1,4 +1,4 @@
-"""What transformers and PEFT make of the same request: prompt ids, pixels, and logits after every token."""
+"""The results of transformers and PEFT for a request: prompt ids, pixels, and logits after every token."""
 
 import contextlib
 
@@ -39,7 +39,7 @@ class Reference:
 
     @contextlib.contextmanager
     def adapted(self, uses):
-        """The model under the sum of [{"name", "scale"}], each times its own scale."""
+        """The model with the sum of the adapters [{"name", "scale"}]; each scale multiplies the adapter's own."""
         if self.model is self.base:
             assert not uses
             yield
@@ -103,7 +103,7 @@ def biased(request, logits):
 
 
 def logprob_rows(answer, choice=0):
-    """The whole log-softmax at each step, [tokens, vocab], of an answer asked with all logprobs."""
+    """The whole log-softmax at each step, [tokens, vocab], of an answer with logprobs for the whole vocabulary."""
     tokens = answer["choices"][choice]["tokens"]
     rows = torch.full((len(tokens), len(tokens[0]["top_ids"])), float("nan"))
     for row, token in zip(rows, tokens):
@@ -116,8 +116,8 @@ def expect_same(reference, request, answer, tolerance=1e-4):
     tokens = [token["id"] for token in answer["choices"][0]["tokens"]]
     prompt, logits = reference.next_token_logits(request, tokens)
     assert answer["prompt_token_ids"] == prompt.ids
-    # Each choice is the reference's after the same tokens: so is, by induction, the whole greedy answer. Where two
-    # tokens tie to fp32's rounding, either is right.
+    # Each choice is the reference's after the same tokens: so is, by induction, the whole greedy answer. If two
+    # tokens tie within fp32's rounding, either is right.
     choices = biased(request, logits)
     behind = choices.amax(-1) - choices.gather(-1, torch.tensor(tokens)[:, None])[:, 0]
     assert behind.max() <= 2e-5, (tokens, choices.argmax(-1).tolist())

@@ -42,7 +42,7 @@ def prefix_of(family):
 
 @functools.cache
 def served_table(family):
-    """The served model's own table of modules, as `valora inspect` tells it."""
+    """The served model's table of modules, from `valora inspect`."""
     import tempfile
     with tempfile.TemporaryDirectory() as folder:
         checkpoints.MODELS[FAMILIES[family]]().save_pretrained(folder)
@@ -57,7 +57,7 @@ def served_table(family):
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_the_table_names_the_models_modules(family):
-    """Every linear layer is in it with its sizes and can be served, but for the output layer; and it names nothing else."""
+    """The table lists exactly the linear layers, with their sizes. All but the output layer can be served."""
     modules = dict(make(family).named_modules())
     table = {m["name"]: m for m in served_table(family)["modules"]}
     assert table.keys() <= modules.keys()
@@ -104,7 +104,7 @@ def draw_target(rng, prefix, visual):
                            r"(?!.*(language_model|lm_head|embed|conv)).*(\w+_proj|linear_\d|fc\d|qkv|mlp\.\d)", visual])
     if kind == 0:
         return some
-    if kind == 1:  # names in full, some of them, beside suffixes
+    if kind == 1:  # some full names besides suffixes
         return [f"{prefix}{rng.randrange(3)}.mlp.{rng.choice(LINEARS[4:])}", f"self_attn.{rng.choice(LINEARS[:4])}"]
     if kind == 2:
         return rf".*layers\.\d+\..*({'|'.join(some)})"
@@ -157,7 +157,7 @@ def test_targets_ranks_and_scales_are_those_of_peft(family, tmp_path):
             warnings.simplefilter("ignore")
             try:
                 save_adapter(make(family), draw_config(rng, prefix, VISUAL.get(family, [])), folder)
-            except ValueError:  # nothing targeted: no such adapter exists
+            except ValueError:  # no module matches: PEFT has no such adapter
                 continue
             expected = peft_targets(PeftModel.from_pretrained(make(family), folder))
         answer = run_probe(table, folder)
@@ -227,7 +227,7 @@ def test_what_cannot_be_served_is_refused_by_name(options, part, tmp_path):
 
 
 def test_initialisations_that_change_the_base_do_so_again_when_loaded(tmp_path):
-    """Why they are refused: the base that such an adapter needs is not the one on disk."""
+    """The reason for the refusal: such an adapter needs base weights other than those on disk."""
     get_peft_model(make("qwen2"), LoraConfig(target_modules=["q_proj"], init_lora_weights="pissa")).save_pretrained(tmp_path)
     loaded = PeftModel.from_pretrained(make("qwen2"), tmp_path)
     used = loaded.base_model.model.model.layers[0].self_attn.q_proj.base_layer.weight

@@ -16,7 +16,7 @@ from jinja_grammar import VARIABLES, Grammar
 
 CONVERSATIONS = 60  # for each template, with and without generation prompt
 TEMPLATES = ct.templates()
-# Whether a message's content may be a list, a string: as read off these templates by eye.
+# Whether a message's content may be a list, a string: as determined by reading the templates.
 BOTH = ["gemma3", "gemma3n", "gemma4", "llama3_2_vision", "llama4", "llava", "pixtral", "qwen2_vl", "qwen3_5", "qwen3", "mistral_v1",
         "transformers_qwen2_audio", "llama3"]
 LIST_ONLY = ["transformers_smolvlm"]
@@ -68,11 +68,11 @@ def test_published_template(name, uses):
     assert rendered[True] >= len(expected) // 10, expected[:4]
 
 
-OURS_ALONE = ("is not supported", "are not supported", "no fixed text to print", "64 bits")  # what this language says it does without
+OURS_ALONE = ("is not supported", "are not supported", "no fixed text to print", "64 bits")  # messages of unsupported features
 
 
 def test_random_templates():
-    """Small templates of a grammar over all constructs: the same text, or a fault in both."""
+    """Small templates of a grammar over all constructs: the same text, or an error in both."""
     rng = random.Random(2024)
     templates = [Grammar(rng).template() for _ in range(6000)]
     answers = ct.ask([{"template": text, "variables": VARIABLES} for text in templates])
@@ -88,7 +88,7 @@ def compare(environment, template, answer):
         return "unsupported"
     try:
         expected = environment.from_string(template).render(**copy.deepcopy(VARIABLES))  # |indent changes a list in place
-    except Exception as error:  # whatever a template makes Python raise
+    except Exception as error:  # templates can raise any exception
         assert "rendered" not in answer, (template, answer, error)
         return "fault"
     assert answer.get("rendered") == expected, (template, answer, expected)
@@ -110,7 +110,7 @@ def test_every_character(method):
 
 
 def test_folders(tmp_path):
-    """Where the template and the special tokens of a folder come from, as transformers' tokenizer says."""
+    """The template and the special tokens of a folder are those of transformers' tokenizer."""
     Tokenizer(models.BPE()).save(str(tmp_path / "tokenizer.json"))
     config = {"tokenizer_class": "PreTrainedTokenizerFast", "bos_token": {"__type": "AddedToken", "content": "<s>"}, "eos_token": "</s>",
               "pad_token": None, "additional_special_tokens": ["<a>"],

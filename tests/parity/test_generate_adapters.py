@@ -67,8 +67,8 @@ def adapted(request, models, tmp_path_factory):
 
 def test_each_adapter(adapted):
     answers = [adapted.expect_same(TEXT, *use) for use in ([], *([name] for name in ADAPTERS))]
-    # Else the comparison would say little: every adapter changes the answer, each in its own way. A weak random model may
-    # say the same under two of them: its probabilities tell them apart.
+    # Makes sure that the comparison is meaningful: every adapter changes the answer differently. A random model may
+    # give the same tokens with two adapters, so their probabilities are compared.
     assert len({answer["choices"][0]["tokens"][0]["logprob"] for answer in answers}) == len(ADAPTERS) + 1
     for name in ("rank-3-attention", "patterns", "rank-64") if adapted.vl else ():
         adapted.expect_same(IMAGES, name)
@@ -172,7 +172,7 @@ def expect_classification(answer, labels, logits, regression=False):
 
 @pytest.mark.parametrize("labels", [2, 5, 37])
 def test_peft_sequence_classification(models, tmp_path, labels):
-    """An adapter trained as PEFT's SEQ_CLS, its score layer in modules_to_save, against the whole of that model."""
+    """An adapter trained as PEFT's SEQ_CLS, with its score layer in modules_to_save, against the complete PEFT model."""
     name = "text-one-layer"
     model = transformers.AutoModelForSequenceClassification.from_pretrained(models[name], num_labels=labels, pad_token_id=0)
     checkpoints.randomise(model, 400 + labels)

@@ -51,7 +51,7 @@ def cases(name):
 def test_greedy_and_logits(models, references, engines, name):
     sampling = greedy(name) | {"logprobs": vocab(models, name)}
     requests = {case: {"messages": messages, "sampling": sampling} for case, messages in cases(name).items()}
-    # One after another: what they share in the cache (the system turn) is part of what is compared.
+    # One after another, so that cached prefixes (the system turn) are compared too.
     for case, request in requests.items():
         answer = engines[name].one(request)
         assert len(token_ids(answer)) == 64, case
@@ -60,7 +60,7 @@ def test_greedy_and_logits(models, references, engines, name):
 
 @pytest.mark.parametrize("name", ["text-one-layer", "vl-grouped-tied", "vl25-windows", "llava-default", "llama3-scaled"])
 def test_transformers_own_generate(references, engines, name):
-    """Cached, step by step generation of the reference gives the same as its single pass over all tokens."""
+    """The reference's cached, step-by-step generation gives the same tokens as its single pass over all tokens."""
     for messages in list(cases(name).values())[::3]:
         request = {"messages": messages, "sampling": greedy(name)}
         assert token_ids(engines[name].one(request)) == references[name].greedy(request, 64)

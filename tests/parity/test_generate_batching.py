@@ -1,4 +1,4 @@
-"""What else runs beside a request, in which pieces, and how often it is thrown out, never changes its answer (fp32)."""
+"""A request's answer does not depend on other requests, chunked prefill or preemption (fp32)."""
 
 import itertools
 import random
@@ -23,12 +23,12 @@ PROMPTS = [TEXT, LONG, IMAGE, IMAGES, VIDEO]
 def kv_bytes(model, blocks, dtype_bytes=4):
     config = model.config.get_text_config()
     head = config.hidden_size // config.num_attention_heads
-    values = (head + 15) // 16 * 16  # of a token: whole panels
+    values = (head + 15) // 16 * 16  # per token, rounded up to whole panels
     return blocks * 16 * config.num_hidden_layers * config.num_key_value_heads * (head + values) * dtype_bytes
 
 
 def firm_length(answer):
-    """Tokens before the first that two candidates could take turns at: nearer than any rounding of fp32 here."""
+    """The number of tokens before the first near-tie, where fp32 rounding could change the choice."""
     for i, token in enumerate(answer["choices"][0]["tokens"]):
         if token["top_logprobs"][0] - token["top_logprobs"][1] < 2e-4:
             return i
@@ -36,7 +36,7 @@ def firm_length(answer):
 
 
 def expect_answers(alone, answers):
-    """Each answer is what the request got alone."""
+    """Each answer equals the one that the request gets alone."""
     compared = 0
     for own, answer in zip(alone, answers, strict=True):
         if "cancelled" in answer:
@@ -52,7 +52,7 @@ def expect_answers(alone, answers):
 
 @pytest.mark.parametrize("budget", [1, 7, 16, 50])
 def test_chunked_prefill(models, references, budget):
-    """Prompts and images in pieces of the token budget, several in turns, against the reference at every step."""
+    """Chunked prefill of several prompts with images, against the reference at every step."""
     name = "vl-grouped-tied"
     sampling = SAMPLING | {"max_tokens": 6, "logit_bias": NO_MEDIA_TOKENS,
                            "logprobs": models.memory[name].config.text_config.vocab_size}
@@ -66,7 +66,7 @@ def test_chunked_prefill(models, references, budget):
 
 @pytest.mark.parametrize("caching", [True, False])
 def test_preempted_requests(models, references, caching):
-    """Twenty requests in memory for three or so: thrown out, computed again, and answered as if nothing was."""
+    """Twenty requests in memory for about three: they are preempted and recomputed, with unchanged answers."""
     name = "vl-small-patch"
     model = models.memory[name]
     sampling = SAMPLING | {"logit_bias": NO_MEDIA_TOKENS, "logprobs": model.config.text_config.vocab_size}
@@ -82,7 +82,7 @@ def test_preempted_requests(models, references, caching):
 
 
 def test_last_block_is_usable(models, references):
-    """A sequence may fill the whole memory; one token more is refused with the limit's number."""
+    """A sequence may fill the whole KV cache; one more token is refused, and the message names the limit."""
     name = "text-grouped-tied"
     model = models.memory[name]
     with Engine(models[name], kv_cache_memory=kv_bytes(model, 6)) as engine:
@@ -96,7 +96,7 @@ def test_last_block_is_usable(models, references):
 
 @pytest.fixture(scope="module")
 def many(models, tmp_path_factory):
-    """16 adapters of mixed ranks on one model, and 64 requests over them and the base with their answers alone."""
+    """16 adapters of mixed ranks on one model, 64 requests over them and the base, and their answers when run alone."""
     name = "vl-grouped-tied"
     model, root = models.memory[name], tmp_path_factory.mktemp("many")
     ranks = [1, 3, 8, 64, 2, 5, 16, 32, 1, 7, 12, 64, 4, 9, 24, 48]
@@ -108,14 +108,14 @@ def many(models, tmp_path_factory):
     requests = []
     for i in range(64):
         uses = [] if i % 17 == 16 else [{"name": f"a{i % 17}", "scale": [1, 1, 0.5][i % 3]}]
-        # The short prompts get long answers: what grows most after it was let in is what memory runs out for.
+        # Short prompts get long answers: they grow most after admission, which causes preemptions.
         length = rng.choice([3, 17, 64] if i % len(PROMPTS) else [50, 160])
         sampling = SAMPLING | {"logprobs": 2, "max_tokens": length}
         requests.append({"messages": PROMPTS[i % len(PROMPTS)], "adapters": uses, "sampling": sampling})
     with Engine(models[name], prefix_caching=False) as engine:
         load_all(engine, adapters)
         alone = [engine.one(request) for request in requests]
-    assert len({tuple(token_ids(a)[:3]) for a in alone}) > 30  # they do differ
+    assert len({tuple(token_ids(a)[:3]) for a in alone}) > 30  # the answers differ
     return adapters, requests, alone
 
 
@@ -131,7 +131,7 @@ def load_all(engine, adapters):
     {"max_num_seqs": 9, "max_num_batched_tokens": 40, "kv_blocks": 24, "prefix_caching": False},
 ], ids=lambda o: "-".join(map(str, o.values())))
 def test_independence(models, many, options):
-    """64 at once over 16 adapters and the base: some cancelled, with little memory some preempted."""
+    """64 concurrent requests over 16 adapters and the base: some are cancelled, and with little memory some are preempted."""
     name = "vl-grouped-tied"
     adapters, requests, alone = many
     blocks = options.get("kv_blocks", 4000)
@@ -150,7 +150,7 @@ def test_independence(models, many, options):
 
 
 def test_requests_that_join_later(models, many):
-    """Eight waves, each sent while the former ones run."""
+    """Eight waves, each sent while the previous ones run."""
     adapters, requests, alone = many
     with Engine(models["vl-grouped-tied"], max_num_batched_tokens=100) as engine:
         load_all(engine, adapters)
@@ -172,7 +172,7 @@ def test_full_queue_refuses_and_the_rest_is_right(models, many):
 
 
 def test_one_bad_request_among_good_ones(models, many):
-    """A picture that is none and a prompt that is too long fail alone."""
+    """An invalid picture and a prompt that is too long fail without affecting other requests."""
     adapters, requests, alone = many
     bad = [{"messages": [{"role": "user", "content": [{"image": "data:image/png;base64,AAAA"}, "x"]}]},
            {"tokens": [1] * 4000}, {"tokens": [10**6]},

@@ -20,7 +20,7 @@ ADAPTERS = {"rank-3": dict(rank=3, targets=["q_proj", "v_proj"]), "rank-64": dic
 MODELS = {"text-grouped-tied": ["rank-3", "rank-64"], "text-one-layer": [], "vl-grouped-tied": ["rank-64"],
           "vl-small-patch": ["rank-3"], "vl-one-layer": [], "vl-merge-three": ["rank-64"], "llama3-scaled": ["rank-3"],
           "vl25-windows": ["everywhere"], "llava-default": ["everywhere"], "llava-full-states": []}
-# Of one model's mean over some hundred correlated rows: ours was seen between 0.78 and 1.05 of the reference's, by model
+# Of one model's mean over some hundred correlated rows: ours is between 0.78 and 1.05 of the reference's, depending on the model
 # and adapter. The mean over all models, which the last comparison takes, gets no slack.
 SLACK = 1.10
 
@@ -88,7 +88,7 @@ def test_all_models_together(distances):
         everything.theirs += one.theirs
     everything.compare(everything.mean, 1)
     everything.compare(everything.mean_of_largest, 1)
-    # A single value out of some 800,000: the tail of a distribution, not its width.
+    # The maximum of about 800,000 values: it measures the tail of the distribution, not its width.
     everything.compare(everything.largest, 1.25)
 
 

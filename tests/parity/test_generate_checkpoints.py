@@ -1,4 +1,4 @@
-"""The forms a checkpoint comes in, all with the same answer; and what is refused, with the file and the reason."""
+"""All layouts of a checkpoint give the same answer; invalid ones are refused with the file and the reason."""
 
 import json
 import shutil
@@ -25,7 +25,7 @@ def write(folder, content, file="config.json"):
 
 
 def rename(folder, *pairs):
-    """Tensor names with each first prefix that matches exchanged."""
+    """Renames tensors: replaces the first matching prefix of each name."""
     def renamed(key):
         old, new = next(((o, n) for o, n in pairs if key.startswith(o)), ("", ""))
         return new + key.removeprefix(old)
@@ -68,14 +68,14 @@ def new_names_alone(folder):
 
 
 def stored_head(folder):
-    """A tied model whose file has the output layer all the same."""
+    """A tied model whose file also has the output layer."""
     tensors = load_file(folder / "model.safetensors")
     tensors["lm_head.weight"] = torch.zeros_like(tensors["model.embed_tokens.weight"])
     save_file(tensors, folder / "model.safetensors", {"format": "pt"})
 
 
 def inverse_frequencies(folder):
-    """Old files carry buffers that nobody needs."""
+    """Old files have unused buffers."""
     tensors = load_file(folder / "model.safetensors")
     tensors["model.layers.0.self_attn.rotary_emb.inv_freq"] = torch.ones(4)
     save_file(tensors, folder / "model.safetensors", {"format": "pt"})
@@ -84,7 +84,7 @@ def inverse_frequencies(folder):
 def expect_equal_rows(answer, gold):
     for token, expected in zip(answer["choices"][0]["tokens"], gold["choices"][0]["tokens"], strict=True):
         assert token["id"] == expected["id"]
-    # Not to the last bit: where a tensor lies in its file may change the order of a sum.
+    # Not bit-exact: the alignment of a tensor in its file may change the order of a sum.
     torch.testing.assert_close(logprob_rows(answer), logprob_rows(gold), atol=1e-5, rtol=0)
 
 
@@ -95,7 +95,7 @@ def ask(engine, messages, vocab):
 
 @pytest.fixture(scope="module")
 def gold(models, references):
-    """The answers that all forms must give, which are the reference's."""
+    """The reference's answers, which all layouts must give."""
     answers = {}
     for name, messages in (("vl-grouped-tied", PROMPT), ("vl-small-patch", PROMPT), ("text-one-layer", TEXT)):
         size = models.memory[name].config.get_text_config().vocab_size
@@ -141,7 +141,7 @@ def test_transformers_5_qwen2(models, gold, tmp_path):
 
 
 def test_another_theta_is_read(models, references, tmp_path):
-    """Else the forms above could all be read with a default."""
+    """Makes sure that reading a layout with default values would change the answer."""
     name = "text-one-layer"
     folder = shutil.copytree(models[name], tmp_path / "model")
     write(folder, read(folder) | {"rope_theta": 500.0, "rms_norm_eps": 1e-2})
@@ -341,7 +341,7 @@ def test_a_placeholder_that_the_tokenizer_does_not_make_is_refused(models, tmp_p
 
 
 def test_processor_of_another_model_is_refused(models, tmp_path):
-    """preprocessor_config.json and config.json are two files; what does not fit is said at the start."""
+    """A mismatch between preprocessor_config.json and config.json is reported at start."""
     for name, key in [("vl-grouped-tied", "patch_size"), ("llava-default", "crop_size")]:
         folder = shutil.copytree(models[name], tmp_path / name)
         config = read(folder, "preprocessor_config.json")

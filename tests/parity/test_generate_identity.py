@@ -1,4 +1,4 @@
-"""What the prefix cache may give to whom: repeated work is a hit, and nothing else ever is."""
+"""The prefix cache hits for equal content only: tokens, media, adapters and scales."""
 
 import base64
 import itertools
@@ -95,7 +95,7 @@ def test_equal_text_with_another_image(models, engine, reference):
     engine.one(ask(models, IMAGE))
     other = engine.one(ask(models, OTHER_IMAGE))
     image_begin = other["prompt_token_ids"].index(reference.base.config.image_token_id)
-    assert cached(other) == whole_blocks(image_begin)  # what stands before the picture, nothing behind
+    assert cached(other) == whole_blocks(image_begin)  # the blocks before the picture only
     expect_same(reference, ask(models, OTHER_IMAGE), other)
     assert cached(engine.one(ask(models, IMAGE))) > image_begin
 
@@ -114,7 +114,7 @@ def test_other_pixels_behind_the_same_file(models, engine, reference, tmp_path):
 
 
 def test_same_pixels_under_other_urls(models, engine, tmp_path):
-    """The bytes count, not where they come from."""
+    """The bytes of an image matter, not its URL."""
     file = tmp_path / "picture.png"
     pictures.draw(92, 90, 90).save(file)
     data = "data:image/png;base64," + base64.b64encode(file.read_bytes()).decode()
@@ -153,7 +153,7 @@ def test_adapter_against_base_and_scale_against_scale(models, engine, reference,
         answer = engine.one(request)
         assert cached(answer) == 0, use
         expect_same(reference, request, answer)
-    for use in uses:  # now each finds its own
+    for use in uses:  # now each hits its own prefix
         request = ask(models, messages, *use)
         answer = engine.one(request)
         assert cached(answer) == whole_blocks(len(answer["prompt_token_ids"]) - 1), use
@@ -161,7 +161,7 @@ def test_adapter_against_base_and_scale_against_scale(models, engine, reference,
 
 
 def test_reloaded_name_with_other_content(models, engine, reference, adapters):
-    """Unloaded and loaded, or replaced: the old content's cache is never found, nor is the base's."""
+    """Unloaded and loaded, or replaced: neither the old content's cache nor the base's is hit."""
     answers = {}
     for step, content in enumerate("abcab"):
         if step == 2:

@@ -1,4 +1,4 @@
-"""Merged, unmerged and mixture inference give the same answers: those of transformers + PEFT."""
+"""Merged, unmerged and mixture inference give the same answers as transformers + PEFT."""
 
 import pytest
 import torch

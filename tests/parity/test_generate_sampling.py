@@ -20,7 +20,7 @@ from test_generate_batching import kv_bytes
 NAME = "text-one-layer"
 PROMPT = [{"role": "user", "content": "What is in this picture?"}]
 GREEDY = {"temperature": 0, "ignore_eos": True}
-DRAWS = 4096  # of one next token, 128 a request
+DRAWS = 4096  # of one next token, 128 per request
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +40,7 @@ def ask(engine, messages=PROMPT, **sampling):
 
 
 def draws(engine, **sampling):
-    # The k-th choice draws with seed + k, so seeds stand far apart.
+    # The k-th choice draws with seed + k, so the seeds are far apart.
     requests = [{"messages": PROMPT, "sampling": {"n": 128, "max_tokens": 1, "seed": 1000 * i, "ignore_eos": True} | sampling}
                 for i in range(DRAWS // 128)]
     return np.array([choice["tokens"][0]["id"] for answer in engine.batch(requests) for choice in answer["choices"]])
@@ -84,7 +84,7 @@ def expect_fit(counts, expected):
 
 
 def test_default_is_the_plain_distribution(engine, next_logits):
-    """Nothing asked and nothing in generation_config.json: temperature 1, all tokens."""
+    """Without values in the request and in generation_config.json: temperature 1, all tokens."""
     expect_fit(np.bincount(draws(engine), minlength=len(next_logits[1])), next_logits[1].softmax(-1).double().numpy())
 
 
@@ -92,11 +92,11 @@ def test_seeds(engine):
     sampled = {"temperature": 1, "max_tokens": 24, "ignore_eos": True}
     a, b, c = ask(engine, seed=7, **sampled), ask(engine, seed=7, **sampled), ask(engine, seed=8, **sampled)
     assert token_ids(a) == token_ids(b) != token_ids(c)
-    # In company, in another order, at another place of the batch: the same.
+    # The same with other requests, in another order, at another position of the batch.
     others = [{"messages": PROMPT, "sampling": sampled | {"seed": seed}} for seed in (8, 9, 7, 10)]
     together = engine.batch(others)
     assert token_ids(together[2]) == token_ids(a) and token_ids(together[0]) == token_ids(c)
-    assert token_ids(ask(engine, **sampled)) != token_ids(ask(engine, **sampled))  # unasked: another each time
+    assert token_ids(ask(engine, **sampled)) != token_ids(ask(engine, **sampled))  # without a seed, answers differ
     assert token_ids(ask(engine, seed=-1, **sampled)) == token_ids(ask(engine, seed=-1, **sampled))
 
 
@@ -113,7 +113,7 @@ def test_several_choices(engine):
 
 
 def penalised_greedy(references, engine, penalise, count=40, **sampling):
-    """Greedy under a change of the logits that depends on the tokens before."""
+    """Greedy decoding with penalties that depend on the previous tokens."""
     answer = ask(engine, max_tokens=count, **GREEDY, **sampling)
     tokens = token_ids(answer)
     prompt, logits = references[NAME].next_token_logits({"messages": PROMPT}, tokens)
@@ -132,7 +132,7 @@ def test_repetition_penalty(references, engine, penalty):
 
 @pytest.mark.parametrize("presence, frequency", [(1.5, 0), (0, 0.7), (-0.8, 1.1), (2, -0.1)])
 def test_presence_and_frequency_penalty(references, engine, presence, frequency):
-    """OpenAI's: over generated tokens alone."""
+    """OpenAI's definition: over generated tokens only."""
     def penalise(_, before, row):
         counts = torch.bincount(torch.tensor(before, dtype=torch.long), minlength=len(row))
         return row - presence * (counts > 0) - frequency * counts
@@ -248,7 +248,7 @@ def test_logprobs_are_the_models_own(references, engine):
 
 
 def test_seeded_samples_survive_preemption(models, engine):
-    """A draw depends on the seed and its number, not on how often the request was thrown out."""
+    """A draw depends on the seed and its index, not on preemptions."""
     requests = [{"messages": PROMPT, "sampling": {"temperature": 0.9, "seed": i, "max_tokens": 50, "ignore_eos": True}}
                 for i in range(12)]
     alone = [token_ids(engine.one(request)) for request in requests]
@@ -275,7 +275,7 @@ def test_bias_outside_the_vocabulary(engine):
 
 
 def test_no_token_left(engine):
-    """Every token forbidden is the request's own failure."""
+    """A request that forbids every token fails alone."""
     with pytest.raises(EngineError):
         ask(engine, max_tokens=3, min_tokens=3, stop_token_ids=list(range(checkpoints.vocab_size())), **GREEDY)
     assert len(token_ids(ask(engine, max_tokens=2, **GREEDY))) == 2

@@ -1,5 +1,5 @@
-"""Adapters on the vision tower, the projector or merger, and everywhere, against PEFT in fp32; and whose visual
-embeddings are whose."""
+"""Adapters on the vision tower, the projector or merger, and everywhere, against PEFT in fp32; and the reuse of
+visual embeddings."""
 
 import pytest
 
@@ -50,7 +50,7 @@ class Adapted:
         request = self.request(messages, *uses)
         answer = self.engine.one(request)
         expect_same(self.reference, request, answer)
-        # A weak random model may well say the same under two adapters: its probabilities tell them apart.
+        # A random model may give the same tokens with two adapters, so their probabilities are compared.
         return [round(token["logprob"], 4) for token in answer["choices"][0]["tokens"]]
 
     def encoded(self):
@@ -73,10 +73,10 @@ def test_each_part(adapted, adapter):
 
 
 def test_every_part_changes_the_answer(adapted):
-    """Else the comparisons would say little."""
+    """Makes sure that the comparisons are meaningful."""
     answers = {tuple(adapted.expect_same(SEVERAL, *uses)) for uses in [[], *([adapter] for adapter in ADAPTERS)]}
     assert len(answers) == len(ADAPTERS) + 1
-    # Without a picture, tower and projector have no say.
+    # Without a picture, adapters of the tower and the projector have no effect.
     assert adapted.expect_same(TEXT, "tower") == adapted.expect_same(TEXT, "projector") == adapted.expect_same(TEXT)
 
 
@@ -104,7 +104,7 @@ def test_visual_embeddings_are_shared_by_those_who_agree_on_them(models, tmp_pat
         for use, new in [([], 1), (["language"], 0), (["tower"], 1), (["all"], 1), (["language"], 0), (["tower"], 0),
                          ([("tower", 0.5)], 1), ([("tower", 0)], 0), (["tower", "language"], 0), (["tower", "all"], 1)]:
             before = made.encoded()
-            # Another text each time: nothing of the KV cache can stand in for the embeddings.
+            # A new text each time, so that the KV cache cannot replace the embeddings.
             request = made.request([{"role": "system", "content": str(use)}, *fresh], *use)
             expect_same(made.reference, request, made.engine.one(request))
             assert made.encoded() - before == new, use

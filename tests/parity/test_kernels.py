@@ -1,4 +1,4 @@
-"""Every instruction set's kernels, and ATen in their place, give the tokens and distributions of transformers in fp32."""
+"""The kernels of every instruction set, and ATen instead of them, give the tokens and distributions of transformers in fp32."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from programs import Engine, EngineError
 from reference import expect_same
 from test_generate_base import TEXT, VISUAL, greedy, vocab
 
-NAMES = ["llama2-biased", "vl-grouped-tied", "vl25-windows", "llava-default"]  # one a family
+NAMES = ["llama2-biased", "vl-grouped-tied", "vl25-windows", "llava-default"]  # one per family
 KERNELS = {isa: {"environment": {"VALORA_ISA": isa}} for isa in ("avx512bf16", "avx512", "avx2", "portable")}
 KERNELS["reference"] = {"kernels": "reference"}
 

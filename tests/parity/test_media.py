@@ -327,7 +327,7 @@ PROCESSOR_SETTINGS = [
     {"patch_size": 16, "merge_size": 1, "temporal_patch_size": 3},
     {"patch_size": 8, "merge_size": 4, "temporal_patch_size": 1, "max_pixels": 40_000},
 ]
-# A height of 1 or 3 the reference takes for channels.
+# The reference would take a height of 1 or 3 for channels.
 PROCESSOR_SIZES = [(28, 28), (56, 84), (1, 2), (14, 14), (42, 42), (70, 98), (333, 111), (640, 480)]
 PROCESSOR_SIZES += [(2000, 10), (7, 1400)]
 

@@ -30,7 +30,7 @@ def test_fuzz_corpus_of_the_qwen2_tokenizer(qwen2):
     texts = parity.corpus(10_000)
     assert len(set(texts)) > 9_000
     answers = expect_equal(*qwen2, texts)
-    for text, answer in zip(texts, answers):  # byte-level: nothing is lost but the normalization
+    for text, answer in zip(texts, answers):  # byte-level: only the normalization loses information
         assert answer["decoded"] == qwen2[0].normalizer.normalize_str(text), ascii(text)
 
 
@@ -97,7 +97,7 @@ def test_decoding_any_ids(qwen2, skip):
     size = tokenizer.get_vocab_size()
     lists = [[rng.randrange(size if rng.random() < 0.7 else 256) for _ in range(rng.randint(0, 12))]
              for _ in range(4000)]
-    lists += [[size, 0, size + 5, 1]]  # ids that do not exist are passed over
+    lists += [[size, 0, size + 5, 1]]  # unknown ids are skipped
     answers = parity.ask(folder, [{"ids": ids, "skip_special_tokens": skip} for ids in lists])
     for ids, answer in zip(lists, answers):
         reference = tokenizer.decode(ids, skip_special_tokens=skip)
@@ -106,7 +106,7 @@ def test_decoding_any_ids(qwen2, skip):
 
 
 def test_long_texts(qwen2):
-    """Much of one character, of marks, or of spaces takes no longer than other text of that length."""
+    """Long runs of one character, of marks, or of spaces take no longer than other text of that length."""
     long = 300_000
     texts = ["a" * long, " " * long, "\n" * long, "1" * long, "'" * long, "<|" * (long // 2), " \n" * (long // 2),
              "\u0301\u0327" * (long // 4), "字" * (long // 3)]

@@ -1,4 +1,4 @@
-"""A training step is transformers' + PEFT's + torch's AdamW: losses and updates over 20 steps, heads included."""
+"""A training step against transformers, PEFT and torch's AdamW: losses and updates over 20 steps, heads included."""
 
 import json
 import os
@@ -62,7 +62,7 @@ class ReferenceTraining:
                 module.p = 0.0
         self.heads = heads
         self.parameters = [p for p in self.model.parameters() if p.requires_grad] + list(heads.values())
-        for parameter in self.parameters:  # one that a step does not touch has a gradient of zero, here too
+        for parameter in self.parameters:  # unused parameters have a gradient of zero, as in our trainer
             parameter.grad = torch.zeros_like(parameter)
         self.optimizer = torch.optim.AdamW(self.parameters, lr=options["learning_rate"], weight_decay=0.01)
         warmup = -(-options["warmup"] * options["steps"] // 1)
@@ -202,7 +202,7 @@ def test_the_folder_loads_unchanged(setting):
 
 
 def test_a_killed_training_goes_on(setting, tmp_path):
-    """Killed at any moment, the training ends with the very same bytes."""
+    """A training that is killed at any moment and resumed writes the same bytes."""
     folder, reference, init, output = setting
     made = samples(reference)
     options = PARITY | dict(steps=30, checkpoint_every=1, shuffle=True, dropout=0.1, seed=3)

@@ -1,4 +1,4 @@
-"""Every kind of bad input gets a clear 4xx while good streams go on undisturbed."""
+"""Every kind of bad input gets a clear 4xx and does not disturb other streams."""
 
 import json
 import shutil
@@ -23,7 +23,7 @@ def server(folders):
 
 
 class Streams:
-    """Eight clients that stream the same questions again and again, and compare each answer with its own alone."""
+    """Eight clients that repeat the same streamed questions and compare each answer with the one given when run alone."""
 
     def __init__(self, server):
         self.server = server
@@ -66,7 +66,7 @@ class Streams:
 def streams(server):
     with Streams(server) as streams:
         yield streams
-        # Each stream came through at least once after everything below.
+        # Each stream completed at least once after all requests below.
         done = list(streams.rounds)
         server.wait_until(lambda: streams.faults or all(n > d for n, d in zip(streams.rounds, done)), "streams go on")
     assert not streams.faults

@@ -55,7 +55,7 @@ def test_bench_with_images_in_an_open_loop(server):
     assert set(report["models"]) <= {"tiny", "five"}
     hits = server.metric("vllm:mm_cache_hits_total")
     bench(server, *options, "--seed", 1, "--repeat-images", "--image-format", "png", "--no-stream")
-    assert server.metric("vllm:mm_cache_hits_total") - hits == 2 * 5  # the first request brings both
+    assert server.metric("vllm:mm_cache_hits_total") - hits == 2 * 5  # only the first request misses both
 
 
 def test_bench_names_what_went_wrong(server):
@@ -71,7 +71,7 @@ def test_bench_names_what_went_wrong(server):
 
 def test_bench_without_a_server():
     with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))  # bound, but nobody listens
+        taken.bind(("127.0.0.1", 0))  # bound, but not listening
         done = run("bench", "serve", "--url", f"http://127.0.0.1:{taken.getsockname()[1]}")
     assert done.returncode == 1 and "could not connect" in done.stderr
 
@@ -149,7 +149,7 @@ def test_the_server_of_the_demo_does_not_outlive_it(free_port):
         taken = subprocess.run(demo_command(free_port), capture_output=True, text=True, timeout=60)
         assert taken.returncode == 1 and "make demo PORT=" in taken.stderr
         driver.send_signal(signal.SIGKILL)
-        # The server holds the pipe open for as long as it lives.
+        # The server keeps the pipe open until it exits.
         driver.stdout.read()
     finally:
         driver.kill()

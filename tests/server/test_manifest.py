@@ -65,13 +65,13 @@ def test_a_task_answers_with_its_head(server):
     assert answer(server, "letter") == answer(server, "pair", head="letters") and answer(server, "letter") in LETTERS
     both = [server.post("/classify", {"model": model, "input": "hello"}) for model in ("colour", "letter")]
     assert [(b["data"][0]["head"], b["data"][0]["num_classes"]) for b in both] == [("colours", 3), ("letters", 5)]
-    assert server.request("POST", "/classify", {"model": "pair", "input": "hello"})[0] == 400  # which of the two?
+    assert server.request("POST", "/classify", {"model": "pair", "input": "hello"})[0] == 400  # ambiguous: two heads
 
 
 def test_a_task_without_a_head_answers_in_words(server):
     told = answer(server, "tell")
     assert told == answer(server, "pair", head="") and told not in COLOURS + LETTERS
-    assert answer(server, "single") == answer(server, "single", head="")  # though the adapter has one
+    assert answer(server, "single") == answer(server, "single", head="")  # although the adapter has a head
     assert answer(server, "single", head="score") in COLOURS
     assert answer(server, "talk") == answer(server, "other")
     assert answer(server, "talk") != told

@@ -72,7 +72,7 @@ def test_64_at_once_over_all_adapters_equal_each_alone(server):
         chunks = [json.loads(line[6:]) for line in text.splitlines() if line.startswith("data: {")]
         return "".join(choice["delta"].get("content") or "" for chunk in chunks for choice in chunk["choices"])
 
-    def leave():  # clients that go away in mid-stream
+    def leave():  # clients that disconnect during the stream
         body = json.dumps(chat_body("two", "go on", stream=True, max_tokens=600)).encode()
         with socket.create_connection(("127.0.0.1", server.port), timeout=30) as connection:
             connection.sendall(b"POST %s HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % (CHAT.encode(), len(body)) + body)
@@ -97,7 +97,7 @@ def test_a_repeated_image_and_prefix_is_a_hit_and_others_never_are(server):
     question = text_part("what is in this picture, please tell me all you see in it? " * 2)
     first = server.chat("one", [image_part(picture(100)), question])
     again = server.chat("one", [image_part(picture(100)), question])
-    text_before = cached(first)  # the system prompt, of earlier requests
+    text_before = cached(first)  # the system prompt, cached by earlier requests
     assert cached(again) > text_before
     assert content_of(again) == content_of(first)
     other_image = server.chat("one", [image_part(picture(101)), question])
