@@ -27,7 +27,7 @@ SPLIT = r"""(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p
 
 
 def write_tokenizer(folder):
-    """One token a byte, with Qwen2's special tokens at their ids: text is no part of what is measured."""
+    """One token per byte, with Qwen2's special tokens at their ids. The benchmarks do not measure text processing."""
     tokens = sorted(pre_tokenizers.ByteLevel.alphabet())
     tokens += [f"unused{i}" for i in range(len(tokens), 151643)]  # the special tokens' ids follow the vocabulary
     tokenizer = Tokenizer(models.BPE(vocab={c: i for i, c in enumerate(tokens)}, merges=[]))
@@ -75,7 +75,7 @@ def make(folder, tower, adapters, rank):
     model.save_pretrained(model_dir)
     write_tokenizer(model_dir)
     write_preprocessor(model_dir)
-    # Language model only: a list would hit the tower's modules of the same names too.
+    # Language model only: a list would also match the tower's modules of the same names.
     targets = r".*layers\.\d+\.(self_attn|mlp)\.(" + "|".join(LINEARS) + ")"
     for i, path in enumerate(dirs):
         torch.manual_seed(100 + i)

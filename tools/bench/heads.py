@@ -40,7 +40,7 @@ def with_head(source, folder):
 
 
 class Questions:
-    """Bodies about something new each time."""
+    """Request bodies with a new picture or text each time."""
 
     def __init__(self, size, text):
         self.size, self.text, self.count = size, text, 0
@@ -61,9 +61,9 @@ def timed(server, path, body):
 
 
 def measure(server, questions, lengths, rounds):
-    """Seconds of each way, by length (0: the head), and the prompt's tokens."""
+    """Seconds of each answer length (0: the head), and the prompt's tokens."""
     taken, prompt = {length: [] for length in [0, *lengths]}, 0
-    for round_ in range(rounds + 1):  # the first warms
+    for round_ in range(rounds + 1):  # the first is a warm-up
         for length in taken:
             if length == 0:
                 seconds, _ = timed(server, "/classify", questions.body({"head": "score"}))

@@ -28,7 +28,7 @@ import checkpoints
 
 
 class Valora:
-    """The server as a child process; a batch is as many concurrent HTTP requests."""
+    """The server as a child process; a batch is sent as concurrent HTTP requests."""
 
     def __init__(self, program, model_dir, adapter_dirs, threads, more=()):
         modules = [f"a{i}={path}" for i, path in enumerate(adapter_dirs)]
@@ -102,7 +102,7 @@ class Reference:
     def run(self, inputs, names, tokens):
         first = []
 
-        def on_first(_, scores):  # the prefill ends when the first scores are there
+        def on_first(_, scores):  # the prefill ends with the first scores
             if not first:
                 first.append(time.perf_counter())
             return scores
@@ -116,7 +116,7 @@ class Reference:
 
 
 class Bandwidth:
-    """Bytes read a second, by summing an array larger than the caches: what bounds a decode step."""
+    """Memory bandwidth in bytes per second, measured by summing an array larger than the caches. It bounds a decode step."""
 
     def __init__(self, threads):
         torch.set_num_threads(threads)
@@ -169,7 +169,7 @@ def main():
     if options.tower:
         pictures = [picture(i, 224) for i in range(options.batch)]
         images = [data_url(p) for p in pictures]
-        # As many text tokens as bring the prompt to --prompt: the image has 64, the chat format about 90 bytes.
+        # Text tokens fill the prompt up to --prompt: the image has 64, the chat format about 90 bytes.
         prompts = ["x" * 8] * options.batch
         vision = Qwen2VLImageProcessor.from_pretrained(model_dir)(pictures, return_tensors="pt")
         row = [151652] + [151655] * 64 + [151653] + [1] * (options.prompt - 66)
@@ -181,7 +181,7 @@ def main():
     ours = Valora(options.program, model_dir, adapter_dirs, options.threads)
     rows = {"valora": [], "reference": []}
     try:
-        for round_ in range(options.rounds + 1):  # the first warms both
+        for round_ in range(options.rounds + 1):  # the first is a warm-up of both
             for name, result in (("valora", ours.run(prompts, images, names, options.output)),
                                  ("reference", reference.run(inputs, names, options.output))):
                 if round_ == 0:

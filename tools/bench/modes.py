@@ -22,13 +22,13 @@ import checkpoints
 from mixed_adapters import Bandwidth, Valora
 
 MODES = ("base", "merged", "unmerged")
-# Weights that each token is multiplied with: the decoder's linears; the head at the last token of a prompt alone.
+# Weights that each token is multiplied with: the decoder's linears. The head applies to the last token of a prompt only.
 LINEARS = 24 * (896 * (896 + 2 * 128) + 896 * 896 + 3 * 896 * 4864)
 HEAD = 151936 * 896
 
 
 def arithmetic(program, threads):
-    """bf16 operations a second."""
+    """bf16 operations per second."""
     done = subprocess.run([program, "bench", "ops", "--json", "--filter", "rms_norm", "--threads", str(threads)],
                           check=True, capture_output=True, text=True)
     return json.loads(done.stdout)["machine"]["bf16_operations_per_second"]
@@ -66,7 +66,7 @@ class Rounds:
         return Run(self.batch * steps / decode, rate, prefill)
 
     def run(self):
-        for round_ in range(self.options.rounds + 1):  # the first warms
+        for round_ in range(self.options.rounds + 1):  # the first is a warm-up
             for mode in MODES[round_ % 3:] + MODES[:round_ % 3]:
                 run = self.one(mode, round_)
                 if round_:

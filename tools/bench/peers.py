@@ -39,7 +39,7 @@ def free_port():
 
 
 class OpenAIServer:
-    """vLLM: runs already, with the base as `base` and the adapters as a0 … a7."""
+    """vLLM: already running, with the base as `base` and the adapters as a0 … a7."""
 
     def __init__(self, url):
         self.url = url
@@ -74,7 +74,7 @@ class Valora(ChildServer, OpenAIServer):
 
 
 class LlamaCpp(ChildServer):
-    """Loaded adapters slow its requests to the base, so these are not asked."""
+    """Loaded adapters slow down its base requests, so these are not measured."""
 
     def __init__(self, program, folder, threads):
         port = free_port()
@@ -116,7 +116,7 @@ def run(server, prompts, adapters, tokens):
 
 
 def measure(servers, prompts, rounds, tokens):
-    """{(case, server): tokens/s of each round}; a round before the first is not counted."""
+    """{(case, server): tokens/s of each round}; a warm-up round is not counted."""
     rates = {}
     for round_ in range(rounds + 1):
         for case, adapters in CASES.items():

@@ -59,7 +59,7 @@ class Server:
 
 
 class Camera:
-    """Chunks of frames: drawn clips of the task in a random order, each frame's file with a number of its own."""
+    """Chunks of frames: drawn clips of the task in random order. A number in each frame's file makes it unique."""
 
     def __init__(self, task, clips, frames):
         rng = numpy.random.default_rng(3)
@@ -89,7 +89,7 @@ def mark(data, number):
 
 
 class Way:
-    """How a chunk is asked about: path and what the body has besides model and messages."""
+    """How to request a chunk: the path, and the fields of the body besides model and messages."""
 
     def __init__(self, name, path, extra):
         self.name, self.path, self.extra = name, path, extra
@@ -105,7 +105,7 @@ class Way:
 
 
 class Streams:
-    """So many streams for so long; each request has a thread of its own, so that a late answer delays no later chunk."""
+    """Runs concurrent streams. Each request has its own thread, so that a late answer does not delay later chunks."""
 
     def __init__(self, ask, camera, count, seconds):
         self.ask, self.camera, self.count, self.seconds = ask, camera, count, seconds
@@ -126,7 +126,7 @@ class Streams:
     def run(self):
         chunks = WARM_UP + max(1, round(self.seconds / PERIOD))
         begin = time.perf_counter() + 0.1
-        # Streams are apart by equal parts of the period, as cameras that know nothing of each other are on average.
+        # Streams start at equal offsets within the period, like independent cameras on average.
         due = sorted((begin + PERIOD * (k + s / self.count), k) for k in range(chunks) for s in range(self.count))
         threads = []
         for at, k in due:
@@ -168,7 +168,7 @@ def show(name, row):
 
 
 def raise_until_late(measure, first):
-    """Doubles, then halves the space between; gives the most streams in real time, and all rows."""
+    """Doubles the streams, then bisects; returns the highest number of streams in real time, and all rows."""
     rows, good, bad, count = [], 0, None, first
     while bad is None or bad - good > max(1, good // 16):
         rows.append(measure(count))
@@ -183,9 +183,9 @@ def raise_until_late(measure, first):
 
 
 def alone(asks, camera, rounds):
-    """Latency of one request at a time, all ways in turns, and the answers' spread."""
+    """Latency of single requests, alternating between the methods, and the counts of the answers."""
     taken, answers = [[] for _ in asks], [{} for _ in asks]
-    for round_ in range(rounds + 1):  # the first warms
+    for round_ in range(rounds + 1):  # the first is a warm-up
         for way, ask in enumerate(asks):
             url = camera.chunk()
             begin = time.perf_counter()

@@ -26,7 +26,7 @@ TARGETS = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down
 
 
 def samples(options):
-    """Prompts and answers of one character a token."""
+    """Prompts and answers with one character per token."""
     draw = random.Random(7)
     text = lambda count: "".join(draw.choice(string.ascii_lowercase) for _ in range(count))
     return [(text(options.prompt), text(options.answer)) for _ in range(options.batch)]

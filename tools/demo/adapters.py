@@ -6,12 +6,12 @@ import subprocess
 
 from places import places
 
-# Enough for the small pictures; a quarter of an hour on two quiet cores for all tasks, with --alone twice that.
+# Enough for the small pictures. All tasks take 15 minutes on two idle cores, or 30 with --alone.
 RECIPE = ["--steps", "400", "--batch", "24", "--learning-rate", "3e-3", "--rank", "16"]
 
 
 def fuse(program, model, tasks, output, more):
-    """Runs the generator with RECIPE, or with `more` instead of it. An interrupted run goes on.
+    """Runs the generator with RECIPE, or with `more` instead of it. An interrupted run continues.
 
     `output` then holds the adapters, manifest.json, report.json and report.html.
     """
@@ -21,7 +21,7 @@ def fuse(program, model, tasks, output, more):
 
 
 def install(output, demo):
-    """The generated adapters become demo/adapters, with a manifest for them."""
+    """Copies the generated adapters to demo/adapters, with their manifest."""
     made = places(output)
     shutil.rmtree(demo / "adapters", ignore_errors=True)
     for folder in {p.folder for p in made.values()}:
@@ -33,7 +33,7 @@ def install(output, demo):
 
 
 def seconds(output):
-    """How long each task trained, over all attempts."""
+    """Training time of each task, over all attempts."""
     out = {}
     for step in json.loads((output / "report.json").read_text())["steps"]:
         out[step["task"]] = round(out.get(step["task"], 0) + step["seconds"], 1)

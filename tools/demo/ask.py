@@ -8,7 +8,7 @@ from prompt import ASK, HEAD, media
 
 
 def pixels(processor, frames, video):
-    """Rows and grid as the image processor makes them; a clip's frames go through the same patching."""
+    """Rows and grid as made by the image processor. The frames of a clip are patched in the same way."""
     if not video:
         got = processor(images=[Image.fromarray(frames[0])], return_tensors="pt")
         return got["pixel_values"], got["image_grid_thw"][0]
@@ -54,7 +54,7 @@ def answers(model, tokenizer, processor, items, video, limit=128):
 
 @torch.no_grad()
 def classes(tuned, weight, bias, tokenizer, processor, items, video):
-    """What a head says: a linear layer over the final hidden state of the prompt's last token."""
+    """The answer of a head: a linear layer over the final hidden state of the prompt's last token."""
     out = [None] * len(items)
     for indices in groups(tokenizer, items):
         given = inputs(tokenizer, processor, [items[i] for i in indices], video)

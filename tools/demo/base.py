@@ -19,7 +19,7 @@ from tokenizer import train as train_tokenizer
 
 SEED = 20240607
 BATCH = 24
-LOOK = 40  # pictures of a step of the vision tower alone
+LOOK = 40  # pictures per step that trains the vision tower only
 PAIRS = 5
 EYES = 0.25  # share of the time, at first, in which the vision tower alone learns from the dense head: a step costs a fifth
 TALK = [("Hello!", "Hello! Show me a small picture or a short video."), ("Hi", "Hello! Show me a small picture or a short video."),
@@ -61,7 +61,7 @@ def draw_batch(plan, rng, size=BATCH):
 
 
 def average(parameters, count):
-    """Means the gradients of all processes."""
+    """Averages the gradients over all processes."""
     if count > 1:
         grads = [p.grad for p in parameters if p.grad is not None]
         flat = torch.cat([g.flatten() for g in grads])
@@ -72,7 +72,7 @@ def average(parameters, count):
 
 
 def share_matrices(matrices, count):
-    """Each process has stepped its own matrices; all get all."""
+    """Each process has updated its own matrices; broadcasts them to all."""
     for source in range(count if count > 1 else 0):
         own = [m.data for m in matrices[source::count]]
         flat = torch.cat([m.flatten() for m in own])
@@ -82,7 +82,7 @@ def share_matrices(matrices, count):
 
 
 def fit(model, tokenizer, minutes, checkpoint, rate=3e-3, rank=0, count=1):
-    """The learning rate falls linearly over the last 45 % of the time; a checkpoint is continued.
+    """The learning rate falls linearly over the last 45 % of the time; training resumes from a checkpoint if there is one.
 
     Several processes of one thread each suffer less from other work on the machine than one process of several threads,
     which waits at every operation for its slowest thread.
@@ -160,7 +160,7 @@ def forward(model, head, packer, rng, kind, samples, rows, weight, ordinary, his
                 extra = weight * head(features, dense.labels(samples), model.model.language_model.embed_tokens.weight)
         batch = packer.pack(rows, grid, kind == "clip")
         hidden = read(model, batch, features)
-        # Copied tokens count less, so that they do not drown the first steps.
+        # Copied tokens count less, so that they do not dominate the first steps.
         copied = torch.ones(batch["labels"].shape)
         for r, row in enumerate(rows):
             if not isinstance(row[-1][0], str):
@@ -180,7 +180,7 @@ def store(path, model, head, adam, step, spent, seen):
 
 
 def work(rank, count, minutes, folder):
-    """One process of the training; gives what was done."""
+    """One process of the training; returns its record."""
     torch.set_num_threads(1 if count > 1 else torch.get_num_threads())
     if count > 1:
         distributed.init_process_group("gloo", init_method=f"file://{folder / 'meeting'}", rank=rank, world_size=count)

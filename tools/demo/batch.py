@@ -1,4 +1,4 @@
-"""One batch of all samples, each on a connection of its own, and the engine steps that the server took for it."""
+"""Sends all samples as one batch, each on its own connection, and counts the server's engine steps."""
 
 import contextlib
 import json
@@ -26,7 +26,7 @@ class Answer:
 class Outcome:
     answers: list
     seconds: float
-    steps: int  # of the engine, for all of them together
+    steps: int  # engine steps for the whole batch
 
 
 def post(url, body):
@@ -48,11 +48,11 @@ def messages(sample, demo):
 
 
 def ask(url, base, demo, sample):
-    """Text or label, and the tokens that it took. A task is a model's name, whichever adapter holds it."""
+    """Text or label, and its number of tokens. A task is served as a model name, independent of its adapter."""
     body = {"model": sample["task"] if sample["adapter"] else base, "messages": messages(sample, demo)}
     if sample["kind"] == "classify":
         return post(f"{url}/classify", body | {"head": sample["head"]})["data"][0]["label"], 1
-    # "head": "" asks for text also from an adapter whose head would answer.
+    # "head": "" requests text even from an adapter with a head.
     answer = post(f"{url}/v1/chat/completions", body | {"temperature": 0, "max_tokens": 128, "head": ""})
     return answer["choices"][0]["message"]["content"], answer["usage"]["completion_tokens"]
 
@@ -84,5 +84,5 @@ def ask_all(url, base, demo, samples):
         started = time.monotonic()
         answers = [future.result() for future in futures]
         seconds = time.monotonic() - started
-    time.sleep(0.1)  # a step is counted just after its answers went out
+    time.sleep(0.1)  # a step is counted shortly after its answers are sent
     return Outcome(answers, seconds, engine_steps(url) - before)

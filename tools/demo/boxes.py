@@ -7,7 +7,7 @@ SCALE = 100  # a side of the picture in units of the numbers
 
 
 def write(boxes, labels):
-    """boxes: (label, shares of width and height). With labels those of one label together, else [x0,y0,x1,y1] each."""
+    """boxes: (label, fractions of width and height). Grouped by label if they have labels, else [x0,y0,x1,y1] each."""
     units = [(label, [round(v * SCALE) for v in box]) for label, box in boxes]
     if not labels:
         return "".join(f"[{a},{b},{c},{d}]" for _, (a, b, c, d) in units)
@@ -16,7 +16,7 @@ def write(boxes, labels):
 
 
 def read(text):
-    """(label, box) of all that can be read; the label is empty where none is given."""
+    """(label, box) of all boxes that parse; the label is empty if none is given."""
     found, label = [], ""
     for mark in MARK.finditer(text):
         if mark["label"] is not None:
@@ -34,7 +34,7 @@ def overlap(a, b):
 
 
 def hits(got, want):
-    """How many boxes are matched within their label at an overlap of half at least, the best pairs first."""
+    """Number of boxes matched within their label with an IoU of at least 0.5, best pairs first."""
     pairs = sorted(((overlap(g[1], w[1]), i, j) for i, g in enumerate(got) for j, w in enumerate(want) if g[0] == w[0]), reverse=True)
     taken_got, taken_want = set(), set()
     for share, i, j in pairs:

@@ -1,4 +1,4 @@
-"""Draws short clips of one or two moving shapes and asks what happens."""
+"""Draws short clips of one or two moving shapes, with questions about their motion."""
 
 import numpy as np
 

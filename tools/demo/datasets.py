@@ -10,7 +10,7 @@ from PIL import Image
 
 import pictures
 
-# One seed a split. Neither evaluate.py's nor samples.py's is among them.
+# One seed per split. Neither evaluate.py's nor samples.py's is among them.
 SEEDS = {"train": 500001, "validation": 600001}
 
 
@@ -21,9 +21,9 @@ def drawn(task, split, count):
 
 
 def store(task, sample, folder, stem):
-    """Writes the media; gives the keys of a JSONL line for them, relative to the task's folder."""
+    """Writes the media; returns their keys of a JSONL line, relative to the task's folder."""
     if task.clip == "mp4":
-        import media  # H.264 is a requirement of its own
+        import media  # H.264 needs tools/requirements-demo.txt
         target = folder / f"{stem}.mp4"
         target.parent.mkdir(parents=True, exist_ok=True)
         media.write_clip(sample.frames, str(target), preset="veryfast")
@@ -56,7 +56,7 @@ def write_jsonl(task, samples, folder, split):
 
 
 def write_classes(task, samples, folder, split):
-    """A folder a label."""
+    """One folder per label."""
     for n, sample in enumerate(samples):
         store(task, sample, folder, f"{split}/{sample.answer}/{n:05}")
 
@@ -78,7 +78,7 @@ WRITERS = {"jsonl": write_jsonl, "folder": write_classes, "coco": write_coco}
 
 
 def write(task, root, limit=None):
-    """A task's data afresh as root/NAME; at most `limit` samples a split."""
+    """Writes a task's data to root/NAME, replacing old data; at most `limit` samples per split."""
     folder = root / task.name
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)

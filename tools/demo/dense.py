@@ -1,4 +1,4 @@
-"""A head for base training only: each visual token must look like the words for what stands in its cell.
+"""A head for base training only: each visual token must match the embeddings of the words for its cell.
 
 Answers alone leave the vision tower on a long plateau. This loss ends it, and because it compares with the word
 embeddings, reading a picture becomes close to copying words. It fades to zero and is thrown away.

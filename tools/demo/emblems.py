@@ -48,7 +48,7 @@ def cloud(rng, draw, cx, cy, r):
 
 
 def weather(rng, label):
-    """The sky alone does not tell: every label has the same ones."""
+    """The sky does not reveal the label: all labels share the same skies."""
     image, draw = canvas(jitter(rng, pick(rng, [(120, 165, 215), (130, 145, 165), (90, 105, 150)])), SIZE, SIZE)
     draw.rectangle((0, S * rng.uniform(0.82, 0.92), S, S), fill=jitter(rng, pick(rng, [(110, 150, 90), (150, 130, 100)])))
     cx, cy, r = rng.uniform(40, S - 40), rng.uniform(34, 50), rng.uniform(16, 24)
@@ -98,7 +98,7 @@ def flag(rng, country):
 
 
 def tray(rng):
-    """One to three coins and cards, from left to right; gives the frames and (label, box in pixels) of each."""
+    """One to three coins and cards, from left to right; returns the frames and (label, box in pixels) of each."""
     image, draw = canvas(jitter(rng, pick(rng, [(60, 75, 65), (75, 60, 55), (60, 65, 85)])), SIZE, SIZE)
     things = []
     for box in sorted(place(rng, SIZE, SIZE, int(rng.choice([1, 2, 3], p=[0.45, 0.35, 0.2])), smallest=19, largest=29)):

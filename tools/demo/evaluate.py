@@ -18,7 +18,7 @@ from tasks import Drawn
 
 HELD_OUT = 900001  # no other stage draws from this seed
 
-# Skill of the base: how to draw, which questions, metric, and whether a constant answer can be right often.
+# Skills of the base: how to draw, questions, metric, and whether a constant answer is often right.
 SKILLS = {
     "color of a shape": (scenes.scene, ("What color is the c", "What color is the s", "What color is the t", "What color is the d",
                                         "What color is the r", "What color is the h", "What is the color"), "exact", True),
@@ -53,7 +53,7 @@ def skill_items(name, count):
 
 
 def task_items(task, count):
-    """Held-out samples; a clip passes through the codec, since that is what a server reads."""
+    """Held-out samples; clips pass through the codec, because a server reads encoded clips."""
     rng, out = seeded(task.name), []
     for _ in range(count):
         drawn = task.draw(rng, held_out=True)

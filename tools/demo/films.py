@@ -93,7 +93,7 @@ def race(rng, label):
 
 
 def room(rng):
-    """A wall, a floor, a window and a thing or two, as a canvas to be lit."""
+    """A wall, a floor, a window and one or two objects, as a canvas to be lit."""
     image, draw = canvas(jitter(rng, pick(rng, [(225, 215, 195), (200, 215, 225), (215, 225, 205)])), SIZE, SIZE)
     floor = rng.uniform(0.65, 0.8) * S
     draw.rectangle((0, floor, S, S), fill=jitter(rng, (170, 135, 100)))
@@ -106,7 +106,7 @@ def room(rng):
 
 
 def light(rng, label):
-    """What the light in a room does: it comes, it goes, it flashes once, or it flickers."""
+    """The light in a room turns on, turns off, flashes once, or flickers."""
     image = room(rng)
     low, high = rng.uniform(0.2, 0.35), rng.uniform(0.85, 1.0)
     t = np.linspace(0, 1, FRAMES)

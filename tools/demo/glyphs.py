@@ -1,4 +1,4 @@
-"""Draws short texts and asks to read them.
+"""Draws short texts, with questions to read them.
 
 Fonts: DejaVu (Debian packages fonts-dejavu-core and fonts-dejavu-extra); Pillow's own font where they are absent.
 """
@@ -22,7 +22,7 @@ def font(name, size):
 
 
 def draw_text(rng, draw, text, width, height, fill, scale=2, low=0.32, high=0.75):
-    """Draws the text at a random place; gives one box in pixels for each character."""
+    """Draws the text at a random position; returns one box in pixels per character."""
     face_name = pick(rng, FONTS)
     limit = min(height * high, width * 0.95 / (0.72 * len(text)))
     size = int(rng.uniform(min(limit, height * low), limit) * scale)

@@ -1,4 +1,4 @@
-"""What answers are worth, computed apart from the generator's own metrics."""
+"""Metrics of answers, implemented independently of the generator's."""
 
 import re
 
@@ -36,7 +36,7 @@ def exact(answer, drawn):
 
 
 def first_overlap(answer, drawn):
-    """With the expected box; 0 where none could be read."""
+    """IoU with the expected box; 0 if the answer has no box."""
     got = boxes.read(answer)
     return boxes.overlap(got[0][1], boxes.read(drawn.answer)[0][1]) if got else 0.0
 
@@ -51,7 +51,7 @@ def mean(each, got, want):
 
 
 def figures(metric, got, want):
-    """Of answers and the samples they answer; the first figure is the task's accuracy."""
+    """Metrics of answers to samples; the first one is the task's accuracy."""
     if metric == "box_accuracy":
         shares = [first_overlap(g, w) for g, w in zip(got, want)]
         table = {"iou_over_half": float(np.mean([s >= 0.5 for s in shares])), "mean_iou": float(np.mean(shares))}

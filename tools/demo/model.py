@@ -11,7 +11,7 @@ PATCH, MERGE, TEMPORAL = 8, 2, 2
 
 
 def plain_attention(module, query, key, value, attention_mask, scaling, **_):
-    """Two matrix products: on a CPU in bf16 faster than the fused kernel, whose mask path is slow."""
+    """Two matrix products. On a CPU in bf16 they are faster than the fused kernel, whose mask path is slow."""
     groups = module.num_key_value_groups
     count, heads, length, size = query.shape
     query = query.reshape(count, heads // groups, groups * length, size)

@@ -42,6 +42,6 @@ def write(checkpoint, tokenizer_folder, folder):
 
 
 def load(folder):
-    """The saved bf16 weights, computed with in fp32."""
+    """Loads the saved bf16 weights for fp32 computation."""
     model = Qwen2VLForConditionalGeneration.from_pretrained(folder, dtype=torch.float32)
     return model.eval(), Tokenizer.from_file(str(folder / "tokenizer.json")), Qwen2VLImageProcessor.from_pretrained(folder)

@@ -74,7 +74,7 @@ class Parked:
     street: Street
 
     def hides_tree(self):
-        """Whether the car stands before most of the tree."""
+        """Whether the car hides most of the tree."""
         if not self.street.crown:
             return False
         a, b, c, d = self.street.crown
@@ -153,7 +153,7 @@ def surface(rng, label):
 
 @functools.lru_cache(maxsize=1)
 def digits():
-    """Real handwritten digits: (pictures, labels) to train on and the held-out fifth, split by a fixed seed."""
+    """Real handwritten digits: (pictures, labels) for training and of the held-out fifth, split by a fixed seed."""
     from sklearn.datasets import load_digits
     from sklearn.model_selection import train_test_split
     data = load_digits()
@@ -162,7 +162,7 @@ def digits():
 
 
 def digit(rng, image, move=False):
-    """Enlarges one 8 x 8 digit; training moves and turns it a little."""
+    """Enlarges one 8 x 8 digit; for training, also shifts and rotates it a little."""
     picture = Image.fromarray((image * (255 / 16)).astype(np.uint8)).resize((56, 56), Image.BICUBIC)
     page, at = Image.new("L", (SIZE, SIZE), 0), (4, 4)
     if move:

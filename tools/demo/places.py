@@ -14,7 +14,7 @@ class Place:
 
     @property
     def adapter(self):
-        """The name it is served under."""
+        """The served model name."""
         return self.folder.name
 
 
@@ -23,7 +23,7 @@ def card(folder):
 
 
 def places(demo):
-    """Of every task by name. Without a manifest each adapter holds the one task that it is named after."""
+    """The places of all tasks, by task name. Without a manifest, each adapter holds the task of the same name."""
     manifest = demo / "manifest.json"
     if manifest.exists():
         entries = json.loads(manifest.read_text())["tasks"]

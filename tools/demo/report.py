@@ -1,4 +1,4 @@
-"""Writes demo/README.md from demo/accuracy.json, so that every figure in it is a measured one."""
+"""Writes demo/README.md from demo/accuracy.json, so that all its figures are measured."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Writes held-out samples for the demo: the first ones of their own seed, none picked by hand."""
+"""Writes held-out samples for the demo: the first ones of a separate seed, none picked by hand."""
 
 import json
 
@@ -16,7 +16,7 @@ EACH = 3
 
 
 def entry(name, number, path, video, question, expected, task=None, place=None, head=None):
-    """place: none asks the base model."""
+    """place: None for the base model."""
     return {"id": f"{name}-{number}" + ("" if place else "-base") + ("-head" if head else ""), "task": task,
             "adapter": place.adapter if place else None, "kind": "classify" if head else "generate", "head": head,
             "media": path, "modality": "video" if video else "image", "question": question, "expected": expected}

@@ -1,4 +1,4 @@
-"""Draws scenes of coloured shapes and asks questions about them."""
+"""Draws scenes of coloured shapes, with questions about them."""
 
 import math
 from dataclasses import dataclass, field
@@ -136,7 +136,7 @@ def join(names):
 
 
 def cell_labels(things, width, height):
-    """Which thing covers most of each cell: index + 1, and 0 where there is none."""
+    """The object that covers most of each cell, as index + 1; 0 if there is none."""
     owner = np.zeros((height // CELL, width // CELL), dtype=np.int64)
     best = np.full(owner.shape, 40.0)
     for index, thing in enumerate(things):
@@ -199,7 +199,7 @@ def scene(rng, width=64, height=64):
     ground = pick(rng, list(GROUNDS))
     rgb = jitter(rng, GROUNDS[ground], 9)
     image, draw = canvas(rgb, width, height)
-    if rng.random() < 0.3:  # texture, so that flat colour is not all that the tower ever sees
+    if rng.random() < 0.3:  # texture, so that the tower does not see flat colours only
         for _ in range(rng.integers(3, 12)):
             x, y = rng.uniform(0, 2 * width), rng.uniform(0, 2 * height)
             dx, dy = rng.uniform(-30, 30, 2)

@@ -1,4 +1,4 @@
-"""The server as a child that never outlives the demo."""
+"""Runs the server as a child process that ends with the demo."""
 
 import ctypes
 import signal
@@ -17,7 +17,7 @@ class StartError(Exception):
 
 
 def die_with_parent():
-    """Runs in the child: the kernel ends it should this process be killed."""
+    """Runs in the child: the kernel ends it if this process is killed."""
     LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
@@ -33,10 +33,10 @@ def check_free(port):
 
 class ServerProcess:
     def __init__(self, command, port, patience=120):
-        """command serves on `port`."""
+        """`command` must serve on `port`."""
         check_free(port)
         self.url = f"http://127.0.0.1:{port}"
-        # A session of its own: Ctrl-C reaches this process alone, which then stops the server.
+        # A separate session: Ctrl-C reaches only this process, which then stops the server.
         self.process = subprocess.Popen(command, start_new_session=True,
                                         preexec_fn=die_with_parent)  # noqa: PLW1509 (no threads yet)
         try:
@@ -58,7 +58,7 @@ class ServerProcess:
         raise StartError(f"the server did not answer within {patience} s")
 
     def stop(self):
-        """Lets it finish what it does, but not for long."""
+        """Stops the server; kills it if it does not finish soon."""
         if self.process.poll() is None:
             self.process.terminate()
         try:

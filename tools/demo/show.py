@@ -1,4 +1,4 @@
-"""Starts the server of the demo, asks it every sample at once, and prints what was answered. Standard library only.
+"""Starts the server of the demo, asks it every sample at once, and prints the answers. Standard library only.
 
     python tools/demo/show.py --port 8000 [--oneshot] -- build/valora serve --port 8000 --model demo/model …
 
@@ -19,7 +19,7 @@ DEMO = Path(__file__).resolve().parents[2] / "demo"
 
 
 def show(server, base, demo):
-    """Asks and prints; gives the number of requests that failed."""
+    """Sends the requests and prints the answers; returns the number of failed requests."""
     samples = json.loads((demo / "samples.json").read_text())
     adapters = sorted({s["adapter"] for s in samples if s["adapter"]})
     videos = sum(s["modality"] == "video" for s in samples)

@@ -1,4 +1,4 @@
-"""What the demo prints: the answers, how many were right, and how to ask for oneself."""
+"""The output of the demo: the answers, how many were right, and a curl command to try."""
 
 import json
 import shutil
@@ -8,7 +8,7 @@ from boxes import agree
 
 
 def is_right(answer):
-    """Boxes by an overlap of half at least, as is usual; everything else word for word."""
+    """Boxes need an IoU of at least 0.5; other answers must match exactly."""
     expected = answer.sample["expected"]
     return answer.error is None and (answer.text == expected or agree(answer.text, expected))
 
@@ -58,13 +58,13 @@ def percent(figures):
 
 
 def measured_text(row):
-    """What accuracy.json says of a task: of its adapter's text, and of a head where it has one."""
+    """The accuracy of a task in accuracy.json: of the adapter's text, and of its head if it has one."""
     text = percent(row.get("adapter"))
     return text + (f", head {100 * row['head']['exact']:.0f} %" if "head" in row else "")
 
 
 def accuracy_lines(answers, demo):
-    """By task: right here, the base on the same files, and both on many held-out samples."""
+    """Per task: right answers in this run, the base on the same files, and both on many held-out samples."""
     file = demo / "accuracy.json"
     measured = json.loads(file.read_text()).get("tasks", {}) if file.exists() else {}
     rows = [("right", "adapter", "base", "of held-out samples:", "adapter", "base")]

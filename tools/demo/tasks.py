@@ -1,4 +1,4 @@
-"""The demo's tasks: question, labels, metric, floor, and how to draw a sample. The base's own skills stand in evaluate.py."""
+"""The demo's tasks: question, labels, metric, floor, and how to draw a sample. The base's own skills are in evaluate.py."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ import pictures
 import scenes
 from scenes import pick
 
-# What the generator must hold on the validation data, 0 … 1 of the task's metric.
+# Accuracy floors on the validation data, 0 to 1 of the task's metric.
 FLOORS = {
     "digits": 0.82, "defects": 0.90, "mood": 0.60, "traffic": 0.75, "street": 0.75, "catalogue": 0.30,
     "cars": 0.30, "coins": 0.25, "actions": 0.90, "race": 0.45,
@@ -22,8 +22,8 @@ class Drawn:
     """One sample; boxes are (label, shares of width and height)."""
     frames: list
     answer: str                                  # what the language model should say
-    question: str | None = None                  # its own, in the place of the task's
-    answers: list = field(default_factory=list)  # of ten people, where a question has no single truth
+    question: str | None = None                  # replaces the task's
+    answers: list = field(default_factory=list)  # of ten people, for questions without a single true answer
     boxes: list = field(default_factory=list)
 
 
@@ -41,7 +41,7 @@ class Task:
     form: str = "jsonl"       # of its data: also "folder", "coco"
     box_labels: bool = False  # whether boxes are written with their labels
     max_answer_tokens: int | None = None
-    answers: int | None = None  # how many different ones there are
+    answers: int | None = None  # number of different answers
     train: int = 1500         # samples
     validation: int = 200
 
@@ -51,7 +51,7 @@ class Task:
 
     @property
     def chance(self):
-        """Of a guess among all answers; boxes have none."""
+        """Accuracy of guessing among all answers; None for boxes."""
         choices = self.answers or (len(self.labels) if self.labels and self.metric == "top1" else None)
         return round(1 / choices, 3) if choices else None
 
@@ -97,14 +97,14 @@ def draw_catalogue(rng, held_out=False):
     return Drawn(sample.frames, f"LOT OF {len(things)}: {items}. Shown on {ground}.")
 
 
-# What someone says who does not say the right thing.
+# A plausible wrong answer for each right one.
 NEAR = {"red": "orange", "orange": "red", "yellow": "orange", "green": "blue", "blue": "purple", "purple": "blue", "pink": "purple",
         "brown": "orange", "black": "gray", "white": "gray", "day": "evening", "night": "evening", "yes": "no", "no": "yes"}
 PEOPLE = 10
 
 
 def draw_street(rng, held_out=False):
-    """A question about a street, and the answers of ten people, up to two of whom see it otherwise."""
+    """A question about a street, and the answers of ten people, up to two of whom disagree."""
     parked = pictures.car(rng)
     pairs = [("What color is the car?", parked.colour)] * 2
     pairs.append(("Is it day or night?", "night" if parked.street.night else "day"))
@@ -153,7 +153,7 @@ ALL = {t.name: t for t in [
          clip="frames", train=1000),
 ]}
 
-# The demo's adapters are made for the first set, in this order; of the others accuracy against the number of fused tasks is drawn.
+# The demo's adapters are made for the first set, in this order; the others are used to plot accuracy over the number of fused tasks.
 SETS = {
     "demo": list(FLOORS),
     "images": ["digits", "defects", "mood", "weather", "flags"],

@@ -23,7 +23,7 @@ def entry(task, root, floor=None, head=False):
     if task.labels:
         out["labels"] = task.labels
     if head:
-        out["head"] = task.name  # an adapter may hold several
+        out["head"] = task.name  # an adapter may have several heads
     if task.metric in ("f1", "box_accuracy"):
         out["boxes"] = {"scale": SCALE, "labels": task.box_labels}
     if task.max_answer_tokens:

@@ -16,8 +16,8 @@ import pictures
 from datasets import SEEDS, write_lines
 
 SIDE, MEAN, DEVIATION = 32, 0.5, 0.5
-CONFIDENCE = 0.8  # what the teacher is less sure of is dropped
-PICTURES = 2500   # that it is to label
+CONFIDENCE = 0.8  # less certain labels are dropped
+PICTURES = 2500   # pictures to label
 OWN, STEPS, BATCH, RATE, SEED = 4000, 300, 64, 2e-3, 11
 
 

@@ -38,7 +38,7 @@ model adapter adapters valora small vision language assistant
 
 
 def corpus(samplers, rng, count=4000):
-    """Texts of the drawn data, and the extra words in the places where words stand."""
+    """Texts of the drawn data, and the extra words in positions of words."""
     for index in range(count):
         sample = samplers[index % len(samplers)](rng)
         for question, answer in sample.pairs:
