@@ -72,7 +72,7 @@ def measure(server, questions, lengths, rounds):
                 seconds, answer = timed(server, "/v1/chat/completions", questions.body(extra))
                 prompt = answer["usage"]["prompt_tokens"]
                 if answer["usage"]["completion_tokens"] != length:
-                    raise SystemExit(f"an answer of {answer['usage']['completion_tokens']} tokens in the place of {length}")
+                    raise SystemExit(f"an answer of {answer['usage']['completion_tokens']} tokens instead of {length}")
             if round_:
                 taken[length].append(seconds)
     return taken, prompt
