@@ -1,6 +1,6 @@
 """The programs under test: engine_probe, driven over pipes, and `valora generate`.
 
-They are looked for in $VALORA_BIN_DIR (default: build) and its subfolders.
+They are searched for in $VALORA_BIN_DIR (default: build) and its subfolders.
 """
 
 import json

@@ -1,7 +1,7 @@
 """Writes src/base/unicode_tables.cc: where the Unicode data of `tokenizers` differs from the libraries we link.
 
-`tokenizers` reads regular expressions by Unicode 16 and normalizes by Unicode 9; PCRE2 and utf8proc of the
-supported systems know Unicode 14 and 15. All tables are probed from `tokenizers` itself, against the Unicode
+`tokenizers` uses Unicode 16 for regular expressions and Unicode 9 for normalization; PCRE2 and utf8proc of the
+supported systems use Unicode 14 and 15. All tables are probed from `tokenizers` itself, against the Unicode
 14 data of Python 3.11. Run: python tests/parity/make_unicode_tables.py
 """
 

@@ -1,7 +1,7 @@
 """bf16: our distances to the fp32 reference against those of transformers' own bf16 run.
 
 All three follow the same tokens and read the same checkpoint, stored in bf16, so that only arithmetic differs. PEFT
-keeps adapters in fp32 beside a bf16 model; ours are rounded to bf16 and must not be further away all the same.
+keeps adapters in fp32 next to a bf16 model. Ours are rounded to bf16 and still must not be further away.
 """
 
 import json

@@ -204,7 +204,7 @@ def test_head_alone_is_the_base(models, engine, adapters, tmp_path):
 
 
 def test_rewritten_folder(models, engine, reference, adapters, tmp_path):
-    """The adapter's own folder is written anew, as by a training run, while its requests run; then it is reloaded."""
+    """The adapter's folder is rewritten while its requests run, as by a training run; then it is reloaded."""
     folder = shutil.copytree(adapters["a"], tmp_path / "task")
     engine.load("task", folder)
     long = [ask(models, messages, "task", tokens=200) for messages in (TEXT, IMAGE)] * 4

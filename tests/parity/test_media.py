@@ -1,6 +1,6 @@
 """Pixels, sizes and patches of src/media against PIL and transformers' Qwen2-VL image processor.
 
-The media_probe program is looked for in $VALORA_BIN_DIR (default: build) and its subfolders.
+The media_probe program is searched for in $VALORA_BIN_DIR (default: build) and its subfolders.
 """
 
 import ast

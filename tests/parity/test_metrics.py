@@ -1,6 +1,6 @@
 """Metrics of src/generator/data against pycocoevalcap (CIDEr-D, ROUGE-L) and a reimplementation of the VQA challenge's rule.
 
-The metrics_probe program is looked for in $VALORA_BIN_DIR (default: build) and its subfolders.
+The metrics_probe program is searched for in $VALORA_BIN_DIR (default: build) and its subfolders.
 """
 
 import functools

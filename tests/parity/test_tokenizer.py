@@ -1,6 +1,6 @@
 """src/text against the `tokenizers` package: ids, decoded and streamed text; and the chat format against jinja2.
 
-The text_probe program is looked for in $VALORA_BIN_DIR (default: build) and its subfolders.
+The text_probe program is searched for in $VALORA_BIN_DIR (default: build) and its subfolders.
 """
 
 import itertools

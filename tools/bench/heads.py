@@ -2,9 +2,9 @@
 """A task head against the language model's answer: latency of one request, by the answer's length in tokens.
 
 One server with a random Qwen2-VL checkpoint (0.5B decoder) and an adapter on all the decoder's linears that has a head
-of ten labels. Each round asks the head (`/classify`, one round through the model) and the language model (chat
-completions, a round a token) once for each length, about another picture or text each time, so that no cache answers.
-Weights do not matter to the time. The language model's answers are cut at the length.
+of ten labels. Each round asks the head (`/classify`, one forward pass) and the language model (chat completions, one
+forward pass per token) once per length. Each request has a new picture or text, so that caches do not help. The random
+weights do not affect the time. The language model's answers are cut at the length.
 
     .venv/bin/python tools/bench/heads.py --rounds 15
 """

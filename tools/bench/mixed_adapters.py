@@ -3,7 +3,7 @@
 
 Both sides serve the same random checkpoint in bf16 with the same threads, the same prompts and a fixed number of
 output tokens. PEFT runs its mixed-adapter batch (`adapter_names=`); `--base` runs both without adapters.
-Prints each run, the medians, their ratio, and the machine's bound: weights read once a decode step.
+Prints each run, the medians, their ratio, and the machine's bound: all weights are read once per decode step.
 
     .venv/bin/python tools/bench/mixed_adapters.py --rounds 3
 """

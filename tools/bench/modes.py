@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Base, merged and unmerged requests side by side: decode and prefill against the machine's limits.
 
-Three servers with one random Qwen2-0.5B-shaped checkpoint in bf16, asked in turns, round after round: the base alone;
-`--mode merged`, all requests under one adapter; `--mode unmerged`, each under an adapter of its own. Prints medians, what
-adapters cost against the base of the same round, the share of the bytes that they add, and the shares of the limits: in
-decode the bandwidth (measured before and after each run, since it drifts), in prefill the arithmetic, as `valora bench
-ops` has it.
+Three servers with one random Qwen2-0.5B-shaped checkpoint in bf16 are measured in turns: the base alone; `--mode merged`
+with all requests under one adapter; `--mode unmerged` with a different adapter per request. Prints medians, the cost of
+adapters against the base of the same round, the share of bytes that they add, and the shares of the machine's limits:
+memory bandwidth in decode (measured before and after each run, since it drifts), and arithmetic in prefill (as measured
+by `valora bench ops`).
 
     .venv/bin/python tools/bench/modes.py --rounds 5
 """

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Video analytics in real time: how many video streams one server answers, by a head and by the language model.
 
-Each stream sends a chunk of 30 frames a second as one request, whether or not its last one was answered. Streams are
-raised until the 95th percentile of the latency, from the moment a chunk is due, is over a second, or a request fails;
-then the space between is halved. No two chunks are the same, nor two frames' bytes, so that no cache answers.
+Each stream sends one chunk of 30 frames per second as one request, even if its last one is not answered yet. The number
+of streams is doubled until the 95th percentile of the latency, counted from the time a chunk is due, is over a second or
+a request fails. Then it is bisected. All chunks and all frames' bytes differ, so that caches do not help.
 
     .venv/bin/python tools/bench/streams.py --task actions --seconds 10
 """

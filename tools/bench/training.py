@@ -2,8 +2,8 @@
 """valora's trainer against transformers + PEFT: the same samples, batch, dtype and threads, in interleaved runs.
 
 Both sides train a LoRA on all linears of a random Qwen2-0.5B-shaped decoder in bf16 (adapters in fp32 on both sides;
-PEFT under torch.autocast), samples of one length, so that nobody pads. Each run is a process of its own, which says its
-samples a second without its first step, and its peak of memory.
+PEFT under torch.autocast), on samples of one length, so that neither side pads. Each run is a separate process, which
+prints its samples per second, excluding the first step, and its peak memory.
 
     .venv/bin/python tools/bench/training.py --rounds 3
 """

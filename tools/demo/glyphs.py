@@ -1,6 +1,6 @@
 """Draws short texts, with questions to read them.
 
-Fonts: DejaVu (Debian packages fonts-dejavu-core and fonts-dejavu-extra); Pillow's own font where they are absent.
+Fonts: DejaVu (Debian packages fonts-dejavu-core and fonts-dejavu-extra); Pillow's own font if they are missing.
 """
 
 import functools

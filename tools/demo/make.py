@@ -1,6 +1,6 @@
 """Makes demo/: the base model, its adapters, the samples and the measured accuracy.
 
-    python tools/demo/make.py base --minutes 45     trains from scratch, or goes on from a checkpoint in --work
+    python tools/demo/make.py base --minutes 45     trains from scratch, or continues from a checkpoint in --work
     python tools/demo/make.py package               writes the checkpoint as demo/model
     python tools/demo/make.py datasets [NAME...]    draws data into --work/tasks, of tasks or of the sets demo, images, videos, teacher;
                                                     writes demo/tasks*.yaml
@@ -8,7 +8,7 @@
     python tools/demo/make.py samples               writes demo/samples
     python tools/demo/make.py evaluate [NAME...]    measures on held-out samples: demo/accuracy.json
     python tools/demo/make.py readme                writes demo/README.md from the measured figures
-    python tools/demo/make.py check                 loads everything as a user would, and asks every sample
+    python tools/demo/make.py check                 loads everything as a user would, and runs every sample
     python tools/demo/make.py all
 """
 

@@ -2,7 +2,7 @@
 
     python tools/demo/show.py --port 8000 [--oneshot] -- build/valora serve --port 8000 --model demo/model …
 
-Without --oneshot the server runs on until Ctrl-C. Exit status 0 when every request was answered.
+Without --oneshot the server keeps running until Ctrl-C. Exit status 0 if every request was answered.
 """
 
 import argparse

@@ -1,7 +1,7 @@
-"""A small digit classifier as TorchScript, and pictures without labels for it to teach with.
+"""A small digit classifier as TorchScript, and unlabelled pictures for it to label.
 
 The training part of the digits is split again: the teacher learns from a third, with labels; the pictures that it
-labels for the student are of the other two thirds. Their true labels are written too, to compare with.
+labels for the student are of the other two thirds. Their true labels are written too, for comparison.
 """
 
 import shutil

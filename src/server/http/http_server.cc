@@ -39,7 +39,7 @@ void raise_descriptor_limit(size_t connections) {
     spdlog::warn("could not raise the limit of open files to {}", wanted);
 }
 
-// Does not block: whatever does not fit into the socket's buffer is dropped.
+// Does not block: bytes that do not fit into the socket's buffer are dropped.
 void turn_away(Connection::Socket socket) {
   const std::string body = error_json(503, "the server has too many connections; try again later");
   const std::string response = fmt::format(
