@@ -152,7 +152,7 @@ def main():
     parser.add_argument("--rank", type=int, default=16)
     parser.add_argument("--threads", type=int, default=os.cpu_count())
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--tower", action="store_true", help="Qwen2-VL: a 224 x 224 image a prompt")
+    parser.add_argument("--tower", action="store_true", help="Qwen2-VL: a 224 x 224 image per prompt")
     parser.add_argument("--base", action="store_true", help="no adapters on either side")
     options = parser.parse_args()
 

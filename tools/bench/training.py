@@ -94,7 +94,7 @@ def main():
     parser.add_argument("--steps", type=int, default=4)
     parser.add_argument("--batch", type=int, default=8)
     parser.add_argument("--prompt", type=int, default=96, help="tokens")
-    parser.add_argument("--answer", type=int, default=31, help="tokens, without the one that ends it")
+    parser.add_argument("--answer", type=int, default=31, help="tokens, without the end token")
     parser.add_argument("--rank", type=int, default=16)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--dtype", default="bfloat16", choices=["bfloat16", "float32"])

@@ -114,8 +114,8 @@ def main():
     parser.add_argument("--work", type=Path, default=ROOT / "build-demo", help="folder of the checkpoint, the data and the generator's output")
     parser.add_argument("--program", type=Path, default=ROOT / "build" / "valora")
     parser.add_argument("--minutes", type=float, default=45, help="wall-clock budget of the base training")
-    parser.add_argument("--count", type=int, default=300, help="held-out samples of each measurement")
-    parser.add_argument("--limit", type=int, help="draw no more samples a split")
+    parser.add_argument("--count", type=int, default=300, help="held-out samples per measurement")
+    parser.add_argument("--limit", type=int, help="highest number of samples per split")
     own, more = sys.argv[1:], []
     if "--" in own:
         own, more = own[:own.index("--")], own[own.index("--") + 1:]
