@@ -10,26 +10,27 @@
 namespace valora::kernels {
 namespace {
 
-constexpr int64_t kTileRows = 96;    // query rows that share one reading of the keys
-constexpr int64_t kSplitKeys = 256;  // of a sequence with few queries, attended by one task
-constexpr int64_t kFewRows = 16;     // query rows of a sequence up to which its keys are split
-constexpr int64_t kSerialWork =
-    1 << 17;  // rows × keys × dim below which a second thread costs more than it brings
+constexpr int64_t kTileRows = 96;    // query rows per pass over the keys
+constexpr int64_t kSplitKeys = 256;  // keys per task if a sequence is split over its keys
+constexpr int64_t kFewRows = 16;     // most query rows of a sequence that is split over its keys
+// rows × keys × dim below which a second thread does not pay off.
+constexpr int64_t kSerialWork = 1 << 17;
 
 struct Task {
   const QuerySpan* span;
-  int64_t head;                    // of the keys
+  int64_t head;                    // KV head
   int64_t token_begin, token_end;  // within the span
   int64_t key_begin, key_end;
-  int64_t partial = -1;  // where its part of the sums goes; -1: it is the whole
-  int64_t partials = 1;  // on the first of them
+  int64_t partial = -1;  // index of its PartialAttention; -1: the keys are not split
+  int64_t partials = 1;  // on the first task of a split: the number of its partials
 };
 
 bool splits(const QuerySpan& span, int64_t group) {
   return span.queries * group <= kFewRows && span.context + span.queries > kSplitKeys;
 }
 
-// The heads of a run of keys lie side by side: one after the other they are read in order.
+// Tasks are ordered by keys, then head: the heads of a block are adjacent in memory, so it is read
+// in order.
 void plan_split(const QuerySpan& span, int64_t kv_heads, int64_t& partials,
                 std::vector<Task>& tasks) {
   const int64_t keys = span.context + span.queries, parts = (keys + kSplitKeys - 1) / kSplitKeys;
@@ -45,7 +46,7 @@ void plan_tiles(const QuerySpan& span, int64_t kv_heads, int64_t group, std::vec
   const int64_t tile_tokens = std::max<int64_t>(1, kTileRows / group);
   const int64_t tiles = (span.queries + tile_tokens - 1) / tile_tokens;
   for (int64_t head = 0; head < kv_heads; ++head)
-    for (int64_t i = tiles - 1; i >= 0; --i) {  // the longest first
+    for (int64_t i = tiles - 1; i >= 0; --i) {  // longest first, for load balance
       const int64_t begin = span.queries * i / tiles, end = span.queries * (i + 1) / tiles;
       tasks.push_back({&span, head, begin, end, 0, span.context + end});
     }
@@ -165,7 +166,7 @@ class PagedAttention {
   std::unique_ptr<float[]> memory_;
 };
 
-// A run's keys and values of one head, packed as they would lie in the cache.
+// Packs one head's keys and values of a run into blocks of the KV cache's layout.
 template <typename T>
 void pack_run(const T* k, int64_t ldk, const T* v, int64_t ldv, int64_t length, int64_t dim,
               std::vector<T>& memory, KeyBlocks<T>& blocks) {
@@ -183,7 +184,7 @@ void pack_run(const T* k, int64_t ldk, const T* v, int64_t ldv, int64_t length, 
       store_token(k + i * ldk, v + i * ldv, dim, i % kBlockTokens, keys, values);
   }
   for (int64_t i = 0; i < kAheadBlocks; ++i)
-    blocks.keys.push_back(blocks.keys[i % count]);  // the next rows begin again
+    blocks.keys.push_back(blocks.keys[i % count]);  // the next tile starts at the first block
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
-// Attention on CPUs: softmax(scale · q Kᵀ) V with grouped heads, online softmax in fp32 over chunks
-// of keys, the two products on the instruction set's tiles.
+// Attention on CPUs: softmax(scale · q Kᵀ) V with grouped query heads. The softmax is online, in
+// fp32, over chunks of keys. Both products run on the tiles of the instruction set in use.
+// T is float or bf16; outputs are rounded to T once. Arguments are not checked.
 #pragma once
 
 #include <cstdint>
@@ -10,24 +11,25 @@
 
 namespace valora::kernels {
 
-// Rows of one head's values side by side; tokens `ld` elements apart, heads `dim`.
+// A [tokens, heads, dim] tensor. Strides in elements: ld per token, dim per head, 1 within a head.
 template <typename T>
 struct Heads {
   T* data = nullptr;
   int64_t ld = 0;
 };
 
-// Each query attends to the keys up to its own position, straight from the block table: prefill
-// chunks and decodes in one launch. q, o: [tokens, heads, dim]. Long sequences with few queries are
-// split over their keys, always at the same places, so that an answer does not depend on what else
-// is in the batch.
+// Causal attention over the paged KV cache, for prefill chunks and decodes in one launch. Each
+// query attends to all keys up to its own position, including those of its own step: call store_kv
+// first. q, o: [tokens, heads, dim]; heads is a multiple of layer.kv_heads. Long sequences with few
+// queries are split over their keys. The split points depend on the sequence alone, so results do
+// not depend on the rest of the batch.
 template <typename T>
 void paged_attention(Heads<const T> q, Heads<T> o, int64_t heads, float scale,
                      std::span<const QuerySpan> spans, const KvLayer<T>& layer,
                      const ParallelFor& parallel);
 
-// Rows attend within [ends[i-1], ends[i]) only, both ways: the vision towers' images, frames and
-// windows.
+// Bidirectional attention within the runs of rows [ends[i-1], ends[i]), where ends[-1] = 0: the
+// images, frames and windows of the vision towers. q, k, v, o: [ends.back(), heads, dim].
 template <typename T>
 void block_attention(Heads<const T> q, Heads<const T> k, Heads<const T> v, Heads<T> o,
                      int64_t heads, int64_t dim, float scale, std::span<const int64_t> ends,

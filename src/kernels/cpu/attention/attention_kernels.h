@@ -1,4 +1,5 @@
-// The attention kernels' loops around an instruction set's vectors, as product/product_kernels.h.
+// The loops of the attention kernels (attention/softmax_state.h), written over the Vectors of an
+// instruction set. product/product_kernels.h describes Vectors.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +13,7 @@
 namespace valora::kernels {
 namespace {
 
-// ROWS × PANELS sums stay in registers over all blocks of keys.
+// Keeps ROWS × PANELS sums in registers over all blocks of keys.
 template <typename V, int ROWS, int PANELS>
 void value_tile(const ValueSum<typename V::Element>& s, int64_t row, int64_t panel) {
   using T = typename V::Element;
@@ -61,7 +62,7 @@ constexpr int value_rows() {
   return std::min(12, V::kTileSums / PANELS);
 }
 
-// Panels in groups of PANELS; returns the first one left over.
+// Processes panels in groups of PANELS. Returns the first panel that is left over.
 template <typename V, int PANELS>
 int64_t value_groups(const ValueSum<typename V::Element>& s, int64_t panel) {
   if constexpr (constexpr int kRows = value_rows<V, PANELS>(); kRows >= 1) {
@@ -79,7 +80,7 @@ int64_t value_groups(const ValueSum<typename V::Element>& s, int64_t panel) {
 template <typename V>
 void add_values(const ValueSum<typename V::Element>& s) {
   if (s.rows <= 0) return;
-  // Values are read once where all rows fit into one tile.
+  // If all rows fit into one tile of two panels but not of four, two panels read the values once.
   const bool narrow = s.rows > value_rows<V, 4>() && s.rows <= value_rows<V, 2>();
   int64_t panel = narrow ? 0 : value_groups<V, 4>(s, 0);
   panel = value_groups<V, 2>(s, panel);
@@ -94,7 +95,8 @@ void update_softmax(SoftmaxState<typename V::Element>& state) {
   const int64_t whole = state.keys / kLanes * kLanes, rest = state.keys - whole,
                 width = state.width;
   const float* const scores = state.scores;
-  T* const weights = state.weights;  // the compiler would read row again after each of them
+  // A local copy: the stores below may alias `state`, and the compiler would reload the pointer.
+  T* const weights = state.weights;
   const LaneBits index = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
   const LaneBits counts = index < static_cast<int32_t>(rest);
   const Lanes nothing = Lanes{} - __builtin_inff();
@@ -118,8 +120,8 @@ void update_softmax(SoftmaxState<typename V::Element>& state) {
     };
     const auto put = [&](Lanes values) __attribute__((always_inline)) {
       V::store(weights + i, kLanes, __builtin_bit_cast(typename V::Sums, values));
-      total = V::add(total,
-                     V::load(weights + i, kLanes));  // of the rounded ones: they then add up to one
+      // Sums the rounded weights, so that the normalised weights add up to one.
+      total = V::add(total, V::load(weights + i, kLanes));
     };
     for (i = 0; i < whole; i += kLanes) put(weight(load_lanes(scores + i)));
     if (rest > 0) {

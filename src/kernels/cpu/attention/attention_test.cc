@@ -1,4 +1,4 @@
-// Attention of every instruction set that this CPU has, against plain double-precision loops.
+// Attention on every instruction set of this CPU, against plain double-precision loops.
 #include "kernels/cpu/attention/attention.h"
 
 #include <gtest/gtest.h>
@@ -26,13 +26,13 @@ INSTANTIATE_TEST_SUITE_P(Isas, Attention, testing_support::each_isa(),
 
 constexpr float kScale = 0.2f;
 
-// bf16: weights and outputs are rounded, each by at most 2^-9 of what it is.
+// bf16: weights and outputs are rounded, each with a relative error of at most 2^-9.
 template <typename T>
 double slack(double magnitude) {
   return magnitude * (sizeof(T) == 2 ? 1.0 / 200 : 3e-6) + 1e-6;
 }
 
-// One output row: q against `count` keys, rows of keys and values `ld` elements apart.
+// One output row: q against `count` keys. `ld`: row stride of keys and values in elements.
 template <typename T>
 void expect_row(const T* q, const T* k, const T* v, int64_t ld, int64_t count, int64_t dim,
                 const T* o) {
@@ -63,7 +63,7 @@ struct Shape {
   int64_t heads, kv_heads, dim;
 };
 
-// Sequences whose blocks lie scattered in an arena full of what is no number.
+// Sequences whose blocks are scattered in an arena filled with NaN.
 template <typename T>
 class Paged {
  public:
@@ -93,7 +93,7 @@ class Paged {
       const auto& [context, queries] = sequences_[s];
       keys_.push_back(random_values<T>((context + queries) * kv, 10 + s));
       values_.push_back(random_values<T>((context + queries) * kv, 20 + s));
-      // What was there before came in two steps, the second one from the middle of a block.
+      // The context is stored in two steps; the second starts in the middle of a block.
       const int64_t first = context / 2;
       for (const auto& [from, count] :
            {std::pair{int64_t{0}, first}, {first, context - first}, {context, queries}}) {
@@ -150,7 +150,7 @@ TEST_P(Attention, OfLongSequencesSplitOverTheirKeys) {
 }
 
 TEST_P(Attention, OfScoresThatGrowWithEveryKey) {
-  // Each chunk's top is above all before: what was summed must fade.
+  // Each chunk's maximum exceeds all earlier ones, so earlier sums must be rescaled.
   const int64_t keys = 300, dim = 16;
   std::vector<float> k(keys * dim, 0), v(keys * dim, 0), q(dim, 0), o(dim);
   for (int64_t t = 0; t < keys; ++t) k[t * dim] = 0.5f * t, v[t * dim] = static_cast<float>(t);

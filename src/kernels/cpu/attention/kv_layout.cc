@@ -6,8 +6,8 @@
 namespace valora::kernels {
 namespace {
 
-// A run of a span's new tokens that lie in one block: written by one thread, since neighbours share
-// words.
+// A run of new tokens of one span within one block. One thread writes all of it, since adjacent
+// tokens share 32-bit words.
 struct BlockPart {
   const QuerySpan* span;
   int64_t first, last;  // positions in the sequence
@@ -32,8 +32,7 @@ template <typename T>
 void store_token(const T* key, const T* value, int64_t dim, int64_t slot, T* keys, T* values) {
   constexpr int64_t inputs = kVectorInputs<T>;
   for (int64_t i = 0; i < dim; ++i) keys[panel_index<T>(slot, i)] = key[i];
-  // What a pair's second input holds from earlier use may be no number, and zero times that is none
-  // either.
+  // The padding input of the last pair may hold a NaN from earlier use, and 0 · NaN is NaN.
   if (dim % inputs) keys[panel_index<T>(slot, dim)] = T{};
   const bool opens = inputs == 2 && slot % 2 == 0;
   for (int64_t p = 0; p < panels_of(dim); ++p, values += panel_elements<T>(kBlockTokens))

@@ -1,6 +1,6 @@
-// How keys and values lie in a KV block on CPUs: as panels (panels.h), so that the products that
-// score keys and sum values read the cache as it is. A block holds as many tokens as a panel has
-// outputs.
+// The layout of a KV block on CPUs: keys and values are stored as panels (product/panels.h), so
+// that the score and value products read the cache without repacking. A block holds as many tokens
+// as a panel has outputs.
 #pragma once
 
 #include <cstdint>
@@ -14,24 +14,25 @@ namespace valora::kernels {
 
 static_assert(kBlockTokens == kPanelOutputs);
 
-// Of one layer's keys, and of its values, in a block. Keys of a head: one panel, n = tokens, k =
-// dim. Values: panels_of(dim) panels, n = dim, k = tokens.
+// Elements of one head's keys in a block: one panel with n = tokens and k = dim.
 template <typename T>
 constexpr int64_t key_elements(int64_t dim) {
   return panel_elements<T>(dim);
 }
+// Elements of one head's values in a block: panels_of(dim) panels with n = dim and k = tokens.
 template <typename T>
 constexpr int64_t value_elements(int64_t dim) {
   return packed_elements<T>(dim, kBlockTokens);
 }
+// Elements of one layer in a block.
 template <typename T>
 constexpr int64_t kv_elements(int64_t kv_heads, int64_t dim) {
   return kv_heads * (key_elements<T>(dim) + value_elements<T>(dim));
 }
 
-// One layer of the block arena: block b at data + b * block_stride, head after head, each its keys
-// and then its values: a head is read in one piece, and what the CPU fetches beyond it is the next
-// head's.
+// One layer of the block arena. Block b begins at data + b * block_stride (elements). Within a
+// block the order is [head][keys, values], so that a head is one contiguous read, and the hardware
+// prefetcher runs into the next head.
 template <typename T>
 struct KvLayer {
   T* data = nullptr;
@@ -45,13 +46,14 @@ struct KvLayer {
   T* values(int64_t block, int64_t head) const { return keys(block, head) + key_elements<T>(dim); }
 };
 
-// One head's key and value of a token into its slot of a block. Writing slots in ascending order
-// leaves nothing that a product over the written slots would read unwritten.
+// Writes one token's key and value of one head, [dim] each, into a slot of a block. `keys` and
+// `values` point to the head's panels. If slots are written in ascending order, a product over the
+// written slots reads no uninitialised element.
 template <typename T>
 void store_token(const T* key, const T* value, int64_t dim, int64_t slot, T* keys, T* values);
 
-// Copies the new tokens' k and v, [kv_heads * dim] a row (ldk and ldv elements apart), into their
-// blocks.
+// Copies k and v of the new tokens into their blocks. k, v: [tokens, kv_heads * dim], with row
+// strides ldk and ldv in elements.
 template <typename T>
 void store_kv(const T* k, int64_t ldk, const T* v, int64_t ldv, std::span<const QuerySpan> spans,
               const KvLayer<T>& layer, const ParallelFor& parallel);

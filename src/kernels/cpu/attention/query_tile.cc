@@ -15,14 +15,13 @@
 namespace valora::kernels {
 namespace {
 
-// Keys that are scored, weighted and summed before the next ones are looked at: as many as keep the
-// rows' scores in the first-level cache, or of many rows in the second.
+// Keys per chunk of the online softmax. The chunk's scores stay in L1; for many rows, in L2.
 constexpr int64_t kFewRows = 16;
 constexpr int64_t chunk_keys(int64_t rows) { return rows <= kFewRows ? 256 : 128; }
 static_assert(kAheadBlocks * kPanelOutputs >= chunk_keys(1));
 
-// Few rows take as few panels at once as give them sums enough to hide a product's latency: memory
-// is then read in order, and once.
+// For few rows: the fewest panels whose independent sums hide the FMA latency, so that keys are
+// read once and in memory order.
 CpuTile score_tile(const ProductShape& shape) {
   constexpr int64_t kRows = 12, kSums = 6;
   if (shape.m > kRows) return choose_cpu_tile(shape);

@@ -1,5 +1,5 @@
-// One tile of attention: some query tokens of one sequence, the query heads of one key head, a
-// range of keys.
+// The attention of one tile, computed by one thread: a run of query tokens of one sequence, the
+// query heads of one KV head, and a range of keys.
 #pragma once
 
 #include <cstdint>
@@ -9,10 +9,12 @@
 
 namespace valora::kernels {
 
+// Blocks of keys that are prefetched ahead.
 inline constexpr int64_t kAheadBlocks = 16;
 
-// Keys and values of one head, a pointer for each block of kPanelOutputs tokens. Behind the keys'
-// own come kAheadBlocks pointers to those that this thread reads next, which are fetched meanwhile.
+// Keys and values of one head: one pointer per block of kPanelOutputs tokens. `keys` has
+// kAheadBlocks further pointers at its end, to the blocks that this thread reads next. They are
+// prefetched.
 template <typename T>
 struct KeyBlocks {
   std::vector<const T*> keys, values;
@@ -20,14 +22,14 @@ struct KeyBlocks {
 
 template <typename T>
 struct QueryTile {
-  const T* q = nullptr;  // [tokens, group, dim], tokens ldq elements apart
+  const T* q = nullptr;  // [tokens, group, dim] with a token stride of ldq elements
   int64_t ldq = 0;
   int64_t tokens = 0;
   int64_t group = 1;
   int64_t dim = 0;
   float scale = 1;
-  int64_t visible = 0;    // keys that the first token sees, counted from the sequence's begin
-  bool causal = true;     // each further token sees one more; else all see the same
+  int64_t visible = 0;    // keys visible to the first token, counted from the sequence's start
+  bool causal = true;     // each later token sees one key more; false: all see the same keys
   int64_t key_begin = 0;  // a multiple of kPanelOutputs
   int64_t key_end = 0;
 
@@ -36,15 +38,15 @@ struct QueryTile {
   int64_t visible_to(int64_t row) const { return visible + (causal ? row / group : 0); }
 };
 
-// A tile's rows after the keys attended so far: weighted values, not yet divided by the weights'
-// sum.
+// The state of a tile's rows after the keys processed so far: the weighted sums of values, not yet
+// divided by the sum of the weights.
 struct PartialAttention {
   float* sums = nullptr;     // [rows, width]
-  float* row_max = nullptr;  // [rows], of the scores times scale; the weights are relative to it
-  float* row_sum = nullptr;  // [rows], of the weights
+  float* row_max = nullptr;  // [rows], maximum of scale · score; weights are relative to it
+  float* row_sum = nullptr;  // [rows], sum of the weights
 };
 
-// Floats that the PartialAttention of this tile takes.
+// Floats that a PartialAttention of this tile needs, and the PartialAttention in such a buffer.
 template <typename T>
 int64_t partial_floats(const QueryTile<T>& tile) {
   return tile.rows() * (tile.width() + 2);
@@ -54,15 +56,15 @@ PartialAttention partial_in(float* memory, const QueryTile<T>& tile) {
   return {memory, memory + tile.rows() * tile.width(), memory + tile.rows() * (tile.width() + 1)};
 }
 
-// Attends to keys [key_begin, key_end); blocks.keys[i] holds those from key_begin + i *
-// kPanelOutputs on.
+// Computes the tile over keys [key_begin, key_end) into `partial`. blocks.keys[i] and
+// blocks.values[i] hold the tokens from key_begin + i * kPanelOutputs on.
 template <typename T>
 void attend(const QueryTile<T>& tile, const KeyBlocks<T>& blocks, const PartialAttention& partial);
-// Adds `other`, of another range of the same tile's keys, to `partial`.
+// Merges `other`, the same tile over another range of keys, into `partial`.
 template <typename T>
 void add_partial(const QueryTile<T>& tile, const PartialAttention& other,
                  const PartialAttention& partial);
-// Divides by the weights' sums. o: [tokens, group, dim], tokens ldo elements apart.
+// Divides by row_sum and rounds to T. o: [tokens, group, dim] with a token stride of ldo elements.
 template <typename T>
 void write_normalized(const QueryTile<T>& tile, const PartialAttention& partial, T* o, int64_t ldo);
 

@@ -1,5 +1,5 @@
-// What the attention kernels beside the products (KernelSet::update_softmax, add_values) are asked
-// for.
+// Arguments of the attention kernels KernelSet::add_values and KernelSet::update_softmax. Each call
+// runs on one thread.
 #pragma once
 
 #include <cstdint>
@@ -8,33 +8,32 @@
 
 namespace valora::kernels {
 
-// sums[row, i] += Σ over keys of weights[row, key] · value[key, i], values in blocks of
-// kPanelOutputs keys.
+// sums[row, i] += Σ_key weights[row, key] · value[key, i], in fp32.
 template <typename T>
 struct ValueSum {
-  const T* weights = nullptr;  // [rows, keys], rows ldw elements apart
+  const T* weights = nullptr;  // [rows, keys] with a row stride of ldw elements
   int64_t rows = 0;
   int64_t ldw = 0;
-  int64_t keys = 0;                  // keys of the last block beyond this are not read
-  const T* const* blocks = nullptr;  // of each block the head's panels
-  const T* const* fetch =
-      nullptr;  // of each block, as much memory again to be fetched meanwhile, or none
+  int64_t keys = 0;                  // later keys of the last block are not read
+  const T* const* blocks = nullptr;  // per block of kPanelOutputs keys: the head's value panels
+  // Per block: memory of the same size that is prefetched into L2. Null: no prefetch.
+  const T* const* fetch = nullptr;
   int64_t dim = 0;
-  float* sums = nullptr;  // [rows, panels_of(dim) * 16]
+  float* sums = nullptr;  // [rows, panels_of(dim) * kPanelOutputs]
 };
 
-// One step of the online softmax: a row's scores of `keys` more keys into weights relative to the
-// row's maximum so far.
+// One step of the online softmax of one row: updates the maximum with `keys` more scores and turns
+// them into weights exp(scale · score - row_max), rounded to T.
 template <typename T>
 struct SoftmaxState {
-  const float* scores = nullptr;  // [keys], and room up to a multiple of kPanelOutputs
+  const float* scores = nullptr;  // [keys], readable up to a multiple of kPanelOutputs
   int64_t keys = 0;
-  int64_t width = 0;  // weights beyond the keys, up to here, are zero
+  int64_t width = 0;  // weights[keys, width) are set to zero
   float scale = 1;
-  float row_max = 0;     // of all keys so far, times scale; is moved on
-  float row_sum = 0;     // of the weights so far; is moved on
-  float rescale = 1;     // what earlier sums are to be multiplied with
-  T* weights = nullptr;  // [width], and room up to a multiple of kPanelOutputs
+  float row_max = 0;     // in, out: maximum of scale · score so far
+  float row_sum = 0;     // in, out: sum of the rounded weights so far
+  float rescale = 1;     // out: factor for the value sums of earlier steps
+  T* weights = nullptr;  // [width], writable up to a multiple of kPanelOutputs
 };
 
 }  // namespace valora::kernels
