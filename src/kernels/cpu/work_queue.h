@@ -1,5 +1,6 @@
-// Work shared out among the threads of one parallel launch: each takes its own share from front to
-// back, then what the others have not begun, so that a thread that is held up delays nobody.
+// Work stealing among the threads of one parallel launch. A thread runs its own share from front to
+// back, then takes items that others have not started, so that a preempted thread does not delay
+// the launch.
 #pragma once
 
 #include <atomic>
@@ -13,7 +14,8 @@ class WorkQueue {
   explicit WorkQueue(int64_t count) : count_(count), taken_(new std::atomic<bool>[count] {}) {}
 
   int64_t count() const { return count_; }
-  // Runs body(i) for the pieces of [begin, end) first, then for all others that nobody has taken.
+  // Runs body(i) for the items of [begin, end) first, then for all other items not yet taken. Each
+  // item runs once. Thread-safe.
   template <typename Body>
   void work(int64_t begin, int64_t end, const Body& body) {
     for (int64_t i = begin; i < end; ++i)

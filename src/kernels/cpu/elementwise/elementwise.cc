@@ -10,7 +10,7 @@
 namespace valora::kernels {
 namespace {
 
-constexpr int64_t kGrainElements = 16384;  // below this a second thread does not pay
+constexpr int64_t kGrainElements = 16384;  // below this a second thread does not pay off
 
 int64_t grain_rows(int64_t width) {
   return std::max<int64_t>(1, kGrainElements / std::max<int64_t>(1, width));
@@ -60,7 +60,7 @@ inline __attribute__((always_inline)) void quick_gelu_elements(const T* x, int64
   }
 }
 
-// target_clones takes no templates: one thin function a type.
+// target_clones does not apply to templates, hence one thin function per type.
 VALORA_CLONES void norm_row(float* x, const float* r, const float* w, float e, int64_t n,
                             float* y) {
   rms_norm_row(x, r, w, e, n, y);
@@ -77,7 +77,7 @@ VALORA_CLONES void rotate(bf16* x, int64_t h, int64_t d, const float* c, const f
 VALORA_CLONES void silu_span(const float* g, const float* u, int64_t n, float* y) {
   silu_mul_span(g, u, n, y);
 }
-// A block's largest value; `numbers` turns false where one is not below infinity.
+// The maximum of a block. Sets `numbers` to false if a value is NaN or +infinity.
 VALORA_CLONES float block_largest(const float* x, int64_t n, bool& numbers) {
   int32_t others = 0;
   for (int64_t i = 0; i < n; ++i) others |= !(x[i] < __builtin_inff());
@@ -137,8 +137,7 @@ Argmax argmax(const float* x, int64_t n) {
   }
   const float* end = x + std::min(n, block + kBlock);
   best.index = std::find(x + block, end, best.value) - x;
-  if (best.index == end - x)
-    best.index = block;  // nothing but minus infinity and what is no number
+  if (best.index == end - x) best.index = block;  // all values are -infinity or NaN
   return best;
 }
 

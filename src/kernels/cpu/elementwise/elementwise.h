@@ -1,4 +1,6 @@
-// Row-wise kernels between the products; fp32 inside, rounded once on store. T is float or bf16.
+// Elementwise and row-wise kernels. T is float or bf16. They compute in fp32 and round once on
+// store. Tensors are contiguous unless a row stride (ld…, in elements) is given. Arguments are not
+// checked.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +11,8 @@
 
 namespace valora::kernels {
 
-// y[t] = x[t] / rms(x[t]) · weight. With a residual: x[t] += residual[t] first (x is written).
+// y[t] = x[t] / sqrt(mean(x[t]²) + eps) · weight. x, residual, y: [rows, width]; weight: [width].
+// If residual is not null, x[t] += residual[t] comes first and is written to x.
 template <typename T>
 void rms_norm(T* x, const T* residual, const T* weight, float eps, int64_t rows, int64_t width,
               T* y, const ParallelFor& parallel);
@@ -18,18 +21,20 @@ void rms_norm(T* x, const T* residual, const T* weight, float eps, int64_t rows,
 template <typename T>
 void quick_gelu(const T* x, int64_t count, T* y, const ParallelFor& parallel);
 
-// What a product left in fp32, [rows, width] side by side, rounded into y, rows ldy elements apart.
+// y = T(x): rounds the fp32 results of a product. x: [rows, width] contiguous; y: row stride ldy.
+// On the calling thread.
 template <typename T>
 void round_rows(const float* x, int64_t rows, int64_t width, T* y, int64_t ldy);
-// The same of y[t, i] = silu(gate[t, i]) · up[t, i].
+// y[t, i] = T(silu(gate[t, i]) · up[t, i]), with the shapes of round_rows.
 template <typename T>
 void silu_mul_rows(const float* gate, const float* up, int64_t rows, int64_t width, T* y,
                    int64_t ldy);
 
-// n >= 1
+// The first maximum of x[0, n), n >= 1, and whether all values are numbers below infinity.
 Argmax argmax(const float* x, int64_t n);
 
-// In place on x[t, heads, dim], rows ldx elements apart: halves rotated by cos/sin[t, dim / 2].
+// Rotary embedding in place, GPT-NeoX order: rotates the two halves of each head.
+// x: [rows, heads, dim] with a row stride of ldx elements; cos, sin: [rows, dim / 2] contiguous.
 template <typename T>
 void rotate_half(T* x, int64_t rows, int64_t ldx, int64_t heads, int64_t dim, const float* cos,
                  const float* sin, const ParallelFor& parallel);

@@ -1,5 +1,4 @@
-// Every kernel but the products (project_test.cc) and attention (attention_test.cc) against a plain
-// double-precision loop, at odd sizes.
+// The elementwise kernels against plain double-precision loops, at odd sizes.
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -1,5 +1,5 @@
-// One source, compiled for several instruction sets, picked by the loader. Not under the
-// sanitizers, whose runtime is not up when the loader picks.
+// Function multiversioning: a function is compiled for several instruction sets and the dynamic
+// loader selects one. Off under the sanitizers, whose runtime is not initialised at that time.
 #pragma once
 
 #if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)

@@ -1,4 +1,5 @@
-// All kernels with one instruction set's vectors, for the source files compiled for it alone.
+// Instantiates all kernels with the Vectors of one instruction set. Include it only from a source
+// file that is compiled for that instruction set.
 #pragma once
 
 #include "kernels/cpu/attention/attention_kernels.h"

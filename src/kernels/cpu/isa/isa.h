@@ -1,5 +1,5 @@
-// Which instruction set's kernels run: the best one that the CPU has, or the one that
-// VALORA_ISA names.
+// Selects the instruction set of the kernels: the best one that the CPU has, or the one that the
+// environment variable VALORA_ISA names.
 #pragma once
 
 #include <span>
@@ -10,26 +10,26 @@
 
 namespace valora::kernels {
 
-// "avx512bf16", "avx512", "avx2" or "portable": what VALORA_ISA takes.
+// "avx512bf16", "avx512", "avx2" or "portable", as in VALORA_ISA.
 std::string_view isa_name(Isa isa);
 
-// Those this CPU and its operating system run, best first; the last is kPortable.
+// The instruction sets that this CPU and its operating system support, best first. The last is
+// kPortable.
 std::span<const Isa> supported_isas();
 
-// The one of `supported` with this name; its first where `name` is empty. kInvalidArgument for a
-// name that is unknown or not among them.
+// The element of `supported` with this name, or the first one if `name` is empty. kInvalidArgument
+// if the name is unknown or not supported.
 Result<Isa> choose_isa(std::string_view name, std::span<const Isa> supported);
 
-// Takes what VALORA_ISA says for all kernels from here on. To be called at start, where its error
-// can be shown.
+// Selects the instruction set that VALORA_ISA names. Call it at startup, where the user sees the
+// error.
 Status select_isa();
 
-// The one in use. Before any select_isa() or set_isa() it takes what VALORA_ISA says, and where
-// that cannot be, the best one, with a warning in the log.
+// The instruction set in use. If neither select_isa() nor set_isa() was called, it is selected by
+// VALORA_ISA; if that value is invalid, it is the best one, and a warning is logged.
 Isa isa();
 
-// For tests and benchmarks that compare them: `isa` must be supported, and no kernel may be
-// running.
+// For tests and benchmarks. `isa` must be supported, and no kernel may be running.
 void set_isa(Isa isa);
 
 }  // namespace valora::kernels

@@ -1,6 +1,6 @@
-// The kernels of one instruction set: inner functions that one thread runs on a part of an
-// operation. One table per instruction set and element type, each made by a source file of its own
-// (avx512bf16.cc and so on) that is compiled for that instruction set.
+// The table of kernels of one instruction set and element type. A kernel computes a part of an
+// operation on one thread. Each instruction set has its own source file (avx512bf16.cc etc.), which
+// is compiled for it and defines its tables.
 #pragma once
 
 #include "kernels/types/bf16.h"
@@ -22,7 +22,7 @@ struct KernelSet {
   void (*multiply)(const Product<T>& product);   // product/product.h
   void (*add_values)(const ValueSum<T>& sum);    // attention/softmax_state.h
   void (*update_softmax)(SoftmaxState<T>& row);  // attention/softmax_state.h
-  // scratch: at least scratch_elements(rank, vectors of the block), on a 64-byte boundary.
+  // scratch: scratch_elements(rank, vectors of the block) elements, 64-byte aligned.
   void (*merge)(const Merge<T>& merge, const MergeBlock& block, T* scratch);  // merge/merge_block.h
 };
 
@@ -34,7 +34,7 @@ extern const KernelSet<float> kAvx512FloatKernels;
 extern const KernelSet<float> kAvx2FloatKernels;
 extern const KernelSet<float> kPortableFloatKernels;
 
-// Those of isa().
+// The table for isa().
 template <typename T>
 const KernelSet<T>& kernel_set();
 

@@ -1,4 +1,5 @@
-// Vectors of 16 floats and their exponentials, for the files compiled for one instruction set.
+// Vectors of 16 floats with exponentials and reductions, for the files that are compiled for one
+// instruction set.
 #pragma once
 
 #include <cstdint>
@@ -8,22 +9,23 @@
 namespace valora::kernels {
 namespace {
 
-// 16 floats in the compiler's own vectors: every instruction set takes them as wide as it can.
+// Compiler vectors: each instruction set splits the 16 floats into its widest registers.
 using Lanes = float __attribute__((vector_size(64)));
 using LaneBits = int32_t __attribute__((vector_size(64)));
 
-// Adding 1.5 · 2^23 rounds to whole numbers, which are then in the low bits.
+// 1.5 · 2^23: adding it rounds to an integer, which is then in the low bits of the sum.
 inline constexpr float kRound = 12582912.0f;
 
-// e^x within 2 ulp for x <= 0, below e^-87 that.
+// e^x within 2 ulp for x <= 0. Inputs below -87 are clamped to -87.
 inline __attribute__((always_inline)) Lanes exp_lanes(Lanes x) {
   x = x < -87.0f ? Lanes{} - 87.0f : x;
   const Lanes n = (x * kLog2E + kRound) - kRound;
   return (Lanes)((LaneBits)exp_of_rest(x, n) + (__builtin_convertvector(n, LaneBits) << 23));
 }
 
-// 2^x within 2^-18 for x < 127, below 2^-126 that: for what is rounded to bf16 anyway. 2^r by the
-// polynomial whose largest relative error on |r| <= 1/2 is least.
+// 2^x for x < 127 with a relative error below 2^-18, for results that are rounded to bf16. Inputs
+// below -126 are clamped to -126. 2^r is the minimax polynomial for the relative error on
+// |r| <= 1/2.
 inline __attribute__((always_inline)) Lanes exp2_lanes(Lanes x) {
   constexpr float kLeast = -126.0f;
   x = x < kLeast ? Lanes{} + kLeast : x;
@@ -41,7 +43,7 @@ inline __attribute__((always_inline)) Lanes load_lanes(const float* p) {
   return lanes;
 }
 
-// The lanes, each moved BY places to the front, around.
+// Rotates the lanes left: lane i of the result is lane (i + BY) mod 16.
 template <int BY>
 inline __attribute__((always_inline)) Lanes rotated_lanes(Lanes lanes) {
   constexpr auto from = [](int i) { return (i + BY) & 15; };
@@ -50,7 +52,7 @@ inline __attribute__((always_inline)) Lanes rotated_lanes(Lanes lanes) {
                                  from(13), from(14), from(15));
 }
 
-// In halves: four steps deep.
+// A tree reduction with a depth of four.
 template <typename Join>
 inline __attribute__((always_inline)) float reduce_lanes(Lanes lanes, const Join& join) {
   lanes = join(lanes, rotated_lanes<8>(lanes));

@@ -1,4 +1,4 @@
-// Branch-free scalar functions that compilers vectorise.
+// Branch-free scalar functions that the compiler vectorises.
 #pragma once
 
 #include <bit>
@@ -10,8 +10,8 @@ namespace valora::kernels {
 
 inline constexpr float kLog2E = 1.44269504088896341f;
 
-// e^(x - n ln2), |x - n ln2| <= ln2 / 2, by a polynomial of degree 6. F: float, or
-// Lanes (lanes.h).
+// e^(x - n · ln 2) for |x - n · ln 2| <= ln 2 / 2, by a polynomial of degree 6. F is float or Lanes
+// (lanes.h).
 template <typename F>
 inline __attribute__((always_inline)) F exp_of_rest(F x, F n) {
   const F r = (x - n * 0.693359375f) + n * 2.12194440e-4f;
@@ -23,7 +23,7 @@ inline __attribute__((always_inline)) F exp_of_rest(F x, F n) {
   return p * r + 1.0f;
 }
 
-// e^x within 2 ulp for |x| < 87; clamps outside. 2^n by the exponent bits.
+// e^x within 2 ulp. x is clamped to [-87, 88].
 inline __attribute__((always_inline)) float exp_approx(float x) {
   x = x < -87.0f ? -87.0f : (x > 88.0f ? 88.0f : x);
   const float n = __builtin_rintf(x * kLog2E);
@@ -31,8 +31,7 @@ inline __attribute__((always_inline)) float exp_approx(float x) {
                               (static_cast<int32_t>(n) << 23));
 }
 
-// Sum of a[i] · b[i] in 16 partial sums: vectors without letting the compiler reorder other
-// arithmetic.
+// Σ a[i] · b[i] in fp32 with 16 partial sums, which the compiler vectorises without -ffast-math.
 template <typename A, typename B>
 inline __attribute__((always_inline)) float dot(const A* a, const B* b, int64_t n) {
   constexpr int kLanes = 16;
@@ -47,8 +46,8 @@ inline __attribute__((always_inline)) float dot(const A* a, const B* b, int64_t 
   return sum + partial[0];
 }
 
-// The largest of x[i], -infinity where there is none. (Of plain code the compiler makes no vectors:
-// it may not change the order of comparisons.)
+// The maximum of x[0, n); NaNs are ignored; -infinity if no value is left. Written with vectors,
+// since the compiler may not reorder the comparisons of a plain loop.
 inline __attribute__((always_inline)) float largest(const float* x, int64_t n) {
   constexpr int kLanes = 16;
   using Lanes = float __attribute__((vector_size(4 * kLanes)));

@@ -1,4 +1,4 @@
-// The vectors of the AVX2 kernels: 16 outputs are two registers.
+// The Vectors (product/product_kernels.h) of AVX2: 16 outputs in two registers.
 #pragma once
 
 #include <immintrin.h>
@@ -12,7 +12,7 @@ namespace valora::kernels {
 namespace {
 
 struct Avx2Floats {
-  // 5 × 1 sums of two registers each leave six of the 16 there are to feed them; with 6 × 1 g++
+  // 5 × 1 sums of two registers leave 6 of 16 registers for weights and inputs. With 6 × 1, g++
   // spills.
   static constexpr int kTileSums = 5;
   struct Sums {
@@ -32,7 +32,7 @@ struct Avx2Floats {
     return b;
   }
 
-  // Tails go through a whole panel's width of their own.
+  // Tails go through a buffer of 16 elements.
   template <typename T>
   static Sums load(const T* p, int64_t count) {
     if (count == 16) return load_whole(p);
@@ -63,7 +63,7 @@ struct Avx2Floats {
         _mm256_packus_epi32(rounded(sums.low), rounded(sums.high));  // 0–3, 8–11, 4–7, 12–15
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm256_permute4x64_epi64(packed, 0xd8));
   }
-  // bf16 bits in the low half of each lane.
+  // The bf16 bits, rounded to nearest even, in the low half of each lane.
   static __m256i rounded(__m256 v) {
     const __m256i bits = _mm256_castps_si256(v);
     const __m256i even = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
@@ -94,7 +94,7 @@ struct Avx2Floats {
   static void finish_streams() { _mm_sfence(); }
 };
 
-// Pairs of bf16 are widened to fp32, the even input by a shift, the odd one by a mask.
+// bf16: pairs are widened to fp32, the even input by a shift, the odd one by a mask.
 struct Avx2 : Avx2Floats {
   static constexpr int kSteps = 2;
   using Element = bf16;
@@ -125,7 +125,7 @@ struct Avx2 : Avx2Floats {
   }
 };
 
-// fp32: one input a vector.
+// fp32: one input per vector.
 struct Avx2Float : Avx2Floats {
   static constexpr int kSteps = 1;
   using Element = float;

@@ -1,4 +1,4 @@
-// The vectors of the AVX-512 kernels: 16 fp32 outputs in one register, masks for the tails.
+// The Vectors (product/product_kernels.h) of AVX-512: 16 outputs in one register, masks for tails.
 #pragma once
 
 #include <immintrin.h>
@@ -12,7 +12,7 @@ namespace valora::kernels {
 namespace {
 
 struct Avx512Floats {
-  // 6 × 4 sums and the registers that feed them fill the 32 there are.
+  // 6 × 4 sums plus the registers for weights and inputs fill the 32 registers.
   static constexpr int kTileSums = 24;
   using Sums = __m512;
 
@@ -51,7 +51,8 @@ struct Avx512Floats {
       _mm512_storeu_si512(p, bits);
   }
   static void finish_streams() { _mm_sfence(); }
-  // Two inputs' weights, each in the low half of a lane, as the pairs of a panel.
+  // Interleaves the bf16 weights of an even and an odd input (low half of each lane) as a panel
+  // stores them.
   static __m512i paired(__m512i even, __m512i odd) {
     return _mm512_or_si512(even, _mm512_slli_epi32(odd, 16));
   }
@@ -63,7 +64,7 @@ struct Avx512Floats {
 };
 
 #ifdef __AVX512BF16__
-// One vdpbf16ps multiplies a pair of inputs with 16 outputs.
+// AVX512-BF16: one vdpbf16ps multiplies a pair of inputs with the weights of 16 outputs.
 struct Avx512Bf16 : Avx512Floats {
   static constexpr int kSteps = 1;
   using Element = bf16;
@@ -96,13 +97,14 @@ struct Avx512Bf16 : Avx512Floats {
 };
 #endif
 
-// Without BF16: pairs are widened to fp32, the even input by a shift, the odd one by a mask.
+// bf16 without AVX512-BF16: pairs are widened to fp32, the even input by a shift, the odd one by a
+// mask.
 struct Avx512 : Avx512Floats {
   static constexpr int kSteps = 2;
   using Element = bf16;
   using Weights = __m512;
 
-  // bf16 bits in the low half of each lane.
+  // The bf16 bits, rounded to nearest even, in the low half of each lane.
   static __m512i rounded_lanes(Sums sums) {
     const __m512i bits = _mm512_castps_si512(sums);
     const __m512i even = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
@@ -140,7 +142,7 @@ struct Avx512 : Avx512Floats {
   }
 };
 
-// fp32: one input a vector.
+// fp32: one input per vector.
 struct Avx512Float : Avx512Floats {
   static constexpr int kSteps = 1;
   using Element = float;

@@ -1,5 +1,5 @@
-// The vectors of the portable kernels: four lanes of the compiler's own vector type, which every
-// baseline has or does without.
+// The Vectors (product/product_kernels.h) of the portable kernels: 16 outputs in four compiler
+// vectors of four lanes. The compiler splits them if the target has no such registers.
 #pragma once
 
 #include <bit>
@@ -15,7 +15,7 @@ static_assert(std::endian::native == std::endian::little,
               "a pair's even input is the low half of its 32 bits");
 
 struct PortableFloats {
-  // 3 × 1 sums of four registers each leave four of x86-64's 16 to feed them.
+  // 3 × 1 sums of four registers leave 4 of the 16 registers of x86-64 for weights and inputs.
   static constexpr int kTileSums = 3;
   using Four = float __attribute__((vector_size(16)));
   using FourBits = uint32_t __attribute__((vector_size(16)));
@@ -57,7 +57,7 @@ struct PortableFloats {
   static void finish_streams() {}
 };
 
-// Pairs of bf16 are widened to fp32, the even input by a shift, the odd one by a mask.
+// bf16: pairs are widened to fp32, the even input by a shift, the odd one by a mask.
 struct Portable : PortableFloats {
   static constexpr int kSteps = 2;
   using Element = bf16;
@@ -97,7 +97,7 @@ struct Portable : PortableFloats {
   }
 };
 
-// fp32: one input a vector.
+// fp32: one input per vector.
 struct PortableFloat : PortableFloats {
   static constexpr int kSteps = 1;
   using Element = float;

@@ -1,6 +1,6 @@
-// What the adapters add to one linear, apart from the linear itself (VaLoRA §4.3): for
-// measurements, and wherever the dense product was computed elsewhere. project() runs the same
-// pieces in its own launch.
+// The low-rank products of the adapters of one linear, without the dense product (VaLoRA §4.3). For
+// benchmarks, and for a dense product that was computed elsewhere. project() runs the same pieces
+// in its own launch.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,9 @@
 namespace valora::kernels {
 
 // y[t] += coefficient · scale · (x[t] Aᵀ) Bᵀ for this module of every segment that covers token t,
-// in one launch. x: [m, in], rows ldx elements apart; y: [m, out] in fp32, rows ldy apart. `tile`:
-// that of every product, in place of the chosen ones.
+// in one launch. x: [m, in] with a row stride of ldx elements. y: [m, out] in fp32 with a row
+// stride of ldy. The rank-wide intermediate is rounded to T. tile: used for every product instead
+// of the tuned tiles.
 template <typename T>
 void low_rank(const T* x, int64_t m, int64_t ldx, float* y, int64_t ldy, int module,
               std::span<const LoraSegment> segments, const ParallelFor& parallel,

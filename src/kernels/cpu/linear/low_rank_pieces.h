@@ -1,6 +1,6 @@
-// The two halves of the low-rank products, in pieces that the threads of one launch share out: the
-// shrinks, each some rows of what a segment adds to a slice, and the expands into a run of outputs,
-// which wait for them.
+// The low-rank products of one launch, cut into pieces for its threads. A shrink computes x Aᵀ for
+// some rows of one segment on one slice. An expand adds the product with Bᵀ to a run of outputs,
+// and waits until all shrinks are done.
 #pragma once
 
 #include <algorithm>
@@ -23,8 +23,8 @@ namespace valora::kernels {
 template <typename T>
 class LowRankPieces {
  public:
-  // x: [m, in], rows ldx elements apart. `modules`: of each slice, -1 for none. `tile`: that of
-  // every product, instead of the chosen ones.
+  // x: [m, in] with a row stride of ldx elements. modules: the module index per slice; -1: none.
+  // tile: used for every product instead of the tuned tiles.
   LowRankPieces(const T* x, int64_t ldx, std::span<const LoraSegment> segments,
                 const std::array<int, kMaxSlices>& modules, std::optional<CpuTile> tile = {})
       : x_(x), ldx_(ldx), tile_(tile), kernels_(kernel_set<T>()) {
@@ -40,9 +40,9 @@ class LowRankPieces {
   }
 
   int64_t shrinks() const { return static_cast<int64_t>(shrinks_.size()); }
-  // One that a segment touches; null where none does.
+  // A module that a segment touches; null if there is none.
   const LoraModule* first_module() const { return parts_.empty() ? nullptr : parts_[0].module; }
-  // Multiplications of the expands that an output of the slice takes.
+  // Multiply-adds of the expands per output of the slice, summed over all rows.
   int64_t products_per_output(size_t slice) const {
     int64_t sum = 0;
     for (const Part& part : parts_of(slice)) sum += part.tokens() * part.module->rank;
@@ -69,19 +69,19 @@ class LowRankPieces {
     shrunk_.fetch_add(1, std::memory_order_release);
   }
 
-  // Whether any adapter adds to these rows of a slice.
+  // Whether an adapter adds to these rows of a slice.
   bool touched(size_t slice, int64_t row_begin, int64_t row_end) const {
     return std::ranges::any_of(parts_of(slice),
                                [&](const Part& part) { return part.covers(row_begin, row_end); });
   }
 
-  // The adapters' panels of a few rows' outputs lie here and there in memory, too short a run each
-  // for the CPU to see it coming: told of early, they are there when expand() wants them. It sees
-  // those of higher ranks.
+  // Prefetches the panels of B for a later expand() of few rows. At low ranks these panels are
+  // scattered and too short for the hardware prefetcher, which does detect those of higher ranks.
   void fetch_expands(size_t slice, int64_t panel_begin, int64_t panel_end, int64_t row_begin,
                      int64_t row_end) const {
     if (row_end - row_begin > kFetchedRows) return;
-    __atomic_signal_fence(__ATOMIC_SEQ_CST);  // GCC drops calls of what does nothing but fetch
+    // Without it GCC removes calls to a function that only prefetches.
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
     for (const Part& part : parts_of(slice)) {
       if (!fetches(part, row_begin, row_end)) continue;
       const Panels<T> b = part.b();
@@ -91,8 +91,8 @@ class LowRankPieces {
     }
   }
 
-  // Panels of a slice that are best told of together, `most` at most: the CPU drops what its queues
-  // do not hold.
+  // How many panels of a slice to prefetch at once, at most `most`. The CPU drops prefetches that
+  // exceed its queues.
   int64_t fetched_together(size_t slice, int64_t most, int64_t row_begin, int64_t row_end) const {
     constexpr int64_t kLinesTogether = 64;
     if (row_end - row_begin > kFetchedRows) return most;
@@ -102,8 +102,9 @@ class LowRankPieces {
                       : std::clamp<int64_t>(kLinesTogether / (parts * kFetchedLines), 1, most);
   }
 
-  // sums: the rows [row_begin, row_end), ld floats apart, of the outputs from panel_begin on. Waits
-  // until all shrinks are done: they must be under way in this launch.
+  // Adds the expands of rows [row_begin, row_end) and panels [panel_begin, panel_end) to `sums`,
+  // which begins at row_begin and panel_begin and has a row stride of ld floats. Spins until all
+  // shrinks are done; each must be done or running on a thread of this launch.
   void expand(size_t slice, int64_t panel_begin, int64_t panel_end, int64_t row_begin,
               int64_t row_end, float* sums, int64_t ld) {
     for (const Part& part : parts_of(slice)) {
@@ -128,17 +129,18 @@ class LowRankPieces {
   }
 
  private:
-  static constexpr int64_t kShrinkRows = 64;   // of one piece of a part's shrink
-  static constexpr int64_t kFetchedLines = 8;  // of a panel of B, at most: rank 16 in bf16
-  static constexpr int64_t kLine = 64 / static_cast<int64_t>(sizeof(T));
+  static constexpr int64_t kShrinkRows = 64;  // most rows of a shrink
+  // Most cache lines of a prefetched panel of B: rank 16 in bf16.
+  static constexpr int64_t kFetchedLines = 8;
+  static constexpr int64_t kLine = 64 / static_cast<int64_t>(sizeof(T));  // elements
 
-  // What one segment adds to one slice.
+  // The low-rank product of one segment on one slice.
   struct Part {
     const LoraModule* module;
     size_t segment;
     int64_t token_begin, token_end;
-    float coefficient;  // with the module's scale
-    int64_t low;        // where its intermediate begins in low_
+    float coefficient;  // times the module's scale
+    int64_t low;        // offset of its intermediate in low_
     CpuTile expand_tile;
 
     Panels<T> a() const { return panels_of_factor<T>(module->a, module->rank, module->in); }
@@ -163,7 +165,7 @@ class LowRankPieces {
     return {parts_.data() + begin, ends_[slice] - begin};
   }
 
-  // → elements of its intermediate, 0 where the segment does not touch the module.
+  // → elements of its intermediate; 0 if the segment does not touch the module.
   int64_t add_part(const LoraSegment& segment, size_t index, int module, int64_t low) {
     const LoraModule* touched = touched_module(segment, module);
     const int64_t tokens = segment.token_end - segment.token_begin;
@@ -180,7 +182,7 @@ class LowRankPieces {
     return tokens * touched->rank;
   }
 
-  // Segment by segment: a piece's rows of x are in the caches for the next slice's.
+  // Ordered by segment, then slice: the rows of x stay in the caches from slice to slice.
   void cut_shrinks(size_t segments) {
     std::array<size_t, kMaxSlices> next{0, ends_[0], ends_[1]};
     for (size_t g = 0; g < segments; ++g)
@@ -195,7 +197,7 @@ class LowRankPieces {
       }
   }
 
-  // The panels of the piece after this one, to be fetched meanwhile; none where it has fewer.
+  // The panels of A of the next shrink, to prefetch during this one. False if it has fewer panels.
   bool next_panels(int64_t index, const T* (&next)[kMaxFetchedPanels]) const {
     if (index + 1 >= shrinks()) return false;
     const Panels<T> a = parts_[shrinks_[index + 1].part].a();
@@ -221,8 +223,8 @@ class LowRankPieces {
   int64_t ldx_;
   std::optional<CpuTile> tile_;
   const KernelSet<T>& kernels_;
-  std::vector<Part> parts_;                // slice by slice
-  std::array<size_t, kMaxSlices> ends_{};  // of each slice's parts
+  std::vector<Part> parts_;                // ordered by slice
+  std::array<size_t, kMaxSlices> ends_{};  // end of each slice's parts
   std::vector<Shrink> shrinks_;
   std::unique_ptr<T[]> low_;  // the rank-wide intermediates
   std::atomic<int64_t> shrunk_ = 0;

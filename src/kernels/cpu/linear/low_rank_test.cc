@@ -1,5 +1,5 @@
-// The adapters' products alone, with chosen and with forced tiles, against plain double-precision
-// loops.
+// Low-rank products without the dense one, with tuned and with given tiles, against plain
+// double-precision loops.
 #include "kernels/cpu/linear/low_rank.h"
 
 #include <gtest/gtest.h>

@@ -1,23 +1,23 @@
-// The pieces that one launch of products is cut into, and what is fetched ahead in them: known to
-// the launches and to the profiler of tiles, which must measure what runs.
+// How a launch of products is cut into pieces, and what it prefetches. Shared by the kernels and
+// the tile profiler, which must measure what the kernels run.
 #pragma once
 
 #include <cstdint>
 
 namespace valora::kernels {
 
-inline constexpr int64_t kMaxRowsTogether =
-    126;  // rows whose inputs and sums stay in the second-level cache
-inline constexpr int64_t kFetchedRows =
-    16;  // up to so many rows wait for their weights, told of early
-inline constexpr int64_t kMaxFetchedPanels =
-    16;  // of an adapter's A whose successor is fetched: rank 256
-inline constexpr int64_t kSerialProducts =
-    1 << 16;  // below this a second thread costs more than it brings
+// Rows whose inputs and sums stay in L2.
+inline constexpr int64_t kMaxRowsTogether = 126;
+// Products of at most this many rows are memory-bound: their weights are prefetched.
+inline constexpr int64_t kFetchedRows = 16;
+// Most panels of A (rank 256) for which the next shrink's panels are prefetched.
+inline constexpr int64_t kMaxFetchedPanels = 16;
+// Multiply-adds below which a second thread does not pay off.
+inline constexpr int64_t kSerialProducts = 1 << 16;
 
-// Panels of a piece of the outputs, where all rows run together: as few pieces as keep the shares
-// even, since each segment pays once a piece. A multiple of `group`, the panels of the dense
-// product's tile.
+// Panels per piece of the outputs if all rows run together: as few pieces as balance the load,
+// since each segment has a cost per piece. A multiple of `group`, the panels of the dense product's
+// tile.
 inline int64_t piece_panels(int64_t panels, int64_t group) {
   constexpr int64_t kPieces = 28, kMaxPanels = 64;
   int64_t piece = group;

@@ -16,12 +16,12 @@
 namespace valora::kernels {
 namespace {
 
-constexpr int64_t kChunkBytes =
-    256 << 10;  // of weights that stay in the second-level cache while rows pass
-constexpr int64_t kLongChunkBytes = 8
-                                    << 20;  // or, where not even a group does, in the one behind it
+// Weights that stay in L2 over all rows.
+constexpr int64_t kChunkBytes = 256 << 10;
+// Weights that stay in L3 over all rows, if one group of panels exceeds kChunkBytes.
+constexpr int64_t kLongChunkBytes = 8 << 20;
 
-// A run of outputs of one slice (with kSiluMul: of both) over a run of rows.
+// A run of outputs of one slice (kSiluMul: of both) over a run of rows: the work item of a thread.
 struct Unit {
   int64_t slice, panel_begin, panel_end, row_begin, row_end;
 };
@@ -138,7 +138,7 @@ class Projection {
     silu_mul_rows(gate, up, rows, width, slice.y + unit.row_begin * slice.ldy + first, slice.ldy);
   }
 
-  // The unit's outputs of one slice, adapters and all, in fp32.
+  // The unit's outputs of one slice in fp32, with the adapters added.
   void sum_into(int64_t s, const Unit& unit, float* sums, int64_t ld) {
     Product<T> p = dense(s, unit);
     p.epilogue = Epilogue::kStoreFloat;

@@ -1,6 +1,6 @@
-// The projections of a step: up to three linears that share their input, with the low-rank products
-// of every adapter in the batch, in one parallel launch (VaLoRA §4.3, S-LoRA §5). fp32
-// inside, rounded once.
+// Up to three linears with the same input (e.g. q, k, v), plus the low-rank products of all
+// adapters in the batch, in one parallel launch (VaLoRA §4.3, S-LoRA §5). Sums are in fp32 and
+// rounded to T once. Arguments are not checked.
 #pragma once
 
 #include <cstdint>
@@ -14,25 +14,25 @@ namespace valora::kernels {
 
 inline constexpr int kMaxSlices = 3;
 
-// One of the linears: y = x · wᵀ + bias. T is float or bf16.
+// One linear: y = x · wᵀ + bias. T is float or bf16.
 template <typename T>
 struct Slice {
   Panels<T> w;                  // [n, k]
-  const float* bias = nullptr;  // [n], or none
-  T* y = nullptr;               // [m, n], rows ldy elements apart
-  float* y_float = nullptr;     // in the place of y: the result unrounded
+  const float* bias = nullptr;  // [n], or null
+  T* y = nullptr;               // [m, n] with a row stride of ldy elements
+  float* y_float = nullptr;     // if set, receives the unrounded result instead of y
   int64_t ldy = 0;
-  int module = -1;  // in the tables of the segments' adapters; -1: none adapts it
+  int module = -1;  // index in the module tables of the segments; -1: not adapted
 };
 
 enum class Combine : uint8_t {
   kNone,
-  kSiluMul,  // two slices of equal n: y of the first = silu(first) · second; the second's y is not
-             // written
+  // Two slices of equal n: the first y = silu(first) · second. The second y is not written.
+  kSiluMul,
 };
 
-// x: [m, k], rows ldx elements apart. Each token's rank-wide intermediate, times its coefficient,
-// is rounded to T.
+// x: [m, k] with a row stride of ldx elements. The rank-wide intermediate of a token, multiplied by
+// its coefficient and scale, is rounded to T.
 template <typename T>
 void project(const T* x, int64_t m, int64_t ldx, std::span<const Slice<T>> slices,
              std::span<const LoraSegment> segments, Combine combine, const ParallelFor& parallel);

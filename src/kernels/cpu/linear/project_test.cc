@@ -1,5 +1,5 @@
-// The projections of every instruction set that this CPU has, against plain double-precision loops.
-// Every buffer ends at a page that may not be touched.
+// Projections on every instruction set of this CPU, against plain double-precision loops. Every
+// buffer ends at a guard page.
 #include "kernels/cpu/linear/project.h"
 
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ class Projections : public testing_support::OnEachIsa {};
 INSTANTIATE_TEST_SUITE_P(Isas, Projections, testing_support::each_isa(),
                          testing_support::name_of_isa);
 
-// Both types, unrounded results, with and without a bias.
+// Both dtypes, rounded and unrounded results, with and without a bias.
 void expect_linear_in_all_forms(int64_t m, int64_t n, int64_t k, int64_t x_gap = 0,
                                 int64_t y_gap = 0) {
   for (const bool bias : {false, true})
@@ -85,7 +85,7 @@ TEST_P(Projections, WithoutRowsOrInputs) {
   EXPECT_EQ(y[1], 4);
 }
 
-// Outputs of one row against zero weights, in a whole panel and in a tail, plus a bias.
+// With zero weights the outputs are the rounded biases, in a whole panel and in a tail.
 TEST_P(Projections, RoundToNearestEvenOnceAndKeepWhatIsNoNumber) {
   const float infinity = std::numeric_limits<float>::infinity(),
               nan = std::numeric_limits<float>::quiet_NaN();
@@ -190,8 +190,7 @@ TEST_P(Projections, CombineGateAndUp) {
     }
 }
 
-// Two threads; the second one begins only when the first has waited for it or done its part as
-// well.
+// Two threads; the second one starts only after the first has waited for it or has done all work.
 TEST_P(Projections, SharedByThreadsEqualThoseOfOne) {
   const Case c{.m = 130,
                .k = 50,
@@ -205,7 +204,7 @@ TEST_P(Projections, SharedByThreadsEqualThoseOfOne) {
 }
 
 TEST_P(Projections, RoundTheIntermediateToBf16) {
-  // x · A = (1 + 2^-9, -1); rounded it cancels to nothing.
+  // x · A = (1 + 2^-9, -1): after rounding to bf16 the two cancel.
   const auto x = values_of<bf16>({1, 0x1p-9f});
   const auto w = values_of<bf16>({0, 0}), a = values_of<bf16>({1, 1, -1, 0}),
              b = values_of<bf16>({1, 1});

@@ -13,17 +13,17 @@
 namespace valora::kernels {
 namespace {
 
-constexpr int64_t kBlockBytes =
-    512 << 10;  // of weights: enough blocks for even shares, each worth its transposed A
-constexpr int64_t kBlockPanels = 16;         // that share one transposed A
-constexpr int64_t kScratchBytes = 32 << 10;  // of it: stays in the first-level cache, or nearly
+// Weights per block: small enough for load balance, large enough to amortise the transpose of A.
+constexpr int64_t kBlockBytes = 512 << 10;
+constexpr int64_t kBlockPanels = 16;         // panels that share one transposed A
+constexpr int64_t kScratchBytes = 32 << 10;  // of the transposed A, to stay near L1
 
 struct Piece {
   size_t merge;
   MergeBlock block;
 };
 
-// Vectors of a block, a multiple of the longest run's.
+// Vectors per block: a multiple of the longest run.
 template <typename T>
 int64_t block_vectors(int64_t rank) {
   constexpr int64_t kRunVectors = kMaxMergeRun / kVectorInputs<T>;
@@ -54,7 +54,7 @@ struct Freed {
   void operator()(void* memory) const { std::free(memory); }
 };
 
-// On a 64-byte boundary.
+// 64-byte aligned scratch for the largest block.
 template <typename T>
 std::unique_ptr<T[], Freed> scratch_for(std::span<const Merge<T>> merges) {
   int64_t elements = 1;

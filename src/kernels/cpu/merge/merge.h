@@ -1,5 +1,5 @@
-// Adapters merged into weights where these lie (VaLoRA §4.4.1): W' = W + coefficient · B A, in
-// fp32, rounded once.
+// Merges adapters into weights (VaLoRA §4.4.1): W' = W + coefficient · B A, computed in fp32 and
+// rounded once. Weights and factors stay in panels. Arguments are not checked.
 #pragma once
 
 #include <span>
@@ -12,14 +12,16 @@ namespace valora::kernels {
 // One linear and its adapter. T is float or bf16.
 template <typename T>
 struct Merge {
-  Panels<T> w;          // [n, k], side by side
-  T* merged = nullptr;  // W' in panels of the same layout; may be w's own
-  Panels<T> a;          // n = rank, k = w.k
-  Panels<T> b;          // n = w.n, k = rank
+  Panels<T> w;  // [n, k], contiguous
+  // W' in the layout of w; may be w.data. A separate 64-byte aligned W' is written with
+  // non-temporal stores.
+  T* merged = nullptr;
+  Panels<T> a;  // n = rank, k = w.k
+  Panels<T> b;  // n = w.n, k = rank
   float coefficient = 1;
 };
 
-// Any number of linears (all of a model's) in one parallel launch.
+// Merges any number of linears, e.g. all of a model, in one parallel launch.
 template <typename T>
 void merge(std::span<const Merge<T>> merges, const ParallelFor& parallel);
 

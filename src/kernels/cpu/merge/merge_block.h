@@ -1,4 +1,5 @@
-// What a merge kernel (KernelSet::merge) is asked for: one thread, a block of one weight.
+// Arguments of the merge kernel KernelSet::merge. A call merges one block of a weight on one
+// thread.
 #pragma once
 
 #include <cstdint>
@@ -7,17 +8,17 @@
 
 namespace valora::kernels {
 
-// Panels [panel_begin, panel_end) of the weight over its vectors (kVectorInputs inputs each)
-// [vector_begin, vector_end).
+// Panels [panel_begin, panel_end) of a weight, and in each the vectors [vector_begin, vector_end)
+// of kVectorInputs inputs.
 struct MergeBlock {
   int64_t panel_begin = 0, panel_end = 0;
   int64_t vector_begin = 0, vector_end = 0;
 };
 
-// Inputs are taken in runs of this many at most, so that a block's scratch has room for whole ones.
+// Most inputs per run (kMergeRun) of any instruction set. The scratch holds whole runs.
 inline constexpr int64_t kMaxMergeRun = 16;
 
-// A of a block, transposed: for each input all ranks, in pairs for bf16.
+// Elements of the transposed A of a block: all ranks for each input, in pairs for bf16.
 template <typename T>
 constexpr int64_t scratch_elements(int64_t rank, int64_t vectors) {
   constexpr int64_t inputs = kVectorInputs<T>;

@@ -1,10 +1,11 @@
-// The merge's loops around an instruction set's vectors, as product/product_kernels.h, whose
-// Vectors they take. Beyond those, a Vectors has
-//   add_to_weights<STREAM>(out, w, c, sums)   a vector of weights, w + c · sums rounded once: sums
-//   of its first, second…
-//                                             input; STREAM: past the caches, `out` on a 64-byte
-//                                             boundary
-//   finish_streams()                          before another thread may read what was streamed
+// The loops of the merge kernel, written over the Vectors of product/product_kernels.h, which here
+// also need:
+//
+//   add_to_weights<STREAM>(out, w, c, sums)
+//     Writes one vector of weights, w + c · sums, rounded once. sums[i] belongs to input i of the
+//     vector. STREAM: non-temporal stores; out must be 64-byte aligned.
+//   finish_streams()
+//     A store fence, required before another thread reads streamed weights.
 #pragma once
 
 #include <algorithm>
@@ -16,15 +17,15 @@
 namespace valora::kernels {
 namespace {
 
-// Inputs whose sums a thread holds in registers at once.
+// Inputs per run: their sums stay in registers.
 template <typename V>
 inline constexpr int kMergeRun =
     static_cast<int>(std::bit_floor(static_cast<unsigned>(V::kTileSums)));
 
-inline constexpr int64_t kAhead = 32;  // vectors of weights
+inline constexpr int64_t kAhead = 32;  // prefetch distance in vectors of weights
 
-// A's inputs of the block, from [inputs][rank] in panels to runs of [rank][kMergeRun]: bf16 in
-// pairs of ranks, as B's vectors have them. What lies beyond the block's last input is zero.
+// Transposes the block's part of A from panels into runs of [rank][kMergeRun]. bf16 ranks are
+// stored in pairs, as in B's vectors. The last run is padded with zeros.
 template <typename V, typename T>
 void transpose_a(const Panels<T>& a, const MergeBlock& block, T* scratch) {
   constexpr int64_t kInputs = kVectorInputs<T>, kRunVectors = kMergeRun<V> / kInputs;
@@ -45,7 +46,7 @@ void transpose_a(const Panels<T>& a, const MergeBlock& block, T* scratch) {
   }
 }
 
-// 16 outputs by a run of inputs: `vectors` of the run's are there.
+// Merges 16 outputs × one run of inputs, of which the first `vectors` vectors exist.
 template <typename V, bool STREAM, typename T>
 inline __attribute__((always_inline)) void merge_run(const T* a, const T* b, int64_t groups,
                                                      const T* w, T* out, float c, int64_t vectors) {
@@ -54,7 +55,7 @@ inline __attribute__((always_inline)) void merge_run(const T* a, const T* b, int
   typename V::Sums sums[kRun];
 #pragma GCC unroll 16
   for (int i = 0; i < kRun; ++i) sums[i] = V::zero();
-  // The weights of runs that come soon are on their way while this one is multiplied.
+  // Prefetches the weights of later runs.
 #pragma GCC unroll 16
   for (int i = 0; i < kRun / kInputs; ++i) __builtin_prefetch(w + (i + kAhead) * kVector, 0, 3);
   for (int64_t g = 0; g < groups; ++g, a += kRun * kInputs, b += kVector) {
@@ -97,7 +98,7 @@ void merge_panels(const Merge<T>& m, const MergeBlock& block, const T* scratch) 
   }
 }
 
-// Weights that are written beside those that are read need not pass through the caches.
+// If W' is not W itself, non-temporal stores keep it out of the caches.
 template <typename V>
 void merge_block(const Merge<typename V::Element>& m, const MergeBlock& block,
                  typename V::Element* scratch) {

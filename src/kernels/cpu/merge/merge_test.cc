@@ -1,5 +1,5 @@
-// Merged weights of every instruction set that this CPU has, against plain double-precision loops.
-// Every buffer ends at a page that may not be touched.
+// Merged weights on every instruction set of this CPU, against plain double-precision loops. Every
+// buffer ends at a guard page.
 #include "kernels/cpu/merge/merge.h"
 
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ struct Sizes {
   int64_t panels_per_piece = 0;
 };
 
-// A weight, its adapter, and where the merged values go: a place of its own, or the weight's.
+// A weight, its adapter, and the output: a separate buffer, or the weight itself.
 template <typename T>
 struct Linear {
   Sizes sizes;
@@ -143,8 +143,8 @@ TEST_P(Merges, OfNothing) {
   merge<float>({&without_rank, 1}, serial_for);
 }
 
-// W + c · B A = 1 + 2^-8 + 2^-17: rounded in the middle, the last bit would go and the tie would
-// fall to even.
+// W + c · B A = 1 + 2^-8 + 2^-17: intermediate rounding would drop the last bit, and the tie would
+// round to even.
 TEST_P(Merges, RoundOnce) {
   const auto w = values_of<bf16>({1}), a = values_of<bf16>({0x1p-8f, 0x1p-17f}),
              b = values_of<bf16>({1, 1});

@@ -1,9 +1,11 @@
-// The one layout of weights that every product and every instruction set reads.
+// The weight layout that all products on all instruction sets read.
 //
-// A panel holds 16 outputs in 64-byte vectors: bf16 as [(k + 1) / 2][16][2], pairs of inputs side
-// by side as vdpbf16ps takes them; fp32 as [k][16]. Zero-padded in both directions. The same layout
-// serves dense weights (n = out), LoRA A (n = rank) and B (k = rank), the keys of a KV block (n =
-// tokens) and its values (k = tokens).
+// An [n, k] matrix is cut into panels of 16 outputs, each stored as 64-byte vectors:
+//   bf16: [(k + 1) / 2][16][2], pairs of inputs adjacent as vdpbf16ps expects them
+//   fp32: [k][16]
+// Both dimensions are zero-padded. The kernels need no alignment beyond that of T. The layout is
+// used for dense weights (n = out), LoRA A (n = rank) and B (k = rank), and for the keys (n =
+// tokens) and values (k = tokens) of a KV block.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +18,7 @@ namespace valora::kernels {
 
 inline constexpr int64_t kPanelOutputs = 16;
 
-// Inputs that one 64-byte vector of a panel holds for its 16 outputs.
+// Inputs per 64-byte vector of a panel.
 template <typename T>
 inline constexpr int64_t kVectorInputs = sizeof(T) == 2 ? 2 : 1;
 
@@ -33,15 +35,15 @@ constexpr int64_t packed_elements(int64_t n, int64_t k) {
   return panels_of(n) * panel_elements<T>(k);
 }
 
-// The place in a panel of input `i` of output `j`.
+// The index in a panel of output j, input i.
 template <typename T>
 constexpr int64_t panel_index(int64_t j, int64_t i) {
   constexpr int64_t inputs = kVectorInputs<T>;
   return (i / inputs * kPanelOutputs + j) * inputs + i % inputs;
 }
 
-// An [n, k] matrix in panels: side by side at `data`, or, as an adapter lies in the pool, in pieces
-// of `panels_per_piece` panels each, wherever they are.
+// An [n, k] matrix in panels: contiguous at `data`, or, for adapters in the paged pool, in separate
+// pieces of panels_per_piece panels each.
 template <typename T>
 struct Panels {
   const T* data = nullptr;
@@ -50,25 +52,26 @@ struct Panels {
   const T* const* pieces = nullptr;
   int64_t panels_per_piece = 0;
 
-  // Always inline: a file compiled for an instruction set must not lend its code to others.
+  // Always inline: otherwise the linker could use a copy compiled for one instruction set in the
+  // code of another.
   __attribute__((always_inline)) const T* panel(int64_t index) const {
     const T* begin = pieces ? pieces[index / panels_per_piece] : data;
     return begin + (pieces ? index % panels_per_piece : index) * panel_elements<T>(k);
   }
 };
 
-// An adapter's factor, of elements of type T.
+// A view of an adapter's factor with elements of type T.
 template <typename T>
 Panels<T> panels_of_factor(const LoraFactor& factor, int64_t n, int64_t k) {
   return {static_cast<const T*>(factor.data), n, k,
           reinterpret_cast<const T* const*>(factor.pieces), factor.panels_per_piece};
 }
 
-// w: [n, k] row-major → panels, side by side.
+// Packs w, [n, k] row-major, into packed_elements<T>(n, k) contiguous elements.
 template <typename T>
 void pack_panels(const T* w, int64_t n, int64_t k, T* panels,
                  const ParallelFor& parallel = serial_for);
-// And back.
+// Unpacks panels into w, [n, k] row-major.
 template <typename T>
 void unpack_panels(const Panels<T>& panels, T* w);
 

@@ -1,4 +1,5 @@
-// What a product kernel (KernelSet::multiply) is asked for: one thread, a range of panels.
+// Arguments of the product kernel KernelSet::multiply. A call computes a range of panels on one
+// thread.
 #pragma once
 
 #include <cstdint>
@@ -10,14 +11,14 @@ namespace valora::kernels {
 
 enum class Epilogue : uint8_t {
   kStore,       // y = T(scale · sum + bias)
-  kStoreFloat,  // the same in float
-  kAddFloat,    // y += scale · sum, float
+  kStoreFloat,  // y = scale · sum + bias in fp32
+  kAddFloat,    // y += scale · sum in fp32; no bias
 };
 
-// x · wᵀ over panels [panel_begin, panel_end).
+// x · wᵀ for the panels [panel_begin, panel_end) of w, with sums in fp32.
 template <typename T>
 struct Product {
-  const T* x = nullptr;  // [m, w.k], rows ldx elements apart
+  const T* x = nullptr;  // [m, w.k] with a row stride of ldx elements
   int64_t m = 0;
   int64_t ldx = 0;
   Panels<T> w;
@@ -25,13 +26,14 @@ struct Product {
   int64_t panel_end = 0;
   Epilogue epilogue = Epilogue::kStore;
   float scale = 1;
-  const float* bias = nullptr;  // [w.n], or none
-  void* y = nullptr;            // y[0] is row 0, output first_output
-  int64_t ldy = 0;
+  const float* bias = nullptr;  // [w.n], or null
+  void* y = nullptr;            // T or float (epilogue); y[0] is row 0, output first_output
+  int64_t ldy = 0;              // row stride of y in elements
   int64_t first_output = 0;
-  const T* const* fetch = nullptr;  // of each panel, as much memory again to be fetched meanwhile;
-                                    // none: the next panels
-  CpuTile tile;  // one that the instruction set does not have is cut down to one that it has
+  // Indexed by panel: memory of a panel's size that is prefetched into L2 meanwhile. Null: the
+  // following panels of w.
+  const T* const* fetch = nullptr;
+  CpuTile tile;  // reduced if it exceeds the registers of the instruction set
 };
 
 }  // namespace valora::kernels

@@ -1,18 +1,19 @@
-// The product's loops around an instruction set's vectors, for the files compiled for one
-// instruction set (isa/instantiate.h). Each instantiates them with a Vectors of its own in an
-// unnamed namespace, so that the linker never takes a function compiled for one instruction set as
-// that of another.
+// The loops of the product kernel, written over the Vectors of an instruction set. They live in an
+// unnamed namespace, and each file that is compiled for an instruction set instantiates its own
+// copy (isa/instantiate.h), so that the linker never mixes code of different instruction sets.
 //
-// A Vectors has
-//   Element              bf16 or float
-//   kTileSums            sums that one tile holds in registers
-//   kSteps               multiplications that a vector of weights takes: 1, or 2 (even, odd inputs)
-//   Sums                 16 outputs in fp32; zero(), add(a, b), scale(c, a), scale_add(c, a, b) = c
-//   · a + b Weights              weights<STEP>(p): a vector's weights for 16 outputs value<STEP>(x)
-//   a row's inputs of that vector; last_value(x) reads one input, others count as zero
+// A Vectors type V has
+//   Element                 bf16 or float
+//   kTileSums               number of Sums that a tile can keep in registers
+//   kSteps                  multiply-adds per vector of weights: 1, or 2 (even and odd inputs)
+//   Sums                    16 outputs in fp32
+//   zero(), add(a, b), scale(c, a), scale_add(c, a, b) = c · a + b
+//   weights<STEP>(p)        the weights of 16 outputs in the vector at p
+//   value<STEP>(x)          the inputs of one row for that vector, broadcast
+//   last_value(x)           bf16: the last input of an odd k, paired with zero; reads one element
 //   multiply_add(sums, value, weights)
-//   load(p, count), store(p, count, sums)   `count` <= 16 floats or Elements, never more memory
-//   than that
+//   load(p, count), store(p, count, sums)
+//                           count <= 16 floats or Elements; accesses no memory beyond them
 #pragma once
 
 #include <algorithm>
@@ -26,16 +27,17 @@ namespace valora::kernels {
 namespace {
 
 inline constexpr int kMaxTilePanels = 8, kMaxTileRows = kMostTileRows;
-inline constexpr int64_t kManyRows = 8;  // whose sums the CPU does not see coming
+// From this many rows on, the hardware prefetcher misses the sums of kAddFloat.
+inline constexpr int64_t kManyRows = 8;
 
-// One tile's place in a product.
+// The position of a tile in a product.
 template <typename T>
 struct TilePlace {
   int64_t row;
   int64_t panel;
   const T* weights[kMaxTilePanels];
-  const T* next[kMaxTilePanels];  // panels to fetch into the second-level cache meanwhile; [0]
-                                  // null: none
+  // Panels to prefetch into L2 meanwhile. next[0] is null: no prefetch.
+  const T* next[kMaxTilePanels];
 };
 
 template <typename V, typename Y>
@@ -47,7 +49,6 @@ inline __attribute__((always_inline)) void store_sums(const Product<typename V::
   V::store(y, count, sums);
 }
 
-// What happens to 16 finished sums.
 template <typename V>
 inline __attribute__((always_inline)) void apply_epilogue(const Product<typename V::Element>& p,
                                                           int64_t row, int64_t panel,
@@ -77,7 +78,7 @@ inline __attribute__((always_inline)) void multiply(typename V::Sums (&sums)[ROW
   }
 }
 
-// One vector of weights of each panel: all its steps.
+// Multiplies one vector of weights per panel: all steps.
 template <typename V, int ROWS, int PANELS, typename T>
 inline __attribute__((always_inline)) void step(typename V::Sums (&sums)[ROWS][PANELS],
                                                 const T* const (&weights)[kMaxTilePanels],
@@ -85,15 +86,14 @@ inline __attribute__((always_inline)) void step(typename V::Sums (&sums)[ROWS][P
   multiply<V, 0>(sums, weights, offset,
                  [&](int i) { return V::template value<0>(inputs + i * ldx); });
   if constexpr (V::kSteps == 2) {
-    // Loads from before are not kept for the second step: there are no registers left for them.
+    // Makes the compiler reload for the second step: there are no registers to keep the loads in.
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     multiply<V, 1>(sums, weights, offset,
                    [&](int i) { return V::template value<1>(inputs + i * ldx); });
   }
 }
 
-// What the next tile's sums are to be added to may lie in the second-level cache or behind it: it
-// comes meanwhile.
+// Prefetches the outputs that the next tile adds to: they may be in L2 or beyond.
 template <int ROWS, int PANELS, typename T>
 inline __attribute__((always_inline)) void fetch_next_sums(const Product<T>& p,
                                                            const TilePlace<T>& place) {
@@ -108,8 +108,8 @@ inline __attribute__((always_inline)) void fetch_next_sums(const Product<T>& p,
     for (int j = 0; j < PANELS; ++j) __builtin_prefetch(y + i * p.ldy + j * kPanelOutputs, 1);
 }
 
-// ROWS × PANELS × CHAINS sums in registers over all of k. Cold weights are what small batches wait
-// for: the panels that come next are fetched while these are multiplied.
+// Keeps ROWS × PANELS × CHAINS sums in registers over all of k. Small batches are bound by cold
+// weights, so the following panels are prefetched meanwhile.
 template <typename V, int ROWS, int PANELS, int CHAINS>
 void tile(const Product<typename V::Element>& p, const TilePlace<typename V::Element>& place) {
   using T = typename V::Element;
@@ -147,7 +147,7 @@ void tile(const Product<typename V::Element>& p, const TilePlace<typename V::Ele
     walk(std::false_type());
   for (; v < vectors; ++v) step<V>(sums[0], weights, v * kVector, inputs + v * kInputs, ldx);
   if constexpr (kInputs == 2)
-    if (p.w.k % 2)  // the last input alone: the element behind it is not ours to read
+    if (p.w.k % 2)  // reads the last input alone: the next element may be out of bounds
       multiply<V, 0>(sums[0], weights, v * kVector,
                      [&](int i) { return V::last_value(inputs + v * kInputs + i * ldx); });
 
@@ -171,13 +171,14 @@ constexpr int max_rows() {
   return std::min(kMaxTileRows, V::kTileSums / (PANELS * CHAINS));
 }
 
-// tiles[r]: that of r + 1 rows.
+// tiles[r] has r + 1 rows.
 template <typename V, int PANELS, int CHAINS, size_t... R>
 constexpr std::array<TileFunction<V>, sizeof...(R)> tiles_of_rows(std::index_sequence<R...>) {
   return {tile<V, static_cast<int>(R) + 1, PANELS, CHAINS>...};
 }
 
-// All rows, in even blocks, over panels in groups of PANELS; returns the first panel left over.
+// Computes all rows, in blocks of even size, for panels in groups of PANELS. Returns the first
+// panel that is left over.
 template <typename V, int PANELS, int CHAINS>
 int64_t panel_groups(const Product<typename V::Element>& p, int64_t panel) {
   static constexpr auto kTiles =
@@ -200,8 +201,8 @@ int64_t panel_groups(const Product<typename V::Element>& p, int64_t panel) {
   return panel;
 }
 
-// The first of the chain counts CHAINS, MORE… down to which `chains` reaches, and that leaves room
-// for a row.
+// Uses the largest chain count (a power of two up to 8) that tile.chains allows and that leaves
+// registers for at least one row.
 template <typename V, int PANELS, int CHAINS = 8>
 int64_t panel_groups_in_chains(const Product<typename V::Element>& p, int64_t panel) {
   if constexpr (CHAINS > 1 && max_rows<V, PANELS, CHAINS>() < 1)
@@ -214,7 +215,7 @@ int64_t panel_groups_in_chains(const Product<typename V::Element>& p, int64_t pa
     return panel_groups_in_chains<V, PANELS, CHAINS / 2>(p, panel);
 }
 
-// The widest group that the tile asks for, then what is left in narrower ones.
+// Groups of PANELS, if the tile is at least that wide.
 template <typename V, int PANELS>
 int64_t panel_groups_up_to(const Product<typename V::Element>& p, int64_t panel) {
   if constexpr (max_rows<V, PANELS, 1>() >= 1)
