@@ -1,4 +1,4 @@
-// For tests: memory whose end touches a page that nobody may read or write.
+// For tests: a buffer that ends at a guard page.
 #pragma once
 
 #include <sys/mman.h>
@@ -12,7 +12,7 @@
 
 namespace valora::kernels {
 
-// `count` elements; reading or writing behind the last one ends the program.
+// A buffer of `count` elements. Access beyond the last one is a segmentation fault.
 template <typename T>
 class Guarded {
  public:

@@ -1,4 +1,4 @@
-// For tests that run under every instruction set that this CPU has.
+// For tests that run on every instruction set of this CPU.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,4 +1,5 @@
-// For tests: projections in double precision, and what the kernels must give beside them.
+// For tests: reference projections in double precision, and the comparison of the kernels with
+// them.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -36,7 +37,7 @@ Guarded<T> packed(const Guarded<T>& w, int64_t n, int64_t k) {
   return panels;
 }
 
-// A matrix, its panels, and, where asked, each run of panels in a place of its own.
+// A matrix and its panels. If panels_per_piece > 0, the panels are also stored in separate pieces.
 template <typename T>
 struct Matrix {
   int64_t n, k;
@@ -72,28 +73,28 @@ struct Matrix {
 
 struct Use {
   int64_t begin, end;
-  std::vector<int64_t> ranks;  // of each slice; 0: not touched
+  std::vector<int64_t> ranks;  // per slice; 0: not touched
   float coefficient;
 };
 
 struct Case {
   int64_t m = 0, k = 0;
-  std::vector<int64_t> outs;     // of each slice
-  int64_t x_gap = 0, y_gap = 0;  // elements between one row's end and the next one's begin
+  std::vector<int64_t> outs;     // per slice
+  int64_t x_gap = 0, y_gap = 0;  // padding elements between rows
   bool bias = false;
   bool unrounded = false;  // y_float
   bool gated = false;
   std::vector<Use> uses = {};
-  int64_t panels_per_piece = 0;  // of the adapters; 0: side by side
+  int64_t panels_per_piece = 0;  // of the adapters; 0: contiguous
 };
 
-// A sum in double, and the sum of its terms' magnitudes, which fp32's error grows with.
+// A sum in double, and the sum of its terms' magnitudes, to which the fp32 error is proportional.
 struct Reference {
   double sum = 0, magnitude = 0;
 };
 
-inline constexpr double kFp32Error = 2e-6;          // of the magnitude: some roundings of 2^-24
-inline constexpr double kBf16Rounding = 1.0 / 255;  // half a unit in the last of 8 bits
+inline constexpr double kFp32Error = 2e-6;          // relative to the magnitude
+inline constexpr double kBf16Rounding = 1.0 / 255;  // half a unit in the last place (8 bits)
 inline constexpr float kUntouched = -77;
 
 template <typename T>
@@ -109,24 +110,24 @@ template <typename T>
 struct Adapter {
   const Use* use;
   std::vector<std::unique_ptr<Matrix<T>>> a, b;
-  std::vector<LoraModule> modules = {};  // of each slice
+  std::vector<LoraModule> modules = {};  // per slice
 
-  // The adapter on one more slice.
+  // Adds the factors for one more slice.
   void add(int64_t rank, int64_t in, int64_t out, uint32_t seed, uint32_t seed_b,
            int64_t panels_per_piece) {
     a.push_back(std::make_unique<Matrix<T>>(rank, in, seed, 0.2f, panels_per_piece));
     b.push_back(std::make_unique<Matrix<T>>(out, rank, seed_b, 0.2f, panels_per_piece));
     modules.push_back({a.back()->factor(), b.back()->factor(), rank, in, out, kScale});
   }
-  // The coefficient is the use's, in two factors.
+  // Splits the coefficient of the use into the segment's and the module's scale.
   LoraSegment segment() const {
     return {use->begin, use->end, modules.data(), use->coefficient / kScale};
   }
   static constexpr float kScale = 0.5f;
 };
 
-// The intermediate is rounded to T; where fp32 and double differ, it may be by one unit: hence the
-// slack.
+// The intermediate is rounded to T. The fp32 and double results may round differently, by one unit
+// in the last place, hence the slack.
 template <typename T>
 void add_low_rank(const Adapter<T>& adapter, size_t slice, const T* x, int64_t output, Reference& r,
                   double& slack) {
@@ -156,8 +157,8 @@ void expect_projection(const Case& c, const ParallelFor& parallel = serial_for) 
                << " gaps " << c.x_gap << ", " << c.y_gap << " bias " << c.bias << " uses "
                << c.uses.size() << " per piece " << c.panels_per_piece << " bytes " << sizeof(T));
   const int64_t ldx = c.k + c.x_gap;
-  const auto x = random_values<T>(c.m * ldx - c.x_gap, 1,
-                                  0.3f);  // no gap behind the last row: its end is the buffer's
+  // No gap after the last row: it ends at the guard page.
+  const auto x = random_values<T>(c.m * ldx - c.x_gap, 1, 0.3f);
   std::vector<std::unique_ptr<Matrix<T>>> weights;
   std::vector<Guarded<float>> biases;
   std::vector<Guarded<T>> ys;

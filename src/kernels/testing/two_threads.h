@@ -1,4 +1,4 @@
-// For tests: parallel work in two halves, each on a thread of its own.
+// For tests: a ParallelFor that runs each half of the range on its own thread.
 #pragma once
 
 #include <thread>

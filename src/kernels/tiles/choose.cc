@@ -10,8 +10,8 @@ namespace {
 struct InUse {
   std::mutex mutex;
   std::shared_ptr<const TileTable> table = std::make_shared<const TileTable>();
-  // Counts the tables; changed after the table, so that what was remembered under the new number is
-  // of the new one.
+  // Incremented after the table is replaced, so that choices cached under the new number come from
+  // the new table.
   std::atomic<uint64_t> number = 1;
 };
 
@@ -20,7 +20,7 @@ InUse& in_use() {
   return instance;
 }
 
-// A search takes microseconds, and a model asks for the same shapes in each layer.
+// A cache per thread: a search takes microseconds, and each layer of a model has the same shapes.
 template <typename DeviceTile>
 struct Remembered {
   TileKey key;

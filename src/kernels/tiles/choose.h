@@ -1,5 +1,5 @@
-// Which tile a product takes (VaLoRA §4.3 and Alg. 2): a pure function of its shape and
-// of the table in use. Never a failure: an exact entry, else the nearest one, else a formula.
+// Chooses the tile of a product (VaLoRA §4.3, Alg. 2): a pure function of its shape and the table
+// in use. Never fails: the exact entry, else the nearest one, else a formula.
 #pragma once
 
 #include <memory>
@@ -9,13 +9,13 @@
 
 namespace valora::kernels {
 
-// The table in use; never null, empty at first. Setting one is for the start and for measurements;
-// products that run meanwhile take either table's tiles.
+// The table in use; never null, initially empty. use_tiles is for startup and for measurements. It
+// is thread-safe: concurrent products use tiles of the old or the new table.
 std::shared_ptr<const TileTable> tiles_in_use();
 void use_tiles(std::shared_ptr<const TileTable> table);
 
-// tiles_in_use()->choose(TileKey::of(shape)), a few nanoseconds where a thread asks again. The
-// shape's processor must be one of the device.
+// tiles_in_use()->choose(TileKey::of(shape)), cached per thread (a few nanoseconds per hit).
+// shape.processor must be a CPU or a GPU, respectively.
 CpuTile choose_cpu_tile(const ProductShape& shape);
 CudaTile choose_cuda_tile(const ProductShape& shape);
 

@@ -89,8 +89,7 @@ TEST(TileTable, TakesTheLastOfEqualKeys) {
   EXPECT_EQ(table.exact(TileKey::of(dense(3, 64, 64))), Tile(CpuTile{3, 1, 1}));
 }
 
-// Between two measured token counts the choice changes once, from the lower one's to the upper
-// one's.
+// Between two measured token counts the choice changes once, from the lower entry to the upper one.
 TEST(TileTable, ChangesOnceBetweenTwoEntries) {
   const Tile low = CpuTile{1, 2, 8}, high = CpuTile{12, 2, 1};
   const TileTable table({entry(dense(1, 896, 896), low), entry(dense(16, 896, 896), high)});
@@ -138,7 +137,7 @@ TEST_F(InUse, TheTableInUseDecidesOnEveryThread) {
   }
 }
 
-// More shapes than a thread remembers.
+// More shapes than the cache of a thread holds.
 TEST_F(InUse, EveryShapeKeepsItsAnswer) {
   std::vector<TileEntry> entries;
   for (int64_t n = 16; n <= 16 * 2000; n += 16)

@@ -1,5 +1,5 @@
-// Which table of tiles an engine takes: one that the user names, else the user's own as `valora
-// tune` left it, else one that came with the program.
+// Finds the tile table of this machine: the file that the user names, else the user's own file that
+// `valora tune` wrote, else a shipped table.
 #pragma once
 
 #include <memory>
@@ -12,8 +12,8 @@
 
 namespace valora::kernels {
 
-// $XDG_CACHE_HOME/valora/tiles-<hardware>.json, else the same in ~/.cache; empty where there is
-// neither.
+// $XDG_CACHE_HOME/valora/tiles-<hardware>.json, or the same in ~/.cache. Empty if neither variable
+// is set.
 std::string own_tiles_path(const Hardware& hardware);
 
 // share/tiles/*.json, compiled in.
@@ -24,14 +24,14 @@ struct ShippedTiles {
 std::span<const ShippedTiles> shipped_tiles();
 
 struct FoundTiles {
-  std::shared_ptr<const TileTable> table;  // empty where none fits
-  std::string source;                      // for people: a path, "shipped: …", or empty
+  std::shared_ptr<const TileTable> table;  // an empty table if none matches
+  std::string source;                      // for messages: a path, "shipped: …", or empty
 };
-// named: --tiles; empty: none. A table of other hardware is passed over with a line in the log; a
-// broken one too, unless it is the named one: that is an error.
+// named: the value of --tiles, or empty. A table of other hardware is skipped and logged. A
+// malformed table is an error if it is the named one; otherwise it is skipped and logged.
 Result<FoundTiles> find_tiles(const std::string& named, const std::string& own_path,
                               const Hardware& hardware, std::span<const ShippedTiles> shipped);
-// find_tiles of this machine, then use_tiles.
+// find_tiles for this machine, then use_tiles.
 Status load_tiles(const std::string& named);
 
 }  // namespace valora::kernels

@@ -5,20 +5,20 @@
 namespace valora::kernels {
 namespace {
 
-// Enough independent sums to hide a multiplication's latency.
+// Enough independent sums to hide the FMA latency.
 constexpr int kBusySums = 12;
-// Rows up to which one pass over the weights beats the better shape of several.
+// Up to this many rows, one pass over the weights beats several passes with a better tile shape.
 constexpr int kOnePassRows = 8;
-// Groups of panels that a product should have at least, so that the threads' shares come out even.
+// A product should have at least this many groups of panels, for load balance.
 constexpr int64_t kFewGroups = 14;
-// Rows from which expand, and up to which the blocks of dense products, follow other rules.
+// Expands follow another rule from kManyRows rows on, dense products up to kMostRows rows.
 constexpr int64_t kManyRows = 32, kMostRows = 96;
 
 CpuTile tile_of(int64_t rows, int panels, int chains) {
   return {static_cast<uint8_t>(rows), static_cast<uint8_t>(panels), static_cast<uint8_t>(chains)};
 }
 
-// More chains while the registers hold them, the sums are too few and the inputs suffice.
+// Adds chains while registers are left, the sums are too few and k is large enough.
 void add_chains(const ProductShape& s, CpuTile& tile) {
   const int sums = tile_sums(s.processor.isa());
   const int64_t vectors = (s.k + 1) / (s.float32 ? 1 : 2);
@@ -28,13 +28,12 @@ void add_chains(const ProductShape& s, CpuTile& tile) {
     tile.chains = static_cast<uint8_t>(tile.chains * 2);
 }
 
-// The widest groups that fit beside the rows.
+// The widest groups of panels that leave registers for the rows.
 CpuTile wide_tile(const ProductShape& s) {
   const int sums = tile_sums(s.processor.isa());
   const int64_t panels = (s.n + 15) / 16, one_pass = std::min(kOnePassRows, sums);
   CpuTile tile = tile_of(s.m <= one_pass ? std::max<int64_t>(1, s.m) : std::min(6, sums), 1, 1);
-  for (int width :
-       {8, 4, 2}) {  // powers of two: what a segment adds to a piece then goes in whole groups
+  for (int width : {8, 4, 2}) {  // powers of two divide the pieces of a projection
     const bool even = s.kind != ProductKind::kDense || panels / width >= kFewGroups;
     if (width * tile.rows > sums || width > panels || (width > 4 && !even)) continue;
     tile.panels = static_cast<uint8_t>(width);
@@ -44,13 +43,12 @@ CpuTile wide_tile(const ProductShape& s) {
   return tile;
 }
 
-// Short sums: their beginnings and ends take the time, so two panels share a row's inputs, and no
-// more.
+// Sums over a small k: prologue and epilogue dominate, so at most two panels share a row's inputs.
 CpuTile expand_tile(const ProductShape& s) {
   const int64_t m = std::max<int64_t>(1, s.m);
   const int sums = tile_sums(s.processor.isa());
   if (s.processor.isa() == Isa::kPortable && s.float32)
-    return tile_of(1, 1, 2);  // the compiler keeps no more in registers
+    return tile_of(1, 1, 2);  // the compiler spills larger tiles
   if (sums < 24)
     return m == 1 && s.n > 16 ? tile_of(1, 2, std::max(1, sums / 4 * 2))
                               : tile_of(std::min<int64_t>(m, sums), 1, 1);
@@ -60,8 +58,8 @@ CpuTile expand_tile(const ProductShape& s) {
   return tile_of(m <= 6 ? m : m <= kOnePassRows ? 4 : 6, panels, 1);
 }
 
-// Nothing is measured yet: CUTLASS's usual sizes. Few rows leave most of a device idle unless many
-// thread blocks share the inputs.
+// Common CUTLASS sizes; not measured yet. With few rows, most SMs are idle unless k is split over
+// many thread blocks.
 CudaTile cuda_formula_tile(const ProductShape& s) {
   const uint16_t block_k = s.float32 ? 16 : 32;
   if (s.m > 64 && s.n > 64) return {128, 128, block_k, 2, 2, 3, 1};
@@ -80,7 +78,7 @@ Tile formula_tile(const ProductShape& s) {
 CpuTile cpu_formula_tile(const ProductShape& s) {
   const bool many_registers = tile_sums(s.processor.isa()) >= 24;
   if (s.kind == ProductKind::kExpand) return expand_tile(s);
-  // The fewest blocks of rows, each of which reads the panels again, matter more than wide groups.
+  // Each block of rows reads the panels again: few blocks matter more than wide groups.
   if (s.kind == ProductKind::kDense && many_registers && !s.float32 && s.m > kOnePassRows &&
       s.m < kMostRows)
     return s.m <= 12 && s.n > 16 ? tile_of(s.m, 2, 1) : tile_of(8, 1, 2);

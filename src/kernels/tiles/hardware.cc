@@ -27,14 +27,14 @@ std::string field(const std::string& cpuinfo, std::string_view key) {
 
 int64_t number(const std::string& text) { return std::strtoll(text.c_str(), nullptr, 10); }
 
-// "32K", "1M" or plain bytes.
+// Parses "32K", "1M" or a plain number of bytes.
 int64_t bytes(const std::string& text) {
   char* end = nullptr;
   const int64_t value = std::strtoll(text.c_str(), &end, 10);
   return *end == 'K' ? value << 10 : *end == 'M' ? value << 20 : value;
 }
 
-// Files of /proc and /sys tell no size beforehand.
+// Reads to the end: files in /proc and /sys report no size.
 std::string text_of(const std::string& path) {
   std::ifstream in(path);
   std::ostringstream text;
@@ -42,7 +42,7 @@ std::string text_of(const std::string& path) {
   return text.str();
 }
 
-// The size of the first core's data or unified cache of a level.
+// The size of the first core's data or unified cache at a level.
 std::string cache_size(char level) {
   for (int i = 0; i < 8; ++i) {
     const std::string dir = "/sys/devices/system/cpu/cpu0/cache/index" + std::to_string(i);

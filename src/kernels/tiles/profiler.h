@@ -1,4 +1,4 @@
-// What a product takes with a tile, on this machine.
+// Measures the run time of products with given tiles on this machine.
 #pragma once
 
 #include <memory>
@@ -9,18 +9,18 @@
 
 namespace valora::kernels {
 
-// Runs the kernels of the shape's instruction set, which must be supported, over weights that no
-// cache holds: each measurement takes other ones. Dense products run as projections do, over the
-// pool and with all their bookkeeping, a wide one over a part of its outputs; shrink and expand run
-// on one thread, and their time is the geometric mean of that over cold weights and that over the
-// same ones again. Changes isa() and use_tiles() while it measures; no other kernel may run
-// meanwhile.
+// Runs the kernels of the shape's instruction set, which must be supported. Each measurement uses
+// other weights, which are in no cache. Dense products run as whole projections on the thread pool;
+// wide ones are measured over a part of their outputs. Shrinks and expands run on one thread; their
+// result is the geometric mean of the times with cold and with warm weights. Changes isa() and
+// use_tiles() during a measurement, so no other kernel may run. Not thread-safe.
 class TileProfiler {
  public:
-  // cold_bytes: of weights to go through before any is seen again; several times the last cache.
+  // cold_bytes: size of the weights to cycle through; several times the last-level cache.
   TileProfiler(const Clock& clock, ParallelFor parallel, size_t cold_bytes = size_t{128} << 20);
   ~TileProfiler();
 
+  // Seconds per run.
   double seconds(const ProductShape& shape, const CpuTile& tile);
 
  private:

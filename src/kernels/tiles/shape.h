@@ -1,4 +1,4 @@
-// What a tile is chosen for: one product of an operation on one kind of machine.
+// The shape of a product that a tile is chosen for.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ enum class ProductKind : uint8_t {
 
 struct ProductShape {
   ProductKind kind = ProductKind::kDense;
-  bool float32 = false;  // else bf16 (on GPUs: or fp16, whose tiles are the same)
+  bool float32 = false;  // false: bf16, or on GPUs fp16 with the same tiles
   Processor processor;
   int64_t m = 0;  // tokens
   int64_t n = 0;  // outputs

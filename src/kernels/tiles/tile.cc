@@ -56,8 +56,7 @@ CpuTile effective_tile(const ProductShape& s, const CpuTile& tile) {
   CpuTile result = tile;
   const int64_t panels = std::max<int64_t>(1, (s.n + 15) / 16),
                 rows = std::max<uint8_t>(1, tile.rows);
-  // Wider groups than there are panels fall to the next narrower ones, as product_kernels.h takes
-  // them.
+  // As in product_kernels.h, a group wider than the product is replaced by the next narrower one.
   while (result.panels > panels)
     result.panels = result.panels == 8 ? 4 : result.panels == 2 ? 1 : 2;
   const int64_t m = std::max<int64_t>(1, s.m), blocks = (m + rows - 1) / rows;

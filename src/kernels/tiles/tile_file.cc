@@ -36,7 +36,7 @@ constexpr Name<Isa> kIsas[] = {{"avx512bf16", Isa::kAvx512Bf16},
                                {"portable", Isa::kPortable}};
 constexpr Name<CudaArch> kArchs[] = {{"sm_80", CudaArch::kSm80}, {"sm_90a", CudaArch::kSm90a}};
 
-// Reads fields of one object under its place in the file; the first fault stays.
+// Reads the fields of one object. Keeps the first error, with its location in the file.
 class Fields {
  public:
   Fields(const Json& object, std::string where, std::span<const char* const> known)
@@ -111,7 +111,7 @@ const char* processor_name(Processor processor) {
                                             : name_of(processor.arch(), kArchs);
 }
 
-// [tokens, then the tile's numbers]
+// json: [tokens, the tile's numbers…]
 Result<TileEntry> parse_entry(const Json& json, ProductShape shape, const std::string& where) {
   const Device device = shape.processor.device();
   std::vector<int64_t> values(1 + tile_number_count(device));
@@ -229,7 +229,7 @@ std::string tile_file_text(const TileFile& file) {
                          {"l2", h.l2}};
   std::vector<Group> groups;
   std::map<std::pair<uint64_t, std::pair<int64_t, int64_t>>, size_t>
-      places;  // entries of one group need not lie side by side
+      places;  // entries of one group need not be adjacent
   for (const TileEntry& entry : file.table.entries()) {
     const ProductShape s = entry.key.shape();
     const auto [place, added] = places.try_emplace({entry.key.family(), {s.n, s.k}}, groups.size());

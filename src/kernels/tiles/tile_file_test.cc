@@ -157,7 +157,7 @@ TEST_F(FindingTiles, PassesOverOtherHardware) {
   const auto found = find_tiles(path, path, some_hardware(), {&shipped_, 1});
   ASSERT_TRUE(found.ok());
   EXPECT_EQ(found->source, "shipped: ours");
-  // What is shipped serves all of a kind, whatever the host calls them.
+  // Shipped tables serve all hardware of the same kind, under any model name.
   Hardware cousin = some_hardware();
   cousin.cpu = "Another name";
   EXPECT_EQ(find_tiles("", "", cousin, {&shipped_, 1})->source, "shipped: ours");

@@ -1,4 +1,4 @@
-// A product's shape as 128 bits: what a table of tiles is looked up by (VaLoRA §5).
+// A product shape as a 128-bit key for the tile table (VaLoRA §5).
 #pragma once
 
 #include <cstdint>
@@ -7,24 +7,25 @@
 
 namespace valora::kernels {
 
-// Token counts that share a tile: each up to 16 alone, above the nearest of 2^i and 1.5 · 2^i. Out
-// of range they are clamped to [1, kMostTokens].
+// Token counts in one bucket share a tile. Up to 16 each count is its own bucket; above, the bucket
+// is the nearest of 2^i and 1.5 · 2^i. Counts are clamped to [1, kMostTokens].
 inline constexpr int64_t kMostTokens = int64_t{1} << 20;
 int64_t token_bucket(int64_t tokens);
-// The bucket after this one.
+// The next larger bucket.
 int64_t next_bucket(int64_t bucket);
 
 inline constexpr int64_t kMostSize = (int64_t{1} << 40) - 1;
 
-// Sizes out of range are clamped into it: a key always exists.
+// Sizes are clamped to their fields, so every shape has a key.
 struct TileKey {
-  uint64_t high = 0;  // kind 4, device 4, float32 1, instruction set or architecture 7, bucket
-                      // 24, upper 24 bits of n
-  uint64_t low = 0;   // lower 24 bits of n, k 40
+  // Bits, from the highest: kind 4, device 4, float32 1, instruction set or architecture 7,
+  // bucket 24, upper part of n 24.
+  uint64_t high = 0;
+  uint64_t low = 0;  // lower part of n 24, k 40
 
   static TileKey of(const ProductShape& shape);
   ProductShape shape() const;  // m is the bucket
-  // Of op, processor and dtype: what two shapes must share to be near each other.
+  // Kind, processor and dtype. Only shapes of one family can be near each other.
   uint64_t family() const { return high >> 48; }
   uint64_t hash() const;
   friend bool operator==(const TileKey&, const TileKey&) = default;

@@ -52,7 +52,7 @@ TEST(TileKey, DiffersForAllShapesOfABigGrid) {
   EXPECT_GT(hashes.size(), shapes - 10);
 }
 
-// A thread remembers choices by the lowest bits.
+// The per-thread cache of choices is indexed by the lowest bits of the hash.
 TEST(TileKey, SpreadsAModelsShapesOverTheLowestBits) {
   std::map<uint64_t, int> sets;
   int shapes = 0;

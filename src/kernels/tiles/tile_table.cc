@@ -18,7 +18,7 @@ double octaves(int64_t a, int64_t b) {
                             static_cast<double>(std::max<int64_t>(1, b))));
 }
 
-// `tile`, or the most of it that the instruction set holds.
+// Reduces the tile to what the instruction set supports.
 CpuTile cut_down(CpuTile tile, Isa isa) {
   const int sums = tile_sums(isa);
   while (tile.chains > 1 && tile.rows * tile.panels * tile.chains > sums)
@@ -41,7 +41,7 @@ double tile_distance(const ProductShape& a, const ProductShape& b) {
 
 TileTable::TileTable(std::vector<TileEntry> entries) : entries_(std::move(entries)) {
   std::ranges::stable_sort(entries_, before, &TileEntry::key);
-  // Backwards, so that of equal keys the last one stays.
+  // In reverse, so that the last of several equal keys stays.
   const auto keep =
       std::unique(entries_.rbegin(), entries_.rend(),
                   [](const TileEntry& a, const TileEntry& b) { return a.key == b.key; });

@@ -1,4 +1,4 @@
-// Tiles that were measured, by the shapes they were measured at (VaLoRA §4.3.2, Alg. 2).
+// A table of measured tiles by product shape (VaLoRA §4.3.2, Alg. 2).
 #pragma once
 
 #include <cstdint>
@@ -16,27 +16,25 @@ struct TileEntry {
   Tile tile;
 };
 
-// How far apart two shapes of one family are, in octaves: tokens and rank count double, sizes of
-// the model half.
+// The distance of two shapes of one family in octaves. Tokens and rank count twice, the model's
+// sizes half.
 double tile_distance(const ProductShape& a, const ProductShape& b);
-// Beyond it the formula knows better.
+// Beyond this distance the formula is the better choice.
 inline constexpr double kNearEnough = 4;
 
-// Immutable once made.
+// Immutable.
 class TileTable {
  public:
   TileTable() = default;
-  // Of entries with one key the last one counts.
+  // If several entries have the same key, the last one wins.
   explicit TileTable(std::vector<TileEntry> entries);
-  // A table that answers every CPU's shape with this tile, as far as its instruction set has it:
-  // static tiling.
+  // Static tiling: the same tile for every CPU shape, reduced to what the instruction set supports.
   static TileTable single(CpuTile tile);
 
   size_t size() const { return entries_.size(); }
   std::span<const TileEntry> entries() const { return entries_; }  // by key
   std::optional<Tile> exact(const TileKey& key) const;
-  // Of the nearest entry of the same family, the first by key where two are; none within
-  // kNearEnough: nothing.
+  // The tile of the nearest entry of the same family within kNearEnough; on a tie, the lower key.
   std::optional<Tile> nearest(const TileKey& key) const;
   // Exact, else nearest, else formula_tile of the key's shape.
   Tile choose(const TileKey& key) const;

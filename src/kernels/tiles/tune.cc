@@ -10,11 +10,11 @@
 namespace valora::kernels {
 namespace {
 
-// Longest runs of rows that a projection hands to one product of each kind (cpu/linear/project.cc).
+// Most rows per product of each kind in a projection (cpu/linear/project.cc).
 constexpr int64_t kMostShrinkTokens = 64, kMostExpandTokens = 128;
 
-constexpr int kScreenRounds = 3;  // of all candidates
-constexpr int kRounds = 8;        // of those still in the race
+constexpr int kScreenRounds = 3;  // with all candidates
+constexpr int kRounds = 8;        // with the remaining ones
 constexpr double kClearlyBehind = 1.2;
 constexpr double kNoise = 1.02;
 constexpr size_t kMostInRace = 6;
@@ -30,8 +30,8 @@ double seconds_of(const std::vector<Timed>& times, const CpuTile& tile) {
   return found == times.end() ? std::numeric_limits<double>::infinity() : found->second;
 }
 
-// One turn of all; the order changes with the round, so that no candidate always follows the same
-// other.
+// Measures each candidate once. The order differs per round, so that no candidate always runs after
+// the same other one.
 void measure_round(const ProductShape& shape, const MeasureTile& measure, int round,
                    std::vector<Timed*>& race) {
   if (round % 2) std::ranges::reverse(race);
@@ -114,7 +114,7 @@ TunedShape tune_shape(const ProductShape& shape, const MeasureTile& measure) {
     measure_round(shape, measure, round, race);
     if (round + 1 >= kScreenRounds) drop_those_behind(race);
   }
-  // The best and the formula's once more: the least of many candidates is partly luck.
+  // Measures the best and the formula's tile again: the minimum over many candidates is biased.
   result.chosen = best_of(result.seconds).first;
   if (result.chosen == result.formula) return result;
   const auto pointer = [&](const CpuTile& tile) {

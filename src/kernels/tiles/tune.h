@@ -1,5 +1,5 @@
-// Measuring tiles (VaLoRA §4.3.2, Alg. 2): for every shape that a model's projections can have,
-// every candidate.
+// The tile search (VaLoRA §4.3.2, Alg. 2): measures every candidate tile for every shape that the
+// projections of a model can have.
 #pragma once
 
 #include <functional>
@@ -11,53 +11,52 @@
 
 namespace valora::kernels {
 
-// What a model and its adapters can ask for.
+// The linears and ranks of a model and its adapters.
 struct TuneSpace {
-  std::vector<std::pair<int64_t, int64_t>> linears;  // outputs, inputs; adapters may be on them
-  std::vector<std::pair<int64_t, int64_t>> others;   // that no adapter is on
+  std::vector<std::pair<int64_t, int64_t>> linears;  // (outputs, inputs), may have adapters
+  std::vector<std::pair<int64_t, int64_t>> others;   // (outputs, inputs), never have adapters
   std::vector<int64_t> ranks;
-  int64_t max_tokens = 2048;  // of a step
+  int64_t max_tokens = 2048;  // per step
   bool float32 = false;
   Isa isa = Isa::kPortable;
 };
-// Each once: token buckets that are powers of two first, so that a run that ends early has
-// something for all.
+// Each shape once. Token buckets that are powers of two come first, so that a run that ends early
+// covers all linears.
 std::vector<ProductShape> shapes_to_tune(const TuneSpace& space);
 
-// The tiles of an instruction set that are worth a try on some shape.
+// All tiles of an instruction set that may be the best for some shape.
 std::vector<CpuTile> all_tiles(Isa isa);
-// Those that differ on this shape, and the formula's.
+// Those with different effects on this shape (effective_tile), including the formula's tile.
 std::vector<CpuTile> candidate_tiles(const ProductShape& shape);
 
-// Seconds that the product takes with this tile, once.
+// Seconds per run of the product with this tile.
 using MeasureTile = std::function<double(const ProductShape& shape, const CpuTile& tile)>;
 
 struct TunedShape {
   ProductShape shape;
-  CpuTile chosen, formula;  // effective
-  std::vector<std::pair<CpuTile, double>>
-      seconds;  // least of each candidate, of some over fewer rounds
+  CpuTile chosen, formula;                          // effective
+  std::vector<std::pair<CpuTile, double>> seconds;  // minimum per candidate
 };
-// Candidates take turns; those clearly behind leave after the first rounds. The formula's tile is
-// kept where the best is not faster by more than noise.
+// Measures the candidates in turns. Clearly slower ones are dropped after the first rounds. Keeps
+// the formula's tile unless the best one is faster by more than the noise.
 TunedShape tune_shape(const ProductShape& shape, const MeasureTile& measure);
 
 struct TuneProgress {
   int done = 0, total = 0;
   const TunedShape* last = nullptr;
 };
-// All shapes that `known` lacks, until `budget` seconds have passed.
+// Tunes all shapes that `known` lacks, until `budget` seconds have passed.
 std::vector<TunedShape> tune(const std::vector<ProductShape>& shapes, const TileTable& known,
                              const MeasureTile& measure, const Clock& clock, double budget,
                              const std::function<void(const TuneProgress&)>& progress);
 
-// How much longer other choices take than the tuned one: geometric mean, and worst case.
+// Time of another choice of tiles divided by the time of the tuned one: geometric mean and maximum.
 struct TuneGain {
   double mean = 1, worst = 1;
 };
 struct TuneGains {
   TuneGain formula, single;
-  CpuTile single_tile;  // the one that would lose least if it served all shapes
+  CpuTile single_tile;  // the best single tile for all shapes
 };
 TuneGains gains_of(const std::vector<TunedShape>& tuned);
 

@@ -1,4 +1,4 @@
-// The search for tiles, on measurements that are made up.
+// The tile search on simulated measurements.
 #include "kernels/tiles/tune.h"
 #include "kernels/cpu/isa/isa.h"
 
@@ -19,8 +19,8 @@ const TuneSpace kSpace{.linears = {{64, 128}, {256, 64}},
                        .max_tokens = 40,
                        .isa = Isa::kAvx512};
 
-// The planted best takes 1 ms, others longer the more they differ from it, and everything a little
-// noise.
+// Simulated times: the planted best tile takes 1 ms, other tiles more the more they differ from it,
+// plus noise.
 struct Planted {
   SimulatedClock clock;
   CpuTile best{2, 2, 2};
@@ -44,8 +44,7 @@ TEST(Tuning, CoversEachShapeOnce) {
   const auto shapes = shapes_to_tune(kSpace);
   for (size_t i = 0; i < shapes.size(); ++i)
     EXPECT_EQ(std::count(shapes.begin(), shapes.end(), shapes[i]), 1);
-  // Buckets 1 to 16, 24, 32 and 48 of: three linears, two ranks of shrink over two widths and of
-  // expand onto two.
+  // 19 buckets (1 to 16, 24, 32, 48) × (3 linears + 2 ranks × 2 shrinks + 2 ranks × 2 expands).
   EXPECT_EQ(shapes.size(), 19u * (3 + 4 + 4));
   EXPECT_EQ(shapes.front().m, 1);
   EXPECT_EQ(shapes[11].m, 2) << "powers of two come first";
@@ -79,7 +78,7 @@ TEST(Tuning, FindsThePlantedBest) {
     const auto candidates = candidate_tiles(shape);
     const CpuTile nearest = *std::ranges::min_element(
         candidates, {}, [&](const CpuTile& tile) { return planted.difference(tile); });
-    // The formula's stays where it is as good, by the noise.
+    // The formula's tile is kept if it is as good within the noise.
     if (tuned.chosen != tuned.formula)
       EXPECT_EQ(planted.difference(tuned.chosen), planted.difference(nearest));
     else
@@ -129,8 +128,7 @@ TEST(Tuning, SaysWhatItBrings) {
       b{ProductKind::kShrink, false, Isa::kAvx512, 12, 64, 900};
   std::vector<TunedShape> tuned;
   for (const ProductShape& shape : {a, b}) {
-    // 1 s for one row and one panel with four chains at `a`, for two panels without any at `b`;
-    // others 2 s.
+    // 1 s for the tile below, 2 s for all others.
     const CpuTile best = shape == a ? CpuTile{1, 1, 4} : CpuTile{12, 2, 1};
     tuned.push_back(tune_shape(
         shape, [&](const ProductShape&, const CpuTile& tile) { return tile == best ? 1.0 : 2.0; }));
@@ -142,7 +140,7 @@ TEST(Tuning, SaysWhatItBrings) {
   EXPECT_NEAR(gains.formula.mean, 2, 1e-9);
 }
 
-// A clock that moves by a second whenever it is asked.
+// A clock that advances by one second per call.
 class Ticking final : public Clock {
  public:
   TimePoint now() const override { return time_ += std::chrono::seconds(1); }

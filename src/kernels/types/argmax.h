@@ -1,4 +1,4 @@
-// The largest of some values.
+// The result of an argmax.
 #pragma once
 
 #include <cstdint>
@@ -6,9 +6,9 @@
 namespace valora::kernels {
 
 struct Argmax {
-  int64_t index = 0;  // the first of them
+  int64_t index = 0;  // of the first maximum
   float value = 0;
-  bool numbers = true;  // every value is below infinity: none is NaN either
+  bool numbers = true;  // false if a value is NaN or +infinity
 };
 
 }  // namespace valora::kernels

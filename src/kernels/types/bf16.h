@@ -1,4 +1,4 @@
-// bfloat16 as its bits, for kernels that know no torch type.
+// bfloat16 for the torch-free kernels.
 #pragma once
 
 #include <bit>
@@ -19,7 +19,7 @@ template <>
 inline float from_float<float>(float v) {
   return v;
 }
-// Round to nearest even; NaN stays NaN.
+// Rounds to nearest even. NaN stays NaN.
 template <>
 inline bf16 from_float<bf16>(float v) {
   const uint32_t u = std::bit_cast<uint32_t>(v);

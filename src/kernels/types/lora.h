@@ -1,20 +1,20 @@
-// A step's adapters as the kernels of every device read them: plain data, made once per step and
-// read by every projection. Elements are of the step's dtype, in the form of its weights.
+// The adapters of a step as the kernels of every device read them: plain data, built once per step
+// and read by every projection. Factors have the dtype and layout of the model's weights.
 #pragma once
 
 #include <cstdint>
 
 namespace valora::kernels {
 
-// One factor of an adapter's product, [n, k] in panels: side by side at `data`, or in pieces of
-// `panels_per_piece` panels each, wherever they are.
+// One factor (A or B) of an adapter, [n, k] in panels: contiguous at `data`, or, if `pieces` is
+// set, in separate pieces of panels_per_piece panels each.
 struct LoraFactor {
   const void* data = nullptr;
   const void* const* pieces = nullptr;
   int64_t panels_per_piece = 0;
 };
 
-// What an adapter adds to one linear: scale · (x Aᵀ) Bᵀ.
+// An adapter on one linear: y += scale · (x Aᵀ) Bᵀ.
 struct LoraModule {
   LoraFactor a;      // n = rank, k = in
   LoraFactor b;      // n = out, k = rank
@@ -24,9 +24,9 @@ struct LoraModule {
   float scale = 1;
 };
 
-// Tokens [token_begin, token_end) of the flat batch run under an adapter, whose table has an entry
-// for each of the model's modules. The coefficient multiplies each module's scale. Segments of
-// several adapters may cover the same tokens: what they add is summed.
+// Applies an adapter to tokens [token_begin, token_end) of the flat batch. `modules` has one entry
+// per module of the model. The coefficient multiplies the scale of each module. If several segments
+// cover a token, their products are summed.
 struct LoraSegment {
   int64_t token_begin = 0;
   int64_t token_end = 0;
@@ -34,7 +34,8 @@ struct LoraSegment {
   float coefficient = 1;
 };
 
-// The entry of a module, or null: index -1 stands for a linear that no adapter is served on.
+// The entry of a module, or null if the adapter does not touch it. Index -1 is a linear that cannot
+// have adapters.
 inline const LoraModule* touched_module(const LoraSegment& segment, int module) {
   if (module < 0 || segment.modules[module].rank == 0) return nullptr;
   return &segment.modules[module];

@@ -1,4 +1,4 @@
-// What kernels are compiled for: instruction sets of CPUs, architectures of GPUs.
+// The targets that kernels are compiled for: CPU instruction sets and GPU architectures.
 #pragma once
 
 #include <cstdint>
@@ -19,14 +19,14 @@ enum class CudaArch : uint8_t {
 
 enum class Device : uint8_t { kCpu, kCuda };
 
-// A device and its instruction set or architecture, in a byte.
+// A device with its instruction set or architecture, in one byte.
 class Processor {
  public:
   constexpr Processor() = default;
   constexpr Processor(Isa isa) : Processor(Device::kCpu, static_cast<uint8_t>(isa)) {}  // NOLINT
-  constexpr Processor(CudaArch arch)  // NOLINT: an architecture, as an instruction set, is one
+  constexpr Processor(CudaArch arch)  // NOLINT: implicit, like the constructor from Isa
       : Processor(Device::kCuda, static_cast<uint8_t>(arch)) {}
-  // number: the enumerator's, below 64.
+  // number: the value of the enumerator, below 64.
   constexpr Processor(Device device, uint8_t number)
       : code_(static_cast<uint8_t>(static_cast<uint8_t>(device) << kNumberBits | number)) {}
 

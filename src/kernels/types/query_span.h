@@ -1,20 +1,20 @@
-// Sequences of a flat batch over the paged KV cache, as every device's attention kernels take them.
+// The sequences of a flat batch over the paged KV cache, for the attention kernels of all devices.
 #pragma once
 
 #include <cstdint>
 
 namespace valora::kernels {
 
-// Tokens of a KV block.
+// Tokens per KV block.
 inline constexpr int64_t kBlockTokens = 16;
 
-// One sequence's part of the flat batch: query rows [begin, begin + queries) stand at positions
-// context … context + queries - 1 of the sequence.
+// One sequence of the flat batch: query rows [begin, begin + queries) have the positions
+// context … context + queries - 1 in the sequence.
 struct QuerySpan {
   int64_t begin = 0;
   int64_t queries = 0;
-  int64_t context = 0;              // tokens whose KV was there before this step
-  const int32_t* blocks = nullptr;  // its block table
+  int64_t context = 0;              // tokens whose KV is in the cache before this step
+  const int32_t* blocks = nullptr;  // block table, [ceil((context + queries) / kBlockTokens)]
 };
 
 }  // namespace valora::kernels

@@ -1,4 +1,4 @@
-// How the values of a weight, or of the KV cache, lie in memory.
+// The memory layout of a weight or of the KV cache.
 #pragma once
 
 #include <cstdint>
@@ -6,8 +6,8 @@
 namespace valora::kernels {
 
 enum class WeightForm : uint8_t {
-  kPlain,   // row-major: [out, in]
-  kPanels,  // what the CPU kernels read (cpu/product/panels.h)
+  kPlain,   // weights: [out, in] row-major
+  kPanels,  // the layout of the CPU kernels (cpu/product/panels.h)
 };
 
 }  // namespace valora::kernels
