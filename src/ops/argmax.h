@@ -1,4 +1,4 @@
-// The largest of some values in host memory, where answers are sampled.
+// Argmax over values in host memory, for greedy sampling.
 #pragma once
 
 #include <span>
@@ -7,7 +7,7 @@
 
 namespace valora::ops {
 
-// x: at least one value.
+// x must not be empty.
 kernels::Argmax argmax(std::span<const float> x);
 
 }  // namespace valora::ops

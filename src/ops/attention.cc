@@ -13,7 +13,7 @@ KvArena::KvArena(int64_t blocks, int64_t layers, int64_t kv_heads, int64_t dim,
     : form_(target_of(dtype, device) == Target::kCpu ? WeightForm::kPanels : WeightForm::kPlain),
       kv_heads_(kv_heads),
       dim_(dim) {
-  // Zeros: what is read behind a sequence's end is masked, but must not be NaN.
+  // Zeros: values after the end of a sequence are read and masked, so they must not be NaN.
   data_ = form_ == WeightForm::kPanels
               ? huge_zeros(blocks * layers * kv_layer_elements_cpu(kv_heads, dim, dtype), dtype)
                     .view({blocks, layers, -1})

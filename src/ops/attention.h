@@ -1,4 +1,5 @@
-// Attention over the paged KV cache, and the vision towers' bidirectional attention.
+// Causal attention over the paged KV cache, and the bidirectional attention of the vision towers.
+// All scores are scaled by 1/sqrt(dim). Invalid arguments throw c10::Error.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -14,9 +15,9 @@ namespace valora::ops {
 using kernels::QuerySpan;
 using kernels::WeightForm;
 
-// The device's block arena: a block holds kBlockTokens tokens of all layers, K and V. On CPUs in
-// the panels that the kernels read (kernels/cpu/attention/kv_layout.h), [blocks, layers, elements];
-// on other devices and for the reference backend [blocks, layers, 2 (K, V), tokens, kv_heads, dim].
+// The block arena of a device. A block holds K and V of kBlockTokens tokens in all layers. Layout
+// on CPUs: [blocks, layers, elements] in the panels of kernels/cpu/attention/kv_layout.h. On other
+// devices and with the reference backend: [blocks, layers, 2 (K, V), tokens, kv_heads, dim].
 class KvArena {
  public:
   static constexpr int64_t kBlockTokens = kernels::kBlockTokens;
@@ -24,7 +25,7 @@ class KvArena {
   KvArena() = default;
   KvArena(int64_t blocks, int64_t layers, int64_t kv_heads, int64_t dim, at::ScalarType dtype,
           at::Device device);
-  // Of one block in the form that this device and the backend in use would have.
+  // Bytes per block in the layout of this device and the backend in use.
   static int64_t block_bytes(int64_t layers, int64_t kv_heads, int64_t dim, at::ScalarType dtype,
                              at::Device device);
 
@@ -39,18 +40,18 @@ class KvArena {
   int64_t kv_heads_ = 0, dim_ = 0;
 };
 
-// Writes the step's k, v: [T, kv_heads, dim] into the blocks of `layer`, then attends q: [T, heads,
-// dim] causally within each span. → [T, heads * dim]. Scale 1/sqrt(dim).
+// Writes k and v of the step, [T, kv_heads, dim], into the blocks of `layer`. Then computes causal
+// attention of q, [T, heads, dim], over each span's cached and new keys. → [T, heads * dim]
 at::Tensor paged_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                            const KvArena& arena, int64_t layer, std::span<const QuerySpan> spans);
 
-// The same without a cache, for training: each span attends its own tokens alone (context 0, no
-// blocks). Differentiates.
+// Causal attention without a cache, for training: each span attends only to its own tokens (context
+// 0, no blocks). Differentiable.
 at::Tensor causal_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                             std::span<const QuerySpan> spans);
 
-// q, k, v: [T, heads, dim], heads side by side in a row; rows attend within [ends[i-1], ends[i])
-// only, both ways. → [T, heads * dim]. Differentiates.
+// Bidirectional attention within the runs of rows [ends[i-1], ends[i]). q, k, v: [T, heads, dim]
+// with contiguous heads per row. → [T, heads * dim]. Differentiable.
 at::Tensor block_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                            std::span<const int64_t> ends);
 

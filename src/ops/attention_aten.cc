@@ -79,7 +79,7 @@ at::Tensor block_attention_aten(const at::Tensor& q, const at::Tensor& k, const 
   at::Tensor out = at::empty({q.size(0), heads * dim}, q.options());
   int64_t begin = 0;
   for (size_t i = 0; i < ends.size();) {
-    // Neighbours of one length (frames, pictures, windows) are one batched product.
+    // Consecutive runs of equal length (frames, pictures, windows) form one batched product.
     const int64_t length = ends[i] - begin;
     int64_t count = 1;
     while (i + count < ends.size() && ends[i + count] - ends[i + count - 1] == length) ++count;

@@ -1,4 +1,4 @@
-// Who computes on CPUs: valora's own kernels, or ATen, which the tests compare them with.
+// The backend on CPUs: valora's own kernels, or ATen as the reference for tests.
 #pragma once
 
 namespace valora::ops {
@@ -6,7 +6,7 @@ namespace valora::ops {
 enum class Backend { kNative, kReference };
 
 Backend backend();
-// Weights and caches made before keep their form: to be called before a model is loaded.
+// Call it before a model is loaded: existing weights and caches keep their layout.
 void set_backend(Backend backend);
 
 }  // namespace valora::ops

@@ -1,5 +1,5 @@
-// Attention that training differentiates: whole sequences side by side, padded behind their ends,
-// where no query that counts looks.
+// Differentiable attention for training: a batch of whole sequences, padded at their ends. The
+// causal mask hides the padding from all real queries.
 #include <ATen/ops/scaled_dot_product_attention.h>
 
 #include <algorithm>
@@ -11,11 +11,11 @@
 namespace valora::ops {
 namespace {
 
-// Up to here the whole table of scores is quicker than going over the keys in blocks, forth and
-// back.
+// Up to this length, computing the full score matrix is faster than ATen's blockwise attention, in
+// forward plus backward.
 constexpr int64_t kTableTokens = 512;
 
-// Rows of the flat batch as [sequences, longest], and back.
+// Converts rows of the flat batch to [sequences, longest] and back.
 class Padding {
  public:
   explicit Padding(std::span<const QuerySpan> spans) : count_(static_cast<int64_t>(spans.size())) {
@@ -50,7 +50,7 @@ class Padding {
   at::Tensor padded_rows_, flat_rows_;
 };
 
-// q: [sequences, heads, tokens, dim]; the query heads of one key head are rows of one product.
+// q: [sequences, heads, tokens, dim]. The query heads of one KV head are rows of one product.
 at::Tensor attend_table(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) {
   const int64_t n = q.size(0), heads = q.size(1), tokens = q.size(2), dim = q.size(3),
                 kv_heads = k.size(1), group = heads / kv_heads;

@@ -1,4 +1,4 @@
-// Tensors as the CPU kernels take them, for the x_cpu.cc files.
+// Conversions from tensors to the arguments of CPU kernels, for the *_cpu.cc files.
 #pragma once
 
 #include <ATen/ATen.h>

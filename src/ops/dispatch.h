@@ -1,5 +1,5 @@
-// Who computes an operation: the one place that looks at device, dtype and backend. An operation's
-// x.cc checks its arguments and asks here; its implementations are x_cpu.cc and x_aten.cc.
+// Selects the implementation of an operation from device, dtype and backend. For an operation x,
+// x.cc checks the arguments and dispatches to x_cpu.cc or x_aten.cc.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -19,11 +19,11 @@ inline Target target_of(at::ScalarType dtype, at::Device device) {
                       backend() == Backend::kNative;
   return native ? Target::kCpu : Target::kAten;
 }
-// Kernels leave no trace for gradients.
+// The kernels do not record gradients.
 inline Target target_of(const at::Tensor& x, bool differentiates = false) {
   return differentiates ? Target::kAten : target_of(x.scalar_type(), x.device());
 }
-// A weight was laid out for its target when it was made.
+// The layout of a weight was chosen for its target.
 inline Target target_of(const Weight& w) {
   return w.form() == WeightForm::kPanels ? Target::kCpu : Target::kAten;
 }

@@ -1,4 +1,5 @@
-// The implementations behind ops/elementwise.h. Arguments are checked. Those on ATen differentiate.
+// The implementations of ops/elementwise.h. The caller has checked the arguments. Those on ATen are
+// differentiable.
 #pragma once
 
 #include <ATen/ATen.h>

@@ -1,4 +1,4 @@
-// Whether an operation must leave a trace for gradients: kernels over raw pointers leave none.
+// Whether an operation must record gradients. Kernels over raw pointers do not.
 #pragma once
 
 #include <ATen/ATen.h>

@@ -22,7 +22,7 @@ at::Tensor huge_zeros(int64_t elements, at::ScalarType dtype) {
       (reinterpret_cast<uintptr_t>(map) + kHugePage - 1) / kHugePage * kHugePage;
 #ifdef MADV_HUGEPAGE
   madvise(reinterpret_cast<void*>(begin), bytes,
-          MADV_HUGEPAGE);  // advice alone: without it the memory is as good
+          MADV_HUGEPAGE);  // only a hint; failure is harmless
 #endif
   return at::from_blob(
       reinterpret_cast<void*>(begin), {elements}, [map, mapped](void*) { munmap(map, mapped); },

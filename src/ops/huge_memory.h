@@ -1,13 +1,12 @@
-// Memory for what is read in one sweep a step: large allocations lie on huge pages where the system
-// has them (some 15 % more bandwidth than on pages of 4 KiB).
+// Memory for data that is streamed once per step. Large allocations use huge pages if the system
+// has them (about 15 % more bandwidth than with 4 KiB pages).
 #pragma once
 
 #include <ATen/ATen.h>
 
 namespace valora::ops {
 
-// A CPU tensor of one dimension; its values are zero. Throws c10::Error where memory is not to be
-// had.
+// A zero-filled CPU tensor of one dimension. Throws c10::Error if memory is exhausted.
 at::Tensor huge_zeros(int64_t elements, at::ScalarType dtype);
 
 }  // namespace valora::ops

@@ -1,4 +1,4 @@
-// Many weights that are used together in one memory.
+// Places weights that are used together in one allocation.
 #pragma once
 
 #include <span>
@@ -7,13 +7,13 @@
 
 namespace valora::ops {
 
-// Elements that a weight takes in a memory that it shares with others: its own, up to a cache line,
-// where panels must begin.
+// Elements that a weight needs in a shared allocation: its own, rounded up to a cache line, so that
+// each weight begins 64-byte aligned.
 int64_t aligned_elements(const Weight& w);
 
-// Moves weights in panels of one dtype side by side onto huge pages, in the given order: a step
-// that reads the panels of several adapters then waits for far fewer address translations. Plain
-// weights stay where they are.
+// Moves weights in panels, all of one dtype, into one allocation on huge pages, in the given order.
+// This reduces TLB misses in a step that reads the panels of several adapters. Plain weights are
+// not moved.
 void lay_together(std::span<Weight* const> weights);
 
 }  // namespace valora::ops

@@ -16,7 +16,7 @@ void check_input(const at::Tensor& x, const Weight& w) {
               "linear: gradients do not flow through packed weights");
 }
 
-// The batch's table was checked when it was made; these are of this projection alone.
+// LoraBatch::add has checked the segments. This checks them against the projection.
 void check_lora(const at::Tensor& x, std::span<const ModuleWeight> linears, const LoraBatch& lora) {
   TORCH_CHECK(lora.token_end() <= x.size(0), "segments of ", lora.token_end(),
               " tokens in a batch of ", x.size(0));

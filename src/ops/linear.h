@@ -1,8 +1,8 @@
-// y = x Wᵀ + b, and the low-rank products that adapters add (VaLoRA §4.3).
+// Linears y = x Wᵀ + b with the low-rank products of adapters (VaLoRA §4.3). Sums are in fp32.
 //
-// These differentiate with respect to x and to adapters if weights and adapters are plain
-// (Weight::plain, or weights of the reference backend); weights in panels refuse an x that wants
-// gradients.
+// Differentiable with respect to x and the adapters if weights and adapters are plain
+// (Weight::plain, or the reference backend). Weights in panels reject an x that requires gradients.
+// Invalid arguments throw c10::Error.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -15,25 +15,25 @@
 
 namespace valora::ops {
 
-// Linears of one projection.
+// Most linears per projection.
 inline constexpr size_t kMaxSlices = 3;
 
-// A linear, and the module that adapters know it by; -1: none is served on it.
+// A linear and its module index in the adapters; -1: it cannot have adapters.
 struct ModuleWeight {
   const Weight* weight = nullptr;
   int module = -1;
 };
 
-// Up to kMaxSlices linears of one input, in one launch. x: [T, in] contiguous, of the weights'
-// dtype; lora: of a batch of at most T tokens. → of each linear [T, out]
+// Up to kMaxSlices linears of the same input in one launch. x: [T, in], contiguous, in the dtype of
+// the weights. lora: segments within the T tokens. → [T, out] per linear
 std::vector<at::Tensor> project(const at::Tensor& x, std::span<const ModuleWeight> linears,
                                 const LoraBatch& lora = {});
 at::Tensor linear(const at::Tensor& x, const ModuleWeight& linear, const LoraBatch& lora);
 at::Tensor linear(const at::Tensor& x, const Weight& w);
-// silu(gate) · up of two linears of one shape. [T, out]
+// silu(gate(x)) · up(x) for two linears of the same shape. → [T, out]
 at::Tensor gated(const at::Tensor& x, const ModuleWeight& gate, const ModuleWeight& up,
                  const LoraBatch& lora = {});
-// A linear with a float result: logits keep their precision.
+// A linear with an fp32 result, for logits. → float [T, out]
 at::Tensor linear_float(const at::Tensor& x, const Weight& w);
 
 }  // namespace valora::ops

@@ -31,14 +31,15 @@ at::Tensor adapted(const at::Tensor& x, const ModuleWeight& linear, const LoraBa
   at::Tensor y = product(x, *linear.weight);
   if (!lora.touches(linear.module)) return y;
   const auto segments = lora.segments();
-  // Several segments may change one token: their sum is rounded once, not after each of them.
+  // Several segments may cover one token: their sum is rounded once.
   if (segments.size() > 1) y = y.to(at::kFloat);
   for (size_t i = 0; i < segments.size(); ++i) {
     const kernels::LoraSegment& segment = segments[i];
     const LoraWeight* weight = lora.adapter(i).find(linear.module);
     const int64_t tokens = segment.token_end - segment.token_begin;
     if (!weight || tokens == 0) continue;
-    // A narrowed tensor that is written to costs a copy on the way back: only where it must be.
+    // An in-place write to a narrowed tensor costs a copy in the backward pass: narrow only if
+    // needed.
     const auto rows = [&](const at::Tensor& t) {
       return tokens == x.size(0) ? t : t.narrow(0, segment.token_begin, tokens);
     };

@@ -10,7 +10,7 @@ namespace {
 
 static_assert(kMaxSlices == kernels::kMaxSlices);
 
-// ys: of each weight, of the weights' dtype or float; with kSiluMul of the first alone.
+// ys: one result per weight, in the weights' dtype or float; with kSiluMul only the first.
 void run(const at::Tensor& x, std::span<const ModuleWeight> linears, const LoraBatch& lora,
          kernels::Combine combine, std::span<const at::Tensor> ys) {
   bool touched = false;

@@ -1,4 +1,4 @@
-// The implementations behind ops/linear.h. Arguments are checked.
+// The implementations of ops/linear.h. The caller has checked the arguments.
 #pragma once
 
 #include "ops/linear.h"

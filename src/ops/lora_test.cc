@@ -9,7 +9,7 @@ Weight panels(int64_t out, int64_t in) {
   return Weight(at::rand({out, in}), at::kBFloat16, at::kCPU);
 }
 
-// Of rank 4 on each of these modules of 100, [6, 10].
+// An adapter of rank 4 on these modules out of 100, each [6, 10].
 AdapterWeights adapter(std::initializer_list<int> modules) {
   AdapterWeights weights(100);
   for (const int module : modules) weights.set(module, {panels(4, 10), panels(6, 4)}, 0.5f);

@@ -7,8 +7,8 @@
 
 namespace valora::ops {
 
-// merged = weight + coefficient · B A, of one linear. `merged` is in weight's form; its data may be
-// weight's own.
+// One linear: merged = weight + coefficient · B A. `merged` has the shape, layout and dtype of
+// `weight` and may share its data. Null pointers are not allowed.
 struct Merge {
   const Weight* weight = nullptr;
   const Weight* merged = nullptr;
@@ -16,7 +16,8 @@ struct Merge {
   float coefficient = 1;
 };
 
-// All of them in one launch, in fp32, rounded once. They share a dtype, a form and a device.
+// Merges all linears in one launch, in fp32, rounded once. All weights must have the same dtype,
+// layout and device; otherwise it throws c10::Error.
 void merge(std::span<const Merge> merges);
 
 }  // namespace valora::ops

@@ -1,4 +1,4 @@
-// The implementations behind ops/merge.h. Arguments are checked.
+// The implementations of ops/merge.h. The caller has checked the arguments.
 #pragma once
 
 #include "ops/merge.h"

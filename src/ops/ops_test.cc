@@ -1,5 +1,5 @@
-// Every operation against ATen in double precision at odd sizes: in both dtypes of CPUs, by the
-// kernels and by the reference backend, and on a GPU where torch has one.
+// Every operation against ATen in double precision at odd sizes: on CPUs in both dtypes with both
+// backends, and on a GPU if torch has one.
 #include <ATen/ATen.h>
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/Context.h>
@@ -14,7 +14,7 @@
 namespace valora::ops {
 namespace {
 
-// Where and by whom an operation is computed: the same test bodies for all.
+// Device, dtype and backend: all run the same test bodies.
 struct Platform {
   const char* name;
   at::Device device;
@@ -42,7 +42,7 @@ class Ops : public ::testing::TestWithParam<std::tuple<Platform, at::ScalarType>
         .to(at::TensorOptions().dtype(dtype()).device(device()));
   }
   double tolerance() const { return dtype() == at::kFloat ? 2e-5 : 2e-2; }
-  // `actual` was rounded once from what `expected` says in double precision.
+  // `expected` is in double precision; `actual` was rounded once.
   void expect_close(const at::Tensor& actual, const at::Tensor& expected, double scale = 1) {
     ASSERT_EQ(actual.sizes(), expected.sizes());
     const at::Tensor difference =
@@ -98,7 +98,7 @@ TEST_P(Ops, AddLoraUnderSegmentsOfSeveralAdapters) {
     adapters.emplace_back(1).set(
         0, {Weight(a.back(), dtype(), device()), Weight(b.back(), dtype(), device())}, 0.5f);
   }
-  // Tokens 2 and 3 under none, 4 to 7 under a sum of two, 7 on under one with a negative
+  // Tokens 2 and 3 have no adapter, 4 to 6 the sum of two, from 7 on one with a negative
   // coefficient.
   LoraBatch lora;
   lora.add(0, 2, adapters[0], 2);
@@ -205,7 +205,7 @@ TEST_P(Ops, RotateHalf) {
   const at::Tensor both = random({4, 2, 3, 10}), angle = random({4, 5}).to(at::kFloat);
   const at::Tensor c = at::cos(wide(angle)).unsqueeze(1), s = at::sin(wide(angle)).unsqueeze(1);
   for (at::Tensor x :
-       {both.select(1, 0).contiguous(), both.select(1, 1)}) {  // rows side by side, and apart
+       {both.select(1, 0).contiguous(), both.select(1, 1)}) {  // contiguous and strided rows
     const at::Tensor left = wide(x).slice(2, 0, 5), right = wide(x).slice(2, 5, 10),
                      untouched = wide(both.select(1, 0));
     rotate_half(x, at::cos(angle), at::sin(angle));
@@ -235,7 +235,7 @@ TEST_P(Ops, PagedAttentionInChunksEqualsTheWholeSequence) {
   const std::vector<int32_t> table{6, 1, 4, 3};
   for (const int64_t chunk : {1, 5, 7, 8, 19, 50}) {
     const KvArena arena(8, 2, kv_heads, dim, dtype(), device());
-    arena.data().fill_(NAN);  // what no sequence wrote is never read
+    arena.data().fill_(NAN);  // unwritten slots must not be read
     for (int64_t begin = 0; begin < length; begin += chunk) {
       const int64_t count = std::min(chunk, length - begin);
       const QuerySpan span{0, count, begin, table.data()};
@@ -268,7 +268,7 @@ TEST_P(Ops, PagedAttentionKeepsSequencesApart) {
 
 TEST_P(Ops, BlockAttentionStaysWithinItsBlocks) {
   const at::Tensor q = random({9, 2, 8}), k = random({9, 2, 8}), v = random({9, 2, 8});
-  const std::vector<int64_t> ends{2, 4, 6, 7, 9};  // neighbours of one length, and others
+  const std::vector<int64_t> ends{2, 4, 6, 7, 9};  // consecutive runs of equal length, and others
   const at::Tensor out = block_attention(q, k, v, ends);
   for (const auto& [begin, end] :
        {std::pair<int64_t, int64_t>{0, 2}, {2, 4}, {4, 6}, {6, 7}, {7, 9}}) {

@@ -1,4 +1,4 @@
-// libtorch's thread pool, the only compute pool, as the ParallelFor that torch-free kernels take.
+// libtorch's thread pool, the only compute pool, as a ParallelFor for the torch-free kernels.
 #pragma once
 
 #include "base/parallel.h"
@@ -7,9 +7,9 @@ namespace valora::ops {
 
 const ParallelFor& torch_parallel();
 
-// Ends the calling thread's helpers; its next parallel work starts others. Where the helpers of all
-// threads are more than the cores, OpenMP lets each of them sleep at once between two pieces of
-// work, which makes small ones take twice as long.
+// Ends the OpenMP workers of the calling thread; its next parallel launch starts new ones. If the
+// workers of all threads exceed the cores, OpenMP puts idle workers to sleep immediately, which
+// doubles the time of small launches.
 void release_threads();
 
 }  // namespace valora::ops

@@ -9,7 +9,7 @@
 namespace valora::ops {
 namespace {
 
-// Two parts that wait for each other end only where they run at the same time.
+// Two parts that wait for each other finish only if they run concurrently.
 TEST(TorchParallel, RunsPartsAtTheSameTime) {
   at::set_num_threads(2);
   std::latch both(2);

@@ -10,7 +10,7 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-// Holds the part within the graph.
+// Stores the part in the autograd graph.
 struct HeldPart : torch::CustomClassHolder {
   explicit HeldPart(Part part) : part(std::move(part)) {}
   Part part;
@@ -40,7 +40,7 @@ struct Recomputed : torch::autograd::Function<Recomputed> {
           outputs.push_back(all[i]), wanted.push_back(gradients[i]);
     }
     if (!outputs.empty()) torch::autograd::backward(outputs, wanted);
-    variable_list result{at::Tensor()};  // of the part itself
+    variable_list result{at::Tensor()};  // no gradient for the part itself
     for (const at::Tensor& input : inputs) result.push_back(input.grad());
     return result;
   }

@@ -1,5 +1,5 @@
-// Activation checkpointing: a part of a model that keeps its inputs alone and is run again on the
-// way back.
+// Activation checkpointing: a part of a model that saves only its inputs and is recomputed in the
+// backward pass.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -11,9 +11,10 @@ namespace valora::ops {
 
 using Part = std::function<std::vector<at::Tensor>(const std::vector<at::Tensor>&)>;
 
-// part(inputs), without what its operations would keep for their gradients. `part` must give the
-// same both times and live, with all it refers to, until the gradients were taken. At least one
-// input must want gradients; those of leaves inside `part` are added to their grad() directly.
+// Returns part(inputs) without saving the activations of its operations. `part` must be
+// deterministic. It and everything that it refers to must live until the backward pass ends. At
+// least one input must require gradients. Gradients of leaves inside `part` are accumulated into
+// their grad() directly.
 std::vector<at::Tensor> recomputed(const Part& part, const std::vector<at::Tensor>& inputs);
 
 }  // namespace valora::ops

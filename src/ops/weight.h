@@ -1,4 +1,4 @@
-// The weight of a linear in the form that its device multiplies fastest.
+// The weight of a linear in the layout that is fastest on its device.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -9,25 +9,23 @@ namespace valora::ops {
 
 using kernels::WeightForm;
 
-// A weight [out, in] and its bias: panels on CPUs, else, and for the reference backend, plain
-// tensors.
+// A weight [out, in] and its bias: panels on CPUs; plain tensors on other devices and with the
+// reference backend.
 class Weight {
  public:
   Weight() = default;
-  // Reads w: [out, in] and bias: [out] of any dtype, on any device; keeps them in `dtype` on
-  // `device`.
+  // Copies w: [out, in] and bias: [out], of any dtype on any device, to `dtype` on `device`.
   Weight(const at::Tensor& w, at::ScalarType dtype, at::Device device, const at::Tensor& bias = {});
 
-  // w: [out, in] and bias: [out], kept as they are whatever the backend: the form that gradients
-  // flow through.
+  // Keeps w: [out, in] and bias: [out] as plain tensors with every backend, for training.
   static Weight plain(at::Tensor w, at::Tensor bias = {});
 
-  // The same shape, form and bias over other values: `data` is as data() is, and is kept, not
+  // The same shape, layout and bias with other values. `data` must match data(); it is shared, not
   // copied.
   Weight with_data(at::Tensor data) const;
 
-  // Replaces the values, w: [out, in] of any dtype, in the same memory: bit for bit what the
-  // constructor makes of them.
+  // Replaces the values in place. w: [out, in] of any dtype. The result is bit-identical to that of
+  // the constructor.
   void refill(const at::Tensor& w);
 
   bool defined() const { return data_.defined(); }
@@ -37,7 +35,7 @@ class Weight {
   size_t bytes() const { return data_.nbytes(); }
   WeightForm form() const { return form_; }
   const at::Tensor& data() const { return data_; }  // panels [1-d], or [out, in]
-  // float beside panels, else of dtype(); or undefined
+  // float with panels, otherwise of dtype(); undefined if there is none
   const at::Tensor& bias() const { return bias_; }
   at::Tensor unpacked() const;  // [out, in]
 

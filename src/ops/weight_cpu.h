@@ -9,7 +9,7 @@ namespace valora::ops {
 
 // w: [out, in], contiguous float or bf16 → its panels, zero-padded, on huge pages.
 at::Tensor pack_cpu(const at::Tensor& w);
-// Into panels that are there.
+// Packs into existing panels.
 void pack_cpu(const at::Tensor& w, const at::Tensor& panels);
 // → [out, in]
 at::Tensor unpack_cpu(const Weight& w);

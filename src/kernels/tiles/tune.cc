@@ -85,7 +85,7 @@ std::vector<ProductShape> shapes_to_tune(const TuneSpace& space) {
 
 std::vector<CpuTile> all_tiles(Isa isa) {
   std::vector<CpuTile> tiles;
-  for (const uint8_t panels : {1, 2, 4, 8})  // not 3: pieces of a projection are powers of two
+  for (const uint8_t panels : {1, 2, 4, 8})  // powers of two, like the pieces of a projection
     for (const uint8_t chains : kTileChains) {
       const int most = std::min(kMostTileRows, tile_sums(isa) / (panels * chains));
       for (const int rows : {1, 2, 3, 4, 5, 6, 8, 12})

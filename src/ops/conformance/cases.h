@@ -8,7 +8,7 @@
 namespace valora::ops::conformance {
 
 struct Adapter {
-  std::vector<int64_t> ranks;  // of each slice; 0: not touched
+  std::vector<int64_t> ranks;  // per slice; 0: not touched
 };
 
 struct Use {
@@ -20,7 +20,7 @@ struct Use {
 struct Case {
   std::string name;
   int64_t in = 0;
-  std::vector<int64_t> outs;  // of one to three linears
+  std::vector<int64_t> outs;  // one to three linears
   int64_t tokens = 0;
   std::vector<Adapter> adapters;
   std::vector<Use> uses;

@@ -1,4 +1,4 @@
-// For tests: runs a case through the public operations and compares.
+// For tests: runs a case through the public operations and compares it with the reference.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -7,7 +7,8 @@
 
 namespace valora::ops::conformance {
 
-// |actual − expected| <= absolute + relative · |expected|, of results whose spread is about one.
+// |actual − expected| <= absolute + relative · |expected|. Results have a standard deviation
+// near 1.
 struct Tolerance {
   double relative = 0, absolute = 0;
 };
@@ -65,7 +66,7 @@ class Checker {
     adapter.set(static_cast<int>(s), pair.weight, 1);
     if (tokens == 0) return;
     const auto wide = [](const at::Tensor& t) { return t.to(at::kDouble); };
-    // The intermediate is rounded to the dtype, as Punica's reference does.
+    // The intermediate is rounded to the dtype, as in Punica's reference.
     const at::Tensor low = at::mm(wide(x.narrow(0, use.begin, tokens)), wide(pair.a).t())
                                .mul_(use.coefficient)
                                .to(dtype_);
@@ -76,7 +77,7 @@ class Checker {
     return expected.abs() * tolerance_.relative + tolerance_.absolute;
   }
 
-  // The error of silu(gate) · up from those of gate and up.
+  // Propagates the error limits of gate and up to silu(gate) · up.
   void expect_gated(const at::Tensor& actual, const at::Tensor& gate, const at::Tensor& up) {
     const at::Tensor silu = gate * at::sigmoid(gate), expected = silu * up;
     expect_close(actual, expected,
@@ -89,7 +90,7 @@ class Checker {
     ASSERT_EQ(actual.scalar_type(), dtype_);
     const at::Tensor excess = (actual.to(at::kCPU, at::kDouble) - expected).abs_().sub_(limit);
     count_.outputs += actual.numel();
-    // Not-a-number is above nothing: counted as those that are not below.
+    // Counts values that are not within the limit, which includes NaN.
     const int64_t wrong = excess.numel() - (excess <= 0).sum().item<int64_t>();
     if (wrong == 0) return;
     const int64_t at = excess.nan_to_num(1e30).argmax().item<int64_t>(), columns = actual.size(1);

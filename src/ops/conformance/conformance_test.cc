@@ -1,6 +1,6 @@
-// The projections of every backend, device and dtype on the grids of earlier systems' tests,
-// against ATen in double precision. A sample of each grid, unless VALORA_CONFORMANCE=full;
-// VALORA_ISA keeps to one instruction set.
+// Projections of every backend, device and dtype on the test grids of Punica and vLLM, against ATen
+// in double precision. Runs a sample of each grid unless VALORA_CONFORMANCE=full. VALORA_ISA
+// restricts the test to one instruction set.
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
 #include <gtest/gtest.h>
@@ -31,7 +31,7 @@ struct Setting {
   kernels::Isa isa;  // of the native backend on CPUs
 
   bool native() const { return backend == Backend::kNative && device == at::kCPU; }
-  // Instruction sets on which a whole grid would take minutes.
+  // Whether a whole grid would take minutes on this instruction set.
   bool slow() const {
     return native() && (isa == kernels::Isa::kAvx2 || isa == kernels::Isa::kPortable);
   }
@@ -44,8 +44,8 @@ struct Setting {
                                  : "bfloat16");
   }
   friend void PrintTo(const Setting& setting, std::ostream* out) { *out << setting.name(); }
-  // Punica's are 3e-2 and 2e-2 in bfloat16, 5e-3 and 5e-3 in float16; vLLM's 6e-2 in both, 1e-2 in
-  // float32.
+  // For comparison, (relative, absolute): Punica has (3e-2, 2e-2) in bfloat16 and (5e-3, 5e-3) in
+  // float16; vLLM has 6e-2 in both and 1e-2 in float32.
   Tolerance tolerance() const {
     if (dtype == at::kFloat) return {1e-5, 5e-5};
     if (dtype == at::kHalf) return {2e-3, 4e-3};
@@ -82,7 +82,7 @@ class Conformance : public ::testing::TestWithParam<Setting> {
     set_backend(GetParam().backend);
     if (!full())
       at::set_num_threads(
-          1);  // tests run side by side: threads that wait for each other would wait long
+          1);  // tests run in parallel: with more threads, each launch would wait for busy cores
   }
   void TearDown() override {
     kernels::set_isa(isa_before_);
@@ -90,7 +90,7 @@ class Conformance : public ::testing::TestWithParam<Setting> {
     at::set_num_threads(threads_before_);
   }
 
-  // Of the cases with the weights of `like`.
+  // The most tokens of the cases with the same weights as `like`.
   static int64_t most_tokens(const std::vector<Case>& cases, const Case& like) {
     int64_t most = 0;
     for (const Case& c : cases)
@@ -98,7 +98,7 @@ class Conformance : public ::testing::TestWithParam<Setting> {
     return most;
   }
 
-  // In a sample only one of the largest weights for each dtype: making them takes longer than the
+  // A sample has only one of the largest weights per dtype: creating them takes longer than the
   // cases.
   std::vector<Case> narrow(const std::vector<Case>& grid) const {
     std::vector<Case> cases;
@@ -108,7 +108,7 @@ class Conformance : public ::testing::TestWithParam<Setting> {
     return cases;
   }
 
-  // Of `grid`, `sampled` cases where not all are asked for; slow instruction sets take fewer and
+  // Runs all cases of `grid`, or a sample of `sampled` cases. Slow instruction sets run fewer and
   // smaller ones.
   void run(const char* grid_name, const std::vector<Case>& grid, size_t sampled) {
     const Setting& setting = GetParam();
@@ -145,7 +145,7 @@ TEST_P(Conformance, OnPunicasAndVllmsGrids) {
   run("Punica's grid", punica_grid(), 12);
 }
 
-// Says at the end how much was compared.
+// Prints the number of compared cases and outputs at the end.
 class Summary : public ::testing::Environment {
  public:
   void TearDown() override {

@@ -1,5 +1,4 @@
-// For tests: the grids that Punica and vLLM test their kernels on, with what callers may ask
-// besides.
+// For tests: the shape grids of Punica's and vLLM's kernel tests, plus variations.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +14,7 @@ inline constexpr int64_t kRanks[] = {1, 4, 8, 16, 32, 64, 128, 256};
 
 using Random = std::mt19937;
 
-// Not std's distributions: those differ between libraries.
+// The distributions of std differ between standard libraries.
 inline int64_t below(Random& random, int64_t bound) {
   return static_cast<int64_t>(random() % static_cast<uint64_t>(bound));
 }
@@ -25,7 +24,7 @@ T any_of(Random& random, const T (&values)[N]) {
   return values[below(random, N)];
 }
 
-// Tokens of each adapter.
+// Tokens per adapter.
 inline std::vector<int64_t> shares(const std::string& popularity, int64_t tokens) {
   if (popularity == "identical" || tokens == 1) return {tokens};
   if (popularity == "distinct") return std::vector<int64_t>(static_cast<size_t>(tokens), 1);
@@ -47,9 +46,8 @@ inline std::vector<int64_t> shares(const std::string& popularity, int64_t tokens
   return result;
 }
 
-// What callers may ask besides: other ranks in the same call, negative and other coefficients,
-// slices that an adapter does not touch, tokens without an adapter, segments without tokens,
-// several segments of the same tokens.
+// Varies a case: mixed ranks, negative and other coefficients, slices that an adapter does not
+// touch, tokens without an adapter, empty segments, and overlapping segments.
 inline void vary(Case& c, Random& random) {
   constexpr float kCoefficients[] = {1, -1, 0.5f, -1.5f, 2};
   for (Adapter& adapter : c.adapters)
@@ -73,8 +71,7 @@ inline void vary(Case& c, Random& random) {
   c.name += " varied";
 }
 
-// Punica's hidden sizes, ranks, popularities of adapters and batch sizes: each as it is there, and
-// varied.
+// Punica's hidden sizes, ranks, adapter popularities and batch sizes: each original and varied.
 inline std::vector<Case> punica_grid() {
   std::vector<Case> grid;
   Random random(1);
@@ -101,7 +98,7 @@ inline std::vector<Case> punica_grid() {
   return grid;
 }
 
-// Sequences of some tokens each, sorted by the adapter they drew.
+// A batch of sequences with random adapters, sorted by adapter.
 inline Case sequences(int64_t in, std::vector<int64_t> outs, int64_t batch, int64_t loras,
                       int64_t rank, Random& random) {
   Case c{std::to_string(batch) + " sequences of " + std::to_string(loras) + " adapters of rank " +
@@ -124,7 +121,7 @@ inline Case sequences(int64_t in, std::vector<int64_t> outs, int64_t batch, int6
   return c;
 }
 
-// vLLM's batches, adapters, ranks and slices at its hidden size of 2049.
+// vLLM's batch sizes, adapter counts, ranks and slices at its hidden size of 2049.
 inline std::vector<Case> vllm_grid() {
   std::vector<Case> grid;
   Random random(2);
@@ -137,7 +134,7 @@ inline std::vector<Case> vllm_grid() {
   return grid;
 }
 
-// vLLM's hidden sizes and odd ones, as inputs and as outputs.
+// vLLM's hidden sizes plus odd ones, as inputs and as outputs.
 inline std::vector<Case> width_grid() {
   constexpr int64_t kWidths[] = {
       1,     3,     17,    33,    63,    64,     127,    128,    255,   256,   512,   513,   896,
@@ -151,14 +148,14 @@ inline std::vector<Case> width_grid() {
   Random random(3);
   for (const int64_t width : kWidths)
     for (const size_t slices : {1, 2, 3}) {
-      if (slices > 1 && width > 33024) continue;  // no model has such projections side by side
+      if (slices > 1 && width > 33024) continue;  // no model has several such slices
       grid.push_back(sequences(width, std::vector<int64_t>(slices, 48), 4, 4, 32, random));
       grid.push_back(sequences(64, std::vector<int64_t>(slices, width), 4, 4, 32, random));
     }
   return grid;
 }
 
-// Gate and up.
+// The gated MLP (gate and up).
 inline std::vector<Case> gated_grid() {
   std::vector<Case> grid;
   Random random(4);
@@ -171,7 +168,7 @@ inline std::vector<Case> gated_grid() {
   return grid;
 }
 
-// `count` cases, the same ones each time, none over `most_tokens`, in the grid's order.
+// A fixed random sample of `count` cases with at most `most_tokens` tokens, in the grid's order.
 inline std::vector<Case> sample(const std::vector<Case>& grid, size_t count, int64_t most_tokens) {
   std::vector<Case> small;
   for (const Case& c : grid)

@@ -1,5 +1,4 @@
-// For tests: the tensors that cases are made of, and what an operation must give, computed by ATen
-// in double precision.
+// For tests: the operands of the cases, and the reference products by ATen in double precision.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -14,9 +13,9 @@
 
 namespace valora::ops::conformance {
 
-// Numbers of a standard normal distribution, of which other seeds take other stretches: drawing new
-// ones for each tensor would take most of the time. What is longer than all repeats them, never at
-// the same place of two rows.
+// A shared sample of the standard normal distribution. A seed selects an offset, since drawing new
+// numbers per tensor would dominate the run time. Larger tensors repeat the sample; its prime
+// length keeps rows different.
 class Noise {
  public:
   at::Tensor take(int64_t rows, int64_t columns, uint64_t seed) const {
@@ -39,13 +38,13 @@ class Noise {
                                         at::TensorOptions(at::kFloat));
 };
 
-// Base weights and inputs of one size, rounded to the dtype under test, and x · wᵀ of them.
+// Base weights and inputs of one size, rounded to the dtype under test, and their products x · wᵀ.
 struct Base {
   std::vector<at::Tensor> weights;   // [out, in]
   at::Tensor x;                      // [most tokens, in]
   std::vector<at::Tensor> products;  // double [most tokens, out]
 
-  // Of a spread of one: inputs of one, weights of 1 / √in.
+  // Standard deviations: inputs 1, weights 1 / √in, hence products 1.
   Base(int64_t in, const std::vector<int64_t>& outs, int64_t tokens, at::ScalarType dtype,
        const Noise& noise)
       : x(noise.take(tokens, in, 1).to(dtype)) {
@@ -54,7 +53,7 @@ struct Base {
       weights.push_back(
           noise.take(outs[s], in, 2 + s).mul_(1 / std::sqrt(static_cast<double>(in))).to(dtype));
       products.push_back(at::empty({tokens, outs[s]}, at::kDouble));
-      constexpr int64_t kRows = 1024;  // at a time: a double copy of all would be large
+      constexpr int64_t kRows = 1024;  // at a time, to limit the memory of the double copy
       for (int64_t row = 0; row < outs[s]; row += kRows) {
         const int64_t count = std::min(kRows, outs[s] - row);
         products.back()
@@ -65,13 +64,13 @@ struct Base {
   }
 };
 
-// One adapter on one linear: its plain tensors and its weights in the form of the backend.
+// One adapter on one linear: plain tensors, and weights in the layout of the backend.
 struct LowRankPair {
   at::Tensor a, b;
   LoraWeight weight;
 };
 
-// All that the cases of one setting share.
+// The operands that the cases of one dtype and device share.
 class World {
  public:
   World(at::ScalarType dtype, at::Device device) : dtype_(dtype), device_(device) {}
@@ -95,10 +94,11 @@ class World {
     linears_.x = linears_.base->x.to(device_);
     return linears_;
   }
-  // So that one base serves the cases that follow.
+  // Makes the next base large enough for all following cases.
   void expect_tokens(int64_t tokens) { most_tokens_ = tokens; }
 
-  // What it adds has a spread of kSpread. Adapters further apart than kDistinct have equal values.
+  // The product of the pair has a standard deviation of kSpread. Adapter numbers that are equal
+  // modulo kDistinct share values.
   const LowRankPair& pair(int64_t in, int64_t out, int64_t rank, int adapter, size_t slice) {
     const auto [place, added] = pairs_.try_emplace({rank, out, adapter % kDistinct, slice});
     LowRankPair& pair = place->second;
