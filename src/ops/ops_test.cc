@@ -98,8 +98,8 @@ TEST_P(Ops, AddLoraUnderSegmentsOfSeveralAdapters) {
     adapters.emplace_back(1).set(
         0, {Weight(a.back(), dtype(), device()), Weight(b.back(), dtype(), device())}, 0.5f);
   }
-  // Tokens 2 and 3 have no adapter, 4 to 6 the sum of two, from 7 on one with a negative
-  // coefficient.
+  // Tokens 2 and 3 have no adapter, 4 to 6 the sum of two, 7 one of these, and from 8 on one with a
+  // negative coefficient.
   LoraBatch lora;
   lora.add(0, 2, adapters[0], 2);
   lora.add(4, 8, adapters[1], 1);

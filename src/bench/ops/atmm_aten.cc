@@ -7,11 +7,11 @@
 namespace valora::bench {
 namespace {
 
-// All adapters of a layer as two matrices, and which of them each token takes.
+// All adapters of a layer as two tensors, and the adapter of each token.
 struct Stacked {
   at::Tensor a;     // [adapters, rank, in]
   at::Tensor b;     // [adapters, rank, out]
-  at::Tensor mask;  // [tokens, adapters, 1]: the coefficient of the token's own, else 0
+  at::Tensor mask;  // [tokens, adapters, 1]: coefficient of the token's adapter, else 0
 };
 
 Stacked stack(const AtmmProblem& problem, const std::vector<AtmmAdapter>& adapters) {

@@ -8,7 +8,7 @@
 namespace valora::bench {
 namespace {
 
-// Results are rounded to bf16 once by us and several times by the rivals.
+// Our results are rounded to bf16 once, the rivals' several times.
 constexpr double kTolerance = 0.03;
 constexpr int kSearchRounds = 5;
 
@@ -75,7 +75,7 @@ std::vector<Shape> atmm_shapes(bool quick) {
   const auto search = std::make_shared<TileSearch>(candidate_tiles());
   std::vector<Shape> shapes;
   for (const AtmmShape& shape : grid) {
-    if (shape.cold) continue;  // where memory is what is waited for, tiles hardly differ
+    if (shape.cold) continue;  // memory-bound: tiles hardly differ
     shapes.push_back({"atmm", shape.label(), shape.fields(), [shape, search](Bench&) {
                         search_tile(shape, *search);
                         return std::nullopt;

@@ -1,5 +1,5 @@
-// What mixed adapters add to a linear, against the ways of others and against our kernel with the
-// best one tile (VaLoRA figures 17 and 18).
+// Benchmark of the low-rank products of mixed adapters on one linear, against the methods of other
+// systems and against our kernel with the best single tile (VaLoRA figures 17 and 18).
 #pragma once
 
 #include <vector>
@@ -10,7 +10,7 @@ namespace valora::bench {
 
 inline constexpr const char* kSingleTile = "single_tile";
 
-// First those that find the best single tile, then those that measure.
+// Shapes that search for the best single tile come first, then those that are measured.
 std::vector<Shape> atmm_shapes(bool quick);
 
 }  // namespace valora::bench

@@ -12,7 +12,7 @@ namespace {
 
 using Segments = std::vector<kernels::LoraSegment>;
 
-// Ranks rounded up to a multiple of `step` by zeros.
+// Pads the rank with zeros to a multiple of `step`.
 at::Tensor padded(const at::Tensor& w, int64_t dim, int64_t step) {
   const int64_t rank = w.size(dim), wide = (rank + step - 1) / step * step;
   if (wide == rank) return w;
@@ -23,9 +23,9 @@ at::Tensor padded(const at::Tensor& w, int64_t dim, int64_t step) {
   return result;
 }
 
-// The panels of every layer's adapters, and segments that point at them.
+// The adapters of every layer in panels, and segments that point to them.
 struct Packed {
-  std::vector<ops::AdapterWeights> adapters;  // layer after layer
+  std::vector<ops::AdapterWeights> adapters;  // ordered by layer
   Cycle<Segments> layers;
 
   static Packed of(const AtmmProblem& problem, int64_t rank_step) {

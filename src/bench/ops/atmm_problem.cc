@@ -15,7 +15,7 @@ std::string rank_text(const std::vector<int64_t>& ranks) {
   return ranks.size() == 1 ? std::to_string(ranks[0]) : "mixed";
 }
 
-// Each request's adapter, sorted; adapters that nobody asks for are left out.
+// The adapter of each request, sorted. Unused adapters are left out.
 std::vector<size_t> adapters_of_requests(const AtmmShape& shape) {
   const int requests = static_cast<int>(shape.requests);
   int models = requests;

@@ -1,4 +1,4 @@
-// One step's low-rank work on one linear: tokens under many adapters (VaLoRA §4.3).
+// The low-rank products of one step on one linear: tokens with many adapters (VaLoRA §4.3).
 #pragma once
 
 #include <ATen/ATen.h>
@@ -16,10 +16,9 @@ struct AtmmShape {
   int64_t requests = 1;
   int64_t tokens_per_request = 1;  // 1: decode
   int64_t hidden = 0;              // in and out
-  std::vector<int64_t> ranks;      // of the adapters, in turn
-  std::string popularity;          // distinct, uniform, zipf:1.5 or identical, as Punica has them
-  bool cold =
-      false;  // adapters come from memory: the step's other layers were in the caches between
+  std::vector<int64_t> ranks;      // assigned to the adapters cyclically
+  std::string popularity;          // distinct, uniform, zipf:1.5 or identical, as in Punica
+  bool cold = false;  // adapters come from memory, evicted from the caches by the other layers
 
   int64_t tokens() const { return requests * tokens_per_request; }
   std::string label() const;
@@ -32,7 +31,7 @@ struct AtmmAdapter {
   float coefficient;
 };
 
-// Tokens [begin, end) under adapters[adapter].
+// Tokens [begin, end) use adapters[adapter].
 struct AtmmRun {
   int64_t begin, end;
   size_t adapter;
@@ -41,9 +40,9 @@ struct AtmmRun {
 struct AtmmProblem {
   AtmmShape shape;
   at::Tensor x;               // [tokens, in], bf16
-  std::vector<AtmmRun> runs;  // neighbours of one adapter are one run
-  std::vector<std::vector<AtmmAdapter>>
-      layers;  // equal in all but their place: one, or enough to be cold
+  std::vector<AtmmRun> runs;  // one per maximal run of tokens with the same adapter
+  // Copies of the same adapters: one, or enough to exceed the caches.
+  std::vector<std::vector<AtmmAdapter>> layers;
 
   int64_t adapters() const { return static_cast<int64_t>(layers.front().size()); }
   at::Tensor output(at::ScalarType dtype) const {

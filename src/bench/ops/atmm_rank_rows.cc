@@ -13,13 +13,13 @@ namespace {
 
 using kernels::bf16;
 
-constexpr int64_t kRowsPerPiece = 4;  // dot products that a thread takes at a time
+constexpr int64_t kRowsPerPiece = 4;  // dot products per work item
 constexpr int64_t kOutputsPerPiece = 512;
 
-// A layer's adapters in the pool: the rows of A, and of Bᵀ, of all adapters in no order.
+// The adapters of a layer in the pool: the rows of A and of Bᵀ of all adapters in random order.
 struct Pool {
   at::Tensor a, b;                                       // [rows, hidden]
-  std::vector<std::vector<const bf16*>> a_rows, b_rows;  // of each adapter
+  std::vector<std::vector<const bf16*>> a_rows, b_rows;  // per adapter
   std::vector<float> coefficients;
 };
 
@@ -50,7 +50,7 @@ Pool make_pool(const std::vector<AtmmAdapter>& adapters) {
   return pool;
 }
 
-// Two launches: all tokens' dot products, then all tokens' sums.
+// Two launches: the dot products of all tokens, then the weighted sums of all tokens.
 struct RankRows {
   Cycle<Pool> layers;
   at::Tensor x, y;

@@ -30,8 +30,8 @@ std::vector<int64_t> counting(int64_t count) {
   return numbers;
 }
 
-// ATen gets keys and values side by side; in decode the heads of one key as its queries, which need
-// no copies of it.
+// ATen gets contiguous keys and values. In decode, the query heads of one KV head are its queries,
+// so that ATen does not copy keys.
 Measurement measure_decode(Bench& bench, const AttentionShape& s) {
   const int64_t layers = cold_copies(static_cast<int64_t>(bytes_of_cache(s)));
   const PagedSequences sequences(s, layers);
@@ -50,7 +50,7 @@ Measurement measure_decode(Bench& bench, const AttentionShape& s) {
                  kTolerance);
 }
 
-// ATen gets each head's keys and values, side by side.
+// ATen gets contiguous keys and values per query head.
 Measurement measure_prefill(Bench& bench, const AttentionShape& s) {
   const PagedSequences sequences(s, 1);
   const at::Tensor q =

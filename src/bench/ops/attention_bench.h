@@ -1,4 +1,5 @@
-// Attention over the paged KV cache and the vision towers', against ATen's over contiguous tensors.
+// Benchmark of paged attention and of the vision towers' attention, against ATen's over contiguous
+// tensors.
 #pragma once
 
 #include <vector>

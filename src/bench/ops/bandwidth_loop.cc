@@ -5,7 +5,7 @@
 namespace valora::bench {
 
 VALORA_CLONES float sum_floats(const float* values, int64_t count) {
-  constexpr int kLanes = 128;  // more sums than an addition takes cycles
+  constexpr int kLanes = 128;  // enough independent sums to hide the addition latency
   float sums[kLanes] = {};
   int64_t i = 0;
   for (; i + kLanes <= count; i += kLanes)

@@ -1,4 +1,4 @@
-// The inner loop of the bandwidth's measurement, compiled for the machine it runs on.
+// The inner loop of the bandwidth measurement, compiled for the host's instruction sets.
 #pragma once
 
 #include <cstdint>

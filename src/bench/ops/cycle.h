@@ -1,4 +1,4 @@
-// Copies of an operand, taken in turn, so that each use finds its data out of the caches.
+// Copies of an operand that are used in rotation, so that each use finds its data cold.
 #pragma once
 
 #include <cstddef>

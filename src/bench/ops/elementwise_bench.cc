@@ -11,8 +11,7 @@ namespace {
 constexpr double kTolerance = 0.02, kEps = 1e-6;
 constexpr double kElement = 2;  // bytes of a bf16
 
-// Passes over `elements` of bf16; from memory where they do not fit into the caches, and without a
-// limit that says much where they do.
+// `passes` over `elements` bf16 values. Counts memory traffic only if they exceed the caches.
 Work work_of(double passes, int64_t elements) {
   const double bytes = passes * kElement * static_cast<double>(elements);
   return {bytes > static_cast<double>(last_level_cache()) ? bytes : 0};
@@ -27,7 +26,7 @@ Measurement measure_rms_norm(Bench& bench, int64_t tokens, int64_t width) {
                  kTolerance);
 }
 
-// The stream grows with every run, by the residual.
+// The values of x grow by the residual with every run.
 Measurement measure_add_rms_norm(Bench& bench, int64_t tokens, int64_t width) {
   const at::Tensor x = normal_tensor({tokens, width}, at::kBFloat16, 1, 1),
                    residual = normal_tensor({tokens, width}, at::kBFloat16, 1, 3);
@@ -45,7 +44,7 @@ Measurement measure_add_rms_norm(Bench& bench, int64_t tokens, int64_t width) {
                  kTolerance);
 }
 
-// x · cos + rotated(x) · sin, as transformers has it.
+// x · cos + rotated(x) · sin, as in transformers.
 at::Tensor rotate_aten(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin) {
   const int64_t half = x.size(2) / 2;
   return x * cos + at::cat({x.narrow(2, half, half).neg(), x.narrow(2, 0, half)}, 2) * sin;

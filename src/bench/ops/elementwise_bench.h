@@ -1,4 +1,4 @@
-// The row-wise operations between products, against ATen's.
+// Benchmark of the elementwise and row-wise operations, against ATen's.
 #pragma once
 
 #include <vector>

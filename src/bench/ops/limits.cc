@@ -22,7 +22,7 @@ namespace {
 constexpr int64_t kArrayBytes = int64_t{256} << 20;
 constexpr auto kStale = std::chrono::seconds(1);
 
-// Each thread multiplies small matrices of its own again and again.
+// Each thread multiplies its own small matrices repeatedly.
 template <typename T>
 double product_rate(at::ScalarType dtype, kernels::CpuTile tile) {
   constexpr int64_t kRows = 48, kInputs = 512, kOutputs = 128, kRepeats = 20;
@@ -62,7 +62,7 @@ double best_product_rate(at::ScalarType dtype) {
 }  // namespace
 
 Limits::Limits() : array_(ops::huge_zeros(kArrayBytes / 4, at::kFloat)) {
-  array_.fill_(1);  // pages that nobody wrote to are all one page
+  array_.fill_(1);  // unwritten pages would all map to one zero page
   measure_arithmetic();
   measure_bandwidth();
 }
@@ -95,8 +95,7 @@ void Limits::measure_bandwidth() {
   measured_ = std::chrono::steady_clock::now();
 }
 
-// sysconf counts the parts of a cache that other cores have to themselves: the system's own files
-// come first.
+// Prefers /sys: sysconf includes cache slices that other cores own.
 int64_t last_level_cache() {
   static const int64_t bytes = [] {
     int64_t largest = 0;

@@ -1,4 +1,5 @@
-// What the machine can do with the threads in use, measured in the run itself.
+// The memory bandwidth and arithmetic throughput of the machine with the threads in use, measured
+// during the run.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -10,16 +11,13 @@ namespace valora::bench {
 class Limits {
  public:
   Limits();
-  // Measures again where the last measurement is older than a second: the bandwidth drifts where
-  // the memory is shared, and of the arithmetic the best that was ever seen counts.
+  // Measures again if the last measurement is older than a second, since the bandwidth of shared
+  // memory drifts. For arithmetic, the best measurement so far counts.
   void refresh();
-  double bandwidth() const {
-    return bandwidth_;
-  }  // bytes a second, reading one array front to back
+  double bandwidth() const { return bandwidth_; }  // bytes per second, sequential read of one array
   double lowest_bandwidth() const { return lowest_; }
   double highest_bandwidth() const { return highest_; }
-  // Multiplications and additions a second, of the best product loop over data in the second-level
-  // cache.
+  // Multiplications and additions per second of the best product loop over data in L2.
   double arithmetic(bool float32) const { return float32 ? float_arithmetic_ : bf16_arithmetic_; }
 
  private:
@@ -32,11 +30,11 @@ class Limits {
   std::chrono::steady_clock::time_point measured_;
 };
 
-// Bytes of the last-level cache; 32 MiB where the system does not say.
+// Bytes of the last-level cache; 32 MiB if the system does not report it.
 int64_t last_level_cache();
 
-// Copies of `bytes` bytes that together are more than twice the last-level cache: a cycle over them
-// finds each cold.
+// How many copies of `bytes` bytes exceed twice the last-level cache, so that a rotation over them
+// finds each copy cold.
 int64_t cold_copies(int64_t bytes);
 
 }  // namespace valora::bench

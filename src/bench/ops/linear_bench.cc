@@ -13,7 +13,7 @@
 namespace valora::bench {
 namespace {
 
-constexpr double kTolerance = 0.02;  // of bf16 results; fp32 ones are held to a thousandth of it
+constexpr double kTolerance = 0.02;  // for bf16 results; a thousandth of it for fp32
 
 struct Size {
   int64_t in, out;
@@ -30,8 +30,7 @@ Work work_of(int64_t tokens, int64_t out, int64_t in, at::ScalarType dtype) {
           2.0 * static_cast<double>(tokens * out * in), dtype == at::kFloat};
 }
 
-// The copies of one matrix in one form; made when the first shape needs them, shared by all that
-// do.
+// The copies of one matrix in one layout: created by the first shape that needs them, then shared.
 struct LinearWeights {
   Size size;
   at::ScalarType dtype;

@@ -1,5 +1,5 @@
-// Dense linears of a 0.5 B and a 7 B model, weights cold, against at::linear and against oneDNN
-// with weights in the form it likes best.
+// Benchmark of the dense linears of a 0.5 B and a 7 B model with cold weights, against at::linear
+// and against oneDNN with prepacked weights.
 #pragma once
 
 #include <vector>
@@ -10,7 +10,7 @@ namespace valora::bench {
 
 std::vector<Shape> linear_shapes(bool quick);
 
-// silu(x Gᵀ) · (x Uᵀ), one launch of ours against two linears and two row-wise operations.
+// silu(x Gᵀ) · (x Uᵀ): our single launch against two linears and two elementwise operations.
 std::vector<Shape> gated_shapes(bool quick);
 
 }  // namespace valora::bench

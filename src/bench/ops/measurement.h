@@ -1,4 +1,4 @@
-// What is measured at one shape, and what came out.
+// The benchmark of one shape: contenders, required work and measured times.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -16,54 +16,54 @@ namespace valora::bench {
 
 inline constexpr const char* kOurs = "valora";
 
-// One implementation. `result` runs it once on fresh outputs and returns what it computed; `run` is
-// what is timed.
+// One implementation. `run` is timed. `result` runs it once on fresh outputs and returns the
+// result.
 struct Contender {
   std::string name;
   std::function<void()> run;
   std::function<at::Tensor()> result;
 };
 
-// What an operation needs at least.
+// The least work of an operation.
 struct Work {
-  double bytes = 0;       // read from and written to memory; 0 where everything lies in the caches
+  double bytes = 0;       // memory traffic; 0 if all data is in the caches
   double operations = 0;  // multiplications and additions
-  bool float32 = false;   // else bf16: which arithmetic limit holds
+  bool float32 = false;   // selects the arithmetic limit; false: bf16
 };
 
 struct Measurement {
   std::string operation;  // linear, atmm, merge, …
-  std::string label;      // the shape in words
-  Json shape;             // and as fields
+  std::string label;      // the shape as text
+  Json shape;             // the shape as JSON fields
   Work work;
-  double bandwidth = 0;         // the machine's, just before
-  double bound_seconds = 0;     // at the machine's limit
-  bool bandwidth_bound = true;  // which limit it is
+  double bandwidth = 0;         // of the machine just before, in bytes per second
+  double bound_seconds = 0;     // least time at the machine's limits
+  bool bandwidth_bound = true;  // else bound by arithmetic
   std::vector<Timing> timings;  // ours first
 
   const Timing& ours() const { return timings.front(); }
   const Timing* find(const std::string& name) const;
-  // How many times our time `name` takes; 0 where it was not measured.
+  // The time of `name` divided by ours; 0 if it was not measured.
   double ratio(const std::string& name) const;
   double share_of_limit() const { return bound_seconds / ours().seconds.p50; }
 };
 
 struct Settings {
   bool quick = false;
-  int threads = 0;     // 0: libtorch's
+  int threads = 0;     // 0: libtorch's default
   std::string filter;  // only shapes whose "operation label" contains it
-  double seconds = 0;  // a shape; 0: 0.4, or less with quick
+  double seconds = 0;  // per shape; 0: 0.4, or less if quick
 };
 
 // Shared by all shapes of a run.
 struct Bench {
   RaceRules rules;
   Limits limits;
-  Json notes = Json::object();  // what was found on the way, for the report
+  Json notes = Json::object();  // intermediate findings, for the report
 };
 
-// A shape to be measured, or (where nothing comes back) something to be found out before. Nothing
-// is allocated before measure().
+// A shape to measure. `measure` allocates all data. It returns nothing if it only prepares later
+// shapes, e.g. by a search.
 struct Shape {
   std::string operation;
   std::string label;
@@ -71,21 +71,21 @@ struct Shape {
   std::function<std::optional<Measurement>(Bench&)> measure;
 };
 
-// Every contender's result against the first one's, |difference| <= tolerance · (1 + |largest
-// value|); c10::Error where one computes something else.
+// Checks each contender's result against the first one's: |difference| <= tolerance · (1 + |largest
+// value|). Throws c10::Error otherwise.
 void check_alike(const std::vector<Contender>& contenders, double tolerance);
-// Lets them race.
+// Times the contenders in turns (timing.h).
 Measurement time_in_turns(Bench& bench, const Work& work, const std::vector<Contender>& contenders);
-// Both.
+// check_alike, then time_in_turns.
 Measurement compete(Bench& bench, const Work& work, const std::vector<Contender>& contenders,
                     double tolerance);
 
-// At the end of a run: by then the arithmetic limit has been seen.
+// Call it at the end of a run, when the arithmetic limit is known best.
 void set_bound(Measurement& measurement, const Limits& limits);
 
 // A contender whose run has no side effects.
 Contender pure(std::string name, std::function<at::Tensor()> run);
-// One that adds to y.
+// A contender whose run adds to y.
 Contender adding(std::string name, const at::Tensor& y, std::function<void()> run);
 
 }  // namespace valora::bench

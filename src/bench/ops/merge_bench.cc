@@ -19,7 +19,7 @@ constexpr float kCoefficient = 2;
 
 struct MergeShape {
   std::string model;
-  int64_t hidden, kv, inner;  // widths: of the stream, of keys, of the MLP
+  int64_t hidden, kv, inner;  // widths of the residual stream, keys and MLP
   int64_t layers, rank;
 };
 
@@ -32,7 +32,7 @@ std::vector<Size> linears_of(const MergeShape& s) {
           {s.inner, s.hidden},  {s.inner, s.hidden}, {s.hidden, s.inner}};
 }
 
-// One linear with its adapter, in our form and in ATen's, and what the merge is written to.
+// One linear with its adapter, in our layout and in ATen's, and the output of the merge.
 struct Linear {
   at::Tensor w, a, b, merged;
   ops::Weight base, shadow, panel_a, panel_b;
@@ -49,12 +49,12 @@ Linear make_linear(const Size& size, int64_t rank) {
   l.panel_a = pack(l.a);
   l.panel_b = pack(l.b);
   at::Tensor shadow = ops::huge_zeros(l.base.data().numel(), at::kBFloat16);
-  shadow.fill_(1);  // the system gives the pages now
+  shadow.fill_(1);  // touch the pages before timing
   l.shadow = l.base.with_data(shadow);
   return l;
 }
 
-// The first layer's merged weights, all in one.
+// The merged weights of the first layer, concatenated.
 template <typename Merged>
 at::Tensor first_layer(const std::vector<Linear>& linears, size_t count, const Merged& merged) {
   std::vector<at::Tensor> parts;
@@ -62,7 +62,7 @@ at::Tensor first_layer(const std::vector<Linear>& linears, size_t count, const M
   return at::cat(parts);
 }
 
-// Back to the base: every linear points at its own weights again, which nobody wrote to.
+// Unmerge: every linear points to its base weights again, which were never written.
 double switch_back_seconds(const std::vector<Linear>& linears) {
   std::vector<ops::Weight> in_use;
   for (const Linear& l : linears) in_use.push_back(l.shadow);

@@ -1,5 +1,5 @@
-// Adapters merged into the linears of a model (VaLoRA §4.4.1): base weights are read, a shadow is
-// written.
+// Benchmark of merging adapters into the linears of a model (VaLoRA §4.4.1): reads the base
+// weights, writes a shadow copy.
 #pragma once
 
 #include <vector>

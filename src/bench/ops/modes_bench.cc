@@ -49,13 +49,13 @@ Layer make_layer(int first_module) {
     return Linear{base, base.with_data(ops::huge_zeros(base.data().numel(), at::kBFloat16)),
                   module++};
   };
-  // In braces they are made in this order.
+  // Braces guarantee this order of evaluation.
   return {make(kHidden, kHidden), make(kKeyWidth, kHidden), make(kKeyWidth, kHidden),
           make(kHidden, kHidden), make(kInner, kHidden),    make(kInner, kHidden),
           make(kHidden, kInner)};
 }
 
-// As the engine keeps it: an adapter on every linear, in one memory.
+// An adapter on every linear, in one allocation as in the engine.
 ops::AdapterWeights make_adapter(std::vector<Layer>& layers, int number) {
   ops::AdapterWeights adapter(layers.size() * kLayerLinears);
   for (Layer& layer : layers)
@@ -81,8 +81,8 @@ class Steps {
   }
   int64_t adapters() const { return std::min<int64_t>(8, tokens_); }
 
-  // One step's linears; → the last layer's outputs. merged: over the merged weights; `adapters` 0:
-  // no low-rank products.
+  // Runs the linears of one step and returns the outputs of the last layer. merged: uses the merged
+  // weights. adapters: 0 means no low-rank products.
   at::Tensor run(bool merged, int64_t adapters) const {
     const ops::LoraBatch lora = segments(adapters);
     at::Tensor y;
@@ -119,8 +119,7 @@ class Steps {
   }
 
  private:
-  // Each token, or each even run of them, under the next adapter; all under the first if there is
-  // one.
+  // Distributes the tokens evenly over the adapters, in runs.
   ops::LoraBatch segments(int64_t adapters) const {
     ops::LoraBatch lora;
     for (int64_t a = 0; a < adapters; ++a)
@@ -144,7 +143,7 @@ class Steps {
 Measurement measure_modes(Bench& bench, const ModeShape& shape) {
   const auto steps = std::make_shared<Steps>(shape);
   const int64_t adapters = steps->adapters();
-  // Merged and unmerged are one function where all tokens have the merged adapter.
+  // Merged and unmerged agree if all tokens use the merged adapter.
   check_alike({pure("merged", [=] { return steps->run(true, 0); }),
                pure("unmerged, one adapter", [=] { return steps->run(false, 1); })},
               kTolerance);

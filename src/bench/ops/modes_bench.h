@@ -1,5 +1,5 @@
-// The linears of whole steps in the three modes (VaLoRA §4.4): what mixed and merged adapters cost
-// beside the base.
+// Benchmark of the linears of whole steps in the three modes (VaLoRA §4.4): the cost of mixed and
+// merged adapters relative to the base model.
 #pragma once
 
 #include <vector>

@@ -16,11 +16,11 @@ namespace {
 
 constexpr double kSeconds = 0.5, kQuickSeconds = 0.15;
 
-// Freed memory stays with the process: else the system's clearing of pages, in every round, would
-// be most of the time of those who make large intermediate results.
+// Keeps freed memory in the process. Otherwise page faults in every round would dominate the time
+// of contenders with large intermediate results.
 void keep_freed_memory() {
 #ifdef M_MMAP_THRESHOLD
-  mallopt(M_MMAP_THRESHOLD, 32 << 20);  // glibc takes no more
+  mallopt(M_MMAP_THRESHOLD, 32 << 20);  // the maximum of glibc
   mallopt(M_TRIM_THRESHOLD, 1 << 30);
 #endif
 }
@@ -62,7 +62,7 @@ OpsRun run_all(const Settings& settings, std::vector<Shape> shapes, const ShapeP
   for (size_t i = 0; i < shapes.size(); ++i) {
     progress(static_cast<int>(i), static_cast<int>(shapes.size()),
              shapes[i].operation + " " + shapes[i].label);
-    const Shape shape = std::move(shapes[i]);  // what it holds goes with it
+    const Shape shape = std::move(shapes[i]);  // frees its data after the measurement
     std::optional<Measurement> m;
     try {
       m = shape.measure(bench);

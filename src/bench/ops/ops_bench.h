@@ -15,9 +15,9 @@ struct Machine {
   std::string isa;
   int threads = 0;
   int64_t last_level_cache = 0;
-  double bandwidth = 0, lowest_bandwidth = 0,
-         highest_bandwidth = 0;                      // bytes a second; the last, and its drift
-  double bf16_arithmetic = 0, float_arithmetic = 0;  // operations a second
+  // Bytes per second: the last measurement, and the range over the run.
+  double bandwidth = 0, lowest_bandwidth = 0, highest_bandwidth = 0;
+  double bf16_arithmetic = 0, float_arithmetic = 0;  // operations per second
 };
 
 struct OpsRun {
@@ -27,11 +27,11 @@ struct OpsRun {
   std::vector<Measurement> measurements;
 };
 
-// (shapes done, shapes in all, what is next)
+// (shapes done, total shapes, label of the next shape)
 using ShapeProgress = std::function<void(int, int, const std::string&)>;
 
-// kInvalidArgument where the filter leaves nothing; kInternal where a rival computes something else
-// than we do.
+// kInvalidArgument if the filter matches no shape; kInternal if the result of a rival differs from
+// ours.
 Result<OpsRun> run_ops_bench(const Settings& settings, const ShapeProgress& progress);
 
 }  // namespace valora::bench

@@ -31,15 +31,16 @@ PagedSequences::PagedSequences(const AttentionShape& shape, int64_t layers)
   v_ = rows_of(values_.narrow(2, shape.context, shape.queries));
   std::vector<int32_t> order(static_cast<size_t>(shape.batch * blocks_of(shape.keys())));
   std::iota(order.begin(), order.end(), 0);
-  std::shuffle(order.begin(), order.end(), std::mt19937(1));  // as after a while of serving
+  std::shuffle(order.begin(), order.end(),
+               std::mt19937(1));  // scattered blocks, as in a running server
   for (int64_t s = 0; s < shape.batch; ++s)
     tables_.emplace_back(order.begin() + s * blocks_of(shape.keys()),
                          order.begin() + (s + 1) * blocks_of(shape.keys()));
   for (int64_t s = 0; s < shape.batch; ++s)
     spans_.push_back({s * shape.queries, shape.queries, shape.context, tables_[s].data()});
   if (shape.context == 0) return;
-  // The context comes into the first layer's cache by a step of its own, under one head a key's
-  // head, whose result nobody reads; the other layers' are copies.
+  // Fills the first layer's cache by a step over the context with one query head per KV head, and
+  // discards its result. The other layers are copies.
   for (int64_t s = 0; s < shape.batch; ++s) {
     const ops::QuerySpan span{0, shape.context, 0, tables_[s].data()};
     const auto part = [&](const at::Tensor& x) {

@@ -1,4 +1,5 @@
-// Sequences in a KvArena as an engine has them, and the same keys and values contiguous, for ATen.
+// Sequences in a KvArena as in an engine, and the same keys and values as contiguous tensors for
+// ATen.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -11,8 +12,8 @@ namespace valora::bench {
 
 struct AttentionShape {
   int64_t batch = 1;
-  int64_t context = 0;  // tokens of each sequence that are in the cache before the step
-  int64_t queries = 1;  // tokens of each sequence in the step
+  int64_t context = 0;  // cached tokens per sequence before the step
+  int64_t queries = 1;  // tokens per sequence in the step
   int64_t heads = 0, kv_heads = 0, dim = 0;
 
   int64_t keys() const { return context + queries; }
@@ -20,12 +21,12 @@ struct AttentionShape {
 
 class PagedSequences {
  public:
-  // bf16. `layers` of them, with equal values, so that a cycle over them finds the cache cold.
+  // In bf16. All layers have equal values; a rotation over enough layers finds the KV cache cold.
   PagedSequences(const AttentionShape& shape, int64_t layers);
 
-  // The step in one layer, → [tokens, heads * dim].
+  // Runs the step in one layer. → [tokens, heads * dim]
   at::Tensor attend(int64_t layer) const;
-  // [batch, kv_heads, keys, dim] of all keys and values, those of the step with them.
+  // All keys and values including those of the step: [batch, kv_heads, keys, dim].
   const at::Tensor& keys() const { return keys_; }
   const at::Tensor& values() const { return values_; }
   const at::Tensor& queries() const { return q_; }  // [tokens, heads, dim]

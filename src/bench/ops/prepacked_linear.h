@@ -1,5 +1,4 @@
-// oneDNN's linear over weights that it brought into its own form before: what libtorch's compiler
-// calls.
+// oneDNN's linear over weights that were prepacked into its own layout, as torch.compile uses it.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -8,7 +7,7 @@ namespace valora::bench {
 
 // Whether this libtorch has the operators.
 bool has_prepacked_linear();
-// w: [out, in], to be multiplied with `tokens` rows at a time.
+// w: [out, in], packed for products with `tokens` rows.
 at::Tensor prepack_linear(const at::Tensor& w, int64_t tokens);
 at::Tensor prepacked_linear(const at::Tensor& x, const at::Tensor& packed);
 

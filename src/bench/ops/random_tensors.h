@@ -1,4 +1,4 @@
-// Values for measurements: normal, the same in every run, and cheap in any number.
+// Reproducible, normally distributed values for benchmarks, cheap to create in any number.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -7,7 +7,7 @@
 
 namespace valora::bench {
 
-// A normal sample of at most 2^18 values, repeated: products' speed does not depend on values.
+// Repeats a normal sample of about 2^18 values: the speed of products does not depend on them.
 at::Tensor normal_tensor(at::IntArrayRef sizes, at::ScalarType dtype, double scale, uint64_t seed);
 
 inline at::Tensor weight_tensor(int64_t out, int64_t in, at::ScalarType dtype, uint64_t seed) {

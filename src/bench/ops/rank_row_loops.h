@@ -1,5 +1,5 @@
-// Products with single rows of adapters, as S-LoRA's and Punica's decode kernels compute them: fp32
-// dot products of bf16 vectors, compiled for the machine they run on.
+// Products with single adapter rows, as in the decode kernels of S-LoRA and Punica: fp32 dot
+// products of bf16 vectors, compiled for the host's instruction sets.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace valora::bench {
 // x · row, both of `count` elements.
 float dot_row(const kernels::bf16* x, const kernels::bf16* row, int64_t count);
 
-// y[i] += sum over r of low[r] · rows[r][i] for i < count, in fp32, rounded once.
+// y[i] += Σ_r low[r] · rows[r][i] for i < count, in fp32, rounded once.
 void add_rows(const float* low, const kernels::bf16* const* rows, int64_t rank, int64_t count,
               kernels::bf16* y);
 

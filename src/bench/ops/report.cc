@@ -128,11 +128,12 @@ std::string ops_report_text(const OpsRun& run) {
 }
 
 Json ops_report_json(const OpsRun& run) {
-  Json json{{"machine", machine_json(run.machine)},
-            {"notes", run.notes},
-            {"settings", {{"quick", run.settings.quick}, {"filter", run.settings.filter}}},
-            {"measurements", Json::array()},
-            {"summary", summarize_ops(run.measurements)}};  // keys are sorted: it stands last
+  Json json{
+      {"machine", machine_json(run.machine)},
+      {"notes", run.notes},
+      {"settings", {{"quick", run.settings.quick}, {"filter", run.settings.filter}}},
+      {"measurements", Json::array()},
+      {"summary", summarize_ops(run.measurements)}};  // keys are sorted, so it is the last one
   for (const Measurement& m : run.measurements) json["measurements"].push_back(measurement_json(m));
   return json;
 }

@@ -1,4 +1,4 @@
-// A run's figures, for people and for programs.
+// The report of a run as text and as JSON.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 namespace valora::bench {
 
 std::string ops_report_text(const OpsRun& run);
-// Ends with "summary".
+// "summary" is the last key.
 Json ops_report_json(const OpsRun& run);
 
 }  // namespace valora::bench

@@ -1,4 +1,4 @@
-// Every rival computes what it is compared with, at small odd shapes, by double-precision loops.
+// Every rival against double-precision loops at small odd shapes.
 #include <gtest/gtest.h>
 
 #include "bench/ops/atmm_rivals.h"
@@ -41,7 +41,7 @@ TEST(AtmmRivals, AllComputeTheSame) {
           einsum_products(problem)}) {
       EXPECT_GT(expected.abs().max().item<double>(), 0.1);
       EXPECT_LE((wide(c.result()) - expected).abs().max().item<double>(), allowed) << c.name;
-      c.run();  // what was added once more
+      c.run();  // result() must not contain this sum
       EXPECT_LE((wide(c.result()) - expected).abs().max().item<double>(), allowed)
           << c.name << ", run again";
     }

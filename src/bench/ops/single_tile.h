@@ -1,5 +1,5 @@
-// The best one tile for all low-rank products: what a library compiled with one tile could reach at
-// most.
+// The best single tile for all low-rank products: an upper bound for a library with one static
+// tile.
 #pragma once
 
 #include <vector>
@@ -8,19 +8,20 @@
 
 namespace valora::bench {
 
-// Tiles whose sums fit in the registers of some instruction set, and keep enough of them busy.
+// Tiles whose sums fit into the registers of an instruction set and use enough of them.
 std::vector<kernels::CpuTile> candidate_tiles();
 
-// Of several candidates timed at many shapes, the one whose times have the least geometric mean.
+// Finds the candidate with the least geometric mean time over many shapes.
 class TileSearch {
  public:
   explicit TileSearch(std::vector<kernels::CpuTile> candidates);
   const std::vector<kernels::CpuTile>& candidates() const { return candidates_; }
-  // One shape's seconds, of each candidate.
+  // seconds: of one shape, per candidate.
   void add(const std::vector<double>& seconds);
   kernels::CpuTile best() const;
-  // best()'s time over that of each shape's own best candidate, geometric mean: what any choice of
-  // tiles can win on these shapes, and a little more, as the least of noisy times is partly luck.
+  // Geometric mean of best()'s time divided by the time of each shape's own best candidate: an
+  // upper bound for the gain of adaptive tiling on these shapes. Slightly too high, since a minimum
+  // of noisy times is biased.
   double most_to_win() const;
 
  private:

@@ -8,7 +8,7 @@
 namespace valora::bench {
 namespace {
 
-// Shapes that differ in rank and popularity alone: too few of them have no spread to speak of.
+// The fewest shapes, differing only in rank and popularity, for a meaningful spread.
 constexpr size_t kFewShapes = 3;
 
 using Values = std::vector<double>;
@@ -61,7 +61,7 @@ void add_merge(Json& summary, std::span<const Measurement> all) {
   summary["merge_vs_bandwidth_bound_worst"] = most_or_null(slowness);
 }
 
-// The modes are ours, over the base: less is better.
+// Time of our modes relative to the base model: less is better.
 void add_modes(Json& summary, std::span<const Measurement> all) {
   for (const std::string mode : {"merged", "unmerged"}) {
     Values slowness;
@@ -75,7 +75,7 @@ void add_modes(Json& summary, std::span<const Measurement> all) {
 
 void add_spread(Json& summary, std::span<const Measurement> all) {
   std::map<std::string, std::map<std::string, Values>>
-      medians;  // of each contender, by what else the shape is
+      medians;  // per contender, by the other shape fields
   std::map<std::string, Values> jitter;
   for (const Measurement& m : all) {
     if (m.operation != "atmm") continue;

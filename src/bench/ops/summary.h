@@ -1,4 +1,4 @@
-// From a run's measurements to its few figures.
+// The summary figures of a run.
 #pragma once
 
 #include <span>
@@ -9,16 +9,19 @@
 
 namespace valora::bench {
 
-// 0 where there are none.
+// 0 if there are no values.
 double geometric_mean(std::span<const double> values);
 
-// For every operation O and rival R: "O_vs_R_geomean" and "O_vs_R_worst" of R's time / ours; of the
-// machine's limit "O_share_of_limit_geomean" and "…_worst"; "merge_vs_bandwidth_bound" and
-// "…_worst" of our time / the bound. "atmm_spread": of each contender p90 / p50 over the shapes
-// that differ in rank and popularity alone, a geometric mean over hidden sizes and token counts
-// (VaLoRA figure 18); "atmm_fluctuation": p90 - p50 over the same shapes, in units of ours;
-// "atmm_jitter": p90 / p50 over the runs of one shape. Those of the first kind that are always
-// there are null where nothing of theirs was measured.
+// Keys, for operation O and rival R:
+//   O_vs_R_geomean, O_vs_R_worst        R's time / our time
+//   O_share_of_limit_geomean, …_worst   our share of the machine's limit
+//   merge_vs_bandwidth_bound, …_worst   our time / the bandwidth bound
+//   atmm_spread       per contender: p90 / p50 over the shapes that differ only in rank and
+//                     popularity, geometric mean over hidden sizes and token counts (VaLoRA fig.
+//                     18)
+//   atmm_fluctuation  per contender: p90 - p50 over the same shapes, relative to ours
+//   atmm_jitter       per contender: p90 / p50 over the runs of one shape
+// The fixed keys of the first kind are null if nothing was measured for them.
 Json summarize_ops(std::span<const Measurement> measurements);
 
 }  // namespace valora::bench

@@ -82,7 +82,7 @@ TEST(OpsSummary, SpreadIsOverShapesOfOneSizeJitterWithinAShape) {
                     0, {{"valora", seconds / 2}, {"dlora", 10 + seconds}}));
   measurements.push_back(
       measurement("atmm", {{"phase", "decode"}, {"tokens", 64}, {"hidden", 896}, {"cold", false}},
-                  0, {{"valora", 50}, {"dlora", 50}}));  // alone in its size
+                  0, {{"valora", 50}, {"dlora", 50}}));  // the only shape of its size
   const Json summary = summarize_ops(measurements);
   EXPECT_DOUBLE_EQ(summary["atmm_spread"]["valora"], 1.4);
   EXPECT_DOUBLE_EQ(summary["atmm_spread"]["dlora"], 12.8 / 12);

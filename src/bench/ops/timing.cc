@@ -20,7 +20,7 @@ double sample(const std::function<void()>& run, int repeats) {
 }
 
 int repeats_for(const std::function<void()>& run, double min_sample) {
-  run();  // the first run touches memory and fills caches of compiled products
+  run();  // warm-up: touches memory and fills primitive caches
   const double once = std::max(1e-9, fastest(run, 2));
   return static_cast<int>(std::clamp(std::ceil(min_sample / once), 1.0, 10000.0));
 }

@@ -1,5 +1,5 @@
-// Several implementations of one operation, timed in turns, so that what else the machine does
-// meets all alike.
+// Times several implementations in turns, so that other load on the machine affects all of them
+// equally.
 #pragma once
 
 #include <functional>
@@ -17,22 +17,22 @@ struct Runner {
 
 struct Timing {
   std::string name;
-  Distribution seconds;  // of one run
+  Distribution seconds;  // per run
 };
 
 struct RaceRules {
-  double seconds = 0.5;  // for all runners together, about
-  int min_rounds = 5;    // even where they take longer
+  double seconds = 0.5;  // for all runners together, approximately
+  int min_rounds = 5;    // even if they exceed `seconds`
   int max_rounds = 200;
-  double min_sample = 20e-6;  // a shorter run is repeated within a sample
+  double min_sample = 20e-6;  // seconds; shorter runs are repeated within a sample
 };
 
-// Round after round, each runner once, after one unmeasured run and two that find the repetitions.
-// Whoever ran before leaves the caches to the next: so the order is another in each round, and an
-// unmeasured run stands before each sample.
+// Each round takes one sample per runner. Before the first round, each runner has one warm-up run
+// and two runs that determine its repetitions. A runner leaves its data in the caches, so the order
+// differs per round, and an unmeasured run precedes each sample.
 std::vector<Timing> race(const std::vector<Runner>& runners, const RaceRules& rules);
 
-// The fastest of a few runs of one.
+// Seconds of the fastest of `rounds` runs.
 double fastest(const std::function<void()>& run, int rounds);
 
 }  // namespace valora::bench

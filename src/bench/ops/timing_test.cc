@@ -20,7 +20,7 @@ TEST(Race, TakesTurnsUntilTheRoundsAreOver) {
                             {.seconds = 0, .min_rounds = 3, .max_rounds = 9, .min_sample = 1e-6});
   ASSERT_EQ(turns.size(), 6u + 3 * 4) << turns;
   EXPECT_EQ(turns.substr(0, 6), "aaabbb") << "each runs three times before, unmeasured";
-  for (size_t round = 6; round < turns.size(); round += 4) {  // and once before each sample
+  for (size_t round = 6; round < turns.size(); round += 4) {  // plus one unmeasured run per sample
     const std::string turn = turns.substr(round, 4);
     EXPECT_TRUE(turn == "aabb" || turn == "bbaa") << turns;
   }
@@ -54,7 +54,7 @@ TEST(Race, EndsAfterTheMostRounds) {
 TEST(Race, RepeatsWhatIsShortWithinASample) {
   int runs = 0;
   race({{"a", [&] { ++runs; }}}, {.seconds = 0, .min_rounds = 1, .max_rounds = 1, .min_sample = 1});
-  EXPECT_EQ(runs, 3 + 1 + 10000);  // as often as may be
+  EXPECT_EQ(runs, 3 + 1 + 10000);  // the most repetitions
 }
 
 TEST(Fastest, IsTheLeastOfItsRuns) {
