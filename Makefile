@@ -34,10 +34,11 @@ setup:
 setup-tests:
 	@PYTHON="$(PYTHON)" tools/setup tests lint
 
-# Without importing torch, which takes seconds and warns if there is no numpy.
+# Does not import torch, which takes seconds and warns if numpy is missing.
 TORCH_FOLDER := from importlib.util import find_spec; print(find_spec('torch').submodule_search_locations[0])
 
-# $(call configure,tests) or $(call configure,): a build folder without tests gets them later, and keeps them.
+# $(call configure,tests) or $(call configure,). The first call with tests adds them to an existing build folder; later
+# calls keep them.
 define configure
 @[ -f $(BUILD)/build.ninja ] $(if $(1),&& grep -q '^VALORA_TESTS:BOOL=ON' $(BUILD)/CMakeCache.txt) || \
   cmake -S . -B $(BUILD) -G Ninja -DVALORA_TESTS=$(if $(1),ON,OFF) \
@@ -54,7 +55,7 @@ configure-tests: setup-tests
 build: configure
 	@cmake --build $(BUILD) -j $(JOBS) --target valora
 
-# What the demo serves: the tasks of demo/manifest.json; without it every folder of demo/adapters under its own name.
+# The demo serves the tasks of demo/manifest.json, or, without that file, each adapter in demo/adapters.
 DEMO_SERVE = serve --model demo/model --served-model-name valora-demo --port $(PORT) \
   $(if $(wildcard demo/manifest.json),--manifest demo/manifest.json,\
     --lora-modules $(foreach adapter,$(wildcard demo/adapters/*),$(notdir $(adapter))=$(adapter))) \
@@ -92,7 +93,7 @@ fuzz: configure-tests
 install: build
 	@DESTDIR="$(DESTDIR)" cmake --install $(BUILD) --prefix "$(PREFIX)" --strip
 
-# What the last `make install` of this build folder wrote.
+# Removes the files of the last `make install` from this build folder.
 uninstall:
 	@[ -f $(BUILD)/install_manifest.txt ] || { echo "uninstall: nothing was installed from $(BUILD)"; exit 1; }
 	@sed 's|^|$(DESTDIR)|' $(BUILD)/install_manifest.txt | tr '\n' '\0' | xargs -0 rm -fv

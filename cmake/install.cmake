@@ -1,8 +1,8 @@
-# `make install`: the program with the libtorch it was built with (its tile tables are compiled in), man page and texts.
+# `make install`: the program, its libtorch, the man page, README and license. Tile tables are compiled in.
 set(libraries lib/valora)
 get_filename_component(torch_folder "${TORCH_LIBRARY}" DIRECTORY)
 if(TORCH_CUDA_LIBRARIES)
-  # A CUDA libtorch is several GB and finds its libraries by where it lies: it stays there.
+  # A CUDA libtorch takes several GB and finds its libraries relative to its own location, so it is not copied.
   set_target_properties(valora PROPERTIES INSTALL_RPATH "${torch_folder}")
 else()
   set_target_properties(valora PROPERTIES INSTALL_RPATH "$ORIGIN/../${libraries}")

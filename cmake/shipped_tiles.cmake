@@ -1,4 +1,4 @@
-# share/tiles/*.json as a C++ source, so that the program alone has them.
+# Generates a C++ source from share/tiles/*.json, so that the program needs no files at run time.
 function(valora_shipped_tiles output)
   file(GLOB tables CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/share/tiles/*.json)
   set(entries "")

@@ -1,4 +1,4 @@
-# How a folder of src/ becomes a library and its *_test.cc files one test program.
+# Functions that build a folder of src/ as a library, and its *_test.cc files as one test program.
 find_program(CCACHE ccache)
 if(CCACHE)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})
@@ -18,7 +18,7 @@ if(VALORA_TORCH)
   find_package(Torch REQUIRED)
 endif()
 
-# libtorch's headers bring an fmt of another version; the system's, which spdlog is built with, comes first.
+# libtorch's headers include another version of fmt. The system's fmt, which spdlog uses, must come first.
 find_package(fmt REQUIRED)
 get_target_property(FMT_INCLUDE fmt::fmt INTERFACE_INCLUDE_DIRECTORIES)
 file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/first)
@@ -30,21 +30,21 @@ target_include_directories(valora_flags INTERFACE ${PROJECT_SOURCE_DIR}/src)
 target_compile_options(valora_flags INTERFACE -Wall -Wextra -Wno-missing-field-initializers)
 target_compile_definitions(valora_flags INTERFACE VALORA_VERSION="${PROJECT_VERSION}")
 if(VALORA_SANITIZE)
-  # g++ 12 takes the checks it inserts itself for reads of uninitialised values.
+  # g++ 12 reports its own sanitizer checks as reads of uninitialised values.
   target_compile_options(valora_flags INTERFACE -fsanitize=${VALORA_SANITIZE} -fno-omit-frame-pointer
     $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
   target_link_options(valora_flags INTERFACE -fsanitize=${VALORA_SANITIZE})
 endif()
 if(VALORA_FUZZ)
-  # Every folder tells libFuzzer which of its branches were taken; the first fault ends a run.
+  # All code is instrumented for coverage; the first sanitizer finding ends the run.
   target_compile_options(valora_flags INTERFACE -fsanitize=fuzzer-no-link -fno-sanitize-recover=all)
 endif()
 
-# ATen's headers cost seconds a file; one precompiled header serves every folder that uses them.
+# ATen's headers take seconds per file, so all libraries that use them share one precompiled header.
 function(valora_use_torch target)
   target_link_libraries(${target} PUBLIC ${TORCH_LIBRARIES})
   target_include_directories(${target} SYSTEM PUBLIC ${TORCH_INCLUDE_DIRS})
-  # Test programs compile once and small; only libraries pay for the precompiled header.
+  # Test programs reuse the header too, so it is built only once.
   if(NOT TARGET valora_aten_pch)
     file(WRITE ${CMAKE_BINARY_DIR}/aten_pch.cc "")
     add_library(valora_aten_pch OBJECT ${CMAKE_BINARY_DIR}/aten_pch.cc)
@@ -56,7 +56,7 @@ function(valora_use_torch target)
   target_precompile_headers(${target} REUSE_FROM valora_aten_pch)
 endfunction()
 
-# Takes out of a list what lies in a subfolder with a CMakeLists.txt of its own: that one is another library.
+# Removes the files of subfolders with their own CMakeLists.txt from a list: those are separate libraries.
 function(valora_without_libraries_within list)
   file(GLOB within RELATIVE ${CMAKE_CURRENT_SOURCE_DIR} CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*/CMakeLists.txt)
   foreach(path ${within})
@@ -66,8 +66,8 @@ function(valora_without_libraries_within list)
   set(${list} ${${list}} PARENT_SCOPE)
 endfunction()
 
-# valora_library(NAME [TORCH] [LINKS lib…]): src/NAME/*.cc and two levels below, without the tests. LINKS are public, so the
-# folders a folder may include are those it links.
+# valora_library(NAME [TORCH] [LINKS lib…]): a library of src/NAME/*.cc and two levels of subfolders, without tests. LINKS
+# are public. A folder may include only the folders that it links.
 function(valora_library name)
   cmake_parse_arguments(ARG "TORCH" "" "LINKS" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc ${CMAKE_CURRENT_SOURCE_DIR}/*/*.cc

@@ -1,5 +1,5 @@
-// An adapter's values while it is trained: fp32 masters in one piece, and what a pass computes
-// with.
+// The parameters of an adapter in training: fp32 master values in one tensor, and rounded copies
+// for the forward pass.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -14,44 +14,44 @@
 
 namespace valora::generator {
 
-// One tensor's place among the values.
+// The position of one tensor in the values.
 struct ParameterSlot {
-  std::string name;  // as PEFT writes it: "base_model.model.M.lora_A.weight",
-                     // "base_model.model.score.weight"
-  int64_t offset = 0, rows = 0, columns = 0;
+  // PEFT's name: "base_model.model.M.lora_A.weight", "base_model.model.score.weight".
+  std::string name;
+  int64_t offset = 0, rows = 0, columns = 0;  // [rows, columns] from element `offset` on
   int64_t size() const { return rows * columns; }
 };
 
 class AdapterParameters {
  public:
-  // A as PEFT begins (Kaiming's uniform over the inputs), B zero, heads as torch's Linear; all from
-  // the seed.
+  // Initial values as in PEFT, drawn from the seed: A Kaiming-uniform, B zero, heads like
+  // torch.nn.Linear.
   AdapterParameters(AdapterShape shape, const adapters::ModuleTable& modules,
                     at::ScalarType compute, at::Device device, uint64_t seed);
 
   const AdapterShape& shape() const { return shape_; }
   const std::vector<ParameterSlot>& slots() const { return slots_; }
-  // fp32 [all slots' sizes]: what an optimizer changes, and the gradient of a step. refresh() after
-  // a change.
+  // fp32, one dimension, all slots. The optimizer changes values(); call refresh() afterwards.
+  // gradient() is the gradient of the step.
   at::Tensor& values() { return values_; }
   const at::Tensor& values() const { return values_; }
   at::Tensor& gradient() { return gradient_; }
 
-  // What a pass runs under: leaves of the compute dtype (heads: fp32), equal to the values rounded.
+  // The leaves of the forward pass: values() rounded to the compute dtype; heads stay fp32.
   const ops::AdapterWeights& weights() const { return weights_; }
   const at::Tensor& head(size_t index) const { return heads_[index]; }  // [labels, hidden]
-  void refresh();
-  // Adds what the last backward pass left in the leaves to gradient(), and empties them.
+  void refresh();  // copies values() to the leaves
+  // Adds the gradients of the leaves to gradient(), then zeroes them.
   void collect();
 
-  // Values of a PEFT folder's tensors in the place of these; heads that it does not have stay as
-  // they are, and so does what a lower rank leaves of A, beside zeros in B: its products are the
-  // same. kUnprocessable where its modules, scales or labels are others than the shape's, or a rank
-  // is higher.
+  // Replaces the values by those of a PEFT adapter. Heads that it lacks stay unchanged. If its rank
+  // is lower, the other rows of A stay unchanged and the other columns of B become zero, so the
+  // products are the same. kUnprocessable if its modules, scales or labels differ from the shape's,
+  // or if its rank is higher.
   Status assign(const adapters::AdapterSpec& spec, const adapters::ModuleTable& modules);
 
  private:
-  // A run of slots that a pass sees in one dtype.
+  // A run of slots with the same dtype in the forward pass.
   struct Leaves {
     at::Tensor values, gradient;
     int64_t offset = 0;

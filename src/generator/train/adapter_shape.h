@@ -1,4 +1,4 @@
-// What an adapter in training consists of: low-rank products on some of a model's linears, and task
+// The structure of an adapter in training: low-rank products on some linears of a model, and task
 // heads.
 #pragma once
 
@@ -19,16 +19,16 @@ struct HeadShape {
 
 struct AdapterShape {
   int64_t rank = 16;
-  double alpha = 32;             // the products count alpha / rank times
-  std::vector<int> modules;      // indices in the model's table, ascending
-  std::vector<HeadShape> heads;  // by name, ascending
+  double alpha = 32;             // products are scaled by alpha / rank
+  std::vector<int> modules;      // indices in the model's module table, ascending
+  std::vector<HeadShape> heads;  // ascending by name
   double scale() const { return alpha / static_cast<double>(rank); }
 };
 
 enum class TargetPart { kDecoder, kProjector, kTower };
 
-// The servable linears of these parts, ascending. kInvalidArgument for a part that the model does
-// not have.
+// The module indices of the servable linears of these parts, ascending. kInvalidArgument if the
+// model lacks a part.
 Result<std::vector<int>> target_modules(const adapters::ModuleTable& modules,
                                         const std::vector<TargetPart>& parts);
 // "decoder", "projector", "vision"

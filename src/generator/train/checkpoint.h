@@ -1,4 +1,4 @@
-// A training on disk, so that it goes on as if it had never stopped.
+// Checkpoints of a training. A resumed training gives the same result as an uninterrupted one.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -12,21 +12,21 @@
 namespace valora::generator {
 
 struct TrainingState {
-  int64_t step = 0;   // steps done
-  at::Tensor values;  // fp32, the adapter's
+  int64_t step = 0;   // completed steps
+  at::Tensor values;  // fp32, of the adapter
   OptimizerState optimizer;
   double first_loss = 0, last_loss = 0;
-  // Of the evaluations so far.
-  std::optional<double> best_score;
+  std::optional<double> best_score;  // of the evaluations so far
   int64_t best_step = 0;
-  at::Tensor best_values;  // undefined before the first one
-  int64_t worse = 0;       // evaluations since the best
+  at::Tensor best_values;  // undefined before the first evaluation
+  int64_t worse = 0;       // evaluations since the best one
 };
 
-// One safetensors file, there whole or not at all. `identity`: of all that the training depends on.
+// Writes one safetensors file atomically. identity: a digest of everything that the training
+// depends on.
 Status write_checkpoint(const std::string& path, const TrainingState& state,
                         const std::string& identity);
-// None where there is no file. kUnprocessable where it is of another training, or broken.
+// Empty if there is no file. kUnprocessable if it belongs to another training or is malformed.
 Result<std::optional<TrainingState>> read_checkpoint(const std::string& path,
                                                      const std::string& identity);
 

@@ -1,5 +1,5 @@
-// A sample as the model sees it: the prompt's tokens as serving makes them, the answer's behind
-// them.
+// A sample as model input: the tokens of the prompt, prepared as in serving, then those of the
+// answer.
 #pragma once
 
 #include <memory>
@@ -14,8 +14,8 @@ namespace valora::generator {
 
 struct Example {
   std::string origin;           // of the sample, for errors
-  Prompt prompt;                // what its media are read from again
-  std::vector<int32_t> tokens;  // the prompt, then the answer and the token that ends it
+  Prompt prompt;                // the source of its media
+  std::vector<int32_t> tokens;  // the prompt, the answer and its end token
   int64_t prompt_tokens = 0;
   std::vector<int32_t> positions;  // [axes][tokens]
   struct Visual {
@@ -24,27 +24,27 @@ struct Example {
   };
   std::vector<Visual> visuals;  // ascending
   double weight = 1;            // of its losses
-  std::optional<int> head;      // index of a head in training
-  std::vector<int64_t> labels;  // indices of the head's: one, or those of a multi-label sample
+  std::optional<int> head;      // index in AdapterShape::heads
+  std::vector<int64_t> labels;  // indices in the head's labels: one, or several if multi-label
   int64_t answer_tokens() const { return static_cast<int64_t>(tokens.size()) - prompt_tokens; }
 };
 
 struct ExampleRequest {
   std::string origin;
   Prompt prompt;
-  std::optional<std::string> answer;  // none: the language model is not trained, only a head
+  std::optional<std::string> answer;  // empty: trains only the head, not the language model
   double weight = 1;
   std::optional<int> head;
   std::vector<int64_t> labels;
 };
 
-// Thread-safe, as Frontend is.
+// Thread-safe.
 class ExampleMaker {
  public:
-  // kUnprocessable where no token could end an answer.
+  // axes: position axes of the model. kUnprocessable if the tokenizer has no end token.
   static Result<ExampleMaker> open(const Frontend& frontend, int axes, int64_t max_tokens);
 
-  // Errors name the origin. Over max_tokens: kPayloadTooLarge.
+  // Errors name the origin. kPayloadTooLarge if the example exceeds max_tokens.
   Result<Example> make(ExampleRequest request) const;
 
  private:

@@ -1,6 +1,6 @@
-// AdamW over an adapter's values in one piece (torch's own), with a state that can be written down.
-// What a step does not touch, a head without samples in it, has a gradient of zero and coasts:
-// zero_grad(set_to_none=False).
+// torch's AdamW over all values of an adapter, with a state for checkpoints. Values that a step
+// does not use, e.g. a head without samples, have a zero gradient, but momentum and weight decay
+// still change them, as with zero_grad(set_to_none=False).
 #pragma once
 
 #include <ATen/ATen.h>
@@ -13,17 +13,19 @@ namespace valora::generator {
 
 struct OptimizerState {
   int64_t step = 0;
-  at::Tensor average, square_average;  // fp32, as the values; undefined before the first step
+  // fp32, the shape of the values. Undefined before the first step.
+  at::Tensor average, square_average;
 };
 
 class Optimizer {
  public:
-  // values, gradient: fp32 of one size, which the optimizer goes on reading and changing.
+  // values, gradient: fp32 of the same size. The optimizer shares their memory and updates `values`
+  // in place.
   Optimizer(at::Tensor values, at::Tensor gradient, const TrainingOptions& options);
   ~Optimizer();
 
   void step(double learning_rate);
-  OptimizerState state() const;  // copies
+  OptimizerState state() const;  // a copy
   void restore(const OptimizerState& state);
 
  private:

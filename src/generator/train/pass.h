@@ -1,4 +1,4 @@
-// One forward pass over examples side by side, and their losses.
+// One forward and backward pass over a batch of examples.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -13,8 +13,8 @@
 
 namespace valora::generator {
 
-// What a step's losses are divided by, over all of its passes: a token counts as much whichever
-// pass it is in.
+// The divisors of the losses of a step, summed over all of its passes, so that a token's weight
+// does not depend on its pass.
 struct LossWeights {
   double answer_tokens = 0;  // weighted
   double head_samples = 0;
@@ -24,7 +24,7 @@ LossWeights loss_weights(std::span<const Example* const> examples);
 struct PassOptions {
   ops::Dropout dropout{};
   bool recompute = false;
-  int64_t logits_at_once = 0;  // elements
+  int64_t logits_at_once = 0;  // TrainingOptions::logits_at_once
 };
 
 class TrainingPass {
@@ -33,9 +33,10 @@ class TrainingPass {
                VisualSource& visuals)
       : model_(model), dtype_(dtype), device_(device), visuals_(visuals) {}
 
-  // The examples' share of the step's loss: cross-entropy of the answers' tokens, and of the heads'
-  // labels (of multi-label heads binary, over all labels), each divided by its weight over the
-  // step, added up. backward() leaves the gradients in the parameters' leaves. → the loss
+  // Returns the examples' part of the step's loss and accumulates its gradients in the leaves of
+  // `parameters`. The loss is the sum of the cross-entropy of the answer tokens and that of the
+  // head labels (binary over all labels for multi-label heads), each divided by its divisor in
+  // `weights`.
   Result<double> run(std::span<const Example* const> examples, const AdapterParameters& parameters,
                      const LossWeights& weights, const PassOptions& options);
 

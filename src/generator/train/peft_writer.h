@@ -1,4 +1,5 @@
-// A trained adapter as a PEFT folder: what transformers + PEFT and `valora serve` load unchanged.
+// Writes a trained adapter as a PEFT folder, which transformers + PEFT and `valora serve` load
+// unchanged.
 #pragma once
 
 #include <string>
@@ -12,14 +13,14 @@ namespace valora::generator {
 struct AdapterNotes {
   std::string base_model;                   // base_model_name_or_path
   std::string task, description;            // for valora.json
-  std::string question;                     // that the adapter was trained with, where it was one
-  std::vector<std::string> head_questions;  // of each head, in the shape's order
+  std::string question;                     // of the training, if there was only one
+  std::vector<std::string> head_questions;  // per head, in the order of the shape
   double dropout = 0;
   bool bfloat16 = false;  // dtype of the low-rank tensors in the file; heads stay fp32
 };
 
-// adapter_config.json, adapter_model.safetensors and valora.json; the folder is there whole or not
-// at all.
+// Writes adapter_config.json, adapter_model.safetensors and valora.json. The folder appears
+// atomically.
 Status write_adapter(const std::string& dir, const AdapterParameters& parameters,
                      const adapters::ModuleTable& modules, const AdapterNotes& notes);
 

@@ -1,5 +1,5 @@
-// Which samples a step takes. They follow from the seed and the step alone, so that a training that
-// goes on where it stopped sees what it would have seen.
+// Selects the samples of each step. They depend only on the seed and the step, so a resumed
+// training sees the same samples.
 #pragma once
 
 #include <cstdint>
@@ -7,10 +7,10 @@
 
 namespace valora::generator {
 
-// Samples [0, size) that take turns with others' by their share.
+// A source of samples [0, size), mixed with other sources by share.
 struct SampleSource {
   int64_t size = 0;
-  double share = 1;  // of every step's samples, against the other sources' shares
+  double share = 1;  // of each step's samples, relative to the other sources
 };
 
 struct SamplePlace {
@@ -20,16 +20,17 @@ struct SamplePlace {
 
 class StepSampler {
  public:
-  // batch: samples a step. shuffle: false takes each source's samples in their order.
+  // batch: samples per step. shuffle: if false, each source's samples come in order.
   StepSampler(std::vector<SampleSource> sources, int64_t batch, uint64_t seed, bool shuffle = true);
-  // Each source goes through all its samples, in another order each time, before any comes again.
+  // The samples of a step. A source repeats no sample before all were used; each epoch has its own
+  // order.
   std::vector<SamplePlace> step(int64_t step);
 
  private:
   struct Turn {
     SampleSource source;
     int64_t taken = 0;
-    int64_t round = -1;  // that `order` is of
+    int64_t round = -1;  // epoch of `order`
     std::vector<int64_t> order;
   };
   void restart();
@@ -37,7 +38,7 @@ class StepSampler {
   int64_t index(size_t source, int64_t place);
 
   std::vector<Turn> turns_;
-  int64_t batch_, at_ = 0;  // at_: the step that comes next
+  int64_t batch_, at_ = 0;  // at_: the next step
   uint64_t seed_;
   bool shuffle_;
 };

@@ -1,12 +1,12 @@
-// The learning rate over a training.
+// The learning rate schedule.
 #pragma once
 
 #include <cstdint>
 
 namespace valora::generator {
 
-// Of the highest rate, at step 0 … steps - 1: linear from 0 over the first `warmup` steps, then
-// half a cosine down to 0 (transformers' get_cosine_schedule_with_warmup).
+// The factor on the maximum learning rate at step 0 … steps - 1: linear from 0 over `warmup` steps,
+// then half a cosine down to 0 (get_cosine_schedule_with_warmup in transformers).
 double cosine_rate(int64_t step, int64_t steps, int64_t warmup);
 
 }  // namespace valora::generator

@@ -1,4 +1,4 @@
-// A tensor as safetensors_writer.h takes it.
+// Conversion of a tensor for safetensors_writer.h.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -9,7 +9,8 @@
 
 namespace valora::generator {
 
-// A view: the tensor, contiguous on the CPU, must outlive it. Of fp32 and bf16.
+// A view of a contiguous CPU tensor in fp32 or bf16, which must outlive it. Otherwise throws
+// c10::Error.
 inline NamedTensor named(std::string name, const at::Tensor& tensor) {
   const DType dtype = tensor.scalar_type() == at::kBFloat16 ? DType::kBF16 : DType::kF32;
   TORCH_CHECK(tensor.is_contiguous() && tensor.is_cpu() &&

@@ -1,4 +1,4 @@
-// A model that gradients flow through, and its prompts as serving makes them.
+// A differentiable model, with prompts prepared as in serving.
 #pragma once
 
 #include <memory>
@@ -11,13 +11,13 @@
 namespace valora::generator {
 
 struct TrainableModel {
-  // Loads the model of the options (model_path, dtype, device, max_model_len, fetch and media
-  // limits) in the form for training; its weights are views of the checkpoint where that has the
-  // dtype.
+  // Loads the model with plain weights for training. Uses model_path, dtype, device, max_model_len,
+  // and the fetch and media limits of the options. Weights are views of the checkpoint if the
+  // dtypes match.
   static Result<std::unique_ptr<TrainableModel>> open(const EngineOptions& options);
 
-  // Prepares many on `threads` threads of its own. The first error, in the order of the requests,
-  // is the result. progress: on one thread at a time.
+  // Prepares examples on `threads` new threads. Returns the first error in the order of the
+  // requests. progress: calls never overlap.
   Result<std::vector<Example>> examples(
       std::vector<ExampleRequest> requests, int threads,
       const std::function<void(int done, int total)>& progress = {}) const;

@@ -16,14 +16,14 @@
 
 namespace valora::generator {
 
-// One task's samples, and how large a share of each step they are.
+// The samples of one task, and their share of each step.
 struct TrainingSource {
   std::shared_ptr<const std::vector<Example>> examples;
   double share = 1;
 };
 
 struct TrainingProgress {
-  int64_t step = 0, steps = 0;  // done, of all
+  int64_t step = 0, steps = 0;  // completed, total
   double loss = 0;              // of the last step
   double learning_rate = 0, gradient_norm = 0;
   double samples_per_second = 0;
@@ -31,26 +31,26 @@ struct TrainingProgress {
 
 struct TrainingCallbacks {
   std::function<void(const TrainingProgress&)> progress;
-  // What the adapter is worth as it stands, more being better; asked every `evaluate_every` steps
-  // and at the end.
+  // The score of the current adapter; higher is better. Called every `evaluate_every` steps and at
+  // the end.
   std::function<Result<double>(const AdapterParameters&)> evaluate;
 };
 
 struct TrainingResult {
-  int64_t steps = 0;  // done; fewer than asked where no evaluation got better
+  int64_t steps = 0;  // completed; fewer than requested after early stopping
   double first_loss = 0, last_loss = 0;
   std::optional<double> best_score;
-  double seconds = 0, samples_per_second = 0;  // of this run alone, without evaluations
+  double seconds = 0, samples_per_second = 0;  // of this run, without evaluations
 };
 
 class Trainer {
  public:
-  // checkpoint: a file; empty: none is written or read.
+  // checkpoint: path of the file; empty: no checkpoints.
   Trainer(const TrainableModel& model, TrainingOptions options, std::string checkpoint);
 
-  // The parameters end as the best that an evaluation saw, or as the last step left them. A step
-  // whose loss is no number ends the training with an error that names the step, and leaves the
-  // parameters as they were before it.
+  // Trains `parameters` in place. They end as those with the best score, or, without evaluations,
+  // as those of the last step. If the loss of a step is NaN, the training ends with an error that
+  // names the step, and the parameters stay as before that step.
   Result<TrainingResult> train(AdapterParameters& parameters,
                                const std::vector<TrainingSource>& sources,
                                const TrainingCallbacks& callbacks);

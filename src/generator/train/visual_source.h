@@ -1,5 +1,5 @@
-// The visual embeddings of examples: cached where the tower is frozen, made anew under the adapter
-// where it is not.
+// The visual embeddings of examples: cached if the vision tower is frozen, computed with the
+// adapter if it is trained.
 #pragma once
 
 #include <span>
@@ -14,12 +14,13 @@ namespace valora::generator {
 
 class VisualSource {
  public:
-  // cache_bytes: of embeddings kept across steps; what no longer fits is read and encoded again.
+  // cache_bytes: size of the embedding cache. Evicted embeddings are read and encoded again.
   VisualSource(const models::Model& model, const Frontend& frontend, size_t cache_bytes)
       : model_(model), frontend_(frontend), cache_(cache_bytes) {}
 
-  // Of the examples side by side in one batch, ascending. `adapter`: where it touches tower or
-  // projector, with gradients; else null. Errors name an example.
+  // The embeddings of the examples, concatenated in one batch, ascending by token. adapter: set if
+  // it touches the tower or the projector, which records gradients; otherwise null. Errors name the
+  // example.
   Result<std::vector<models::VisualRows>> rows(std::span<const Example* const> examples,
                                                const ops::AdapterWeights* adapter);
 
