@@ -70,9 +70,9 @@ struct Dropout {
 class LoraBatch {
  public:
   // Applies `adapter` to tokens [token_begin, token_end). If several segments cover a token, their
-  // products are summed. If the last segment has the same adapter and coefficient and ends at
-  // token_begin, it is extended. Throws c10::Error if the range is invalid, or if the adapter's
-  // model, layout or dtype differs from the others'.
+  // products are summed. A segment of the same adapter and coefficient that ends at token_begin is
+  // extended. Throws c10::Error if the range is invalid, or if the adapter's model, layout or dtype
+  // differs from the others'.
   void add(int64_t token_begin, int64_t token_end, const AdapterWeights& adapter,
            float coefficient);
   void set_dropout(const Dropout& dropout) { dropout_ = dropout; }

@@ -49,8 +49,8 @@ class Trainer {
   Trainer(const TrainableModel& model, TrainingOptions options, std::string checkpoint);
 
   // Trains `parameters` in place. They end as those with the best score, or, without evaluations,
-  // as those of the last step. If the loss of a step is NaN, the training ends with an error that
-  // names the step, and the parameters stay as before that step.
+  // as those of the last step. If the loss or the gradient norm of a step is not finite, the
+  // training ends with an error that names the step, and the parameters stay as before that step.
   Result<TrainingResult> train(AdapterParameters& parameters,
                                const std::vector<TrainingSource>& sources,
                                const TrainingCallbacks& callbacks);
