@@ -30,8 +30,8 @@ struct Product {
   void* y = nullptr;            // T or float (epilogue); y[0] is row 0, output first_output
   int64_t ldy = 0;              // row stride of y in elements
   int64_t first_output = 0;
-  // Indexed by panel: memory of a panel's size that is prefetched into L2 meanwhile. Null: the
-  // following panels of w.
+  // Indexed by panel: memory of a panel's size that is prefetched into L2 during the product. Null:
+  // the following panels of w.
   const T* const* fetch = nullptr;
   CpuTile tile;  // reduced if it exceeds the registers of the instruction set
 };

@@ -36,7 +36,7 @@ struct TilePlace {
   int64_t row;
   int64_t panel;
   const T* weights[kMaxTilePanels];
-  // Panels to prefetch into L2 meanwhile. next[0] is null: no prefetch.
+  // Panels to prefetch into L2 during this tile. next[0] is null: no prefetch.
   const T* next[kMaxTilePanels];
 };
 
@@ -109,7 +109,7 @@ inline __attribute__((always_inline)) void fetch_next_sums(const Product<T>& p,
 }
 
 // Keeps ROWS × PANELS × CHAINS sums in registers over all of k. Small batches are bound by cold
-// weights, so the following panels are prefetched meanwhile.
+// weights, so the following panels are prefetched at the same time.
 template <typename V, int ROWS, int PANELS, int CHAINS>
 void tile(const Product<typename V::Element>& p, const TilePlace<typename V::Element>& place) {
   using T = typename V::Element;
