@@ -17,8 +17,7 @@ double geometric_mean(std::span<const double> values);
 //   O_share_of_limit_geomean, …_worst   our share of the machine's limit
 //   merge_vs_bandwidth_bound, …_worst   our time / the bandwidth bound
 //   atmm_spread       per contender: p90 / p50 over the shapes that differ only in rank and
-//                     popularity, geometric mean over hidden sizes and token counts (VaLoRA fig.
-//                     18)
+//                     popularity, geometric mean over hidden sizes and token counts (figure 18)
 //   atmm_fluctuation  per contender: p90 - p50 over the same shapes, relative to ours
 //   atmm_jitter       per contender: p90 / p50 over the runs of one shape
 // The fixed keys of the first kind are null if nothing was measured for them.

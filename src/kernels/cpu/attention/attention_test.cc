@@ -200,8 +200,7 @@ TEST_P(Attention, SharedByThreads) {
 
 template <typename T>
 void expect_blocks(int64_t heads, int64_t dim, const std::vector<int64_t>& ends) {
-  const int64_t rows = ends.back(), width = heads * dim,
-                ld = 3 * width;  // q, k and v interleaved per row
+  const int64_t rows = ends.back(), width = heads * dim, ld = 3 * width;  // packed q, k, v
   const auto qkv = random_values<T>(rows * ld, 4);
   Guarded<T> o(rows * width);
   block_attention<T>({qkv.data(), ld}, {qkv.data() + width, ld}, {qkv.data() + 2 * width, ld},
