@@ -84,17 +84,7 @@ TEST_P(ModeTest, ANameLoadedAgainWhileItIsMergedAnswersByItsNewContent) {
 // If it were merged, its infinities would reach all requests.
 TEST_P(ModeTest, AnAdapterWhoseProductsOverflowHarmsNobodyElse) {
   TempDir huge;
-  write_tiny_adapter(huge, 14);
-  std::map<std::string, testing::RawTensor> tensors;
-  for (const std::string half : {"A", "B"})
-    tensors["base_model.model.model.layers.0.self_attn.q_proj.lora_" + half + ".weight"] =
-        testing::f32_tensor(
-            half == "A" ? std::vector<int64_t>{3, kHidden} : std::vector<int64_t>{kHidden, 3},
-            std::vector<float>(3 * kHidden, 3e38f));
-  huge.write("adapter_model.safetensors", testing::safetensors_text(tensors));
-  huge.write(
-      "adapter_config.json",
-      R"({"peft_type": "LORA", "r": 3, "target_modules": ["model.layers.0.self_attn.q_proj"]})");
+  write_overflowing_adapter(huge);
   start_in(GetParam().policy, GetParam().merge);
   ASSERT_TRUE(load("huge", huge.path()).ok());
   const auto base = tokens_of(base_), one = tokens_of(with(base_, {{"one", 1}}));

@@ -94,30 +94,30 @@ Measurement measure_blocks(Bench& bench, const BlockShape& s) {
       kTolerance);
 }
 
+// `tokens`: query tokens of the step. `extent`: what the name says of them.
+Shape paged_shape(const char* operation, const AttentionShape& s, int64_t tokens,
+                  const std::string& extent,
+                  std::function<std::optional<Measurement>(Bench&)> measure) {
+  return {
+      operation,
+      fmt::format("heads {}/{}x{} {} context {}", s.heads, s.kv_heads, s.dim, extent, s.context),
+      {{"heads", s.heads},
+       {"kv_heads", s.kv_heads},
+       {"dim", s.dim},
+       {"batch", s.batch},
+       {"context", s.context},
+       {"tokens", tokens}},
+      std::move(measure)};
+}
+
 Shape decode_shape(const AttentionShape& s) {
-  return {"decode_attention",
-          fmt::format("heads {}/{}x{} batch {} context {}", s.heads, s.kv_heads, s.dim, s.batch,
-                      s.context),
-          {{"heads", s.heads},
-           {"kv_heads", s.kv_heads},
-           {"dim", s.dim},
-           {"batch", s.batch},
-           {"context", s.context},
-           {"tokens", s.batch}},
-          [s](Bench& bench) { return measure_decode(bench, s); }};
+  return paged_shape("decode_attention", s, s.batch, fmt::format("batch {}", s.batch),
+                     [s](Bench& bench) { return measure_decode(bench, s); });
 }
 
 Shape prefill_shape(const AttentionShape& s) {
-  return {"prefill_attention",
-          fmt::format("heads {}/{}x{} chunk {} context {}", s.heads, s.kv_heads, s.dim, s.queries,
-                      s.context),
-          {{"heads", s.heads},
-           {"kv_heads", s.kv_heads},
-           {"dim", s.dim},
-           {"batch", s.batch},
-           {"context", s.context},
-           {"tokens", s.queries}},
-          [s](Bench& bench) { return measure_prefill(bench, s); }};
+  return paged_shape("prefill_attention", s, s.queries, fmt::format("chunk {}", s.queries),
+                     [s](Bench& bench) { return measure_prefill(bench, s); });
 }
 
 Shape block_shape(const BlockShape& s) {

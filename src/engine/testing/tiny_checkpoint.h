@@ -99,4 +99,18 @@ inline void write_tiny_adapter(const TempDir& dir, uint32_t seed, int labels = 0
   dir.write("adapter_model.safetensors", safetensors_text(tensors));
 }
 
+// An adapter of rank 3 whose products overflow.
+inline void write_overflowing_adapter(const TempDir& dir) {
+  std::map<std::string, RawTensor> tensors;
+  for (const std::string half : {"A", "B"})
+    tensors["base_model.model.model.layers.0.self_attn.q_proj.lora_" + half + ".weight"] =
+        f32_tensor(
+            half == "A" ? std::vector<int64_t>{3, kHidden} : std::vector<int64_t>{kHidden, 3},
+            std::vector<float>(3 * kHidden, 3e38f));
+  dir.write("adapter_model.safetensors", safetensors_text(tensors));
+  dir.write(
+      "adapter_config.json",
+      R"({"peft_type": "LORA", "r": 3, "target_modules": ["model.layers.0.self_attn.q_proj"]})");
+}
+
 }  // namespace valora::testing
