@@ -126,11 +126,11 @@ std::string float_text(double value) {
     return sign + digits + (exponent < 0 ? "e-" : "e+") + (size.size() < 2 ? "0" + size : size);
   }
   if (exponent < 0)
-    return sign + "0." + std::string(static_cast<size_t>(-exponent - 1), '0') + digits;
+    return sign + "0." + std::string(static_cast<size_t>(-exponent) - 1, '0') + digits;
   if (count <= exponent + 1)
     return sign + digits +
            std::string(static_cast<size_t>(exponent) + 1 - static_cast<size_t>(count), '0') + ".0";
-  return sign + digits.insert(static_cast<size_t>(exponent + 1), ".");
+  return sign + digits.insert(static_cast<size_t>(exponent) + 1, ".");
 }
 
 std::string string_repr(std::string_view text) {

@@ -172,8 +172,7 @@ void Connection::on_header(ErrorCode error) {
   auto path = path_of(target);
   if (!path) return refuse(400, "the request target has a malformed percent escape");
   request_.path = std::move(*path);
-  if (auto answer = core_->handler->screen(request_, common_headers_))
-    return answer_early(std::move(*answer));
+  if (auto answer = core_->handler->screen(request_, common_headers_)) return answer_early(*answer);
   const size_t limit = core_->limits.max_body_bytes;
   if (const uint64_t declared = parser_->content_length().value_or(0); declared > limit)
     return refuse(413, fmt::format("the request body of {} bytes is larger than the allowed {}",
