@@ -5,7 +5,7 @@ PYTHON ?=
 PORT ?= 8000
 ONESHOT ?=
 FUSE ?=
-LINT ?=
+LINT_FLAGS ?=
 PREFIX ?= /usr/local
 DESTDIR ?=
 PY := $(if $(PYTHON),$(PYTHON),.venv/bin/python)
@@ -18,7 +18,7 @@ export CCACHE_SLOPPINESS := pch_defines,time_macros
 help:
 	@echo "make demo            install what is missing, build, serve the demo model, ask it, keep serving (ONESHOT=1 ends)"
 	@echo "make test            install what is missing, build, run the linters and every test"
-	@echo "make lint            the linters alone; LINT=--all takes the tests and the sources with libtorch, too (minutes)"
+	@echo "make lint            the linters alone; LINT_FLAGS=--all takes the tests and the sources with libtorch, too (minutes)"
 	@echo "make format          clang-format over all C++ sources, ruff's safe fixes over all Python"
 	@echo "make conformance     the projections on all of Punica's and vLLM's test grids (make test takes a sample of them)"
 	@echo "make fuzz            fuzz every parser, FUZZ_SECONDS=60 each, FUZZ_JOBS=1 at a time (fuzz/README.md)"
@@ -76,7 +76,7 @@ test: configure-tests
 	@BUILD=$(BUILD) JOBS=$(JOBS) tools/test
 
 lint: configure-tests
-	@tools/lint --build $(BUILD) --jobs $(JOBS) $(LINT)
+	@tools/lint --build $(BUILD) --jobs $(JOBS) $(LINT_FLAGS)
 
 format:
 	@tools/setup lint
