@@ -10,7 +10,6 @@ over the rounds of the new build's time against the old one's in the same round,
 
 import argparse
 import statistics
-import urllib.request
 
 import torch
 
@@ -26,21 +25,13 @@ WORKLOADS = {
 }
 
 
-def counters(server):
-    """Seconds in steps, and of these outside the model."""
-    with urllib.request.urlopen(server.url + "/metrics") as response:
-        lines = [line.rsplit(" ", 1) for line in response.read().decode().splitlines() if not line.startswith("#")]
-    return [next(float(value) for key, value in lines if key.startswith(name))
-            for name in ("valora:step_seconds_total", "valora:step_overhead_seconds_total")]
-
-
 def run(server, workload, seed):
     names, length, tokens = workload
     generator = torch.Generator().manual_seed(seed)
     prompts = torch.randint(0, 256, (len(names), length), generator=generator).tolist()
-    before = counters(server)
+    before = server.step_seconds()
     server.run(prompts, None, names, tokens)
-    return [after - start for after, start in zip(counters(server), before)]
+    return [after - start for after, start in zip(server.step_seconds(), before)]
 
 
 def main():

@@ -75,12 +75,16 @@ class Valora:
         end = max(r[1] for r in results)
         return end - begin, end - first
 
+    def step_seconds(self):
+        """Seconds in the engine's steps so far, and of these outside the model."""
+        with urllib.request.urlopen(self.url + "/metrics") as response:
+            lines = [line.rsplit(" ", 1) for line in response.read().decode().splitlines() if not line.startswith("#")]
+        return [next(float(value) for key, value in lines if key.startswith(name))
+                for name in ("valora:step_seconds_total", "valora:step_overhead_seconds_total")]
+
     def overhead(self):
         """Share of the engine's step time outside the model, in percent."""
-        with urllib.request.urlopen(self.url + "/metrics") as response:
-            values = dict(line.rsplit(" ", 1) for line in response.read().decode().splitlines() if not line.startswith("#"))
-        total = next(float(v) for k, v in values.items() if k.startswith("valora:step_seconds_total"))
-        outside = next(float(v) for k, v in values.items() if k.startswith("valora:step_overhead_seconds_total"))
+        total, outside = self.step_seconds()
         return 100 * outside / total
 
     def close(self):
