@@ -10,10 +10,11 @@ namespace valora::memory {
 BlockArena::BlockArena(int32_t blocks) : references_(std::max(0, blocks), 0) {
   free_.reserve(references_.size());
   for (BlockId block = total_blocks() - 1; block >= 0; --block) free_.push_back(block);
+  capacity_ = total_blocks();
 }
 
 std::optional<BlockId> BlockArena::allocate() {
-  if (free_.empty()) return std::nullopt;
+  if (free_blocks() == 0) return std::nullopt;
   const BlockId block = free_.back();
   free_.pop_back();
   references_[block] = 1;

@@ -2,6 +2,7 @@
 // §4). It knows block numbers only; the engine owns the memory that they stand for.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -28,9 +29,20 @@ class BlockArena {
   void retain(BlockId block);
   void release(BlockId block);
 
+  // Limits how many blocks are in use, 0 … total_blocks(). If more are in use, none is free until
+  // enough are released.
+  void set_capacity(int32_t blocks) { capacity_ = std::clamp(blocks, 0, total_blocks()); }
+
   int32_t references(BlockId block) const { return references_[block]; }
   int32_t total_blocks() const { return static_cast<int32_t>(references_.size()); }
-  int32_t free_blocks() const { return static_cast<int32_t>(free_.size()); }
+  int32_t capacity() const { return capacity_; }
+  // Blocks that allocate() can give.
+  int32_t free_blocks() const {
+    return std::max(0, unused_blocks() - (total_blocks() - capacity_));
+  }
+  // Blocks without references, within the capacity or beyond it.
+  int32_t unused_blocks() const { return static_cast<int32_t>(free_.size()); }
+  int32_t used_blocks() const { return total_blocks() - unused_blocks(); }
 
   // Checks that the free list holds exactly the blocks without references, each once. Returns an
   // empty string, or the first violation.
@@ -39,6 +51,7 @@ class BlockArena {
  private:
   std::vector<int32_t> references_;
   std::vector<BlockId> free_;  // a stack: the last one is allocated next
+  int32_t capacity_ = 0;
 };
 
 }  // namespace valora::memory

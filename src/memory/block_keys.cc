@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "memory/kv_cache.h"
+#include "memory/identity.h"
 
 namespace valora::memory {
 namespace {

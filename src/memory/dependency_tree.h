@@ -1,96 +1,142 @@
-// Index of cached KV blocks (FastLibra §4). Below the root is one node per adapter identity (the
-// base model has one too), below these KV nodes of one block each. A KV node's key includes its
-// parent's key, so a lookup never returns blocks of another adapter, another scale, other pixels or
-// a reloaded name.
+// The dependency tree over adapters and KV blocks (FastLibra §4): what lies in which tier, what
+// depends on what, and what may leave. Below the adapters are KV roots, one per identity; a root
+// depends on each of its adapters. Below a root are KV nodes of one block each, by the chained
+// digest of their content, so a lookup never returns blocks of another adapter, another scale,
+// other pixels or a reloaded name.
+//
+// Invariants, which check() verifies:
+//  - a KV node in the pool, or being filled, has its parent there, and, if dependencies are kept,
+//    its adapters;
+//  - what a sequence refers to is in the pool, and so are its ancestors;
+//  - a node in flight has one move; a node in neither tier does not exist;
+//  - each pool block belongs to one node, to sequences, or to the free list.
+// Structure only: memory/pool.h decides and moves. Not thread-safe: only the engine thread uses it.
 #pragma once
 
 #include <cstdint>
-#include <map>
+#include <memory>
 #include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
-#include "base/digest.h"
 #include "memory/block_arena.h"
+#include "memory/identity.h"
+#include "memory/tree_nodes.h"
 
 namespace valora::memory {
 
-// The tree holds one reference on the block of every KV node. A node is held if its block has
-// further references. Callers get these from match() or insert(), and must return them through
-// release(), never to the arena directly: the tree counts evictable blocks by them. A held node may
-// have a parent that is not held: if two sequences compute the same prefix, the later one keeps its
-// private blocks, and its continuation is stored below the nodes of the first. Not thread-safe:
-// only the engine thread uses it.
 class DependencyTree {
  public:
-  explicit DependencyTree(BlockArena& arena)
-      : arena_(arena), by_block_(arena.total_blocks(), nullptr) {}
+  // arena: the pool. swap: the swap space for KV, maybe of no blocks. Both must outlive the tree.
+  // dependencies: whether an adapter stays in the pool while KV blocks below it do.
+  DependencyTree(BlockArena& arena, BlockArena& swap, bool dependencies);
   DependencyTree(const DependencyTree&) = delete;
   DependencyTree& operator=(const DependencyTree&) = delete;
 
-  // The blocks of the longest cached prefix of `keys` under `adapter`, in order. Each block gets a
-  // reference, which the caller must release().
-  std::vector<BlockId> match(const Digest& adapter, std::span<const Digest> keys);
-  // What match() would return, without taking references: the number of blocks, and how many of
-  // them are evictable now.
-  struct Found {
-    int32_t blocks = 0;
-    int32_t evictable = 0;
-  };
-  Found find(const Digest& adapter, std::span<const Digest> keys) const;
-  bool contains(const Digest& adapter, const Digest& key) const;
-  // Stores `block` under keys.back(). The nodes of keys[0 … n-2] must exist and the caller must
-  // hold the block, and keeps its reference. Returns false and stores nothing if a parent is
-  // missing, the key exists already or the block belongs to a node.
-  bool insert(const Digest& adapter, std::span<const Digest> keys, BlockId block);
-  // Drops one reference on a block, whether or not it belongs to the tree.
-  void release(BlockId block);
-  // Removes the least recently used leaf that is not held, and frees its block. False if there is
-  // none.
-  bool evict_one();
-  // Number of blocks that repeated calls of evict_one() would free.
-  int32_t evictable_blocks() const { return idle_nodes_; }
-  // Removes all nodes of an adapter identity except those that are held or have a held descendant.
-  // Called if the adapter was unloaded or replaced.
-  void drop_adapter(const Digest& adapter);
+  // Adapters. adapter() adds an absent node if there is none.
+  AdapterNode& adapter(const AdapterNeed& need);
+  AdapterNode* find_adapter(const Digest& digest);
+  const AdapterNode* find_adapter(const Digest& digest) const;
+  const std::unordered_map<Digest, AdapterNode>& adapters() const { return adapters_; }
+  // Gives an absent adapter its blocks, which are being filled from now on.
+  void begin_load(AdapterNode& node, std::vector<BlockId> blocks);
+  void end_load(AdapterNode& node);
+  // Frees the adapter's blocks. It must not be pinned, and evictable() or being loaded.
+  void displace(AdapterNode& node);
+  // Whether it may leave the pool now.
+  bool evictable(const AdapterNode& node) const;
+  // Removes an absent adapter and the KV roots that depend on it, except if something of them is
+  // busy. Returns whether all is gone.
+  bool erase(AdapterNode& node);
 
-  // Number of KV nodes; adapter nodes are not counted.
-  int32_t nodes() const { return static_cast<int32_t>(kv_nodes_.size()); }
-  // Whether a KV node owns the block.
+  // KV nodes.
+  KvRoot& root(const KvIdentity& identity);
+  const KvRoot* find_root(const Digest& identity) const;
+  KvNode* find(const KvRoot* root, const KvNode* parent, const Digest& key);
+  KvNode* find_node(const Digest& key);
+  // Whether the root's node of this key is resident.
+  bool resident_node(const KvRoot& root, const Digest& key) const;
+  // The resident prefix of `keys`, in order; null elements do not occur.
+  std::vector<KvNode*> resident_prefix(const KvRoot* root, std::span<const Digest> keys);
+  // Adds a node, in the pool, under keys.back(), or returns the existing one. keys[0 … n-2] must be
+  // in the pool, else null. If the node exists only in the swap space, the block joins it. Returns
+  // null too if the block belongs to a node. The tree takes a reference on a block that it keeps.
+  KvNode* insert(KvRoot& root, std::span<const Digest> keys, BlockId block);
   bool owns(BlockId block) const { return by_block_[block] != nullptr; }
-  // Checks the invariants. Returns an empty string, or the first violation. For tests.
+  // Adds or drops a sequence's reference on a block, whether or not it belongs to a node. Returns
+  // the node that became unused by it, if any.
+  void hold(KvNode& node);
+  KvNode* release(BlockId block);
+
+  // Fills: the node is only in the swap space, its parent in the pool. Takes over one reference on
+  // the block. cancel_fill() frees it.
+  void begin_fill(KvNode& node, BlockId block);
+  void end_fill(KvNode& node);
+  void cancel_fill(KvNode& node);
+  // Copies to the swap space: takes over one reference on the swap block.
+  void begin_save(KvNode& node, BlockId swapped);
+  void end_save(KvNode& node);
+  void cancel_save(KvNode& node);
+  // Frees the pool block of an idle leaf. A node that is not in the swap space is removed, with
+  // those below it.
+  void evict(KvNode& node);
+  // Frees the swap block. A node that is only there is removed, with those below it.
+  void unswap(KvNode& node);
+  // Removes all nodes of the root that are not busy; the root too, if none is left.
+  void clear(KvRoot& root);
+  void erase_if_empty(KvRoot& root);
+
+  void set_leaving(KvNode& node, bool leaving);
+
+  // Idle KV nodes without children in the pool, leaving ones included. In no order.
+  std::span<KvNode* const> idle_leaves() const { return leaves_; }
+  // By swap block; null: free.
+  std::span<KvNode* const> by_swap_block() const { return by_swap_; }
+
+  struct Counts {
+    int32_t idle_kv = 0;              // pool blocks of idle KV nodes
+    int32_t leaving = 0;              // of these, of leaving nodes
+    int32_t kv = 0;                   // pool blocks of KV nodes
+    int32_t adapter_blocks = 0;       // pool blocks of adapters
+    int32_t idle_adapter_blocks = 0;  // of these, of adapters that are neither pinned nor loading
+    int32_t adapters = 0;             // adapters in the pool
+  };
+  const Counts& counts() const { return counts_; }
+  // Pool blocks of KV nodes that no request can use, because an adapter is absent.
+  int32_t invalid_kv() const;
+  size_t kv_nodes() const { return kv_nodes_.size(); }
+  // Pins of an adapter are changed here, to keep the counts.
+  void pin(AdapterNode& node, int change);
+  void keep(AdapterNode& node, bool kept);
+
+  // Empty, or the first violation. For tests.
   std::string check() const;
 
  private:
-  struct Node {
-    Node* parent = nullptr;  // null for an adapter node
-    size_t place = 0;        // index in parent->children
-    std::vector<Node*> children;
-    int32_t busy_children = 0;
-    Digest key;
-    Digest adapter;
-    BlockId block = kNoBlock;
-    bool held = false;      // the block has references besides the tree's
-    uint64_t last_use = 0;  // value of uses_ when it last became idle; unique
-
-    // Held, or has a held descendant: must not be evicted.
-    bool busy() const { return held || busy_children > 0; }
-  };
-
-  const Node* find_child(const Node& parent, const Digest& key) const;
-  const Node* find_adapter(const Digest& adapter) const;
-  void set_held(Node& changed, bool held);
-  void remove(Node& node);  // an idle leaf
-  std::string check_node(const Digest& key, const Node& node) const;
+  template <typename Change>
+  void change(KvNode& node, Change&& apply);
+  template <typename Change>
+  void change(AdapterNode& node, Change&& apply);
+  void relist(KvNode& node);
+  void count_presence(KvNode& node, int step);
+  void leave_pool(KvNode& node);
+  void remove_below(KvNode& node);
+  void remove(KvNode& node);
+  void erase_root(KvRoot& root);
+  std::string check_node(const KvNode& node) const;
+  std::string check_root(const KvRoot& root) const;
+  std::string check_adapter(const AdapterNode& node) const;
 
   BlockArena& arena_;
-  std::unordered_map<Digest, Node> adapters_;  // only those with children
-  std::unordered_map<Digest, Node> kv_nodes_;
-  std::vector<Node*> by_block_;
-  std::map<uint64_t, Node*> idle_leaves_;  // by last use
-  int32_t idle_nodes_ = 0;                 // KV nodes that are not busy
-  uint64_t uses_ = 0;
+  BlockArena& swap_;
+  const bool dependencies_;
+  std::unordered_map<Digest, AdapterNode> adapters_;
+  std::unordered_map<Digest, KvRoot> roots_;
+  std::unordered_map<Digest, KvNode> kv_nodes_;
+  std::vector<KvNode*> by_block_, by_swap_;
+  std::vector<KvNode*> leaves_;
+  Counts counts_;
 };
 
 }  // namespace valora::memory

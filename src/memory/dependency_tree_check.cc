@@ -1,69 +1,126 @@
-// DependencyTree::check(): compares the tree with the reference counts of the arena.
+// DependencyTree::check(): compares the tree with the arenas, and its counts with its nodes.
 #include <fmt/format.h>
 
 #include "memory/dependency_tree.h"
 
 namespace valora::memory {
 
-std::string DependencyTree::check_node(const Digest& key, const Node& node) const {
-  const std::string name = "node " + key.hex();
-  if (node.key != key) return name + " is stored under another key";
-  if (node.block < 0 || node.block >= arena_.total_blocks()) return name + " has no block";
-  if (by_block_[node.block] != &node) return name + " does not own its block";
-  if (arena_.references(node.block) < 1) return name + " refers to a freed block";
-  if (node.held != (arena_.references(node.block) > 1)) return name + " has a wrong held flag";
+std::string DependencyTree::check_node(const KvNode& node) const {
+  const std::string name = "node " + node.key.hex();
+  if (node.present()) {
+    if (by_block_[node.block] != &node) return name + " does not own its block";
+    if (arena_.references(node.block) < 1) return name + " refers to a freed block";
+    if (node.held != (arena_.references(node.block) > 1)) return name + " has a wrong held flag";
+    if (node.parent && !node.parent->present()) return name + " is in the pool without its parent";
+    if (node.leaving && !node.idle()) return name + " is to leave while it is in use";
+    if (node.held && node.parent && !node.parent->resident())
+      return name + " is in use below a node that is not ready";
+  } else if (node.held || node.leaving || node.flight != Flight::kNone) {
+    return name + " is used or in flight outside the pool";
+  }
+  if (node.swapped != kNoBlock &&
+      (by_swap_[node.swapped] != &node || swap_.references(node.swapped) != 1))
+    return name + " does not own its swap block";
+  if (!node.present() && node.swapped == kNoBlock) return name + " is in no tier";
+  if (node.flight == Flight::kIn && node.swapped == kNoBlock)
+    return name + " is filled from nowhere";
+  if (node.flight == Flight::kOut && node.swapped == kNoBlock) return name + " is saved to nowhere";
+  if (node.flight == Flight::kNone ? node.move != 0 : node.move == 0 && !node.broken)
+    return name + " and its move disagree";
+  if (node.broken && node.flight != Flight::kIn) return name + " is broken but not being filled";
 
-  const Node* parent = node.parent;
-  if (!parent) return name + " has no parent";
-  const auto& owners = parent->parent ? kv_nodes_ : adapters_;
-  const auto it = owners.find(parent->key);
-  if (it == owners.end() || &it->second != parent) return name + " has a parent outside the tree";
-  if (parent->adapter != node.adapter) return name + " and its parent differ in the adapter";
-  if (node.place >= parent->children.size() || parent->children[node.place] != &node) {
+  if (node.parent && node.parent->root != node.root) return name + " and its parent differ in root";
+  const auto& siblings = node.parent ? node.parent->children : node.root->children;
+  if (node.place >= siblings.size() || siblings[node.place] != &node)
     return name + " is not among its parent's children";
+  int32_t present = 0, busy = 0;
+  for (const KvNode* child : node.children) {
+    present += child->present() ? 1 : 0;
+    busy += child->busy() ? 1 : 0;
   }
+  if (present != node.present_children) return name + " miscounts its children in the pool";
+  if (busy != node.busy_children) return name + " miscounts its busy children";
+  const bool listed = node.leaf >= 0 && node.leaf < static_cast<int32_t>(leaves_.size()) &&
+                      leaves_[node.leaf] == &node;
+  if (listed != (node.idle() && present == 0)) return name + " is wrongly listed as an idle leaf";
+  return {};
+}
 
-  int32_t busy_children = 0;
-  for (const Node* child : node.children) {
-    busy_children += child->busy() ? 1 : 0;
-    if (!node.busy() && child->last_use > node.last_use)
-      return name + " was used less recently than its child";
+std::string DependencyTree::check_root(const KvRoot& root) const {
+  const std::string name = "root " + root.identity.hex();
+  if (root.children.empty()) return name + " is empty";
+  int32_t present = 0;
+  for (const KvNode* child : root.children) {
+    present += child->present() ? 1 : 0;
+    if (child->root != &root || child->parent) return name + " has a child of another root";
   }
-  if (busy_children != node.busy_children) return name + " miscounts its busy children";
+  if (present != root.present_children) return name + " miscounts its children in the pool";
+  for (const AdapterNode* adapter : root.adapters) {
+    if (dependencies_ && present > 0 && !adapter->resident())
+      return name + " has blocks in the pool without adapter " + adapter->key.hex();
+    if (std::ranges::count(adapter->roots, &root) != 1)
+      return name + " is not listed once by its adapter";
+  }
+  return {};
+}
 
-  const auto leaf = idle_leaves_.find(node.last_use);
-  const bool listed = leaf != idle_leaves_.end() && leaf->second == &node;
-  if (listed != (node.children.empty() && !node.busy()))
-    return name + " is wrongly listed as evictable";
+std::string DependencyTree::check_adapter(const AdapterNode& node) const {
+  const std::string name = "adapter " + node.key.hex();
+  if (node.present() && static_cast<int32_t>(node.blocks.size()) != node.size)
+    return name + " lies in part in the pool";
+  if (node.pins < 0) return name + " has a negative number of pins";
+  if (node.flight == Flight::kOut) return name + " is being saved";
+  if (node.flight == Flight::kIn && !node.present()) return name + " is loaded to nowhere";
+  if ((node.flight == Flight::kNone) != (node.move == 0)) return name + " and its move disagree";
+  int32_t present_roots = 0;
+  for (const KvRoot* root : node.roots) present_roots += root->present_children > 0 ? 1 : 0;
+  if (present_roots != node.present_roots) return name + " miscounts its roots in the pool";
+  for (const BlockId block : node.blocks)
+    if (by_block_[block] || arena_.references(block) != 1)
+      return fmt::format("{} shares block {}", name, block);
   return {};
 }
 
 std::string DependencyTree::check() const {
-  int32_t idle = 0, owners = 0;
-  size_t children = 0, leaves = 0;
+  Counts counts;
+  size_t leaves = 0;
+  int32_t swapped = 0;
   for (const auto& [key, node] : kv_nodes_) {
-    if (std::string error = check_node(key, node); !error.empty()) return error;
-    idle += node.busy() ? 0 : 1;
-    leaves += !node.busy() && node.children.empty() ? 1 : 0;
-    children += node.children.size();
+    if (node.key != key) return "node " + key.hex() + " is stored under another key";
+    if (std::string error = check_node(node); !error.empty()) return error;
+    counts.kv += node.present() ? 1 : 0;
+    counts.idle_kv += node.idle() ? 1 : 0;
+    counts.leaving += node.leaving ? 1 : 0;
+    swapped += node.swapped != kNoBlock ? 1 : 0;
+    leaves += node.leaf >= 0 ? 1 : 0;
+  }
+  for (const auto& [key, root] : roots_) {
+    if (root.identity != key) return "root " + key.hex() + " is stored under another identity";
+    if (std::string error = check_root(root); !error.empty()) return error;
   }
   for (const auto& [key, node] : adapters_) {
-    if (node.key != key || node.adapter != key || node.parent)
-      return "adapter " + key.hex() + " is stored under another key or has a parent";
-    if (node.children.empty()) return "adapter " + key.hex() + " is kept without children";
-    int32_t busy_children = 0;
-    for (const Node* child : node.children) busy_children += child->busy() ? 1 : 0;
-    if (busy_children != node.busy_children)
-      return "adapter " + key.hex() + " miscounts its busy children";
-    children += node.children.size();
+    if (node.key != key) return "adapter " + key.hex() + " is stored under another digest";
+    if (std::string error = check_adapter(node); !error.empty()) return error;
+    const auto blocks = static_cast<int32_t>(node.blocks.size());
+    counts.adapter_blocks += blocks;
+    counts.adapters += node.present() ? 1 : 0;
+    counts.idle_adapter_blocks += node.resident() && !node.pinned() ? blocks : 0;
   }
-  for (const Node* node : by_block_) owners += node ? 1 : 0;
-  if (owners != nodes()) return fmt::format("{} blocks belong to {} nodes", owners, nodes());
-  if (children != kv_nodes_.size())
-    return fmt::format("{} nodes are listed as {} children", kv_nodes_.size(), children);
-  if (leaves != idle_leaves_.size())
-    return fmt::format("{} idle leaves are listed as {}", leaves, idle_leaves_.size());
-  if (idle != idle_nodes_) return fmt::format("{} idle nodes are counted as {}", idle, idle_nodes_);
+  if (leaves != leaves_.size())
+    return fmt::format("{} idle leaves are listed as {}", leaves, leaves_.size());
+  const auto counted = [](const Counts& c) {
+    return fmt::format("{} kv, {} idle, {} leaving, {} of {} adapters, {} idle", c.kv, c.idle_kv,
+                       c.leaving, c.adapter_blocks, c.adapters, c.idle_adapter_blocks);
+  };
+  if (counted(counts) != counted(counts_))
+    return counted(counts) + " are counted as " + counted(counts_);
+  int32_t owners = 0, swap_owners = 0;
+  for (const KvNode* node : by_block_) owners += node ? 1 : 0;
+  for (const KvNode* node : by_swap_) swap_owners += node ? 1 : 0;
+  if (owners != counts.kv) return fmt::format("{} blocks belong to {} nodes", owners, counts.kv);
+  if (swap_owners != swapped || swapped != swap_.total_blocks() - swap_.unused_blocks())
+    return fmt::format("{} of {} used swap blocks belong to {} nodes", swap_owners,
+                       swap_.total_blocks() - swap_.unused_blocks(), swapped);
   return {};
 }
 

@@ -37,7 +37,7 @@ struct PolicyState {
 
 struct PolicyPlan {
   Mode mode = Mode::kUnmerged;
-  AdapterId merged = kBaseModel;  // Request::merge of a request in `order`, or kBaseModel
+  AdapterId merged = kBaseModel;  // Request::merge of a request in `order`, the last one, or none
   // Requests in the order in which they get tokens and memory. A request that is left out does not
   // run in this step; if it is running, it keeps its memory unless nothing else can run. Preemption
   // takes memory from the end of the order.

@@ -4,11 +4,12 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "adapters/adapter_id.h"
 #include "base/clock.h"
-#include "memory/kv_cache.h"
+#include "memory/pool.h"
 
 namespace valora::scheduler {
 
@@ -27,7 +28,8 @@ struct Request : std::enable_shared_from_this<Request> {
   AdapterId adapter = kBaseModel;
   // The adapter that may be merged for this request; kBaseModel: none.
   AdapterId merge = kBaseModel;
-  int priority = 0;  // lower runs first
+  memory::AdapterNeed merge_need;  // of that adapter
+  int priority = 0;                // lower runs first
 
   std::vector<int32_t> tokens;  // the prompt, then the generated tokens
   int prompt_tokens = 0;
@@ -42,6 +44,10 @@ struct Request : std::enable_shared_from_this<Request> {
   TimePoint first_scheduled{};
   uint64_t last_plan = 0;  // number of the last plan that includes it
   memory::BlockTable table;
+  memory::Claim claim;
+  // Time that it waited for its adapters, and for its KV, on their way to the pool.
+  Duration adapter_wait{}, kv_wait{};
+  std::optional<TimePoint> full_since;  // there is no room for its adapters since then
   std::vector<Digest> block_keys;
 
   int generated_tokens() const { return static_cast<int>(tokens.size()) - prompt_tokens; }

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "scheduler/scheduler_step.h"
+
 namespace valora::scheduler {
 namespace {
 
@@ -17,8 +19,8 @@ bool media_in_order(const Request& request) {
   return end <= static_cast<int64_t>(request.tokens.size());
 }
 
-std::vector<const Request*> view(const std::vector<std::shared_ptr<Request>>& requests) {
-  std::vector<const Request*> pointers;
+std::vector<Request*> view(const std::vector<std::shared_ptr<Request>>& requests) {
+  std::vector<Request*> pointers;
   pointers.reserve(requests.size());
   for (const auto& request : requests) pointers.push_back(request.get());
   return pointers;
@@ -39,21 +41,9 @@ bool arrived_before(const std::shared_ptr<Request>& a, const std::shared_ptr<Req
 
 }  // namespace
 
-// The state of a plan() call.
-struct Scheduler::Step {
-  StepPlan plan;
-  std::vector<Request*> order;
-  size_t tail = 0;  // preemption candidates are before this index of `order`
-  int budget = 0;
-  bool short_of_memory = false;  // nothing more is admitted
-  Request* refused = nullptr;    // the request that did not fit, if any
-  std::vector<std::shared_ptr<Request>> preempted;
-  std::vector<std::shared_ptr<Request>> admitted;
-};
-
-Scheduler::Scheduler(SchedulerConfig config, memory::KvCache& cache, std::unique_ptr<Policy> policy,
+Scheduler::Scheduler(SchedulerConfig config, memory::Pool& pool, std::unique_ptr<Policy> policy,
                      const Clock& clock)
-    : config_(config), cache_(cache), policy_(std::move(policy)), clock_(clock) {
+    : config_(config), pool_(pool), policy_(std::move(policy)), clock_(clock) {
   config_.max_num_batched_tokens = std::max(1, config_.max_num_batched_tokens);
   config_.max_num_seqs = std::clamp(config_.max_num_seqs, 1, config_.max_num_batched_tokens);
 }
@@ -67,10 +57,10 @@ Status Scheduler::add(std::shared_ptr<Request> request) {
   if (!media_in_order(*request))
     return internal("the request's media spans are not ascending within its tokens");
   const auto needed = static_cast<int64_t>(request->tokens.size()) + 1;
-  if (needed > cache_.max_tokens()) {
-    return invalid(fmt::format("the request needs {} tokens, but the KV cache holds {}", needed,
-                               cache_.max_tokens()));
-  }
+  const int64_t room = pool_.max_tokens(request->identity.adapters);
+  if (needed > room)
+    return invalid(fmt::format("the request needs {} tokens, but the pool holds {}{}", needed, room,
+                               request->identity.adapters.empty() ? "" : " beside its adapters"));
   if (static_cast<int64_t>(waiting_.size()) >= config_.max_waiting) {
     std::string message =
         fmt::format("{} requests are already waiting; try again later", waiting_.size());
@@ -82,6 +72,7 @@ Status Scheduler::add(std::shared_ptr<Request> request) {
 
 StepPlan Scheduler::plan() {
   const TimePoint now = clock_.now();
+  pool_.advance();
   Step step = begin_step(now);
   for (size_t i = 0; i < step.order.size(); ++i) {
     if (step.budget == 0 || static_cast<int>(step.plan.items.size()) == config_.max_num_seqs) break;
@@ -95,30 +86,33 @@ StepPlan Scheduler::plan() {
   }
   if (step.plan.items.empty() && step.refused) admit_by_force(step, *step.refused, now);
   requeue(step);
+  hold_merged(step);
   group_by_adapter(step.plan.items);
+  step.plan.waits_for_copies = step.plan.items.empty() && pool_.moving();
+  last_plan_at_ = now;
   return std::move(step.plan);
 }
 
 Scheduler::Step Scheduler::begin_step(TimePoint now) {
   ++plans_;
-  const std::vector<const Request*> running = view(running_), waiting = view(waiting_);
-  PolicyPlan chosen = policy_->plan({.running = running,
-                                     .waiting = waiting,
+  Step step;
+  const std::vector<Request*> running = view(running_), ready = claim_waiting(step, now);
+  PolicyPlan chosen = policy_->plan({.running = {running.data(), running.size()},
+                                     .waiting = {ready.data(), ready.size()},
                                      .token_budget = config_.max_num_batched_tokens,
                                      .max_sequences = config_.max_num_seqs,
                                      .mode = mode_,
                                      .merged = merged_},
                                     now);
-  Step step;
   step.plan.mode = mode_ = chosen.mode;
-  step.plan.merged = merged_ = chosen.merged;
+  step.plan.merged = chosen.merged;
   step.budget = config_.max_num_batched_tokens;
   step.order.reserve(chosen.order.size());
   for (const RequestIndex i : chosen.order) {
-    if (i < running_.size())
-      step.order.push_back(running_[i].get());
-    else if (i - running_.size() < waiting_.size())
-      step.order.push_back(waiting_[i - running_.size()].get());
+    if (i < running.size())
+      step.order.push_back(running[i]);
+    else if (i - running.size() < ready.size())
+      step.order.push_back(ready[i - running.size()]);
   }
   step.tail = step.order.size();
   return step;
@@ -128,8 +122,12 @@ void Scheduler::place_running(Step& step, size_t position) {
   Request& request = *step.order[position];
   const int tokens = std::min(request.remaining_tokens(), step.budget);
   if (tokens <= 0) return;
-  while (!cache_.reserve(request.table, request.computed_tokens + tokens)) {
+  while (true) {
+    const memory::Room room = pool_.reserve(request.table, request.computed_tokens + tokens);
+    if (room == memory::Room::kReserved) break;
     step.short_of_memory = true;
+    if (room == memory::Room::kSoon) return;
+    if (revoke_last_claim(request)) continue;
     Request* victim = next_victim(step, position);
     // The requests placed before it will release memory; until then it keeps its blocks.
     if (!victim) return;
@@ -139,17 +137,21 @@ void Scheduler::place_running(Step& step, size_t position) {
 }
 
 void Scheduler::admit(Step& step, Request& request, TimePoint now) {
-  if (cache_.prefix_caching())
-    memory::extend_block_keys(request.identity, request.tokens, request.block_keys);
+  if (!request.claim.ready) return;  // it lost its claim in this step
   if (!fits(step, request)) {
     step.short_of_memory = true;
     step.refused = &request;
     return;
   }
   const int tokens = static_cast<int>(request.tokens.size());
-  const int cached =
-      cache_.reuse_prefix(request.table, request.identity.adapter, request.block_keys, tokens);
-  cache_.reserve(request.table, tokens);
+  const memory::Room room =
+      pool_.start(request.table, request.identity, request.block_keys, tokens);
+  if (room != memory::Room::kReserved) {
+    step.short_of_memory = true;
+    if (room == memory::Room::kNone) step.refused = &request;
+    return;
+  }
+  const int cached = request.table.committed * memory::kBlockTokens;
   request.state = RequestState::kRunning;
   request.computed_tokens = cached;
   if (!request.scheduled_once) {
@@ -164,14 +166,16 @@ void Scheduler::admit(Step& step, Request& request, TimePoint now) {
 // Room for all its known tokens, and for one further block per running request.
 bool Scheduler::fits(const Step& step, const Request& request) const {
   const size_t running = running_.size() + step.admitted.size() - step.preempted.size();
-  const int32_t blocks = cache_.blocks_to_start(request.identity.adapter, request.block_keys,
-                                                static_cast<int>(request.tokens.size()));
-  return blocks + static_cast<int64_t>(running) <= cache_.available_blocks();
+  const int32_t blocks = pool_.blocks_to_start(request.identity, request.block_keys,
+                                               static_cast<int>(request.tokens.size()));
+  return blocks + static_cast<int64_t>(running) <= pool_.available_blocks();
 }
 
-// Only requests that the policy left out hold the memory: preempt them, or nothing would run.
+// Only waiting requests, or those that the policy left out, hold the memory: they give it back, or
+// nothing would run.
 void Scheduler::admit_by_force(Step& step, Request& request, TimePoint now) {
   while (!fits(step, request)) {
+    if (revoke_last_claim(request)) continue;
     Request* victim = youngest_idle(nullptr);
     if (!victim) return;
     preempt(step, *victim);
@@ -213,7 +217,8 @@ Request* Scheduler::youngest_idle(const Request* except) const {
 }
 
 void Scheduler::preempt(Step& step, Request& victim) {
-  cache_.release(victim.table);
+  pool_.release(victim.table);
+  pool_.unclaim(victim.claim);
   victim.state = RequestState::kWaiting;
   victim.computed_tokens = 0;
   ++victim.preemptions;
@@ -239,21 +244,22 @@ void Scheduler::requeue(const Step& step) {
 }
 
 void Scheduler::complete(const StepPlan& plan) {
+  pool_.note_step(static_cast<int>(plan.items.size()));
   for (const StepItem& item : plan.items) {
     Request& request = *item.request;
     if (request.state != RequestState::kRunning) continue;  // finished while the step ran
     request.computed_tokens += item.tokens;
-    if (!cache_.prefix_caching()) continue;
+    if (!pool_.prefix_caching()) continue;
     memory::extend_block_keys(request.identity, request.tokens, request.block_keys);
-    cache_.commit(request.table, request.identity.adapter, request.block_keys,
-                  request.computed_tokens);
+    pool_.commit(request.table, request.identity, request.block_keys, request.computed_tokens);
   }
 }
 
 void Scheduler::finish(Request& request) {
   if (request.state == RequestState::kFinished) return;
   auto& queue = request.state == RequestState::kRunning ? running_ : waiting_;
-  cache_.release(request.table);
+  pool_.release(request.table);
+  pool_.unclaim(request.claim);
   request.computed_tokens = 0;
   request.state = RequestState::kFinished;
   // Must be last: the queue may be the only owner.

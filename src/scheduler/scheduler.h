@@ -4,12 +4,13 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "base/clock.h"
 #include "base/result.h"
-#include "memory/kv_cache.h"
+#include "memory/pool.h"
 #include "scheduler/policy.h"
 #include "scheduler/request.h"
 
@@ -19,6 +20,8 @@ struct SchedulerConfig {
   int max_num_seqs = 64;              // per step; capped at max_num_batched_tokens
   int max_num_batched_tokens = 2048;  // per step
   int max_waiting = 1024;
+  // How long requests may pass one that came first, because there is no room for its adapters.
+  Duration patience = std::chrono::seconds(1);
 };
 
 // One request in a step: its tokens [computed, computed + tokens) run.
@@ -29,11 +32,18 @@ struct StepItem {
   bool yields = false;
 };
 
+struct FailedRequest {
+  Request* request = nullptr;
+  Error error;
+};
+
 struct StepPlan {
   Mode mode = Mode::kUnmerged;
   AdapterId merged = kBaseModel;
   std::vector<StepItem> items;  // requests of one adapter are adjacent
   int total_tokens = 0;
+  std::vector<FailedRequest> failed;  // requests whose adapters could not be loaded
+  bool waits_for_copies = false;      // no item, but copies under way will let requests run
 };
 
 struct SchedulerStats {
@@ -42,27 +52,31 @@ struct SchedulerStats {
   uint64_t preemptions = 0;
 };
 
-// Memory: a request is admitted only if all its known tokens fit, and one further block per running
-// request, so that a prefill never waits for memory. Later it grows block by block. If no block is
-// left, requests at the end of the policy's order are preempted: they release their blocks, keep
-// their tokens, and wait before all requests that were never preempted.
+// Memory: a waiting request first claims its adapters, and its KV in the swap space; until they are
+// in the pool, it is loading and others run. It is admitted only if all its known tokens fit, and
+// one further block per running request, so that a prefill never waits for memory. Later it grows
+// block by block. If no block is left, waiting requests lose their claims, the last one first, then
+// requests at the end of the policy's order are preempted: they release their blocks and adapters,
+// keep their tokens, and wait before all requests that were never preempted. Their full blocks stay
+// in the pool as history, which the pool keeps, copies to the swap space or drops by cost.
 //
-// No sequence may have more than KvCache::max_tokens() tokens, since no preemption could make room
-// for it. The engine caps the model length to that; check() reports a violation.
+// No sequence may have more than Pool::max_tokens(its adapters) tokens, since no preemption could
+// make room for it. The engine caps the answer to that; check() reports a violation.
 //
 // Not thread-safe: only the engine thread uses it. The scheduler shares ownership of its requests
 // until finish(). A caller that finishes a request between plan() and complete() must keep it alive
 // until complete() returns.
 class Scheduler {
  public:
-  Scheduler(SchedulerConfig config, memory::KvCache& cache, std::unique_ptr<Policy> policy,
+  Scheduler(SchedulerConfig config, memory::Pool& pool, std::unique_ptr<Policy> policy,
             const Clock& clock);
 
   // Appends a request to the waiting queue. kQueueFull: max_waiting requests are waiting.
-  // kInvalidArgument: no tokens, or its tokens plus one exceed KvCache::max_tokens(). kInternal:
+  // kInvalidArgument: no tokens, or its tokens plus one exceed Pool::max_tokens(). kInternal:
   // added before, or its media spans are not ascending within its tokens.
   Status add(std::shared_ptr<Request> request);
-  // The next step. Empty only if there is no request, or if the policy lets none run.
+  // Takes what was copied meanwhile, and makes the next step. No items only if there is no request,
+  // if the policy lets none run, or if all wait for copies. The caller finishes failed requests.
   StepPlan plan();
   // Call after the step ran, before new tokens are appended and before the next plan(). Counts its
   // tokens as computed, and shares full blocks through the prefix cache.
@@ -72,6 +86,7 @@ class Scheduler {
 
   Mode mode() const { return mode_; }  // of the last plan
   bool idle() const { return running_.empty() && waiting_.empty(); }
+  const memory::Pool& pool() const { return pool_; }
   SchedulerStats stats() const;
   // The queues, in the orders of PolicyState. For metrics and tests.
   const std::vector<std::shared_ptr<Request>>& running() const { return running_; }
@@ -84,6 +99,13 @@ class Scheduler {
   struct Step;
 
   Step begin_step(TimePoint now);
+  // scheduler_claims.cc
+  std::vector<Request*> claim_waiting(Step& step, TimePoint now);
+  memory::Readiness claim(Request& request);
+  bool revoke_last_claim(const Request& before);
+  void note_wait(Request& request, memory::Readiness readiness, TimePoint now) const;
+  void serve_first(Request& full, std::span<Request* const> queue, std::vector<Request*>& ready);
+  void hold_merged(Step& step);
   void place_running(Step& step, size_t position);
   void admit(Step& step, Request& request, TimePoint now);
   void admit_by_force(Step& step, Request& request, TimePoint now);
@@ -97,7 +119,7 @@ class Scheduler {
   std::string check_request(const Request& request) const;
 
   SchedulerConfig config_;
-  memory::KvCache& cache_;
+  memory::Pool& pool_;
   std::unique_ptr<Policy> policy_;
   const Clock& clock_;
   std::vector<std::shared_ptr<Request>> running_;  // by admission
@@ -107,6 +129,8 @@ class Scheduler {
   uint64_t preemptions_ = 0;
   Mode mode_ = Mode::kUnmerged;
   AdapterId merged_ = kBaseModel;
+  memory::Claim merged_claim_;  // the merged adapter: mixture mode subtracts it from other requests
+  TimePoint last_plan_at_{};
 };
 
 }  // namespace valora::scheduler

@@ -10,10 +10,9 @@ namespace valora::scheduler {
 std::string Scheduler::check_request(const Request& request) const {
   const std::string name = fmt::format("request {}", request.id);
   const auto known = static_cast<int64_t>(request.tokens.size());
-  if (known > cache_.max_tokens()) {
-    return fmt::format("{} has {} tokens, but only {} fit in memory", name, known,
-                       cache_.max_tokens());
-  }
+  const int64_t room = pool_.max_tokens(request.identity.adapters);
+  if (known > room)
+    return fmt::format("{} has {} tokens, but only {} fit in memory", name, known, room);
   if (request.computed_tokens < 0 || request.computed_tokens > known)
     return name + " has computed more tokens than it has";
   if (memory::blocks_for(request.computed_tokens) >
@@ -32,17 +31,21 @@ std::string Scheduler::check_request(const Request& request) const {
 std::string Scheduler::check() const {
   std::unordered_set<const Request*> seen;
   std::vector<const memory::BlockTable*> tables;
+  std::vector<const memory::Claim*> claims{&merged_claim_};
   for (const auto* queue : {&running_, &waiting_}) {
     for (const auto& request : *queue) {
       if (!seen.insert(request.get()).second)
         return fmt::format("request {} is queued twice", request->id);
       if (std::string error = check_request(*request); !error.empty()) return error;
       tables.push_back(&request->table);
+      claims.push_back(&request->claim);
     }
   }
   for (const auto& request : running_) {
     if (request->state != RequestState::kRunning)
       return fmt::format("request {} is in the running queue in another state", request->id);
+    if (!request->claim.ready)
+      return fmt::format("request {} is running without its adapters", request->id);
     if (!request->scheduled_once)
       return fmt::format("request {} is running but was never scheduled", request->id);
   }
@@ -60,7 +63,7 @@ std::string Scheduler::check() const {
                          request.id, before.id);
     }
   }
-  return cache_.check(tables);
+  return pool_.check(tables, claims);
 }
 
 }  // namespace valora::scheduler

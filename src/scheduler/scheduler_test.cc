@@ -6,6 +6,7 @@
 #include <functional>
 #include <numeric>
 
+#include "memory/simulated_mover.h"
 #include "scheduler/testing/fake_runner.h"
 
 namespace valora::scheduler {
@@ -32,7 +33,8 @@ class SchedulerTest : public ::testing::Test {
  protected:
   void start(SchedulerConfig config, int32_t blocks,
              std::unique_ptr<Policy> policy = make_unmerged_policy(), bool prefix_caching = true) {
-    cache = std::make_unique<memory::KvCache>(blocks, prefix_caching);
+    cache = std::make_unique<memory::Pool>(
+        memory::PoolConfig{.blocks = blocks, .prefix_caching = prefix_caching}, mover, clock);
     runner = std::make_unique<testing::FakeRunner>(blocks);
     scheduler = std::make_unique<Scheduler>(config, *cache, std::move(policy), clock);
   }
@@ -84,7 +86,8 @@ class SchedulerTest : public ::testing::Test {
   }
 
   SimulatedClock clock;
-  std::unique_ptr<memory::KvCache> cache;
+  memory::SimulatedMover mover{{}, clock};
+  std::unique_ptr<memory::Pool> cache;
   std::unique_ptr<testing::FakeRunner> runner;
   std::unique_ptr<Scheduler> scheduler;
   RequestId ids = 0;
@@ -326,11 +329,48 @@ TEST_F(SchedulerTest, KeepsTheModeThatThePolicyChose) {
   std::vector<std::pair<Mode, AdapterId>> seen;
   start({}, 16, std::make_unique<ScriptedPolicy>([&](const PolicyState& state) {
           seen.emplace_back(state.mode, state.merged);
-          return PolicyPlan{.mode = Mode::kMixture, .merged = 3};
+          std::vector<RequestIndex> order;
+          if (seen.size() == 1) order = {0};
+          return PolicyPlan{.mode = Mode::kMixture, .merged = 3, .order = order};
         }));
-  EXPECT_EQ(scheduler->plan().mode, Mode::kMixture);
-  EXPECT_EQ(scheduler->plan().merged, 3);
+  add(20, 3)->merge = 3;
+  for (int i = 0; i < 2; ++i) {
+    const StepPlan plan = scheduler->plan();
+    EXPECT_EQ(plan.mode, Mode::kMixture);
+    EXPECT_EQ(plan.merged, 3);
+  }
   EXPECT_THAT(seen, ElementsAre(Pair(Mode::kUnmerged, kBaseModel), Pair(Mode::kMixture, 3)));
+}
+
+TEST_F(SchedulerTest, AMergedAdapterStaysInThePoolUntilItsRoomIsNeeded) {
+  AdapterId merged = 3;
+  start({}, 8, std::make_unique<ScriptedPolicy>([&](const PolicyState& state) {
+          PolicyPlan plan{.mode = Mode::kMixture, .merged = merged};
+          for (RequestIndex i = 0; i < state.size(); ++i) plan.order.push_back(i);
+          return plan;
+        }));
+  const auto request = make(20, 3);
+  request->merge = 3;
+  request->merge_need = {digest_of("adapter"), 4};
+  request->identity.adapters = {request->merge_need};
+  ASSERT_TRUE(scheduler->add(request).ok());
+  EXPECT_TRUE(scheduler->plan().waits_for_copies);
+  clock.advance(std::chrono::seconds(1));
+  EXPECT_EQ(scheduler->plan().merged, 3);
+  scheduler->finish(*request);
+  add(60);  // 4 blocks
+  EXPECT_EQ(scheduler->plan().merged, 3);
+  EXPECT_TRUE(cache->resident(digest_of("adapter")));
+  add(60);
+  const StepPlan plan = scheduler->plan();
+  EXPECT_EQ(plan.merged, 3);  // no room for the second one yet
+  scheduler->finish(*scheduler->running()[0]);
+  add(100);
+  scheduler->finish(*scheduler->waiting()[0]);
+  EXPECT_EQ(scheduler->plan().mode, Mode::kUnmerged);
+  EXPECT_EQ(scheduler->running().size(), 1u);
+  EXPECT_FALSE(cache->resident(digest_of("adapter")));
+  EXPECT_EQ(scheduler->check(), "");
 }
 
 TEST_F(SchedulerTest, WhatThePolicyLeavesOutKeepsItsMemory) {

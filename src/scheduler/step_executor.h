@@ -31,11 +31,6 @@ struct StepOutput {
   std::optional<Error> error;       // set if this request failed; the others are valid
 };
 
-struct FailedRequest {
-  Request* request = nullptr;
-  Error error;
-};
-
 // Called only by the thread of the step loop.
 class StepExecutor {
  public:

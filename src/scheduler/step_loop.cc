@@ -7,7 +7,8 @@ namespace valora::scheduler {
 StepReport StepLoop::step() {
   const TimePoint begin = clock_.now();
   StepPlan plan = scheduler_.plan();
-  if (plan.items.empty()) return {};
+  for (const FailedRequest& one : plan.failed) fail(*one.request, one.error);
+  if (plan.items.empty()) return {.waits_for_copies = plan.waits_for_copies};
   // A request that finishes within the step must live until the step is complete.
   std::vector<std::shared_ptr<Request>> alive;
   alive.reserve(plan.items.size());
@@ -20,8 +21,10 @@ StepReport StepLoop::step() {
 
   complete(plan, outputs);
   const TimePoint end = clock_.now();
-  return {plan.total_tokens, static_cast<int>(plan.items.size()), seconds(end - begin),
-          seconds((end - begin) - (run_end - run_begin))};
+  return {.tokens = plan.total_tokens,
+          .sequences = static_cast<int>(plan.items.size()),
+          .seconds = seconds(end - begin),
+          .overhead_seconds = seconds((end - begin) - (run_end - run_begin))};
 }
 
 Result<std::vector<StepOutput>> StepLoop::execute(StepPlan& plan) {

@@ -24,7 +24,8 @@ class StepListener {
 
 struct StepReport {
   int tokens = 0;
-  int sequences = 0;  // 0: nothing to run
+  int sequences = 0;              // 0: nothing to run
+  bool waits_for_copies = false;  // nothing to run until copies under way end
   double seconds = 0;
   double overhead_seconds = 0;  // time outside the executor
 };

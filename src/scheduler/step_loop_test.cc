@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "memory/simulated_mover.h"
+
 #include <functional>
 
 namespace valora::scheduler {
@@ -68,7 +70,8 @@ class StepLoopTest : public ::testing::Test, StepListener {
   }
 
   SimulatedClock clock_;
-  memory::KvCache cache_{16, true};
+  memory::SimulatedMover mover_{{}, clock_};
+  memory::Pool cache_{{.blocks = 16}, mover_, clock_};
   Scheduler scheduler_{{}, cache_, make_unmerged_policy(), clock_};
   ScriptedExecutor executor_{clock_};
   StepLoop loop_{scheduler_, executor_, *this, clock_};

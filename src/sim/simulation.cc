@@ -18,8 +18,10 @@ class Simulation final : scheduler::StepListener {
   Simulation(const SimulationConfig& config, std::vector<Arrival> arrivals,
              std::unique_ptr<scheduler::Policy> policy, StepCost cost)
       : arrivals_(std::move(arrivals)),
-        cache_(config.kv_blocks, config.prefix_caching),
-        scheduler_(config.scheduler, cache_, std::move(policy), clock_),
+        adapter_blocks_(config.adapter_blocks),
+        mover_(config.link, clock_, config.fate),
+        pool_(config.pool, mover_, clock_),
+        scheduler_(config.scheduler, pool_, std::move(policy), clock_),
         executor_(std::move(cost), clock_) {
     report_.answers.resize(arrivals_.size());
     order_.resize(arrivals_.size());
@@ -32,8 +34,11 @@ class Simulation final : scheduler::StepListener {
     while (next < order_.size() || !scheduler_.idle()) {
       if (scheduler_.idle()) wait_until(arrivals_[order_[next]].at);
       while (next < order_.size() && arrivals_[order_[next]].at <= now()) arrive(order_[next++]);
-      if (loop_.step().sequences > 0)
+      const scheduler::StepReport step = loop_.step();
+      if (step.sequences > 0)
         ++report_.steps;
+      else if (step.waits_for_copies)
+        wait_for_copies(next);
       else if (next < order_.size())
         wait_until(arrivals_[order_[next]].at);
       else if (!scheduler_.idle())
@@ -42,6 +47,7 @@ class Simulation final : scheduler::StepListener {
     }
     report_.end = now();
     report_.scheduler = scheduler_.stats();
+    report_.pool = pool_.stats();
     return std::move(report_);
   }
 
@@ -49,6 +55,17 @@ class Simulation final : scheduler::StepListener {
   Duration now() const { return clock_.now() - TimePoint{}; }
   void wait_until(Duration time) {
     if (time > now()) clock_.advance(time - now());
+  }
+
+  void wait_for_copies(size_t next) {
+    Duration until = mover_.next_end().value_or(clock_.now()) - TimePoint{};
+    if (next < order_.size()) until = std::min(until, arrivals_[order_[next]].at);
+    wait_until(until);
+  }
+
+  int32_t blocks_of(scheduler::AdapterId adapter) const {
+    const auto index = static_cast<size_t>(adapter);
+    return adapter >= 0 && index < adapter_blocks_.size() ? adapter_blocks_[index] : 0;
   }
 
   void arrive(size_t index) {
@@ -61,8 +78,12 @@ class Simulation final : scheduler::StepListener {
     request->priority = arrival.priority;
     request->tokens = std::move(arrival.prompt);
     request->prompt_tokens = static_cast<int>(request->tokens.size());
-    if (arrival.adapter != scheduler::kBaseModel)
-      request->identity.adapter = DigestBuilder().add(arrival.adapter).finish();
+    if (arrival.adapter != scheduler::kBaseModel) {
+      const Digest digest = DigestBuilder().add(arrival.adapter).finish();
+      request->merge_need = {digest, blocks_of(arrival.adapter)};
+      request->identity.adapter = digest;
+      request->identity.adapters = {request->merge_need};
+    }
     request->index = index;
     request->answer_tokens = arrival.answer_tokens;
     answer.arrival = arrival.at;
@@ -73,9 +94,10 @@ class Simulation final : scheduler::StepListener {
   // capping the model length; here longer requests are refused.
   Status add(const std::shared_ptr<SimulatedRequest>& request) {
     const int64_t needed = int64_t{request->prompt_tokens} + request->answer_tokens;
-    if (needed > cache_.max_tokens())
+    const int64_t room = pool_.max_tokens(request->identity.adapters);
+    if (needed > room)
       return invalid("the request needs " + std::to_string(needed) +
-                     " tokens, but the KV cache holds " + std::to_string(cache_.max_tokens()));
+                     " tokens, but the pool holds " + std::to_string(room));
     return scheduler_.add(request);
   }
 
@@ -89,17 +111,24 @@ class Simulation final : scheduler::StepListener {
     if (request.generated_tokens() < request.answer_tokens) return;
     answer.first_scheduled = request.first_scheduled - TimePoint{};
     answer.end = now();
+    answer.adapter_wait = request.adapter_wait;
+    answer.kv_wait = request.kv_wait;
     answer.cached_tokens = request.cached_tokens;
     answer.preemptions = request.preemptions;
     scheduler_.finish(request);
   }
 
-  void on_failed(Request& request, const Error&) override { scheduler_.finish(request); }
+  void on_failed(Request& request, const Error& error) override {
+    report_.answers[static_cast<SimulatedRequest&>(request).index].refused = error;
+    scheduler_.finish(request);
+  }
 
   std::vector<Arrival> arrivals_;
   std::vector<size_t> order_;  // indices of arrivals_, by time
   SimulatedClock clock_;
-  memory::KvCache cache_;
+  std::vector<int32_t> adapter_blocks_;
+  memory::SimulatedMover mover_;
+  memory::Pool pool_;
   scheduler::Scheduler scheduler_;
   SimulatedExecutor executor_;
   scheduler::StepLoop loop_{scheduler_, executor_, *this, clock_};
@@ -107,7 +136,8 @@ class Simulation final : scheduler::StepListener {
 };
 
 Status check(const SimulationConfig& config, const std::vector<Arrival>& arrivals) {
-  if (config.kv_blocks < 1) return invalid("a simulation needs at least one KV block", "kv_blocks");
+  if (config.pool.blocks < 1)
+    return invalid("a simulation needs at least one pool block", "blocks");
   for (size_t i = 0; i < arrivals.size(); ++i)
     if (arrivals[i].prompt.empty() || arrivals[i].answer_tokens < 1)
       return invalid("arrival " + std::to_string(i) + " has no prompt or no answer", "arrivals");

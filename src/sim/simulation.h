@@ -9,7 +9,8 @@
 #include <vector>
 
 #include "base/result.h"
-#include "memory/kv_cache.h"
+#include "memory/pool.h"
+#include "memory/simulated_mover.h"
 #include "scheduler/step_loop.h"
 #include "sim/simulated_executor.h"
 
@@ -18,8 +19,10 @@ namespace valora::sim {
 struct SimulationConfig {
   scheduler::SchedulerConfig scheduler;
   std::string policy = "unmerged";  // a name that scheduler::make_policy knows
-  int32_t kv_blocks = 0;
-  bool prefix_caching = true;
+  memory::PoolConfig pool;
+  memory::LinkCost link;
+  memory::SimulatedMover::Fate fate;    // of moves; empty: all end well
+  std::vector<int32_t> adapter_blocks;  // by AdapterId; others need none
 };
 
 struct Arrival {
@@ -33,8 +36,9 @@ struct Arrival {
 // The outcome of one arrival. Times are since the start of the simulation.
 struct Answer {
   scheduler::RequestId id = 0;   // index of the arrival plus 1
-  std::optional<Error> refused;  // set if it was refused: the queue is full, or it is too long
+  std::optional<Error> refused;  // set if the queue is full, it is too long, or its adapter failed
   Duration arrival{}, first_scheduled{}, first_token{}, end{};
+  Duration adapter_wait{}, kv_wait{};  // for adapters and KV on their way to the pool
   int cached_tokens = 0;
   int preemptions = 0;
 };
@@ -44,11 +48,12 @@ struct SimulationReport {
   Duration end{};               // of the last request
   uint64_t steps = 0;
   scheduler::SchedulerStats scheduler;
+  memory::PoolStats pool;
 };
 
-// Runs all arrivals until every request has ended. kInvalidArgument: an unknown policy, no KV
-// blocks, or an arrival without prompt or answer. after_step, if set, is called after each step,
-// e.g. to check invariants.
+// Runs all arrivals until every request has ended. kInvalidArgument: an unknown policy, an
+// empty pool, or an arrival without prompt or answer. after_step, if set, is called after each
+// step, e.g. to check invariants.
 Result<SimulationReport> simulate(
     const SimulationConfig& config, std::vector<Arrival> arrivals, StepCost cost,
     const std::function<void(const scheduler::Scheduler&)>& after_step = {});

@@ -34,7 +34,7 @@ SimulationReport run(const SimulationConfig& config, std::vector<Arrival> arriva
 
 TEST(Simulation, ARequestAloneTakesTheTimeOfItsSteps) {
   const SimulationReport report =
-      run({.kv_blocks = 8}, {{.at = 1s, .prompt = prompt(20), .answer_tokens = 3}});
+      run({.pool = {.blocks = 8}}, {{.at = 1s, .prompt = prompt(20), .answer_tokens = 3}});
   const Answer& answer = report.answers.at(0);
   EXPECT_EQ(answer.first_scheduled, 1s);
   EXPECT_EQ(answer.first_token, 1s + 10ms + 20ms);
@@ -44,16 +44,18 @@ TEST(Simulation, ARequestAloneTakesTheTimeOfItsSteps) {
 }
 
 TEST(Simulation, RequestsThatArriveWithinAStepWaitForTheNextOne) {
-  const SimulationReport report = run(
-      {.kv_blocks = 8}, {{.at = 0s, .prompt = prompt(20)}, {.at = 1ms, .prompt = prompt(10, 100)}});
+  const SimulationReport report =
+      run({.pool = {.blocks = 8}},
+          {{.at = 0s, .prompt = prompt(20)}, {.at = 1ms, .prompt = prompt(10, 100)}});
   EXPECT_EQ(report.answers[0].end, 30ms);
   EXPECT_EQ(report.answers[1].first_scheduled, 30ms);
   EXPECT_EQ(report.answers[1].end, 50ms);
 }
 
 TEST(Simulation, ArrivalsNeedNoOrderAndKeepTheirPlaces) {
-  const SimulationReport report = run(
-      {.kv_blocks = 8}, {{.at = 2s, .prompt = prompt(5)}, {.at = 1s, .prompt = prompt(5, 100)}});
+  const SimulationReport report =
+      run({.pool = {.blocks = 8}},
+          {{.at = 2s, .prompt = prompt(5)}, {.at = 1s, .prompt = prompt(5, 100)}});
   EXPECT_EQ(report.answers[0].arrival, 2s);
   EXPECT_EQ(report.answers[0].id, 1u);
   EXPECT_LT(report.answers[1].end, report.answers[0].first_scheduled);
@@ -64,8 +66,8 @@ TEST(Simulation, AFollowUpFindsThePrefixOfItsConversation) {
   for (int i = 0; i < 10; ++i) next.push_back(answer_token(1, i));
   next.push_back(7);
   const SimulationReport report =
-      run({.kv_blocks = 16}, {{.at = 0s, .prompt = prompt(40), .answer_tokens = 10},
-                              {.at = 9s, .prompt = next, .answer_tokens = 1}});
+      run({.pool = {.blocks = 16}}, {{.at = 0s, .prompt = prompt(40), .answer_tokens = 10},
+                                     {.at = 9s, .prompt = next, .answer_tokens = 1}});
   EXPECT_EQ(report.answers[0].cached_tokens, 0);
   EXPECT_EQ(report.answers[1].cached_tokens, 48);  // three full blocks of 49 computed tokens
 }
@@ -73,7 +75,7 @@ TEST(Simulation, AFollowUpFindsThePrefixOfItsConversation) {
 TEST(Simulation, AdaptersShareNoPrefixAndCostSegments) {
   const std::vector<Arrival> arrivals{{.prompt = prompt(20), .adapter = 1},
                                       {.prompt = prompt(20), .adapter = 2}};
-  const SimulationReport report = run({.kv_blocks = 8}, arrivals);
+  const SimulationReport report = run({.pool = {.blocks = 8}}, arrivals);
   EXPECT_EQ(report.answers[1].cached_tokens, 0);
   EXPECT_EQ(report.end, 10ms + 40ms + 2 * 5ms);
 }
@@ -84,16 +86,16 @@ TEST(Simulation, EveryPolicyRunsInSimulatedTime) {
   const std::vector<Arrival> arrivals{{.prompt = prompt(20), .adapter = 1},
                                       {.prompt = prompt(20), .adapter = 2}};
   // One adapter per step, merged before it.
-  EXPECT_EQ(run({.policy = "merged", .kv_blocks = 8}, arrivals, cost).end,
+  EXPECT_EQ(run({.policy = "merged", .pool = {.blocks = 8}}, arrivals, cost).end,
             2 * (10ms + 20ms + 100ms));
   // One adapter is merged. Two segments: the other adapter, and the subtraction of the merged one.
-  EXPECT_EQ(run({.policy = "mixture", .kv_blocks = 8}, arrivals, cost).end,
+  EXPECT_EQ(run({.policy = "mixture", .pool = {.blocks = 8}}, arrivals, cost).end,
             10ms + 40ms + 100ms + 2 * 5ms);
 }
 
 TEST(Simulation, RefusesWhatTheSchedulerRefuses) {
   const SimulationReport report = run(
-      {.scheduler = {.max_waiting = 1}, .kv_blocks = 2},
+      {.scheduler = {.max_waiting = 1}, .pool = {.blocks = 2}},
       {{.prompt = prompt(4)}, {.prompt = prompt(4)}, {.prompt = prompt(30), .answer_tokens = 3}});
   EXPECT_FALSE(report.answers[0].refused);
   EXPECT_EQ(report.answers[1].refused->code, ErrorCode::kQueueFull);
@@ -101,11 +103,13 @@ TEST(Simulation, RefusesWhatTheSchedulerRefuses) {
 }
 
 TEST(Simulation, RefusesSettingsThatMakeNoSense) {
-  EXPECT_THAT(simulate({.kv_blocks = 0}, {}, kCost).error().message, HasSubstr("KV block"));
-  EXPECT_THAT(simulate({.policy = "best", .kv_blocks = 1}, {}, kCost).error().message,
+  EXPECT_THAT(simulate({.pool = {.blocks = 0}}, {}, kCost).error().message,
+              HasSubstr("pool block"));
+  EXPECT_THAT(simulate({.policy = "best", .pool = {.blocks = 1}}, {}, kCost).error().message,
               HasSubstr("best"));
-  EXPECT_THAT(simulate({.kv_blocks = 1}, {{}}, kCost).error().message, HasSubstr("arrival 0"));
-  EXPECT_EQ(run({.kv_blocks = 1}, {}).steps, 0u);
+  EXPECT_THAT(simulate({.pool = {.blocks = 1}}, {{}}, kCost).error().message,
+              HasSubstr("arrival 0"));
+  EXPECT_EQ(run({.pool = {.blocks = 1}}, {}).steps, 0u);
 }
 
 // A small cache under heavy load, with preemption, eviction and sharing. Every request ends, and
@@ -123,7 +127,7 @@ TEST(Simulation, AHeavyLoadEndsAndRepeatsItself) {
                           .priority = static_cast<int>(random() % 2)});
     const SimulationConfig config{.scheduler = {.max_num_seqs = 16, .max_num_batched_tokens = 128},
                                   .policy = policy,
-                                  .kv_blocks = 24};
+                                  .pool = {.blocks = 24}};
     const SimulationReport report = run(config, arrivals), again = run(config, arrivals);
     EXPECT_GT(report.scheduler.preemptions, 10u);
     for (size_t i = 0; i < arrivals.size(); ++i) {

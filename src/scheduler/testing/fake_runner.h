@@ -1,14 +1,15 @@
-// A deterministic executor for tests. It stores simulated KV values in blocks, and the next token
-// depends on all values that a sequence's block table leads to. So a block that is shared, reused
-// or evicted by mistake changes the output.
+// A deterministic executor for tests. It stores simulated KV values and adapters in blocks, and the
+// next token depends on all values that a sequence's block table leads to. So a block that is
+// shared, reused, evicted or copied by mistake changes the output.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <vector>
 
 #include "base/digest.h"
-#include "memory/kv_cache.h"
+#include "memory/pool.h"
 #include "scheduler/step_executor.h"
 
 namespace valora::scheduler::testing {
@@ -51,7 +52,34 @@ inline std::vector<int32_t> generate_alone(const memory::KvIdentity& identity,
 
 class FakeRunner final : public StepExecutor {
  public:
-  explicit FakeRunner(int32_t blocks) : cells_(size_t(blocks) * memory::kBlockTokens, 0xDEADBEEF) {}
+  explicit FakeRunner(int32_t blocks, int32_t swap_blocks = 0)
+      : cells_(size_t(blocks) * memory::kBlockTokens, 0xDEADBEEF),
+        swap_(size_t(swap_blocks) * memory::kBlockTokens, 0xDEADBEEF) {}
+
+  // What a mover does.
+  void copy(const memory::Move& move) {
+    const auto size = size_t{memory::kBlockTokens};
+    const auto cells = [&](std::vector<uint64_t>& tier, memory::BlockId block) {
+      return std::span(tier).subspan(size_t(block) * size, size);
+    };
+    if (move.kind == memory::MoveKind::kLoadAdapter) {
+      for (size_t i = 0; i < move.blocks.size(); ++i)
+        std::ranges::fill(cells(cells_, move.blocks[i]), panel(move.key, i));
+    } else if (move.kind == memory::MoveKind::kReadKv) {
+      std::ranges::copy(cells(swap_, move.swapped), cells(cells_, move.blocks[0]).begin());
+    } else {
+      std::ranges::copy(cells(cells_, move.blocks[0]), cells(swap_, move.swapped).begin());
+    }
+  }
+
+  // Whether an adapter's blocks hold what was loaded.
+  bool intact(const memory::AdapterNode& node) {
+    for (size_t i = 0; i < node.blocks.size(); ++i)
+      for (size_t at = 0; at < memory::kBlockTokens; ++at)
+        if (cells_.at(size_t(node.blocks[i]) * memory::kBlockTokens + at) != panel(node.key, i))
+          return false;
+    return true;
+  }
 
   std::vector<FailedRequest> prepare(const StepPlan&) override { return {}; }
   Result<std::vector<StepOutput>> run(const StepPlan& plan) override {
@@ -63,6 +91,10 @@ class FakeRunner final : public StepExecutor {
   }
 
  private:
+  static uint64_t panel(const Digest& adapter, size_t index) {
+    return DigestBuilder().add(adapter).add(index).finish().low;
+  }
+
   uint64_t& cell(const Request& request, int position) {
     const memory::BlockId block = request.table.blocks.at(position / memory::kBlockTokens);
     return cells_.at(size_t(block) * memory::kBlockTokens + position % memory::kBlockTokens);
@@ -83,7 +115,7 @@ class FakeRunner final : public StepExecutor {
     return next_token(cells);
   }
 
-  std::vector<uint64_t> cells_;
+  std::vector<uint64_t> cells_, swap_;
 };
 
 }  // namespace valora::scheduler::testing

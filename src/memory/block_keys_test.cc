@@ -1,0 +1,71 @@
+#include <gtest/gtest.h>
+
+#include "memory/testing/pool_world.h"
+
+namespace valora::memory {
+namespace {
+
+using testing::count_from;
+using testing::keys_of;
+
+TEST(BlockKeys, OnlyFullBlocksHaveOne) {
+  EXPECT_EQ(keys_of({}, count_from(0, 15)).size(), 0u);
+  EXPECT_EQ(keys_of({}, count_from(0, 16)).size(), 1u);
+  EXPECT_EQ(keys_of({}, count_from(0, 47)).size(), 2u);
+}
+
+TEST(BlockKeys, ExtendingEqualsStartingAnew) {
+  const KvIdentity identity{digest_of("adapter"), {}, {{20, 30, digest_of("image")}}};
+  const auto tokens = count_from(0, 100);
+  std::vector<Digest> keys;
+  for (int known : {0, 15, 16, 40, 99, 100}) {
+    extend_block_keys(identity, std::span(tokens).first(known), keys);
+    EXPECT_EQ(keys, keys_of(identity, {tokens.begin(), tokens.begin() + known}));
+  }
+}
+
+TEST(BlockKeys, AChangeReachesItsBlockAndAllLaterOnes) {
+  auto tokens = count_from(0, 64);
+  const auto before = keys_of({}, tokens);
+  tokens[20] = -1;
+  const auto after = keys_of({}, tokens);
+  EXPECT_EQ(before[0], after[0]);
+  for (int i = 1; i < 4; ++i) EXPECT_NE(before[i], after[i]);
+}
+
+TEST(BlockKeys, AdapterAndScaleAreInEveryKey) {
+  const auto tokens = count_from(0, 32);
+  const auto scaled = [](float scale) {
+    return DigestBuilder().add(digest_of("a")).add(scale).finish();
+  };
+  const auto one = keys_of({scaled(1), {}, {}}, tokens), two = keys_of({scaled(2), {}, {}}, tokens),
+             base = keys_of({}, tokens);
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_NE(one[i], two[i]);
+    EXPECT_NE(one[i], base[i]);
+  }
+  EXPECT_EQ(one, keys_of({scaled(1), {}, {}}, tokens));
+}
+
+TEST(BlockKeys, MediaCountsInTheBlocksItTouches) {
+  const auto tokens = count_from(0, 80);
+  const Digest cat = digest_of("cat"), dog = digest_of("dog");
+  const auto with = [&](std::vector<MediaSpan> media) {
+    return keys_of({{}, {}, std::move(media)}, tokens);
+  };
+  const auto plain = with({}), cats = with({{18, 20, cat}}), dogs = with({{18, 20, dog}});
+  EXPECT_EQ(plain[0], cats[0]);
+  EXPECT_NE(plain[1], cats[1]);
+  EXPECT_NE(cats[1], dogs[1]);
+  EXPECT_NE(cats[4], dogs[4]);  // the keys of later blocks differ through the chain
+  EXPECT_EQ(cats, with({{18, 20, cat}}));
+  EXPECT_NE(cats[1], with({{19, 20, cat}})[1]);  // another offset
+  EXPECT_NE(cats[1], with({{18, 21, cat}})[1]);  // another length
+  // The order of two items in one block matters.
+  EXPECT_NE(with({{1, 3, cat}, {5, 3, dog}})[0], with({{1, 3, dog}, {5, 3, cat}})[0]);
+  // An item that ends or begins at a block's border does not affect the neighbouring block.
+  EXPECT_EQ(with({{0, 16, cat}, {32, 8, dog}})[1], with({{0, 16, cat}})[1]);
+}
+
+}  // namespace
+}  // namespace valora::memory

@@ -1,0 +1,318 @@
+#include "memory/pool.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cassert>
+#include <cmath>
+
+namespace valora::memory {
+namespace {
+
+constexpr double kBatchSeconds = 5;  // FastLibra §5.1
+constexpr int kKvAttempts = 8;
+
+// The keys that a sequence may reuse: at least one token must remain to be computed.
+std::span<const Digest> reusable(std::span<const Digest> keys, int tokens) {
+  return keys.first(std::min<size_t>(keys.size(), std::max(0, tokens - 1) / kBlockTokens));
+}
+
+// With shares for each kind, an adapter cannot wait for its KV to leave.
+PoolConfig settled(PoolConfig config) {
+  if (config.adapter_blocks) config.dependencies = false;
+  return config;
+}
+
+}  // namespace
+
+Error Pool::too_much_kept(int32_t blocks, int32_t wanted) const {
+  return {ErrorCode::kUnavailable,
+          fmt::format("the adapter needs {} bytes of the pool; pinned adapters would take {}, but "
+                      "may take {}; pin fewer or raise --pool-memory",
+                      blocks * config_.block_bytes, wanted * config_.block_bytes,
+                      config_.kept_limit * config_.block_bytes),
+          "pinned"};
+}
+
+Pool::Pool(const PoolConfig& config, Mover& mover, const Clock& clock)
+    : config_(settled(config)),
+      mover_(mover),
+      clock_(clock),
+      swapper_(config.swapper),
+      arena_(config.blocks),
+      swap_(config.swap_blocks),
+      tree_(arena_, swap_, config_.dependencies),
+      now_(clock.now()),
+      load_seconds_(static_cast<double>(config.block_bytes) / config.load_bandwidth),
+      read_seconds_(static_cast<double>(config.block_bytes) / config.swap_bandwidth),
+      compute_seconds_(config.prefill_seconds_per_token * kBlockTokens),
+      batch_at_(now_) {}
+
+SwapStatistics Pool::statistics() const {
+  SwapStatistics s;
+  s.now = now_;
+  s.slot = slot();
+  s.requests = requests_.count(s.slot);
+  s.batch = batch_;
+  s.load = load_seconds_;
+  s.read = read_seconds_;
+  s.compute = compute_seconds_;
+  s.swaps = swap_.total_blocks() > 0;
+  return s;
+}
+
+void Pool::visit(TreeNode& node) {
+  node.visits.add(slot());
+  node.last_use = now_;
+}
+
+void Pool::note_step(int sequences) {
+  const double age = seconds(now_ - batch_at_);
+  batch_at_ = now_;
+  batch_ += (sequences - batch_) * -std::expm1(-age / kBatchSeconds);
+}
+
+void Pool::note_prefill(int tokens, double seconds) {
+  if (tokens < kBlockTokens) return;
+  const double measured = seconds / tokens * kBlockTokens;
+  compute_seconds_ += 0.1 * (measured - compute_seconds_);
+}
+
+Readiness Pool::claim(Claim& claim, const KvIdentity& identity, std::span<const Digest> keys,
+                      int tokens) {
+  if (claim.ready) return Readiness::kReady;
+  if (const Readiness adapters = claim_adapters(claim, identity); adapters != Readiness::kReady)
+    return adapters;
+  if (const Readiness kv = claim_kv(claim, identity, reusable(keys, tokens));
+      kv != Readiness::kReady)
+    return kv;
+  claim.ready = true;
+  return Readiness::kReady;
+}
+
+Readiness Pool::claim_adapters(Claim& claim, const KvIdentity& identity) {
+  Readiness readiness = Readiness::kReady;
+  if (!claim.counted) requests_.add(slot());
+  for (const AdapterNeed& need : identity.adapters) {
+    if (need.blocks == 0) continue;
+    AdapterNode& node = tree_.adapter(need);
+    node.forgotten = false;
+    if (!claim.counted) {
+      visit(node);
+      ++totals_.adapter_queries;
+      totals_.adapter_hits += node.resident() ? 1 : 0;
+    }
+    if (node.failure) {
+      claim.error = node.failure;
+      readiness = Readiness::kFailed;
+      continue;
+    }
+    if (std::ranges::find(claim.pinned, &node) == claim.pinned.end()) {
+      // Pinned before the load, so that making room for it takes no adapter of this request.
+      tree_.pin(node, 1);
+      claim.pinned.push_back(&node);
+    }
+    if (node.resident() || readiness >= Readiness::kFull) continue;
+    if (node.flight == Flight::kIn) {
+      mover_.hasten(node.move, Urgency::kAdapterOfRequest);
+      readiness = Readiness::kLoadingAdapter;
+    } else {
+      const Room room = load(node, Urgency::kAdapterOfRequest);
+      readiness = room == Room::kReserved ? Readiness::kLoadingAdapter : Readiness::kFull;
+    }
+  }
+  claim.counted = true;
+  return readiness;
+}
+
+// Asks once for the blocks of the prefix that lie in the swap space, then waits for them. A block
+// that fails is computed again.
+Readiness Pool::claim_kv(Claim& claim, const KvIdentity& identity, std::span<const Digest> keys) {
+  if (swap_.total_blocks() == 0 || !config_.prefix_caching) return Readiness::kReady;
+  const KvRoot* root = tree_.find_root(identity.adapter);
+  std::vector<KvNode*> path = tree_.resident_prefix(root, keys);
+  KvNode* next = path.size() < keys.size() && root
+                     ? tree_.find(root, path.empty() ? nullptr : path.back(), keys[path.size()])
+                     : nullptr;
+  if (!next) return Readiness::kReady;
+  if (next->flight == Flight::kIn) {
+    mover_.hasten(next->move, Urgency::kKvOfRequest);
+    return Readiness::kLoadingKv;
+  }
+  if (claim.kv_attempts == kKvAttempts || !statistics().worth_saving()) return Readiness::kReady;
+  int32_t wanted = 0;
+  for (size_t i = path.size(); i < keys.size(); ++i, ++wanted) {
+    const KvNode* node = tree_.find(root, i == 0 ? nullptr : path.back(), keys[i]);
+    if (!node || node->rests_until > now_) break;
+    path.push_back(const_cast<KvNode*>(node));  // NOLINT: the tree's node, found through it
+  }
+  ++claim.kv_attempts;
+  const Room room = make_room(Kind::kKv, wanted);
+  if (room == Room::kSoon) return Readiness::kLoadingKv;
+  claim.kv_attempts = kKvAttempts;
+  // Making room may have taken nodes of the prefix.
+  path = tree_.resident_prefix(tree_.find_root(identity.adapter), keys);
+  const size_t begin = path.size();
+  for (size_t i = begin; i < begin + wanted && free_for(Kind::kKv) > 0; ++i) {
+    KvNode* node =
+        tree_.find(tree_.find_root(identity.adapter), i == 0 ? nullptr : path.back(), keys[i]);
+    if (!node || node->present() || !fill(*node, Urgency::kKvOfRequest)) break;
+    totals_.swapped_tokens += kBlockTokens;
+    path.push_back(node);
+  }
+  return path.size() > begin ? Readiness::kLoadingKv : Readiness::kReady;
+}
+
+void Pool::unclaim(Claim& claim) {
+  for (AdapterNode* node : claim.pinned) {
+    tree_.pin(*node, -1);
+    node->last_use = now_;
+    if (node->pins == 0) settle(*node);
+  }
+  claim.pinned.clear();
+  claim.ready = false;
+  claim.kv_attempts = 0;
+}
+
+// An adapter without pins: nobody waits for its load any more, and it may be one to remove.
+void Pool::settle(AdapterNode& node) {
+  node.failure.reset();
+  if (node.pinned()) return;
+  if (node.flight == Flight::kIn && mover_.cancel(node.move)) {
+    moves_.erase(node.move);
+    node.move = 0;
+    tree_.displace(node);
+  }
+  if (!config_.history && tree_.evictable(node)) {
+    tree_.displace(node);
+    ++totals_.adapters_left;
+  }
+  if (node.forgotten) {
+    const Digest key = node.key;
+    if (tree_.erase(node)) std::erase(forgotten_, key);
+  }
+}
+
+std::vector<BlockId> Pool::take(int32_t blocks) {
+  std::vector<BlockId> taken;
+  taken.reserve(blocks);
+  for (int32_t i = 0; i < blocks; ++i) taken.push_back(*arena_.allocate());
+  return taken;
+}
+
+int32_t Pool::blocks_to_start(const KvIdentity& identity, std::span<const Digest> keys,
+                              int tokens) {
+  int32_t needed = blocks_for(tokens);
+  if (!config_.prefix_caching) return needed;
+  for (const KvNode* node :
+       tree_.resident_prefix(tree_.find_root(identity.adapter), reusable(keys, tokens)))
+    needed -= node->idle() ? 0 : 1;
+  return needed;
+}
+
+Room Pool::start(BlockTable& table, const KvIdentity& identity, std::span<const Digest> keys,
+                 int tokens) {
+  assert(table.blocks.empty());
+  if (config_.prefix_caching)
+    for (KvNode* node :
+         tree_.resident_prefix(tree_.find_root(identity.adapter), reusable(keys, tokens))) {
+      tree_.hold(*node);
+      table.blocks.push_back(node->block);
+    }
+  table.committed = static_cast<int>(table.blocks.size());
+  const Room room = reserve(table, tokens);
+  if (room != Room::kReserved) {
+    release(table);
+    return room;
+  }
+  const KvRoot* root = tree_.find_root(identity.adapter);
+  KvNode* node = nullptr;
+  for (int i = 0; i < table.committed; ++i) {
+    node = tree_.find(root, node, keys[i]);
+    visit(*node);
+  }
+  if (config_.prefix_caching) {
+    totals_.queried_tokens += tokens;
+    totals_.hit_tokens += static_cast<uint64_t>(table.committed) * kBlockTokens;
+  }
+  return room;
+}
+
+Room Pool::reserve(BlockTable& table, int tokens) {
+  const int32_t missing = blocks_for(tokens) - static_cast<int32_t>(table.blocks.size());
+  if (missing <= 0) return Room::kReserved;
+  if (missing > available_blocks()) return Room::kNone;
+  const Room room = make_room(Kind::kKv, missing);
+  if (room != Room::kReserved) return room;
+  for (const BlockId block : take(missing)) table.blocks.push_back(block);
+  return room;
+}
+
+void Pool::commit(BlockTable& table, const KvIdentity& identity, std::span<const Digest> keys,
+                  int computed) {
+  if (!config_.prefix_caching) return;
+  const int full = std::min(computed / kBlockTokens, static_cast<int>(keys.size()));
+  if (full <= table.committed) return;
+  // An unloaded adapter's KV is not kept.
+  for (const AdapterNeed& need : identity.adapters)
+    if (const AdapterNode* node = tree_.find_adapter(need.digest); node && node->forgotten) return;
+  KvRoot& root = tree_.root(identity);
+  // Another sequence may have stored the preceding keys first, and its blocks may have left by now:
+  // store this table's own blocks instead.
+  int first = table.committed;
+  while (first > 0 && !tree_.resident_node(root, keys[first - 1])) --first;
+  for (int i = first; i < full; ++i) {
+    KvNode* node = tree_.insert(root, keys.first(i + 1), table.blocks[i]);
+    if (!node) break;
+    if (node->block == table.blocks[i]) visit(*node);
+  }
+  table.committed = full;
+  tree_.erase_if_empty(root);
+}
+
+void Pool::release(BlockTable& table) {
+  // Children before their parents, so that without history each becomes a leaf in turn.
+  for (auto block = table.blocks.rbegin(); block != table.blocks.rend(); ++block) {
+    KvNode* node = tree_.release(*block);
+    if (!node) continue;
+    node->last_use = now_;
+    if (!config_.history && node->leaf >= 0 && node->flight == Flight::kNone) evict(*node);
+  }
+  table = {};
+}
+
+void Pool::expect(const AdapterNeed& need) {
+  if (need.blocks == 0 || !config_.history) return;
+  AdapterNode& node = tree_.adapter(need);
+  if (!node.present() && !node.failure && free_for(Kind::kAdapter) >= node.size)
+    load(node, Urgency::kAdapterOfRequest);
+}
+
+Status Pool::keep(const AdapterNeed& need, bool kept) {
+  if (need.blocks == 0) return {};
+  AdapterNode& node = tree_.adapter(need);
+  if (node.kept == kept) return {};
+  const int32_t blocks = kept_blocks_ + (kept ? need.blocks : -need.blocks);
+  if (kept && blocks > config_.kept_limit) return too_much_kept(need.blocks, blocks);
+  kept_blocks_ = blocks;
+  tree_.keep(node, kept);
+  std::erase(kept_, need.digest);
+  if (kept && !node.present()) kept_.push_back(need.digest);
+  return {};
+}
+
+void Pool::forget(const Digest& adapter) {
+  AdapterNode* node = tree_.find_adapter(adapter);
+  if (!node) return;
+  (void)keep({adapter, node->size}, false);  // cannot fail
+  node->forgotten = true;
+  if (std::ranges::find(forgotten_, adapter) == forgotten_.end()) forgotten_.push_back(adapter);
+  if (node->pins == 0) settle(*node);
+}
+
+bool Pool::resident(const Digest& adapter) const {
+  const AdapterNode* node = tree_.find_adapter(adapter);
+  return node && node->resident();
+}
+
+}  // namespace valora::memory

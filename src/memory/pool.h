@@ -1,0 +1,228 @@
+// One pool of memory for adapters and KV cache (S-LoRA §4, FastLibra §4–5). It keeps the tree of
+// what lies where, gives blocks to sequences, brings in what requests need, and moves the rest by
+// expected benefit. Copies run on a Mover; nothing here waits.
+//
+// Not thread-safe: only the engine thread uses it.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "base/clock.h"
+#include "memory/block_arena.h"
+#include "memory/dependency_tree.h"
+#include "memory/identity.h"
+#include "memory/mover.h"
+#include "memory/pool_stats.h"
+#include "memory/swapper.h"
+
+namespace valora::memory {
+
+struct PoolConfig {
+  int32_t blocks = 0;
+  int32_t swap_blocks = 0;  // KV blocks that the swap space holds; 0: none
+  int64_t block_bytes = 1;
+  bool prefix_caching = true;
+
+  SwapperConfig swapper;
+  Duration period = std::chrono::milliseconds(100);  // of the swapper
+  Duration window = std::chrono::minutes(5);         // in which visits are counted
+  // FastLibra's comparisons. dependencies: an adapter stays while KV below it does. history: KV
+  // stays after its request ends, and an adapter after its last request (false: S-LoRA's way).
+  // adapter_blocks: a fixed share for adapters, and the rest for KV (vLLM's way); there are no
+  // dependencies then.
+  bool dependencies = true;
+  bool history = true;
+  std::optional<int32_t> adapter_blocks;
+  int32_t kept_limit = 0;  // blocks that kept adapters can have
+
+  // First estimates, until moves and prefills are measured.
+  double load_bandwidth = 1e9;  // bytes/s
+  double swap_bandwidth = 1e9;  // bytes/s
+  double prefill_seconds_per_token = 1e-3;
+};
+
+enum class Readiness : uint8_t {
+  kReady,
+  kLoadingAdapter,  // an adapter is on its way
+  kLoadingKv,       // the KV of its prefix is on its way
+  kFull,            // there is no room for it now
+  kFailed,          // an adapter could not be loaded: Claim::error
+};
+
+// What a waiting or running request holds of the pool besides its blocks: its adapters, pinned.
+struct Claim {
+  std::vector<AdapterNode*> pinned;
+  bool counted = false;  // its visit was counted
+  bool ready = false;
+  int kv_attempts = 0;  // to bring its KV in from the swap space
+  std::optional<Error> error;
+};
+
+enum class Room : uint8_t {
+  kReserved,
+  kSoon,  // enough blocks are about to be freed: ask again after advance()
+  kNone,
+};
+
+class Pool {
+ public:
+  // Both references must outlive the pool.
+  Pool(const PoolConfig& config, Mover& mover, const Clock& clock);
+  Pool(const Pool&) = delete;
+  Pool& operator=(const Pool&) = delete;
+
+  // Takes the results of ended moves, and every `period` plans new ones. Call it before each step.
+  void advance();
+  // Whether moves are under way.
+  bool moving() const { return !moves_.empty(); }
+  // Whether advance() has work to do later, even if no request comes: moves, or wishes of the
+  // swapper.
+  bool restless() const { return moving() || last_plan_moved_; }
+
+  // Requests. -----------------------------------------------------------------------------------
+  // Pins the adapters of a request, and asks for those that are absent, and for the KV of its
+  // prefix that lies in the swap space (keys, of `tokens` tokens). Call it before each step until
+  // the request runs.
+  Readiness claim(Claim& claim, const KvIdentity& identity, std::span<const Digest> keys,
+                  int tokens);
+  // Drops the pins. Loads that nobody else waits for are cancelled.
+  void unclaim(Claim& claim);
+
+  // How many of the available_blocks() start() would take. Changes nothing.
+  int32_t blocks_to_start(const KvIdentity& identity, std::span<const Digest> keys, int tokens);
+  // Fills an empty table with the resident prefix of the sequence, and grows it to `tokens` tokens.
+  // The prefix is table.committed whole blocks, at most tokens - 1 tokens, because the last token
+  // must be computed to yield logits. The claim must be ready. The table stays empty unless it
+  // returns kReserved.
+  Room start(BlockTable& table, const KvIdentity& identity, std::span<const Digest> keys,
+             int tokens);
+  // Grows the table to `tokens` tokens, and lets idle nodes leave if needed. Changes the table only
+  // if it returns kReserved.
+  Room reserve(BlockTable& table, int tokens);
+  // Stores the blocks that are full after `computed` tokens in the tree. If another sequence has
+  // stored a key first, its block stays there, and this table keeps its own private one. The claim
+  // must be ready.
+  void commit(BlockTable& table, const KvIdentity& identity, std::span<const Digest> keys,
+              int computed);
+  void release(BlockTable& table);
+
+  // Adapters. -----------------------------------------------------------------------------------
+  // Loads an adapter ahead of its requests if there is room.
+  void expect(const AdapterNeed& need);
+  // Loads an adapter as soon as there is room, and never lets it leave; false: lets it leave again.
+  // kUnavailable: kept adapters would take more than kept_limit.
+  Status keep(const AdapterNeed& need, bool kept);
+  // The adapter was unloaded: it and its KV go as soon as no request uses them. A later claim for
+  // the same content undoes this.
+  void forget(const Digest& adapter);
+  // In the pool and complete.
+  bool resident(const Digest& adapter) const;
+
+  // Measurements. -------------------------------------------------------------------------------
+  void note_step(int sequences);
+  void note_prefill(int tokens, double seconds);
+
+  // Sizes, in blocks. ---------------------------------------------------------------------------
+  bool prefix_caching() const { return config_.prefix_caching; }
+  int32_t total_blocks() const { return arena_.total_blocks(); }
+  // The most blocks that sequences, or adapters, can have.
+  int32_t kv_limit() const;
+  int32_t adapter_limit() const;
+  // Upper bound of the tokens of one sequence that needs `adapters`; 0: they do not fit.
+  int64_t max_tokens(std::span<const AdapterNeed> adapters = {}) const;
+  // Blocks that reserve() can get, now or soon: free ones and those of idle nodes.
+  int32_t available_blocks() const;
+  // Share of the pool that requests hold, in 0 … 1.
+  double usage() const;
+  // The pool shrinks or grows, within total_blocks(). For tests of pressure.
+  void set_capacity(int32_t blocks) { arena_.set_capacity(blocks); }
+
+  PoolStats stats() const;
+  const DependencyTree& tree() const { return tree_; }
+  // Checks arenas, tree and moves, and that the reference counts equal those of `tables` and
+  // `claims` (of all requests). Returns an empty string, or the first violation. For tests.
+  std::string check(std::span<const BlockTable* const> tables,
+                    std::span<const Claim* const> claims) const;
+
+ private:
+  enum class Kind : uint8_t { kAdapter, kKv };
+  struct Under {  // a move under way
+    AnyNode node;
+    MoveKind kind;
+    int64_t bytes;
+  };
+
+  // A node to leave, by key, because nodes may go before their turn.
+  struct Victim {
+    Digest key;
+    bool adapter = false;
+    TimePoint last_use{};
+  };
+
+  Slot slot() const { return VisitWindow::slot_of(now_, config_.window); }
+  SwapStatistics statistics() const;
+  void visit(TreeNode& node);
+
+  // pool.cc
+  Readiness claim_adapters(Claim& claim, const KvIdentity& identity);
+  Readiness claim_kv(Claim& claim, const KvIdentity& identity, std::span<const Digest> keys);
+  void settle(AdapterNode& node);
+  std::vector<BlockId> take(int32_t blocks);
+  Error too_much_kept(int32_t blocks, int32_t wanted) const;
+
+  // pool_room.cc
+  int32_t free_for(Kind kind) const;
+  int32_t idle_for(Kind kind) const;
+  Room make_room(Kind kind, int32_t blocks);
+  std::optional<AnyNode> next_victim(Kind kind, int32_t blocks);
+  bool leaves_next(const AnyNode& node) const;
+  void let_leave(const AnyNode& node, Urgency urgency);
+  bool save(KvNode& node, Urgency urgency);
+  std::optional<BlockId> swap_block();
+  void evict(KvNode& node);
+  void evict_upwards(KvNode* node);
+
+  // pool_moves.cc
+  uint64_t start_move(Move move, AnyNode node);
+  Room load(AdapterNode& node, Urgency urgency);
+  bool fill(KvNode& node, Urgency urgency);
+  void finish(const MoveResult& result);
+  void finish_load(AdapterNode& node, const MoveResult& result);
+  void finish_read(KvNode& node, const MoveResult& result);
+  void finish_write(KvNode& node, const MoveResult& result);
+  void unwind(KvNode& node);
+  void measure(const Under& move, const MoveResult& result);
+  void plan();
+  void plan_for(Kinds kinds, int32_t used, int32_t capacity);
+  void retry_kept_and_forgotten();
+
+  const PoolConfig config_;
+  Mover& mover_;
+  const Clock& clock_;
+  Swapper swapper_;
+  BlockArena arena_;
+  BlockArena swap_;
+  DependencyTree tree_;
+  std::unordered_map<uint64_t, Under> moves_;
+  uint64_t next_move_ = 1;
+  TimePoint now_{};
+  TimePoint next_plan_{};
+  bool last_plan_moved_ = false;
+  std::deque<Victim> victims_[2];  // per Kind, valid until victims_end_
+  TimePoint victims_end_[2]{};
+  std::vector<Digest> kept_, forgotten_;  // adapters to load, and to remove
+  int32_t kept_blocks_ = 0;
+  VisitWindow requests_;
+  double load_seconds_, read_seconds_, compute_seconds_;  // per block, mean of the last ones
+  double batch_ = 0;                                      // mean of the last seconds
+  TimePoint batch_at_{};
+  PoolStats totals_;
+};
+
+}  // namespace valora::memory

@@ -1,0 +1,214 @@
+// Moves: starting them, taking their results, and the swapper's periodic plan.
+#include <algorithm>
+#include <cmath>
+
+#include "memory/pool.h"
+
+namespace valora::memory {
+namespace {
+
+constexpr Duration kRestAfterFailure = std::chrono::seconds(1);
+constexpr double kNewest = 0.2;  // weight of the newest measurement
+
+TreeNode& base_of(const AnyNode& node) {
+  if (const auto* kv = std::get_if<KvNode*>(&node)) return **kv;
+  return *std::get<AdapterNode*>(node);
+}
+
+}  // namespace
+
+void Pool::advance() {
+  now_ = clock_.now();
+  for (const MoveResult& result : mover_.poll()) finish(result);
+  if (!kept_.empty() || !forgotten_.empty()) retry_kept_and_forgotten();
+  if (now_ < next_plan_) return;
+  next_plan_ = now_ + config_.period;
+  const size_t before = moves_.size();
+  plan();
+  last_plan_moved_ = moves_.size() > before;
+}
+
+uint64_t Pool::start_move(Move move, AnyNode node) {
+  move.id = next_move_++;
+  base_of(node).move = move.id;
+  moves_.emplace(move.id, Under{node, move.kind, move.bytes});
+  mover_.start(std::move(move));
+  return next_move_ - 1;
+}
+
+Room Pool::load(AdapterNode& node, Urgency urgency) {
+  const Room room = make_room(Kind::kAdapter, node.size);
+  if (room != Room::kReserved) return room;
+  tree_.begin_load(node, take(node.size));
+  start_move({.kind = MoveKind::kLoadAdapter,
+              .urgency = urgency,
+              .key = node.key,
+              .blocks = node.blocks,
+              .bytes = int64_t{node.size} * config_.block_bytes},
+             &node);
+  return room;
+}
+
+bool Pool::fill(KvNode& node, Urgency urgency) {
+  if (!node.saved() || node.flight != Flight::kNone || free_for(Kind::kKv) == 0) return false;
+  tree_.begin_fill(node, *arena_.allocate());
+  start_move({.kind = MoveKind::kReadKv,
+              .urgency = urgency,
+              .key = node.key,
+              .blocks = {node.block},
+              .swapped = node.swapped,
+              .bytes = config_.block_bytes},
+             &node);
+  return true;
+}
+
+void Pool::finish(const MoveResult& result) {
+  const auto it = moves_.find(result.id);
+  if (it == moves_.end()) return;
+  const Under under = it->second;
+  moves_.erase(it);
+  measure(under, result);
+  TreeNode& node = base_of(under.node);
+  node.move = 0;
+  node.rests_until = now_ + (result.status.ok() ? from_seconds(result.seconds) : kRestAfterFailure);
+  if (under.kind == MoveKind::kLoadAdapter)
+    finish_load(*std::get<AdapterNode*>(under.node), result);
+  else if (under.kind == MoveKind::kReadKv)
+    finish_read(*std::get<KvNode*>(under.node), result);
+  else
+    finish_write(*std::get<KvNode*>(under.node), result);
+}
+
+void Pool::measure(const Under& move, const MoveResult& result) {
+  MoveTotals& totals = move.kind == MoveKind::kLoadAdapter ? totals_.loads
+                       : move.kind == MoveKind::kReadKv    ? totals_.reads
+                                                           : totals_.writes;
+  ++totals.moves;
+  totals.seconds += result.seconds;
+  if (!result.status.ok()) {
+    ++totals.failed;
+    return;
+  }
+  totals.bytes += move.bytes;
+  if (move.kind == MoveKind::kWriteKv) return;
+  const double measured =
+      result.seconds * static_cast<double>(config_.block_bytes) / static_cast<double>(move.bytes);
+  double& mean = move.kind == MoveKind::kLoadAdapter ? load_seconds_ : read_seconds_;
+  mean += kNewest * (measured - mean);
+}
+
+void Pool::finish_load(AdapterNode& node, const MoveResult& result) {
+  if (result.status.ok()) {
+    tree_.end_load(node);
+  } else {
+    tree_.displace(node);
+    if (node.pins > 0) node.failure = result.status.error();
+  }
+  if (node.pins == 0) settle(node);
+}
+
+void Pool::finish_read(KvNode& node, const MoveResult& result) {
+  if (result.status.ok() && !node.broken) {
+    tree_.end_fill(node);
+    return;
+  }
+  node.broken = true;
+  unwind(node);
+}
+
+// Takes a node whose fill failed out of the pool, with what was filled below it. What is still
+// being filled there goes when its move ends.
+void Pool::unwind(KvNode& node) {
+  const std::vector<KvNode*> children = node.children;
+  for (KvNode* child : children) {
+    if (!child->present()) continue;
+    if (child->flight == Flight::kIn) {
+      child->broken = true;
+      if (child->move == 0) unwind(*child);
+    } else {
+      unwind(*child);
+    }
+  }
+  KvNode* at = &node;
+  while (at && at->present_children == 0 && at->move == 0) {
+    KvNode* parent = at->parent;
+    if (at->flight == Flight::kIn) {
+      if (!at->broken) return;
+      tree_.cancel_fill(*at);
+    } else if (at == &node && at->leaf >= 0) {
+      evict(*at);
+    } else {
+      return;
+    }
+    if (!parent || !parent->broken) return;
+    at = parent;
+  }
+}
+
+void Pool::finish_write(KvNode& node, const MoveResult& result) {
+  if (result.status.ok()) {
+    tree_.end_save(node);
+    evict_upwards(&node);
+    return;
+  }
+  tree_.cancel_save(node);
+  for (KvNode* above = node.parent; above && above->leaving; above = above->parent)
+    tree_.set_leaving(*above, false);
+}
+
+void Pool::retry_kept_and_forgotten() {
+  const std::vector<Digest> kept = kept_, forgotten = forgotten_;
+  for (const Digest& key : kept) {
+    AdapterNode* node = tree_.find_adapter(key);
+    if (!node || node->resident())
+      std::erase(kept_, key);
+    else if (node->flight == Flight::kNone && node->rests_until <= now_)
+      load(*node, Urgency::kBackground);
+  }
+  for (const Digest& key : forgotten) {
+    AdapterNode* node = tree_.find_adapter(key);
+    if (!node || !node->forgotten)
+      std::erase(forgotten_, key);
+    else if (node->pins == 0)
+      settle(*node);
+  }
+}
+
+// FastLibra §5.3: above the high mark the least valuable nodes leave, below the low mark the most
+// valuable ones come in.
+void Pool::plan() {
+  if (!config_.history) return;
+  const int32_t used = arena_.used_blocks(), adapters = tree_.counts().adapter_blocks;
+  if (config_.adapter_blocks) {
+    plan_for(Kinds::kAdapters, adapters, adapter_limit());
+    plan_for(Kinds::kKv, used - adapters, kv_limit());
+  } else {
+    plan_for(Kinds::kAll, used, arena_.capacity());
+  }
+}
+
+void Pool::plan_for(Kinds kinds, int32_t used, int32_t capacity) {
+  const SwapperConfig& marks = swapper_.config();
+  const auto high = static_cast<int32_t>(std::ceil(marks.high * capacity));
+  const auto low = static_cast<int32_t>(std::floor(marks.low * capacity));
+  if (used - tree_.counts().leaving > high) {
+    const auto nodes =
+        swapper_.leave(tree_, statistics(), used - tree_.counts().leaving - high, kinds);
+    for (const AnyNode& node : nodes)
+      if (leaves_next(node) && base_of(node).rests_until <= now_)
+        let_leave(node, Urgency::kBackground);
+    return;
+  }
+  // With a fixed share, vLLM's way, nothing comes in before a request asks for it.
+  if (used >= low || config_.adapter_blocks) return;
+  for (const AnyNode& node : swapper_.bring(tree_, statistics(), low - used, kinds)) {
+    if (const auto* adapter = std::get_if<AdapterNode*>(&node)) {
+      if (free_for(Kind::kAdapter) >= (*adapter)->size) load(**adapter, Urgency::kBackground);
+    } else {
+      KvNode& kv = *std::get<KvNode*>(node);
+      if (kv.parent ? kv.parent->present() : kv.root->usable()) fill(kv, Urgency::kBackground);
+    }
+  }
+}
+
+}  // namespace valora::memory

@@ -1,0 +1,167 @@
+// Making room: what leaves the pool, and what is copied to the swap space first.
+#include <algorithm>
+#include <cassert>
+
+#include "memory/pool.h"
+
+namespace valora::memory {
+namespace {
+
+// Candidates that are ordered at once, so that a step that needs a block seldom orders them again.
+constexpr int32_t kVictimShare = 32;
+
+bool covered_by_leaving(const KvNode& node) {
+  return std::ranges::all_of(node.children,
+                             [](const KvNode* c) { return !c->present() || c->leaving; });
+}
+
+}  // namespace
+
+int32_t Pool::kv_limit() const { return total_blocks() - config_.adapter_blocks.value_or(0); }
+
+int32_t Pool::adapter_limit() const { return config_.adapter_blocks.value_or(total_blocks()); }
+
+int64_t Pool::max_tokens(std::span<const AdapterNeed> adapters) const {
+  int64_t needed = config_.kept_limit;
+  for (const AdapterNeed& need : adapters) needed += need.blocks;
+  if (needed > adapter_limit()) return 0;
+  const int64_t left = config_.adapter_blocks ? kv_limit() : total_blocks() - needed;
+  return left * kBlockTokens;
+}
+
+int32_t Pool::free_for(Kind kind) const {
+  const int32_t free = arena_.free_blocks();
+  if (!config_.adapter_blocks) return free;
+  const int32_t adapters = tree_.counts().adapter_blocks;
+  const int32_t left = kind == Kind::kAdapter ? adapter_limit() - adapters
+                                              : kv_limit() - (arena_.used_blocks() - adapters);
+  return std::clamp(left, 0, free);
+}
+
+int32_t Pool::idle_for(Kind kind) const {
+  const DependencyTree::Counts& counts = tree_.counts();
+  if (!config_.adapter_blocks) return counts.idle_kv + counts.idle_adapter_blocks;
+  return kind == Kind::kAdapter ? counts.idle_adapter_blocks : counts.idle_kv;
+}
+
+int32_t Pool::available_blocks() const {
+  const int32_t over = std::max(0, arena_.used_blocks() - arena_.capacity());
+  return std::max(0, free_for(Kind::kKv) + idle_for(Kind::kKv) - over);
+}
+
+double Pool::usage() const {
+  const int32_t idle = tree_.counts().idle_kv + tree_.counts().idle_adapter_blocks;
+  return (arena_.used_blocks() - idle) / static_cast<double>(std::max(1, total_blocks()));
+}
+
+Room Pool::make_room(Kind kind, int32_t blocks) {
+  const int32_t over = std::max(0, arena_.used_blocks() - arena_.capacity());
+  while (free_for(kind) < blocks) {
+    const int32_t missing = blocks - free_for(kind) + over - tree_.counts().leaving;
+    if (missing <= 0) return Room::kSoon;
+    const std::optional<AnyNode> victim = next_victim(kind, missing);
+    if (!victim) return moving() ? Room::kSoon : Room::kNone;
+    let_leave(*victim, Urgency::kRoom);
+  }
+  return Room::kReserved;
+}
+
+// The next node to leave, from an order that is renewed every period, or when it is used up.
+std::optional<AnyNode> Pool::next_victim(Kind kind, int32_t blocks) {
+  auto& victims = victims_[static_cast<int>(kind)];
+  TimePoint& end = victims_end_[static_cast<int>(kind)];
+  for (bool renewed = false;; renewed = true) {
+    if (now_ >= end) victims.clear();
+    while (!victims.empty()) {
+      const Victim victim = victims.front();
+      victims.pop_front();
+      if (victim.adapter) {
+        AdapterNode* node = tree_.find_adapter(victim.key);
+        if (node && node->last_use == victim.last_use && leaves_next(node)) return node;
+      } else {
+        KvNode* node = tree_.find_node(victim.key);
+        if (node && node->last_use == victim.last_use && leaves_next(node)) return node;
+      }
+    }
+    if (renewed) return std::nullopt;
+    const Kinds kinds = !config_.adapter_blocks  ? Kinds::kAll
+                        : kind == Kind::kAdapter ? Kinds::kAdapters
+                                                 : Kinds::kKv;
+    const int32_t count = std::max(blocks, total_blocks() / kVictimShare);
+    for (const AnyNode& node : swapper_.leave(tree_, statistics(), count, kinds)) {
+      if (const auto* kv = std::get_if<KvNode*>(&node))
+        victims.push_back({(*kv)->key, false, (*kv)->last_use});
+      else
+        victims.push_back(
+            {std::get<AdapterNode*>(node)->key, true, std::get<AdapterNode*>(node)->last_use});
+    }
+    end = now_ + config_.period;
+  }
+}
+
+// A KV node may be saved while those below it are still being saved.
+bool Pool::leaves_next(const AnyNode& any) const {
+  if (const auto* adapter = std::get_if<AdapterNode*>(&any)) return tree_.evictable(**adapter);
+  const KvNode& node = *std::get<KvNode*>(any);
+  return node.idle() && node.flight == Flight::kNone && !node.leaving && covered_by_leaving(node);
+}
+
+void Pool::let_leave(const AnyNode& any, Urgency urgency) {
+  if (const auto* adapter = std::get_if<AdapterNode*>(&any)) {
+    AdapterNode& node = **adapter;
+    tree_.displace(node);
+    node.rests_until = now_ + from_seconds(load_seconds_ * node.size);
+    ++totals_.adapters_left;
+    return;
+  }
+  KvNode& node = *std::get<KvNode*>(any);
+  if (node.saved() || (node.rests_until <= now_ && save(node, urgency))) {
+    tree_.set_leaving(node, true);
+    evict_upwards(&node);
+  } else if (node.leaf >= 0) {
+    evict(node);
+  } else {
+    tree_.set_leaving(node, true);  // goes after those below it
+  }
+}
+
+// Starts the copy to the swap space. False: there is no room there, or it is not worth it.
+bool Pool::save(KvNode& node, Urgency urgency) {
+  if (!statistics().worth_saving()) return false;
+  const std::optional<BlockId> swapped = swap_block();
+  if (!swapped) return false;
+  tree_.begin_save(node, *swapped);
+  start_move({.kind = MoveKind::kWriteKv,
+              .urgency = urgency,
+              .key = node.key,
+              .blocks = {node.block},
+              .swapped = *swapped,
+              .bytes = config_.block_bytes},
+             &node);
+  return true;
+}
+
+std::optional<BlockId> Pool::swap_block() {
+  if (swap_.free_blocks() == 0) {
+    const int32_t count = std::max(1, swap_.total_blocks() / kVictimShare);
+    for (KvNode* node : swapper_.unswap(tree_, statistics(), count)) tree_.unswap(*node);
+  }
+  return swap_.allocate();
+}
+
+void Pool::evict(KvNode& node) {
+  totals_.kv_dropped += node.saved() ? 0 : 1;
+  tree_.evict(node);
+}
+
+// Evicts a leaving node whose copy is written, and then those above it that wait for it.
+void Pool::evict_upwards(KvNode* node) {
+  while (node && node->leaving && node->leaf >= 0 && node->flight == Flight::kNone) {
+    KvNode* parent = node->parent;
+    node->rests_until = now_ + from_seconds(read_seconds_);
+    evict(*node);
+    node = parent;
+  }
+}
+
+}  // namespace valora::memory

@@ -1,0 +1,61 @@
+#include "memory/swap_file.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+namespace valora::memory {
+namespace {
+
+std::string reason() { return std::strerror(errno); }
+
+}  // namespace
+
+Result<std::unique_ptr<SwapFile>> SwapFile::create(const std::string& folder, int32_t blocks,
+                                                   size_t block_bytes) {
+  std::string path = folder + "/valora-swap-XXXXXX";
+  const int file = mkostemp(path.data(), O_CLOEXEC);
+  if (file < 0)
+    return invalid("the swap space cannot be created in " + folder + ": " + reason(), "swap_dir");
+  unlink(path.c_str());
+  std::unique_ptr<SwapFile> swap(new SwapFile(file, block_bytes));
+  const auto bytes = static_cast<off_t>(blocks) * static_cast<off_t>(block_bytes);
+  // posix_fallocate() writes the file where the file system cannot reserve space.
+  if (const int error = bytes > 0 ? posix_fallocate(file, 0, bytes) : 0; error != 0)
+    return invalid(fmt::format("the swap space of {} bytes does not fit into {}: {}", bytes, folder,
+                               std::strerror(error)),
+                   "swap_space");
+  return swap;
+}
+
+SwapFile::~SwapFile() { close(file_); }
+
+Status SwapFile::write(BlockId block, std::span<const std::byte> bytes) {
+  auto at = static_cast<off_t>(block) * static_cast<off_t>(block_bytes_);
+  while (!bytes.empty()) {
+    const ssize_t done = pwrite(file_, bytes.data(), bytes.size(), at);
+    if (done < 0 && errno == EINTR) continue;
+    if (done <= 0) return internal("writing to the swap space failed: " + reason());
+    bytes = bytes.subspan(static_cast<size_t>(done));
+    at += done;
+  }
+  return {};
+}
+
+Status SwapFile::read(BlockId block, std::span<std::byte> bytes) const {
+  auto at = static_cast<off_t>(block) * static_cast<off_t>(block_bytes_);
+  while (!bytes.empty()) {
+    const ssize_t done = pread(file_, bytes.data(), bytes.size(), at);
+    if (done < 0 && errno == EINTR) continue;
+    if (done < 0) return internal("reading from the swap space failed: " + reason());
+    if (done == 0) return internal("the swap space ends early");
+    bytes = bytes.subspan(static_cast<size_t>(done));
+    at += done;
+  }
+  return {};
+}
+
+}  // namespace valora::memory

@@ -1,0 +1,219 @@
+#include "memory/swapper.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <unordered_map>
+
+namespace valora::memory {
+namespace {
+
+constexpr double kWorthless = -std::numeric_limits<double>::infinity();
+
+// log(1 - sigmoid(x)) for x >= 0
+double log_recency(double x) { return x > 30 ? -x : -std::log1p(std::exp(x)); }
+
+// The value of a node, with the time of its last use for nodes of equal value.
+struct Candidate {
+  double value = 0;
+  TimePoint last_use{};
+  AnyNode node;
+};
+
+bool less_valuable(const Candidate& a, const Candidate& b) {
+  return a.value != b.value ? a.value < b.value : a.last_use < b.last_use;
+}
+bool more_valuable(const Candidate& a, const Candidate& b) { return less_valuable(b, a); }
+
+// Takes the first candidates of an order, with others added meanwhile.
+class Queue {
+ public:
+  using Before = bool (*)(const Candidate&, const Candidate&);
+  explicit Queue(Before before)
+      : after_([before](const Candidate& a, const Candidate& b) { return before(b, a); }) {}
+
+  void reserve(size_t size) { heap_.reserve(size); }
+  void fill(Candidate candidate) { heap_.push_back(candidate); }  // before make()
+  void make() { std::ranges::make_heap(heap_, after_); }
+  void push(Candidate candidate) {
+    heap_.push_back(candidate);
+    std::ranges::push_heap(heap_, after_);
+  }
+  bool empty() const { return heap_.empty(); }
+  Candidate pop() {
+    std::ranges::pop_heap(heap_, after_);
+    const Candidate first = heap_.back();
+    heap_.pop_back();
+    return first;
+  }
+
+ private:
+  std::function<bool(const Candidate&, const Candidate&)> after_;
+  std::vector<Candidate> heap_;
+};
+
+bool may_leave(const KvNode& node) { return node.flight == Flight::kNone && !node.leaving; }
+
+// The nodes of one answer of leave(): what leaves makes what is above it a leaf.
+class Leaving {
+ public:
+  Leaving(const Swapper& swapper, const DependencyTree& tree, const SwapStatistics& s, Kinds kinds)
+      : swapper_(swapper), tree_(tree), s_(s), reward_(swapper.log_reward(tree, s)) {
+    if (kinds != Kinds::kAdapters) {
+      queue_.reserve(tree.idle_leaves().size() + tree.adapters().size());
+      for (KvNode* node : tree.idle_leaves())
+        if (may_leave(*node)) queue_.fill(candidate(*node));
+    }
+    adapters_too_ = kinds != Kinds::kKv;
+    if (adapters_too_)
+      for (const auto& [key, node] : tree.adapters())
+        if (tree.evictable(node) && node.size > 0)
+          queue_.fill(candidate(const_cast<AdapterNode&>(node)));  // NOLINT: the caller's node
+    queue_.make();
+  }
+
+  std::vector<AnyNode> take(int32_t blocks) {
+    std::vector<AnyNode> nodes;
+    while (blocks > 0 && !queue_.empty()) {
+      const Candidate first = queue_.pop();
+      nodes.push_back(first.node);
+      if (auto* const* kv = std::get_if<KvNode*>(&first.node)) {
+        --blocks;
+        uncover(**kv);
+      } else {
+        blocks -= std::get<AdapterNode*>(first.node)->size;
+      }
+    }
+    return nodes;
+  }
+
+ private:
+  Candidate candidate(KvNode& node) const {
+    return {swapper_.log_eval(node, s_), node.last_use, &node};
+  }
+  Candidate candidate(AdapterNode& node) const {
+    return {swapper_.log_eval(node, s_, reward_), node.last_use, &node};
+  }
+
+  // What the node covered becomes a candidate if nothing else covers it.
+  void uncover(const KvNode& node) {
+    if (KvNode* parent = node.parent) {
+      if (++gone_[parent] == parent->present_children && parent->idle() && may_leave(*parent))
+        queue_.push(candidate(*parent));
+      return;
+    }
+    if (!adapters_too_ || ++gone_[node.root] < node.root->present_children) return;
+    for (AdapterNode* adapter : node.root->adapters)
+      if (++gone_[adapter] == adapter->present_roots && !tree_.evictable(*adapter) &&
+          adapter->resident() && !adapter->pinned())
+        queue_.push(candidate(*adapter));
+  }
+
+  const Swapper& swapper_;
+  const DependencyTree& tree_;
+  const SwapStatistics& s_;
+  double reward_;
+  bool adapters_too_ = true;
+  Queue queue_{less_valuable};
+  std::unordered_map<const void*, int32_t> gone_;  // children that leave, per parent
+};
+
+}  // namespace
+
+double Swapper::retain(const TreeNode& node, const SwapStatistics& s, double cost) const {
+  const double age = std::max(0.0, seconds(s.now - node.last_use));
+  if (config_.policy == MemoryPolicy::kLru) return -age;
+  const double visits = node.visits.count(s.slot);
+  if (visits == 0) return kWorthless;
+  return std::log(cost * visits / std::max(1.0, s.requests)) +
+         log_recency(age / config_.recency_seconds);
+}
+
+double Swapper::log_eval(const AdapterNode& node, const SwapStatistics& s,
+                         double log_reward) const {
+  const double value = retain(node, s, s.load);
+  return config_.policy == MemoryPolicy::kLru ? value : value + log_reward;
+}
+
+double Swapper::log_eval(const KvNode& node, const SwapStatistics& s) const {
+  return retain(node, s, s.kv_back());
+}
+
+double Swapper::log_reward(const DependencyTree& tree, const SwapStatistics& s) const {
+  if (!config_.adapter_reward || config_.policy == MemoryPolicy::kLru) return 0;
+  double low = 0, visits = 0;
+  for (const auto& [key, node] : tree.adapters()) visits += node.visits.count(s.slot);
+  if (visits == 0) return 0;
+  for (const auto& [key, node] : tree.adapters())
+    low += 1 - std::pow(1 - node.visits.count(s.slot) / visits, s.batch);
+  return std::log(std::max(1.0, low / std::max(1, tree.counts().adapters)));
+}
+
+std::vector<AnyNode> Swapper::leave(const DependencyTree& tree, const SwapStatistics& s,
+                                    int32_t blocks, Kinds kinds) const {
+  if (blocks <= 0) return {};
+  return Leaving(*this, tree, s, kinds).take(blocks);
+}
+
+std::vector<AnyNode> Swapper::bring(const DependencyTree& tree, const SwapStatistics& s,
+                                    int32_t blocks, Kinds kinds) const {
+  Queue queue(more_valuable);
+  const auto visited = [&](const TreeNode& node) {
+    return node.flight == Flight::kNone && node.rests_until <= s.now &&
+           node.visits.count(s.slot) > 0;
+  };
+  const double reward = log_reward(tree, s);
+  if (kinds != Kinds::kKv)
+    for (const auto& [key, node] : tree.adapters())
+      if (!node.present() && node.size > 0 && !node.forgotten && visited(node))
+        queue.fill({log_eval(node, s, reward), node.last_use,
+                    const_cast<AdapterNode*>(&node)});  // NOLINT: the caller's node
+  if (kinds != Kinds::kAdapters)
+    for (KvNode* node : tree.by_swap_block())
+      if (node && !node->present() && visited(*node) &&
+          (node->parent ? node->parent->resident() : node->root->usable()))
+        queue.fill({log_eval(*node, s), node->last_use, node});
+  queue.make();
+  std::vector<AnyNode> nodes;
+  while (blocks > 0 && !queue.empty()) {
+    const Candidate first = queue.pop();
+    auto* const* kv = std::get_if<KvNode*>(&first.node);
+    const int32_t size = kv ? 1 : std::get<AdapterNode*>(first.node)->size;
+    if (size > blocks) continue;
+    blocks -= size;
+    nodes.push_back(first.node);
+    if (!kv) continue;
+    for (KvNode* child : (*kv)->children)
+      if (!child->present() && visited(*child))
+        queue.push({log_eval(*child, s), child->last_use, child});
+  }
+  return nodes;
+}
+
+std::vector<KvNode*> Swapper::unswap(const DependencyTree& tree, const SwapStatistics& s,
+                                     int32_t blocks) const {
+  std::vector<KvNode*> nodes;
+  Queue queue(less_valuable);
+  for (KvNode* node : tree.by_swap_block()) {
+    if (!node || node->flight != Flight::kNone) continue;
+    if (!node->present()) {
+      if (node->children.empty()) queue.fill({log_eval(*node, s), node->last_use, node});
+    } else if (blocks > 0 && !node->leaving) {
+      nodes.push_back(node);
+      --blocks;
+    }
+  }
+  queue.make();
+  std::unordered_map<const KvNode*, size_t> gone;
+  for (; blocks > 0 && !queue.empty(); --blocks) {
+    KvNode* node = std::get<KvNode*>(queue.pop().node);
+    nodes.push_back(node);
+    KvNode* parent = node->parent;
+    if (parent && !parent->present() && ++gone[parent] == parent->children.size())
+      queue.push({log_eval(*parent, s), parent->last_use, parent});
+  }
+  return nodes;
+}
+
+}  // namespace valora::memory

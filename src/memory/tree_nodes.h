@@ -1,0 +1,90 @@
+// The nodes of the dependency tree (FastLibra §4): adapters, KV roots, and KV blocks.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/digest.h"
+#include "base/result.h"
+#include "memory/block_arena.h"
+#include "memory/visit_window.h"
+
+namespace valora::memory {
+
+enum class Flight : uint8_t {
+  kNone,
+  kIn,   // its blocks in the pool are being filled
+  kOut,  // its content is being written to the swap space; it stays usable meanwhile
+};
+
+// What adapter and KV nodes have in common.
+struct TreeNode {
+  Digest key;
+  VisitWindow visits;       // by requests
+  TimePoint last_use{};     // of the last visit, or when its last user ended
+  TimePoint rests_until{};  // the swapper does not move it before: set by each move
+  Flight flight = Flight::kNone;
+  uint64_t move = 0;  // the move under way, if any
+};
+
+struct KvRoot;
+
+// An adapter by the digest of its content. Its second tier is its file.
+struct AdapterNode : TreeNode {
+  int32_t size = 0;              // blocks
+  std::vector<BlockId> blocks;   // in the pool, or being filled; empty: absent
+  int32_t pins = 0;              // by running requests, and by waiting ones that claimed it
+  bool kept = false;             // never leaves the pool
+  bool forgotten = false;        // removed when its last pin is dropped
+  int32_t present_roots = 0;     // KV roots that depend on it and have blocks in the pool
+  std::vector<KvRoot*> roots;    // KV roots that depend on it
+  std::optional<Error> failure;  // of the last load, until its last pin is dropped
+
+  bool present() const { return !blocks.empty(); }
+  bool resident() const { return present() && flight != Flight::kIn; }
+  bool pinned() const { return pins > 0 || kept; }
+};
+
+struct KvNode;
+
+// The KV cache of one identity: adapters with their scales.
+struct KvRoot {
+  Digest identity;
+  std::vector<AdapterNode*> adapters;
+  std::vector<KvNode*> children;
+  int32_t present_children = 0;
+
+  // Whether a request could use its blocks now.
+  bool usable() const {
+    for (const AdapterNode* adapter : adapters)
+      if (!adapter->resident()) return false;
+    return true;
+  }
+};
+
+// One KV block by its chained key. It lies in the pool, in the swap space, or in both.
+struct KvNode : TreeNode {
+  KvRoot* root = nullptr;
+  KvNode* parent = nullptr;  // null: the first block of a sequence
+  size_t place = 0;          // index among its siblings
+  std::vector<KvNode*> children;
+  int32_t present_children = 0;
+  int32_t busy_children = 0;
+  BlockId block = kNoBlock;    // in the pool, or being filled
+  BlockId swapped = kNoBlock;  // in the swap space, or being written
+  bool held = false;           // sequences refer to its block
+  bool leaving = false;        // leaves the pool when its content is in the swap space
+  bool broken = false;         // its fill failed: it goes when nothing below it is in the pool
+  int32_t leaf = -1;           // index in DependencyTree::idle_leaves()
+
+  bool present() const { return block != kNoBlock; }
+  bool resident() const { return present() && flight != Flight::kIn; }
+  bool saved() const { return swapped != kNoBlock && flight != Flight::kOut; }
+  // Must stay in the pool: in use, being filled, or above such a node.
+  bool busy() const { return held || flight == Flight::kIn || busy_children > 0; }
+  bool idle() const { return resident() && !busy(); }
+};
+
+}  // namespace valora::memory
