@@ -1,0 +1,84 @@
+// Where the panels of an adapter lie in the blocks of a memory pool that it shares with the KV
+// cache (S-LoRA §4, unified paging). Kernels read them there (kernels/types/lora.h).
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/result.h"
+#include "base/safetensors.h"
+
+namespace valora::ops {
+
+// An adapter's A, [rank, in], and B, [out, rank], on one module of the model.
+struct LoraShape {
+  int module = 0;
+  int64_t rank = 0, in = 0, out = 0;
+  float scale = 1;  // e.g. alpha / rank
+};
+
+// Each factor (A or B) is one piece: adjacent panels within one block, in the first block that has
+// room. A factor that is larger than a block is cut into pieces of equally many panels; the last
+// one may be shorter. Pieces begin 64-byte aligned if the blocks do, and do not overlap. Any two
+// blocks together hold more than the bytes of one.
+class PanelLayout {
+ public:
+  struct Piece {
+    int32_t block = 0;  // 0 to blocks() - 1
+    size_t offset = 0;  // bytes from the block's begin
+  };
+  // An [n, k] matrix: panels [i * panels_per_piece, (i + 1) * panels_per_piece) are piece i of
+  // pieces(factor).
+  struct Factor {
+    int64_t n = 0, k = 0;
+    int64_t panels_per_piece = 0;
+    size_t first_piece = 0, piece_count = 0;
+  };
+  struct Module {
+    LoraShape shape;
+    Factor a, b;
+  };
+
+  PanelLayout() = default;
+  // dtype: of the panels, float or bf16. kUnprocessable if a panel is larger than a block; the
+  // message has the bytes. Throws c10::Error if a size is not positive.
+  static Result<PanelLayout> make(std::span<const LoraShape> shapes, at::ScalarType dtype,
+                                  size_t block_bytes);
+
+  at::ScalarType dtype() const { return dtype_; }
+  int32_t blocks() const { return blocks_; }
+  size_t block_bytes() const { return block_bytes_; }
+  // Bytes of all panels, without the unused ends of blocks.
+  size_t bytes() const { return bytes_; }
+  // In the order of make().
+  std::span<const Module> modules() const { return modules_; }
+  // Of all factors. Each factor's pieces are adjacent.
+  std::span<const Piece> pieces() const { return pieces_; }
+  std::span<const Piece> pieces(const Factor& factor) const {
+    return pieces().subspan(factor.first_piece, factor.piece_count);
+  }
+
+  // Packs the values of modules()[index] into the blocks, rounded to dtype() as ATen rounds. a:
+  // [rank, in], b: [out, rank], of F32, F16 or BF16, aligned or not. blocks: the addresses of the
+  // blocks(), 64-byte aligned. Runs on the calling thread alone, on any thread, and needs memory
+  // for a few panels. Throws c10::Error if shapes, dtypes or the number of blocks differ.
+  void write(size_t index, const TensorView& a, const TensorView& b,
+             std::span<std::byte* const> blocks) const;
+
+ private:
+  at::ScalarType dtype_ = at::kFloat;
+  int32_t blocks_ = 0;
+  size_t block_bytes_ = 0, bytes_ = 0;
+  std::vector<Module> modules_;
+  std::vector<Piece> pieces_;
+};
+
+// Bytes of the largest panel of any adapter of a model, hence the least size of a block.
+// widest_input: most inputs of a linear that can have adapters.
+size_t largest_panel_bytes(int64_t widest_input, int64_t max_rank, at::ScalarType dtype);
+
+}  // namespace valora::ops

@@ -1,0 +1,41 @@
+// The memory of a pool of equal blocks that the KV cache (ops/attention.h) and adapters
+// (ops/panel_layout.h) share.
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace valora::ops {
+
+// The size of a block that holds a KV block, and every panel of an adapter. A multiple of 64.
+size_t pool_block_bytes(size_t kv_block_bytes, size_t largest_panel_bytes);
+
+class PoolMemory {
+ public:
+  PoolMemory() = default;
+  // One zero-filled allocation, on huge pages if it is on the CPU. dtype: of the model's weights
+  // and KV cache. block_bytes: a multiple of 64. Throws c10::Error if memory is exhausted.
+  PoolMemory(int32_t blocks, size_t block_bytes, at::ScalarType dtype, at::Device device);
+
+  int32_t blocks() const { return blocks_; }
+  size_t block_bytes() const { return block_bytes_; }
+  // 64-byte aligned. Of the device's memory.
+  std::byte* block(int32_t index) const {
+    return begin_ + static_cast<size_t>(index) * block_bytes_;
+  }
+  // For KvArena: all blocks, 1-d, and the elements from block to block.
+  const at::Tensor& data() const { return data_; }
+  int64_t stride() const {
+    return static_cast<int64_t>(block_bytes_ / c10::elementSize(data_.scalar_type()));
+  }
+
+ private:
+  at::Tensor data_;
+  std::byte* begin_ = nullptr;
+  int32_t blocks_ = 0;
+  size_t block_bytes_ = 0;
+};
+
+}  // namespace valora::ops
