@@ -81,11 +81,11 @@ void ModeSwitcher::merge(const std::shared_ptr<const LoadedAdapter>& adapter) {
   std::vector<ops::Merge> merges;
   for (const Target& target : targets_) {
     const int module = target.linear->module();
-    const ops::LoraWeight* lora = adapter->weights.find(module);
-    merged_.modules[module] = lora ? target.merged : ops::Weight();
-    if (!lora) continue;
-    merges.push_back(
-        {&target.linear->weight(), &target.merged, lora, adapter->weights.scale(module)});
+    const bool touched = adapter->weights.touches(module);
+    merged_.modules[module] = touched ? target.merged : ops::Weight();
+    if (!touched) continue;
+    merges.push_back({&target.linear->weight(), &target.merged, &adapter->weights, module,
+                      adapter->weights.scale(module)});
     if (place_ == MergePlace::kInPlace) overwritten_.push_back(target.linear);
   }
   ops::merge(merges);

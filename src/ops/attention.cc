@@ -21,6 +21,21 @@ KvArena::KvArena(int64_t blocks, int64_t layers, int64_t kv_heads, int64_t dim,
                           at::TensorOptions().dtype(dtype).device(device));
 }
 
+KvArena::KvArena(const at::Tensor& pool, int64_t stride, int64_t layers, int64_t kv_heads,
+                 int64_t dim)
+    : form_(target_of(pool) == Target::kCpu ? WeightForm::kPanels : WeightForm::kPlain),
+      kv_heads_(kv_heads),
+      dim_(dim) {
+  const int64_t elements = block_bytes(layers, kv_heads, dim, pool.scalar_type(), pool.device()) /
+                           static_cast<int64_t>(pool.element_size());
+  TORCH_CHECK(pool.dim() == 1 && pool.is_contiguous() && stride >= elements,
+              "a cache with blocks of ", elements, " elements every ", stride, " elements of ",
+              pool.sizes());
+  data_ = pool.as_strided({pool.numel() / stride, layers, elements / layers},
+                          {stride, elements / layers, 1});
+  if (form_ == WeightForm::kPlain) data_ = data_.unflatten(2, {2, kBlockTokens, kv_heads, dim});
+}
+
 int64_t KvArena::block_bytes(int64_t layers, int64_t kv_heads, int64_t dim, at::ScalarType dtype,
                              at::Device device) {
   const int64_t elements = target_of(dtype, device) == Target::kCpu

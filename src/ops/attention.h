@@ -17,7 +17,8 @@ using kernels::WeightForm;
 
 // The block arena of a device. A block holds K and V of kBlockTokens tokens in all layers. Layout
 // on CPUs: [blocks, layers, elements] in the panels of kernels/cpu/attention/kv_layout.h. On other
-// devices and with the reference backend: [blocks, layers, 2 (K, V), tokens, kv_heads, dim].
+// devices and with the reference backend: [blocks, layers, 2 (K, V), tokens, kv_heads, dim]. Blocks
+// may be further apart than their size.
 class KvArena {
  public:
   static constexpr int64_t kBlockTokens = kernels::kBlockTokens;
@@ -25,6 +26,11 @@ class KvArena {
   KvArena() = default;
   KvArena(int64_t blocks, int64_t layers, int64_t kv_heads, int64_t dim, at::ScalarType dtype,
           at::Device device);
+  // In memory that other data shares (ops/pool_memory.h): block i begins at element i * stride of
+  // the pool. pool: [elements], contiguous, of the dtype and device of the cache. stride: at least
+  // block_bytes() / the size of an element. The pool's values do not matter. Throws c10::Error if
+  // the pool or the stride is another.
+  KvArena(const at::Tensor& pool, int64_t stride, int64_t layers, int64_t kv_heads, int64_t dim);
   // Bytes per block in the layout of this device and the backend in use.
   static int64_t block_bytes(int64_t layers, int64_t kv_heads, int64_t dim, at::ScalarType dtype,
                              at::Device device);

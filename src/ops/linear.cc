@@ -22,8 +22,7 @@ void check_lora(const at::Tensor& x, std::span<const ModuleWeight> linears, cons
               " tokens in a batch of ", x.size(0));
   for (const ModuleWeight& l : linears) {
     if (!lora.touches(l.module)) continue;
-    TORCH_CHECK(lora.any()->form() == l.weight->form() && lora.any()->dtype() == l.weight->dtype(),
-                "adapters in another form than the weight");
+    TORCH_CHECK(lora.format() == l.weight->format(), "adapters in another form than the weight");
     for (const kernels::LoraSegment& segment : lora.segments()) {
       const kernels::LoraModule* m = kernels::touched_module(segment, l.module);
       TORCH_CHECK(!m || (m->in == l.weight->in() && m->out == l.weight->out()), "an adapter of [",

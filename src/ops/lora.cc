@@ -12,23 +12,65 @@ kernels::LoraFactor factor_of(const Weight& w) {
   return {.data = w.data().const_data_ptr(), .pieces = nullptr, .panels_per_piece = 0};
 }
 
-bool alike(const Weight& a, const Weight& b) {
-  return a.form() == b.form() && a.dtype() == b.dtype();
+}  // namespace
+
+AdapterWeights::AdapterWeights(size_t modules, PanelLayout layout)
+    : table_(modules),
+      touched_((modules + 63) / 64),
+      layout_(std::move(layout)),
+      pieces_(layout_->pieces().size()) {
+  for (const PanelLayout::Module& m : layout_->modules()) {
+    const LoraShape& s = m.shape;
+    TORCH_CHECK(s.module < 0 || static_cast<size_t>(s.module) >= modules || !touches(s.module),
+                "an adapter twice on module ", s.module);
+    touch(s.module) = {{}, {}, s.rank, s.in, s.out, s.scale};
+    format_ = {WeightForm::kPanels, layout_->dtype()};
+  }
 }
 
-}  // namespace
+kernels::LoraModule& AdapterWeights::touch(int module) {
+  TORCH_CHECK(module >= 0 && static_cast<size_t>(module) < table_.size(), "an adapter on module ",
+              module, " of ", table_.size());
+  touched_[module / 64] |= uint64_t{1} << (module % 64);
+  return table_[module];
+}
 
 void AdapterWeights::set(int module, LoraWeight weight, float scale) {
   const Weight &a = weight.a, &b = weight.b;
-  TORCH_CHECK(module >= 0 && static_cast<size_t>(module) < table_.size(), "an adapter on module ",
-              module, " of ", table_.size());
-  const Weight* other = any();
-  TORCH_CHECK(a.out() == b.in() && alike(a, b) && (!other || alike(a, *other)), "an adapter of [",
-              b.out(), ", ", b.in(), "] x [", a.out(), ", ", a.in(), "], or in different forms");
-  table_[module] = {factor_of(a), factor_of(b), a.out(), a.in(), b.out(), scale};
-  touched_[module / 64] |= uint64_t{1} << (module % 64);
+  TORCH_CHECK(!layout_, "the modules of a paged adapter are those of its layout");
+  TORCH_CHECK(
+      a.out() == b.in() && a.format() == b.format() && a.format() == format_.value_or(a.format()),
+      "an adapter of [", b.out(), ", ", b.in(), "] x [", a.out(), ", ", a.in(),
+      "], or in different forms");
+  touch(module) = {factor_of(a), factor_of(b), a.out(), a.in(), b.out(), scale};
+  format_ = a.format();
   weights_[module] = std::move(weight);
-  any_ = module;
+}
+
+void AdapterWeights::place(std::span<std::byte* const> blocks) {
+  TORCH_CHECK(layout_ && blocks.size() == static_cast<size_t>(layout_->blocks()),
+              "an adapter placed in ", blocks.size(), " blocks instead of ",
+              layout_ ? layout_->blocks() : 0);
+  const auto all = layout_->pieces();
+  for (size_t i = 0; i < all.size(); ++i) pieces_[i] = blocks[all[i].block] + all[i].offset;
+  // A factor in one piece is contiguous: reading it needs no division by panels_per_piece.
+  const auto placed = [&](const PanelLayout::Factor& f) {
+    const void* const* first = &pieces_[f.first_piece];
+    return f.piece_count == 1 ? kernels::LoraFactor{*first, nullptr, 0}
+                              : kernels::LoraFactor{nullptr, first, f.panels_per_piece};
+  };
+  for (const PanelLayout::Module& m : layout_->modules()) {
+    table_[m.shape.module].a = placed(m.a);
+    table_[m.shape.module].b = placed(m.b);
+  }
+  placed_ = true;
+}
+
+void AdapterWeights::displace() {
+  TORCH_CHECK(layout_, "an adapter that owns its weights cannot be displaced");
+  for (const PanelLayout::Module& m : layout_->modules())
+    table_[m.shape.module].a = table_[m.shape.module].b = {};
+  placed_ = false;
 }
 
 void AdapterWeights::lay_together() {
@@ -47,6 +89,7 @@ void LoraBatch::add(int64_t token_begin, int64_t token_end, const AdapterWeights
                     float coefficient) {
   TORCH_CHECK(0 <= token_begin && token_begin <= token_end, "a segment of tokens [", token_begin,
               ", ", token_end, ")");
+  TORCH_CHECK(adapter.resident(), "an adapter in a batch that is in no memory; place it first");
   token_end_ = std::max(token_end_, token_end);
   for (size_t i = segments_.size(); i-- > 0;) {
     kernels::LoraSegment& s = segments_[i];
@@ -55,13 +98,12 @@ void LoraBatch::add(int64_t token_begin, int64_t token_end, const AdapterWeights
     s.token_end = token_end;
     return;
   }
-  const Weight* weight = adapter.any();
   TORCH_CHECK(adapters_.empty() || adapters_[0]->table().size() == adapter.table().size(),
               "adapters of models of ", adapters_[0]->table().size(), " and ",
               adapter.table().size(), " modules in one batch");
-  TORCH_CHECK(!any_ || !weight || alike(*any_, *weight),
+  TORCH_CHECK(!format_ || !adapter.format() || format_ == adapter.format(),
               "adapters in different forms in one batch");
-  if (!any_) any_ = weight;
+  if (!format_) format_ = adapter.format();
   segments_.push_back({token_begin, token_end, adapter.table().data(), coefficient});
   adapters_.push_back(&adapter);
   touched_.resize(adapter.touched().size());

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "kernels/types/lora.h"
+#include "ops/panel_layout.h"
 #include "ops/weight.h"
 
 namespace valora::ops {
@@ -20,36 +21,61 @@ struct LoraWeight {
   Weight b;  // [out, rank]
 };
 
-// The weights of one adapter by module index of the model.
+// The weights of one adapter by module index of the model, in one of two forms. The owning form
+// holds tensors. The paged form reads panels in blocks of a memory pool while it is resident there.
 class AdapterWeights {
  public:
   AdapterWeights() = default;
   // modules: number of modules of the model. Initially the adapter touches none.
   explicit AdapterWeights(size_t modules)
       : weights_(modules), table_(modules), touched_((modules + 63) / 64) {}
+  // The paged form, on the modules of the layout. Not resident before place().
+  AdapterWeights(size_t modules, PanelLayout layout);
+  // The table may point into the object.
+  AdapterWeights(AdapterWeights&&) = default;
+  AdapterWeights& operator=(AdapterWeights&&) = default;
 
   // scale: e.g. alpha / rank. All weights of an adapter must have the same layout and dtype.
+  // Owning form only.
   void set(int module, LoraWeight weight, float scale);
   // Moves the panels into one allocation (ops/lay_together.h). Call it before the adapter is used.
   void lay_together();
 
-  // Null if the adapter does not touch the module.
+  // Paged form only: the panels lie in these blocks from now on. blocks: the addresses of the
+  // layout's blocks, 64-byte aligned. Neither place() nor displace() may be called while a
+  // LoraBatch or a merge reads the table.
+  void place(std::span<std::byte* const> blocks);
+  // The panels are in no memory from now on.
+  void displace();
+  // Whether the panels can be read. Always true in the owning form, and if no module is touched.
+  bool resident() const { return !layout_ || placed_ || layout_->blocks() == 0; }
+  // Null in the owning form.
+  const PanelLayout* layout() const { return layout_ ? &*layout_ : nullptr; }
+
+  bool touches(int module) const { return table_[module].rank > 0; }
+  // The tensors of the owning form; null if the adapter does not touch the module, or is paged.
   const LoraWeight* find(int module) const {
-    return weights_[module] ? &*weights_[module] : nullptr;
+    return !layout_ && weights_[module] ? &*weights_[module] : nullptr;
   }
   float scale(int module) const { return table_[module].scale; }
-  // The table for the kernels, one entry per module. `data` is null if the weights are plain.
+  // The table for the kernels, one entry per module. It has no panels if the weights are plain or
+  // not resident.
   std::span<const kernels::LoraModule> table() const { return table_; }
   // One bit per module: whether the adapter touches it.
   std::span<const uint64_t> touched() const { return touched_; }
-  // One of the weights, for its layout and dtype; null if no module is touched.
-  const Weight* any() const { return any_ < 0 ? nullptr : &weights_[any_]->a; }
+  // Of all weights; absent if no module is touched.
+  std::optional<WeightFormat> format() const { return format_; }
 
  private:
-  std::vector<std::optional<LoraWeight>> weights_;
+  kernels::LoraModule& touch(int module);
+
+  std::vector<std::optional<LoraWeight>> weights_;  // empty in the paged form
   std::vector<kernels::LoraModule> table_;
   std::vector<uint64_t> touched_;
-  int any_ = -1;  // a touched module
+  std::optional<WeightFormat> format_;
+  std::optional<PanelLayout> layout_;
+  std::vector<const void*> pieces_;  // the addresses of layout_->pieces(), for the table
+  bool placed_ = false;
 };
 
 // An adapter with a coefficient that multiplies its scales.
@@ -71,8 +97,8 @@ class LoraBatch {
  public:
   // Applies `adapter` to tokens [token_begin, token_end). If several segments cover a token, their
   // products are summed. A segment of the same adapter and coefficient that ends at token_begin is
-  // extended. Throws c10::Error if the range is invalid, or if the adapter's model, layout or dtype
-  // differs from the others'.
+  // extended. Throws c10::Error if the range is invalid, if the adapter's model, layout or dtype
+  // differs from the others', or if the adapter is not resident.
   void add(int64_t token_begin, int64_t token_end, const AdapterWeights& adapter,
            float coefficient);
   void set_dropout(const Dropout& dropout) { dropout_ = dropout; }
@@ -87,14 +113,14 @@ class LoraBatch {
   }
   // The largest token_end of all segments.
   int64_t token_end() const { return token_end_; }
-  // One of the adapters' weights, for its layout and dtype; null if no module is touched.
-  const Weight* any() const { return any_; }
+  // Of all adapters' weights; absent if no module is touched.
+  std::optional<WeightFormat> format() const { return format_; }
 
  private:
   std::vector<kernels::LoraSegment> segments_;
   std::vector<const AdapterWeights*> adapters_;  // per segment
   std::vector<uint64_t> touched_;                // one bit per module: touched by any adapter
-  const Weight* any_ = nullptr;
+  std::optional<WeightFormat> format_;
   int64_t token_end_ = 0;
   Dropout dropout_;
 };

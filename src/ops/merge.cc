@@ -7,17 +7,21 @@ namespace valora::ops {
 namespace {
 
 void check(const Merge& m, const Merge& first) {
-  const Weight &w = *m.weight, &to = *m.merged, &a = m.adapter->a, &b = m.adapter->b;
-  TORCH_CHECK(to.out() == w.out() && to.in() == w.in() && to.form() == w.form() &&
-                  to.dtype() == w.dtype() && to.data().sizes() == w.data().sizes(),
+  const Weight &w = *m.weight, &to = *m.merged;
+  TORCH_CHECK(to.out() == w.out() && to.in() == w.in() && to.format() == w.format() &&
+                  to.data().sizes() == w.data().sizes(),
               "merge: a weight of [", w.out(), ", ", w.in(), "] into one of [", to.out(), ", ",
               to.in(), "]");
-  TORCH_CHECK(a.in() == w.in() && b.out() == w.out() && a.out() == b.in(), "merge: an adapter of [",
-              b.out(), ", ", b.in(), "] x [", a.out(), ", ", a.in(), "] into a weight of [",
-              w.out(), ", ", w.in(), "]");
-  for (const Weight* other : {&w, &a, &b})
-    TORCH_CHECK(other->form() == first.weight->form() && other->dtype() == first.weight->dtype(),
-                "merge: weights in different forms");
+  const auto table = m.adapter->table();
+  TORCH_CHECK(
+      m.module >= 0 && static_cast<size_t>(m.module) < table.size() && m.adapter->touches(m.module),
+      "merge: an adapter that does not touch module ", m.module);
+  const kernels::LoraModule& lora = table[m.module];
+  TORCH_CHECK(lora.in == w.in() && lora.out == w.out(), "merge: an adapter of [", lora.out, ", ",
+              lora.in, "] into a weight of [", w.out(), ", ", w.in(), "]");
+  TORCH_CHECK(w.format() == first.weight->format() && m.adapter->format() == w.format(),
+              "merge: weights in different forms");
+  TORCH_CHECK(m.adapter->resident(), "merge: an adapter that is in no memory; place it first");
 }
 
 }  // namespace

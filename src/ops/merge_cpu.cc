@@ -13,9 +13,12 @@ void merge_cpu(std::span<const Merge> merges) {
     using T = decltype(t);
     std::vector<kernels::Merge<T>> list;
     list.reserve(merges.size());
-    for (const Merge& m : merges)
-      list.push_back({panels_of<T>(*m.weight), raw<T>(m.merged->data()), panels_of<T>(m.adapter->a),
-                      panels_of<T>(m.adapter->b), m.coefficient});
+    for (const Merge& m : merges) {
+      const kernels::LoraModule& lora = m.adapter->table()[m.module];
+      list.push_back({panels_of<T>(*m.weight), raw<T>(m.merged->data()),
+                      kernels::panels_of_factor<T>(lora.a, lora.rank, lora.in),
+                      kernels::panels_of_factor<T>(lora.b, lora.out, lora.rank), m.coefficient});
+    }
     kernels::merge<T>(list, torch_parallel());
   });
 }

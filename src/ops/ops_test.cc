@@ -10,6 +10,7 @@
 #include "ops/elementwise.h"
 #include "ops/linear.h"
 #include "ops/merge.h"
+#include "ops/pool_memory.h"
 
 namespace valora::ops {
 namespace {
@@ -124,7 +125,7 @@ TEST_P(Ops, AddLoraUnderSegmentsOfSeveralAdapters) {
 
 TEST_P(Ops, MergeAdaptersIntoWeightsBesideThemAndInPlace) {
   std::vector<Weight> bases, shadows;
-  std::vector<LoraWeight> adapters;
+  AdapterWeights adapter(3);
   std::vector<at::Tensor> expected;
   for (const auto& [in, out, rank] :
        {std::tuple<int64_t, int64_t, int64_t>{33, 21, 5}, {64, 40, 16}, {1, 3, 2}}) {
@@ -132,13 +133,14 @@ TEST_P(Ops, MergeAdaptersIntoWeightsBesideThemAndInPlace) {
                      b = random({out, rank}) * 0.2;
     bases.emplace_back(w, dtype(), device());
     shadows.push_back(bases.back().with_data(at::empty_like(bases.back().data())));
-    adapters.push_back({Weight(a, dtype(), device()), Weight(b, dtype(), device())});
+    adapter.set(static_cast<int>(expected.size()),
+                {Weight(a, dtype(), device()), Weight(b, dtype(), device())}, 1);
     expected.push_back(wide(w) - 0.5 * at::mm(wide(b), wide(a)));
   }
   std::vector<Merge> beside, in_place;
-  for (size_t i = 0; i < bases.size(); ++i) {
-    beside.push_back({&bases[i], &shadows[i], &adapters[i], -0.5f});
-    in_place.push_back({&bases[i], &bases[i], &adapters[i], -0.5f});
+  for (int i = 0; i < 3; ++i) {
+    beside.push_back({&bases[i], &shadows[i], &adapter, i, -0.5f});
+    in_place.push_back({&bases[i], &bases[i], &adapter, i, -0.5f});
   }
   merge(beside);
   merge(in_place);
@@ -146,8 +148,11 @@ TEST_P(Ops, MergeAdaptersIntoWeightsBesideThemAndInPlace) {
     expect_close(shadows[i].unpacked(), expected[i]);
     EXPECT_TRUE(at::equal(shadows[i].unpacked(), bases[i].unpacked()));
   }
-  EXPECT_THROW(merge(std::vector<Merge>{{&bases[0], &shadows[1], &adapters[0], 1}}), c10::Error);
-  EXPECT_THROW(merge(std::vector<Merge>{{&bases[0], &shadows[0], &adapters[1], 1}}), c10::Error);
+  const AdapterWeights other(3);
+  EXPECT_THROW(merge(std::vector<Merge>{{&bases[0], &shadows[1], &adapter, 0, 1}}), c10::Error);
+  EXPECT_THROW(merge(std::vector<Merge>{{&bases[0], &shadows[0], &adapter, 1, 1}}), c10::Error);
+  EXPECT_THROW(merge(std::vector<Merge>{{&bases[0], &shadows[0], &adapter, 3, 1}}), c10::Error);
+  EXPECT_THROW(merge(std::vector<Merge>{{&bases[0], &shadows[0], &other, 0, 1}}), c10::Error);
 }
 
 TEST_P(Ops, RefilledWeightsAreThoseOfTheConstructor) {
@@ -244,6 +249,48 @@ TEST_P(Ops, PagedAttentionInChunksEqualsTheWholeSequence) {
                    expected.narrow(0, begin, count), 2);
     }
   }
+}
+
+TEST_P(Ops, PagedAttentionIsTheSameInASharedPool) {
+  const int64_t heads = 6, kv_heads = 2, dim = 12, length = 40, layers = 2;
+  const at::Tensor q = random({length, heads, dim}), k = random({length, kv_heads, dim}),
+                   v = random({length, kv_heads, dim});
+  const auto kv_bytes =
+      static_cast<size_t>(KvArena::block_bytes(layers, kv_heads, dim, dtype(), device()));
+  const PoolMemory pool(8, pool_block_bytes(kv_bytes, kv_bytes + 1), dtype(), device());
+  pool.data().fill_(NAN);  // what other data left there must not be read
+  const KvArena own(8, layers, kv_heads, dim, dtype(), device()),
+      shared(pool.data(), pool.stride(), layers, kv_heads, dim);
+  ASSERT_EQ(shared.data().size(0), 8);
+  ASSERT_GT(shared.data().stride(0), own.data().stride(0));
+  EXPECT_EQ(shared.data().select(0, 5).data_ptr(), pool.block(5));
+  const std::vector<int32_t> table{7, 1, 4};
+  const QuerySpan spans[] = {{0, 21, 0, table.data()}, {21, 19, 21, table.data()}};
+  for (int64_t layer = 0; layer < layers; ++layer)
+    for (const QuerySpan& span : spans) {
+      const auto attended = [&](const KvArena& arena) {
+        const auto rows = [&](const at::Tensor& x) {
+          return x.narrow(0, span.begin, span.queries).contiguous();
+        };
+        const QuerySpan one{0, span.queries, span.context, span.blocks};
+        return paged_attention(rows(q), rows(k), rows(v), arena, layer, std::span(&one, 1));
+      };
+      EXPECT_TRUE(at::equal(attended(shared), attended(own)));
+    }
+  // Nothing is written between the blocks, or in blocks that no table names.
+  const int64_t elements = own.data().stride(0);
+  for (int32_t block = 0; block < 8; ++block) {
+    const bool named = std::ranges::find(table, block) != table.end();
+    const int64_t kept = named ? elements : 0;
+    EXPECT_TRUE(pool.data()
+                    .narrow(0, block * pool.stride() + kept, pool.stride() - kept)
+                    .isnan()
+                    .all()
+                    .item<bool>());
+  }
+  EXPECT_THROW(KvArena(pool.data(), elements - 1, layers, kv_heads, dim), c10::Error);
+  EXPECT_THROW(KvArena(pool.data().view({8, -1}), pool.stride(), layers, kv_heads, dim),
+               c10::Error);
 }
 
 TEST_P(Ops, PagedAttentionKeepsSequencesApart) {

@@ -9,6 +9,13 @@ namespace valora::ops {
 
 using kernels::WeightForm;
 
+// Operations take weights of one format together.
+struct WeightFormat {
+  WeightForm form = WeightForm::kPlain;
+  at::ScalarType dtype = at::kFloat;
+  bool operator==(const WeightFormat&) const = default;
+};
+
 // A weight [out, in] and its bias: panels on CPUs; plain tensors on other devices and with the
 // reference backend.
 class Weight {
@@ -34,6 +41,7 @@ class Weight {
   at::ScalarType dtype() const { return data_.scalar_type(); }
   size_t bytes() const { return data_.nbytes(); }
   WeightForm form() const { return form_; }
+  WeightFormat format() const { return {form_, dtype()}; }
   const at::Tensor& data() const { return data_; }  // panels [1-d], or [out, in]
   // float with panels, otherwise of dtype(); undefined if there is none
   const at::Tensor& bias() const { return bias_; }

@@ -73,6 +73,16 @@ void add_modes(Json& summary, std::span<const Measurement> all) {
   }
 }
 
+// Time with paged adapters relative to those in one allocation: less is better.
+void add_paged_adapters(Json& summary, std::span<const Measurement> all) {
+  Values slowness;
+  for (const Measurement& m : all)
+    if (m.operation == "paged_adapters" && m.find("paged")) slowness.push_back(m.ratio("paged"));
+  if (slowness.empty()) return;
+  summary["paged_adapters_over_together"] = geometric_mean(slowness);
+  summary["paged_adapters_over_together_worst"] = most_or_null(slowness);
+}
+
 void add_spread(Json& summary, std::span<const Measurement> all) {
   std::map<std::string, std::map<std::string, Values>>
       medians;  // per contender, by the other shape fields
@@ -119,7 +129,7 @@ Json summarize_ops(std::span<const Measurement> measurements) {
   std::set<std::string> operations;
   for (const Measurement& m : measurements) {
     operations.insert(m.operation);
-    if (m.operation == "modes") continue;
+    if (m.operation == "modes" || m.operation == "paged_adapters") continue;  // no rivals
     for (size_t i = 1; i < m.timings.size(); ++i) pairs.emplace(m.operation, m.timings[i].name);
   }
   Json summary = Json::object();
@@ -130,6 +140,7 @@ Json summarize_ops(std::span<const Measurement> measurements) {
   add_linear_targets(summary, measurements);
   add_merge(summary, measurements);
   add_modes(summary, measurements);
+  add_paged_adapters(summary, measurements);
   add_spread(summary, measurements);
   return summary;
 }

@@ -53,6 +53,15 @@ TEST(OpsSummary, ModesAreOverTheBaseAndTheSlowestIsTheWorst) {
   EXPECT_FALSE(summary.contains("modes_vs_unmerged_worst")) << "they are no rivals";
 }
 
+TEST(OpsSummary, PagedAdaptersAreOverThoseLaidTogether) {
+  const Json summary = summarize_ops(std::vector<Measurement>{
+      measurement("paged_adapters", {}, 1, {{"together", 2}, {"paged", 4}}),
+      measurement("paged_adapters", {}, 1, {{"together", 1}, {"paged", 8}})});
+  EXPECT_DOUBLE_EQ(summary["paged_adapters_over_together"], 4);
+  EXPECT_DOUBLE_EQ(summary["paged_adapters_over_together_worst"], 8);
+  EXPECT_FALSE(summary.contains("paged_adapters_vs_paged_worst")) << "they are no rivals";
+}
+
 TEST(OpsSummary, WhatWasNotMeasuredIsNull) {
   const Json summary = summarize_ops({});
   for (const char* name :
