@@ -16,6 +16,8 @@ double geometric_mean(std::span<const double> values);
 //   O_vs_R_geomean, O_vs_R_worst        R's time / our time
 //   O_share_of_limit_geomean, …_worst   our share of the machine's limit
 //   merge_vs_bandwidth_bound, …_worst   our time / the bandwidth bound
+//   modes_M_over_base, …_worst          time in mode M / without adapters
+//   paged_adapters_over_together, …_worst   time with paged adapters / with one allocation each
 //   atmm_spread       per contender: p90 / p50 over the shapes that differ only in rank and
 //                     popularity, geometric mean over hidden sizes and token counts (figure 18)
 //   atmm_fluctuation  per contender: p90 - p50 over the same shapes, relative to ours
