@@ -8,6 +8,7 @@
 
 #include "base/json.h"
 #include "generator/data/manifest.h"
+#include "server/base_names.h"
 
 namespace valora::cli {
 namespace {
@@ -69,6 +70,8 @@ Status check_names(const std::vector<Planned>& plan, const std::vector<std::stri
   std::map<std::string, std::string> origins;
   for (const std::string& name : base_names) origins[name] = "the base model";
   for (const Planned& planned : plan) {
+    if (!server::is_base_name(base_names, planned.load.name))
+      VALORA_CHECK(server::check_not_base_name(base_names, planned.load.name));
     const auto [other, is_new] = origins.emplace(planned.load.name, planned.origin);
     if (!is_new)
       return invalid(fmt::format("the name \"{}\" is given twice: to {} and to {}",

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "api/find_adapter.h"
+#include "server/base_names.h"
 
 namespace valora::server {
 namespace {
@@ -34,7 +35,7 @@ std::vector<std::string> AdapterResolver::missing(const std::vector<AdapterUse>&
   if (directory_.empty()) return names;
   for (const AdapterUse& use : uses) {
     std::error_code ignored;
-    if (safe_folder_name(use.name) &&
+    if (safe_folder_name(use.name) && check_not_base_name(base_names_, use.name).ok() &&
         std::filesystem::is_directory(directory_ + "/" + use.name, ignored) &&
         !find_adapter(engine_, use.name))
       names.push_back(use.name);

@@ -19,11 +19,11 @@ class AdapterResolver : public std::enable_shared_from_this<AdapterResolver> {
  public:
   using Done = std::function<void(Status)>;
 
-  AdapterResolver(std::string directory, Engine& engine)
-      : directory_(std::move(directory)), engine_(engine) {}
+  AdapterResolver(std::string directory, std::vector<std::string> base_names, Engine& engine)
+      : directory_(std::move(directory)), base_names_(std::move(base_names)), engine_(engine) {}
 
-  // The names in `uses` that have a folder and are not loaded. The engine reports the other unknown
-  // names.
+  // The names in `uses` that have a folder, are not loaded and can't be confused with the base
+  // model's. The engine reports the other unknown names.
   std::vector<std::string> missing(const std::vector<AdapterUse>& uses) const;
   // Loads the adapters one after another. Calls `done` once, on the calling thread or on an engine
   // thread. kInvalidArgument: a folder can't be loaded. The caller may ignore this error if the
@@ -35,6 +35,7 @@ class AdapterResolver : public std::enable_shared_from_this<AdapterResolver> {
   void loaded(const std::string& name, const Status& status);
 
   const std::string directory_;  // empty: off
+  const std::vector<std::string> base_names_;
   Engine& engine_;
   std::mutex mutex_;
   // by adapter name; concurrent requests share one load

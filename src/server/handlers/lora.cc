@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "api/find_adapter.h"
+#include "server/base_names.h"
 #include "server/openai/errors.h"
 #include "server/openai/fields.h"
 
@@ -60,8 +61,8 @@ Result<LoadAdapter> parse_load(std::string_view text) {
 std::string objection(const Service& service, const LoadAdapter& load) {
   if (load.name.empty() || load.path.empty())
     return "Both 'lora_name' and 'lora_path' must be provided.";
-  if (service.is_base(load.name))
-    return fmt::format("'{}' is a name of the base model; choose another 'lora_name'", load.name);
+  if (const Status free = check_not_base_name(service.base_names, load.name); !free.ok())
+    return free.error().message;
   if (load.replace || load.expected_generation) return {};
   if (find_adapter(service.engine, load.name))
     return fmt::format(

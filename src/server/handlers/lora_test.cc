@@ -44,6 +44,31 @@ TEST_F(Handlers, AdaptersLoadAndUnloadInTheWordsOfVllm) {
   EXPECT_EQ(call("POST", "/v1/unload_lora_adapter", "{}")->response.status, 400);
 }
 
+TEST_F(Handlers, ExactAdapterNamesComeBeforeTheBasesPrefix) {
+  engine_.add_adapter("fake:lens");
+  const Json answer = chat("!echo-adapters", R"("model":"fake:lens")")->json();
+  EXPECT_EQ(answer["choices"][0]["message"]["content"], " fake:lens*1");
+  EXPECT_EQ(call("GET", "/v1/models/fake:lens")->json()["id"], "fake:lens");
+  EXPECT_EQ(call("GET", "/v1/models/fake:birds")->json()["id"], "birds");
+}
+
+TEST_F(Handlers, NamesThatBeginWithTheBasesAreRefused) {
+  options_.served_model_names = {"one", "two"};
+  for (const char* name : {"one:lens", "two:new", "one:one", "two"}) {
+    const auto refused = call("POST", "/v1/load_lora_adapter",
+                              R"({"lora_path":"/p","lora_name":")" + std::string(name) + "\"}");
+    EXPECT_EQ(refused->response.status, 400) << name;
+    EXPECT_EQ(refused->json()["error"]["type"], "InvalidUserInput");
+    EXPECT_THAT(refused->response.body, HasSubstr("choose another adapter name"));
+  }
+  for (const char* name : {"one:", "onelens", "three:lens"})
+    EXPECT_EQ(call("POST", "/v1/load_lora_adapter",
+                   R"({"lora_path":"/p","lora_name":")" + std::string(name) + "\"}")
+                  ->response.status,
+              200)
+        << name;
+}
+
 TEST_F(Handlers, AdaptersAreListedWithTheirGeneration) {
   const Json list = call("GET", "/v1/lora_adapters")->json();
   ASSERT_EQ(list["data"].size(), 2u);
@@ -73,6 +98,13 @@ TEST_F(Handlers, TheResolverLoadsFoldersByName) {
   EXPECT_EQ(broken->response.status, 400);
   EXPECT_THAT(broken->response.body, HasSubstr("NaN"));
   EXPECT_EQ(broken->json()["error"]["param"], "model");
+}
+
+TEST_F(Handlers, TheResolverLoadsNoNameThatBeginsWithTheBases) {
+  const valora::testing::TempDir directory;
+  std::filesystem::create_directory(directory.file("fake:ocr"));
+  options_.lora_resolver_dir = directory.path();
+  EXPECT_EQ(chat("x", R"("lora":[{"name":"fake:ocr"}])")->response.status, 404);
 }
 
 TEST_F(Handlers, OneLoadServesAllThatWaitForIt) {

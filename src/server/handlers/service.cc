@@ -1,7 +1,7 @@
 #include "server/handlers/service.h"
 
-#include <algorithm>
-
+#include "api/find_adapter.h"
+#include "server/base_names.h"
 #include "server/handlers/adapter_resolver.h"
 
 namespace valora::server {
@@ -19,21 +19,19 @@ Service::Service(ServerOptions server_options, Engine& served_engine)
       engine(served_engine),
       base_names(names_of(options, engine)),
       metrics(engine, base_names.front(), options.max_loras),
-      resolver(std::make_shared<AdapterResolver>(options.lora_resolver_dir, engine)) {}
+      resolver(std::make_shared<AdapterResolver>(options.lora_resolver_dir, base_names, engine)) {}
 
 Service::~Service() = default;
 
 bool Service::is_base(std::string_view model) const {
-  return model.empty() ||
-         std::find(base_names.begin(), base_names.end(), model) != base_names.end();
+  return model.empty() || is_base_name(base_names, model);
 }
 
+// An adapter whose own name begins with the base's is found under it.
 std::string_view Service::adapter_of(std::string_view model) const {
   if (is_base(model)) return {};
-  for (const std::string& base : base_names)
-    if (model.size() > base.size() + 1 && model.starts_with(base) && model[base.size()] == ':')
-      return model.substr(base.size() + 1);
-  return model;
+  const std::string_view suffix = without_base_prefix(base_names, model);
+  return suffix.size() < model.size() && find_adapter(engine, model) ? model : suffix;
 }
 
 std::vector<AdapterUse> Service::adapters_of(const Target& target) const {

@@ -35,7 +35,8 @@ class Service {
 
   const std::string& base_name() const { return base_names.front(); }
   bool is_base(std::string_view model) const;
-  // The adapter name in `model`, which is "adapter" or "base:adapter". Empty for the base model.
+  // The adapter name in `model`, which is "adapter" or "base:adapter"; a loaded adapter's exact
+  // name comes first. Empty for the base model.
   std::string_view adapter_of(std::string_view model) const;
   // All adapters of a target: the one in `model`, then those in `lora`. If both name the same
   // adapter, the scale in `lora` is used.

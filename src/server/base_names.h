@@ -1,0 +1,20 @@
+// The base model's served names, and names of the form "base:adapter".
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+
+namespace valora::server {
+
+bool is_base_name(const std::vector<std::string>& base_names, std::string_view model);
+// "adapter" of "base:adapter"; any other name unchanged.
+std::string_view without_base_prefix(const std::vector<std::string>& base_names,
+                                     std::string_view model);
+// kInvalidArgument if an adapter of that name could be confused with the base model or with another
+// adapter: the name is the base model's, or has it as a prefix.
+Status check_not_base_name(const std::vector<std::string>& base_names, std::string_view adapter);
+
+}  // namespace valora::server
