@@ -6,6 +6,7 @@
 #include <boost/beast/http/error.hpp>
 #include <boost/beast/http/read.hpp>
 
+#include "server/http/framing.h"
 #include "server/http/socket_exchange.h"
 
 namespace valora::server {
@@ -167,6 +168,8 @@ void Connection::on_header(ErrorCode error) {
   head_only_ = request_.method == "HEAD";
   begin_exchange();
 
+  if (const auto fault = framing_fault(request_.headers, http11_))
+    return refuse(fault->status, fault->message);
   if (target.size() > core_->limits.max_target_bytes)
     return refuse(414, "the request target is too long");
   auto path = path_of(target);
