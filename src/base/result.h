@@ -20,7 +20,7 @@ enum class ErrorCode : uint8_t {
   kQueueFull,        // 429
   kCancelled,        // 499: the client disconnected or the server is stopping
   kInternal,         // 500: a fault of this program
-  kNotImplemented,   // 501
+  kNotImplemented,   // 400: a part of the API that this program does not have
   kUnavailable,      // 503: draining, or temporarily out of memory
 };
 

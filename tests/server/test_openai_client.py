@@ -170,7 +170,7 @@ def test_errors(client):
         client.chat.completions.create(model="fake", messages=[{"role": "alien", "content": "x"}])
     with pytest.raises(openai.InternalServerError) as unsupported:
         client.chat.completions.create(model="fake", messages=user("x"), response_format={"type": "json_object"})
-    assert unsupported.value.status_code == 501
+    assert unsupported.value.status_code == 400 and unsupported.value.body["type"] == "invalid_request_error"
 
 
 def test_request_id(client):

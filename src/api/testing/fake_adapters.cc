@@ -20,8 +20,11 @@ Result<AdapterCard> FakeAdapters::load(const LoadAdapter& request) {
                  "expected_generation"};
   if (current != 0 && !request.replace && !request.expected_generation)
     return Error{ErrorCode::kConflict, "it is loaded already", "lora_name"};
+  if (current == 0 && cards_.size() >= limit_)
+    return Error{ErrorCode::kUnavailable, std::to_string(limit_) + " adapters are loaded", {}};
   if (request.path.ends_with("missing")) return not_found("no such folder", "lora_path");
   if (request.path.ends_with("broken")) return unprocessable("the adapter has a NaN", "lora_path");
+  if (!request.same_as.empty()) aliases_[request.name] = loaded_name(request.same_as);
   return cards_[request.name] = {.name = request.name,
                                  .path = request.path,
                                  .generation = ++generation_,
@@ -31,12 +34,18 @@ Result<AdapterCard> FakeAdapters::load(const LoadAdapter& request) {
                                  .heads = heads_};
 }
 
+std::string FakeAdapters::loaded_name(const std::string& name) const {
+  const auto found = aliases_.find(name);
+  return found == aliases_.end() ? name : found->second;
+}
+
 Status FakeAdapters::unload(const std::string& name, std::optional<uint64_t> expected_generation) {
   const auto found = cards_.find(name);
   if (found == cards_.end()) return not_found("The lora adapter '" + name + "' cannot be found.");
   if (expected_generation && *expected_generation != found->second.generation)
     return Error{ErrorCode::kConflict, "another generation", "expected_generation"};
   cards_.erase(found);
+  aliases_.erase(name);
   return {};
 }
 

@@ -1,6 +1,7 @@
 // The adapters of a FakeEngine: names, generations and load errors. Not thread-safe.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <string>
 #include <utility>
@@ -20,15 +21,22 @@ class FakeAdapters {
   // The heads of adapters that are loaded from now on.
   void set_heads(Heads heads) { heads_ = std::move(heads); }
 
+  // The highest number of names; more get kUnavailable.
+  void set_limit(size_t count) { limit_ = count; }
+
   // Fails for paths that end with "missing" or "broken".
   Result<AdapterCard> load(const LoadAdapter& request);
   Status unload(const std::string& name, std::optional<uint64_t> expected_generation);
   bool contains(const std::string& name) const { return cards_.contains(name); }
   std::vector<AdapterCard> cards() const;
+  // The name under which the adapter of a name was loaded (LoadAdapter::same_as).
+  std::string loaded_name(const std::string& name) const;
 
  private:
   std::map<std::string, AdapterCard> cards_;
+  std::map<std::string, std::string> aliases_;  // to loaded names
   Heads heads_;
+  size_t limit_ = SIZE_MAX;
   uint64_t generation_ = 0;
 };
 

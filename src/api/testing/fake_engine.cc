@@ -45,6 +45,10 @@ void FakeEngine::set_heads(Heads heads) {
   locked([&] { adapters_.set_heads(std::move(heads)); });
 }
 
+void FakeEngine::set_max_adapters(size_t count) {
+  locked([&] { adapters_.set_limit(count); });
+}
+
 void FakeEngine::set_healthy(bool healthy) {
   locked([&] { healthy_ = healthy; });
 }
@@ -191,7 +195,8 @@ EngineStats FakeEngine::stats() const {
   stats.prefix_hits = 4;
   std::set<std::string> names;
   for (const auto& [_, open] : open_)
-    for (const AdapterUse& use : open->request.adapters) names.insert(use.name);
+    for (const AdapterUse& use : open->request.adapters)
+      names.insert(adapters_.loaded_name(use.name));
   stats.running_adapters.assign(names.begin(), names.end());
   return stats;
 }

@@ -44,7 +44,8 @@ class FakeEngine final : public Engine {
   ~FakeEngine() override;
 
   void add_adapter(const std::string& name, Heads heads = {});
-  void set_heads(Heads heads);  // of adapters that are loaded from now on
+  void set_heads(Heads heads);          // of adapters that are loaded from now on
+  void set_max_adapters(size_t count);  // more loads get kUnavailable
   void set_healthy(bool healthy);
 
   // While requests are held, they wait. After hold_loads(), loads end only in release_loads(),

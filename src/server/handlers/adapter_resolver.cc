@@ -13,10 +13,10 @@ namespace {
 
 constexpr size_t kMaxNameBytes = 255;  // of one path component
 
-// A bad folder is an error of the request that names it. Internal errors and lack of capacity are
-// the server's.
+// A bad folder is an error of the request that names it, and so is one adapter more than the table
+// takes: a retry is of no use. Internal errors are the server's.
 Error unloadable(const std::string& name, const Error& error) {
-  const bool ours = error.code == ErrorCode::kInternal || error.code == ErrorCode::kUnavailable;
+  const bool ours = error.code == ErrorCode::kInternal;
   return {ours ? error.code : ErrorCode::kInvalidArgument,
           fmt::format("the adapter `{}` can't be loaded: {}", name, error.message), "model"};
 }

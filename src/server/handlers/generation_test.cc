@@ -161,6 +161,18 @@ TEST_F(Handlers, AClientThatLeavesCancelsItsRequests) {
           R"(vllm:request_success_total{engine="0",finished_reason="abort",model_name="fake"} 1)"));
 }
 
+TEST_F(Handlers, WhatIsNotSupportedIsAnInvalidRequestThatNamesTheField) {
+  for (const auto& [fields, param] :
+       {std::pair{R"("tools":[{"type":"function"}])", "tools"},
+        std::pair{R"("response_format":{"type":"json_schema"})", "response_format"}}) {
+    const auto refused = chat("x", fields);
+    EXPECT_EQ(refused->response.status, 400);
+    EXPECT_EQ(refused->json()["error"]["type"], "invalid_request_error");
+    EXPECT_EQ(refused->json()["error"]["param"], param);
+    EXPECT_EQ(refused->json()["error"]["code"], 400);
+  }
+}
+
 TEST_F(Handlers, CompletionsNumberChoicesThroughAllPrompts) {
   const Json answer =
       call("POST", "/v1/completions", R"({"prompt":["a b","c"],"n":2,"logprobs":1,"max_tokens":1})")

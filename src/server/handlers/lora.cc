@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
+
 #include "api/find_adapter.h"
 #include "server/base_names.h"
 #include "server/openai/errors.h"
@@ -23,6 +25,16 @@ bool allowed(const Service& service, Exchange& exchange) {
 HttpResponse success(std::string_view name, std::string_view what) {
   return {.content_type = "text/plain; charset=utf-8",
           .body = fmt::format("Success: LoRA adapter '{}' {} successfully.", name, what)};
+}
+
+// A full table is the engine's kUnavailable and is found before the folder is looked at. It does
+// not end by itself, so a retry is of no use.
+Error load_error(const Error& error, const std::string& path) {
+  if (error.code != ErrorCode::kUnavailable) return error;
+  std::error_code ignored;
+  if (!std::filesystem::exists(path, ignored))
+    return not_found(fmt::format("the adapter folder {} does not exist", path), "lora_path");
+  return invalid(error.message, error.param);
 }
 
 // vLLM reports "already loaded" as 400. A conflict is 409 only if the request had
@@ -81,10 +93,12 @@ void handle_load_lora(const std::shared_ptr<Service>& service, HttpRequest reque
   if (const std::string message = objection(*service, *load); !message.empty())
     return exchange->respond(error_response(400, message, {}, kInvalidUserInput));
   const std::string name = load->name;
+  const std::string path = load->path;
   const bool conditional = load->expected_generation.has_value();
   service->engine.load_adapter(
-      std::move(*load), [exchange, name, conditional](const Result<AdapterCard>& card) {
-        exchange->respond(card.ok() ? success(name, "added") : failure(card.error(), conditional));
+      std::move(*load), [exchange, name, path, conditional](const Result<AdapterCard>& card) {
+        exchange->respond(card.ok() ? success(name, "added")
+                                    : failure(load_error(card.error(), path), conditional));
       });
 }
 

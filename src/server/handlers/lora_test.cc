@@ -44,6 +44,22 @@ TEST_F(Handlers, AdaptersLoadAndUnloadInTheWordsOfVllm) {
   EXPECT_EQ(call("POST", "/v1/unload_lora_adapter", "{}")->response.status, 400);
 }
 
+TEST_F(Handlers, AFullTableIsNoReasonToTryAgain) {
+  const valora::testing::TempDir directory;
+  std::filesystem::create_directory(directory.file("ocr"));
+  options_.lora_resolver_dir = directory.path();
+  engine_.set_max_adapters(2);
+  const auto load = [&](const std::string& path) {
+    return call("POST", "/v1/load_lora_adapter",
+                R"({"lora_name":"new","lora_path":")" + path + "\"}");
+  };
+  EXPECT_EQ(load(directory.file("nowhere"))->response.status, 404);
+  const auto full = load(directory.path());
+  EXPECT_EQ(full->response.status, 400);
+  EXPECT_THAT(full->response.body, HasSubstr("2 adapters are loaded"));
+  EXPECT_EQ(chat("x", R"("model":"ocr")")->response.status, 400);
+}
+
 TEST_F(Handlers, ExactAdapterNamesComeBeforeTheBasesPrefix) {
   engine_.add_adapter("fake:lens");
   const Json answer = chat("!echo-adapters", R"("model":"fake:lens")")->json();

@@ -6,6 +6,13 @@
 #include "server/openai/json_text.h"
 
 namespace valora::server {
+namespace {
+
+std::string_view type_of(const Error& error) {
+  return error.code == ErrorCode::kNotImplemented ? kUnsupported : std::string_view();
+}
+
+}  // namespace
 
 int http_status(ErrorCode code) {
   switch (code) {
@@ -18,7 +25,7 @@ int http_status(ErrorCode code) {
     case ErrorCode::kQueueFull: return 429;
     case ErrorCode::kCancelled: return 499;
     case ErrorCode::kInternal: return 500;
-    case ErrorCode::kNotImplemented: return 501;
+    case ErrorCode::kNotImplemented: return 400;  // clients retry 5xx
     case ErrorCode::kUnavailable: return 503;
   }
   return 500;
@@ -54,7 +61,7 @@ std::string error_json(int status, std::string_view message, std::string_view pa
 }
 
 std::string error_json(const Error& error) {
-  return error_json(http_status(error.code), error.message, error.param);
+  return error_json(http_status(error.code), error.message, error.param, type_of(error));
 }
 
 HttpResponse error_response(int status, std::string_view message, std::string_view param,
@@ -66,7 +73,7 @@ HttpResponse error_response(int status, std::string_view message, std::string_vi
 }
 
 HttpResponse error_response(const Error& error) {
-  return error_response(http_status(error.code), error.message, error.param);
+  return error_response(http_status(error.code), error.message, error.param, type_of(error));
 }
 
 Error model_not_found(std::string_view model) {

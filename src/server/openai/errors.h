@@ -10,6 +10,9 @@
 
 namespace valora::server {
 
+// The type of a 400 for a part of the API that this server does not have.
+inline constexpr std::string_view kUnsupported = "invalid_request_error";
+
 int http_status(ErrorCode code);
 std::string_view error_type(int status);  // "BadRequestError"
 

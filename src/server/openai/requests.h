@@ -1,6 +1,6 @@
 // Parses the request bodies of the endpoints that run the model or its tokenizer: the OpenAI API
-// with vLLM's extensions and ours. Errors: kInvalidArgument (400) or kNotImplemented (501), with
-// the field in `param`.
+// with vLLM's extensions and ours. Errors: kInvalidArgument, or kNotImplemented for a field that
+// this server does not have, with the field in `param`.
 #pragma once
 
 #include <optional>

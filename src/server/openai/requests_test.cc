@@ -144,7 +144,7 @@ TEST(ParseChat, TakesAFewAdaptersOnly) {
 
 class UnsupportedField : public ::testing::TestWithParam<BadField> {};
 
-TEST_P(UnsupportedField, IsA501NamingTheField) {
+TEST_P(UnsupportedField, IsNotImplementedAndNamesTheField) {
   const auto body = chat(GetParam().fields);
   ASSERT_FALSE(body.ok());
   EXPECT_EQ(body.error().code, ErrorCode::kNotImplemented);
