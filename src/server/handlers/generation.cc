@@ -18,16 +18,33 @@ class GenerationAnswer : public Answer {
       : Answer(std::move(service), std::move(exchange), std::move(head)),
         format_(format),
         options_{body.logprobs, body.return_token_ids},
-        n_(body.sampling.n) {}
+        n_(body.sampling.n),
+        unfinished_(body.prompts.size() * body.sampling.n) {}
 
  protected:
-  int choice_index(size_t part, const OutputChunk& chunk) const {
-    return static_cast<int>(part) * n_ + chunk.index;
-  }
+  virtual void on_chunk(int choice, OutputChunk chunk) = 0;
+  virtual void on_all_finished() = 0;
 
   const AnswerFormat& format_;
   const AnswerOptions options_;
   const int n_;
+
+ private:
+  void on_output(size_t part, OutputChunk chunk) final {
+    if (chunk.finish) --unfinished_;
+    const int choice = choice_index(part, chunk);
+    on_chunk(choice, std::move(chunk));
+  }
+  // Without this check, a choice that the engine left out would be an empty answer.
+  void on_all_done() final {
+    if (unfinished_ == 0) return on_all_finished();
+    on_failed(internal("the engine ended the request before all of its choices"));
+  }
+  int choice_index(size_t part, const OutputChunk& chunk) const {
+    return static_cast<int>(part) * n_ + chunk.index;
+  }
+
+  size_t unfinished_;  // choices
 };
 
 class WholeAnswer final : public GenerationAnswer {
@@ -38,15 +55,15 @@ class WholeAnswer final : public GenerationAnswer {
         choices_(body.prompts.size() * body.sampling.n) {}
 
  private:
-  void on_output(size_t part, OutputChunk chunk) override {
-    Choice& choice = choices_[choice_index(part, chunk)];
+  void on_chunk(int index, OutputChunk chunk) override {
+    Choice& choice = choices_[index];
     choice.text += chunk.text;
     if (options_.logprobs || options_.token_ids)
       std::move(chunk.tokens.begin(), chunk.tokens.end(), std::back_inserter(choice.tokens));
     if (chunk.finish) choice.finish = *chunk.finish;
   }
 
-  void on_all_done() override {
+  void on_all_finished() override {
     OrderedJson answer = answer_head(head_, format_.object());
     OrderedJson& choices = answer["choices"] = OrderedJson::array();
     for (size_t i = 0; i < choices_.size(); ++i) {
@@ -75,9 +92,8 @@ class StreamedAnswer final : public GenerationAnswer {
     size_t characters = 0;
   };
 
-  void on_output(size_t part, OutputChunk chunk) override {
+  void on_chunk(int index, OutputChunk chunk) override {
     if (chunk.text.empty() && chunk.tokens.empty() && !chunk.finish) return;
-    const int index = choice_index(part, chunk);
     ChoiceState& state = choices_[index];
     OrderedJson event = answer_head(head_, format_.chunk_object());
     event["choices"] = OrderedJson::array({format_.chunk(
@@ -87,7 +103,7 @@ class StreamedAnswer final : public GenerationAnswer {
     send(to_text(event));
   }
 
-  void on_all_done() override {
+  void on_all_finished() override {
     if (include_usage_) {
       OrderedJson event = answer_head(head_, format_.chunk_object());
       event["choices"] = OrderedJson::array();

@@ -50,6 +50,11 @@ OutputChunk chunk_of(const std::string& token, int alternatives) {
   return chunk;
 }
 
+// As an engine does: a generation with a head is one chunk without tokens, the label.
+bool answers_with_label(const GenerateRequest& request) {
+  return request.task == Task::kGenerate && !request.head.value_or("").empty();
+}
+
 FinalInfo info_of(const std::string& prompt) {
   FinalInfo info;
   const int tokens = static_cast<int>(std::max<size_t>(1, split_tokens(prompt).size()));
@@ -67,12 +72,14 @@ Reply echo(const GenerateRequest& request) {
   if (prompt == "!fail-now" || prompt.starts_with("!fail "))
     reply.error = invalid("this prompt fails", "messages");
   if (prompt == "!fail-now") return reply;
-  if (request.task == Task::kClassify) {
+  if (request.task == Task::kClassify || answers_with_label(request)) {
     reply.classification = Classification{.head = request.head.value_or("default"),
                                           .labels = {"cat", "dog", "owl"},
                                           .logits = {0.0f, 2.0f, 1.0f},
                                           .probs = {0.125f, 0.625f, 0.25f},
                                           .best = 1};
+    if (request.task == Task::kGenerate)
+      reply.chunks.push_back({.text = "dog", .finish = Finish{FinishReason::kStop, {}}});
     return reply;
   }
   std::vector<std::string> tokens = tokens_for(request, prompt);
@@ -87,7 +94,7 @@ Reply echo(const GenerateRequest& request) {
   if (reply.endless || reply.error) return reply;
   Finish finish{cut ? FinishReason::kLength : FinishReason::kStop, {}};
   if (!cut) finish.stop_reason = int32_t{7};
-  reply.chunks.back().finish = finish;
+  if (prompt != "!unfinished") reply.chunks.back().finish = finish;
   return reply;
 }
 

@@ -4,7 +4,8 @@
 // Special prompts: "!echo-adapters" (lists the adapters and scales), "!bytes" (a character split
 // over two tokens), "!media" (lists the lengths of the media URLs), "!fail ..." (an error after two
 // tokens), "!fail-now" (an error before any token), "!hang" (one token, then waits until released
-// or cancelled), "!flood" (large chunks until cancelled).
+// or cancelled), "!flood" (large chunks until cancelled), "!unfinished" (no finish reason). A
+// request with a "head" is answered with the label "dog".
 #pragma once
 
 #include "api/testing/fake_engine.h"

@@ -1,0 +1,80 @@
+// n > 1 and several prompts: every choice carries its answer.
+#include "server/testing/handlers_fixture.h"
+
+namespace valora::server {
+namespace {
+
+using testing::FakeExchange;
+using testing::Handlers;
+using ::testing::HasSubstr;
+
+// The texts and finish reasons of a stream's choices, by index.
+struct StreamedChoice {
+  std::string text;
+  int roles = 0;
+  std::vector<std::string> finishes;
+};
+
+std::vector<StreamedChoice> choices_of(const FakeExchange& exchange, size_t count) {
+  std::vector<StreamedChoice> choices(count);
+  for (const Json& event : exchange.events())
+    for (const Json& choice : event["choices"]) {
+      StreamedChoice& out = choices.at(choice["index"].get<size_t>());
+      if (choice.contains("delta")) {
+        out.text += choice["delta"]["content"].get<std::string>();
+        out.roles += choice["delta"].contains("role");
+      } else {
+        out.text += choice["text"].get<std::string>();
+      }
+      if (!choice["finish_reason"].is_null())
+        out.finishes.push_back(choice["finish_reason"].get<std::string>());
+    }
+  return choices;
+}
+
+TEST_F(Handlers, EveryChoiceOfATaskHeadCarriesTheLabel) {
+  const Json answer = chat("x", R"("model":"birds","head":"species","n":3)")->json();
+  ASSERT_EQ(answer["choices"].size(), 3u);
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(answer["choices"][i]["index"], i);
+    EXPECT_EQ(answer["choices"][i]["message"]["content"], "dog");
+    EXPECT_EQ(answer["choices"][i]["finish_reason"], "stop");
+  }
+}
+
+TEST_F(Handlers, EveryChoiceOfEveryPromptCarriesTheLabel) {
+  const std::string body = R"("model":"birds","head":"species","prompt":["a","b","c"],"n":2)";
+  const Json answer = call("POST", "/v1/completions", "{" + body + "}")->json();
+  ASSERT_EQ(answer["choices"].size(), 6u);
+  for (int i = 0; i < 6; ++i) {
+    EXPECT_EQ(answer["choices"][i]["index"], i);
+    EXPECT_EQ(answer["choices"][i]["text"], "dog");
+  }
+  const auto stream = call("POST", "/v1/completions", "{" + body + R"(,"stream":true})");
+  for (const StreamedChoice& choice : choices_of(*stream, 6)) {
+    EXPECT_EQ(choice.text, "dog");
+    EXPECT_EQ(choice.finishes, std::vector<std::string>{"stop"});
+  }
+}
+
+TEST_F(Handlers, AStreamOfATaskHeadHasEveryIndex) {
+  const auto stream = chat("x", R"("model":"birds","head":"species","n":3,"stream":true)");
+  for (const StreamedChoice& choice : choices_of(*stream, 3)) {
+    EXPECT_EQ(choice.text, "dog");
+    EXPECT_EQ(choice.roles, 1);
+    EXPECT_EQ(choice.finishes, std::vector<std::string>{"stop"});
+  }
+}
+
+TEST_F(Handlers, AChoiceThatTheEngineDoesNotEndIsAnErrorNotAnEmptyAnswer) {
+  const auto whole = chat("!unfinished", R"("n":2)");
+  EXPECT_EQ(whole->response.status, 500);
+  EXPECT_THAT(whole->response.body, HasSubstr("before all of its choices"));
+  const auto events = chat("!unfinished", R"("n":2,"stream":true)")->events();
+  ASSERT_FALSE(events.empty());
+  ASSERT_TRUE(events.back().contains("error"));
+  EXPECT_EQ(events.back()["error"]["code"], 500);
+}
+
+}  // namespace
+}  // namespace valora::server
