@@ -13,9 +13,15 @@ using Clock = std::chrono::steady_clock;
 // The engine calls it on its own threads, so it only posts to the exchange's executor.
 class Answer::PartSink final : public ResponseSink {
  public:
-  PartSink(std::shared_ptr<Answer> answer, size_t part) : answer_(std::move(answer)), part_(part) {}
+  PartSink(std::shared_ptr<Answer> answer, size_t part, const std::vector<AdapterUse>& uses)
+      : answer_(std::move(answer)),
+        part_(part),
+        activity_(answer_->service_->metrics.adapter_activity, uses) {}
+
+  void accepted() { activity_.accepted(); }
 
   void on_start(const Usage& usage) override {
+    activity_.started();
     answer_->exchange_->post(
         [answer = answer_, part = part_, usage] { answer->started(part, usage); });
   }
@@ -32,15 +38,18 @@ class Answer::PartSink final : public ResponseSink {
         });
   }
   void on_done(const FinalInfo& info) override {
+    activity_.ended();
     answer_->exchange_->post([answer = answer_, part = part_, info] { answer->done(part, info); });
   }
   void on_error(const Error& error) override {
+    activity_.ended();
     answer_->exchange_->post([answer = answer_, error] { answer->failed(error); });
   }
 
  private:
   const std::shared_ptr<Answer> answer_;
   const size_t part_;
+  AdapterActivity::Request activity_;
 };
 
 Answer::Answer(std::shared_ptr<Service> service, std::shared_ptr<Exchange> exchange,
@@ -73,12 +82,14 @@ void Answer::submit(std::vector<GenerateRequest> requests, const Status& resolve
   std::vector<RequestHandle> handles;
   std::optional<Error> refused;
   for (size_t i = 0; i < requests.size() && !refused; ++i) {
-    const auto handle = service_->engine.submit(std::move(requests[i]),
-                                                std::make_shared<PartSink>(shared_from_this(), i));
-    if (handle.ok())
-      handles.push_back(*handle);
-    else
+    auto sink = std::make_shared<PartSink>(shared_from_this(), i, requests[i].adapters);
+    const auto handle = service_->engine.submit(std::move(requests[i]), sink);
+    if (!handle.ok()) {
       refused = refusal(handle.error(), resolved);
+      continue;
+    }
+    sink->accepted();
+    handles.push_back(*handle);
   }
   exchange_->post([self = shared_from_this(), handles = std::move(handles),
                    refused = std::move(refused)] { self->submitted(handles, refused); });

@@ -50,13 +50,19 @@ MetricFamily EngineCollector::counter(std::string name, std::string help, double
 
 // The value is a timestamp, and readers use the newest series. There must be only one, so its
 // labels change in place.
+// Routers compare the names with the "model" of requests, so they are the names that requests use,
+// beside those under which the engine loaded the adapters.
 MetricFamily EngineCollector::lora_info(const EngineStats& stats) const {
-  const auto joined = [](const auto& names) { return fmt::format("{}", fmt::join(names, ",")); };
+  const auto joined = [](const std::vector<std::string>& loaded, std::set<std::string> used) {
+    used.insert(loaded.begin(), loaded.end());
+    return fmt::format("{}", fmt::join(used, ","));
+  };
   MetricFamily out = family("vllm:lora_requests_info", "Adapters of running and waiting requests.",
                             MetricType::Gauge);
-  out.metric.push_back(labelled({{"max_lora", std::to_string(max_loras_)},
-                                 {"running_lora_adapters", joined(stats.running_adapters)},
-                                 {"waiting_lora_adapters", joined(stats.waiting_adapters)}}));
+  out.metric.push_back(
+      labelled({{"max_lora", std::to_string(max_loras_)},
+                {"running_lora_adapters", joined(stats.running_adapters, activity_.running())},
+                {"waiting_lora_adapters", joined(stats.waiting_adapters, activity_.waiting())}}));
   out.metric.back().gauge.value = unix_time();
   return out;
 }

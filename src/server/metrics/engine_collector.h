@@ -9,13 +9,15 @@
 #include <vector>
 
 #include "api/engine.h"
+#include "server/metrics/adapter_activity.h"
 
 namespace valora::server {
 
 class EngineCollector final : public prometheus::Collectable {
  public:
-  EngineCollector(const Engine& engine, prometheus::Labels labels, int max_loras)
-      : engine_(engine), labels_(std::move(labels)), max_loras_(max_loras) {}
+  EngineCollector(const Engine& engine, const AdapterActivity& activity, prometheus::Labels labels,
+                  int max_loras)
+      : engine_(engine), activity_(activity), labels_(std::move(labels)), max_loras_(max_loras) {}
 
   std::vector<prometheus::MetricFamily> Collect() const override;
 
@@ -30,6 +32,7 @@ class EngineCollector final : public prometheus::Collectable {
   prometheus::MetricFamily adapter_bytes(const std::vector<AdapterCard>& adapters) const;
 
   const Engine& engine_;
+  const AdapterActivity& activity_;
   const prometheus::Labels labels_;
   const int max_loras_;
 };

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "api/engine.h"
+#include "server/metrics/adapter_activity.h"
 #include "server/metrics/engine_collector.h"
 
 namespace valora::server {
@@ -31,6 +32,9 @@ class Metrics final : public StepObserver {
   void on_step(int tokens, int sequences, double seconds) override;
 
   std::string text() const;  // Prometheus text exposition format
+
+  // the names of adapters that requests use, for vllm:lora_requests_info
+  const std::shared_ptr<AdapterActivity> adapter_activity = std::make_shared<AdapterActivity>();
 
  private:
   prometheus::Histogram& histogram(const std::string& name, const std::string& help,

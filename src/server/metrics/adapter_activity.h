@@ -1,0 +1,53 @@
+// The adapter names that accepted requests use, as clients name them. Several names may share one
+// loaded adapter, and the engine reports the name under which it was loaded.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "api/request.h"
+
+namespace valora::server {
+
+// Thread-safe.
+class AdapterActivity {
+ public:
+  // The names of one request: none until it is accepted, then waiting, then running, and none again
+  // when it ends or this object is destroyed. started() may come before accepted().
+  class Request {
+   public:
+    Request(std::shared_ptr<AdapterActivity> activity, const std::vector<AdapterUse>& uses);
+    ~Request() { ended(); }
+    Request(const Request&) = delete;
+    Request& operator=(const Request&) = delete;
+
+    void accepted() { activity_->move(*this, kWaiting); }
+    void started() { activity_->move(*this, kRunning); }
+    void ended() { activity_->move(*this, kEnded); }
+
+   private:
+    friend class AdapterActivity;
+    const std::shared_ptr<AdapterActivity> activity_;
+    std::vector<std::string> names_;
+    int state_ = kNew;
+  };
+
+  std::set<std::string> waiting() const { return names(kWaiting); }
+  std::set<std::string> running() const { return names(kRunning); }
+
+ private:
+  enum State { kNew, kWaiting, kRunning, kEnded };
+
+  // States only increase: a late accepted() changes nothing.
+  void move(Request& request, State state);
+  std::set<std::string> names(State state) const;
+
+  mutable std::mutex mutex_;
+  std::map<std::string, int> counts_[kEnded];  // requests per name, by state
+};
+
+}  // namespace valora::server
