@@ -9,6 +9,7 @@
 #include "adapters/sidecar.h"
 #include "adapters/task_heads.h"
 #include "base/file.h"
+#include "base/strings.h"
 
 namespace valora::adapters {
 namespace {
@@ -25,7 +26,12 @@ Result<Paths> check_folder(const std::string& dir) {
               dir + "/valora.json"};
   if (!file_exists(paths.config))
     return not_found(dir + " is not a PEFT adapter: it has no adapter_config.json", dir);
-  if (file_exists(paths.tensors)) return paths;
+  return paths;
+}
+
+// Called after the configuration is read: its faults come first.
+Status check_tensor_file(const std::string& dir, const Paths& paths) {
+  if (file_exists(paths.tensors)) return {};
   if (file_exists(dir + "/adapter_model.bin"))
     return unprocessable(
         dir +
@@ -35,8 +41,18 @@ Result<Paths> check_folder(const std::string& dir) {
   return not_found(dir + " has no adapter_model.safetensors", dir);
 }
 
-// Modules of modules_to_save that are not in the file keep the base model's weights, if it has
-// them.
+// A module of the model in modules_to_save was trained completely. Without its tensors the adapter
+// is as little what was trained as one whose tensors can't be served.
+Status check_saved_modules(const LoraConfig& config, const ModuleTable& modules) {
+  for (const std::string& saved : config.modules_to_save)
+    for (const Module& module : modules.modules())
+      if (module.name == saved || module.name.ends_with("." + saved))
+        return unprocessable("modules_to_save names " + shortened(saved) + ", that is " +
+                             module.name + " (its whole weight), which this version cannot serve");
+  return {};
+}
+
+// A head in modules_to_save that is not in the file can't answer.
 void warn_of_missing_heads(const LoraConfig& config, AdapterSpec& spec) {
   if (config.modules_to_save.empty() || !spec.heads.empty()) return;
   spec.warnings.push_back("modules_to_save names " + config.modules_to_save[0] +
@@ -56,9 +72,11 @@ Result<AdapterSpec> read_adapter(const std::string& dir, const ModuleTable& modu
                                  const AdapterLimits& limits) {
   VALORA_TRY(paths, check_folder(dir));
   VALORA_TRY(config, read_lora_config(paths.config));
+  VALORA_CHECK(check_tensor_file(dir, paths));
   VALORA_TRY(sidecar, read_sidecar(paths.sidecar));
   VALORA_TRY(file, SafeTensors::read(paths.tensors, limits.max_file_bytes));
   VALORA_TRY(contents, sort_tensors(*file, config, modules));
+  VALORA_CHECK(check_saved_modules(config, modules));
 
   AdapterSpec spec;
   spec.path = dir;

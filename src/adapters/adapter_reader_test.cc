@@ -230,6 +230,37 @@ TEST(AdapterReader, EveryTensorIsUsedOrNamedInTheRefusal) {
               HasSubstr("adapts lm_head (its whole weight), which this version cannot serve"));
 }
 
+TEST(AdapterReader, SavedModulesOfTheModelAreRefusedWithoutTensorsToo) {
+  for (const char* saved : {"lm_head", "q_proj", "self_attn.q_proj", kQ1}) {
+    AdapterFolder folder;
+    folder.config["modules_to_save"] = {"score", saved};
+    if (std::string(saved) != "lm_head") {  // PEFT leaves saved modules out of the targets
+      folder.config["target_modules"] = {"up_proj"};
+      folder.tensors.clear();
+      for (int layer = 0; layer < 2; ++layer)
+        folder.add_lora("model.language_model.layers." + std::to_string(layer) + ".mlp.up_proj", 2,
+                        kHidden, kInner);
+    }
+    EXPECT_THAT(folder.refusal(), HasSubstr("modules_to_save names " + std::string(saved) + ","));
+    EXPECT_THAT(folder.refusal(), HasSubstr("(its whole weight), which this version cannot serve"));
+  }
+}
+
+TEST(AdapterReader, AFaultOfTheConfigurationComesBeforeMissingTensors) {
+  const AdapterFolder folder;
+  const auto refusal = [&](const std::string& config) {
+    folder.dir.write("adapter_config.json", config);
+    return read_adapter(folder.dir.path(), testing::small_table(), {}).error().message;
+  };
+  EXPECT_THAT(refusal("{"), HasSubstr("adapter_config.json is not valid JSON"));
+  EXPECT_THAT(refusal("[]"), ::testing::Not(HasSubstr("no adapter_model.safetensors")));
+  EXPECT_THAT(refusal(R"({"peft_type":"LOHA"})"), HasSubstr("LOHA"));
+  EXPECT_THAT(refusal(folder.config.dump()), HasSubstr("has no adapter_model.safetensors"));
+  folder.dir.write("adapter_model.bin", "x");
+  EXPECT_THAT(refusal("{"), HasSubstr("adapter_config.json"));
+  EXPECT_THAT(refusal(folder.config.dump()), HasSubstr("adapter_model.bin"));
+}
+
 TEST(AdapterReader, ConfigurationAndFileMustAgree) {
   AdapterFolder untargeted;
   untargeted.config["exclude_modules"] = {"layers.1.self_attn.q_proj"};
