@@ -1,11 +1,20 @@
 #include "adapters/tensor_values.h"
 
 #include <algorithm>
+#include <bit>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 
 namespace valora::adapters {
 namespace {
+
+struct Half {
+  uint16_t bits;
+};
+struct BFloat {
+  uint16_t bits;
+};
 
 // A value is finite unless all bits of its exponent are set. Aligned blocks of fixed size let the
 // compiler vectorise.
@@ -25,6 +34,28 @@ bool finite_words(std::span<const uint8_t> bytes) {
   return true;
 }
 
+float value_of(float value) { return value; }
+float value_of(Half half) {
+  const uint32_t exponent = half.bits >> 10 & 31, fraction = half.bits & 1023;
+  const float magnitude = exponent == 0 ? std::ldexp(static_cast<float>(fraction), -24)
+                                        : std::ldexp(static_cast<float>(1024 + fraction),
+                                                     static_cast<int>(exponent) - 25);
+  return half.bits >> 15 ? -magnitude : magnitude;
+}
+float value_of(BFloat value) { return std::bit_cast<float>(uint32_t{value.bits} << 16); }
+
+template <typename T>
+double sum_of_squares(std::span<const uint8_t> bytes) {
+  double sum = 0;
+  for (size_t at = 0; at + sizeof(T) <= bytes.size(); at += sizeof(T)) {
+    T value;
+    std::memcpy(&value, bytes.data() + at, sizeof value);
+    const double number = value_of(value);
+    sum += number * number;
+  }
+  return sum;
+}
+
 }  // namespace
 
 bool is_served_dtype(DType dtype) {
@@ -37,6 +68,15 @@ bool all_finite(const TensorView& tensor) {
     case DType::kF16: return finite_words<uint16_t, 0x7C00u>(tensor.bytes);
     case DType::kBF16: return finite_words<uint16_t, 0x7F80u>(tensor.bytes);
     default: return false;
+  }
+}
+
+double norm_of(const TensorView& tensor) {
+  switch (tensor.dtype) {
+    case DType::kF32: return std::sqrt(sum_of_squares<float>(tensor.bytes));
+    case DType::kF16: return std::sqrt(sum_of_squares<Half>(tensor.bytes));
+    case DType::kBF16: return std::sqrt(sum_of_squares<BFloat>(tensor.bytes));
+    default: return 0;
   }
 }
 

@@ -15,6 +15,9 @@ bool is_served_dtype(DType dtype);
 // unaligned.
 bool all_finite(const TensorView& tensor);
 
+// The square root of the sum of squares. The dtype must be a served one.
+double norm_of(const TensorView& tensor);
+
 std::string shape_text(const std::vector<int64_t>& shape);  // "[8, 64]"
 
 }  // namespace valora::adapters

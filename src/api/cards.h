@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "api/media_limits.h"
+#include "base/digest.h"
 
 namespace valora {
 
@@ -37,6 +38,8 @@ struct AdapterCard {
   int rank = 0;
   size_t bytes = 0;
   bool pinned = false;
+  bool resident = true;  // its weights are in the pool now; else they are read when needed
+  Digest digest;         // of its content
   std::string task, description, question;
   std::vector<std::pair<std::string, std::vector<std::string>>> heads;  // name, labels
   std::optional<std::string> head;                                      // LoadAdapter::head

@@ -26,6 +26,9 @@ constexpr Named<SchedulingPolicy> kPolicies[] = {{"unmerged", SchedulingPolicy::
                                                  {"merged", SchedulingPolicy::kMerged},
                                                  {"mixture", SchedulingPolicy::kMixture}};
 
+constexpr Named<MemoryPolicy> kMemoryPolicies[] = {{"benefit", MemoryPolicy::kBenefit},
+                                                   {"lru", MemoryPolicy::kLru}};
+
 // "a, b or c"
 template <typename T, size_t N>
 std::string list_names(const Named<T> (&table)[N]) {
@@ -80,6 +83,14 @@ std::string name_of(KernelBackend kernels) { return find_name<KernelBackend>(kKe
 std::string name_of(MergePlace place) { return find_name<MergePlace>(kMergePlaces, place); }
 std::string name_of(SchedulingPolicy policy) {
   return find_name<SchedulingPolicy>(kPolicies, policy);
+}
+
+Result<MemoryPolicy> parse_memory_policy(const std::string& name) {
+  return parse(kMemoryPolicies, "memory policy", "memory_policy", name);
+}
+
+std::string name_of(MemoryPolicy policy) {
+  return find_name<MemoryPolicy>(kMemoryPolicies, policy);
 }
 
 }  // namespace valora

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "api/media_limits.h"
+#include "api/memory_options.h"
 #include "base/result.h"
 
 namespace valora {
@@ -68,7 +69,7 @@ struct EngineOptions {
   int max_num_batched_tokens = 2048;
   // highest number of waiting requests; more get kQueueFull
   int max_waiting = 1024;
-  std::optional<int64_t> kv_cache_memory;  // bytes
+  MemoryOptions memory;
   bool prefix_caching = true;
   int max_lora_rank = 256;
   int max_loras = 4096;  // highest number of loaded adapter names

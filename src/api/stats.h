@@ -7,12 +7,37 @@
 
 namespace valora {
 
+// Copies between two tiers of memory, in one direction.
+struct MoveStats {
+  uint64_t moves = 0, failed = 0;
+  int64_t bytes = 0;
+  double seconds = 0;  // of the copies
+};
+
+// The pool that adapters and KV cache share (memory/pool.h), in blocks where nothing else is said.
+struct MemoryStats {
+  int64_t block_bytes = 0;
+  int total = 0, free = 0;
+  int adapter_blocks = 0;
+  int history_blocks = 0;  // KV that no request uses
+  int running_blocks = 0;  // KV that requests use
+  int invalid_blocks = 0;  // KV whose adapter is not in the pool
+  int swap_total = 0, swap_used = 0;
+  int adapters = 0;             // adapters in the pool
+  uint64_t swapped_tokens = 0;  // prompt tokens whose KV came from the swap space
+  uint64_t adapter_queries = 0,
+           adapter_hits = 0;       // adapters of requests; in the pool when asked for
+  MoveStats loads, reads, writes;  // adapters from files; KV from the swap space, and to it
+  uint64_t adapters_left = 0, kv_dropped = 0;  // adapters, and KV blocks without a copy, that left
+};
+
 // A snapshot. Counters are totals since the start of the engine.
 struct EngineStats {
   int running = 0;
   int waiting = 0;      // requests in the scheduler's queue
   int preparing = 0;    // requests whose media and text are being prepared
-  double kv_usage = 0;  // used share of the KV cache, 0 to 1
+  double kv_usage = 0;  // share of the pool that requests use, 0 to 1
+  MemoryStats memory;
   uint64_t preemptions = 0;
   uint64_t prefix_queries = 0, prefix_hits = 0;  // in tokens
   uint64_t media_queries = 0, media_hits = 0;

@@ -35,11 +35,54 @@ void add_lengths(CLI::App& command, EngineOptions& o) {
       .add_option("--max-num-batched-tokens", o.max_num_batched_tokens,
                   "Highest number of tokens per step")
       ->capture_default_str();
-  command.add_option("--kv-cache-memory", o.kv_cache_memory, "Bytes for the KV cache");
   command.add_option("--max-lora-rank", o.max_lora_rank, "Highest accepted adapter rank")
       ->capture_default_str();
   command.add_flag("!--no-enable-prefix-caching", o.prefix_caching,
                    "Do not reuse the KV cache of common prompt prefixes");
+}
+
+void add_memory(CLI::App& command, MemoryOptions& m) {
+  command.add_option("--pool-memory,--kv-cache-memory", m.pool_bytes,
+                     "Bytes of the pool that adapters and KV cache share (default: from the free "
+                     "memory)");
+  command
+      .add_option("--swap-space", m.swap_bytes,
+                  "Bytes of a swap file for KV that leaves the pool; 0: none")
+      ->capture_default_str();
+  command.add_option("--swap-dir", m.swap_dir, "Folder of the swap file")->capture_default_str();
+  const std::string group = "Memory experiments";
+  command
+      .add_option("--swap-bandwidth", m.swap_bandwidth,
+                  "Highest bytes per second of copies to the pool and from it; 0: no limit")
+      ->capture_default_str()
+      ->group(group);
+  add_named_option(command, "--memory-policy", m.policy, parse_memory_policy,
+                   "What leaves the pool first: benefit (whose absence costs the least time), or "
+                   "lru (the least recently used)")
+      ->group(group);
+  command
+      .add_flag("!--no-dependencies", m.dependencies, "Adapters may leave the pool before their KV")
+      ->group(group);
+  command
+      .add_flag("!--no-adapter-reward", m.adapter_reward,
+                "Value adapters without regard to how many the requests use")
+      ->group(group);
+  command
+      .add_flag("!--no-history", m.history,
+                "Keep neither KV nor adapters in the pool after their last request")
+      ->group(group);
+  command
+      .add_option("--adapter-memory", m.adapter_bytes,
+                  "Bytes of the pool for adapters alone; the rest is for KV alone")
+      ->group(group);
+  const auto number = [&](const char* name, double& value, const char* help) {
+    command.add_option(name, value, help)->capture_default_str()->group(group);
+  };
+  number("--pool-high", m.high, "Share of the pool above which blocks leave it ahead of need");
+  number("--pool-low", m.low, "Share of the pool below which blocks come in ahead of need");
+  number("--swap-period", m.period, "Seconds between decisions about memory");
+  number("--visit-window", m.window, "Seconds in which visits are counted");
+  number("--recency", m.recency, "Seconds in which the value of a recent use fades");
 }
 
 }  // namespace
@@ -64,6 +107,7 @@ void add_engine_flags(CLI::App& command, EngineOptions& o) {
   command.add_option("--threads", o.threads, "Compute threads; 0: one per core")
       ->capture_default_str();
   add_lengths(command, o);
+  add_memory(command, o.memory);
 }
 
 }  // namespace valora::cli

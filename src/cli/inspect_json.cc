@@ -41,7 +41,7 @@ Json served_json(const ServedWeights& served, int64_t context) {
           {"weight_bytes", served.bytes},
           {"kv_bytes_per_token", served.kv_bytes_per_token},
           {"kv_bytes_per_sequence", served.kv_bytes_per_token * context},
-          {"default_kv_cache_bytes", served.plan.block_bytes * served.plan.kv_blocks},
+          {"default_kv_cache_bytes", served.plan.block_bytes * served.plan.blocks},
           {"default_max_model_len", served.plan.max_model_len}};
 }
 

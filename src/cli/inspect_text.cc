@@ -79,11 +79,13 @@ void add_memory(const ServedWeights& served, int64_t context, Lines& lines) {
       fmt::format("weights {} in {}; KV cache {} per token, {} per sequence of {} tokens",
                   human_bytes(served.bytes), served.dtype, human_bytes(served.kv_bytes_per_token),
                   human_bytes(served.kv_bytes_per_token * context), context));
-  lines.add("here",
-            fmt::format(
-                "with the default options a KV cache of {} for {} tokens, sequences up to {}",
-                human_bytes(static_cast<size_t>(served.plan.block_bytes) * served.plan.kv_blocks),
-                int64_t{served.plan.kv_blocks} * memory::kBlockTokens, served.plan.max_model_len));
+  lines.add(
+      "here",
+      fmt::format(
+          "with the default options a pool of {}, without adapters for {} tokens; sequences up to "
+          "{}",
+          human_bytes(static_cast<size_t>(served.plan.block_bytes) * served.plan.blocks),
+          int64_t{served.plan.blocks} * memory::kBlockTokens, served.plan.max_model_len));
 }
 
 const char* verdict(const std::vector<std::string>& problems) {

@@ -64,14 +64,16 @@ std::vector<std::string> adapter_names(
 }  // namespace
 
 EngineCore::EngineCore(CoreConfig config, std::unique_ptr<scheduler::Policy> policy,
-                       std::unique_ptr<Runner> runner, const Frontend& frontend, const Clock& clock,
+                       std::unique_ptr<Runner> runner, std::unique_ptr<memory::Mover> mover,
+                       memory::PoolListener& listener, const Frontend& frontend, const Clock& clock,
                        CoreEvents events)
     : config_(config),
       frontend_(frontend),
       clock_(clock),
       events_(std::move(events)),
-      cache_(config.kv_blocks, config.prefix_caching),
-      scheduler_(config.scheduler, cache_, std::move(policy), clock),
+      mover_(std::move(mover)),
+      pool_(config.pool, *mover_, clock, &listener),
+      scheduler_(config.scheduler, pool_, std::move(policy), clock),
       runner_(std::move(runner)),
       loop_(scheduler_, *runner_, *this, clock) {}
 
@@ -88,17 +90,36 @@ void EngineCore::admit(std::shared_ptr<ActiveRequest> request, Result<PreparedPr
   }
 }
 
+// The most tokens of a sequence: those of the model, or fewer if its adapters leave less room.
+Result<int> EngineCore::room_for(const PreparedPrompt& prompt) const {
+  const int64_t tokens = pool_.max_tokens(prompt.identity.adapters);
+  if (tokens > 0) return static_cast<int>(std::min<int64_t>(config_.max_model_len, tokens));
+  int64_t blocks = 0;
+  for (const memory::AdapterNeed& need : prompt.identity.adapters) blocks += need.blocks;
+  return unprocessable("the adapters of the request need " +
+                           std::to_string(blocks * config_.pool.block_bytes) +
+                           " bytes, which do not fit into the pool of " +
+                           std::to_string(pool_.total_blocks() * config_.pool.block_bytes) +
+                           " bytes together; raise --pool-memory",
+                       "model");
+}
+
+void EngineCore::expect(std::span<const memory::AdapterNeed> needs) {
+  for (const memory::AdapterNeed& need : needs) pool_.expect(need);
+}
+
 Status EngineCore::enqueue(const std::shared_ptr<ActiveRequest>& request,
                            std::shared_ptr<const PreparedPrompt> prompt) {
   const int length = static_cast<int>(prompt->tokens.size());
-  const int room = config_.max_model_len - length;
+  VALORA_TRY(most, room_for(*prompt));
+  const int room = most - length;
   const auto& sampling = request->request.sampling;
   const int needed = request->head ? 0 : sampling.max_tokens.value_or(1);
   if (room < needed)
-    return invalid("This model's maximum context length is " +
-                       std::to_string(config_.max_model_len) + " tokens. However, you requested " +
-                       std::to_string(length + needed) + " tokens (" + std::to_string(length) +
-                       " in the prompt, " + std::to_string(needed) +
+    return invalid("This model's maximum context length is " + std::to_string(most) +
+                       " tokens. However, you requested " + std::to_string(length + needed) +
+                       " tokens (" + std::to_string(length) + " in the prompt, " +
+                       std::to_string(needed) +
                        " in the completion). Please reduce the length of the prompt or completion.",
                    "messages");
   request->usage.prompt_tokens = length;
@@ -240,6 +261,34 @@ void EngineCore::end_sequence(Sequence& sequence) {
   request.sink->on_done(info);
 }
 
+void EngineCore::fill_memory(EngineStats& stats) const {
+  const memory::PoolStats pool = pool_.stats();
+  stats.kv_usage = pool_.usage();
+  stats.prefix_queries = pool.queried_tokens;
+  stats.prefix_hits = pool.hit_tokens;
+  const auto moves = [](const memory::MoveTotals& t) {
+    return MoveStats{t.moves, t.failed, t.bytes, t.seconds};
+  };
+  stats.memory = {.block_bytes = config_.pool.block_bytes,
+                  .total = pool.total,
+                  .free = pool.free,
+                  .adapter_blocks = pool.adapter_blocks,
+                  .history_blocks = pool.history_blocks,
+                  .running_blocks = pool.running_blocks,
+                  .invalid_blocks = pool.invalid_blocks,
+                  .swap_total = pool.swap_total,
+                  .swap_used = pool.swap_used,
+                  .adapters = pool.adapters,
+                  .swapped_tokens = pool.swapped_tokens,
+                  .adapter_queries = pool.adapter_queries,
+                  .adapter_hits = pool.adapter_hits,
+                  .loads = moves(pool.loads),
+                  .reads = moves(pool.reads),
+                  .writes = moves(pool.writes),
+                  .adapters_left = pool.adapters_left,
+                  .kv_dropped = pool.kv_dropped};
+}
+
 void EngineCore::fill(EngineStats& stats) {
   const scheduler::SchedulerStats now = scheduler_.stats();
   // With thousands of waiting requests, collecting the names in every step would be slow.
@@ -252,9 +301,7 @@ void EngineCore::fill(EngineStats& stats) {
   stats.running = now.running;
   stats.waiting = now.waiting;
   stats.preemptions = now.preemptions;
-  stats.kv_usage = cache_.usage();
-  stats.prefix_queries = cache_.stats().queried_tokens;
-  stats.prefix_hits = cache_.stats().hit_tokens;
+  fill_memory(stats);
   stats.mode = scheduler::mode_name(scheduler_.mode());
   if (const ModeSwitcher* switcher = runner_->switcher()) {
     stats.mode_switches = switcher->stats().switches;

@@ -1,5 +1,5 @@
-// The state of the engine thread: scheduler, KV cache, runner and active requests. No function is
-// thread-safe; only the engine thread calls them.
+// The state of the engine thread: scheduler, memory pool, runner and active requests. No function
+// is thread-safe; only the engine thread calls them.
 #pragma once
 
 #include <functional>
@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "engine/runner.h"
 #include "engine/sequence.h"
-#include "memory/kv_cache.h"
+#include "memory/pool.h"
 #include "scheduler/step_loop.h"
 
 namespace valora {
@@ -19,8 +19,7 @@ namespace valora {
 struct CoreConfig {
   scheduler::SchedulerConfig scheduler;
   int max_model_len = 0;
-  int32_t kv_blocks = 0;
-  bool prefix_caching = true;
+  memory::PoolConfig pool;
 };
 
 // Called on the engine thread as a request changes state.
@@ -31,8 +30,10 @@ struct CoreEvents {
 
 class EngineCore final : scheduler::StepListener {
  public:
+  // frontend, clock and listener must outlive the core.
   EngineCore(CoreConfig config, std::unique_ptr<scheduler::Policy> policy,
-             std::unique_ptr<Runner> runner, const Frontend& frontend, const Clock& clock,
+             std::unique_ptr<Runner> runner, std::unique_ptr<memory::Mover> mover,
+             memory::PoolListener& listener, const Frontend& frontend, const Clock& clock,
              CoreEvents events);
 
   // Adds a prepared request to the scheduler. On an error the request ends, and its sink gets the
@@ -45,13 +46,22 @@ class EngineCore final : scheduler::StepListener {
   bool idle() const { return scheduler_.idle(); }
 
   scheduler::StepReport step() { return loop_.step(); }
+  // Takes the copies that ended, and lets the pool plan others. step() does it, too.
+  void tend_memory() { pool_.advance(); }
+  // Whether tend_memory() has work to do later, though no request comes.
+  bool memory_restless() const { return pool_.restless(); }
 
-  void forget_adapter(const Digest& identity) { cache_.drop_adapter(identity); }
+  // Loads adapters ahead of the request that will need them, if there is room.
+  void expect(std::span<const memory::AdapterNeed> needs);
+  // kUnavailable: pinned adapters have no more room.
+  Status pin(const memory::AdapterNeed& need) { return pool_.keep(need, true); }
+  void forget_adapter(const Digest& content) { pool_.forget(content); }
   // Fills in the fields that the core knows. The lists of adapter names are rebuilt only if the
   // queues changed since the last call.
   void fill(EngineStats& stats);
 
  private:
+  void fill_memory(EngineStats& stats) const;
   Status enqueue(const std::shared_ptr<ActiveRequest>& request,
                  std::shared_ptr<const PreparedPrompt> prompt);
   void on_planned(const scheduler::StepPlan& plan) override;
@@ -62,12 +72,14 @@ class EngineCore final : scheduler::StepListener {
   void end_sequence(Sequence& sequence);
   void fail(ActiveRequest& request, const Error& error);
   void release(ActiveRequest& request);
+  Result<int> room_for(const PreparedPrompt& prompt) const;
 
   CoreConfig config_;
   const Frontend& frontend_;
   const Clock& clock_;
   CoreEvents events_;
-  memory::KvCache cache_;
+  std::unique_ptr<memory::Mover> mover_;
+  memory::Pool pool_;
   scheduler::Scheduler scheduler_;
   std::unique_ptr<Runner> runner_;
   scheduler::StepLoop loop_;

@@ -114,6 +114,15 @@ Digest identity_of(std::span<const AppliedAdapter> adapters) {
   return digest_of(adapters, [](const AppliedAdapter& use) { return use.adapter->has_weights; });
 }
 
+std::vector<memory::AdapterNeed> needs_of(std::span<const AppliedAdapter> adapters) {
+  std::vector<memory::AdapterNeed> needs;
+  for (const AppliedAdapter& use : adapters)
+    if (use.adapter->need.blocks > 0 &&
+        std::ranges::find(needs, use.adapter->digest, &memory::AdapterNeed::digest) == needs.end())
+      needs.push_back(use.adapter->need);
+  return needs;
+}
+
 Result<std::unique_ptr<Frontend>> Frontend::open(const EngineOptions& options,
                                                  const models::Family& family,
                                                  const models::ModelSpec& spec) {
@@ -263,6 +272,7 @@ Result<PreparedPrompt> Frontend::prepare(const Prompt& prompt, bool add_generati
   VALORA_TRY(rendered, render(prompt, add_generation_prompt));
   VALORA_TRY(prepared, expand(std::move(rendered)));
   prepared.identity.adapter = identity_of(adapters);
+  prepared.identity.adapters = needs_of(adapters);
   prepared.positions =
       family_->positions(*spec_, static_cast<int>(prepared.tokens.size()), prepared.visual);
   return prepared;

@@ -13,7 +13,7 @@
 #include "engine/loaded_adapter.h"
 #include "engine/sampling/generation_config.h"
 #include "media/loader.h"
-#include "memory/kv_cache.h"
+#include "memory/identity.h"
 #include "models/registry.h"
 #include "text/chat.h"
 #include "text/tokenizer.h"
@@ -81,5 +81,7 @@ class Frontend {
 // The KvIdentity::adapter of a list of adapters with scales. Digest{} for the base model and for
 // adapters that have heads only.
 Digest identity_of(std::span<const AppliedAdapter> adapters);
+// Those in the pool, each content once.
+std::vector<memory::AdapterNeed> needs_of(std::span<const AppliedAdapter> adapters);
 
 }  // namespace valora

@@ -64,12 +64,12 @@ Result<ServedWeights> inspect_served(const ModelReport& report, at::ScalarType d
   served.bytes =
       static_cast<size_t>(loaded.parameters) * c10::elementSize(dtype) + packed_twice(loaded, spec);
   served.unused = loaded.unused_tensors;
-  const int64_t block =
-      ops::KvArena::block_bytes(spec.layers, spec.kv_heads, spec.head_dim, dtype, at::kCPU);
-  served.kv_bytes_per_token = block / memory::kBlockTokens;
+  const EngineOptions defaults;
+  const BlockSizes sizes = block_sizes(spec, defaults.max_lora_rank, dtype, at::kCPU);
+  served.kv_bytes_per_token = sizes.kv / memory::kBlockTokens;
   const int64_t left =
       std::max<int64_t>(0, available_host_memory() - static_cast<int64_t>(served.bytes));
-  VALORA_TRY(plan, plan_memory(EngineOptions{}, spec, block, left));
+  VALORA_TRY(plan, plan_memory(defaults, spec, sizes, left));
   served.plan = std::move(plan);
   return served;
 }

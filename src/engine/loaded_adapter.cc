@@ -1,7 +1,10 @@
 #include "engine/loaded_adapter.h"
 
+#include <algorithm>
 #include <cmath>
 #include <ctime>
+
+#include "adapters/tensor_values.h"
 
 namespace valora {
 namespace {
@@ -19,12 +22,9 @@ at::Tensor tensor(const TensorView& view, at::ScalarType dtype, at::Device devic
 constexpr double kLargestMergedChange = 16;
 
 // An upper bound of the root mean square of scale · B A.
-double largest_change(const ops::LoraWeight& weight, float scale) {
-  const auto norm = [](const ops::Weight& w) {
-    return at::linalg_vector_norm(w.data(), 2, std::nullopt, false, at::kFloat).item<double>();
-  };
-  return std::abs(scale) * norm(weight.a) * norm(weight.b) /
-         std::sqrt(static_cast<double>(weight.a.in()) * static_cast<double>(weight.b.out()));
+double largest_change(const adapters::LoraTarget& target) {
+  return std::abs(target.scale) * adapters::norm_of(target.a) * adapters::norm_of(target.b) /
+         std::sqrt(static_cast<double>(target.a.shape[1]) * static_cast<double>(target.b.shape[0]));
 }
 
 AdapterCard card_of(const adapters::AdapterEntry& entry, const ServedAdapter& served) {
@@ -36,6 +36,7 @@ AdapterCard card_of(const adapters::AdapterEntry& entry, const ServedAdapter& se
   card.rank = spec.max_rank;
   card.bytes = spec.bytes;
   card.pinned = entry.pinned;
+  card.digest = spec.digest;
   card.task = spec.task;
   card.description = spec.description;
   card.question = served.question.empty() ? spec.question : served.question;
@@ -44,6 +45,18 @@ AdapterCard card_of(const adapters::AdapterEntry& entry, const ServedAdapter& se
   card.created = entry.loaded_at;
   card.warnings = spec.warnings;
   return card;
+}
+
+ops::AdapterWeights own_weights(const adapters::AdapterSpec& spec, size_t modules,
+                                at::ScalarType dtype, at::Device device) {
+  ops::AdapterWeights weights(modules);
+  for (const adapters::LoraTarget& target : spec.targets)
+    weights.set(target.module,
+                {ops::Weight(tensor(target.a, dtype, device), dtype, device),
+                 ops::Weight(tensor(target.b, dtype, device), dtype, device)},
+                target.scale);
+  weights.lay_together();
+  return weights;
 }
 
 Error too_many_adapters(size_t limit) {
@@ -67,26 +80,28 @@ Status check_head(const LoadAdapter& request, const adapters::AdapterSpec& spec)
 
 }  // namespace
 
-std::shared_ptr<LoadedAdapter> build_adapter(const adapters::AdapterSpec& spec,
-                                             const adapters::ModuleTable& modules,
-                                             at::ScalarType dtype, at::Device device) {
+Result<std::shared_ptr<LoadedAdapter>> build_adapter(const adapters::AdapterSpec& spec,
+                                                     const adapters::ModuleTable& modules,
+                                                     at::ScalarType dtype, at::Device device,
+                                                     AdapterStore* store) {
   auto loaded = std::make_shared<LoadedAdapter>();
   loaded->digest = spec.digest;
   loaded->has_weights = !spec.targets.empty();
-  loaded->weights = ops::AdapterWeights(modules.modules().size());
   bool small = true;
   for (const adapters::LoraTarget& target : spec.targets) {
-    ops::LoraWeight weight{ops::Weight(tensor(target.a, dtype, device), dtype, device),
-                           ops::Weight(tensor(target.b, dtype, device), dtype, device)};
     const bool visual = modules.modules()[target.module].visual;
     (visual ? loaded->on_visuals : loaded->on_decoder) = true;
-    if (!visual)
-      // NaN compares as false: not small.
-      small = small && largest_change(weight, target.scale) <= kLargestMergedChange;
-    loaded->weights.set(target.module, std::move(weight), target.scale);
+    // NaN compares as false: not small.
+    if (!visual) small = small && largest_change(target) <= kLargestMergedChange;
   }
-  loaded->weights.lay_together();
   loaded->mergeable = loaded->on_decoder && small;
+  if (store && loaded->has_weights) {
+    VALORA_TRY(stored, store->add(spec));
+    loaded->need = stored.need;
+    loaded->weights = stored.weights;
+  } else {
+    *loaded->weights = own_weights(spec, modules.modules().size(), dtype, device);
+  }
   for (const adapters::TaskHead& head : spec.heads)
     loaded->heads.push_back({head.name, head.labels, head.problem_type, head.add_generation_prompt,
                              tensor(head.weight, at::kFloat, device),
@@ -107,9 +122,9 @@ Status AdapterTable::check(const LoadAdapter& request) const {
   return {};
 }
 
-Result<AdapterCard> AdapterTable::add(const LoadAdapter& request,
-                                      std::shared_ptr<const adapters::AdapterSpec> spec,
-                                      std::shared_ptr<LoadedAdapter> loaded) {
+Result<AdapterTable::Added> AdapterTable::add(const LoadAdapter& request,
+                                              std::shared_ptr<const adapters::AdapterSpec> spec,
+                                              std::shared_ptr<LoadedAdapter> loaded) {
   VALORA_CHECK(check_head(request, *spec));
   const std::lock_guard lock(mutex_);
   const adapters::AdapterEntry* old = registry_.find(request.name);
@@ -123,8 +138,17 @@ Result<AdapterCard> AdapterTable::add(const LoadAdapter& request,
                             .expected_generation = request.expected_generation}));
   loaded->id = entry.id;
   loaded->name = entry.name;
-  served_.erase(old_id);
-  return card_of(entry, served_[entry.id] = {std::move(loaded), request.head, request.question});
+  Added added;
+  added.adapter = loaded;
+  std::optional<Digest> before;
+  if (const auto old_served = served_.find(old_id); old_served != served_.end()) {
+    before = old_served->second.adapter->digest;
+    served_.erase(old_served);
+  }
+  added.card =
+      card_of(entry, served_[entry.id] = {std::move(loaded), request.head, request.question});
+  if (before && !has_content(*before)) added.replaced = before;
+  return added;
 }
 
 Result<AdapterCard> AdapterTable::add_name(const LoadAdapter& request) {
@@ -138,14 +162,20 @@ Result<AdapterCard> AdapterTable::add_name(const LoadAdapter& request) {
   return card_of(entry, served_[entry.id] = {adapter, request.head, request.question});
 }
 
-Result<std::shared_ptr<const LoadedAdapter>> AdapterTable::remove(
-    const std::string& name, std::optional<uint64_t> expected_generation) {
+Result<AdapterTable::Removed> AdapterTable::remove(const std::string& name,
+                                                   std::optional<uint64_t> expected_generation) {
   const std::lock_guard lock(mutex_);
   VALORA_TRY(entry, registry_.remove(name, expected_generation));
   const auto it = served_.find(entry.id);
-  auto loaded = it->second.adapter;
+  Removed removed{it->second.adapter};
   served_.erase(it);
-  return loaded;
+  removed.last = !has_content(removed.adapter->digest);
+  return removed;
+}
+
+bool AdapterTable::has_content(const Digest& digest) const {
+  return std::ranges::any_of(
+      served_, [&](const auto& served) { return served.second.adapter->digest == digest; });
 }
 
 Result<ServedAdapter> AdapterTable::find(const std::string& name) const {

@@ -11,6 +11,7 @@
 #include "adapters/registry.h"
 #include "api/cards.h"
 #include "api/load_adapter.h"
+#include "engine/adapter_store.h"
 #include "models/model.h"
 #include "ops/lora.h"
 
@@ -29,7 +30,9 @@ struct LoadedAdapter {
   adapters::AdapterId id = 0;
   std::string name;
   Digest digest;
-  ops::AdapterWeights weights;
+  memory::AdapterNeed need;  // of the pool; no blocks: `weights` owns its tensors
+  // In the pool, the panels can be read only while a running request holds the adapter.
+  std::shared_ptr<ops::AdapterWeights> weights = std::make_shared<ops::AdapterWeights>();
   bool has_weights = false;  // false: heads only, the model runs as the base
   bool on_decoder = false;   // targets the decoder, so its tokens need a segment
   // Its decoder part may be merged into the weights that other requests run on.
@@ -39,11 +42,13 @@ struct LoadedAdapter {
   std::vector<LoadedHead> heads;
 };
 
-// Copies the weights to the model's dtype and device, and packs them. Heads become float. Throws
-// c10::Error or std::bad_alloc if memory runs out.
-std::shared_ptr<LoadedAdapter> build_adapter(const adapters::AdapterSpec& spec,
-                                             const adapters::ModuleTable& modules,
-                                             at::ScalarType dtype, at::Device device);
+// An adapter whose panels the store brings to the pool when they are needed, or, without a store,
+// one that owns its weights, copied to the model's dtype and device. Heads become float. Errors are
+// those of AdapterStore::add(). Throws c10::Error or std::bad_alloc if memory runs out.
+Result<std::shared_ptr<LoadedAdapter>> build_adapter(const adapters::AdapterSpec& spec,
+                                                     const adapters::ModuleTable& modules,
+                                                     at::ScalarType dtype, at::Device device,
+                                                     AdapterStore* store = nullptr);
 
 // An adapter of a request. The request keeps it alive, even if its name is unloaded or replaced.
 struct AppliedAdapter {
@@ -81,18 +86,28 @@ class AdapterTable {
 
   // Checks the request without reading files: the name, whether it is taken, and the limit.
   Status check(const LoadAdapter& request) const;
-  Result<AdapterCard> add(const LoadAdapter& request,
-                          std::shared_ptr<const adapters::AdapterSpec> spec,
-                          std::shared_ptr<LoadedAdapter> loaded);
+  struct Added {
+    AdapterCard card;
+    std::shared_ptr<const LoadedAdapter> adapter;
+    // The content that the name had before, if no name has it any more.
+    std::optional<Digest> replaced;
+  };
+  Result<Added> add(const LoadAdapter& request, std::shared_ptr<const adapters::AdapterSpec> spec,
+                    std::shared_ptr<LoadedAdapter> loaded);
   // Adds a name for the adapter request.same_as; kNotFound if that is not loaded. Every name counts
   // towards max_adapters.
   Result<AdapterCard> add_name(const LoadAdapter& request);
-  Result<std::shared_ptr<const LoadedAdapter>> remove(const std::string& name,
-                                                      std::optional<uint64_t> expected_generation);
+  struct Removed {
+    std::shared_ptr<const LoadedAdapter> adapter;
+    bool last = false;  // no name has this content any more
+  };
+  Result<Removed> remove(const std::string& name, std::optional<uint64_t> expected_generation);
   Result<ServedAdapter> find(const std::string& name) const;
   std::vector<AdapterCard> cards() const;
 
  private:
+  bool has_content(const Digest& digest) const;
+
   size_t max_adapters_;
   mutable std::mutex mutex_;
   adapters::AdapterRegistry registry_;

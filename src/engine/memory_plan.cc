@@ -4,6 +4,9 @@
 #include <fstream>
 
 #include "memory/block_arena.h"
+#include "ops/attention.h"
+#include "ops/panel_layout.h"
+#include "ops/pool_memory.h"
 
 namespace valora {
 namespace {
@@ -16,6 +19,27 @@ int64_t product(int64_t a, int64_t b) {
 
 int64_t blocks_for(int64_t tokens) {
   return (tokens + memory::kBlockTokens - 1) / memory::kBlockTokens;
+}
+
+// The shares of the pool, and the second tier.
+Status plan_tiers(const MemoryOptions& options, MemoryPlan& plan) {
+  if (options.swap_bytes < 0 || options.swap_bytes / plan.kv_block_bytes > INT32_MAX)
+    return invalid("--swap-space must be 0 or above, and below 2^31 blocks", "swap_space");
+  plan.swap_blocks = static_cast<int32_t>(options.swap_bytes / plan.kv_block_bytes);
+  const int64_t length = blocks_for(plan.max_model_len);
+  plan.kept_limit =
+      static_cast<int32_t>(std::clamp<int64_t>(plan.blocks - length, 0, plan.blocks / 4));
+  if (!options.adapter_bytes) return {};
+  const int64_t share = *options.adapter_bytes / plan.block_bytes;
+  if (share < 1 || plan.blocks - share < length)
+    return invalid("--adapter-memory must be at least " + std::to_string(plan.block_bytes) +
+                       " bytes, and leave " + std::to_string(length * plan.block_bytes) +
+                       " of the pool of " + std::to_string(plan.blocks * plan.block_bytes) +
+                       " for one sequence",
+                   "adapter_memory");
+  plan.adapter_blocks = static_cast<int32_t>(share);
+  plan.kept_limit = std::min(plan.kept_limit, *plan.adapter_blocks / 2);
+  return {};
 }
 
 }  // namespace
@@ -31,10 +55,24 @@ int64_t available_host_memory() {
   return int64_t{4} << 30;
 }
 
+BlockSizes block_sizes(const models::ModelSpec& spec, int max_lora_rank, at::ScalarType dtype,
+                       at::Device device) {
+  const int64_t kv =
+      ops::KvArena::block_bytes(spec.layers, spec.kv_heads, spec.head_dim, dtype, device);
+  int64_t widest = 1;
+  for (const adapters::Module& module : spec.modules.modules())
+    if (module.servable) widest = std::max(widest, module.in);
+  // Higher ranks than the widest input occur in tests alone, and would make every block larger.
+  const int64_t rank = std::clamp<int64_t>(max_lora_rank, 1, std::max<int64_t>(widest, 64));
+  const size_t panel = ops::largest_panel_bytes(widest, rank, dtype);
+  return {static_cast<int64_t>(ops::pool_block_bytes(static_cast<size_t>(kv), panel)), kv};
+}
+
 Result<MemoryPlan> plan_memory(const EngineOptions& options, const models::ModelSpec& spec,
-                               int64_t block_bytes, int64_t available_bytes) {
+                               const BlockSizes& sizes, int64_t available_bytes) {
   MemoryPlan plan;
-  plan.block_bytes = block_bytes;
+  const int64_t block_bytes = plan.block_bytes = sizes.pool;
+  plan.kv_block_bytes = sizes.kv;
   if (options.max_model_len && *options.max_model_len > spec.max_positions)
     return invalid("--max-model-len " + std::to_string(*options.max_model_len) +
                        " exceeds the model's limit of " + std::to_string(spec.max_positions),
@@ -42,38 +80,42 @@ Result<MemoryPlan> plan_memory(const EngineOptions& options, const models::Model
   if (options.max_model_len && *options.max_model_len < 1)
     return invalid("--max-model-len must be at least 1", "max_model_len");
   const int64_t wanted_len = options.max_model_len.value_or(static_cast<int>(spec.max_positions));
-  // Default: every sequence at full length, at most a quarter of the free memory.
+  // Default: every sequence at full length, and half as much again for adapters and history, at
+  // most a quarter of the free memory.
   const int64_t everything =
-      product(product(blocks_for(wanted_len), options.max_num_seqs), block_bytes);
+      product(product(blocks_for(wanted_len), options.max_num_seqs), product(block_bytes, 3) / 2);
   const int64_t budget =
-      options.kv_cache_memory.value_or(std::min(everything, available_bytes / 4));
+      options.memory.pool_bytes.value_or(std::min(everything, available_bytes / 4));
   if (budget > available_bytes)
-    return invalid("--kv-cache-memory asks for " + std::to_string(budget) + " bytes, but " +
+    return invalid("--pool-memory asks for " + std::to_string(budget) + " bytes, but " +
                        std::to_string(available_bytes) + " are free",
-                   "kv_cache_memory");
+                   "pool_memory");
   const int64_t blocks = std::min<int64_t>(budget / block_bytes, INT32_MAX);
   if (blocks < 1)
-    return invalid("the KV cache needs at least one block of " + std::to_string(block_bytes) +
-                       " bytes, but gets " + std::to_string(budget) + "; raise --kv-cache-memory",
-                   "kv_cache_memory");
+    return invalid("the pool needs at least one block of " + std::to_string(block_bytes) +
+                       " bytes, but gets " + std::to_string(budget) + "; raise --pool-memory",
+                   "pool_memory");
   if (blocks < blocks_for(wanted_len)) {
     const int64_t needed = product(blocks_for(wanted_len), block_bytes);
     if (options.max_model_len)
-      return invalid("the KV cache of " + std::to_string(budget) +
+      return invalid("the pool of " + std::to_string(budget) +
                          " bytes is too small for one sequence of --max-model-len " +
-                         std::to_string(wanted_len) + "; set --kv-cache-memory to at least " +
+                         std::to_string(wanted_len) + "; set --pool-memory to at least " +
                          std::to_string(needed),
-                     "kv_cache_memory");
+                     "pool_memory");
     plan.notes.push_back("--max-model-len was lowered from " + std::to_string(wanted_len) + " to " +
                          std::to_string(blocks * memory::kBlockTokens) +
-                         ", which fits into the KV cache; to keep it, set --kv-cache-memory to " +
+                         ", which fits into the pool; to keep it, set --pool-memory to " +
                          std::to_string(needed));
   }
-  plan.kv_blocks = static_cast<int32_t>(blocks);
+  plan.blocks = static_cast<int32_t>(blocks);
   plan.max_model_len =
       static_cast<int>(std::min<int64_t>(wanted_len, blocks * memory::kBlockTokens));
+  VALORA_CHECK(plan_tiers(options.memory, plan));
   return plan;
 }
+
+size_t largest_adapter() { return static_cast<size_t>(available_host_memory() / 3); }
 
 Status check_shadow(const std::string& policy, int64_t shadow_bytes, int64_t available_bytes) {
   if (shadow_bytes <= available_bytes) return {};

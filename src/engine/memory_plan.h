@@ -1,7 +1,8 @@
-// Chooses the size of the KV cache and the maximum sequence length.
+// Chooses the size of the memory pool and the maximum sequence length.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,20 +13,36 @@
 namespace valora {
 
 struct MemoryPlan {
-  int64_t block_bytes = 0;
-  int32_t kv_blocks = 0;
+  int64_t block_bytes = 0;     // of the pool
+  int64_t kv_block_bytes = 0;  // used by KV
+  int32_t blocks = 0;
+  int32_t swap_blocks = 0;
+  std::optional<int32_t> adapter_blocks;  // a fixed share for adapters
+  int32_t kept_limit = 0;                 // blocks that pinned adapters can have
   int max_model_len = 0;
   std::vector<std::string> notes;
 };
 
-// available_bytes: free memory of the device. Without --kv-cache-memory the cache takes at most a
+// The size of a pool block, and the part of it that KV uses. `spec` names the widest input of a
+// linear that can have adapters.
+struct BlockSizes {
+  int64_t pool = 0;
+  int64_t kv = 0;
+};
+BlockSizes block_sizes(const models::ModelSpec& spec, int max_lora_rank, at::ScalarType dtype,
+                       at::Device device);
+
+// available_bytes: free memory of the device. Without --pool-memory the pool takes at most a
 // quarter of it. kInvalidArgument if an option does not fit; the message has the number of bytes.
 // notes: adjustments to report to the user.
 Result<MemoryPlan> plan_memory(const EngineOptions& options, const models::ModelSpec& spec,
-                               int64_t block_bytes, int64_t available_bytes);
+                               const BlockSizes& sizes, int64_t available_bytes);
 // kInvalidArgument if the shadow of merged weights (engine/mode_switcher.h) does not fit; the
 // message has the number of missing bytes.
 Status check_shadow(const std::string& policy, int64_t shadow_bytes, int64_t available_bytes);
+// The largest adapter file that is read: a third of the free memory, because it is read, copied
+// and packed.
+size_t largest_adapter();
 // Free memory of the host in bytes, from MemAvailable in /proc/meminfo.
 int64_t available_host_memory();
 

@@ -5,7 +5,8 @@
 namespace valora {
 namespace {
 
-constexpr int64_t kBlock = 1000;
+constexpr int64_t kBytes = 1000;
+constexpr BlockSizes kBlock{kBytes, kBytes};
 
 models::ModelSpec model_of(int64_t positions) {
   models::ModelSpec spec;
@@ -17,16 +18,16 @@ TEST(MemoryPlan, AllSequencesAtFullLengthWithinAQuarter) {
   EngineOptions options;
   options.max_num_seqs = 3;
   const auto roomy = plan_memory(options, model_of(33), kBlock, 1'000'000);
-  EXPECT_EQ(roomy->kv_blocks, 9);  // three blocks per sequence
+  EXPECT_EQ(roomy->blocks, 13);  // three blocks per sequence, and half as much again
   EXPECT_EQ(roomy->max_model_len, 33);
-  const auto tight = plan_memory(options, model_of(33), kBlock, 4 * 5 * kBlock);
-  EXPECT_EQ(tight->kv_blocks, 5);
+  const auto tight = plan_memory(options, model_of(33), kBlock, 4 * 5 * kBytes);
+  EXPECT_EQ(tight->blocks, 5);
   EXPECT_TRUE(tight->notes.empty());
 }
 
 TEST(MemoryPlan, ALengthNobodyAskedForIsLoweredAndSaid) {
-  const auto plan = plan_memory({}, model_of(1000), kBlock, 4 * 5 * kBlock + 3);
-  EXPECT_EQ(plan->kv_blocks, 5);
+  const auto plan = plan_memory({}, model_of(1000), kBlock, 4 * 5 * kBytes + 3);
+  EXPECT_EQ(plan->blocks, 5);
   EXPECT_EQ(plan->max_model_len, 80);
   ASSERT_EQ(plan->notes.size(), 1);
   EXPECT_NE(plan->notes[0].find("lowered from 1000 to 80"), std::string::npos);
@@ -36,39 +37,38 @@ TEST(MemoryPlan, ALengthNobodyAskedForIsLoweredAndSaid) {
 TEST(MemoryPlan, AnOptionThatCannotHoldIsRefusedWithTheBytes) {
   EngineOptions options;
   options.max_model_len = 100;
-  options.kv_cache_memory = 6 * kBlock;
+  options.memory.pool_bytes = 6 * kBytes;
   const auto short_of = plan_memory(options, model_of(1000), kBlock, 1'000'000);
   ASSERT_FALSE(short_of.ok());
-  EXPECT_EQ(short_of.error().param, "kv_cache_memory");
+  EXPECT_EQ(short_of.error().param, "pool_memory");
   EXPECT_NE(short_of.error().message.find("7000"), std::string::npos);
-  options.kv_cache_memory = 7 * kBlock;
+  options.memory.pool_bytes = 7 * kBytes;
   EXPECT_EQ(plan_memory(options, model_of(1000), kBlock, 1'000'000)->max_model_len, 100);
   EXPECT_EQ(plan_memory(options, model_of(99), kBlock, 1'000'000).error().param, "max_model_len");
   options.max_model_len = 0;
   EXPECT_EQ(plan_memory(options, model_of(99), kBlock, 1'000'000).error().param, "max_model_len");
   options.max_model_len.reset();
-  for (const int64_t bytes : {kBlock - 1, int64_t{0}, int64_t{-5}}) {
-    options.kv_cache_memory = bytes;
-    EXPECT_EQ(plan_memory(options, model_of(99), kBlock, 1'000'000).error().param,
-              "kv_cache_memory");
+  for (const int64_t bytes : {kBytes - 1, int64_t{0}, int64_t{-5}}) {
+    options.memory.pool_bytes = bytes;
+    EXPECT_EQ(plan_memory(options, model_of(99), kBlock, 1'000'000).error().param, "pool_memory");
   }
 }
 
 TEST(MemoryPlan, MoreThanIsFreeIsRefusedBeforeItIsTaken) {
   EngineOptions options;
-  options.kv_cache_memory = 2'000'000;
+  options.memory.pool_bytes = 2'000'000;
   const auto plan = plan_memory(options, model_of(100), kBlock, 1'000'000);
   ASSERT_FALSE(plan.ok());
-  EXPECT_EQ(plan.error().param, "kv_cache_memory");
+  EXPECT_EQ(plan.error().param, "pool_memory");
 }
 
 TEST(MemoryPlan, HugeNumbersDoNotOverflow) {
   EngineOptions options;
   options.max_num_seqs = INT32_MAX;
-  const auto plan =
-      plan_memory(options, model_of(int64_t{1} << 30), int64_t{1} << 40, int64_t{1} << 44);
+  const auto plan = plan_memory(options, model_of(int64_t{1} << 30),
+                                {int64_t{1} << 40, int64_t{1} << 40}, int64_t{1} << 44);
   ASSERT_TRUE(plan.ok());
-  EXPECT_EQ(plan->kv_blocks, 4);
+  EXPECT_EQ(plan->blocks, 4);
 }
 
 TEST(MemoryPlan, AShadowThatDoesNotFitIsRefusedWithTheBytesItLacks) {
@@ -78,6 +78,25 @@ TEST(MemoryPlan, AShadowThatDoesNotFitIsRefusedWithTheBytesItLacks) {
   EXPECT_EQ(lacking.error().code, ErrorCode::kInvalidArgument);
   for (const char* part : {"--scheduling-policy mixture", "--merge inplace", "1000", "100 more"})
     EXPECT_NE(lacking.error().message.find(part), std::string::npos) << lacking.error().message;
+}
+
+TEST(MemoryPlan, SharesAndTheSwapSpaceCountWholeBlocks) {
+  EngineOptions options;
+  options.memory.pool_bytes = 40 * kBytes;
+  options.memory.swap_bytes = 7 * kBytes + 999;
+  const auto plan = plan_memory(options, model_of(320), kBlock, 1'000'000);
+  EXPECT_EQ(plan->swap_blocks, 7);
+  EXPECT_EQ(plan->kept_limit, 10);  // a quarter; a sequence of 20 blocks fits beside it
+  EXPECT_FALSE(plan->adapter_blocks);
+  options.memory.adapter_bytes = 12 * kBytes;
+  EXPECT_EQ(plan_memory(options, model_of(320), kBlock, 1'000'000)->adapter_blocks, 12);
+  options.memory.adapter_bytes = 21 * kBytes;  // leaves 19 blocks
+  const auto refused = plan_memory(options, model_of(320), kBlock, 1'000'000);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().param, "adapter_memory");
+  options.memory.adapter_bytes.reset();
+  options.memory.swap_bytes = -1;
+  EXPECT_EQ(plan_memory(options, model_of(320), kBlock, 1'000'000).error().param, "swap_space");
 }
 
 }  // namespace

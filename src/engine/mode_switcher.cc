@@ -81,11 +81,11 @@ void ModeSwitcher::merge(const std::shared_ptr<const LoadedAdapter>& adapter) {
   std::vector<ops::Merge> merges;
   for (const Target& target : targets_) {
     const int module = target.linear->module();
-    const bool touched = adapter->weights.touches(module);
+    const bool touched = adapter->weights->touches(module);
     merged_.modules[module] = touched ? target.merged : ops::Weight();
     if (!touched) continue;
-    merges.push_back({&target.linear->weight(), &target.merged, &adapter->weights, module,
-                      adapter->weights.scale(module)});
+    merges.push_back({&target.linear->weight(), &target.merged, adapter->weights.get(), module,
+                      adapter->weights->scale(module)});
     if (place_ == MergePlace::kInPlace) overwritten_.push_back(target.linear);
   }
   ops::merge(merges);

@@ -42,7 +42,7 @@ class Switcher : public ::testing::TestWithParam<Setting> {
     const adapters::ModuleTable& modules = loaded_.model->spec().modules;
     auto spec = adapters::read_adapter(folder.path(), modules, {256, size_t{1} << 20});
     EXPECT_TRUE(spec.ok()) << spec.error().message;
-    return build_adapter(*spec, modules, loaded_.dtype, at::kCPU);
+    return build_adapter(*spec, modules, loaded_.dtype, at::kCPU).value();
   }
   // Copies of the weights in use, [out, in] each.
   std::vector<at::Tensor> values(const models::MergedWeights* merged) {
@@ -67,10 +67,10 @@ class Switcher : public ::testing::TestWithParam<Setting> {
     for (size_t i = 0; i < linears.size(); ++i) {
       const int module = linears[i]->module();
       at::Tensor expected = base_[i].to(at::kDouble);
-      if (const ops::LoraWeight* lora = adapter.weights.find(module)) {
+      if (const ops::LoraWeight* lora = adapter.weights->find(module)) {
         const at::Tensor a = lora->a.unpacked().to(at::kDouble),
                          b = lora->b.unpacked().to(at::kDouble);
-        expected += adapter.weights.scale(module) * at::mm(b, a);
+        expected += adapter.weights->scale(module) * at::mm(b, a);
         changed = true;
       }
       const double tolerance = loaded_.dtype == at::kFloat ? 1e-5 : 1.0 / 200;

@@ -94,7 +94,7 @@ std::vector<FailedRequest> Runner::prepare(const StepPlan& plan) {
       missing.push_back({key, {span.input.get(), {}}});
       for (const AppliedAdapter& use : s.owner->adapters)
         if (changes_visuals(use))
-          missing.back().item.adapters.push_back({&use.adapter->weights, use.scale});
+          missing.back().item.adapters.push_back({use.adapter->weights.get(), use.scale});
     });
   encode(missing);
   std::vector<FailedRequest> failed;

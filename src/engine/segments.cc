@@ -5,7 +5,7 @@ namespace valora {
 void append_segments(std::span<const AppliedAdapter> uses, const LoadedAdapter* merged,
                      int64_t begin, int64_t end, ops::LoraBatch& lora) {
   const auto append = [&](const LoadedAdapter& adapter, float coefficient) {
-    if (coefficient != 0) lora.add(begin, end, adapter.weights, coefficient);
+    if (coefficient != 0) lora.add(begin, end, *adapter.weights, coefficient);
   };
   float of_merged = merged ? -1 : 0;
   for (const AppliedAdapter& use : uses) {

@@ -28,7 +28,7 @@ class Segments : public ::testing::Test {
       const auto& [begin, end, of, coefficient] = expected[i];
       EXPECT_EQ(s.token_begin, begin) << i;
       EXPECT_EQ(s.token_end, end) << i;
-      EXPECT_EQ(&lora_.adapter(i), &of->weights) << i;
+      EXPECT_EQ(&lora_.adapter(i), of->weights.get()) << i;
       EXPECT_EQ(s.coefficient, coefficient) << i;
     }
   }

@@ -28,7 +28,10 @@ Sequence::Sequence(std::shared_ptr<ActiveRequest> owner_, int index_,
   const auto merging = std::find_if(
       owner->adapters.begin(), owner->adapters.end(),
       [](const AppliedAdapter& use) { return use.adapter->mergeable && use.scale != 0; });
-  if (merging != owner->adapters.end()) merge = merging->adapter->id;
+  if (merging != owner->adapters.end()) {
+    merge = merging->adapter->id;
+    merge_need = merging->adapter->need;
+  }
   tokens = prompt->tokens;
   prompt_tokens = static_cast<int>(tokens.size());
   identity = prompt->identity;

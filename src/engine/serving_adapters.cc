@@ -1,4 +1,6 @@
 // Loading and unloading of adapters, on the adapter worker.
+#include <future>
+
 #include "adapters/adapter_spec.h"
 #include "base/log.h"
 #include "engine/memory_plan.h"
@@ -6,13 +8,6 @@
 #include "engine/serving_engine.h"
 
 namespace valora {
-namespace {
-
-// A third of the free memory: an adapter is read, copied and packed.
-size_t largest_adapter() { return static_cast<size_t>(available_host_memory() / 3); }
-
-}  // namespace
-
 Result<AdapterCard> ServingEngine::load_now(const LoadAdapter& request) {
   VALORA_CHECK(adapters_.check(request));
   if (!request.same_as.empty()) return adapters_.add_name(request);
@@ -22,8 +17,32 @@ Result<AdapterCard> ServingEngine::load_now(const LoadAdapter& request) {
   for (const std::string& warning : spec.warnings)
     spdlog::warn("adapter {}: {}", request.name, warning);
   auto shared = std::make_shared<const adapters::AdapterSpec>(std::move(spec));
-  auto built = build_adapter(*shared, modules, loaded_.dtype, device_);
-  return adapters_.add(request, shared, built);
+  VALORA_TRY(built, build_adapter(*shared, modules, loaded_.dtype, device_, tiers_->adapters()));
+  VALORA_CHECK(check_room(*built));
+  if (request.pinned) VALORA_CHECK(pin(built->need));
+  VALORA_TRY(added, adapters_.add(request, shared, built));
+  if (added.replaced)
+    post([digest = *added.replaced](EngineCore& core) { core.forget_adapter(digest); });
+  return std::move(added.card);
+}
+
+// An adapter must leave room for some tokens of its requests.
+Status ServingEngine::check_room(const LoadedAdapter& adapter) const {
+  const int64_t most = plan_.adapter_blocks.value_or(plan_.blocks - 1) - plan_.kept_limit;
+  if (adapter.need.blocks <= most) return {};
+  return unprocessable(
+      "the adapter takes " + std::to_string(adapter.need.blocks * plan_.block_bytes) +
+          " bytes, but adapters can have " + std::to_string(most * plan_.block_bytes) +
+          " bytes of the pool; raise --pool-memory",
+      "lora_path");
+}
+
+// Waits for the engine thread, which knows what is pinned already.
+Status ServingEngine::pin(const memory::AdapterNeed& need) {
+  auto pinned = std::make_shared<std::promise<Status>>();
+  auto answer = pinned->get_future();
+  post([need, pinned](EngineCore& core) { pinned->set_value(core.pin(need)); });
+  return answer.get();
 }
 
 Result<AdapterCard> ServingEngine::try_load(const LoadAdapter& request) {
@@ -44,18 +63,15 @@ void ServingEngine::load_adapter(LoadAdapter request,
 void ServingEngine::unload_adapter(std::string name, std::optional<uint64_t> expected_generation,
                                    std::function<void(Status)> done) {
   // On the same worker as loads, so that they run in the order of the calls.
-  adapter_workers_->post(
-      [this, name = std::move(name), expected_generation, done = std::move(done)] {
-        auto removed = adapters_.remove(name, expected_generation);
-        if (!removed.ok()) return done(removed.error());
-        const AppliedAdapter use{*removed, 1};
-        // An adapter with heads only shares the cache of the base model.
-        if (use.adapter->has_weights)
-          post([identity = identity_of({&use, 1})](EngineCore& core) {
-            core.forget_adapter(identity);
-          });
-        done({});
-      });
+  adapter_workers_->post([this, name = std::move(name), expected_generation,
+                          done = std::move(done)] {
+    auto removed = adapters_.remove(name, expected_generation);
+    if (!removed.ok()) return done(removed.error());
+    // An adapter with heads only shares the KV of the base model.
+    if (removed->last && removed->adapter->has_weights)
+      post([digest = removed->adapter->digest](EngineCore& core) { core.forget_adapter(digest); });
+    done({});
+  });
 }
 
 }  // namespace valora

@@ -18,6 +18,9 @@ uint64_t random_seed() {
   return rng();
 }
 
+// While nothing else happens, the engine thread looks after memory this often.
+constexpr auto kMemoryPeriod = std::chrono::milliseconds(100);
+
 bool has_media(const Prompt& prompt) {
   const auto* chat = std::get_if<ChatPrompt>(&prompt);
   return chat &&
@@ -42,6 +45,7 @@ ServingEngine::~ServingEngine() {
   }
   wake_.notify_all();
   if (thread_.joinable()) thread_.join();
+  core_.reset();  // its mover uses what is destroyed next
 }
 
 Result<std::shared_ptr<ActiveRequest>> ServingEngine::make_request(
@@ -94,6 +98,9 @@ Result<RequestHandle> ServingEngine::submit(GenerateRequest request,
     ++preparing_;
     requests_[active->handle] = active;
   }
+  // On their way while the prompt is prepared.
+  if (auto needs = needs_of(active->adapters); !needs.empty())
+    post([needs = std::move(needs)](EngineCore& core) { core.expect(needs); });
   WorkerPool& workers = has_media(active->request.prompt) ? *media_workers_ : *text_workers_;
   workers.post([this, active] { prepare(active); });
   return active->handle;
@@ -145,6 +152,13 @@ Result<std::string> ServingEngine::detokenize(const std::vector<int32_t>& ids) c
   return frontend_->tokenizer()->decode(ids, false);
 }
 
+std::vector<AdapterCard> ServingEngine::adapters() const {
+  std::vector<AdapterCard> cards = adapters_.cards();
+  AdapterStore* store = tiers_->adapters();
+  for (AdapterCard& card : cards) card.resident = !store || store->resident(card.digest);
+  return cards;
+}
+
 EngineStats ServingEngine::stats() const {
   const media::LoaderStats media = frontend_->media_stats();
   const std::lock_guard lock(mutex_);
@@ -182,6 +196,20 @@ void ServingEngine::post(std::function<void(EngineCore&)> command) {
   wake_.notify_one();
 }
 
+void ServingEngine::copied() {
+  {
+    const std::lock_guard lock(mutex_);
+    copied_ = true;
+  }
+  wake_.notify_one();
+}
+
+// Under mutex_.
+bool ServingEngine::has_work() const {
+  if (stop_ || copied_ || !inbox_.empty() || (!drained_.empty() && requests_.empty())) return true;
+  return healthy_ && !core_->idle() && !stalled_;
+}
+
 // Runs the commands of the inbox; waits if there is no other work. Returns false if the engine must
 // stop and the inbox is empty.
 bool ServingEngine::run_commands() {
@@ -189,13 +217,14 @@ bool ServingEngine::run_commands() {
   bool stop;
   {
     std::unique_lock lock(mutex_);
-    const auto work = [this] {
-      return stop_ || !inbox_.empty() || (!drained_.empty() && requests_.empty()) ||
-             (healthy_ && !core_->idle());
-    };
+    const auto work = [this] { return has_work(); };
     if (options_.shares_cores && !work()) ops::release_threads();
-    wake_.wait(lock, work);
+    if (core_->memory_restless() || stalled_)
+      wake_.wait_for(lock, kMemoryPeriod, work);
+    else
+      wake_.wait(lock, work);
     commands.swap(inbox_);
+    copied_ = false;
     stop = stop_;
   }
   for (const auto& command : commands) command(*core_);
@@ -203,7 +232,9 @@ bool ServingEngine::run_commands() {
 }
 
 void ServingEngine::step() {
+  if (core_->idle()) return core_->tend_memory();
   const scheduler::StepReport report = core_->step();
+  stalled_ = report.waits_for_copies;
   if (report.sequences == 0) return;
   {
     const std::lock_guard lock(mutex_);

@@ -16,6 +16,7 @@
 #include "base/worker_pool.h"
 #include "engine/core.h"
 #include "engine/memory_plan.h"
+#include "engine/memory_tiers.h"
 #include "models/registry.h"
 
 namespace valora {
@@ -36,7 +37,7 @@ class ServingEngine final : public Engine {
   void load_adapter(LoadAdapter request, std::function<void(Result<AdapterCard>)> done) override;
   void unload_adapter(std::string name, std::optional<uint64_t> expected_generation,
                       std::function<void(Status)> done) override;
-  std::vector<AdapterCard> adapters() const override { return adapters_.cards(); }
+  std::vector<AdapterCard> adapters() const override;
   Result<std::vector<int32_t>> tokenize(const Prompt& prompt,
                                         bool add_special_tokens) const override;
   Result<std::string> detokenize(const std::vector<int32_t>& ids) const override;
@@ -54,14 +55,19 @@ class ServingEngine final : public Engine {
   Status load();
   Status load_weights();
   Result<MemoryPlan> plan_for(const scheduler::Policy& policy);
-  Status make_core(const MemoryPlan& plan, std::unique_ptr<scheduler::Policy> policy);
-  void fill_card(const MemoryPlan& plan);
+  Status make_tiers();
+  Status make_core(std::unique_ptr<scheduler::Policy> policy);
+  void fill_card();
   Result<std::shared_ptr<ActiveRequest>> make_request(GenerateRequest request,
                                                       std::shared_ptr<ResponseSink> sink);
   void prepare(const std::shared_ptr<ActiveRequest>& request);
   Result<PreparedPrompt> prepare_prompt(const ActiveRequest& request) const;
   Result<AdapterCard> load_now(const LoadAdapter& request);
   Result<AdapterCard> try_load(const LoadAdapter& request);
+  Status check_room(const LoadedAdapter& adapter) const;
+  Status pin(const memory::AdapterNeed& need);
+  void copied();
+  bool has_work() const;
   Status accepting() const;
   void post(std::function<void(EngineCore&)> command);
   void run();
@@ -78,8 +84,11 @@ class ServingEngine final : public Engine {
   std::vector<std::string> notes_;
   models::LoadedModel loaded_;
   std::unique_ptr<Frontend> frontend_;
+  MemoryPlan plan_;
+  std::unique_ptr<MemoryTiers> tiers_;
   AdapterTable adapters_;
   std::unique_ptr<EngineCore> core_;  // used by the engine thread only
+  bool stalled_ = false;              // all requests wait for copies; engine thread only
 
   // Held while the observer is called, so that it is never called after it was replaced.
   std::mutex observer_mutex_;
@@ -94,6 +103,7 @@ class ServingEngine final : public Engine {
   std::deque<std::function<void(EngineCore&)>> inbox_;
   bool stop_ = false;
   bool draining_ = false;
+  bool copied_ = false;  // copies ended since the last step
   EngineStats stats_;
   std::vector<std::function<void()>> drained_;  // callbacks of drain()
   // Accepted and not yet ended.

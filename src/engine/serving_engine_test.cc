@@ -51,7 +51,7 @@ TEST_F(EngineTest, PreemptionChangesNothing) {
   for (int i = 0; i < 5; ++i) requests.push_back(ask(numbered_prompt(20 + i, 40 * i), 40));
   std::vector<std::vector<int32_t>> alone;
   for (const auto& request : requests) alone.push_back(tokens_of(request));
-  options_.kv_cache_memory = 9 * kTinyBlockBytes;
+  options_.memory.pool_bytes = 9 * kTinyBlockBytes;
   options_.max_model_len = 100;
   start();
   std::vector<std::shared_ptr<WaitingSink>> sinks;
@@ -122,7 +122,7 @@ TEST_F(EngineTest, TheQueueBoundIsExact) {
 
 TEST_F(EngineTest, LengthsAtTheLimit) {
   options_.max_model_len = 64;
-  options_.kv_cache_memory = 4 * kTinyBlockBytes;
+  options_.memory.pool_bytes = 4 * kTinyBlockBytes;
   start();
   auto open = ask(numbered_prompt(63, 1), 1);
   open.sampling.max_tokens.reset();

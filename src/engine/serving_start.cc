@@ -13,6 +13,7 @@
 #include "engine/serving_engine.h"
 #include "kernels/cpu/isa/isa.h"
 #include "kernels/tiles/find_tiles.h"
+#include "memory/thread_mover.h"
 #include "ops/backend.h"
 
 namespace valora {
@@ -56,12 +57,36 @@ Status check_limits(const EngineOptions& options) {
     return invalid("--max-num-batched-tokens must be at least 1", "max_num_batched_tokens");
   if (options.max_lora_rank < 1 || options.max_lora_rank > 256)
     return invalid("--max-lora-rank must be between 1 and 256", "max_lora_rank");
+  const MemoryOptions& m = options.memory;
+  if (!(m.low >= 0 && m.low < m.high && m.high <= 1))
+    return invalid("--pool-low must be below --pool-high, and both between 0 and 1", "pool_low");
+  if (!(m.period > 0 && m.window > 0 && m.recency > 0))
+    return invalid("--swap-period, --visit-window and --recency must be above 0", "swap_period");
+  if (!(m.swap_bandwidth >= 0))
+    return invalid("--swap-bandwidth must not be negative", "swap_bandwidth");
   return {};
 }
 
-int64_t block_bytes_of(const models::LoadedModel& loaded, at::Device device) {
-  const models::ModelSpec& spec = loaded.model->spec();
-  return ops::KvArena::block_bytes(spec.layers, spec.kv_heads, spec.head_dim, loaded.dtype, device);
+memory::PoolConfig pool_config(const MemoryPlan& plan, const EngineOptions& options) {
+  const MemoryOptions& memory = options.memory;
+  memory::PoolConfig config;
+  config.blocks = plan.blocks;
+  config.swap_blocks = plan.swap_blocks;
+  config.block_bytes = plan.block_bytes;
+  config.prefix_caching = options.prefix_caching;
+  config.swapper.policy = memory.policy == MemoryPolicy::kLru ? memory::MemoryPolicy::kLru
+                                                              : memory::MemoryPolicy::kBenefit;
+  config.swapper.adapter_reward = memory.adapter_reward;
+  config.swapper.high = memory.high;
+  config.swapper.low = memory.low;
+  config.swapper.recency_seconds = memory.recency;
+  config.period = from_seconds(memory.period);
+  config.window = from_seconds(memory.window);
+  config.dependencies = memory.dependencies;
+  config.history = memory.history;
+  config.adapter_blocks = plan.adapter_blocks;
+  config.kept_limit = plan.kept_limit;
+  return config;
 }
 
 }  // namespace
@@ -99,8 +124,10 @@ Status ServingEngine::load() {
   VALORA_TRY(policy, scheduler::make_policy(name_of(options_.policy)));
   VALORA_CHECK(load_weights());
   VALORA_TRY(plan, plan_for(*policy));
-  VALORA_CHECK(make_core(plan, std::move(policy)));
-  fill_card(plan);
+  plan_ = std::move(plan);
+  VALORA_CHECK(make_tiers());
+  VALORA_CHECK(make_core(std::move(policy)));
+  fill_card();
   return {};
 }
 
@@ -117,7 +144,9 @@ Result<MemoryPlan> ServingEngine::plan_for(const scheduler::Policy& policy) {
   const int64_t shadow_bytes = shadowed ? ModeSwitcher::shadow_bytes(*loaded_.model) : 0;
   const int64_t available = available_memory(device_);
   VALORA_CHECK(check_shadow(policy.name(), shadow_bytes, available));
-  VALORA_TRY(plan, plan_memory(options_, loaded_.model->spec(), block_bytes_of(loaded_, device_),
+  const models::ModelSpec& spec = loaded_.model->spec();
+  VALORA_TRY(plan, plan_memory(options_, spec,
+                               block_sizes(spec, options_.max_lora_rank, loaded_.dtype, device_),
                                available - shadow_bytes));
   notes_ = plan.notes;
   if (shadowed)
@@ -126,33 +155,41 @@ Result<MemoryPlan> ServingEngine::plan_for(const scheduler::Policy& policy) {
   return plan;
 }
 
-Status ServingEngine::make_core(const MemoryPlan& plan, std::unique_ptr<scheduler::Policy> policy) {
+Status ServingEngine::make_tiers() {
+  const adapters::AdapterLimits limits{options_.max_lora_rank, largest_adapter()};
+  VALORA_TRY(tiers, MemoryTiers::make(plan_, options_, loaded_.model->spec(), loaded_.dtype,
+                                      device_, limits));
+  tiers_ = std::move(tiers);
+  return {};
+}
+
+Status ServingEngine::make_core(std::unique_ptr<scheduler::Policy> policy) {
   const models::ModelSpec& spec = loaded_.model->spec();
   std::unique_ptr<ModeSwitcher> switcher;
   if (policy->merges())
     switcher =
         std::make_unique<ModeSwitcher>(*loaded_.model, *loaded_.weights, options_.merge, clock_);
   EngineOptions known = options_;
-  known.max_model_len = plan.max_model_len;
+  known.max_model_len = plan_.max_model_len;
   VALORA_TRY(frontend, Frontend::open(known, *loaded_.family, spec));
   frontend_ = std::move(frontend);
-  auto runner = std::make_unique<Runner>(*loaded_.model,
-                                         ops::KvArena(plan.kv_blocks, spec.layers, spec.kv_heads,
-                                                      spec.head_dim, loaded_.dtype, device_),
-                                         loaded_.dtype, device_, options_.visual_cache_bytes,
-                                         std::move(switcher));
+  auto runner = std::make_unique<Runner>(*loaded_.model, tiers_->kv_arena(), loaded_.dtype, device_,
+                                         options_.visual_cache_bytes, std::move(switcher));
+  auto mover = std::make_unique<memory::ThreadMover>(
+      memory::ThreadMover::Options{1, options_.memory.swap_bandwidth},
+      [this](const memory::Move& move) { return tiers_->copy(move); }, [this] { copied(); },
+      clock_);
   const CoreConfig config{{options_.max_num_seqs, options_.max_num_batched_tokens,
                            std::max(4096, 4 * options_.max_waiting)},
-                          plan.max_model_len,
-                          plan.kv_blocks,
-                          options_.prefix_caching};
+                          plan_.max_model_len,
+                          pool_config(plan_, options_)};
   core_ = std::make_unique<EngineCore>(
-      config, std::move(policy), std::move(runner), *frontend_, clock_,
+      config, std::move(policy), std::move(runner), std::move(mover), *tiers_, *frontend_, clock_,
       CoreEvents{[this] { --queued_; }, [this](RequestHandle handle) { request_ended(handle); }});
   return {};
 }
 
-void ServingEngine::fill_card(const MemoryPlan& plan) {
+void ServingEngine::fill_card() {
   const models::ModelSpec& spec = loaded_.model->spec();
   card_.name = options_.served_name.empty() ? options_.model_path : options_.served_name;
   card_.path = options_.model_path;
@@ -160,14 +197,14 @@ void ServingEngine::fill_card(const MemoryPlan& plan) {
   card_.dtype = dtype_name(loaded_.dtype);
   card_.device = name_of(options_.device);
   card_.parameters = loaded_.parameters;
-  card_.max_model_len = plan.max_model_len;
+  card_.max_model_len = plan_.max_model_len;
   card_.created = std::time(nullptr);
   card_.images = spec.image_token.has_value();
   card_.videos = spec.video_token.has_value();
   card_.media_limits = options_.media_limits;
   card_.kv_block_tokens = memory::kBlockTokens;
-  card_.kv_blocks = plan.kv_blocks;
-  card_.kv_bytes = static_cast<size_t>(plan.block_bytes) * plan.kv_blocks;
+  card_.kv_blocks = plan_.blocks;
+  card_.kv_bytes = static_cast<size_t>(plan_.block_bytes) * plan_.blocks;
   card_.weight_bytes = static_cast<size_t>(loaded_.parameters) * c10::elementSize(loaded_.dtype);
 }
 

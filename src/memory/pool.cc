@@ -10,7 +10,6 @@ namespace valora::memory {
 namespace {
 
 constexpr double kBatchSeconds = 5;  // FastLibra §5.1
-constexpr int kKvAttempts = 8;
 
 // The keys that a sequence may reuse: at least one token must remain to be computed.
 std::span<const Digest> reusable(std::span<const Digest> keys, int tokens) {
@@ -34,10 +33,11 @@ Error Pool::too_much_kept(int32_t blocks, int32_t wanted) const {
           "pinned"};
 }
 
-Pool::Pool(const PoolConfig& config, Mover& mover, const Clock& clock)
+Pool::Pool(const PoolConfig& config, Mover& mover, const Clock& clock, PoolListener* listener)
     : config_(settled(config)),
       mover_(mover),
       clock_(clock),
+      listener_(listener),
       swapper_(config.swapper),
       arena_(config.blocks),
       swap_(config.swap_blocks),
@@ -57,7 +57,8 @@ SwapStatistics Pool::statistics() const {
   s.load = load_seconds_;
   s.read = read_seconds_;
   s.compute = compute_seconds_;
-  s.swaps = swap_.total_blocks() > 0;
+  s.swaps = swaps();
+  s.log_reward = log_reward_;
   return s;
 }
 
@@ -86,6 +87,7 @@ Readiness Pool::claim(Claim& claim, const KvIdentity& identity, std::span<const 
   if (const Readiness kv = claim_kv(claim, identity, reusable(keys, tokens));
       kv != Readiness::kReady)
     return kv;
+  if (claim.asked_kv) hold_prefix(claim.prefix, identity, reusable(keys, tokens));
   claim.ready = true;
   return Readiness::kReady;
 }
@@ -125,10 +127,9 @@ Readiness Pool::claim_adapters(Claim& claim, const KvIdentity& identity) {
   return readiness;
 }
 
-// Asks once for the blocks of the prefix that lie in the swap space, then waits for them. A block
-// that fails is computed again.
+// Asks for the blocks of the prefix that lie in the swap space, then waits for them.
 Readiness Pool::claim_kv(Claim& claim, const KvIdentity& identity, std::span<const Digest> keys) {
-  if (swap_.total_blocks() == 0 || !config_.prefix_caching) return Readiness::kReady;
+  if (!swaps() || !config_.prefix_caching) return Readiness::kReady;
   const KvRoot* root = tree_.find_root(identity.adapter);
   std::vector<KvNode*> path = tree_.resident_prefix(root, keys);
   KvNode* next = path.size() < keys.size() && root
@@ -139,17 +140,19 @@ Readiness Pool::claim_kv(Claim& claim, const KvIdentity& identity, std::span<con
     mover_.hasten(next->move, Urgency::kKvOfRequest);
     return Readiness::kLoadingKv;
   }
-  if (claim.kv_attempts == kKvAttempts || !statistics().worth_saving()) return Readiness::kReady;
+  if (claim.asked_kv || !statistics().worth_saving()) return Readiness::kReady;
   int32_t wanted = 0;
   for (size_t i = path.size(); i < keys.size(); ++i, ++wanted) {
     const KvNode* node = tree_.find(root, i == 0 ? nullptr : path.back(), keys[i]);
-    if (!node || node->rests_until > now_) break;
+    if (!node) break;
     path.push_back(const_cast<KvNode*>(node));  // NOLINT: the tree's node, found through it
   }
-  ++claim.kv_attempts;
+  for (KvNode* node : path) node->last_use = now_;  // or it would be the first to leave again
   const Room room = make_room(Kind::kKv, wanted);
   if (room == Room::kSoon) return Readiness::kLoadingKv;
-  claim.kv_attempts = kKvAttempts;
+  // It needs that room to run in any case.
+  if (room == Room::kNone) return Readiness::kFull;
+  claim.asked_kv = true;
   // Making room may have taken nodes of the prefix.
   path = tree_.resident_prefix(tree_.find_root(identity.adapter), keys);
   const size_t begin = path.size();
@@ -171,7 +174,8 @@ void Pool::unclaim(Claim& claim) {
   }
   claim.pinned.clear();
   claim.ready = false;
-  claim.kv_attempts = 0;
+  claim.asked_kv = false;
+  release(claim.prefix);
 }
 
 // An adapter without pins: nobody waits for its load any more, and it may be one to remove.
@@ -183,14 +187,21 @@ void Pool::settle(AdapterNode& node) {
     node.move = 0;
     tree_.displace(node);
   }
-  if (!config_.history && tree_.evictable(node)) {
-    tree_.displace(node);
-    ++totals_.adapters_left;
-  }
+  if (!config_.history && tree_.evictable(node)) displace(node);
   if (node.forgotten) {
     const Digest key = node.key;
-    if (tree_.erase(node)) std::erase(forgotten_, key);
+    const bool resident = node.resident();
+    if (!tree_.erase(node)) return;
+    std::erase(forgotten_, key);
+    if (resident && listener_) listener_->on_left(key);
   }
+}
+
+// An adapter that may leave does.
+void Pool::displace(AdapterNode& node) {
+  tree_.displace(node);
+  ++totals_.adapters_left;
+  if (listener_) listener_->on_left(node.key);
 }
 
 std::vector<BlockId> Pool::take(int32_t blocks) {
@@ -210,21 +221,26 @@ int32_t Pool::blocks_to_start(const KvIdentity& identity, std::span<const Digest
   return needed;
 }
 
-Room Pool::start(BlockTable& table, const KvIdentity& identity, std::span<const Digest> keys,
-                 int tokens) {
-  assert(table.blocks.empty());
-  if (config_.prefix_caching)
-    for (KvNode* node :
-         tree_.resident_prefix(tree_.find_root(identity.adapter), reusable(keys, tokens))) {
-      tree_.hold(*node);
-      table.blocks.push_back(node->block);
-    }
+void Pool::hold_prefix(BlockTable& table, const KvIdentity& identity,
+                       std::span<const Digest> keys) {
+  if (!config_.prefix_caching) return;
+  for (KvNode* node : tree_.resident_prefix(tree_.find_root(identity.adapter), keys)) {
+    tree_.hold(*node);
+    table.blocks.push_back(node->block);
+  }
   table.committed = static_cast<int>(table.blocks.size());
+}
+
+Room Pool::start(Claim& claim, BlockTable& table, const KvIdentity& identity,
+                 std::span<const Digest> keys, int tokens) {
+  assert(table.blocks.empty());
+  hold_prefix(table, identity, reusable(keys, tokens));
   const Room room = reserve(table, tokens);
   if (room != Room::kReserved) {
     release(table);
     return room;
   }
+  release(claim.prefix);
   const KvRoot* root = tree_.find_root(identity.adapter);
   KvNode* node = nullptr;
   for (int i = 0; i < table.committed; ++i) {

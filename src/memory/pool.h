@@ -47,6 +47,15 @@ struct PoolConfig {
   double prefill_seconds_per_token = 1e-3;
 };
 
+// Told which adapters are in the pool, on the engine thread.
+class PoolListener {
+ public:
+  virtual ~PoolListener() = default;
+  virtual void on_loaded(const Digest& adapter, const std::vector<BlockId>& blocks) = 0;
+  // Its blocks are no longer its own.
+  virtual void on_left(const Digest& adapter) = 0;
+};
+
 enum class Readiness : uint8_t {
   kReady,
   kLoadingAdapter,  // an adapter is on its way
@@ -55,13 +64,17 @@ enum class Readiness : uint8_t {
   kFailed,          // an adapter could not be loaded: Claim::error
 };
 
-// What a waiting or running request holds of the pool besides its blocks: its adapters, pinned.
+// What a waiting or running request holds of the pool besides its blocks: its adapters, pinned, and
+// before it starts KV that was brought in for it.
 struct Claim {
   std::vector<AdapterNode*> pinned;
   bool counted = false;  // its visit was counted
   bool ready = false;
-  int kv_attempts = 0;  // to bring its KV in from the swap space
+  bool asked_kv = false;  // its KV in the swap space was asked for
+  BlockTable prefix;      // that KV, held until the request starts
   std::optional<Error> error;
+
+  bool holds() const { return !pinned.empty() || !prefix.blocks.empty(); }
 };
 
 enum class Room : uint8_t {
@@ -72,8 +85,9 @@ enum class Room : uint8_t {
 
 class Pool {
  public:
-  // Both references must outlive the pool.
-  Pool(const PoolConfig& config, Mover& mover, const Clock& clock);
+  // All references must outlive the pool. listener: may be null.
+  Pool(const PoolConfig& config, Mover& mover, const Clock& clock,
+       PoolListener* listener = nullptr);
   Pool(const Pool&) = delete;
   Pool& operator=(const Pool&) = delete;
 
@@ -91,17 +105,17 @@ class Pool {
   // the request runs.
   Readiness claim(Claim& claim, const KvIdentity& identity, std::span<const Digest> keys,
                   int tokens);
-  // Drops the pins. Loads that nobody else waits for are cancelled.
+  // Drops what the claim holds. Loads that nobody else waits for are cancelled.
   void unclaim(Claim& claim);
 
   // How many of the available_blocks() start() would take. Changes nothing.
   int32_t blocks_to_start(const KvIdentity& identity, std::span<const Digest> keys, int tokens);
   // Fills an empty table with the resident prefix of the sequence, and grows it to `tokens` tokens.
   // The prefix is table.committed whole blocks, at most tokens - 1 tokens, because the last token
-  // must be computed to yield logits. The claim must be ready. The table stays empty unless it
-  // returns kReserved.
-  Room start(BlockTable& table, const KvIdentity& identity, std::span<const Digest> keys,
-             int tokens);
+  // must be computed to yield logits. The claim must be ready; it gives the KV that it holds to
+  // the table. The table stays empty unless it returns kReserved.
+  Room start(Claim& claim, BlockTable& table, const KvIdentity& identity,
+             std::span<const Digest> keys, int tokens);
   // Grows the table to `tokens` tokens, and lets idle nodes leave if needed. Changes the table only
   // if it returns kReserved.
   Room reserve(BlockTable& table, int tokens);
@@ -130,6 +144,7 @@ class Pool {
 
   // Sizes, in blocks. ---------------------------------------------------------------------------
   bool prefix_caching() const { return config_.prefix_caching; }
+  bool swaps() const { return swap_.total_blocks() > 0; }
   int32_t total_blocks() const { return arena_.total_blocks(); }
   // The most blocks that sequences, or adapters, can have.
   int32_t kv_limit() const;
@@ -172,7 +187,9 @@ class Pool {
   // pool.cc
   Readiness claim_adapters(Claim& claim, const KvIdentity& identity);
   Readiness claim_kv(Claim& claim, const KvIdentity& identity, std::span<const Digest> keys);
+  void hold_prefix(BlockTable& table, const KvIdentity& identity, std::span<const Digest> keys);
   void settle(AdapterNode& node);
+  void displace(AdapterNode& node);
   std::vector<BlockId> take(int32_t blocks);
   Error too_much_kept(int32_t blocks, int32_t wanted) const;
 
@@ -205,6 +222,7 @@ class Pool {
   const PoolConfig config_;
   Mover& mover_;
   const Clock& clock_;
+  PoolListener* const listener_;
   Swapper swapper_;
   BlockArena arena_;
   BlockArena swap_;
@@ -220,6 +238,7 @@ class Pool {
   int32_t kept_blocks_ = 0;
   VisitWindow requests_;
   double load_seconds_, read_seconds_, compute_seconds_;  // per block, mean of the last ones
+  double log_reward_ = 0;                                 // of the last plan
   double batch_ = 0;                                      // mean of the last seconds
   TimePoint batch_at_{};
   PoolStats totals_;

@@ -33,6 +33,8 @@ std::string Pool::check(std::span<const BlockTable* const> tables,
   }
   std::unordered_map<const AdapterNode*, int32_t> pins;
   for (const Claim* claim : claims)
+    for (const BlockId block : claim->prefix.blocks) ++expected[block];
+  for (const Claim* claim : claims)
     for (const AdapterNode* node : claim->pinned) ++pins[node];
   for (const auto& [key, node] : tree_.adapters()) {
     for (const BlockId block : node.blocks) ++expected[block];

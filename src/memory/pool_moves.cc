@@ -100,6 +100,7 @@ void Pool::measure(const Under& move, const MoveResult& result) {
 void Pool::finish_load(AdapterNode& node, const MoveResult& result) {
   if (result.status.ok()) {
     tree_.end_load(node);
+    if (listener_) listener_->on_loaded(node.key, node.blocks);
   } else {
     tree_.displace(node);
     if (node.pins > 0) node.failure = result.status.error();
@@ -178,6 +179,7 @@ void Pool::retry_kept_and_forgotten() {
 // valuable ones come in.
 void Pool::plan() {
   if (!config_.history) return;
+  log_reward_ = swapper_.log_reward(tree_, statistics());
   const int32_t used = arena_.used_blocks(), adapters = tree_.counts().adapter_blocks;
   if (config_.adapter_blocks) {
     plan_for(Kinds::kAdapters, adapters, adapter_limit());

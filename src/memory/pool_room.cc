@@ -56,11 +56,13 @@ double Pool::usage() const {
 
 Room Pool::make_room(Kind kind, int32_t blocks) {
   const int32_t over = std::max(0, arena_.used_blocks() - arena_.capacity());
+  // Nothing leaves for what will not fit.
+  if (blocks > free_for(kind) + idle_for(kind) - over) return Room::kNone;
   while (free_for(kind) < blocks) {
     const int32_t missing = blocks - free_for(kind) + over - tree_.counts().leaving;
     if (missing <= 0) return Room::kSoon;
     const std::optional<AnyNode> victim = next_victim(kind, missing);
-    if (!victim) return moving() ? Room::kSoon : Room::kNone;
+    if (!victim) return Room::kNone;
     let_leave(*victim, Urgency::kRoom);
   }
   return Room::kReserved;
@@ -109,9 +111,8 @@ bool Pool::leaves_next(const AnyNode& any) const {
 void Pool::let_leave(const AnyNode& any, Urgency urgency) {
   if (const auto* adapter = std::get_if<AdapterNode*>(&any)) {
     AdapterNode& node = **adapter;
-    tree_.displace(node);
+    displace(node);
     node.rests_until = now_ + from_seconds(load_seconds_ * node.size);
-    ++totals_.adapters_left;
     return;
   }
   KvNode& node = *std::get<KvNode*>(any);

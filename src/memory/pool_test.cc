@@ -108,7 +108,8 @@ TEST_F(PoolTest, BlocksToStartIsWhatStartingTakes) {
     const int32_t before = pool.available_blocks();
     const int32_t predicted = pool.blocks_to_start(base, keys_of(base, tokens), n);
     BlockTable table;
-    ASSERT_EQ(pool.start(table, base, keys_of(base, tokens), n), Room::kReserved);
+    Claim claim;
+    ASSERT_EQ(pool.start(claim, table, base, keys_of(base, tokens), n), Room::kReserved);
     EXPECT_EQ(before - pool.available_blocks(), predicted) << n;
     pool.release(table);
   }

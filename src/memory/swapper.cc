@@ -59,7 +59,7 @@ bool may_leave(const KvNode& node) { return node.flight == Flight::kNone && !nod
 class Leaving {
  public:
   Leaving(const Swapper& swapper, const DependencyTree& tree, const SwapStatistics& s, Kinds kinds)
-      : swapper_(swapper), tree_(tree), s_(s), reward_(swapper.log_reward(tree, s)) {
+      : swapper_(swapper), tree_(tree), s_(s) {
     if (kinds != Kinds::kAdapters) {
       queue_.reserve(tree.idle_leaves().size() + tree.adapters().size());
       for (KvNode* node : tree.idle_leaves())
@@ -93,7 +93,7 @@ class Leaving {
     return {swapper_.log_eval(node, s_), node.last_use, &node};
   }
   Candidate candidate(AdapterNode& node) const {
-    return {swapper_.log_eval(node, s_, reward_), node.last_use, &node};
+    return {swapper_.log_eval(node, s_), node.last_use, &node};
   }
 
   // What the node covered becomes a candidate if nothing else covers it.
@@ -113,7 +113,6 @@ class Leaving {
   const Swapper& swapper_;
   const DependencyTree& tree_;
   const SwapStatistics& s_;
-  double reward_;
   bool adapters_too_ = true;
   Queue queue_{less_valuable};
   std::unordered_map<const void*, int32_t> gone_;  // children that leave, per parent
@@ -130,10 +129,9 @@ double Swapper::retain(const TreeNode& node, const SwapStatistics& s, double cos
          log_recency(age / config_.recency_seconds);
 }
 
-double Swapper::log_eval(const AdapterNode& node, const SwapStatistics& s,
-                         double log_reward) const {
+double Swapper::log_eval(const AdapterNode& node, const SwapStatistics& s) const {
   const double value = retain(node, s, s.load);
-  return config_.policy == MemoryPolicy::kLru ? value : value + log_reward;
+  return config_.policy == MemoryPolicy::kLru ? value : value + s.log_reward;
 }
 
 double Swapper::log_eval(const KvNode& node, const SwapStatistics& s) const {
@@ -163,11 +161,10 @@ std::vector<AnyNode> Swapper::bring(const DependencyTree& tree, const SwapStatis
     return node.flight == Flight::kNone && node.rests_until <= s.now &&
            node.visits.count(s.slot) > 0;
   };
-  const double reward = log_reward(tree, s);
   if (kinds != Kinds::kKv)
     for (const auto& [key, node] : tree.adapters())
       if (!node.present() && node.size > 0 && !node.forgotten && visited(node))
-        queue.fill({log_eval(node, s, reward), node.last_use,
+        queue.fill({log_eval(node, s), node.last_use,
                     const_cast<AdapterNode*>(&node)});  // NOLINT: the caller's node
   if (kinds != Kinds::kAdapters)
     for (KvNode* node : tree.by_swap_block())

@@ -28,10 +28,11 @@ struct SwapStatistics {
   double requests = 0;  // in the visit window
   double batch = 0;     // mean sequences per step of the last seconds: BS of the paper
   // Seconds per pool block:
-  double load = 0;     // to load an adapter from its file
-  double read = 0;     // to read KV from the swap space
-  double compute = 0;  // to compute KV again
-  bool swaps = false;  // there is a swap space
+  double load = 0;        // to load an adapter from its file
+  double read = 0;        // to read KV from the swap space
+  double compute = 0;     // to compute KV again
+  bool swaps = false;     // there is a swap space
+  double log_reward = 0;  // of log_reward(), which need not be computed for each answer
 
   // Whether reading a KV block back takes less time than computing it again.
   bool worth_saving() const { return swaps && read < compute; }
@@ -55,7 +56,7 @@ class Swapper {
   // visited it; t: seconds since its last use; LoRA_Eval = max(1, Low / Now), of adapters only,
   // with Low = Σ (1 - (1 - prob)^BS) over the adapters and Now those in the pool. Divided by the
   // node's blocks: what the room that it takes is worth.
-  double log_eval(const AdapterNode& node, const SwapStatistics& s, double log_reward) const;
+  double log_eval(const AdapterNode& node, const SwapStatistics& s) const;
   double log_eval(const KvNode& node, const SwapStatistics& s) const;
   // log(LoRA_Eval)
   double log_reward(const DependencyTree& tree, const SwapStatistics& s) const;

@@ -74,6 +74,7 @@ StepPlan Scheduler::plan() {
   const TimePoint now = clock_.now();
   pool_.advance();
   Step step = begin_step(now);
+  running_short_ = false;
   for (size_t i = 0; i < step.order.size(); ++i) {
     if (step.budget == 0 || static_cast<int>(step.plan.items.size()) == config_.max_num_seqs) break;
     Request& request = *step.order[i];
@@ -125,7 +126,7 @@ void Scheduler::place_running(Step& step, size_t position) {
   while (true) {
     const memory::Room room = pool_.reserve(request.table, request.computed_tokens + tokens);
     if (room == memory::Room::kReserved) break;
-    step.short_of_memory = true;
+    step.short_of_memory = running_short_ = true;
     if (room == memory::Room::kSoon) return;
     if (revoke_last_claim(request)) continue;
     Request* victim = next_victim(step, position);
@@ -145,7 +146,7 @@ void Scheduler::admit(Step& step, Request& request, TimePoint now) {
   }
   const int tokens = static_cast<int>(request.tokens.size());
   const memory::Room room =
-      pool_.start(request.table, request.identity, request.block_keys, tokens);
+      pool_.start(request.claim, request.table, request.identity, request.block_keys, tokens);
   if (room != memory::Room::kReserved) {
     step.short_of_memory = true;
     if (room == memory::Room::kNone) step.refused = &request;
@@ -253,6 +254,12 @@ void Scheduler::complete(const StepPlan& plan) {
     memory::extend_block_keys(request.identity, request.tokens, request.block_keys);
     pool_.commit(request.table, request.identity, request.block_keys, request.computed_tokens);
   }
+}
+
+void Scheduler::note_prefill(const StepPlan& plan, Duration time) {
+  int tokens = 0;
+  for (const StepItem& item : plan.items) tokens += item.tokens > 1 ? item.tokens : 0;
+  if (2 * tokens > plan.total_tokens) pool_.note_prefill(tokens, seconds(time));
 }
 
 void Scheduler::finish(Request& request) {

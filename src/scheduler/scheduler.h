@@ -81,11 +81,14 @@ class Scheduler {
   // Call after the step ran, before new tokens are appended and before the next plan(). Counts its
   // tokens as computed, and shares full blocks through the prefix cache.
   void complete(const StepPlan& plan);
+  // The plan ran in this time: measures the speed of prefill, by which memory is valued.
+  void note_prefill(const StepPlan& plan, Duration time);
   // Removes a request in any state and releases its memory. No effect if it is finished.
   void finish(Request& request);
 
   Mode mode() const { return mode_; }  // of the last plan
   bool idle() const { return running_.empty() && waiting_.empty(); }
+  memory::Pool& pool() { return pool_; }
   const memory::Pool& pool() const { return pool_; }
   SchedulerStats stats() const;
   // The queues, in the orders of PolicyState. For metrics and tests.
@@ -104,7 +107,6 @@ class Scheduler {
   memory::Readiness claim(Request& request);
   bool revoke_last_claim(const Request& before);
   void note_wait(Request& request, memory::Readiness readiness, TimePoint now) const;
-  void serve_first(Request& full, std::span<Request* const> queue, std::vector<Request*>& ready);
   void hold_merged(Step& step);
   void place_running(Step& step, size_t position);
   void admit(Step& step, Request& request, TimePoint now);
@@ -131,6 +133,7 @@ class Scheduler {
   AdapterId merged_ = kBaseModel;
   memory::Claim merged_claim_;  // the merged adapter: mixture mode subtracts it from other requests
   TimePoint last_plan_at_{};
+  bool running_short_ = false;  // a running request got no memory in the last plan
 };
 
 }  // namespace valora::scheduler

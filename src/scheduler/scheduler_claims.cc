@@ -1,7 +1,6 @@
 // What waiting requests claim of the pool before they run: their adapters, and KV that lies in the
 // swap space.
 #include <algorithm>
-#include <span>
 
 #include "scheduler/scheduler.h"
 #include "scheduler/scheduler_step.h"
@@ -9,6 +8,13 @@
 namespace valora::scheduler {
 
 using memory::Readiness;
+
+namespace {
+
+// Requests whose KV is brought in before there is a place for them in a step.
+constexpr int kAhead = 8;
+
+}  // namespace
 
 Readiness Scheduler::claim(Request& request) {
   if (pool_.prefix_caching() && !request.claim.ready)
@@ -34,15 +40,29 @@ std::vector<Request*> Scheduler::claim_waiting(Step& step, TimePoint now) {
     std::ranges::stable_sort(queue, {}, &Request::priority);
   std::vector<Request*> ready;
   Request* full = nullptr;
+  size_t ready_before_full = 0;
+  // KV is brought in from the swap space only for as many requests as fit, or they would take it
+  // from each other.
+  // Nothing is brought in while running requests lack memory.
+  int64_t room = pool_.swaps() ? pool_.available_blocks() : INT64_MAX;
+  int64_t slots = pool_.swaps()
+                      ? config_.max_num_seqs - static_cast<int64_t>(running_.size()) + kAhead
+                      : INT64_MAX;
   for (Request* request : queue) {
-    if (full && !request->claim.ready && request->claim.pinned.empty()) continue;
+    if (full && !request->claim.ready && !request->claim.holds()) continue;
+    const bool brings = pool_.swaps() || !request->identity.adapters.empty();
+    if ((room <= 0 || slots-- <= 0 || (running_short_ && brings)) && !request->claim.ready)
+      continue;
+    room -= memory::blocks_for(static_cast<int64_t>(request->tokens.size())) + 1;
     const Readiness readiness = claim(*request);
     note_wait(*request, readiness, now);
     switch (readiness) {
       case Readiness::kReady: ready.push_back(request); break;
       case Readiness::kFull:
         if (!request->full_since) request->full_since = now;
-        if (!full) full = request;
+        if (full) break;
+        full = request;
+        ready_before_full = ready.size();
         break;
       case Readiness::kFailed: step.plan.failed.push_back({request, *request->claim.error}); break;
       case Readiness::kLoadingAdapter:
@@ -50,19 +70,13 @@ std::vector<Request*> Scheduler::claim_waiting(Step& step, TimePoint now) {
     }
     if (readiness != Readiness::kFull) request->full_since.reset();
   }
-  if (full && (now - *full->full_since >= config_.patience || (running_.empty() && ready.empty())))
-    serve_first(*full, queue, ready);
-  return ready;
-}
-
-// Nothing passes `full` any more: those behind it do not run, and give back what they claimed.
-void Scheduler::serve_first(Request& full, std::span<Request* const> queue,
-                            std::vector<Request*>& ready) {
-  const auto place = std::ranges::find(queue, &full);
-  const auto passed = std::span(queue.begin(), place);
-  std::erase_if(ready, [&](Request* r) { return std::ranges::find(passed, r) == passed.end(); });
-  while (claim(full) == Readiness::kFull && revoke_last_claim(full)) {
+  if (full &&
+      (now - *full->full_since >= config_.patience || (running_.empty() && ready.empty()))) {
+    ready.resize(ready_before_full);
+    while (claim(*full) == Readiness::kFull && revoke_last_claim(*full)) {
+    }
   }
+  return ready;
 }
 
 // Takes the claim of the last waiting request behind `before`, in the order of claim_waiting(), or
@@ -73,7 +87,7 @@ bool Scheduler::revoke_last_claim(const Request& before) {
   Request* last = nullptr;
   for (const auto& request : waiting_) {
     behind = behind || request.get() == &before;
-    if (request.get() == &before || request->claim.pinned.empty() ||
+    if (request.get() == &before || !request->claim.holds() ||
         request->state != RequestState::kWaiting)
       continue;
     const bool later = behind_all || request->priority > before.priority ||
@@ -84,7 +98,7 @@ bool Scheduler::revoke_last_claim(const Request& before) {
     pool_.unclaim(last->claim);
     return true;
   }
-  if (merged_claim_.pinned.empty()) return false;
+  if (!merged_claim_.holds()) return false;
   pool_.unclaim(merged_claim_);
   merged_ = kBaseModel;
   return true;

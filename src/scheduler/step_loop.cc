@@ -18,6 +18,7 @@ StepReport StepLoop::step() {
   const TimePoint run_begin = clock_.now();
   auto outputs = execute(plan);
   const TimePoint run_end = clock_.now();
+  if (outputs.ok()) scheduler_.note_prefill(plan, run_end - run_begin);
 
   complete(plan, outputs);
   const TimePoint end = clock_.now();

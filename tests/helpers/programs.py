@@ -36,7 +36,7 @@ class Engine:
     """
 
     def __init__(self, model, environment=None, **options):
-        options = {"model": str(model), "dtype": "float32", "threads": 1, "kv_cache_memory": 64 << 20,
+        options = {"model": str(model), "dtype": "float32", "threads": 1, "pool_memory": 64 << 20,
                    "max_logprobs": 4096} | options
         self.process = subprocess.Popen([find_program("engine_probe")], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                         stderr=subprocess.DEVNULL, text=True, env=os.environ | (environment or {}))
@@ -111,7 +111,7 @@ def token_ids(answer, choice=0):
 def generate(model, *arguments, dtype="float32", check=True):
     """`valora generate --json`; its answer, or the finished process if check is off."""
     command = [find_program("valora"), "generate", "--model", str(model), "--dtype", dtype, "--json",
-               "--threads", "1", *([] if "--kv-cache-memory" in arguments else ["--kv-cache-memory", str(64 << 20)]),
+               "--threads", "1", *([] if "--pool-memory" in arguments else ["--pool-memory", str(64 << 20)]),
                *map(str, arguments)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     if not check:

@@ -71,7 +71,7 @@ def test_preempted_requests(models, references, caching):
     model = models.memory[name]
     sampling = SAMPLING | {"logit_bias": NO_MEDIA_TOKENS, "logprobs": model.config.text_config.vocab_size}
     requests = [{"messages": messages, "sampling": sampling} for messages in PROMPTS * 4]
-    with Engine(models[name], kv_cache_memory=kv_bytes(model, 40), prefix_caching=caching,
+    with Engine(models[name], pool_memory=kv_bytes(model, 40), prefix_caching=caching,
                 max_num_batched_tokens=64) as engine:
         assert engine.model["kv_blocks"] == 40
         answers = engine.batch(requests)
@@ -85,7 +85,7 @@ def test_last_block_is_usable(models, references):
     """A sequence may fill the whole KV cache; one more token is refused, and the message names the limit."""
     name = "text-grouped-tied"
     model = models.memory[name]
-    with Engine(models[name], kv_cache_memory=kv_bytes(model, 6)) as engine:
+    with Engine(models[name], pool_memory=kv_bytes(model, 6)) as engine:
         assert engine.model["max_model_len"] == 96
         sampling = {"max_tokens": 96 - 30, "ignore_eos": True, "temperature": 0, "logprobs": model.config.vocab_size}
         request = {"tokens": list(range(30)), "sampling": sampling}
@@ -136,7 +136,7 @@ def test_independence(models, many, options):
     adapters, requests, alone = many
     blocks = options.get("kv_blocks", 4000)
     options = {k: v for k, v in options.items() if k != "kv_blocks"}
-    with Engine(models[name], kv_cache_memory=kv_bytes(models.memory[name], blocks), **options) as engine:
+    with Engine(models[name], pool_memory=kv_bytes(models.memory[name], blocks), **options) as engine:
         load_all(engine, adapters)
         for order in range(2):
             shuffled = random.Random(order).sample(range(64), 64)

@@ -252,7 +252,7 @@ def test_seeded_samples_survive_preemption(models, engine):
     requests = [{"messages": PROMPT, "sampling": {"temperature": 0.9, "seed": i, "max_tokens": 50, "ignore_eos": True}}
                 for i in range(12)]
     alone = [token_ids(engine.one(request)) for request in requests]
-    with Engine(models[NAME], kv_cache_memory=kv_bytes(models.memory[NAME], 20)) as little:
+    with Engine(models[NAME], pool_memory=kv_bytes(models.memory[NAME], 20)) as little:
         answers = little.batch(requests)
         assert sum(answer["preemptions"] for answer in answers) > 0
     assert [token_ids(answer) for answer in answers] == alone

@@ -1,7 +1,7 @@
 // Drives one engine over stdin and stdout, for comparisons with transformers and PEFT.
 //
 // First line: {"model", "dtype", "kernels", "mode", "merge", "threads", "max_model_len",
-//              "max_num_seqs", "max_num_batched_tokens", "max_waiting", "kv_cache_memory",
+//              "max_num_seqs", "max_num_batched_tokens", "max_waiting", "pool_memory",
 //              "prefix_caching", "max_logprobs", "max_images", "media_workers"}; all but "model"
 //              are optional
 //              → {"model": {...}}, or {"error": {...}} and the program ends
@@ -59,8 +59,8 @@ Result<EngineOptions> read_options(const Json& json) {
   VALORA_CHECK(integer("media_workers", o.media_workers));
   VALORA_TRY(max_model_len, optional_field<int32_t>(json, "max_model_len"));
   o.max_model_len = max_model_len;
-  VALORA_TRY(kv_cache_memory, optional_field<int64_t>(json, "kv_cache_memory"));
-  o.kv_cache_memory = kv_cache_memory;
+  VALORA_TRY(pool_memory, optional_field<int64_t>(json, "pool_memory"));
+  o.memory.pool_bytes = pool_memory;
   VALORA_TRY(prefix_caching, field_or<bool>(json, "prefix_caching", o.prefix_caching));
   o.prefix_caching = prefix_caching;
   o.fetch.allowed_local_path = "/";

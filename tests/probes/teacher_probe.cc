@@ -50,7 +50,7 @@ Result<std::unique_ptr<ServingEngine>> start_engine(const std::string& model) {
   options.model_path = model;
   options.dtype = ComputeDtype::kFloat32;
   options.threads = 1;
-  options.kv_cache_memory = int64_t{64} << 20;
+  options.memory.pool_bytes = int64_t{64} << 20;
   options.fetch.allowed_local_path = "/";
   return ServingEngine::start(options);
 }

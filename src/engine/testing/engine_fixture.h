@@ -63,7 +63,7 @@ class EngineTest : public ::testing::Test {
     options_.model_path = model_.path();
     options_.dtype = ComputeDtype::kFloat32;
     options_.threads = 1;
-    options_.kv_cache_memory = 256 * kTinyBlockBytes;
+    options_.memory.pool_bytes = 256 * kTinyBlockBytes;
   }
   void start() {
     auto engine = ServingEngine::start(options_);

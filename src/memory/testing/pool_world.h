@@ -70,7 +70,8 @@ struct World {
     user.keys = keys_of(user.identity, tokens);
     pool.advance();
     if (pool.claim(user.claim, user.identity, user.keys, n) != Readiness::kReady) return false;
-    if (pool.start(user.table, user.identity, user.keys, n) != Room::kReserved) return false;
+    if (pool.start(user.claim, user.table, user.identity, user.keys, n) != Room::kReserved)
+      return false;
     cached = user.table.committed * kBlockTokens;
     pool.commit(user.table, user.identity, user.keys, n);
     return true;

@@ -1,0 +1,40 @@
+// The options of the pool of memory that adapters and KV cache share.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "base/result.h"
+
+namespace valora {
+
+// Which blocks leave the pool first. kBenefit: those whose absence is expected to cost the least
+// time. kLru: the least recently used.
+enum class MemoryPolicy : uint8_t { kBenefit, kLru };
+
+Result<MemoryPolicy> parse_memory_policy(const std::string& name);  // benefit, lru
+std::string name_of(MemoryPolicy policy);
+
+struct MemoryOptions {
+  std::optional<int64_t> pool_bytes;  // absent: from the free memory
+  int64_t swap_bytes = 0;             // of the second tier of KV, a file; 0: none
+  std::string swap_dir = "/var/tmp";
+  double swap_bandwidth = 0;  // bytes/s at most, for experiments; 0: no limit
+  MemoryPolicy policy = MemoryPolicy::kBenefit;
+  // For comparisons: an adapter may leave before its KV; adapters get no reward for their number;
+  // nothing stays after its last request; adapters get a fixed share of the pool.
+  bool dependencies = true;
+  bool adapter_reward = true;
+  bool history = true;
+  std::optional<int64_t> adapter_bytes;
+  // The swapper: shares of the pool above which blocks leave, and below which they come in; seconds
+  // between its decisions, in which visits are counted, and in which recency fades.
+  double high = 0.95;
+  double low = 0.70;
+  double period = 0.1;
+  double window = 300;
+  double recency = 1;
+};
+
+}  // namespace valora

@@ -1,0 +1,64 @@
+// The content of adapters by digest: the folders that hold it, and its panels in the pool.
+// Thread-safe.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "adapters/adapter_spec.h"
+#include "base/digest.h"
+#include "memory/identity.h"
+#include "ops/lora.h"
+
+namespace valora {
+
+class AdapterStore {
+ public:
+  // dtype, block_bytes: of the pool. modules must outlive the store.
+  AdapterStore(const adapters::ModuleTable& modules, const adapters::AdapterLimits& limits,
+               at::ScalarType dtype, size_t block_bytes)
+      : modules_(modules), limits_(limits), dtype_(dtype), block_bytes_(block_bytes) {}
+
+  struct Stored {
+    memory::AdapterNeed need;
+    // Without panels until they are in the pool. Adapters of equal content share them. Only the
+    // engine thread may read panels.
+    std::shared_ptr<ops::AdapterWeights> weights;
+  };
+  // Takes note of spec.path as a source of the content. kUnprocessable: a panel does not fit into a
+  // block.
+  Result<Stored> add(const adapters::AdapterSpec& spec);
+
+  // Reads the content again and writes its panels to the blocks. Errors name the folder:
+  // kNotFound (it is gone), kConflict (it holds something else by now), or those of
+  // adapters::read_adapter().
+  Status read(const Digest& digest, std::span<std::byte* const> blocks) const;
+
+  // The panels are in these blocks from now on, or in none. Called by the engine thread.
+  void placed(const Digest& digest, std::vector<std::byte*> blocks);
+  void displaced(const Digest& digest);
+  bool resident(const Digest& digest) const;
+
+ private:
+  struct Entry {
+    std::weak_ptr<ops::AdapterWeights> weights;
+    std::vector<std::string> paths;  // the newest last
+    std::vector<std::byte*> blocks;  // in the pool; empty: absent
+  };
+
+  void drop_unused();
+
+  const adapters::ModuleTable& modules_;
+  adapters::AdapterLimits limits_;
+  at::ScalarType dtype_;
+  size_t block_bytes_;
+  mutable std::mutex mutex_;
+  std::unordered_map<Digest, Entry> entries_;
+};
+
+}  // namespace valora

@@ -1,0 +1,51 @@
+// The memory behind the pool's book-keeping: its blocks, the swap space and the adapters' files,
+// and the copies between them.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "engine/adapter_store.h"
+#include "engine/memory_plan.h"
+#include "memory/mover.h"
+#include "memory/pool.h"
+#include "memory/swap_file.h"
+#include "ops/attention.h"
+#include "ops/pool_memory.h"
+
+namespace valora {
+
+class MemoryTiers final : public memory::PoolListener {
+ public:
+  // Allocates the pool and reserves the swap space. Errors name the option at fault. `model` must
+  // outlive the tiers. Throws c10::Error or std::bad_alloc if memory runs out.
+  static Result<std::unique_ptr<MemoryTiers>> make(const MemoryPlan& plan,
+                                                   const EngineOptions& options,
+                                                   const models::ModelSpec& spec,
+                                                   at::ScalarType dtype, at::Device device,
+                                                   const adapters::AdapterLimits& limits);
+
+  ops::KvArena kv_arena() const { return kv_; }
+  // Null if adapters are not in the pool: with the reference kernels, and on devices whose kernels
+  // read no panels.
+  AdapterStore* adapters() { return adapters_ ? &*adapters_ : nullptr; }
+
+  // Runs one move. Called on the mover's threads, for different blocks.
+  Status copy(const memory::Move& move);
+
+  void on_loaded(const Digest& adapter, const std::vector<memory::BlockId>& blocks) override;
+  void on_left(const Digest& adapter) override;
+
+ private:
+  MemoryTiers() = default;
+  std::vector<std::byte*> addresses(const std::vector<memory::BlockId>& blocks) const;
+
+  ops::PoolMemory memory_;
+  ops::KvArena kv_;
+  size_t kv_bytes_ = 0;  // of a block
+  std::unique_ptr<memory::SwapFile> swap_;
+  std::optional<AdapterStore> adapters_;
+};
+
+}  // namespace valora

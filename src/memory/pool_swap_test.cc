@@ -1,0 +1,150 @@
+// KV in the swap space: what returns, what fails, what is dropped.
+#include <gtest/gtest.h>
+
+#include "memory/testing/pool_world.h"
+
+namespace valora::memory {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::adapter;
+using testing::check;
+using testing::count_from;
+using testing::identity_of;
+using testing::User;
+using testing::World;
+
+const auto kA = adapter(1, 3);
+
+// Takes all blocks for a moment, so that all history leaves.
+void press(World& world) {
+  BlockTable table;
+  for (int i = 0; i < 20; ++i) {
+    if (world.pool.reserve(table, world.pool.total_blocks() * kBlockTokens) == Room::kReserved)
+      break;
+    world.settle();
+  }
+  ASSERT_FALSE(table.blocks.empty());
+  world.pool.release(table);
+}
+
+TEST(PoolSwap, AConversationThatReturnsFindsItsPrefix) {
+  World world({.blocks = 12, .swap_blocks = 20});
+  const KvIdentity identity = identity_of(kA);
+  world.serve(identity, count_from(0, 100));
+  press(world);
+  EXPECT_EQ(world.pool.stats().swap_used, 6);
+  EXPECT_FALSE(world.pool.resident(kA.digest));
+  world.wait(1h);
+  EXPECT_EQ(world.serve(identity, count_from(0, 101)), 96);
+  EXPECT_EQ(world.pool.stats().swapped_tokens, 96u);
+  EXPECT_EQ(check(world.pool), "");
+}
+
+TEST(PoolSwap, ABlockThatIsInBothTiersLeavesWithoutACopy) {
+  World world({.blocks = 12, .swap_blocks = 20});
+  world.serve({}, count_from(0, 100));
+  press(world);
+  world.serve({}, count_from(0, 100));
+  const uint64_t writes = world.pool.stats().writes.moves;
+  press(world);
+  EXPECT_EQ(world.pool.stats().writes.moves, writes);
+  EXPECT_EQ(world.serve({}, count_from(0, 100)), 96);
+}
+
+TEST(PoolSwap, WhatIsCheaperToComputeIsNotSaved) {
+  World world({.blocks = 12, .swap_blocks = 20});
+  for (int i = 0; i < 300; ++i) world.pool.note_prefill(1000, 1e-9);
+  world.serve({}, count_from(0, 100));
+  press(world);
+  EXPECT_EQ(world.pool.stats().swap_used, 0);
+  EXPECT_EQ(world.pool.stats().kv_dropped, 6u);
+}
+
+TEST(PoolSwap, AFailedReadIsComputedAgain) {
+  bool broken = false;
+  World world({.blocks = 12, .swap_blocks = 20}, [&](const Move& move) {
+    const bool fails = broken && move.kind == MoveKind::kReadKv;
+    return SimulatedMover::Outcome{fails ? Status(internal("short read")) : Status(), 1};
+  });
+  world.serve({}, count_from(0, 100));
+  press(world);
+  broken = true;
+  EXPECT_EQ(world.serve({}, count_from(0, 100)), 0);
+  EXPECT_EQ(world.pool.stats().reads.failed, 6u);
+  EXPECT_EQ(check(world.pool), "");
+  EXPECT_EQ(world.serve({}, count_from(0, 100)), 96);  // computed again, in the pool
+}
+
+// The first block of the chain fails, those below it arrive.
+TEST(PoolSwap, WhatArrivesBelowAFailedBlockGoesWithIt) {
+  int reads = 0;
+  World world({.blocks = 12, .swap_blocks = 20}, [&](const Move& move) {
+    const bool fails = move.kind == MoveKind::kReadKv && ++reads == 2;
+    return SimulatedMover::Outcome{fails ? Status(internal("short read")) : Status(), 1};
+  });
+  world.serve({}, count_from(0, 100));
+  press(world);
+  EXPECT_EQ(world.serve({}, count_from(0, 100)), 16);
+  EXPECT_EQ(check(world.pool), "");
+}
+
+TEST(PoolSwap, AFailedWriteLeavesTheBlockWhereItIs) {
+  bool broken = true;
+  World world({.blocks = 8, .swap_blocks = 20}, [&](const Move& move) {
+    const bool fails = broken && move.kind == MoveKind::kWriteKv;
+    return SimulatedMover::Outcome{fails ? Status(internal("disk full")) : Status(), 1};
+  });
+  world.serve({}, count_from(0, 100));
+  BlockTable table;
+  EXPECT_EQ(world.pool.reserve(table, 4 * 16), Room::kSoon);
+  world.settle();
+  EXPECT_EQ(world.pool.stats().history_blocks, 6);
+  EXPECT_EQ(world.pool.stats().swap_used, 0);
+  EXPECT_GT(world.pool.stats().writes.failed, 0u);
+  // Tried again at once, it would fail again: now the blocks are dropped.
+  EXPECT_EQ(world.pool.reserve(table, 4 * 16), Room::kReserved);
+  EXPECT_EQ(world.pool.stats().kv_dropped, 2u);
+  world.pool.release(table);
+  EXPECT_EQ(check(world.pool), "");
+}
+
+TEST(PoolSwap, AVisitKeepsABlockThatIsAboutToLeave) {
+  World world({.blocks = 8, .swap_blocks = 20});
+  world.serve({}, count_from(0, 80));
+  BlockTable table;
+  EXPECT_EQ(world.pool.reserve(table, 4 * 16), Room::kSoon);
+  User user{{}, {}, {}, {}};
+  ASSERT_TRUE(world.run(user, count_from(0, 80)));
+  EXPECT_EQ(world.cached, 64);
+  world.settle();
+  EXPECT_EQ(check(world.pool, {&user}), "");
+  EXPECT_EQ(world.pool.available_blocks(), 3);
+  world.end(user);
+}
+
+TEST(PoolSwap, AFullSwapSpaceGivesUpWhatIsWorthLeast) {
+  World world({.blocks = 12, .swap_blocks = 6});
+  world.serve({}, count_from(0, 97));
+  press(world);
+  world.wait(1s);
+  world.serve({}, count_from(5000, 97));
+  press(world);
+  EXPECT_EQ(world.pool.stats().swap_used, 6);
+  EXPECT_EQ(world.serve({}, count_from(5000, 97)), 96);
+  EXPECT_EQ(world.serve({}, count_from(0, 97)), 0);
+  EXPECT_EQ(check(world.pool), "");
+}
+
+TEST(PoolSwap, AForgottenAdapterTakesItsSwappedKvWithIt) {
+  World world({.blocks = 12, .swap_blocks = 20});
+  world.serve(identity_of(kA), count_from(0, 100));
+  press(world);
+  world.pool.forget(kA.digest);
+  EXPECT_EQ(world.pool.stats().swap_used, 0);
+  EXPECT_EQ(world.pool.tree().kv_nodes(), 0u);
+  EXPECT_EQ(check(world.pool), "");
+}
+
+}  // namespace
+}  // namespace valora::memory
