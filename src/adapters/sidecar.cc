@@ -10,15 +10,31 @@
 namespace valora::adapters {
 namespace {
 
+// The texts are listed with every adapter, and thousands of adapters are loaded.
+constexpr size_t kMaxNameBytes = 256;
+constexpr size_t kMaxLabelBytes = 1024;
+constexpr size_t kMaxTextBytes = size_t{8} << 10;
+constexpr size_t kMaxWarnings = 20;
+
 constexpr JsonLimits kLimits{
     .max_bytes = size_t{16} << 20, .max_depth = 16, .max_values = size_t{1} << 19};
 
 void warn_of_others(const Json& object, std::initializer_list<const char*> known,
                     std::vector<std::string>& warnings) {
   for (const auto& [key, value] : object.items())
-    if (std::none_of(known.begin(), known.end(), [&](const char* k) { return key == k; }))
+    if (warnings.size() < kMaxWarnings &&
+        std::none_of(known.begin(), known.end(), [&](const char* k) { return key == k; }))
       warnings.push_back("valora.json: the key \"" + shortened(key) +
                          "\" is unknown and was ignored");
+}
+
+// An absent text is empty.
+Result<std::string> read_text(const Json& object, const char* key, size_t max_bytes) {
+  VALORA_TRY(text, field_or<std::string>(object, key, ""));
+  if (text.size() <= max_bytes) return text;
+  return unprocessable("\"" + std::string(key) + "\" has " + std::to_string(text.size()) +
+                           " bytes; at most " + std::to_string(max_bytes) + " are read",
+                       key);
 }
 
 Result<std::optional<ProblemType>> read_problem_type(const Json& head) {
@@ -41,6 +57,9 @@ Result<std::vector<std::string>> read_labels(const Json& head) {
   if (!value.is_array() || value.empty()) return wrong;
   for (const Json& label : value) {
     if (!label.is_string()) return wrong;
+    if (label.get_ref<const std::string&>().size() > kMaxLabelBytes)
+      return unprocessable("a label has more than " + std::to_string(kMaxLabelBytes) + " bytes",
+                           "labels");
     labels.push_back(label.get<std::string>());
   }
   return labels;
@@ -48,7 +67,8 @@ Result<std::vector<std::string>> read_labels(const Json& head) {
 
 Result<HeadNotes> read_head(const Json& head, std::vector<std::string>& warnings) {
   if (!head.is_object()) return invalid("each of \"heads\" must be an object", "heads");
-  VALORA_TRY(name, required_field<std::string>(head, "name"));
+  VALORA_CHECK(required_field<std::string>(head, "name"));
+  VALORA_TRY(name, read_text(head, "name", kMaxNameBytes));
   VALORA_TRY(labels, read_labels(head));
   VALORA_TRY(problem_type, read_problem_type(head));
   VALORA_TRY(pooling, field_or<std::string>(head, "pooling", "last"));
@@ -56,7 +76,7 @@ Result<HeadNotes> read_head(const Json& head, std::vector<std::string>& warnings
   if (pooling != "last")
     return unprocessable("pooling \"" + shortened(pooling) + "\" is not supported, only \"last\"",
                          "pooling");
-  VALORA_TRY(question, field_or<std::string>(head, "question", ""));
+  VALORA_TRY(question, read_text(head, "question", kMaxTextBytes));
   warn_of_others(head,
                  {"name", "labels", "problem_type", "pooling", "add_generation_prompt", "question"},
                  warnings);
@@ -81,9 +101,9 @@ Status read_heads(const Json& object, Sidecar& sidecar) {
 Result<Sidecar> parse_sidecar(const Json& object) {
   if (!object.is_object()) return invalid("not a JSON object");
   Sidecar sidecar;
-  VALORA_TRY(task, field_or<std::string>(object, "task", ""));
-  VALORA_TRY(description, field_or<std::string>(object, "description", ""));
-  VALORA_TRY(question, field_or<std::string>(object, "question", ""));
+  VALORA_TRY(task, read_text(object, "task", kMaxNameBytes));
+  VALORA_TRY(description, read_text(object, "description", kMaxTextBytes));
+  VALORA_TRY(question, read_text(object, "question", kMaxTextBytes));
   sidecar.task = std::move(task);
   sidecar.description = std::move(description);
   sidecar.question = std::move(question);

@@ -132,6 +132,26 @@ TEST(Sidecar, RefusesWhatDoesNotFit) {
   EXPECT_THAT(refusal(Json::array()), HasSubstr("valora.json: not a JSON object"));
 }
 
+TEST(Sidecar, TextsAreBounded) {
+  const auto refusal = [](const Json& sidecar) {
+    AdapterFolder folder;
+    folder.add_head("score", 1);
+    folder.sidecar = sidecar;
+    return folder.refusal();
+  };
+  EXPECT_EQ(refusal({{"description", std::string(8192, 'x')}}), "accepted");
+  for (const char* key : {"description", "question"})
+    EXPECT_THAT(refusal({{key, std::string(8193, 'x')}}),
+                HasSubstr("\"" + std::string(key) + "\" has 8193 bytes; at most 8192 are read"));
+  EXPECT_THAT(refusal({{"task", std::string(257, 'x')}}), HasSubstr("at most 256 are read"));
+  const std::string long_label(1025, 'x');
+  EXPECT_THAT(refusal({{"heads", {head_notes("score", {{"labels", {long_label}}})}}}),
+              HasSubstr("a label has more than 1024 bytes"));
+  AdapterFolder folder;
+  for (int i = 0; i < 1000; ++i) folder.sidecar["k" + std::to_string(i)] = 1;
+  EXPECT_EQ(folder.read()->warnings.size(), 20u);
+}
+
 TEST(Sidecar, UnknownKeysAreWarnings) {
   AdapterFolder folder;
   folder.add_head("score", 2);

@@ -66,6 +66,7 @@ int run_serve(Flags& flags) {
   if (!flags.server.served_model_names.empty())
     flags.engine.served_name = flags.server.served_model_names.front();
   flags.server.max_loras = flags.engine.max_loras;
+  flags.server.max_waiting = flags.engine.max_waiting;
   std::vector<std::string> base_names = flags.server.served_model_names;
   if (base_names.empty()) base_names = {flags.engine.model_path};
   const auto adapters = adapters_at_start(flags.lora_modules, flags.manifest, base_names);
@@ -114,8 +115,10 @@ void add_serve(CLI::App& app, std::function<int()>& run) {
   c.add_option("--api-key", s.api_keys, "API key that clients must send; repeatable")
       ->envname("VALORA_API_KEY");
   c.add_option("--allowed-origins", s.cors_allowed_origins, "Allowed CORS origins; * for any");
-  c.add_option("--max-waiting", e.max_waiting,
-               "Highest number of waiting requests; more get HTTP 429")
+  c.add_option(
+       "--max-waiting", e.max_waiting,
+       "Highest number of waiting requests, each counted n times its prompts; more get HTTP "
+       "429")
       ->capture_default_str();
   c.add_option("--media-workers", e.media_workers, "Threads that decode and prepare media")
       ->capture_default_str();

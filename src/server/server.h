@@ -49,6 +49,8 @@ struct ServerOptions {
   bool allow_runtime_lora_updating = false;     // /v1/load_lora_adapter and /v1/unload_lora_adapter
   // an unknown model name is looked up as an adapter folder in this directory; empty: off
   std::string lora_resolver_dir;
+  // 429; waiting choices: n times the prompts of each request that the engine has not begun
+  int max_waiting = 1024;
   int max_loras = 0;  // highest number of adapters per batch, for vllm:lora_requests_info
 };
 

@@ -1,6 +1,7 @@
 #include "server/handlers/answer.h"
 
 #include <algorithm>
+#include <atomic>
 #include <utility>
 
 #include "server/handlers/adapter_resolver.h"
@@ -10,18 +11,31 @@ namespace valora::server {
 
 using Clock = std::chrono::steady_clock;
 
+namespace {
+
+Error queue_full() {
+  return {
+      ErrorCode::kQueueFull, "too many choices (n times the prompts) wait; try again later", {}};
+}
+
+}  // namespace
+
 // The engine calls it on its own threads, so it only posts to the exchange's executor.
 class Answer::PartSink final : public ResponseSink {
  public:
-  PartSink(std::shared_ptr<Answer> answer, size_t part, const std::vector<AdapterUse>& uses)
+  // Takes over the request's share of the waiting choices.
+  PartSink(std::shared_ptr<Answer> answer, size_t part, const GenerateRequest& request)
       : answer_(std::move(answer)),
         part_(part),
-        activity_(answer_->service_->metrics.adapter_activity, uses) {}
+        activity_(answer_->service_->metrics.adapter_activity, request.adapters),
+        waiting_choices_(request.sampling.n) {}
+  ~PartSink() override { waits_no_more(); }
 
   void accepted() { activity_.accepted(); }
 
   void on_start(const Usage& usage) override {
     activity_.started();
+    waits_no_more();
     answer_->exchange_->post(
         [answer = answer_, part = part_, usage] { answer->started(part, usage); });
   }
@@ -47,9 +61,12 @@ class Answer::PartSink final : public ResponseSink {
   }
 
  private:
+  void waits_no_more() { answer_->service_->waiting.give_back(waiting_choices_.exchange(0)); }
+
   const std::shared_ptr<Answer> answer_;
   const size_t part_;
   AdapterActivity::Request activity_;
+  std::atomic<int> waiting_choices_;
 };
 
 Answer::Answer(std::shared_ptr<Service> service, std::shared_ptr<Exchange> exchange,
@@ -62,33 +79,40 @@ Answer::Answer(std::shared_ptr<Service> service, std::shared_ptr<Exchange> excha
 void Answer::start(Target target, std::vector<GenerateRequest> requests) {
   target_ = std::move(target);
   const std::vector<AdapterUse> uses = service_->adapters_of(target_);
+  int choices = 0;
   for (GenerateRequest& request : requests) {
     parts_.emplace_back().last_token.resize(static_cast<size_t>(request.sampling.n));
     request.adapters = uses;
     request.head = target_.head;
+    choices += request.sampling.n;
   }
+  if (!service_->waiting.take(choices)) return exchange_->respond(error_response(queue_full()));
+  Sinks sinks;
+  for (size_t i = 0; i < requests.size(); ++i)
+    sinks.push_back(std::make_shared<PartSink>(shared_from_this(), i, requests[i]));
   std::vector<std::string> missing = service_->resolver->missing(uses);
-  if (missing.empty()) return submit(std::move(requests), {});
+  if (missing.empty()) return submit(std::move(requests), sinks, {});
   // The load may end after the server has stopped. Its executor then drops the posted work.
   auto waiting = std::make_shared<std::vector<GenerateRequest>>(std::move(requests));
-  service_->resolver->load(
-      std::move(missing), [self = shared_from_this(), waiting](const Status& resolved) {
-        self->exchange_->post(
-            [self, waiting, resolved] { self->submit(std::move(*waiting), resolved); });
-      });
+  service_->resolver->load(std::move(missing),
+                           [self = shared_from_this(), waiting, sinks](const Status& resolved) {
+                             self->exchange_->post([self, waiting, sinks, resolved] {
+                               self->submit(std::move(*waiting), sinks, resolved);
+                             });
+                           });
 }
 
-void Answer::submit(std::vector<GenerateRequest> requests, const Status& resolved) {
+void Answer::submit(std::vector<GenerateRequest> requests, const Sinks& sinks,
+                    const Status& resolved) {
   std::vector<RequestHandle> handles;
   std::optional<Error> refused;
   for (size_t i = 0; i < requests.size() && !refused; ++i) {
-    auto sink = std::make_shared<PartSink>(shared_from_this(), i, requests[i].adapters);
-    const auto handle = service_->engine.submit(std::move(requests[i]), sink);
+    const auto handle = service_->engine.submit(std::move(requests[i]), sinks[i]);
     if (!handle.ok()) {
       refused = refusal(handle.error(), resolved);
       continue;
     }
-    sink->accepted();
+    sinks[i]->accepted();
     handles.push_back(*handle);
   }
   exchange_->post([self = shared_from_this(), handles = std::move(handles),

@@ -59,7 +59,8 @@ class Answer : public std::enable_shared_from_this<Answer> {
     std::vector<std::optional<Time>> last_token;  // per sequence
   };
 
-  void submit(std::vector<GenerateRequest> requests, const Status& resolved);
+  using Sinks = std::vector<std::shared_ptr<PartSink>>;
+  void submit(std::vector<GenerateRequest> requests, const Sinks& sinks, const Status& resolved);
   Error refusal(const Error& error, const Status& resolved) const;
   void submitted(const std::vector<RequestHandle>& handles, const std::optional<Error>& refused);
   void started(size_t part, const Usage& usage);

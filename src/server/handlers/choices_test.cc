@@ -66,6 +66,35 @@ TEST_F(Handlers, AStreamOfATaskHeadHasEveryIndex) {
   }
 }
 
+TEST_F(Handlers, WaitingChoicesCountNTimesThePrompts) {
+  options_.max_waiting = 4;
+  engine_.hold_requests(true);
+  const auto first = begin("POST", "/v1/chat/completions", chat_body("x", R"("n":3)"));
+  const auto full = call("POST", "/v1/completions", R"({"prompt":["a","b"]})");
+  EXPECT_EQ(full->response.status, 429);
+  EXPECT_EQ(full->json()["error"]["type"], "RateLimitError");
+  EXPECT_EQ(chat("x", R"("n":2)")->response.status, 429);
+  const auto second = begin("POST", "/v1/chat/completions", chat_body("x", ""));
+  EXPECT_EQ(chat("x")->response.status, 429);
+  engine_.hold_requests(false);
+  first->run();
+  second->run();
+  // An empty queue takes a request of any size.
+  EXPECT_EQ(call("POST", "/v1/completions", R"({"prompt":["a","b"],"n":4})")->response.status, 200);
+  EXPECT_EQ(chat("x")->response.status, 200);
+}
+
+TEST_F(Handlers, ARefusedRequestWaitsNoMore) {
+  options_.max_waiting = 1;
+  EXPECT_EQ(chat("x", R"("model":"nobody","n":5)")->response.status, 404);
+  engine_.hold_requests(true);
+  const auto next = begin("POST", "/v1/chat/completions", chat_body("x", ""));
+  EXPECT_EQ(chat("x")->response.status, 429);
+  engine_.hold_requests(false);
+  next->run();
+  EXPECT_EQ(next->response.status, 200);
+}
+
 TEST_F(Handlers, AChoiceThatTheEngineDoesNotEndIsAnErrorNotAnEmptyAnswer) {
   const auto whole = chat("!unfinished", R"("n":2)");
   EXPECT_EQ(whole->response.status, 500);

@@ -19,7 +19,8 @@ Service::Service(ServerOptions server_options, Engine& served_engine)
       engine(served_engine),
       base_names(names_of(options, engine)),
       metrics(engine, base_names.front(), options.max_loras),
-      resolver(std::make_shared<AdapterResolver>(options.lora_resolver_dir, base_names, engine)) {}
+      resolver(std::make_shared<AdapterResolver>(options.lora_resolver_dir, base_names, engine)),
+      waiting(options.max_waiting) {}
 
 Service::~Service() = default;
 

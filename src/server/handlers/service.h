@@ -10,6 +10,7 @@
 
 #include "api/engine.h"
 #include "base/result.h"
+#include "server/handlers/waiting_choices.h"
 #include "server/http/http.h"
 #include "server/metrics/metrics.h"
 #include "server/openai/requests.h"
@@ -32,6 +33,7 @@ class Service {
   Metrics metrics;
   const std::shared_ptr<AdapterResolver> resolver;
   std::atomic<bool> draining{false};
+  WaitingChoices waiting;
 
   const std::string& base_name() const { return base_names.front(); }
   bool is_base(std::string_view model) const;

@@ -15,7 +15,8 @@ namespace {
 constexpr int kMaxLogprobs = 20;
 constexpr int kDefaultCompletionTokens = 16;  // OpenAI's
 constexpr size_t kMaxPrompts = 1024;
-constexpr size_t kMaxAdapters = 64;  // of one request
+constexpr size_t kMaxChoices = 1024;  // n times the prompts
+constexpr size_t kMaxAdapters = 64;   // of one request
 
 Result<AdapterUse> parse_adapter_use(const Json& item, const std::string& path) {
   if (!item.is_object()) return invalid(fmt::format("\"{}\" must be an object", path), "lora");
@@ -168,6 +169,10 @@ Result<GenerationBody> parse_completion(std::string_view text) {
     return not_implemented("\"add_special_tokens\": false is not supported; send token ids instead",
                            "add_special_tokens");
   VALORA_TRY(prompts, parse_prompts(body, "prompt"));
+  if (prompts.size() * out.sampling.n > kMaxChoices)
+    return invalid(fmt::format("\"n\" times the prompts is {}; a request takes at most {} choices",
+                               prompts.size() * out.sampling.n, kMaxChoices),
+                   "n");
   out.prompts = std::move(prompts);
   return out;
 }

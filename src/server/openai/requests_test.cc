@@ -91,6 +91,9 @@ TEST_P(BadChatField, IsA400NamingTheField) {
   EXPECT_EQ(body.error().param, GetParam().param) << body.error().message;
 }
 
+const std::string kLongStopText = R"("stop":["a",")" + std::string(4096, 'x') + "\"]";
+const char* const kLongStop = kLongStopText.c_str();
+
 INSTANTIATE_TEST_SUITE_P(
     Ranges, BadChatField,
     ::testing::Values(
@@ -111,7 +114,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadField{
             R"("stop":["1","2","3","4","5","6","7","8","9","10","11","12","13","14","15","16","17"])",
             "stop"},
-        BadField{R"("stop_token_ids":["a"])", "stop_token_ids"},
+        BadField{kLongStop, "stop"}, BadField{R"("stop_token_ids":["a"])", "stop_token_ids"},
         BadField{R"("stop_token_ids":5)", "stop_token_ids"},
         BadField{R"("logit_bias":{"x":1})", "logit_bias"},
         BadField{R"("logit_bias":{"1":101})", "logit_bias"},
@@ -130,6 +133,27 @@ INSTANTIATE_TEST_SUITE_P(
         BadField{R"("response_format":"json")", "response_format"},
         BadField{R"("tool_choice":5)", "tool_choice"},
         BadField{R"("add_generation_prompt":"no")", "add_generation_prompt"}));
+
+// Every prompt and sequence of a request holds a copy, so a small body would take gigabytes.
+TEST(ParseChat, BoundsWhatMultiplies) {
+  const std::string accents = fmt::format("{:\xC3\xA9^{}}", "", 4096);  // 8,192 bytes
+  EXPECT_TRUE(chat(R"("stop":")" + accents + "\"").ok());
+  const auto biases = [](int count) {
+    std::string list;
+    for (int i = 0; i < count; ++i) list += fmt::format(R"({}"{}":1)", i ? "," : "", i);
+    return chat(R"("logit_bias":{)" + list + "}");
+  };
+  EXPECT_TRUE(biases(1024).ok());
+  EXPECT_EQ(biases(1025).error().param, "logit_bias");
+  const auto choices = [](int prompts, int n) {
+    std::string list = R"("x")";
+    for (int i = 1; i < prompts; ++i) list += R"(,"x")";
+    return parse_completion(fmt::format(R"({{"prompt":[{}],"n":{}}})", list, n));
+  };
+  EXPECT_TRUE(choices(8, 128).ok());
+  EXPECT_EQ(choices(9, 128).error().param, "n");
+  EXPECT_TRUE(choices(1024, 1).ok());
+}
 
 // All names are compared pairwise: without a limit, a body of a few megabytes would take minutes.
 TEST(ParseChat, TakesAFewAdaptersOnly) {

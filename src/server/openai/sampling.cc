@@ -6,13 +6,16 @@
 
 #include "base/strings.h"
 #include "server/openai/fields.h"
+#include "server/openai/utf8.h"
 
 namespace valora::server {
 namespace {
 
 constexpr int kMaxSequences = 128;
 constexpr size_t kMaxStops = 16;
+constexpr size_t kMaxStopCharacters = 4096;  // every sequence of a request holds a copy
 constexpr size_t kMaxStopTokens = 128;
+constexpr size_t kMaxBiases = 1024;
 constexpr double kMaxRepetitionPenalty = 1e6;
 
 Result<std::vector<std::string>> parse_stop(const Json& body) {
@@ -20,8 +23,15 @@ Result<std::vector<std::string>> parse_stop(const Json& body) {
   if (stop.size() > kMaxStops)
     return invalid(fmt::format("\"stop\" takes at most {} strings, not {}", kMaxStops, stop.size()),
                    "stop");
-  for (const std::string& text : stop)
+  size_t characters = 0;
+  for (const std::string& text : stop) {
     if (text.empty()) return invalid("\"stop\" can't contain an empty string", "stop");
+    characters += count_characters(text);
+  }
+  if (characters > kMaxStopCharacters)
+    return invalid(fmt::format("\"stop\" takes at most {} characters in all its strings, not {}",
+                               kMaxStopCharacters, characters),
+                   "stop");
   return stop;
 }
 
@@ -41,6 +51,10 @@ Result<std::vector<std::pair<int32_t, float>>> parse_logit_bias(const Json& body
   if (value.is_null()) return biases;
   if (!value.is_object())
     return invalid("\"logit_bias\" must be an object from token ids to numbers", "logit_bias");
+  if (value.size() > kMaxBiases)
+    return invalid(
+        fmt::format("\"logit_bias\" takes at most {} tokens, not {}", kMaxBiases, value.size()),
+        "logit_bias");
   for (const auto& [key, bias] : value.items()) {
     int32_t id = 0;
     const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), id);
