@@ -1,17 +1,12 @@
 #include "adapters/registry.h"
 
-#include <algorithm>
-
 #include "base/strings.h"
+#include "base/visible_text.h"
 
 namespace valora::adapters {
 namespace {
 
 constexpr size_t kMaxNameBytes = 256;
-
-bool is_forbidden(char c) {
-  return static_cast<unsigned char>(c) < 0x20 || c == 0x7F || c == ',' || c == '"';
-}
 
 // The engine holds copies of the tensors. Keeping the spec's file would take their memory twice.
 std::shared_ptr<const AdapterSpec> without_tensors(const AdapterSpec& spec) {
@@ -33,9 +28,11 @@ Status check_adapter_name(std::string_view name) {
     return invalid("the adapter name \"" + shortened(name, 40) + "\" is longer than " +
                        std::to_string(kMaxNameBytes) + " bytes",
                    "lora_name");
-  if (std::any_of(name.begin(), name.end(), is_forbidden))
-    return invalid("an adapter's name must not have commas, double quotes or control characters",
-                   "lora_name");
+  if (name.find_first_of(",\"") != name.npos || has_hidden_characters(name))
+    return invalid(
+        "an adapter's name must be UTF-8 without commas, double quotes, control characters and "
+        "bidirectional controls",
+        "lora_name");
   return {};
 }
 

@@ -58,8 +58,9 @@ class AdapterRegistry {
   AdapterId next_id_ = 0;
 };
 
-// Names appear in URLs, logs and comma-separated metric labels: 1 to 256 bytes, no control
-// characters, commas or double quotes. Error: kInvalidArgument.
+// Names appear in URLs, logs and comma-separated metric labels: 1 to 256 bytes of
+// UTF-8 without control characters, bidirectional controls, commas and double quotes. Error:
+// kInvalidArgument.
 Status check_adapter_name(std::string_view name);
 
 }  // namespace valora::adapters

@@ -97,7 +97,8 @@ TEST(AdapterRegistry, RefusesNamesThatWouldBreakUrlsLogsOrMetrics) {
   AdapterRegistry registry;
   for (const std::string& name :
        {std::string(), std::string("a,b"), std::string("a\nb"), std::string("a\0b", 3),
-        std::string("a\"b"), std::string(257, 'x')})
+        std::string("a\"b"), std::string(257, 'x'), std::string("a\xE2\x80\xAE"),
+        std::string("a\xC2\x9B"), std::string("a\xFF")})
     EXPECT_EQ(registry.add(name, spec_at("/")).error().code, ErrorCode::kInvalidArgument) << name;
   for (const std::string& name :
        {std::string("org/name-1.0"), std::string("é"), std::string(256, 'x')})

@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/strings.h"
+#include "base/visible_text.h"
 
 namespace valora::adapters {
 namespace {
@@ -35,6 +36,14 @@ Result<std::string> read_text(const Json& object, const char* key, size_t max_by
   return unprocessable("\"" + std::string(key) + "\" has " + std::to_string(text.size()) +
                            " bytes; at most " + std::to_string(max_bytes) + " are read",
                        key);
+}
+
+// Names reach the log, labels of metrics and lists.
+Result<std::string> read_name(const Json& object, const char* key) {
+  VALORA_TRY(name, read_text(object, key, kMaxNameBytes));
+  if (!has_hidden_characters(name)) return name;
+  return unprocessable(
+      "\"" + std::string(key) + "\" has control characters or bidirectional controls", key);
 }
 
 Result<std::optional<ProblemType>> read_problem_type(const Json& head) {
@@ -68,7 +77,7 @@ Result<std::vector<std::string>> read_labels(const Json& head) {
 Result<HeadNotes> read_head(const Json& head, std::vector<std::string>& warnings) {
   if (!head.is_object()) return invalid("each of \"heads\" must be an object", "heads");
   VALORA_CHECK(required_field<std::string>(head, "name"));
-  VALORA_TRY(name, read_text(head, "name", kMaxNameBytes));
+  VALORA_TRY(name, read_name(head, "name"));
   VALORA_TRY(labels, read_labels(head));
   VALORA_TRY(problem_type, read_problem_type(head));
   VALORA_TRY(pooling, field_or<std::string>(head, "pooling", "last"));
@@ -101,7 +110,7 @@ Status read_heads(const Json& object, Sidecar& sidecar) {
 Result<Sidecar> parse_sidecar(const Json& object) {
   if (!object.is_object()) return invalid("not a JSON object");
   Sidecar sidecar;
-  VALORA_TRY(task, read_text(object, "task", kMaxNameBytes));
+  VALORA_TRY(task, read_name(object, "task"));
   VALORA_TRY(description, read_text(object, "description", kMaxTextBytes));
   VALORA_TRY(question, read_text(object, "question", kMaxTextBytes));
   sidecar.task = std::move(task);

@@ -4,6 +4,7 @@
 
 #include "adapters/tensor_values.h"
 #include "base/strings.h"
+#include "base/visible_text.h"
 
 namespace valora::adapters {
 namespace {
@@ -29,6 +30,9 @@ std::vector<std::string> numbered_labels(size_t rows) {
 
 Result<TaskHead> make_head(const std::string& name, const HeadTensors& tensors,
                            const HeadNotes* notes, int64_t hidden_size) {
+  if (has_hidden_characters(name))
+    return unprocessable("the name of the head " + visible(shortened(name)) +
+                         " has control characters or bidirectional controls");
   VALORA_CHECK(check_shapes(name, tensors, hidden_size));
   const size_t rows = static_cast<size_t>(tensors.weight->shape[0]);
   TaskHead head{.name = name, .weight = *tensors.weight};

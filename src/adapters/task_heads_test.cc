@@ -152,6 +152,17 @@ TEST(Sidecar, TextsAreBounded) {
   EXPECT_EQ(folder.read()->warnings.size(), 20u);
 }
 
+TEST(Sidecar, NamesHaveNoHiddenCharacters) {
+  for (const char* hidden : {"a\nb", "\x1B", "\xE2\x80\xAE", "\xC2\x85"}) {
+    AdapterFolder task;
+    task.sidecar = {{"task", hidden}};
+    EXPECT_THAT(task.refusal(), HasSubstr("\"task\" has control characters"));
+    AdapterFolder head;
+    head.add_head(hidden, 2);
+    EXPECT_THAT(head.refusal(), HasSubstr("has control characters or bidirectional controls"));
+  }
+}
+
 TEST(Sidecar, UnknownKeysAreWarnings) {
   AdapterFolder folder;
   folder.add_head("score", 2);

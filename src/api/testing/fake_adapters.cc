@@ -23,7 +23,8 @@ Result<AdapterCard> FakeAdapters::load(const LoadAdapter& request) {
   if (current == 0 && cards_.size() >= limit_)
     return Error{ErrorCode::kUnavailable, std::to_string(limit_) + " adapters are loaded", {}};
   if (request.path.ends_with("missing")) return not_found("no such folder", "lora_path");
-  if (request.path.ends_with("broken")) return unprocessable("the adapter has a NaN", "lora_path");
+  if (request.path.ends_with("broken"))
+    return unprocessable(request.path + " has a NaN", "lora_path");
   if (!request.same_as.empty()) aliases_[request.name] = loaded_name(request.same_as);
   return cards_[request.name] = {.name = request.name,
                                  .path = request.path,

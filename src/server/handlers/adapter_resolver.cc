@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <filesystem>
 
 #include "api/find_adapter.h"
+#include "base/visible_text.h"
 #include "server/base_names.h"
 
 namespace valora::server {
@@ -14,20 +14,22 @@ namespace {
 constexpr size_t kMaxNameBytes = 255;  // of one path component
 
 // A bad folder is an error of the request that names it, and so is one adapter more than the table
-// takes: a retry is of no use. Internal errors are the server's.
-Error unloadable(const std::string& name, const Error& error) {
+// takes: a retry is of no use. Internal errors are the server's. Clients do not learn where the
+// folders are.
+Error unloadable(const std::string& name, const std::string& directory, const Error& error) {
   const bool ours = error.code == ErrorCode::kInternal;
+  std::string message = error.message;
+  for (size_t at; (at = message.find(directory + "/")) != message.npos;)
+    message.erase(at, directory.size() + 1);
   return {ours ? error.code : ErrorCode::kInvalidArgument,
-          fmt::format("the adapter `{}` can't be loaded: {}", name, error.message), "model"};
+          fmt::format("the adapter `{}` can't be loaded: {}", name, message), "model"};
 }
 
 }  // namespace
 
 bool safe_folder_name(std::string_view name) {
   if (name.empty() || name.size() > kMaxNameBytes || name.front() == '.') return false;
-  return std::all_of(name.begin(), name.end(), [](char c) {
-    return static_cast<unsigned char>(c) >= ' ' && c != 127 && c != '/' && c != '\\';
-  });
+  return name.find_first_of("/\\") == name.npos && !has_hidden_characters(name);
 }
 
 std::vector<std::string> AdapterResolver::missing(const std::vector<AdapterUse>& uses) const {
@@ -61,10 +63,11 @@ void AdapterResolver::load_one(const std::string& name, Done done) {
     waiting.push_back(std::move(done));
     if (waiting.size() > 1) return;
   }
-  engine_.load_adapter({.name = name, .path = directory_ + "/" + name},
-                       [self = shared_from_this(), name](const Result<AdapterCard>& card) {
-                         self->loaded(name, card.ok() ? Status() : unloadable(name, card.error()));
-                       });
+  engine_.load_adapter(
+      {.name = name, .path = directory_ + "/" + name},
+      [self = shared_from_this(), name](const Result<AdapterCard>& card) {
+        self->loaded(name, card.ok() ? Status() : unloadable(name, self->directory_, card.error()));
+      });
 }
 
 void AdapterResolver::loaded(const std::string& name, const Status& status) {

@@ -16,7 +16,8 @@ constexpr int kMaxLogprobs = 20;
 constexpr int kDefaultCompletionTokens = 16;  // OpenAI's
 constexpr size_t kMaxPrompts = 1024;
 constexpr size_t kMaxChoices = 1024;  // n times the prompts
-constexpr size_t kMaxAdapters = 64;   // of one request
+constexpr int kMaxScale = 1000;
+constexpr size_t kMaxAdapters = 64;  // of one request
 
 Result<AdapterUse> parse_adapter_use(const Json& item, const std::string& path) {
   if (!item.is_object()) return invalid(fmt::format("\"{}\" must be an object", path), "lora");
@@ -25,8 +26,11 @@ Result<AdapterUse> parse_adapter_use(const Json& item, const std::string& path) 
   if (!name.is_string() || name.get_ref<const std::string&>().empty())
     return invalid(fmt::format("\"{}.{}\" must be the name of an adapter", path, key), "lora");
   const Json& scale = member(item, "scale");
-  if (!scale.is_null() && !(scale.is_number() && std::isfinite(scale.get<float>())))
-    return invalid(fmt::format("\"{}.scale\" must be a number", path), "lora");
+  // NaN fails the comparison. Far above, products overflow and the answer would be a NaN.
+  if (!scale.is_null() && !(scale.is_number() && std::abs(scale.get<double>()) <= kMaxScale))
+    return invalid(
+        fmt::format("\"{}.scale\" must be a number from -{} to {}", path, kMaxScale, kMaxScale),
+        "lora");
   return AdapterUse{name.get<std::string>(), scale.is_null() ? 1.0f : scale.get<float>()};
 }
 

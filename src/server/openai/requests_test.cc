@@ -129,6 +129,8 @@ INSTANTIATE_TEST_SUITE_P(
         BadField{R"("lora":[{"id":0}])", "lora"}, BadField{R"("lora":[{"name":""}])", "lora"},
         BadField{R"("lora":[{"name":"a","scale":"x"}])", "lora"},
         BadField{R"("lora":[{"name":"a","scale":1e300}])", "lora"},
+        BadField{R"("lora":[{"name":"a","scale":1e38}])", "lora"},
+        BadField{R"("lora":[{"name":"a","scale":-1000.5}])", "lora"},
         BadField{R"("lora":[{"name":"a"},{"name":"a"}])", "lora"}, BadField{R"("head":1)", "head"},
         BadField{R"("response_format":"json")", "response_format"},
         BadField{R"("tool_choice":5)", "tool_choice"},

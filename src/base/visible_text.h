@@ -1,0 +1,18 @@
+// Characters that change how text around them is shown: terminals act on control characters, and
+// bidirectional controls reorder a line.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace valora {
+
+// Whether the text has a control character (C0, DEL, C1), a line or paragraph separator, a
+// bidirectional control, a byte order mark, or bytes that are not UTF-8.
+bool has_hidden_characters(std::string_view text);
+
+// The text with these characters escaped: "\n" becomes "\\n", U+202E "\\u{202e}", a byte that is
+// not UTF-8 "\\xff". Tabs are kept.
+std::string visible(std::string_view text);
+
+}  // namespace valora
