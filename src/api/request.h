@@ -75,6 +75,9 @@ struct GenerateRequest {
   // kClassify: the adapter's head; absent: its only one. kGenerate: a head answers with its label
   // as the text, "" selects the language model; absent: the adapter's default (LoadAdapter::head).
   std::optional<std::string> head;
+  // Requests with different salts never share cached prefixes; empty: no salt.
+  std::string cache_salt;
+  int priority = 0;  // lower runs first
 };
 
 // Identifies an accepted request. Never reused by the same engine.

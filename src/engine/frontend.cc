@@ -123,6 +123,11 @@ std::vector<memory::AdapterNeed> needs_of(std::span<const AppliedAdapter> adapte
   return needs;
 }
 
+Digest salted(const Digest& identity, const std::string& cache_salt) {
+  if (cache_salt.empty()) return identity;
+  return DigestBuilder().add(identity).add(std::string_view(cache_salt)).finish();
+}
+
 Result<std::unique_ptr<Frontend>> Frontend::open(const EngineOptions& options,
                                                  const models::Family& family,
                                                  const models::ModelSpec& spec) {

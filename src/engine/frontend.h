@@ -83,5 +83,7 @@ class Frontend {
 Digest identity_of(std::span<const AppliedAdapter> adapters);
 // Those in the pool, each content once.
 std::vector<memory::AdapterNeed> needs_of(std::span<const AppliedAdapter> adapters);
+// The identity for requests with this GenerateRequest::cache_salt; unchanged if it is empty.
+Digest salted(const Digest& identity, const std::string& cache_salt);
 
 }  // namespace valora

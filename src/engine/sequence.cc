@@ -35,6 +35,8 @@ Sequence::Sequence(std::shared_ptr<ActiveRequest> owner_, int index_,
   tokens = prompt->tokens;
   prompt_tokens = static_cast<int>(tokens.size());
   identity = prompt->identity;
+  identity.adapter = salted(identity.adapter, owner->request.cache_salt);
+  priority = owner->request.priority;
 }
 
 }  // namespace valora

@@ -122,6 +122,9 @@ void Answer::submit(std::vector<GenerateRequest> requests, const Sinks& sinks,
 Error Answer::refusal(const Error& error, const Status& resolved) const {
   if (error.code != ErrorCode::kNotFound) return error;
   if (!resolved.ok()) return resolved.error();
+  if (target_.from_lora_path)
+    return not_found("\"lora_path\" must be the name of an adapter, not a path: " + error.message,
+                     "lora_path");
   return target_.lora.empty() ? model_not_found(target_.model) : error;
 }
 

@@ -63,7 +63,11 @@ void handle_classify(const std::shared_ptr<Service>& service, HttpRequest reques
   if (!body.ok()) return exchange->respond(error_response(body.error()));
   std::vector<GenerateRequest> parts;
   for (Prompt& prompt : body->prompts)
-    parts.push_back({.id = request.id, .prompt = std::move(prompt), .task = Task::kClassify});
+    parts.push_back({.id = request.id,
+                     .prompt = std::move(prompt),
+                     .task = Task::kClassify,
+                     .cache_salt = body->sharing.cache_salt,
+                     .priority = body->sharing.priority});
   AnswerHead head{"classify-" + request.id, std::time(nullptr),
                   service->model_name_of(body->target)};
   auto answer = std::make_shared<ClassifyAnswer>(service, std::move(exchange), std::move(head),

@@ -8,6 +8,7 @@
 #include "base/strings.h"
 #include "server/openai/fields.h"
 #include "server/openai/sampling.h"
+#include "server/openai/unsupported_fields.h"
 
 namespace valora::server {
 namespace {
@@ -17,6 +18,7 @@ constexpr int kDefaultCompletionTokens = 16;  // OpenAI's
 constexpr size_t kMaxPrompts = 1024;
 constexpr size_t kMaxChoices = 1024;  // n times the prompts
 constexpr int kMaxScale = 1000;
+constexpr size_t kMaxSaltBytes = 256;
 constexpr size_t kMaxAdapters = 64;  // of one request
 
 Result<AdapterUse> parse_adapter_use(const Json& item, const std::string& path) {
@@ -41,6 +43,13 @@ Result<Target> parse_target(const Json& body) {
   target.model = std::move(model);
   target.head = std::move(head);
   const Json& lora = member(body, "lora");
+  VALORA_TRY(lora_path, field_or<std::string>(body, "lora_path", ""));
+  if (!lora_path.empty()) {
+    if (!lora.is_null()) return invalid("give \"lora\" or \"lora_path\", not both", "lora_path");
+    target.lora.push_back({std::move(lora_path), 1});
+    target.from_lora_path = true;
+    return target;
+  }
   if (lora.is_null()) return target;
   if (!lora.is_array()) return invalid("\"lora\" must be a list", "lora");
   if (lora.size() > kMaxAdapters)
@@ -58,6 +67,15 @@ Result<Target> parse_target(const Json& body) {
     target.lora.push_back(std::move(use));
   }
   return target;
+}
+
+Result<Sharing> parse_sharing(const Json& body) {
+  VALORA_TRY(salt, optional_field<std::string>(body, "cache_salt"));
+  if (salt && (salt->empty() || salt->size() > kMaxSaltBytes))
+    return invalid(fmt::format("\"cache_salt\" must have from 1 to {} bytes", kMaxSaltBytes),
+                   "cache_salt");
+  VALORA_TRY(priority, field_or<int32_t>(body, "priority", 0));
+  return Sharing{std::move(salt).value_or(""), priority};
 }
 
 Status parse_stream(const Json& body, GenerationBody& out) {
@@ -78,12 +96,13 @@ Status parse_stream(const Json& body, GenerationBody& out) {
 
 Result<GenerationBody> parse_shared(const Json& body) {
   GenerationBody out;
-  VALORA_CHECK(check_supported(body));
   VALORA_TRY(target, parse_target(body));
+  VALORA_TRY(sharing, parse_sharing(body));
   VALORA_TRY(sampling, parse_sampling(body));
   VALORA_TRY(max_tokens, integer_in(body, "max_tokens", 1, INT32_MAX));
   VALORA_TRY(return_token_ids, flag(body, "return_token_ids", false));
   out.target = std::move(target);
+  out.sharing = std::move(sharing);
   out.sampling = std::move(sampling);
   out.sampling.max_tokens = max_tokens;
   out.return_token_ids = return_token_ids;
@@ -148,13 +167,11 @@ Status refuse_template_variables(const Json& body) {
 
 Result<GenerationBody> parse_chat(std::string_view text, const MediaLimits& limits) {
   VALORA_TRY(body, parse_body(text));
+  VALORA_CHECK(check_chat_fields(body));
   VALORA_TRY(out, parse_shared(body));
   VALORA_CHECK(parse_chat_logprobs(body, out));
   VALORA_TRY(max_completion_tokens, integer_in(body, "max_completion_tokens", 1, INT32_MAX));
   if (max_completion_tokens) out.sampling.max_tokens = max_completion_tokens;
-  if (!unused(body, "add_special_tokens"))
-    return not_implemented("\"add_special_tokens\" is not supported for chats",
-                           "add_special_tokens");
   VALORA_TRY(prompt, parse_messages(body, limits));
   out.prompts.emplace_back(std::move(prompt));
   return out;
@@ -162,16 +179,13 @@ Result<GenerationBody> parse_chat(std::string_view text, const MediaLimits& limi
 
 Result<GenerationBody> parse_completion(std::string_view text) {
   VALORA_TRY(body, parse_body(text));
+  VALORA_CHECK(check_completion_fields(body));
   VALORA_CHECK(refuse_template_variables(body));
   VALORA_TRY(out, parse_shared(body));
   VALORA_TRY(logprobs, integer_in(body, "logprobs", 0, kMaxLogprobs));
   out.logprobs = logprobs.has_value();
   out.sampling.logprobs = logprobs;
   if (!out.sampling.max_tokens) out.sampling.max_tokens = kDefaultCompletionTokens;
-  VALORA_TRY(add_special_tokens, flag(body, "add_special_tokens", true));
-  if (!add_special_tokens)
-    return not_implemented("\"add_special_tokens\": false is not supported; send token ids instead",
-                           "add_special_tokens");
   VALORA_TRY(prompts, parse_prompts(body, "prompt"));
   if (prompts.size() * out.sampling.n > kMaxChoices)
     return invalid(fmt::format("\"n\" times the prompts is {}; a request takes at most {} choices",
@@ -183,14 +197,17 @@ Result<GenerationBody> parse_completion(std::string_view text) {
 
 Result<ClassifyBody> parse_classify(std::string_view text, const MediaLimits& limits) {
   VALORA_TRY(body, parse_body(text));
+  VALORA_CHECK(check_classify_fields(body));
   ClassifyBody out;
   VALORA_TRY(target, parse_target(body));
-  VALORA_TRY(use_activation, flag(body, "use_activation", true));
+  VALORA_TRY(sharing, parse_sharing(body));
+  // vLLM's two earlier names of the field
+  VALORA_TRY(softmax, flag(body, "softmax", true));
+  VALORA_TRY(activation, flag(body, "activation", softmax));
+  VALORA_TRY(use_activation, flag(body, "use_activation", activation));
   out.target = std::move(target);
+  out.sharing = std::move(sharing);
   out.use_activation = use_activation;
-  for (const char* field : {"truncate_prompt_tokens", "mm_processor_kwargs", "chat_template"})
-    if (!unused(body, field))
-      return not_implemented(fmt::format("\"{}\" is not supported by this server", field), field);
   if (!member(body, "messages").is_null()) {
     VALORA_TRY(prompt, parse_messages(body, limits));
     out.prompts.emplace_back(std::move(prompt));
@@ -204,12 +221,10 @@ Result<ClassifyBody> parse_classify(std::string_view text, const MediaLimits& li
 
 Result<TokenizeBody> parse_tokenize(std::string_view text, const MediaLimits& limits) {
   VALORA_TRY(body, parse_body(text));
+  VALORA_CHECK(check_tokenize_fields(body));
   TokenizeBody out;
   VALORA_TRY(target, parse_target(body));
   out.target = std::move(target);
-  if (!unused(body, "return_token_strs"))
-    return not_implemented("\"return_token_strs\" is not supported by this server",
-                           "return_token_strs");
   if (!member(body, "messages").is_null()) {
     VALORA_TRY(prompt, parse_messages(body, limits));
     VALORA_TRY(add_special_tokens, flag(body, "add_special_tokens", false));

@@ -18,11 +18,19 @@ namespace valora::server {
 struct Target {
   std::string model;             // as sent by the client; empty: the base model
   std::vector<AdapterUse> lora;  // the extension "lora": [{"name", "scale"}]
+  bool from_lora_path = false;   // `lora` is SGLang's "lora_path"
   std::optional<std::string> head;
+};
+
+// How a request shares the engine with others: GenerateRequest's fields.
+struct Sharing {
+  std::string cache_salt;
+  int priority = 0;
 };
 
 struct GenerationBody {
   Target target;
+  Sharing sharing;
   std::vector<Prompt> prompts;  // one for chat
   SamplingParams sampling;
   bool logprobs = false;  // include logprobs in the answer
@@ -34,6 +42,7 @@ struct GenerationBody {
 
 struct ClassifyBody {
   Target target;
+  Sharing sharing;
   std::vector<Prompt> prompts;
   bool use_activation = true;
 };

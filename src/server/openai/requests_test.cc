@@ -203,7 +203,7 @@ TEST(ParseChat, PassesHarmlessFields) {
   const auto body =
       chat(R"("user":"u","metadata":{"a":"b"},"store":true,"service_tier":"auto","tools":[],
     "tool_choice":"auto","parallel_tool_calls":true,"functions":null,"response_format":{"type":"text"},
-    "modalities":["text"],"best_of":1,"echo":false,"suffix":null,"chat_template_kwargs":{},"lora_path":"ignored")");
+    "modalities":["text"],"best_of":1,"echo":false,"suffix":null,"chat_template_kwargs":{},"function_call":"auto")");
   EXPECT_TRUE(body.ok()) << body.error().message;
   EXPECT_TRUE(chat(R"("tools":[{"type":"function"}],"tool_choice":"none")").ok());
   EXPECT_TRUE(chat(R"("tools":null,"tool_choice":null)").ok());

@@ -71,39 +71,6 @@ Result<std::vector<std::pair<int32_t, float>>> parse_logit_bias(const Json& body
   return biases;
 }
 
-Error unsupported(std::string_view field, std::string_view what = {}) {
-  const std::string_view space = what.empty() ? "" : " ";
-  return not_implemented(
-      fmt::format("\"{}\"{}{} is not supported by this server", field, space, what),
-      std::string(field));
-}
-
-Status check_tools(const Json& body) {
-  const Json& choice = member(body, "tool_choice");
-  const bool none = choice == "none";
-  if (!none && !unused(body, "tools")) return unsupported("tools");
-  if (!none && !unused(body, "functions")) return unsupported("functions");
-  if (!choice.is_null() && !none && choice != "auto") {
-    if (!choice.is_string() && !choice.is_object())
-      return invalid("\"tool_choice\" must be a string or an object", "tool_choice");
-    return unsupported("tool_choice", "other than \"none\" and \"auto\"");
-  }
-  return {};
-}
-
-Status check_response_format(const Json& body) {
-  const Json& format = member(body, "response_format");
-  if (format.is_null()) return {};
-  if (!format.is_object())
-    return invalid("\"response_format\" must be an object", "response_format");
-  if (member(format, "type") == "text") return {};
-  if (!member(format, "type").is_string())
-    return invalid("\"response_format.type\" must be a string", "response_format");
-  return unsupported(
-      "response_format",
-      fmt::format("of type \"{}\"", shortened(member(format, "type").get<std::string>(), 40)));
-}
-
 }  // namespace
 
 Result<SamplingParams> parse_sampling(const Json& body) {
@@ -142,26 +109,6 @@ Result<SamplingParams> parse_sampling(const Json& body) {
   sampling.stop_token_ids = std::move(stop_token_ids);
   sampling.logit_bias = std::move(logit_bias);
   return sampling;
-}
-
-Status check_supported(const Json& body) {
-  VALORA_CHECK(check_tools(body));
-  VALORA_CHECK(check_response_format(body));
-  for (const char* field :
-       {"echo", "suffix", "audio", "use_beam_search", "continue_final_message", "chat_template",
-        "mm_processor_kwargs", "documents", "guided_json", "guided_regex", "guided_choice",
-        "guided_grammar", "structured_outputs", "logits_processors", "bad_words",
-        "allowed_token_ids", "return_tokens_as_token_ids"})
-    if (!unused(body, field)) return unsupported(field);
-  for (const char* field : {"prompt_logprobs", "truncate_prompt_tokens"})
-    if (!member(body, field).is_null()) return unsupported(field);
-  const Json& modalities = member(body, "modalities");
-  if (!modalities.is_null() && modalities != Json::array({"text"}))
-    return unsupported("modalities", "other than text");
-  VALORA_TRY(best_of, integer_in(body, "best_of", 1, kMaxSequences));
-  VALORA_TRY(n, integer_in(body, "n", 1, kMaxSequences));
-  if (best_of && *best_of != n.value_or(1)) return unsupported("best_of", "other than \"n\"");
-  return {};
 }
 
 }  // namespace valora::server

@@ -10,8 +10,4 @@ namespace valora::server {
 // Reads all fields but max_tokens and logprobs, whose names differ between the two endpoints.
 Result<SamplingParams> parse_sampling(const Json& body);
 
-// kInvalidArgument or kNotImplemented for a field that would change the answer but is not
-// supported. Unset or neutral values pass.
-Status check_supported(const Json& body);
-
 }  // namespace valora::server

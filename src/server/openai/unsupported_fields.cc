@@ -1,0 +1,122 @@
+#include "server/openai/unsupported_fields.h"
+
+#include <fmt/format.h>
+
+#include <initializer_list>
+
+#include "base/strings.h"
+#include "server/openai/fields.h"
+
+namespace valora::server {
+namespace {
+
+using Fields = std::initializer_list<const char*>;
+
+constexpr Fields kGeneration = {
+    // OpenAI's and vLLM's
+    "echo", "suffix", "use_beam_search", "prompt_logprobs", "logprob_token_ids",
+    "return_tokens_as_token_ids", "allowed_token_ids", "bad_words", "truncate_prompt_tokens",
+    "truncation_side", "logits_processors", "structured_outputs", "structural_tag", "guided_json",
+    "guided_regex", "guided_choice", "guided_grammar", "guided_decoding_backend",
+    "guided_whitespace_pattern", "kv_transfer_params", "vllm_xargs", "thinking_token_budget",
+    "repetition_detection",
+    // SGLang's and llama.cpp's
+    "regex", "ebnf", "grammar", "json_schema", "stop_regex", "no_stop_trim", "session_params",
+    "custom_logit_processor", "custom_params", "return_hidden_states"};
+// of everything that renders a conversation
+constexpr Fields kRendering = {"continue_final_message", "chat_template", "mm_processor_kwargs",
+                               "media_io_kwargs"};
+constexpr Fields kChat = {"audio", "documents", "web_search_options", "verbosity",
+                          "add_special_tokens"};
+constexpr Fields kCompletion = {"prompt_embeds"};
+constexpr Fields kClassify = {"truncate_prompt_tokens", "truncation_side"};
+constexpr Fields kTokenize = {"return_token_strs", "tools"};
+
+Error unsupported(std::string_view field, std::string_view what = {}) {
+  const std::string_view space = what.empty() ? "" : " ";
+  return not_implemented(
+      fmt::format("\"{}\"{}{} is not supported by this server", field, space, what),
+      std::string(field));
+}
+
+Status refuse(const Json& body, Fields fields) {
+  for (const char* field : fields)
+    if (!unused(body, field)) return unsupported(field);
+  return {};
+}
+
+Status check_tools(const Json& body) {
+  const Json& call = member(body, "function_call");
+  if (!unused(body, "function_call") && call != "none" && call != "auto")
+    return unsupported("function_call", "other than \"none\" and \"auto\"");
+  const Json& choice = member(body, "tool_choice");
+  const bool none = choice == "none";
+  if (!none && !unused(body, "tools")) return unsupported("tools");
+  if (!none && !unused(body, "functions")) return unsupported("functions");
+  if (!choice.is_null() && !none && choice != "auto") {
+    if (!choice.is_string() && !choice.is_object())
+      return invalid("\"tool_choice\" must be a string or an object", "tool_choice");
+    return unsupported("tool_choice", "other than \"none\" and \"auto\"");
+  }
+  return {};
+}
+
+Status check_response_format(const Json& body) {
+  const Json& format = member(body, "response_format");
+  if (format.is_null()) return {};
+  if (!format.is_object())
+    return invalid("\"response_format\" must be an object", "response_format");
+  if (member(format, "type") == "text") return {};
+  if (!member(format, "type").is_string())
+    return invalid("\"response_format.type\" must be a string", "response_format");
+  return unsupported(
+      "response_format",
+      fmt::format("of type \"{}\"", shortened(member(format, "type").get<std::string>(), 40)));
+}
+
+Status check_generation(const Json& body) {
+  VALORA_CHECK(check_tools(body));
+  VALORA_CHECK(check_response_format(body));
+  VALORA_CHECK(refuse(body, kGeneration));
+  VALORA_CHECK(refuse(body, kRendering));
+  const Json& modalities = member(body, "modalities");
+  if (!modalities.is_null() && modalities != Json::array({"text"}))
+    return unsupported("modalities", "other than text");
+  VALORA_TRY(best_of, integer_in(body, "best_of", 1, INT32_MAX));
+  VALORA_TRY(n, optional_field<int32_t>(body, "n"));
+  if (best_of && *best_of != n.value_or(1)) return unsupported("best_of", "other than \"n\"");
+  return {};
+}
+
+// Prompts of text get the tokenizer's special tokens.
+Status check_special_tokens(const Json& body) {
+  VALORA_TRY(add_special_tokens, flag(body, "add_special_tokens", true));
+  if (add_special_tokens) return {};
+  return unsupported("add_special_tokens", "false (send token ids instead)");
+}
+
+}  // namespace
+
+Status check_chat_fields(const Json& body) {
+  VALORA_CHECK(check_generation(body));
+  return refuse(body, kChat);
+}
+
+Status check_completion_fields(const Json& body) {
+  VALORA_CHECK(check_generation(body));
+  VALORA_CHECK(refuse(body, kCompletion));
+  return check_special_tokens(body);
+}
+
+Status check_classify_fields(const Json& body) {
+  VALORA_CHECK(refuse(body, kRendering));
+  VALORA_CHECK(refuse(body, kClassify));
+  return check_special_tokens(body);
+}
+
+Status check_tokenize_fields(const Json& body) {
+  VALORA_CHECK(refuse(body, kRendering));
+  return refuse(body, kTokenize);
+}
+
+}  // namespace valora::server

@@ -1,0 +1,17 @@
+// Refuses fields that would change the answer but are not supported. docs/request-fields.md lists
+// all fields.
+#pragma once
+
+#include "base/json.h"
+#include "base/result.h"
+
+namespace valora::server {
+
+// kNotImplemented naming the field (kInvalidArgument for a wrong type). Values that ask for nothing
+// pass: null, false, "", [], {} and defaults.
+Status check_chat_fields(const Json& body);
+Status check_completion_fields(const Json& body);
+Status check_classify_fields(const Json& body);
+Status check_tokenize_fields(const Json& body);
+
+}  // namespace valora::server
