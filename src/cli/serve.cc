@@ -120,6 +120,13 @@ void add_serve(CLI::App& app, std::function<int()>& run) {
        "Highest number of waiting requests, each counted n times its prompts; more get HTTP "
        "429")
       ->capture_default_str();
+  c.add_option_function<double>(
+       "--drain-timeout",
+       [&s](double seconds) {
+         s.drain_timeout = std::chrono::milliseconds(static_cast<int64_t>(seconds * 1000));
+       },
+       "Seconds that a drain (SIGTERM) waits for running requests; 0: until they end")
+      ->check(CLI::Range(0.0, 1e6));
   c.add_option("--media-workers", e.media_workers, "Threads that decode and prepare media")
       ->capture_default_str();
   c.callback([flags, &run] { run = [flags] { return run_serve(*flags); }; });

@@ -67,6 +67,8 @@ std::string Server::url() const {
 void Server::drain() {
   if (impl_->service->draining.exchange(true)) return;
   impl_->http->close_after_responses();
+  if (const auto limit = impl_->service->options.drain_timeout; limit.count() > 0)
+    impl_->http->stop_after(limit);
   impl_->engine.drain([weak = std::weak_ptr(impl_->http)] {
     if (auto http = weak.lock())
       http->when_idle([weak] {

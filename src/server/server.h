@@ -25,6 +25,8 @@ struct HttpLimits {
   size_t max_total_body_bytes = size_t{1} << 30;
   // unsent bytes of one stream; the request is cancelled beyond
   size_t max_outbound_bytes = size_t{4} << 20;
+  // 503; unsent bytes of all connections together. Streams are cancelled beyond.
+  size_t max_total_outbound_bytes = size_t{512} << 20;
   // from the first byte to the end of the header
   std::chrono::milliseconds header_timeout{10'000};
   std::chrono::milliseconds body_idle_timeout{60'000};   // between two reads of a body
@@ -40,6 +42,8 @@ struct ServerOptions {
   int io_threads = 2;
   int handler_threads = 2;  // they parse bodies, so that a large body does not delay streams
   HttpLimits limits;
+  // a drain stops the server after this time, even if requests still run; 0: it waits for them
+  std::chrono::milliseconds drain_timeout{0};
 
   // clients send "Authorization: Bearer KEY"; empty: no authentication
   std::vector<std::string> api_keys;

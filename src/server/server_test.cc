@@ -164,6 +164,70 @@ TEST_F(ServerTest, ADrainWaitsForNobodysBody) {
   EXPECT_THAT(slow.read_all(), HasSubstr("503 Service Unavailable"));
 }
 
+TEST_F(ServerTest, ADrainEndsInTime) {
+  options_.drain_timeout = milliseconds(50);
+  start();
+  SocketClient running(port());
+  running.send(SocketClient::post_text(kChat, chat_body("!hang", kStream)));
+  running.read_until("!hang");
+  server_->drain();
+  server_->run_until_stopped(false);
+  engine_.wait_for_cancelled(1);
+  EXPECT_THAT(running.read_all(), ::testing::Not(HasSubstr("DONE")));
+}
+
+TEST_F(ServerTest, AHalfClosedClientGetsItsAnswer) {
+  start();
+  engine_.hold_requests(true);
+  SocketClient client(port());
+  client.send(SocketClient::post_text(kChat, chat_body("whole")));
+  engine_.wait_for_running(1);
+  client.end_sending();
+  EXPECT_THAT(client.read_until("\r\n\r\n"), HasSubstr("100 Continue"));
+  engine_.hold_requests(false);
+  const std::string answer = client.read_all();
+  EXPECT_THAT(answer, HasSubstr("200 OK"));
+  EXPECT_THAT(answer, HasSubstr("Connection: close"));
+  EXPECT_THAT(answer, HasSubstr(R"("content":"whole")"));
+  SocketClient stream(port());
+  stream.send(SocketClient::post_text(kChat, chat_body("a b", kStream)) +
+              SocketClient::post_text(kChat, chat_body("pipelined")));
+  stream.end_sending();
+  const std::string both = stream.read_all();
+  EXPECT_THAT(both, HasSubstr("data: [DONE]\n\n"));
+  EXPECT_THAT(both, HasSubstr("pipelined"));
+}
+
+TEST_F(ServerTest, AClientThatLeavesPipelinedBytesBehindIsNoticed) {
+  start();
+  SocketClient client(port());
+  client.send(SocketClient::post_text(kChat, chat_body("!hang")));
+  engine_.wait_for_running(1);
+  client.send(std::string(size_t{200} << 10, 'x'));
+  client.disconnect();
+  engine_.wait_for_cancelled(1);
+}
+
+TEST_F(ServerTest, AnswersThatNobodyReadsStayWithinTheirBudget) {
+  constexpr size_t kAnswer = size_t{16} << 20;  // more than the kernel buffers
+  options_.limits.max_total_outbound_bytes = kAnswer * 3 / 2;
+  start();
+  const std::string text(kAnswer, 'x');
+  auto lazy = std::make_unique<SocketClient>(port(), 4096);
+  lazy->send(SocketClient::post_text(kChat, chat_body(text)));
+  lazy->read_until("200 OK");
+  SocketClient second(port());
+  const auto refused = second.post(kChat, chat_body(text));
+  EXPECT_EQ(refused.status, 503);
+  EXPECT_TRUE(refused.has("Retry-After: "));
+  EXPECT_EQ(second.post(kChat, chat_body("small")).status, 200);
+  lazy->disconnect();
+  int status = 503;
+  for (int i = 0; i < 100 && status == 503; ++i)
+    status = second.post(kChat, chat_body(text)).status;
+  EXPECT_EQ(status, 200);
+}
+
 TEST_F(ServerTest, StopClosesAndCancelsEverything) {
   start();
   SocketClient running(port());

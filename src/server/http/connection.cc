@@ -19,6 +19,8 @@ using boost::system::error_code;
 constexpr size_t kWatchBytes = size_t{4} << 10;
 constexpr size_t kDrainBytes = size_t{64} << 10;
 constexpr size_t kMaxPipelinedBytes = size_t{64} << 10;
+// How often to look whether a client has left whose pipelined bytes are not read.
+constexpr std::chrono::milliseconds kDepartureCheck{1'000};
 // How long to read and discard input after an early answer. Closing with unread input would send a
 // TCP reset, which can destroy the answer.
 constexpr std::chrono::milliseconds kLingerTime{5'000};
@@ -88,12 +90,16 @@ void Connection::next_request() {
   }
   if (buffer_.size() > 0)
     read_header();
+  else if (half_closed_)
+    close();
   else
     watch();
 }
 
 void Connection::watch() {
-  if (watching_ || buffer_.size() >= kMaxPipelinedBytes) return;
+  if (watching_ || half_closed_) return;
+  if (buffer_.size() >= kMaxPipelinedBytes)
+    return arm(read_timer_, kDepartureCheck, &Connection::check_departure);
   watching_ = true;
   socket_.async_read_some(buffer_.prepare(state_ == State::kLingering ? kDrainBytes : kWatchBytes),
                           [self = shared_from_this()](error_code error, size_t bytes) {
@@ -112,7 +118,9 @@ void Connection::on_watched(ErrorCode error, size_t bytes) {
         close();
       break;
     case State::kAnswering:
-      if (error)
+      if (error == asio::error::eof)
+        peer_finished();
+      else if (error)
         close();
       else
         watch();
@@ -127,12 +135,43 @@ void Connection::on_watched(ErrorCode error, size_t bytes) {
   }
 }
 
+// The peer has closed its connection, or only its sending side: both look alike here. Half-closed
+// clients get their answer.
+void Connection::peer_finished() {
+  if (!http11_) return close();
+  half_closed_ = true;
+  if (buffer_.size() == 0) keep_alive_ = false;
+  probe_peer();
+}
+
+// Bytes beyond the limit of pipelined bytes stay in the kernel, and the end of the peer's bytes is
+// behind them.
+void Connection::check_departure() {
+  if (state_ != State::kAnswering || half_closed_) return;
+  if (!http11_) return close();
+  probe_peer();
+  arm(read_timer_, kDepartureCheck, &Connection::check_departure);
+}
+
+// A peer that has closed its connection refuses what it is sent. So it is sent what has no meaning:
+// an interim response, or an empty comment in a stream of events.
+void Connection::probe_peer() {
+  if (!std::exchange(watching_errors_, true))
+    socket_.async_wait(Socket::wait_error, [self = shared_from_this()](error_code error) {
+      self->watching_errors_ = false;
+      if (!error && self->state_ == State::kAnswering) self->close();
+    });
+  if (answer_complete_) return;
+  pending_ += head_sent_ ? "3\r\n:\n\n\r\n" : "HTTP/1.1 100 Continue\r\n\r\n";
+  flush();
+}
+
 void Connection::read_header() {
   // An empty line or two before a request is allowed.
   while (buffer_.size() > 0 && (*static_cast<const char*>(buffer_.cdata().data()) == '\r' ||
                                 *static_cast<const char*>(buffer_.cdata().data()) == '\n'))
     buffer_.consume(1);
-  if (buffer_.size() == 0) return watch();
+  if (buffer_.size() == 0) return half_closed_ ? close() : watch();
   state_ = State::kHeader;
   timed_out_ = false;
   parser_.emplace();
@@ -192,7 +231,7 @@ void Connection::on_header(ErrorCode error) {
 bool Connection::count_body() {
   const size_t bytes = parser_->get().body().size();
   if (bytes <= body_bytes_held_) return true;
-  if (!core_->take_body_bytes(bytes - body_bytes_held_)) {
+  if (!core_->bodies.take(bytes - body_bytes_held_)) {
     refuse(503, "the server holds too many request bodies; try again later");
     return false;
   }
@@ -245,6 +284,7 @@ void Connection::hand_over() {
 // ---- ending ----
 
 void Connection::linger() {
+  if (half_closed_) return close();
   state_ = State::kLingering;
   error_code ignored;
   socket_.shutdown(Socket::shutdown_send, ignored);
@@ -264,6 +304,7 @@ void Connection::close() {
   disarm(write_timer_);
   error_code ignored;
   socket_.close(ignored);
+  release_outbound(0);
   core_->remove(this);
   if (!in_exchange_) return;
   in_exchange_ = false;
@@ -274,7 +315,7 @@ void Connection::close() {
 }
 
 void Connection::release_body(uint64_t serial) {
-  if (serial == serial_) core_->give_body_bytes(std::exchange(body_bytes_held_, 0));
+  if (serial == serial_) core_->bodies.give_back(std::exchange(body_bytes_held_, 0));
 }
 
 void Connection::arm(Timer& timer, std::chrono::milliseconds delay, void (Connection::*expired)()) {

@@ -45,6 +45,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void next_request();
   void watch();
   void on_watched(ErrorCode error, size_t bytes);
+  void peer_finished();
+  void check_departure();
+  void probe_peer();
   void read_header();
   void on_header(ErrorCode error);
   bool count_body();
@@ -68,6 +71,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void answer_early(const HttpResponse& response);
   void begin_exchange();
   void send_head(const HttpResponse& response, std::optional<size_t> length);
+  bool hold_outbound(size_t bytes);
+  void release_outbound(size_t unsent);
   void flush();
   void on_written(ErrorCode error, size_t bytes);
   void finish_exchange();
@@ -91,6 +96,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   State state_ = State::kIdle;
   bool watching_ = false;
   bool timed_out_ = false;
+  bool watching_errors_ = false;
+  bool half_closed_ = false;  // the peer sends nothing more
 
   HttpRequest request_;
   Headers common_headers_;
@@ -109,6 +116,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::string pending_;  // to be sent next
   std::string sending_;  // being sent; the first sent_ bytes are out
   size_t sent_ = 0;
+  size_t outbound_held_ = 0;  // of pending_ and sending_, in HttpCore::outbound
   bool writing_ = false;
 
   int status_ = 0;

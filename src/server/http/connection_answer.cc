@@ -15,6 +15,13 @@ namespace asio = boost::asio;
 namespace http = boost::beast::http;
 using boost::system::error_code;
 
+namespace {
+
+// Smaller whole answers are not counted, so that errors can always be sent.
+constexpr size_t kUncountedBytes = size_t{64} << 10;
+
+}  // namespace
+
 void Connection::begin_exchange() {
   ++serial_;
   in_exchange_ = true;
@@ -67,6 +74,9 @@ void Connection::send_head(const HttpResponse& response, std::optional<size_t> l
 
 void Connection::respond(uint64_t serial, const HttpResponse& response) {
   if (!answering(serial) || head_sent_) return;
+  if (response.body.size() > kUncountedBytes && !hold_outbound(response.body.size()))
+    return respond(serial,
+                   error_response(503, "clients do not read their answers; try again later"));
   send_head(response, response.body.size());
   if (!head_only_) pending_ += response.body;
   answer_complete_ = true;
@@ -85,6 +95,10 @@ void Connection::write(uint64_t serial, std::string bytes) {
   if (!answering(serial) || !head_sent_ || answer_complete_ || bytes.empty()) return;
   if (pending_.size() + sending_.size() - sent_ + bytes.size() > core_->limits.max_outbound_bytes) {
     spdlog::warn("closed the connection of {}: it reads its stream too slowly", request_.peer);
+    return close();
+  }
+  if (!hold_outbound(bytes.size())) {
+    spdlog::warn("closed the connection of {}: clients do not read their answers", request_.peer);
     return close();
   }
   if (chunked_)
@@ -122,11 +136,25 @@ void Connection::abandon(uint64_t serial) {
     respond(serial, error_response(500, "the server dropped the request without an answer"));
 }
 
+bool Connection::hold_outbound(size_t bytes) {
+  if (!core_->outbound.take(bytes)) return false;
+  outbound_held_ += bytes;
+  return true;
+}
+
+void Connection::release_outbound(size_t unsent) {
+  if (outbound_held_ <= unsent) return;
+  core_->outbound.give_back(outbound_held_ - unsent);
+  outbound_held_ = unsent;
+}
+
 void Connection::flush() {
   if (writing_) return;
   if (sent_ == sending_.size()) {
+    if (sending_.capacity() > kUncountedBytes) sending_ = {};  // an idle connection holds no memory
     sending_.clear();
     sent_ = 0;
+    release_outbound(pending_.size());
     if (pending_.empty()) {
       disarm(write_timer_);
       if (answer_complete_) finish_exchange();

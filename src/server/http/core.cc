@@ -2,6 +2,14 @@
 
 namespace valora::server {
 
+bool ByteBudget::take(size_t bytes) {
+  size_t held = held_.load();
+  do {
+    if (bytes > limit_ || held > limit_ - bytes) return false;
+  } while (!held_.compare_exchange_weak(held, held + bytes));
+  return true;
+}
+
 bool HttpCore::full() const {
   std::lock_guard lock(mutex_);
   return connections_.size() >= limits.max_connections;
@@ -53,15 +61,6 @@ void HttpCore::when_idle(std::function<void()> idle) {
     }
   }
   idle();
-}
-
-bool HttpCore::take_body_bytes(size_t bytes) {
-  size_t held = body_bytes_.load();
-  do {
-    if (bytes > limits.max_total_body_bytes || held > limits.max_total_body_bytes - bytes)
-      return false;
-  } while (!body_bytes_.compare_exchange_weak(held, held + bytes));
-  return true;
 }
 
 }  // namespace valora::server

@@ -17,14 +17,34 @@ namespace valora::server {
 
 class Connection;
 
+// Bytes that connections hold. Thread-safe.
+class ByteBudget {
+ public:
+  explicit ByteBudget(size_t limit) : limit_(limit) {}
+  // False: the limit would be exceeded, and nothing is counted.
+  bool take(size_t bytes);
+  void give_back(size_t bytes) { held_ -= bytes; }
+
+ private:
+  const size_t limit_;
+  std::atomic<size_t> held_{0};
+};
+
 class HttpCore {
  public:
   HttpCore(HttpLimits limits, std::shared_ptr<HttpHandler> handler, int io_threads,
            int handler_threads)
-      : limits(limits), handler(std::move(handler)), io(io_threads), handlers(handler_threads) {}
+      : limits(limits),
+        handler(std::move(handler)),
+        bodies(limits.max_total_body_bytes),
+        outbound(limits.max_total_outbound_bytes),
+        io(io_threads),
+        handlers(handler_threads) {}
 
   const HttpLimits limits;
   const std::shared_ptr<HttpHandler> handler;
+  ByteBudget bodies;    // of all requests
+  ByteBudget outbound;  // of all answers that are not sent yet
   boost::asio::io_context io;
   boost::asio::thread_pool handlers;
   std::atomic<bool> close_after_responses{false};
@@ -40,17 +60,11 @@ class HttpCore {
   size_t active_exchanges() const;
   void when_idle(std::function<void()> idle);
 
-  // Counts the body bytes of all requests. False: the limit would be exceeded, and nothing is
-  // counted.
-  bool take_body_bytes(size_t bytes);
-  void give_body_bytes(size_t bytes) { body_bytes_ -= bytes; }
-
  private:
   mutable std::mutex mutex_;
   std::unordered_map<Connection*, std::weak_ptr<Connection>> connections_;
   size_t active_exchanges_ = 0;
   std::function<void()> idle_;
-  std::atomic<size_t> body_bytes_{0};
 };
 
 }  // namespace valora::server

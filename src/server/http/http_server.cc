@@ -74,12 +74,14 @@ struct HttpServer::Impl : std::enable_shared_from_this<HttpServer::Impl> {
         accept_strand(asio::make_strand(core->io)),
         acceptor(accept_strand),
         retry_timer(accept_strand),
+        stop_timer(accept_strand),
         signals(accept_strand) {}
 
   Status bind(const std::string& host, uint16_t port);
   void accept();
   void on_accept(error_code error, Connection::Socket socket);
   void wait_signal();
+  void begin_stop();
   void join();
 
   std::shared_ptr<HttpCore> core;
@@ -87,6 +89,7 @@ struct HttpServer::Impl : std::enable_shared_from_this<HttpServer::Impl> {
   asio::strand<asio::io_context::executor_type> accept_strand;
   tcp::acceptor acceptor;
   asio::steady_timer retry_timer;
+  asio::steady_timer stop_timer;
   asio::signal_set signals;
   std::function<void()> on_signal;
   std::vector<std::thread> threads;
@@ -200,20 +203,35 @@ size_t HttpServer::active_exchanges() const { return impl_->core->active_exchang
 
 void HttpServer::when_idle(std::function<void()> idle) { impl_->core->when_idle(std::move(idle)); }
 
-void HttpServer::begin_stop() {
+void HttpServer::begin_stop() { impl_->begin_stop(); }
+
+void HttpServer::stop_after(std::chrono::milliseconds delay) {
+  asio::post(impl_->accept_strand, [impl = impl_, delay] {
+    impl->stop_timer.expires_after(delay);
+    impl->stop_timer.async_wait([impl](error_code cancelled) {
+      if (cancelled) return;
+      spdlog::warn("the drain took too long: {} requests are cancelled",
+                   impl->core->active_exchanges());
+      impl->begin_stop();
+    });
+  });
+}
+
+void HttpServer::Impl::begin_stop() {
   {
-    std::lock_guard lock(impl_->mutex);
-    if (impl_->stopping) return;
-    impl_->stopping = true;
+    std::lock_guard lock(mutex);
+    if (stopping) return;
+    stopping = true;
   }
-  asio::post(impl_->accept_strand, [impl = impl_] {
+  asio::post(accept_strand, [impl = shared_from_this()] {
     error_code ignored;
     impl->acceptor.close(ignored);
     impl->retry_timer.cancel();
+    impl->stop_timer.cancel();
     impl->signals.cancel(ignored);
     for (const auto& connection : impl->core->connections()) connection->close_now();
   });
-  impl_->stop_asked.notify_all();
+  stop_asked.notify_all();
 }
 
 void HttpServer::wait() {

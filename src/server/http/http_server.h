@@ -2,6 +2,7 @@
 // Thread-safe.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -38,6 +39,8 @@ class HttpServer {
 
   // Closes all connections. Returns at once; may be called on a server thread.
   void begin_stop();
+  // Calls begin_stop() after this time, on a server thread.
+  void stop_after(std::chrono::milliseconds delay);
   // Waits for begin_stop() and for the threads to end. Must not be called on a server thread.
   void wait();
 

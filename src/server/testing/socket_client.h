@@ -43,6 +43,8 @@ class SocketClient {
     if (fd_ >= 0) ::close(std::exchange(fd_, -1));
   }
 
+  void end_sending() { ::shutdown(fd_, SHUT_WR); }
+
   void send(std::string_view bytes) {
     while (!bytes.empty()) {
       const ssize_t sent = ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
