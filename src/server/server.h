@@ -16,20 +16,28 @@ namespace valora::server {
 // Limits of one connection and of all connections together. Comments name the HTTP status beyond a
 // limit.
 struct HttpLimits {
-  size_t max_connections = 8192;               // 503 and closed beyond
+  size_t max_connections = 8192;  // 503 and closed beyond
+  // more connections that may only ask for the status pages (/health, /metrics), so that these
+  // answer even if clients hold all others
+  size_t status_connections = 64;
   size_t max_header_bytes = size_t{32} << 10;  // 431
   size_t max_target_bytes = size_t{8} << 10;   // 414
   // 413; Content-Length is checked before the body is read
   size_t max_body_bytes = size_t{64} << 20;
   // 503; total of all requests whose media are not decoded yet
   size_t max_total_body_bytes = size_t{1} << 30;
+  // 429; received bytes of one client's (address's) bodies that are not complete yet
+  size_t max_unfinished_body_bytes = size_t{256} << 20;
   // unsent bytes of one stream; the request is cancelled beyond
   size_t max_outbound_bytes = size_t{4} << 20;
   // 503; unsent bytes of all connections together. Streams are cancelled beyond.
   size_t max_total_outbound_bytes = size_t{512} << 20;
   // from the first byte to the end of the header
   std::chrono::milliseconds header_timeout{10'000};
-  std::chrono::milliseconds body_idle_timeout{60'000};   // between two reads of a body
+  std::chrono::milliseconds body_idle_timeout{60'000};  // between two reads of a body
+  // for a whole body, and one second more for every min_body_rate bytes received
+  std::chrono::milliseconds body_timeout{60'000};
+  size_t min_body_rate = size_t{64} << 10;
   std::chrono::milliseconds keep_alive_timeout{75'000};  // between requests, and before the first
   // the connection is closed if the peer accepts no byte for this long
   std::chrono::milliseconds write_timeout{60'000};

@@ -146,6 +146,11 @@ std::optional<HttpResponse> App::screen(const HttpRequest& head, Headers& common
   return std::nullopt;
 }
 
+bool App::is_status(const HttpRequest& head) const {
+  const Route* route = find_route(head.method, head.path);
+  return route && route->open;
+}
+
 void App::handle(HttpRequest request, std::shared_ptr<Exchange> exchange) {
   try {
     const ServiceHandler handler = find_route(request.method, request.path)->handler;

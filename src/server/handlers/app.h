@@ -14,6 +14,7 @@ class App final : public HttpHandler {
   explicit App(std::shared_ptr<Service> service) : service_(std::move(service)) {}
 
   std::optional<HttpResponse> screen(const HttpRequest& head, Headers& common) override;
+  bool is_status(const HttpRequest& head) const override;
   void handle(HttpRequest request, std::shared_ptr<Exchange> exchange) override;
 
  private:

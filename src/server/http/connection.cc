@@ -21,6 +21,8 @@ constexpr size_t kDrainBytes = size_t{64} << 10;
 constexpr size_t kMaxPipelinedBytes = size_t{64} << 10;
 // How often to look whether a client has left whose pipelined bytes are not read.
 constexpr std::chrono::milliseconds kDepartureCheck{1'000};
+// For the header of a status page on a connection beyond the limit.
+constexpr std::chrono::milliseconds kStatusTime{1'000};
 // How long to read and discard input after an early answer. Closing with unread input would send a
 // TCP reset, which can destroy the answer.
 constexpr std::chrono::milliseconds kLingerTime{5'000};
@@ -42,12 +44,13 @@ bool peer_went_away(error_code error) {
 
 }  // namespace
 
-Connection::Connection(Socket socket, std::shared_ptr<HttpCore> core)
+Connection::Connection(Socket socket, std::shared_ptr<HttpCore> core, bool status_only)
     : core_(std::move(core)),
       socket_(std::move(socket)),
       read_timer_(socket_.get_executor()),
       write_timer_(socket_.get_executor()),
-      buffer_(core_->limits.max_header_bytes + kMaxPipelinedBytes + kDrainBytes) {}
+      buffer_(core_->limits.max_header_bytes + kMaxPipelinedBytes + kDrainBytes),
+      status_only_(status_only) {}
 
 Connection::~Connection() { core_->remove(this); }
 
@@ -57,6 +60,7 @@ void Connection::start() {
     self->socket_.set_option(asio::ip::tcp::no_delay(true), ignored);
     self->socket_.set_option(asio::socket_base::keep_alive(true), ignored);
     const auto peer = self->socket_.remote_endpoint(ignored);
+    self->client_ = peer.address().to_string();
     self->request_.peer = fmt::format("{}:{}", peer.address().to_string(), peer.port());
     self->next_request();
   });
@@ -80,7 +84,8 @@ void Connection::close_now() {
 
 void Connection::next_request() {
   state_ = State::kIdle;
-  arm(read_timer_, core_->limits.keep_alive_timeout, &Connection::read_timed_out);
+  arm(read_timer_, status_only_ ? kStatusTime : core_->limits.keep_alive_timeout,
+      &Connection::read_timed_out);
   if (watching_) {
     // Pipelined bytes are already buffered. Cancel the pending read; on_watched() continues with
     // them.
@@ -177,7 +182,8 @@ void Connection::read_header() {
   parser_.emplace();
   parser_->header_limit(static_cast<uint32_t>(core_->limits.max_header_bytes));
   parser_->body_limit(boost::none);  // on_header() checks it and can report the limit
-  arm(read_timer_, core_->limits.header_timeout, &Connection::read_timed_out);
+  arm(read_timer_, status_only_ ? kStatusTime : core_->limits.header_timeout,
+      &Connection::read_timed_out);
   http::async_read_header(
       socket_, buffer_, *parser_,
       [self = shared_from_this()](error_code error, size_t) { self->on_header(error); });
@@ -214,6 +220,11 @@ void Connection::on_header(ErrorCode error) {
   auto path = path_of(target);
   if (!path) return refuse(400, "the request target has a malformed percent escape");
   request_.path = std::move(*path);
+  if (status_only_) {
+    keep_alive_ = false;
+    if (!core_->handler->is_status(request_))
+      return refuse(503, "the server has too many connections; try again later");
+  }
   if (auto answer = core_->handler->screen(request_, common_headers_)) return answer_early(*answer);
   const size_t limit = core_->limits.max_body_bytes;
   if (const uint64_t declared = parser_->content_length().value_or(0); declared > limit)
@@ -224,6 +235,7 @@ void Connection::on_header(ErrorCode error) {
     pending_ += "HTTP/1.1 100 Continue\r\n\r\n";
     flush();
   }
+  body_began_ = std::chrono::steady_clock::now();
   read_body();
 }
 
@@ -231,12 +243,33 @@ void Connection::on_header(ErrorCode error) {
 bool Connection::count_body() {
   const size_t bytes = parser_->get().body().size();
   if (bytes <= body_bytes_held_) return true;
-  if (!core_->bodies.take(bytes - body_bytes_held_)) {
+  const size_t more = bytes - body_bytes_held_;
+  if (!core_->unfinished_bodies.take(client_, more)) {
+    refuse(429, "too many request bodies of this client are incomplete; try again later");
+    return false;
+  }
+  unfinished_bytes_held_ += more;
+  if (!core_->bodies.take(more)) {
     refuse(503, "the server holds too many request bodies; try again later");
     return false;
   }
   body_bytes_held_ = bytes;
   return true;
+}
+
+void Connection::finish_body() {
+  core_->unfinished_bodies.give_back(client_, std::exchange(unfinished_bytes_held_, 0));
+}
+
+// A body must come at a least rate: else it could hold its connection for ever, byte by byte.
+std::chrono::milliseconds Connection::body_time_left() const {
+  using std::chrono::milliseconds;
+  const HttpLimits& limits = core_->limits;
+  const milliseconds allowed = limits.body_timeout + milliseconds(parser_->get().body().size() *
+                                                                  1000 / limits.min_body_rate);
+  const auto passed =
+      std::chrono::duration_cast<milliseconds>(std::chrono::steady_clock::now() - body_began_);
+  return std::max(milliseconds(0), std::min(limits.body_idle_timeout, allowed - passed));
 }
 
 void Connection::read_body() {
@@ -245,7 +278,7 @@ void Connection::read_body() {
     return;
   }
   state_ = State::kBody;
-  arm(read_timer_, core_->limits.body_idle_timeout, &Connection::read_timed_out);
+  arm(read_timer_, body_time_left(), &Connection::read_timed_out);
   http::async_read_some(
       socket_, buffer_, *parser_,
       [self = shared_from_this()](error_code error, size_t) { self->on_body(error); });
@@ -269,6 +302,7 @@ void Connection::on_body(ErrorCode error) {
 void Connection::hand_over() {
   state_ = State::kAnswering;
   disarm(read_timer_);
+  finish_body();
   request_.body = std::move(parser_->get().body());
   const std::string peer = request_.peer;
   asio::post(core_->handlers,
@@ -315,7 +349,9 @@ void Connection::close() {
 }
 
 void Connection::release_body(uint64_t serial) {
-  if (serial == serial_) core_->bodies.give_back(std::exchange(body_bytes_held_, 0));
+  if (serial != serial_) return;
+  finish_body();
+  core_->bodies.give_back(std::exchange(body_bytes_held_, 0));
 }
 
 void Connection::arm(Timer& timer, std::chrono::milliseconds delay, void (Connection::*expired)()) {

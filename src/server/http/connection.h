@@ -23,7 +23,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   using Executor = boost::asio::strand<boost::asio::io_context::executor_type>;
   using Socket = boost::asio::basic_stream_socket<boost::asio::ip::tcp, Executor>;
 
-  Connection(Socket socket, std::shared_ptr<HttpCore> core);
+  // status_only: beyond the limit of connections; serves one request, for a status page.
+  Connection(Socket socket, std::shared_ptr<HttpCore> core, bool status_only);
   ~Connection();
 
   void start();
@@ -51,6 +52,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void read_header();
   void on_header(ErrorCode error);
   bool count_body();
+  void finish_body();
+  std::chrono::milliseconds body_time_left() const;
   void read_body();
   void on_body(ErrorCode error);
   void hand_over();
@@ -93,6 +96,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Timer write_timer_;
   boost::beast::flat_buffer buffer_;
   std::optional<Parser> parser_;
+  const bool status_only_;
   State state_ = State::kIdle;
   bool watching_ = false;
   bool timed_out_ = false;
@@ -101,7 +105,10 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   HttpRequest request_;
   Headers common_headers_;
+  std::string client_;  // the peer's address, without the port
   size_t body_bytes_held_ = 0;
+  size_t unfinished_bytes_held_ = 0;  // of body_bytes_held_
+  std::chrono::steady_clock::time_point body_began_{};
   uint64_t serial_ = 0;
   bool in_exchange_ = false;
 

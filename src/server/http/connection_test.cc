@@ -194,8 +194,74 @@ TEST_F(ServerTest, HeadHasTheHeaderOnly) {
   EXPECT_EQ(client.get("/health").status, 200);
 }
 
+TEST_F(ServerTest, ABodyThatComesByteByByteTimesOut) {
+  options_.limits.body_timeout = milliseconds(200);
+  start();
+  SocketClient drip(port());
+  drip.send("POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n");
+  const auto began = std::chrono::steady_clock::now();
+  for (int i = 0; i < 100 && !drip.readable(20); ++i) drip.send(" ");
+  EXPECT_EQ(drip.read_response().status, 408);
+  EXPECT_LT(std::chrono::steady_clock::now() - began, milliseconds(1900));
+  expect_alive();
+}
+
+TEST_F(ServerTest, ALargeBodyHasTimeForItsSize) {
+  options_.limits.body_timeout = milliseconds(100);
+  options_.limits.min_body_rate = size_t{100} << 10;
+  start();
+  SocketClient slow(port());
+  const std::string body = chat_body("x") + std::string(size_t{60} << 10, ' ');
+  slow.send("POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: " +
+            std::to_string(body.size()) + "\r\n\r\n" + body.substr(0, size_t{50} << 10));
+  EXPECT_FALSE(slow.readable(250));
+  slow.send(body.substr(size_t{50} << 10));
+  EXPECT_EQ(slow.read_response().status, 200);
+}
+
+TEST_F(ServerTest, UnfinishedBodiesOfOneClientAreBounded) {
+  options_.limits.max_unfinished_body_bytes = 10'000;
+  start();
+  const std::string part(9000, ' ');
+  SocketClient holder(port()), second(port());
+  holder.send("POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 10000\r\n\r\n" +
+              part);
+  EXPECT_FALSE(holder.readable(50));
+  second.send("POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 10000\r\n\r\n" +
+              part);
+  EXPECT_EQ(second.read_response().status, 429);
+  engine_.hold_requests(true);  // a complete body counts no longer
+  holder.send(std::string(1000 - chat_body("x").size(), ' ') + chat_body("x"));
+  engine_.wait_for_running(1);
+  SocketClient third(port());
+  engine_.hold_requests(false);
+  EXPECT_EQ(holder.read_response().status, 200);
+  EXPECT_EQ(third.post(kChat, chat_body("x") + part).status, 200);
+}
+
+TEST_F(ServerTest, StatusPagesAnswerWhenAllConnectionsAreTaken) {
+  options_.limits.max_connections = 2;
+  start();
+  SocketClient first(port()), second(port());
+  for (SocketClient* client : {&first, &second}) {
+    client->send("POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n{");
+    EXPECT_FALSE(client->readable(50));
+  }
+  SocketClient health(port());
+  const auto healthy = health.get("/health");
+  EXPECT_EQ(healthy.status, 200);
+  EXPECT_TRUE(healthy.has("Connection: close"));
+  EXPECT_EQ(SocketClient(port()).get("/metrics").status, 200);
+  const auto refused = SocketClient(port()).post(kChat, chat_body("x"));
+  EXPECT_EQ(refused.status, 503);
+  EXPECT_TRUE(refused.has("Retry-After: "));
+  SocketClient silent(port());
+  EXPECT_THAT(silent.read_all(), ::testing::AnyOf("", HasSubstr("408")));  // within seconds
+}
+
 TEST_F(ServerTest, MoreConnectionsThanAllowedAre503) {
   options_.limits.max_connections = 2;
+  options_.limits.status_connections = 0;
   start();
   SocketClient first(port()), second(port());
   EXPECT_EQ(first.get("/health").status, 200);

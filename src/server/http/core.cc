@@ -10,9 +10,25 @@ bool ByteBudget::take(size_t bytes) {
   return true;
 }
 
-bool HttpCore::full() const {
+bool ClientBudgets::take(const std::string& client, size_t bytes) {
+  const std::lock_guard lock(mutex_);
+  size_t& held = held_[client];
+  const bool fits = bytes <= limit_ && held <= limit_ - bytes;
+  if (fits) held += bytes;
+  if (held == 0) held_.erase(client);
+  return fits;
+}
+
+void ClientBudgets::give_back(const std::string& client, size_t bytes) {
+  if (bytes == 0) return;
+  const std::lock_guard lock(mutex_);
+  const auto found = held_.find(client);
+  if ((found->second -= bytes) == 0) held_.erase(found);
+}
+
+size_t HttpCore::connection_count() const {
   std::lock_guard lock(mutex_);
-  return connections_.size() >= limits.max_connections;
+  return connections_.size();
 }
 
 void HttpCore::add(const std::shared_ptr<Connection>& connection) {

@@ -59,7 +59,7 @@ class Exchange {
   virtual void on_client_left(std::function<void()> left) = 0;
 };
 
-// Handles the requests of a server. Both methods may run on several threads at once.
+// Handles the requests of a server. Its methods may run on several threads at once.
 class HttpHandler {
  public:
   virtual ~HttpHandler() = default;
@@ -67,6 +67,8 @@ class HttpHandler {
   // the body is not read. Adds to `common` the headers of every response to this request. Must not
   // block.
   virtual std::optional<HttpResponse> screen(const HttpRequest& head, Headers& common) = 0;
+  // Whether the request is for a status page, which answers on a connection beyond the limit too.
+  virtual bool is_status(const HttpRequest&) const { return false; }
   virtual void handle(HttpRequest request, std::shared_ptr<Exchange> exchange) = 0;
 };
 

@@ -143,10 +143,12 @@ void HttpServer::Impl::on_accept(error_code error, Connection::Socket socket) {
     });
     return;
   }
-  if (core->full()) {
+  const size_t count = core->connection_count();
+  if (count >= core->limits.max_connections + core->limits.status_connections) {
     turn_away(std::move(socket));
   } else {
-    auto connection = std::make_shared<Connection>(std::move(socket), core);
+    const bool status_only = count >= core->limits.max_connections;
+    auto connection = std::make_shared<Connection>(std::move(socket), core, status_only);
     core->add(connection);
     connection->start();
   }
@@ -178,7 +180,7 @@ Result<std::unique_ptr<HttpServer>> HttpServer::start(const HttpServerOptions& o
                                                       std::shared_ptr<HttpHandler> handler) {
   if (options.io_threads < 1 || options.handler_threads < 1)
     return invalid("the server needs at least one thread");
-  raise_descriptor_limit(options.limits.max_connections);
+  raise_descriptor_limit(options.limits.max_connections + options.limits.status_connections);
   auto impl = std::make_shared<Impl>(options, std::move(handler));
   VALORA_CHECK(impl->bind(options.host, options.port));
   impl->accept();

@@ -68,6 +68,12 @@ class SocketClient {
     return read_response();
   }
 
+  // Whether bytes or the end of the connection arrive within this time.
+  bool readable(int milliseconds) const {
+    pollfd waiting{fd_, POLLIN, 0};
+    return ::poll(&waiting, 1, milliseconds) == 1;
+  }
+
   // Reads until `text` is received and returns the bytes up to its end. Empty if the connection
   // closes before.
   std::string read_until(std::string_view text) {
