@@ -7,7 +7,6 @@
 #include <boost/beast/http/read.hpp>
 
 #include "server/http/framing.h"
-#include "server/http/socket_exchange.h"
 
 namespace valora::server {
 namespace {
@@ -16,11 +15,6 @@ namespace asio = boost::asio;
 namespace http = boost::beast::http;
 using boost::system::error_code;
 
-constexpr size_t kWatchBytes = size_t{4} << 10;
-constexpr size_t kDrainBytes = size_t{64} << 10;
-constexpr size_t kMaxPipelinedBytes = size_t{64} << 10;
-// How often to look whether a client has left whose pipelined bytes are not read.
-constexpr std::chrono::milliseconds kDepartureCheck{1'000};
 // For the header of a status page on a connection beyond the limit.
 constexpr std::chrono::milliseconds kStatusTime{1'000};
 // How long to read and discard input after an early answer. Closing with unread input would send a
@@ -37,12 +31,12 @@ std::optional<std::string> path_of(std::string_view target) {
   return percent_decode(target.substr(0, target.find('?')));
 }
 
-bool peer_went_away(error_code error) {
+}  // namespace
+
+bool Connection::peer_went_away(ErrorCode error) {
   return error == http::error::end_of_stream || error == http::error::partial_message ||
          error.category() != make_error_code(http::error::end_of_stream).category();
 }
-
-}  // namespace
 
 Connection::Connection(Socket socket, std::shared_ptr<HttpCore> core, bool status_only)
     : core_(std::move(core)),
@@ -52,7 +46,23 @@ Connection::Connection(Socket socket, std::shared_ptr<HttpCore> core, bool statu
       buffer_(core_->limits.max_header_bytes + kMaxPipelinedBytes + kDrainBytes),
       status_only_(status_only) {}
 
-Connection::~Connection() { core_->remove(this); }
+Connection::~Connection() {
+  core_->remove(this);
+  give_all_back();
+}
+
+// What a connection counts in its server. Else a drain would wait for ever for an exchange that was
+// lost with an exception.
+void Connection::give_all_back() noexcept {
+  release_outbound(0);
+  release_body(serial_);
+  if (!std::exchange(in_exchange_, false)) return;
+  try {
+    core_->exchange_ended();
+  } catch (const std::exception& e) {
+    spdlog::error("the end of a drain failed: {}", e.what());
+  }
+}
 
 void Connection::start() {
   asio::dispatch(socket_.get_executor(), [self = shared_from_this()] {
@@ -101,76 +111,6 @@ void Connection::next_request() {
     watch();
 }
 
-void Connection::watch() {
-  if (watching_ || half_closed_) return;
-  if (buffer_.size() >= kMaxPipelinedBytes)
-    return arm(read_timer_, kDepartureCheck, &Connection::check_departure);
-  watching_ = true;
-  socket_.async_read_some(buffer_.prepare(state_ == State::kLingering ? kDrainBytes : kWatchBytes),
-                          [self = shared_from_this()](error_code error, size_t bytes) {
-                            self->on_watched(error, bytes);
-                          });
-}
-
-void Connection::on_watched(ErrorCode error, size_t bytes) {
-  watching_ = false;
-  buffer_.commit(bytes);
-  switch (state_) {
-    case State::kIdle:
-      if (bytes > 0 || (error == asio::error::operation_aborted && buffer_.size() > 0))
-        read_header();
-      else
-        close();
-      break;
-    case State::kAnswering:
-      if (error == asio::error::eof)
-        peer_finished();
-      else if (error)
-        close();
-      else
-        watch();
-      break;
-    case State::kLingering:
-      if (error)
-        close();
-      else
-        drain_input();
-      break;
-    default: break;
-  }
-}
-
-// The peer has closed its connection, or only its sending side: both look alike here. Half-closed
-// clients get their answer.
-void Connection::peer_finished() {
-  if (!http11_) return close();
-  half_closed_ = true;
-  if (buffer_.size() == 0) keep_alive_ = false;
-  probe_peer();
-}
-
-// Bytes beyond the limit of pipelined bytes stay in the kernel, and the end of the peer's bytes is
-// behind them.
-void Connection::check_departure() {
-  if (state_ != State::kAnswering || half_closed_) return;
-  if (!http11_) return close();
-  probe_peer();
-  arm(read_timer_, kDepartureCheck, &Connection::check_departure);
-}
-
-// A peer that has closed its connection refuses what it is sent. So it is sent what has no meaning:
-// an interim response, or an empty comment in a stream of events.
-void Connection::probe_peer() {
-  if (!std::exchange(watching_errors_, true))
-    socket_.async_wait(Socket::wait_error, [self = shared_from_this()](error_code error) {
-      self->watching_errors_ = false;
-      if (!error && self->state_ == State::kAnswering) self->close();
-    });
-  if (answer_complete_) return;
-  pending_ += head_sent_ ? "3\r\n:\n\n\r\n" : "HTTP/1.1 100 Continue\r\n\r\n";
-  flush();
-}
-
 void Connection::read_header() {
   // An empty line or two before a request is allowed.
   while (buffer_.size() > 0 && (*static_cast<const char*>(buffer_.cdata().data()) == '\r' ||
@@ -184,9 +124,10 @@ void Connection::read_header() {
   parser_->body_limit(boost::none);  // on_header() checks it and can report the limit
   arm(read_timer_, status_only_ ? kStatusTime : core_->limits.header_timeout,
       &Connection::read_timed_out);
-  http::async_read_header(
-      socket_, buffer_, *parser_,
-      [self = shared_from_this()](error_code error, size_t) { self->on_header(error); });
+  http::async_read_header(socket_, buffer_, *parser_,
+                          [self = shared_from_this()](error_code error, size_t) {
+                            self->guarded([&] { self->on_header(error); });
+                          });
 }
 
 void Connection::on_header(ErrorCode error) {
@@ -239,82 +180,6 @@ void Connection::on_header(ErrorCode error) {
   read_body();
 }
 
-// Counts the bytes received, not Content-Length: a client can claim any length at no cost.
-bool Connection::count_body() {
-  const size_t bytes = parser_->get().body().size();
-  if (bytes <= body_bytes_held_) return true;
-  const size_t more = bytes - body_bytes_held_;
-  if (!core_->unfinished_bodies.take(client_, more)) {
-    refuse(429, "too many request bodies of this client are incomplete; try again later");
-    return false;
-  }
-  unfinished_bytes_held_ += more;
-  if (!core_->bodies.take(more)) {
-    refuse(503, "the server holds too many request bodies; try again later");
-    return false;
-  }
-  body_bytes_held_ = bytes;
-  return true;
-}
-
-void Connection::finish_body() {
-  core_->unfinished_bodies.give_back(client_, std::exchange(unfinished_bytes_held_, 0));
-}
-
-// A body must come at a least rate: else it could hold its connection for ever, byte by byte.
-std::chrono::milliseconds Connection::body_time_left() const {
-  using std::chrono::milliseconds;
-  const HttpLimits& limits = core_->limits;
-  const milliseconds allowed = limits.body_timeout + milliseconds(parser_->get().body().size() *
-                                                                  1000 / limits.min_body_rate);
-  const auto passed =
-      std::chrono::duration_cast<milliseconds>(std::chrono::steady_clock::now() - body_began_);
-  return std::max(milliseconds(0), std::min(limits.body_idle_timeout, allowed - passed));
-}
-
-void Connection::read_body() {
-  if (parser_->is_done()) {
-    if (count_body()) hand_over();
-    return;
-  }
-  state_ = State::kBody;
-  arm(read_timer_, body_time_left(), &Connection::read_timed_out);
-  http::async_read_some(
-      socket_, buffer_, *parser_,
-      [self = shared_from_this()](error_code error, size_t) { self->on_body(error); });
-}
-
-void Connection::on_body(ErrorCode error) {
-  if (state_ != State::kBody) return;
-  if (error) {
-    if (timed_out_) return refuse(408, "the request body took too long");
-    if (error == asio::error::operation_aborted && core_->close_after_responses)
-      return refuse(503, "the server is draining");
-    if (peer_went_away(error)) return close();
-    if (error == http::error::body_limit)
-      return refuse(413, fmt::format("the request body is larger than the allowed {} bytes",
-                                     core_->limits.max_body_bytes));
-    return refuse(400, "malformed HTTP request body: " + error.message());
-  }
-  if (count_body()) read_body();
-}
-
-void Connection::hand_over() {
-  state_ = State::kAnswering;
-  disarm(read_timer_);
-  finish_body();
-  request_.body = std::move(parser_->get().body());
-  const std::string peer = request_.peer;
-  asio::post(core_->handlers,
-             [core = core_, request = std::move(request_),
-              exchange = std::make_shared<SocketExchange>(shared_from_this(), serial_)]() mutable {
-               core->handler->handle(std::move(request), std::move(exchange));
-             });
-  request_ = HttpRequest{};
-  request_.peer = peer;
-  watch();
-}
-
 // ---- ending ----
 
 void Connection::linger() {
@@ -331,21 +196,23 @@ void Connection::drain_input() {
   watch();
 }
 
-void Connection::close() {
+void Connection::close() noexcept {
   if (state_ == State::kClosed) return;
   state_ = State::kClosed;
   disarm(read_timer_);
   disarm(write_timer_);
   error_code ignored;
   socket_.close(ignored);
-  release_outbound(0);
   core_->remove(this);
-  if (!in_exchange_) return;
-  in_exchange_ = false;
-  log_exchange();
-  release_body(serial_);
-  if (auto left = std::exchange(left_, nullptr)) left();
-  core_->exchange_ended();
+  const bool was_in_exchange = in_exchange_;
+  const auto left = std::exchange(left_, nullptr);
+  try {
+    if (was_in_exchange && !common_headers_.empty()) log_exchange();
+    if (left) left();
+  } catch (const std::exception& e) {
+    spdlog::error("closing an HTTP connection failed: {}", e.what());
+  }
+  give_all_back();
 }
 
 void Connection::release_body(uint64_t serial) {
@@ -358,7 +225,8 @@ void Connection::arm(Timer& timer, std::chrono::milliseconds delay, void (Connec
   timer.expires_after(delay);
   timer.async_wait([self = shared_from_this(), &timer, expired](error_code error) {
     // The timer may have been re-armed after this wait had expired: ignore the old expiry.
-    if (!error && timer.expiry() <= std::chrono::steady_clock::now()) (self.get()->*expired)();
+    if (!error && timer.expiry() <= std::chrono::steady_clock::now())
+      self->guarded([&] { (self.get()->*expired)(); });
   });
 }
 

@@ -1,6 +1,8 @@
 // One client's TCP connection: reads requests, writes answers, detects when the client disconnects.
 #pragma once
 
+#include <spdlog/spdlog.h>
+
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/strand.hpp>
@@ -39,6 +41,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
       std::chrono::steady_clock, boost::asio::wait_traits<std::chrono::steady_clock>, Executor>;
   using Parser = boost::beast::http::request_parser<boost::beast::http::string_body>;
   using ErrorCode = boost::system::error_code;
+  static constexpr size_t kDrainBytes = size_t{64} << 10;
+  static constexpr size_t kMaxPipelinedBytes = size_t{64} << 10;
   enum class State { kIdle, kHeader, kBody, kAnswering, kLingering, kClosed };
 
   // Reading. watch() keeps a read pending while idle or answering. It detects new requests and
@@ -51,6 +55,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void probe_peer();
   void read_header();
   void on_header(ErrorCode error);
+  static bool peer_went_away(ErrorCode error);
   bool count_body();
   void finish_body();
   std::chrono::milliseconds body_time_left() const;
@@ -81,9 +86,14 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void finish_exchange();
   void log_exchange() const;
 
+  // Runs a step of this connection. If it throws (most likely out of memory), only this connection
+  // ends.
+  template <typename Work>
+  void guarded(Work work) noexcept;
+  void give_all_back() noexcept;
   void linger();
   void drain_input();
-  void close();
+  void close() noexcept;
 
   void arm(Timer& timer, std::chrono::milliseconds delay, void (Connection::*expired)());
   void disarm(Timer& timer);
@@ -131,5 +141,15 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::string log_line_;  // method and path; request_ is moved to the handler
   std::chrono::steady_clock::time_point began_{};
 };
+
+template <typename Work>
+void Connection::guarded(Work work) noexcept {
+  try {
+    work();
+  } catch (const std::exception& e) {
+    spdlog::error("an HTTP connection failed: {}", e.what());
+    close();
+  }
+}
 
 }  // namespace valora::server

@@ -24,6 +24,7 @@ constexpr size_t kUncountedBytes = size_t{64} << 10;
 
 void Connection::begin_exchange() {
   ++serial_;
+  core_->exchange_began();
   in_exchange_ = true;
   body_unread_ = head_sent_ = chunked_ = answer_complete_ = false;
   status_ = 0;
@@ -31,7 +32,6 @@ void Connection::begin_exchange() {
   began_ = std::chrono::steady_clock::now();
   common_headers_.clear();
   common_headers_.emplace_back("X-Request-Id", request_.id);
-  core_->exchange_began();
 }
 
 void Connection::refuse(int status, std::string_view message) {
@@ -166,7 +166,7 @@ void Connection::flush() {
   arm(write_timer_, core_->limits.write_timeout, &Connection::write_timed_out);
   socket_.async_write_some(asio::buffer(sending_) + sent_,
                            [self = shared_from_this()](error_code error, size_t bytes) {
-                             self->on_written(error, bytes);
+                             self->guarded([&] { self->on_written(error, bytes); });
                            });
 }
 

@@ -18,15 +18,18 @@ SocketExchange::~SocketExchange() {
 template <typename Work>
 void SocketExchange::dispatch(Work work) {
   if (connection_->core_->stopped) return;
-  boost::asio::dispatch(connection_->socket_.get_executor(),
-                        [connection = connection_, serial = serial_,
-                         work = std::move(work)]() mutable { work(*connection, serial); });
+  boost::asio::dispatch(
+      connection_->socket_.get_executor(),
+      [connection = connection_, serial = serial_, work = std::move(work)]() mutable {
+        connection->guarded([&] { work(*connection, serial); });
+      });
 }
 
 void SocketExchange::post(std::function<void()> work) {
   if (connection_->core_->stopped) return;
-  boost::asio::post(connection_->socket_.get_executor(),
-                    [connection = connection_, work = std::move(work)] { work(); });
+  boost::asio::post(
+      connection_->socket_.get_executor(),
+      [connection = connection_, work = std::move(work)] { connection->guarded([&] { work(); }); });
 }
 
 void SocketExchange::respond(HttpResponse response) {

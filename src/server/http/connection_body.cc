@@ -1,0 +1,101 @@
+// The part of Connection that reads request bodies, within their limits, and hands requests over.
+#include <fmt/format.h>
+
+#include <boost/asio/post.hpp>
+#include <boost/beast/http/error.hpp>
+#include <boost/beast/http/read.hpp>
+
+#include "server/http/connection.h"
+#include "server/http/socket_exchange.h"
+
+namespace valora::server {
+
+namespace asio = boost::asio;
+namespace http = boost::beast::http;
+using boost::system::error_code;
+
+// Counts the bytes received, not Content-Length: a client can claim any length at no cost.
+bool Connection::count_body() {
+  const size_t bytes = parser_->get().body().size();
+  if (bytes <= body_bytes_held_) return true;
+  const size_t more = bytes - body_bytes_held_;
+  if (!core_->unfinished_bodies.take(client_, more)) {
+    refuse(429, "too many request bodies of this client are incomplete; try again later");
+    return false;
+  }
+  unfinished_bytes_held_ += more;
+  if (!core_->bodies.take(more)) {
+    refuse(503, "the server holds too many request bodies; try again later");
+    return false;
+  }
+  body_bytes_held_ = bytes;
+  return true;
+}
+
+void Connection::finish_body() {
+  core_->unfinished_bodies.give_back(client_, std::exchange(unfinished_bytes_held_, 0));
+}
+
+// A body must come at a least rate: else it could hold its connection for ever, byte by byte.
+std::chrono::milliseconds Connection::body_time_left() const {
+  using std::chrono::milliseconds;
+  const HttpLimits& limits = core_->limits;
+  const milliseconds allowed = limits.body_timeout + milliseconds(parser_->get().body().size() *
+                                                                  1000 / limits.min_body_rate);
+  const auto passed =
+      std::chrono::duration_cast<milliseconds>(std::chrono::steady_clock::now() - body_began_);
+  return std::max(milliseconds(0), std::min(limits.body_idle_timeout, allowed - passed));
+}
+
+void Connection::read_body() {
+  if (parser_->is_done()) {
+    if (count_body()) hand_over();
+    return;
+  }
+  state_ = State::kBody;
+  arm(read_timer_, body_time_left(), &Connection::read_timed_out);
+  http::async_read_some(socket_, buffer_, *parser_,
+                        [self = shared_from_this()](error_code error, size_t) {
+                          self->guarded([&] { self->on_body(error); });
+                        });
+}
+
+void Connection::on_body(ErrorCode error) {
+  if (state_ != State::kBody) return;
+  if (error) {
+    if (timed_out_) return refuse(408, "the request body took too long");
+    if (error == asio::error::operation_aborted && core_->close_after_responses)
+      return refuse(503, "the server is draining");
+    if (peer_went_away(error)) return close();
+    if (error == http::error::buffer_overflow)
+      return refuse(503, "there is not enough memory for the request body; try again later");
+    if (error == http::error::body_limit)
+      return refuse(413, fmt::format("the request body is larger than the allowed {} bytes",
+                                     core_->limits.max_body_bytes));
+    return refuse(400, "malformed HTTP request body: " + error.message());
+  }
+  if (count_body()) read_body();
+}
+
+void Connection::hand_over() {
+  state_ = State::kAnswering;
+  disarm(read_timer_);
+  finish_body();
+  request_.body = std::move(parser_->get().body());
+  const std::string peer = request_.peer;
+  auto exchange = std::make_shared<SocketExchange>(shared_from_this(), serial_);
+  asio::post(core_->handlers, [core = core_, request = std::move(request_),
+                               exchange = std::move(exchange)]() mutable {
+    // The exchange answers 500 when it is destroyed.
+    try {
+      core->handler->handle(std::move(request), std::move(exchange));
+    } catch (const std::exception& e) {
+      spdlog::error("a request failed: {}", e.what());
+    }
+  });
+  request_ = HttpRequest{};
+  request_.peer = peer;
+  watch();
+}
+
+}  // namespace valora::server
