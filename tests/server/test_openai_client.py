@@ -168,9 +168,9 @@ def test_errors(client):
     assert bad.value.param == "temperature"
     with pytest.raises(openai.BadRequestError, match=r"messages\[0\].role"):
         client.chat.completions.create(model="fake", messages=[{"role": "alien", "content": "x"}])
-    with pytest.raises(openai.InternalServerError) as unsupported:
+    with pytest.raises(openai.BadRequestError) as unsupported:
         client.chat.completions.create(model="fake", messages=user("x"), response_format={"type": "json_object"})
-    assert unsupported.value.status_code == 400 and unsupported.value.body["type"] == "invalid_request_error"
+    assert unsupported.value.type == "invalid_request_error" and unsupported.value.param == "response_format"
 
 
 def test_request_id(client):
