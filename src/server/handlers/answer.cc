@@ -28,7 +28,8 @@ class Answer::PartSink final : public ResponseSink {
       : answer_(std::move(answer)),
         part_(part),
         activity_(answer_->service_->metrics.adapter_activity, request.adapters),
-        waiting_choices_(request.sampling.n) {}
+        waiting_choices_(request.sampling.n),
+        begun_(static_cast<size_t>(request.sampling.n)) {}
   ~PartSink() override { waits_no_more(); }
 
   void accepted() { activity_.accepted(); }
@@ -40,6 +41,7 @@ class Answer::PartSink final : public ResponseSink {
         [answer = answer_, part = part_, usage] { answer->started(part, usage); });
   }
   void on_output(OutputChunk chunk) override {
+    note_first_token(chunk);
     answer_->exchange_->post(
         [answer = answer_, part = part_, chunk = std::move(chunk), at = Clock::now()]() mutable {
           answer->output(part, std::move(chunk), at);
@@ -61,12 +63,20 @@ class Answer::PartSink final : public ResponseSink {
   }
 
  private:
+  // On the engine thread, before the step is reported.
+  void note_first_token(const OutputChunk& chunk) {
+    const auto index = static_cast<size_t>(chunk.index);
+    if (chunk.tokens.empty() || index >= begun_.size() || begun_[index]) return;
+    begun_[index] = true;
+    answer_->service_->metrics.first_token();
+  }
   void waits_no_more() { answer_->service_->waiting.give_back(waiting_choices_.exchange(0)); }
 
   const std::shared_ptr<Answer> answer_;
   const size_t part_;
   AdapterActivity::Request activity_;
   std::atomic<int> waiting_choices_;
+  std::vector<bool> begun_;  // by sequence
 };
 
 Answer::Answer(std::shared_ptr<Service> service, std::shared_ptr<Exchange> exchange,
@@ -81,7 +91,10 @@ void Answer::start(Target target, std::vector<GenerateRequest> requests) {
   const std::vector<AdapterUse> uses = service_->adapters_of(target_);
   int choices = 0;
   for (GenerateRequest& request : requests) {
-    parts_.emplace_back().last_token.resize(static_cast<size_t>(request.sampling.n));
+    Part& part = parts_.emplace_back();
+    part.last_token.resize(static_cast<size_t>(request.sampling.n));
+    part.generated.resize(static_cast<size_t>(request.sampling.n));
+    part.max_tokens = request.sampling.max_tokens;
     request.adapters = uses;
     request.head = target_.head;
     choices += request.sampling.n;
@@ -140,7 +153,7 @@ void Answer::started(size_t part, const Usage& usage) {
   if (ended_) return;
   parts_[part].usage.prompt_tokens = usage.prompt_tokens;
   parts_[part].usage.cached_tokens = usage.cached_tokens;
-  service_->metrics.prompt_tokens(usage.prompt_tokens);
+  service_->metrics.prompt_scheduled(usage);
   parts_[part].started = true;
   // The media are decoded by now, so the request body is no longer needed.
   if (std::all_of(parts_.begin(), parts_.end(), [](const Part& each) { return each.started; }))
@@ -151,6 +164,7 @@ void Answer::output(size_t part, OutputChunk chunk, Time at) {
   if (ended_ || chunk.index < 0 || chunk.index >= static_cast<int>(parts_[part].last_token.size()))
     return;
   parts_[part].usage.completion_tokens += static_cast<int>(chunk.tokens.size());
+  parts_[part].generated[chunk.index] += static_cast<int>(chunk.tokens.size());
   measure(parts_[part], chunk, at);
   on_output(part, std::move(chunk));
 }
@@ -170,7 +184,9 @@ void Answer::measure(Part& part, const OutputChunk& chunk, Time at) {
 void Answer::done(size_t index, FinalInfo info) {
   if (ended_) return;
   Part& part = parts_[index];
-  service_->metrics.request_finished(info);
+  service_->metrics.request_finished(
+      info, {static_cast<int>(part.generated.size()), part.max_tokens,
+             *std::max_element(part.generated.begin(), part.generated.end())});
   part.done = true;
   part.usage = info.usage;
   part.info = std::move(info);

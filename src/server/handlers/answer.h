@@ -57,6 +57,8 @@ class Answer : public std::enable_shared_from_this<Answer> {
     FinalInfo info;
     bool first_token_seen = false;
     std::vector<std::optional<Time>> last_token;  // per sequence
+    std::vector<int> generated;                   // tokens per sequence
+    std::optional<int> max_tokens;
   };
 
   using Sinks = std::vector<std::shared_ptr<PartSink>>;

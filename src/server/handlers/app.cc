@@ -151,6 +151,13 @@ bool App::is_status(const HttpRequest& head) const {
   return route && route->open;
 }
 
+void App::on_answered(const HttpOutcome& outcome) {
+  const auto route = std::find_if(kRoutes.begin(), kRoutes.end(), [&](const Route& known) {
+    return path_matches(known, outcome.path);
+  });
+  service_->metrics.http_answered(route == kRoutes.end() ? "none" : route->path, outcome);
+}
+
 void App::handle(HttpRequest request, std::shared_ptr<Exchange> exchange) {
   try {
     const ServiceHandler handler = find_route(request.method, request.path)->handler;

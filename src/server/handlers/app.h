@@ -15,6 +15,7 @@ class App final : public HttpHandler {
 
   std::optional<HttpResponse> screen(const HttpRequest& head, Headers& common) override;
   bool is_status(const HttpRequest& head) const override;
+  void on_answered(const HttpOutcome& outcome) override;
   void handle(HttpRequest request, std::shared_ptr<Exchange> exchange) override;
 
  private:

@@ -1,4 +1,6 @@
 // n > 1 and several prompts: every choice carries its answer.
+#include <thread>
+
 #include "server/testing/handlers_fixture.h"
 
 namespace valora::server {
@@ -55,6 +57,22 @@ TEST_F(Handlers, EveryChoiceOfEveryPromptCarriesTheLabel) {
     EXPECT_EQ(choice.text, "dog");
     EXPECT_EQ(choice.finishes, std::vector<std::string>{"stop"});
   }
+}
+
+TEST_F(Handlers, AStepsTokensHaveTheFirstTokenOfEachSequence) {
+  call("GET", "/health");  // makes the service
+  engine_.set_observer(&service_->metrics);
+  chat("a b c", R"("n":2)");
+  const std::string name = "vllm:iteration_tokens_total_";
+  const std::string labels = R"({engine="0",model_name="fake"} )";
+  // The last step is reported after its answer.
+  for (int i = 0; i < 5000; ++i) {
+    if (service_->metrics.text().find(name + "count" + labels + "3\n") != std::string::npos) break;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  engine_.set_observer(nullptr);
+  // The fake engine reports a token per request and step: three, and two first tokens.
+  EXPECT_THAT(service_->metrics.text(), HasSubstr(name + "sum" + labels + "5\n"));
 }
 
 TEST_F(Handlers, AStreamOfATaskHeadHasEveryIndex) {

@@ -160,6 +160,7 @@ void Connection::on_header(ErrorCode error) {
     return refuse(414, "the request target is too long");
   auto path = path_of(target);
   if (!path) return refuse(400, "the request target has a malformed percent escape");
+  path_ = *path;
   request_.path = std::move(*path);
   if (status_only_) {
     keep_alive_ = false;

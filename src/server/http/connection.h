@@ -138,6 +138,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   int status_ = 0;
   size_t bytes_out_ = 0;
+  std::string path_;
+  size_t body_bytes_ = 0;
   std::string log_line_;  // method and path; request_ is moved to the handler
   std::chrono::steady_clock::time_point began_{};
 };

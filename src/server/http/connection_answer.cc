@@ -28,7 +28,8 @@ void Connection::begin_exchange() {
   in_exchange_ = true;
   body_unread_ = head_sent_ = chunked_ = answer_complete_ = false;
   status_ = 0;
-  bytes_out_ = 0;
+  bytes_out_ = body_bytes_ = 0;
+  path_.clear();
   began_ = std::chrono::steady_clock::now();
   common_headers_.clear();
   common_headers_.emplace_back("X-Request-Id", request_.id);
@@ -201,6 +202,9 @@ void Connection::log_exchange() const {
               "{} \"{}\" {} {} B {:.1f} ms {}", request_.peer, log_line_,
               answer_complete_ ? status_ : 499, bytes_out_, took.count(),
               common_headers_.front().second);
+  core_->handler->on_answered({log_line_.substr(0, log_line_.find(' ')), path_,
+                               answer_complete_ ? status_ : 499, body_bytes_, bytes_out_,
+                               took.count() / 1e3});
 }
 
 }  // namespace valora::server

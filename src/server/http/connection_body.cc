@@ -82,6 +82,7 @@ void Connection::hand_over() {
   disarm(read_timer_);
   finish_body();
   request_.body = std::move(parser_->get().body());
+  body_bytes_ = request_.body.size();
   const std::string peer = request_.peer;
   auto exchange = std::make_shared<SocketExchange>(shared_from_this(), serial_);
   asio::post(core_->handlers, [core = core_, request = std::move(request_),

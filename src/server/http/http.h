@@ -59,6 +59,16 @@ class Exchange {
   virtual void on_client_left(std::function<void()> left) = 0;
 };
 
+// One request and its answer, for metrics.
+struct HttpOutcome {
+  std::string method;
+  std::string path;          // empty if the header could not be read
+  int status = 0;            // 499: the client left before the end of the answer
+  size_t request_bytes = 0;  // of the body
+  size_t response_bytes = 0;
+  double seconds = 0;
+};
+
 // Handles the requests of a server. Its methods may run on several threads at once.
 class HttpHandler {
  public:
@@ -69,6 +79,8 @@ class HttpHandler {
   virtual std::optional<HttpResponse> screen(const HttpRequest& head, Headers& common) = 0;
   // Whether the request is for a status page, which answers on a connection beyond the limit too.
   virtual bool is_status(const HttpRequest&) const { return false; }
+  // Called once per request after its answer, or after its client has left. Must not block.
+  virtual void on_answered(const HttpOutcome&) {}
   virtual void handle(HttpRequest request, std::shared_ptr<Exchange> exchange) = 0;
 };
 

@@ -67,6 +67,19 @@ MetricFamily EngineCollector::lora_info(const EngineStats& stats) const {
   return out;
 }
 
+MetricFamily EngineCollector::waiting_by_reason(const EngineStats& stats) const {
+  MetricFamily out = family("vllm:num_requests_waiting_by_reason",
+                            "Waiting requests: \"capacity\" for a place in the batch, \"deferred\" "
+                            "until they are prepared.",
+                            MetricType::Gauge);
+  for (const auto& [reason, count] :
+       {std::pair{"capacity", stats.waiting}, std::pair{"deferred", stats.preparing}}) {
+    out.metric.push_back(labelled(labels_, {{"reason", reason}}));
+    out.metric.back().gauge.value = count;
+  }
+  return out;
+}
+
 MetricFamily EngineCollector::mode(const EngineStats& stats) const {
   MetricFamily out = family(
       "valora:mode", "Mode in which the last step applied adapters: 1 for that mode, else 0.",
@@ -99,11 +112,14 @@ std::vector<MetricFamily> EngineCollector::Collect() const {
   out.push_back(gauge("vllm:num_requests_waiting",
                       "Requests waiting to be scheduled, including those being prepared.",
                       stats.waiting + stats.preparing));
+  out.push_back(waiting_by_reason(stats));
   out.push_back(
       gauge("vllm:kv_cache_usage_perc", "Used share of the KV cache, 0 to 1.", stats.kv_usage));
   out.push_back(gauge("vllm:cache_config_info",
                       "KV cache configuration: tokens per block and number of blocks.", 1,
                       {{"block_size", std::to_string(model.kv_block_tokens)},
+                       {"cache_dtype", model.dtype},
+                       {"kv_cache_memory_bytes", std::to_string(model.kv_bytes)},
                        {"num_gpu_blocks", std::to_string(model.kv_blocks)}}));
   out.push_back(lora_info(stats));
   const auto count = [&](const char* name, const char* help, uint64_t value) {

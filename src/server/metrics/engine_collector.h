@@ -28,6 +28,7 @@ class EngineCollector final : public prometheus::Collectable {
                                  const prometheus::Labels& more = {}) const;
   prometheus::MetricFamily counter(std::string name, std::string help, double value) const;
   prometheus::MetricFamily mode(const EngineStats& stats) const;
+  prometheus::MetricFamily waiting_by_reason(const EngineStats& stats) const;
   prometheus::MetricFamily lora_info(const EngineStats& stats) const;
   prometheus::MetricFamily adapter_bytes(const std::vector<AdapterCard>& adapters) const;
 

@@ -18,6 +18,8 @@ const Buckets kPerToken = {.01, .025, .05, .075, .1,  .15, .2, .3, .4, .5,
                            .75, 1,    2.5, 5,    7.5, 10,  20, 40, 80};
 const Buckets kRequest = {.3, .5, .8, 1,  1.5, 2,   2.5, 5,   10,   15,  20,
                           30, 40, 50, 60, 120, 240, 480, 960, 1920, 7680};
+const Buckets kSequences = {1, 2, 5, 10, 20};
+const Buckets kPreemptions = {0, 1, 2, 5, 10, 20, 50};
 const Buckets kIteration = {1, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384};
 
 // 1, 2, 5, 10, 20, 50, … up to `limit`.
@@ -72,22 +74,54 @@ Metrics::Metrics(const Engine& engine, std::string model_name, int max_loras)
       request_generation_tokens_(histogram("request_generation_tokens",
                                            "Generated tokens per request.",
                                            one_two_five(engine.model().max_model_len))),
-      iteration_tokens_(
-          histogram("iteration_tokens_total", "Tokens per engine step.", kIteration)) {
+      iteration_tokens_(histogram("iteration_tokens_total", "Tokens per engine step.", kIteration)),
+      params_n_(histogram("request_params_n", "Sequences that a request asked for.", kSequences)),
+      params_max_tokens_(histogram("request_params_max_tokens",
+                                   "Highest number of generated tokens that a request asked for.",
+                                   one_two_five(engine.model().max_model_len))),
+      preemptions_(histogram("request_num_preemptions", "Preemptions per request.", kPreemptions)),
+      max_generation_tokens_(histogram("request_max_num_generation_tokens",
+                                       "Generated tokens of a request's longest sequence.",
+                                       one_two_five(engine.model().max_model_len))),
+      prefill_computed_tokens_(histogram("request_prefill_kv_computed_tokens",
+                                         "Prompt tokens per request that no cache had.",
+                                         one_two_five(engine.model().max_model_len))),
+      cached_tokens_(counter("prompt_tokens_cached_total", "Prompt tokens found in a cache.")),
+      computed_source_(by_source("local_compute")),
+      cached_source_(by_source("local_cache_hit")),
+      http_(registry_) {
   for (const FinishReason reason :
        {FinishReason::kStop, FinishReason::kLength, FinishReason::kAbort})
     success_[reason] = &counter("request_success_total", "Ended requests.",
                                 {{"finished_reason", finish_reason_name(reason)}});
 }
 
-void Metrics::prompt_tokens(int tokens) { prompt_tokens_.Increment(tokens); }
+prometheus::Counter& Metrics::by_source(const char* source) {
+  return counter("prompt_tokens_by_source_total", "Prompt tokens by where their KV came from.",
+                 {{"source", source}});
+}
+
+void Metrics::prompt_scheduled(const Usage& usage) {
+  prompt_tokens_.Increment(usage.prompt_tokens);
+  cached_tokens_.Increment(usage.cached_tokens);
+  cached_source_.Increment(usage.cached_tokens);
+  computed_source_.Increment(usage.prompt_tokens - usage.cached_tokens);
+}
+
 void Metrics::generation_tokens(int tokens) { generation_tokens_.Increment(tokens); }
 void Metrics::time_to_first_token(double seconds) { ttft_.Observe(seconds); }
 void Metrics::inter_token_latency(double seconds) { inter_token_.Observe(seconds); }
 void Metrics::choice_finished(FinishReason reason) { success_.at(reason)->Increment(); }
-void Metrics::on_step(int tokens, int, double) { iteration_tokens_.Observe(tokens); }
+void Metrics::on_step(int tokens, int, double) {
+  iteration_tokens_.Observe(tokens + first_tokens_.exchange(0));
+}
 
-void Metrics::request_finished(const FinalInfo& info) {
+void Metrics::request_finished(const FinalInfo& info, const RequestShape& shape) {
+  params_n_.Observe(shape.n);
+  if (shape.max_tokens) params_max_tokens_.Observe(*shape.max_tokens);
+  preemptions_.Observe(info.preemptions);
+  max_generation_tokens_.Observe(shape.longest);
+  prefill_computed_tokens_.Observe(info.usage.prompt_tokens - info.usage.cached_tokens);
   const RequestTimings& timings = info.timings;
   e2e_.Observe(timings.e2e_seconds);
   queue_.Observe(timings.queue_seconds);
@@ -102,6 +136,7 @@ void Metrics::request_finished(const FinalInfo& info) {
 
 std::string Metrics::text() const {
   std::vector<prometheus::MetricFamily> families = collector_.Collect();
+  for (auto& family : process_.Collect()) families.push_back(std::move(family));
   for (auto& family : registry_.Collect()) families.push_back(std::move(family));
   std::ostringstream out;
   prometheus::TextSerializer().Serialize(out, families);

@@ -5,15 +5,26 @@
 #include <prometheus/histogram.h>
 #include <prometheus/registry.h>
 
+#include <atomic>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "api/engine.h"
 #include "server/metrics/adapter_activity.h"
 #include "server/metrics/engine_collector.h"
+#include "server/metrics/http_metrics.h"
+#include "server/metrics/process_collector.h"
 
 namespace valora::server {
+
+// What a request asked for, and its longest sequence.
+struct RequestShape {
+  int n = 1;
+  std::optional<int> max_tokens;
+  int longest = 0;  // generated tokens
+};
 
 // Thread-safe. The request handlers call the methods below; text() reads the engine's own counters
 // at each scrape.
@@ -21,11 +32,17 @@ class Metrics final : public StepObserver {
  public:
   Metrics(const Engine& engine, std::string model_name, int max_loras);
 
-  void prompt_tokens(int tokens);
+  void prompt_scheduled(const Usage& usage);  // prompt and cached tokens
   void generation_tokens(int tokens);
   void time_to_first_token(double seconds);
   void inter_token_latency(double seconds);
-  void request_finished(const FinalInfo& info);
+  void request_finished(const FinalInfo& info, const RequestShape& shape);
+  // A sequence's first token, in the step that ends next (StepObserver): a step's tokens are those
+  // that it read, and prompts give one token more than they have decode steps.
+  void first_token() { ++first_tokens_; }
+  void http_answered(std::string_view route, const HttpOutcome& outcome) {
+    http_.answered(route, outcome);
+  }
   // one of the n sequences ended; kAbort: it was cancelled
   void choice_finished(FinishReason reason);
 
@@ -42,9 +59,12 @@ class Metrics final : public StepObserver {
   prometheus::Counter& counter(const std::string& name, const std::string& help,
                                const prometheus::Labels& more = {});
 
+  prometheus::Counter& by_source(const char* source);
+
   prometheus::Labels labels_;
   prometheus::Registry registry_;
   EngineCollector collector_;
+  ProcessCollector process_;
   prometheus::Counter& prompt_tokens_;
   prometheus::Counter& generation_tokens_;
   std::map<FinishReason, prometheus::Counter*> success_;
@@ -59,6 +79,16 @@ class Metrics final : public StepObserver {
   prometheus::Histogram& request_prompt_tokens_;
   prometheus::Histogram& request_generation_tokens_;
   prometheus::Histogram& iteration_tokens_;
+  prometheus::Histogram& params_n_;
+  prometheus::Histogram& params_max_tokens_;
+  prometheus::Histogram& preemptions_;
+  prometheus::Histogram& max_generation_tokens_;
+  prometheus::Histogram& prefill_computed_tokens_;
+  prometheus::Counter& cached_tokens_;
+  prometheus::Counter& computed_source_;
+  prometheus::Counter& cached_source_;
+  HttpMetrics http_;
+  std::atomic<int> first_tokens_{0};
 };
 
 }  // namespace valora::server

@@ -24,7 +24,9 @@ std::vector<std::string> lines_with(const std::string& text, const std::string& 
 
 TEST(Metrics, HasEveryNameFromTheStart) {
   FakeEngine engine(echo_options());
-  const std::string text = Metrics(engine, "m", 4).text();
+  Metrics metrics(engine, "m", 4);
+  metrics.http_answered("/health", {.method = "GET", .path = "/health", .status = 200});
+  const std::string text = metrics.text();
   for (const char* name : {"vllm:num_requests_running gauge",
                            "vllm:num_requests_waiting gauge",
                            "vllm:kv_cache_usage_perc gauge",
@@ -49,6 +51,21 @@ TEST(Metrics, HasEveryNameFromTheStart) {
                            "vllm:request_prompt_tokens histogram",
                            "vllm:request_generation_tokens histogram",
                            "vllm:iteration_tokens_total histogram",
+                           "vllm:num_requests_waiting_by_reason gauge",
+                           "vllm:request_params_n histogram",
+                           "vllm:request_params_max_tokens histogram",
+                           "vllm:request_num_preemptions histogram",
+                           "vllm:request_max_num_generation_tokens histogram",
+                           "vllm:request_prefill_kv_computed_tokens histogram",
+                           "vllm:prompt_tokens_cached_total counter",
+                           "vllm:prompt_tokens_by_source_total counter",
+                           "http_requests_total counter",
+                           "process_cpu_seconds_total counter",
+                           "process_start_time_seconds gauge",
+                           "process_resident_memory_bytes gauge",
+                           "process_virtual_memory_bytes gauge",
+                           "process_open_fds gauge",
+                           "process_max_fds gauge",
                            "valora:mode gauge",
                            "valora:mode_switches_total counter",
                            "valora:merges_total counter",
@@ -112,10 +129,12 @@ TEST(Metrics, CountsWhatIsReported) {
   FakeEngine engine(echo_options());
   engine.add_adapter("a");
   Metrics metrics(engine, "m", 4);
-  metrics.prompt_tokens(5);
+  metrics.prompt_scheduled({.prompt_tokens = 5, .cached_tokens = 2});
   metrics.generation_tokens(3);
   metrics.choice_finished(FinishReason::kStop);
+  metrics.first_token();
   metrics.on_step(12, 3, 0.1);
+  metrics.on_step(1, 1, 0.1);
   FinalInfo info;
   info.usage = {5, 3, 0};
   info.timings = {.queue_seconds = 1,
@@ -123,7 +142,9 @@ TEST(Metrics, CountsWhatIsReported) {
                   .decode_seconds = 4,
                   .ttft_seconds = 3,
                   .e2e_seconds = 7};
-  metrics.request_finished(info);
+  info.usage.cached_tokens = 2;
+  info.preemptions = 4;
+  metrics.request_finished(info, {.n = 3, .max_tokens = 16, .longest = 2});
   const std::string text = metrics.text();
   const std::string labels = R"({engine="0",model_name="m"} )";
   EXPECT_THAT(text, HasSubstr("vllm:prompt_tokens_total" + labels + "5\n"));
@@ -132,15 +153,43 @@ TEST(Metrics, CountsWhatIsReported) {
       text,
       HasSubstr(
           R"(vllm:request_success_total{engine="0",finished_reason="stop",model_name="m"} 1)"));
-  EXPECT_THAT(text, HasSubstr("vllm:iteration_tokens_total_sum" + labels + "12\n"));
+  EXPECT_THAT(text, HasSubstr("vllm:iteration_tokens_total_sum" + labels + "14\n"));
+  EXPECT_THAT(text, HasSubstr("vllm:iteration_tokens_total_count" + labels + "2\n"));
+  EXPECT_THAT(text, HasSubstr("vllm:request_params_n_sum" + labels + "3\n"));
+  EXPECT_THAT(text, HasSubstr("vllm:request_params_max_tokens_sum" + labels + "16\n"));
+  EXPECT_THAT(text, HasSubstr("vllm:request_num_preemptions_sum" + labels + "4\n"));
+  EXPECT_THAT(text, HasSubstr("vllm:request_max_num_generation_tokens_sum" + labels + "2\n"));
+  EXPECT_THAT(text, HasSubstr("vllm:request_prefill_kv_computed_tokens_sum" + labels + "3\n"));
+  EXPECT_THAT(text, HasSubstr("vllm:prompt_tokens_cached_total" + labels + "2\n"));
+  const auto source = [](const char* name, int tokens) {
+    return R"(vllm:prompt_tokens_by_source_total{engine="0",model_name="m",source=")" +
+           std::string(name) + "\"} " + std::to_string(tokens) + "\n";
+  };
+  EXPECT_THAT(text, HasSubstr(source("local_compute", 3)));
+  EXPECT_THAT(text, HasSubstr(source("local_cache_hit", 2)));
   EXPECT_THAT(text, HasSubstr("vllm:request_inference_time_seconds_sum" + labels + "6\n"));
   EXPECT_THAT(text, HasSubstr("vllm:request_time_per_output_token_seconds_sum" + labels + "2\n"));
   EXPECT_THAT(text, HasSubstr("vllm:kv_cache_usage_perc" + labels + "0.25\n"));
   EXPECT_THAT(text, HasSubstr("vllm:cache_config_info{engine=\"0\",model_name=\"m\","
-                              "block_size=\"16\",num_gpu_blocks=\"256\"} 1\n"));
+                              "block_size=\"16\",cache_dtype=\"\",kv_cache_memory_bytes=\"0\","
+                              "num_gpu_blocks=\"256\"} 1\n"));
   EXPECT_THAT(
       text,
       HasSubstr(R"(valora:adapter_bytes{engine="0",model_name="m",adapter="a",rank="8"} 1024)"));
+}
+
+TEST(Metrics, CountsHttpRequestsByRoute) {
+  FakeEngine engine(echo_options());
+  Metrics metrics(engine, "m", 4);
+  metrics.http_answered("/health", {.method = "GET", .status = 200, .seconds = 0.2});
+  metrics.http_answered("none", {.method = "BREW", .status = 404, .request_bytes = 7});
+  const std::string text = metrics.text();
+  EXPECT_THAT(text,
+              HasSubstr(R"(http_requests_total{handler="/health",method="GET",status="2xx"} 1)"));
+  EXPECT_THAT(text,
+              HasSubstr(R"(http_requests_total{handler="none",method="other",status="4xx"} 1)"));
+  EXPECT_THAT(text, HasSubstr(R"(http_request_size_bytes_sum{handler="none"} 7)"));
+  EXPECT_THAT(text, HasSubstr("http_request_duration_seconds_sum{handler=\"/health\","));
 }
 
 }  // namespace

@@ -1,0 +1,55 @@
+#include "server/metrics/http_metrics.h"
+
+#include <fmt/format.h>
+#include <prometheus/counter.h>
+#include <prometheus/histogram.h>
+#include <prometheus/summary.h>
+
+namespace valora::server {
+namespace {
+
+const prometheus::Histogram::BucketBoundaries kDurations = {.1, .5, 1};
+
+std::string known_method(const std::string& method) {
+  for (const char* known : {"GET", "HEAD", "POST", "OPTIONS"})
+    if (method == known) return method;
+  return "other";
+}
+
+}  // namespace
+
+HttpMetrics::HttpMetrics(prometheus::Registry& registry)
+    : requests_(prometheus::BuildCounter()
+                    .Name("http_requests_total")
+                    .Help("HTTP requests by method, status and route.")
+                    .Register(registry)),
+      durations_(prometheus::BuildHistogram()
+                     .Name("http_request_duration_seconds")
+                     .Help("Time from the end of the request header to the end of the answer.")
+                     .Register(registry)),
+      request_sizes_(prometheus::BuildSummary()
+                         .Name("http_request_size_bytes")
+                         .Help("Bytes of request bodies.")
+                         .Register(registry)),
+      response_sizes_(prometheus::BuildSummary()
+                          .Name("http_response_size_bytes")
+                          .Help("Bytes of answers.")
+                          .Register(registry)) {}
+
+void HttpMetrics::answered(std::string_view route, const HttpOutcome& outcome) {
+  const std::string handler(route);
+  const std::string method = known_method(outcome.method);
+  requests_
+      .Add({{"handler", handler},
+            {"method", method},
+            {"status", fmt::format("{}xx", outcome.status / 100)}})
+      .Increment();
+  durations_.Add({{"handler", handler}, {"method", method}}, kDurations).Observe(outcome.seconds);
+  const prometheus::Summary::Quantiles none;
+  request_sizes_.Add({{"handler", handler}}, none)
+      .Observe(static_cast<double>(outcome.request_bytes));
+  response_sizes_.Add({{"handler", handler}}, none)
+      .Observe(static_cast<double>(outcome.response_bytes));
+}
+
+}  // namespace valora::server
