@@ -1,5 +1,6 @@
 #include "cli/command.h"
 #include "cli/named_option.h"
+#include "cli/options/human_number.h"
 
 namespace valora::cli {
 namespace {
@@ -27,13 +28,17 @@ void add_policy(CLI::App& command, SchedulingPolicy& policy) {
 }
 
 void add_lengths(CLI::App& command, EngineOptions& o) {
-  command.add_option("--max-model-len", o.max_model_len,
-                     "Highest number of tokens per sequence, prompt and answer together");
+  command
+      .add_option("--max-model-len", o.max_model_len,
+                  "Highest number of tokens per sequence, prompt and answer together; 2k: 2,000, "
+                  "2K: 2,048")
+      ->transform(human_integer());
   command.add_option("--max-num-seqs", o.max_num_seqs, "Highest number of sequences per step")
       ->capture_default_str();
   command
       .add_option("--max-num-batched-tokens", o.max_num_batched_tokens,
                   "Highest number of tokens per step")
+      ->transform(human_integer())
       ->capture_default_str();
   command.add_option("--max-lora-rank", o.max_lora_rank, "Highest accepted adapter rank")
       ->capture_default_str();
@@ -42,12 +47,15 @@ void add_lengths(CLI::App& command, EngineOptions& o) {
 }
 
 void add_memory(CLI::App& command, MemoryOptions& m) {
-  command.add_option("--pool-memory,--kv-cache-memory", m.pool_bytes,
-                     "Bytes of the pool that adapters and KV cache share (default: from the free "
-                     "memory)");
+  command
+      .add_option("--pool-memory,--kv-cache-memory", m.pool_bytes,
+                  "Bytes of the pool that adapters and KV cache share, e.g. 4G (default: from the "
+                  "free memory)")
+      ->transform(human_integer());
   command
       .add_option("--swap-space", m.swap_bytes,
-                  "Bytes of a swap file for KV that leaves the pool; 0: none")
+                  "Bytes of a swap file for KV that leaves the pool, e.g. 8G; 0: none")
+      ->transform(human_integer())
       ->capture_default_str();
   command.add_option("--swap-dir", m.swap_dir, "Folder of the swap file")->capture_default_str();
   const std::string group = "Memory experiments";
@@ -74,6 +82,7 @@ void add_memory(CLI::App& command, MemoryOptions& m) {
   command
       .add_option("--adapter-memory", m.adapter_bytes,
                   "Bytes of the pool for adapters alone; the rest is for KV alone")
+      ->transform(human_integer())
       ->group(group);
   const auto number = [&](const char* name, double& value, const char* help) {
     command.add_option(name, value, help)->capture_default_str()->group(group);
@@ -88,7 +97,8 @@ void add_memory(CLI::App& command, MemoryOptions& m) {
 }  // namespace
 
 void add_engine_flags(CLI::App& command, EngineOptions& o) {
-  command.add_option("--model", o.model_path, "Folder of a Hugging Face checkpoint")->required();
+  command.add_option("model,--model", o.model_path, "Folder of a Hugging Face checkpoint")
+      ->required();
   command.add_option("--chat-template", o.chat_template,
                      "Jinja chat template file, instead of the model folder's template");
   add_named_option(

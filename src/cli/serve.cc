@@ -9,6 +9,7 @@
 #include "cli/adapters_at_start.h"
 #include "cli/command.h"
 #include "cli/format.h"
+#include "cli/options/vllm_flags.h"
 #include "engine/serving_engine.h"
 #include "server/server.h"
 
@@ -21,6 +22,7 @@ struct Flags {
   std::vector<std::string> lora_modules;
   std::string manifest;
   std::string limit_mm_per_prompt;
+  std::vector<std::string> notes;  // of vLLM's flags
 };
 
 // {"image": N, "video": M}
@@ -60,6 +62,7 @@ void print_welcome(const ServingEngine& engine, const server::Server& server) {
 }
 
 int run_serve(Flags& flags) {
+  for (const std::string& note : flags.notes) spdlog::info(note);
   if (const Status s = apply_media_limits(flags.limit_mm_per_prompt, flags.engine.media_limits);
       !s.ok())
     return fail(s.error());
@@ -89,6 +92,7 @@ void add_serve(CLI::App& app, std::function<int()>& run) {
   server::ServerOptions& s = flags->server;
   CLI::App& c = *app.add_subcommand("serve", "Serve a model and its adapters over the OpenAI API");
   add_engine_flags(c, e);
+  add_vllm_flags(c, flags->notes);
   c.add_option("--served-model-name", s.served_model_names,
                "Names of the base model; answers show the first one");
   c.add_option("--host", s.host, "Address to listen on")->capture_default_str();

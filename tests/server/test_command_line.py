@@ -76,6 +76,15 @@ def test_bench_without_a_server():
     assert done.returncode == 1 and "could not connect" in done.stderr
 
 
+def test_flags_of_other_servers():
+    done = run("serve", "nowhere", "--enable-lora", "--max-model-len", "2k", "--log-level", "info")
+    assert done.returncode == 1 and "--enable-lora: adapters are always enabled" in done.stderr and "nowhere" in done.stderr
+    done = run("serve", "nowhere", "--max-model-length", "5", "--enable-loras")
+    lines = [line for line in done.stderr.splitlines() if "unknown option" in line]
+    assert done.returncode != 0 and len(lines) == 2, done.stderr
+    assert "--max-model-len?" in lines[0] and "--enable-lora?" in lines[1]
+
+
 def inspect(*arguments):
     done = run("inspect", *arguments, "--json")
     return done.returncode, json.loads(done.stdout)
