@@ -8,6 +8,7 @@ void add_bench(CLI::App& app, std::function<int()>& run) {
   c.require_subcommand(1);
   add_bench_ops(c, run);
   add_bench_serve(c, run);
+  add_bench_memory(c, run);
 }
 
 }  // namespace valora::cli

@@ -23,6 +23,7 @@ void add_tune(CLI::App& app, std::function<int()>& run);
 void add_bench(CLI::App& app, std::function<int()>& run);
 void add_bench_ops(CLI::App& bench, std::function<int()>& run);
 void add_bench_serve(CLI::App& bench, std::function<int()>& run);
+void add_bench_memory(CLI::App& bench, std::function<int()>& run);
 
 // The options that serve, generate and eval share: model, dtype, device, kernels, policy, threads,
 // lengths, memory.

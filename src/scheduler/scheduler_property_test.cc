@@ -3,6 +3,7 @@
 // every request must equal what it yields alone.
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <map>
 #include <numeric>
 #include <random>
@@ -284,7 +285,12 @@ class Simulation : StepListener, StepExecutor {
 
 using memory::MemoryPolicy;
 
-constexpr uint32_t kSeeds = 4;
+// A million steps take 40 seeds: VALORA_SEEDS=40.
+uint32_t seeds() {
+  const char* count = std::getenv("VALORA_SEEDS");
+  return count ? static_cast<uint32_t>(std::atoi(count)) : 4;
+}
+
 constexpr int kSteps = 2500;
 
 // So small that requests are preempted and blocks evicted.
@@ -347,7 +353,7 @@ TEST(SchedulerProperty, EveryRequestGivesWhatItGivesAlone) {
     SCOPED_TRACE(::testing::Message() << "world " << &world - kWorlds);
     uint64_t preemptions = 0, hits = 0;
     int finished = 0, cancelled = 0, failed = 0;
-    for (uint32_t seed = 1; seed <= kSeeds; ++seed) {
+    for (uint32_t seed = 1; seed <= seeds(); ++seed) {
       SCOPED_TRACE(::testing::Message() << "blocks " << world.blocks << " seed " << seed);
       Simulation simulation(world, seed);
       simulation.run_steps(kSteps);
@@ -369,7 +375,7 @@ TEST(SchedulerProperty, EveryRequestGivesWhatItGivesAlone) {
 }
 
 TEST(SchedulerProperty, WithoutPrefixCachingToo) {
-  for (uint32_t seed = 1; seed <= kSeeds; ++seed) {
+  for (uint32_t seed = 1; seed <= seeds(); ++seed) {
     World world = kWorlds[0];
     world.prefix_caching = false;
     Simulation simulation(world, seed);

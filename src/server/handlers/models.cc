@@ -58,6 +58,7 @@ OrderedJson adapter_details(const AdapterCard& adapter) {
   out["rank"] = adapter.rank;
   out["bytes"] = adapter.bytes;
   out["pinned"] = adapter.pinned;
+  out["resident"] = adapter.resident;
   out["task"] = adapter.task;
   out["description"] = adapter.description;
   out["question"] = adapter.question;

@@ -4,6 +4,8 @@
 
 #include <chrono>
 
+#include "server/metrics/memory_metrics.h"
+
 namespace valora::server {
 namespace {
 
@@ -122,6 +124,7 @@ std::vector<MetricFamily> EngineCollector::Collect() const {
                        {"kv_cache_memory_bytes", std::to_string(model.kv_bytes)},
                        {"num_gpu_blocks", std::to_string(model.kv_blocks)}}));
   out.push_back(lora_info(stats));
+  add_memory_metrics(stats.memory, labels_, out);
   const auto count = [&](const char* name, const char* help, uint64_t value) {
     out.push_back(counter(name, help, static_cast<double>(value)));
   };

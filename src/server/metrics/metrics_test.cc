@@ -66,6 +66,8 @@ TEST(Metrics, HasEveryNameFromTheStart) {
                            "process_virtual_memory_bytes gauge",
                            "process_open_fds gauge",
                            "process_max_fds gauge",
+                           "valora:pool_blocks gauge",
+                           "valora:memory_moves_total counter",
                            "valora:mode gauge",
                            "valora:mode_switches_total counter",
                            "valora:merges_total counter",

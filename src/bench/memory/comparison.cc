@@ -1,0 +1,157 @@
+#include "bench/memory/comparison.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace valora::bench {
+namespace {
+
+constexpr double kPeakTtft = 0.5;  // seconds, FastLibra §6.1
+
+sim::SimulationConfig config_of(const SimulatedMachine& machine, int adapters,
+                                const ComparedVariant& variant) {
+  sim::SimulationConfig config;
+  config.scheduler = {.max_num_seqs = 64, .max_num_batched_tokens = 2048, .max_waiting = 1 << 20};
+  config.pool.blocks = machine.pool_blocks;
+  config.pool.swap_blocks = machine.swap_blocks;
+  config.pool.block_bytes = machine.block_bytes;
+  config.pool.load_bandwidth = machine.link.load_bandwidth;
+  config.pool.swap_bandwidth = machine.link.swap_bandwidth;
+  config.pool.prefill_seconds_per_token = machine.step.prefill_token;
+  variant.change(config.pool);
+  config.link = machine.link;
+  for (int i = 0; i < adapters; ++i)
+    config.adapter_blocks.push_back(i % 2 ? machine.small_adapter : machine.large_adapter);
+  return config;
+}
+
+// The share of KV in the pool that no request can use, sampled every kEvery steps.
+class InvalidShare {
+ public:
+  void operator()(const scheduler::Scheduler& scheduler) {
+    constexpr int kEvery = 50;
+    if (++steps_ % kEvery != 0) return;
+    const memory::PoolStats stats = scheduler.pool().stats();
+    const int32_t kv = stats.history_blocks + stats.running_blocks;
+    if (kv == 0) return;
+    sum_ += static_cast<double>(stats.invalid_blocks) / kv;
+    ++samples_;
+  }
+  double mean() const { return samples_ > 0 ? sum_ / samples_ : 0; }
+
+ private:
+  int steps_ = 0, samples_ = 0;
+  double sum_ = 0;
+};
+
+double share(uint64_t part, uint64_t all) {
+  return all > 0 ? static_cast<double>(part) / static_cast<double>(all) : 0;
+}
+
+ComparedRun summary_of(const std::vector<sim::Arrival>& arrivals,
+                       const sim::SimulationReport& report) {
+  ComparedRun run;
+  std::vector<double> ttfts;
+  int decoded = 0;
+  for (size_t i = 0; i < arrivals.size(); ++i) {
+    const sim::Answer& answer = report.answers[i];
+    if (answer.refused) continue;
+    ttfts.push_back(seconds(answer.first_token - answer.arrival));
+    run.ttft += ttfts.back();
+    run.adapter_wait += seconds(answer.adapter_wait);
+    run.kv_wait += seconds(answer.kv_wait);
+    run.queue += seconds(answer.first_scheduled - answer.arrival);
+    if (arrivals[i].answer_tokens < 2) continue;
+    run.tpot += seconds(answer.end - answer.first_token) / (arrivals[i].answer_tokens - 1);
+    ++decoded;
+  }
+  const auto count = static_cast<double>(std::max<size_t>(1, ttfts.size()));
+  for (double* mean : {&run.ttft, &run.adapter_wait, &run.kv_wait, &run.queue}) *mean /= count;
+  run.queue -= run.adapter_wait + run.kv_wait;
+  run.tpot /= std::max(1, decoded);
+  std::ranges::sort(ttfts);
+  if (!ttfts.empty()) run.ttft_p99 = ttfts[ttfts.size() * 99 / 100];
+  run.kv_hits = share(report.pool.hit_tokens, report.pool.queried_tokens);
+  run.adapter_hits = share(report.pool.adapter_hits, report.pool.adapter_queries);
+  return run;
+}
+
+Result<ComparedRun> run_variant(const sim::ScenarioConfig& scenario,
+                                const SimulatedMachine& machine, const ComparedVariant& variant) {
+  const std::vector<sim::Arrival> arrivals = sim::make_scenario(scenario);
+  InvalidShare invalid;
+  VALORA_TRY(report, sim::simulate(config_of(machine, scenario.adapters, variant), arrivals,
+                                   machine.step, std::ref(invalid)));
+  ComparedRun run = summary_of(arrivals, report);
+  run.variant = variant.name;
+  run.invalid_kv = invalid.mean();
+  return run;
+}
+
+// By bisection: a lower rate never has a longer TTFT but for noise.
+Result<double> peak_rate(sim::ScenarioConfig scenario, const SimulatedMachine& machine,
+                         const ComparedVariant& variant) {
+  double low = 0, high = 64;
+  for (int i = 0; i < 8; ++i) {
+    scenario.rate = (low + high) / 2;
+    VALORA_TRY(run, run_variant(scenario, machine, variant));
+    (run.ttft < kPeakTtft ? low : high) = scenario.rate;
+  }
+  return low;
+}
+
+}  // namespace
+
+const std::vector<ComparedVariant>& compared_variants() {
+  static const std::vector<ComparedVariant> variants{
+      {"whole", "pool, dependencies, benefit", [](memory::PoolConfig&) {}},
+      {"no dependencies", "an adapter may leave before its KV",
+       [](memory::PoolConfig& c) { c.dependencies = false; }},
+      {"lru", "the least recently used leaves first",
+       [](memory::PoolConfig& c) { c.swapper.policy = memory::MemoryPolicy::kLru; }},
+      {"no reward", "adapters valued without regard to their number",
+       [](memory::PoolConfig& c) { c.swapper.adapter_reward = false; }},
+      {"fixed share", "a fifth for adapters, LRU in each part, as vLLM",
+       [](memory::PoolConfig& c) {
+         c.adapter_blocks = c.blocks / 5;
+         c.swapper.policy = memory::MemoryPolicy::kLru;
+       }},
+      {"no history", "nothing stays after its last request, as S-LoRA",
+       [](memory::PoolConfig& c) { c.history = false; }}};
+  return variants;
+}
+
+Result<std::vector<ComparedRun>> compare(const sim::ScenarioConfig& scenario,
+                                         const SimulatedMachine& machine, bool with_peak) {
+  std::vector<ComparedRun> runs;
+  for (const ComparedVariant& variant : compared_variants()) {
+    VALORA_TRY(run, run_variant(scenario, machine, variant));
+    if (with_peak) {
+      VALORA_TRY(peak, peak_rate(scenario, machine, variant));
+      run.peak_rate = peak;
+    }
+    runs.push_back(std::move(run));
+  }
+  return runs;
+}
+
+std::string comparison_text(const sim::ScenarioConfig& scenario,
+                            const std::vector<ComparedRun>& runs) {
+  std::string text =
+      fmt::format("{}, {} adapters, {}, {} requests/s\n", sim::name_of(scenario.application),
+                  scenario.adapters, sim::name_of(scenario.popularity), scenario.rate);
+  text += fmt::format("  {:<16}{:>9}{:>9}{:>9}{:>9}{:>9}{:>9}{:>8}{:>8}{:>8}{:>8}\n", "", "TTFT ms",
+                      "p99 ms", "TPOT ms", "queue", "adapter", "KV", "KV hit", "ad. hit", "invalid",
+                      "peak/s");
+  for (const ComparedRun& r : runs)
+    text += fmt::format(
+        "  "
+        "{:<16}{:>9.0f}{:>9.0f}{:>9.1f}{:>9.1f}{:>9.1f}{:>9.1f}{:>7.0f}%{:>7.0f}%{:>7.0f}%{:>8}\n",
+        r.variant, 1e3 * r.ttft, 1e3 * r.ttft_p99, 1e3 * r.tpot, 1e3 * r.queue,
+        1e3 * r.adapter_wait, 1e3 * r.kv_wait, 100 * r.kv_hits, 100 * r.adapter_hits,
+        100 * r.invalid_kv, r.peak_rate > 0 ? fmt::format("{:.1f}", r.peak_rate) : "–");
+  return text;
+}
+
+}  // namespace valora::bench

@@ -1,0 +1,55 @@
+// FastLibra's comparison (§6) in simulated time: its three applications on the engine's own
+// scheduler and pool, and its rivals and ablations as options of the same pool.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "sim/scenarios.h"
+
+namespace valora::bench {
+
+// A machine and a model of 7 billion parameters like those of FastLibra §6.1, by their published
+// figures: 256 TFLOPS at half load, 64 GB of memory at 1.2 TB/s, of which the pool is 36 GB, and
+// 25 GB/s to the host's memory. Adapters of rank 32 and 64.
+struct SimulatedMachine {
+  sim::LinearCost step{.step = 0.014,
+                       .prefill_token = 1.1e-4,
+                       .decode_token = 1e-4,
+                       .context_token = 4e-7,
+                       .segment = 3e-4};
+  memory::LinkCost link{2e-5, 25e9, 25e9};
+  int32_t pool_blocks = 4500;
+  int32_t swap_blocks = 20000;
+  int64_t block_bytes = int64_t{8} << 20;
+  int32_t small_adapter = 20, large_adapter = 40;  // blocks
+};
+
+struct ComparedVariant {
+  std::string name;
+  std::string meaning;
+  std::function<void(memory::PoolConfig&)> change;
+};
+// whole, no dependencies, lru, no reward, fixed share, no history
+const std::vector<ComparedVariant>& compared_variants();
+
+struct ComparedRun {
+  std::string variant;
+  double ttft = 0, ttft_p99 = 0, tpot = 0;          // seconds; means but for the p99
+  double queue = 0, adapter_wait = 0, kv_wait = 0;  // mean parts of the TTFT before prefill
+  double kv_hits = 0, adapter_hits = 0;             // shares of prompt tokens, and of requests
+  double invalid_kv = 0;                            // mean share of the KV in the pool
+  double peak_rate = 0;  // requests/s up to which the mean TTFT is below 0.5 s
+};
+
+// One run per variant on the same requests. with_peak: also searches the peak rate. Errors are
+// those of sim::simulate().
+Result<std::vector<ComparedRun>> compare(const sim::ScenarioConfig& scenario,
+                                         const SimulatedMachine& machine, bool with_peak);
+
+std::string comparison_text(const sim::ScenarioConfig& scenario,
+                            const std::vector<ComparedRun>& runs);
+
+}  // namespace valora::bench

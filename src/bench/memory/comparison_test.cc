@@ -1,0 +1,38 @@
+#include "bench/memory/comparison.h"
+
+#include <gtest/gtest.h>
+
+namespace valora::bench {
+namespace {
+
+// Chats on a pool that is too small for their histories and adapters.
+TEST(MemoryComparison, ThePoolBeatsItsRivalsWhereMemoryIsShort) {
+  sim::ScenarioConfig scenario;
+  scenario.adapters = 100;
+  scenario.rate = 4;
+  scenario.seconds = 200;
+  const auto runs = compare(scenario, {}, false);
+  ASSERT_TRUE(runs.ok()) << runs.error().message;
+  ASSERT_EQ(runs->size(), compared_variants().size());
+  const ComparedRun &whole = runs->front(), &fixed = (*runs)[4], &none = (*runs)[5];
+  EXPECT_EQ(fixed.variant, "fixed share");
+  EXPECT_LT(whole.ttft, fixed.ttft);
+  EXPECT_LT(whole.ttft, 0.5 * none.ttft);
+  EXPECT_EQ(whole.invalid_kv, 0);
+  EXPECT_GT(fixed.invalid_kv, 0.05);
+  EXPECT_GT(whole.kv_hits, 0.5);
+}
+
+TEST(MemoryComparison, EqualSeedsGiveEqualRuns) {
+  sim::ScenarioConfig scenario;
+  scenario.application = sim::Application::kAgent;
+  scenario.seconds = 60;
+  const auto first = compare(scenario, {}, false), second = compare(scenario, {}, false);
+  for (size_t i = 0; i < first->size(); ++i) {
+    EXPECT_EQ((*first)[i].ttft, (*second)[i].ttft);
+    EXPECT_EQ((*first)[i].tpot, (*second)[i].tpot);
+  }
+}
+
+}  // namespace
+}  // namespace valora::bench

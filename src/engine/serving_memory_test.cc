@@ -1,0 +1,225 @@
+// An engine whose pool is far too small for its adapters and conversations: answers stay right, and
+// faults stay with their requests.
+#include <algorithm>
+#include <filesystem>
+#include <random>
+
+#include "engine/testing/engine_fixture.h"
+
+namespace valora {
+namespace {
+
+using namespace testing;
+
+struct Setting {
+  std::string name;
+  SchedulingPolicy policy = SchedulingPolicy::kUnmerged;
+  std::function<void(MemoryOptions&)> change = [](MemoryOptions&) {};
+};
+
+class MemoryTest : public EngineTest {
+ protected:
+  static constexpr int kAdapters = 60;
+
+  void write_adapters(int count = kAdapters) {
+    for (int i = 0; i < count; ++i) {
+      folders_.push_back(std::make_unique<TempDir>());
+      write_tiny_adapter(*folders_.back(), 100 + i);
+    }
+  }
+  static std::string name(int i) { return "a" + std::to_string(i); }
+  void load_all() {
+    for (size_t i = 0; i < folders_.size(); ++i)
+      ASSERT_TRUE(load(name(static_cast<int>(i)), folders_[i]->path()).ok());
+  }
+  void start_with_blocks(int blocks, int swap_blocks = 0) {
+    options_.memory.pool_bytes = blocks * kTinyBlockBytes;
+    options_.memory.swap_bytes = swap_blocks * kTinyBlockBytes;
+    start();
+  }
+  // Single adapters, scaled ones, sums, and the base model.
+  GenerateRequest request(int i) const {
+    GenerateRequest request = ask(numbered_prompt(35 + i % 3 * 20, i % 7), 8);
+    if (i % 11 == 10) return request;
+    request.adapters = {{name(i % kAdapters), i % 5 == 4 ? 0.5F : 1.0F}};
+    if (i % 9 == 8) request.adapters.push_back({name((i + 1) % kAdapters), 1});
+    return request;
+  }
+  // Takes the room of all that is idle.
+  void press() {
+    for (int i = 0; i < 3; ++i) run(ask(numbered_prompt(200, 40 + 50 * i), 1));
+  }
+  bool resident(const std::string& adapter) const {
+    for (const AdapterCard& card : engine_->adapters())
+      if (card.name == adapter) return card.resident;
+    return false;
+  }
+
+  std::vector<std::unique_ptr<TempDir>> folders_;
+};
+
+class CrowdedTest : public MemoryTest, public ::testing::WithParamInterface<Setting> {};
+
+TEST_P(CrowdedTest, EveryAnswerEqualsTheOneGivenAlone) {
+  constexpr int kRequests = 128;
+  write_adapters();
+  start_with_blocks(1000);
+  load_all();
+  std::vector<std::vector<int32_t>> alone;
+  for (int i = 0; i < kRequests; ++i) alone.push_back(tokens_of(request(i)));
+  engine_.reset();
+
+  options_.policy = GetParam().policy;
+  options_.max_model_len = 240;
+  GetParam().change(options_.memory);
+  start_with_blocks(40, 60);  // 120 blocks of adapters, 300 of conversations
+  load_all();
+  std::vector<int> order(kRequests);
+  std::iota(order.begin(), order.end(), 0);
+  std::mt19937 random(5);
+  for (int round = 0; round < 2; ++round) {
+    std::ranges::shuffle(order, random);
+    std::vector<std::shared_ptr<WaitingSink>> sinks;
+    for (const int i : order) sinks.push_back(submit(request(i)));
+    for (int k = 0; k < kRequests; ++k)
+      ASSERT_EQ(sinks[k]->wait().first().tokens, alone[order[k]]) << order[k];
+  }
+  drain();
+  const MemoryStats memory = engine_->stats().memory;
+  EXPECT_GT(memory.loads.moves, 100u);
+  EXPECT_EQ(memory.loads.failed + memory.reads.failed + memory.writes.failed, 0u);
+  EXPECT_EQ(memory.running_blocks, 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Settings, CrowdedTest,
+    ::testing::Values(Setting{"benefit"}, Setting{"mixture", SchedulingPolicy::kMixture},
+                      Setting{"merged", SchedulingPolicy::kMerged},
+                      Setting{"lru", SchedulingPolicy::kUnmerged,
+                              [](MemoryOptions& m) {
+                                m.policy = MemoryPolicy::kLru;
+                                m.dependencies = false;
+                              }},
+                      Setting{"fixed_share", SchedulingPolicy::kUnmerged,
+                              [](MemoryOptions& m) { m.adapter_bytes = 10 * kTinyBlockBytes; }},
+                      Setting{"no_history", SchedulingPolicy::kUnmerged,
+                              [](MemoryOptions& m) { m.history = false; }}),
+    [](const auto& info) { return info.param.name; });
+
+TEST_F(MemoryTest, AConversationThatWasPressedOutFindsItsPrefixInTheSwapSpace) {
+  start_with_blocks(20, 100);
+  const GenerateRequest turn = ask(numbered_prompt(100, 3), 4);
+  const auto tokens = tokens_of(turn);
+  press();
+  EXPECT_GT(engine_->stats().memory.swap_used, 0);
+  const Answer again = run(turn);
+  EXPECT_EQ(again.first().tokens, tokens);
+  EXPECT_EQ(again.done->usage.cached_tokens, 96);
+  drain();
+  EXPECT_GE(engine_->stats().memory.swapped_tokens, 16u);
+}
+
+TEST_F(MemoryTest, AnAdapterComesWhenItIsAskedForAndLeavesUnderPressure) {
+  write_adapters(1);
+  start_with_blocks(20);
+  load_all();
+  EXPECT_FALSE(resident("a0"));
+  const GenerateRequest request = this->request(0);
+  const auto tokens = tokens_of(request);
+  EXPECT_TRUE(resident("a0"));
+  press();
+  EXPECT_FALSE(resident("a0"));
+  EXPECT_EQ(tokens_of(request), tokens);
+}
+
+TEST_F(MemoryTest, FilesThatVanishedOrChangedFailTheirRequestsAndNoOthers) {
+  write_adapters(3);
+  start_with_blocks(20);
+  load_all();
+  const auto third = tokens_of(request(2));
+  press();
+  std::filesystem::remove_all(folders_[0]->path());
+  write_tiny_adapter(*folders_[1], 999);
+  const auto gone = submit(request(0)), changed = submit(request(1)), fine = submit(request(2));
+  const Answer none = gone->wait(), other = changed->wait();
+  ASSERT_TRUE(none.error);
+  EXPECT_EQ(none.error->code, ErrorCode::kNotFound);
+  EXPECT_NE(none.error->message.find(folders_[0]->path()), std::string::npos);
+  ASSERT_TRUE(other.error);
+  EXPECT_EQ(other.error->code, ErrorCode::kConflict);
+  EXPECT_NE(other.error->message.find("has changed"), std::string::npos);
+  EXPECT_EQ(fine->wait().first().tokens, third);
+  // Loaded again, the name answers with the new content.
+  EXPECT_TRUE(load(name(1), folders_[1]->path(), true).ok());
+  EXPECT_FALSE(run(request(1)).error);
+}
+
+TEST_F(MemoryTest, WhatIsReplacedUnderLoadNeverAnswersFromItsPredecessor) {
+  write_adapters(8);
+  TempDir first, second;
+  write_tiny_adapter(first, 501);
+  write_tiny_adapter(second, 502);
+  start_with_blocks(24, 40);
+  load_all();
+  GenerateRequest request = ask(numbered_prompt(50, 9), 6);
+  request.adapters = {{"changing", 1}};
+  std::vector<std::vector<int32_t>> answers;
+  for (const TempDir* folder : {&first, &second}) {
+    ASSERT_TRUE(load("changing", folder->path(), true).ok());
+    answers.push_back(tokens_of(request));
+  }
+  ASSERT_NE(answers[0], answers[1]);
+  for (int round = 0; round < 12; ++round) {
+    std::vector<std::shared_ptr<WaitingSink>> noise;
+    for (int i = 0; i < 12; ++i) {
+      GenerateRequest other = ask(numbered_prompt(40, i), 6);
+      other.adapters = {{name(i % 8), 1}};
+      noise.push_back(submit(other));
+    }
+    ASSERT_TRUE(load("changing", (round % 2 ? second : first).path(), true).ok());
+    EXPECT_EQ(tokens_of(request), answers[round % 2]) << round;
+    for (const auto& sink : noise) EXPECT_FALSE(sink->wait().error);
+  }
+}
+
+TEST_F(MemoryTest, WhatDoesNotFitIsRefusedWithTheBytes) {
+  write_adapters(3);
+  options_.max_model_len = 32;
+  start_with_blocks(2);
+  const auto large = load(name(0), folders_[0]->path());
+  ASSERT_FALSE(large.ok());
+  EXPECT_EQ(large.error().code, ErrorCode::kUnprocessable);
+  EXPECT_NE(large.error().message.find(std::to_string(2 * kTinyBlockBytes)), std::string::npos);
+  start_with_blocks(4);
+  load_all();
+  // Alone each fits, together with its tokens; a sum of two does not.
+  GenerateRequest sum = ask(numbered_prompt(8, 1), 4);
+  sum.adapters = {{name(0), 1}};
+  EXPECT_FALSE(run(sum).error);
+  sum.adapters = {{name(0), 1}, {name(1), 1}};
+  const Answer refused = run(sum);
+  ASSERT_TRUE(refused.error);
+  EXPECT_EQ(refused.error->code, ErrorCode::kUnprocessable);
+}
+
+TEST_F(MemoryTest, PinnedAdaptersStayUpToTheirShare) {
+  write_adapters(3);
+  options_.max_model_len = 160;
+  start_with_blocks(20);  // a quarter of 20 for pinned ones: two adapters of 2 blocks
+  for (const int i : {0, 1})
+    ASSERT_TRUE(load({.name = name(i), .path = folders_[i]->path(), .pinned = true}).ok());
+  const auto third = load({.name = name(2), .path = folders_[2]->path(), .pinned = true});
+  ASSERT_FALSE(third.ok());
+  EXPECT_EQ(third.error().code, ErrorCode::kUnavailable);
+  ASSERT_TRUE(load(name(2), folders_[2]->path()).ok());
+  run(request(0));
+  run(request(1));
+  for (int i = 0; i < 3; ++i) run(ask(numbered_prompt(150, 40 + 50 * i), 1));
+  EXPECT_TRUE(resident("a0") && resident("a1"));
+  ASSERT_TRUE(unload("a0").ok());
+  EXPECT_TRUE(
+      load({.name = name(2), .path = folders_[2]->path(), .replace = true, .pinned = true}).ok());
+}
+
+}  // namespace
+}  // namespace valora
