@@ -1,4 +1,5 @@
 // `valora bench memory`: the memory pool beside its rivals and without its parts, simulated.
+#include <algorithm>
 #include <iostream>
 
 #include "bench/memory/book_keeping.h"
@@ -41,13 +42,13 @@ std::vector<sim::ScenarioConfig> scenarios_of(const Flags& flags) {
   return scenarios;
 }
 
-OrderedJson json_of(const sim::ScenarioConfig& scenario,
+Json json_of(const sim::ScenarioConfig& scenario,
                     const std::vector<bench::ComparedRun>& runs) {
-  OrderedJson out = {{"application", name_of(scenario.application)},
+  Json out = {{"application", name_of(scenario.application)},
                      {"popularity", name_of(scenario.popularity)},
                      {"adapters", scenario.adapters},
                      {"rate", scenario.rate},
-                     {"runs", OrderedJson::array()}};
+                     {"runs", Json::array()}};
   for (const bench::ComparedRun& run : runs)
     out["runs"].push_back({{"variant", run.variant},
                            {"ttft_seconds", run.ttft},
@@ -65,7 +66,7 @@ OrderedJson json_of(const sim::ScenarioConfig& scenario,
 
 int run_bench_memory(const Flags& flags) {
   const auto scenarios = scenarios_of(flags);
-  OrderedJson out = OrderedJson::array();
+  Json out = Json::array();
   std::string text;
   {
     ProgressBar bar;
@@ -80,7 +81,7 @@ int run_bench_memory(const Flags& flags) {
   }
   const bench::BookKeepingTimes times = bench::measure_book_keeping();
   if (flags.json)
-    print_json({{"scenarios", out},
+    print_json(Json{{"scenarios", out},
                 {"match_seconds", times.match},
                 {"insert_seconds", times.insert},
                 {"decide_seconds", times.decide}});
