@@ -54,8 +54,10 @@ void print_welcome(const ServingEngine& engine, const server::Server& server) {
   for (const AdapterCard& card : engine.adapters())
     names += (names.empty() ? "" : ", ") + card.name;
   fmt::print("  adapters  {}\n", names.empty() ? "none" : names);
-  fmt::print("  KV cache  {}: {} blocks of {} tokens; sequences up to {} tokens\n",
-             human_bytes(m.kv_bytes), m.kv_blocks, m.kv_block_tokens, m.max_model_len);
+  fmt::print(
+      "  memory    a pool of {} for adapters and KV: {} blocks of {} tokens; sequences up to {} "
+      "tokens\n",
+      human_bytes(m.kv_bytes), m.kv_blocks, m.kv_block_tokens, m.max_model_len);
   for (const std::string& note : engine.notes()) fmt::print("  note      {}\n", note);
   fmt::print("  serving   {}/v1   (metrics at {}/metrics)\n", server.url(), server.url());
   std::fflush(stdout);

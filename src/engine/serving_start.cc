@@ -127,6 +127,7 @@ Status ServingEngine::load() {
   plan_ = std::move(plan);
   VALORA_CHECK(make_tiers());
   VALORA_CHECK(make_core(std::move(policy)));
+  core_->fill(stats_);
   fill_card();
   return {};
 }
