@@ -42,13 +42,12 @@ std::vector<sim::ScenarioConfig> scenarios_of(const Flags& flags) {
   return scenarios;
 }
 
-Json json_of(const sim::ScenarioConfig& scenario,
-                    const std::vector<bench::ComparedRun>& runs) {
+Json json_of(const sim::ScenarioConfig& scenario, const std::vector<bench::ComparedRun>& runs) {
   Json out = {{"application", name_of(scenario.application)},
-                     {"popularity", name_of(scenario.popularity)},
-                     {"adapters", scenario.adapters},
-                     {"rate", scenario.rate},
-                     {"runs", Json::array()}};
+              {"popularity", name_of(scenario.popularity)},
+              {"adapters", scenario.adapters},
+              {"rate", scenario.rate},
+              {"runs", Json::array()}};
   for (const bench::ComparedRun& run : runs)
     out["runs"].push_back({{"variant", run.variant},
                            {"ttft_seconds", run.ttft},
@@ -82,9 +81,9 @@ int run_bench_memory(const Flags& flags) {
   const bench::BookKeepingTimes times = bench::measure_book_keeping();
   if (flags.json)
     print_json(Json{{"scenarios", out},
-                {"match_seconds", times.match},
-                {"insert_seconds", times.insert},
-                {"decide_seconds", times.decide}});
+                    {"match_seconds", times.match},
+                    {"insert_seconds", times.insert},
+                    {"decide_seconds", times.decide}});
   else
     std::cout << text << bench::book_keeping_text(times);
   return 0;
