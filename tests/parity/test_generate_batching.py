@@ -127,15 +127,17 @@ def load_all(engine, adapters):
 @pytest.mark.parametrize("options", [
     {"max_num_seqs": 64, "threads": 2},
     {"max_num_seqs": 24, "max_num_batched_tokens": 61},
-    {"max_num_seqs": 64, "max_num_batched_tokens": 128, "kv_blocks": 40},
-    {"max_num_seqs": 9, "max_num_batched_tokens": 40, "kv_blocks": 24, "prefix_caching": False},
+    {"max_num_seqs": 64, "max_num_batched_tokens": 128, "blocks": 150},
+    {"max_num_seqs": 64, "max_num_batched_tokens": 128, "blocks": 150, "swap_space": 4 << 20},
+    {"max_num_seqs": 9, "max_num_batched_tokens": 40, "blocks": 130, "prefix_caching": False},
 ], ids=lambda o: "-".join(map(str, o.values())))
 def test_independence(models, many, options):
-    """64 concurrent requests over 16 adapters and the base: some are cancelled, and with little memory some are preempted."""
+    """64 concurrent requests over 16 adapters and the base: some are cancelled. A pool of 130 or 150 blocks holds two of the
+    largest adapters, or their requests: so adapters come and go all the time."""
     name = "vl-grouped-tied"
     adapters, requests, alone = many
-    blocks = options.get("kv_blocks", 4000)
-    options = {k: v for k, v in options.items() if k != "kv_blocks"}
+    crowded, blocks = "blocks" in options, options.get("blocks", 4000)
+    options = {k: v for k, v in options.items() if k != "blocks"}
     with Engine(models[name], pool_memory=kv_bytes(models.memory[name], blocks), **options) as engine:
         load_all(engine, adapters)
         for order in range(2):
@@ -144,8 +146,8 @@ def test_independence(models, many, options):
             answers = engine.batch(asked)
             assert sum("cancelled" in answer for answer in answers) > 0
             expect_answers([alone[i] for i in shuffled], answers)
-        if blocks < 100:
-            assert engine.stats()["preemptions"] > 0
+        if crowded:
+            assert engine.stats()["adapters_left"] > 2 * len(adapters)
         wait_until_idle(engine)
 
 

@@ -270,7 +270,7 @@ def test_small_vocabulary_is_refused(models, tmp_path):
 
 @pytest.mark.parametrize("arguments, word", [
     (["--max-model-len", 10**6], "max-model-len"),
-    (["--kv-cache-memory", 10], "kv-cache-memory"), (["--device", "tpu"], "tpu"), (["--mode", "dissolved"], "dissolved"),
+    (["--pool-memory", 10], "pool-memory"), (["--device", "tpu"], "tpu"), (["--mode", "dissolved"], "dissolved"),
     (["--image", "/none.png"], "image"), (["--raw", "--system", "x"], "--raw")])
 def test_refused_options(models, arguments, word):
     done = generate(models["text-one-layer"], "--prompt", "x", *arguments, check=False)

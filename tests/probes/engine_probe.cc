@@ -1,7 +1,7 @@
 // Drives one engine over stdin and stdout, for comparisons with transformers and PEFT.
 //
 // First line: {"model", "dtype", "kernels", "mode", "merge", "threads", "max_model_len",
-//              "max_num_seqs", "max_num_batched_tokens", "max_waiting", "pool_memory",
+//              "max_num_seqs", "max_num_batched_tokens", "max_waiting", "pool_memory", "swap_space",
 //              "prefix_caching", "max_logprobs", "max_images", "media_workers"}; all but "model"
 //              are optional
 //              → {"model": {...}}, or {"error": {...}} and the program ends
@@ -61,6 +61,8 @@ Result<EngineOptions> read_options(const Json& json) {
   o.max_model_len = max_model_len;
   VALORA_TRY(pool_memory, optional_field<int64_t>(json, "pool_memory"));
   o.memory.pool_bytes = pool_memory;
+  VALORA_TRY(swap_space, optional_field<int64_t>(json, "swap_space"));
+  o.memory.swap_bytes = swap_space.value_or(0);
   VALORA_TRY(prefix_caching, field_or<bool>(json, "prefix_caching", o.prefix_caching));
   o.prefix_caching = prefix_caching;
   o.fetch.allowed_local_path = "/";
@@ -125,6 +127,7 @@ Json stats_json(const EngineStats& s) {
           {"waiting", s.waiting},
           {"kv_usage", s.kv_usage},
           {"preemptions", s.preemptions},
+          {"adapters_left", s.memory.adapters_left},
           {"prefix_queries", s.prefix_queries},
           {"prefix_hits", s.prefix_hits},
           {"media_queries", s.media_queries},
