@@ -5,12 +5,20 @@
 namespace valora {
 namespace {
 
+constexpr size_t kMostKept = size_t{256} << 20;  // bytes of adapters that were not in the pool yet
+
 std::vector<ops::LoraShape> shapes_of(const adapters::AdapterSpec& spec) {
   std::vector<ops::LoraShape> shapes;
   for (const adapters::LoraTarget& target : spec.targets)
     shapes.push_back(
         {target.module, target.rank, target.a.shape[1], target.b.shape[0], target.scale});
   return shapes;
+}
+
+void write(const adapters::AdapterSpec& spec, const ops::AdapterWeights& weights,
+           std::span<std::byte* const> blocks) {
+  for (size_t i = 0; i < spec.targets.size(); ++i)
+    weights.layout()->write(i, spec.targets[i].a, spec.targets[i].b, blocks);
 }
 
 Error changed(const std::string& path) {
@@ -20,14 +28,19 @@ Error changed(const std::string& path) {
 
 }  // namespace
 
-Result<AdapterStore::Stored> AdapterStore::add(const adapters::AdapterSpec& spec) {
-  VALORA_TRY(layout, ops::PanelLayout::make(shapes_of(spec), dtype_, block_bytes_));
-  const memory::AdapterNeed need{spec.digest, layout.blocks()};
+Result<AdapterStore::Stored> AdapterStore::add(
+    const std::shared_ptr<const adapters::AdapterSpec>& spec) {
+  VALORA_TRY(layout, ops::PanelLayout::make(shapes_of(*spec), dtype_, block_bytes_));
+  const memory::AdapterNeed need{spec->digest, layout.blocks()};
   const std::lock_guard lock(mutex_);
   drop_unused();
-  Entry& entry = entries_[spec.digest];
-  std::erase(entry.paths, spec.path);
-  entry.paths.push_back(spec.path);
+  Entry& entry = entries_[spec->digest];
+  std::erase(entry.paths, spec->path);
+  entry.paths.push_back(spec->path);
+  if (!entry.kept && entry.blocks.empty() && kept_bytes_ + spec->bytes <= kMostKept) {
+    entry.kept = spec;
+    kept_bytes_ += spec->bytes;
+  }
   std::shared_ptr<ops::AdapterWeights> weights = entry.weights.lock();
   if (!weights) {
     weights = std::make_shared<ops::AdapterWeights>(modules_.modules().size(), std::move(layout));
@@ -37,8 +50,15 @@ Result<AdapterStore::Stored> AdapterStore::add(const adapters::AdapterSpec& spec
   return Stored{need, std::move(weights)};
 }
 
+void AdapterStore::release_kept(Entry& entry) {
+  if (entry.kept) kept_bytes_ -= entry.kept->bytes;
+  entry.kept.reset();
+}
+
 // Content in the pool stays known, because it may be loaded again before it leaves.
 void AdapterStore::drop_unused() {
+  for (auto& [digest, entry] : entries_)
+    if (entry.weights.expired()) release_kept(entry);
   std::erase_if(entries_, [](const auto& entry) {
     return entry.second.weights.expired() && entry.second.blocks.empty();
   });
@@ -46,6 +66,7 @@ void AdapterStore::drop_unused() {
 
 Status AdapterStore::read(const Digest& digest, std::span<std::byte* const> blocks) const {
   std::shared_ptr<const ops::AdapterWeights> weights;
+  std::shared_ptr<const adapters::AdapterSpec> kept;
   std::vector<std::string> paths;
   {
     const std::lock_guard lock(mutex_);
@@ -53,6 +74,11 @@ Status AdapterStore::read(const Digest& digest, std::span<std::byte* const> bloc
     if (it != entries_.end()) weights = it->second.weights.lock();
     if (!weights) return Error{ErrorCode::kCancelled, "the adapter was unloaded", {}};
     paths = it->second.paths;
+    kept = it->second.kept;
+  }
+  if (kept) {
+    write(*kept, *weights, blocks);
+    return {};
   }
   Status status;
   for (auto path = paths.rbegin(); path != paths.rend(); ++path) {
@@ -61,8 +87,7 @@ Status AdapterStore::read(const Digest& digest, std::span<std::byte* const> bloc
              : spec->digest != digest ? Status(changed(*path))
                                       : Status();
     if (!status.ok()) continue;
-    for (size_t i = 0; i < spec->targets.size(); ++i)
-      weights->layout()->write(i, spec->targets[i].a, spec->targets[i].b, blocks);
+    write(*spec, *weights, blocks);
     return {};
   }
   return status;
@@ -73,6 +98,7 @@ void AdapterStore::placed(const Digest& digest, std::vector<std::byte*> blocks) 
   const auto it = entries_.find(digest);
   if (it == entries_.end()) return;
   it->second.blocks = std::move(blocks);
+  release_kept(it->second);
   if (const auto weights = it->second.weights.lock()) weights->place(it->second.blocks);
 }
 

@@ -30,11 +30,11 @@ class AdapterStore {
     // engine thread may read panels.
     std::shared_ptr<ops::AdapterWeights> weights;
   };
-  // Takes note of spec.path as a source of the content. kUnprocessable: a panel does not fit into a
-  // block.
-  Result<Stored> add(const adapters::AdapterSpec& spec);
+  // Takes note of spec->path as a source of the content, and keeps the spec for the first read(),
+  // if not too many bytes are kept so. kUnprocessable: a panel does not fit into a block.
+  Result<Stored> add(const std::shared_ptr<const adapters::AdapterSpec>& spec);
 
-  // Reads the content again and writes its panels to the blocks. Errors name the folder:
+  // Writes the panels to the blocks, from the kept spec or from the files. Errors name the folder:
   // kNotFound (it is gone), kConflict (it holds something else by now), or those of
   // adapters::read_adapter().
   Status read(const Digest& digest, std::span<std::byte* const> blocks) const;
@@ -49,9 +49,11 @@ class AdapterStore {
     std::weak_ptr<ops::AdapterWeights> weights;
     std::vector<std::string> paths;  // the newest last
     std::vector<std::byte*> blocks;  // in the pool; empty: absent
+    std::shared_ptr<const adapters::AdapterSpec> kept;
   };
 
   void drop_unused();
+  void release_kept(Entry& entry);
 
   const adapters::ModuleTable& modules_;
   adapters::AdapterLimits limits_;
@@ -59,6 +61,7 @@ class AdapterStore {
   size_t block_bytes_;
   mutable std::mutex mutex_;
   std::unordered_map<Digest, Entry> entries_;
+  size_t kept_bytes_ = 0;
 };
 
 }  // namespace valora

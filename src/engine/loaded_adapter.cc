@@ -80,10 +80,10 @@ Status check_head(const LoadAdapter& request, const adapters::AdapterSpec& spec)
 
 }  // namespace
 
-Result<std::shared_ptr<LoadedAdapter>> build_adapter(const adapters::AdapterSpec& spec,
-                                                     const adapters::ModuleTable& modules,
-                                                     at::ScalarType dtype, at::Device device,
-                                                     AdapterStore* store) {
+Result<std::shared_ptr<LoadedAdapter>> build_adapter(
+    std::shared_ptr<const adapters::AdapterSpec> shared, const adapters::ModuleTable& modules,
+    at::ScalarType dtype, at::Device device, AdapterStore* store) {
+  const adapters::AdapterSpec& spec = *shared;
   auto loaded = std::make_shared<LoadedAdapter>();
   loaded->digest = spec.digest;
   loaded->has_weights = !spec.targets.empty();
@@ -96,7 +96,7 @@ Result<std::shared_ptr<LoadedAdapter>> build_adapter(const adapters::AdapterSpec
   }
   loaded->mergeable = loaded->on_decoder && small;
   if (store && loaded->has_weights) {
-    VALORA_TRY(stored, store->add(spec));
+    VALORA_TRY(stored, store->add(shared));
     loaded->need = stored.need;
     loaded->weights = stored.weights;
   } else {

@@ -45,10 +45,9 @@ struct LoadedAdapter {
 // An adapter whose panels the store brings to the pool when they are needed, or, without a store,
 // one that owns its weights, copied to the model's dtype and device. Heads become float. Errors are
 // those of AdapterStore::add(). Throws c10::Error or std::bad_alloc if memory runs out.
-Result<std::shared_ptr<LoadedAdapter>> build_adapter(const adapters::AdapterSpec& spec,
-                                                     const adapters::ModuleTable& modules,
-                                                     at::ScalarType dtype, at::Device device,
-                                                     AdapterStore* store = nullptr);
+Result<std::shared_ptr<LoadedAdapter>> build_adapter(
+    std::shared_ptr<const adapters::AdapterSpec> spec, const adapters::ModuleTable& modules,
+    at::ScalarType dtype, at::Device device, AdapterStore* store = nullptr);
 
 // An adapter of a request. The request keeps it alive, even if its name is unloaded or replaced.
 struct AppliedAdapter {

@@ -42,7 +42,9 @@ class Switcher : public ::testing::TestWithParam<Setting> {
     const adapters::ModuleTable& modules = loaded_.model->spec().modules;
     auto spec = adapters::read_adapter(folder.path(), modules, {256, size_t{1} << 20});
     EXPECT_TRUE(spec.ok()) << spec.error().message;
-    return build_adapter(*spec, modules, loaded_.dtype, at::kCPU).value();
+    return build_adapter(std::make_shared<const adapters::AdapterSpec>(std::move(*spec)), modules,
+                         loaded_.dtype, at::kCPU)
+        .value();
   }
   // Copies of the weights in use, [out, in] each.
   std::vector<at::Tensor> values(const models::MergedWeights* merged) {

@@ -17,12 +17,13 @@ Result<AdapterCard> ServingEngine::load_now(const LoadAdapter& request) {
   for (const std::string& warning : spec.warnings)
     spdlog::warn("adapter {}: {}", request.name, warning);
   auto shared = std::make_shared<const adapters::AdapterSpec>(std::move(spec));
-  VALORA_TRY(built, build_adapter(*shared, modules, loaded_.dtype, device_, tiers_->adapters()));
+  VALORA_TRY(built, build_adapter(shared, modules, loaded_.dtype, device_, tiers_->adapters()));
   VALORA_CHECK(check_room(*built));
   if (request.pinned) VALORA_CHECK(pin(built->need));
   VALORA_TRY(added, adapters_.add(request, shared, built));
   if (added.replaced)
     post([digest = *added.replaced](EngineCore& core) { core.forget_adapter(digest); });
+  post([need = added.adapter->need](EngineCore& core) { core.expect({&need, 1}); });
   return std::move(added.card);
 }
 

@@ -4,6 +4,7 @@ import itertools
 import random
 
 import pytest
+import torch
 
 import checkpoints
 from checkpoints import save_adapter
@@ -24,7 +25,9 @@ def kv_bytes(model, blocks, dtype_bytes=4):
     config = model.config.get_text_config()
     head = config.hidden_size // config.num_attention_heads
     values = (head + 15) // 16 * 16  # per token, rounded up to whole panels
-    return blocks * 16 * config.num_hidden_layers * config.num_key_value_heads * (head + values) * dtype_bytes
+    kv = 16 * config.num_hidden_layers * config.num_key_value_heads * (head + values) * dtype_bytes
+    widest = max(m.in_features for name, m in model.named_modules() if isinstance(m, torch.nn.Linear) and name != "lm_head")
+    return blocks * max(kv, 16 * max(widest, 64) * dtype_bytes)  # a block of the pool holds every panel of an adapter
 
 
 def firm_length(answer):

@@ -45,7 +45,7 @@ def cached(answer):
 
 def test_the_welcome_says_what_is_served_where(server):
     text = "".join(server.welcome)
-    for words in ("tiny", "five, one, three, two", "KV cache", f"http://127.0.0.1:{server.port}/v1"):
+    for words in ("tiny", "five, one, three, two", "a pool of", f"http://127.0.0.1:{server.port}/v1"):
         assert words in text
 
 

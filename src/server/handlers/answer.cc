@@ -14,8 +14,9 @@ using Clock = std::chrono::steady_clock;
 namespace {
 
 Error queue_full() {
-  return {
-      ErrorCode::kQueueFull, "too many choices (n times the prompts) wait; try again later", {}};
+  return {ErrorCode::kQueueFull,
+          "the queue is full of choices (n times the prompts) that wait; try again later",
+          {}};
 }
 
 }  // namespace
