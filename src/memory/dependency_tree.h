@@ -107,7 +107,7 @@ class DependencyTree {
   int32_t invalid_kv() const;
   size_t kv_nodes() const { return kv_nodes_.size(); }
   // Pins of an adapter are changed here, to keep the counts.
-  void pin(AdapterNode& node, int change);
+  void pin(AdapterNode& node, int step);
   void keep(AdapterNode& node, bool kept);
 
   // Empty, or the first violation. For tests.

@@ -198,8 +198,8 @@ class Pool {
   int32_t idle_for(Kind kind) const;
   Room make_room(Kind kind, int32_t blocks);
   std::optional<AnyNode> next_victim(Kind kind, int32_t blocks);
-  bool leaves_next(const AnyNode& node) const;
-  void let_leave(const AnyNode& node, Urgency urgency);
+  bool leaves_next(const AnyNode& any) const;
+  void let_leave(const AnyNode& any, Urgency urgency);
   bool save(KvNode& node, Urgency urgency);
   std::optional<BlockId> swap_block();
   void evict(KvNode& node);

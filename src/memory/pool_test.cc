@@ -18,7 +18,7 @@ class PoolTest : public ::testing::Test {
  protected:
   // Fills the pool with blocks that a sequence holds.
   Room hold(BlockTable& table, int blocks) { return world.pool.reserve(table, blocks * 16); }
-  std::string check_tables(const std::vector<const BlockTable*>& tables) {
+  std::string check_tables(const std::vector<const BlockTable*>& tables) const {
     return world.pool.check(tables, {});
   }
 

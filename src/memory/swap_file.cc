@@ -33,7 +33,7 @@ Result<std::unique_ptr<SwapFile>> SwapFile::create(const std::string& folder, in
 
 SwapFile::~SwapFile() { close(file_); }
 
-Status SwapFile::write(BlockId block, std::span<const std::byte> bytes) {
+Status SwapFile::write(BlockId block, std::span<const std::byte> bytes) const {
   auto at = static_cast<off_t>(block) * static_cast<off_t>(block_bytes_);
   while (!bytes.empty()) {
     const ssize_t done = pwrite(file_, bytes.data(), bytes.size(), at);

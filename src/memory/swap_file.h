@@ -25,7 +25,7 @@ class SwapFile {
   SwapFile& operator=(const SwapFile&) = delete;
 
   // `bytes` of block_bytes. kInternal: the copy failed or was short; the target is undefined then.
-  Status write(BlockId block, std::span<const std::byte> bytes);
+  Status write(BlockId block, std::span<const std::byte> bytes) const;
   Status read(BlockId block, std::span<std::byte> bytes) const;
 
  private:

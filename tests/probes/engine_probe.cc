@@ -1,10 +1,10 @@
 // Drives one engine over stdin and stdout, for comparisons with transformers and PEFT.
 //
 // First line: {"model", "dtype", "kernels", "mode", "merge", "threads", "max_model_len",
-//              "max_num_seqs", "max_num_batched_tokens", "max_waiting", "pool_memory", "swap_space",
-//              "prefix_caching", "max_logprobs", "max_images", "media_workers"}; all but "model"
-//              are optional
-//              → {"model": {...}}, or {"error": {...}} and the program ends
+//              "max_num_seqs", "max_num_batched_tokens", "max_waiting", "pool_memory",
+//              "swap_space", "prefix_caching", "max_logprobs", "max_images", "media_workers"}; all
+//              but "model" are optional → {"model": {...}}, or {"error": {...}} and the program
+//              ends
 // Then one command per line, with one line as the answer:
 //   {"op": "load", "name", "path", "replace"}   → {"name", "generation", "rank", "warnings"}
 //   {"op": "unload", "name"}                    → {}

@@ -100,7 +100,7 @@ struct World {
   int cached = 0;  // tokens that the last run() found
 };
 
-inline std::string check(const Pool& pool, std::vector<const User*> users = {}) {
+inline std::string check(const Pool& pool, const std::vector<const User*>& users = {}) {
   std::vector<const BlockTable*> tables;
   std::vector<const Claim*> claims;
   for (const User* user : users) {
