@@ -139,7 +139,6 @@ Result<AdapterTable::Added> AdapterTable::add(const LoadAdapter& request,
   loaded->id = entry.id;
   loaded->name = entry.name;
   Added added;
-  added.adapter = loaded;
   std::optional<Digest> before;
   if (const auto old_served = served_.find(old_id); old_served != served_.end()) {
     before = old_served->second.adapter->digest;

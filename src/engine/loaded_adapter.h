@@ -87,7 +87,6 @@ class AdapterTable {
   Status check(const LoadAdapter& request) const;
   struct Added {
     AdapterCard card;
-    std::shared_ptr<const LoadedAdapter> adapter;
     // The content that the name had before, if no name has it any more.
     std::optional<Digest> replaced;
   };

@@ -23,7 +23,7 @@ Result<AdapterCard> ServingEngine::load_now(const LoadAdapter& request) {
   VALORA_TRY(added, adapters_.add(request, shared, built));
   if (added.replaced)
     post([digest = *added.replaced](EngineCore& core) { core.forget_adapter(digest); });
-  post([need = added.adapter->need](EngineCore& core) { core.expect({&need, 1}); });
+  post([need = built->need](EngineCore& core) { core.expect({&need, 1}); });
   return std::move(added.card);
 }
 

@@ -8,6 +8,15 @@ namespace {
 
 bool is_idle(const AdapterNode& node) { return node.resident() && !node.pinned(); }
 
+// Parents before their children.
+std::vector<KvNode*> with_descendants(std::vector<KvNode*> nodes) {
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    const std::vector<KvNode*>& children = nodes[i]->children;
+    nodes.insert(nodes.end(), children.begin(), children.end());
+  }
+  return nodes;
+}
+
 template <typename List, typename Item>
 void erase_from(List& list, const Item& item) {
   const auto it = std::ranges::find(list, item);
@@ -128,9 +137,9 @@ KvNode* DependencyTree::find_node(const Digest& key) {
   return it == kv_nodes_.end() ? nullptr : &it->second;
 }
 
-bool DependencyTree::resident_node(const KvRoot& root, const Digest& key) const {
-  const auto it = kv_nodes_.find(key);
-  return it != kv_nodes_.end() && it->second.root == &root && it->second.resident();
+KvNode* DependencyTree::find_resident(const KvRoot& root, const Digest& key) {
+  KvNode* node = find_node(key);
+  return node && node->root == &root && node->resident() ? node : nullptr;
 }
 
 std::vector<KvNode*> DependencyTree::resident_prefix(const KvRoot* root,
@@ -149,9 +158,8 @@ KvNode* DependencyTree::insert(KvRoot& root, std::span<const Digest> keys, Block
   if (keys.empty() || by_block_[block]) return nullptr;
   KvNode* parent = nullptr;
   if (keys.size() > 1) {
-    const auto it = kv_nodes_.find(keys[keys.size() - 2]);
-    if (it == kv_nodes_.end() || it->second.root != &root || !it->second.resident()) return nullptr;
-    parent = &it->second;
+    parent = find_resident(root, keys[keys.size() - 2]);
+    if (!parent) return nullptr;
   }
   const auto [it, added] = kv_nodes_.try_emplace(keys.back());
   KvNode& node = it->second;
@@ -259,11 +267,7 @@ void DependencyTree::unswap(KvNode& node) {
 
 // What is below a node outside the pool is outside the pool, too, and not in flight.
 void DependencyTree::remove_below(KvNode& node) {
-  std::vector<KvNode*> below = node.children;  // parents before their children
-  for (size_t i = 0; i < below.size(); ++i) {
-    const std::vector<KvNode*>& children = below[i]->children;
-    below.insert(below.end(), children.begin(), children.end());
-  }
+  const std::vector<KvNode*> below = with_descendants(node.children);
   for (auto it = below.rbegin(); it != below.rend(); ++it) {
     KvNode& one = **it;
     assert(!one.present());
@@ -286,11 +290,7 @@ void DependencyTree::remove(KvNode& node) {
 }
 
 void DependencyTree::clear(KvRoot& root) {
-  std::vector<KvNode*> below = root.children;
-  for (size_t i = 0; i < below.size(); ++i) {
-    const std::vector<KvNode*>& children = below[i]->children;
-    below.insert(below.end(), children.begin(), children.end());
-  }
+  const std::vector<KvNode*> below = with_descendants(root.children);
   // Removing the last node removes the root.
   for (auto it = below.rbegin(); it != below.rend(); ++it) {
     KvNode& node = **it;

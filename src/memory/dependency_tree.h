@@ -55,15 +55,16 @@ class DependencyTree {
   const KvRoot* find_root(const Digest& identity) const;
   KvNode* find(const KvRoot* root, const KvNode* parent, const Digest& key);
   KvNode* find_node(const Digest& key);
-  // Whether the root's node of this key is resident.
-  bool resident_node(const KvRoot& root, const Digest& key) const;
-  // The resident prefix of `keys`, in order; null elements do not occur.
+  // The root's node of this key if it is resident, else null.
+  KvNode* find_resident(const KvRoot& root, const Digest& key);
+  // The resident prefix of `keys`, in order.
   std::vector<KvNode*> resident_prefix(const KvRoot* root, std::span<const Digest> keys);
   // Adds a node, in the pool, under keys.back(), or returns the existing one. keys[0 … n-2] must be
   // in the pool, else null. If the node exists only in the swap space, the block joins it. Returns
   // null too if the block belongs to a node. The tree takes a reference on a block that it keeps.
   KvNode* insert(KvRoot& root, std::span<const Digest> keys, BlockId block);
-  bool owns(BlockId block) const { return by_block_[block] != nullptr; }
+  // The node that a pool block belongs to; null if there is none.
+  KvNode* node_of(BlockId block) const { return by_block_[block]; }
   // Adds or drops a sequence's reference on a block, whether or not it belongs to a node. Returns
   // the node that became unused by it, if any.
   void hold(KvNode& node);

@@ -132,21 +132,16 @@ Readiness Pool::claim_kv(Claim& claim, const KvIdentity& identity, std::span<con
   if (!swaps() || !config_.prefix_caching) return Readiness::kReady;
   const KvRoot* root = tree_.find_root(identity.adapter);
   std::vector<KvNode*> path = tree_.resident_prefix(root, keys);
-  KvNode* next = path.size() < keys.size() && root
-                     ? tree_.find(root, path.empty() ? nullptr : path.back(), keys[path.size()])
-                     : nullptr;
+  const KvNode* next = next_of(path, identity, keys);
   if (!next) return Readiness::kReady;
   if (next->flight == Flight::kIn) {
     mover_.hasten(next->move, Urgency::kKvOfRequest);
     return Readiness::kLoadingKv;
   }
   if (claim.asked_kv || !statistics().worth_saving()) return Readiness::kReady;
-  int32_t wanted = 0;
-  for (size_t i = path.size(); i < keys.size(); ++i, ++wanted) {
-    const KvNode* node = tree_.find(root, i == 0 ? nullptr : path.back(), keys[i]);
-    if (!node) break;
-    path.push_back(const_cast<KvNode*>(node));  // NOLINT: the tree's node, found through it
-  }
+  const size_t resident = path.size();
+  while (KvNode* node = next_of(path, identity, keys)) path.push_back(node);
+  const auto wanted = static_cast<int32_t>(path.size() - resident);
   for (KvNode* node : path) node->last_use = now_;  // or it would be the first to leave again
   const Room room = make_room(Kind::kKv, wanted);
   if (room == Room::kSoon) return Readiness::kLoadingKv;
@@ -156,14 +151,21 @@ Readiness Pool::claim_kv(Claim& claim, const KvIdentity& identity, std::span<con
   // Making room may have taken nodes of the prefix.
   path = tree_.resident_prefix(tree_.find_root(identity.adapter), keys);
   const size_t begin = path.size();
-  for (size_t i = begin; i < begin + wanted && free_for(Kind::kKv) > 0; ++i) {
-    KvNode* node =
-        tree_.find(tree_.find_root(identity.adapter), i == 0 ? nullptr : path.back(), keys[i]);
+  while (path.size() < begin + wanted) {
+    KvNode* node = next_of(path, identity, keys);
     if (!node || node->present() || !fill(*node, Urgency::kKvOfRequest)) break;
     totals_.swapped_tokens += kBlockTokens;
     path.push_back(node);
   }
   return path.size() > begin ? Readiness::kLoadingKv : Readiness::kReady;
+}
+
+// The node after a path from the root along `keys`, in any tier; null if there is none.
+KvNode* Pool::next_of(std::span<KvNode* const> path, const KvIdentity& identity,
+                      std::span<const Digest> keys) {
+  if (path.size() == keys.size()) return nullptr;
+  return tree_.find(tree_.find_root(identity.adapter), path.empty() ? nullptr : path.back(),
+                    keys[path.size()]);
 }
 
 void Pool::unclaim(Claim& claim) {
@@ -241,12 +243,7 @@ Room Pool::start(Claim& claim, BlockTable& table, const KvIdentity& identity,
     return room;
   }
   release(claim.prefix);
-  const KvRoot* root = tree_.find_root(identity.adapter);
-  KvNode* node = nullptr;
-  for (int i = 0; i < table.committed; ++i) {
-    node = tree_.find(root, node, keys[i]);
-    visit(*node);
-  }
+  for (int i = 0; i < table.committed; ++i) visit(*tree_.node_of(table.blocks[i]));
   if (config_.prefix_caching) {
     totals_.queried_tokens += tokens;
     totals_.hit_tokens += static_cast<uint64_t>(table.committed) * kBlockTokens;
@@ -257,7 +254,6 @@ Room Pool::start(Claim& claim, BlockTable& table, const KvIdentity& identity,
 Room Pool::reserve(BlockTable& table, int tokens) {
   const int32_t missing = blocks_for(tokens) - static_cast<int32_t>(table.blocks.size());
   if (missing <= 0) return Room::kReserved;
-  if (missing > available_blocks()) return Room::kNone;
   const Room room = make_room(Kind::kKv, missing);
   if (room != Room::kReserved) return room;
   for (const BlockId block : take(missing)) table.blocks.push_back(block);
@@ -276,7 +272,7 @@ void Pool::commit(BlockTable& table, const KvIdentity& identity, std::span<const
   // Another sequence may have stored the preceding keys first, and its blocks may have left by now:
   // store this table's own blocks instead.
   int first = table.committed;
-  while (first > 0 && !tree_.resident_node(root, keys[first - 1])) --first;
+  while (first > 0 && !tree_.find_resident(root, keys[first - 1])) --first;
   for (int i = first; i < full; ++i) {
     KvNode* node = tree_.insert(root, keys.first(i + 1), table.blocks[i]);
     if (!node) break;

@@ -179,6 +179,8 @@ class Pool {
     bool adapter = false;
     TimePoint last_use{};
   };
+  static Victim victim_of(const AnyNode& node);
+  std::optional<AnyNode> find_victim(const Victim& victim);
 
   Slot slot() const { return VisitWindow::slot_of(now_, config_.window); }
   SwapStatistics statistics() const;
@@ -187,6 +189,8 @@ class Pool {
   // pool.cc
   Readiness claim_adapters(Claim& claim, const KvIdentity& identity);
   Readiness claim_kv(Claim& claim, const KvIdentity& identity, std::span<const Digest> keys);
+  KvNode* next_of(std::span<KvNode* const> path, const KvIdentity& identity,
+                  std::span<const Digest> keys);
   void hold_prefix(BlockTable& table, const KvIdentity& identity, std::span<const Digest> keys);
   void settle(AdapterNode& node);
   void displace(AdapterNode& node);
@@ -196,6 +200,7 @@ class Pool {
   // pool_room.cc
   int32_t free_for(Kind kind) const;
   int32_t idle_for(Kind kind) const;
+  int32_t over_capacity() const;
   Room make_room(Kind kind, int32_t blocks);
   std::optional<AnyNode> next_victim(Kind kind, int32_t blocks);
   bool leaves_next(const AnyNode& any) const;
@@ -206,7 +211,7 @@ class Pool {
   void evict_upwards(KvNode* node);
 
   // pool_moves.cc
-  uint64_t start_move(Move move, AnyNode node);
+  void start_move(Move move, AnyNode node);
   Room load(AdapterNode& node, Urgency urgency);
   bool fill(KvNode& node, Urgency urgency);
   void finish(const MoveResult& result);

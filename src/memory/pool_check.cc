@@ -44,16 +44,13 @@ std::string Pool::check(std::span<const BlockTable* const> tables,
       return "adapter " + key.hex() + " waits for no move";
   }
   for (BlockId block = 0; block < arena_.total_blocks(); ++block) {
-    expected[block] += tree_.owns(block) ? 1 : 0;
+    expected[block] += tree_.node_of(block) ? 1 : 0;
     if (arena_.references(block) != expected[block])
       return fmt::format("block {} has {} references instead of {}", block,
                          arena_.references(block), expected[block]);
   }
   for (const auto& [id, move] : moves_) {
-    const TreeNode& node = std::holds_alternative<KvNode*>(move.node)
-                               ? static_cast<const TreeNode&>(*std::get<KvNode*>(move.node))
-                               : *std::get<AdapterNode*>(move.node);
-    if (node.move != id) return fmt::format("move {} is not its node's", id);
+    if (tree_node(move.node).move != id) return fmt::format("move {} is not its node's", id);
   }
   return {};
 }

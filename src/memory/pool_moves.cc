@@ -10,11 +10,6 @@ namespace {
 constexpr Duration kRestAfterFailure = std::chrono::seconds(1);
 constexpr double kNewest = 0.2;  // weight of the newest measurement
 
-TreeNode& base_of(const AnyNode& node) {
-  if (const auto* kv = std::get_if<KvNode*>(&node)) return **kv;
-  return *std::get<AdapterNode*>(node);
-}
-
 }  // namespace
 
 void Pool::advance() {
@@ -28,12 +23,11 @@ void Pool::advance() {
   last_plan_moved_ = moves_.size() > before;
 }
 
-uint64_t Pool::start_move(Move move, AnyNode node) {
+void Pool::start_move(Move move, AnyNode node) {
   move.id = next_move_++;
-  base_of(node).move = move.id;
+  tree_node(node).move = move.id;
   moves_.emplace(move.id, Under{node, move.kind, move.bytes});
   mover_.start(std::move(move));
-  return next_move_ - 1;
 }
 
 Room Pool::load(AdapterNode& node, Urgency urgency) {
@@ -68,7 +62,7 @@ void Pool::finish(const MoveResult& result) {
   const Under under = it->second;
   moves_.erase(it);
   measure(under, result);
-  TreeNode& node = base_of(under.node);
+  TreeNode& node = tree_node(under.node);
   node.move = 0;
   node.rests_until = now_ + (result.status.ok() ? from_seconds(result.seconds) : kRestAfterFailure);
   if (under.kind == MoveKind::kLoadAdapter)
@@ -197,7 +191,7 @@ void Pool::plan_for(Kinds kinds, int32_t used, int32_t capacity) {
     const auto nodes =
         swapper_.leave(tree_, statistics(), used - tree_.counts().leaving - high, kinds);
     for (const AnyNode& node : nodes)
-      if (leaves_next(node) && base_of(node).rests_until <= now_)
+      if (leaves_next(node) && tree_node(node).rests_until <= now_)
         let_leave(node, Urgency::kBackground);
     return;
   }

@@ -44,9 +44,13 @@ int32_t Pool::idle_for(Kind kind) const {
   return kind == Kind::kAdapter ? counts.idle_adapter_blocks : counts.idle_kv;
 }
 
+// Blocks in use that a pool which shrank must get rid of.
+int32_t Pool::over_capacity() const {
+  return std::max(0, arena_.used_blocks() - arena_.capacity());
+}
+
 int32_t Pool::available_blocks() const {
-  const int32_t over = std::max(0, arena_.used_blocks() - arena_.capacity());
-  return std::max(0, free_for(Kind::kKv) + idle_for(Kind::kKv) - over);
+  return std::max(0, free_for(Kind::kKv) + idle_for(Kind::kKv) - over_capacity());
 }
 
 double Pool::usage() const {
@@ -55,7 +59,7 @@ double Pool::usage() const {
 }
 
 Room Pool::make_room(Kind kind, int32_t blocks) {
-  const int32_t over = std::max(0, arena_.used_blocks() - arena_.capacity());
+  const int32_t over = over_capacity();
   // Nothing leaves for what will not fit.
   if (blocks > free_for(kind) + idle_for(kind) - over) return Room::kNone;
   while (free_for(kind) < blocks) {
@@ -68,6 +72,21 @@ Room Pool::make_room(Kind kind, int32_t blocks) {
   return Room::kReserved;
 }
 
+Pool::Victim Pool::victim_of(const AnyNode& any) {
+  const TreeNode& node = tree_node(any);
+  return {node.key, std::holds_alternative<AdapterNode*>(any), node.last_use};
+}
+
+// Empty if it is gone, was visited since, or may not leave now.
+std::optional<AnyNode> Pool::find_victim(const Victim& victim) {
+  const auto still = [&](auto* node) -> std::optional<AnyNode> {
+    if (!node || node->last_use != victim.last_use || !leaves_next(node)) return std::nullopt;
+    return node;
+  };
+  return victim.adapter ? still(tree_.find_adapter(victim.key))
+                        : still(tree_.find_node(victim.key));
+}
+
 // The next node to leave, from an order that is renewed every period, or when it is used up.
 std::optional<AnyNode> Pool::next_victim(Kind kind, int32_t blocks) {
   auto& victims = victims_[static_cast<int>(kind)];
@@ -75,28 +94,17 @@ std::optional<AnyNode> Pool::next_victim(Kind kind, int32_t blocks) {
   for (bool renewed = false;; renewed = true) {
     if (now_ >= end) victims.clear();
     while (!victims.empty()) {
-      const Victim victim = victims.front();
+      const std::optional<AnyNode> node = find_victim(victims.front());
       victims.pop_front();
-      if (victim.adapter) {
-        AdapterNode* node = tree_.find_adapter(victim.key);
-        if (node && node->last_use == victim.last_use && leaves_next(node)) return node;
-      } else {
-        KvNode* node = tree_.find_node(victim.key);
-        if (node && node->last_use == victim.last_use && leaves_next(node)) return node;
-      }
+      if (node) return node;
     }
     if (renewed) return std::nullopt;
     const Kinds kinds = !config_.adapter_blocks  ? Kinds::kAll
                         : kind == Kind::kAdapter ? Kinds::kAdapters
                                                  : Kinds::kKv;
     const int32_t count = std::max(blocks, total_blocks() / kVictimShare);
-    for (const AnyNode& node : swapper_.leave(tree_, statistics(), count, kinds)) {
-      if (const auto* kv = std::get_if<KvNode*>(&node))
-        victims.push_back({(*kv)->key, false, (*kv)->last_use});
-      else
-        victims.push_back(
-            {std::get<AdapterNode*>(node)->key, true, std::get<AdapterNode*>(node)->last_use});
-    }
+    for (const AnyNode& node : swapper_.leave(tree_, statistics(), count, kinds))
+      victims.push_back(victim_of(node));
     end = now_ + config_.period;
   }
 }

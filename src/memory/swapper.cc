@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <limits>
 #include <unordered_map>
 
@@ -30,8 +29,7 @@ bool more_valuable(const Candidate& a, const Candidate& b) { return less_valuabl
 class Queue {
  public:
   using Before = bool (*)(const Candidate&, const Candidate&);
-  explicit Queue(Before before)
-      : after_([before](const Candidate& a, const Candidate& b) { return before(b, a); }) {}
+  explicit Queue(Before before) : after_{before} {}
 
   void reserve(size_t size) { heap_.reserve(size); }
   void fill(Candidate candidate) { heap_.push_back(candidate); }  // before make()
@@ -49,7 +47,12 @@ class Queue {
   }
 
  private:
-  std::function<bool(const Candidate&, const Candidate&)> after_;
+  struct After {
+    Before before;
+    bool operator()(const Candidate& a, const Candidate& b) const { return before(b, a); }
+  };
+
+  After after_;
   std::vector<Candidate> heap_;
 };
 
@@ -130,8 +133,7 @@ double Swapper::retain(const TreeNode& node, const SwapStatistics& s, double cos
 }
 
 double Swapper::log_eval(const AdapterNode& node, const SwapStatistics& s) const {
-  const double value = retain(node, s, s.load);
-  return config_.policy == MemoryPolicy::kLru ? value : value + s.log_reward;
+  return retain(node, s, s.load) + s.log_reward;
 }
 
 double Swapper::log_eval(const KvNode& node, const SwapStatistics& s) const {

@@ -42,6 +42,10 @@ struct SwapStatistics {
 // A node that may leave or come in.
 using AnyNode = std::variant<AdapterNode*, KvNode*>;
 
+inline TreeNode& tree_node(const AnyNode& node) {
+  return std::visit([](auto* one) -> TreeNode& { return *one; }, node);
+}
+
 // Which nodes an answer may name. A pool with a fixed share for adapters asks for each kind alone.
 enum class Kinds : uint8_t { kAll, kAdapters, kKv };
 

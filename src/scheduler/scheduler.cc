@@ -19,13 +19,6 @@ bool media_in_order(const Request& request) {
   return end <= static_cast<int64_t>(request.tokens.size());
 }
 
-std::vector<Request*> view(const std::vector<std::shared_ptr<Request>>& requests) {
-  std::vector<Request*> pointers;
-  pointers.reserve(requests.size());
-  for (const auto& request : requests) pointers.push_back(request.get());
-  return pointers;
-}
-
 // Adapters by their first item; the items of one adapter keep their order.
 void group_by_adapter(std::vector<StepItem>& items) {
   std::unordered_map<AdapterId, size_t> rank;

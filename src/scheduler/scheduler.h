@@ -88,7 +88,6 @@ class Scheduler {
 
   Mode mode() const { return mode_; }  // of the last plan
   bool idle() const { return running_.empty() && waiting_.empty(); }
-  memory::Pool& pool() { return pool_; }
   const memory::Pool& pool() const { return pool_; }
   SchedulerStats stats() const;
   // The queues, in the orders of PolicyState. For metrics and tests.

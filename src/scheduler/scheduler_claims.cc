@@ -33,9 +33,7 @@ void Scheduler::note_wait(Request& request, Readiness readiness, TimePoint now) 
 // needs, in the order of priority, until one finds no room. Ready requests may pass that one until
 // its patience ends; then none passes it, and those behind it give back what they claimed.
 std::vector<Request*> Scheduler::claim_waiting(Step& step, TimePoint now) {
-  std::vector<Request*> queue;
-  queue.reserve(waiting_.size());
-  for (const auto& request : waiting_) queue.push_back(request.get());
+  std::vector<Request*> queue = view(waiting_);
   if (!std::ranges::is_sorted(queue, {}, &Request::priority))
     std::ranges::stable_sort(queue, {}, &Request::priority);
   std::vector<Request*> ready;
@@ -43,7 +41,6 @@ std::vector<Request*> Scheduler::claim_waiting(Step& step, TimePoint now) {
   size_t ready_before_full = 0;
   // KV is brought in from the swap space only for as many requests as fit, or they would take it
   // from each other.
-  // Nothing is brought in while running requests lack memory.
   int64_t room = pool_.swaps() ? pool_.available_blocks() : INT64_MAX;
   int64_t slots = pool_.swaps()
                       ? config_.max_num_seqs - static_cast<int64_t>(running_.size()) + kAhead
@@ -51,6 +48,7 @@ std::vector<Request*> Scheduler::claim_waiting(Step& step, TimePoint now) {
   for (Request* request : queue) {
     if (full && !request->claim.ready && !request->claim.holds()) continue;
     const bool brings = pool_.swaps() || !request->identity.adapters.empty();
+    // Nothing is brought in while running requests lack memory.
     if ((room <= 0 || slots-- <= 0 || (running_short_ && brings)) && !request->claim.ready)
       continue;
     room -= memory::blocks_for(static_cast<int64_t>(request->tokens.size())) + 1;

@@ -1,4 +1,4 @@
-// The state of a Scheduler::plan() call.
+// The state of a Scheduler::plan() call, which several files work on.
 #pragma once
 
 #include <memory>
@@ -18,5 +18,13 @@ struct Scheduler::Step {
   std::vector<std::shared_ptr<Request>> preempted;
   std::vector<std::shared_ptr<Request>> admitted;
 };
+
+// The requests of a queue, in its order.
+inline std::vector<Request*> view(const std::vector<std::shared_ptr<Request>>& requests) {
+  std::vector<Request*> pointers;
+  pointers.reserve(requests.size());
+  for (const auto& request : requests) pointers.push_back(request.get());
+  return pointers;
+}
 
 }  // namespace valora::scheduler

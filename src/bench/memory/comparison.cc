@@ -77,12 +77,11 @@ ComparedRun summary_of(const std::vector<sim::Arrival>& arrivals,
   return run;
 }
 
-Result<ComparedRun> run_variant(const sim::ScenarioConfig& scenario,
+Result<ComparedRun> run_variant(const std::vector<sim::Arrival>& arrivals, int adapters,
                                 const SimulatedMachine& machine, const ComparedVariant& variant) {
-  const std::vector<sim::Arrival> arrivals = sim::make_scenario(scenario);
   InvalidShare invalid;
-  VALORA_TRY(report, sim::simulate(config_of(machine, scenario.adapters, variant), arrivals,
-                                   machine.step, std::ref(invalid)));
+  VALORA_TRY(report, sim::simulate(config_of(machine, adapters, variant), arrivals, machine.step,
+                                   std::ref(invalid)));
   ComparedRun run = summary_of(arrivals, report);
   run.variant = variant.name;
   run.invalid_kv = invalid.mean();
@@ -95,7 +94,7 @@ Result<double> peak_rate(sim::ScenarioConfig scenario, const SimulatedMachine& m
   double low = 0, high = 64;
   for (int i = 0; i < 8; ++i) {
     scenario.rate = (low + high) / 2;
-    VALORA_TRY(run, run_variant(scenario, machine, variant));
+    VALORA_TRY(run, run_variant(sim::make_scenario(scenario), scenario.adapters, machine, variant));
     (run.ttft < kPeakTtft ? low : high) = scenario.rate;
   }
   return low;
@@ -124,9 +123,10 @@ const std::vector<ComparedVariant>& compared_variants() {
 
 Result<std::vector<ComparedRun>> compare(const sim::ScenarioConfig& scenario,
                                          const SimulatedMachine& machine, bool with_peak) {
+  const std::vector<sim::Arrival> arrivals = sim::make_scenario(scenario);
   std::vector<ComparedRun> runs;
   for (const ComparedVariant& variant : compared_variants()) {
-    VALORA_TRY(run, run_variant(scenario, machine, variant));
+    VALORA_TRY(run, run_variant(arrivals, scenario.adapters, machine, variant));
     if (with_peak) {
       VALORA_TRY(peak, peak_rate(scenario, machine, variant));
       run.peak_rate = peak;

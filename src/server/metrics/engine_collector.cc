@@ -4,22 +4,15 @@
 
 #include <chrono>
 
+#include "server/metrics/labelled.h"
 #include "server/metrics/memory_metrics.h"
 
 namespace valora::server {
 namespace {
 
-using prometheus::ClientMetric;
 using prometheus::Labels;
 using prometheus::MetricFamily;
 using prometheus::MetricType;
-
-ClientMetric labelled(const Labels& labels, const Labels& more = {}) {
-  ClientMetric metric;
-  for (const auto* part : {&labels, &more})
-    for (const auto& [name, value] : *part) metric.label.push_back({name, value});
-  return metric;
-}
 
 double unix_time() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();

@@ -4,6 +4,8 @@
 #include <string>
 #include <utility>
 
+#include "server/metrics/labelled.h"
+
 namespace valora::server {
 namespace {
 
@@ -25,9 +27,7 @@ class Families {
            std::initializer_list<Sample> samples) {
     MetricFamily family{name, help, type, {}};
     for (const Sample& sample : samples) {
-      ClientMetric metric;
-      for (const auto* part : {&labels_, &sample.more})
-        for (const auto& [key, value] : *part) metric.label.push_back({key, value});
+      ClientMetric metric = labelled(labels_, sample.more);
       (type == MetricType::Counter ? metric.counter.value : metric.gauge.value) = sample.value;
       family.metric.push_back(std::move(metric));
     }
