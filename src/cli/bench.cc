@@ -3,9 +3,9 @@
 
 namespace valora::cli {
 
-void add_bench(CLI::App& app, std::function<int()>& run) {
-  CLI::App& c = *app.add_subcommand("bench", "Measure");
-  c.require_subcommand(1);
+void add_bench(Command app, std::function<int()>& run) {
+  Command c = app.add_subcommand("bench", "Measure");
+  c.require_subcommand();
   add_bench_ops(c, run);
   add_bench_serve(c, run);
   add_bench_memory(c, run);

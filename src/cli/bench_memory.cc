@@ -91,31 +91,31 @@ int run_bench_memory(const Flags& flags) {
 
 }  // namespace
 
-void add_bench_memory(CLI::App& bench, std::function<int()>& run) {
+void add_bench_memory(Command bench, std::function<int()>& run) {
   auto flags = std::make_shared<Flags>();
-  CLI::App& c = *bench.add_subcommand(
+  Command c = bench.add_subcommand(
       "memory",
       "Compare the memory pool with a fixed share for adapters, with keeping no history, and "
       "without its parts, in simulated time on a model of 7 billion parameters");
   c.add_option("--applications", flags->applications, "Of chat, translation and agents")
-      ->delimiter(',')
-      ->check(CLI::IsMember({"chat", "translation", "agents"}))
-      ->capture_default_str();
+      .delimiter(',')
+      .one_of({"chat", "translation", "agents"})
+      .capture_default_str();
   c.add_option("--popularity", flags->popularities, "Of uniform, distinct and skewed")
-      ->delimiter(',')
-      ->check(CLI::IsMember({"uniform", "distinct", "skewed"}))
-      ->capture_default_str();
+      .delimiter(',')
+      .one_of({"uniform", "distinct", "skewed"})
+      .capture_default_str();
   c.add_option("--adapters", flags->adapters, "Numbers of adapters")
-      ->delimiter(',')
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
+      .delimiter(',')
+      .positive_number()
+      .capture_default_str();
   c.add_option("--rate", flags->scenario.rate, "Mean requests per second")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
+      .positive_number()
+      .capture_default_str();
   c.add_option("--seconds", flags->scenario.seconds, "Simulated seconds")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
-  c.add_option("--seed", flags->scenario.seed, "Seed of the requests")->capture_default_str();
+      .positive_number()
+      .capture_default_str();
+  c.add_option("--seed", flags->scenario.seed, "Seed of the requests").capture_default_str();
   c.add_flag("--peak", flags->peak, "Also search the highest rate with a mean TTFT below 0.5 s");
   c.add_flag("--json", flags->json, "Print one JSON object");
   c.callback([flags, &run] { run = [flags] { return run_bench_memory(*flags); }; });

@@ -44,22 +44,22 @@ int run_bench_ops(const Flags& flags) {
 
 }  // namespace
 
-void add_bench_ops(CLI::App& bench, std::function<int()>& run) {
+void add_bench_ops(Command bench, std::function<int()>& run) {
   auto flags = std::make_shared<Flags>();
   bench::Settings& settings = flags->settings;
-  CLI::App& c = *bench.add_subcommand("ops",
-                                      "Compare the speed of each CPU operation with ATen, oneDNN, "
-                                      "and the methods of S-LoRA, Punica and dLoRA");
+  Command c = bench.add_subcommand("ops",
+                                   "Compare the speed of each CPU operation with ATen, oneDNN, "
+                                   "and the methods of S-LoRA, Punica and dLoRA");
   c.add_flag("--quick", settings.quick, "Run fewer shapes and rounds, in under a minute");
   c.add_flag("--json", flags->json, "Print one JSON object");
   c.add_option("--threads", settings.threads, "Compute threads (default: libtorch's)")
-      ->check(CLI::PositiveNumber);
+      .positive_number();
   c.add_option("--filter", settings.filter,
                "Measure only shapes whose name contains this text, e.g. linear or \"rank 16\"");
   c.add_option(
        "--seconds", settings.seconds,
        "Seconds per shape, for all implementations together (default: 0.5; 0.15 with --quick)")
-      ->check(CLI::PositiveNumber);
+      .positive_number();
   c.add_option(
       "--tiles", flags->tiles,
       "Tile table of `valora tune` (default: the one that an engine on this machine uses)");

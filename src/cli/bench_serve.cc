@@ -82,45 +82,44 @@ int run_bench_serve(Flags& flags) {
 
 }  // namespace
 
-void add_bench_serve(CLI::App& bench, std::function<int()>& run) {
+void add_bench_serve(Command bench, std::function<int()>& run) {
   auto flags = std::make_shared<Flags>();
   bench::ServeLoad& load = flags->load;
-  CLI::App& c =
-      *bench.add_subcommand("serve", "Measure throughput and latency of a running server");
-  c.add_option("--url", load.url, "URL of the server, without /v1")->capture_default_str();
-  c.add_option("--api-key", load.api_key, "API key to send")->envname("VALORA_API_KEY");
+  Command c = bench.add_subcommand("serve", "Measure throughput and latency of a running server");
+  c.add_option("--url", load.url, "URL of the server, without /v1").capture_default_str();
+  c.add_option("--api-key", load.api_key, "API key to send").envname("VALORA_API_KEY");
   c.add_option(
        "--models", load.models,
        "Models and adapters to request, as A,B,C (default: every adapter that the server lists)")
-      ->delimiter(',');
+      .delimiter(',');
   c.add_option("--adapter-distribution", load.distribution,
                "Distribution of requests over models: uniform, zipf:S or distinct (in turn)")
-      ->capture_default_str();
-  c.add_option("--num-prompts", load.requests, "Number of requests")->capture_default_str();
+      .capture_default_str();
+  c.add_option("--num-prompts", load.requests, "Number of requests").capture_default_str();
   c.add_option("--concurrency", flags->concurrency,
                "Highest number of concurrent requests (default: 8; unlimited with --request-rate)");
   c.add_option("--request-rate", load.request_rate,
                "Requests per second, sent as a Poisson process");
   c.add_option("--input-tokens", flags->input_tokens,
                "Tokens per prompt, N or MIN:MAX; approximate with --images")
-      ->capture_default_str();
+      .capture_default_str();
   c.add_option("--output-tokens", flags->output_tokens, "Tokens per answer, N or MIN:MAX")
-      ->capture_default_str();
-  c.add_option("--images", load.images.count, "Random images per request")->capture_default_str();
+      .capture_default_str();
+  c.add_option("--images", load.images.count, "Random images per request").capture_default_str();
   c.add_option("--image-size", flags->image_size, "Image size in pixels, WIDTHxHEIGHT")
-      ->capture_default_str();
+      .capture_default_str();
   c.add_option("--image-format", flags->image_format, "Image format: jpeg or png")
-      ->capture_default_str();
+      .capture_default_str();
   c.add_flag("--repeat-images", load.images.repeat, "Send the same images with every request");
   c.add_flag("--stream,!--no-stream", load.stream,
              "Stream the answers; TTFT, TPOT and ITL are measured only on streams");
-  c.add_option("--warmup", load.warmup, "Uncounted requests before the run")->capture_default_str();
+  c.add_option("--warmup", load.warmup, "Uncounted requests before the run").capture_default_str();
   c.add_option("--timeout", load.timeout_seconds, "Seconds before a request fails")
-      ->capture_default_str();
+      .capture_default_str();
   c.add_option("--seed", load.seed,
                "Random seed of prompts, images, models and arrivals; use a new seed per run, or "
                "prompts hit the server's prefix cache")
-      ->capture_default_str();
+      .capture_default_str();
   c.add_flag("--json", flags->json, "Print one JSON object");
   c.callback([flags, &run] { run = [flags] { return run_bench_serve(*flags); }; });
 }

@@ -1,12 +1,11 @@
 #include "cli/command.h"
 #include "cli/named_option.h"
-#include "cli/options/human_number.h"
 
 namespace valora::cli {
 namespace {
 
 // Two names of one option. If both are given, they must agree.
-void add_policy(CLI::App& command, SchedulingPolicy& policy) {
+void add_policy(Command command, SchedulingPolicy& policy) {
   command
       .add_option_function<std::vector<std::string>>(
           "--scheduling-policy,--mode",
@@ -21,71 +20,71 @@ void add_policy(CLI::App& command, SchedulingPolicy& policy) {
           "How adapters are applied: unmerged (all requests run together), merged (only the "
           "requests of the merged adapter run), or mixture (all requests run together, with one "
           "adapter merged)")
-      ->type_name("TEXT")
-      ->expected(1, 2)
-      ->allow_extra_args(false)
-      ->default_str(name_of(policy));
+      .type_name("TEXT")
+      .expected(1, 2)
+      .allow_extra_args(false)
+      .default_str(name_of(policy));
 }
 
-void add_lengths(CLI::App& command, EngineOptions& o) {
+void add_lengths(Command command, EngineOptions& o) {
   command
       .add_option("--max-model-len", o.max_model_len,
                   "Highest number of tokens per sequence, prompt and answer together; 2k: 2,000, "
                   "2K: 2,048")
-      ->transform(human_integer());
+      .human_integer();
   command.add_option("--max-num-seqs", o.max_num_seqs, "Highest number of sequences per step")
-      ->capture_default_str();
+      .capture_default_str();
   command
       .add_option("--max-num-batched-tokens", o.max_num_batched_tokens,
                   "Highest number of tokens per step")
-      ->transform(human_integer())
-      ->capture_default_str();
+      .human_integer()
+      .capture_default_str();
   command.add_option("--max-lora-rank", o.max_lora_rank, "Highest accepted adapter rank")
-      ->capture_default_str();
+      .capture_default_str();
   command.add_flag("!--no-enable-prefix-caching", o.prefix_caching,
                    "Do not reuse the KV cache of common prompt prefixes");
 }
 
-void add_memory(CLI::App& command, MemoryOptions& m) {
+void add_memory(Command command, MemoryOptions& m) {
   command
       .add_option("--pool-memory,--kv-cache-memory", m.pool_bytes,
                   "Bytes of the pool that adapters and KV cache share, e.g. 4G (default: from the "
                   "free memory)")
-      ->transform(human_integer());
+      .human_integer();
   command
       .add_option("--swap-space", m.swap_bytes,
                   "Bytes of a swap file for KV that leaves the pool, e.g. 8G; 0: none")
-      ->transform(human_integer())
-      ->capture_default_str();
-  command.add_option("--swap-dir", m.swap_dir, "Folder of the swap file")->capture_default_str();
+      .human_integer()
+      .capture_default_str();
+  command.add_option("--swap-dir", m.swap_dir, "Folder of the swap file").capture_default_str();
   const std::string group = "Memory experiments";
   command
       .add_option("--swap-bandwidth", m.swap_bandwidth,
                   "Highest bytes per second of copies to the pool and from it; 0: no limit")
-      ->capture_default_str()
-      ->group(group);
+      .capture_default_str()
+      .group(group);
   add_named_option(command, "--memory-policy", m.policy, parse_memory_policy,
                    "What leaves the pool first: benefit (whose absence costs the least time), or "
                    "lru (the least recently used)")
-      ->group(group);
+      .group(group);
   command
       .add_flag("!--no-dependencies", m.dependencies, "Adapters may leave the pool before their KV")
-      ->group(group);
+      .group(group);
   command
       .add_flag("!--no-adapter-reward", m.adapter_reward,
                 "Value adapters without regard to how many the requests use")
-      ->group(group);
+      .group(group);
   command
       .add_flag("!--no-history", m.history,
                 "Keep neither KV nor adapters in the pool after their last request")
-      ->group(group);
+      .group(group);
   command
       .add_option("--adapter-memory", m.adapter_bytes,
                   "Bytes of the pool for adapters alone; the rest is for KV alone")
-      ->transform(human_integer())
-      ->group(group);
+      .human_integer()
+      .group(group);
   const auto number = [&](const char* name, double& value, const char* help) {
-    command.add_option(name, value, help)->capture_default_str()->group(group);
+    command.add_option(name, value, help).capture_default_str().group(group);
   };
   number("--pool-high", m.high, "Share of the pool above which blocks leave it ahead of need");
   number("--pool-low", m.low, "Share of the pool below which blocks come in ahead of need");
@@ -96,9 +95,9 @@ void add_memory(CLI::App& command, MemoryOptions& m) {
 
 }  // namespace
 
-void add_engine_flags(CLI::App& command, EngineOptions& o) {
+void add_engine_flags(Command command, EngineOptions& o) {
   command.add_option("model,--model", o.model_path, "Folder of a Hugging Face checkpoint")
-      ->required();
+      .required();
   command.add_option("--chat-template", o.chat_template,
                      "Jinja chat template file, instead of the model folder's template");
   add_named_option(
@@ -115,7 +114,7 @@ void add_engine_flags(CLI::App& command, EngineOptions& o) {
                      "Tile table for CPU matrix products (default: the one written by `valora "
                      "tune`, else the shipped one)");
   command.add_option("--threads", o.threads, "Compute threads; 0: one per core")
-      ->capture_default_str();
+      .capture_default_str();
   add_lengths(command, o);
   add_memory(command, o.memory);
 }

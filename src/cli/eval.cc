@@ -183,13 +183,13 @@ int run_eval(Flags& flags) {
 
 }  // namespace
 
-void add_eval(CLI::App& app, std::function<int()>& run) {
+void add_eval(Command app, std::function<int()>& run) {
   auto flags = std::make_shared<Flags>();
-  CLI::App& c = *app.add_subcommand(
+  Command c = app.add_subcommand(
       "eval",
       "Measure the accuracy of the base model and adapters on tasks, through the serving engine");
   add_engine_flags(c, flags->engine);
-  c.add_option("--tasks", flags->tasks, "Tasks file (docs/tasks.md)")->required();
+  c.add_option("--tasks", flags->tasks, "Tasks file (docs/tasks.md)").required();
   c.add_option("--task", flags->names, "Run only these tasks of the file");
   c.add_option("--adapter", flags->adapter,
                "Adapter folder to evaluate (default: the base model, if there is no --manifest)");
@@ -200,7 +200,7 @@ void add_eval(CLI::App& app, std::function<int()>& run) {
              "Answer with the language model even if the adapter has a head for the task");
   c.add_option("--limit", flags->limit, "Evaluate only the first N samples per task");
   c.add_option("--concurrency", flags->concurrency, "Highest number of concurrent samples")
-      ->capture_default_str();
+      .capture_default_str();
   c.add_flag("--json", flags->json, "Print one JSON object");
   c.add_option("--predictions", flags->predictions,
                "File to write each sample with its answer and score to, as JSON lines");

@@ -115,86 +115,86 @@ int run_fuse(Flags& flags) {
   return 0;
 }
 
-void add_training_flags(CLI::App& c, generator::TrainingOptions& o) {
-  c.add_option("--steps", o.steps, "Optimizer steps per attempt")->capture_default_str();
-  c.add_option("--batch", o.batch, "Samples per step")->capture_default_str();
+void add_training_flags(Command c, generator::TrainingOptions& o) {
+  c.add_option("--steps", o.steps, "Optimizer steps per attempt").capture_default_str();
+  c.add_option("--batch", o.batch, "Samples per step").capture_default_str();
   c.add_option("--tokens-per-pass", o.tokens_per_pass,
                "Highest number of tokens per forward pass; a step is split into several passes, "
                "and fewer tokens take less memory")
-      ->capture_default_str();
+      .capture_default_str();
   c.add_option("--learning-rate", o.learning_rate,
                "Peak learning rate; linear warm-up over --warmup, then cosine decay")
-      ->capture_default_str();
+      .capture_default_str();
   c.add_option("--warmup", o.warmup, "Share of the steps with a rising learning rate")
-      ->capture_default_str();
-  c.add_option("--weight-decay", o.weight_decay, "Weight decay of AdamW")->capture_default_str();
+      .capture_default_str();
+  c.add_option("--weight-decay", o.weight_decay, "Weight decay of AdamW").capture_default_str();
   c.add_option("--clip", o.clip,
                "Highest gradient norm; larger gradients are scaled down; 0: no limit")
-      ->capture_default_str();
-  c.add_option("--dropout", o.dropout, "Dropout of the adapters' inputs")->capture_default_str();
+      .capture_default_str();
+  c.add_option("--dropout", o.dropout, "Dropout of the adapters' inputs").capture_default_str();
   c.add_flag("--recompute", o.recompute,
              "Recompute activations in the backward pass instead of keeping them, to save memory");
   c.add_option("--evaluate-every", o.evaluate_every,
                "Steps between evaluations, of which the best weights are kept; 0: no evaluation "
                "during training")
-      ->capture_default_str();
+      .capture_default_str();
   c.add_option("--patience", o.patience, "Evaluations without improvement before training stops")
-      ->capture_default_str();
+      .capture_default_str();
   c.add_option("--checkpoint-every", o.checkpoint_every, "Steps between checkpoints")
-      ->capture_default_str();
+      .capture_default_str();
 }
 
 }  // namespace
 
-void add_fuse(CLI::App& app, std::function<int()>& run) {
+void add_fuse(Command app, std::function<int()>& run) {
   auto flags = std::make_shared<Flags>();
   generator::FusionOptions& o = flags->fusion;
   o.training.checkpoint_every = 50;
-  CLI::App& c = *app.add_subcommand(
-      "fuse", "Train the fewest adapters that keep every task's accuracy floor");
-  c.add_option("--model", o.engine.model_path, "Folder of a Hugging Face checkpoint")->required();
-  c.add_option("--tasks", flags->tasks, "Tasks file, YAML or JSON (docs/tasks.md)")->required();
+  Command c =
+      app.add_subcommand("fuse", "Train the fewest adapters that keep every task's accuracy floor");
+  c.add_option("--model", o.engine.model_path, "Folder of a Hugging Face checkpoint").required();
+  c.add_option("--tasks", flags->tasks, "Tasks file, YAML or JSON (docs/tasks.md)").required();
   c.add_option("--output", o.output,
                "Output folder of the adapters, manifest.json and report.html; an interrupted run "
                "continues from it")
-      ->required();
+      .required();
   c.add_option("--task", flags->names, "Run only these tasks, in this order");
   c.add_flag("--restart", flags->restart, "Start over instead of continuing an earlier run");
   c.add_flag("--json", flags->json, "Print the report as JSON");
   c.add_option(
        "--rank", o.ranks,
        "Adapter ranks in ascending order; higher ranks are tried before a task gets a new adapter")
-      ->delimiter(',')
-      ->capture_default_str();
+      .delimiter(',')
+      .capture_default_str();
   c.add_option("--alpha-per-rank", o.alpha_per_rank,
                "lora_alpha / rank, the scale of an adapter's update")
-      ->capture_default_str();
+      .capture_default_str();
   c.add_option("--targets", flags->targets,
                "Model parts whose linears are adapted: decoder, projector, vision")
-      ->delimiter(',')
-      ->capture_default_str();
+      .delimiter(',')
+      .capture_default_str();
   add_training_flags(c, o.training);
   c.add_option("--replay", o.replay,
                "Share of samples of an adapter's earlier tasks while it learns a new one; 0: none, "
                "as in the VaLoRA paper")
-      ->capture_default_str();
+      .capture_default_str();
   c.add_option("--order", flags->order,
                "Order of the tasks: given, random, or hardest (furthest below its floor first)")
-      ->capture_default_str();
+      .capture_default_str();
   c.add_option(
        "--packing", flags->packing,
        "Existing adapters to try for a task before it gets a new one: last, or first-fit (all)")
-      ->capture_default_str();
+      .capture_default_str();
   c.add_flag("--alone", o.alone, "Also train one adapter per task, for comparison");
   c.add_flag("!--heads-only", o.language_with_head,
              "Train tasks that have a head on the head only, not on the answer's text");
   c.add_option("--validation-limit", o.validation_limit,
                "Highest number of validation samples per task");
-  c.add_option("--seed", o.seed, "Random seed")->capture_default_str();
+  c.add_option("--seed", o.seed, "Random seed").capture_default_str();
   add_named_option(c, "--dtype", o.engine.dtype, parse_dtype,
                    "Data type of the computation: auto, float32 or bfloat16");
   c.add_option("--threads", o.engine.threads, "Compute threads; 0: one per core")
-      ->capture_default_str();
+      .capture_default_str();
   c.add_option("--chat-template", o.engine.chat_template,
                "Jinja chat template file, instead of the model folder's template");
   c.callback([flags, &run] { run = [flags] { return run_fuse(*flags); }; });

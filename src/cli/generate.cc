@@ -182,33 +182,33 @@ int run_generate(Flags& flags) {
 
 }  // namespace
 
-void add_generate(CLI::App& app, std::function<int()>& run) {
+void add_generate(Command app, std::function<int()>& run) {
   auto flags = std::make_shared<Flags>();
-  CLI::App& c =
-      *app.add_subcommand("generate", "Answer one prompt, through the serving engine without HTTP");
+  Command c =
+      app.add_subcommand("generate", "Answer one prompt, through the serving engine without HTTP");
   add_engine_flags(c, flags->engine);
   c.add_option("--adapter", flags->adapters,
                "Adapter folder, as DIR or DIR:scale; the effects of several are summed");
-  c.add_option("--image", flags->images, "Image file or URL; repeatable")->allow_extra_args(false);
-  c.add_option("--video", flags->videos, "Video file or URL; repeatable")->allow_extra_args(false);
-  c.add_option("--prompt", flags->prompt, "The user's text")->required();
+  c.add_option("--image", flags->images, "Image file or URL; repeatable").allow_extra_args(false);
+  c.add_option("--video", flags->videos, "Video file or URL; repeatable").allow_extra_args(false);
+  c.add_option("--prompt", flags->prompt, "The user's text").required();
   c.add_option("--system", flags->system, "System prompt, instead of the model family's default");
   c.add_flag("--raw", flags->raw, "Send the prompt as plain text, without the chat format");
   c.add_option("--max-tokens", flags->max_tokens, "Highest number of tokens in the answer")
-      ->capture_default_str();
+      .capture_default_str();
   c.add_option("--temperature", flags->temperature, "Sampling temperature; 0: greedy")
-      ->capture_default_str();
+      .capture_default_str();
   c.add_option("--top-p", flags->sampling.top_p,
                "Sample from the smallest set of tokens with this total probability");
   c.add_option("--top-k", flags->sampling.top_k, "Sample from the k most likely tokens");
   c.add_option("--seed", flags->sampling.seed, "Random seed of the sampling");
   c.add_option("--stop", flags->sampling.stop, "Text that ends the answer; repeatable")
-      ->allow_extra_args(false);
+      .allow_extra_args(false);
   c.add_flag("--ignore-eos", flags->sampling.ignore_eos,
              "Do not stop at the end-of-sequence token");
   c.add_option("--logprobs", flags->sampling.logprobs, "Report this many alternatives per token");
   c.add_option("--max-logprobs", flags->engine.max_logprobs, "Highest allowed value of --logprobs")
-      ->capture_default_str();
+      .capture_default_str();
   c.add_flag("--classify", flags->classify, "Answer with the adapter's task head");
   c.add_option("--head", flags->head,
                "Task head to answer with; lm_head: answer with text even if the adapter has heads");

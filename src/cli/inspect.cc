@@ -38,17 +38,17 @@ int run_inspect(const Flags& flags) {
 
 }  // namespace
 
-void add_inspect(CLI::App& app, std::function<int()>& run) {
+void add_inspect(Command app, std::function<int()>& run) {
   auto flags = std::make_shared<Flags>();
-  CLI::App& c = *app.add_subcommand(
+  Command c = app.add_subcommand(
       "inspect", "Describe a model or adapter folder and check whether it can be served");
-  c.add_option("dir", flags->dir, "Folder of the model or adapter")->required();
+  c.add_option("dir", flags->dir, "Folder of the model or adapter").required();
   c.add_option("--model", flags->model, "For an adapter: model folder to check it against");
   add_named_option(
       c, "--dtype", flags->dtype, parse_dtype,
       "For a model: data type of weights, auto (the checkpoint's), float32, bfloat16 or float16");
   c.add_option("--max-lora-rank", flags->limits.max_rank, "For an adapter: highest accepted rank")
-      ->capture_default_str();
+      .capture_default_str();
   c.add_flag("--json", flags->json, "Print one JSON object");
   c.callback([flags, &run] { run = [flags] { return run_inspect(*flags); }; });
 }

@@ -88,24 +88,24 @@ int run_serve(Flags& flags) {
 
 }  // namespace
 
-void add_serve(CLI::App& app, std::function<int()>& run) {
+void add_serve(Command app, std::function<int()>& run) {
   auto flags = std::make_shared<Flags>();
   EngineOptions& e = flags->engine;
   server::ServerOptions& s = flags->server;
-  CLI::App& c = *app.add_subcommand("serve", "Serve a model and its adapters over the OpenAI API");
+  Command c = app.add_subcommand("serve", "Serve a model and its adapters over the OpenAI API");
   add_engine_flags(c, e);
   add_vllm_flags(c, flags->notes);
   c.add_option("--served-model-name", s.served_model_names,
                "Names of the base model; answers show the first one");
-  c.add_option("--host", s.host, "Address to listen on")->capture_default_str();
-  c.add_option("--port", s.port, "Port to listen on; 0: any free port")->capture_default_str();
+  c.add_option("--host", s.host, "Address to listen on").capture_default_str();
+  c.add_option("--port", s.port, "Port to listen on; 0: any free port").capture_default_str();
   c.add_option("--lora-modules", flags->lora_modules,
                "Adapters to load, as NAME=PATH or JSON; repeatable");
   c.add_option(
       "--manifest", flags->manifest,
       "manifest.json of `valora fuse`: loads its adapters and serves each task as a model name");
   c.add_option("--max-cpu-loras", e.max_loras, "Highest number of loaded adapter names")
-      ->capture_default_str();
+      .capture_default_str();
   c.add_flag("--allow-runtime-lora-updating", s.allow_runtime_lora_updating,
              "Enable the endpoints that load and unload adapters");
   c.add_option(
@@ -119,22 +119,22 @@ void add_serve(CLI::App& app, std::function<int()>& run) {
   c.add_option("--allowed-media-domains", e.fetch.allowed_hosts,
                "With --allow-media-urls: fetch only from these hosts");
   c.add_option("--api-key", s.api_keys, "API key that clients must send; repeatable")
-      ->envname("VALORA_API_KEY");
+      .envname("VALORA_API_KEY");
   c.add_option("--allowed-origins", s.cors_allowed_origins, "Allowed CORS origins; * for any");
   c.add_option(
        "--max-waiting", e.max_waiting,
        "Highest number of waiting requests, each counted n times its prompts; more get HTTP "
        "429")
-      ->capture_default_str();
+      .capture_default_str();
   c.add_option_function<double>(
        "--drain-timeout",
        [&s](double seconds) {
          s.drain_timeout = std::chrono::milliseconds(static_cast<int64_t>(seconds * 1000));
        },
        "Seconds that a drain (SIGTERM) waits for running requests; 0: until they end")
-      ->check(CLI::Range(0.0, 1e6));
+      .range(0, 1e6);
   c.add_option("--media-workers", e.media_workers, "Threads that decode and prepare media")
-      ->capture_default_str();
+      .capture_default_str();
   c.callback([flags, &run] { run = [flags] { return run_serve(*flags); }; });
 }
 

@@ -198,25 +198,25 @@ int run_tune(const Flags& flags) {
 
 }  // namespace
 
-void add_tune(CLI::App& app, std::function<int()>& run) {
+void add_tune(Command app, std::function<int()>& run) {
   auto flags = std::make_shared<Flags>();
-  CLI::App& c = *app.add_subcommand(
+  Command c = app.add_subcommand(
       "tune", "Measure the best tile sizes of a model's matrix products on this CPU");
-  c.add_option("--model", flags->model, "Folder of a Hugging Face checkpoint")->required();
+  c.add_option("--model", flags->model, "Folder of a Hugging Face checkpoint").required();
   add_named_option(c, "--dtype", flags->dtype, parse_dtype,
                    "Data type of weights: auto (the checkpoint's), float32 or bfloat16");
   c.add_option("--ranks", flags->ranks, "Adapter ranks to measure")
-      ->delimiter(',')
-      ->capture_default_str();
+      .delimiter(',')
+      .capture_default_str();
   c.add_option("--max-tokens", flags->max_tokens, "Highest number of tokens per step to measure")
-      ->capture_default_str();
+      .capture_default_str();
   c.add_option("--threads", flags->threads,
                "Compute threads of dense products; 0: one per core, which gives noisy results on a "
                "busy machine")
-      ->capture_default_str();
+      .capture_default_str();
   c.add_option("--output", flags->output,
                "File of the tile table (default: where engines on this machine look for it)");
-  c.add_option("--seconds", flags->seconds, "Stop after this many seconds")->capture_default_str();
+  c.add_option("--seconds", flags->seconds, "Stop after this many seconds").capture_default_str();
   c.add_flag("--resume", flags->resume, "Keep the table's entries and measure the missing ones");
   c.callback([flags, &run] { run = [flags] { return run_tune(*flags); }; });
 }

@@ -4,16 +4,12 @@
 
 #include <cmath>
 #include <cstdlib>
-#include <string>
 #include <string_view>
 
 namespace valora::cli {
-namespace {
 
-constexpr double kLargest = 9e15;  // whole numbers of a double are exact below
-
-// Returns an error, or an empty string and the number without a suffix in `text`.
-std::string expand(std::string& text) {
+std::string expand_suffix(std::string& text) {
+  constexpr double kLargest = 9e15;  // whole numbers of a double are exact below
   constexpr std::string_view kDecimal = "kmgt", kBinary = "KMGT";
   const size_t decimal = text.empty() ? kDecimal.npos : kDecimal.find(text.back());
   const size_t binary = text.empty() ? kBinary.npos : kBinary.find(text.back());
@@ -29,9 +25,5 @@ std::string expand(std::string& text) {
   text = fmt::format("{:.0f}", number);
   return {};
 }
-
-}  // namespace
-
-CLI::Validator human_integer() { return {expand, "", "human_integer"}; }
 
 }  // namespace valora::cli

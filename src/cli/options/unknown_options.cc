@@ -22,23 +22,12 @@ size_t edit_distance(const std::string& a, const std::string& b) {
   return row[b.size()];
 }
 
-std::vector<std::string> option_names(const CLI::App& app) {
-  std::vector<std::string> names;
-  for (const CLI::App* command = &app; command != nullptr;) {
-    for (const CLI::Option* option : command->get_options())
-      for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
-    const auto given = command->get_subcommands();
-    command = given.empty() ? nullptr : given.front();
-  }
-  return names;
-}
-
 }  // namespace
 
-std::vector<std::string> describe_unknown(const CLI::App& app) {
-  const std::vector<std::string> known = option_names(app);
+std::vector<std::string> describe_unknown(const std::vector<std::string>& arguments,
+                                          const std::vector<std::string>& known) {
   std::vector<std::string> lines;
-  for (const std::string& argument : app.remaining(true)) {
+  for (const std::string& argument : arguments) {
     if (!argument.starts_with("--")) {
       lines.push_back("unexpected argument " + argument);
       continue;

@@ -7,28 +7,28 @@ namespace {
 
 constexpr const char* kGroup = "Accepted for vLLM's command lines";
 
-void add_flag(CLI::App& command, const char* name, const char* note,
+void add_flag(Command command, const char* name, const char* note,
               std::vector<std::string>& notes) {
   command
       .add_flag_callback(
           name, [&notes, name, note] { notes.push_back(std::string(name) + ": " + note); }, note)
-      ->group(kGroup);
+      .group(kGroup);
 }
 
 template <typename T>
-void add_value(CLI::App& command, const char* name, const char* note,
+void add_value(Command command, const char* name, const char* note,
                std::vector<std::string>& notes) {
   command
       .add_option_function<T>(
           name,
           [&notes, name, note](const T&) { notes.push_back(std::string(name) + ": " + note); },
           note)
-      ->group(kGroup);
+      .group(kGroup);
 }
 
 }  // namespace
 
-void add_vllm_flags(CLI::App& command, std::vector<std::string>& notes) {
+void add_vllm_flags(Command command, std::vector<std::string>& notes) {
   add_flag(command, "--enable-lora", "adapters are always enabled", notes);
   add_value<int>(command, "--max-loras",
                  "a batch takes any number of adapters; --max-cpu-loras limits the loaded ones",
@@ -48,7 +48,7 @@ void add_vllm_flags(CLI::App& command, std::vector<std::string>& notes) {
             notes.push_back(std::string("--tensor-parallel-size: ") + parallel);
           },
           parallel)
-      ->group(kGroup);
+      .group(kGroup);
 }
 
 }  // namespace valora::cli

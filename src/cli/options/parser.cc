@@ -1,0 +1,185 @@
+#include "cli/options/parser.h"
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include <cstdint>
+#include <cstdio>
+#include <utility>
+
+#include "cli/options/human_number.h"
+#include "cli/options/unknown_options.h"
+
+namespace valora::cli {
+namespace {
+
+// Of the program and of the given commands.
+std::vector<std::string> option_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* command = &app; command != nullptr;) {
+    for (const CLI::Option* option : command->get_options())
+      for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+    const auto given = command->get_subcommands();
+    command = given.empty() ? nullptr : given.front();
+  }
+  return names;
+}
+
+// --help shows a list as one types it, 8 16 32; CLI11 would show [8,16,32].
+template <typename T>
+void show_list(CLI::Option& option, const std::vector<T>& values) {
+  option.default_function([&values] { return fmt::format("{}", fmt::join(values, " ")); });
+}
+
+template <typename T>
+void show_list(CLI::Option&, const T&) {}
+
+}  // namespace
+
+Option& Option::required() {
+  option_->required();
+  return *this;
+}
+
+Option& Option::capture_default_str() {
+  option_->capture_default_str();
+  return *this;
+}
+
+Option& Option::default_str(const std::string& text) {
+  option_->default_str(text);
+  return *this;
+}
+
+Option& Option::type_name(const std::string& name) {
+  option_->type_name(name);
+  return *this;
+}
+
+Option& Option::group(const std::string& heading) {
+  option_->group(heading);
+  return *this;
+}
+
+Option& Option::delimiter(char separator) {
+  option_->delimiter(separator);
+  return *this;
+}
+
+Option& Option::envname(const std::string& variable) {
+  option_->envname(variable);
+  return *this;
+}
+
+Option& Option::expected(int least, int most) {
+  option_->expected(least, most);
+  return *this;
+}
+
+Option& Option::allow_extra_args(bool allow) {
+  option_->allow_extra_args(allow);
+  return *this;
+}
+
+Option& Option::positive_number() {
+  option_->check(CLI::PositiveNumber);
+  return *this;
+}
+
+Option& Option::range(double least, double most) {
+  option_->check(CLI::Range(least, most));
+  return *this;
+}
+
+Option& Option::one_of(const std::vector<std::string>& names) {
+  option_->check(CLI::IsMember(names));
+  return *this;
+}
+
+Option& Option::human_integer() {
+  option_->transform(CLI::Validator(expand_suffix, "", "human_integer"));
+  return *this;
+}
+
+Command Command::add_subcommand(const std::string& name, const std::string& help) {
+  return Command(app_->add_subcommand(name, help));
+}
+
+void Command::require_subcommand() { app_->require_subcommand(1); }
+
+template <typename T>
+Option Command::add_option(const std::string& flag, T& value, const std::string& help) {
+  CLI::Option* option = app_->add_option(flag, value, help);
+  show_list(*option, value);
+  return Option(option);
+}
+
+template Option Command::add_option(const std::string&, int&, const std::string&);
+template Option Command::add_option(const std::string&, std::optional<int>&, const std::string&);
+template Option Command::add_option(const std::string&, int64_t&, const std::string&);
+template Option Command::add_option(const std::string&, std::optional<int64_t>&,
+                                    const std::string&);
+template Option Command::add_option(const std::string&, uint16_t&, const std::string&);
+template Option Command::add_option(const std::string&, uint32_t&, const std::string&);
+template Option Command::add_option(const std::string&, uint64_t&, const std::string&);
+template Option Command::add_option(const std::string&, double&, const std::string&);
+template Option Command::add_option(const std::string&, std::optional<double>&, const std::string&);
+template Option Command::add_option(const std::string&, std::string&, const std::string&);
+template Option Command::add_option(const std::string&, std::vector<int>&, const std::string&);
+template Option Command::add_option(const std::string&, std::vector<int64_t>&, const std::string&);
+template Option Command::add_option(const std::string&, std::vector<std::string>&,
+                                    const std::string&);
+
+Option Command::add_flag(const std::string& flag, bool& value, const std::string& help) {
+  return Option(app_->add_flag(flag, value, help));
+}
+
+template <typename T>
+Option Command::add_option_function(const std::string& flag,
+                                    const std::function<void(const T&)>& take,
+                                    const std::string& help) {
+  return Option(app_->add_option_function<T>(flag, take, help));
+}
+
+template Option Command::add_option_function(const std::string&,
+                                             const std::function<void(const int&)>&,
+                                             const std::string&);
+template Option Command::add_option_function(const std::string&,
+                                             const std::function<void(const double&)>&,
+                                             const std::string&);
+template Option Command::add_option_function(const std::string&,
+                                             const std::function<void(const std::string&)>&,
+                                             const std::string&);
+template Option Command::add_option_function(
+    const std::string&, const std::function<void(const std::vector<std::string>&)>&,
+    const std::string&);
+
+Option Command::add_flag_callback(const std::string& flag, const std::function<void()>& take,
+                                  const std::string& help) {
+  return Option(app_->add_flag_callback(flag, take, help));
+}
+
+void Command::callback(std::function<void()> function) { app_->callback(std::move(function)); }
+
+Program::Program(const std::string& description, const std::string& version)
+    : app_(std::make_unique<CLI::App>(description)) {
+  app_->set_version_flag("--version", version);
+  app_->fallthrough();
+}
+
+Program::~Program() = default;
+
+std::optional<int> Program::parse(int argc, const char* const* argv) {
+  try {
+    app_->parse(argc, argv);
+    return std::nullopt;
+  } catch (const CLI::ExtrasError& e) {
+    for (const std::string& line : describe_unknown(app_->remaining(true), option_names(*app_)))
+      std::fprintf(stderr, "error: %s\n", line.c_str());
+    return e.get_exit_code();
+  } catch (const CLI::ParseError& e) {
+    return app_->exit(e);
+  }
+}
+
+}  // namespace valora::cli

@@ -1,0 +1,82 @@
+// Commands, their options and the parser of command lines. CLI11 is behind it and only parser.cc
+// includes it, since every file that does takes ten seconds longer to compile.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace CLI {
+class App;
+class Option;
+}  // namespace CLI
+
+namespace valora::cli {
+
+// Named after the functions of CLI::Option.
+class Option {
+ public:
+  explicit Option(CLI::Option* option) : option_(option) {}
+  Option& required();
+  Option& capture_default_str();  // --help shows the present value as the default
+  Option& default_str(const std::string& text);
+  Option& type_name(const std::string& name);
+  Option& group(const std::string& heading);  // of --help
+  Option& delimiter(char separator);          // one argument may hold several values
+  Option& envname(const std::string& variable);
+  Option& expected(int least, int most);
+  Option& allow_extra_args(bool allow);  // whether several values may follow the option
+
+  Option& positive_number();
+  Option& range(double least, double most);
+  Option& one_of(const std::vector<std::string>& names);
+  Option& human_integer();  // a whole number that may have a suffix, as of human_number.h
+
+ private:
+  CLI::Option* option_;
+};
+
+// A command to which options and subcommands are added.
+class Command {
+ public:
+  explicit Command(CLI::App* app) : app_(app) {}
+  Command add_subcommand(const std::string& name, const std::string& help);
+  void require_subcommand();  // exactly one
+
+  // Parsing sets `value`. parser.cc instantiates the types.
+  template <typename T>
+  Option add_option(const std::string& flag, T& value, const std::string& help);
+  Option add_flag(const std::string& flag, bool& value, const std::string& help);
+
+  // Parsing calls `take`, which reports a bad value by throwing std::invalid_argument.
+  template <typename T>
+  Option add_option_function(const std::string& flag, const std::function<void(const T&)>& take,
+                             const std::string& help);
+  Option add_flag_callback(const std::string& flag, const std::function<void()>& take,
+                           const std::string& help);
+
+  // Called if the command is given.
+  void callback(std::function<void()> function);
+
+ private:
+  CLI::App* app_;
+};
+
+// The program's own options, which may also stand after a subcommand, and its parser.
+class Program {
+ public:
+  Program(const std::string& description, const std::string& version);
+  ~Program();
+  Command command() { return Command(app_.get()); }
+
+  // Empty if a subcommand is to be run; otherwise the exit status, after --help or an error is
+  // printed. Throws what the functions of options throw.
+  std::optional<int> parse(int argc, const char* const* argv);
+
+ private:
+  std::unique_ptr<CLI::App> app_;
+};
+
+}  // namespace valora::cli
