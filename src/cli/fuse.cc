@@ -102,7 +102,7 @@ Result<FusionReport> fuse(Flags& flags) {
     bar.clear();
     if (!flags.json) print_step(step);
   };
-  return generator::Fusion(flags.fusion, events).run(std::move(tasks));
+  return generator::Fusion(flags.fusion, events).run(tasks);
 }
 
 int run_fuse(Flags& flags) {

@@ -39,7 +39,7 @@ OutputText::OutputText(std::shared_ptr<const text::Tokenizer> tokenizer, bool sk
   std::erase_if(stop_, [](const std::string& s) { return s.empty(); });
 }
 
-OutputText::Piece OutputText::release(std::string fresh, bool scan, bool last) {
+OutputText::Piece OutputText::release(std::string_view fresh, bool scan, bool last) {
   const size_t known = held_.size();
   held_ += fresh;
   Piece piece;

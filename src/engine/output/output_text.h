@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "text/detokenizer.h"
@@ -26,7 +27,7 @@ class OutputText {
   Piece finish(bool scan);
 
  private:
-  Piece release(std::string fresh, bool scan, bool last);
+  Piece release(std::string_view fresh, bool scan, bool last);
 
   text::Detokenizer detokenizer_;
   std::vector<std::string> stop_;

@@ -22,7 +22,7 @@ int32_t pick(Sampler& sampler, std::vector<float> logits, std::vector<int32_t> f
 
 // The logits after the first sample().
 std::vector<float> changed(const SamplingSettings& settings, std::vector<int32_t> prompt,
-                           std::vector<int32_t> generated, std::vector<float> logits) {
+                           const std::vector<int32_t>& generated, std::vector<float> logits) {
   Sampler sampler(settings, prompt);
   for (const int32_t id : generated) {
     std::vector<float> only(logits.size(), -kInf);

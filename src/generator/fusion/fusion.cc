@@ -59,7 +59,7 @@ std::string Fusion::folder_of(const std::string& lineage) const {
 
 // Opens the model for serving and for training (as views of the checkpoint), and loads every task's
 // data.
-Status Fusion::open(std::vector<Task> tasks) {
+Status Fusion::open(const std::vector<Task>& tasks) {
   EngineOptions engine = options_.engine;
   engine.fetch.allowed_local_path = "/";  // the user chooses the files
   engine.max_waiting = std::max(engine.max_waiting, kRequestsWaiting);
@@ -227,13 +227,13 @@ Status Fusion::keep_best_of_own(const TaskData& data) {
   return {};
 }
 
-Result<FusionReport> Fusion::run(std::vector<Task> tasks) {
+Result<FusionReport> Fusion::run(const std::vector<Task>& tasks) {
   std::error_code fault;
   fs::create_directories(options_.output + "/attempts", fault);
   if (fault)
     return unprocessable(options_.output + " cannot be created: " + fault.message(), "output");
   VALORA_TRY(lock, FolderLock::take(options_.output));
-  VALORA_CHECK(open(std::move(tasks)));
+  VALORA_CHECK(open(tasks));
   VALORA_CHECK(measure_base());
   VALORA_CHECK(train_alone());
   for (const std::string& name : order_of(report_, options_)) VALORA_CHECK(place(data_of(name)));

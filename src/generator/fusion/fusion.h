@@ -25,7 +25,7 @@ class Fusion {
   // Tries each task in the open adapters, as options.packing says; if it fits in none, it gets its
   // own. Attempts that miss a floor are rolled back. Errors name the task and the cause. Files are
   // written as a whole or not at all.
-  Result<FusionReport> run(std::vector<Task> tasks);
+  Result<FusionReport> run(const std::vector<Task>& tasks);
 
  private:
   // An adapter during fusion. Its lineage identifies what its values depend on besides the options:
@@ -42,7 +42,7 @@ class Fusion {
     int adapter = -1;  // index of an open adapter; -1: a new one
     int64_t rank = 0;
   };
-  Status open(std::vector<Task> tasks);
+  Status open(const std::vector<Task>& tasks);
   Status measure_base();
   Status train_alone();
   Status place(const TaskData& data);

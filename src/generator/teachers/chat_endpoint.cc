@@ -147,7 +147,7 @@ std::string url_of(const EndpointOptions& endpoint) {
 }  // namespace
 
 Result<ChatReply> ask_chat(const EndpointOptions& endpoint, const Json& body,
-                           std::stop_token stop) {
+                           const std::stop_token& stop) {
   init_curl_once();
   const std::string url = url_of(endpoint),
                     text = body.dump(-1, ' ', false, Json::error_handler_t::replace);

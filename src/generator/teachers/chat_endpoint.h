@@ -28,6 +28,7 @@ struct EndpointOptions {
 // connections are retried, after Retry-After if the endpoint sends it (at most 30 s). Errors name
 // the URL: kUnavailable after the last retry, kUnprocessable if the endpoint refused or its answer
 // is malformed, kCancelled after a request of `stop`.
-Result<ChatReply> ask_chat(const EndpointOptions& endpoint, const Json& body, std::stop_token stop);
+Result<ChatReply> ask_chat(const EndpointOptions& endpoint, const Json& body,
+                           const std::stop_token& stop);
 
 }  // namespace valora::generator

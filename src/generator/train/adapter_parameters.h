@@ -26,8 +26,8 @@ class AdapterParameters {
  public:
   // Initial values as in PEFT, drawn from the seed: A Kaiming-uniform, B zero, heads like
   // torch.nn.Linear.
-  AdapterParameters(AdapterShape shape, const adapters::ModuleTable& modules,
-                    at::ScalarType compute, at::Device device, uint64_t seed);
+  AdapterParameters(AdapterShape shape, const adapters::ModuleTable& table, at::ScalarType compute,
+                    at::Device device, uint64_t seed);
 
   const AdapterShape& shape() const { return shape_; }
   const std::vector<ParameterSlot>& slots() const { return slots_; }

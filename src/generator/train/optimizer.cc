@@ -23,7 +23,8 @@ struct Optimizer::Impl {
   }
 };
 
-Optimizer::Optimizer(at::Tensor values, at::Tensor gradient, const TrainingOptions& options) {
+Optimizer::Optimizer(const at::Tensor& values, at::Tensor gradient,
+                     const TrainingOptions& options) {
   at::Tensor leaf = values.detach().set_requires_grad(true);  // the same memory
   leaf.mutable_grad() = std::move(gradient);
   impl_ = std::make_unique<Impl>(std::move(leaf), options);

@@ -21,7 +21,7 @@ class Optimizer {
  public:
   // values, gradient: fp32 of the same size. The optimizer shares their memory and updates `values`
   // in place.
-  Optimizer(at::Tensor values, at::Tensor gradient, const TrainingOptions& options);
+  Optimizer(const at::Tensor& values, at::Tensor gradient, const TrainingOptions& options);
   ~Optimizer();
 
   void step(double learning_rate);

@@ -20,7 +20,7 @@ std::vector<int64_t> shuffled(int64_t size, uint64_t seed) {
 
 }  // namespace
 
-StepSampler::StepSampler(std::vector<SampleSource> sources, int64_t batch, uint64_t seed,
+StepSampler::StepSampler(const std::vector<SampleSource>& sources, int64_t batch, uint64_t seed,
                          bool shuffle)
     : batch_(batch), seed_(seed), shuffle_(shuffle) {
   for (const SampleSource& source : sources) turns_.push_back({source, 0, -1, {}});

@@ -2,6 +2,7 @@
 // training sees the same samples.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -21,7 +22,8 @@ struct SamplePlace {
 class StepSampler {
  public:
   // batch: samples per step. shuffle: if false, each source's samples come in order.
-  StepSampler(std::vector<SampleSource> sources, int64_t batch, uint64_t seed, bool shuffle = true);
+  StepSampler(const std::vector<SampleSource>& sources, int64_t batch, uint64_t seed,
+              bool shuffle = true);
   // The samples of a step. A source repeats no sample before all were used; each epoch has its own
   // order.
   std::vector<SamplePlace> step(int64_t step);

@@ -42,11 +42,26 @@ double clip(at::Tensor& gradient, double largest) {
   return norm;
 }
 
+// The state in the checkpoint, restored to the parameters and the optimizer, or that of a new
+// training.
+Result<TrainingState> continued(const std::string& checkpoint, const std::string& of,
+                                AdapterParameters& parameters, Optimizer& optimizer) {
+  if (checkpoint.empty()) return TrainingState{};
+  VALORA_TRY(found, read_checkpoint(checkpoint, of));
+  if (!found) return TrainingState{};
+  if (found->values.numel() != parameters.values().numel())
+    return unprocessable(checkpoint + " is of another adapter", checkpoint);
+  parameters.values().copy_(found->values);
+  parameters.refresh();
+  optimizer.restore(found->optimizer);
+  return std::move(*found);
+}
+
 }  // namespace
 
 Trainer::Trainer(const TrainableModel& model, TrainingOptions options, std::string checkpoint)
     : model_(model),
-      options_(std::move(options)),
+      options_(options),
       checkpoint_(std::move(checkpoint)),
       visuals_(*model.loaded.model, *model.frontend, options_.visual_cache_bytes),
       pass_(*model.loaded.model, model.loaded.dtype, model.device, visuals_) {}
@@ -123,18 +138,7 @@ Result<TrainingResult> Trainer::train(AdapterParameters& parameters,
   const std::string of = identity(parameters, sources);
   StepSampler sampler(sizes, options_.batch, options_.seed, options_.shuffle);
   Optimizer optimizer(parameters.values(), parameters.gradient(), options_);
-  TrainingState state;
-  if (!checkpoint_.empty()) {
-    VALORA_TRY(found, read_checkpoint(checkpoint_, of));
-    if (found) {
-      state = std::move(*found);
-      if (state.values.numel() != parameters.values().numel())
-        return unprocessable(checkpoint_ + " is of another adapter", checkpoint_);
-      parameters.values().copy_(state.values);
-      parameters.refresh();
-      optimizer.restore(state.optimizer);
-    }
-  }
+  VALORA_TRY(state, continued(checkpoint_, of, parameters, optimizer));
   const auto warmup =
       static_cast<int64_t>(std::ceil(options_.warmup * static_cast<double>(options_.steps)));
   double seconds_training = 0;
