@@ -19,19 +19,39 @@ void add_head(DigestBuilder& digest, const TaskHead& head) {
   digest.add(static_cast<uint8_t>(head.problem_type)).add(head.add_generation_prompt);
 }
 
-}  // namespace
+void add_header(DigestBuilder& digest, const TensorView& tensor) {
+  digest.add(static_cast<uint8_t>(tensor.dtype)).add(std::span<const int64_t>(tensor.shape));
+}
 
-Digest digest_of_adapter(const AdapterSpec& spec, const ModuleTable& modules) {
-  DigestBuilder digest;
-  digest.add("adapter").add(spec.targets.size());
+template <typename AddLora>
+void add_adapter(DigestBuilder& digest, const AdapterSpec& spec, const ModuleTable& modules,
+                 AddLora&& add_lora) {
+  digest.add(spec.targets.size());
   for (const LoraTarget& target : spec.targets) {
     digest.add(modules.modules()[target.module].name).add(target.rank).add(target.scale);
-    add_tensor(digest, target.a);
-    add_tensor(digest, target.b);
+    add_lora(digest, target.a);
+    add_lora(digest, target.b);
   }
   digest.add(spec.heads.size());
   for (const TaskHead& head : spec.heads) add_head(digest, head);
   digest.add(spec.task).add(spec.description).add(spec.question);
+}
+
+}  // namespace
+
+Digest digest_of_adapter(const AdapterSpec& spec, const ModuleTable& modules) {
+  DigestBuilder digest;
+  digest.add("adapter");
+  add_adapter(digest, spec, modules, add_tensor);
+  return digest.finish();
+}
+
+Digest digest_of_headers(const AdapterSpec& spec, const ModuleTable& modules,
+                         const FileIdentity& file) {
+  DigestBuilder digest;
+  digest.add("adapter headers");
+  digest.add(file.device).add(file.inode).add(file.size).add(file.modified_ns);
+  add_adapter(digest, spec, modules, add_header);
   return digest.finish();
 }
 

@@ -10,4 +10,8 @@ namespace valora::adapters {
 // without effect.
 Digest digest_of_adapter(const AdapterSpec& spec, const ModuleTable& modules);
 
+// Covers the same, but instead of the LoRA tensors' bytes the identity of their file.
+Digest digest_of_headers(const AdapterSpec& spec, const ModuleTable& modules,
+                         const FileIdentity& file);
+
 }  // namespace valora::adapters

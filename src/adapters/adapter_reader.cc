@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <filesystem>
+#include <functional>
 
 #include "adapters/adapter_contents.h"
 #include "adapters/adapter_digest.h"
@@ -8,6 +9,7 @@
 #include "adapters/lora_targets.h"
 #include "adapters/sidecar.h"
 #include "adapters/task_heads.h"
+#include "adapters/tensor_names.h"
 #include "base/file.h"
 #include "base/strings.h"
 
@@ -66,15 +68,20 @@ void take_sidecar(Sidecar sidecar, AdapterSpec& spec) {
   spec.warnings.insert(spec.warnings.end(), sidecar.warnings.begin(), sidecar.warnings.end());
 }
 
-}  // namespace
+bool is_head_tensor(const std::string& name) {
+  const auto parsed = parse_tensor_name(name);
+  return parsed.ok() && (parsed->role == TensorRole::kWeight || parsed->role == TensorRole::kBias);
+}
 
-Result<AdapterSpec> read_adapter(const std::string& dir, const ModuleTable& modules,
-                                 const AdapterLimits& limits) {
+// Without digest.
+Result<AdapterSpec> read_spec(const std::string& dir, const ModuleTable& modules,
+                              const AdapterLimits& limits,
+                              const std::function<bool(const std::string&)>& wanted) {
   VALORA_TRY(paths, check_folder(dir));
   VALORA_TRY(config, read_lora_config(paths.config));
   VALORA_CHECK(check_tensor_file(dir, paths));
   VALORA_TRY(sidecar, read_sidecar(paths.sidecar));
-  VALORA_TRY(file, SafeTensors::read(paths.tensors, limits.max_file_bytes));
+  VALORA_TRY(file, SafeTensors::read(paths.tensors, limits.max_file_bytes, wanted));
   VALORA_TRY(contents, sort_tensors(*file, config, modules));
   VALORA_CHECK(check_saved_modules(config, modules));
 
@@ -89,11 +96,27 @@ Result<AdapterSpec> read_adapter(const std::string& dir, const ModuleTable& modu
   spec.heads = std::move(heads);
   for (const LoraTarget& target : spec.targets)
     spec.max_rank = std::max(spec.max_rank, target.rank);
-  for (const auto& [name, view] : file->tensors()) spec.bytes += view.bytes.size();
+  for (const auto& [name, view] : file->tensors()) spec.bytes += byte_size(view);
   warn_of_missing_heads(config, spec);
   take_sidecar(std::move(sidecar), spec);
-  spec.digest = digest_of_adapter(spec, modules);
+  spec.headers_digest = digest_of_headers(spec, modules, file->identity());
   spec.file = std::move(file);
+  return spec;
+}
+
+}  // namespace
+
+Result<AdapterSpec> read_adapter(const std::string& dir, const ModuleTable& modules,
+                                 const AdapterLimits& limits) {
+  VALORA_TRY(spec, read_spec(dir, modules, limits, [](const std::string&) { return true; }));
+  spec.digest = digest_of_adapter(spec, modules);
+  return spec;
+}
+
+Result<AdapterSpec> read_adapter_headers(const std::string& dir, const ModuleTable& modules,
+                                         const AdapterLimits& limits) {
+  VALORA_TRY(spec, read_spec(dir, modules, limits, is_head_tensor));
+  spec.digest = spec.headers_digest;
   return spec;
 }
 

@@ -37,7 +37,9 @@ struct TaskHead {
 
 struct AdapterSpec {
   std::string path;
-  Digest digest;                    // of the tensors' content, the configuration and the sidecar
+  Digest digest;  // of the tensors' content, the configuration and the sidecar
+  // The same without the values of the targets, but with the identity of their file.
+  Digest headers_digest;
   std::vector<LoraTarget> targets;  // by module, ascending
   std::vector<TaskHead> heads;
   int max_rank = 0;
@@ -61,5 +63,11 @@ struct AdapterLimits {
 // thread.
 Result<AdapterSpec> read_adapter(const std::string& dir, const ModuleTable& modules,
                                  const AdapterLimits& limits);
+
+// The same without the values of `targets`: they have no bytes, `digest` is `headers_digest`, and
+// their values are not checked. Reads only headers, heads and the small files, so that thousands of
+// adapters take a second.
+Result<AdapterSpec> read_adapter_headers(const std::string& dir, const ModuleTable& modules,
+                                         const AdapterLimits& limits);
 
 }  // namespace valora::adapters

@@ -21,7 +21,7 @@ struct AdapterEntry {
   std::string path;
   uint64_t generation = 0;                  // the registry's generation when this was loaded
   int64_t loaded_at = 0;                    // Unix time in seconds
-  std::shared_ptr<const AdapterSpec> spec;  // as added, without the file and its tensors' bytes
+  std::shared_ptr<const AdapterSpec> spec;  // as added, without targets, file and tensors' bytes
   bool pinned = false;
 };
 

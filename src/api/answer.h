@@ -58,6 +58,8 @@ struct Classification {
 
 struct RequestTimings {
   double queue_seconds = 0;    // arrival to first scheduled, including media decoding
+  double adapter_seconds = 0;  // the part of it in which an adapter was on its way to the pool
+  double kv_seconds = 0;       // the part of it in which KV was on its way from the swap space
   double prefill_seconds = 0;  // first scheduled to first token
   double decode_seconds = 0;   // first to last token
   double ttft_seconds = 0;     // arrival to first token

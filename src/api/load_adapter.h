@@ -19,6 +19,10 @@ struct LoadAdapter {
   std::string question;  // AdapterCard::question; empty: the adapter's own
   bool replace = false;  // the name may exist already; running requests keep the old weights
   bool pinned = false;
+  // Only headers are read now; the values are read and checked when a request first needs them, and
+  // a fault found then is the request's error. Without effect on devices whose adapters are not in
+  // the pool.
+  bool lazy = false;
   // the name must have this generation now, else kConflict; 0: it must not exist
   std::optional<uint64_t> expected_generation;
 };

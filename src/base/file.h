@@ -1,4 +1,4 @@
-// Reads of whole files under a size limit, and read-only memory maps.
+// Reads of files, whole under a size limit or in parts, and read-only memory maps.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +12,37 @@ namespace valora {
 
 Result<std::string> read_file(const std::string& path, size_t max_bytes);
 bool file_exists(const std::string& path);
+
+// Tells a file from most others that were at its path, without a look at its content.
+struct FileIdentity {
+  uint64_t device = 0, inode = 0, size = 0;
+  int64_t modified_ns = 0;
+};
+
+// A regular file, open for reading.
+class InputFile {
+ public:
+  // Errors: kNotFound; kInvalidArgument if it is no regular file or cannot be opened.
+  static Result<InputFile> open(const std::string& path);
+  InputFile(InputFile&& other) noexcept;
+  InputFile& operator=(InputFile&&) = delete;
+  ~InputFile();
+
+  const std::string& path() const { return path_; }
+  int descriptor() const { return fd_; }
+  // As the file was when it was opened.
+  const FileIdentity& identity() const { return identity_; }
+  size_t size() const { return identity_.size; }
+  // Fills `out` with the bytes from `begin`. Returns fewer if the file ends before. Error:
+  // kInvalidArgument if the file cannot be read.
+  Result<size_t> read(size_t begin, std::span<char> out) const;
+
+ private:
+  InputFile(std::string path, int fd) : path_(std::move(path)), fd_(fd) {}
+  std::string path_;
+  int fd_;
+  FileIdentity identity_;
+};
 
 // A file mapped read-only. The bytes live as long as the object.
 class MappedFile {

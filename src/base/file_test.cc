@@ -38,4 +38,17 @@ TEST(FileTest, MapsFiles) {
 }
 
 }  // namespace
+TEST(FileTest, ReadsParts) {
+  testing::TempDir dir;
+  const auto file = InputFile::open(dir.write("a", "abcdef"));
+  ASSERT_TRUE(file.ok());
+  EXPECT_EQ(file->size(), 6u);
+  std::string part(3, '.');
+  EXPECT_EQ(*file->read(2, part), 3u);
+  EXPECT_EQ(part, "cde");
+  EXPECT_EQ(*file->read(5, part), 1u);
+  EXPECT_EQ(part[0], 'f');
+  EXPECT_EQ(*file->read(9, part), 0u);
+}
+
 }  // namespace valora

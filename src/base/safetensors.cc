@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <utility>
 
 #include "base/json.h"
 #include "base/strings.h"
@@ -37,8 +38,15 @@ const DTypeEntry& entry_of(DType dtype) {
                        [&](const auto& e) { return e.dtype == dtype; });
 }
 
-Result<TensorView> read_entry(const std::string& path, const std::string& name, const Json& entry,
-                              std::span<const uint8_t> data) {
+// A tensor without its bytes, and where they are in the file's data.
+struct Entry {
+  TensorView view;
+  uint64_t begin = 0, end = 0;
+};
+using Entries = std::map<std::string, Entry>;
+
+Result<Entry> read_entry(const std::string& path, const std::string& name, const Json& entry,
+                         uint64_t data_size) {
   const auto fail = [&](const std::string& why) {
     return unprocessable(path + ": tensor " + shortened(name) + ": " + why, path);
   };
@@ -67,51 +75,116 @@ Result<TensorView> read_entry(const std::string& path, const std::string& name, 
     view.shape.push_back(static_cast<int64_t>(n));
   }
   const uint64_t begin = offsets[0].get<uint64_t>(), end = offsets[1].get<uint64_t>();
-  if (begin > end || end > data.size())
+  if (begin > end || end > data_size)
     return fail("its data (bytes " + std::to_string(begin) + " to " + std::to_string(end) +
-                ") lies outside the file's " + std::to_string(data.size()) + " data bytes");
+                ") lies outside the file's " + std::to_string(data_size) + " data bytes");
   if (end - begin != size)
     return fail("its shape needs " + std::to_string(size) + " bytes but the header gives it " +
                 std::to_string(end - begin));
-  view.bytes = data.subspan(begin, size);
-  return view;
+  return Entry{std::move(view), begin, end};
 }
 
 // As in the reference reader, tensors must cover the data without gaps or overlaps, so that every
 // byte has exactly one meaning.
-Status check_coverage(const std::string& path, const std::map<std::string, TensorView>& tensors,
-                      std::span<const uint8_t> data) {
-  using Entry = std::pair<const std::string, TensorView>;
-  std::vector<const Entry*> order;
-  for (const Entry& entry : tensors) order.push_back(&entry);
+Status check_coverage(const std::string& path, const Entries& entries, uint64_t data_size) {
+  std::vector<const Entries::value_type*> order;
+  for (const auto& entry : entries) order.push_back(&entry);
   // Empty tensors come first: they may share the offset of the next tensor.
-  std::sort(order.begin(), order.end(), [](const Entry* a, const Entry* b) {
-    const auto &x = a->second.bytes, &y = b->second.bytes;
-    return x.data() != y.data() ? x.data() < y.data() : x.size() < y.size();
+  std::ranges::sort(order, {}, [](const auto* entry) {
+    return std::pair(entry->second.begin, entry->second.end);
   });
-  const uint8_t* next = data.data();
-  for (const Entry* entry : order) {
-    const auto bytes = entry->second.bytes;
-    if (bytes.data() != next)
-      return unprocessable(
-          path + ": tensor " + shortened(entry->first) + ": its data begins at byte " +
-              std::to_string(bytes.data() - data.data()) + ", but the one before it ends at byte " +
-              std::to_string(next - data.data()),
-          path);
-    next += bytes.size();
+  uint64_t next = 0;
+  for (const auto* entry : order) {
+    const auto& [view, begin, end] = entry->second;
+    if (begin != next)
+      return unprocessable(path + ": tensor " + shortened(entry->first) +
+                               ": its data begins at byte " + std::to_string(begin) +
+                               ", but the one before it ends at byte " + std::to_string(next),
+                           path);
+    next = end;
   }
-  if (next != data.data() + data.size())
-    return unprocessable(path + ": its " + std::to_string(data.size()) + " data bytes hold " +
-                             std::to_string(data.data() + data.size() - next) +
-                             " that belong to no tensor",
+  if (next != data_size)
+    return unprocessable(path + ": its " + std::to_string(data_size) + " data bytes hold " +
+                             std::to_string(data_size - next) + " that belong to no tensor",
                          path);
   return {};
+}
+
+// The length that the file's first 8 bytes claim.
+Result<uint64_t> header_size(const std::string& path, std::span<const char> begin,
+                             uint64_t file_size) {
+  if (begin.size() < 8 || file_size < 8)
+    return unprocessable(path + " is too short for a safetensors file", path);
+  uint64_t size = 0;
+  std::memcpy(&size, begin.data(), 8);
+  if (size > file_size - 8 || size > kMaxHeader)
+    return unprocessable(path + ": the header claims " + std::to_string(size) +
+                             " bytes in a file of " + std::to_string(file_size) +
+                             " (truncated, or not a safetensors file)",
+                         path);
+  return size;
+}
+
+Result<Entries> read_header(const std::string& path, std::string_view text, uint64_t data_size) {
+  auto header = parse_json(text, path + ": the header", kHeaderLimits);
+  if (!header.ok() || !header->is_object())
+    return unprocessable(
+        header.ok() ? path + ": the header is not an object" : header.error().message, path);
+  Entries entries;
+  for (const auto& [name, json] : header->items()) {
+    if (name == "__metadata__") continue;
+    VALORA_TRY(entry, read_entry(path, name, json, data_size));
+    entries.emplace(name, std::move(entry));
+  }
+  VALORA_CHECK(check_coverage(path, entries, data_size));
+  return entries;
+}
+
+// Fills `out`, or says that the file was cut since it was opened.
+Status read_all(const InputFile& file, uint64_t begin, std::span<char> out) {
+  VALORA_TRY(size, file.read(begin, out));
+  if (size == out.size()) return {};
+  return unprocessable(file.path() + " became shorter while it was read", file.path());
+}
+
+// The values of some tensors, which are sorted by their place, in one memory. Neighbours are read
+// together.
+Result<std::shared_ptr<const std::string>> read_values(const InputFile& file, uint64_t data_begin,
+                                                       std::span<Entry* const> entries) {
+  size_t bytes = 0;
+  for (const Entry* entry : entries) bytes += entry->end - entry->begin;
+  auto values = std::make_shared<std::string>(bytes, '\0');
+  size_t done = 0, pending = 0;
+  for (size_t i = 0; i < entries.size(); ++i) {
+    Entry& entry = *entries[i];
+    const size_t size = entry.end - entry.begin;
+    entry.view.bytes = {reinterpret_cast<const uint8_t*>(values->data()) + done + pending, size};
+    pending += size;
+    if (i + 1 < entries.size() && entries[i + 1]->begin == entry.end) continue;
+    const std::span out(values->data() + done, pending);
+    VALORA_CHECK(read_all(file, data_begin + entry.end - pending, out));
+    done += std::exchange(pending, 0);
+  }
+  return std::shared_ptr<const std::string>(std::move(values));
+}
+
+Result<InputFile> open_limited(const std::string& path, size_t max_bytes) {
+  VALORA_TRY(file, InputFile::open(path));
+  if (file.size() <= max_bytes) return file;
+  return Error{ErrorCode::kPayloadTooLarge,
+               path + " is larger than " + std::to_string(max_bytes) + " bytes", path};
 }
 
 }  // namespace
 
 size_t dtype_size(DType dtype) { return entry_of(dtype).size; }
 const char* dtype_name(DType dtype) { return entry_of(dtype).name; }
+
+size_t byte_size(const TensorView& tensor) {
+  size_t size = dtype_size(tensor.dtype);
+  for (const int64_t dimension : tensor.shape) size *= static_cast<size_t>(dimension);
+  return size;
+}
 
 Result<std::shared_ptr<const SafeTensors>> SafeTensors::open(const std::string& path) {
   VALORA_TRY(file, MappedFile::open(path));
@@ -120,8 +193,30 @@ Result<std::shared_ptr<const SafeTensors>> SafeTensors::open(const std::string& 
 
 Result<std::shared_ptr<const SafeTensors>> SafeTensors::read(const std::string& path,
                                                              size_t max_bytes) {
-  VALORA_TRY(bytes, read_file(path, max_bytes));
-  return from_bytes(std::move(bytes), path);
+  return read(path, max_bytes, [](const std::string&) { return true; });
+}
+
+Result<std::shared_ptr<const SafeTensors>> SafeTensors::read(
+    const std::string& path, size_t max_bytes,
+    const std::function<bool(const std::string& name)>& wanted) {
+  VALORA_TRY(file, open_limited(path, max_bytes));
+  std::array<char, 8> begin{};
+  VALORA_TRY(begin_size, file.read(0, begin));
+  VALORA_TRY(size, header_size(path, std::span(begin).first(begin_size), file.size()));
+  std::string text(size, '\0');
+  VALORA_CHECK(read_all(file, 8, text));
+  VALORA_TRY(entries, read_header(path, text, file.size() - 8 - size));
+  std::vector<Entry*> chosen;
+  for (auto& [name, entry] : entries)
+    if (wanted(name)) chosen.push_back(&entry);
+  std::ranges::sort(chosen, {}, &Entry::begin);
+  auto result = std::make_shared<SafeTensors>();
+  VALORA_TRY(values, read_values(file, 8 + size, chosen));
+  result->path_ = path;
+  result->identity_ = file.identity();
+  result->owner_ = std::move(values);
+  for (auto& [name, entry] : entries) result->tensors_.emplace(name, std::move(entry.view));
+  return std::shared_ptr<const SafeTensors>(std::move(result));
 }
 
 Result<std::shared_ptr<const SafeTensors>> SafeTensors::from_bytes(std::string bytes,
@@ -137,26 +232,14 @@ Result<std::shared_ptr<const SafeTensors>> SafeTensors::parse(const std::string&
   result->path_ = path;
   result->bytes_ = bytes;
   result->owner_ = std::move(owner);
-  if (bytes.size() < 8) return unprocessable(path + " is too short for a safetensors file", path);
-  uint64_t header_size = 0;
-  std::memcpy(&header_size, bytes.data(), 8);
-  if (header_size > bytes.size() - 8 || header_size > kMaxHeader)
-    return unprocessable(path + ": the header claims " + std::to_string(header_size) +
-                             " bytes in a file of " + std::to_string(bytes.size()) +
-                             " (truncated, or not a safetensors file)",
-                         path);
-  const std::string_view text(reinterpret_cast<const char*>(bytes.data()) + 8, header_size);
-  auto header = parse_json(text, path + ": the header", kHeaderLimits);
-  if (!header.ok() || !header->is_object())
-    return unprocessable(
-        header.ok() ? path + ": the header is not an object" : header.error().message, path);
-  const auto data = bytes.subspan(8 + header_size);
-  for (const auto& [name, entry] : header->items()) {
-    if (name == "__metadata__") continue;
-    VALORA_TRY(view, read_entry(path, name, entry, data));
-    result->tensors_.emplace(name, std::move(view));
+  const std::span text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  VALORA_TRY(size, header_size(path, text, text.size()));
+  const auto data = bytes.subspan(8 + size);
+  VALORA_TRY(entries, read_header(path, {text.data() + 8, size}, data.size()));
+  for (auto& [name, entry] : entries) {
+    entry.view.bytes = data.subspan(entry.begin, entry.end - entry.begin);
+    result->tensors_.emplace(name, std::move(entry.view));
   }
-  VALORA_CHECK(check_coverage(path, result->tensors_, data));
   return std::shared_ptr<const SafeTensors>(std::move(result));
 }
 

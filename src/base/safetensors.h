@@ -3,6 +3,7 @@
 // reference reader, tensors must cover the data without gaps or overlaps.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <span>
@@ -22,9 +23,12 @@ const char* dtype_name(DType dtype);  // the name in safetensors files: "BF16"
 struct TensorView {
   DType dtype;
   std::vector<int64_t> shape;
-  // Row-major, within the file's bytes; may be unaligned for the dtype.
+  // Row-major, within the file's bytes; may be unaligned for the dtype. Empty if not read.
   std::span<const uint8_t> bytes;
 };
+
+// The bytes that dtype and shape ask for.
+size_t byte_size(const TensorView& tensor);
 
 class SafeTensors {
  public:
@@ -34,6 +38,10 @@ class SafeTensors {
   // Reads the file into memory: for files that may change while the server runs. kPayloadTooLarge
   // if it is larger than max_bytes.
   static Result<std::shared_ptr<const SafeTensors>> read(const std::string& path, size_t max_bytes);
+  // Reads the header, and the values of the tensors whose names are wanted. Others have no bytes.
+  static Result<std::shared_ptr<const SafeTensors>> read(
+      const std::string& path, size_t max_bytes,
+      const std::function<bool(const std::string& name)>& wanted);
   // `path` names the source in errors.
   static Result<std::shared_ptr<const SafeTensors>> from_bytes(std::string bytes,
                                                                const std::string& path);
@@ -41,7 +49,10 @@ class SafeTensors {
   const std::map<std::string, TensorView>& tensors() const { return tensors_; }
   const TensorView* find(const std::string& name) const;
   const std::string& path() const { return path_; }
+  // The whole file; empty if only a part was read.
   std::span<const uint8_t> bytes() const { return bytes_; }
+  // Of the file that was read. Not set by open() and from_bytes().
+  const FileIdentity& identity() const { return identity_; }
 
  private:
   static Result<std::shared_ptr<const SafeTensors>> parse(const std::string& path,
@@ -50,6 +61,7 @@ class SafeTensors {
 
   std::string path_;
   std::span<const uint8_t> bytes_;
+  FileIdentity identity_;
   std::shared_ptr<const void> owner_;  // keeps the bytes alive
   std::map<std::string, TensorView> tensors_;
 };

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <tuple>
+
 #include "base/testing/safetensors_text.h"
 #include "base/testing/temp_dir.h"
 
@@ -175,4 +178,43 @@ TEST(SafeTensorsNames, DTypesAreSpelledAsInFiles) {
 }
 
 }  // namespace
+TEST_F(SafeTensorsTest, ReadsOnlyTheWantedValues) {
+  const std::string path =
+      dir_.write("x.safetensors", safetensors_text({{"a", {"U8", {2}, "aA"}},
+                                                    {"b", {"U8", {3}, "bbB"}},
+                                                    {"c", {"U8", {1}, "c"}},
+                                                    {"d", {"U8", {2}, "dD"}},
+                                                    {"none", {"I64", {0, 7}, ""}}}));
+  const auto text = [](const TensorView& view) {
+    return std::string(view.bytes.begin(), view.bytes.end());
+  };
+  for (const std::string wanted : {"", "a", "bc", "ad", "abcd"}) {
+    const auto file = SafeTensors::read(path, 1000, [&](const std::string& name) {
+      return name == "none" || wanted.find(name) != wanted.npos;
+    });
+    ASSERT_TRUE(file.ok()) << file.error().message;
+    const SafeTensors& tensors = **file;
+    EXPECT_EQ(tensors.tensors().size(), 5u);
+    for (const auto& [name, view] : tensors.tensors())
+      EXPECT_EQ(text(view), wanted.find(name) == wanted.npos
+                                ? ""
+                                : text(*SafeTensors::open(path).value()->find(name)));
+    EXPECT_EQ(byte_size(*tensors.find("b")), 3u);
+    EXPECT_EQ(byte_size(*tensors.find("none")), 0u);
+  }
+}
+
+TEST_F(SafeTensorsTest, AFileThatChangedHasAnotherIdentity) {
+  const auto identity = [&](const std::string& content) {
+    dir_.write("new", safetensors_text({{"a", {"U8", {2}, content}}}));
+    std::filesystem::rename(dir_.file("new"), dir_.file("x"));
+    const FileIdentity id = SafeTensors::read(dir_.file("x"), 1000).value()->identity();
+    return std::tuple(id.device, id.inode, id.size, id.modified_ns);
+  };
+  const auto first = identity("aa");
+  const FileIdentity again = SafeTensors::read(dir_.file("x"), 1000).value()->identity();
+  EXPECT_EQ(first, std::tuple(again.device, again.inode, again.size, again.modified_ns));
+  EXPECT_NE(first, identity("bb"));
+}
+
 }  // namespace valora

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <map>
 
+#include "base/file.h"
 #include "base/json.h"
 #include "generator/data/manifest.h"
 #include "server/base_names.h"
@@ -66,6 +67,22 @@ void plan_folder(const Manifest& manifest, const std::string& folder, const Task
     if (name != first) plan_task(name);
 }
 
+// In the order of names, so that every start is alike.
+Status plan_subfolders(const std::string& dir, std::vector<Planned>& plan) {
+  std::error_code error;
+  std::vector<std::filesystem::path> folders;
+  for (std::filesystem::directory_iterator entry(dir, error), end; !error && entry != end;
+       entry.increment(error))
+    if (file_exists((entry->path() / "adapter_config.json").string()))
+      folders.push_back(entry->path());
+  if (error) return not_found("--lora-dir " + dir + ": " + error.message());
+  std::ranges::sort(folders);
+  for (const std::filesystem::path& folder : folders)
+    plan.push_back({{.name = folder.filename().string(), .path = folder.string(), .lazy = true},
+                    fmt::format("the folder {}", folder.string())});
+  return {};
+}
+
 Status check_names(const std::vector<Planned>& plan, const std::vector<std::string>& base_names) {
   std::map<std::string, std::string> origins;
   for (const std::string& name : base_names) origins[name] = "the base model";
@@ -82,19 +99,19 @@ Status check_names(const std::vector<Planned>& plan, const std::vector<std::stri
 
 }  // namespace
 
-Result<std::vector<LoadAdapter>> adapters_at_start(const std::vector<std::string>& lora_modules,
-                                                   const std::string& manifest_file,
+Result<std::vector<LoadAdapter>> adapters_at_start(const AdapterSources& sources,
                                                    const std::vector<std::string>& base_names) {
   std::vector<Planned> plan;
-  for (const std::string& module : lora_modules) {
+  for (const std::string& module : sources.lora_modules) {
     VALORA_TRY(load, parse_lora_module(module));
     plan.push_back({std::move(load), "an adapter of --lora-modules"});
   }
-  if (!manifest_file.empty()) {
-    VALORA_TRY(manifest, generator::read_manifest(manifest_file));
+  if (!sources.manifest.empty()) {
+    VALORA_TRY(manifest, generator::read_manifest(sources.manifest));
     for (const auto& [folder, tasks] : tasks_by_folder(manifest))
-      plan_folder(manifest, folder, tasks, manifest_file, plan);
+      plan_folder(manifest, folder, tasks, sources.manifest, plan);
   }
+  for (const std::string& dir : sources.lora_dirs) VALORA_CHECK(plan_subfolders(dir, plan));
   VALORA_CHECK(check_names(plan, base_names));
   std::vector<LoadAdapter> loads;
   for (Planned& planned : plan) loads.push_back(std::move(planned.load));

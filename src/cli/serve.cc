@@ -1,6 +1,7 @@
 // `valora serve`: the engine behind the OpenAI server.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 
 #include "api/waiting_calls.h"
@@ -19,16 +20,29 @@ namespace {
 struct Flags {
   EngineOptions engine;
   server::ServerOptions server;
-  std::vector<std::string> lora_modules;
-  std::string manifest;
+  AdapterSources adapters;
   std::string limit_mm_per_prompt;
   std::vector<std::string> notes;  // of vLLM's flags
 };
 
-// {"image": N, "video": M}
+// image=N,video=M as JSON; JSON as it is.
+std::string as_json(const std::string& text) {
+  if (text.starts_with('{')) return text;
+  std::string json = "{\"";
+  for (const char c : text)
+    if (c == '=')
+      json += "\":";
+    else if (c == ',')
+      json += ",\"";
+    else
+      json += c;
+  return json + "}";
+}
+
+// {"image": N, "video": M}, or vLLM's older image=N,video=M
 Status apply_media_limits(const std::string& text, MediaLimits& limits) {
   if (text.empty()) return {};
-  VALORA_TRY(json, parse_json(text, "--limit-mm-per-prompt"));
+  VALORA_TRY(json, parse_json(as_json(text), "--limit-mm-per-prompt"));
   VALORA_TRY(images, field_or<int32_t>(json, "image", limits.images));
   VALORA_TRY(videos, field_or<int32_t>(json, "video", limits.videos));
   if (images < 0 || videos < 0) return invalid("--limit-mm-per-prompt takes numbers of 0 or more");
@@ -36,13 +50,28 @@ Status apply_media_limits(const std::string& text, MediaLimits& limits) {
   return {};
 }
 
+// One broken folder among the thousands of a --lora-dir is left out. Its name is then unknown.
 Status load_adapters(ServingEngine& engine, const std::vector<LoadAdapter>& adapters) {
   for (const LoadAdapter& request : adapters) {
     const auto card = load_adapter_now(engine, request);
-    if (!card.ok())
-      return Error{card.error().code, "adapter " + request.name + ": " + card.error().message, {}};
+    if (card.ok()) continue;
+    const std::string message = "adapter " + request.name + ": " + card.error().message;
+    if (!request.lazy || card.error().code == ErrorCode::kUnavailable)
+      return Error{card.error().code, message, {}};
+    spdlog::warn("{}; left out", message);
   }
   return {};
+}
+
+std::string adapter_names(const ServingEngine& engine) {
+  constexpr size_t kShown = 20;
+  const std::vector<AdapterCard> cards = engine.adapters();
+  if (cards.empty()) return "none";
+  std::string names;
+  for (size_t i = 0; i < std::min(cards.size(), kShown); ++i)
+    names += (i == 0 ? "" : ", ") + cards[i].name;
+  if (cards.size() > kShown) names += fmt::format(" and {} more", cards.size() - kShown);
+  return names;
 }
 
 void print_welcome(const ServingEngine& engine, const server::Server& server) {
@@ -50,10 +79,7 @@ void print_welcome(const ServingEngine& engine, const server::Server& server) {
   fmt::print("valora {}\n", VALORA_VERSION);
   fmt::print("  model     {}  ({}, {:.1f}M parameters, {}, {})\n", m.name, m.architecture,
              double(m.parameters) / 1e6, m.dtype, m.device);
-  std::string names;
-  for (const AdapterCard& card : engine.adapters())
-    names += (names.empty() ? "" : ", ") + card.name;
-  fmt::print("  adapters  {}\n", names.empty() ? "none" : names);
+  fmt::print("  adapters  {}\n", adapter_names(engine));
   fmt::print(
       "  memory    a pool of {} for adapters and KV: {} blocks of {} tokens; sequences up to {} "
       "tokens\n",
@@ -74,7 +100,7 @@ int run_serve(Flags& flags) {
   flags.server.max_waiting = flags.engine.max_waiting;
   std::vector<std::string> base_names = flags.server.served_model_names;
   if (base_names.empty()) base_names = {flags.engine.model_path};
-  const auto adapters = adapters_at_start(flags.lora_modules, flags.manifest, base_names);
+  const auto adapters = adapters_at_start(flags.adapters, base_names);
   if (!adapters.ok()) return fail(adapters.error());
   auto engine = ServingEngine::start(flags.engine);
   if (!engine.ok()) return fail(engine.error());
@@ -99,11 +125,14 @@ void add_serve(Command app, std::function<int()>& run) {
                "Names of the base model; answers show the first one");
   c.add_option("--host", s.host, "Address to listen on").capture_default_str();
   c.add_option("--port", s.port, "Port to listen on; 0: any free port").capture_default_str();
-  c.add_option("--lora-modules", flags->lora_modules,
+  c.add_option("--lora-modules", flags->adapters.lora_modules,
                "Adapters to load, as NAME=PATH or JSON; repeatable");
   c.add_option(
-      "--manifest", flags->manifest,
+      "--manifest", flags->adapters.manifest,
       "manifest.json of `valora fuse`: loads its adapters and serves each task as a model name");
+  c.add_option("--lora-dir", flags->adapters.lora_dirs,
+               "Folder of adapters: each subfolder is served under its name. Only headers are read "
+               "at start; values are read and checked when first needed; repeatable");
   c.add_option("--max-cpu-loras", e.max_loras, "Highest number of loaded adapter names")
       .capture_default_str();
   c.add_flag("--allow-runtime-lora-updating", s.allow_runtime_lora_updating,
@@ -111,8 +140,9 @@ void add_serve(Command app, std::function<int()>& run) {
   c.add_option(
       "--lora-resolver-dir", s.lora_resolver_dir,
       "Folder of adapters to load on first use: an unknown model name is looked up as a subfolder");
-  c.add_option("--limit-mm-per-prompt", flags->limit_mm_per_prompt,
-               R"(Highest number of media per prompt, as JSON: {"image": 16, "video": 4})");
+  c.add_option(
+      "--limit-mm-per-prompt", flags->limit_mm_per_prompt,
+      R"(Highest number of media per prompt: {"image": 16, "video": 4}, or image=16,video=4)");
   c.add_option("--allowed-local-media-path", e.fetch.allowed_local_path,
                "Allow file:// media URLs for files in this folder");
   c.add_flag("--allow-media-urls", e.fetch.allow_http, "Fetch media from http(s) URLs");

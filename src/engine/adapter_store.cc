@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "engine/merge_bound.h"
+
 namespace valora {
 namespace {
 
@@ -37,7 +39,9 @@ Result<AdapterStore::Stored> AdapterStore::add(
   Entry& entry = entries_[spec->digest];
   std::erase(entry.paths, spec->path);
   entry.paths.push_back(spec->path);
-  if (!entry.kept && entry.blocks.empty() && kept_bytes_ + spec->bytes <= kMostKept) {
+  const bool has_values = spec->digest != spec->headers_digest;
+  if (has_values) set_values(entry, *spec);
+  if (has_values && !entry.kept && entry.blocks.empty() && kept_bytes_ + spec->bytes <= kMostKept) {
     entry.kept = spec;
     kept_bytes_ += spec->bytes;
   }
@@ -47,7 +51,7 @@ Result<AdapterStore::Stored> AdapterStore::add(
     if (!entry.blocks.empty()) weights->place(entry.blocks);
     entry.weights = weights;
   }
-  return Stored{need, std::move(weights)};
+  return Stored{need, std::move(weights), entry.safe_to_merge};
 }
 
 void AdapterStore::release_kept(Entry& entry) {
@@ -64,31 +68,48 @@ void AdapterStore::drop_unused() {
   });
 }
 
-Status AdapterStore::read(const Digest& digest, std::span<std::byte* const> blocks) const {
-  std::shared_ptr<const ops::AdapterWeights> weights;
-  std::shared_ptr<const adapters::AdapterSpec> kept;
-  std::vector<std::string> paths;
-  {
-    const std::lock_guard lock(mutex_);
-    const auto it = entries_.find(digest);
-    if (it != entries_.end()) weights = it->second.weights.lock();
-    if (!weights) return Error{ErrorCode::kCancelled, "the adapter was unloaded", {}};
-    paths = it->second.paths;
-    kept = it->second.kept;
-  }
-  if (kept) {
-    write(*kept, *weights, blocks);
+Result<AdapterStore::Source> AdapterStore::source_of(const Digest& digest) const {
+  const std::lock_guard lock(mutex_);
+  Source source;
+  const auto it = entries_.find(digest);
+  if (it != entries_.end()) source.weights = it->second.weights.lock();
+  if (!source.weights) return Error{ErrorCode::kCancelled, "the adapter was unloaded", {}};
+  source.kept = it->second.kept;
+  source.paths = it->second.paths;
+  source.content = it->second.content;
+  return source;
+}
+
+// Under mutex_.
+void AdapterStore::set_values(Entry& entry, const adapters::AdapterSpec& spec) {
+  entry.content = spec.digest;
+  *entry.safe_to_merge = safe_to_merge(spec, modules_);
+}
+
+void AdapterStore::learn_values(const Digest& digest, const adapters::AdapterSpec& spec) {
+  const std::lock_guard lock(mutex_);
+  const auto it = entries_.find(digest);
+  if (it != entries_.end() && !it->second.content) set_values(it->second, spec);
+}
+
+Status AdapterStore::read(const Digest& digest, std::span<std::byte* const> blocks) {
+  VALORA_TRY(source, source_of(digest));
+  if (source.kept) {
+    write(*source.kept, *source.weights, blocks);
     return {};
   }
   Status status;
-  for (auto path = paths.rbegin(); path != paths.rend(); ++path) {
+  for (auto path = source.paths.rbegin(); path != source.paths.rend(); ++path) {
     const auto spec = adapters::read_adapter(*path, modules_, limits_);
-    status = !spec.ok()               ? Status(spec.error())
-             : spec->digest != digest ? Status(changed(*path))
-                                      : Status();
-    if (!status.ok()) continue;
-    write(*spec, *weights, blocks);
-    return {};
+    if (!spec.ok()) {
+      status = spec.error();
+    } else if (source.content ? spec->digest != *source.content : spec->headers_digest != digest) {
+      status = changed(*path);
+    } else {
+      learn_values(digest, *spec);
+      write(*spec, *source.weights, blocks);
+      return {};
+    }
   }
   return status;
 }

@@ -2,9 +2,11 @@
 // Thread-safe.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -29,15 +31,17 @@ class AdapterStore {
     // Without panels until they are in the pool. Adapters of equal content share them. Only the
     // engine thread may read panels.
     std::shared_ptr<ops::AdapterWeights> weights;
+    std::shared_ptr<const std::atomic<bool>> safe_to_merge;  // false before the values were read
   };
   // Takes note of spec->path as a source of the content, and keeps the spec for the first read(),
-  // if not too many bytes are kept so. kUnprocessable: a panel does not fit into a block.
+  // if not too many bytes are kept so. A spec of headers is accepted: its values are checked by the
+  // first read(). kUnprocessable: a panel does not fit into a block.
   Result<Stored> add(const std::shared_ptr<const adapters::AdapterSpec>& spec);
 
   // Writes the panels to the blocks, from the kept spec or from the files. Errors name the folder:
   // kNotFound (it is gone), kConflict (it holds something else by now), or those of
   // adapters::read_adapter().
-  Status read(const Digest& digest, std::span<std::byte* const> blocks) const;
+  Status read(const Digest& digest, std::span<std::byte* const> blocks);
 
   // The panels are in these blocks from now on, or in none. Called by the engine thread.
   void placed(const Digest& digest, std::vector<std::byte*> blocks);
@@ -47,11 +51,24 @@ class AdapterStore {
  private:
   struct Entry {
     std::weak_ptr<ops::AdapterWeights> weights;
+    std::shared_ptr<std::atomic<bool>> safe_to_merge = std::make_shared<std::atomic<bool>>(false);
+    std::optional<Digest> content;   // of the values; absent until they were read
     std::vector<std::string> paths;  // the newest last
     std::vector<std::byte*> blocks;  // in the pool; empty: absent
     std::shared_ptr<const adapters::AdapterSpec> kept;
   };
 
+  // What a read needs, so that it runs without the lock.
+  struct Source {
+    std::shared_ptr<const ops::AdapterWeights> weights;
+    std::shared_ptr<const adapters::AdapterSpec> kept;
+    std::vector<std::string> paths;
+    std::optional<Digest> content;
+  };
+
+  Result<Source> source_of(const Digest& digest) const;
+  void learn_values(const Digest& digest, const adapters::AdapterSpec& spec);
+  void set_values(Entry& entry, const adapters::AdapterSpec& spec);
   void drop_unused();
   void release_kept(Entry& entry);
 

@@ -35,6 +35,8 @@ RequestTimings timings_of(const ActiveRequest& request, TimePoint now) {
   const auto since = [](TimePoint from, TimePoint to) { return std::max(0.0, seconds(to - from)); };
   RequestTimings t;
   t.queue_seconds = since(request.arrival, request.first_scheduled);
+  t.adapter_seconds = seconds(request.adapter_wait);
+  t.kv_seconds = seconds(request.kv_wait);
   t.prefill_seconds = since(request.first_scheduled, request.first_token);
   t.decode_seconds = since(request.first_token, now);
   t.ttft_seconds = since(request.arrival, request.first_token);
@@ -178,6 +180,8 @@ void EngineCore::on_planned(const StepPlan& plan) {
     request.started = true;
     queues_changed_ = true;
     request.first_scheduled = item.request->first_scheduled;
+    request.adapter_wait = item.request->adapter_wait;
+    request.kv_wait = item.request->kv_wait;
     request.usage.cached_tokens = item.request->cached_tokens;
     events_.started();
     if (!request.cancelled) request.sink->on_start(request.usage);

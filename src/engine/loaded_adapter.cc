@@ -1,10 +1,9 @@
 #include "engine/loaded_adapter.h"
 
 #include <algorithm>
-#include <cmath>
 #include <ctime>
 
-#include "adapters/tensor_values.h"
+#include "engine/merge_bound.h"
 
 namespace valora {
 namespace {
@@ -13,18 +12,6 @@ namespace {
 at::Tensor tensor(const TensorView& view, at::ScalarType dtype, at::Device device) {
   return models::tensor_of(view).to(at::TensorOptions().dtype(dtype).device(device),
                                     /*non_blocking=*/false, /*copy=*/true);
-}
-
-// Upper bound of the root mean square of scale · B A in a mergeable adapter, some hundred times
-// what training makes. In mixture mode a merged adapter is subtracted again from the tokens of
-// other requests, which leaves rounding errors of its magnitude, and infinities must not reach
-// them.
-constexpr double kLargestMergedChange = 16;
-
-// An upper bound of the root mean square of scale · B A.
-double largest_change(const adapters::LoraTarget& target) {
-  return std::abs(target.scale) * adapters::norm_of(target.a) * adapters::norm_of(target.b) /
-         std::sqrt(static_cast<double>(target.a.shape[1]) * static_cast<double>(target.b.shape[0]));
 }
 
 AdapterCard card_of(const adapters::AdapterEntry& entry, const ServedAdapter& served) {
@@ -87,19 +74,15 @@ Result<std::shared_ptr<LoadedAdapter>> build_adapter(
   auto loaded = std::make_shared<LoadedAdapter>();
   loaded->digest = spec.digest;
   loaded->has_weights = !spec.targets.empty();
-  bool small = true;
-  for (const adapters::LoraTarget& target : spec.targets) {
-    const bool visual = modules.modules()[target.module].visual;
-    (visual ? loaded->on_visuals : loaded->on_decoder) = true;
-    // NaN compares as false: not small.
-    if (!visual) small = small && largest_change(target) <= kLargestMergedChange;
-  }
-  loaded->mergeable = loaded->on_decoder && small;
+  for (const adapters::LoraTarget& target : spec.targets)
+    (modules.modules()[target.module].visual ? loaded->on_visuals : loaded->on_decoder) = true;
   if (store && loaded->has_weights) {
     VALORA_TRY(stored, store->add(shared));
     loaded->need = stored.need;
     loaded->weights = stored.weights;
+    loaded->safe_to_merge = stored.safe_to_merge;
   } else {
+    loaded->safe_to_merge = std::make_shared<std::atomic<bool>>(safe_to_merge(spec, modules));
     *loaded->weights = own_weights(spec, modules.modules().size(), dtype, device);
   }
   for (const adapters::TaskHead& head : spec.heads)

@@ -1,6 +1,7 @@
 // Adapters in the form that the runner applies, and the table of served adapters.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -35,16 +36,20 @@ struct LoadedAdapter {
   std::shared_ptr<ops::AdapterWeights> weights = std::make_shared<ops::AdapterWeights>();
   bool has_weights = false;  // false: heads only, the model runs as the base
   bool on_decoder = false;   // targets the decoder, so its tokens need a segment
-  // Its decoder part may be merged into the weights that other requests run on.
-  bool mergeable = false;
+  // Of its values (engine/merge_bound.h): false as long as only its headers were read.
+  std::shared_ptr<const std::atomic<bool>> safe_to_merge;
   // Targets the vision tower or the projector, so its requests have their own visual embeddings.
   bool on_visuals = false;
   std::vector<LoadedHead> heads;
+
+  // Whether its decoder part may be merged into the weights that other requests run on.
+  bool mergeable() const { return on_decoder && safe_to_merge && *safe_to_merge; }
 };
 
 // An adapter whose panels the store brings to the pool when they are needed, or, without a store,
-// one that owns its weights, copied to the model's dtype and device. Heads become float. Errors are
-// those of AdapterStore::add(). Throws c10::Error or std::bad_alloc if memory runs out.
+// one that owns its weights, copied to the model's dtype and device: then the spec has values.
+// Heads become float. Errors are those of AdapterStore::add(). Throws c10::Error or std::bad_alloc
+// if memory runs out.
 Result<std::shared_ptr<LoadedAdapter>> build_adapter(
     std::shared_ptr<const adapters::AdapterSpec> spec, const adapters::ModuleTable& modules,
     at::ScalarType dtype, at::Device device, AdapterStore* store = nullptr);

@@ -108,7 +108,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST_P(Switcher, MergesEveryLinearThatAnAdapterTouches) {
   for (const auto& adapter : adapters_) {
-    ASSERT_TRUE(adapter->mergeable);
+    ASSERT_TRUE(adapter->mergeable());
     expect_merged(values(switcher_->use(adapter)), *adapter);
     EXPECT_EQ(switcher_->in_use(), adapter);
   }

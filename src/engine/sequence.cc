@@ -27,7 +27,7 @@ Sequence::Sequence(std::shared_ptr<ActiveRequest> owner_, int index_,
   adapter = owner->adapters.empty() ? scheduler::kBaseModel : owner->adapters.front().adapter->id;
   const auto merging = std::find_if(
       owner->adapters.begin(), owner->adapters.end(),
-      [](const AppliedAdapter& use) { return use.adapter->mergeable && use.scale != 0; });
+      [](const AppliedAdapter& use) { return use.adapter->mergeable() && use.scale != 0; });
   if (merging != owner->adapters.end()) {
     merge = merging->adapter->id;
     merge_need = merging->adapter->need;

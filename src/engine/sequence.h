@@ -34,6 +34,7 @@ struct ActiveRequest {
   Usage usage;
   int preemptions = 0;
   TimePoint first_scheduled{}, first_token{};
+  Duration adapter_wait{}, kv_wait{};  // before first_scheduled
   std::vector<std::shared_ptr<struct Sequence>> sequences;
 };
 

@@ -12,8 +12,10 @@ Result<AdapterCard> ServingEngine::load_now(const LoadAdapter& request) {
   VALORA_CHECK(adapters_.check(request));
   if (!request.same_as.empty()) return adapters_.add_name(request);
   const adapters::ModuleTable& modules = loaded_.model->spec().modules;
-  VALORA_TRY(spec, adapters::read_adapter(request.path, modules,
-                                          {options_.max_lora_rank, largest_adapter()}));
+  const adapters::AdapterLimits limits{options_.max_lora_rank, largest_adapter()};
+  const bool lazy = request.lazy && tiers_->adapters();
+  VALORA_TRY(spec, lazy ? adapters::read_adapter_headers(request.path, modules, limits)
+                        : adapters::read_adapter(request.path, modules, limits));
   for (const std::string& warning : spec.warnings)
     spdlog::warn("adapter {}: {}", request.name, warning);
   auto shared = std::make_shared<const adapters::AdapterSpec>(std::move(spec));
@@ -23,7 +25,7 @@ Result<AdapterCard> ServingEngine::load_now(const LoadAdapter& request) {
   VALORA_TRY(added, adapters_.add(request, shared, built));
   if (added.replaced)
     post([digest = *added.replaced](EngineCore& core) { core.forget_adapter(digest); });
-  post([need = built->need](EngineCore& core) { core.expect({&need, 1}); });
+  if (!lazy) post([need = built->need](EngineCore& core) { core.expect({&need, 1}); });
   return std::move(added.card);
 }
 

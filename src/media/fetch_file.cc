@@ -1,6 +1,7 @@
 #include <climits>
 #include <cstdlib>
 #include <memory>
+#include <utility>
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -50,10 +51,28 @@ std::string resolved(const std::string& path) {
   return real ? real.get() : "";
 }
 
-bool lies_under(const std::string& path, std::string root) {
-  if (root.empty() || path.empty()) return false;
-  if (root.back() != '/') root += '/';
-  return path.starts_with(root);
+// The path below `root`; empty if it is not below. Both are resolved.
+std::string_view below(std::string_view path, std::string_view root) {
+  if (root.empty() || !path.starts_with(root)) return {};
+  path.remove_prefix(root.size());
+  if (root.back() == '/') return path;
+  return path.starts_with('/') ? path.substr(1) : std::string_view();
+}
+
+// Opens root/path component by component and follows no link: a folder that is swapped for a link
+// after the path was resolved leads nowhere. -1 on error.
+int open_below(const std::string& root, std::string_view path) {
+  FileDescriptor folder{::open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC)};
+  for (size_t slash; (slash = path.find('/')) != path.npos; path.remove_prefix(slash + 1)) {
+    const std::string name(path.substr(0, slash));
+    const int next =
+        ::openat(folder.value, name.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    ::close(std::exchange(folder.value, next));
+    if (next < 0) return -1;
+  }
+  // O_NONBLOCK: a named pipe is refused; without it, opening would block.
+  return ::openat(folder.value, std::string(path).c_str(),
+                  O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
 }
 
 Result<Bytes> read_whole(int fd, size_t size, MediaKind kind) {
@@ -84,12 +103,13 @@ Result<Bytes> fetch_file(std::string_view rest, MediaKind kind, size_t max_bytes
   // The same message for files outside the root and files that do not exist, so that clients learn
   // nothing about the file system.
   const std::string real = path.starts_with('/') ? resolved(path) : "";
-  if (!lies_under(real, resolved(policy.allowed_local_path)))
+  const std::string root = resolved(policy.allowed_local_path);
+  const std::string_view rest_of_path = below(real, root);
+  if (rest_of_path.empty())
     return invalid(
         fmt::format("the {} is not a file under the allowed local media path", kind_name(kind)));
 
-  // O_NONBLOCK: a named pipe is refused; without it, opening would block.
-  const FileDescriptor file{::open(real.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW)};
+  const FileDescriptor file{open_below(root, rest_of_path)};
   struct stat info{};
   if (file.value < 0 || ::fstat(file.value, &info) != 0)
     return invalid(fmt::format("the {} file cannot be opened", kind_name(kind)));

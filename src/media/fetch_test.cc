@@ -1,8 +1,12 @@
 #include "media/fetch.h"
 
+#include <atomic>
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <thread>
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
@@ -133,6 +137,30 @@ TEST_F(FetchFile, NothingOutsideIsReadOrTold) {
   EXPECT_FALSE(fetch_text("file://elsewhere/etc/passwd", policy_).ok());
   EXPECT_FALSE(fetch_text("file:open/inner/c.txt", policy_).ok());
   EXPECT_FALSE(get("open/inner/c.txt%00.png").ok());
+}
+
+// Another process swaps a folder of the root for a link to one outside, while files are fetched.
+TEST_F(FetchFile, AFolderThatIsSwappedForALinkLeadsNowhere) {
+  fs::create_directories(folder_ / "open/album");
+  fs::create_directories(folder_ / "outside");
+  write("open/album/x.txt", "inside");
+  write("outside/x.txt", "outside");
+  const std::string album = folder_ / "open/album", link = folder_ / "open/link";
+  fs::create_directory_symlink(folder_ / "outside", link);
+  std::atomic<bool> done = false;
+  std::thread swapper([&] {
+    while (!done) ::renameat2(AT_FDCWD, album.c_str(), AT_FDCWD, link.c_str(), RENAME_EXCHANGE);
+  });
+  int inside = 0, outside = 0;
+  for (int i = 0; i < 20'000; ++i) {
+    const auto text = get("open/album/x.txt");
+    inside += text.ok() && *text == "inside" ? 1 : 0;
+    outside += text.ok() && *text == "outside" ? 1 : 0;
+  }
+  done = true;
+  swapper.join();
+  EXPECT_GT(inside, 0);
+  EXPECT_EQ(outside, 0);
 }
 
 TEST_F(FetchFile, OnlyRegularFilesAreRead) {

@@ -94,7 +94,7 @@ class Server(ServedProcess):
     def __init__(self, folders, *options):
         modules = [f"{name}={path}" for name, path in folders.items() if name != "model"]
         super().__init__("--model", folders["model"], "--served-model-name", "tiny", "--dtype", "float32", "--threads", "1",
-                         "--max-model-len", "1024", "--lora-modules", *modules, *options)
+                         "--max-model-len", "1024", *(["--lora-modules", *modules] if modules else []), *options)
 
 
 def chat_body(model, content, **extra):

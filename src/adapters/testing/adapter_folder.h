@@ -68,10 +68,17 @@ class AdapterFolder {
 
   // Writes the members' content, then reads it.
   Result<AdapterSpec> read(AdapterLimits limits = {}, size_t padding = 0) const {
+    write(padding);
+    return read_adapter(dir.path(), small_table(), limits);
+  }
+  Result<AdapterSpec> read_headers(AdapterLimits limits = {}) const {
+    write();
+    return read_adapter_headers(dir.path(), small_table(), limits);
+  }
+  void write(size_t padding = 0) const {
     dir.write("adapter_config.json", config.dump());
     dir.write("adapter_model.safetensors", safetensors_text(tensors, padding));
     if (!sidecar.is_null()) dir.write("valora.json", sidecar.dump());
-    return read_adapter(dir.path(), small_table(), limits);
   }
   std::string refusal(AdapterLimits limits = {}) const {
     const auto spec = read(limits);

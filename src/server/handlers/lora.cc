@@ -60,11 +60,13 @@ Result<LoadAdapter> parse_load(std::string_view text) {
   VALORA_TRY(path, field_or<std::string>(body, "lora_path", ""));
   VALORA_TRY(replace, flag(body, "load_inplace", false));
   VALORA_TRY(pinned, flag(body, "pinned", false));
+  VALORA_TRY(lazy, flag(body, "lazy", false));
   VALORA_TRY(generation, parse_generation(body));
   load.name = std::move(name);
   load.path = std::move(path);
   load.replace = replace;
   load.pinned = pinned;
+  load.lazy = lazy;
   load.expected_generation = generation;
   return load;
 }

@@ -38,7 +38,7 @@ Buckets one_two_five(double limit) {
 prometheus::Histogram& Metrics::histogram(const std::string& name, const std::string& help,
                                           const Buckets& buckets) {
   return prometheus::BuildHistogram()
-      .Name("vllm:" + name)
+      .Name(name.find(':') == name.npos ? "vllm:" + name : name)
       .Help(help)
       .Register(registry_)
       .Add(labels_, buckets);
@@ -64,6 +64,12 @@ Metrics::Metrics(const Engine& engine, std::string model_name, int max_loras)
                                   "A request's mean time per token after the first.", kPerToken)),
       e2e_(histogram("e2e_request_latency_seconds", "Arrival to last token.", kRequest)),
       queue_(histogram("request_queue_time_seconds", "Arrival to first scheduled.", kRequest)),
+      adapter_wait_(histogram("valora:request_adapter_wait_seconds",
+                              "Part of the queue time in which an adapter was on its way.",
+                              kFirstToken)),
+      kv_wait_(histogram("valora:request_kv_wait_seconds",
+                         "Part of the queue time in which KV was on its way from the swap space.",
+                         kFirstToken)),
       prefill_(
           histogram("request_prefill_time_seconds", "First scheduled to first token.", kRequest)),
       decode_(histogram("request_decode_time_seconds", "First to last token.", kRequest)),
@@ -125,6 +131,8 @@ void Metrics::request_finished(const FinalInfo& info, const RequestShape& shape)
   const RequestTimings& timings = info.timings;
   e2e_.Observe(timings.e2e_seconds);
   queue_.Observe(timings.queue_seconds);
+  adapter_wait_.Observe(timings.adapter_seconds);
+  kv_wait_.Observe(timings.kv_seconds);
   prefill_.Observe(timings.prefill_seconds);
   decode_.Observe(timings.decode_seconds);
   inference_.Observe(timings.prefill_seconds + timings.decode_seconds);

@@ -73,6 +73,8 @@ class Metrics final : public StepObserver {
   prometheus::Histogram& per_output_token_;
   prometheus::Histogram& e2e_;
   prometheus::Histogram& queue_;
+  prometheus::Histogram& adapter_wait_;
+  prometheus::Histogram& kv_wait_;
   prometheus::Histogram& prefill_;
   prometheus::Histogram& decode_;
   prometheus::Histogram& inference_;

@@ -140,6 +140,8 @@ TEST(Metrics, CountsWhatIsReported) {
   FinalInfo info;
   info.usage = {5, 3, 0};
   info.timings = {.queue_seconds = 1,
+                  .adapter_seconds = 0.25,
+                  .kv_seconds = 0.5,
                   .prefill_seconds = 2,
                   .decode_seconds = 4,
                   .ttft_seconds = 3,
@@ -159,6 +161,9 @@ TEST(Metrics, CountsWhatIsReported) {
   EXPECT_THAT(text, HasSubstr("vllm:iteration_tokens_total_count" + labels + "2\n"));
   EXPECT_THAT(text, HasSubstr("vllm:request_params_n_sum" + labels + "3\n"));
   EXPECT_THAT(text, HasSubstr("vllm:request_params_max_tokens_sum" + labels + "16\n"));
+  EXPECT_THAT(text, HasSubstr("vllm:request_queue_time_seconds_sum" + labels + "1\n"));
+  EXPECT_THAT(text, HasSubstr("valora:request_adapter_wait_seconds_sum" + labels + "0.25\n"));
+  EXPECT_THAT(text, HasSubstr("valora:request_kv_wait_seconds_sum" + labels + "0.5\n"));
   EXPECT_THAT(text, HasSubstr("vllm:request_num_preemptions_sum" + labels + "4\n"));
   EXPECT_THAT(text, HasSubstr("vllm:request_max_num_generation_tokens_sum" + labels + "2\n"));
   EXPECT_THAT(text, HasSubstr("vllm:request_prefill_kv_computed_tokens_sum" + labels + "3\n"));

@@ -1,0 +1,29 @@
+#include "engine/merge_bound.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "adapters/tensor_values.h"
+
+namespace valora {
+namespace {
+
+// Of the root mean square of scale · B A: some hundred times what training makes.
+constexpr double kLargestChange = 16;
+
+// An upper bound of the root mean square of scale · B A.
+double largest_change(const adapters::LoraTarget& target) {
+  return std::abs(target.scale) * adapters::norm_of(target.a) * adapters::norm_of(target.b) /
+         std::sqrt(static_cast<double>(target.a.shape[1]) * static_cast<double>(target.b.shape[0]));
+}
+
+}  // namespace
+
+bool safe_to_merge(const adapters::AdapterSpec& spec, const adapters::ModuleTable& modules) {
+  return std::ranges::all_of(spec.targets, [&](const adapters::LoraTarget& target) {
+    // NaN compares as false: not safe.
+    return modules.modules()[target.module].visual || largest_change(target) <= kLargestChange;
+  });
+}
+
+}  // namespace valora
