@@ -26,6 +26,7 @@ void add_bench(Command app, std::function<int()>& run);
 void add_bench_ops(Command bench, std::function<int()>& run);
 void add_bench_serve(Command bench, std::function<int()>& run);
 void add_bench_memory(Command bench, std::function<int()>& run);
+void add_bench_memory_live(Command bench, std::function<int()>& run);
 
 // The options that serve, generate and eval share: model, dtype, device, kernels, policy, threads,
 // lengths, memory.

@@ -132,10 +132,9 @@ Json to_json(const Answer& answer, bool logprobs) {
     json["label"] = c->labels[c->best];
   }
   const RequestTimings& t = answer.info.timings;
-  json["timings"] = {{"queue_seconds", t.queue_seconds},
-                     {"prefill_seconds", t.prefill_seconds},
-                     {"decode_seconds", t.decode_seconds},
-                     {"ttft_seconds", t.ttft_seconds},
+  json["timings"] = {{"queue_seconds", t.queue_seconds},   {"adapter_seconds", t.adapter_seconds},
+                     {"kv_seconds", t.kv_seconds},         {"prefill_seconds", t.prefill_seconds},
+                     {"decode_seconds", t.decode_seconds}, {"ttft_seconds", t.ttft_seconds},
                      {"e2e_seconds", t.e2e_seconds}};
   return json;
 }

@@ -53,6 +53,7 @@ class Generator {
   struct Conversation {
     scheduler::AdapterId adapter = 0;
     std::vector<int32_t> tokens;
+    std::optional<size_t> last_turn;  // index of its arrival
   };
 
   double phase_factor(double time) const {
@@ -115,7 +116,9 @@ class Generator {
     Arrival arrival{.at = from_seconds(turn.at),
                     .prompt = tokens,
                     .answer_tokens = turn.answer,
-                    .adapter = conversation.adapter};
+                    .adapter = conversation.adapter,
+                    .previous = conversation.last_turn};
+    conversation.last_turn = id - 1;
     for (int i = 0; i < turn.answer; ++i) tokens.push_back(answer_token(id, i));
     return arrival;
   }

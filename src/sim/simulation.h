@@ -31,6 +31,9 @@ struct Arrival {
   int answer_tokens = 1;        // tokens to generate; at least 1
   scheduler::AdapterId adapter = scheduler::kBaseModel;
   int priority = 0;  // lower runs first
+  // The arrival of the conversation's turn before: the prompt is that one's prompt and answer, and
+  // then the new question.
+  std::optional<size_t> previous;
 };
 
 // The outcome of one arrival. Times are since the start of the simulation.

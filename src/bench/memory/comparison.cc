@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
+#include <span>
 
 namespace valora::bench {
 namespace {
@@ -49,22 +51,32 @@ double share(uint64_t part, uint64_t all) {
   return all > 0 ? static_cast<double>(part) / static_cast<double>(all) : 0;
 }
 
-ComparedRun summary_of(const std::vector<sim::Arrival>& arrivals,
-                       const sim::SimulationReport& report) {
+// One request that was answered, in seconds.
+struct Times {
+  double ttft = 0, queue = 0, adapter_wait = 0, kv_wait = 0;
+  std::optional<double> tpot;
+};
+
+Times times_of(const LiveAnswer& answer) {
+  const RequestTimings& t = answer.timings;
+  Times times{t.ttft_seconds, t.queue_seconds, t.adapter_seconds, t.kv_seconds, {}};
+  if (answer.tokens.size() > 1)
+    times.tpot = t.decode_seconds / static_cast<double>(answer.tokens.size() - 1);
+  return times;
+}
+
+ComparedRun summary_of(std::span<const Times> requests) {
   ComparedRun run;
   std::vector<double> ttfts;
   int decoded = 0;
-  for (size_t i = 0; i < arrivals.size(); ++i) {
-    const sim::Answer& answer = report.answers[i];
-    if (answer.refused) continue;
-    ttfts.push_back(seconds(answer.first_token - answer.arrival));
-    run.ttft += ttfts.back();
-    run.adapter_wait += seconds(answer.adapter_wait);
-    run.kv_wait += seconds(answer.kv_wait);
-    run.queue += seconds(answer.first_scheduled - answer.arrival);
-    if (arrivals[i].answer_tokens < 2) continue;
-    run.tpot += seconds(answer.end - answer.first_token) / (arrivals[i].answer_tokens - 1);
-    ++decoded;
+  for (const Times& t : requests) {
+    ttfts.push_back(t.ttft);
+    run.ttft += t.ttft;
+    run.adapter_wait += t.adapter_wait;
+    run.kv_wait += t.kv_wait;
+    run.queue += t.queue;
+    run.tpot += t.tpot.value_or(0);
+    decoded += t.tpot ? 1 : 0;
   }
   const auto count = static_cast<double>(std::max<size_t>(1, ttfts.size()));
   for (double* mean : {&run.ttft, &run.adapter_wait, &run.kv_wait, &run.queue}) *mean /= count;
@@ -72,6 +84,25 @@ ComparedRun summary_of(const std::vector<sim::Arrival>& arrivals,
   run.tpot /= std::max(1, decoded);
   std::ranges::sort(ttfts);
   if (!ttfts.empty()) run.ttft_p99 = ttfts[ttfts.size() * 99 / 100];
+  return run;
+}
+
+ComparedRun summary_of(const std::vector<sim::Arrival>& arrivals,
+                       const sim::SimulationReport& report) {
+  std::vector<Times> requests;
+  for (size_t i = 0; i < arrivals.size(); ++i) {
+    const sim::Answer& answer = report.answers[i];
+    if (answer.refused) continue;
+    Times times{.ttft = seconds(answer.first_token - answer.arrival),
+                .queue = seconds(answer.first_scheduled - answer.arrival),
+                .adapter_wait = seconds(answer.adapter_wait),
+                .kv_wait = seconds(answer.kv_wait),
+                .tpot = {}};
+    if (arrivals[i].answer_tokens > 1)
+      times.tpot = seconds(answer.end - answer.first_token) / (arrivals[i].answer_tokens - 1);
+    requests.push_back(times);
+  }
+  ComparedRun run = summary_of(requests);
   run.kv_hits = share(report.pool.hit_tokens, report.pool.queried_tokens);
   run.adapter_hits = share(report.pool.adapter_hits, report.pool.adapter_queries);
   return run;
@@ -103,21 +134,29 @@ Result<double> peak_rate(sim::ScenarioConfig scenario, const SimulatedMachine& m
 }  // namespace
 
 const std::vector<ComparedVariant>& compared_variants() {
+  using Pool = memory::PoolConfig;
+  using Options = MemoryOptions;
   static const std::vector<ComparedVariant> variants{
-      {"whole", "pool, dependencies, benefit", [](memory::PoolConfig&) {}},
+      {"whole", "pool, dependencies, benefit", [](Pool&) {}, [](Options&) {}},
       {"no dependencies", "an adapter may leave before its KV",
-       [](memory::PoolConfig& c) { c.dependencies = false; }},
+       [](Pool& c) { c.dependencies = false; }, [](Options& o) { o.dependencies = false; }},
       {"lru", "the least recently used leaves first",
-       [](memory::PoolConfig& c) { c.swapper.policy = memory::MemoryPolicy::kLru; }},
+       [](Pool& c) { c.swapper.policy = memory::MemoryPolicy::kLru; },
+       [](Options& o) { o.policy = MemoryPolicy::kLru; }},
       {"no reward", "adapters valued without regard to their number",
-       [](memory::PoolConfig& c) { c.swapper.adapter_reward = false; }},
+       [](Pool& c) { c.swapper.adapter_reward = false; },
+       [](Options& o) { o.adapter_reward = false; }},
       {"fixed share", "a fifth for adapters, LRU in each part, as vLLM",
-       [](memory::PoolConfig& c) {
+       [](Pool& c) {
          c.adapter_blocks = c.blocks / 5;
          c.swapper.policy = memory::MemoryPolicy::kLru;
+       },
+       [](Options& o) {
+         o.adapter_bytes = *o.pool_bytes / 5;
+         o.policy = MemoryPolicy::kLru;
        }},
       {"no history", "nothing stays after its last request, as S-LoRA",
-       [](memory::PoolConfig& c) { c.history = false; }}};
+       [](Pool& c) { c.history = false; }, [](Options& o) { o.history = false; }}};
   return variants;
 }
 
@@ -136,6 +175,30 @@ Result<std::vector<ComparedRun>> compare(const sim::ScenarioConfig& scenario,
   return runs;
 }
 
+ComparedRun summary_of(std::span<const LiveReport> rounds) {
+  std::vector<Times> requests;
+  size_t failed = 0;
+  EngineStats sums;
+  double invalid = 0;
+  for (const LiveReport& round : rounds) {
+    for (const LiveAnswer& answer : round.answers) {
+      failed += answer.error ? 1 : 0;
+      if (!answer.error) requests.push_back(times_of(answer));
+    }
+    sums.prefix_hits += round.stats.prefix_hits;
+    sums.prefix_queries += round.stats.prefix_queries;
+    sums.memory.adapter_hits += round.stats.memory.adapter_hits;
+    sums.memory.adapter_queries += round.stats.memory.adapter_queries;
+    invalid += round.invalid_kv / static_cast<double>(rounds.size());
+  }
+  ComparedRun run = summary_of(requests);
+  run.failed = failed;
+  run.kv_hits = share(sums.prefix_hits, sums.prefix_queries);
+  run.adapter_hits = share(sums.memory.adapter_hits, sums.memory.adapter_queries);
+  run.invalid_kv = invalid;
+  return run;
+}
+
 std::string comparison_text(const sim::ScenarioConfig& scenario,
                             const std::vector<ComparedRun>& runs) {
   std::string text =
@@ -151,6 +214,8 @@ std::string comparison_text(const sim::ScenarioConfig& scenario,
         r.variant, 1e3 * r.ttft, 1e3 * r.ttft_p99, 1e3 * r.tpot, 1e3 * r.queue,
         1e3 * r.adapter_wait, 1e3 * r.kv_wait, 100 * r.kv_hits, 100 * r.adapter_hits,
         100 * r.invalid_kv, r.peak_rate > 0 ? fmt::format("{:.1f}", r.peak_rate) : "–");
+  for (const ComparedRun& r : runs)
+    if (r.failed > 0) text += fmt::format("  {}: {} requests failed\n", r.variant, r.failed);
   return text;
 }
 

@@ -3,10 +3,13 @@
 #pragma once
 
 #include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "api/memory_options.h"
 #include "base/result.h"
+#include "bench/memory/live_run.h"
 #include "sim/scenarios.h"
 
 namespace valora::bench {
@@ -31,6 +34,8 @@ struct ComparedVariant {
   std::string name;
   std::string meaning;
   std::function<void(memory::PoolConfig&)> change;
+  // The same for an engine; pool_bytes is set.
+  std::function<void(MemoryOptions&)> change_options;
 };
 // whole, no dependencies, lru, no reward, fixed share, no history
 const std::vector<ComparedVariant>& compared_variants();
@@ -42,12 +47,16 @@ struct ComparedRun {
   double kv_hits = 0, adapter_hits = 0;             // shares of prompt tokens, and of requests
   double invalid_kv = 0;                            // mean share of the KV in the pool
   double peak_rate = 0;  // requests/s up to which the mean TTFT is below 0.5 s
+  size_t failed = 0;     // requests; they count nowhere else
 };
 
 // One run per variant on the same requests. with_peak: also searches the peak rate. Errors are
 // those of sim::simulate().
 Result<std::vector<ComparedRun>> compare(const sim::ScenarioConfig& scenario,
                                          const SimulatedMachine& machine, bool with_peak);
+
+// Of all rounds of one variant, without its name.
+ComparedRun summary_of(std::span<const LiveReport> rounds);
 
 std::string comparison_text(const sim::ScenarioConfig& scenario,
                             const std::vector<ComparedRun>& runs);

@@ -1,0 +1,178 @@
+#include "bench/memory/live_run.h"
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <memory>
+#include <mutex>
+
+namespace valora::bench {
+namespace {
+
+using LiveClock = std::chrono::steady_clock;
+
+constexpr int32_t kTokens = 256;  // that every vocabulary has
+constexpr auto kSamplePeriod = std::chrono::milliseconds(250);
+
+struct Progress {
+  std::mutex mutex;
+  std::condition_variable ended;
+};
+
+class Turn final : public ResponseSink {
+ public:
+  explicit Turn(Progress& progress) : progress_(progress) {}
+
+  void on_output(OutputChunk chunk) override {
+    for (const TokenOutput& token : chunk.tokens) answer_.tokens.push_back(token.chosen.id);
+  }
+  void on_done(const FinalInfo& info) override {
+    answer_.timings = info.timings;
+    answer_.cached_tokens = info.usage.cached_tokens;
+    end();
+  }
+  void on_error(const Error& error) override {
+    answer_.error = error;
+    end();
+  }
+  // Under the mutex of the progress.
+  bool has_ended() const { return ended_; }
+  // After has_ended().
+  const LiveAnswer& answer() const { return answer_; }
+
+ private:
+  void end() {
+    const std::lock_guard lock(progress_.mutex);
+    ended_ = true;
+    progress_.ended.notify_all();
+  }
+
+  Progress& progress_;
+  LiveAnswer answer_;
+  bool ended_ = false;
+};
+
+class LiveRun {
+ public:
+  LiveRun(Engine& engine, std::span<const sim::Arrival> arrivals,
+          std::span<const std::string> adapters)
+      : engine_(engine), arrivals_(arrivals), adapters_(adapters), prompts_(arrivals.size()) {
+    for (size_t i = 0; i < arrivals.size(); ++i) {
+      turns_.push_back(std::make_shared<Turn>(progress_));
+      waiting_.push_back(i);
+    }
+  }
+
+  LiveReport run() {
+    while (!all_ended()) {
+      for (const size_t index : take_startable()) start(index);
+      sample();
+      std::unique_lock lock(progress_.mutex);
+      progress_.ended.wait_until(lock, next_event());
+    }
+    LiveReport report;
+    for (const auto& turn : turns_) report.answers.push_back(turn->answer());
+    report.stats = engine_.stats();
+    report.invalid_kv = samples_ > 0 ? invalid_sum_ / samples_ : 0;
+    return report;
+  }
+
+ private:
+  LiveClock::time_point due(size_t index) const {
+    return begin_ + std::chrono::duration_cast<LiveClock::duration>(arrivals_[index].at);
+  }
+
+  bool all_ended() {
+    const std::lock_guard lock(progress_.mutex);
+    return std::ranges::all_of(turns_, [](const auto& turn) { return turn->has_ended(); });
+  }
+
+  bool startable(size_t index) const {
+    const auto& previous = arrivals_[index].previous;
+    return due(index) <= LiveClock::now() && (!previous || turns_[*previous]->has_ended());
+  }
+
+  std::vector<size_t> take_startable() {
+    const std::lock_guard lock(progress_.mutex);
+    std::vector<size_t> startable;
+    std::erase_if(waiting_, [&](size_t index) {
+      const bool now = this->startable(index);
+      if (now) startable.push_back(index);
+      return now;
+    });
+    return startable;
+  }
+
+  // Ended turns notify; the rest is a matter of time.
+  LiveClock::time_point next_event() const {
+    LiveClock::time_point next = next_sample_;
+    for (const size_t index : waiting_)
+      if (due(index) > LiveClock::now()) return std::min(next, due(index));
+    return next;
+  }
+
+  std::vector<int32_t> prompt_of(size_t index) {
+    const sim::Arrival& arrival = arrivals_[index];
+    std::vector<int32_t> prompt;
+    size_t said = 0;
+    if (arrival.previous) {
+      const sim::Arrival& before = arrivals_[*arrival.previous];
+      const LiveAnswer& answer = turns_[*arrival.previous]->answer();
+      prompt = std::move(prompts_[*arrival.previous]);
+      prompt.insert(prompt.end(), answer.tokens.begin(), answer.tokens.end());
+      said = before.prompt.size() + static_cast<size_t>(before.answer_tokens);
+    }
+    for (size_t i = said; i < arrival.prompt.size(); ++i)
+      prompt.push_back(arrival.prompt[i] % kTokens);
+    return prompt;
+  }
+
+  void start(size_t index) {
+    const sim::Arrival& arrival = arrivals_[index];
+    const auto& turn = turns_[index];
+    if (arrival.previous && turns_[*arrival.previous]->answer().error)
+      return turn->on_error({ErrorCode::kCancelled, "an earlier turn failed", {}});
+    prompts_[index] = prompt_of(index);
+    GenerateRequest request;
+    request.prompt = prompts_[index];
+    if (arrival.adapter != scheduler::kBaseModel)
+      request.adapters = {{adapters_[static_cast<size_t>(arrival.adapter)], 1}};
+    request.sampling.max_tokens = arrival.answer_tokens;
+    request.sampling.temperature = 0;
+    request.sampling.ignore_eos = true;
+    const auto handle = engine_.submit(std::move(request), turn);
+    if (!handle.ok()) turn->on_error(handle.error());
+  }
+
+  void sample() {
+    if (LiveClock::now() < next_sample_) return;
+    next_sample_ = LiveClock::now() + kSamplePeriod;
+    const MemoryStats memory = engine_.stats().memory;
+    const int kv = memory.history_blocks + memory.running_blocks;
+    if (kv == 0) return;
+    invalid_sum_ += static_cast<double>(memory.invalid_blocks) / kv;
+    ++samples_;
+  }
+
+  Engine& engine_;
+  const std::span<const sim::Arrival> arrivals_;
+  const std::span<const std::string> adapters_;
+  const LiveClock::time_point begin_ = LiveClock::now();
+  LiveClock::time_point next_sample_ = begin_;
+  Progress progress_;
+  std::vector<std::shared_ptr<Turn>> turns_;
+  std::vector<std::vector<int32_t>> prompts_;
+  std::deque<size_t> waiting_;  // not sent yet, by time
+  double invalid_sum_ = 0;
+  int samples_ = 0;
+};
+
+}  // namespace
+
+LiveReport run_live(Engine& engine, std::span<const sim::Arrival> arrivals,
+                    std::span<const std::string> adapters) {
+  return LiveRun(engine, arrivals, adapters).run();
+}
+
+}  // namespace valora::bench

@@ -1,0 +1,127 @@
+// `valora bench memory-live`: the memory pool beside its rivals, on an engine in real time.
+#include <algorithm>
+#include <iostream>
+
+#include "api/waiting_calls.h"
+#include "cli/adapters_at_start.h"
+#include "cli/command.h"
+#include "cli/format.h"
+#include "cli/memory_scenarios.h"
+#include "cli/progress_bar.h"
+#include "engine/serving_engine.h"
+
+namespace valora::cli {
+namespace {
+
+struct Flags {
+  EngineOptions engine;
+  ScenarioFlags scenarios;
+  std::string lora_dir;
+  std::vector<std::string> variants;
+  int rounds = 2;
+  bool json = false;
+};
+
+struct Adapters {
+  std::vector<LoadAdapter> loads;
+  std::vector<std::string> names;
+};
+
+Result<Adapters> adapters_of(const Flags& flags) {
+  VALORA_TRY(loads, adapters_at_start(
+                        {.lora_modules = {}, .manifest = {}, .lora_dirs = {flags.lora_dir}}, {}));
+  const int wanted = std::ranges::max(flags.scenarios.adapters);
+  if (static_cast<int>(loads.size()) < wanted)
+    return invalid("--lora-dir " + flags.lora_dir + " has " + std::to_string(loads.size()) +
+                   " adapters, but --adapters asks for " + std::to_string(wanted));
+  Adapters adapters{std::move(loads), {}};
+  for (const LoadAdapter& load : adapters.loads) adapters.names.push_back(load.name);
+  return adapters;
+}
+
+Result<bench::LiveReport> run_variant(const Flags& flags, const bench::ComparedVariant& variant,
+                                      const sim::ScenarioConfig& scenario,
+                                      const Adapters& adapters) {
+  EngineOptions options = flags.engine;
+  variant.change_options(options.memory);
+  VALORA_TRY(engine, ServingEngine::start(options));
+  for (int i = 0; i < scenario.adapters; ++i)
+    VALORA_CHECK(load_adapter_now(*engine, adapters.loads[static_cast<size_t>(i)]));
+  return bench::run_live(*engine, sim::make_scenario(scenario), adapters.names);
+}
+
+bool chosen(const Flags& flags, const bench::ComparedVariant& variant) {
+  return flags.variants.empty() ||
+         std::ranges::find(flags.variants, variant.name) != flags.variants.end();
+}
+
+// Each round runs the variants in another order, so that a slow moment of the machine is not
+// always the same one's.
+Result<std::vector<bench::ComparedRun>> compare_live(const Flags& flags,
+                                                     const sim::ScenarioConfig& scenario,
+                                                     const Adapters& adapters, ProgressBar& bar) {
+  std::vector<const bench::ComparedVariant*> variants;
+  for (const bench::ComparedVariant& variant : bench::compared_variants())
+    if (chosen(flags, variant)) variants.push_back(&variant);
+  std::vector<std::vector<bench::LiveReport>> rounds(variants.size());
+  const int total = flags.rounds * static_cast<int>(variants.size());
+  for (int i = 0; i < total; ++i) {
+    const size_t round = static_cast<size_t>(i) / variants.size();
+    const size_t v = (static_cast<size_t>(i) + round) % variants.size();
+    bar.show(i, total, variants[v]->name);
+    VALORA_TRY(report, run_variant(flags, *variants[v], scenario, adapters));
+    rounds[v].push_back(std::move(report));
+  }
+  std::vector<bench::ComparedRun> runs;
+  for (size_t v = 0; v < variants.size(); ++v) {
+    runs.push_back(bench::summary_of(rounds[v]));
+    runs.back().variant = variants[v]->name;
+  }
+  return runs;
+}
+
+int run_bench_memory_live(const Flags& flags) {
+  if (!flags.engine.memory.pool_bytes)
+    return fail(invalid("--pool-memory is needed, to say how scarce memory is"));
+  const auto adapters = adapters_of(flags);
+  if (!adapters.ok()) return fail(adapters.error());
+  Json out = Json::array();
+  for (const sim::ScenarioConfig& scenario : scenarios_of(flags.scenarios)) {
+    ProgressBar bar;
+    const auto runs = compare_live(flags, scenario, *adapters, bar);
+    if (!runs.ok()) return fail(runs.error());
+    out.push_back(json_of(scenario, *runs));
+    if (!flags.json) std::cout << bench::comparison_text(scenario, *runs) << std::flush;
+  }
+  if (flags.json) print_json(out);
+  return 0;
+}
+
+}  // namespace
+
+void add_bench_memory_live(Command bench, std::function<int()>& run) {
+  auto flags = std::make_shared<Flags>();
+  Command c = bench.add_subcommand(
+      "memory-live",
+      "Compare the memory pool with its rivals as `memory` does, but on a model in real time");
+  add_engine_flags(c, flags->engine);
+  flags->scenarios.applications = {"chat"};
+  flags->scenarios.adapters = {20};
+  flags->scenarios.scenario.seconds = 120;
+  flags->scenarios.scenario.rate = 0.5;
+  add_scenario_flags(c, flags->scenarios);
+  c.add_option("--lora-dir", flags->lora_dir, "Folder of adapters of the model").required();
+  std::vector<std::string> names;
+  for (const bench::ComparedVariant& variant : bench::compared_variants())
+    names.push_back(variant.name);
+  c.add_option("--variants", flags->variants, "What to compare, e.g. whole,lru (default: all)")
+      .delimiter(',')
+      .one_of(names);
+  c.add_option("--rounds", flags->rounds, "Runs of each variant")
+      .positive_number()
+      .capture_default_str();
+  c.add_flag("--json", flags->json, "Print one JSON object");
+  c.callback([flags, &run] { run = [flags] { return run_bench_memory_live(*flags); }; });
+}
+
+}  // namespace valora::cli
