@@ -3,8 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <deque>
+#include <mutex>
 #include <utility>
 
+#include "base/digest.h"
 #include "base/json.h"
 #include "base/strings.h"
 
@@ -140,6 +143,44 @@ Result<Entries> read_header(const std::string& path, std::string_view text, uint
   return entries;
 }
 
+// The last headers that were read: thousands of adapters often have equal ones.
+class HeaderMemo {
+ public:
+  std::shared_ptr<const Entries> find(const Digest& text, uint64_t data_size) {
+    const std::lock_guard lock(mutex_);
+    for (const Memo& memo : memos_)
+      if (memo.text == text && memo.data_size == data_size) return memo.entries;
+    return nullptr;
+  }
+  void add(const Digest& text, uint64_t data_size, std::shared_ptr<const Entries> entries) {
+    const std::lock_guard lock(mutex_);
+    memos_.push_back({text, data_size, std::move(entries)});
+    if (memos_.size() > kMemos) memos_.pop_front();
+  }
+
+ private:
+  static constexpr size_t kMemos = 8;
+  struct Memo {
+    Digest text;
+    uint64_t data_size;
+    std::shared_ptr<const Entries> entries;
+  };
+  std::mutex mutex_;
+  std::deque<Memo> memos_;
+};
+
+Result<Entries> read_known_header(const std::string& path, std::string_view text,
+                                  uint64_t data_size) {
+  constexpr size_t kLargest = size_t{1} << 20;  // bytes of a header to be kept
+  static HeaderMemo memo;
+  const Digest digest = digest_of(text);
+  if (const auto known = memo.find(digest, data_size)) return *known;
+  VALORA_TRY(entries, read_header(path, text, data_size));
+  if (text.size() <= kLargest)
+    memo.add(digest, data_size, std::make_shared<const Entries>(entries));
+  return entries;
+}
+
 // Fills `out`, or says that the file was cut since it was opened.
 Status read_all(const InputFile& file, uint64_t begin, std::span<char> out) {
   VALORA_TRY(size, file.read(begin, out));
@@ -149,23 +190,23 @@ Status read_all(const InputFile& file, uint64_t begin, std::span<char> out) {
 
 // The values of some tensors, which are sorted by their place, in one memory. Neighbours are read
 // together.
-Result<std::shared_ptr<const std::string>> read_values(const InputFile& file, uint64_t data_begin,
-                                                       std::span<Entry* const> entries) {
+Result<std::shared_ptr<const uint8_t[]>> read_values(const InputFile& file, uint64_t data_begin,
+                                                     std::span<Entry* const> entries) {
   size_t bytes = 0;
   for (const Entry* entry : entries) bytes += entry->end - entry->begin;
-  auto values = std::make_shared<std::string>(bytes, '\0');
+  const auto values = std::make_shared_for_overwrite<uint8_t[]>(bytes);
   size_t done = 0, pending = 0;
   for (size_t i = 0; i < entries.size(); ++i) {
     Entry& entry = *entries[i];
     const size_t size = entry.end - entry.begin;
-    entry.view.bytes = {reinterpret_cast<const uint8_t*>(values->data()) + done + pending, size};
+    entry.view.bytes = {values.get() + done + pending, size};
     pending += size;
     if (i + 1 < entries.size() && entries[i + 1]->begin == entry.end) continue;
-    const std::span out(values->data() + done, pending);
+    const std::span out(reinterpret_cast<char*>(values.get()) + done, pending);
     VALORA_CHECK(read_all(file, data_begin + entry.end - pending, out));
     done += std::exchange(pending, 0);
   }
-  return std::shared_ptr<const std::string>(std::move(values));
+  return std::shared_ptr<const uint8_t[]>(values);
 }
 
 Result<InputFile> open_limited(const std::string& path, size_t max_bytes) {
@@ -205,7 +246,7 @@ Result<std::shared_ptr<const SafeTensors>> SafeTensors::read(
   VALORA_TRY(size, header_size(path, std::span(begin).first(begin_size), file.size()));
   std::string text(size, '\0');
   VALORA_CHECK(read_all(file, 8, text));
-  VALORA_TRY(entries, read_header(path, text, file.size() - 8 - size));
+  VALORA_TRY(entries, read_known_header(path, text, file.size() - 8 - size));
   std::vector<Entry*> chosen;
   for (auto& [name, entry] : entries)
     if (wanted(name)) chosen.push_back(&entry);

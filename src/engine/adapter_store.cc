@@ -35,7 +35,7 @@ Result<AdapterStore::Stored> AdapterStore::add(
   VALORA_TRY(layout, ops::PanelLayout::make(shapes_of(*spec), dtype_, block_bytes_));
   const memory::AdapterNeed need{spec->digest, layout.blocks()};
   const std::lock_guard lock(mutex_);
-  drop_unused();
+  if (entries_.size() >= sweep_at_ || kept_bytes_ + spec->bytes > kMostKept) drop_unused();
   Entry& entry = entries_[spec->digest];
   std::erase(entry.paths, spec->path);
   entry.paths.push_back(spec->path);
@@ -66,6 +66,7 @@ void AdapterStore::drop_unused() {
   std::erase_if(entries_, [](const auto& entry) {
     return entry.second.weights.expired() && entry.second.blocks.empty();
   });
+  sweep_at_ = 2 * entries_.size() + 64;  // so that thousands of loads do not each look at all
 }
 
 Result<AdapterStore::Source> AdapterStore::source_of(const Digest& digest) const {

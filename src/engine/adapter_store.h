@@ -79,6 +79,7 @@ class AdapterStore {
   mutable std::mutex mutex_;
   std::unordered_map<Digest, Entry> entries_;
   size_t kept_bytes_ = 0;
+  size_t sweep_at_ = 64;  // entries at which unused ones are dropped
 };
 
 }  // namespace valora

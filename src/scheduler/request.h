@@ -47,6 +47,8 @@ struct Request : std::enable_shared_from_this<Request> {
   memory::Claim claim;
   // Time that it waited for its adapters, and for its KV, on their way to the pool.
   Duration adapter_wait{}, kv_wait{};
+  memory::Readiness readiness = memory::Readiness::kReady;  // when it last asked for them
+  TimePoint asked_at{};
   std::optional<TimePoint> full_since;  // there is no room for its adapters since then
   std::vector<Digest> block_keys;
 

@@ -83,7 +83,6 @@ StepPlan Scheduler::plan() {
   hold_merged(step);
   group_by_adapter(step.plan.items);
   step.plan.waits_for_copies = step.plan.items.empty() && pool_.moving();
-  last_plan_at_ = now;
   return std::move(step.plan);
 }
 

@@ -105,7 +105,6 @@ class Scheduler {
   std::vector<Request*> claim_waiting(Step& step, TimePoint now);
   memory::Readiness claim(Request& request);
   bool revoke_last_claim(const Request& before);
-  void note_wait(Request& request, memory::Readiness readiness, TimePoint now) const;
   void hold_merged(Step& step);
   void place_running(Step& step, size_t position);
   void admit(Step& step, Request& request, TimePoint now);
@@ -131,7 +130,6 @@ class Scheduler {
   Mode mode_ = Mode::kUnmerged;
   AdapterId merged_ = kBaseModel;
   memory::Claim merged_claim_;  // the merged adapter: mixture mode subtracts it from other requests
-  TimePoint last_plan_at_{};
   bool running_short_ = false;  // a running request got no memory in the last plan
 };
 

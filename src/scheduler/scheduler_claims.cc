@@ -14,6 +14,15 @@ namespace {
 // Requests whose KV is brought in before there is a place for them in a step.
 constexpr int kAhead = 8;
 
+// The time since a request last asked goes to what it waited for then.
+void note_wait(Request& request, Readiness readiness, TimePoint now) {
+  const Duration waited = now - request.asked_at;
+  if (request.readiness == Readiness::kLoadingAdapter) request.adapter_wait += waited;
+  if (request.readiness == Readiness::kLoadingKv) request.kv_wait += waited;
+  request.readiness = readiness;
+  request.asked_at = now;
+}
+
 }  // namespace
 
 Readiness Scheduler::claim(Request& request) {
@@ -21,12 +30,6 @@ Readiness Scheduler::claim(Request& request) {
     memory::extend_block_keys(request.identity, request.tokens, request.block_keys);
   return pool_.claim(request.claim, request.identity, request.block_keys,
                      static_cast<int>(request.tokens.size()));
-}
-
-void Scheduler::note_wait(Request& request, Readiness readiness, TimePoint now) const {
-  const Duration waited = now - std::max(last_plan_at_, request.arrival);
-  if (readiness == Readiness::kLoadingAdapter) request.adapter_wait += waited;
-  if (readiness == Readiness::kLoadingKv) request.kv_wait += waited;
 }
 
 // The requests that could run now, in the order of the queue. Each other one asks for what it

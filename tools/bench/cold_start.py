@@ -1,19 +1,21 @@
 #!/usr/bin/env python3
 """The first answer of an adapter that lies on disk, beside a warm one and beside the bounds of disk and memory.
 
-A random Qwen2-0.5B-shaped checkpoint in bf16; `valora serve --lora-dir` reads only headers at start. Each adapter is
-asked twice for one token: cold, with its file dropped from the page cache, from the page cache, and warm, from the
-pool. Prints the medians, the time to read the file alone, from disk and from the page cache, and the time to copy its
-bytes in memory once.
+A random Qwen2-0.5B-shaped checkpoint in bf16; `valora serve --lora-dir` reads only headers at start. The pool holds
+half of the adapters, and all were asked once, so that its memory is in use. Then each adapter that is not in the pool
+is asked for one token: from the page cache, or with its file dropped from it, and again, from the pool. Prints the
+medians, the time to read the file alone, from disk and from the page cache, and the time to copy its bytes in memory.
 
     .venv/bin/python tools/bench/cold_start.py --adapters 12
 """
 
 import argparse
+import json
 import os
 import shutil
 import statistics
 import time
+import urllib.request
 
 import torch
 
@@ -41,10 +43,31 @@ def read(path):
             pass
 
 
+def absent(server):
+    """The adapters that are not in the pool."""
+    with urllib.request.urlopen(server.url + "/v1/lora_adapters") as response:
+        return [card["name"] for card in json.load(response)["data"] if not card["resident"]]
+
+
+def measure(server, files, place, prompt, rounds, times):
+    """Adds the seconds of first answers with the adapter at `place`, and of later ones."""
+    def ask(name):
+        return server.run([prompt], None, [name], 1)[0]
+
+    for name in ["base"] * 3 + list(files):
+        ask(name)
+    for _ in range(rounds):
+        for name in absent(server):
+            (drop if place == "disk" else read)(files[name])
+            times[place].append(ask(name))
+            times["warm"].append(statistics.median(ask(name) for _ in range(3)))
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--program", default="build/valora")
     parser.add_argument("--adapters", type=int, default=12)
+    parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--rank", type=int, default=16)
     parser.add_argument("--prompt", type=int, default=16, help="tokens")
     parser.add_argument("--threads", type=int, default=2)
@@ -58,18 +81,13 @@ def main():
         os.symlink(os.path.abspath(path), os.path.join(lora_dir, f"a{i}"))
     files = [os.path.join(path, "adapter_model.safetensors") for path in adapters]
     size = os.path.getsize(files[0])
-    pool = ["--pool-memory", str(3 * options.adapters * size), "--lora-dir", lora_dir]
-    prompt = list(range(options.prompt))
+    pool = ["--pool-memory", str(options.adapters // 2 * size), "--lora-dir", lora_dir]
+    named = {f"a{i}": path for i, path in enumerate(files)}
     times = {"warm": [], "page cache": [], "disk": []}
     for place in ("page cache", "disk"):
         server = Valora(options.program, model, [], options.threads, pool)
         try:
-            for _ in range(3):
-                server.run([prompt], None, ["base"], 1)
-            for i, path in enumerate(files):
-                (drop if place == "disk" else read)(path)
-                times[place].append(server.run([prompt], None, [f"a{i}"], 1)[0])
-                times["warm"].append(statistics.median(server.run([prompt], None, [f"a{i}"], 1)[0] for _ in range(3)))
+            measure(server, named, place, list(range(options.prompt)), options.rounds, times)
         finally:
             server.close()
     data = torch.ones(size, dtype=torch.uint8)
@@ -79,7 +97,7 @@ def main():
         bounds["read of the file from disk"].append(timed(lambda path=path: read(path)))
         bounds["read of the file from the page cache"].append(timed(lambda path=path: read(path)))
         bounds["copy of its bytes in memory"].append(timed(data.clone))
-    print(f"adapters of {size / 2**20:.1f} MiB, rank {options.rank}; medians of {options.adapters}, milliseconds")
+    print(f"adapters of {size / 2**20:.1f} MiB, rank {options.rank}; medians of {len(times['disk'])} or more, milliseconds")
     warm = statistics.median(times["warm"])
     for name in ("warm", "page cache", "disk"):
         middle = statistics.median(times[name])

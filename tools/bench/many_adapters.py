@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Throughput as the number of served adapters grows (S-LoRA's figure): the same load over 5 to 2,000 adapters.
 
-A small random decoder with thousands of adapters on all its linears, one server per number of adapters, each with the
+A small random decoder with thousands of adapters on its attention's linears (S-LoRA's setting), one server per number of adapters, each with the
 same pool. `valora bench serve` sends the same number of requests to each in turns, round after round, in an order that
-changes; the adapter of each request is drawn by a power law. Prints per number the median throughput, its ratio to the
+changes; the adapter of each request is drawn by a power law. All adapters were asked once before. Prints per number the median throughput, its ratio to the
 fewest adapters in the same round, how often the adapter was in the pool, and the steps' time outside the model.
 
     .venv/bin/python tools/bench/many_adapters.py --rounds 3
@@ -25,8 +25,7 @@ import checkpoints
 
 SHAPE = dict(vocab_size=151936, hidden_size=512, intermediate_size=1408, num_hidden_layers=8, num_attention_heads=8,
              num_key_value_heads=2, max_position_embeddings=4096, tie_word_embeddings=True, bos_token_id=None, eos_token_id=151645)
-SIZES = {"q_proj": (512, 512), "k_proj": (512, 128), "v_proj": (512, 128), "o_proj": (512, 512),
-         "gate_proj": (512, 1408), "up_proj": (512, 1408), "down_proj": (1408, 512)}
+SIZES = {"q_proj": (512, 512), "k_proj": (512, 128), "v_proj": (512, 128), "o_proj": (512, 512)}
 
 
 def write_adapter(folder, seed, rank):
@@ -35,8 +34,7 @@ def write_adapter(folder, seed, rank):
     tensors = {}
     for layer in range(SHAPE["num_hidden_layers"]):
         for linear, (size, out) in SIZES.items():
-            part = "self_attn" if linear in ("q_proj", "k_proj", "v_proj", "o_proj") else "mlp"
-            name = f"base_model.model.model.layers.{layer}.{part}.{linear}.lora_"
+            name = f"base_model.model.model.layers.{layer}.self_attn.{linear}.lora_"
             for half, shape in (("A", (rank, size)), ("B", (out, rank))):
                 tensors[f"{name}{half}.weight"] = (torch.randn(shape, generator=generator) * 0.02).to(torch.bfloat16)
     save_file(tensors, os.path.join(folder, "adapter_model.safetensors"))
@@ -99,11 +97,11 @@ class Server:
         self.process.wait()
 
 
-def load(options, server, seed):
+def load(options, server, seed, distribution, requests, tokens):
     """Requests per second of one run."""
-    command = [options.program, "bench", "serve", "--url", server.url, "--adapter-distribution",
-               f"zipf:{options.power}", "--num-prompts", str(options.requests), "--concurrency", str(options.concurrency),
-               "--input-tokens", "64", "--output-tokens", "32", "--seed", str(seed), "--json"]
+    command = [options.program, "bench", "serve", "--url", server.url, "--adapter-distribution", distribution,
+               "--num-prompts", str(requests), "--concurrency", str(options.concurrency), "--input-tokens", tokens[0],
+               "--output-tokens", tokens[1], "--seed", str(seed), "--json"]
     answer = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
     if answer["all"]["failed"]:
         raise SystemExit(f"{answer['all']['failed']} requests failed")
@@ -130,11 +128,12 @@ def main():
         for count in counts:
             servers[count] = Server(options, model, folder_of(options.folder, count))
             print(f"{count} adapters: started in {servers[count].start_seconds:.2f} s, {servers[count].memory():.0f} MiB")
-            load(options, servers[count], 0)
+            load(options, servers[count], 0, "distinct", count, ("1", "1"))
         before = {count: servers[count].metrics() for count in counts}
         for round_ in range(1, options.rounds + 1):
             for count in sorted(counts, reverse=round_ % 2 == 0):
-                rates[count].append(load(options, servers[count], round_))
+                rates[count].append(load(options, servers[count], round_, f"zipf:{options.power}",
+                                         options.requests, ("16:112", "8:56")))
         print(f"{'adapters':>8} {'requests/s':>10} {'ratio':>6}   lowest - highest  in the pool  outside the model")
         for count in counts:
             now = servers[count].metrics()
