@@ -110,6 +110,13 @@ void EngineCore::expect(std::span<const memory::AdapterNeed> needs) {
   for (const memory::AdapterNeed& need : needs) pool_.expect(need);
 }
 
+Result<bool> EngineCore::pin(const memory::AdapterNeed& need) {
+  const memory::AdapterNode* node = pool_.tree().find_adapter(need.digest);
+  const bool before = node && node->kept;
+  VALORA_CHECK(pool_.keep(need, true));
+  return !before;
+}
+
 Status EngineCore::enqueue(const std::shared_ptr<ActiveRequest>& request,
                            std::shared_ptr<const PreparedPrompt> prompt) {
   const int length = static_cast<int>(prompt->tokens.size());

@@ -53,8 +53,9 @@ class EngineCore final : scheduler::StepListener {
 
   // Loads adapters ahead of the request that will need them, if there is room.
   void expect(std::span<const memory::AdapterNeed> needs);
-  // kUnavailable: pinned adapters have no more room.
-  Status pin(const memory::AdapterNeed& need) { return pool_.keep(need, true); }
+  // Whether it was not pinned before. kUnavailable: pinned adapters have no more room.
+  Result<bool> pin(const memory::AdapterNeed& need);
+  void unpin(const memory::AdapterNeed& need) { (void)pool_.keep(need, false); }
   void forget_adapter(const Digest& content) { pool_.forget(content); }
   // Fills in the fields that the core knows. The lists of adapter names are rebuilt only if the
   // queues changed since the last call.

@@ -21,12 +21,20 @@ Result<AdapterCard> ServingEngine::load_now(const LoadAdapter& request) {
   auto shared = std::make_shared<const adapters::AdapterSpec>(std::move(spec));
   VALORA_TRY(built, build_adapter(shared, modules, loaded_.dtype, device_, tiers_->adapters()));
   VALORA_CHECK(check_room(*built));
-  if (request.pinned) VALORA_CHECK(pin(built->need));
-  VALORA_TRY(added, adapters_.add(request, shared, built));
-  if (added.replaced)
-    post([digest = *added.replaced](EngineCore& core) { core.forget_adapter(digest); });
+  bool newly_pinned = false;
+  if (request.pinned) {
+    VALORA_TRY(newly, pin(built->need));
+    newly_pinned = newly;
+  }
+  auto added = adapters_.add(request, shared, built);
+  if (!added.ok()) {
+    if (newly_pinned) post([need = built->need](EngineCore& core) { core.unpin(need); });
+    return added.error();
+  }
+  if (added->replaced)
+    post([digest = *added->replaced](EngineCore& core) { core.forget_adapter(digest); });
   if (!lazy) post([need = built->need](EngineCore& core) { core.expect({&need, 1}); });
-  return std::move(added.card);
+  return std::move(added->card);
 }
 
 // An adapter must leave room for some tokens of its requests.
@@ -41,8 +49,8 @@ Status ServingEngine::check_room(const LoadedAdapter& adapter) const {
 }
 
 // Waits for the engine thread, which knows what is pinned already.
-Status ServingEngine::pin(const memory::AdapterNeed& need) {
-  auto pinned = std::make_shared<std::promise<Status>>();
+Result<bool> ServingEngine::pin(const memory::AdapterNeed& need) {
+  auto pinned = std::make_shared<std::promise<Result<bool>>>();
   auto answer = pinned->get_future();
   post([need, pinned](EngineCore& core) { pinned->set_value(core.pin(need)); });
   return answer.get();

@@ -65,7 +65,7 @@ class ServingEngine final : public Engine {
   Result<AdapterCard> load_now(const LoadAdapter& request);
   Result<AdapterCard> try_load(const LoadAdapter& request);
   Status check_room(const LoadedAdapter& adapter) const;
-  Status pin(const memory::AdapterNeed& need);
+  Result<bool> pin(const memory::AdapterNeed& need);
   void copied();
   bool has_work() const;
   Status accepting() const;

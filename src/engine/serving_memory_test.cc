@@ -19,7 +19,7 @@ struct Setting {
 
 class MemoryTest : public EngineTest {
  protected:
-  static constexpr int kAdapters = 60;
+  static constexpr int kAdapters = 200;
 
   void write_adapters(int count = kAdapters) {
     for (int i = 0; i < count; ++i) {
@@ -61,7 +61,7 @@ class MemoryTest : public EngineTest {
 class CrowdedTest : public MemoryTest, public ::testing::WithParamInterface<Setting> {};
 
 TEST_P(CrowdedTest, EveryAnswerEqualsTheOneGivenAlone) {
-  constexpr int kRequests = 128;
+  constexpr int kRequests = 256;  // at once
   write_adapters();
   start_with_blocks(1000);
   load_all();
@@ -72,7 +72,7 @@ TEST_P(CrowdedTest, EveryAnswerEqualsTheOneGivenAlone) {
   options_.policy = GetParam().policy;
   options_.max_model_len = 240;
   GetParam().change(options_.memory);
-  start_with_blocks(40, 60);  // 120 blocks of adapters, 300 of conversations
+  start_with_blocks(70, 100);  // 400 blocks of adapters, 600 of conversations
   load_all();
   std::vector<int> order(kRequests);
   std::iota(order.begin(), order.end(), 0);
@@ -218,6 +218,23 @@ TEST_F(MemoryTest, PinnedAdaptersStayUpToTheirShare) {
   ASSERT_TRUE(unload("a0").ok());
   EXPECT_TRUE(
       load({.name = name(2), .path = folders_[2]->path(), .replace = true, .pinned = true}).ok());
+}
+
+TEST_F(MemoryTest, ALoadThatFailsPinsNothing) {
+  write_adapters(2);
+  options_.max_model_len = 160;
+  start_with_blocks(12);  // a quarter for pinned ones: one adapter of 2 blocks
+  const auto unknown_head =
+      load({.name = name(0), .path = folders_[0]->path(), .head = "none", .pinned = true});
+  ASSERT_FALSE(unknown_head.ok());
+  const auto second = load({.name = name(1), .path = folders_[1]->path(), .pinned = true});
+  EXPECT_TRUE(second.ok()) << second.error().message;
+  // The same content under another name that is refused: it stays pinned.
+  ASSERT_FALSE(
+      load({.name = "b", .path = folders_[1]->path(), .head = "none", .pinned = true}).ok());
+  run(request(1));
+  for (int i = 0; i < 3; ++i) run(ask(numbered_prompt(150, 40 + 50 * i), 1));
+  EXPECT_TRUE(resident("a1"));
 }
 
 }  // namespace
