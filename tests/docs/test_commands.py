@@ -28,7 +28,7 @@ def help_of(*subcommand):
 
 def subcommands(text):
     _, _, listed = text.partition("\nSubcommands:\n")
-    return re.findall(r"^  (\w+) ", listed, re.MULTILINE)
+    return re.findall(r"^  ([\w-]+) ", listed, re.MULTILINE)
 
 
 def options(words):
