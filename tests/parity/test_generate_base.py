@@ -106,7 +106,8 @@ def test_command_line(models, references, tmp_path):
     for row, step in zip(expected, answer["logprobs"]):
         assert len(step["top"]) == size
         assert max(abs(row[top["id"]].item() - top["logprob"]) for top in step["top"]) < 1e-4
-    assert set(answer["timings"]) == {"queue_seconds", "prefill_seconds", "decode_seconds", "ttft_seconds", "e2e_seconds"}
+    assert set(answer["timings"]) == {"queue_seconds", "adapter_seconds", "kv_seconds", "prefill_seconds", "decode_seconds", "ttft_seconds",
+                                      "e2e_seconds"}
 
 
 def test_command_line_raw_text(models, references):
