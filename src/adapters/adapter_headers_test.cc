@@ -14,7 +14,6 @@ using testing::AdapterFolder;
 using ::testing::HasSubstr;
 using testing::kHidden;
 using testing::kQ0;
-using testing::kQ1;
 
 const std::string kA0 = AdapterFolder::key(kQ0, "lora_A.weight");
 

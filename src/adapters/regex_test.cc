@@ -6,7 +6,6 @@
 namespace valora::adapters {
 namespace {
 
-using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 bool full(const std::string& pattern, const std::string& text) {

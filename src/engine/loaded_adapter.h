@@ -51,7 +51,7 @@ struct LoadedAdapter {
 // Heads become float. Errors are those of AdapterStore::add(). Throws c10::Error or std::bad_alloc
 // if memory runs out.
 Result<std::shared_ptr<LoadedAdapter>> build_adapter(
-    std::shared_ptr<const adapters::AdapterSpec> spec, const adapters::ModuleTable& modules,
+    std::shared_ptr<const adapters::AdapterSpec> shared, const adapters::ModuleTable& modules,
     at::ScalarType dtype, at::Device device, AdapterStore* store = nullptr);
 
 // An adapter of a request. The request keeps it alive, even if its name is unloaded or replaced.

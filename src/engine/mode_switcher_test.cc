@@ -36,7 +36,7 @@ class Switcher : public ::testing::TestWithParam<Setting> {
   }
   void TearDown() override { ops::set_backend(ops::Backend::kNative); }
 
-  std::shared_ptr<const LoadedAdapter> make_adapter(uint32_t seed) {
+  std::shared_ptr<const LoadedAdapter> make_adapter(uint32_t seed) const {
     TempDir folder;
     testing::write_tiny_adapter(folder, seed);
     const adapters::ModuleTable& modules = loaded_.model->spec().modules;
@@ -47,7 +47,7 @@ class Switcher : public ::testing::TestWithParam<Setting> {
         .value();
   }
   // Copies of the weights in use, [out, in] each.
-  std::vector<at::Tensor> values(const models::MergedWeights* merged) {
+  std::vector<at::Tensor> values(const models::MergedWeights* merged) const {
     std::vector<at::Tensor> copies;
     for (const models::Linear* linear : loaded_.model->decoder_linears()) {
       const bool replaced = merged && merged->modules[linear->module()].defined();

@@ -179,7 +179,7 @@ class Pool {
     bool adapter = false;
     TimePoint last_use{};
   };
-  static Victim victim_of(const AnyNode& node);
+  static Victim victim_of(const AnyNode& any);
   std::optional<AnyNode> find_victim(const Victim& victim);
 
   Slot slot() const { return VisitWindow::slot_of(now_, config_.window); }

@@ -54,11 +54,11 @@ void set_bound(Measurement& m, const Limits& limits) {
   m.bound_seconds = std::max(memory, arithmetic);
 }
 
-Contender pure(std::string name, std::function<at::Tensor()> run) {
+Contender pure(std::string name, const std::function<at::Tensor()>& run) {
   return {std::move(name), [run] { run(); }, run};
 }
 
-Contender adding(std::string name, const at::Tensor& y, std::function<void()> run) {
+Contender adding(std::string name, const at::Tensor& y, const std::function<void()>& run) {
   return {std::move(name), run, [y, run] {
             y.zero_();
             run();

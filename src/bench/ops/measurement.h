@@ -84,8 +84,8 @@ Measurement compete(Bench& bench, const Work& work, const std::vector<Contender>
 void set_bound(Measurement& measurement, const Limits& limits);
 
 // A contender whose run has no side effects.
-Contender pure(std::string name, std::function<at::Tensor()> run);
+Contender pure(std::string name, const std::function<at::Tensor()>& run);
 // A contender whose run adds to y.
-Contender adding(std::string name, const at::Tensor& y, std::function<void()> run);
+Contender adding(std::string name, const at::Tensor& y, const std::function<void()>& run);
 
 }  // namespace valora::bench

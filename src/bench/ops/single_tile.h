@@ -2,6 +2,7 @@
 // tile.
 #pragma once
 
+#include <cstddef>
 #include <vector>
 
 #include "kernels/tiles/tile.h"

@@ -9,7 +9,7 @@ namespace valora::bench {
 namespace {
 
 Measurement measurement(std::string operation, Json shape, double bound,
-                        std::vector<std::pair<std::string, double>> times) {
+                        const std::vector<std::pair<std::string, double>>& times) {
   Measurement m;
   m.operation = std::move(operation);
   m.label = "shape";
