@@ -9,7 +9,7 @@ namespace {
 using testing::make_picture;
 
 // 4 x 4 pixels in patches of 2 x 2, bytes unchanged.
-Json plain(Json more = Json::object()) {
+Json plain(const Json& more = Json::object()) {
   Json json{{"size", {{"shortest_edge", 4}}},
             {"crop_size", {{"height", 4}, {"width", 4}}},
             {"do_rescale", false},

@@ -44,7 +44,7 @@ std::optional<at::ScalarType> scalar_type(DType dtype) {
 }
 
 at::Tensor tensor_of(const TensorView& view) {
-  const auto options = at::TensorOptions().dtype(*scalar_type(view.dtype));
+  const auto options = at::TensorOptions().dtype(scalar_type(view.dtype));
   void* data = const_cast<uint8_t*>(view.bytes.data());
   if (reinterpret_cast<uintptr_t>(data) % dtype_size(view.dtype) == 0)
     return at::from_blob(data, view.shape, options);

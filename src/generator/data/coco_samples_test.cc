@@ -3,7 +3,6 @@
 namespace valora::generator {
 namespace {
 
-using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 

@@ -7,7 +7,6 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using ::testing::StartsWith;
 
 TEST_F(Datasets, ReadsLinesOfEachType) {
   const auto labels =

@@ -8,7 +8,6 @@
 namespace valora::generator {
 namespace {
 
-using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using ::valora::testing::count;

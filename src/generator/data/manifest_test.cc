@@ -10,7 +10,6 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-using ::testing::Not;
 using ::valora::testing::TempDir;
 
 class ManifestTest : public ::testing::Test {

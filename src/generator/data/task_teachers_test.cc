@@ -6,8 +6,6 @@ namespace valora::generator {
 namespace {
 
 using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::StartsWith;
 
 TEST_F(TasksFile, ReadsTeachers) {
   const auto tasks = taught("classification", R"(    labels: [a, b]

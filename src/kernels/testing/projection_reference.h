@@ -150,6 +150,38 @@ void add_low_rank(const Adapter<T>& adapter, size_t slice, const T* x, int64_t o
 
 inline double silu(double x) { return x / (1 + std::exp(-x)); }
 
+// The outputs of a projection. expected_sum(token, slice, output, slack) is a linear's sum before
+// it is combined and rounded; it adds to slack what the sum may differ by.
+template <typename T, typename ExpectedSum>
+void expect_outputs(const Case& c, std::vector<Guarded<T>>& ys,
+                    std::vector<Guarded<float>>& ys_float, const ExpectedSum& expected_sum) {
+  const size_t written = c.gated ? 1 : c.outs.size();
+  for (size_t s = 0; s < c.outs.size(); ++s) {
+    const int64_t ldy = c.outs[s] + c.y_gap, size = c.m * ldy - c.y_gap;
+    for (int64_t i = 0; i < size; ++i) {
+      const int64_t t = i / ldy, o = i % ldy;
+      const double got = c.unrounded ? ys_float[s][i] : to_float(ys[s][i]);
+      if (o >= c.outs[s] || s >= written) {
+        ASSERT_EQ(got, kUntouched)
+            << "slice " << s << " row " << t << " column " << o << " is nobody's";
+        continue;
+      }
+      double slack = 0, expected = expected_sum(t, s, o, slack);
+      if (c.gated) {
+        double up_slack = 0;
+        const double up = expected_sum(t, 1, o, up_slack);
+        slack = 1.1 * slack * std::abs(up) + up_slack * std::abs(silu(expected)) +
+                1e-6 * std::abs(silu(expected) * up);
+        expected = silu(expected) * up;
+      }
+      const double rounding =
+          !c.unrounded && sizeof(T) == 2 ? kBf16Rounding * std::abs(expected) : 0;
+      ASSERT_NEAR(got, expected, rounding + slack + 1e-30)
+          << "slice " << s << " row " << t << " column " << o;
+    }
+  }
+}
+
 template <typename T>
 void expect_projection(const Case& c, const ParallelFor& parallel = serial_for) {
   SCOPED_TRACE(::testing::Message()
@@ -201,31 +233,7 @@ void expect_projection(const Case& c, const ParallelFor& parallel = serial_for) 
     slack += kFp32Error * r.magnitude;
     return r.sum;
   };
-  const size_t written = c.gated ? 1 : c.outs.size();
-  for (size_t s = 0; s < c.outs.size(); ++s) {
-    const int64_t ldy = c.outs[s] + c.y_gap, size = c.m * ldy - c.y_gap;
-    for (int64_t i = 0; i < size; ++i) {
-      const int64_t t = i / ldy, o = i % ldy;
-      const double got = c.unrounded ? ys_float[s][i] : to_float(ys[s][i]);
-      if (o >= c.outs[s] || s >= written) {
-        ASSERT_EQ(got, kUntouched)
-            << "slice " << s << " row " << t << " column " << o << " is nobody's";
-        continue;
-      }
-      double slack = 0, expected = expected_sum(t, s, o, slack);
-      if (c.gated) {
-        double up_slack = 0;
-        const double up = expected_sum(t, 1, o, up_slack);
-        slack = 1.1 * slack * std::abs(up) + up_slack * std::abs(silu(expected)) +
-                1e-6 * std::abs(silu(expected) * up);
-        expected = silu(expected) * up;
-      }
-      const double rounding =
-          !c.unrounded && sizeof(T) == 2 ? kBf16Rounding * std::abs(expected) : 0;
-      ASSERT_NEAR(got, expected, rounding + slack + 1e-30)
-          << "slice " << s << " row " << t << " column " << o;
-    }
-  }
+  expect_outputs<T>(c, ys, ys_float, expected_sum);
 }
 
 }  // namespace valora::kernels::testing_support

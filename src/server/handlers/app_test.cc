@@ -6,7 +6,6 @@
 namespace valora::server {
 namespace {
 
-using testing::FakeExchange;
 using testing::Handlers;
 using ::testing::HasSubstr;
 

@@ -4,7 +4,6 @@
 namespace valora::server {
 namespace {
 
-using testing::FakeExchange;
 using testing::Handlers;
 using ::testing::HasSubstr;
 

@@ -43,9 +43,9 @@ class SocketClient {
     if (fd_ >= 0) ::close(std::exchange(fd_, -1));
   }
 
-  void end_sending() { ::shutdown(fd_, SHUT_WR); }
+  void end_sending() const { ::shutdown(fd_, SHUT_WR); }
 
-  void send(std::string_view bytes) {
+  void send(std::string_view bytes) const {
     while (!bytes.empty()) {
       const ssize_t sent = ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
       if (sent <= 0) return;  // the server may have closed; its response can still be read
