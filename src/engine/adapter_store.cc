@@ -34,13 +34,18 @@ Result<AdapterStore::Stored> AdapterStore::add(
     const std::shared_ptr<const adapters::AdapterSpec>& spec) {
   VALORA_TRY(layout, ops::PanelLayout::make(shapes_of(*spec), dtype_, block_bytes_));
   const memory::AdapterNeed need{spec->digest, layout.blocks()};
+  const bool has_values = spec->digest != spec->headers_digest;
+  // Before the lock, which the engine may want: it reads all values.
+  const bool safe = has_values && safe_to_merge(*spec, modules_);
   const std::lock_guard lock(mutex_);
   if (entries_.size() >= sweep_at_ || kept_bytes_ + spec->bytes > kMostKept) drop_unused();
   Entry& entry = entries_[spec->digest];
   std::erase(entry.paths, spec->path);
   entry.paths.push_back(spec->path);
-  const bool has_values = spec->digest != spec->headers_digest;
-  if (has_values) set_values(entry, *spec);
+  if (has_values) {
+    entry.content = spec->digest;
+    *entry.safe_to_merge = safe;
+  }
   if (has_values && !entry.kept && entry.blocks.empty() && kept_bytes_ + spec->bytes <= kMostKept) {
     entry.kept = spec;
     kept_bytes_ += spec->bytes;
@@ -81,16 +86,14 @@ Result<AdapterStore::Source> AdapterStore::source_of(const Digest& digest) const
   return source;
 }
 
-// Under mutex_.
-void AdapterStore::set_values(Entry& entry, const adapters::AdapterSpec& spec) {
-  entry.content = spec.digest;
-  *entry.safe_to_merge = safe_to_merge(spec, modules_);
-}
-
 void AdapterStore::learn_values(const Digest& digest, const adapters::AdapterSpec& spec) {
+  // Before the lock, as in add().
+  const bool safe = safe_to_merge(spec, modules_);
   const std::lock_guard lock(mutex_);
   const auto it = entries_.find(digest);
-  if (it != entries_.end() && !it->second.content) set_values(it->second, spec);
+  if (it == entries_.end()) return;
+  it->second.content = spec.digest;
+  *it->second.safe_to_merge = safe;
 }
 
 Status AdapterStore::read(const Digest& digest, std::span<std::byte* const> blocks) {
@@ -107,7 +110,7 @@ Status AdapterStore::read(const Digest& digest, std::span<std::byte* const> bloc
     } else if (source.content ? spec->digest != *source.content : spec->headers_digest != digest) {
       status = changed(*path);
     } else {
-      learn_values(digest, *spec);
+      if (!source.content) learn_values(digest, *spec);
       write(*spec, *source.weights, blocks);
       return {};
     }

@@ -68,7 +68,6 @@ class AdapterStore {
 
   Result<Source> source_of(const Digest& digest) const;
   void learn_values(const Digest& digest, const adapters::AdapterSpec& spec);
-  void set_values(Entry& entry, const adapters::AdapterSpec& spec);
   void drop_unused();
   void release_kept(Entry& entry);
 

@@ -29,7 +29,6 @@ class Turn final : public ResponseSink {
   }
   void on_done(const FinalInfo& info) override {
     answer_.timings = info.timings;
-    answer_.cached_tokens = info.usage.cached_tokens;
     end();
   }
   void on_error(const Error& error) override {

@@ -15,7 +15,6 @@ namespace valora::bench {
 struct LiveAnswer {
   std::optional<Error> error;  // also set if an earlier turn of the conversation failed
   RequestTimings timings;
-  int cached_tokens = 0;
   std::vector<int32_t> tokens;
 };
 
