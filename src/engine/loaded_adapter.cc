@@ -74,6 +74,7 @@ Result<std::shared_ptr<LoadedAdapter>> build_adapter(
   auto loaded = std::make_shared<LoadedAdapter>();
   loaded->digest = spec.digest;
   loaded->has_weights = !spec.targets.empty();
+  loaded->rank = spec.max_rank;
   for (const adapters::LoraTarget& target : spec.targets)
     (modules.modules()[target.module].visual ? loaded->on_visuals : loaded->on_decoder) = true;
   if (store && loaded->has_weights) {

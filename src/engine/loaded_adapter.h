@@ -36,6 +36,7 @@ struct LoadedAdapter {
   std::shared_ptr<ops::AdapterWeights> weights = std::make_shared<ops::AdapterWeights>();
   bool has_weights = false;  // false: heads only, the model runs as the base
   bool on_decoder = false;   // targets the decoder, so its tokens need a segment
+  int rank = 0;              // the highest of its modules
   // Of its values (engine/merge_bound.h): false as long as only its headers were read.
   std::shared_ptr<const std::atomic<bool>> safe_to_merge;
   // Targets the vision tower or the projector, so its requests have their own visual embeddings.

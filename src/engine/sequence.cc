@@ -32,6 +32,9 @@ Sequence::Sequence(std::shared_ptr<ActiveRequest> owner_, int index_,
     merge = merging->adapter->id;
     merge_need = merging->adapter->need;
   }
+  for (const AppliedAdapter& use : owner->adapters)
+    if (use.adapter->on_decoder)
+      decoder_adapters.push_back({use.adapter->id, use.adapter->rank, use.scale});
   tokens = prompt->tokens;
   prompt_tokens = static_cast<int>(tokens.size());
   identity = prompt->identity;

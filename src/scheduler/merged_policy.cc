@@ -21,7 +21,7 @@ class MergedPolicy final : public Policy {
   bool merges() const override { return true; }
 
   PolicyPlan plan(const PolicyState& state, TimePoint) const override {
-    PolicyPlan plan{Mode::kUnmerged, kBaseModel, fcfs_order(state)};
+    PolicyPlan plan{.order = fcfs_order(state)};
     if (plan.order.empty()) return plan;
     plan.merged = oldest(state).merge;
     if (plan.merged != kBaseModel) plan.mode = Mode::kMerged;
@@ -32,6 +32,8 @@ class MergedPolicy final : public Policy {
 
 }  // namespace
 
-std::unique_ptr<Policy> make_merged_policy() { return std::make_unique<MergedPolicy>(); }
+std::unique_ptr<Policy> make_merged_policy(const PolicyOptions&) {
+  return std::make_unique<MergedPolicy>();
+}
 
 }  // namespace valora::scheduler

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "scheduler/fcfs_order.h"
+#include "scheduler/step_batch.h"
 
 namespace valora::scheduler {
 namespace {
@@ -10,28 +11,6 @@ namespace {
 // A merge costs as much memory traffic as several steps: only an adapter with more than this many
 // times the requests replaces the merged one.
 constexpr int kKeepFactor = 2;
-
-// Number of requests per adapter among those that fit into the step, adapters by first occurrence.
-std::vector<std::pair<AdapterId, int>> count_adapters(const std::vector<RequestIndex>& order,
-                                                      const PolicyState& state) {
-  std::vector<std::pair<AdapterId, int>> counts;
-  int budget = state.token_budget, sequences = state.max_sequences;
-  for (const RequestIndex i : order) {
-    if (budget <= 0 || sequences <= 0) break;
-    const Request& request = state[i];
-    const int tokens = std::min(request.remaining_tokens(), budget);
-    if (tokens <= 0) continue;
-    budget -= tokens;
-    --sequences;
-    if (request.merge == kBaseModel) continue;
-    const auto it = std::ranges::find(counts, request.merge, &std::pair<AdapterId, int>::first);
-    if (it == counts.end())
-      counts.emplace_back(request.merge, 1);
-    else
-      ++it->second;
-  }
-  return counts;
-}
 
 AdapterId choose(const std::vector<std::pair<AdapterId, int>>& counts, AdapterId current) {
   AdapterId best = kBaseModel;
@@ -49,8 +28,8 @@ class MixturePolicy final : public Policy {
   bool merges() const override { return true; }
 
   PolicyPlan plan(const PolicyState& state, TimePoint) const override {
-    PolicyPlan plan{Mode::kUnmerged, kBaseModel, fcfs_order(state)};
-    plan.merged = choose(count_adapters(plan.order, state), state.merged);
+    PolicyPlan plan{.order = fcfs_order(state)};
+    plan.merged = choose(count_merges(state, plan.order), state.weights.merged);
     if (plan.merged != kBaseModel) plan.mode = Mode::kMixture;
     return plan;
   }
@@ -58,6 +37,8 @@ class MixturePolicy final : public Policy {
 
 }  // namespace
 
-std::unique_ptr<Policy> make_mixture_policy() { return std::make_unique<MixturePolicy>(); }
+std::unique_ptr<Policy> make_mixture_policy(const PolicyOptions&) {
+  return std::make_unique<MixturePolicy>();
+}
 
 }  // namespace valora::scheduler

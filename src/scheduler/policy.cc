@@ -11,28 +11,21 @@ namespace {
 
 struct Entry {
   std::string_view name;
-  std::unique_ptr<Policy> (*make)();
+  std::unique_ptr<Policy> (*make)(const PolicyOptions&);
 };
 
-constexpr std::array kPolicies = {Entry{"unmerged", make_unmerged_policy},
-                                  Entry{"merged", make_merged_policy},
-                                  Entry{"mixture", make_mixture_policy}};
+constexpr std::array kPolicies = {
+    Entry{"valora", make_valora_policy}, Entry{"unmerged", make_unmerged_policy},
+    Entry{"merged", make_merged_policy}, Entry{"mixture", make_mixture_policy},
+    Entry{"dlora", make_dlora_policy},   Entry{"vllm", make_vllm_policy},
+};
 
 }  // namespace
 
-const char* mode_name(Mode mode) {
-  switch (mode) {
-    case Mode::kMerged: return "merged";
-    case Mode::kMixture: return "mixture";
-    case Mode::kUnmerged: break;
-  }
-  return "unmerged";
-}
-
-Result<std::unique_ptr<Policy>> make_policy(const std::string& name) {
+Result<std::unique_ptr<Policy>> make_policy(const std::string& name, const PolicyOptions& options) {
   std::vector<std::string_view> known;
   for (const Entry& entry : kPolicies) {
-    if (entry.name == name) return entry.make();
+    if (entry.name == name) return entry.make(options);
     known.push_back(entry.name);
   }
   return invalid(fmt::format("unknown scheduling policy '{}'; known policies: {}", name,

@@ -47,6 +47,7 @@ constexpr AdapterId kA = 4, kB = 7, kC = 9;
 Request of(AdapterId merge, RequestId id, int tokens = 10, int computed = 9) {
   Request made = request(id, tokens, computed);
   made.adapter = made.merge = merge;
+  if (merge != kBaseModel) made.decoder_adapters = {{merge, 16}};
   made.arrival = TimePoint{} + std::chrono::seconds(id);
   return made;
 }
@@ -72,7 +73,7 @@ Planned plan_of(const Policy& policy, const std::vector<Request>& running,
                           .waiting = w,
                           .token_budget = token_budget,
                           .max_sequences = max_sequences,
-                          .merged = merged};
+                          .weights = {.merged = merged, .held = merged}};
   const PolicyPlan plan = policy.plan(state, {});
   return {plan.mode, plan.merged, order_of(state, plan)};
 }
@@ -164,7 +165,7 @@ TEST(MixturePolicy, CountsOnlyWhatTheStepHasRoomFor) {
 }
 
 TEST(MakePolicy, KnowsItsNames) {
-  for (const char* name : {"unmerged", "merged", "mixture"}) {
+  for (const char* name : {"valora", "unmerged", "merged", "mixture", "dlora", "vllm"}) {
     const auto made = make_policy(name);
     ASSERT_TRUE(made.ok());
     EXPECT_EQ(made.value()->name(), name);

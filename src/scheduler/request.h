@@ -19,6 +19,13 @@ inline constexpr AdapterId kBaseModel = -1;
 
 enum class RequestState { kWaiting, kRunning, kFinished };
 
+// An adapter of a request that changes the decoder.
+struct DecoderAdapter {
+  AdapterId id = kBaseModel;
+  int rank = 0;
+  float scale = 1;
+};
+
 struct Request : std::enable_shared_from_this<Request> {
   virtual ~Request() = default;
 
@@ -29,7 +36,11 @@ struct Request : std::enable_shared_from_this<Request> {
   // The adapter that may be merged for this request; kBaseModel: none.
   AdapterId merge = kBaseModel;
   memory::AdapterNeed merge_need;  // of that adapter
-  int priority = 0;                // lower runs first
+  std::vector<DecoderAdapter> decoder_adapters;
+  int priority = 0;  // lower runs first
+  // The time within which it must run, from its arrival and from each of its steps (θ of VaLoRA's
+  // Algorithm 1). Zero: it has no latency target.
+  Duration tolerance{};
 
   std::vector<int32_t> tokens;  // the prompt, then the generated tokens
   int prompt_tokens = 0;
@@ -42,7 +53,9 @@ struct Request : std::enable_shared_from_this<Request> {
   int preemptions = 0;
   bool scheduled_once = false;
   TimePoint first_scheduled{};
-  uint64_t last_plan = 0;  // number of the last plan that includes it
+  TimePoint last_scheduled{};  // begin of its last step, if any
+  Duration passed{};           // time of the steps that the mode left it out of
+  uint64_t last_plan = 0;      // number of the last plan that includes it
   memory::BlockTable table;
   memory::Claim claim;
   // Time that it waited for its adapters, and for its KV, on their way to the pool.

@@ -36,7 +36,12 @@ bool arrived_before(const std::shared_ptr<Request>& a, const std::shared_ptr<Req
 
 Scheduler::Scheduler(SchedulerConfig config, memory::Pool& pool, std::unique_ptr<Policy> policy,
                      const Clock& clock)
-    : config_(config), pool_(pool), policy_(std::move(policy)), clock_(clock) {
+    : config_(config),
+      pool_(pool),
+      policy_(std::move(policy)),
+      clock_(clock),
+      costs_(config.costs) {
+  weights_.in_place = config.merge_in_place;
   config_.max_num_batched_tokens = std::max(1, config_.max_num_batched_tokens);
   config_.max_num_seqs = std::clamp(config_.max_num_seqs, 1, config_.max_num_batched_tokens);
 }
@@ -82,6 +87,7 @@ StepPlan Scheduler::plan() {
   requeue(step);
   hold_merged(step);
   group_by_adapter(step.plan.items);
+  if (!step.plan.items.empty()) take_shape(step.plan);
   step.plan.waits_for_copies = step.plan.items.empty() && pool_.moving();
   return std::move(step.plan);
 }
@@ -89,14 +95,20 @@ StepPlan Scheduler::plan() {
 Scheduler::Step Scheduler::begin_step(TimePoint now) {
   ++plans_;
   Step step;
+  count_passed(now);
   const std::vector<Request*> running = view(running_), ready = claim_waiting(step, now);
-  PolicyPlan chosen = policy_->plan({.running = {running.data(), running.size()},
-                                     .waiting = {ready.data(), ready.size()},
-                                     .token_budget = config_.max_num_batched_tokens,
-                                     .max_sequences = config_.max_num_seqs,
-                                     .mode = mode_,
-                                     .merged = merged_},
-                                    now);
+  PolicyPlan chosen =
+      policy_->plan({.running = {running.data(), running.size()},
+                     .waiting = {ready.data(), ready.size()},
+                     .token_budget = config_.max_num_batched_tokens,
+                     .max_sequences = config_.max_num_seqs,
+                     .free_tokens = int64_t{pool_.available_blocks()} * memory::kBlockTokens,
+                     .weights = weights_,
+                     .costs = &costs_,
+                     .memory = policy_memory_},
+                    now);
+  policy_memory_ = chosen.memory;
+  step.now = now;
   step.plan.mode = mode_ = chosen.mode;
   step.plan.merged = chosen.merged;
   step.budget = config_.max_num_batched_tokens;
@@ -108,7 +120,26 @@ Scheduler::Step Scheduler::begin_step(TimePoint now) {
       step.order.push_back(ready[i - running.size()]);
   }
   step.tail = step.order.size();
+  for (const RequestIndex i : chosen.passed)
+    passed_.push_back(
+        (i < running.size() ? running[i] : ready[i - running.size()])->shared_from_this());
   return step;
+}
+
+void Scheduler::count_passed(TimePoint now) {
+  for (const auto& request : passed_) request->passed += now - passed_at_;
+  passed_.clear();
+  passed_at_ = now;
+}
+
+// What the step will do, for the costs; the weights change when it runs.
+void Scheduler::take_shape(StepPlan& plan) {
+  StepShaper shaper(plan.mode, plan.merged);
+  for (const StepItem& item : plan.items) shaper.add(*item.request, item.tokens);
+  const WeightsChange change = change_to(plan.merged, weights_);
+  shaper.change(change);
+  plan.shape = shaper.shape();
+  weights_ = change.after;
 }
 
 void Scheduler::place_running(Step& step, size_t position) {
@@ -179,6 +210,7 @@ void Scheduler::admit_by_force(Step& step, Request& request, TimePoint now) {
 void Scheduler::place(Step& step, Request& request) const {
   const int tokens = std::min(request.remaining_tokens(), step.budget);
   request.last_plan = plans_;
+  request.last_scheduled = step.now;
   step.plan.items.push_back(
       {.request = &request, .tokens = tokens, .yields = tokens == request.remaining_tokens()});
   step.plan.total_tokens += tokens;
@@ -248,7 +280,8 @@ void Scheduler::complete(const StepPlan& plan) {
   }
 }
 
-void Scheduler::note_prefill(const StepPlan& plan, Duration time) {
+void Scheduler::note_step(const StepPlan& plan, Duration time) {
+  costs_.observe(plan.shape, seconds(time));
   int tokens = 0;
   for (const StepItem& item : plan.items) tokens += item.tokens > 1 ? item.tokens : 0;
   if (2 * tokens > plan.total_tokens) pool_.note_prefill(tokens, seconds(time));

@@ -22,6 +22,8 @@ struct SchedulerConfig {
   int max_waiting = 1024;
   // How long requests may pass one that came first, because there is no room for its adapters.
   Duration patience = std::chrono::seconds(1);
+  StepCosts costs;              // by which policies compare modes
+  bool merge_in_place = false;  // merging overwrites the base weights
 };
 
 // One request in a step: its tokens [computed, computed + tokens) run.
@@ -42,6 +44,7 @@ struct StepPlan {
   AdapterId merged = kBaseModel;
   std::vector<StepItem> items;  // requests of one adapter are adjacent
   int total_tokens = 0;
+  StepShape shape;
   std::vector<FailedRequest> failed;  // requests whose adapters could not be loaded
   bool waits_for_copies = false;      // no item, but copies under way will let requests run
 };
@@ -81,12 +84,13 @@ class Scheduler {
   // Call after the step ran, before new tokens are appended and before the next plan(). Counts its
   // tokens as computed, and shares full blocks through the prefix cache.
   void complete(const StepPlan& plan);
-  // The plan ran in this time: measures the speed of prefill, by which memory is valued.
-  void note_prefill(const StepPlan& plan, Duration time);
+  // The plan ran in this time, all of it: corrects the costs of steps and of prefill.
+  void note_step(const StepPlan& plan, Duration time);
   // Removes a request in any state and releases its memory. No effect if it is finished.
   void finish(Request& request);
 
   Mode mode() const { return mode_; }  // of the last plan
+  const LiveCosts& costs() const { return costs_; }
   bool idle() const { return running_.empty() && waiting_.empty(); }
   const memory::Pool& pool() const { return pool_; }
   SchedulerStats stats() const;
@@ -105,7 +109,9 @@ class Scheduler {
   std::vector<Request*> claim_waiting(Step& step, TimePoint now);
   memory::Readiness claim(Request& request);
   bool revoke_last_claim(const Request& before);
+  void count_passed(TimePoint now);
   void hold_merged(Step& step);
+  void take_shape(StepPlan& plan);
   void place_running(Step& step, size_t position);
   void admit(Step& step, Request& request, TimePoint now);
   void admit_by_force(Step& step, Request& request, TimePoint now);
@@ -128,8 +134,14 @@ class Scheduler {
   uint64_t plans_ = 0;
   uint64_t preemptions_ = 0;
   Mode mode_ = Mode::kUnmerged;
+  WeightsInUse weights_;
+  LiveCosts costs_;
+  PolicyMemory policy_memory_;
+  std::vector<std::shared_ptr<Request>> passed_;  // by the last plan, since passed_at_
+  TimePoint passed_at_{};
+  // The merged adapter is kept in the pool: mixture mode subtracts it from other requests.
   AdapterId merged_ = kBaseModel;
-  memory::Claim merged_claim_;  // the merged adapter: mixture mode subtracts it from other requests
+  memory::Claim merged_claim_;
   bool running_short_ = false;  // a running request got no memory in the last plan
 };
 

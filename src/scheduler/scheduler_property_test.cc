@@ -92,6 +92,7 @@ class Simulation : StepListener, StepExecutor {
   int finished() const { return finished_; }
   int cancelled() const { return cancelled_; }
   int failed() const { return failed_; }
+  const std::map<Mode, int>& modes() const { return modes_; }  // steps of each
 
  private:
   std::unique_ptr<Policy> policy() {
@@ -141,7 +142,11 @@ class Simulation : StepListener, StepExecutor {
     request->priority = pick(8) == 0 ? -1 : 0;
     request->adapter = request->merge = pick(adapters() + 1) - 1;
     request->identity = identity_of(request->adapter + 1);
-    if (request->merge >= 0) request->merge_need = need_of(request->merge + 1);
+    if (request->merge >= 0) {
+      request->merge_need = need_of(request->merge + 1);
+      request->decoder_adapters = {{request->merge, 8 << pick(3), pick(6) == 0 ? 0.5F : 1.0F}};
+    }
+    if (chance(4)) request->tolerance = std::chrono::milliseconds(1 + pick(30));
     const auto limit = static_cast<int>(pool_.max_tokens(request->identity.adapters));
     const int prompt = 1 + pick(std::min(limit - 1, 90));
     const int text = pick(2);
@@ -224,6 +229,7 @@ class Simulation : StepListener, StepExecutor {
 
   void on_planned(const StepPlan& plan) override {
     planned_ = true;
+    ++modes_[plan.mode];
     ASSERT_EQ(scheduler_.check(), "");
     ASSERT_NO_FATAL_FAILURE(check_plan(plan));
   }
@@ -278,6 +284,7 @@ class Simulation : StepListener, StepExecutor {
   bool planned_ = false;
   std::map<RequestId, std::shared_ptr<Tested>> alive_;
   RequestId ids_ = 0;
+  std::map<Mode, int> modes_;
   int finished_ = 0;
   int cancelled_ = 0;
   int failed_ = 0;
@@ -292,6 +299,15 @@ uint32_t seeds() {
 }
 
 constexpr int kSteps = 2500;
+
+// Merging pays after a few steps, so valora changes its mode often.
+constexpr StepCosts kCosts{.step = 1e-3,
+                           .prefill_token = 1e-4,
+                           .decode_token = 1e-4,
+                           .segment = 2e-4,
+                           .rank = 1e-5,
+                           .token_rank = 1e-6,
+                           .merge = 1e-3};
 
 // So small that requests are preempted and blocks evicted.
 const World kWorlds[] = {
@@ -340,6 +356,29 @@ const World kWorlds[] = {
      .pool = {.swap_blocks = 20, .adapter_blocks = 9},
      .adapter_blocks = {2, 3, 4, 2, 5, 1, 3},
      .faults = true},
+    {.blocks = 12,
+     .config =
+         {.max_num_seqs = 8, .max_num_batched_tokens = 40, .max_waiting = 12, .costs = kCosts},
+     .policy = "valora"},
+    {.blocks = 24,
+     .config = {.max_num_seqs = 8,
+                .max_num_batched_tokens = 60,
+                .max_waiting = 12,
+                .costs = kCosts,
+                .merge_in_place = true},
+     .preemptions = 0,
+     .policy = "valora",
+     .pool = {.swap_blocks = 24},
+     .adapter_blocks = {2, 3, 4},
+     .faults = true},
+    {.blocks = 12,
+     .config = {.max_num_seqs = 8, .max_num_batched_tokens = 40, .max_waiting = 12},
+     .preemptions = 10,
+     .policy = "dlora"},
+    {.blocks = 12,
+     .config = {.max_num_seqs = 8, .max_num_batched_tokens = 40, .max_waiting = 12},
+     .preemptions = 10,
+     .policy = "vllm"},
     {.blocks = 24,
      .config = {.max_num_seqs = 8, .max_num_batched_tokens = 60, .max_waiting = 12},
      .preemptions = 0,
@@ -353,6 +392,7 @@ TEST(SchedulerProperty, EveryRequestGivesWhatItGivesAlone) {
     SCOPED_TRACE(::testing::Message() << "world " << &world - kWorlds);
     uint64_t preemptions = 0, hits = 0;
     int finished = 0, cancelled = 0, failed = 0;
+    std::map<Mode, int> modes;
     for (uint32_t seed = 1; seed <= seeds(); ++seed) {
       SCOPED_TRACE(::testing::Message() << "blocks " << world.blocks << " seed " << seed);
       Simulation simulation(world, seed);
@@ -363,6 +403,11 @@ TEST(SchedulerProperty, EveryRequestGivesWhatItGivesAlone) {
       finished += simulation.finished();
       cancelled += simulation.cancelled();
       failed += simulation.failed();
+      for (const auto& [mode, steps] : simulation.modes()) modes[mode] += steps;
+    }
+    if (world.policy == "valora") {
+      for (const Mode mode : {Mode::kUnmerged, Mode::kMerged, Mode::kMixture})
+        EXPECT_GT(modes[mode], 20) << mode_name(mode);
     }
     EXPECT_GT(finished, 20);
     EXPECT_GT(cancelled, 20);

@@ -10,6 +10,7 @@ namespace valora::scheduler {
 
 struct Scheduler::Step {
   StepPlan plan;
+  TimePoint now{};
   std::vector<Request*> order;
   size_t tail = 0;  // preemption candidates are before this index of `order`
   int budget = 0;

@@ -325,13 +325,14 @@ TEST_F(SchedulerTest, ARequestWithoutNewTokensDoesNotRun) {
   EXPECT_TRUE(scheduler->plan().items.empty());
 }
 
-TEST_F(SchedulerTest, KeepsTheModeThatThePolicyChose) {
-  std::vector<std::pair<Mode, AdapterId>> seen;
+TEST_F(SchedulerTest, KeepsTheWeightsAndTheMemoryOfThePolicy) {
+  std::vector<std::pair<AdapterId, double>> seen;
   start({}, 16, std::make_unique<ScriptedPolicy>([&](const PolicyState& state) {
-          seen.emplace_back(state.mode, state.merged);
+          seen.emplace_back(state.weights.merged, state.memory.saved);
           std::vector<RequestIndex> order;
           if (seen.size() == 1) order = {0};
-          return PolicyPlan{.mode = Mode::kMixture, .merged = 3, .order = order};
+          return PolicyPlan{
+              .mode = Mode::kMixture, .merged = 3, .order = order, .memory = {.saved = 7}};
         }));
   add(20, 3)->merge = 3;
   for (int i = 0; i < 2; ++i) {
@@ -339,7 +340,7 @@ TEST_F(SchedulerTest, KeepsTheModeThatThePolicyChose) {
     EXPECT_EQ(plan.mode, Mode::kMixture);
     EXPECT_EQ(plan.merged, 3);
   }
-  EXPECT_THAT(seen, ElementsAre(Pair(Mode::kUnmerged, kBaseModel), Pair(Mode::kMixture, 3)));
+  EXPECT_THAT(seen, ElementsAre(Pair(kBaseModel, 0), Pair(3, 7)));
 }
 
 TEST_F(SchedulerTest, AMergedAdapterStaysInThePoolUntilItsRoomIsNeeded) {

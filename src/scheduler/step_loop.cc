@@ -15,23 +15,22 @@ StepReport StepLoop::step() {
   for (const StepItem& item : plan.items) alive.push_back(item.request->shared_from_this());
   listener_.on_planned(plan);
 
+  const TimePoint prepare_begin = clock_.now();
+  drop_failed(plan, executor_.prepare(plan));
   const TimePoint run_begin = clock_.now();
-  auto outputs = execute(plan);
+  auto outputs = plan.items.empty() ? std::vector<StepOutput>{} : executor_.run(plan);
   const TimePoint run_end = clock_.now();
-  if (outputs.ok()) scheduler_.note_prefill(plan, run_end - run_begin);
+  const bool whole = plan.items.size() == alive.size();
+  if (outputs.ok() && whole) scheduler_.note_step(plan, run_end - run_begin);
 
   complete(plan, outputs);
   const TimePoint end = clock_.now();
   return {.tokens = plan.total_tokens,
           .sequences = static_cast<int>(plan.items.size()),
           .seconds = seconds(end - begin),
-          .overhead_seconds = seconds((end - begin) - (run_end - run_begin))};
-}
-
-Result<std::vector<StepOutput>> StepLoop::execute(StepPlan& plan) {
-  drop_failed(plan, executor_.prepare(plan));
-  if (plan.items.empty()) return std::vector<StepOutput>{};
-  return executor_.run(plan);
+          .overhead_seconds = seconds((end - begin) - (run_end - prepare_begin)),
+          .run_seconds = outputs.ok() && whole ? seconds(run_end - run_begin) : 0,
+          .shape = plan.shape};
 }
 
 void StepLoop::drop_failed(StepPlan& plan, const std::vector<FailedRequest>& failed) {

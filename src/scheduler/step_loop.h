@@ -28,6 +28,8 @@ struct StepReport {
   bool waits_for_copies = false;  // nothing to run until copies under way end
   double seconds = 0;
   double overhead_seconds = 0;  // time outside the executor
+  double run_seconds = 0;       // of StepExecutor::run(), if it ran the whole plan
+  StepShape shape;
 };
 
 class StepLoop {
@@ -40,7 +42,6 @@ class StepLoop {
 
  private:
   void drop_failed(StepPlan& plan, const std::vector<FailedRequest>& failed);
-  Result<std::vector<StepOutput>> execute(StepPlan& plan);
   void fail(Request& request, const Error& error);
   void complete(const StepPlan& plan, Result<std::vector<StepOutput>>& outputs);
 

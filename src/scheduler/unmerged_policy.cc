@@ -1,17 +1,45 @@
 #include <algorithm>
+#include <functional>
 #include <span>
+#include <utility>
 
 #include "scheduler/fcfs_order.h"
 
 namespace valora::scheduler {
 namespace {
 
+// Once the step has `most` adapters, waiting requests of these go before others of the same
+// priority, except those that waited for longer than their tolerance.
+void cluster(std::vector<RequestIndex>& order, const PolicyState& state, size_t most,
+             const std::function<bool(const Request&)>& waited_long) {
+  std::vector<AdapterId> used;
+  const auto uses = [&](AdapterId adapter) {
+    return adapter == kBaseModel || std::ranges::find(used, adapter) != used.end();
+  };
+  for (size_t i = 0; i < order.size() && used.size() < most; ++i)
+    if (const AdapterId adapter = state[order[i]].adapter; !uses(adapter)) used.push_back(adapter);
+  std::ranges::stable_sort(std::span(order).subspan(state.running.size()), {}, [&](RequestIndex i) {
+    const Request& request = state[i];
+    return std::pair(request.priority, !uses(request.adapter) && !waited_long(request));
+  });
+}
+
 class UnmergedPolicy final : public Policy {
  public:
+  explicit UnmergedPolicy(const PolicyOptions& options)
+      : most_(options.max_adapters), tolerance_(options.tolerance) {}
   std::string name() const override { return "unmerged"; }
-  PolicyPlan plan(const PolicyState& state, TimePoint) const override {
-    return {Mode::kUnmerged, kBaseModel, fcfs_order(state)};
+  PolicyPlan plan(const PolicyState& state, TimePoint now) const override {
+    PolicyPlan plan{.order = fcfs_order(state)};
+    if (most_ > 0)
+      cluster(plan.order, state, static_cast<size_t>(most_),
+              [&](const Request& request) { return now - request.arrival > tolerance_; });
+    return plan;
   }
+
+ private:
+  const int most_;
+  const Duration tolerance_;
 };
 
 }  // namespace
@@ -33,6 +61,8 @@ std::vector<RequestIndex> fcfs_order(const PolicyState& state) {
   return order;
 }
 
-std::unique_ptr<Policy> make_unmerged_policy() { return std::make_unique<UnmergedPolicy>(); }
+std::unique_ptr<Policy> make_unmerged_policy(const PolicyOptions& options) {
+  return std::make_unique<UnmergedPolicy>(options);
+}
 
 }  // namespace valora::scheduler

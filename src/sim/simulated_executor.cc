@@ -10,8 +10,7 @@ int32_t answer_token(scheduler::RequestId request, int position) {
 }
 
 Result<std::vector<scheduler::StepOutput>> SimulatedExecutor::run(const scheduler::StepPlan& plan) {
-  clock_.advance(cost_(shape_of(plan, merged_)));
-  merged_ = plan.merged;
+  clock_.advance(cost_(plan.shape));
   std::vector<scheduler::StepOutput> outputs;
   for (const scheduler::StepItem& item : plan.items) {
     if (!item.yields) continue;

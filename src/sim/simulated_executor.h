@@ -2,14 +2,18 @@
 // function of request and position.
 #pragma once
 
+#include <functional>
+
 #include "scheduler/step_executor.h"
-#include "sim/step_cost.h"
 
 namespace valora::sim {
 
 // The token at a position of a request's answer. Always negative, and so never equal to a prompt
 // token, which is 0 or above.
 int32_t answer_token(scheduler::RequestId request, int position);
+
+// The time of a step, e.g. scheduler::StepCosts.
+using StepCost = std::function<Duration(const scheduler::StepShape&)>;
 
 class SimulatedExecutor final : public scheduler::StepExecutor {
  public:
@@ -22,7 +26,6 @@ class SimulatedExecutor final : public scheduler::StepExecutor {
  private:
   StepCost cost_;
   SimulatedClock& clock_;
-  scheduler::AdapterId merged_ = scheduler::kBaseModel;
 };
 
 }  // namespace valora::sim

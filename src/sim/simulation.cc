@@ -19,6 +19,7 @@ class Simulation final : scheduler::StepListener {
              std::unique_ptr<scheduler::Policy> policy, StepCost cost)
       : arrivals_(std::move(arrivals)),
         adapter_blocks_(config.adapter_blocks),
+        adapter_ranks_(config.adapter_ranks),
         mover_(config.link, clock_, config.fate),
         pool_(config.pool, mover_, clock_),
         scheduler_(config.scheduler, pool_, std::move(policy), clock_),
@@ -68,6 +69,11 @@ class Simulation final : scheduler::StepListener {
     return adapter >= 0 && index < adapter_blocks_.size() ? adapter_blocks_[index] : 0;
   }
 
+  int rank_of(scheduler::AdapterId adapter) const {
+    const auto index = static_cast<size_t>(adapter);
+    return index < adapter_ranks_.size() ? adapter_ranks_[index] : SimulationConfig::kDefaultRank;
+  }
+
   void arrive(size_t index) {
     Arrival& arrival = arrivals_[index];
     Answer& answer = report_.answers[index];
@@ -81,6 +87,7 @@ class Simulation final : scheduler::StepListener {
     if (arrival.adapter != scheduler::kBaseModel) {
       const Digest digest = DigestBuilder().add(arrival.adapter).finish();
       request->merge_need = {digest, blocks_of(arrival.adapter)};
+      request->decoder_adapters = {{arrival.adapter, rank_of(arrival.adapter), 1}};
       request->identity.adapter = digest;
       request->identity.adapters = {request->merge_need};
     }
@@ -127,6 +134,7 @@ class Simulation final : scheduler::StepListener {
   std::vector<size_t> order_;  // indices of arrivals_, by time
   SimulatedClock clock_;
   std::vector<int32_t> adapter_blocks_;
+  std::vector<int> adapter_ranks_;
   memory::SimulatedMover mover_;
   memory::Pool pool_;
   scheduler::Scheduler scheduler_;
@@ -150,7 +158,7 @@ Result<SimulationReport> simulate(
     const SimulationConfig& config, std::vector<Arrival> arrivals, StepCost cost,
     const std::function<void(const scheduler::Scheduler&)>& after_step) {
   VALORA_CHECK(check(config, arrivals));
-  VALORA_TRY(policy, scheduler::make_policy(config.policy));
+  VALORA_TRY(policy, scheduler::make_policy(config.policy, config.policy_options));
   return Simulation(config, std::move(arrivals), std::move(policy), std::move(cost))
       .run(after_step);
 }

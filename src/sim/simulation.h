@@ -19,10 +19,13 @@ namespace valora::sim {
 struct SimulationConfig {
   scheduler::SchedulerConfig scheduler;
   std::string policy = "unmerged";  // a name that scheduler::make_policy knows
+  scheduler::PolicyOptions policy_options;
   memory::PoolConfig pool;
   memory::LinkCost link;
   memory::SimulatedMover::Fate fate;    // of moves; empty: all end well
   std::vector<int32_t> adapter_blocks;  // by AdapterId; others need none
+  std::vector<int> adapter_ranks;       // by AdapterId; others have kDefaultRank
+  static constexpr int kDefaultRank = 16;
 };
 
 struct Arrival {

@@ -13,7 +13,7 @@ using namespace std::chrono_literals;
 using ::testing::HasSubstr;
 
 // 10 ms per step, 1 ms per prompt token, 2 ms per decode token, 5 ms per segment.
-const LinearCost kCost{
+const scheduler::StepCosts kCost{
     .step = 0.010, .prefill_token = 0.001, .decode_token = 0.002, .segment = 0.005};
 
 std::vector<int32_t> prompt(int tokens, int32_t first = 0) {
@@ -81,7 +81,7 @@ TEST(Simulation, AdaptersShareNoPrefixAndCostSegments) {
 }
 
 TEST(Simulation, EveryPolicyRunsInSimulatedTime) {
-  LinearCost cost = kCost;
+  scheduler::StepCosts cost = kCost;
   cost.switching = 0.1;
   const std::vector<Arrival> arrivals{{.prompt = prompt(20), .adapter = 1},
                                       {.prompt = prompt(20), .adapter = 2}};

@@ -18,11 +18,12 @@ namespace valora::bench {
 // figures: 256 TFLOPS at half load, 64 GB of memory at 1.2 TB/s, of which the pool is 36 GB, and
 // 25 GB/s to the host's memory. Adapters of rank 32 and 64.
 struct SimulatedMachine {
-  sim::LinearCost step{.step = 0.014,
-                       .prefill_token = 1.1e-4,
-                       .decode_token = 1e-4,
-                       .context_token = 4e-7,
-                       .segment = 3e-4};
+  scheduler::StepCosts step{.step = 0.014,
+                            .prefill_token = 1.1e-4,
+                            .decode_token = 1e-4,
+                            .prefill_context = 4e-7,
+                            .decode_context = 4e-7,
+                            .segment = 3e-4};
   memory::LinkCost link{2e-5, 25e9, 25e9};
   int32_t pool_blocks = 4500;
   int32_t swap_blocks = 20000;

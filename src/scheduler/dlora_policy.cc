@@ -1,0 +1,82 @@
+// dLoRA's dynamic batching (OSDI '24): merged while one adapter has most of the requests, unmerged
+// otherwise. The share from which it merges follows its success: it falls after a merge that ran
+// long enough to pay, and rises after one that did not.
+#include <algorithm>
+
+#include "scheduler/fcfs_order.h"
+#include "scheduler/step_batch.h"
+
+namespace valora::scheduler {
+namespace {
+
+constexpr double kFirstThreshold = 0.5, kLowest = 0.3, kHighest = 0.95;
+constexpr double kRises = 0.1, kFallsBy = 0.9;
+// A merge pays after this many steps.
+constexpr double kStepsThatPay = 16;
+
+class DloraPolicy final : public Policy {
+ public:
+  explicit DloraPolicy(const PolicyOptions& options) : tolerance_(options.tolerance) {}
+  std::string name() const override { return "dlora"; }
+  bool merges() const override { return true; }
+
+  PolicyPlan plan(const PolicyState& state, TimePoint now) const override {
+    PolicyPlan plan{.order = fcfs_order(state), .memory = state.memory};
+    PolicyMemory& memory = plan.memory;  // saved: steps of the merge in use
+    if (memory.threshold == 0) memory.threshold = kFirstThreshold;
+    const auto counts = count_merges(state, plan.order);
+    const AdapterId merged = state.weights.merged;
+    if (merged != kBaseModel) {
+      if (share_of(merged, counts, state, plan.order) > 0 &&
+          !starves(state, plan.order, merged, now))
+        return merged_plan(state, std::move(plan), merged);
+      const bool paid = memory.saved >= kStepsThatPay;
+      memory.threshold = std::clamp(paid ? memory.threshold * kFallsBy : memory.threshold + kRises,
+                                    kLowest, kHighest);
+      memory.saved = 0;
+      return plan;
+    }
+    const auto most = std::ranges::max_element(counts, {}, &std::pair<AdapterId, int>::second);
+    if (most == counts.end() || starves(state, plan.order, most->first, now) ||
+        share_of(most->first, counts, state, plan.order) <= memory.threshold)
+      return plan;
+    return merged_plan(state, std::move(plan), most->first);
+  }
+
+ private:
+  static PolicyPlan merged_plan(const PolicyState& state, PolicyPlan plan, AdapterId adapter) {
+    plan.mode = Mode::kMerged;
+    plan.merged = adapter;
+    plan.memory.saved += 1;
+    std::erase_if(plan.order, [&](RequestIndex i) { return state[i].merge != adapter; });
+    return plan;
+  }
+
+  static double share_of(AdapterId adapter, const std::vector<std::pair<AdapterId, int>>& counts,
+                         const PolicyState& state, const std::vector<RequestIndex>& order) {
+    const auto it = std::ranges::find(counts, adapter, &std::pair<AdapterId, int>::first);
+    if (it == counts.end()) return 0;
+    return static_cast<double>(it->second) / batch_of(state, order, {}).requests;
+  }
+
+  // Whether a request that the adapter's merge leaves out has waited for longer than its tolerance.
+  bool starves(const PolicyState& state, const std::vector<RequestIndex>& order, AdapterId adapter,
+               TimePoint now) const {
+    return std::ranges::any_of(order, [&](RequestIndex i) {
+      const Request& request = state[i];
+      const Duration most = request.tolerance > Duration{} ? request.tolerance : tolerance_;
+      return request.merge != adapter &&
+             now - std::max(request.arrival, request.last_scheduled) > most;
+    });
+  }
+
+  const Duration tolerance_;
+};
+
+}  // namespace
+
+std::unique_ptr<Policy> make_dlora_policy(const PolicyOptions& options) {
+  return std::make_unique<DloraPolicy>(options);
+}
+
+}  // namespace valora::scheduler

@@ -1,0 +1,60 @@
+#include "scheduler/live_costs.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace valora::scheduler {
+namespace {
+
+// Weight of the newest step. The factor follows a change of the machine within some 50 steps, and a
+// single slow step hardly moves it.
+constexpr double kNewest = 0.05;
+
+void follow(double& log_factor, double ratio) {
+  const double most = std::log(LiveCosts::kMostCorrection);
+  const double wanted = std::clamp(std::log(ratio), -most, most);
+  log_factor += kNewest * (wanted - log_factor);
+}
+
+double at_share(std::vector<double>& values, double share) {
+  const auto at = values.begin() + static_cast<ptrdiff_t>(share * (values.size() - 1));
+  std::ranges::nth_element(values, at);
+  return *at;
+}
+
+}  // namespace
+
+double LiveCosts::running_seconds(const StepShape& shape) const {
+  return costs_.running_seconds(shape) * std::exp(log_running_);
+}
+
+double LiveCosts::weights_seconds(const StepShape& shape) const {
+  return (costs_.seconds(shape) - costs_.running_seconds(shape)) * std::exp(log_weights_);
+}
+
+void LiveCosts::observe(const StepShape& shape, double seconds) {
+  if (!known() || seconds <= 0) return;
+  const double predicted = this->seconds(shape);
+  const double error = std::abs(predicted / seconds - 1);
+  if (errors_.size() < kRemembered)
+    errors_.push_back(error);
+  else
+    errors_[steps_ % kRemembered] = error;
+  ++steps_;
+  if (!shape.merges && !shape.restores)
+    return follow(log_running_, seconds / costs_.running_seconds(shape));
+  const double known = costs_.seconds(shape) - costs_.running_seconds(shape);
+  const double taken = seconds - running_seconds(shape);
+  if (known > 0 && taken > 0) follow(log_weights_, taken / known);
+}
+
+LiveCosts::Accuracy LiveCosts::accuracy() const {
+  Accuracy accuracy{.steps = steps_, .correction = std::exp(log_running_)};
+  if (errors_.empty()) return accuracy;
+  std::vector<double> errors = errors_;
+  accuracy.median = at_share(errors, 0.5);
+  accuracy.p95 = at_share(errors, 0.95);
+  return accuracy;
+}
+
+}  // namespace valora::scheduler

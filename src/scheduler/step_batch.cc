@@ -1,0 +1,66 @@
+#include "scheduler/step_batch.h"
+
+#include <algorithm>
+
+namespace valora::scheduler {
+namespace {
+
+// Calls body(index, tokens) for each request that fits.
+template <typename Body>
+void for_each_in_step(const PolicyState& state, std::span<const RequestIndex> order,
+                      const StepMode& mode, Body&& body) {
+  int budget = state.token_budget, sequences = state.max_sequences;
+  int64_t room = state.free_tokens;
+  for (const RequestIndex i : order) {
+    if (budget <= 0 || sequences <= 0) break;
+    const Request& request = state[i];
+    if (mode.mode == Mode::kMerged && request.merge != mode.merged) continue;
+    const int tokens = std::min(request.remaining_tokens(), budget);
+    if (tokens <= 0) continue;
+    if (i >= state.running.size() && (room -= static_cast<int64_t>(request.tokens.size())) < 0)
+      break;
+    budget -= tokens;
+    --sequences;
+    body(i, tokens);
+  }
+}
+
+}  // namespace
+
+StepBatch batch_of(const PolicyState& state, std::span<const RequestIndex> order,
+                   const StepMode& mode) {
+  StepBatch batch;
+  StepShaper shaper(mode.mode, mode.merged);
+  for_each_in_step(state, order, mode, [&](RequestIndex i, int tokens) {
+    shaper.add(state[i], tokens);
+    ++batch.requests;
+    batch.yields += static_cast<double>(tokens) / state[i].remaining_tokens();
+  });
+  shaper.change(change_to(mode.merged, state.weights));
+  batch.shape = shaper.shape();
+  return batch;
+}
+
+std::vector<RequestIndex> taken_of(const PolicyState& state, std::span<const RequestIndex> order,
+                                   const StepMode& mode) {
+  std::vector<RequestIndex> taken;
+  for_each_in_step(state, order, mode, [&](RequestIndex i, int) { taken.push_back(i); });
+  return taken;
+}
+
+std::vector<std::pair<AdapterId, int>> count_merges(const PolicyState& state,
+                                                    std::span<const RequestIndex> order) {
+  std::vector<std::pair<AdapterId, int>> counts;
+  for_each_in_step(state, order, {}, [&](RequestIndex i, int) {
+    const AdapterId adapter = state[i].merge;
+    if (adapter == kBaseModel) return;
+    const auto it = std::ranges::find(counts, adapter, &std::pair<AdapterId, int>::first);
+    if (it == counts.end())
+      counts.emplace_back(adapter, 1);
+    else
+      ++it->second;
+  });
+  return counts;
+}
+
+}  // namespace valora::scheduler

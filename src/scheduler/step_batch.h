@@ -1,0 +1,37 @@
+// What a policy's order would run: the requests that fit into the step, and its shape.
+#pragma once
+
+#include <span>
+
+#include "scheduler/policy.h"
+
+namespace valora::scheduler {
+
+struct StepBatch {
+  StepShape shape;
+  int requests = 0;
+  // Output tokens that the step is worth: one per request in decode, and for a part of a prompt its
+  // share of what is left of it.
+  double yields = 0;
+};
+
+// The weights that a step would run on, and whether only requests of the merged adapter run.
+struct StepMode {
+  Mode mode = Mode::kUnmerged;
+  AdapterId merged = kBaseModel;
+};
+
+// Fills a step in this order, as the scheduler does. In merged mode requests of others are passed.
+StepBatch batch_of(const PolicyState& state, std::span<const RequestIndex> order,
+                   const StepMode& mode);
+
+// The requests that get a place, in order.
+std::vector<RequestIndex> taken_of(const PolicyState& state, std::span<const RequestIndex> order,
+                                   const StepMode& mode);
+
+// Number of requests per adapter that may be merged, adapters by first occurrence, among those that
+// fit into the step.
+std::vector<std::pair<AdapterId, int>> count_merges(const PolicyState& state,
+                                                    std::span<const RequestIndex> order);
+
+}  // namespace valora::scheduler

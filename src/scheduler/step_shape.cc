@@ -1,0 +1,70 @@
+#include "scheduler/step_shape.h"
+
+#include <algorithm>
+
+namespace valora::scheduler {
+
+const char* mode_name(Mode mode) {
+  switch (mode) {
+    case Mode::kMerged: return "merged";
+    case Mode::kMixture: return "mixture";
+    case Mode::kUnmerged: break;
+  }
+  return "unmerged";
+}
+
+WeightsChange change_to(AdapterId merged, const WeightsInUse& weights) {
+  WeightsChange change{.switches = merged != weights.merged, .after = weights};
+  change.after.merged = merged;
+  if (merged == weights.held || (merged == kBaseModel && !weights.in_place)) return change;
+  change.merges = merged != kBaseModel;
+  change.restores = weights.in_place && weights.held != kBaseModel;
+  change.after.held = merged;
+  return change;
+}
+
+StepShaper::StepShaper(Mode mode, AdapterId merged) : merged_(merged) { shape_.mode = mode; }
+
+void StepShaper::add(const Request& request, int tokens) {
+  const bool decode = tokens == 1 && request.computed_tokens >= request.prompt_tokens;
+  (decode ? shape_.decode_tokens : shape_.prefill_tokens) += tokens;
+  // Token i attends to i + 1 keys: the i tokens before it and itself.
+  const int64_t first = request.computed_tokens + 1, last = request.computed_tokens + tokens;
+  (decode ? shape_.decode_context : shape_.prefill_context) += (first + last) * tokens / 2;
+  float of_merged = merged_ == kBaseModel ? 0 : -1;
+  for (const DecoderAdapter& use : request.decoder_adapters) {
+    if (use.id == merged_) {
+      of_merged += use.scale;
+      merged_rank_ = use.rank;
+    } else if (use.scale != 0) {
+      apply(use.id, use.rank, tokens);
+    }
+  }
+  if (of_merged != 0) apply(merged_, 0, tokens);
+}
+
+// The rank of the merged adapter is known only once one of its requests was added: see shape().
+void StepShaper::apply(AdapterId adapter, int rank, int tokens) {
+  if (std::ranges::find(applied_, adapter, &std::pair<AdapterId, int>::first) == applied_.end())
+    applied_.emplace_back(adapter, rank);
+  shape_.token_ranks += int64_t{rank} * tokens;
+  if (adapter == merged_) merged_tokens_ += tokens;
+}
+
+void StepShaper::change(const WeightsChange& change) {
+  shape_.switches = change.switches;
+  shape_.merges = change.merges;
+  shape_.restores = change.restores;
+}
+
+StepShape StepShaper::shape() const {
+  StepShape shape = shape_;
+  shape.segments = static_cast<int>(applied_.size());
+  for (const auto& [adapter, rank] : applied_)
+    shape.ranks += adapter == merged_ ? merged_rank_ : rank;
+  shape.token_ranks += int64_t{merged_rank_} * merged_tokens_;
+  if (shape.merges) shape.merged_rank = merged_rank_;
+  return shape;
+}
+
+}  // namespace valora::scheduler

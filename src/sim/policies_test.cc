@@ -1,0 +1,93 @@
+// Policies in simulated time: what merged mode may delay, and which policy is the fastest.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <random>
+
+#include "sim/simulation.h"
+
+namespace valora::sim {
+namespace {
+
+using namespace std::chrono_literals;
+
+// Low-rank products cost a tenth of a step or more, as on a GPU of the paper.
+constexpr scheduler::StepCosts kCosts{.step = 0.020,
+                                      .prefill_token = 1e-4,
+                                      .decode_token = 2e-4,
+                                      .rank = 1e-4,
+                                      .token_rank = 1e-6,
+                                      .merge = 0.010};
+
+// A share of the requests is of adapter 0, the others are spread over five.
+std::vector<Arrival> requests(double skewness, uint32_t seed, double rate = 12) {
+  std::mt19937 random(seed);
+  const auto uniform = [&] { return static_cast<double>(random()) / 4294967296.0; };
+  std::vector<Arrival> arrivals;
+  for (double at = 0; at < 30; at += 2 * uniform() / rate) {
+    Arrival arrival{.at = from_seconds(at), .answer_tokens = 10 + static_cast<int>(random() % 60)};
+    arrival.prompt.resize(20 + random() % 200);
+    for (int32_t& token : arrival.prompt) token = static_cast<int32_t>(random() % 1000);
+    arrival.adapter = uniform() < skewness ? 0 : 1 + static_cast<int>(random() % 5);
+    arrivals.push_back(std::move(arrival));
+  }
+  return arrivals;
+}
+
+SimulationConfig config_of(const std::string& policy) {
+  return {.scheduler = {.max_num_seqs = 32, .costs = kCosts},
+          .policy = policy,
+          .pool = {.blocks = 4000}};
+}
+
+// Notes the longest time that the mode left out a request of a running simulation.
+struct LongestPass {
+  Duration passed{};
+  std::map<scheduler::Mode, int> modes;
+
+  void operator()(const scheduler::Scheduler& scheduler) {
+    ASSERT_EQ(scheduler.check(), "");
+    ++modes[scheduler.mode()];
+    for (const auto& request : scheduler.running()) passed = std::max(passed, request->passed);
+    for (const auto& request : scheduler.waiting()) passed = std::max(passed, request->passed);
+  }
+};
+
+TEST(Policies, ValoraLeavesNoRequestOutForLongerThanItsTolerance) {
+  for (uint32_t seed = 1; seed <= 8; ++seed) {
+    SimulationConfig config = config_of("valora");
+    config.policy_options.tolerance = 100ms * seed;
+    LongestPass longest;
+    const auto report = simulate(config, requests(0.55 + 0.05 * seed, seed, 25), kCosts,
+                                 [&](const scheduler::Scheduler& s) { longest(s); });
+    ASSERT_TRUE(report.ok());
+    // One step may begin just before the tolerance ends: the longest takes a merge and 2,048
+    // tokens.
+    EXPECT_LE(longest.passed, config.policy_options.tolerance + 300ms) << "seed " << seed;
+    EXPECT_GT(longest.modes[scheduler::Mode::kMerged], 0) << "seed " << seed;
+  }
+}
+
+double mean_latency(const std::string& policy, double skewness, uint32_t seed) {
+  const auto report = simulate(config_of(policy), requests(skewness, seed), kCosts);
+  EXPECT_TRUE(report.ok());
+  double sum = 0;
+  for (const Answer& answer : report->answers) sum += seconds(answer.end - answer.arrival);
+  return sum / static_cast<double>(report->answers.size());
+}
+
+TEST(Policies, ValoraIsTheFastestOrCloseToItAtEverySkewness) {
+  for (const double skewness : {0.2, 0.4, 0.6, 0.8, 0.95}) {
+    SCOPED_TRACE(skewness);
+    std::map<std::string, double> latency;
+    for (const char* policy : {"valora", "unmerged", "merged", "mixture", "dlora"})
+      for (uint32_t seed = 1; seed <= 3; ++seed)
+        latency[policy] += mean_latency(policy, skewness, seed) / 3;
+    for (const auto& [policy, rival] : latency)
+      EXPECT_LE(latency["valora"], 1.03 * rival) << "than " << policy;
+  }
+}
+
+}  // namespace
+}  // namespace valora::sim
