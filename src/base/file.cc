@@ -12,7 +12,7 @@
 
 namespace valora {
 
-Result<InputFile> InputFile::open(const std::string& path) {
+Result<InputFile> InputFile::open(const std::string& path, size_t max_bytes) {
   // O_NONBLOCK: a named pipe in a model folder is refused; without it, opening would block.
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) {
@@ -20,10 +20,18 @@ Result<InputFile> InputFile::open(const std::string& path) {
     if (error == ENOENT || error == ENOTDIR) return not_found(path + " does not exist", path);
     return invalid(path + " cannot be opened: " + std::strerror(error), path);
   }
-  InputFile file(path, fd);
+  VALORA_TRY(file, from_descriptor(path, fd));
+  if (file.size() > max_bytes)
+    return Error{ErrorCode::kPayloadTooLarge,
+                 path + " is larger than " + std::to_string(max_bytes) + " bytes", path};
+  return file;
+}
+
+Result<InputFile> InputFile::from_descriptor(std::string name, int descriptor) {
+  InputFile file(std::move(name), descriptor);
   struct stat info{};
-  if (::fstat(fd, &info) != 0 || !S_ISREG(info.st_mode))
-    return invalid(path + " is not a regular file", path);
+  if (::fstat(descriptor, &info) != 0 || !S_ISREG(info.st_mode))
+    return invalid(file.path_ + " is not a regular file", file.path_);
   file.identity_ = {info.st_dev, info.st_ino, static_cast<uint64_t>(info.st_size),
                     info.st_mtim.tv_sec * 1'000'000'000 + info.st_mtim.tv_nsec};
   return file;
@@ -52,10 +60,7 @@ Result<size_t> InputFile::read(size_t begin, std::span<char> out) const {
 }
 
 Result<std::string> read_file(const std::string& path, size_t max_bytes) {
-  VALORA_TRY(file, InputFile::open(path));
-  if (file.size() > max_bytes)
-    return Error{ErrorCode::kPayloadTooLarge,
-                 path + " is larger than " + std::to_string(max_bytes) + " bytes", path};
+  VALORA_TRY(file, InputFile::open(path, max_bytes));
   std::string text(file.size(), '\0');
   VALORA_TRY(size, file.read(0, text));
   text.resize(size);

@@ -22,8 +22,12 @@ struct FileIdentity {
 // A regular file, open for reading.
 class InputFile {
  public:
-  // Errors: kNotFound; kInvalidArgument if it is no regular file or cannot be opened.
-  static Result<InputFile> open(const std::string& path);
+  // Errors: kNotFound; kInvalidArgument if it is no regular file or cannot be opened;
+  // kPayloadTooLarge if it has more than max_bytes.
+  static Result<InputFile> open(const std::string& path, size_t max_bytes = SIZE_MAX);
+  // Takes over a descriptor, open for reading. `name` stands for the path in messages. Error:
+  // kInvalidArgument if it is no regular file.
+  static Result<InputFile> from_descriptor(std::string name, int descriptor);
   InputFile(InputFile&& other) noexcept;
   InputFile& operator=(InputFile&&) = delete;
   ~InputFile();

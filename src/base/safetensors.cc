@@ -209,13 +209,6 @@ Result<std::shared_ptr<const uint8_t[]>> read_values(const InputFile& file, uint
   return std::shared_ptr<const uint8_t[]>(values);
 }
 
-Result<InputFile> open_limited(const std::string& path, size_t max_bytes) {
-  VALORA_TRY(file, InputFile::open(path));
-  if (file.size() <= max_bytes) return file;
-  return Error{ErrorCode::kPayloadTooLarge,
-               path + " is larger than " + std::to_string(max_bytes) + " bytes", path};
-}
-
 }  // namespace
 
 size_t dtype_size(DType dtype) { return entry_of(dtype).size; }
@@ -240,7 +233,7 @@ Result<std::shared_ptr<const SafeTensors>> SafeTensors::read(const std::string& 
 Result<std::shared_ptr<const SafeTensors>> SafeTensors::read(
     const std::string& path, size_t max_bytes,
     const std::function<bool(const std::string& name)>& wanted) {
-  VALORA_TRY(file, open_limited(path, max_bytes));
+  VALORA_TRY(file, InputFile::open(path, max_bytes));
   std::array<char, 8> begin{};
   VALORA_TRY(begin_size, file.read(0, begin));
   VALORA_TRY(size, header_size(path, std::span(begin).first(begin_size), file.size()));

@@ -5,9 +5,9 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "media/fetchers.h"
 
 namespace valora::media {
@@ -75,16 +75,6 @@ int open_below(const std::string& root, std::string_view path) {
                   O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
 }
 
-Result<Bytes> read_whole(int fd, size_t size, MediaKind kind) {
-  Bytes bytes(size);
-  for (size_t done = 0; done < size;) {
-    const ssize_t got = ::read(fd, bytes.data() + done, size - done);
-    if (got <= 0) return invalid(fmt::format("the {} file cannot be read", kind_name(kind)));
-    done += static_cast<size_t>(got);
-  }
-  return bytes;
-}
-
 }  // namespace
 
 Result<Bytes> fetch_file(std::string_view rest, MediaKind kind, size_t max_bytes,
@@ -109,15 +99,17 @@ Result<Bytes> fetch_file(std::string_view rest, MediaKind kind, size_t max_bytes
     return invalid(
         fmt::format("the {} is not a file under the allowed local media path", kind_name(kind)));
 
-  const FileDescriptor file{open_below(root, rest_of_path)};
-  struct stat info{};
-  if (file.value < 0 || ::fstat(file.value, &info) != 0)
-    return invalid(fmt::format("the {} file cannot be opened", kind_name(kind)));
-  if (!S_ISREG(info.st_mode))
-    return invalid(fmt::format("the {} is not a regular file", kind_name(kind)));
-  if (static_cast<uintmax_t>(info.st_size) > max_bytes) return too_large(kind, max_bytes);
-  if (info.st_size == 0) return invalid(fmt::format("the {} file is empty", kind_name(kind)));
-  return read_whole(file.value, static_cast<size_t>(info.st_size), kind);
+  const int descriptor = open_below(root, rest_of_path);
+  if (descriptor < 0) return invalid(fmt::format("the {} file cannot be opened", kind_name(kind)));
+  const auto file = InputFile::from_descriptor(fmt::format("the {}", kind_name(kind)), descriptor);
+  if (!file.ok()) return invalid(file.error().message);
+  if (file->size() > max_bytes) return too_large(kind, max_bytes);
+  if (file->size() == 0) return invalid(fmt::format("the {} file is empty", kind_name(kind)));
+  Bytes bytes(file->size());
+  const auto read = file->read(0, {reinterpret_cast<char*>(bytes.data()), bytes.size()});
+  if (!read.ok() || *read < bytes.size())
+    return invalid(fmt::format("the {} file cannot be read", kind_name(kind)));
+  return bytes;
 }
 
 }  // namespace valora::media

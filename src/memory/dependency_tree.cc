@@ -1,30 +1,8 @@
 #include "memory/dependency_tree.h"
 
-#include <algorithm>
 #include <cassert>
 
 namespace valora::memory {
-namespace {
-
-bool is_idle(const AdapterNode& node) { return node.resident() && !node.pinned(); }
-
-// Parents before their children.
-std::vector<KvNode*> with_descendants(std::vector<KvNode*> nodes) {
-  for (size_t i = 0; i < nodes.size(); ++i) {
-    const std::vector<KvNode*>& children = nodes[i]->children;
-    nodes.insert(nodes.end(), children.begin(), children.end());
-  }
-  return nodes;
-}
-
-template <typename List, typename Item>
-void erase_from(List& list, const Item& item) {
-  const auto it = std::ranges::find(list, item);
-  *it = list.back();
-  list.pop_back();
-}
-
-}  // namespace
 
 DependencyTree::DependencyTree(BlockArena& arena, BlockArena& swap, bool dependencies)
     : arena_(arena),
@@ -51,19 +29,6 @@ void DependencyTree::change(KvNode& node, Change&& apply) {
     parent->busy_children += step;
     at = parent;
   }
-}
-
-template <typename Change>
-void DependencyTree::change(AdapterNode& node, Change&& apply) {
-  const auto account = [&](int sign) {
-    const auto blocks = static_cast<int32_t>(node.blocks.size());
-    counts_.adapter_blocks += sign * blocks;
-    counts_.adapters += sign * (node.present() ? 1 : 0);
-    if (is_idle(node)) counts_.idle_adapter_blocks += sign * blocks;
-  };
-  account(-1);
-  apply();
-  account(1);
 }
 
 // Keeps leaves_ equal to the idle nodes without children in the pool.
@@ -118,11 +83,6 @@ KvRoot& DependencyTree::root(const KvIdentity& identity) {
 const KvRoot* DependencyTree::find_root(const Digest& identity) const {
   const auto it = roots_.find(identity);
   return it == roots_.end() ? nullptr : &it->second;
-}
-
-void DependencyTree::erase_root(KvRoot& root) {
-  for (AdapterNode* adapter : root.adapters) erase_from(adapter->roots, &root);
-  roots_.erase(Digest(root.identity));
 }
 
 KvNode* DependencyTree::find(const KvRoot* root, const KvNode* parent, const Digest& key) {
@@ -212,14 +172,7 @@ void DependencyTree::end_fill(KvNode& node) {
   change(node, [&] { node.flight = Flight::kNone; });
 }
 
-void DependencyTree::cancel_fill(KvNode& node) {
-  change(node, [&] {
-    node.flight = Flight::kNone;
-    node.broken = false;
-    leave_pool(node);
-  });
-  count_presence(node, -1);
-}
+void DependencyTree::cancel_fill(KvNode& node) { leave_pool(node); }
 
 void DependencyTree::begin_save(KvNode& node, BlockId swapped) {
   assert(node.resident() && node.swapped == kNoBlock);
@@ -238,133 +191,16 @@ void DependencyTree::cancel_save(KvNode& node) {
   set_leaving(node, false);
 }
 
-// Within change().
 void DependencyTree::leave_pool(KvNode& node) {
-  by_block_[node.block] = nullptr;
-  arena_.release(node.block);
-  node.block = kNoBlock;
-  set_leaving(node, false);
-}
-
-void DependencyTree::evict(KvNode& node) {
-  assert(node.leaf >= 0 && node.flight == Flight::kNone);
-  change(node, [&] { leave_pool(node); });
-  count_presence(node, -1);
-  if (node.saved()) return;
-  remove_below(node);
-  remove(node);
-}
-
-void DependencyTree::unswap(KvNode& node) {
-  assert(node.saved() && node.flight == Flight::kNone);
-  by_swap_[node.swapped] = nullptr;
-  swap_.release(node.swapped);
-  node.swapped = kNoBlock;
-  if (node.present()) return;
-  remove_below(node);
-  remove(node);
-}
-
-// What is below a node outside the pool is outside the pool, too, and not in flight.
-void DependencyTree::remove_below(KvNode& node) {
-  const std::vector<KvNode*> below = with_descendants(node.children);
-  for (auto it = below.rbegin(); it != below.rend(); ++it) {
-    KvNode& one = **it;
-    assert(!one.present());
-    by_swap_[one.swapped] = nullptr;
-    swap_.release(one.swapped);
-    remove(one);
-  }
-}
-
-// Unlinks a node without children and without blocks.
-void DependencyTree::remove(KvNode& node) {
-  assert(node.children.empty() && !node.present());
-  KvRoot& root = *node.root;
-  auto& siblings = node.parent ? node.parent->children : root.children;
-  siblings.back()->place = node.place;
-  siblings[node.place] = siblings.back();
-  siblings.pop_back();
-  kv_nodes_.erase(Digest(node.key));
-  if (root.children.empty()) erase_root(root);
-}
-
-void DependencyTree::clear(KvRoot& root) {
-  const std::vector<KvNode*> below = with_descendants(root.children);
-  // Removing the last node removes the root.
-  for (auto it = below.rbegin(); it != below.rend(); ++it) {
-    KvNode& node = **it;
-    if (node.busy() || node.flight != Flight::kNone || !node.children.empty()) continue;
-    if (node.present() && node.saved()) unswap(node);
-    if (node.present())
-      evict(node);
-    else
-      unswap(node);
-  }
-}
-
-void DependencyTree::erase_if_empty(KvRoot& root) {
-  if (root.children.empty()) erase_root(root);
-}
-
-AdapterNode& DependencyTree::adapter(const AdapterNeed& need) {
-  const auto [it, added] = adapters_.try_emplace(need.digest);
-  if (added) {
-    it->second.key = need.digest;
-    it->second.size = need.blocks;
-  }
-  return it->second;
-}
-
-AdapterNode* DependencyTree::find_adapter(const Digest& digest) {
-  const auto it = adapters_.find(digest);
-  return it == adapters_.end() ? nullptr : &it->second;
-}
-
-const AdapterNode* DependencyTree::find_adapter(const Digest& digest) const {
-  const auto it = adapters_.find(digest);
-  return it == adapters_.end() ? nullptr : &it->second;
-}
-
-void DependencyTree::begin_load(AdapterNode& node, std::vector<BlockId> blocks) {
-  assert(!node.present());
   change(node, [&] {
-    node.blocks = std::move(blocks);
-    node.flight = Flight::kIn;
-  });
-}
-
-void DependencyTree::end_load(AdapterNode& node) {
-  change(node, [&] { node.flight = Flight::kNone; });
-}
-
-void DependencyTree::displace(AdapterNode& node) {
-  change(node, [&] {
-    for (const BlockId block : node.blocks) arena_.release(block);
-    node.blocks.clear();
     node.flight = Flight::kNone;
+    node.broken = false;
+    by_block_[node.block] = nullptr;
+    arena_.release(node.block);
+    node.block = kNoBlock;
+    set_leaving(node, false);
   });
-}
-
-bool DependencyTree::evictable(const AdapterNode& node) const {
-  return is_idle(node) && !(dependencies_ && node.present_roots > 0);
-}
-
-void DependencyTree::pin(AdapterNode& node, int step) {
-  change(node, [&] { node.pins += step; });
-}
-
-void DependencyTree::keep(AdapterNode& node, bool kept) {
-  change(node, [&] { node.kept = kept; });
-}
-
-bool DependencyTree::erase(AdapterNode& node) {
-  const std::vector<KvRoot*> roots = node.roots;
-  for (KvRoot* root : roots) clear(*root);
-  if (node.pinned() || node.flight != Flight::kNone || !node.roots.empty()) return false;
-  if (node.present()) displace(node);
-  adapters_.erase(Digest(node.key));
-  return true;
+  count_presence(node, -1);
 }
 
 int32_t DependencyTree::invalid_kv() const {

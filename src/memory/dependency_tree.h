@@ -115,16 +115,23 @@ class DependencyTree {
   std::string check() const;
 
  private:
+  // dependency_tree.cc
   template <typename Change>
   void change(KvNode& node, Change&& apply);
-  template <typename Change>
-  void change(AdapterNode& node, Change&& apply);
   void relist(KvNode& node);
   void count_presence(KvNode& node, int step);
   void leave_pool(KvNode& node);
+
+  // dependency_tree_removal.cc
   void remove_below(KvNode& node);
   void remove(KvNode& node);
   void erase_root(KvRoot& root);
+
+  // dependency_tree_adapters.cc
+  template <typename Change>
+  void change(AdapterNode& node, Change&& apply);
+
+  // dependency_tree_check.cc
   std::string check_node(const KvNode& node) const;
   std::string check_root(const KvRoot& root) const;
   std::string check_adapter(const AdapterNode& node) const;

@@ -187,15 +187,18 @@ class Pool {
   void visit(TreeNode& node);
 
   // pool.cc
+  static std::span<const Digest> reusable(std::span<const Digest> keys, int tokens);
+  void hold_prefix(BlockTable& table, const KvIdentity& identity, std::span<const Digest> keys);
+  void displace(AdapterNode& node);
+  std::vector<BlockId> take(int32_t blocks);
+  Error too_much_kept(int32_t blocks, int32_t wanted) const;
+
+  // pool_claims.cc
   Readiness claim_adapters(Claim& claim, const KvIdentity& identity);
   Readiness claim_kv(Claim& claim, const KvIdentity& identity, std::span<const Digest> keys);
   KvNode* next_of(std::span<KvNode* const> path, const KvIdentity& identity,
                   std::span<const Digest> keys);
-  void hold_prefix(BlockTable& table, const KvIdentity& identity, std::span<const Digest> keys);
   void settle(AdapterNode& node);
-  void displace(AdapterNode& node);
-  std::vector<BlockId> take(int32_t blocks);
-  Error too_much_kept(int32_t blocks, int32_t wanted) const;
 
   // pool_room.cc
   int32_t free_for(Kind kind) const;

@@ -14,7 +14,7 @@ import statistics
 import torch
 
 import checkpoints
-from mixed_adapters import Valora
+from valora_server import Valora
 
 # name: names of the models asked, prompt tokens, output tokens
 WORKLOADS = {

@@ -20,7 +20,7 @@ import urllib.request
 import torch
 
 import checkpoints
-from mixed_adapters import Valora
+from valora_server import Valora
 
 
 def drop(path):

@@ -20,7 +20,8 @@ import torch
 from safetensors.torch import load_file, save_file
 
 import checkpoints
-from mixed_adapters import Valora, data_url, picture
+from mixed_adapters import data_url, picture
+from valora_server import Valora
 
 LABELS = [f"label {i}" for i in range(10)]
 

@@ -14,14 +14,13 @@ import json
 import os
 import statistics
 import subprocess
-import time
-import urllib.request
 
 import torch
 from safetensors.torch import save_file
 from transformers import Qwen2Config, Qwen2ForCausalLM
 
 import checkpoints
+from valora_server import Valora
 
 SHAPE = dict(vocab_size=151936, hidden_size=512, intermediate_size=1408, num_hidden_layers=8, num_attention_heads=8,
              num_key_value_heads=2, max_position_embeddings=4096, tie_word_embeddings=True, bos_token_id=None, eos_token_id=151645)
@@ -67,34 +66,10 @@ def folder_of(folder, count):
     return path
 
 
-class Server:
-    def __init__(self, options, model, adapters):
-        begin = time.perf_counter()
-        self.process = subprocess.Popen(
-            [options.program, "--log-level", "warning", "serve", "--model", model, "--served-model-name", "base", "--dtype", "bfloat16",
-             "--port", "0", "--threads", str(options.threads), "--max-model-len", "2048", "--pool-memory", options.pool,
-             "--lora-dir", adapters], stdout=subprocess.PIPE, text=True)
-        self.url = next((line.split()[1].removesuffix("/v1") for line in self.process.stdout if "serving" in line), None)
-        if not self.url:
-            raise SystemExit("the server did not start")
-        self.start_seconds = time.perf_counter() - begin
-
-    def metrics(self):
-        with urllib.request.urlopen(self.url + "/metrics") as response:
-            lines = [line.rsplit(" ", 1) for line in response.read().decode().splitlines() if not line.startswith("#")]
-        sums = {}
-        for key, value in lines:
-            name = key.split("{")[0]
-            sums[name] = sums.get(name, 0) + float(value)
-        return sums
-
-    def memory(self):
-        with open(f"/proc/{self.process.pid}/status") as file:
-            return next(int(line.split()[1]) / 1024 for line in file if line.startswith("VmRSS"))
-
-    def close(self):
-        self.process.terminate()
-        self.process.wait()
+def serve(options, model, adapters):
+    """Unlike the other benchmarks, with prefix caching and the default size of steps."""
+    return Valora(options.program, model, [], options.threads, ["--pool-memory", options.pool, "--lora-dir", adapters],
+                  prefix_caching=True, step_tokens=None)
 
 
 def load(options, server, seed, distribution, requests, tokens):
@@ -126,7 +101,7 @@ def main():
     servers, rates = {}, {count: [] for count in counts}
     try:
         for count in counts:
-            servers[count] = Server(options, model, folder_of(options.folder, count))
+            servers[count] = serve(options, model, folder_of(options.folder, count))
             print(f"{count} adapters: started in {servers[count].start_seconds:.2f} s, {servers[count].memory():.0f} MiB")
             load(options, servers[count], 0, "distinct", count, ("1", "1"))
         before = {count: servers[count].metrics() for count in counts}

@@ -11,13 +11,9 @@ Prints each run, the medians, their ratio, and the machine's bound: all weights 
 import argparse
 import base64
 import io
-import json
 import os
 import statistics
-import subprocess
-import threading
 import time
-import urllib.request
 
 import torch
 from peft import PeftModel
@@ -25,71 +21,7 @@ from PIL import Image
 from transformers import Qwen2ForCausalLM, Qwen2VLForConditionalGeneration, Qwen2VLImageProcessor
 
 import checkpoints
-
-
-class Valora:
-    """The server as a child process; a batch is sent as concurrent HTTP requests."""
-
-    def __init__(self, program, model_dir, adapter_dirs, threads, more=()):
-        modules = [f"a{i}={path}" for i, path in enumerate(adapter_dirs)]
-        self.process = subprocess.Popen(
-            [program, "--log-level", "warning", "serve", "--model", model_dir, "--served-model-name", "base", "--dtype", "bfloat16",
-             "--port", "0", "--threads", str(threads), "--max-model-len", "2048", "--no-enable-prefix-caching",
-             "--max-num-batched-tokens", "4096", *(["--lora-modules", *modules] if modules else []), *more], stdout=subprocess.PIPE, text=True)
-        self.url = None
-        for line in self.process.stdout:
-            if "serving" in line:
-                self.url = line.split()[1].removesuffix("/v1")
-                break
-        if not self.url:
-            raise SystemExit("the server did not start")
-
-    def post(self, path, body):
-        request = urllib.request.Request(self.url + path, json.dumps(body).encode(), {"Content-Type": "application/json"})
-        with urllib.request.urlopen(request) as response:
-            first, body = None, b""
-            for line in response:
-                if line.startswith(b"data: {") and first is None:
-                    first = time.perf_counter()
-                body += line
-            return first, time.perf_counter(), body
-
-    def run(self, prompts, images, names, tokens):
-        results = [None] * len(prompts)
-
-        def ask(i):
-            common = dict(model=names[i], max_tokens=tokens, ignore_eos=True, temperature=0, stream=True)
-            if images:
-                content = [{"type": "image_url", "image_url": {"url": images[i]}}, {"type": "text", "text": prompts[i]}]
-                results[i] = self.post("/v1/chat/completions", common | {"messages": [{"role": "user", "content": content}]})
-            else:
-                results[i] = self.post("/v1/completions", common | {"prompt": prompts[i]})
-
-        begin = time.perf_counter()
-        threads = [threading.Thread(target=ask, args=(i,)) for i in range(len(prompts))]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        first = max(r[0] for r in results)
-        end = max(r[1] for r in results)
-        return end - begin, end - first
-
-    def step_seconds(self):
-        """Seconds in the engine's steps so far, and of these outside the model."""
-        with urllib.request.urlopen(self.url + "/metrics") as response:
-            lines = [line.rsplit(" ", 1) for line in response.read().decode().splitlines() if not line.startswith("#")]
-        return [next(float(value) for key, value in lines if key.startswith(name))
-                for name in ("valora:step_seconds_total", "valora:step_overhead_seconds_total")]
-
-    def overhead(self):
-        """Share of the engine's step time outside the model, in percent."""
-        total, outside = self.step_seconds()
-        return 100 * outside / total
-
-    def close(self):
-        self.process.terminate()
-        self.process.wait()
+from valora_server import Valora
 
 
 class Reference:

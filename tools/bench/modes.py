@@ -19,7 +19,8 @@ import subprocess
 import torch
 
 import checkpoints
-from mixed_adapters import Bandwidth, Valora
+from mixed_adapters import Bandwidth
+from valora_server import Valora
 
 MODES = ("base", "merged", "unmerged")
 # Weights that each token is multiplied with: the decoder's linears. The head applies to the last token of a prompt only.

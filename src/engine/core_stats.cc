@@ -1,0 +1,81 @@
+// The core's part of the engine's statistics.
+#include <algorithm>
+
+#include "engine/core.h"
+
+namespace valora {
+namespace {
+
+// Sorted and distinct.
+std::vector<std::string> adapter_names(
+    std::span<const std::shared_ptr<scheduler::Request>> requests) {
+  std::vector<const LoadedAdapter*> adapters;
+  for (const auto& request : requests)
+    for (const AppliedAdapter& use : static_cast<const Sequence&>(*request).owner->adapters)
+      adapters.push_back(use.adapter.get());
+  const auto distinct = [](auto& list) {
+    list.erase(std::unique(list.begin(), list.end()), list.end());
+  };
+  std::sort(adapters.begin(), adapters.end());
+  distinct(adapters);
+  std::vector<std::string> names;
+  for (const LoadedAdapter* adapter : adapters) names.push_back(adapter->name);
+  std::sort(names.begin(), names.end());
+  distinct(names);  // a replaced adapter may still run beside its successor of the same name
+  return names;
+}
+
+}  // namespace
+
+void EngineCore::fill_memory(EngineStats& stats) const {
+  const memory::PoolStats pool = pool_.stats();
+  stats.kv_usage = pool_.usage();
+  stats.prefix_queries = pool.queried_tokens;
+  stats.prefix_hits = pool.hit_tokens;
+  const auto moves = [](const memory::MoveTotals& t) {
+    return MoveStats{t.moves, t.failed, t.bytes, t.seconds};
+  };
+  stats.memory = {.block_bytes = config_.pool.block_bytes,
+                  .total = pool.total,
+                  .free = pool.free,
+                  .adapter_blocks = pool.adapter_blocks,
+                  .history_blocks = pool.history_blocks,
+                  .running_blocks = pool.running_blocks,
+                  .invalid_blocks = pool.invalid_blocks,
+                  .swap_total = pool.swap_total,
+                  .swap_used = pool.swap_used,
+                  .adapters = pool.adapters,
+                  .swapped_tokens = pool.swapped_tokens,
+                  .adapter_queries = pool.adapter_queries,
+                  .adapter_hits = pool.adapter_hits,
+                  .loads = moves(pool.loads),
+                  .reads = moves(pool.reads),
+                  .writes = moves(pool.writes),
+                  .adapters_left = pool.adapters_left,
+                  .kv_dropped = pool.kv_dropped};
+}
+
+void EngineCore::fill(EngineStats& stats) {
+  const scheduler::SchedulerStats now = scheduler_.stats();
+  // With thousands of waiting requests, collecting the names in every step would be slow.
+  if (queues_changed_ || now.running != stats.running || now.waiting != stats.waiting ||
+      now.preemptions != stats.preemptions) {
+    stats.running_adapters = adapter_names(scheduler_.running());
+    stats.waiting_adapters = adapter_names(scheduler_.waiting());
+    queues_changed_ = false;
+  }
+  stats.running = now.running;
+  stats.waiting = now.waiting;
+  stats.preemptions = now.preemptions;
+  fill_memory(stats);
+  stats.mode = scheduler::mode_name(scheduler_.mode());
+  if (const ModeSwitcher* switcher = runner_->switcher()) {
+    stats.mode_switches = switcher->stats().switches;
+    stats.merges = switcher->stats().merges;
+    stats.merge_seconds = switcher->stats().merge_seconds;
+  }
+  stats.visual_queries = runner_->visual_cache().queries();
+  stats.visual_hits = runner_->visual_cache().hits();
+}
+
+}  // namespace valora

@@ -1,0 +1,128 @@
+// Claims: what a request needs before it can start, asked for and pinned until it ends.
+#include <algorithm>
+
+#include "memory/pool.h"
+
+namespace valora::memory {
+
+Readiness Pool::claim(Claim& claim, const KvIdentity& identity, std::span<const Digest> keys,
+                      int tokens) {
+  if (claim.ready) return Readiness::kReady;
+  if (const Readiness adapters = claim_adapters(claim, identity); adapters != Readiness::kReady)
+    return adapters;
+  if (const Readiness kv = claim_kv(claim, identity, reusable(keys, tokens));
+      kv != Readiness::kReady)
+    return kv;
+  if (claim.asked_kv) hold_prefix(claim.prefix, identity, reusable(keys, tokens));
+  claim.ready = true;
+  return Readiness::kReady;
+}
+
+Readiness Pool::claim_adapters(Claim& claim, const KvIdentity& identity) {
+  Readiness readiness = Readiness::kReady;
+  if (!claim.counted) requests_.add(slot());
+  for (const AdapterNeed& need : identity.adapters) {
+    if (need.blocks == 0) continue;
+    AdapterNode& node = tree_.adapter(need);
+    node.forgotten = false;
+    if (!claim.counted) {
+      visit(node);
+      ++totals_.adapter_queries;
+      totals_.adapter_hits += node.resident() ? 1 : 0;
+    }
+    if (node.failure) {
+      claim.error = node.failure;
+      readiness = Readiness::kFailed;
+      continue;
+    }
+    if (std::ranges::find(claim.pinned, &node) == claim.pinned.end()) {
+      // Pinned before the load, so that making room for it takes no adapter of this request.
+      tree_.pin(node, 1);
+      claim.pinned.push_back(&node);
+    }
+    if (node.resident() || readiness >= Readiness::kFull) continue;
+    if (node.flight == Flight::kIn) {
+      mover_.hasten(node.move, Urgency::kAdapterOfRequest);
+      readiness = Readiness::kLoadingAdapter;
+    } else {
+      const Room room = load(node, Urgency::kAdapterOfRequest);
+      readiness = room == Room::kReserved ? Readiness::kLoadingAdapter : Readiness::kFull;
+    }
+  }
+  claim.counted = true;
+  return readiness;
+}
+
+// Asks for the blocks of the prefix that lie in the swap space, then waits for them.
+Readiness Pool::claim_kv(Claim& claim, const KvIdentity& identity, std::span<const Digest> keys) {
+  if (!swaps() || !config_.prefix_caching) return Readiness::kReady;
+  const KvRoot* root = tree_.find_root(identity.adapter);
+  std::vector<KvNode*> path = tree_.resident_prefix(root, keys);
+  const KvNode* next = next_of(path, identity, keys);
+  if (!next) return Readiness::kReady;
+  if (next->flight == Flight::kIn) {
+    mover_.hasten(next->move, Urgency::kKvOfRequest);
+    return Readiness::kLoadingKv;
+  }
+  if (claim.asked_kv || !statistics().worth_saving()) return Readiness::kReady;
+  const size_t resident = path.size();
+  while (KvNode* node = next_of(path, identity, keys)) path.push_back(node);
+  const auto wanted = static_cast<int32_t>(path.size() - resident);
+  for (KvNode* node : path) node->last_use = now_;  // or it would be the first to leave again
+  const Room room = make_room(Kind::kKv, wanted);
+  if (room == Room::kSoon) return Readiness::kLoadingKv;
+  // It needs that room to run in any case.
+  if (room == Room::kNone) return Readiness::kFull;
+  claim.asked_kv = true;
+  // Making room may have taken nodes of the prefix.
+  path = tree_.resident_prefix(tree_.find_root(identity.adapter), keys);
+  const size_t begin = path.size();
+  while (path.size() < begin + wanted) {
+    KvNode* node = next_of(path, identity, keys);
+    if (!node || node->present() || !fill(*node, Urgency::kKvOfRequest)) break;
+    totals_.swapped_tokens += kBlockTokens;
+    path.push_back(node);
+  }
+  return path.size() > begin ? Readiness::kLoadingKv : Readiness::kReady;
+}
+
+// The node after a path from the root along `keys`, in any tier; null if there is none.
+KvNode* Pool::next_of(std::span<KvNode* const> path, const KvIdentity& identity,
+                      std::span<const Digest> keys) {
+  if (path.size() == keys.size()) return nullptr;
+  return tree_.find(tree_.find_root(identity.adapter), path.empty() ? nullptr : path.back(),
+                    keys[path.size()]);
+}
+
+void Pool::unclaim(Claim& claim) {
+  for (AdapterNode* node : claim.pinned) {
+    tree_.pin(*node, -1);
+    node->last_use = now_;
+    if (node->pins == 0) settle(*node);
+  }
+  claim.pinned.clear();
+  claim.ready = false;
+  claim.asked_kv = false;
+  release(claim.prefix);
+}
+
+// An adapter without pins: nobody waits for its load any more, and it may be one to remove.
+void Pool::settle(AdapterNode& node) {
+  node.failure.reset();
+  if (node.pinned()) return;
+  if (node.flight == Flight::kIn && mover_.cancel(node.move)) {
+    moves_.erase(node.move);
+    node.move = 0;
+    tree_.displace(node);
+  }
+  if (!config_.history && tree_.evictable(node)) displace(node);
+  if (node.forgotten) {
+    const Digest key = node.key;
+    const bool resident = node.resident();
+    if (!tree_.erase(node)) return;
+    std::erase(forgotten_, key);
+    if (resident && listener_) listener_->on_left(key);
+  }
+}
+
+}  // namespace valora::memory
