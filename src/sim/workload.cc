@@ -1,0 +1,245 @@
+#include "sim/workload.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <random>
+
+#include "base/strings.h"
+
+namespace valora::sim {
+namespace {
+
+constexpr int kMaxAdapters = 1'000'000;
+constexpr double kMaxSeconds = 1e9;  // a Duration holds 9e9
+
+// The distributions of <random> differ between standard libraries; its generators and seed_seq do
+// not. So the distributions are here.
+class Random {
+ public:
+  enum Purpose : uint32_t { kTimes, kAdapters, kLengths, kTokens };
+
+  // Each purpose has its own sequence.
+  Random(uint32_t seed, Purpose purpose) {
+    std::seed_seq both{seed, uint32_t{purpose}};
+    bits_.seed(both);
+  }
+
+  // In [0, 1), with the 53 bits that a double holds.
+  double uniform() { return static_cast<double>(bits_() >> 11) * 0x1p-53; }
+
+  // In [min, max]. The remainder favours small values by less than 2^-32.
+  int between(int min, int max) {
+    const auto count = static_cast<uint64_t>(int64_t{max} - min + 1);
+    return static_cast<int>(min + static_cast<int64_t>(bits_() % count));
+  }
+
+  // Mean 1, by the inverse of the distribution function.
+  double exponential() { return -std::log(1 - uniform()); }
+
+  // Scale 1: mean and variance are `shape`. Marsaglia and Tsang, "A simple method for generating
+  // gamma variables", 2000.
+  double gamma(double shape) {
+    if (shape < 1) {
+      const double larger = gamma(shape + 1);
+      return larger * std::pow(1 - uniform(), 1 / shape);
+    }
+    const double d = shape - 1.0 / 3, c = 1 / std::sqrt(9 * d);
+    while (true) {
+      const double x = normal();
+      const double v = std::pow(1 + c * x, 3);
+      if (v <= 0) continue;
+      if (std::log(1 - uniform()) < x * x / 2 + d * (1 - v + std::log(v))) return d * v;
+    }
+  }
+
+ private:
+  // Marsaglia's polar method. Its second value is left, to keep no state.
+  double normal() {
+    while (true) {
+      const double x = 2 * uniform() - 1;
+      const double y = 2 * uniform() - 1;
+      const double s = x * x + y * y;
+      if (s > 0 && s < 1) return x * std::sqrt(-2 * std::log(s) / s);
+    }
+  }
+
+  std::mt19937_64 bits_;
+};
+
+Error out_of_range(const char* field, const std::string& range) {
+  return invalid(fmt::format("{} must be {}", field, range), field);
+}
+
+// The conditions are such that NaN fails them.
+Status check(const WorkloadConfig& c) {
+  const bool traced = c.process == ArrivalProcess::kTrace;
+  if (!(c.rate > 0 || (traced && c.rate == 0)) || !std::isfinite(c.rate))
+    return out_of_range("rate", traced ? "0 or above" : "above 0");
+  if (!(c.seconds > 0 && c.seconds <= kMaxSeconds))
+    return out_of_range("seconds", "above 0 and at most 1e9");
+  if (!(c.cv >= 0.01 && c.cv <= 100)) return out_of_range("cv", "from 0.01 to 100");
+  if (!(c.alpha >= 0) || !std::isfinite(c.alpha)) return out_of_range("alpha", "0 or above");
+  if (!(c.skewness >= 0 && c.skewness <= 1)) return out_of_range("skewness", "from 0 to 1");
+  if (c.adapters < 0 || c.adapters > kMaxAdapters)
+    return out_of_range("adapters", fmt::format("from 0 to {}", kMaxAdapters));
+  if (c.max_tokens < 2) return out_of_range("max_tokens", "at least 2");
+  if (!traced && (c.prompt_min < 1 || c.prompt_min > c.prompt_max))
+    return out_of_range("prompt_min", "from 1 to prompt_max");
+  if (!traced && (c.answer_min < 1 || c.answer_min > c.answer_max))
+    return out_of_range("answer_min", "from 1 to answer_max");
+  return {};
+}
+
+Error too_many() {
+  return out_of_range("rate", fmt::format("smaller: at most {} requests are made", kMaxRequests));
+}
+
+Result<std::vector<TraceRow>> synthetic_rows(const WorkloadConfig& config) {
+  if (config.rate * config.seconds > kMaxRequests) return too_many();
+  Random times(config.seed, Random::kTimes), lengths(config.seed, Random::kLengths);
+  const double shape = 1 / (config.cv * config.cv);
+  const bool gamma = config.process == ArrivalProcess::kGamma;
+  std::vector<TraceRow> rows;
+  double at = 0;
+  while (true) {
+    at += (gamma ? times.gamma(shape) / shape : times.exponential()) / config.rate;
+    if (at >= config.seconds) return rows;
+    const int prompt = lengths.between(config.prompt_min, config.prompt_max);
+    const int answer = lengths.between(config.answer_min, config.answer_max);
+    rows.push_back({from_seconds(at), prompt, answer});
+  }
+}
+
+Result<std::vector<TraceRow>> traced_rows(const WorkloadConfig& config,
+                                          std::span<const TraceRow> trace) {
+  if (trace.empty() || trace.back().at <= trace.front().at)
+    return invalid("trace must have two rows of different times", "trace");
+  const size_t size = trace.size();
+  const double length = seconds(trace.back().at - trace.front().at);
+  const double period = length + length / static_cast<double>(size - 1);
+  const auto recorded = [&](size_t i) {
+    const size_t rounds = i / size;
+    return period * static_cast<double>(rounds) + seconds(trace[i % size].at - trace.front().at);
+  };
+  const double expected =
+      config.seconds * (config.rate > 0 ? config.rate : static_cast<double>(size) / period);
+  if (expected > kMaxRequests) return too_many();
+  size_t count = 0;
+  double scale = 1;
+  if (config.rate > 0) {
+    count = static_cast<size_t>(std::llround(expected));
+    // The first row that is not taken would come at the end. 0: all come at the start.
+    scale = recorded(count) > 0 ? config.seconds / recorded(count) : 0;
+  } else {
+    while (recorded(count) < config.seconds) ++count;
+  }
+  std::vector<TraceRow> rows;
+  for (size_t i = 0; i < count; ++i) {
+    rows.push_back(trace[i % size]);
+    rows.back().at = from_seconds(recorded(i) * scale);
+  }
+  return rows;
+}
+
+class AdapterPicker {
+ public:
+  explicit AdapterPicker(const WorkloadConfig& config) : random_(config.seed, Random::kAdapters) {
+    double sum = 0;
+    for (int i = 0; i < config.adapters; ++i) cumulative_.push_back(sum += weight(config, i));
+  }
+
+  scheduler::AdapterId pick() {
+    if (cumulative_.empty()) return scheduler::kBaseModel;
+    const double place = random_.uniform() * cumulative_.back();
+    const auto index = std::ranges::upper_bound(cumulative_, place) - cumulative_.begin();
+    // A single adapter may have a weight of 0, and rounding may reach the end.
+    return static_cast<int>(std::min<ptrdiff_t>(index, std::ssize(cumulative_) - 1));
+  }
+
+ private:
+  static double weight(const WorkloadConfig& config, int adapter) {
+    switch (config.shares) {
+      case AdapterShares::kPowerLaw: return std::pow(adapter + 1.0, -config.alpha);
+      case AdapterShares::kSkewed:
+        return adapter == 0 ? config.skewness : (1 - config.skewness) / (config.adapters - 1);
+      case AdapterShares::kUniform: break;
+    }
+    return 1;
+  }
+
+  std::vector<double> cumulative_;  // sums of weights
+  Random random_;
+};
+
+std::vector<int32_t> random_prompt(Random& random, int tokens) {
+  std::vector<int32_t> prompt(static_cast<size_t>(tokens));
+  for (int32_t& id : prompt) id = random.between(0, kPromptIds - 1);
+  return prompt;
+}
+
+// In the order of the enumerators.
+constexpr std::array kProcessNames{"poisson", "gamma", "trace"};
+constexpr std::array kSharesNames{"uniform", "power-law", "skewed"};
+
+template <typename Enum>
+Result<Enum> parse_name(const char* what, const std::string& name,
+                        std::span<const char* const> known) {
+  const auto found = std::ranges::find(known, name);
+  if (found != known.end()) return static_cast<Enum>(found - known.begin());
+  return invalid(
+      fmt::format("unknown {} '{}'; known: {}", what, shortened(name, 80), fmt::join(known, ", ")));
+}
+
+}  // namespace
+
+Result<std::vector<Arrival>> make_workload(const WorkloadConfig& config,
+                                           std::span<const TraceRow> trace) {
+  VALORA_CHECK(check(config));
+  const bool traced = config.process == ArrivalProcess::kTrace;
+  VALORA_TRY(rows, traced ? traced_rows(config, trace) : synthetic_rows(config));
+  AdapterPicker adapters(config);
+  Random tokens(config.seed, Random::kTokens);
+  std::vector<Arrival> arrivals;
+  for (const TraceRow& row : rows) {
+    const int most = config.max_tokens;
+    const int prompt = std::min(row.prompt_tokens, std::max(most / 2, most - row.answer_tokens));
+    arrivals.push_back({.at = row.at,
+                        .prompt = random_prompt(tokens, prompt),
+                        .answer_tokens = std::min(row.answer_tokens, most - prompt),
+                        .adapter = adapters.pick()});
+  }
+  return arrivals;
+}
+
+std::vector<Arrival> make_streams(const StreamConfig& config) {
+  std::vector<Arrival> arrivals;
+  if (!(config.period > 0) || config.tokens < 1) return arrivals;
+  Random phases(config.seed, Random::kTimes), tokens(config.seed, Random::kTokens);
+  for (int stream = 0; stream < config.streams; ++stream) {
+    const double phase = phases.uniform();
+    for (int chunk = 0; (chunk + phase) * config.period < config.seconds; ++chunk)
+      arrivals.push_back(
+          {.at = from_seconds((chunk + phase) * config.period),
+           .prompt = random_prompt(tokens, config.tokens),
+           .adapter = config.adapters > 0 ? stream % config.adapters : scheduler::kBaseModel});
+  }
+  std::ranges::stable_sort(arrivals, {}, &Arrival::at);
+  return arrivals;
+}
+
+const char* name_of(ArrivalProcess process) { return kProcessNames[static_cast<size_t>(process)]; }
+const char* name_of(AdapterShares shares) { return kSharesNames[static_cast<size_t>(shares)]; }
+
+Result<ArrivalProcess> parse_arrival_process(const std::string& name) {
+  return parse_name<ArrivalProcess>("arrival process", name, kProcessNames);
+}
+
+Result<AdapterShares> parse_adapter_shares(const std::string& name) {
+  return parse_name<AdapterShares>("adapter shares", name, kSharesNames);
+}
+
+}  // namespace valora::sim
