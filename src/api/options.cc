@@ -22,9 +22,10 @@ constexpr Named<KernelBackend> kKernels[] = {{"native", KernelBackend::kNative},
                                              {"reference", KernelBackend::kReference}};
 constexpr Named<MergePlace> kMergePlaces[] = {{"shadow", MergePlace::kShadow},
                                               {"inplace", MergePlace::kInPlace}};
-constexpr Named<SchedulingPolicy> kPolicies[] = {{"unmerged", SchedulingPolicy::kUnmerged},
-                                                 {"merged", SchedulingPolicy::kMerged},
-                                                 {"mixture", SchedulingPolicy::kMixture}};
+constexpr Named<SchedulingPolicy> kPolicies[] = {
+    {"valora", SchedulingPolicy::kValora}, {"unmerged", SchedulingPolicy::kUnmerged},
+    {"merged", SchedulingPolicy::kMerged}, {"mixture", SchedulingPolicy::kMixture},
+    {"dlora", SchedulingPolicy::kDlora},   {"vllm", SchedulingPolicy::kVllm}};
 
 constexpr Named<MemoryPolicy> kMemoryPolicies[] = {{"benefit", MemoryPolicy::kBenefit},
                                                    {"lru", MemoryPolicy::kLru}};

@@ -22,16 +22,30 @@ enum class KernelBackend : uint8_t { kNative, kReference };
 // changes a pointer, and the base weights are never written. kInPlace: in the base weights. This
 // takes no extra memory, but restoring the base reads its layers from the checkpoint again.
 enum class MergePlace : uint8_t { kShadow, kInPlace };
-// Which requests a step runs, and in which mode. kUnmerged: all, first come, first served. kMerged:
-// those of one adapter, which is merged. kMixture: all, with one adapter merged.
-enum class SchedulingPolicy : uint8_t { kUnmerged, kMerged, kMixture };
+// Which requests a step runs, and in which mode. kValora: the mode that yields the most tokens per
+// second by measured costs (VaLoRA's Algorithm 1). kUnmerged: all, first come, first served.
+// kMerged: those of one adapter, which is merged. kMixture: all, with one adapter merged. kDlora
+// and kVllm: the ways of these systems, for comparisons.
+enum class SchedulingPolicy : uint8_t { kValora, kUnmerged, kMerged, kMixture, kDlora, kVllm };
+
+// The constants of the policies (scheduler/policy.h).
+struct SchedulingOptions {
+  SchedulingPolicy policy = SchedulingPolicy::kUnmerged;
+  double tolerance = 0.2;       // seconds that a mode may delay a request: θ of Algorithm 1
+  double merged_share = 0.5;    // of a full batch, above which an adapter is merged
+  double starving_share = 0.5;  // of a full batch, up to which a merge is begun
+  int max_adapters = 0;         // of vllm and unmerged; 0: vllm 1, unmerged any number
+  // File of `valora tune --cost` with what steps cost; empty: the user's file of this model, else
+  // an estimate from the sizes of the model.
+  std::string costs;
+};
 
 // kInvalidArgument for an unknown name; the message lists the known ones.
 Result<ComputeDtype> parse_dtype(const std::string& name);      // auto, float32, bfloat16, float16
 Result<DeviceKind> parse_device(const std::string& name);       // cpu, cuda
 Result<KernelBackend> parse_kernels(const std::string& name);   // native, reference
 Result<MergePlace> parse_merge_place(const std::string& name);  // shadow, inplace
-Result<SchedulingPolicy> parse_scheduling_policy(const std::string& name);  // unmerged, …
+Result<SchedulingPolicy> parse_scheduling_policy(const std::string& name);  // valora, …
 
 // The inverse of the parsers above.
 std::string name_of(ComputeDtype dtype);
@@ -62,7 +76,7 @@ struct EngineOptions {
   // File of `valora tune` with tile sizes of CPU matrix products; empty: the user's table, else the
   // shipped one.
   std::string tiles;
-  SchedulingPolicy policy = SchedulingPolicy::kUnmerged;
+  SchedulingOptions scheduling;
   MergePlace merge = MergePlace::kShadow;
   std::optional<int> max_model_len;
   int max_num_seqs = 64;

@@ -48,6 +48,9 @@ struct EngineStats {
   uint64_t mode_switches = 0;
   uint64_t merges = 0;  // switches that had to merge an adapter
   double merge_seconds = 0;
+  // How well the time of a step is known in advance: |predicted / taken - 1| over the last steps,
+  // and the factor by which this process corrects the costs that it began with.
+  double cost_error_median = 0, cost_error_p95 = 0, cost_correction = 1;
   uint64_t steps = 0;
   double step_seconds = 0;  // total time of steps with work
   // part of step_seconds outside the model's forward pass and sampling

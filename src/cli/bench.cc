@@ -10,6 +10,7 @@ void add_bench(Command app, std::function<int()>& run) {
   add_bench_serve(c, run);
   add_bench_memory(c, run);
   add_bench_memory_live(c, run);
+  add_bench_trace(c, run);
 }
 
 }  // namespace valora::cli

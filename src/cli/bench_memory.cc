@@ -36,7 +36,8 @@ int run_bench_memory(const Flags& flags) {
     print_json(Json{{"scenarios", out},
                     {"match_seconds", times.match},
                     {"insert_seconds", times.insert},
-                    {"decide_seconds", times.decide}});
+                    {"decide_seconds", times.decide},
+                    {"plan_seconds", times.plan}});
   else
     std::cout << text << bench::book_keeping_text(times);
   return 0;

@@ -27,9 +27,10 @@ void add_bench_ops(Command bench, std::function<int()>& run);
 void add_bench_serve(Command bench, std::function<int()>& run);
 void add_bench_memory(Command bench, std::function<int()>& run);
 void add_bench_memory_live(Command bench, std::function<int()>& run);
+void add_bench_trace(Command bench, std::function<int()>& run);
 
 // The options that serve, generate and eval share: model, dtype, device, kernels, policy, threads,
 // lengths, memory.
-void add_engine_flags(Command command, EngineOptions& options);
+void add_engine_flags(Command command, EngineOptions& options, bool model_required = true);
 
 }  // namespace valora::cli

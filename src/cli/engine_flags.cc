@@ -18,12 +18,38 @@ void add_policy(Command command, SchedulingPolicy& policy) {
             policy = value_or_throw(parse_scheduling_policy(names.front()));
           },
           "How adapters are applied: unmerged (all requests run together), merged (only the "
-          "requests of the merged adapter run), or mixture (all requests run together, with one "
-          "adapter merged)")
+          "requests of the merged adapter run), mixture (all requests run together, with one "
+          "adapter merged), or valora (which of these is the fastest per step, by measured costs); "
+          "for comparisons dlora and vllm")
       .type_name("TEXT")
       .expected(1, 2)
       .allow_extra_args(false)
       .default_str(name_of(policy));
+}
+
+void add_scheduling(Command command, SchedulingOptions& s) {
+  add_policy(command, s.policy);
+  const std::string group = "Scheduling";
+  const auto number = [&](const char* name, double& value, const char* help) {
+    command.add_option(name, value, help).capture_default_str().group(group);
+  };
+  number("--starvation-threshold", s.tolerance,
+         "Seconds that valora's modes may delay a request in total, and dlora's at a time");
+  number("--merged-share", s.merged_share,
+         "Share of a full batch that must use an adapter before valora merges it");
+  number("--starving-share", s.starving_share,
+         "Share of a full batch that may starve while valora merges an adapter");
+  command
+      .add_option("--max-adapters-per-step", s.max_adapters,
+                  "Adapters per step of vllm; from which on unmerged prefers requests of these; 0: "
+                  "1 and no limit")
+      .capture_default_str()
+      .group(group);
+  command
+      .add_option("--costs", s.costs,
+                  "File of `valora tune --cost` with what steps cost (default: this model's, else "
+                  "an estimate)")
+      .group(group);
 }
 
 void add_lengths(Command command, EngineOptions& o) {
@@ -95,9 +121,10 @@ void add_memory(Command command, MemoryOptions& m) {
 
 }  // namespace
 
-void add_engine_flags(Command command, EngineOptions& o) {
-  command.add_option("model,--model", o.model_path, "Folder of a Hugging Face checkpoint")
-      .required();
+void add_engine_flags(Command command, EngineOptions& o, bool model_required) {
+  Option model =
+      command.add_option("model,--model", o.model_path, "Folder of a Hugging Face checkpoint");
+  if (model_required) model.required();
   command.add_option("--chat-template", o.chat_template,
                      "Jinja chat template file, instead of the model folder's template");
   add_named_option(
@@ -106,7 +133,7 @@ void add_engine_flags(Command command, EngineOptions& o) {
   add_named_option(command, "--device", o.device, parse_device, "Device: cpu or cuda");
   add_named_option(command, "--kernels", o.kernels, parse_kernels,
                    "Kernels on CPUs: native, or reference (ATen, for comparisons)");
-  add_policy(command, o.policy);
+  add_scheduling(command, o.scheduling);
   add_named_option(command, "--merge", o.merge, parse_merge_place,
                    "Where merged weights are stored: shadow (a copy of the linears), or inplace "
                    "(in the base weights)");

@@ -1,5 +1,5 @@
-// `valora tune`: measures tile sizes on this machine for the shapes of a model, and writes the
-// table that engines use.
+// `valora tune`: measures tile sizes on this machine for the shapes of a model, or the costs of its
+// steps, and writes the file that engines use.
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
 
@@ -11,6 +11,7 @@
 #include "cli/command.h"
 #include "cli/named_option.h"
 #include "cli/progress_bar.h"
+#include "cli/tune_costs.h"
 #include "engine/dtype.h"
 #include "kernels/cpu/isa/isa.h"
 #include "kernels/tiles/find_tiles.h"
@@ -28,18 +29,25 @@ struct Flags {
   ComputeDtype dtype = ComputeDtype::kAuto;
   std::vector<int64_t> ranks{8, 16, 32, 64};
   int64_t max_tokens = 2048;
-  int threads = 1;
-  double seconds = 300;
+  std::optional<int> threads;
+  double seconds = 0;
   bool resume = false;
+  bool cost = false;
 };
+
+// One thread, since more give noisy results on a busy machine.
+int threads_for_tiles(const Flags& flags) { return flags.threads.value_or(1); }
+double seconds_of(const Flags& flags) {
+  return flags.seconds > 0 ? flags.seconds : flags.cost ? 150 : 300;
+}
 
 Status check(const Flags& flags) {
   for (const int64_t rank : flags.ranks)
     if (rank < 1 || rank > 256) return invalid("--ranks must be between 1 and 256");
   if (flags.max_tokens < 1 || flags.max_tokens > kernels::kMostTokens)
     return invalid("--max-tokens must be between 1 and " + std::to_string(kernels::kMostTokens));
-  if (!(flags.seconds > 0)) return invalid("--seconds must be more than 0");
-  if (flags.threads < 0) return invalid("--threads must be 0 or more");
+  if (!(flags.seconds >= 0)) return invalid("--seconds must be more than 0");
+  if (flags.threads.value_or(0) < 0) return invalid("--threads must be 0 or more");
   if (flags.dtype == ComputeDtype::kFloat16)
     return invalid(
         "--dtype float16 runs on GPUs only, but tiles are for CPUs; use float32 or bfloat16");
@@ -149,7 +157,7 @@ class Journal {
 Status tune_model(const Flags& flags) {
   VALORA_CHECK(check(flags));
   VALORA_CHECK(kernels::select_isa());
-  if (flags.threads > 0) at::set_num_threads(flags.threads);
+  if (threads_for_tiles(flags) > 0) at::set_num_threads(threads_for_tiles(flags));
   VALORA_TRY(space, space_of(flags));
   VALORA_TRY(path, output_path(flags));
   VALORA_TRY(known, known_entries(flags, path));
@@ -172,7 +180,7 @@ Status tune_model(const Flags& flags) {
         [&](const kernels::ProductShape& shape, const kernels::CpuTile& tile) {
           return profiler.seconds(shape, tile);
         },
-        clock, flags.seconds,
+        clock, seconds_of(flags),
         [&](const kernels::TuneProgress& progress) {
           if (progress.last) journal.add(*progress.last);
           if (progress.last)
@@ -191,8 +199,51 @@ Status tune_model(const Flags& flags) {
   return {};
 }
 
+void print_costs(const TunedCosts& tuned) {
+  const scheduler::StepCosts& c = tuned.file.fitted.costs;
+  fmt::print("{} steps of {} on {}\n", tuned.steps, tuned.file.model, tuned.file.machine);
+  fmt::print("  a step {:.2f} ms, a prompt token {:.3f}, a decoded token {:.3f}\n", 1e3 * c.step,
+             1e3 * c.prefill_token, 1e3 * c.decode_token);
+  fmt::print("  1,000 attended keys: {:.3f} ms in prefill, {:.3f} in decode\n",
+             1e6 * c.prefill_context, 1e6 * c.decode_context);
+  fmt::print("  an adapter of rank 16 beside the weights {:.2f} ms, and {:.4f} per token\n",
+             1e3 * (c.segment + 16 * c.rank), 1e3 * 16 * c.token_rank);
+  fmt::print("  a merge of rank 16 {:.1f} ms\n", 1e3 * (c.merge + 16 * c.merged_rank));
+  fmt::print("error on {} steps that were not fitted: median {:.1f} %, 95th percentile {:.1f} %\n",
+             tuned.steps - tuned.file.fitted.steps, 100 * tuned.file.fitted.error_median,
+             100 * tuned.file.fitted.error_p95);
+  for (const auto& [mode, fitted] : tuned.modes)
+    fmt::print("  {:<9} {} steps: median {:.1f} %, 95th percentile {:.1f} %\n", mode, fitted.steps,
+               100 * fitted.error_median, 100 * fitted.error_p95);
+}
+
+Status tune_costs_of(const Flags& flags) {
+  VALORA_CHECK(check(flags));
+  CostTuning tuning{.engine = {}, .seconds = seconds_of(flags)};
+  tuning.engine.model_path = flags.model;
+  tuning.engine.dtype = flags.dtype;
+  tuning.engine.threads = flags.threads.value_or(0);
+  tuning.engine.max_model_len = 4096;
+  Result<TunedCosts> tuned = [&] {
+    ProgressBar bar;
+    return tune_costs(tuning, [&](double done, const std::string& what) {
+      bar.show(static_cast<int>(done), static_cast<int>(tuning.seconds), what);
+    });
+  }();
+  if (!tuned.ok()) return tuned.error();
+  const std::string path = flags.output.empty()
+                               ? scheduler::own_costs_path(tuned->file.machine, tuned->file.model)
+                               : flags.output;
+  if (path.empty())
+    return invalid("neither $XDG_CACHE_HOME nor $HOME is set; choose the file with --output");
+  print_costs(*tuned);
+  VALORA_CHECK(scheduler::write_cost_file(path, tuned->file));
+  fmt::print("written to {}\n", path);
+  return {};
+}
+
 int run_tune(const Flags& flags) {
-  const Status status = tune_model(flags);
+  const Status status = flags.cost ? tune_costs_of(flags) : tune_model(flags);
   return status.ok() ? 0 : fail(status.error());
 }
 
@@ -201,7 +252,9 @@ int run_tune(const Flags& flags) {
 void add_tune(Command app, std::function<int()>& run) {
   auto flags = std::make_shared<Flags>();
   Command c = app.add_subcommand(
-      "tune", "Measure the best tile sizes of a model's matrix products on this CPU");
+      "tune",
+      "Measure the best tile sizes of a model's matrix products on this CPU, or what its steps "
+      "cost");
   c.add_option("--model", flags->model, "Folder of a Hugging Face checkpoint").required();
   add_named_option(c, "--dtype", flags->dtype, parse_dtype,
                    "Data type of weights: auto (the checkpoint's), float32 or bfloat16");
@@ -210,13 +263,16 @@ void add_tune(Command app, std::function<int()>& run) {
       .capture_default_str();
   c.add_option("--max-tokens", flags->max_tokens, "Highest number of tokens per step to measure")
       .capture_default_str();
+  c.add_flag("--cost", flags->cost,
+             "Measure the costs of steps and merges instead, by which --scheduling-policy valora "
+             "chooses its modes");
   c.add_option("--threads", flags->threads,
-               "Compute threads of dense products; 0: one per core, which gives noisy results on a "
-               "busy machine")
-      .capture_default_str();
+               "Compute threads; 0: one per core. Default: 1 for tiles, whose measurements more "
+               "threads make noisy; 0 with --cost, which holds for this number of threads");
   c.add_option("--output", flags->output,
-               "File of the tile table (default: where engines on this machine look for it)");
-  c.add_option("--seconds", flags->seconds, "Stop after this many seconds").capture_default_str();
+               "File of the result (default: where engines on this machine look for it)");
+  c.add_option("--seconds", flags->seconds,
+               "Stop after this many seconds (default: 300, or 150 with --cost)");
   c.add_flag("--resume", flags->resume, "Keep the table's entries and measure the missing ones");
   c.callback([flags, &run] { run = [flags] { return run_tune(*flags); }; });
 }

@@ -57,11 +57,16 @@ void EngineCore::fill_memory(EngineStats& stats) const {
 
 void EngineCore::fill(EngineStats& stats) {
   const scheduler::SchedulerStats now = scheduler_.stats();
-  // With thousands of waiting requests, collecting the names in every step would be slow.
+  // With thousands of waiting requests, collecting the names in every step would be slow, and so
+  // would sorting the errors of the costs.
   if (queues_changed_ || now.running != stats.running || now.waiting != stats.waiting ||
       now.preemptions != stats.preemptions) {
     stats.running_adapters = adapter_names(scheduler_.running());
     stats.waiting_adapters = adapter_names(scheduler_.waiting());
+    const scheduler::LiveCosts::Accuracy accuracy = scheduler_.costs().accuracy();
+    stats.cost_error_median = accuracy.median;
+    stats.cost_error_p95 = accuracy.p95;
+    stats.cost_correction = accuracy.correction;
     queues_changed_ = false;
   }
   stats.running = now.running;

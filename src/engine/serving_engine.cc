@@ -174,6 +174,15 @@ void ServingEngine::set_observer(StepObserver* observer) {
   observer_ = observer;
 }
 
+void ServingEngine::set_step_probe(StepProbe probe) {
+  const std::lock_guard lock(observer_mutex_);
+  probe_ = std::move(probe);
+}
+
+CostKey ServingEngine::cost_key() const {
+  return valora::cost_key(loaded_.model->spec(), loaded_.dtype, device_);
+}
+
 void ServingEngine::drain(std::function<void()> done) {
   {
     const std::lock_guard lock(mutex_);
@@ -244,6 +253,7 @@ void ServingEngine::step() {
   }
   const std::lock_guard lock(observer_mutex_);
   if (observer_) observer_->on_step(report.tokens, report.sequences, report.seconds);
+  if (probe_) probe_(report);
 }
 
 // A fault that step() does not handle: the engine runs no more steps, and all requests get the

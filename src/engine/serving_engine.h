@@ -17,6 +17,7 @@
 #include "engine/core.h"
 #include "engine/memory_plan.h"
 #include "engine/memory_tiers.h"
+#include "engine/model_costs.h"
 #include "models/registry.h"
 
 namespace valora {
@@ -45,6 +46,13 @@ class ServingEngine final : public Engine {
   void set_observer(StepObserver* observer) override;
   bool healthy() const override { return healthy_; }
   void drain(std::function<void()> done) override;
+
+  // Called after each step, on the engine thread, with what the step was and took. For measuring the
+  // costs of steps.
+  using StepProbe = std::function<void(const scheduler::StepReport&)>;
+  void set_step_probe(StepProbe probe);
+  // What the key of a file of step costs says of this engine.
+  CostKey cost_key() const;
 
   // Decisions of start() to report to the user.
   const std::vector<std::string>& notes() const { return notes_; }
@@ -93,6 +101,7 @@ class ServingEngine final : public Engine {
   // Held while the observer is called, so that it is never called after it was replaced.
   std::mutex observer_mutex_;
   StepObserver* observer_ = nullptr;
+  StepProbe probe_;
   std::atomic<bool> healthy_ = true;
   std::atomic<bool> stopping_ = false;  // set by the destructor: workers start no new work
   std::atomic<uint64_t> next_handle_ = 1;

@@ -117,7 +117,7 @@ TEST_F(LazyTest, AfterItsFirstUseTheContentCounts) {
 
 TEST_F(LazyTest, MergesOnceItsValuesAreKnown) {
   write_adapters(1);
-  options_.policy = SchedulingPolicy::kMerged;
+  options_.scheduling.policy = SchedulingPolicy::kMerged;
   std::vector<int32_t> tokens;
   const auto merges_of = [&](int requests, bool lazy) {
     start_with_blocks(60);

@@ -69,7 +69,7 @@ TEST_P(CrowdedTest, EveryAnswerEqualsTheOneGivenAlone) {
   for (int i = 0; i < kRequests; ++i) alone.push_back(tokens_of(request(i)));
   engine_.reset();
 
-  options_.policy = GetParam().policy;
+  options_.scheduling.policy = GetParam().policy;
   options_.max_model_len = 240;
   GetParam().change(options_.memory);
   start_with_blocks(70, 100);  // 400 blocks of adapters, 600 of conversations

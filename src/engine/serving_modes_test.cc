@@ -15,9 +15,23 @@ struct Setting {
 class ModeEngine : public TwoAdapterTest {
  protected:
   void start_in(SchedulingPolicy policy, MergePlace merge = MergePlace::kShadow) {
-    options_.policy = policy;
     options_.merge = merge;
+    if (policy == SchedulingPolicy::kValora) make_merging_pay();
+    options_.scheduling.policy = policy;
     start_with_adapters();
+  }
+  // Costs by which valora changes its mode all the time.
+  void make_merging_pay() {
+    options_.scheduling = {.tolerance = 0.01, .merged_share = 0};
+    start();
+    const CostKey key = engine_->cost_key();
+    engine_.reset();
+    options_.scheduling.costs = costs_.file("costs.json");
+    const scheduler::StepCosts costs{
+        .step = 1e-3, .decode_token = 1e-5, .rank = 1e-4, .token_rank = 1e-6, .merge = 1e-6};
+    ASSERT_TRUE(scheduler::write_cost_file(options_.scheduling.costs,
+                                           {key.machine, key.model, {.costs = costs, .steps = 1}})
+                    .ok());
   }
   std::vector<std::vector<int32_t>> answers_to(const std::vector<GenerateRequest>& requests) {
     std::vector<std::shared_ptr<WaitingSink>> sinks;
@@ -26,6 +40,7 @@ class ModeEngine : public TwoAdapterTest {
     for (const auto& sink : sinks) tokens.push_back(sink->wait().first().tokens);
     return tokens;
   }
+  TempDir costs_;
   const std::vector<GenerateRequest> requests_{base_,
                                                with(base_, {{"one", 1}}),
                                                with(base_, {{"two", 1}}),
@@ -42,7 +57,10 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(Setting{SchedulingPolicy::kMerged, MergePlace::kShadow},
                       Setting{SchedulingPolicy::kMerged, MergePlace::kInPlace},
                       Setting{SchedulingPolicy::kMixture, MergePlace::kShadow},
-                      Setting{SchedulingPolicy::kMixture, MergePlace::kInPlace}),
+                      Setting{SchedulingPolicy::kMixture, MergePlace::kInPlace},
+                      Setting{SchedulingPolicy::kValora, MergePlace::kShadow},
+                      Setting{SchedulingPolicy::kValora, MergePlace::kInPlace},
+                      Setting{SchedulingPolicy::kDlora, MergePlace::kInPlace}),
     [](const auto& info) { return name_of(info.param.policy) + "_" + name_of(info.param.merge); });
 
 TEST_P(ModeTest, AnswersAsUnmergedServingDoes) {

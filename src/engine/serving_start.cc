@@ -10,6 +10,7 @@
 #include "engine/dtype.h"
 #include "engine/memory_plan.h"
 #include "engine/mode_switcher.h"
+#include "engine/model_costs.h"
 #include "engine/serving_engine.h"
 #include "kernels/cpu/isa/isa.h"
 #include "kernels/tiles/find_tiles.h"
@@ -57,6 +58,14 @@ Status check_limits(const EngineOptions& options) {
     return invalid("--max-num-batched-tokens must be at least 1", "max_num_batched_tokens");
   if (options.max_lora_rank < 1 || options.max_lora_rank > 256)
     return invalid("--max-lora-rank must be between 1 and 256", "max_lora_rank");
+  const SchedulingOptions& s = options.scheduling;
+  if (!(s.tolerance >= 0))
+    return invalid("--starvation-threshold must not be negative", "starvation_threshold");
+  if (!(s.merged_share >= 0 && s.merged_share <= 1 && s.starving_share >= 0 &&
+        s.starving_share <= 1))
+    return invalid("--merged-share and --starving-share must be between 0 and 1", "merged_share");
+  if (s.max_adapters < 0)
+    return invalid("--max-adapters-per-step must not be negative", "max_adapters");
   const MemoryOptions& m = options.memory;
   if (!(m.low >= 0 && m.low < m.high && m.high <= 1))
     return invalid("--pool-low must be below --pool-high, and both between 0 and 1", "pool_low");
@@ -65,6 +74,13 @@ Status check_limits(const EngineOptions& options) {
   if (!(m.swap_bandwidth >= 0))
     return invalid("--swap-bandwidth must not be negative", "swap_bandwidth");
   return {};
+}
+
+scheduler::PolicyOptions policy_options(const SchedulingOptions& options) {
+  return {.tolerance = from_seconds(options.tolerance),
+          .merged_share = options.merged_share,
+          .starving_share = options.starving_share,
+          .max_adapters = options.max_adapters};
 }
 
 memory::PoolConfig pool_config(const MemoryPlan& plan, const EngineOptions& options) {
@@ -121,7 +137,8 @@ Status ServingEngine::load() {
   device_ = device;
   VALORA_CHECK(set_up_compute(options_));
   VALORA_CHECK(check_limits(options_));
-  VALORA_TRY(policy, scheduler::make_policy(name_of(options_.policy)));
+  VALORA_TRY(policy, scheduler::make_policy(name_of(options_.scheduling.policy),
+                                            policy_options(options_.scheduling)));
   VALORA_CHECK(load_weights());
   VALORA_TRY(plan, plan_for(*policy));
   plan_ = std::move(plan);
@@ -170,9 +187,9 @@ Status ServingEngine::make_core(std::unique_ptr<scheduler::Policy> policy) {
   if (policy->merges())
     switcher =
         std::make_unique<ModeSwitcher>(*loaded_.model, *loaded_.weights, options_.merge, clock_);
-  EngineOptions known = options_;
-  known.max_model_len = plan_.max_model_len;
-  VALORA_TRY(frontend, Frontend::open(known, *loaded_.family, spec));
+  EngineOptions settled = options_;
+  settled.max_model_len = plan_.max_model_len;
+  VALORA_TRY(frontend, Frontend::open(settled, *loaded_.family, spec));
   frontend_ = std::move(frontend);
   auto runner = std::make_unique<Runner>(*loaded_.model, tiers_->kv_arena(), loaded_.dtype, device_,
                                          options_.visual_cache_bytes, std::move(switcher));
@@ -180,8 +197,14 @@ Status ServingEngine::make_core(std::unique_ptr<scheduler::Policy> policy) {
       memory::ThreadMover::Options{1, options_.memory.swap_bandwidth},
       [this](const memory::Move& move) { return tiers_->copy(move); }, [this] { copied(); },
       clock_);
-  const CoreConfig config{{options_.max_num_seqs, options_.max_num_batched_tokens,
-                           std::max(4096, 4 * options_.max_waiting)},
+  VALORA_TRY(known, find_costs(options_, spec, loaded_.dtype, device_));
+  if (options_.scheduling.policy == SchedulingPolicy::kValora)
+    notes_.push_back("costs of steps: " + known.source);
+  const CoreConfig config{{.max_num_seqs = options_.max_num_seqs,
+                           .max_num_batched_tokens = options_.max_num_batched_tokens,
+                           .max_waiting = std::max(4096, 4 * options_.max_waiting),
+                           .costs = known.costs,
+                           .merge_in_place = options_.merge == MergePlace::kInPlace},
                           plan_.max_model_len,
                           pool_config(plan_, options_)};
   core_ = std::make_unique<EngineCore>(

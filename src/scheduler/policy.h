@@ -29,7 +29,8 @@ struct PolicyMemory {
 
 struct PolicyState {
   std::span<const Request* const> running;  // by admission
-  std::span<const Request* const> waiting;  // by arrival, preempted ones first
+  // The first ones that could run now: by priority, preempted ones first, then as they came.
+  std::span<const Request* const> waiting;
   int token_budget = 0;
   int max_sequences = 0;
   int64_t free_tokens = std::numeric_limits<int64_t>::max();  // that waiting requests have room for

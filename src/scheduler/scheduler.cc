@@ -28,8 +28,12 @@ void group_by_adapter(std::vector<StepItem>& items) {
                            [&](const StepItem& item) { return rank.at(item.request->adapter); });
 }
 
-bool arrived_before(const std::shared_ptr<Request>& a, const std::shared_ptr<Request>& b) {
-  return std::pair(a->arrival, a->id) < std::pair(b->arrival, b->id);
+// The order of the waiting queue.
+bool goes_before(const std::shared_ptr<Request>& a, const std::shared_ptr<Request>& b) {
+  if (a->priority != b->priority) return a->priority < b->priority;
+  const bool preempted = a->preemptions > 0;
+  if (preempted != (b->preemptions > 0)) return preempted;
+  return preempted && std::pair(a->arrival, a->id) < std::pair(b->arrival, b->id);
 }
 
 }  // namespace
@@ -64,8 +68,14 @@ Status Scheduler::add(std::shared_ptr<Request> request) {
         fmt::format("{} requests are already waiting; try again later", waiting_.size());
     return Error{ErrorCode::kQueueFull, std::move(message), {}};
   }
-  waiting_.push_back(std::move(request));
+  enqueue(std::move(request));
   return {};
+}
+
+// A request that this one shifts out of the window gives back what it claimed.
+void Scheduler::enqueue(std::shared_ptr<Request> request) {
+  waiting_.insert(std::ranges::upper_bound(waiting_, request, goes_before), std::move(request));
+  if (waiting_.size() > window()) pool_.unclaim(waiting_[window()]->claim);
 }
 
 StepPlan Scheduler::plan() {
@@ -124,22 +134,6 @@ Scheduler::Step Scheduler::begin_step(TimePoint now) {
     passed_.push_back(
         (i < running.size() ? running[i] : ready[i - running.size()])->shared_from_this());
   return step;
-}
-
-void Scheduler::count_passed(TimePoint now) {
-  for (const auto& request : passed_) request->passed += now - passed_at_;
-  passed_.clear();
-  passed_at_ = now;
-}
-
-// What the step will do, for the costs; the weights change when it runs.
-void Scheduler::take_shape(StepPlan& plan) {
-  StepShaper shaper(plan.mode, plan.merged);
-  for (const StepItem& item : plan.items) shaper.add(*item.request, item.tokens);
-  const WeightsChange change = change_to(plan.merged, weights_);
-  shaper.change(change);
-  plan.shape = shaper.shape();
-  weights_ = change.after;
 }
 
 void Scheduler::place_running(Step& step, size_t position) {
@@ -253,19 +247,19 @@ void Scheduler::preempt(Step& step, Request& victim) {
 
 void Scheduler::requeue(const Step& step) {
   if (!step.admitted.empty()) {
-    std::erase_if(waiting_,
-                  [](const auto& request) { return request->state == RequestState::kRunning; });
+    const auto end = waiting_.begin() + static_cast<ptrdiff_t>(window());
+    waiting_.erase(std::remove_if(waiting_.begin(), end,
+                                  [](const auto& request) {
+                                    return request->state == RequestState::kRunning;
+                                  }),
+                   end);
     running_.insert(running_.end(), step.admitted.begin(), step.admitted.end());
   }
   if (!step.preempted.empty()) {
     std::erase_if(running_,
                   [](const auto& request) { return request->state == RequestState::kWaiting; });
   }
-  for (const auto& request : step.preempted) {
-    const auto fresh =
-        std::ranges::partition_point(waiting_, [](const auto& r) { return r->preemptions > 0; });
-    waiting_.insert(std::upper_bound(waiting_.begin(), fresh, request, arrived_before), request);
-  }
+  for (const auto& request : step.preempted) enqueue(request);
 }
 
 void Scheduler::complete(const StepPlan& plan) {
@@ -278,13 +272,6 @@ void Scheduler::complete(const StepPlan& plan) {
     memory::extend_block_keys(request.identity, request.tokens, request.block_keys);
     pool_.commit(request.table, request.identity, request.block_keys, request.computed_tokens);
   }
-}
-
-void Scheduler::note_step(const StepPlan& plan, Duration time) {
-  costs_.observe(plan.shape, seconds(time));
-  int tokens = 0;
-  for (const StepItem& item : plan.items) tokens += item.tokens > 1 ? item.tokens : 0;
-  if (2 * tokens > plan.total_tokens) pool_.note_prefill(tokens, seconds(time));
 }
 
 void Scheduler::finish(Request& request) {

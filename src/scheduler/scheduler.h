@@ -2,6 +2,7 @@
 // limited in tokens and sequences. If memory runs out, requests are preempted and recomputed later.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -104,14 +105,21 @@ class Scheduler {
  private:
   struct Step;
 
+  // Waiting requests that a plan looks at, and that may hold claims: enough for a full step,
+  // however long the queue is.
+  size_t window() const {
+    return std::min(waiting_.size(), std::max<size_t>(256, 4 * config_.max_num_seqs));
+  }
   Step begin_step(TimePoint now);
+  void enqueue(std::shared_ptr<Request> request);
+  // scheduler_costs.cc
+  void count_passed(TimePoint now);
+  void take_shape(StepPlan& plan);
   // scheduler_claims.cc
   std::vector<Request*> claim_waiting(Step& step, TimePoint now);
   memory::Readiness claim(Request& request);
   bool revoke_last_claim(const Request& before);
-  void count_passed(TimePoint now);
   void hold_merged(Step& step);
-  void take_shape(StepPlan& plan);
   void place_running(Step& step, size_t position);
   void admit(Step& step, Request& request, TimePoint now);
   void admit_by_force(Step& step, Request& request, TimePoint now);
@@ -129,7 +137,7 @@ class Scheduler {
   std::unique_ptr<Policy> policy_;
   const Clock& clock_;
   std::vector<std::shared_ptr<Request>> running_;  // by admission
-  // Preempted requests by arrival, then the others by arrival.
+  // By priority; of one priority preempted requests by arrival, then the others as they came.
   std::vector<std::shared_ptr<Request>> waiting_;
   uint64_t plans_ = 0;
   uint64_t preemptions_ = 0;

@@ -41,6 +41,9 @@ std::string Scheduler::check() const {
       claims.push_back(&request->claim);
     }
   }
+  for (size_t i = window(); i < waiting_.size(); ++i)
+    if (waiting_[i]->claim.holds())
+      return fmt::format("request {} holds a claim far back in the queue", waiting_[i]->id);
   for (const auto& request : running_) {
     if (request->state != RequestState::kRunning)
       return fmt::format("request {} is in the running queue in another state", request->id);
@@ -56,8 +59,12 @@ std::string Scheduler::check() const {
     if (!request.table.blocks.empty() || request.computed_tokens > 0) {
       return fmt::format("request {} is waiting but holds memory", request.id);
     }
-    if (i == 0 || request.preemptions == 0) continue;
+    if (i == 0) continue;
     const Request& before = *waiting_[i - 1];
+    if (before.priority > request.priority)
+      return fmt::format("request {} waits behind request {}, whose priority is lower", request.id,
+                         before.id);
+    if (before.priority < request.priority || request.preemptions == 0) continue;
     if (before.preemptions == 0 || before.arrival > request.arrival) {
       return fmt::format("preempted request {} waits behind request {}, which came later",
                          request.id, before.id);

@@ -36,9 +36,7 @@ Readiness Scheduler::claim(Request& request) {
 // needs, in the order of priority, until one finds no room. Ready requests may pass that one until
 // its patience ends; then none passes it, and those behind it give back what they claimed.
 std::vector<Request*> Scheduler::claim_waiting(Step& step, TimePoint now) {
-  std::vector<Request*> queue = view(waiting_);
-  if (!std::ranges::is_sorted(queue, {}, &Request::priority))
-    std::ranges::stable_sort(queue, {}, &Request::priority);
+  const std::vector<Request*> queue = view(std::span(waiting_).first(window()));
   std::vector<Request*> ready;
   Request* full = nullptr;
   size_t ready_before_full = 0;
@@ -80,23 +78,14 @@ std::vector<Request*> Scheduler::claim_waiting(Step& step, TimePoint now) {
   return ready;
 }
 
-// Takes the claim of the last waiting request behind `before`, in the order of claim_waiting(), or
-// else of the merged adapter. False: there is none.
+// Takes the claim of the last waiting request behind `before`, which may be a running one, or else
+// of the merged adapter. False: there is none.
 bool Scheduler::revoke_last_claim(const Request& before) {
-  const bool behind_all = before.state == RequestState::kRunning;
-  bool behind = false;
-  Request* last = nullptr;
-  for (const auto& request : waiting_) {
-    behind = behind || request.get() == &before;
-    if (request.get() == &before || !request->claim.holds() ||
-        request->state != RequestState::kWaiting)
-      continue;
-    const bool later = behind_all || request->priority > before.priority ||
-                       (request->priority == before.priority && behind);
-    if (later && (!last || request->priority >= last->priority)) last = request.get();
-  }
-  if (last) {
-    pool_.unclaim(last->claim);
+  for (size_t i = window(); i-- > 0;) {
+    Request& request = *waiting_[i];
+    if (&request == &before) break;
+    if (!request.claim.holds() || request.state != RequestState::kWaiting) continue;
+    pool_.unclaim(request.claim);
     return true;
   }
   if (!merged_claim_.holds()) return false;

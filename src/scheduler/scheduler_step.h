@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "scheduler/scheduler.h"
@@ -21,7 +22,7 @@ struct Scheduler::Step {
 };
 
 // The requests of a queue, in its order.
-inline std::vector<Request*> view(const std::vector<std::shared_ptr<Request>>& requests) {
+inline std::vector<Request*> view(std::span<const std::shared_ptr<Request>> requests) {
   std::vector<Request*> pointers;
   pointers.reserve(requests.size());
   for (const auto& request : requests) pointers.push_back(request.get());

@@ -37,7 +37,7 @@ class Simulation final : scheduler::StepListener {
       while (next < order_.size() && arrivals_[order_[next]].at <= now()) arrive(order_[next++]);
       const scheduler::StepReport step = loop_.step();
       if (step.sequences > 0)
-        ++report_.steps;
+        count(step.shape);
       else if (step.waits_for_copies)
         wait_for_copies(next);
       else if (next < order_.size())
@@ -53,6 +53,12 @@ class Simulation final : scheduler::StepListener {
   }
 
  private:
+  void count(const scheduler::StepShape& shape) {
+    ++report_.steps;
+    report_.switches += shape.switches ? 1 : 0;
+    report_.merges += shape.merges ? 1 : 0;
+  }
+
   Duration now() const { return clock_.now() - TimePoint{}; }
   void wait_until(Duration time) {
     if (time > now()) clock_.advance(time - now());

@@ -53,6 +53,7 @@ struct SimulationReport {
   std::vector<Answer> answers;  // in the order of the arrivals
   Duration end{};               // of the last request
   uint64_t steps = 0;
+  uint64_t switches = 0, merges = 0;  // of the weights in use
   scheduler::SchedulerStats scheduler;
   memory::PoolStats pool;
 };

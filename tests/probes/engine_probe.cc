@@ -48,7 +48,7 @@ Result<EngineOptions> read_options(const Json& json) {
   };
   VALORA_CHECK(read_named(json, "dtype", parse_dtype, o.dtype));
   VALORA_CHECK(read_named(json, "kernels", parse_kernels, o.kernels));
-  VALORA_CHECK(read_named(json, "mode", parse_scheduling_policy, o.policy));
+  VALORA_CHECK(read_named(json, "mode", parse_scheduling_policy, o.scheduling.policy));
   VALORA_CHECK(read_named(json, "merge", parse_merge_place, o.merge));
   VALORA_CHECK(integer("threads", o.threads));
   VALORA_CHECK(integer("max_num_seqs", o.max_num_seqs));

@@ -8,6 +8,7 @@
 
 #include "memory/pool.h"
 #include "memory/simulated_mover.h"
+#include "scheduler/scheduler.h"
 
 namespace valora::bench {
 namespace {
@@ -53,6 +54,52 @@ void fill(Pool& pool, SimulatedClock& clock) {
   }
 }
 
+// Steps of 64 running requests of four adapters, one of which ends after each step, beside a full
+// queue.
+double plan_time() {
+  constexpr int kRunning = 64, kWaiting = 4096, kLength = 100, kAdapters = 4;
+  SimulatedClock clock;
+  SimulatedMover mover({}, clock);
+  PoolConfig config;
+  config.blocks = 2 * kRunning * blocks_for(kLength + kRounds) + kAdapters;
+  Pool pool(config, mover, clock);
+  scheduler::Scheduler scheduler(
+      {.max_num_seqs = kRunning,
+       .max_waiting = 2 * kWaiting,
+       .costs = {.step = 0.02, .decode_token = 1e-3, .rank = 1e-5, .merge = 0.05}},
+      pool, scheduler::make_policy("valora").value(), clock);
+  scheduler::RequestId ids = 0;
+  const auto add = [&] {
+    auto request = std::make_shared<scheduler::Request>();
+    request->id = ++ids;
+    request->adapter = request->merge = static_cast<int>(ids % kAdapters);
+    request->decoder_adapters = {{request->adapter, 16}};
+    request->merge_need = {DigestBuilder().add(request->adapter).finish(), 1};
+    request->identity.adapter = request->merge_need.digest;
+    request->identity.adapters = {request->merge_need};
+    request->tokens.assign(kLength, static_cast<int32_t>(ids));
+    request->prompt_tokens = kLength;
+    (void)scheduler.add(std::move(request));
+  };
+  for (int i = 0; i < kRunning + kWaiting; ++i) add();
+  std::vector<double> plans;
+  for (int step = 0; step < 3 * kRounds; ++step) {
+    clock.advance(std::chrono::milliseconds(20));
+    scheduler::StepPlan plan;
+    const double time = time_of([&] { plan = scheduler.plan(); });
+    if (step >= kRounds) plans.push_back(time);
+    scheduler.complete(plan);
+    for (size_t i = 0; i < plan.items.size(); ++i) {
+      if (plan.items[i].yields) plan.items[i].request->tokens.push_back(1);
+      if (i == 0) {
+        scheduler.finish(*plan.items[i].request);
+        add();
+      }
+    }
+  }
+  return median(plans);
+}
+
 }  // namespace
 
 BookKeepingTimes measure_book_keeping() {
@@ -81,15 +128,16 @@ BookKeepingTimes measure_book_keeping() {
   s.compute = 1e-3;
   for (int round = 0; round < kRounds; ++round)
     decide.push_back(time_of([&] { (void)swapper.leave(pool.tree(), s, kNodes / 20); }));
-  return {median(match), median(insert), median(decide)};
+  return {median(match), median(insert), median(decide), plan_time()};
 }
 
 std::string book_keeping_text(const BookKeepingTimes& t) {
   return fmt::format(
       "book-keeping: a prompt of 4,096 tokens is matched in {:.3f} ms and stored in {:.3f} ms; "
       "what "
-      "leaves is chosen from 100,000 KV nodes in {:.2f} ms\n",
-      1e3 * t.match, 1e3 * t.insert, 1e3 * t.decide);
+      "leaves is chosen from 100,000 KV nodes in {:.2f} ms; a step is planned in {:.3f} ms while "
+      "4,096 requests wait\n",
+      1e3 * t.match, 1e3 * t.insert, 1e3 * t.decide, 1e3 * t.plan);
 }
 
 }  // namespace valora::bench

@@ -9,7 +9,7 @@
 
 #include "api/memory_options.h"
 #include "base/result.h"
-#include "bench/memory/live_run.h"
+#include "bench/live/live_run.h"
 #include "sim/scenarios.h"
 
 namespace valora::bench {

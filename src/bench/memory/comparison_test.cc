@@ -34,5 +34,20 @@ TEST(MemoryComparison, EqualSeedsGiveEqualRuns) {
   }
 }
 
+TEST(MemoryComparison, FailedRequestsOfLiveRoundsCountNowhereElse) {
+  LiveReport round;
+  round.answers.resize(3);
+  round.answers[0].error = internal("broken");
+  for (LiveAnswer& answer : round.answers) {
+    answer.timings = {.queue_seconds = 0.1, .decode_seconds = 0.4, .ttft_seconds = 0.5};
+    answer.tokens = {7, 7, 7};
+  }
+  const std::vector<LiveReport> rounds{round, round};
+  const ComparedRun run = summary_of(rounds);
+  EXPECT_EQ(run.failed, 2u);
+  EXPECT_DOUBLE_EQ(run.ttft, 0.5);
+  EXPECT_DOUBLE_EQ(run.tpot, 0.2);
+}
+
 }  // namespace
 }  // namespace valora::bench

@@ -127,6 +127,7 @@ template Option Command::add_option(const std::string&, std::optional<double>&, 
 template Option Command::add_option(const std::string&, std::string&, const std::string&);
 template Option Command::add_option(const std::string&, std::vector<int>&, const std::string&);
 template Option Command::add_option(const std::string&, std::vector<int64_t>&, const std::string&);
+template Option Command::add_option(const std::string&, std::vector<double>&, const std::string&);
 template Option Command::add_option(const std::string&, std::vector<std::string>&,
                                     const std::string&);
 

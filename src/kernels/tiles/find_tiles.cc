@@ -2,20 +2,15 @@
 
 #include <spdlog/spdlog.h>
 
-#include <cstdlib>
 #include <optional>
 
+#include "base/cache_folder.h"
 #include "base/file.h"
 #include "kernels/tiles/choose.h"
 #include "kernels/tiles/tile_file.h"
 
 namespace valora::kernels {
 namespace {
-
-std::string environment(const char* name) {
-  const char* value = std::getenv(name);
-  return value ? value : "";
-}
 
 std::optional<FoundTiles> if_for(const Hardware& hardware, TileFile file,
                                  const std::string& source) {
@@ -29,9 +24,7 @@ std::optional<FoundTiles> if_for(const Hardware& hardware, TileFile file,
 }  // namespace
 
 std::string own_tiles_path(const Hardware& hardware) {
-  std::string folder = environment("XDG_CACHE_HOME");
-  if (folder.empty() && !environment("HOME").empty()) folder = environment("HOME") + "/.cache";
-  return folder.empty() ? "" : folder + "/valora/tiles-" + hardware.digest() + ".json";
+  return cache_path("tiles-" + hardware.digest() + ".json");
 }
 
 Result<FoundTiles> find_tiles(const std::string& named, const std::string& own_path,

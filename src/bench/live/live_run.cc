@@ -1,4 +1,4 @@
-#include "bench/memory/live_run.h"
+#include "bench/live/live_run.h"
 
 #include <algorithm>
 #include <chrono>

@@ -1,0 +1,64 @@
+#include "bench/trace/contenders.h"
+
+namespace valora::bench {
+
+scheduler::StepCosts a100_costs() {
+  constexpr double kBytes = 2.0e12, kOperations = 312e12 / 2, kWeights = 14e9;
+  constexpr double kTokens = 4096, kRank = 64;
+  constexpr double kBaseSeconds = 0.140 / 0.61, kDloraSeconds = 0.140, kAtmm = 3.4;
+  scheduler::StepCosts costs;
+  costs.step = 2 * kWeights / kBytes;
+  costs.prefill_token = kBaseSeconds / kTokens;
+  costs.decode_token = kWeights / kOperations;
+  costs.prefill_context = 4.0 * 32 * 4096 / kOperations;
+  costs.decode_context = 0.5e6 / kBytes;
+  costs.token_rank = kDloraSeconds / kAtmm / (kTokens * kRank);
+  costs.segment = 5e-4;
+  costs.switching = 1e-3;
+  costs.merge = 5e-3;
+  costs.restore = 5e-3;
+  return costs;
+}
+
+const std::vector<Contender>& contenders() {
+  using enum SchedulingPolicy;
+  static const std::vector<Contender> all{
+      {.name = "valora", .meaning = "Algorithm 1 over measured costs", .policy = kValora},
+      {.name = "unmerged", .meaning = "first come, first served", .policy = kUnmerged},
+      {.name = "merged", .meaning = "one adapter at a time", .policy = kMerged},
+      {.name = "mixture", .meaning = "all, one adapter merged", .policy = kMixture},
+      {.name = "dlora", .meaning = "dLoRA's policy, our operators", .policy = kDlora},
+      {.name = "vllm", .meaning = "4 adapters per step", .policy = kVllm, .max_adapters = 4},
+      {.name = "dLoRA system",
+       .meaning = "its policy, operators and merges",
+       .policy = kDlora,
+       .in_place = true,
+       .products = 3.4,
+       .merge = 0.015,
+       .restore = 0.027},
+      {.name = "Punica system",
+       .meaning = "first come, first served, its operators",
+       .policy = kUnmerged,
+       .products = 2.3},
+      {.name = "S-LoRA system",
+       .meaning = "clusters of 8 adapters, its operators",
+       .policy = kUnmerged,
+       .max_adapters = 8,
+       .products = 2.7},
+  };
+  return all;
+}
+
+scheduler::StepCosts costs_of(const Contender& contender, scheduler::StepCosts ours) {
+  ours.segment *= contender.products;
+  ours.rank *= contender.products;
+  ours.token_rank *= contender.products;
+  if (contender.merge > 0) {
+    ours.merge = contender.merge;
+    ours.merged_rank = 0;
+  }
+  if (contender.restore > 0) ours.restore = contender.restore;
+  return ours;
+}
+
+}  // namespace valora::bench

@@ -1,0 +1,25 @@
+// Runs a workload on a contender in simulated time.
+#pragma once
+
+#include <span>
+
+#include "bench/trace/contenders.h"
+#include "bench/trace/summary.h"
+
+namespace valora::bench {
+
+struct SimulatedServer {
+  scheduler::StepCosts costs;
+  int max_num_seqs = 64;
+  int max_num_batched_tokens = 2048;
+  double tolerance = 0.2;
+  // 16 tokens of KV each; enough that memory is never short, unless said otherwise.
+  int32_t pool_blocks = 1 << 17;
+  int rank = 16;  // of every adapter
+};
+
+// Errors are those of sim::simulate().
+Result<TraceSummary> run_simulated(const Contender& contender, const SimulatedServer& server,
+                                   std::span<const sim::Arrival> arrivals, double ttft_target);
+
+}  // namespace valora::bench

@@ -1,0 +1,40 @@
+// What a run of a workload took: the figures of VaLoRA §6 and S-LoRA §7.
+#pragma once
+
+#include <span>
+
+#include "bench/live/live_run.h"
+#include "sim/simulation.h"
+
+namespace valora::bench {
+
+// One answer. Seconds since the start of the run.
+struct ServedAnswer {
+  double arrival = 0, first_token = 0, end = 0;
+  int tokens = 0;
+};
+
+struct Percentiles {
+  double mean = 0, p50 = 0, p99 = 0;
+};
+
+struct TraceSummary {
+  size_t answers = 0, failed = 0;
+  double requests_per_second = 0, tokens_per_second = 0;  // of answers, until the last one's end
+  // VaLoRA's average token latency: the sum of the answers' times over the sum of their tokens.
+  double token_latency = 0;
+  Percentiles ttft, tpot;  // seconds; tpot of answers with two tokens or more
+  double attainment = 0;   // share of all requests whose first token came within the target
+  uint64_t switches = 0, merges = 0;  // of the weights in use
+};
+
+// ttft_target: seconds.
+TraceSummary summary_of(std::span<const ServedAnswer> answers, size_t failed, double ttft_target);
+TraceSummary summary_of(std::span<const sim::Arrival> arrivals, const LiveReport& report,
+                        double ttft_target);
+TraceSummary summary_of(std::span<const sim::Arrival> arrivals, const sim::SimulationReport& report,
+                        double ttft_target);
+// The mean of each figure over rounds; at least one.
+TraceSummary mean_of(std::span<const TraceSummary> rounds);
+
+}  // namespace valora::bench

@@ -1,0 +1,277 @@
+// `valora bench trace`: a workload on the schedulers side by side, on an engine or in simulated
+// time.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iostream>
+#include <numeric>
+
+#include "api/waiting_calls.h"
+#include "bench/trace/simulated_trace.h"
+#include "cli/adapters_at_start.h"
+#include "cli/command.h"
+#include "cli/format.h"
+#include "cli/named_option.h"
+#include "cli/progress_bar.h"
+#include "engine/serving_engine.h"
+#include "scheduler/cost_file.h"
+#include "sim/workload.h"
+
+namespace valora::cli {
+namespace {
+
+using bench::Contender;
+using bench::TraceSummary;
+
+struct Flags {
+  EngineOptions engine;
+  sim::WorkloadConfig workload;
+  std::vector<double> skewness{0.5};
+  std::string trace, lora_dir, costs;
+  std::vector<std::string> policies;
+  double ttft_target = 6;  // seconds, S-LoRA §7.1
+  int rank = 16;
+  int rounds = 1;
+  bool simulated = false;
+  bool json = false;
+};
+
+// One row of the result.
+struct Row {
+  double skewness = 0;
+  std::string contender;
+  TraceSummary summary;
+};
+
+std::vector<const Contender*> chosen_contenders(const Flags& flags) {
+  std::vector<const Contender*> chosen;
+  for (const Contender& contender : bench::contenders()) {
+    const bool named = std::ranges::find(flags.policies, contender.name) != flags.policies.end();
+    if (flags.policies.empty() ? flags.simulated || !contender.simulated_only() : named)
+      chosen.push_back(&contender);
+  }
+  return chosen;
+}
+
+Status check(const Flags& flags) {
+  if (flags.simulated) return {};
+  if (flags.engine.model_path.empty())
+    return invalid("--model is needed, or --simulate COSTS", "model");
+  if (flags.workload.adapters > 0 && flags.lora_dir.empty())
+    return invalid("--lora-dir is needed: a folder of adapters of the model", "lora_dir");
+  for (const Contender* contender : chosen_contenders(flags))
+    if (contender->simulated_only())
+      return invalid("--policies: " + contender->name + " runs in simulated time only", "policies");
+  return {};
+}
+
+Result<scheduler::StepCosts> simulated_costs(const Flags& flags) {
+  if (flags.costs == "a100") return bench::a100_costs();
+  VALORA_TRY(file, scheduler::read_cost_file(flags.costs));
+  return file.fitted.costs;
+}
+
+Result<std::vector<LoadAdapter>> adapters_of(const Flags& flags) {
+  if (flags.workload.adapters == 0) return std::vector<LoadAdapter>();
+  VALORA_TRY(loads, adapters_at_start(
+                        {.lora_modules = {}, .manifest = {}, .lora_dirs = {flags.lora_dir}}, {}));
+  const auto wanted = static_cast<size_t>(flags.workload.adapters);
+  if (loads.size() < wanted)
+    return invalid(fmt::format("--lora-dir {} has {} adapters, but --adapters asks for {}",
+                               flags.lora_dir, loads.size(), wanted));
+  loads.resize(wanted);
+  return std::move(loads);
+}
+
+Result<TraceSummary> run_live(const Flags& flags, const Contender& contender,
+                              const std::vector<sim::Arrival>& arrivals,
+                              const std::vector<LoadAdapter>& adapters) {
+  EngineOptions options = flags.engine;
+  options.scheduling.policy = contender.policy;
+  options.scheduling.max_adapters = contender.max_adapters;
+  VALORA_TRY(engine, ServingEngine::start(options));
+  std::vector<std::string> names;
+  for (const LoadAdapter& load : adapters) {
+    VALORA_CHECK(load_adapter_now(*engine, load));
+    names.push_back(load.name);
+  }
+  return bench::summary_of(arrivals, bench::run_live(*engine, arrivals, names), flags.ttft_target);
+}
+
+// Each round runs the contenders in another order, so that a slow moment of the machine is not
+// always the same one's.
+Result<std::vector<Row>> run_all(const Flags& flags, const std::vector<sim::TraceRow>& trace) {
+  scheduler::StepCosts costs;
+  std::vector<LoadAdapter> adapters;
+  if (flags.simulated) {
+    VALORA_TRY(found, simulated_costs(flags));
+    costs = found;
+  } else {
+    VALORA_TRY(found, adapters_of(flags));
+    adapters = std::move(found);
+  }
+  const auto contenders = chosen_contenders(flags);
+  const int rounds = flags.simulated ? 1 : flags.rounds;
+  const int total = static_cast<int>(flags.skewness.size() * contenders.size()) * rounds;
+  ProgressBar bar;
+  int done = 0;
+  std::vector<Row> rows;
+  for (const double skewness : flags.skewness) {
+    sim::WorkloadConfig workload = flags.workload;
+    workload.skewness = skewness;
+    VALORA_TRY(arrivals, sim::make_workload(workload, trace));
+    std::vector<std::vector<TraceSummary>> summaries(contenders.size());
+    for (int round = 0; round < rounds; ++round)
+      for (size_t i = 0; i < contenders.size(); ++i) {
+        const size_t c = (i + static_cast<size_t>(round)) % contenders.size();
+        bar.show(done++, total, fmt::format("{} at skewness {}", contenders[c]->name, skewness));
+        const bench::SimulatedServer server{
+            .costs = costs,
+            .max_num_seqs = flags.engine.max_num_seqs,
+            .max_num_batched_tokens = flags.engine.max_num_batched_tokens,
+            .tolerance = flags.engine.scheduling.tolerance,
+            .rank = flags.rank};
+        auto summary = flags.simulated ? bench::run_simulated(*contenders[c], server, arrivals,
+                                                              flags.ttft_target)
+                                       : run_live(flags, *contenders[c], arrivals, adapters);
+        if (!summary.ok()) return summary.error();
+        summaries[c].push_back(*summary);
+      }
+    for (size_t c = 0; c < contenders.size(); ++c)
+      rows.push_back({skewness, contenders[c]->name, bench::mean_of(summaries[c])});
+  }
+  return rows;
+}
+
+std::string text_of(const std::vector<Row>& rows) {
+  std::string text = fmt::format("{:>8} {:<14}{:>10}{:>10}{:>10}{:>10}{:>10}{:>9}{:>9}{:>8}{:>8}\n",
+                                 "skewness", "policy", "ms/token", "TTFT ms", "p99", "TPOT ms",
+                                 "p99", "tokens/s", "in time", "merges", "failed");
+  for (const Row& row : rows) {
+    const TraceSummary& s = row.summary;
+    text += fmt::format(
+        "{:>8} {:<14}{:>10.1f}{:>10.0f}{:>10.0f}{:>10.1f}{:>10.1f}{:>9.1f}{:>8.1f}%{:>8}{:>8}\n",
+        row.skewness, row.contender, 1e3 * s.token_latency, 1e3 * s.ttft.mean, 1e3 * s.ttft.p99,
+        1e3 * s.tpot.mean, 1e3 * s.tpot.p99, s.tokens_per_second, 100 * s.attainment, s.merges,
+        s.failed);
+  }
+  return text;
+}
+
+Json json_of(const Row& row) {
+  const TraceSummary& s = row.summary;
+  const auto percentiles = [](const bench::Percentiles& p) {
+    return Json{{"mean", p.mean}, {"p50", p.p50}, {"p99", p.p99}};
+  };
+  return {{"skewness", row.skewness},
+          {"policy", row.contender},
+          {"answers", s.answers},
+          {"failed", s.failed},
+          {"token_latency_seconds", s.token_latency},
+          {"ttft_seconds", percentiles(s.ttft)},
+          {"tpot_seconds", percentiles(s.tpot)},
+          {"requests_per_second", s.requests_per_second},
+          {"tokens_per_second", s.tokens_per_second},
+          {"attainment", s.attainment},
+          {"switches", s.switches},
+          {"merges", s.merges}};
+}
+
+Status bench_trace(Flags flags) {
+  VALORA_CHECK(check(flags));
+  std::vector<sim::TraceRow> trace;
+  if (!flags.trace.empty()) {
+    VALORA_TRY(rows, sim::read_azure_trace(flags.trace));
+    trace = std::move(rows);
+    flags.workload.process = sim::ArrivalProcess::kTrace;
+  }
+  VALORA_TRY(rows, run_all(flags, trace));
+  if (!flags.json) {
+    std::cout << text_of(rows);
+    return {};
+  }
+  Json out = Json::array();
+  for (const Row& row : rows) out.push_back(json_of(row));
+  print_json(out);
+  return {};
+}
+
+void add_workload_flags(Command c, Flags& flags) {
+  sim::WorkloadConfig& w = flags.workload;
+  add_named_option(c, "--arrivals", w.process, sim::parse_arrival_process,
+                   "poisson, or gamma (bursts by --cv)");
+  c.add_option("--trace", flags.trace,
+               "CSV of Azure's LLM inference trace: its times and lengths, scaled to --rate");
+  c.add_option("--rate", w.rate, "Mean requests per second; 0 with --trace: as recorded")
+      .capture_default_str();
+  c.add_option("--cv", w.cv, "Coefficient of variation of gamma's inter-arrival times")
+      .capture_default_str();
+  c.add_option("--adapters", w.adapters, "Number of adapters; 0: the base model alone")
+      .capture_default_str();
+  add_named_option(c, "--popularity", w.shares, sim::parse_adapter_shares,
+                   "How the requests spread over adapters: uniform, power-law (--alpha) or skewed "
+                   "(--skewness)");
+  c.add_option("--alpha", w.alpha, "Exponent of power-law").capture_default_str();
+  c.add_option("--skewness", flags.skewness,
+               "Shares of the requests that one adapter has, e.g. 0.2,0.5,0.9")
+      .delimiter(',')
+      .capture_default_str();
+  c.add_option("--prompt-min", w.prompt_min, "Fewest tokens of a prompt").capture_default_str();
+  c.add_option("--prompt-max", w.prompt_max, "Most tokens of a prompt").capture_default_str();
+  c.add_option("--answer-min", w.answer_min, "Fewest tokens of an answer").capture_default_str();
+  c.add_option("--answer-max", w.answer_max, "Most tokens of an answer").capture_default_str();
+  c.add_option("--most-tokens", w.max_tokens, "Tokens to which prompt and answer are cut")
+      .capture_default_str();
+  c.add_option("--seconds", w.seconds, "Seconds in which requests arrive").capture_default_str();
+  c.add_option("--seed", w.seed, "Seed of the requests").capture_default_str();
+}
+
+}  // namespace
+
+void add_bench_trace(Command bench, std::function<int()>& run) {
+  auto flags = std::make_shared<Flags>();
+  flags->workload = {.rate = 2,
+                     .shares = sim::AdapterShares::kSkewed,
+                     .adapters = 8,
+                     .seconds = 60,
+                     .prompt_max = 256,
+                     .answer_max = 128};
+  Command c = bench.add_subcommand(
+      "trace", "Run a workload on the scheduling policies side by side, on an engine or simulated");
+  add_engine_flags(c, flags->engine, false);
+  add_workload_flags(c, *flags);
+  c.add_option_function<std::string>(
+      "--simulate",
+      [raw = flags.get()](const std::string& costs) {
+        raw->simulated = true;
+        raw->costs = costs;
+      },
+      "Simulated time instead of an engine: a file of `valora tune --cost`, or a100 (published "
+      "figures of a model of 7 billion parameters); whole rival systems run too");
+  c.add_option("--lora-dir", flags->lora_dir, "Folder of adapters of the model");
+  c.add_option("--rank", flags->rank, "Rank of the adapters in simulated time")
+      .positive_number()
+      .capture_default_str();
+  std::vector<std::string> names;
+  for (const Contender& contender : bench::contenders()) names.push_back(contender.name);
+  c.add_option("--policies", flags->policies,
+               "What to compare, e.g. valora,unmerged (default: all)")
+      .delimiter(',')
+      .one_of(names);
+  c.add_option("--ttft-target", flags->ttft_target,
+               "Seconds within which a first token counts as in time")
+      .positive_number()
+      .capture_default_str();
+  c.add_option("--rounds", flags->rounds, "Runs of each policy on an engine")
+      .positive_number()
+      .capture_default_str();
+  c.add_flag("--json", flags->json, "Print one JSON object");
+  c.callback([flags, &run] {
+    run = [flags] {
+      const Status status = bench_trace(*flags);
+      return status.ok() ? 0 : fail(status.error());
+    };
+  });
+}
+
+}  // namespace valora::cli

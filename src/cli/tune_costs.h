@@ -1,0 +1,32 @@
+// Measures what the steps of a model cost on this machine, for `valora tune --cost`.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "api/options.h"
+#include "base/result.h"
+#include "engine/model_costs.h"
+
+namespace valora::cli {
+
+struct CostTuning {
+  EngineOptions engine;  // model_path, dtype, threads, merge
+  double seconds = 170;
+  uint32_t seed = 1;
+};
+
+struct TunedCosts {
+  scheduler::CostFile file;
+  int steps = 0;  // measured
+  // The same errors per mode: unmerged, merged, mixture.
+  std::vector<std::pair<std::string, scheduler::FittedCosts>> modes;
+};
+
+// Runs requests of many sizes on engines of the three modes, with adapters that it writes to a
+// temporary folder, and fits the costs to their steps. progress(done seconds, of what).
+Result<TunedCosts> tune_costs(const CostTuning& tuning,
+                              const std::function<void(double, const std::string&)>& progress);
+
+}  // namespace valora::cli

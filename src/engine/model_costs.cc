@@ -1,0 +1,106 @@
+#include "engine/model_costs.h"
+
+#include <ATen/Parallel.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/file.h"
+#include "base/log.h"
+#include "engine/dtype.h"
+#include "kernels/tiles/hardware.h"
+
+namespace valora {
+namespace {
+
+// Bytes and operations per second.
+struct Speed {
+  double bytes, operations;
+};
+
+Speed speed_of(at::Device device) {
+  if (!device.is_cpu()) return {1.5e12, 1.5e14};
+  return {20e9, 150e9 * at::get_num_threads()};
+}
+
+struct Sizes {
+  double linears = 0;  // weights of the decoder's linears
+  double ends = 0;     // sum of their inputs and outputs
+  int count = 0;
+};
+
+Sizes sizes_of(const models::ModelSpec& spec) {
+  Sizes sizes;
+  for (const adapters::Module& module : spec.modules.modules()) {
+    if (module.visual || module.layer < 0) continue;
+    sizes.linears += static_cast<double>(module.in) * static_cast<double>(module.out);
+    sizes.ends += static_cast<double>(module.in + module.out);
+    ++sizes.count;
+  }
+  return sizes;
+}
+
+}  // namespace
+
+CostKey cost_key(const models::ModelSpec& spec, at::ScalarType dtype, at::Device device) {
+  const Sizes sizes = sizes_of(spec);
+  std::string machine =
+      device.is_cpu()
+          ? fmt::format("{}, {} threads", kernels::this_hardware().text(), at::get_num_threads())
+          : device.str();
+  return {
+      std::move(machine),
+      fmt::format("{}, {} layers, hidden {}, vocabulary {}, {:.0f} weights, {}", spec.architecture,
+                  spec.layers, spec.hidden, spec.vocab, sizes.linears, dtype_name(dtype))};
+}
+
+scheduler::StepCosts estimate_costs(const models::ModelSpec& spec, at::ScalarType dtype,
+                                    at::Device device) {
+  const Speed speed = speed_of(device);
+  const Sizes sizes = sizes_of(spec);
+  const auto bytes = static_cast<double>(c10::elementSize(dtype));
+  const double vocabulary = static_cast<double>(spec.vocab) * static_cast<double>(spec.hidden);
+  const double keys = static_cast<double>(spec.layers * spec.kv_heads * spec.head_dim);
+  const double call = 2e-6;  // seconds of starting one product
+  scheduler::StepCosts costs;
+  costs.step = (sizes.linears + vocabulary) * bytes / speed.bytes + sizes.count * call;
+  costs.prefill_token = 2 * sizes.linears / speed.operations;
+  costs.decode_token = 2 * (sizes.linears + vocabulary) / speed.operations;
+  costs.prefill_context = 4 * keys / speed.operations;
+  costs.decode_context = 2 * keys * bytes / speed.bytes;
+  costs.segment = sizes.count * call / 2;
+  costs.rank = sizes.ends * bytes / speed.bytes;
+  costs.token_rank = 2 * sizes.ends / speed.operations;
+  costs.merge = 2 * sizes.linears * bytes / speed.bytes;
+  costs.merged_rank = 2 * sizes.linears / speed.operations;
+  costs.restore = 2 * sizes.linears * bytes / speed.bytes;
+  return costs;
+}
+
+Result<KnownCosts> find_costs(const EngineOptions& options, const models::ModelSpec& spec,
+                              at::ScalarType dtype, at::Device device) {
+  const CostKey key = cost_key(spec, dtype, device);
+  const std::string& named = options.scheduling.costs;
+  const std::string path =
+      named.empty() ? scheduler::own_costs_path(key.machine, key.model) : named;
+  if (!path.empty() && (!named.empty() || file_exists(path))) {
+    auto file = scheduler::read_cost_file(path);
+    if (!file.ok() && !named.empty()) return file.error();
+    if (!file.ok()) {
+      spdlog::warn("{}; it is not used", file.error().message);
+    } else if (file->model != key.model) {
+      if (!named.empty())
+        return invalid(fmt::format("--costs {}: it is of another model: {}; this is {}", named,
+                                   file->model, key.model),
+                       "costs");
+    } else {
+      if (file->machine != key.machine)
+        spdlog::warn("{} was measured on {}; this is {}", path, file->machine, key.machine);
+      return KnownCosts{file->fitted.costs, path};
+    }
+  }
+  return KnownCosts{estimate_costs(spec, dtype, device),
+                    "an estimate from the sizes of the model; `valora tune --cost` measures them"};
+}
+
+}  // namespace valora

@@ -1,0 +1,34 @@
+// What the steps of a model cost on this machine, before the first step ran.
+#pragma once
+
+#include <string>
+
+#include "api/options.h"
+#include "base/result.h"
+#include "models/model.h"
+#include "scheduler/cost_file.h"
+
+namespace valora {
+
+// What a file of step costs holds for: the machine with its number of compute threads, and the
+// sizes and the dtype of the model.
+struct CostKey {
+  std::string machine, model;
+};
+CostKey cost_key(const models::ModelSpec& spec, at::ScalarType dtype, at::Device device);
+
+// From the sizes of the model, by what a processor core or a GPU of today commonly reads and
+// computes. The machine corrects it (scheduler/live_costs.h), but not the ratios within it.
+scheduler::StepCosts estimate_costs(const models::ModelSpec& spec, at::ScalarType dtype,
+                                    at::Device device);
+
+struct KnownCosts {
+  scheduler::StepCosts costs;
+  std::string source;  // for messages
+};
+// options.costs, else the user's file of this machine and model, else the estimate. An error only
+// if the named file cannot be used.
+Result<KnownCosts> find_costs(const EngineOptions& options, const models::ModelSpec& spec,
+                              at::ScalarType dtype, at::Device device);
+
+}  // namespace valora

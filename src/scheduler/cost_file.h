@@ -1,0 +1,29 @@
+// The file of step costs that `valora tune --cost` writes:
+//
+//   {"version": 1, "machine": "…", "model": "…", "costs": {"step": 0.028, …},
+//    "error": {"median": 0.03, "p95": 0.12, "steps": 900}}
+//
+// machine and model say what was measured; costs of others are not used.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "scheduler/fit_costs.h"
+
+namespace valora::scheduler {
+
+struct CostFile {
+  std::string machine, model;
+  FittedCosts fitted;
+};
+
+// kInvalidArgument: not such a file; the message names the field. `what` names the source.
+Result<CostFile> parse_cost_file(std::string_view text, const std::string& what);
+Result<CostFile> read_cost_file(const std::string& path);
+std::string cost_file_text(const CostFile& file);
+Status write_cost_file(const std::string& path, const CostFile& file);
+// In the user's cache folder; empty if there is none.
+std::string own_costs_path(const std::string& machine, const std::string& model);
+
+}  // namespace valora::scheduler

@@ -1,0 +1,31 @@
+// Fits step costs to steps that were measured.
+#pragma once
+
+#include <span>
+
+#include "base/result.h"
+#include "scheduler/step_costs.h"
+
+namespace valora::scheduler {
+
+struct MeasuredStep {
+  StepShape shape;
+  double seconds = 0;
+};
+
+struct FittedCosts {
+  StepCosts costs;
+  // |predicted / taken - 1| over the steps that the fit did not see: every fifth one.
+  double error_median = 0, error_p95 = 0;
+  int steps = 0;  // that the fit saw
+};
+
+// No coefficient is negative. Errors count relative to the time of their step, and outliers (a step
+// that the system interrupted) count less. Coefficients of what no step has stay 0.
+// kInvalidArgument if there are fewer than 20 steps, or one takes no time.
+Result<FittedCosts> fit_costs(std::span<const MeasuredStep> steps);
+
+// These costs, with their errors over all of these steps; at least one.
+FittedCosts with_errors(const StepCosts& costs, std::span<const MeasuredStep> steps);
+
+}  // namespace valora::scheduler

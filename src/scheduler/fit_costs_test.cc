@@ -1,0 +1,134 @@
+#include "scheduler/fit_costs.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+
+#include "base/testing/temp_dir.h"
+#include "scheduler/cost_file.h"
+
+namespace valora::scheduler {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr StepCosts kTrue{.step = 0.02,
+                          .prefill_token = 2e-3,
+                          .decode_token = 1.5e-3,
+                          .prefill_context = 1e-7,
+                          .decode_context = 4e-7,
+                          .segment = 1e-4,
+                          .rank = 3e-5,
+                          .token_rank = 2e-6,
+                          .switching = 1e-5,
+                          .merge = 0.04,
+                          .merged_rank = 5e-4,
+                          .restore = 0.1};
+
+std::vector<StepShape> shapes(int count, uint32_t seed) {
+  std::mt19937 random(seed);
+  const auto pick = [&](int n) { return static_cast<int>(random() % static_cast<uint32_t>(n)); };
+  std::vector<StepShape> all;
+  for (int i = 0; i < count; ++i) {
+    StepShape s;
+    if (pick(2) == 0) {
+      s.prefill_tokens = 1 + pick(1024);
+      s.prefill_context = int64_t{s.prefill_tokens} * (1 + pick(1000));
+    }
+    s.decode_tokens = pick(32) + (s.prefill_tokens == 0 ? 1 : 0);
+    s.decode_context = int64_t{s.decode_tokens} * (1 + pick(2000));
+    s.segments = pick(8);
+    const int rank = 8 << pick(4);
+    s.ranks = s.segments * rank;
+    if (s.segments > 0) s.token_ranks = int64_t{s.tokens()} * rank;
+    s.switches = pick(4) == 0;
+    s.merges = s.switches && pick(2) == 0;
+    if (s.merges) s.merged_rank = rank;
+    s.restores = s.switches && !s.merges && pick(2) == 0;
+    all.push_back(s);
+  }
+  return all;
+}
+
+TEST(FitCosts, FindsTheCostsBehindNoisyStepsWithOutliers) {
+  std::mt19937 random(5);
+  std::vector<MeasuredStep> steps;
+  for (const StepShape& shape : shapes(2000, 1)) {
+    const double noise = 1 + 0.05 * (static_cast<double>(random() % 2001) / 1000 - 1);
+    const double outlier = random() % 50 == 0 ? 4 : 1;
+    steps.push_back({shape, kTrue.seconds(shape) * noise * outlier});
+  }
+  const auto fitted = fit_costs(steps);
+  ASSERT_TRUE(fitted.ok());
+  EXPECT_LT(fitted->error_median, 0.04);
+  EXPECT_LT(fitted->error_p95, 0.1);
+  for (const StepShape& shape : shapes(200, 2))
+    EXPECT_NEAR(fitted->costs.seconds(shape) / kTrue.seconds(shape), 1, 0.05);
+  EXPECT_NEAR(fitted->costs.merge + 16 * fitted->costs.merged_rank,
+              kTrue.merge + 16 * kTrue.merged_rank, 0.005);
+}
+
+TEST(FitCosts, TheErrorIsThatOfStepsItDidNotSee) {
+  // Times that no linear function gives.
+  std::vector<MeasuredStep> steps;
+  for (const StepShape& shape : shapes(300, 3))
+    steps.push_back({shape, std::pow(kTrue.seconds(shape), 2)});
+  const auto fitted = fit_costs(steps);
+  ASSERT_TRUE(fitted.ok());
+  EXPECT_GT(fitted->error_p95, 0.2);
+}
+
+TEST(FitCosts, WhatNoStepHasCostsNothing) {
+  std::vector<MeasuredStep> steps;
+  for (int i = 1; i <= 50; ++i) steps.push_back({{.decode_tokens = i}, 0.02 + 0.001 * i});
+  const auto fitted = fit_costs(steps);
+  ASSERT_TRUE(fitted.ok());
+  EXPECT_NEAR(fitted->costs.step, 0.02, 1e-5);
+  EXPECT_NEAR(fitted->costs.decode_token, 0.001, 1e-6);
+  EXPECT_EQ(fitted->costs.merge, 0);
+  EXPECT_EQ(fitted->costs.rank, 0);
+}
+
+TEST(FitCosts, RefusesTooFewStepsAndNoTime) {
+  std::vector<MeasuredStep> steps(19, {{.decode_tokens = 1}, 0.1});
+  EXPECT_THAT(fit_costs(steps).error().message, HasSubstr("20"));
+  steps.resize(30);
+  EXPECT_THAT(fit_costs(steps).error().message, HasSubstr("no time"));
+}
+
+TEST(CostFile, ReturnsWhatWasWritten) {
+  const testing::TempDir folder;
+  const CostFile file{"a CPU", "a model", {kTrue, 0.03, 0.12, 900}};
+  const std::string path = folder.path() + "/new/costs.json";
+  ASSERT_TRUE(write_cost_file(path, file).ok());
+  const auto read = read_cost_file(path);
+  ASSERT_TRUE(read.ok()) << read.error().message;
+  EXPECT_EQ(read->machine, file.machine);
+  EXPECT_EQ(read->model, file.model);
+  EXPECT_EQ(read->fitted.steps, 900);
+  EXPECT_EQ(read->fitted.error_p95, 0.12);
+  for (const StepCostField& field : step_cost_fields())
+    EXPECT_EQ(read->fitted.costs.*field.value, kTrue.*field.value) << field.name;
+}
+
+TEST(CostFile, FaultsNameTheField) {
+  const auto message = [](std::string text) {
+    return parse_cost_file(text, "costs.json").error().message;
+  };
+  const std::string good = cost_file_text({"m", "n", {kTrue, 0, 0, 1}});
+  const auto with = [&](const std::string& from, const std::string& to) {
+    std::string text = good;
+    text.replace(text.find(from), from.size(), to);
+    return message(text);
+  };
+  EXPECT_THAT(message("[]"), HasSubstr("costs.json"));
+  EXPECT_THAT(with("\"version\": 1", "\"version\": 9"), HasSubstr("version 9"));
+  EXPECT_THAT(with("\"merged_rank\"", "\"other\""), HasSubstr("merged_rank"));
+  EXPECT_THAT(with("\"decode_token\": 0.0015", "\"decode_token\": -1"), HasSubstr("decode_token"));
+  EXPECT_THAT(with("\"error\"", "\"eror\""), HasSubstr("error"));
+}
+
+}  // namespace
+}  // namespace valora::scheduler
