@@ -35,6 +35,8 @@ struct SchedulingOptions {
   double merged_share = 0.5;    // of a full batch, above which an adapter is merged
   double starving_share = 0.5;  // of a full batch, up to which a merge is begun
   int max_adapters = 0;         // of vllm and unmerged; 0: vllm 1, unmerged any number
+  // Refuse a waiting request (kUnavailable) once its first token cannot come within its target.
+  bool early_abort = false;
   // File of `valora tune --cost` with what steps cost; empty: the user's file of this model, else
   // an estimate from the sizes of the model.
   std::string costs;

@@ -78,6 +78,9 @@ struct GenerateRequest {
   // Requests with different salts never share cached prefixes; empty: no salt.
   std::string cache_salt;
   int priority = 0;  // lower runs first
+  // Latency targets in seconds: of the first token, from the arrival, and of each further token.
+  // Absent: none.
+  std::optional<double> ttft_target, tpot_target;
 };
 
 // Identifies an accepted request. Never reused by the same engine.

@@ -39,6 +39,7 @@ struct EngineStats {
   double kv_usage = 0;  // share of the pool that requests use, 0 to 1
   MemoryStats memory;
   uint64_t preemptions = 0;
+  uint64_t early_aborts = 0;  // requests refused because they would have missed their target
   uint64_t prefix_queries = 0, prefix_hits = 0;  // in tokens
   uint64_t media_queries = 0, media_hits = 0;
   uint64_t visual_queries = 0, visual_hits = 0;  // lookups of visual embeddings

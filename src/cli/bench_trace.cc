@@ -20,8 +20,8 @@
 namespace valora::cli {
 namespace {
 
-using bench::Contender;
 using bench::TraceSummary;
+using bench::TraceSystem;
 
 struct Flags {
   EngineOptions engine;
@@ -39,16 +39,16 @@ struct Flags {
 // One row of the result.
 struct Row {
   double skewness = 0;
-  std::string contender;
+  std::string system;
   TraceSummary summary;
 };
 
-std::vector<const Contender*> chosen_contenders(const Flags& flags) {
-  std::vector<const Contender*> chosen;
-  for (const Contender& contender : bench::contenders()) {
-    const bool named = std::ranges::find(flags.policies, contender.name) != flags.policies.end();
-    if (flags.policies.empty() ? flags.simulated || !contender.simulated_only() : named)
-      chosen.push_back(&contender);
+std::vector<const TraceSystem*> chosen_systems(const Flags& flags) {
+  std::vector<const TraceSystem*> chosen;
+  for (const TraceSystem& system : bench::trace_systems()) {
+    const bool named = std::ranges::find(flags.policies, system.name) != flags.policies.end();
+    if (flags.policies.empty() ? flags.simulated || !system.simulated_only() : named)
+      chosen.push_back(&system);
   }
   return chosen;
 }
@@ -59,9 +59,9 @@ Status check(const Flags& flags) {
     return invalid("--model is needed, or --simulate COSTS", "model");
   if (flags.workload.adapters > 0 && flags.lora_dir.empty())
     return invalid("--lora-dir is needed: a folder of adapters of the model", "lora_dir");
-  for (const Contender* contender : chosen_contenders(flags))
-    if (contender->simulated_only())
-      return invalid("--policies: " + contender->name + " runs in simulated time only", "policies");
+  for (const TraceSystem* system : chosen_systems(flags))
+    if (system->simulated_only())
+      return invalid("--policies: " + system->name + " runs in simulated time only", "policies");
   return {};
 }
 
@@ -80,15 +80,15 @@ Result<std::vector<LoadAdapter>> adapters_of(const Flags& flags) {
     return invalid(fmt::format("--lora-dir {} has {} adapters, but --adapters asks for {}",
                                flags.lora_dir, loads.size(), wanted));
   loads.resize(wanted);
-  return std::move(loads);
+  return loads;
 }
 
-Result<TraceSummary> run_live(const Flags& flags, const Contender& contender,
+Result<TraceSummary> run_live(const Flags& flags, const TraceSystem& system,
                               const std::vector<sim::Arrival>& arrivals,
                               const std::vector<LoadAdapter>& adapters) {
   EngineOptions options = flags.engine;
-  options.scheduling.policy = contender.policy;
-  options.scheduling.max_adapters = contender.max_adapters;
+  options.scheduling.policy = system.policy;
+  options.scheduling.max_adapters = system.max_adapters;
   VALORA_TRY(engine, ServingEngine::start(options));
   std::vector<std::string> names;
   for (const LoadAdapter& load : adapters) {
@@ -98,7 +98,7 @@ Result<TraceSummary> run_live(const Flags& flags, const Contender& contender,
   return bench::summary_of(arrivals, bench::run_live(*engine, arrivals, names), flags.ttft_target);
 }
 
-// Each round runs the contenders in another order, so that a slow moment of the machine is not
+// Each round runs the systems in another order, so that a slow moment of the machine is not
 // always the same one's.
 Result<std::vector<Row>> run_all(const Flags& flags, const std::vector<sim::TraceRow>& trace) {
   scheduler::StepCosts costs;
@@ -110,9 +110,9 @@ Result<std::vector<Row>> run_all(const Flags& flags, const std::vector<sim::Trac
     VALORA_TRY(found, adapters_of(flags));
     adapters = std::move(found);
   }
-  const auto contenders = chosen_contenders(flags);
+  const auto systems = chosen_systems(flags);
   const int rounds = flags.simulated ? 1 : flags.rounds;
-  const int total = static_cast<int>(flags.skewness.size() * contenders.size()) * rounds;
+  const int total = static_cast<int>(flags.skewness.size() * systems.size()) * rounds;
   ProgressBar bar;
   int done = 0;
   std::vector<Row> rows;
@@ -120,25 +120,25 @@ Result<std::vector<Row>> run_all(const Flags& flags, const std::vector<sim::Trac
     sim::WorkloadConfig workload = flags.workload;
     workload.skewness = skewness;
     VALORA_TRY(arrivals, sim::make_workload(workload, trace));
-    std::vector<std::vector<TraceSummary>> summaries(contenders.size());
+    std::vector<std::vector<TraceSummary>> summaries(systems.size());
     for (int round = 0; round < rounds; ++round)
-      for (size_t i = 0; i < contenders.size(); ++i) {
-        const size_t c = (i + static_cast<size_t>(round)) % contenders.size();
-        bar.show(done++, total, fmt::format("{} at skewness {}", contenders[c]->name, skewness));
+      for (size_t i = 0; i < systems.size(); ++i) {
+        const size_t c = (i + static_cast<size_t>(round)) % systems.size();
+        bar.show(done++, total, fmt::format("{} at skewness {}", systems[c]->name, skewness));
         const bench::SimulatedServer server{
             .costs = costs,
             .max_num_seqs = flags.engine.max_num_seqs,
             .max_num_batched_tokens = flags.engine.max_num_batched_tokens,
             .tolerance = flags.engine.scheduling.tolerance,
             .rank = flags.rank};
-        auto summary = flags.simulated ? bench::run_simulated(*contenders[c], server, arrivals,
-                                                              flags.ttft_target)
-                                       : run_live(flags, *contenders[c], arrivals, adapters);
+        auto summary = flags.simulated
+                           ? bench::run_simulated(*systems[c], server, arrivals, flags.ttft_target)
+                           : run_live(flags, *systems[c], arrivals, adapters);
         if (!summary.ok()) return summary.error();
         summaries[c].push_back(*summary);
       }
-    for (size_t c = 0; c < contenders.size(); ++c)
-      rows.push_back({skewness, contenders[c]->name, bench::mean_of(summaries[c])});
+    for (size_t c = 0; c < systems.size(); ++c)
+      rows.push_back({skewness, systems[c]->name, bench::mean_of(summaries[c])});
   }
   return rows;
 }
@@ -151,7 +151,7 @@ std::string text_of(const std::vector<Row>& rows) {
     const TraceSummary& s = row.summary;
     text += fmt::format(
         "{:>8} {:<14}{:>10.1f}{:>10.0f}{:>10.0f}{:>10.1f}{:>10.1f}{:>9.1f}{:>8.1f}%{:>8}{:>8}\n",
-        row.skewness, row.contender, 1e3 * s.token_latency, 1e3 * s.ttft.mean, 1e3 * s.ttft.p99,
+        row.skewness, row.system, 1e3 * s.token_latency, 1e3 * s.ttft.mean, 1e3 * s.ttft.p99,
         1e3 * s.tpot.mean, 1e3 * s.tpot.p99, s.tokens_per_second, 100 * s.attainment, s.merges,
         s.failed);
   }
@@ -164,7 +164,7 @@ Json json_of(const Row& row) {
     return Json{{"mean", p.mean}, {"p50", p.p50}, {"p99", p.p99}};
   };
   return {{"skewness", row.skewness},
-          {"policy", row.contender},
+          {"policy", row.system},
           {"answers", s.answers},
           {"failed", s.failed},
           {"token_latency_seconds", s.token_latency},
@@ -253,7 +253,7 @@ void add_bench_trace(Command bench, std::function<int()>& run) {
       .positive_number()
       .capture_default_str();
   std::vector<std::string> names;
-  for (const Contender& contender : bench::contenders()) names.push_back(contender.name);
+  for (const TraceSystem& system : bench::trace_systems()) names.push_back(system.name);
   c.add_option("--policies", flags->policies,
                "What to compare, e.g. valora,unmerged (default: all)")
       .delimiter(',')

@@ -202,8 +202,11 @@ Status tune_model(const Flags& flags) {
 void print_costs(const TunedCosts& tuned) {
   const scheduler::StepCosts& c = tuned.file.fitted.costs;
   fmt::print("{} steps of {} on {}\n", tuned.steps, tuned.file.model, tuned.file.machine);
-  fmt::print("  a step {:.2f} ms, a prompt token {:.3f}, a decoded token {:.3f}\n", 1e3 * c.step,
-             1e3 * c.prefill_token, 1e3 * c.decode_token);
+  fmt::print(
+      "  a step {:.2f} ms, with {:.0f} tokens {:.2f}; from there on a prompt token {:.3f}, a "
+      "decoded token {:.3f}\n",
+      1e3 * c.step, c.free_tokens, 1e3 * (c.step + c.free_tokens * c.token),
+      1e3 * (c.token + c.prefill_token), 1e3 * (c.token + c.decode_token));
   fmt::print("  1,000 attended keys: {:.3f} ms in prefill, {:.3f} in decode\n",
              1e6 * c.prefill_context, 1e6 * c.decode_context);
   fmt::print("  an adapter of rank 16 beside the weights {:.2f} ms, and {:.4f} per token\n",

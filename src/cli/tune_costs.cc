@@ -25,9 +25,9 @@ struct RandomAdapter {
 
 constexpr int kLowRank = 8, kHighRank = 32;
 constexpr int kLowRanked = 8, kHighRanked = 2;
-constexpr int kAnswer = 8;               // tokens per answer
-constexpr int kMostPromptTokens = 3000;  // of all requests of a scene
-constexpr int kWarmUp = 6;               // steps of each engine that do not count
+constexpr int kAnswer = 16;             // tokens per answer
+constexpr int kMostPromptTokens = 800;  // of all requests of a scene
+constexpr int kWarmUp = 6;              // steps of each engine that do not count
 
 // A folder that is removed at the end.
 class ScratchFolder {
@@ -67,31 +67,43 @@ Result<std::vector<RandomAdapter>> write_adapters(const EngineOptions& options,
   return adapters;
 }
 
-// One batch of requests that come together.
-std::vector<sim::Arrival> make_scene(std::mt19937& random) {
+// How the requests of a batch use adapters.
+enum class Assignment : uint8_t { kBase, kOneLow, kOneHigh, kEach, kHalf };
+constexpr Assignment kAssignments[] = {Assignment::kBase, Assignment::kOneLow, Assignment::kOneHigh,
+                                       Assignment::kEach, Assignment::kHalf};
+
+scheduler::AdapterId adapter_of(Assignment assignment, int request) {
+  switch (assignment) {
+    case Assignment::kBase: break;
+    case Assignment::kOneLow: return 0;
+    case Assignment::kOneHigh: return kLowRanked;
+    case Assignment::kEach: return request % (kLowRanked + kHighRanked);
+    case Assignment::kHalf:
+      if (request % 2 == 0) return request % 4 == 0 ? 0 : kLowRanked + 1;
+  }
+  return scheduler::kBaseModel;
+}
+
+// Batches of requests that come together: one size, with each assignment in turn, so that a slow
+// moment of the machine is not one assignment's.
+std::vector<std::vector<sim::Arrival>> make_scenes(std::mt19937& random) {
   const auto pick = [&](auto& values) { return values[random() % std::size(values)]; };
-  constexpr int kRequests[] = {1, 2, 4, 8, 16, 32}, kPrompts[] = {16, 64, 256, 1000, 2000};
-  enum Assignment { kBase, kOneLow, kOneHigh, kEach, kHalf };
-  constexpr Assignment kAssignments[] = {kBase, kOneLow, kOneHigh, kEach, kEach, kHalf};
+  constexpr int kRequests[] = {1, 2, 4, 8, 16, 32}, kPrompts[] = {16, 64, 200, 400, 800};
   const int requests = pick(kRequests);
   const int prompt = std::clamp(pick(kPrompts), 1, kMostPromptTokens / requests);
-  const Assignment assignment = pick(kAssignments);
-  std::vector<sim::Arrival> scene;
-  for (int i = 0; i < requests; ++i) {
-    sim::Arrival arrival{.answer_tokens = kAnswer};
-    for (int t = 0; t < prompt; ++t) arrival.prompt.push_back(static_cast<int32_t>(random() % 256));
-    switch (assignment) {
-      case kBase: break;
-      case kOneLow: arrival.adapter = 0; break;
-      case kOneHigh: arrival.adapter = kLowRanked; break;
-      case kEach: arrival.adapter = i % (kLowRanked + kHighRanked); break;
-      case kHalf:
-        if (i % 2 == 0) arrival.adapter = i % 4 == 0 ? 0 : kLowRanked + 1;
-        break;
+  std::vector<Assignment> assignments(std::begin(kAssignments), std::end(kAssignments));
+  std::ranges::shuffle(assignments, random);
+  std::vector<std::vector<sim::Arrival>> scenes;
+  for (const Assignment assignment : assignments) {
+    std::vector<sim::Arrival>& scene = scenes.emplace_back();
+    for (int i = 0; i < requests; ++i) {
+      sim::Arrival arrival{.answer_tokens = kAnswer, .adapter = adapter_of(assignment, i)};
+      for (int t = 0; t < prompt; ++t)
+        arrival.prompt.push_back(static_cast<int32_t>(random() % 256));
+      scene.push_back(std::move(arrival));
     }
-    scene.push_back(std::move(arrival));
   }
-  return scene;
+  return scenes;
 }
 
 class StepCollector {
@@ -134,10 +146,11 @@ Result<Measured> measure(EngineOptions options, const std::vector<RandomAdapter>
   const TimePoint begin = real_clock().now();
   double passed = 0;
   while (passed < seconds) {
-    const std::vector<sim::Arrival> scene = make_scene(random);
-    const bench::LiveReport report = bench::run_live(*engine, scene, names);
-    for (const bench::LiveAnswer& answer : report.answers)
-      if (answer.error) return *answer.error;
+    for (const std::vector<sim::Arrival>& scene : make_scenes(random)) {
+      const bench::LiveReport report = bench::run_live(*engine, scene, names);
+      for (const bench::LiveAnswer& answer : report.answers)
+        if (answer.error) return *answer.error;
+    }
     passed = valora::seconds(real_clock().now() - begin);
     progress(std::min(passed, seconds));
   }

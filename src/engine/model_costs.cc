@@ -65,6 +65,7 @@ scheduler::StepCosts estimate_costs(const models::ModelSpec& spec, at::ScalarTyp
   scheduler::StepCosts costs;
   costs.step = (sizes.linears + vocabulary) * bytes / speed.bytes + sizes.count * call;
   costs.prefill_token = 2 * sizes.linears / speed.operations;
+  costs.free_tokens = device.is_cpu() ? 8 : 128;
   costs.decode_token = 2 * (sizes.linears + vocabulary) / speed.operations;
   costs.prefill_context = 4 * keys / speed.operations;
   costs.decode_context = 2 * keys * bytes / speed.bytes;

@@ -22,13 +22,13 @@ class ModeEngine : public TwoAdapterTest {
   }
   // Costs by which valora changes its mode all the time.
   void make_merging_pay() {
-    options_.scheduling = {.tolerance = 0.01, .merged_share = 0};
+    options_.scheduling = {.tolerance = 1, .merged_share = 0};
     start();
     const CostKey key = engine_->cost_key();
     engine_.reset();
     options_.scheduling.costs = costs_.file("costs.json");
     const scheduler::StepCosts costs{
-        .step = 1e-3, .decode_token = 1e-5, .rank = 1e-4, .token_rank = 1e-6, .merge = 1e-6};
+        .step = 1e-3, .decode_token = 1e-5, .rank = 1e-2, .token_rank = 1e-6, .merge = 1e-6};
     ASSERT_TRUE(scheduler::write_cost_file(options_.scheduling.costs,
                                            {key.machine, key.model, {.costs = costs, .steps = 1}})
                     .ok());
@@ -47,6 +47,10 @@ class ModeEngine : public TwoAdapterTest {
                                                with(base_, {{"one", 0.5f}}),
                                                with(base_, {{"two", 1}, {"one", -1}}),
                                                with(base_, {{"one", 0}}),
+                                               with(base_, {{"one", 1}}),
+                                               with(base_, {{"one", 1}}),
+                                               with(base_, {{"one", 1}}),
+                                               with(base_, {{"one", 1}}),
                                                with(base_, {{"one", 1}})};
 };
 

@@ -43,6 +43,8 @@ Result<CostFile> from_json(const Json& json) {
     VALORA_TRY(value, amount(json["costs"], field.name));
     file.fitted.costs.*field.value = value;
   }
+  VALORA_TRY(free_tokens, amount(json["costs"], "free_tokens"));
+  file.fitted.costs.free_tokens = free_tokens;
   VALORA_TRY(median, amount(json["error"], "median"));
   VALORA_TRY(p95, amount(json["error"], "p95"));
   VALORA_TRY(steps, required_field<int32_t>(json["error"], "steps"));
@@ -71,6 +73,7 @@ std::string cost_file_text(const CostFile& file) {
   Json costs = Json::object();
   for (const StepCostField& field : step_cost_fields())
     costs[std::string(field.name)] = file.fitted.costs.*field.value;
+  costs["free_tokens"] = file.fitted.costs.free_tokens;
   const Json json{{"version", kVersion},
                   {"machine", file.machine},
                   {"model", file.model},

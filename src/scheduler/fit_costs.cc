@@ -16,9 +16,12 @@ constexpr double kConverged = 1e-10;
 
 using Row = std::array<double, kStepCostFields>;
 
+// The numbers of free tokens that are tried: processors become busy within this range.
+constexpr double kFreeTokens[] = {0, 2, 4, 8, 12, 16, 24, 32, 64, 128, 256};
+
 // Features over the step's time: the target of each row is 1.
-Row relative(const MeasuredStep& step) {
-  Row row = features_of(step.shape);
+Row relative(const MeasuredStep& step, double free_tokens) {
+  Row row = features_of(step.shape, free_tokens);
   for (double& value : row) value /= step.seconds;
   return row;
 }
@@ -70,8 +73,20 @@ Row solve_robustly(const std::vector<Row>& rows) {
   return x;
 }
 
-double at_share(std::vector<double> sorted, double share) {
+double at_share(const std::vector<double>& sorted, double share) {
   return sorted[static_cast<size_t>(share * static_cast<double>(sorted.size() - 1))];
+}
+
+// The best fit with this number of free tokens, and its mean error.
+std::pair<StepCosts, double> fit_with(std::span<const MeasuredStep> steps, double free_tokens) {
+  std::vector<Row> rows;
+  for (const MeasuredStep& step : steps) rows.push_back(relative(step, free_tokens));
+  const Row x = solve_robustly(rows);
+  StepCosts costs{.free_tokens = free_tokens};
+  for (size_t i = 0; i < kStepCostFields; ++i) costs.*step_cost_fields()[i].value = x[i];
+  double error = 0;
+  for (const Row& row : rows) error += std::abs(product(row, x) - 1);
+  return {costs, error / static_cast<double>(rows.size())};
 }
 
 }  // namespace
@@ -80,19 +95,15 @@ Result<FittedCosts> fit_costs(std::span<const MeasuredStep> steps) {
   if (steps.size() < kFewest)
     return invalid("step costs need at least 20 measured steps, not " +
                    std::to_string(steps.size()));
-  std::vector<Row> seen;
-  std::vector<MeasuredStep> unseen;
+  std::vector<MeasuredStep> seen, unseen;
   for (size_t i = 0; i < steps.size(); ++i) {
     if (!(steps[i].seconds > 0)) return invalid("a measured step took no time");
-    if (i % kHeldOut != 0)
-      seen.push_back(relative(steps[i]));
-    else
-      unseen.push_back(steps[i]);
+    (i % kHeldOut != 0 ? seen : unseen).push_back(steps[i]);
   }
-  const Row x = solve_robustly(seen);
-  StepCosts costs;
-  for (size_t i = 0; i < kStepCostFields; ++i) costs.*step_cost_fields()[i].value = x[i];
-  FittedCosts fitted = with_errors(costs, unseen);
+  auto best = fit_with(seen, kFreeTokens[0]);
+  for (const double free_tokens : std::span(kFreeTokens).subspan(1))
+    if (auto next = fit_with(seen, free_tokens); next.second < best.second) best = next;
+  FittedCosts fitted = with_errors(best.first, unseen);
   fitted.steps = static_cast<int>(seen.size());
   return fitted;
 }

@@ -15,8 +15,10 @@ namespace {
 using ::testing::HasSubstr;
 
 constexpr StepCosts kTrue{.step = 0.02,
+                          .token = 1e-4,
                           .prefill_token = 2e-3,
                           .decode_token = 1.5e-3,
+                          .free_tokens = 12,
                           .prefill_context = 1e-7,
                           .decode_context = 4e-7,
                           .segment = 1e-4,
@@ -64,6 +66,7 @@ TEST(FitCosts, FindsTheCostsBehindNoisyStepsWithOutliers) {
   ASSERT_TRUE(fitted.ok());
   EXPECT_LT(fitted->error_median, 0.04);
   EXPECT_LT(fitted->error_p95, 0.1);
+  EXPECT_EQ(fitted->costs.free_tokens, 12);
   for (const StepShape& shape : shapes(200, 2))
     EXPECT_NEAR(fitted->costs.seconds(shape) / kTrue.seconds(shape), 1, 0.05);
   EXPECT_NEAR(fitted->costs.merge + 16 * fitted->costs.merged_rank,
@@ -85,8 +88,7 @@ TEST(FitCosts, WhatNoStepHasCostsNothing) {
   for (int i = 1; i <= 50; ++i) steps.push_back({{.decode_tokens = i}, 0.02 + 0.001 * i});
   const auto fitted = fit_costs(steps);
   ASSERT_TRUE(fitted.ok());
-  EXPECT_NEAR(fitted->costs.step, 0.02, 1e-5);
-  EXPECT_NEAR(fitted->costs.decode_token, 0.001, 1e-6);
+  EXPECT_NEAR(fitted->costs.seconds({.decode_tokens = 7}), 0.027, 1e-5);
   EXPECT_EQ(fitted->costs.merge, 0);
   EXPECT_EQ(fitted->costs.rank, 0);
 }
@@ -109,6 +111,7 @@ TEST(CostFile, ReturnsWhatWasWritten) {
   EXPECT_EQ(read->model, file.model);
   EXPECT_EQ(read->fitted.steps, 900);
   EXPECT_EQ(read->fitted.error_p95, 0.12);
+  EXPECT_EQ(read->fitted.costs.free_tokens, 12);
   for (const StepCostField& field : step_cost_fields())
     EXPECT_EQ(read->fitted.costs.*field.value, kTrue.*field.value) << field.name;
 }

@@ -5,6 +5,7 @@ namespace {
 
 constexpr std::array<StepCostField, kStepCostFields> kFields{{
     {"step", &StepCosts::step},
+    {"token", &StepCosts::token},
     {"prefill_token", &StepCosts::prefill_token},
     {"decode_token", &StepCosts::decode_token},
     {"prefill_context", &StepCosts::prefill_context},
@@ -22,10 +23,13 @@ constexpr std::array<StepCostField, kStepCostFields> kFields{{
 
 std::span<const StepCostField, kStepCostFields> step_cost_fields() { return kFields; }
 
-std::array<double, kStepCostFields> features_of(const StepShape& s) {
+std::array<double, kStepCostFields> features_of(const StepShape& s, double free_tokens) {
+  const auto tokens = static_cast<double>(s.tokens());
+  const double beyond = tokens > free_tokens ? (tokens - free_tokens) / tokens : 0;
   return {1.0,
-          static_cast<double>(s.prefill_tokens),
-          static_cast<double>(s.decode_tokens),
+          tokens,
+          s.prefill_tokens * beyond,
+          s.decode_tokens * beyond,
           static_cast<double>(s.prefill_context),
           static_cast<double>(s.decode_context),
           static_cast<double>(s.segments),
@@ -38,7 +42,7 @@ std::array<double, kStepCostFields> features_of(const StepShape& s) {
 }
 
 double StepCosts::seconds(const StepShape& shape) const {
-  const auto features = features_of(shape);
+  const auto features = features_of(shape, free_tokens);
   double sum = 0;
   for (size_t i = 0; i < kStepCostFields; ++i) sum += this->*kFields[i].value * features[i];
   return sum;

@@ -14,8 +14,12 @@ namespace valora::scheduler {
 // Seconds per unit of a StepShape. Measured (`valora tune --cost`), published, or derived from the
 // sizes of a model.
 struct StepCosts {
-  double step = 0;  // per step: mostly reading the weights
+  double step = 0;   // per step: mostly reading the weights
+  double token = 0;  // per token
+  // Per token beyond the first free_tokens of a step, whose arithmetic hides behind reading the
+  // weights. A step of both kinds shares the free ones by their numbers.
   double prefill_token = 0, decode_token = 0;
+  double free_tokens = 0;
   double prefill_context = 0, decode_context = 0;  // per attended key
   double segment = 0;                              // per adapter with low-rank products
   double rank = 0;                                 // per rank of such an adapter
@@ -32,14 +36,14 @@ struct StepCosts {
   Duration operator()(const StepShape& shape) const { return from_seconds(seconds(shape)); }
 };
 
-// The coefficients in the order of features_of(), with their names in files.
+// The coefficients in the order of features_of(), with their names in files. free_tokens is none.
 struct StepCostField {
   std::string_view name;
   double StepCosts::* value;
 };
-inline constexpr size_t kStepCostFields = 12;
+inline constexpr size_t kStepCostFields = 13;
 std::span<const StepCostField, kStepCostFields> step_cost_fields();
 // What each coefficient is multiplied by.
-std::array<double, kStepCostFields> features_of(const StepShape& shape);
+std::array<double, kStepCostFields> features_of(const StepShape& shape, double free_tokens);
 
 }  // namespace valora::scheduler

@@ -9,6 +9,7 @@ namespace {
 
 TEST(StepCosts, AddWhatAStepHolds) {
   const StepCosts costs{.step = 1,
+                        .token = 0.25,
                         .prefill_token = 0.1,
                         .decode_token = 0.01,
                         .prefill_context = 0.001,
@@ -27,7 +28,7 @@ TEST(StepCosts, AddWhatAStepHolds) {
                   .segments = 2,
                   .ranks = 24,
                   .token_ranks = 100};
-  const double running = 1 + 0.3 + 0.04 + 0.005 + 0.012 + 1 + 0.72 + 0.4;
+  const double running = 1 + 7 * 0.25 + 0.3 + 0.04 + 0.005 + 0.012 + 1 + 0.72 + 0.4;
   EXPECT_DOUBLE_EQ(costs.seconds(shape), running);
   shape.switches = shape.merges = shape.restores = true;
   shape.merged_rank = 16;
@@ -43,6 +44,13 @@ TEST(StepCosts, EveryFieldHasANameOfItsOwnAndAFeature) {
   }
   for (const StepCostField& field : step_cost_fields()) EXPECT_EQ(costs.*field.value, 1);
   EXPECT_EQ(costs.restore, 1);
+}
+
+TEST(StepCosts, TheFirstTokensOfAStepAreFree) {
+  const StepCosts costs{.step = 1, .prefill_token = 0.1, .decode_token = 0.01, .free_tokens = 10};
+  EXPECT_DOUBLE_EQ(costs.seconds({.decode_tokens = 10}), 1);
+  EXPECT_DOUBLE_EQ(costs.seconds({.decode_tokens = 15}), 1.05);
+  EXPECT_DOUBLE_EQ(costs.seconds({.prefill_tokens = 10, .decode_tokens = 10}), 1 + 0.5 + 0.05);
 }
 
 constexpr StepCosts kCosts{.step = 0.01, .decode_token = 0.001, .merge = 0.05};

@@ -4,18 +4,18 @@
 
 namespace valora::bench {
 
-Result<TraceSummary> run_simulated(const Contender& contender, const SimulatedServer& server,
+Result<TraceSummary> run_simulated(const TraceSystem& system, const SimulatedServer& server,
                                    std::span<const sim::Arrival> arrivals, double ttft_target) {
-  const scheduler::StepCosts costs = costs_of(contender, server.costs);
+  const scheduler::StepCosts costs = costs_of(system, server.costs);
   sim::SimulationConfig config;
   config.scheduler = {.max_num_seqs = server.max_num_seqs,
                       .max_num_batched_tokens = server.max_num_batched_tokens,
                       .max_waiting = 1 << 20,
                       .costs = costs,
-                      .merge_in_place = contender.in_place};
-  config.policy = name_of(contender.policy);
+                      .merge_in_place = system.in_place};
+  config.policy = name_of(system.policy);
   config.policy_options = {.tolerance = from_seconds(server.tolerance),
-                           .max_adapters = contender.max_adapters};
+                           .max_adapters = system.max_adapters};
   config.pool.blocks = server.pool_blocks;
   scheduler::AdapterId last = scheduler::kBaseModel;
   for (const sim::Arrival& arrival : arrivals) last = std::max(last, arrival.adapter);

@@ -1,10 +1,10 @@
-// Runs a workload on a contender in simulated time.
+// Runs a workload on a system in simulated time.
 #pragma once
 
 #include <span>
 
-#include "bench/trace/contenders.h"
 #include "bench/trace/summary.h"
+#include "bench/trace/systems.h"
 
 namespace valora::bench {
 
@@ -19,7 +19,7 @@ struct SimulatedServer {
 };
 
 // Errors are those of sim::simulate().
-Result<TraceSummary> run_simulated(const Contender& contender, const SimulatedServer& server,
+Result<TraceSummary> run_simulated(const TraceSystem& system, const SimulatedServer& server,
                                    std::span<const sim::Arrival> arrivals, double ttft_target);
 
 }  // namespace valora::bench

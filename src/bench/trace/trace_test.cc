@@ -49,12 +49,12 @@ TEST(SimulatedTrace, ValoraIsWithinThreePercentOfTheBestAtEverySkewness) {
     ASSERT_TRUE(arrivals.ok()) << arrivals.error().message;
     const SimulatedServer server{.costs = a100_costs(), .rank = 64};
     double best = 1e9, valora = 0;
-    for (const Contender& contender : contenders()) {
-      const auto summary = run_simulated(contender, server, *arrivals, 6);
+    for (const TraceSystem& system : trace_systems()) {
+      const auto summary = run_simulated(system, server, *arrivals, 6);
       ASSERT_TRUE(summary.ok()) << summary.error().message;
-      EXPECT_EQ(summary->failed, 0u) << contender.name;
+      EXPECT_EQ(summary->failed, 0u) << system.name;
       best = std::min(best, summary->token_latency);
-      if (contender.name == "valora") valora = summary->token_latency;
+      if (system.name == "valora") valora = summary->token_latency;
     }
     EXPECT_LE(valora, 1.03 * best);
   }
@@ -65,10 +65,10 @@ TEST(SimulatedTrace, ARivalsOperatorsCostMore) {
       sim::make_workload({.rate = 4, .adapters = 10, .seconds = 30, .answer_max = 100});
   const SimulatedServer server{.costs = a100_costs(), .rank = 64};
   double unmerged = 0, punica = 0;
-  for (const Contender& contender : contenders()) {
-    const auto summary = run_simulated(contender, server, *arrivals, 6);
-    if (contender.name == "unmerged") unmerged = summary->token_latency;
-    if (contender.name == "Punica system") punica = summary->token_latency;
+  for (const TraceSystem& system : trace_systems()) {
+    const auto summary = run_simulated(system, server, *arrivals, 6);
+    if (system.name == "unmerged") unmerged = summary->token_latency;
+    if (system.name == "Punica system") punica = summary->token_latency;
   }
   EXPECT_GT(punica, 1.05 * unmerged);
 }

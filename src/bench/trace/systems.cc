@@ -1,4 +1,4 @@
-#include "bench/trace/contenders.h"
+#include "bench/trace/systems.h"
 
 namespace valora::bench {
 
@@ -20,9 +20,9 @@ scheduler::StepCosts a100_costs() {
   return costs;
 }
 
-const std::vector<Contender>& contenders() {
+const std::vector<TraceSystem>& trace_systems() {
   using enum SchedulingPolicy;
-  static const std::vector<Contender> all{
+  static const std::vector<TraceSystem> all{
       {.name = "valora", .meaning = "Algorithm 1 over measured costs", .policy = kValora},
       {.name = "unmerged", .meaning = "first come, first served", .policy = kUnmerged},
       {.name = "merged", .meaning = "one adapter at a time", .policy = kMerged},
@@ -49,15 +49,15 @@ const std::vector<Contender>& contenders() {
   return all;
 }
 
-scheduler::StepCosts costs_of(const Contender& contender, scheduler::StepCosts ours) {
-  ours.segment *= contender.products;
-  ours.rank *= contender.products;
-  ours.token_rank *= contender.products;
-  if (contender.merge > 0) {
-    ours.merge = contender.merge;
+scheduler::StepCosts costs_of(const TraceSystem& system, scheduler::StepCosts ours) {
+  ours.segment *= system.products;
+  ours.rank *= system.products;
+  ours.token_rank *= system.products;
+  if (system.merge > 0) {
+    ours.merge = system.merge;
     ours.merged_rank = 0;
   }
-  if (contender.restore > 0) ours.restore = contender.restore;
+  if (system.restore > 0) ours.restore = system.restore;
   return ours;
 }
 

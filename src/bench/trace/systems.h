@@ -20,7 +20,7 @@ namespace valora::bench {
 //  - merge, switching: VaLoRA §4.4.1 and §6.3.2: 5 ms to merge, below 10 ms to switch.
 scheduler::StepCosts a100_costs();
 
-struct Contender {
+struct TraceSystem {
   std::string name;
   std::string meaning;
   SchedulingPolicy policy = SchedulingPolicy::kValora;
@@ -37,9 +37,9 @@ struct Contender {
 // valora, unmerged, merged, mixture, dlora (its policy with our operators), vllm; then dLoRA,
 // Punica and S-LoRA with operators 3.4, 2.3 and 2.7 times as slow (VaLoRA §6.3.2), and dLoRA's
 // merge of 15 and restoring of 27 ms.
-const std::vector<Contender>& contenders();
+const std::vector<TraceSystem>& trace_systems();
 
-// The costs of a contender whose other costs are `ours`.
-scheduler::StepCosts costs_of(const Contender& contender, scheduler::StepCosts ours);
+// The costs of a system whose other costs are `ours`.
+scheduler::StepCosts costs_of(const TraceSystem& system, scheduler::StepCosts ours);
 
 }  // namespace valora::bench
