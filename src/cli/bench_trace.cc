@@ -30,6 +30,7 @@ struct Flags {
   std::string trace, lora_dir, costs;
   std::vector<std::string> policies;
   double ttft_target = 6;  // seconds, S-LoRA §7.1
+  bool targets = false;    // the requests have it
   int rank = 16;
   int rounds = 1;
   bool simulated = false;
@@ -83,6 +84,16 @@ Result<std::vector<LoadAdapter>> adapters_of(const Flags& flags) {
   return loads;
 }
 
+// Brings each adapter into the pool: the simulator knows no loading either.
+void warm_up(Engine& engine, const std::vector<std::string>& names) {
+  std::vector<sim::Arrival> arrivals(names.size() + 1);
+  for (size_t i = 0; i < arrivals.size(); ++i) {
+    arrivals[i].prompt.assign(8, static_cast<int32_t>(i));
+    arrivals[i].adapter = static_cast<scheduler::AdapterId>(i) - 1;  // the base first
+  }
+  (void)bench::run_live(engine, arrivals, names);
+}
+
 Result<TraceSummary> run_live(const Flags& flags, const TraceSystem& system,
                               const std::vector<sim::Arrival>& arrivals,
                               const std::vector<LoadAdapter>& adapters) {
@@ -95,50 +106,72 @@ Result<TraceSummary> run_live(const Flags& flags, const TraceSystem& system,
     VALORA_CHECK(load_adapter_now(*engine, load));
     names.push_back(load.name);
   }
+  warm_up(*engine, names);
   return bench::summary_of(arrivals, bench::run_live(*engine, arrivals, names), flags.ttft_target);
+}
+
+// What the systems run on: an engine, or simulated costs.
+struct Ground {
+  std::vector<LoadAdapter> adapters;
+  bench::SimulatedServer server;
+};
+
+Result<Ground> ground_of(const Flags& flags) {
+  Ground ground;
+  if (!flags.simulated) {
+    VALORA_TRY(adapters, adapters_of(flags));
+    ground.adapters = std::move(adapters);
+    return ground;
+  }
+  VALORA_TRY(costs, simulated_costs(flags));
+  ground.server = {.costs = costs,
+                   .max_num_seqs = flags.engine.max_num_seqs,
+                   .max_num_batched_tokens = flags.engine.max_num_batched_tokens,
+                   .tolerance = flags.engine.scheduling.tolerance,
+                   .early_abort = flags.engine.scheduling.early_abort,
+                   .rank = flags.rank};
+  return ground;
+}
+
+Result<TraceSummary> run_one(const Flags& flags, const Ground& ground, const TraceSystem& system,
+                             const std::vector<sim::Arrival>& arrivals) {
+  if (flags.simulated)
+    return bench::run_simulated(system, ground.server, arrivals, flags.ttft_target);
+  return run_live(flags, system, arrivals, ground.adapters);
+}
+
+Result<std::vector<sim::Arrival>> arrivals_of(const Flags& flags, double skewness,
+                                              const std::vector<sim::TraceRow>& trace) {
+  sim::WorkloadConfig workload = flags.workload;
+  workload.skewness = skewness;
+  VALORA_TRY(arrivals, sim::make_workload(workload, trace));
+  if (flags.targets)
+    for (sim::Arrival& arrival : arrivals) arrival.ttft_target = from_seconds(flags.ttft_target);
+  return arrivals;
 }
 
 // Each round runs the systems in another order, so that a slow moment of the machine is not
 // always the same one's.
 Result<std::vector<Row>> run_all(const Flags& flags, const std::vector<sim::TraceRow>& trace) {
-  scheduler::StepCosts costs;
-  std::vector<LoadAdapter> adapters;
-  if (flags.simulated) {
-    VALORA_TRY(found, simulated_costs(flags));
-    costs = found;
-  } else {
-    VALORA_TRY(found, adapters_of(flags));
-    adapters = std::move(found);
-  }
+  VALORA_TRY(ground, ground_of(flags));
   const auto systems = chosen_systems(flags);
-  const int rounds = flags.simulated ? 1 : flags.rounds;
-  const int total = static_cast<int>(flags.skewness.size() * systems.size()) * rounds;
+  const size_t rounds = flags.simulated ? 1 : static_cast<size_t>(flags.rounds);
+  const size_t total = flags.skewness.size() * systems.size() * rounds;
   ProgressBar bar;
   int done = 0;
   std::vector<Row> rows;
   for (const double skewness : flags.skewness) {
-    sim::WorkloadConfig workload = flags.workload;
-    workload.skewness = skewness;
-    VALORA_TRY(arrivals, sim::make_workload(workload, trace));
+    VALORA_TRY(arrivals, arrivals_of(flags, skewness, trace));
     std::vector<std::vector<TraceSummary>> summaries(systems.size());
-    for (int round = 0; round < rounds; ++round)
-      for (size_t i = 0; i < systems.size(); ++i) {
-        const size_t c = (i + static_cast<size_t>(round)) % systems.size();
-        bar.show(done++, total, fmt::format("{} at skewness {}", systems[c]->name, skewness));
-        const bench::SimulatedServer server{
-            .costs = costs,
-            .max_num_seqs = flags.engine.max_num_seqs,
-            .max_num_batched_tokens = flags.engine.max_num_batched_tokens,
-            .tolerance = flags.engine.scheduling.tolerance,
-            .rank = flags.rank};
-        auto summary = flags.simulated
-                           ? bench::run_simulated(*systems[c], server, arrivals, flags.ttft_target)
-                           : run_live(flags, *systems[c], arrivals, adapters);
-        if (!summary.ok()) return summary.error();
-        summaries[c].push_back(*summary);
-      }
-    for (size_t c = 0; c < systems.size(); ++c)
-      rows.push_back({skewness, systems[c]->name, bench::mean_of(summaries[c])});
+    for (size_t i = 0; i < rounds * systems.size(); ++i) {
+      const size_t at = (i + i / systems.size()) % systems.size();
+      bar.show(done++, static_cast<int>(total),
+               fmt::format("{} at skewness {}", systems[at]->name, skewness));
+      VALORA_TRY(summary, run_one(flags, ground, *systems[at], arrivals));
+      summaries[at].push_back(summary);
+    }
+    for (size_t i = 0; i < systems.size(); ++i)
+      rows.push_back({skewness, systems[i]->name, bench::mean_of(summaries[i])});
   }
   return rows;
 }
@@ -262,6 +295,9 @@ void add_bench_trace(Command bench, std::function<int()>& run) {
                "Seconds within which a first token counts as in time")
       .positive_number()
       .capture_default_str();
+  c.add_flag("--targets", flags->targets,
+             "Give each request this target; with --early-abort those that would miss it are "
+             "refused");
   c.add_option("--rounds", flags->rounds, "Runs of each policy on an engine")
       .positive_number()
       .capture_default_str();

@@ -46,6 +46,10 @@ void add_scheduling(Command command, SchedulingOptions& s) {
       .capture_default_str()
       .group(group);
   command
+      .add_flag("--early-abort", s.early_abort,
+                "Refuse a waiting request once its first token cannot come within its target")
+      .group(group);
+  command
       .add_option("--costs", s.costs,
                   "File of `valora tune --cost` with what steps cost (default: this model's, else "
                   "an estimate)")

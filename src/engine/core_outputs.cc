@@ -44,6 +44,7 @@ void EngineCore::on_output(StepOutput& output) {
   ActiveRequest& request = *sequence.owner;
   if (request.cancelled) return;
   if (request.first_token == TimePoint{}) request.first_token = clock_.now();
+  sequence.tolerance = from_seconds(request.request.tpot_target.value_or(0));
   if (request.head)
     handle_classification(sequence,
                           classification_of(*request.head, std::move(output.label_logits)));

@@ -72,6 +72,7 @@ void EngineCore::fill(EngineStats& stats) {
   stats.running = now.running;
   stats.waiting = now.waiting;
   stats.preemptions = now.preemptions;
+  stats.early_aborts = now.early_aborts;
   fill_memory(stats);
   stats.mode = scheduler::mode_name(scheduler_.mode());
   if (const ModeSwitcher* switcher = runner_->switcher()) {

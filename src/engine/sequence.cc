@@ -40,6 +40,10 @@ Sequence::Sequence(std::shared_ptr<ActiveRequest> owner_, int index_,
   identity = prompt->identity;
   identity.adapter = salted(identity.adapter, owner->request.cache_salt);
   priority = owner->request.priority;
+  if (const auto target = owner->request.ttft_target) {
+    tolerance = from_seconds(*target);
+    deadline = arrival + tolerance;
+  }
 }
 
 }  // namespace valora

@@ -204,7 +204,8 @@ Status ServingEngine::make_core(std::unique_ptr<scheduler::Policy> policy) {
                            .max_num_batched_tokens = options_.max_num_batched_tokens,
                            .max_waiting = std::max(4096, 4 * options_.max_waiting),
                            .costs = known.costs,
-                           .merge_in_place = options_.merge == MergePlace::kInPlace},
+                           .merge_in_place = options_.merge == MergePlace::kInPlace,
+       .early_abort = options_.scheduling.early_abort},
                           plan_.max_model_len,
                           pool_config(plan_, options_)};
   core_ = std::make_unique<EngineCore>(

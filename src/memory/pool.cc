@@ -93,6 +93,11 @@ std::span<const Digest> Pool::reusable(std::span<const Digest> keys, int tokens)
   return keys.first(std::min<size_t>(keys.size(), std::max(0, tokens - 1) / kBlockTokens));
 }
 
+int Pool::resident_tokens(const KvIdentity& identity, std::span<const Digest> keys) {
+  const auto prefix = tree_.resident_prefix(tree_.find_root(identity.adapter), keys);
+  return static_cast<int>(prefix.size()) * kBlockTokens;
+}
+
 int32_t Pool::blocks_to_start(const KvIdentity& identity, std::span<const Digest> keys,
                               int tokens) {
   int32_t needed = blocks_for(tokens);

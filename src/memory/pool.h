@@ -108,6 +108,8 @@ class Pool {
   // Drops what the claim holds. Loads that nobody else waits for are cancelled.
   void unclaim(Claim& claim);
 
+  // Tokens of the sequence's prefix that are in the pool now, in whole blocks.
+  int resident_tokens(const KvIdentity& identity, std::span<const Digest> keys);
   // How many of the available_blocks() start() would take. Changes nothing.
   int32_t blocks_to_start(const KvIdentity& identity, std::span<const Digest> keys, int tokens);
   // Fills an empty table with the resident prefix of the sequence, and grows it to `tokens` tokens.

@@ -111,6 +111,7 @@ TEST_F(PoolTest, BlocksToStartIsWhatStartingTakes) {
     Claim claim;
     ASSERT_EQ(pool.start(claim, table, base, keys_of(base, tokens), n), Room::kReserved);
     EXPECT_EQ(before - pool.available_blocks(), predicted) << n;
+    EXPECT_EQ(pool.resident_tokens(base, keys_of(base, tokens)), std::min(n / 16 * 16, 48)) << n;
     pool.release(table);
   }
 }

@@ -63,6 +63,9 @@ struct PolicyOptions {
   Duration tolerance = std::chrono::milliseconds(200);
   double merged_share = 0.5;    // of a full batch, above which one adapter is merged
   double starving_share = 0.5;  // of a full batch, up to which a merge is begun
+  // By how much more tokens per second merged mode must yield than serving all requests. Below some
+  // 10 % the requests that it leaves out lose what the others gain.
+  double merged_gain = 1.1;
   // vllm: adapters per step. unmerged: adapters per step from which on requests of others come
   // last (S-LoRA's clusters); 0: no limit.
   int max_adapters = 0;

@@ -41,6 +41,7 @@ struct Request : std::enable_shared_from_this<Request> {
   // The time within which it must run, from its arrival and from each of its steps (θ of VaLoRA's
   // Algorithm 1). Zero: it has no latency target.
   Duration tolerance{};
+  TimePoint deadline{};  // of its first token; the epoch: none
 
   std::vector<int32_t> tokens;  // the prompt, then the generated tokens
   int prompt_tokens = 0;
@@ -55,6 +56,7 @@ struct Request : std::enable_shared_from_this<Request> {
   TimePoint first_scheduled{};
   TimePoint last_scheduled{};  // begin of its last step, if any
   Duration passed{};           // time of the steps that the mode left it out of
+  int expected_cached = -1;    // prompt tokens in the prefix cache when it came; -1: not looked up
   uint64_t last_plan = 0;      // number of the last plan that includes it
   memory::BlockTable table;
   memory::Claim claim;

@@ -287,7 +287,8 @@ void Scheduler::finish(Request& request) {
 }
 
 SchedulerStats Scheduler::stats() const {
-  return {static_cast<int>(running_.size()), static_cast<int>(waiting_.size()), preemptions_};
+  return {static_cast<int>(running_.size()), static_cast<int>(waiting_.size()), preemptions_,
+          early_aborts_};
 }
 
 }  // namespace valora::scheduler

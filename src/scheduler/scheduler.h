@@ -25,6 +25,9 @@ struct SchedulerConfig {
   Duration patience = std::chrono::seconds(1);
   StepCosts costs;              // by which policies compare modes
   bool merge_in_place = false;  // merging overwrites the base weights
+  // Fail a waiting request as soon as its first token cannot come by its deadline: served first
+  // come, first served, it would be late (S-LoRA, appendix B).
+  bool early_abort = false;
 };
 
 // One request in a step: its tokens [computed, computed + tokens) run.
@@ -54,6 +57,7 @@ struct SchedulerStats {
   int running = 0;
   int waiting = 0;
   uint64_t preemptions = 0;
+  uint64_t early_aborts = 0;
 };
 
 // Memory: a waiting request first claims its adapters, and its KV in the swap space; until they are
@@ -115,6 +119,9 @@ class Scheduler {
   // scheduler_costs.cc
   void count_passed(TimePoint now);
   void take_shape(StepPlan& plan);
+  double prefill_seconds(int tokens) const;
+  double running_prefill() const;
+  bool comes_too_late(Request& request, double& queued, TimePoint now);
   // scheduler_claims.cc
   std::vector<Request*> claim_waiting(Step& step, TimePoint now);
   memory::Readiness claim(Request& request);
@@ -141,6 +148,7 @@ class Scheduler {
   std::vector<std::shared_ptr<Request>> waiting_;
   uint64_t plans_ = 0;
   uint64_t preemptions_ = 0;
+  uint64_t early_aborts_ = 0;
   Mode mode_ = Mode::kUnmerged;
   WeightsInUse weights_;
   LiveCosts costs_;

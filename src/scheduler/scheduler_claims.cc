@@ -1,5 +1,7 @@
 // What waiting requests claim of the pool before they run: their adapters, and KV that lies in the
 // swap space.
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "scheduler/scheduler.h"
@@ -21,6 +23,13 @@ void note_wait(Request& request, Readiness readiness, TimePoint now) {
   if (request.readiness == Readiness::kLoadingKv) request.kv_wait += waited;
   request.readiness = readiness;
   request.asked_at = now;
+}
+
+Error too_late(const Request& request) {
+  return {ErrorCode::kUnavailable,
+          fmt::format("the first token cannot come within its target of {} s; try again later",
+                      seconds(request.deadline - request.arrival)),
+          {}};
 }
 
 }  // namespace
@@ -46,7 +55,12 @@ std::vector<Request*> Scheduler::claim_waiting(Step& step, TimePoint now) {
   int64_t slots = pool_.swaps()
                       ? config_.max_num_seqs - static_cast<int64_t>(running_.size()) + kAhead
                       : INT64_MAX;
+  double queued = config_.early_abort ? running_prefill() : 0;
   for (Request* request : queue) {
+    if (config_.early_abort && comes_too_late(*request, queued, now)) {
+      step.plan.failed.push_back({request, too_late(*request)});
+      continue;
+    }
     if (full && !request->claim.ready && !request->claim.holds()) continue;
     const bool brings = pool_.swaps() || !request->identity.adapters.empty();
     // Nothing is brought in while running requests lack memory.

@@ -2,19 +2,20 @@
 // take; the costs say which of these yields the most tokens per second.
 //
 //  - A request starves when its credit exceeds θ. Its credit is the time that it waited, plus the
-//    time of a step in the current mode, plus, if it cannot run in that mode, the time to change
-//    it. Starving requests come first, those farthest beyond θ before others. A request with a
-//    latency target has waited since its last step or its arrival. Any other one has waited while
-//    merged mode left it out, in total: so the modes delay it by at most θ and one step, while a
-//    queue that is longer than the machine can serve does not forbid merged mode.
+//    time of a step in the current mode (with a latency target also that of its prompt), plus, if
+//    it cannot run in that mode, the time to change it. Starving requests come first, those
+//    farthest beyond θ before others. A request with a latency target has waited since its last
+//    step or its arrival. Any other one has waited while merged mode left it out, in total: so the
+//    modes delay it by at most θ and one step, while a queue that is longer than the machine can
+//    serve does not forbid merged mode.
 //  - Candidates: all requests unmerged; all, with an adapter merged (mixture); only the requests of
-//    that adapter, merged. The adapter is the one that most requests are of, if that is more than
-//    merged_share of a full batch, or the one whose merged weights exist. Merged mode is out of the
-//    question while a request that it leaves out starves.
+//    that adapter, merged, if that yields merged_gain times as much. The adapter is the one that
+//    most requests are of, if that is more than merged_share of a full batch, or the one whose
+//    merged weights exist. Merged mode is out of the question while a request that it leaves out
+//    starves.
 //  - Candidates whose weights exist cost nothing to take. Others must first be worth a merge: the
 //    seconds that they would have saved since they became the best add up, and the merge begins
-//    when the sum reaches its cost. So a load whose best weights change all the time never pays for
-//    more merges than it gains by (it spends at most twice what the best choice in hindsight does).
+//    when the sum reaches its cost. So a load whose best weights change all the time never merges.
 //    While more than starving_share of a full batch starves, no merge begins.
 #include <algorithm>
 #include <optional>
@@ -36,7 +37,7 @@ struct Candidate {
   double seconds = 0;  // of the step, without writing weights
   double writing = 0;  // seconds of writing weights
 
-  double rate() const { return seconds > 0 ? batch.yields / seconds : 0; }
+  double rate = 0;  // output tokens per second
 };
 
 // How far each request is beyond its tolerance.
@@ -50,12 +51,20 @@ class Credits {
   Duration beyond(RequestIndex i) const {
     const Request& request = state_[i];
     const bool runs = state_.weights.merged == kBaseModel || request.merge == state_.weights.merged;
-    const Duration rest = step_ + (runs ? Duration{} : change_);
-    if (request.tolerance == Duration{}) return request.passed + rest - tolerance_;
-    return now_ - std::max(request.arrival, request.last_scheduled) + rest - request.tolerance;
+    const Duration change = runs ? Duration{} : change_;
+    if (request.tolerance == Duration{}) return request.passed + step_ + change - tolerance_;
+    const Duration waited = now_ - std::max(request.arrival, request.last_scheduled);
+    return waited + execution(request) + change - request.tolerance;
   }
 
  private:
+  // Until its next token: a prompt may take several steps.
+  Duration execution(const Request& request) const {
+    const int tokens = request.remaining_tokens();
+    if (tokens <= 1) return step_;
+    return step_ + from_seconds(state_.costs->running_seconds({.prefill_tokens = tokens}));
+  }
+
   const PolicyState& state_;
   const TimePoint now_;
   const Duration tolerance_, step_, change_;
@@ -72,6 +81,7 @@ class ValoraPolicy final : public Policy {
     if (plan.order.empty() || !state.costs || !state.costs->known()) return plan;
     const std::vector<RequestIndex> starving = take_starving(state, plan.order, now);
     const std::vector<Candidate> candidates = candidates_of(state, plan.order, starving);
+    if (candidates.empty()) return plan;  // no request has room: the scheduler decides
     const bool may_write =
         static_cast<double>(starving.size()) <= options_.starving_share * full_batch(state);
     const Candidate& chosen = choose(candidates, may_write, plan.memory);
@@ -157,6 +167,8 @@ class ValoraPolicy final : public Policy {
                   .batch = batch_of(state, order, mode)};
       if (c.batch.requests == 0) return;
       c.seconds = state.costs->running_seconds(c.batch.shape);
+      c.rate = c.batch.yields / c.seconds;
+      if (mode.mode == Mode::kMerged) c.rate /= options_.merged_gain;
       c.writing = c.change.writes() ? state.costs->weights_seconds(c.batch.shape) : 0;
       candidates.push_back(c);
     };
@@ -181,16 +193,16 @@ class ValoraPolicy final : public Policy {
     const Candidate* cheap = &candidates.front();
     const Candidate* best = &candidates.front();
     for (const Candidate& c : candidates) {
-      if (c.writing < cheap->writing || (c.writing == cheap->writing && c.rate() > cheap->rate()))
+      if (c.writing < cheap->writing || (c.writing == cheap->writing && c.rate > cheap->rate))
         cheap = &c;
-      if (c.rate() > best->rate()) best = &c;
+      if (c.rate > best->rate) best = &c;
     }
-    if (best->rate() <= cheap->rate()) {
+    if (best->rate <= cheap->rate) {
       memory.saved *= kFades;
       return *cheap;
     }
     if (memory.target != best->mode.merged) memory = {.target = best->mode.merged};
-    memory.saved += cheap->seconds * (1 - cheap->rate() / best->rate());
+    memory.saved += cheap->seconds * (1 - cheap->rate / best->rate);
     if (!may_write || memory.saved < best->writing - cheap->writing) return *cheap;
     memory = {};
     return *best;

@@ -107,6 +107,16 @@ TEST(ValoraPolicy, MixesOnceMergedModeHasDelayedOthersLongEnough) {
   EXPECT_THAT(plan.passed, IsEmpty());
 }
 
+TEST(ValoraPolicy, MergedModeMustGainMoreThanALittle) {
+  StepCosts costs = kCosts;
+  costs.rank = 8e-5;  // leaving one of seven out would yield 7 % more
+  Queue queue(costs);
+  queue.state().weights = {.merged = kA, .held = kA};
+  for (int i = 0; i < 6; ++i) queue.decode(kA);
+  queue.decode(kB);
+  EXPECT_NE(queue.plan().mode, Mode::kMerged);
+}
+
 TEST(ValoraPolicy, NeverTakesAModeThatCostsMore) {
   // The arithmetic of the products counts alone: what is subtracted costs as much as what is added.
   Queue queue({.step = 0.010, .token_rank = 1e-4, .merge = 1e-9});
@@ -210,6 +220,29 @@ TEST(ValoraPolicy, OnlyRequestsWithRoomAreCounted) {
   queue.decode(kB);
   for (int i = 0; i < 6; ++i) queue.wait(kA);
   EXPECT_EQ(queue.plan().mode, Mode::kUnmerged) << "the waiting ones get no memory";
+}
+
+TEST(ValoraPolicy, WithoutRoomForAnyRequestTheOrderStays) {
+  Queue queue;
+  queue.state().free_tokens = 5;
+  queue.wait(kA);
+  queue.wait(kB);
+  EXPECT_EQ(queue.plan().mode, Mode::kUnmerged);
+  EXPECT_THAT(queue.ids(), ElementsAre(1, 2));
+}
+
+// The first token is due: the time of the prompt counts, not only that of a step.
+TEST(ValoraPolicy, APromptWithATargetStarvesBeforeItIsTooLate) {
+  Queue queue;
+  queue.wait(kA, 100);
+  Request& due = queue.wait(kB, 1000);  // 110 ms of prefill
+  due.tolerance = 500ms;
+  due.arrival = due.last_scheduled = kNow - 300ms;
+  queue.plan();
+  EXPECT_THAT(queue.ids(), ElementsAre(1, 2));
+  due.arrival = due.last_scheduled = kNow - 400ms;
+  queue.plan();
+  EXPECT_THAT(queue.ids(), ElementsAre(2, 1));
 }
 
 }  // namespace

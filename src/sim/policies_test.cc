@@ -89,5 +89,46 @@ TEST(Policies, ValoraIsTheFastestOrCloseToItAtEverySkewness) {
   }
 }
 
+// S-LoRA's figure 10: under more load than the machine can serve, refusing those that would be late
+// serves more of the others in time.
+TEST(Policies, EarlyAbortKeepsTheTargetsOfThoseThatStay) {
+  double in_time[2] = {};
+  for (const bool early_abort : {false, true}) {
+    std::vector<Arrival> arrivals = requests(0.5, 3, 40);
+    for (Arrival& arrival : arrivals) arrival.ttft_target = 2s;
+    SimulationConfig config = config_of("valora");
+    config.scheduler.early_abort = early_abort;
+    const auto report = simulate(config, arrivals, kCosts);
+    ASSERT_TRUE(report.ok());
+    size_t refused = 0, late = 0;
+    for (const Answer& answer : report->answers) {
+      if (answer.refused) {
+        EXPECT_EQ(answer.refused->code, ErrorCode::kUnavailable);
+        ++refused;
+      } else if (answer.first_token - answer.arrival > 2s) {
+        ++late;
+      } else {
+        ++in_time[early_abort];
+      }
+    }
+    EXPECT_EQ(refused, report->scheduler.early_aborts);
+    EXPECT_EQ(refused > 0, early_abort);
+    if (early_abort) {
+      EXPECT_LT(late, report->answers.size() / 10) << "what stays is mostly in time";
+    }
+  }
+  EXPECT_GT(in_time[1], 1.2 * in_time[0]);
+}
+
+TEST(Policies, EarlyAbortRefusesNothingWhileAllCanBeServed) {
+  std::vector<Arrival> arrivals = requests(0.5, 3, 5);
+  for (Arrival& arrival : arrivals) arrival.ttft_target = 2s;
+  SimulationConfig config = config_of("unmerged");
+  config.scheduler.early_abort = true;
+  const auto report = simulate(config, arrivals, kCosts);
+  ASSERT_TRUE(report.ok());
+  EXPECT_EQ(report->scheduler.early_aborts, 0u);
+}
+
 }  // namespace
 }  // namespace valora::sim

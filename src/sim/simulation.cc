@@ -88,6 +88,9 @@ class Simulation final : scheduler::StepListener {
     request->arrival = TimePoint{} + arrival.at;
     request->adapter = request->merge = arrival.adapter;
     request->priority = arrival.priority;
+    request->tolerance = arrival.ttft_target;
+    if (arrival.ttft_target > Duration{})
+      request->deadline = request->arrival + arrival.ttft_target;
     request->tokens = std::move(arrival.prompt);
     request->prompt_tokens = static_cast<int>(request->tokens.size());
     if (arrival.adapter != scheduler::kBaseModel) {
@@ -120,7 +123,10 @@ class Simulation final : scheduler::StepListener {
     auto& request = static_cast<SimulatedRequest&>(*output.request);
     Answer& answer = report_.answers[request.index];
     request.tokens.push_back(output.token.id);
-    if (request.generated_tokens() == 1) answer.first_token = now();
+    if (request.generated_tokens() == 1) {
+      answer.first_token = now();
+      request.tolerance = {};  // no target of the further tokens
+    }
     if (request.generated_tokens() < request.answer_tokens) return;
     answer.first_scheduled = request.first_scheduled - TimePoint{};
     answer.end = now();

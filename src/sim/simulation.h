@@ -33,7 +33,8 @@ struct Arrival {
   std::vector<int32_t> prompt;  // token ids, 0 or above
   int answer_tokens = 1;        // tokens to generate; at least 1
   scheduler::AdapterId adapter = scheduler::kBaseModel;
-  int priority = 0;  // lower runs first
+  int priority = 0;        // lower runs first
+  Duration ttft_target{};  // latency target of the first token; zero: none
   // The arrival of the conversation's turn before: the prompt is that one's prompt and answer, and
   // then the new question.
   std::optional<size_t> previous;

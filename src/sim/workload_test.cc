@@ -137,7 +137,8 @@ TEST(Workload, PromptsAreOfRandomIdsThatNoTwoShare) {
   const auto arrivals = made(many());
   std::set<std::vector<int32_t>> beginnings;
   std::set<int32_t> ids;
-  for (const auto& [at, prompt, answer, adapter, priority, previous] : arrivals) {
+  for (const Arrival& arrival : arrivals) {
+    const std::vector<int32_t>& prompt = arrival.prompt;
     beginnings.insert({prompt.begin(), prompt.begin() + 4});
     ids.insert(prompt.begin(), prompt.end());
   }

@@ -137,6 +137,7 @@ class LiveRun {
     request.prompt = prompts_[index];
     if (arrival.adapter != scheduler::kBaseModel)
       request.adapters = {{adapters_[static_cast<size_t>(arrival.adapter)], 1}};
+    if (arrival.ttft_target > Duration{}) request.ttft_target = seconds(arrival.ttft_target);
     request.sampling.max_tokens = arrival.answer_tokens;
     request.sampling.temperature = 0;
     request.sampling.ignore_eos = true;

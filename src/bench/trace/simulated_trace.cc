@@ -12,7 +12,8 @@ Result<TraceSummary> run_simulated(const TraceSystem& system, const SimulatedSer
                       .max_num_batched_tokens = server.max_num_batched_tokens,
                       .max_waiting = 1 << 20,
                       .costs = costs,
-                      .merge_in_place = system.in_place};
+                      .merge_in_place = system.in_place,
+                      .early_abort = server.early_abort};
   config.policy = name_of(system.policy);
   config.policy_options = {.tolerance = from_seconds(server.tolerance),
                            .max_adapters = system.max_adapters};

@@ -13,6 +13,7 @@ struct SimulatedServer {
   int max_num_seqs = 64;
   int max_num_batched_tokens = 2048;
   double tolerance = 0.2;
+  bool early_abort = false;
   // 16 tokens of KV each; enough that memory is never short, unless said otherwise.
   int32_t pool_blocks = 1 << 17;
   int rank = 16;  // of every adapter

@@ -1,0 +1,107 @@
+"""`valora tune --cost` and `valora bench trace`: costs are measured, used, and compared with what a run takes."""
+
+import json
+import os
+import subprocess
+
+import pytest
+
+from programs import find_program
+
+
+def run(*arguments, check=True, **environment):
+    done = subprocess.run([find_program("valora"), *map(str, arguments)], capture_output=True, text=True, timeout=300,
+                          env=os.environ | environment)
+    assert not check or done.returncode == 0, done.stderr
+    return done
+
+
+def trace(*arguments, **environment):
+    rows = json.loads(run("bench", "trace", "--json", *arguments, **environment).stdout)
+    return {(row["skewness"], row["policy"]): row for row in rows}
+
+
+@pytest.fixture(scope="module")
+def cache(folders, tmp_path_factory):
+    """The cache folder in which `tune --cost` left the costs of the tiny model."""
+    folder = tmp_path_factory.mktemp("cache")
+    done = run("tune", "--cost", "--model", folders["model"], "--threads", 1, "--seconds", 4, XDG_CACHE_HOME=str(folder))
+    assert "error on" in done.stdout and str(folder) in done.stdout
+    return folder
+
+
+def costs_file(cache):
+    (file,) = (cache / "valora").glob("costs-*.json")
+    return file
+
+
+def test_costs_are_measured_and_kept(cache):
+    costs = json.loads(costs_file(cache).read_text())
+    assert costs["costs"]["step"] > 0
+    assert all(value >= 0 for value in costs["costs"].values())
+    assert costs["error"]["steps"] > 50
+    assert "1 threads" in costs["machine"]
+
+
+WORKLOAD = ("--adapters", 2, "--rate", 20, "--seconds", 2, "--prompt-min", 4, "--prompt-max", 20, "--answer-min", 2,
+            "--answer-max", 8, "--skewness", "0.3,0.9")
+
+
+def test_a_trace_on_an_engine(folders, cache, tmp_path):
+    for name in ("one", "two"):
+        os.symlink(folders[name], tmp_path / name)
+    rows = trace("--model", folders["model"], "--lora-dir", tmp_path, "--threads", 1, "--pool-memory", "64M",
+                 "--policies", "valora,unmerged,dlora", *WORKLOAD, XDG_CACHE_HOME=str(cache))
+    assert set(rows) == {(skewness, policy) for skewness in (0.3, 0.9) for policy in ("valora", "unmerged", "dlora")}
+    for row in rows.values():
+        assert row["failed"] == 0 and row["answers"] > 10
+        assert row["attainment"] == 1
+        assert 0 < row["token_latency_seconds"] < 1
+        assert row["ttft_seconds"]["p50"] <= row["ttft_seconds"]["p99"]
+    assert rows[0.3, "unmerged"]["answers"] == rows[0.3, "valora"]["answers"]
+    assert rows[0.9, "unmerged"]["merges"] == 0
+
+
+def test_a_trace_by_measured_costs(cache):
+    first, second = (trace("--simulate", costs_file(cache), "--policies", "valora,merged", *WORKLOAD) for _ in range(2))
+    assert first == second
+    assert first[0.9, "merged"]["merges"] > 0
+
+
+def test_whole_rivals_by_published_costs():
+    rows = trace("--simulate", "a100", "--rate", 4, "--seconds", 20, "--adapters", 8, "--answer-max", 60, "--skewness", "0.5")
+    systems = {policy for _, policy in rows}
+    assert {"valora", "unmerged", "merged", "mixture", "dlora", "vllm", "dLoRA system", "Punica system", "S-LoRA system"} == systems
+    assert rows[0.5, "valora"]["token_latency_seconds"] < rows[0.5, "dLoRA system"]["token_latency_seconds"]
+
+
+def test_a_recorded_trace(tmp_path):
+    rows = ["2023-11-16 18:15:46.6805900,37,4", "2023-11-16 18:15:47.1805900,20,2", "2023-11-16 18:15:48.6805900,9,6"]
+    file = tmp_path / "trace.csv"
+    file.write_text("TIMESTAMP,ContextTokens,GeneratedTokens\n" + "\n".join(rows) + "\n")
+    (row,) = trace("--simulate", "a100", "--trace", file, "--rate", 1, "--seconds", 30, "--policies", "unmerged").values()
+    assert (row["answers"], row["failed"]) == (30, 0)
+    file.write_text(file.read_text() + "not a row\n")
+    assert f"{file}:5" in run("bench", "trace", "--simulate", "a100", "--trace", file, check=False).stderr
+
+
+@pytest.mark.parametrize("arguments, named", [
+    ([], "--model"),
+    (["--model", "MODEL"], "--lora-dir"),
+    (["--model", "MODEL", "--adapters", 0, "--policies", "dLoRA system"], "simulated time"),
+    (["--simulate", "nowhere.json"], "nowhere.json"),
+    (["--simulate", "a100", "--rate", 0], "rate"),
+])
+def test_what_cannot_run_is_named(folders, arguments, named):
+    arguments = [folders["model"] if word == "MODEL" else word for word in arguments]
+    done = run("bench", "trace", *arguments, check=False)
+    assert done.returncode != 0 and named in done.stderr
+
+
+def test_costs_of_another_model_are_refused(folders, cache, tmp_path):
+    costs = json.loads(costs_file(cache).read_text())
+    other = tmp_path / "other.json"
+    other.write_text(json.dumps(costs | {"model": "another one"}))
+    done = run("generate", "--model", folders["model"], "--prompt", "x", "--threads", 1, "--scheduling-policy", "valora",
+               "--costs", other, check=False)
+    assert done.returncode != 0 and "another model" in done.stderr
