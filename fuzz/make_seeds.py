@@ -371,8 +371,9 @@ def task_seeds():
     rate: 5
   - {name: video, models: [street]}
 """)
-    put("applications_file", "json", text({"applications": [{"name": "a", "models": ["m"]}, {"name": "b", "rate": 0.5}]}))
-    put("applications_file", "twice", text({"applications": [{"name": "a", "models": ["m"]}, {"name": "b", "models": ["m"]}]}))
+    first = {"name": "a", "models": ["m"]}
+    put("applications_file", "json", text({"applications": [first, {"name": "b", "rate": 0.5}]}))
+    put("applications_file", "twice", text({"applications": [first, first | {"name": "b"}]}))
 
     put("jsonl_line", "label", b"\0" + text({"image": "a.png", "label": "cat"}).encode())
     put("jsonl_line", "labels", b"\6" + text({"images": ["a.png", "b.png"], "labels": ["cat", "dog"]}).encode())

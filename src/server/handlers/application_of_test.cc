@@ -6,7 +6,6 @@
 namespace valora::server {
 namespace {
 
-using ::testing::HasSubstr;
 using testing::WithApplications;
 
 const std::string kInVideo = R"("metadata":{"application":"video"})";
