@@ -360,6 +360,21 @@ def task_seeds():
 """)
     put("tasks_file", "anchors", "a: &a [x, x]\nb: [*a, *a]\n")
 
+    put("applications_file", "limits", """applications:
+  - name: retrieval # a comment
+    models: [cats, "2"]
+    ttft: 0.5
+    tpot: 1e-1
+    e2e: 10
+    priority: -1
+    max_waiting: 64
+    rate: 5
+  - {name: video, models: [street]}
+""")
+    first = {"name": "a", "models": ["m"]}
+    put("applications_file", "json", text({"applications": [first, {"name": "b", "rate": 0.5}]}))
+    put("applications_file", "twice", text({"applications": [first, first | {"name": "b"}]}))
+
     put("jsonl_line", "label", b"\0" + text({"image": "a.png", "label": "cat"}).encode())
     put("jsonl_line", "labels", b"\6" + text({"images": ["a.png", "b.png"], "labels": ["cat", "dog"]}).encode())
     put("jsonl_line", "question", b"\1" + text({"image": "a.png", "prompt": "q", "answers": ["1", "2", "1"]}).encode())

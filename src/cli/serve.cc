@@ -12,6 +12,7 @@
 #include "cli/format.h"
 #include "cli/options/vllm_flags.h"
 #include "engine/serving_engine.h"
+#include "server/applications/applications_file.h"
 #include "server/server.h"
 
 namespace valora::cli {
@@ -22,6 +23,7 @@ struct Flags {
   server::ServerOptions server;
   AdapterSources adapters;
   std::string limit_mm_per_prompt;
+  std::string applications;
   std::vector<std::string> notes;  // of vLLM's flags
 };
 
@@ -47,6 +49,13 @@ Status apply_media_limits(const std::string& text, MediaLimits& limits) {
   VALORA_TRY(videos, field_or<int32_t>(json, "video", limits.videos));
   if (images < 0 || videos < 0) return invalid("--limit-mm-per-prompt takes numbers of 0 or more");
   limits = {images, videos};
+  return {};
+}
+
+Status read_applications(const std::string& path, server::ServerOptions& options) {
+  if (path.empty()) return {};
+  VALORA_TRY(applications, server::read_applications(path));
+  options.applications = std::move(applications);
   return {};
 }
 
@@ -94,6 +103,8 @@ int run_serve(Flags& flags) {
   if (const Status s = apply_media_limits(flags.limit_mm_per_prompt, flags.engine.media_limits);
       !s.ok())
     return fail(s.error());
+  if (const Status s = read_applications(flags.applications, flags.server); !s.ok())
+    return fail(s.error());
   if (!flags.server.served_model_names.empty())
     flags.engine.served_name = flags.server.served_model_names.front();
   flags.server.max_loras = flags.engine.max_loras;
@@ -133,6 +144,9 @@ void add_serve(Command app, std::function<int()>& run) {
   c.add_option("--lora-dir", flags->adapters.lora_dirs,
                "Folder of adapters: each subfolder is served under its name. Only headers are read "
                "at start; values are read and checked when first needed; repeatable");
+  c.add_option("--applications", flags->applications,
+               "YAML file of applications: latency targets, priorities and limits by model, header "
+               "or user");
   c.add_option("--max-cpu-loras", e.max_loras, "Highest number of loaded adapter names")
       .capture_default_str();
   c.add_flag("--allow-runtime-lora-updating", s.allow_runtime_lora_updating,

@@ -47,8 +47,8 @@ class ServingEngine final : public Engine {
   bool healthy() const override { return healthy_; }
   void drain(std::function<void()> done) override;
 
-  // Called after each step, on the engine thread, with what the step was and took. For measuring the
-  // costs of steps.
+  // Called after each step, on the engine thread, with what the step was and took. For measuring
+  // the costs of steps.
   using StepProbe = std::function<void(const scheduler::StepReport&)>;
   void set_step_probe(StepProbe probe);
   // What the key of a file of step costs says of this engine.

@@ -277,6 +277,7 @@ void Scheduler::complete(const StepPlan& plan) {
 void Scheduler::finish(Request& request) {
   if (request.state == RequestState::kFinished) return;
   auto& queue = request.state == RequestState::kRunning ? running_ : waiting_;
+  if (request.state == RequestState::kRunning) note_end(clock_.now());
   pool_.release(request.table);
   pool_.unclaim(request.claim);
   request.computed_tokens = 0;

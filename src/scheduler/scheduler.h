@@ -121,7 +121,9 @@ class Scheduler {
   void take_shape(StepPlan& plan);
   double prefill_seconds(int tokens) const;
   double running_prefill() const;
-  bool comes_too_late(Request& request, double& queued, TimePoint now);
+  void note_end(TimePoint now);
+  struct Ahead;
+  bool comes_too_late(Request& request, Ahead& ahead, TimePoint now);
   // scheduler_claims.cc
   std::vector<Request*> claim_waiting(Step& step, TimePoint now);
   memory::Readiness claim(Request& request);
@@ -149,6 +151,8 @@ class Scheduler {
   uint64_t plans_ = 0;
   uint64_t preemptions_ = 0;
   uint64_t early_aborts_ = 0;
+  TimePoint last_end_{};     // of a running request, if no place was free
+  double end_interval_ = 0;  // seconds between such ends, mean of the last ones
   Mode mode_ = Mode::kUnmerged;
   WeightsInUse weights_;
   LiveCosts costs_;

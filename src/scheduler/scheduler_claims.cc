@@ -55,9 +55,9 @@ std::vector<Request*> Scheduler::claim_waiting(Step& step, TimePoint now) {
   int64_t slots = pool_.swaps()
                       ? config_.max_num_seqs - static_cast<int64_t>(running_.size()) + kAhead
                       : INT64_MAX;
-  double queued = config_.early_abort ? running_prefill() : 0;
+  Ahead ahead{.prefill = config_.early_abort ? running_prefill() : 0};
   for (Request* request : queue) {
-    if (config_.early_abort && comes_too_late(*request, queued, now)) {
+    if (config_.early_abort && comes_too_late(*request, ahead, now)) {
       step.plan.failed.push_back({request, too_late(*request)});
       continue;
     }

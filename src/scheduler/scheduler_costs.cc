@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "scheduler/scheduler.h"
+#include "scheduler/scheduler_step.h"
 
 namespace valora::scheduler {
 
@@ -43,8 +44,21 @@ double Scheduler::running_prefill() const {
   return sum;
 }
 
-// queued: seconds of prefill before this request; its own are added if it stays.
-bool Scheduler::comes_too_late(Request& request, double& queued, TimePoint now) {
+// A running request ends. How often that happens counts while no place is free.
+void Scheduler::note_end(TimePoint now) {
+  constexpr double kNewest = 0.1;
+  if (static_cast<int>(running_.size()) < config_.max_num_seqs) {
+    last_end_ = {};
+    return;
+  }
+  if (last_end_ != TimePoint{})
+    end_interval_ += kNewest * (seconds(now - last_end_) - end_interval_);
+  last_end_ = now;
+}
+
+// If it is not, it is ahead of the next one. A request waits for the prompts before it, and for a
+// place in the step.
+bool Scheduler::comes_too_late(Request& request, Ahead& ahead, TimePoint now) {
   if (request.expected_cached < 0) {
     memory::extend_block_keys(request.identity, request.tokens, request.block_keys);
     request.expected_cached =
@@ -53,13 +67,17 @@ bool Scheduler::comes_too_late(Request& request, double& queued, TimePoint now) 
   const auto tokens = static_cast<int>(request.tokens.size());
   const double own = prefill_seconds(std::max(1, tokens - request.expected_cached));
   const double step = costs_.running_seconds({.decode_tokens = static_cast<int>(running_.size())});
-  const bool late = request.deadline != TimePoint{} && !request.scheduled_once &&
-                    now + from_seconds(queued + own + step) > request.deadline;
-  if (late)
+  const int places = config_.max_num_seqs - static_cast<int>(running_.size());
+  const double place = std::max(0, ahead.requests - places + 1) * end_interval_;
+  const double begin = std::max(ahead.prefill, place);
+  if (request.deadline != TimePoint{} && !request.scheduled_once &&
+      now + from_seconds(begin + own + step) > request.deadline) {
     ++early_aborts_;
-  else
-    queued += own;
-  return late;
+    return true;
+  }
+  ahead.prefill += own;
+  ++ahead.requests;
+  return false;
 }
 
 }  // namespace valora::scheduler

@@ -21,6 +21,12 @@ struct Scheduler::Step {
   std::vector<std::shared_ptr<Request>> admitted;
 };
 
+// What is served before a waiting request, first come, first served.
+struct Scheduler::Ahead {
+  double prefill = 0;  // seconds
+  int requests = 0;    // waiting ones
+};
+
 // The requests of a queue, in its order.
 inline std::vector<Request*> view(std::span<const std::shared_ptr<Request>> requests) {
   std::vector<Request*> pointers;

@@ -62,7 +62,7 @@ class Credits {
   Duration execution(const Request& request) const {
     const int tokens = request.remaining_tokens();
     if (tokens <= 1) return step_;
-    return step_ + from_seconds(state_.costs->running_seconds({.prefill_tokens = tokens}));
+    return std::max(step_, from_seconds(state_.costs->running_seconds({.prefill_tokens = tokens})));
   }
 
   const PolicyState& state_;

@@ -131,7 +131,9 @@ TEST(ValoraPolicy, NeverTakesAModeThatCostsMore) {
 }
 
 TEST(ValoraPolicy, AQueueThatFillsTheStepIsServedMerged) {
-  Queue queue;
+  StepCosts costs = kCosts;
+  costs.rank = 2e-4;
+  Queue queue(costs);
   queue.state().weights = {.merged = kA, .held = kA};
   queue.state().token_budget = 64;
   Request& other = queue.wait(kB, 64);

@@ -10,6 +10,7 @@
 
 #include "api/engine.h"
 #include "base/result.h"
+#include "server/applications/application.h"
 
 namespace valora::server {
 
@@ -64,6 +65,7 @@ struct ServerOptions {
   // 429; waiting choices: n times the prompts of each request that the engine has not begun
   int max_waiting = 1024;
   int max_loras = 0;  // highest number of adapters per batch, for vllm:lora_requests_info
+  std::vector<Application> applications;  // as from read_applications()
 };
 
 // Runs from start() until stop(), the end of a drain() or the destructor. The engine must outlive

@@ -111,12 +111,16 @@ def test_the_man_page_has_every_subcommand():
 
 
 @pytest.fixture(scope="module")
-def demo():
-    """The server of `make serve`, with another port and thread count."""
+def demo(tmp_path_factory):
+    """The server of `make serve`, with another port and thread count, and applications."""
+    page = blocks(REPOSITORY / "docs/applications.md")
+    applications = tmp_path_factory.mktemp("demo") / "applications.yaml"
+    applications.write_text(next(text for language, text in page if language == "yaml"))
     listed = subprocess.run(["make", "--silent", "--eval", "shown: ; @echo $(DEMO_SERVE)", "shown"], cwd=REPOSITORY, check=True,
                             capture_output=True, text=True).stdout.split()
     port = listed.index("--port")
-    server = ServedProcess(*listed[1:port], *listed[port + 2:], "--threads", "1", cwd=REPOSITORY)
+    server = ServedProcess(*listed[1:port], *listed[port + 2:], "--threads", "1",
+                           "--applications", str(applications), cwd=REPOSITORY)
     yield server
     assert server.stop() == 0
 

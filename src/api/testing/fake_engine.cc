@@ -191,6 +191,10 @@ EngineStats FakeEngine::stats() const {
   stats.running = static_cast<int>(open_.size());
   stats.steps = steps_;
   stats.kv_usage = 0.25;
+  stats.cost_error_median = 0.125;
+  stats.cost_error_p95 = 0.5;
+  stats.cost_correction = 1.25;
+  stats.early_aborts = 3;
   stats.prefix_queries = 10;
   stats.prefix_hits = 4;
   std::set<std::string> names;

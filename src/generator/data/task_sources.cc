@@ -16,7 +16,7 @@ using Output = TeacherSource::Output;
 
 constexpr int kLargestSide = 8192;  // of a teacher's pictures
 
-std::string absolute_path(const YamlFields& fields, const std::string& path) {
+std::string absolute_path(const yaml::Fields& fields, const std::string& path) {
   std::error_code fault;
   const fs::path folder = fs::absolute(fields.file(), fault).parent_path();
   return (folder / path).lexically_normal().string();
@@ -34,7 +34,7 @@ bool is_file(const std::string& path) {
 
 enum class Wanted { kFile, kFolder, kEither };
 
-Result<std::string> read_path(const YamlFields& fields, std::string_view key, Wanted wanted) {
+Result<std::string> read_path(const yaml::Fields& fields, std::string_view key, Wanted wanted) {
   VALORA_TRY(text, fields.required_text(key));
   const std::string path = absolute_path(fields, text);
   const bool file = is_file(path), folder = is_folder(path);
@@ -47,7 +47,7 @@ Result<std::string> read_path(const YamlFields& fields, std::string_view key, Wa
   return path;
 }
 
-Result<Format> guess_format(const YamlFields& fields, std::string_view key,
+Result<Format> guess_format(const yaml::Fields& fields, std::string_view key,
                             const std::string& path) {
   if (is_folder(path)) return Format::kFolder;
   const std::string extension = fs::path(path).extension().string();
@@ -58,15 +58,15 @@ Result<Format> guess_format(const YamlFields& fields, std::string_view key,
                        path));
 }
 
-Result<Format> parse_format(const YamlFields& fields, std::string_view name) {
+Result<Format> parse_format(const yaml::Fields& fields, std::string_view name) {
   if (name == "jsonl") return Format::kJsonl;
   if (name == "coco") return Format::kCoco;
   if (name == "folder") return Format::kFolder;
-  return fields.error(
-      "format", fmt::format("is \"{}\"{}", name, suggestion(name, {"jsonl", "coco", "folder"})));
+  return fields.error("format", fmt::format("is \"{}\"{}", name,
+                                            yaml::suggestion(name, {"jsonl", "coco", "folder"})));
 }
 
-Result<DataSource> read_source_map(const YamlFields& fields) {
+Result<DataSource> read_source_map(const yaml::Fields& fields) {
   DataSource source;
   VALORA_TRY(format, fields.text("format"));
   if (format) {
@@ -92,10 +92,11 @@ Result<DataSource> read_source_map(const YamlFields& fields) {
   return source;
 }
 
-Result<std::optional<DataSource>> read_any_source(const YamlFields& fields, std::string_view key) {
-  const YamlNode* node = fields.find(key);
+Result<std::optional<DataSource>> read_any_source(const yaml::Fields& fields,
+                                                  std::string_view key) {
+  const yaml::Node* node = fields.find(key);
   if (!node) return std::optional<DataSource>{};
-  if (node->kind == YamlNode::Kind::kText) {
+  if (node->kind == yaml::Node::Kind::kText) {
     DataSource source;
     VALORA_TRY(path, read_path(fields, key, Wanted::kEither));
     VALORA_TRY(format, guess_format(fields, key, path));
@@ -103,13 +104,13 @@ Result<std::optional<DataSource>> read_any_source(const YamlFields& fields, std:
     source.path = std::move(path);
     return std::optional(std::move(source));
   }
-  VALORA_TRY(map, YamlFields::open(fields.file(), *node, fields.name(key) + ".",
-                                   {"format", "path", "media_root", "limit"}));
+  VALORA_TRY(map, yaml::Fields::open(fields.file(), *node, fields.name(key) + ".",
+                                     {"format", "path", "media_root", "limit"}));
   VALORA_TRY(source, read_source_map(map));
   return std::optional(std::move(source));
 }
 
-Status read_size(const YamlFields& fields, TeacherSource& teacher) {
+Status read_size(const yaml::Fields& fields, TeacherSource& teacher) {
   if (!fields.find("size")) return {};
   VALORA_TRY(size, fields.numbers("size"));
   const auto is_side = [](double side) {
@@ -123,7 +124,7 @@ Status read_size(const YamlFields& fields, TeacherSource& teacher) {
   return {};
 }
 
-Status read_channels(const YamlFields& fields, TeacherSource& teacher) {
+Status read_channels(const yaml::Fields& fields, TeacherSource& teacher) {
   VALORA_TRY(channels, fields.integer("channels", 1, 3));
   if (channels && *channels == 2) return fields.error("channels", "must be 3, or 1 for grey");
   teacher.channels = static_cast<int>(channels.value_or(3));
@@ -143,11 +144,11 @@ Status read_channels(const YamlFields& fields, TeacherSource& teacher) {
   return {};
 }
 
-Status read_output(const YamlFields& fields, TaskType type, TeacherSource& teacher) {
+Status read_output(const yaml::Fields& fields, TaskType type, TeacherSource& teacher) {
   VALORA_TRY(output, fields.required_text("output"));
   if (output != "scores" && output != "boxes")
-    return fields.error(
-        "output", fmt::format("is \"{}\"{}", output, suggestion(output, {"scores", "boxes"})));
+    return fields.error("output", fmt::format("is \"{}\"{}", output,
+                                              yaml::suggestion(output, {"scores", "boxes"})));
   teacher.output = output == "boxes" ? Output::kBoxes : Output::kScores;
   const bool fits = output == "boxes" ? has_boxes(type) : type == TaskType::kClassification;
   if (!fits)
@@ -155,7 +156,7 @@ Status read_output(const YamlFields& fields, TaskType type, TeacherSource& teach
   return {};
 }
 
-Status read_torchscript(const YamlFields& fields, TaskType type, TeacherSource& teacher) {
+Status read_torchscript(const yaml::Fields& fields, TaskType type, TeacherSource& teacher) {
   VALORA_TRY(path, read_path(fields, "path", Wanted::kFile));
   teacher.path = std::move(path);
   VALORA_CHECK(read_output(fields, type, teacher));
@@ -163,7 +164,7 @@ Status read_torchscript(const YamlFields& fields, TaskType type, TeacherSource& 
   return read_channels(fields, teacher);
 }
 
-Status read_endpoint(const YamlFields& fields, TeacherSource& teacher) {
+Status read_endpoint(const yaml::Fields& fields, TeacherSource& teacher) {
   VALORA_TRY(url, fields.required_text("url"));
   if (!url.starts_with("http://") && !url.starts_with("https://"))
     return fields.error("url", "must begin with http:// or https://");
@@ -173,18 +174,18 @@ Status read_endpoint(const YamlFields& fields, TeacherSource& teacher) {
   return {};
 }
 
-Result<Kind> read_kind(const YamlFields& fields) {
+Result<Kind> read_kind(const yaml::Fields& fields) {
   VALORA_TRY(name, fields.required_text("kind"));
   if (name == "torchscript") return Kind::kTorchScript;
   if (name == "endpoint") return Kind::kEndpoint;
   if (name == "adapter") return Kind::kAdapter;
-  return fields.error(
-      "kind",
-      fmt::format("is \"{}\"{}", name, suggestion(name, {"torchscript", "endpoint", "adapter"})));
+  return fields.error("kind",
+                      fmt::format("is \"{}\"{}", name,
+                                  yaml::suggestion(name, {"torchscript", "endpoint", "adapter"})));
 }
 
 // Keys that this kind of teacher ignores are errors.
-Status check_keys_of_kind(const YamlFields& fields, Kind kind) {
+Status check_keys_of_kind(const yaml::Fields& fields, Kind kind) {
   for (const char* key : {"output", "size", "mean", "std", "channels"})
     if (kind != Kind::kTorchScript && fields.find(key))
       return fields.error(key, "is for a torchscript teacher alone");
@@ -196,7 +197,7 @@ Status check_keys_of_kind(const YamlFields& fields, Kind kind) {
   return {};
 }
 
-Status read_of_kind(const YamlFields& fields, TaskType type, TeacherSource& teacher) {
+Status read_of_kind(const yaml::Fields& fields, TaskType type, TeacherSource& teacher) {
   VALORA_CHECK(check_keys_of_kind(fields, teacher.kind));
   if (teacher.kind == Kind::kTorchScript) return read_torchscript(fields, type, teacher);
   if (teacher.kind == Kind::kEndpoint) return read_endpoint(fields, teacher);
@@ -205,7 +206,7 @@ Status read_of_kind(const YamlFields& fields, TaskType type, TeacherSource& teac
   return {};
 }
 
-Status read_inputs(const YamlFields& fields, TeacherSource& teacher) {
+Status read_inputs(const yaml::Fields& fields, TeacherSource& teacher) {
   VALORA_TRY(inputs, read_any_source(fields, "inputs"));
   if (!inputs) return fields.error("inputs", "is missing");
   if (inputs->format == Format::kCoco)
@@ -216,7 +217,7 @@ Status read_inputs(const YamlFields& fields, TeacherSource& teacher) {
 
 }  // namespace
 
-Result<std::optional<DataSource>> read_source(const YamlFields& fields, std::string_view key,
+Result<std::optional<DataSource>> read_source(const yaml::Fields& fields, std::string_view key,
                                               TaskType type) {
   VALORA_TRY(source, read_any_source(fields, key));
   if (source && source->format == Format::kCoco && !has_boxes(type))
@@ -228,12 +229,13 @@ Result<std::optional<DataSource>> read_source(const YamlFields& fields, std::str
   return source;
 }
 
-Result<std::optional<TeacherSource>> read_teacher(const YamlFields& fields, TaskType type) {
-  const YamlNode* node = fields.find("teacher");
+Result<std::optional<TeacherSource>> read_teacher(const yaml::Fields& fields, TaskType type) {
+  const yaml::Node* node = fields.find("teacher");
   if (!node) return std::optional<TeacherSource>{};
-  VALORA_TRY(keys, YamlFields::open(fields.file(), *node, "teacher.",
-                                    {"kind", "inputs", "path", "url", "model", "output", "size",
-                                     "mean", "std", "channels", "confidence", "validation_share"}));
+  VALORA_TRY(keys,
+             yaml::Fields::open(fields.file(), *node, "teacher.",
+                                {"kind", "inputs", "path", "url", "model", "output", "size", "mean",
+                                 "std", "channels", "confidence", "validation_share"}));
   TeacherSource teacher;
   VALORA_TRY(kind, read_kind(keys));
   teacher.kind = kind;

@@ -6,17 +6,17 @@
 
 #include "base/result.h"
 #include "generator/data/task.h"
-#include "generator/data/yaml_fields.h"
+#include "yaml/fields.h"
 
 namespace valora::generator {
 
 // A path or {format, path, media_root, limit}; none if the key is absent. Relative paths start from
 // the folder of fields.file(). Returned paths are absolute and exist. The format must fit the
 // task's type.
-Result<std::optional<DataSource>> read_source(const YamlFields& fields, std::string_view key,
+Result<std::optional<DataSource>> read_source(const yaml::Fields& fields, std::string_view key,
                                               TaskType type);
 
 // "teacher"; none if it is absent. Its keys must fit its kind, and its kind the task's type.
-Result<std::optional<TeacherSource>> read_teacher(const YamlFields& fields, TaskType type);
+Result<std::optional<TeacherSource>> read_teacher(const yaml::Fields& fields, TaskType type);
 
 }  // namespace valora::generator

@@ -9,19 +9,19 @@
 #include "base/file.h"
 #include "base/strings.h"
 #include "generator/data/task_sources.h"
-#include "generator/data/yaml_fields.h"
+#include "yaml/fields.h"
 
 namespace valora::generator {
 namespace {
 
-constexpr YamlLimits kLimits;
+constexpr yaml::Limits kLimits;
 constexpr size_t kLongestName = 128;
 constexpr int kLargestScale = 1'000'000;
 constexpr int kLongestAnswer = 65'536;
 constexpr double kLargestWeight = 1e6;
 
 // Names become names of folders and adapters, so "..", options and paths are refused.
-Status check_name(const YamlFields& fields, std::string_view key, const std::string& name) {
+Status check_name(const yaml::Fields& fields, std::string_view key, const std::string& name) {
   const auto is_alphanumeric = [](char c) {
     return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
   };
@@ -38,16 +38,16 @@ Status check_name(const YamlFields& fields, std::string_view key, const std::str
 }
 
 template <typename Value, typename Parse, typename Name>
-Result<Value> parse_name(const YamlFields& fields, std::string_view key, const std::string& text,
+Result<Value> parse_name(const yaml::Fields& fields, std::string_view key, const std::string& text,
                          Parse parse, std::span<const Value> all, Name name) {
   if (const std::optional<Value> value = parse(text)) return *value;
   std::vector<std::string_view> known;
   for (const Value value : all) known.push_back(name(value));
-  return fields.error(key,
-                      fmt::format("is \"{}\"{}", shortened(text, 60), suggestion(text, known)));
+  return fields.error(
+      key, fmt::format("is \"{}\"{}", shortened(text, 60), yaml::suggestion(text, known)));
 }
 
-Status read_metric(const YamlFields& fields, Task& task) {
+Status read_metric(const yaml::Fields& fields, Task& task) {
   const std::span<const Metric> fitting = metrics_of(task.type);
   task.metric = fitting.front();
   VALORA_TRY(text, fields.text("metric"));
@@ -64,7 +64,7 @@ Status read_metric(const YamlFields& fields, Task& task) {
   return {};
 }
 
-Status read_sources(const YamlFields& fields, Task& task) {
+Status read_sources(const yaml::Fields& fields, Task& task) {
   VALORA_TRY(train, read_source(fields, "train", task.type));
   VALORA_TRY(validation, read_source(fields, "validation", task.type));
   VALORA_TRY(teacher, read_teacher(fields, task.type));
@@ -80,7 +80,7 @@ Status read_sources(const YamlFields& fields, Task& task) {
   return {};
 }
 
-Status read_labels(const YamlFields& fields, Task& task) {
+Status read_labels(const yaml::Fields& fields, Task& task) {
   VALORA_TRY(labels, fields.texts("labels"));
   if (!labels.empty() && !has_labels(task.type) && !has_boxes(task.type))
     return fields.error("labels", fmt::format("does not fit {}", task_type_name(task.type)));
@@ -93,18 +93,18 @@ Status read_labels(const YamlFields& fields, Task& task) {
   return {};
 }
 
-Result<std::optional<HeadSpec>> parse_head(const YamlFields& fields) {
-  const YamlNode* node = fields.find("head");
+Result<std::optional<HeadSpec>> parse_head(const yaml::Fields& fields) {
+  const yaml::Node* node = fields.find("head");
   if (!node) return std::optional<HeadSpec>{};
   HeadSpec head;
-  if (node->kind == YamlNode::Kind::kText && !node->quoted &&
+  if (node->kind == yaml::Node::Kind::kText && !node->quoted &&
       (node->text == "true" || node->text == "false"))
     return node->text == "true" ? std::optional(head) : std::nullopt;
-  if (node->kind == YamlNode::Kind::kText) {
+  if (node->kind == yaml::Node::Kind::kText) {
     VALORA_CHECK(check_name(fields, "head", head.name = node->text));
     return std::optional(head);
   }
-  VALORA_TRY(keys, YamlFields::open(fields.file(), *node, "head.", {"name", "multi_label"}));
+  VALORA_TRY(keys, yaml::Fields::open(fields.file(), *node, "head.", {"name", "multi_label"}));
   VALORA_TRY(name, keys.text("name"));
   VALORA_CHECK(check_name(keys, "name", head.name = name.value_or(head.name)));
   VALORA_TRY(multi_label, keys.flag("multi_label"));
@@ -112,7 +112,7 @@ Result<std::optional<HeadSpec>> parse_head(const YamlFields& fields) {
   return std::optional(head);
 }
 
-Status read_head(const YamlFields& fields, Task& task) {
+Status read_head(const yaml::Fields& fields, Task& task) {
   VALORA_TRY(head, parse_head(fields));
   if (!head) return {};
   if (!has_labels(task.type))
@@ -126,7 +126,7 @@ Status read_head(const YamlFields& fields, Task& task) {
   return {};
 }
 
-Status read_question(const YamlFields& fields, Task& task) {
+Status read_question(const yaml::Fields& fields, Task& task) {
   VALORA_TRY(question, fields.text("question"));
   task.question = question.value_or("");
   const bool label = task.question.find("{label}") != std::string::npos;
@@ -142,12 +142,12 @@ Status read_question(const YamlFields& fields, Task& task) {
   return {};
 }
 
-Status read_boxes(const YamlFields& fields, Task& task) {
-  const YamlNode* node = fields.find("boxes");
+Status read_boxes(const yaml::Fields& fields, Task& task) {
+  const yaml::Node* node = fields.find("boxes");
   if (!node) return {};
   if (!has_boxes(task.type))
     return fields.error("boxes", fmt::format("does not fit {}", task_type_name(task.type)));
-  VALORA_TRY(keys, YamlFields::open(fields.file(), *node, "boxes.", {"scale", "labels"}));
+  VALORA_TRY(keys, yaml::Fields::open(fields.file(), *node, "boxes.", {"scale", "labels"}));
   VALORA_TRY(scale, keys.integer("scale", 1, kLargestScale));
   VALORA_TRY(labels, keys.flag("labels"));
   task.boxes.scale = static_cast<int>(scale.value_or(task.boxes.scale));
@@ -155,7 +155,7 @@ Status read_boxes(const YamlFields& fields, Task& task) {
   return {};
 }
 
-Status read_numbers(const YamlFields& fields, Task& task) {
+Status read_numbers(const yaml::Fields& fields, Task& task) {
   VALORA_TRY(floor, fields.number("floor", 0, 1));
   VALORA_TRY(weight, fields.number("weight", 0, kLargestWeight));
   VALORA_TRY(tokens, fields.integer("max_answer_tokens", 1, kLongestAnswer));
@@ -166,8 +166,8 @@ Status read_numbers(const YamlFields& fields, Task& task) {
   return {};
 }
 
-Result<Task> read_task(const std::string& file, const YamlNode& node) {
-  VALORA_TRY(fields, YamlFields::open(
+Result<Task> read_task(const std::string& file, const yaml::Node& node) {
+  VALORA_TRY(fields, yaml::Fields::open(
                          file, node, "",
                          {"name", "type", "train", "validation", "teacher", "metric", "floor",
                           "labels", "head", "weight", "question", "boxes", "max_answer_tokens"}));
@@ -194,15 +194,15 @@ Result<Task> read_task(const std::string& file, const YamlNode& node) {
 
 Result<std::vector<Task>> read_tasks(const std::string& path) {
   VALORA_TRY(text, read_file(path, kLimits.max_bytes));
-  VALORA_TRY(root, parse_yaml(text, path, kLimits));
-  VALORA_TRY(fields, YamlFields::open(path, root, "", {"tasks"}));
-  const YamlNode* list = fields.find("tasks");
+  VALORA_TRY(root, yaml::parse(text, path, kLimits));
+  VALORA_TRY(fields, yaml::Fields::open(path, root, "", {"tasks"}));
+  const yaml::Node* list = fields.find("tasks");
   if (!list) return fields.error("tasks", "is missing");
-  if (list->kind != YamlNode::Kind::kList || list->children.empty())
+  if (list->kind != yaml::Node::Kind::kList || list->children.empty())
     return fields.error("tasks", "must be a list of at least one task");
   std::vector<Task> tasks;
   std::map<std::string, std::string> places;
-  for (const YamlNode& node : list->children) {
+  for (const yaml::Node& node : list->children) {
     VALORA_TRY(task, read_task(path, node));
     const auto [first, is_new] = places.emplace(task.name, task.where);
     if (!is_new)

@@ -9,7 +9,7 @@
 
 namespace valora::server {
 
-using Clock = std::chrono::steady_clock;
+using SteadyClock = std::chrono::steady_clock;
 
 namespace {
 
@@ -44,9 +44,8 @@ class Answer::PartSink final : public ResponseSink {
   void on_output(OutputChunk chunk) override {
     note_first_token(chunk);
     answer_->exchange_->post(
-        [answer = answer_, part = part_, chunk = std::move(chunk), at = Clock::now()]() mutable {
-          answer->output(part, std::move(chunk), at);
-        });
+        [answer = answer_, part = part_, chunk = std::move(chunk),
+         at = SteadyClock::now()]() mutable { answer->output(part, std::move(chunk), at); });
   }
   void on_classification(Classification classification) override {
     answer_->exchange_->post(
@@ -85,9 +84,10 @@ Answer::Answer(std::shared_ptr<Service> service, std::shared_ptr<Exchange> excha
     : service_(std::move(service)),
       exchange_(std::move(exchange)),
       head_(std::move(head)),
-      arrived_(Clock::now()) {}
+      arrived_(SteadyClock::now()) {}
 
-void Answer::start(Target target, std::vector<GenerateRequest> requests) {
+void Answer::start(Target target, std::vector<GenerateRequest> requests,
+                   ServedApplication* application) {
   target_ = std::move(target);
   const std::vector<AdapterUse> uses = service_->adapters_of(target_);
   int choices = 0;
@@ -100,7 +100,9 @@ void Answer::start(Target target, std::vector<GenerateRequest> requests) {
     request.head = target_.head;
     choices += request.sampling.n;
   }
-  if (!service_->waiting.take(choices)) return exchange_->respond(error_response(queue_full()));
+  if (const auto refusal = application_.admit(application))
+    return exchange_->respond(error_response(refusal->error, refusal->retry_seconds));
+  if (!service_->waiting.take(choices)) return fail(queue_full());
   Sinks sinks;
   for (size_t i = 0; i < requests.size(); ++i)
     sinks.push_back(std::make_shared<PartSink>(shared_from_this(), i, requests[i]));
@@ -164,6 +166,7 @@ void Answer::started(size_t part, const Usage& usage) {
 void Answer::output(size_t part, OutputChunk chunk, Time at) {
   if (ended_ || chunk.index < 0 || chunk.index >= static_cast<int>(parts_[part].last_token.size()))
     return;
+  application_.first_output();
   parts_[part].usage.completion_tokens += static_cast<int>(chunk.tokens.size());
   parts_[part].generated[chunk.index] += static_cast<int>(chunk.tokens.size());
   measure(parts_[part], chunk, at);
@@ -195,6 +198,19 @@ void Answer::done(size_t index, FinalInfo info) {
     if (!other.done) return;
   ended_ = true;
   on_all_done();
+  application_.answered(latency());
+}
+
+AnswerLatency Answer::latency() const {
+  AnswerLatency longest;
+  for (const Part& part : parts_) {
+    const RequestTimings& timings = part.info.timings;
+    const int tokens = *std::max_element(part.generated.begin(), part.generated.end());
+    longest.ttft = std::max(longest.ttft, timings.ttft_seconds);
+    longest.e2e = std::max(longest.e2e, timings.e2e_seconds);
+    if (tokens > 1) longest.tpot = std::max(longest.tpot, timings.decode_seconds / (tokens - 1));
+  }
+  return longest;
 }
 
 void Answer::failed(const Error& error) {
@@ -202,6 +218,15 @@ void Answer::failed(const Error& error) {
   cancel_rest();
   // Only a stopping server cancels requests by itself. It closes the connection without an answer.
   if (error.code == ErrorCode::kCancelled) return exchange_->abort();
+  fail(error);
+}
+
+// The first end of application_ counts: done() calls answered() in vain after this.
+void Answer::fail(const Error& error) {
+  if (error.code == ErrorCode::kQueueFull)
+    application_.refused();
+  else
+    application_.failed();
   on_failed(error);
 }
 
@@ -209,6 +234,7 @@ void Answer::on_failed(const Error& error) { exchange_->respond(error_response(e
 
 void Answer::client_left() {
   if (std::exchange(ended_, true)) return;
+  application_.failed();
   cancel_rest();
 }
 

@@ -10,6 +10,7 @@
 
 #include "api/answer.h"
 #include "api/request.h"
+#include "server/applications/application_request.h"
 #include "server/handlers/service.h"
 #include "server/http/http.h"
 #include "server/openai/responses.h"
@@ -21,9 +22,9 @@ namespace valora::server {
 class Answer : public std::enable_shared_from_this<Answer> {
  public:
   virtual ~Answer() = default;
-  // Submits one engine request per prompt. First loads missing adapters if a resolver directory is
-  // set.
-  void start(Target target, std::vector<GenerateRequest> requests);
+  // Submits one engine request per prompt, within the limits of the application; null: none. First
+  // loads missing adapters if a resolver directory is set.
+  void start(Target target, std::vector<GenerateRequest> requests, ServedApplication* application);
 
  protected:
   Answer(std::shared_ptr<Service> service, std::shared_ptr<Exchange> exchange, AnswerHead head);
@@ -33,6 +34,8 @@ class Answer : public std::enable_shared_from_this<Answer> {
   virtual void on_all_done() = 0;
   // Ends the answer after a part has failed. The default responds with the error.
   virtual void on_failed(const Error& error);
+  // For on_all_done(), if the answer is not complete.
+  void fail(const Error& error);
 
   // Sum over all parts: counted from the chunks while a part runs, taken from the engine once it is
   // done.
@@ -71,12 +74,14 @@ class Answer : public std::enable_shared_from_this<Answer> {
   void failed(const Error& error);
   void client_left();
   void cancel_rest();
+  AnswerLatency latency() const;
   void measure(Part& part, const OutputChunk& chunk, Time at);
 
   std::vector<Part> parts_;
   Target target_;
   const Time arrived_;
   bool ended_ = false;
+  ApplicationRequest application_;
 };
 
 }  // namespace valora::server

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 
+#include "server/handlers/applications.h"
 #include "server/handlers/classify.h"
 #include "server/handlers/generation.h"
 #include "server/handlers/lora.h"
@@ -35,6 +36,7 @@ constexpr std::array kRoutes = {
     Route{"POST", "/v1/load_lora_adapter", handle_load_lora, false, true},
     Route{"POST", "/v1/unload_lora_adapter", handle_unload_lora, false, true},
     Route{"GET", "/v1/lora_adapters", handle_lora_adapters},
+    Route{"GET", "/v1/applications", handle_applications},
     Route{"POST", "/tokenize", handle_tokenize},
     Route{"POST", "/detokenize", handle_detokenize},
     Route{"GET", "/health", handle_health, true},

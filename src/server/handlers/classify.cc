@@ -3,6 +3,7 @@
 #include <ctime>
 
 #include "server/handlers/answer.h"
+#include "server/handlers/application_of.h"
 #include "server/openai/errors.h"
 #include "server/openai/requests.h"
 
@@ -44,7 +45,7 @@ class ClassifyAnswer final : public Answer {
     OrderedJson& data = answer["data"] = OrderedJson::array();
     for (size_t i = 0; i < results_.size(); ++i) {
       if (!results_[i])
-        return on_failed(internal("the engine ended the request without a classification"));
+        return fail(internal("the engine ended the request without a classification"));
       data.push_back(classification_json(i, *results_[i], use_activation_));
     }
     answer["usage"] = usage_json(usage());
@@ -61,18 +62,17 @@ void handle_classify(const std::shared_ptr<Service>& service, HttpRequest reques
                      std::shared_ptr<Exchange> exchange) {
   auto body = parse_classify(request.body, service->engine.model().media_limits);
   if (!body.ok()) return exchange->respond(error_response(body.error()));
+  const auto application = application_of(*service, request, body->target, body->sharing);
+  if (!application.ok()) return exchange->respond(refuse_application(application.error()));
   std::vector<GenerateRequest> parts;
   for (Prompt& prompt : body->prompts)
-    parts.push_back({.id = request.id,
-                     .prompt = std::move(prompt),
-                     .task = Task::kClassify,
-                     .cache_salt = body->sharing.cache_salt,
-                     .priority = body->sharing.priority});
+    parts.push_back({.id = request.id, .prompt = std::move(prompt), .task = Task::kClassify});
+  set_sharing(parts, body->sharing, *application);
   AnswerHead head{"classify-" + request.id, std::time(nullptr),
                   service->model_name_of(body->target)};
   auto answer = std::make_shared<ClassifyAnswer>(service, std::move(exchange), std::move(head),
                                                  parts.size(), body->use_activation);
-  answer->start(std::move(body->target), std::move(parts));
+  answer->start(std::move(body->target), std::move(parts), *application);
 }
 
 }  // namespace valora::server

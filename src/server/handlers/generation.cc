@@ -3,6 +3,7 @@
 #include <ctime>
 
 #include "server/handlers/answer.h"
+#include "server/handlers/application_of.h"
 #include "server/openai/errors.h"
 #include "server/openai/requests.h"
 #include "server/openai/sse.h"
@@ -38,7 +39,7 @@ class GenerationAnswer : public Answer {
   // Without this check, a choice that the engine left out would be an empty answer.
   void on_all_done() final {
     if (unfinished_ == 0) return on_all_finished();
-    on_failed(internal("the engine ended the request before all of its choices"));
+    fail(internal("the engine ended the request before all of its choices"));
   }
   int choice_index(size_t part, const OutputChunk& chunk) const {
     return static_cast<int>(part) * n_ + chunk.index;
@@ -144,6 +145,8 @@ void generate(const std::shared_ptr<Service>& service, const HttpRequest& reques
               Result<GenerationBody> parsed) {
   if (!parsed.ok()) return exchange->respond(error_response(parsed.error()));
   GenerationBody& body = *parsed;
+  const auto application = application_of(*service, request, body.target, body.sharing);
+  if (!application.ok()) return exchange->respond(refuse_application(application.error()));
   AnswerHead head{format.id_prefix() + request.id, std::time(nullptr),
                   service->model_name_of(body.target)};
   std::shared_ptr<Answer> answer;
@@ -155,12 +158,9 @@ void generate(const std::shared_ptr<Service>& service, const HttpRequest& reques
         std::make_shared<WholeAnswer>(service, std::move(exchange), std::move(head), format, body);
   std::vector<GenerateRequest> parts;
   for (Prompt& prompt : body.prompts)
-    parts.push_back({.id = request.id,
-                     .prompt = std::move(prompt),
-                     .sampling = body.sampling,
-                     .cache_salt = body.sharing.cache_salt,
-                     .priority = body.sharing.priority});
-  answer->start(std::move(body.target), std::move(parts));
+    parts.push_back({.id = request.id, .prompt = std::move(prompt), .sampling = body.sampling});
+  set_sharing(parts, body.sharing, *application);
+  answer->start(std::move(body.target), std::move(parts), *application);
 }
 
 }  // namespace

@@ -14,11 +14,12 @@ std::vector<std::string> names_of(const ServerOptions& options, const Engine& en
 
 }  // namespace
 
-Service::Service(ServerOptions server_options, Engine& served_engine)
+Service::Service(ServerOptions server_options, Engine& served_engine, const Clock& clock)
     : options(std::move(server_options)),
       engine(served_engine),
       base_names(names_of(options, engine)),
       metrics(engine, base_names.front(), options.max_loras),
+      applications(options.applications, metrics, clock),
       resolver(std::make_shared<AdapterResolver>(options.lora_resolver_dir, base_names, engine)),
       waiting(options.max_waiting) {}
 

@@ -9,7 +9,9 @@
 #include <vector>
 
 #include "api/engine.h"
+#include "base/clock.h"
 #include "base/result.h"
+#include "server/applications/applications.h"
 #include "server/handlers/waiting_choices.h"
 #include "server/http/http.h"
 #include "server/metrics/metrics.h"
@@ -22,7 +24,8 @@ class AdapterResolver;
 
 class Service {
  public:
-  Service(ServerOptions options, Engine& engine);
+  // Engine and clock must outlive it.
+  Service(ServerOptions options, Engine& engine, const Clock& clock = real_clock());
   ~Service();
   Service(const Service&) = delete;
   Service& operator=(const Service&) = delete;
@@ -31,6 +34,7 @@ class Service {
   Engine& engine;
   const std::vector<std::string> base_names;  // the first is the name in answers and metrics
   Metrics metrics;
+  const Applications applications;
   const std::shared_ptr<AdapterResolver> resolver;
   std::atomic<bool> draining{false};
   WaitingChoices waiting;

@@ -97,6 +97,30 @@ MetricFamily EngineCollector::adapter_bytes(const std::vector<AdapterCard>& adap
   return out;
 }
 
+void EngineCollector::add_steps(const EngineStats& stats, std::vector<MetricFamily>& out) const {
+  out.push_back(counter("valora:engine_steps_total", "Engine steps with work.",
+                        static_cast<double>(stats.steps)));
+  out.push_back(
+      counter("valora:step_seconds_total", "Seconds spent in engine steps.", stats.step_seconds));
+  out.push_back(
+      counter("valora:step_overhead_seconds_total",
+              "Seconds spent in engine steps outside the model's forward pass and sampling.",
+              stats.overhead_seconds));
+  out.push_back(gauge("valora:step_cost_error_median",
+                      "Median over the last steps of |predicted / taken - 1| of a step's time.",
+                      stats.cost_error_median));
+  out.push_back(
+      gauge("valora:step_cost_error_p95",
+            "95th percentile over the last steps of |predicted / taken - 1| of a step's time.",
+            stats.cost_error_p95));
+  out.push_back(gauge("valora:step_cost_correction",
+                      "Factor by which this process corrects the costs of steps it began with.",
+                      stats.cost_correction));
+  out.push_back(counter("valora:early_aborts_total",
+                        "Requests refused because they would have missed their target.",
+                        static_cast<double>(stats.early_aborts)));
+}
+
 std::vector<MetricFamily> EngineCollector::Collect() const {
   const EngineStats stats = engine_.stats();
   const ModelCard& model = engine_.model();
@@ -146,13 +170,7 @@ std::vector<MetricFamily> EngineCollector::Collect() const {
   out.push_back(counter("valora:merge_seconds_total",
                         "Seconds spent on merging adapters and restoring weights.",
                         stats.merge_seconds));
-  count("valora:engine_steps_total", "Engine steps with work.", stats.steps);
-  out.push_back(
-      counter("valora:step_seconds_total", "Seconds spent in engine steps.", stats.step_seconds));
-  out.push_back(
-      counter("valora:step_overhead_seconds_total",
-              "Seconds spent in engine steps outside the model's forward pass and sampling.",
-              stats.overhead_seconds));
+  add_steps(stats, out);
   return out;
 }
 

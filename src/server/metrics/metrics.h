@@ -13,6 +13,7 @@
 
 #include "api/engine.h"
 #include "server/metrics/adapter_activity.h"
+#include "server/metrics/application_metrics.h"
 #include "server/metrics/engine_collector.h"
 #include "server/metrics/http_metrics.h"
 #include "server/metrics/process_collector.h"
@@ -42,6 +43,10 @@ class Metrics final : public StepObserver {
   void first_token() { ++first_tokens_; }
   void http_answered(std::string_view route, const HttpOutcome& outcome) {
     http_.answered(route, outcome);
+  }
+  // The series of one application. This object must outlive them.
+  ApplicationMetrics of_application(const Application& application) {
+    return {registry_, labels_, application};
   }
   // one of the n sequences ended; kAbort: it was cancelled
   void choice_finished(FinishReason reason);

@@ -185,6 +185,18 @@ TEST(Metrics, CountsWhatIsReported) {
       HasSubstr(R"(valora:adapter_bytes{engine="0",model_name="m",adapter="a",rank="8"} 1024)"));
 }
 
+TEST(Metrics, HasTheErrorsOfStepCosts) {
+  FakeEngine engine(echo_options());
+  const std::string text = Metrics(engine, "m", 4).text();
+  const std::string labels = R"({engine="0",model_name="m"} )";
+  EXPECT_THAT(text, HasSubstr("valora:step_cost_error_median" + labels + "0.125\n"));
+  EXPECT_THAT(text, HasSubstr("valora:step_cost_error_p95" + labels + "0.5\n"));
+  EXPECT_THAT(text, HasSubstr("valora:step_cost_correction" + labels + "1.25\n"));
+  EXPECT_THAT(text, HasSubstr("valora:early_aborts_total" + labels + "3\n"));
+  EXPECT_THAT(text, HasSubstr("# TYPE valora:step_cost_correction gauge\n"));
+  EXPECT_THAT(text, HasSubstr("# TYPE valora:early_aborts_total counter\n"));
+}
+
 TEST(Metrics, CountsHttpRequestsByRoute) {
   FakeEngine engine(echo_options());
   Metrics metrics(engine, "m", 4);

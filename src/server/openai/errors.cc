@@ -9,7 +9,7 @@ namespace valora::server {
 namespace {
 
 std::string_view type_of(const Error& error) {
-  return error.code == ErrorCode::kNotImplemented ? kUnsupported : std::string_view();
+  return error.code == ErrorCode::kNotImplemented ? kInvalidRequest : std::string_view();
 }
 
 }  // namespace
@@ -65,15 +65,17 @@ std::string error_json(const Error& error) {
 }
 
 HttpResponse error_response(int status, std::string_view message, std::string_view param,
-                            std::string_view type) {
+                            std::string_view type, int retry_seconds) {
   HttpResponse response{status, "application/json", error_json(status, message, param, type), {}};
-  if (status == 429 || status == 503) response.headers.emplace_back("Retry-After", "1");
+  if (status == 429 || status == 503)
+    response.headers.emplace_back("Retry-After", std::to_string(retry_seconds));
   if (status == 401) response.headers.emplace_back("WWW-Authenticate", "Bearer");
   return response;
 }
 
-HttpResponse error_response(const Error& error) {
-  return error_response(http_status(error.code), error.message, error.param, type_of(error));
+HttpResponse error_response(const Error& error, int retry_seconds) {
+  return error_response(http_status(error.code), error.message, error.param, type_of(error),
+                        retry_seconds);
 }
 
 Error model_not_found(std::string_view model) {

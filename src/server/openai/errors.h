@@ -10,8 +10,8 @@
 
 namespace valora::server {
 
-// The type of a 400 for a part of the API that this server does not have.
-inline constexpr std::string_view kUnsupported = "invalid_request_error";
+// OpenAI's type of a 400: for a part of the API, or an application, that this server does not have.
+inline constexpr std::string_view kInvalidRequest = "invalid_request_error";
 
 int http_status(ErrorCode code);
 std::string_view error_type(int status);  // "BadRequestError"
@@ -22,10 +22,10 @@ std::string error_json(int status, std::string_view message, std::string_view pa
                        std::string_view type = {});
 std::string error_json(const Error& error);
 
+// They set Retry-After for 429 and 503.
 HttpResponse error_response(int status, std::string_view message, std::string_view param = {},
-                            std::string_view type = {});
-// Sets Retry-After for 429 and 503.
-HttpResponse error_response(const Error& error);
+                            std::string_view type = {}, int retry_seconds = 1);
+HttpResponse error_response(const Error& error, int retry_seconds = 1);
 
 Error model_not_found(std::string_view model);  // The model `x` does not exist.
 

@@ -74,8 +74,11 @@ Result<Sharing> parse_sharing(const Json& body) {
   if (salt && (salt->empty() || salt->size() > kMaxSaltBytes))
     return invalid(fmt::format("\"cache_salt\" must have from 1 to {} bytes", kMaxSaltBytes),
                    "cache_salt");
-  VALORA_TRY(priority, field_or<int32_t>(body, "priority", 0));
-  return Sharing{std::move(salt).value_or(""), priority};
+  VALORA_TRY(priority, optional_field<int32_t>(body, "priority"));
+  const Json &metadata = member(body, "metadata"), &user = member(body, "user");
+  return Sharing{std::move(salt).value_or(""), priority,
+                 metadata.is_object() ? member(metadata, "application") : Json(),
+                 user.is_string() ? user.get<std::string>() : ""};
 }
 
 Status parse_stream(const Json& body, GenerationBody& out) {

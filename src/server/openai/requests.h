@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "api/request.h"
+#include "base/json.h"
 #include "base/result.h"
 #include "server/openai/messages.h"
 
@@ -22,10 +23,14 @@ struct Target {
   std::optional<std::string> head;
 };
 
-// How a request shares the engine with others: GenerateRequest's fields.
+// How a request shares the engine with others.
 struct Sharing {
   std::string cache_salt;
-  int priority = 0;
+  std::optional<int> priority;
+  // What may name its application: "metadata.application" as sent, null if absent, and "user",
+  // empty if absent or not a string.
+  Json application;
+  std::string user;
 };
 
 struct GenerationBody {

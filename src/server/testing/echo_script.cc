@@ -59,7 +59,13 @@ FinalInfo info_of(const std::string& prompt) {
   FinalInfo info;
   const int tokens = static_cast<int>(std::max<size_t>(1, split_tokens(prompt).size()));
   info.usage = {tokens, 0, 2};
-  info.timings = {0.1, 0.2, 0.3, 0.3, 0.6};
+  info.timings = {.queue_seconds = 0.1,
+                  .adapter_seconds = 0.2,
+                  .kv_seconds = 0.3,
+                  .prefill_seconds = 0.3,
+                  .decode_seconds = 0.6,
+                  .ttft_seconds = 0.4,
+                  .e2e_seconds = 1};
   for (int i = 0; i < tokens; ++i) info.prompt_token_ids.push_back(i);
   return info;
 }

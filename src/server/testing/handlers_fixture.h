@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 
+#include "base/clock.h"
 #include "server/handlers/app.h"
 #include "server/handlers/service.h"
 #include "server/testing/echo_script.h"
@@ -23,11 +24,12 @@ class Handlers : public ::testing::Test {
   }
 
   std::shared_ptr<FakeExchange> begin(const std::string& method, const std::string& path,
-                                      const std::string& body = {}) {
-    if (!service_) service_ = std::make_shared<Service>(options_, engine_);
+                                      const std::string& body = {}, Headers headers = {}) {
+    if (!service_) service_ = std::make_shared<Service>(options_, engine_, clock_);
     App app(service_);
     auto exchange = std::make_shared<FakeExchange>();
-    HttpRequest request{.id = "ID", .method = method, .path = path, .body = body};
+    HttpRequest request{
+        .id = "ID", .method = method, .path = path, .headers = std::move(headers), .body = body};
     Headers common;
     if (auto early = app.screen(request, common))
       exchange->respond(std::move(*early));
@@ -36,8 +38,8 @@ class Handlers : public ::testing::Test {
     return exchange;
   }
   std::shared_ptr<FakeExchange> call(const std::string& method, const std::string& path,
-                                     const std::string& body = {}) {
-    auto exchange = begin(method, path, body);
+                                     const std::string& body = {}, Headers headers = {}) {
+    auto exchange = begin(method, path, body, std::move(headers));
     exchange->run();
     return exchange;
   }
@@ -51,6 +53,7 @@ class Handlers : public ::testing::Test {
 
   valora::testing::FakeEngine engine_{echo_options()};
   ServerOptions options_;
+  SimulatedClock clock_;  // of the limits
   std::shared_ptr<Service> service_;
 };
 

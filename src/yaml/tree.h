@@ -7,9 +7,9 @@
 
 #include "base/result.h"
 
-namespace valora::generator {
+namespace valora::yaml {
 
-struct YamlNode {
+struct Node {
   enum class Kind { kNull, kText, kList, kMap };
   Kind kind = Kind::kNull;
   int line = 1;
@@ -17,10 +17,10 @@ struct YamlNode {
   bool quoted = false;  // of kText
   std::string key;      // of a map's child
   int key_line = 1;     // of a map's child
-  std::vector<YamlNode> children;
+  std::vector<Node> children;
 };
 
-struct YamlLimits {
+struct Limits {
   size_t max_bytes = size_t{4} << 20;
   size_t max_nodes = size_t{1} << 18;
   int max_depth = 16;
@@ -29,7 +29,6 @@ struct YamlLimits {
 // Parses one document. `file` names the source in errors, which are "FILE:LINE: …" except for too
 // many bytes. Refused: anchors and aliases, tags, a second document, keys that are not texts,
 // repeated keys.
-Result<YamlNode> parse_yaml(const std::string& text, const std::string& file,
-                            const YamlLimits& limits = {});
+Result<Node> parse(const std::string& text, const std::string& file, const Limits& limits = {});
 
-}  // namespace valora::generator
+}  // namespace valora::yaml

@@ -1,4 +1,4 @@
-#include "generator/data/yaml_fields.h"
+#include "yaml/fields.h"
 
 #include <algorithm>
 #include <charconv>
@@ -10,7 +10,7 @@
 
 #include "base/strings.h"
 
-namespace valora::generator {
+namespace valora::yaml {
 namespace {
 
 constexpr size_t kLongestWord = 64;  // longer words get no suggestion
@@ -31,20 +31,20 @@ size_t edits(std::string_view a, std::string_view b) {
   return row.back();
 }
 
-std::string quoted(const YamlNode& node) {
+std::string quoted(const Node& node) {
   switch (node.kind) {
-    case YamlNode::Kind::kNull: return "nothing";
-    case YamlNode::Kind::kList: return "a list";
-    case YamlNode::Kind::kMap: return "a map";
-    case YamlNode::Kind::kText: break;
+    case Node::Kind::kNull: return "nothing";
+    case Node::Kind::kList: return "a list";
+    case Node::Kind::kMap: return "a map";
+    case Node::Kind::kText: break;
   }
   return "\"" + shortened(node.text, 60) + "\"";
 }
 
 // A plain text as a number. Quoted texts are not numbers.
 template <typename T>
-std::optional<T> parse_number(const YamlNode& node) {
-  if (node.kind != YamlNode::Kind::kText || node.quoted) return {};
+std::optional<T> parse_number(const Node& node) {
+  if (node.kind != Node::Kind::kText || node.quoted) return {};
   T value{};
   const char* const end = node.text.data() + node.text.size();
   const auto [stop, fault] = std::from_chars(node.text.data(), end, value);
@@ -65,18 +65,17 @@ std::string suggestion(std::string_view word, const std::vector<std::string_view
   return fmt::format("; known: {}", fmt::join(known, ", "));
 }
 
-Result<YamlFields> YamlFields::open(const std::string& file, const YamlNode& node,
-                                    const std::string& within,
-                                    std::initializer_list<std::string_view> known) {
-  const YamlFields fields(file, node, within);
-  if (node.kind != YamlNode::Kind::kMap) {
+Result<Fields> Fields::open(const std::string& file, const Node& node, const std::string& within,
+                            std::initializer_list<std::string_view> known) {
+  const Fields fields(file, node, within);
+  if (node.kind != Node::Kind::kMap) {
     const std::string name =
         within.empty() ? "" : "\"" + within.substr(0, within.size() - 1) + "\": ";
     return invalid(fmt::format("{}:{}: {}expected keys with values ({}), not {}", file, node.line,
                                name, fmt::join(known, ", "), quoted(node)),
                    within);
   }
-  for (const YamlNode& child : node.children)
+  for (const Node& child : node.children)
     if (std::find(known.begin(), known.end(), child.key) == known.end())
       return invalid(fmt::format("{}:{}: unknown key \"{}{}\"{}", file, child.key_line, within,
                                  shortened(child.key, 60), suggestion(child.key, known)),
@@ -84,54 +83,54 @@ Result<YamlFields> YamlFields::open(const std::string& file, const YamlNode& nod
   return fields;
 }
 
-const YamlNode* YamlFields::find(std::string_view key) const {
-  for (const YamlNode& child : node_->children)
+const Node* Fields::find(std::string_view key) const {
+  for (const Node& child : node_->children)
     if (child.key == key) return &child;
   return nullptr;
 }
 
-Error YamlFields::error(std::string_view key, const std::string& what) const {
-  const YamlNode* node = find(key);
+Error Fields::error(std::string_view key, const std::string& what) const {
+  const Node* node = find(key);
   return invalid(
       fmt::format("{}:{}: \"{}\" {}", *file_, node ? node->key_line : node_->line, name(key), what),
       name(key));
 }
 
-Result<std::optional<std::string>> YamlFields::scalar(std::string_view key,
-                                                      const std::string& expected) const {
-  const YamlNode* node = find(key);
+Result<std::optional<std::string>> Fields::scalar(std::string_view key,
+                                                  const std::string& expected) const {
+  const Node* node = find(key);
   if (!node) return std::optional<std::string>{};
-  if (node->kind != YamlNode::Kind::kText)
+  if (node->kind != Node::Kind::kText)
     return error(key, "must be " + expected + ", not " + quoted(*node));
   return std::optional(node->text);
 }
 
-Result<std::optional<std::string>> YamlFields::text(std::string_view key) const {
+Result<std::optional<std::string>> Fields::text(std::string_view key) const {
   VALORA_TRY(value, scalar(key, "text"));
   if (value && value->empty()) return error(key, "must not be empty");
   if (value && value->find('\0') != value->npos) return error(key, "has a zero byte in it");
   return value;
 }
 
-Result<std::string> YamlFields::required_text(std::string_view key) const {
+Result<std::string> Fields::required_text(std::string_view key) const {
   VALORA_TRY(value, text(key));
   if (!value) return error(key, "is missing");
   return std::move(*value);
 }
 
-Result<std::optional<bool>> YamlFields::flag(std::string_view key) const {
-  const YamlNode* node = find(key);
+Result<std::optional<bool>> Fields::flag(std::string_view key) const {
+  const Node* node = find(key);
   if (!node) return std::optional<bool>{};
-  if (node->kind == YamlNode::Kind::kText && !node->quoted) {
+  if (node->kind == Node::Kind::kText && !node->quoted) {
     if (node->text == "true") return std::optional(true);
     if (node->text == "false") return std::optional(false);
   }
   return error(key, "must be true or false, not " + quoted(*node));
 }
 
-Result<std::optional<double>> YamlFields::number(std::string_view key, double least,
-                                                 double most) const {
-  const YamlNode* node = find(key);
+Result<std::optional<double>> Fields::number(std::string_view key, double least,
+                                             double most) const {
+  const Node* node = find(key);
   if (!node) return std::optional<double>{};
   const auto value = parse_number<double>(*node);
   // Written so that NaN is refused, too.
@@ -141,9 +140,9 @@ Result<std::optional<double>> YamlFields::number(std::string_view key, double le
   return value;
 }
 
-Result<std::optional<int64_t>> YamlFields::integer(std::string_view key, int64_t least,
-                                                   int64_t most) const {
-  const YamlNode* node = find(key);
+Result<std::optional<int64_t>> Fields::integer(std::string_view key, int64_t least,
+                                               int64_t most) const {
+  const Node* node = find(key);
   if (!node) return std::optional<int64_t>{};
   const auto value = parse_number<int64_t>(*node);
   if (!value || *value < least || *value > most)
@@ -152,16 +151,16 @@ Result<std::optional<int64_t>> YamlFields::integer(std::string_view key, int64_t
   return value;
 }
 
-Result<std::vector<std::string>> YamlFields::texts(std::string_view key) const {
+Result<std::vector<std::string>> Fields::texts(std::string_view key) const {
   std::vector<std::string> values;
-  const YamlNode* node = find(key);
+  const Node* node = find(key);
   if (!node) return values;
-  if (node->kind != YamlNode::Kind::kList)
+  if (node->kind != Node::Kind::kList)
     return error(key, "must be a list of texts, not " + quoted(*node));
   if (node->children.empty()) return error(key, "must not be empty");
   std::set<std::string_view> seen;
-  for (const YamlNode& child : node->children) {
-    if (child.kind != YamlNode::Kind::kText || child.text.empty())
+  for (const Node& child : node->children) {
+    if (child.kind != Node::Kind::kText || child.text.empty())
       return invalid(fmt::format("{}:{}: \"{}\" must be a list of texts; one of them is {}", *file_,
                                  child.line, name(key), quoted(child)),
                      name(key));
@@ -174,13 +173,13 @@ Result<std::vector<std::string>> YamlFields::texts(std::string_view key) const {
   return values;
 }
 
-Result<std::vector<double>> YamlFields::numbers(std::string_view key) const {
+Result<std::vector<double>> Fields::numbers(std::string_view key) const {
   std::vector<double> values;
-  const YamlNode* node = find(key);
+  const Node* node = find(key);
   if (!node) return values;
-  if (node->kind != YamlNode::Kind::kList)
+  if (node->kind != Node::Kind::kList)
     return error(key, "must be a list of numbers, not " + quoted(*node));
-  for (const YamlNode& child : node->children) {
+  for (const Node& child : node->children) {
     const auto value = parse_number<double>(child);
     if (!value || !std::isfinite(*value))
       return error(key, "must be a list of numbers; one of them is " + quoted(child));
@@ -189,4 +188,4 @@ Result<std::vector<double>> YamlFields::numbers(std::string_view key) const {
   return values;
 }
 
-}  // namespace valora::generator
+}  // namespace valora::yaml

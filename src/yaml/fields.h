@@ -9,23 +9,22 @@
 #include <vector>
 
 #include "base/result.h"
-#include "generator/data/yaml_tree.h"
+#include "yaml/tree.h"
 
-namespace valora::generator {
+namespace valora::yaml {
 
 // `, did you mean "…"?` if a known word is close; otherwise `; known: …`.
 std::string suggestion(std::string_view word, const std::vector<std::string_view>& known);
 
 // A view: file and node must outlive it. Absent keys read as none. A key without a value is an
 // error.
-class YamlFields {
+class Fields {
  public:
   // `within` prefixes the keys in errors: "" or "teacher.". Unknown keys are errors.
-  static Result<YamlFields> open(const std::string& file, const YamlNode& node,
-                                 const std::string& within,
-                                 std::initializer_list<std::string_view> known);
+  static Result<Fields> open(const std::string& file, const Node& node, const std::string& within,
+                             std::initializer_list<std::string_view> known);
 
-  const YamlNode* find(std::string_view key) const;
+  const Node* find(std::string_view key) const;
   const std::string& file() const { return *file_; }
   int line() const { return node_->line; }
   std::string name(std::string_view key) const {
@@ -45,14 +44,14 @@ class YamlFields {
   Error error(std::string_view key, const std::string& what) const;
 
  private:
-  YamlFields(const std::string& file, const YamlNode& node, std::string within)
+  Fields(const std::string& file, const Node& node, std::string within)
       : file_(&file), node_(&node), within_(std::move(within)) {}
   Result<std::optional<std::string>> scalar(std::string_view key,
                                             const std::string& expected) const;
 
   const std::string* file_;
-  const YamlNode* node_;
+  const Node* node_;
   std::string within_;
 };
 
-}  // namespace valora::generator
+}  // namespace valora::yaml

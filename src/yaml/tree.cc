@@ -1,4 +1,4 @@
-#include "generator/data/yaml_tree.h"
+#include "yaml/tree.h"
 
 #include <algorithm>
 #include <optional>
@@ -12,10 +12,10 @@
 
 #include "base/strings.h"
 
-namespace valora::generator {
+namespace valora::yaml {
 namespace {
 
-// Thrown in yaml-cpp's callbacks to end the parse; caught in parse_yaml.
+// Thrown in yaml-cpp's callbacks to end the parse; caught in parse().
 struct Refusal {
   int line;
   std::string message;
@@ -25,8 +25,8 @@ int line_of(const YAML::Mark& mark) { return mark.is_null() ? 1 : mark.line + 1;
 
 class TreeBuilder : public YAML::EventHandler {
  public:
-  explicit TreeBuilder(const YamlLimits& limits) : limits_(limits) {}
-  YamlNode take_root() { return std::move(root_); }
+  explicit TreeBuilder(const Limits& limits) : limits_(limits) {}
+  Node take_root() { return std::move(root_); }
 
   void OnDocumentStart(const YAML::Mark& mark) override {
     if (documents_++ > 0) throw Refusal{line_of(mark), "a second document begins; a file has one"};
@@ -40,26 +40,26 @@ class TreeBuilder : public YAML::EventHandler {
   }
   void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
                 const std::string& value) override {
-    YamlNode node = begin(mark, tag, anchor);
-    node.kind = YamlNode::Kind::kText;
+    Node node = begin(mark, tag, anchor);
+    node.kind = Node::Kind::kText;
     node.text = value;
     node.quoted = tag == "!";
     add(std::move(node));
   }
   void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
                        YAML::EmitterStyle::value) override {
-    open(begin(mark, tag, anchor), YamlNode::Kind::kList);
+    open(begin(mark, tag, anchor), Node::Kind::kList);
   }
   void OnSequenceEnd() override { close(); }
   void OnMapStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
                   YAML::EmitterStyle::value) override {
-    open(begin(mark, tag, anchor), YamlNode::Kind::kMap);
+    open(begin(mark, tag, anchor), Node::Kind::kMap);
   }
   void OnMapEnd() override { close(); }
 
  private:
   struct Open {
-    YamlNode node;
+    Node node;
     bool has_key = false;  // in a map: the next child's key was read
     std::string key;
     int key_line = 1;
@@ -70,18 +70,18 @@ class TreeBuilder : public YAML::EventHandler {
   }
 
   // yaml-cpp gives plain values the tag "?", quoted ones "!".
-  YamlNode begin(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor) {
+  Node begin(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor) {
     if (anchor != 0) refuse_anchor(mark);
     if (!tag.empty() && tag != "?" && tag != "!")
       throw Refusal{line_of(mark), "tags are not supported"};
     if (++nodes_ > limits_.max_nodes)
       throw Refusal{line_of(mark), "more than " + std::to_string(limits_.max_nodes) + " values"};
-    YamlNode node;
+    Node node;
     node.line = line_of(mark);
     return node;
   }
 
-  void open(YamlNode node, YamlNode::Kind kind) {
+  void open(Node node, Node::Kind kind) {
     if (static_cast<int>(open_.size()) >= limits_.max_depth)
       throw Refusal{node.line,
                     "nested deeper than " + std::to_string(limits_.max_depth) + " levels"};
@@ -91,15 +91,15 @@ class TreeBuilder : public YAML::EventHandler {
   }
 
   void close() {
-    YamlNode node = std::move(open_.back().node);
+    Node node = std::move(open_.back().node);
     open_.pop_back();
-    if (node.kind == YamlNode::Kind::kMap) check_keys(node);
+    if (node.kind == Node::Kind::kMap) check_keys(node);
     add(std::move(node));
   }
 
-  static void check_keys(const YamlNode& map) {
-    std::vector<const YamlNode*> sorted;
-    for (const YamlNode& child : map.children) sorted.push_back(&child);
+  static void check_keys(const Node& map) {
+    std::vector<const Node*> sorted;
+    for (const Node& child : map.children) sorted.push_back(&child);
     std::stable_sort(sorted.begin(), sorted.end(),
                      [](auto* a, auto* b) { return a->key < b->key; });
     const auto twice = std::adjacent_find(sorted.begin(), sorted.end(),
@@ -110,18 +110,17 @@ class TreeBuilder : public YAML::EventHandler {
   }
 
   bool awaits_key() const {
-    return !open_.empty() && open_.back().node.kind == YamlNode::Kind::kMap &&
-           !open_.back().has_key;
+    return !open_.empty() && open_.back().node.kind == Node::Kind::kMap && !open_.back().has_key;
   }
 
-  void add(YamlNode node) {
+  void add(Node node) {
     if (open_.empty()) {
       root_ = std::move(node);
       return;
     }
     Open& parent = open_.back();
     if (awaits_key()) {
-      if (node.kind != YamlNode::Kind::kText) throw Refusal{node.line, "a key must be text"};
+      if (node.kind != Node::Kind::kText) throw Refusal{node.line, "a key must be text"};
       parent.has_key = true;
       parent.key = std::move(node.text);
       parent.key_line = node.line;
@@ -135,9 +134,9 @@ class TreeBuilder : public YAML::EventHandler {
     parent.node.children.push_back(std::move(node));
   }
 
-  const YamlLimits limits_;
+  const Limits limits_;
   std::vector<Open> open_;
-  YamlNode root_;
+  Node root_;
   size_t nodes_ = 0;
   int documents_ = 0;
 };
@@ -182,8 +181,7 @@ std::string ascii(std::string text) {
 
 }  // namespace
 
-Result<YamlNode> parse_yaml(const std::string& text, const std::string& file,
-                            const YamlLimits& limits) {
+Result<Node> parse(const std::string& text, const std::string& file, const Limits& limits) {
   if (text.size() > limits.max_bytes)
     return Error{ErrorCode::kPayloadTooLarge,
                  file + " is larger than " + std::to_string(limits.max_bytes) + " bytes", file};
@@ -205,4 +203,4 @@ Result<YamlNode> parse_yaml(const std::string& text, const std::string& file,
   }
 }
 
-}  // namespace valora::generator
+}  // namespace valora::yaml

@@ -1,0 +1,27 @@
+// To which application a request belongs, and what that sets.
+#pragma once
+
+#include <vector>
+
+#include "api/request.h"
+#include "server/handlers/service.h"
+#include "server/http/http.h"
+#include "server/openai/requests.h"
+
+namespace valora::server {
+
+// Named by the header X-Valora-Application, else by "metadata.application", else by "user" if that
+// is an application's name, else the one to which the requested model belongs. Null: none. Of a
+// server without applications, only the header is looked at. Error: kInvalidArgument for a header
+// or metadata that name no application.
+Result<ServedApplication*> application_of(const Service& service, const HttpRequest& request,
+                                          const Target& target, const Sharing& sharing);
+// The response to an error of application_of().
+HttpResponse refuse_application(const Error& error);
+
+// Sets the cache salt, the priority (the request's own comes before the application's) and the
+// latency targets. `application` may be null.
+void set_sharing(std::vector<GenerateRequest>& requests, const Sharing& sharing,
+                 const ServedApplication* application);
+
+}  // namespace valora::server

@@ -1,0 +1,115 @@
+// Which application a request belongs to, and what that sets.
+#include "server/handlers/application_of.h"
+
+#include "server/testing/applications_fixture.h"
+
+namespace valora::server {
+namespace {
+
+using testing::WithApplications;
+
+const std::string kInVideo = R"("metadata":{"application":"video"})";
+const std::string kInRetrieval = R"("metadata":{"application":"retrieval"})";
+
+class ApplicationOf : public WithApplications {
+ protected:
+  // The application by its target; "" for none.
+  std::string chosen(const std::string& fields, const std::string& header = {}) {
+    const auto answer = header.empty() ? chat("x", fields) : chat_with(header, "x", fields);
+    EXPECT_EQ(answer->response.status, 200) << answer->response.body;
+    const auto target = engine_.requests().back().ttft_target;
+    return !target ? "" : *target == 0.5 ? "retrieval" : *target == 0.3 ? "video" : "other";
+  }
+};
+
+TEST_F(ApplicationOf, TheFirstOfFourNamesDecides) {
+  EXPECT_EQ(chosen(kInRetrieval, "video"), "video");
+  EXPECT_EQ(chosen(R"("user":"retrieval","model":"lens")", "video"), "video");
+  EXPECT_EQ(chosen(kInVideo + R"(,"user":"retrieval")"), "video");
+  EXPECT_EQ(chosen(kInVideo + R"(,"model":"lens")"), "video");
+  EXPECT_EQ(chosen(R"("user":"video","model":"lens")"), "video");
+  EXPECT_EQ(chosen(R"("user":"somebody","model":"lens")"), "retrieval");
+  EXPECT_EQ(chosen(R"("model":"birds","head":"")"), "video");
+  EXPECT_EQ(chosen(R"("model":"fake:lens")"), "retrieval");
+}
+
+TEST_F(ApplicationOf, ARequestOfNoneIsAsItWas) {
+  EXPECT_EQ(chosen(R"("user":"somebody","model":"fake")"), "");
+  EXPECT_EQ(chosen(R"("user":7,"metadata":{"a":"b"})"), "");
+  EXPECT_EQ(chosen(R"("metadata":"text")"), "");
+  EXPECT_EQ(chosen(R"("metadata":{"application":null})"), "");
+  EXPECT_EQ(engine_.requests().back().tpot_target, std::nullopt);
+  EXPECT_EQ(engine_.requests().back().priority, 0);
+  for (const char* outcome : {"ok", "error", "refused"}) {
+    EXPECT_EQ(outcomes("retrieval", outcome), 0);
+    EXPECT_EQ(outcomes("video", outcome), 0);
+  }
+}
+
+TEST_F(ApplicationOf, TheBasesNameIsAModelToo) {
+  options_.served_model_names = {"one", "two"};
+  options_.applications[0].models = {"one"};
+  EXPECT_EQ(chosen(""), "retrieval");
+  EXPECT_EQ(chosen(R"("model":"one")"), "retrieval");
+  EXPECT_EQ(chosen(R"("model":"two")"), "");
+}
+
+TEST_F(ApplicationOf, UnknownNamesAre400) {
+  const auto expect_refused = [](const testing::FakeExchange& exchange, const std::string& param,
+                                 const std::string& message) {
+    EXPECT_EQ(exchange.response.status, 400);
+    const Json error = exchange.json()["error"];
+    EXPECT_EQ(error["type"], "invalid_request_error");
+    EXPECT_EQ(error["param"], param);
+    EXPECT_EQ(error["message"], message);
+  };
+  const std::string message =
+      "the application `nobody` does not exist; GET /v1/applications lists those that do";
+  expect_refused(*chat_with("nobody"), "X-Valora-Application", message);
+  expect_refused(*chat_with("nobody", "x", kInVideo), "X-Valora-Application", message);
+  expect_refused(*chat("x", R"("metadata":{"application":"nobody"})"), "metadata.application",
+                 message);
+  expect_refused(*chat("x", R"("metadata":{"application":7})"), "metadata.application",
+                 "\"metadata.application\" must be the name of an application");
+  EXPECT_TRUE(engine_.requests().empty());
+}
+
+TEST_F(ApplicationOf, AServerWithoutApplicationsRefusesTheHeaderAlone) {
+  options_.applications.clear();
+  EXPECT_EQ(chosen(kInVideo), "");
+  EXPECT_EQ(chosen(R"("metadata":{"application":7},"user":"video")"), "");
+  const auto refused = chat_with("video");
+  EXPECT_EQ(refused->response.status, 400);
+  EXPECT_EQ(refused->json()["error"]["message"],
+            "the application `video` does not exist; this server has none (start it with "
+            "--applications FILE)");
+}
+
+TEST_F(ApplicationOf, EveryPromptHasTheTargetsAndThePriority) {
+  const Headers header = {{"X-Valora-Application", "retrieval"}};
+  call("POST", "/v1/completions", R"({"prompt":["a","b"]})", header);
+  call("POST", "/classify", R"({"model":"birds","input":["a","b"]})", header);
+  call("POST", "/v1/chat/completions", chat_body("x", R"("stream":true)"), header);
+  const auto requests = engine_.requests();
+  ASSERT_EQ(requests.size(), 5u);
+  for (const GenerateRequest& request : requests) {
+    EXPECT_EQ(request.ttft_target, 0.5);
+    EXPECT_EQ(request.tpot_target, 0.25);
+    EXPECT_EQ(request.priority, 3);
+  }
+  EXPECT_EQ(outcomes("retrieval", "ok"), 3);
+}
+
+TEST_F(ApplicationOf, ARequestsOwnPriorityComesFirst) {
+  const auto priority = [&](const std::string& fields) {
+    EXPECT_EQ(chat_with("retrieval", "x", fields)->response.status, 200);
+    return engine_.requests().back().priority;
+  };
+  EXPECT_EQ(priority(R"("priority":-7)"), -7);
+  EXPECT_EQ(priority(R"("priority":0)"), 0);
+  EXPECT_EQ(priority(R"("priority":null)"), 3);
+  EXPECT_EQ(priority(""), 3);
+}
+
+}  // namespace
+}  // namespace valora::server

@@ -1,0 +1,50 @@
+#include "server/handlers/applications.h"
+
+#include <optional>
+
+#include "server/openai/json_text.h"
+
+namespace valora::server {
+namespace {
+
+template <typename T>
+OrderedJson or_null(const std::optional<T>& value) {
+  return value ? OrderedJson(*value) : OrderedJson();
+}
+
+// `values` has a value or none for each target.
+template <typename Values>
+OrderedJson by_target(const Values& values) {
+  OrderedJson out;
+  out["ttft"] = or_null(values.ttft);
+  out["tpot"] = or_null(values.tpot);
+  out["e2e"] = or_null(values.e2e);
+  return out;
+}
+
+OrderedJson details(const ServedApplication& application) {
+  const Application& settings = application.settings;
+  OrderedJson out;
+  out["name"] = settings.name;
+  out["models"] = settings.models;
+  out["targets"] = by_target(settings);
+  out["priority"] = settings.priority;
+  out["max_waiting"] = or_null(settings.max_waiting);
+  out["rate"] = or_null(settings.rate);
+  out["waiting"] = application.admission.waiting();
+  out["attainment"] = by_target(application.metrics.attainment());
+  return out;
+}
+
+}  // namespace
+
+void handle_applications(const std::shared_ptr<Service>& service, HttpRequest,
+                         std::shared_ptr<Exchange> exchange) {
+  OrderedJson out;
+  out["object"] = "list";
+  OrderedJson& data = out["data"] = OrderedJson::array();
+  for (const auto& application : service->applications.all()) data.push_back(details(*application));
+  exchange->respond({.body = to_text(out)});
+}
+
+}  // namespace valora::server

@@ -1,0 +1,55 @@
+// What became of the requests of one application, and how many met its latency targets.
+#pragma once
+
+#include <prometheus/counter.h>
+#include <prometheus/labels.h>
+#include <prometheus/registry.h>
+
+#include <optional>
+
+#include "server/applications/application.h"
+
+namespace valora::server {
+
+// In seconds; of a request with several prompts, the longest of each.
+struct AnswerLatency {
+  double ttft = 0;
+  double tpot = 0;  // 0: there was no further token
+  double e2e = 0;
+};
+
+// Thread-safe.
+class ApplicationMetrics {
+ public:
+  // Shares of the ended requests that met a target; absent: no target, or no request has ended.
+  struct Attainment {
+    std::optional<double> ttft, tpot, e2e;
+  };
+
+  // The registry must outlive it. All its series exist from the start.
+  ApplicationMetrics(prometheus::Registry& registry, const prometheus::Labels& labels,
+                     const Application& application);
+
+  void answered(const AnswerLatency& latency);
+  void failed();   // misses every target
+  void refused();  // with 429; counts for no target
+
+  Attainment attainment() const;
+
+ private:
+  struct Target {
+    double seconds;
+    prometheus::Counter& met;
+    prometheus::Counter& missed;
+
+    void count(bool is_met) { (is_met ? met : missed).Increment(); }
+    std::optional<double> share() const;
+  };
+
+  prometheus::Counter& ok_;
+  prometheus::Counter& error_;
+  prometheus::Counter& refused_;
+  std::optional<Target> ttft_, tpot_, e2e_;
+};
+
+}  // namespace valora::server
