@@ -226,7 +226,6 @@ Status tune_costs_of(const Flags& flags) {
   tuning.engine.model_path = flags.model;
   tuning.engine.dtype = flags.dtype;
   tuning.engine.threads = flags.threads.value_or(0);
-  tuning.engine.max_model_len = 4096;
   Result<TunedCosts> tuned = [&] {
     ProgressBar bar;
     return tune_costs(tuning, [&](double done, const std::string& what) {

@@ -86,11 +86,12 @@ scheduler::AdapterId adapter_of(Assignment assignment, int request) {
 
 // Batches of requests that come together: one size, with each assignment in turn, so that a slow
 // moment of the machine is not one assignment's.
-std::vector<std::vector<sim::Arrival>> make_scenes(std::mt19937& random) {
+std::vector<std::vector<sim::Arrival>> make_scenes(std::mt19937& random, int most_tokens) {
   const auto pick = [&](auto& values) { return values[random() % std::size(values)]; };
   constexpr int kRequests[] = {1, 2, 4, 8, 16, 32}, kPrompts[] = {16, 64, 200, 400, 800};
   const int requests = pick(kRequests);
-  const int prompt = std::clamp(pick(kPrompts), 1, kMostPromptTokens / requests);
+  const int prompt =
+      std::clamp(std::min(pick(kPrompts), most_tokens - kAnswer), 1, kMostPromptTokens / requests);
   std::vector<Assignment> assignments(std::begin(kAssignments), std::end(kAssignments));
   std::ranges::shuffle(assignments, random);
   std::vector<std::vector<sim::Arrival>> scenes;
@@ -146,7 +147,8 @@ Result<Measured> measure(EngineOptions options, const std::vector<RandomAdapter>
   const TimePoint begin = real_clock().now();
   double passed = 0;
   while (passed < seconds) {
-    for (const std::vector<sim::Arrival>& scene : make_scenes(random)) {
+    for (const std::vector<sim::Arrival>& scene :
+         make_scenes(random, engine->model().max_model_len)) {
       const bench::LiveReport report = bench::run_live(*engine, scene, names);
       for (const bench::LiveAnswer& answer : report.answers)
         if (answer.error) return *answer.error;

@@ -205,7 +205,7 @@ Status ServingEngine::make_core(std::unique_ptr<scheduler::Policy> policy) {
                            .max_waiting = std::max(4096, 4 * options_.max_waiting),
                            .costs = known.costs,
                            .merge_in_place = options_.merge == MergePlace::kInPlace,
-       .early_abort = options_.scheduling.early_abort},
+                           .early_abort = options_.scheduling.early_abort},
                           plan_.max_model_len,
                           pool_config(plan_, options_)};
   core_ = std::make_unique<EngineCore>(

@@ -13,6 +13,8 @@
 //    most requests are of, if that is more than merged_share of a full batch, or the one whose
 //    merged weights exist. Merged mode is out of the question while a request that it leaves out
 //    starves.
+//  - A step is worth its output tokens, and those that would fit into the time of its prompts: this
+//    time must be spent at some step, so putting a prompt off gains nothing.
 //  - Candidates whose weights exist cost nothing to take. Others must first be worth a merge: the
 //    seconds that they would have saved since they became the best add up, and the merge begins
 //    when the sum reaches its cost. So a load whose best weights change all the time never merges.
@@ -37,7 +39,7 @@ struct Candidate {
   double seconds = 0;  // of the step, without writing weights
   double writing = 0;  // seconds of writing weights
 
-  double rate = 0;  // output tokens per second
+  double rate = 0;  // what the step is worth per second, in output tokens
 };
 
 // How far each request is beyond its tolerance.
@@ -143,6 +145,13 @@ class ValoraPolicy final : public Policy {
     return starving;
   }
 
+  // The part of a step that prompts take.
+  static double prompt_seconds(const LiveCosts& costs, const StepShape& shape) {
+    return costs.running_seconds(
+               {.prefill_tokens = shape.prefill_tokens, .prefill_context = shape.prefill_context}) -
+           costs.running_seconds({});
+  }
+
   // R_merge of the algorithm: the adapter of the most requests, if it is worth a merge.
   std::optional<AdapterId> commonest(const PolicyState& state,
                                      const std::vector<RequestIndex>& order) const {
@@ -161,13 +170,17 @@ class ValoraPolicy final : public Policy {
                                        const std::vector<RequestIndex>& order,
                                        const std::vector<RequestIndex>& starving) const {
     std::vector<Candidate> candidates;
+    double token_seconds = 0;  // per output token, unmerged
     const auto consider = [&](StepMode mode) {
       Candidate c{.mode = mode,
                   .change = change_to(mode.merged, state.weights),
                   .batch = batch_of(state, order, mode)};
       if (c.batch.requests == 0) return;
       c.seconds = state.costs->running_seconds(c.batch.shape);
-      c.rate = c.batch.yields / c.seconds;
+      const double prompts = prompt_seconds(*state.costs, c.batch.shape);
+      if (const int decodes = c.batch.shape.decode_tokens; candidates.empty())
+        token_seconds = decodes > 0 ? (c.seconds - prompts) / decodes : c.seconds / c.batch.yields;
+      c.rate = (c.batch.yields + prompts / token_seconds) / c.seconds;
       if (mode.mode == Mode::kMerged) c.rate /= options_.merged_gain;
       c.writing = c.change.writes() ? state.costs->weights_seconds(c.batch.shape) : 0;
       candidates.push_back(c);
