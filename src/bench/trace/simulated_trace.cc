@@ -20,7 +20,7 @@ Result<TraceSummary> run_simulated(const TraceSystem& system, const SimulatedSer
   config.pool.blocks = server.pool_blocks;
   scheduler::AdapterId last = scheduler::kBaseModel;
   for (const sim::Arrival& arrival : arrivals) last = std::max(last, arrival.adapter);
-  config.adapter_ranks.assign(static_cast<size_t>(last + 1), server.rank);
+  config.adapter_ranks.assign(static_cast<size_t>(last) + 1, server.rank);
   VALORA_TRY(report, sim::simulate(config, {arrivals.begin(), arrivals.end()}, costs));
   return summary_of(arrivals, report, ttft_target);
 }
