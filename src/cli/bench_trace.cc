@@ -13,6 +13,7 @@
 #include "cli/format.h"
 #include "cli/named_option.h"
 #include "cli/progress_bar.h"
+#include "cli/trace_report.h"
 #include "engine/serving_engine.h"
 #include "scheduler/cost_file.h"
 #include "sim/workload.h"
@@ -35,13 +36,6 @@ struct Flags {
   int rounds = 1;
   bool simulated = false;
   bool json = false;
-};
-
-// One row of the result.
-struct Row {
-  double skewness = 0;
-  std::string system;
-  TraceSummary summary;
 };
 
 std::vector<const TraceSystem*> chosen_systems(const Flags& flags) {
@@ -152,14 +146,15 @@ Result<std::vector<sim::Arrival>> arrivals_of(const Flags& flags, double skewnes
 
 // Each round runs the systems in another order, so that a slow moment of the machine is not
 // always the same one's.
-Result<std::vector<Row>> run_all(const Flags& flags, const std::vector<sim::TraceRow>& trace) {
+Result<std::vector<ComparedTrace>> run_all(const Flags& flags,
+                                           const std::vector<sim::TraceRow>& trace) {
   VALORA_TRY(ground, ground_of(flags));
   const auto systems = chosen_systems(flags);
   const size_t rounds = flags.simulated ? 1 : static_cast<size_t>(flags.rounds);
   const size_t total = flags.skewness.size() * systems.size() * rounds;
   ProgressBar bar;
   int done = 0;
-  std::vector<Row> rows;
+  std::vector<ComparedTrace> rows;
   for (const double skewness : flags.skewness) {
     VALORA_TRY(arrivals, arrivals_of(flags, skewness, trace));
     std::vector<std::vector<TraceSummary>> summaries(systems.size());
@@ -176,40 +171,6 @@ Result<std::vector<Row>> run_all(const Flags& flags, const std::vector<sim::Trac
   return rows;
 }
 
-std::string text_of(const std::vector<Row>& rows) {
-  std::string text = fmt::format("{:>8} {:<14}{:>10}{:>10}{:>10}{:>10}{:>10}{:>9}{:>9}{:>8}{:>8}\n",
-                                 "skewness", "policy", "ms/token", "TTFT ms", "p99", "TPOT ms",
-                                 "p99", "tokens/s", "in time", "merges", "failed");
-  for (const Row& row : rows) {
-    const TraceSummary& s = row.summary;
-    text += fmt::format(
-        "{:>8} {:<14}{:>10.1f}{:>10.0f}{:>10.0f}{:>10.1f}{:>10.1f}{:>9.1f}{:>8.1f}%{:>8}{:>8}\n",
-        row.skewness, row.system, 1e3 * s.token_latency, 1e3 * s.ttft.mean, 1e3 * s.ttft.p99,
-        1e3 * s.tpot.mean, 1e3 * s.tpot.p99, s.tokens_per_second, 100 * s.attainment, s.merges,
-        s.failed);
-  }
-  return text;
-}
-
-Json json_of(const Row& row) {
-  const TraceSummary& s = row.summary;
-  const auto percentiles = [](const bench::Percentiles& p) {
-    return Json{{"mean", p.mean}, {"p50", p.p50}, {"p99", p.p99}};
-  };
-  return {{"skewness", row.skewness},
-          {"policy", row.system},
-          {"answers", s.answers},
-          {"failed", s.failed},
-          {"token_latency_seconds", s.token_latency},
-          {"ttft_seconds", percentiles(s.ttft)},
-          {"tpot_seconds", percentiles(s.tpot)},
-          {"requests_per_second", s.requests_per_second},
-          {"tokens_per_second", s.tokens_per_second},
-          {"attainment", s.attainment},
-          {"switches", s.switches},
-          {"merges", s.merges}};
-}
-
 Status bench_trace(Flags flags) {
   VALORA_CHECK(check(flags));
   std::vector<sim::TraceRow> trace;
@@ -224,7 +185,7 @@ Status bench_trace(Flags flags) {
     return {};
   }
   Json out = Json::array();
-  for (const Row& row : rows) out.push_back(json_of(row));
+  for (const ComparedTrace& row : rows) out.push_back(json_of(row));
   print_json(out);
   return {};
 }
