@@ -59,6 +59,14 @@ Status write_file(const std::string& path, std::string_view text) {
   return write_file(path, std::span(reinterpret_cast<const uint8_t*>(text.data()), text.size()));
 }
 
+Status write_file_and_folder(const std::string& path, std::string_view text) {
+  std::error_code error;
+  const fs::path folder = fs::path(path).parent_path();
+  if (!folder.empty()) fs::create_directories(folder, error);
+  if (error) return invalid(folder.string() + " cannot be made: " + error.message(), path);
+  return write_file(path, text);
+}
+
 Status write_folder(const std::string& dir, const std::function<Status(const std::string&)>& fill) {
   const std::string part = dir + ".part", old = dir + ".old";
   std::error_code fault;

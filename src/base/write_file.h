@@ -14,6 +14,8 @@ namespace valora {
 // file unchanged.
 Status write_file(const std::string& path, std::span<const uint8_t> bytes);
 Status write_file(const std::string& path, std::string_view text);
+// Makes the folder of the path first, if it is not there.
+Status write_file_and_folder(const std::string& path, std::string_view text);
 
 // Calls fill(DIR.part) to write a new folder, which then replaces `dir` with all that was in it. On
 // an error the old folder stays and the new one is removed.

@@ -27,12 +27,17 @@ void add_policy(Command command, SchedulingPolicy& policy) {
       .default_str(name_of(policy));
 }
 
+// Adds options that are numbers, under a heading of --help.
+auto numbers_in(Command command, const std::string& group) {
+  return [command, group](const char* name, double& value, const char* help) mutable {
+    command.add_option(name, value, help).capture_default_str().group(group);
+  };
+}
+
 void add_scheduling(Command command, SchedulingOptions& s) {
   add_policy(command, s.policy);
   const std::string group = "Scheduling";
-  const auto number = [&](const char* name, double& value, const char* help) {
-    command.add_option(name, value, help).capture_default_str().group(group);
-  };
+  auto number = numbers_in(command, group);
   number("--starvation-threshold", s.tolerance,
          "Seconds that valora's modes may delay a request in total, and dlora's at a time");
   number("--merged-share", s.merged_share,
@@ -113,9 +118,7 @@ void add_memory(Command command, MemoryOptions& m) {
                   "Bytes of the pool for adapters alone; the rest is for KV alone")
       .human_integer()
       .group(group);
-  const auto number = [&](const char* name, double& value, const char* help) {
-    command.add_option(name, value, help).capture_default_str().group(group);
-  };
+  auto number = numbers_in(command, group);
   number("--pool-high", m.high, "Share of the pool above which blocks leave it ahead of need");
   number("--pool-low", m.low, "Share of the pool below which blocks come in ahead of need");
   number("--swap-period", m.period, "Seconds between decisions about memory");

@@ -13,7 +13,7 @@ namespace valora::cli {
 
 struct CostTuning {
   EngineOptions engine;  // model_path, dtype, threads, merge
-  double seconds = 170;
+  double seconds = 0;    // of measuring
   uint32_t seed = 1;
 };
 

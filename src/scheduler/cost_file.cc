@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <filesystem>
 
 #include "base/cache_folder.h"
 #include "base/digest.h"
@@ -86,9 +85,7 @@ std::string cost_file_text(const CostFile& file) {
 }
 
 Status write_cost_file(const std::string& path, const CostFile& file) {
-  std::error_code ignored;  // write_file reports what is missing
-  std::filesystem::create_directories(std::filesystem::path(path).parent_path(), ignored);
-  return write_file(path, cost_file_text(file));
+  return write_file_and_folder(path, cost_file_text(file));
 }
 
 std::string own_costs_path(const std::string& machine, const std::string& model) {

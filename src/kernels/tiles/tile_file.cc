@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <filesystem>
 #include <map>
 #include <optional>
 #include <span>
@@ -248,11 +247,7 @@ std::string tile_file_text(const TileFile& file) {
 }
 
 Status write_tile_file(const std::string& path, const TileFile& file) {
-  std::error_code error;
-  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
-  if (!folder.empty()) std::filesystem::create_directories(folder, error);
-  if (error) return invalid(folder.string() + " cannot be made: " + error.message(), path);
-  return write_file(path, tile_file_text(file));
+  return write_file_and_folder(path, tile_file_text(file));
 }
 
 }  // namespace valora::kernels
