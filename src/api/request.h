@@ -78,6 +78,10 @@ struct GenerateRequest {
   // Requests with different salts never share cached prefixes; empty: no salt.
   std::string cache_salt;
   int priority = 0;  // lower runs first
+  // Whose request it is. Of the tenants whose requests wait, each is served in proportion to its
+  // share, a weight above 0; the priority comes first. "": nobody's in particular.
+  std::string tenant;
+  double share = 1;
   // Latency targets in seconds: of the first token, from the arrival, and of each further token.
   // Absent: none.
   std::optional<double> ttft_target, tpot_target;

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace valora {
@@ -31,6 +32,12 @@ struct MemoryStats {
   uint64_t adapters_left = 0, kv_dropped = 0;  // adapters, and KV blocks without a copy, that left
 };
 
+// Seconds of steps that the requests of a tenant took. Requests of one step share its time.
+struct TenantService {
+  std::string tenant;
+  double seconds = 0;
+};
+
 // A snapshot. Counters are totals since the start of the engine.
 struct EngineStats {
   int running = 0;
@@ -44,7 +51,8 @@ struct EngineStats {
   uint64_t media_queries = 0, media_hits = 0;
   uint64_t visual_queries = 0, visual_hits = 0;  // lookups of visual embeddings
   std::vector<std::string> running_adapters, waiting_adapters;
-  std::string mode = "unmerged";  // of the last step: unmerged, merged or mixture
+  std::vector<TenantService> tenants;  // GenerateRequest::tenant of requests so far
+  std::string mode = "unmerged";       // of the last step: unmerged, merged or mixture
   // switches between the base weights and merged weights, or between merged adapters
   uint64_t mode_switches = 0;
   uint64_t merges = 0;  // switches that had to merge an adapter
@@ -58,11 +66,21 @@ struct EngineStats {
   double overhead_seconds = 0;
 };
 
+// A step that ran.
+struct StepRecord {
+  int tokens = 0;
+  int sequences = 0;
+  double seconds = 0;
+  std::string_view mode = "unmerged";     // as in EngineStats
+  bool switched = false, merged = false;  // what it did to the weights
+  double weights_seconds = 0;             // time of that; part of `seconds`
+};
+
 // Called after each step, on the engine thread.
 class StepObserver {
  public:
   virtual ~StepObserver() = default;
-  virtual void on_step(int tokens, int sequences, double seconds) = 0;
+  virtual void on_step(const StepRecord& step) = 0;
 };
 
 }  // namespace valora

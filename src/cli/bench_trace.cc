@@ -1,22 +1,21 @@
-// `valora bench trace`: a workload on the schedulers side by side, on an engine or in simulated
+// `valora bench trace`: workloads on the schedulers side by side, on an engine or in simulated
 // time.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <iostream>
-#include <numeric>
+#include <iterator>
+#include <optional>
 
-#include "api/waiting_calls.h"
 #include "bench/trace/simulated_trace.h"
 #include "cli/adapters_at_start.h"
 #include "cli/command.h"
 #include "cli/format.h"
-#include "cli/named_option.h"
 #include "cli/progress_bar.h"
+#include "cli/trace_live.h"
 #include "cli/trace_report.h"
-#include "engine/serving_engine.h"
+#include "cli/trace_workload.h"
 #include "scheduler/cost_file.h"
-#include "sim/workload.h"
 
 namespace valora::cli {
 namespace {
@@ -26,14 +25,13 @@ using bench::TraceSystem;
 
 struct Flags {
   EngineOptions engine;
-  sim::WorkloadConfig workload;
-  std::vector<double> skewness{0.5};
-  std::string trace, lora_dir, costs;
+  TraceWorkload workload;
+  std::string lora_dir, costs;
   std::vector<std::string> policies;
-  double ttft_target = 6;  // seconds, S-LoRA §7.1
-  bool targets = false;    // the requests have it
+  int picture_size = 224;  // pixels
   int rank = 16;
   int rounds = 1;
+  double timeline = 0;  // seconds per interval; 0: none
   bool simulated = false;
   bool json = false;
 };
@@ -42,17 +40,21 @@ std::vector<const TraceSystem*> chosen_systems(const Flags& flags) {
   std::vector<const TraceSystem*> chosen;
   for (const TraceSystem& system : bench::trace_systems()) {
     const bool named = std::ranges::find(flags.policies, system.name) != flags.policies.end();
-    if (flags.policies.empty() ? flags.simulated || !system.simulated_only() : named)
+    if (flags.policies.empty() ? !system.asked_only && (flags.simulated || !system.simulated_only())
+                               : named)
       chosen.push_back(&system);
   }
   return chosen;
 }
 
 Status check(const Flags& flags) {
+  const auto& replicas = flags.workload.replicas;
   if (flags.simulated) return {};
+  if (replicas.size() != 1 || replicas[0] != 1)
+    return invalid("--replicas needs --simulate", "replicas");
   if (flags.engine.model_path.empty())
     return invalid("--model is needed, or --simulate COSTS", "model");
-  if (flags.workload.adapters > 0 && flags.lora_dir.empty())
+  if (std::ranges::max(flags.workload.adapters) > 0 && flags.lora_dir.empty())
     return invalid("--lora-dir is needed: a folder of adapters of the model", "lora_dir");
   for (const TraceSystem* system : chosen_systems(flags))
     if (system->simulated_only())
@@ -67,41 +69,16 @@ Result<scheduler::StepCosts> simulated_costs(const Flags& flags) {
 }
 
 Result<std::vector<LoadAdapter>> adapters_of(const Flags& flags) {
-  if (flags.workload.adapters == 0) return std::vector<LoadAdapter>();
+  const int most = std::ranges::max(flags.workload.adapters);
+  if (most == 0) return std::vector<LoadAdapter>();
   VALORA_TRY(loads, adapters_at_start(
                         {.lora_modules = {}, .manifest = {}, .lora_dirs = {flags.lora_dir}}, {}));
-  const auto wanted = static_cast<size_t>(flags.workload.adapters);
+  const auto wanted = static_cast<size_t>(most);
   if (loads.size() < wanted)
     return invalid(fmt::format("--lora-dir {} has {} adapters, but --adapters asks for {}",
                                flags.lora_dir, loads.size(), wanted));
   loads.resize(wanted);
   return loads;
-}
-
-// Brings each adapter into the pool: the simulator knows no loading either.
-void warm_up(Engine& engine, const std::vector<std::string>& names) {
-  std::vector<sim::Arrival> arrivals(names.size() + 1);
-  for (size_t i = 0; i < arrivals.size(); ++i) {
-    arrivals[i].prompt.assign(8, static_cast<int32_t>(i));
-    arrivals[i].adapter = static_cast<scheduler::AdapterId>(i) - 1;  // the base first
-  }
-  (void)bench::run_live(engine, arrivals, names);
-}
-
-Result<TraceSummary> run_live(const Flags& flags, const TraceSystem& system,
-                              const std::vector<sim::Arrival>& arrivals,
-                              const std::vector<LoadAdapter>& adapters) {
-  EngineOptions options = flags.engine;
-  options.scheduling.policy = system.policy;
-  options.scheduling.max_adapters = system.max_adapters;
-  VALORA_TRY(engine, ServingEngine::start(options));
-  std::vector<std::string> names;
-  for (const LoadAdapter& load : adapters) {
-    VALORA_CHECK(load_adapter_now(*engine, load));
-    names.push_back(load.name);
-  }
-  warm_up(*engine, names);
-  return bench::summary_of(arrivals, bench::run_live(*engine, arrivals, names), flags.ttft_target);
 }
 
 // What the systems run on: an engine, or simulated costs.
@@ -127,57 +104,102 @@ Result<Ground> ground_of(const Flags& flags) {
   return ground;
 }
 
-Result<TraceSummary> run_one(const Flags& flags, const Ground& ground, const TraceSystem& system,
-                             const std::vector<sim::Arrival>& arrivals) {
-  if (flags.simulated)
-    return bench::run_simulated(system, ground.server, arrivals, flags.ttft_target);
-  return run_live(flags, system, arrivals, ground.adapters);
+LiveTrace live_setting(const Flags& flags) {
+  return {.engine = flags.engine,
+          .picture_size = flags.picture_size,
+          .timeline = flags.timeline,
+          .ttft_target = flags.workload.ttft_target};
 }
 
-Result<std::vector<sim::Arrival>> arrivals_of(const Flags& flags, double skewness,
-                                              const std::vector<sim::TraceRow>& trace) {
-  sim::WorkloadConfig workload = flags.workload;
-  workload.skewness = skewness;
-  VALORA_TRY(arrivals, sim::make_workload(workload, trace));
-  if (flags.targets)
-    for (sim::Arrival& arrival : arrivals) arrival.ttft_target = from_seconds(flags.ttft_target);
-  return arrivals;
+// A run of a system at a point.
+struct Run {
+  const TracePoint& point;
+  const TraceSystem& system;
+  const std::vector<sim::Arrival>& arrivals;
+};
+
+Result<TraceOutcome> run_one(const Flags& flags, const Ground& ground, const Run& run,
+                             std::function<void(size_t)> progress) {
+  if (!flags.simulated)
+    return run_live(live_setting(flags), run.system, run.arrivals, ground.adapters,
+                    std::move(progress));
+  std::optional<bench::Timeline> timeline;
+  if (flags.timeline > 0) timeline.emplace(flags.timeline);
+  VALORA_TRY(summary, bench::run_simulated(run.system, ground.server, run.arrivals,
+                                           flags.workload.ttft_target, run.point.replicas,
+                                           timeline ? &*timeline : nullptr));
+  return TraceOutcome{summary, std::move(timeline)};
 }
+
+// How far all runs are, in thousandths of a run.
+class Progress {
+ public:
+  explicit Progress(size_t runs) : runs_(runs) {}
+
+  std::function<void(size_t)> begin(const std::string& name, size_t requests) {
+    const size_t before = kParts * begun_++;
+    show(before, name);
+    return [this, before, name, requests](size_t ended) {
+      show(before + kParts * ended / std::max<size_t>(1, requests), name);
+    };
+  }
+
+ private:
+  static constexpr size_t kParts = 1000;
+  void show(size_t parts, const std::string& name) {
+    bar_.show(static_cast<int>(parts), static_cast<int>(kParts * runs_), name);
+  }
+
+  ProgressBar bar_;
+  const size_t runs_;
+  size_t begun_ = 0;
+};
 
 // Each round runs the systems in another order, so that a slow moment of the machine is not
 // always the same one's.
-Result<std::vector<ComparedTrace>> run_all(const Flags& flags,
-                                           const std::vector<sim::TraceRow>& trace) {
-  VALORA_TRY(ground, ground_of(flags));
+Result<std::vector<ComparedTrace>> run_point(const Flags& flags, const Ground& ground,
+                                             const TracePoint& point, const std::string& name,
+                                             const std::vector<sim::Arrival>& arrivals,
+                                             Progress& progress) {
   const auto systems = chosen_systems(flags);
   const size_t rounds = flags.simulated ? 1 : static_cast<size_t>(flags.rounds);
-  const size_t total = flags.skewness.size() * systems.size() * rounds;
-  ProgressBar bar;
-  int done = 0;
+  std::vector<std::vector<TraceSummary>> summaries(systems.size());
   std::vector<ComparedTrace> rows;
-  for (const double skewness : flags.skewness) {
-    VALORA_TRY(arrivals, arrivals_of(flags, skewness, trace));
-    std::vector<std::vector<TraceSummary>> summaries(systems.size());
-    for (size_t i = 0; i < rounds * systems.size(); ++i) {
-      const size_t at = (i + i / systems.size()) % systems.size();
-      bar.show(done++, static_cast<int>(total),
-               fmt::format("{} at skewness {}", systems[at]->name, skewness));
-      VALORA_TRY(summary, run_one(flags, ground, *systems[at], arrivals));
-      summaries[at].push_back(summary);
-    }
-    for (size_t i = 0; i < systems.size(); ++i)
-      rows.push_back({skewness, systems[i]->name, bench::mean_of(summaries[i])});
+  for (const TraceSystem* system : systems) rows.push_back({point, system->name, {}, {}, {}});
+  for (size_t i = 0; i < rounds * systems.size(); ++i) {
+    const size_t at = (i + i / systems.size()) % systems.size();
+    auto shown = progress.begin(systems[at]->name + ", " + name, arrivals.size());
+    VALORA_TRY(outcome, run_one(flags, ground, {point, *systems[at], arrivals}, std::move(shown)));
+    summaries[at].push_back(outcome.summary);
+    rows[at].token_latencies.push_back(outcome.summary.token_latency);
+    rows[at].timeline = std::move(outcome.timeline);
+  }
+  for (size_t i = 0; i < systems.size(); ++i) rows[i].summary = bench::mean_of(summaries[i]);
+  return rows;
+}
+
+Result<std::vector<ComparedTrace>> run_all(const Flags& flags,
+                                           const std::vector<sim::TraceRow>& trace) {
+  VALORA_TRY(points, points_of(flags.workload));
+  VALORA_TRY(ground, ground_of(flags));
+  const std::vector<std::string> names = names_of(points);
+  const int rounds = flags.simulated ? 1 : flags.rounds;
+  Progress progress(points.size() * chosen_systems(flags).size() * static_cast<size_t>(rounds));
+  std::vector<ComparedTrace> rows;
+  for (size_t i = 0; i < points.size(); ++i) {
+    VALORA_TRY(arrivals, arrivals_of(flags.workload, points[i], trace));
+    VALORA_TRY(more, run_point(flags, ground, points[i], names[i], arrivals, progress));
+    std::ranges::move(more, std::back_inserter(rows));
   }
   return rows;
 }
 
-Status bench_trace(Flags flags) {
+Status bench_trace(const Flags& flags) {
   VALORA_CHECK(check(flags));
   std::vector<sim::TraceRow> trace;
-  if (!flags.trace.empty()) {
-    VALORA_TRY(rows, sim::read_azure_trace(flags.trace));
+  if (!flags.workload.trace_file.empty()) {
+    VALORA_TRY(rows, sim::read_azure_trace(flags.workload.trace_file));
     trace = std::move(rows);
-    flags.workload.process = sim::ArrivalProcess::kTrace;
   }
   VALORA_TRY(rows, run_all(flags, trace));
   if (!flags.json) {
@@ -190,50 +212,16 @@ Status bench_trace(Flags flags) {
   return {};
 }
 
-void add_workload_flags(Command c, Flags& flags) {
-  sim::WorkloadConfig& w = flags.workload;
-  add_named_option(c, "--arrivals", w.process, sim::parse_arrival_process,
-                   "poisson, or gamma (bursts by --cv)");
-  c.add_option("--trace", flags.trace,
-               "CSV of Azure's LLM inference trace: its times and lengths, scaled to --rate");
-  c.add_option("--rate", w.rate, "Mean requests per second; 0 with --trace: as recorded")
-      .capture_default_str();
-  c.add_option("--cv", w.cv, "Coefficient of variation of gamma's inter-arrival times")
-      .capture_default_str();
-  c.add_option("--adapters", w.adapters, "Number of adapters; 0: the base model alone")
-      .capture_default_str();
-  add_named_option(c, "--popularity", w.shares, sim::parse_adapter_shares,
-                   "How the requests spread over adapters: uniform, power-law (--alpha) or skewed "
-                   "(--skewness)");
-  c.add_option("--alpha", w.alpha, "Exponent of power-law").capture_default_str();
-  c.add_option("--skewness", flags.skewness,
-               "Shares of the requests that one adapter has, e.g. 0.2,0.5,0.9")
-      .delimiter(',')
-      .capture_default_str();
-  c.add_option("--prompt-min", w.prompt_min, "Fewest tokens of a prompt").capture_default_str();
-  c.add_option("--prompt-max", w.prompt_max, "Most tokens of a prompt").capture_default_str();
-  c.add_option("--answer-min", w.answer_min, "Fewest tokens of an answer").capture_default_str();
-  c.add_option("--answer-max", w.answer_max, "Most tokens of an answer").capture_default_str();
-  c.add_option("--most-tokens", w.max_tokens, "Tokens to which prompt and answer are cut")
-      .capture_default_str();
-  c.add_option("--seconds", w.seconds, "Seconds in which requests arrive").capture_default_str();
-  c.add_option("--seed", w.seed, "Seed of the requests").capture_default_str();
-}
-
 }  // namespace
 
 void add_bench_trace(Command bench, std::function<int()>& run) {
   auto flags = std::make_shared<Flags>();
-  flags->workload = {.rate = 2,
-                     .shares = sim::AdapterShares::kSkewed,
-                     .adapters = 8,
-                     .seconds = 60,
-                     .prompt_max = 256,
-                     .answer_max = 128};
+  flags->workload.retrieval.first = {
+      .shares = sim::AdapterShares::kSkewed, .seconds = 60, .prompt_max = 256, .answer_max = 128};
   Command c = bench.add_subcommand(
       "trace", "Run a workload on the scheduling policies side by side, on an engine or simulated");
   add_engine_flags(c, flags->engine, false);
-  add_workload_flags(c, *flags);
+  add_workload_flags(c, flags->workload);
   c.add_option_function<std::string>(
       "--simulate",
       [raw = flags.get()](const std::string& costs) {
@@ -252,13 +240,13 @@ void add_bench_trace(Command bench, std::function<int()>& run) {
                "What to compare, e.g. valora,unmerged (default: all)")
       .delimiter(',')
       .one_of(names);
-  c.add_option("--ttft-target", flags->ttft_target,
-               "Seconds within which a first token counts as in time")
+  c.add_option("--picture-size", flags->picture_size,
+               "Pixels of each side of the pictures that an engine gets")
       .positive_number()
       .capture_default_str();
-  c.add_flag("--targets", flags->targets,
-             "Give each request this target; with --early-abort those that would miss it are "
-             "refused");
+  c.add_option("--timeline", flags->timeline,
+               "Add what the steps did to --json, in intervals of so many seconds")
+      .positive_number();
   c.add_option("--rounds", flags->rounds, "Runs of each policy on an engine")
       .positive_number()
       .capture_default_str();

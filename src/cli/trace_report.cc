@@ -2,19 +2,51 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace valora::cli {
+namespace {
 
 using bench::TraceSummary;
 
+Json json_of(const bench::Timeline& timeline) {
+  Json intervals = Json::array(), writes = Json::array();
+  for (const bench::TimelineInterval& interval : timeline.intervals()) {
+    Json seconds = Json::object();
+    for (size_t i = 0; i < bench::kModes.size(); ++i)
+      seconds[bench::kModes[i]] = interval.seconds[i];
+    intervals.push_back({{"steps", interval.steps},
+                         {"tokens", interval.tokens},
+                         {"mode_seconds", seconds},
+                         {"switches", interval.switches},
+                         {"merges", interval.merges},
+                         {"weights_seconds", interval.weights_seconds}});
+  }
+  for (const bench::WeightsWritten& write : timeline.writes())
+    writes.push_back({{"at", write.at}, {"seconds", write.seconds}});
+  return {{"interval_seconds", timeline.width()}, {"intervals", intervals}, {"writes", writes}};
+}
+
+Json json_of(const bench::Percentiles& p) {
+  return {{"mean", p.mean}, {"p50", p.p50}, {"p99", p.p99}};
+}
+
+}  // namespace
+
 std::string text_of(const std::vector<ComparedTrace>& rows) {
-  std::string text = fmt::format("{:>8} {:<14}{:>10}{:>10}{:>10}{:>10}{:>10}{:>9}{:>9}{:>8}{:>8}\n",
-                                 "skewness", "policy", "ms/token", "TTFT ms", "p99", "TPOT ms",
+  std::vector<TracePoint> points;
+  for (const ComparedTrace& row : rows) points.push_back(row.point);
+  const std::vector<std::string> names = names_of(points);
+  size_t width = 8;
+  for (const std::string& name : names) width = std::max(width, name.size());
+  std::string text = fmt::format("{:<{}} {:<23}{:>9}{:>9}{:>9}{:>9}{:>9}{:>9}{:>9}{:>8}{:>8}\n",
+                                 "point", width, "policy", "ms/token", "TTFT ms", "p99", "TPOT ms",
                                  "p99", "tokens/s", "in time", "merges", "failed");
-  for (const ComparedTrace& row : rows) {
-    const TraceSummary& s = row.summary;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const TraceSummary& s = rows[i].summary;
     text += fmt::format(
-        "{:>8} {:<14}{:>10.1f}{:>10.0f}{:>10.0f}{:>10.1f}{:>10.1f}{:>9.1f}{:>8.1f}%{:>8}{:>8}\n",
-        row.skewness, row.system, 1e3 * s.token_latency, 1e3 * s.ttft.mean, 1e3 * s.ttft.p99,
+        "{:<{}} {:<23}{:>9.1f}{:>9.0f}{:>9.0f}{:>9.1f}{:>9.1f}{:>9.1f}{:>8.1f}%{:>8}{:>8}\n",
+        names[i], width, rows[i].system, 1e3 * s.token_latency, 1e3 * s.ttft.mean, 1e3 * s.ttft.p99,
         1e3 * s.tpot.mean, 1e3 * s.tpot.p99, s.tokens_per_second, 100 * s.attainment, s.merges,
         s.failed);
   }
@@ -23,21 +55,22 @@ std::string text_of(const std::vector<ComparedTrace>& rows) {
 
 Json json_of(const ComparedTrace& row) {
   const TraceSummary& s = row.summary;
-  const auto percentiles = [](const bench::Percentiles& p) {
-    return Json{{"mean", p.mean}, {"p50", p.p50}, {"p99", p.p99}};
-  };
-  return {{"skewness", row.skewness},
-          {"policy", row.system},
-          {"answers", s.answers},
-          {"failed", s.failed},
-          {"token_latency_seconds", s.token_latency},
-          {"ttft_seconds", percentiles(s.ttft)},
-          {"tpot_seconds", percentiles(s.tpot)},
-          {"requests_per_second", s.requests_per_second},
-          {"tokens_per_second", s.tokens_per_second},
-          {"attainment", s.attainment},
-          {"switches", s.switches},
-          {"merges", s.merges}};
+  Json out = json_of(row.point);
+  out.update({{"policy", row.system},
+              {"answers", s.answers},
+              {"failed", s.failed},
+              {"token_latency_seconds", s.token_latency},
+              {"token_latency_rounds", row.token_latencies},
+              {"ttft_seconds", json_of(s.ttft)},
+              {"tpot_seconds", json_of(s.tpot)},
+              {"requests_per_second", s.requests_per_second},
+              {"tokens_per_second", s.tokens_per_second},
+              {"attainment", s.attainment},
+              {"switches", s.switches},
+              {"merges", s.merges},
+              {"weights_seconds", s.weights_seconds}});
+  if (row.timeline) out["timeline"] = json_of(*row.timeline);
+  return out;
 }
 
 }  // namespace valora::cli

@@ -66,6 +66,11 @@ Result<bool> EngineCore::pin(const memory::AdapterNeed& need) {
   return !before;
 }
 
+scheduler::TenantId EngineCore::tenant_of(const std::string& name) {
+  return tenants_.try_emplace(name, static_cast<scheduler::TenantId>(tenants_.size()))
+      .first->second;
+}
+
 Status EngineCore::enqueue(const std::shared_ptr<ActiveRequest>& request,
                            std::shared_ptr<const PreparedPrompt> prompt) {
   const int length = static_cast<int>(prompt->tokens.size());
@@ -91,6 +96,8 @@ Status EngineCore::enqueue(const std::shared_ptr<ActiveRequest>& request,
       sequence->ending_tokens.insert(sequence->ending_tokens.end(),
                                      frontend_.generation().eos_token_ids.begin(),
                                      frontend_.generation().eos_token_ids.end());
+    sequence->tenant = tenant_of(request->request.tenant);
+    sequence->share = request->request.share;
     request->sequences.push_back(sequence);
     ++request->open_sequences;
     queues_changed_ = true;

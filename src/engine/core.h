@@ -3,7 +3,9 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -57,12 +59,15 @@ class EngineCore final : scheduler::StepListener {
   Result<bool> pin(const memory::AdapterNeed& need);
   void unpin(const memory::AdapterNeed& need) { (void)pool_.keep(need, false); }
   void forget_adapter(const Digest& content) { pool_.forget(content); }
+  // Time of merging and restoring so far.
+  double merge_seconds() const;
   // Fills in the fields that the core knows. The lists of adapter names are rebuilt only if the
   // queues changed since the last call.
   void fill(EngineStats& stats);
 
  private:
   void fill_memory(EngineStats& stats) const;
+  scheduler::TenantId tenant_of(const std::string& name);
   Status enqueue(const std::shared_ptr<ActiveRequest>& request,
                  std::shared_ptr<const PreparedPrompt> prompt);
   void on_planned(const scheduler::StepPlan& plan) override;
@@ -86,6 +91,7 @@ class EngineCore final : scheduler::StepListener {
   scheduler::StepLoop loop_;
   std::unordered_map<RequestHandle, std::shared_ptr<ActiveRequest>> active_;
   scheduler::RequestId next_sequence_ = 1;
+  std::map<std::string, scheduler::TenantId> tenants_;
   bool queues_changed_ = false;
 };
 

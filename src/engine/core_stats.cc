@@ -7,8 +7,8 @@ namespace valora {
 namespace {
 
 // Sorted and distinct.
-std::vector<std::string> adapter_names(
-    std::span<const std::shared_ptr<scheduler::Request>> requests) {
+template <typename Requests>
+std::vector<std::string> adapter_names(const Requests& requests) {
   std::vector<const LoadedAdapter*> adapters;
   for (const auto& request : requests)
     for (const AppliedAdapter& use : static_cast<const Sequence&>(*request).owner->adapters)
@@ -26,6 +26,11 @@ std::vector<std::string> adapter_names(
 }
 
 }  // namespace
+
+double EngineCore::merge_seconds() const {
+  const ModeSwitcher* switcher = runner_->switcher();
+  return switcher ? switcher->stats().merge_seconds : 0;
+}
 
 void EngineCore::fill_memory(EngineStats& stats) const {
   const memory::PoolStats pool = pool_.stats();
@@ -63,6 +68,8 @@ void EngineCore::fill(EngineStats& stats) {
       now.preemptions != stats.preemptions) {
     stats.running_adapters = adapter_names(scheduler_.running());
     stats.waiting_adapters = adapter_names(scheduler_.waiting());
+    stats.tenants.clear();
+    for (const auto& [name, id] : tenants_) stats.tenants.push_back({name, scheduler_.service(id)});
     const scheduler::LiveCosts::Accuracy accuracy = scheduler_.costs().accuracy();
     stats.cost_error_median = accuracy.median;
     stats.cost_error_p95 = accuracy.p95;
@@ -75,10 +82,10 @@ void EngineCore::fill(EngineStats& stats) {
   stats.early_aborts = now.early_aborts;
   fill_memory(stats);
   stats.mode = scheduler::mode_name(scheduler_.mode());
+  stats.merge_seconds = merge_seconds();
   if (const ModeSwitcher* switcher = runner_->switcher()) {
     stats.mode_switches = switcher->stats().switches;
     stats.merges = switcher->stats().merges;
-    stats.merge_seconds = switcher->stats().merge_seconds;
   }
   stats.visual_queries = runner_->visual_cache().queries();
   stats.visual_hits = runner_->visual_cache().hits();

@@ -242,6 +242,7 @@ bool ServingEngine::run_commands() {
 
 void ServingEngine::step() {
   if (core_->idle()) return core_->tend_memory();
+  const double merging = core_->merge_seconds();
   const scheduler::StepReport report = core_->step();
   stalled_ = report.waits_for_copies;
   if (report.sequences == 0) return;
@@ -252,7 +253,15 @@ void ServingEngine::step() {
     stats_.overhead_seconds += report.overhead_seconds;
   }
   const std::lock_guard lock(observer_mutex_);
-  if (observer_) observer_->on_step(report.tokens, report.sequences, report.seconds);
+  if (observer_) {
+    observer_->on_step({.tokens = report.tokens,
+                        .sequences = report.sequences,
+                        .seconds = report.seconds,
+                        .mode = scheduler::mode_name(report.shape.mode),
+                        .switched = report.shape.switches,
+                        .merged = report.shape.merges,
+                        .weights_seconds = core_->merge_seconds() - merging});
+  }
   if (probe_) probe_(report);
 }
 

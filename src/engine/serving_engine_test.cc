@@ -250,7 +250,7 @@ TEST_F(EngineTest, TheDestructorEndsEveryRequestOnce) {
 
 class Thrower final : public StepObserver {
  public:
-  void on_step(int, int, double) override { throw std::runtime_error("observer's fault"); }
+  void on_step(const StepRecord&) override { throw std::runtime_error("observer's fault"); }
 };
 
 TEST_F(EngineTest, AnInternalFaultIsToldToAllAndTheEngineSaysSo) {

@@ -120,8 +120,10 @@ TEST_P(ModeTest, AnAdapterWhoseProductsOverflowHarmsNobodyElse) {
 
 TEST_F(ModeEngine, TheModeOfTheLastStepIsReported) {
   start_in(SchedulingPolicy::kMixture);
-  tokens_of(with(base_, {{"one", 1}}));
+  tokens_of(with(base_, {{"two", 1}, {"one", 1}}));  // one is merged, and the other beside it
   EXPECT_EQ(engine_->stats().mode, "mixture");
+  tokens_of(with(base_, {{"one", 1}}));
+  EXPECT_EQ(engine_->stats().mode, "merged");
   tokens_of(base_);
   EXPECT_EQ(engine_->stats().mode, "unmerged");
 }

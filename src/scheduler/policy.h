@@ -29,8 +29,9 @@ struct PolicyMemory {
 
 struct PolicyState {
   std::span<const Request* const> running;  // by admission
-  // The first ones that could run now: by priority, preempted ones first, then as they came.
+  // The first ones that could run now, in the order of WaitingQueue.
   std::span<const Request* const> waiting;
+  bool contended = false;  // requests of several tenants wait: their order keeps the shares
   int token_budget = 0;
   int max_sequences = 0;
   int64_t free_tokens = std::numeric_limits<int64_t>::max();  // that waiting requests have room for

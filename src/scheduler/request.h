@@ -17,6 +17,10 @@ using RequestId = uint64_t;
 using adapters::AdapterId;
 inline constexpr AdapterId kBaseModel = -1;
 
+// Whose request it is. Tenants that wait are served in proportion to their shares
+// (waiting_queue.h).
+using TenantId = int32_t;
+
 enum class RequestState { kWaiting, kRunning, kFinished };
 
 // An adapter of a request that changes the decoder.
@@ -38,6 +42,8 @@ struct Request : std::enable_shared_from_this<Request> {
   memory::AdapterNeed merge_need;  // of that adapter
   std::vector<DecoderAdapter> decoder_adapters;
   int priority = 0;  // lower runs first
+  TenantId tenant = 0;
+  double share = 1;  // weight of its tenant; above 0
   // The time within which it must run, from its arrival and from each of its steps (θ of VaLoRA's
   // Algorithm 1). Zero: it has no latency target.
   Duration tolerance{};
@@ -57,7 +63,10 @@ struct Request : std::enable_shared_from_this<Request> {
   TimePoint last_scheduled{};  // begin of its last step, if any
   Duration passed{};           // time of the steps that the mode left it out of
   int expected_cached = -1;    // prompt tokens in the prefix cache when it came; -1: not looked up
+  double service = 0;          // of steps, in seconds, since it was admitted
+  double advance = 0;          // what its tenant was charged when it was admitted
   uint64_t last_plan = 0;      // number of the last plan that includes it
+  uint64_t last_window = 0;    // number of the last plan that looked at it while it waited
   memory::BlockTable table;
   memory::Claim claim;
   // Time that it waited for its adapters, and for its KV, on their way to the pool.

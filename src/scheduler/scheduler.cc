@@ -28,14 +28,6 @@ void group_by_adapter(std::vector<StepItem>& items) {
                            [&](const StepItem& item) { return rank.at(item.request->adapter); });
 }
 
-// The order of the waiting queue.
-bool goes_before(const std::shared_ptr<Request>& a, const std::shared_ptr<Request>& b) {
-  if (a->priority != b->priority) return a->priority < b->priority;
-  const bool preempted = a->preemptions > 0;
-  if (preempted != (b->preemptions > 0)) return preempted;
-  return preempted && std::pair(a->arrival, a->id) < std::pair(b->arrival, b->id);
-}
-
 }  // namespace
 
 Scheduler::Scheduler(SchedulerConfig config, memory::Pool& pool, std::unique_ptr<Policy> policy,
@@ -68,14 +60,8 @@ Status Scheduler::add(std::shared_ptr<Request> request) {
         fmt::format("{} requests are already waiting; try again later", waiting_.size());
     return Error{ErrorCode::kQueueFull, std::move(message), {}};
   }
-  enqueue(std::move(request));
+  waiting_.push(std::move(request));
   return {};
-}
-
-// A request that this one shifts out of the window gives back what it claimed.
-void Scheduler::enqueue(std::shared_ptr<Request> request) {
-  waiting_.insert(std::ranges::upper_bound(waiting_, request, goes_before), std::move(request));
-  if (waiting_.size() > window()) pool_.unclaim(waiting_[window()]->claim);
 }
 
 StepPlan Scheduler::plan() {
@@ -110,6 +96,7 @@ Scheduler::Step Scheduler::begin_step(TimePoint now) {
   PolicyPlan chosen =
       policy_->plan({.running = {running.data(), running.size()},
                      .waiting = {ready.data(), ready.size()},
+                     .contended = waiting_.contended(),
                      .token_budget = config_.max_num_batched_tokens,
                      .max_sequences = config_.max_num_seqs,
                      .free_tokens = int64_t{pool_.available_blocks()} * memory::kBlockTokens,
@@ -171,6 +158,7 @@ void Scheduler::admit(Step& step, Request& request, TimePoint now) {
   }
   const int cached = request.table.committed * memory::kBlockTokens;
   request.state = RequestState::kRunning;
+  waiting_.admit(request);
   request.computed_tokens = cached;
   if (!request.scheduled_once) {
     request.scheduled_once = true;
@@ -238,6 +226,7 @@ Request* Scheduler::youngest_idle(const Request* except) const {
 void Scheduler::preempt(Step& step, Request& victim) {
   pool_.release(victim.table);
   pool_.unclaim(victim.claim);
+  waiting_.leave(victim);
   victim.state = RequestState::kWaiting;
   victim.computed_tokens = 0;
   ++victim.preemptions;
@@ -247,19 +236,16 @@ void Scheduler::preempt(Step& step, Request& victim) {
 
 void Scheduler::requeue(const Step& step) {
   if (!step.admitted.empty()) {
-    const auto end = waiting_.begin() + static_cast<ptrdiff_t>(window());
-    waiting_.erase(std::remove_if(waiting_.begin(), end,
-                                  [](const auto& request) {
-                                    return request->state == RequestState::kRunning;
-                                  }),
-                   end);
+    waiting_.erase_running(window_.size());
+    std::erase_if(window_,
+                  [](const Request* request) { return request->state == RequestState::kRunning; });
     running_.insert(running_.end(), step.admitted.begin(), step.admitted.end());
   }
   if (!step.preempted.empty()) {
     std::erase_if(running_,
                   [](const auto& request) { return request->state == RequestState::kWaiting; });
   }
-  for (const auto& request : step.preempted) enqueue(request);
+  for (const auto& request : step.preempted) waiting_.push(request);
 }
 
 void Scheduler::complete(const StepPlan& plan) {
@@ -276,15 +262,20 @@ void Scheduler::complete(const StepPlan& plan) {
 
 void Scheduler::finish(Request& request) {
   if (request.state == RequestState::kFinished) return;
-  auto& queue = request.state == RequestState::kRunning ? running_ : waiting_;
-  if (request.state == RequestState::kRunning) note_end(clock_.now());
+  const std::shared_ptr<Request> alive = request.shared_from_this();
+  const bool running = request.state == RequestState::kRunning;
+  if (running) note_end(clock_.now());
   pool_.release(request.table);
   pool_.unclaim(request.claim);
   request.computed_tokens = 0;
   request.state = RequestState::kFinished;
-  // Must be last: the queue may be the only owner.
-  const auto it = std::ranges::find(queue, &request, [](const auto& owned) { return owned.get(); });
-  if (it != queue.end()) queue.erase(it);
+  if (running) {
+    waiting_.leave(request);
+    std::erase(running_, alive);
+  } else {
+    waiting_.erase(request);
+    std::erase(window_, &request);
+  }
 }
 
 SchedulerStats Scheduler::stats() const {

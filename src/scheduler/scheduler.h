@@ -14,6 +14,7 @@
 #include "memory/pool.h"
 #include "scheduler/policy.h"
 #include "scheduler/request.h"
+#include "scheduler/waiting_queue.h"
 
 namespace valora::scheduler {
 
@@ -99,9 +100,11 @@ class Scheduler {
   bool idle() const { return running_.empty() && waiting_.empty(); }
   const memory::Pool& pool() const { return pool_; }
   SchedulerStats stats() const;
+  // Seconds of steps that a tenant was served.
+  double service(TenantId tenant) const { return waiting_.service(tenant); }
   // The queues, in the orders of PolicyState. For metrics and tests.
   const std::vector<std::shared_ptr<Request>>& running() const { return running_; }
-  const std::vector<std::shared_ptr<Request>>& waiting() const { return waiting_; }
+  std::vector<Request*> waiting() const { return waiting_.first(waiting_.size()); }
   // Checks the invariants of scheduler and memory. Returns an empty string, or the first violation.
   // For tests.
   std::string check() const;
@@ -109,22 +112,21 @@ class Scheduler {
  private:
   struct Step;
 
-  // Waiting requests that a plan looks at, and that may hold claims: enough for a full step,
-  // however long the queue is.
-  size_t window() const {
-    return std::min(waiting_.size(), std::max<size_t>(256, 4 * config_.max_num_seqs));
-  }
+  // Waiting requests that a plan looks at: enough for a full step, however long the queue is.
+  size_t window_size() const { return std::max<size_t>(256, 4 * config_.max_num_seqs); }
   Step begin_step(TimePoint now);
-  void enqueue(std::shared_ptr<Request> request);
   // scheduler_costs.cc
   void count_passed(TimePoint now);
   void take_shape(StepPlan& plan);
+  double price(int tokens) const;
+  void charge(const StepPlan& plan, double seconds);
   double prefill_seconds(int tokens) const;
   double running_prefill() const;
   void note_end(TimePoint now);
   struct Ahead;
   bool comes_too_late(Request& request, Ahead& ahead, TimePoint now);
   // scheduler_claims.cc
+  void look_at_queue();
   std::vector<Request*> claim_waiting(Step& step, TimePoint now);
   memory::Readiness claim(Request& request);
   bool revoke_last_claim(const Request& before);
@@ -146,8 +148,10 @@ class Scheduler {
   std::unique_ptr<Policy> policy_;
   const Clock& clock_;
   std::vector<std::shared_ptr<Request>> running_;  // by admission
-  // By priority; of one priority preempted requests by arrival, then the others as they came.
-  std::vector<std::shared_ptr<Request>> waiting_;
+  WaitingQueue waiting_;
+  // The waiting requests that the last plan looked at, in order. No other one that waits holds a
+  // claim.
+  std::vector<Request*> window_;
   uint64_t plans_ = 0;
   uint64_t preemptions_ = 0;
   uint64_t early_aborts_ = 0;

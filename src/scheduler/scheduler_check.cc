@@ -32,18 +32,20 @@ std::string Scheduler::check() const {
   std::unordered_set<const Request*> seen;
   std::vector<const memory::BlockTable*> tables;
   std::vector<const memory::Claim*> claims{&merged_claim_};
-  for (const auto* queue : {&running_, &waiting_}) {
-    for (const auto& request : *queue) {
-      if (!seen.insert(request.get()).second)
-        return fmt::format("request {} is queued twice", request->id);
-      if (std::string error = check_request(*request); !error.empty()) return error;
-      tables.push_back(&request->table);
-      claims.push_back(&request->claim);
-    }
+  const std::vector<Request*> waiting = this->waiting();
+  std::vector<const Request*> queued(waiting.begin(), waiting.end());
+  for (const auto& request : running_) queued.push_back(request.get());
+  for (const Request* request : queued) {
+    if (!seen.insert(request).second) return fmt::format("request {} is queued twice", request->id);
+    if (std::string error = check_request(*request); !error.empty()) return error;
+    tables.push_back(&request->table);
+    claims.push_back(&request->claim);
   }
-  for (size_t i = window(); i < waiting_.size(); ++i)
-    if (waiting_[i]->claim.holds())
-      return fmt::format("request {} holds a claim far back in the queue", waiting_[i]->id);
+  std::unordered_set<const Request*> window;
+  for (const Request* request : window_) {
+    window.insert(request);
+    if (!seen.contains(request)) return "the last plan looked at a request that is gone";
+  }
   for (const auto& request : running_) {
     if (request->state != RequestState::kRunning)
       return fmt::format("request {} is in the running queue in another state", request->id);
@@ -52,24 +54,15 @@ std::string Scheduler::check() const {
     if (!request->scheduled_once)
       return fmt::format("request {} is running but was never scheduled", request->id);
   }
-  for (size_t i = 0; i < waiting_.size(); ++i) {
-    const Request& request = *waiting_[i];
-    if (request.state != RequestState::kWaiting)
-      return fmt::format("request {} is in the waiting queue in another state", request.id);
-    if (!request.table.blocks.empty() || request.computed_tokens > 0) {
-      return fmt::format("request {} is waiting but holds memory", request.id);
-    }
-    if (i == 0) continue;
-    const Request& before = *waiting_[i - 1];
-    if (before.priority > request.priority)
-      return fmt::format("request {} waits behind request {}, whose priority is lower", request.id,
-                         before.id);
-    if (before.priority < request.priority || request.preemptions == 0) continue;
-    if (before.preemptions == 0 || before.arrival > request.arrival) {
-      return fmt::format("preempted request {} waits behind request {}, which came later",
-                         request.id, before.id);
-    }
+  for (const Request* request : waiting) {
+    if (request->state != RequestState::kWaiting)
+      return fmt::format("request {} is in the waiting queue in another state", request->id);
+    if (!request->table.blocks.empty() || request->computed_tokens > 0)
+      return fmt::format("request {} is waiting but holds memory", request->id);
+    if (request->claim.holds() && !window.contains(request))
+      return fmt::format("request {} holds a claim far back in the queue", request->id);
   }
+  if (std::string error = waiting_.check(); !error.empty()) return error;
   return pool_.check(tables, claims);
 }
 

@@ -41,11 +41,20 @@ Readiness Scheduler::claim(Request& request) {
                      static_cast<int>(request.tokens.size()));
 }
 
+// Those that others shifted out of the window give back what they claimed.
+void Scheduler::look_at_queue() {
+  std::vector<Request*> window = waiting_.first(window_size());
+  for (Request* request : window) request->last_window = plans_;
+  for (Request* request : window_)
+    if (request->last_window != plans_) pool_.unclaim(request->claim);
+  window_ = std::move(window);
+}
+
 // The requests that could run now, in the order of the queue. Each other one asks for what it
 // needs, in the order of priority, until one finds no room. Ready requests may pass that one until
 // its patience ends; then none passes it, and those behind it give back what they claimed.
 std::vector<Request*> Scheduler::claim_waiting(Step& step, TimePoint now) {
-  const std::vector<Request*> queue = view(std::span(waiting_).first(window()));
+  look_at_queue();
   std::vector<Request*> ready;
   Request* full = nullptr;
   size_t ready_before_full = 0;
@@ -56,7 +65,7 @@ std::vector<Request*> Scheduler::claim_waiting(Step& step, TimePoint now) {
                       ? config_.max_num_seqs - static_cast<int64_t>(running_.size()) + kAhead
                       : INT64_MAX;
   Ahead ahead{.prefill = config_.early_abort ? running_prefill() : 0};
-  for (Request* request : queue) {
+  for (Request* request : window_) {
     if (config_.early_abort && comes_too_late(*request, ahead, now)) {
       step.plan.failed.push_back({request, too_late(*request)});
       continue;
@@ -95,8 +104,8 @@ std::vector<Request*> Scheduler::claim_waiting(Step& step, TimePoint now) {
 // Takes the claim of the last waiting request behind `before`, which may be a running one, or else
 // of the merged adapter. False: there is none.
 bool Scheduler::revoke_last_claim(const Request& before) {
-  for (size_t i = window(); i-- > 0;) {
-    Request& request = *waiting_[i];
+  for (size_t i = window_.size(); i-- > 0;) {
+    Request& request = *window_[i];
     if (&request == &before) break;
     if (!request.claim.holds() || request.state != RequestState::kWaiting) continue;
     pool_.unclaim(request.claim);

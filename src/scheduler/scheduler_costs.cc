@@ -19,14 +19,36 @@ void Scheduler::take_shape(StepPlan& plan) {
   const WeightsChange change = change_to(plan.merged, weights_);
   shaper.change(change);
   plan.shape = shaper.shape();
+  // All its requests are of the merged adapter.
+  if (plan.mode == Mode::kMixture && plan.shape.segments == 0)
+    plan.mode = plan.shape.mode = mode_ = Mode::kMerged;
   weights_ = change.after;
 }
 
 void Scheduler::note_step(const StepPlan& plan, Duration time) {
   costs_.observe(plan.shape, seconds(time));
+  charge(plan, seconds(time));
   int tokens = 0;
   for (const StepItem& item : plan.items) tokens += item.tokens > 1 ? item.tokens : 0;
   if (2 * tokens > plan.total_tokens) pool_.note_prefill(tokens, seconds(time));
+}
+
+// What these tokens of a request would take alone: seconds, or the weights of VTC if no cost is
+// known.
+double Scheduler::price(int tokens) const {
+  if (!costs_.known()) return tokens > 1 ? tokens : 2;
+  return costs_.running_seconds(tokens > 1 ? StepShape{.prefill_tokens = tokens}
+                                           : StepShape{.decode_tokens = 1});
+}
+
+// The requests of a step share its time by what each of its requests would have taken alone.
+void Scheduler::charge(const StepPlan& plan, double seconds) {
+  double total = 0;
+  for (const StepItem& item : plan.items) total += price(item.tokens);
+  for (const StepItem& item : plan.items) {
+    const double part = price(item.tokens);
+    waiting_.serve(*item.request, costs_.known() ? seconds * part / total : part);
+  }
 }
 
 // Beside the decodes of the running requests.

@@ -1,6 +1,7 @@
 #include "scheduler/step_batch.h"
 
 #include <algorithm>
+#include <optional>
 
 namespace valora::scheduler {
 namespace {
@@ -11,10 +12,11 @@ void for_each_in_step(const PolicyState& state, std::span<const RequestIndex> or
                       const StepMode& mode, Body&& body) {
   int budget = state.token_budget, sequences = state.max_sequences;
   int64_t room = state.free_tokens;
+  std::vector<RequestIndex> kept;
+  if (mode.mode == Mode::kMerged) order = kept = merged_order(state, order, mode.merged);
   for (const RequestIndex i : order) {
     if (budget <= 0 || sequences <= 0) break;
     const Request& request = state[i];
-    if (mode.mode == Mode::kMerged && request.merge != mode.merged) continue;
     const int tokens = std::min(request.remaining_tokens(), budget);
     if (tokens <= 0) continue;
     if (i >= state.running.size() && (room -= static_cast<int64_t>(request.tokens.size())) < 0)
@@ -26,6 +28,22 @@ void for_each_in_step(const PolicyState& state, std::span<const RequestIndex> or
 }
 
 }  // namespace
+
+std::vector<RequestIndex> merged_order(const PolicyState& state,
+                                       std::span<const RequestIndex> order, AdapterId merged) {
+  std::vector<RequestIndex> kept;
+  std::optional<TenantId> passed;
+  for (const RequestIndex i : order) {
+    const Request& request = state[i];
+    const bool waits = i >= state.running.size();
+    if (waits && passed && *passed != request.tenant) break;
+    if (request.merge == merged)
+      kept.push_back(i);
+    else if (waits)
+      passed = request.tenant;
+  }
+  return kept;
+}
 
 StepBatch batch_of(const PolicyState& state, std::span<const RequestIndex> order,
                    const StepMode& mode) {

@@ -21,6 +21,11 @@ struct StepMode {
   AdapterId merged = kBaseModel;
 };
 
+// The requests of an order that merged mode may run: those of the adapter. A waiting one passes no
+// other tenant's, or the mode would undo the shares.
+std::vector<RequestIndex> merged_order(const PolicyState& state,
+                                       std::span<const RequestIndex> order, AdapterId merged);
+
 // Fills a step in this order, as the scheduler does. In merged mode requests of others are passed.
 StepBatch batch_of(const PolicyState& state, std::span<const RequestIndex> order,
                    const StepMode& mode);

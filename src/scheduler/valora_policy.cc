@@ -99,7 +99,7 @@ class ValoraPolicy final : public Policy {
     const auto other = [&](RequestIndex i) { return state[i].merge != plan.merged; };
     plan.passed = taken_of(state, plan.order, {});
     std::erase_if(plan.passed, [&](RequestIndex i) { return !other(i); });
-    std::erase_if(plan.order, other);
+    plan.order = merged_order(state, plan.order, plan.merged);
   }
 
   static int full_batch(const PolicyState& state) {
@@ -108,7 +108,9 @@ class ValoraPolicy final : public Policy {
 
   // The starving requests, those farthest beyond their tolerance first. Moves them to the front of
   // the order, but decodes stay before prefills: a decode takes one token of the step, a prefill
-  // may take them all. They leave at least half of the step's sequences to starving prefills.
+  // may take them all. They leave at least half of the step's sequences to starving prefills. If
+  // several tenants wait, waiting requests keep their order, or one that floods the queue with
+  // requests that starve would go before all others.
   std::vector<RequestIndex> take_starving(const PolicyState& state,
                                           std::vector<RequestIndex>& order, TimePoint now) const {
     const StepBatch now_running = batch_of(state, order, {Mode::kUnmerged, kBaseModel});
@@ -118,27 +120,33 @@ class ValoraPolicy final : public Policy {
     std::vector<std::pair<Duration, RequestIndex>> decodes, others;
     std::vector<RequestIndex> fresh_decodes, rest, starving;
     for (const RequestIndex i : order) {
-      const bool decode = i < state.running.size() && state[i].remaining_tokens() <= 1;
-      if (const Duration beyond = credits.beyond(i); beyond > Duration{})
+      const bool waits = i >= state.running.size();
+      const bool decode = !waits && state[i].remaining_tokens() <= 1;
+      const Duration beyond = credits.beyond(i);
+      const bool starves = beyond > Duration{};
+      if (starves) starving.push_back(i);
+      if (decode && !starves)
+        fresh_decodes.push_back(i);
+      else if (starves || (waits && state.contended))
         (decode ? decodes : others).emplace_back(beyond, i);
       else
-        (decode ? fresh_decodes : rest).push_back(i);
+        rest.push_back(i);
     }
     const auto farthest_first = [&](const auto& a, const auto& b) {
       const int pa = state[a.second].priority, pb = state[b.second].priority;
       return pa != pb ? pa < pb : a.first > b.first;
     };
     std::ranges::stable_sort(decodes, farthest_first);
-    std::ranges::stable_sort(others, farthest_first);
-    const size_t reserved =
-        std::min<size_t>(others.size(), static_cast<size_t>(state.max_sequences) / 2);
+    if (!state.contended) std::ranges::stable_sort(others, farthest_first);
+    const size_t reserved = std::min<size_t>(starving.size() - decodes.size(),
+                                             static_cast<size_t>(state.max_sequences) / 2);
     const auto limit = static_cast<size_t>(state.max_sequences) - reserved;
     order.clear();
-    for (const auto& [beyond, i] : decodes) order.push_back(i), starving.push_back(i);
+    for (const auto& [beyond, i] : decodes) order.push_back(i);
     const size_t before = std::min(fresh_decodes.size(), limit - std::min(limit, order.size()));
     order.insert(order.end(), fresh_decodes.begin(),
                  fresh_decodes.begin() + static_cast<ptrdiff_t>(before));
-    for (const auto& [beyond, i] : others) order.push_back(i), starving.push_back(i);
+    for (const auto& [beyond, i] : others) order.push_back(i);
     order.insert(order.end(), fresh_decodes.begin() + static_cast<ptrdiff_t>(before),
                  fresh_decodes.end());
     order.insert(order.end(), rest.begin(), rest.end());

@@ -60,7 +60,7 @@ TEST(Policies, ValoraLeavesNoRequestOutForLongerThanItsTolerance) {
     config.policy_options.tolerance = 100ms * seed;
     LongestPass longest;
     const auto report = simulate(config, requests(0.55 + 0.05 * seed, seed, 25), kCosts,
-                                 [&](const scheduler::Scheduler& s) { longest(s); });
+                                 [&](const auto& s, const auto&, Duration) { longest(s); });
     ASSERT_TRUE(report.ok());
     // One step may begin just before the tolerance ends: the longest takes a merge and 2,048
     // tokens.

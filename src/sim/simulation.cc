@@ -1,7 +1,8 @@
 #include "sim/simulation.h"
 
 #include <algorithm>
-#include <numeric>
+#include <set>
+#include <utility>
 
 namespace valora::sim {
 namespace {
@@ -25,26 +26,30 @@ class Simulation final : scheduler::StepListener {
         scheduler_(config.scheduler, pool_, std::move(policy), clock_),
         executor_(std::move(cost), clock_) {
     report_.answers.resize(arrivals_.size());
-    order_.resize(arrivals_.size());
-    std::iota(order_.begin(), order_.end(), size_t{0});
-    std::ranges::stable_sort(order_, {}, [this](size_t i) { return arrivals_[i].at; });
+    followers_.resize(arrivals_.size());
+    for (size_t i = 0; i < arrivals_.size(); ++i) {
+      if (const auto& after = arrivals_[i].after)
+        followers_[*after].push_back(i);
+      else
+        coming_.emplace(arrivals_[i].at, i);
+    }
   }
 
-  Result<SimulationReport> run(const std::function<void(const scheduler::Scheduler&)>& after_step) {
-    size_t next = 0;
-    while (next < order_.size() || !scheduler_.idle()) {
-      if (scheduler_.idle()) wait_until(arrivals_[order_[next]].at);
-      while (next < order_.size() && arrivals_[order_[next]].at <= now()) arrive(order_[next++]);
+  Result<SimulationReport> run(const AfterStep& after_step) {
+    while (!coming_.empty() || !scheduler_.idle()) {
+      if (scheduler_.idle()) wait_until(coming_.begin()->first);
+      while (!coming_.empty() && coming_.begin()->first <= now()) arrive_next();
+      if (scheduler_.idle()) continue;  // those that came were refused
       const scheduler::StepReport step = loop_.step();
       if (step.sequences > 0)
         count(step.shape);
       else if (step.waits_for_copies)
-        wait_for_copies(next);
-      else if (next < order_.size())
-        wait_until(arrivals_[order_[next]].at);
+        wait_for_copies();
+      else if (!coming_.empty())
+        wait_until(coming_.begin()->first);
       else if (!scheduler_.idle())
         return internal("the policy lets none of the remaining requests run");
-      if (after_step) after_step(scheduler_);
+      if (after_step) after_step(scheduler_, step, now());
     }
     report_.end = now();
     report_.scheduler = scheduler_.stats();
@@ -64,9 +69,9 @@ class Simulation final : scheduler::StepListener {
     if (time > now()) clock_.advance(time - now());
   }
 
-  void wait_for_copies(size_t next) {
+  void wait_for_copies() {
     Duration until = mover_.next_end().value_or(clock_.now()) - TimePoint{};
-    if (next < order_.size()) until = std::min(until, arrivals_[order_[next]].at);
+    if (!coming_.empty()) until = std::min(until, coming_.begin()->first);
     wait_until(until);
   }
 
@@ -80,14 +85,29 @@ class Simulation final : scheduler::StepListener {
     return index < adapter_ranks_.size() ? adapter_ranks_[index] : SimulationConfig::kDefaultRank;
   }
 
+  void arrive_next() {
+    const auto [at, index] = *coming_.begin();
+    coming_.erase(coming_.begin());
+    arrivals_[index].at = at;
+    arrive(index);
+  }
+
+  void refuse(size_t index, const Error& error) {
+    report_.answers[index].refused = error;
+    for (const size_t follower : followers_[index])
+      refuse(follower, {ErrorCode::kCancelled, "the request before it failed", {}});
+  }
+
   void arrive(size_t index) {
     Arrival& arrival = arrivals_[index];
     Answer& answer = report_.answers[index];
     auto request = std::make_shared<SimulatedRequest>();
-    request->id = answer.id = index + 1;
+    request->id = answer.id = arrival.id > 0 ? arrival.id : index + 1;
     request->arrival = TimePoint{} + arrival.at;
     request->adapter = request->merge = arrival.adapter;
     request->priority = arrival.priority;
+    request->tenant = arrival.tenant;
+    request->share = arrival.share;
     request->tolerance = arrival.ttft_target;
     if (arrival.ttft_target > Duration{})
       request->deadline = request->arrival + arrival.ttft_target;
@@ -103,7 +123,7 @@ class Simulation final : scheduler::StepListener {
     request->index = index;
     request->answer_tokens = arrival.answer_tokens;
     answer.arrival = arrival.at;
-    if (const Status status = add(request); !status.ok()) answer.refused = status.error();
+    if (const Status status = add(request); !status.ok()) refuse(index, status.error());
   }
 
   // The scheduler requires that a sequence fits the KV cache to its end. The engine ensures it by
@@ -134,16 +154,19 @@ class Simulation final : scheduler::StepListener {
     answer.kv_wait = request.kv_wait;
     answer.cached_tokens = request.cached_tokens;
     answer.preemptions = request.preemptions;
+    for (const size_t follower : followers_[request.index])
+      coming_.emplace(now() + arrivals_[follower].at, follower);
     scheduler_.finish(request);
   }
 
   void on_failed(Request& request, const Error& error) override {
-    report_.answers[static_cast<SimulatedRequest&>(request).index].refused = error;
+    refuse(static_cast<SimulatedRequest&>(request).index, error);
     scheduler_.finish(request);
   }
 
   std::vector<Arrival> arrivals_;
-  std::vector<size_t> order_;  // indices of arrivals_, by time
+  std::set<std::pair<Duration, size_t>> coming_;  // arrivals whose time is known
+  std::vector<std::vector<size_t>> followers_;    // those that come after each one
   SimulatedClock clock_;
   std::vector<int32_t> adapter_blocks_;
   std::vector<int> adapter_ranks_;
@@ -161,14 +184,16 @@ Status check(const SimulationConfig& config, const std::vector<Arrival>& arrival
   for (size_t i = 0; i < arrivals.size(); ++i)
     if (arrivals[i].prompt.empty() || arrivals[i].answer_tokens < 1)
       return invalid("arrival " + std::to_string(i) + " has no prompt or no answer", "arrivals");
+  for (size_t i = 0; i < arrivals.size(); ++i)
+    if (arrivals[i].after && *arrivals[i].after >= i)
+      return invalid("arrival " + std::to_string(i) + " comes after none before it", "arrivals");
   return {};
 }
 
 }  // namespace
 
-Result<SimulationReport> simulate(
-    const SimulationConfig& config, std::vector<Arrival> arrivals, StepCost cost,
-    const std::function<void(const scheduler::Scheduler&)>& after_step) {
+Result<SimulationReport> simulate(const SimulationConfig& config, std::vector<Arrival> arrivals,
+                                  StepCost cost, const AfterStep& after_step) {
   VALORA_CHECK(check(config, arrivals));
   VALORA_TRY(policy, scheduler::make_policy(config.policy, config.policy_options));
   return Simulation(config, std::move(arrivals), std::move(policy), std::move(cost))

@@ -29,20 +29,31 @@ struct SimulationConfig {
 };
 
 struct Arrival {
-  Duration at{};                // since the start of the simulation
+  // Since the start of the simulation. With `after`: since the end of that arrival's answer.
+  Duration at{};
   std::vector<int32_t> prompt;  // token ids, 0 or above
   int answer_tokens = 1;        // tokens to generate; at least 1
   scheduler::AdapterId adapter = scheduler::kBaseModel;
-  int priority = 0;        // lower runs first
+  int priority = 0;  // lower runs first
+  scheduler::TenantId tenant = 0;
+  double share = 1;        // weight of the tenant
   Duration ttft_target{};  // latency target of the first token; zero: none
   // The arrival of the conversation's turn before: the prompt is that one's prompt and answer, and
   // then the new question.
   std::optional<size_t> previous;
+  // It comes when the answer to this earlier arrival has ended, and fails if that one failed.
+  std::optional<size_t> after;
+  // Pictures before its text. In simulated time the first tokens of what is new in the prompt are
+  // theirs; on an engine the model decides how many they have.
+  int pictures = 0;
+  int picture_tokens = 0;  // of all its pictures
+  // Decides the simulated answer (answer_token()). 0: the index of the arrival plus 1.
+  scheduler::RequestId id = 0;
 };
 
 // The outcome of one arrival. Times are since the start of the simulation.
 struct Answer {
-  scheduler::RequestId id = 0;   // index of the arrival plus 1
+  scheduler::RequestId id = 0;
   std::optional<Error> refused;  // set if the queue is full, it is too long, or its adapter failed
   Duration arrival{}, first_scheduled{}, first_token{}, end{};
   Duration adapter_wait{}, kv_wait{};  // for adapters and KV on their way to the pool
@@ -59,11 +70,13 @@ struct SimulationReport {
   memory::PoolStats pool;
 };
 
+// Called after each step, e.g. to check invariants; also after one without work.
+using AfterStep =
+    std::function<void(const scheduler::Scheduler&, const scheduler::StepReport&, Duration now)>;
+
 // Runs all arrivals until every request has ended. kInvalidArgument: an unknown policy, an
-// empty pool, or an arrival without prompt or answer. after_step, if set, is called after each
-// step, e.g. to check invariants.
-Result<SimulationReport> simulate(
-    const SimulationConfig& config, std::vector<Arrival> arrivals, StepCost cost,
-    const std::function<void(const scheduler::Scheduler&)>& after_step = {});
+// empty pool, or an arrival without prompt or answer.
+Result<SimulationReport> simulate(const SimulationConfig& config, std::vector<Arrival> arrivals,
+                                  StepCost cost, const AfterStep& after_step = {});
 
 }  // namespace valora::sim

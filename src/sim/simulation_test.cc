@@ -23,7 +23,9 @@ std::vector<int32_t> prompt(int tokens, int32_t first = 0) {
 }
 
 // The invariants must hold after every step.
-void check(const scheduler::Scheduler& scheduler) { ASSERT_EQ(scheduler.check(), ""); }
+void check(const scheduler::Scheduler& scheduler, const scheduler::StepReport&, Duration) {
+  ASSERT_EQ(scheduler.check(), "");
+}
 
 SimulationReport run(const SimulationConfig& config, std::vector<Arrival> arrivals,
                      const StepCost& cost = kCost) {
@@ -102,7 +104,34 @@ TEST(Simulation, RefusesWhatTheSchedulerRefuses) {
   EXPECT_EQ(report.answers[2].refused->code, ErrorCode::kInvalidArgument);
 }
 
+TEST(Simulation, ARequestMayComeAfterTheAnswerToAnother) {
+  const SimulationReport report =
+      run({.pool = {.blocks = 20}}, {{.at = 100ms, .prompt = prompt(4), .answer_tokens = 3},
+                                     {.at = 50ms, .prompt = prompt(4), .after = 0},
+                                     {.at = 0ms, .prompt = prompt(4), .after = 1},
+                                     {.at = 10ms, .prompt = prompt(4)}});
+  EXPECT_EQ(report.answers[1].arrival, report.answers[0].end + 50ms);
+  EXPECT_EQ(report.answers[2].arrival, report.answers[1].end);
+  EXPECT_LT(report.answers[3].end, report.answers[0].arrival);
+  for (const Answer& answer : report.answers) EXPECT_GT(answer.end, answer.arrival);
+}
+
+TEST(Simulation, WhatComesAfterAFailedRequestFails) {
+  const SimulationReport report =
+      run({.pool = {.blocks = 2}}, {{.prompt = prompt(30), .answer_tokens = 3},
+                                    {.prompt = prompt(4), .after = 0},
+                                    {.prompt = prompt(4), .after = 1},
+                                    {.prompt = prompt(4)}});
+  EXPECT_EQ(report.answers[0].refused->code, ErrorCode::kInvalidArgument);
+  EXPECT_EQ(report.answers[1].refused->code, ErrorCode::kCancelled);
+  EXPECT_EQ(report.answers[2].refused->code, ErrorCode::kCancelled);
+  EXPECT_FALSE(report.answers[3].refused);
+}
+
 TEST(Simulation, RefusesSettingsThatMakeNoSense) {
+  EXPECT_THAT(
+      simulate({.pool = {.blocks = 1}}, {{.prompt = {1}, .after = 0}}, kCost).error().message,
+      HasSubstr("arrival 0 comes after none before it"));
   EXPECT_THAT(simulate({.pool = {.blocks = 0}}, {}, kCost).error().message,
               HasSubstr("pool block"));
   EXPECT_THAT(simulate({.policy = "best", .pool = {.blocks = 1}}, {}, kCost).error().message,

@@ -6,69 +6,15 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <random>
 
 #include "base/strings.h"
+#include "sim/random.h"
 
 namespace valora::sim {
 namespace {
 
 constexpr int kMaxAdapters = 1'000'000;
 constexpr double kMaxSeconds = 1e9;  // a Duration holds 9e9
-
-// The distributions of <random> differ between standard libraries; its generators and seed_seq do
-// not. So the distributions are here.
-class Random {
- public:
-  enum Purpose : uint32_t { kTimes, kAdapters, kLengths, kTokens };
-
-  // Each purpose has its own sequence.
-  Random(uint32_t seed, Purpose purpose) {
-    std::seed_seq both{seed, uint32_t{purpose}};
-    bits_.seed(both);
-  }
-
-  // In [0, 1), with the 53 bits that a double holds.
-  double uniform() { return static_cast<double>(bits_() >> 11) * 0x1p-53; }
-
-  // In [min, max]. The remainder favours small values by less than 2^-32.
-  int between(int min, int max) {
-    const auto count = static_cast<uint64_t>(int64_t{max} - min + 1);
-    return static_cast<int>(min + static_cast<int64_t>(bits_() % count));
-  }
-
-  // Mean 1, by the inverse of the distribution function.
-  double exponential() { return -std::log(1 - uniform()); }
-
-  // Scale 1: mean and variance are `shape`. Marsaglia and Tsang, "A simple method for generating
-  // gamma variables", 2000.
-  double gamma(double shape) {
-    if (shape < 1) {
-      const double larger = gamma(shape + 1);
-      return larger * std::pow(1 - uniform(), 1 / shape);
-    }
-    const double d = shape - 1.0 / 3, c = 1 / std::sqrt(9 * d);
-    while (true) {
-      const double x = normal();
-      const double v = std::pow(1 + c * x, 3);
-      if (v <= 0) continue;
-      if (std::log(1 - uniform()) < x * x / 2 + d * (1 - v + std::log(v))) return d * v;
-    }
-  }
-
- private:
-  // Marsaglia's polar method. Its second value is left, to keep no state.
-  double normal() {
-    while (true) {
-      const double x = 2 * uniform() - 1;
-      const double y = 2 * uniform() - 1;
-      const double s = x * x + y * y;
-      if (s > 0 && s < 1) return x * std::sqrt(-2 * std::log(s) / s);
-    }
-  }
-
-  std::mt19937_64 bits_;
-};
 
 Error out_of_range(const char* field, const std::string& range) {
   return invalid(fmt::format("{} must be {}", field, range), field);
@@ -83,7 +29,9 @@ Status check(const WorkloadConfig& c) {
     return out_of_range("seconds", "above 0 and at most 1e9");
   if (!(c.cv >= 0.01 && c.cv <= 100)) return out_of_range("cv", "from 0.01 to 100");
   if (!(c.alpha >= 0) || !std::isfinite(c.alpha)) return out_of_range("alpha", "0 or above");
-  if (!(c.skewness >= 0 && c.skewness <= 1)) return out_of_range("skewness", "from 0 to 1");
+  const auto is_share = [](double value) { return value >= 0 && value <= 1; };
+  if (!is_share(c.skewness)) return out_of_range("skewness", "from 0 to 1");
+  if (!std::ranges::all_of(c.phases, is_share)) return out_of_range("phases", "from 0 to 1");
   if (c.adapters < 0 || c.adapters > kMaxAdapters)
     return out_of_range("adapters", fmt::format("from 0 to {}", kMaxAdapters));
   if (c.max_tokens < 2) return out_of_range("max_tokens", "at least 2");
@@ -147,39 +95,46 @@ Result<std::vector<TraceRow>> traced_rows(const WorkloadConfig& config,
 
 class AdapterPicker {
  public:
-  explicit AdapterPicker(const WorkloadConfig& config) : random_(config.seed, Random::kAdapters) {
-    double sum = 0;
-    for (int i = 0; i < config.adapters; ++i) cumulative_.push_back(sum += weight(config, i));
+  explicit AdapterPicker(const WorkloadConfig& config)
+      : config_(config), random_(config.seed, Random::kAdapters) {
+    if (config.phases.empty()) cumulative_.push_back(cumulated(config.skewness));
+    for (const double skewness : config.phases) cumulative_.push_back(cumulated(skewness));
   }
 
-  scheduler::AdapterId pick() {
-    if (cumulative_.empty()) return scheduler::kBaseModel;
-    const double place = random_.uniform() * cumulative_.back();
-    const auto index = std::ranges::upper_bound(cumulative_, place) - cumulative_.begin();
+  scheduler::AdapterId pick(Duration at) {
+    if (config_.adapters == 0) return scheduler::kBaseModel;
+    const double part = seconds(at) / config_.seconds * static_cast<double>(cumulative_.size());
+    const size_t phase = std::min(static_cast<size_t>(part), cumulative_.size() - 1);
+    const std::vector<double>& sums = cumulative_[phase];
+    const double place = random_.uniform() * sums.back();
+    const auto index = std::ranges::upper_bound(sums, place) - sums.begin();
     // A single adapter may have a weight of 0, and rounding may reach the end.
-    return static_cast<int>(std::min<ptrdiff_t>(index, std::ssize(cumulative_) - 1));
+    const auto drawn = static_cast<int>(std::min<ptrdiff_t>(index, std::ssize(sums) - 1));
+    return (drawn + static_cast<int>(phase)) % config_.adapters;
   }
 
  private:
-  static double weight(const WorkloadConfig& config, int adapter) {
-    switch (config.shares) {
-      case AdapterShares::kPowerLaw: return std::pow(adapter + 1.0, -config.alpha);
+  std::vector<double> cumulated(double skewness) const {
+    std::vector<double> sums;
+    double sum = 0;
+    for (int i = 0; i < config_.adapters; ++i) sums.push_back(sum += weight(skewness, i));
+    return sums;
+  }
+
+  double weight(double skewness, int adapter) const {
+    switch (config_.shares) {
+      case AdapterShares::kPowerLaw: return std::pow(adapter + 1.0, -config_.alpha);
       case AdapterShares::kSkewed:
-        return adapter == 0 ? config.skewness : (1 - config.skewness) / (config.adapters - 1);
+        return adapter == 0 ? skewness : (1 - skewness) / (config_.adapters - 1);
       case AdapterShares::kUniform: break;
     }
     return 1;
   }
 
-  std::vector<double> cumulative_;  // sums of weights
+  const WorkloadConfig& config_;
+  std::vector<std::vector<double>> cumulative_;  // sums of weights, by phase
   Random random_;
 };
-
-std::vector<int32_t> random_prompt(Random& random, int tokens) {
-  std::vector<int32_t> prompt(static_cast<size_t>(tokens));
-  for (int32_t& id : prompt) id = random.between(0, kPromptIds - 1);
-  return prompt;
-}
 
 // In the order of the enumerators.
 constexpr std::array kProcessNames{"poisson", "gamma", "trace"};
@@ -210,24 +165,8 @@ Result<std::vector<Arrival>> make_workload(const WorkloadConfig& config,
     arrivals.push_back({.at = row.at,
                         .prompt = random_prompt(tokens, prompt),
                         .answer_tokens = std::min(row.answer_tokens, most - prompt),
-                        .adapter = adapters.pick()});
+                        .adapter = adapters.pick(row.at)});
   }
-  return arrivals;
-}
-
-std::vector<Arrival> make_streams(const StreamConfig& config) {
-  std::vector<Arrival> arrivals;
-  if (!(config.period > 0) || config.tokens < 1) return arrivals;
-  Random phases(config.seed, Random::kTimes), tokens(config.seed, Random::kTokens);
-  for (int stream = 0; stream < config.streams; ++stream) {
-    const double phase = phases.uniform();
-    for (int chunk = 0; (chunk + phase) * config.period < config.seconds; ++chunk)
-      arrivals.push_back(
-          {.at = from_seconds((chunk + phase) * config.period),
-           .prompt = random_prompt(tokens, config.tokens),
-           .adapter = config.adapters > 0 ? stream % config.adapters : scheduler::kBaseModel});
-  }
-  std::ranges::stable_sort(arrivals, {}, &Arrival::at);
   return arrivals;
 }
 

@@ -1,7 +1,7 @@
 // Open-loop workloads over many adapters: requests that share no prefix and come at times that do
-// not depend on the answers. Synthetic ones as in S-LoRA §7.2 and VaLoRA §6.3, the times and
-// lengths of a recorded trace, and the streams of video analytics (VaLoRA §6). The same seed gives
-// the same workload with every standard library, up to the rounding of std::log and std::pow.
+// not depend on the answers. Synthetic ones as in S-LoRA §7.2 and VaLoRA §6.3, and the times and
+// lengths of a recorded trace. The same seed gives the same workload everywhere (random.h), whose
+// prompts are of random ids.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,10 @@ struct WorkloadConfig {
   AdapterShares shares = AdapterShares::kUniform;
   double alpha = 1;       // of kPowerLaw; 0 is uniform
   double skewness = 0.5;  // of kSkewed; 0 to 1
-  int adapters = 20;      // 0: all requests are for the base model
+  // A load that shifts: skewness in equal parts of the time, instead of the one above. The most
+  // popular adapter of part p is p % adapters.
+  std::vector<double> phases;
+  int adapters = 20;  // 0: all requests are for the base model
   double seconds = 300;
   // Lengths are uniform between these (S-LoRA §7.2). kTrace ignores them; its rows have lengths.
   int prompt_min = 8, prompt_max = 512;
@@ -42,7 +45,6 @@ struct WorkloadConfig {
   uint32_t seed = 1;
 };
 
-inline constexpr int kPromptIds = 32000;        // prompts consist of random ids below this
 inline constexpr int kMaxRequests = 1'000'000;  // of one workload
 
 // In order of time, from 0 to `seconds`. Times, adapters and lengths are drawn apart: a change of
@@ -57,21 +59,6 @@ inline constexpr int kMaxRequests = 1'000'000;  // of one workload
 // expected; a trace without two different times.
 Result<std::vector<Arrival>> make_workload(const WorkloadConfig& config,
                                            std::span<const TraceRow> trace = {});
-
-// Cameras of video analytics: each sends a chunk of frames per period and gets one token back, as
-// of a task head.
-struct StreamConfig {
-  int streams = 1;
-  double period = 1;  // seconds between the chunks of a stream; the phases are random
-  int tokens = 269;   // prompt tokens of a request: a chunk of 30 frames
-  int adapters = 1;   // stream i asks for adapter i % adapters; 0: for the base model
-  double seconds = 60;
-  uint32_t seed = 1;
-};
-
-// In order of time, from 0 to `seconds`. Empty unless streams, period, tokens and seconds are
-// above 0.
-std::vector<Arrival> make_streams(const StreamConfig& config);
 
 // "poisson", "gamma", "trace".
 const char* name_of(ArrivalProcess process);

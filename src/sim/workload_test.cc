@@ -1,4 +1,5 @@
 #include "sim/workload.h"
+#include "sim/random.h"
 
 #include <gtest/gtest.h>
 
@@ -104,6 +105,26 @@ TEST(Workload, AdaptersHaveTheirShares) {
   expect(AdapterShares::kSkewed, 1, {{0, 1}, {1, 0}, {2, 0}});
   expect(AdapterShares::kSkewed, 0, {{0, 1}});
   expect(AdapterShares::kUniform, 0.5, {{scheduler::kBaseModel, 1}});
+}
+
+TEST(Workload, TheLoadShiftsToAnotherAdapter) {
+  const auto arrivals = make_workload({.rate = 50,
+                                       .shares = AdapterShares::kSkewed,
+                                       .phases = {0.9, 0.2, 0.6},
+                                       .adapters = 5,
+                                       .seconds = 60});
+  ASSERT_TRUE(arrivals.ok());
+  std::map<std::pair<int, int>, double> counts;
+  std::map<int, double> all;
+  for (const Arrival& arrival : *arrivals) {
+    const int phase = static_cast<int>(arrival.at / seconds(20));
+    ++counts[{phase, arrival.adapter}];
+    ++all[phase];
+  }
+  EXPECT_NEAR((counts[{0, 0}] / all[0]), 0.9, 0.05);
+  EXPECT_NEAR((counts[{1, 1}] / all[1]), 0.2, 0.05);
+  EXPECT_NEAR((counts[{2, 2}] / all[2]), 0.6, 0.05);
+  EXPECT_NEAR((counts[{2, 1}] / all[2]), 0.1, 0.05);
 }
 
 TEST(Workload, LengthsFillTheirRanges) {
@@ -219,31 +240,6 @@ TEST(Workload, NamesAreReadBack) {
             "unknown arrival process 'x'; known: poisson, gamma, trace");
   EXPECT_EQ(parse_adapter_shares("").error().message,
             "unknown adapter shares ''; known: uniform, power-law, skewed");
-}
-
-TEST(Streams, EachSendsAChunkPerPeriodToItsAdapter) {
-  const auto arrivals = make_streams({.streams = 7, .period = 2, .adapters = 3, .seconds = 20});
-  EXPECT_TRUE(std::ranges::is_sorted(arrivals, {}, &Arrival::at));
-  std::map<Duration, int> phases;
-  std::map<int, int> requests;
-  std::set<std::vector<int32_t>> prompts;
-  for (const Arrival& arrival : arrivals) {
-    ++phases[std::chrono::round<std::chrono::microseconds>(arrival.at) % seconds(2)];
-    ++requests[arrival.adapter];
-    prompts.insert(arrival.prompt);
-    EXPECT_EQ(arrival.prompt.size(), 269u);
-    EXPECT_EQ(arrival.answer_tokens, 1);
-  }
-  EXPECT_EQ(phases.size(), 7u);
-  for (const auto& [phase, chunks] : phases) EXPECT_EQ(chunks, 10);
-  EXPECT_GT(phases.rbegin()->first - phases.begin()->first, seconds(1));
-  EXPECT_EQ(requests, (std::map<int, int>{{0, 30}, {1, 20}, {2, 20}}));
-  EXPECT_EQ(prompts.size(), 70u);
-  EXPECT_EQ(make_streams({.adapters = 0}).at(59).adapter, scheduler::kBaseModel);
-  EXPECT_NE(make_streams({.seed = 2}).at(0).at, make_streams({}).at(0).at);
-  const std::vector<StreamConfig> none{
-      {.streams = 0}, {.period = 0}, {.tokens = 0}, {.seconds = 0}};
-  for (const StreamConfig& config : none) EXPECT_TRUE(make_streams(config).empty());
 }
 
 }  // namespace

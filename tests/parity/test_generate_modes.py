@@ -1,4 +1,6 @@
-"""Merged, unmerged and mixture inference give the same answers as transformers + PEFT."""
+"""All modes, and the policy that changes between them, give the same answers as transformers + PEFT."""
+
+import json
 
 import pytest
 import torch
@@ -11,7 +13,11 @@ from reference import Reference, expect_same, logprob_rows
 from test_generate_batching import firm_length
 from test_generate_bf16 import SLACK, Distances
 
-MODES = ["unmerged", "merged", "mixture"]
+MODES = ["unmerged", "merged", "mixture", "valora"]
+# By which an adapter beside the weights is slow and a merge cheap, so that valora changes its mode all the time.
+COSTS = dict.fromkeys(("token", "prefill_token", "free_tokens", "prefill_context", "decode_context", "rank", "switching",
+                       "merged_rank", "restore"), 0)
+COSTS |= {"step": 1e-6, "decode_token": 1e-7, "segment": 1e-3, "token_rank": 1e-8, "merge": 1e-7}
 MODELS = ["text-grouped-tied", "llama2-biased", "llama3-scaled", "vl-grouped-tied", "vl25-odd-windows", "llava-default"]
 ADAPTERS = [dict(rank=1), dict(rank=3, targets=["q_proj", "v_proj"]), dict(rank=8, use_rslora=True), dict(rank=64),
             dict(rank=4, rank_pattern={"q_proj": 7, "down_proj": 16}), dict(rank=5, targets=["gate_proj", "up_proj", "down_proj"]),
@@ -27,7 +33,7 @@ class Setting:
     """A model with eight adapters, its reference, and the requests that every mode answers."""
 
     def __init__(self, name, model, folder, root, tokens=16):
-        self.folder, self.reference = folder, Reference(folder)
+        self.folder, self.reference, self.costs = folder, Reference(folder), root / f"{name}-costs.json"
         self.adapters = {f"a{i}": save_adapter(model, root / f"{name}-a{i}", 700 + i, **config) for i, config in enumerate(ADAPTERS)}
         for adapter, path in self.adapters.items():
             self.reference.load_adapter(adapter, path)
@@ -37,8 +43,18 @@ class Setting:
         self.requests = [{"messages": prompts[i % len(prompts)], "sampling": sampling,
                           "adapters": [{"name": f"a{a}", "scale": scale} for a, scale in uses]} for i, uses in enumerate(USES)]
 
+    def merging_pays(self, **options):
+        """Options of valora with which it merges; its own costs of a model this small would not let it."""
+        with Engine(self.folder, mode="valora", **options) as engine:
+            machine, model = engine.model["cost_key"]
+        error = {"median": 0, "p95": 0, "steps": 1}
+        self.costs.write_text(json.dumps({"version": 1, "machine": machine, "model": model, "costs": COSTS, "error": error}))
+        return {"costs": str(self.costs), "tolerance": 2, "merged_share": 0}
+
     def answers(self, mode, **options):
         """The answers to all at once, and the engine's counters."""
+        if mode == "valora":
+            options |= self.merging_pays(**options)
         with Engine(self.folder, mode=mode, **options) as engine:
             for adapter, path in self.adapters.items():
                 assert engine.load(adapter, path)["warnings"] == []
@@ -74,7 +90,7 @@ def short(models, tmp_path_factory):
     return Setting(name, models.memory[name], models[name], tmp_path_factory.mktemp("short"), tokens=8)
 
 
-@pytest.mark.parametrize("mode", ["merged", "mixture"])
+@pytest.mark.parametrize("mode", ["merged", "mixture", "valora"])
 @pytest.mark.parametrize("options", [{"merge": "inplace"}, {"merge": "inplace", "kernels": "reference"}, {"kernels": "reference"},
                                      {"threads": 2, "max_num_batched_tokens": 13}], ids=lambda o: "-".join(map(str, o.values())))
 def test_wherever_merged_weights_lie(short, mode, options):

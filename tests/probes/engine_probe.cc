@@ -1,10 +1,11 @@
 // Drives one engine over stdin and stdout, for comparisons with transformers and PEFT.
 //
-// First line: {"model", "dtype", "kernels", "mode", "merge", "threads", "max_model_len",
-//              "max_num_seqs", "max_num_batched_tokens", "max_waiting", "pool_memory",
-//              "swap_space", "prefix_caching", "max_logprobs", "max_images", "media_workers"}; all
-//              but "model" are optional → {"model": {...}}, or {"error": {...}} and the program
-//              ends
+// First line: {"model", "dtype", "kernels", "mode", "costs", "tolerance", "merged_share", "merge",
+//              "threads", "max_model_len", "max_num_seqs", "max_num_batched_tokens",
+//              "max_waiting", "pool_memory", "swap_space", "prefix_caching", "max_logprobs",
+//              "max_images", "media_workers"}; all but "model" are optional → {"model": {...}}, or
+//              {"error": {...}} and the program ends. model.cost_key: the names of machine and
+//              model that a file for "costs" must have
 // Then one command per line, with one line as the answer:
 //   {"op": "load", "name", "path", "replace"}   → {"name", "generation", "rank", "warnings"}
 //   {"op": "unload", "name"}                    → {}
@@ -37,6 +38,17 @@ Status read_named(const Json& json, const char* key, Result<T> (*parse)(const st
   return {};
 }
 
+Status read_policy(const Json& json, SchedulingOptions& options) {
+  VALORA_CHECK(read_named(json, "mode", parse_scheduling_policy, options.policy));
+  VALORA_TRY(costs, field_or<std::string>(json, "costs", ""));
+  options.costs = costs;
+  VALORA_TRY(tolerance, field_or<double>(json, "tolerance", options.tolerance));
+  options.tolerance = tolerance;
+  VALORA_TRY(share, field_or<double>(json, "merged_share", options.merged_share));
+  options.merged_share = share;
+  return {};
+}
+
 Result<EngineOptions> read_options(const Json& json) {
   EngineOptions o;
   VALORA_TRY(model, required_field<std::string>(json, "model"));
@@ -48,8 +60,8 @@ Result<EngineOptions> read_options(const Json& json) {
   };
   VALORA_CHECK(read_named(json, "dtype", parse_dtype, o.dtype));
   VALORA_CHECK(read_named(json, "kernels", parse_kernels, o.kernels));
-  VALORA_CHECK(read_named(json, "mode", parse_scheduling_policy, o.scheduling.policy));
   VALORA_CHECK(read_named(json, "merge", parse_merge_place, o.merge));
+  VALORA_CHECK(read_policy(json, o.scheduling));
   VALORA_CHECK(integer("threads", o.threads));
   VALORA_CHECK(integer("max_num_seqs", o.max_num_seqs));
   VALORA_CHECK(integer("max_num_batched_tokens", o.max_num_batched_tokens));
@@ -176,6 +188,7 @@ int main_loop() {
               {{"architecture", card.architecture},
                {"dtype", card.dtype},
                {"max_model_len", card.max_model_len},
+               {"cost_key", {(*engine)->cost_key().machine, (*engine)->cost_key().model}},
                {"kv_blocks", card.kv_blocks},
                {"kv_block_tokens", card.kv_block_tokens}}}});
   std::vector<Submitted> submitted;

@@ -2,11 +2,14 @@
 
 import json
 import os
+import pathlib
 import subprocess
 
 import pytest
 
 from programs import find_program
+
+DEMO = pathlib.Path(__file__).parents[2] / "demo" / "model"
 
 
 def run(*arguments, check=True, **environment):
@@ -85,12 +88,60 @@ def test_a_recorded_trace(tmp_path):
     assert f"{file}:5" in run("bench", "trace", "--simulate", "a100", "--trace", file, check=False).stderr
 
 
+def rows_of(*arguments):
+    return json.loads(run("bench", "trace", "--json", *arguments).stdout)
+
+
+def test_conversations_find_themselves_in_the_prefix_cache():
+    with_cache, without = rows_of("--simulate", "a100", "--application", "retrieval", "--seconds", 30, "--adapters", 4,
+                                  "--answer-max", 60, "--policies", "valora,valora without prefix cache")
+    assert with_cache["failed"] == without["failed"] == 0
+    assert with_cache["answers"] == without["answers"] > 100
+    assert with_cache["ttft_seconds"]["mean"] < without["ttft_seconds"]["mean"]
+
+
+def test_a_head_answers_cameras_sooner_than_the_language_model():
+    cameras = ("--simulate", "a100", "--application", "video", "--cameras", "2,20", "--seconds", 20, "--adapters", 2,
+               "--policies", "valora")
+    head = rows_of(*cameras, "--answer-min", 1, "--answer-max", 1)
+    words = rows_of(*cameras, "--answer-min", 5, "--answer-max", 10)
+    assert [(row["cameras"], row["rate"], row["answers"]) for row in head] == [(2, 2, 40), (20, 20, 400)]
+    assert all(one["ttft_seconds"]["mean"] < several["ttft_seconds"]["mean"] for one, several in zip(head[1:], words[1:]))
+
+
+def test_a_closed_loop_never_has_more_requests_than_clients():
+    (row,) = rows_of("--simulate", "a100", "--clients", 1, "--rate", 50, "--seconds", 2, "--policies", "unmerged")
+    assert row["ttft_seconds"]["p99"] < 0.1  # nobody waits for another
+
+
+def test_a_timeline_of_a_load_that_shifts():
+    (row,) = rows_of("--simulate", "a100", "--policies", "valora", "--rate", 8, "--seconds", 40, "--rank", 64,
+                     "--prompt-max", 300, "--answer-max", 100, "--phases", "1,0.1", "--timeline", 20)
+    first, second = (interval["mode_seconds"] for interval in row["timeline"]["intervals"][:2])
+    assert first["merged"] > first["unmerged"] + first["mixture"]
+    assert second["merged"] < second["unmerged"] + second["mixture"]
+    assert len(row["timeline"]["writes"]) == row["merges"]
+
+
+def test_pictures_on_an_engine():
+    rows = rows_of("--model", DEMO, "--threads", 1, "--pool-memory", "256M", "--adapters", 0, "--application", "retrieval",
+                   "--rate", 4, "--seconds", 1, "--think", 0.01, "--picture-size", 56, "--prompt-min", 2, "--prompt-max", 4,
+                   "--answer-min", 2, "--answer-max", 4, "--policies", "valora,unmerged", "--timeline", 1)
+    for row in rows:
+        assert row["failed"] == 0 and row["answers"] > 3
+        assert sum(interval["steps"] for interval in row["timeline"]["intervals"]) > row["answers"]
+
+
 @pytest.mark.parametrize("arguments, named", [
     ([], "--model"),
     (["--model", "MODEL"], "--lora-dir"),
     (["--model", "MODEL", "--adapters", 0, "--policies", "dLoRA system"], "simulated time"),
     (["--simulate", "nowhere.json"], "nowhere.json"),
     (["--simulate", "a100", "--rate", 0], "rate"),
+    (["--simulate", "a100", "--application", "video", "--clients", 2], "--clients"),
+    (["--simulate", "a100", "--application", "radio"], "radio"),
+    (["--simulate", "a100", "--phases", "0.5,2"], "phases"),
+    (["--model", "MODEL", "--adapters", 0, "--replicas", 2], "--simulate"),
 ])
 def test_what_cannot_run_is_named(folders, arguments, named):
     arguments = [folders["model"] if word == "MODEL" else word for word in arguments]

@@ -195,6 +195,7 @@ EngineStats FakeEngine::stats() const {
   stats.cost_error_p95 = 0.5;
   stats.cost_correction = 1.25;
   stats.early_aborts = 3;
+  stats.tenants = {{"", 0.5}, {"retrieval", 1.5}};
   stats.prefix_queries = 10;
   stats.prefix_hits = 4;
   std::set<std::string> names;

@@ -51,7 +51,7 @@ void FakeEngine::run_step(const std::vector<RequestHandle>& handles,
   {
     const std::lock_guard observer_lock(observer_mutex_);
     const int count = static_cast<int>(handles.size());
-    if (observer_) observer_->on_step(count, count, 0.001);
+    if (observer_) observer_->on_step({.tokens = count, .sequences = count, .seconds = 0.001});
   }
   lock.lock();
 }

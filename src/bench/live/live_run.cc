@@ -7,12 +7,13 @@
 #include <memory>
 #include <mutex>
 
+#include "bench/live/live_prompts.h"
+
 namespace valora::bench {
 namespace {
 
 using LiveClock = std::chrono::steady_clock;
 
-constexpr int32_t kTokens = 256;  // that every vocabulary has
 constexpr auto kSamplePeriod = std::chrono::milliseconds(250);
 
 struct Progress {
@@ -26,6 +27,7 @@ class Turn final : public ResponseSink {
 
   void on_output(OutputChunk chunk) override {
     for (const TokenOutput& token : chunk.tokens) answer_.tokens.push_back(token.chosen.id);
+    answer_.text += chunk.text;
   }
   void on_done(const FinalInfo& info) override {
     answer_.timings = info.timings;
@@ -36,27 +38,32 @@ class Turn final : public ResponseSink {
     end();
   }
   // Under the mutex of the progress.
-  bool has_ended() const { return ended_; }
+  bool has_ended() const { return end_.has_value(); }
   // After has_ended().
-  const LiveAnswer& answer() const { return answer_; }
+  LiveClock::time_point ended_at() const { return *end_; }
+  LiveAnswer& answer() { return answer_; }
 
  private:
   void end() {
     const std::lock_guard lock(progress_.mutex);
-    ended_ = true;
+    end_ = LiveClock::now();
     progress_.ended.notify_all();
   }
 
   Progress& progress_;
   LiveAnswer answer_;
-  bool ended_ = false;
+  std::optional<LiveClock::time_point> end_;
 };
 
 class LiveRun {
  public:
   LiveRun(Engine& engine, std::span<const sim::Arrival> arrivals,
-          std::span<const std::string> adapters)
-      : engine_(engine), arrivals_(arrivals), adapters_(adapters), prompts_(arrivals.size()) {
+          std::span<const std::string> adapters, const LiveOptions& options)
+      : engine_(engine),
+        arrivals_(arrivals),
+        adapters_(adapters),
+        options_(options),
+        prompts_(arrivals, options) {
     for (size_t i = 0; i < arrivals.size(); ++i) {
       turns_.push_back(std::make_shared<Turn>(progress_));
       waiting_.push_back(i);
@@ -64,9 +71,10 @@ class LiveRun {
   }
 
   LiveReport run() {
-    while (!all_ended()) {
+    while (ended() < turns_.size()) {
       for (const size_t index : take_startable()) start(index);
       sample();
+      if (options_.progress) options_.progress(ended());
       std::unique_lock lock(progress_.mutex);
       progress_.ended.wait_until(lock, next_event());
     }
@@ -78,18 +86,24 @@ class LiveRun {
   }
 
  private:
-  LiveClock::time_point due(size_t index) const {
-    return begin_ + std::chrono::duration_cast<LiveClock::duration>(arrivals_[index].at);
+  // If its time is known.
+  std::optional<LiveClock::time_point> due(size_t index) const {
+    const sim::Arrival& arrival = arrivals_[index];
+    if (arrival.after && !turns_[*arrival.after]->has_ended()) return {};
+    return (arrival.after ? turns_[*arrival.after]->ended_at() : begin_) +
+           std::chrono::duration_cast<LiveClock::duration>(arrival.at);
   }
 
-  bool all_ended() {
+  size_t ended() {
     const std::lock_guard lock(progress_.mutex);
-    return std::ranges::all_of(turns_, [](const auto& turn) { return turn->has_ended(); });
+    return static_cast<size_t>(
+        std::ranges::count_if(turns_, [](const auto& turn) { return turn->has_ended(); }));
   }
 
   bool startable(size_t index) const {
     const auto& previous = arrivals_[index].previous;
-    return due(index) <= LiveClock::now() && (!previous || turns_[*previous]->has_ended());
+    const auto when = due(index);
+    return when && *when <= LiveClock::now() && (!previous || turns_[*previous]->has_ended());
   }
 
   std::vector<size_t> take_startable() {
@@ -107,34 +121,26 @@ class LiveRun {
   LiveClock::time_point next_event() const {
     LiveClock::time_point next = next_sample_;
     for (const size_t index : waiting_)
-      if (due(index) > LiveClock::now()) return std::min(next, due(index));
+      if (const auto when = due(index); when && *when > LiveClock::now())
+        next = std::min(next, *when);
     return next;
-  }
-
-  std::vector<int32_t> prompt_of(size_t index) {
-    const sim::Arrival& arrival = arrivals_[index];
-    std::vector<int32_t> prompt;
-    size_t said = 0;
-    if (arrival.previous) {
-      const sim::Arrival& before = arrivals_[*arrival.previous];
-      const LiveAnswer& answer = turns_[*arrival.previous]->answer();
-      prompt = std::move(prompts_[*arrival.previous]);
-      prompt.insert(prompt.end(), answer.tokens.begin(), answer.tokens.end());
-      said = before.prompt.size() + static_cast<size_t>(before.answer_tokens);
-    }
-    for (size_t i = said; i < arrival.prompt.size(); ++i)
-      prompt.push_back(arrival.prompt[i] % kTokens);
-    return prompt;
   }
 
   void start(size_t index) {
     const sim::Arrival& arrival = arrivals_[index];
     const auto& turn = turns_[index];
-    if (arrival.previous && turns_[*arrival.previous]->answer().error)
-      return turn->on_error({ErrorCode::kCancelled, "an earlier turn failed", {}});
-    prompts_[index] = prompt_of(index);
+    turn->answer().arrival = std::chrono::duration<double>(*due(index) - begin_).count();
+    for (const auto& before : {arrival.previous, arrival.after})
+      if (before && turns_[*before]->answer().error)
+        return turn->on_error({ErrorCode::kCancelled, "an earlier turn failed", {}});
     GenerateRequest request;
-    request.prompt = prompts_[index];
+    request.prompt =
+        prompts_.make(index, arrival.previous ? &turns_[*arrival.previous]->answer() : nullptr);
+    if (arrival.tenant != 0) {
+      request.tenant = std::to_string(arrival.tenant);
+      request.share = arrival.share;
+    }
+    request.priority = arrival.priority;
     if (arrival.adapter != scheduler::kBaseModel)
       request.adapters = {{adapters_[static_cast<size_t>(arrival.adapter)], 1}};
     if (arrival.ttft_target > Duration{}) request.ttft_target = seconds(arrival.ttft_target);
@@ -158,12 +164,13 @@ class LiveRun {
   Engine& engine_;
   const std::span<const sim::Arrival> arrivals_;
   const std::span<const std::string> adapters_;
+  const LiveOptions& options_;
+  LivePrompts prompts_;
   const LiveClock::time_point begin_ = LiveClock::now();
   LiveClock::time_point next_sample_ = begin_;
   Progress progress_;
   std::vector<std::shared_ptr<Turn>> turns_;
-  std::vector<std::vector<int32_t>> prompts_;
-  std::deque<size_t> waiting_;  // not sent yet, by time
+  std::deque<size_t> waiting_;  // not sent yet
   double invalid_sum_ = 0;
   int samples_ = 0;
 };
@@ -171,8 +178,8 @@ class LiveRun {
 }  // namespace
 
 LiveReport run_live(Engine& engine, std::span<const sim::Arrival> arrivals,
-                    std::span<const std::string> adapters) {
-  return LiveRun(engine, arrivals, adapters).run();
+                    std::span<const std::string> adapters, const LiveOptions& options) {
+  return LiveRun(engine, arrivals, adapters, options).run();
 }
 
 }  // namespace valora::bench

@@ -2,6 +2,7 @@
 // holds the answers that the engine gave.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -14,8 +15,19 @@ namespace valora::bench {
 
 struct LiveAnswer {
   std::optional<Error> error;  // also set if an earlier turn of the conversation failed
+  double arrival = 0;          // seconds since the start: when it was due
   RequestTimings timings;
   std::vector<int32_t> tokens;
+  std::string text;
+};
+
+struct LiveOptions {
+  // A data: URL for a picture of an arrival (index, number of the picture). Needed for arrivals
+  // with pictures: they are sent as chats, whose text has about as many words as the prompt has
+  // tokens.
+  std::function<std::string(size_t, int)> picture;
+  // Called now and then with the number of ended requests.
+  std::function<void(size_t)> progress;
 };
 
 struct LiveReport {
@@ -24,10 +36,10 @@ struct LiveReport {
   double invalid_kv = 0;            // mean share of the KV in the pool whose adapter is absent
 };
 
-// Each arrival is sent when it is due and the turn before it has ended. arrivals: in order of time;
-// token ids are taken modulo 256. adapters: the names of loaded adapters by AdapterId. Returns when
-// all answers have ended. Greedy, without stop tokens.
+// Each arrival is sent when it is due and the turn before it has ended. Token ids are taken modulo
+// 256. adapters: the names of loaded adapters by AdapterId. Returns when all answers have ended.
+// Greedy, without stop tokens.
 LiveReport run_live(Engine& engine, std::span<const sim::Arrival> arrivals,
-                    std::span<const std::string> adapters);
+                    std::span<const std::string> adapters, const LiveOptions& options = {});
 
 }  // namespace valora::bench

@@ -1,6 +1,9 @@
 #include "bench/live/live_run.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+
+#include <algorithm>
 
 #include "api/testing/fake_engine.h"
 
@@ -69,6 +72,54 @@ TEST(LiveRun, AFailedTurnEndsItsConversationAndNoOther) {
   EXPECT_TRUE(report.answers[0].error && report.answers[1].error);
   EXPECT_FALSE(report.answers[2].error);
   EXPECT_EQ(engine.requests().size(), 2u);
+}
+
+TEST(LiveRun, ARequestAfterAnotherIsSentWhenThatOneHasEnded) {
+  FakeEngine engine(FakeOptions{.script = sevens});
+  std::vector<sim::Arrival> arrivals{question(0.02, {1}, 2, scheduler::kBaseModel),
+                                     question(0.03, {2}, 1, scheduler::kBaseModel),
+                                     question(0, {3}, 1, scheduler::kBaseModel)};
+  arrivals[1].after = 0;
+  std::vector<size_t> ended;
+  const LiveReport report = run_live(
+      engine, arrivals, {}, {.picture = {}, .progress = [&](size_t n) { ended.push_back(n); }});
+  const auto requests = engine.requests();
+  ASSERT_EQ(requests.size(), 3u);
+  EXPECT_EQ(std::get<std::vector<int32_t>>(requests[2].prompt), std::vector<int32_t>{2});
+  EXPECT_GE(report.answers[1].arrival, report.answers[0].arrival + 0.03);
+  EXPECT_EQ(report.answers[0].arrival, 0.02);
+  EXPECT_TRUE(std::ranges::is_sorted(ended));
+}
+
+// The text of its prompt has a word per token that does not stand for the picture.
+TEST(LiveRun, APictureIsSentAsAChatWithTheAnswersSoFar) {
+  FakeEngine engine(FakeOptions{.script = [](const GenerateRequest& request) {
+    Reply reply = sevens(request);
+    for (OutputChunk& chunk : reply.chunks) chunk.text = "so";
+    return reply;
+  }});
+  std::vector<sim::Arrival> arrivals{
+      question(0, {90, 91, 92, 0, 27}, 2, scheduler::kBaseModel),
+      question(0, {90, 91, 92, 0, 27, 500, 501, 1}, 1, scheduler::kBaseModel, 0)};
+  arrivals[0].pictures = 2;
+  arrivals[0].picture_tokens = 3;
+  arrivals[1].after = 0;
+  const LiveReport report =
+      run_live(engine, arrivals, {},
+               {.picture = [](size_t index, int i) { return fmt::format("data:{}:{}", index, i); },
+                .progress = {}});
+  EXPECT_FALSE(report.answers[1].error);
+  const auto requests = engine.requests();
+  ASSERT_EQ(requests.size(), 2u);
+  const auto& messages = std::get<ChatPrompt>(requests[1].prompt).messages;
+  ASSERT_EQ(messages.size(), 3u);
+  ASSERT_EQ(messages[0].parts.size(), 3u);
+  EXPECT_EQ(std::get<MediaRef>(messages[0].parts[0]).url, "data:0:0");
+  EXPECT_EQ(std::get<MediaRef>(messages[0].parts[1]).url, "data:0:1");
+  EXPECT_EQ(std::get<std::string>(messages[0].parts[2]), "aa bb");
+  EXPECT_EQ(messages[1].role, "assistant");
+  EXPECT_EQ(std::get<std::string>(messages[1].parts[0]), "soso");
+  EXPECT_EQ(std::get<std::string>(messages[2].parts[0]), "ba");
 }
 
 }  // namespace

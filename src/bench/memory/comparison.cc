@@ -31,7 +31,7 @@ sim::SimulationConfig config_of(const SimulatedMachine& machine, int adapters,
 // The share of KV in the pool that no request can use, sampled every kEvery steps.
 class InvalidShare {
  public:
-  void operator()(const scheduler::Scheduler& scheduler) {
+  void operator()(const scheduler::Scheduler& scheduler, const scheduler::StepReport&, Duration) {
     constexpr int kEvery = 50;
     if (++steps_ % kEvery != 0) return;
     const memory::PoolStats stats = scheduler.pool().stats();

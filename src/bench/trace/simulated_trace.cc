@@ -3,26 +3,96 @@
 #include <algorithm>
 
 namespace valora::bench {
+namespace {
 
-Result<TraceSummary> run_simulated(const TraceSystem& system, const SimulatedServer& server,
-                                   std::span<const sim::Arrival> arrivals, double ttft_target) {
-  const scheduler::StepCosts costs = costs_of(system, server.costs);
+sim::SimulationConfig config_of(const TraceSystem& system, const SimulatedServer& server,
+                                std::span<const sim::Arrival> arrivals) {
   sim::SimulationConfig config;
   config.scheduler = {.max_num_seqs = server.max_num_seqs,
                       .max_num_batched_tokens = server.max_num_batched_tokens,
                       .max_waiting = 1 << 20,
-                      .costs = costs,
+                      .costs = costs_of(system, server.costs),
                       .merge_in_place = system.in_place,
                       .early_abort = server.early_abort};
   config.policy = name_of(system.policy);
   config.policy_options = {.tolerance = from_seconds(server.tolerance),
                            .max_adapters = system.max_adapters};
   config.pool.blocks = server.pool_blocks;
+  config.pool.prefix_caching = system.prefix_caching;
   scheduler::AdapterId last = scheduler::kBaseModel;
   for (const sim::Arrival& arrival : arrivals) last = std::max(last, arrival.adapter);
   config.adapter_ranks.assign(static_cast<size_t>(last) + 1, server.rank);
-  VALORA_TRY(report, sim::simulate(config, {arrivals.begin(), arrivals.end()}, costs));
-  return summary_of(arrivals, report, ttft_target);
+  return config;
+}
+
+// Conversations stay on one server.
+std::vector<std::vector<sim::Arrival>> split(std::span<const sim::Arrival> arrivals, int replicas) {
+  std::vector<std::vector<sim::Arrival>> parts(static_cast<size_t>(replicas));
+  std::vector<std::pair<size_t, size_t>> places;  // replica, index
+  size_t next = 0;
+  for (const sim::Arrival& arrival : arrivals) {
+    const size_t replica =
+        arrival.after ? places[*arrival.after].first : next++ % static_cast<size_t>(replicas);
+    sim::Arrival moved = arrival;
+    if (moved.id == 0) moved.id = places.size() + 1;
+    if (arrival.after) moved.after = places[*arrival.after].second;
+    if (arrival.previous) moved.previous = places[*arrival.previous].second;
+    places.emplace_back(replica, parts[replica].size());
+    parts[replica].push_back(std::move(moved));
+  }
+  return parts;
+}
+
+// Adds up what the steps do to the weights.
+class StepWatch {
+ public:
+  StepWatch(const scheduler::StepCosts& costs, Timeline* timeline)
+      : costs_(costs), timeline_(timeline) {}
+
+  void operator()(const scheduler::Scheduler&, const scheduler::StepReport& step, Duration now) {
+    if (step.sequences == 0) return;
+    StepRecord record{.tokens = step.tokens,
+                      .sequences = step.sequences,
+                      .seconds = step.seconds,
+                      .mode = scheduler::mode_name(step.shape.mode),
+                      .switched = step.shape.switches,
+                      .merged = step.shape.merges};
+    if (step.shape.merges || step.shape.restores)
+      record.weights_seconds = costs_.seconds(step.shape) - costs_.running_seconds(step.shape);
+    weights_seconds_ += record.weights_seconds;
+    if (timeline_) timeline_->add(seconds(now), record);
+  }
+  double weights_seconds() const { return weights_seconds_; }
+
+ private:
+  const scheduler::StepCosts& costs_;
+  Timeline* timeline_;
+  double weights_seconds_ = 0;
+};
+
+}  // namespace
+
+Result<TraceSummary> run_simulated(const TraceSystem& system, const SimulatedServer& server,
+                                   std::span<const sim::Arrival> arrivals, double ttft_target,
+                                   int replicas, Timeline* timeline) {
+  const sim::SimulationConfig config = config_of(system, server, arrivals);
+  std::vector<ServedAnswer> answers;
+  size_t failed = 0;
+  TraceSummary changes;
+  for (const auto& part : split(arrivals, replicas)) {
+    StepWatch watch(config.scheduler.costs, timeline);
+    VALORA_TRY(report, sim::simulate(config, part, config.scheduler.costs, std::ref(watch)));
+    append(part, report, answers, failed);
+    changes.switches += report.switches;
+    changes.merges += report.merges;
+    changes.weights_seconds += watch.weights_seconds();
+    timeline = nullptr;
+  }
+  TraceSummary summary = summary_of(answers, failed, ttft_target);
+  summary.switches = changes.switches;
+  summary.merges = changes.merges;
+  summary.weights_seconds = changes.weights_seconds;
+  return summary;
 }
 
 }  // namespace valora::bench

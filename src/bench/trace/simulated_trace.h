@@ -5,6 +5,7 @@
 
 #include "bench/trace/summary.h"
 #include "bench/trace/systems.h"
+#include "bench/trace/timeline.h"
 
 namespace valora::bench {
 
@@ -19,8 +20,10 @@ struct SimulatedServer {
   int rank = 16;  // of every adapter
 };
 
-// Errors are those of sim::simulate().
+// The requests go to `replicas` servers in turn, with those that come after them. timeline, if
+// given, gets the steps of the first one. Errors are those of sim::simulate().
 Result<TraceSummary> run_simulated(const TraceSystem& system, const SimulatedServer& server,
-                                   std::span<const sim::Arrival> arrivals, double ttft_target);
+                                   std::span<const sim::Arrival> arrivals, double ttft_target,
+                                   int replicas = 1, Timeline* timeline = nullptr);
 
 }  // namespace valora::bench

@@ -1,7 +1,6 @@
 #include "bench/trace/summary.h"
 
 #include <algorithm>
-#include <vector>
 
 namespace valora::bench {
 namespace {
@@ -55,7 +54,7 @@ TraceSummary summary_of(std::span<const sim::Arrival> arrivals, const LiveReport
   for (size_t i = 0; i < arrivals.size(); ++i) {
     const LiveAnswer& answer = report.answers[i];
     if (answer.error) continue;
-    const double arrival = seconds(arrivals[i].at);
+    const double arrival = answer.arrival;
     answers.push_back({arrival, arrival + answer.timings.ttft_seconds,
                        arrival + answer.timings.e2e_seconds,
                        static_cast<int>(answer.tokens.size())});
@@ -64,23 +63,20 @@ TraceSummary summary_of(std::span<const sim::Arrival> arrivals, const LiveReport
   TraceSummary summary = summary_of(answers, failed, ttft_target);
   summary.switches = report.stats.mode_switches;
   summary.merges = report.stats.merges;
+  summary.weights_seconds = report.stats.merge_seconds;
   return summary;
 }
 
-TraceSummary summary_of(std::span<const sim::Arrival> arrivals, const sim::SimulationReport& report,
-                        double ttft_target) {
-  std::vector<ServedAnswer> answers;
+void append(std::span<const sim::Arrival> arrivals, const sim::SimulationReport& report,
+            std::vector<ServedAnswer>& answers, size_t& failed) {
   for (size_t i = 0; i < arrivals.size(); ++i) {
     const sim::Answer& answer = report.answers[i];
-    if (answer.refused) continue;
-    answers.push_back({seconds(answer.arrival), seconds(answer.first_token), seconds(answer.end),
-                       arrivals[i].answer_tokens});
+    if (answer.refused)
+      ++failed;
+    else
+      answers.push_back({seconds(answer.arrival), seconds(answer.first_token), seconds(answer.end),
+                         arrivals[i].answer_tokens});
   }
-  const size_t failed = arrivals.size() - answers.size();
-  TraceSummary summary = summary_of(answers, failed, ttft_target);
-  summary.switches = report.switches;
-  summary.merges = report.merges;
-  return summary;
 }
 
 TraceSummary mean_of(std::span<const TraceSummary> rounds) {
@@ -97,6 +93,7 @@ TraceSummary mean_of(std::span<const TraceSummary> rounds) {
     mean.attainment += weight * round.attainment;
     mean.switches += round.switches;
     mean.merges += round.merges;
+    mean.weights_seconds += weight * round.weights_seconds;
   }
   mean.answers /= rounds.size();
   mean.failed /= rounds.size();

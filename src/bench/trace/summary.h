@@ -2,6 +2,7 @@
 #pragma once
 
 #include <span>
+#include <vector>
 
 #include "bench/live/live_run.h"
 #include "sim/simulation.h"
@@ -26,14 +27,16 @@ struct TraceSummary {
   Percentiles ttft, tpot;  // seconds; tpot of answers with two tokens or more
   double attainment = 0;   // share of all requests whose first token came within the target
   uint64_t switches = 0, merges = 0;  // of the weights in use
+  double weights_seconds = 0;         // time of merging and restoring
 };
 
 // ttft_target: seconds.
 TraceSummary summary_of(std::span<const ServedAnswer> answers, size_t failed, double ttft_target);
 TraceSummary summary_of(std::span<const sim::Arrival> arrivals, const LiveReport& report,
                         double ttft_target);
-TraceSummary summary_of(std::span<const sim::Arrival> arrivals, const sim::SimulationReport& report,
-                        double ttft_target);
+// Appends the answers of a simulation, and counts the others.
+void append(std::span<const sim::Arrival> arrivals, const sim::SimulationReport& report,
+            std::vector<ServedAnswer>& answers, size_t& failed);
 // The mean of each figure over rounds; at least one.
 TraceSummary mean_of(std::span<const TraceSummary> rounds);
 

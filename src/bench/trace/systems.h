@@ -26,6 +26,8 @@ struct TraceSystem {
   SchedulingPolicy policy = SchedulingPolicy::kValora;
   int max_adapters = 0;
   bool in_place = false;
+  bool prefix_caching = true;
+  bool asked_only = false;  // runs only if it is named
   // In simulated time only. By what the low-rank products take longer than ours, and the seconds of
   // a merge and of restoring the base; 0: ours.
   double products = 1;
@@ -34,9 +36,9 @@ struct TraceSystem {
   bool simulated_only() const { return products != 1 || merge > 0; }
 };
 
-// valora, unmerged, merged, mixture, dlora (its policy with our operators), vllm; then dLoRA,
-// Punica and S-LoRA with operators 3.4, 2.3 and 2.7 times as slow (VaLoRA §6.3.2), and dLoRA's
-// merge of 15 and restoring of 27 ms.
+// valora, unmerged, merged, mixture, dlora (its policy with our operators), vllm, valora without
+// prefix caching (VaLoRA's figure 24); then dLoRA, Punica and S-LoRA with operators 3.4, 2.3
+// and 2.7 times as slow (VaLoRA §6.3.2), and dLoRA's merge of 15 and restoring of 27 ms.
 const std::vector<TraceSystem>& trace_systems();
 
 // The costs of a system whose other costs are `ours`.

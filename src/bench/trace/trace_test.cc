@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "bench/trace/simulated_trace.h"
-#include "sim/workload.h"
+#include "sim/vision_workload.h"
 
 namespace valora::bench {
 namespace {
@@ -71,6 +71,83 @@ TEST(SimulatedTrace, ARivalsOperatorsCostMore) {
     if (system.name == "Punica system") punica = summary->token_latency;
   }
   EXPECT_GT(punica, 1.05 * unmerged);
+}
+
+// VaLoRA's table 3: twice the servers serve about twice as much.
+TEST(SimulatedTrace, MoreReplicasServeMore) {
+  const auto arrivals = sim::make_workload({.rate = 60, .adapters = 10, .seconds = 20});
+  const SimulatedServer server{.costs = a100_costs()};
+  const TraceSystem& valora = trace_systems().front();
+  const auto one = run_simulated(valora, server, *arrivals, 6);
+  const auto two = run_simulated(valora, server, *arrivals, 6, 2);
+  ASSERT_TRUE(one.ok() && two.ok());
+  EXPECT_EQ(two->answers, arrivals->size());
+  EXPECT_GT(two->tokens_per_second, 1.6 * one->tokens_per_second);
+  EXPECT_LT(two->ttft.mean, one->ttft.mean);
+}
+
+// Each conversation stays on one server, which finds it in its cache.
+TEST(SimulatedTrace, ReplicasKeepConversations) {
+  const auto arrivals = sim::make_retrieval(
+      {.first = {.rate = 1, .adapters = 2, .seconds = 30, .answer_max = 64}, .questions = 4});
+  const SimulatedServer server{.costs = a100_costs()};
+  const TraceSystem& valora = trace_systems().front();
+  const auto cached = run_simulated(valora, server, *arrivals, 6, 3);
+  TraceSystem uncached = valora;
+  uncached.prefix_caching = false;
+  const auto computed = run_simulated(uncached, server, *arrivals, 6, 3);
+  ASSERT_TRUE(cached.ok() && computed.ok());
+  EXPECT_EQ(cached->failed, 0u);
+  EXPECT_LT(cached->ttft.mean, 0.8 * computed->ttft.mean);
+}
+
+TEST(Timeline, StepsCountInTheIntervalInWhichTheyBegan) {
+  Timeline timeline(0.5);
+  timeline.add(0.2, {.tokens = 3, .sequences = 1, .seconds = 0.2});
+  timeline.add(0.6, {.tokens = 2,
+                     .sequences = 1,
+                     .seconds = 0.2,
+                     .mode = "merged",
+                     .switched = true,
+                     .merged = true,
+                     .weights_seconds = 0.05});
+  timeline.add(1.7, {.tokens = 4, .sequences = 2, .seconds = 0.1, .mode = "mixture"});
+  ASSERT_EQ(timeline.intervals().size(), 4u);
+  const TimelineInterval& first = timeline.intervals()[0];
+  EXPECT_EQ(first.steps, 2);
+  EXPECT_EQ(first.tokens, 5);
+  EXPECT_DOUBLE_EQ(first.seconds[0], 0.2);
+  EXPECT_DOUBLE_EQ(first.seconds[1], 0.2);
+  EXPECT_EQ(first.merges, 1);
+  EXPECT_EQ(timeline.intervals()[1].steps, 0);
+  EXPECT_DOUBLE_EQ(timeline.intervals()[3].seconds[2], 0.1);
+  ASSERT_EQ(timeline.writes().size(), 1u);
+  EXPECT_DOUBLE_EQ(timeline.writes()[0].at, 0.6);
+  EXPECT_DOUBLE_EQ(timeline.total().weights_seconds, 0.05);
+}
+
+// The modes follow a load that shifts.
+TEST(Timeline, OfASimulatedRunThatShifts) {
+  const auto arrivals = sim::make_workload({.rate = 8,
+                                            .shares = sim::AdapterShares::kSkewed,
+                                            .phases = {1, 0.1},
+                                            .adapters = 10,
+                                            .seconds = 60,
+                                            .prompt_max = 300,
+                                            .answer_max = 100});
+  const SimulatedServer server{.costs = a100_costs(), .rank = 64};
+  Timeline timeline(30);
+  const auto summary = run_simulated(trace_systems().front(), server, *arrivals, 6, 1, &timeline);
+  ASSERT_TRUE(summary.ok());
+  ASSERT_GE(timeline.intervals().size(), 2u);
+  const auto merged_share = [&](size_t i) {
+    const auto& seconds = timeline.intervals()[i].seconds;
+    return seconds[1] / (seconds[0] + seconds[1] + seconds[2]);
+  };
+  EXPECT_GT(merged_share(0), 0.8);
+  EXPECT_LT(merged_share(1), 0.4);
+  EXPECT_EQ(static_cast<uint64_t>(timeline.total().merges), summary->merges);
+  EXPECT_DOUBLE_EQ(timeline.total().weights_seconds, summary->weights_seconds);
 }
 
 }  // namespace

@@ -18,6 +18,7 @@ constexpr size_t kLongestName = 128;
 constexpr double kLongestTarget = 86'400;  // seconds
 constexpr int kMostWaiting = 1'000'000;
 constexpr double kHighestRate = 1e6;
+constexpr double kHighestShare = 1000;
 
 // Names become labels of metrics and values of a header.
 Status check_name(const yaml::Fields& fields, const std::string& name) {
@@ -32,10 +33,10 @@ Status check_name(const yaml::Fields& fields, const std::string& name) {
 }
 
 Result<std::optional<double>> positive(const yaml::Fields& fields, std::string_view key,
-                                       double most) {
+                                       double most, const char* absent = "none") {
   VALORA_TRY(value, fields.number(key, 0, most));
   if (value && *value == 0)
-    return fields.error(key, fmt::format("must be above 0; leave \"{}\" out for none", key));
+    return fields.error(key, fmt::format("must be above 0; leave \"{}\" out for {}", key, absent));
   return value;
 }
 
@@ -51,9 +52,11 @@ Status read_targets(const yaml::Fields& fields, Application& out) {
 
 Status read_limits(const yaml::Fields& fields, Application& out) {
   VALORA_TRY(priority, fields.integer("priority", INT32_MIN, INT32_MAX));
+  VALORA_TRY(share, positive(fields, "share", kHighestShare, "1"));
   VALORA_TRY(max_waiting, fields.integer("max_waiting", 1, kMostWaiting));
   VALORA_TRY(rate, positive(fields, "rate", kHighestRate));
   out.priority = static_cast<int>(priority.value_or(0));
+  out.share = share.value_or(1);
   if (max_waiting) out.max_waiting = static_cast<int>(*max_waiting);
   out.rate = rate;
   return {};
@@ -113,7 +116,7 @@ Result<std::vector<Application>> read_applications(const std::string& path) {
   for (const yaml::Node& node : list->children) {
     VALORA_TRY(entry, yaml::Fields::open(path, node, "",
                                          {"name", "models", "ttft", "tpot", "e2e", "priority",
-                                          "max_waiting", "rate"}));
+                                          "share", "max_waiting", "rate"}));
     VALORA_TRY(application, read_application(entry));
     VALORA_CHECK(check_distinct(entry, application, taken));
     applications.push_back(std::move(application));

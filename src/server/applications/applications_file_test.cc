@@ -36,6 +36,7 @@ applications:
     tpot: 0.1
     e2e: 10
     priority: -2
+    share: 2.5
     max_waiting: 64
     rate: 0.25
   - name: Video_2.x-y
@@ -49,6 +50,7 @@ applications:
   EXPECT_EQ(retrieval.tpot, 0.1);
   EXPECT_EQ(retrieval.e2e, 10);
   EXPECT_EQ(retrieval.priority, -2);
+  EXPECT_EQ(retrieval.share, 2.5);
   EXPECT_EQ(retrieval.max_waiting, 64);
   EXPECT_EQ(retrieval.rate, 0.25);
   const Application& video = (*applications)[1];
@@ -56,6 +58,7 @@ applications:
   EXPECT_TRUE(video.models.empty());
   EXPECT_FALSE(video.ttft || video.tpot || video.e2e || video.max_waiting || video.rate);
   EXPECT_EQ(video.priority, 0);
+  EXPECT_EQ(video.share, 1);
 }
 
 TEST_F(ApplicationsFile, ReadsTheSameAsJson) {
@@ -76,7 +79,7 @@ TEST_F(ApplicationsFile, FaultsOfTheFileAreNamedByLineAndKey) {
        R"(applications.yaml:1: "applications" must be a list of at least one application)"},
       {"applications:\n- a\n",
        "applications.yaml:2: expected keys with values (name, models, ttft, tpot, e2e, priority, "
-       "max_waiting, rate), not \"a\""},
+       "share, max_waiting, rate), not \"a\""},
       {"applications:\n- name: a\n  models: [m]\n- name: b\n  models:\n  - n\n  - m\n",
        R"(applications.yaml:7: "models" has "m", which belongs to the application "a"; name it in )"
        "one of them"},
@@ -103,6 +106,8 @@ TEST_F(ApplicationsFile, FaultsOfAnApplicationAreNamedByLineAndKey) {
       {"  e2e:", R"("e2e" must be a number from 0 to 86400, not nothing)"},
       {"  priority: 1.5",
        R"("priority" must be an integer from -2147483648 to 2147483647, not "1.5")"},
+      {"  share: 0", R"("share" must be above 0; leave "share" out for 1)"},
+      {"  share: 1e5", R"("share" must be a number from 0 to 1000, not "1e5")"},
       {"  max_waiting: 0", R"("max_waiting" must be an integer from 1 to 1000000, not "0")"},
       {"  rate: 0", R"("rate" must be above 0; leave "rate" out for none)"},
       {"  rate: 2000000", R"("rate" must be a number from 0 to 1000000, not "2000000")"},

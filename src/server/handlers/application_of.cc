@@ -51,6 +51,8 @@ void set_sharing(std::vector<GenerateRequest>& requests, const Sharing& sharing,
     request.cache_salt = sharing.cache_salt;
     request.priority = sharing.priority.value_or(application ? application->settings.priority : 0);
     if (!application) continue;
+    request.tenant = application->settings.name;
+    request.share = application->settings.share;
     request.ttft_target = application->settings.ttft;
     request.tpot_target = application->settings.tpot;
   }

@@ -19,8 +19,8 @@ Result<ServedApplication*> application_of(const Service& service, const HttpRequ
 // The response to an error of application_of().
 HttpResponse refuse_application(const Error& error);
 
-// Sets the cache salt, the priority (the request's own comes before the application's) and the
-// latency targets. `application` may be null.
+// Sets the cache salt, the priority (the request's own comes before the application's), the tenant
+// with its share, and the latency targets. `application` may be null.
 void set_sharing(std::vector<GenerateRequest>& requests, const Sharing& sharing,
                  const ServedApplication* application);
 

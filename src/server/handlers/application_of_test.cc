@@ -96,6 +96,8 @@ TEST_F(ApplicationOf, EveryPromptHasTheTargetsAndThePriority) {
     EXPECT_EQ(request.ttft_target, 0.5);
     EXPECT_EQ(request.tpot_target, 0.25);
     EXPECT_EQ(request.priority, 3);
+    EXPECT_EQ(request.tenant, "retrieval");
+    EXPECT_EQ(request.share, 2);
   }
   EXPECT_EQ(outcomes("retrieval", "ok"), 3);
 }

@@ -1,5 +1,6 @@
 #include "server/handlers/applications.h"
 
+#include <algorithm>
 #include <optional>
 
 #include "server/openai/json_text.h"
@@ -22,16 +23,23 @@ OrderedJson by_target(const Values& values) {
   return out;
 }
 
-OrderedJson details(const ServedApplication& application) {
+double service_of(const EngineStats& stats, const std::string& tenant) {
+  const auto found = std::ranges::find(stats.tenants, tenant, &TenantService::tenant);
+  return found == stats.tenants.end() ? 0 : found->seconds;
+}
+
+OrderedJson details(const ServedApplication& application, const EngineStats& stats) {
   const Application& settings = application.settings;
   OrderedJson out;
   out["name"] = settings.name;
   out["models"] = settings.models;
   out["targets"] = by_target(settings);
   out["priority"] = settings.priority;
+  out["share"] = settings.share;
   out["max_waiting"] = or_null(settings.max_waiting);
   out["rate"] = or_null(settings.rate);
   out["waiting"] = application.admission.waiting();
+  out["service_seconds"] = service_of(stats, settings.name);
   out["attainment"] = by_target(application.metrics.attainment());
   return out;
 }
@@ -43,7 +51,9 @@ void handle_applications(const std::shared_ptr<Service>& service, HttpRequest,
   OrderedJson out;
   out["object"] = "list";
   OrderedJson& data = out["data"] = OrderedJson::array();
-  for (const auto& application : service->applications.all()) data.push_back(details(*application));
+  const EngineStats stats = service->engine.stats();
+  for (const auto& application : service->applications.all())
+    data.push_back(details(*application, stats));
   exchange->respond({.body = to_text(out)});
 }
 

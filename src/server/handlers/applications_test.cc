@@ -141,9 +141,11 @@ TEST_F(ApplicationOutcomes, TheListHasTargetsLimitsAndAttainment) {
   EXPECT_EQ(list["object"], "list");
   ASSERT_EQ(list["data"].size(), 2u);
   EXPECT_EQ(list["data"][0]["attainment"], none);
+  EXPECT_EQ(list["data"][0]["service_seconds"], 1.5);
   EXPECT_EQ(list["data"][1], Json::parse(R"({"name":"video","models":["birds"],
                             "targets":{"ttft":0.3,"tpot":null,"e2e":1.5},"priority":0,
-                            "max_waiting":4,"rate":2.5,"waiting":0,
+                            "share":1.0,"max_waiting":4,"rate":2.5,"waiting":0,
+                            "service_seconds":0,
                             "attainment":{"ttft":null,"tpot":null,"e2e":null}})"));
   chat_with("retrieval", "a b c");
   chat_with("retrieval", "a b c d");
@@ -154,6 +156,14 @@ TEST_F(ApplicationOutcomes, TheListHasTargetsLimitsAndAttainment) {
   waiting->run_until_streaming();
   EXPECT_EQ(call("GET", "/v1/applications")->json()["data"][0]["waiting"], 0);
   waiting->leave();
+}
+
+TEST_F(ApplicationOutcomes, TheServiceOfEachIsCounted) {
+  call("GET", "/health");
+  const std::string text = service_->metrics.text();
+  const size_t at = text.find("\nvalora:application_service_seconds_total{");
+  ASSERT_NE(at, text.npos);
+  EXPECT_NE(text.find("application=\"retrieval\"} 1.5\n", at), text.npos);
 }
 
 TEST_F(ApplicationOutcomes, AServerWithoutApplicationsListsNone) {

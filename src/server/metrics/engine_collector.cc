@@ -86,6 +86,17 @@ MetricFamily EngineCollector::mode(const EngineStats& stats) const {
   return out;
 }
 
+MetricFamily EngineCollector::service(const EngineStats& stats) const {
+  MetricFamily out =
+      family("valora:application_service_seconds_total",
+             "Time of steps that the requests of an application took.", MetricType::Counter);
+  for (const TenantService& tenant : stats.tenants) {
+    out.metric.push_back(labelled(labels_, {{"application", tenant.tenant}}));
+    out.metric.back().counter.value = tenant.seconds;
+  }
+  return out;
+}
+
 MetricFamily EngineCollector::adapter_bytes(const std::vector<AdapterCard>& adapters) const {
   MetricFamily out =
       family("valora:adapter_bytes", "Bytes of each loaded adapter.", MetricType::Gauge);
@@ -163,6 +174,7 @@ std::vector<MetricFamily> EngineCollector::Collect() const {
   out.push_back(
       gauge("valora:adapters_loaded", "Loaded adapters.", static_cast<double>(adapters.size())));
   out.push_back(adapter_bytes(adapters));
+  if (!stats.tenants.empty()) out.push_back(service(stats));
   out.push_back(mode(stats));
   count("valora:mode_switches_total", "Switches between base weights and merged weights.",
         stats.mode_switches);

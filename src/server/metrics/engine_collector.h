@@ -28,6 +28,7 @@ class EngineCollector final : public prometheus::Collectable {
                                  const prometheus::Labels& more = {}) const;
   prometheus::MetricFamily counter(std::string name, std::string help, double value) const;
   void add_steps(const EngineStats& stats, std::vector<prometheus::MetricFamily>& out) const;
+  prometheus::MetricFamily service(const EngineStats& stats) const;
   prometheus::MetricFamily mode(const EngineStats& stats) const;
   prometheus::MetricFamily waiting_by_reason(const EngineStats& stats) const;
   prometheus::MetricFamily lora_info(const EngineStats& stats) const;

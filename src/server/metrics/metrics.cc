@@ -118,8 +118,8 @@ void Metrics::generation_tokens(int tokens) { generation_tokens_.Increment(token
 void Metrics::time_to_first_token(double seconds) { ttft_.Observe(seconds); }
 void Metrics::inter_token_latency(double seconds) { inter_token_.Observe(seconds); }
 void Metrics::choice_finished(FinishReason reason) { success_.at(reason)->Increment(); }
-void Metrics::on_step(int tokens, int, double) {
-  iteration_tokens_.Observe(tokens + first_tokens_.exchange(0));
+void Metrics::on_step(const StepRecord& step) {
+  iteration_tokens_.Observe(step.tokens + first_tokens_.exchange(0));
 }
 
 void Metrics::request_finished(const FinalInfo& info, const RequestShape& shape) {

@@ -51,7 +51,7 @@ class Metrics final : public StepObserver {
   // one of the n sequences ended; kAbort: it was cancelled
   void choice_finished(FinishReason reason);
 
-  void on_step(int tokens, int sequences, double seconds) override;
+  void on_step(const StepRecord& step) override;
 
   std::string text() const;  // Prometheus text exposition format
 

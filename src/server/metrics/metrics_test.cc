@@ -135,8 +135,8 @@ TEST(Metrics, CountsWhatIsReported) {
   metrics.generation_tokens(3);
   metrics.choice_finished(FinishReason::kStop);
   metrics.first_token();
-  metrics.on_step(12, 3, 0.1);
-  metrics.on_step(1, 1, 0.1);
+  metrics.on_step({.tokens = 12, .sequences = 3, .seconds = 0.1});
+  metrics.on_step({.tokens = 1, .sequences = 1, .seconds = 0.1});
   FinalInfo info;
   info.usage = {5, 3, 0};
   info.timings = {.queue_seconds = 1,

@@ -11,9 +11,13 @@ class WithApplications : public Handlers {
  protected:
   WithApplications() {
     // The echo script's times: 0.4 s to the first token, 0.6 s for all further ones, 1 s in all.
-    options_.applications = {
-        {.name = "retrieval", .models = {"lens"}, .ttft = 0.5, .tpot = 0.25, .priority = 3},
-        {.name = "video", .models = {"birds"}, .ttft = 0.3, .e2e = 1.5}};
+    options_.applications = {{.name = "retrieval",
+                              .models = {"lens"},
+                              .ttft = 0.5,
+                              .tpot = 0.25,
+                              .priority = 3,
+                              .share = 2},
+                             {.name = "video", .models = {"birds"}, .ttft = 0.3, .e2e = 1.5}};
   }
 
   std::shared_ptr<FakeExchange> chat_with(const std::string& application,

@@ -1,0 +1,41 @@
+// The options of `valora bench trace` that say which requests come, and the points of its sweep.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "cli/command.h"
+#include "cli/trace_point.h"
+#include "sim/vision_workload.h"
+
+namespace valora::cli {
+
+// kRequests: independent requests. kRetrieval, kVideo: sim/vision_workload.h.
+enum class TraceApplication : uint8_t { kRequests, kRetrieval, kVideo };
+const char* name_of(TraceApplication application);  // "requests", "retrieval", "video"
+
+struct TraceWorkload {
+  TraceApplication application = TraceApplication::kRequests;
+  sim::RetrievalConfig retrieval;  // `first` is of kRequests, too
+  sim::StreamConfig streams;
+  std::string trace_file;
+  int clients = 0;         // above 0: a closed loop
+  double ttft_target = 6;  // seconds, S-LoRA §7.1
+  bool targets = false;    // the requests have it
+  // The points of the sweep are all combinations.
+  std::vector<double> rates{2}, skewness{0.5};
+  std::vector<int> adapters{8}, cameras{1}, replicas{1};
+};
+
+void add_workload_flags(Command command, TraceWorkload& workload);
+
+// The points of the sweep; at least one. kInvalidArgument: options that exclude each other.
+Result<std::vector<TracePoint>> points_of(const TraceWorkload& workload);
+
+// The requests of a point. trace: rows of trace_file, if there is one.
+Result<std::vector<sim::Arrival>> arrivals_of(const TraceWorkload& workload,
+                                              const TracePoint& point,
+                                              const std::vector<sim::TraceRow>& trace);
+
+}  // namespace valora::cli

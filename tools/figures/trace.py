@@ -1,0 +1,136 @@
+"""Figures of what `valora bench trace --json` measured: VaLoRA's figures 14, 16 and 19 to 24, table 3, and S-LoRA's
+attainment. What is drawn depends on what the points of a sweep differ in; without a sweep it is bars."""
+
+from figures.style import legend_below, plt
+
+# policy: (colour, marker). The order is that of the legend.
+POLICIES = {
+    "valora": ("#d62728", "o"),
+    "valora without prefix cache": ("#ff9896", "v"),
+    "unmerged": ("#1f77b4", "s"),
+    "merged": ("#7f7f7f", "X"),
+    "mixture": ("#ff7f0e", "D"),
+    "dlora": ("#8c564b", "P"),
+    "vllm": ("#bcbd22", "p"),
+    "dLoRA system": ("#c49c94", "d"),
+    "Punica system": ("#9467bd", "<"),
+    "S-LoRA system": ("#2ca02c", "^"),
+}
+AXES = {"rate": "requests per second", "skewness": "share of the most popular adapter", "adapters": "adapters",
+        "cameras": "cameras", "replicas": "servers"}
+MODES = {"unmerged": "#1f77b4", "mixture": "#ff7f0e", "merged": "#d62728"}
+
+
+def swept(rows):
+    """The field in which the points differ; None without a sweep."""
+    fields = [field for field in AXES if len({row[field] for row in rows}) > 1 and field != "rate"]
+    if not fields and len({row["rate"] for row in rows}) > 1:
+        fields = ["rate"]
+    if len(fields) > 1:
+        raise SystemExit(f"a figure has one axis, but the points differ in {' and '.join(fields)}; run them apart")
+    return fields[0] if fields else None
+
+
+def policies_of(rows):
+    present = {row["policy"] for row in rows}
+    return [policy for policy in POLICIES if policy in present] + sorted(present - POLICIES.keys())
+
+
+def panels(traces):
+    figure, grid = plt.subplots(1, len(traces), figsize=(1.2 + 4.2 * len(traces), 4.6), squeeze=False, layout="constrained")
+    for axes, name in zip(grid[0], traces):
+        axes.set_title(name, fontsize=10)
+        axes.grid(True, alpha=0.25)
+    return figure, grid[0]
+
+
+def draw_lines(axes, rows, field, value):
+    for policy in policies_of(rows):
+        colour, marker = POLICIES.get(policy, ("black", "."))
+        points = sorted((row[field], value(row)) for row in rows if row["policy"] == policy)
+        axes.plot(*zip(*points), color=colour, marker=marker, markersize=5, linewidth=1.3, label=policy,
+                  zorder=3 if policy == "valora" else 2)
+    axes.set_xlabel(AXES[field])
+
+
+def draw_bars(axes, rows, value):
+    policies = policies_of(rows)
+    heights = [value(next(row for row in rows if row["policy"] == policy)) for policy in policies]
+    bars = axes.barh(range(len(policies)), heights, color=[POLICIES.get(policy, ("black",))[0] for policy in policies])
+    axes.bar_label(bars, fmt="%.4g", padding=3, fontsize=8)
+    axes.set_yticks(range(len(policies)), policies)
+    axes.invert_yaxis()
+    axes.margins(x=0.15)
+
+
+def comparison(traces, title, unit, value, largest=None):
+    """One value of every row: lines over the sweep, or bars."""
+    figure, grid = panels(traces)
+    for axes, rows in zip(grid, traces.values()):
+        field = swept(rows)
+        if field is None:
+            draw_bars(axes, rows, value)
+            axes.set_xlabel(unit)
+            continue
+        draw_lines(axes, rows, field, value)
+        axes.set_ylabel(unit)
+        axes.set_ylim(bottom=0, top=largest)
+    lines = [axes for axes in grid if axes.get_legend_handles_labels()[0]]
+    if lines:
+        legend_below(figure, lines[0])
+    figure.suptitle(title, fontsize=11)
+    return figure
+
+
+def timeline(name, rows):
+    """Figure 20: the modes over time, a row each policy; and each merge with its cost."""
+    rows = [row for row in rows if "timeline" in row]
+    figure, grid = plt.subplots(len(rows), 1, figsize=(9, 1 + 2 * len(rows)), sharex=True, squeeze=False, layout="constrained")
+    for axes, row in zip(grid[:, 0], rows):
+        width = row["timeline"]["interval_seconds"]
+        intervals = row["timeline"]["intervals"]
+        times = [i * width for i in range(len(intervals))]
+        below = [0.0] * len(intervals)
+        for mode, colour in MODES.items():
+            shares = [interval["mode_seconds"][mode] / width for interval in intervals]
+            axes.bar(times, shares, width, bottom=below, align="edge", color=colour, label=mode, linewidth=0)
+            below = [a + b for a, b in zip(below, shares)]
+        axes.set_ylabel("share of the time")
+        axes.set_title(f"{row['policy']}: {row['token_latency_seconds'] * 1e3:.1f} ms per token, {row['merges']} merges", fontsize=10)
+        writes = axes.twinx()
+        if marks := row["timeline"]["writes"]:
+            writes.stem([w["at"] for w in marks], [w["seconds"] * 1e3 for w in marks], linefmt="k-", markerfmt="k.",
+                        basefmt=" ", label="merge")
+        writes.set_ylim(bottom=0)
+        writes.set_ylabel("ms of a merge")
+    grid[-1][0].set_xlabel("seconds")
+    legend_below(figure, grid[0][0])
+    figure.suptitle(f"{name}: modes over time", fontsize=11)
+    return figure
+
+
+def print_replicas(name, rows):
+    """Table 3: throughput by the number of servers."""
+    counts = sorted({row["replicas"] for row in rows})
+    print(f"\n{name}, requests per second\n")
+    print("| policy | " + " | ".join("1 server" if count == 1 else f"{count:g} servers" for count in counts) + " |")
+    print("|---|" + "---|" * len(counts))
+    for policy in policies_of(rows):
+        rates = {row["replicas"]: row["requests_per_second"] for row in rows if row["policy"] == policy}
+        print(f"| {policy} | " + " | ".join(f"{rates[count]:.2f}" for count in counts) + " |")
+    print()
+
+
+def figures(traces):
+    """Name and figure of each comparison. traces: rows by the name of their file."""
+    for name, rows in traces.items():
+        if swept(rows) == "replicas":
+            print_replicas(name, rows)
+    yield "token_latency", comparison(traces, "Average token latency", "ms per token", lambda row: 1e3 * row["token_latency_seconds"])
+    yield "first_token", comparison(traces, "99th percentile of the time to the first token", "seconds",
+                                    lambda row: row["ttft_seconds"]["p99"])
+    yield "throughput", comparison(traces, "Throughput", "requests per second", lambda row: row["requests_per_second"])
+    yield "attainment", comparison(traces, "Requests whose first token came in time", "%", lambda row: 100 * row["attainment"], 102)
+    for name, rows in traces.items():
+        if any("timeline" in row for row in rows):
+            yield f"timeline_{name}", timeline(name, rows)
