@@ -4,6 +4,8 @@
 #include <cmath>
 #include <vector>
 
+#include "base/quantile.h"
+
 namespace valora::scheduler {
 namespace {
 
@@ -73,10 +75,6 @@ Row solve_robustly(const std::vector<Row>& rows) {
   return x;
 }
 
-double at_share(const std::vector<double>& sorted, double share) {
-  return sorted[static_cast<size_t>(share * static_cast<double>(sorted.size() - 1))];
-}
-
 // The best fit with this number of free tokens, and its mean error.
 std::pair<StepCosts, double> fit_with(std::span<const MeasuredStep> steps, double free_tokens) {
   std::vector<Row> rows;
@@ -114,8 +112,8 @@ FittedCosts with_errors(const StepCosts& costs, std::span<const MeasuredStep> st
     errors.push_back(std::abs(costs.seconds(step.shape) / step.seconds - 1));
   std::ranges::sort(errors);
   return {.costs = costs,
-          .error_median = at_share(errors, 0.5),
-          .error_p95 = at_share(errors, 0.95),
+          .error_median = quantile(errors, 0.5),
+          .error_p95 = quantile(errors, 0.95),
           .steps = static_cast<int>(steps.size())};
 }
 

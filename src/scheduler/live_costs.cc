@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/quantile.h"
+
 namespace valora::scheduler {
 namespace {
 
@@ -14,12 +16,6 @@ void follow(double& log_factor, double ratio) {
   const double most = std::log(LiveCosts::kMostCorrection);
   const double wanted = std::clamp(std::log(ratio), -most, most);
   log_factor += kNewest * (wanted - log_factor);
-}
-
-double at_share(std::vector<double>& values, double share) {
-  const auto at = values.begin() + static_cast<ptrdiff_t>(share * (values.size() - 1));
-  std::ranges::nth_element(values, at);
-  return *at;
 }
 
 }  // namespace
@@ -52,8 +48,9 @@ LiveCosts::Accuracy LiveCosts::accuracy() const {
   Accuracy accuracy{.steps = steps_, .correction = std::exp(log_running_)};
   if (errors_.empty()) return accuracy;
   std::vector<double> errors = errors_;
-  accuracy.median = at_share(errors, 0.5);
-  accuracy.p95 = at_share(errors, 0.95);
+  std::ranges::sort(errors);
+  accuracy.median = quantile(errors, 0.5);
+  accuracy.p95 = quantile(errors, 0.95);
   return accuracy;
 }
 

@@ -6,6 +6,8 @@
 #include <optional>
 #include <span>
 
+#include "base/quantile.h"
+
 namespace valora::bench {
 namespace {
 
@@ -83,7 +85,7 @@ ComparedRun summary_of(std::span<const Times> requests) {
   run.queue -= run.adapter_wait + run.kv_wait;
   run.tpot /= std::max(1, decoded);
   std::ranges::sort(ttfts);
-  if (!ttfts.empty()) run.ttft_p99 = ttfts[ttfts.size() * 99 / 100];
+  if (!ttfts.empty()) run.ttft_p99 = quantile(ttfts, 0.99);
   return run;
 }
 

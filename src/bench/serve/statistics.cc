@@ -1,18 +1,12 @@
 #include "bench/serve/statistics.h"
 
 #include <algorithm>
-#include <cmath>
 #include <numeric>
+
+#include "base/quantile.h"
 
 namespace valora::bench {
 namespace {
-
-double percentile(const std::vector<double>& sorted, double share) {
-  const double place = share * static_cast<double>(sorted.size() - 1);
-  const size_t below = static_cast<size_t>(place);
-  const size_t above = std::min(below + 1, sorted.size() - 1);
-  return std::lerp(sorted[below], sorted[above], place - static_cast<double>(below));
-}
 
 Group group_of(std::span<const RequestRecord* const> records) {
   Group group;
@@ -58,7 +52,7 @@ Distribution distribution_of(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   return {values.size(),
           std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size()),
-          percentile(values, 0.5), percentile(values, 0.9), percentile(values, 0.99)};
+          quantile(values, 0.5), quantile(values, 0.9), quantile(values, 0.99)};
 }
 
 Summary summarize(std::span<const RequestRecord> records) {

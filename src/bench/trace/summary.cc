@@ -2,18 +2,17 @@
 
 #include <algorithm>
 
+#include "base/quantile.h"
+
 namespace valora::bench {
 namespace {
 
 Percentiles percentiles_of(std::vector<double> values) {
   if (values.empty()) return {};
   std::ranges::sort(values);
-  const auto at = [&](double share) {
-    return values[static_cast<size_t>(share * static_cast<double>(values.size() - 1) + 0.5)];
-  };
   double sum = 0;
   for (const double value : values) sum += value;
-  return {sum / static_cast<double>(values.size()), at(0.5), at(0.99)};
+  return {sum / static_cast<double>(values.size()), quantile(values, 0.5), quantile(values, 0.99)};
 }
 
 void add(Percentiles& sum, const Percentiles& one, double weight) {

@@ -1,0 +1,19 @@
+// Quantiles of samples.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <span>
+
+namespace valora {
+
+// Linear between the two samples at its sides, as numpy's default. `sorted`: ascending, not empty.
+// share: from 0 to 1.
+inline double quantile(std::span<const double> sorted, double share) {
+  const double place = share * static_cast<double>(sorted.size() - 1);
+  const auto below = static_cast<size_t>(place);
+  const size_t above = std::min(below + 1, sorted.size() - 1);
+  return std::lerp(sorted[below], sorted[above], place - static_cast<double>(below));
+}
+
+}  // namespace valora
