@@ -34,9 +34,12 @@ xgrammar::Grammar from_choices(const std::vector<std::string>& choices) {
   return xgrammar::Grammar::FromEBNF(text);
 }
 
+// Characters in a row. Without a bound, small models write white space until their last token.
+constexpr int kMaxWhitespace = 16;
+
 xgrammar::Grammar from_schema(const std::string& schema, bool strict) {
   return xgrammar::Grammar::FromJSONSchema(schema, /*any_whitespace=*/true, std::nullopt,
-                                           std::nullopt, strict);
+                                           std::nullopt, strict, kMaxWhitespace);
 }
 
 struct Builder {

@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "base/strings.h"
+#include "base/unicode.h"
 #include "grammar/parts.h"
 
 namespace valora::grammar {
@@ -25,7 +26,7 @@ class Watch {
 std::string clean(std::string_view reason) {
   while (!reason.empty() && (reason.back() == '\n' || reason.back() == '.'))
     reason.remove_suffix(1);
-  return shortened(reason, 300);
+  return to_valid_utf8(shortened(reason, 300));
 }
 
 Error too_large(const std::string& what, const BudgetExceeded& over, const BudgetLimits& limits) {
