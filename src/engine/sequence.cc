@@ -11,6 +11,20 @@ SamplingSettings seeded(SamplingSettings settings, int index) {
   return settings;
 }
 
+// Grammars count the bytes that a token has in the middle of a text; some decoders drop a space at
+// its start. A first character, whose text is not used, puts the answer into the middle.
+void begin_inside_a_text(OutputText& output, const text::Tokenizer& tokenizer,
+                         const std::vector<std::string>& stop) {
+  for (char c = 'a'; c <= 'z'; ++c) {
+    const auto id = tokenizer.token_to_id(std::string(1, c));
+    const bool held_back =
+        std::ranges::any_of(stop, [&](const std::string& one) { return one.starts_with(c); });
+    if (!id || held_back) continue;
+    (void)output.push(*id, false);
+    return;
+  }
+}
+
 }  // namespace
 
 Sequence::Sequence(std::shared_ptr<ActiveRequest> owner_, int index_,
@@ -23,7 +37,10 @@ Sequence::Sequence(std::shared_ptr<ActiveRequest> owner_, int index_,
       output(tokenizer, owner->request.sampling.skip_special_tokens, owner->request.sampling.stop,
              owner->request.sampling.include_stop_str_in_output),
       max_tokens(max_tokens_) {
-  if (owner->grammar) grammar = owner->grammar->value();
+  if (owner->grammar) {
+    grammar = owner->grammar->value();
+    begin_inside_a_text(output, *tokenizer, owner->request.sampling.stop);
+  }
   arrival = owner->arrival;
   adapter = owner->adapters.empty() ? scheduler::kBaseModel : owner->adapters.front().adapter->id;
   const auto merging = std::find_if(

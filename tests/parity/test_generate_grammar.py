@@ -4,17 +4,17 @@ import pytest
 import torch
 from transformers.models.gpt2.tokenization_gpt2 import bytes_to_unicode
 
-import families
+import checkpoints
 
 PROMPT = [{"role": "user", "content": "Which one?"}]
-CHOICES = ["yes, the first", "yes, the second one", "no", "né ☃"]
+CHOICES = ["yes, the first", "yes, the second one", " no", "né ☃"]  # one begins with a space, which Llama 2 drops elsewhere
 BYTES = {character: byte for byte, character in bytes_to_unicode().items()}
 
 
-def token_bytes(name, tokenizer):
+def token_bytes(tokenizer):
     """The bytes of every ordinary token by id."""
     special = {token for token, added in tokenizer.get_added_tokens_decoder().items() if added.special}
-    if name == "llama":
+    if "<0x00>" in tokenizer.get_vocab():
         text = {id: token for token, id in tokenizer.get_vocab().items() if id not in special}
         return {id: bytes([int(token[3:5], 16)]) if token.startswith("<0x") else token.replace("▁", " ").encode()
                 for id, token in text.items()}
@@ -29,10 +29,10 @@ def allowed(texts, done, eos):
     return ids + ([eos] if done in whole else [])
 
 
-@pytest.mark.parametrize("name, family, eos", [("text-one-layer", families.QWEN2, "<|im_end|>")])
-def test_log_probabilities_are_the_renormalised_ones(engines, references, name, family, eos):
-    tokenizer = family.tokenizer()
-    texts = token_bytes(name, tokenizer)
+@pytest.mark.parametrize("name", ["text-one-layer", "llama3-scaled", "llama2-biased"])
+def test_log_probabilities_are_the_renormalised_ones(engines, references, name):
+    family = checkpoints.family(name)
+    texts = token_bytes(family.tokenizer())
     end = family.special_id(family.eos)
     seen = set()
     for seed in range(12):
@@ -48,6 +48,6 @@ def test_log_probabilities_are_the_renormalised_ones(engines, references, name, 
             expected = torch.log_softmax(row[token["top_ids"]], 0)
             assert torch.allclose(torch.tensor(token["top_logprobs"]), expected, atol=1e-4)
             done += texts.get(token["id"], b"")
-        assert done.decode() in CHOICES
+        assert choice["text"] == done.decode() in CHOICES
         seen.add(done)
     assert len(seen) > 1
