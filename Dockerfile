@@ -7,7 +7,8 @@ FROM debian:12 AS build
 # Without it pip takes PyPI's torch, which is built for CUDA.
 ARG PIP_EXTRA_INDEX_URL=
 WORKDIR /valora
-COPY tools/setup tools/requirements.txt tools/debian-packages.txt tools/
+COPY tools/setup tools/requirements.txt tools/requirements-sources.txt tools/requirements-sources-build.txt \
+    tools/debian-packages.txt tools/
 RUN tools/setup
 COPY . .
 RUN --mount=type=cache,target=/root/.cache/ccache make install PREFIX=/usr/local DESTDIR=/image

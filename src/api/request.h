@@ -8,6 +8,7 @@
 #include <variant>
 #include <vector>
 
+#include "api/constraint.h"
 #include "base/json.h"
 
 namespace valora {
@@ -71,6 +72,8 @@ struct GenerateRequest {
   Prompt prompt;
   std::vector<AdapterUse> adapters;  // empty: the base model; the effects of several are summed
   SamplingParams sampling;
+  // Of every choice. Log probabilities are then those among the allowed tokens.
+  std::optional<AnswerConstraint> constraint;
   Task task = Task::kGenerate;
   // kClassify: the adapter's head; absent: its only one. kGenerate: a head answers with its label
   // as the text, "" selects the language model; absent: the adapter's default (LoadAdapter::head).

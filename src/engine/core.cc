@@ -28,10 +28,12 @@ EngineCore::EngineCore(CoreConfig config, std::unique_ptr<scheduler::Policy> pol
       runner_(std::move(runner)),
       loop_(scheduler_, *runner_, *this, clock) {}
 
-void EngineCore::admit(std::shared_ptr<ActiveRequest> request, Result<PreparedPrompt> prompt) {
+void EngineCore::admit(const std::shared_ptr<ActiveRequest>& request) {
   active_[request->handle] = request;
   if (request->cancelled) return cancel(request->handle);
+  Result<PreparedPrompt>& prompt = *request->prompt;
   if (!prompt.ok()) return fail(*request, prompt.error());
+  if (request->grammar && !request->grammar->ok()) return fail(*request, request->grammar->error());
   try {
     const Status status =
         enqueue(request, std::make_shared<const PreparedPrompt>(std::move(prompt).value()));

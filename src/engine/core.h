@@ -38,9 +38,9 @@ class EngineCore final : scheduler::StepListener {
              memory::PoolListener& listener, const Frontend& frontend, const Clock& clock,
              CoreEvents events);
 
-  // Adds a prepared request to the scheduler. On an error the request ends, and its sink gets the
-  // error.
-  void admit(std::shared_ptr<ActiveRequest> request, Result<PreparedPrompt> prompt);
+  // Adds a request whose preparations are done to the scheduler. On an error the request ends, and
+  // its sink gets the error.
+  void admit(const std::shared_ptr<ActiveRequest>& request);
   // Ends a request; its sink is not called. Unknown handles are ignored.
   void cancel(RequestHandle handle);
   // Ends every request with this error.

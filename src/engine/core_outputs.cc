@@ -72,6 +72,8 @@ void EngineCore::handle_token(Sequence& sequence, const SampledToken& token) {
     chunk.text = std::move(piece.text);
     if (piece.stop)
       chunk.finish = Finish{FinishReason::kStop, *piece.stop};
+    else if (token.last)
+      chunk.finish = Finish{FinishReason::kStop, {}};
     else if (generated >= sequence.max_tokens ||
              static_cast<int>(sequence.tokens.size()) >= config_.max_model_len)
       chunk.finish = Finish{FinishReason::kLength, {}};

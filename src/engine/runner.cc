@@ -199,9 +199,7 @@ void Runner::sample(std::vector<StepOutput>& outputs, const at::Tensor& logits) 
   ops::torch_parallel()(0, static_cast<int64_t>(rows.size()), 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       Sequence& s = sequence_of(*rows[i]);
-      const bool too_early = s.generated_tokens() < s.owner->request.sampling.min_tokens;
-      auto token = s.sampler.sample({data + i * vocab, static_cast<size_t>(vocab)},
-                                    too_early ? s.ending_tokens : std::span<const int32_t>());
+      auto token = sample_next(s, {data + i * vocab, static_cast<size_t>(vocab)});
       if (token.ok())
         rows[i]->token = std::move(token).value();
       else

@@ -11,6 +11,20 @@ SamplingSettings seeded(SamplingSettings settings, int index) {
   return settings;
 }
 
+// Grammars count the bytes that a token has in the middle of a text; some decoders drop a space at
+// its start. A first character, whose text is not used, puts the answer into the middle.
+void begin_inside_a_text(OutputText& output, const text::Tokenizer& tokenizer,
+                         const std::vector<std::string>& stop) {
+  for (char c = 'a'; c <= 'z'; ++c) {
+    const auto id = tokenizer.token_to_id(std::string(1, c));
+    const bool held_back =
+        std::ranges::any_of(stop, [&](const std::string& one) { return one.starts_with(c); });
+    if (!id || held_back) continue;
+    (void)output.push(*id, false);
+    return;
+  }
+}
+
 }  // namespace
 
 Sequence::Sequence(std::shared_ptr<ActiveRequest> owner_, int index_,
@@ -23,6 +37,10 @@ Sequence::Sequence(std::shared_ptr<ActiveRequest> owner_, int index_,
       output(tokenizer, owner->request.sampling.skip_special_tokens, owner->request.sampling.stop,
              owner->request.sampling.include_stop_str_in_output),
       max_tokens(max_tokens_) {
+  if (owner->grammar) {
+    grammar = owner->grammar->value();
+    begin_inside_a_text(output, *tokenizer, owner->request.sampling.stop);
+  }
   arrival = owner->arrival;
   adapter = owner->adapters.empty() ? scheduler::kBaseModel : owner->adapters.front().adapter->id;
   const auto merging = std::find_if(
@@ -44,6 +62,41 @@ Sequence::Sequence(std::shared_ptr<ActiveRequest> owner_, int index_,
     tolerance = from_seconds(*target);
     deadline = arrival + tolerance;
   }
+}
+
+namespace {
+
+// The tokens that may come next, without those that end the sequence before min_tokens, with them
+// where the answer is complete. min_tokens yields where nothing else is left.
+std::vector<uint32_t> allowed_next(const Sequence& sequence, bool too_early) {
+  const grammar::MaskView mask = sequence.grammar->mask();
+  std::vector<uint32_t> allowed(mask.begin(), mask.end());
+  const bool may_end = sequence.grammar->may_end();
+  for (const int32_t id : sequence.ending_tokens) {
+    if (id < 0 || static_cast<size_t>(id) / 32 >= allowed.size()) continue;
+    const uint32_t bit = uint32_t{1} << (id % 32);
+    if (too_early)
+      allowed[id / 32] &= ~bit;
+    else if (may_end)
+      allowed[id / 32] |= bit;
+  }
+  const bool stuck = std::ranges::all_of(allowed, [](uint32_t word) { return word == 0; });
+  return stuck && too_early ? allowed_next(sequence, false) : allowed;
+}
+
+}  // namespace
+
+Result<SampledToken> sample_next(Sequence& sequence, std::span<float> logits) {
+  const bool too_early = sequence.generated_tokens() < sequence.owner->request.sampling.min_tokens;
+  if (!sequence.grammar)
+    return sequence.sampler.sample(logits,
+                                   too_early ? sequence.ending_tokens : std::span<const int32_t>());
+  VALORA_TRY(token, sequence.sampler.sample(logits, {}, allowed_next(sequence, too_early)));
+  if (std::ranges::find(sequence.ending_tokens, token.id) != sequence.ending_tokens.end())
+    return token;
+  VALORA_CHECK(sequence.grammar->accept(token.id));
+  token.last = sequence.grammar->must_end();
+  return token;
 }
 
 }  // namespace valora

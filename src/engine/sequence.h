@@ -12,6 +12,7 @@
 #include "engine/frontend.h"
 #include "engine/loaded_adapter.h"
 #include "engine/output/output_text.h"
+#include "engine/sampling/answer_grammars.h"
 #include "engine/sampling/sampler.h"
 #include "scheduler/request.h"
 
@@ -26,6 +27,10 @@ struct ActiveRequest {
   SamplingSettings sampling;
   TimePoint arrival{};
   std::atomic<bool> cancelled = false;
+  // What workers prepare, each by its own; the engine thread reads it once all is there.
+  std::atomic<int> preparations = 1;
+  std::optional<Result<PreparedPrompt>> prompt;
+  std::optional<Result<grammar::GrammarMatcher>> grammar;  // at the start; absent: no constraint
 
   // Used by the engine thread only.
   bool started = false;
@@ -47,10 +52,16 @@ struct Sequence final : scheduler::Request {
   int index = 0;  // 0 … n - 1
   std::shared_ptr<const PreparedPrompt> prompt;
   Sampler sampler;
+  std::optional<grammar::GrammarMatcher> grammar;  // after the tokens generated so far
   OutputText output;
   int max_tokens = 0;
   // End-of-sequence and stop tokens; forbidden before min_tokens.
   std::vector<int32_t> ending_tokens;
 };
+
+// The next token of a sequence: under its grammar if it has one, which then follows it, and without
+// ending tokens before min_tokens, unless the grammar leaves nothing else. logits: changed in
+// place.
+Result<SampledToken> sample_next(Sequence& sequence, std::span<float> logits);
 
 }  // namespace valora

@@ -39,6 +39,7 @@ ServingEngine::~ServingEngine() {
   adapter_workers_.reset();
   media_workers_.reset();
   text_workers_.reset();
+  grammar_workers_.reset();
   {
     const std::lock_guard lock(mutex_);
     stop_ = true;
@@ -59,6 +60,9 @@ Result<std::shared_ptr<ActiveRequest>> ServingEngine::make_request(
   }
   VALORA_TRY(head, choose_head(request, active->adapters));
   active->head = head;
+  if (request.constraint && (head != nullptr || request.task == Task::kClassify))
+    return invalid("a task head answers with a label, whose form cannot be chosen",
+                   request.constraint->param);
   VALORA_TRY(sampling, settle_sampling(request.sampling, frontend_->generation(),
                                        options_.max_logprobs, random_seed()));
   for (const auto& [id, bias] : sampling.logit_bias)
@@ -102,32 +106,11 @@ Result<RequestHandle> ServingEngine::submit(GenerateRequest request,
   if (auto needs = needs_of(active->adapters); !needs.empty())
     post([needs = std::move(needs)](EngineCore& core) { core.expect(needs); });
   WorkerPool& workers = has_media(active->request.prompt) ? *media_workers_ : *text_workers_;
+  active->preparations = active->request.constraint ? 2 : 1;
   workers.post([this, active] { prepare(active); });
+  if (active->request.constraint)
+    grammar_workers_->post([this, active] { prepare_grammar(active); });
   return active->handle;
-}
-
-Result<PreparedPrompt> ServingEngine::prepare_prompt(const ActiveRequest& request) const {
-  if (stopping_) return Error{ErrorCode::kCancelled, "the server was stopped", {}};
-  if (request.cancelled) return Error{ErrorCode::kCancelled, "the request was cancelled", {}};
-  try {
-    // A head needs the prompt format of its training, for chat and for classification.
-    const bool opens_turn = !request.head || request.head->add_generation_prompt;
-    return frontend_->prepare(request.request.prompt, opens_turn, request.adapters);
-  } catch (const std::exception& e) {
-    return internal(std::string("the prompt could not be prepared: ") + e.what());
-  }
-}
-
-void ServingEngine::prepare(const std::shared_ptr<ActiveRequest>& request) {
-  auto prompt = std::make_shared<Result<PreparedPrompt>>(prepare_prompt(*request));
-  request->request.prompt = std::string();  // frees data: URLs, which may hold megabytes
-  {
-    const std::lock_guard lock(mutex_);
-    --preparing_;
-    inbox_.push_back(
-        [request, prompt](EngineCore& core) { core.admit(request, std::move(*prompt)); });
-  }
-  wake_.notify_one();
 }
 
 void ServingEngine::cancel(RequestHandle handle) {

@@ -70,6 +70,9 @@ class ServingEngine final : public Engine {
                                                       std::shared_ptr<ResponseSink> sink);
   void prepare(const std::shared_ptr<ActiveRequest>& request);
   Result<PreparedPrompt> prepare_prompt(const ActiveRequest& request) const;
+  Status still_wanted(const ActiveRequest& request) const;
+  void prepare_grammar(const std::shared_ptr<ActiveRequest>& request);
+  void prepared(const std::shared_ptr<ActiveRequest>& request);
   Result<AdapterCard> load_now(const LoadAdapter& request);
   Result<AdapterCard> try_load(const LoadAdapter& request);
   Status check_room(const LoadedAdapter& adapter) const;
@@ -92,6 +95,7 @@ class ServingEngine final : public Engine {
   std::vector<std::string> notes_;
   models::LoadedModel loaded_;
   std::unique_ptr<Frontend> frontend_;
+  std::unique_ptr<AnswerGrammars> grammars_;
   MemoryPlan plan_;
   std::unique_ptr<MemoryTiers> tiers_;
   AdapterTable adapters_;
@@ -117,12 +121,13 @@ class ServingEngine final : public Engine {
   std::vector<std::function<void()>> drained_;  // callbacks of drain()
   // Accepted and not yet ended.
   std::unordered_map<RequestHandle, std::shared_ptr<ActiveRequest>> requests_;
-  int preparing_ = 0;  // requests whose prompt is with a worker
+  int preparing_ = 0;  // requests whose prompt or grammar is with a worker
 
   // Declared last, so that they end before what they use is destroyed.
   std::thread thread_;
   // Text-only prompts have their own worker, so that they never wait for a media download.
-  std::unique_ptr<WorkerPool> media_workers_, text_workers_, adapter_workers_;
+  // So have grammars, so that a slow one delays only requests with one.
+  std::unique_ptr<WorkerPool> media_workers_, text_workers_, grammar_workers_, adapter_workers_;
 };
 
 }  // namespace valora

@@ -118,6 +118,7 @@ Result<std::unique_ptr<ServingEngine>> ServingEngine::start(const EngineOptions&
   VALORA_CHECK(engine->set_up());
   engine->media_workers_ = std::make_unique<WorkerPool>(std::max(1, options.media_workers));
   engine->text_workers_ = std::make_unique<WorkerPool>(1);
+  engine->grammar_workers_ = std::make_unique<WorkerPool>(1);
   engine->adapter_workers_ = std::make_unique<WorkerPool>(1);
   engine->thread_ = std::thread([raw = engine.get()] { raw->run(); });
   return engine;
@@ -191,6 +192,8 @@ Status ServingEngine::make_core(std::unique_ptr<scheduler::Policy> policy) {
   settled.max_model_len = plan_.max_model_len;
   VALORA_TRY(frontend, Frontend::open(settled, *loaded_.family, spec));
   frontend_ = std::move(frontend);
+  grammars_ = std::make_unique<AnswerGrammars>(frontend_->tokenizer(),
+                                               frontend_->generation().eos_token_ids, spec.vocab);
   auto runner = std::make_unique<Runner>(*loaded_.model, tiers_->kv_arena(), loaded_.dtype, device_,
                                          options_.visual_cache_bytes, std::move(switcher));
   auto mover = std::make_unique<memory::ThreadMover>(

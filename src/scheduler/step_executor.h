@@ -21,6 +21,7 @@ struct SampledToken {
   // Log probability before penalties and temperature; 0 if not requested.
   float logprob = 0;
   std::vector<RankedToken> top;  // most likely first
+  bool last = false;             // nothing can follow it: the sequence ends
 };
 
 // The result of one item that yields.

@@ -77,6 +77,12 @@ Result<GenerateRequest> read_request(const Json& json) {
     request.sampling = std::move(sampling);
     if (json.value("task", "generate") == "classify") request.task = Task::kClassify;
     VALORA_CHECK(read_into(json, "head", request.head));
+    if (json.contains("choice"))
+      request.constraint = {AnswerConstraint::Kind::kChoice,
+                            {},
+                            json.at("choice").get<std::vector<std::string>>(),
+                            true,
+                            "choice"};
     return request;
   } catch (const Json::exception& e) {
     return invalid(std::string("the request: ") + e.what());

@@ -39,7 +39,7 @@ std::vector<RankedToken> best_tokens(std::span<const float> logits, int count, d
   const size_t n = std::min<size_t>(count, all.size());
   std::partial_sort(all.begin(), all.begin() + n, all.end(), better);
   std::vector<RankedToken> best;
-  for (size_t i = 0; i < n; ++i)
+  for (size_t i = 0; i < n && all[i].logit != kForbidden; ++i)
     best.push_back({all[i].id, static_cast<float>(all[i].logit - normaliser)});
   return best;
 }
@@ -58,6 +58,15 @@ void keep_nucleus(std::vector<Candidate>& candidates, double top_p, double total
       if (mass >= top_p) return candidates.resize(sorted + 1);
     }
     chunk *= 4;
+  }
+}
+
+void keep_allowed(std::span<float> logits, std::span<const uint32_t> allowed) {
+  for (size_t first = 0; first < logits.size(); first += 32) {
+    const uint32_t word = first / 32 < allowed.size() ? allowed[first / 32] : 0;
+    if (word == ~uint32_t{0}) continue;
+    for (size_t id = first; id < std::min(first + 32, logits.size()); ++id)
+      if ((word >> (id - first) & 1) == 0) logits[id] = kForbidden;
   }
 }
 
@@ -144,8 +153,10 @@ int32_t Sampler::draw(std::span<const float> logits, int32_t best) {
   return candidates.back().id;
 }
 
-Result<SampledToken> Sampler::sample(std::span<float> logits, std::span<const int32_t> forbidden) {
+Result<SampledToken> Sampler::sample(std::span<float> logits, std::span<const int32_t> forbidden,
+                                     std::span<const uint32_t> allowed) {
   if (!ops::argmax(logits).numbers) return internal("the model's logits are NaN or infinite");
+  if (!allowed.empty()) keep_allowed(logits, allowed);
   SampledToken token;
   double normaliser = 0;
   const bool report = settings_.top_logprobs >= 0;

@@ -36,8 +36,10 @@ class Sampler {
   Sampler(SamplingSettings settings, std::span<const int32_t> prompt);
 
   // logits: [vocab], changed in place. Tokens in `forbidden` are never chosen. kInternal if a logit
-  // is NaN or plus infinity, or if all are minus infinity.
-  Result<SampledToken> sample(std::span<float> logits, std::span<const int32_t> forbidden);
+  // is NaN or plus infinity, or if all are minus infinity. allowed: a bit per token, bit id % 32 of
+  // word id / 32; the others count as minus infinity, for log probabilities, too. Empty: all are.
+  Result<SampledToken> sample(std::span<float> logits, std::span<const int32_t> forbidden,
+                              std::span<const uint32_t> allowed = {});
   const SamplingSettings& settings() const { return settings_; }
 
  private:

@@ -171,5 +171,32 @@ TEST(Sampler, LogprobsAreTheModelsOwn) {
   EXPECT_EQ(none.sample(logits, {})->logprob, 0);
 }
 
+TEST(Sampler, OnlyAllowedTokensAreChosenAndCounted) {
+  auto settings = greedy();
+  settings.top_logprobs = 3;
+  Sampler sampler(settings, {});
+  std::vector<float> logits(70, 9);
+  logits[1] = 2;
+  logits[65] = 3;
+  const std::vector<uint32_t> allowed{2, 0, 2};
+  const auto token = sampler.sample(logits, {}, allowed);
+  ASSERT_TRUE(token.ok());
+  EXPECT_EQ(token->id, 65);
+  const double normaliser = std::log(std::exp(2.0) + std::exp(3.0));
+  EXPECT_NEAR(token->logprob, 3 - normaliser, 1e-6);
+  ASSERT_EQ(token->top.size(), 2) << "no token without a probability";
+  EXPECT_EQ(token->top[1].id, 1);
+  EXPECT_NEAR(token->top[1].logprob, 2 - normaliser, 1e-6);
+}
+
+TEST(Sampler, TokensBeyondTheMaskAreNotAllowed) {
+  Sampler sampler(greedy(), {});
+  std::vector<float> logits(40, 1);
+  logits[35] = 5;
+  EXPECT_EQ(sampler.sample(logits, {}, std::vector<uint32_t>{4})->id, 2);
+  logits.assign(40, 1);
+  EXPECT_FALSE(sampler.sample(logits, {}, std::vector<uint32_t>{0}).ok());
+}
+
 }  // namespace
 }  // namespace valora

@@ -163,7 +163,7 @@ TEST_F(Handlers, AClientThatLeavesCancelsItsRequests) {
 TEST_F(Handlers, WhatIsNotSupportedIsAnInvalidRequestThatNamesTheField) {
   for (const auto& [fields, param] :
        {std::pair{R"("tools":[{"type":"function"}])", "tools"},
-        std::pair{R"("response_format":{"type":"json_schema"})", "response_format"}}) {
+        std::pair{R"("response_format":{"type":"boxes"})", "response_format"}}) {
     const auto refused = chat("x", fields);
     EXPECT_EQ(refused->response.status, 400);
     EXPECT_EQ(refused->json()["error"]["type"], "invalid_request_error");

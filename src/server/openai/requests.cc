@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "base/strings.h"
+#include "server/openai/constraint.h"
 #include "server/openai/fields.h"
 #include "server/openai/sampling.h"
 #include "server/openai/unsupported_fields.h"
@@ -97,13 +98,15 @@ Status parse_stream(const Json& body, GenerationBody& out) {
   return {};
 }
 
-Result<GenerationBody> parse_shared(const Json& body) {
+Result<GenerationBody> parse_shared(const Json& body, std::string_view text) {
   GenerationBody out;
   VALORA_TRY(target, parse_target(body));
   VALORA_TRY(sharing, parse_sharing(body));
   VALORA_TRY(sampling, parse_sampling(body));
   VALORA_TRY(max_tokens, integer_in(body, "max_tokens", 1, INT32_MAX));
   VALORA_TRY(return_token_ids, flag(body, "return_token_ids", false));
+  VALORA_TRY(constraint, parse_constraint(body, text));
+  out.constraint = std::move(constraint);
   out.target = std::move(target);
   out.sharing = std::move(sharing);
   out.sampling = std::move(sampling);
@@ -171,7 +174,7 @@ Status refuse_template_variables(const Json& body) {
 Result<GenerationBody> parse_chat(std::string_view text, const MediaLimits& limits) {
   VALORA_TRY(body, parse_body(text));
   VALORA_CHECK(check_chat_fields(body));
-  VALORA_TRY(out, parse_shared(body));
+  VALORA_TRY(out, parse_shared(body, text));
   VALORA_CHECK(parse_chat_logprobs(body, out));
   VALORA_TRY(max_completion_tokens, integer_in(body, "max_completion_tokens", 1, INT32_MAX));
   if (max_completion_tokens) out.sampling.max_tokens = max_completion_tokens;
@@ -184,7 +187,7 @@ Result<GenerationBody> parse_completion(std::string_view text) {
   VALORA_TRY(body, parse_body(text));
   VALORA_CHECK(check_completion_fields(body));
   VALORA_CHECK(refuse_template_variables(body));
-  VALORA_TRY(out, parse_shared(body));
+  VALORA_TRY(out, parse_shared(body, text));
   VALORA_TRY(logprobs, integer_in(body, "logprobs", 0, kMaxLogprobs));
   out.logprobs = logprobs.has_value();
   out.sampling.logprobs = logprobs;

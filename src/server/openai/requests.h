@@ -38,6 +38,7 @@ struct GenerationBody {
   Sharing sharing;
   std::vector<Prompt> prompts;  // one for chat
   SamplingParams sampling;
+  std::optional<AnswerConstraint> constraint;
   bool logprobs = false;  // include logprobs in the answer
   bool stream = false;
   bool include_usage = false;

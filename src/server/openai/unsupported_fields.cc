@@ -16,8 +16,7 @@ constexpr Fields kGeneration = {
     // OpenAI's and vLLM's
     "echo", "suffix", "use_beam_search", "prompt_logprobs", "logprob_token_ids",
     "return_tokens_as_token_ids", "allowed_token_ids", "bad_words", "truncate_prompt_tokens",
-    "truncation_side", "logits_processors", "structured_outputs", "structural_tag", "guided_json",
-    "guided_regex", "guided_choice", "guided_grammar", "guided_decoding_backend",
+    "truncation_side", "logits_processors", "structural_tag", "guided_decoding_backend",
     "guided_whitespace_pattern", "kv_transfer_params", "vllm_xargs", "thinking_token_budget",
     "repetition_detection",
     // SGLang's and llama.cpp's
@@ -61,22 +60,8 @@ Status check_tools(const Json& body) {
   return {};
 }
 
-Status check_response_format(const Json& body) {
-  const Json& format = member(body, "response_format");
-  if (format.is_null()) return {};
-  if (!format.is_object())
-    return invalid("\"response_format\" must be an object", "response_format");
-  if (member(format, "type") == "text") return {};
-  if (!member(format, "type").is_string())
-    return invalid("\"response_format.type\" must be a string", "response_format");
-  return unsupported(
-      "response_format",
-      fmt::format("of type \"{}\"", shortened(member(format, "type").get<std::string>(), 40)));
-}
-
 Status check_generation(const Json& body) {
   VALORA_CHECK(check_tools(body));
-  VALORA_CHECK(check_response_format(body));
   VALORA_CHECK(refuse(body, kGeneration));
   VALORA_CHECK(refuse(body, kRendering));
   const Json& modalities = member(body, "modalities");

@@ -1,0 +1,26 @@
+// The form that a request demands of its answer.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace valora {
+
+struct AnswerConstraint {
+  enum class Kind : uint8_t {
+    kJsonObject,     // any JSON object
+    kJsonSchema,     // `text` is the schema
+    kRegex,          // `text` matches the whole answer
+    kChoice,         // one of `choices`
+    kEbnf,           // `text` is a grammar; its first rule is "root"
+    kStructuralTag,  // `text` is the description, JSON
+  };
+  Kind kind = Kind::kJsonObject;
+  std::string text;
+  std::vector<std::string> choices;
+  bool strict = true;  // kJsonSchema: nothing that the schema does not mention
+  std::string param;   // the field of the request that errors name
+};
+
+}  // namespace valora

@@ -1,0 +1,187 @@
+// Answers in a demanded form, on every way that a sequence can take through the engine.
+#include <gmock/gmock.h>
+
+#include <regex>
+
+#include "base/json.h"
+#include "engine/testing/engine_fixture.h"
+
+namespace valora {
+namespace {
+
+using namespace testing;
+using Kind = AnswerConstraint::Kind;
+
+constexpr int32_t kEos = 260;
+
+class GrammarTest : public EngineTest {
+ protected:
+  static GenerateRequest under(GenerateRequest request, AnswerConstraint constraint) {
+    constraint.param = "field";
+    request.constraint = std::move(constraint);
+    request.sampling.ignore_eos = false;
+    return request;
+  }
+  static AnswerConstraint regex(const std::string& text) {
+    return {Kind::kRegex, text, {}, true, {}};
+  }
+  static AnswerConstraint choice(std::vector<std::string> choices) {
+    return {Kind::kChoice, {}, std::move(choices), true, {}};
+  }
+  static GenerateRequest sampled(GenerateRequest request, int64_t seed) {
+    request.sampling.temperature = 1;
+    request.sampling.seed = seed;
+    return request;
+  }
+  const GenerateRequest ask_ = ask(numbered_prompt(30, 3), 60);
+};
+
+TEST_F(GrammarTest, AnswersMatchARegexGreedyAndSampled) {
+  start();
+  const std::string pattern = "[A-Z]{2}-[0-9]{1,3}(x|yz)?";
+  for (int i = 0; i < 30; ++i) {
+    GenerateRequest request = under(ask(numbered_prompt(5 + i, i), 60), regex(pattern));
+    if (i > 0) request = sampled(request, i);
+    const Answer answer = run(request);
+    ASSERT_TRUE(answer.done) << answer.error->message;
+    EXPECT_TRUE(std::regex_match(answer.first().text, std::regex(pattern))) << answer.first().text;
+    EXPECT_EQ(answer.first().finish->reason, FinishReason::kStop);
+  }
+}
+
+TEST_F(GrammarTest, AnswersUnderASchemaAreJsonOfItsForm) {
+  start();
+  const AnswerConstraint schema{Kind::kJsonSchema,
+                                R"({"type": "object", "required": ["a", "b"],
+      "properties": {"a": {"type": "integer", "minimum": 0, "maximum": 99},
+                     "b": {"type": "array", "items": {"enum": ["x", null]}, "maxItems": 3}}})",
+                                {},
+                                true,
+                                {}};
+  int finished = 0;
+  for (int i = 0; i < 30; ++i) {
+    const Answer answer = run(sampled(under(ask(numbered_prompt(9, i), 200), schema), i));
+    ASSERT_TRUE(answer.done) << answer.error->message;
+    if (answer.first().finish->reason == FinishReason::kLength) continue;
+    ++finished;
+    const auto json = parse_json(answer.first().text, "the answer");
+    ASSERT_TRUE(json.ok()) << answer.first().text;
+    EXPECT_TRUE((*json)["a"].is_number_integer() && (*json)["b"].size() <= 3)
+        << answer.first().text;
+  }
+  EXPECT_GT(finished, 20);
+}
+
+TEST_F(GrammarTest, AGrammarThatAllowsEverythingChangesNothing) {
+  start();
+  GenerateRequest plain = ask_;
+  plain.sampling.logit_bias = {{259, -100}};  // text alone: a grammar has no special tokens
+  for (int id = 0x80; id <= 0xFF; ++id) plain.sampling.logit_bias.emplace_back(id, -100);
+  for (int id = 260; id < kVocab; ++id) plain.sampling.logit_bias.emplace_back(id, -100);
+  for (const bool random : {false, true}) {
+    const GenerateRequest request = random ? sampled(plain, 4) : plain;
+    EXPECT_EQ(tokens_of(under(request, regex("[\\s\\S]*"))), tokens_of(request));
+  }
+}
+
+TEST_F(GrammarTest, EveryChoiceFollowsItsOwn) {
+  start();
+  GenerateRequest request = sampled(under(ask_, choice({"left", "right", "up"})), 5);
+  request.sampling.n = 12;
+  const Answer answer = run(request);
+  ASSERT_EQ(answer.choices.size(), 12);
+  std::set<std::string> seen;
+  for (const auto& [index, one] : answer.choices) {
+    EXPECT_THAT(one.text, ::testing::AnyOf("left", "right", "up"));
+    EXPECT_EQ(one.finish->reason, FinishReason::kStop);
+    seen.insert(one.text);
+  }
+  EXPECT_GT(seen.size(), 1);
+}
+
+TEST_F(GrammarTest, EndsWithoutAnEosTokenWhereNothingCanFollow) {
+  start();
+  GenerateRequest request = under(ask_, choice({"abc"}));
+  request.sampling.ignore_eos = true;
+  request.sampling.min_tokens = 40;
+  const Answer answer = run(request);
+  EXPECT_EQ(answer.first().text, "abc");
+  EXPECT_EQ(answer.first().finish->reason, FinishReason::kStop);
+  EXPECT_THAT(answer.first().tokens, ::testing::Not(::testing::Contains(kEos)));
+}
+
+TEST_F(GrammarTest, TheEosTokenNeedsACompleteAnswer) {
+  start();
+  GenerateRequest request = under(ask_, regex("a{5}b*"));
+  request.sampling.logit_bias = {{kEos, 100}};
+  const Answer answer = run(request);
+  EXPECT_EQ(answer.first().text, "aaaaa");
+  EXPECT_EQ(answer.first().tokens.back(), kEos);
+  request.sampling.min_tokens = 9;
+  EXPECT_EQ(run(request).first().text, "aaaaabbbb");
+}
+
+TEST_F(GrammarTest, StopsAndLengthsEndAnAnswerEarly) {
+  start();
+  GenerateRequest request = under(ask_, choice({"abcdefgh"}));
+  request.sampling.stop = {"ef"};
+  EXPECT_EQ(run(request).first().text, "abcd");
+  request.sampling.stop = {};
+  request.sampling.stop_token_ids = {'d'};
+  EXPECT_EQ(std::get<int32_t>(run(request).first().finish->stop_reason), 'd');
+  request.sampling.stop_token_ids = {};
+  request.sampling.max_tokens = 3;
+  const Answer cut = run(request);
+  EXPECT_EQ(cut.first().finish->reason, FinishReason::kLength);
+}
+
+TEST_F(GrammarTest, ChunksAndPreemptionChangeNothing) {
+  start();
+  const AnswerConstraint form = regex("([a-f]{3}[0-9]){17}");
+  std::vector<GenerateRequest> requests;
+  for (int i = 0; i < 5; ++i)
+    requests.push_back(sampled(under(ask(numbered_prompt(20 + i, 40 * i), 75), form), i));
+  std::vector<std::vector<int32_t>> alone;
+  for (const auto& request : requests) alone.push_back(tokens_of(request));
+  options_.memory.pool_bytes = 9 * kTinyBlockBytes;
+  options_.max_model_len = 100;
+  options_.max_num_batched_tokens = 7;
+  start();
+  std::vector<std::shared_ptr<WaitingSink>> sinks;
+  for (const auto& request : requests) sinks.push_back(submit(request));
+  int preemptions = 0;
+  for (size_t i = 0; i < sinks.size(); ++i) {
+    const Answer answer = sinks[i]->wait();
+    ASSERT_TRUE(answer.done) << answer.error->message;
+    EXPECT_EQ(answer.first().tokens, alone[i]) << i;
+    preemptions += answer.done->preemptions;
+  }
+  EXPECT_GT(preemptions, 0);
+}
+
+TEST_F(GrammarTest, ABadConstraintIsTheErrorOfItsRequestAlone) {
+  start();
+  const auto good = submit(under(ask_, choice({"yes"})));
+  const Answer bad = run(under(ask_, regex("(a")));
+  ASSERT_TRUE(bad.error);
+  EXPECT_EQ(bad.error->code, ErrorCode::kInvalidArgument);
+  EXPECT_EQ(bad.error->param, "field");
+  EXPECT_EQ(good->wait().first().text, "yes");
+}
+
+TEST_F(GrammarTest, TaskHeadsRefuseAConstraint) {
+  TempDir adapter;
+  write_tiny_adapter(adapter, 5, 3);
+  start();
+  ASSERT_TRUE(load("labels", adapter.path()).ok());
+  GenerateRequest request = under(ask_, choice({"yes"}));
+  request.adapters = {{"labels", 1}};
+  const auto handle = engine_->submit(request, std::make_shared<WaitingSink>());
+  ASSERT_FALSE(handle.ok());
+  EXPECT_EQ(handle.error().param, "field");
+  request.head = "";
+  EXPECT_EQ(run(request).first().text, "yes");
+}
+
+}  // namespace
+}  // namespace valora

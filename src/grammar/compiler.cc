@@ -1,0 +1,206 @@
+#include "grammar/compiler.h"
+
+#include <fmt/format.h>
+
+#include <list>
+#include <mutex>
+#include <unordered_map>
+#include <utility>
+
+#include "grammar/matcher.h"
+#include "grammar/parts.h"
+
+namespace valora::grammar {
+namespace {
+
+// A literal of EBNF.
+std::string literal(const std::string& text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '"' || c == '\\')
+      out += {'\\', c};
+    else if (byte < 0x20 || byte == 0x7F)
+      out += fmt::format("\\x{:02x}", byte);
+    else
+      out += c;
+  }
+  return out + "\"";
+}
+
+xgrammar::Grammar from_choices(const std::vector<std::string>& choices) {
+  std::string text = "root ::= ";
+  for (size_t i = 0; i < choices.size(); ++i) text += (i == 0 ? "" : " | ") + literal(choices[i]);
+  return xgrammar::Grammar::FromEBNF(text);
+}
+
+// Characters in a row. Without a bound, small models write white space until their last token.
+constexpr int kMaxWhitespace = 16;
+
+xgrammar::Grammar from_schema(const std::string& schema, bool strict) {
+  return xgrammar::Grammar::FromJSONSchema(schema, /*any_whitespace=*/true, std::nullopt,
+                                           std::nullopt, strict, kMaxWhitespace);
+}
+
+struct Builder {
+  const xgrammar::TokenizerInfo& tokens;
+
+  xgrammar::Grammar operator()(const JsonObjectSpec&) const {
+    return from_schema(R"({"type": "object"})", false);
+  }
+  xgrammar::Grammar operator()(const JsonSchemaSpec& spec) const {
+    return from_schema(spec.schema, spec.strict);
+  }
+  xgrammar::Grammar operator()(const RegexSpec& spec) const {
+    return xgrammar::Grammar::FromRegex(spec.pattern);
+  }
+  xgrammar::Grammar operator()(const ChoiceSpec& spec) const { return from_choices(spec.choices); }
+  xgrammar::Grammar operator()(const EbnfSpec& spec) const {
+    return xgrammar::Grammar::FromEBNF(spec.text);
+  }
+  xgrammar::Grammar operator()(const StructuralTagSpec& spec) const {
+    auto made = xgrammar::Grammar::FromStructuralTag(spec.json, tokens);
+    if (auto* error = std::get_if<xgrammar::StructuralTagError>(&made))
+      std::visit([](const auto& reason) { throw std::runtime_error(reason.what()); }, *error);
+    return std::get<xgrammar::Grammar>(std::move(made));
+  }
+};
+
+const char* name_of(const GrammarSpec& spec) {
+  constexpr const char* kNames[] = {"the format",          "the schema",  "the regular expression",
+                                    "the list of choices", "the grammar", "the structural tag"};
+  return kNames[spec.index()];
+}
+
+using Shared = std::shared_ptr<const CompiledGrammar>;
+
+// The least recently used ones leave.
+class Cache {
+ public:
+  explicit Cache(size_t capacity) : capacity_(capacity) {}
+
+  Shared find(const Digest& key) {
+    const auto it = places_.find(key);
+    if (it == places_.end()) return nullptr;
+    entries_.splice(entries_.begin(), entries_, it->second);
+    return it->second->second;
+  }
+
+  void insert(const Digest& key, const Shared& grammar) {
+    if (grammar->bytes() > capacity_ || places_.contains(key)) return;
+    entries_.emplace_front(key, grammar);
+    places_[key] = entries_.begin();
+    bytes_ += grammar->bytes();
+    while (bytes_ > capacity_) {
+      bytes_ -= entries_.back().second->bytes();
+      places_.erase(entries_.back().first);
+      entries_.pop_back();
+    }
+  }
+
+  size_t size() const { return entries_.size(); }
+  size_t bytes() const { return bytes_; }
+
+ private:
+  using Entries = std::list<std::pair<Digest, Shared>>;
+  size_t capacity_, bytes_ = 0;
+  Entries entries_;
+  std::unordered_map<Digest, Entries::iterator> places_;
+};
+
+}  // namespace
+
+namespace {
+
+bool has_surrogate(const std::string& bytes) {
+  for (size_t i = 0; i + 1 < bytes.size(); ++i)
+    if (bytes[i] == '\xED' && static_cast<unsigned char>(bytes[i + 1]) >= 0xA0) return true;
+  return false;
+}
+
+std::shared_ptr<const TokenTable> table_of(Vocabulary vocabulary) {
+  auto table = std::make_shared<TokenTable>();
+  table->bytes = std::move(vocabulary.bytes);
+  table->size = vocabulary.size;
+  table->surrogates.resize((static_cast<size_t>(table->size) + 31) / 32);
+  for (size_t id = 0; id < table->bytes.size(); ++id) {
+    std::string& bytes = table->bytes[id];
+    if (has_surrogate(bytes)) bytes.clear();
+    const unsigned char first = bytes.empty() ? 0 : static_cast<unsigned char>(bytes.front());
+    if (first >= 0xA0 && first <= 0xBF) table->surrogates[id / 32] |= uint32_t{1} << (id % 32);
+  }
+  return table;
+}
+
+}  // namespace
+
+CompiledGrammar::CompiledGrammar(std::unique_ptr<const Parts> parts) : parts_(std::move(parts)) {}
+CompiledGrammar::~CompiledGrammar() = default;
+size_t CompiledGrammar::bytes() const { return parts_->grammar.MemorySizeBytes(); }
+
+struct GrammarCompiler::State {
+  State(Vocabulary vocabulary, const CompilerOptions& options_)
+      : options(options_),
+        table(table_of(std::move(vocabulary))),
+        tokens(table->bytes, xgrammar::VocabType::RAW, table->size, std::vector<int32_t>{}),
+        compiler(tokens, /*max_threads=*/1, /*cache_enabled=*/false),
+        cache(options_.cache_bytes) {}
+
+  Result<Shared> build(const GrammarSpec& spec) {
+    std::unique_ptr<CompiledGrammar::Parts> parts;
+    VALORA_CHECK(guarded(options.limits, name_of(spec), [&] {
+      const xgrammar::Grammar grammar = std::visit(Builder{tokens}, spec);
+      parts = std::make_unique<CompiledGrammar::Parts>(
+          CompiledGrammar::Parts{compiler.CompileGrammar(grammar), table});
+    }));
+    const auto made = std::make_shared<const CompiledGrammar>(std::move(parts));
+    const auto matcher = GrammarMatcher::start(made);
+    if (!matcher.ok())
+      return invalid(fmt::format("{} cannot be used: {}", name_of(spec), matcher.error().message));
+    if (matcher->must_end())
+      return invalid(fmt::format("{} allows only an empty answer", name_of(spec)));
+    return made;
+  }
+
+  const CompilerOptions options;
+  const std::shared_ptr<const TokenTable> table;
+  xgrammar::TokenizerInfo tokens;
+  std::mutex compiling;
+  xgrammar::GrammarCompiler compiler;  // under `compiling`
+  mutable std::mutex mutex;            // of what follows
+  Cache cache;
+  Stats stats;
+};
+
+GrammarCompiler::GrammarCompiler(Vocabulary vocabulary, CompilerOptions options)
+    : state_(std::make_unique<State>(std::move(vocabulary), options)) {}
+GrammarCompiler::~GrammarCompiler() = default;
+
+Result<Shared> GrammarCompiler::compile(const GrammarSpec& spec) {
+  const Digest key = digest_of(spec);
+  const auto find = [&]() -> Shared {
+    const std::lock_guard lock(state_->mutex);
+    Shared found = state_->cache.find(key);
+    if (found) ++state_->stats.hits;
+    return found;
+  };
+  if (Shared found = find()) return found;
+  VALORA_CHECK(check(spec));
+  const std::lock_guard alone(state_->compiling);
+  if (Shared found = find()) return found;  // made while this call waited
+  VALORA_TRY(made, state_->build(spec));
+  const std::lock_guard lock(state_->mutex);
+  ++state_->stats.compiled;
+  state_->cache.insert(key, made);
+  return made;
+}
+
+GrammarCompiler::Stats GrammarCompiler::stats() const {
+  const std::lock_guard lock(state_->mutex);
+  Stats stats = state_->stats;
+  stats.entries = state_->cache.size();
+  stats.bytes = state_->cache.bytes();
+  return stats;
+}
+
+}  // namespace valora::grammar

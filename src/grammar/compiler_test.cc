@@ -1,0 +1,156 @@
+#include "grammar/compiler.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "base/json.h"
+#include "grammar/testing/byte_vocabulary.h"
+
+namespace valora::grammar {
+namespace {
+
+using ::testing::HasSubstr;
+
+class CompilerTest : public ::testing::Test {
+ protected:
+  bool has(const GrammarSpec& spec, const std::string& text) {
+    const auto compiled = compiler_.compile(spec);
+    EXPECT_TRUE(compiled.ok()) << compiled.error().message;
+    if (!compiled.ok()) return false;
+    return matches(*GrammarMatcher::start(*compiled), text);
+  }
+  std::string refusal(const GrammarSpec& spec) {
+    const auto compiled = compiler_.compile(spec);
+    if (compiled.ok()) return "";
+    EXPECT_EQ(compiled.error().code, ErrorCode::kInvalidArgument) << compiled.error().message;
+    return compiled.error().message;
+  }
+  GrammarCompiler compiler_{byte_vocabulary()};
+};
+
+TEST_F(CompilerTest, AnyJsonObject) {
+  EXPECT_TRUE(has(JsonObjectSpec{}, R"({"a": [1, {"b": null}], "c": "é\n"})"));
+  EXPECT_FALSE(has(JsonObjectSpec{}, "[1]"));
+  EXPECT_FALSE(has(JsonObjectSpec{}, R"({"a": 1)"));
+}
+
+TEST_F(CompilerTest, ASchemaWithAndWithoutOtherProperties) {
+  const std::string schema =
+      R"({"type": "object", "properties": {"a": {"type": "integer", "minimum": 3, "maximum": 12}},
+          "required": ["a"]})";
+  EXPECT_TRUE(has(JsonSchemaSpec{schema}, R"({"a": 12})"));
+  EXPECT_FALSE(has(JsonSchemaSpec{schema}, R"({"a": 13})"));
+  EXPECT_FALSE(has(JsonSchemaSpec{schema}, R"({"a": 3, "b": 1})"));
+  EXPECT_TRUE(has(JsonSchemaSpec{schema, false}, R"({"a": 3, "b": 1})"));
+}
+
+TEST_F(CompilerTest, PropertiesKeepTheirOrder) {
+  const JsonSchemaSpec spec{
+      R"({"type": "object", "properties": {"z": {"type": "null"}, "a": {"type": "null"}},
+          "required": ["z", "a"]})"};
+  EXPECT_TRUE(has(spec, R"({"z": null, "a": null})"));
+  EXPECT_FALSE(has(spec, R"({"a": null, "z": null})"));
+}
+
+TEST_F(CompilerTest, WhiteSpaceIsBounded) {
+  for (const GrammarSpec& spec : {GrammarSpec(JsonObjectSpec{}),
+                                  GrammarSpec(JsonSchemaSpec{R"({"type": "array"})", false})}) {
+    const bool object = spec.index() == 0;
+    const std::string open = object ? "{" : "[", close = object ? "}" : "]";
+    EXPECT_TRUE(has(spec, open + std::string(16, '\n') + close));
+    EXPECT_FALSE(has(spec, open + std::string(17, '\n') + close));
+  }
+}
+
+TEST_F(CompilerTest, ARegexMatchesTheWholeAnswer) {
+  EXPECT_TRUE(has(RegexSpec{"[A-Z]{2}-\\d+"}, "AB-12"));
+  EXPECT_FALSE(has(RegexSpec{"[A-Z]{2}-\\d+"}, "AB-"));
+  EXPECT_FALSE(has(RegexSpec{"ab"}, "abc"));
+}
+
+TEST_F(CompilerTest, ChoicesAreLiterals) {
+  const ChoiceSpec spec{{"yes", "a\"b\\c", "line\none", "é☃", "[x]"}};
+  for (const std::string& choice : spec.choices) EXPECT_TRUE(has(spec, choice)) << choice;
+  EXPECT_FALSE(has(spec, "ye"));
+  EXPECT_FALSE(has(spec, "x"));
+}
+
+TEST_F(CompilerTest, EbnfMayBeRecursive) {
+  const EbnfSpec spec{"root ::= \"(\" root \")\" | \"x\""};
+  EXPECT_TRUE(has(spec, "((x))"));
+  EXPECT_FALSE(has(spec, "((x)"));
+}
+
+TEST_F(CompilerTest, AStructuralTag) {
+  const StructuralTagSpec spec{
+      R"({"type": "structural_tag", "format": {"type": "tag", "begin": "<a>",
+          "content": {"type": "json_schema", "json_schema": {"type": "boolean"}}, "end": "</a>"}})"};
+  EXPECT_TRUE(has(spec, "<a>true</a>"));
+  EXPECT_FALSE(has(spec, "<a>1</a>"));
+}
+
+TEST_F(CompilerTest, ARecursiveSchemaWorks) {
+  const JsonSchemaSpec spec{
+      R"({"$defs": {"n": {"type": "object", "properties": {"c": {"$ref": "#/$defs/n"}}}},
+          "$ref": "#/$defs/n"})"};
+  EXPECT_TRUE(has(spec, R"({"c": {"c": {}}})"));
+}
+
+TEST_F(CompilerTest, RefusesWhatItCannotApply) {
+  const auto schema = [&](const std::string& text) { return refusal(JsonSchemaSpec{text}); };
+  EXPECT_THAT(schema(R"({"allOf": [{"type": "integer"}, {"type": "integer"}]})"),
+              HasSubstr("cannot be applied in full"));
+  EXPECT_THAT(schema(R"({"type": "number", "multipleOf": 0.5})"), HasSubstr("multipleOf"));
+  EXPECT_THAT(schema(R"({"$ref": "#/$defs/none"})"), HasSubstr("cannot be used"));
+  EXPECT_THAT(schema(R"({"$ref": "#"})"), HasSubstr("cannot be used"));
+  EXPECT_THAT(refusal(RegexSpec{"(?=a)b"}), HasSubstr("ookahead"));
+  EXPECT_THAT(refusal(RegexSpec{"(a"}), HasSubstr("parenthesis"));
+  EXPECT_THAT(refusal(EbnfSpec{"root ::= missing"}), HasSubstr("missing"));
+  EXPECT_THAT(refusal(EbnfSpec{"other ::= \"a\""}), HasSubstr("root"));
+  EXPECT_THAT(refusal(EbnfSpec{"root ::= root"}), HasSubstr("cannot be used"));
+  EXPECT_THAT(refusal(EbnfSpec{"root ::= \"\""}), HasSubstr("empty answer"));
+  EXPECT_THAT(refusal(StructuralTagSpec{R"({"type": "structural_tag"})"}), HasSubstr("format"));
+}
+
+TEST_F(CompilerTest, ABudgetOfTimeAndMemoryEndsACompilation) {
+  Json properties = Json::object();
+  for (int i = 0; i < 300; ++i) properties["p" + std::to_string(i)] = {{"type", "integer"}};
+  const JsonSchemaSpec spec{Json{{"type", "object"},
+                                 {"properties", properties},
+                                 {"minProperties", 150},
+                                 {"maxProperties", 160}}
+                                .dump()};
+  GrammarCompiler short_of_time(byte_vocabulary(), {.limits = {int64_t{1} << 30, 0.2}});
+  EXPECT_THAT(short_of_time.compile(spec).error().message, HasSubstr("more than 0.2 seconds"));
+  GrammarCompiler short_of_memory(byte_vocabulary(), {.limits = {1 << 20, 60}});
+  EXPECT_THAT(short_of_memory.compile(spec).error().message, HasSubstr("more than 1 MiB"));
+  EXPECT_TRUE(short_of_memory.compile(RegexSpec{"a"}).ok());
+}
+
+TEST_F(CompilerTest, EqualDescriptionsAreCompiledOnce) {
+  const auto first = compiler_.compile(RegexSpec{"a+"}), again = compiler_.compile(RegexSpec{"a+"});
+  EXPECT_EQ(first->get(), again->get());
+  EXPECT_NE(first->get(), compiler_.compile(ChoiceSpec{{"a+"}})->get());
+  EXPECT_EQ(compiler_.stats().compiled, 2);
+  EXPECT_EQ(compiler_.stats().hits, 1);
+}
+
+TEST_F(CompilerTest, TheCacheKeepsWhatWasUsedLast) {
+  const size_t one = (*compiler_.compile(RegexSpec{"[a-z]{5}0"}))->bytes();
+  GrammarCompiler small(byte_vocabulary(), {.cache_bytes = 3 * one + one / 2});
+  const auto spec = [](int i) { return RegexSpec{"[a-z]{5}" + std::to_string(i)}; };
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(small.compile(spec(i)).ok());
+  ASSERT_TRUE(small.compile(spec(0)).ok());
+  ASSERT_TRUE(small.compile(spec(3)).ok());
+  EXPECT_EQ(small.stats().entries, 3);
+  EXPECT_LE(small.stats().bytes, 3 * one + one / 2);
+  ASSERT_TRUE(small.compile(spec(0)).ok());
+  EXPECT_EQ(small.stats().hits, 2);
+  ASSERT_TRUE(small.compile(spec(1)).ok());
+  EXPECT_EQ(small.stats().compiled, 5);
+}
+
+}  // namespace
+}  // namespace valora::grammar

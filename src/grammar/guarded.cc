@@ -1,0 +1,80 @@
+#include <fmt/format.h>
+#include <support/logging.h>
+
+#include <optional>
+
+#include "base/log.h"
+#include "base/strings.h"
+#include "base/unicode.h"
+#include "grammar/parts.h"
+
+namespace valora::grammar {
+namespace {
+
+// Of the calls that run on this thread: the first thing that was ignored.
+thread_local std::optional<std::string>* ignored = nullptr;
+
+class Watch {
+ public:
+  Watch() { ignored = &first; }
+  ~Watch() { ignored = nullptr; }
+  Watch(const Watch&) = delete;
+  Watch& operator=(const Watch&) = delete;
+  std::optional<std::string> first;
+};
+
+std::string clean(std::string_view reason) {
+  while (!reason.empty() && (reason.back() == '\n' || reason.back() == '.'))
+    reason.remove_suffix(1);
+  return to_valid_utf8(shortened(reason, 300));
+}
+
+Error too_large(const std::string& what, const BudgetExceeded& over, const BudgetLimits& limits) {
+  if (over.what() == std::string_view("time"))
+    return invalid(fmt::format("{} is too complex: it takes more than {:.3g} seconds", what,
+                               limits.cpu_seconds));
+  return invalid(
+      fmt::format("{} is too complex: it takes more than {} MiB", what, limits.bytes >> 20));
+}
+
+Status run(BudgetLimits limits, const std::string& what, const std::function<void()>& body) {
+  try {
+    const Budget budget(limits);
+    body();
+    return {};
+  } catch (const BudgetExceeded& over) {
+    return too_large(what, over, limits);
+  } catch (const xgrammar::LogFatalError& e) {
+    return invalid(fmt::format("{} cannot be used: {}", what, clean(e.std::runtime_error::what())));
+  } catch (const std::exception& e) {
+    return invalid(fmt::format("{} cannot be used: {}", what, clean(e.what())));
+  }
+}
+
+}  // namespace
+
+Status guarded(BudgetLimits limits, const std::string& what, const std::function<void()>& body) {
+  Watch watch;
+  VALORA_CHECK(run(limits, what, body));
+  if (watch.first)
+    return invalid(fmt::format("{} cannot be applied in full: {}", what, clean(*watch.first)));
+  return {};
+}
+
+}  // namespace valora::grammar
+
+// xgrammar is built to log through these.
+namespace xgrammar {
+
+void LogFatalImpl(const std::string& file, int line, const std::string& message) {
+  throw LogFatalError(file, line, message);
+}
+
+void LogMessageImpl(const std::string& file, int line, int level, const std::string& message) {
+  using valora::grammar::ignored;
+  const valora::grammar::Budget::Pause pause;  // called by a destructor
+  if (level >= XGRAMMAR_LOG_LEVEL_WARNING && ignored != nullptr && !*ignored) *ignored = message;
+  spdlog::debug("{}:{}: {}", file, line, message);
+}
+
+}  // namespace xgrammar

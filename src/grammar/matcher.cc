@@ -1,0 +1,106 @@
+#include "grammar/matcher.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "grammar/parts.h"
+
+namespace valora::grammar {
+namespace {
+
+// Of one token.
+constexpr BudgetLimits kTokenLimits{int64_t{256} << 20, 0.25};
+
+DLTensor view_of(std::vector<uint32_t>& words, int64_t& size) {
+  size = static_cast<int64_t>(words.size());
+  DLTensor tensor{};
+  tensor.data = words.data();
+  tensor.device = {kDLCPU, 0};
+  tensor.ndim = 1;
+  tensor.dtype = {kDLInt, 32, 1};
+  tensor.shape = &size;
+  return tensor;
+}
+
+}  // namespace
+
+struct GrammarMatcher::State {
+  State(std::shared_ptr<const CompiledGrammar> grammar_, xgrammar::GrammarMatcher matcher_)
+      : grammar(std::move(grammar_)),
+        matcher(std::move(matcher_)),
+        mask(grammar->parts().tokens->surrogates.size()) {}
+
+  std::shared_ptr<const CompiledGrammar> grammar;
+  xgrammar::GrammarMatcher matcher;
+  std::vector<uint32_t> mask;
+  bool may_end = false, can_go_on = false;
+  bool after_ed = false;  // the answer ends with the byte 0xED
+};
+
+GrammarMatcher::GrammarMatcher(std::unique_ptr<State> state) : state_(std::move(state)) {}
+GrammarMatcher::GrammarMatcher(const GrammarMatcher& other)
+    : state_(std::make_unique<State>(*other.state_)) {
+  state_->matcher =
+      other.state_->matcher.Fork();  // copies of xgrammar's matchers share their state
+}
+GrammarMatcher& GrammarMatcher::operator=(const GrammarMatcher& other) {
+  return *this = GrammarMatcher(other);
+}
+GrammarMatcher::GrammarMatcher(GrammarMatcher&&) noexcept = default;
+GrammarMatcher& GrammarMatcher::operator=(GrammarMatcher&&) noexcept = default;
+GrammarMatcher::~GrammarMatcher() = default;
+
+Result<GrammarMatcher> GrammarMatcher::start(std::shared_ptr<const CompiledGrammar> grammar) {
+  std::unique_ptr<State> state;
+  VALORA_CHECK(guarded(kTokenLimits, "the grammar", [&] {
+    state = std::make_unique<State>(grammar, xgrammar::GrammarMatcher(grammar->parts().grammar));
+  }));
+  GrammarMatcher matcher(std::move(state));
+  VALORA_CHECK(matcher.look_ahead());
+  return matcher;
+}
+
+MaskView GrammarMatcher::mask() const { return state_->mask; }
+bool GrammarMatcher::may_end() const { return state_->may_end; }
+bool GrammarMatcher::must_end() const { return state_->may_end && !state_->can_go_on; }
+
+Status GrammarMatcher::look_ahead() {
+  State& s = *state_;
+  VALORA_CHECK(guarded(kTokenLimits, "the grammar", [&] {
+    int64_t size = 0;
+    DLTensor view = view_of(s.mask, size);
+    // Without a need for a mask, its words are not all written.
+    if (!s.matcher.FillNextTokenBitmask(&view)) std::ranges::fill(s.mask, ~uint32_t{0});
+    s.may_end = s.matcher.IsCompleted();
+  }));
+  const TokenTable& tokens = *s.grammar->parts().tokens;
+  if (s.after_ed)
+    for (size_t i = 0; i < s.mask.size(); ++i) s.mask[i] &= ~tokens.surrogates[i];
+  const auto rest = static_cast<uint32_t>(tokens.size % 32);
+  if (rest != 0) s.mask.back() &= (uint32_t{1} << rest) - 1;
+  s.can_go_on = std::ranges::any_of(s.mask, [](uint32_t word) { return word != 0; });
+  if (s.may_end || s.can_go_on) return {};
+  return unprocessable(
+      "no token of this model's vocabulary continues the answer that the grammar demands");
+}
+
+Status GrammarMatcher::accept(int32_t token) {
+  if (!allows(state_->mask, token))
+    return invalid(fmt::format("the grammar does not allow token {} here", token));
+  bool taken = false;
+  VALORA_CHECK(
+      guarded(kTokenLimits, "the grammar", [&] { taken = state_->matcher.AcceptToken(token); }));
+  if (!taken) return invalid(fmt::format("the grammar does not allow token {} here", token));
+  state_->after_ed = state_->grammar->parts().tokens->bytes[token].ends_with('\xED');
+  return look_ahead();
+}
+
+Status GrammarMatcher::reset() {
+  VALORA_CHECK(guarded(kTokenLimits, "the grammar", [&] { state_->matcher.Reset(); }));
+  state_->after_ed = false;
+  return look_ahead();
+}
+
+}  // namespace valora::grammar

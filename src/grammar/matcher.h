@@ -1,0 +1,52 @@
+// Follows one answer through a grammar and tells which tokens may come next.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/result.h"
+#include "grammar/compiler.h"
+
+namespace valora::grammar {
+
+// One bit per token: bit id % 32 of word id / 32.
+using MaskView = std::span<const uint32_t>;
+
+inline bool allows(MaskView mask, int32_t id) {
+  return id >= 0 && static_cast<size_t>(id) / 32 < mask.size() &&
+         ((mask[id / 32] >> (id % 32)) & 1);
+}
+
+// Not thread-safe. Copies are independent.
+class GrammarMatcher {
+ public:
+  // At the start of an answer.
+  static Result<GrammarMatcher> start(std::shared_ptr<const CompiledGrammar> grammar);
+  GrammarMatcher(const GrammarMatcher& other);
+  GrammarMatcher& operator=(const GrammarMatcher& other);
+  GrammarMatcher(GrammarMatcher&&) noexcept;
+  GrammarMatcher& operator=(GrammarMatcher&&) noexcept;
+  ~GrammarMatcher();
+
+  // Which tokens may follow; those that end an answer are not among them.
+  MaskView mask() const;
+  // Whether the answer so far is complete, and whether nothing can follow it.
+  bool may_end() const;
+  bool must_end() const;
+
+  // Takes a token that the mask allows. kInvalidArgument for any other; kUnprocessable if no token
+  // of the vocabulary continues the answer although it is not complete, or if finding out takes
+  // more than 0.25 seconds.
+  Status accept(int32_t token);
+  Status reset();
+
+ private:
+  struct State;
+  explicit GrammarMatcher(std::unique_ptr<State> state);
+  Status look_ahead();
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace valora::grammar

@@ -1,0 +1,157 @@
+#include "grammar/matcher.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "base/json.h"
+#include "grammar/testing/byte_vocabulary.h"
+
+namespace valora::grammar {
+namespace {
+
+GrammarCompiler& compiler() {
+  static GrammarCompiler shared(byte_vocabulary());
+  return shared;
+}
+
+GrammarMatcher start(const GrammarSpec& spec) {
+  const auto compiled = compiler().compile(spec);
+  EXPECT_TRUE(compiled.ok()) << compiled.error().message;
+  return *GrammarMatcher::start(*compiled);
+}
+
+std::vector<int32_t> allowed(const GrammarMatcher& matcher) {
+  std::vector<int32_t> ids;
+  for (int32_t id = -1; id <= kTestVocabulary + 64; ++id)
+    if (allows(matcher.mask(), id)) ids.push_back(id);
+  return ids;
+}
+
+TEST(GrammarMatcher, AllowsEveryTokenThatContinuesAnAnswer) {
+  GrammarMatcher matcher = start(ChoiceSpec{{"ab", "true", "x"}});
+  EXPECT_EQ(allowed(matcher), (std::vector<int32_t>{'a', 't', 'x', 258, 259}));
+  EXPECT_FALSE(matcher.may_end());
+  ASSERT_TRUE(matcher.accept('a').ok());
+  EXPECT_EQ(allowed(matcher), std::vector<int32_t>{'b'});
+  ASSERT_TRUE(matcher.accept('b').ok());
+  EXPECT_TRUE(matcher.may_end());
+  EXPECT_TRUE(matcher.must_end());
+  EXPECT_TRUE(allowed(matcher).empty());
+}
+
+TEST(GrammarMatcher, ALongTokenIsAllOfItsBytes) {
+  GrammarMatcher matcher = start(ChoiceSpec{{"true", "tree"}});
+  ASSERT_TRUE(matcher.accept(258).ok());
+  EXPECT_TRUE(matcher.must_end());
+}
+
+TEST(GrammarMatcher, MayEndWhereMoreMayFollow) {
+  GrammarMatcher matcher = start(RegexSpec{"a+"});
+  ASSERT_TRUE(matcher.accept('a').ok());
+  EXPECT_TRUE(matcher.may_end());
+  EXPECT_FALSE(matcher.must_end());
+  EXPECT_EQ(allowed(matcher), std::vector<int32_t>{'a'});
+}
+
+TEST(GrammarMatcher, RefusesOtherTokensAndStaysWhereItIs) {
+  GrammarMatcher matcher = start(ChoiceSpec{{"ab"}});
+  for (const int32_t token : {int32_t{'b'}, kSpecialToken, kTestVocabulary, 100000, -1})
+    EXPECT_FALSE(matcher.accept(token).ok()) << token;
+  EXPECT_TRUE(matcher.accept('a').ok());
+}
+
+TEST(GrammarMatcher, NeverAllowsSpecialTokensOrPadding) {
+  const auto ids = allowed(start(RegexSpec{"[\\s\\S]+"}));
+  for (const int32_t id : ids) EXPECT_LT(id, kSpecialToken);
+  EXPECT_GT(ids.size(), 150);
+}
+
+TEST(GrammarMatcher, CopiesAreIndependent) {
+  GrammarMatcher first = start(ChoiceSpec{{"ab", "ac"}});
+  ASSERT_TRUE(first.accept('a').ok());
+  GrammarMatcher second = first;
+  ASSERT_TRUE(first.accept('b').ok());
+  EXPECT_EQ(allowed(second), (std::vector<int32_t>{'b', 'c'}));
+  ASSERT_TRUE(second.accept('c').ok());
+  EXPECT_TRUE(first.must_end());
+  EXPECT_TRUE(second.must_end());
+  second = start(ChoiceSpec{{"x"}});
+  EXPECT_EQ(allowed(second), std::vector<int32_t>{'x'});
+}
+
+TEST(GrammarMatcher, NeverAllowsSurrogates) {
+  GrammarMatcher matcher = start(RegexSpec{"[^a]+"});
+  ASSERT_TRUE(matcher.accept(0xED).ok());
+  EXPECT_TRUE(allows(matcher.mask(), 0x9F));
+  EXPECT_FALSE(allows(matcher.mask(), 0xA0));
+  EXPECT_FALSE(matcher.accept(0xA0).ok());
+  ASSERT_TRUE(matcher.accept(0x80).ok());
+  EXPECT_TRUE(allows(matcher.mask(), 0xA0));
+}
+
+TEST(GrammarMatcher, ResetBeginsAgain) {
+  GrammarMatcher matcher = start(ChoiceSpec{{"ab", "ac"}});
+  const auto before = allowed(matcher);
+  ASSERT_TRUE(matcher.accept(259).ok());
+  ASSERT_TRUE(matcher.reset().ok());
+  EXPECT_EQ(allowed(matcher), before);
+  EXPECT_FALSE(matcher.may_end());
+}
+
+TEST(GrammarMatcher, ADeadEndIsAnError) {
+  Vocabulary letters;
+  letters.bytes = {"a", "b"};
+  letters.size = 2;
+  GrammarCompiler compiler(letters);
+  const auto compiled = compiler.compile(RegexSpec{"ab1"});
+  ASSERT_TRUE(compiled.ok());
+  GrammarMatcher matcher = *GrammarMatcher::start(*compiled);
+  ASSERT_TRUE(matcher.accept(0).ok());
+  const Status stuck = matcher.accept(1);
+  ASSERT_FALSE(stuck.ok());
+  EXPECT_EQ(stuck.error().code, ErrorCode::kUnprocessable);
+}
+
+// An answer of random tokens.
+std::string walk(GrammarMatcher matcher, std::mt19937& random) {
+  std::string text;
+  for (int steps = 0; !matcher.must_end() && !(matcher.may_end() && random() % 4 == 0); ++steps) {
+    const auto ids = allowed(matcher);
+    if (ids.empty() || steps == 5000) return "unfinished: " + text;
+    const int32_t id = ids[random() % ids.size()];
+    text += byte_vocabulary().bytes[id];
+    if (const Status taken = matcher.accept(id); !taken.ok()) return taken.error().message + text;
+  }
+  return text;
+}
+
+TEST(GrammarMatcher, RandomWalksUnderASchemaAreJson) {
+  const JsonSchemaSpec spec{R"({"type": "object", "required": ["kind", "box", "note"],
+    "properties": {"kind": {"enum": ["cat", "dog", 3, null]},
+                   "box": {"type": "array", "items": {"type": "integer", "minimum": 0,
+                           "maximum": 999}, "minItems": 4, "maxItems": 4},
+                   "note": {"type": "string", "maxLength": 6}}})"};
+  std::mt19937 random(7);
+  for (int i = 0; i < 50; ++i) {
+    const std::string text = walk(start(spec), random);
+    const auto json = parse_json(text, "the walk");
+    ASSERT_TRUE(json.ok()) << text;
+    EXPECT_EQ((*json)["box"].size(), 4) << text;
+  }
+}
+
+TEST(GrammarMatcher, RandomWalksUnderFormatsAreJsonStrings) {
+  std::mt19937 random(8);
+  for (const std::string format :
+       {"email", "date", "time", "date-time", "duration", "ipv4", "ipv6", "hostname", "uuid", "uri",
+        "uri-reference", "uri-template", "unknown"})
+    for (int i = 0; i < 20; ++i) {
+      const std::string text =
+          walk(start(JsonSchemaSpec{Json{{"type", "string"}, {"format", format}}.dump()}), random);
+      EXPECT_TRUE(parse_json(text, "the walk").ok()) << format << ": " << text;
+    }
+}
+
+}  // namespace
+}  // namespace valora::grammar

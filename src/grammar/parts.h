@@ -1,0 +1,36 @@
+// What is behind the interface of this room. Only its own sources include it.
+#pragma once
+
+#include <xgrammar/xgrammar.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "grammar/budget.h"
+#include "grammar/compiler.h"
+
+namespace valora::grammar {
+
+// What every grammar of a compiler shares.
+struct TokenTable {
+  std::vector<std::string> bytes;
+  int32_t size = 0;  // of the vocabulary
+  // Bits of the tokens that begin with a byte from 0xA0 to 0xBF. After 0xED they would make a
+  // surrogate, which is no character of UTF-8; xgrammar allows them.
+  std::vector<uint32_t> surrogates;
+};
+
+struct CompiledGrammar::Parts {
+  xgrammar::CompiledGrammar grammar;
+  std::shared_ptr<const TokenTable> tokens;
+};
+
+// Runs calls of xgrammar on this thread under a budget. Its exceptions become errors:
+// kInvalidArgument for what it refuses, and for what it would apply only in part, which it merely
+// logs.
+Status guarded(BudgetLimits limits, const std::string& what, const std::function<void()>& body);
+
+}  // namespace valora::grammar

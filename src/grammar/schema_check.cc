@@ -1,0 +1,250 @@
+#include "grammar/schema_check.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string_view>
+
+#include "base/json.h"
+#include "base/strings.h"
+#include "grammar/text_check.h"
+
+namespace valora::grammar {
+namespace {
+
+constexpr int kMaxDepth = 64;
+constexpr size_t kMaxValues = 20000;
+constexpr size_t kMaxEnum = 2000;        // values of all lists
+constexpr size_t kMaxProperties = 1000;  // of all objects
+constexpr int64_t kMaxBound = kMaxRepetition;
+
+using Keys = std::initializer_list<const char*>;
+
+// Keywords that no grammar here expresses.
+constexpr Keys kRefused = {"not",
+                           "if",
+                           "then",
+                           "else",
+                           "dependentRequired",
+                           "contains",
+                           "minContains",
+                           "maxContains",
+                           "$dynamicRef",
+                           "dependentSchemas",
+                           "$recursiveRef",
+                           "dependencies",
+                           "additionalItems",
+                           "unevaluatedItems"};
+// Each decides alone what a value is; what stands beside it would not be applied.
+constexpr Keys kDeciding = {"$ref", "const", "enum", "anyOf", "oneOf", "allOf"};
+constexpr Keys kOfStrings = {"minLength", "maxLength", "pattern"};
+constexpr Keys kOfNumbers = {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum",
+                             "multipleOf"};
+constexpr Keys kOfArrays = {"items", "prefixItems", "minItems", "maxItems"};
+constexpr Keys kOfObjects = {"properties",    "required",         "additionalProperties",
+                             "minProperties", "maxProperties",    "unevaluatedProperties",
+                             "propertyNames", "patternProperties"};
+constexpr Keys kCounts = {"minLength", "maxLength",     "minItems",
+                          "maxItems",  "minProperties", "maxProperties"};
+constexpr Keys kSchemas = {"items", "additionalProperties", "unevaluatedProperties",
+                           "propertyNames"};
+constexpr Keys kListsOfSchemas = {"anyOf", "oneOf", "allOf", "prefixItems"};
+constexpr Keys kMapsOfSchemas = {"properties", "patternProperties", "$defs", "definitions"};
+
+bool holds(Keys keys, std::string_view key) { return std::ranges::find(keys, key) != keys.end(); }
+
+std::string_view first_of(Keys keys, const Json& schema) {
+  for (const char* key : keys)
+    if (schema.contains(key)) return key;
+  return {};
+}
+
+bool is_of_type(const Json& value, const std::string& type) {
+  if (type == "string") return value.is_string();
+  if (type == "integer") return value.is_number_integer();
+  if (type == "number") return value.is_number();
+  if (type == "boolean") return value.is_boolean();
+  if (type == "null") return value.is_null();
+  if (type == "array") return value.is_array();
+  return type == "object" && value.is_object();
+}
+
+bool is_of_a_type(const Json& value, const Json& type) {
+  if (type.is_string()) return is_of_type(value, type.get<std::string>());
+  return type.is_array() && std::ranges::any_of(type, [&](const Json& one) {
+           return one.is_string() && is_of_type(value, one.get<std::string>());
+         });
+}
+
+std::string step_into(const std::string& place, std::string_view key) {
+  return place + "/" + shortened(key, 60);
+}
+
+class SchemaCheck {
+ public:
+  Status visit(const Json& schema, const std::string& place) {
+    if (schema.is_boolean()) return {};
+    if (!schema.is_object()) return fault(place, "must be a schema: an object or a boolean");
+    VALORA_CHECK(check_keywords(schema, place));
+    VALORA_CHECK(check_beside(schema, place));
+    VALORA_CHECK(check_values(schema, place));
+    VALORA_CHECK(check_required(schema, place));
+    for (const auto& [key, value] : schema.items()) VALORA_CHECK(descend(key, value, place));
+    return {};
+  }
+
+ private:
+  static Error fault(const std::string& place, std::string_view reason) {
+    return invalid(fmt::format("the schema at {} {}", place, reason));
+  }
+
+  static Status check_keywords(const Json& schema, const std::string& place) {
+    for (const auto& [key, value] : schema.items()) {
+      if (holds(kRefused, key))
+        return fault(place, fmt::format("has \"{}\", which is not supported", key));
+      if (key == "uniqueItems" && value != false)
+        return fault(place, "has \"uniqueItems\", which is not supported");
+      if (holds(kCounts, key) &&
+          (!value.is_number_integer() || value < Json(0) || value > Json(kMaxBound)))
+        return fault(step_into(place, key),
+                     fmt::format("must be an integer from 0 to {}", kMaxBound));
+      if (holds(kOfNumbers, key) && !value.is_number())
+        return fault(step_into(place, key), "must be a number");
+      // xgrammar's grammars of these write what must be escaped in JSON.
+      if (key == "format" && (value == "json-pointer" || value == "relative-json-pointer"))
+        return fault(place, "has a \"format\" that is not supported");
+      if (key == "required" && !(value.is_array() && std::ranges::all_of(value, is_string)))
+        return fault(step_into(place, key), "must be a list of strings");
+    }
+    return {};
+  }
+
+  static bool is_string(const Json& value) { return value.is_string(); }
+
+  // What would be ignored is refused.
+  static Status check_beside(const Json& schema, const std::string& place) {
+    const std::string_view deciding = first_of(kDeciding, schema);
+    for (const auto& [key, value] : schema.items()) {
+      const bool bounds = holds(kOfStrings, key) || holds(kOfNumbers, key) ||
+                          holds(kOfArrays, key) || holds(kOfObjects, key);
+      if (!deciding.empty() && (bounds || (holds(kDeciding, key) && key != deciding)))
+        return fault(
+            place, fmt::format("has \"{}\" beside \"{}\", which is not supported", key, deciding));
+    }
+    const Json& type = schema.contains("type") ? schema["type"] : Json();
+    if (deciding == "const" || deciding == "enum") return check_listed(schema, type, place);
+    if (!deciding.empty() && !type.is_null())
+      return fault(place, fmt::format("has \"type\" beside \"{}\"; put it into the schemas of the "
+                                      "latter",
+                                      deciding));
+    if (!deciding.empty() || !type.is_null()) return check_type(type, place);
+    return check_untyped(schema, place);
+  }
+
+  static Status check_listed(const Json& schema, const Json& type, const std::string& place) {
+    const bool listed = schema.contains("enum");
+    const Json& values = listed ? schema["enum"] : schema["const"];
+    if (listed && (!values.is_array() || values.empty()))
+      return fault(step_into(place, "enum"), "must be a list of values");
+    if (type.is_null()) return {};
+    const bool fits =
+        listed ? std::ranges::all_of(values,
+                                     [&](const Json& value) { return is_of_a_type(value, type); })
+               : is_of_a_type(values, type);
+    if (!fits) return fault(place, "lists a value that its \"type\" excludes");
+    return {};
+  }
+
+  static Status check_type(const Json& type, const std::string& place) {
+    if (type.is_null() || type.is_string()) return {};
+    if (type.is_array() && !type.empty() && std::ranges::all_of(type, is_string)) return {};
+    return fault(step_into(place, "type"), "must be a name or a list of names");
+  }
+
+  static Status check_untyped(const Json& schema, const std::string& place) {
+    const bool object = schema.contains("properties") || schema.contains("additionalProperties");
+    const bool array = schema.contains("items") || schema.contains("prefixItems");
+    for (const auto& [key, value] : schema.items()) {
+      const bool applied = (object && holds(kOfObjects, key)) || (array && holds(kOfArrays, key));
+      const bool bounds = holds(kOfStrings, key) || holds(kOfNumbers, key) ||
+                          holds(kOfArrays, key) || holds(kOfObjects, key);
+      if (bounds && !applied) return fault(place, fmt::format("has \"{}\" but no \"type\"", key));
+    }
+    return {};
+  }
+
+  // The grammar writes the named properties alone in the order of "properties".
+  static Status check_required(const Json& schema, const std::string& place) {
+    if (!schema.contains("required")) return {};
+    for (const Json& name : schema["required"])
+      if (!schema.contains("properties") ||
+          !schema["properties"].contains(name.get_ref<const std::string&>()))
+        return fault(place, fmt::format("requires \"{}\", which is not among its \"properties\"",
+                                        shortened(name.get<std::string>(), 60)));
+    return {};
+  }
+
+  Status check_values(const Json& schema, const std::string& place) {
+    if (schema.contains("enum") && (enumerated_ += schema["enum"].size()) > kMaxEnum)
+      return fault(step_into(place, "enum"),
+                   fmt::format("exceeds {} listed values in the whole schema", kMaxEnum));
+    if (schema.contains("properties") &&
+        (properties_ += schema["properties"].size()) > kMaxProperties)
+      return fault(step_into(place, "properties"),
+                   fmt::format("exceeds {} properties in the whole schema", kMaxProperties));
+    if (schema.contains("pattern")) {
+      const Json& pattern = schema["pattern"];
+      if (!pattern.is_string()) return fault(step_into(place, "pattern"), "must be a string");
+      VALORA_CHECK(check_regex(pattern.get_ref<const std::string&>(),
+                               "the schema at " + step_into(place, "pattern")));
+    }
+    if (schema.contains("patternProperties") && schema["patternProperties"].is_object())
+      for (const auto& [pattern, value] : schema["patternProperties"].items())
+        VALORA_CHECK(
+            check_regex(pattern, "the schema at " + step_into(place, "patternProperties")));
+    if (schema.contains("$ref")) {
+      const Json& target = schema["$ref"];
+      if (!target.is_string() || !target.get_ref<const std::string&>().starts_with('#'))
+        return fault(step_into(place, "$ref"), "must begin with #: only this schema is searched");
+    }
+    return {};
+  }
+
+  Status descend(const std::string& key, const Json& value, const std::string& place) {
+    const std::string inner = step_into(place, key);
+    if (key == "propertyNames" && value.is_object() && !value.contains("type") &&
+        first_of(kDeciding, value).empty()) {
+      Json names = value;  // property names are strings
+      names["type"] = "string";
+      return visit(names, inner);
+    }
+    if (holds(kSchemas, key)) return visit(value, inner);
+    if (holds(kListsOfSchemas, key)) {
+      if (!value.is_array() || value.empty()) return fault(inner, "must be a list of schemas");
+      for (size_t i = 0; i < value.size(); ++i)
+        VALORA_CHECK(visit(value[i], fmt::format("{}/{}", inner, i)));
+    }
+    if (holds(kMapsOfSchemas, key)) {
+      if (!value.is_object()) return fault(inner, "must be an object of schemas");
+      for (const auto& [name, schema] : value.items())
+        VALORA_CHECK(visit(schema, step_into(inner, name)));
+    }
+    return {};
+  }
+
+  size_t enumerated_ = 0, properties_ = 0;
+};
+
+}  // namespace
+
+Status check_schema(const std::string& schema) {
+  const JsonLimits limits{.max_bytes = kMaxSchemaBytes,
+                          .max_depth = kMaxDepth,
+                          .max_values = kMaxValues,
+                          .unique_keys = true};
+  const auto parsed = parse_json(schema, "the schema", limits);
+  if (!parsed.ok()) return invalid(parsed.error().message);
+  return SchemaCheck().visit(*parsed, "#");
+}
+
+}  // namespace valora::grammar

@@ -1,0 +1,169 @@
+#include "server/openai/constraint.h"
+
+#include <fmt/format.h>
+
+#include <initializer_list>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/strings.h"
+#include "server/openai/fields.h"
+
+namespace valora::server {
+namespace {
+
+using Kind = AnswerConstraint::Kind;
+using Found = std::optional<AnswerConstraint>;
+using Path = std::initializer_list<const char*>;
+
+std::string joined(Path path) {
+  std::string out;
+  for (const char* key : path) out += (out.empty() ? "" : ".") + std::string(key);
+  return out;
+}
+
+const Json& at(const Json& body, Path path) {
+  const Json* value = &body;
+  for (const char* key : path) value = &member(*value, key);
+  return *value;
+}
+
+class ConstraintFields {
+ public:
+  ConstraintFields(const Json& body, std::string_view text) : body_(body), text_(text) {}
+
+  Result<Found> read() {
+    VALORA_CHECK(read_format());
+    VALORA_CHECK(read_structured());
+    if (!unused(body_, "guided_json")) VALORA_CHECK(read_schema({"guided_json"}, true));
+    if (!unused(body_, "guided_regex")) VALORA_CHECK(read_string({"guided_regex"}, Kind::kRegex));
+    if (!unused(body_, "guided_choice")) VALORA_CHECK(read_choices({"guided_choice"}));
+    if (!unused(body_, "guided_grammar"))
+      VALORA_CHECK(read_string({"guided_grammar"}, Kind::kEbnf));
+    return std::move(found_);
+  }
+
+ private:
+  Status add(AnswerConstraint constraint) {
+    if (found_)
+      return invalid(fmt::format("\"{}\" and \"{}\" demand two forms of one answer", found_->param,
+                                 constraint.param),
+                     constraint.param);
+    found_ = std::move(constraint);
+    return {};
+  }
+
+  // The JSON of a field with its keys in the client's order, in which answers have them.
+  std::string json_of(Path path) const {
+    const auto whole = nlohmann::ordered_json::parse(text_, nullptr, false);
+    const nlohmann::ordered_json* value = &whole;
+    for (const char* key : path) value = &value->at(key);
+    return value->dump();
+  }
+
+  Status read_schema(Path path, bool strict) {
+    const Json& value = at(body_, path);
+    if (value.is_null()) return {};
+    if (value.is_string())
+      return add({Kind::kJsonSchema, value.get<std::string>(), {}, strict, *path.begin()});
+    if (!value.is_object() && !value.is_boolean())
+      return invalid(fmt::format("\"{}\" must be a JSON schema", joined(path)), *path.begin());
+    return add({Kind::kJsonSchema, json_of(path), {}, strict, *path.begin()});
+  }
+
+  Status read_string(Path path, Kind kind) {
+    const Json& value = at(body_, path);
+    if (value.is_null()) return {};
+    if (!value.is_string())
+      return invalid(fmt::format("\"{}\" must be a string", joined(path)), *path.begin());
+    return add({kind, value.get<std::string>(), {}, true, *path.begin()});
+  }
+
+  Status read_choices(Path path) {
+    const Json& value = at(body_, path);
+    if (value.is_null()) return {};
+    AnswerConstraint constraint{Kind::kChoice, {}, {}, true, *path.begin()};
+    if (!value.is_array() || value.empty())
+      return invalid(fmt::format("\"{}\" must be a list of strings", joined(path)), *path.begin());
+    for (const Json& choice : value) {
+      if (!choice.is_string())
+        return invalid(fmt::format("\"{}\" must be a list of strings", joined(path)),
+                       *path.begin());
+      constraint.choices.push_back(choice.get<std::string>());
+    }
+    return add(std::move(constraint));
+  }
+
+  Status read_tag(Path path) {
+    const Json& value = at(body_, path);
+    if (value.is_null()) return {};
+    if (value.is_string()) return read_string(path, Kind::kStructuralTag);
+    return add({Kind::kStructuralTag, json_of(path), {}, true, *path.begin()});
+  }
+
+  Status read_format() {
+    const char* const field = "response_format";
+    const Json& format = member(body_, field);
+    if (format.is_null()) return {};
+    if (!format.is_object()) return invalid("\"response_format\" must be an object", field);
+    const Json& type = member(format, "type");
+    if (!type.is_string()) return invalid("\"response_format.type\" must be a string", field);
+    if (type == "text") return {};
+    if (type == "json_object") return add({Kind::kJsonObject, {}, {}, true, field});
+    if (type == "structural_tag") return read_tag({field});
+    if (type != "json_schema")
+      return not_implemented(
+          fmt::format("\"response_format\" of type \"{}\" is not supported by this server",
+                      shortened(type.get<std::string>(), 40)),
+          field);
+    const Json& given = member(format, "json_schema");
+    if (!given.is_object())
+      return invalid("\"response_format.json_schema\" must be an object", field);
+    if (!member(given, "name").is_null() && !member(given, "name").is_string())
+      return invalid("\"response_format.json_schema.name\" must be a string", field);
+    const Json& strict = member(given, "strict");
+    if (!strict.is_null() && !strict.is_boolean())
+      return invalid("\"response_format.json_schema.strict\" must be a boolean", field);
+    if (member(given, "schema").is_null())
+      return invalid("\"response_format.json_schema.schema\" is missing", field);
+    return read_schema({field, "json_schema", "schema"}, strict != false);
+  }
+
+  Status read_structured() {
+    const char* const field = "structured_outputs";
+    const Json& given = member(body_, field);
+    if (given.is_null()) return {};
+    if (!given.is_object()) return invalid("\"structured_outputs\" must be an object", field);
+    for (const auto& [key, value] : given.items()) {
+      const bool known = key == "json" || key == "regex" || key == "choice" || key == "grammar" ||
+                         key == "json_object" || key == "structural_tag";
+      if (!known && !unused(given, key))
+        return not_implemented(fmt::format("\"structured_outputs.{}\" is not supported by this "
+                                           "server",
+                                           shortened(key, 60)),
+                               field);
+    }
+    const Json& any = member(given, "json_object");
+    if (!any.is_null() && !any.is_boolean())
+      return invalid("\"structured_outputs.json_object\" must be a boolean", field);
+    if (any == true) VALORA_CHECK(add({Kind::kJsonObject, {}, {}, true, field}));
+    VALORA_CHECK(read_schema({field, "json"}, true));
+    VALORA_CHECK(read_string({field, "regex"}, Kind::kRegex));
+    VALORA_CHECK(read_choices({field, "choice"}));
+    VALORA_CHECK(read_string({field, "grammar"}, Kind::kEbnf));
+    return read_tag({field, "structural_tag"});
+  }
+
+  const Json& body_;
+  std::string_view text_;
+  Found found_;
+};
+
+}  // namespace
+
+Result<Found> parse_constraint(const Json& body, std::string_view text) {
+  return ConstraintFields(body, text).read();
+}
+
+}  // namespace valora::server

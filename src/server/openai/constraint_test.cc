@@ -1,0 +1,89 @@
+#include "server/openai/constraint.h"
+
+#include <gtest/gtest.h>
+
+namespace valora::server {
+namespace {
+
+using Kind = AnswerConstraint::Kind;
+
+Result<std::optional<AnswerConstraint>> parse(const std::string& body) {
+  return parse_constraint(Json::parse(body), body);
+}
+AnswerConstraint found(const std::string& body) {
+  const auto constraint = parse(body);
+  EXPECT_TRUE(constraint.ok()) << constraint.error().message;
+  EXPECT_TRUE(constraint.ok() && *constraint) << body;
+  return constraint.ok() && *constraint ? **constraint : AnswerConstraint{};
+}
+
+TEST(ParseConstraint, PlainTextIsNone) {
+  for (const char* body :
+       {"{}", R"({"response_format": {"type": "text"}})", R"({"response_format": null})",
+        R"({"structured_outputs": null, "guided_json": null, "guided_choice": []})",
+        R"({"structured_outputs": {"json": null, "disable_fallback": false}})"})
+    EXPECT_FALSE(parse(body).value()) << body;
+}
+
+TEST(ParseConstraint, ResponseFormats) {
+  EXPECT_EQ(found(R"({"response_format": {"type": "json_object"}})").kind, Kind::kJsonObject);
+  const auto schema = found(R"({"response_format": {"type": "json_schema", "json_schema":
+      {"name": "n", "description": "d", "strict": true, "schema": {"z": 1, "a": {"y": 2, "b": 3}}}}})");
+  EXPECT_EQ(schema.kind, Kind::kJsonSchema);
+  EXPECT_EQ(schema.text, R"({"z":1,"a":{"y":2,"b":3}})") << "the order of the client";
+  EXPECT_TRUE(schema.strict);
+  EXPECT_EQ(schema.param, "response_format");
+  EXPECT_FALSE(found(R"({"response_format": {"type": "json_schema",
+      "json_schema": {"strict": false, "schema": {}}}})")
+                   .strict);
+  const auto tag = found(R"({"response_format": {"type": "structural_tag", "format": {"b": 1}}})");
+  EXPECT_EQ(tag.kind, Kind::kStructuralTag);
+  EXPECT_EQ(tag.text, R"({"type":"structural_tag","format":{"b":1}})");
+}
+
+TEST(ParseConstraint, VllmsFieldsInBothSpellings) {
+  for (const auto& [body, kind, text] :
+       {std::tuple{R"({"structured_outputs": {"json": {"b": 1, "a": 2}}})", Kind::kJsonSchema,
+                   R"({"b":1,"a":2})"},
+        {R"({"guided_json": {"b": 1, "a": 2}})", Kind::kJsonSchema, R"({"b":1,"a":2})"},
+        {R"({"guided_json": "{ }"})", Kind::kJsonSchema, "{ }"},
+        {R"({"structured_outputs": {"regex": "a+"}})", Kind::kRegex, "a+"},
+        {R"({"guided_regex": "a+"})", Kind::kRegex, "a+"},
+        {R"({"structured_outputs": {"grammar": "root ::= \"a\""}})", Kind::kEbnf, "root ::= \"a\""},
+        {R"({"guided_grammar": "x"})", Kind::kEbnf, "x"},
+        {R"({"structured_outputs": {"json_object": true}})", Kind::kJsonObject, ""},
+        {R"({"structured_outputs": {"structural_tag": "{}"}})", Kind::kStructuralTag, "{}"}}) {
+    const auto constraint = found(body);
+    EXPECT_EQ(constraint.kind, kind) << body;
+    EXPECT_EQ(constraint.text, text) << body;
+  }
+  EXPECT_EQ(found(R"({"structured_outputs": {"choice": ["a", "b"]}})").choices,
+            (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(found(R"({"guided_choice": ["a", "b"]})").param, "guided_choice");
+}
+
+TEST(ParseConstraint, RefusesByField) {
+  for (const auto& [body, param] :
+       {std::pair{R"({"response_format": 3})", "response_format"},
+        {R"({"response_format": {}})", "response_format"},
+        {R"({"response_format": {"type": "json_schema", "json_schema": {"name": "n"}}})",
+         "response_format"},
+        {R"({"response_format": {"type": "json_schema", "json_schema": {"schema": 3}}})",
+         "response_format"},
+        {R"({"response_format": {"type": "json_schema",
+             "json_schema": {"schema": {}, "strict": "yes"}}})",
+         "response_format"},
+        {R"({"structured_outputs": []})", "structured_outputs"},
+        {R"({"structured_outputs": {"choice": [1]}})", "structured_outputs"},
+        {R"({"structured_outputs": {"regex": 1}})", "structured_outputs"},
+        {R"({"structured_outputs": {"regex": "a", "choice": ["a"]}})", "structured_outputs"},
+        {R"({"response_format": {"type": "json_object"}, "guided_regex": "a"})", "guided_regex"}}) {
+    const auto constraint = parse(body);
+    ASSERT_FALSE(constraint.ok()) << body;
+    EXPECT_EQ(constraint.error().code, ErrorCode::kInvalidArgument) << body;
+    EXPECT_EQ(constraint.error().param, param) << body;
+  }
+}
+
+}  // namespace
+}  // namespace valora::server

@@ -1,0 +1,272 @@
+"""Answers in a demanded form, through HTTP: OpenAI's and vLLM's fields, checked by others than their maker."""
+
+import concurrent.futures
+import json
+import random
+import re
+import time
+
+import jsonschema
+import openai
+import pydantic
+import pytest
+
+from serving import Server, chat_body
+
+PROMPT = [{"role": "user", "content": "Tell me."}]
+
+
+@pytest.fixture(scope="module")
+def served(folders):
+    server = Server({"model": folders["model"], "three": folders["three"]})
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="module")
+def client(served):
+    return openai.OpenAI(base_url=f"{served.url}/v1", api_key="none", max_retries=0, timeout=120)
+
+
+def ask(served, seed=0, **fields):
+    """(text, finish reason) of a sampled answer."""
+    body = chat_body("tiny", "Tell me.", temperature=1, seed=seed, max_tokens=300, ignore_eos=False) | fields
+    choice = served.post("/v1/chat/completions", body)["choices"][0]
+    return choice["message"]["content"], choice["finish_reason"]
+
+
+def refused(served, **fields):
+    status, text = served.request("POST", "/v1/chat/completions", chat_body("tiny", "Tell me.", **fields))
+    assert status == 400, text
+    error = json.loads(text)["error"]
+    assert error["type"] in ("invalid_request_error", "BadRequestError") and error["param"] in fields
+    return error["message"]
+
+
+def schema_format(schema, **more):
+    return {"type": "json_schema", "json_schema": {"name": "answer", "schema": schema} | more}
+
+
+class Box(pydantic.BaseModel):
+    label: str = pydantic.Field(max_length=8)
+    corner: tuple[int, int]
+    sure: bool
+    kind: str | None = pydantic.Field(max_length=4)
+
+
+def test_response_format_of_the_openai_client(client):
+    schema = {"type": "object", "properties": {"n": {"type": "integer", "minimum": 1, "maximum": 40}},
+              "required": ["n"], "additionalProperties": False}
+    answer = client.chat.completions.create(model="tiny", messages=PROMPT, max_tokens=200,
+                                            response_format=schema_format(schema, strict=True))
+    assert 1 <= json.loads(answer.choices[0].message.content)["n"] <= 40
+    assert answer.choices[0].finish_reason == "stop"
+
+
+def test_parse_with_pydantic(client):
+    parsed = []
+    for seed in range(12):
+        try:
+            answer = client.beta.chat.completions.parse(model="tiny", messages=PROMPT, response_format=Box, temperature=1,
+                                                        seed=seed, max_tokens=300)
+        except openai.LengthFinishReasonError:
+            continue
+        parsed.append(answer.choices[0].message.parsed)
+    assert len(parsed) > 6
+    assert all(isinstance(box, Box) for box in parsed)
+
+
+def random_schema(rng, depth=0):
+    kinds = ["integer", "string", "enum", "boolean", "null", "const", "number"]
+    if depth < 3:
+        kinds += ["object", "array", "anyOf"] * 2
+    kind = rng.choice(kinds)
+    if kind == "integer":
+        low = rng.randint(-50, 50)
+        return {"type": "integer", "minimum": low, "maximum": low + rng.randint(0, 300)}
+    if kind == "number":
+        return {"type": "number", "minimum": -1.5, "maximum": rng.randint(0, 9)}
+    if kind == "string":
+        if rng.random() < 0.3:
+            return {"type": "string", "pattern": rng.choice(["^[a-z]{1,4}$", r"^\d{3}-[A-F]$", "^(ab|c)*x$"])}
+        low = rng.randint(0, 3)
+        return {"type": "string", "minLength": low, "maxLength": low + rng.randint(0, 6)}
+    if kind == "enum":
+        return {"enum": rng.sample(["a", "é☃", 'q"\\', 3, -1.5, None, True, [1, "x"], {"k": []}], rng.randint(1, 4))}
+    if kind == "const":
+        return {"const": rng.choice(["fixed", 12, None])}
+    if kind == "array":
+        low = rng.randint(0, 2)
+        return {"type": "array", "items": random_schema(rng, depth + 1), "minItems": low, "maxItems": low + rng.randint(0, 2)}
+    if kind == "anyOf":
+        return {"anyOf": [random_schema(rng, depth + 1) for _ in range(rng.randint(1, 3))]}
+    if kind == "object":
+        names = rng.sample(["id", "name", "größe", "a b", "x/y", 'qu"ote', "list"], rng.randint(0, 4))
+        schema = {"type": "object", "properties": {name: random_schema(rng, depth + 1) for name in names},
+                  "required": rng.sample(names, rng.randint(0, len(names)))}
+        if rng.random() < 0.5:
+            schema["additionalProperties"] = False
+        return schema
+    return {"type": kind}
+
+
+def test_answers_match_random_schemas(served):
+    rng = random.Random(11)
+    schemas = [random_schema(rng) for _ in range(200)]
+
+    def one(seed):
+        return ask(served, seed, response_format=schema_format(schemas[seed]), max_tokens=400)
+
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(one, range(len(schemas))))
+    finished = 0
+    for schema, (text, reason) in zip(schemas, answers, strict=True):
+        if reason == "length":
+            continue
+        finished += 1
+        assert reason == "stop"
+        jsonschema.validate(json.loads(text), schema)
+    assert finished > 150
+
+
+def test_other_properties_only_without_strict(served):
+    schema = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
+    for seed in range(5):
+        text, reason = ask(served, seed, response_format=schema_format(schema))
+        assert reason == "length" or list(json.loads(text)) == ["a"]
+        text, reason = ask(served, seed, response_format=schema_format(schema, strict=False))
+        if reason == "stop":
+            jsonschema.validate(json.loads(text), schema)
+
+
+def test_properties_keep_the_order_of_the_schema(served):
+    flag = {"type": "boolean"}
+    schema = {"type": "object", "properties": {"zebra": flag, "ant": flag, "mouse": flag},
+              "required": ["ant", "mouse", "zebra"]}
+    text, _ = ask(served, guided_json=schema)
+    assert list(json.loads(text)) == ["zebra", "ant", "mouse"]
+
+
+def test_json_objects(served):
+    finished = 0
+    for seed in range(20):
+        text, reason = ask(served, seed, response_format={"type": "json_object"}, max_tokens=200,
+                           logit_bias={str(token): 2 for token in range(256)})
+        assert text.lstrip().startswith("{")
+        if reason == "stop":
+            finished += 1
+            assert isinstance(json.loads(text), dict)
+    assert finished > 0
+
+
+@pytest.mark.parametrize("pattern", [r"[A-Z]{2}\d{1,3}", r"(yes|no)( sir)?", r"\w+@\w{2,5}\.(com|de)", "[äöü☃]{3}", r"a.c?"])
+def test_regex(served, pattern):
+    for seed in range(10):
+        text, reason = ask(served, seed, structured_outputs={"regex": pattern}, max_tokens=400)
+        assert reason == "length" or re.fullmatch(pattern, text, re.ASCII), text
+        text, reason = ask(served, seed, guided_regex=pattern, max_tokens=400)
+        assert reason == "length" or re.fullmatch(pattern, text, re.ASCII), text
+
+
+def test_choices_and_grammars(served):
+    choices = ["left", "right", "up \"and\" down", "é\n"]
+    seen = {ask(served, seed, structured_outputs={"choice": choices})[0] for seed in range(30)}
+    assert seen <= set(choices) and len(seen) > 1
+    grammar = 'root ::= "(" root ")" | [0-9]'
+    for fields in ({"guided_grammar": grammar}, {"structured_outputs": {"grammar": grammar}}):
+        text, reason = ask(served, 3, **fields)
+        assert reason == "length" or re.fullmatch(r"\(*\d\)*", text)
+    tag = {"type": "structural_tag", "format": {"type": "tag", "begin": "<n>", "end": "</n>",
+                                                "content": {"type": "json_schema", "json_schema": {"type": "boolean"}}}}
+    assert ask(served, 1, response_format=tag)[0] in ("<n>true</n>", "<n>false</n>")
+
+
+def test_completions_and_several_choices(served):
+    answer = served.post("/v1/completions", {"model": "tiny", "prompt": ["a", "b"], "n": 3, "temperature": 1,
+                                             "max_tokens": 20, "guided_choice": ["one", "two"]})
+    assert len(answer["choices"]) == 6
+    assert {choice["text"] for choice in answer["choices"]} <= {"one", "two"}
+
+
+def test_streams_are_the_answer_in_parts(client):
+    choices = {"choice": ["a rather long answer of many tokens", "another one, longer than that by some words"]}
+    arguments = dict(model="tiny", messages=PROMPT, max_tokens=100, temperature=0, extra_body={"structured_outputs": choices})
+    whole = client.chat.completions.create(**arguments).choices[0].message.content
+    parts = [part.choices[0] for part in client.chat.completions.create(stream=True, **arguments)]
+    assert "".join(part.delta.content or "" for part in parts) == whole in choices["choice"]
+    assert len(parts) > 3 and parts[-1].finish_reason == "stop"
+
+
+def test_a_cut_answer_ends_with_length(served):
+    text, reason = ask(served, structured_outputs={"choice": ["a rather long answer"]}, max_tokens=2)
+    assert reason == "length" and "a rather long answer".startswith(text) and text
+
+
+def test_log_probabilities_are_among_the_allowed_tokens(served):
+    body = chat_body("tiny", "x", logprobs=True, top_logprobs=5, ignore_eos=False,
+                     structured_outputs={"regex": "[ab]c"})
+    first = served.post("/v1/chat/completions", body)["choices"][0]["logprobs"]["content"]
+    assert {top["token"] for top in first[0]["top_logprobs"]} <= {"a", "b", "ac", "bc"}
+    assert first[-1]["token"] != "c" or first[-1]["logprob"] == 0
+
+
+def test_task_heads_refuse(served):
+    status, text = served.request("POST", "/v1/chat/completions", chat_body("three", "x", guided_choice=["a"]))
+    assert status == 400 and json.loads(text)["error"]["param"] == "guided_choice"
+
+
+def nested(levels):
+    return '{"items":' * levels + "{}" + "}" * levels
+
+
+HOSTILE = {
+    "nested": {"guided_json": nested(10000)},
+    "enum": {"guided_json": {"enum": list(range(100000))}},
+    "repetition": {"guided_regex": "a{1000000000}"},
+    "nested repetitions": {"guided_regex": "((a{1000}){1000}){1000}"},
+    "items": {"guided_json": {"type": "array", "items": {}, "minItems": 10**9}},
+    "own reference": {"guided_json": {"$ref": "#"}},
+    "circle": {"guided_json": {"$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}, "$ref": "#/$defs/a"}},
+    "null character": {"guided_regex": "a\0b"},
+    "groups": {"guided_regex": "(" * 5000 + ")" * 5000},
+    "bytes": {"guided_grammar": 'root ::= "' + "a" * 100000 + '"'},
+    "left recursion": {"guided_grammar": "root ::= root"},
+    "properties": {"guided_json": {"type": "object", "minProperties": 150, "maxProperties": 160,
+                                   "properties": {f"p{i}": {"type": "integer"} for i in range(300)}}},
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_forms_are_refused_in_time(served, name):
+    start = time.monotonic()
+    refused(served, **HOSTILE[name])
+    assert time.monotonic() - start < 60
+
+
+def test_streams_go_on_while_a_form_is_refused(served, client):
+    stream = client.chat.completions.create(model="tiny", messages=PROMPT, stream=True, max_tokens=500,
+                                            extra_body={"ignore_eos": True})
+    next(iter(stream))
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        slow = pool.submit(refused, served, **HOSTILE["properties"] | {"seed": 1})
+        while not slow.done():
+            start = time.monotonic()
+            served.chat("tiny", "Still there?", max_tokens=2)
+            assert time.monotonic() - start < 20
+        slow.result()
+    assert sum(1 for _ in stream) > 100
+
+
+def test_catastrophic_patterns_work(served):
+    for pattern in ("(a*)*b", "(a|a|a)*c", "(a?){100}a{100}", "[ab]*a[ab]{500}"):
+        _, reason = ask(served, guided_regex=pattern, max_tokens=30)
+        assert reason in ("stop", "length")
+
+
+@pytest.mark.parametrize("fields", [
+    {"response_format": {"type": "boxes"}}, {"response_format": {"type": "json_schema"}}, {"guided_regex": "(?=a)b"},
+    {"guided_regex": "(a"}, {"guided_json": {"type": "object", "not": {}}}, {"guided_json": "{"}, {"guided_choice": [""]},
+    {"structured_outputs": {"json": {}, "regex": "a"}}, {"structured_outputs": {"whitespace_pattern": " "}},
+], ids=str)
+def test_refusals_name_the_field(served, fields):
+    refused(served, **fields)
