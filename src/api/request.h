@@ -67,7 +67,8 @@ struct AdapterUse {
 enum class Task { kGenerate, kClassify };
 
 struct GenerateRequest {
-  std::string id;  // for logs
+  std::string id;      // for logs
+  std::string client;  // who sends it: the media of clients are prepared in turns; may be empty
   Prompt prompt;
   std::vector<AdapterUse> adapters;  // empty: the base model; the effects of several are summed
   SamplingParams sampling;

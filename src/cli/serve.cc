@@ -177,7 +177,8 @@ void add_serve(Command app, std::function<int()>& run) {
        },
        "Seconds that a drain (SIGTERM) waits for running requests; 0: until they end")
       .range(0, 1e6);
-  c.add_option("--media-workers", e.media_workers, "Threads that decode and prepare media")
+  c.add_option("--media-workers", e.media_workers,
+               "Threads that prepare images, and as many that prepare videos")
       .capture_default_str();
   c.callback([flags, &run] { run = [flags] { return run_serve(*flags); }; });
 }

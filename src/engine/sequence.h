@@ -4,6 +4,7 @@
 #include <atomic>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,7 @@ struct ActiveRequest {
   SamplingSettings sampling;
   TimePoint arrival{};
   std::atomic<bool> cancelled = false;
+  std::stop_source stop;  // ends the preparation of its prompt
 
   // Used by the engine thread only.
   bool started = false;

@@ -21,24 +21,13 @@ uint64_t random_seed() {
 // While nothing else happens, the engine thread looks after memory this often.
 constexpr auto kMemoryPeriod = std::chrono::milliseconds(100);
 
-bool has_media(const Prompt& prompt) {
-  const auto* chat = std::get_if<ChatPrompt>(&prompt);
-  return chat &&
-         std::any_of(chat->messages.begin(), chat->messages.end(), [](const ChatMessage& message) {
-           return std::any_of(
-               message.parts.begin(), message.parts.end(),
-               [](const ContentPart& part) { return std::holds_alternative<MediaRef>(part); });
-         });
-}
-
 }  // namespace
 
 ServingEngine::~ServingEngine() {
   stopping_ = true;
   // Workers end first: the engine thread ends the requests that they still hand over.
   adapter_workers_.reset();
-  media_workers_.reset();
-  text_workers_.reset();
+  if (prompt_workers_) stop_preparing();
   {
     const std::lock_guard lock(mutex_);
     stop_ = true;
@@ -101,44 +90,8 @@ Result<RequestHandle> ServingEngine::submit(GenerateRequest request,
   // On their way while the prompt is prepared.
   if (auto needs = needs_of(active->adapters); !needs.empty())
     post([needs = std::move(needs)](EngineCore& core) { core.expect(needs); });
-  WorkerPool& workers = has_media(active->request.prompt) ? *media_workers_ : *text_workers_;
-  workers.post([this, active] { prepare(active); });
+  prepare(active);
   return active->handle;
-}
-
-Result<PreparedPrompt> ServingEngine::prepare_prompt(const ActiveRequest& request) const {
-  if (stopping_) return Error{ErrorCode::kCancelled, "the server was stopped", {}};
-  if (request.cancelled) return Error{ErrorCode::kCancelled, "the request was cancelled", {}};
-  try {
-    // A head needs the prompt format of its training, for chat and for classification.
-    const bool opens_turn = !request.head || request.head->add_generation_prompt;
-    return frontend_->prepare(request.request.prompt, opens_turn, request.adapters);
-  } catch (const std::exception& e) {
-    return internal(std::string("the prompt could not be prepared: ") + e.what());
-  }
-}
-
-void ServingEngine::prepare(const std::shared_ptr<ActiveRequest>& request) {
-  auto prompt = std::make_shared<Result<PreparedPrompt>>(prepare_prompt(*request));
-  request->request.prompt = std::string();  // frees data: URLs, which may hold megabytes
-  {
-    const std::lock_guard lock(mutex_);
-    --preparing_;
-    inbox_.push_back(
-        [request, prompt](EngineCore& core) { core.admit(request, std::move(*prompt)); });
-  }
-  wake_.notify_one();
-}
-
-void ServingEngine::cancel(RequestHandle handle) {
-  {
-    const std::lock_guard lock(mutex_);
-    const auto it = requests_.find(handle);
-    if (it == requests_.end()) return;
-    it->second->cancelled = true;  // takes effect at once: its sink is no longer called
-    inbox_.push_back([handle](EngineCore& core) { core.cancel(handle); });
-  }
-  wake_.notify_one();
 }
 
 Result<std::vector<int32_t>> ServingEngine::tokenize(const Prompt& prompt,

@@ -116,8 +116,8 @@ Result<std::unique_ptr<ServingEngine>> ServingEngine::start(const EngineOptions&
                                                             const Clock& clock) {
   std::unique_ptr<ServingEngine> engine(new ServingEngine(options, clock));
   VALORA_CHECK(engine->set_up());
-  engine->media_workers_ = std::make_unique<WorkerPool>(std::max(1, options.media_workers));
-  engine->text_workers_ = std::make_unique<WorkerPool>(1);
+  engine->prompt_workers_ = std::make_unique<PromptWorkers>(
+      *engine->frontend_, std::max(1, options.media_workers), options.fetch.allow_http);
   engine->adapter_workers_ = std::make_unique<WorkerPool>(1);
   engine->thread_ = std::thread([raw = engine.get()] { raw->run(); });
   return engine;

@@ -158,7 +158,10 @@ void generate(const std::shared_ptr<Service>& service, const HttpRequest& reques
         std::make_shared<WholeAnswer>(service, std::move(exchange), std::move(head), format, body);
   std::vector<GenerateRequest> parts;
   for (Prompt& prompt : body.prompts)
-    parts.push_back({.id = request.id, .prompt = std::move(prompt), .sampling = body.sampling});
+    parts.push_back({.id = request.id,
+                     .client = service->client_of(request),
+                     .prompt = std::move(prompt),
+                     .sampling = body.sampling});
   set_sharing(parts, body.sharing, *application);
   answer->start(std::move(body.target), std::move(parts), *application);
 }
