@@ -119,6 +119,8 @@ EngineStats ServingEngine::stats() const {
   stats.preparing = preparing_;
   stats.media_queries = media.queries;
   stats.media_hits = media.hits;
+  stats.media_bytes = media.bytes;
+  stats.media_entries = media.entries;
   return stats;
 }
 

@@ -163,10 +163,16 @@ Result<MemoryPlan> ServingEngine::plan_for(const scheduler::Policy& policy) {
   const int64_t available = available_memory(device_);
   VALORA_CHECK(check_shadow(policy.name(), shadow_bytes, available));
   const models::ModelSpec& spec = loaded_.model->spec();
+  VALORA_TRY(cache_bytes, plan_caches(options_, spec, device_.is_cpu(), available - shadow_bytes));
   VALORA_TRY(plan, plan_memory(options_, spec,
                                block_sizes(spec, options_.max_lora_rank, loaded_.dtype, device_),
-                               available - shadow_bytes));
+                               available - shadow_bytes - cache_bytes));
   notes_ = plan.notes;
+  if (spec.image_token || spec.video_token)
+    notes_.push_back("caches of media: up to " + std::to_string(options_.media_cache_bytes >> 20) +
+                     " MiB of prepared pixels, " +
+                     std::to_string(options_.visual_cache_bytes >> 20) +
+                     " MiB of embeddings (--media-cache, --visual-cache)");
   if (shadowed)
     notes_.push_back("merged weights take " + std::to_string(shadow_bytes >> 20) +
                      " MiB besides the base model's; --merge inplace needs none");

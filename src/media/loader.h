@@ -12,7 +12,8 @@
 namespace valora::media {
 
 struct LoaderStats {
-  uint64_t queries = 0;  // items requested
+  size_t bytes = 0, entries = 0;  // of the cache
+  uint64_t queries = 0;           // items requested
   uint64_t hits = 0;  // served from the cache of prepared inputs or by another thread's preparation
 };
 

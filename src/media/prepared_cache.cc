@@ -90,7 +90,10 @@ void PreparedCache::keep(const Digest& digest, const PreparedInput& input) {
 
 LoaderStats PreparedCache::stats() const {
   const std::lock_guard lock(mutex_);
-  return stats_;
+  LoaderStats stats = stats_;
+  stats.bytes = bytes_;
+  stats.entries = kept_.size();
+  return stats;
 }
 
 }  // namespace valora::media
