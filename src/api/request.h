@@ -64,7 +64,8 @@ struct AdapterUse {
   float scale = 1;  // factor on the adapter's own scale
 };
 
-enum class Task { kGenerate, kClassify };
+// kTokenize: the answer is FinalInfo::prompt_token_ids alone.
+enum class Task { kGenerate, kClassify, kTokenize };
 
 struct GenerateRequest {
   std::string id;      // for logs

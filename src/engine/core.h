@@ -65,6 +65,7 @@ class EngineCore final : scheduler::StepListener {
   void fill_memory(EngineStats& stats) const;
   Status enqueue(const std::shared_ptr<ActiveRequest>& request,
                  std::shared_ptr<const PreparedPrompt> prompt);
+  void tokenized(ActiveRequest& request, std::vector<int32_t> tokens);
   void on_planned(const scheduler::StepPlan& plan) override;
   void on_output(scheduler::StepOutput& output) override;
   void on_failed(scheduler::Request& request, const Error& error) override;
