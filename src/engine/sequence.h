@@ -25,6 +25,7 @@ struct ActiveRequest {
   std::vector<AppliedAdapter> adapters;
   const LoadedHead* head = nullptr;  // the task head that answers; null: the language model
   SamplingSettings sampling;
+  StopStrings stop_strings;
   TimePoint arrival{};
   std::atomic<bool> cancelled = false;
   std::stop_source stop;  // ends the preparation of its prompt

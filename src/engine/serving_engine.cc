@@ -57,6 +57,7 @@ Result<std::shared_ptr<ActiveRequest>> ServingEngine::make_request(
           "logit_bias");
   active->sampling = std::move(sampling);
   VALORA_CHECK(frontend_->check(request.prompt));
+  active->stop_strings = make_stop_strings(std::exchange(request.sampling.stop, {}));
   active->handle = next_handle_++;
   active->request = std::move(request);
   active->sink = std::move(sink);
