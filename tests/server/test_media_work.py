@@ -4,6 +4,7 @@ import base64
 import http.client
 import io
 import json
+import signal
 import socket
 import threading
 import time
@@ -60,6 +61,17 @@ class Departing:
             connection.close()
 
 
+def terminate(server):
+    """SIGTERM, once the server handles it: it answers requests a moment before."""
+    def handled():
+        with open(f"/proc/{server.process.pid}/status") as status:
+            mask = next(int(line.split()[1], 16) for line in status if line.startswith("SigCgt"))
+        return mask >> (signal.SIGTERM - 1) & 1
+
+    server.wait_until(handled, "a handler of SIGTERM")
+    server.process.terminate()
+
+
 def seconds_of(action):
     begin = time.monotonic()
     action()
@@ -78,7 +90,7 @@ def test_silent_hosts_delay_no_other_client_and_end_with_their_own(server, silen
 def test_a_stop_ends_downloads(server, silent_host):
     clients = Departing(server, [video_part(silent_host)] * 10)
     server.wait_until(lambda: server.metric(PREPARING) == 10, "all wait for the host")
-    server.process.terminate()
+    terminate(server)
     time.sleep(0.2)
     assert server.process.poll() is None, "the first signal lets running requests end"
     server.process.terminate()
@@ -88,17 +100,17 @@ def test_a_stop_ends_downloads(server, silent_host):
 
 def test_a_drain_does_not_wait_for_those_who_left(server):
     clients = Departing(server, [long_video(seed) for seed in range(6)])
-    server.wait_until(lambda: server.metric(PREPARING) == 6, "all are being prepared")
+    server.wait_until(lambda: server.metric(PREPARING) >= 3, "most are being prepared")
     clients.leave()
-    server.process.terminate()
+    terminate(server)
     assert seconds_of(lambda: server.process.wait(60)) < 5
 
 
 def test_long_videos_delay_no_images(server):
     clients = Departing(server, [long_video(seed) for seed in range(6)])
-    server.wait_until(lambda: server.metric(PREPARING) == 6, "all are being prepared")
+    server.wait_until(lambda: server.metric(PREPARING) >= 3, "most are being prepared")
     server.chat("tiny", [image_part(picture(1))], max_tokens=1)
-    assert server.metric(PREPARING) >= 3, "the videos were still being prepared"
+    assert server.metric(PREPARING) >= 1, "the videos were still being prepared"
     clients.leave()
     server.wait_until(lambda: server.metric(PREPARING) == 0, "their end")
 
@@ -129,9 +141,9 @@ def large_picture(seed):
 def test_prepared_images_wait_for_no_others(server):
     known = [image_part(picture(seed)) for seed in range(3)]
     server.chat("tiny", known, max_tokens=1)
-    others = Departing(server, [{"type": "image_url", "image_url": {"url": large_picture(100 + seed)}} for seed in range(12)])
-    server.wait_until(lambda: server.metric(PREPARING) == 12, "all are being prepared")
+    others = Departing(server, [{"type": "image_url", "image_url": {"url": large_picture(100 + seed)}} for seed in range(24)])
+    server.wait_until(lambda: server.metric(PREPARING) >= 6, "most are being prepared")
     server.chat("tiny", known, max_tokens=1)
-    assert server.metric(PREPARING) >= 3, "the others were still being prepared"
+    assert server.metric(PREPARING) >= 1, "the others were still being prepared"
     others.leave()
     server.wait_until(lambda: server.metric(PREPARING) == 0, "their end")
