@@ -65,10 +65,12 @@ struct AdapterUse {
   float scale = 1;  // factor on the adapter's own scale
 };
 
-enum class Task { kGenerate, kClassify };
+// kTokenize: the answer is FinalInfo::prompt_token_ids alone.
+enum class Task { kGenerate, kClassify, kTokenize };
 
 struct GenerateRequest {
-  std::string id;  // for logs
+  std::string id;      // for logs
+  std::string client;  // who sends it: the media of clients are prepared in turns; may be empty
   Prompt prompt;
   std::vector<AdapterUse> adapters;  // empty: the base model; the effects of several are summed
   SamplingParams sampling;

@@ -1,6 +1,7 @@
 // The counters of an engine, and an observer of its steps.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -49,7 +50,9 @@ struct EngineStats {
   uint64_t early_aborts = 0;  // requests refused because they would have missed their target
   uint64_t prefix_queries = 0, prefix_hits = 0;  // in tokens
   uint64_t media_queries = 0, media_hits = 0;
+  size_t media_bytes = 0, media_entries = 0;     // of the cache of prepared media
   uint64_t visual_queries = 0, visual_hits = 0;  // lookups of visual embeddings
+  size_t visual_bytes = 0, visual_entries = 0;   // of their cache
   std::vector<std::string> running_adapters, waiting_adapters;
   std::vector<TenantService> tenants;  // GenerateRequest::tenant of requests so far
   std::string mode = "unmerged";       // of the last step: unmerged, merged or mixture

@@ -177,7 +177,16 @@ void add_serve(Command app, std::function<int()>& run) {
        },
        "Seconds that a drain (SIGTERM) waits for running requests; 0: until they end")
       .range(0, 1e6);
-  c.add_option("--media-workers", e.media_workers, "Threads that decode and prepare media")
+  c.add_option("--media-workers", e.media_workers,
+               "Threads that prepare images, and as many that prepare videos")
+      .capture_default_str();
+  c.add_option("--media-cache", e.media_cache_bytes,
+               "Bytes of the cache of prepared images and videos, e.g. 2G; 0: none")
+      .human_integer()
+      .capture_default_str();
+  c.add_option("--visual-cache", e.visual_cache_bytes,
+               "Bytes of the cache of their embeddings, e.g. 2G; 0: none")
+      .human_integer()
       .capture_default_str();
   c.callback([flags, &run] { run = [flags] { return run_serve(*flags); }; });
 }

@@ -34,6 +34,8 @@ void EngineCore::admit(const std::shared_ptr<ActiveRequest>& request) {
   Result<PreparedPrompt>& prompt = *request->prompt;
   if (!prompt.ok()) return fail(*request, prompt.error());
   if (request->grammar && !request->grammar->ok()) return fail(*request, request->grammar->error());
+  if (request->request.task == Task::kTokenize)
+    return tokenized(*request, std::move(prompt->tokens));
   try {
     const Status status =
         enqueue(request, std::make_shared<const PreparedPrompt>(std::move(prompt).value()));
@@ -41,6 +43,13 @@ void EngineCore::admit(const std::shared_ptr<ActiveRequest>& request) {
   } catch (const std::exception& e) {
     fail(*request, internal(std::string("the request could not be admitted: ") + e.what()));
   }
+}
+
+void EngineCore::tokenized(ActiveRequest& request, std::vector<int32_t> tokens) {
+  request.usage.prompt_tokens = static_cast<int>(tokens.size());
+  const FinalInfo info{request.usage, {}, 0, std::move(tokens)};
+  release(request);
+  if (!request.cancelled) request.sink->on_done(info);
 }
 
 // The most tokens of a sequence: those of the model, or fewer if its adapters leave less room.

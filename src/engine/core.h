@@ -70,6 +70,7 @@ class EngineCore final : scheduler::StepListener {
   scheduler::TenantId tenant_of(const std::string& name);
   Status enqueue(const std::shared_ptr<ActiveRequest>& request,
                  std::shared_ptr<const PreparedPrompt> prompt);
+  void tokenized(ActiveRequest& request, std::vector<int32_t> tokens);
   void on_planned(const scheduler::StepPlan& plan) override;
   void on_output(scheduler::StepOutput& output) override;
   void on_failed(scheduler::Request& request, const Error& error) override;

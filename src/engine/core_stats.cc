@@ -89,6 +89,8 @@ void EngineCore::fill(EngineStats& stats) {
   }
   stats.visual_queries = runner_->visual_cache().queries();
   stats.visual_hits = runner_->visual_cache().hits();
+  stats.visual_bytes = runner_->visual_cache().bytes();
+  stats.visual_entries = runner_->visual_cache().entries();
 }
 
 }  // namespace valora

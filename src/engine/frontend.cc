@@ -91,16 +91,18 @@ bool has_media(const ChatPrompt& chat, MediaRef::Kind kind) {
 }
 
 // The conversation with one placeholder part per media item; appends the items to `media`.
-std::vector<text::ChatMessage> split_media(const ChatPrompt& chat, std::vector<MediaRef>& media) {
+// URLs are moved, as they may hold megabytes.
+std::vector<text::ChatMessage> split_media(ChatPrompt& chat,
+                                           std::vector<RenderedPrompt::Item>& media) {
   std::vector<text::ChatMessage> messages;
-  for (const ChatMessage& message : chat.messages) {
+  for (ChatMessage& message : chat.messages) {
     text::ChatMessage out{message.role, {}};
-    for (const ContentPart& part : message.parts) {
-      if (const auto* text = std::get_if<std::string>(&part)) {
-        out.parts.push_back({text::ChatPart::Kind::kText, *text});
+    for (ContentPart& part : message.parts) {
+      if (auto* text = std::get_if<std::string>(&part)) {
+        out.parts.push_back({text::ChatPart::Kind::kText, std::move(*text)});
       } else {
-        media.push_back(std::get<MediaRef>(part));
-        out.parts.push_back({part_kind(media.back().kind), {}});
+        media.push_back({std::move(std::get<MediaRef>(part)), nullptr});
+        out.parts.push_back({part_kind(media.back().ref.kind), {}});
       }
     }
     messages.push_back(std::move(out));
@@ -178,21 +180,19 @@ Status Frontend::check(const Prompt& prompt) const {
   return check_media(*chat, media_limits_);
 }
 
-Result<Frontend::Rendered> Frontend::render(const Prompt& prompt,
-                                            bool add_generation_prompt) const {
-  Rendered rendered;
+Result<RenderedPrompt> Frontend::render(Prompt prompt, bool add_generation_prompt) const {
+  RenderedPrompt rendered;
   if (const auto* text = std::get_if<std::string>(&prompt)) {
     VALORA_CHECK(check_text(*text, rendered.field));
     rendered.tokens = tokenizer_->encode(*text, /*add_special_tokens=*/true);
-  } else if (const auto* ids = std::get_if<std::vector<int32_t>>(&prompt)) {
-    rendered.tokens = *ids;
+  } else if (auto* ids = std::get_if<std::vector<int32_t>>(&prompt)) {
+    rendered.tokens = std::move(*ids);
   } else {
     rendered.field = "messages";
-    const auto& chat = std::get<ChatPrompt>(prompt);
-    VALORA_TRY(text,
-               chat_format_->render(split_media(chat, rendered.media),
-                                    chat.add_generation_prompt.value_or(add_generation_prompt),
-                                    chat.template_variables));
+    auto& chat = std::get<ChatPrompt>(prompt);
+    const bool opens_turn = chat.add_generation_prompt.value_or(add_generation_prompt);
+    VALORA_TRY(text, chat_format_->render(split_media(chat, rendered.media), opens_turn,
+                                          chat.template_variables));
     VALORA_CHECK(check_text(text, rendered.field));
     rendered.tokens = encode_chat(text);
   }
@@ -222,65 +222,12 @@ Status Frontend::check_placeholders() const {
   return check(spec_->video_token, family_->video_placeholder);
 }
 
-// Checked before further media are fetched and decoded.
-Status Frontend::check_length(size_t tokens, const char* field) const {
-  if (tokens <= static_cast<size_t>(max_tokens_)) return {};
-  return invalid("This model's maximum context length is " + std::to_string(max_tokens_) +
-                     " tokens. However, the prompt has at least " + std::to_string(tokens) +
-                     ". Please reduce the length of the prompt.",
-                 field);
-}
-
 Status Frontend::check_text(const std::string& text, const char* field) const {
   if (text.size() <= max_text_bytes_) return {};
   return invalid("This model's maximum context length is " + std::to_string(max_tokens_) +
                      " tokens. However, the prompt has " + std::to_string(text.size()) +
                      " bytes, which is more than that. Please reduce the length of the prompt.",
                  field);
-}
-
-// Replaces each placeholder by the visual tokens of its image or video.
-Result<PreparedPrompt> Frontend::expand(Rendered rendered) const {
-  PreparedPrompt prepared;
-  size_t next = 0;
-  VALORA_CHECK(check_length(rendered.tokens.size(), rendered.field));
-  for (const int32_t token : rendered.tokens) {
-    const bool image = spec_->image_token && token == *spec_->image_token;
-    const bool video = spec_->video_token && token == *spec_->video_token;
-    if (!image && !video) {
-      prepared.tokens.push_back(token);
-      continue;
-    }
-    const auto kind = image ? MediaRef::Kind::kImage : MediaRef::Kind::kVideo;
-    if (next == rendered.media.size() || rendered.media[next].kind != kind)
-      return invalid(
-          "the prompt's text contains an image or video placeholder; send media as "
-          "image_url or video_url parts",
-          "messages");
-    const MediaRef& ref = rendered.media[next++];
-    VALORA_TRY(input,
-               loader_->load(ref.url, image ? media::MediaKind::kImage : media::MediaKind::kVideo));
-    VALORA_CHECK(check_length(prepared.tokens.size() + input->tokens, rendered.field));
-    const int begin = static_cast<int>(prepared.tokens.size());
-    prepared.tokens.insert(prepared.tokens.end(), input->tokens, token);
-    prepared.visual.push_back({begin, input});
-    prepared.identity.media.push_back({begin, input->tokens, input->digest});
-  }
-  if (next != rendered.media.size())
-    return invalid("the model's chat template leaves out an image or video of this conversation",
-                   "messages");
-  return prepared;
-}
-
-Result<PreparedPrompt> Frontend::prepare(const Prompt& prompt, bool add_generation_prompt,
-                                         std::span<const AppliedAdapter> adapters) const {
-  VALORA_TRY(rendered, render(prompt, add_generation_prompt));
-  VALORA_TRY(prepared, expand(std::move(rendered)));
-  prepared.identity.adapter = identity_of(adapters);
-  prepared.identity.adapters = needs_of(adapters);
-  prepared.positions =
-      family_->positions(*spec_, static_cast<int>(prepared.tokens.size()), prepared.visual);
-  return prepared;
 }
 
 Result<std::vector<int32_t>> Frontend::tokenize(const Prompt& prompt,

@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <span>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,17 @@ struct PreparedPrompt {
   memory::KvIdentity identity;
 };
 
+// A prompt in tokens, with one placeholder per image or video, and the media in that order.
+struct RenderedPrompt {
+  struct Item {
+    MediaRef ref;
+    std::shared_ptr<const media::VisualInput> input;  // null until it is loaded
+  };
+  std::vector<int32_t> tokens;
+  std::vector<Item> media;
+  const char* field = "prompt";  // the field of the request that errors name
+};
+
 class Frontend {
  public:
   // Reads tokenizer, generation config, chat template and image processor from the model folder.
@@ -39,8 +51,18 @@ class Frontend {
   // Checks a prompt without loading its media: message parts, media limits, token ids.
   // kInvalidArgument names the field.
   Status check(const Prompt& prompt) const;
-  Result<PreparedPrompt> prepare(const Prompt& prompt, bool add_generation_prompt,
-                                 std::span<const AppliedAdapter> adapters) const;
+  // All of the preparation on the calling thread. If a stop is requested: kCancelled.
+  Result<PreparedPrompt> prepare(Prompt prompt, bool add_generation_prompt,
+                                 std::span<const AppliedAdapter> adapters,
+                                 const std::stop_token& stop = {}) const;
+
+  // The steps of prepare(), for those who load the media themselves: begin(), then the inputs of
+  // all items by loader(), each followed by check_loaded(), then finish().
+  Result<RenderedPrompt> begin(Prompt prompt, bool add_generation_prompt) const;
+  Status check_loaded(const RenderedPrompt& rendered) const;
+  Result<PreparedPrompt> finish(RenderedPrompt rendered,
+                                std::span<const AppliedAdapter> adapters) const;
+  media::Loader* loader() const { return loader_.get(); }  // null for text-only models
 
   const std::shared_ptr<const text::Tokenizer>& tokenizer() const { return tokenizer_; }
   const text::ChatFormat& chat_format() const { return *chat_format_; }
@@ -53,14 +75,10 @@ class Frontend {
   Result<std::vector<int32_t>> tokenize(const Prompt& prompt, bool add_special_tokens) const;
 
  private:
-  struct Rendered {
-    std::vector<int32_t> tokens;
-    std::vector<MediaRef> media;   // by position in the conversation
-    const char* field = "prompt";  // the field of the request that errors name
-  };
-  Result<Rendered> render(const Prompt& prompt, bool add_generation_prompt) const;
+  Result<RenderedPrompt> render(Prompt prompt, bool add_generation_prompt) const;
   std::vector<int32_t> encode_chat(const std::string& text) const;
-  Result<PreparedPrompt> expand(Rendered rendered) const;
+  std::optional<MediaRef::Kind> placeholder(int32_t token) const;
+  Status match_media(const RenderedPrompt& rendered) const;
   Status check_length(size_t tokens, const char* field) const;
   Status check_text(const std::string& text, const char* field) const;
   Status check_placeholders() const;
@@ -77,6 +95,10 @@ class Frontend {
   std::unique_ptr<text::ChatFormat> chat_format_;
   std::unique_ptr<media::Loader> loader_;  // null for text-only models
 };
+
+inline media::MediaKind media_kind(MediaRef::Kind kind) {
+  return kind == MediaRef::Kind::kImage ? media::MediaKind::kImage : media::MediaKind::kVideo;
+}
 
 // The KvIdentity::adapter of a list of adapters with scales. Digest{} for the base model and for
 // adapters that have heads only.

@@ -115,6 +115,20 @@ Result<MemoryPlan> plan_memory(const EngineOptions& options, const models::Model
   return plan;
 }
 
+Result<int64_t> plan_caches(const EngineOptions& options, const models::ModelSpec& spec,
+                            bool on_host, int64_t available_bytes) {
+  if (!spec.image_token && !spec.video_token) return int64_t{0};
+  const uint64_t media = on_host ? options.media_cache_bytes : 0;
+  const uint64_t visual = options.visual_cache_bytes;
+  const auto available = static_cast<uint64_t>(std::max<int64_t>(available_bytes, 0));
+  if (media <= available && visual <= available - media)
+    return static_cast<int64_t>(media + visual);
+  return invalid("the caches of media ask for " + std::to_string(media) +
+                     " bytes (--media-cache) and " + std::to_string(visual) +
+                     " bytes (--visual-cache), but " + std::to_string(available) + " are free",
+                 media <= available ? "visual_cache" : "media_cache");
+}
+
 size_t largest_adapter() { return static_cast<size_t>(available_host_memory() / 3); }
 
 Status check_shadow(const std::string& policy, int64_t shadow_bytes, int64_t available_bytes) {

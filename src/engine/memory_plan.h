@@ -37,6 +37,11 @@ BlockSizes block_sizes(const models::ModelSpec& spec, int max_lora_rank, at::Sca
 // notes: adjustments to report to the user.
 Result<MemoryPlan> plan_memory(const EngineOptions& options, const models::ModelSpec& spec,
                                const BlockSizes& sizes, int64_t available_bytes);
+// What the caches of media (options.media_cache_bytes, visual_cache_bytes) take of the memory that
+// plan_memory gets; 0 for a model without images. `on_host`: the model runs on the CPU; otherwise,
+// only embeddings are on its device. kInvalidArgument if they do not fit.
+Result<int64_t> plan_caches(const EngineOptions& options, const models::ModelSpec& spec,
+                            bool on_host, int64_t available_bytes);
 // kInvalidArgument if the shadow of merged weights (engine/mode_switcher.h) does not fit; the
 // message has the number of missing bytes.
 Status check_shadow(const std::string& policy, int64_t shadow_bytes, int64_t available_bytes);

@@ -54,6 +54,25 @@ TEST(MemoryPlan, AnOptionThatCannotHoldIsRefusedWithTheBytes) {
   }
 }
 
+TEST(MemoryPlan, CachesOfMediaCountIfTheModelTakesMedia) {
+  EngineOptions options;
+  options.media_cache_bytes = 600;
+  options.visual_cache_bytes = 300;
+  models::ModelSpec spec = model_of(100);
+  EXPECT_EQ(*plan_caches(options, spec, true, 100), 0);
+  spec.image_token = 7;
+  EXPECT_EQ(*plan_caches(options, spec, true, 900), 900);
+  EXPECT_EQ(*plan_caches(options, spec, false, 300), 300) << "pixels are not on the device";
+  const auto refused = plan_caches(options, spec, true, 899);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().param, "visual_cache");
+  EXPECT_NE(refused.error().message.find("899"), std::string::npos);
+  EXPECT_EQ(plan_caches(options, spec, true, 599).error().param, "media_cache");
+  EXPECT_FALSE(plan_caches(options, spec, true, -5).ok());
+  options.media_cache_bytes = SIZE_MAX;
+  EXPECT_FALSE(plan_caches(options, spec, true, 1'000'000).ok());
+}
+
 TEST(MemoryPlan, MoreThanIsFreeIsRefusedBeforeItIsTaken) {
   EngineOptions options;
   options.memory.pool_bytes = 2'000'000;

@@ -34,7 +34,7 @@ Sequence::Sequence(std::shared_ptr<ActiveRequest> owner_, int index_,
       index(index_),
       prompt(std::move(prompt_)),
       sampler(seeded(owner->sampling, index), prompt->tokens),
-      output(tokenizer, owner->request.sampling.skip_special_tokens, owner->request.sampling.stop,
+      output(tokenizer, owner->request.sampling.skip_special_tokens, owner->stop_strings,
              owner->request.sampling.include_stop_str_in_output),
       max_tokens(max_tokens_) {
   if (owner->grammar) {

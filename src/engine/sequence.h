@@ -4,6 +4,7 @@
 #include <atomic>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -25,12 +26,14 @@ struct ActiveRequest {
   std::vector<AppliedAdapter> adapters;
   const LoadedHead* head = nullptr;  // the task head that answers; null: the language model
   SamplingSettings sampling;
+  StopStrings stop_strings;
   TimePoint arrival{};
   std::atomic<bool> cancelled = false;
   // What workers prepare, each by its own; the engine thread reads it once all is there.
   std::atomic<int> preparations = 1;
   std::optional<Result<PreparedPrompt>> prompt;
   std::optional<Result<grammar::GrammarMatcher>> grammar;  // at the start; absent: no constraint
+  std::stop_source stop;  // ends the preparation of its prompt
 
   // Used by the engine thread only.
   bool started = false;

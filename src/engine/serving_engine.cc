@@ -21,24 +21,13 @@ uint64_t random_seed() {
 // While nothing else happens, the engine thread looks after memory this often.
 constexpr auto kMemoryPeriod = std::chrono::milliseconds(100);
 
-bool has_media(const Prompt& prompt) {
-  const auto* chat = std::get_if<ChatPrompt>(&prompt);
-  return chat &&
-         std::any_of(chat->messages.begin(), chat->messages.end(), [](const ChatMessage& message) {
-           return std::any_of(
-               message.parts.begin(), message.parts.end(),
-               [](const ContentPart& part) { return std::holds_alternative<MediaRef>(part); });
-         });
-}
-
 }  // namespace
 
 ServingEngine::~ServingEngine() {
   stopping_ = true;
   // Workers end first: the engine thread ends the requests that they still hand over.
   adapter_workers_.reset();
-  media_workers_.reset();
-  text_workers_.reset();
+  if (prompt_workers_) stop_preparing();
   grammar_workers_.reset();
   {
     const std::lock_guard lock(mutex_);
@@ -72,6 +61,7 @@ Result<std::shared_ptr<ActiveRequest>> ServingEngine::make_request(
           "logit_bias");
   active->sampling = std::move(sampling);
   VALORA_CHECK(frontend_->check(request.prompt));
+  active->stop_strings = make_stop_strings(std::exchange(request.sampling.stop, {}));
   active->handle = next_handle_++;
   active->request = std::move(request);
   active->sink = std::move(sink);
@@ -105,23 +95,11 @@ Result<RequestHandle> ServingEngine::submit(GenerateRequest request,
   // On their way while the prompt is prepared.
   if (auto needs = needs_of(active->adapters); !needs.empty())
     post([needs = std::move(needs)](EngineCore& core) { core.expect(needs); });
-  WorkerPool& workers = has_media(active->request.prompt) ? *media_workers_ : *text_workers_;
   active->preparations = active->request.constraint ? 2 : 1;
-  workers.post([this, active] { prepare(active); });
+  prepare(active);
   if (active->request.constraint)
     grammar_workers_->post([this, active] { prepare_grammar(active); });
   return active->handle;
-}
-
-void ServingEngine::cancel(RequestHandle handle) {
-  {
-    const std::lock_guard lock(mutex_);
-    const auto it = requests_.find(handle);
-    if (it == requests_.end()) return;
-    it->second->cancelled = true;  // takes effect at once: its sink is no longer called
-    inbox_.push_back([handle](EngineCore& core) { core.cancel(handle); });
-  }
-  wake_.notify_one();
 }
 
 Result<std::vector<int32_t>> ServingEngine::tokenize(const Prompt& prompt,
@@ -149,6 +127,8 @@ EngineStats ServingEngine::stats() const {
   stats.preparing = preparing_;
   stats.media_queries = media.queries;
   stats.media_hits = media.hits;
+  stats.media_bytes = media.bytes;
+  stats.media_entries = media.entries;
   return stats;
 }
 

@@ -18,6 +18,7 @@
 #include "engine/memory_plan.h"
 #include "engine/memory_tiers.h"
 #include "engine/model_costs.h"
+#include "engine/prompt_workers.h"
 #include "models/registry.h"
 
 namespace valora {
@@ -69,10 +70,9 @@ class ServingEngine final : public Engine {
   Result<std::shared_ptr<ActiveRequest>> make_request(GenerateRequest request,
                                                       std::shared_ptr<ResponseSink> sink);
   void prepare(const std::shared_ptr<ActiveRequest>& request);
-  Result<PreparedPrompt> prepare_prompt(const ActiveRequest& request) const;
-  Status still_wanted(const ActiveRequest& request) const;
   void prepare_grammar(const std::shared_ptr<ActiveRequest>& request);
   void prepared(const std::shared_ptr<ActiveRequest>& request);
+  void stop_preparing();
   Result<AdapterCard> load_now(const LoadAdapter& request);
   Result<AdapterCard> try_load(const LoadAdapter& request);
   Status check_room(const LoadedAdapter& adapter) const;
@@ -125,9 +125,9 @@ class ServingEngine final : public Engine {
 
   // Declared last, so that they end before what they use is destroyed.
   std::thread thread_;
-  // Text-only prompts have their own worker, so that they never wait for a media download.
-  // So have grammars, so that a slow one delays only requests with one.
-  std::unique_ptr<WorkerPool> media_workers_, text_workers_, grammar_workers_, adapter_workers_;
+  std::unique_ptr<PromptWorkers> prompt_workers_;
+  // Grammars have their own, so that a slow one delays only requests with one.
+  std::unique_ptr<WorkerPool> grammar_workers_, adapter_workers_;
 };
 
 }  // namespace valora

@@ -116,8 +116,8 @@ Result<std::unique_ptr<ServingEngine>> ServingEngine::start(const EngineOptions&
                                                             const Clock& clock) {
   std::unique_ptr<ServingEngine> engine(new ServingEngine(options, clock));
   VALORA_CHECK(engine->set_up());
-  engine->media_workers_ = std::make_unique<WorkerPool>(std::max(1, options.media_workers));
-  engine->text_workers_ = std::make_unique<WorkerPool>(1);
+  engine->prompt_workers_ = std::make_unique<PromptWorkers>(
+      *engine->frontend_, std::max(1, options.media_workers), options.fetch.allow_http);
   engine->grammar_workers_ = std::make_unique<WorkerPool>(1);
   engine->adapter_workers_ = std::make_unique<WorkerPool>(1);
   engine->thread_ = std::thread([raw = engine.get()] { raw->run(); });
@@ -164,10 +164,16 @@ Result<MemoryPlan> ServingEngine::plan_for(const scheduler::Policy& policy) {
   const int64_t available = available_memory(device_);
   VALORA_CHECK(check_shadow(policy.name(), shadow_bytes, available));
   const models::ModelSpec& spec = loaded_.model->spec();
+  VALORA_TRY(cache_bytes, plan_caches(options_, spec, device_.is_cpu(), available - shadow_bytes));
   VALORA_TRY(plan, plan_memory(options_, spec,
                                block_sizes(spec, options_.max_lora_rank, loaded_.dtype, device_),
-                               available - shadow_bytes));
+                               available - shadow_bytes - cache_bytes));
   notes_ = plan.notes;
+  if (spec.image_token || spec.video_token)
+    notes_.push_back("caches of media: up to " + std::to_string(options_.media_cache_bytes >> 20) +
+                     " MiB of prepared pixels, " +
+                     std::to_string(options_.visual_cache_bytes >> 20) +
+                     " MiB of embeddings (--media-cache, --visual-cache)");
   if (shadowed)
     notes_.push_back("merged weights take " + std::to_string(shadow_bytes >> 20) +
                      " MiB besides the base model's; --merge inplace needs none");

@@ -21,6 +21,7 @@ class VisualCache {
   at::Tensor find(const Digest& key);
   void insert(const Digest& key, at::Tensor embeddings);
   size_t bytes() const { return bytes_; }
+  size_t entries() const { return index_.size(); }
   uint64_t queries() const { return queries_; }
   uint64_t hits() const { return hits_; }
 

@@ -129,7 +129,8 @@ class ClipProcessor final : public Processor {
     return input;
   }
 
-  Result<VisualInput> video(const std::vector<Image>&, double) const override {
+  Result<VisualInput> video(const std::vector<Image>&, double,
+                            const std::stop_token&) const override {
     return no_videos();
   }
   Result<int64_t> image_tokens(int width, int height) const override {

@@ -17,6 +17,12 @@ std::string lower_case(std::string_view text) {
   return lower;
 }
 
+// Lower case; empty without a colon.
+std::string scheme_of(std::string_view url) {
+  const size_t colon = url.find(':');
+  return colon == url.npos ? "" : lower_case(url.substr(0, std::min<size_t>(colon, 16)));
+}
+
 // "video/jpeg" of "video/jpeg;base64,…", lower case.
 std::string media_type(std::string_view data_url_rest) {
   // No media type is this long, but a URL without a comma may be as long as a request body.
@@ -45,6 +51,11 @@ Error too_large(MediaKind kind, size_t max_bytes) {
   return {ErrorCode::kPayloadTooLarge,
           fmt::format("the {} is over the limit of {} bytes", kind_name(kind), max_bytes),
           {}};
+}
+
+bool is_remote(std::string_view url) {
+  const std::string scheme = scheme_of(url);
+  return scheme == "http" || scheme == "https";
 }
 
 bool is_frame_list(std::string_view url) {
@@ -81,18 +92,16 @@ Result<std::vector<Bytes>> fetch_data(std::string_view rest, MediaKind kind, siz
 }
 
 Result<std::vector<Bytes>> fetch(const std::string& url, MediaKind kind, size_t max_bytes,
-                                 const FetchPolicy& policy) {
-  const size_t colon = url.find(':');
-  const std::string scheme =
-      lower_case(std::string_view(url).substr(0, std::min<size_t>(colon, 16)));
-  if (colon == std::string::npos || scheme.empty())
+                                 const FetchPolicy& policy, const std::stop_token& stop) {
+  const std::string scheme = scheme_of(url);
+  if (scheme.empty())
     return invalid(
         fmt::format("the {} URL has no scheme: use data:, file:// or http(s)://", kind_name(kind)));
-  const std::string_view rest = std::string_view(url).substr(colon + 1);
+  const std::string_view rest = std::string_view(url).substr(scheme.size() + 1);
   if (scheme == "data") return fetch_data(rest, kind, max_bytes);
   if (scheme == "file") return one_item(fetch_file(rest, kind, max_bytes, policy));
   if (scheme == "http" || scheme == "https")
-    return one_item(fetch_http(url, kind, max_bytes, policy));
+    return one_item(fetch_http(url, kind, max_bytes, policy, stop));
   return invalid(
       fmt::format("the scheme of the {} URL is not supported: use data:, file:// or http(s)://",
                   kind_name(kind)));

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,9 +30,13 @@ using Bytes = std::vector<uint8_t>;
 
 // One item for an image or a video file. `data:video/jpeg;base64,f1,f2,…` gives one item per frame.
 // Above max_bytes (checked before decoding base64 and while downloading): kPayloadTooLarge. A URL
-// that the policy forbids or that cannot be fetched: kInvalidArgument.
+// that the policy forbids or that cannot be fetched: kInvalidArgument. A download ends as soon as a
+// stop is requested: kCancelled.
 Result<std::vector<Bytes>> fetch(const std::string& url, MediaKind kind, size_t max_bytes,
-                                 const FetchPolicy& policy);
+                                 const FetchPolicy& policy, const std::stop_token& stop = {});
+
+// Whether fetching the URL waits for another host.
+bool is_remote(std::string_view url);
 
 // Whether the URL is a list of frames (`data:video/jpeg;base64,…`) instead of one file.
 bool is_frame_list(std::string_view url);

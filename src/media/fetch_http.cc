@@ -6,6 +6,7 @@
 #include <strings.h>
 
 #include "media/fetchers.h"
+#include "media/stop.h"
 
 namespace valora::media {
 namespace {
@@ -14,6 +15,9 @@ constexpr int kMaxRedirects = 5;
 constexpr size_t kMaxUrl = 8192;
 
 using Curl = std::unique_ptr<CURL, decltype(&curl_easy_cleanup)>;
+using Multi = std::unique_ptr<CURLM, decltype(&curl_multi_cleanup)>;
+// libcurl's own waiting is longer only if nothing is to happen before.
+constexpr int kPollMilliseconds = 1000;
 
 void init_curl_once() {
   static const CURLcode done = curl_global_init(CURL_GLOBAL_DEFAULT);
@@ -66,6 +70,8 @@ size_t receive(const char* data, size_t, size_t count, void* user) {
 
 void set_options(CURL* curl, Download& download) {
   curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
+  // A name that is still being resolved delays neither the timeout nor a stop.
+  curl_easy_setopt(curl, CURLOPT_QUICK_EXIT, 1L);
   curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
   // Redirects are followed here, with a check of each host.
   curl_easy_setopt(curl, CURLOPT_FOLLOWLOCATION, 0L);
@@ -75,14 +81,33 @@ void set_options(CURL* curl, Download& download) {
   curl_easy_setopt(curl, CURLOPT_WRITEDATA, &download);
 }
 
+// As curl_easy_perform, but ends with CURLE_ABORTED_BY_CALLBACK as soon as a stop is requested.
+CURLcode perform(CURLM* multi, CURL* curl, const std::stop_token& stop) {
+  if (curl_multi_add_handle(multi, curl) != CURLM_OK) return CURLE_FAILED_INIT;
+  CURLcode code = CURLE_ABORTED_BY_CALLBACK;
+  {
+    const std::stop_callback wake(stop, [multi] { curl_multi_wakeup(multi); });
+    int running = 1;
+    while (running > 0 && !stop.stop_requested() && curl_multi_perform(multi, &running) == CURLM_OK)
+      if (running > 0) curl_multi_poll(multi, nullptr, 0, kPollMilliseconds, nullptr);
+  }
+  int left = 0;
+  while (const CURLMsg* message = curl_multi_info_read(multi, &left))
+    if (message->msg == CURLMSG_DONE) code = message->data.result;
+  curl_multi_remove_handle(multi, curl);
+  return code;
+}
+
 // One request: fills the download, or returns the URL that it redirects to.
-Result<std::string> get_once(CURL* curl, const std::string& url, MediaKind kind, Download& download,
-                             std::chrono::milliseconds time_left) {
+Result<std::string> get_once(CURLM* multi, CURL* curl, const std::string& url, MediaKind kind,
+                             Download& download, std::chrono::milliseconds time_left,
+                             const std::stop_token& stop) {
   download.bytes.clear();
   curl_easy_setopt(curl, CURLOPT_URL, url.c_str());
   curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS,
                    static_cast<long>(std::max<int64_t>(time_left.count(), 1)));
-  const CURLcode code = curl_easy_perform(curl);
+  const CURLcode code = perform(multi, curl, stop);
+  VALORA_CHECK(check_stop(stop));
   if (download.over_limit || code == CURLE_FILESIZE_EXCEEDED)
     return too_large(kind, download.max_bytes);
   if (code != CURLE_OK)
@@ -104,11 +129,12 @@ Result<std::string> get_once(CURL* curl, const std::string& url, MediaKind kind,
 }  // namespace
 
 Result<Bytes> fetch_http(const std::string& url, MediaKind kind, size_t max_bytes,
-                         const FetchPolicy& policy) {
+                         const FetchPolicy& policy, const std::stop_token& stop) {
   if (!policy.allow_http) return invalid("http URLs are off: set --allow-media-urls to allow them");
   init_curl_once();
+  const Multi multi(curl_multi_init(), curl_multi_cleanup);
   const Curl curl(curl_easy_init(), curl_easy_cleanup);
-  if (!curl) return internal("libcurl cannot be initialised");
+  if (!multi || !curl) return internal("libcurl cannot be initialised");
   Download download{{}, max_bytes};
   set_options(curl.get(), download);
 
@@ -120,7 +146,7 @@ Result<Bytes> fetch_http(const std::string& url, MediaKind kind, size_t max_byte
     VALORA_CHECK(check_host(next, policy));
     const auto left =
         std::chrono::duration_cast<std::chrono::milliseconds>(deadline - steady_clock::now());
-    VALORA_TRY(redirect, get_once(curl.get(), next, kind, download, left));
+    VALORA_TRY(redirect, get_once(multi.get(), curl.get(), next, kind, download, left, stop));
     if (redirect.empty()) return std::move(download.bytes);
     next = std::move(redirect);
   }

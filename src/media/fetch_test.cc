@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <future>
 #include <thread>
 
 #include <fcntl.h>
@@ -220,11 +221,31 @@ TEST_F(FetchHttp, IsBounded) {
   EXPECT_EQ(get("/picture", 2).error().code, ErrorCode::kPayloadTooLarge);
 }
 
+TEST(Fetch, OnlyHttpWaitsForAnotherHost) {
+  EXPECT_TRUE(is_remote("http://a/b") && is_remote("HTTPS://a/b"));
+  EXPECT_FALSE(is_remote("data:image/png;base64,http://") || is_remote("file:///http:") ||
+               is_remote("http") || is_remote(""));
+}
+
 TEST_F(FetchHttp, FailuresAreTheRequestsFault) {
   for (const char* path : {"/missing", "/empty"})
     EXPECT_EQ(get(path).error().code, ErrorCode::kInvalidArgument) << path;
   policy_.image_timeout = std::chrono::seconds(0);
   EXPECT_EQ(fetch_text(host_.silent_url(), policy_).error().code, ErrorCode::kInvalidArgument);
+}
+
+TEST_F(FetchHttp, AStopEndsTheWaitForASilentHost) {
+  policy_.image_timeout = std::chrono::seconds(600);
+  std::stop_source stop;
+  auto waiting = std::async(std::launch::async, [&] {
+    return fetch(host_.silent_url(), MediaKind::kImage, 1000, policy_, stop.get_token());
+  });
+  EXPECT_EQ(waiting.wait_for(std::chrono::milliseconds(50)), std::future_status::timeout);
+  stop.request_stop();
+  EXPECT_EQ(waiting.get().error().code, ErrorCode::kCancelled);
+  EXPECT_EQ(
+      fetch(host_.url("/picture"), MediaKind::kImage, 1000, policy_, stop.get_token()).error().code,
+      ErrorCode::kCancelled);
 }
 
 }  // namespace

@@ -12,6 +12,6 @@ Result<std::vector<Bytes>> fetch_data(std::string_view rest, MediaKind kind, siz
 Result<Bytes> fetch_file(std::string_view rest, MediaKind kind, size_t max_bytes,
                          const FetchPolicy& policy);
 Result<Bytes> fetch_http(const std::string& url, MediaKind kind, size_t max_bytes,
-                         const FetchPolicy& policy);
+                         const FetchPolicy& policy, const std::stop_token& stop);
 
 }  // namespace valora::media

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "media/prepared_cache.h"
+#include "media/stop.h"
 
 namespace valora::media {
 namespace {
@@ -29,7 +30,7 @@ Input prepare_image(std::span<const uint8_t> bytes, const Processor& processor,
 }
 
 Input prepare_video(std::span<const uint8_t> bytes, const Processor& processor,
-                    const Limits& limits) {
+                    const Limits& limits, const std::stop_token& stop) {
   // The tokens are known from the header and the sampling, before memory for the kept frames is
   // allocated.
   const FrameSampler sampler = [&, sample = processor.frame_sampler()](
@@ -39,15 +40,15 @@ Input prepare_video(std::span<const uint8_t> bytes, const Processor& processor,
         processor.video_tokens(info.width, info.height, int64_t(indices.size())), limits));
     return indices;
   };
-  VALORA_TRY(video, decode_video(bytes, sampler, limits));
+  VALORA_TRY(video, decode_video(bytes, sampler, limits, stop));
   const double sampled_fps =
       video.info.fps * double(video.frames.size()) / double(video.info.frames);
-  return processor.video(video.frames, sampled_fps);
+  return processor.video(video.frames, sampled_fps, stop);
 }
 
 // A list of frames is a video that its sender has sampled: every frame is kept.
 Input prepare_frames(const std::vector<Bytes>& items, const Processor& processor,
-                     const Limits& limits) {
+                     const Limits& limits, const std::stop_token& stop) {
   if (items.size() > size_t(limits.max_frames))
     return Error{ErrorCode::kPayloadTooLarge,
                  fmt::format("the video lists {} frames, over the limit of {}", items.size(),
@@ -56,6 +57,7 @@ Input prepare_frames(const std::vector<Bytes>& items, const Processor& processor
   std::vector<Image> frames;
   int64_t pixels = 0;
   for (const Bytes& item : items) {
+    VALORA_CHECK(check_stop(stop));
     VALORA_TRY(frame, decode_image(item, limits));
     pixels += int64_t{frame.width} * frame.height;
     if (pixels > limits.max_video_pixels)
@@ -68,36 +70,35 @@ Input prepare_frames(const std::vector<Bytes>& items, const Processor& processor
           processor.video_tokens(frame.width, frame.height, int64_t(items.size())), limits));
     frames.push_back(std::move(frame));
   }
-  return processor.video(frames, 0);
+  return processor.video(frames, 0, stop);
 }
 
 }  // namespace
 
 struct Loader::Impl {
-  Result<PreparedInput> prepare_once(const Digest& digest, const std::function<Input()>& prepare) {
-    return cache.get(digest, [&]() -> Result<PreparedInput> {
-      try {
-        VALORA_TRY(input, prepare());
-        input.digest = digest;
-        return PreparedInput(std::make_shared<VisualInput>(std::move(input)));
-      } catch (const std::bad_alloc&) {
-        return Error{ErrorCode::kUnavailable,
-                     "there is not enough memory for the media of the request: try again later",
-                     {}};
-      }
-    });
+  using Prepare = std::function<Input(const std::stop_token&)>;
+
+  Result<PreparedInput> prepare_once(const Digest& digest, const Prepare& prepare,
+                                     const std::stop_token& stop) {
+    return cache.get(
+        digest,
+        [&](const std::stop_token& unwanted) -> Result<PreparedInput> {
+          try {
+            VALORA_TRY(input, prepare(unwanted));
+            input.digest = digest;
+            return PreparedInput(std::make_shared<VisualInput>(std::move(input)));
+          } catch (const std::bad_alloc&) {
+            return Error{ErrorCode::kUnavailable,
+                         "there is not enough memory for the media of the request: try again later",
+                         {}};
+          }
+        },
+        stop);
   }
 
   // Equal bytes of another kind of media give other pixels.
   DigestBuilder& begin_digest(DigestBuilder& digest, std::string_view form) const {
     return digest.add(processor->settings_digest()).add(form);
-  }
-
-  Result<PreparedInput> load_frames(const std::vector<Bytes>& items) {
-    DigestBuilder digest;
-    begin_digest(digest, "frames");
-    for (const Bytes& item : items) digest.add(std::span<const uint8_t>(item));
-    return prepare_once(digest.finish(), [&] { return prepare_frames(items, *processor, limits); });
   }
 
   const std::shared_ptr<const Processor> processor;
@@ -112,29 +113,42 @@ Loader::Loader(std::shared_ptr<const Processor> processor, FetchPolicy policy, L
 }
 Loader::~Loader() = default;
 
-Result<std::shared_ptr<const VisualInput>> Loader::load(const std::string& url, MediaKind kind) {
+Result<FetchedMedia> Loader::fetch(const std::string& url, MediaKind kind,
+                                   const std::stop_token& stop) const {
+  FetchedMedia media;
+  media.kind = kind;
   const bool image = kind == MediaKind::kImage;
-  VALORA_TRY(items,
-             fetch(url, kind, image ? impl_->limits.max_bytes : impl_->limits.max_video_bytes,
-                   impl_->policy));
-  if (image) return load_image_bytes(items.front());
-  return is_frame_list(url) ? impl_->load_frames(items) : load_video_bytes(items.front());
+  media.frame_list = !image && is_frame_list(url);
+  const size_t most = image ? impl_->limits.max_bytes : impl_->limits.max_video_bytes;
+  VALORA_TRY(items, media::fetch(url, kind, most, impl_->policy, stop));
+  media.items = std::move(items);
+  DigestBuilder digest;
+  impl_->begin_digest(digest, image ? "image" : media.frame_list ? "frames" : "video");
+  for (const Bytes& item : media.items) digest.add(std::span<const uint8_t>(item));
+  media.digest = digest.finish();
+  return media;
 }
 
-Result<std::shared_ptr<const VisualInput>> Loader::load_image_bytes(
-    std::span<const uint8_t> bytes) {
-  DigestBuilder digest;
-  impl_->begin_digest(digest, "image").add(bytes);
+PreparedInput Loader::find(const FetchedMedia& media) { return impl_->cache.find(media.digest); }
+
+Result<PreparedInput> Loader::prepare(const FetchedMedia& media, const std::stop_token& stop) {
+  const Processor& processor = *impl_->processor;
+  const Limits& limits = impl_->limits;
   return impl_->prepare_once(
-      digest.finish(), [&] { return prepare_image(bytes, *impl_->processor, impl_->limits); });
+      media.digest,
+      [&](const std::stop_token& unwanted) -> Input {
+        if (media.frame_list) return prepare_frames(media.items, processor, limits, unwanted);
+        const Bytes& bytes = media.items.front();
+        if (media.kind == MediaKind::kImage) return prepare_image(bytes, processor, limits);
+        return prepare_video(bytes, processor, limits, unwanted);
+      },
+      stop);
 }
 
-Result<std::shared_ptr<const VisualInput>> Loader::load_video_bytes(
-    std::span<const uint8_t> bytes) {
-  DigestBuilder digest;
-  impl_->begin_digest(digest, "video").add(bytes);
-  return impl_->prepare_once(
-      digest.finish(), [&] { return prepare_video(bytes, *impl_->processor, impl_->limits); });
+Result<PreparedInput> Loader::load(const std::string& url, MediaKind kind,
+                                   const std::stop_token& stop) {
+  VALORA_TRY(media, fetch(url, kind, stop));
+  return prepare(media, stop);
 }
 
 LoaderStats Loader::stats() const { return impl_->cache.stats(); }

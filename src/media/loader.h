@@ -3,29 +3,47 @@
 #pragma once
 
 #include <memory>
+#include <stop_token>
 #include <string>
+#include <vector>
 
 #include "media/processor.h"
 
 namespace valora::media {
 
 struct LoaderStats {
-  uint64_t queries = 0;  // items requested
+  size_t bytes = 0, entries = 0;  // of the cache
+  uint64_t queries = 0;           // items requested
   uint64_t hits = 0;  // served from the cache of prepared inputs or by another thread's preparation
+};
+
+// The bytes of one image or video, and the digest of what they are prepared to.
+struct FetchedMedia {
+  MediaKind kind = MediaKind::kImage;
+  bool frame_list = false;
+  std::vector<Bytes> items;  // one, or the frames of a list
+  Digest digest;
 };
 
 // Thread-safe. Caches prepared inputs by content digest, up to cache_bytes (LRU). If two threads
 // request equal bytes at the same time, the second waits for the first. Media with more than
-// limits.max_visual_tokens tokens are refused before their patches are made.
+// limits.max_visual_tokens tokens are refused before their patches are made. If a stop is
+// requested, work ends within downloads and between the frames of videos: kCancelled. Others that
+// wait for the same preparation still get it.
 class Loader {
  public:
   Loader(std::shared_ptr<const Processor> processor, FetchPolicy policy, Limits limits,
          size_t cache_bytes);
   ~Loader();
 
-  Result<std::shared_ptr<const VisualInput>> load(const std::string& url, MediaKind kind);
-  Result<std::shared_ptr<const VisualInput>> load_image_bytes(std::span<const uint8_t> bytes);
-  Result<std::shared_ptr<const VisualInput>> load_video_bytes(std::span<const uint8_t> bytes);
+  Result<std::shared_ptr<const VisualInput>> load(const std::string& url, MediaKind kind,
+                                                  const std::stop_token& stop = {});
+  // The steps of load(). find(): null if the item has to be prepared.
+  Result<FetchedMedia> fetch(const std::string& url, MediaKind kind,
+                             const std::stop_token& stop = {}) const;
+  std::shared_ptr<const VisualInput> find(const FetchedMedia& media);
+  Result<std::shared_ptr<const VisualInput>> prepare(const FetchedMedia& media,
+                                                     const std::stop_token& stop = {});
   LoaderStats stats() const;
 
  private:

@@ -1,6 +1,7 @@
 #include "media/loader.h"
 
 #include <atomic>
+#include <future>
 #include <thread>
 
 #include <gtest/gtest.h>
@@ -20,6 +21,15 @@ std::string image_url(int seed, int side = 56) {
   return data_url("image/png", encode_png(make_picture(side, side, seed)));
 }
 
+Result<std::shared_ptr<const VisualInput>> load_image(Loader& loader, const Bytes& bytes,
+                                                      const std::stop_token& stop = {}) {
+  return loader.load(data_url("image/any", bytes), MediaKind::kImage, stop);
+}
+Result<std::shared_ptr<const VisualInput>> load_video(Loader& loader, const Bytes& bytes,
+                                                      const std::stop_token& stop = {}) {
+  return loader.load(data_url("video/any", bytes), MediaKind::kVideo, stop);
+}
+
 std::shared_ptr<const Processor> qwen(const Json& settings = Json::object()) {
   return *make_qwen2_vl_processor(
       settings, nullptr,
@@ -36,7 +46,7 @@ TEST(Loader, EqualBytesArePreparedOnce) {
   const auto first = loader.load(image_url(1), MediaKind::kImage);
   ASSERT_TRUE(first.ok()) << first.error().message;
   const auto again = loader.load(image_url(1), MediaKind::kImage);
-  const auto as_bytes = loader.load_image_bytes(encode_png(make_picture(56, 56, 1)));
+  const auto as_bytes = load_image(loader, encode_png(make_picture(56, 56, 1)));
   const auto other = loader.load(image_url(2), MediaKind::kImage);
   EXPECT_EQ(*first, *again);
   EXPECT_EQ(*first, *as_bytes);
@@ -49,11 +59,11 @@ TEST(Loader, DigestsTellSettingsAndKindsApart) {
   const Bytes bytes = encode_jpeg(make_picture(56, 56));
   Loader loader = make_loader();
   Loader other(qwen({{"image_mean", 0.5}}), FetchPolicy{}, Limits{}, 0);
-  const auto image = loader.load_image_bytes(bytes);
+  const auto image = load_image(loader, bytes);
   const auto frame = loader.load(data_url("video/jpeg", bytes), MediaKind::kVideo);
   ASSERT_TRUE(image.ok() && frame.ok());
   EXPECT_NE((*image)->digest, (*frame)->digest);
-  EXPECT_NE((*image)->digest, (*other.load_image_bytes(bytes))->digest);
+  EXPECT_NE((*image)->digest, (*load_image(other, bytes))->digest);
   EXPECT_EQ((*frame)->kind, MediaKind::kVideo);
 }
 
@@ -84,7 +94,7 @@ TEST(Loader, ErrorsAreGivenAndNotKept) {
   Bytes broken = encode_jpeg(make_picture(56, 56));
   broken.resize(broken.size() / 2);
   for (int i = 0; i < 2; ++i)
-    EXPECT_EQ(loader.load_image_bytes(broken).error().code, ErrorCode::kInvalidArgument);
+    EXPECT_EQ(load_image(loader, broken).error().code, ErrorCode::kInvalidArgument);
   EXPECT_EQ(loader.stats().hits, 0u);
   EXPECT_FALSE(loader.load("file:///etc/hostname", MediaKind::kImage).ok());
 }
@@ -111,7 +121,7 @@ TEST(Loader, VideoFilesAreSampled) {
   ASSERT_TRUE(video.ok()) << video.error().message;
   EXPECT_EQ((*video)->grid_t, 4) << "2 frames a second, two to a temporal patch";
   EXPECT_DOUBLE_EQ((*video)->seconds_per_grid, 1.0);
-  EXPECT_EQ(loader.load_video_bytes(encode_clip(clip)).value(), *video);
+  EXPECT_EQ(load_video(loader, encode_clip(clip)).value(), *video);
 }
 
 TEST(Loader, TooManyTokensAreRefused) {
@@ -121,7 +131,7 @@ TEST(Loader, TooManyTokensAreRefused) {
             ErrorCode::kPayloadTooLarge);
   Clip clip;
   clip.levels.assign(40, 99);
-  EXPECT_EQ(loader.load_video_bytes(encode_clip(clip)).error().code, ErrorCode::kPayloadTooLarge);
+  EXPECT_EQ(load_video(loader, encode_clip(clip)).error().code, ErrorCode::kPayloadTooLarge);
 }
 
 // Blocks every preparation until it is released, and counts them.
@@ -132,8 +142,11 @@ class HeldProcessor final : public Processor {
     while (!released) std::this_thread::yield();
     return inner_->image(image);
   }
-  Result<VisualInput> video(const std::vector<Image>& frames, double fps) const override {
-    return inner_->video(frames, fps);
+  Result<VisualInput> video(const std::vector<Image>& frames, double fps,
+                            const std::stop_token& stop) const override {
+    ++started;
+    while (!released && !stop.stop_requested()) std::this_thread::yield();
+    return inner_->video(frames, fps, stop);
   }
   Result<int64_t> image_tokens(int width, int height) const override {
     return inner_->image_tokens(width, height);
@@ -151,6 +164,74 @@ class HeldProcessor final : public Processor {
   std::shared_ptr<const Processor> inner_ = qwen();
 };
 
+Bytes short_clip() {
+  Clip clip;
+  clip.levels.assign(8, 99);
+  return encode_clip(clip);
+}
+
+// Two requests for one video, of which the first prepares it.
+class SharedVideo : public ::testing::Test {
+ protected:
+  void begin() {
+    first_ = std::async(std::launch::async,
+                        [this] { return load_video(loader_, clip_, first_stop_.get_token()); });
+    while (processor_->started == 0) std::this_thread::yield();
+    second_ = std::async(std::launch::async,
+                         [this] { return load_video(loader_, clip_, second_stop_.get_token()); });
+    while (loader_.stats().queries < 2) std::this_thread::yield();
+  }
+
+  const Bytes clip_ = short_clip();
+  const std::shared_ptr<HeldProcessor> processor_ = std::make_shared<HeldProcessor>();
+  Loader loader_{processor_, FetchPolicy{}, Limits{}, 10 << 20};
+  std::stop_source first_stop_, second_stop_;
+  std::future<Result<std::shared_ptr<const VisualInput>>> first_, second_;
+};
+
+TEST_F(SharedVideo, TheOneWhoPreparesMayLeave) {
+  begin();
+  first_stop_.request_stop();
+  processor_->released = true;
+  EXPECT_TRUE(second_.get().ok());
+  (void)first_.get();
+  EXPECT_EQ(processor_->started, 1);
+  EXPECT_TRUE(load_video(loader_, clip_).ok());
+  EXPECT_EQ(processor_->started, 1) << "it was kept";
+}
+
+TEST_F(SharedVideo, TheOneWhoWaitsMayLeave) {
+  begin();
+  second_stop_.request_stop();
+  EXPECT_EQ(second_.get().error().code, ErrorCode::kCancelled) << "at once, though it is prepared";
+  processor_->released = true;
+  EXPECT_TRUE(first_.get().ok());
+}
+
+TEST_F(SharedVideo, WorkThatNobodyWaitsForStopsAndIsBegunAnew) {
+  begin();
+  first_stop_.request_stop();
+  second_stop_.request_stop();
+  EXPECT_EQ(second_.get().error().code, ErrorCode::kCancelled);
+  EXPECT_EQ(first_.get().error().code, ErrorCode::kCancelled) << "it was never released";
+  processor_->released = true;
+  EXPECT_TRUE(load_video(loader_, clip_).ok());
+  EXPECT_EQ(processor_->started, 2);
+}
+
+TEST(Loader, OnlyWhatIsPreparedIsFound) {
+  Loader loader = make_loader();
+  const auto fetched = loader.fetch(image_url(1), MediaKind::kImage);
+  ASSERT_TRUE(fetched.ok());
+  EXPECT_EQ(loader.find(*fetched), nullptr);
+  EXPECT_EQ(loader.stats().queries, 0u);
+  const auto prepared = loader.prepare(*fetched);
+  ASSERT_TRUE(prepared.ok());
+  EXPECT_EQ(loader.find(*fetched), *prepared);
+  EXPECT_EQ(loader.stats().queries, 2u);
+  EXPECT_EQ(loader.stats().hits, 1u);
+}
+
 TEST(Loader, SimultaneousRequestsShareOnePreparation) {
   const auto processor = std::make_shared<HeldProcessor>();
   Loader loader(processor, FetchPolicy{}, Limits{}, 10 << 20);
@@ -158,7 +239,7 @@ TEST(Loader, SimultaneousRequestsShareOnePreparation) {
   std::vector<std::shared_ptr<const VisualInput>> inputs(8);
   std::vector<std::thread> threads;
   for (auto& input : inputs)
-    threads.emplace_back([&] { input = loader.load_image_bytes(bytes).value(); });
+    threads.emplace_back([&] { input = load_image(loader, bytes).value(); });
   while (loader.stats().queries < inputs.size()) std::this_thread::yield();
   processor->released = true;
   for (std::thread& thread : threads) thread.join();

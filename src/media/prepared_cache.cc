@@ -1,5 +1,7 @@
 #include "media/prepared_cache.h"
 
+#include "media/stop.h"
+
 namespace valora::media {
 namespace {
 
@@ -9,41 +11,73 @@ size_t bytes_of(const VisualInput& input) {
 
 }  // namespace
 
-Result<PreparedInput> PreparedCache::get(const Digest& digest,
-                                         const std::function<Result<PreparedInput>()>& prepare) {
-  std::promise<Result<PreparedInput>> promise;
-  {
-    std::unique_lock lock(mutex_);
-    ++stats_.queries;
-    if (const auto it = kept_.find(digest); it != kept_.end()) {
-      ++stats_.hits;
-      by_use_.splice(by_use_.begin(), by_use_, it->second);
-      return it->second->input;
-    }
-    if (const auto it = under_way_.find(digest); it != under_way_.end()) {
-      const Outcome outcome = it->second;
-      lock.unlock();
-      Result<PreparedInput> result = outcome.get();
-      lock.lock();
-      stats_.hits += result.ok();
-      return result;
-    }
-    under_way_.emplace(digest, promise.get_future().share());
-  }
+PreparedInput PreparedCache::find_kept(const Digest& digest) {
+  const auto it = kept_.find(digest);
+  if (it == kept_.end()) return nullptr;
+  ++stats_.hits;
+  by_use_.splice(by_use_.begin(), by_use_, it->second);
+  return it->second->input;
+}
 
-  Result<PreparedInput> result = prepare();
-  {
-    const std::lock_guard lock(mutex_);
-    under_way_.erase(digest);
-    if (result.ok()) keep(digest, *result);
+PreparedInput PreparedCache::find(const Digest& digest) {
+  const std::lock_guard lock(mutex_);
+  PreparedInput found = find_kept(digest);
+  stats_.queries += found != nullptr;
+  return found;
+}
+
+Result<PreparedInput> PreparedCache::get(const Digest& digest, const Prepare& prepare,
+                                         const std::stop_token& stop) {
+  Lock lock(mutex_);
+  ++stats_.queries;
+  if (PreparedInput found = find_kept(digest)) return found;
+  // Work that was stopped will give nothing: it is begun again.
+  const auto it = under_way_.find(digest);
+  if (it != under_way_.end() && !it->second->stop.stop_requested())
+    return wait(lock, Work(it->second), stop);
+  return run(lock, digest, prepare, stop);
+}
+
+void PreparedCache::leave(UnderWay& work) {
+  if (--work.wanted == 0) work.stop.request_stop();
+}
+
+Result<PreparedInput> PreparedCache::wait(Lock& lock, const Work& work,
+                                          const std::stop_token& stop) {
+  ++work->wanted;
+  if (!work->ended.wait(lock, stop, [&] { return work->outcome.has_value(); })) {
+    leave(*work);
+    return stopped_error();
   }
-  promise.set_value(result);
-  return result;
+  stats_.hits += work->outcome->ok();
+  return *work->outcome;
+}
+
+Result<PreparedInput> PreparedCache::run(Lock& lock, const Digest& digest, const Prepare& prepare,
+                                         const std::stop_token& stop) {
+  const Work work = std::make_shared<UnderWay>();
+  under_way_.insert_or_assign(digest, work);
+  lock.unlock();
+  {
+    const std::stop_callback gone(stop, [&] {
+      const std::lock_guard guard(mutex_);
+      leave(*work);
+    });
+    Result<PreparedInput> outcome = prepare(work->stop.get_token());
+    lock.lock();
+    work->outcome = std::move(outcome);
+    const auto it = under_way_.find(digest);
+    if (it != under_way_.end() && it->second == work) under_way_.erase(it);
+    if (work->outcome->ok()) keep(digest, **work->outcome);
+    lock.unlock();  // the callback may wait for it, and its end is waited for here
+  }
+  work->ended.notify_all();
+  return *work->outcome;
 }
 
 void PreparedCache::keep(const Digest& digest, const PreparedInput& input) {
   const size_t bytes = bytes_of(*input);
-  if (bytes > max_bytes_) return;
+  if (bytes > max_bytes_ || kept_.contains(digest)) return;
   by_use_.push_front({digest, input});
   kept_[digest] = by_use_.begin();
   bytes_ += bytes;
@@ -56,7 +90,10 @@ void PreparedCache::keep(const Digest& digest, const PreparedInput& input) {
 
 LoaderStats PreparedCache::stats() const {
   const std::lock_guard lock(mutex_);
-  return stats_;
+  LoaderStats stats = stats_;
+  stats.bytes = bytes_;
+  stats.entries = kept_.size();
+  return stats;
 }
 
 }  // namespace valora::media

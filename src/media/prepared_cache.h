@@ -1,11 +1,15 @@
 // A cache of prepared inputs by content digest, bounded in bytes, LRU. Each input is prepared once,
-// even if several threads request it at the same time.
+// even if several threads request it at the same time. A preparation stops once none of them waits
+// for it any more.
 #pragma once
 
+#include <condition_variable>
 #include <functional>
-#include <future>
 #include <list>
+#include <memory>
 #include <mutex>
+#include <optional>
+#include <stop_token>
 #include <unordered_map>
 
 #include "media/loader.h"
@@ -18,26 +22,45 @@ class PreparedCache {
  public:
   explicit PreparedCache(size_t max_bytes) : max_bytes_(max_bytes) {}
 
+  using Prepare = std::function<Result<PreparedInput>(const std::stop_token&)>;
+
   // Returns the cached input, the result of another thread's current preparation (waits for it), or
-  // prepare()'s. Errors go to all waiting threads and are not cached. prepare must not throw.
-  Result<PreparedInput> get(const Digest& digest,
-                            const std::function<Result<PreparedInput>()>& prepare);
+  // prepare()'s. Errors go to all waiting threads and are not cached. prepare must not throw. If
+  // `stop` is requested, this thread waits no longer: kCancelled. A preparation that it has begun
+  // goes on if others wait for it.
+  Result<PreparedInput> get(const Digest& digest, const Prepare& prepare,
+                            const std::stop_token& stop = {});
+  // The cached input; null if there is none. Only a hit is counted.
+  PreparedInput find(const Digest& digest);
   LoaderStats stats() const;
 
  private:
-  using Outcome = std::shared_future<Result<PreparedInput>>;
+  struct UnderWay {
+    std::stop_source stop;  // requested once wanted is 0
+    int wanted = 1;
+    std::optional<Result<PreparedInput>> outcome;
+    std::condition_variable_any ended;
+  };
+  using Work = std::shared_ptr<UnderWay>;
+  using Lock = std::unique_lock<std::mutex>;
   struct Entry {
     Digest digest;
     PreparedInput input;
   };
 
+  // All under the lock.
+  PreparedInput find_kept(const Digest& digest);
+  Result<PreparedInput> wait(Lock& lock, const Work& work, const std::stop_token& stop);
+  Result<PreparedInput> run(Lock& lock, const Digest& digest, const Prepare& prepare,
+                            const std::stop_token& stop);
+  static void leave(UnderWay& work);
   void keep(const Digest& digest, const PreparedInput& input);
 
   const size_t max_bytes_;
   mutable std::mutex mutex_;
   std::list<Entry> by_use_;  // most recently used first
   std::unordered_map<Digest, std::list<Entry>::iterator> kept_;
-  std::unordered_map<Digest, Outcome> under_way_;
+  std::unordered_map<Digest, Work> under_way_;
   size_t bytes_ = 0;
   LoaderStats stats_;
 };

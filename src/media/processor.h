@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -34,8 +35,10 @@ class Processor {
   virtual ~Processor() = default;
   virtual Result<VisualInput> image(const Image& image) const = 0;
   // Frames of equal size; padded to the family's temporal patch. sampled_fps: frames given per
-  // second of the video. 0 if unknown (a list of frames): the family's default.
-  virtual Result<VisualInput> video(const std::vector<Image>& frames, double sampled_fps) const = 0;
+  // second of the video. 0 if unknown (a list of frames): the family's default. If a stop is
+  // requested, the work ends at the next frame: kCancelled.
+  virtual Result<VisualInput> video(const std::vector<Image>& frames, double sampled_fps,
+                                    const std::stop_token& stop = {}) const = 0;
   // VisualInput::tokens of image() and video(), from the size alone.
   virtual Result<int64_t> image_tokens(int width, int height) const = 0;
   virtual Result<int64_t> video_tokens(int width, int height, int64_t frames) const = 0;

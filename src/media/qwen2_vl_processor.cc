@@ -4,6 +4,7 @@
 
 #include "media/processor.h"
 #include "media/qwen2_vl_settings.h"
+#include "media/stop.h"
 
 namespace valora::media {
 namespace {
@@ -40,7 +41,8 @@ class Patcher {
   }
 
   // An incomplete last group is filled by repeating the last frame.
-  Result<VisualInput> patches(std::span<const Image> frames, MediaKind kind) const {
+  Result<VisualInput> patches(std::span<const Image> frames, MediaKind kind,
+                              const std::stop_token& stop = {}) const {
     const Image& first = frames.front();
     VALORA_TRY(size, target_size(first.width, first.height));
     VALORA_TRY(tokens, this->tokens(first.width, first.height, int64_t(frames.size())));
@@ -59,6 +61,7 @@ class Patcher {
     const size_t group = settings_.temporal_patch_size;
     float* out = input.patches.data();
     for (size_t begin = 0; begin < frames.size(); begin += group) {
+      VALORA_CHECK(check_stop(stop));
       std::vector<Image> resized;
       for (size_t i = begin; i < std::min(begin + group, frames.size()); ++i)
         resized.push_back(resize_bicubic(frames[i], size.width, size.height));
@@ -134,12 +137,13 @@ class Qwen2VlProcessor final : public Processor {
     return images_.patches(std::span(&image, 1), MediaKind::kImage);
   }
 
-  Result<VisualInput> video(const std::vector<Image>& frames, double sampled_fps) const override {
+  Result<VisualInput> video(const std::vector<Image>& frames, double sampled_fps,
+                            const std::stop_token& stop) const override {
     if (frames.empty()) return invalid("the video has no frames");
     for (const Image& frame : frames)
       if (frame.width != frames[0].width || frame.height != frames[0].height)
         return invalid("the frames of the video differ in size");
-    VALORA_TRY(input, videos_.patches(frames, MediaKind::kVideo));
+    VALORA_TRY(input, videos_.patches(frames, MediaKind::kVideo, stop));
     const double fps = sampled_fps > 0 ? sampled_fps : sampling_.fps;
     input.seconds_per_grid = videos_.settings().temporal_patch_size / fps;
     return input;

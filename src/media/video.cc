@@ -63,13 +63,13 @@ Result<int64_t> read_frames(VideoStream& stream, const std::vector<int64_t>& ind
 }  // namespace
 
 Result<Video> decode_video(std::span<const uint8_t> bytes, const FrameSampler& sampler,
-                           const Limits& limits) {
+                           const Limits& limits, const std::stop_token& stop) {
   if (bytes.empty()) return invalid("the video is empty");
   if (bytes.size() > limits.max_video_bytes)
     return too_large(fmt::format("the video of {} bytes is over the limit of {} bytes",
                                  bytes.size(), limits.max_video_bytes));
   DecodeBudget budget{limits.max_decoded_frames,
-                      std::chrono::steady_clock::now() + limits.max_decode_time};
+                      std::chrono::steady_clock::now() + limits.max_decode_time, stop};
 
   Video video;
   for (bool count_is_exact = false;;) {

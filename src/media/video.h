@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <span>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -30,8 +31,8 @@ struct Video {
 
 // No video stream or no decodable frame: kInvalidArgument. Above a limit: kPayloadTooLarge. Frames
 // lost in a damaged or truncated file are not counted. The sampler is called again if the first
-// count was wrong.
+// count was wrong. If a stop is requested, decoding ends at the next frame: kCancelled.
 Result<Video> decode_video(std::span<const uint8_t> bytes, const FrameSampler& sampler,
-                           const Limits& limits);
+                           const Limits& limits, const std::stop_token& stop = {});
 
 }  // namespace valora::media

@@ -18,6 +18,7 @@ extern "C" {
 #include "media/decoders.h"
 #include "media/memory_file.h"
 #include "media/orientation.h"
+#include "media/stop.h"
 
 namespace valora::media {
 namespace {
@@ -46,7 +47,8 @@ Error broken_video(std::string_view why) {
   return invalid(fmt::format("the video cannot be decoded: {}", why));
 }
 
-Error over_budget() {
+Error over_budget(const DecodeBudget& budget) {
+  if (budget.stop.stop_requested()) return stopped_error();
   return {
       ErrorCode::kPayloadTooLarge, "the video takes too long to decode or has too many frames", {}};
 }
@@ -55,8 +57,9 @@ int refuse_open(AVFormatContext*, AVIOContext**, const char*, int, AVDictionary*
   return AVERROR(EACCES);
 }
 
-int past_deadline(void* opaque) {
-  return std::chrono::steady_clock::now() > static_cast<const DecodeBudget*>(opaque)->deadline;
+int spent(void* opaque) {
+  const auto& budget = *static_cast<const DecodeBudget*>(opaque);
+  return budget.stop.stop_requested() || std::chrono::steady_clock::now() > budget.deadline;
 }
 
 // EXIF's orientation for the quarter turns that a player applies.
@@ -128,11 +131,12 @@ Status VideoStream::Impl::open_file() {
   if (!io || !format || !packet || !frame) return internal("out of memory for a video");
   format->pb = io;
   format->io_open = refuse_open;
-  format->interrupt_callback = {past_deadline, &budget};
+  format->interrupt_callback = {spent, &budget};
   format->max_streams = kMaxStreams;
   format->format_whitelist = av_strdup(kContainers);
   format->protocol_whitelist = av_strdup("");
   const int code = avformat_open_input(&format, nullptr, nullptr, nullptr);
+  if (spent(&budget)) return over_budget(budget);
   if (code < 0) return broken_video(reason(code));
   return {};
 }
@@ -154,7 +158,7 @@ Status VideoStream::Impl::probe() {
   av_dict_free(&options);
   const int probed = avformat_find_stream_info(format, all.data());
   for (AVDictionary*& each : all) av_dict_free(&each);
-  if (past_deadline(&budget)) return over_budget();
+  if (spent(&budget)) return over_budget(budget);
   if (probed < 0) return broken_video(reason(probed));
   return {};
 }
@@ -185,7 +189,7 @@ Status VideoStream::Impl::open_decoder() {
 // Sends the next packet of the stream, or the end. Damaged packets are skipped, as players do.
 Result<bool> VideoStream::Impl::feed_decoder() {
   while (true) {
-    if (past_deadline(&budget)) return over_budget();
+    if (spent(&budget)) return over_budget(budget);
     const int code = av_read_frame(format, packet.get());
     if (code < 0) {
       if (drained) return false;
@@ -237,7 +241,8 @@ Result<const AVFrame*> VideoStream::next_frame() {
   while (true) {
     const int code = avcodec_receive_frame(impl_->decoder.get(), impl_->frame.get());
     if (code >= 0) {
-      if (--impl_->budget.frames_left < 0) return over_budget();
+      DecodeBudget& budget = impl_->budget;
+      if (--budget.frames_left < 0 || budget.stop.stop_requested()) return over_budget(budget);
       return static_cast<const AVFrame*>(impl_->frame.get());
     }
     if (code == AVERROR_EOF) return static_cast<const AVFrame*>(nullptr);

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <memory>
+#include <stop_token>
 
 #include "media/video.h"
 
@@ -16,6 +17,7 @@ namespace valora::media {
 struct DecodeBudget {
   int64_t frames_left;
   std::chrono::steady_clock::time_point deadline;
+  std::stop_token stop;  // nobody waits for the video any more
 };
 
 class VideoStream {

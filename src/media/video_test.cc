@@ -169,6 +169,19 @@ TEST(Video, LimitsHold) {
   EXPECT_EQ(code({.max_decode_time = std::chrono::seconds(-1)}), ErrorCode::kPayloadTooLarge);
 }
 
+TEST(Video, AStopEndsDecodingAtTheNextFrame) {
+  Clip clip;
+  clip.levels.assign(20, 99);
+  std::stop_source stop;
+  const FrameSampler last = [&](const VideoInfo& info) -> Result<std::vector<int64_t>> {
+    stop.request_stop();
+    return std::vector<int64_t>{info.frames - 1};
+  };
+  const auto stopped = decode_video(encode_clip(clip), last, Limits{}, stop.get_token());
+  ASSERT_FALSE(stopped.ok());
+  EXPECT_EQ(stopped.error().code, ErrorCode::kCancelled);
+}
+
 TEST(Video, TheSamplersErrorIsGivenOn) {
   Clip clip;
   clip.levels = ramp(3);

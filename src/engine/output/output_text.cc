@@ -31,20 +31,23 @@ size_t possible_start(const std::string& text, const std::vector<std::string>& s
 
 }  // namespace
 
+StopStrings make_stop_strings(std::vector<std::string> stop) {
+  std::erase_if(stop, [](const std::string& s) { return s.empty(); });
+  return std::make_shared<const std::vector<std::string>>(std::move(stop));
+}
+
 OutputText::OutputText(std::shared_ptr<const text::Tokenizer> tokenizer, bool skip_special_tokens,
-                       std::vector<std::string> stop, bool include_stop)
+                       StopStrings stop, bool include_stop)
     : detokenizer_(std::move(tokenizer), skip_special_tokens),
       stop_(std::move(stop)),
-      include_stop_(include_stop) {
-  std::erase_if(stop_, [](const std::string& s) { return s.empty(); });
-}
+      include_stop_(include_stop) {}
 
 OutputText::Piece OutputText::release(std::string_view fresh, bool scan, bool last) {
   const size_t known = held_.size();
   held_ += fresh;
   Piece piece;
   if (scan) {
-    const Found found = first_stop(held_, known, stop_);
+    const Found found = first_stop(held_, known, *stop_);
     if (found.stop) {
       piece.stop = *found.stop;
       piece.text = held_.substr(0, found.at + (include_stop_ ? found.stop->size() : 0));
@@ -53,7 +56,7 @@ OutputText::Piece OutputText::release(std::string_view fresh, bool scan, bool la
     }
   }
   // Also without `scan`: a stop string may begin before min_tokens and end after it.
-  const size_t keep = last ? 0 : possible_start(held_, stop_);
+  const size_t keep = last ? 0 : possible_start(held_, *stop_);
   piece.text = held_.substr(0, held_.size() - keep);
   held_.erase(0, held_.size() - keep);
   return piece;
@@ -61,11 +64,11 @@ OutputText::Piece OutputText::release(std::string_view fresh, bool scan, bool la
 
 OutputText::Piece OutputText::push(int32_t token, bool scan) {
   Piece piece = release(detokenizer_.push(token), scan, false);
-  if (piece.stop || !scan || stop_.empty()) return piece;
+  if (piece.stop || !scan || stop_->empty()) return piece;
   // The detokenizer may hold back further characters. If they contain a stop string, the sequence
   // ends here, which makes them final.
   const std::string text = held_ + detokenizer_.provisional();
-  const Found found = first_stop(text, held_.size(), stop_);
+  const Found found = first_stop(text, held_.size(), *stop_);
   if (!found.stop) return piece;
   piece.stop = *found.stop;
   piece.text += text.substr(0, found.at + (include_stop_ ? found.stop->size() : 0));

@@ -12,10 +12,14 @@
 
 namespace valora {
 
+// Shared by the sequences of a request. None is empty.
+using StopStrings = std::shared_ptr<const std::vector<std::string>>;
+StopStrings make_stop_strings(std::vector<std::string> stop);
+
 class OutputText {
  public:
   OutputText(std::shared_ptr<const text::Tokenizer> tokenizer, bool skip_special_tokens,
-             std::vector<std::string> stop, bool include_stop);
+             StopStrings stop, bool include_stop);
 
   struct Piece {
     std::string text;                 // final text
@@ -30,7 +34,7 @@ class OutputText {
   Piece release(std::string_view fresh, bool scan, bool last);
 
   text::Detokenizer detokenizer_;
-  std::vector<std::string> stop_;
+  StopStrings stop_;
   bool include_stop_;
   std::string held_;
 };

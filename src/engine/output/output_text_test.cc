@@ -9,7 +9,15 @@ namespace valora {
 namespace {
 
 OutputText make(std::vector<std::string> stop, bool include_stop = false) {
-  return OutputText(text::tiny_tokenizer(), true, std::move(stop), include_stop);
+  return OutputText(text::tiny_tokenizer(), true, make_stop_strings(std::move(stop)), include_stop);
+}
+
+TEST(OutputText, SequencesShareTheirStopStrings) {
+  const StopStrings stop = make_stop_strings({"", "end"});
+  ASSERT_EQ(stop->size(), 1);
+  const OutputText one(text::tiny_tokenizer(), true, stop, false),
+      two(text::tiny_tokenizer(), true, stop, false);
+  EXPECT_EQ(stop.use_count(), 3);
 }
 
 // One token per byte. Returns what each push shows and what finish shows, joined by "|", with "!"
@@ -85,13 +93,13 @@ std::shared_ptr<const text::Tokenizer> byte_fallback_tokenizer() {
 }
 
 TEST(OutputText, AStopAmongBytesNotYetFinalEndsAtOnce) {
-  OutputText text(byte_fallback_tokenizer(), true, {"\n"}, false);
+  OutputText text(byte_fallback_tokenizer(), true, make_stop_strings({"\n"}), false);
   EXPECT_EQ(text.push(256, true).text, "x");
   EXPECT_FALSE(text.push('a', true).stop);
   const auto piece = text.push('\n', true);
   EXPECT_EQ(piece.text, "a");
   EXPECT_EQ(piece.stop, "\n");
-  OutputText across(byte_fallback_tokenizer(), true, {"xé"}, true);
+  OutputText across(byte_fallback_tokenizer(), true, make_stop_strings({"xé"}), true);
   EXPECT_EQ(across.push(256, true).text, "");
   EXPECT_FALSE(across.push(0xC3, true).stop);
   EXPECT_EQ(across.push(0xA9, true).text, "xé");
@@ -100,7 +108,7 @@ TEST(OutputText, AStopAmongBytesNotYetFinalEndsAtOnce) {
 TEST(OutputText, SpecialTokensAreLeftOut) {
   auto text = make({});
   EXPECT_EQ(text.push(260, true).text, "");
-  OutputText all(text::tiny_tokenizer(), false, {}, false);
+  OutputText all(text::tiny_tokenizer(), false, make_stop_strings({}), false);
   EXPECT_EQ(all.push(260, true).text, "<|im_end|>");
 }
 

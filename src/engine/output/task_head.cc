@@ -46,6 +46,7 @@ Classification classification_of(const LoadedHead& head, std::vector<float> logi
 
 Result<const LoadedHead*> choose_head(const GenerateRequest& request,
                                       std::span<const AppliedAdapter> adapters) {
+  if (request.task == Task::kTokenize) return static_cast<const LoadedHead*>(nullptr);
   const bool classify = request.task == Task::kClassify;
   const std::optional<std::string>& asked =
       request.head || adapters.empty() ? request.head : adapters.front().head;

@@ -66,7 +66,10 @@ void handle_classify(const std::shared_ptr<Service>& service, HttpRequest reques
   if (!application.ok()) return exchange->respond(refuse_application(application.error()));
   std::vector<GenerateRequest> parts;
   for (Prompt& prompt : body->prompts)
-    parts.push_back({.id = request.id, .prompt = std::move(prompt), .task = Task::kClassify});
+    parts.push_back({.id = request.id,
+                     .client = service->client_of(request),
+                     .prompt = std::move(prompt),
+                     .task = Task::kClassify});
   set_sharing(parts, body->sharing, *application);
   AnswerHead head{"classify-" + request.id, std::time(nullptr),
                   service->model_name_of(body->target)};

@@ -159,6 +159,7 @@ void generate(const std::shared_ptr<Service>& service, const HttpRequest& reques
   std::vector<GenerateRequest> parts;
   for (Prompt& prompt : body.prompts)
     parts.push_back({.id = request.id,
+                     .client = service->client_of(request),
                      .prompt = std::move(prompt),
                      .sampling = body.sampling,
                      .constraint = body.constraint});

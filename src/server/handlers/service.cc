@@ -49,6 +49,13 @@ std::vector<AdapterUse> Service::adapters_of(const Target& target) const {
   return uses;
 }
 
+std::string Service::client_of(const HttpRequest& request) const {
+  std::string client = request.peer.substr(0, request.peer.rfind(':'));
+  // Without keys to check, the header is whatever the client likes.
+  if (!options.api_keys.empty()) (client += ' ') += request.header("Authorization");
+  return client;
+}
+
 std::string Service::model_name_of(const Target& target) const {
   return target.model.empty() ? base_name() : target.model;
 }

@@ -47,6 +47,8 @@ class Service {
   // All adapters of a target: the one in `model`, then those in `lora`. If both name the same
   // adapter, the scale in `lora` is used.
   std::vector<AdapterUse> adapters_of(const Target& target) const;
+  // GenerateRequest::client: address and API key.
+  std::string client_of(const HttpRequest& request) const;
   // The answer's "model" field: the name as the client sent it.
   std::string model_name_of(const Target& target) const;
 };

@@ -1,5 +1,8 @@
 #include "server/handlers/tokens.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "api/find_adapter.h"
 #include "server/openai/errors.h"
 #include "server/openai/json_text.h"
@@ -16,10 +19,7 @@ Status check_model(const Service& service, const Target& target) {
   return model_not_found(target.model);
 }
 
-Result<std::string> tokenize(const Service& service, const HttpRequest& request) {
-  VALORA_TRY(body, parse_tokenize(request.body, service.engine.model().media_limits));
-  VALORA_CHECK(check_model(service, body.target));
-  VALORA_TRY(ids, service.engine.tokenize(body.prompt, body.add_special_tokens));
+std::string tokens_json(const Service& service, const std::vector<int32_t>& ids) {
   OrderedJson out;
   out["count"] = ids.size();
   out["max_model_len"] = service.engine.model().max_model_len;
@@ -40,11 +40,63 @@ void respond(Exchange& exchange, Result<std::string> json) {
                              : error_response(json.error()));
 }
 
+bool has_media(const Prompt& prompt) {
+  const auto* chat = std::get_if<ChatPrompt>(&prompt);
+  return chat && std::ranges::any_of(chat->messages, [](const ChatMessage& message) {
+           return std::ranges::any_of(message.parts, [](const ContentPart& part) {
+             return std::holds_alternative<MediaRef>(part);
+           });
+         });
+}
+
+// Answers with the tokens of a prompt that the engine has prepared, media included.
+class TokenizeSink final : public ResponseSink {
+ public:
+  TokenizeSink(std::shared_ptr<Service> service, std::shared_ptr<Exchange> exchange)
+      : service_(std::move(service)), exchange_(std::move(exchange)) {}
+
+  void on_output(OutputChunk) override {}
+  void on_done(const FinalInfo& info) override { answer(info.prompt_token_ids); }
+  void on_error(const Error& error) override { answer(error); }
+
+  void answer(Result<std::vector<int32_t>> ids) const {
+    exchange_->post([service = service_, exchange = exchange_, ids = std::move(ids)] {
+      // Only a stopping server cancels requests by itself.
+      if (!ids.ok() && ids.error().code == ErrorCode::kCancelled) return exchange->abort();
+      respond(*exchange, ids.ok() ? tokens_json(*service, *ids) : Result<std::string>(ids.error()));
+    });
+  }
+
+ private:
+  const std::shared_ptr<Service> service_;
+  const std::shared_ptr<Exchange> exchange_;
+};
+
+// Media tell their number of tokens only once they are prepared, as those of any other request.
+void tokenize_media(const std::shared_ptr<Service>& service, const HttpRequest& request,
+                    std::shared_ptr<Exchange> exchange, Prompt prompt) {
+  const auto sink = std::make_shared<TokenizeSink>(service, exchange);
+  const auto handle = service->engine.submit({.id = request.id,
+                                              .client = service->client_of(request),
+                                              .prompt = std::move(prompt),
+                                              .task = Task::kTokenize},
+                                             sink);
+  if (!handle.ok()) return sink->answer(handle.error());
+  exchange->on_client_left([service, handle = *handle] { service->engine.cancel(handle); });
+}
+
 }  // namespace
 
 void handle_tokenize(const std::shared_ptr<Service>& service, HttpRequest request,
                      std::shared_ptr<Exchange> exchange) {
-  respond(*exchange, tokenize(*service, request));
+  auto body = parse_tokenize(request.body, service->engine.model().media_limits);
+  if (!body.ok()) return respond(*exchange, body.error());
+  if (const Status known = check_model(*service, body->target); !known.ok())
+    return respond(*exchange, known.error());
+  if (has_media(body->prompt))
+    return tokenize_media(service, request, std::move(exchange), std::move(body->prompt));
+  const auto ids = service->engine.tokenize(body->prompt, body->add_special_tokens);
+  respond(*exchange, ids.ok() ? tokens_json(*service, *ids) : Result<std::string>(ids.error()));
 }
 
 void handle_detokenize(const std::shared_ptr<Service>& service, HttpRequest request,

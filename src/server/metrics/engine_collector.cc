@@ -132,6 +132,20 @@ void EngineCollector::add_steps(const EngineStats& stats, std::vector<MetricFami
                         static_cast<double>(stats.early_aborts)));
 }
 
+void EngineCollector::add_media_caches(const EngineStats& stats,
+                                       std::vector<MetricFamily>& out) const {
+  const auto size = [&](const char* name, const char* help, size_t value) {
+    out.push_back(gauge(name, help, static_cast<double>(value)));
+  };
+  size("valora:media_cache_bytes", "Bytes of prepared images and videos in the media cache.",
+       stats.media_bytes);
+  size("valora:media_cache_entries", "Prepared images and videos in the media cache.",
+       stats.media_entries);
+  size("valora:visual_cache_bytes", "Bytes of the cache of visual embeddings.", stats.visual_bytes);
+  size("valora:visual_cache_entries", "Images and videos in the cache of visual embeddings.",
+       stats.visual_entries);
+}
+
 std::vector<MetricFamily> EngineCollector::Collect() const {
   const EngineStats stats = engine_.stats();
   const ModelCard& model = engine_.model();
@@ -169,6 +183,7 @@ std::vector<MetricFamily> EngineCollector::Collect() const {
         "Visual embeddings looked up, once per step that needs them.", stats.visual_queries);
   count("valora:visual_cache_hits_total",
         "Visual embeddings found in the cache: not computed again.", stats.visual_hits);
+  add_media_caches(stats, out);
   out.push_back(gauge("valora:num_requests_preparing",
                       "Requests whose media and text are being prepared.", stats.preparing));
   out.push_back(

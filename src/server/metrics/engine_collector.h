@@ -27,6 +27,7 @@ class EngineCollector final : public prometheus::Collectable {
   prometheus::MetricFamily gauge(std::string name, std::string help, double value,
                                  const prometheus::Labels& more = {}) const;
   prometheus::MetricFamily counter(std::string name, std::string help, double value) const;
+  void add_media_caches(const EngineStats& stats, std::vector<prometheus::MetricFamily>& out) const;
   void add_steps(const EngineStats& stats, std::vector<prometheus::MetricFamily>& out) const;
   prometheus::MetricFamily service(const EngineStats& stats) const;
   prometheus::MetricFamily mode(const EngineStats& stats) const;

@@ -91,7 +91,7 @@ TEST_P(BadChatField, IsA400NamingTheField) {
   EXPECT_EQ(body.error().param, GetParam().param) << body.error().message;
 }
 
-const std::string kLongStopText = R"("stop":["a",")" + std::string(4096, 'x') + "\"]";
+const std::string kLongStopText = R"("stop":["a",")" + std::string(1025, 'x') + "\"]";
 const char* const kLongStop = kLongStopText.c_str();
 
 INSTANTIATE_TEST_SUITE_P(
@@ -139,8 +139,11 @@ INSTANTIATE_TEST_SUITE_P(
 
 // Every prompt and sequence of a request holds a copy, so a small body would take gigabytes.
 TEST(ParseChat, BoundsWhatMultiplies) {
-  const std::string accents = fmt::format("{:\xC3\xA9^{}}", "", 4096);  // 8,192 bytes
+  const std::string accents = fmt::format("{:\xC3\xA9^{}}", "", 1024);  // 2,048 bytes
   EXPECT_TRUE(chat(R"("stop":")" + accents + "\"").ok());
+  std::string sixteen = "\"" + accents + "\"";
+  for (int i = 1; i < 16; ++i) sixteen += ",\"" + accents + "\"";
+  EXPECT_TRUE(chat(R"("stop":[)" + sixteen + "]").ok());
   const auto biases = [](int count) {
     std::string list;
     for (int i = 0; i < count; ++i) list += fmt::format(R"({}"{}":1)", i ? "," : "", i);

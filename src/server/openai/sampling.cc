@@ -13,7 +13,7 @@ namespace {
 
 constexpr int kMaxSequences = 128;
 constexpr size_t kMaxStops = 16;
-constexpr size_t kMaxStopCharacters = 4096;  // every sequence of a request holds a copy
+constexpr size_t kMaxStopCharacters = 1024;  // of each
 constexpr size_t kMaxStopTokens = 128;
 constexpr size_t kMaxBiases = 1024;
 constexpr double kMaxRepetitionPenalty = 1e6;
@@ -23,15 +23,13 @@ Result<std::vector<std::string>> parse_stop(const Json& body) {
   if (stop.size() > kMaxStops)
     return invalid(fmt::format("\"stop\" takes at most {} strings, not {}", kMaxStops, stop.size()),
                    "stop");
-  size_t characters = 0;
   for (const std::string& text : stop) {
     if (text.empty()) return invalid("\"stop\" can't contain an empty string", "stop");
-    characters += count_characters(text);
+    if (const size_t characters = count_characters(text); characters > kMaxStopCharacters)
+      return invalid(fmt::format("\"stop\" takes strings of at most {} characters, not {}",
+                                 kMaxStopCharacters, characters),
+                     "stop");
   }
-  if (characters > kMaxStopCharacters)
-    return invalid(fmt::format("\"stop\" takes at most {} characters in all its strings, not {}",
-                               kMaxStopCharacters, characters),
-                   "stop");
   return stop;
 }
 

@@ -1,0 +1,89 @@
+// The part of the frontend that puts media into a rendered prompt.
+#include "engine/frontend.h"
+
+namespace valora {
+
+Status Frontend::check_length(size_t tokens, const char* field) const {
+  if (tokens <= static_cast<size_t>(max_tokens_)) return {};
+  return invalid("This model's maximum context length is " + std::to_string(max_tokens_) +
+                     " tokens. However, the prompt has at least " + std::to_string(tokens) +
+                     ". Please reduce the length of the prompt.",
+                 field);
+}
+
+std::optional<MediaRef::Kind> Frontend::placeholder(int32_t token) const {
+  if (spec_->image_token && token == *spec_->image_token) return MediaRef::Kind::kImage;
+  if (spec_->video_token && token == *spec_->video_token) return MediaRef::Kind::kVideo;
+  return std::nullopt;
+}
+
+// The placeholders must be those of the media, in the same order.
+Status Frontend::match_media(const RenderedPrompt& rendered) const {
+  size_t next = 0;
+  for (const int32_t token : rendered.tokens) {
+    const std::optional<MediaRef::Kind> kind = placeholder(token);
+    if (!kind) continue;
+    if (next == rendered.media.size() || rendered.media[next].ref.kind != *kind)
+      return invalid(
+          "the prompt's text contains an image or video placeholder; send media as "
+          "image_url or video_url parts",
+          "messages");
+    ++next;
+  }
+  if (next != rendered.media.size())
+    return invalid("the model's chat template leaves out an image or video of this conversation",
+                   "messages");
+  return {};
+}
+
+Result<RenderedPrompt> Frontend::begin(Prompt prompt, bool add_generation_prompt) const {
+  VALORA_TRY(rendered, render(std::move(prompt), add_generation_prompt));
+  VALORA_CHECK(check_length(rendered.tokens.size(), rendered.field));
+  VALORA_CHECK(match_media(rendered));
+  return rendered;
+}
+
+// Before further media are fetched and decoded.
+Status Frontend::check_loaded(const RenderedPrompt& rendered) const {
+  size_t tokens = rendered.tokens.size();
+  for (const RenderedPrompt::Item& item : rendered.media)
+    if (item.input) tokens += static_cast<size_t>(item.input->tokens) - 1;
+  return check_length(tokens, rendered.field);
+}
+
+// Replaces each placeholder by the visual tokens of its image or video.
+Result<PreparedPrompt> Frontend::finish(RenderedPrompt rendered,
+                                        std::span<const AppliedAdapter> adapters) const {
+  PreparedPrompt prepared;
+  size_t next = 0;
+  for (const int32_t token : rendered.tokens) {
+    if (!placeholder(token)) {
+      prepared.tokens.push_back(token);
+      continue;
+    }
+    const auto& input = rendered.media[next++].input;
+    const int begin = static_cast<int>(prepared.tokens.size());
+    prepared.tokens.insert(prepared.tokens.end(), input->tokens, token);
+    prepared.visual.push_back({begin, input});
+    prepared.identity.media.push_back({begin, input->tokens, input->digest});
+  }
+  prepared.identity.adapter = identity_of(adapters);
+  prepared.identity.adapters = needs_of(adapters);
+  prepared.positions =
+      family_->positions(*spec_, static_cast<int>(prepared.tokens.size()), prepared.visual);
+  return prepared;
+}
+
+Result<PreparedPrompt> Frontend::prepare(Prompt prompt, bool add_generation_prompt,
+                                         std::span<const AppliedAdapter> adapters,
+                                         const std::stop_token& stop) const {
+  VALORA_TRY(rendered, begin(std::move(prompt), add_generation_prompt));
+  for (RenderedPrompt::Item& item : rendered.media) {
+    VALORA_TRY(input, loader_->load(item.ref.url, media_kind(item.ref.kind), stop));
+    item.input = std::move(input);
+    VALORA_CHECK(check_loaded(rendered));
+  }
+  return finish(std::move(rendered), adapters);
+}
+
+}  // namespace valora

@@ -1,0 +1,119 @@
+#include "engine/prompt_workers.h"
+
+#include <algorithm>
+
+namespace valora {
+namespace {
+
+// They do nothing but wait for other hosts. One client whose hosts are slow leaves most to others.
+constexpr int kFetchers = 32;
+constexpr int kFetchersPerClient = 8;
+
+bool has_media(const Prompt& prompt) {
+  const auto* chat = std::get_if<ChatPrompt>(&prompt);
+  return chat && std::ranges::any_of(chat->messages, [](const ChatMessage& message) {
+           return std::ranges::any_of(message.parts, [](const ContentPart& part) {
+             return std::holds_alternative<MediaRef>(part);
+           });
+         });
+}
+
+Error cancelled() { return {ErrorCode::kCancelled, "the request was cancelled", {}}; }
+
+}  // namespace
+
+struct PromptWorkers::Progress {
+  PromptJob job;
+  RenderedPrompt rendered;
+  size_t item = 0;  // of the rendered prompt's media
+  media::FetchedMedia fetched;
+};
+
+PromptWorkers::PromptWorkers(const Frontend& frontend, int media_workers, bool fetches)
+    : frontend_(frontend), text_(1), local_(1), images_(media_workers), videos_(media_workers) {
+  if (fetches) remote_ = std::make_unique<FairPool>(kFetchers, kFetchersPerClient);
+}
+
+void PromptWorkers::finish() {
+  std::unique_lock lock(mutex_);
+  idle_.wait(lock, [this] { return jobs_ == 0; });
+}
+
+void PromptWorkers::prepare(PromptJob job) {
+  {
+    const std::lock_guard lock(mutex_);
+    ++jobs_;
+  }
+  FairPool& pool = has_media(job.prompt) ? local_ : text_;
+  const auto progress = std::make_shared<Progress>();
+  progress->job = std::move(job);
+  post(pool, progress, &PromptWorkers::begin);
+}
+
+void PromptWorkers::stopped(const std::string& client, uint64_t id) {
+  for (FairPool* pool : {remote_.get(), &images_, &videos_})
+    if (pool)
+      if (FairPool::Job job = pool->withdraw(client, id))
+        return local_.post(client, id, std::move(job));  // where it ends
+}
+
+void PromptWorkers::post(FairPool& pool, const Job& job, Step step) {
+  pool.post(job->job.client, job->job.id, [this, job, step] { run(job, step); });
+}
+
+void PromptWorkers::run(const Job& job, Step step) {
+  if (job->job.stop.stop_requested()) return end(job, cancelled());
+  try {
+    (this->*step)(job);
+  } catch (const std::exception& e) {
+    end(job, internal(std::string("the prompt could not be prepared: ") + e.what()));
+  }
+}
+
+void PromptWorkers::begin(const Job& job) {
+  auto rendered =
+      frontend_.begin(std::exchange(job->job.prompt, {}), job->job.add_generation_prompt);
+  if (!rendered.ok()) return end(job, rendered.error());
+  job->rendered = std::move(rendered).value();
+  next_item(job);
+}
+
+void PromptWorkers::next_item(const Job& job) {
+  if (job->item == job->rendered.media.size())
+    return end(job, frontend_.finish(std::move(job->rendered), job->job.adapters));
+  const bool remote = remote_ && media::is_remote(job->rendered.media[job->item].ref.url);
+  post(remote ? *remote_ : local_, job, &PromptWorkers::fetch);
+}
+
+void PromptWorkers::fetch(const Job& job) {
+  MediaRef& ref = job->rendered.media[job->item].ref;
+  const std::string url = std::exchange(ref.url, {});  // its bytes take its place
+  auto fetched = frontend_.loader()->fetch(url, media_kind(ref.kind), job->job.stop);
+  if (!fetched.ok()) return end(job, fetched.error());
+  if (auto input = frontend_.loader()->find(*fetched)) return loaded(job, std::move(input));
+  job->fetched = std::move(fetched).value();
+  post(ref.kind == MediaRef::Kind::kImage ? images_ : videos_, job, &PromptWorkers::load);
+}
+
+void PromptWorkers::load(const Job& job) {
+  auto input = frontend_.loader()->prepare(job->fetched, job->job.stop);
+  job->fetched = {};
+  if (!input.ok()) return end(job, input.error());
+  loaded(job, std::move(input).value());
+}
+
+void PromptWorkers::loaded(const Job& job, std::shared_ptr<const media::VisualInput> input) {
+  job->rendered.media[job->item++].input = std::move(input);
+  const Status fits = frontend_.check_loaded(job->rendered);
+  if (!fits.ok()) return end(job, fits.error());
+  next_item(job);
+}
+
+void PromptWorkers::end(const Job& job, Result<PreparedPrompt> result) {
+  job->job.done(std::move(result));
+  const std::lock_guard lock(mutex_);
+  // Under the lock: finish() may return as soon as it is released.
+  if (--jobs_ == 0) idle_.notify_all();
+}
+
+}  // namespace valora

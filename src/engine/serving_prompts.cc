@@ -1,0 +1,75 @@
+// The prompts of a ServingEngine's requests on their way to the engine thread.
+#include "engine/serving_engine.h"
+
+namespace valora {
+namespace {
+
+// Those that name no client take turns with all others.
+std::string client_of(const ActiveRequest& request) {
+  const std::string& named = request.request.client;
+  return named.empty() ? "request " + std::to_string(request.handle) : "client " + named;
+}
+
+}  // namespace
+
+void ServingEngine::prepare(const std::shared_ptr<ActiveRequest>& request) {
+  PromptJob job;
+  job.id = request->handle;
+  job.client = client_of(*request);
+  job.prompt = std::exchange(request->request.prompt, {});  // data: URLs may hold megabytes
+  // A head needs the prompt format of its training, for chat and for classification.
+  job.add_generation_prompt = !request->head || request->head->add_generation_prompt;
+  job.adapters = request->adapters;
+  job.stop = request->stop.get_token();
+  job.done = [this, request](Result<PreparedPrompt> result) {
+    request->prompt = std::move(result);
+    prepared(request);
+  };
+  prompt_workers_->prepare(std::move(job));
+}
+
+void ServingEngine::prepare_grammar(const std::shared_ptr<ActiveRequest>& request) {
+  if (request->stop.stop_requested())
+    request->grammar = Error{ErrorCode::kCancelled, "the request was cancelled", {}};
+  else
+    request->grammar = grammars_->start(*request->request.constraint);
+  prepared(request);
+}
+
+// The worker that is the last one hands the request over.
+void ServingEngine::prepared(const std::shared_ptr<ActiveRequest>& request) {
+  if (--request->preparations > 0) return;
+  {
+    const std::lock_guard lock(mutex_);
+    --preparing_;
+    inbox_.push_back([request](EngineCore& core) { core.admit(request); });
+  }
+  wake_.notify_one();
+}
+
+void ServingEngine::stop_preparing() {
+  std::vector<std::shared_ptr<ActiveRequest>> requests;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [handle, request] : requests_) requests.push_back(request);
+  }
+  for (const auto& request : requests) request->stop.request_stop();
+  prompt_workers_->finish();
+}
+
+void ServingEngine::cancel(RequestHandle handle) {
+  std::shared_ptr<ActiveRequest> request;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto it = requests_.find(handle);
+    if (it == requests_.end()) return;
+    request = it->second;
+    request->cancelled = true;  // takes effect at once: its sink is no longer called
+    inbox_.push_back([handle](EngineCore& core) { core.cancel(handle); });
+  }
+  wake_.notify_one();
+  request->stop.request_stop();
+  prompt_workers_->stopped(client_of(*request), handle);
+}
+
+}  // namespace valora
