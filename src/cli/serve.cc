@@ -118,6 +118,7 @@ int run_serve(Flags& flags) {
   if (const Status s = load_adapters(**engine, *adapters); !s.ok()) return fail(s.error());
   auto server = server::Server::start(flags.server, **engine);
   if (!server.ok()) return fail(server.error());
+  (*server)->watch_signals();  // who reads the welcome may stop it
   print_welcome(**engine, **server);
   (*server)->run_until_stopped();
   return 0;

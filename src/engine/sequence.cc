@@ -14,11 +14,11 @@ SamplingSettings seeded(SamplingSettings settings, int index) {
 // Grammars count the bytes that a token has in the middle of a text; some decoders drop a space at
 // its start. A first character, whose text is not used, puts the answer into the middle.
 void begin_inside_a_text(OutputText& output, const text::Tokenizer& tokenizer,
-                         const std::vector<std::string>& stop) {
+                         const StopStrings& stop) {
   for (char c = 'a'; c <= 'z'; ++c) {
     const auto id = tokenizer.token_to_id(std::string(1, c));
     const bool held_back =
-        std::ranges::any_of(stop, [&](const std::string& one) { return one.starts_with(c); });
+        stop && std::ranges::any_of(*stop, [&](const auto& one) { return one.starts_with(c); });
     if (!id || held_back) continue;
     (void)output.push(*id, false);
     return;
@@ -39,7 +39,7 @@ Sequence::Sequence(std::shared_ptr<ActiveRequest> owner_, int index_,
       max_tokens(max_tokens_) {
   if (owner->grammar) {
     grammar = owner->grammar->value();
-    begin_inside_a_text(output, *tokenizer, owner->request.sampling.stop);
+    begin_inside_a_text(output, *tokenizer, owner->stop_strings);
   }
   arrival = owner->arrival;
   adapter = owner->adapters.empty() ? scheduler::kBaseModel : owner->adapters.front().adapter->id;

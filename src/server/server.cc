@@ -82,17 +82,17 @@ void Server::stop() {
   impl_->http->wait();
 }
 
-void Server::run_until_stopped(bool handle_signals) {
-  if (handle_signals)
-    impl_->http->watch_signals([this] {
-      if (impl_->signals++ == 0) {
-        spdlog::info("draining: running requests finish first; a second signal stops at once");
-        drain();
-      } else {
-        impl_->http->begin_stop();
-      }
-    });
-  impl_->http->wait();
+void Server::watch_signals() {
+  impl_->http->watch_signals([this] {
+    if (impl_->signals++ == 0) {
+      spdlog::info("draining: running requests finish first; a second signal stops at once");
+      drain();
+    } else {
+      impl_->http->begin_stop();
+    }
+  });
 }
+
+void Server::run_until_stopped() { impl_->http->wait(); }
 
 }  // namespace valora::server

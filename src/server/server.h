@@ -87,9 +87,10 @@ class Server {
   void drain();
   // Closes every connection and cancels its requests. Returns when the server's threads have ended.
   void stop();
-  // Blocks until the server has stopped. If handle_signals: SIGTERM or SIGINT starts a drain, a
-  // second one stops at once.
-  void run_until_stopped(bool handle_signals = true);
+  // From now on SIGTERM or SIGINT starts a drain, and a second one stops at once. Once at most.
+  void watch_signals();
+  // Blocks until the server has stopped.
+  void run_until_stopped();
 
  private:
   struct Impl;

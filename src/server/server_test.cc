@@ -148,7 +148,7 @@ TEST_F(ServerTest, ADrainFinishesWhatRunsAndRefusesTheRest) {
   EXPECT_TRUE(refused.has("Connection: close"));
   engine_.release_hanging();
   EXPECT_THAT(running.read_all(), HasSubstr("data: [DONE]\n\n\r\n0\r\n\r\n"));
-  server_->run_until_stopped(false);
+  server_->run_until_stopped();
   EXPECT_FALSE(SocketClient(port()).connected());
 }
 
@@ -160,7 +160,7 @@ TEST_F(ServerTest, ADrainWaitsForNobodysBody) {
       "100-continue\r\n\r\n");
   slow.read_until("\r\n\r\n");
   server_->drain();
-  server_->run_until_stopped(false);
+  server_->run_until_stopped();
   EXPECT_THAT(slow.read_all(), HasSubstr("503 Service Unavailable"));
 }
 
@@ -171,7 +171,7 @@ TEST_F(ServerTest, ADrainEndsInTime) {
   running.send(SocketClient::post_text(kChat, chat_body("!hang", kStream)));
   running.read_until("!hang");
   server_->drain();
-  server_->run_until_stopped(false);
+  server_->run_until_stopped();
   engine_.wait_for_cancelled(1);
   EXPECT_THAT(running.read_all(), ::testing::Not(HasSubstr("DONE")));
 }
@@ -233,7 +233,7 @@ TEST_F(ServerTest, StopClosesAndCancelsEverything) {
   SocketClient running(port());
   running.send(SocketClient::post_text(kChat, chat_body("!hang", kStream)));
   running.read_until("!hang");
-  std::thread waiting([&] { server_->run_until_stopped(false); });
+  std::thread waiting([&] { server_->run_until_stopped(); });
   server_->stop();
   waiting.join();
   engine_.wait_for_cancelled(1);

@@ -33,6 +33,7 @@ int main(int argc, char** argv) {
   engine.add_adapter("birds", {{"species", {"cat", "dog", "owl"}}});
   auto server = valora::server::Server::start(options, engine);
   if (!server.ok()) return std::fprintf(stderr, "%s\n", server.error().message.c_str()), 1;
+  (*server)->watch_signals();
   std::printf("%s\n", (*server)->url().c_str());
   std::fflush(stdout);
   (*server)->run_until_stopped();

@@ -11,6 +11,7 @@ import openai
 import pydantic
 import pytest
 
+from programs import generate
 from serving import Server, chat_body
 
 PROMPT = [{"role": "user", "content": "Tell me."}]
@@ -270,3 +271,21 @@ def test_catastrophic_patterns_work(served):
 ], ids=str)
 def test_refusals_name_the_field(served, fields):
     refused(served, **fields)
+
+
+def test_generate_takes_the_same_forms(folders, tmp_path):
+    schema = {"type": "object", "properties": {"n": {"type": "integer", "minimum": 1, "maximum": 40}}, "required": ["n"],
+              "additionalProperties": False}
+    file = tmp_path / "schema.json"
+    file.write_text(json.dumps(schema))
+
+    def answer(*form, **options):
+        return generate(folders["model"], "--prompt", "Tell me.", "--temperature", 1, "--max-tokens", 200, *form, **options)
+
+    jsonschema.validate(json.loads(answer("--json-schema", file)["text"]), schema)
+    assert re.fullmatch(r"[a-c]{3}-\d{2}", answer("--regex", r"[a-c]{3}-\d{2}")["text"])
+    assert answer("--choice", "red,green,blue")["text"] in ("red", "green", "blue")
+    for form, named in ((("--json-schema", tmp_path / "none.json"), "none.json"), (("--regex", "(a"), "--regex"),
+                        (("--regex", "a", "--choice", "a,b"), "--")):
+        done = answer(*form, check=False)
+        assert done.returncode != 0 and named in done.stderr

@@ -245,12 +245,12 @@ void HttpServer::wait() {
 }
 
 void HttpServer::watch_signals(std::function<void()> on_signal) {
+  error_code error;
+  impl_->signals.add(SIGTERM, error);
+  if (!error) impl_->signals.add(SIGINT, error);
+  if (error) spdlog::warn("signals are not watched: {}", error.message());
   asio::post(impl_->accept_strand, [impl = impl_, on_signal = std::move(on_signal)] {
     impl->on_signal = on_signal;
-    error_code error;
-    impl->signals.add(SIGTERM, error);
-    if (!error) impl->signals.add(SIGINT, error);
-    if (error) spdlog::warn("signals are not watched: {}", error.message());
     impl->wait_signal();
   });
 }

@@ -44,7 +44,7 @@ class HttpServer {
   // Waits for begin_stop() and for the threads to end. Must not be called on a server thread.
   void wait();
 
-  // Calls `on_signal` on a server thread for each SIGTERM and SIGINT.
+  // Calls `on_signal` on a server thread for each SIGTERM and SIGINT from now on. Once at most.
   void watch_signals(std::function<void()> on_signal);
 
  private:
