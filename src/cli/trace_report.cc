@@ -68,7 +68,8 @@ Json json_of(const ComparedTrace& row) {
               {"attainment", s.attainment},
               {"switches", s.switches},
               {"merges", s.merges},
-              {"weights_seconds", s.weights_seconds}});
+              {"weights_seconds", s.weights_seconds},
+              {"cost_correction", s.cost_correction}});
   if (row.timeline) out["timeline"] = json_of(*row.timeline);
   return out;
 }

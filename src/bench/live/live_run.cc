@@ -81,6 +81,7 @@ class LiveRun {
     LiveReport report;
     for (const auto& turn : turns_) report.answers.push_back(turn->answer());
     report.stats = engine_.stats();
+    if (corrections_ > 0) report.cost_correction = correction_sum_ / corrections_;
     report.invalid_kv = samples_ > 0 ? invalid_sum_ / samples_ : 0;
     return report;
   }
@@ -154,7 +155,10 @@ class LiveRun {
   void sample() {
     if (LiveClock::now() < next_sample_) return;
     next_sample_ = LiveClock::now() + kSamplePeriod;
-    const MemoryStats memory = engine_.stats().memory;
+    const EngineStats stats = engine_.stats();
+    correction_sum_ += stats.cost_correction;
+    ++corrections_;
+    const MemoryStats& memory = stats.memory;
     const int kv = memory.history_blocks + memory.running_blocks;
     if (kv == 0) return;
     invalid_sum_ += static_cast<double>(memory.invalid_blocks) / kv;
@@ -173,6 +177,8 @@ class LiveRun {
   std::deque<size_t> waiting_;  // not sent yet
   double invalid_sum_ = 0;
   int samples_ = 0;
+  double correction_sum_ = 0;
+  int corrections_ = 0;
 };
 
 }  // namespace

@@ -33,7 +33,10 @@ struct LiveOptions {
 struct LiveReport {
   std::vector<LiveAnswer> answers;  // in the order of the arrivals
   EngineStats stats;                // at the end
-  double invalid_kv = 0;            // mean share of the KV in the pool whose adapter is absent
+  // Mean of EngineStats::cost_correction: how much slower the machine was than when the costs were
+  // measured.
+  double cost_correction = 1;
+  double invalid_kv = 0;  // mean share of the KV in the pool whose adapter is absent
 };
 
 // Each arrival is sent when it is due and the turn before it has ended. Token ids are taken modulo

@@ -63,6 +63,7 @@ TraceSummary summary_of(std::span<const sim::Arrival> arrivals, const LiveReport
   summary.switches = report.stats.mode_switches;
   summary.merges = report.stats.merges;
   summary.weights_seconds = report.stats.merge_seconds;
+  summary.cost_correction = report.cost_correction;
   return summary;
 }
 
@@ -79,7 +80,7 @@ void append(std::span<const sim::Arrival> arrivals, const sim::SimulationReport&
 }
 
 TraceSummary mean_of(std::span<const TraceSummary> rounds) {
-  TraceSummary mean;
+  TraceSummary mean{.cost_correction = 0};
   const double weight = 1 / static_cast<double>(rounds.size());
   for (const TraceSummary& round : rounds) {
     mean.answers += round.answers;
@@ -93,6 +94,7 @@ TraceSummary mean_of(std::span<const TraceSummary> rounds) {
     mean.switches += round.switches;
     mean.merges += round.merges;
     mean.weights_seconds += weight * round.weights_seconds;
+    mean.cost_correction += weight * round.cost_correction;
   }
   mean.answers /= rounds.size();
   mean.failed /= rounds.size();

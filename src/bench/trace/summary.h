@@ -28,6 +28,7 @@ struct TraceSummary {
   double attainment = 0;   // share of all requests whose first token came within the target
   uint64_t switches = 0, merges = 0;  // of the weights in use
   double weights_seconds = 0;         // time of merging and restoring
+  double cost_correction = 1;         // LiveReport::cost_correction; 1 in simulated time
 };
 
 // ttft_target: seconds.
