@@ -285,7 +285,7 @@ def test_generate_takes_the_same_forms(folders, tmp_path):
     jsonschema.validate(json.loads(answer("--json-schema", file)["text"]), schema)
     assert re.fullmatch(r"[a-c]{3}-\d{2}", answer("--regex", r"[a-c]{3}-\d{2}")["text"])
     assert answer("--choice", "red,green,blue")["text"] in ("red", "green", "blue")
-    for form, named in ((("--json-schema", tmp_path / "none.json"), "none.json"), (("--regex", "(a"), "--regex"),
+    for form, named in ((("--json-schema", tmp_path / "none.json"), "none.json"), (("--regex", "(a"), "parenthesis"),
                         (("--regex", "a", "--choice", "a,b"), "--")):
         done = answer(*form, check=False)
         assert done.returncode != 0 and named in done.stderr
