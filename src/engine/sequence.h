@@ -33,7 +33,7 @@ struct ActiveRequest {
   std::atomic<int> preparations = 1;
   std::optional<Result<PreparedPrompt>> prompt;
   std::optional<Result<grammar::GrammarMatcher>> grammar;  // at the start; absent: no constraint
-  std::stop_source stop;  // ends the preparation of its prompt
+  std::stop_source stop;                                   // ends the preparation of its prompt
 
   // Used by the engine thread only.
   bool started = false;
