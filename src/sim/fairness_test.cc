@@ -6,18 +6,12 @@
 #include <random>
 
 #include "sim/simulation.h"
+#include "sim/testing/gpu_costs.h"
 
 namespace valora::sim {
 namespace {
 
 using namespace std::chrono_literals;
-
-constexpr scheduler::StepCosts kCosts{.step = 0.020,
-                                      .prefill_token = 1e-4,
-                                      .decode_token = 2e-4,
-                                      .rank = 1e-4,
-                                      .token_rank = 1e-6,
-                                      .merge = 0.010};
 
 struct Load {
   scheduler::TenantId tenant;
@@ -47,7 +41,7 @@ std::vector<Arrival> requests(const std::vector<Load>& loads, double until) {
 
 // Eight places in a step: they are what the tenants compete for.
 SimulationConfig config_of(const std::string& policy) {
-  return {.scheduler = {.max_num_seqs = 8, .max_waiting = 100'000, .costs = kCosts},
+  return {.scheduler = {.max_num_seqs = 8, .max_waiting = 100'000, .costs = testing::kGpuCosts},
           .policy = policy,
           .pool = {.blocks = 4000}};
 }
@@ -57,7 +51,7 @@ std::map<scheduler::TenantId, double> service(const std::string& policy,
                                               const std::vector<Load>& loads, double until) {
   std::map<scheduler::TenantId, double> served;
   int steps = 0;
-  const auto report = simulate(config_of(policy), requests(loads, until), kCosts,
+  const auto report = simulate(config_of(policy), requests(loads, until), testing::kGpuCosts,
                                [&](const scheduler::Scheduler& s, const auto&, Duration now) {
                                  ++steps;
                                  if (steps % 16 == 0) {
@@ -91,7 +85,7 @@ TEST_P(Fairness, AFloodDoesNotDelayAQuietTenant) {
     const std::vector<Load> quiet{{0, 0.5, 1, 10}};
     const std::vector<Load> both{{0, 0.5, 1, 10}, {1, 100}};
     const std::vector<Arrival> arrivals = requests(flooded ? both : quiet, 20);
-    const auto report = simulate(config_of(GetParam()), arrivals, kCosts);
+    const auto report = simulate(config_of(GetParam()), arrivals, testing::kGpuCosts);
     ASSERT_TRUE(report.ok());
     for (size_t i = 0; i < arrivals.size(); ++i) {
       if (arrivals[i].tenant != 0) continue;

@@ -6,19 +6,12 @@
 #include <random>
 
 #include "sim/simulation.h"
+#include "sim/testing/gpu_costs.h"
 
 namespace valora::sim {
 namespace {
 
 using namespace std::chrono_literals;
-
-// Low-rank products cost a tenth of a step or more, as on a GPU of the paper.
-constexpr scheduler::StepCosts kCosts{.step = 0.020,
-                                      .prefill_token = 1e-4,
-                                      .decode_token = 2e-4,
-                                      .rank = 1e-4,
-                                      .token_rank = 1e-6,
-                                      .merge = 0.010};
 
 // A share of the requests is of adapter 0, the others are spread over five.
 std::vector<Arrival> requests(double skewness, uint32_t seed, double rate = 12) {
@@ -36,7 +29,7 @@ std::vector<Arrival> requests(double skewness, uint32_t seed, double rate = 12) 
 }
 
 SimulationConfig config_of(const std::string& policy) {
-  return {.scheduler = {.max_num_seqs = 32, .costs = kCosts},
+  return {.scheduler = {.max_num_seqs = 32, .costs = testing::kGpuCosts},
           .policy = policy,
           .pool = {.blocks = 4000}};
 }
@@ -59,7 +52,7 @@ TEST(Policies, ValoraLeavesNoRequestOutForLongerThanItsTolerance) {
     SimulationConfig config = config_of("valora");
     config.policy_options.tolerance = 100ms * seed;
     LongestPass longest;
-    const auto report = simulate(config, requests(0.55 + 0.05 * seed, seed, 25), kCosts,
+    const auto report = simulate(config, requests(0.55 + 0.05 * seed, seed, 25), testing::kGpuCosts,
                                  [&](const auto& s, const auto&, Duration) { longest(s); });
     ASSERT_TRUE(report.ok());
     // One step may begin just before the tolerance ends: the longest takes a merge and 2,048
@@ -70,7 +63,7 @@ TEST(Policies, ValoraLeavesNoRequestOutForLongerThanItsTolerance) {
 }
 
 double mean_latency(const std::string& policy, double skewness, uint32_t seed) {
-  const auto report = simulate(config_of(policy), requests(skewness, seed), kCosts);
+  const auto report = simulate(config_of(policy), requests(skewness, seed), testing::kGpuCosts);
   EXPECT_TRUE(report.ok());
   double sum = 0;
   for (const Answer& answer : report->answers) sum += seconds(answer.end - answer.arrival);
@@ -98,7 +91,7 @@ TEST(Policies, EarlyAbortKeepsTheTargetsOfThoseThatStay) {
     for (Arrival& arrival : arrivals) arrival.ttft_target = 2s;
     SimulationConfig config = config_of("valora");
     config.scheduler.early_abort = early_abort;
-    const auto report = simulate(config, arrivals, kCosts);
+    const auto report = simulate(config, arrivals, testing::kGpuCosts);
     ASSERT_TRUE(report.ok());
     size_t refused = 0, late = 0;
     for (const Answer& answer : report->answers) {
@@ -125,7 +118,7 @@ TEST(Policies, EarlyAbortRefusesNothingWhileAllCanBeServed) {
   for (Arrival& arrival : arrivals) arrival.ttft_target = 2s;
   SimulationConfig config = config_of("unmerged");
   config.scheduler.early_abort = true;
-  const auto report = simulate(config, arrivals, kCosts);
+  const auto report = simulate(config, arrivals, testing::kGpuCosts);
   ASSERT_TRUE(report.ok());
   EXPECT_EQ(report->scheduler.early_aborts, 0u);
 }

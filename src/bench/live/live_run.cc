@@ -71,10 +71,10 @@ class LiveRun {
   }
 
   LiveReport run() {
-    while (ended() < turns_.size()) {
+    for (size_t done = 0; done < turns_.size(); done = ended()) {
       for (const size_t index : take_startable()) start(index);
       sample();
-      if (options_.progress) options_.progress(ended());
+      if (options_.progress) options_.progress(done);
       std::unique_lock lock(progress_.mutex);
       progress_.ended.wait_until(lock, next_event());
     }
