@@ -49,21 +49,7 @@ TEST_F(EngineTest, PreemptionChangesNothing) {
   start();
   std::vector<GenerateRequest> requests;
   for (int i = 0; i < 5; ++i) requests.push_back(ask(numbered_prompt(20 + i, 40 * i), 40));
-  std::vector<std::vector<int32_t>> alone;
-  for (const auto& request : requests) alone.push_back(tokens_of(request));
-  options_.memory.pool_bytes = 9 * kTinyBlockBytes;
-  options_.max_model_len = 100;
-  start();
-  std::vector<std::shared_ptr<WaitingSink>> sinks;
-  for (const auto& request : requests) sinks.push_back(submit(request));
-  int preemptions = 0;
-  for (size_t i = 0; i < sinks.size(); ++i) {
-    const Answer answer = sinks[i]->wait();
-    ASSERT_TRUE(answer.done) << answer.error->message;
-    EXPECT_EQ(answer.first().tokens, alone[i]) << i;
-    preemptions += answer.done->preemptions;
-  }
-  EXPECT_GT(preemptions, 0);
+  expect_the_same_when_preempted(requests);
 }
 
 TEST_F(EngineTest, ARepeatedPromptIsAHitWithTheSameAnswer) {

@@ -84,6 +84,25 @@ class EngineTest : public ::testing::Test {
   std::vector<int32_t> tokens_of(const GenerateRequest& request) {
     return run(request).first().tokens;
   }
+  // The answers of the running engine, each alone, are those of an engine with options_ and too
+  // little memory for all at once.
+  void expect_the_same_when_preempted(const std::vector<GenerateRequest>& requests) {
+    std::vector<std::vector<int32_t>> alone;
+    for (const auto& request : requests) alone.push_back(tokens_of(request));
+    options_.memory.pool_bytes = 9 * kTinyBlockBytes;
+    options_.max_model_len = 100;
+    start();
+    std::vector<std::shared_ptr<WaitingSink>> sinks;
+    for (const auto& request : requests) sinks.push_back(submit(request));
+    int preemptions = 0;
+    for (size_t i = 0; i < sinks.size(); ++i) {
+      const Answer answer = sinks[i]->wait();
+      ASSERT_TRUE(answer.done) << answer.error->message;
+      EXPECT_EQ(answer.first().tokens, alone[i]) << i;
+      preemptions += answer.done->preemptions;
+    }
+    EXPECT_GT(preemptions, 0);
+  }
   void drain() {
     std::promise<void> done;
     engine_->drain([&] { done.set_value(); });
