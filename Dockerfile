@@ -1,5 +1,6 @@
 # syntax=docker/dockerfile:1
-# Two images: `serve` (the default) is the program alone, `demo` holds the demo model as well.
+# Three images: `serve` (the default) is the program alone, `demo` holds the demo model as well, `ray` has Ray Serve and
+# python/valora_serve beside it (docs/deploy.md).
 #   docker build --build-arg PIP_EXTRA_INDEX_URL=… -t valora .     the argument: PyTorch's index of CPU wheels
 #   docker run -p 8000:8000 -v /path/to/model:/model:ro valora serve --model /model --host 0.0.0.0
 
@@ -29,6 +30,18 @@ EXPOSE 8000
 HEALTHCHECK --interval=10s --timeout=3s --start-period=10m --start-interval=2s \
   CMD ["curl", "-fsS", "-o", "/dev/null", "http://127.0.0.1:8000/health"]
 ENTRYPOINT ["valora"]
+
+FROM runtime AS ray
+USER 0
+# wget and bash are for KubeRay's probes.
+# hadolint ignore=DL3008
+RUN apt-get update && apt-get install -y --no-install-recommends bash python3 python3-venv wget && rm -rf /var/lib/apt/lists/*
+COPY python/valora_serve /usr/local/share/valora_serve
+RUN python3 -m venv /opt/ray && /opt/ray/bin/pip install --no-cache-dir /usr/local/share/valora_serve
+ENV PATH=/opt/ray/bin:$PATH RAY_USAGE_STATS_ENABLED=0
+USER 10001
+ENTRYPOINT []
+CMD ["ray", "--help"]
 
 FROM runtime AS demo
 COPY demo/model demo/model

@@ -8,12 +8,13 @@ FUSE ?=
 LINT_FLAGS ?=
 PREFIX ?= /usr/local
 DESTDIR ?=
+RAY_VENV ?= .venv-ray
 PY := $(if $(PYTHON),$(PYTHON),.venv/bin/python)
 export CCACHE_SLOPPINESS := pch_defines,time_macros
 
 .DEFAULT_GOAL := help
 .PHONY: help setup setup-tests configure configure-tests build serve demo demo-adapters test lint format conformance fuzz \
-  install uninstall clean
+  setup-ray serve-ray test-ray install uninstall clean
 
 help:
 	@echo "make demo            install what is missing, build, serve the demo model, ask it, keep serving (ONESHOT=1 ends)"
@@ -25,6 +26,8 @@ help:
 	@echo "make build           build/valora; PYTHON=/path/python builds against that interpreter's torch (CUDA, say)"
 	@echo "make install         build, then install to PREFIX=/usr/local (DESTDIR=… before it); make uninstall removes it"
 	@echo "make serve           serve the demo model and its adapters on 127.0.0.1:8000; PORT=… takes another port, for make demo too"
+	@echo "make serve-ray       serve them over Ray Serve on port 8000: RAY_REPLICAS=2 servers behind one endpoint (python/valora_serve)"
+	@echo "make test-ray        the tests of python/valora_serve, with Ray in a virtual environment of its own, RAY_VENV=.venv-ray"
 	@echo "make demo-adapters   draw the demo tasks' data and make the demo's adapters again, with valora's own generator (minutes)"
 	@echo "make clean           remove what was built"
 
@@ -74,6 +77,26 @@ demo-adapters: build
 
 test: configure-tests
 	@BUILD=$(BUILD) JOBS=$(JOBS) tools/test
+
+# Ray is neither needed by the program nor by its tests, and large: it has an environment of its own.
+setup-ray:
+	@cmp -s python/valora_serve/pyproject.toml $(RAY_VENV)/valora_serve.installed || { \
+	  echo "setup: installing python/valora_serve into $(RAY_VENV)"; \
+	  { [ -x $(RAY_VENV)/bin/python ] || python3 -m venv $(RAY_VENV); } && \
+	  $(RAY_VENV)/bin/python -m pip install --quiet --disable-pip-version-check -e 'python/valora_serve[test]' && \
+	  cp python/valora_serve/pyproject.toml $(RAY_VENV)/valora_serve.installed; }
+
+RAY_REPLICAS ?= 2
+RAY_CORES ?= 0.5
+serve-ray: build setup-ray
+	@RAY_USAGE_STATS_ENABLED=0 $(RAY_VENV)/bin/serve run valora_serve:app program=$(BUILD)/valora model=demo/model \
+	  served_model_name=valora-demo manifest=demo/manifest.json replicas=$(RAY_REPLICAS) cores=$(RAY_CORES) \
+	  options="--allowed-local-media-path $(CURDIR)/demo --pool-memory 256M"
+
+test-ray: build setup-ray
+	@VALORA_BIN_DIR="$(abspath $(BUILD))" $(RAY_VENV)/bin/python -m mypy --config-file python/valora_serve/pyproject.toml \
+	  python/valora_serve/valora_serve
+	@cd python/valora_serve && VALORA_BIN_DIR="$(abspath $(BUILD))" $(abspath $(RAY_VENV))/bin/python -m pytest -q
 
 lint: configure-tests
 	@tools/lint --build $(BUILD) --jobs $(JOBS) $(LINT_FLAGS)

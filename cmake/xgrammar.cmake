@@ -1,16 +1,50 @@
 # xgrammar's C++ library without its Python binding and tests, from the sources that tools/setup unpacked. Built with
 # neither our warnings nor our sanitizers; only src/grammar links it.
 
-# Strings with minLength or maxLength could hold control characters, which JSON does not allow.
+# What is mended: strings with minLength or maxLength could hold control characters, and quoted parts of e-mail addresses
+# escapes, that JSON does not allow. Beside named properties, the name of another one could be one of them, spelled with
+# escapes or with characters beyond ASCII, and hold a quotation mark of theirs: a name has no escapes as long as it is the
+# beginning of a named one, and leaves it at the first such character.
 function(valora_mend_xgrammar source output)
   file(READ ${source} text)
-  set(wrong [=[{{'"', '"'}, {'\\', '\\'}, {'\r', '\r'}, {'\n', '\n'}}, true);]=])
-  set(right [=[{{0, 0x1f}, {'"', '"'}, {'\\', '\\'}}, true);]=])
-  string(REPLACE "${wrong}" "${right}" mended "${text}")
-  if(mended STREQUAL text)
-    message(FATAL_ERROR "${source} is not as expected: check whether strings of bounded length are mended")
-  endif()
-  file(WRITE ${output}.new "${mended}")
+  set(wrong_1 [=[{{'"', '"'}, {'\\', '\\'}, {'\r', '\r'}, {'\n', '\n'}}, true);]=])
+  set(right_1 [=[{{0, 0x1f}, {'"', '"'}, {'\\', '\\'}}, true);]=])
+  set(wrong_2 [=["^(" + dot_string + "|" + quoted_string + ")@"]=])
+  set(right_2 [=["^" + dot_string + "@"]=])
+  set(wrong_3 [=[    excluded.push_back({character, character});
+  }
+  choices.push_back(Sequence({builder_.AddCharacterClass(excluded, true), RuleRef(kBasicStringSub)})
+  );
+  choices.push_back(Sequence({ByteString("\\"), RuleRef(kBasicEscape), RuleRef(kBasicStringSub)}));
+  for (const auto& [character, child] : node.children) {
+]=])
+  set(right_3 [=[    if (character < 0x80) excluded.push_back({character, character});
+    else excluded.push_back({0x80, 0x10ffff});
+  }
+  choices.push_back(Sequence({builder_.AddCharacterClass(excluded, true), RuleRef(kBasicStringSub)})
+  );
+  for (const auto& [character, child] : node.children) {
+    if (character >= 0x80) continue;
+]=])
+  set(wrong_4 [=[      cur = &cur->children[c];
+    }
+    cur->is_terminal = true;
+]=])
+  set(right_4 [=[      if (c < 0x20 || c == '"' || c == '\\') cur = nullptr;
+      else cur = &cur->children[c];
+      if (c >= 0x80) cur = nullptr;
+      if (cur == nullptr) break;
+    }
+    if (cur != nullptr) cur->is_terminal = true;
+]=])
+  foreach(place 1 2 3 4)
+    string(REPLACE "${wrong_${place}}" "${right_${place}}" mended "${text}")
+    if(mended STREQUAL text)
+      message(FATAL_ERROR "${source} is not as expected: check what is mended here")
+    endif()
+    set(text "${mended}")
+  endforeach()
+  file(WRITE ${output}.new "${text}")
   configure_file(${output}.new ${output} COPYONLY)
 endfunction()
 

@@ -17,10 +17,14 @@ from PIL import Image
 
 ROOT = pathlib.Path(__file__).resolve().parent / "corpus"
 SEPARATOR = b"\n%%%%\n"  # Input::kSeparator
+MADE = set()  # the targets whose folders were begun
 
 
 def put(target, name, *parts):
     folder = ROOT / target
+    if target not in MADE:  # the seeds of other targets are written by hand
+        shutil.rmtree(folder, ignore_errors=True)
+        MADE.add(target)
     folder.mkdir(parents=True, exist_ok=True)
     data = SEPARATOR.join(part if isinstance(part, bytes) else part.encode() for part in parts)
     (folder / name).write_bytes(data)
@@ -290,15 +294,35 @@ def request_bodies():
             "logprobs": True, "top_logprobs": 4, "head": "score", "lora": [{"name": "lens", "scale": 0.5}, {"id": "b"}]}
     stream = {"messages": [{"role": "user", "content": "hi"}], "stream": True, "return_token_ids": True,
               "stream_options": {"include_usage": True, "continuous_usage_stats": True}, "max_completion_tokens": 3,
-              "response_format": {"type": "text"}, "tool_choice": "none", "tools": [{}], "modalities": ["text"]}
+              "response_format": {"type": "text"}, "tool_choice": "none", "modalities": ["text"]}
+    function = {"name": "look", "parameters": {"type": "object", "properties": {"a": {"type": "string"}}}, "strict": True}
+    call = {"id": "c", "type": "function", "function": {"name": "look", "arguments": '{"a": "b"}'}}
+    tools = {"messages": [turn, {"role": "assistant", "content": None, "tool_calls": [call]},
+                          {"role": "tool", "tool_call_id": "c", "content": "a cat"}],
+             "tools": [{"type": "function", "function": function}], "parallel_tool_calls": False,
+             "tool_choice": {"type": "function", "function": {"name": "look"}}}
+    response = {"model": "lens", "instructions": "be short", "max_output_tokens": 4, "stream": True, "tools": [{"type": "function"} | function],
+                "input": [{"role": "user", "content": [{"type": "input_text", "text": "a"}, {"type": "input_image", "image_url": "data:x"}]},
+                          {"type": "function_call", "call_id": "c", "name": "look", "arguments": "{}"},
+                          {"type": "function_call_output", "call_id": "c", "output": "a cat"}],
+                "tool_choice": "required", "text": {"format": {"type": "text"}}}
     completion = {"model": "lens", "prompt": ["a", [1, 2, 3]], "logprobs": 2, **sampling}
-    return [("chat", 0, "/v1/chat/completions", chat), ("stream", 0, "/v1/chat/completions", stream),
+    return [("chat", 0, "/v1/chat/completions", chat), ("tools", 0, "/v1/chat/completions", tools),
+            ("response", 5, "/v1/responses", response), ("stream", 0, "/v1/chat/completions", stream),
             ("completion", 1, "/v1/completions", completion), ("ids", 1, "/v1/completions", {"prompt": [5, 6], "stream": True}),
             ("classify", 2, "/classify", {"input": ["a", "b"], "use_activation": False, "model": "lens", "head": "score"}),
             ("classify-chat", 2, "/v1/classify", {"messages": [turn], "add_generation_prompt": False}),
             ("tokenize", 3, "/tokenize", {"prompt": "a b", "add_special_tokens": False}),
             ("tokenize-chat", 3, "/tokenize", {"messages": [turn]}),
             ("detokenize", 4, "/detokenize", {"model": "lens", "tokens": [1, 2, 3]})]
+
+
+def tool_call_seeds():
+    hermes = 'I look.\n<tool_call>\n{"name": "look", "arguments": {"at": "}\\"", "n": [1, {}]}}\n</tool_call>\n<tool_call>{"name": "f"}</tool_call>'
+    put("tool_calls", "hermes", b"\x00\x02" + hermes.encode())
+    put("tool_calls", "llama3_json", b'\x01\x03{"name": "f", "parameters": {"a": [1]}}; {"type": "function", "name": "look"}')
+    put("tool_calls", "pythonic", b"\x02\x00[f(a='it\\'s', b=[1, None], c={\"d\": True}), look()]")
+    put("tool_calls", "one", b"\x03\x07" + hermes.encode())
 
 
 def request_seeds():
@@ -429,9 +453,8 @@ def model_seeds():
 
 
 def main():
-    shutil.rmtree(ROOT, ignore_errors=True)
     for make in (safetensors_seeds, adapter_seeds, regex_seeds, tokenizer_seeds, template_seeds, image_seeds, video_seeds, settings_seeds,
-                 url_seeds, request_seeds, task_seeds, model_seeds):
+                 url_seeds, request_seeds, tool_call_seeds, task_seeds, model_seeds):
         make()
     files = [path for path in ROOT.rglob("*") if path.is_file()]
     print(f"{len(files)} seeds, {sum(path.stat().st_size for path in files)} bytes")

@@ -2,6 +2,7 @@
 // the secret file next to it.
 #include <filesystem>
 
+#include "base/base64.h"
 #include "check.h"
 #include "media/fetch.h"
 #include "temp_folder.h"
@@ -22,7 +23,7 @@ struct Files {
   const testing::TempDir& dir;
 };
 
-std::string encode_base64(std::string_view bytes) {
+std::string to_base64(std::string_view bytes) {
   constexpr std::string_view kAlphabet =
       "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
   std::string out;
@@ -69,9 +70,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   for (const auto kind : {media::MediaKind::kImage, media::MediaKind::kVideo})
     check_fetch(url, kind, policy);
 
-  const auto decoded = media::decode_base64(text);
+  const auto decoded = decode_base64(text);
   if (decoded.ok()) FUZZ_CHECK(decoded->size() <= size);
-  const auto again = media::decode_base64(encode_base64(text));
+  const auto again = decode_base64(to_base64(text));
   FUZZ_CHECK(again.ok() &&
              std::string_view(reinterpret_cast<const char*>(again->data()), again->size()) == text);
   return 0;

@@ -5,6 +5,7 @@
 #include "check.h"
 #include "input.h"
 #include "server/openai/requests.h"
+#include "server/openai/response_input.h"
 
 using namespace valora;
 using namespace valora::server;
@@ -68,7 +69,7 @@ void check_generation(const Result<GenerationBody>& body) {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   fuzz::Input input(data, size);
-  const uint8_t endpoint = input.byte() % 5;
+  const uint8_t endpoint = input.byte() % 6;
   const std::string_view text = input.rest();
   if (endpoint == 0) check_generation(parse_chat(text, kMedia));
   if (endpoint == 1) check_generation(parse_completion(text));
@@ -78,5 +79,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     if (const auto body = parse_tokenize(text, kMedia); body.ok()) check_prompt(body->prompt);
   if (endpoint == 4)
     if (const auto body = parse_detokenize(text); body.ok()) check_target(body->target);
+  if (endpoint == 5) {
+    auto body = parse_response(text, kMedia);
+    check_generation(body.ok() ? Result<GenerationBody>(std::move(body->chat)) : body.error());
+  }
   return 0;
 }

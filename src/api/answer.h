@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <variant>
@@ -15,6 +16,7 @@ struct TokenLogprob {
   int32_t id = 0;
   std::string bytes;  // the token's bytes; may be an incomplete UTF-8 character
   float logprob = 0;
+  int rank = 0;  // of prompt tokens: 1 is the most likely one; else 0
 };
 
 struct TokenOutput {
@@ -45,6 +47,9 @@ struct OutputChunk {
   std::string text;
   std::vector<TokenOutput> tokens;
   std::optional<Finish> finish;  // set on the sequence's last chunk
+  // On the sequence's first chunk if SamplingParams::prompt_logprobs is set: the tokens of the
+  // prompt. The first one has no log probability.
+  std::shared_ptr<const std::vector<TokenOutput>> prompt = {};
 };
 
 struct Classification {
@@ -82,6 +87,7 @@ class ResponseSink {
   virtual void on_start(const Usage&) {}
   virtual void on_output(OutputChunk chunk) = 0;
   virtual void on_classification(Classification) {}
+  virtual void on_embedding(std::vector<float>) {}  // NOLINT(performance-*): sinks keep it
   virtual void on_done(const FinalInfo& info) = 0;
   virtual void on_error(const Error& error) = 0;
 };

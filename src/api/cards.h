@@ -8,8 +8,10 @@
 #include <utility>
 #include <vector>
 
+#include "api/answer_form.h"
 #include "api/media_limits.h"
 #include "base/digest.h"
+#include "base/tool_call_style.h"
 
 namespace valora {
 
@@ -25,6 +27,10 @@ struct ModelCard {
   bool images = false;
   bool videos = false;
   MediaLimits media_limits;  // limits per request
+  int max_logprobs = 20;     // EngineOptions::max_logprobs
+  // How prompts with tools ask for calls.
+  ToolCallStyle tool_calls = ToolCallStyle::kHermes;
+  bool template_takes_tools = false;  // else the tools are described in the system message
   int kv_block_tokens = 0;
   int kv_blocks = 0;
   size_t kv_bytes = 0;
@@ -43,6 +49,7 @@ struct AdapterCard {
   std::string task, description, question;
   std::vector<std::pair<std::string, std::vector<std::string>>> heads;  // name, labels
   std::optional<std::string> head;                                      // LoadAdapter::head
+  AnswerForm form;                                                      // LoadAdapter::form
   int64_t created = 0;
   std::vector<std::string> warnings;
 };

@@ -15,12 +15,17 @@ struct AnswerConstraint {
     kChoice,         // one of `choices`
     kEbnf,           // `text` is a grammar; its first rule is "root"
     kStructuralTag,  // `text` is the description, JSON
+    kLabels,         // JSON with a label of the adapter's task (AnswerForm)
+    kBoxes,          // a JSON list of boxes in pixels of the prompt's only picture
   };
   Kind kind = Kind::kJsonObject;
   std::string text;
   std::vector<std::string> choices;
   bool strict = true;  // kJsonSchema: nothing that the schema does not mention
   std::string param;   // the field of the request that errors name
+  // A weaker description of the same kind, in place of a `text` that asks for what no grammar
+  // expresses; empty: none.
+  std::string fallback = {};
 };
 
 }  // namespace valora

@@ -5,6 +5,8 @@
 #include <optional>
 #include <string>
 
+#include "api/answer_form.h"
+
 namespace valora {
 
 struct LoadAdapter {
@@ -17,6 +19,7 @@ struct LoadAdapter {
   // language model. Absent: the adapter's only head, or else the language model.
   std::optional<std::string> head;
   std::string question;  // AdapterCard::question; empty: the adapter's own
+  AnswerForm form;       // of the task that the name answers
   bool replace = false;  // the name may exist already; running requests keep the old weights
   bool pinned = false;
   // Only headers are read now; the values are read and checked when a request first needs them, and

@@ -60,7 +60,10 @@ std::string name_of(SchedulingPolicy policy);
 struct MediaAccess {
   std::string allowed_local_path;  // folder whose files may be read by file:// URLs; empty: none
   bool allow_http = false;
-  std::vector<std::string> allowed_hosts;  // if allow_http: the allowed hosts; empty: any host
+  // If allow_http: the allowed hosts, whatever their addresses. Empty: any host with public ones.
+  std::vector<std::string> allowed_hosts;
+  bool private_addresses = false;  // hosts that are not listed may have any address
+  bool use_proxy = false;          // the environment's http_proxy and https_proxy
 };
 
 struct EngineOptions {
@@ -90,6 +93,8 @@ struct EngineOptions {
   int max_lora_rank = 256;
   int max_loras = 4096;  // highest number of loaded adapter names
   int max_logprobs = 20;
+  // JSON object whose values replace those of generation_config.json; empty: none
+  std::string generation_overrides;
   MediaLimits media_limits;
   MediaAccess fetch;
   int media_workers = 2;

@@ -21,9 +21,26 @@ struct MediaRef {
 
 using ContentPart = std::variant<std::string, MediaRef>;
 
+// A call that the assistant made in an earlier turn.
+struct ToolCall {
+  std::string id;
+  std::string name;
+  std::string arguments;  // a JSON object
+};
+
 struct ChatMessage {
   std::string role;
   std::vector<ContentPart> parts;
+  std::vector<ToolCall> tool_calls = {};  // of the assistant
+  std::string tool_call_id = {};          // role "tool": the call that this is the result of
+  std::string name = {};                  // as sent; may be empty
+};
+
+// How media are prepared instead of the model's own settings, within the limits of these.
+struct MediaSettings {
+  std::optional<int64_t> min_pixels, max_pixels;  // of each image and video frame after resizing
+  std::optional<double> fps;                      // frames that are taken per second of a video
+  bool operator==(const MediaSettings&) const = default;
 };
 
 struct ChatPrompt {
@@ -31,7 +48,13 @@ struct ChatPrompt {
   // Whether to open the assistant's turn. Absent: true for generation; for classification, the
   // value that the head was trained with.
   std::optional<bool> add_generation_prompt;
+  // The last message is the beginning of the answer: the prompt ends with its text.
+  bool continue_final_message = false;
   Json template_variables;  // "chat_template_kwargs": an object or null
+  // A JSON list of the tools that the model may call, in OpenAI's form; empty: none.
+  std::string tools = {};
+  std::string chat_template = {};  // Jinja, instead of the model's; empty: none
+  MediaSettings media_settings = {};
 };
 
 // Plain text, token ids, or a conversation.
@@ -49,6 +72,8 @@ struct SamplingParams {
   double presence_penalty = 0;
   double frequency_penalty = 0;
   std::vector<std::pair<int32_t, float>> logit_bias;
+  std::vector<int32_t> allowed_token_ids;  // no other token is chosen; empty: all are allowed
+  std::vector<std::string> bad_words;      // texts whose tokens are never generated
   std::optional<int64_t> seed;
   int n = 1;
   std::vector<std::string> stop;
@@ -56,8 +81,10 @@ struct SamplingParams {
   bool include_stop_str_in_output = false;
   bool ignore_eos = false;
   bool skip_special_tokens = true;
-  // alternatives per token, 0 to 20; the chosen token is always included
+  // alternatives per token, up to EngineOptions::max_logprobs; the chosen token is always included
   std::optional<int> logprobs;
+  // The same for the tokens of the prompt, which is then computed anew (OutputChunk::prompt).
+  std::optional<int> prompt_logprobs = {};
 };
 
 struct AdapterUse {
@@ -65,8 +92,9 @@ struct AdapterUse {
   float scale = 1;  // factor on the adapter's own scale
 };
 
-// kTokenize: the answer is FinalInfo::prompt_token_ids alone.
-enum class Task { kGenerate, kClassify, kTokenize };
+// kTokenize: the answer is FinalInfo::prompt_token_ids alone. kEmbed: the state of the last prompt
+// token after the final norm.
+enum class Task { kGenerate, kClassify, kTokenize, kEmbed };
 
 struct GenerateRequest {
   std::string id;      // for logs
@@ -77,8 +105,11 @@ struct GenerateRequest {
   // Of every choice. Log probabilities are then those among the allowed tokens.
   std::optional<AnswerConstraint> constraint;
   Task task = Task::kGenerate;
+  // Only the last so many tokens of the prompt, which has no media; -1: as many as the model takes.
+  std::optional<int> truncate_prompt_tokens;
   // kClassify: the adapter's head; absent: its only one. kGenerate: a head answers with its label
-  // as the text, "" selects the language model; absent: the adapter's default (LoadAdapter::head).
+  // as the text, "" or "lm" selects the language model; absent: the adapter's default
+  // (LoadAdapter::head), else its only head.
   std::optional<std::string> head;
   // Requests with different salts never share cached prefixes; empty: no salt.
   std::string cache_salt;

@@ -20,13 +20,18 @@ FairPool::~FairPool() {
 void FairPool::post(const std::string& client, uint64_t id, Job job) {
   {
     const std::lock_guard lock(mutex_);
-    auto it = by_name_.find(client);
-    if (it == by_name_.end()) {
+    const auto known = by_name_.find(client);
+    if (known != by_name_.end()) {
+      known->second->jobs.push_back({id, std::move(job)});
+    } else {
+      // Complete before it is in place, so that a lack of memory changes nothing.
+      Clients added;
+      added.push_back({client, {}, 0});
+      added.back().jobs.push_back({id, std::move(job)});
+      by_name_.emplace(client, added.begin());
       // At the end: those who came before are served first.
-      clients_.push_back({client, {}, 0});
-      it = by_name_.emplace(client, std::prev(clients_.end())).first;
+      clients_.splice(clients_.end(), added);
     }
-    it->second->jobs.push_back({id, std::move(job)});
   }
   wake_.notify_one();
 }

@@ -10,6 +10,8 @@
 #include <filesystem>
 #include <utility>
 
+#include "base/map_faults.h"
+
 namespace valora {
 
 Result<InputFile> InputFile::open(const std::string& path, size_t max_bytes) {
@@ -77,10 +79,15 @@ Result<std::shared_ptr<const MappedFile>> MappedFile::open(const std::string& pa
   if (file.size() == 0) return invalid(path + " is empty", path);
   void* data = ::mmap(nullptr, file.size(), PROT_READ, MAP_PRIVATE, file.descriptor(), 0);
   if (data == MAP_FAILED) return invalid(path + " cannot be mapped: " + std::strerror(errno), path);
-  return std::shared_ptr<const MappedFile>(
+  std::shared_ptr<const MappedFile> mapped(
       new MappedFile(path, {static_cast<const uint8_t*>(data), file.size()}));
+  watch_map(data, file.size(), mapped->path().c_str());
+  return mapped;
 }
 
-MappedFile::~MappedFile() { ::munmap(const_cast<uint8_t*>(bytes_.data()), bytes_.size()); }
+MappedFile::~MappedFile() {
+  unwatch_map(bytes_.data());
+  ::munmap(const_cast<uint8_t*>(bytes_.data()), bytes_.size());
+}
 
 }  // namespace valora

@@ -3,6 +3,10 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+
 #include "base/testing/temp_dir.h"
 
 namespace valora {
@@ -37,7 +41,25 @@ TEST(FileTest, MapsFiles) {
   EXPECT_FALSE(file_exists(dir.file("b")));
 }
 
-}  // namespace
+TEST(FileDeathTest, AMappedFileThatBecomesShorterEndsTheProcessWithItsName) {
+  testing::TempDir dir;
+  const std::string path = dir.write("short", std::string(10'000, 'x'));
+  const auto other = MappedFile::open(dir.write("other", "abc"));
+  const auto read_cut = [&] {
+    const auto file = MappedFile::open(path);
+    std::filesystem::resize_file(path, 0);
+    const volatile uint8_t* const bytes = file.value()->bytes().data();
+    std::exit(bytes[5000] == 'x' ? 2 : 3);
+  };
+  EXPECT_EXIT(read_cut(), ::testing::ExitedWithCode(1), path + " became shorter");
+}
+
+TEST(FileDeathTest, OtherBusErrorsEndTheProcessAsBefore) {
+  testing::TempDir dir;
+  const auto file = MappedFile::open(dir.write("a", "abc"));
+  EXPECT_EXIT(std::raise(SIGBUS), [](int status) { return status != 0; }, "");
+}
+
 TEST(FileTest, ReadsParts) {
   testing::TempDir dir;
   const auto file = InputFile::open(dir.write("a", "abcdef"));
@@ -51,4 +73,5 @@ TEST(FileTest, ReadsParts) {
   EXPECT_EQ(*file->read(9, part), 0u);
 }
 
+}  // namespace
 }  // namespace valora

@@ -1,4 +1,7 @@
 // JSON from files and clients: parsed under limits; errors name the field.
+//
+// Include this header instead of the library's: here trees end, and are compared with literals,
+// without taking memory.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -9,9 +12,47 @@
 
 #include "base/result.h"
 
+// The library moves all values of a tree into one vector before it destroys them, so that a deep
+// tree does not overflow the stack. That vector needs memory, and an exception in a destructor ends
+// the process: a client could end it with a body whose parsing runs out of memory. Here depth is
+// bounded (JsonLimits) and values are destroyed where they are, for both types of objects.
+namespace nlohmann {
+template <>
+inline void json::json_value::destroy(value_t type) {  // NOLINT(misc-no-recursion): bounded depth
+  switch (type) {
+    case value_t::object: delete object; break;
+    case value_t::array: delete array; break;
+    case value_t::string: delete string; break;
+    case value_t::binary: delete binary; break;
+    default: break;
+  }
+}
+template <>
+inline void ordered_json::json_value::destroy(
+    value_t type) {  // NOLINT(misc-no-recursion): as above
+  switch (type) {
+    case value_t::object: delete object; break;
+    case value_t::array: delete array; break;
+    case value_t::string: delete string; break;
+    case value_t::binary: delete binary; break;
+    default: break;
+  }
+}
+
+// The library makes a value of the literal in a function that must not throw.
+inline bool operator==(const json& value, const char* literal) noexcept {
+  return value.is_string() && value.get_ref<const json::string_t&>() == literal;
+}
+inline bool operator==(const ordered_json& value, const char* literal) noexcept {
+  return value.is_string() && value.get_ref<const ordered_json::string_t&>() == literal;
+}
+}  // namespace nlohmann
+
 namespace valora {
 
 using Json = nlohmann::json;
+// Objects keep the order of the text.
+using OrderedJson = nlohmann::ordered_json;
 
 struct JsonLimits {
   size_t max_bytes = size_t{64} << 20;

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <new>
+
+#include "base/testing/allocation_faults.h"
 #include "base/testing/temp_dir.h"
 
 namespace valora {
@@ -88,6 +91,65 @@ TEST(JsonTest, FilesAreNamedInErrors) {
   EXPECT_NE(
       read_json_file(dir.write("b.json", "[1")).error().message.find("b.json is not valid JSON"),
       std::string::npos);
+}
+
+TEST(JsonTest, ATreeIsDestroyedWithoutMemory) {
+  std::string deep = "1";
+  for (int i = 0; i < 60; ++i) deep = i % 2 ? "[" + deep + ",\"text\"]" : R"({"a":)" + deep + "}";
+  std::string text = "[" + deep;
+  for (int i = 0; i < 50; ++i)
+    text += R"(,{"a long key that takes memory":[1,2.5,null,"a long text that takes memory"]})";
+  text += "]";
+  Json tree = parse_json(text, "x").value(), copy = tree;
+  nlohmann::ordered_json ordered = nlohmann::ordered_json::parse(text);
+  {
+    const testing::AllocationFault fault(0, true);
+    tree = nullptr;
+    copy.clear();
+    ordered = nullptr;
+    EXPECT_FALSE(fault.struck());
+  }
+  EXPECT_TRUE(tree.is_null());
+}
+
+TEST(JsonTest, ALiteralIsComparedWithoutMemory) {
+  const Json text = "a text of some length, which takes memory", number = 1, none;
+  const OrderedJson ordered = "a text of some length, which takes memory";
+  const testing::AllocationFault fault(0, true);
+  EXPECT_TRUE(text == "a text of some length, which takes memory");
+  EXPECT_TRUE(text != "another text of some length, with memory");
+  EXPECT_TRUE(ordered == "a text of some length, which takes memory");
+  EXPECT_FALSE(ordered != "a text of some length, which takes memory");
+  EXPECT_TRUE(number != "a text of some length, which takes memory");
+  EXPECT_FALSE(none == "");
+  EXPECT_FALSE(fault.struck());
+}
+
+TEST(JsonTest, AParseThatRunsOutOfMemoryThrows) {
+  std::string text = "[";
+  for (int i = 0; i < 20; ++i)
+    text += R"({"key":[1,[2,{"a":"some text of some length, and more"}]]},)";
+  text += "0]";
+  const size_t values = parse_json(text, "x").value().size();
+  for (const bool lasting : {false, true})
+    for (uint64_t n = 0;; ++n) {
+      std::optional<Result<Json>> parsed;
+      bool struck = false, thrown = false;
+      {
+        const testing::AllocationFault fault(n, lasting);
+        try {
+          parsed = parse_json(text, "x");
+        } catch (const std::bad_alloc&) {
+          thrown = true;
+        }
+        struck = fault.struck();
+      }
+      ASSERT_EQ(thrown, struck) << n;
+      if (struck) continue;
+      EXPECT_EQ(parsed->value().size(), values);
+      EXPECT_GT(n, 100u);
+      break;
+    }
 }
 
 }  // namespace

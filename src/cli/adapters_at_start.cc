@@ -36,6 +36,11 @@ Result<LoadAdapter> parse_lora_module(const std::string& text) {
   return LoadAdapter{.name = text.substr(0, equals), .path = text.substr(equals + 1)};
 }
 
+std::optional<BoxNotation> notation_of(const std::optional<generator::BoxFormat>& boxes) {
+  if (!boxes) return {};
+  return BoxNotation{boxes->scale, boxes->labels};
+}
+
 using TaskNames = std::vector<std::string>;
 
 std::map<std::string, TaskNames> tasks_by_folder(const Manifest& manifest) {
@@ -57,7 +62,10 @@ void plan_folder(const Manifest& manifest, const std::string& folder, const Task
         {{.name = first, .path = folder}, fmt::format("the folder {} of {}", folder, file)});
   const auto plan_task = [&](const std::string& name) {
     const ManifestEntry& entry = manifest.tasks.at(name);
-    LoadAdapter load{.name = name, .head = entry.head.value_or(""), .question = entry.prompt};
+    LoadAdapter load{.name = name,
+                     .head = entry.head.value_or(""),
+                     .question = entry.prompt,
+                     .form = {entry.labels, notation_of(entry.boxes)}};
     (name == first ? load.path : load.same_as) = name == first ? folder : first;
     plan.push_back({std::move(load), fmt::format("the task \"{}\" of {}", name, file)});
   };

@@ -1,5 +1,5 @@
 // `valora bench trace`: workloads on the schedulers side by side, on an engine or in simulated
-// time.
+// time, or on servers side by side.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -28,6 +28,8 @@ struct Flags {
   TraceWorkload workload;
   std::string lora_dir, costs;
   std::vector<std::string> policies;
+  std::vector<bench::ServerAddress> servers;
+  std::string api_key;
   int picture_size = 224;  // pixels
   int rank = 16;
   int rounds = 1;
@@ -47,13 +49,48 @@ std::vector<const TraceSystem*> chosen_systems(const Flags& flags) {
   return chosen;
 }
 
+// NAME=URL, or a URL, whose name is itself.
+bench::ServerAddress address_of(const std::string& text) {
+  const size_t name = text.find('=');
+  if (name == std::string::npos || name > text.find("://")) return {text, text, {}};
+  return {text.substr(0, name), text.substr(name + 1), {}};
+}
+
+// What is compared: a system of this engine, or a server.
+struct Rival {
+  std::string name;
+  const TraceSystem* system = nullptr;
+  const bench::ServerAddress* server = nullptr;
+};
+
+std::vector<Rival> rivals_of(const Flags& flags) {
+  std::vector<Rival> rivals;
+  for (const bench::ServerAddress& server : flags.servers)
+    rivals.push_back({server.name, nullptr, &server});
+  if (rivals.empty())
+    for (const TraceSystem* system : chosen_systems(flags))
+      rivals.push_back({system->name, system, nullptr});
+  return rivals;
+}
+
+Status check_servers(const Flags& flags) {
+  if (flags.simulated) return invalid("--url and --simulate exclude each other", "url");
+  if (!flags.policies.empty())
+    return invalid("--policies: the policy of a server is its own", "policies");
+  if (flags.timeline > 0)
+    return invalid("--timeline: a server does not tell its steps", "timeline");
+  return {};
+}
+
 Status check(const Flags& flags) {
   const auto& replicas = flags.workload.replicas;
+  if (!flags.servers.empty()) VALORA_CHECK(check_servers(flags));
   if (flags.simulated) return {};
   if (replicas.size() != 1 || replicas[0] != 1)
     return invalid("--replicas needs --simulate", "replicas");
+  if (!flags.servers.empty()) return {};
   if (flags.engine.model_path.empty())
-    return invalid("--model is needed, or --simulate COSTS", "model");
+    return invalid("--model is needed, or --url URL, or --simulate COSTS", "model");
   if (std::ranges::max(flags.workload.adapters) > 0 && flags.lora_dir.empty())
     return invalid("--lora-dir is needed: a folder of adapters of the model", "lora_dir");
   for (const TraceSystem* system : chosen_systems(flags))
@@ -89,6 +126,7 @@ struct Ground {
 
 Result<Ground> ground_of(const Flags& flags) {
   Ground ground;
+  if (!flags.servers.empty()) return ground;
   if (!flags.simulated) {
     VALORA_TRY(adapters, adapters_of(flags));
     ground.adapters = std::move(adapters);
@@ -111,21 +149,24 @@ LiveTrace live_setting(const Flags& flags) {
           .ttft_target = flags.workload.ttft_target};
 }
 
-// A run of a system at a point.
+// A run of a rival at a point.
 struct Run {
   const TracePoint& point;
-  const TraceSystem& system;
+  const Rival& rival;
   const std::vector<sim::Arrival>& arrivals;
 };
 
 Result<TraceOutcome> run_one(const Flags& flags, const Ground& ground, const Run& run,
                              std::function<void(size_t)> progress) {
+  if (run.rival.server)
+    return run_on_server(live_setting(flags), *run.rival.server, run.arrivals, run.point.adapters,
+                         std::move(progress));
   if (!flags.simulated)
-    return run_live(live_setting(flags), run.system, run.arrivals, ground.adapters,
+    return run_live(live_setting(flags), *run.rival.system, run.arrivals, ground.adapters,
                     std::move(progress));
   std::optional<bench::Timeline> timeline;
   if (flags.timeline > 0) timeline.emplace(flags.timeline);
-  VALORA_TRY(summary, bench::run_simulated(run.system, ground.server, run.arrivals,
+  VALORA_TRY(summary, bench::run_simulated(*run.rival.system, ground.server, run.arrivals,
                                            flags.workload.ttft_target, run.point.replicas,
                                            timeline ? &*timeline : nullptr));
   return TraceOutcome{summary, std::move(timeline)};
@@ -161,20 +202,20 @@ Result<std::vector<ComparedTrace>> run_point(const Flags& flags, const Ground& g
                                              const TracePoint& point, const std::string& name,
                                              const std::vector<sim::Arrival>& arrivals,
                                              Progress& progress) {
-  const auto systems = chosen_systems(flags);
+  const std::vector<Rival> rivals = rivals_of(flags);
   const size_t rounds = flags.simulated ? 1 : static_cast<size_t>(flags.rounds);
-  std::vector<std::vector<TraceSummary>> summaries(systems.size());
+  std::vector<std::vector<TraceSummary>> summaries(rivals.size());
   std::vector<ComparedTrace> rows;
-  for (const TraceSystem* system : systems) rows.push_back({point, system->name, {}, {}, {}});
-  for (size_t i = 0; i < rounds * systems.size(); ++i) {
-    const size_t at = (i + i / systems.size()) % systems.size();
-    auto shown = progress.begin(systems[at]->name + ", " + name, arrivals.size());
-    VALORA_TRY(outcome, run_one(flags, ground, {point, *systems[at], arrivals}, std::move(shown)));
+  for (const Rival& rival : rivals) rows.push_back({point, rival.name, {}, {}, {}});
+  for (size_t i = 0; i < rounds * rivals.size(); ++i) {
+    const size_t at = (i + i / rivals.size()) % rivals.size();
+    auto shown = progress.begin(rivals[at].name + ", " + name, arrivals.size());
+    VALORA_TRY(outcome, run_one(flags, ground, {point, rivals[at], arrivals}, std::move(shown)));
     summaries[at].push_back(outcome.summary);
     rows[at].token_latencies.push_back(outcome.summary.token_latency);
     rows[at].timeline = std::move(outcome.timeline);
   }
-  for (size_t i = 0; i < systems.size(); ++i) rows[i].summary = bench::mean_of(summaries[i]);
+  for (size_t i = 0; i < rivals.size(); ++i) rows[i].summary = bench::mean_of(summaries[i]);
   return rows;
 }
 
@@ -184,7 +225,7 @@ Result<std::vector<ComparedTrace>> run_all(const Flags& flags,
   VALORA_TRY(ground, ground_of(flags));
   const std::vector<std::string> names = names_of(points);
   const int rounds = flags.simulated ? 1 : flags.rounds;
-  Progress progress(points.size() * chosen_systems(flags).size() * static_cast<size_t>(rounds));
+  Progress progress(points.size() * rivals_of(flags).size() * static_cast<size_t>(rounds));
   std::vector<ComparedTrace> rows;
   for (size_t i = 0; i < points.size(); ++i) {
     VALORA_TRY(arrivals, arrivals_of(flags.workload, points[i], trace));
@@ -219,7 +260,9 @@ void add_bench_trace(Command bench, std::function<int()>& run) {
   flags->workload.retrieval.first = {
       .shares = sim::AdapterShares::kSkewed, .seconds = 60, .prompt_max = 256, .answer_max = 128};
   Command c = bench.add_subcommand(
-      "trace", "Run a workload on the scheduling policies side by side, on an engine or simulated");
+      "trace",
+      "Run a workload on the scheduling policies side by side, on an engine or simulated, or on "
+      "servers");
   add_engine_flags(c, flags->engine, false);
   add_workload_flags(c, flags->workload);
   c.add_option_function<std::string>(
@@ -230,6 +273,15 @@ void add_bench_trace(Command bench, std::function<int()>& run) {
       },
       "Simulated time instead of an engine: a file of `valora tune --cost`, or a100 (published "
       "figures of a model of 7 billion parameters); whole rival systems run too");
+  c.add_option_function<std::vector<std::string>>(
+       "--url",
+       [raw = flags.get()](const std::vector<std::string>& servers) {
+         for (const std::string& server : servers) raw->servers.push_back(address_of(server));
+       },
+       "Running servers instead of an engine, side by side: URLs without /v1, or NAME=URL. Each "
+       "needs the adapters loaded, and must send token ids (valora, vLLM)")
+      .delimiter(',');
+  c.add_option("--api-key", flags->api_key, "API key to send to servers").envname("VALORA_API_KEY");
   c.add_option("--lora-dir", flags->lora_dir, "Folder of adapters of the model");
   c.add_option("--rank", flags->rank, "Rank of the adapters in simulated time")
       .positive_number()
@@ -253,6 +305,7 @@ void add_bench_trace(Command bench, std::function<int()>& run) {
   c.add_flag("--json", flags->json, "Print one JSON object");
   c.callback([flags, &run] {
     run = [flags] {
+      for (bench::ServerAddress& server : flags->servers) server.api_key = flags->api_key;
       const Status status = bench_trace(*flags);
       return status.ok() ? 0 : fail(status.error());
     };

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "api/waiting_calls.h"
+#include "cli/answer_form_flags.h"
 #include "cli/chosen_tasks.h"
 #include "cli/command.h"
 #include "cli/eval_report.h"
@@ -32,6 +33,7 @@ struct Flags {
   std::vector<std::string> names;
   std::optional<int64_t> limit;
   int concurrency = 64;
+  AnswerFormFlags form;
   bool base = false, no_head = false, json = false;
 };
 
@@ -46,6 +48,7 @@ Status check(const Flags& flags) {
     return invalid("--adapter and --manifest exclude each other");
   if (flags.limit && *flags.limit < 1) return invalid("--limit must be at least 1");
   if (flags.concurrency < 1) return invalid("--concurrency must be at least 1");
+  VALORA_CHECK(constraint_of(flags.form));  // before the model is loaded
   return {};
 }
 
@@ -135,6 +138,8 @@ Result<TaskResult> examine(const Flags& flags, Engine& engine, const Exam& exam,
   options.adapter = exam.adapter;
   options.use_head = !flags.no_head;
   options.concurrency = flags.concurrency;
+  VALORA_TRY(constraint, constraint_of(flags.form));
+  options.constraint = std::move(constraint);
   options.progress = [&](int done, int total) { bar.show(done, total, exam.task.name); };
   VALORA_TRY(evaluation, generator::evaluate(engine, exam.task, samples, options));
   return TaskResult{exam.task, exam.adapter, std::move(samples), std::move(evaluation)};
@@ -198,6 +203,7 @@ void add_eval(Command app, std::function<int()>& run) {
   c.add_flag("--base", flags->base, "Also evaluate the base model");
   c.add_flag("--no-head", flags->no_head,
              "Answer with the language model even if the adapter has a head for the task");
+  add_answer_form_flags(c, flags->form);
   c.add_option("--limit", flags->limit, "Evaluate only the first N samples per task");
   c.add_option("--concurrency", flags->concurrency, "Highest number of concurrent samples")
       .capture_default_str();

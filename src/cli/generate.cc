@@ -5,8 +5,8 @@
 #include <iostream>
 
 #include "api/waiting_calls.h"
-#include "base/file.h"
 #include "base/json.h"
+#include "cli/answer_form_flags.h"
 #include "cli/command.h"
 #include "cli/format.h"
 #include "engine/serving_engine.h"
@@ -14,16 +14,13 @@
 namespace valora::cli {
 namespace {
 
-constexpr size_t kMaxSchemaFileBytes = size_t{1} << 20;
-
 struct Flags {
   EngineOptions engine;
   std::vector<std::string> adapters;  // DIR or DIR:scale
   std::vector<std::string> images, videos;
   std::string prompt, system, head;
   SamplingParams sampling;
-  std::string schema_file, regex;
-  std::vector<std::string> choices;
+  AnswerFormFlags form;
   int max_tokens = 256;
   double temperature = 0;
   bool raw = false, json = false, classify = false;
@@ -150,29 +147,16 @@ void print_labels(const Classification& c) {
                 c.probs[i]);
 }
 
-// The form that the flags demand of the answer.
-Result<std::optional<AnswerConstraint>> constraint_of(const Flags& flags) {
-  using Kind = AnswerConstraint::Kind;
-  std::optional<AnswerConstraint> constraint;
-  if (!flags.schema_file.empty() + !flags.regex.empty() + !flags.choices.empty() > 1)
-    return invalid("--json-schema, --regex and --choice exclude one another");
-  if (!flags.schema_file.empty()) {
-    VALORA_TRY(schema, read_file(flags.schema_file, kMaxSchemaFileBytes));
-    constraint = {Kind::kJsonSchema, std::move(schema), {}, true, "--json-schema"};
-  }
-  if (!flags.regex.empty()) constraint = {Kind::kRegex, flags.regex, {}, true, "--regex"};
-  if (!flags.choices.empty()) constraint = {Kind::kChoice, {}, flags.choices, true, "--choice"};
-  return constraint;
-}
-
 int run_generate(Flags& flags) {
   if (flags.raw && (!flags.images.empty() || !flags.videos.empty() || !flags.system.empty()))
     return fail(
         invalid("--raw takes no --image, --video or --system: the prompt is sent as it is"));
   flags.engine.fetch.allowed_local_path = "/";  // the command's user chooses the files
   flags.engine.fetch.allow_http = true;
+  flags.engine.fetch.private_addresses = true;
+  flags.engine.fetch.use_proxy = true;
   flags.engine.max_num_seqs = std::max(1, flags.sampling.n);
-  auto constraint = constraint_of(flags);
+  auto constraint = constraint_of(flags.form);
   if (!constraint.ok()) return fail(constraint.error());
   auto engine = ServingEngine::start(flags.engine);
   if (!engine.ok()) return fail(engine.error());
@@ -187,7 +171,7 @@ int run_generate(Flags& flags) {
   request.sampling.temperature = flags.temperature;
   request.constraint = std::move(constraint).value();
   request.task = flags.classify ? Task::kClassify : Task::kGenerate;
-  if (!flags.head.empty()) request.head = flags.head == "lm_head" ? "" : flags.head;
+  if (!flags.head.empty()) request.head = flags.head;
   auto sink = std::make_shared<CollectingSink>(!flags.json && !flags.classify);
   if (auto handle = (*engine)->submit(std::move(request), sink); !handle.ok())
     return fail(handle.error());
@@ -226,11 +210,7 @@ void add_generate(Command app, std::function<int()>& run) {
   c.add_option("--seed", flags->sampling.seed, "Random seed of the sampling");
   c.add_option("--stop", flags->sampling.stop, "Text that ends the answer; repeatable")
       .allow_extra_args(false);
-  c.add_option("--json-schema", flags->schema_file,
-               "File with a JSON schema that the answer must match");
-  c.add_option("--regex", flags->regex, "Regular expression that the whole answer must match");
-  c.add_option("--choice", flags->choices, "The possible answers, as A,B,…; one is given")
-      .delimiter(',');
+  add_answer_form_flags(c, flags->form);
   c.add_flag("--ignore-eos", flags->sampling.ignore_eos,
              "Do not stop at the end-of-sequence token");
   c.add_option("--logprobs", flags->sampling.logprobs, "Report this many alternatives per token");
@@ -238,7 +218,7 @@ void add_generate(Command app, std::function<int()>& run) {
       .capture_default_str();
   c.add_flag("--classify", flags->classify, "Answer with the adapter's task head");
   c.add_option("--head", flags->head,
-               "Task head to answer with; lm_head: answer with text even if the adapter has heads");
+               "Task head to answer with; lm: answer with text even if the adapter has heads");
   c.add_flag("--json", flags->json, "Print one JSON object");
   c.callback([flags, &run] { run = [flags] { return run_generate(*flags); }; });
 }

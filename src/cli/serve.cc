@@ -11,9 +11,12 @@
 #include "cli/command.h"
 #include "cli/format.h"
 #include "cli/options/vllm_flags.h"
+#include "cli/server_flags.h"
+#include "cli/tokenizer_info.h"
 #include "engine/serving_engine.h"
 #include "server/applications/applications_file.h"
 #include "server/server.h"
+#include "server/users/users_file.h"
 
 namespace valora::cli {
 namespace {
@@ -23,7 +26,9 @@ struct Flags {
   server::ServerOptions server;
   AdapterSources adapters;
   std::string limit_mm_per_prompt;
-  std::string applications;
+  std::string applications, users;
+  std::string tool_call_parser = "auto";
+  bool tokenizer_info = false;
   std::vector<std::string> notes;  // of vLLM's flags
 };
 
@@ -56,6 +61,13 @@ Status read_applications(const std::string& path, server::ServerOptions& options
   if (path.empty()) return {};
   VALORA_TRY(applications, server::read_applications(path));
   options.applications = std::move(applications);
+  return {};
+}
+
+Status read_users(const std::string& path, server::ServerOptions& options) {
+  if (path.empty()) return {};
+  VALORA_TRY(users, server::read_users(path));
+  options.users = std::move(users);
   return {};
 }
 
@@ -98,6 +110,29 @@ void print_welcome(const ServingEngine& engine, const server::Server& server) {
   std::fflush(stdout);
 }
 
+std::vector<std::string> tool_call_parsers() {
+  std::vector<std::string> names = {"auto"};
+  for (const auto& [name, style] : kToolCallStyles) names.emplace_back(name);
+  return names;
+}
+
+// Without tools in the template, the prompt asks for the Hermes style.
+void warn_about_parser(const ServingEngine& engine, const server::ServerOptions& options) {
+  const ModelCard& model = engine.model();
+  if (options.tool_call_style && !model.template_takes_tools &&
+      *options.tool_call_style != model.tool_calls)
+    spdlog::warn(
+        "--tool-call-parser: the chat template has no tools; prompts describe them in the "
+        "hermes style, which another parser does not read");
+}
+
+Status set_tokenizer_info(Flags& flags) {
+  if (!flags.tokenizer_info) return {};
+  VALORA_TRY(info, tokenizer_info(flags.engine));
+  flags.server.tokenizer_info = std::move(info);
+  return {};
+}
+
 int run_serve(Flags& flags) {
   for (const std::string& note : flags.notes) spdlog::info(note);
   if (const Status s = apply_media_limits(flags.limit_mm_per_prompt, flags.engine.media_limits);
@@ -105,10 +140,15 @@ int run_serve(Flags& flags) {
     return fail(s.error());
   if (const Status s = read_applications(flags.applications, flags.server); !s.ok())
     return fail(s.error());
+  if (const Status s = read_users(flags.users, flags.server); !s.ok()) return fail(s.error());
+  if (const Status s = set_tokenizer_info(flags); !s.ok()) return fail(s.error());
+  flags.server.tool_call_style = tool_call_style(flags.tool_call_parser);
   if (!flags.server.served_model_names.empty())
     flags.engine.served_name = flags.server.served_model_names.front();
   flags.server.max_loras = flags.engine.max_loras;
   flags.server.max_waiting = flags.engine.max_waiting;
+  // The server keeps the limit, and takes as many again from clients that nothing waits of.
+  flags.engine.max_waiting = 2 * std::min(flags.engine.max_waiting, 1 << 27);
   std::vector<std::string> base_names = flags.server.served_model_names;
   if (base_names.empty()) base_names = {flags.engine.model_path};
   const auto adapters = adapters_at_start(flags.adapters, base_names);
@@ -116,6 +156,7 @@ int run_serve(Flags& flags) {
   auto engine = ServingEngine::start(flags.engine);
   if (!engine.ok()) return fail(engine.error());
   if (const Status s = load_adapters(**engine, *adapters); !s.ok()) return fail(s.error());
+  warn_about_parser(**engine, flags.server);
   auto server = server::Server::start(flags.server, **engine);
   if (!server.ok()) return fail(server.error());
   (*server)->watch_signals();  // who reads the welcome may stop it
@@ -129,14 +170,12 @@ int run_serve(Flags& flags) {
 void add_serve(Command app, std::function<int()>& run) {
   auto flags = std::make_shared<Flags>();
   EngineOptions& e = flags->engine;
-  server::ServerOptions& s = flags->server;
-  Command c = app.add_subcommand("serve", "Serve a model and its adapters over the OpenAI API");
+  Command c = app.add_subcommand(
+      "serve",
+      "Serve a model and its adapters over the OpenAI API; --config FILE names a file of options");
   add_engine_flags(c, e);
+  add_server_flags(c, flags->server);
   add_vllm_flags(c, flags->notes);
-  c.add_option("--served-model-name", s.served_model_names,
-               "Names of the base model; answers show the first one");
-  c.add_option("--host", s.host, "Address to listen on").capture_default_str();
-  c.add_option("--port", s.port, "Port to listen on; 0: any free port").capture_default_str();
   c.add_option("--lora-modules", flags->adapters.lora_modules,
                "Adapters to load, as NAME=PATH or JSON; repeatable");
   c.add_option(
@@ -148,36 +187,40 @@ void add_serve(Command app, std::function<int()>& run) {
   c.add_option("--applications", flags->applications,
                "YAML file of applications: latency targets, priorities and limits by model, header "
                "or user");
+  c.add_option("--max-logprobs", e.max_logprobs,
+               "Highest number of alternatives per token that requests may ask for")
+      .range(0, 1000)
+      .capture_default_str();
+  c.add_option("--override-generation-config", e.generation_overrides,
+               R"(Sampling defaults instead of generation_config.json's: {"temperature": 0.5})");
+  c.add_flag("--enable-tokenizer-info-endpoint", flags->tokenizer_info,
+             "Show tokenizer_config.json and the chat template at /tokenizer_info");
   c.add_option("--max-cpu-loras", e.max_loras, "Highest number of loaded adapter names")
       .capture_default_str();
-  c.add_flag("--allow-runtime-lora-updating", s.allow_runtime_lora_updating,
-             "Enable the endpoints that load and unload adapters");
-  c.add_option(
-      "--lora-resolver-dir", s.lora_resolver_dir,
-      "Folder of adapters to load on first use: an unknown model name is looked up as a subfolder");
+  c.add_option("--tool-call-parser", flags->tool_call_parser,
+               "How answers write calls of tools; auto: as the chat template asks for them")
+      .one_of(tool_call_parsers())
+      .capture_default_str();
   c.add_option(
       "--limit-mm-per-prompt", flags->limit_mm_per_prompt,
       R"(Highest number of media per prompt: {"image": 16, "video": 4}, or image=16,video=4)");
   c.add_option("--allowed-local-media-path", e.fetch.allowed_local_path,
                "Allow file:// media URLs for files in this folder");
-  c.add_flag("--allow-media-urls", e.fetch.allow_http, "Fetch media from http(s) URLs");
+  c.add_flag(
+      "--allow-media-urls", e.fetch.allow_http,
+      "Fetch media from http(s) URLs: from --allowed-media-domains, or, without a list, from "
+      "any host with a public address");
+  c.add_flag("--media-proxy", e.fetch.use_proxy,
+             "Fetch media through the proxy that http_proxy and https_proxy name");
   c.add_option("--allowed-media-domains", e.fetch.allowed_hosts,
                "With --allow-media-urls: fetch only from these hosts");
-  c.add_option("--api-key", s.api_keys, "API key that clients must send; repeatable")
-      .envname("VALORA_API_KEY");
-  c.add_option("--allowed-origins", s.cors_allowed_origins, "Allowed CORS origins; * for any");
+  c.add_option("--users", flags->users,
+               "YAML file of users: API keys with names, models they may ask, quotas and shares");
   c.add_option(
        "--max-waiting", e.max_waiting,
        "Highest number of waiting requests, each counted n times its prompts; more get HTTP "
        "429")
       .capture_default_str();
-  c.add_option_function<double>(
-       "--drain-timeout",
-       [&s](double seconds) {
-         s.drain_timeout = std::chrono::milliseconds(static_cast<int64_t>(seconds * 1000));
-       },
-       "Seconds that a drain (SIGTERM) waits for running requests; 0: until they end")
-      .range(0, 1e6);
   c.add_option("--media-workers", e.media_workers,
                "Threads that prepare images, and as many that prepare videos")
       .capture_default_str();

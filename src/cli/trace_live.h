@@ -1,4 +1,4 @@
-// Runs a workload on an engine of its own.
+// Runs a workload on an engine of its own, or on a server.
 #pragma once
 
 #include <functional>
@@ -7,6 +7,7 @@
 
 #include "api/load_adapter.h"
 #include "api/options.h"
+#include "bench/live/server_target.h"
 #include "bench/trace/summary.h"
 #include "bench/trace/systems.h"
 #include "bench/trace/timeline.h"
@@ -31,5 +32,11 @@ Result<TraceOutcome> run_live(const LiveTrace& setting, const bench::TraceSystem
                               const std::vector<sim::Arrival>& arrivals,
                               const std::vector<LoadAdapter>& adapters,
                               std::function<void(size_t)> progress);
+
+// The first `adapters` of those that the server lists stand for the AdapterIds. Errors:
+// kUnavailable; kInvalidArgument if it has fewer, or does not name its base model.
+Result<TraceOutcome> run_on_server(const LiveTrace& setting, const bench::ServerAddress& server,
+                                   const std::vector<sim::Arrival>& arrivals, int adapters,
+                                   std::function<void(size_t)> progress);
 
 }  // namespace valora::cli

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/log.h"
 #include "engine/merge_bound.h"
 
 namespace valora {
@@ -23,9 +24,24 @@ void write(const adapters::AdapterSpec& spec, const ops::AdapterWeights& weights
     weights.layout()->write(i, spec.targets[i].a, spec.targets[i].b, blocks);
 }
 
+// For clients that ask for the adapter, who need not know where its folder is: the log says it.
+Error unreadable(const std::string& path, const Error& error) {
+  spdlog::warn("the adapter in {} can no longer be read: {}", path, error.message);
+  std::string message = error.message;
+  for (size_t at = 0; (at = message.find(path, at)) != message.npos;) {
+    const bool inside = message.compare(at + path.size(), 1, "/") == 0;
+    message.erase(at, path.size() + (inside ? 1 : 0));
+    if (inside) continue;
+    constexpr std::string_view kInstead = "of this model";
+    message.insert(at, kInstead);
+    at += kInstead.size();
+  }
+  return {error.code, std::move(message), "model"};
+}
+
 Error changed(const std::string& path) {
   return {ErrorCode::kConflict,
-          "the adapter in " + path + " has changed since it was loaded; load it again", path};
+          "adapter folder " + path + " has changed since it was loaded; load it again", path};
 }
 
 }  // namespace
@@ -106,9 +122,9 @@ Status AdapterStore::read(const Digest& digest, std::span<std::byte* const> bloc
   for (auto path = source.paths.rbegin(); path != source.paths.rend(); ++path) {
     const auto spec = adapters::read_adapter(*path, modules_, limits_);
     if (!spec.ok()) {
-      status = spec.error();
+      status = unreadable(*path, spec.error());
     } else if (source.content ? spec->digest != *source.content : spec->headers_digest != digest) {
-      status = changed(*path);
+      status = unreadable(*path, changed(*path));
     } else {
       if (!source.content) learn_values(digest, *spec);
       write(*spec, *source.weights, blocks);

@@ -8,10 +8,6 @@ namespace {
 using scheduler::StepItem;
 using scheduler::StepPlan;
 
-ActiveRequest& owner_of(const StepItem& item) {
-  return *static_cast<Sequence&>(*item.request).owner;
-}
-
 }  // namespace
 
 EngineCore::EngineCore(CoreConfig config, std::unique_ptr<scheduler::Policy> policy,
@@ -88,7 +84,7 @@ Status EngineCore::enqueue(const std::shared_ptr<ActiveRequest>& request,
   VALORA_TRY(most, room_for(*prompt));
   const int room = most - length;
   const auto& sampling = request->request.sampling;
-  const int needed = request->head ? 0 : sampling.max_tokens.value_or(1);
+  const int needed = !request->generates() ? 0 : sampling.max_tokens.value_or(1);
   if (room < needed)
     return invalid("This model's maximum context length is " + std::to_string(most) +
                        " tokens. However, you requested " + std::to_string(length + needed) +
@@ -97,7 +93,11 @@ Status EngineCore::enqueue(const std::shared_ptr<ActiveRequest>& request,
                        " in the completion). Please reduce the length of the prompt or completion.",
                    "messages");
   request->usage.prompt_tokens = length;
-  const int sequences = request->head ? 1 : sampling.n;
+  if (const auto top = sampling.prompt_logprobs) {
+    VALORA_CHECK(PromptLogprobs::check(prompt->tokens.size(), *top));
+    request->prompt_logprobs = std::make_unique<PromptLogprobs>(prompt->tokens.size(), *top);
+  }
+  const int sequences = !request->generates() ? 1 : sampling.n;
   for (int i = 0; i < sequences; ++i) {
     auto sequence = std::make_shared<Sequence>(request, i, prompt, frontend_.tokenizer(),
                                                sampling.max_tokens.value_or(room));
@@ -148,18 +148,22 @@ void EngineCore::fail_all(const Error& error) {
 }
 
 void EngineCore::on_planned(const StepPlan& plan) {
-  for (const StepItem& item : plan.items) {
-    ActiveRequest& request = owner_of(item);
-    if (request.started) continue;
-    request.started = true;
-    queues_changed_ = true;
-    request.first_scheduled = item.request->first_scheduled;
-    request.adapter_wait = item.request->adapter_wait;
-    request.kv_wait = item.request->kv_wait;
-    request.usage.cached_tokens = item.request->cached_tokens;
-    events_.started();
-    if (!request.cancelled) request.sink->on_start(request.usage);
-  }
+  for (const StepItem& item : plan.preparing) start(*item.request);
+  for (const StepItem& item : plan.items) start(*item.request);
+}
+
+// A request was admitted: it runs, or its images are encoded.
+void EngineCore::start(const scheduler::Request& sequence) {
+  ActiveRequest& request = *static_cast<const Sequence&>(sequence).owner;
+  if (request.started) return;
+  request.started = true;
+  queues_changed_ = true;
+  request.first_scheduled = sequence.first_scheduled;
+  request.adapter_wait = sequence.adapter_wait;
+  request.kv_wait = sequence.kv_wait;
+  request.usage.cached_tokens = sequence.cached_tokens;
+  events_.started();
+  if (!request.cancelled) request.sink->on_start(request.usage);
 }
 
 void EngineCore::on_failed(scheduler::Request& request, const Error& error) {

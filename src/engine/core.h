@@ -48,8 +48,12 @@ class EngineCore final : scheduler::StepListener {
   bool idle() const { return scheduler_.idle(); }
 
   scheduler::StepReport step() { return loop_.step(); }
-  // Takes the copies that ended, and lets the pool plan others. step() does it, too.
-  void tend_memory() { pool_.advance(); }
+  // Takes the copies that ended, lets the pool plan others, and drops what was made for requests
+  // that are gone. step() does it, too.
+  void tend_memory() {
+    pool_.advance();
+    if (idle()) runner_->rest();
+  }
   // Whether tend_memory() has work to do later, though no request comes.
   bool memory_restless() const { return pool_.restless(); }
 
@@ -72,7 +76,9 @@ class EngineCore final : scheduler::StepListener {
                  std::shared_ptr<const PreparedPrompt> prompt);
   void tokenized(ActiveRequest& request, std::vector<int32_t> tokens);
   void on_planned(const scheduler::StepPlan& plan) override;
+  void start(const scheduler::Request& sequence);
   void on_output(scheduler::StepOutput& output) override;
+  void answer(scheduler::StepOutput& output);
   void on_failed(scheduler::Request& request, const Error& error) override;
   void handle_token(Sequence& sequence, const scheduler::SampledToken& token);
   void handle_classification(Sequence& sequence, Classification result);

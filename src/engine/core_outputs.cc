@@ -39,17 +39,29 @@ RequestTimings timings_of(const ActiveRequest& request, TimePoint now) {
 
 }  // namespace
 
+// What fails for one output, as an allocation may, ends its request alone.
 void EngineCore::on_output(StepOutput& output) {
+  ActiveRequest& request = *static_cast<Sequence&>(*output.request).owner;
+  const auto alive = active_.at(request.handle);
+  try {
+    answer(output);
+  } catch (const std::exception& e) {
+    fail(request, internal(std::string("the request could not be answered: ") + e.what()));
+  }
+}
+
+void EngineCore::answer(StepOutput& output) {
   auto& sequence = static_cast<Sequence&>(*output.request);
   ActiveRequest& request = *sequence.owner;
   if (request.cancelled) return;
   if (request.first_token == TimePoint{}) request.first_token = clock_.now();
   sequence.tolerance = from_seconds(request.request.tpot_target.value_or(0));
+  if (request.generates()) return handle_token(sequence, output.token);
   if (request.head)
-    handle_classification(sequence,
-                          classification_of(*request.head, std::move(output.label_logits)));
-  else
-    handle_token(sequence, output.token);
+    return handle_classification(sequence,
+                                 classification_of(*request.head, std::move(output.values)));
+  request.sink->on_embedding(std::move(output.values));
+  end_sequence(sequence);
 }
 
 void EngineCore::handle_token(Sequence& sequence, const SampledToken& token) {
@@ -63,6 +75,11 @@ void EngineCore::handle_token(Sequence& sequence, const SampledToken& token) {
   OutputChunk chunk;
   chunk.index = sequence.index;
   chunk.tokens.push_back(describe(*frontend_.tokenizer(), token));
+  if (generated == 1 && request.prompt_logprobs) {
+    auto prompt = request.prompt_logprobs->outputs(sequence.prompt->tokens, *frontend_.tokenizer());
+    if (!prompt.ok()) return fail(request, prompt.error());
+    chunk.prompt = std::move(prompt).value();
+  }
   const bool asked = contains(params.stop_token_ids, token.id);
   if (contains(sequence.ending_tokens, token.id)) {
     chunk.finish = Finish{FinishReason::kStop, {}};
@@ -84,6 +101,10 @@ void EngineCore::handle_token(Sequence& sequence, const SampledToken& token) {
     if (rest.stop) chunk.finish = Finish{FinishReason::kStop, *rest.stop};
   }
   const bool last = chunk.finish.has_value();
+  if (sequence.shape) {
+    chunk.text = sequence.shape->push(chunk.text);
+    if (last) chunk.text += sequence.shape->finish();
+  }
   request.sink->on_output(std::move(chunk));
   if (last) end_sequence(sequence);
 }
@@ -92,7 +113,9 @@ void EngineCore::handle_classification(Sequence& sequence, Classification result
   ActiveRequest& request = *sequence.owner;
   if (request.request.task == Task::kGenerate) {
     // The label does not depend on sampling: all n choices get the same one.
-    const std::string label = label_text(*request.head, result);
+    const bool json = request.request.constraint.has_value();
+    const std::string label =
+        json ? label_answer(*request.head, result) : label_text(*request.head, result);
     request.sink->on_classification(std::move(result));
     for (int i = 0; i < request.request.sampling.n; ++i)
       request.sink->on_output({i, label, {}, Finish{FinishReason::kStop, {}}});

@@ -4,7 +4,9 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "engine/chat_media.h"
 #include "text/chat_template.h"
+#include "text/tool_prompt.h"
 
 namespace valora {
 namespace {
@@ -44,7 +46,9 @@ Result<std::unique_ptr<media::Loader>> make_loader(const EngineOptions& options,
   limits.max_visual_tokens = std::min(limits.max_visual_tokens, max_tokens);
   const media::FetchPolicy policy{.allowed_local_path = options.fetch.allowed_local_path,
                                   .allow_http = options.fetch.allow_http,
-                                  .allowed_hosts = options.fetch.allowed_hosts};
+                                  .allowed_hosts = options.fetch.allowed_hosts,
+                                  .private_addresses = options.fetch.private_addresses,
+                                  .use_proxy = options.fetch.use_proxy};
   return std::make_unique<media::Loader>(processor, policy, limits, options.media_cache_bytes);
 }
 
@@ -77,17 +81,26 @@ size_t most_bytes(const text::Tokenizer& tokenizer, int tokens) {
   return longest * static_cast<size_t>(tokens);
 }
 
+bool has_tools(const std::vector<text::ChatMessage>& messages, const OrderedJson& tools) {
+  return !tools.is_null() || std::ranges::any_of(messages, [](const text::ChatMessage& message) {
+    return !message.tool_calls.empty();
+  });
+}
+
 text::ChatPart::Kind part_kind(MediaRef::Kind kind) {
   return kind == MediaRef::Kind::kImage ? text::ChatPart::Kind::kImage
                                         : text::ChatPart::Kind::kVideo;
 }
 
-bool has_media(const ChatPrompt& chat, MediaRef::Kind kind) {
+// That what split_media() and render() parse can be parsed.
+Status check_tools(const ChatPrompt& chat) {
+  if (!chat.tools.empty() && !OrderedJson::accept(chat.tools))
+    return invalid("the tools are not JSON", "tools");
   for (const ChatMessage& message : chat.messages)
-    for (const ContentPart& part : message.parts)
-      if (const auto* media = std::get_if<MediaRef>(&part); media && media->kind == kind)
-        return true;
-  return false;
+    for (const ToolCall& call : message.tool_calls)
+      if (!OrderedJson::accept(call.arguments))
+        return invalid("the arguments of a call are not JSON", "messages");
+  return {};
 }
 
 // The conversation with one placeholder part per media item; appends the items to `media`.
@@ -96,7 +109,13 @@ std::vector<text::ChatMessage> split_media(ChatPrompt& chat,
                                            std::vector<RenderedPrompt::Item>& media) {
   std::vector<text::ChatMessage> messages;
   for (ChatMessage& message : chat.messages) {
-    text::ChatMessage out{message.role, {}};
+    text::ChatMessage out{.role = std::move(message.role),
+                          .parts = {},
+                          .tool_call_id = std::move(message.tool_call_id),
+                          .name = std::move(message.name)};
+    for (ToolCall& call : message.tool_calls)
+      out.tool_calls.push_back({std::move(call.id), std::move(call.name),
+                                OrderedJson::parse(call.arguments, nullptr, false)});
     for (ContentPart& part : message.parts) {
       if (auto* text = std::get_if<std::string>(&part)) {
         out.parts.push_back({text::ChatPart::Kind::kText, std::move(*text)});
@@ -137,6 +156,7 @@ Result<std::unique_ptr<Frontend>> Frontend::open(const EngineOptions& options,
   frontend->family_ = &family;
   frontend->spec_ = &spec;
   frontend->media_limits_ = options.media_limits;
+  frontend->model_path_ = options.model_path;
   VALORA_TRY(tokenizer, text::Tokenizer::load(options.model_path));
   if (tokenizer->vocab_size() > spec.vocab)
     return unprocessable(options.model_path + "/tokenizer.json has ids up to " +
@@ -146,8 +166,8 @@ Result<std::unique_ptr<Frontend>> Frontend::open(const EngineOptions& options,
                          options.model_path);
   frontend->tokenizer_ = tokenizer;
   VALORA_TRY(config, models::read_model_config(options.model_path));
-  VALORA_TRY(generation,
-             read_generation_config(options.model_path, config.json(), family.default_eos));
+  VALORA_TRY(generation, read_generation_config(options.model_path, config.json(),
+                                                family.default_eos, options.generation_overrides));
   frontend->generation_ = std::move(generation);
   VALORA_TRY(chat_format, make_chat_format(options, family, *tokenizer));
   frontend->chat_format_ = std::move(chat_format);
@@ -165,18 +185,20 @@ Status Frontend::check(const Prompt& prompt) const {
     if (ids->empty()) return invalid("the prompt is empty", "prompt");
     for (const int32_t id : *ids)
       if (id < 0 || id >= spec_->vocab)
-        return invalid("token id " + std::to_string(id) + " is outside the vocabulary of " +
-                           std::to_string(spec_->vocab),
+        return invalid("token id " + std::to_string(id) + " is out of vocabulary (" +
+                           std::to_string(spec_->vocab) + " tokens)",
                        "prompt");
     return {};
   }
   const auto* chat = std::get_if<ChatPrompt>(&prompt);
   if (!chat) return {};
   if (chat->messages.empty()) return invalid("\"messages\" is empty", "messages");
+  VALORA_CHECK(check_tools(*chat));
   if (!spec_->image_token && has_media(*chat, MediaRef::Kind::kImage))
     return invalid("this model takes no images", "messages");
   if (!spec_->video_token && has_media(*chat, MediaRef::Kind::kVideo))
     return invalid("this model takes no videos", "messages");
+  VALORA_CHECK(own_processor(*chat));
   return check_media(*chat, media_limits_);
 }
 
@@ -190,14 +212,37 @@ Result<RenderedPrompt> Frontend::render(Prompt prompt, bool add_generation_promp
   } else {
     rendered.field = "messages";
     auto& chat = std::get<ChatPrompt>(prompt);
+    VALORA_TRY(own, own_format(chat));
+    const text::ChatFormat& format = own ? *own : *chat_format_;
+    VALORA_TRY(processor, own_processor(chat));
+    rendered.processor = std::move(processor);
     const bool opens_turn = chat.add_generation_prompt.value_or(add_generation_prompt);
-    VALORA_TRY(text, chat_format_->render(split_media(chat, rendered.media), opens_turn,
-                                          chat.template_variables));
+    auto tools =
+        chat.tools.empty() ? OrderedJson() : OrderedJson::parse(chat.tools, nullptr, false);
+    std::vector<text::ChatMessage> messages = split_media(chat, rendered.media);
+    if (!format.takes_tools() && has_tools(messages, tools)) {
+      messages = text::with_tools_in_text(std::move(messages), tools);
+      tools = nullptr;
+    }
+    VALORA_TRY(text, chat.continue_final_message
+                         ? text::render_continued(format, std::move(messages),
+                                                  chat.template_variables, tools)
+                         : format.render(messages, opens_turn, chat.template_variables, tools));
     VALORA_CHECK(check_text(text, rendered.field));
     rendered.tokens = encode_chat(text);
   }
   if (rendered.tokens.empty()) return invalid("the prompt is empty", "prompt");
   return rendered;
+}
+
+Result<std::unique_ptr<text::ChatFormat>> Frontend::own_format(const ChatPrompt& chat) const {
+  if (chat.chat_template.empty()) return std::unique_ptr<text::ChatFormat>();
+  VALORA_TRY(special_tokens, text::read_special_tokens(model_path_));
+  auto format = text::make_chat_template(
+      chat.chat_template, "the request",
+      {std::move(special_tokens), family_->image_placeholder, family_->video_placeholder});
+  if (!format.ok()) return invalid(format.error().message, "chat_template");
+  return format;
 }
 
 std::vector<int32_t> Frontend::encode_chat(const std::string& text) const {

@@ -36,7 +36,8 @@ struct RenderedPrompt {
   };
   std::vector<int32_t> tokens;
   std::vector<Item> media;
-  const char* field = "prompt";  // the field of the request that errors name
+  std::shared_ptr<const media::Processor> processor;  // of its media; null: the loader's own
+  const char* field = "prompt";                       // the field of the request that errors name
 };
 
 class Frontend {
@@ -58,7 +59,9 @@ class Frontend {
 
   // The steps of prepare(), for those who load the media themselves: begin(), then the inputs of
   // all items by loader(), each followed by check_loaded(), then finish().
-  Result<RenderedPrompt> begin(Prompt prompt, bool add_generation_prompt) const;
+  // keep: GenerateRequest::truncate_prompt_tokens.
+  Result<RenderedPrompt> begin(Prompt prompt, bool add_generation_prompt,
+                               std::optional<int> keep = {}) const;
   Status check_loaded(const RenderedPrompt& rendered) const;
   Result<PreparedPrompt> finish(RenderedPrompt rendered,
                                 std::span<const AppliedAdapter> adapters) const;
@@ -76,9 +79,14 @@ class Frontend {
 
  private:
   Result<RenderedPrompt> render(Prompt prompt, bool add_generation_prompt) const;
+  // That of the prompt's own template; null if it has none.
+  Result<std::unique_ptr<text::ChatFormat>> own_format(const ChatPrompt& chat) const;
+  // With the prompt's own settings; null if it has none.
+  Result<std::shared_ptr<const media::Processor>> own_processor(const ChatPrompt& chat) const;
   std::vector<int32_t> encode_chat(const std::string& text) const;
   std::optional<MediaRef::Kind> placeholder(int32_t token) const;
   Status match_media(const RenderedPrompt& rendered) const;
+  Status truncate(RenderedPrompt& rendered, int keep) const;
   Status check_length(size_t tokens, const char* field) const;
   Status check_text(const std::string& text, const char* field) const;
   Status check_placeholders() const;
@@ -93,6 +101,7 @@ class Frontend {
   GenerationConfig generation_;
   std::shared_ptr<const text::Tokenizer> tokenizer_;
   std::unique_ptr<text::ChatFormat> chat_format_;
+  std::string model_path_;
   std::unique_ptr<media::Loader> loader_;  // null for text-only models
 };
 

@@ -1,4 +1,5 @@
 // The part of the frontend that puts media into a rendered prompt.
+#include "engine/chat_media.h"
 #include "engine/frontend.h"
 
 namespace valora {
@@ -36,8 +37,24 @@ Status Frontend::match_media(const RenderedPrompt& rendered) const {
   return {};
 }
 
-Result<RenderedPrompt> Frontend::begin(Prompt prompt, bool add_generation_prompt) const {
+Status Frontend::truncate(RenderedPrompt& rendered, int keep) const {
+  static const std::string kParam = "truncate_prompt_tokens";
+  if (keep > max_tokens_)
+    return invalid("\"" + kParam + "\" must be at most " + std::to_string(max_tokens_) +
+                       ", the model's maximum context length",
+                   kParam);
+  const auto most = static_cast<size_t>(keep < 0 ? max_tokens_ : keep);
+  if (rendered.tokens.size() <= most) return {};
+  if (!rendered.media.empty())
+    return invalid("\"" + kParam + "\": a prompt with images or videos cannot be cut", kParam);
+  rendered.tokens.erase(rendered.tokens.begin(), rendered.tokens.end() - static_cast<long>(most));
+  return {};
+}
+
+Result<RenderedPrompt> Frontend::begin(Prompt prompt, bool add_generation_prompt,
+                                       std::optional<int> keep) const {
   VALORA_TRY(rendered, render(std::move(prompt), add_generation_prompt));
+  if (keep) VALORA_CHECK(truncate(rendered, *keep));
   VALORA_CHECK(check_length(rendered.tokens.size(), rendered.field));
   VALORA_CHECK(match_media(rendered));
   return rendered;
@@ -79,11 +96,22 @@ Result<PreparedPrompt> Frontend::prepare(Prompt prompt, bool add_generation_prom
                                          const std::stop_token& stop) const {
   VALORA_TRY(rendered, begin(std::move(prompt), add_generation_prompt));
   for (RenderedPrompt::Item& item : rendered.media) {
-    VALORA_TRY(input, loader_->load(item.ref.url, media_kind(item.ref.kind), stop));
+    VALORA_TRY(input,
+               loader_->load(item.ref.url, media_kind(item.ref.kind), stop, rendered.processor));
     item.input = std::move(input);
     VALORA_CHECK(check_loaded(rendered));
   }
   return finish(std::move(rendered), adapters);
+}
+
+Result<std::shared_ptr<const media::Processor>> Frontend::own_processor(
+    const ChatPrompt& chat) const {
+  const MediaSettings& s = chat.media_settings;
+  const bool images = has_media(chat, MediaRef::Kind::kImage),
+             videos = has_media(chat, MediaRef::Kind::kVideo);
+  if (s == MediaSettings{} || !loader_ || !(images || videos))
+    return std::shared_ptr<const media::Processor>();
+  return loader_->processor().with({s.min_pixels, s.max_pixels, s.fps, images, videos});
 }
 
 }  // namespace valora

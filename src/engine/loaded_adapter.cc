@@ -29,6 +29,7 @@ AdapterCard card_of(const adapters::AdapterEntry& entry, const ServedAdapter& se
   card.question = served.question.empty() ? spec.question : served.question;
   for (const auto& head : spec.heads) card.heads.emplace_back(head.name, head.labels);
   card.head = served.head;
+  card.form = served.form;
   card.created = entry.loaded_at;
   card.warnings = spec.warnings;
   return card;
@@ -128,8 +129,8 @@ Result<AdapterTable::Added> AdapterTable::add(const LoadAdapter& request,
     before = old_served->second.adapter->digest;
     served_.erase(old_served);
   }
-  added.card =
-      card_of(entry, served_[entry.id] = {std::move(loaded), request.head, request.question});
+  added.card = card_of(
+      entry, served_[entry.id] = {std::move(loaded), request.head, request.question, request.form});
   if (before && !has_content(*before)) added.replaced = before;
   return added;
 }
@@ -142,7 +143,8 @@ Result<AdapterCard> AdapterTable::add_name(const LoadAdapter& request) {
   const std::shared_ptr<const LoadedAdapter> adapter = served_.at(same->id).adapter;
   VALORA_TRY(entry, registry_.add(request.name, same->spec,
                                   {.pinned = request.pinned, .loaded_at = same->loaded_at}));
-  return card_of(entry, served_[entry.id] = {adapter, request.head, request.question});
+  return card_of(entry,
+                 served_[entry.id] = {adapter, request.head, request.question, request.form});
 }
 
 Result<AdapterTable::Removed> AdapterTable::remove(const std::string& name,

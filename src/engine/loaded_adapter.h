@@ -60,6 +60,7 @@ struct AppliedAdapter {
   std::shared_ptr<const LoadedAdapter> adapter;
   float scale = 1;
   std::optional<std::string> head = {};  // LoadAdapter::head of the requested name
+  AnswerForm form = {};                  // LoadAdapter::form of it
 };
 
 // The adapter of a name. Several names may share one adapter.
@@ -67,6 +68,7 @@ struct ServedAdapter {
   std::shared_ptr<const LoadedAdapter> adapter;
   std::optional<std::string> head;  // LoadAdapter::head
   std::string question;
+  AnswerForm form;
 };
 
 // Digest of the adapters for which counts(adapter) is true, with their scales. Digest{} if there is

@@ -1,5 +1,6 @@
 #include "engine/mode_switcher.h"
 
+#include "models/load_error.h"
 #include "ops/huge_memory.h"
 #include "ops/lay_together.h"
 #include "ops/merge.h"
@@ -30,7 +31,7 @@ ModeSwitcher::ModeSwitcher(models::Model& model, models::Weights& checkpoint, Me
   if (place == MergePlace::kShadow)
     make_shadow();
   else
-    own_base();
+    for (Target& target : targets_) target.merged = target.linear->weight();
 }
 
 void ModeSwitcher::make_shadow() {
@@ -49,15 +50,6 @@ void ModeSwitcher::make_shadow() {
     target.merged =
         weight.with_data(shadow.narrow(0, at, weight.data().numel()).view(weight.data().sizes()));
     at += ops::aligned_elements(weight);
-  }
-}
-
-// Plain weights may be views of the checkpoint's read-only map, so they are copied.
-void ModeSwitcher::own_base() {
-  for (Target& target : targets_) {
-    ops::Weight& weight = target.linear->weight();
-    if (weight.form() == ops::WeightForm::kPlain) weight = weight.with_data(weight.data().clone());
-    target.merged = weight;
   }
 }
 
@@ -96,7 +88,7 @@ void ModeSwitcher::merge(const std::shared_ptr<const LoadedAdapter>& adapter) {
 
 // Reads overwritten base weights from the checkpoint again: subtracting the adapter would leave
 // rounding errors.
-void ModeSwitcher::restore() {
+void ModeSwitcher::restore() try {
   if (overwritten_.empty()) return;
   const TimePoint begin = clock_.now();
   held_ = nullptr;
@@ -107,6 +99,9 @@ void ModeSwitcher::restore() {
   }
   overwritten_.clear();
   stats_.merge_seconds += seconds(clock_.now() - begin);
+} catch (const models::LoadError& e) {
+  throw LostWeights(e.error().message +
+                    ": the base model cannot be restored from it (--merge inplace)");
 }
 
 }  // namespace valora

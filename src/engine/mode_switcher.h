@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,11 @@ struct ModeStats {
   double merge_seconds = 0;  // time of merging, and of restoring base weights
 };
 
+// The base weights were overwritten and cannot be restored: no step can run any more.
+struct LostWeights : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
 class ModeSwitcher {
  public:
   // `model`, `checkpoint` and `clock` must outlive it. Throws c10::Error if there is no memory for
@@ -36,7 +42,7 @@ class ModeSwitcher {
   // Selects the adapter that is merged, at coefficient 1; null: the base model. Returns the value
   // for Adaptation::merged. If the adapter is still merged from an earlier call, no weight is
   // written. The merged adapter is kept alive. If a call throws, the next one restores a consistent
-  // state.
+  // state. Throws LostWeights if the checkpoint's files changed and kInPlace needs them.
   const models::MergedWeights* use(const std::shared_ptr<const LoadedAdapter>& adapter);
   // The adapter of the last use(); null: the base model.
   const std::shared_ptr<const LoadedAdapter>& in_use() const { return in_use_; }
@@ -49,7 +55,6 @@ class ModeSwitcher {
   };
 
   void make_shadow();
-  void own_base();
   void merge(const std::shared_ptr<const LoadedAdapter>& adapter);
   void restore();
 

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <random>
 
 #include "adapters/adapter_spec.h"
@@ -13,6 +14,7 @@
 namespace valora {
 namespace {
 
+namespace fs = std::filesystem;
 using testing::TempDir;
 
 struct Setting {
@@ -168,6 +170,34 @@ TEST_P(Switcher, AShadowHasRoomForEveryLinear) {
     bytes += static_cast<int64_t>(linear->weight().bytes());
   EXPECT_GE(ModeSwitcher::shadow_bytes(*loaded_.model), bytes);
   EXPECT_LT(ModeSwitcher::shadow_bytes(*loaded_.model), bytes + 64 * 14 + 1);
+}
+
+TEST_P(Switcher, ARemovedCheckpointIsStillRestoredFrom) {
+  const std::string file = folder_.file("model.safetensors");
+  fs::rename(file, file + ".old");
+  folder_.write("model.safetensors", "another");
+  switcher_->use(adapters_[0]);
+  fs::remove(file + ".old");
+  switcher_->use(nullptr);
+  expect_equal(values(nullptr), base_, "the base");
+}
+
+TEST_P(Switcher, AChangedCheckpointIsNeverRestoredFrom) {
+  const std::string file = folder_.file("model.safetensors");
+  switcher_->use(adapters_[0]);
+  for (const bool truncated : {false, true}) {
+    if (truncated)
+      fs::resize_file(file, 100);
+    else
+      folder_.write("model.safetensors", std::string(fs::file_size(file), 'x'));
+    if (GetParam().place == MergePlace::kInPlace) {
+      EXPECT_THROW(switcher_->use(nullptr), LostWeights);
+      EXPECT_THROW(switcher_->use(adapters_[1]), LostWeights) << "nor anything merged on top";
+    } else {
+      expect_equal(values(switcher_->use(nullptr)), base_, "the base");
+      switcher_->use(adapters_[0]);
+    }
+  }
 }
 
 }  // namespace

@@ -9,14 +9,38 @@ namespace {
 constexpr int kFetchers = 32;
 constexpr int kFetchersPerClient = 8;
 
-bool has_media(const Prompt& prompt) {
-  const auto* chat = std::get_if<ChatPrompt>(&prompt);
-  return chat && std::ranges::any_of(chat->messages, [](const ChatMessage& message) {
-           return std::ranges::any_of(message.parts, [](const ContentPart& part) {
-             return std::holds_alternative<MediaRef>(part);
-           });
-         });
+// Some milliseconds of rendering and tokenizing.
+constexpr size_t kShortText = size_t{64} << 10;
+
+constexpr size_t kEach = 64;  // bytes that a template's work for a message or a value is worth
+
+size_t json_cost(const Json& json) {
+  size_t cost = kEach;
+  if (const auto* text = json.get_ptr<const std::string*>()) cost += text->size();
+  if (json.is_structured())
+    for (const Json& value : json) cost += json_cost(value);
+  return cost;
 }
+
+size_t message_cost(const ChatMessage& message) {
+  size_t cost = kEach + message.parts.size() * kEach;
+  for (const ContentPart& part : message.parts)
+    if (const auto* text = std::get_if<std::string>(&part)) cost += text->size();
+  for (const ToolCall& call : message.tool_calls) cost += kEach + call.arguments.size();
+  return cost;
+}
+
+// Of rendering and tokenizing, in bytes of text. Media cost nothing here, whatever their URLs.
+size_t text_cost(const Prompt& prompt) {
+  if (const auto* text = std::get_if<std::string>(&prompt)) return text->size();
+  const auto* chat = std::get_if<ChatPrompt>(&prompt);
+  if (!chat) return 0;
+  size_t cost = chat->tools.size() + json_cost(chat->template_variables);
+  for (const ChatMessage& message : chat->messages) cost += message_cost(message);
+  return cost;
+}
+
+int long_text_threads() { return std::clamp(int(std::thread::hardware_concurrency()) / 4, 1, 4); }
 
 Error cancelled() { return {ErrorCode::kCancelled, "the request was cancelled", {}}; }
 
@@ -30,7 +54,12 @@ struct PromptWorkers::Progress {
 };
 
 PromptWorkers::PromptWorkers(const Frontend& frontend, int media_workers, bool fetches)
-    : frontend_(frontend), text_(1), local_(1), images_(media_workers), videos_(media_workers) {
+    : frontend_(frontend),
+      texts_(1),
+      long_texts_(long_text_threads()),
+      local_(1),
+      images_(media_workers),
+      videos_(media_workers) {
   if (fetches) remote_ = std::make_unique<FairPool>(kFetchers, kFetchersPerClient);
 }
 
@@ -44,7 +73,7 @@ void PromptWorkers::prepare(PromptJob job) {
     const std::lock_guard lock(mutex_);
     ++jobs_;
   }
-  FairPool& pool = has_media(job.prompt) ? local_ : text_;
+  FairPool& pool = text_cost(job.prompt) <= kShortText ? texts_ : long_texts_;
   const auto progress = std::make_shared<Progress>();
   progress->job = std::move(job);
   post(pool, progress, &PromptWorkers::begin);
@@ -71,8 +100,8 @@ void PromptWorkers::run(const Job& job, Step step) {
 }
 
 void PromptWorkers::begin(const Job& job) {
-  auto rendered =
-      frontend_.begin(std::exchange(job->job.prompt, {}), job->job.add_generation_prompt);
+  auto rendered = frontend_.begin(std::exchange(job->job.prompt, {}),
+                                  job->job.add_generation_prompt, job->job.keep_tokens);
   if (!rendered.ok()) return end(job, rendered.error());
   job->rendered = std::move(rendered).value();
   next_item(job);
@@ -88,7 +117,8 @@ void PromptWorkers::next_item(const Job& job) {
 void PromptWorkers::fetch(const Job& job) {
   MediaRef& ref = job->rendered.media[job->item].ref;
   const std::string url = std::exchange(ref.url, {});  // its bytes take its place
-  auto fetched = frontend_.loader()->fetch(url, media_kind(ref.kind), job->job.stop);
+  auto fetched =
+      frontend_.loader()->fetch(url, media_kind(ref.kind), job->job.stop, job->rendered.processor);
   if (!fetched.ok()) return end(job, fetched.error());
   if (auto input = frontend_.loader()->find(*fetched)) return loaded(job, std::move(input));
   job->fetched = std::move(fetched).value();

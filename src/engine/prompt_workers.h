@@ -1,7 +1,7 @@
 // The threads that prepare prompts. Text is rendered and tokenized at once; media are fetched and
-// prepared one item after the other, and between items, other clients have their turn. What waits
-// for other hosts, images, and videos are on threads of their own, so that the slower never delays
-// the quicker; media that are prepared already need none of these.
+// prepared one item after the other, and between items, other clients have their turn. Long texts,
+// what waits for other hosts, images, and videos are on threads of their own, so that the slower
+// never delays the quicker; media that are prepared already need none of the last three.
 #pragma once
 
 #include <condition_variable>
@@ -22,6 +22,7 @@ struct PromptJob {
   std::string client;  // whose jobs take turns with those of others
   Prompt prompt;
   bool add_generation_prompt = true;
+  std::optional<int> keep_tokens = {};  // GenerateRequest::truncate_prompt_tokens
   std::vector<AppliedAdapter> adapters;
   std::stop_token stop;  // the result is not wanted any more: `done` soon gets kCancelled
   std::function<void(Result<PreparedPrompt>)> done;  // called once, on a worker
@@ -58,7 +59,7 @@ class PromptWorkers {
   std::mutex mutex_;
   std::condition_variable idle_;
   int jobs_ = 0;
-  FairPool text_, local_, images_, videos_;
+  FairPool texts_, long_texts_, local_, images_, videos_;
   std::unique_ptr<FairPool> remote_;  // null if nothing is fetched from other hosts
 };
 

@@ -1,6 +1,7 @@
 #include "engine/runner.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "base/log.h"
 #include "engine/output/task_head.h"
@@ -18,9 +19,19 @@ using scheduler::StepPlan;
 Sequence& sequence_of(const StepItem& item) { return static_cast<Sequence&>(*item.request); }
 Sequence& sequence_of(const StepOutput& output) { return static_cast<Sequence&>(*output.request); }
 
-// Patches per run of the tower, which bounds its activations: at a width of 1280 some 500 MB in
-// bf16.
-constexpr int64_t kPatchesAtOnce = 1 << 14;
+// How long the encoding of images holds up a step: for twice the time of a step of decodes, so that
+// a stream goes on at a third of its speed, or for so long. With no step to hold up, the engine
+// looks for new requests so often.
+constexpr Duration kHoldUp = std::chrono::milliseconds(20);
+constexpr Duration kUndisturbed = std::chrono::milliseconds(50);
+
+// Rows of logits that are held at a time while a prompt is scored: tens of MB with large
+// vocabularies.
+constexpr int64_t kScoredRows = 64;
+
+bool overlaps(const models::VisualSpan& span, int begin, int end) {
+  return span.token_begin < end && span.token_begin + span.input->tokens > begin;
+}
 
 // The visual spans that overlap the tokens of an item.
 template <typename Body>
@@ -28,8 +39,7 @@ void for_each_visual(const StepItem& item, Body&& body) {
   const Sequence& s = sequence_of(item);
   const int begin = s.computed_tokens, end = begin + item.tokens;
   for (const models::VisualSpan& span : s.prompt->visual)
-    if (span.token_begin < end && span.token_begin + span.input->tokens > begin)
-      body(span, begin, end);
+    if (overlaps(span, begin, end)) body(span, begin, end);
 }
 
 void append_positions(const StepItem& item, int axes,
@@ -61,89 +71,55 @@ at::Tensor long_tensor(const std::vector<int64_t>& values, at::Device device) {
 
 }  // namespace
 
-std::string reason_of(const std::exception& e) {
-  const auto* torch_error = dynamic_cast<const c10::Error*>(&e);
-  return torch_error ? torch_error->what_without_backtrace() : e.what();
-}
-
 Runner::Runner(const models::Model& model, ops::KvArena arena, at::ScalarType dtype,
-               at::Device device, size_t visual_cache_bytes, std::unique_ptr<ModeSwitcher> switcher)
+               at::Device device, size_t visual_cache_bytes, std::unique_ptr<ModeSwitcher> switcher,
+               const Clock& clock)
     : model_(model),
       arena_(std::move(arena)),
       dtype_(dtype),
       device_(device),
-      visual_cache_(visual_cache_bytes),
+      clock_(clock),
+      visuals_(model, dtype, visual_cache_bytes, clock),
       switcher_(std::move(switcher)) {}
 
-struct Runner::Visual {
-  Digest key;
-  models::VisualItem item;
-};
+bool Runner::ready(const scheduler::Request& request, int begin, int end) const {
+  const auto& s = static_cast<const Sequence&>(request);
+  return std::ranges::all_of(s.prompt->visual, [&](const models::VisualSpan& span) {
+    return !overlaps(span, begin, end) || visuals_.has(visual_key(s, *span.input));
+  });
+}
+
+Duration Runner::time_for_visuals(const StepPlan& plan) const {
+  return plan.items.empty() ? kUndisturbed : std::max(2 * decode_time_, kHoldUp);
+}
 
 std::vector<FailedRequest> Runner::prepare(const StepPlan& plan) {
-  step_visuals_.clear();
-  std::vector<Visual> missing;
-  for (const StepItem& step_item : plan.items)
-    for_each_visual(step_item, [&](const models::VisualSpan& span, int, int) {
-      const Sequence& s = sequence_of(step_item);
-      const Digest key = visual_key(s, *span.input);
-      if (step_visuals_.contains(key)) return;
-      const at::Tensor cached = visual_cache_.find(key);
-      step_visuals_.emplace(key, cached);
-      if (cached.defined()) return;
-      missing.push_back({key, {span.input.get(), {}}});
-      for (const AppliedAdapter& use : s.owner->adapters)
-        if (changes_visuals(use))
-          missing.back().item.adapters.push_back({use.adapter->weights.get(), use.scale});
+  std::vector<WantedVisual> wanted;
+  const auto want = [&](const StepItem& item) {
+    for_each_visual(item, [&](const models::VisualSpan& span, int, int) {
+      const Sequence& s = sequence_of(item);
+      wanted.push_back({visual_key(s, *span.input), span.input, {}});
+      std::ranges::copy_if(s.owner->adapters, std::back_inserter(wanted.back().adapters),
+                           changes_visuals);
     });
-  encode(missing);
+  };
+  std::ranges::for_each(plan.items, want);
+  std::ranges::for_each(plan.preparing, want);
+  visuals_.want(wanted);
+  visuals_.run(time_for_visuals(plan));
+
   std::vector<FailedRequest> failed;
-  for (const StepItem& step_item : plan.items) {
+  const auto check = [&](const StepItem& item) {
     std::optional<Error> error;
-    for_each_visual(step_item, [&](const models::VisualSpan& span, int, int) {
-      const auto& visual = step_visuals_.at(visual_key(sequence_of(step_item), *span.input));
-      if (!visual.ok()) error = visual.error();
+    for_each_visual(item, [&](const models::VisualSpan& span, int, int) {
+      const Digest key = visual_key(sequence_of(item), *span.input);
+      if (const auto* result = visuals_.find(key); result && !result->ok()) error = result->error();
     });
-    if (error) failed.push_back({step_item.request, *error});
-  }
+    if (error) failed.push_back({item.request, *error});
+  };
+  std::ranges::for_each(plan.items, check);
+  std::ranges::for_each(plan.preparing, check);
   return failed;
-}
-
-// Encodes several items per run, up to kPatchesAtOnce. If a run throws, each of its items is
-// encoded alone, so that one request's image cannot fail another request.
-void Runner::encode(std::span<const Visual> visuals) {
-  while (!visuals.empty()) {
-    size_t count = 1;
-    int64_t patches = visuals[0].item.input->patch_count();
-    while (count < visuals.size() &&
-           (patches += visuals[count].item.input->patch_count()) <= kPatchesAtOnce)
-      ++count;
-    const auto together = visuals.first(count);
-    visuals = visuals.subspan(count);
-    if (encode_together(together).ok() || count == 1) continue;
-    for (size_t i = 0; i < count; ++i)
-      (void)encode_together(together.subspan(i, 1));  // errors are stored in step_visuals_
-  }
-}
-
-Status Runner::encode_together(std::span<const Visual> visuals) {
-  std::vector<models::VisualItem> items;
-  for (const Visual& visual : visuals) items.push_back(visual.item);
-  try {
-    const std::vector<at::Tensor> embeddings = model_.encode(items);
-    for (size_t i = 0; i < visuals.size(); ++i) {
-      TORCH_CHECK(embeddings[i].size(0) == items[i].input->tokens, "the vision tower made ",
-                  embeddings[i].size(0), " embeddings for ", items[i].input->tokens, " tokens");
-      const at::Tensor kept = embeddings[i].to(dtype_);
-      step_visuals_.insert_or_assign(visuals[i].key, kept);
-      visual_cache_.insert(visuals[i].key, kept);
-    }
-    return {};
-  } catch (const std::exception& e) {
-    const Error error = internal("an image could not be encoded: " + reason_of(e));
-    for (const Visual& visual : visuals) step_visuals_.insert_or_assign(visual.key, error);
-    return error;
-  }
 }
 
 // The merged weights of the plan. The adapter is that of a request in the step, or the one that is
@@ -179,8 +155,8 @@ models::Batch Runner::build_batch(const StepPlan& plan) {
       const int first = std::max(from, span.token_begin),
                 last = std::min(to, span.token_begin + span.input->tokens);
       batch.visual.push_back(
-          {begin + first - from, step_visuals_.at(visual_key(s, *span.input))
-                                     ->narrow(0, first - span.token_begin, last - first)});
+          {begin + first - from, visuals_.get(visual_key(s, *span.input))
+                                     .narrow(0, first - span.token_begin, last - first)});
     });
   }
   batch.tokens = long_tensor(tokens, device_);
@@ -190,10 +166,34 @@ models::Batch Runner::build_batch(const StepPlan& plan) {
   return batch;
 }
 
+// hidden: [tokens of the item, hidden size]. Each row tells how likely the next token was.
+void Runner::score_prompt(const StepItem& item, const at::Tensor& hidden) {
+  const Sequence& s = sequence_of(item);
+  PromptLogprobs& scores = *s.owner->prompt_logprobs;
+  std::vector<int64_t> wanted;
+  for (int i = 0; i < item.tokens; ++i)
+    if (scores.wants(s.computed_tokens + i + 1)) wanted.push_back(i);
+  for (size_t first = 0; first < wanted.size(); first += kScoredRows) {
+    const std::vector<int64_t> rows(
+        wanted.begin() + static_cast<int64_t>(first),
+        wanted.begin() + static_cast<int64_t>(std::min(first + kScoredRows, wanted.size())));
+    const at::Tensor logits =
+        model_.logits(hidden.index_select(0, long_tensor(rows, device_))).cpu().contiguous();
+    const int64_t vocab = logits.size(1);
+    const float* data = logits.const_data_ptr<float>();
+    ops::torch_parallel()(0, static_cast<int64_t>(rows.size()), 1, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const int next = s.computed_tokens + static_cast<int>(rows[i]) + 1;
+        scores.set(next, s.tokens[next], {data + i * vocab, static_cast<size_t>(vocab)});
+      }
+    });
+  }
+}
+
 void Runner::sample(std::vector<StepOutput>& outputs, const at::Tensor& logits) {
   std::vector<StepOutput*> rows;
   for (StepOutput& output : outputs)
-    if (!sequence_of(output).owner->head) rows.push_back(&output);
+    if (sequence_of(output).owner->generates()) rows.push_back(&output);
   const int64_t vocab = logits.size(1);
   float* data = logits.data_ptr<float>();
   ops::torch_parallel()(0, static_cast<int64_t>(rows.size()), 1, [&](int64_t begin, int64_t end) {
@@ -210,7 +210,12 @@ void Runner::sample(std::vector<StepOutput>& outputs, const at::Tensor& logits) 
 
 Result<std::vector<StepOutput>> Runner::run(const StepPlan& plan) {
   try {
-    return forward(plan);
+    const TimePoint begin = clock_.now();
+    auto outputs = forward(plan);
+    if (plan.shape.prefill_tokens == 0) decode_time_ = clock_.now() - begin;
+    return outputs;
+  } catch (const LostWeights&) {
+    throw;
   } catch (const std::exception& e) {
     const std::string reason = reason_of(e);
     spdlog::error("a step of {} tokens failed: {}", plan.total_tokens, reason);
@@ -221,20 +226,24 @@ Result<std::vector<StepOutput>> Runner::run(const StepPlan& plan) {
 std::vector<StepOutput> Runner::forward(const StepPlan& plan) {
   const models::Batch batch = build_batch(plan);
   const at::Tensor hidden = model_.forward(batch);
+  for (size_t i = 0; i < plan.items.size(); ++i)
+    if (sequence_of(plan.items[i]).owner->prompt_logprobs)
+      score_prompt(plan.items[i], hidden.narrow(0, batch.spans[i].begin, batch.spans[i].queries));
   std::vector<StepOutput> outputs;
   std::vector<int64_t> sampled_rows;
   for (size_t i = 0; i < plan.items.size(); ++i) {
     if (!plan.items[i].yields) continue;
     const int64_t row = batch.spans[i].begin + batch.spans[i].queries - 1;
     StepOutput output{plan.items[i].request, {}, {}, {}};
-    if (const LoadedHead* head = sequence_of(output).owner->head) {
-      auto logits = label_logits(*head, hidden[row]);
-      if (logits.ok())
-        output.label_logits = std::move(logits).value();
-      else
-        output.error = logits.error();
-    } else {
+    const ActiveRequest& owner = *sequence_of(output).owner;
+    if (owner.generates()) {
       sampled_rows.push_back(row);
+    } else {
+      auto values = owner.head ? label_logits(*owner.head, hidden[row]) : embedding_of(hidden[row]);
+      if (values.ok())
+        output.values = std::move(values).value();
+      else
+        output.error = values.error();
     }
     outputs.push_back(std::move(output));
   }
@@ -242,7 +251,6 @@ std::vector<StepOutput> Runner::forward(const StepPlan& plan) {
     sample(outputs, model_.logits(hidden.index_select(0, long_tensor(sampled_rows, device_)))
                         .cpu()
                         .contiguous());
-  step_visuals_.clear();
   return outputs;
 }
 

@@ -10,48 +10,47 @@
 
 #include "engine/mode_switcher.h"
 #include "engine/sequence.h"
-#include "engine/visual_cache.h"
+#include "engine/visual_encoder.h"
 #include "models/model.h"
 #include "scheduler/step_executor.h"
 
 namespace valora {
 
-// The message of an exception, without the backtrace that torch appends to its own.
-std::string reason_of(const std::exception& e);
-
 class Runner final : public scheduler::StepExecutor {
  public:
-  // `model` must outlive it. visual_cache_bytes: capacity of the cache of visual embeddings.
-  // switcher: null if the policy never merges.
+  // The model and the clock must outlive it. visual_cache_bytes: capacity of the cache of visual
+  // embeddings. switcher: null if the policy never merges.
   Runner(const models::Model& model, ops::KvArena arena, at::ScalarType dtype, at::Device device,
-         size_t visual_cache_bytes, std::unique_ptr<ModeSwitcher> switcher);
+         size_t visual_cache_bytes, std::unique_ptr<ModeSwitcher> switcher, const Clock& clock);
 
-  // Encodes the images of the plan that are not cached.
+  // Whether the images of these tokens are encoded.
+  bool ready(const scheduler::Request& request, int begin, int end) const override;
+  // Encodes images for as long as the step may be held up.
   std::vector<scheduler::FailedRequest> prepare(const scheduler::StepPlan& plan) override;
   Result<std::vector<scheduler::StepOutput>> run(const scheduler::StepPlan& plan) override;
 
-  const VisualCache& visual_cache() const { return visual_cache_; }
+  // No request is left: drops what was encoded for them.
+  void rest() { visuals_.want({}); }
+
+  const VisualCache& visual_cache() const { return visuals_.cache(); }
   const ModeSwitcher* switcher() const { return switcher_.get(); }  // may be null
 
  private:
-  struct Visual;  // an image or video to encode
-
   const models::MergedWeights* use_weights(const scheduler::StepPlan& plan);
   models::Batch build_batch(const scheduler::StepPlan& plan);
-  void encode(std::span<const Visual> visuals);
-  Status encode_together(std::span<const Visual> visuals);
+  Duration time_for_visuals(const scheduler::StepPlan& plan) const;
   std::vector<scheduler::StepOutput> forward(const scheduler::StepPlan& plan);
+  void score_prompt(const scheduler::StepItem& item, const at::Tensor& rows);
   void sample(std::vector<scheduler::StepOutput>& outputs, const at::Tensor& logits);
 
   const models::Model& model_;
   ops::KvArena arena_;
   at::ScalarType dtype_;
   at::Device device_;
-  VisualCache visual_cache_;
+  const Clock& clock_;
+  VisualEncoder visuals_;
   std::unique_ptr<ModeSwitcher> switcher_;
-  // The visual embeddings of this step, or the error of encoding. Kept here because a small cache
-  // may evict one before it is used.
-  std::unordered_map<Digest, Result<at::Tensor>> step_visuals_;
+  Duration decode_time_{};  // of the last step without prompts
 };
 
 }  // namespace valora

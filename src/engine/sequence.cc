@@ -11,6 +11,15 @@ SamplingSettings seeded(SamplingSettings settings, int index) {
   return settings;
 }
 
+std::unique_ptr<AnswerShape> shape_of(const ActiveRequest& owner, const PreparedPrompt& prompt) {
+  if (!owner.request.constraint) return nullptr;
+  using Kind = AnswerConstraint::Kind;
+  if (owner.request.constraint->kind == Kind::kLabels) return label_shape(owner.form);
+  if (owner.request.constraint->kind != Kind::kBoxes) return nullptr;
+  const media::VisualInput& picture = *prompt.visual.front().input;
+  return box_shape(*owner.form.boxes, {picture.width, picture.height});
+}
+
 // Grammars count the bytes that a token has in the middle of a text; some decoders drop a space at
 // its start. A first character, whose text is not used, puts the answer into the middle.
 void begin_inside_a_text(OutputText& output, const text::Tokenizer& tokenizer,
@@ -36,6 +45,7 @@ Sequence::Sequence(std::shared_ptr<ActiveRequest> owner_, int index_,
       sampler(seeded(owner->sampling, index), prompt->tokens),
       output(tokenizer, owner->request.sampling.skip_special_tokens, owner->stop_strings,
              owner->request.sampling.include_stop_str_in_output),
+      shape(shape_of(*owner, *prompt)),
       max_tokens(max_tokens_) {
   if (owner->grammar) {
     grammar = owner->grammar->value();
@@ -56,7 +66,11 @@ Sequence::Sequence(std::shared_ptr<ActiveRequest> owner_, int index_,
   tokens = prompt->tokens;
   prompt_tokens = static_cast<int>(tokens.size());
   identity = prompt->identity;
-  identity.adapter = salted(identity.adapter, owner->request.cache_salt);
+  // A prompt whose tokens are scored finds nothing in the prefix cache. The request's sequences
+  // share what one of them has computed.
+  const std::string& salt = owner->request.cache_salt;
+  identity.adapter =
+      salted(identity.adapter, owner->prompt_logprobs ? salt_of_one(salt, owner->handle) : salt);
   priority = owner->request.priority;
   if (const auto target = owner->request.ttft_target) {
     tolerance = from_seconds(*target);

@@ -12,8 +12,10 @@
 #include "api/request.h"
 #include "engine/frontend.h"
 #include "engine/loaded_adapter.h"
+#include "engine/output/answer_shape.h"
 #include "engine/output/output_text.h"
 #include "engine/sampling/answer_grammars.h"
+#include "engine/sampling/prompt_logprobs.h"
 #include "engine/sampling/sampler.h"
 #include "scheduler/request.h"
 
@@ -25,6 +27,9 @@ struct ActiveRequest {
   std::shared_ptr<ResponseSink> sink;
   std::vector<AppliedAdapter> adapters;
   const LoadedHead* head = nullptr;  // the task head that answers; null: the language model
+  AnswerForm form;                   // of the first adapter; for kLabels and kBoxes
+  // Else it answers from the state of the last prompt token.
+  bool generates() const { return head == nullptr && request.task != Task::kEmbed; }
   SamplingSettings sampling;
   StopStrings stop_strings;
   TimePoint arrival{};
@@ -39,6 +44,7 @@ struct ActiveRequest {
   bool started = false;
   bool ended = false;
   int open_sequences = 0;
+  std::unique_ptr<PromptLogprobs> prompt_logprobs;  // null: not asked for
   Usage usage;
   int preemptions = 0;
   TimePoint first_scheduled{}, first_token{};
@@ -57,6 +63,7 @@ struct Sequence final : scheduler::Request {
   Sampler sampler;
   std::optional<grammar::GrammarMatcher> grammar;  // after the tokens generated so far
   OutputText output;
+  std::unique_ptr<AnswerShape> shape;  // what becomes of the text; null: it is the answer
   int max_tokens = 0;
   // End-of-sequence and stop tokens; forbidden before min_tokens.
   std::vector<int32_t> ending_tokens;

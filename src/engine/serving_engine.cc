@@ -1,6 +1,7 @@
 #include "engine/serving_engine.h"
 
 #include <c10/core/InferenceMode.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
@@ -8,6 +9,7 @@
 
 #include "base/log.h"
 #include "engine/output/task_head.h"
+#include "engine/sampling/bad_words.h"
 #include "ops/parallel.h"
 
 namespace valora {
@@ -38,6 +40,33 @@ ServingEngine::~ServingEngine() {
   core_.reset();  // its mover uses what is destroyed next
 }
 
+namespace {
+
+// Heads answer with labels alone.
+Status check_constraint(const GenerateRequest& request, const LoadedHead* head,
+                        const AnswerForm& form) {
+  const AnswerConstraint& constraint = *request.constraint;
+  if (head == nullptr && request.task != Task::kClassify)
+    return check_shape(constraint, form, request.prompt);
+  if (request.task == Task::kClassify || constraint.kind != AnswerConstraint::Kind::kLabels)
+    return invalid("a task head answers with a label, whose form cannot be chosen",
+                   constraint.param);
+  if (head->problem_type == adapters::ProblemType::kRegression)
+    return invalid("the task head of this model answers with numbers, not with a label",
+                   constraint.param);
+  return {};
+}
+
+}  // namespace
+
+Status ServingEngine::check_token(int32_t id, const char* field) const {
+  const int64_t vocab = loaded_.model->spec().vocab;
+  if (id >= 0 && id < vocab) return {};
+  return invalid(fmt::format("\"{}\" names token {}, which is out of vocabulary ({} tokens)", field,
+                             id, vocab),
+                 field);
+}
+
 Result<std::shared_ptr<ActiveRequest>> ServingEngine::make_request(
     GenerateRequest request, std::shared_ptr<ResponseSink> sink) {
   auto active = std::make_shared<ActiveRequest>();
@@ -45,20 +74,25 @@ Result<std::shared_ptr<ActiveRequest>> ServingEngine::make_request(
     VALORA_TRY(served, adapters_.find(use.name));
     if (!std::isfinite(use.scale))
       return invalid("the scale of adapter " + use.name + " is not finite", "lora");
-    active->adapters.push_back({served.adapter, use.scale, served.head});
+    active->adapters.push_back({served.adapter, use.scale, served.head, served.form});
   }
   VALORA_TRY(head, choose_head(request, active->adapters));
   active->head = head;
-  if (request.constraint && (head != nullptr || request.task == Task::kClassify))
-    return invalid("a task head answers with a label, whose form cannot be chosen",
-                   request.constraint->param);
+  if (!active->adapters.empty()) active->form = active->adapters.front().form;
+  if (request.constraint) VALORA_CHECK(check_constraint(request, head, active->form));
+  if (request.sampling.prompt_logprobs && (head || request.task != Task::kGenerate))
+    return invalid(
+        "\"prompt_logprobs\" needs an answer of the language model; a task head gives "
+        "none",
+        "prompt_logprobs");
   VALORA_TRY(sampling, settle_sampling(request.sampling, frontend_->generation(),
                                        options_.max_logprobs, random_seed()));
-  for (const auto& [id, bias] : sampling.logit_bias)
-    if (id < 0 || id >= loaded_.model->spec().vocab)
-      return invalid(
-          "\"logit_bias\" names token " + std::to_string(id) + ", which is outside the vocabulary",
-          "logit_bias");
+  for (const auto& [id, bias] : sampling.logit_bias) VALORA_CHECK(check_token(id, "logit_bias"));
+  for (const int32_t id : request.sampling.allowed_token_ids)
+    VALORA_CHECK(check_token(id, "allowed_token_ids"));
+  for (const int32_t id : request.sampling.stop_token_ids)
+    VALORA_CHECK(check_token(id, "stop_token_ids"));
+  sampling.bad_words = tokens_of(request.sampling.bad_words, *frontend_->tokenizer());
   active->sampling = std::move(sampling);
   VALORA_CHECK(frontend_->check(request.prompt));
   active->stop_strings = make_stop_strings(std::exchange(request.sampling.stop, {}));
@@ -95,10 +129,10 @@ Result<RequestHandle> ServingEngine::submit(GenerateRequest request,
   // On their way while the prompt is prepared.
   if (auto needs = needs_of(active->adapters); !needs.empty())
     post([needs = std::move(needs)](EngineCore& core) { core.expect(needs); });
-  active->preparations = active->request.constraint ? 2 : 1;
+  const bool constrained = active->request.constraint && active->head == nullptr;
+  active->preparations = constrained ? 2 : 1;
   prepare(active);
-  if (active->request.constraint)
-    grammar_workers_->post([this, active] { prepare_grammar(active); });
+  if (constrained) grammar_workers_->post([this, active] { prepare_grammar(active); });
   return active->handle;
 }
 
@@ -233,7 +267,7 @@ void ServingEngine::step() {
 void ServingEngine::die(const std::exception& fault) {
   healthy_ = false;
   spdlog::critical("the engine stopped: {}", reason_of(fault));
-  core_->fail_all(internal("the engine stopped: " + reason_of(fault)));
+  core_->fail_all(internal("the engine has stopped after an internal fault"));  // no paths
 }
 
 void ServingEngine::publish() {

@@ -67,6 +67,7 @@ class ServingEngine final : public Engine {
   Status make_tiers();
   Status make_core(std::unique_ptr<scheduler::Policy> policy);
   void fill_card();
+  Status check_token(int32_t id, const char* field) const;
   Result<std::shared_ptr<ActiveRequest>> make_request(GenerateRequest request,
                                                       std::shared_ptr<ResponseSink> sink);
   void prepare(const std::shared_ptr<ActiveRequest>& request);

@@ -84,6 +84,47 @@ TEST_F(GrammarTest, AGrammarThatAllowsEverythingChangesNothing) {
   }
 }
 
+// Calls that a model may make ("tool_choice": "auto"): text is free until one begins.
+TEST_F(GrammarTest, TagsWithATriggerLeaveOtherTextAlone) {
+  start();
+  const AnswerConstraint calls{Kind::kStructuralTag,
+                               R"({"type": "structural_tag", "format": {"type": "triggered_tags",
+      "triggers": ["<>"], "tags": [{"type": "tag", "begin": "<>", "end": "</>",
+        "content": {"type": "json_schema", "json_schema": {"type": "boolean"}}}]}})",
+                               {},
+                               true,
+                               {}};
+  GenerateRequest plain = ask_;
+  plain.sampling.logit_bias = {{259, -100}};
+  for (int id = 0x80; id <= 0xFF; ++id) plain.sampling.logit_bias.emplace_back(id, -100);
+  for (int id = 260; id < kVocab; ++id) plain.sampling.logit_bias.emplace_back(id, -100);
+  EXPECT_EQ(tokens_of(under(sampled(plain, 4), calls)), tokens_of(sampled(plain, 4)));
+  GenerateRequest pushed = sampled(plain, 4);
+  for (const char c : std::string_view("<>")) pushed.sampling.logit_bias.emplace_back(c, 30);
+  int begun = 0;
+  for (int seed = 0; seed < 20; ++seed) {
+    pushed.sampling.seed = seed;
+    const std::string text = run(under(pushed, calls)).first().text;
+    const std::string::size_type at = text.find("<>");
+    if (at == std::string::npos || text.size() < at + 10) continue;
+    ++begun;
+    const std::string call = text.substr(at);
+    EXPECT_TRUE(call.starts_with("<>true</>") || call.starts_with("<>false</>")) << text;
+  }
+  EXPECT_GT(begun, 5);
+}
+
+TEST_F(GrammarTest, AFallbackReplacesWhatNoGrammarExpresses) {
+  start();
+  AnswerConstraint schema{
+      Kind::kJsonSchema, R"({"type": "boolean", "not": {"const": true}})", {}, true, {}};
+  EXPECT_EQ(run(under(ask_, schema)).error->param, "field");
+  schema.fallback = R"({"type": "boolean"})";
+  EXPECT_THAT(run(under(ask_, schema)).first().text, ::testing::AnyOf("true", "false"));
+  schema.fallback = R"({"type": "boolean", "if": {}})";
+  EXPECT_EQ(run(under(ask_, schema)).error->code, ErrorCode::kInvalidArgument);
+}
+
 TEST_F(GrammarTest, EveryChoiceFollowsItsOwn) {
   start();
   GenerateRequest request = sampled(under(ask_, choice({"left", "right", "up"})), 5);
@@ -139,8 +180,9 @@ TEST_F(GrammarTest, ChunksAndPreemptionChangeNothing) {
   start();
   const AnswerConstraint form = regex("([a-f]{3}[0-9]){17}");
   std::vector<GenerateRequest> requests;
-  for (int i = 0; i < 5; ++i)
-    requests.push_back(sampled(under(ask(numbered_prompt(20 + i, 40 * i), 75), form), i));
+  for (int i = 0; i < 15;
+       ++i)  // so many that some run side by side, whenever their forms are ready
+    requests.push_back(sampled(under(ask(numbered_prompt(20 + i % 5, 40 * i), 75), form), i));
   options_.max_num_batched_tokens = 7;
   expect_the_same_when_preempted(requests);
 }

@@ -18,7 +18,9 @@ void ServingEngine::prepare(const std::shared_ptr<ActiveRequest>& request) {
   job.client = client_of(*request);
   job.prompt = std::exchange(request->request.prompt, {});  // data: URLs may hold megabytes
   // A head needs the prompt format of its training, for chat and for classification.
-  job.add_generation_prompt = !request->head || request->head->add_generation_prompt;
+  job.add_generation_prompt =
+      request->head ? request->head->add_generation_prompt : request->generates();
+  job.keep_tokens = request->request.truncate_prompt_tokens;
   job.adapters = request->adapters;
   job.stop = request->stop.get_token();
   job.done = [this, request](Result<PreparedPrompt> result) {
@@ -32,7 +34,8 @@ void ServingEngine::prepare_grammar(const std::shared_ptr<ActiveRequest>& reques
   if (request->stop.stop_requested())
     request->grammar = Error{ErrorCode::kCancelled, "the request was cancelled", {}};
   else
-    request->grammar = grammars_->start(*request->request.constraint);
+    request->grammar =
+        grammars_->start(constraint_on_text(*request->request.constraint, request->form));
   prepared(request);
 }
 

@@ -201,7 +201,7 @@ Status ServingEngine::make_core(std::unique_ptr<scheduler::Policy> policy) {
   grammars_ = std::make_unique<AnswerGrammars>(frontend_->tokenizer(),
                                                frontend_->generation().eos_token_ids, spec.vocab);
   auto runner = std::make_unique<Runner>(*loaded_.model, tiers_->kv_arena(), loaded_.dtype, device_,
-                                         options_.visual_cache_bytes, std::move(switcher));
+                                         options_.visual_cache_bytes, std::move(switcher), clock_);
   auto mover = std::make_unique<memory::ThreadMover>(
       memory::ThreadMover::Options{1, options_.memory.swap_bandwidth},
       [this](const memory::Move& move) { return tiers_->copy(move); }, [this] { copied(); },
@@ -236,6 +236,9 @@ void ServingEngine::fill_card() {
   card_.images = spec.image_token.has_value();
   card_.videos = spec.video_token.has_value();
   card_.media_limits = options_.media_limits;
+  card_.max_logprobs = options_.max_logprobs;
+  card_.tool_calls = frontend_->chat_format().tool_call_style();
+  card_.template_takes_tools = frontend_->chat_format().takes_tools();
   card_.kv_block_tokens = memory::kBlockTokens;
   card_.kv_blocks = plan_.blocks;
   card_.kv_bytes = static_cast<size_t>(plan_.block_bytes) * plan_.blocks;

@@ -17,6 +17,7 @@ class VisualCache {
  public:
   explicit VisualCache(size_t capacity_bytes) : capacity_(capacity_bytes) {}
 
+  bool contains(const Digest& key) const { return index_.contains(key); }
   // An undefined tensor if the key is missing.
   at::Tensor find(const Digest& key);
   void insert(const Digest& key, at::Tensor embeddings);

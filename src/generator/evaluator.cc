@@ -33,6 +33,7 @@ GenerateRequest request_of(const Task& task, const EvaluationOptions& options,
   request.sampling.temperature = 0;
   request.task = head.empty() ? valora::Task::kGenerate : valora::Task::kClassify;
   request.head = head;
+  request.constraint = options.constraint;
   return request;
 }
 
@@ -73,6 +74,10 @@ Result<Evaluation> evaluate(Engine& engine, const Task& task, std::span<const Sa
                             const EvaluationOptions& options) {
   if (samples.empty()) return invalid("task " + task.name + " has no samples to evaluate");
   VALORA_TRY(head, choose_head(engine, task, options));
+  if (options.constraint && !head.empty())
+    return invalid("task " + task.name + " is answered by a head, whose form cannot be chosen; " +
+                       "--no-head asks the language model",
+                   options.constraint->param);
   EngineRequests requests;
   requests.count = static_cast<int>(samples.size());
   requests.concurrency = options.concurrency;

@@ -1,6 +1,6 @@
+#include "base/base64.h"
 #include "base/file.h"
 #include "generator/evaluator.h"
-#include "media/fetch.h"
 #include "media/image.h"
 
 namespace valora::generator {
@@ -20,7 +20,7 @@ Result<std::string> frames_url(const std::vector<std::string>& files) {
     VALORA_TRY(bytes, read_file(files[i], limits.max_bytes));
     if (bytes.empty()) return invalid(files[i] + " is empty", files[i]);
     if (i > 0) url += ',';
-    url += media::encode_base64(bytes);
+    url += encode_base64(bytes);
   }
   return url;
 }

@@ -4,33 +4,21 @@
 
 #include <list>
 #include <mutex>
+#include <optional>
 #include <unordered_map>
 #include <utility>
 
+#include "grammar/ebnf.h"
 #include "grammar/matcher.h"
 #include "grammar/parts.h"
 
 namespace valora::grammar {
 namespace {
 
-// A literal of EBNF.
-std::string literal(const std::string& text) {
-  std::string out = "\"";
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (c == '"' || c == '\\')
-      out += {'\\', c};
-    else if (byte < 0x20 || byte == 0x7F)
-      out += fmt::format("\\x{:02x}", byte);
-    else
-      out += c;
-  }
-  return out + "\"";
-}
-
 xgrammar::Grammar from_choices(const std::vector<std::string>& choices) {
   std::string text = "root ::= ";
-  for (size_t i = 0; i < choices.size(); ++i) text += (i == 0 ? "" : " | ") + literal(choices[i]);
+  for (size_t i = 0; i < choices.size(); ++i)
+    text += (i == 0 ? "" : " | ") + ebnf_literal(choices[i]);
   return xgrammar::Grammar::FromEBNF(text);
 }
 
@@ -74,38 +62,43 @@ const char* name_of(const GrammarSpec& spec) {
 
 using Shared = std::shared_ptr<const CompiledGrammar>;
 
-// The least recently used ones leave.
+// By content. Values have weights; the least recently used ones leave.
+template <typename Value>
 class Cache {
  public:
   explicit Cache(size_t capacity) : capacity_(capacity) {}
 
-  Shared find(const Digest& key) {
+  const Value* find(const Digest& key) {
     const auto it = places_.find(key);
     if (it == places_.end()) return nullptr;
     entries_.splice(entries_.begin(), entries_, it->second);
-    return it->second->second;
+    return &it->second->value;
   }
 
-  void insert(const Digest& key, const Shared& grammar) {
-    if (grammar->bytes() > capacity_ || places_.contains(key)) return;
-    entries_.emplace_front(key, grammar);
+  void insert(const Digest& key, Value value, size_t weight) {
+    if (weight > capacity_ || places_.contains(key)) return;
+    entries_.push_front({key, std::move(value), weight});
     places_[key] = entries_.begin();
-    bytes_ += grammar->bytes();
-    while (bytes_ > capacity_) {
-      bytes_ -= entries_.back().second->bytes();
-      places_.erase(entries_.back().first);
+    weight_ += weight;
+    while (weight_ > capacity_) {
+      weight_ -= entries_.back().weight;
+      places_.erase(entries_.back().key);
       entries_.pop_back();
     }
   }
 
   size_t size() const { return entries_.size(); }
-  size_t bytes() const { return bytes_; }
+  size_t weight() const { return weight_; }
 
  private:
-  using Entries = std::list<std::pair<Digest, Shared>>;
-  size_t capacity_, bytes_ = 0;
-  Entries entries_;
-  std::unordered_map<Digest, Entries::iterator> places_;
+  struct Entry {
+    Digest key;
+    Value value;
+    size_t weight;
+  };
+  size_t capacity_, weight_ = 0;
+  std::list<Entry> entries_;
+  std::unordered_map<Digest, typename std::list<Entry>::iterator> places_;
 };
 
 }  // namespace
@@ -144,7 +137,29 @@ struct GrammarCompiler::State {
         table(table_of(std::move(vocabulary))),
         tokens(table->bytes, xgrammar::VocabType::RAW, table->size, std::vector<int32_t>{}),
         compiler(tokens, /*max_threads=*/1, /*cache_enabled=*/false),
-        cache(options_.cache_bytes) {}
+        made(options_.cache_bytes),
+        refused(options_.refusals) {}
+
+  // What became of the same description before.
+  std::optional<Result<Shared>> find(const Digest& key) {
+    const std::lock_guard lock(mutex);
+    const Shared* grammar = made.find(key);
+    const Error* error = grammar == nullptr ? refused.find(key) : nullptr;
+    if (grammar == nullptr && error == nullptr) return {};
+    ++stats.hits;
+    return grammar != nullptr ? Result<Shared>(*grammar) : Result<Shared>(*error);
+  }
+
+  void keep(const Digest& key, const Result<Shared>& result) {
+    const std::lock_guard lock(mutex);
+    if (result.ok()) {
+      ++stats.compiled;
+      made.insert(key, *result, (*result)->bytes());
+    } else if (result.error().code == ErrorCode::kInvalidArgument) {
+      ++stats.refused;
+      refused.insert(key, result.error(), 1);
+    }
+  }
 
   Result<Shared> build(const GrammarSpec& spec) {
     std::unique_ptr<CompiledGrammar::Parts> parts;
@@ -168,7 +183,8 @@ struct GrammarCompiler::State {
   std::mutex compiling;
   xgrammar::GrammarCompiler compiler;  // under `compiling`
   mutable std::mutex mutex;            // of what follows
-  Cache cache;
+  Cache<Shared> made;
+  Cache<Error> refused;
   Stats stats;
 };
 
@@ -178,28 +194,21 @@ GrammarCompiler::~GrammarCompiler() = default;
 
 Result<Shared> GrammarCompiler::compile(const GrammarSpec& spec) {
   const Digest key = digest_of(spec);
-  const auto find = [&]() -> Shared {
-    const std::lock_guard lock(state_->mutex);
-    Shared found = state_->cache.find(key);
-    if (found) ++state_->stats.hits;
-    return found;
-  };
-  if (Shared found = find()) return found;
-  VALORA_CHECK(check(spec));
+  if (auto known = state_->find(key)) return *std::move(known);
   const std::lock_guard alone(state_->compiling);
-  if (Shared found = find()) return found;  // made while this call waited
-  VALORA_TRY(made, state_->build(spec));
-  const std::lock_guard lock(state_->mutex);
-  ++state_->stats.compiled;
-  state_->cache.insert(key, made);
+  if (auto known = state_->find(key)) return *std::move(known);  // made while this call waited
+  const Status fits = check(spec);
+  auto made = fits.ok() ? state_->build(spec) : Result<Shared>(fits.error());
+  state_->keep(key, made);
   return made;
 }
 
 GrammarCompiler::Stats GrammarCompiler::stats() const {
   const std::lock_guard lock(state_->mutex);
   Stats stats = state_->stats;
-  stats.entries = state_->cache.size();
-  stats.bytes = state_->cache.bytes();
+  stats.entries = state_->made.size();
+  stats.bytes = state_->made.weight();
+  stats.refusals = state_->refused.size();
   return stats;
 }
 

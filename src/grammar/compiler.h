@@ -37,11 +37,13 @@ class CompiledGrammar {
 
 struct CompilerOptions {
   size_t cache_bytes = 64 << 20;
+  size_t refusals = 1024;  // how many errors are kept
   // Of one compilation.
   BudgetLimits limits{int64_t{512} << 20, 5};
 };
 
-// Thread-safe. Compilations run one at a time; what is in the cache does not wait for them.
+// Thread-safe. Compilations run one at a time; what is in the cache, grammars and errors, does not
+// wait for them.
 class GrammarCompiler {
  public:
   explicit GrammarCompiler(Vocabulary vocabulary, CompilerOptions options = {});
@@ -54,8 +56,9 @@ class GrammarCompiler {
   Result<std::shared_ptr<const CompiledGrammar>> compile(const GrammarSpec& spec);
 
   struct Stats {
-    int64_t compiled = 0, hits = 0;
-    size_t entries = 0, bytes = 0;
+    int64_t compiled = 0, refused = 0, hits = 0;
+    size_t entries = 0, bytes = 0;  // grammars in the cache
+    size_t refusals = 0;            // errors in it
   };
   Stats stats() const;
 

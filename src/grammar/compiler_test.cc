@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
 #include <random>
 
 #include "base/json.h"
@@ -44,6 +45,17 @@ TEST_F(CompilerTest, ASchemaWithAndWithoutOtherProperties) {
   EXPECT_FALSE(has(JsonSchemaSpec{schema}, R"({"a": 13})"));
   EXPECT_FALSE(has(JsonSchemaSpec{schema}, R"({"a": 3, "b": 1})"));
   EXPECT_TRUE(has(JsonSchemaSpec{schema, false}, R"({"a": 3, "b": 1})"));
+}
+
+TEST_F(CompilerTest, OtherPropertiesAreNotTheNamedOnes) {
+  const JsonSchemaSpec spec{R"({"type": "object", "properties": {
+      "ab": {"type": "null"}, "g\u00f6": {"type": "null"}, "q\"r": {"type": "null"}}})",
+                            false};
+  for (const char* other : {"a", "abc", "b", "gx", "q", "z\\u0061", "qr"})
+    EXPECT_TRUE(has(spec, std::string("{\"") + other + "\": 1}")) << other;
+  for (const char* named : {"ab", "a\\u0062", "\\u0061b", "gö", "g\\u00f6", "q\\\"r", "q\"r"})
+    EXPECT_FALSE(has(spec, std::string("{\"") + named + "\": 1}")) << named;
+  EXPECT_TRUE(has(spec, R"({"ab": null, "gö": null, "q\"r": null, "x": 1})"));
 }
 
 TEST_F(CompilerTest, PropertiesKeepTheirOrder) {
@@ -91,6 +103,18 @@ TEST_F(CompilerTest, AStructuralTag) {
   EXPECT_FALSE(has(spec, "<a>1</a>"));
 }
 
+TEST_F(CompilerTest, ATriggerBeginsATagInFreeText) {
+  const StructuralTagSpec spec{
+      R"({"type": "structural_tag", "format": {"type": "triggered_tags", "triggers": ["<c>"],
+          "tags": [{"type": "tag", "begin": "<c>1", "end": "</c>",
+                    "content": {"type": "json_schema", "json_schema": {"type": "boolean"}}}]}})"};
+  EXPECT_TRUE(has(spec, "a < b <c"));
+  EXPECT_TRUE(has(spec, "<cd"));
+  EXPECT_TRUE(has(spec, "x<c>1true</c>y<c>1false</c>"));
+  EXPECT_FALSE(has(spec, "<c>2"));
+  EXPECT_FALSE(has(spec, "<c>11</c>"));
+}
+
 TEST_F(CompilerTest, ARecursiveSchemaWorks) {
   const JsonSchemaSpec spec{
       R"({"$defs": {"n": {"type": "object", "properties": {"c": {"$ref": "#/$defs/n"}}}},
@@ -103,6 +127,9 @@ TEST_F(CompilerTest, RefusesWhatItCannotApply) {
   EXPECT_THAT(schema(R"({"allOf": [{"type": "integer"}, {"type": "integer"}]})"),
               HasSubstr("cannot be applied in full"));
   EXPECT_THAT(schema(R"({"type": "number", "multipleOf": 0.5})"), HasSubstr("multipleOf"));
+  EXPECT_THAT(
+      refusal(JsonSchemaSpec{R"({"type": "object", "unevaluatedProperties": false})", false}),
+      HasSubstr("\"unevaluatedProperties\": false"));
   EXPECT_THAT(schema(R"({"$ref": "#/$defs/none"})"), HasSubstr("cannot be used"));
   EXPECT_THAT(schema(R"({"$ref": "#"})"), HasSubstr("cannot be used"));
   EXPECT_THAT(refusal(RegexSpec{"(?=a)b"}), HasSubstr("ookahead"));
@@ -127,6 +154,58 @@ TEST_F(CompilerTest, ABudgetOfTimeAndMemoryEndsACompilation) {
   GrammarCompiler short_of_memory(byte_vocabulary(), {.limits = {1 << 20, 60}});
   EXPECT_THAT(short_of_memory.compile(spec).error().message, HasSubstr("more than 1 MiB"));
   EXPECT_TRUE(short_of_memory.compile(RegexSpec{"a"}).ok());
+}
+
+TEST_F(CompilerTest, FormatsOfStringsWriteJson) {
+  const auto of_format = [](const std::string& format) {
+    return JsonSchemaSpec{R"({"type": "string", "format": ")" + format + "\"}"};
+  };
+  const std::map<std::string, std::string> examples = {
+      {"date", "2026-02-28"},
+      {"time", "23:59:60Z"},
+      {"date-time", "2026-02-28T01:02:03.5+01:00"},
+      {"duration", "P3DT4H"},
+      {"email", "a.b@c.de"},
+      {"hostname", "a.b-c.de"},
+      {"ipv4", "127.0.0.1"},
+      {"ipv6", "::1"},
+      {"uri", "http://a.de/b?c#d"},
+      {"uri-reference", "../b#d"},
+      {"uri-template", "/b/{c}"},
+      {"uuid", "01234567-89ab-cdef-0123-456789ABCDEF"}};
+  for (const auto& [format, example] : examples) {
+    EXPECT_TRUE(has(of_format(format), '"' + example + '"')) << format;
+    EXPECT_FALSE(has(of_format(format), "\" \\t\"")) << format;
+  }
+  EXPECT_FALSE(has(of_format("email"), R"("\"\a\"@c.de")"));  // \a is not JSON
+  EXPECT_TRUE(has(of_format("colour"), "\" \\t\""));          // not known: any string
+  for (const char* format : {"json-pointer", "relative-json-pointer"})
+    EXPECT_THAT(refusal(of_format(format)), HasSubstr("\"format\" that is not supported"));
+  EXPECT_THAT(refusal(JsonSchemaSpec{R"({"type": "string", "format": "date", "pattern": "2$"})"}),
+              HasSubstr("\"pattern\" beside \"format\""));
+  EXPECT_THAT(refusal(JsonSchemaSpec{R"({"type": "string", "format": "date", "maxLength": 2})"}),
+              HasSubstr("cannot be applied in full"));
+}
+
+TEST_F(CompilerTest, ErrorsAreKeptToo) {
+  GrammarCompiler compiler(byte_vocabulary(), {.refusals = 2, .limits = {int64_t{1} << 30, 0.1}});
+  const RegexSpec wrong{"(a"}, slow{"((a{90}){100}b?){100}"};
+  const auto message = [&](const GrammarSpec& spec) {
+    const auto made = compiler.compile(spec);
+    return made.ok() ? std::string() : made.error().message;
+  };
+  const std::string first = message(slow);
+  EXPECT_NE(first, "");
+  EXPECT_EQ(message(slow), first);
+  EXPECT_EQ(compiler.stats().refused, 1);
+  EXPECT_EQ(compiler.stats().hits, 1);
+  EXPECT_NE(message(wrong), "");
+  EXPECT_NE(message(JsonSchemaSpec{"{"}), "");  // the third: the first one leaves
+  EXPECT_EQ(compiler.stats().refusals, 2);
+  EXPECT_EQ(message(slow), first);
+  EXPECT_EQ(compiler.stats().refused, 4);
+  EXPECT_EQ(message(RegexSpec{"a"}), "");
+  EXPECT_EQ(compiler.stats().entries, 1);
 }
 
 TEST_F(CompilerTest, EqualDescriptionsAreCompiledOnce) {

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 #include <support/logging.h>
 
+#include <new>
 #include <optional>
 
 #include "base/log.h"
@@ -44,6 +45,8 @@ Status run(BudgetLimits limits, const std::string& what, const std::function<voi
     return {};
   } catch (const BudgetExceeded& over) {
     return too_large(what, over, limits);
+  } catch (const std::bad_alloc&) {
+    return internal(what + " could not be prepared: the machine is out of memory");
   } catch (const xgrammar::LogFatalError& e) {
     return invalid(fmt::format("{} cannot be used: {}", what, clean(e.std::runtime_error::what())));
   } catch (const std::exception& e) {

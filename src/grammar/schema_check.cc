@@ -51,6 +51,11 @@ constexpr Keys kSchemas = {"items", "additionalProperties", "unevaluatedProperti
 constexpr Keys kListsOfSchemas = {"anyOf", "oneOf", "allOf", "prefixItems"};
 constexpr Keys kMapsOfSchemas = {"properties", "patternProperties", "$defs", "definitions"};
 
+// Of these, xgrammar writes strings; others are as any string.
+constexpr Keys kFormats = {"date",          "date-time",    "duration", "email",
+                           "hostname",      "ipv4",         "ipv6",     "time",
+                           "uri-reference", "uri-template", "uri",      "uuid"};
+
 bool holds(Keys keys, std::string_view key) { return std::ranges::find(keys, key) != keys.end(); }
 
 std::string_view first_of(Keys keys, const Json& schema) {
@@ -82,11 +87,19 @@ std::string step_into(const std::string& place, std::string_view key) {
 
 class SchemaCheck {
  public:
+  explicit SchemaCheck(bool strict) : strict_(strict) {}
+
   Status visit(const Json& schema, const std::string& place) {
     if (schema.is_boolean()) return {};
     if (!schema.is_object()) return fault(place, "must be a schema: an object or a boolean");
     VALORA_CHECK(check_keywords(schema, place));
+    if (!strict_ && schema.value("unevaluatedProperties", Json()) == false &&
+        !schema.contains("additionalProperties"))
+      return fault(place,
+                   "has \"unevaluatedProperties\": false, which is applied only if \"strict\" is "
+                   "true; \"additionalProperties\" is always applied");
     VALORA_CHECK(check_beside(schema, place));
+    VALORA_CHECK(check_patterns(schema, place));
     VALORA_CHECK(check_values(schema, place));
     VALORA_CHECK(check_required(schema, place));
     for (const auto& [key, value] : schema.items()) VALORA_CHECK(descend(key, value, place));
@@ -113,6 +126,9 @@ class SchemaCheck {
       // xgrammar's grammars of these write what must be escaped in JSON.
       if (key == "format" && (value == "json-pointer" || value == "relative-json-pointer"))
         return fault(place, "has a \"format\" that is not supported");
+      // xgrammar applies the former alone.
+      if (key == "format" && is_known_format(value) && schema.contains("pattern"))
+        return fault(place, "has \"pattern\" beside \"format\", which is not supported");
       if (key == "required" && !(value.is_array() && std::ranges::all_of(value, is_string)))
         return fault(step_into(place, key), "must be a list of strings");
     }
@@ -120,6 +136,9 @@ class SchemaCheck {
   }
 
   static bool is_string(const Json& value) { return value.is_string(); }
+  static bool is_known_format(const Json& value) {
+    return value.is_string() && holds(kFormats, value.get_ref<const std::string&>());
+  }
 
   // What would be ignored is refused.
   static Status check_beside(const Json& schema, const std::string& place) {
@@ -170,6 +189,20 @@ class SchemaCheck {
                           holds(kOfArrays, key) || holds(kOfObjects, key);
       if (bounds && !applied) return fault(place, fmt::format("has \"{}\" but no \"type\"", key));
     }
+    return {};
+  }
+
+  // xgrammar holds a property to its name or to one pattern, not to all that match.
+  static Status check_patterns(const Json& schema, const std::string& place) {
+    if (!schema.contains("patternProperties")) return {};
+    const Json& patterns = schema["patternProperties"];
+    if (patterns.is_object() && patterns.size() > 1)
+      return fault(step_into(place, "patternProperties"), "has several patterns; one is supported");
+    for (const char* key : {"properties", "additionalProperties", "unevaluatedProperties"})
+      if (schema.contains(key) && schema[key] != false && schema[key] != Json::object())
+        return fault(place, fmt::format("has \"patternProperties\" beside \"{}\", which is not "
+                                        "supported",
+                                        key));
     return {};
   }
 
@@ -232,19 +265,20 @@ class SchemaCheck {
     return {};
   }
 
+  const bool strict_;
   size_t enumerated_ = 0, properties_ = 0;
 };
 
 }  // namespace
 
-Status check_schema(const std::string& schema) {
+Status check_schema(const std::string& schema, bool strict) {
   const JsonLimits limits{.max_bytes = kMaxSchemaBytes,
                           .max_depth = kMaxDepth,
                           .max_values = kMaxValues,
                           .unique_keys = true};
   const auto parsed = parse_json(schema, "the schema", limits);
   if (!parsed.ok()) return invalid(parsed.error().message);
-  return SchemaCheck().visit(*parsed, "#");
+  return SchemaCheck(strict).visit(*parsed, "#");
 }
 
 }  // namespace valora::grammar

@@ -9,6 +9,7 @@ namespace valora::grammar {
 
 inline constexpr size_t kMaxSchemaBytes = 128 << 10;
 
-Status check_schema(const std::string& schema);
+// strict: JsonSchemaSpec::strict.
+Status check_schema(const std::string& schema, bool strict);
 
 }  // namespace valora::grammar

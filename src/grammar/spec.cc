@@ -12,7 +12,7 @@ namespace {
 
 constexpr size_t kMaxChoices = 1000;
 constexpr size_t kMaxChoiceBytes = 64 << 10;  // of all together
-constexpr size_t kMaxTagBytes = 64 << 10;
+constexpr size_t kMaxTagBytes = 128 << 10;
 
 Status check_choices(const std::vector<std::string>& choices) {
   if (choices.empty()) return invalid("the list of choices is empty");
@@ -33,9 +33,21 @@ Status check_choices(const std::vector<std::string>& choices) {
   return {};
 }
 
+// The schemas anywhere in a structural tag.
+Status check_schemas_in(const Json& tag) {
+  if (!tag.is_structured()) return {};
+  const auto schema = tag.is_object() ? tag.find("json_schema") : tag.end();
+  const bool holds = schema != tag.end() && tag.value("type", Json()) == "json_schema";
+  if (holds) return check_schema(schema->dump(), /*strict=*/true);
+  for (const Json& part : tag) VALORA_CHECK(check_schemas_in(part));
+  return {};
+}
+
 struct Checker {
   Status operator()(const JsonObjectSpec&) const { return {}; }
-  Status operator()(const JsonSchemaSpec& spec) const { return check_schema(spec.schema); }
+  Status operator()(const JsonSchemaSpec& spec) const {
+    return check_schema(spec.schema, spec.strict);
+  }
   Status operator()(const RegexSpec& spec) const {
     return check_regex(spec.pattern, "the regular expression");
   }
@@ -47,7 +59,7 @@ struct Checker {
     const auto tag = parse_json(spec.json, "the structural tag", limits);
     if (!tag.ok()) return invalid(tag.error().message);
     if (!tag->is_object()) return invalid("the structural tag is not an object");
-    return {};
+    return check_schemas_in(*tag);
   }
 };
 

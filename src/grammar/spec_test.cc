@@ -104,6 +104,18 @@ TEST(GrammarSpec, LimitsTheRest) {
   EXPECT_NE(reason(StructuralTagSpec{"{"}), "");
 }
 
+TEST(GrammarSpec, ChecksTheSchemasWithinATag) {
+  const auto tag = [](const std::string& schema) {
+    return StructuralTagSpec{
+        R"({"type": "structural_tag", "format": {"type": "tags_with_separator", "separator": ";",
+            "tags": [{"type": "tag", "begin": "a", "end": "b", "content":
+              {"type": "json_schema", "json_schema": )" +
+        schema + "}}]}}"};
+  };
+  EXPECT_EQ(reason(tag(R"({"type": "object"})")), "");
+  EXPECT_THAT(reason(tag(R"({"type": "object", "not": {}})")), ::testing::HasSubstr("not"));
+}
+
 TEST(GrammarSpec, DigestsTellDescriptionsApart) {
   EXPECT_NE(digest_of(GrammarSpec(RegexSpec{"a"})), digest_of(GrammarSpec(EbnfSpec{"a"})));
   EXPECT_NE(digest_of(GrammarSpec(JsonSchemaSpec{"{}", true})),

@@ -1,4 +1,4 @@
-// JSON as template values. Objects keep the order of Json (by key).
+// JSON as template values. Objects keep the order that they have in the given type.
 #pragma once
 
 #include "base/json.h"
@@ -7,5 +7,6 @@
 namespace valora::jinja {
 
 Result<Value> from_json(Budget& budget, const Json& json, int depth = 0);
+Result<Value> from_json(Budget& budget, const OrderedJson& json, int depth = 0);
 
 }  // namespace valora::jinja

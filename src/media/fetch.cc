@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/base64.h"
 #include "media/fetchers.h"
 
 namespace valora::media {

@@ -17,9 +17,12 @@ struct FetchPolicy {
   // Empty: no file access. Symbolic links are resolved before the check.
   std::string allowed_local_path;
   bool allow_http = false;
-  // Host names without ports, compared case-insensitively. If empty and allow_http is set: any
-  // host. Redirects are followed only to allowed hosts.
+  // Host names without ports, compared case-insensitively; they may have any address. If empty and
+  // allow_http is set: any host with a public address, and errors do not tell why it could not be
+  // reached. Redirects are followed only to allowed hosts.
   std::vector<std::string> allowed_hosts;
+  bool private_addresses = false;  // any host may have any address
+  bool use_proxy = false;  // that of http_proxy and https_proxy, which then sees to addresses
   std::chrono::seconds image_timeout{5};
   std::chrono::seconds video_timeout{30};
 };
@@ -40,11 +43,5 @@ bool is_remote(std::string_view url);
 
 // Whether the URL is a list of frames (`data:video/jpeg;base64,…`) instead of one file.
 bool is_frame_list(std::string_view url);
-
-// The standard alphabet. White space, and missing padding at the end, are accepted; everything else
-// is an error.
-Result<Bytes> decode_base64(std::string_view text);
-// With padding, without white space.
-std::string encode_base64(std::string_view bytes);
 
 }  // namespace valora::media

@@ -6,6 +6,7 @@
 #include <strings.h>
 
 #include "media/fetchers.h"
+#include "media/public_address.h"
 #include "media/stop.h"
 
 namespace valora::media {
@@ -52,7 +53,20 @@ struct Download {
   Bytes bytes;
   size_t max_bytes = 0;
   bool over_limit = false;
+  bool private_address = false;  // the host has one, which the policy forbids
 };
+
+bool public_only(const FetchPolicy& policy) {
+  return policy.allowed_hosts.empty() && !policy.private_addresses && !policy.use_proxy;
+}
+
+// Called with the address that a name resolved to, so a name cannot lead to another one later.
+curl_socket_t open_public_socket(void* user, curlsocktype, curl_sockaddr* address) {
+  if (is_public(address->addr))
+    return ::socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
+  static_cast<Download*>(user)->private_address = true;
+  return CURL_SOCKET_BAD;
+}
 
 size_t receive(const char* data, size_t, size_t count, void* user) {
   auto& download = *static_cast<Download*>(user);
@@ -68,7 +82,12 @@ size_t receive(const char* data, size_t, size_t count, void* user) {
   return count;
 }
 
-void set_options(CURL* curl, Download& download) {
+void set_options(CURL* curl, Download& download, const FetchPolicy& policy) {
+  if (public_only(policy)) {
+    curl_easy_setopt(curl, CURLOPT_OPENSOCKETFUNCTION, open_public_socket);
+    curl_easy_setopt(curl, CURLOPT_OPENSOCKETDATA, &download);
+  }
+  if (!policy.use_proxy) curl_easy_setopt(curl, CURLOPT_PROXY, "");
   curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
   // A name that is still being resolved delays neither the timeout nor a stop.
   curl_easy_setopt(curl, CURLOPT_QUICK_EXIT, 1L);
@@ -101,7 +120,7 @@ CURLcode perform(CURLM* multi, CURL* curl, const std::stop_token& stop) {
 // One request: fills the download, or returns the URL that it redirects to.
 Result<std::string> get_once(CURLM* multi, CURL* curl, const std::string& url, MediaKind kind,
                              Download& download, std::chrono::milliseconds time_left,
-                             const std::stop_token& stop) {
+                             const FetchPolicy& policy, const std::stop_token& stop) {
   download.bytes.clear();
   curl_easy_setopt(curl, CURLOPT_URL, url.c_str());
   curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS,
@@ -110,6 +129,12 @@ Result<std::string> get_once(CURLM* multi, CURL* curl, const std::string& url, M
   VALORA_CHECK(check_stop(stop));
   if (download.over_limit || code == CURLE_FILESIZE_EXCEEDED)
     return too_large(kind, download.max_bytes);
+  if (download.private_address)
+    return invalid(
+        fmt::format("the {} cannot be fetched: its host has no public address", kind_name(kind)));
+  // Why a host cannot be reached would tell a client which of its ports are open.
+  if (code != CURLE_OK && public_only(policy))
+    return invalid(fmt::format("the {} cannot be fetched", kind_name(kind)));
   if (code != CURLE_OK)
     return invalid(
         fmt::format("the {} cannot be fetched: {}", kind_name(kind), curl_easy_strerror(code)));
@@ -136,7 +161,7 @@ Result<Bytes> fetch_http(const std::string& url, MediaKind kind, size_t max_byte
   const Curl curl(curl_easy_init(), curl_easy_cleanup);
   if (!multi || !curl) return internal("libcurl cannot be initialised");
   Download download{{}, max_bytes};
-  set_options(curl.get(), download);
+  set_options(curl.get(), download, policy);
 
   using std::chrono::steady_clock;
   const auto deadline = steady_clock::now() +
@@ -146,7 +171,8 @@ Result<Bytes> fetch_http(const std::string& url, MediaKind kind, size_t max_byte
     VALORA_CHECK(check_host(next, policy));
     const auto left =
         std::chrono::duration_cast<std::chrono::milliseconds>(deadline - steady_clock::now());
-    VALORA_TRY(redirect, get_once(multi.get(), curl.get(), next, kind, download, left, stop));
+    VALORA_TRY(redirect,
+               get_once(multi.get(), curl.get(), next, kind, download, left, policy, stop));
     if (redirect.empty()) return std::move(download.bytes);
     next = std::move(redirect);
   }

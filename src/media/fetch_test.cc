@@ -26,30 +26,6 @@ Result<std::string> fetch_text(const std::string& url, const FetchPolicy& policy
   return text(items.at(0));
 }
 
-TEST(Base64, DecodesTheStandardAlphabet) {
-  EXPECT_EQ(text(*decode_base64("")), "");
-  EXPECT_EQ(text(*decode_base64("Zg==")), "f");
-  EXPECT_EQ(text(*decode_base64("Zm8=")), "fo");
-  EXPECT_EQ(text(*decode_base64("Zm9vYmFy")), "foobar");
-  EXPECT_EQ(*decode_base64("+/+/"), (Bytes{0xfb, 0xff, 0xbf}));
-  EXPECT_EQ(text(*decode_base64("Zm8")), "fo") << "missing padding";
-  EXPECT_EQ(text(*decode_base64(" Zm9v\r\nYm Fy\n")), "foobar") << "white space";
-}
-
-TEST(Base64, RefusesAllElse) {
-  for (const char* wrong :
-       {"Z", "Zm9vY", "Zg=", "Zg===", "Zg==Zg==", "Zm9v=", "====", "Zm-_", "Zm9v!", "Zm\xc3\xa9v"})
-    EXPECT_FALSE(decode_base64(wrong).ok()) << wrong;
-}
-
-TEST(Base64, IsReadBackAsWritten) {
-  EXPECT_EQ(encode_base64(""), "");
-  EXPECT_EQ(encode_base64("f"), "Zg==");
-  EXPECT_EQ(encode_base64("fo"), "Zm8=");
-  EXPECT_EQ(encode_base64("foobar"), "Zm9vYmFy");
-  EXPECT_EQ(encode_base64("\xfb\xff\xbf"), "+/+/");
-}
-
 TEST(FetchData, GivesTheBytes) {
   EXPECT_EQ(*fetch_text("data:image/png;base64,Zm9v"), "foo");
   EXPECT_EQ(*fetch_text("DATA:image/png;charset=x;BASE64,Zm9v"), "foo");
@@ -195,7 +171,32 @@ TEST_F(FetchHttp, DownloadsAndFollowsRedirects) {
   EXPECT_EQ(*get("/picture"), "foo");
   EXPECT_EQ(*get("/near"), "foo");
   policy_.allowed_hosts.clear();
+  policy_.private_addresses = true;
   EXPECT_EQ(*get("/picture"), "foo");
+}
+
+TEST_F(FetchHttp, WithoutAListHostsNeedAPublicAddress) {
+  policy_.allowed_hosts.clear();
+  const std::string reason = "the image cannot be fetched: its host has no public address";
+  EXPECT_EQ(get("/picture").error().message, reason);
+  const std::string port = host_.url("").substr(std::string("http://127.0.0.1").size());
+  for (const char* name : {"localhost", "0.0.0.0", "[::1]", "2130706433", "0x7f.1"})
+    EXPECT_EQ(
+        fetch_text(std::string("http://") + name + port + "/picture", policy_).error().message,
+        reason)
+        << name;
+  EXPECT_EQ(fetch_text("http://127.0.0.1:1/", policy_).error().message, reason)
+      << "a closed port answers alike";
+  EXPECT_EQ(host_.requests(), 0);
+}
+
+TEST_F(FetchHttp, TheEnvironmentsProxyIsUsedOnRequestAlone) {
+  ::unsetenv("no_proxy");
+  ::setenv("http_proxy", "http://127.0.0.1:1", 1);
+  EXPECT_EQ(*get("/picture"), "foo");
+  policy_.use_proxy = true;
+  EXPECT_FALSE(get("/picture").ok());
+  ::unsetenv("http_proxy");
 }
 
 TEST_F(FetchHttp, RefusesWhatThePolicyForbids) {
@@ -211,6 +212,7 @@ TEST_F(FetchHttp, RefusesWhatThePolicyForbids) {
 
 TEST_F(FetchHttp, RedirectsStayOnHttpAndEnd) {
   policy_.allowed_hosts.clear();
+  policy_.private_addresses = true;
   EXPECT_FALSE(get("/file").ok());
   EXPECT_NE(get("/loop").error().message.find("redirects"), std::string::npos);
 }

@@ -26,7 +26,10 @@ Input prepare_image(std::span<const uint8_t> bytes, const Processor& processor,
                     const Limits& limits) {
   VALORA_TRY(image, decode_image(bytes, limits));
   VALORA_CHECK(check_tokens(processor.image_tokens(image.width, image.height), limits));
-  return processor.image(image);
+  VALORA_TRY(input, processor.image(image));
+  input.width = image.width;
+  input.height = image.height;
+  return std::move(input);
 }
 
 Input prepare_video(std::span<const uint8_t> bytes, const Processor& processor,
@@ -96,11 +99,6 @@ struct Loader::Impl {
         stop);
   }
 
-  // Equal bytes of another kind of media give other pixels.
-  DigestBuilder& begin_digest(DigestBuilder& digest, std::string_view form) const {
-    return digest.add(processor->settings_digest()).add(form);
-  }
-
   const std::shared_ptr<const Processor> processor;
   const FetchPolicy policy;
   const Limits limits;
@@ -114,16 +112,23 @@ Loader::Loader(std::shared_ptr<const Processor> processor, FetchPolicy policy, L
 Loader::~Loader() = default;
 
 Result<FetchedMedia> Loader::fetch(const std::string& url, MediaKind kind,
-                                   const std::stop_token& stop) const {
+                                   const std::stop_token& stop,
+                                   std::shared_ptr<const Processor> processor) const {
   FetchedMedia media;
   media.kind = kind;
+  media.processor = std::move(processor);
+  if (!media.processor) media.processor = impl_->processor;
   const bool image = kind == MediaKind::kImage;
   media.frame_list = !image && is_frame_list(url);
   const size_t most = image ? impl_->limits.max_bytes : impl_->limits.max_video_bytes;
   VALORA_TRY(items, media::fetch(url, kind, most, impl_->policy, stop));
   media.items = std::move(items);
   DigestBuilder digest;
-  impl_->begin_digest(digest, image ? "image" : media.frame_list ? "frames" : "video");
+  // Equal bytes of another kind of media give other pixels.
+  digest.add(media.processor->settings_digest())
+      .add(std::string_view(image              ? "image"
+                            : media.frame_list ? "frames"
+                                               : "video"));
   for (const Bytes& item : media.items) digest.add(std::span<const uint8_t>(item));
   media.digest = digest.finish();
   return media;
@@ -132,7 +137,7 @@ Result<FetchedMedia> Loader::fetch(const std::string& url, MediaKind kind,
 PreparedInput Loader::find(const FetchedMedia& media) { return impl_->cache.find(media.digest); }
 
 Result<PreparedInput> Loader::prepare(const FetchedMedia& media, const std::stop_token& stop) {
-  const Processor& processor = *impl_->processor;
+  const Processor& processor = *media.processor;
   const Limits& limits = impl_->limits;
   return impl_->prepare_once(
       media.digest,
@@ -146,10 +151,13 @@ Result<PreparedInput> Loader::prepare(const FetchedMedia& media, const std::stop
 }
 
 Result<PreparedInput> Loader::load(const std::string& url, MediaKind kind,
-                                   const std::stop_token& stop) {
-  VALORA_TRY(media, fetch(url, kind, stop));
+                                   const std::stop_token& stop,
+                                   std::shared_ptr<const Processor> processor) {
+  VALORA_TRY(media, fetch(url, kind, stop, std::move(processor)));
   return prepare(media, stop);
 }
+
+const Processor& Loader::processor() const { return *impl_->processor; }
 
 LoaderStats Loader::stats() const { return impl_->cache.stats(); }
 

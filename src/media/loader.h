@@ -23,6 +23,7 @@ struct FetchedMedia {
   bool frame_list = false;
   std::vector<Bytes> items;  // one, or the frames of a list
   Digest digest;
+  std::shared_ptr<const Processor> processor;  // what prepares them
 };
 
 // Thread-safe. Caches prepared inputs by content digest, up to cache_bytes (LRU). If two threads
@@ -36,15 +37,19 @@ class Loader {
          size_t cache_bytes);
   ~Loader();
 
-  Result<std::shared_ptr<const VisualInput>> load(const std::string& url, MediaKind kind,
-                                                  const std::stop_token& stop = {});
+  // processor: a variant of the loader's own, by Processor::with(); null: its own.
+  Result<std::shared_ptr<const VisualInput>> load(
+      const std::string& url, MediaKind kind, const std::stop_token& stop = {},
+      std::shared_ptr<const Processor> processor = nullptr);
   // The steps of load(). find(): null if the item has to be prepared.
   Result<FetchedMedia> fetch(const std::string& url, MediaKind kind,
-                             const std::stop_token& stop = {}) const;
+                             const std::stop_token& stop = {},
+                             std::shared_ptr<const Processor> processor = nullptr) const;
   std::shared_ptr<const VisualInput> find(const FetchedMedia& media);
   Result<std::shared_ptr<const VisualInput>> prepare(const FetchedMedia& media,
                                                      const std::stop_token& stop = {});
   LoaderStats stats() const;
+  const Processor& processor() const;
 
  private:
   struct Impl;

@@ -55,6 +55,15 @@ TEST(Loader, EqualBytesArePreparedOnce) {
   EXPECT_EQ(loader.stats().hits, 2u);
 }
 
+TEST(Loader, NotesTheSizeOfThePictureAsSent) {
+  Loader loader = make_loader();
+  const auto input =
+      loader.load(data_url("image/png", encode_png(make_picture(71, 45, 1))), MediaKind::kImage);
+  ASSERT_TRUE(input.ok()) << input.error().message;
+  EXPECT_EQ((*input)->width, 71);
+  EXPECT_EQ((*input)->height, 45);
+}
+
 TEST(Loader, DigestsTellSettingsAndKindsApart) {
   const Bytes bytes = encode_jpeg(make_picture(56, 56));
   Loader loader = make_loader();

@@ -1,7 +1,9 @@
 // A family's image processor: pictures or frames to the flat patches that its vision tower reads.
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <vector>
@@ -26,13 +28,30 @@ struct VisualInput {
   int patch_dim = 0;           // floats per patch
   std::vector<float> patches;  // [grid_t * grid_h * grid_w, patch_dim], normalised
   int tokens = 0;              // tokens in the language model
+  // Of the picture that was sent, after its orientation; set by the Loader. Videos: 0.
+  int width = 0, height = 0;
   int64_t patch_count() const { return int64_t{grid_t} * grid_h * grid_w; }
   double seconds_per_grid = 0;  // videos only: time between temporal positions (Qwen2.5-VL)
+};
+
+// Values in place of a processor's settings, for the media of one request.
+struct ProcessorOverrides {
+  std::optional<int64_t> min_pixels, max_pixels;
+  std::optional<double> fps;
+  bool images = false, videos = false;  // the kinds of media that they are for
 };
 
 class Processor {
  public:
   virtual ~Processor() = default;
+  // The same processor with other settings, within the limits of its own. kInvalidArgument: they
+  // are beyond them, or it has no such settings.
+  virtual Result<std::shared_ptr<const Processor>> with(const ProcessorOverrides&) const {
+    return invalid(
+        "the model prepares all pictures in one size; \"mm_processor_kwargs\" has no "
+        "settings for it",
+        "mm_processor_kwargs");
+  }
   virtual Result<VisualInput> image(const Image& image) const = 0;
   // Frames of equal size; padded to the family's temporal patch. sampled_fps: frames given per
   // second of the video. 0 if unknown (a list of frames): the family's default. If a stop is

@@ -114,6 +114,28 @@ void add_to_digest(DigestBuilder& digest, const PatchSettings& s) {
   digest.add(s.patch_size).add(s.temporal_patch_size).add(s.merge_size);
 }
 
+constexpr double kMaxFps = 240;
+
+Error beyond(const std::string& what) {
+  return invalid("\"mm_processor_kwargs\": " + what, "mm_processor_kwargs");
+}
+
+// The settings with other bounds, whose maximum may not be above the model's.
+Result<PatchSettings> bounded(PatchSettings settings, const ProcessorOverrides& overrides) {
+  if (!overrides.min_pixels && !overrides.max_pixels) return settings;
+  if (!settings.do_resize) return beyond("the model's processor does not resize");
+  const int64_t limit = settings.pixels.max;
+  const int64_t max = overrides.max_pixels.value_or(limit);
+  if (max < 1 || max > limit)
+    return beyond(
+        fmt::format("max_pixels must be from 1 to {}, the model's own, not {}", limit, max));
+  const int64_t min = overrides.min_pixels.value_or(std::min(settings.pixels.min, max));
+  if (min < 1 || min > max)
+    return beyond(fmt::format("min_pixels must be from 1 to max_pixels, {}, not {}", max, min));
+  settings.pixels = {min, max};
+  return settings;
+}
+
 // preprocessor_config.json and config.json may disagree.
 Status check_layout(const PatchSettings& settings, const PatchLayout& tower, const char* what) {
   const auto check = [&](const char* key, int have, int want) -> Status {
@@ -132,6 +154,29 @@ class Qwen2VlProcessor final : public Processor {
   Qwen2VlProcessor(const PatchSettings& image, const PatchSettings& video,
                    const FrameSampling& sampling)
       : images_(image), videos_(video), sampling_(sampling) {}
+
+  Result<std::shared_ptr<const Processor>> with(
+      const ProcessorOverrides& overrides) const override {
+    PatchSettings image = images_.settings(), video = videos_.settings();
+    FrameSampling sampling = sampling_;
+    if (overrides.images) {
+      VALORA_TRY(changed, bounded(image, overrides));
+      image = changed;
+    }
+    if (overrides.videos) {
+      VALORA_TRY(changed, bounded(video, overrides));
+      video = changed;
+    }
+    if (overrides.fps) {
+      // Written so that NaN fails.
+      if (!(*overrides.fps > 0 && *overrides.fps <= kMaxFps))
+        return beyond(fmt::format("fps must be above 0 and at most {}", kMaxFps));
+      sampling.num_frames.reset();
+      sampling.fps = *overrides.fps;
+    }
+    return std::shared_ptr<const Processor>(
+        std::make_shared<Qwen2VlProcessor>(image, video, sampling));
+  }
 
   Result<VisualInput> image(const Image& image) const override {
     return images_.patches(std::span(&image, 1), MediaKind::kImage);

@@ -22,6 +22,9 @@ struct MergedWeights {
 struct Adaptation {
   const MergedWeights* merged = nullptr;  // null: the base model
   ops::LoraBatch lora;
+
+  // Of rows [begin, end).
+  Adaptation part(int64_t begin, int64_t end) const { return {merged, lora.part(begin, end)}; }
 };
 
 // An image or video for the vision tower, with the adapters of its request that target the tower or

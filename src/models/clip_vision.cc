@@ -1,7 +1,6 @@
 #include "models/clip_vision.h"
 
 #include "models/table_linear.h"
-#include "ops/attention.h"
 
 namespace valora::models {
 
@@ -74,44 +73,73 @@ ClipVisionTower::ClipVisionTower(Weights& weights, const adapters::ModuleTable& 
 }
 
 at::Tensor ClipVisionTower::embed(std::span<const VisualItem> items) const {
-  const int64_t n = static_cast<int64_t>(items.size());
-  const at::Tensor patches = patch_embedding_(
-      patch_rows(items, config_.channels * config_.patch * config_.patch, dtype_, device_));
+  const int64_t n = static_cast<int64_t>(items.size()), patches = config_.positions() - 1;
+  const at::Tensor rows = patch_embedding_(patch_rows(items, 0, n * patches, dtype_, device_));
   const at::Tensor classes = class_embedding_.expand({n, 1, config_.width});
   const at::Tensor x =
-      at::cat({classes, patches.view({n, -1, config_.width})}, 1) + position_embedding_;
-  return x.reshape({n * config_.positions(), config_.width});
+      at::cat({classes, rows.view({n, -1, config_.width})}, 1) + position_embedding_;
+  return pre_layrnorm_(x.reshape({n * config_.positions(), config_.width}));
 }
 
-at::Tensor ClipVisionTower::run(const ClipVisionLayer& layer, at::Tensor x,
-                                const std::vector<int64_t>& ends,
-                                const Adaptation& adaptation) const {
-  const auto heads = [&](const at::Tensor& y) {
-    return y.view({-1, config_.heads, config_.width / config_.heads});
-  };
-  const at::Tensor normed = layer.layer_norm1(x);
-  const auto qkv = project(normed, {&layer.q_proj, &layer.k_proj, &layer.v_proj}, adaptation);
-  const at::Tensor attended =
-      ops::block_attention(heads(qkv[0]), heads(qkv[1]), heads(qkv[2]), ends);
-  x = x + layer.out_proj(attended, adaptation);
-  return x + layer.fc2(activate(layer.fc1(layer.layer_norm2(x), adaptation), config_.activation),
-                       adaptation);
-}
-
-std::vector<at::Tensor> ClipVisionTower::operator()(std::span<const VisualItem> items,
-                                                    std::span<const int64_t> states) const {
+std::shared_ptr<ClipVisionTower::Run> ClipVisionTower::begin(std::vector<VisualItem> items,
+                                                             std::vector<int64_t> wanted) const {
+  check_patches(items, config_.channels * config_.patch * config_.patch);
   const std::vector<int64_t> rows(items.size(), config_.positions());
-  const Adaptation adaptation = item_adaptation(items, rows);
+  Adaptation adaptation = item_adaptation(items, rows);
   std::vector<int64_t> ends;
   for (size_t i = 1; i <= items.size(); ++i)
     ends.push_back(static_cast<int64_t>(i) * config_.positions());
-  std::vector<at::Tensor> found(states.size());
-  at::Tensor x = pre_layrnorm_(embed(items));
+  const at::Tensor x =
+      at::empty({ends.back(), config_.width}, at::TensorOptions().dtype(dtype_).device(device_));
+  std::vector<at::Tensor> states(wanted.size());
+  return std::make_shared<Run>(Run{
+      std::move(items), std::move(wanted), std::move(adaptation),
+      TowerAttention(ends, config_.heads, config_.width, dtype_, device_), x, std::move(states)});
+}
+
+// Two stages: a row needs the keys of its picture, and nothing else of other rows.
+void ClipVisionTower::add_layer(const ClipVisionLayer& layer, const std::shared_ptr<Run>& run,
+                                Encoding& encoding) const {
+  const int64_t rows = run->x.size(0);
+  encoding.add({rows, products_of({&layer.q_proj, &layer.k_proj, &layer.v_proj}),
+                [this, run, &layer](int64_t begin, int64_t end) {
+                  const auto heads = [&](const at::Tensor& y) {
+                    return y.view({-1, config_.heads, config_.width / config_.heads});
+                  };
+                  const at::Tensor x = layer.layer_norm1(as_read(run->x.slice(0, begin, end)));
+                  const auto qkv = project(x, {&layer.q_proj, &layer.k_proj, &layer.v_proj},
+                                           run->adaptation.part(begin, end));
+                  run->attention.keep(begin, heads(qkv[0]), heads(qkv[1]), heads(qkv[2]));
+                }});
+  encoding.add({rows,
+                run->attention.products() + products_of({&layer.out_proj, &layer.fc1, &layer.fc2}),
+                [this, run, &layer](int64_t begin, int64_t end) {
+                  const Adaptation adaptation = run->adaptation.part(begin, end);
+                  const at::Tensor x = run->x.slice(0, begin, end);
+                  x.add_(layer.out_proj(run->attention.attend(begin, end), adaptation));
+                  const at::Tensor inner = layer.fc1(layer.layer_norm2(as_read(x)), adaptation);
+                  x.add_(layer.fc2(activate(inner, config_.activation), adaptation));
+                }});
+}
+
+void ClipVisionTower::add_stages(const std::shared_ptr<Run>& run, Encoding& encoding) const {
+  const auto items = static_cast<int64_t>(run->items.size());
+  encoding.add(
+      {items, products_of({&patch_embedding_}) * static_cast<double>(config_.positions()),
+       [this, run](int64_t begin, int64_t end) {
+         const std::span<const VisualItem> all = run->items;
+         const int64_t each = config_.positions();
+         run->x.slice(0, begin * each, end * each).copy_(embed(all.subspan(begin, end - begin)));
+       }});
   for (size_t depth = 0;; ++depth) {
-    for (size_t i = 0; i < states.size(); ++i)
-      if (states[i] == static_cast<int64_t>(depth)) found[i] = x;
-    if (depth == layers_.size()) return found;
-    x = run(layers_[depth], x, ends, adaptation);
+    const bool last = depth == layers_.size();
+    for (size_t i = 0; i < run->wanted.size(); ++i)
+      if (run->wanted[i] == static_cast<int64_t>(depth))
+        encoding.add({1, 0, [run, i, last](int64_t, int64_t) {
+                        run->states[i] = last ? run->x : run->x.clone();
+                      }});
+    if (last) return;
+    add_layer(layers_[depth], run, encoding);
   }
 }
 

@@ -1,10 +1,12 @@
-// The CLIP vision tower as LLaVA uses it: returns the hidden states of chosen layers (transformers:
+// The CLIP vision tower as LLaVA uses it: makes the hidden states of chosen layers (transformers:
 // modeling_clip.py, CLIPVisionTransformer without its last norm).
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "models/encoding.h"
 #include "models/vision_layers.h"
 #include "models/visual_batch.h"
 
@@ -34,15 +36,23 @@ class ClipVisionTower {
   ClipVisionTower(Weights& weights, const adapters::ModuleTable& modules, const std::string& prefix,
                   const ClipVisionConfig& config, int64_t depth, at::Device device);
 
-  // The hidden states before layer `states[i]` (0: the embeddings). Each tensor: [items *
-  // positions, width].
-  std::vector<at::Tensor> operator()(std::span<const VisualItem> items,
-                                     std::span<const int64_t> states) const;
+  // A run under way. Its hidden states before layer `wanted[i]` (0: the embeddings) are in
+  // states[i] once its stages are done, each [items * positions, width].
+  struct Run {
+    std::vector<VisualItem> items;
+    std::vector<int64_t> wanted;
+    Adaptation adaptation;
+    TowerAttention attention;
+    at::Tensor x;
+    std::vector<at::Tensor> states;
+  };
+  std::shared_ptr<Run> begin(std::vector<VisualItem> items, std::vector<int64_t> wanted) const;
+  void add_stages(const std::shared_ptr<Run>& run, Encoding& encoding) const;
 
  private:
   at::Tensor embed(std::span<const VisualItem> items) const;
-  at::Tensor run(const ClipVisionLayer& layer, at::Tensor x, const std::vector<int64_t>& ends,
-                 const Adaptation& adaptation) const;
+  void add_layer(const ClipVisionLayer& layer, const std::shared_ptr<Run>& run,
+                 Encoding& encoding) const;
 
   ClipVisionConfig config_;
   at::Device device_;

@@ -1,6 +1,7 @@
 #include "models/llava.h"
 
 #include <algorithm>
+#include <memory>
 
 #include "models/causal_lm.h"
 #include "models/clip_vision.h"
@@ -94,15 +95,13 @@ class LlavaForConditionalGeneration final : public Model {
   }
   std::vector<Linear*> decoder_linears() override { return language_model_.linears(); }
 
-  std::vector<at::Tensor> encode(std::span<const VisualItem> items) const override {
-    const std::vector<at::Tensor> states = vision_tower_(items, config_.states);
-    at::Tensor x =
-        at::cat(states, 1).view({static_cast<int64_t>(items.size()), -1, config_.visual_width()});
-    if (!config_.keeps_class) x = x.slice(1, 1);
-    const std::vector<int64_t> rows(items.size(), x.size(1));
-    const Adaptation adaptation = item_adaptation(items, rows);
-    x = linear_1_(x.reshape({-1, config_.visual_width()}), adaptation);
-    return split_items(linear_2_(activate(x, config_.projector_activation), adaptation), rows);
+  std::unique_ptr<Encoding> begin_encoding(std::vector<VisualItem> items,
+                                           PieceSize pieces) const override {
+    const auto tower = vision_tower_.begin(std::move(items), config_.states);
+    auto encoding = std::make_unique<Encoding>(pieces);
+    vision_tower_.add_stages(tower, *encoding);
+    add_projector(tower, *encoding);
+    return encoding;
   }
 
  private:
@@ -117,6 +116,36 @@ class LlavaForConditionalGeneration final : public Model {
         linear_2_(table_linear(weights, this->spec().modules, std::string(kProjector) + "linear_2",
                                c.projector_bias)),
         language_model_(weights, this->spec().modules, kLanguage, "lm_head", c.decoder, device) {}
+
+  struct Projection {
+    std::vector<int64_t> rows;  // per item
+    Adaptation adaptation;
+    at::Tensor features;  // the tower's states side by side, [rows, visual_width]
+    at::Tensor out;       // [rows, hidden]
+  };
+
+  void add_projector(const std::shared_ptr<ClipVisionTower::Run>& tower, Encoding& encoding) const {
+    const auto items = static_cast<int64_t>(tower->items.size());
+    const int64_t each = config_.vision.positions() - (config_.keeps_class ? 0 : 1);
+    const auto run = std::make_shared<Projection>();
+    run->rows.assign(tower->items.size(), each);
+    run->adaptation = item_adaptation(tower->items, run->rows);
+    run->out = at::empty({items * each, linear_2_.weight().out()}, tower->x.options());
+    encoding.add(
+        {1, 0, [this, tower, run, items](int64_t, int64_t) {
+           const at::Tensor x = at::cat(tower->states, 1).view({items, -1, config_.visual_width()});
+           run->features =
+               (config_.keeps_class ? x : x.slice(1, 1)).reshape({-1, config_.visual_width()});
+         }});
+    encoding.add({items * each, products_of({&linear_1_, &linear_2_}),
+                  [this, run](int64_t begin, int64_t end) {
+                    const Adaptation adaptation = run->adaptation.part(begin, end);
+                    const at::Tensor x = linear_1_(run->features.slice(0, begin, end), adaptation);
+                    run->out.slice(0, begin, end)
+                        .copy_(linear_2_(activate(x, config_.projector_activation), adaptation));
+                  }});
+    encoding.finish_with([run] { return split_items(run->out, run->rows); });
+  }
 
   LlavaConfig config_;
   ClipVisionTower vision_tower_;

@@ -2,8 +2,14 @@
 
 namespace valora::models {
 
-std::vector<at::Tensor> Model::encode(std::span<const VisualItem>) const {
+std::unique_ptr<Encoding> Model::begin_encoding(std::vector<VisualItem>, PieceSize) const {
   TORCH_CHECK(false, spec_.architecture, " takes no images");
+}
+
+std::vector<at::Tensor> Model::encode(std::span<const VisualItem> items) const {
+  const auto encoding = begin_encoding({items.begin(), items.end()}, {});
+  while (!encoding->done()) encoding->advance();
+  return encoding->take();
 }
 
 Positions text_positions(int tokens, int axes) {

@@ -15,6 +15,7 @@
 #include "media/processor.h"
 #include "models/batch.h"
 #include "models/config_reader.h"
+#include "models/encoding.h"
 #include "models/weights.h"
 
 namespace valora::models {
@@ -60,9 +61,12 @@ class Model {
   virtual at::Tensor forward(const Batch& batch) const = 0;
   // [rows, hidden] → float [rows, vocab]
   virtual at::Tensor logits(const at::Tensor& hidden) const = 0;
-  // Encodes images and videos together. One [input.tokens, hidden] tensor per item. Throws
-  // c10::Error if the model takes none.
-  virtual std::vector<at::Tensor> encode(std::span<const VisualItem> items) const;
+  // Encodes images and videos together, piece by piece (models/encoding.h). The items' inputs must
+  // outlive it. Throws c10::Error if the model takes none.
+  virtual std::unique_ptr<Encoding> begin_encoding(std::vector<VisualItem> items,
+                                                   PieceSize pieces) const;
+  // All pieces at once. One [input.tokens, hidden] tensor per item.
+  std::vector<at::Tensor> encode(std::span<const VisualItem> items) const;
   // The linears that a mode may merge an adapter into: those of the decoder, each with its module
   // index. Not those of the vision tower and the projector: their outputs are cached across steps,
   // and so across modes.

@@ -1,6 +1,9 @@
 // Configurations, weights and positions: what is read, and what is refused with its name.
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <filesystem>
+
 #include "base/testing/safetensors_text.h"
 #include "base/testing/temp_dir.h"
 #include "models/load_error.h"
@@ -258,8 +261,9 @@ TEST(VisualBatch, PatchesOfAnotherSizeAreRefused) {
   input.patch_dim = 4;
   input.patches = {1, 2, 3, 4};
   const std::vector<VisualItem> items{{&input, {}}};
-  EXPECT_EQ(patch_rows(items, 4, at::kFloat, at::kCPU)[0][3].item<float>(), 4);
-  EXPECT_THROW(patch_rows(items, 5, at::kFloat, at::kCPU), c10::Error);
+  check_patches(items, 4);
+  EXPECT_EQ(patch_rows(items, 0, 1, at::kFloat, at::kCPU)[0][3].item<float>(), 4);
+  EXPECT_THROW(check_patches(items, 5), c10::Error);
 }
 
 TEST(MropePositions, AVideosTimeIsCountedWhereTheModelAsksForIt) {
@@ -344,6 +348,35 @@ TEST_F(WeightsTest, ShardsAreOneCheckpoint) {
     dir_.write("model.safetensors.index.json", index);
     EXPECT_FALSE(Weights::open(dir_.path()).ok()) << index;
   }
+}
+
+TEST_F(WeightsTest, TensorsAreReadWithoutMaps) {
+  const std::string content =
+      safetensors_text({{"a", f32_tensor({2}, {1, 2})}, {"b", f32_tensor({2, 1}, {3, 4})}});
+  dir_.write("model.safetensors", content);
+  auto weights = Weights::open(dir_.path()).value();
+  const at::Tensor kept = weights->get("a", {2});
+  ASSERT_TRUE(weights->unmap().ok());
+  EXPECT_TRUE(at::equal(kept, at::tensor({1.0f, 2.0f}))) << "not the map's memory";
+  EXPECT_TRUE(at::equal(weights->view("b", {2, 1}), at::tensor({3.0f, 4.0f}).view({2, 1})));
+  EXPECT_EQ(weights->parameters(), 4);
+  EXPECT_EQ(weights->bytes(), 16u);
+  EXPECT_EQ(weights->stored_dtype(), at::kFloat);
+  dir_.write("model.safetensors", content + "x");
+  EXPECT_THROW(weights->get("b", {2, 1}), LoadError);
+  EXPECT_TRUE(at::equal(kept, at::tensor({1.0f, 2.0f})));
+}
+
+TEST_F(WeightsTest, AFileThatChangesWhileItIsMappedIsNoticed) {
+  const auto content = safetensors_text({{"a", f32_tensor({1}, {1})}});
+  dir_.write("model.safetensors", content);
+  auto weights = Weights::open(dir_.path()).value();
+  std::filesystem::last_write_time(
+      dir_.file("model.safetensors"),
+      std::filesystem::file_time_type::clock::now() + std::chrono::hours(1));
+  const Status unmapped = weights->unmap();
+  ASSERT_FALSE(unmapped.ok());
+  EXPECT_NE(unmapped.error().message.find("was changed while it was in use"), std::string::npos);
 }
 
 TEST_F(WeightsTest, SketchesTellCheckpointsApart) {

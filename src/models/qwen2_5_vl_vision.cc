@@ -98,31 +98,88 @@ at::Tensor Qwen2_5VlVisionTower::mlp(const Qwen2_5VlVisionBlock& block, const at
   return block.down_proj(activate(both[0], config_.activation) * both[1], adaptation);
 }
 
-std::vector<at::Tensor> Qwen2_5VlVisionTower::operator()(std::span<const VisualItem> items) const {
-  const QwenVisionRows rows = qwen_vision_rows(items, config_.merge);
-  const WindowOrder windows = window_order(items, config_.merge, config_.window_side());
+// The rows are in the order of the windows. The patches of a merged patch stay together, and
+// windows stay within their item, so the segments of the items hold in both orders.
+struct Qwen2_5VlVisionTower::Run {
+  std::vector<VisualItem> items;
+  QwenVisionRows rows;
+  at::Tensor order;  // of merged patches: place i holds order[i]
+  at::Tensor place;  // of patches: patch i is at place[i]
+  CosSin angles;
+  TowerAttention frames, windows;
+  at::Tensor x;       // [patches, width]
+  at::Tensor merged;  // [tokens, out], in the order of the items
+};
+
+std::shared_ptr<Qwen2_5VlVisionTower::Run> Qwen2_5VlVisionTower::make_run(
+    std::vector<VisualItem> items) const {
+  const Config& c = config_;
+  check_patches(items, c.patch_dim());
+  QwenVisionRows rows = qwen_vision_rows(items, c.merge);
+  const WindowOrder windows = window_order(items, c.merge, c.window_side());
   const std::vector<int64_t> frames = frame_ends(items);
   const at::Tensor order = at::tensor(windows.order, at::kLong).to(device_);
-  const int64_t unit = config_.merge * config_.merge;
-  // The patches of a merged patch stay together, and windows stay within their item, so the
-  // segments of the items hold in both orders.
+  const int64_t patches = frames.back(), unit = c.merge * c.merge;
   const auto into_windows = [&](const at::Tensor& x) {
     return x.view({-1, unit * x.size(1)}).index_select(0, order).view({-1, x.size(1)});
   };
+  const at::Tensor patch =
+      at::arange(patches, at::TensorOptions().dtype(at::kLong).device(device_));
+  const at::Tensor place =
+      at::empty_like(patch).index_copy_(0, into_windows(patch.unsqueeze(1)).squeeze(1), patch);
+  const CosSin angles = patch_rotary(items, c.merge, c.width / c.heads, device_);
+  const auto options = at::TensorOptions().dtype(dtype_).device(device_);
+  return std::make_shared<Run>(Run{std::move(items),
+                                   std::move(rows),
+                                   order,
+                                   place,
+                                   {into_windows(angles.cos), into_windows(angles.sin)},
+                                   TowerAttention(frames, c.heads, c.width, dtype_, device_),
+                                   TowerAttention(windows.ends, c.heads, c.width, dtype_, device_),
+                                   at::empty({patches, c.width}, options),
+                                   at::empty({patches / unit, c.out}, options)});
+}
 
-  at::Tensor x =
-      into_windows(patch_embed_(patch_rows(items, config_.patch_dim(), dtype_, device_)));
-  CosSin angles = patch_rotary(items, config_.merge, config_.width / config_.heads, device_);
-  angles = {into_windows(angles.cos), into_windows(angles.sin)};
-  for (const Qwen2_5VlVisionBlock& block : blocks_) {
-    const at::Tensor qkv = block.qkv(block.norm1(x), rows.patch_adaptation);
-    const at::Tensor attended =
-        fused_qkv_attention(qkv, config_.heads, angles, block.full ? frames : windows.ends);
-    x = x + block.proj(attended, rows.patch_adaptation);
-    x = x + mlp(block, block.norm2(x), rows.patch_adaptation);
-  }
-  const at::Tensor merged = merger_(ln_q_(x), rows.token_adaptation);
-  return split_items(at::empty_like(merged).index_copy_(0, order, merged), rows.tokens);
+// Two stages: a row needs the keys of its run, and nothing else of other rows.
+void Qwen2_5VlVisionTower::add_block(const Qwen2_5VlVisionBlock& block,
+                                     const std::shared_ptr<Run>& run, Encoding& encoding) const {
+  TowerAttention& attention = block.full ? run->frames : run->windows;
+  const int64_t patches = run->x.size(0);
+  encoding.add(
+      {patches, products_of({&block.qkv}), [run, &block, &attention](int64_t begin, int64_t end) {
+         const at::Tensor x = block.norm1(as_read(run->x.slice(0, begin, end)));
+         attention.keep_rotated(begin, block.qkv(x, run->rows.patch_adaptation.part(begin, end)),
+                                run->angles);
+       }});
+  encoding.add({patches,
+                attention.products() +
+                    products_of({&block.proj, &block.gate_proj, &block.up_proj, &block.down_proj}),
+                [this, run, &block, &attention](int64_t begin, int64_t end) {
+                  const Adaptation adaptation = run->rows.patch_adaptation.part(begin, end);
+                  const at::Tensor x = run->x.slice(0, begin, end);
+                  x.add_(block.proj(attention.attend(begin, end), adaptation));
+                  x.add_(mlp(block, block.norm2(as_read(x)), adaptation));
+                }});
+}
+
+std::unique_ptr<Encoding> Qwen2_5VlVisionTower::begin(std::vector<VisualItem> items,
+                                                      PieceSize pieces) const {
+  const auto run = make_run(std::move(items));
+  const int64_t patches = run->x.size(0), unit = config_.merge * config_.merge;
+  auto encoding = std::make_unique<Encoding>(pieces);
+  encoding->add({patches, products_of({&patch_embed_}), [this, run](int64_t begin, int64_t end) {
+                   run->x.index_copy_(
+                       0, run->place.slice(0, begin, end),
+                       patch_embed_(patch_rows(run->items, begin, end, dtype_, device_)));
+                 }});
+  for (const Qwen2_5VlVisionBlock& block : blocks_) add_block(block, run, *encoding);
+  encoding->add({patches / unit, merger_.products(), [this, run, unit](int64_t begin, int64_t end) {
+                   const at::Tensor x = ln_q_(run->x.slice(0, begin * unit, end * unit));
+                   run->merged.index_copy_(0, run->order.slice(0, begin, end),
+                                           merger_(x, run->rows.token_adaptation.part(begin, end)));
+                 }});
+  encoding->finish_with([run] { return split_items(run->merged, run->rows.tokens); });
+  return encoding;
 }
 
 }  // namespace valora::models

@@ -2,9 +2,11 @@
 // in most blocks (transformers: Qwen2_5_VisionTransformerPretrainedModel).
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "models/encoding.h"
 #include "models/vision_layers.h"
 #include "models/visual_batch.h"
 
@@ -48,10 +50,14 @@ class Qwen2_5VlVisionTower {
                        const std::string& prefix, const Qwen2_5VlVisionConfig& config,
                        at::Device device);
 
-  // One [input.tokens, out] tensor per item.
-  std::vector<at::Tensor> operator()(std::span<const VisualItem> items) const;
+  std::unique_ptr<Encoding> begin(std::vector<VisualItem> items, PieceSize pieces) const;
 
  private:
+  struct Run;
+
+  std::shared_ptr<Run> make_run(std::vector<VisualItem> items) const;
+  void add_block(const Qwen2_5VlVisionBlock& block, const std::shared_ptr<Run>& run,
+                 Encoding& encoding) const;
   at::Tensor mlp(const Qwen2_5VlVisionBlock& block, const at::Tensor& x,
                  const Adaptation& adaptation) const;
 

@@ -64,20 +64,61 @@ Qwen2VlVisionTower::Qwen2VlVisionTower(Weights& weights, const adapters::ModuleT
   }
 }
 
-std::vector<at::Tensor> Qwen2VlVisionTower::operator()(std::span<const VisualItem> items) const {
-  const QwenVisionRows rows = qwen_vision_rows(items, config_.merge);
-  const CosSin angles = patch_rotary(items, config_.merge, config_.width / config_.heads, device_);
+struct Qwen2VlVisionTower::Run {
+  std::vector<VisualItem> items;
+  QwenVisionRows rows;
+  CosSin angles;
+  TowerAttention attention;
+  at::Tensor x;       // [patches, width]
+  at::Tensor merged;  // [tokens, out]
+};
+
+// Two stages: a row needs the keys of all rows, and nothing else of them.
+void Qwen2VlVisionTower::add_block(const Qwen2VlVisionBlock& block, const std::shared_ptr<Run>& run,
+                                   Encoding& encoding) const {
+  const int64_t patches = run->x.size(0);
+  encoding.add({patches, products_of({&block.qkv}), [run, &block](int64_t begin, int64_t end) {
+                  const Adaptation adaptation = run->rows.patch_adaptation.part(begin, end);
+                  const at::Tensor x = block.norm1(as_read(run->x.slice(0, begin, end)));
+                  run->attention.keep_rotated(begin, block.qkv(x, adaptation), run->angles);
+                }});
+  encoding.add({patches,
+                run->attention.products() + products_of({&block.proj, &block.fc1, &block.fc2}),
+                [this, run, &block](int64_t begin, int64_t end) {
+                  const Adaptation adaptation = run->rows.patch_adaptation.part(begin, end);
+                  const at::Tensor x = run->x.slice(0, begin, end);
+                  x.add_(block.proj(run->attention.attend(begin, end), adaptation));
+                  const at::Tensor inner = block.fc1(block.norm2(as_read(x)), adaptation);
+                  x.add_(block.fc2(activate(inner, config_.activation), adaptation));
+                }});
+}
+
+std::unique_ptr<Encoding> Qwen2VlVisionTower::begin(std::vector<VisualItem> items,
+                                                    PieceSize pieces) const {
+  const Config& c = config_;
+  check_patches(items, c.patch_dim());
+  QwenVisionRows rows = qwen_vision_rows(items, c.merge);
   const std::vector<int64_t> frames = frame_ends(items);
-  at::Tensor x = patch_embed_(patch_rows(items, config_.patch_dim(), dtype_, device_));
-  for (const Qwen2VlVisionBlock& block : blocks_) {
-    const at::Tensor qkv = block.qkv(block.norm1(x), rows.patch_adaptation);
-    x = x +
-        block.proj(fused_qkv_attention(qkv, config_.heads, angles, frames), rows.patch_adaptation);
-    x = x +
-        block.fc2(activate(block.fc1(block.norm2(x), rows.patch_adaptation), config_.activation),
-                  rows.patch_adaptation);
-  }
-  return split_items(merger_(ln_q_(x), rows.token_adaptation), rows.tokens);
+  CosSin angles = patch_rotary(items, c.merge, c.width / c.heads, device_);
+  const auto options = at::TensorOptions().dtype(dtype_).device(device_);
+  const int64_t patches = frames.back(), unit = c.merge * c.merge;
+  const auto run = std::make_shared<Run>(
+      Run{std::move(items), std::move(rows), std::move(angles),
+          TowerAttention(frames, c.heads, c.width, dtype_, device_),
+          at::empty({patches, c.width}, options), at::empty({patches / unit, c.out}, options)});
+  auto encoding = std::make_unique<Encoding>(pieces);
+  encoding->add({patches, products_of({&patch_embed_}), [this, run](int64_t begin, int64_t end) {
+                   run->x.slice(0, begin, end)
+                       .copy_(patch_embed_(patch_rows(run->items, begin, end, dtype_, device_)));
+                 }});
+  for (const Qwen2VlVisionBlock& block : blocks_) add_block(block, run, *encoding);
+  encoding->add({patches / unit, merger_.products(), [this, run, unit](int64_t begin, int64_t end) {
+                   const at::Tensor x = ln_q_(run->x.slice(0, begin * unit, end * unit));
+                   run->merged.slice(0, begin, end)
+                       .copy_(merger_(x, run->rows.token_adaptation.part(begin, end)));
+                 }});
+  encoding->finish_with([run] { return split_items(run->merged, run->rows.tokens); });
+  return encoding;
 }
 
 }  // namespace valora::models

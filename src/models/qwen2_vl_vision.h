@@ -2,9 +2,11 @@
 // (transformers: Qwen2VisionTransformerPretrainedModel).
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "models/encoding.h"
 #include "models/vision_layers.h"
 #include "models/visual_batch.h"
 
@@ -35,10 +37,14 @@ class Qwen2VlVisionTower {
                      const std::string& prefix, const Qwen2VlVisionConfig& config,
                      at::Device device);
 
-  // One [input.tokens, out] tensor per item.
-  std::vector<at::Tensor> operator()(std::span<const VisualItem> items) const;
+  std::unique_ptr<Encoding> begin(std::vector<VisualItem> items, PieceSize pieces) const;
 
  private:
+  struct Run;
+
+  void add_block(const Qwen2VlVisionBlock& block, const std::shared_ptr<Run>& run,
+                 Encoding& encoding) const;
+
   Qwen2VlVisionConfig config_;
   at::Device device_;
   at::ScalarType dtype_;

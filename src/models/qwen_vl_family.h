@@ -24,7 +24,7 @@ void name_qwen_vl_parts(const ConfigReader& config, ModelSpec& spec);
 
 // Tower must have: kArchitecture; a Config with depth, out, merge, patch, temporal_patch and
 // time_positions_per_second(); read_config(vision); add_modules(config, prefix, modules);
-// operator()(items).
+// begin(items, pieces).
 template <typename Tower>
 ModelSpec qwen_vl_spec(const ConfigReader& config) {
   const DecoderConfig c = read_qwen_vl_decoder(config);
@@ -60,8 +60,9 @@ class QwenVlForConditionalGeneration final : public Model {
     return language_model_.logits(hidden);
   }
   std::vector<Linear*> decoder_linears() override { return language_model_.linears(); }
-  std::vector<at::Tensor> encode(std::span<const VisualItem> items) const override {
-    return visual_(items);
+  std::unique_ptr<Encoding> begin_encoding(std::vector<VisualItem> items,
+                                           PieceSize pieces) const override {
+    return visual_.begin(std::move(items), pieces);
   }
 
  private:

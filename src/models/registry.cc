@@ -111,6 +111,7 @@ Result<LoadedModel> load_model(const std::string& dir, std::optional<at::ScalarT
     loaded.dtype = type;
     loaded.parameters = weights->parameters();
     loaded.unused_tensors = weights->unused();
+    if (use == ModelUse::kServing) VALORA_CHECK(weights->unmap());
     loaded.weights = std::move(weights);
     return loaded;
   } catch (const LoadError& e) {

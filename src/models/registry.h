@@ -44,8 +44,8 @@ const std::vector<Family>& families();
 Result<const Family*> find_family(const ConfigReader& config);
 
 struct LoadedModel {
-  std::unique_ptr<Weights>
-      weights;  // holds the mapped files, which the model's tensors may be views of
+  // Of the files; mapped for training, whose tensors may be views of them.
+  std::unique_ptr<Weights> weights;
   std::unique_ptr<Model> model;
   const Family* family = nullptr;
   at::ScalarType dtype = at::kFloat;
@@ -54,7 +54,9 @@ struct LoadedModel {
 };
 
 enum class ModelUse {
-  kServing,  // the fastest form for device and backend
+  // The fastest form for device and backend, in memory of its own: what happens to the files later
+  // does not matter.
+  kServing,
   // Plain tensors, through which gradients flow; views of the mapped file if it has the dtype.
   kTraining,
 };

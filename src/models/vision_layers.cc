@@ -1,7 +1,8 @@
 #include "models/vision_layers.h"
 
+#include <utility>
+
 #include "models/table_linear.h"
-#include "ops/attention.h"
 #include "ops/elementwise.h"
 
 namespace valora::models {
@@ -40,13 +41,45 @@ void check_rotary_heads(const ConfigReader& vision, int64_t width, int64_t heads
                   " / " + std::to_string(heads));
 }
 
-at::Tensor fused_qkv_attention(const at::Tensor& qkv, int64_t heads, const CosSin& rotary,
-                               const std::vector<int64_t>& ends) {
-  const at::Tensor parts = qkv.view({-1, 3, heads, qkv.size(1) / (3 * heads)});
+TowerAttention::TowerAttention(const std::vector<int64_t>& ends, int64_t heads, int64_t width,
+                               at::ScalarType dtype, at::Device device)
+    : attention_(ends, heads, width / heads, dtype, device),
+      queries_(at::empty({ends.back(), heads, width / heads},
+                         at::TensorOptions().dtype(dtype).device(device))) {
+  double pairs = 0;
+  int64_t begin = 0;
+  for (const int64_t end : ends) {
+    const auto length = static_cast<double>(end - std::exchange(begin, end));
+    pairs += length * length;
+  }
+  products_ = 2 * pairs * static_cast<double>(width) / static_cast<double>(ends.back());
+}
+
+void TowerAttention::keep(int64_t begin, const at::Tensor& q, const at::Tensor& k,
+                          const at::Tensor& v) {
+  if (begin == 0) {
+    attention_.clear();
+    queries_ = c10::GradMode::is_enabled() ? at::empty_like(queries_) : queries_;
+  }
+  attention_.store(k, v);
+  queries_.narrow(0, begin, q.size(0)).copy_(q);
+}
+
+void TowerAttention::keep_rotated(int64_t begin, const at::Tensor& qkv, const CosSin& rotary) {
+  const int64_t rows = qkv.size(0);
+  const at::Tensor parts = qkv.view({rows, 3, queries_.size(1), queries_.size(2)}),
+                   cos = rotary.cos.narrow(0, begin, rows), sin = rotary.sin.narrow(0, begin, rows);
   at::Tensor q = parts.select(1, 0), k = parts.select(1, 1);  // views, rotated in place
-  ops::rotate_half(q, rotary.cos, rotary.sin);
-  ops::rotate_half(k, rotary.cos, rotary.sin);
-  return ops::block_attention(q, k, parts.select(1, 2), ends);
+  ops::rotate_half(q, cos, sin);
+  ops::rotate_half(k, cos, sin);
+  keep(begin, q, k, parts.select(1, 2));
+}
+
+double products_of(std::initializer_list<const Linear*> linears) {
+  double sum = 0;
+  for (const Linear* linear : linears)
+    sum += static_cast<double>(linear->weight().in()) * static_cast<double>(linear->weight().out());
+  return sum;
 }
 
 PatchMerger::PatchMerger(Weights& weights, const adapters::ModuleTable& modules,
@@ -57,6 +90,8 @@ PatchMerger::PatchMerger(Weights& weights, const adapters::ModuleTable& modules,
 at::Tensor PatchMerger::operator()(const at::Tensor& x, const Adaptation& adaptation) const {
   return mlp2_(at::gelu(mlp0_(x.reshape({-1, mlp0_.weight().in()}), adaptation)), adaptation);
 }
+
+double PatchMerger::products() const { return products_of({&mlp0_, &mlp2_}); }
 
 void add_patch_merger_modules(const std::string& name, int64_t width, int64_t merge, int64_t out,
                               std::vector<adapters::Module>& modules) {

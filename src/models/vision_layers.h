@@ -1,12 +1,16 @@
 // Layers shared by the vision towers.
 #pragma once
 
+#include <c10/core/GradMode.h>
+
+#include <initializer_list>
 #include <string>
 #include <vector>
 
 #include "models/config_reader.h"
 #include "models/layers.h"
 #include "models/rotary.h"
+#include "ops/run_attention.h"
 
 namespace valora::models {
 
@@ -23,13 +27,42 @@ enum class Activation { kQuickGelu, kGelu, kGeluTanh, kSilu };
 Activation read_activation(const ConfigReader& config, const std::string& key,
                            const std::string& fallback);
 at::Tensor activate(const at::Tensor& x, Activation activation);
+// Multiply-adds of these linears per row.
+double products_of(std::initializer_list<const Linear*> linears);
 
 // Throws LoadError unless width / heads is a multiple of 4, as 2-D rotary positions require.
 void check_rotary_heads(const ConfigReader& vision, int64_t width, int64_t heads);
-// Attention of each token to the tokens of its block [ends[i-1], ends[i]). qkv: [T, 3 * width], q,
-// k and v side by side; q and k are rotated in place. Returns [T, width].
-at::Tensor fused_qkv_attention(const at::Tensor& qkv, int64_t heads, const CosSin& rotary,
-                               const std::vector<int64_t>& ends);
+
+// Rows to read before they are changed in place: a copy if gradients are recorded, which need what
+// was read.
+inline at::Tensor as_read(const at::Tensor& rows) {
+  return c10::GradMode::is_enabled() ? rows.clone() : rows;
+}
+
+// The attention of a tower's layers, in parts: first keys and values of all rows are kept with the
+// queries, then rows attend.
+class TowerAttention {
+ public:
+  // Each row attends to the rows of its run [ends[i-1], ends[i]).
+  TowerAttention(const std::vector<int64_t>& ends, int64_t heads, int64_t width,
+                 at::ScalarType dtype, at::Device device);
+
+  // The next rows, from `begin` on; 0 begins a layer. q, k, v: [rows, heads, dim]
+  void keep(int64_t begin, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v);
+  // qkv: [rows, 3 * width], q, k and v side by side; q and k are rotated in place. rotary: of all
+  // rows.
+  void keep_rotated(int64_t begin, const at::Tensor& qkv, const CosSin& rotary);
+  // → [end - begin, width]
+  at::Tensor attend(int64_t begin, int64_t end) const {
+    return attention_.attend(begin, queries_.slice(0, begin, end));
+  }
+  double products() const { return products_; }  // multiply-adds per row, mean
+
+ private:
+  ops::RunAttention attention_;
+  at::Tensor queries_;  // [rows, heads, dim]
+  double products_ = 0;
+};
 
 // The last stage of the Qwen towers: merges merge² adjacent patches into one token (transformers:
 // PatchMerger.mlp).
@@ -39,6 +72,7 @@ class PatchMerger {
   // x: [patches, width], after the norm. adaptation: segments in rows of merged patches. Returns
   // [patches / merge², out].
   at::Tensor operator()(const at::Tensor& x, const Adaptation& adaptation) const;
+  double products() const;  // multiply-adds per merged patch
 
  private:
   Linear mlp0_, mlp2_;

@@ -1,5 +1,7 @@
 #include "models/visual_batch.h"
 
+#include <algorithm>
+
 namespace valora::models {
 namespace {
 
@@ -16,15 +18,24 @@ at::Tensor grid_angles(const media::VisualInput& input, int64_t m, const at::Ten
 
 }  // namespace
 
-at::Tensor patch_rows(std::span<const VisualItem> items, int64_t patch_dim, at::ScalarType dtype,
-                      at::Device device) {
+void check_patches(std::span<const VisualItem> items, int64_t patch_dim) {
+  for (const VisualItem& item : items)
+    TORCH_CHECK(item.input->patch_dim == patch_dim, "the image processor makes patches of ",
+                item.input->patch_dim, " values, but the vision tower takes ", patch_dim);
+}
+
+at::Tensor patch_rows(std::span<const VisualItem> items, int64_t begin, int64_t end,
+                      at::ScalarType dtype, at::Device device) {
   std::vector<at::Tensor> rows;
+  int64_t first = 0;  // row of the item's first patch
   for (const VisualItem& item : items) {
     const media::VisualInput& in = *item.input;
-    TORCH_CHECK(in.patch_dim == patch_dim, "the image processor makes patches of ", in.patch_dim,
-                " values, but the vision tower takes ", patch_dim);
-    rows.push_back(at::from_blob(const_cast<float*>(in.patches.data()),
-                                 {in.patch_count(), patch_dim}, at::kFloat));
+    const int64_t from = std::max(begin, first), to = std::min(end, first + in.patch_count());
+    if (from < to)
+      rows.push_back(
+          at::from_blob(const_cast<float*>(in.patches.data()) + (from - first) * in.patch_dim,
+                        {to - from, in.patch_dim}, at::kFloat));
+    first += in.patch_count();
   }
   const at::Tensor all = rows.size() == 1 ? rows[0] : at::cat(rows);
   return all.to(at::TensorOptions().dtype(dtype).device(device));

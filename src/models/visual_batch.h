@@ -11,9 +11,11 @@
 
 namespace valora::models {
 
-// The patches of all items, [rows, patch_dim]. Throws c10::Error if an item has another patch size.
-at::Tensor patch_rows(std::span<const VisualItem> items, int64_t patch_dim, at::ScalarType dtype,
-                      at::Device device);
+// Throws c10::Error if an item has another patch size.
+void check_patches(std::span<const VisualItem> items, int64_t patch_dim);
+// Patches [begin, end) of all items, [end - begin, patch_dim].
+at::Tensor patch_rows(std::span<const VisualItem> items, int64_t begin, int64_t end,
+                      at::ScalarType dtype, at::Device device);
 // The adapters of all items as segments; item i has rows[i] rows.
 Adaptation item_adaptation(std::span<const VisualItem> items, std::span<const int64_t> rows);
 // Splits x, [sum of rows, width], into one tensor per item.

@@ -1,8 +1,11 @@
 #include "models/weights.h"
 
+#include <ATen/Parallel.h>
+#include <fcntl.h>
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <filesystem>
 
 #include "base/json.h"
@@ -29,6 +32,31 @@ Result<std::vector<std::string>> shard_files(const std::string& dir) {
   std::vector<std::string> files;
   for (const std::string& name : names) files.push_back(dir + "/" + name);
   return files;
+}
+
+// A file that was only renamed or removed is unchanged: it is still open.
+Status check_unchanged(const InputFile& file) {
+  VALORA_TRY(
+      now, InputFile::from_descriptor(file.path(), ::fcntl(file.descriptor(), F_DUPFD_CLOEXEC, 0)));
+  const FileIdentity &a = file.identity(), &b = now.identity();
+  if (a.size == b.size && a.modified_ns == b.modified_ns) return {};
+  return unprocessable(file.path() + " was changed while it was in use", file.path());
+}
+
+// The bytes from `begin`, read by all threads.
+Result<at::Tensor> read_bytes(const InputFile& file, size_t begin, size_t size) {
+  constexpr int64_t kPiece = int64_t{4} << 20;
+  at::Tensor bytes = at::empty({static_cast<int64_t>(size)}, at::kByte);
+  char* const data = reinterpret_cast<char*>(bytes.mutable_data_ptr());
+  std::atomic<bool> complete = true;
+  at::parallel_for(0, static_cast<int64_t>(size), kPiece, [&](int64_t from, int64_t to) {
+    const std::span<char> part(data + from, static_cast<size_t>(to - from));
+    const auto done = file.read(begin + static_cast<size_t>(from), part);
+    if (!done.ok() || *done != part.size()) complete = false;
+  });
+  VALORA_CHECK(check_unchanged(file));
+  if (!complete) return unprocessable(file.path() + " could not be read again", file.path());
+  return bytes;
 }
 
 }  // namespace
@@ -64,14 +92,38 @@ Result<std::unique_ptr<Weights>> Weights::open(const std::string& dir) {
                               : ""),
                      dir);
   VALORA_TRY(files, shard_files(dir));
-  for (const std::string& file : files) {
-    VALORA_TRY(tensors, SafeTensors::open(file));
-    weights->files_.push_back(tensors);
-    for (const auto& [name, view] : tensors->tensors())
-      if (!weights->entries_.emplace(name, Entry{&view, name}).second)
-        return unprocessable(file + ": tensor " + name + " is in two files", file);
-  }
+  for (const std::string& file : files) VALORA_CHECK(weights->open_file(file));
   return weights;
+}
+
+Status Weights::open_file(const std::string& path) {
+  VALORA_TRY(input, InputFile::open(path));
+  VALORA_TRY(mapped, SafeTensors::open(path));
+  const uint8_t* const data = mapped->bytes().data();
+  for (const auto& [name, view] : mapped->tensors()) {
+    const auto begin = static_cast<size_t>(view.bytes.data() - data);
+    if (!entries_.emplace(name, Entry{view, name, files_.size(), begin}).second)
+      return unprocessable(path + ": tensor " + name + " is in two files", path);
+  }
+  files_.push_back({std::move(input), std::move(mapped)});
+  return {};
+}
+
+Status Weights::unmap() {
+  for (auto& [name, entry] : entries_) entry.view.bytes = {};
+  for (File& file : files_) {
+    file.mapped = nullptr;
+    VALORA_CHECK(check_unchanged(file.input));
+  }
+  return {};
+}
+
+at::Tensor Weights::stored(const Entry& entry) const {
+  const File& file = files_[entry.file];
+  if (file.mapped) return tensor_of(entry.view);
+  auto bytes = read_bytes(file.input, entry.begin, byte_size(entry.view));
+  if (!bytes.ok()) throw LoadError(bytes.error());
+  return bytes->view(*scalar_type(entry.view.dtype)).view(entry.view.shape);
 }
 
 const Weights::Entry* Weights::find(const std::string& canonical) const {
@@ -88,9 +140,17 @@ const Weights::Entry* Weights::find(const std::string& canonical) const {
 }
 
 at::Tensor Weights::get(const std::string& name, const std::vector<int64_t>& shape) {
+  const at::Tensor tensor = view(name, shape);
+  const Entry& entry = *find(name);
+  const bool mapped = files_[entry.file].mapped && tensor.is_cpu() &&
+                      tensor.const_data_ptr() == entry.view.bytes.data();
+  return mapped && !plain_ ? tensor.clone() : tensor;
+}
+
+at::Tensor Weights::view(const std::string& name, const std::vector<int64_t>& shape) {
   const Entry* entry = find(name);
   if (!entry) throw LoadError(unprocessable(dir_ + ": the checkpoint has no tensor " + name, dir_));
-  const TensorView& view = *entry->view;
+  const TensorView& view = entry->view;
   const auto fail = [&](const std::string& why) {
     throw LoadError(unprocessable(dir_ + ": tensor " + entry->stored_name + " " + why, dir_));
   };
@@ -101,7 +161,7 @@ at::Tensor Weights::get(const std::string& name, const std::vector<int64_t>& sha
     fail(std::string("has dtype ") + dtype_name(view.dtype) +
          ", which is not supported for weights");
   used_.insert(entry->stored_name);
-  return tensor_of(view).to(at::TensorOptions().dtype(dtype_).device(device_));
+  return stored(*entry).to(at::TensorOptions().dtype(dtype_).device(device_));
 }
 
 void Weights::leave_out(const std::string& prefix) {
@@ -116,7 +176,7 @@ void Weights::leave_out(const std::string& prefix) {
 
 at::ScalarType Weights::stored_dtype() const {
   std::map<DType, size_t> bytes;
-  for (const auto& [name, entry] : entries_) bytes[entry.view->dtype] += entry.view->bytes.size();
+  for (const auto& [name, entry] : entries_) bytes[entry.view.dtype] += byte_size(entry.view);
   const auto most = std::max_element(bytes.begin(), bytes.end(),
                                      [](auto& a, auto& b) { return a.second < b.second; });
   return most == bytes.end() ? at::kFloat : scalar_type(most->first).value_or(at::kFloat);
@@ -125,13 +185,13 @@ at::ScalarType Weights::stored_dtype() const {
 int64_t Weights::parameters() const {
   int64_t count = 0;
   for (const auto& [name, entry] : entries_)
-    count += static_cast<int64_t>(entry.view->bytes.size() / dtype_size(entry.view->dtype));
+    count += static_cast<int64_t>(byte_size(entry.view) / dtype_size(entry.view.dtype));
   return count;
 }
 
 size_t Weights::bytes() const {
   size_t total = 0;
-  for (const auto& [name, entry] : entries_) total += entry.view->bytes.size();
+  for (const auto& [name, entry] : entries_) total += byte_size(entry.view);
   return total;
 }
 
@@ -139,10 +199,10 @@ Digest Weights::sketch() const {
   constexpr size_t kPieces = 16, kPieceBytes = 64;
   DigestBuilder digest;
   for (const auto& [name, entry] : entries_) {
-    const std::span<const uint8_t> bytes = entry.view->bytes;
+    const std::span<const uint8_t> bytes = entry.view.bytes;
     digest.add(name)
-        .add(dtype_name(entry.view->dtype))
-        .add(std::span<const int64_t>(entry.view->shape));
+        .add(dtype_name(entry.view.dtype))
+        .add(std::span<const int64_t>(entry.view.shape));
     const size_t length = std::min(kPieceBytes, bytes.size());
     for (size_t i = 0; i < kPieces; ++i)
       digest.add(bytes.subspan((bytes.size() - length) * i / (kPieces - 1), length));

@@ -1,5 +1,6 @@
-// The tensors of a checkpoint: model.safetensors or its shards, memory-mapped. Tensors are found
-// under all name prefixes that versions of transformers have used.
+// The tensors of a checkpoint: model.safetensors or its shards. They are memory-mapped while a
+// model is built, and read from the open files afterwards. Tensors are found under all name
+// prefixes that versions of transformers have used.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -31,33 +32,49 @@ class Weights {
   at::Device device() const { return device_; }
   void set_aliases(std::vector<adapters::PrefixAlias> aliases) { aliases_ = std::move(aliases); }
 
-  // A tensor by its canonical name, in the target dtype and device. It is a view of the mapped file
-  // if that has the dtype. Throws LoadError if it is missing or has another shape.
+  // A tensor by its canonical name, in the target dtype and device, in memory of its own; with
+  // set_plain(), as view() gives it. Throws LoadError if it is missing or has another shape, or if
+  // its file changed since it was opened.
   at::Tensor get(const std::string& name, const std::vector<int64_t>& shape);
+  // The same, but a view of the mapped file if that has the dtype: valid until unmap(), and for
+  // files that do not change only.
+  at::Tensor view(const std::string& name, const std::vector<int64_t>& shape);
   bool has(const std::string& name) const { return find(name) != nullptr; }
 
   // Marks the tensors with this prefix as used: the model has them, but never reads them.
   void leave_out(const std::string& prefix);
+
+  // Ends the maps. What is requested later is read from the files, which are still those that were
+  // opened, under whatever names. kUnprocessable if one changed since then.
+  Status unmap();
 
   // The dtype of most bytes of the checkpoint.
   at::ScalarType stored_dtype() const;
   int64_t parameters() const;
   size_t bytes() const;
   // Digest of the name, the dtype, the shape and a sample of the values of every tensor. It tells
-  // different checkpoints apart without reading gigabytes.
+  // different checkpoints apart without reading gigabytes. Not after unmap().
   Digest sketch() const;
   // Stored names of the tensors that were never requested.
   std::vector<std::string> unused() const;
 
  private:
+  struct File {
+    InputFile input;
+    std::shared_ptr<const SafeTensors> mapped;  // null after unmap()
+  };
   struct Entry {
-    const TensorView* view;
+    TensorView view;  // without bytes after unmap()
     std::string stored_name;
+    size_t file = 0;   // index into files_
+    size_t begin = 0;  // of its bytes in the file
   };
   const Entry* find(const std::string& canonical) const;
+  Status open_file(const std::string& path);
+  at::Tensor stored(const Entry& entry) const;
 
   std::string dir_;
-  std::vector<std::shared_ptr<const SafeTensors>> files_;
+  std::vector<File> files_;
   std::map<std::string, Entry> entries_;  // by stored name
   std::set<std::string> used_;
   std::vector<adapters::PrefixAlias> aliases_;
@@ -68,7 +85,7 @@ class Weights {
 
 // The ATen dtype of a safetensors dtype; absent for those that are not floating-point.
 std::optional<at::ScalarType> scalar_type(DType dtype);
-// A tensor over the mapped bytes; a copy only if they are not aligned for the dtype.
+// A tensor over the view's bytes; a copy only if they are not aligned for the dtype.
 at::Tensor tensor_of(const TensorView& view);
 
 }  // namespace valora::models

@@ -59,18 +59,4 @@ at::Tensor paged_attention(const at::Tensor& q, const at::Tensor& k, const at::T
                                              : paged_attention_aten(q, k, v, arena, layer, spans);
 }
 
-at::Tensor block_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
-                           std::span<const int64_t> ends) {
-  const int64_t covered = ends.empty() ? 0 : ends.back();
-  TORCH_CHECK(covered == q.size(0), "block_attention: the runs end at ", covered, " of ", q.size(0),
-              " rows");
-  const bool kernel =
-      !wants_gradient(q) && heads_side_by_side(q) && heads_side_by_side(k) && heads_side_by_side(v);
-  switch (kernel ? target_of(q) : Target::kAten) {
-    case Target::kCpu: return block_attention_cpu(q, k, v, ends);
-    case Target::kAten: break;
-  }
-  return block_attention_aten(q, k, v, ends);
-}
-
 }  // namespace valora::ops

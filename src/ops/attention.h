@@ -1,5 +1,5 @@
-// Causal attention over the paged KV cache, and the bidirectional attention of the vision towers.
-// All scores are scaled by 1/sqrt(dim). Invalid arguments throw c10::Error.
+// Causal attention over the paged KV cache. All scores are scaled by 1/sqrt(dim). Invalid arguments
+// throw c10::Error.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -55,10 +55,5 @@ at::Tensor paged_attention(const at::Tensor& q, const at::Tensor& k, const at::T
 // 0, no blocks). Differentiable.
 at::Tensor causal_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                             std::span<const QuerySpan> spans);
-
-// Bidirectional attention within the runs of rows [ends[i-1], ends[i]). q, k, v: [T, heads, dim]
-// with contiguous heads per row. → [T, heads * dim]. Differentiable.
-at::Tensor block_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
-                           std::span<const int64_t> ends);
 
 }  // namespace valora::ops

@@ -2,6 +2,7 @@
 
 #include <ATen/ops/scaled_dot_product_attention.h>
 
+#include <algorithm>
 #include <vector>
 
 namespace valora::ops {
@@ -73,27 +74,32 @@ at::Tensor paged_attention_aten(const at::Tensor& q, const at::Tensor& k, const 
   return out;
 }
 
-at::Tensor block_attention_aten(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
-                                std::span<const int64_t> ends) {
-  const int64_t heads = q.size(1), dim = q.size(2);
-  at::Tensor out = at::empty({q.size(0), heads * dim}, q.options());
-  int64_t begin = 0;
-  for (size_t i = 0; i < ends.size();) {
-    // Consecutive runs of equal length (frames, pictures, windows) form one batched product.
-    const int64_t length = ends[i] - begin;
+at::Tensor attend_runs_aten(const at::Tensor& q, int64_t begin, const kernels::Runs& runs,
+                            const at::Tensor& kv) {
+  const int64_t end = begin + q.size(0);
+  at::Tensor out = at::empty({q.size(0), q.size(1) * q.size(2)}, q.options());
+  for (int64_t run = runs.run_of(begin); run < runs.count() && runs.begin(run) < end;) {
+    const int64_t first = std::max(begin, runs.begin(run)), last = std::min(end, runs.end(run)),
+                  length = runs.length(run);
+    // Consecutive whole runs of equal length (frames, pictures, windows) form one batched product.
     int64_t count = 1;
-    while (i + count < ends.size() && ends[i + count] - ends[i + count - 1] == length) ++count;
-    const auto part = [&](const at::Tensor& x) {
-      return x.narrow(0, begin, count * length)
-          .unflatten(0, {count, length})
-          .transpose(1, 2);  // [count, heads, length, dim]
-    };
-    const at::Tensor o = at::scaled_dot_product_attention(part(q), part(k), part(v));
-    out.narrow(0, begin, count * length)
-        .unflatten(0, {count, length})
-        .copy_(o.transpose(1, 2).flatten(2));
-    begin += count * length;
-    i += static_cast<size_t>(count);
+    if (last - first == length)
+      while (run + count < runs.count() && runs.length(run + count) == length &&
+             runs.end(run + count) <= end)
+        ++count;
+    const int64_t queries = count > 1 ? count * length : last - first;
+    const auto part = [&](const at::Tensor& x, int64_t at, int64_t rows) {
+      return x.narrow(0, at, rows).unflatten(0, {count, rows / count}).transpose(1, 2);
+    };  // [count, heads, rows, dim]
+    if (queries > 0) {
+      const int64_t keys_at = runs.begin(run), keys = count * length;
+      const at::Tensor o = at::scaled_dot_product_attention(
+          part(q, first - begin, queries), part(kv[0], keys_at, keys), part(kv[1], keys_at, keys));
+      out.narrow(0, first - begin, queries)
+          .unflatten(0, {count, queries / count})
+          .copy_(o.transpose(1, 2).flatten(2));
+    }
+    run += count;
   }
   return out;
 }

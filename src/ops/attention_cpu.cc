@@ -1,6 +1,6 @@
 #include <cmath>
 
-#include "kernels/cpu/attention/attention.h"
+#include "kernels/cpu/attention/runs.h"
 #include "ops/attention_targets.h"
 #include "ops/cpu_types.h"
 #include "ops/parallel.h"
@@ -38,14 +38,23 @@ at::Tensor paged_attention_cpu(const at::Tensor& q, const at::Tensor& k, const a
   return out;
 }
 
-at::Tensor block_attention_cpu(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
-                               std::span<const int64_t> ends) {
+void store_runs_cpu(const at::Tensor& k, const at::Tensor& v, int64_t begin,
+                    const kernels::Runs& runs, const at::Tensor& packed) {
+  with_cpu_type(k, [&](auto t) {
+    using T = decltype(t);
+    kernels::store_runs<T>(heads_of<T>(k), heads_of<T>(v), begin, k.size(0),
+                           {runs, raw<T>(packed), k.size(1), k.size(2)}, torch_parallel());
+  });
+}
+
+at::Tensor attend_runs_cpu(const at::Tensor& q, int64_t begin, const kernels::Runs& runs,
+                           const at::Tensor& packed) {
   const at::Tensor out = at::empty({q.size(0), q.size(1) * q.size(2)}, q.options());
   with_cpu_type(q, [&](auto t) {
     using T = decltype(t);
-    kernels::block_attention<T>(heads_of<T>(q), heads_of<T>(k), heads_of<T>(v),
-                                {raw<T>(out), out.stride(0)}, q.size(1), q.size(2),
-                                scale_of(q.size(2)), ends, torch_parallel());
+    kernels::attend_runs<T>(heads_of<T>(q), {raw<T>(out), out.stride(0)}, begin, q.size(0),
+                            scale_of(q.size(2)), {runs, raw<T>(packed), q.size(1), q.size(2)},
+                            torch_parallel());
   });
   return out;
 }

@@ -1,6 +1,7 @@
 // The implementations of ops/attention.h. The caller has checked the arguments.
 #pragma once
 
+#include "kernels/types/runs.h"
 #include "ops/attention.h"
 
 namespace valora::ops {
@@ -8,16 +9,20 @@ namespace valora::ops {
 at::Tensor paged_attention_cpu(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                                const KvArena& arena, int64_t layer,
                                std::span<const QuerySpan> spans);
-at::Tensor block_attention_cpu(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
-                               std::span<const int64_t> ends);
 // Elements per layer of a KV block in panels.
 int64_t kv_layer_elements_cpu(int64_t kv_heads, int64_t dim, at::ScalarType dtype);
 
 at::Tensor paged_attention_aten(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                                 const KvArena& arena, int64_t layer,
                                 std::span<const QuerySpan> spans);
-// Differentiable.
-at::Tensor block_attention_aten(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
-                                std::span<const int64_t> ends);
+
+// RunAttention (ops/run_attention.h): the rows from `begin` on. packed: its panels.
+void store_runs_cpu(const at::Tensor& k, const at::Tensor& v, int64_t begin,
+                    const kernels::Runs& runs, const at::Tensor& packed);
+at::Tensor attend_runs_cpu(const at::Tensor& q, int64_t begin, const kernels::Runs& runs,
+                           const at::Tensor& packed);
+// kv: [2 (K, V), rows, heads, dim]. Differentiable.
+at::Tensor attend_runs_aten(const at::Tensor& q, int64_t begin, const kernels::Runs& runs,
+                            const at::Tensor& kv);
 
 }  // namespace valora::ops

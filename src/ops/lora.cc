@@ -110,4 +110,14 @@ void LoraBatch::add(int64_t token_begin, int64_t token_end, const AdapterWeights
   for (size_t i = 0; i < touched_.size(); ++i) touched_[i] |= adapter.touched()[i];
 }
 
+LoraBatch LoraBatch::part(int64_t begin, int64_t end) const {
+  LoraBatch cut;
+  for (size_t i = 0; i < segments_.size(); ++i) {
+    const kernels::LoraSegment& s = segments_[i];
+    const int64_t first = std::max(begin, s.token_begin), last = std::min(end, s.token_end);
+    if (first < last) cut.add(first - begin, last - begin, *adapters_[i], s.coefficient);
+  }
+  return cut;
+}
+
 }  // namespace valora::ops

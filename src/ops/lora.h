@@ -102,6 +102,9 @@ class LoraBatch {
   void add(int64_t token_begin, int64_t token_end, const AdapterWeights& adapter,
            float coefficient);
   void set_dropout(const Dropout& dropout) { dropout_ = dropout; }
+  // The adapters of tokens [begin, end), which become tokens [0, end - begin). Without dropout.
+  // Throws c10::Error if one of them is not resident any more.
+  LoraBatch part(int64_t begin, int64_t end) const;
 
   std::span<const kernels::LoraSegment> segments() const { return segments_; }
   const AdapterWeights& adapter(size_t segment) const { return *adapters_[segment]; }

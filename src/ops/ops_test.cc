@@ -11,6 +11,7 @@
 #include "ops/linear.h"
 #include "ops/merge.h"
 #include "ops/pool_memory.h"
+#include "ops/run_attention.h"
 
 namespace valora::ops {
 namespace {
@@ -313,10 +314,19 @@ TEST_P(Ops, PagedAttentionKeepsSequencesApart) {
   }
 }
 
-TEST_P(Ops, BlockAttentionStaysWithinItsBlocks) {
+TEST_P(Ops, AttentionStaysWithinItsRun) {
   const at::Tensor q = random({9, 2, 8}), k = random({9, 2, 8}), v = random({9, 2, 8});
   const std::vector<int64_t> ends{2, 4, 6, 7, 9};  // consecutive runs of equal length, and others
-  const at::Tensor out = block_attention(q, k, v, ends);
+  RunAttention attention(ends, 2, 8, dtype(), device());
+  attention.store(k.slice(0, 0, 3), v.slice(0, 0, 3));
+  EXPECT_THROW(attention.attend(0, q), c10::Error);  // not all rows are stored
+  attention.store(k.slice(0, 3), v.slice(0, 3));
+  EXPECT_THROW(attention.store(k, v), c10::Error);
+  EXPECT_THROW(attention.attend(1, q), c10::Error);
+  const at::Tensor whole = attention.attend(0, q);
+  const at::Tensor parts =
+      at::cat({attention.attend(0, q.slice(0, 0, 1)), attention.attend(1, q.slice(0, 1, 8)),
+               attention.attend(8, q.slice(0, 8))});
   for (const auto& [begin, end] :
        {std::pair<int64_t, int64_t>{0, 2}, {2, 4}, {4, 6}, {6, 7}, {7, 9}}) {
     const auto part = [&, begin = begin, end = end](const at::Tensor& x) {
@@ -324,11 +334,11 @@ TEST_P(Ops, BlockAttentionStaysWithinItsBlocks) {
     };
     const at::Tensor weights =
         at::softmax(at::matmul(part(q), part(k).transpose(1, 2)) / std::sqrt(8.0), -1);
-    expect_close(out.slice(0, begin, end),
-                 at::matmul(weights, part(v)).permute({1, 0, 2}).reshape({end - begin, 16}), 2);
+    const at::Tensor expected =
+        at::matmul(weights, part(v)).permute({1, 0, 2}).reshape({end - begin, 16});
+    expect_close(whole.slice(0, begin, end), expected, 2);
+    expect_close(parts.slice(0, begin, end), expected, 2);
   }
-  const std::vector<int64_t> short_of{4, 8};
-  EXPECT_THROW(block_attention(q, k, v, short_of), c10::Error);
 }
 
 }  // namespace

@@ -59,6 +59,7 @@ struct Request : std::enable_shared_from_this<Request> {
   int cached_tokens = 0;    // prompt tokens found in the prefix cache when it first ran
   int preemptions = 0;
   bool scheduled_once = false;
+  bool preparing = false;  // admitted, but its next tokens wait for the embeddings of media
   TimePoint first_scheduled{};
   TimePoint last_scheduled{};  // begin of its last step, if any
   Duration passed{};           // time of the steps that the mode left it out of

@@ -64,35 +64,40 @@ Status Scheduler::add(std::shared_ptr<Request> request) {
   return {};
 }
 
-StepPlan Scheduler::plan() {
-  const TimePoint now = clock_.now();
+StepPlan Scheduler::plan(const MediaReady& media) {
   pool_.advance();
-  Step step = begin_step(now);
+  Step step = begin_step(media, clock_.now());
   running_short_ = false;
   for (size_t i = 0; i < step.order.size(); ++i) {
     if (step.budget == 0 || static_cast<int>(step.plan.items.size()) == config_.max_num_seqs) break;
     Request& request = *step.order[i];
-    if (request.last_plan == plans_) continue;
+    if (request.last_plan == plans_ || request.preparing) continue;
     if (request.state == RequestState::kRunning) {
       place_running(step, i);
     } else if (request.state == RequestState::kWaiting && !step.short_of_memory) {
-      admit(step, request, now);
+      admit(step, request);
     }
   }
-  if (step.plan.items.empty() && step.refused) admit_by_force(step, *step.refused, now);
+  if (step.plan.items.empty() && step.refused && !step.prepares)
+    admit_by_force(step, *step.refused);
   requeue(step);
+  list_preparing(step.plan);
   hold_merged(step);
   group_by_adapter(step.plan.items);
   if (!step.plan.items.empty()) take_shape(step.plan);
-  step.plan.waits_for_copies = step.plan.items.empty() && pool_.moving();
+  step.plan.waits_for_copies = step.plan.items.empty() && !step.prepares && pool_.moving();
   return std::move(step.plan);
 }
 
-Scheduler::Step Scheduler::begin_step(TimePoint now) {
+Scheduler::Step Scheduler::begin_step(const MediaReady& media, TimePoint now) {
   ++plans_;
   Step step;
+  step.now = now;
+  step.media = &media;
+  step.budget = config_.max_num_batched_tokens;
   count_passed(now);
-  const std::vector<Request*> running = view(running_), ready = claim_waiting(step, now);
+  const std::vector<Request*> running = find_runnable(media);
+  const std::vector<Request*> ready = start_preparing(step, claim_waiting(step, now));
   PolicyPlan chosen =
       policy_->plan({.running = {running.data(), running.size()},
                      .waiting = {ready.data(), ready.size()},
@@ -105,10 +110,8 @@ Scheduler::Step Scheduler::begin_step(TimePoint now) {
                      .memory = policy_memory_},
                     now);
   policy_memory_ = chosen.memory;
-  step.now = now;
   step.plan.mode = mode_ = chosen.mode;
   step.plan.merged = chosen.merged;
-  step.budget = config_.max_num_batched_tokens;
   step.order.reserve(chosen.order.size());
   for (const RequestIndex i : chosen.order) {
     if (i < running.size())
@@ -116,7 +119,10 @@ Scheduler::Step Scheduler::begin_step(TimePoint now) {
     else if (i - running.size() < ready.size())
       step.order.push_back(ready[i - running.size()]);
   }
+  for (const auto& request : running_)
+    if (request->preparing) step.order.push_back(request.get());
   step.tail = step.order.size();
+  step.placing = true;
   for (const RequestIndex i : chosen.passed)
     passed_.push_back(
         (i < running.size() ? running[i] : ready[i - running.size()])->shared_from_this());
@@ -141,7 +147,7 @@ void Scheduler::place_running(Step& step, size_t position) {
   place(step, request);
 }
 
-void Scheduler::admit(Step& step, Request& request, TimePoint now) {
+void Scheduler::admit(Step& step, Request& request) {
   if (!request.claim.ready) return;  // it lost its claim in this step
   if (!fits(step, request)) {
     step.short_of_memory = true;
@@ -162,31 +168,34 @@ void Scheduler::admit(Step& step, Request& request, TimePoint now) {
   request.computed_tokens = cached;
   if (!request.scheduled_once) {
     request.scheduled_once = true;
-    request.first_scheduled = now;
+    request.first_scheduled = step.now;
     request.cached_tokens = std::min(cached, request.prompt_tokens);
   }
   step.admitted.push_back(request.shared_from_this());
-  place(step, request);
+  request.preparing = waits_for_media(request, *step.media);
+  step.prepares |= request.preparing;
+  if (step.placing && !request.preparing) place(step, request);
 }
 
-// Room for all its known tokens, and for one further block per running request.
-bool Scheduler::fits(const Step& step, const Request& request) const {
+// Room for all its known tokens, for one further block per running request, and for `reserved`
+// blocks.
+bool Scheduler::fits(const Step& step, const Request& request, int64_t reserved) const {
   const size_t running = running_.size() + step.admitted.size() - step.preempted.size();
   const int32_t blocks = pool_.blocks_to_start(request.identity, request.block_keys,
                                                static_cast<int>(request.tokens.size()));
-  return blocks + static_cast<int64_t>(running) <= pool_.available_blocks();
+  return blocks + reserved + static_cast<int64_t>(running) <= pool_.available_blocks();
 }
 
 // Only waiting requests, or those that the policy left out, hold the memory: they give it back, or
 // nothing would run.
-void Scheduler::admit_by_force(Step& step, Request& request, TimePoint now) {
+void Scheduler::admit_by_force(Step& step, Request& request) {
   while (!fits(step, request)) {
     if (revoke_last_claim(request)) continue;
     Request* victim = youngest_idle(nullptr);
     if (!victim) return;
     preempt(step, *victim);
   }
-  admit(step, request, now);
+  admit(step, request);
 }
 
 void Scheduler::place(Step& step, Request& request) const {
@@ -228,6 +237,7 @@ void Scheduler::preempt(Step& step, Request& victim) {
   pool_.unclaim(victim.claim);
   waiting_.leave(victim);
   victim.state = RequestState::kWaiting;
+  victim.preparing = false;
   victim.computed_tokens = 0;
   ++victim.preemptions;
   ++preemptions_;

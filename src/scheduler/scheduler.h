@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -26,6 +27,9 @@ struct SchedulerConfig {
   Duration patience = std::chrono::seconds(1);
   StepCosts costs;              // by which policies compare modes
   bool merge_in_place = false;  // merging overwrites the base weights
+  // Tokens of media up to which requests are admitted that must wait for their encoding. The last
+  // one may exceed it.
+  int max_preparing_tokens = 4096;
   // Fail a waiting request as soon as its first token cannot come by its deadline: served first
   // come, first served, it would be late (S-LoRA, appendix B).
   bool early_abort = false;
@@ -44,6 +48,10 @@ struct FailedRequest {
   Error error;
 };
 
+// Whether tokens [begin, end) of a request could run now: the embeddings of their images and videos
+// are at hand, or cannot be made.
+using MediaReady = std::function<bool(const Request& request, int begin, int end)>;
+
 struct StepPlan {
   Mode mode = Mode::kUnmerged;
   AdapterId merged = kBaseModel;
@@ -51,7 +59,11 @@ struct StepPlan {
   int total_tokens = 0;
   StepShape shape;
   std::vector<FailedRequest> failed;  // requests whose adapters could not be loaded
-  bool waits_for_copies = false;      // no item, but copies under way will let requests run
+  // Running requests that are not in the step and have tokens of media to come, by admission, with
+  // the most tokens that their next step may take. What was made for them must be kept; what is
+  // missing is made meanwhile.
+  std::vector<StepItem> preparing;
+  bool waits_for_copies = false;  // no item, but copies under way will let requests run
 };
 
 struct SchedulerStats {
@@ -68,6 +80,10 @@ struct SchedulerStats {
 // requests at the end of the policy's order are preempted: they release their blocks and adapters,
 // keep their tokens, and wait before all requests that were never preempted. Their full blocks stay
 // in the pool as history, which the pool keeps, copies to the swap space or drops by cost.
+//
+// Media: a request whose images are not encoded is admitted in its turn, with its memory, and then
+// prepares: policies do not see it, so it delays no step, and it is the first to be preempted.
+// Requests behind it pass it, but none takes the memory that it waits for.
 //
 // No sequence may have more than Pool::max_tokens(its adapters) tokens, since no preemption could
 // make room for it. The engine caps the answer to that; check() reports a violation.
@@ -86,7 +102,7 @@ class Scheduler {
   Status add(std::shared_ptr<Request> request);
   // Takes what was copied meanwhile, and makes the next step. No items only if there is no request,
   // if the policy lets none run, or if all wait for copies. The caller finishes failed requests.
-  StepPlan plan();
+  StepPlan plan(const MediaReady& media = {});
   // Call after the step ran, before new tokens are appended and before the next plan(). Counts its
   // tokens as computed, and shares full blocks through the prefix cache.
   void complete(const StepPlan& plan);
@@ -114,7 +130,12 @@ class Scheduler {
 
   // Waiting requests that a plan looks at: enough for a full step, however long the queue is.
   size_t window_size() const { return std::max<size_t>(256, 4 * config_.max_num_seqs); }
-  Step begin_step(TimePoint now);
+  Step begin_step(const MediaReady& media, TimePoint now);
+  // scheduler_media.cc
+  bool waits_for_media(const Request& request, const MediaReady& media) const;
+  std::vector<Request*> find_runnable(const MediaReady& media);
+  std::vector<Request*> start_preparing(Step& step, const std::vector<Request*>& ready);
+  void list_preparing(StepPlan& plan) const;
   // scheduler_costs.cc
   void count_passed(TimePoint now);
   void take_shape(StepPlan& plan);
@@ -132,9 +153,9 @@ class Scheduler {
   bool revoke_last_claim(const Request& before);
   void hold_merged(Step& step);
   void place_running(Step& step, size_t position);
-  void admit(Step& step, Request& request, TimePoint now);
-  void admit_by_force(Step& step, Request& request, TimePoint now);
-  bool fits(const Step& step, const Request& request) const;
+  void admit(Step& step, Request& request);
+  void admit_by_force(Step& step, Request& request);
+  bool fits(const Step& step, const Request& request, int64_t reserved = 0) const;
   void place(Step& step, Request& request) const;
   bool is_idle(const Request& request) const;
   Request* next_victim(Step& step, size_t position) const;

@@ -57,6 +57,8 @@ std::string Scheduler::check() const {
   for (const Request* request : waiting) {
     if (request->state != RequestState::kWaiting)
       return fmt::format("request {} is in the waiting queue in another state", request->id);
+    if (request->preparing)
+      return fmt::format("request {} is waiting and prepares its media", request->id);
     if (!request->table.blocks.empty() || request->computed_tokens > 0)
       return fmt::format("request {} is waiting but holds memory", request->id);
     if (request->claim.holds() && !window.contains(request))

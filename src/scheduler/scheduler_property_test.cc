@@ -1,6 +1,6 @@
 // Random schedules over pools so small that sharing, eviction, swapping, preemption and cancelling
-// all occur, with copies that fail or are slow, and a pool that shrinks and grows. The output of
-// every request must equal what it yields alone.
+// all occur, with copies that fail or are slow, a pool that shrinks and grows, and images that take
+// some steps to encode. The output of every request must equal what it yields alone.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -25,7 +25,8 @@ struct World {
   std::string policy = "unmerged";
   memory::PoolConfig pool;  // its blocks are set from above
   std::vector<int32_t> adapter_blocks = {0, 0};
-  bool faults = false;  // failing and slow copies, a pool that shrinks and grows
+  bool faults = false;   // failing and slow copies, a pool that shrinks and grows
+  bool encodes = false;  // images are encoded between steps
 };
 
 struct Tested final : Request {
@@ -92,6 +93,7 @@ class Simulation : StepListener, StepExecutor {
   int finished() const { return finished_; }
   int cancelled() const { return cancelled_; }
   int failed() const { return failed_; }
+  int encodings() const { return encodings_; }
   const std::map<Mode, int>& modes() const { return modes_; }  // steps of each
 
  private:
@@ -186,6 +188,51 @@ class Simulation : StepListener, StepExecutor {
     ASSERT_EQ(scheduler_.check(), "");
   }
 
+  // Every third image of a request is another one, so that the same two do not serve all.
+  static Digest visual_of(const Request& request, const memory::MediaSpan& span) {
+    return DigestBuilder().add(span.digest).add(request.id % 3).finish();
+  }
+
+  template <typename Body>
+  static void for_each_visual(const Request& request, int begin, int end, Body&& body) {
+    for (const memory::MediaSpan& span : request.identity.media)
+      if (span.token_begin < end && span.token_begin + span.tokens > begin)
+        body(visual_of(request, span));
+  }
+
+  bool ready(const Request& request, int begin, int end) const override {
+    bool all = true;
+    if (world_.encodes)
+      for_each_visual(request, begin, end,
+                      [&](const Digest& visual) { all &= encoded_.contains(visual); });
+    return all;
+  }
+
+  // Keeps what the plan needs alone, and sometimes encodes one image more.
+  void encode(const StepPlan& plan) {
+    std::set<Digest> needed;
+    const auto need = [&](const StepItem& item) {
+      const Request& request = *item.request;
+      ASSERT_EQ(request.state, RequestState::kRunning);
+      for_each_visual(request, request.computed_tokens, request.computed_tokens + item.tokens,
+                      [&](const Digest& visual) { needed.insert(visual); });
+    };
+    for (const StepItem& item : plan.items) {
+      need(item);
+      ASSERT_TRUE(ready(*item.request, item.request->computed_tokens,
+                        item.request->computed_tokens + item.tokens))
+          << "a step with an image that is not encoded";
+    }
+    for (const StepItem& item : plan.preparing) need(item);
+    std::erase_if(encoded_, [&](const Digest& visual) { return !needed.contains(visual); });
+    for (const Digest& visual : needed)
+      if (!encoded_.contains(visual) && (plan.items.empty() || chance(4))) {
+        encoded_.insert(visual);
+        ++encodings_;
+        return;
+      }
+  }
+
   void check_plan(const StepPlan& plan) {
     int total = 0;
     std::set<const Request*> once;
@@ -221,7 +268,9 @@ class Simulation : StepListener, StepExecutor {
     planned_ = false;
     const int failed = failed_;
     const StepReport report = loop_.step();
-    if (!world_.erratic_policy && world_.pool.swap_blocks == 0 && !world_.faults) {
+    // A request whose prefix needs no image after all is admitted in one step and runs in the next.
+    if (!world_.erratic_policy && world_.pool.swap_blocks == 0 && !world_.faults &&
+        !world_.encodes) {
       ASSERT_EQ(planned_ || report.waits_for_copies || failed_ > failed, !idle);
     }
     ASSERT_EQ(scheduler_.check(), "");
@@ -236,8 +285,11 @@ class Simulation : StepListener, StepExecutor {
 
   std::vector<FailedRequest> prepare(const StepPlan& plan) override {
     std::vector<FailedRequest> failed;
+    if (world_.encodes) encode(plan);
     for (const StepItem& item : plan.items)
       if (chance(500)) failed.push_back({item.request, internal("its image is broken")});
+    for (const StepItem& item : plan.preparing)
+      if (chance(200)) failed.push_back({item.request, internal("its image is broken")});
     return failed;
   }
 
@@ -282,6 +334,8 @@ class Simulation : StepListener, StepExecutor {
   Scheduler scheduler_;
   StepLoop loop_{scheduler_, *this, *this, clock_};
   bool planned_ = false;
+  std::set<Digest> encoded_;
+  int encodings_ = 0;
   std::map<RequestId, std::shared_ptr<Tested>> alive_;
   RequestId ids_ = 0;
   std::map<Mode, int> modes_;
@@ -385,13 +439,42 @@ const World kWorlds[] = {
      .pool = {.history = false},
      .adapter_blocks = {2, 3, 4, 2, 5, 1, 3},
      .faults = true},
+    {.blocks = 12,
+     .config = {.max_num_seqs = 8,
+                .max_num_batched_tokens = 40,
+                .max_waiting = 12,
+                .max_preparing_tokens = 40},
+     .encodes = true},
+    {.blocks = 7,
+     .config = {.max_num_seqs = 5,
+                .max_num_batched_tokens = 9,
+                .max_waiting = 6,
+                .max_preparing_tokens = 1},
+     .encodes = true},
+    {.blocks = 12,
+     .config = {.max_num_seqs = 8, .max_num_batched_tokens = 40, .max_waiting = 12},
+     .preemptions = 10,
+     .policy = "merged",
+     .encodes = true},
+    {.blocks = 12,
+     .config =
+         {.max_num_seqs = 8, .max_num_batched_tokens = 40, .max_waiting = 12, .costs = kCosts},
+     .policy = "valora",
+     .encodes = true},
+    {.blocks = 24,
+     .config = {.max_num_seqs = 8, .max_num_batched_tokens = 40, .max_waiting = 12},
+     .preemptions = 0,
+     .pool = {.swap_blocks = 24},
+     .adapter_blocks = {2, 3, 4, 2, 5, 1, 3},
+     .faults = true,
+     .encodes = true},
 };
 
 TEST(SchedulerProperty, EveryRequestGivesWhatItGivesAlone) {
   for (const World& world : kWorlds) {
     SCOPED_TRACE(::testing::Message() << "world " << &world - kWorlds);
     uint64_t preemptions = 0, hits = 0;
-    int finished = 0, cancelled = 0, failed = 0;
+    int finished = 0, cancelled = 0, failed = 0, encodings = 0;
     std::map<Mode, int> modes;
     for (uint32_t seed = 1; seed <= seeds(); ++seed) {
       SCOPED_TRACE(::testing::Message() << "blocks " << world.blocks << " seed " << seed);
@@ -403,6 +486,7 @@ TEST(SchedulerProperty, EveryRequestGivesWhatItGivesAlone) {
       finished += simulation.finished();
       cancelled += simulation.cancelled();
       failed += simulation.failed();
+      encodings += simulation.encodings();
       for (const auto& [mode, steps] : simulation.modes()) modes[mode] += steps;
     }
     if (world.policy == "valora") {
@@ -416,6 +500,7 @@ TEST(SchedulerProperty, EveryRequestGivesWhatItGivesAlone) {
       EXPECT_GT(hits, 100u);
     }
     EXPECT_GE(preemptions, world.preemptions);
+    EXPECT_EQ(encodings > 100, world.encodes);
   }
 }
 

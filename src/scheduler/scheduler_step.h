@@ -12,13 +12,16 @@ namespace valora::scheduler {
 struct Scheduler::Step {
   StepPlan plan;
   TimePoint now{};
+  const MediaReady* media = nullptr;
   std::vector<Request*> order;
   size_t tail = 0;  // preemption candidates are before this index of `order`
   int budget = 0;
   bool short_of_memory = false;  // nothing more is admitted
   Request* refused = nullptr;    // the request that did not fit, if any
+  bool prepares = false;         // an admitted request waits for its media
   std::vector<std::shared_ptr<Request>> preempted;
   std::vector<std::shared_ptr<Request>> admitted;
+  bool placing = false;  // the policy has chosen: who is admitted runs, unless it must prepare
 };
 
 // What is served before a waiting request, first come, first served.

@@ -27,17 +27,21 @@ struct SampledToken {
 // The result of one item that yields.
 struct StepOutput {
   Request* request = nullptr;
-  SampledToken token;               // from the language-model head
-  std::vector<float> label_logits;  // from a task head instead: one logit per label
-  std::optional<Error> error;       // set if this request failed; the others are valid
+  SampledToken token;          // from the language-model head
+  std::vector<float> values;   // instead: one logit per label of a task head, or an embedding
+  std::optional<Error> error;  // set if this request failed; the others are valid
 };
 
 // Called only by the thread of the step loop.
 class StepExecutor {
  public:
   virtual ~StepExecutor() = default;
-  // Prepares what the requests need besides their tokens, e.g. the embeddings of their images.
-  // Returns the requests that cannot run; the others can.
+  // Whether prepare() has made what tokens [begin, end) of the request need besides themselves, or
+  // knows that it cannot.
+  virtual bool ready(const Request& /*request*/, int /*begin*/, int /*end*/) const { return true; }
+  // Works on what StepPlan::preparing needs, e.g. the embeddings of images, for a time that does
+  // not hold up the step, and keeps what its items need. What no request of the plan needs any more
+  // is dropped. Returns the requests that cannot run; the other items can.
   virtual std::vector<FailedRequest> prepare(const StepPlan& plan) = 0;
   // Runs the step. One output per item that yields, in plan order. An error makes all results of
   // this step invalid; later steps may run.

@@ -6,21 +6,27 @@ namespace valora::scheduler {
 
 StepReport StepLoop::step() {
   const TimePoint begin = clock_.now();
-  StepPlan plan = scheduler_.plan();
+  StepPlan plan = scheduler_.plan([this](const Request& request, int begin, int end) {
+    return executor_.ready(request, begin, end);
+  });
   for (const FailedRequest& one : plan.failed) fail(*one.request, one.error);
-  if (plan.items.empty()) return {.waits_for_copies = plan.waits_for_copies};
+  if (plan.items.empty() && plan.preparing.empty())
+    return {.waits_for_copies = plan.waits_for_copies};
   // A request that finishes within the step must live until the step is complete.
   std::vector<std::shared_ptr<Request>> alive;
-  alive.reserve(plan.items.size());
+  alive.reserve(plan.items.size() + plan.preparing.size());
   for (const StepItem& item : plan.items) alive.push_back(item.request->shared_from_this());
+  for (const StepItem& item : plan.preparing) alive.push_back(item.request->shared_from_this());
+  const size_t planned = plan.items.size();
   listener_.on_planned(plan);
 
   const TimePoint prepare_begin = clock_.now();
   drop_failed(plan, executor_.prepare(plan));
   const TimePoint run_begin = clock_.now();
+  if (planned == 0) return {.waits_for_copies = plan.waits_for_copies};
   auto outputs = plan.items.empty() ? std::vector<StepOutput>{} : executor_.run(plan);
   const TimePoint run_end = clock_.now();
-  const bool whole = plan.items.size() == alive.size();
+  const bool whole = plan.items.size() == planned;
   if (outputs.ok() && whole) scheduler_.note_step(plan, run_end - run_begin);
 
   complete(plan, outputs);

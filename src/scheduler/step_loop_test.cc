@@ -18,6 +18,7 @@ class ScriptedExecutor final : public StepExecutor {
  public:
   explicit ScriptedExecutor(SimulatedClock& clock) : clock_(clock) {}
 
+  bool ready(const Request&, int, int) const override { return encoded; }
   std::vector<FailedRequest> prepare(const StepPlan&) override {
     clock_.advance(std::chrono::milliseconds(2));
     return std::exchange(failing, {});
@@ -33,6 +34,7 @@ class ScriptedExecutor final : public StepExecutor {
   }
 
   std::vector<FailedRequest> failing;
+  bool encoded = true;  // the images of all requests
   std::optional<Error> step_error, output_error;
   int runs = 0;
 
@@ -120,6 +122,26 @@ TEST_F(StepLoopTest, NothingRunsIfNoRequestCouldBePrepared) {
   loop_.step();
   EXPECT_EQ(executor_.runs, 0);
   EXPECT_TRUE(scheduler_.idle());
+}
+
+TEST_F(StepLoopTest, ARequestWhoseImageIsNotEncodedDelaysNoOther) {
+  const auto image = add(5);
+  image->identity.media = {{1, 3, {}}};
+  executor_.encoded = false;
+  StepReport report = loop_.step();
+  EXPECT_EQ(report.sequences, 0);
+  EXPECT_FALSE(report.waits_for_copies) << "there is more to do at once";
+  EXPECT_EQ(executor_.runs, 0);
+  EXPECT_THAT(planned_, ElementsAre(0));
+  const auto text = add(6);
+  report = loop_.step();
+  EXPECT_EQ(report.sequences, 1);
+  EXPECT_THAT(outputs_, ElementsAre(text->id));
+  executor_.failing = {{image.get(), internal("its image is broken")}};
+  EXPECT_EQ(loop_.step().sequences, 1);
+  EXPECT_THAT(failed_, ElementsAre("its image is broken"));
+  EXPECT_EQ(image->state, RequestState::kFinished);
+  EXPECT_THAT(outputs_, ElementsAre(text->id, text->id));
 }
 
 TEST_F(StepLoopTest, AFailedStepFailsItsRequestsAndTheLoopGoesOn) {

@@ -14,7 +14,8 @@ namespace valora::server {
 namespace {
 
 HttpServerOptions http_options(const ServerOptions& options) {
-  return {options.host, options.port, options.io_threads, options.handler_threads, options.limits};
+  return {options.host,   options.port, options.io_threads, options.handler_threads,
+          options.limits, options.uds,  options.uds_mode};
 }
 
 Status check(const ServerOptions& options) {
@@ -22,6 +23,9 @@ Status check(const ServerOptions& options) {
     if (name.empty()) return invalid("a served model name is empty", "served_model_name");
   for (const std::string& key : options.api_keys)
     if (key.empty()) return invalid("an API key is empty", "api_key");
+  const std::string& root = options.root_path;
+  if (!root.empty() && (!root.starts_with('/') || root.ends_with('/')))
+    return invalid("the root path must begin with a slash and not end with one", "root_path");
   return {};
 }
 
@@ -59,7 +63,9 @@ Server::~Server() {
 uint16_t Server::port() const { return impl_->http->port(); }
 
 std::string Server::url() const {
-  const std::string& host = impl_->service->options.host;
+  const ServerOptions& options = impl_->service->options;
+  if (!options.uds.empty()) return "unix:" + options.uds;
+  const std::string& host = options.host;
   const bool ipv6 = host.find(':') != host.npos;
   return fmt::format("http://{}{}{}:{}", ipv6 ? "[" : "", host, ipv6 ? "]" : "", port());
 }

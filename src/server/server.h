@@ -5,12 +5,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "api/engine.h"
 #include "base/result.h"
 #include "server/applications/application.h"
+#include "server/users/user.h"
 
 namespace valora::server {
 
@@ -47,7 +49,11 @@ struct HttpLimits {
 struct ServerOptions {
   // address or name; if a name has several addresses, the first that binds
   std::string host = "127.0.0.1";
-  uint16_t port = 8000;  // 0: any free port, see Server::port()
+  uint16_t port = 8000;      // 0: any free port, see Server::port()
+  std::string uds;           // path of a Unix domain socket, instead of host and port; empty: none
+  unsigned uds_mode = 0660;  // of the socket's file
+  // what a proxy puts before the paths: "/models/a"; requests may have it or not
+  std::string root_path;
   int io_threads = 2;
   int handler_threads = 2;  // they parse bodies, so that a large body does not delay streams
   HttpLimits limits;
@@ -56,14 +62,24 @@ struct ServerOptions {
 
   // clients send "Authorization: Bearer KEY"; empty: no authentication
   std::vector<std::string> api_keys;
+  std::vector<User> users;  // as from read_users(); their keys are API keys, too
   std::vector<std::string> cors_allowed_origins;  // "*": any; empty: no CORS headers
 
+  bool trust_request_chat_template = false;  // requests may bring their own chat template
+  std::optional<std::string> tokenizer_info =
+      {};                                       // the JSON of /tokenizer_info; absent: no such page
   std::vector<std::string> served_model_names;  // of the base model; empty: ModelCard::name
   bool allow_runtime_lora_updating = false;     // /v1/load_lora_adapter and /v1/unload_lora_adapter
+  // /v1/load_lora_adapter takes folders in these alone, after links are resolved; empty: any folder
+  std::vector<std::string> allowed_lora_paths;
   // an unknown model name is looked up as an adapter folder in this directory; empty: off
   std::string lora_resolver_dir;
   // 429; waiting choices: n times the prompts of each request that the engine has not begun
   int max_waiting = 1024;
+  // how answers write calls of tools; absent: as ModelCard::tool_calls says
+  std::optional<ToolCallStyle> tool_call_style = {};
+  // 503; texts and tokens of all answers that are sent as a whole and not complete yet
+  size_t max_unsent_answer_bytes = size_t{256} << 20;
   int max_loras = 0;  // highest number of adapters per batch, for vllm:lora_requests_info
   std::vector<Application> applications;  // as from read_applications()
 };
@@ -80,7 +96,7 @@ class Server {
   Server& operator=(const Server&) = delete;
 
   uint16_t port() const;
-  std::string url() const;  // "http://127.0.0.1:8000"
+  std::string url() const;  // "http://127.0.0.1:8000", or "unix:" and the path
 
   // Rejects new requests (503, also on /health), lets running ones finish, then stops the server.
   // Returns at once.

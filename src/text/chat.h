@@ -8,6 +8,7 @@
 
 #include "base/json.h"
 #include "base/result.h"
+#include "base/tool_call_style.h"
 
 namespace valora::text {
 
@@ -17,9 +18,18 @@ struct ChatPart {
   std::string text;  // of a text part
 };
 
+struct ToolCall {
+  std::string id;
+  std::string name;
+  OrderedJson arguments;  // an object
+};
+
 struct ChatMessage {
   std::string role;
   std::vector<ChatPart> parts;
+  std::vector<ToolCall> tool_calls = {};
+  std::string tool_call_id = {};
+  std::string name = {};
 };
 
 class ChatFormat {
@@ -31,9 +41,22 @@ class ChatFormat {
                                      bool add_generation_prompt) const = 0;
   // With the request's own variables (chat_template_kwargs): an object or null. A built-in format
   // accepts only add_generation_prompt, which overrides the argument. A template accepts any name.
+  // tools: a list in OpenAI's form, or null; they and the messages' calls need takes_tools().
   virtual Result<std::string> render(const std::vector<ChatMessage>& messages,
-                                     bool add_generation_prompt, const Json& variables) const;
+                                     bool add_generation_prompt, const Json& variables,
+                                     const OrderedJson& tools = nullptr) const;
+
+  // Whether render() writes tools and their calls. with_tools_in_text() serves the others.
+  virtual bool takes_tools() const { return false; }
+  // How the text asks the model to write calls.
+  virtual ToolCallStyle tool_call_style() const { return ToolCallStyle::kHermes; }
 };
+
+// Renders a conversation up to the end of its last message's text, which an answer goes on with (as
+// transformers' continue_final_message). kInvalidArgument if that message has no text or the format
+// leaves it out.
+Result<std::string> render_continued(const ChatFormat& format, std::vector<ChatMessage> messages,
+                                     const Json& variables, const OrderedJson& tools = nullptr);
 
 // Qwen2-VL's ChatML: a default system prompt if the first message is not a system message,
 // placeholders <|vision_start|><|image_pad|><|vision_end|> and

@@ -10,6 +10,7 @@
 #include "jinja/parser.h"
 #include "jinja/value_json.h"
 #include "text/content_use.h"
+#include "text/tool_use.h"
 
 namespace valora::text {
 namespace {
@@ -35,8 +36,10 @@ bool has_media(const ChatMessage& message) {
 
 size_t text_bytes(const std::vector<ChatMessage>& messages) {
   size_t bytes = 0;
-  for (const ChatMessage& message : messages)
+  for (const ChatMessage& message : messages) {
     for (const ChatPart& part : message.parts) bytes += part.text.size();
+    for (const ToolCall& call : message.tool_calls) bytes += call.arguments.dump().size();
+  }
   return bytes;
 }
 
@@ -56,33 +59,37 @@ Result<Value> part_value(Budget& budget, const ChatPart& part) {
 
 class ChatTemplate final : public ChatFormat {
  public:
-  ChatTemplate(jinja::Template source, ChatTemplateSettings settings)
+  ChatTemplate(jinja::Template source, std::string_view source_text, ChatTemplateSettings settings)
       : template_(std::move(source)),
         use_(find_content_use(template_)),
+        tools_(find_tool_use(source_text)),
         settings_(std::move(settings)) {}
 
   Result<std::string> render(const std::vector<ChatMessage>& messages,
                              bool add_generation_prompt) const override {
-    return render(messages, add_generation_prompt, nullptr);
+    return render(messages, add_generation_prompt, nullptr, nullptr);
   }
 
   Result<std::string> render(const std::vector<ChatMessage>& messages, bool add_generation_prompt,
-                             const Json& variables) const override {
+                             const Json& variables, const OrderedJson& tools) const override {
     if (messages.empty()) return invalid("\"messages\" must not be empty", "messages");
     try {
-      return render_within_limits(messages, add_generation_prompt, variables);
+      return render_within_limits(messages, add_generation_prompt, variables, tools);
     } catch (const std::exception& e) {
       return internal(std::string("the chat template could not be rendered: ") + e.what());
     }
   }
 
+  bool takes_tools() const override { return tools_.taken; }
+  ToolCallStyle tool_call_style() const override { return tools_.style; }
+
  private:
   Result<std::string> render_within_limits(const std::vector<ChatMessage>& messages,
-                                           bool add_generation_prompt,
-                                           const Json& variables) const {
+                                           bool add_generation_prompt, const Json& variables,
+                                           const OrderedJson& tools) const {
     jinja::Runtime runtime;
     runtime.now = settings_.now;
-    runtime.budget.allow_for(text_bytes(messages));
+    runtime.budget.allow_for(text_bytes(messages) + (tools.is_null() ? 0 : tools.dump().size()));
     jinja::Variables values = {{"tools", jinja::None{}},
                                {"documents", jinja::None{}},
                                {"add_generation_prompt", add_generation_prompt}};
@@ -91,6 +98,10 @@ class ChatTemplate final : public ChatFormat {
       values[name] = std::move(value);
     }
     VALORA_CHECK(add_variables(runtime.budget, variables, values));
+    if (!tools.is_null()) {
+      VALORA_TRY(given, jinja::from_json(runtime.budget, tools));
+      values["tools"] = std::move(given);
+    }
     std::vector<Value> list;
     for (const ChatMessage& message : messages) {
       VALORA_TRY(value, message_value(runtime.budget, message));
@@ -126,8 +137,36 @@ class ChatTemplate final : public ChatFormat {
     VALORA_TRY(role, jinja::make_string(budget, to_valid_utf8(message.role)));
     VALORA_TRY(content, takes_list(message) ? content_list(budget, message)
                                             : content_string(budget, message));
-    return jinja::make_dict(budget, {{jinja::literal_string("role"), std::move(role)},
-                                     {jinja::literal_string("content"), std::move(content)}});
+    std::vector<jinja::Dict::Entry> entries;
+    const auto add = [&](const char* key, Value value) {
+      entries.emplace_back(jinja::literal_string(key), std::move(value));
+    };
+    add("role", std::move(role));
+    add("content", std::move(content));
+    // Templates test whether these are there.
+    if (!message.name.empty()) {
+      VALORA_TRY(name, jinja::make_string(budget, to_valid_utf8(message.name)));
+      add("name", std::move(name));
+    }
+    if (!message.tool_calls.empty()) {
+      VALORA_TRY(calls, jinja::from_json(budget, calls_json(message.tool_calls)));
+      add("tool_calls", std::move(calls));
+    }
+    if (!message.tool_call_id.empty()) {
+      VALORA_TRY(id, jinja::make_string(budget, to_valid_utf8(message.tool_call_id)));
+      add("tool_call_id", std::move(id));
+    }
+    return jinja::make_dict(budget, std::move(entries));
+  }
+
+  // The arguments are an object, not its text as in requests: templates print them.
+  static OrderedJson calls_json(const std::vector<ToolCall>& calls) {
+    OrderedJson list = OrderedJson::array();
+    for (const ToolCall& call : calls)
+      list.push_back({{"id", call.id},
+                      {"type", "function"},
+                      {"function", {{"name", call.name}, {"arguments", call.arguments}}}});
+    return list;
   }
 
   static Result<Value> content_list(Budget& budget, const ChatMessage& message) {
@@ -153,6 +192,7 @@ class ChatTemplate final : public ChatFormat {
 
   jinja::Template template_;
   ContentUse use_;
+  ToolUse tools_;
   ChatTemplateSettings settings_;
 };
 
@@ -169,7 +209,7 @@ Result<std::unique_ptr<ChatFormat>> make_chat_template(std::string_view source,
     if (!parsed.ok())
       return unprocessable("the chat template of " + what + ": " + parsed.error().message, what);
     return std::unique_ptr<ChatFormat>(
-        std::make_unique<ChatTemplate>(std::move(*parsed), std::move(settings)));
+        std::make_unique<ChatTemplate>(std::move(*parsed), source, std::move(settings)));
   } catch (const std::exception& e) {
     return internal("the chat template of " + what + " could not be read: " + e.what());
   }

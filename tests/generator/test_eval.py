@@ -89,6 +89,19 @@ def test_the_table(folders, tasks):
     assert "expected \\ answered" in done.stdout and "(other)" in done.stdout
 
 
+def test_answers_of_a_demanded_form(folders, tasks, tmp_path):
+    lines = tmp_path / "p.jsonl"
+
+    def answers(*form):
+        evaluate(folders, tasks, "--adapter", folders["three"], "--no-head", "--limit", 5, "--predictions", lines, *form)
+        return [json.loads(line)["prediction"] for line in lines.read_text().splitlines()]
+
+    assert set(answers("--choice", "red,green")) <= {"red", "green"}
+    assert all(len(answer) == 2 and set(answer) <= set("xy") for answer in answers("--regex", "[xy]{2}"))
+    (tmp_path / "schema.json").write_text('{"type": "null"}')
+    assert set(answers("--json-schema", tmp_path / "schema.json")) == {"null"}
+
+
 def test_what_is_refused(folders, tasks, tmp_path):
     def refused(*options, **more):
         done = run(folders, tasks, *options, **more)
@@ -100,6 +113,9 @@ def test_what_is_refused(folders, tasks, tmp_path):
     assert str(tmp_path / "no-adapter") in refused("--adapter", tmp_path / "no-adapter")
     assert "gone.yaml" in refused(file="gone.yaml")
     assert "--limit" in refused("--limit", 0)
+    assert "exclude one another" in refused("--regex", "a", "--choice", "a,b")
+    assert "--no-head" in refused("--task", "colours", "--adapter", folders["three"], "--choice", "a,b")
+    assert "parenthesis" in refused("--limit", 1, "--regex", "(a")
     assert "folder.jsonl" in refused("--limit", 1, "--predictions", tmp_path / "no" / "folder.jsonl")
     broken = tmp_path / "broken"
     broken.mkdir()

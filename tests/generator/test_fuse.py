@@ -86,6 +86,7 @@ def test_tasks_without_floors_share_one_adapter(model, root):
     manifest = json.loads((root / "out" / "manifest.json").read_text())["tasks"]
     assert manifest["first"]["adapter"] == "adapters/adapter-1" and manifest["first"].get("head") is None
     assert manifest["second"]["head"] == "score_second"
+    assert [manifest[name]["labels"] for name in ("first", "second")] == [sorted(COLOURS)] * 2 and "boxes" not in manifest["first"]
     assert {p.name for p in (root / "out").iterdir()} == {"adapters", "attempts", "manifest.json", "report.html", "report.json", "state.json"}
     base = checkpoints.make_model(MODEL)
     loaded = peft.PeftModel.from_pretrained(base, root / "out" / "adapters" / "adapter-1")

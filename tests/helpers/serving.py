@@ -91,10 +91,12 @@ class ServedProcess:
 class Server(ServedProcess):
     """Serves make_folders' model as `tiny`, with its adapters."""
 
-    def __init__(self, folders, *options):
+    def __init__(self, folders, *options, **process_options):
         modules = [f"{name}={path}" for name, path in folders.items() if name != "model"]
-        super().__init__("--model", folders["model"], "--served-model-name", "tiny", "--dtype", "float32", "--threads", "1",
-                         "--max-model-len", "1024", *(["--lora-modules", *modules] if modules else []), *options)
+        dtype = [] if "--dtype" in options else ["--dtype", "float32"]
+        adapters = ["--lora-modules", *modules] if modules else []
+        super().__init__("--model", folders["model"], "--served-model-name", "tiny", *dtype, "--threads", "1",
+                         "--max-model-len", "1024", *adapters, *options, **process_options)
 
 
 def chat_body(model, content, **extra):

@@ -4,6 +4,7 @@ import collections
 import copy
 import json
 import random
+import re
 import unicodedata
 
 import pytest
@@ -66,6 +67,65 @@ def test_published_template(name, uses):
         ct.expect_same(answer, text, request["messages"])
     rendered = collections.Counter(not isinstance(text, Exception) for text in expected)
     assert rendered[True] >= len(expected) // 10, expected[:4]
+
+
+TOOL_TEMPLATES = [name for name, text in TEMPLATES.items() if re.search(r"\btools\b", text)]
+TOOLS = [{"type": "function", "function": {"name": "look", "description": "Look at a place, 'there'.", "parameters": {
+            "type": "object", "properties": {"place": {"type": "string", "description": "é & <b>"}, "at": {"type": "integer"}},
+            "required": ["place"]}}},
+         {"type": "function", "function": {"name": "stop", "description": "", "parameters": {"type": "object", "properties": {}}}}]
+
+
+def conversation_with_tools(rng):
+    messages = [{"role": "system", "content": ct.random_text(rng)}] if rng.random() < 0.5 else []
+    messages.append({"role": "user", "content": "Where? " + ct.random_text(rng)})
+    for number in range(rng.randint(0, 2)):
+        calls = [{"id": f"call{number}{index:04}", "type": "function",
+                  "function": {"name": "look", "arguments": {"place": ct.random_text(rng), "at": index, "more": [1.5, None, {}]}}}
+                 for index in range(rng.choice([1, 1, 2]))]
+        messages.append({"role": "assistant", "content": rng.choice(["", "I look."]), "tool_calls": calls})
+        messages += [{"role": "tool", "tool_call_id": call["id"], "content": ct.random_text(rng)} for call in calls]
+        if rng.random() < 0.5:
+            messages += [{"role": "assistant", "content": ct.random_text(rng)}, {"role": "user", "content": "And now?"}]
+    return messages
+
+
+def test_published_templates_with_tools(uses):
+    rng = random.Random(7)
+    assert len(TOOL_TEMPLATES) > 8
+    rendered = collections.Counter()
+    for name in TOOL_TEMPLATES:
+        requests, expected = [], []
+        for _ in range(40):
+            messages, tools = conversation_with_tools(rng), rng.choice([TOOLS, TOOLS, TOOLS[:1], None])
+            sent = copy.deepcopy(messages)
+            for message in sent:
+                for call in message.get("tool_calls", []):
+                    call["function"]["arguments"] = json.dumps(call["function"]["arguments"])
+            requests.append({"template": TEMPLATES[name], "messages": sent, "special_tokens": ct.TOKENS, "add_generation_prompt": True,
+                             "tools": json.dumps(tools) if tools else ""} | ct.PLACEHOLDERS)
+            shaped = [message | form for message, form in zip(messages, ct.in_form(messages, uses[name]), strict=True)]
+            expected.append(ct.render(TEMPLATES[name], shaped, True, tools=tools, **ct.TOKENS))
+        for request, answer, text in zip(requests, ct.ask(requests), expected, strict=True):
+            ct.expect_same(answer, text, (name, request["messages"]))
+        rendered[name] = sum(not isinstance(text, Exception) for text in expected)
+    assert sum(count > 10 for count in rendered.values()) > 8, rendered
+
+
+def test_published_templates_that_continue_the_last_message(uses):
+    rng = random.Random(8)
+    cut = 0
+    for name, template in TEMPLATES.items():
+        requests, expected = [], []
+        for _ in range(12):
+            messages = [{"role": "user", "content": "Say it."}, {"role": "assistant", "content": ct.random_text(rng)}]
+            requests.append({"template": template, "messages": messages, "special_tokens": ct.TOKENS, "continue_final_message": True}
+                            | ct.PLACEHOLDERS)
+            expected.append(ct.render(template, ct.in_form(messages, uses[name]), False, continue_final_message=True, **ct.TOKENS))
+        for request, answer, text in zip(requests, ct.ask(requests), expected, strict=True):
+            ct.expect_same(answer, text, (name, request["messages"]))
+            cut += isinstance(text, str)
+    assert cut > 100
 
 
 OURS_ALONE = ("is not supported", "are not supported", "no fixed text to print", "64 bits")  # messages of unsupported features

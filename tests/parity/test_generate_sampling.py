@@ -270,7 +270,7 @@ def test_refused(engine, sampling, word):
 
 
 def test_bias_outside_the_vocabulary(engine):
-    with pytest.raises(EngineError, match="outside the vocabulary"):
+    with pytest.raises(EngineError, match="out of vocabulary"):
         ask(engine, logit_bias=[[checkpoints.vocab_size(), 1]])
 
 

@@ -2,7 +2,8 @@
 // per line on stdout:
 //   {"template", "variables": {…}}    → {"rendered"}: the template with any variables
 //   {"template", "messages": […], "special_tokens": {…}, "add_generation_prompt",
-//    "chat_template_kwargs": {…}, "image_placeholder", "video_placeholder"}
+//    "chat_template_kwargs": {…}, "image_placeholder", "video_placeholder", "tools": "JSON",
+//    "continue_final_message"}
 //                                     → {"rendered"}: as a chat format, with OpenAI's content parts
 //   {"template", "content_use": true} → {"list", "string"}: the forms of content that it takes
 //   {"folder"}                        → {"template", "special_tokens"} of a model folder
@@ -56,10 +57,22 @@ Json render_chat(const Json& request) {
       make_chat_template(request.at("template").get<std::string>(), "the request", settings);
   if (!format.ok()) return {{"refused", format.error().message}};
   std::vector<ChatMessage> messages;
-  for (const Json& message : request.at("messages"))
-    messages.push_back({message.at("role").get<std::string>(), read_parts(message.at("content"))});
+  for (const Json& message : request.at("messages")) {
+    ChatMessage read{message.at("role").get<std::string>(), read_parts(message.at("content"))};
+    for (const Json& call : message.value("tool_calls", Json::array()))
+      read.tool_calls.push_back(
+          {call.at("id"), call.at("function").at("name"),
+           OrderedJson::parse(call.at("function").at("arguments").get<std::string>())});
+    read.tool_call_id = message.value("tool_call_id", "");
+    messages.push_back(std::move(read));
+  }
+  const std::string tools = request.value("tools", "");
+  const Json variables = request.value("chat_template_kwargs", Json());
+  const OrderedJson parsed_tools = tools.empty() ? OrderedJson() : OrderedJson::parse(tools);
+  if (request.value("continue_final_message", false))
+    return answer_of(render_continued(**format, messages, variables, parsed_tools));
   return answer_of((*format)->render(messages, request.value("add_generation_prompt", false),
-                                     request.value("chat_template_kwargs", Json())));
+                                     variables, parsed_tools));
 }
 
 Json read_folder(const std::string& dir) {

@@ -8,6 +8,7 @@ import subprocess
 import pytest
 
 from programs import find_program
+from serving import Server
 
 DEMO = pathlib.Path(__file__).parents[2] / "demo" / "model"
 
@@ -132,7 +133,47 @@ def test_pictures_on_an_engine():
         assert sum(interval["steps"] for interval in row["timeline"]["intervals"]) > row["answers"]
 
 
+@pytest.fixture(scope="module")
+def servers(folders):
+    plain = {name: folders[name] for name in ("model", "one", "two")}
+    running = [Server(plain), Server(plain, "--mode", "merged")]
+    yield running
+    for server in running:
+        server.stop()
+
+
+def test_a_workload_on_servers_side_by_side(servers):
+    first, second = (server.url for server in servers)
+    rows = trace("--url", f"plain={first},merged={second}", "--rounds", 2, *WORKLOAD)
+    assert set(rows) == {(skewness, name) for skewness in (0.3, 0.9) for name in ("plain", "merged")}
+    for row in rows.values():
+        assert row["failed"] == 0 and row["answers"] > 10
+        assert 0 < row["ttft_seconds"]["p50"] <= row["ttft_seconds"]["p99"]
+    assert rows[0.3, "plain"]["answers"] == rows[0.3, "merged"]["answers"]
+
+
+def test_conversations_with_a_server_hold_its_answers(servers):
+    server = servers[0]
+    before = server.metric("vllm:prefix_cache_hits_total")
+    (row,) = rows_of("--url", server.url, "--application", "retrieval", "--adapters", 1, "--rate", 4, "--seconds", 1, "--think",
+                     0.01, "--picture-size", 56, "--prompt-min", 30, "--prompt-max", 40, "--answer-min", 20, "--answer-max", 24)
+    assert row["failed"] == 0 and row["answers"] > 3
+    assert row["policy"] == server.url
+    assert server.metric("vllm:prefix_cache_hits_total") > before
+
+
+def test_a_server_that_refuses_or_is_not_there(servers):
+    url = servers[0].url
+    assert "has 2 adapters" in run("bench", "trace", "--url", url, "--adapters", 9, check=False).stderr
+    assert "could not connect" in run("bench", "trace", "--url", "x=http://127.0.0.1:1", check=False).stderr
+    rows = rows_of("--url", url, "--adapters", 1, "--rate", 5, "--seconds", 1, "--prompt-min", 5000, "--prompt-max", 5000)
+    assert rows[0]["answers"] == 0 and rows[0]["failed"] > 0
+
+
 @pytest.mark.parametrize("arguments, named", [
+    (["--url", "http://127.0.0.1:1", "--simulate", "a100"], "--simulate"),
+    (["--url", "http://127.0.0.1:1", "--policies", "valora"], "--policies"),
+    (["--url", "http://127.0.0.1:1", "--timeline", 1], "--timeline"),
     ([], "--model"),
     (["--model", "MODEL"], "--lora-dir"),
     (["--model", "MODEL", "--adapters", 0, "--policies", "dLoRA system"], "simulated time"),

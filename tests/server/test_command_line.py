@@ -85,6 +85,16 @@ def test_flags_of_other_servers():
     assert "--max-model-len?" in lines[0] and "--enable-lora?" in lines[1]
 
 
+def test_options_from_a_file(tmp_path):
+    file = tmp_path / "serve.yaml"
+    file.write_text("model: nowhere\nenable-lora: true\nmax-model-len: 2k\nlora-modules: [a=one]\n")
+    done = run("serve", "--config", file)
+    assert done.returncode == 1 and "--enable-lora: adapters are always enabled" in done.stderr and "nowhere" in done.stderr
+    file.write_text("model: nowhere\nmax-model-length: 5\n")
+    done = run("serve", "--config", file)
+    assert done.returncode == 1 and f"{file}:2: unknown option --max-model-length; did you mean --max-model-len?" in done.stderr
+
+
 def inspect(*arguments):
     done = run("inspect", *arguments, "--json")
     return done.returncode, json.loads(done.stdout)

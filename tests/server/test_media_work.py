@@ -20,7 +20,7 @@ PREPARING = "valora:num_requests_preparing"
 
 @pytest.fixture
 def server(folders):
-    server = Server({"model": folders["model"]}, "--allow-media-urls", "--media-workers", "1",
+    server = Server({"model": folders["model"]}, "--allow-media-urls", "--allowed-media-domains", "127.0.0.1", "--media-workers", "1",
                     "--limit-mm-per-prompt", '{"image": 16, "video": 4}')
     yield server
     server.stop()

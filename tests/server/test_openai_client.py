@@ -169,7 +169,7 @@ def test_errors(client):
     with pytest.raises(openai.BadRequestError, match=r"messages\[0\].role"):
         client.chat.completions.create(model="fake", messages=[{"role": "alien", "content": "x"}])
     with pytest.raises(openai.BadRequestError) as unsupported:
-        client.chat.completions.create(model="fake", messages=user("x"), response_format={"type": "boxes"})
+        client.chat.completions.create(model="fake", messages=user("x"), response_format={"type": "table"})
     assert unsupported.value.type == "invalid_request_error" and unsupported.value.param == "response_format"
 
 

@@ -10,13 +10,14 @@ import urllib.request
 class Valora:
     """A server without prefix caching unless asked for it; a batch is sent as concurrent HTTP requests."""
 
-    def __init__(self, program, model_dir, adapter_dirs, threads, more=(), prefix_caching=False, step_tokens=4096):
+    def __init__(self, program, model_dir, adapter_dirs, threads, more=(), prefix_caching=False, step_tokens=4096,
+                 model_len=2048, dtype="bfloat16"):
         """`more`: further arguments of the program. `step_tokens`: the most tokens of a step; None: its default."""
         modules = [f"a{i}={path}" for i, path in enumerate(adapter_dirs)]
         begin = time.perf_counter()
         self.process = subprocess.Popen(
-            [program, "--log-level", "warning", "serve", "--model", model_dir, "--served-model-name", "base", "--dtype", "bfloat16",
-             "--port", "0", "--threads", str(threads), "--max-model-len", "2048",
+            [program, "--log-level", "warning", "serve", "--model", model_dir, "--served-model-name", "base", "--dtype", dtype,
+             "--port", "0", "--threads", str(threads), "--max-model-len", str(model_len),
              *([] if prefix_caching else ["--no-enable-prefix-caching"]),
              *(["--max-num-batched-tokens", str(step_tokens)] if step_tokens else []),
              *(["--lora-modules", *modules] if modules else []), *more], stdout=subprocess.PIPE, text=True)

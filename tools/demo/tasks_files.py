@@ -10,6 +10,7 @@ from boxes import SCALE
 from datasets import source
 from tasks import ALL, FLOORS, SETS
 
+PREPARE = "prepare: .venv/bin/python tools/demo/make.py datasets demo\n"
 HEAD = "# Written by tools/demo/make.py datasets from tools/demo/tasks.py, which holds the floors too.\n# {}\n"
 
 
@@ -56,7 +57,7 @@ def block(table, indent):
 
 def write_file(path, what, tasks):
     texts = ["\n".join(block(task, "    ")) for task in tasks]
-    path.write_text(HEAD.format(what) + "tasks:\n" + "\n\n".join("  - " + text.lstrip() for text in texts) + "\n")
+    path.write_text(HEAD.format(what) + PREPARE + "tasks:\n" + "\n\n".join("  - " + text.lstrip() for text in texts) + "\n")
 
 
 def write(demo, root):

@@ -92,8 +92,10 @@ bool FakeEngine::say_next(Open& open, ResponseSink& sink) {
   const Reply& reply = open.reply;
   const Usage& usage = reply.info.usage;
   const int n = open.request.sampling.n;
-  if (!std::exchange(open.started, true))
+  if (!std::exchange(open.started, true)) {
     sink.on_start({usage.prompt_tokens, 0, usage.cached_tokens});
+    if (reply.classification && !reply.error) sink.on_classification(*reply.classification);
+  }
   if (open.next < reply.chunks.size()) {
     OutputChunk chunk = reply.chunks[open.next];
     for (chunk.index = 0; chunk.index < n; ++chunk.index) sink.on_output(chunk);
@@ -103,7 +105,7 @@ bool FakeEngine::say_next(Open& open, ResponseSink& sink) {
     sink.on_error(*reply.error);
     return true;
   }
-  if (reply.classification) sink.on_classification(*reply.classification);
+  if (reply.embedding) sink.on_embedding(*reply.embedding);
   FinalInfo info = reply.info;
   for (const OutputChunk& chunk : reply.chunks)
     info.usage.completion_tokens += n * static_cast<int>(chunk.tokens.size());

@@ -16,6 +16,7 @@ namespace valora::testing {
 struct Reply {
   std::vector<OutputChunk> chunks;  // one per step, sent for each of the n sequences
   std::optional<Classification> classification = {};  // instead of chunks
+  std::optional<std::vector<float>> embedding = {};   // instead of chunks
   std::optional<Error> error = {};                    // after the chunks, instead of an end
   std::optional<Error> refusal = {};                  // of submit(), instead of everything
   FinalInfo info = {};                                // at the end; completion tokens are counted

@@ -57,9 +57,9 @@ class Turn final : public ResponseSink {
 
 class LiveRun {
  public:
-  LiveRun(Engine& engine, std::span<const sim::Arrival> arrivals,
+  LiveRun(LiveTarget& target, std::span<const sim::Arrival> arrivals,
           std::span<const std::string> adapters, const LiveOptions& options)
-      : engine_(engine),
+      : target_(target),
         arrivals_(arrivals),
         adapters_(adapters),
         options_(options),
@@ -80,7 +80,7 @@ class LiveRun {
     }
     LiveReport report;
     for (const auto& turn : turns_) report.answers.push_back(turn->answer());
-    report.stats = engine_.stats();
+    report.stats = target_.stats();
     if (corrections_ > 0) report.cost_correction = correction_sum_ / corrections_;
     report.invalid_kv = samples_ > 0 ? invalid_sum_ / samples_ : 0;
     return report;
@@ -148,14 +148,14 @@ class LiveRun {
     request.sampling.max_tokens = arrival.answer_tokens;
     request.sampling.temperature = 0;
     request.sampling.ignore_eos = true;
-    const auto handle = engine_.submit(std::move(request), turn);
-    if (!handle.ok()) turn->on_error(handle.error());
+    const Status sent = target_.submit(std::move(request), turn);
+    if (!sent.ok()) turn->on_error(sent.error());
   }
 
   void sample() {
     if (LiveClock::now() < next_sample_) return;
     next_sample_ = LiveClock::now() + kSamplePeriod;
-    const EngineStats stats = engine_.stats();
+    const EngineStats stats = target_.stats();
     correction_sum_ += stats.cost_correction;
     ++corrections_;
     const MemoryStats& memory = stats.memory;
@@ -165,7 +165,7 @@ class LiveRun {
     ++samples_;
   }
 
-  Engine& engine_;
+  LiveTarget& target_;
   const std::span<const sim::Arrival> arrivals_;
   const std::span<const std::string> adapters_;
   const LiveOptions& options_;
@@ -183,9 +183,15 @@ class LiveRun {
 
 }  // namespace
 
+LiveReport run_live(LiveTarget& target, std::span<const sim::Arrival> arrivals,
+                    std::span<const std::string> adapters, const LiveOptions& options) {
+  return LiveRun(target, arrivals, adapters, options).run();
+}
+
 LiveReport run_live(Engine& engine, std::span<const sim::Arrival> arrivals,
                     std::span<const std::string> adapters, const LiveOptions& options) {
-  return LiveRun(engine, arrivals, adapters, options).run();
+  EngineTarget target(engine);
+  return run_live(target, arrivals, adapters, options);
 }
 
 }  // namespace valora::bench

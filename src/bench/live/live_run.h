@@ -1,5 +1,5 @@
-// Sends the requests of a scenario to an engine in real time, as their users would: a later turn
-// holds the answers that the engine gave.
+// Sends the requests of a scenario to an engine or a server in real time, as their users would: a
+// later turn holds the answers that it gave.
 #pragma once
 
 #include <functional>
@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "api/engine.h"
+#include "bench/live/live_target.h"
 #include "sim/simulation.h"
 
 namespace valora::bench {
@@ -42,6 +42,8 @@ struct LiveReport {
 // Each arrival is sent when it is due and the turn before it has ended. Token ids are taken modulo
 // 256. adapters: the names of loaded adapters by AdapterId. Returns when all answers have ended.
 // Greedy, without stop tokens.
+LiveReport run_live(LiveTarget& target, std::span<const sim::Arrival> arrivals,
+                    std::span<const std::string> adapters, const LiveOptions& options = {});
 LiveReport run_live(Engine& engine, std::span<const sim::Arrival> arrivals,
                     std::span<const std::string> adapters, const LiveOptions& options = {});
 

@@ -7,6 +7,7 @@
 #include "bench/ops/cycle.h"
 #include "bench/ops/paged_sequences.h"
 #include "bench/ops/random_tensors.h"
+#include "ops/run_attention.h"
 
 namespace valora::bench {
 namespace {
@@ -87,11 +88,13 @@ Measurement measure_blocks(Bench& bench, const BlockShape& s) {
         .transpose(1, 2)
         .reshape({tokens, s.heads * s.dim});
   };
-  return compete(
-      bench, {0, 4.0 * static_cast<double>(tokens * s.length * s.heads * s.dim)},
-      {pure(kOurs, [&] { return ops::block_attention(rows[0], rows[1], rows[2], ends); }),
-       pure("aten", aten)},
-      kTolerance);
+  const auto ours = [&] {
+    ops::RunAttention attention(ends, s.heads, s.dim, at::kBFloat16, at::kCPU);
+    attention.store(rows[1], rows[2]);
+    return attention.attend(0, rows[0]);
+  };
+  return compete(bench, {0, 4.0 * static_cast<double>(tokens * s.length * s.heads * s.dim)},
+                 {pure(kOurs, ours), pure("aten", aten)}, kTolerance);
 }
 
 // `tokens`: query tokens of the step. `extent`: what the name says of them.

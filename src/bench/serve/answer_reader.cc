@@ -1,32 +1,13 @@
 #include "bench/serve/answer_reader.h"
 
 #include "base/strings.h"
+#include "bench/serve/answer_json.h"
 
 namespace valora::bench {
 namespace {
 
 constexpr size_t kMaxBody = size_t{64} << 20;
-
-// What an OpenAI error object says, or the text itself.
-std::string error_kind(const Json& answer) {
-  const Json& error = answer.is_object() && answer.contains("error") ? answer["error"] : answer;
-  if (error.is_object() && error.contains("message") && error["message"].is_string())
-    return shortened(error["message"].get<std::string>(), 120);
-  return shortened(error.dump(-1, ' ', false, Json::error_handler_t::replace), 120);
-}
-
-bool has_choice(const Json& event) {
-  return event.contains("choices") && event["choices"].is_array() && !event["choices"].empty() &&
-         event["choices"][0].is_object();
-}
-
-bool brings_text(const Json& event) {
-  const Json& choice = event["choices"][0];
-  const Json& holder = choice.contains("delta") ? choice["delta"] : choice;
-  const char* key = choice.contains("delta") ? "content" : "text";
-  return holder.is_object() && holder.contains(key) && holder[key].is_string() &&
-         !holder[key].get_ref<const std::string&>().empty();
-}
+constexpr size_t kErrorBytes = 120;
 
 }  // namespace
 
@@ -60,13 +41,14 @@ void AnswerReader::on_event(std::string_view data, double now) {
   }
   const auto event = parse_json(data, "event");
   if (!event.ok() || !event->is_object()) return fail("invalid event in the stream");
-  if (event->contains("error")) return fail("in the stream: " + error_kind(*event));
+  if (event->contains("error")) return fail("in the stream: " + error_text(*event, kErrorBytes));
   const int before = record_.completion_tokens;
   take_usage(*event);
-  if (!has_choice(*event)) return;
+  const Json* const choice = first_choice(*event);
+  if (!choice) return;
   // If the server reports usage only at the end, chunks with text count as chunks with tokens.
   const bool counts = event->contains("usage") && (*event)["usage"].is_object();
-  if (counts ? record_.completion_tokens <= before : !brings_text(*event)) return;
+  if (counts ? record_.completion_tokens <= before : text_of(*choice).empty()) return;
   if (record_.first_token == 0)
     record_.first_token = now;
   else
@@ -81,7 +63,7 @@ void AnswerReader::finish(int status, const std::string& failure, double now) {
       stream_ && status == 200 ? Result<Json>(Json::object()) : parse_json(body_, "answer");
   if (status != 200)
     return fail("HTTP " + std::to_string(status) + ": " +
-                (answer.ok() ? error_kind(*answer) : shortened(body_, 120)));
+                (answer.ok() ? error_text(*answer, kErrorBytes) : shortened(body_, kErrorBytes)));
   if (!answer.ok() || !answer->is_object()) return fail("the answer is not a JSON object");
   if (stream_ && !done_) return fail("the stream ended early");
   take_usage(*answer);

@@ -93,6 +93,8 @@ void HttpClient::poll(double max_seconds) {
   finish_done();
 }
 
+void HttpClient::wake() { curl_multi_wakeup(multi_); }
+
 void HttpClient::finish_done() {
   int left = 0;
   while (const CURLMsg* message = curl_multi_info_read(multi_, &left)) {

@@ -1,4 +1,5 @@
-// Runs many concurrent HTTP requests on the calling thread, with libcurl. Not thread-safe.
+// Runs many concurrent HTTP requests on the calling thread, with libcurl. Not thread-safe, but for
+// wake().
 #pragma once
 
 #include <functional>
@@ -38,6 +39,8 @@ class HttpClient {
   void start(const HttpCall& call);
   // Waits for activity, at most max_seconds, and runs the callbacks.
   void poll(double max_seconds);
+  // Ends a poll(), also one on another thread, or the next one.
+  void wake();
   int active() const;
 
   // Makes one blocking call. kUnavailable if there is no complete response.

@@ -116,7 +116,7 @@ Result<ServeRun> run_serve_bench(const ServeLoad& load,
   ServeRun run{load.models, {}};
   if (run.models.empty()) {
     VALORA_TRY(models, served_models(client));
-    run.models = std::move(models);
+    run.models = models.adapters.empty() ? std::vector{models.base} : std::move(models.adapters);
   }
   const int longest = load.input_tokens.max + load.output_tokens.max;
   VALORA_TRY(prompts, learn_prompts(client, run.models.front(), longest, load.seed));

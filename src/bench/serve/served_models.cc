@@ -23,18 +23,22 @@ Result<Json> ask_json(HttpClient& client, const std::string& path, const std::st
 
 }  // namespace
 
-Result<std::vector<std::string>> served_models(HttpClient& client) {
+Result<ServedModels> served_models(HttpClient& client) {
   VALORA_TRY(answer, ask_json(client, "/v1/models"));
-  std::vector<std::string> base, adapters;
+  ServedModels out;
   for (const Json& model : answer.value("data", Json::array())) {
     if (!model.is_object()) continue;
     VALORA_TRY(name, field_or<std::string>(model, "id", ""));
     const bool is_adapter = model.contains("parent") && !model["parent"].is_null();
-    if (!name.empty()) (is_adapter ? adapters : base).push_back(name);
+    if (name.empty()) continue;
+    if (is_adapter)
+      out.adapters.push_back(name);
+    else if (out.base.empty())
+      out.base = name;
   }
-  if (!adapters.empty()) return adapters;
-  if (base.empty()) return Error{ErrorCode::kUnavailable, "/v1/models lists no model", "models"};
-  return std::vector<std::string>{base.front()};
+  if (out.base.empty() && out.adapters.empty())
+    return Error{ErrorCode::kUnavailable, "/v1/models lists no model", "models"};
+  return out;
 }
 
 Result<PromptMaker> learn_prompts(HttpClient& client, const std::string& model, int longest_request,

@@ -10,8 +10,13 @@
 
 namespace valora::bench {
 
-// The adapters in /v1/models, or the base model if there are none.
-Result<std::vector<std::string>> served_models(HttpClient& client);
+struct ServedModels {
+  std::string base;  // empty: not listed
+  std::vector<std::string> adapters;
+};
+
+// What /v1/models lists; kUnavailable if that is nothing.
+Result<ServedModels> served_models(HttpClient& client);
 
 // Makes a PromptMaker with the server's /tokenize. kInvalidArgument if longest_request (tokens of
 // prompt and answer) is above the model's max_model_len.

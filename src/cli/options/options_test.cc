@@ -4,6 +4,7 @@
 #include <optional>
 #include <stdexcept>
 
+#include "base/testing/temp_dir.h"
 #include "cli/options/parser.h"
 #include "cli/options/vllm_flags.h"
 
@@ -20,21 +21,26 @@ struct ServeProgram {
     Command serve = program.command().add_subcommand("serve", "");
     serve.add_option("model,--model", model, "").required();
     serve.add_option("--max-model-len", length, "").human_integer();
+    serve.add_option("--lora-modules", adapters, "");
+    serve.add_option("--limit-mm-per-prompt", limits, "");
+    serve.add_option("--kv-cache-memory,--pool-memory", pool, "");
+    serve.add_flag("!--no-enable-prefix-caching", prefix_caching, "");
     add_vllm_flags(serve, notes);
   }
   // What is printed is kept in `errors`.
   std::optional<int> parse(std::vector<const char*> arguments) {
     arguments.insert(arguments.begin(), "test");
-    testing::internal::CaptureStderr();
+    ::testing::internal::CaptureStderr();
     const auto status = program.parse(static_cast<int>(arguments.size()), arguments.data());
-    errors = testing::internal::GetCapturedStderr();
+    errors = ::testing::internal::GetCapturedStderr();
     return status;
   }
 
   Program program{"test", "test 1"};
-  std::string log_level, model, errors;
+  std::string log_level, model, limits, pool, errors;
   int64_t length = 0;
-  std::vector<std::string> notes;
+  bool prefix_caching = true;
+  std::vector<std::string> adapters, notes;
 };
 
 TEST(Options, TheModelIsAPositionalArgumentOrAnOption) {
@@ -52,10 +58,10 @@ TEST(Options, HelpShowsAListAsItIsTyped) {
   Program program("test", "test 1");
   std::vector<int> ranks{8, 16};
   program.command().add_option("--ranks", ranks, "").delimiter(',').capture_default_str();
-  testing::internal::CaptureStdout();
+  ::testing::internal::CaptureStdout();
   const char* const asked[] = {"test", "--help"};
   EXPECT_EQ(program.parse(2, asked), 0);
-  EXPECT_THAT(testing::internal::GetCapturedStdout(), HasSubstr("--ranks INT=8 16 ..."));
+  EXPECT_THAT(::testing::internal::GetCapturedStdout(), HasSubstr("--ranks INT=8 16 ..."));
 }
 
 TEST(HumanInteger, TakesSuffixes) {
@@ -85,6 +91,10 @@ TEST(VllmFlags, AreAcceptedWithALineEach) {
                           HasSubstr("--trust-remote-code: "), HasSubstr("one device")));
   const char* const refused[] = {"test", "serve", "m", "--tensor-parallel-size", "2"};
   EXPECT_THROW(ServeProgram().program.parse(5, refused), std::invalid_argument);
+  for (const char* flag : {"--ssl-certfile", "--ssl-keyfile", "--default-mm-loras"}) {
+    const char* const arguments[] = {"test", "serve", "m", flag, "x"};
+    EXPECT_THROW(ServeProgram().program.parse(5, arguments), std::invalid_argument) << flag;
+  }
 }
 
 TEST(UnknownOptions, AreNamedInOrderWithTheNearest) {
@@ -95,6 +105,76 @@ TEST(UnknownOptions, AreNamedInOrderWithTheNearest) {
             "error: unexpected argument 5\n"
             "error: unknown option --enable-loras; did you mean --enable-lora?\n"
             "error: unknown option --zzz\n");
+}
+
+// A file with this text, for --config.
+struct OptionFile {
+  explicit OptionFile(const std::string& text) : path(folder.write("options.yaml", text)) {}
+  const valora::testing::TempDir folder;
+  const std::string path;
+};
+
+// What is thrown when the command line is `serve --config` and a file with this text.
+std::string refusal_of(const std::string& text) {
+  const OptionFile file(text);
+  const char* const arguments[] = {"test", "serve", "--config", file.path.c_str()};
+  try {
+    ServeProgram().program.parse(4, arguments);
+  } catch (const std::invalid_argument& e) {
+    return std::string(e.what()).substr(file.path.size());
+  }
+  return "nothing";
+}
+
+TEST(ConfigFile, SetsWhatTheCommandLineDoesNot) {
+  const OptionFile file(
+      "model: folder\n"
+      "log-level: debug\n"
+      "max_model_len: 2K\n"
+      "lora-modules: [a=one, {name: b, path: '7', rank: 8}]\n"
+      "limit-mm-per-prompt: {image: 2}\n"
+      "no-enable-prefix-caching: true\n"
+      "enable-lora: true\n"
+      "enforce-eager: false\n");
+  ServeProgram plain, other;
+  EXPECT_EQ(plain.parse({"serve", "--config", file.path.c_str()}), std::nullopt) << plain.errors;
+  EXPECT_EQ(plain.model, "folder");
+  EXPECT_EQ(plain.log_level, "debug");
+  EXPECT_EQ(plain.length, 2048);
+  EXPECT_THAT(plain.adapters, ElementsAre("a=one", R"({"name":"b","path":"7","rank":8})"));
+  EXPECT_EQ(plain.limits, R"({"image":2})");
+  EXPECT_FALSE(plain.prefix_caching);
+  EXPECT_THAT(plain.notes, ElementsAre(HasSubstr("--enable-lora: ")));
+  const auto status = other.parse({"serve", "mine", "--lora-modules", "c=three", "--config",
+                                   file.path.c_str(), "--max-model-len", "7"});
+  EXPECT_EQ(status, std::nullopt) << other.errors;
+  EXPECT_EQ(other.model, "mine");
+  EXPECT_EQ(other.length, 7);
+  EXPECT_THAT(other.adapters, ElementsAre("c=three"));
+}
+
+TEST(ConfigFile, RefusesWhatItCannotSet) {
+  EXPECT_EQ(refusal_of("model: m\nmax-model-length: 5\n"),
+            ":2: unknown option --max-model-length; did you mean --max-model-len?");
+  EXPECT_EQ(refusal_of("config: other.yaml"),
+            ":1: --config is an option of the command line alone");
+  EXPECT_EQ(refusal_of("pool-memory: 1\nkv_cache_memory: 2"),
+            ":2: \"kv_cache_memory\" is a second name of an option that the file has");
+  EXPECT_EQ(refusal_of("lora-modules: []"),
+            ":1: \"lora-modules\" has no value; leave it out instead");
+  EXPECT_EQ(refusal_of("lora-modules: [[a]]"), ":1: \"lora-modules\" has a list within a list");
+  EXPECT_EQ(refusal_of("- model"), ":1: a file of options is a map, such as port: 8000");
+  EXPECT_THAT(refusal_of("model: [a"), HasSubstr("this is not YAML"));
+  EXPECT_EQ(refusal_of("# no options, and no model either"), "nothing");
+}
+
+TEST(ConfigFile, ErrorsOfValuesNameTheOption) {
+  const OptionFile two("model: m\nmax-model-len: [1, 2]\n");
+  ServeProgram serve, absent;
+  EXPECT_GT(serve.parse({"serve", "--config", two.path.c_str()}), 0);
+  EXPECT_THAT(serve.errors, HasSubstr("--max-model-len"));
+  EXPECT_GT(absent.parse({"serve", "m", "--config", "/nowhere.yaml"}), 0);
+  EXPECT_THAT(absent.errors, HasSubstr("/nowhere.yaml"));
 }
 
 }  // namespace

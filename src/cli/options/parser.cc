@@ -7,23 +7,12 @@
 #include <cstdio>
 #include <utility>
 
+#include "cli/options/config_file.h"
 #include "cli/options/human_number.h"
 #include "cli/options/unknown_options.h"
 
 namespace valora::cli {
 namespace {
-
-// Of the program and of the given commands.
-std::vector<std::string> option_names(const CLI::App& app) {
-  std::vector<std::string> names;
-  for (const CLI::App* command = &app; command != nullptr;) {
-    for (const CLI::Option* option : command->get_options())
-      for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
-    const auto given = command->get_subcommands();
-    command = given.empty() ? nullptr : given.front();
-  }
-  return names;
-}
 
 // --help shows a list as one types it, 8 16 32; CLI11 would show [8,16,32].
 template <typename T>
@@ -166,6 +155,9 @@ Program::Program(const std::string& description, const std::string& version)
     : app_(std::make_unique<CLI::App>(description)) {
   app_->set_version_flag("--version", version);
   app_->fallthrough();
+  app_->set_config("--config", "", "YAML file of options, as port: 8000; the command line wins")
+      ->type_name("FILE");
+  app_->config_formatter(std::make_shared<ConfigFile>(*app_));
 }
 
 Program::~Program() = default;

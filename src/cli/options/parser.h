@@ -1,5 +1,5 @@
-// Commands, their options and the parser of command lines. CLI11 is behind it and only parser.cc
-// includes it, since every file that does takes ten seconds longer to compile.
+// Commands, their options and the parser of command lines. CLI11 is behind it; only parser.cc and
+// config_file.h include it, since every file that does takes ten seconds longer to compile.
 #pragma once
 
 #include <functional>

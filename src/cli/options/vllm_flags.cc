@@ -26,6 +26,17 @@ void add_value(Command command, const char* name, const char* note,
       .group(kGroup);
 }
 
+void refuse(Command command, const char* name, const char* why) {
+  command
+      .add_option_function<std::string>(
+          name,
+          [name, why](const std::string&) {
+            throw std::invalid_argument(std::string(name) + " is " + why);
+          },
+          why)
+      .group(kGroup);
+}
+
 }  // namespace
 
 void add_vllm_flags(Command command, std::vector<std::string>& notes) {
@@ -33,10 +44,19 @@ void add_vllm_flags(Command command, std::vector<std::string>& notes) {
   add_value<int>(command, "--max-loras",
                  "a batch takes any number of adapters; --max-cpu-loras limits the loaded ones",
                  notes);
+  add_flag(command, "--enable-auto-tool-choice", "calls of tools are always read", notes);
   add_flag(command, "--enforce-eager", "no graphs are captured anyway", notes);
   add_value<double>(command, "--gpu-memory-utilization",
                     "has no effect; --kv-cache-memory sets the bytes of the KV cache", notes);
   add_flag(command, "--trust-remote-code", "no code of a model's folder is run", notes);
+  add_flag(command, "--enable-prefix-caching", "on unless --no-enable-prefix-caching is given",
+           notes);
+  add_flag(command, "--enable-server-load-tracking", "/load always counts", notes);
+  const char* tls = "refused: this server does not speak TLS; a proxy in front of it does";
+  refuse(command, "--ssl-certfile", tls);
+  refuse(command, "--ssl-keyfile", tls);
+  refuse(command, "--default-mm-loras",
+         "refused: requests name their adapters, whatever media they have");
   const char* parallel = "only 1 is served: one device runs the whole model";
   command
       .add_option_function<int>(

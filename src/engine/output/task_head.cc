@@ -6,8 +6,12 @@
 #include <algorithm>
 #include <cmath>
 
+#include "engine/output/answer_shape.h"
+
 namespace valora {
 namespace {
+
+constexpr std::string_view kLanguageModel = "lm";  // in words, unless a head has this name
 
 at::Tensor probabilities(const at::Tensor& logits, adapters::ProblemType type) {
   switch (type) {
@@ -23,14 +27,24 @@ std::vector<float> values(const at::Tensor& x) {
   return {host.const_data_ptr<float>(), host.const_data_ptr<float>() + host.numel()};
 }
 
+bool all_finite(const std::vector<float>& values) {
+  return std::ranges::all_of(values, [](float x) { return std::isfinite(x); });
+}
+
 }  // namespace
 
 Result<std::vector<float>> label_logits(const LoadedHead& head, const at::Tensor& hidden) {
   at::Tensor logits = at::mv(head.weight, hidden.to(at::kFloat));
   if (head.bias.defined()) logits = logits + head.bias;
   std::vector<float> result = values(logits);
-  if (!std::all_of(result.begin(), result.end(), [](float x) { return std::isfinite(x); }))
+  if (!all_finite(result))
     return internal("the logits of head " + head.name + " are NaN or infinite");
+  return result;
+}
+
+Result<std::vector<float>> embedding_of(const at::Tensor& hidden) {
+  std::vector<float> result = values(hidden.to(at::kFloat));
+  if (!all_finite(result)) return internal("the embedding is NaN or infinite");
   return result;
 }
 
@@ -46,7 +60,8 @@ Classification classification_of(const LoadedHead& head, std::vector<float> logi
 
 Result<const LoadedHead*> choose_head(const GenerateRequest& request,
                                       std::span<const AppliedAdapter> adapters) {
-  if (request.task == Task::kTokenize) return static_cast<const LoadedHead*>(nullptr);
+  if (request.task == Task::kTokenize || request.task == Task::kEmbed)
+    return static_cast<const LoadedHead*>(nullptr);
   const bool classify = request.task == Task::kClassify;
   const std::optional<std::string>& asked =
       request.head || adapters.empty() ? request.head : adapters.front().head;
@@ -60,7 +75,9 @@ Result<const LoadedHead*> choose_head(const GenerateRequest& request,
       names.push_back(head.name);
     }
   if (heads.size() == 1) return heads.front();
-  if (heads.empty() && !classify && !asked) return static_cast<const LoadedHead*>(nullptr);
+  // Several heads: which one is meant only the request can say, and text is always an answer.
+  if (!classify && (!asked || (heads.empty() && *asked == kLanguageModel)))
+    return static_cast<const LoadedHead*>(nullptr);
   if (heads.empty() && asked && !asked->empty())
     return invalid("this model has no head \"" + *asked + "\"", "head");
   if (heads.empty())
@@ -70,6 +87,23 @@ Result<const LoadedHead*> choose_head(const GenerateRequest& request,
                  "head");
 }
 
+namespace {
+
+std::vector<std::string> accepted(const Classification& result) {
+  std::vector<std::string> chosen;
+  for (size_t i = 0; i < result.probs.size(); ++i)
+    if (result.probs[i] >= 0.5f) chosen.push_back(result.labels[i]);
+  return chosen;
+}
+
+}  // namespace
+
+std::string label_answer(const LoadedHead& head, const Classification& result) {
+  return head.problem_type == adapters::ProblemType::kMultiLabel
+             ? labels_json(accepted(result))
+             : label_json(result.labels[result.best]);
+}
+
 std::string label_text(const LoadedHead& head, const Classification& result) {
   switch (head.problem_type) {
     case adapters::ProblemType::kSingleLabel: return result.labels[result.best];
@@ -77,10 +111,7 @@ std::string label_text(const LoadedHead& head, const Classification& result) {
       return fmt::format("{}", fmt::join(result.logits, ", "));
     case adapters::ProblemType::kMultiLabel: break;
   }
-  std::vector<std::string> chosen;
-  for (size_t i = 0; i < result.probs.size(); ++i)
-    if (result.probs[i] >= 0.5f) chosen.push_back(result.labels[i]);
-  return fmt::format("{}", fmt::join(chosen, ", "));
+  return fmt::format("{}", fmt::join(accepted(result), ", "));
 }
 
 }  // namespace valora

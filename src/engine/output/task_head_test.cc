@@ -75,8 +75,17 @@ TEST(ChooseHead, ByTaskAndName) {
   EXPECT_EQ((*choose_head(classify, one))->name, "x");
   EXPECT_FALSE(choose_head(classify, none).ok());
   EXPECT_NE(choose_head(classify, two).error().message.find("x, y"), std::string::npos);
-  chat.head = "";
-  EXPECT_EQ(*choose_head(chat, two), nullptr);
+  EXPECT_EQ(*choose_head(chat, two), nullptr) << "text is always an answer";
+  for (const char* language_model : {"", "lm"}) {
+    chat.head = language_model;
+    EXPECT_EQ(*choose_head(chat, one), nullptr);
+    EXPECT_EQ(*choose_head(chat, two), nullptr);
+    EXPECT_EQ(*choose_head(chat, none), nullptr);
+  }
+  const std::vector<AppliedAdapter> named{adapter_with({"lm"})};
+  EXPECT_EQ((*choose_head(chat, named))->name, "lm");
+  classify.head = "lm";
+  EXPECT_FALSE(choose_head(classify, two).ok());
   classify.head = "y";
   EXPECT_EQ((*choose_head(classify, two))->name, "y");
   classify.head = "z";

@@ -10,15 +10,17 @@ namespace {
 // With 150,000 tokens, a string of at least 300 characters takes 5 s.
 constexpr grammar::CompilerOptions kOptions{.limits = {int64_t{512} << 20, 10}};
 
-grammar::GrammarSpec spec_of(const AnswerConstraint& constraint) {
+grammar::GrammarSpec spec_of(const AnswerConstraint& constraint, const std::string& text) {
   using Kind = AnswerConstraint::Kind;
   switch (constraint.kind) {
-    case Kind::kJsonSchema: return grammar::JsonSchemaSpec{constraint.text, constraint.strict};
-    case Kind::kRegex: return grammar::RegexSpec{constraint.text};
+    case Kind::kJsonSchema: return grammar::JsonSchemaSpec{text, constraint.strict};
+    case Kind::kRegex: return grammar::RegexSpec{text};
     case Kind::kChoice: return grammar::ChoiceSpec{constraint.choices};
-    case Kind::kEbnf: return grammar::EbnfSpec{constraint.text};
-    case Kind::kStructuralTag: return grammar::StructuralTagSpec{constraint.text};
-    case Kind::kJsonObject: break;
+    case Kind::kEbnf: return grammar::EbnfSpec{text};
+    case Kind::kStructuralTag: return grammar::StructuralTagSpec{text};
+    case Kind::kJsonObject: return grammar::JsonObjectSpec{};
+    case Kind::kLabels:
+    case Kind::kBoxes: break;  // constraint_on_text() has replaced them
   }
   return grammar::JsonObjectSpec{};
 }
@@ -48,7 +50,10 @@ Result<grammar::GrammarMatcher> AnswerGrammars::start(const AnswerConstraint& co
     return error;
   };
   try {
-    auto compiled = compiler().compile(spec_of(constraint));
+    auto compiled = compiler().compile(spec_of(constraint, constraint.text));
+    if (!compiled.ok() && compiled.error().code == ErrorCode::kInvalidArgument &&
+        !constraint.fallback.empty())
+      compiled = compiler().compile(spec_of(constraint, constraint.fallback));
     if (!compiled.ok()) return named(compiled.error());
     auto matcher = grammar::GrammarMatcher::start(*compiled);
     if (!matcher.ok()) return named(matcher.error());

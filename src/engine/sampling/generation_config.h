@@ -22,9 +22,11 @@ struct GenerationConfig {
 
 // Reads DIR/generation_config.json; a missing file gives the defaults above. If it names no
 // end-of-sequence token, that of config.json, of its text_config, or default_eos is taken, in this
-// order. kUnprocessable names the file.
+// order. kUnprocessable names the file. overrides:
+// EngineOptions::generation_overrides; kInvalidArgument if they are not usable.
 Result<GenerationConfig> read_generation_config(const std::string& dir, const Json& model_config,
-                                                std::optional<int32_t> default_eos = {});
+                                                std::optional<int32_t> default_eos = {},
+                                                const std::string& overrides = {});
 
 // Completes a request's sampling values with the defaults, and checks all of them. default_seed:
 // for requests without a seed. kInvalidArgument names the field.

@@ -48,6 +48,24 @@ TEST_F(GenerationConfigTest, RefusesWhatNoRequestCouldRunWith) {
     EXPECT_FALSE(read(file).ok()) << file;
 }
 
+TEST_F(GenerationConfigTest, OverridesComeBeforeTheFile) {
+  dir_.write("generation_config.json",
+             R"({"do_sample": false, "top_k": 20, "top_p": 0.8, "eos_token_id": 5})");
+  const auto with = [&](const std::string& overrides) {
+    return read_generation_config(dir_.path(), Json::object(), {}, overrides);
+  };
+  const auto changed = with(R"({"temperature": 0.5, "top_k": 3, "eos_token_id": [6, 7]})");
+  ASSERT_TRUE(changed.ok()) << changed.error().message;
+  EXPECT_EQ(changed->temperature, 0.5);
+  EXPECT_EQ(changed->top_k, 3);
+  EXPECT_EQ(changed->top_p, 0.8);
+  EXPECT_EQ(changed->eos_token_ids, (std::vector<int32_t>{6, 7}));
+  EXPECT_EQ(with("")->temperature, 0);
+  for (const char* wrong :
+       {"[1]", "{", R"({"top_q": 1})", R"({"top_p": 2})", R"({"temperature": "hot"})"})
+    EXPECT_FALSE(with(wrong).ok()) << wrong;
+}
+
 TEST(SettleSampling, FillsInWhatIsAbsent) {
   const GenerationConfig defaults{{}, 0.7, 0.8, 20, 1.05};
   const auto settled = settle_sampling({}, defaults, 20, 99);

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "ops/argmax.h"
+#include "ops/logits.h"
 
 namespace valora {
 namespace {
@@ -61,15 +61,6 @@ void keep_nucleus(std::vector<Candidate>& candidates, double top_p, double total
   }
 }
 
-void keep_allowed(std::span<float> logits, std::span<const uint32_t> allowed) {
-  for (size_t first = 0; first < logits.size(); first += 32) {
-    const uint32_t word = first / 32 < allowed.size() ? allowed[first / 32] : 0;
-    if (word == ~uint32_t{0}) continue;
-    for (size_t id = first; id < std::min(first + 32, logits.size()); ++id)
-      if ((word >> (id - first) & 1) == 0) logits[id] = kForbidden;
-  }
-}
-
 // SplitMix64: each draw is a pure function of the seed and the number of the draw.
 uint64_t mix(uint64_t x) {
   x += 0x9E3779B97F4A7C15ull;
@@ -79,6 +70,16 @@ uint64_t mix(uint64_t x) {
 }
 
 }  // namespace
+
+Result<ScoredToken> score_token(std::span<const float> logits, int32_t id, int top) {
+  if (!ops::argmax(logits).numbers) return internal("the model's logits are NaN or infinite");
+  const double normaliser = log_sum_exp(logits);
+  const float own = logits[static_cast<size_t>(id)];
+  ScoredToken scored{{id, static_cast<float>(own - normaliser)}, 1, {}};
+  for (const float logit : logits) scored.rank += logit > own;
+  if (top > 0) scored.top = best_tokens(logits, top, normaliser);
+  return scored;
+}
 
 Sampler::Sampler(SamplingSettings settings, std::span<const int32_t> prompt)
     : settings_(std::move(settings)) {
@@ -111,6 +112,17 @@ void Sampler::penalise(std::span<float> logits) const {
       if (in_range(id))
         logits[id] -=
             static_cast<float>(settings_.presence_penalty + settings_.frequency_penalty * times);
+}
+
+// The last token of each word whose other tokens were generated just now.
+void Sampler::forbid_bad_words(std::span<float> logits) const {
+  for (const std::vector<int32_t>& word : settings_.bad_words) {
+    const std::span<const int32_t> before(word.data(), word.size() - 1);
+    const auto last = static_cast<size_t>(word.back());
+    if (before.size() > written_.size() || last >= logits.size()) continue;
+    if (std::equal(before.begin(), before.end(), written_.end() - static_cast<long>(before.size())))
+      logits[last] = kForbidden;
+  }
 }
 
 double Sampler::uniform() {
@@ -156,7 +168,7 @@ int32_t Sampler::draw(std::span<const float> logits, int32_t best) {
 Result<SampledToken> Sampler::sample(std::span<float> logits, std::span<const int32_t> forbidden,
                                      std::span<const uint32_t> allowed) {
   if (!ops::argmax(logits).numbers) return internal("the model's logits are NaN or infinite");
-  if (!allowed.empty()) keep_allowed(logits, allowed);
+  if (!allowed.empty()) ops::keep_allowed(logits, allowed);
   SampledToken token;
   double normaliser = 0;
   const bool report = settings_.top_logprobs >= 0;
@@ -168,14 +180,19 @@ Result<SampledToken> Sampler::sample(std::span<float> logits, std::span<const in
   const std::vector<float> before =
       report ? std::vector<float>(logits.begin(), logits.end()) : std::vector<float>();
   penalise(logits);
+  if (!settings_.allowed.empty()) ops::keep_allowed(logits, settings_.allowed);
+  forbid_bad_words(logits);
   for (const int32_t id : forbidden)
     if (id >= 0 && static_cast<size_t>(id) < logits.size()) logits[id] = kForbidden;
   const int32_t best = argmax(logits);
+  if (logits[best] == kForbidden && (!settings_.allowed.empty() || !settings_.bad_words.empty()))
+    return unprocessable("\"allowed_token_ids\" and \"bad_words\" leave no token to choose");
   if (logits[best] == kForbidden)
     return internal("no token can be sampled: every logit is minus infinity");
   token.id = draw(logits, best);
   if (report) token.logprob = static_cast<float>(before[token.id] - normaliser);
   ++generated_[token.id];
+  if (!settings_.bad_words.empty()) written_.push_back(token.id);
   return token;
 }
 

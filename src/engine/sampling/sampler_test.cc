@@ -48,6 +48,29 @@ TEST(Sampler, GreedyTakesTheFirstOfEqualBests) {
   EXPECT_EQ(pick(sampler, {-kInf, -5, -kInf}), 1);
 }
 
+TEST(Sampler, OnlyAllowedTokensAreChosen) {
+  auto settings = greedy();
+  settings.allowed = {0b101};  // of 40 tokens
+  std::vector<float> logits(40, 5);
+  logits[2] = 6;
+  Sampler sampler(settings, {});
+  EXPECT_EQ(pick(sampler, logits), 2);
+  EXPECT_EQ(pick(sampler, logits, {2}), 0);
+  const auto none = sampler.sample(logits, std::vector<int32_t>{0, 2});
+  EXPECT_EQ(none.error().code, ErrorCode::kUnprocessable);
+}
+
+TEST(Sampler, BadWordsAreNotCompleted) {
+  auto settings = greedy();
+  settings.bad_words = {{3}, {1, 2}};
+  Sampler sampler(settings, std::vector<int32_t>{1});
+  EXPECT_EQ(pick(sampler, {0, 1, 2, 9}), 2) << "the prompt is no part of a word";
+  EXPECT_EQ(pick(sampler, {0, 5, 2, 9}), 1);
+  EXPECT_EQ(pick(sampler, {0, 1, 2, 9}), 1) << "2 would complete a word";
+  EXPECT_EQ(pick(sampler, {0, 0, 2, 9}), 0);
+  EXPECT_EQ(pick(sampler, {0, 0, 2, 9}), 2);
+}
+
 TEST(Sampler, PenaltiesByHand) {
   auto settings = greedy();
   settings.repetition_penalty = 2;

@@ -43,6 +43,32 @@ Result<std::optional<double>> read_share(const Json& object, const char* key) {
   return value;
 }
 
+Result<std::vector<std::string>> read_labels(const Json& object) {
+  std::vector<std::string> labels;
+  if (!object.contains("labels") || object["labels"].is_null()) return labels;
+  if (!object["labels"].is_array()) return invalid("\"labels\" must be a list of strings");
+  for (const Json& label : object["labels"]) {
+    if (!label.is_string()) return invalid("\"labels\" must be a list of strings");
+    labels.push_back(label.get<std::string>());
+    if (labels.back().empty() || std::ranges::count(labels, labels.back()) > 1)
+      return invalid("\"labels\" has an empty or a repeated label");
+  }
+  return labels;
+}
+
+Result<std::optional<BoxFormat>> read_box_format(const Json& object) {
+  if (!object.contains("boxes") || object["boxes"].is_null()) return std::optional<BoxFormat>();
+  const Json& given = object["boxes"];
+  if (!given.is_object()) return invalid("\"boxes\" must be an object");
+  VALORA_CHECK(check_keys(given, {"scale", "labels"}));
+  BoxFormat format;
+  VALORA_TRY(scale, field_or<int32_t>(given, "scale", format.scale));
+  VALORA_TRY(labels, field_or<bool>(given, "labels", format.labels));
+  if (scale < 1 || scale > kLargestBoxScale)
+    return invalid(fmt::format("\"boxes.scale\" must be in 1 … {}", kLargestBoxScale));
+  return std::optional(BoxFormat{scale, labels});
+}
+
 Result<std::string> read_folder(const Json& object, const fs::path& start) {
   VALORA_TRY(folder, required_field<std::string>(object, "adapter"));
   if (folder.empty()) return invalid("\"adapter\" is empty");
@@ -57,7 +83,8 @@ Result<std::string> read_folder(const Json& object, const fs::path& start) {
 
 Result<ManifestEntry> read_entry(const Json& object, const fs::path& start) {
   if (!object.is_object()) return invalid("must be an object");
-  VALORA_CHECK(check_keys(object, {"adapter", "head", "prompt", "metric", "floor", "accuracy"}));
+  VALORA_CHECK(check_keys(
+      object, {"adapter", "head", "prompt", "metric", "floor", "accuracy", "labels", "boxes"}));
   ManifestEntry entry;
   VALORA_TRY(head, optional_field<std::string>(object, "head"));
   if (head && head->empty())
@@ -66,9 +93,17 @@ Result<ManifestEntry> read_entry(const Json& object, const fs::path& start) {
   VALORA_TRY(metric, field_or<std::string>(object, "metric", ""));
   VALORA_TRY(floor, read_share(object, "floor"));
   VALORA_TRY(accuracy, read_share(object, "accuracy"));
+  VALORA_TRY(labels, read_labels(object));
+  VALORA_TRY(boxes, read_box_format(object));
   VALORA_TRY(folder, read_folder(object, start));
-  return ManifestEntry{std::move(folder), std::move(head), std::move(prompt),
-                       std::move(metric), floor,           accuracy};
+  return ManifestEntry{std::move(folder),
+                       std::move(head),
+                       std::move(prompt),
+                       std::move(metric),
+                       floor,
+                       accuracy,
+                       std::move(labels),
+                       boxes};
 }
 
 fs::path folder_of(const std::string& path) {
@@ -89,6 +124,8 @@ Json entry_json(const ManifestEntry& entry, const fs::path& start) {
   if (entry.head) json["head"] = *entry.head;
   if (entry.floor) json["floor"] = *entry.floor;
   if (entry.accuracy) json["accuracy"] = *entry.accuracy;
+  if (!entry.labels.empty()) json["labels"] = entry.labels;
+  if (entry.boxes) json["boxes"] = {{"scale", entry.boxes->scale}, {"labels", entry.boxes->labels}};
   return json;
 }
 

@@ -5,8 +5,10 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
+#include "generator/data/task.h"
 
 namespace valora::generator {
 
@@ -16,14 +18,17 @@ struct ManifestEntry {
   std::string prompt;               // the task's question
   std::string metric;
   std::optional<double> floor, accuracy;
+  std::vector<std::string> labels;  // of its answers or boxes; empty: not known
+  std::optional<BoxFormat> boxes;   // of tasks that answer with boxes
 };
 
 struct Manifest {
   std::map<std::string, ManifestEntry> tasks;  // by name
 };
 
-// {"tasks": {NAME: {"adapter", "head", "prompt", "metric", "floor", "accuracy"}}}. Errors name the
-// file and the task. Adapters are returned as absolute paths of existing folders.
+// {"tasks": {NAME: {"adapter", "head", "prompt", "metric", "floor", "accuracy", "labels", "boxes":
+// {"scale", "labels"}}}}. Errors name the file and the task. Adapters are returned as absolute
+// paths of existing folders.
 Result<Manifest> read_manifest(const std::string& path);
 // Writes the file as a whole (base/write_file.h). Adapters below the manifest's folder are written
 // as relative paths.

@@ -31,7 +31,8 @@ class ManifestTest : public ::testing::Test {
 
 TEST_F(ManifestTest, ReadsWhatIsThere) {
   const auto manifest = read_manifest(folder_.write("m.json", R"({"tasks": {
-    "plates": {"adapter": "one", "head": "plates", "prompt": "Which?", "metric": "top1", "floor": 0.8, "accuracy": 1},
+    "plates": {"adapter": "one", "head": "plates", "prompt": "Which?", "metric": "top1", "floor": 0.8, "accuracy": 1,
+               "labels": ["de", "fr"], "boxes": {"scale": 100, "labels": false}},
     "captions.v2": {"adapter": ")" + folder_.file("two/") + R"(", "head": null}}})"));
   ASSERT_TRUE(manifest.ok()) << manifest.error().message;
   ASSERT_EQ(manifest->tasks.size(), 2);
@@ -42,6 +43,10 @@ TEST_F(ManifestTest, ReadsWhatIsThere) {
   EXPECT_EQ(plates.metric, "top1");
   EXPECT_EQ(plates.floor, 0.8);
   EXPECT_EQ(plates.accuracy, 1.0);
+  EXPECT_THAT(plates.labels, ::testing::ElementsAre("de", "fr"));
+  ASSERT_TRUE(plates.boxes);
+  EXPECT_EQ(plates.boxes->scale, 100);
+  EXPECT_FALSE(plates.boxes->labels);
   const ManifestEntry& captions = manifest->tasks.at("captions.v2");
   EXPECT_EQ(captions.adapter, folder_.file("two")) << "without the slash at its end";
   EXPECT_EQ(captions.head, std::nullopt);
@@ -51,8 +56,11 @@ TEST_F(ManifestTest, ReadsWhatIsThere) {
 
 TEST_F(ManifestTest, ComesBackAsWritten) {
   Manifest manifest;
-  manifest.tasks["a"] = {folder_.file("one"), "score", "Which \"digit\"?\n", "top1", 0.75, 0.8125};
-  manifest.tasks["b"] = {std::filesystem::temp_directory_path().string(), {}, "", "cider", {}, {}};
+  manifest.tasks["a"] = {
+      folder_.file("one"),  "score", "Which \"digit\"?\n", "top1", 0.75, 0.8125, {"x", "ü\""},
+      BoxFormat{100, false}};
+  manifest.tasks["b"] = {
+      std::filesystem::temp_directory_path().string(), {}, "", "cider", {}, {}, {}, {}};
   const std::string path = folder_.file("m.json");
   ASSERT_TRUE(write_manifest(manifest, path).ok());
   const auto text = read_file(path, 10000);
@@ -65,6 +73,11 @@ TEST_F(ManifestTest, ComesBackAsWritten) {
   EXPECT_EQ(read->tasks.at("a").prompt, "Which \"digit\"?\n");
   EXPECT_EQ(read->tasks.at("a").floor, 0.75);
   EXPECT_EQ(read->tasks.at("a").accuracy, 0.8125);
+  EXPECT_EQ(read->tasks.at("a").labels, manifest.tasks["a"].labels);
+  ASSERT_TRUE(read->tasks.at("a").boxes);
+  EXPECT_EQ(read->tasks.at("a").boxes->scale, 100);
+  EXPECT_FALSE(read->tasks.at("a").boxes->labels);
+  EXPECT_FALSE(read->tasks.at("b").boxes);
   EXPECT_EQ(read->tasks.at("b").adapter,
             std::filesystem::temp_directory_path().lexically_normal().string());
   EXPECT_EQ(read->tasks.at("b").head, std::nullopt);
@@ -118,6 +131,18 @@ TEST_F(ManifestTest, NamesTheTaskThatIsWrong) {
   EXPECT_THAT(error_in(R"({"adapter": "one", "accuracy": -0.1})"),
               says("\"accuracy\" must be in 0 … 1"));
   EXPECT_THAT(error_in(R"({"adapter": "one", "metric": 1})"), says("\"metric\" must be a string"));
+  for (const char* labels : {"1", "{}", "[1]"})
+    EXPECT_THAT(error_in(std::string(R"({"adapter": "one", "labels": )") + labels + "}"),
+                says("\"labels\" must be a list of strings"));
+  for (const char* labels : {R"([""])", R"(["a", "b", "a"])"})
+    EXPECT_THAT(error_in(std::string(R"({"adapter": "one", "labels": )") + labels + "}"),
+                says("an empty or a repeated label"));
+  EXPECT_THAT(error_in(R"({"adapter": "one", "boxes": true})"),
+              says("\"boxes\" must be an object"));
+  EXPECT_THAT(error_in(R"({"adapter": "one", "boxes": {"size": 1}})"),
+              says("unknown key \"size\""));
+  EXPECT_THAT(error_in(R"({"adapter": "one", "boxes": {"scale": 0}})"),
+              says("\"boxes.scale\" must be in 1 … 1000000"));
 }
 
 TEST_F(ManifestTest, NamesCanStandAsModels) {

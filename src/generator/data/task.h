@@ -35,6 +35,8 @@ enum class Metric {
   kRougeL,
 };
 
+inline constexpr int kLargestBoxScale = 1'000'000;
+
 // The text form of boxes in answers.
 struct BoxFormat {
   int scale = 1000;    // units per side of the picture

@@ -38,8 +38,11 @@ Result<std::string> read_path(const yaml::Fields& fields, std::string_view key, 
   VALORA_TRY(text, fields.required_text(key));
   const std::string path = absolute_path(fields, text);
   const bool file = is_file(path), folder = is_folder(path);
-  if (!file && !folder)
-    return fields.error(key, fmt::format("leads to {}, which does not exist", path));
+  if (!file && !folder) {
+    Error missing = fields.error(key, fmt::format("leads to {}, which does not exist", path));
+    missing.code = ErrorCode::kNotFound;
+    return missing;
+  }
   if (wanted == Wanted::kFile && !file)
     return fields.error(key, fmt::format("leads to {}, a folder", path));
   if (wanted == Wanted::kFolder && !folder)

@@ -11,8 +11,8 @@
 namespace valora::generator {
 
 // A path or {format, path, media_root, limit}; none if the key is absent. Relative paths start from
-// the folder of fields.file(). Returned paths are absolute and exist. The format must fit the
-// task's type.
+// the folder of fields.file(). Returned paths are absolute and exist (else kNotFound). The format
+// must fit the task's type.
 Result<std::optional<DataSource>> read_source(const yaml::Fields& fields, std::string_view key,
                                               TaskType type);
 

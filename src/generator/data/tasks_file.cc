@@ -16,7 +16,6 @@ namespace {
 
 constexpr yaml::Limits kLimits;
 constexpr size_t kLongestName = 128;
-constexpr int kLargestScale = 1'000'000;
 constexpr int kLongestAnswer = 65'536;
 constexpr double kLargestWeight = 1e6;
 
@@ -148,7 +147,7 @@ Status read_boxes(const yaml::Fields& fields, Task& task) {
   if (!has_boxes(task.type))
     return fields.error("boxes", fmt::format("does not fit {}", task_type_name(task.type)));
   VALORA_TRY(keys, yaml::Fields::open(fields.file(), *node, "boxes.", {"scale", "labels"}));
-  VALORA_TRY(scale, keys.integer("scale", 1, kLargestScale));
+  VALORA_TRY(scale, keys.integer("scale", 1, kLargestBoxScale));
   VALORA_TRY(labels, keys.flag("labels"));
   task.boxes.scale = static_cast<int>(scale.value_or(task.boxes.scale));
   task.boxes.labels = labels.value_or(task.boxes.labels);
@@ -190,12 +189,20 @@ Result<Task> read_task(const std::string& file, const yaml::Node& node) {
   return task;
 }
 
+// Missing data may only have to be made.
+Error with_preparation(Error error, const std::optional<std::string>& prepare) {
+  if (error.code == ErrorCode::kNotFound && prepare)
+    error.message += fmt::format("; the data of this file are made by: {}", *prepare);
+  return error;
+}
+
 }  // namespace
 
 Result<std::vector<Task>> read_tasks(const std::string& path) {
   VALORA_TRY(text, read_file(path, kLimits.max_bytes));
   VALORA_TRY(root, yaml::parse(text, path, kLimits));
-  VALORA_TRY(fields, yaml::Fields::open(path, root, "", {"tasks"}));
+  VALORA_TRY(fields, yaml::Fields::open(path, root, "", {"tasks", "prepare"}));
+  VALORA_TRY(prepare, fields.text("prepare"));
   const yaml::Node* list = fields.find("tasks");
   if (!list) return fields.error("tasks", "is missing");
   if (list->kind != yaml::Node::Kind::kList || list->children.empty())
@@ -203,13 +210,14 @@ Result<std::vector<Task>> read_tasks(const std::string& path) {
   std::vector<Task> tasks;
   std::map<std::string, std::string> places;
   for (const yaml::Node& node : list->children) {
-    VALORA_TRY(task, read_task(path, node));
-    const auto [first, is_new] = places.emplace(task.name, task.where);
+    auto task = read_task(path, node);
+    if (!task.ok()) return with_preparation(task.error(), prepare);
+    const auto [first, is_new] = places.emplace(task->name, task->where);
     if (!is_new)
-      return invalid(fmt::format("{}: \"name\": {} is also the task at {}", task.where, task.name,
+      return invalid(fmt::format("{}: \"name\": {} is also the task at {}", task->where, task->name,
                                  first->second),
                      "name");
-    tasks.push_back(std::move(task));
+    tasks.push_back(std::move(*task));
   }
   return tasks;
 }

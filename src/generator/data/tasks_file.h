@@ -11,8 +11,8 @@ namespace valora::generator {
 
 // Relative paths start from the file's folder. Errors are kInvalidArgument with "FILE:LINE: …" and
 // the key: unknown keys and values, missing ones, a repeated name, a metric that does not fit the
-// type, a floor outside 0 … 1, neither training data nor a teacher, no validation data, a path that
-// does not exist.
+// type, a floor outside 0 … 1, neither training data nor a teacher, no validation data. kNotFound:
+// a path that does not exist, with the file's "prepare" if it has one.
 Result<std::vector<Task>> read_tasks(const std::string& path);
 
 }  // namespace valora::generator

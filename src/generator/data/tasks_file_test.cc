@@ -102,7 +102,8 @@ TEST_F(TasksFile, UnknownKeysAreErrorsThatNameTheNearest) {
             at(6) + "unknown key \"wieght\", did you mean \"weight\"?");
   EXPECT_EQ(error(with("    boxes: {scael: 2}\n", "detection")),
             at(6) + "unknown key \"boxes.scael\", did you mean \"scale\"?");
-  EXPECT_EQ(error(read("tasks: []\nother: 1\n")), at(2) + "unknown key \"other\"; known: tasks");
+  EXPECT_EQ(error(read("tasks: []\nother: 1\n")),
+            at(2) + "unknown key \"other\"; known: tasks, prepare");
   EXPECT_EQ(error(with("", "detektion")),
             at(3) + "\"type\" is \"detektion\", did you mean \"detection\"?");
 }
@@ -145,7 +146,7 @@ TEST_F(TasksFile, NamesAreSafeAndUnique) {
 }
 
 TEST_F(TasksFile, MissingThingsAreNamed) {
-  EXPECT_EQ(error(read("")), at(1) + "expected keys with values (tasks), not nothing");
+  EXPECT_EQ(error(read("")), at(1) + "expected keys with values (tasks, prepare), not nothing");
   EXPECT_EQ(error(read("{}")), at(1) + "\"tasks\" is missing");
   EXPECT_EQ(error(read("tasks: []")), at(1) + "\"tasks\" must be a list of at least one task");
   EXPECT_EQ(error(read("tasks:\n- a\n")),
@@ -157,6 +158,20 @@ TEST_F(TasksFile, MissingThingsAreNamed) {
   EXPECT_EQ(error(taught("video", "")), at(2) + "\"train\" is missing, and there is no teacher");
   EXPECT_EQ(error(taught("video", "    train: a.jsonl\n")), at(2) + "\"validation\" is missing");
   EXPECT_EQ(error(read_tasks(dir_.file("none.yaml"))), dir_.file("none.yaml") + " does not exist");
+}
+
+TEST_F(TasksFile, TellsHowMissingDataAreMade) {
+  const auto missing = read_tasks(dir_.write(
+      "made.yaml",
+      "prepare: make data\ntasks:\n- {name: a, type: video, train: x, validation: x}\n"));
+  ASSERT_FALSE(missing.ok());
+  EXPECT_EQ(missing.error().code, ErrorCode::kNotFound);
+  EXPECT_TRUE(missing.error().message.ends_with(
+      "which does not exist; the data of this file are made by: make data"))
+      << missing.error().message;
+  const auto wrong = read_tasks(
+      dir_.write("made.yaml", "prepare: make data\ntasks:\n- {name: a, type: none, train: x}\n"));
+  EXPECT_EQ(wrong.error().message.find("made by"), std::string::npos);
 }
 
 TEST_F(TasksFile, SourcesMustBeThereAndFitTheType) {

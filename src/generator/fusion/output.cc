@@ -49,6 +49,8 @@ Status Fusion::finish() {
                           data->task.question, metric_name(data->task.metric)};
       if (!data->head.empty()) entry.head = data->head;
       entry.floor = data->task.floor;
+      entry.labels = data->task.labels;
+      if (has_boxes(data->task.type)) entry.boxes = data->task.boxes;
       entry.accuracy = reported.accuracies.at(data->task.name);
       manifest.tasks[data->task.name] = std::move(entry);
     }

@@ -6,11 +6,11 @@
 #include <mutex>
 #include <thread>
 
+#include "base/base64.h"
 #include "base/file.h"
 #include "generator/evaluator.h"
 #include "generator/teachers/chat_endpoint.h"
 #include "generator/teachers/lesson.h"
-#include "media/fetch.h"
 #include "media/image.h"
 
 namespace valora::generator {
@@ -36,7 +36,7 @@ Result<std::string> data_url(const Medium& medium) {
   VALORA_TRY(bytes,
              read_file(medium.files.front(), video ? limits.max_video_bytes : limits.max_bytes));
   return std::string("data:") + (video ? "video/mp4" : image_type(bytes)) + ";base64," +
-         media::encode_base64(bytes);
+         encode_base64(bytes);
 }
 
 Result<Json> body_of(const Task& task, const Question& question) {

@@ -24,45 +24,73 @@ Error queue_full() {
 // The engine calls it on its own threads, so it only posts to the exchange's executor.
 class Answer::PartSink final : public ResponseSink {
  public:
-  // Takes over the request's share of the waiting choices.
   PartSink(std::shared_ptr<Answer> answer, size_t part, const GenerateRequest& request)
       : answer_(std::move(answer)),
         part_(part),
+        client_(request.client),
         activity_(answer_->service_->metrics.adapter_activity, request.adapters),
-        waiting_choices_(request.sampling.n),
         begun_(static_cast<size_t>(request.sampling.n)) {}
   ~PartSink() override { waits_no_more(); }
 
+  // Takes over this many of the waiting choices.
+  void waits_with(int choices) { waiting_choices_ = choices; }
   void accepted() { activity_.accepted(); }
 
   void on_start(const Usage& usage) override {
-    activity_.started();
     waits_no_more();
-    answer_->exchange_->post(
-        [answer = answer_, part = part_, usage] { answer->started(part, usage); });
+    or_abort([&] {
+      activity_.started();
+      answer_->exchange_->post(
+          [answer = answer_, part = part_, usage] { answer->started(part, usage); });
+    });
   }
   void on_output(OutputChunk chunk) override {
-    note_first_token(chunk);
-    answer_->exchange_->post(
-        [answer = answer_, part = part_, chunk = std::move(chunk),
-         at = SteadyClock::now()]() mutable { answer->output(part, std::move(chunk), at); });
+    or_abort([&] {
+      note_first_token(chunk);
+      answer_->exchange_->post(
+          [answer = answer_, part = part_, chunk = std::move(chunk),
+           at = SteadyClock::now()]() mutable { answer->output(part, std::move(chunk), at); });
+    });
   }
   void on_classification(Classification classification) override {
-    answer_->exchange_->post(
-        [answer = answer_, part = part_, classification = std::move(classification)]() mutable {
-          if (!answer->ended_) answer->on_classification(part, std::move(classification));
-        });
+    or_abort([&] {
+      answer_->exchange_->post(
+          [answer = answer_, part = part_, classification = std::move(classification)]() mutable {
+            if (!answer->ended_) answer->on_classification(part, std::move(classification));
+          });
+    });
+  }
+  void on_embedding(std::vector<float> values) override {
+    or_abort([&] {
+      answer_->exchange_->post(
+          [answer = answer_, part = part_, values = std::move(values)]() mutable {
+            if (!answer->ended_) answer->on_embedding(part, std::move(values));
+          });
+    });
   }
   void on_done(const FinalInfo& info) override {
     activity_.ended();
-    answer_->exchange_->post([answer = answer_, part = part_, info] { answer->done(part, info); });
+    or_abort([&] {
+      answer_->exchange_->post(
+          [answer = answer_, part = part_, info] { answer->done(part, info); });
+    });
   }
   void on_error(const Error& error) override {
     activity_.ended();
-    answer_->exchange_->post([answer = answer_, error] { answer->failed(error); });
+    or_abort(
+        [&] { answer_->exchange_->post([answer = answer_, error] { answer->failed(error); }); });
   }
 
  private:
+  // An answer that lost an event for lack of memory cannot be completed.
+  template <typename Work>
+  void or_abort(Work work) noexcept {
+    try {
+      work();
+    } catch (const std::exception&) {
+      answer_->exchange_->abort();
+    }
+  }
   // On the engine thread, before the step is reported.
   void note_first_token(const OutputChunk& chunk) {
     const auto index = static_cast<size_t>(chunk.index);
@@ -70,12 +98,15 @@ class Answer::PartSink final : public ResponseSink {
     begun_[index] = true;
     answer_->service_->metrics.first_token();
   }
-  void waits_no_more() { answer_->service_->waiting.give_back(waiting_choices_.exchange(0)); }
+  void waits_no_more() {
+    answer_->service_->waiting.give_back(client_, waiting_choices_.exchange(0));
+  }
 
   const std::shared_ptr<Answer> answer_;
   const size_t part_;
+  const std::string client_;
   AdapterActivity::Request activity_;
-  std::atomic<int> waiting_choices_;
+  std::atomic<int> waiting_choices_ = 0;
   std::vector<bool> begun_;  // by sequence
 };
 
@@ -86,8 +117,22 @@ Answer::Answer(std::shared_ptr<Service> service, std::shared_ptr<Exchange> excha
       head_(std::move(head)),
       arrived_(SteadyClock::now()) {}
 
-void Answer::start(Target target, std::vector<GenerateRequest> requests,
-                   ServedApplication* application) {
+Answer::~Answer() { service_->answers.give_back(kept_); }
+
+bool Answer::keep(size_t bytes) {
+  if (service_->answers.take(kept_, bytes)) {
+    kept_ += bytes;
+    return true;
+  }
+  failed(
+      {ErrorCode::kUnavailable,
+       "the answer is too large beside others that are not complete; stream it, or ask for fewer "
+       "choices, tokens or log probabilities",
+       {}});
+  return false;
+}
+
+void Answer::start(Target target, std::vector<GenerateRequest> requests, const Caller& caller) {
   target_ = std::move(target);
   const std::vector<AdapterUse> uses = service_->adapters_of(target_);
   int choices = 0;
@@ -100,39 +145,56 @@ void Answer::start(Target target, std::vector<GenerateRequest> requests,
     request.head = target_.head;
     choices += request.sampling.n;
   }
-  if (const auto refusal = application_.admit(application))
+  if (const Status admitted = user_.begin(caller.user, most_tokens(requests)); !admitted.ok())
+    return exchange_->respond(error_response(admitted.error()));
+  if (const auto refusal = application_.admit(caller.application))
     return exchange_->respond(error_response(refusal->error, refusal->retry_seconds));
-  if (!service_->waiting.take(choices)) return fail(queue_full());
   Sinks sinks;
   for (size_t i = 0; i < requests.size(); ++i)
     sinks.push_back(std::make_shared<PartSink>(shared_from_this(), i, requests[i]));
+  if (!service_->waiting.take(requests.front().client, choices)) {
+    user_.end();
+    return fail(queue_full());
+  }
+  for (size_t i = 0; i < requests.size(); ++i) sinks[i]->waits_with(requests[i].sampling.n);
   std::vector<std::string> missing = service_->resolver->missing(uses);
   if (missing.empty()) return submit(std::move(requests), sinks, {});
   // The load may end after the server has stopped. Its executor then drops the posted work.
   auto waiting = std::make_shared<std::vector<GenerateRequest>>(std::move(requests));
   service_->resolver->load(std::move(missing),
                            [self = shared_from_this(), waiting, sinks](const Status& resolved) {
-                             self->exchange_->post([self, waiting, sinks, resolved] {
-                               self->submit(std::move(*waiting), sinks, resolved);
-                             });
+                             try {
+                               self->exchange_->post([self, waiting, sinks, resolved] {
+                                 self->submit(std::move(*waiting), sinks, resolved);
+                               });
+                             } catch (const std::exception&) {
+                               self->exchange_->abort();
+                             }
                            });
 }
 
 void Answer::submit(std::vector<GenerateRequest> requests, const Sinks& sinks,
                     const Status& resolved) {
-  std::vector<RequestHandle> handles;
+  const auto handles = std::make_shared<std::vector<RequestHandle>>();
+  handles->reserve(requests.size());
   std::optional<Error> refused;
-  for (size_t i = 0; i < requests.size() && !refused; ++i) {
-    const auto handle = service_->engine.submit(std::move(requests[i]), sinks[i]);
-    if (!handle.ok()) {
-      refused = refusal(handle.error(), resolved);
-      continue;
+  try {
+    for (size_t i = 0; i < requests.size() && !refused; ++i) {
+      const auto handle = service_->engine.submit(std::move(requests[i]), sinks[i]);
+      if (!handle.ok()) {
+        refused = refusal(handle.error(), resolved);
+        continue;
+      }
+      handles->push_back(*handle);
+      sinks[i]->accepted();
     }
-    sinks[i]->accepted();
-    handles.push_back(*handle);
+    exchange_->post([self = shared_from_this(), handles, refused = std::move(refused)] {
+      self->submitted(*handles, refused);
+    });
+  } catch (const std::exception&) {
+    for (const RequestHandle handle : *handles) service_->engine.cancel(handle);
+    throw;
   }
-  exchange_->post([self = shared_from_this(), handles = std::move(handles),
-                   refused = std::move(refused)] { self->submitted(handles, refused); });
 }
 
 Error Answer::refusal(const Error& error, const Status& resolved) const {
@@ -173,18 +235,6 @@ void Answer::output(size_t part, OutputChunk chunk, Time at) {
   on_output(part, std::move(chunk));
 }
 
-void Answer::measure(Part& part, const OutputChunk& chunk, Time at) {
-  Metrics& metrics = service_->metrics;
-  if (chunk.finish) metrics.choice_finished(chunk.finish->reason);
-  if (chunk.tokens.empty()) return;
-  metrics.generation_tokens(static_cast<int>(chunk.tokens.size()));
-  if (!std::exchange(part.first_token_seen, true))
-    metrics.time_to_first_token(std::chrono::duration<double>(at - arrived_).count());
-  std::optional<Time>& last = part.last_token[chunk.index];
-  if (last) metrics.inter_token_latency(std::chrono::duration<double>(at - *last).count());
-  last = at;
-}
-
 void Answer::done(size_t index, FinalInfo info) {
   if (ended_) return;
   Part& part = parts_[index];
@@ -197,24 +247,14 @@ void Answer::done(size_t index, FinalInfo info) {
   for (const Part& other : parts_)
     if (!other.done) return;
   ended_ = true;
+  user_.end();
   on_all_done();
   application_.answered(latency());
 }
 
-AnswerLatency Answer::latency() const {
-  AnswerLatency longest;
-  for (const Part& part : parts_) {
-    const RequestTimings& timings = part.info.timings;
-    const int tokens = *std::max_element(part.generated.begin(), part.generated.end());
-    longest.ttft = std::max(longest.ttft, timings.ttft_seconds);
-    longest.e2e = std::max(longest.e2e, timings.e2e_seconds);
-    if (tokens > 1) longest.tpot = std::max(longest.tpot, timings.decode_seconds / (tokens - 1));
-  }
-  return longest;
-}
-
 void Answer::failed(const Error& error) {
   if (std::exchange(ended_, true)) return;
+  user_.end();
   cancel_rest();
   // Only a stopping server cancels requests by itself. It closes the connection without an answer.
   if (error.code == ErrorCode::kCancelled) return exchange_->abort();
@@ -234,6 +274,7 @@ void Answer::on_failed(const Error& error) { exchange_->respond(error_response(e
 
 void Answer::client_left() {
   if (std::exchange(ended_, true)) return;
+  user_.end();
   application_.failed();
   cancel_rest();
 }
@@ -244,16 +285,6 @@ void Answer::cancel_rest() {
       service_->engine.cancel(*part.handle);
       service_->metrics.choice_finished(FinishReason::kAbort);
     }
-}
-
-Usage Answer::usage() const {
-  Usage sum;
-  for (const Part& part : parts_) {
-    sum.prompt_tokens += part.usage.prompt_tokens;
-    sum.completion_tokens += part.usage.completion_tokens;
-    sum.cached_tokens += part.usage.cached_tokens;
-  }
-  return sum;
 }
 
 }  // namespace valora::server

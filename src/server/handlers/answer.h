@@ -11,6 +11,7 @@
 #include "api/answer.h"
 #include "api/request.h"
 #include "server/applications/application_request.h"
+#include "server/handlers/caller.h"
 #include "server/handlers/service.h"
 #include "server/http/http.h"
 #include "server/openai/responses.h"
@@ -21,21 +22,26 @@ namespace valora::server {
 // events of the first parts while later parts are still being submitted. So there are no locks.
 class Answer : public std::enable_shared_from_this<Answer> {
  public:
-  virtual ~Answer() = default;
-  // Submits one engine request per prompt, within the limits of the application; null: none. First
-  // loads missing adapters if a resolver directory is set.
-  void start(Target target, std::vector<GenerateRequest> requests, ServedApplication* application);
+  virtual ~Answer();
+  // Submits one engine request per prompt, within the limits of the caller. First loads missing
+  // adapters if a resolver directory is set.
+  void start(Target target, std::vector<GenerateRequest> requests, const Caller& caller);
 
  protected:
   Answer(std::shared_ptr<Service> service, std::shared_ptr<Exchange> exchange, AnswerHead head);
 
   virtual void on_output(size_t part, OutputChunk chunk) = 0;
   virtual void on_classification(size_t, Classification) {}
+  virtual void on_embedding(size_t, std::vector<float>) {}  // NOLINT(performance-*): kept
   virtual void on_all_done() = 0;
   // Ends the answer after a part has failed. The default responds with the error.
   virtual void on_failed(const Error& error);
   // For on_all_done(), if the answer is not complete.
   void fail(const Error& error);
+
+  // Before more is kept until the answer is complete. False: too much is kept already, and the
+  // answer has failed.
+  bool keep(size_t bytes);
 
   // Sum over all parts: counted from the chunks while a part runs, taken from the engine once it is
   // done.
@@ -66,6 +72,7 @@ class Answer : public std::enable_shared_from_this<Answer> {
 
   using Sinks = std::vector<std::shared_ptr<PartSink>>;
   void submit(std::vector<GenerateRequest> requests, const Sinks& sinks, const Status& resolved);
+  int64_t most_tokens(const std::vector<GenerateRequest>& requests) const;
   Error refusal(const Error& error, const Status& resolved) const;
   void submitted(const std::vector<RequestHandle>& handles, const std::optional<Error>& refused);
   void started(size_t part, const Usage& usage);
@@ -81,7 +88,9 @@ class Answer : public std::enable_shared_from_this<Answer> {
   Target target_;
   const Time arrived_;
   bool ended_ = false;
+  size_t kept_ = 0;  // bytes, in Service::answers
   ApplicationRequest application_;
+  UserRequest user_;
 };
 
 }  // namespace valora::server

@@ -3,6 +3,8 @@
 
 #include <memory>
 #include <optional>
+#include <string>
+#include <string_view>
 
 #include "server/handlers/service.h"
 #include "server/http/http.h"
@@ -15,11 +17,15 @@ class App final : public HttpHandler {
 
   std::optional<HttpResponse> screen(const HttpRequest& head, Headers& common) override;
   bool is_status(const HttpRequest& head) const override;
+  std::string client_of(const HttpRequest& head) const override {
+    return service_->client_of(head);
+  }
   void on_answered(const HttpOutcome& outcome) override;
   void handle(HttpRequest request, std::shared_ptr<Exchange> exchange) override;
 
  private:
-  bool authorized(const HttpRequest& head) const;
+  // The path without ServerOptions::root_path.
+  std::string_view served_path(std::string_view path) const;
   void add_cors_headers(const HttpRequest& head, Headers& common) const;
 
   const std::shared_ptr<Service> service_;

@@ -1,6 +1,12 @@
 // Routes, API keys, and the endpoints that do not run the model.
 #include "server/handlers/app.h"
 
+#include <cctype>
+#include <chrono>
+#include <thread>
+
+#include "server/handlers/routes.h"
+
 #include "server/testing/handlers_fixture.h"
 
 namespace valora::server {
@@ -27,6 +33,18 @@ TEST_F(Handlers, ModelsListsBaseAndAdapters) {
   EXPECT_EQ(call("GET", "/v1/models/fake")->json()["id"], "fake");
   EXPECT_EQ(call("GET", "/v1/models/none")->response.status, 404);
   EXPECT_EQ(call("GET", "/v1/models/")->response.status, 404);
+}
+
+TEST_F(Handlers, ModelsSayHowTheirHeadsAreAsked) {
+  engine_.add_adapter("two", {{"species", {"cat", "dog"}}, {"mood", {"calm", "wild"}}});
+  const Json two = call("GET", "/v1/models/two")->json();
+  EXPECT_EQ(two["default_head"], "lm");
+  ASSERT_EQ(two["heads"].size(), 2u);
+  EXPECT_EQ(two["heads"][1]["name"], "mood");
+  EXPECT_EQ(two["heads"][1]["labels"], Json({"calm", "wild"}));
+  EXPECT_EQ(two["heads"][1]["request"], Json({{"model", "two"}, {"head", "mood"}}));
+  EXPECT_EQ(call("GET", "/v1/models/birds")->json()["default_head"], "species");
+  EXPECT_FALSE(call("GET", "/v1/models/lens")->json().contains("heads"));
 }
 
 TEST_F(Handlers, TokenizeAndDetokenize) {
@@ -57,6 +75,71 @@ TEST_F(Handlers, UnknownPathsAndMethodsAreOpenAiErrors) {
             (std::pair<std::string, std::string>("Allow", "POST, OPTIONS")));
   EXPECT_EQ(call("POST", "/v1/models")->response.status, 405);
   EXPECT_EQ(call("GET", "/version")->json()["version"], VALORA_VERSION);
+}
+
+TEST_F(Handlers, LoadCountsRequestsThatRunTheModel) {
+  // The engine lets go of an answer a moment after its end.
+  const auto settles_at = [&](int expected) {
+    int load = -1;
+    for (int i = 0; i < 1000 && load != expected; ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(i > 0 ? 10 : 0));
+      load = call("GET", "/load")->json()["server_load"].get<int>();
+    }
+    return load;
+  };
+  EXPECT_EQ(settles_at(0), 0);
+  const auto first = begin("POST", "/v1/chat/completions", chat_body("a", {}));
+  const auto second = begin("POST", "/v1/chat/completions", chat_body("b", {}));
+  EXPECT_EQ(call("GET", "/load")->json()["server_load"], 2);
+  first->run();
+  EXPECT_EQ(settles_at(1), 1);
+  second->run();
+  call("POST", "/v1/chat/completions", "not JSON");
+  EXPECT_EQ(settles_at(0), 0);
+}
+
+TEST_F(Handlers, OpenApiDescribesEveryRoute) {
+  options_.api_keys = {"secret"};
+  options_.root_path = "/models/a";
+  const Json document = call("GET", "/openapi.json")->json();
+  EXPECT_EQ(document["openapi"], "3.1.0");
+  EXPECT_EQ(document["servers"][0]["url"], "/models/a");
+  EXPECT_EQ(document["components"]["securitySchemes"]["key"]["scheme"], "bearer");
+  size_t operations = 0;
+  for (const auto& [path, methods] : document["paths"].items())
+    for (const auto& [method, operation] : methods.items()) {
+      std::string name = method, place = path;
+      for (char& c : name) c = static_cast<char>(std::toupper(c));
+      if (const size_t at = place.find('{'); at != place.npos) place = place.substr(0, at) + "x";
+      const Route* route = find_route(options_, name, place);
+      ASSERT_NE(route, nullptr) << method << " " << path;
+      EXPECT_EQ(operation["summary"], route->summary);
+      EXPECT_EQ(operation.contains("security"), !route->open);
+      EXPECT_EQ(operation.contains("parameters"), path.ends_with('}'));
+      EXPECT_TRUE(operation["responses"].contains("default"));
+      ++operations;
+    }
+  EXPECT_EQ(operations, all_routes().size() - 1);  // without /tokenizer_info
+}
+
+TEST_F(Handlers, TokenizerInfoIsThereIfAskedFor) {
+  EXPECT_EQ(call("GET", "/tokenizer_info")->response.status, 404);
+  service_.reset();
+  options_.tokenizer_info = R"({"chat_template":null})";
+  EXPECT_EQ(call("GET", "/tokenizer_info")->response.body, R"({"chat_template":null})");
+  EXPECT_TRUE(call("GET", "/openapi.json")->json()["paths"].contains("/tokenizer_info"));
+}
+
+TEST_F(Handlers, PathsMayHaveTheRootPathOrNot) {
+  options_.root_path = "/models/a";
+  for (const char* path : {"/v1/models/lens", "/models/a/v1/models/lens"})
+    EXPECT_EQ(call("GET", path)->json()["id"], "lens") << path;
+  EXPECT_EQ(call("GET", "/models/a/v1/models/none")->response.status, 404);
+  for (const char* path : {"/models/av1/models", "/models/a", "/models/a/models/a/v1/models"})
+    EXPECT_EQ(call("GET", path)->response.status, 404) << path;
+  EXPECT_EQ(call("POST", "/models/a/v1/chat/completions", chat_body("x", {}))->response.status,
+            200);
+  EXPECT_EQ(call("POST", "/models/a/v1/models")->response.status, 405);
 }
 
 class Access : public Handlers {

@@ -16,7 +16,7 @@ OrderedJson or_null(const std::optional<T>& value) {
 // `values` has a value or none for each target.
 template <typename Values>
 OrderedJson by_target(const Values& values) {
-  OrderedJson out;
+  OrderedJson out = OrderedJson::object();
   out["ttft"] = or_null(values.ttft);
   out["tpot"] = or_null(values.tpot);
   out["e2e"] = or_null(values.e2e);
@@ -30,7 +30,7 @@ double service_of(const EngineStats& stats, const std::string& tenant) {
 
 OrderedJson details(const ServedApplication& application, const EngineStats& stats) {
   const Application& settings = application.settings;
-  OrderedJson out;
+  OrderedJson out = OrderedJson::object();
   out["name"] = settings.name;
   out["models"] = settings.models;
   out["targets"] = by_target(settings);
@@ -48,7 +48,7 @@ OrderedJson details(const ServedApplication& application, const EngineStats& sta
 
 void handle_applications(const std::shared_ptr<Service>& service, HttpRequest,
                          std::shared_ptr<Exchange> exchange) {
-  OrderedJson out;
+  OrderedJson out = OrderedJson::object();
   out["object"] = "list";
   OrderedJson& data = out["data"] = OrderedJson::array();
   const EngineStats stats = service->engine.stats();

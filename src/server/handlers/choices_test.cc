@@ -102,6 +102,23 @@ TEST_F(Handlers, WaitingChoicesCountNTimesThePrompts) {
   EXPECT_EQ(chat("x")->response.status, 200);
 }
 
+TEST(WaitingChoices, OneClientCannotFillTheQueueForAll) {
+  WaitingChoices waiting(100);
+  ASSERT_TRUE(waiting.take("greedy", 60));
+  EXPECT_FALSE(waiting.take("greedy", 41));
+  ASSERT_TRUE(waiting.take("greedy", 40));
+  EXPECT_TRUE(waiting.take("quick", 1));
+  EXPECT_FALSE(waiting.take("quick", 1)) << "something of it waits already";
+  EXPECT_TRUE(waiting.take("large", 99));
+  EXPECT_FALSE(waiting.take("late", 1)) << "twice the limit";
+  waiting.give_back("quick", 1);
+  EXPECT_TRUE(waiting.take("late", 1));
+  waiting.give_back("greedy", 60);
+  waiting.give_back("large", 99);
+  EXPECT_TRUE(waiting.take("greedy", 59));
+  EXPECT_FALSE(waiting.take("greedy", 1));
+}
+
 TEST_F(Handlers, ARefusedRequestWaitsNoMore) {
   options_.max_waiting = 1;
   EXPECT_EQ(chat("x", R"("model":"nobody","n":5)")->response.status, 404);

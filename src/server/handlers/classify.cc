@@ -3,7 +3,7 @@
 #include <ctime>
 
 #include "server/handlers/answer.h"
-#include "server/handlers/application_of.h"
+#include "server/handlers/caller.h"
 #include "server/openai/errors.h"
 #include "server/openai/requests.h"
 
@@ -16,7 +16,7 @@ OrderedJson classification_json(size_t index, const Classification& classificati
   for (const float value : use_activation ? classification.probs : classification.logits)
     values.push_back(value);
   const size_t best = static_cast<size_t>(classification.best);
-  OrderedJson out;
+  OrderedJson out = OrderedJson::object();
   out["index"] = index;
   out["label"] = best < classification.labels.size() ? OrderedJson(classification.labels[best])
                                                      : OrderedJson();
@@ -60,22 +60,23 @@ class ClassifyAnswer final : public Answer {
 
 void handle_classify(const std::shared_ptr<Service>& service, HttpRequest request,
                      std::shared_ptr<Exchange> exchange) {
-  auto body = parse_classify(request.body, service->engine.model().media_limits);
+  auto body = parse_classify(request.body, service->request_limits());
   if (!body.ok()) return exchange->respond(error_response(body.error()));
-  const auto application = application_of(*service, request, body->target, body->sharing);
-  if (!application.ok()) return exchange->respond(refuse_application(application.error()));
+  const auto caller = caller_of(*service, request, body->target, body->sharing);
+  if (!caller.ok()) return exchange->respond(refuse_caller(caller.error()));
   std::vector<GenerateRequest> parts;
   for (Prompt& prompt : body->prompts)
     parts.push_back({.id = request.id,
                      .client = service->client_of(request),
                      .prompt = std::move(prompt),
-                     .task = Task::kClassify});
-  set_sharing(parts, body->sharing, *application);
+                     .task = Task::kClassify,
+                     .truncate_prompt_tokens = body->truncate_prompt_tokens});
+  set_caller(parts, body->sharing, *caller);
   AnswerHead head{"classify-" + request.id, std::time(nullptr),
                   service->model_name_of(body->target)};
   auto answer = std::make_shared<ClassifyAnswer>(service, std::move(exchange), std::move(head),
                                                  parts.size(), body->use_activation);
-  answer->start(std::move(body->target), std::move(parts), *application);
+  answer->start(std::move(body->target), std::move(parts), *caller);
 }
 
 }  // namespace valora::server

@@ -4,7 +4,9 @@
 
 #include <memory>
 
+#include "server/handlers/answer.h"
 #include "server/handlers/service.h"
+#include "server/openai/requests.h"
 
 namespace valora::server {
 
@@ -12,5 +14,9 @@ void handle_chat(const std::shared_ptr<Service>& service, HttpRequest request,
                  std::shared_ptr<Exchange> exchange);
 void handle_completion(const std::shared_ptr<Service>& service, HttpRequest request,
                        std::shared_ptr<Exchange> exchange);
+
+// Submits the body's prompts, with the form that its tools demand. Also of /v1/responses.
+void start_generation(const Service& service, const HttpRequest& request, GenerationBody body,
+                      const Caller& caller, Answer& answer);
 
 }  // namespace valora::server

@@ -162,14 +162,32 @@ TEST_F(Handlers, AClientThatLeavesCancelsItsRequests) {
 
 TEST_F(Handlers, WhatIsNotSupportedIsAnInvalidRequestThatNamesTheField) {
   for (const auto& [fields, param] :
-       {std::pair{R"("tools":[{"type":"function"}])", "tools"},
-        std::pair{R"("response_format":{"type":"boxes"})", "response_format"}}) {
+       {std::pair{R"("tools":[{"type":"web_search"}])", "tools"},
+        std::pair{R"("response_format":{"type":"table"})", "response_format"}}) {
     const auto refused = chat("x", fields);
     EXPECT_EQ(refused->response.status, 400);
     EXPECT_EQ(refused->json()["error"]["type"], "invalid_request_error");
     EXPECT_EQ(refused->json()["error"]["param"], param);
     EXPECT_EQ(refused->json()["error"]["code"], 400);
   }
+}
+
+TEST_F(Handlers, AnEchoedPromptStandsBeforeTheCompletion) {
+  const std::string body = R"({"prompt":["a b","c"],"echo":true,"n":2)";
+  const Json answer = call("POST", "/v1/completions", body + "}")->json();
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(answer["choices"][i]["text"], i < 2 ? "a ba b" : "cc");
+  std::string text;
+  for (const Json& event : call("POST", "/v1/completions", body + R"(,"stream":true})")->events())
+    if (event["choices"][0]["index"] == 1) text += event["choices"][0]["text"];
+  EXPECT_EQ(text, "a ba b");
+}
+
+TEST_F(Handlers, TokensMayBeWrittenAsTheirIds) {
+  const Json answer =
+      chat("a", R"("logprobs":true,"top_logprobs":2,"return_tokens_as_token_ids":true)")->json();
+  const Json& token = answer["choices"][0]["logprobs"]["content"][0];
+  EXPECT_THAT(token["token"].get<std::string>(), ::testing::StartsWith("token_id:"));
+  EXPECT_EQ(token["top_logprobs"][1]["token"], "token_id:1");
 }
 
 TEST_F(Handlers, CompletionsNumberChoicesThroughAllPrompts) {
@@ -203,7 +221,7 @@ TEST_F(Handlers, CompletionStreamsCountTextOffsets) {
 TEST_F(Handlers, TokenIdsComeWhenAsked) {
   const Json answer = chat("a b", R"("return_token_ids":true)")->json();
   EXPECT_EQ(answer["choices"][0]["token_ids"].size(), 2u);
-  EXPECT_EQ(answer["choices"][0]["prompt_token_ids"], Json({0, 1}));
+  EXPECT_EQ(answer["prompt_token_ids"], Json({0, 1}));
 }
 
 TEST_F(Handlers, ClassifyGivesTheProbabilitiesOrTheLogits) {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "api/find_adapter.h"
@@ -19,6 +20,16 @@ bool allowed(const Service& service, Exchange& exchange) {
   exchange.respond(error_response(403,
                                   "loading and unloading adapters at run time is off; start the "
                                   "server with --allow-runtime-lora-updating"));
+  return false;
+}
+
+bool may_load(const Service& service, const HttpRequest& request, Exchange& exchange,
+              const std::string& name) {
+  const ServedUser* user = service.user_of(request);
+  if (user == nullptr || user->may_load(name)) return true;
+  exchange.respond(error_response(
+      403, fmt::format("the user `{}` may not load or unload this adapter", user->settings.name),
+      "lora_name"));
   return false;
 }
 
@@ -71,6 +82,26 @@ Result<LoadAdapter> parse_load(std::string_view text) {
   return load;
 }
 
+// Resolves links in the path of a folder, which must be in an allowed one. All that is outside gets
+// the same answer, whether it exists or not.
+Status keep_inside(const Service& service, std::string& path) {
+  namespace fs = std::filesystem;
+  const auto& roots = service.options.allowed_lora_paths;
+  if (roots.empty()) return {};
+  std::error_code failed;
+  const fs::path real = fs::weakly_canonical(path, failed);
+  const auto holds = [&](const std::string& root) {
+    std::error_code missing;
+    const fs::path top = fs::canonical(root, missing);
+    return !missing &&
+           std::mismatch(top.begin(), top.end(), real.begin(), real.end()).first == top.end();
+  };
+  if (failed || std::ranges::none_of(roots, holds))
+    return invalid("\"lora_path\" is not in a folder of --allowed-lora-path", "lora_path");
+  path = real;
+  return {};
+}
+
 // The error that vLLM reports as InvalidUserInput; empty if the request is valid.
 std::string objection(const Service& service, const LoadAdapter& load) {
   if (load.name.empty() || load.path.empty())
@@ -92,8 +123,11 @@ void handle_load_lora(const std::shared_ptr<Service>& service, HttpRequest reque
   if (!allowed(*service, *exchange)) return;
   auto load = parse_load(request.body);
   if (!load.ok()) return exchange->respond(error_response(load.error()));
+  if (!may_load(*service, request, *exchange, load->name)) return;
   if (const std::string message = objection(*service, *load); !message.empty())
     return exchange->respond(error_response(400, message, {}, kInvalidUserInput));
+  if (const Status inside = keep_inside(*service, load->path); !inside.ok())
+    return exchange->respond(error_response(inside.error()));
   const std::string name = load->name;
   const std::string path = load->path;
   const bool conditional = load->expected_generation.has_value();
@@ -116,6 +150,7 @@ void handle_unload_lora(const std::shared_ptr<Service>& service, HttpRequest req
   if (name->empty())
     return exchange->respond(
         error_response(400, "'lora_name' must be provided.", "lora_name", kInvalidUserInput));
+  if (!may_load(*service, request, *exchange, *name)) return;
   service->engine.unload_adapter(
       *name, *generation,
       [exchange, name = *name, conditional = generation->has_value()](const Status& status) {

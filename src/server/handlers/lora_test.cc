@@ -159,5 +159,27 @@ TEST(SafeFolderName, LeavesTheDirectoryInNoWay) {
   EXPECT_FALSE(safe_folder_name(std::string(256, 'a')));
 }
 
+TEST_F(Handlers, AdaptersComeFromAllowedFoldersAlone) {
+  namespace fs = std::filesystem;
+  const fs::path top = fs::path(::testing::TempDir()) / "allowed-lora-paths";
+  fs::remove_all(top);
+  fs::create_directories(top / "open" / "cats");
+  fs::create_directories(top / "opener");
+  fs::create_directory_symlink(top / "opener", top / "open" / "link");
+  options_.allowed_lora_paths = {top / "nowhere", top / "open"};
+  const auto status = [&](const std::string& path) {
+    return call("POST", "/v1/load_lora_adapter",
+                Json{{"lora_name", "new"}, {"lora_path", path}, {"load_inplace", true}}.dump())
+        ->response.status;
+  };
+  EXPECT_EQ(status(top / "open" / "cats"), 200);
+  EXPECT_EQ(status(top / "open" / "x" / ".." / "cats"), 200);
+  for (const fs::path& path :
+       {top / "opener", top / "open" / "link", top / "open" / ".." / "opener", fs::path("/etc"),
+        fs::path("cats"), top / "missing"})
+    EXPECT_EQ(status(path), 400) << path;
+  fs::remove_all(top);
+}
+
 }  // namespace
 }  // namespace valora::server

@@ -8,7 +8,7 @@ namespace valora::server {
 namespace {
 
 OrderedJson permission(const std::string& model, int64_t created) {
-  OrderedJson out;
+  OrderedJson out = OrderedJson::object();
   out["id"] = "modelperm-" + model;
   out["object"] = "model_permission";
   out["created"] = created;
@@ -26,7 +26,7 @@ OrderedJson permission(const std::string& model, int64_t created) {
 
 OrderedJson card(const std::string& id, int64_t created, const std::string& root,
                  const OrderedJson& parent, const OrderedJson& max_model_len) {
-  OrderedJson out;
+  OrderedJson out = OrderedJson::object();
   out["id"] = id;
   out["object"] = "model";
   out["created"] = created;
@@ -43,15 +43,30 @@ OrderedJson base_card(const Service& service, const std::string& name) {
   return card(name, model.created, model.path, nullptr, model.max_model_len);
 }
 
+// The fields of a request that each head answers, and the one that answers if none is named.
+void add_heads(OrderedJson& out, const AdapterCard& adapter) {
+  if (adapter.heads.empty()) return;
+  OrderedJson& heads = out["heads"] = OrderedJson::array();
+  for (const auto& [name, labels] : adapter.heads)
+    heads.push_back({{"name", name},
+                     {"labels", labels},
+                     {"request", {{"model", adapter.name}, {"head", name}}}});
+  const std::string only = adapter.heads.size() == 1 ? adapter.heads.front().first : "";
+  const std::string answers = adapter.head.value_or(only);
+  out["default_head"] = answers.empty() ? "lm" : answers;
+}
+
 OrderedJson adapter_card(const Service& service, const AdapterCard& adapter) {
-  return card(adapter.name, adapter.created, adapter.path, service.base_name(), nullptr);
+  OrderedJson out = card(adapter.name, adapter.created, adapter.path, service.base_name(), nullptr);
+  add_heads(out, adapter);
+  return out;
 }
 
 OrderedJson adapter_details(const AdapterCard& adapter) {
   OrderedJson heads = OrderedJson::array();
   for (const auto& [name, labels] : adapter.heads)
     heads.push_back({{"name", name}, {"labels", labels}});
-  OrderedJson out;
+  OrderedJson out = OrderedJson::object();
   out["name"] = adapter.name;
   out["path"] = adapter.path;
   out["generation"] = adapter.generation;
@@ -64,13 +79,21 @@ OrderedJson adapter_details(const AdapterCard& adapter) {
   out["question"] = adapter.question;
   out["heads"] = std::move(heads);
   out["head"] = adapter.head ? OrderedJson(*adapter.head) : OrderedJson();
+  out["labels"] = adapter.form.labels;
+  out["boxes"] = adapter.form.boxes.has_value();
   out["created"] = adapter.created;
   out["warnings"] = adapter.warnings;
   return out;
 }
 
+// Users see the models that they may ask.
+bool may_see(const Service& service, const HttpRequest& request, std::string_view name) {
+  const ServedUser* user = service.user_of(request);
+  return user == nullptr || user->may_ask(name);
+}
+
 void respond_list(Exchange& exchange, OrderedJson data) {
-  OrderedJson out;
+  OrderedJson out = OrderedJson::object();
   out["object"] = "list";
   out["data"] = std::move(data);
   exchange.respond({.body = to_text(out)});
@@ -78,30 +101,32 @@ void respond_list(Exchange& exchange, OrderedJson data) {
 
 }  // namespace
 
-void handle_models(const std::shared_ptr<Service>& service, HttpRequest,
+void handle_models(const std::shared_ptr<Service>& service, HttpRequest request,
                    std::shared_ptr<Exchange> exchange) {
   OrderedJson data = OrderedJson::array();
-  for (const std::string& name : service->base_names) data.push_back(base_card(*service, name));
+  if (may_see(*service, request, service->base_name()))
+    for (const std::string& name : service->base_names) data.push_back(base_card(*service, name));
   for (const AdapterCard& adapter : service->engine.adapters())
-    data.push_back(adapter_card(*service, adapter));
+    if (may_see(*service, request, adapter.name)) data.push_back(adapter_card(*service, adapter));
   respond_list(*exchange, std::move(data));
 }
 
 void handle_model(const std::shared_ptr<Service>& service, HttpRequest request,
                   std::shared_ptr<Exchange> exchange) {
   const std::string id = request.path.substr(kModelPrefix.size());
-  if (!id.empty() && service->is_base(id))
+  if (!id.empty() && service->is_base(id) && may_see(*service, request, service->base_name()))
     return exchange->respond({.body = to_text(base_card(*service, id))});
   const auto adapter = find_adapter(service->engine, service->adapter_of(id));
-  if (id.empty() || !adapter) return exchange->respond(error_response(model_not_found(id)));
+  if (id.empty() || !adapter || !may_see(*service, request, adapter->name))
+    return exchange->respond(error_response(model_not_found(id)));
   exchange->respond({.body = to_text(adapter_card(*service, *adapter))});
 }
 
-void handle_lora_adapters(const std::shared_ptr<Service>& service, HttpRequest,
+void handle_lora_adapters(const std::shared_ptr<Service>& service, HttpRequest request,
                           std::shared_ptr<Exchange> exchange) {
   OrderedJson data = OrderedJson::array();
   for (const AdapterCard& adapter : service->engine.adapters())
-    data.push_back(adapter_details(adapter));
+    if (may_see(*service, request, adapter.name)) data.push_back(adapter_details(adapter));
   respond_list(*exchange, std::move(data));
 }
 

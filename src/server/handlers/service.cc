@@ -1,5 +1,7 @@
 #include "server/handlers/service.h"
 
+#include <algorithm>
+
 #include "api/find_adapter.h"
 #include "server/base_names.h"
 #include "server/handlers/adapter_resolver.h"
@@ -12,6 +14,15 @@ std::vector<std::string> names_of(const ServerOptions& options, const Engine& en
   return {engine.model().name};
 }
 
+// Of "Authorization: Bearer KEY"; empty without it.
+std::string_view bearer_key(const HttpRequest& request) {
+  constexpr std::string_view kBearer = "Bearer ";
+  const std::string_view given = request.header("authorization");
+  if (given.size() < kBearer.size() || !same_header_name(given.substr(0, kBearer.size()), kBearer))
+    return {};
+  return given.substr(kBearer.size());
+}
+
 }  // namespace
 
 Service::Service(ServerOptions server_options, Engine& served_engine, const Clock& clock)
@@ -20,8 +31,10 @@ Service::Service(ServerOptions server_options, Engine& served_engine, const Cloc
       base_names(names_of(options, engine)),
       metrics(engine, base_names.front(), options.max_loras),
       applications(options.applications, metrics, clock),
+      users(options.users),
       resolver(std::make_shared<AdapterResolver>(options.lora_resolver_dir, base_names, engine)),
-      waiting(options.max_waiting) {}
+      waiting(options.max_waiting),
+      answers(options.max_unsent_answer_bytes) {}
 
 Service::~Service() = default;
 
@@ -49,11 +62,31 @@ std::vector<AdapterUse> Service::adapters_of(const Target& target) const {
   return uses;
 }
 
+bool Service::authorized(const HttpRequest& request) const {
+  if (options.api_keys.empty() && users.empty()) return true;
+  const std::string_view given = bearer_key(request);
+  return user_of(request) != nullptr ||
+         std::ranges::any_of(options.api_keys,
+                             [&](const std::string& key) { return same_secret(given, key); });
+}
+
+ServedUser* Service::user_of(const HttpRequest& request) const {
+  return users.empty() ? nullptr : users.find(bearer_key(request));
+}
+
 std::string Service::client_of(const HttpRequest& request) const {
   std::string client = request.peer.substr(0, request.peer.rfind(':'));
   // Without keys to check, the header is whatever the client likes.
-  if (!options.api_keys.empty()) (client += ' ') += request.header("Authorization");
+  if (!options.api_keys.empty() || !users.empty())
+    (client += ' ') += request.header("Authorization");
   return client;
+}
+
+RequestLimits Service::request_limits() const {
+  RequestLimits limits(engine.model().media_limits);
+  limits.max_logprobs = engine.model().max_logprobs;
+  limits.chat_templates = options.trust_request_chat_template;
+  return limits;
 }
 
 std::string Service::model_name_of(const Target& target) const {

@@ -12,11 +12,13 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "server/applications/applications.h"
+#include "server/handlers/answer_budget.h"
 #include "server/handlers/waiting_choices.h"
 #include "server/http/http.h"
 #include "server/metrics/metrics.h"
 #include "server/openai/requests.h"
 #include "server/server.h"
+#include "server/users/users.h"
 
 namespace valora::server {
 
@@ -35,9 +37,12 @@ class Service {
   const std::vector<std::string> base_names;  // the first is the name in answers and metrics
   Metrics metrics;
   const Applications applications;
+  const Users users;
   const std::shared_ptr<AdapterResolver> resolver;
   std::atomic<bool> draining{false};
   WaitingChoices waiting;
+  AnswerBudget answers;
+  std::atomic<int> load{0};  // requests under way that run the model
 
   const std::string& base_name() const { return base_names.front(); }
   bool is_base(std::string_view model) const;
@@ -47,8 +52,16 @@ class Service {
   // All adapters of a target: the one in `model`, then those in `lora`. If both name the same
   // adapter, the scale in `lora` is used.
   std::vector<AdapterUse> adapters_of(const Target& target) const;
+  // Whether it has one of the API keys, if there are any; and the user whose it is, null for none.
+  bool authorized(const HttpRequest& request) const;
+  ServedUser* user_of(const HttpRequest& request) const;
   // GenerateRequest::client: address and API key.
   std::string client_of(const HttpRequest& request) const;
+  // How answers write calls of tools: as the options say, else as the model does.
+  ToolCallStyle tool_call_style() const {
+    return options.tool_call_style.value_or(engine.model().tool_calls);
+  }
+  RequestLimits request_limits() const;
   // The answer's "model" field: the name as the client sent it.
   std::string model_name_of(const Target& target) const;
 };

@@ -19,6 +19,11 @@ void handle_metrics(const std::shared_ptr<Service>& service, HttpRequest,
                      .body = service->metrics.text()});
 }
 
+void handle_load(const std::shared_ptr<Service>& service, HttpRequest,
+                 std::shared_ptr<Exchange> exchange) {
+  exchange->respond({.body = to_text({{"server_load", service->load.load()}})});
+}
+
 void handle_version(const std::shared_ptr<Service>&, HttpRequest,
                     std::shared_ptr<Exchange> exchange) {
   exchange->respond({.body = to_text({{"version", VALORA_VERSION}})});

@@ -1,4 +1,4 @@
-// /health, /ping, /metrics and /version.
+// /health, /ping, /metrics, /load and /version.
 #pragma once
 
 #include <memory>
@@ -11,6 +11,8 @@ void handle_health(const std::shared_ptr<Service>& service, HttpRequest request,
                    std::shared_ptr<Exchange> exchange);
 void handle_metrics(const std::shared_ptr<Service>& service, HttpRequest request,
                     std::shared_ptr<Exchange> exchange);
+void handle_load(const std::shared_ptr<Service>& service, HttpRequest request,
+                 std::shared_ptr<Exchange> exchange);
 void handle_version(const std::shared_ptr<Service>& service, HttpRequest request,
                     std::shared_ptr<Exchange> exchange);
 

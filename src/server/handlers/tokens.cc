@@ -20,7 +20,7 @@ Status check_model(const Service& service, const Target& target) {
 }
 
 std::string tokens_json(const Service& service, const std::vector<int32_t>& ids) {
-  OrderedJson out;
+  OrderedJson out = OrderedJson::object();
   out["count"] = ids.size();
   out["max_model_len"] = service.engine.model().max_model_len;
   out["tokens"] = ids;
@@ -56,18 +56,27 @@ class TokenizeSink final : public ResponseSink {
       : service_(std::move(service)), exchange_(std::move(exchange)) {}
 
   void on_output(OutputChunk) override {}
-  void on_done(const FinalInfo& info) override { answer(info.prompt_token_ids); }
-  void on_error(const Error& error) override { answer(error); }
+  void on_done(const FinalInfo& info) override { answer_with(info.prompt_token_ids); }
+  void on_error(const Error& error) override { answer_with(error); }
 
-  void answer(Result<std::vector<int32_t>> ids) const {
-    exchange_->post([service = service_, exchange = exchange_, ids = std::move(ids)] {
+ private:
+  // Sinks do not throw: without memory for the answer there is none.
+  template <typename Ids>
+  void answer_with(const Ids& ids) const noexcept {
+    try {
+      answer(ids);
+    } catch (const std::exception&) {
+      exchange_->abort();
+    }
+  }
+  void answer(const Result<std::vector<int32_t>>& ids) const {
+    exchange_->post([service = service_, exchange = exchange_, ids] {
       // Only a stopping server cancels requests by itself.
       if (!ids.ok() && ids.error().code == ErrorCode::kCancelled) return exchange->abort();
       respond(*exchange, ids.ok() ? tokens_json(*service, *ids) : Result<std::string>(ids.error()));
     });
   }
 
- private:
   const std::shared_ptr<Service> service_;
   const std::shared_ptr<Exchange> exchange_;
 };
@@ -81,7 +90,7 @@ void tokenize_media(const std::shared_ptr<Service>& service, const HttpRequest& 
                                               .prompt = std::move(prompt),
                                               .task = Task::kTokenize},
                                              sink);
-  if (!handle.ok()) return sink->answer(handle.error());
+  if (!handle.ok()) return sink->on_error(handle.error());
   exchange->on_client_left([service, handle = *handle] { service->engine.cancel(handle); });
 }
 
@@ -89,7 +98,7 @@ void tokenize_media(const std::shared_ptr<Service>& service, const HttpRequest& 
 
 void handle_tokenize(const std::shared_ptr<Service>& service, HttpRequest request,
                      std::shared_ptr<Exchange> exchange) {
-  auto body = parse_tokenize(request.body, service->engine.model().media_limits);
+  auto body = parse_tokenize(request.body, service->request_limits());
   if (!body.ok()) return respond(*exchange, body.error());
   if (const Status known = check_model(*service, body->target); !known.ok())
     return respond(*exchange, known.error());
@@ -102,6 +111,11 @@ void handle_tokenize(const std::shared_ptr<Service>& service, HttpRequest reques
 void handle_detokenize(const std::shared_ptr<Service>& service, HttpRequest request,
                        std::shared_ptr<Exchange> exchange) {
   respond(*exchange, detokenize(*service, request));
+}
+
+void handle_tokenizer_info(const std::shared_ptr<Service>& service, HttpRequest,
+                           std::shared_ptr<Exchange> exchange) {
+  exchange->respond({.body = *service->options.tokenizer_info});
 }
 
 }  // namespace valora::server

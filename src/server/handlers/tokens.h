@@ -1,4 +1,4 @@
-// /tokenize and /detokenize.
+// /tokenize, /detokenize and /tokenizer_info.
 #pragma once
 
 #include <memory>
@@ -11,5 +11,8 @@ void handle_tokenize(const std::shared_ptr<Service>& service, HttpRequest reques
                      std::shared_ptr<Exchange> exchange);
 void handle_detokenize(const std::shared_ptr<Service>& service, HttpRequest request,
                        std::shared_ptr<Exchange> exchange);
+
+void handle_tokenizer_info(const std::shared_ptr<Service>& service, HttpRequest request,
+                           std::shared_ptr<Exchange> exchange);
 
 }  // namespace valora::server

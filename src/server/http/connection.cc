@@ -2,11 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/beast/http/error.hpp>
 #include <boost/beast/http/read.hpp>
 
 #include "server/http/framing.h"
+#include "server/http/listener.h"
 
 namespace valora::server {
 namespace {
@@ -44,11 +46,20 @@ Connection::Connection(Socket socket, std::shared_ptr<HttpCore> core, bool statu
       read_timer_(socket_.get_executor()),
       write_timer_(socket_.get_executor()),
       buffer_(core_->limits.max_header_bytes + kMaxPipelinedBytes + kDrainBytes),
-      status_only_(status_only) {}
+      status_only_(status_only) {
+  core_->rescue.expect_one_more();
+}
 
 Connection::~Connection() {
+  core_->waits_no_more(place_, element_);
   core_->remove(this);
   give_all_back();
+  core_->rescue.expect_one_less();
+  core_->strands.give_back(socket_.get_executor());
+}
+
+void Connection::give_up() noexcept {
+  if (!given_up_.exchange(true)) core_->rescue.add(shared_from_this());
 }
 
 // What a connection counts in its server. Else a drain would wait for ever for an exchange that was
@@ -65,14 +76,17 @@ void Connection::give_all_back() noexcept {
 }
 
 void Connection::start() {
-  asio::dispatch(socket_.get_executor(), [self = shared_from_this()] {
-    error_code ignored;
-    self->socket_.set_option(asio::ip::tcp::no_delay(true), ignored);
-    self->socket_.set_option(asio::socket_base::keep_alive(true), ignored);
-    const auto peer = self->socket_.remote_endpoint(ignored);
-    self->client_ = peer.address().to_string();
-    self->request_.peer = fmt::format("{}:{}", peer.address().to_string(), peer.port());
-    self->next_request();
+  asio::dispatch(socket_.get_executor(), [pending = pending()]() mutable {
+    const auto self = pending.take();
+    self->guarded([&] {
+      error_code ignored;
+      self->socket_.set_option(asio::ip::tcp::no_delay(true), ignored);
+      self->socket_.set_option(asio::socket_base::keep_alive(true), ignored);
+      const PeerName peer = name_of_peer(self->socket_.remote_endpoint(ignored));
+      self->client_ = peer.address;
+      self->request_.peer = peer.with_port;
+      self->next_request();
+    });
   });
 }
 
@@ -90,10 +104,17 @@ void Connection::close_now() {
   asio::post(socket_.get_executor(), [self = shared_from_this()] { self->close(); });
 }
 
+void Connection::close_if_waiting() {
+  asio::post(socket_.get_executor(), [self = shared_from_this()] {
+    if (self->state_ == State::kIdle || self->state_ == State::kHeader) self->close();
+  });
+}
+
 // ---- reading ----
 
 void Connection::next_request() {
   state_ = State::kIdle;
+  if (!status_only_) core_->waits_for_request(place_);
   arm(read_timer_, status_only_ ? kStatusTime : core_->limits.keep_alive_timeout,
       &Connection::read_timed_out);
   if (watching_) {
@@ -125,7 +146,8 @@ void Connection::read_header() {
   arm(read_timer_, status_only_ ? kStatusTime : core_->limits.header_timeout,
       &Connection::read_timed_out);
   http::async_read_header(socket_, buffer_, *parser_,
-                          [self = shared_from_this()](error_code error, size_t) {
+                          [pending = pending()](error_code error, size_t) mutable {
+                            const auto self = pending.take();
                             self->guarded([&] { self->on_header(error); });
                           });
 }
@@ -140,6 +162,7 @@ void Connection::on_header(ErrorCode error) {
                                      core_->limits.max_header_bytes));
     return refuse(400, "malformed HTTP request: " + error.message());
   }
+  core_->waits_no_more(place_, element_);
   const auto& message = parser_->get();
   request_.method = as_view(message.method_string());
   request_.headers.clear();
@@ -200,6 +223,7 @@ void Connection::drain_input() {
 void Connection::close() noexcept {
   if (state_ == State::kClosed) return;
   state_ = State::kClosed;
+  core_->waits_no_more(place_, element_);
   disarm(read_timer_);
   disarm(write_timer_);
   error_code ignored;
@@ -224,7 +248,8 @@ void Connection::release_body(uint64_t serial) {
 
 void Connection::arm(Timer& timer, std::chrono::milliseconds delay, void (Connection::*expired)()) {
   timer.expires_after(delay);
-  timer.async_wait([self = shared_from_this(), &timer, expired](error_code error) {
+  timer.async_wait([pending = pending(), &timer, expired](error_code error) mutable {
+    const auto self = pending.take();
     // The timer may have been re-armed after this wait had expired: ignore the old expiry.
     if (!error && timer.expiry() <= std::chrono::steady_clock::now())
       self->guarded([&] { (self.get()->*expired)(); });

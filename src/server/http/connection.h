@@ -1,9 +1,11 @@
-// One client's TCP connection: reads requests, writes answers, detects when the client disconnects.
+// One client's connection: reads requests, writes answers, detects when the client disconnects.
 #pragma once
 
 #include <spdlog/spdlog.h>
 
-#include <boost/asio/ip/tcp.hpp>
+#include <atomic>
+#include <boost/asio/basic_stream_socket.hpp>
+#include <boost/asio/generic/stream_protocol.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/strand.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
@@ -13,6 +15,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "server/http/core.h"
 #include "server/http/http.h"
@@ -20,20 +23,30 @@
 namespace valora::server {
 
 // All work runs on the socket's strand. Methods for other threads post to it.
-class Connection : public std::enable_shared_from_this<Connection> {
+class Connection final : public std::enable_shared_from_this<Connection>, public Rescuable {
  public:
   using Executor = boost::asio::strand<boost::asio::io_context::executor_type>;
-  using Socket = boost::asio::basic_stream_socket<boost::asio::ip::tcp, Executor>;
+  using Socket = boost::asio::basic_stream_socket<boost::asio::generic::stream_protocol, Executor>;
 
   // status_only: beyond the limit of connections; serves one request, for a status page.
   Connection(Socket socket, std::shared_ptr<HttpCore> core, bool status_only);
-  ~Connection();
+  ~Connection() override;
 
   void start();
   // Any thread. A request that is still being read is refused; one that is being answered
   // continues.
   void stop_reading();
   void close_now();
+  // Any thread. Closes the connection unless a request has begun in the meantime.
+  void close_if_waiting();
+  // Takes its place out of the list of HttpCore, which calls it under its lock.
+  void leave_waiting(HttpCore::Places& waiting) noexcept {
+    place_.splice(place_.end(), waiting, element_);
+  }
+  // Any thread. Something was lost for lack of memory: closes the connection as soon as there is
+  // some.
+  void give_up() noexcept;
+  void rescue() override { close_now(); }
 
  private:
   friend class SocketExchange;
@@ -90,6 +103,22 @@ class Connection : public std::enable_shared_from_this<Connection> {
   // ends.
   template <typename Work>
   void guarded(Work work) noexcept;
+  // Holds the connection for an operation under way. Destroyed without take(), because an exception
+  // of asio has lost the operation, it ends the connection: nothing else would wake it.
+  class Pending {
+   public:
+    explicit Pending(std::shared_ptr<Connection> connection) : connection_(std::move(connection)) {}
+    Pending(Pending&&) = default;
+    Pending& operator=(Pending&&) = delete;
+    ~Pending() {
+      if (connection_) connection_->give_up();
+    }
+    std::shared_ptr<Connection> take() { return std::exchange(connection_, nullptr); }
+
+   private:
+    std::shared_ptr<Connection> connection_;
+  };
+  Pending pending() { return Pending(shared_from_this()); }
   void give_all_back() noexcept;
   void linger();
   void drain_input();
@@ -101,6 +130,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void write_timed_out() { close(); }
 
   std::shared_ptr<HttpCore> core_;
+  HttpCore::Places place_{this};  // guarded by core_, as is its element
+  const HttpCore::Places::iterator element_ = place_.begin();
+  std::atomic<bool> given_up_ = false;
   Socket socket_;
   Timer read_timer_;
   Timer write_timer_;
@@ -115,7 +147,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   HttpRequest request_;
   Headers common_headers_;
-  std::string client_;  // the peer's address, without the port
+  std::string client_;  // the peer's address, without the port; or "unix"
   size_t body_bytes_held_ = 0;
   size_t unfinished_bytes_held_ = 0;  // of body_bytes_held_
   std::chrono::steady_clock::time_point body_began_{};

@@ -166,7 +166,8 @@ void Connection::flush() {
   writing_ = true;
   arm(write_timer_, core_->limits.write_timeout, &Connection::write_timed_out);
   socket_.async_write_some(asio::buffer(sending_) + sent_,
-                           [self = shared_from_this()](error_code error, size_t bytes) {
+                           [pending = pending()](error_code error, size_t bytes) mutable {
+                             const auto self = pending.take();
                              self->guarded([&] { self->on_written(error, bytes); });
                            });
 }

@@ -1,7 +1,6 @@
 // The part of Connection that reads request bodies, within their limits, and hands requests over.
 #include <fmt/format.h>
 
-#include <boost/asio/post.hpp>
 #include <boost/beast/http/error.hpp>
 #include <boost/beast/http/read.hpp>
 
@@ -13,6 +12,26 @@ namespace valora::server {
 namespace asio = boost::asio;
 namespace http = boost::beast::http;
 using boost::system::error_code;
+
+namespace {
+
+// A request on its way to the handler.
+struct HandedOver {
+  std::shared_ptr<HttpCore> core;
+  HttpRequest request;
+  std::shared_ptr<Exchange> exchange;
+
+  // The exchange answers 500 when it is destroyed.
+  void run() {
+    try {
+      core->handler->handle(std::move(request), std::move(exchange));
+    } catch (const std::exception& e) {
+      spdlog::error("a request failed: {}", e.what());
+    }
+  }
+};
+
+}  // namespace
 
 // Counts the bytes received, not Content-Length: a client can claim any length at no cost.
 bool Connection::count_body() {
@@ -55,7 +74,8 @@ void Connection::read_body() {
   state_ = State::kBody;
   arm(read_timer_, body_time_left(), &Connection::read_timed_out);
   http::async_read_some(socket_, buffer_, *parser_,
-                        [self = shared_from_this()](error_code error, size_t) {
+                        [pending = pending()](error_code error, size_t) mutable {
+                          const auto self = pending.take();
                           self->guarded([&] { self->on_body(error); });
                         });
 }
@@ -85,15 +105,10 @@ void Connection::hand_over() {
   body_bytes_ = request_.body.size();
   const std::string peer = request_.peer;
   auto exchange = std::make_shared<SocketExchange>(shared_from_this(), serial_);
-  asio::post(core_->handlers, [core = core_, request = std::move(request_),
-                               exchange = std::move(exchange)]() mutable {
-    // The exchange answers 500 when it is destroyed.
-    try {
-      core->handler->handle(std::move(request), std::move(exchange));
-    } catch (const std::exception& e) {
-      spdlog::error("a request failed: {}", e.what());
-    }
-  });
+  const std::string client = core_->handler->client_of(request_);
+  auto work =
+      std::make_shared<HandedOver>(HandedOver{core_, std::move(request_), std::move(exchange)});
+  core_->handlers.post(client, body_bytes_, [work = std::move(work)] { work->run(); });
   request_ = HttpRequest{};
   request_.peer = peer;
   watch();

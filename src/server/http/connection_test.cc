@@ -259,17 +259,5 @@ TEST_F(ServerTest, StatusPagesAnswerWhenAllConnectionsAreTaken) {
   EXPECT_THAT(silent.read_all(), ::testing::AnyOf("", HasSubstr("408")));  // within seconds
 }
 
-TEST_F(ServerTest, MoreConnectionsThanAllowedAre503) {
-  options_.limits.max_connections = 2;
-  options_.limits.status_connections = 0;
-  start();
-  SocketClient first(port()), second(port());
-  EXPECT_EQ(first.get("/health").status, 200);
-  EXPECT_EQ(second.get("/health").status, 200);
-  SocketClient third(port());
-  EXPECT_THAT(third.read_all(), HasSubstr("503 Service Unavailable"));
-  EXPECT_EQ(first.get("/health").status, 200);
-}
-
 }  // namespace
 }  // namespace valora::server

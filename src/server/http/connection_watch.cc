@@ -22,7 +22,8 @@ void Connection::watch() {
     return arm(read_timer_, kDepartureCheck, &Connection::check_departure);
   watching_ = true;
   socket_.async_read_some(buffer_.prepare(state_ == State::kLingering ? kDrainBytes : kWatchBytes),
-                          [self = shared_from_this()](error_code error, size_t bytes) {
+                          [pending = pending()](error_code error, size_t bytes) mutable {
+                            const auto self = pending.take();
                             self->guarded([&] { self->on_watched(error, bytes); });
                           });
 }

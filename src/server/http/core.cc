@@ -1,5 +1,7 @@
 #include "server/http/core.h"
 
+#include "server/http/connection.h"
+
 namespace valora::server {
 
 bool ByteBudget::take(size_t bytes) {
@@ -26,6 +28,28 @@ void ClientBudgets::give_back(const std::string& client, size_t bytes) {
   if ((found->second -= bytes) == 0) held_.erase(found);
 }
 
+StrandPool::StrandPool(boost::asio::io_context& io, size_t count) : io_(io) {
+  free_.reserve(count);
+  while (free_.size() < count) free_.push_back(boost::asio::make_strand(io));
+}
+
+StrandPool::Strand StrandPool::take() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!free_.empty()) {
+      Strand strand = std::move(free_.back());
+      free_.pop_back();
+      return strand;
+    }
+  }
+  return boost::asio::make_strand(io_);
+}
+
+void StrandPool::give_back(const Strand& strand) noexcept {
+  const std::lock_guard lock(mutex_);
+  if (free_.size() < free_.capacity()) free_.push_back(strand);
+}
+
 size_t HttpCore::connection_count() const {
   std::lock_guard lock(mutex_);
   return connections_.size();
@@ -47,6 +71,31 @@ std::vector<std::shared_ptr<Connection>> HttpCore::connections() const {
   for (const auto& [_, weak] : connections_)
     if (auto connection = weak.lock()) alive.push_back(std::move(connection));
   return alive;
+}
+
+void HttpCore::waits_for_request(Places& place) noexcept {
+  std::lock_guard lock(mutex_);
+  waiting_.splice(waiting_.end(), place);
+}
+
+void HttpCore::waits_no_more(Places& place, Places::iterator element) noexcept {
+  std::lock_guard lock(mutex_);
+  if (place.empty()) place.splice(place.end(), waiting_, element);
+}
+
+bool HttpCore::close_longest_waiting() {
+  std::shared_ptr<Connection> connection;
+  {
+    std::lock_guard lock(mutex_);
+    while (!waiting_.empty() && !connection) {
+      Connection* const longest = waiting_.front();
+      longest->leave_waiting(waiting_);
+      const auto known = connections_.find(longest);
+      if (known != connections_.end()) connection = known->second.lock();
+    }
+  }
+  if (connection) connection->close_if_waiting();
+  return connection != nullptr;
 }
 
 void HttpCore::exchange_began() {

@@ -41,7 +41,9 @@ class Exchange {
  public:
   virtual ~Exchange() = default;
 
-  // Runs `work` on the exchange's executor: one at a time, in order, never within this call.
+  // Runs `work` on the exchange's executor: one at a time, in order, never within this call. If it
+  // throws for lack of memory, `work` is lost. The other functions do not throw: without memory
+  // they close the connection.
   virtual void post(std::function<void()> work) = 0;
 
   virtual void respond(HttpResponse response) = 0;
@@ -79,6 +81,8 @@ class HttpHandler {
   virtual std::optional<HttpResponse> screen(const HttpRequest& head, Headers& common) = 0;
   // Whether the request is for a status page, which answers on a connection beyond the limit too.
   virtual bool is_status(const HttpRequest&) const { return false; }
+  // Whose request it is: clients take turns in the work on their requests.
+  virtual std::string client_of(const HttpRequest& head) const { return head.peer; }
   // Called once per request after its answer, or after its client has left. Must not block.
   virtual void on_answered(const HttpOutcome&) {}
   virtual void handle(HttpRequest request, std::shared_ptr<Exchange> exchange) = 0;

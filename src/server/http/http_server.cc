@@ -2,11 +2,9 @@
 
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
-#include <sys/resource.h>
 
 #include <algorithm>
 #include <boost/asio/executor_work_guard.hpp>
-#include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <boost/asio/steady_timer.hpp>
@@ -16,28 +14,19 @@
 #include <thread>
 
 #include "server/http/connection.h"
+#include "server/http/descriptors.h"
+#include "server/http/listener.h"
 #include "server/openai/errors.h"
 
 namespace valora::server {
 namespace {
 
 namespace asio = boost::asio;
-using asio::ip::tcp;
 using boost::system::error_code;
 
 constexpr std::chrono::milliseconds kAcceptRetry{50};
-
-// Every connection takes a file descriptor, and the usual soft limit is 1024.
-void raise_descriptor_limit(size_t connections) {
-  constexpr size_t kOtherFiles = 256;
-  rlimit limit{};
-  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-  const rlim_t wanted = std::min<rlim_t>(limit.rlim_max, connections + kOtherFiles);
-  if (limit.rlim_cur >= wanted) return;
-  limit.rlim_cur = wanted;
-  if (setrlimit(RLIMIT_NOFILE, &limit) != 0)
-    spdlog::warn("could not raise the limit of open files to {}", wanted);
-}
+// Faults that follow each other more quickly are one fault in the log.
+constexpr std::chrono::seconds kFaultPause{10};
 
 // Does not block: bytes that do not fit into the socket's buffer are dropped.
 void turn_away(Connection::Socket socket) {
@@ -66,7 +55,7 @@ void run_io(HttpCore& core) {
 
 }  // namespace
 
-struct HttpServer::Impl : std::enable_shared_from_this<HttpServer::Impl> {
+struct HttpServer::Impl : std::enable_shared_from_this<HttpServer::Impl>, Rescuable {
   Impl(const HttpServerOptions& options, std::shared_ptr<HttpHandler> handler)
       : core(std::make_shared<HttpCore>(options.limits, std::move(handler), options.io_threads,
                                         options.handler_threads)),
@@ -75,11 +64,22 @@ struct HttpServer::Impl : std::enable_shared_from_this<HttpServer::Impl> {
         acceptor(accept_strand),
         retry_timer(accept_strand),
         stop_timer(accept_strand),
-        signals(accept_strand) {}
+        signals(accept_strand) {
+    core->rescue.expect_one_more();
+  }
 
-  Status bind(const std::string& host, uint16_t port);
+  // Accepts again. An accept that is lost with an exception of asio would be the last one.
+  void rescue() override {
+    asio::post(accept_strand, [self = shared_from_this()] {
+      if (self->acceptor.is_open()) self->accept();
+    });
+  }
+  class Turn;
+
+  Status bind(const HttpServerOptions& options);
   void accept();
   void on_accept(error_code error, Connection::Socket socket);
+  void admit(Connection::Socket socket);
   void wait_signal();
   void begin_stop();
   void join();
@@ -87,8 +87,10 @@ struct HttpServer::Impl : std::enable_shared_from_this<HttpServer::Impl> {
   std::shared_ptr<HttpCore> core;
   asio::executor_work_guard<asio::io_context::executor_type> work;
   asio::strand<asio::io_context::executor_type> accept_strand;
-  tcp::acceptor acceptor;
+  Acceptor acceptor;
+  std::optional<SocketFile> socket_file;  // of a Unix domain socket
   asio::steady_timer retry_timer;
+  std::chrono::steady_clock::time_point last_fault = std::chrono::steady_clock::now() - kFaultPause;
   asio::steady_timer stop_timer;
   asio::signal_set signals;
   std::function<void()> on_signal;
@@ -101,58 +103,79 @@ struct HttpServer::Impl : std::enable_shared_from_this<HttpServer::Impl> {
   std::once_flag joined;
 };
 
-Status HttpServer::Impl::bind(const std::string& host, uint16_t wanted_port) {
-  error_code error;
-  tcp::resolver resolver(core->io);
-  const auto endpoints =
-      resolver.resolve(host, std::to_string(wanted_port), tcp::resolver::passive, error);
-  if (error)
-    return invalid(fmt::format("the host \"{}\" can't be resolved: {}", host, error.message()),
-                   "host");
-  for (const auto& entry : endpoints) {
-    error_code ignored;
-    acceptor.close(ignored);
-    if (acceptor.open(entry.endpoint().protocol(), error)) continue;
-    acceptor.set_option(tcp::acceptor::reuse_address(true), ignored);
-    if (acceptor.bind(entry.endpoint(), error)) continue;
-    if (acceptor.listen(asio::socket_base::max_listen_connections, error)) continue;
-    port = acceptor.local_endpoint(ignored).port();
-    return {};
+Status HttpServer::Impl::bind(const HttpServerOptions& options) {
+  if (options.uds.empty()) {
+    VALORA_TRY(bound, listen_on_port(acceptor, options.host, options.port));
+    port = bound;
+  } else {
+    VALORA_TRY(bound, SocketFile::listen(acceptor, options.uds, options.uds_mode));
+    socket_file.emplace(std::move(bound));
   }
-  return Error{ErrorCode::kUnavailable,
-               fmt::format("can't listen on {}:{}: {}", host, wanted_port, error.message()),
-               "port"};
+  return {};
 }
 
+// The right to accept the next connection. If it is lost with an exception, the server accepts
+// again.
+class HttpServer::Impl::Turn {
+ public:
+  explicit Turn(std::shared_ptr<Impl> server) : server_(std::move(server)) {}
+  Turn(Turn&&) = default;
+  Turn& operator=(Turn&&) = delete;
+  ~Turn() {
+    if (server_) server_->core->rescue.add(server_);
+  }
+  std::shared_ptr<Impl> take() { return std::exchange(server_, nullptr); }
+
+ private:
+  std::shared_ptr<Impl> server_;
+};
+
 void HttpServer::Impl::accept() {
-  acceptor.async_accept(asio::make_strand(core->io),
-                        [self = shared_from_this()](error_code error, Connection::Socket socket) {
-                          self->on_accept(error, std::move(socket));
-                        });
+  Turn turn(shared_from_this());
+  acceptor.async_accept(
+      core->strands.take(),
+      [turn = std::move(turn)](error_code error, Connection::Socket socket) mutable {
+        turn.take()->on_accept(error, std::move(socket));
+      });
 }
 
 void HttpServer::Impl::on_accept(error_code error, Connection::Socket socket) {
   if (!acceptor.is_open()) return;
+  if (error) core->strands.give_back(socket.get_executor());
   if (error) {
     // Most likely out of descriptors. Open connections continue, and new clients wait in the
-    // backlog.
-    spdlog::warn("accept: {}", error.message());
+    // backlog until one that waits for a request has made room.
+    Turn turn(shared_from_this());
+    const auto now = std::chrono::steady_clock::now();
+    if (now - std::exchange(last_fault, now) > kFaultPause)
+      spdlog::warn("accept: {}; connections without a request are closed", error.message());
+    core->close_longest_waiting();
     retry_timer.expires_after(kAcceptRetry);
-    retry_timer.async_wait([self = shared_from_this()](error_code cancelled) {
+    retry_timer.async_wait([turn = std::move(turn)](error_code cancelled) mutable {
+      const auto self = turn.take();
       if (!cancelled) self->accept();
     });
     return;
   }
+  try {
+    admit(std::move(socket));
+  } catch (const std::exception& e) {
+    spdlog::error("a connection was refused: {}", e.what());
+  }
+  accept();
+}
+
+void HttpServer::Impl::admit(Connection::Socket socket) {
   const size_t count = core->connection_count();
-  if (count >= core->limits.max_connections + core->limits.status_connections) {
+  const bool full = count >= core->limits.max_connections && !core->close_longest_waiting();
+  if (full && count >= core->limits.max_connections + core->limits.status_connections) {
+    core->strands.give_back(socket.get_executor());
     turn_away(std::move(socket));
   } else {
-    const bool status_only = count >= core->limits.max_connections;
-    auto connection = std::make_shared<Connection>(std::move(socket), core, status_only);
+    auto connection = std::make_shared<Connection>(std::move(socket), core, full);
     core->add(connection);
     connection->start();
   }
-  accept();
 }
 
 void HttpServer::Impl::wait_signal() {
@@ -165,10 +188,11 @@ void HttpServer::Impl::wait_signal() {
 
 void HttpServer::Impl::join() {
   // Handlers first: their last answers need the io threads.
-  core->handlers.join();
+  core->handlers.finish();
   for (const auto& connection : core->connections()) connection->close_now();
   work.reset();
   for (std::thread& thread : threads) thread.join();
+  core->rescue.stop();  // its thread must not end the core that it belongs to
   core->stopped = true;
   core->io.restart();
   core->io.poll();
@@ -180,9 +204,10 @@ Result<std::unique_ptr<HttpServer>> HttpServer::start(const HttpServerOptions& o
                                                       std::shared_ptr<HttpHandler> handler) {
   if (options.io_threads < 1 || options.handler_threads < 1)
     return invalid("the server needs at least one thread");
-  raise_descriptor_limit(options.limits.max_connections + options.limits.status_connections);
-  auto impl = std::make_shared<Impl>(options, std::move(handler));
-  VALORA_CHECK(impl->bind(options.host, options.port));
+  HttpServerOptions fitting = options;
+  fitting.limits.max_connections = connections_within_descriptors(options.limits);
+  auto impl = std::make_shared<Impl>(fitting, std::move(handler));
+  VALORA_CHECK(impl->bind(fitting));
   impl->accept();
   for (int i = 0; i < options.io_threads; ++i)
     impl->threads.emplace_back([core = impl->core] { run_io(*core); });
@@ -228,6 +253,7 @@ void HttpServer::Impl::begin_stop() {
   asio::post(accept_strand, [impl = shared_from_this()] {
     error_code ignored;
     impl->acceptor.close(ignored);
+    impl->socket_file.reset();
     impl->retry_timer.cancel();
     impl->stop_timer.cancel();
     impl->signals.cancel(ignored);

@@ -1,5 +1,5 @@
-// An HTTP/1.1 server over TCP. Reads requests under limits and passes them to an HttpHandler.
-// Thread-safe.
+// An HTTP/1.1 server over TCP or a Unix domain socket. Reads requests under limits and passes them
+// to an HttpHandler. Thread-safe.
 #pragma once
 
 #include <chrono>
@@ -20,6 +20,8 @@ struct HttpServerOptions {
   int io_threads = 1;
   int handler_threads = 1;
   HttpLimits limits;
+  std::string uds;  // path of a Unix domain socket, instead of host and port; empty: none
+  unsigned uds_mode = 0660;
 };
 
 class HttpServer {
@@ -28,7 +30,7 @@ class HttpServer {
                                                    std::shared_ptr<HttpHandler> handler);
   ~HttpServer();  // stops
 
-  uint16_t port() const;
+  uint16_t port() const;  // 0 of a Unix domain socket
 
   // From now on every response closes its connection, and no further request is read.
   void close_after_responses();

@@ -15,21 +15,29 @@ SocketExchange::~SocketExchange() {
 }
 
 // The work holds the connection, not the exchange: abandon() runs when the exchange is destroyed.
+// Without memory for it the connection ends: a part of its answer is lost.
 template <typename Work>
-void SocketExchange::dispatch(Work work) {
+void SocketExchange::dispatch(Work work) noexcept {
   if (connection_->core_->stopped) return;
-  boost::asio::dispatch(
-      connection_->socket_.get_executor(),
-      [connection = connection_, serial = serial_, work = std::move(work)]() mutable {
-        connection->guarded([&] { work(*connection, serial); });
-      });
+  try {
+    boost::asio::dispatch(
+        connection_->socket_.get_executor(),
+        [pending = connection_->pending(), serial = serial_, work = std::move(work)]() mutable {
+          const auto connection = pending.take();
+          connection->guarded([&] { work(*connection, serial); });
+        });
+  } catch (const std::exception&) {
+    connection_->give_up();
+  }
 }
 
 void SocketExchange::post(std::function<void()> work) {
   if (connection_->core_->stopped) return;
-  boost::asio::post(
-      connection_->socket_.get_executor(),
-      [connection = connection_, work = std::move(work)] { connection->guarded([&] { work(); }); });
+  boost::asio::post(connection_->socket_.get_executor(),
+                    [pending = connection_->pending(), work = std::move(work)]() mutable {
+                      const auto connection = pending.take();
+                      connection->guarded([&] { work(); });
+                    });
 }
 
 void SocketExchange::respond(HttpResponse response) {

@@ -25,7 +25,7 @@ class SocketExchange final : public Exchange {
 
  private:
   template <typename Work>
-  void dispatch(Work work);
+  void dispatch(Work work) noexcept;
 
   std::shared_ptr<Connection> connection_;
   uint64_t serial_;

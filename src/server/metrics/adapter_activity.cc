@@ -11,15 +11,27 @@ AdapterActivity::Request::Request(std::shared_ptr<AdapterActivity> activity,
 void AdapterActivity::move(Request& request, State state) {
   const std::lock_guard lock(mutex_);
   if (state <= request.state_) return;
-  for (const std::string& name : request.names_) {
-    if (request.state_ != kNew) {
-      auto& counts = counts_[request.state_];
-      const auto found = counts.find(name);
-      if (--found->second == 0) counts.erase(found);
-    }
-    if (state != kEnded) ++counts_[state][name];
-  }
+  if (state != kEnded) add(request.names_, counts_[state]);
+  if (request.state_ != kNew) remove(request.names_, counts_[request.state_]);
   request.state_ = state;
+}
+
+// All or, if there is no memory, none.
+void AdapterActivity::add(const std::vector<std::string>& names, Counts& counts) {
+  size_t added = 0;
+  try {
+    for (; added < names.size(); ++added) ++counts[names[added]];
+  } catch (...) {
+    remove({names.data(), added}, counts);
+    throw;
+  }
+}
+
+void AdapterActivity::remove(std::span<const std::string> names, Counts& counts) {
+  for (const std::string& name : names) {
+    const auto found = counts.find(name);
+    if (--found->second == 0) counts.erase(found);
+  }
 }
 
 std::set<std::string> AdapterActivity::names(State state) const {

@@ -6,6 +6,7 @@
 #include <memory>
 #include <mutex>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -41,13 +42,16 @@ class AdapterActivity {
 
  private:
   enum State { kNew, kWaiting, kRunning, kEnded };
+  using Counts = std::map<std::string, int>;
 
   // States only increase: a late accepted() changes nothing.
   void move(Request& request, State state);
+  static void add(const std::vector<std::string>& names, Counts& counts);
+  static void remove(std::span<const std::string> names, Counts& counts);
   std::set<std::string> names(State state) const;
 
   mutable std::mutex mutex_;
-  std::map<std::string, int> counts_[kEnded];  // requests per name, by state
+  Counts counts_[kEnded];  // requests per name, by state
 };
 
 }  // namespace valora::server

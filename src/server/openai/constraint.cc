@@ -56,8 +56,8 @@ class ConstraintFields {
 
   // The JSON of a field with its keys in the client's order, in which answers have them.
   std::string json_of(Path path) const {
-    const auto whole = nlohmann::ordered_json::parse(text_, nullptr, false);
-    const nlohmann::ordered_json* value = &whole;
+    const auto whole = OrderedJson::parse(text_, nullptr, false);
+    const OrderedJson* value = &whole;
     for (const char* key : path) value = &value->at(key);
     return value->dump();
   }
@@ -112,6 +112,8 @@ class ConstraintFields {
     if (type == "text") return {};
     if (type == "json_object") return add({Kind::kJsonObject, {}, {}, true, field});
     if (type == "structural_tag") return read_tag({field});
+    if (type == "labels") return add({Kind::kLabels, {}, {}, true, field});
+    if (type == "boxes") return add({Kind::kBoxes, {}, {}, true, field});
     if (type != "json_schema")
       return not_implemented(
           fmt::format("\"response_format\" of type \"{}\" is not supported by this server",

@@ -36,6 +36,8 @@ TEST(ParseConstraint, ResponseFormats) {
   EXPECT_FALSE(found(R"({"response_format": {"type": "json_schema",
       "json_schema": {"strict": false, "schema": {}}}})")
                    .strict);
+  EXPECT_EQ(found(R"({"response_format": {"type": "labels"}})").kind, Kind::kLabels);
+  EXPECT_EQ(found(R"({"response_format": {"type": "boxes"}})").kind, Kind::kBoxes);
   const auto tag = found(R"({"response_format": {"type": "structural_tag", "format": {"b": 1}}})");
   EXPECT_EQ(tag.kind, Kind::kStructuralTag);
   EXPECT_EQ(tag.text, R"({"type":"structural_tag","format":{"b":1}})");

@@ -52,7 +52,7 @@ std::string_view error_type(int status) {
 
 std::string error_json(int status, std::string_view message, std::string_view param,
                        std::string_view type) {
-  OrderedJson error;
+  OrderedJson error = OrderedJson::object();
   error["message"] = message;
   error["type"] = type.empty() ? error_type(status) : type;
   error["param"] = param.empty() ? OrderedJson() : OrderedJson(param);

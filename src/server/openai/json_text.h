@@ -1,13 +1,11 @@
 // Serializes JSON for clients: keys in insertion order, no spaces, always valid UTF-8.
 #pragma once
 
-#include <nlohmann/json.hpp>
-
 #include <string>
 
-namespace valora::server {
+#include "base/json.h"
 
-using OrderedJson = nlohmann::ordered_json;
+namespace valora::server {
 
 // Bytes that are not UTF-8 become U+FFFD.
 inline std::string to_text(const OrderedJson& json) {

@@ -7,6 +7,7 @@
 
 #include "base/strings.h"
 #include "server/openai/fields.h"
+#include "server/openai/rendering_fields.h"
 
 namespace valora::server {
 namespace {
@@ -67,6 +68,48 @@ Result<ContentPart> parse_part(Json& part, const std::string& path) {
                  path + ".type");
 }
 
+Result<ToolCall> parse_call(const Json& call, const std::string& path) {
+  if (!call.is_object()) return wrong(path, "an object");
+  const Json& type = member(call, "type");
+  if (!type.is_null() && type != "function") return wrong(path + ".type", "\"function\"");
+  const Json& function = member(call, "function");
+  if (!function.is_object()) return wrong(path + ".function", "an object");
+  const Json& name = member(function, "name");
+  if (!name.is_string()) return wrong(path + ".function.name", "a string");
+  const Json& arguments = member(function, "arguments");
+  ToolCall out{.id = {}, .name = name.get<std::string>(), .arguments = "{}"};
+  if (member(call, "id").is_string()) out.id = member(call, "id").get<std::string>();
+  if (arguments.is_null()) return out;
+  const std::string at = path + ".function.arguments";
+  if (!arguments.is_string()) return wrong(at, "a string");
+  if (arguments.get_ref<const std::string&>().empty()) return out;
+  out.arguments = arguments.get<std::string>();
+  const auto parsed = parse_json(out.arguments, "a call's arguments");
+  if (!parsed.ok() || !parsed->is_object()) return wrong(at, "the text of a JSON object");
+  return out;
+}
+
+Status parse_tool_fields(const Json& message, const std::string& path, ChatMessage& out) {
+  for (const auto& [key, field] : {std::pair{"name", &ChatMessage::name},
+                                   std::pair{"tool_call_id", &ChatMessage::tool_call_id}}) {
+    const Json& value = member(message, key);
+    if (value.is_null()) continue;
+    if (!value.is_string()) return wrong(path + "." + key, "a string");
+    out.*field = value.get<std::string>();
+  }
+  if (unused(message, "tool_calls")) return {};
+  const std::string at = path + ".tool_calls";
+  const Json& calls = member(message, "tool_calls");
+  if (out.role != "assistant")
+    return invalid(fmt::format("\"{}\" belongs to the assistant alone", at), at);
+  if (!calls.is_array()) return wrong(at, "a list");
+  for (size_t i = 0; i < calls.size(); ++i) {
+    VALORA_TRY(call, parse_call(calls[i], fmt::format("{}[{}]", at, i)));
+    out.tool_calls.push_back(std::move(call));
+  }
+  return {};
+}
+
 Result<ChatMessage> parse_message(Json& message, const std::string& path) {
   if (!message.is_object()) return wrong(path, "an object");
   if (!member(message, "role").is_string()) return wrong(path + ".role", "a string");
@@ -77,10 +120,11 @@ Result<ChatMessage> parse_message(Json& message, const std::string& path) {
                                shortened(out.role, 40), fmt::join(kRoles, ", ")),
                    path + ".role");
   if (out.role == "developer") out.role = "system";  // OpenAI's newer name of the system role
-  for (const char* field : {"tool_calls", "function_call", "audio"})
+  for (const char* field : {"function_call", "audio"})
     if (!unused(message, field))
       return not_implemented(fmt::format("\"{}.{}\" is not supported by this server", path, field),
                              path + "." + field);
+  VALORA_CHECK(parse_tool_fields(message, path, out));
   if (!message.contains("content") || message["content"].is_null()) {
     if (out.role != "assistant")
       return invalid(fmt::format("\"{}.content\" is missing", path), path + ".content");
@@ -101,7 +145,7 @@ Result<ChatMessage> parse_message(Json& message, const std::string& path) {
 
 }  // namespace
 
-Result<ChatPrompt> parse_messages(Json& body, const MediaLimits& limits) {
+Result<ChatPrompt> parse_messages(Json& body, const RequestLimits& limits) {
   if (!body.contains("messages")) return invalid("\"messages\" is missing", "messages");
   Json& messages = body["messages"];
   if (!messages.is_array()) return wrong("messages", "a list");
@@ -111,9 +155,18 @@ Result<ChatPrompt> parse_messages(Json& body, const MediaLimits& limits) {
     VALORA_TRY(message, parse_message(messages[i], fmt::format("messages[{}]", i)));
     prompt.messages.push_back(std::move(message));
   }
-  VALORA_CHECK(check_media(prompt, limits));
+  VALORA_CHECK(check_media(prompt, limits.media));
   VALORA_TRY(add_generation_prompt, optional_field<bool>(body, "add_generation_prompt"));
   prompt.add_generation_prompt = add_generation_prompt;
+  VALORA_TRY(continues, flag(body, "continue_final_message", false));
+  if (continues && add_generation_prompt.value_or(false))
+    return invalid(
+        "\"continue_final_message\" goes on with the last message; \"add_generation_prompt\" "
+        "begins another",
+        "continue_final_message");
+  prompt.continue_final_message = continues;
+  if (continues) prompt.add_generation_prompt = false;
+  VALORA_CHECK(parse_rendering(body, limits, prompt));
   if (Json& variables = body["chat_template_kwargs"]; !variables.is_null()) {
     if (!variables.is_object()) return wrong("chat_template_kwargs", "an object");
     prompt.template_variables = std::move(variables);

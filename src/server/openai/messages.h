@@ -1,15 +1,15 @@
-// Parses chat messages with text, image and video parts.
+// Parses chat messages with text, image and video parts, calls of tools and their results.
 #pragma once
 
-#include "api/media_limits.h"
 #include "api/request.h"
 #include "base/json.h"
 #include "base/result.h"
+#include "server/openai/request_limits.h"
 
 namespace valora::server {
 
 // Errors name the path of the wrong value ("messages[1].content[0].image_url.url"). Moves the
 // strings out of `body`.
-Result<ChatPrompt> parse_messages(Json& body, const MediaLimits& limits);
+Result<ChatPrompt> parse_messages(Json& body, const RequestLimits& limits);
 
 }  // namespace valora::server

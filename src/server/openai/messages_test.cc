@@ -71,7 +71,47 @@ TEST(ParseMessages, RefusesPartsThatCannotBeServed) {
             ErrorCode::kNotImplemented);
   EXPECT_EQ(
       messages(R"([{"role":"assistant","content":"x","tool_calls":[{"id":"1"}]}])").error().param,
-      "messages[0].tool_calls");
+      "messages[0].tool_calls[0].function");
+}
+
+TEST(ParseMessages, ReadsCallsAndTheirResults) {
+  const auto prompt = messages(R"([{"role":"assistant","content":null,"tool_calls":[
+      {"id":"1","type":"function","function":{"name":"f","arguments":"{\"b\": 1, \"a\": 2}"}},
+      {"function":{"name":"g","arguments":""}}]},
+    {"role":"tool","tool_call_id":"1","name":"f","content":"sunny"}])");
+  ASSERT_TRUE(prompt.ok()) << prompt.error().message;
+  const ChatMessage& calls = prompt->messages[0];
+  ASSERT_EQ(calls.tool_calls.size(), 2u);
+  EXPECT_EQ(calls.tool_calls[0].id, "1");
+  EXPECT_EQ(calls.tool_calls[0].name, "f");
+  EXPECT_EQ(calls.tool_calls[0].arguments, R"({"b": 1, "a": 2})");
+  EXPECT_EQ(calls.tool_calls[1].arguments, "{}");
+  EXPECT_EQ(prompt->messages[1].tool_call_id, "1");
+  EXPECT_EQ(prompt->messages[1].name, "f");
+  const auto param = [](const std::string& call) {
+    return messages(R"([{"role":"assistant","tool_calls":[)" + call + "]}]").error().param;
+  };
+  EXPECT_EQ(param(R"({"function":{"name":"f","arguments":"[1]"}})"),
+            "messages[0].tool_calls[0].function.arguments");
+  EXPECT_EQ(param(R"({"function":{"name":"f","arguments":{}}})"),
+            "messages[0].tool_calls[0].function.arguments");
+  EXPECT_EQ(param(R"({"type":"custom","function":{"name":"f"}})"),
+            "messages[0].tool_calls[0].type");
+  EXPECT_EQ(messages(R"([{"role":"user","content":"","tool_calls":[{}]}])").error().param,
+            "messages[0].tool_calls");
+}
+
+TEST(ParseMessages, TheLastMessageMayBeContinued) {
+  const auto chat = [](const std::string& fields) {
+    return parse_chat(R"({"messages":[{"role":"assistant","content":"x"}],)" + fields + "}", {});
+  };
+  const auto body = chat(R"("continue_final_message":true)");
+  ASSERT_TRUE(body.ok());
+  const auto& prompt = std::get<ChatPrompt>(body->prompts.at(0));
+  EXPECT_TRUE(prompt.continue_final_message);
+  EXPECT_EQ(prompt.add_generation_prompt, false);
+  EXPECT_EQ(chat(R"("continue_final_message":true,"add_generation_prompt":true)").error().param,
+            "continue_final_message");
 }
 
 TEST(ParseMessages, CountsMediaOverAllMessages) {

@@ -7,14 +7,15 @@
 
 #include "base/strings.h"
 #include "server/openai/constraint.h"
+#include "server/openai/copies.h"
 #include "server/openai/fields.h"
+#include "server/openai/logprob_fields.h"
 #include "server/openai/sampling.h"
 #include "server/openai/unsupported_fields.h"
 
 namespace valora::server {
 namespace {
 
-constexpr int kMaxLogprobs = 20;
 constexpr int kDefaultCompletionTokens = 16;  // OpenAI's
 constexpr size_t kMaxPrompts = 1024;
 constexpr size_t kMaxChoices = 1024;  // n times the prompts
@@ -98,6 +99,13 @@ Status parse_stream(const Json& body, GenerationBody& out) {
   return {};
 }
 
+Result<std::optional<int>> parse_truncation(const Json& body) {
+  VALORA_TRY(most, integer_in(body, "truncate_prompt_tokens", -1, INT32_MAX));
+  if (most == 0)
+    return invalid("\"truncate_prompt_tokens\" must be -1 or at least 1", "truncate_prompt_tokens");
+  return most;
+}
+
 Result<GenerationBody> parse_shared(const Json& body, std::string_view text) {
   GenerationBody out;
   VALORA_TRY(target, parse_target(body));
@@ -112,18 +120,12 @@ Result<GenerationBody> parse_shared(const Json& body, std::string_view text) {
   out.sampling = std::move(sampling);
   out.sampling.max_tokens = max_tokens;
   out.return_token_ids = return_token_ids;
+  VALORA_TRY(ids_as_text, flag(body, "return_tokens_as_token_ids", false));
+  out.token_ids_as_text = ids_as_text;
+  VALORA_TRY(truncate, parse_truncation(body));
+  out.truncate_prompt_tokens = truncate;
   VALORA_CHECK(parse_stream(body, out));
   return out;
-}
-
-Status parse_chat_logprobs(const Json& body, GenerationBody& out) {
-  VALORA_TRY(logprobs, flag(body, "logprobs", false));
-  VALORA_TRY(top, integer_in(body, "top_logprobs", 0, kMaxLogprobs));
-  if (top.value_or(0) > 0 && !logprobs)
-    return invalid("\"top_logprobs\" is only allowed with \"logprobs\": true", "top_logprobs");
-  out.logprobs = logprobs;
-  if (logprobs) out.sampling.logprobs = top.value_or(0);
-  return {};
 }
 
 // A string, a list of strings, a list of token ids, or a list of such lists.
@@ -166,31 +168,45 @@ Result<std::vector<Prompt>> parse_prompts(const Json& body, const std::string& k
 }  // namespace
 
 // Bodies without messages use no chat template.
-Status refuse_template_variables(const Json& body) {
-  if (unused(body, "chat_template_kwargs")) return {};
-  return invalid("\"chat_template_kwargs\" needs \"messages\"", "chat_template_kwargs");
+Status refuse_chat_fields(const Json& body) {
+  for (const char* field :
+       {"chat_template", "chat_template_kwargs", "continue_final_message", "mm_processor_kwargs"})
+    if (!unused(body, field))
+      return invalid(fmt::format("\"{}\" needs \"messages\"", field), field);
+  return {};
 }
 
-Result<GenerationBody> parse_chat(std::string_view text, const MediaLimits& limits) {
+Result<GenerationBody> parse_chat(std::string_view text, const RequestLimits& limits) {
   VALORA_TRY(body, parse_body(text));
+  return parse_chat_body(std::move(body), text, limits);
+}
+
+Result<GenerationBody> parse_chat_body(Json body, std::string_view text,
+                                       const RequestLimits& limits) {
   VALORA_CHECK(check_chat_fields(body));
   VALORA_TRY(out, parse_shared(body, text));
-  VALORA_CHECK(parse_chat_logprobs(body, out));
+  VALORA_CHECK(parse_chat_logprobs(body, limits, out));
   VALORA_TRY(max_completion_tokens, integer_in(body, "max_completion_tokens", 1, INT32_MAX));
   if (max_completion_tokens) out.sampling.max_tokens = max_completion_tokens;
+  VALORA_TRY(tools, parse_tools(body, text));
+  if (out.constraint && tools.choice != ToolRequest::Choice::kNone)
+    return invalid(fmt::format("\"{}\" and \"tools\" demand two forms of one answer; send "
+                               "\"tool_choice\": \"none\" for the first",
+                               out.constraint->param),
+                   out.constraint->param);
   VALORA_TRY(prompt, parse_messages(body, limits));
+  prompt.tools = tools.json;
+  out.tools = std::move(tools);
   out.prompts.emplace_back(std::move(prompt));
   return out;
 }
 
-Result<GenerationBody> parse_completion(std::string_view text) {
+Result<GenerationBody> parse_completion(std::string_view text, const RequestLimits& limits) {
   VALORA_TRY(body, parse_body(text));
   VALORA_CHECK(check_completion_fields(body));
-  VALORA_CHECK(refuse_template_variables(body));
+  VALORA_CHECK(refuse_chat_fields(body));
   VALORA_TRY(out, parse_shared(body, text));
-  VALORA_TRY(logprobs, integer_in(body, "logprobs", 0, kMaxLogprobs));
-  out.logprobs = logprobs.has_value();
-  out.sampling.logprobs = logprobs;
+  VALORA_CHECK(parse_completion_logprobs(body, limits, out));
   if (!out.sampling.max_tokens) out.sampling.max_tokens = kDefaultCompletionTokens;
   VALORA_TRY(prompts, parse_prompts(body, "prompt"));
   if (prompts.size() * out.sampling.n > kMaxChoices)
@@ -198,10 +214,23 @@ Result<GenerationBody> parse_completion(std::string_view text) {
                                prompts.size() * out.sampling.n, kMaxChoices),
                    "n");
   out.prompts = std::move(prompts);
+  VALORA_CHECK(check_copies(out));
   return out;
 }
 
-Result<ClassifyBody> parse_classify(std::string_view text, const MediaLimits& limits) {
+// Of the endpoints that answer with numbers: a conversation, or "input".
+Result<std::vector<Prompt>> parse_inputs(Json& body, const RequestLimits& limits) {
+  if (member(body, "messages").is_null()) {
+    VALORA_CHECK(refuse_chat_fields(body));
+    return parse_prompts(body, "input");
+  }
+  VALORA_TRY(prompt, parse_messages(body, limits));
+  std::vector<Prompt> prompts;
+  prompts.emplace_back(std::move(prompt));
+  return prompts;
+}
+
+Result<ClassifyBody> parse_classify(std::string_view text, const RequestLimits& limits) {
   VALORA_TRY(body, parse_body(text));
   VALORA_CHECK(check_classify_fields(body));
   ClassifyBody out;
@@ -211,34 +240,55 @@ Result<ClassifyBody> parse_classify(std::string_view text, const MediaLimits& li
   VALORA_TRY(softmax, flag(body, "softmax", true));
   VALORA_TRY(activation, flag(body, "activation", softmax));
   VALORA_TRY(use_activation, flag(body, "use_activation", activation));
+  VALORA_TRY(truncate, parse_truncation(body));
+  VALORA_TRY(prompts, parse_inputs(body, limits));
+  out.truncate_prompt_tokens = truncate;
   out.target = std::move(target);
   out.sharing = std::move(sharing);
   out.use_activation = use_activation;
-  if (!member(body, "messages").is_null()) {
-    VALORA_TRY(prompt, parse_messages(body, limits));
-    out.prompts.emplace_back(std::move(prompt));
-    return out;
-  }
-  VALORA_CHECK(refuse_template_variables(body));
-  VALORA_TRY(prompts, parse_prompts(body, "input"));
   out.prompts = std::move(prompts);
   return out;
 }
 
-Result<TokenizeBody> parse_tokenize(std::string_view text, const MediaLimits& limits) {
+Result<EmbedBody> parse_embed(std::string_view text, const RequestLimits& limits) {
+  VALORA_TRY(body, parse_body(text));
+  VALORA_CHECK(check_embed_fields(body));
+  EmbedBody out;
+  VALORA_TRY(target, parse_target(body));
+  VALORA_TRY(sharing, parse_sharing(body));
+  VALORA_TRY(format, field_or<std::string>(body, "encoding_format", "float"));
+  if (format != "float" && format != "base64")
+    return invalid("\"encoding_format\" must be \"float\" or \"base64\"", "encoding_format");
+  VALORA_TRY(use_activation, flag(body, "use_activation", true));  // vLLM's later name
+  VALORA_TRY(normalize, flag(body, "normalize", use_activation));
+  VALORA_TRY(truncate, parse_truncation(body));
+  VALORA_TRY(prompts, parse_inputs(body, limits));
+  out.truncate_prompt_tokens = truncate;
+  out.target = std::move(target);
+  out.sharing = std::move(sharing);
+  out.base64 = format == "base64";
+  out.normalize = normalize;
+  out.prompts = std::move(prompts);
+  return out;
+}
+
+Result<TokenizeBody> parse_tokenize(std::string_view text, const RequestLimits& limits) {
   VALORA_TRY(body, parse_body(text));
   VALORA_CHECK(check_tokenize_fields(body));
   TokenizeBody out;
   VALORA_TRY(target, parse_target(body));
+  VALORA_TRY(tools, parse_tools(body, text));
   out.target = std::move(target);
   if (!member(body, "messages").is_null()) {
     VALORA_TRY(prompt, parse_messages(body, limits));
     VALORA_TRY(add_special_tokens, flag(body, "add_special_tokens", false));
     if (!prompt.add_generation_prompt) prompt.add_generation_prompt = true;
+    prompt.tools = std::move(tools.json);
     out.prompt = std::move(prompt);
     out.add_special_tokens = add_special_tokens;
     return out;
   }
+  VALORA_CHECK(refuse_chat_fields(body));
   VALORA_TRY(prompt, required_field<std::string>(body, "prompt"));
   VALORA_TRY(add_special_tokens, flag(body, "add_special_tokens", true));
   out.prompt = std::move(prompt);

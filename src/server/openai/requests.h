@@ -12,6 +12,7 @@
 #include "base/json.h"
 #include "base/result.h"
 #include "server/openai/messages.h"
+#include "server/openai/tools.h"
 
 namespace valora::server {
 
@@ -39,18 +40,33 @@ struct GenerationBody {
   std::vector<Prompt> prompts;  // one for chat
   SamplingParams sampling;
   std::optional<AnswerConstraint> constraint;
-  bool logprobs = false;  // include logprobs in the answer
+  ToolRequest tools;             // of a chat
+  bool logprobs = false;         // include logprobs in the answer
+  bool prompt_logprobs = false;  // and those of the prompt
   bool stream = false;
   bool include_usage = false;
   bool continuous_usage = false;
   bool return_token_ids = false;
+  bool token_ids_as_text = false;  // log probabilities write tokens as "token_id:ID"
+  bool echo = false;               // of a completion: its text begins with the prompt's
+  std::optional<int> truncate_prompt_tokens;
 };
 
 struct ClassifyBody {
   Target target;
   Sharing sharing;
   std::vector<Prompt> prompts;
+  std::optional<int> truncate_prompt_tokens;
   bool use_activation = true;
+};
+
+struct EmbedBody {
+  Target target;
+  Sharing sharing;
+  std::vector<Prompt> prompts;
+  std::optional<int> truncate_prompt_tokens;
+  bool base64 = false;  // the bytes of little-endian floats instead of numbers
+  bool normalize = true;
 };
 
 struct TokenizeBody {
@@ -64,10 +80,14 @@ struct DetokenizeBody {
   std::vector<int32_t> tokens;
 };
 
-Result<GenerationBody> parse_chat(std::string_view text, const MediaLimits& limits);
-Result<GenerationBody> parse_completion(std::string_view text);
-Result<ClassifyBody> parse_classify(std::string_view text, const MediaLimits& limits);
-Result<TokenizeBody> parse_tokenize(std::string_view text, const MediaLimits& limits);
+Result<GenerationBody> parse_chat(std::string_view text, const RequestLimits& limits);
+// The same of a body that was parsed; `text` has those of its fields whose order of keys counts.
+Result<GenerationBody> parse_chat_body(Json body, std::string_view text,
+                                       const RequestLimits& limits);
+Result<GenerationBody> parse_completion(std::string_view text, const RequestLimits& limits = {});
+Result<ClassifyBody> parse_classify(std::string_view text, const RequestLimits& limits);
+Result<EmbedBody> parse_embed(std::string_view text, const RequestLimits& limits);
+Result<TokenizeBody> parse_tokenize(std::string_view text, const RequestLimits& limits);
 Result<DetokenizeBody> parse_detokenize(std::string_view text);
 
 }  // namespace valora::server

@@ -135,6 +135,11 @@ INSTANTIATE_TEST_SUITE_P(
         BadField{R"("response_format":"json")", "response_format"},
         BadField{R"("response_format":{"type":"json_schema"})", "response_format"},
         BadField{R"("tool_choice":5)", "tool_choice"},
+        BadField{R"("allowed_token_ids":[])", "allowed_token_ids"},
+        BadField{R"("bad_words":[""])", "bad_words"},
+        BadField{R"("truncate_prompt_tokens":0)", "truncate_prompt_tokens"},
+        BadField{R"("tool_choice":"required")", "tool_choice"},
+        BadField{R"("tool_choice":{"type":"function"})", "tool_choice"},
         BadField{R"("add_generation_prompt":"no")", "add_generation_prompt"}));
 
 // Every prompt and sequence of a request holds a copy, so a small body would take gigabytes.
@@ -184,23 +189,18 @@ TEST_P(UnsupportedField, IsNotImplementedAndNamesTheField) {
 
 INSTANTIATE_TEST_SUITE_P(
     Fields, UnsupportedField,
-    ::testing::Values(BadField{R"("tools":[{"type":"function"}])", "tools"},
-                      BadField{R"("tools":[{}],"tool_choice":"required")", "tools"},
-                      BadField{R"("tool_choice":"required")", "tool_choice"},
-                      BadField{R"("tool_choice":{"type":"function"})", "tool_choice"},
+    ::testing::Values(BadField{R"("tools":[{"type":"web_search"}])", "tools"},
                       BadField{R"("functions":[{}])", "functions"},
-                      BadField{R"("response_format":{"type":"boxes"})", "response_format"},
+                      BadField{R"("response_format":{"type":"table"})", "response_format"},
                       BadField{R"("audio":{"voice":"x"})", "audio"},
                       BadField{R"("modalities":["text","audio"])", "modalities"},
                       BadField{R"("echo":true)", "echo"}, BadField{R"("best_of":3)", "best_of"},
                       BadField{R"("suffix":"x")", "suffix"},
-                      BadField{R"("prompt_logprobs":0)", "prompt_logprobs"},
                       BadField{R"("use_beam_search":true)", "use_beam_search"},
                       BadField{R"("structured_outputs":{"regex":"a","whitespace_pattern":"b"})",
                                "structured_outputs"},
                       BadField{R"("chat_template":"x")", "chat_template"},
                       BadField{R"("mm_processor_kwargs":{"a":1})", "mm_processor_kwargs"},
-                      BadField{R"("continue_final_message":true)", "continue_final_message"},
                       BadField{R"("add_special_tokens":true)", "add_special_tokens"}));
 
 TEST(ParseChat, PassesHarmlessFields) {
@@ -209,7 +209,6 @@ TEST(ParseChat, PassesHarmlessFields) {
     "tool_choice":"auto","parallel_tool_calls":true,"functions":null,"response_format":{"type":"text"},
     "modalities":["text"],"best_of":1,"echo":false,"suffix":null,"chat_template_kwargs":{},"function_call":"auto")");
   EXPECT_TRUE(body.ok()) << body.error().message;
-  EXPECT_TRUE(chat(R"("tools":[{"type":"function"}],"tool_choice":"none")").ok());
   EXPECT_TRUE(chat(R"("tools":null,"tool_choice":null)").ok());
 }
 
@@ -275,7 +274,12 @@ TEST(ParseCompletion, HasItsOwnDefaultsAndLogprobs) {
   EXPECT_FALSE(completion(R"("logprobs":null)")->logprobs);
   EXPECT_EQ(completion(R"("logprobs":21)").error().param, "logprobs");
   EXPECT_EQ(completion(R"("logprobs":true)").error().param, "logprobs");
-  EXPECT_EQ(completion(R"("echo":true)").error().code, ErrorCode::kNotImplemented);
+  EXPECT_TRUE(completion(R"("echo":true)")->echo);
+  const auto scored = completion(R"("echo":true,"logprobs":2)");
+  ASSERT_TRUE(scored.ok());
+  EXPECT_EQ(scored->sampling.prompt_logprobs, 2);
+  EXPECT_FALSE(scored->prompt_logprobs);
+  EXPECT_FALSE(completion(R"("logprobs":2)")->sampling.prompt_logprobs);
   EXPECT_EQ(completion(R"("best_of":2,"n":2)")->sampling.n, 2);
 }
 
@@ -303,6 +307,27 @@ TEST(ParseTokenize, TakesAPromptOrMessages) {
   EXPECT_EQ(parse_tokenize("{}", {}).error().param, "prompt");
   EXPECT_EQ(parse_detokenize(R"({"tokens":[1,2]})")->tokens, (std::vector<int32_t>{1, 2}));
   EXPECT_EQ(parse_detokenize("{}").error().param, "tokens");
+}
+
+TEST(ParseCompletion, WhatEveryPromptGetsACopyOfIsBounded) {
+  const auto with = [](int prompts, const std::string& field, const std::string& value) {
+    std::string list = "\"x\"";
+    for (int i = 1; i < prompts; ++i) list += ",\"x\"";
+    return parse_completion(fmt::format(R"({{"prompt":[{}],"{}":{}}})", list, field, value));
+  };
+  std::string ids = "[0";
+  for (int i = 1; i < 100'000; ++i) ids += ",0";
+  const std::string pattern = '"' + std::string(size_t{1} << 20, 'a') + '"';
+  for (const auto& [field, value] :
+       {std::pair<std::string, std::string>{"allowed_token_ids", ids + "]"},
+        {"guided_regex", pattern}}) {
+    EXPECT_TRUE(with(1, field, value).ok()) << field;
+    EXPECT_TRUE(with(50, field, value).ok()) << field;
+    const auto refused = with(1024, field, value);
+    ASSERT_FALSE(refused.ok()) << field;
+    EXPECT_EQ(refused.error().code, ErrorCode::kInvalidArgument);
+    EXPECT_EQ(refused.error().param, field);
+  }
 }
 
 }  // namespace

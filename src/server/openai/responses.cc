@@ -5,7 +5,8 @@ namespace {
 
 OrderedJson token_ids(const std::vector<TokenOutput>& tokens) {
   OrderedJson ids = OrderedJson::array();
-  for (const TokenOutput& token : tokens) ids.push_back(token.chosen.id);
+  for (const TokenOutput& token : tokens)
+    if (token.chosen.id >= 0) ids.push_back(token.chosen.id);
   return ids;
 }
 
@@ -20,9 +21,10 @@ class ChatAnswerFormat final : public AnswerFormat {
   const char* id_prefix() const override { return "chatcmpl-"; }
   const char* object() const override { return "chat.completion"; }
   const char* chunk_object() const override { return "chat.completion.chunk"; }
+  bool prompt_in_choices() const override { return false; }
 
   OrderedJson choice(int index, const Choice& choice, AnswerOptions options) const override {
-    OrderedJson out;
+    OrderedJson out = OrderedJson::object();
     out["index"] = index;
     out["message"] = {{"role", "assistant"}, {"content", choice.text}, {"refusal", nullptr}};
     out["logprobs"] = options.logprobs ? chat_logprobs(choice.tokens) : OrderedJson();
@@ -36,7 +38,7 @@ class ChatAnswerFormat final : public AnswerFormat {
     OrderedJson delta = OrderedJson::object();
     if (first) delta["role"] = "assistant";
     delta["content"] = chunk.text;
-    OrderedJson out;
+    OrderedJson out = OrderedJson::object();
     out["index"] = index;
     out["delta"] = std::move(delta);
     out["logprobs"] =
@@ -52,31 +54,78 @@ class CompletionAnswerFormat final : public AnswerFormat {
   const char* id_prefix() const override { return "cmpl-"; }
   const char* object() const override { return "text_completion"; }
   const char* chunk_object() const override { return "text_completion"; }
+  bool prompt_in_choices() const override { return true; }
 
   OrderedJson choice(int index, const Choice& choice, AnswerOptions options) const override {
-    return any(index, choice.text, choice.tokens, choice.finish, 0, options);
+    return any(index, choice.text, choice.prompt.get(), choice.tokens, choice.finish, 0, options);
   }
 
   OrderedJson chunk(int index, const OutputChunk& chunk, bool, size_t text_offset,
                     AnswerOptions options) const override {
-    return any(index, chunk.text, chunk.tokens, chunk.finish, text_offset, options);
+    return any(index, chunk.text, chunk.prompt.get(), chunk.tokens, chunk.finish, text_offset,
+               options);
   }
 
  private:
-  static OrderedJson any(int index, const std::string& text, const std::vector<TokenOutput>& tokens,
+  static OrderedJson any(int index, const std::string& text, const std::vector<TokenOutput>* prompt,
+                         const std::vector<TokenOutput>& tokens,
                          const std::optional<Finish>& finish, size_t text_offset,
                          AnswerOptions options) {
-    OrderedJson out;
+    OrderedJson out = OrderedJson::object();
     out["index"] = index;
     out["text"] = text;
-    out["logprobs"] = options.logprobs ? completion_logprobs(tokens, text_offset) : OrderedJson();
+    out["logprobs"] =
+        options.logprobs ? completion_logprobs(options.echo ? prompt : nullptr, tokens, text_offset)
+                         : OrderedJson();
     add_finish(out, finish);
     if (options.token_ids) out["token_ids"] = token_ids(tokens);
     return out;
   }
 };
 
+bool is_empty_text(const OrderedJson& value) {
+  return value.is_string() && value.get_ref<const std::string&>().empty();
+}
+
+void finish_with_calls(OrderedJson& choice) {
+  if (choice["finish_reason"] == "stop") choice["finish_reason"] = "tool_calls";
+}
+
 }  // namespace
+
+void set_tool_calls(OrderedJson& choice, const std::vector<AnswerCall>& calls) {
+  if (calls.empty()) return;
+  OrderedJson list = OrderedJson::array();
+  for (const AnswerCall& call : calls)
+    list.push_back({{"id", call.id},
+                    {"type", "function"},
+                    {"function", {{"name", call.name}, {"arguments", call.arguments}}}});
+  OrderedJson& message = choice["message"];
+  if (is_empty_text(message["content"])) message["content"] = nullptr;
+  message["tool_calls"] = std::move(list);
+  finish_with_calls(choice);
+}
+
+void add_tool_calls(OrderedJson& chunk, const std::vector<AnswerCallDelta>& calls, bool called) {
+  if (called) finish_with_calls(chunk);
+  if (calls.empty()) return;
+  OrderedJson list = OrderedJson::array();
+  for (const AnswerCallDelta& call : calls) {
+    OrderedJson item = {{"index", call.index}};
+    OrderedJson function = OrderedJson::object();
+    if (call.name) {
+      item["id"] = call.id;
+      item["type"] = "function";
+      function["name"] = *call.name;
+    }
+    function["arguments"] = call.arguments;
+    item["function"] = std::move(function);
+    list.push_back(std::move(item));
+  }
+  OrderedJson& delta = chunk["delta"];
+  if (is_empty_text(delta["content"])) delta.erase("content");
+  delta["tool_calls"] = std::move(list);
+}
 
 const AnswerFormat& chat_format() {
   static const ChatAnswerFormat format;
@@ -89,7 +138,7 @@ const AnswerFormat& completion_format() {
 }
 
 OrderedJson answer_head(const AnswerHead& head, const char* object) {
-  OrderedJson out;
+  OrderedJson out = OrderedJson::object();
   out["id"] = head.id;
   out["object"] = object;
   out["created"] = head.created;
@@ -98,7 +147,7 @@ OrderedJson answer_head(const AnswerHead& head, const char* object) {
 }
 
 OrderedJson usage_json(const Usage& usage) {
-  OrderedJson out;
+  OrderedJson out = OrderedJson::object();
   out["prompt_tokens"] = usage.prompt_tokens;
   out["total_tokens"] = usage.prompt_tokens + usage.completion_tokens;
   out["completion_tokens"] = usage.completion_tokens;

@@ -16,6 +16,7 @@ constexpr size_t kMaxStops = 16;
 constexpr size_t kMaxStopCharacters = 1024;  // of each
 constexpr size_t kMaxStopTokens = 128;
 constexpr size_t kMaxBiases = 1024;
+constexpr size_t kMaxBadWords = 128;
 constexpr double kMaxRepetitionPenalty = 1e6;
 
 Result<std::vector<std::string>> parse_stop(const Json& body) {
@@ -69,6 +70,28 @@ Result<std::vector<std::pair<int32_t, float>>> parse_logit_bias(const Json& body
   return biases;
 }
 
+Result<std::vector<int32_t>> parse_allowed_tokens(const Json& body) {
+  const Json& value = member(body, "allowed_token_ids");
+  if (value.is_null()) return std::vector<int32_t>{};
+  VALORA_TRY(ids, integers(value, "allowed_token_ids"));
+  if (ids.empty()) return invalid("\"allowed_token_ids\" is empty", "allowed_token_ids");
+  return ids;
+}
+
+Result<std::vector<std::string>> parse_bad_words(const Json& body) {
+  VALORA_TRY(words, string_or_strings(body, "bad_words"));
+  if (words.size() > kMaxBadWords)
+    return invalid(
+        fmt::format("\"bad_words\" takes at most {} words, not {}", kMaxBadWords, words.size()),
+        "bad_words");
+  for (const std::string& word : words)
+    if (word.empty() || count_characters(word) > kMaxStopCharacters)
+      return invalid(
+          fmt::format("\"bad_words\" takes words of 1 to {} characters", kMaxStopCharacters),
+          "bad_words");
+  return words;
+}
+
 }  // namespace
 
 Result<SamplingParams> parse_sampling(const Json& body) {
@@ -90,6 +113,10 @@ Result<SamplingParams> parse_sampling(const Json& body) {
   VALORA_TRY(stop, parse_stop(body));
   VALORA_TRY(stop_token_ids, parse_stop_tokens(body));
   VALORA_TRY(logit_bias, parse_logit_bias(body));
+  VALORA_TRY(allowed, parse_allowed_tokens(body));
+  VALORA_TRY(bad_words, parse_bad_words(body));
+  sampling.allowed_token_ids = std::move(allowed);
+  sampling.bad_words = std::move(bad_words);
   sampling.temperature = temperature;
   sampling.top_p = top_p;
   sampling.top_k = top_k;

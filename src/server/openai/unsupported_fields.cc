@@ -14,22 +14,20 @@ using Fields = std::initializer_list<const char*>;
 
 constexpr Fields kGeneration = {
     // OpenAI's and vLLM's
-    "echo", "suffix", "use_beam_search", "prompt_logprobs", "logprob_token_ids",
-    "return_tokens_as_token_ids", "allowed_token_ids", "bad_words", "truncate_prompt_tokens",
-    "truncation_side", "logits_processors", "structural_tag", "guided_decoding_backend",
-    "guided_whitespace_pattern", "kv_transfer_params", "vllm_xargs", "thinking_token_budget",
-    "repetition_detection",
+    "suffix", "use_beam_search", "logprob_token_ids", "truncation_side", "logits_processors",
+    "structural_tag", "guided_decoding_backend", "guided_whitespace_pattern", "kv_transfer_params",
+    "vllm_xargs", "thinking_token_budget", "repetition_detection",
     // SGLang's and llama.cpp's
     "regex", "ebnf", "grammar", "json_schema", "stop_regex", "no_stop_trim", "session_params",
     "custom_logit_processor", "custom_params", "return_hidden_states"};
 // of everything that renders a conversation
-constexpr Fields kRendering = {"continue_final_message", "chat_template", "mm_processor_kwargs",
-                               "media_io_kwargs"};
-constexpr Fields kChat = {"audio", "documents", "web_search_options", "verbosity",
-                          "add_special_tokens"};
+constexpr Fields kRendering = {"media_io_kwargs"};
+constexpr Fields kChat = {
+    "echo", "audio", "documents", "web_search_options", "verbosity", "add_special_tokens"};
 constexpr Fields kCompletion = {"prompt_embeds"};
-constexpr Fields kClassify = {"truncate_prompt_tokens", "truncation_side"};
-constexpr Fields kTokenize = {"return_token_strs", "tools"};
+constexpr Fields kClassify = {"truncation_side"};
+constexpr Fields kEmbed = {"dimensions", "truncation_side", "head", "embed_dtype", "endianness"};
+constexpr Fields kTokenize = {"return_token_strs"};
 
 Error unsupported(std::string_view field, std::string_view what = {}) {
   const std::string_view space = what.empty() ? "" : " ";
@@ -44,24 +42,28 @@ Status refuse(const Json& body, Fields fields) {
   return {};
 }
 
-Status check_tools(const Json& body) {
+// The names that tools had before "tools" and "tool_choice".
+Status check_functions(const Json& body) {
   const Json& call = member(body, "function_call");
   if (!unused(body, "function_call") && call != "none" && call != "auto")
-    return unsupported("function_call", "other than \"none\" and \"auto\"");
+    return unsupported("function_call", "(use \"tool_choice\")");
+  if (unused(body, "functions") || member(body, "tool_choice") == "none") return {};
+  return unsupported("functions", "(use \"tools\")");
+}
+
+// Text completions have no tools.
+Status check_tools(const Json& body) {
   const Json& choice = member(body, "tool_choice");
-  const bool none = choice == "none";
-  if (!none && !unused(body, "tools")) return unsupported("tools");
-  if (!none && !unused(body, "functions")) return unsupported("functions");
-  if (!choice.is_null() && !none && choice != "auto") {
-    if (!choice.is_string() && !choice.is_object())
-      return invalid("\"tool_choice\" must be a string or an object", "tool_choice");
-    return unsupported("tool_choice", "other than \"none\" and \"auto\"");
-  }
-  return {};
+  if (choice == "none") return {};
+  if (!unused(body, "tools")) return unsupported("tools");
+  if (choice.is_null() || choice == "auto") return {};
+  if (!choice.is_string() && !choice.is_object())
+    return invalid("\"tool_choice\" must be a string or an object", "tool_choice");
+  return unsupported("tool_choice", "other than \"none\" and \"auto\"");
 }
 
 Status check_generation(const Json& body) {
-  VALORA_CHECK(check_tools(body));
+  VALORA_CHECK(check_functions(body));
   VALORA_CHECK(refuse(body, kGeneration));
   VALORA_CHECK(refuse(body, kRendering));
   const Json& modalities = member(body, "modalities");
@@ -89,6 +91,7 @@ Status check_chat_fields(const Json& body) {
 
 Status check_completion_fields(const Json& body) {
   VALORA_CHECK(check_generation(body));
+  VALORA_CHECK(check_tools(body));
   VALORA_CHECK(refuse(body, kCompletion));
   return check_special_tokens(body);
 }
@@ -96,6 +99,12 @@ Status check_completion_fields(const Json& body) {
 Status check_classify_fields(const Json& body) {
   VALORA_CHECK(refuse(body, kRendering));
   VALORA_CHECK(refuse(body, kClassify));
+  return check_special_tokens(body);
+}
+
+Status check_embed_fields(const Json& body) {
+  VALORA_CHECK(refuse(body, kRendering));
+  VALORA_CHECK(refuse(body, kEmbed));
   return check_special_tokens(body);
 }
 

@@ -12,6 +12,7 @@ namespace valora::server {
 Status check_chat_fields(const Json& body);
 Status check_completion_fields(const Json& body);
 Status check_classify_fields(const Json& body);
+Status check_embed_fields(const Json& body);
 Status check_tokenize_fields(const Json& body);
 
 }  // namespace valora::server

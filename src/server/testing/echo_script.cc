@@ -50,6 +50,18 @@ OutputChunk chunk_of(const std::string& token, int alternatives) {
   return chunk;
 }
 
+// Of a prompt of words: the i-th one has the log probability -i and the rank i.
+std::shared_ptr<const std::vector<TokenOutput>> prompt_of(const std::string& prompt, int top) {
+  auto tokens = std::make_shared<std::vector<TokenOutput>>();
+  for (const std::string& word : split_tokens(prompt)) {
+    const int i = static_cast<int>(tokens->size());
+    tokens->push_back({{token_id(word), word, -static_cast<float>(i), i}, {}});
+    for (int k = 0; i > 0 && k < top; ++k)
+      tokens->back().top.push_back({1000 + k, fmt::format("top{}", k), -0.5f, k + 1});
+  }
+  return tokens;
+}
+
 // As an engine does: a generation with a head is one chunk without tokens, the label.
 bool answers_with_label(const GenerateRequest& request) {
   return request.task == Task::kGenerate && !request.head.value_or("").empty();
@@ -88,6 +100,11 @@ Reply echo(const GenerateRequest& request) {
       reply.chunks.push_back({.text = "dog", .finish = Finish{FinishReason::kStop, {}}});
     return reply;
   }
+  if (request.task == Task::kEmbed) {
+    const auto length = static_cast<float>(prompt.size());
+    reply.embedding = std::vector<float>{length, -2 * length, 2 * length};
+    return reply;
+  }
   std::vector<std::string> tokens = tokens_for(request, prompt);
   const size_t most =
       reply.error ? 2 : static_cast<size_t>(request.sampling.max_tokens.value_or(1000));
@@ -95,6 +112,8 @@ Reply echo(const GenerateRequest& request) {
   if (cut) tokens.resize(most);
   for (const std::string& token : tokens)
     reply.chunks.push_back(chunk_of(token, request.sampling.logprobs.value_or(0)));
+  if (const auto top = request.sampling.prompt_logprobs)
+    reply.chunks.front().prompt = prompt_of(prompt, *top);
   reply.endless = prompt == "!flood";
   if (prompt == "!hang") reply.hangs_after = 1;
   if (reply.endless || reply.error) return reply;

@@ -5,7 +5,8 @@
 // over two tokens), "!media" (lists the lengths of the media URLs), "!fail ..." (an error after two
 // tokens), "!fail-now" (an error before any token), "!hang" (one token, then waits until released
 // or cancelled), "!flood" (large chunks until cancelled), "!unfinished" (no finish reason). A
-// request with a "head" is answered with the label "dog".
+// request with a "head" is answered with the label "dog". An embedding is (1, -2, 2) times the
+// bytes of the prompt.
 #pragma once
 
 #include "api/testing/fake_engine.h"

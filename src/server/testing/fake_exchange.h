@@ -49,6 +49,8 @@ class FakeExchange final : public Exchange {
     run_until([this] { return !stream.empty(); });
   }
   void leave() {
+    // An answer may begin before its handler asks to be told.
+    run_until([this] { return left_ != nullptr; });
     std::exchange(left_, nullptr)();
     let_go();
   }

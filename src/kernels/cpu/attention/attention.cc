@@ -166,27 +166,6 @@ class PagedAttention {
   std::unique_ptr<float[]> memory_;
 };
 
-// Packs one head's keys and values of a run into blocks of the KV cache's layout.
-template <typename T>
-void pack_run(const T* k, int64_t ldk, const T* v, int64_t ldv, int64_t length, int64_t dim,
-              std::vector<T>& memory, KeyBlocks<T>& blocks) {
-  const int64_t count = (length + kBlockTokens - 1) / kBlockTokens,
-                each = key_elements<T>(dim) + value_elements<T>(dim);
-  memory.resize(std::max<size_t>(memory.size(), count * each));
-  blocks.keys.clear();
-  blocks.values.clear();
-  for (int64_t b = 0; b < count; ++b) {
-    T* keys = memory.data() + b * each;
-    T* values = keys + key_elements<T>(dim);
-    blocks.keys.push_back(keys);
-    blocks.values.push_back(values);
-    for (int64_t i = b * kBlockTokens; i < std::min(length, (b + 1) * kBlockTokens); ++i)
-      store_token(k + i * ldk, v + i * ldv, dim, i % kBlockTokens, keys, values);
-  }
-  for (int64_t i = 0; i < kAheadBlocks; ++i)
-    blocks.keys.push_back(blocks.keys[i % count]);  // the next tile starts at the first block
-}
-
 }  // namespace
 
 template <typename T>
@@ -196,50 +175,10 @@ void paged_attention(Heads<const T> q, Heads<T> o, int64_t heads, float scale,
   PagedAttention<T>(q, o, heads, scale, spans, layer).run(parallel);
 }
 
-template <typename T>
-void block_attention(Heads<const T> q, Heads<const T> k, Heads<const T> v, Heads<T> o,
-                     int64_t heads, int64_t dim, float scale, std::span<const int64_t> ends,
-                     const ParallelFor& parallel) {
-  const int64_t runs = static_cast<int64_t>(ends.size());
-  WorkQueue queue(runs * heads);
-  parallel(0, queue.count(), 1, [&](int64_t first, int64_t last) {
-    thread_local std::vector<T> panels;
-    thread_local std::vector<float> memory;
-    thread_local KeyBlocks<T> blocks;
-    queue.work(first, last, [&](int64_t i) {
-      const int64_t run = i / heads, offset = i % heads * dim, begin = run == 0 ? 0 : ends[run - 1],
-                    length = ends[run] - begin;
-      if (length == 0) return;
-      pack_run(k.data + begin * k.ld + offset, k.ld, v.data + begin * v.ld + offset, v.ld, length,
-               dim, panels, blocks);
-      const int64_t tiles = (length + kTileRows - 1) / kTileRows;
-      for (int64_t t = 0; t < tiles; ++t) {
-        const int64_t row = begin + length * t / tiles;
-        QueryTile<T> tile{q.data + row * q.ld + offset,
-                          q.ld,
-                          begin + length * (t + 1) / tiles - row,
-                          1,
-                          dim,
-                          scale,
-                          length,
-                          false,
-                          0,
-                          length};
-        memory.resize(std::max<size_t>(memory.size(), partial_floats(tile)));
-        const PartialAttention partial = partial_in(memory.data(), tile);
-        attend(tile, blocks, partial);
-        write_normalized(tile, partial, o.data + row * o.ld + offset, o.ld);
-      }
-    });
-  });
-}
-
-#define VALORA_INSTANTIATE(T)                                                                      \
-  template void paged_attention(Heads<const T>, Heads<T>, int64_t, float,                          \
-                                std::span<const QuerySpan>, const KvLayer<T>&,                     \
-                                const ParallelFor&);                                               \
-  template void block_attention(Heads<const T>, Heads<const T>, Heads<const T>, Heads<T>, int64_t, \
-                                int64_t, float, std::span<const int64_t>, const ParallelFor&);
+#define VALORA_INSTANTIATE(T)                                                  \
+  template void paged_attention(Heads<const T>, Heads<T>, int64_t, float,      \
+                                std::span<const QuerySpan>, const KvLayer<T>&, \
+                                const ParallelFor&);
 VALORA_INSTANTIATE(float)
 VALORA_INSTANTIATE(bf16)
 

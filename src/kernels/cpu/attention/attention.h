@@ -28,11 +28,4 @@ void paged_attention(Heads<const T> q, Heads<T> o, int64_t heads, float scale,
                      std::span<const QuerySpan> spans, const KvLayer<T>& layer,
                      const ParallelFor& parallel);
 
-// Bidirectional attention within the runs of rows [ends[i-1], ends[i]), where ends[-1] = 0: the
-// images, frames and windows of the vision towers. q, k, v, o: [ends.back(), heads, dim].
-template <typename T>
-void block_attention(Heads<const T> q, Heads<const T> k, Heads<const T> v, Heads<T> o,
-                     int64_t heads, int64_t dim, float scale, std::span<const int64_t> ends,
-                     const ParallelFor& parallel);
-
 }  // namespace valora::kernels

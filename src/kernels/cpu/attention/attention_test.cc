@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "kernels/cpu/attention/runs.h"
 #include "kernels/testing/isa_fixture.h"
 #include "kernels/testing/projection_reference.h"
 #include "kernels/testing/two_threads.h"
@@ -198,32 +199,49 @@ TEST_P(Attention, SharedByThreads) {
   Paged<float>({4, 2, 16}, {{1500, 1}, {0, 60}, {33, 17}}).check(testing_support::two_threads);
 }
 
+// q, k and v side by side. Keys are stored, and queries attend, in parts that end at `cuts`.
 template <typename T>
-void expect_blocks(int64_t heads, int64_t dim, const std::vector<int64_t>& ends) {
-  const int64_t rows = ends.back(), width = heads * dim, ld = 3 * width;  // packed q, k, v
+void expect_runs(int64_t heads, int64_t dim, const std::vector<int64_t>& ends,
+                 const std::vector<int64_t>& cuts, const ParallelFor& parallel) {
+  const int64_t rows = ends.back(), width = heads * dim, ld = 3 * width;
   const auto qkv = random_values<T>(rows * ld, 4);
-  Guarded<T> o(rows * width);
-  block_attention<T>({qkv.data(), ld}, {qkv.data() + width, ld}, {qkv.data() + 2 * width, ld},
-                     {o.data(), width}, heads, dim, kScale, ends, serial_for);
+  const Runs runs(ends);
+  Guarded<T> packed(runs.blocks() * kv_elements<T>(heads, dim)), o(rows * width);
+  std::fill_n(packed.data(), runs.blocks() * kv_elements<T>(heads, dim),
+              from_float<T>(std::numeric_limits<float>::quiet_NaN()));
+  const PackedRuns<T> store{runs, packed.data(), heads, dim};
   int64_t begin = 0;
-  for (const int64_t end : ends) {
-    for (int64_t i = begin; i < end; ++i)
-      for (int64_t h = 0; h < heads; ++h) {
-        const T* row = &qkv[begin * ld + h * dim];
-        expect_row<T>(&qkv[i * ld + h * dim], row + width, row + 2 * width, ld, end - begin, dim,
-                      &o[i * width + h * dim]);
-        if (::testing::Test::HasFatalFailure()) return;
-      }
+  for (const int64_t end : cuts) {
+    const T* row = qkv.data() + begin * ld;
+    store_runs<T>({row + width, ld}, {row + 2 * width, ld}, begin, end - begin, store, parallel);
     begin = end;
   }
+  begin = 0;
+  for (const int64_t end : cuts) {
+    attend_runs<T>({qkv.data() + begin * ld, ld}, {o.data() + begin * width, width}, begin,
+                   end - begin, kScale, store, parallel);
+    begin = end;
+  }
+  for (int64_t run = 0; run < runs.count(); ++run)
+    for (int64_t i = runs.begin(run); i < runs.end(run); ++i)
+      for (int64_t h = 0; h < heads; ++h) {
+        const T* row = &qkv[runs.begin(run) * ld + h * dim];
+        expect_row<T>(&qkv[i * ld + h * dim], row + width, row + 2 * width, ld, runs.length(run),
+                      dim, &o[i * width + h * dim]);
+        if (::testing::Test::HasFatalFailure()) return;
+      }
 }
 
-TEST_P(Attention, OfBlocksBothWays) {
-  for (int64_t dim : {16, 20, 80}) {
-    expect_blocks<bf16>(2, dim, {5, 6, 6, 38, 170});
-    expect_blocks<float>(2, dim, {5, 6, 6, 38, 170});
-    if (HasFatalFailure()) return;
-  }
+TEST_P(Attention, WithinRunsInAnyParts) {
+  const std::vector<int64_t> ends{5, 6, 6, 38, 170};
+  for (const std::vector<int64_t>& cuts :
+       std::vector<std::vector<int64_t>>{{170}, {1, 6, 7, 36, 61, 170}})
+    for (int64_t dim : {16, 20, 80}) {
+      expect_runs<bf16>(2, dim, ends, cuts, serial_for);
+      expect_runs<float>(2, dim, ends, cuts, serial_for);
+      expect_runs<bf16>(3, dim, ends, cuts, testing_support::two_threads);
+      if (HasFatalFailure()) return;
+    }
 }
 
 }  // namespace

@@ -85,6 +85,16 @@ VALORA_CLONES float block_largest(const float* x, int64_t n, bool& numbers) {
   return largest(x, n);
 }
 
+constexpr int64_t kMaskBits = 32;
+
+inline __attribute__((always_inline)) void keep_bits(float* x, int64_t n, uint32_t bits) {
+  for (int64_t i = 0; i < n; ++i) x[i] = (bits >> i & 1) ? x[i] : -__builtin_inff();
+}
+VALORA_CLONES void keep_words(float* x, int64_t words, const uint32_t* allowed) {
+  for (int64_t w = 0; w < words; ++w)
+    if (~allowed[w]) keep_bits(x + w * kMaskBits, kMaskBits, allowed[w]);
+}
+
 VALORA_CLONES void silu_span(const float* g, const float* u, int64_t n, bf16* y) {
   silu_mul_span(g, u, n, y);
 }
@@ -139,6 +149,12 @@ Argmax argmax(const float* x, int64_t n) {
   best.index = std::find(x + block, end, best.value) - x;
   if (best.index == end - x) best.index = block;  // all values are -infinity or NaN
   return best;
+}
+
+void keep_allowed(float* x, int64_t n, const uint32_t* allowed) {
+  const int64_t words = n / kMaskBits, rest = n % kMaskBits;
+  keep_words(x, words, allowed);
+  if (rest > 0) keep_bits(x + n - rest, rest, allowed[words]);
 }
 
 template <typename T>

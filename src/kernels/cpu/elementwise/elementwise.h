@@ -33,6 +33,9 @@ void silu_mul_rows(const float* gate, const float* up, int64_t rows, int64_t wid
 // The first maximum of x[0, n), n >= 1, and whether all values are numbers below infinity.
 Argmax argmax(const float* x, int64_t n);
 
+// Sets the values of x[0, n) whose bits are 0 to minus infinity: bit i % 32 of allowed[i / 32].
+void keep_allowed(float* x, int64_t n, const uint32_t* allowed);
+
 // Rotary embedding in place, GPT-NeoX order: rotates the two halves of each head.
 // x: [rows, heads, dim] with a row stride of ldx elements; cos, sin: [rows, dim / 2] contiguous.
 template <typename T>

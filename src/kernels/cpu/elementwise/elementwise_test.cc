@@ -54,6 +54,20 @@ TEST(Argmax, IsTheFirstOfThemAndTellsWhatIsNoNumber) {
     }
 }
 
+TEST(KeepAllowed, KeepsTheValuesWhoseBitsAreSet) {
+  std::mt19937 rng(3);
+  for (int64_t n : {1, 31, 32, 33, 64, 1000}) {
+    const std::vector<float> before = random_values<float>(n, static_cast<uint32_t>(n));
+    std::vector<uint32_t> allowed(n / 32 + 1);
+    for (size_t w = 0; w < allowed.size(); ++w)
+      allowed[w] = w % 3 == 0 ? static_cast<uint32_t>(rng()) : w % 3 == 1 ? ~uint32_t{0} : 0;
+    std::vector<float> x = before;
+    keep_allowed(x.data(), n, allowed.data());
+    for (int64_t i = 0; i < n; ++i)
+      EXPECT_EQ(x[i], allowed[i / 32] >> (i % 32) & 1 ? before[i] : -INFINITY) << i;
+  }
+}
+
 template <typename T>
 class Elementwise : public ::testing::Test {};
 using Types = ::testing::Types<float, bf16>;

@@ -1,9 +1,9 @@
+#include "base/base64.h"
+
 #include <algorithm>
 #include <array>
 
-#include "media/fetch.h"
-
-namespace valora::media {
+namespace valora {
 namespace {
 
 constexpr std::string_view kAlphabet =
@@ -22,8 +22,8 @@ constexpr std::array<uint8_t, 256> kTable = make_table();
 
 }  // namespace
 
-Result<Bytes> decode_base64(std::string_view text) {
-  Bytes out;
+Result<std::vector<uint8_t>> decode_base64(std::string_view text) {
+  std::vector<uint8_t> out;
   out.reserve(text.size() / 4 * 3 + 3);
   uint32_t group = 0;
   int sextets = 0;  // in the current group
@@ -66,4 +66,4 @@ std::string encode_base64(std::string_view bytes) {
   return text;
 }
 
-}  // namespace valora::media
+}  // namespace valora

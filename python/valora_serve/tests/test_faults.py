@@ -1,0 +1,69 @@
+"""kill -9 of a child, of a replica and of a raylet under 64 clients: no wrong answer, no hang, nothing refused."""
+
+import os
+import signal
+
+import pytest
+
+from clusters import sample_of, wait_until
+from load import Load, expected
+
+SETTINGS = {"replicas": 3}
+NAMES = ("requests", "retries", "failed_requests", "broken_streams")
+
+
+def kill_child(application, replica):
+    os.kill(replica["child"], signal.SIGKILL)
+
+
+def kill_replica(application, replica):
+    os.kill(replica["pid"], signal.SIGKILL)
+
+
+def kill_raylet(application, replica):
+    """Another one takes its place, as on a cluster that repairs itself."""
+    cluster = application.cluster
+    node = next(worker for worker in cluster.workers if worker.node_id == replica["node"])
+    cluster.workers.remove(node)
+    cluster.kill_worker(node)
+    cluster.workers.append(cluster.add_worker())
+
+
+def counts(application):
+    text = application.client.get("/metrics").text
+    return {name: sample_of(text, f"valora_serve:{name}_total") for name in NAMES}
+
+
+def disturbed(load, application, disturb):
+    """Runs the load until it has gone on for a while after the fault and all replicas are back."""
+
+    def more(answers):
+        wanted = load.answered + answers
+        wait_until(lambda: load.answered >= wanted or not load.alive, f"{answers} answers", 180)
+
+    replica = application.replicas()[0]
+    with load:
+        more(64)
+        os.kill(
+            replica["child"], signal.SIGSTOP
+        )  # so that the fault meets requests, begun streams among them
+        more(48)
+        disturb(application, replica)
+        more(256)
+        application.wait_for_replicas(SETTINGS["replicas"], 120)
+        more(64)
+
+
+@pytest.mark.parametrize("disturb", [kill_child, kill_replica, kill_raylet])
+def test_a_fault_under_load(application, single, disturb, capsys):
+    application.wait_for_replicas(SETTINGS["replicas"])
+    before = counts(application)
+    load = Load(expected(single))
+    disturbed(load, application, disturb)
+    after = {name: int(value - before[name]) for name, value in counts(application).items()}
+    with capsys.disabled():
+        print(f"\n{disturb.__name__}: {dict(load.counts)}, the ingress counted {after}")
+    assert load.wrong == []
+    assert after["failed_requests"] == 0
+    assert after["broken_streams"] == load.counts["broken streams"]
+    assert after["retries"] + after["broken_streams"] > 0  # the fault was felt

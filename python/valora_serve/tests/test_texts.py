@@ -1,0 +1,236 @@
+"""Metrics, statistics, settings and errors: what is read and written as text."""
+
+import asyncio
+import contextlib
+import json
+
+import pydantic
+import pytest
+
+from clusters import REPOSITORY
+from valora_serve.events import whole_events
+from valora_serve.metrics_text import add_up, total, values
+from valora_serve.protocol import error_body, error_event, forwarded
+from valora_serve.relay import Counts
+from valora_serve.settings import Settings, command, parse_bytes
+from valora_serve.statistics import routing_stats
+
+ONE = """# HELP vllm:num_requests_running Requests that run.
+# TYPE vllm:num_requests_running gauge
+vllm:num_requests_running{model_name="m"} 2
+# HELP vllm:ttft_seconds Times.
+# TYPE vllm:ttft_seconds histogram
+vllm:ttft_seconds_bucket{model_name="m",le="1"} 3
+vllm:ttft_seconds_bucket{model_name="m",le="+Inf"} 4
+vllm:ttft_seconds_count{model_name="m"} 4
+vllm:ttft_seconds_sum{model_name="m"} 2.5
+vllm:kv_cache_usage_perc{model_name="m"} 0.5
+process_start_time_seconds 100
+valora:adapter_bytes{adapter="only here"} 7
+"""
+TWO = (
+    ONE.replace(" 2\n", " 5\n")
+    .replace("0.5\n", "0.1\n")
+    .replace(" 100", " 90")
+    .replace("only here", "only there")
+)
+
+
+def test_metrics_add_up():
+    text = add_up([ONE, TWO])
+    assert total(text, "vllm:num_requests_running") == 7
+    assert values(text, "vllm:ttft_seconds_bucket") == {
+        '{model_name="m",le="1"}': 6,
+        '{model_name="m",le="+Inf"}': 8,
+    }
+    assert total(text, "vllm:ttft_seconds_sum") == pytest.approx(5)
+    assert total(text, "vllm:kv_cache_usage_perc") == pytest.approx(0.3)
+    assert total(text, "process_start_time_seconds") == 90
+    assert values(text, "valora:adapter_bytes") == {
+        '{adapter="only here"}': 7,
+        '{adapter="only there"}': 7,
+    }
+    lines = text.splitlines()
+    assert lines.count("# TYPE vllm:ttft_seconds histogram") == 1
+    at = lines.index(
+        "# TYPE vllm:ttft_seconds histogram"
+    )  # the samples of a family follow its type
+    assert [line.split("{")[0] for line in lines[at + 1 : at + 5]] == [
+        "vllm:ttft_seconds_bucket",
+        "vllm:ttft_seconds_bucket",
+        "vllm:ttft_seconds_count",
+        "vllm:ttft_seconds_sum",
+    ]
+    assert add_up([]) == ""
+    assert add_up([ONE]).splitlines() == ONE.splitlines()
+
+
+def test_the_ingress_has_counts_in_the_same_form():
+    text = add_up([Counts(requests=3, retries=1).text("i", 2)])
+    assert (
+        total(text, "valora_serve:requests_total") == 3
+        and total(text, "valora_serve:replicas") == 2
+    )
+
+
+METRICS = """vllm:num_requests_waiting{a="b"} 3
+valora:num_requests_preparing{a="b"} 1
+vllm:num_requests_running{a="b"} 5
+vllm:kv_cache_usage_perc{a="b"} 0.25
+vllm:cache_config_info{a="b",block_size="16",num_gpu_blocks="100"} 1
+valora:pool_blocks{a="b",use="free"} 4
+valora:pool_blocks{a="b",use="running"} 96
+vllm:request_prefill_time_seconds_sum{a="b"} 2
+vllm:request_prefill_kv_computed_tokens_sum{a="b"} 1000
+valora:memory_move_seconds_total{a="b",move="load_adapter"} 3
+valora:memory_moves_total{a="b",move="load_adapter"} 6
+valora:memory_move_seconds_total{a="b",move="read_kv"} 50
+"""
+
+
+def test_statistics_are_rates_since_the_last_look():
+    cards = [
+        {"name": "b", "resident": True},
+        {"name": "a", "resident": True},
+        {"name": "c", "resident": False},
+    ]
+    stats, totals = routing_stats(METRICS, cards, {})
+    assert stats["waiting"] == 4 and stats["running"] == 5 and stats["resident"] == ["a", "b"]
+    assert stats["pool_tokens"] == 1600 and stats["crowded"]
+    assert stats["prefill_token"] == pytest.approx(0.002) and stats[
+        "adapter_load"
+    ] == pytest.approx(0.5)
+    assert "output_token" not in stats
+    later = METRICS.replace('_sum{a="b"} 2', '_sum{a="b"} 3').replace("} 1000", "} 1100")
+    again, _ = routing_stats(later, cards, totals)
+    assert again["prefill_token"] == pytest.approx(0.01) and "adapter_load" not in again
+
+
+def test_errors_are_those_of_the_server():
+    assert json.loads(error_body(404, "no such model", "model")) == {
+        "error": {
+            "message": "no such model",
+            "type": "NotFoundError",
+            "param": "model",
+            "code": 404,
+        }
+    }
+    event, done, end = error_event("/v1/completions", 503, "lost", 7).decode().split("\n\n")
+    assert json.loads(event.removeprefix("data: "))["error"]["code"] == 503
+    assert (done, end) == ("data: [DONE]", "")
+
+
+def test_a_response_that_breaks_ends_with_an_event_of_its_kind():
+    name, data = (
+        error_event("/v1/responses", 503, "lost", 7).decode().removesuffix("\n\n").split("\n")
+    )
+    assert name == "event: error"
+    assert json.loads(data.removeprefix("data: ")) == {
+        "type": "error",
+        "sequence_number": 7,
+        "code": "ServiceUnavailableError",
+        "message": "lost",
+        "param": None,
+    }
+
+
+@pytest.mark.parametrize(
+    "pieces, given",
+    [
+        ([b"data: 1\n\nda", b"ta: 2\n", b"\n"], [b"data: 1\n\n", b"data: 2\n\n"]),
+        ([b"data: 1\n\ndata: 2\n\n"], [b"data: 1\n\ndata: 2\n\n"]),
+        (
+            [b"data: 1\n\n", b"data: half"],
+            [b"data: 1\n\n", b"data: half"],
+        ),  # ended well: nothing is left out
+        ([], []),
+    ],
+)
+def test_streams_are_cut_after_events(pieces, given):
+    assert asyncio.run(gathered(pieces, None)) == given
+
+
+def test_a_broken_stream_ends_after_an_event():
+    assert asyncio.run(gathered([b"data: 1\n\ndata: ha"], ConnectionError())) == [b"data: 1\n\n"]
+
+
+async def gathered(pieces, error):
+    async def source():
+        for piece in pieces:
+            yield piece
+        if error:
+            raise error
+
+    found = []
+    with contextlib.suppress(ConnectionError):
+        async for events in whole_events(source()):
+            found.append(events)
+    return found
+
+
+def test_headers_of_one_connection_stay_there():
+    assert forwarded(
+        {
+            "Host": "a",
+            "Content-Length": "3",
+            "Connection": "close",
+            "Authorization": "Bearer k",
+            "X-Valora-Application": "one",
+        }
+    ) == {"Authorization": "Bearer k", "X-Valora-Application": "one"}
+
+
+def test_settings_come_from_key_value():
+    settings = Settings.model_validate(
+        {
+            "model": "/m",
+            "options": "--max-model-len 2k --dtype float32",
+            "cores": "4",
+            "memory": "2G",
+            "replicas": "3",
+            "adapters": "s3://bucket/adapters",
+        }
+    )
+    assert settings.options == ["--max-model-len", "2k", "--dtype", "float32"]
+    assert (settings.cores, settings.memory, settings.replicas) == (4, 2 * 2**30, 3)
+    assert settings.adapters == "s3://bucket/adapters"
+    words = command(settings, 4.5)
+    assert (
+        words[words.index("--threads") + 1] == "4"
+        and "--pool-memory" in words
+        and words[-2:] == ["--dtype", "float32"]
+    )
+    own = Settings.model_validate({"model": "/m", "memory": "2G", "options": "--pool-memory 1G"})
+    assert command(own, 1).count("--pool-memory") == 1
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {},
+        {"model": "/m", "nonsense": 1},
+        {"model": "/m", "options": "--port 8000"},
+        {"model": "/m", "memory": "much"},
+        {"model": "/m", "min_replicas": 3, "max_replicas": 2},
+        {"model": "/m", "routing": "best"},
+    ],
+)
+def test_wrong_settings_are_refused(given):
+    with pytest.raises(pydantic.ValidationError):
+        Settings.model_validate(given)
+
+
+def test_the_page_names_all_settings():
+    page = (REPOSITORY / "docs/ray.md").read_text()
+    assert [name for name in Settings.model_fields if f"`{name}`" not in page] == []
+
+
+def test_bytes_are_read_as_the_program_does():
+    assert [parse_bytes(text) for text in ("10", "1k", "1K", "1.5G", "2GiB", 7)] == [
+        10,
+        1000,
+        1024,
+        3 * 2**29,
+        2 * 2**30,
+        7,
+    ]

@@ -1,0 +1,94 @@
+"""What ingress and replicas send each other, and the errors that clients see."""
+
+import dataclasses
+import json
+from collections.abc import Mapping
+
+SSE_DONE = b"data: [DONE]\n\n"
+# Of one connection, or wrong once the body went through us.
+NOT_FORWARDED = {
+    "host",
+    "connection",
+    "keep-alive",
+    "proxy-authenticate",
+    "proxy-authorization",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+    "content-length",
+    "accept-encoding",
+    "expect",
+    "date",
+    "server",
+}
+
+
+@dataclasses.dataclass
+class Hints:
+    """What the router knows of a request: read from its body once, by the ingress."""
+
+    model: str = ""
+    adapters: tuple[str, ...] = ()  # besides the model's own name
+    prefix: tuple[
+        tuple[int, int], ...
+    ] = ()  # (digest of the prompt up to here, tokens up to here), ascending
+    media: tuple[int, ...] = ()  # digests of pictures and videos
+    prompt_tokens: int = 0  # an estimate
+    answer_tokens: int = 0
+    avoid: tuple[str, ...] = ()  # replicas that failed this request
+
+
+@dataclasses.dataclass
+class Call:
+    method: str
+    path: str
+    headers: dict[str, str]
+    body: bytes
+    stream: bool
+
+
+@dataclasses.dataclass
+class Head:
+    """The first message of an answer. An answer that is not a stream is complete with it."""
+
+    status: int
+    headers: dict[str, str]
+    replica: str
+    body: bytes = b""
+    more: bool = False
+
+
+class ServerLost(Exception):
+    """The replica's server ended, or its connection broke: another replica can answer."""
+
+
+def forwarded(headers: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in headers.items() if name.lower() not in NOT_FORWARDED}
+
+
+ERROR_TYPES = {
+    400: "BadRequestError",
+    404: "NotFoundError",
+    405: "MethodNotAllowedError",
+    413: "PayloadTooLargeError",
+    429: "RateLimitError",
+    503: "ServiceUnavailableError",
+    504: "TimeoutError",
+}
+
+
+def error_body(status: int, message: str, param: str | None = None) -> bytes:
+    kind = ERROR_TYPES.get(status, "BadRequestError" if status < 500 else "InternalServerError")
+    return json.dumps(
+        {"error": {"message": message, "type": kind, "param": param, "code": status}}
+    ).encode()
+
+
+def error_event(path: str, status: int, message: str, sent: int) -> bytes:
+    """The end of a stream that fails on its way after `sent` events, as `valora serve` ends one."""
+    if path != "/v1/responses":
+        return b"data: " + error_body(status, message) + b"\n\n" + SSE_DONE
+    event = {"type": "error", "sequence_number": sent, "code": ERROR_TYPES[status]}
+    event |= {"message": message, "param": None}
+    return b"event: error\ndata: " + json.dumps(event).encode() + b"\n\n"

@@ -1,0 +1,241 @@
+"""What a router knows of the replicas, and its choice. Without Ray: the simulation runs the same code.
+
+The replicas report now and then; in between the router counts what it sent. An adapter or prefix that it sent somewhere is
+taken to be there until a report or its own bound says otherwise.
+"""
+
+import dataclasses
+import statistics
+from collections import OrderedDict
+from collections.abc import Hashable, Iterable, Mapping
+from typing import Any
+
+from ..protocol import Hints
+from .cost import Cost, Load, Rates, Weights, Work, expected_cost
+
+POOL_TOKENS = 100_000  # before a replica has said what its pool holds
+PREFIX_SHARE = 0.7  # of the pool, for prefixes
+MEDIA_KEPT = 256
+NEWEST = 0.5  # weight of a report in the average of rates
+FORGOTTEN = (
+    0.05  # by how much the rates of a replica that reports none move to the median's at a report
+)
+OVERDUE = 4.0  # times the expected duration, after which an answer makes its replica suspect
+SLOWEST = 20.0
+RATES = ("prefill_token", "output_token", "adapter_load", "medium")
+
+
+class Recent:
+    """Keys with sizes, the least recently used of which go when the sum exceeds a limit."""
+
+    def __init__(self, limit: float) -> None:
+        self.limit = limit
+        self._sizes: OrderedDict[Hashable, float] = OrderedDict()
+        self._sum = 0.0
+
+    def __contains__(self, key: Hashable) -> bool:
+        return key in self._sizes
+
+    def use(self, key: Hashable, size: float = 1.0) -> None:
+        self._sum += size - self._sizes.pop(key, 0.0)
+        self._sizes[key] = size
+        while self._sum > self.limit and len(self._sizes) > 1:
+            self._sum -= self._sizes.popitem(last=False)[1]
+
+    def matched(self, chain: Iterable[tuple[int, int]]) -> int:
+        """Tokens of the longest known prefix."""
+        tokens = 0
+        for digest, so_far in chain:
+            if digest not in self._sizes:
+                break
+            tokens = so_far
+        return tokens
+
+    def use_chain(self, chain: Iterable[tuple[int, int]]) -> None:
+        links, before = [], 0
+        for digest, so_far in chain:
+            links.append((digest, so_far - before))
+            before = so_far
+        for digest, size in reversed(
+            links
+        ):  # the end of a chain is of no use without its beginning
+            self.use(digest, size)
+
+
+@dataclasses.dataclass
+class Sent:
+    replica: str
+    at: float
+    expected: float
+    tokens: float
+
+
+class Replica:
+    """What is known of one."""
+
+    def __init__(self) -> None:
+        self.rates = Rates()
+        self.measured: set[str] = set()
+        self.resident: set[str] | None = None
+        self.sent_adapters: dict[str, float] = {}
+        self.crowded = False
+        self.prefixes = Recent(POOL_TOKENS * PREFIX_SHARE)
+        self.media = Recent(MEDIA_KEPT)
+        self.busy_until = 0.0
+        self.loading_until = 0.0
+        self.sequences = 0
+        self.reported_waiting = 0.0
+
+    def has_adapter(self, name: str) -> bool:
+        return name in self.sent_adapters or (self.resident is not None and name in self.resident)
+
+    def report(self, stats: Mapping[str, Any], now: float, period: float) -> None:
+        """Statistics as ValoraServer.record_routing_stats gives them."""
+        if "resident" in stats:
+            self.resident = set(stats["resident"])
+            # What was sent just before the report may not be in it yet.
+            self.sent_adapters = {
+                n: t for n, t in self.sent_adapters.items() if t > now - 2 * period
+            }
+        self.crowded = bool(stats.get("crowded", self.crowded))
+        if stats.get("pool_tokens"):
+            self.prefixes.limit = float(stats["pool_tokens"]) * PREFIX_SHARE
+        if not stats.get("waiting") and not self.sequences:
+            self.busy_until = self.loading_until = now
+        self.reported_waiting = float(stats.get("waiting", 0.0))
+
+
+class CostCore:
+    """Chooses by expected cost. `served` are names that need no adapter: the base model's."""
+
+    def __init__(
+        self, weights: Weights | None = None, period: float = 1.0, base_names: Iterable[str] = ()
+    ) -> None:
+        self._weights = weights or Weights()
+        self._period = period
+        self._base = set(base_names)
+        self._replicas: dict[str, Replica] = {}
+        self._sent: dict[str, Sent] = {}
+
+    # -- news --------------------------------------------------------------------------------------------------------
+
+    def set_replicas(self, names: Iterable[str]) -> None:
+        names = list(names)
+        self._replicas = {name: self._replicas.get(name) or Replica() for name in names}
+        self._sent = {
+            key: sent for key, sent in self._sent.items() if sent.replica in self._replicas
+        }
+        self._share_rates()
+
+    def report(self, name: str, stats: Mapping[str, Any], now: float) -> None:
+        replica = self._replicas.get(name)
+        if replica is None:
+            return
+        replica.report(stats, now, self._period)
+        self._base.update(stats.get("base_names", ()))
+        for rate in RATES:
+            before, said = getattr(replica.rates, rate), stats.get(rate)
+            if said:
+                known = rate in replica.measured
+                after = before + NEWEST * (float(said) - before) if known else float(said)
+                replica.measured.add(rate)
+                replica.rates = dataclasses.replace(replica.rates, **{rate: after})
+            elif rate in replica.measured:
+                # Nothing ran there: what made it slow may be over, and only requests can tell.
+                after = before + FORGOTTEN * (self._usual(rate) - before)
+                replica.rates = dataclasses.replace(replica.rates, **{rate: after})
+        self._share_rates()
+
+    def _usual(self, rate: str) -> float:
+        """The median over the replicas that have measured it."""
+        known = [getattr(r.rates, rate) for r in self._replicas.values() if rate in r.measured]
+        return statistics.median(known) if known else getattr(Rates(), rate)
+
+    def _share_rates(self) -> None:
+        """A new replica is taken to be like the others: it would seem slow otherwise, and get no request to show."""
+        usual = {rate: self._usual(rate) for rate in RATES}
+        for replica in self._replicas.values():
+            unknown = {rate: value for rate, value in usual.items() if rate not in replica.measured}
+            if unknown:
+                replica.rates = dataclasses.replace(replica.rates, **unknown)
+
+    def routed(self, key: str, name: str, hints: Hints, now: float) -> None:
+        replica = self._replicas.get(name)
+        if replica is None:
+            return
+        work, load = self._work(replica, hints), self._load(replica, now)
+        cost = expected_cost(
+            work, dataclasses.replace(load, slowness=1.0), replica.rates, self._weights
+        )
+        replica.busy_until = max(now, replica.busy_until) + cost.prefill
+        if work.adapters_missing:
+            own = work.adapters_missing * replica.rates.adapter_load
+            replica.loading_until = max(now, replica.loading_until) + own
+        for adapter in self._adapters(hints):
+            replica.sent_adapters[adapter] = now
+        replica.prefixes.use_chain(hints.prefix)
+        for medium in hints.media:
+            replica.media.use(medium)
+        replica.sequences += 1
+        expected = cost.first_token + hints.answer_tokens * replica.rates.output_token
+        self._sent[key] = Sent(name, now, expected, hints.prompt_tokens)
+
+    def completed(self, key: str, now: float) -> None:
+        sent = self._sent.pop(key, None)
+        replica = self._replicas.get(sent.replica) if sent else None
+        if sent is None or replica is None:
+            return
+        replica.sequences = max(0, replica.sequences - 1)
+        if not replica.sequences:
+            replica.busy_until = replica.loading_until = now
+
+    # -- the choice --------------------------------------------------------------------------------------------------
+
+    def costs(self, hints: Hints, names: Iterable[str], now: float) -> dict[str, Cost]:
+        names = [name for name in names if name in self._replicas]
+        slowness = self._slowness(now)
+        costs = {}
+        for name in names:
+            replica = self._replicas[name]
+            load = dataclasses.replace(self._load(replica, now), slowness=slowness[name])
+            costs[name] = expected_cost(
+                self._work(replica, hints), load, replica.rates, self._weights
+            )
+        return costs
+
+    def ranked(self, hints: Hints, names: Iterable[str], now: float) -> list[str]:
+        """The cheapest first; those that failed this request last."""
+        costs = self.costs(hints, names, now)
+        return sorted(
+            costs, key=lambda n: (n in hints.avoid, costs[n].total, self._replicas[n].sequences, n)
+        )
+
+    def _adapters(self, hints: Hints) -> set[str]:
+        names = set()
+        for name in filter(None, (hints.model, *hints.adapters)):
+            base, _, rest = name.partition(":")
+            names.add(rest if rest and base in self._base else name)
+        return names - self._base
+
+    def _work(self, replica: Replica, hints: Hints) -> Work:
+        return Work(
+            hints.prompt_tokens,
+            replica.prefixes.matched(hints.prefix),
+            sum(not replica.has_adapter(name) for name in self._adapters(hints)),
+            sum(medium not in replica.media for medium in hints.media),
+            hints.answer_tokens,
+        )
+
+    @staticmethod
+    def _load(replica: Replica, now: float) -> Load:
+        wait = max(0.0, replica.busy_until - now)
+        return Load(wait, max(0.0, replica.loading_until - now), replica.sequences, replica.crowded)
+
+    def _slowness(self, now: float) -> dict[str, float]:
+        """Above 1 where an answer is long overdue: a replica that hangs reports no rates."""
+        slowness = dict.fromkeys(self._replicas, 1.0)
+        for sent in self._sent.values():
+            overdue = (now - sent.at) / (OVERDUE * max(sent.expected, 0.25))
+            if sent.replica in slowness:
+                slowness[sent.replica] = max(slowness[sent.replica], min(SLOWEST, overdue))
+        return slowness

@@ -1,0 +1,32 @@
+"""How many replicas there should be: by the requests that there are, and by how many first tokens come in time."""
+
+import statistics
+from typing import Any
+
+GROWTH = 2.0  # at most, by one decision for the sake of the targets
+
+
+def wanted(
+    requests: float, per_replica: float, replicas: int, attained: float | None, goal: float
+) -> float:
+    """`attained` is the share of first tokens in time, None if there is no target or nothing was asked."""
+    by_queue = requests / per_replica
+    if replicas == 0 or requests == 0 or attained is None or attained >= goal:
+        return by_queue
+    # The queue may be short and the answers late: long prompts, slow replicas. Never fewer then.
+    by_target = replicas * min(GROWTH, goal / max(attained, 0.01))
+    return max(by_queue, by_target, replicas + 1)
+
+
+class ByQueueAndAttainment:
+    """A policy of Ray Serve's autoscaling. Ray bounds its wish and waits out the delays."""
+
+    def __init__(self, attainment: float = 0.95) -> None:
+        self._goal = attainment
+
+    def __call__(self, context: Any) -> tuple[float, dict[str, Any]]:
+        reported = (context.aggregated_metrics or {}).get("attainment", {})
+        attained = statistics.mean(reported.values()) if reported else None
+        per_replica = context.config.get_target_ongoing_requests()
+        replicas = context.current_num_replicas
+        return wanted(context.total_num_requests, per_replica, replicas, attained, self._goal), {}

@@ -1,0 +1,28 @@
+// Options from a YAML file, in the form of vLLM's --config: `port: 8000`.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+#include <istream>
+#include <string>
+#include <vector>
+
+namespace valora::cli {
+
+// Reads the options of the command that was given and of the program. The command line wins over
+// the file. Errors are thrown as std::invalid_argument and name file, line and key.
+class ConfigFile : public CLI::Config {
+ public:
+  explicit ConfigFile(const CLI::App& program) : program_(program) {}
+  std::vector<CLI::ConfigItem> from_config(std::istream& input) const override;
+  // CLI11 asks for a way to write files as well. Nothing here does.
+  std::string to_config(const CLI::App*, bool, bool, std::string) const override { return {}; }
+
+ private:
+  const CLI::App& program_;
+};
+
+// "--name" of each option of the program and of the given commands.
+std::vector<std::string> option_names(const CLI::App& program);
+
+}  // namespace valora::cli

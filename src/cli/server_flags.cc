@@ -1,0 +1,64 @@
+#include "cli/server_flags.h"
+
+#include <chrono>
+#include <cstdlib>
+#include <stdexcept>
+
+namespace valora::cli {
+namespace {
+
+// As of chmod: 660.
+unsigned file_mode(const std::string& text) {
+  char* end = nullptr;
+  const unsigned long mode = std::strtoul(text.c_str(), &end, 8);
+  if (text.empty() || text.front() < '0' || text.front() > '7' || *end != '\0' || mode > 0777)
+    throw std::invalid_argument("--uds-mode takes octal digits, such as 660, not " + text);
+  return static_cast<unsigned>(mode);
+}
+
+void add_address(Command c, server::ServerOptions& s) {
+  c.add_option("--host", s.host, "Address to listen on").capture_default_str();
+  c.add_option("--port", s.port, "Port to listen on; 0: any free port").capture_default_str();
+  c.add_option("--uds", s.uds,
+               "Listen on a Unix domain socket at this path, instead of --host and --port");
+  c.add_option_function<std::string>(
+       "--uds-mode", [&s](const std::string& text) { s.uds_mode = file_mode(text); },
+       "Mode of the socket's file, in octal digits")
+      .default_str("660");
+  c.add_option_function<std::string>(
+      "--root-path",
+      [&s](const std::string& text) {
+        s.root_path = text.substr(0, text.find_last_not_of('/') + 1);
+      },
+      "Prefix of paths that a proxy leaves in requests, such as /models/a; paths without it work "
+      "as well");
+}
+
+}  // namespace
+
+void add_server_flags(Command c, server::ServerOptions& s) {
+  c.add_option("--served-model-name", s.served_model_names,
+               "Names of the base model; answers show the first one");
+  add_address(c, s);
+  c.add_flag("--trust-request-chat-template", s.trust_request_chat_template,
+             "Let requests bring their own chat template");
+  c.add_flag("--allow-runtime-lora-updating", s.allow_runtime_lora_updating,
+             "Enable the endpoints that load and unload adapters");
+  c.add_option("--allowed-lora-path", s.allowed_lora_paths,
+               "Load adapters at run time from folders in this one alone; repeatable");
+  c.add_option(
+      "--lora-resolver-dir", s.lora_resolver_dir,
+      "Folder of adapters to load on first use: an unknown model name is looked up as a subfolder");
+  c.add_option("--api-key", s.api_keys, "API key that clients must send; repeatable")
+      .envname("VALORA_API_KEY");
+  c.add_option("--allowed-origins", s.cors_allowed_origins, "Allowed CORS origins; * for any");
+  c.add_option_function<double>(
+       "--drain-timeout",
+       [&s](double seconds) {
+         s.drain_timeout = std::chrono::milliseconds(static_cast<int64_t>(seconds * 1000));
+       },
+       "Seconds that a drain (SIGTERM) waits for running requests; 0: until they end")
+      .range(0, 1e6);
+}
+
+}  // namespace valora::cli

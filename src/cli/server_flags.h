@@ -1,0 +1,11 @@
+// The options of `valora serve` that are the HTTP server's.
+#pragma once
+
+#include "cli/command.h"
+#include "server/server.h"
+
+namespace valora::cli {
+
+void add_server_flags(Command command, server::ServerOptions& options);
+
+}  // namespace valora::cli

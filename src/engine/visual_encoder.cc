@@ -1,0 +1,143 @@
+#include "engine/visual_encoder.h"
+
+#include <algorithm>
+
+namespace valora {
+namespace {
+
+// Patches of images that are encoded together. More would not run faster, and each would come
+// later.
+constexpr int64_t kPatchesTogether = 1 << 12;
+
+}  // namespace
+
+std::string reason_of(const std::exception& e) {
+  const auto* torch_error = dynamic_cast<const c10::Error*>(&e);
+  return torch_error ? torch_error->what_without_backtrace() : e.what();
+}
+
+VisualEncoder::VisualEncoder(const models::Model& model, at::ScalarType dtype, size_t cache_bytes,
+                             const Clock& clock)
+    : model_(model), dtype_(dtype), clock_(clock), cache_(cache_bytes) {}
+
+int64_t VisualEncoder::Tower::patches() const {
+  int64_t sum = 0;
+  for (const WantedVisual& visual : visuals) sum += visual.input->patch_count();
+  return sum;
+}
+
+double VisualEncoder::Tower::left() const {
+  const double share = encoding && total > 0 ? encoding->left() / total : 1;
+  return share * static_cast<double>(patches());
+}
+
+bool VisualEncoder::Tower::has(const Digest& key) const {
+  return std::ranges::any_of(visuals, [&](const auto& visual) { return visual.key == key; });
+}
+
+const Result<at::Tensor>* VisualEncoder::find(const Digest& key) const {
+  const auto it = results_.find(key);
+  return it == results_.end() ? nullptr : &it->second;
+}
+
+const at::Tensor& VisualEncoder::get(const Digest& key) const {
+  const Result<at::Tensor>* result = find(key);
+  TORCH_CHECK(result && result->ok(), "an image is needed that is not encoded");
+  return result->value();
+}
+
+void VisualEncoder::want(std::span<const WantedVisual> wanted) {
+  needed_.clear();
+  for (const WantedVisual& visual : wanted) needed_.insert(visual.key);
+  drop_unneeded();
+  for (const WantedVisual& visual : wanted) {
+    const auto has_it = [&](const Tower& tower) { return tower.has(visual.key); };
+    if (results_.contains(visual.key) || std::ranges::any_of(towers_, has_it)) continue;
+    if (at::Tensor cached = cache_.find(visual.key); cached.defined())
+      results_.emplace(visual.key, std::move(cached));
+    else
+      add(visual);
+  }
+}
+
+// An adapter is in memory only as long as a request needs it. So if a run has lost a request with
+// adapters, its other images are encoded anew, by want().
+void VisualEncoder::drop_unneeded() {
+  std::erase_if(results_, [&](const auto& result) { return !needed_.contains(result.first); });
+  towers_.remove_if([&](const Tower& tower) {
+    bool needed = false, sound = true;
+    for (const WantedVisual& visual : tower.visuals) {
+      const bool wanted = needed_.contains(visual.key);
+      needed |= wanted;
+      sound &= wanted || visual.adapters.empty();
+    }
+    return !needed || !sound;
+  });
+}
+
+void VisualEncoder::add(const WantedVisual& visual) {
+  if (towers_.empty() || towers_.back().encoding ||
+      towers_.back().patches() + visual.input->patch_count() > kPatchesTogether)
+    towers_.emplace_back();
+  towers_.back().visuals.push_back(visual);
+}
+
+void VisualEncoder::run(Duration time) {
+  const TimePoint end = clock_.now() + time;
+  while (!towers_.empty()) {
+    advance(next());
+    if (clock_.now() >= end) return;
+  }
+}
+
+std::list<VisualEncoder::Tower>::iterator VisualEncoder::next() {
+  oldest_next_ = !oldest_next_;
+  if (!oldest_next_) return towers_.begin();
+  return std::ranges::min_element(towers_, {}, [](const Tower& tower) { return tower.left(); });
+}
+
+void VisualEncoder::begin(Tower& tower) {
+  std::vector<models::VisualItem> items;
+  for (const WantedVisual& visual : tower.visuals) {
+    items.push_back({visual.input.get(), {}});
+    for (const AppliedAdapter& use : visual.adapters)
+      items.back().adapters.push_back({use.adapter->weights.get(), use.scale});
+  }
+  tower.encoding = model_.begin_encoding(std::move(items), {});
+  tower.total = tower.encoding->left();
+}
+
+void VisualEncoder::finish(Tower& tower) {
+  const std::vector<at::Tensor> embeddings = tower.encoding->take();
+  for (size_t i = 0; i < tower.visuals.size(); ++i) {
+    const WantedVisual& visual = tower.visuals[i];
+    TORCH_CHECK(embeddings[i].size(0) == visual.input->tokens, "the vision tower made ",
+                embeddings[i].size(0), " embeddings for ", visual.input->tokens, " tokens");
+    at::Tensor kept = embeddings[i].to(dtype_);
+    cache_.insert(visual.key, kept);
+    if (needed_.contains(visual.key)) results_.insert_or_assign(visual.key, std::move(kept));
+  }
+}
+
+// If a run of several images fails, each is encoded alone, so that one request's image cannot fail
+// another request.
+void VisualEncoder::advance(std::list<Tower>::iterator tower) {
+  try {
+    if (!tower->encoding) begin(*tower);
+    tower->encoding->advance();
+    if (!tower->encoding->done()) return;
+    finish(*tower);
+  } catch (const std::exception& e) {
+    tower->encoding.reset();
+    if (tower->visuals.size() > 1) {
+      for (const WantedVisual& visual : tower->visuals)
+        towers_.insert(tower, Tower{{visual}, nullptr, 0});
+    } else {
+      results_.insert_or_assign(tower->visuals[0].key,
+                                internal("an image could not be encoded: " + reason_of(e)));
+    }
+  }
+  towers_.erase(tower);
+}
+
+}  // namespace valora

@@ -1,0 +1,182 @@
+// Images are encoded in pieces between steps, on a tower whose pieces the test writes.
+#include "engine/visual_encoder.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <new>
+
+namespace valora {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+// A piece per patch, which takes 10 ms. Notes the first patch value of the item it works on.
+class SlowTower final : public models::Model {
+ public:
+  explicit SlowTower(SimulatedClock& clock) : Model({}), clock_(clock) {}
+
+  at::Tensor forward(const models::Batch&) const override { return {}; }
+  at::Tensor logits(const at::Tensor&) const override { return {}; }
+  std::vector<models::Linear*> decoder_linears() override { return {}; }
+  std::unique_ptr<models::Encoding> begin_encoding(std::vector<models::VisualItem> items,
+                                                   models::PieceSize) const override {
+    runs.push_back(static_cast<int>(items.size()));
+    auto encoding = std::make_unique<models::Encoding>(models::PieceSize{.products = 1, .rows = 1});
+    for (const models::VisualItem& item : items) {
+      const auto mark = static_cast<int>(item.input->patches[0]);
+      encoding->add({item.input->patch_count(), 1, [this, mark](int64_t begin, int64_t) {
+                       clock_.advance(std::chrono::milliseconds(10));
+                       if (mark == broken && begin == 1) throw std::bad_alloc();
+                       worked.push_back(mark);
+                     }});
+    }
+    encoding->finish_with([items] {
+      std::vector<at::Tensor> embeddings;
+      for (const models::VisualItem& item : items)
+        embeddings.push_back(at::full({item.input->tokens, 2}, item.input->patches[0]));
+      return embeddings;
+    });
+    return encoding;
+  }
+
+  mutable std::vector<int> worked, runs;
+  int broken = -1;
+
+ private:
+  SimulatedClock& clock_;
+};
+
+class VisualEncoderTest : public ::testing::Test {
+ protected:
+  WantedVisual visual(int mark, int patches, const AppliedAdapter* adapter = nullptr) {
+    auto input = std::make_shared<media::VisualInput>();
+    input->grid_h = 1, input->grid_w = patches;
+    input->tokens = 1;
+    input->patches = {static_cast<float>(mark)};
+    WantedVisual visual{DigestBuilder().add(mark).finish(), std::move(input), {}};
+    if (adapter) visual.adapters.push_back(*adapter);
+    return visual;
+  }
+  void want(const std::vector<WantedVisual>& visuals) { encoder_.want(visuals); }
+  // What was worked on, in order, in so many pieces.
+  std::vector<int> run(int pieces) {
+    tower_.worked.clear();
+    encoder_.run(std::chrono::milliseconds(10 * pieces));
+    return tower_.worked;
+  }
+  float value(const WantedVisual& visual) { return encoder_.get(visual.key)[0][0].item<float>(); }
+
+  SimulatedClock clock_;
+  SlowTower tower_{clock_};
+  VisualEncoder encoder_{tower_, at::kFloat, 1 << 10, clock_};
+};
+
+TEST_F(VisualEncoderTest, ALargeImageTakesAsMuchTimeAsItIsGiven) {
+  const auto image = visual(1, 5000);
+  want({image});
+  EXPECT_EQ(run(3).size(), 3u);
+  EXPECT_FALSE(encoder_.has(image.key));
+  EXPECT_THROW(encoder_.get(image.key), c10::Error);
+  EXPECT_EQ(run(4990).size(), 4990u);
+  want({image});
+  EXPECT_EQ(run(100).size(), 7u) << "what is left";
+  EXPECT_TRUE(encoder_.has(image.key));
+  EXPECT_EQ(value(image), 1);
+  EXPECT_THAT(run(100), IsEmpty());
+}
+
+TEST_F(VisualEncoderTest, AnImageThatNobodyNeedsAnyMoreIsDroppedAtOnce) {
+  const auto large = visual(1, 5000), other = visual(2, 2);
+  want({large});
+  run(10);
+  want({other});
+  EXPECT_THAT(run(100), ElementsAre(2, 2));
+  want({});
+  EXPECT_THAT(run(100), IsEmpty());
+  want({large});
+  EXPECT_EQ(run(6000).size(), 5000u) << "it begins anew";
+}
+
+TEST_F(VisualEncoderTest, ResultsAreKeptAsLongAsTheyAreNeeded) {
+  const auto one = visual(1, 2), two = visual(2, 2);
+  VisualEncoder without_cache(tower_, at::kFloat, 0, clock_);
+  without_cache.want(std::vector{one, two});
+  without_cache.run(std::chrono::seconds(1));
+  for (int i = 0; i < 3; ++i) without_cache.want(std::vector{one});
+  EXPECT_TRUE(without_cache.has(one.key));
+  EXPECT_FALSE(without_cache.has(two.key));
+  EXPECT_EQ(without_cache.get(one.key)[0][0].item<float>(), 1);
+}
+
+TEST_F(VisualEncoderTest, CachedImagesAreReadyAtOnce) {
+  const auto image = visual(1, 2);
+  want({image});
+  run(10);
+  want({});
+  EXPECT_TRUE(encoder_.has(image.key));
+  want({image});
+  EXPECT_THAT(run(10), IsEmpty());
+  EXPECT_EQ(value(image), 1);
+  EXPECT_EQ(encoder_.cache().queries(), 2u);
+  EXPECT_EQ(encoder_.cache().hits(), 1u);
+}
+
+TEST_F(VisualEncoderTest, SmallImagesAreEncodedTogether) {
+  std::vector<WantedVisual> images;
+  for (int i = 0; i < 3; ++i) images.push_back(visual(i, 2000));
+  images.push_back(images[0]);  // two requests with one image
+  want(images);
+  run(10000);
+  EXPECT_THAT(tower_.runs, ElementsAre(2, 1));
+  for (const WantedVisual& image : images) EXPECT_TRUE(encoder_.has(image.key));
+}
+
+TEST_F(VisualEncoderTest, ASmallImageDoesNotWaitForALargeOne) {
+  const auto large = visual(1, 5000), small = visual(2, 3), equal = visual(3, 5000);
+  want({large});
+  run(2);
+  want({large, equal, small});
+  EXPECT_THAT(run(6), ::testing::UnorderedElementsAre(1, 1, 1, 2, 2, 2)) << "half of the time";
+  EXPECT_TRUE(encoder_.has(small.key));
+  const auto worked = run(4000);
+  EXPECT_THAT(worked, ::testing::Each(1)) << "equal ones come one after the other";
+}
+
+TEST_F(VisualEncoderTest, AFailureEndsItsImageAlone) {
+  const auto sound = visual(1, 3), broken = visual(2, 3);
+  tower_.broken = 2;
+  want({sound, broken});
+  run(1000);
+  EXPECT_THAT(tower_.runs, ElementsAre(2, 1, 1)) << "together, then each alone";
+  EXPECT_EQ(value(sound), 1);
+  ASSERT_TRUE(encoder_.has(broken.key));
+  ASSERT_FALSE(encoder_.find(broken.key)->ok());
+  EXPECT_NE(encoder_.find(broken.key)->error().message.find("could not be encoded"),
+            std::string::npos);
+  want({});
+  EXPECT_FALSE(encoder_.has(broken.key)) << "the next request tries again";
+}
+
+TEST_F(VisualEncoderTest, ARunEndsWithTheAdaptersThatItReads) {
+  LoadedAdapter loaded;
+  loaded.weights = std::make_shared<ops::AdapterWeights>(0);
+  const AppliedAdapter adapter{std::shared_ptr<const LoadedAdapter>(&loaded, [](auto*) {}), 1};
+  const auto adapted = visual(1, 3, &adapter), plain = visual(2, 3);
+  want({adapted, plain});
+  run(4);
+  want({plain});  // the adapter may leave memory now
+  EXPECT_THAT(run(100), ElementsAre(2, 2, 2));
+  EXPECT_THAT(tower_.runs, ElementsAre(2, 1));
+
+  want({});
+  const auto a = visual(3, 3), b = visual(4, 3);
+  want({a, b});
+  run(4);
+  want({b});
+  EXPECT_THAT(run(100), ElementsAre(4, 4)) << "without adapters the run goes on";
+}
+
+}  // namespace
+}  // namespace valora

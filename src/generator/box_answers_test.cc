@@ -1,0 +1,35 @@
+// What adapters learn to write is what the engine reads for `response_format` of type boxes.
+#include <gtest/gtest.h>
+
+#include "base/json.h"
+#include "engine/output/answer_shape.h"
+#include "generator/data/box_text.h"
+
+namespace valora::generator {
+namespace {
+
+TEST(BoxAnswers, TheEngineReadsWhatTrainingWrites) {
+  const std::vector<LabelledBox> boxes = {
+      {"car", {0.1, 0.25, 0.5, 1}}, {"a \"b\"", {0, 0, 0.01, 0.5}}, {"car", {0.75, 0.5, 1, 0.75}}};
+  for (const BoxFormat& format : {BoxFormat{100, true}, BoxFormat{100, false}}) {
+    const auto shape = box_shape({format.scale, format.labels}, {200, 400});
+    std::string text = shape->push(write_boxes(boxes, format));
+    text += shape->finish();
+    const auto json = parse_json(text, "the answer");
+    ASSERT_TRUE(json.ok()) << text;
+    ASSERT_EQ(json->size(), boxes.size());
+    // Boxes of one label are written together.
+    const std::vector<size_t> order =
+        format.labels ? std::vector<size_t>{0, 2, 1} : std::vector<size_t>{0, 1, 2};
+    for (size_t i = 0; i < order.size(); ++i) {
+      const LabelledBox& box = boxes[order[i]];
+      const Json corners = {box.box.x0 * 200, box.box.y0 * 400, box.box.x1 * 200, box.box.y1 * 400};
+      EXPECT_EQ((*json)[i]["label"], format.labels ? Json(box.label) : Json());
+      for (size_t k = 0; k < 4; ++k)
+        EXPECT_NEAR((*json)[i]["box"][k].get<double>(), corners[k].get<double>(), 0.01) << text;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace valora::generator

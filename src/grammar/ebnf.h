@@ -1,0 +1,12 @@
+// The notation of EbnfSpec, for those who write grammars in it.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace valora::grammar {
+
+// A literal: the text in quotes, with escapes.
+std::string ebnf_literal(std::string_view text);
+
+}  // namespace valora::grammar

@@ -1,0 +1,13 @@
+// Whether a network address belongs to a host that anybody may ask.
+#pragma once
+
+#include <sys/socket.h>
+
+namespace valora::media {
+
+// False for loopback, private, link-local, shared, multicast and reserved addresses (IANA's
+// special-purpose registries), for IPv6 addresses that hold such an IPv4 one, and for other
+// families.
+bool is_public(const sockaddr& address);
+
+}  // namespace valora::media

@@ -1,0 +1,62 @@
+// A run of a vision tower over images and videos, in pieces: the engine runs steps between them.
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "models/batch.h"
+
+namespace valora::models {
+
+// How a run is cut. A piece has so many multiply-adds, some 10 ms on two cores, but not fewer rows,
+// or it would read the weights too often.
+struct PieceSize {
+  double products = 1 << 29;
+  int64_t rows = 128;
+};
+
+// The pieces depend on the shapes alone, so the result is the same bit for bit, whatever runs
+// between them. Errors throw c10::Error or std::bad_alloc and leave the run unusable. It reads the
+// model, the items' inputs and their adapters, which must not move, until it is destroyed. It reads
+// no weights that a scheduling mode changes (Model::decoder_linears).
+class Encoding {
+ public:
+  // Work on rows that may be done in any parts, in ascending order.
+  struct Stage {
+    int64_t rows = 0;
+    double products = 0;  // multiply-adds per row
+    std::function<void(int64_t begin, int64_t end)> run;
+  };
+
+  explicit Encoding(PieceSize pieces = {}) : pieces_(pieces) {}
+  Encoding(const Encoding&) = delete;
+  Encoding& operator=(const Encoding&) = delete;
+
+  void add(Stage stage) {
+    left_ += stage.products * static_cast<double>(stage.rows);
+    stages_.push_back(std::move(stage));
+  }
+  // The last stage: makes the embeddings.
+  void finish_with(std::function<std::vector<at::Tensor>()> result) { result_ = std::move(result); }
+
+  // Runs the next piece. Call it until done().
+  void advance();
+  bool done() const { return stage_ == stages_.size(); }
+  // Multiply-adds that are left.
+  double left() const { return left_; }
+  // Once, after done(): one [input.tokens, hidden] tensor per item.
+  std::vector<at::Tensor> take() { return result_(); }
+
+ private:
+  PieceSize pieces_;
+  std::vector<Stage> stages_;
+  size_t stage_ = 0;
+  int64_t part_ = 0;  // of the stage
+  double left_ = 0;
+  std::function<std::vector<at::Tensor>()> result_;
+};
+
+}  // namespace valora::models

@@ -1,0 +1,187 @@
+// Tiny random checkpoints of every family with a vision tower.
+#pragma once
+
+#include <ATen/ATen.h>
+#include <ATen/CPUGeneratorImpl.h>
+
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/json.h"
+#include "base/testing/safetensors_text.h"
+
+namespace valora::models::testing {
+
+using valora::testing::f32_tensor;
+using valora::testing::RawTensor;
+using valora::testing::safetensors_text;
+
+inline constexpr int kWidth = 16, kMlp = 20, kOut = 8, kPatch = 2, kDepth = 2;
+
+// Random tensors by name.
+class Tensors {
+ public:
+  void add(const std::string& name, std::vector<int64_t> shape) {
+    const at::Tensor values = 0.5 * at::randn(shape, generator_);
+    const float* data = values.const_data_ptr<float>();
+    all_[name] = f32_tensor(std::move(shape), {data, data + values.numel()});
+  }
+  void linear(const std::string& name, int64_t out, int64_t in, bool bias = true) {
+    add(name + ".weight", {out, in});
+    if (bias) add(name + ".bias", {out});
+  }
+  void norm(const std::string& name, bool bias = true) {
+    add(name + ".weight", {kWidth});
+    if (bias) add(name + ".bias", {kWidth});
+  }
+  void decoder(bool bias) {
+    const std::string prefix = "model.language_model.", layer = prefix + "layers.0.";
+    for (const char* name : {"input_layernorm", "post_attention_layernorm"})
+      add(layer + name + ".weight", {kOut});
+    linear(layer + "self_attn.q_proj", kOut, kOut, bias);
+    for (const char* name : {"k_proj", "v_proj"})
+      linear(layer + "self_attn." + name, kOut / 2, kOut, bias);
+    linear(layer + "self_attn.o_proj", kOut, kOut, false);
+    for (const char* name : {"gate_proj", "up_proj"}) linear(layer + "mlp." + name, 6, kOut, false);
+    linear(layer + "mlp.down_proj", kOut, 6, false);
+    add(prefix + "embed_tokens.weight", {10, kOut});
+    add(prefix + "norm.weight", {kOut});
+    add("lm_head.weight", {10, kOut});
+  }
+  std::string text() const { return safetensors_text(all_); }
+
+ private:
+  std::map<std::string, RawTensor> all_;
+  at::Generator generator_ = at::make_generator<at::CPUGeneratorImpl>(5);
+};
+
+inline Json language(const char* architecture) {
+  return {{"architectures", {architecture}},
+          {"vocab_size", 10},
+          {"hidden_size", kOut},
+          {"intermediate_size", 6},
+          {"num_hidden_layers", 1},
+          {"num_attention_heads", 2},
+          {"num_key_value_heads", 1},
+          {"max_position_embeddings", 64},
+          {"rope_scaling", {{"rope_type", "default"}, {"mrope_section", {1, 1, 0}}}}};
+}
+
+struct TinyTower {
+  const char* name;
+  Json config;
+  Tensors tensors;
+  std::string adapted;  // a linear of the tower
+  int64_t in = 0, out = 0;
+  int patch_dim = 0;
+  int merge = 1;
+  bool square = false;  // takes pictures of one size
+};
+
+inline TinyTower qwen2_vl() {
+  TinyTower c{"Qwen2VL",
+              language("Qwen2VLForConditionalGeneration"),
+              {},
+              "model.visual.blocks.0.mlp.fc1",
+              kWidth,
+              4 * kWidth,
+              3 * 2 * kPatch * kPatch,
+              2};
+  c.config["vision_config"] = {{"depth", kDepth},
+                               {"embed_dim", kWidth},
+                               {"num_heads", 2},
+                               {"hidden_size", kOut},
+                               {"patch_size", kPatch}};
+  Tensors& t = c.tensors;
+  t.decoder(true);
+  t.add("model.visual.patch_embed.proj.weight", {kWidth, 3, 2, kPatch, kPatch});
+  for (int i = 0; i < kDepth; ++i) {
+    const std::string block = "model.visual.blocks." + std::to_string(i) + ".";
+    t.norm(block + "norm1"), t.norm(block + "norm2");
+    t.linear(block + "attn.qkv", 3 * kWidth, kWidth);
+    t.linear(block + "attn.proj", kWidth, kWidth);
+    t.linear(block + "mlp.fc1", 4 * kWidth, kWidth);
+    t.linear(block + "mlp.fc2", kWidth, 4 * kWidth);
+  }
+  t.norm("model.visual.merger.ln_q");
+  t.linear("model.visual.merger.mlp.0", 4 * kWidth, 4 * kWidth);
+  t.linear("model.visual.merger.mlp.2", kOut, 4 * kWidth);
+  return c;
+}
+
+inline TinyTower qwen2_5_vl() {
+  TinyTower c{"Qwen2_5VL",
+              language("Qwen2_5_VLForConditionalGeneration"),
+              {},
+              "model.visual.blocks.1.mlp.up_proj",
+              kWidth,
+              kMlp,
+              3 * 2 * kPatch * kPatch,
+              2};
+  c.config["vision_config"] = {
+      {"depth", kDepth},           {"hidden_size", kWidth},       {"num_heads", 2},
+      {"out_hidden_size", kOut},   {"patch_size", kPatch},        {"intermediate_size", kMlp},
+      {"window_size", 4 * kPatch}, {"fullatt_block_indexes", {1}}};
+  Tensors& t = c.tensors;
+  t.decoder(true);
+  t.add("model.visual.patch_embed.proj.weight", {kWidth, 3, 2, kPatch, kPatch});
+  for (int i = 0; i < kDepth; ++i) {
+    const std::string block = "model.visual.blocks." + std::to_string(i) + ".";
+    t.norm(block + "norm1", false), t.norm(block + "norm2", false);
+    t.linear(block + "attn.qkv", 3 * kWidth, kWidth);
+    t.linear(block + "attn.proj", kWidth, kWidth);
+    t.linear(block + "mlp.gate_proj", kMlp, kWidth);
+    t.linear(block + "mlp.up_proj", kMlp, kWidth);
+    t.linear(block + "mlp.down_proj", kWidth, kMlp);
+  }
+  t.norm("model.visual.merger.ln_q", false);
+  t.linear("model.visual.merger.mlp.0", 4 * kWidth, 4 * kWidth);
+  t.linear("model.visual.merger.mlp.2", kOut, 4 * kWidth);
+  return c;
+}
+
+inline TinyTower llava() {
+  const std::string tower = "model.vision_tower.vision_model.";
+  TinyTower c{"Llava",
+              {},
+              {},
+              tower + "encoder.layers.0.self_attn.v_proj",
+              kWidth,
+              kWidth,
+              3 * kPatch * kPatch,
+              1,
+              true};
+  Json text = language("LlamaForCausalLM");
+  text.erase("rope_scaling");
+  c.config = {{"architectures", {"LlavaForConditionalGeneration"}},
+              {"text_config", text},
+              {"vision_feature_layer", {0, 1, 2}},
+              {"vision_config",
+               {{"hidden_size", kWidth},
+                {"intermediate_size", kMlp},
+                {"num_attention_heads", 2},
+                {"num_hidden_layers", kDepth},
+                {"image_size", 5 * kPatch},
+                {"patch_size", kPatch}}}};
+  Tensors& t = c.tensors;
+  t.decoder(false);
+  t.add(tower + "embeddings.class_embedding", {kWidth});
+  t.add(tower + "embeddings.patch_embedding.weight", {kWidth, 3, kPatch, kPatch});
+  t.add(tower + "embeddings.position_embedding.weight", {26, kWidth});
+  t.norm(tower + "pre_layrnorm");
+  for (int i = 0; i < kDepth; ++i) {
+    const std::string layer = tower + "encoder.layers." + std::to_string(i) + ".";
+    t.norm(layer + "layer_norm1"), t.norm(layer + "layer_norm2");
+    for (const char* name : {"k_proj", "v_proj", "q_proj", "out_proj"})
+      t.linear(layer + "self_attn." + name, kWidth, kWidth);
+    t.linear(layer + "mlp.fc1", kMlp, kWidth);
+    t.linear(layer + "mlp.fc2", kWidth, kMlp);
+  }
+  t.linear("model.multi_modal_projector.linear_1", kOut, 3 * kWidth);
+  t.linear("model.multi_modal_projector.linear_2", kOut, kOut);
+  return c;
+}
+
+}  // namespace valora::models::testing

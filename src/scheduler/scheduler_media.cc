@@ -1,0 +1,82 @@
+// Requests whose tokens wait for the embeddings of images and videos.
+#include <algorithm>
+
+#include "scheduler/scheduler.h"
+#include "scheduler/scheduler_step.h"
+
+namespace valora::scheduler {
+namespace {
+
+// Whether it has tokens of media without KV.
+bool has_media_left(const Request& request) {
+  if (request.identity.media.empty()) return false;
+  const memory::MediaSpan& last = request.identity.media.back();
+  return last.token_begin + last.tokens > request.computed_tokens;
+}
+
+int64_t media_tokens(const Request& request) {
+  int64_t sum = 0;
+  for (const memory::MediaSpan& span : request.identity.media) sum += span.tokens;
+  return sum;
+}
+
+}  // namespace
+
+// Of a waiting request, what is in the prefix cache is not known: it may wait for less.
+bool Scheduler::waits_for_media(const Request& request, const MediaReady& media) const {
+  if (!media || !has_media_left(request)) return false;
+  const int tokens = std::min(request.remaining_tokens(), config_.max_num_batched_tokens);
+  return !media(request, request.computed_tokens, request.computed_tokens + tokens);
+}
+
+// The running requests that a policy may choose from, by admission.
+std::vector<Request*> Scheduler::find_runnable(const MediaReady& media) {
+  std::vector<Request*> runnable;
+  runnable.reserve(running_.size());
+  for (const auto& request : running_) {
+    request->preparing = waits_for_media(*request, media);
+    if (!request->preparing) runnable.push_back(request.get());
+  }
+  return runnable;
+}
+
+// Admits the requests that must wait for their media, in their turn, and returns the others. Those
+// before one in the queue keep their room; if it finds none, nothing behind it may pass.
+std::vector<Request*> Scheduler::start_preparing(Step& step, const std::vector<Request*>& ready) {
+  int64_t tokens = 0;
+  for (const auto& request : running_) {
+    if (!request->preparing) continue;
+    step.prepares = true;
+    tokens += media_tokens(*request);
+  }
+  std::vector<Request*> others;
+  others.reserve(ready.size());
+  for (Request* request : ready) {
+    if (!waits_for_media(*request, *step.media)) {
+      others.push_back(request);
+      continue;
+    }
+    if (tokens >= config_.max_preparing_tokens) continue;
+    int64_t reserved = 0;
+    for (const Request* before : others)
+      reserved += 1 + pool_.blocks_to_start(before->identity, before->block_keys,
+                                            static_cast<int>(before->tokens.size()));
+    step.refused = request;
+    if (!fits(step, *request, reserved)) break;
+    admit(step, *request);
+    if (request->state != RequestState::kRunning) break;
+    step.refused = nullptr;
+    if (request->preparing) tokens += media_tokens(*request);
+  }
+  return others;
+}
+
+void Scheduler::list_preparing(StepPlan& plan) const {
+  for (const auto& request : running_)
+    if (request->last_plan != plans_ && has_media_left(*request))
+      plan.preparing.push_back(
+          {.request = request.get(),
+           .tokens = std::min(request->remaining_tokens(), config_.max_num_batched_tokens)});
+}
+
+}  // namespace valora::scheduler

@@ -1,0 +1,27 @@
+// Who sends a request, and to which application it belongs.
+#pragma once
+
+#include <vector>
+
+#include "server/handlers/application_of.h"
+
+namespace valora::server {
+
+struct Caller {
+  ServedApplication* application = nullptr;  // null: none
+  ServedUser* user = nullptr;                // null: nobody in particular
+};
+
+// Errors: those of application_of(); kNotFound for a model that the user may not ask, as for one
+// that does not exist.
+Result<Caller> caller_of(const Service& service, const HttpRequest& request, const Target& target,
+                         const Sharing& sharing);
+// The response to an error of caller_of().
+HttpResponse refuse_caller(const Error& error);
+
+// The rest of what a caller's requests share: set_sharing(), and the user as the tenant of requests
+// without an application.
+void set_caller(std::vector<GenerateRequest>& requests, const Sharing& sharing,
+                const Caller& caller);
+
+}  // namespace valora::server

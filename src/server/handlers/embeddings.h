@@ -1,0 +1,13 @@
+// /v1/embeddings: the state of the last prompt token, of texts and of conversations with pictures.
+#pragma once
+
+#include <memory>
+
+#include "server/handlers/service.h"
+
+namespace valora::server {
+
+void handle_embeddings(const std::shared_ptr<Service>& service, HttpRequest request,
+                       std::shared_ptr<Exchange> exchange);
+
+}  // namespace valora::server

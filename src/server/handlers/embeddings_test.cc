@@ -1,0 +1,54 @@
+#include "base/json.h"
+#include "server/testing/handlers_fixture.h"
+
+namespace valora::server {
+namespace {
+
+using testing::Handlers;
+
+TEST_F(Handlers, EmbeddingsHaveLengthOneUnlessAskedOtherwise) {
+  const Json answer =
+      call("POST", "/v1/embeddings", R"({"model":"lens","input":["abc","d"]})")->json();
+  EXPECT_EQ(answer["object"], "list");
+  EXPECT_EQ(answer["model"], "lens");
+  ASSERT_EQ(answer["data"].size(), 2u);
+  EXPECT_EQ(answer["data"][1]["index"], 1);
+  EXPECT_EQ(answer["data"][1]["object"], "embedding");
+  const auto values = answer["data"][0]["embedding"].get<std::vector<float>>();
+  ASSERT_EQ(values.size(), 3u);
+  EXPECT_FLOAT_EQ(values[0], 1.0f / 3);
+  EXPECT_FLOAT_EQ(values[1], -2.0f / 3);
+  EXPECT_EQ(engine_.requests().back().task, Task::kEmbed);
+  EXPECT_EQ(engine_.requests().back().adapters.at(0).name, "lens");
+  const Json raw = call("POST", "/v1/embeddings", R"({"input":"abc","normalize":false})")->json();
+  EXPECT_EQ(raw["data"][0]["embedding"], Json::array({3.0, -6.0, 6.0}));
+}
+
+TEST_F(Handlers, EmbeddingsInBase64AreLittleEndianFloats) {
+  const Json answer = call("POST", "/v1/embeddings",
+                           R"({"input":"a","normalize":false,"encoding_format":"base64"})")
+                          ->json();
+  EXPECT_EQ(answer["data"][0]["embedding"], "AACAPwAAAMAAAABA");  // 1, -2, 2
+}
+
+TEST_F(Handlers, EmbeddingsOfConversationsTakePictures) {
+  const auto answer = call("POST", "/v1/embeddings",
+                           R"({"messages":[{"role":"user","content":[{"image_url":"data:x"}]}]})");
+  EXPECT_EQ(answer->response.status, 200);
+  EXPECT_EQ(std::get<ChatPrompt>(engine_.requests().back().prompt).messages[0].parts.size(), 1u);
+}
+
+TEST_F(Handlers, EmbeddingsNameWhatTheyDoNotTake) {
+  for (const auto& [fields, param] :
+       {std::pair{R"("input":"x","dimensions":2)", "dimensions"},
+        std::pair{R"("input":"x","encoding_format":"int8")", "encoding_format"},
+        std::pair{R"("model":"fake")", "input"},
+        std::pair{R"("input":"x","truncation_side":"right")", "truncation_side"}}) {
+    const auto refused = call("POST", "/v1/embeddings", std::string("{") + fields + "}");
+    EXPECT_EQ(refused->response.status, 400) << fields;
+    EXPECT_EQ(refused->json()["error"]["param"], param);
+  }
+}
+
+}  // namespace
+}  // namespace valora::server

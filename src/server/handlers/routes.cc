@@ -1,0 +1,88 @@
+#include "server/handlers/routes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "server/handlers/applications.h"
+#include "server/handlers/classify.h"
+#include "server/handlers/embeddings.h"
+#include "server/handlers/generation.h"
+#include "server/handlers/lora.h"
+#include "server/handlers/models.h"
+#include "server/handlers/openapi.h"
+#include "server/handlers/responses_api.h"
+#include "server/handlers/status.h"
+#include "server/handlers/tokens.h"
+
+namespace valora::server {
+namespace {
+
+constexpr bool kOpen = true, kModelWork = true;
+
+constexpr std::array kRoutes = {
+    Route{"POST", "/v1/chat/completions", handle_chat, "Answer a conversation", !kOpen, kModelWork},
+    Route{"POST", "/v1/completions", handle_completion, "Complete a text", !kOpen, kModelWork},
+    Route{"POST", "/v1/responses", handle_responses, "Answer a conversation as a response", !kOpen,
+          kModelWork},
+    Route{"POST", "/classify", handle_classify, "Classify with an adapter's head", !kOpen,
+          kModelWork},
+    Route{"POST", "/v1/classify", handle_classify, "Classify with an adapter's head", !kOpen,
+          kModelWork},
+    Route{"POST", "/v1/embeddings", handle_embeddings, "Embed texts or a conversation", !kOpen,
+          kModelWork},
+    Route{"GET", "/v1/models", handle_models, "List the base model and the adapters"},
+    Route{"GET", kModelPrefix, handle_model, "Describe a model"},
+    Route{"POST", "/v1/load_lora_adapter", handle_load_lora, "Load an adapter", !kOpen, kModelWork},
+    Route{"POST", "/v1/unload_lora_adapter", handle_unload_lora, "Unload an adapter", !kOpen,
+          kModelWork},
+    Route{"GET", "/v1/lora_adapters", handle_lora_adapters, "Describe the loaded adapters"},
+    Route{"GET", "/v1/applications", handle_applications, "Attainment of latency targets"},
+    Route{"POST", "/tokenize", handle_tokenize, "Tokens of a prompt"},
+    Route{"POST", "/detokenize", handle_detokenize, "Text of tokens"},
+    Route{"GET", "/health", handle_health, "Whether the server serves", kOpen},
+    Route{"GET", "/ping", handle_health, "Whether the server serves", kOpen},
+    Route{"POST", "/ping", handle_health, "Whether the server serves", kOpen},
+    Route{"GET", "/metrics", handle_metrics, "Metrics for Prometheus", kOpen},
+    Route{"GET", "/load", handle_load, "Requests under way", kOpen},
+    Route{"GET", "/version", handle_version, "Version of the server", kOpen},
+    Route{"GET", "/openapi.json", handle_openapi, "This document", kOpen},
+    Route{"GET", "/tokenizer_info", handle_tokenizer_info, "Settings of the tokenizer", !kOpen,
+          !kModelWork,
+          [](const ServerOptions& options) { return options.tokenizer_info.has_value(); }},
+};
+
+bool has(const ServerOptions& options, const Route& route) {
+  return route.enabled == nullptr || route.enabled(options);
+}
+
+bool method_matches(const Route& route, std::string_view method) {
+  return route.method == method || (route.method == "GET" && method == "HEAD");
+}
+
+}  // namespace
+
+std::span<const Route> all_routes() { return kRoutes; }
+
+bool path_matches(const Route& route, std::string_view path) {
+  return route.path.ends_with('/') ? path.starts_with(route.path) : path == route.path;
+}
+
+const Route* find_route(const ServerOptions& options, std::string_view method,
+                        std::string_view path) {
+  const auto found = std::find_if(kRoutes.begin(), kRoutes.end(), [&](const Route& route) {
+    return path_matches(route, path) && method_matches(route, method) && has(options, route);
+  });
+  return found == kRoutes.end() ? nullptr : &*found;
+}
+
+std::string methods_of(const ServerOptions& options, std::string_view path) {
+  std::string methods;
+  for (const Route& route : kRoutes)
+    if (path_matches(route, path) && has(options, route))
+      methods += route.method == "GET" ? "GET, HEAD, " : fmt::format("{}, ", route.method);
+  return methods.empty() ? methods : methods + "OPTIONS";
+}
+
+}  // namespace valora::server

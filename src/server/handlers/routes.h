@@ -1,0 +1,32 @@
+// The endpoints of the server.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "server/handlers/service.h"
+
+namespace valora::server {
+
+struct Route {
+  std::string_view method;  // GET also matches HEAD
+  std::string_view path;    // a trailing '/' matches any suffix
+  ServiceHandler handler;
+  std::string_view summary;  // for /openapi.json
+  bool open = false;         // needs no API key
+  bool model_work = false;   // refused while draining, and counted by /load
+  // Whether the server has it; null: always.
+  bool (*enabled)(const ServerOptions& options) = nullptr;
+};
+
+std::span<const Route> all_routes();
+
+bool path_matches(const Route& route, std::string_view path);
+// Null if no endpoint has this path and method.
+const Route* find_route(const ServerOptions& options, std::string_view method,
+                        std::string_view path);
+// "GET, HEAD, OPTIONS"; empty for an unknown path.
+std::string methods_of(const ServerOptions& options, std::string_view path);
+
+}  // namespace valora::server

@@ -1,0 +1,60 @@
+// More clients than connections are allowed.
+#include "server/testing/server_fixture.h"
+
+namespace valora::server {
+namespace {
+
+using testing::chat_body;
+using ::testing::HasSubstr;
+using testing::kChat;
+using testing::kStream;
+using testing::ServerTest;
+using testing::SocketClient;
+
+TEST_F(ServerTest, MoreConnectionsThanAllowedAre503) {
+  options_.limits.max_connections = 2;
+  options_.limits.status_connections = 0;
+  start();
+  SocketClient first(port()), second(port());
+  for (SocketClient* client : {&first, &second}) {
+    client->send(SocketClient::post_text(kChat, chat_body("!hang", kStream)));
+    client->read_until("!hang");
+  }
+  SocketClient third(port());
+  EXPECT_THAT(third.read_all(), HasSubstr("503 Service Unavailable"));
+  engine_.release_hanging();
+  EXPECT_THAT(first.read_until("0\r\n\r\n"), HasSubstr("[DONE]"));
+  EXPECT_EQ(first.get("/health").status, 200);
+}
+
+TEST_F(ServerTest, ANewClientTakesThePlaceOfTheConnectionThatWaitedLongest) {
+  options_.limits.max_connections = 3;
+  start();
+  SocketClient busy(port()), silent(port()), slow(port());
+  busy.send(SocketClient::post_text(kChat, chat_body("!hang", kStream)));
+  busy.read_until("!hang");
+  slow.send("POST /v1/chat");
+  EXPECT_FALSE(slow.readable(50)) << "both have begun to wait";
+  EXPECT_EQ(SocketClient(port()).post(kChat, chat_body("x")).status, 200);
+  EXPECT_EQ(silent.read_all(), "") << "closed without a word";
+  SocketClient next(port()), last(port());
+  EXPECT_EQ(next.post(kChat, chat_body("x")).status, 200);
+  EXPECT_EQ(last.post(kChat, chat_body("x")).status, 200);
+  EXPECT_EQ(slow.read_all(), "") << "its header never came";
+  engine_.release_hanging();
+  EXPECT_THAT(busy.read_until("0\r\n\r\n"), HasSubstr("[DONE]"));
+}
+
+TEST_F(ServerTest, AConnectionThatIsUsedAgainWaitsAnew) {
+  options_.limits.max_connections = 2;
+  start();
+  SocketClient first(port()), second(port());
+  EXPECT_EQ(second.get("/health").status, 200);
+  EXPECT_EQ(first.get("/health").status, 200);  // second has waited longest now
+  EXPECT_EQ(SocketClient(port()).get("/health").status, 200);
+  EXPECT_EQ(second.read_all(), "");
+  EXPECT_EQ(first.get("/health").status, 200);
+}
+
+}  // namespace
+}  // namespace valora::server

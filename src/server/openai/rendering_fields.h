@@ -1,0 +1,14 @@
+// Parses the fields that change how a conversation becomes a prompt: "chat_template" and
+// "mm_processor_kwargs".
+#pragma once
+
+#include "api/request.h"
+#include "base/json.h"
+#include "base/result.h"
+#include "server/openai/request_limits.h"
+
+namespace valora::server {
+
+Status parse_rendering(const Json& body, const RequestLimits& limits, ChatPrompt& prompt);
+
+}  // namespace valora::server

@@ -1,0 +1,18 @@
+// What a server lets requests ask for.
+#pragma once
+
+#include "api/media_limits.h"
+
+namespace valora::server {
+
+struct RequestLimits {
+  RequestLimits() = default;
+  RequestLimits(const MediaLimits& media_limits)
+      : media(media_limits) {}  // NOLINT: the rest is
+                                // the default
+  MediaLimits media;
+  int max_logprobs = 20;
+  bool chat_templates = false;  // requests may bring their own
+};
+
+}  // namespace valora::server

@@ -1,0 +1,263 @@
+#include "server/openai/response_input.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "base/strings.h"
+#include "server/openai/fields.h"
+#include "server/openai/json_text.h"
+
+namespace valora::server {
+namespace {
+
+// This API's name of a chat's field.
+struct Renamed {
+  std::string_view chat, response;
+};
+constexpr std::array kRenamed = {
+    Renamed{"messages", "input"},
+    Renamed{"max_completion_tokens", "max_output_tokens"},
+    Renamed{"response_format", "text"},
+};
+// They would change the answer.
+constexpr std::array kRefused = {"previous_response_id",
+                                 "conversation",
+                                 "prompt",
+                                 "background",
+                                 "include",
+                                 "max_tool_calls",
+                                 "top_logprobs",
+                                 "logprobs",
+                                 "prompt_logprobs",
+                                 "n",
+                                 "messages",
+                                 "response_format",
+                                 "max_tokens",
+                                 "max_completion_tokens"};
+// They do not, here.
+constexpr std::array kWithoutEffect = {"reasoning", "truncation", "store", "stream_options"};
+
+Error wrong(const std::string& path, std::string_view expected) {
+  return invalid(fmt::format("\"{}\" must be {}", path, expected), "input");
+}
+
+Error in_this_api(Error error) {
+  for (const Renamed& name : kRenamed)
+    if (error.param.starts_with(name.chat)) {
+      error.param = name.response;
+      break;
+    }
+  return error;
+}
+
+// A part of a message's content as a chat has it.
+Result<Json> chat_part(Json& part, const std::string& path) {
+  if (!part.is_object()) return wrong(path, "an object");
+  const Json& type = member(part, "type");
+  if (type == "input_text" || type == "output_text" || type == "text") {
+    if (!member(part, "text").is_string()) return wrong(path + ".text", "a string");
+    return Json{{"type", "text"}, {"text", std::move(part["text"])}};
+  }
+  if (type == "refusal") return std::move(part);
+  if (type != "input_image")
+    return not_implemented(
+        fmt::format("\"{}\" of type {} is not supported by this server", path,
+                    shortened(type.is_string() ? type.get<std::string>() : type.dump(), 40)),
+        "input");
+  if (!member(part, "file_id").is_null())
+    return not_implemented(fmt::format("\"{}.file_id\" is not supported by this server", path),
+                           "input");
+  if (!member(part, "image_url").is_string()) return wrong(path + ".image_url", "a string");
+  Json url = Json::object();
+  url["url"] = std::move(part["image_url"]);
+  return Json{{"type", "image_url"}, {"image_url", std::move(url)}};
+}
+
+Result<Json> chat_content(Json& content, const std::string& path) {
+  if (content.is_string()) return std::move(content);
+  if (!content.is_array()) return wrong(path, "a string or a list of parts");
+  Json parts = Json::array();
+  for (size_t i = 0; i < content.size(); ++i) {
+    VALORA_TRY(part, chat_part(content[i], fmt::format("{}[{}]", path, i)));
+    parts.push_back(std::move(part));
+  }
+  return parts;
+}
+
+// Appends an item of "input" to a chat's messages.
+class Input {
+ public:
+  Status add(Json& item, const std::string& path) {
+    if (!item.is_object()) return wrong(path, "an object");
+    const std::string type = item.value("type", Json()).is_string()
+                                 ? item["type"].get<std::string>()
+                                 : std::string("message");
+    if (type == "message") return add_message(item, path);
+    if (type == "function_call") return add_call(item, path);
+    if (type == "function_call_output") return add_result(item, path);
+    return not_implemented(
+        fmt::format("\"{}\" of type {} is not supported by this server", path, shortened(type, 40)),
+        "input");
+  }
+
+  Json messages = Json::array();
+
+ private:
+  Status add_message(Json& item, const std::string& path) {
+    if (!member(item, "role").is_string()) return wrong(path + ".role", "a string");
+    if (!item.contains("content")) return wrong(path + ".content", "a string or a list of parts");
+    VALORA_TRY(content, chat_content(item["content"], path + ".content"));
+    messages.push_back({{"role", item["role"]}, {"content", std::move(content)}});
+    return {};
+  }
+
+  // Calls belong to the assistant's message before them.
+  Status add_call(const Json& item, const std::string& path) {
+    for (const char* field : {"call_id", "name", "arguments"})
+      if (!member(item, field).is_string()) return wrong(path + "." + field, "a string");
+    if (messages.empty() || messages.back()["role"] != "assistant")
+      messages.push_back({{"role", "assistant"}, {"content", nullptr}});
+    Json& calls = messages.back()["tool_calls"];
+    if (calls.is_null()) calls = Json::array();
+    calls.push_back({{"id", item["call_id"]},
+                     {"type", "function"},
+                     {"function", {{"name", item["name"]}, {"arguments", item["arguments"]}}}});
+    return {};
+  }
+
+  Status add_result(Json& item, const std::string& path) {
+    if (!member(item, "call_id").is_string()) return wrong(path + ".call_id", "a string");
+    if (!item.contains("output")) return wrong(path + ".output", "a string or a list of parts");
+    VALORA_TRY(content, chat_content(item["output"], path + ".output"));
+    messages.push_back(
+        {{"role", "tool"}, {"tool_call_id", item["call_id"]}, {"content", std::move(content)}});
+    return {};
+  }
+};
+
+Result<Json> chat_messages(Json& body) {
+  Input input;
+  const Json& instructions = member(body, "instructions");
+  if (!instructions.is_null() && !instructions.is_string())
+    return invalid("\"instructions\" must be a string", "instructions");
+  if (instructions.is_string())
+    input.messages.push_back({{"role", "system"}, {"content", instructions}});
+  if (!body.contains("input")) return invalid("\"input\" is missing", "input");
+  Json& given = body["input"];
+  if (given.is_string()) {
+    input.messages.push_back({{"role", "user"}, {"content", std::move(given)}});
+    return std::move(input.messages);
+  }
+  if (!given.is_array() || given.empty()) return wrong("input", "a string or a list of items");
+  for (size_t i = 0; i < given.size(); ++i)
+    VALORA_CHECK(input.add(given[i], fmt::format("input[{}]", i)));
+  return std::move(input.messages);
+}
+
+// {"type": "function", "name", …} as {"type": "function", "function": {"name", …}}.
+OrderedJson chat_tool(const OrderedJson& tool) {
+  if (!tool.is_object() || tool.value("type", OrderedJson()) != "function") return tool;
+  OrderedJson function = tool;
+  function.erase("type");
+  return {{"type", "function"}, {"function", std::move(function)}};
+}
+
+OrderedJson chat_format(const OrderedJson& format) {
+  if (!format.is_object() || format.value("type", OrderedJson()) != "json_schema") return format;
+  OrderedJson schema = format;
+  schema.erase("type");
+  return {{"type", "json_schema"}, {"json_schema", std::move(schema)}};
+}
+
+// The fields whose order of keys counts, as a chat has them.
+OrderedJson ordered_fields(const OrderedJson& body) {
+  OrderedJson out = OrderedJson::object();
+  if (const auto tools = body.find("tools"); tools != body.end()) {
+    out["tools"] = *tools;
+    if (tools->is_array())
+      for (OrderedJson& tool : out["tools"]) tool = chat_tool(tool);
+  }
+  const auto text = body.find("text");
+  if (text != body.end() && text->is_object() && text->contains("format"))
+    out["response_format"] = chat_format(text->at("format"));
+  return out;
+}
+
+Json chat_choice(const Json& choice) {
+  const bool named = choice.is_object() && member(choice, "type") == "function";
+  if (named) return {{"type", "function"}, {"function", {{"name", member(choice, "name")}}}};
+  if (!choice.is_object() || member(choice, "type") != "allowed_tools") return choice;
+  Json allowed = {{"mode", member(choice, "mode")}, {"tools", Json::array()}};
+  for (const Json& tool : choice.value("tools", Json::array()))
+    allowed["tools"].push_back(tool.is_object() ? member(tool, "name") : tool);
+  return {{"type", "allowed_tools"}, {"allowed_tools", std::move(allowed)}};
+}
+
+Status check_fields(const Json& body) {
+  for (const char* field : kRefused)
+    if (!unused(body, field))
+      return not_implemented(fmt::format("\"{}\" is not supported by this server", field), field);
+  if (!unused(body, "truncation") && body["truncation"] != "disabled")
+    return not_implemented("\"truncation\" other than \"disabled\" is not supported by this server",
+                           "truncation");
+  if (const Json& text = member(body, "text"); !text.is_null() && !text.is_object())
+    return invalid("\"text\" must be an object", "text");
+  if (!member(body, "tools").is_null() && !member(body, "tools").is_array())
+    return invalid("\"tools\" must be a list", "tools");
+  return {};
+}
+
+OrderedJson repeated_fields(const OrderedJson& body) {
+  const auto field = [&](const char* name, const OrderedJson& fallback) {
+    const auto found = body.find(name);
+    return found == body.end() || found->is_null() ? fallback : *found;
+  };
+  OrderedJson out = OrderedJson::object();
+  out["instructions"] = field("instructions", nullptr);
+  out["max_output_tokens"] = field("max_output_tokens", nullptr);
+  out["metadata"] = field("metadata", OrderedJson::object());
+  out["parallel_tool_calls"] = field("parallel_tool_calls", true);
+  out["previous_response_id"] = nullptr;
+  out["reasoning"] = field("reasoning", {{"effort", nullptr}, {"summary", nullptr}});
+  out["store"] = false;
+  out["temperature"] = field("temperature", nullptr);
+  out["text"] = field("text", {{"format", {{"type", "text"}}}});
+  out["tool_choice"] = field("tool_choice", "auto");
+  out["tools"] = field("tools", OrderedJson::array());
+  out["top_p"] = field("top_p", nullptr);
+  out["truncation"] = "disabled";
+  out["user"] = field("user", nullptr);
+  return out;
+}
+
+}  // namespace
+
+Result<ResponseBody> parse_response(std::string_view text, const RequestLimits& limits) {
+  VALORA_TRY(body, parse_body(text));
+  VALORA_CHECK(check_fields(body));
+  VALORA_TRY(messages, chat_messages(body));
+  const auto as_sent = OrderedJson::parse(text, nullptr, false);
+  const OrderedJson ordered = ordered_fields(as_sent);
+  const std::string ordered_text = to_text(ordered);
+  Json chat = std::move(body);
+  for (const char* field : kWithoutEffect) chat.erase(field);
+  for (const char* field : {"input", "instructions", "text", "tools"}) chat.erase(field);
+  chat.update(Json::parse(ordered_text));
+  chat["messages"] = std::move(messages);
+  if (const auto most = chat.find("max_output_tokens"); most != chat.end()) {
+    chat["max_completion_tokens"] = *most;
+    chat.erase("max_output_tokens");
+  }
+  if (const auto choice = chat.find("tool_choice"); choice != chat.end())
+    *choice = chat_choice(*choice);
+  auto parsed = parse_chat_body(std::move(chat), ordered_text, limits);
+  if (!parsed.ok()) return in_this_api(parsed.error());
+  if (parsed->constraint && parsed->constraint->param == "response_format")
+    parsed->constraint->param = "text";
+  return ResponseBody{std::move(*parsed), repeated_fields(as_sent)};
+}
+
+}  // namespace valora::server

@@ -1,0 +1,36 @@
+// Parses the fields of function calling: "tools", "tool_choice", "parallel_tool_calls".
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/json.h"
+#include "base/result.h"
+
+namespace valora::server {
+
+struct Tool {
+  std::string name;
+  std::string parameters;  // a JSON schema of the arguments; empty: any object
+  bool strict = false;
+};
+
+struct ToolRequest {
+  enum class Choice : uint8_t {
+    kNone,      // the model answers in text
+    kAuto,      // the model decides
+    kRequired,  // the model calls at least one of `callable`
+  };
+  Choice choice = Choice::kNone;
+  std::vector<Tool> callable;
+  bool parallel = true;  // more than one call per answer; not if the choice names a function
+  std::string json;      // all tools as sent, for the chat template; empty: none
+};
+
+// body: parsed from `text`, which is read again for the order of keys. Choice kNone if there are no
+// tools.
+Result<ToolRequest> parse_tools(const Json& body, std::string_view text);
+
+}  // namespace valora::server

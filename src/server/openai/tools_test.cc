@@ -1,0 +1,94 @@
+#include "server/openai/tools.h"
+
+#include <gtest/gtest.h>
+
+namespace valora::server {
+namespace {
+
+using Choice = ToolRequest::Choice;
+
+Result<ToolRequest> parse(const std::string& fields) {
+  const std::string text = "{" + fields + "}";
+  return parse_tools(Json::parse(text), text);
+}
+
+const std::string kTools =
+    R"("tools":[{"type":"function","function":{"name":"look","description":"d","parameters":
+      {"type":"object","properties":{"z":{"type":"integer"},"a":{"type":"string"}}}}},
+    {"type":"function","function":{"name":"stop.now","strict":true}}])";
+
+TEST(ParseTools, KeepsTheOrderOfKeys) {
+  const auto tools = parse(kTools);
+  ASSERT_TRUE(tools.ok()) << tools.error().message;
+  EXPECT_EQ(tools->choice, Choice::kAuto);
+  ASSERT_EQ(tools->callable.size(), 2u);
+  EXPECT_EQ(tools->callable[0].parameters,
+            R"({"type":"object","properties":{"z":{"type":"integer"},"a":{"type":"string"}}})");
+  EXPECT_FALSE(tools->callable[0].strict);
+  EXPECT_EQ(tools->callable[1].name, "stop.now");
+  EXPECT_EQ(tools->callable[1].parameters, "");
+  EXPECT_TRUE(tools->callable[1].strict);
+  EXPECT_EQ(tools->json.find(R"([{"type":"function","function":{"name":"look","description":"d")"),
+            0u);
+}
+
+TEST(ParseTools, ReadsTheChoice) {
+  const auto choice = [](const std::string& given) {
+    const auto tools = parse(kTools + R"(,"tool_choice":)" + given);
+    EXPECT_TRUE(tools.ok()) << tools.error().message;
+    return std::pair(tools->choice, tools->callable.size());
+  };
+  EXPECT_EQ(choice("null"), std::pair(Choice::kAuto, size_t{2}));
+  EXPECT_EQ(choice(R"("auto")"), std::pair(Choice::kAuto, size_t{2}));
+  EXPECT_EQ(choice(R"("none")").first, Choice::kNone);
+  EXPECT_EQ(choice(R"("required")"), std::pair(Choice::kRequired, size_t{2}));
+  EXPECT_EQ(choice(R"({"type":"function","function":{"name":"look"}})"),
+            std::pair(Choice::kRequired, size_t{1}));
+  EXPECT_EQ(choice(R"({"type":"allowed_tools","allowed_tools":{"mode":"auto","tools":
+                       [{"type":"function","function":{"name":"stop.now"}}]}})"),
+            std::pair(Choice::kAuto, size_t{1}));
+  EXPECT_EQ(parse(R"("tools":[])")->choice, Choice::kNone);
+  EXPECT_EQ(parse(R"("tool_choice":"auto")")->choice, Choice::kNone);
+  EXPECT_FALSE(parse(kTools + R"(,"parallel_tool_calls":false)")->parallel);
+}
+
+// Whatever the choice, the prompt describes all tools, so that a conversation's prefix stays.
+TEST(ParseTools, AChoiceLeavesThePromptAlone) {
+  const std::string all = parse(kTools)->json;
+  EXPECT_EQ(parse(kTools + R"(,"tool_choice":"none")")->json, all);
+  EXPECT_EQ(
+      parse(kTools + R"(,"tool_choice":{"type":"function","function":{"name":"look"}})")->json,
+      all);
+}
+
+TEST(ParseTools, NamesWhatIsWrong) {
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {R"("tools":{"a":1})", "tools"},
+      {R"("tools":[5])", "tools"},
+      {R"("tools":[{"function":{"name":"f"}}])", "tools"},
+      {R"("tools":[{"type":"function"}])", "tools"},
+      {R"("tools":[{"type":"function","function":{"name":""}}])", "tools"},
+      {R"("tools":[{"type":"function","function":{"name":"a b"}}])", "tools"},
+      {R"("tools":[{"type":"function","function":{"name":"f\"}"}}])", "tools"},
+      {R"("tools":[{"type":"function","function":{"name":"f","parameters":[]}}])", "tools"},
+      {R"("tools":[{"type":"function","function":{"name":"f","strict":1}}])", "tools"},
+      {kTools.substr(0, kTools.size() - 1) + R"(,{"type":"function","function":{"name":"look"}}])",
+       "tools"},
+      {kTools + R"(,"tool_choice":"sometimes")", "tool_choice"},
+      {kTools + R"(,"tool_choice":{"type":"function","function":{"name":"other"}})", "tool_choice"},
+      {kTools +
+           R"(,"tool_choice":{"type":"allowed_tools","allowed_tools":{"mode":"auto","tools":[]}})",
+       "tool_choice"},
+      {R"("tool_choice":"required")", "tool_choice"},
+      {kTools + R"(,"parallel_tool_calls":"no")", "parallel_tool_calls"}};
+  for (const auto& [fields, param] : cases) {
+    const auto tools = parse(fields);
+    ASSERT_FALSE(tools.ok()) << fields;
+    EXPECT_EQ(tools.error().code, ErrorCode::kInvalidArgument) << fields;
+    EXPECT_EQ(tools.error().param, param) << fields;
+  }
+  EXPECT_EQ(parse(R"("tools":[{"type":"web_search"}])").error().code, ErrorCode::kNotImplemented);
+}
+
+}  // namespace
+}  // namespace valora::server

@@ -1,0 +1,63 @@
+#include "server/tools/call_constraint.h"
+
+#include <string>
+
+#include "server/openai/json_text.h"
+
+namespace valora::server {
+namespace {
+
+using Choice = ToolRequest::Choice;
+
+// Of white space between the parts of arguments: small models lose themselves in more.
+constexpr int kMaxSpace = 1;
+
+OrderedJson schema_of(const Tool& tool, bool weak) {
+  if (tool.parameters.empty() || (weak && !tool.strict)) return {{"type", "object"}};
+  return OrderedJson::parse(tool.parameters, nullptr, false);
+}
+
+// The text around the arguments, as the style writes it.
+OrderedJson tag_of(ToolCallStyle style, const Tool& tool, bool weak) {
+  const bool hermes = style == ToolCallStyle::kHermes;
+  const std::string name = "{\"name\": \"" + tool.name + "\", ";
+  return {
+      {"type", "tag"},
+      {"begin", hermes ? "<tool_call>\n" + name + "\"arguments\": " : name + "\"parameters\": "},
+      {"content",
+       {{"type", "json_schema"},
+        {"json_schema", schema_of(tool, weak)},
+        {"max_whitespace_cnt", kMaxSpace}}},
+      {"end", hermes ? "}\n</tool_call>" : "}"}};
+}
+
+std::string structural_tag(ToolCallStyle style, const ToolRequest& tools, bool weak) {
+  OrderedJson tags = OrderedJson::array();
+  for (const Tool& tool : tools.callable) tags.push_back(tag_of(style, tool, weak));
+  OrderedJson format;
+  if (tools.choice == Choice::kAuto) {
+    format = {{"type", "triggered_tags"}, {"triggers", {"<tool_call>"}}};
+  } else {
+    format = {{"type", "tags_with_separator"},
+              {"separator", style == ToolCallStyle::kHermes ? "\n" : "; "},
+              {"at_least_one", true}};
+  }
+  format["tags"] = std::move(tags);
+  format["stop_after_first"] = !tools.parallel;
+  return to_text({{"type", "structural_tag"}, {"format", std::move(format)}});
+}
+
+}  // namespace
+
+std::optional<AnswerConstraint> call_constraint(ToolCallStyle style, const ToolRequest& tools) {
+  if (tools.choice == Choice::kNone) return {};
+  if (tools.choice == Choice::kAuto && style != ToolCallStyle::kHermes) return {};
+  return AnswerConstraint{.kind = AnswerConstraint::Kind::kStructuralTag,
+                          .text = structural_tag(style, tools, false),
+                          .choices = {},
+                          .strict = true,
+                          .param = "tools",
+                          .fallback = structural_tag(style, tools, true)};
+}
+
+}  // namespace valora::server

@@ -1,0 +1,14 @@
+// The parsers of the styles, for make_call_parser().
+#pragma once
+
+#include <memory>
+
+#include "server/tools/call_parser.h"
+
+namespace valora::server {
+
+std::unique_ptr<CallParser> make_hermes_parser(const ToolRequest& tools);
+std::unique_ptr<CallParser> make_llama3_json_parser(const ToolRequest& tools);
+std::unique_ptr<CallParser> make_pythonic_parser(const ToolRequest& tools);
+
+}  // namespace valora::server

@@ -1,0 +1,21 @@
+// Reads calls that are written in Python's syntax.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/json.h"
+
+namespace valora::server {
+
+struct PythonCall {
+  std::string name;
+  OrderedJson arguments;  // an object
+};
+
+// `text` is a call with keyword arguments that are literals: f(a=1, b=["x", None]). nullopt for
+// anything else, and for what nests deeper than 64 levels.
+std::optional<PythonCall> parse_python_call(std::string_view text);
+
+}  // namespace valora::server

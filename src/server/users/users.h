@@ -1,0 +1,67 @@
+// The users of a server and what their requests under way take. Thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <mutex>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "server/users/user.h"
+
+namespace valora::server {
+
+class ServedUser {
+ public:
+  explicit ServedUser(User user) : settings(std::move(user)) {}
+
+  const User settings;
+
+  bool may_ask(std::string_view model) const;
+  bool may_load(std::string_view adapter) const;
+
+  // Counts a request, unless that exceeds a quota: kQueueFull.
+  Status take(int64_t tokens);
+  void give_back(int64_t tokens);
+
+ private:
+  std::mutex mutex_;
+  int requests_ = 0;
+  int64_t tokens_ = 0;
+};
+
+// One request of a user, who must outlive it; of nobody without one. Not thread-safe.
+class UserRequest {
+ public:
+  UserRequest() = default;
+  ~UserRequest() { end(); }
+  UserRequest(const UserRequest&) = delete;
+  UserRequest& operator=(const UserRequest&) = delete;
+
+  // Once, and first.
+  Status begin(ServedUser* user, int64_t tokens);
+  void end();
+
+ private:
+  ServedUser* user_ = nullptr;  // null: none, or ended
+  int64_t tokens_ = 0;
+};
+
+class Users {
+ public:
+  explicit Users(const std::vector<User>& users);
+
+  bool empty() const { return users_.empty(); }
+  // Null if the key is nobody's. Takes the same time for every wrong key of one length.
+  ServedUser* find(std::string_view key) const;
+
+ private:
+  mutable std::deque<ServedUser> users_;
+};
+
+// In a time that does not reveal how much of the secret is right.
+bool same_secret(std::string_view given, std::string_view secret);
+
+}  // namespace valora::server

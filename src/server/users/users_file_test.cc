@@ -1,0 +1,62 @@
+#include "server/users/users_file.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/testing/temp_dir.h"
+
+namespace valora::server {
+namespace {
+
+using ::testing::HasSubstr;
+
+Result<std::vector<User>> read(const std::string& text) {
+  const testing::TempDir dir;
+  return read_users(dir.write("users.yaml", text));
+}
+
+TEST(UsersFile, ReadsRightsAndQuotas) {
+  const auto users = read(R"(users:
+  - name: cameras
+    key: sk-cameras
+    models: [street, "digits*"]
+    loads: ["mine-*"]
+    max_requests: 8
+    max_tokens: 4096
+    share: 2
+  - {name: all, key: sk-everything}
+)");
+  ASSERT_TRUE(users.ok()) << users.error().message;
+  ASSERT_EQ(users->size(), 2u);
+  const User& first = users->front();
+  EXPECT_EQ(first.models, (std::vector<std::string>{"street", "digits*"}));
+  EXPECT_EQ(first.loads, std::vector<std::string>{"mine-*"});
+  EXPECT_EQ(first.max_requests, 8);
+  EXPECT_EQ(first.max_tokens, 4096);
+  EXPECT_EQ(first.share, 2);
+  EXPECT_FALSE(users->back().models || users->back().max_requests);
+  EXPECT_TRUE(users->back().loads.empty());
+}
+
+TEST(UsersFile, ErrorsNameTheLineAndNeverAKey) {
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"users: []", "at least one user"},
+      {"other: 1", "other"},
+      {"users:\n  - name: a\n    key: short", ":3: "},
+      {"users:\n  - name: a b\n    key: sk-secret-1", ":2: "},
+      {"users:\n  - {name: a, key: sk-secret-1}\n  - {name: a, key: sk-secret-2}", "another user"},
+      {"users:\n  - {name: a, key: sk-secret-1}\n  - {name: b, key: sk-secret-1}", "\"a\""},
+      {"users:\n  - {name: a, key: sk-secret-1, share: 0}", "share"},
+      {"users:\n  - {name: a, key: sk-secret-1, max_requests: 0}", "max_requests"},
+      {"users:\n  - {name: a, key: sk-secret-1, model: [b]}", "models"},
+  };
+  for (const auto& [text, part] : cases) {
+    const auto users = read(text);
+    ASSERT_FALSE(users.ok()) << text;
+    EXPECT_THAT(users.error().message, HasSubstr(part)) << text;
+    EXPECT_THAT(users.error().message, ::testing::Not(HasSubstr("secret")));
+  }
+}
+
+}  // namespace
+}  // namespace valora::server

@@ -1,0 +1,45 @@
+"""`tool_choice` where it says nothing, or nonsense."""
+
+import openai
+import pytest
+from test_peer_chat import SCHEMA, SUM, chat
+from test_peer_tokens import WEATHER
+
+from peers import peer
+
+NULL = "openai/chat_completion/test_tool_choice_null.py"
+
+
+def greedy(client, tools=None, form=None, **choice):
+    """An answer; a choice that is null is sent."""
+    body = choice | ({"tools": tools} if tools else {}) | ({"structured_outputs": form} if form else {})
+    return chat(client, SUM, temperature=0, extra_body=body).choices[0].model_dump()
+
+
+@peer(NULL, "test_null_tool_choice_defaults_to_auto_like_an_absent_one")
+@peer(NULL, "test_null_tool_choice_without_tools_matches_an_absent_one")
+def test_null_is_no_choice(client):
+    assert greedy(client, [WEATHER], tool_choice=None) == greedy(client, [WEATHER]) == greedy(client, [WEATHER], tool_choice="auto")
+    assert greedy(client, tool_choice=None) == greedy(client)
+
+
+@peer(NULL, "test_null_tool_choice_does_not_conflict_with_structured_outputs")
+def test_null_goes_with_a_form(client):
+    assert greedy(client, form={"json": SCHEMA}, tool_choice=None)["message"]["content"].startswith("{")
+
+
+@peer(NULL, "test_invalid_tool_choice_is_still_rejected")
+def test_a_choice_that_is_none(client):
+    with pytest.raises(openai.BadRequestError):
+        greedy(client, [WEATHER], tool_choice="bogus")
+
+
+@peer(NULL, "test_invalid_tool_choice_is_still_rejected[auto without tools]")
+def test_a_choice_without_tools(client):
+    with pytest.raises(openai.BadRequestError):
+        greedy(client, tool_choice="auto")
+
+
+@peer(NULL, "test_explicit_none_tool_choice_is_untouched")
+def test_no_tools_by_choice(client):
+    assert not greedy(client, [WEATHER], tool_choice="none")["message"].get("tool_calls")
