@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <prometheus/counter.h>
 #include <prometheus/histogram.h>
-#include <prometheus/summary.h>
 
 namespace valora::server {
 namespace {
@@ -26,15 +25,7 @@ HttpMetrics::HttpMetrics(prometheus::Registry& registry)
       durations_(prometheus::BuildHistogram()
                      .Name("http_request_duration_seconds")
                      .Help("Time from the end of the request header to the end of the answer.")
-                     .Register(registry)),
-      request_sizes_(prometheus::BuildSummary()
-                         .Name("http_request_size_bytes")
-                         .Help("Bytes of request bodies.")
-                         .Register(registry)),
-      response_sizes_(prometheus::BuildSummary()
-                          .Name("http_response_size_bytes")
-                          .Help("Bytes of answers.")
-                          .Register(registry)) {}
+                     .Register(registry)) {}
 
 void HttpMetrics::answered(std::string_view route, const HttpOutcome& outcome) {
   const std::string handler(route);
@@ -45,11 +36,14 @@ void HttpMetrics::answered(std::string_view route, const HttpOutcome& outcome) {
             {"status", fmt::format("{}xx", outcome.status / 100)}})
       .Increment();
   durations_.Add({{"handler", handler}, {"method", method}}, kDurations).Observe(outcome.seconds);
-  const prometheus::Summary::Quantiles none;
-  request_sizes_.Add({{"handler", handler}}, none)
-      .Observe(static_cast<double>(outcome.request_bytes));
-  response_sizes_.Add({{"handler", handler}}, none)
-      .Observe(static_cast<double>(outcome.response_bytes));
+  request_sizes_.observe(handler, outcome.request_bytes);
+  response_sizes_.observe(handler, outcome.response_bytes);
+}
+
+std::vector<prometheus::MetricFamily> HttpMetrics::sizes() const {
+  std::vector<prometheus::MetricFamily> families = request_sizes_.Collect();
+  for (auto& family : response_sizes_.Collect()) families.push_back(std::move(family));
+  return families;
 }
 
 }  // namespace valora::server

@@ -5,8 +5,10 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "server/http/http.h"
+#include "server/metrics/size_totals.h"
 
 namespace valora::server {
 
@@ -18,11 +20,14 @@ class HttpMetrics {
   // `route`: the path of a known route, "none" for others, so that clients can't add series.
   void answered(std::string_view route, const HttpOutcome& outcome);
 
+  // The families that are not in the registry.
+  std::vector<prometheus::MetricFamily> sizes() const;
+
  private:
   prometheus::Family<prometheus::Counter>& requests_;
   prometheus::Family<prometheus::Histogram>& durations_;
-  prometheus::Family<prometheus::Summary>& request_sizes_;
-  prometheus::Family<prometheus::Summary>& response_sizes_;
+  SizeTotals request_sizes_{"http_request_size_bytes", "Bytes of request bodies."};
+  SizeTotals response_sizes_{"http_response_size_bytes", "Bytes of answers."};
 };
 
 }  // namespace valora::server

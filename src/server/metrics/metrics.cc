@@ -146,6 +146,7 @@ std::string Metrics::text() const {
   std::vector<prometheus::MetricFamily> families = collector_.Collect();
   for (auto& family : process_.Collect()) families.push_back(std::move(family));
   for (auto& family : registry_.Collect()) families.push_back(std::move(family));
+  for (auto& family : http_.sizes()) families.push_back(std::move(family));
   std::ostringstream out;
   prometheus::TextSerializer().Serialize(out, families);
   return std::move(out).str();

@@ -207,7 +207,10 @@ TEST(Metrics, CountsHttpRequestsByRoute) {
               HasSubstr(R"(http_requests_total{handler="/health",method="GET",status="2xx"} 1)"));
   EXPECT_THAT(text,
               HasSubstr(R"(http_requests_total{handler="none",method="other",status="4xx"} 1)"));
+  EXPECT_THAT(text, HasSubstr("# TYPE http_request_size_bytes summary\n"));
+  EXPECT_THAT(text, HasSubstr(R"(http_request_size_bytes_count{handler="none"} 1)"));
   EXPECT_THAT(text, HasSubstr(R"(http_request_size_bytes_sum{handler="none"} 7)"));
+  EXPECT_THAT(text, HasSubstr(R"(http_response_size_bytes_sum{handler="none"} 0)"));
   EXPECT_THAT(text, HasSubstr("http_request_duration_seconds_sum{handler=\"/health\","));
 }
 

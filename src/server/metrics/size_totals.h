@@ -1,0 +1,37 @@
+// A summary without quantiles: how many observations and their sum, per route. prometheus::Summary
+// isn't used because it buffers observations even without quantiles, and writes beyond that buffer
+// after an allocation that failed.
+#pragma once
+
+#include <prometheus/collectable.h>
+#include <prometheus/metric_family.h>
+
+#include <map>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace valora::server {
+
+// Thread-safe.
+class SizeTotals final : public prometheus::Collectable {
+ public:
+  SizeTotals(std::string name, std::string help) : name_(std::move(name)), help_(std::move(help)) {}
+
+  void observe(const std::string& route, size_t bytes);
+
+  std::vector<prometheus::MetricFamily> Collect() const override;
+
+ private:
+  struct Totals {
+    uint64_t count = 0;
+    double bytes = 0;
+  };
+
+  std::string name_;
+  std::string help_;
+  mutable std::mutex mutex_;
+  std::map<std::string, Totals> routes_;
+};
+
+}  // namespace valora::server
