@@ -57,12 +57,24 @@ endfunction()
 # The standard headers and fmt, which take a third of the time of most files. Not nlohmann/json.hpp: its literals make
 # g++ instantiate the whole parser in each file. Not <filesystem>: with it std::quoted is visible, which is taken instead
 # of our function of that name.
+set(VALORA_STD_HEADERS <fmt/format.h> <algorithm> <functional> <map> <memory> <optional> <set> <span> <string>
+  <string_view> <unordered_map> <variant> <vector>)
 function(valora_use_std_pch target)
   if(NOT TARGET valora_std_pch)
-    valora_pch(valora_std_pch <fmt/format.h> <algorithm> <functional> <map> <memory> <optional> <set> <span> <string>
-      <string_view> <unordered_map> <variant> <vector>)
+    valora_pch(valora_std_pch ${VALORA_STD_HEADERS})
   endif()
   target_precompile_headers(${target} REUSE_FROM valora_std_pch)
+endfunction()
+
+# Tests that compute little are not optimised: they compile in two thirds of the time.
+function(valora_use_test_pch target)
+  if(NOT TARGET valora_test_pch)
+    valora_pch(valora_test_pch ${VALORA_STD_HEADERS} <gmock/gmock.h>)
+    target_compile_options(valora_test_pch PRIVATE -O0)
+    target_link_libraries(valora_test_pch PRIVATE GTest::gmock)
+  endif()
+  target_compile_options(${target} PRIVATE -O0)
+  target_precompile_headers(${target} REUSE_FROM valora_test_pch)
 endfunction()
 
 # ATen's headers take seconds per file; most of these files also include fmt and JSON.
@@ -88,10 +100,11 @@ function(valora_without_libraries_within list)
   set(${list} ${${list}} PARENT_SCOPE)
 endfunction()
 
-# valora_library(NAME [TORCH] [NO_PCH] [LINKS lib…]): a library of src/NAME/*.cc and two levels of subfolders, without
-# tests. LINKS are public. A folder may include only the folders that it links. NO_PCH: without a precompiled header.
+# valora_library(NAME [TORCH] [NO_PCH] [FAST_TESTS] [LINKS lib…]): a library of src/NAME/*.cc and two levels of subfolders,
+# without tests. LINKS are public. A folder may include only the folders that it links. NO_PCH: without a precompiled
+# header. FAST_TESTS: its tests compute much, so they are optimised.
 function(valora_library name)
-  cmake_parse_arguments(ARG "TORCH;NO_PCH" "" "LINKS" ${ARGN})
+  cmake_parse_arguments(ARG "TORCH;NO_PCH;FAST_TESTS" "" "LINKS" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc ${CMAKE_CURRENT_SOURCE_DIR}/*/*.cc
     ${CMAKE_CURRENT_SOURCE_DIR}/*/*/*.cc)
   list(FILTER sources EXCLUDE REGEX "_test\\.cc$")
@@ -107,10 +120,10 @@ function(valora_library name)
   elseif(NOT ARG_NO_PCH)
     valora_use_std_pch(valora_${name})
   endif()
-  valora_test(${name} ${ARG_TORCH})
+  valora_test(${name} ${ARG_TORCH} ${ARG_FAST_TESTS})
 endfunction()
 
-function(valora_test name torch)
+function(valora_test name torch fast)
   file(GLOB tests CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*_test.cc ${CMAKE_CURRENT_SOURCE_DIR}/*/*_test.cc
     ${CMAKE_CURRENT_SOURCE_DIR}/*/*/*_test.cc)
   valora_without_libraries_within(tests)
@@ -121,8 +134,10 @@ function(valora_test name torch)
   target_link_libraries(${name}_test PRIVATE valora_${name} GTest::gtest GTest::gmock GTest::gtest_main)
   if(torch)
     valora_use_torch(${name}_test)
-  else()
+  elseif(fast)
     valora_use_std_pch(${name}_test)
+  else()
+    valora_use_test_pch(${name}_test)
   endif()
   gtest_discover_tests(${name}_test TEST_PREFIX ${name}. DISCOVERY_MODE PRE_TEST)
 endfunction()

@@ -33,6 +33,7 @@ struct SchedulingOptions {
   SchedulingPolicy policy = SchedulingPolicy::kUnmerged;
   double tolerance = 0.2;       // seconds that a mode may delay a request: θ of Algorithm 1
   double merged_share = 0.5;    // of a full batch, above which an adapter is merged
+  double merged_gain = 1.1;     // merged mode's tokens per second, in those of all requests
   double starving_share = 0.5;  // of a full batch, up to which a merge is begun
   int max_adapters = 0;         // of vllm and unmerged; 0: vllm 1, unmerged any number
   // Refuse a waiting request (kUnavailable) once its first token cannot come within its target.
@@ -86,6 +87,9 @@ struct EngineOptions {
   std::optional<int> max_model_len;
   int max_num_seqs = 64;
   int max_num_batched_tokens = 2048;
+  // while requests decode, a step takes only as many tokens of prompts as fit into this time, or
+  // into three steps without them if that is more; 0: any number
+  double max_decode_gap = 0;  // seconds
   // highest number of waiting requests; more get kQueueFull
   int max_waiting = 1024;
   MemoryOptions memory;

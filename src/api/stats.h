@@ -47,7 +47,7 @@ struct EngineStats {
   double kv_usage = 0;  // share of the pool that requests use, 0 to 1
   MemoryStats memory;
   uint64_t preemptions = 0;
-  uint64_t early_aborts = 0;  // requests refused because they would have missed their target
+  uint64_t early_aborts = 0;  // sequences refused because they would have missed their target
   uint64_t prefix_queries = 0, prefix_hits = 0;  // in tokens
   uint64_t media_queries = 0, media_hits = 0;
   size_t media_bytes = 0, media_entries = 0;     // of the cache of prepared media

@@ -136,6 +136,7 @@ Result<Ground> ground_of(const Flags& flags) {
   ground.server = {.costs = costs,
                    .max_num_seqs = flags.engine.max_num_seqs,
                    .max_num_batched_tokens = flags.engine.max_num_batched_tokens,
+                   .max_decode_gap = flags.engine.max_decode_gap,
                    .tolerance = flags.engine.scheduling.tolerance,
                    .early_abort = flags.engine.scheduling.early_abort,
                    .rank = flags.rank};

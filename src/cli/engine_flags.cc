@@ -42,6 +42,8 @@ void add_scheduling(Command command, SchedulingOptions& s) {
          "Seconds that valora's modes may delay a request in total, and dlora's at a time");
   number("--merged-share", s.merged_share,
          "Share of a full batch that must use an adapter before valora merges it");
+  number("--merged-gain", s.merged_gain,
+         "By how much more tokens per second merged mode must yield than serving all requests");
   number("--starving-share", s.starving_share,
          "Share of a full batch that may starve while valora merges an adapter");
   command
@@ -73,6 +75,13 @@ void add_lengths(Command command, EngineOptions& o) {
       .add_option("--max-num-batched-tokens", o.max_num_batched_tokens,
                   "Highest number of tokens per step")
       .human_integer()
+      .capture_default_str();
+  command
+      .add_option(
+          "--max-decode-gap", o.max_decode_gap,
+          "Seconds between two tokens of a running answer: while there is one, a step takes "
+          "only as many tokens of prompts as fit into this time, or into three steps "
+          "without them if that is more; 0: any number")
       .capture_default_str();
   command.add_option("--max-lora-rank", o.max_lora_rank, "Highest accepted adapter rank")
       .capture_default_str();

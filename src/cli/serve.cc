@@ -151,6 +151,7 @@ int run_serve(Flags& flags) {
   flags.engine.max_waiting = 2 * std::min(flags.engine.max_waiting, 1 << 27);
   std::vector<std::string> base_names = flags.server.served_model_names;
   if (base_names.empty()) base_names = {flags.engine.model_path};
+  if (const Status s = server::check(flags.server); !s.ok()) return fail(s.error());
   const auto adapters = adapters_at_start(flags.adapters, base_names);
   if (!adapters.ok()) return fail(adapters.error());
   auto engine = ServingEngine::start(flags.engine);

@@ -34,12 +34,32 @@ void add_address(Command c, server::ServerOptions& s) {
       "as well");
 }
 
+void add_tls(Command c, server::TlsOptions& tls) {
+  c.add_option(
+      "--ssl-certfile", tls.certificate_file,
+      "Speak TLS with this certificate: a PEM file, with the chain that leads to it. It is "
+      "read again when it changes");
+  c.add_option("--ssl-keyfile", tls.key_file,
+               "Key of the certificate, a PEM file; without it the key is in --ssl-certfile");
+  c.add_option("--ssl-ca-certs", tls.client_ca_file,
+               "Authorities of the clients' certificates, a PEM file");
+  c.add_option_function<int>(
+       "--ssl-cert-reqs",
+       [&tls](int level) {
+         tls.client_certificates = static_cast<server::TlsOptions::ClientCertificates>(level);
+       },
+       "Certificates of clients: 0 not asked for, 1 checked if there is one, 2 required")
+      .default_str("0")
+      .range(0, 2);
+}
+
 }  // namespace
 
 void add_server_flags(Command c, server::ServerOptions& s) {
   c.add_option("--served-model-name", s.served_model_names,
                "Names of the base model; answers show the first one");
   add_address(c, s);
+  add_tls(c, s.tls);
   c.add_flag("--trust-request-chat-template", s.trust_request_chat_template,
              "Let requests bring their own chat template");
   c.add_flag("--allow-runtime-lora-updating", s.allow_runtime_lora_updating,

@@ -56,6 +56,8 @@ Status check_limits(const EngineOptions& options) {
   if (options.max_num_seqs < 1) return invalid("--max-num-seqs must be at least 1", "max_num_seqs");
   if (options.max_num_batched_tokens < 1)
     return invalid("--max-num-batched-tokens must be at least 1", "max_num_batched_tokens");
+  if (!(options.max_decode_gap >= 0))
+    return invalid("--max-decode-gap must not be negative", "max_decode_gap");
   if (options.max_lora_rank < 1 || options.max_lora_rank > 256)
     return invalid("--max-lora-rank must be between 1 and 256", "max_lora_rank");
   const SchedulingOptions& s = options.scheduling;
@@ -64,6 +66,7 @@ Status check_limits(const EngineOptions& options) {
   if (!(s.merged_share >= 0 && s.merged_share <= 1 && s.starving_share >= 0 &&
         s.starving_share <= 1))
     return invalid("--merged-share and --starving-share must be between 0 and 1", "merged_share");
+  if (!(s.merged_gain > 0)) return invalid("--merged-gain must be above 0", "merged_gain");
   if (s.max_adapters < 0)
     return invalid("--max-adapters-per-step must not be negative", "max_adapters");
   const MemoryOptions& m = options.memory;
@@ -80,6 +83,7 @@ scheduler::PolicyOptions policy_options(const SchedulingOptions& options) {
   return {.tolerance = from_seconds(options.tolerance),
           .merged_share = options.merged_share,
           .starving_share = options.starving_share,
+          .merged_gain = options.merged_gain,
           .max_adapters = options.max_adapters};
 }
 
@@ -211,6 +215,7 @@ Status ServingEngine::make_core(std::unique_ptr<scheduler::Policy> policy) {
     notes_.push_back("costs of steps: " + known.source);
   const CoreConfig config{{.max_num_seqs = options_.max_num_seqs,
                            .max_num_batched_tokens = options_.max_num_batched_tokens,
+                           .max_decode_gap = options_.max_decode_gap,
                            .max_waiting = std::max(4096, 4 * options_.max_waiting),
                            .costs = known.costs,
                            .merge_in_place = options_.merge == MergePlace::kInPlace,

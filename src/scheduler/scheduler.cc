@@ -110,6 +110,7 @@ Scheduler::Step Scheduler::begin_step(const MediaReady& media, TimePoint now) {
                      .memory = policy_memory_},
                     now);
   policy_memory_ = chosen.memory;
+  limit_prefill(step, running);
   step.plan.mode = mode_ = chosen.mode;
   step.plan.merged = chosen.merged;
   step.order.reserve(chosen.order.size());
@@ -131,7 +132,7 @@ Scheduler::Step Scheduler::begin_step(const MediaReady& media, TimePoint now) {
 
 void Scheduler::place_running(Step& step, size_t position) {
   Request& request = *step.order[position];
-  const int tokens = std::min(request.remaining_tokens(), step.budget);
+  const int tokens = prefill_room(step, request);
   if (tokens <= 0) return;
   while (true) {
     const memory::Room room = pool_.reserve(request.table, request.computed_tokens + tokens);
@@ -148,7 +149,8 @@ void Scheduler::place_running(Step& step, size_t position) {
 }
 
 void Scheduler::admit(Step& step, Request& request) {
-  if (!request.claim.ready) return;  // it lost its claim in this step
+  if (!request.claim.ready) return;              // it lost its claim in this step
+  if (prefill_room(step, request) == 0) return;  // its turn comes with the next steps
   if (!fits(step, request)) {
     step.short_of_memory = true;
     step.refused = &request;
@@ -199,7 +201,9 @@ void Scheduler::admit_by_force(Step& step, Request& request) {
 }
 
 void Scheduler::place(Step& step, Request& request) const {
-  const int tokens = std::min(request.remaining_tokens(), step.budget);
+  const int tokens = prefill_room(step, request);
+  if (tokens == 0) return;  // admitted with a longer cached prefix than there is time for
+  count_prefill(step, request, tokens);
   request.last_plan = plans_;
   request.last_scheduled = step.now;
   step.plan.items.push_back(

@@ -22,6 +22,9 @@ namespace valora::scheduler {
 struct SchedulerConfig {
   int max_num_seqs = 64;              // per step; capped at max_num_batched_tokens
   int max_num_batched_tokens = 2048;  // per step
+  // While requests decode, a step takes only as many tokens of prompts as fit into this time, or
+  // into kGapSteps steps without them if that is more. 0: any number.
+  double max_decode_gap = 0;  // seconds
   int max_waiting = 1024;
   // How long requests may pass one that came first, because there is no room for its adapters.
   Duration patience = std::chrono::seconds(1);
@@ -63,6 +66,7 @@ struct StepPlan {
   // the most tokens that their next step may take. What was made for them must be kept; what is
   // missing is made meanwhile.
   std::vector<StepItem> preparing;
+  bool limited = false;           // by SchedulerConfig::max_decode_gap
   bool waits_for_copies = false;  // no item, but copies under way will let requests run
 };
 
@@ -93,6 +97,9 @@ struct SchedulerStats {
 // until complete() returns.
 class Scheduler {
  public:
+  static constexpr int kGapSteps = 3;     // SchedulerConfig::max_decode_gap
+  static constexpr int kLeastChunk = 16;  // tokens of prompts that a step takes in any case
+
   Scheduler(SchedulerConfig config, memory::Pool& pool, std::unique_ptr<Policy> policy,
             const Clock& clock);
 
@@ -143,6 +150,11 @@ class Scheduler {
   void charge(const StepPlan& plan, double seconds);
   double prefill_seconds(int tokens) const;
   double running_prefill() const;
+  // scheduler_gap.cc
+  void limit_prefill(Step& step, std::span<Request* const> running) const;
+  int prefill_room(const Step& step, const Request& request) const;
+  static void count_prefill(Step& step, const Request& request, int tokens);
+  void note_gap(const StepPlan& plan, double seconds);
   void note_end(TimePoint now);
   struct Ahead;
   bool comes_too_late(Request& request, Ahead& ahead, TimePoint now);
@@ -181,6 +193,7 @@ class Scheduler {
   Mode mode_ = Mode::kUnmerged;
   WeightsInUse weights_;
   LiveCosts costs_;
+  double log_gap_ = 0;  // logarithm of what steps under a gap's limit take, in predicted times
   PolicyMemory policy_memory_;
   std::vector<std::shared_ptr<Request>> passed_;  // by the last plan, since passed_at_
   TimePoint passed_at_{};

@@ -27,6 +27,7 @@ void Scheduler::take_shape(StepPlan& plan) {
 }
 
 void Scheduler::note_step(const StepPlan& plan, Duration time) {
+  note_gap(plan, seconds(time));
   costs_.observe(plan.shape, seconds(time));
   charge(plan, seconds(time));
   int tokens = 0;

@@ -16,6 +16,9 @@ struct Scheduler::Step {
   std::vector<Request*> order;
   size_t tail = 0;  // preemption candidates are before this index of `order`
   int budget = 0;
+  // Under a limit of the gap between tokens: seconds of this step, and its shape so far.
+  double most_seconds = 0;  // 0: no limit
+  StepShape limited;
   bool short_of_memory = false;  // nothing more is admitted
   Request* refused = nullptr;    // the request that did not fit, if any
   bool prepares = false;         // an admitted request waits for its media

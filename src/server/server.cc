@@ -9,27 +9,31 @@
 #include "server/handlers/app.h"
 #include "server/handlers/service.h"
 #include "server/http/http_server.h"
+#include "server/tls/tls_contexts.h"
 
 namespace valora::server {
 namespace {
 
 HttpServerOptions http_options(const ServerOptions& options) {
   return {options.host,   options.port, options.io_threads, options.handler_threads,
-          options.limits, options.uds,  options.uds_mode};
+          options.limits, options.uds,  options.uds_mode,   options.tls};
 }
+
+}  // namespace
 
 Status check(const ServerOptions& options) {
   for (const std::string& name : options.served_model_names)
     if (name.empty()) return invalid("a served model name is empty", "served_model_name");
+  if (!options.tls.on() && !(options.tls.key_file + options.tls.client_ca_file).empty())
+    return invalid("--ssl-keyfile and --ssl-ca-certs need --ssl-certfile", "ssl-certfile");
   for (const std::string& key : options.api_keys)
     if (key.empty()) return invalid("an API key is empty", "api_key");
   const std::string& root = options.root_path;
   if (!root.empty() && (!root.starts_with('/') || root.ends_with('/')))
     return invalid("the root path must begin with a slash and not end with one", "root_path");
+  if (options.tls.on()) VALORA_CHECK(TlsContexts::load(options.tls));
   return {};
 }
-
-}  // namespace
 
 struct Server::Impl {
   Impl(ServerOptions server_options, Engine& served_engine)
@@ -67,7 +71,8 @@ std::string Server::url() const {
   if (!options.uds.empty()) return "unix:" + options.uds;
   const std::string& host = options.host;
   const bool ipv6 = host.find(':') != host.npos;
-  return fmt::format("http://{}{}{}:{}", ipv6 ? "[" : "", host, ipv6 ? "]" : "", port());
+  return fmt::format("{}://{}{}{}:{}", options.tls.on() ? "https" : "http", ipv6 ? "[" : "", host,
+                     ipv6 ? "]" : "", port());
 }
 
 void Server::drain() {

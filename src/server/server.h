@@ -46,12 +46,25 @@ struct HttpLimits {
   std::chrono::milliseconds write_timeout{60'000};
 };
 
+// PEM files. TLS is on if there is a certificate.
+struct TlsOptions {
+  enum class ClientCertificates { kIgnored, kOptional, kRequired };
+
+  std::string certificate_file;  // with the chain that leads to it
+  std::string key_file;          // empty: the key is in certificate_file
+  std::string client_ca_file;    // authorities of the clients' certificates
+  ClientCertificates client_certificates = ClientCertificates::kIgnored;
+
+  bool on() const { return !certificate_file.empty(); }
+};
+
 struct ServerOptions {
   // address or name; if a name has several addresses, the first that binds
   std::string host = "127.0.0.1";
   uint16_t port = 8000;      // 0: any free port, see Server::port()
   std::string uds;           // path of a Unix domain socket, instead of host and port; empty: none
   unsigned uds_mode = 0660;  // of the socket's file
+  TlsOptions tls;
   // what a proxy puts before the paths: "/models/a"; requests may have it or not
   std::string root_path;
   int io_threads = 2;
@@ -84,6 +97,9 @@ struct ServerOptions {
   std::vector<Application> applications;  // as from read_applications()
 };
 
+// kInvalidArgument for options that start() would refuse. Certificates are read, nothing is bound.
+Status check(const ServerOptions& options);
+
 // Runs from start() until stop(), the end of a drain() or the destructor. The engine must outlive
 // it. All methods are thread-safe.
 class Server {
@@ -96,7 +112,8 @@ class Server {
   Server& operator=(const Server&) = delete;
 
   uint16_t port() const;
-  std::string url() const;  // "http://127.0.0.1:8000", or "unix:" and the path
+  std::string url()
+      const;  // "http://127.0.0.1:8000", with https if TLS is on, or "unix:" and the path
 
   // Rejects new requests (503, also on /health), lets running ones finish, then stops the server.
   // Returns at once.

@@ -52,9 +52,8 @@ void add_vllm_flags(Command command, std::vector<std::string>& notes) {
   add_flag(command, "--enable-prefix-caching", "on unless --no-enable-prefix-caching is given",
            notes);
   add_flag(command, "--enable-server-load-tracking", "/load always counts", notes);
-  const char* tls = "refused: this server does not speak TLS; a proxy in front of it does";
-  refuse(command, "--ssl-certfile", tls);
-  refuse(command, "--ssl-keyfile", tls);
+  add_flag(command, "--enable-ssl-refresh", "certificates are always read again if they change",
+           notes);
   refuse(command, "--default-mm-loras",
          "refused: requests name their adapters, whatever media they have");
   const char* parallel = "only 1 is served: one device runs the whole model";

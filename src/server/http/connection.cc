@@ -2,13 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/beast/http/error.hpp>
 #include <boost/beast/http/read.hpp>
 
 #include "server/http/framing.h"
-#include "server/http/listener.h"
 
 namespace valora::server {
 namespace {
@@ -40,13 +38,16 @@ bool Connection::peer_went_away(ErrorCode error) {
          error.category() != make_error_code(http::error::end_of_stream).category();
 }
 
-Connection::Connection(Socket socket, std::shared_ptr<HttpCore> core, bool status_only)
+Connection::Connection(Socket socket, const PeerName& peer, std::shared_ptr<HttpCore> core,
+                       bool status_only)
     : core_(std::move(core)),
       socket_(std::move(socket)),
       read_timer_(socket_.get_executor()),
       write_timer_(socket_.get_executor()),
       buffer_(core_->limits.max_header_bytes + kMaxPipelinedBytes + kDrainBytes),
       status_only_(status_only) {
+  client_ = peer.address;
+  request_.peer = peer.with_port;
   core_->rescue.expect_one_more();
 }
 
@@ -78,15 +79,7 @@ void Connection::give_all_back() noexcept {
 void Connection::start() {
   asio::dispatch(socket_.get_executor(), [pending = pending()]() mutable {
     const auto self = pending.take();
-    self->guarded([&] {
-      error_code ignored;
-      self->socket_.set_option(asio::ip::tcp::no_delay(true), ignored);
-      self->socket_.set_option(asio::socket_base::keep_alive(true), ignored);
-      const PeerName peer = name_of_peer(self->socket_.remote_endpoint(ignored));
-      self->client_ = peer.address;
-      self->request_.peer = peer.with_port;
-      self->next_request();
-    });
+    self->guarded([&] { self->next_request(); });
   });
 }
 

@@ -19,6 +19,7 @@
 
 #include "server/http/core.h"
 #include "server/http/http.h"
+#include "server/http/listener.h"
 
 namespace valora::server {
 
@@ -29,7 +30,7 @@ class Connection final : public std::enable_shared_from_this<Connection>, public
   using Socket = boost::asio::basic_stream_socket<boost::asio::generic::stream_protocol, Executor>;
 
   // status_only: beyond the limit of connections; serves one request, for a status page.
-  Connection(Socket socket, std::shared_ptr<HttpCore> core, bool status_only);
+  Connection(Socket socket, const PeerName& peer, std::shared_ptr<HttpCore> core, bool status_only);
   ~Connection() override;
 
   void start();

@@ -56,5 +56,22 @@ TEST_F(ServerTest, AConnectionThatIsUsedAgainWaitsAnew) {
   EXPECT_EQ(first.get("/health").status, 200);
 }
 
+TEST_F(ServerTest, WithoutDescriptorsAConnectionThatWaitsGivesItsUp) {
+  start();
+  SocketClient idle(port());
+  EXPECT_EQ(idle.get("/health").status, 200);
+  std::vector<int> taken;
+  for (int fd; (fd = ::dup(STDERR_FILENO)) >= 0;) taken.push_back(fd);
+  ASSERT_FALSE(taken.empty());
+  ::close(taken.back());  // the client's
+  taken.pop_back();
+  SocketClient late(port());
+  ASSERT_TRUE(late.connected());
+  EXPECT_EQ(late.post(kChat, chat_body("x")).status, 200);
+  EXPECT_EQ(idle.read_all(), "");
+  for (const int fd : taken) ::close(fd);
+  expect_alive();
+}
+
 }  // namespace
 }  // namespace valora::server

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <boost/asio/steady_timer.hpp>
@@ -17,6 +18,7 @@
 #include "server/http/descriptors.h"
 #include "server/http/listener.h"
 #include "server/openai/errors.h"
+#include "server/tls/tls_door.h"
 
 namespace valora::server {
 namespace {
@@ -41,6 +43,13 @@ void turn_away(Connection::Socket socket) {
   socket.shutdown(Connection::Socket::shutdown_send, ignored);
 }
 
+PeerName prepare(Connection::Socket& socket) {
+  error_code ignored;
+  socket.set_option(asio::ip::tcp::no_delay(true), ignored);
+  socket.set_option(asio::socket_base::keep_alive(true), ignored);
+  return name_of_peer(socket.remote_endpoint(ignored));
+}
+
 // A handler that throws (most likely out of memory) must not end the server.
 void run_io(HttpCore& core) {
   for (;;) {
@@ -58,7 +67,7 @@ void run_io(HttpCore& core) {
 struct HttpServer::Impl : std::enable_shared_from_this<HttpServer::Impl>, Rescuable {
   Impl(const HttpServerOptions& options, std::shared_ptr<HttpHandler> handler)
       : core(std::make_shared<HttpCore>(options.limits, std::move(handler), options.io_threads,
-                                        options.handler_threads)),
+                                        options.handler_threads, options.tls.on() ? 2 : 1)),
         work(core->io.get_executor()),
         accept_strand(asio::make_strand(core->io)),
         acceptor(accept_strand),
@@ -79,7 +88,7 @@ struct HttpServer::Impl : std::enable_shared_from_this<HttpServer::Impl>, Rescua
   Status bind(const HttpServerOptions& options);
   void accept();
   void on_accept(error_code error, Connection::Socket socket);
-  void admit(Connection::Socket socket);
+  void admit(Connection::Socket socket, const PeerName& peer);
   void wait_signal();
   void begin_stop();
   void join();
@@ -89,6 +98,7 @@ struct HttpServer::Impl : std::enable_shared_from_this<HttpServer::Impl>, Rescua
   asio::strand<asio::io_context::executor_type> accept_strand;
   Acceptor acceptor;
   std::optional<SocketFile> socket_file;  // of a Unix domain socket
+  std::optional<TlsDoor> tls;
   asio::steady_timer retry_timer;
   std::chrono::steady_clock::time_point last_fault = std::chrono::steady_clock::now() - kFaultPause;
   asio::steady_timer stop_timer;
@@ -111,6 +121,14 @@ Status HttpServer::Impl::bind(const HttpServerOptions& options) {
     VALORA_TRY(bound, SocketFile::listen(acceptor, options.uds, options.uds_mode));
     socket_file.emplace(std::move(bound));
   }
+  if (!options.tls.on()) return {};
+  VALORA_TRY(contexts, TlsContexts::load(options.tls));
+  tls.emplace(std::move(contexts), core, [weak = weak_from_this()](auto plain, auto peer) {
+    if (const auto self = weak.lock())
+      asio::post(self->accept_strand, [self, plain = std::move(plain), peer]() mutable {
+        if (self->acceptor.is_open()) self->admit(std::move(plain), peer);
+      });
+  });
   return {};
 }
 
@@ -158,21 +176,25 @@ void HttpServer::Impl::on_accept(error_code error, Connection::Socket socket) {
     return;
   }
   try {
-    admit(std::move(socket));
+    const PeerName peer = prepare(socket);
+    if (tls)
+      tls->take(std::move(socket), peer);
+    else
+      admit(std::move(socket), peer);
   } catch (const std::exception& e) {
     spdlog::error("a connection was refused: {}", e.what());
   }
   accept();
 }
 
-void HttpServer::Impl::admit(Connection::Socket socket) {
+void HttpServer::Impl::admit(Connection::Socket socket, const PeerName& peer) {
   const size_t count = core->connection_count();
   const bool full = count >= core->limits.max_connections && !core->close_longest_waiting();
   if (full && count >= core->limits.max_connections + core->limits.status_connections) {
     core->strands.give_back(socket.get_executor());
     turn_away(std::move(socket));
   } else {
-    auto connection = std::make_shared<Connection>(std::move(socket), core, full);
+    auto connection = std::make_shared<Connection>(std::move(socket), peer, core, full);
     core->add(connection);
     connection->start();
   }
@@ -190,6 +212,7 @@ void HttpServer::Impl::join() {
   // Handlers first: their last answers need the io threads.
   core->handlers.finish();
   for (const auto& connection : core->connections()) connection->close_now();
+  if (tls) tls->finish();
   work.reset();
   for (std::thread& thread : threads) thread.join();
   core->rescue.stop();  // its thread must not end the core that it belongs to
@@ -205,7 +228,8 @@ Result<std::unique_ptr<HttpServer>> HttpServer::start(const HttpServerOptions& o
   if (options.io_threads < 1 || options.handler_threads < 1)
     return invalid("the server needs at least one thread");
   HttpServerOptions fitting = options;
-  fitting.limits.max_connections = connections_within_descriptors(options.limits);
+  fitting.limits.max_connections =
+      connections_within_descriptors(options.limits, options.tls.on() ? TlsDoor::kDescriptors : 1);
   auto impl = std::make_shared<Impl>(fitting, std::move(handler));
   VALORA_CHECK(impl->bind(fitting));
   impl->accept();

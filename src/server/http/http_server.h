@@ -22,6 +22,7 @@ struct HttpServerOptions {
   HttpLimits limits;
   std::string uds;  // path of a Unix domain socket, instead of host and port; empty: none
   unsigned uds_mode = 0660;
+  TlsOptions tls;
 };
 
 class HttpServer {

@@ -128,7 +128,7 @@ void EngineCollector::add_steps(const EngineStats& stats, std::vector<MetricFami
                       "Factor by which this process corrects the costs of steps it began with.",
                       stats.cost_correction));
   out.push_back(counter("valora:early_aborts_total",
-                        "Requests refused because they would have missed their target.",
+                        "Sequences refused because they would have missed their target.",
                         static_cast<double>(stats.early_aborts)));
 }
 

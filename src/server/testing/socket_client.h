@@ -41,7 +41,7 @@ class SocketClient {
     unix_path.copy(address.sun_path, sizeof address.sun_path - 1);
     if (::connect(fd_, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) disconnect();
   }
-  ~SocketClient() { disconnect(); }
+  virtual ~SocketClient() { disconnect(); }
   SocketClient(const SocketClient&) = delete;
   SocketClient& operator=(const SocketClient&) = delete;
 
@@ -54,7 +54,7 @@ class SocketClient {
 
   void send(std::string_view bytes) const {
     while (!bytes.empty()) {
-      const ssize_t sent = ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+      const ssize_t sent = write_some(bytes);
       if (sent <= 0) return;  // the server may have closed; its response can still be read
       bytes.remove_prefix(static_cast<size_t>(sent));
     }
@@ -111,7 +111,17 @@ class SocketClient {
     return take(buffer_.size());
   }
 
+ protected:
+  int fd() const { return fd_; }
+
  private:
+  virtual ssize_t write_some(std::string_view bytes) const {
+    return ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+  }
+  virtual ssize_t read_some(char* bytes, size_t size) { return ::recv(fd_, bytes, size, 0); }
+  // Whether bytes are here that the socket no longer has.
+  virtual bool decoded() const { return false; }
+
   std::string take(size_t bytes) {
     std::string out = buffer_.substr(0, bytes);
     buffer_.erase(0, bytes);
@@ -120,13 +130,12 @@ class SocketClient {
 
   bool read_more() {
     constexpr int kPatienceMs = 60'000;
-    pollfd waiting{fd_, POLLIN, 0};
-    if (::poll(&waiting, 1, kPatienceMs) != 1) {
+    if (!decoded() && !readable(kPatienceMs)) {
       ADD_FAILURE() << "the server sent nothing for a minute";
       return false;
     }
     char bytes[16384];
-    const ssize_t received = ::recv(fd_, bytes, sizeof bytes, 0);
+    const ssize_t received = read_some(bytes, sizeof bytes);
     if (received <= 0) return false;
     buffer_.append(bytes, static_cast<size_t>(received));
     return true;

@@ -1,0 +1,150 @@
+// Prompts beside requests that decode, under a limit of the time between two tokens.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "memory/simulated_mover.h"
+#include "scheduler/scheduler.h"
+#include "scheduler/testing/fake_runner.h"
+
+namespace valora::scheduler {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::Pair;
+
+// A step takes 10 ms, and 1 ms per token of a prompt.
+constexpr StepCosts kCosts{.step = 0.010, .prefill_token = 0.001};
+
+class SchedulerGapTest : public ::testing::Test {
+ protected:
+  void start(double gap, StepCosts costs = kCosts) {
+    pool_ = std::make_unique<memory::Pool>(
+        memory::PoolConfig{.blocks = 256, .prefix_caching = false}, mover_, clock_);
+    runner_ = std::make_unique<testing::FakeRunner>(256);
+    scheduler_ = std::make_unique<Scheduler>(SchedulerConfig{.max_num_seqs = 8,
+                                                             .max_num_batched_tokens = 500,
+                                                             .max_decode_gap = gap,
+                                                             .costs = costs},
+                                             *pool_, make_unmerged_policy(), clock_);
+  }
+
+  std::shared_ptr<Request> add(int prompt) {
+    auto request = std::make_shared<Request>();
+    request->id = ++ids_;
+    request->arrival = clock_.now();
+    request->prompt_tokens = prompt;
+    request->tokens.resize(prompt);
+    std::iota(request->tokens.begin(), request->tokens.end(), 1000 * static_cast<int32_t>(ids_));
+    EXPECT_TRUE(scheduler_->add(request).ok());
+    return request;
+  }
+
+  // Runs one step, whose prompts take this time per token; returns (id, tokens).
+  std::vector<std::pair<RequestId, int>> step(double prefill_token = kCosts.prefill_token) {
+    const StepPlan plan = scheduler_->plan();
+    EXPECT_EQ(scheduler_->check(), "");
+    const auto outputs = runner_->run(plan).value();
+    scheduler_->complete(plan);
+    StepCosts taken = kCosts;
+    taken.prefill_token = prefill_token;
+    scheduler_->note_step(plan, from_seconds(taken.seconds(plan.shape)));
+    for (const StepOutput& output : outputs) output.request->tokens.push_back(output.token.id);
+    std::vector<std::pair<RequestId, int>> items;
+    for (const StepItem& item : plan.items) items.emplace_back(item.request->id, item.tokens);
+    return items;
+  }
+
+  SimulatedClock clock_;
+  memory::SimulatedMover mover_{{}, clock_};
+  std::unique_ptr<memory::Pool> pool_;
+  std::unique_ptr<testing::FakeRunner> runner_;
+  std::unique_ptr<Scheduler> scheduler_;
+  RequestId ids_ = 0;
+};
+
+TEST_F(SchedulerGapTest, APromptAloneRunsWhole) {
+  start(0.050);
+  add(400);
+  EXPECT_THAT(step(), ElementsAre(Pair(1, 400)));
+}
+
+TEST_F(SchedulerGapTest, APromptBesideADecodeTakesWhatFits) {
+  start(0.050);
+  add(1);
+  step();
+  add(100);
+  EXPECT_THAT(step(), ElementsAre(Pair(1, 1), Pair(2, 40)));
+  EXPECT_THAT(step(), ElementsAre(Pair(1, 1), Pair(2, 40)));
+  EXPECT_THAT(step(), ElementsAre(Pair(1, 1), Pair(2, 20)));
+  EXPECT_THAT(step(), ElementsAre(Pair(1, 1), Pair(2, 1)));
+}
+
+TEST_F(SchedulerGapTest, ThreeStepsAreAlwaysAllowed) {
+  start(0.001);
+  add(1);
+  step();
+  add(100);
+  EXPECT_THAT(step(), ElementsAre(Pair(1, 1), Pair(2, 20)));
+}
+
+TEST_F(SchedulerGapTest, WithoutALimitAPromptTakesTheBudget) {
+  start(0);
+  add(1);
+  step();
+  add(100);
+  EXPECT_THAT(step(), ElementsAre(Pair(1, 1), Pair(2, 100)));
+}
+
+TEST_F(SchedulerGapTest, ContextCounts) {
+  StepCosts costs = kCosts;
+  costs.prefill_context = 0.0001;
+  start(0.050, costs);
+  add(1);
+  step();
+  add(200);
+  const int first = step().back().second;
+  const int second = step().back().second;
+  EXPECT_LT(first, 40);
+  EXPECT_LT(second, first) << "its tokens attend to those of the first step";
+}
+
+TEST_F(SchedulerGapTest, OneOfSeveralPromptsTakesTheRoomAndDecodesRunAllTheSame) {
+  start(0.050);
+  add(1);
+  step();
+  add(100);
+  add(100);
+  EXPECT_THAT(step(), ElementsAre(Pair(1, 1), Pair(2, 40)));
+  EXPECT_EQ(scheduler_->stats().waiting, 1) << "it holds no memory before its turn";
+  step();
+  EXPECT_THAT(step(), ElementsAre(Pair(1, 1), Pair(2, 20), Pair(3, 20)));
+  EXPECT_THAT(step(), ElementsAre(Pair(1, 1), Pair(2, 1), Pair(3, 40)));
+}
+
+TEST_F(SchedulerGapTest, ASlowMachineStillMakesProgress) {
+  StepCosts slow = kCosts;
+  slow.prefill_token = 1;
+  start(0.050, slow);
+  add(1);
+  step();
+  const auto request = add(100);
+  EXPECT_THAT(step(), ElementsAre(Pair(1, 1), Pair(2, Scheduler::kLeastChunk)));
+  for (int i = 0; i < 7; ++i) step();
+  EXPECT_GT(request->generated_tokens(), 0);
+}
+
+TEST_F(SchedulerGapTest, FollowsWhatLimitedStepsTake) {
+  start(0.050);
+  add(1);
+  step();
+  add(3'000);
+  constexpr double kPerToken = 3 * kCosts.prefill_token;
+  int tokens = 0;
+  for (int i = 0; i < 60; ++i) tokens = step(kPerToken).back().second;
+  EXPECT_NEAR(kCosts.step + kPerToken * tokens, 0.050, 0.010);
+}
+
+}  // namespace
+}  // namespace valora::scheduler

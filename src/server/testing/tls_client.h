@@ -1,0 +1,41 @@
+// A SocketClient that speaks TLS, and files with certificates for its server.
+#pragma once
+
+#include <openssl/ssl.h>
+
+#include <memory>
+#include <string>
+
+#include "server/testing/socket_client.h"
+
+namespace valora::server::testing {
+
+// A new key and a certificate for 127.0.0.1 that it signed itself, both in one PEM file.
+void write_certificate(const std::string& path);
+
+class TlsClient : public SocketClient {
+ public:
+  // Trusts the certificates in `authorities`. `own`: a file of write_certificate() to show.
+  TlsClient(uint16_t port, const std::string& authorities, const std::string& own = {});
+
+  bool secure() const { return secure_; }
+  // Of the server's certificate.
+  std::string serial() const;
+  // Tells the server that nothing more is sent (a TLS close_notify).
+  void say_goodbye() const { SSL_shutdown(ssl_.get()); }
+
+ private:
+  ssize_t write_some(std::string_view bytes) const override;
+  ssize_t read_some(char* bytes, size_t size) override;
+  bool decoded() const override { return SSL_pending(ssl_.get()) > 0; }
+
+  struct Free {
+    void operator()(SSL_CTX* context) const { SSL_CTX_free(context); }
+    void operator()(SSL* ssl) const { SSL_free(ssl); }
+  };
+  std::unique_ptr<SSL_CTX, Free> context_;
+  std::unique_ptr<SSL, Free> ssl_;
+  bool secure_ = false;
+};
+
+}  // namespace valora::server::testing

@@ -1,0 +1,41 @@
+// The certificate and key of a server that speaks TLS.
+#pragma once
+
+#include <boost/asio/ssl/context.hpp>
+#include <chrono>
+#include <filesystem>
+#include <memory>
+#include <vector>
+
+#include "base/result.h"
+#include "server/server.h"
+
+namespace valora::server {
+
+// Reads the files again when they change, so that a renewed certificate needs no restart. Not
+// thread-safe.
+class TlsContexts {
+ public:
+  using Context = boost::asio::ssl::context;
+
+  // kInvalidArgument names the option whose file can't be used, and the reason.
+  static Result<TlsContexts> load(TlsOptions options);
+
+  // For the next handshake. Files that changed and can't be used are logged, and what was read
+  // before stays.
+  std::shared_ptr<Context> current();
+
+ private:
+  using Stamps = std::vector<std::filesystem::file_time_type>;
+
+  TlsContexts(TlsOptions options, Stamps stamps, std::shared_ptr<Context> context)
+      : options_(std::move(options)), stamps_(std::move(stamps)), context_(std::move(context)) {}
+  static Stamps stamps_of(const TlsOptions& options);
+
+  TlsOptions options_;
+  Stamps stamps_;
+  std::shared_ptr<Context> context_;
+  std::chrono::steady_clock::time_point looked_ = std::chrono::steady_clock::now();
+};
+
+}  // namespace valora::server

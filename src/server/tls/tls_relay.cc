@@ -1,0 +1,178 @@
+#include "server/tls/tls_relay.h"
+
+#include <spdlog/spdlog.h>
+#include <sys/socket.h>
+
+#include <boost/asio/error.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/ssl/error.hpp>
+#include <boost/asio/write.hpp>
+#include <system_error>
+
+namespace valora::server {
+namespace {
+
+namespace asio = boost::asio;
+
+// How long to discard what the client sends after the server's last byte. Closing with unread input
+// would send a TCP reset, which can destroy the end of the answer.
+constexpr std::chrono::milliseconds kLingerTime{5'000};
+constexpr std::chrono::milliseconds kFinishTime{1'000};
+
+}  // namespace
+
+TlsRelay::TlsRelay(Socket client, PeerName peer, std::shared_ptr<TlsContexts::Context> context,
+                   std::shared_ptr<HttpCore> core, Ready ready)
+    : core_(std::move(core)),
+      context_(std::move(context)),
+      ready_(std::move(ready)),
+      peer_(std::move(peer)),
+      client_(std::move(client), *context_),
+      server_(client_.get_executor()),
+      timer_(client_.get_executor()),
+      write_timer_(client_.get_executor()) {}
+
+TlsRelay::~TlsRelay() { core_->strands.give_back(client_.get_executor()); }
+
+template <typename Work>
+void TlsRelay::guarded(Work work) noexcept {
+  try {
+    if (!closed_) work();
+  } catch (const std::exception& e) {
+    spdlog::error("a TLS connection failed: {}", e.what());
+    close();
+  }
+}
+
+auto TlsRelay::then(Step step) {
+  return [turn = Turn(shared_from_this()), step](ErrorCode error, size_t bytes = 0) mutable {
+    const auto self = turn.take();
+    self->guarded([&] { (self.get()->*step)(error, bytes); });
+  };
+}
+
+void TlsRelay::start() {
+  asio::dispatch(client_.get_executor(), [self = shared_from_this()] {
+    self->guarded([&] {
+      self->arm(self->timer_, self->core_->limits.header_timeout);
+      self->client_.async_handshake(asio::ssl::stream_base::server,
+                                    self->then(&TlsRelay::on_handshake));
+    });
+  });
+}
+
+void TlsRelay::arm(Timer& timer, std::chrono::milliseconds delay) {
+  timer.expires_after(delay);
+  timer.async_wait([turn = Turn(shared_from_this()), &timer](ErrorCode error) mutable {
+    const auto self = turn.take();
+    // It may have been armed again after this wait had expired.
+    if (!error && timer.expiry() <= std::chrono::steady_clock::now()) self->close();
+  });
+}
+
+void TlsRelay::disarm(Timer& timer) {
+  timer.expires_at(std::chrono::steady_clock::time_point::max());
+}
+
+void TlsRelay::on_handshake(ErrorCode error, size_t) {
+  if (error) {
+    spdlog::debug("no TLS with {}: {}", peer_.with_port, error.message());
+    return close();
+  }
+  disarm(timer_);
+  pair_up();
+  read_client();
+  read_server();
+}
+
+void TlsRelay::pair_up() {
+  int ends[2];
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) != 0)
+    throw std::system_error(errno, std::generic_category(), "socketpair");
+  const asio::generic::stream_protocol unix(AF_UNIX, 0);
+  server_.assign(unix, ends[0]);
+  Socket plain(core_->strands.take());
+  plain.assign(unix, ends[1]);
+  shaking_hands_ = false;
+  std::exchange(ready_, nullptr)(std::move(plain), peer_);
+}
+
+void TlsRelay::read_client() {
+  client_.async_read_some(asio::buffer(up_), then(&TlsRelay::on_client_bytes));
+}
+
+void TlsRelay::on_client_bytes(ErrorCode error, size_t bytes) {
+  ErrorCode ignored;
+  if (error == asio::error::eof)
+    server_.shutdown(Socket::shutdown_send, ignored);
+  else if (error)
+    close();
+  else
+    asio::async_write(server_, asio::buffer(up_, bytes), then(&TlsRelay::on_server_took));
+}
+
+// The server may have closed its end: what it wrote before is still sent.
+void TlsRelay::on_server_took(ErrorCode, size_t) { read_client(); }
+
+void TlsRelay::read_server() {
+  server_.async_read_some(asio::buffer(down_), then(&TlsRelay::on_server_bytes));
+}
+
+void TlsRelay::on_server_bytes(ErrorCode error, size_t bytes) {
+  if (!error) {
+    arm(write_timer_, core_->limits.write_timeout);
+    return asio::async_write(client_, asio::buffer(down_, bytes), then(&TlsRelay::on_client_took));
+  }
+  arm(timer_, finishing_ ? kFinishTime : kLingerTime);
+  client_.async_shutdown(then(&TlsRelay::on_said_goodbye));
+}
+
+void TlsRelay::on_client_took(ErrorCode error, size_t) {
+  if (error) return close();
+  disarm(write_timer_);
+  read_server();
+}
+
+void TlsRelay::on_said_goodbye(ErrorCode, size_t) {
+  if (finishing_) return close();
+  ErrorCode ignored;
+  client_.next_layer().shutdown(Socket::shutdown_send, ignored);
+  on_late_bytes({}, 0);
+}
+
+void TlsRelay::on_late_bytes(ErrorCode error, size_t) {
+  if (error) return close();
+  client_.next_layer().async_read_some(asio::buffer(down_), then(&TlsRelay::on_late_bytes));
+}
+
+void TlsRelay::finish() {
+  asio::post(client_.get_executor(), [self = shared_from_this()] {
+    self->guarded([&] {
+      self->finishing_ = true;
+      if (self->shaking_hands_) return self->close();
+      self->arm(self->timer_, kFinishTime);
+    });
+  });
+}
+
+void TlsRelay::close_now() {
+  asio::post(client_.get_executor(), [self = shared_from_this()] { self->close(); });
+}
+
+void TlsRelay::close() noexcept {
+  if (std::exchange(closed_, true)) return;
+  shaking_hands_ = false;
+  ErrorCode ignored;
+  disarm(timer_);
+  disarm(write_timer_);
+  client_.next_layer().close(ignored);
+  server_.close(ignored);
+}
+
+// Without memory, from any place: whatever operation is left ends with an error.
+void TlsRelay::break_off() noexcept {
+  ::shutdown(client_.next_layer().native_handle(), SHUT_RDWR);
+  ::shutdown(server_.native_handle(), SHUT_RDWR);
+}
+
+}  // namespace valora::server
