@@ -55,8 +55,6 @@ void add_vllm_flags(Command command, std::vector<std::string>& notes) {
   const char* tls = "refused: this server does not speak TLS; a proxy in front of it does";
   refuse(command, "--ssl-certfile", tls);
   refuse(command, "--ssl-keyfile", tls);
-  refuse(command, "--default-mm-loras",
-         "refused: requests name their adapters, whatever media they have");
   const char* parallel = "only 1 is served: one device runs the whole model";
   command
       .add_option_function<int>(

@@ -1,5 +1,7 @@
 #include "server/handlers/answer.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <atomic>
 #include <utility>
@@ -201,6 +203,11 @@ Error Answer::refusal(const Error& error, const Status& resolved) const {
   if (error.code != ErrorCode::kNotFound) return error;
   if (!resolved.ok()) return resolved.error();
   if (target_.from_lora_path)
+  if (!target_.default_adapter.empty())
+    return not_found(fmt::format("the adapter `{}` answers conversations with such media, and is "
+                                 "not loaded",
+                                 target_.default_adapter),
+                     "model");
     return not_found("\"lora_path\" must be the name of an adapter, not a path: " + error.message,
                      "lora_path");
   return target_.lora.empty() ? model_not_found(target_.model) : error;
