@@ -78,13 +78,17 @@ struct FinalInfo {
   std::vector<int32_t> prompt_token_ids;
 };
 
+// The tokens of a prompt, its media expanded; shared with the engine.
+using PromptTokens = std::shared_ptr<const std::vector<int32_t>>;
+
 // Receives one request's answer. Called on engine threads; must neither block nor throw. The last
 // call is either on_done or on_error.
 class ResponseSink {
  public:
   virtual ~ResponseSink() = default;
-  // The request was scheduled for the first time: prompt and cached tokens are known.
-  virtual void on_start(const Usage&) {}
+  // The request was scheduled for the first time: prompt and cached tokens are known. Whoever keeps
+  // the tokens keeps the prepared media, too.
+  virtual void on_start(const Usage&, const PromptTokens&) {}
   virtual void on_output(OutputChunk chunk) = 0;
   virtual void on_classification(Classification) {}
   virtual void on_embedding(std::vector<float>) {}  // NOLINT(performance-*): sinks keep it

@@ -14,14 +14,19 @@ Status check_count(int count, int limit, const char* name) {
 
 }  // namespace
 
-Status check_media(const ChatPrompt& prompt, const MediaLimits& limits) {
-  int images = 0, videos = 0;
+MediaCounts count_media(const ChatPrompt& prompt) {
+  MediaCounts counts;
   for (const ChatMessage& message : prompt.messages)
     for (const ContentPart& part : message.parts)
       if (const auto* media = std::get_if<MediaRef>(&part))
-        ++(media->kind == MediaRef::Kind::kImage ? images : videos);
-  VALORA_CHECK(check_count(images, limits.images, "image"));
-  return check_count(videos, limits.videos, "video");
+        ++(media->kind == MediaRef::Kind::kImage ? counts.images : counts.videos);
+  return counts;
+}
+
+Status check_media(const ChatPrompt& prompt, const MediaLimits& limits) {
+  const MediaCounts counts = count_media(prompt);
+  VALORA_CHECK(check_count(counts.images, limits.images, "image"));
+  return check_count(counts.videos, limits.videos, "video");
 }
 
 }  // namespace valora

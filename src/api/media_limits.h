@@ -1,4 +1,4 @@
-// The highest number of images and videos per prompt.
+// The number of images and videos per prompt, and the highest allowed.
 #pragma once
 
 #include "api/request.h"
@@ -10,6 +10,14 @@ struct MediaLimits {
   int images = 16;
   int videos = 4;
 };
+
+struct MediaCounts {
+  int images = 0;
+  int videos = 0;
+};
+
+// Of the whole conversation.
+MediaCounts count_media(const ChatPrompt& prompt);
 
 // kInvalidArgument if the conversation has more.
 Status check_media(const ChatPrompt& prompt, const MediaLimits& limits);

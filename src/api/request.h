@@ -62,7 +62,8 @@ using Prompt = std::variant<std::string, std::vector<int32_t>, ChatPrompt>;
 
 // Absent values take the model's generation_config.json, then the OpenAI default.
 struct SamplingParams {
-  std::optional<int> max_tokens;      // absent: up to max_model_len
+  // Absent: up to max_model_len. 0: the prompt is computed, and nothing is generated.
+  std::optional<int> max_tokens;
   int min_tokens = 0;                 // end-of-sequence and stop tokens are suppressed before
   std::optional<double> temperature;  // 0: greedy
   std::optional<double> top_p;

@@ -8,6 +8,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "cli/options/default_mm_loras.h"
 #include "generator/data/manifest.h"
 #include "server/base_names.h"
 
@@ -91,6 +92,20 @@ Status plan_subfolders(const std::string& dir, std::vector<Planned>& plan) {
   return {};
 }
 
+Status plan_defaults(const std::string& text, std::vector<Planned>& plan,
+                     server::DefaultAdapters& out) {
+  std::vector<std::string> known;
+  for (const Planned& planned : plan) known.push_back(planned.load.name);
+  VALORA_TRY(defaults, read_default_mm_loras(text, known));
+  for (DefaultMmLora& each : defaults) {
+    (each.modality == "image" ? out.image : out.video) = each.name;
+    if (!each.folder.empty())
+      plan.push_back({{.name = each.name, .path = std::move(each.folder)},
+                      "an adapter of --default-mm-loras"});
+  }
+  return {};
+}
+
 Status check_names(const std::vector<Planned>& plan, const std::vector<std::string>& base_names) {
   std::map<std::string, std::string> origins;
   for (const std::string& name : base_names) origins[name] = "the base model";
@@ -107,8 +122,8 @@ Status check_names(const std::vector<Planned>& plan, const std::vector<std::stri
 
 }  // namespace
 
-Result<std::vector<LoadAdapter>> adapters_at_start(const AdapterSources& sources,
-                                                   const std::vector<std::string>& base_names) {
+Result<AdaptersAtStart> adapters_at_start(const AdapterSources& sources,
+                                          const std::vector<std::string>& base_names) {
   std::vector<Planned> plan;
   for (const std::string& module : sources.lora_modules) {
     VALORA_TRY(load, parse_lora_module(module));
@@ -120,10 +135,11 @@ Result<std::vector<LoadAdapter>> adapters_at_start(const AdapterSources& sources
       plan_folder(manifest, folder, tasks, sources.manifest, plan);
   }
   for (const std::string& dir : sources.lora_dirs) VALORA_CHECK(plan_subfolders(dir, plan));
+  AdaptersAtStart out;
+  VALORA_CHECK(plan_defaults(sources.default_mm_loras, plan, out.defaults));
   VALORA_CHECK(check_names(plan, base_names));
-  std::vector<LoadAdapter> loads;
-  for (Planned& planned : plan) loads.push_back(std::move(planned.load));
-  return loads;
+  for (Planned& planned : plan) out.loads.push_back(std::move(planned.load));
+  return out;
 }
 
 }  // namespace valora::cli

@@ -6,6 +6,7 @@
 
 #include "api/engine.h"
 #include "base/result.h"
+#include "server/server.h"
 
 namespace valora::cli {
 
@@ -13,15 +14,22 @@ struct AdapterSources {
   std::vector<std::string> lora_modules;
   std::string manifest;
   std::vector<std::string> lora_dirs;
+  std::string default_mm_loras = {};
+};
+
+struct AdaptersAtStart {
+  std::vector<LoadAdapter> loads;
+  server::DefaultAdapters defaults;
 };
 
 // Lists the adapters of --lora-modules (NAME=PATH, or JSON {"name", "path"}) and then those of
 // --manifest (a file; empty: none), in load order. A manifest's folders are loaded once each. Each
 // task becomes a name of its folder that answers with the task's head. A folder with several tasks
-// also gets its own name. Last come the subfolders of --lora-dir that have an adapter_config.json,
-// as lazy adapters of their names. kInvalidArgument if a name is given twice or is a name of the
-// base model; kNotFound if a --lora-dir is no folder.
-Result<std::vector<LoadAdapter>> adapters_at_start(const AdapterSources& sources,
-                                                   const std::vector<std::string>& base_names);
+// also gets its own name. Then come the subfolders of --lora-dir that have an adapter_config.json,
+// as lazy adapters of their names, and last the folders of --default-mm-loras. kInvalidArgument if
+// a name is given twice or is a name of the base model, or if --default-mm-loras is wrong;
+// kNotFound if a --lora-dir is no folder.
+Result<AdaptersAtStart> adapters_at_start(const AdapterSources& sources,
+                                          const std::vector<std::string>& base_names);
 
 }  // namespace valora::cli

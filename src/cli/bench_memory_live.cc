@@ -28,8 +28,9 @@ struct Adapters {
 };
 
 Result<Adapters> adapters_of(const Flags& flags) {
-  VALORA_TRY(loads, adapters_at_start(
+  VALORA_TRY(found, adapters_at_start(
                         {.lora_modules = {}, .manifest = {}, .lora_dirs = {flags.lora_dir}}, {}));
+  std::vector<LoadAdapter>& loads = found.loads;
   const int wanted = std::ranges::max(flags.scenarios.adapters);
   if (static_cast<int>(loads.size()) < wanted)
     return invalid("--lora-dir " + flags.lora_dir + " has " + std::to_string(loads.size()) +

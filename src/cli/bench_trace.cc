@@ -108,8 +108,9 @@ Result<scheduler::StepCosts> simulated_costs(const Flags& flags) {
 Result<std::vector<LoadAdapter>> adapters_of(const Flags& flags) {
   const int most = std::ranges::max(flags.workload.adapters);
   if (most == 0) return std::vector<LoadAdapter>();
-  VALORA_TRY(loads, adapters_at_start(
+  VALORA_TRY(found, adapters_at_start(
                         {.lora_modules = {}, .manifest = {}, .lora_dirs = {flags.lora_dir}}, {}));
+  std::vector<LoadAdapter> loads = std::move(found.loads);
   const auto wanted = static_cast<size_t>(most);
   if (loads.size() < wanted)
     return invalid(fmt::format("--lora-dir {} has {} adapters, but --adapters asks for {}",

@@ -154,9 +154,10 @@ int run_serve(Flags& flags) {
   if (const Status s = server::check(flags.server); !s.ok()) return fail(s.error());
   const auto adapters = adapters_at_start(flags.adapters, base_names);
   if (!adapters.ok()) return fail(adapters.error());
+  flags.server.default_adapters = adapters->defaults;
   auto engine = ServingEngine::start(flags.engine);
   if (!engine.ok()) return fail(engine.error());
-  if (const Status s = load_adapters(**engine, *adapters); !s.ok()) return fail(s.error());
+  if (const Status s = load_adapters(**engine, adapters->loads); !s.ok()) return fail(s.error());
   warn_about_parser(**engine, flags.server);
   auto server = server::Server::start(flags.server, **engine);
   if (!server.ok()) return fail(server.error());
@@ -185,6 +186,10 @@ void add_serve(Command app, std::function<int()>& run) {
   c.add_option("--lora-dir", flags->adapters.lora_dirs,
                "Folder of adapters: each subfolder is served under its name. Only headers are read "
                "at start; values are read and checked when first needed; repeatable");
+  c.add_option(
+      "--default-mm-loras", flags->adapters.default_mm_loras,
+      "Adapters of chats that name none and hold media: {\"image\": \"NAME or FOLDER\"}; a "
+      "folder is served as image or video");
   c.add_option("--applications", flags->applications,
                "YAML file of applications: latency targets, priorities and limits by model, header "
                "or user");

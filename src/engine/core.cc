@@ -153,8 +153,9 @@ void EngineCore::on_planned(const StepPlan& plan) {
 }
 
 // A request was admitted: it runs, or its images are encoded.
-void EngineCore::start(const scheduler::Request& sequence) {
-  ActiveRequest& request = *static_cast<const Sequence&>(sequence).owner;
+void EngineCore::start(const scheduler::Request& scheduled) {
+  const auto& sequence = static_cast<const Sequence&>(scheduled);
+  ActiveRequest& request = *sequence.owner;
   if (request.started) return;
   request.started = true;
   queues_changed_ = true;
@@ -163,7 +164,8 @@ void EngineCore::start(const scheduler::Request& sequence) {
   request.kv_wait = sequence.kv_wait;
   request.usage.cached_tokens = sequence.cached_tokens;
   events_.started();
-  if (!request.cancelled) request.sink->on_start(request.usage);
+  if (!request.cancelled)
+    request.sink->on_start(request.usage, {sequence.prompt, &sequence.prompt->tokens});
 }
 
 void EngineCore::on_failed(scheduler::Request& request, const Error& error) {

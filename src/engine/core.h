@@ -76,7 +76,7 @@ class EngineCore final : scheduler::StepListener {
                  std::shared_ptr<const PreparedPrompt> prompt);
   void tokenized(ActiveRequest& request, std::vector<int32_t> tokens);
   void on_planned(const scheduler::StepPlan& plan) override;
-  void start(const scheduler::Request& sequence);
+  void start(const scheduler::Request& scheduled);
   void on_output(scheduler::StepOutput& output) override;
   void answer(scheduler::StepOutput& output);
   void on_failed(scheduler::Request& request, const Error& error) override;

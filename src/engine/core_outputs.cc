@@ -67,19 +67,23 @@ void EngineCore::answer(StepOutput& output) {
 void EngineCore::handle_token(Sequence& sequence, const SampledToken& token) {
   ActiveRequest& request = *sequence.owner;
   const SamplingParams& params = request.request.sampling;
-  sequence.tokens.push_back(token.id);
-  ++request.usage.completion_tokens;
-  const int generated = sequence.generated_tokens();
-  const bool scan = generated >= params.min_tokens;
-
   OutputChunk chunk;
   chunk.index = sequence.index;
-  chunk.tokens.push_back(describe(*frontend_.tokenizer(), token));
-  if (generated == 1 && request.prompt_logprobs) {
+  if (sequence.generated_tokens() == 0 && request.prompt_logprobs) {
     auto prompt = request.prompt_logprobs->outputs(sequence.prompt->tokens, *frontend_.tokenizer());
     if (!prompt.ok()) return fail(request, prompt.error());
     chunk.prompt = std::move(prompt).value();
   }
+  if (sequence.max_tokens == 0) {
+    chunk.finish = Finish{FinishReason::kLength, {}};
+    request.sink->on_output(std::move(chunk));
+    return end_sequence(sequence);
+  }
+  sequence.tokens.push_back(token.id);
+  ++request.usage.completion_tokens;
+  const int generated = sequence.generated_tokens();
+  const bool scan = generated >= params.min_tokens;
+  chunk.tokens.push_back(describe(*frontend_.tokenizer(), token));
   const bool asked = contains(params.stop_token_ids, token.id);
   if (contains(sequence.ending_tokens, token.id)) {
     chunk.finish = Finish{FinishReason::kStop, {}};

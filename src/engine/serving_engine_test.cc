@@ -33,6 +33,7 @@ TEST_F(EngineTest, ConcurrentRequestsGetTheAnswersTheyGetAlone) {
     EXPECT_EQ(answer.done->usage.prompt_tokens, 3 + 2 * static_cast<int>(i));
     EXPECT_EQ(answer.done->usage.completion_tokens, 5 + static_cast<int>(i) % 9);
     EXPECT_EQ(answer.done->prompt_token_ids, std::get<1>(requests[i].prompt));
+    EXPECT_EQ(answer.prompt, answer.done->prompt_token_ids);
   }
 }
 
@@ -50,6 +51,24 @@ TEST_F(EngineTest, PreemptionChangesNothing) {
   std::vector<GenerateRequest> requests;
   for (int i = 0; i < 5; ++i) requests.push_back(ask(numbered_prompt(20 + i, 40 * i), 40));
   expect_the_same_when_preempted(requests);
+}
+
+TEST_F(EngineTest, NothingIsGeneratedWithoutTokens) {
+  start();
+  auto request = ask(numbered_prompt(40, 9), 0);
+  request.sampling.n = 2;
+  const Answer answer = run(request);
+  ASSERT_TRUE(answer.done);
+  ASSERT_EQ(answer.choices.size(), 2u);
+  for (const auto& [index, choice] : answer.choices) {
+    EXPECT_TRUE(choice.tokens.empty());
+    EXPECT_EQ(choice.text, "");
+    EXPECT_EQ(choice.finish->reason, FinishReason::kLength);
+  }
+  EXPECT_EQ(answer.done->usage.completion_tokens, 0);
+  EXPECT_EQ(answer.done->usage.prompt_tokens, 40);
+  EXPECT_GT(run(ask(numbered_prompt(40, 9), 3)).done->usage.cached_tokens, 0)
+      << "what was computed is kept";
 }
 
 TEST_F(EngineTest, ARepeatedPromptIsAHitWithTheSameAnswer) {

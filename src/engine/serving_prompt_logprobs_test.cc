@@ -107,6 +107,17 @@ TEST_F(PromptLogprobsTest, AllChoicesHaveThem) {
   for (const auto& [index, prompt] : sink->prompts) EXPECT_EQ(prompt, sink->prompts.at(0));
 }
 
+TEST_F(PromptLogprobsTest, AreTheSameWithoutAnAnswer) {
+  start();
+  GenerateRequest request = scored(50, 1);
+  const auto answered = finish(request);
+  request.sampling.max_tokens = 0;
+  request.sampling.n = 2;
+  const auto alone = finish(request);
+  ASSERT_EQ(alone->prompts.size(), 2u);
+  expect_same(*alone->prompts.at(0), *answered->prompts.at(0));
+}
+
 TEST_F(PromptLogprobsTest, PreemptionChangesNothing) {
   start();
   std::vector<GenerateRequest> requests;

@@ -7,6 +7,7 @@
 #include <mutex>
 
 #include "server/handlers/app.h"
+#include "server/handlers/default_adapter.h"
 #include "server/handlers/service.h"
 #include "server/http/http_server.h"
 #include "server/tls/tls_contexts.h"
@@ -51,6 +52,7 @@ Server::Server(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
 Result<std::unique_ptr<Server>> Server::start(ServerOptions options, Engine& engine) {
   VALORA_CHECK(check(options));
+  VALORA_CHECK(check_default_adapters(options.default_adapters, engine));
   const HttpServerOptions http = http_options(options);
   auto impl = std::make_unique<Impl>(std::move(options), engine);
   VALORA_TRY(server, HttpServer::start(http, std::make_shared<App>(impl->service)));

@@ -58,6 +58,12 @@ struct TlsOptions {
   bool on() const { return !certificate_file.empty(); }
 };
 
+// The adapters of chats that name no adapter and hold media of a kind; empty: the base model.
+struct DefaultAdapters {
+  std::string image;
+  std::string video;
+};
+
 struct ServerOptions {
   // address or name; if a name has several addresses, the first that binds
   std::string host = "127.0.0.1";
@@ -82,7 +88,8 @@ struct ServerOptions {
   std::optional<std::string> tokenizer_info =
       {};                                       // the JSON of /tokenizer_info; absent: no such page
   std::vector<std::string> served_model_names;  // of the base model; empty: ModelCard::name
-  bool allow_runtime_lora_updating = false;     // /v1/load_lora_adapter and /v1/unload_lora_adapter
+  DefaultAdapters default_adapters;
+  bool allow_runtime_lora_updating = false;  // /v1/load_lora_adapter and /v1/unload_lora_adapter
   // /v1/load_lora_adapter takes folders in these alone, after links are resolved; empty: any folder
   std::vector<std::string> allowed_lora_paths;
   // an unknown model name is looked up as an adapter folder in this directory; empty: off
@@ -104,8 +111,8 @@ Status check(const ServerOptions& options);
 // it. All methods are thread-safe.
 class Server {
  public:
-  // Binds, listens and starts the threads. kInvalidArgument: invalid options, or the host can't be
-  // resolved. kUnavailable: the address can't be bound.
+  // Binds, listens and starts the threads. kInvalidArgument: invalid options, a default adapter
+  // that is not loaded, or the host can't be resolved. kUnavailable: the address can't be bound.
   static Result<std::unique_ptr<Server>> start(ServerOptions options, Engine& engine);
   ~Server();
   Server(const Server&) = delete;

@@ -35,6 +35,31 @@ def test_allowed_token_ids(served):
     refused(served, "/v1/completions", {"model": "tiny", "prompt": "x", "allowed_token_ids": [10**6]}, "allowed_token_ids")
 
 
+def test_an_echo_alone(served):
+    ids = tokens(served, "a red square left of a circle")
+    whole = complete(served, ids, echo=True, logprobs=1)
+    alone = complete(served, ids, echo=True, logprobs=1, max_tokens=0)
+    assert whole["text"].startswith(alone["text"]) and alone["text"] == served.post("/detokenize", {"model": "tiny", "tokens": ids})["prompt"]
+    assert alone["finish_reason"] == "length" and alone["token_ids"] == [] and alone["prompt_token_ids"] == ids
+    assert alone["logprobs"]["tokens"] == whole["logprobs"]["tokens"][:len(ids)]
+    assert alone["logprobs"]["token_logprobs"][1:] == pytest.approx(whole["logprobs"]["token_logprobs"][1:len(ids)], abs=1e-4)
+    body = {"model": "tiny", "prompt": [ids, ids[:3]], "echo": True, "max_tokens": 0, "n": 2}
+    answer = served.post("/v1/completions", body)
+    assert answer["usage"]["completion_tokens"] == 0 and len(answer["choices"]) == 4
+    refused(served, "/v1/completions", body | {"echo": False}, "max_tokens")
+
+
+def test_a_stream_begins_with_the_tokens_of_its_prompt(served):
+    ids = tokens(served, "a red square")
+    status, text = served.request("POST", "/v1/completions", {"model": "tiny", "prompt": [ids, ids[:2]], "max_tokens": 3, "ignore_eos": True,
+                                                             "stream": True, "return_token_ids": True})
+    assert status == 200, text
+    choices = [json.loads(line[6:])["choices"][0] for line in text.splitlines() if line.startswith("data: {")]
+    for index, prompt in enumerate([ids, ids[:2]]):
+        own = [choice.get("prompt_token_ids") for choice in choices if choice["index"] == index]
+        assert own[0] == prompt and own[1:] and set(own[1:]) == {None}
+
+
 def test_bad_words(served):
     plain = complete(served, "Tell me.", allowed_token_ids=list(range(65, 91)))
     word = plain["text"][0]

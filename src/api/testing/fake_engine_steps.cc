@@ -93,7 +93,8 @@ bool FakeEngine::say_next(Open& open, ResponseSink& sink) {
   const Usage& usage = reply.info.usage;
   const int n = open.request.sampling.n;
   if (!std::exchange(open.started, true)) {
-    sink.on_start({usage.prompt_tokens, 0, usage.cached_tokens});
+    sink.on_start({usage.prompt_tokens, 0, usage.cached_tokens},
+                  std::make_shared<const std::vector<int32_t>>(reply.info.prompt_token_ids));
     if (reply.classification && !reply.error) sink.on_classification(*reply.classification);
   }
   if (open.next < reply.chunks.size()) {

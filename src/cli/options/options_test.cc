@@ -91,10 +91,6 @@ TEST(VllmFlags, AreAcceptedWithALineEach) {
                           HasSubstr("--trust-remote-code: "), HasSubstr("one device")));
   const char* const refused[] = {"test", "serve", "m", "--tensor-parallel-size", "2"};
   EXPECT_THROW(ServeProgram().program.parse(5, refused), std::invalid_argument);
-  for (const char* flag : {"--default-mm-loras"}) {
-    const char* const arguments[] = {"test", "serve", "m", flag, "x"};
-    EXPECT_THROW(ServeProgram().program.parse(5, arguments), std::invalid_argument) << flag;
-  }
 }
 
 TEST(UnknownOptions, AreNamedInOrderWithTheNearest) {

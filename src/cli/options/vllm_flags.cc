@@ -26,17 +26,6 @@ void add_value(Command command, const char* name, const char* note,
       .group(kGroup);
 }
 
-void refuse(Command command, const char* name, const char* why) {
-  command
-      .add_option_function<std::string>(
-          name,
-          [name, why](const std::string&) {
-            throw std::invalid_argument(std::string(name) + " is " + why);
-          },
-          why)
-      .group(kGroup);
-}
-
 }  // namespace
 
 void add_vllm_flags(Command command, std::vector<std::string>& notes) {
@@ -54,8 +43,6 @@ void add_vllm_flags(Command command, std::vector<std::string>& notes) {
   add_flag(command, "--enable-server-load-tracking", "/load always counts", notes);
   add_flag(command, "--enable-ssl-refresh", "certificates are always read again if they change",
            notes);
-  refuse(command, "--default-mm-loras",
-         "refused: requests name their adapters, whatever media they have");
   const char* parallel = "only 1 is served: one device runs the whole model";
   command
       .add_option_function<int>(

@@ -153,7 +153,7 @@ Result<SamplingSettings> settle_sampling(const SamplingParams& params,
       (*params.prompt_logprobs < 0 || *params.prompt_logprobs > max_logprobs))
     return out_of_range("prompt_logprobs", "between 0 and " + std::to_string(max_logprobs));
   if (params.n < 1 || params.n > 128) return out_of_range("n", "between 1 and 128");
-  if (params.max_tokens && *params.max_tokens < 1) return out_of_range("max_tokens", "at least 1");
+  if (params.max_tokens && *params.max_tokens < 0) return out_of_range("max_tokens", "0 or more");
   if (params.min_tokens < 0) return out_of_range("min_tokens", "0 or more");
   if (params.max_tokens && params.min_tokens > *params.max_tokens)
     return out_of_range("min_tokens", "at most max_tokens");

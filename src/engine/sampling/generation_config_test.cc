@@ -109,7 +109,7 @@ TEST(SettleSampling, RefusesByField) {
   refused("logit_bias", [](auto& p) { p.logit_bias = {{1, NAN}}; });
   refused("logprobs", [](auto& p) { p.logprobs = 21; });
   refused("n", [](auto& p) { p.n = 0; });
-  refused("max_tokens", [](auto& p) { p.max_tokens = 0; });
+  refused("max_tokens", [](auto& p) { p.max_tokens = -1; });
   refused("min_tokens", [](auto& p) { p.min_tokens = -1; });
   refused("min_tokens", [](auto& p) { p.max_tokens = 3, p.min_tokens = 4; });
 }

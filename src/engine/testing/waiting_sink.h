@@ -25,6 +25,7 @@ struct Answer {
   std::map<int, Choice> choices;
   std::optional<Classification> classification;
   std::optional<Usage> started;
+  std::vector<int32_t> prompt;  // as of on_start
   std::optional<FinalInfo> done;
   std::optional<Error> error;
   const Choice& first() const { return choices.at(0); }
@@ -35,10 +36,11 @@ class WaitingSink final : public ResponseSink {
   // on_token: called on the engine thread with the number of tokens so far.
   explicit WaitingSink(std::function<void(int)> on_token = {}) : on_token_(std::move(on_token)) {}
 
-  void on_start(const Usage& usage) override {
+  void on_start(const Usage& usage, const PromptTokens& prompt) override {
     change([&] {
       EXPECT_FALSE(answer_.started);
       answer_.started = usage;
+      answer_.prompt = *prompt;
     });
   }
   void on_output(OutputChunk chunk) override {

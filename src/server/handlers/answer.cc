@@ -1,5 +1,7 @@
 #include "server/handlers/answer.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <atomic>
 #include <utility>
@@ -36,12 +38,13 @@ class Answer::PartSink final : public ResponseSink {
   void waits_with(int choices) { waiting_choices_ = choices; }
   void accepted() { activity_.accepted(); }
 
-  void on_start(const Usage& usage) override {
+  void on_start(const Usage& usage, const PromptTokens& prompt) override {
     waits_no_more();
     or_abort([&] {
       activity_.started();
-      answer_->exchange_->post(
-          [answer = answer_, part = part_, usage] { answer->started(part, usage); });
+      answer_->exchange_->post([answer = answer_, part = part_, usage, prompt] {
+        answer->started(part, usage, prompt);
+      });
     });
   }
   void on_output(OutputChunk chunk) override {
@@ -200,6 +203,11 @@ void Answer::submit(std::vector<GenerateRequest> requests, const Sinks& sinks,
 Error Answer::refusal(const Error& error, const Status& resolved) const {
   if (error.code != ErrorCode::kNotFound) return error;
   if (!resolved.ok()) return resolved.error();
+  if (!target_.default_adapter.empty())
+    return not_found(fmt::format("the adapter `{}` answers conversations with such media, and is "
+                                 "not loaded",
+                                 target_.default_adapter),
+                     "model");
   if (target_.from_lora_path)
     return not_found("\"lora_path\" must be the name of an adapter, not a path: " + error.message,
                      "lora_path");
@@ -214,8 +222,9 @@ void Answer::submitted(const std::vector<RequestHandle>& handles,
   exchange_->on_client_left([self = shared_from_this()] { self->client_left(); });
 }
 
-void Answer::started(size_t part, const Usage& usage) {
+void Answer::started(size_t part, const Usage& usage, const PromptTokens& prompt) {
   if (ended_) return;
+  parts_[part].prompt = prompt;
   parts_[part].usage.prompt_tokens = usage.prompt_tokens;
   parts_[part].usage.cached_tokens = usage.cached_tokens;
   service_->metrics.prompt_scheduled(usage);
@@ -244,6 +253,7 @@ void Answer::done(size_t index, FinalInfo info) {
   part.done = true;
   part.usage = info.usage;
   part.info = std::move(info);
+  part.prompt.reset();
   for (const Part& other : parts_)
     if (!other.done) return;
   ended_ = true;

@@ -46,8 +46,10 @@ class Answer : public std::enable_shared_from_this<Answer> {
   // Sum over all parts: counted from the chunks while a part runs, taken from the engine once it is
   // done.
   Usage usage() const;
+  // Of a part that has started.
   const std::vector<int32_t>& prompt_token_ids(size_t part) const {
-    return parts_[part].info.prompt_token_ids;
+    const Part& of = parts_[part];
+    return of.prompt ? *of.prompt : of.info.prompt_token_ids;
   }
   size_t part_count() const { return parts_.size(); }
 
@@ -63,6 +65,7 @@ class Answer : public std::enable_shared_from_this<Answer> {
     bool started = false;
     bool done = false;
     Usage usage;
+    PromptTokens prompt;  // from the start to the end
     FinalInfo info;
     bool first_token_seen = false;
     std::vector<std::optional<Time>> last_token;  // per sequence
@@ -75,7 +78,7 @@ class Answer : public std::enable_shared_from_this<Answer> {
   int64_t most_tokens(const std::vector<GenerateRequest>& requests) const;
   Error refusal(const Error& error, const Status& resolved) const;
   void submitted(const std::vector<RequestHandle>& handles, const std::optional<Error>& refused);
-  void started(size_t part, const Usage& usage);
+  void started(size_t part, const Usage& usage, const PromptTokens& prompt);
   void output(size_t part, OutputChunk chunk, Time at);
   void done(size_t index, FinalInfo info);
   void failed(const Error& error);

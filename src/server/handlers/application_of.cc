@@ -36,6 +36,7 @@ Result<ServedApplication*> application_of(const Service& service, const HttpRequ
     if (!name.empty()) return named(applications, name, kMetadata);
   }
   if (ServedApplication* application = applications.find(sharing.user)) return application;
+  if (auto* application = applications.of_model(target.default_adapter)) return application;
   if (auto* application = applications.of_model(service.model_name_of(target))) return application;
   // "base:adapter" asks for the adapter, too.
   return applications.of_model(service.adapter_of(target.model));

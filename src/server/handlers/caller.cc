@@ -13,6 +13,15 @@ bool may_ask(const Service& service, const ServedUser& user, const Target& targe
   return true;
 }
 
+// The client did not name a default adapter, and need not learn its name.
+Error refusal(const Service& service, const Target& target) {
+  if (target.default_adapter.empty()) return model_not_found(service.model_name_of(target));
+  return not_found(
+      "an adapter that this API key may not ask answers conversations with such media; name one "
+      "that it may",
+      "model");
+}
+
 }  // namespace
 
 Result<Caller> caller_of(const Service& service, const HttpRequest& request, const Target& target,
@@ -20,7 +29,7 @@ Result<Caller> caller_of(const Service& service, const HttpRequest& request, con
   Caller caller;
   caller.user = service.user_of(request);
   if (caller.user != nullptr && !may_ask(service, *caller.user, target))
-    return model_not_found(service.model_name_of(target));
+    return refusal(service, target);
   VALORA_TRY(application, application_of(service, request, target, sharing));
   caller.application = application;
   return caller;

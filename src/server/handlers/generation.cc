@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "server/handlers/caller.h"
+#include "server/handlers/default_adapter.h"
 #include "server/handlers/generation_answer.h"
 #include "server/openai/errors.h"
 #include "server/tools/call_constraint.h"
@@ -33,6 +34,7 @@ void generate(const std::shared_ptr<Service>& service, const HttpRequest& reques
               Result<GenerationBody> parsed) {
   if (!parsed.ok()) return exchange->respond(error_response(parsed.error()));
   GenerationBody& body = *parsed;
+  set_default_adapter(*service, body);
   const auto caller = caller_of(*service, request, body.target, body.sharing);
   if (!caller.ok()) return exchange->respond(refuse_caller(caller.error()));
   AnswerHead head{format.id_prefix() + request.id, std::time(nullptr),

@@ -200,15 +200,25 @@ class StreamedAnswer final : public GenerationAnswer {
     const OutputChunk& chunk = part.chunk;
     if (chunk.text.empty() && part.calls.empty() && !shows_tokens(chunk) && !chunk.finish) return;
     ChoiceState& state = choices_[index];
+    const bool first = !std::exchange(state.begun, true);
     OrderedJson event = answer_head(head_, format_.chunk_object());
-    event["choices"] = OrderedJson::array({format_.chunk(
-        index, chunk, !std::exchange(state.begun, true), state.characters, options_)});
+    event["choices"] =
+        OrderedJson::array({format_.chunk(index, chunk, first, state.characters, options_)});
     add_tool_calls(event["choices"][0], part.calls, part.called);
+    if (options_.token_ids && first) add_prompt_ids(event, index);
     if (continuous_usage_) event["usage"] = usage_json(usage());
     if (options_.logprobs) state.characters += characters(chunk.tokens);
     if (options_.logprobs && options_.echo && chunk.prompt)
       state.characters += characters(*chunk.prompt);
     send(to_text(event));
+  }
+
+  // In the first event of each choice of a completion, and in the first one of a chat.
+  void add_prompt_ids(OrderedJson& event, int index) const {
+    if (format_.prompt_in_choices())
+      event["choices"][0]["prompt_token_ids"] = prompt_token_ids(index / n_);
+    else if (!begun_)
+      event["prompt_token_ids"] = prompt_token_ids(0);
   }
 
   // A chunk without text is worth an event if the client asked for its tokens. Without tools, it

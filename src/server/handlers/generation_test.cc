@@ -224,6 +224,35 @@ TEST_F(Handlers, TokenIdsComeWhenAsked) {
   EXPECT_EQ(answer["prompt_token_ids"], Json({0, 1}));
 }
 
+TEST_F(Handlers, TheFirstEventOfAChatHasThePromptsTokens) {
+  const auto events = chat("a b c", R"("return_token_ids":true,"stream":true,"n":2)")->events();
+  EXPECT_EQ(events.at(0)["prompt_token_ids"], Json({0, 1, 2}));
+  for (size_t i = 1; i < events.size(); ++i) EXPECT_FALSE(events[i].contains("prompt_token_ids"));
+  for (const Json& event : chat("a b c", R"("stream":true)")->events())
+    EXPECT_FALSE(event.contains("prompt_token_ids"));
+  const auto label =
+      chat("a b", R"("model":"birds","head":"species","return_token_ids":true,"stream":true)");
+  EXPECT_EQ(label->events().at(0)["prompt_token_ids"], Json({0, 1}));
+}
+
+TEST_F(Handlers, TheFirstEventOfEachChoiceOfACompletionHasThePromptsTokens) {
+  const auto events = call("POST", "/v1/completions",
+                           R"({"prompt":["a b","c d e"],"n":2,"return_token_ids":true,
+                               "stream":true})")
+                          ->events();
+  std::vector<int> seen(4);
+  for (const Json& event : events) {
+    const Json& choice = event["choices"][0];
+    const int index = choice["index"];
+    ASSERT_EQ(choice.contains("prompt_token_ids"), seen.at(index)++ == 0);
+    if (seen[index] == 1) {
+      EXPECT_EQ(choice["prompt_token_ids"], index < 2 ? Json({0, 1}) : Json({0, 1, 2}));
+    }
+    EXPECT_FALSE(event.contains("prompt_token_ids"));
+  }
+  EXPECT_THAT(seen, ::testing::ElementsAre(2, 2, 3, 3));
+}
+
 TEST_F(Handlers, ClassifyGivesTheProbabilitiesOrTheLogits) {
   const Json answer = call("POST", "/classify", R"({"model":"birds","input":["x","y"]})")->json();
   EXPECT_EQ(answer["id"], "classify-ID");

@@ -65,6 +65,38 @@ TEST_F(PromptLogprobs, BeginTheStreamOfAnEcho) {
   EXPECT_EQ(events.at(1)["choices"][0]["logprobs"]["text_offset"], Json({16}));
 }
 
+TEST_F(PromptLogprobs, OfAnEchoAlone) {
+  const std::string fields = R"(,"echo":true,"max_tokens":0,"logprobs":1)";
+  const Json answer = complete(fields + R"(,"return_token_ids":true)")->json();
+  EXPECT_EQ(engine_.requests().back().sampling.max_tokens, 0);
+  const Json& choice = answer["choices"][0];
+  EXPECT_EQ(choice["text"], "one two three");
+  EXPECT_EQ(choice["logprobs"]["token_logprobs"], Json({nullptr, -1.0, -2.0}));
+  EXPECT_EQ(choice["finish_reason"], "length");
+  EXPECT_TRUE(choice["token_ids"].empty());
+  EXPECT_EQ(choice["prompt_token_ids"].size(), 3u);
+  EXPECT_EQ(answer["usage"]["completion_tokens"], 0);
+  EXPECT_EQ(answer["usage"]["total_tokens"], 3);
+  const auto events = complete(fields + R"(,"stream":true)")->events();
+  ASSERT_EQ(events.size(), 1u);
+  EXPECT_EQ(events[0]["choices"][0]["text"], "one two three");
+  EXPECT_EQ(events[0]["choices"][0]["logprobs"]["tokens"].size(), 3u);
+  EXPECT_EQ(events[0]["choices"][0]["finish_reason"], "length");
+  const Json plain = complete(R"(,"echo":true,"max_tokens":0)")->json()["choices"][0];
+  EXPECT_EQ(plain["text"], "one two three");
+  EXPECT_TRUE(plain["logprobs"].is_null());
+}
+
+TEST_F(PromptLogprobs, NoTokensNeedAnEcho) {
+  for (const char* fields : {R"(,"max_tokens":0)", R"(,"max_tokens":0,"echo":false)",
+                             R"(,"max_tokens":-1,"echo":true)"}) {
+    const auto refused = complete(fields);
+    EXPECT_EQ(refused->response.status, 400) << fields;
+    EXPECT_EQ(refused->json()["error"]["param"], "max_tokens") << fields;
+  }
+  EXPECT_EQ(chat("x", R"("max_tokens":0)")->response.status, 400);
+}
+
 TEST_F(PromptLogprobs, AreNamedByTheirIdsIfAskedFor) {
   const Json logprobs = complete(R"(,"echo":true,"logprobs":0,"return_tokens_as_token_ids":true)")
                             ->json()["choices"][0]["logprobs"];

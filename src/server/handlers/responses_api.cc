@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "server/handlers/caller.h"
+#include "server/handlers/default_adapter.h"
 #include "server/handlers/generation.h"
 #include "server/handlers/generation_answer.h"
 #include "server/openai/errors.h"
@@ -80,6 +81,7 @@ void handle_responses(const std::shared_ptr<Service>& service, HttpRequest reque
                       std::shared_ptr<Exchange> exchange) {
   auto body = parse_response(request.body, service->request_limits());
   if (!body.ok()) return exchange->respond(error_response(body.error()));
+  set_default_adapter(*service, body->chat);
   const auto caller = caller_of(*service, request, body->chat.target, body->chat.sharing);
   if (!caller.ok()) return exchange->respond(refuse_caller(caller.error()));
   AnswerHead head{"resp_" + request.id, std::time(nullptr),

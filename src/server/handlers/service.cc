@@ -50,6 +50,7 @@ std::string_view Service::adapter_of(std::string_view model) const {
 }
 
 std::vector<AdapterUse> Service::adapters_of(const Target& target) const {
+  if (!target.default_adapter.empty()) return {{target.default_adapter, 1}};
   std::vector<AdapterUse> uses;
   const std::string_view adapter = adapter_of(target.model);
   if (!adapter.empty()) uses.push_back({std::string(adapter), 1});

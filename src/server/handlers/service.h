@@ -49,8 +49,8 @@ class Service {
   // The adapter name in `model`, which is "adapter" or "base:adapter"; a loaded adapter's exact
   // name comes first. Empty for the base model.
   std::string_view adapter_of(std::string_view model) const;
-  // All adapters of a target: the one in `model`, then those in `lora`. If both name the same
-  // adapter, the scale in `lora` is used.
+  // All adapters of a target: the default one, or the one in `model` and then those in `lora`. If
+  // both name the same adapter, the scale in `lora` is used.
   std::vector<AdapterUse> adapters_of(const Target& target) const;
   // Whether it has one of the API keys, if there are any; and the user whose it is, null for none.
   bool authorized(const HttpRequest& request) const;

@@ -1,9 +1,9 @@
 #include "server/handlers/tokens.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "api/find_adapter.h"
+#include "api/media_limits.h"
 #include "server/openai/errors.h"
 #include "server/openai/json_text.h"
 #include "server/openai/requests.h"
@@ -42,11 +42,9 @@ void respond(Exchange& exchange, Result<std::string> json) {
 
 bool has_media(const Prompt& prompt) {
   const auto* chat = std::get_if<ChatPrompt>(&prompt);
-  return chat && std::ranges::any_of(chat->messages, [](const ChatMessage& message) {
-           return std::ranges::any_of(message.parts, [](const ContentPart& part) {
-             return std::holds_alternative<MediaRef>(part);
-           });
-         });
+  if (!chat) return false;
+  const MediaCounts media = count_media(*chat);
+  return media.images + media.videos > 0;
 }
 
 // Answers with the tokens of a prompt that the engine has prepared, media included.

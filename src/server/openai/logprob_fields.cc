@@ -29,12 +29,10 @@ Status parse_chat_logprobs(const Json& body, const RequestLimits& limits, Genera
 Status parse_completion_logprobs(const Json& body, const RequestLimits& limits,
                                  GenerationBody& out) {
   VALORA_TRY(logprobs, integer_in(body, "logprobs", 0, limits.max_logprobs));
-  VALORA_TRY(echo, flag(body, "echo", false));
-  out.echo = echo;
   out.logprobs = logprobs.has_value();
   out.sampling.logprobs = logprobs;
   VALORA_CHECK(parse_prompt_logprobs(body, limits, out));
-  if (echo && logprobs && logprobs > out.sampling.prompt_logprobs.value_or(-1))
+  if (out.echo && logprobs && logprobs > out.sampling.prompt_logprobs.value_or(-1))
     out.sampling.prompt_logprobs = logprobs;
   return {};
 }

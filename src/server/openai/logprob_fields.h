@@ -8,7 +8,7 @@
 namespace valora::server {
 
 Status parse_chat_logprobs(const Json& body, const RequestLimits& limits, GenerationBody& out);
-// Also "echo", which with "logprobs" asks for those of the prompt.
+// Those of the prompt, too, if it is echoed.
 Status parse_completion_logprobs(const Json& body, const RequestLimits& limits,
                                  GenerationBody& out);
 

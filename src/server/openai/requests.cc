@@ -111,7 +111,8 @@ Result<GenerationBody> parse_shared(const Json& body, std::string_view text) {
   VALORA_TRY(target, parse_target(body));
   VALORA_TRY(sharing, parse_sharing(body));
   VALORA_TRY(sampling, parse_sampling(body));
-  VALORA_TRY(max_tokens, integer_in(body, "max_tokens", 1, INT32_MAX));
+  VALORA_TRY(echo, flag(body, "echo", false));  // of completions; alone, with no tokens
+  VALORA_TRY(max_tokens, integer_in(body, "max_tokens", echo ? 0 : 1, INT32_MAX));
   VALORA_TRY(return_token_ids, flag(body, "return_token_ids", false));
   VALORA_TRY(constraint, parse_constraint(body, text));
   out.constraint = std::move(constraint);
@@ -119,6 +120,7 @@ Result<GenerationBody> parse_shared(const Json& body, std::string_view text) {
   out.sharing = std::move(sharing);
   out.sampling = std::move(sampling);
   out.sampling.max_tokens = max_tokens;
+  out.echo = echo;
   out.return_token_ids = return_token_ids;
   VALORA_TRY(ids_as_text, flag(body, "return_tokens_as_token_ids", false));
   out.token_ids_as_text = ids_as_text;

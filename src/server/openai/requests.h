@@ -22,6 +22,9 @@ struct Target {
   std::vector<AdapterUse> lora;  // the extension "lora": [{"name", "scale"}]
   bool from_lora_path = false;   // `lora` is SGLang's "lora_path"
   std::optional<std::string> head;
+  // The adapter that answers a chat which names none itself, because of its media
+  // (ServerOptions::default_adapters); empty: none.
+  std::string default_adapter = {};
 };
 
 // How a request shares the engine with others.

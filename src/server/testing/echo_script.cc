@@ -112,6 +112,7 @@ Reply echo(const GenerateRequest& request) {
   if (cut) tokens.resize(most);
   for (const std::string& token : tokens)
     reply.chunks.push_back(chunk_of(token, request.sampling.logprobs.value_or(0)));
+  if (reply.chunks.empty()) reply.chunks.emplace_back();  // the end alone
   if (const auto top = request.sampling.prompt_logprobs)
     reply.chunks.front().prompt = prompt_of(prompt, *top);
   reply.endless = prompt == "!flood";
