@@ -66,7 +66,6 @@ struct StepPlan {
   // the most tokens that their next step may take. What was made for them must be kept; what is
   // missing is made meanwhile.
   std::vector<StepItem> preparing;
-  bool limited = false;           // by SchedulerConfig::max_decode_gap
   bool waits_for_copies = false;  // no item, but copies under way will let requests run
 };
 
@@ -193,7 +192,9 @@ class Scheduler {
   Mode mode_ = Mode::kUnmerged;
   WeightsInUse weights_;
   LiveCosts costs_;
-  double log_gap_ = 0;  // logarithm of what steps under a gap's limit take, in predicted times
+  // Logarithms of what steps take, in their times by config_.costs: steps of decodes alone, and of
+  // decodes and prompts.
+  double log_decode_ = 0, log_mixed_ = 0;
   PolicyMemory policy_memory_;
   std::vector<std::shared_ptr<Request>> passed_;  // by the last plan, since passed_at_
   TimePoint passed_at_{};

@@ -35,7 +35,7 @@ Json error_json(const Error& error) {
             {"param", error.param}}}};
 }
 
-void ProbeSink::on_start(const Usage& usage) {
+void ProbeSink::on_start(const Usage& usage, const PromptTokens&) {
   const std::lock_guard lock(mutex_);
   answer_["started_with"] = usage_json(usage);
 }

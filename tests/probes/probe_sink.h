@@ -15,7 +15,7 @@ Json error_json(const Error& error);
 
 class ProbeSink final : public ResponseSink {
  public:
-  void on_start(const Usage& usage) override;
+  void on_start(const Usage& usage, const PromptTokens& prompt) override;
   void on_output(OutputChunk chunk) override;
   void on_classification(Classification result) override;
   void on_done(const FinalInfo& info) override;
