@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -193,8 +194,9 @@ class Scheduler {
   WeightsInUse weights_;
   LiveCosts costs_;
   // Logarithms of what steps take, in their times by config_.costs: steps of decodes alone, and of
-  // decodes and prompts.
-  double log_decode_ = 0, log_mixed_ = 0;
+  // decodes and prompts. The first of these are taken to be slow.
+  static constexpr double kFirstMixed = 4, kMostMixed = 16;
+  double log_decode_ = 0, log_mixed_ = std::log(kFirstMixed);
   PolicyMemory policy_memory_;
   std::vector<std::shared_ptr<Request>> passed_;  // by the last plan, since passed_at_
   TimePoint passed_at_{};

@@ -52,12 +52,12 @@ void Scheduler::count_prefill(Step& step, const Request& request, int tokens) {
 // Each kind of step has a factor of its own: an estimate may be right for one and wrong for the
 // other, and the one factor of LiveCosts follows whichever is more frequent.
 void Scheduler::note_gap(const StepPlan& plan, double seconds) {
-  constexpr double kNewest = 0.2;
+  constexpr double kNewest = 0.5;  // a prompt is few steps
   const StepShape& shape = plan.shape;
   if (config_.max_decode_gap <= 0 || !costs_.known() || seconds <= 0) return;
   if (shape.decode_tokens == 0 || shape.merges || shape.restores) return;
   double& log_factor = shape.prefill_tokens > 0 ? log_mixed_ : log_decode_;
-  const double most = std::log(LiveCosts::kMostCorrection);
+  const double most = std::log(kMostMixed);
   const double taken = std::log(seconds / config_.costs.seconds(shape));
   log_factor += kNewest * (std::clamp(taken, -most, most) - log_factor);
 }
