@@ -27,6 +27,7 @@ COPY --from=build /image/usr/local /usr/local
 USER 10001
 WORKDIR /var/lib/valora
 EXPOSE 8000
+# With --ssl-certfile, give the container a health check that asks https.
 HEALTHCHECK --interval=10s --timeout=3s --start-period=10m --start-interval=2s \
   CMD ["curl", "-fsS", "-o", "/dev/null", "http://127.0.0.1:8000/health"]
 ENTRYPOINT ["valora"]

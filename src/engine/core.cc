@@ -25,6 +25,14 @@ EngineCore::EngineCore(CoreConfig config, std::unique_ptr<scheduler::Policy> pol
       loop_(scheduler_, *runner_, *this, clock) {}
 
 void EngineCore::admit(const std::shared_ptr<ActiveRequest>& request) {
+  try {
+    admit_prepared(request);
+  } catch (const std::exception& e) {
+    fail(*request, internal(std::string("the request could not be admitted: ") + e.what()));
+  }
+}
+
+void EngineCore::admit_prepared(const std::shared_ptr<ActiveRequest>& request) {
   active_[request->handle] = request;
   if (request->cancelled) return cancel(request->handle);
   Result<PreparedPrompt>& prompt = *request->prompt;
@@ -32,13 +40,9 @@ void EngineCore::admit(const std::shared_ptr<ActiveRequest>& request) {
   if (request->grammar && !request->grammar->ok()) return fail(*request, request->grammar->error());
   if (request->request.task == Task::kTokenize)
     return tokenized(*request, std::move(prompt->tokens));
-  try {
-    const Status status =
-        enqueue(request, std::make_shared<const PreparedPrompt>(std::move(prompt).value()));
-    if (!status.ok()) fail(*request, status.error());
-  } catch (const std::exception& e) {
-    fail(*request, internal(std::string("the request could not be admitted: ") + e.what()));
-  }
+  const Status status =
+      enqueue(request, std::make_shared<const PreparedPrompt>(std::move(prompt).value()));
+  if (!status.ok()) fail(*request, status.error());
 }
 
 void EngineCore::tokenized(ActiveRequest& request, std::vector<int32_t> tokens) {
@@ -87,9 +91,9 @@ Status EngineCore::enqueue(const std::shared_ptr<ActiveRequest>& request,
   const int needed = !request->generates() ? 0 : sampling.max_tokens.value_or(1);
   if (room < needed)
     return invalid("This model's maximum context length is " + std::to_string(most) +
-                       " tokens. However, you requested " + std::to_string(length + needed) +
-                       " tokens (" + std::to_string(length) + " in the prompt, " +
-                       std::to_string(needed) +
+                       " tokens. However, you requested " +
+                       std::to_string(int64_t{length} + needed) + " tokens (" +
+                       std::to_string(length) + " in the prompt, " + std::to_string(needed) +
                        " in the completion). Please reduce the length of the prompt or completion.",
                    "messages");
   request->usage.prompt_tokens = length;
@@ -118,8 +122,14 @@ Status EngineCore::enqueue(const std::shared_ptr<ActiveRequest>& request,
 }
 
 // Ends a request and releases what it holds.
+// Null if it could not be added for lack of memory; its caller has it then.
+std::shared_ptr<ActiveRequest> EngineCore::shared(const ActiveRequest& request) const {
+  const auto found = active_.find(request.handle);
+  return found == active_.end() ? nullptr : found->second;
+}
+
 void EngineCore::release(ActiveRequest& request) {
-  const auto keep = active_.at(request.handle);
+  const auto keep = shared(request);
   request.ended = true;
   queues_changed_ = true;
   for (const auto& sequence : request.sequences) scheduler_.finish(*sequence);
@@ -138,7 +148,7 @@ void EngineCore::cancel(RequestHandle handle) {
 
 void EngineCore::fail(ActiveRequest& request, const Error& error) {
   if (request.ended) return;
-  const auto keep = active_.at(request.handle);
+  const auto keep = shared(request);
   release(request);
   if (!request.cancelled) request.sink->on_error(error);
 }

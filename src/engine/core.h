@@ -84,6 +84,8 @@ class EngineCore final : scheduler::StepListener {
   void handle_classification(Sequence& sequence, Classification result);
   void end_sequence(Sequence& sequence);
   void fail(ActiveRequest& request, const Error& error);
+  std::shared_ptr<ActiveRequest> shared(const ActiveRequest& request) const;
+  void admit_prepared(const std::shared_ptr<ActiveRequest>& request);
   void release(ActiveRequest& request);
   Result<int> room_for(const PreparedPrompt& prompt) const;
 

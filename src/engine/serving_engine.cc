@@ -85,13 +85,15 @@ Result<std::shared_ptr<ActiveRequest>> ServingEngine::make_request(
         "\"prompt_logprobs\" needs an answer of the language model; a task head gives "
         "none",
         "prompt_logprobs");
-  VALORA_TRY(sampling, settle_sampling(request.sampling, frontend_->generation(),
-                                       options_.max_logprobs, random_seed()));
-  for (const auto& [id, bias] : sampling.logit_bias) VALORA_CHECK(check_token(id, "logit_bias"));
+  for (const auto& [id, bias] : request.sampling.logit_bias)
+    VALORA_CHECK(check_token(id, "logit_bias"));
   for (const int32_t id : request.sampling.allowed_token_ids)
     VALORA_CHECK(check_token(id, "allowed_token_ids"));
   for (const int32_t id : request.sampling.stop_token_ids)
     VALORA_CHECK(check_token(id, "stop_token_ids"));
+  // Takes a bit for each id up to the highest allowed one.
+  VALORA_TRY(sampling, settle_sampling(request.sampling, frontend_->generation(),
+                                       options_.max_logprobs, random_seed()));
   sampling.bad_words = tokens_of(request.sampling.bad_words, *frontend_->tokenizer());
   active->sampling = std::move(sampling);
   VALORA_CHECK(frontend_->check(request.prompt));
@@ -132,7 +134,9 @@ Result<RequestHandle> ServingEngine::submit(GenerateRequest request,
   const bool constrained = active->request.constraint && active->head == nullptr;
   active->preparations = constrained ? 2 : 1;
   prepare(active);
-  if (constrained) grammar_workers_->post([this, active] { prepare_grammar(active); });
+  if (constrained)
+    grammar_workers_->post(active->request.client, active->handle,
+                           [this, active] { prepare_grammar(active); });
   return active->handle;
 }
 
@@ -233,7 +237,20 @@ bool ServingEngine::run_commands() {
     copied_ = false;
     stop = stop_;
   }
-  for (const auto& command : commands) command(*core_);
+  while (!commands.empty()) {
+    const auto command = std::move(commands.front());
+    commands.pop_front();
+    try {
+      command(*core_);
+    } catch (const std::bad_alloc&) {
+      spdlog::error("a command of the engine was lost: out of memory");
+    } catch (...) {
+      const std::lock_guard lock(mutex_);
+      inbox_.insert(inbox_.begin(), std::make_move_iterator(commands.begin()),
+                    std::make_move_iterator(commands.end()));
+      throw;
+    }
+  }
   return !stop;
 }
 
@@ -295,7 +312,11 @@ void ServingEngine::run() {
     } catch (const std::exception& e) {
       die(e);
     }
-    publish();
+    try {
+      publish();
+    } catch (const std::exception& e) {
+      spdlog::error("the engine's statistics stay as they were: {}", reason_of(e));
+    }
   }
 }
 

@@ -13,6 +13,7 @@
 
 #include "api/engine.h"
 #include "api/options.h"
+#include "base/fair_pool.h"
 #include "base/worker_pool.h"
 #include "engine/core.h"
 #include "engine/memory_plan.h"
@@ -128,7 +129,8 @@ class ServingEngine final : public Engine {
   std::thread thread_;
   std::unique_ptr<PromptWorkers> prompt_workers_;
   // Grammars have their own, so that a slow one delays only requests with one.
-  std::unique_ptr<WorkerPool> grammar_workers_, adapter_workers_;
+  std::unique_ptr<FairPool> grammar_workers_;  // clients take turns
+  std::unique_ptr<WorkerPool> adapter_workers_;
 };
 
 }  // namespace valora

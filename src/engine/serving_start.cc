@@ -122,7 +122,7 @@ Result<std::unique_ptr<ServingEngine>> ServingEngine::start(const EngineOptions&
   VALORA_CHECK(engine->set_up());
   engine->prompt_workers_ = std::make_unique<PromptWorkers>(
       *engine->frontend_, std::max(1, options.media_workers), options.fetch.allow_http);
-  engine->grammar_workers_ = std::make_unique<WorkerPool>(1);
+  engine->grammar_workers_ = std::make_unique<FairPool>(2, 1);
   engine->adapter_workers_ = std::make_unique<WorkerPool>(1);
   engine->thread_ = std::thread([raw = engine.get()] { raw->run(); });
   return engine;

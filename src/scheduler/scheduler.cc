@@ -110,9 +110,9 @@ Scheduler::Step Scheduler::begin_step(const MediaReady& media, TimePoint now) {
                      .memory = policy_memory_},
                     now);
   policy_memory_ = chosen.memory;
-  limit_prefill(step, running);
   step.plan.mode = mode_ = chosen.mode;
   step.plan.merged = chosen.merged;
+  limit_prefill(step, running);
   step.order.reserve(chosen.order.size());
   for (const RequestIndex i : chosen.order) {
     if (i < running.size())

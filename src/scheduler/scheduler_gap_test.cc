@@ -123,6 +123,17 @@ TEST_F(SchedulerGapTest, ContextCounts) {
   EXPECT_LT(second, first) << "its tokens attend to those of the first step";
 }
 
+TEST_F(SchedulerGapTest, WhatDecodesTakeIsNotLeftToPrompts) {
+  StepCosts costs = kCosts;
+  costs.decode_context = 0.0001;  // 10 ms for 100 tokens
+  start_known(0.070, costs);
+  const auto decode = add(100);
+  step();
+  add(300);
+  EXPECT_NEAR(step().back().second, 50, 1);
+  EXPECT_EQ(decode->generated_tokens(), 2);
+}
+
 TEST_F(SchedulerGapTest, OneOfSeveralPromptsTakesTheRoomAndDecodesRunAllTheSame) {
   start_known(0.050);
   add(1);
@@ -153,7 +164,7 @@ TEST_F(SchedulerGapTest, FollowsWhatLimitedStepsTake) {
   add(1);
   step();
   add(3'000);
-  EXPECT_LT(step(3).back().second, 40) << "the first ones are taken to be slow";
+  EXPECT_EQ(step(3).back().second, Scheduler::kLeastChunk) << "they are taken to be slow";
   int tokens = 0;
   for (int i = 0; i < 20; ++i) tokens = step(3).back().second;
   EXPECT_NEAR(kCosts.step + 3 * kCosts.prefill_token * tokens, 0.050, 0.010);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -16,12 +17,13 @@ struct Scheduler::Step {
   std::vector<Request*> order;
   size_t tail = 0;  // preemption candidates are before this index of `order`
   int budget = 0;
-  // Under a limit of the gap between tokens: seconds of this step, and its shape so far.
-  double most_seconds = 0;  // 0: no limit
-  StepShape limited;
-  bool short_of_memory = false;  // nothing more is admitted
-  Request* refused = nullptr;    // the request that did not fit, if any
-  bool prepares = false;         // an admitted request waits for its media
+  // Under a limit of the gap between tokens: seconds of this step, and what is in it.
+  double most_seconds = 0;
+  std::optional<StepShaper> limited;  // absent: no limit
+  bool prefills = false;              // tokens of a prompt are in `limited`
+  bool short_of_memory = false;       // nothing more is admitted
+  Request* refused = nullptr;         // the request that did not fit, if any
+  bool prepares = false;              // an admitted request waits for its media
   std::vector<std::shared_ptr<Request>> preempted;
   std::vector<std::shared_ptr<Request>> admitted;
   bool placing = false;  // the policy has chosen: who is admitted runs, unless it must prepare

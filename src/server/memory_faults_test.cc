@@ -1,10 +1,13 @@
 // A failed allocation, whichever of a request's, ends that request and nothing else.
 #include <gmock/gmock.h>
 
+#include <csignal>
+#include <filesystem>
 #include <future>
 
 #include "base/testing/allocation_faults.h"
 #include "server/testing/server_fixture.h"
+#include "server/testing/tls_client.h"
 
 namespace valora::server {
 namespace {
@@ -25,7 +28,8 @@ class MemoryFaults : public testing::ServerTest {
     return options;
   }
 
-  MemoryFaults() {
+  explicit MemoryFaults(const std::string& certificate = {}) : certificate_(certificate) {
+    options_.tls.certificate_file = certificate;
     options_.limits.max_total_body_bytes = 2'000;
     auto server = Server::start(options_, inline_engine_);
     EXPECT_TRUE(server.ok());
@@ -44,9 +48,9 @@ class MemoryFaults : public testing::ServerTest {
       bool hit = false;
       {
         const AllocationFault fault(n);
-        SocketClient client(port());
-        client.send(SocketClient::post_text(path, body, "Connection: close\r\n"));
-        const std::string text = client.read_all();
+        const auto client = connect();
+        client->send(SocketClient::post_text(path, body, "Connection: close\r\n"));
+        const std::string text = client->read_all();
         answered += text.starts_with("HTTP/1.1 200") ? 1 : 0;
         hit = fault.struck();
         if (!hit) {
@@ -62,13 +66,17 @@ class MemoryFaults : public testing::ServerTest {
     EXPECT_LT(answered, struck) << "a fault is seldom without effect";
   }
 
+  std::unique_ptr<SocketClient> connect() const {
+    if (certificate_.empty()) return std::make_unique<SocketClient>(port());
+    return std::make_unique<testing::TlsClient>(port(), certificate_);
+  }
+
   // A client may see the end of its connection before the server has given back its bytes.
   bool next_works() {
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
     int status = 0;
     do {
-      SocketClient next(port());
-      status = next.post(kChat, chat_body(std::string(1'800, 'x'))).status;
+      status = connect()->post(kChat, chat_body(std::string(1'800, 'x'))).status;
     } while (status == 503 && std::chrono::steady_clock::now() < end);
     return status == 200;
   }
@@ -81,7 +89,25 @@ class MemoryFaults : public testing::ServerTest {
   }
 
   valora::testing::FakeEngine inline_engine_{inline_options()};
+  const std::string certificate_;
 };
+
+class TlsMemoryFaults : public MemoryFaults {
+ protected:
+  TlsMemoryFaults() : MemoryFaults(made_certificate()) { std::signal(SIGPIPE, SIG_IGN); }
+  ~TlsMemoryFaults() override { std::filesystem::remove(certificate_); }
+
+  static std::string made_certificate() {
+    const std::string path = ::testing::TempDir() + "valora_memory_faults.pem";
+    testing::write_certificate(path);
+    return path;
+  }
+};
+
+TEST_F(TlsMemoryFaults, OfAWholeAnswer) {
+  fail_each(kChat, chat_body("a b c"), "200 OK");
+  expect_clean();
+}
 
 TEST_F(MemoryFaults, OfAWholeAnswer) {
   fail_each(kChat, chat_body("a b c", R"("logprobs":true,"top_logprobs":2,"n":2)"), "200 OK");

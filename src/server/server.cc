@@ -25,8 +25,13 @@ HttpServerOptions http_options(const ServerOptions& options) {
 Status check(const ServerOptions& options) {
   for (const std::string& name : options.served_model_names)
     if (name.empty()) return invalid("a served model name is empty", "served_model_name");
-  if (!options.tls.on() && !(options.tls.key_file + options.tls.client_ca_file).empty())
-    return invalid("--ssl-keyfile and --ssl-ca-certs need --ssl-certfile", "ssl-certfile");
+  const TlsOptions& tls = options.tls;
+  const bool asks_clients = tls.client_certificates != TlsOptions::ClientCertificates::kIgnored;
+  if (!tls.on() && (asks_clients || !tls.key_file.empty() || !tls.client_ca_file.empty()))
+    return invalid("--ssl-keyfile, --ssl-ca-certs and --ssl-cert-reqs need --ssl-certfile",
+                   "ssl-certfile");
+  if (!asks_clients && !tls.client_ca_file.empty())
+    return invalid("--ssl-ca-certs needs --ssl-cert-reqs 1 or 2", "ssl-cert-reqs");
   for (const std::string& key : options.api_keys)
     if (key.empty()) return invalid("an API key is empty", "api_key");
   const std::string& root = options.root_path;

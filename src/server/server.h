@@ -119,8 +119,8 @@ class Server {
   Server& operator=(const Server&) = delete;
 
   uint16_t port() const;
-  std::string url()
-      const;  // "http://127.0.0.1:8000", with https if TLS is on, or "unix:" and the path
+  // "http://127.0.0.1:8000", with https if TLS is on, or "unix:" and the path
+  std::string url() const;
 
   // Rejects new requests (503, also on /health), lets running ones finish, then stops the server.
   // Returns at once.

@@ -141,6 +141,5 @@ def test_a_unix_domain_socket(folders, tmp_path):
 
 
 def test_what_is_refused_at_start():
-    for option, words in (("--uds-mode", "octal"),):
-        done = subprocess.run([find_program("valora"), "serve", "nowhere", option, "x"], capture_output=True, text=True, timeout=60)
-        assert done.returncode == 1 and option in done.stderr and words in done.stderr, done.stderr
+    done = subprocess.run([find_program("valora"), "serve", "nowhere", "--uds-mode", "x"], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1 and "--uds-mode takes octal digits" in done.stderr, done.stderr

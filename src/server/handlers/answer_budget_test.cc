@@ -26,7 +26,7 @@ TEST(AnswerBudget, LargeAnswersLeaveRoomForOthers) {
 
 class KeptAnswers : public Handlers {
  protected:
-  KeptAnswers() { options_.max_unsent_answer_bytes = 10'000; }
+  KeptAnswers() { options_.max_unsent_answer_bytes = 50'000; }
 };
 
 TEST_F(KeptAnswers, ALargeAnswerIsA503ThatNamesTheRemedy) {
@@ -48,6 +48,20 @@ TEST_F(KeptAnswers, WhatWasKeptIsGivenBack) {
     ASSERT_EQ(chat(words)->response.status, 200) << i;
     EXPECT_NE(chat("!fail " + words)->response.status, 200);
   }
+}
+
+TEST_F(KeptAnswers, WhatIsSaidOfThePromptCounts) {
+  std::string words = "x";
+  for (int i = 0; i < 20; ++i) words += " word";
+  const auto complete = [&](const std::string& fields) {
+    return call("POST", "/v1/completions", R"({"prompt":")" + words + "\"," + fields + "}")
+        ->response.status;
+  };
+  EXPECT_EQ(complete(R"("prompt_logprobs":0)"), 200);
+  EXPECT_EQ(complete(R"("prompt_logprobs":0,"n":16)"), 503) << "each choice has its own";
+  EXPECT_EQ(complete(R"("echo":true,"logprobs":0,"n":16)"), 503);
+  EXPECT_EQ(complete(R"("return_token_ids":true,"n":2)"), 200);
+  EXPECT_EQ(complete(R"("return_token_ids":true,"n":64)"), 503);
 }
 
 }  // namespace

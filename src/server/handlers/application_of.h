@@ -12,9 +12,8 @@ namespace valora::server {
 
 // Named by the header X-Valora-Application, else by "metadata.application", else by "user" if that
 // is an application's name, else the one to which the default adapter or the requested model
-// belongs. Null: none. Of a
-// server without applications, only the header is looked at. Error: kInvalidArgument for a header
-// or metadata that name no application.
+// belongs. Null: none. Of a server without applications, only the header is looked at. Error:
+// kInvalidArgument for a header or metadata that name no application.
 Result<ServedApplication*> application_of(const Service& service, const HttpRequest& request,
                                           const Target& target, const Sharing& sharing);
 // The response to an error of application_of().

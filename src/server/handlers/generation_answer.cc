@@ -113,10 +113,12 @@ void GenerationAnswer::on_all_done() {
 
 namespace {
 
-// What a token takes while the answer is not complete.
+// What a token takes until the answer is sent, as a value and then in JSON.
 size_t kept_bytes(const TokenOutput& token) {
-  size_t bytes = sizeof(TokenOutput) + token.chosen.bytes.size();
-  for (const TokenLogprob& other : token.top) bytes += sizeof(TokenLogprob) + other.bytes.size();
+  constexpr size_t kJsonBytes = 400;  // of a token with its log probability
+  size_t bytes = sizeof(TokenOutput) + kJsonBytes + token.chosen.bytes.size();
+  for (const TokenLogprob& other : token.top)
+    bytes += sizeof(TokenLogprob) + kJsonBytes + other.bytes.size();
   return bytes;
 }
 
@@ -127,13 +129,14 @@ class WholeAnswer final : public GenerationAnswer {
       : GenerationAnswer(std::move(service), std::move(exchange), std::move(head), body),
         format_(format),
         choices_(choice_count()),
-        calls_(choice_count()) {}
+        calls_(choice_count()),
+        ids_counted_(choice_count()) {}
 
  private:
   void on_part(int index, ChoicePart part) override {
     Choice& choice = choices_[index];
     OutputChunk& chunk = part.chunk;
-    if (!keep(bytes_of(part))) return;
+    if (!keep(bytes_of(index, part))) return;
     choice.text += chunk.text;
     for (AnswerCallDelta& call : part.calls) {
       if (call.name) calls_[index].push_back({std::move(call.id), std::move(*call.name), {}});
@@ -147,8 +150,14 @@ class WholeAnswer final : public GenerationAnswer {
 
   bool keeps_tokens() const { return options_.logprobs || options_.token_ids; }
 
-  size_t bytes_of(const ChoicePart& part) const {
+  size_t bytes_of(int index, const ChoicePart& part) {
+    constexpr size_t kIdBytes = 32;  // of a token's id in JSON
     size_t bytes = part.chunk.text.size();
+    if (options_.token_ids && !ids_counted_[index])
+      bytes += kIdBytes * prompt_token_ids(index / n_).size();
+    ids_counted_[index] = true;
+    if (part.chunk.prompt)
+      for (const TokenOutput& token : *part.chunk.prompt) bytes += kept_bytes(token);
     for (const AnswerCallDelta& call : part.calls) bytes += call.arguments.size();
     if (keeps_tokens())
       for (const TokenOutput& token : part.chunk.tokens) bytes += kept_bytes(token);
@@ -178,6 +187,7 @@ class WholeAnswer final : public GenerationAnswer {
   const AnswerFormat& format_;
   std::vector<Choice> choices_;
   std::vector<std::vector<AnswerCall>> calls_;  // by choice
+  std::vector<bool> ids_counted_;               // those of the prompt, by choice
 };
 
 class StreamedAnswer final : public GenerationAnswer {

@@ -129,6 +129,7 @@ TEST_F(Responses, NameWhatTheyDoNotTake) {
       {R"("truncation":"auto")", "truncation"},
       {R"("text":{"format":{"type":"poem"}})", "text"},
       {R"("text":5)", "text"},
+      {R"("text":{"verbosity":"low"})", "text"},
       {R"("tools":[{"type":"web_search"}])", "tools"},
       {R"("max_output_tokens":0)", "max_output_tokens"},
       {R"("instructions":5)", "instructions"},

@@ -78,8 +78,7 @@ ServedUser* Service::user_of(const HttpRequest& request) const {
 std::string Service::client_of(const HttpRequest& request) const {
   std::string client = request.peer.substr(0, request.peer.rfind(':'));
   // Without keys to check, the header is whatever the client likes.
-  if (!options.api_keys.empty() || !users.empty())
-    (client += ' ') += request.header("Authorization");
+  if (!options.api_keys.empty() || !users.empty()) (client += ' ') += bearer_key(request);
   return client;
 }
 

@@ -11,11 +11,13 @@
 namespace valora::server {
 namespace {
 
-// Adapters share the base model's tokenizer, but an unknown name is still an error.
-Status check_model(const Service& service, const Target& target) {
+// Adapters share the base model's tokenizer, but an unknown name is still an error, as is one that
+// the user may not ask.
+Status check_model(const Service& service, const HttpRequest& request, const Target& target) {
   const std::string_view name = service.adapter_of(target.model);
   if (name.empty()) return {};
-  if (find_adapter(service.engine, name)) return {};
+  const ServedUser* const user = service.user_of(request);
+  if (find_adapter(service.engine, name) && (user == nullptr || user->may_ask(name))) return {};
   return model_not_found(target.model);
 }
 
@@ -30,7 +32,7 @@ std::string tokens_json(const Service& service, const std::vector<int32_t>& ids)
 
 Result<std::string> detokenize(const Service& service, const HttpRequest& request) {
   VALORA_TRY(body, parse_detokenize(request.body));
-  VALORA_CHECK(check_model(service, body.target));
+  VALORA_CHECK(check_model(service, request, body.target));
   VALORA_TRY(text, service.engine.detokenize(body.tokens));
   return to_text({{"prompt", std::move(text)}});
 }
@@ -98,7 +100,7 @@ void handle_tokenize(const std::shared_ptr<Service>& service, HttpRequest reques
                      std::shared_ptr<Exchange> exchange) {
   auto body = parse_tokenize(request.body, service->request_limits());
   if (!body.ok()) return respond(*exchange, body.error());
-  if (const Status known = check_model(*service, body->target); !known.ok())
+  if (const Status known = check_model(*service, request, body->target); !known.ok())
     return respond(*exchange, known.error());
   if (has_media(body->prompt))
     return tokenize_media(service, request, std::move(exchange), std::move(body->prompt));

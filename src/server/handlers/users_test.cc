@@ -53,6 +53,27 @@ TEST_F(UsersTest, SeeAndAskTheirModelsAlone) {
   EXPECT_EQ(engine_.requests().back().share, 3);
 }
 
+TEST_F(UsersTest, TokenizeForTheirModelsAlone) {
+  for (const char* path : {"/tokenize", "/detokenize"}) {
+    const auto status = [&](const std::string& model) {
+      const std::string body = R"({"prompt":"a","tokens":[1],"model":")" + model + "\"}";
+      return call("POST", path, body, as("sk-narrow-1"))->response.status;
+    };
+    EXPECT_EQ(status("lens"), 200) << path;
+    EXPECT_EQ(status("birds"), 404) << path << ": as if it did not exist";
+  }
+}
+
+TEST_F(UsersTest, AreOneClientHoweverTheyWriteTheirKey) {
+  for (const char* scheme : {"Bearer ", "bearer ", "BEARER  "})
+    call("POST", "/v1/chat/completions", chat_body("x", R"("model":"birds","max_tokens":5)"),
+         {{"Authorization", std::string(scheme) + "sk-wide-22"}});
+  const auto requests = engine_.requests();
+  ASSERT_GE(requests.size(), 2u);
+  EXPECT_FALSE(requests.front().client.empty());
+  for (const auto& request : requests) EXPECT_EQ(request.client, requests.front().client);
+}
+
 TEST_F(UsersTest, LoadTheirAdaptersAlone) {
   const auto status = [&](const std::string& path, const std::string& name) {
     return call("POST", path, R"({"lora_path":"/p","lora_name":")" + name + "\"}",

@@ -66,8 +66,8 @@ void HttpCore::remove(Connection* connection) {
 }
 
 std::vector<std::shared_ptr<Connection>> HttpCore::connections() const {
+  std::vector<std::shared_ptr<Connection>> alive;  // outlives the lock, which ~Connection takes
   std::lock_guard lock(mutex_);
-  std::vector<std::shared_ptr<Connection>> alive;
   for (const auto& [_, weak] : connections_)
     if (auto connection = weak.lock()) alive.push_back(std::move(connection));
   return alive;

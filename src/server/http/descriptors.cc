@@ -10,9 +10,10 @@ namespace valora::server {
 
 // Every connection takes file descriptors, and the usual soft limit is 1024. Some are kept for
 // files and for the hosts of media: connections that do not fit are not accepted.
-size_t connections_within_descriptors(const HttpLimits& limits, size_t per_connection) {
+size_t connections_within_descriptors(const HttpLimits& limits, size_t per_connection,
+                                      size_t more) {
   constexpr size_t kOtherFiles = 256;
-  const size_t others = per_connection * limits.status_connections + kOtherFiles;
+  const size_t others = per_connection * limits.status_connections + kOtherFiles + more;
   rlimit files{};
   if (getrlimit(RLIMIT_NOFILE, &files) != 0) return limits.max_connections;
   const rlim_t wanted = per_connection * limits.max_connections + others;

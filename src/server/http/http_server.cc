@@ -123,12 +123,13 @@ Status HttpServer::Impl::bind(const HttpServerOptions& options) {
   }
   if (!options.tls.on()) return {};
   VALORA_TRY(contexts, TlsContexts::load(options.tls));
-  tls.emplace(std::move(contexts), core, [weak = weak_from_this()](auto plain, auto peer) {
-    if (const auto self = weak.lock())
-      asio::post(self->accept_strand, [self, plain = std::move(plain), peer]() mutable {
-        if (self->acceptor.is_open()) self->admit(std::move(plain), peer);
-      });
-  });
+  tls.emplace(std::move(contexts), core,
+              [weak = weak_from_this()](Connection::Socket plain, const PeerName& peer) {
+                if (const auto self = weak.lock())
+                  asio::post(self->accept_strand, [self, plain = std::move(plain), peer]() mutable {
+                    if (self->acceptor.is_open()) self->admit(std::move(plain), peer);
+                  });
+              });
   return {};
 }
 
@@ -229,7 +230,9 @@ Result<std::unique_ptr<HttpServer>> HttpServer::start(const HttpServerOptions& o
     return invalid("the server needs at least one thread");
   HttpServerOptions fitting = options;
   fitting.limits.max_connections =
-      connections_within_descriptors(options.limits, options.tls.on() ? TlsDoor::kDescriptors : 1);
+      options.tls.on() ? connections_within_descriptors(options.limits, TlsDoor::kDescriptors,
+                                                        TlsDoor::kMostHandshakes)
+                       : connections_within_descriptors(options.limits, 1, 0);
   auto impl = std::make_shared<Impl>(fitting, std::move(handler));
   VALORA_CHECK(impl->bind(fitting));
   impl->accept();
@@ -281,6 +284,7 @@ void HttpServer::Impl::begin_stop() {
     impl->retry_timer.cancel();
     impl->stop_timer.cancel();
     impl->signals.cancel(ignored);
+    if (impl->tls) impl->tls->finish();
     for (const auto& connection : impl->core->connections()) connection->close_now();
   });
   stop_asked.notify_all();

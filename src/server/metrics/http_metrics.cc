@@ -41,9 +41,7 @@ void HttpMetrics::answered(std::string_view route, const HttpOutcome& outcome) {
 }
 
 std::vector<prometheus::MetricFamily> HttpMetrics::sizes() const {
-  std::vector<prometheus::MetricFamily> families = request_sizes_.Collect();
-  for (auto& family : response_sizes_.Collect()) families.push_back(std::move(family));
-  return families;
+  return {request_sizes_.family(), response_sizes_.family()};
 }
 
 }  // namespace valora::server

@@ -11,7 +11,7 @@ void SizeTotals::observe(const std::string& route, size_t bytes) {
   totals.bytes += static_cast<double>(bytes);
 }
 
-std::vector<prometheus::MetricFamily> SizeTotals::Collect() const {
+prometheus::MetricFamily SizeTotals::family() const {
   prometheus::MetricFamily family;
   family.name = name_;
   family.help = help_;
@@ -23,7 +23,7 @@ std::vector<prometheus::MetricFamily> SizeTotals::Collect() const {
     metric.summary.sample_sum = totals.bytes;
     family.metric.push_back(std::move(metric));
   }
-  return {std::move(family)};
+  return family;
 }
 
 }  // namespace valora::server

@@ -3,24 +3,22 @@
 // after an allocation that failed.
 #pragma once
 
-#include <prometheus/collectable.h>
 #include <prometheus/metric_family.h>
 
 #include <map>
 #include <mutex>
 #include <string>
-#include <vector>
 
 namespace valora::server {
 
 // Thread-safe.
-class SizeTotals final : public prometheus::Collectable {
+class SizeTotals {
  public:
   SizeTotals(std::string name, std::string help) : name_(std::move(name)), help_(std::move(help)) {}
 
   void observe(const std::string& route, size_t bytes);
 
-  std::vector<prometheus::MetricFamily> Collect() const override;
+  prometheus::MetricFamily family() const;
 
  private:
   struct Totals {

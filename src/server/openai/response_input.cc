@@ -205,6 +205,9 @@ Status check_fields(const Json& body) {
                            "truncation");
   if (const Json& text = member(body, "text"); !text.is_null() && !text.is_object())
     return invalid("\"text\" must be an object", "text");
+  else if (const Json& verbosity = member(text, "verbosity");
+           !verbosity.is_null() && verbosity != "medium")
+    return not_implemented("\"text.verbosity\" is not supported by this server", "text");
   if (!member(body, "tools").is_null() && !member(body, "tools").is_array())
     return invalid("\"tools\" must be a list", "tools");
   return {};

@@ -66,6 +66,9 @@ TlsClient::TlsClient(uint16_t port, const std::string& authorities, const std::s
     SSL_CTX_use_certificate_file(context_.get(), own.c_str(), SSL_FILETYPE_PEM);
     SSL_CTX_use_PrivateKey_file(context_.get(), own.c_str(), SSL_FILETYPE_PEM);
   }
+  // A record may hold no bytes for the reader, who then waits on.
+  const timeval patience{60, 0};
+  ::setsockopt(fd(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
   ssl_.reset(SSL_new(context_.get()));
   X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl_.get()), "127.0.0.1");
   SSL_set_fd(ssl_.get(), fd());

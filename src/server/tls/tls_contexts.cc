@@ -81,12 +81,13 @@ std::shared_ptr<TlsContexts::Context> TlsContexts::current() {
   looked_ = now;
   Stamps stamps = stamps_of(options_);
   if (stamps == stamps_) return context_;
-  stamps_ = std::move(stamps);
   if (auto renewed = read(options_); renewed.ok()) {
     spdlog::info("the TLS certificate was read again");
     context_ = std::move(*renewed);
-  } else {
+    stamps_ = std::move(stamps);
+  } else if (stamps != failed_stamps_) {
     spdlog::warn("the TLS certificate stays as it was: {}", renewed.error().message);
+    failed_stamps_ = std::move(stamps);
   }
   return context_;
 }

@@ -33,7 +33,8 @@ class TlsContexts {
   static Stamps stamps_of(const TlsOptions& options);
 
   TlsOptions options_;
-  Stamps stamps_;
+  Stamps stamps_;         // of what is in use
+  Stamps failed_stamps_;  // of what was logged as unusable
   std::shared_ptr<Context> context_;
   std::chrono::steady_clock::time_point looked_ = std::chrono::steady_clock::now();
 };

@@ -1,11 +1,6 @@
 #include "server/tls/tls_door.h"
 
 namespace valora::server {
-namespace {
-
-constexpr size_t kMostHandshakes = 256;
-
-}  // namespace
 
 void TlsDoor::take(TlsRelay::Socket client, PeerName peer) {
   auto relay = std::make_shared<TlsRelay>(std::move(client), std::move(peer), contexts_.current(),
@@ -29,7 +24,7 @@ void TlsDoor::make_room() {
     }
     it = relay ? std::next(it) : relays_.erase(it);
   }
-  if (handshakes >= kMostHandshakes) longest->close_now();
+  if (handshakes >= kMostHandshakes) longest->end_handshake();
 }
 
 void TlsDoor::finish() {

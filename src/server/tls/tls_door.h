@@ -14,6 +14,7 @@ class TlsDoor {
  public:
   // Descriptors per connection: the client's socket and the pair behind it.
   static constexpr size_t kDescriptors = 3;
+  static constexpr size_t kMostHandshakes = 256;
 
   TlsDoor(TlsContexts contexts, std::shared_ptr<HttpCore> core, TlsRelay::Ready ready)
       : contexts_(std::move(contexts)), core_(std::move(core)), ready_(std::move(ready)) {}

@@ -4,10 +4,11 @@
 #include <sys/socket.h>
 
 #include <boost/asio/error.hpp>
+#include <boost/asio/local/connect_pair.hpp>
+#include <boost/asio/local/stream_protocol.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/ssl/error.hpp>
 #include <boost/asio/write.hpp>
-#include <system_error>
 
 namespace valora::server {
 namespace {
@@ -81,20 +82,23 @@ void TlsRelay::on_handshake(ErrorCode error, size_t) {
   }
   disarm(timer_);
   pair_up();
-  read_client();
-  read_server();
 }
 
 void TlsRelay::pair_up() {
-  int ends[2];
-  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) != 0)
-    throw std::system_error(errno, std::generic_category(), "socketpair");
-  const asio::generic::stream_protocol unix(AF_UNIX, 0);
-  server_.assign(unix, ends[0]);
-  Socket plain(core_->strands.take());
-  plain.assign(unix, ends[1]);
+  using Local = asio::basic_stream_socket<asio::local::stream_protocol, Connection::Executor>;
+  Local near(client_.get_executor()), far(core_->strands.take());
+  ErrorCode error;
+  asio::local::connect_pair(near, far, error);
+  if (error) {  // most likely out of descriptors
+    spdlog::debug("no place for {}: {}", peer_.with_port, error.message());
+    core_->close_longest_waiting();
+    return close();
+  }
+  server_ = std::move(near);
   shaking_hands_ = false;
-  std::exchange(ready_, nullptr)(std::move(plain), peer_);
+  std::exchange(ready_, nullptr)(Socket(std::move(far)), peer_);
+  read_client();
+  read_server();
 }
 
 void TlsRelay::read_client() {
@@ -102,17 +106,28 @@ void TlsRelay::read_client() {
 }
 
 void TlsRelay::on_client_bytes(ErrorCode error, size_t bytes) {
+  if (ending_) return;
+  if (error == asio::error::eof) return client_finished();
+  if (error) return close();
+  asio::async_write(server_, asio::buffer(up_, bytes), then(&TlsRelay::on_server_took));
+}
+
+// It may have left, or only have nothing more to send: a client that has left refuses what it is
+// sent, as the server notices on a connection without TLS.
+void TlsRelay::client_finished() {
   ErrorCode ignored;
-  if (error == asio::error::eof)
-    server_.shutdown(Socket::shutdown_send, ignored);
-  else if (error)
-    close();
-  else
-    asio::async_write(server_, asio::buffer(up_, bytes), then(&TlsRelay::on_server_took));
+  server_.shutdown(Socket::shutdown_send, ignored);
+  client_.next_layer().async_wait(Socket::wait_error, then(&TlsRelay::on_client_refused));
+}
+
+void TlsRelay::on_client_refused(ErrorCode error, size_t) {
+  if (!error) close();
 }
 
 // The server may have closed its end: what it wrote before is still sent.
-void TlsRelay::on_server_took(ErrorCode, size_t) { read_client(); }
+void TlsRelay::on_server_took(ErrorCode, size_t) {
+  if (!ending_) read_client();
+}
 
 void TlsRelay::read_server() {
   server_.async_read_some(asio::buffer(down_), then(&TlsRelay::on_server_bytes));
@@ -123,6 +138,9 @@ void TlsRelay::on_server_bytes(ErrorCode error, size_t bytes) {
     arm(write_timer_, core_->limits.write_timeout);
     return asio::async_write(client_, asio::buffer(down_, bytes), then(&TlsRelay::on_client_took));
   }
+  ErrorCode ignored;
+  server_.close(ignored);
+  ending_ = true;
   arm(timer_, finishing_ ? kFinishTime : kLingerTime);
   client_.async_shutdown(then(&TlsRelay::on_said_goodbye));
 }
@@ -130,6 +148,7 @@ void TlsRelay::on_server_bytes(ErrorCode error, size_t bytes) {
 void TlsRelay::on_client_took(ErrorCode error, size_t) {
   if (error) return close();
   disarm(write_timer_);
+  if (finishing_) arm(timer_, kFinishTime);  // it still reads
   read_server();
 }
 
@@ -148,15 +167,17 @@ void TlsRelay::on_late_bytes(ErrorCode error, size_t) {
 void TlsRelay::finish() {
   asio::post(client_.get_executor(), [self = shared_from_this()] {
     self->guarded([&] {
-      self->finishing_ = true;
+      if (std::exchange(self->finishing_, true)) return;
       if (self->shaking_hands_) return self->close();
       self->arm(self->timer_, kFinishTime);
     });
   });
 }
 
-void TlsRelay::close_now() {
-  asio::post(client_.get_executor(), [self = shared_from_this()] { self->close(); });
+void TlsRelay::end_handshake() {
+  asio::post(client_.get_executor(), [self = shared_from_this()] {
+    if (self->shaking_hands_) self->close();
+  });
 }
 
 void TlsRelay::close() noexcept {

@@ -32,9 +32,11 @@ class TlsRelay final : public std::enable_shared_from_this<TlsRelay> {
   void start();
   // Any thread.
   bool shaking_hands() const { return shaking_hands_; }
-  // Any thread. Ends a handshake. Else what the server has written is sent, within a second.
+  // Any thread. Ends a handshake. Else what the server has written is sent, as long as the client
+  // takes some of it every second.
   void finish();
-  void close_now();
+  // Any thread. No effect if the handshake is done.
+  void end_handshake();
 
  private:
   using ErrorCode = boost::system::error_code;
@@ -70,6 +72,8 @@ class TlsRelay final : public std::enable_shared_from_this<TlsRelay> {
   // From the client to the server.
   void read_client();
   void on_client_bytes(ErrorCode error, size_t bytes);
+  void client_finished();
+  void on_client_refused(ErrorCode error, size_t);
   void on_server_took(ErrorCode error, size_t);
   // From the server to the client.
   void read_server();
@@ -91,6 +95,7 @@ class TlsRelay final : public std::enable_shared_from_this<TlsRelay> {
   Timer write_timer_;  // of a client that does not read
   std::atomic<bool> shaking_hands_{true};
   bool finishing_ = false;
+  bool ending_ = false;  // the server has closed its end
   bool closed_ = false;
   std::array<char, size_t{16} << 10> up_, down_;
 };

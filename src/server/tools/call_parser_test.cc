@@ -164,5 +164,14 @@ TEST(PythonicCalls, NestToALimit) {
   EXPECT_EQ(sum.content, text);
 }
 
+TEST(CallParser, DeepValuesAreNoCalls) {
+  const std::string deep(200'000, '[');
+  for (const char* key : {"arguments", "name", "more"}) {
+    const std::string text = std::string("<tool_call>{\"") + key + "\": " + deep;
+    const Sum sum = sum_of(ToolCallStyle::kHermes, request(), {text + "</tool_call>"});
+    EXPECT_TRUE(sum.calls.empty()) << key;
+  }
+}
+
 }  // namespace
 }  // namespace valora::server
