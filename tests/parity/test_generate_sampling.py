@@ -262,7 +262,7 @@ def test_seeded_samples_survive_preemption(models, engine):
     ({"temperature": -1}, "temperature"), ({"top_p": 0}, "top_p"), ({"top_p": 1.1}, "top_p"), ({"top_k": -2}, "top_k"),
     ({"min_p": 2}, "min_p"), ({"repetition_penalty": 0}, "repetition_penalty"), ({"presence_penalty": 3}, "presence_penalty"),
     ({"frequency_penalty": -3}, "frequency_penalty"), ({"n": 0}, "n must"), ({"n": 10**6}, "n must"),
-    ({"max_tokens": 0}, "max_tokens"), ({"min_tokens": -1}, "min_tokens"), ({"max_tokens": 2, "min_tokens": 3}, "min_tokens"),
+    ({"max_tokens": -1}, "max_tokens"), ({"min_tokens": -1}, "min_tokens"), ({"max_tokens": 2, "min_tokens": 3}, "min_tokens"),
     ({"logprobs": 5000}, "logprobs"), ({"logprobs": -1}, "logprobs"), ({"max_tokens": 10**6}, "context length")])
 def test_refused(engine, sampling, word):
     with pytest.raises(EngineError, match=word):
