@@ -56,14 +56,15 @@ class FakeExchange final : public Exchange {
   }
 
   Json json() const { return Json::parse(response.body); }
-  // The JSON of each event, without the final [DONE].
+  // The JSON of each event, without its name and the final [DONE].
   std::vector<Json> events() const {
     std::vector<Json> out;
     for (size_t at = 0; at < stream.size();) {
       const size_t end = stream.find("\n\n", at);
       const std::string event = stream.substr(at, end - at);
       at = end + 2;
-      if (event != "data: [DONE]") out.push_back(Json::parse(event.substr(6)));
+      if (event != "data: [DONE]")
+        out.push_back(Json::parse(event.substr(event.find("data: ") + 6)));
     }
     return out;
   }
