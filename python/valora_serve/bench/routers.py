@@ -24,6 +24,7 @@ from valora_serve.settings import Settings
 
 PORT = 8792
 URL = f"http://127.0.0.1:{PORT}"
+LONGEST = 3500  # characters, and tokens, of a prompt
 
 
 def arguments():
@@ -54,8 +55,8 @@ def requests_of(options, names, seed):
         (
             request.at,
             {
-                "model": names[int(request.hints.adapter[1:])],
-                "prompt": "".join(text_of(link) for link, _ in request.hints.chain),
+                "model": names[int(request.hints.model[1:])],
+                "prompt": "".join(text_of(link) for link, _ in request.hints.prefix)[:LONGEST],
                 "max_tokens": options.tokens,
                 "temperature": 0,
                 "ignore_eos": True,
