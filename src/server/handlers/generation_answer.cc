@@ -105,6 +105,18 @@ void GenerationAnswer::take_calls(int choice, ChoicePart& part) {
   part.called = calls.called;
 }
 
+size_t GenerationAnswer::text_bytes(const ChoicePart& part) {
+  size_t bytes = part.chunk.text.size();
+  for (const AnswerCallDelta& call : part.calls) bytes += call.arguments.size();
+  return bytes;
+}
+
+void GenerationAnswer::begin_events() {
+  exchange_->begin_stream(
+      {.content_type = "text/event-stream; charset=utf-8",
+       .headers = {{"Cache-Control", "no-cache"}, {"X-Accel-Buffering", "no"}}});
+}
+
 // Without this check, a choice that the engine left out would be an empty answer.
 void GenerationAnswer::on_all_done() {
   if (unfinished_ == 0) return on_all_finished();
@@ -152,13 +164,12 @@ class WholeAnswer final : public GenerationAnswer {
 
   size_t bytes_of(int index, const ChoicePart& part) {
     constexpr size_t kIdBytes = 32;  // of a token's id in JSON
-    size_t bytes = part.chunk.text.size();
+    size_t bytes = text_bytes(part);
     if (options_.token_ids && !ids_counted_[index])
       bytes += kIdBytes * prompt_token_ids(index / n_).size();
     ids_counted_[index] = true;
     if (part.chunk.prompt)
       for (const TokenOutput& token : *part.chunk.prompt) bytes += kept_bytes(token);
-    for (const AnswerCallDelta& call : part.calls) bytes += call.arguments.size();
     if (keeps_tokens())
       for (const TokenOutput& token : part.chunk.tokens) bytes += kept_bytes(token);
     return bytes;
@@ -255,10 +266,7 @@ class StreamedAnswer final : public GenerationAnswer {
   }
 
   void send(const std::string& json) {
-    if (!std::exchange(begun_, true))
-      exchange_->begin_stream(
-          {.content_type = "text/event-stream; charset=utf-8",
-           .headers = {{"Cache-Control", "no-cache"}, {"X-Accel-Buffering", "no"}}});
+    if (!std::exchange(begun_, true)) begin_events();
     exchange_->write(sse_event(json));
   }
 

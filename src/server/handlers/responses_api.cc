@@ -23,17 +23,11 @@ class ResponsesAnswer final : public GenerationAnswer {
         writer_(std::move(head), body.repeated) {}
 
  private:
-  // Streams keep the text as well: their last event repeats it.
-  static size_t bytes_of(const ChoicePart& part) {
-    size_t bytes = part.chunk.text.size();
-    for (const AnswerCallDelta& call : part.calls) bytes += call.arguments.size();
-    return bytes;
-  }
-
   void on_part(int, ChoicePart part) override {
     if (part.chunk.finish) finish_ = *part.chunk.finish;
     if (part.chunk.text.empty() && part.calls.empty()) return;
-    if (!keep(bytes_of(part))) return;
+    // Streams keep the text as well: their last event repeats it.
+    if (!keep(text_bytes(part))) return;
     begin();
     writer_.add(part.chunk.text, part.calls);
     flush();
@@ -58,10 +52,7 @@ class ResponsesAnswer final : public GenerationAnswer {
   void begin() {
     if (std::exchange(begun_, true)) return;
     writer_.begin();
-    if (stream_)
-      exchange_->begin_stream(
-          {.content_type = "text/event-stream; charset=utf-8",
-           .headers = {{"Cache-Control", "no-cache"}, {"X-Accel-Buffering", "no"}}});
+    if (stream_) begin_events();
   }
 
   void flush() {
