@@ -87,7 +87,7 @@ Status check_options(const Json& config, std::vector<std::string>& warnings) {
   for (const auto& [key, value] : config.items()) {
     if (contains(kRefused, key)) {
       if (!is_unset(key, value)) return refused(key, value);
-    } else if (!contains(kIgnored, key) && !contains(kHonoured, key)) {
+    } else if (!is_unset(key, value) && !contains(kIgnored, key) && !contains(kHonoured, key)) {
       warnings.push_back("adapter_config.json: the option \"" + shortened(key) +
                          "\" is unknown and was ignored");
     }

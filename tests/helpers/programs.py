@@ -1,6 +1,7 @@
 """The programs under test: engine_probe, driven over pipes, and `valora generate`.
 
-They are searched for in $VALORA_BIN_DIR (default: build) and its subfolders.
+They are searched for in $VALORA_BIN_DIR (default: build) and its subfolders, and compute on $VALORA_DEVICE (cpu or
+cuda; default: cpu).
 """
 
 import json
@@ -12,6 +13,7 @@ import time
 import pytest
 
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
+DEVICE = os.environ.get("VALORA_DEVICE", "cpu")
 
 
 def find_program(name):
@@ -37,7 +39,7 @@ class Engine:
 
     def __init__(self, model, environment=None, **options):
         options = {"model": str(model), "dtype": "float32", "threads": 1, "pool_memory": 64 << 20,
-                   "max_logprobs": 4096} | options
+                   "max_logprobs": 4096, "device": DEVICE} | options
         self.process = subprocess.Popen([find_program("engine_probe")], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                         stderr=subprocess.DEVNULL, text=True, env=os.environ | (environment or {}))
         try:
@@ -111,7 +113,8 @@ def token_ids(answer, choice=0):
 def generate(model, *arguments, dtype="float32", check=True):
     """`valora generate --json`; its answer, or the finished process if check is off."""
     command = [find_program("valora"), "generate", "--model", str(model), "--dtype", dtype, "--json",
-               "--threads", "1", *([] if "--pool-memory" in arguments else ["--pool-memory", str(64 << 20)]),
+               "--threads", "1", *([] if "--device" in arguments else ["--device", DEVICE]),
+               *([] if "--pool-memory" in arguments else ["--pool-memory", str(64 << 20)]),
                *map(str, arguments)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     if not check:

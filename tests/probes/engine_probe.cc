@@ -3,9 +3,9 @@
 // First line: {"model", "dtype", "kernels", "mode", "costs", "tolerance", "merged_share", "merge",
 //              "threads", "max_model_len", "max_num_seqs", "max_num_batched_tokens",
 //              "max_waiting", "pool_memory", "swap_space", "prefix_caching", "max_logprobs",
-//              "max_images", "media_workers"}; all but "model" are optional → {"model": {...}}, or
-//              {"error": {...}} and the program ends. model.cost_key: the names of machine and
-//              model that a file for "costs" must have
+//              "max_images", "media_workers", "device"}; all but "model" are optional →
+//              {"model": {...}}, or {"error": {...}} and the program ends. model.cost_key: the
+//              names of machine and model that a file for "costs" must have
 // Then one command per line, with one line as the answer:
 //   {"op": "load", "name", "path", "replace"}   → {"name", "generation", "rank", "warnings"}
 //   {"op": "unload", "name"}                    → {}
@@ -59,6 +59,7 @@ Result<EngineOptions> read_options(const Json& json) {
     return {};
   };
   VALORA_CHECK(read_named(json, "dtype", parse_dtype, o.dtype));
+  VALORA_CHECK(read_named(json, "device", parse_device, o.device));
   VALORA_CHECK(read_named(json, "kernels", parse_kernels, o.kernels));
   VALORA_CHECK(read_named(json, "merge", parse_merge_place, o.merge));
   VALORA_CHECK(read_policy(json, o.scheduling));
