@@ -1,0 +1,244 @@
+// Decode: split keys (Flash-Decoding). A thread block takes a part of the keys of one span and one
+// kv head, with all query rows of the group in one tile of 16. Each warp takes every fourth KV
+// block through a ring of its own, so warps only meet at the end.
+#include <algorithm>
+
+#include "kernels/cuda/attention/flash.cuh"
+#include "kernels/cuda/attention/flash_arguments.cuh"
+#include "kernels/cuda/attention/launchers.h"
+#include "kernels/cuda/device/launch.cuh"
+
+namespace valora::kernels::cuda {
+namespace {
+
+constexpr int kWarps = 4;
+constexpr int kThreads = kWarps * kWarpSize;
+constexpr int kKeys = static_cast<int>(kBlockTokens);  // per step of a warp
+
+template <int dimension>
+struct Ring {
+  static constexpr int kDim = dimension;
+  static constexpr int kStages = kDim <= 128 ? 3 : 2;
+  static constexpr int kStride = kTileStride<kDim>;
+  static constexpr int kSideBytes = kKeys * kStride * 2;  // K or V
+  static constexpr int kWarpBytes = kStages * 2 * kSideBytes;
+  static constexpr int kQueryBytes = kDecodeRows * kStride * 2;
+  static constexpr int kBytes = kQueryBytes + kWarps * kWarpBytes;
+  // When the ring is done with, it holds the sums of all warps.
+  static constexpr int kSumStride = kDim + 8;
+  static_assert(kWarps * kDecodeRows * kSumStride * 4 <= kWarps * kWarpBytes);
+};
+
+// Parts of rows: sums [parts, dim], then (maximum, weight) [parts], where part =
+// ((span · kv_heads + kv_head) · rows + row) · splits + split.
+struct Parts {
+  float* sums;
+  float2* states;
+  int rows, splits, split_keys;
+};
+
+// Copies K and V of one KV block, zeros beyond `end`.
+template <typename T, typename Ring>
+__device__ void copy_block(uint32_t stage, const FlashArguments<T>& a, int32_t block, int kv_head,
+                           int first, int end) {
+  constexpr int kChunks = Ring::kDim / 8;
+  const int lane = threadIdx.x % kWarpSize;
+  const int64_t row_elements = static_cast<int64_t>(a.kv_heads) * a.dim;
+  const T* keys = a.layer + block * a.block_stride + static_cast<int64_t>(kv_head) * a.dim;
+#pragma unroll
+  for (int i = 0; i < kKeys * kChunks / kWarpSize; ++i) {
+    const int index = lane + i * kWarpSize, row = index / kChunks, column = index % kChunks * 8;
+    const bool valid = first + row < end && column < a.dim;
+    const T* source = valid ? keys + row * row_elements + column : a.layer;
+    const uint32_t at = stage + (row * Ring::kStride + column) * 2;
+    copy_async(at, source, valid);
+    copy_async(at + Ring::kSideBytes, valid ? source + kKeys * row_elements : source, valid);
+  }
+}
+
+template <typename T, typename Ring>
+__device__ void attend_block(RowState<Ring::kDim>& state, uint32_t queries, uint32_t stage,
+                             int first_key, const int (&limits)[2], float scale) {
+  constexpr int kDim = Ring::kDim;
+  float scores[kKeys / 8][4] = {};
+#pragma unroll
+  for (int column = 0; column < kDim; column += 16) {
+    uint32_t q[4];
+    load_matrices(q, matrices_at(queries, Ring::kStride, 0, column));
+    add_scores<T, kKeys>(scores, q, stage, Ring::kStride, 0, column);
+  }
+  mask_scores<kKeys>(scores, first_key, limits);
+  to_weights<kKeys>(scores, state, scale);
+  uint32_t p[4];
+  weight_fragment<T, kKeys>(p, scores, 0);
+#pragma unroll
+  for (int j = 0; j < kDim / 16; ++j) {
+    uint32_t v[4];
+    load_transposed(v, matrices_at(stage + Ring::kSideBytes, Ring::kStride, 0, j * 16));
+    mma<T>(state.sums[2 * j], p[0], p[1], p[2], p[3], v[0], v[1]);
+    mma<T>(state.sums[2 * j + 1], p[0], p[1], p[2], p[3], v[2], v[3]);
+  }
+}
+
+// The KV blocks of one warp within [begin, end): every fourth from block `warp` on.
+template <typename T, typename Ring>
+__device__ void attend_blocks(RowState<Ring::kDim>& state, const FlashArguments<T>& a,
+                              const int32_t* blocks, int kv_head, int begin, int end,
+                              uint32_t queries, uint32_t ring, const int (&limits)[2]) {
+  constexpr int kStages = Ring::kStages;
+  const int warp = threadIdx.x / kWarpSize, lane = threadIdx.x % kWarpSize;
+  const int count = (end - begin + kKeys - 1) / kKeys;
+  const int steps = count > warp ? (count - warp + kWarps - 1) / kWarps : 0;
+  const int32_t* mine = blocks + begin / kKeys + warp;
+  int32_t next_blocks = 0;  // of 32 steps, one per lane
+  const auto copy = [&](int step) {
+    if (step < steps) {
+      if (step % kWarpSize == 0 && step + lane < steps) next_blocks = mine[(step + lane) * kWarps];
+      const int32_t block = __shfl_sync(kAllLanes, next_blocks, step % kWarpSize);
+      copy_block<T, Ring>(ring + step % kStages * 2 * Ring::kSideBytes, a, block, kv_head,
+                          begin + (warp + step * kWarps) * kKeys, end);
+    }
+    commit_copies();
+  };
+#pragma unroll
+  for (int step = 0; step < kStages - 1; ++step) copy(step);
+  // The queries were committed before: they have arrived if no more groups are in flight.
+  wait_copies<kStages - 1>();
+  __syncthreads();
+#pragma unroll 1
+  for (int step = 0; step < steps; ++step) {
+    wait_copies<kStages - 2>();
+    __syncwarp();
+    copy(step + kStages - 1);
+    attend_block<T, Ring>(state, queries, ring + step % kStages * 2 * Ring::kSideBytes,
+                          begin + (warp + step * kWarps) * kKeys, limits, a.scale);
+  }
+}
+
+template <int kDim, int kSumStride>
+__device__ void write_state(const RowState<kDim>& state, float* sums, float* maxima,
+                            float* weights) {
+  const int warp = threadIdx.x / kWarpSize, lane = threadIdx.x % kWarpSize;
+#pragma unroll
+  for (int r = 0; r < 2; ++r) {
+    const int row = warp * kDecodeRows + lane / 4 + r * 8;
+    const float weight = whole_weight(state.weights[r]);
+    if (lane % 4 == 0) maxima[row] = state.maxima[r], weights[row] = weight;
+#pragma unroll
+    for (int j = 0; j < kDim / 8; ++j)
+      *reinterpret_cast<float2*>(sums + row * kSumStride + j * 8 + lane % 4 * 2) = {
+          state.sums[j][2 * r], state.sums[j][2 * r + 1]};
+  }
+}
+
+template <typename T, typename Ring>
+__global__ void __launch_bounds__(kThreads) decode_kernel(FlashArguments<T> a, Parts parts) {
+  extern __shared__ __align__(16) unsigned char memory[];
+  __shared__ float maxima[kWarps * kDecodeRows], weights[kWarps * kDecodeRows];
+  const DeviceSpan span = a.spans[blockIdx.z];
+  const int kv_head = blockIdx.y, length = span.context + span.queries;
+  const int begin = blockIdx.x * parts.split_keys, end = min(begin + parts.split_keys, length);
+  if (span.queries == 0 || begin >= length) return;
+  const int group = a.heads / a.kv_heads, rows = span.queries * group;
+  const int warp = threadIdx.x / kWarpSize, lane = threadIdx.x % kWarpSize;
+  const uint32_t queries = shared_address(memory);
+  copy_queries<T, Ring::kDim>(queries, a, span.begin, kv_head, kDecodeRows, rows);
+  commit_copies();
+  int limits[2];
+#pragma unroll
+  for (int r = 0; r < 2; ++r)
+    limits[r] = span.context + min((lane / 4 + r * 8) / group, span.queries - 1);
+  RowState<Ring::kDim> state;
+  attend_blocks<T, Ring>(state, a, a.block_tables + span.first_block, kv_head, begin, end, queries,
+                         queries + Ring::kQueryBytes + warp * Ring::kWarpBytes, limits);
+
+  float* sums = reinterpret_cast<float*>(memory + Ring::kQueryBytes);
+  wait_copies<0>();
+  __syncthreads();
+  write_state<Ring::kDim, Ring::kSumStride>(state, sums, maxima, weights);
+  __syncthreads();
+  for (int i = threadIdx.x; i < rows * a.dim; i += kThreads) {
+    const int row = i / a.dim, column = i - row * a.dim;
+    float maximum = -INFINITY, weight = 0, value = 0;
+    for (int w = 0; w < kWarps; ++w) maximum = fmaxf(maximum, maxima[w * kDecodeRows + row]);
+    const float base = maximum == -INFINITY ? 0.0f : maximum;
+    for (int w = 0; w < kWarps; ++w) {
+      const float factor = exp2f(maxima[w * kDecodeRows + row] - base);
+      weight += factor * weights[w * kDecodeRows + row];
+      value += factor * sums[(w * kDecodeRows + row) * Ring::kSumStride + column];
+    }
+    if (parts.splits == 1) {
+      const int64_t token = span.begin + row / group;
+      const int head = kv_head * group + row % group;
+      a.out[(token * a.heads + head) * a.dim + column] = from_float<T>(value / weight);
+    } else {
+      const int64_t part =
+          ((static_cast<int64_t>(blockIdx.z) * a.kv_heads + kv_head) * parts.rows + row) *
+              parts.splits + blockIdx.x;
+      parts.sums[part * a.dim + column] = value;
+      if (column == 0) parts.states[part] = {maximum, weight};
+    }
+  }
+}
+
+// Merges the parts of a row. One block per span (y) and row of all kv heads (x).
+template <typename T>
+__global__ void __launch_bounds__(kThreads) merge_parts_kernel(FlashArguments<T> a, Parts parts) {
+  const DeviceSpan span = a.spans[blockIdx.y];
+  const int group = a.heads / a.kv_heads;
+  const int kv_head = blockIdx.x / parts.rows, row = blockIdx.x % parts.rows;
+  if (row >= span.queries * group) return;
+  const int length = span.context + span.queries;
+  const int count = (length + parts.split_keys - 1) / parts.split_keys;
+  const int64_t first = (static_cast<int64_t>(blockIdx.y) * gridDim.x + blockIdx.x) * parts.splits;
+  float maximum = -INFINITY, weight = 0;
+  for (int i = 0; i < count; ++i) maximum = fmaxf(maximum, parts.states[first + i].x);
+  for (int i = 0; i < count; ++i) {
+    const float2 state = parts.states[first + i];
+    weight += exp2f(state.x - maximum) * state.y;
+  }
+  const int64_t token = span.begin + row / group;
+  T* out = a.out + (token * a.heads + kv_head * group + row % group) * a.dim;
+  for (int column = threadIdx.x; column < a.dim; column += blockDim.x) {
+    float value = 0;
+    for (int i = 0; i < count; ++i)
+      value += exp2f(parts.states[first + i].x - maximum) * parts.sums[(first + i) * a.dim + column];
+    out[column] = from_float<T>(value / weight);
+  }
+}
+
+template <typename T, int kDim>
+Status launch(const AttentionCall& call) {
+  using Sizes = Ring<kDim>;
+  const AttentionSizes& sizes = call.sizes;
+  const int kv_heads = call.cache.kv_heads, dim = call.cache.dim, splits = sizes.splits();
+  const auto kernel = decode_kernel<T, Sizes>;
+  const cudaError_t status =
+      cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, Sizes::kBytes);
+  if (status != cudaSuccess) return status;
+  const int64_t count =
+      static_cast<int64_t>(sizes.decode_spans) * kv_heads * sizes.decode_rows * splits;
+  auto* sums = static_cast<float*>(call.workspace);
+  const Parts parts{sums, splits == 1 ? nullptr : reinterpret_cast<float2*>(sums + count * dim),
+                    sizes.decode_rows, splits, sizes.split_keys};
+  const FlashArguments<T> arguments = flash_arguments<T>(call);
+  kernel<<<dim3(splits, kv_heads, sizes.decode_spans), kThreads, Sizes::kBytes,
+           native(call.stream)>>>(arguments, parts);
+  if (splits == 1) return launched();
+  const int threads = std::min(ceil_div(dim, kWarpSize) * kWarpSize, kThreads);
+  merge_parts_kernel<T><<<dim3(kv_heads * sizes.decode_rows, sizes.decode_spans), threads, 0,
+                          native(call.stream)>>>(arguments, parts);
+  return launched();
+}
+
+}  // namespace
+
+Status decode_attention(const AttentionCall& call) {
+  if (call.sizes.decode_spans == 0) return cudaSuccess;
+  return with_half_type(call.cache.dtype, [&](auto type) {
+    using T = decltype(type);
+    return with_dim(call.cache.dim, [&](auto dim) { return launch<T, dim.value>(call); });
+  });
+}
+
+}  // namespace valora::kernels::cuda

@@ -1,0 +1,191 @@
+// Prefill: a thread block computes a tile of query rows of one kv head. The heads of its group are
+// rows of the tile, so that keys and values are read once per group.
+#include "kernels/cuda/attention/flash.cuh"
+#include "kernels/cuda/attention/flash_arguments.cuh"
+#include "kernels/cuda/attention/launchers.h"
+#include "kernels/cuda/device/launch.cuh"
+
+namespace valora::kernels::cuda {
+namespace {
+
+constexpr int kWarps = 4;
+constexpr int kThreads = kWarps * kWarpSize;
+
+// Sizes of a tile. kBands: of 16 rows per warp. kStepKeys: keys per update of the softmax.
+template <int kDimension>
+struct Tile {
+  static constexpr int kDim = kDimension;
+  static constexpr int kRows = prefill_rows(kDim);
+  static constexpr int kBands = kRows / (16 * kWarps);
+  static constexpr int kKeys = kDim <= 128 ? 64 : 32;
+  static constexpr int kStepKeys = 32;
+  static constexpr int kStride = kTileStride<kDim>;
+  static constexpr int kSideBytes = kKeys * kStride * 2;  // K or V
+  static constexpr int kQueryBytes = kRows * kStride * 2;
+  static constexpr int kBytes = kQueryBytes + 2 * 2 * kSideBytes;
+};
+
+// Copies K and V of keys [first, first + kKeys) to shared memory, zeros beyond `end`: the weights
+// there are 0, but the memory may hold NaN.
+template <typename T, typename Tile>
+__device__ void copy_keys(uint32_t tile, const FlashArguments<T>& a, const int32_t* blocks,
+                          int kv_head, int first, int end) {
+  constexpr int kChunks = Tile::kDim / 8;
+  static_assert(Tile::kKeys * kChunks % kThreads == 0);
+  const int64_t row_elements = static_cast<int64_t>(a.kv_heads) * a.dim;
+#pragma unroll
+  for (int i = 0; i < Tile::kKeys * kChunks / kThreads; ++i) {
+    const int index = threadIdx.x + i * kThreads;
+    const int row = index / kChunks, column = index % kChunks * 8, key = first + row;
+    const bool valid = key < end && column < a.dim;
+    const T* source = a.layer;
+    if (valid)
+      source += blocks[key / static_cast<int>(kBlockTokens)] * a.block_stride +
+                key % kBlockTokens * row_elements + static_cast<int64_t>(kv_head) * a.dim + column;
+    const uint32_t at = tile + (row * Tile::kStride + column) * 2;
+    copy_async(at, source, valid);
+    copy_async(at + Tile::kSideBytes, valid ? source + kBlockTokens * row_elements : source, valid);
+  }
+}
+
+template <typename T, typename Tile>
+__device__ void attend_step(RowState<Tile::kDim> (&states)[Tile::kBands], uint32_t queries,
+                            uint32_t keys, int row, int first_key, bool masked,
+                            const int (&limits)[Tile::kBands][2], float scale) {
+  constexpr int kBands = Tile::kBands, kKeys = Tile::kStepKeys;
+  const int first_row = threadIdx.x / kWarpSize * 16 * kBands;
+  float scores[kBands][kKeys / 8][4] = {};
+#pragma unroll
+  for (int column = 0; column < Tile::kDim; column += 16) {
+    uint32_t q[kBands][4];
+#pragma unroll
+    for (int b = 0; b < kBands; ++b)
+      load_matrices(q[b], matrices_at(queries, Tile::kStride, first_row + b * 16, column));
+#pragma unroll
+    for (int j = 0; j < kKeys / 16; ++j) {
+      uint32_t k[4];
+      load_matrices(k, matrices_by_rows(keys, Tile::kStride, row + j * 16, column));
+#pragma unroll
+      for (int b = 0; b < kBands; ++b) {
+        mma<T>(scores[b][2 * j], q[b][0], q[b][1], q[b][2], q[b][3], k[0], k[1]);
+        mma<T>(scores[b][2 * j + 1], q[b][0], q[b][1], q[b][2], q[b][3], k[2], k[3]);
+      }
+    }
+  }
+#pragma unroll
+  for (int b = 0; b < kBands; ++b) {
+    if (masked) mask_scores<kKeys>(scores[b], first_key, limits[b]);
+    to_weights<kKeys>(scores[b], states[b], scale);
+  }
+#pragma unroll
+  for (int step = 0; step < kKeys / 16; ++step) {
+    uint32_t p[kBands][4];
+#pragma unroll
+    for (int b = 0; b < kBands; ++b) weight_fragment<T, kKeys>(p[b], scores[b], step);
+#pragma unroll
+    for (int j = 0; j < Tile::kDim / 16; ++j) {
+      uint32_t v[4];
+      load_transposed(v, matrices_at(keys + Tile::kSideBytes, Tile::kStride, row + step * 16, j * 16));
+#pragma unroll
+      for (int b = 0; b < kBands; ++b) {
+        mma<T>(states[b].sums[2 * j], p[b][0], p[b][1], p[b][2], p[b][3], v[0], v[1]);
+        mma<T>(states[b].sums[2 * j + 1], p[b][0], p[b][1], p[b][2], p[b][3], v[2], v[3]);
+      }
+    }
+  }
+}
+
+template <typename T, int kDim>
+__device__ void write_rows(const RowState<kDim>& state, const FlashArguments<T>& a, int64_t token,
+                           int kv_head, int first_row, int rows) {
+  const int lane = threadIdx.x % kWarpSize, group = a.heads / a.kv_heads;
+#pragma unroll
+  for (int r = 0; r < 2; ++r) {
+    const float inverse = 1.0f / whole_weight(state.weights[r]);
+    const int row = first_row + lane / 4 + r * 8;
+    if (row >= rows) continue;
+    T* out = a.out + ((token + row / group) * a.heads + kv_head * group + row % group) * a.dim;
+#pragma unroll
+    for (int j = 0; j < kDim / 8; ++j)
+      if (j * 8 < a.dim)
+        *reinterpret_cast<uint32_t*>(out + j * 8 + lane % 4 * 2) =
+            pack<T>(state.sums[j][2 * r] * inverse, state.sums[j][2 * r + 1] * inverse);
+  }
+}
+
+template <typename T, typename Tile>
+__global__ void __launch_bounds__(kThreads, 2)
+    prefill_kernel(FlashArguments<T> a, const AttentionTile* tiles) {
+  extern __shared__ __align__(16) unsigned char memory[];
+  const AttentionTile tile = tiles[blockIdx.x / a.kv_heads];
+  if (tile.span < 0) return;
+  const int kv_head = blockIdx.x % a.kv_heads, group = a.heads / a.kv_heads;
+  const DeviceSpan span = a.spans[tile.span];
+  const int queries = min(Tile::kRows / group, span.queries - tile.first_query);
+  const int first_position = span.context + tile.first_query, end = first_position + queries;
+  const int64_t token = span.begin + tile.first_query;
+  const int32_t* blocks = a.block_tables + span.first_block;
+  const uint32_t query_tile = shared_address(memory), key_tiles = query_tile + Tile::kQueryBytes;
+
+  const int first_row = threadIdx.x / kWarpSize * 16 * Tile::kBands;
+  int limits[Tile::kBands][2];
+#pragma unroll
+  for (int b = 0; b < Tile::kBands; ++b)
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      // Rows beyond the last query compute something that is not written.
+      const int row = first_row + b * 16 + threadIdx.x % kWarpSize / 4 + r * 8;
+      limits[b][r] = first_position + min(row / group, queries - 1);
+    }
+  const int warp_limit = first_position + min((first_row + 16 * Tile::kBands - 1) / group, queries - 1);
+
+  RowState<Tile::kDim> states[Tile::kBands];
+  copy_queries<T, Tile::kDim>(query_tile, a, token, kv_head, Tile::kRows, queries * group);
+  copy_keys<T, Tile>(key_tiles, a, blocks, kv_head, 0, end);
+  commit_copies();
+  for (int first = 0, stage = 0; first < end; first += Tile::kKeys, stage ^= 1) {
+    wait_copies<0>();
+    // After it the tile is visible to all, and nobody reads the other one any more.
+    __syncthreads();
+    if (first + Tile::kKeys < end)
+      copy_keys<T, Tile>(key_tiles + (stage ^ 1) * 2 * Tile::kSideBytes, a, blocks, kv_head,
+                         first + Tile::kKeys, end);
+    commit_copies();
+    const uint32_t keys = key_tiles + stage * 2 * Tile::kSideBytes;
+#pragma unroll 1
+    for (int row = 0; row < Tile::kKeys; row += Tile::kStepKeys) {
+      const int first_key = first + row;
+      if (first_key > warp_limit) break;
+      attend_step<T, Tile>(states, query_tile, keys, row, first_key,
+                           first_key + Tile::kStepKeys - 1 > first_position, limits, a.scale);
+    }
+  }
+#pragma unroll
+  for (int b = 0; b < Tile::kBands; ++b)
+    write_rows<T>(states[b], a, token, kv_head, first_row + b * 16, queries * group);
+}
+
+template <typename T, int kDim>
+Status launch(const AttentionCall& call) {
+  using Sizes = Tile<kDim>;
+  const auto kernel = prefill_kernel<T, Sizes>;
+  const cudaError_t status =
+      cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, Sizes::kBytes);
+  if (status != cudaSuccess) return status;
+  const auto blocks = static_cast<unsigned>(call.sizes.tiles) * call.cache.kv_heads;
+  kernel<<<blocks, kThreads, Sizes::kBytes, native(call.stream)>>>(flash_arguments<T>(call),
+                                                                   call.tables.tiles);
+  return launched();
+}
+
+}  // namespace
+
+Status prefill_attention(const AttentionCall& call) {
+  if (call.sizes.tiles == 0) return cudaSuccess;
+  return with_half_type(call.cache.dtype, [&](auto type) {
+    using T = decltype(type);
+    return with_dim(call.cache.dim, [&](auto dim) { return launch<T, dim.value>(call); });
+  });
+}
+
+}  // namespace valora::kernels::cuda

@@ -1,0 +1,54 @@
+// Host-side helpers of the launchers.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+#include <initializer_list>
+
+#include "kernels/cuda/device/scalar.cuh"
+#include "kernels/cuda/types.h"
+
+namespace valora::kernels::cuda {
+
+inline cudaStream_t native(Stream stream) { return static_cast<cudaStream_t>(stream); }
+
+inline Status launched() { return static_cast<Status>(cudaGetLastError()); }
+
+template <typename T>
+constexpr T ceil_div(T a, T b) {
+  return (a + b - 1) / b;
+}
+
+inline bool aligned16(std::initializer_list<const void*> pointers) {
+  for (const void* p : pointers)
+    if (reinterpret_cast<uintptr_t>(p) % 16 != 0) return false;
+  return true;
+}
+
+// Whether all are multiples of the elements of type T in 16 bytes.
+template <typename T>
+bool whole_vectors(std::initializer_list<int64_t> elements) {
+  for (const int64_t n : elements)
+    if (n % (16 / static_cast<int64_t>(sizeof(T))) != 0) return false;
+  return true;
+}
+
+// Calls body(T{}) with T = float, bf16 or fp16.
+template <typename Body>
+decltype(auto) with_type(Dtype dtype, Body&& body) {
+  switch (dtype) {
+    case Dtype::kBf16: return body(bf16{});
+    case Dtype::kFp16: return body(fp16{});
+    case Dtype::kFloat: break;
+  }
+  return body(float{});
+}
+// The types of the tensor-core kernels. dtype: not kFloat.
+template <typename Body>
+decltype(auto) with_half_type(Dtype dtype, Body&& body) {
+  if (dtype == Dtype::kBf16) return body(bf16{});
+  return body(fp16{});
+}
+
+}  // namespace valora::kernels::cuda

@@ -1,0 +1,103 @@
+#include <algorithm>
+
+#include "kernels/cuda/device/launch.cuh"
+#include "kernels/cuda/device/reduce.cuh"
+#include "kernels/cuda/device/vector.cuh"
+#include "kernels/cuda/elementwise.h"
+
+namespace valora::kernels::cuda {
+namespace {
+
+constexpr int kMaxThreads = 512;
+constexpr int kHeld = 4;  // vectors per thread that stay in registers between the two passes
+
+// One block per row. n: elements per access. residual: null unless add.
+template <typename T, int n, bool add>
+__global__ void __launch_bounds__(kMaxThreads)
+    rms_norm_kernel(T* x, const T* residual, const T* weight, T* out, int width, float eps) {
+  __shared__ float partial[32];
+  const int64_t row = static_cast<int64_t>(blockIdx.x) * width;
+  const int vectors = width / n, stride = blockDim.x;
+  float held[kHeld][n];
+  float squares = 0;
+  const auto read = [&](int vector, float(&values)[n]) {
+    load<T, n>(x + row + vector * n, values);
+    if constexpr (add) {
+      float other[n];
+      load<T, n>(residual + row + vector * n, other);
+#pragma unroll
+      for (int j = 0; j < n; ++j) values[j] = to_float(from_float<T>(values[j] + other[j]));
+      store<T, n>(x + row + vector * n, values);
+    }
+#pragma unroll
+    for (int j = 0; j < n; ++j) squares += values[j] * values[j];
+  };
+#pragma unroll
+  for (int i = 0; i < kHeld; ++i) {
+    const int vector = threadIdx.x + i * stride;
+    if (vector < vectors) read(vector, held[i]);
+  }
+  for (int vector = threadIdx.x + kHeld * stride; vector < vectors; vector += stride) {
+    float values[n];
+    read(vector, values);
+  }
+  const float factor = rsqrtf(block_sum(squares, partial) / static_cast<float>(width) + eps);
+  const auto write = [&](int vector, float(&values)[n]) {
+    float scales[n];
+    load<T, n>(weight + vector * n, scales);
+#pragma unroll
+    for (int j = 0; j < n; ++j) values[j] = values[j] * factor * scales[j];
+    store<T, n>(out + row + vector * n, values);
+  };
+#pragma unroll
+  for (int i = 0; i < kHeld; ++i) {
+    const int vector = threadIdx.x + i * stride;
+    if (vector < vectors) write(vector, held[i]);
+  }
+  for (int vector = threadIdx.x + kHeld * stride; vector < vectors; vector += stride) {
+    float values[n];
+    load<T, n>(x + row + vector * n, values);
+    write(vector, values);
+  }
+}
+
+template <typename T, bool add>
+Status norm(T* x, const T* residual, const T* weight, T* out, int64_t rows, int32_t width,
+            float eps, Stream stream) {
+  if (rows == 0 || width == 0) return cudaSuccess;
+  const auto launch = [&](auto vector) {
+    constexpr int n = decltype(vector)::value;
+    const int threads = std::min(ceil_div(width / n, kWarpSize) * kWarpSize, kMaxThreads);
+    rms_norm_kernel<T, n, add><<<static_cast<unsigned>(rows), threads, 0, native(stream)>>>(
+        x, residual, weight, out, width, eps);
+    return launched();
+  };
+  if (whole_vectors<T>({width}) && aligned16({x, residual, weight, out}))
+    return launch(std::integral_constant<int, kVector<T>>{});
+  return launch(std::integral_constant<int, 1>{});
+}
+
+}  // namespace
+
+Status rms_norm(Dtype dtype, const void* x, const void* weight, void* out, int64_t rows,
+                int32_t width, float eps, Stream stream) {
+  return with_type(dtype, [&](auto type) {
+    using T = decltype(type);
+    // The kernel writes x only if it adds.
+    return norm<T, false>(static_cast<T*>(const_cast<void*>(x)), nullptr,
+                          static_cast<const T*>(weight), static_cast<T*>(out), rows, width, eps,
+                          stream);
+  });
+}
+
+Status add_rms_norm(Dtype dtype, void* x, const void* residual, const void* weight, void* out,
+                    int64_t rows, int32_t width, float eps, Stream stream) {
+  return with_type(dtype, [&](auto type) {
+    using T = decltype(type);
+    return norm<T, true>(static_cast<T*>(x), static_cast<const T*>(residual),
+                         static_cast<const T*>(weight), static_cast<T*>(out), rows, width, eps,
+                         stream);
+  });
+}
+
+}  // namespace valora::kernels::cuda

@@ -1,0 +1,117 @@
+// Low-rank products of many adapters in one launch: y += scale · coefficient · (x Aᵀ) Bᵀ per
+// segment (Punica's SGMV, S-LoRA §5, VaLoRA §4.3). Two launches: shrink, low = x Aᵀ in fp32, and
+// expand, y += low Bᵀ, rounded once per element even if several segments cover a token. All sums
+// have a fixed order.
+#pragma once
+
+#include <vector>
+
+#include "kernels/cuda/types.h"
+
+namespace valora::kernels::cuda {
+
+inline constexpr int kMaxLoraSlices = 3;
+
+// A factor [n, k], row-major: contiguous at `data`, or, if `pieces` is set, in pieces of
+// rows_per_piece whole rows each, the last one perhaps shorter. `data` and all pieces are 16-byte
+// aligned.
+struct DeviceLoraFactor {
+  const void* data = nullptr;
+  const void* const* pieces = nullptr;
+  int32_t rows_per_piece = 0;
+};
+
+// An adapter on one linear. In the dtype of the model's weights.
+struct DeviceLoraModule {
+  DeviceLoraFactor a;  // [rank, in]
+  DeviceLoraFactor b;  // [out, rank]
+  int32_t rank = 0;    // 1 to 256; 0: the adapter does not touch this linear
+  int32_t in = 0, out = 0;
+  float scale = 1;
+};
+
+// Applies an adapter to tokens [token_begin, token_end). modules: one entry per module of the
+// model. Segments may overlap.
+struct DeviceLoraSegment {
+  int32_t token_begin = 0, token_end = 0;
+  int32_t first_row = 0;  // of the segment's tokens in the workspace; set by plan_lora
+  float coefficient = 1;
+  const DeviceLoraModule* modules = nullptr;
+};
+
+// Consecutive tokens of one segment. tokens 0: none.
+struct LoraShrinkTile {
+  int32_t segment = 0, token_begin = 0, tokens = 0;
+};
+
+// Consecutive tokens that the same segments cover: covers[first_cover …] in ascending order.
+struct LoraExpandTile {
+  int32_t token_begin = 0, tokens = 0, first_cover = 0, covers = 0;
+};
+
+// Host-known bounds of a step. A captured graph can be replayed with other tables as long as these
+// hold; unused tiles have no tokens.
+struct LoraSizes {
+  int32_t shrink_tiles = 0, expand_tiles = 0;
+  int32_t rows = 0;         // of the workspace: tokens of all segments
+  int32_t tile_tokens = 16;  // most tokens of a tile: 16 or 32
+};
+
+// The tables of a step, on the host, for all projections of all layers.
+struct LoraPlan {
+  LoraSizes sizes;
+  std::vector<DeviceLoraSegment> segments;
+  std::vector<LoraShrinkTile> shrink_tiles;
+  std::vector<LoraExpandTile> expand_tiles;
+  std::vector<int32_t> covers;
+};
+LoraPlan plan_lora(const DeviceLoraSegment* segments, size_t count);
+
+// The device copies of a plan's tables.
+struct LoraTables {
+  const DeviceLoraSegment* segments = nullptr;
+  const LoraShrinkTile* shrink_tiles = nullptr;
+  const LoraExpandTile* expand_tiles = nullptr;
+  const int32_t* covers = nullptr;
+};
+
+// One linear: y[tokens, out]. Strides in elements.
+struct LoraSlice {
+  void* y = nullptr;
+  int64_t y_stride = 0;
+  int32_t out = 0;
+  int32_t module = -1;  // index in the tables of modules; -1: cannot have adapters
+};
+
+// Up to kMaxLoraSlices linears of the same input x[tokens, in].
+struct LoraCall {
+  Dtype dtype = Dtype::kBf16;
+  const void* x = nullptr;
+  int64_t x_stride = 0;
+  int32_t in = 0;
+  LoraSlice slices[kMaxLoraSlices];
+  int32_t slice_count = 0;
+  int32_t max_rank = 0;  // of all segments' modules in the slices, or above
+  LoraSizes sizes;
+  LoraTables tables;
+};
+
+// How the work is cut. Any values are correct; choose_lora_tiles is a formula that a table of
+// measurements may replace (VaLoRA §4.3, Alg. 2).
+struct LoraTiles {
+  int32_t shrink_ranks = 16;  // ranks per thread block: 16 or 32
+  int32_t shrink_splits = 1;  // thread blocks that share the inputs of a product
+  int32_t expand_outs = 128;  // outputs per thread block: 128 or 256
+};
+LoraTiles choose_lora_tiles(const LoraCall& call, int32_t multiprocessors);
+
+// 16-byte aligned; x, y and the tables must not overlap it.
+size_t lora_workspace_bytes(const LoraCall& call, const LoraTiles& tiles);
+
+Status lora_shrink(const LoraCall& call, const LoraTiles& tiles, void* workspace, Stream stream);
+Status lora_expand(const LoraCall& call, const LoraTiles& tiles, const void* workspace,
+                   Stream stream);
+// Both.
+Status lora_project(const LoraCall& call, const LoraTiles& tiles, void* workspace, Stream stream);
+
+}  // namespace valora::kernels::cuda

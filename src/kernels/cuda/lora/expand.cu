@@ -1,0 +1,182 @@
+// Expand on tensor cores, with fragments straight from global memory as in shrink.cu. Columns of
+// the fragments are interleaved so that each lane has 8 consecutive outputs of a row.
+#include <algorithm>
+
+#include "kernels/cuda/device/mma.cuh"
+#include "kernels/cuda/device/reduce.cuh"
+#include "kernels/cuda/lora/arguments.cuh"
+
+namespace valora::kernels::cuda {
+namespace {
+
+constexpr int kWarps = 4;
+constexpr int kThreads = kWarps * kWarpSize;
+constexpr int kGroupOuts = 32;     // outputs of 4 fragments
+constexpr int kGroupColumns = 4;   // fragments
+constexpr int kStep = 32;          // ranks per pair of products
+
+// 8 values of the rank-wide intermediate as two 16-bit numbers each, high + low: its precision is
+// 16 bits or more, so y is rounded once in effect.
+struct SplitValues {
+  uint32_t high[4], low[4];
+};
+
+template <typename T>
+__device__ SplitValues split_values(const float (&values)[8]) {
+  SplitValues split;
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    const float first = values[2 * i], second = values[2 * i + 1];
+    split.high[i] = pack<T>(first, second);
+    const float2 high = unpack<T>(split.high[i]);
+    split.low[i] = pack<T>(first - high.x, second - high.y);
+  }
+  return split;
+}
+
+// factor · (sum over the splits) of ranks [k, k + 8) of a row; zeros if not valid.
+template <typename T>
+__device__ SplitValues load_low(const LoraArguments<T>& a, int slice, int row, int k, bool valid,
+                                float factor) {
+  float values[8] = {};
+  if (valid)
+    for (int split = 0; split < a.splits; ++split) {
+      const auto* from = reinterpret_cast<const float4*>(low_row(a, slice, split, row) + k);
+      const float4 first = from[0], second = from[1];
+      values[0] += first.x, values[1] += first.y, values[2] += first.z, values[3] += first.w;
+      values[4] += second.x, values[5] += second.y, values[6] += second.z, values[7] += second.w;
+    }
+#pragma unroll
+  for (float& v : values) v *= factor;
+  return split_values<T>(values);
+}
+
+// Ranks [k, k + 8) of row n of B; zeros beyond its end.
+template <typename T>
+__device__ uint4 load_ranks(const DeviceLoraModule& module, int n, int k) {
+  if (k >= module.rank) return {};
+  const T* row = factor_row<T>(module.b, n, module.rank);
+  if (module.rank % 8 == 0) return __ldg(reinterpret_cast<const uint4*>(row + k));
+  float values[8];
+#pragma unroll
+  for (int i = 0; i < 8; ++i) values[i] = k + i < module.rank ? to_float(row[k + i]) : 0.0f;
+  return {pack<T>(values[0], values[1]), pack<T>(values[2], values[3]),
+          pack<T>(values[4], values[5]), pack<T>(values[6], values[7])};
+}
+
+// y[0, count) += sums, of up to 8 outputs.
+template <typename T>
+__device__ void add_to(T* y, const float (&sums)[8], int count, bool vectors) {
+  if (vectors) {
+    float values[8];
+    load<T, 8>(y, values);
+#pragma unroll
+    for (int i = 0; i < 8; ++i) values[i] += sums[i];
+    store<T, 8>(y, values);
+  } else {
+#pragma unroll
+    for (int i = 0; i < 8; ++i)
+      if (i < count) y[i] = from_float<T>(to_float(y[i]) + sums[i]);
+  }
+}
+
+// kBands: of 16 tokens. kGroups: of kGroupOuts outputs per warp. blockIdx: tile, outputs, slice.
+template <typename T, int kBands, int kGroups>
+__global__ void __launch_bounds__(kThreads) expand_kernel(LoraArguments<T> a) {
+  const LoraExpandTile tile = a.tables.expand_tiles[blockIdx.x];
+  const int slice = blockIdx.z, outs = a.out[slice];
+  const int warp = threadIdx.x / kWarpSize, lane = threadIdx.x % kWarpSize;
+  const int g = lane / 4, q = lane % 4;
+  const int first_out = (blockIdx.y * kWarps + warp) * kGroups * kGroupOuts;
+  if (tile.tokens == 0 || first_out >= outs) return;
+
+  float sums[kBands][kGroups][kGroupColumns][4] = {};
+  bool touched = false;
+  for (int c = 0; c < tile.covers; ++c) {
+    const DeviceLoraSegment segment = a.tables.segments[a.tables.covers[tile.first_cover + c]];
+    const DeviceLoraModule module = module_of(segment, a.module[slice]);
+    if (module.rank == 0) continue;
+    touched = true;
+    const float factor = segment.coefficient * module.scale;
+    const int first_row = segment.first_row + tile.token_begin - segment.token_begin;
+    for (int k0 = 0; k0 < module.rank; k0 += kStep) {
+      const int k = k0 + q * 8;
+      SplitValues low[kBands][2];
+#pragma unroll
+      for (int b = 0; b < kBands; ++b)
+#pragma unroll
+        for (int r = 0; r < 2; ++r) {
+          const int row = b * 16 + r * 8 + g;
+          low[b][r] = load_low(a, slice, first_row + row, k, row < tile.tokens && k < module.rank,
+                               factor);
+        }
+#pragma unroll
+      for (int group = 0; group < kGroups; ++group)
+#pragma unroll
+        for (int j = 0; j < kGroupColumns; ++j) {
+          const int n = first_out + group * kGroupOuts + g / 2 * 8 + j * 2 + g % 2;
+          const uint4 w = n < outs ? load_ranks<T>(module, n, k) : uint4{};
+#pragma unroll
+          for (int b = 0; b < kBands; ++b) {
+            float(&sum)[4] = sums[b][group][j];
+            const SplitValues &top = low[b][0], &bottom = low[b][1];
+            mma<T>(sum, top.low[0], bottom.low[0], top.low[1], bottom.low[1], w.x, w.y);
+            mma<T>(sum, top.low[2], bottom.low[2], top.low[3], bottom.low[3], w.z, w.w);
+            mma<T>(sum, top.high[0], bottom.high[0], top.high[1], bottom.high[1], w.x, w.y);
+            mma<T>(sum, top.high[2], bottom.high[2], top.high[3], bottom.high[3], w.z, w.w);
+          }
+        }
+    }
+  }
+  if (!touched) return;
+#pragma unroll
+  for (int b = 0; b < kBands; ++b)
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      const int row = b * 16 + r * 8 + g;
+      if (row >= tile.tokens) continue;
+      T* y = a.y[slice] + (tile.token_begin + row) * a.y_stride[slice];
+#pragma unroll
+      for (int group = 0; group < kGroups; ++group) {
+        const int out = first_out + group * kGroupOuts + q * 8;
+        if (out >= outs) continue;
+        float values[8];
+#pragma unroll
+        for (int j = 0; j < kGroupColumns; ++j)
+          values[2 * j] = sums[b][group][j][2 * r],
+                     values[2 * j + 1] = sums[b][group][j][2 * r + 1];
+        add_to(y + out, values, outs - out, a.y_vectors[slice]);
+      }
+    }
+}
+
+template <typename T, int kBands, int kGroups>
+Status launch(const LoraCall& call, const LoraTiles& tiles, const void* workspace, Stream stream) {
+  int most_outs = 0;
+  for (int i = 0; i < call.slice_count; ++i) most_outs = std::max(most_outs, call.slices[i].out);
+  const dim3 grid(call.sizes.expand_tiles, ceil_div(most_outs, kWarps * kGroups * kGroupOuts),
+                  call.slice_count);
+  expand_kernel<T, kBands, kGroups><<<grid, kThreads, 0, native(stream)>>>(
+      lora_arguments<T>(call, tiles, const_cast<void*>(workspace)));
+  return launched();
+}
+
+}  // namespace
+
+Status lora_expand(const LoraCall& call, const LoraTiles& tiles, const void* workspace,
+                   Stream stream) {
+  if (call.sizes.expand_tiles == 0 || call.slice_count == 0 || call.max_rank == 0)
+    return cudaSuccess;
+  if (call.dtype == Dtype::kFloat)
+    return lora_expand_plain(call, tiles, const_cast<void*>(workspace), stream);
+  return with_half_type(call.dtype, [&](auto type) {
+    using T = decltype(type);
+    if (call.sizes.tile_tokens > 16)
+      return tiles.expand_outs > 128 ? launch<T, 2, 2>(call, tiles, workspace, stream)
+                                     : launch<T, 2, 1>(call, tiles, workspace, stream);
+    return tiles.expand_outs > 128 ? launch<T, 1, 2>(call, tiles, workspace, stream)
+                                   : launch<T, 1, 1>(call, tiles, workspace, stream);
+  });
+}
+
+}  // namespace valora::kernels::cuda

@@ -1,0 +1,96 @@
+#include <algorithm>
+
+#include "kernels/cuda/lora.h"
+
+namespace valora::kernels::cuda {
+namespace {
+
+constexpr int32_t kNarrow = 16, kWide = 32;
+
+void add_expand_tiles(LoraPlan& plan, int32_t begin, int32_t end,
+                      const std::vector<int32_t>& covering) {
+  const auto first = static_cast<int32_t>(plan.covers.size());
+  plan.covers.insert(plan.covers.end(), covering.begin(), covering.end());
+  std::sort(plan.covers.begin() + first, plan.covers.end());
+  for (int32_t token = begin; token < end; token += plan.sizes.tile_tokens)
+    plan.expand_tiles.push_back({token, std::min(plan.sizes.tile_tokens, end - token), first,
+                                 static_cast<int32_t>(covering.size())});
+}
+
+// Cuts the tokens wherever a segment begins or ends.
+void plan_expand(LoraPlan& plan) {
+  struct Event {
+    int32_t token, segment;
+    bool begins;
+  };
+  std::vector<Event> events;
+  for (size_t i = 0; i < plan.segments.size(); ++i) {
+    const DeviceLoraSegment& s = plan.segments[i];
+    if (s.token_begin >= s.token_end) continue;
+    events.push_back({s.token_begin, static_cast<int32_t>(i), true});
+    events.push_back({s.token_end, static_cast<int32_t>(i), false});
+  }
+  std::sort(events.begin(), events.end(),
+            [](const Event& a, const Event& b) { return a.token < b.token; });
+  std::vector<int32_t> covering;
+  for (size_t i = 0; i < events.size(); ++i) {
+    const Event& event = events[i];
+    if (event.begins)
+      covering.push_back(event.segment);
+    else
+      covering.erase(std::find(covering.begin(), covering.end(), event.segment));
+    const bool last = i + 1 == events.size() || events[i + 1].token != event.token;
+    if (last && !covering.empty())
+      add_expand_tiles(plan, event.token, events[i + 1].token, covering);
+  }
+}
+
+}  // namespace
+
+LoraPlan plan_lora(const DeviceLoraSegment* segments, size_t count) {
+  LoraPlan plan;
+  plan.segments.assign(segments, segments + count);
+  LoraSizes& sizes = plan.sizes;
+  int32_t longest = 0;
+  for (const auto& s : plan.segments) longest = std::max(longest, s.token_end - s.token_begin);
+  sizes.tile_tokens = longest > 2 * kWide ? kWide : kNarrow;
+  for (size_t i = 0; i < count; ++i) {
+    DeviceLoraSegment& s = plan.segments[i];
+    s.first_row = sizes.rows;
+    for (int32_t token = s.token_begin; token < s.token_end; token += sizes.tile_tokens)
+      plan.shrink_tiles.push_back({static_cast<int32_t>(i), token,
+                                   std::min(sizes.tile_tokens, s.token_end - token)});
+    sizes.rows += std::max(s.token_end - s.token_begin, 0);
+  }
+  plan_expand(plan);
+  sizes.shrink_tiles = static_cast<int32_t>(plan.shrink_tiles.size());
+  sizes.expand_tiles = static_cast<int32_t>(plan.expand_tiles.size());
+  return plan;
+}
+
+LoraTiles choose_lora_tiles(const LoraCall& call, int32_t multiprocessors) {
+  LoraTiles tiles;
+  const bool wide = call.sizes.tile_tokens > kNarrow;
+  tiles.shrink_ranks = wide && call.max_rank > 16 ? 32 : 16;
+  const int32_t blocks = std::max(call.sizes.shrink_tiles, 1) * std::max(call.slice_count, 1) *
+                         ((call.max_rank + tiles.shrink_ranks - 1) / tiles.shrink_ranks);
+  // A thread block should have at least 512 inputs, two loads per thread and row.
+  while (tiles.shrink_splits < 8 && blocks * tiles.shrink_splits * 2 <= multiprocessors &&
+         call.in >= 1024 * tiles.shrink_splits)
+    tiles.shrink_splits *= 2;
+  tiles.expand_outs = wide ? 256 : 128;
+  return tiles;
+}
+
+size_t lora_workspace_bytes(const LoraCall& call, const LoraTiles& tiles) {
+  const int64_t rank_stride = (call.max_rank + 7) / 8 * 8;
+  return static_cast<size_t>(call.slice_count) * tiles.shrink_splits * call.sizes.rows *
+         rank_stride * sizeof(float);
+}
+
+Status lora_project(const LoraCall& call, const LoraTiles& tiles, void* workspace, Stream stream) {
+  const Status status = lora_shrink(call, tiles, workspace, stream);
+  return status != 0 ? status : lora_expand(call, tiles, workspace, stream);
+}
+
+}  // namespace valora::kernels::cuda

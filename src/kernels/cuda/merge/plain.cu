@@ -1,0 +1,52 @@
+#include "kernels/cuda/merge/plain.h"
+
+#include "kernels/cuda/device/factor.cuh"
+#include "kernels/cuda/device/launch.cuh"
+#include "kernels/cuda/device/scalar.cuh"
+#include "kernels/cuda/merge/find_tile.cuh"
+
+namespace valora::kernels::cuda {
+namespace {
+
+constexpr int kThreads = 256;
+constexpr int kRowsAtOnce = 8;  // outputs that share a load of A
+static_assert(kMergeRows % kRowsAtOnce == 0);
+
+// A thread has one input at a time, and some outputs.
+template <typename T>
+__global__ void __launch_bounds__(kThreads) merge_kernel(const DeviceMerge* merges, int count) {
+  const MergeTile tile = find_tile(merges, count);
+  const MergeItem item = *tile.item;
+  const DeviceLoraModule& m = item.module;
+  const int end_out = min(tile.first_out + kMergeRows, m.out);
+  for (int in = tile.first_in + threadIdx.x; in < tile.end_in; in += kThreads)
+    for (int first = tile.first_out; first < end_out; first += kRowsAtOnce) {
+      float sums[kRowsAtOnce] = {};
+      for (int k = 0; k < m.rank; ++k) {
+        const float a = to_float(factor_row<T>(m.a, k, m.in)[in]);
+#pragma unroll
+        for (int i = 0; i < kRowsAtOnce; ++i)
+          if (first + i < end_out)
+            sums[i] += to_float(factor_row<T>(m.b, first + i, m.rank)[k]) * a;
+      }
+#pragma unroll
+      for (int i = 0; i < kRowsAtOnce; ++i) {
+        if (first + i >= end_out) continue;
+        const int64_t at = static_cast<int64_t>(first + i) * m.in + in;
+        const float weight = to_float(static_cast<const T*>(item.weight)[at]);
+        static_cast<T*>(item.merged)[at] = from_float<T>(fmaf(item.coefficient, sums[i], weight));
+      }
+    }
+}
+
+}  // namespace
+
+Status merge_plain(Dtype dtype, const MergePlan& plan, const DeviceMerge* merges, Stream stream) {
+  return with_type(dtype, [&](auto type) {
+    merge_kernel<decltype(type)><<<static_cast<unsigned>(plan.tiles), kThreads, 0,
+                                   native(stream)>>>(merges, static_cast<int>(plan.merges.size()));
+    return launched();
+  });
+}
+
+}  // namespace valora::kernels::cuda

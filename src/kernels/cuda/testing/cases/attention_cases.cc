@@ -1,0 +1,136 @@
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "kernels/cuda/attention.h"
+#include "kernels/cuda/testing/cases/attention_step.h"
+#include "kernels/cuda/testing/cases/cases.h"
+#include "kernels/cuda/testing/report.h"
+
+namespace valora::kernels::cuda {
+namespace {
+
+// The kernels round the weights to the dtype before they multiply the values.
+double inner_error(Dtype dtype) {
+  return dtype == Dtype::kFloat ? 1e-5 : unit_roundoff(dtype) + 2e-5;
+}
+
+// split_keys: 0: as planned. Graph: the launches are captured, and replayed once.
+struct How {
+  int split_keys = 0;
+  bool graph = false;
+};
+
+void attention_case(Group& group, const StepSizes& sizes, const How& how = {}) {
+  const AttentionStep step = make_step(sizes);
+  std::string name = step.name;
+  AttentionPlan plan = plan_attention(step.shape(), step.spans.data(), step.spans.size(),
+                                      step.tokens);
+  if (how.split_keys > 0) {
+    plan.sizes.split_keys = how.split_keys;
+    name += " split " + std::to_string(how.split_keys);
+  }
+  const Dtype dtype = sizes.dtype;
+  DeviceValues pool(step.pool_before, dtype, step.shift()), q(step.q, dtype, step.shift()),
+      k(step.k, dtype, step.shift()), v(step.v, dtype, step.shift()),
+      out(static_cast<size_t>(step.tokens) * sizes.heads * sizes.dim, dtype, step.shift());
+  // Room beyond the tables in use, as in a graph that is replayed with fewer spans.
+  if (how.graph) {
+    name += " graph";
+    plan.spans.insert(plan.spans.begin() + plan.sizes.decode_spans, DeviceSpan{});
+    for (AttentionTile& tile : plan.tiles) ++tile.span;
+    plan.sizes.decode_spans += plan.sizes.kernels == AttentionKernels::kTensorCores ? 1 : 0;
+    plan.tiles.push_back({});
+    ++plan.sizes.tiles;
+    plan.sizes.longest += 100;
+    if (plan.sizes.decode_rows == 0) plan.sizes.decode_rows = 1;
+  }
+  const DeviceTable<DeviceSpan> spans(plan.spans);
+  const DeviceTable<int32_t> blocks(plan.block_tables);
+  const DeviceTable<int64_t> slots(plan.slots);
+  const DeviceTable<AttentionTile> tiles(plan.tiles);
+  DeviceMemory workspace(attention_workspace_bytes(plan.sizes, sizes.kv_heads, sizes.dim));
+  const KvCache cache{pool.data(), step.block_stride, step.layer_offset,
+                      sizes.kv_heads, sizes.dim,      dtype};
+  const AttentionTables tables{spans.data(), blocks.data(), slots.data(), tiles.data()};
+  const auto launch = [&](Stream stream) {
+    const int status = store_kv(cache, {k.data(), step.kv_stride}, {v.data(), step.kv_stride},
+                                slots.data(), step.tokens, stream);
+    if (status != 0) return status;
+    return paged_attention(cache, {q.data(), step.q_stride}, sizes.heads, out.data(), plan.sizes,
+                           tables, workspace.data(), stream);
+  };
+  int status = 0;
+  if (how.graph) {
+    cudaStream_t stream;
+    cudaGraph_t graph;
+    cudaGraphExec_t executable;
+    require(cudaStreamCreate(&stream), "cudaStreamCreate");
+    require(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "begin capture");
+    status = launch(stream);
+    require(cudaStreamEndCapture(stream, &graph), "end capture");
+    require(cudaGraphInstantiate(&executable, graph, 0), "cudaGraphInstantiate");
+    require(cudaGraphLaunch(executable, stream), "cudaGraphLaunch");
+    require(cudaStreamSynchronize(stream), name.c_str());
+    require(cudaGraphExecDestroy(executable), "cudaGraphExecDestroy");
+    require(cudaGraphDestroy(graph), "cudaGraphDestroy");
+    require(cudaStreamDestroy(stream), "cudaStreamDestroy");
+  } else {
+    status = launch(nullptr);
+  }
+  if (!group.launched(name, status)) return;
+  group.check_same(name + " store", step.pool_after, pool);
+  group.check(name, expected_attention(step), out, dtype, inner_error(dtype));
+  group.check(name + " workspace", workspace.guards_intact(), "wrote outside of the workspace");
+}
+
+// The spans of one batch: (context, queries).
+using Lengths = std::vector<std::pair<int, int>>;
+
+const Lengths kMixed = {{0, 5},  {37, 1}, {100, 1}, {0, 70}, {15, 1},  {16, 2},
+                        {63, 1}, {0, 1},  {130, 9}, {1, 1},  {999, 33}};
+const Lengths kDecode = {{4000, 1}, {17, 1}, {1234, 1}, {0, 1}, {2047, 1}, {64, 1}, {3999, 2}};
+const Lengths kPrefill = {{0, 200}, {64, 129}, {1000, 300}, {3, 16}, {0, 17}};
+
+void test_dtype(Group& group, Dtype dtype) {
+  const auto run = [&](int heads, int kv_heads, int dim, const Lengths& lengths, How how = {},
+                       bool shifted = false) {
+    attention_case(group, {dtype, heads, kv_heads, dim, lengths, shifted}, how);
+  };
+  run(14, 2, 64, kMixed);
+  run(28, 4, 128, kMixed);
+  run(4, 4, 128, kDecode);
+  run(14, 2, 64, kDecode);
+  run(28, 4, 128, kDecode);
+  run(14, 2, 64, kPrefill);
+  run(7, 1, 128, kPrefill);
+  for (const int dim : {8, 16, 32, 64, 80, 96, 104, 128, 136, 200, 256}) run(6, 2, dim, kMixed);
+  for (const int dim : {2, 10, 100, 250}) run(4, 2, dim, {{0, 5}, {37, 1}, {15, 3}, {130, 9}});
+  for (const int group_size : {1, 2, 3, 4, 5, 8, 12, 16}) {
+    run(group_size * 2, 2, 64, {{0, 40}, {300, 1}, {77, 3}, {5, 16}, {129, 7}});
+    run(group_size, 1, 128, {{700, 1}, {77, 2}, {12, 20}});
+  }
+  run(20, 1, 64, {{0, 40}, {300, 1}, {77, 3}});  // a group wider than a decode tile
+  for (const int keys : {64, 128, 192, 1024}) run(14, 2, 64, kDecode, {keys});
+  for (const int keys : {64, 256}) run(28, 4, 128, kMixed, {keys});
+  run(8, 2, 256, kDecode, {512});
+  run(14, 2, 64, kMixed, {64, true});
+  run(28, 4, 128, kMixed, {0, true});
+  run(4, 2, 64, kMixed, {}, true);
+  run(4, 2, 64, {{0, 1}});
+  run(4, 2, 64, {});
+}
+
+}  // namespace
+
+bool test_attention() {
+  bool passed = true;
+  for (const Dtype dtype : {Dtype::kFloat, Dtype::kBf16, Dtype::kFp16}) {
+    Group group(std::string("attention ") + name_of(dtype));
+    test_dtype(group, dtype);
+    passed = group.finish() && passed;
+  }
+  return passed;
+}
+
+}  // namespace valora::kernels::cuda

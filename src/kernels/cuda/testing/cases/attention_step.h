@@ -1,0 +1,43 @@
+// A random step over a paged cache, and its attention in double.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "kernels/cuda/attention.h"
+#include "kernels/cuda/testing/report.h"
+
+namespace valora::kernels::cuda {
+
+struct StepSizes {
+  Dtype dtype = Dtype::kFloat;
+  int heads = 1, kv_heads = 1, dim = 8;
+  std::vector<std::pair<int, int>> lengths;  // (context, queries) of each span
+  bool shifted = false;                      // nothing is 16-byte aligned
+};
+
+// The cache has 2 layers, of which the second is used, in blocks in random order with unused space
+// between them. All that is not in use is NaN. There is a token before the first span, and one
+// between the second and the third, that belong to none.
+struct AttentionStep {
+  StepSizes sizes;
+  std::string name;
+  int64_t tokens = 0, block_stride = 0, layer_offset = 0, q_stride = 0, kv_stride = 0;
+  std::vector<QuerySpan> spans;
+  std::vector<std::vector<int32_t>> tables;  // of the spans
+  std::vector<float> q, k, v, pool_before, pool_after;
+
+  AttentionShape shape() const {
+    return {sizes.heads, sizes.kv_heads, sizes.dim, sizes.dtype, !sizes.shifted, 132};
+  }
+  size_t shift() const { return sizes.shifted ? size_of(sizes.dtype) : 0; }
+  // The first of dim values. side 0: K, 1: V.
+  int64_t cached(const QuerySpan& span, int64_t position, int kv_head, int side) const;
+};
+
+AttentionStep make_step(const StepSizes& sizes);
+// [tokens, heads * dim]; NaN for tokens outside of all spans.
+std::vector<Expected> expected_attention(const AttentionStep& step);
+
+}  // namespace valora::kernels::cuda

@@ -1,0 +1,171 @@
+#include <cmath>
+#include <string>
+
+#include "kernels/cuda/elementwise.h"
+#include "kernels/cuda/testing/cases/cases.h"
+#include "kernels/cuda/testing/report.h"
+
+namespace valora::kernels::cuda {
+namespace {
+
+constexpr Dtype kDtypes[] = {Dtype::kFloat, Dtype::kBf16, Dtype::kFp16};
+constexpr double kInner = 5e-6;
+
+std::string label(Dtype dtype, std::initializer_list<int64_t> sizes, size_t shift) {
+  std::string text = name_of(dtype);
+  for (const int64_t n : sizes) text += " " + std::to_string(n);
+  return shift > 0 ? text + " shifted" : text;
+}
+
+void norm_case(Group& group, Dtype dtype, int rows, int width, bool add, size_t shift) {
+  Random random(width * 7 + rows);
+  const size_t count = static_cast<size_t>(rows) * width;
+  std::vector<float> x = random.values(count, dtype, 3);
+  const std::vector<float> residual = random.values(count, dtype), w = random.values(width, dtype);
+  DeviceValues dx(x, dtype, shift), dr(residual, dtype, shift), dw(w, dtype, shift),
+      out(count, dtype, shift);
+  constexpr float kEps = 1e-6f;
+  const std::string name =
+      std::string(add ? "add_rms_norm " : "rms_norm ") + label(dtype, {rows, width}, shift);
+  const int status =
+      add ? add_rms_norm(dtype, dx.data(), dr.data(), dw.data(), out.data(), rows, width, kEps,
+                         nullptr)
+          : rms_norm(dtype, dx.data(), dw.data(), out.data(), rows, width, kEps, nullptr);
+  if (!group.launched(name, status)) return;
+  if (add)
+    for (size_t i = 0; i < count; ++i) x[i] = rounded(x[i] + residual[i], dtype);
+  std::vector<Expected> norms;
+  for (int r = 0; r < rows; ++r) {
+    double squares = 0;
+    for (int i = 0; i < width; ++i) squares += std::pow(x[r * width + i], 2);
+    const double factor = 1 / std::sqrt(squares / width + kEps);
+    for (int i = 0; i < width; ++i) {
+      const double value = x[r * width + i] * factor * w[i];
+      norms.push_back({value, std::abs(value)});
+    }
+  }
+  group.check(name, norms, out, dtype, kInner);
+  if (add) group.check_same(name + " sum", x, dx);
+}
+
+void gelu_case(Group& group, Dtype dtype, int count, size_t shift) {
+  const std::vector<float> x = Random(count).values(count, dtype, 12);
+  DeviceValues dx(x, dtype, shift), out(count, dtype, shift);
+  const std::string name = "quick_gelu " + label(dtype, {count}, shift);
+  if (!group.launched(name, quick_gelu(dtype, dx.data(), out.data(), count, nullptr))) return;
+  std::vector<Expected> expected;
+  for (const float v : x) {
+    const double value = v / (1 + std::exp(-1.702 * v));
+    expected.push_back({value, std::abs(value)});
+  }
+  group.check(name, expected, out, dtype, kInner);
+}
+
+void silu_case(Group& group, Dtype dtype, int rows, int width, int gap, size_t shift) {
+  Random random(width + rows);
+  const int stride = 2 * width + gap;
+  const std::vector<float> x = random.values(static_cast<size_t>(rows) * stride, dtype, 8);
+  DeviceValues dx(x, dtype, shift), out(static_cast<size_t>(rows) * width, dtype, shift);
+  const std::string name = "silu_mul " + label(dtype, {rows, width, gap}, shift);
+  const void* up = static_cast<std::byte*>(dx.data()) + width * size_of(dtype);
+  if (!group.launched(name, silu_mul(dtype, dx.data(), stride, up, stride, out.data(), rows, width,
+                                     nullptr)))
+    return;
+  std::vector<Expected> expected;
+  for (int r = 0; r < rows; ++r)
+    for (int i = 0; i < width; ++i) {
+      const double g = x[r * stride + i], u = x[r * stride + width + i];
+      const double value = g / (1 + std::exp(-g)) * u;
+      expected.push_back({value, std::abs(value)});
+    }
+  group.check(name, expected, out, dtype, kInner);
+}
+
+struct RotateSizes {
+  int tokens, heads, kv_heads, dim, gap;
+};
+
+// q and k lie in rows of their own strides; what lies between rows must stay poison.
+void rotate_case(Group& group, Dtype dtype, const RotateSizes& s, size_t shift) {
+  Random random(s.tokens + s.dim);
+  const int half = s.dim / 2;
+  std::vector<float> cos(s.tokens * half), sin(s.tokens * half);
+  for (size_t i = 0; i < cos.size(); ++i) {
+    const float angle = random.uniform(-3, 3);
+    cos[i] = std::cos(angle), sin[i] = std::sin(angle);
+  }
+  DeviceValues dcos(cos, Dtype::kFloat), dsin(sin, Dtype::kFloat);
+  const auto make = [&](int heads) {
+    const int stride = heads * s.dim + s.gap;
+    std::vector<float> x = random.values(static_cast<size_t>(s.tokens) * stride, dtype);
+    for (int t = 0; t < s.tokens; ++t)
+      for (int i = heads * s.dim; i < stride; ++i) x[t * stride + i] = NAN;
+    return x;
+  };
+  const auto expect = [&](const std::vector<float>& x, int heads) {
+    std::vector<Expected> expected;
+    const int stride = heads * s.dim + s.gap;
+    for (size_t i = 0; i < x.size(); ++i) expected.push_back({x[i], 0});
+    for (int t = 0; t < s.tokens; ++t)
+      for (int h = 0; h < heads; ++h)
+        for (int i = 0; i < half; ++i) {
+          const size_t at = static_cast<size_t>(t) * stride + h * s.dim + i;
+          const double a = x[at], b = x[at + half], c = cos[t * half + i], d = sin[t * half + i];
+          expected[at] = {a * c - b * d, std::abs(a * c) + std::abs(b * d)};
+          expected[at + half] = {b * c + a * d, std::abs(b * c) + std::abs(a * d)};
+        }
+    return expected;
+  };
+  const std::vector<float> q = make(s.heads), k = make(s.kv_heads);
+  DeviceValues dq(q, dtype, shift), dk(k, dtype, shift);
+  const Heads q_rows{dq.data(), s.heads * s.dim + s.gap, s.heads},
+      k_rows{dk.data(), s.kv_heads * s.dim + s.gap, s.kv_heads};
+  const auto* c = static_cast<const float*>(dcos.data());
+  const auto* d = static_cast<const float*>(dsin.data());
+  const std::string name =
+      "rotate_half " + label(dtype, {s.tokens, s.heads, s.kv_heads, s.dim, s.gap}, shift);
+  const int status = s.kv_heads > 0
+                         ? rotate_half(dtype, q_rows, k_rows, c, d, s.tokens, s.dim, nullptr)
+                         : rotate_half(dtype, q_rows, c, d, s.tokens, s.dim, nullptr);
+  if (!group.launched(name, status)) return;
+  group.check(name + " q", expect(q, s.heads), dq, dtype, kInner);
+  if (s.kv_heads > 0) group.check(name + " k", expect(k, s.kv_heads), dk, dtype, kInner);
+}
+
+}  // namespace
+
+bool test_elementwise() {
+  bool passed = true;
+  for (const Dtype dtype : kDtypes) {
+    const size_t element = size_of(dtype);
+    Group norm(std::string("norm ") + name_of(dtype));
+    for (const bool add : {false, true}) {
+      for (const int width : {1, 7, 8, 64, 100, 896, 1000, 3584, 3585, 8192, 20000})
+        norm_case(norm, dtype, 5, width, add, 0);
+      norm_case(norm, dtype, 3, 896, add, element);
+      norm_case(norm, dtype, 3, 20000, add, element);
+      norm_case(norm, dtype, 700, 128, add, 0);
+    }
+    passed = norm.finish() && passed;
+    Group activations(std::string("activations ") + name_of(dtype));
+    for (const int count : {1, 8, 17, 4096, 100003}) gelu_case(activations, dtype, count, 0);
+    gelu_case(activations, dtype, 4096, element);
+    for (const int width : {1, 8, 24, 33, 4864}) {
+      silu_case(activations, dtype, 3, width, 0, 0);
+      silu_case(activations, dtype, 2, width, 8, element);
+    }
+    silu_case(activations, dtype, 67000, 8, 0, 0);
+    passed = activations.finish() && passed;
+    Group rotate(std::string("rotate ") + name_of(dtype));
+    for (const RotateSizes& s :
+         {RotateSizes{1, 14, 2, 64, 0}, {33, 28, 4, 128, 8}, {5, 4, 2, 8, 0}, {3, 3, 1, 10, 3},
+          {9, 4, 0, 80, 0}, {2, 1, 1, 2, 1}, {300, 14, 2, 64, 128}}) {
+      rotate_case(rotate, dtype, s, 0);
+      rotate_case(rotate, dtype, s, element);
+    }
+    passed = rotate.finish() && passed;
+  }
+  return passed;
+}
+
+}  // namespace valora::kernels::cuda

@@ -1,0 +1,204 @@
+#include <cmath>
+#include <string>
+
+#include "kernels/cuda/lora.h"
+#include "kernels/cuda/testing/cases/cases.h"
+#include "kernels/cuda/testing/cases/factors.h"
+#include "kernels/cuda/testing/report.h"
+#include "kernels/cuda/testing/threads.h"
+
+namespace valora::kernels::cuda {
+namespace {
+
+constexpr double kInner = 1e-5;
+
+struct SegmentSizes {
+  int begin = 0, end = 0, adapter = 0;
+  float coefficient = 1;
+};
+struct Sizes {
+  Dtype dtype = Dtype::kFloat;
+  int tokens = 0, in = 0;
+  std::vector<int> outs;               // of the slices
+  std::vector<std::vector<int>> ranks;  // per adapter and module
+  std::vector<SegmentSizes> segments;
+  int rows_per_piece = 0;  // 0: factors in one piece
+  bool shifted = false;    // neither x nor y are aligned
+};
+
+std::string describe(const Sizes& s) {
+  std::string text = std::string(name_of(s.dtype)) + " tokens " + std::to_string(s.tokens) +
+                     " in " + std::to_string(s.in) + " out";
+  for (const int n : s.outs) text += " " + std::to_string(n);
+  text += " ranks";
+  for (size_t i = 0; i < s.ranks.size() && i < 8; ++i) text += " " + std::to_string(s.ranks[i][0]);
+  text += " segments";
+  for (size_t i = 0; i < s.segments.size() && i < 8; ++i)
+    text += " " + std::to_string(s.segments[i].begin) + "-" + std::to_string(s.segments[i].end);
+  if (s.rows_per_piece > 0) text += " pieces of " + std::to_string(s.rows_per_piece);
+  return s.shifted ? text + " shifted" : text;
+}
+
+// All modules of an adapter are one slice each; the last slice cannot have adapters if there are
+// fewer modules than slices.
+struct Adapters {
+  Factors factors;
+  std::vector<std::vector<FactorPair>> pairs;  // per adapter and module
+  std::vector<std::vector<DeviceLoraModule>> modules;
+};
+
+Adapters make_adapters(const Sizes& s, Random& random) {
+  Adapters adapters{Factors(s.dtype), {}, {}};
+  for (const auto& ranks : s.ranks) {
+    auto& pairs = adapters.pairs.emplace_back();
+    for (size_t m = 0; m < ranks.size(); ++m)
+      pairs.push_back(adapters.factors.add(ranks[m], s.in, s.outs[m], s.rows_per_piece, random));
+  }
+  adapters.factors.upload(random);
+  for (const auto& pairs : adapters.pairs) {
+    auto& modules = adapters.modules.emplace_back();
+    for (const FactorPair& pair : pairs)
+      modules.push_back(adapters.factors.module(pair, 0.5f + 0.25f * random.uniform(0, 4)));
+  }
+  return adapters;
+}
+
+// y += the products of all segments. x: [tokens, x_stride].
+void add_products(const Sizes& s, const Adapters& adapters, const std::vector<float>& x,
+                  int64_t x_stride, size_t slice, int64_t y_stride, std::vector<Expected>& y) {
+  for_each_index(s.tokens, [&](int64_t t) {
+    for (const SegmentSizes& segment : s.segments) {
+      if (t < segment.begin || t >= segment.end) continue;
+      if (slice >= adapters.pairs[segment.adapter].size()) continue;
+      const FactorPair& pair = adapters.pairs[segment.adapter][slice];
+      const double factor = segment.coefficient * adapters.modules[segment.adapter][slice].scale;
+      std::vector<double> low(pair.rank), sizes(pair.rank);
+      for (int r = 0; r < pair.rank; ++r) {
+        for (int k = 0; k < s.in; ++k) {
+          const double term = static_cast<double>(x[t * x_stride + k]) * pair.a[r * s.in + k];
+          low[r] += term, sizes[r] += std::abs(term);
+        }
+        sizes[r] = std::abs(low[r]) + 0.05 * sizes[r];
+      }
+      for (int o = 0; o < s.outs[slice]; ++o)
+        for (int r = 0; r < pair.rank; ++r) {
+          const double b = factor * pair.b[static_cast<size_t>(o) * pair.rank + r];
+          Expected& e = y[t * y_stride + o];
+          e.value += b * low[r], e.size += std::abs(b) * sizes[r];
+        }
+    }
+  });
+}
+
+void lora_case(Group& group, const Sizes& s, const LoraTiles* forced = nullptr) {
+  Random random(s.tokens * 31 + s.in);
+  const Dtype dtype = s.dtype;
+  const size_t shift = s.shifted ? size_of(dtype) : 0;
+  std::string name = describe(s);
+  const Adapters adapters = make_adapters(s, random);
+
+  std::vector<DeviceTable<DeviceLoraModule>> tables;
+  for (const auto& modules : adapters.modules) tables.emplace_back(modules);
+  std::vector<DeviceLoraSegment> segments;
+  for (const SegmentSizes& seg : s.segments)
+    segments.push_back({seg.begin, seg.end, 0, seg.coefficient, tables[seg.adapter].data()});
+  const LoraPlan plan = plan_lora(segments.data(), segments.size());
+  const DeviceTable<DeviceLoraSegment> device_segments(plan.segments);
+  const DeviceTable<LoraShrinkTile> shrink_tiles(plan.shrink_tiles);
+  const DeviceTable<LoraExpandTile> expand_tiles(plan.expand_tiles);
+  const DeviceTable<int32_t> covers(plan.covers);
+
+  LoraCall call;
+  const int64_t x_stride = s.in + 8;
+  const std::vector<float> x = random.values(s.tokens * x_stride, dtype);
+  const DeviceValues dx(x, dtype, shift);
+  call.dtype = dtype, call.x = dx.data(), call.x_stride = x_stride, call.in = s.in;
+  std::vector<std::vector<Expected>> expected;
+  std::vector<DeviceValues> ys;
+  for (size_t i = 0; i < s.outs.size(); ++i) {
+    const int64_t y_stride = s.outs[i] + 16;
+    std::vector<float> y = random.values(s.tokens * y_stride, dtype);
+    auto& e = expected.emplace_back();
+    for (const float v : y) e.push_back({v, 0});
+    add_products(s, adapters, x, x_stride, i, y_stride, e);
+    ys.emplace_back(y, dtype, shift);
+    const bool touched = i < s.ranks[0].size();
+    call.slices[i] = {ys.back().data(), y_stride, s.outs[i], touched ? static_cast<int>(i) : -1};
+  }
+  call.slice_count = static_cast<int>(s.outs.size());
+  for (const auto& ranks : s.ranks)
+    for (const int rank : ranks) call.max_rank = std::max(call.max_rank, rank);
+  call.sizes = plan.sizes;
+  call.tables = {device_segments.data(), shrink_tiles.data(), expand_tiles.data(), covers.data()};
+
+  const LoraTiles tiles = forced != nullptr ? *forced : choose_lora_tiles(call, 132);
+  if (forced != nullptr)
+    name += " tiles " + std::to_string(tiles.shrink_ranks) + "/" +
+            std::to_string(tiles.shrink_splits) + "/" + std::to_string(tiles.expand_outs);
+  DeviceMemory workspace(lora_workspace_bytes(call, tiles));
+  if (!group.launched(name, lora_project(call, tiles, workspace.data(), nullptr))) return;
+  for (size_t i = 0; i < ys.size(); ++i)
+    group.check(name + " slice " + std::to_string(i), expected[i], ys[i], dtype, kInner);
+  group.check(name + " workspace", workspace.guards_intact(), "wrote outside of the workspace");
+}
+
+std::vector<SegmentSizes> one_token_each(int tokens, int adapters) {
+  std::vector<SegmentSizes> segments;
+  for (int t = 0; t < tokens; ++t) segments.push_back({t, t + 1, t % adapters, 1.0f});
+  return segments;
+}
+
+void test_dtype(Group& group, Dtype dtype) {
+  const std::vector<std::vector<int>> two = {{16, 16, 16}, {8, 64, 0}};
+  lora_case(group, {dtype, 1, 896, {896, 128, 128}, two, {{0, 1, 0, 1}}});
+  lora_case(group, {dtype, 1, 4864, {896}, {{16}}, {{0, 1, 0, -0.5f}}});
+  lora_case(group, {dtype, 7, 256, {128, 64, 32}, two, {{0, 3, 0, 1}, {3, 7, 1, 2}}});
+  // Mixture: one adapter is subtracted from all tokens, others are added to some.
+  lora_case(group, {dtype, 40, 512, {256, 64, 64}, {{16, 16, 16}, {8, 64, 0}, {1, 2, 3}},
+                    {{0, 40, 0, -1}, {0, 17, 1, 1}, {17, 18, 2, 1}, {30, 40, 1, 0.5f}}});
+  lora_case(group, {dtype, 100, 512, {256, 64, 64}, two, {{3, 90, 0, 1}, {10, 60, 1, -1}}});
+  for (const int rank : {1, 2, 3, 5, 7, 8, 9, 12, 16, 17, 24, 31, 32, 33, 48, 64, 100, 128, 256})
+    lora_case(group, {dtype, 21, 128, {96, 40}, {{rank, rank}}, {{0, 5, 0, 1}, {5, 21, 0, 0.5f}}});
+  for (const int in : {1, 7, 8, 24, 31, 40, 72, 100, 136, 1000})
+    lora_case(group, {dtype, 18, in, {64}, {{16}}, {{1, 18, 0, 1}}});
+  for (const int out : {1, 7, 8, 24, 33, 130, 1000})
+    lora_case(group, {dtype, 18, 64, {out, 8}, {{16, 4}}, {{0, 17, 0, 1}}});
+  for (const int piece : {1, 3, 8, 16}) {
+    lora_case(group, {dtype, 9, 256, {128, 64, 32}, two, {{0, 3, 0, 1}, {3, 9, 1, 2}}, piece});
+    lora_case(group, {dtype, 80, 64, {40}, {{24}}, {{0, 80, 0, 1}}, piece});
+  }
+  // Empty segments, adapters that touch nothing, tokens without adapters, no segments.
+  lora_case(group, {dtype, 12, 64, {32, 16}, {{0, 0}, {4, 0}},
+                    {{0, 0, 1, 1}, {2, 5, 0, 1}, {5, 5, 0, 1}, {5, 9, 1, 1}, {9, 12, 0, 1}}});
+  lora_case(group, {dtype, 4, 64, {32}, {{4}}, {}});
+  lora_case(group, {dtype, 6, 64, {32, 48}, {{4}}, {{0, 6, 0, 1}}});  // the second has no module
+  lora_case(group, {dtype, 9, 64, {32, 48}, two, {{0, 9, 0, 1}}, 0, true});
+  std::vector<std::vector<int>> many;
+  for (int i = 0; i < 32; ++i) many.push_back({i % 3 == 0 ? 64 : 16, i % 5 == 0 ? 0 : 16, 8});
+  lora_case(group, {dtype, 32, 896, {896, 128, 128}, many, one_token_each(32, 32)});
+  std::vector<SegmentSizes> overlapping;
+  for (int i = 0; i < 20; ++i) overlapping.push_back({i, 90 - 3 * i, i, 1.0f - 0.1f * i});
+  lora_case(group, {dtype, 90, 128, {64, 72, 8}, many, overlapping});
+  lora_case(group, {dtype, 1500, 896, {128}, {{16}, {64}}, {{0, 1000, 0, 1}, {1000, 1500, 1, 1}}});
+  for (const int ranks : {16, 32})
+    for (const int splits : {1, 2, 8})
+      for (const int outs : {128, 256}) {
+        const LoraTiles tiles{ranks, splits, outs};
+        lora_case(group, {dtype, 7, 640, {264, 64, 32}, two, {{0, 3, 0, 1}, {3, 7, 1, 2}}}, &tiles);
+        lora_case(group, {dtype, 90, 200, {264}, {{40}}, {{3, 85, 0, 1}}}, &tiles);
+      }
+}
+
+}  // namespace
+
+bool test_lora() {
+  bool passed = true;
+  for (const Dtype dtype : {Dtype::kFloat, Dtype::kBf16, Dtype::kFp16}) {
+    Group group(std::string("lora ") + name_of(dtype));
+    test_dtype(group, dtype);
+    passed = group.finish() && passed;
+  }
+  return passed;
+}
+
+}  // namespace valora::kernels::cuda

@@ -1,0 +1,41 @@
+// Compares the CUDA kernels with references in double on the host. Prints a line per group, and one
+// per failed case. Exit status: 0, 1: a case failed, 2: no device, 3: a CUDA call failed.
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+
+#include "kernels/cuda/testing/cases/cases.h"
+#include "kernels/cuda/testing/device_memory.h"
+
+int main(int argc, char** argv) {
+  using namespace valora::kernels::cuda;
+  struct {
+    const char* name;
+    bool (*test)();
+  } const groups[] = {{"elementwise", test_elementwise},
+                      {"attention", test_attention},
+                      {"lora", test_lora},
+                      {"merge", test_merge}};
+  if (argc > 1 && std::strcmp(argv[1], "--help") == 0) {
+    std::printf("usage: cuda_kernels_test [elementwise|attention|lora|merge]…\n");
+    return 0;
+  }
+  int devices = 0;
+  if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) {
+    std::printf("no CUDA device\n");
+    return 2;
+  }
+  bool passed = true;
+  for (const auto& group : groups) {
+    bool chosen = argc == 1;
+    for (int i = 1; i < argc; ++i) chosen = chosen || std::strcmp(argv[i], group.name) == 0;
+    if (!chosen) continue;
+    const auto begin = std::chrono::steady_clock::now();
+    passed = group.test() && passed;
+    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
+    std::printf("%s: %.1f s\n", group.name, seconds.count());
+    std::fflush(stdout);
+  }
+  std::printf(passed ? "all passed\n" : "SOME FAILED\n");
+  return passed ? 0 : 1;
+}

@@ -1,0 +1,89 @@
+#include <cmath>
+#include <string>
+
+#include "kernels/cuda/merge.h"
+#include "kernels/cuda/testing/cases/cases.h"
+#include "kernels/cuda/testing/cases/factors.h"
+#include "kernels/cuda/testing/report.h"
+#include "kernels/cuda/testing/threads.h"
+
+namespace valora::kernels::cuda {
+namespace {
+
+constexpr double kInner = 3e-6;
+
+struct Linear {
+  int out = 0, in = 0, rank = 0;
+  int rows_per_piece = 0;
+};
+
+// Merges all linears in one launch. in_place: `merged` is the weight.
+void merge_case(Group& group, Dtype dtype, const std::vector<Linear>& linears, bool in_place,
+                size_t shift = 0) {
+  std::string name = name_of(dtype);
+  for (const Linear& l : linears)
+    name += " " + std::to_string(l.out) + "x" + std::to_string(l.in) + " rank " +
+            std::to_string(l.rank) + (l.rows_per_piece > 0 ? " pieces" : "");
+  if (in_place) name += " in place";
+  if (shift > 0) name += " shifted";
+  Random random(linears[0].out + linears[0].in);
+  Factors factors(dtype);
+  std::vector<FactorPair> pairs;
+  for (const Linear& l : linears)
+    pairs.push_back(factors.add(l.rank, l.in, l.out, l.rows_per_piece, random));
+  factors.upload(random);
+  std::vector<std::vector<float>> weights;
+  std::vector<DeviceValues> sources, results;
+  std::vector<MergeItem> items;
+  for (size_t i = 0; i < linears.size(); ++i) {
+    weights.push_back(
+        random.values(static_cast<size_t>(linears[i].out) * linears[i].in, dtype, 0.3f));
+    sources.emplace_back(weights[i], dtype, shift);
+    results.emplace_back(in_place ? 0 : weights[i].size(), dtype, shift);
+    items.push_back({sources[i].data(), in_place ? sources[i].data() : results[i].data(),
+                     factors.module(pairs[i], 7), i % 2 == 0 ? 1.5f : -0.75f});
+  }
+  const MergePlan plan = plan_merge(dtype, items.data(), items.size());
+  const DeviceTable<DeviceMerge> table(plan.merges);
+  if (!group.launched(name, merge(dtype, plan, table.data(), nullptr))) return;
+  for (size_t i = 0; i < linears.size(); ++i) {
+    const Linear& l = linears[i];
+    std::vector<Expected> expected(weights[i].size());
+    for_each_index(l.out, [&](int64_t row) {
+      for (int column = 0; column < l.in; ++column) {
+        const float w = weights[i][row * l.in + column];
+        Expected e{w, std::abs(w)};
+        for (int r = 0; r < l.rank; ++r) {
+          const double term = static_cast<double>(items[i].coefficient) *
+                              pairs[i].b[row * l.rank + r] *
+                              pairs[i].a[static_cast<int64_t>(r) * l.in + column];
+          e.value += term, e.size += std::abs(term);
+        }
+        expected[row * l.in + column] = e;
+      }
+    });
+    const std::string which = name + " linear " + std::to_string(i);
+    group.check(which, expected, in_place ? sources[i] : results[i], dtype, kInner);
+    if (!in_place) group.check_same(which + " weight", weights[i], sources[i]);
+  }
+}
+
+}  // namespace
+
+bool test_merge() {
+  bool passed = true;
+  for (const Dtype dtype : {Dtype::kFloat, Dtype::kBf16, Dtype::kFp16}) {
+    Group group(std::string("merge ") + name_of(dtype));
+    for (const int rank : {1, 2, 3, 8, 12, 16, 17, 40, 64, 65, 100, 128, 256})
+      merge_case(group, dtype, {{72, 136, rank}}, rank % 2 == 0);
+    merge_case(group, dtype, {{64, 1024, 16}, {1, 8, 4}, {200, 2056, 64}, {65, 1032, 8, 3}}, false);
+    merge_case(group, dtype, {{896, 896, 16}, {128, 896, 64, 16}, {128, 896, 8, 1}}, true);
+    merge_case(group, dtype, {{300, 1100, 130, 7}}, false);
+    merge_case(group, dtype, {{33, 7, 3}, {64, 1025, 16}}, false);
+    merge_case(group, dtype, {{70, 128, 16}}, true, size_of(dtype));
+    passed = group.finish() && passed;
+  }
+  return passed;
+}
+
+}  // namespace valora::kernels::cuda

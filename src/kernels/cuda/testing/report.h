@@ -1,0 +1,40 @@
+// Counts and prints the results of a group of cases.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "kernels/cuda/testing/values.h"
+
+namespace valora::kernels::cuda {
+
+// What an element must be. size: of the terms of its sum, to which the errors within a kernel are
+// relative. A NaN value is poison that must still be there.
+struct Expected {
+  double value = 0, size = 0;
+};
+
+class Group {
+ public:
+  explicit Group(std::string name) : name_(std::move(name)) {}
+  // Allows one rounding to the dtype, and inner · size. Prints a line if an element is beyond it.
+  void check(const std::string& name, const std::vector<Expected>& expected,
+             const DeviceValues& values, Dtype dtype, double inner);
+  // All elements must be equal; NaN equals NaN.
+  void check_same(const std::string& name, const std::vector<float>& expected,
+                  const DeviceValues& values);
+  // A case that has no elements to compare.
+  void check(const std::string& name, bool passed, const std::string& why);
+  // After the launches of a case: reports a refused launch or a fault. A fault ends the program,
+  // since the device is lost.
+  bool launched(const std::string& name, int status);
+  // Prints the counts; → whether all passed.
+  bool finish() const;
+
+ private:
+  std::string name_;
+  int passed_ = 0, failed_ = 0;
+  double worst_ = 0;  // error / allowed error, of all cases that passed
+};
+
+}  // namespace valora::kernels::cuda
