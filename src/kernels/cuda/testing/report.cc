@@ -49,8 +49,7 @@ void Group::check_same(const std::string& name, const std::vector<float>& expect
   const std::vector<float> got = values.get();
   size_t wrong = 0, first = 0;
   for (size_t i = 0; i < expected.size(); ++i) {
-    const bool same =
-        got[i] == expected[i] || (std::isnan(got[i]) && std::isnan(expected[i]));
+    const bool same = got[i] == expected[i] || (std::isnan(got[i]) && std::isnan(expected[i]));
     if (!same && wrong++ == 0) first = i;
   }
   if (wrong > 0) {
