@@ -21,7 +21,7 @@ void bench_batch(const ModelSizes& model, const Batch& batch, const Figures& fig
   const int64_t blocks_per_span = (length + kBlockTokens - 1) / kBlockTokens;
   const int64_t row = int64_t{model.kv_heads} * model.dim;
   const size_t cache_bytes = 2 * batch.spans * length * row * 2;
-  const int layers = rotations(cache_bytes, 28);
+  const int layers = rotations(cache_bytes, 512);
   Random random(1);
   std::vector<int32_t> blocks(batch.spans * blocks_per_span);
   std::iota(blocks.begin(), blocks.end(), 0);

@@ -28,7 +28,7 @@ class Rows {
 void bench_tokens(const ModelSizes& m, int64_t tokens, const Figures& figures) {
   const auto run = [&](const char* name, int64_t elements, const auto& body) {
     const double bytes = 2.0 * tokens * elements;
-    const int sets = rotations(static_cast<size_t>(bytes), 64);
+    const int sets = rotations(static_cast<size_t>(bytes), 4096);
     const double seconds = body(sets);
     print_result(std::string(name) + " " + m.name + " tokens " + std::to_string(tokens), seconds,
                  bytes, 0, figures);

@@ -11,7 +11,7 @@ namespace valora::kernels::cuda {
 namespace {
 
 constexpr Dtype kDtype = Dtype::kBf16;
-constexpr int kMostSets = 64;
+constexpr int kMostSets = 600;
 
 struct Projection {
   const char* name;
