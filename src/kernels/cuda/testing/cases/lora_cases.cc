@@ -180,7 +180,7 @@ void test_dtype(Group& group, Dtype dtype) {
                     {{0, 0, 1, 1}, {2, 5, 0, 1}, {5, 5, 0, 1}, {5, 9, 1, 1}, {9, 12, 0, 1}}});
   lora_case(group, {dtype, 4, 64, {32}, {{4}}, {}});
   lora_case(group, {dtype, 6, 64, {32, 48}, {{4}}, {{0, 6, 0, 1}}});  // the second has no module
-  lora_case(group, {dtype, 9, 64, {32, 48}, two, {{0, 9, 0, 1}}, 0, true});
+  lora_case(group, {dtype, 9, 64, {32, 48, 8}, two, {{0, 9, 0, 1}}, 0, true});
   std::vector<std::vector<int>> many;
   for (int i = 0; i < 32; ++i) many.push_back({i % 3 == 0 ? 64 : 16, i % 5 == 0 ? 0 : 16, 8});
   lora_case(group, {dtype, 32, 896, {896, 128, 128}, many, one_token_each(32, 32)});
