@@ -53,7 +53,7 @@ struct LoraExpandTile {
 // hold; unused tiles have no tokens.
 struct LoraSizes {
   int32_t shrink_tiles = 0, expand_tiles = 0;
-  int32_t rows = 0;         // of the workspace: tokens of all segments
+  int32_t rows = 0;          // of the workspace: tokens of all segments
   int32_t tile_tokens = 16;  // most tokens of a tile: 16 or 32
 };
 

@@ -174,7 +174,8 @@ __global__ void __launch_bounds__(kThreads) decode_kernel(FlashArguments<T> a, P
     } else {
       const int64_t part =
           ((static_cast<int64_t>(blockIdx.z) * a.kv_heads + kv_head) * parts.rows + row) *
-              parts.splits + blockIdx.x;
+              parts.splits +
+          blockIdx.x;
       parts.sums[part * a.dim + column] = value;
       if (column == 0) parts.states[part] = {maximum, weight};
     }
@@ -202,7 +203,8 @@ __global__ void __launch_bounds__(kThreads) merge_parts_kernel(FlashArguments<T>
   for (int column = threadIdx.x; column < a.dim; column += blockDim.x) {
     float value = 0;
     for (int i = 0; i < count; ++i)
-      value += exp2f(parts.states[first + i].x - maximum) * parts.sums[(first + i) * a.dim + column];
+      value +=
+          exp2f(parts.states[first + i].x - maximum) * parts.sums[(first + i) * a.dim + column];
     out[column] = from_float<T>(value / weight);
   }
 }
@@ -226,8 +228,9 @@ Status launch(const AttentionCall& call) {
            native(call.stream)>>>(arguments, parts);
   if (splits == 1) return launched();
   const int threads = std::min(ceil_div(dim, kWarpSize) * kWarpSize, kThreads);
-  merge_parts_kernel<T><<<dim3(kv_heads * sizes.decode_rows, sizes.decode_spans), threads, 0,
-                          native(call.stream)>>>(arguments, parts);
+  merge_parts_kernel<T>
+      <<<dim3(kv_heads * sizes.decode_rows, sizes.decode_spans), threads, 0, native(call.stream)>>>(
+          arguments, parts);
   return launched();
 }
 

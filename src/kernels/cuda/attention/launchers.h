@@ -7,8 +7,8 @@ namespace valora::kernels::cuda {
 
 // Query rows of a tile: rows are (query, head of the group) pairs, heads fastest.
 inline constexpr int kDecodeRows = 16;
-inline constexpr int kPrefillRows = 128;      // dim <= 128
-inline constexpr int kWidePrefillRows = 64;   // dim > 128
+inline constexpr int kPrefillRows = 128;     // dim <= 128
+inline constexpr int kWidePrefillRows = 64;  // dim > 128
 constexpr int prefill_rows(int dim) { return dim <= 128 ? kPrefillRows : kWidePrefillRows; }
 
 struct AttentionCall {

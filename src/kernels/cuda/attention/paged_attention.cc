@@ -14,13 +14,12 @@ bool multiples_of_8(std::initializer_list<int64_t> elements) {
 
 bool tensor_cores_fit(const AttentionCall& call) {
   const KvCache& cache = call.cache;
-  bool aligned = multiples_of_8(
-      {cache.dim, cache.block_stride, cache.layer_offset, call.q.token_stride});
-  for (const void* p : {static_cast<const void*>(cache.pool), call.q.data,
-                        static_cast<const void*>(call.out)})
+  bool aligned =
+      multiples_of_8({cache.dim, cache.block_stride, cache.layer_offset, call.q.token_stride});
+  for (const void* p :
+       {static_cast<const void*>(cache.pool), call.q.data, static_cast<const void*>(call.out)})
     aligned = aligned && reinterpret_cast<uintptr_t>(p) % 16 == 0;
-  return aligned && cache.dtype != Dtype::kFloat &&
-         call.heads / cache.kv_heads <= kWidePrefillRows;
+  return aligned && cache.dtype != Dtype::kFloat && call.heads / cache.kv_heads <= kWidePrefillRows;
 }
 
 }  // namespace

@@ -50,7 +50,8 @@ __global__ void __launch_bounds__(kWarps* kWarpSize) plain_kernel(Arguments<T> a
     float score = -INFINITY;
     if (key < keys) {
       const int64_t block = a.block_tables[span.first_block + key / static_cast<int>(kBlockTokens)];
-      at = block * a.block_stride + key % kBlockTokens * row + static_cast<int64_t>(kv_head) * a.dim;
+      at =
+          block * a.block_stride + key % kBlockTokens * row + static_cast<int64_t>(kv_head) * a.dim;
       score = 0;
       for (int i = 0; i < a.dim; ++i) score += query[i] * to_float(a.layer[at + i]);
       score *= a.scale;

@@ -6,7 +6,7 @@
 namespace valora::kernels::cuda {
 namespace {
 
-constexpr int64_t kSplitUnit = 64;        // 4 warps with a KV block each
+constexpr int64_t kSplitUnit = 64;  // 4 warps with a KV block each
 constexpr int64_t kBlocksPerProcessor = 2;
 // What a thread block costs beside its keys (start, merge of warps, partial results), in keys.
 constexpr int64_t kBlockOverhead = 64;
@@ -78,8 +78,8 @@ AttentionPlan plan_attention(const AttentionShape& shape, const QuerySpan* spans
         sizes.longest = std::max(sizes.longest, static_cast<int32_t>(keys_of(span)));
       }
   if (sizes.decode_spans > 0)
-    sizes.split_keys = static_cast<int32_t>(
-        choose_split(shape, plan.spans, sizes.decode_spans, sizes.longest));
+    sizes.split_keys =
+        static_cast<int32_t>(choose_split(shape, plan.spans, sizes.decode_spans, sizes.longest));
 
   const int32_t tile_queries =
       tensor_cores ? static_cast<int32_t>(prefill_rows(shape.dim) / group) : 1;

@@ -85,7 +85,8 @@ __device__ void attend_step(RowState<Tile::kDim> (&states)[Tile::kBands], uint32
 #pragma unroll
     for (int j = 0; j < Tile::kDim / 16; ++j) {
       uint32_t v[4];
-      load_transposed(v, matrices_at(keys + Tile::kSideBytes, Tile::kStride, row + step * 16, j * 16));
+      load_transposed(v,
+                      matrices_at(keys + Tile::kSideBytes, Tile::kStride, row + step * 16, j * 16));
 #pragma unroll
       for (int b = 0; b < kBands; ++b) {
         mma<T>(states[b].sums[2 * j], p[b][0], p[b][1], p[b][2], p[b][3], v[0], v[1]);
@@ -137,7 +138,8 @@ __global__ void __launch_bounds__(kThreads, 2)
       const int row = first_row + b * 16 + threadIdx.x % kWarpSize / 4 + r * 8;
       limits[b][r] = first_position + min(row / group, queries - 1);
     }
-  const int warp_limit = first_position + min((first_row + 16 * Tile::kBands - 1) / group, queries - 1);
+  const int warp_limit =
+      first_position + min((first_row + 16 * Tile::kBands - 1) / group, queries - 1);
 
   RowState<Tile::kDim> states[Tile::kBands];
   copy_queries<T, Tile::kDim>(query_tile, a, token, kv_head, Tile::kRows, queries * group);

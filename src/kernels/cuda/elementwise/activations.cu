@@ -12,8 +12,7 @@ constexpr int kThreads = 256;
 __device__ float sigmoid(float v) { return 1.0f / (1.0f + expf(-v)); }
 
 template <typename T, int n>
-__global__ void __launch_bounds__(kThreads)
-    quick_gelu_kernel(const T* x, T* out, int64_t vectors) {
+__global__ void __launch_bounds__(kThreads) quick_gelu_kernel(const T* x, T* out, int64_t vectors) {
   const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   if (i >= vectors) return;
   float values[n];
@@ -63,8 +62,8 @@ Status gate_rows(const T* gate, int64_t gate_stride, const T* up, int64_t up_str
     constexpr int n = decltype(vector)::value;
     const dim3 grid(ceil_div(width / n, kThreads),
                     static_cast<unsigned>(std::min<int64_t>(rows, 65535)));
-    silu_mul_kernel<T, n><<<grid, kThreads, 0, native(stream)>>>(gate, gate_stride, up, up_stride,
-                                                                 out, rows, width);
+    silu_mul_kernel<T, n>
+        <<<grid, kThreads, 0, native(stream)>>>(gate, gate_stride, up, up_stride, out, rows, width);
     return launched();
   };
   if (whole_vectors<T>({width, gate_stride, up_stride}) && aligned16({gate, up, out}))

@@ -20,7 +20,7 @@ __global__ void __launch_bounds__(kMaxThreads)
   const int vectors = width / n, stride = blockDim.x;
   float held[kHeld][n];
   float squares = 0;
-  const auto read = [&](int vector, float(&values)[n]) {
+  const auto read = [&](int vector, float (&values)[n]) {
     load<T, n>(x + row + vector * n, values);
     if constexpr (add) {
       float other[n];
@@ -42,7 +42,7 @@ __global__ void __launch_bounds__(kMaxThreads)
     read(vector, values);
   }
   const float factor = rsqrtf(block_sum(squares, partial) / static_cast<float>(width) + eps);
-  const auto write = [&](int vector, float(&values)[n]) {
+  const auto write = [&](int vector, float (&values)[n]) {
     float scales[n];
     load<T, n>(weight + vector * n, scales);
 #pragma unroll

@@ -43,8 +43,7 @@ LoraArguments<T> lora_arguments(const LoraCall& call, const LoraTiles& tiles, vo
 
 template <typename T>
 __device__ float* low_row(const LoraArguments<T>& a, int slice, int split, int row) {
-  return a.low +
-         ((static_cast<int64_t>(slice) * a.splits + split) * a.rows + row) * a.rank_stride;
+  return a.low + ((static_cast<int64_t>(slice) * a.splits + split) * a.rows + row) * a.rank_stride;
 }
 
 // The module of a segment for a slice; rank 0 if the slice cannot have adapters.

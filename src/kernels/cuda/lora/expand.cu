@@ -11,9 +11,9 @@ namespace {
 
 constexpr int kWarps = 4;
 constexpr int kThreads = kWarps * kWarpSize;
-constexpr int kGroupOuts = 32;     // outputs of 4 fragments
-constexpr int kGroupColumns = 4;   // fragments
-constexpr int kStep = 32;          // ranks per pair of products
+constexpr int kGroupOuts = 32;    // outputs of 4 fragments
+constexpr int kGroupColumns = 4;  // fragments
+constexpr int kStep = 32;         // ranks per pair of products
 
 // 8 values of the rank-wide intermediate as two 16-bit numbers each, high + low: its precision is
 // 16 bits or more, so y is rounded once in effect.
@@ -107,8 +107,8 @@ __global__ void __launch_bounds__(kThreads) expand_kernel(LoraArguments<T> a) {
 #pragma unroll
         for (int r = 0; r < 2; ++r) {
           const int row = b * 16 + r * 8 + g;
-          low[b][r] = load_low(a, slice, first_row + row, k, row < tile.tokens && k < module.rank,
-                               factor);
+          low[b][r] =
+              load_low(a, slice, first_row + row, k, row < tile.tokens && k < module.rank, factor);
         }
 #pragma unroll
       for (int group = 0; group < kGroups; ++group)
@@ -118,7 +118,7 @@ __global__ void __launch_bounds__(kThreads) expand_kernel(LoraArguments<T> a) {
           const uint4 w = n < outs ? load_ranks<T>(module, n, k) : uint4{};
 #pragma unroll
           for (int b = 0; b < kBands; ++b) {
-            float(&sum)[4] = sums[b][group][j];
+            float (&sum)[4] = sums[b][group][j];
             const SplitValues &top = low[b][0], &bottom = low[b][1];
             mma<T>(sum, top.low[0], bottom.low[0], top.low[1], bottom.low[1], w.x, w.y);
             mma<T>(sum, top.low[2], bottom.low[2], top.low[3], bottom.low[3], w.z, w.w);

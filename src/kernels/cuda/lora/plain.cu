@@ -50,8 +50,7 @@ __global__ void __launch_bounds__(kThreads) expand_kernel(LoraArguments<T> a) {
       float product = 0;
       for (int k = 0; k < module.rank; ++k) {
         float low = 0;
-        for (int split = 0; split < a.splits; ++split)
-          low += low_row(a, slice, split, low_at)[k];
+        for (int split = 0; split < a.splits; ++split) low += low_row(a, slice, split, low_at)[k];
         product += low * to_float(w[k]);
       }
       sum += segment.coefficient * module.scale * product;

@@ -58,8 +58,8 @@ LoraPlan plan_lora(const DeviceLoraSegment* segments, size_t count) {
     DeviceLoraSegment& s = plan.segments[i];
     s.first_row = sizes.rows;
     for (int32_t token = s.token_begin; token < s.token_end; token += sizes.tile_tokens)
-      plan.shrink_tiles.push_back({static_cast<int32_t>(i), token,
-                                   std::min(sizes.tile_tokens, s.token_end - token)});
+      plan.shrink_tiles.push_back(
+          {static_cast<int32_t>(i), token, std::min(sizes.tile_tokens, s.token_end - token)});
     sizes.rows += std::max(s.token_end - s.token_begin, 0);
   }
   plan_expand(plan);

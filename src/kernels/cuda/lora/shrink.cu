@@ -10,8 +10,8 @@ namespace {
 
 constexpr int kWarps = 8;
 constexpr int kThreads = kWarps * kWarpSize;
-constexpr int kStep = 32;           // inputs per pair of products
-constexpr int kChunk = 2 * kStep;   // consecutive inputs of one warp: 128 bytes of a row
+constexpr int kStep = 32;          // inputs per pair of products
+constexpr int kChunk = 2 * kStep;  // consecutive inputs of one warp: 128 bytes of a row
 
 // row: null gives zeros.
 template <typename T>
@@ -99,8 +99,8 @@ __global__ void __launch_bounds__(kThreads) shrink_kernel(LoraArguments<T> a, in
     if (column / 8 * 8 >= module.rank) continue;
     const int first_row = segment.first_row + tile.token_begin - segment.token_begin;
     if (row < tile.tokens)
-      *reinterpret_cast<float2*>(low_row(a, blockIdx.z, split, first_row + row) + column) = {
-          sum.x, sum.y};
+      *reinterpret_cast<float2*>(low_row(a, blockIdx.z, split, first_row + row) + column) = {sum.x,
+                                                                                             sum.y};
     if (row + 8 < tile.tokens)
       *reinterpret_cast<float2*>(low_row(a, blockIdx.z, split, first_row + row + 8) + column) = {
           sum.z, sum.w};

@@ -123,9 +123,9 @@ __global__ void __launch_bounds__(kThreads, 4) merge_kernel(const DeviceMerge* m
       for (int group = 0; group < kGroups; ++group) {
         const int column = in + group * 32 + lane % 4 * 8;
         if (out + r * 8 < m.out && column < tile.end_in)
-          weights[r][group] = *reinterpret_cast<const uint4*>(
-              static_cast<const T*>(item.weight) + static_cast<int64_t>(out + r * 8) * m.in +
-              column);
+          weights[r][group] =
+              *reinterpret_cast<const uint4*>(static_cast<const T*>(item.weight) +
+                                              static_cast<int64_t>(out + r * 8) * m.in + column);
       }
     float sums[kColumns / 8][4] = {};
     for (int first = 0; first < m.rank; first += kRanks) {
@@ -154,8 +154,9 @@ __global__ void __launch_bounds__(kThreads, 4) merge_kernel(const DeviceMerge* m
           columns[2 * i] = fmaf(item.coefficient, columns[2 * i], w.x);
           columns[2 * i + 1] = fmaf(item.coefficient, columns[2 * i + 1], w.y);
         }
-        store<T, 8>(static_cast<T*>(item.merged) + static_cast<int64_t>(out + r * 8) * m.in + column,
-                    columns);
+        store<T, 8>(
+            static_cast<T*>(item.merged) + static_cast<int64_t>(out + r * 8) * m.in + column,
+            columns);
       }
   }
 }
@@ -166,8 +167,9 @@ Status merge(Dtype dtype, const MergePlan& plan, const DeviceMerge* merges, Stre
   if (plan.tiles == 0) return cudaSuccess;
   if (dtype == Dtype::kFloat || !plan.aligned) return merge_plain(dtype, plan, merges, stream);
   return with_half_type(dtype, [&](auto type) {
-    merge_kernel<decltype(type)><<<static_cast<unsigned>(plan.tiles), kThreads, 0,
-                                   native(stream)>>>(merges, static_cast<int>(plan.merges.size()));
+    merge_kernel<decltype(type)>
+        <<<static_cast<unsigned>(plan.tiles), kThreads, 0, native(stream)>>>(
+            merges, static_cast<int>(plan.merges.size()));
     return launched();
   });
 }

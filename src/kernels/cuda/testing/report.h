@@ -1,4 +1,4 @@
-// Counts and prints the results of a group of cases.
+// Counts and prints the results of a group of cases. Of many failures the first ones are printed.
 #pragma once
 
 #include <string>
@@ -32,6 +32,8 @@ class Group {
   bool finish() const;
 
  private:
+  void fail(const std::string& name, const std::string& why);
+
   std::string name_;
   int passed_ = 0, failed_ = 0;
   double worst_ = 0;  // error / allowed error, of all cases that passed

@@ -24,8 +24,8 @@ struct How {
 void attention_case(Group& group, const StepSizes& sizes, const How& how = {}) {
   const AttentionStep step = make_step(sizes);
   std::string name = step.name;
-  AttentionPlan plan = plan_attention(step.shape(), step.spans.data(), step.spans.size(),
-                                      step.tokens);
+  AttentionPlan plan =
+      plan_attention(step.shape(), step.spans.data(), step.spans.size(), step.tokens);
   if (how.split_keys > 0) {
     plan.sizes.split_keys = how.split_keys;
     name += " split " + std::to_string(how.split_keys);
@@ -50,8 +50,8 @@ void attention_case(Group& group, const StepSizes& sizes, const How& how = {}) {
   const DeviceTable<int64_t> slots(plan.slots);
   const DeviceTable<AttentionTile> tiles(plan.tiles);
   DeviceMemory workspace(attention_workspace_bytes(plan.sizes, sizes.kv_heads, sizes.dim));
-  const KvCache cache{pool.data(), step.block_stride, step.layer_offset,
-                      sizes.kv_heads, sizes.dim,      dtype};
+  const KvCache cache{pool.data(),    step.block_stride, step.layer_offset,
+                      sizes.kv_heads, sizes.dim,         dtype};
   const AttentionTables tables{spans.data(), blocks.data(), slots.data(), tiles.data()};
   const auto launch = [&](Stream stream) {
     const int status = store_kv(cache, {k.data(), step.kv_stride}, {v.data(), step.kv_stride},

@@ -68,8 +68,8 @@ void silu_case(Group& group, Dtype dtype, int rows, int width, int gap, size_t s
   DeviceValues dx(x, dtype, shift), out(static_cast<size_t>(rows) * width, dtype, shift);
   const std::string name = "silu_mul " + label(dtype, {rows, width, gap}, shift);
   const void* up = static_cast<std::byte*>(dx.data()) + width * size_of(dtype);
-  if (!group.launched(name, silu_mul(dtype, dx.data(), stride, up, stride, out.data(), rows, width,
-                                     nullptr)))
+  if (!group.launched(
+          name, silu_mul(dtype, dx.data(), stride, up, stride, out.data(), rows, width, nullptr)))
     return;
   std::vector<Expected> expected;
   for (int r = 0; r < rows; ++r)
@@ -157,9 +157,13 @@ bool test_elementwise() {
     silu_case(activations, dtype, 67000, 8, 0, 0);
     passed = activations.finish() && passed;
     Group rotate(std::string("rotate ") + name_of(dtype));
-    for (const RotateSizes& s :
-         {RotateSizes{1, 14, 2, 64, 0}, {33, 28, 4, 128, 8}, {5, 4, 2, 8, 0}, {3, 3, 1, 10, 3},
-          {9, 4, 0, 80, 0}, {2, 1, 1, 2, 1}, {300, 14, 2, 64, 128}}) {
+    for (const RotateSizes& s : {RotateSizes{1, 14, 2, 64, 0},
+                                 {33, 28, 4, 128, 8},
+                                 {5, 4, 2, 8, 0},
+                                 {3, 3, 1, 10, 3},
+                                 {9, 4, 0, 80, 0},
+                                 {2, 1, 1, 2, 1},
+                                 {300, 14, 2, 64, 128}}) {
       rotate_case(rotate, dtype, s, 0);
       rotate_case(rotate, dtype, s, element);
     }

@@ -19,7 +19,7 @@ struct SegmentSizes {
 struct Sizes {
   Dtype dtype = Dtype::kFloat;
   int tokens = 0, in = 0;
-  std::vector<int> outs;               // of the slices
+  std::vector<int> outs;                // of the slices
   std::vector<std::vector<int>> ranks;  // per adapter and module
   std::vector<SegmentSizes> segments;
   int rows_per_piece = 0;  // 0: factors in one piece
@@ -154,7 +154,11 @@ void test_dtype(Group& group, Dtype dtype) {
   lora_case(group, {dtype, 1, 4864, {896}, {{16}}, {{0, 1, 0, -0.5f}}});
   lora_case(group, {dtype, 7, 256, {128, 64, 32}, two, {{0, 3, 0, 1}, {3, 7, 1, 2}}});
   // Mixture: one adapter is subtracted from all tokens, others are added to some.
-  lora_case(group, {dtype, 40, 512, {256, 64, 64}, {{16, 16, 16}, {8, 64, 0}, {1, 2, 3}},
+  lora_case(group, {dtype,
+                    40,
+                    512,
+                    {256, 64, 64},
+                    {{16, 16, 16}, {8, 64, 0}, {1, 2, 3}},
                     {{0, 40, 0, -1}, {0, 17, 1, 1}, {17, 18, 2, 1}, {30, 40, 1, 0.5f}}});
   lora_case(group, {dtype, 100, 512, {256, 64, 64}, two, {{3, 90, 0, 1}, {10, 60, 1, -1}}});
   for (const int rank : {1, 2, 3, 5, 7, 8, 9, 12, 16, 17, 24, 31, 32, 33, 48, 64, 100, 128, 256})
@@ -168,11 +172,15 @@ void test_dtype(Group& group, Dtype dtype) {
     lora_case(group, {dtype, 80, 64, {40}, {{24}}, {{0, 80, 0, 1}}, piece});
   }
   // Empty segments, adapters that touch nothing, tokens without adapters, no segments.
-  lora_case(group, {dtype, 12, 64, {32, 16}, {{0, 0}, {4, 0}},
+  lora_case(group, {dtype,
+                    12,
+                    64,
+                    {32, 16},
+                    {{0, 0}, {4, 0}},
                     {{0, 0, 1, 1}, {2, 5, 0, 1}, {5, 5, 0, 1}, {5, 9, 1, 1}, {9, 12, 0, 1}}});
   lora_case(group, {dtype, 4, 64, {32}, {{4}}, {}});
   lora_case(group, {dtype, 6, 64, {32, 48}, {{4}}, {{0, 6, 0, 1}}});  // the second has no module
-  lora_case(group, {dtype, 9, 64, {32, 48}, two, {{0, 9, 0, 1}}, 0, true});
+  lora_case(group, {dtype, 9, 64, {32, 48, 8}, two, {{0, 9, 0, 1}}, 0, true});
   std::vector<std::vector<int>> many;
   for (int i = 0; i < 32; ++i) many.push_back({i % 3 == 0 ? 64 : 16, i % 5 == 0 ? 0 : 16, 8});
   lora_case(group, {dtype, 32, 896, {896, 128, 128}, many, one_token_each(32, 32)});
