@@ -18,9 +18,13 @@ std::string name_of(MemoryPolicy policy);
 
 struct MemoryOptions {
   std::optional<int64_t> pool_bytes;  // absent: from the free memory
-  int64_t swap_bytes = 0;             // of the second tier of KV, a file; 0: none
+  // of the second tier of KV: a file, with a GPU pinned host memory; 0: none
+  int64_t swap_bytes = 0;
   std::string swap_dir = "/var/tmp";
   double swap_bandwidth = 0;  // bytes/s at most, for experiments; 0: no limit
+  // with a GPU: host memory for packed adapters that are not in the pool; absent: 4 GiB, but at
+  // most a quarter of the free memory
+  std::optional<int64_t> adapter_cache_bytes;
   MemoryPolicy policy = MemoryPolicy::kBenefit;
   // For comparisons: an adapter may leave before its KV; adapters get no reward for their number;
   // nothing stays after its last request; adapters get a fixed share of the pool.

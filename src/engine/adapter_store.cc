@@ -48,7 +48,7 @@ Error changed(const std::string& path) {
 
 Result<AdapterStore::Stored> AdapterStore::add(
     const std::shared_ptr<const adapters::AdapterSpec>& spec) {
-  VALORA_TRY(layout, ops::PanelLayout::make(shapes_of(*spec), dtype_, block_bytes_));
+  VALORA_TRY(layout, ops::PanelLayout::make(shapes_of(*spec), dtype_, block_bytes_, form_));
   const memory::AdapterNeed need{spec->digest, layout.blocks()};
   const bool has_values = spec->digest != spec->headers_digest;
   // Before the lock, which the engine may want: it reads all values.
@@ -100,6 +100,12 @@ Result<AdapterStore::Source> AdapterStore::source_of(const Digest& digest) const
   source.paths = it->second.paths;
   source.content = it->second.content;
   return source;
+}
+
+bool AdapterStore::knows_values(const Digest& digest) const {
+  const std::lock_guard lock(mutex_);
+  const auto it = entries_.find(digest);
+  return it != entries_.end() && it->second.content && !it->second.weights.expired();
 }
 
 void AdapterStore::learn_values(const Digest& digest, const adapters::AdapterSpec& spec) {

@@ -21,10 +21,11 @@ namespace valora {
 
 class AdapterStore {
  public:
-  // dtype, block_bytes: of the pool. modules must outlive the store.
+  // dtype, block_bytes: of the pool; form: in which kernels read adapters there. modules must
+  // outlive the store.
   AdapterStore(const adapters::ModuleTable& modules, const adapters::AdapterLimits& limits,
-               at::ScalarType dtype, size_t block_bytes)
-      : modules_(modules), limits_(limits), dtype_(dtype), block_bytes_(block_bytes) {}
+               at::ScalarType dtype, size_t block_bytes, ops::WeightForm form)
+      : modules_(modules), limits_(limits), dtype_(dtype), block_bytes_(block_bytes), form_(form) {}
 
   struct Stored {
     memory::AdapterNeed need;
@@ -38,7 +39,10 @@ class AdapterStore {
   // first read(). kUnprocessable: a panel does not fit into a block.
   Result<Stored> add(const std::shared_ptr<const adapters::AdapterSpec>& spec);
 
-  // Writes the panels to the blocks, from the kept spec or from the files. Errors name the folder:
+  // Whether the values of this content were read and checked.
+  bool knows_values(const Digest& digest) const;
+  // Writes the panels to blocks of host memory, from the kept spec or from the files. Errors name
+  // the folder:
   // kNotFound (it is gone), kConflict (it holds something else by now), or those of
   // adapters::read_adapter().
   Status read(const Digest& digest, std::span<std::byte* const> blocks);
@@ -75,6 +79,7 @@ class AdapterStore {
   adapters::AdapterLimits limits_;
   at::ScalarType dtype_;
   size_t block_bytes_;
+  ops::WeightForm form_;
   mutable std::mutex mutex_;
   std::unordered_map<Digest, Entry> entries_;
   size_t kept_bytes_ = 0;

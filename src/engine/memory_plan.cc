@@ -64,7 +64,9 @@ BlockSizes block_sizes(const models::ModelSpec& spec, int max_lora_rank, at::Sca
     if (module.servable) widest = std::max(widest, module.in);
   // Higher ranks than the widest input occur in tests alone, and would make every block larger.
   const int64_t rank = std::clamp<int64_t>(max_lora_rank, 1, std::max<int64_t>(widest, 64));
-  const size_t panel = ops::largest_panel_bytes(widest, rank, dtype);
+  const ops::WeightForm form =
+      ops::paged_form(dtype, device).value_or(ops::WeightForm::kPanels);
+  const size_t panel = ops::largest_panel_bytes(widest, rank, dtype, form);
   return {static_cast<int64_t>(ops::pool_block_bytes(static_cast<size_t>(kv), panel)), kv};
 }
 
@@ -127,6 +129,16 @@ Result<int64_t> plan_caches(const EngineOptions& options, const models::ModelSpe
                      " bytes (--media-cache) and " + std::to_string(visual) +
                      " bytes (--visual-cache), but " + std::to_string(available) + " are free",
                  media <= available ? "visual_cache" : "media_cache");
+}
+
+Result<int64_t> plan_adapter_cache(const MemoryOptions& options, int64_t free_bytes) {
+  const int64_t bytes = options.adapter_cache_bytes.value_or(
+      std::min(int64_t{4} << 30, std::max<int64_t>(free_bytes - options.swap_bytes, 0) / 4));
+  if (bytes >= 0 && options.swap_bytes <= free_bytes - bytes) return bytes;
+  return invalid("--swap-space asks for " + std::to_string(options.swap_bytes) +
+                     " bytes of host memory and --adapter-cache for " + std::to_string(bytes) +
+                     ", but " + std::to_string(free_bytes) + " are free",
+                 options.adapter_cache_bytes ? "adapter_cache" : "swap_space");
 }
 
 size_t largest_adapter() { return static_cast<size_t>(available_host_memory() / 3); }

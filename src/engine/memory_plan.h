@@ -19,6 +19,7 @@ struct MemoryPlan {
   int32_t swap_blocks = 0;
   std::optional<int32_t> adapter_blocks;  // a fixed share for adapters
   int32_t kept_limit = 0;                 // blocks that pinned adapters can have
+  int64_t adapter_cache_bytes = 0;  // pinned host memory for packed adapters; 0 on CPUs
   int max_model_len = 0;
   std::vector<std::string> notes;
 };
@@ -45,6 +46,9 @@ Result<int64_t> plan_caches(const EngineOptions& options, const models::ModelSpe
 // kInvalidArgument if the shadow of merged weights (engine/mode_switcher.h) does not fit; the
 // message has the number of missing bytes.
 Status check_shadow(const std::string& policy, int64_t shadow_bytes, int64_t available_bytes);
+// The bytes of packed adapters that a server with a GPU keeps in host memory. kInvalidArgument if
+// they and the swap space do not fit into `free_bytes` of the host.
+Result<int64_t> plan_adapter_cache(const MemoryOptions& options, int64_t free_bytes);
 // The largest adapter file that is read: a third of the free memory, because it is read, copied
 // and packed.
 size_t largest_adapter();

@@ -118,5 +118,22 @@ TEST(MemoryPlan, SharesAndTheSwapSpaceCountWholeBlocks) {
   EXPECT_EQ(plan_memory(options, model_of(320), kBlock, 1'000'000).error().param, "swap_space");
 }
 
+TEST(MemoryPlan, PackedAdaptersOfAGpuServerFitIntoTheHost) {
+  MemoryOptions options;
+  const int64_t gib = int64_t{1} << 30;
+  EXPECT_EQ(*plan_adapter_cache(options, 100 * gib), 4 * gib);
+  EXPECT_EQ(*plan_adapter_cache(options, 8 * gib), 2 * gib);
+  options.swap_bytes = 7 * gib;
+  EXPECT_EQ(*plan_adapter_cache(options, 8 * gib), gib / 4);
+  EXPECT_EQ(plan_adapter_cache(options, 6 * gib).error().param, "swap_space");
+  options.adapter_cache_bytes = 2 * gib;
+  const auto refused = plan_adapter_cache(options, 8 * gib);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().param, "adapter_cache");
+  EXPECT_NE(refused.error().message.find("8589934592"), std::string::npos);
+  options.adapter_cache_bytes = -1;
+  EXPECT_FALSE(plan_adapter_cache(options, 8 * gib).ok());
+}
+
 }  // namespace
 }  // namespace valora

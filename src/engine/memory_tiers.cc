@@ -1,5 +1,7 @@
 #include "engine/memory_tiers.h"
 
+#include <bit>
+
 namespace valora {
 
 Result<std::unique_ptr<MemoryTiers>> MemoryTiers::make(const MemoryPlan& plan,
@@ -13,14 +15,24 @@ Result<std::unique_ptr<MemoryTiers>> MemoryTiers::make(const MemoryPlan& plan,
   tiers->kv_ = ops::KvArena(tiers->memory_.data(), tiers->memory_.stride(), spec.layers,
                             spec.kv_heads, spec.head_dim);
   tiers->kv_bytes_ = static_cast<size_t>(plan.kv_block_bytes);
-  if (tiers->kv_.form() == ops::WeightForm::kPanels)
-    tiers->adapters_.emplace(spec.modules, limits, dtype, block_bytes);
-  if (plan.swap_blocks > 0) {
-    VALORA_TRY(swap, memory::SwapFile::create(options.memory.swap_dir, plan.swap_blocks,
-                                              tiers->kv_bytes_));
-    tiers->swap_ = std::move(swap);
-  }
+  if (const auto form = ops::paged_form(dtype, device))
+    tiers->adapters_.emplace(spec.modules, limits, dtype, block_bytes, *form);
+  if (!device.is_cpu())
+    tiers->host_.emplace(HostTier{ops::DeviceCopier(device),
+                                  TensorCache(static_cast<size_t>(plan.adapter_cache_bytes)), {}});
+  VALORA_CHECK(tiers->reserve_swap(plan, options.memory));
   return tiers;
+}
+
+Status MemoryTiers::reserve_swap(const MemoryPlan& plan, const MemoryOptions& options) {
+  if (plan.swap_blocks == 0) return {};
+  if (host_) {
+    host_->kv.emplace(plan.swap_blocks, kv_bytes_);
+    return {};
+  }
+  VALORA_TRY(swap, memory::SwapFile::create(options.swap_dir, plan.swap_blocks, kv_bytes_));
+  swap_ = std::move(swap);
+  return {};
 }
 
 std::vector<std::byte*> MemoryTiers::addresses(const std::vector<memory::BlockId>& blocks) const {
@@ -30,11 +42,45 @@ std::vector<std::byte*> MemoryTiers::addresses(const std::vector<memory::BlockId
 }
 
 Status MemoryTiers::copy(const memory::Move& move) {
-  if (move.kind == memory::MoveKind::kLoadAdapter)
-    return adapters_->read(move.key, addresses(move.blocks));
+  const bool loads = move.kind == memory::MoveKind::kLoadAdapter;
+  if (host_) return loads ? load_to_device(move) : copy_beside_device(move);
+  if (loads) return adapters_->read(move.key, addresses(move.blocks));
   const std::span block(memory_.block(move.blocks[0]), kv_bytes_);
   return move.kind == memory::MoveKind::kReadKv ? swap_->read(move.swapped, block)
                                                 : swap_->write(move.swapped, block);
+}
+
+Status MemoryTiers::load_to_device(const memory::Move& move) {
+  const auto bytes = static_cast<int64_t>(memory_.block_bytes());
+  const auto count = static_cast<int64_t>(move.blocks.size());
+  at::Tensor packed =
+      adapters_->knows_values(move.key) ? host_->adapters.find(move.key) : at::Tensor();
+  if (!packed.defined()) {
+    // All that the allocator takes for it, so that the cache counts it.
+    packed = ops::pinned_bytes(
+        static_cast<int64_t>(std::bit_ceil(static_cast<size_t>(count * bytes))));
+    std::vector<std::byte*> blocks;
+    for (int64_t i = 0; i < count; ++i)
+      blocks.push_back(static_cast<std::byte*>(packed.data_ptr()) + i * bytes);
+    VALORA_CHECK(adapters_->read(move.key, blocks));
+    host_->adapters.insert(move.key, packed);
+  }
+  for (int64_t i = 0; i < count; ++i)
+    host_->copier.copy(memory_.bytes_of(move.blocks[i], memory_.block_bytes()),
+                       packed.narrow(0, i * bytes, bytes));
+  host_->copier.wait();
+  return {};
+}
+
+Status MemoryTiers::copy_beside_device(const memory::Move& move) {
+  const at::Tensor block = memory_.bytes_of(move.blocks[0], kv_bytes_),
+                   swapped = host_->kv->block(move.swapped);
+  if (move.kind == memory::MoveKind::kReadKv)
+    host_->copier.copy(block, swapped);
+  else
+    host_->copier.copy(swapped, block);
+  host_->copier.wait();
+  return {};
 }
 
 void MemoryTiers::on_loaded(const Digest& adapter, const std::vector<memory::BlockId>& blocks) {

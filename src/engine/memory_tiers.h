@@ -1,5 +1,5 @@
 // The memory behind the pool's book-keeping: its blocks, the swap space and the adapters' files,
-// and the copies between them.
+// and the copies between them. Behind a pool in a GPU's memory lies pinned host memory.
 #pragma once
 
 #include <memory>
@@ -7,11 +7,14 @@
 #include <vector>
 
 #include "engine/adapter_store.h"
+#include "engine/pinned_blocks.h"
 #include "engine/memory_plan.h"
+#include "engine/tensor_cache.h"
 #include "memory/mover.h"
 #include "memory/pool.h"
 #include "memory/swap_file.h"
 #include "ops/attention.h"
+#include "ops/device_copy.h"
 #include "ops/pool_memory.h"
 
 namespace valora {
@@ -27,25 +30,36 @@ class MemoryTiers final : public memory::PoolListener {
                                                    const adapters::AdapterLimits& limits);
 
   ops::KvArena kv_arena() const { return kv_; }
-  // Null if adapters are not in the pool: with the reference kernels, and on devices whose kernels
-  // read no panels.
+  // Null if adapters are not in the pool: with the reference kernels, and with a CUDA torch in a
+  // build without CUDA kernels.
   AdapterStore* adapters() { return adapters_ ? &*adapters_ : nullptr; }
 
-  // Runs one move. Called on the mover's threads, for different blocks.
+  // Runs one move. Called on the mover's thread.
   Status copy(const memory::Move& move);
 
   void on_loaded(const Digest& adapter, const std::vector<memory::BlockId>& blocks) override;
   void on_left(const Digest& adapter) override;
 
  private:
+  // Of a pool in the memory of a GPU.
+  struct HostTier {
+    ops::DeviceCopier copier;
+    TensorCache adapters;  // packed, by content: they come back at the speed of the bus
+    std::optional<PinnedBlocks> kv;  // the swap space
+  };
+
   MemoryTiers() = default;
+  Status reserve_swap(const MemoryPlan& plan, const MemoryOptions& options);
   std::vector<std::byte*> addresses(const std::vector<memory::BlockId>& blocks) const;
+  Status load_to_device(const memory::Move& move);
+  Status copy_beside_device(const memory::Move& move);
 
   ops::PoolMemory memory_;
   ops::KvArena kv_;
   size_t kv_bytes_ = 0;  // of a block
   std::unique_ptr<memory::SwapFile> swap_;
   std::optional<AdapterStore> adapters_;
+  std::optional<HostTier> host_;
 };
 
 }  // namespace valora

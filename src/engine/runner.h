@@ -32,7 +32,7 @@ class Runner final : public scheduler::StepExecutor {
   // No request is left: drops what was encoded for them.
   void rest() { visuals_.want({}); }
 
-  const VisualCache& visual_cache() const { return visuals_.cache(); }
+  const TensorCache& visual_cache() const { return visuals_.cache(); }
   const ModeSwitcher* switcher() const { return switcher_.get(); }  // may be null
 
  private:

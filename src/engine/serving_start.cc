@@ -172,6 +172,10 @@ Result<MemoryPlan> ServingEngine::plan_for(const scheduler::Policy& policy) {
   VALORA_TRY(plan, plan_memory(options_, spec,
                                block_sizes(spec, options_.max_lora_rank, loaded_.dtype, device_),
                                available - shadow_bytes - cache_bytes));
+  if (!device_.is_cpu()) {
+    VALORA_TRY(cache, plan_adapter_cache(options_.memory, available_host_memory()));
+    plan.adapter_cache_bytes = cache;
+  }
   notes_ = plan.notes;
   if (spec.image_token || spec.video_token)
     notes_.push_back("caches of media: up to " + std::to_string(options_.media_cache_bytes >> 20) +

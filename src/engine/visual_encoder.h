@@ -13,7 +13,7 @@
 
 #include "base/clock.h"
 #include "engine/loaded_adapter.h"
-#include "engine/visual_cache.h"
+#include "engine/tensor_cache.h"
 #include "models/model.h"
 
 namespace valora {
@@ -50,7 +50,7 @@ class VisualEncoder {
   const Result<at::Tensor>* find(const Digest& key) const;
   // Throws c10::Error if there are none.
   const at::Tensor& get(const Digest& key) const;
-  const VisualCache& cache() const { return cache_; }
+  const TensorCache& cache() const { return cache_; }
 
  private:
   // A run of the tower, not begun if `encoding` is null.
@@ -75,7 +75,7 @@ class VisualEncoder {
   const models::Model& model_;
   at::ScalarType dtype_;
   const Clock& clock_;
-  VisualCache cache_;
+  TensorCache cache_;
   std::unordered_set<Digest> needed_;
   std::unordered_map<Digest, Result<at::Tensor>> results_;  // of what is needed
   std::list<Tower> towers_;                                 // the oldest first

@@ -45,6 +45,7 @@ struct Batch {
   at::Tensor positions;               // int64 [axes, T]
   std::vector<ops::QuerySpan> spans;  // one per sequence
   const ops::KvArena* kv = nullptr;   // null in training: each span is a whole sequence
+  mutable ops::SpanTables tables;     // of the spans; made by the first layer
   // Training only: keep only the inputs of each layer, and run it again in the backward pass. The
   // batch must then live until the backward pass has ended.
   bool recompute = false;

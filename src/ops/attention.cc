@@ -45,7 +45,8 @@ int64_t KvArena::block_bytes(int64_t layers, int64_t kv_heads, int64_t dim, at::
 }
 
 at::Tensor paged_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
-                           const KvArena& arena, int64_t layer, std::span<const QuerySpan> spans) {
+                           const KvArena& arena, int64_t layer, std::span<const QuerySpan> spans,
+                           SpanTables* tables) {
   TORCH_CHECK(q.dim() == 3 && k.sizes() == v.sizes() && k.size(0) == q.size(0) &&
                   k.size(1) == arena.kv_heads() && k.size(2) == arena.dim() &&
                   q.size(2) == k.size(2) && q.size(1) % k.size(1) == 0,
@@ -55,8 +56,11 @@ at::Tensor paged_attention(const at::Tensor& q, const at::Tensor& k, const at::T
       heads_side_by_side(q) && heads_side_by_side(k) && heads_side_by_side(v) &&
           arena.data().scalar_type() == q.scalar_type(),
       "paged_attention: q, k, v must have their heads side by side and be of the cache's dtype");
-  return arena.form() == WeightForm::kPanels ? paged_attention_cpu(q, k, v, arena, layer, spans)
-                                             : paged_attention_aten(q, k, v, arena, layer, spans);
+  if (arena.form() == WeightForm::kPanels)
+    return paged_attention_cpu(q, k, v, arena, layer, spans);
+  if (target_of(q) == Target::kAten) return paged_attention_aten(q, k, v, arena, layer, spans);
+  SpanTables own;
+  return paged_attention_cuda(q, k, v, arena, layer, spans, tables ? *tables : own);
 }
 
 }  // namespace valora::ops

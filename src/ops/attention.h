@@ -9,6 +9,7 @@
 
 #include "kernels/types/query_span.h"
 #include "kernels/types/weight_form.h"
+#include "ops/span_tables.h"
 
 namespace valora::ops {
 
@@ -47,9 +48,11 @@ class KvArena {
 };
 
 // Writes k and v of the step, [T, kv_heads, dim], into the blocks of `layer`. Then computes causal
-// attention of q, [T, heads, dim], over each span's cached and new keys. → [T, heads * dim]
+// attention of q, [T, heads, dim], over each span's cached and new keys. tables: of these spans,
+// kept from layer to layer; null: made for this call. → [T, heads * dim]
 at::Tensor paged_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
-                           const KvArena& arena, int64_t layer, std::span<const QuerySpan> spans);
+                           const KvArena& arena, int64_t layer, std::span<const QuerySpan> spans,
+                           SpanTables* tables = nullptr);
 
 // Causal attention without a cache, for training: each span attends only to its own tokens (context
 // 0, no blocks). Differentiable.

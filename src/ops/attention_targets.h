@@ -12,6 +12,10 @@ at::Tensor paged_attention_cpu(const at::Tensor& q, const at::Tensor& k, const a
 // Elements per layer of a KV block in panels.
 int64_t kv_layer_elements_cpu(int64_t kv_heads, int64_t dim, at::ScalarType dtype);
 
+at::Tensor paged_attention_cuda(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                                const KvArena& arena, int64_t layer,
+                                std::span<const QuerySpan> spans, SpanTables& tables);
+
 at::Tensor paged_attention_aten(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                                 const KvArena& arena, int64_t layer,
                                 std::span<const QuerySpan> spans);

@@ -21,6 +21,7 @@ at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& weight, double eps) {
   check_rows(x, weight);
   switch (target_of(x, wants_gradient(x))) {
     case Target::kCpu: return rms_norm_cpu(x, weight, eps);
+    case Target::kCuda: return rms_norm_cuda(x, weight, eps);
     case Target::kAten: break;
   }
   return rms_norm_aten(x, weight, eps);
@@ -33,6 +34,7 @@ at::Tensor add_rms_norm(at::Tensor& x, const at::Tensor& residual, const at::Ten
               "add_rms_norm: residual is ", residual.sizes());
   switch (target_of(x, wants_gradient(x) || wants_gradient(residual))) {
     case Target::kCpu: return add_rms_norm_cpu(x, residual, weight, eps);
+    case Target::kCuda: return add_rms_norm_cuda(x, residual, weight, eps);
     case Target::kAten: break;
   }
   return add_rms_norm_aten(x, residual, weight, eps);
@@ -42,6 +44,7 @@ at::Tensor quick_gelu(const at::Tensor& x) {
   TORCH_CHECK(x.is_contiguous(), "quick_gelu: x must be contiguous");
   switch (target_of(x, wants_gradient(x))) {
     case Target::kCpu: return quick_gelu_cpu(x);
+    case Target::kCuda: return quick_gelu_cuda(x);
     case Target::kAten: break;
   }
   return quick_gelu_aten(x);
@@ -56,6 +59,7 @@ void rotate_half(at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin) {
               "rotate_half: cos is ", cos.sizes(), ", x ", x.sizes());
   switch (target_of(x, wants_gradient(x))) {
     case Target::kCpu: return rotate_half_cpu(x, cos, sin);
+    case Target::kCuda: return rotate_half_cuda(x, cos, sin);
     case Target::kAten: break;
   }
   rotate_half_aten(x, cos, sin);

@@ -7,6 +7,11 @@
 namespace valora::ops {
 namespace {
 
+// The kernels record no gradients; weights in panels reject an x that wants them.
+Target target_for(const at::Tensor& x, const Weight& w) {
+  return wants_gradient(x) ? Target::kAten : target_of(w);
+}
+
 void check_input(const at::Tensor& x, const Weight& w) {
   TORCH_CHECK(x.dim() == 2 && x.size(1) == w.in(), "linear: x is ", x.sizes(), ", the weight [",
               w.out(), ", ", w.in(), "]");
@@ -48,8 +53,9 @@ void check(const at::Tensor& x, std::span<const ModuleWeight> linears, const Lor
 std::vector<at::Tensor> project(const at::Tensor& x, std::span<const ModuleWeight> linears,
                                 const LoraBatch& lora) {
   check(x, linears, lora);
-  switch (target_of(*linears[0].weight)) {
+  switch (target_for(x, *linears[0].weight)) {
     case Target::kCpu: return project_cpu(x, linears, lora);
+    case Target::kCuda: return project_cuda(x, linears, lora);
     case Target::kAten: break;
   }
   return project_aten(x, linears, lora);
@@ -67,8 +73,9 @@ at::Tensor gated(const at::Tensor& x, const ModuleWeight& gate, const ModuleWeig
   check(x, both, lora);
   TORCH_CHECK(gate.weight->out() == up.weight->out(), "gated: a gate of ", gate.weight->out(),
               " outputs, ", up.weight->out(), " to be gated");
-  switch (target_of(*gate.weight)) {
+  switch (target_for(x, *gate.weight)) {
     case Target::kCpu: return gated_cpu(x, gate, up, lora);
+    case Target::kCuda: return gated_cuda(x, gate, up, lora);
     case Target::kAten: break;
   }
   return gated_aten(x, gate, up, lora);
@@ -76,8 +83,9 @@ at::Tensor gated(const at::Tensor& x, const ModuleWeight& gate, const ModuleWeig
 
 at::Tensor linear_float(const at::Tensor& x, const Weight& w) {
   check_input(x, w);
-  switch (target_of(w)) {
+  switch (target_for(x, w)) {
     case Target::kCpu: return linear_float_cpu(x, w);
+    case Target::kCuda: return linear_float_cuda(x, w);
     case Target::kAten: break;
   }
   return linear_float_aten(x, w);

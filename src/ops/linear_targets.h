@@ -11,6 +11,12 @@ at::Tensor gated_cpu(const at::Tensor& x, const ModuleWeight& gate, const Module
                      const LoraBatch& lora);
 at::Tensor linear_float_cpu(const at::Tensor& x, const Weight& w);
 
+std::vector<at::Tensor> project_cuda(const at::Tensor& x, std::span<const ModuleWeight> linears,
+                                     const LoraBatch& lora);
+at::Tensor gated_cuda(const at::Tensor& x, const ModuleWeight& gate, const ModuleWeight& up,
+                      const LoraBatch& lora);
+at::Tensor linear_float_cuda(const at::Tensor& x, const Weight& w);
+
 std::vector<at::Tensor> project_aten(const at::Tensor& x, std::span<const ModuleWeight> linears,
                                      const LoraBatch& lora);
 at::Tensor gated_aten(const at::Tensor& x, const ModuleWeight& gate, const ModuleWeight& up,

@@ -24,7 +24,7 @@ AdapterWeights::AdapterWeights(size_t modules, PanelLayout layout)
     TORCH_CHECK(s.module < 0 || static_cast<size_t>(s.module) >= modules || !touches(s.module),
                 "an adapter twice on module ", s.module);
     touch(s.module) = {{}, {}, s.rank, s.in, s.out, s.scale};
-    format_ = {WeightForm::kPanels, layout_->dtype()};
+    format_ = {layout_->form(), layout_->dtype()};
   }
 }
 
@@ -45,6 +45,7 @@ void AdapterWeights::set(int module, LoraWeight weight, float scale) {
   touch(module) = {factor_of(a), factor_of(b), a.out(), a.in(), b.out(), scale};
   format_ = a.format();
   weights_[module] = std::move(weight);
+  on_device_ = nullptr;
 }
 
 void AdapterWeights::place(std::span<std::byte* const> blocks) {
@@ -64,6 +65,7 @@ void AdapterWeights::place(std::span<std::byte* const> blocks) {
     table_[m.shape.module].b = placed(m.b);
   }
   placed_ = true;
+  on_device_ = nullptr;
 }
 
 void AdapterWeights::displace() {
@@ -71,6 +73,7 @@ void AdapterWeights::displace() {
   for (const PanelLayout::Module& m : layout_->modules())
     table_[m.shape.module].a = table_[m.shape.module].b = {};
   placed_ = false;
+  on_device_ = nullptr;
 }
 
 void AdapterWeights::lay_together() {
@@ -91,6 +94,7 @@ void LoraBatch::add(int64_t token_begin, int64_t token_end, const AdapterWeights
               ", ", token_end, ")");
   TORCH_CHECK(adapter.resident(), "an adapter in a batch that is in no memory; place it first");
   token_end_ = std::max(token_end_, token_end);
+  on_device_ = nullptr;
   for (size_t i = segments_.size(); i-- > 0;) {
     kernels::LoraSegment& s = segments_[i];
     if (adapters_[i] != &adapter || s.coefficient != coefficient || s.token_end != token_begin)

@@ -5,6 +5,7 @@
 #include <ATen/ATen.h>
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
@@ -14,6 +15,9 @@
 #include "ops/weight.h"
 
 namespace valora::ops {
+
+struct DeviceAdapter;      // ops/lora_cuda.cc
+struct DeviceLoraTables;  // ops/lora_cuda.cc
 
 // One adapter on one linear.
 struct LoraWeight {
@@ -65,6 +69,10 @@ class AdapterWeights {
   std::span<const uint64_t> touched() const { return touched_; }
   // Of all weights; absent if no module is touched.
   std::optional<WeightFormat> format() const { return format_; }
+  // The addresses of layout()->pieces() while the adapter is placed.
+  std::span<const void* const> pieces() const { return pieces_; }
+  // The table that the kernels of a GPU read. They make it when it is first needed.
+  std::shared_ptr<const DeviceAdapter>& on_device() const { return on_device_; }
 
  private:
   kernels::LoraModule& touch(int module);
@@ -76,6 +84,7 @@ class AdapterWeights {
   std::optional<PanelLayout> layout_;
   std::vector<const void*> pieces_;  // the addresses of layout_->pieces(), for the table
   bool placed_ = false;
+  mutable std::shared_ptr<const DeviceAdapter> on_device_;
 };
 
 // An adapter with a coefficient that multiplies its scales.
@@ -118,6 +127,8 @@ class LoraBatch {
   int64_t token_end() const { return token_end_; }
   // Of all adapters' weights; absent if no module is touched.
   std::optional<WeightFormat> format() const { return format_; }
+  // The tables that the kernels of a GPU read. They make them when they are first needed.
+  std::shared_ptr<const DeviceLoraTables>& on_device() const { return on_device_; }
 
  private:
   std::vector<kernels::LoraSegment> segments_;
@@ -126,6 +137,7 @@ class LoraBatch {
   std::optional<WeightFormat> format_;
   int64_t token_end_ = 0;
   Dropout dropout_;
+  mutable std::shared_ptr<const DeviceLoraTables> on_device_;
 };
 
 }  // namespace valora::ops

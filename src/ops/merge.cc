@@ -31,6 +31,7 @@ void merge(std::span<const Merge> merges) {
   for (const Merge& m : merges) check(m, merges[0]);
   switch (target_of(*merges[0].weight)) {
     case Target::kCpu: return merge_cpu(merges);
+    case Target::kCuda: return merge_cuda(merges);
     case Target::kAten: break;
   }
   merge_aten(merges);

@@ -6,6 +6,7 @@
 namespace valora::ops {
 
 void merge_cpu(std::span<const Merge> merges);
+void merge_cuda(std::span<const Merge> merges);
 void merge_aten(std::span<const Merge> merges);
 
 }  // namespace valora::ops

@@ -2,14 +2,19 @@
 
 #include <algorithm>
 
+#include "ops/dispatch.h"
 #include "ops/panel_layout_targets.h"
 
 namespace valora::ops {
 namespace {
 
-void check_shape(const LoraShape& s, at::ScalarType dtype) {
-  TORCH_CHECK(dtype == at::kFloat || dtype == at::kBFloat16, "panels of ", dtype,
-              "; they are of float or bf16");
+void check_dtype(at::ScalarType dtype, WeightForm form) {
+  TORCH_CHECK(dtype == at::kFloat || dtype == at::kBFloat16 ||
+                  (dtype == at::kHalf && form == WeightForm::kPlain),
+              "panels of ", dtype, "; they are of float or bf16");
+}
+
+void check_shape(const LoraShape& s) {
   TORCH_CHECK(s.rank > 0 && s.in > 0 && s.out > 0, "an adapter of rank ", s.rank, " on [", s.out,
               ", ", s.in, "]");
 }
@@ -38,40 +43,78 @@ class BlockFiller {
   std::vector<PanelLayout::Piece> open_;  // the free end of each block with room, ascending
 };
 
+size_t panel_bytes(int64_t k, at::ScalarType dtype, WeightForm form) {
+  return form == WeightForm::kPanels
+             ? panel_bytes_cpu(k, dtype)
+             : static_cast<size_t>(kPlainPanelRows * k) * c10::elementSize(dtype);
+}
+
+int64_t panels_of(int64_t n, WeightForm form) {
+  return form == WeightForm::kPanels ? panels_cpu(n) : (n + kPlainPanelRows - 1) / kPlainPanelRows;
+}
+
 // The bytes of the smallest panel: a block with less room is full.
-size_t least_panel(std::span<const LoraShape> shapes, at::ScalarType dtype) {
+size_t least_panel(std::span<const LoraShape> shapes, at::ScalarType dtype, WeightForm form) {
   size_t least = SIZE_MAX;
   for (const LoraShape& s : shapes)
-    least = std::min(least, panel_bytes_cpu(std::min(s.rank, s.in), dtype));
+    least = std::min(least, panel_bytes(std::min(s.rank, s.in), dtype, form));
   return least;
+}
+
+void check_tensor(const PanelLayout::Factor& f, const TensorView& t) {
+  const bool floating = t.dtype == DType::kF32 || t.dtype == DType::kF16 || t.dtype == DType::kBF16;
+  const at::IntArrayRef shape = t.shape;
+  TORCH_CHECK(floating && shape.equals({f.n, f.k}) &&
+                  t.bytes.size() == static_cast<size_t>(f.n * f.k) * dtype_size(t.dtype),
+              dtype_name(t.dtype), " values of ", shape, " for panels of [", f.n, ", ", f.k, "]");
+}
+
+// The next piece begins aligned too.
+size_t aligned(size_t bytes) {
+  constexpr size_t kLine = 64;
+  return (bytes + kLine - 1) / kLine * kLine;
 }
 
 }  // namespace
 
-size_t largest_panel_bytes(int64_t widest_input, int64_t max_rank, at::ScalarType dtype) {
-  return panel_bytes_cpu(std::max(widest_input, max_rank), dtype);
+std::optional<WeightForm> paged_form(at::ScalarType dtype, at::Device device) {
+  switch (target_of(dtype, device)) {
+    case Target::kCpu: return WeightForm::kPanels;
+    case Target::kCuda: return WeightForm::kPlain;
+    case Target::kAten: break;
+  }
+  return std::nullopt;
+}
+
+size_t largest_panel_bytes(int64_t widest_input, int64_t max_rank, at::ScalarType dtype,
+                           WeightForm form) {
+  return panel_bytes(std::max(widest_input, max_rank), dtype, form);
 }
 
 Result<PanelLayout> PanelLayout::make(std::span<const LoraShape> shapes, at::ScalarType dtype,
-                                      size_t block_bytes) {
-  for (const LoraShape& s : shapes) check_shape(s, dtype);
+                                      size_t block_bytes, WeightForm form) {
+  check_dtype(dtype, form);
+  for (const LoraShape& s : shapes) check_shape(s);
   PanelLayout layout;
   layout.dtype_ = dtype;
+  layout.form_ = form;
   layout.block_bytes_ = block_bytes;
-  BlockFiller filler(block_bytes, least_panel(shapes, dtype));
+  BlockFiller filler(block_bytes, least_panel(shapes, dtype, form));
   const auto add = [&](int64_t n, int64_t k) {
-    const size_t panel = panel_bytes_cpu(k, dtype);
-    const int64_t panels = panels_cpu(n);
+    const size_t panel = panel_bytes(k, dtype, form);
+    const int64_t panels = panels_of(n, form);
     Factor f{n, k, std::min(panels, static_cast<int64_t>(block_bytes / panel)),
              layout.pieces_.size(), 0};
-    for (int64_t p = 0; p < panels; p += f.panels_per_piece, ++f.piece_count)
-      layout.pieces_.push_back(
-          filler.take(static_cast<size_t>(std::min(f.panels_per_piece, panels - p)) * panel));
-    layout.bytes_ += static_cast<size_t>(panels) * panel;
+    for (int64_t p = 0; p < panels; p += f.panels_per_piece, ++f.piece_count) {
+      const int64_t count = std::min(f.panels_per_piece, panels - p);
+      const size_t bytes = aligned(static_cast<size_t>(count) * panel);
+      layout.pieces_.push_back(filler.take(bytes));
+      layout.bytes_ += bytes;
+    }
     return f;
   };
   for (const LoraShape& s : shapes) {
-    const size_t largest = largest_panel_bytes(s.in, s.rank, dtype);
+    const size_t largest = largest_panel_bytes(s.in, s.rank, dtype, form);
     if (largest > block_bytes)
       return unprocessable("a panel of rank " + std::to_string(s.rank) + " on " +
                            std::to_string(s.in) + " inputs takes " + std::to_string(largest) +
@@ -81,6 +124,19 @@ Result<PanelLayout> PanelLayout::make(std::span<const LoraShape> shapes, at::Sca
   }
   layout.blocks_ = filler.blocks();
   return layout;
+}
+
+void PanelLayout::write(size_t index, const TensorView& a, const TensorView& b,
+                        std::span<std::byte* const> blocks) const {
+  TORCH_CHECK(index < modules_.size() && blocks.size() == static_cast<size_t>(blocks_), "module ",
+              index, " of ", modules_.size(), " into ", blocks.size(), " blocks instead of ",
+              blocks_);
+  const Module& m = modules_[index];
+  check_tensor(m.a, a);
+  check_tensor(m.b, b);
+  const auto write_factor = form_ == WeightForm::kPanels ? write_panels_cpu : write_panels_plain;
+  write_factor(*this, m.a, a, blocks);
+  write_factor(*this, m.b, b, blocks);
 }
 
 }  // namespace valora::ops

@@ -1,18 +1,25 @@
 // Where the panels of an adapter lie in the blocks of a memory pool that it shares with the KV
-// cache (S-LoRA §4, unified paging). Kernels read them there (kernels/types/lora.h).
+// cache (S-LoRA §4, unified paging). Kernels read them there (kernels/types/lora.h). In the plain
+// form, which GPUs read, a panel is kPlainPanelRows rows, row-major.
 #pragma once
 
 #include <ATen/ATen.h>
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "base/result.h"
 #include "base/safetensors.h"
+#include "kernels/types/weight_form.h"
 
 namespace valora::ops {
+
+using kernels::WeightForm;
+
+inline constexpr int64_t kPlainPanelRows = 16;
 
 // An adapter's A, [rank, in], and B, [out, rank], on one module of the model.
 struct LoraShape {
@@ -44,12 +51,14 @@ class PanelLayout {
   };
 
   PanelLayout() = default;
-  // dtype: of the panels, float or bf16. kUnprocessable if a panel is larger than a block; the
-  // message has the bytes. Throws c10::Error if a size is not positive.
+  // dtype: of the panels, float or bf16, in the plain form also fp16. block_bytes: a multiple of
+  // 64. kUnprocessable if a panel is larger than a block; the message has the bytes. Throws
+  // c10::Error if a size is not positive.
   static Result<PanelLayout> make(std::span<const LoraShape> shapes, at::ScalarType dtype,
-                                  size_t block_bytes);
+                                  size_t block_bytes, WeightForm form = WeightForm::kPanels);
 
   at::ScalarType dtype() const { return dtype_; }
+  WeightForm form() const { return form_; }
   int32_t blocks() const { return blocks_; }
   size_t block_bytes() const { return block_bytes_; }
   // Bytes of all panels, without the unused ends of blocks.
@@ -64,21 +73,26 @@ class PanelLayout {
 
   // Packs the values of modules()[index] into the blocks, rounded to dtype() as ATen rounds. a:
   // [rank, in], b: [out, rank], of F32, F16 or BF16, aligned or not. blocks: the addresses of the
-  // blocks(), 64-byte aligned. Runs on the calling thread alone, on any thread, and needs memory
+  // blocks(), in host memory, 64-byte aligned. Runs on the calling thread alone, on any thread, and needs memory
   // for a few panels. Throws c10::Error if shapes, dtypes or the number of blocks differ.
   void write(size_t index, const TensorView& a, const TensorView& b,
              std::span<std::byte* const> blocks) const;
 
  private:
   at::ScalarType dtype_ = at::kFloat;
+  WeightForm form_ = WeightForm::kPanels;
   int32_t blocks_ = 0;
   size_t block_bytes_ = 0, bytes_ = 0;
   std::vector<Module> modules_;
   std::vector<Piece> pieces_;
 };
 
+// The form in which kernels read adapters in the blocks of a pool; absent: they read none there.
+std::optional<WeightForm> paged_form(at::ScalarType dtype, at::Device device);
+
 // Bytes of the largest panel of any adapter of a model, hence the least size of a block.
 // widest_input: most inputs of a linear that can have adapters.
-size_t largest_panel_bytes(int64_t widest_input, int64_t max_rank, at::ScalarType dtype);
+size_t largest_panel_bytes(int64_t widest_input, int64_t max_rank, at::ScalarType dtype,
+                           WeightForm form = WeightForm::kPanels);
 
 }  // namespace valora::ops

@@ -1,4 +1,4 @@
-// The sizes of panels on CPUs.
+// Panels of adapters in each form. The caller has checked the arguments.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -6,11 +6,19 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "ops/panel_layout.h"
+
 namespace valora::ops {
 
 // Bytes of a panel with k inputs.
 size_t panel_bytes_cpu(int64_t k, at::ScalarType dtype);
 // Panels of n outputs.
 int64_t panels_cpu(int64_t n);
+
+// The tensor is of F32, F16 or BF16, [f.n, f.k].
+void write_panels_cpu(const PanelLayout& layout, const PanelLayout::Factor& f,
+                      const TensorView& tensor, std::span<std::byte* const> blocks);
+void write_panels_plain(const PanelLayout& layout, const PanelLayout::Factor& f,
+                        const TensorView& tensor, std::span<std::byte* const> blocks);
 
 }  // namespace valora::ops

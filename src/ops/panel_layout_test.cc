@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <random>
 
 #include "kernels/cpu/product/panels.h"
@@ -17,7 +18,8 @@ std::vector<LoraShape> random_shapes(std::mt19937& rng, int modules) {
   return shapes;
 }
 
-int64_t panel_bytes(int64_t k, at::ScalarType dtype) {
+int64_t panel_bytes(int64_t k, at::ScalarType dtype, WeightForm form) {
+  if (form == WeightForm::kPlain) return 16 * k * static_cast<int64_t>(c10::elementSize(dtype));
   return dtype == at::kFloat ? 64 * k : 64 * ((k + 1) / 2);
 }
 
@@ -28,7 +30,7 @@ struct Extent {
 // The extents of one factor's pieces, by block. Checks that they are whole panels.
 void add_extents(const PanelLayout& layout, const PanelLayout::Factor& f,
                  std::vector<std::vector<Extent>>& extents) {
-  const int64_t panel = panel_bytes(f.k, layout.dtype());
+  const int64_t panel = panel_bytes(f.k, layout.dtype(), layout.form());
   int64_t panels = (f.n + 15) / 16;
   const auto pieces = layout.pieces(f);
   ASSERT_EQ(static_cast<int64_t>(pieces.size()),
@@ -40,7 +42,8 @@ void add_extents(const PanelLayout& layout, const PanelLayout::Factor& f,
     ASSERT_GE(piece.block, 0);
     ASSERT_LT(piece.block, layout.blocks());
     EXPECT_EQ(piece.offset % 64, 0u);
-    const auto bytes = static_cast<size_t>(std::min(panels, f.panels_per_piece) * panel);
+    const int64_t values = std::min(panels, f.panels_per_piece) * panel;
+    const auto bytes = static_cast<size_t>((values + 63) / 64 * 64);
     extents[piece.block].push_back({piece.offset, piece.offset + bytes});
     panels -= f.panels_per_piece;
   }
@@ -78,12 +81,16 @@ void expect_sound(const PanelLayout& layout) {
 
 TEST(PanelLayout, RandomAdaptersLieInBlocksWithoutOverlapAndWithLittleWaste) {
   std::mt19937 rng(1);
+  constexpr std::pair<at::ScalarType, WeightForm> kForms[] = {
+      {at::kFloat, WeightForm::kPanels},   {at::kBFloat16, WeightForm::kPanels},
+      {at::kFloat, WeightForm::kPlain},    {at::kBFloat16, WeightForm::kPlain},
+      {at::kHalf, WeightForm::kPlain}};
   for (int i = 0; i < 200; ++i)
-    for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16}) {
+    for (const auto& [dtype, form] : kForms) {
       const auto shapes = random_shapes(rng, static_cast<int>(rng() % 40));
       const size_t block =
-          pool_block_bytes(rng() % (size_t{200} << 10), largest_panel_bytes(300, 64, dtype));
-      const auto layout = PanelLayout::make(shapes, dtype, block);
+          pool_block_bytes(rng() % (size_t{200} << 10), largest_panel_bytes(300, 64, dtype, form));
+      const auto layout = PanelLayout::make(shapes, dtype, block, form);
       ASSERT_TRUE(layout.ok()) << layout.error().message;
       ASSERT_EQ(layout->modules().size(), shapes.size());
       EXPECT_EQ(layout->block_bytes(), block);
@@ -127,6 +134,41 @@ TEST(PanelLayout, RefusesAPanelThatIsLargerThanABlock) {
   EXPECT_EQ(largest_panel_bytes(8, 256, at::kFloat), size_t{256} * 64) << "of B";
   const LoraShape none{0, 0, 4, 4};
   EXPECT_THROW((void)PanelLayout::make({&none, 1}, at::kFloat, 4096), c10::Error);
+}
+
+TEST(PanelLayout, PlainPanelsAreTheRowsOfTheTensors) {
+  const LoraShape shape{0, 5, 33, 700, 1};
+  for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16, at::kHalf}) {
+    const size_t block = pool_block_bytes(0, largest_panel_bytes(33, 64, dtype, WeightForm::kPlain));
+    const auto layout = PanelLayout::make({&shape, 1}, dtype, block, WeightForm::kPlain);
+    ASSERT_TRUE(layout.ok());
+    const PanelLayout::Module& m = layout->modules()[0];
+    EXPECT_GT(m.b.piece_count, 2u);
+    const PoolMemory pool(layout->blocks(), block, dtype, at::kCPU);
+    std::vector<std::byte*> blocks;
+    for (int32_t i = 0; i < layout->blocks(); ++i) blocks.push_back(pool.block(i));
+    const at::Tensor a = at::arange(5 * 33, at::kFloat).view({5, 33}) / 7,
+                     b = (at::arange(700 * 5, at::kFloat).view({700, 5}) / 11).to(at::kHalf);
+    const auto bytes_of = [](const at::Tensor& t) {
+      return std::span(static_cast<const uint8_t*>(t.const_data_ptr()), t.nbytes());
+    };
+    layout->write(0, {DType::kF32, {5, 33}, bytes_of(a)}, {DType::kF16, {700, 5}, bytes_of(b)},
+                  blocks);
+    const auto expect_rows = [&](const PanelLayout::Factor& f, const at::Tensor& values) {
+      const at::Tensor rounded = values.to(dtype);
+      const auto pieces = layout->pieces(f);
+      for (int64_t row = 0; row < f.n; ++row) {
+        const auto& piece = pieces[row / (16 * f.panels_per_piece)];
+        const std::byte* at = blocks[piece.block] + piece.offset +
+                              row % (16 * f.panels_per_piece) * f.k * rounded.element_size();
+        ASSERT_EQ(std::memcmp(at, rounded[row].const_data_ptr(), f.k * rounded.element_size()), 0)
+            << row;
+      }
+    };
+    expect_rows(m.a, a);
+    expect_rows(m.b, b);
+  }
+  EXPECT_THROW((void)PanelLayout::make({&shape, 1}, at::kHalf, 4096), c10::Error);
 }
 
 TEST(PanelLayout, AnAdapterThatTouchesNothingTakesNoBlock) {

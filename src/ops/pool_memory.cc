@@ -25,4 +25,10 @@ PoolMemory::PoolMemory(int32_t blocks, size_t block_bytes, at::ScalarType dtype,
   begin_ = static_cast<std::byte*>(data_.data_ptr());
 }
 
+at::Tensor PoolMemory::bytes_of(int32_t index, size_t bytes) const {
+  return data_.narrow(0, index * stride(), stride())
+      .view(at::kByte)
+      .narrow(0, 0, static_cast<int64_t>(bytes));
+}
+
 }  // namespace valora::ops

@@ -25,6 +25,8 @@ class PoolMemory {
   std::byte* block(int32_t index) const {
     return begin_ + static_cast<size_t>(index) * block_bytes_;
   }
+  // The first `bytes` of a block: uint8 [bytes].
+  at::Tensor bytes_of(int32_t index, size_t bytes) const;
   // For KvArena: all blocks, 1-d, and the elements from block to block.
   const at::Tensor& data() const { return data_; }
   int64_t stride() const {

@@ -9,7 +9,7 @@ import torch
 import checkpoints
 from checkpoints import save_adapter
 from pictures import clip, picture
-from programs import Engine, token_ids, wait_until_idle
+from programs import DEVICE, Engine, token_ids, wait_until_idle
 from reference import NO_MEDIA_TOKENS, expect_same
 
 SAMPLING = {"max_tokens": 40, "ignore_eos": True, "temperature": 0}
@@ -24,7 +24,7 @@ PROMPTS = [TEXT, LONG, IMAGE, IMAGES, VIDEO]
 def kv_bytes(model, blocks, dtype_bytes=4):
     config = model.config.get_text_config()
     head = config.hidden_size // config.num_attention_heads
-    values = (head + 15) // 16 * 16  # per token, rounded up to whole panels
+    values = head if DEVICE == "cuda" else (head + 15) // 16 * 16  # per token; on CPUs rounded up to whole panels
     kv = 16 * config.num_hidden_layers * config.num_key_value_heads * (head + values) * dtype_bytes
     widest = max(m.in_features for name, m in model.named_modules() if isinstance(m, torch.nn.Linear) and name != "lm_head")
     return blocks * max(kv, 16 * max(widest, 64) * dtype_bytes)  # a block of the pool holds every panel of an adapter

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "engine/frontend.h"
-#include "engine/visual_cache.h"
+#include "engine/tensor_cache.h"
 #include "generator/train/example.h"
 #include "models/model.h"
 
@@ -35,7 +35,7 @@ class VisualSource {
 
   const models::Model& model_;
   const Frontend& frontend_;
-  VisualCache cache_;
+  TensorCache cache_;
 };
 
 }  // namespace valora::generator

@@ -1,23 +1,23 @@
-#include "engine/visual_cache.h"
+#include "engine/tensor_cache.h"
 
 namespace valora {
 
-at::Tensor VisualCache::find(const Digest& key) {
+at::Tensor TensorCache::find(const Digest& key) {
   ++queries_;
   const auto it = index_.find(key);
   if (it == index_.end()) return {};
   ++hits_;
   entries_.splice(entries_.begin(), entries_, it->second);
-  return it->second->embeddings;
+  return it->second->tensor;
 }
 
-void VisualCache::insert(const Digest& key, at::Tensor embeddings) {
+void TensorCache::insert(const Digest& key, at::Tensor tensor) {
   if (index_.contains(key)) return;
-  bytes_ += embeddings.nbytes();
-  entries_.push_front({key, std::move(embeddings)});
+  bytes_ += tensor.nbytes();
+  entries_.push_front({key, std::move(tensor)});
   index_[key] = entries_.begin();
   while (bytes_ > capacity_ && !entries_.empty()) {
-    bytes_ -= entries_.back().embeddings.nbytes();
+    bytes_ -= entries_.back().tensor.nbytes();
     index_.erase(entries_.back().key);
     entries_.pop_back();
   }

@@ -1,4 +1,4 @@
-#include "engine/visual_cache.h"
+#include "engine/tensor_cache.h"
 
 #include <gtest/gtest.h>
 
@@ -10,8 +10,8 @@ Digest key(int i) {
   return builder.add(i).finish();
 }
 
-TEST(VisualCache, KeepsTheRecentlyUsedWithinItsBytes) {
-  VisualCache cache(3 * 40);
+TEST(TensorCache, KeepsTheRecentlyUsedWithinItsBytes) {
+  TensorCache cache(3 * 40);
   for (int i = 0; i < 3; ++i) cache.insert(key(i), at::full({10}, i, at::kFloat));
   EXPECT_EQ(cache.bytes(), 120);
   EXPECT_EQ(cache.find(key(0))[0].item<float>(), 0);
@@ -23,8 +23,8 @@ TEST(VisualCache, KeepsTheRecentlyUsedWithinItsBytes) {
   EXPECT_EQ(cache.hits(), 4);
 }
 
-TEST(VisualCache, AnEntryTooLargeLeavesNothingBehind) {
-  VisualCache cache(100);
+TEST(TensorCache, AnEntryTooLargeLeavesNothingBehind) {
+  TensorCache cache(100);
   const at::Tensor large = at::ones({26}, at::kFloat);
   cache.insert(key(1), large);
   EXPECT_FALSE(cache.find(key(1)).defined());
@@ -32,8 +32,8 @@ TEST(VisualCache, AnEntryTooLargeLeavesNothingBehind) {
   EXPECT_EQ(large.sum().item<float>(), 26);
 }
 
-TEST(VisualCache, TheFirstOfAKeyStays) {
-  VisualCache cache(100);
+TEST(TensorCache, TheFirstOfAKeyStays) {
+  TensorCache cache(100);
   cache.insert(key(1), at::zeros({5}, at::kFloat));
   cache.insert(key(1), at::ones({5}, at::kFloat));
   EXPECT_EQ(cache.find(key(1))[0].item<float>(), 0);

@@ -1,5 +1,4 @@
-// LRU cache of visual embeddings, keyed by the digest of the pixels and of the adapters that change
-// them.
+// LRU cache of tensors by a digest of what they were made of.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -12,15 +11,15 @@
 namespace valora {
 
 // Evicts the least recently used entries above the capacity (bytes). A tensor in use stays alive
-// with its holder. Not thread-safe: only the engine thread uses it.
-class VisualCache {
+// with its holder. Used by one thread.
+class TensorCache {
  public:
-  explicit VisualCache(size_t capacity_bytes) : capacity_(capacity_bytes) {}
+  explicit TensorCache(size_t capacity_bytes) : capacity_(capacity_bytes) {}
 
   bool contains(const Digest& key) const { return index_.contains(key); }
   // An undefined tensor if the key is missing.
   at::Tensor find(const Digest& key);
-  void insert(const Digest& key, at::Tensor embeddings);
+  void insert(const Digest& key, at::Tensor tensor);
   size_t bytes() const { return bytes_; }
   size_t entries() const { return index_.size(); }
   uint64_t queries() const { return queries_; }
@@ -29,7 +28,7 @@ class VisualCache {
  private:
   struct Entry {
     Digest key;
-    at::Tensor embeddings;
+    at::Tensor tensor;
   };
   size_t capacity_;
   size_t bytes_ = 0;

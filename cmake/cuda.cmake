@@ -1,0 +1,22 @@
+# CUDA for the kernels in src/kernels/cuda. AUTO: if torch is built for CUDA.
+if(VALORA_CUDA STREQUAL "AUTO")
+  set(VALORA_CUDA OFF)
+  if(TORCH_CUDA_LIBRARIES)
+    set(VALORA_CUDA ON)
+  endif()
+endif()
+if(VALORA_CUDA)
+  # The default of CMake 3.25 is an architecture that CUDA 13 no longer has.
+  if(NOT CMAKE_CUDA_ARCHITECTURES)
+    set(CMAKE_CUDA_ARCHITECTURES 80 90)
+  endif()
+  enable_language(CUDA)
+  set(CMAKE_CUDA_STANDARD 17)  # CMake 3.25 knows no flag for 20
+  set(CMAKE_CUDA_STANDARD_REQUIRED ON)
+  set(CMAKE_CUDA_RUNTIME_LIBRARY Static)
+  set(CMAKE_CUDA_FLAGS_RELWITHDEBINFO "-O3 -lineinfo -DNDEBUG")
+  if(CCACHE)
+    set(CMAKE_CUDA_COMPILER_LAUNCHER ${CCACHE})
+  endif()
+  find_package(CUDAToolkit REQUIRED)
+endif()

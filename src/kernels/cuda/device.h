@@ -1,0 +1,12 @@
+// The GPU that launches go to.
+#pragma once
+
+#include "kernels/cuda/types.h"
+
+namespace valora::kernels::cuda {
+
+// Of the current GPU; 132, an H100's, if there is none.
+int32_t multiprocessors();
+const char* message_of(Status status);
+
+}  // namespace valora::kernels::cuda

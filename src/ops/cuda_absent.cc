@@ -1,0 +1,38 @@
+// Of builds without CUDA kernels: ops/dispatch.h selects none of these.
+#include "ops/attention_targets.h"
+#include "ops/dispatch.h"
+#include "ops/elementwise_targets.h"
+#include "ops/linear_targets.h"
+#include "ops/merge_targets.h"
+
+namespace valora::ops {
+namespace {
+
+[[noreturn]] void absent() { TORCH_CHECK(false, "this build has no CUDA kernels"); }
+
+}  // namespace
+
+bool has_cuda_kernels() { return false; }
+
+at::Tensor rms_norm_cuda(const at::Tensor&, const at::Tensor&, double) { absent(); }
+at::Tensor add_rms_norm_cuda(at::Tensor&, const at::Tensor&, const at::Tensor&, double) {
+  absent();
+}
+at::Tensor quick_gelu_cuda(const at::Tensor&) { absent(); }
+void rotate_half_cuda(at::Tensor&, const at::Tensor&, const at::Tensor&) { absent(); }
+at::Tensor paged_attention_cuda(const at::Tensor&, const at::Tensor&, const at::Tensor&,
+                                const KvArena&, int64_t, std::span<const QuerySpan>, SpanTables&) {
+  absent();
+}
+std::vector<at::Tensor> project_cuda(const at::Tensor&, std::span<const ModuleWeight>,
+                                     const LoraBatch&) {
+  absent();
+}
+at::Tensor gated_cuda(const at::Tensor&, const ModuleWeight&, const ModuleWeight&,
+                      const LoraBatch&) {
+  absent();
+}
+at::Tensor linear_float_cuda(const at::Tensor&, const Weight&) { absent(); }
+void merge_cuda(std::span<const Merge>) { absent(); }
+
+}  // namespace valora::ops

@@ -1,0 +1,19 @@
+#include "kernels/cuda/device.h"
+
+#include "ops/cuda_types.h"
+#include "ops/dispatch.h"
+
+namespace valora::ops {
+
+bool has_cuda_kernels() { return true; }
+
+void check_launch(kernels::cuda::Status status, const char* what) {
+  TORCH_CHECK(status == 0, what, " on a GPU: ", kernels::cuda::message_of(status));
+}
+
+int32_t multiprocessors() {
+  static const int32_t count = kernels::cuda::multiprocessors();
+  return count;
+}
+
+}  // namespace valora::ops

@@ -1,0 +1,37 @@
+#include <algorithm>
+#include <cstring>
+
+#include "ops/panel_layout_targets.h"
+#include "ops/tensor_rows.h"
+
+namespace valora::ops {
+namespace {
+
+template <typename T>
+void write_rows(const PanelLayout& layout, const PanelLayout::Factor& f, const TensorView& tensor,
+                std::span<std::byte* const> blocks) {
+  TensorRows<T> rows(tensor, f.k);
+  const auto pieces = layout.pieces(f);
+  const int64_t per_piece = f.panels_per_piece * kPlainPanelRows;
+  for (int64_t row = 0, count; row < f.n; row += count) {
+    // A panel at a time, so that converted values need little memory.
+    count = std::min(kPlainPanelRows, f.n - row);
+    const PanelLayout::Piece& piece = pieces[row / per_piece];
+    std::memcpy(blocks[piece.block] + piece.offset +
+                    static_cast<size_t>(row % per_piece * f.k) * sizeof(T),
+                rows.read(row, count), static_cast<size_t>(count * f.k) * sizeof(T));
+  }
+}
+
+}  // namespace
+
+void write_panels_plain(const PanelLayout& layout, const PanelLayout::Factor& f,
+                        const TensorView& tensor, std::span<std::byte* const> blocks) {
+  switch (layout.dtype()) {
+    case at::kFloat: write_rows<float>(layout, f, tensor, blocks); break;
+    case at::kHalf: write_rows<c10::Half>(layout, f, tensor, blocks); break;
+    default: write_rows<kernels::bf16>(layout, f, tensor, blocks); break;
+  }
+}
+
+}  // namespace valora::ops
