@@ -80,7 +80,8 @@ Runner::Runner(const models::Model& model, ops::KvArena arena, at::ScalarType dt
       device_(device),
       clock_(clock),
       visuals_(model, dtype, visual_cache_bytes, clock),
-      switcher_(std::move(switcher)) {}
+      switcher_(std::move(switcher)),
+      graphs_(DecodeGraphs::make(model, arena_)) {}
 
 bool Runner::ready(const scheduler::Request& request, int begin, int end) const {
   const auto& s = static_cast<const Sequence&>(request);
@@ -135,6 +136,7 @@ const models::MergedWeights* Runner::use_weights(const StepPlan& plan) {
   return switcher_->use(before && before->id == plan.merged ? before : nullptr);
 }
 
+// With tokens and positions on the host.
 models::Batch Runner::build_batch(const StepPlan& plan) {
   models::Batch batch;
   batch.kv = &arena_;
@@ -159,11 +161,31 @@ models::Batch Runner::build_batch(const StepPlan& plan) {
                                      .narrow(0, first - span.token_begin, last - first)});
     });
   }
-  batch.tokens = long_tensor(tokens, device_);
+  batch.tokens = at::tensor(tokens, at::kLong);
   std::vector<at::Tensor> rows;
-  for (const auto& axis : positions) rows.push_back(long_tensor(axis, device_));
+  for (const auto& axis : positions) rows.push_back(at::tensor(axis, at::kLong));
   batch.positions = at::stack(rows);
   return batch;
+}
+
+at::Tensor Runner::hidden_states(models::Batch& batch) {
+  if (graphs_)
+    if (const auto hidden = graphs_->forward(batch)) return *hidden;
+  batch.tokens = batch.tokens.to(device_);
+  batch.positions = batch.positions.to(device_);
+  return model_.forward(batch);
+}
+
+// In host memory: float [rows, vocab].
+at::Tensor Runner::logits_of(const at::Tensor& hidden, const std::vector<int64_t>& rows) const {
+  const auto count = static_cast<int64_t>(rows.size());
+  const bool all = count == hidden.size(0);  // in order, each once
+  const at::Tensor logits =
+      model_.logits(all ? hidden : hidden.index_select(0, long_tensor(rows, device_)));
+  if (logits.is_cpu()) return logits.contiguous();
+  at::Tensor host =
+      at::empty(logits.sizes(), at::TensorOptions().dtype(at::kFloat).pinned_memory(true));
+  return host.copy_(logits);
 }
 
 // hidden: [tokens of the item, hidden size]. Each row tells how likely the next token was.
@@ -177,8 +199,7 @@ void Runner::score_prompt(const StepItem& item, const at::Tensor& hidden) {
     const std::vector<int64_t> rows(
         wanted.begin() + static_cast<int64_t>(first),
         wanted.begin() + static_cast<int64_t>(std::min(first + kScoredRows, wanted.size())));
-    const at::Tensor logits =
-        model_.logits(hidden.index_select(0, long_tensor(rows, device_))).cpu().contiguous();
+    const at::Tensor logits = logits_of(hidden, rows);
     const int64_t vocab = logits.size(1);
     const float* data = logits.const_data_ptr<float>();
     ops::torch_parallel()(0, static_cast<int64_t>(rows.size()), 1, [&](int64_t begin, int64_t end) {
@@ -224,8 +245,8 @@ Result<std::vector<StepOutput>> Runner::run(const StepPlan& plan) {
 }
 
 std::vector<StepOutput> Runner::forward(const StepPlan& plan) {
-  const models::Batch batch = build_batch(plan);
-  const at::Tensor hidden = model_.forward(batch);
+  models::Batch batch = build_batch(plan);
+  const at::Tensor hidden = hidden_states(batch);
   for (size_t i = 0; i < plan.items.size(); ++i)
     if (sequence_of(plan.items[i]).owner->prompt_logprobs)
       score_prompt(plan.items[i], hidden.narrow(0, batch.spans[i].begin, batch.spans[i].queries));
@@ -247,10 +268,7 @@ std::vector<StepOutput> Runner::forward(const StepPlan& plan) {
     }
     outputs.push_back(std::move(output));
   }
-  if (!sampled_rows.empty())
-    sample(outputs, model_.logits(hidden.index_select(0, long_tensor(sampled_rows, device_)))
-                        .cpu()
-                        .contiguous());
+  if (!sampled_rows.empty()) sample(outputs, logits_of(hidden, sampled_rows));
   return outputs;
 }
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/decode_graphs.h"
 #include "engine/mode_switcher.h"
 #include "engine/sequence.h"
 #include "engine/visual_encoder.h"
@@ -38,6 +39,8 @@ class Runner final : public scheduler::StepExecutor {
  private:
   const models::MergedWeights* use_weights(const scheduler::StepPlan& plan);
   models::Batch build_batch(const scheduler::StepPlan& plan);
+  at::Tensor hidden_states(models::Batch& batch);
+  at::Tensor logits_of(const at::Tensor& hidden, const std::vector<int64_t>& rows) const;
   Duration time_for_visuals(const scheduler::StepPlan& plan) const;
   std::vector<scheduler::StepOutput> forward(const scheduler::StepPlan& plan);
   void score_prompt(const scheduler::StepItem& item, const at::Tensor& rows);
@@ -50,6 +53,7 @@ class Runner final : public scheduler::StepExecutor {
   const Clock& clock_;
   VisualEncoder visuals_;
   std::unique_ptr<ModeSwitcher> switcher_;
+  std::unique_ptr<DecodeGraphs> graphs_;  // null on CPUs
   Duration decode_time_{};  // of the last step without prompts
 };
 

@@ -62,6 +62,7 @@ ModelSpec decoder_spec(const DecoderConfig& c, const std::string& architecture) 
   spec.vocab = c.vocab;
   spec.hidden = c.hidden;
   spec.layers = c.layers;
+  spec.heads = c.heads;
   spec.kv_heads = c.kv_heads;
   spec.head_dim = c.head_dim;
   spec.max_positions = c.max_positions;

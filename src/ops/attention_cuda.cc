@@ -1,19 +1,9 @@
-#include "kernels/cuda/attention.h"
+#include "ops/attention_cuda.h"
 
 #include "ops/attention_targets.h"
 #include "ops/cuda_types.h"
-#include "ops/device_tables.h"
 
 namespace valora::ops {
-
-struct DeviceSpanTables {
-  kernels::cuda::AttentionShape shape;
-  kernels::cuda::AttentionSizes sizes;
-  kernels::cuda::AttentionTables tables;
-  DeviceTables memory;  // of the tables
-  at::Tensor workspace;
-};
-
 namespace {
 
 using kernels::cuda::AttentionPlan;
@@ -40,51 +30,71 @@ std::shared_ptr<DeviceSpanTables> make_tables(const AttentionShape& shape,
   auto tables = std::make_shared<DeviceSpanTables>();
   tables->shape = shape;
   tables->sizes = plan.sizes;
-  DeviceTables& memory = tables->memory;
-  const size_t span_table = memory.add(plan.spans), blocks = memory.add(plan.block_tables),
-               slots = memory.add(plan.slots), tiles = memory.add(plan.tiles);
-  memory.copy_to(device);
-  tables->tables = {
-      memory.at<kernels::cuda::DeviceSpan>(span_table), memory.at<int32_t>(blocks),
-      memory.at<int64_t>(slots), memory.at<kernels::cuda::AttentionTile>(tiles)};
-  const size_t bytes =
-      kernels::cuda::attention_workspace_bytes(plan.sizes, shape.kv_heads, shape.dim);
-  tables->workspace = at::empty({static_cast<int64_t>(bytes)},
-                                at::TensorOptions().dtype(at::kByte).device(device));
+  const SpanOffsets offsets = add_tables(plan, tables->memory);
+  tables->memory.copy_to(device);
+  tables->tables = tables_at(offsets, tables->memory);
+  tables->workspace = attention_workspace(shape, plan.sizes, device);
   return tables;
 }
 
 }  // namespace
 
+AttentionShape attention_shape(const KvArena& arena, int64_t heads, bool rows_aligned) {
+  const at::Tensor& cache = arena.data();
+  const auto element = static_cast<int64_t>(cache.element_size());
+  const bool fast = rows_aligned &&
+                    aligned(cache.const_data_ptr(), cache.stride(0) * element) &&
+                    aligned(nullptr, cache.stride(1) * element) &&
+                    aligned(nullptr, arena.dim() * element);
+  return {static_cast<int32_t>(heads),
+          static_cast<int32_t>(arena.kv_heads()),
+          static_cast<int32_t>(arena.dim()),
+          cuda_dtype(cache.scalar_type()),
+          fast,
+          multiprocessors()};
+}
+
+SpanOffsets add_tables(const AttentionPlan& plan, DeviceTables& memory) {
+  SpanOffsets offsets{};
+  offsets.spans = memory.add(plan.spans);
+  offsets.block_tables = memory.add(plan.block_tables);
+  offsets.slots = memory.add(plan.slots);
+  offsets.tiles = memory.add(plan.tiles);
+  return offsets;
+}
+
+kernels::cuda::AttentionTables tables_at(const SpanOffsets& offsets, const DeviceTables& memory) {
+  return {memory.at<kernels::cuda::DeviceSpan>(offsets.spans),
+          memory.at<int32_t>(offsets.block_tables), memory.at<int64_t>(offsets.slots),
+          memory.at<kernels::cuda::AttentionTile>(offsets.tiles)};
+}
+
+at::Tensor attention_workspace(const AttentionShape& shape,
+                               const kernels::cuda::AttentionSizes& sizes, at::Device device) {
+  const size_t bytes = kernels::cuda::attention_workspace_bytes(sizes, shape.kv_heads, shape.dim);
+  return at::empty({static_cast<int64_t>(bytes)},
+                   at::TensorOptions().dtype(at::kByte).device(device));
+}
+
 at::Tensor paged_attention_cuda(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                                 const KvArena& arena, int64_t layer,
                                 std::span<const QuerySpan> spans, SpanTables& tables) {
   const at::Tensor& cache = arena.data();
-  const kernels::cuda::KvCache view{cache.data_ptr(),
-                                    cache.stride(0),
-                                    layer * cache.stride(1),
-                                    static_cast<int32_t>(arena.kv_heads()),
-                                    static_cast<int32_t>(arena.dim()),
-                                    cuda_dtype(cache.scalar_type())};
-  const auto element = static_cast<int64_t>(cache.element_size());
-  const bool fast = aligned(q) && aligned(k) && aligned(v) &&
-                    aligned(cache.const_data_ptr(), cache.stride(0) * element) &&
-                    aligned(nullptr, cache.stride(1) * element) &&
-                    aligned(nullptr, arena.dim() * element);
-  if (!tables.on_device || tables.on_device->shape.aligned != fast)
-    tables.on_device = make_tables(
-        {static_cast<int32_t>(q.size(1)), view.kv_heads, view.dim, view.dtype, fast,
-         multiprocessors()},
-        spans, q.size(0), q.device());
+  const AttentionShape shape =
+      attention_shape(arena, q.size(1), aligned(q) && aligned(k) && aligned(v));
+  if (!tables.on_device || tables.on_device->shape.aligned != shape.aligned)
+    tables.on_device = make_tables(shape, spans, q.size(0), q.device());
   const DeviceSpanTables& step = *tables.on_device;
+  const kernels::cuda::KvCache view{cache.data_ptr(), cache.stride(0), layer * cache.stride(1),
+                                    shape.kv_heads,   shape.dim,       shape.dtype};
   const at::Tensor out = at::empty({q.size(0), q.size(1) * q.size(2)}, q.options());
   const kernels::cuda::Stream stream = stream_of(q);
   check_launch(kernels::cuda::store_kv(view, rows_of(k), rows_of(v), step.tables.slots, q.size(0),
                                        stream),
                "store_kv");
-  check_launch(kernels::cuda::paged_attention(view, rows_of(q), static_cast<int32_t>(q.size(1)),
-                                              out.data_ptr(), step.sizes, step.tables,
-                                              step.workspace.data_ptr(), stream),
+  check_launch(kernels::cuda::paged_attention(view, rows_of(q), shape.heads, out.data_ptr(),
+                                              step.sizes, step.tables, step.workspace.data_ptr(),
+                                              stream),
                "paged_attention");
   return out;
 }

@@ -4,6 +4,7 @@
 #include <ATen/ATen.h>
 
 #include <cstring>
+#include <span>
 #include <vector>
 
 namespace valora::ops {
@@ -11,19 +12,31 @@ namespace valora::ops {
 // Arrays of several types in one copy to a device. The arrays begin 16-byte aligned.
 class DeviceTables {
  public:
-  // → the offset of the array
+  // → the offset of the array in bytes
   template <typename T>
-  size_t add(const std::vector<T>& values) {
+  size_t add(std::span<const T> values) {
     constexpr size_t kAlignment = 16;
     const size_t at = (bytes_.size() + kAlignment - 1) / kAlignment * kAlignment;
-    bytes_.resize(at + values.size() * sizeof(T));
-    if (!values.empty()) std::memcpy(bytes_.data() + at, values.data(), values.size() * sizeof(T));
+    bytes_.resize(at + values.size_bytes());
+    if (!values.empty()) std::memcpy(bytes_.data() + at, values.data(), values.size_bytes());
     return at;
   }
+  template <typename T>
+  size_t add(const std::vector<T>& values) {
+    return add(std::span<const T>(values));
+  }
+  // For the next step, at the same addresses if it adds arrays of the same sizes.
+  void clear() { bytes_.clear(); }
+
   void copy_to(at::Device device) {
-    memory_ = at::empty({static_cast<int64_t>(bytes_.size())}, at::kByte);
-    if (!bytes_.empty()) std::memcpy(memory_.data_ptr(), bytes_.data(), bytes_.size());
-    memory_ = memory_.to(device);
+    const auto size = static_cast<int64_t>(bytes_.size());
+    if (!memory_.defined() || memory_.numel() < size) {
+      host_ = at::empty({size}, at::TensorOptions().dtype(at::kByte).pinned_memory(true));
+      memory_ = at::empty({size}, at::TensorOptions().dtype(at::kByte).device(device));
+    }
+    if (size == 0) return;
+    std::memcpy(host_.data_ptr(), bytes_.data(), bytes_.size());
+    memory_.narrow(0, 0, size).copy_(host_.narrow(0, 0, size), /*non_blocking=*/true);
   }
   // On the device.
   template <typename T>
@@ -31,10 +44,11 @@ class DeviceTables {
     return reinterpret_cast<const T*>(static_cast<const std::byte*>(memory_.const_data_ptr()) +
                                       offset);
   }
+  const at::Tensor& memory() const { return memory_; }
 
  private:
   std::vector<std::byte> bytes_;
-  at::Tensor memory_;
+  at::Tensor host_, memory_;
 };
 
 }  // namespace valora::ops

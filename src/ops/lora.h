@@ -123,6 +123,8 @@ class LoraBatch {
     return module >= 0 && static_cast<size_t>(module) < 64 * touched_.size() &&
            (touched_[module / 64] >> (module % 64) & 1) != 0;
   }
+  // One bit per module that any adapter touches; empty without adapters.
+  std::span<const uint64_t> touched() const { return touched_; }
   // The largest token_end of all segments.
   int64_t token_end() const { return token_end_; }
   // Of all adapters' weights; absent if no module is touched.

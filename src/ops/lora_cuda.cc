@@ -50,27 +50,43 @@ std::shared_ptr<const DeviceAdapter> make_table(const AdapterWeights& adapter, a
 
 std::shared_ptr<const DeviceLoraTables> make_tables(const LoraBatch& lora, at::Device device) {
   auto made = std::make_shared<DeviceLoraTables>();
-  std::vector<DeviceLoraSegment> segments;
-  for (size_t i = 0; i < lora.segments().size(); ++i) {
-    const kernels::LoraSegment& s = lora.segments()[i];
-    const DeviceAdapter& adapter = on_device(lora.adapter(i), device);
-    segments.push_back({static_cast<int32_t>(s.token_begin), static_cast<int32_t>(s.token_end), 0,
-                        s.coefficient, adapter.table});
-    made->max_rank = std::max(made->max_rank, adapter.max_rank);
-  }
-  const kernels::cuda::LoraPlan plan = kernels::cuda::plan_lora(segments.data(), segments.size());
-  DeviceTables& memory = made->memory;
-  const size_t segment_table = memory.add(plan.segments), shrink = memory.add(plan.shrink_tiles),
-               expand = memory.add(plan.expand_tiles), covers = memory.add(plan.covers);
-  memory.copy_to(device);
+  const kernels::cuda::LoraPlan plan = plan_of(lora, device);
+  const LoraOffsets offsets = add_tables(plan, made->memory);
+  made->memory.copy_to(device);
   made->sizes = plan.sizes;
-  made->tables = {memory.at<DeviceLoraSegment>(segment_table),
-                  memory.at<kernels::cuda::LoraShrinkTile>(shrink),
-                  memory.at<kernels::cuda::LoraExpandTile>(expand), memory.at<int32_t>(covers)};
+  made->tables = tables_at(offsets, made->memory);
+  for (size_t i = 0; i < lora.segments().size(); ++i)
+    made->max_rank = std::max(made->max_rank, on_device(lora.adapter(i), device).max_rank);
   return made;
 }
 
 }  // namespace
+
+kernels::cuda::LoraPlan plan_of(const LoraBatch& lora, at::Device device) {
+  std::vector<DeviceLoraSegment> segments;
+  for (size_t i = 0; i < lora.segments().size(); ++i) {
+    const kernels::LoraSegment& s = lora.segments()[i];
+    segments.push_back({static_cast<int32_t>(s.token_begin), static_cast<int32_t>(s.token_end), 0,
+                        s.coefficient, on_device(lora.adapter(i), device).table});
+  }
+  return kernels::cuda::plan_lora(segments.data(), segments.size());
+}
+
+LoraOffsets add_tables(const kernels::cuda::LoraPlan& plan, DeviceTables& memory) {
+  LoraOffsets offsets{};
+  offsets.segments = memory.add(plan.segments);
+  offsets.shrink_tiles = memory.add(plan.shrink_tiles);
+  offsets.expand_tiles = memory.add(plan.expand_tiles);
+  offsets.covers = memory.add(plan.covers);
+  return offsets;
+}
+
+kernels::cuda::LoraTables tables_at(const LoraOffsets& offsets, const DeviceTables& memory) {
+  return {memory.at<DeviceLoraSegment>(offsets.segments),
+          memory.at<kernels::cuda::LoraShrinkTile>(offsets.shrink_tiles),
+          memory.at<kernels::cuda::LoraExpandTile>(offsets.expand_tiles),
+          memory.at<int32_t>(offsets.covers)};
+}
 
 const DeviceAdapter& on_device(const AdapterWeights& adapter, at::Device device) {
   std::shared_ptr<const DeviceAdapter>& made = adapter.on_device();

@@ -25,6 +25,14 @@ struct DeviceLoraTables {
   int32_t max_rank = 0;
 };
 
+// The plan of a step, with the adapters' tables on the device.
+kernels::cuda::LoraPlan plan_of(const LoraBatch& lora, at::Device device);
+struct LoraOffsets {
+  size_t segments, shrink_tiles, expand_tiles, covers;
+};
+LoraOffsets add_tables(const kernels::cuda::LoraPlan& plan, DeviceTables& memory);
+kernels::cuda::LoraTables tables_at(const LoraOffsets& offsets, const DeviceTables& memory);
+
 // Both are made by the first call. The adapter must be resident.
 const DeviceAdapter& on_device(const AdapterWeights& adapter, at::Device device);
 const DeviceLoraTables& on_device(const LoraBatch& lora, at::Device device);

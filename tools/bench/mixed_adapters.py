@@ -24,15 +24,20 @@ import checkpoints
 from valora_server import Valora
 
 
+def synchronize(device):
+    if device.type == "cuda":
+        torch.cuda.synchronize()
+
+
 class Reference:
-    def __init__(self, model_dir, adapter_dirs, tower):
+    def __init__(self, model_dir, adapter_dirs, tower, device):
         family = Qwen2VLForConditionalGeneration if tower else Qwen2ForCausalLM
-        model = family.from_pretrained(model_dir, dtype=torch.bfloat16).eval()
+        model = family.from_pretrained(model_dir, dtype=torch.bfloat16).to(device).eval()
         if adapter_dirs:
             model = PeftModel.from_pretrained(model, adapter_dirs[0], adapter_name="a0")
             for i, path in enumerate(adapter_dirs[1:], 1):
                 model.load_adapter(path, adapter_name=f"a{i}")
-        self.model = model.eval()
+        self.model = model.to(device).eval()
 
     @torch.inference_mode()
     def run(self, inputs, names, tokens):
@@ -40,13 +45,16 @@ class Reference:
 
         def on_first(_, scores):  # the prefill ends with the first scores
             if not first:
+                synchronize(scores.device)
                 first.append(time.perf_counter())
             return scores
 
+        device = self.model.device
         begin = time.perf_counter()
         extra = {"adapter_names": names} if hasattr(self.model, "peft_config") else {}
-        self.model.generate(**inputs, **extra, max_new_tokens=tokens, min_new_tokens=tokens, do_sample=False,
-                            pad_token_id=0, logits_processor=[on_first])
+        self.model.generate(**{k: v.to(device) for k, v in inputs.items()}, **extra, max_new_tokens=tokens,
+                            min_new_tokens=tokens, do_sample=False, pad_token_id=0, logits_processor=[on_first])
+        synchronize(device)
         end = time.perf_counter()
         return end - begin, end - first[0]
 
@@ -54,15 +62,15 @@ class Reference:
 class Bandwidth:
     """Memory bandwidth in bytes per second, measured by summing an array larger than the caches. It bounds a decode step."""
 
-    def __init__(self, threads):
+    def __init__(self, threads, device):
         torch.set_num_threads(threads)
-        self.data = torch.ones(1 << 28, dtype=torch.float32)
+        self.data = torch.ones(1 << 28, dtype=torch.float32, device=device)
 
     def measure(self, times):
         rates = []
         for _ in range(times):
             begin = time.perf_counter()
-            self.data.sum()
+            self.data.sum().item()
             rates.append(self.data.nbytes / (time.perf_counter() - begin))
         return rates
 
@@ -88,6 +96,7 @@ def main():
     parser.add_argument("--rank", type=int, default=16)
     parser.add_argument("--threads", type=int, default=os.cpu_count())
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu", help="of both")
     parser.add_argument("--tower", action="store_true", help="Qwen2-VL: a 224 x 224 image per prompt")
     parser.add_argument("--base", action="store_true", help="no adapters on either side")
     options = parser.parse_args()
@@ -112,9 +121,9 @@ def main():
         ids = torch.tensor([row] * options.batch)
         inputs = dict(input_ids=ids, attention_mask=torch.ones_like(ids), **vision)
 
-    rate = max(Bandwidth(options.threads).measure(5))
-    reference = Reference(model_dir, adapter_dirs, options.tower)
-    ours = Valora(options.program, model_dir, adapter_dirs, options.threads)
+    rate = max(Bandwidth(options.threads, options.device).measure(5))
+    reference = Reference(model_dir, adapter_dirs, options.tower, options.device)
+    ours = Valora(options.program, model_dir, adapter_dirs, options.threads, ["--device", options.device])
     rows = {"valora": [], "reference": []}
     try:
         for round_ in range(options.rounds + 1):  # the first is a warm-up of both

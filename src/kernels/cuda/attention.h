@@ -78,6 +78,14 @@ struct AttentionPlan {
 AttentionPlan plan_attention(const AttentionShape& shape, const QuerySpan* spans, size_t count,
                              int64_t tokens);
 
+// For captured graphs: the bounds of steps of one query per span, of at most `spans` spans of at
+// most `longest` keys. Only with tensor cores and heads / kv_heads of at most 16 (decode_fits).
+bool decode_fits(const AttentionShape& shape);
+AttentionSizes decode_sizes(const AttentionShape& shape, int32_t spans, int32_t longest);
+// The plan of such a step within its bounds. The sizes of the tables depend on these alone; spans
+// beyond `count` have no queries, and their tokens no slots.
+AttentionPlan plan_decode(const AttentionSizes& sizes, const QuerySpan* spans, size_t count);
+
 // The device copies of a plan's tables.
 struct AttentionTables {
   const DeviceSpan* spans = nullptr;

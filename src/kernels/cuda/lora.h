@@ -67,6 +67,12 @@ struct LoraPlan {
 };
 LoraPlan plan_lora(const DeviceLoraSegment* segments, size_t count);
 
+// For captured graphs: the bounds of steps of at most `tokens` tokens with at most `rows` tokens of
+// all segments.
+LoraSizes bounded_lora_sizes(int32_t tokens, int32_t rows);
+// Whether a plan holds within the bounds; then its tables get sizes that depend on these alone.
+bool bound_lora_plan(const LoraSizes& bounds, LoraPlan& plan);
+
 // The device copies of a plan's tables.
 struct LoraTables {
   const DeviceLoraSegment* segments = nullptr;

@@ -15,17 +15,17 @@ int64_t round_up(int64_t a, int64_t b) { return (a + b - 1) / b * b; }
 
 int64_t keys_of(const DeviceSpan& span) { return int64_t{span.context} + span.queries; }
 
-// The keys per thread block that give the shortest schedule of equal waves.
-int64_t choose_split(const AttentionShape& shape, const std::vector<DeviceSpan>& spans,
-                     int32_t decode_spans, int64_t longest) {
+// The keys per thread block that give the shortest schedule of equal waves. keys: per span.
+int64_t choose_split(const AttentionShape& shape, const std::vector<int64_t>& span_keys,
+                     int64_t longest) {
   const int64_t slots = kBlocksPerProcessor * std::max(shape.multiprocessors, 1);
   int64_t best = round_up(std::max<int64_t>(longest, 1), kSplitUnit), best_cost = INT64_MAX;
   for (int64_t parts = 1; parts <= 64; ++parts) {
     const int64_t keys = round_up((longest + parts - 1) / parts, kSplitUnit);
     if (parts > 1 && keys < 2 * kSplitUnit) break;
     int64_t blocks = 0;
-    for (int32_t i = 0; i < decode_spans; ++i)
-      blocks += (keys_of(spans[i]) + keys - 1) / keys * shape.kv_heads;
+    for (const int64_t of_span : span_keys)
+      blocks += (of_span + keys - 1) / keys * shape.kv_heads;
     // The second launch, which merges the parts, costs about as much as another block.
     const int64_t cost = (blocks + slots - 1) / slots * (keys + kBlockOverhead) +
                          (parts > 1 ? 2 * kBlockOverhead : 0);
@@ -67,6 +67,7 @@ AttentionPlan plan_attention(const AttentionShape& shape, const QuerySpan* spans
   const auto decodes = [&](const QuerySpan& span) {
     return tensor_cores && span.queries * group <= kDecodeRows;
   };
+  std::vector<int64_t> span_keys;
   for (const bool decode : {true, false})
     for (size_t i = 0; i < count; ++i)
       if (spans[i].queries > 0 && decodes(spans[i]) == decode) {
@@ -75,11 +76,11 @@ AttentionPlan plan_attention(const AttentionShape& shape, const QuerySpan* spans
         ++sizes.decode_spans;
         const DeviceSpan& span = plan.spans.back();
         sizes.decode_rows = std::max(sizes.decode_rows, static_cast<int32_t>(span.queries * group));
-        sizes.longest = std::max(sizes.longest, static_cast<int32_t>(keys_of(span)));
+        span_keys.push_back(keys_of(span));
+        sizes.longest = std::max(sizes.longest, static_cast<int32_t>(span_keys.back()));
       }
   if (sizes.decode_spans > 0)
-    sizes.split_keys =
-        static_cast<int32_t>(choose_split(shape, plan.spans, sizes.decode_spans, sizes.longest));
+    sizes.split_keys = static_cast<int32_t>(choose_split(shape, span_keys, sizes.longest));
 
   const int32_t tile_queries =
       tensor_cores ? static_cast<int32_t>(prefill_rows(shape.dim) / group) : 1;
@@ -92,6 +93,33 @@ AttentionPlan plan_attention(const AttentionShape& shape, const QuerySpan* spans
   std::stable_sort(plan.tiles.begin(), plan.tiles.end(),
                    [&](const auto& a, const auto& b) { return last_key(a) > last_key(b); });
   sizes.tiles = static_cast<int32_t>(plan.tiles.size());
+  return plan;
+}
+
+bool decode_fits(const AttentionShape& shape) {
+  return attention_kernels(shape) == AttentionKernels::kTensorCores &&
+         shape.heads / shape.kv_heads <= kDecodeRows;
+}
+
+AttentionSizes decode_sizes(const AttentionShape& shape, int32_t spans, int32_t longest) {
+  AttentionSizes sizes;
+  sizes.kernels = AttentionKernels::kTensorCores;
+  sizes.tokens = sizes.decode_spans = spans;
+  sizes.decode_rows = shape.heads / shape.kv_heads;
+  sizes.longest = longest;
+  sizes.split_keys = static_cast<int32_t>(
+      choose_split(shape, std::vector<int64_t>(static_cast<size_t>(spans), longest), longest));
+  return sizes;
+}
+
+AttentionPlan plan_decode(const AttentionSizes& sizes, const QuerySpan* spans, size_t count) {
+  AttentionPlan plan;
+  plan.sizes = sizes;
+  plan.slots.assign(sizes.tokens, -1);
+  for (size_t i = 0; i < count; ++i) add_span(plan, spans[i]);
+  plan.spans.resize(sizes.decode_spans);
+  const int64_t blocks = (int64_t{sizes.longest} + kBlockTokens - 1) / kBlockTokens;
+  plan.block_tables.resize(blocks * sizes.decode_spans);
   return plan;
 }
 

@@ -68,6 +68,26 @@ LoraPlan plan_lora(const DeviceLoraSegment* segments, size_t count) {
   return plan;
 }
 
+LoraSizes bounded_lora_sizes(int32_t tokens, int32_t rows) {
+  // A tile has at least one token. Longer ones are made only of longer segments than a step has.
+  return {rows, tokens, rows, kNarrow};
+}
+
+bool bound_lora_plan(const LoraSizes& bounds, LoraPlan& plan) {
+  const LoraSizes& sizes = plan.sizes;
+  const auto rows = static_cast<size_t>(bounds.rows);
+  if (sizes.shrink_tiles > bounds.shrink_tiles || sizes.expand_tiles > bounds.expand_tiles ||
+      sizes.rows > bounds.rows || sizes.tile_tokens != bounds.tile_tokens ||
+      plan.segments.size() > rows || plan.covers.size() > rows)
+    return false;
+  plan.sizes = bounds;
+  plan.segments.resize(rows);
+  plan.covers.resize(rows);
+  plan.shrink_tiles.resize(bounds.shrink_tiles);
+  plan.expand_tiles.resize(bounds.expand_tiles);
+  return true;
+}
+
 LoraTiles choose_lora_tiles(const LoraCall& call, int32_t multiprocessors) {
   LoraTiles tiles;
   const bool wide = call.sizes.tile_tokens > kNarrow;
