@@ -10,7 +10,6 @@ PREFIX ?= /usr/local
 DESTDIR ?=
 RAY_VENV ?= .venv-ray
 PY := $(if $(PYTHON),$(PYTHON),.venv/bin/python)
-export CCACHE_SLOPPINESS := pch_defines,time_macros
 
 .DEFAULT_GOAL := help
 .PHONY: help setup setup-tests configure configure-tests build serve demo demo-adapters test lint format conformance fuzz \
@@ -44,7 +43,7 @@ TORCH_FOLDER := from importlib.util import find_spec; print(find_spec('torch').s
 # calls keep them.
 define configure
 @[ -f $(BUILD)/build.ninja ] $(if $(1),&& grep -q '^VALORA_TESTS:BOOL=ON' $(BUILD)/CMakeCache.txt) || \
-  cmake -S . -B $(BUILD) -G Ninja -DVALORA_TESTS=$(if $(1),ON,OFF) \
+  cmake -S . -B $(BUILD) -G Ninja -DVALORA_TESTS=$(if $(1),ON,OFF) -DVALORA_UNITY=ON \
   -DCMAKE_PREFIX_PATH="$$($(PY) -c "$(TORCH_FOLDER)")/share/cmake" > $(BUILD).log 2>&1 \
   || { cat $(BUILD).log; exit 1; }
 endef

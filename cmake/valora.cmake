@@ -1,8 +1,11 @@
 # Functions that build a folder of src/ as a library, and its *_test.cc files as one test program.
 find_program(CCACHE ccache)
 if(CCACHE)
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})
-  set(ENV{CCACHE_SLOPPINESS} pch_defines,time_macros)
+  # Checkouts at different paths share results, so these name no folder: sources are named relative to the build folder.
+  # The sloppiness is what precompiled headers need.
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1
+    CCACHE_SLOPPINESS=pch_defines,time_macros ${CCACHE})
+  add_compile_options(-fdebug-prefix-map=${CMAKE_BINARY_DIR}=.)
 endif()
 
 find_package(PkgConfig REQUIRED)
@@ -104,6 +107,41 @@ function(valora_use_test_pch target torch)
   target_precompile_headers(${target} REUSE_FROM ${pch})
 endfunction()
 
+# valora_unite(TARGET): with VALORA_UNITY, the sources of a folder are compiled together, except those with flags of their
+# own. So names in anonymous namespaces are unique in their folder. It is not CMake's UNITY_BUILD, whose files name their
+# sources by absolute paths: no other checkout could take their results from ccache.
+function(valora_unite target)
+  if(VALORA_UNITY)
+    cmake_language(EVAL CODE "cmake_language(DEFER CALL valora_unite_now ${target})")  # flags may be set until then
+  endif()
+endfunction()
+
+function(valora_unite_now target)
+  get_target_property(sources ${target} SOURCES)
+  set(folders "")
+  foreach(source ${sources})
+    get_source_file_property(flags ${source} COMPILE_OPTIONS)
+    cmake_path(ABSOLUTE_PATH source)
+    cmake_path(IS_PREFIX CMAKE_CURRENT_SOURCE_DIR ${source} own)
+    if(flags OR NOT own)
+      continue()
+    endif()
+    cmake_path(RELATIVE_PATH source BASE_DIRECTORY ${PROJECT_SOURCE_DIR}/src OUTPUT_VARIABLE path)
+    cmake_path(GET path PARENT_PATH folder)
+    list(APPEND folders ${folder})
+    string(APPEND "united_${folder}" "#include \"${path}\"\n")
+    set_source_files_properties(${source} PROPERTIES HEADER_FILE_ONLY ON)
+  endforeach()
+  list(REMOVE_DUPLICATES folders)
+  foreach(folder ${folders})
+    set(united ${CMAKE_BINARY_DIR}/united/${folder}/${target}.cc)
+    file(CONFIGURE OUTPUT ${united} CONTENT "${united_${folder}}" @ONLY)
+    target_sources(${target} PRIVATE ${united})
+  endforeach()
+  # A source is not the main file there, and so a type of its own is taken for one of a header.
+  target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
+endfunction()
+
 # Removes the files of subfolders with their own CMakeLists.txt from a list: those are separate libraries.
 function(valora_without_libraries_within list)
   file(GLOB within RELATIVE ${CMAKE_CURRENT_SOURCE_DIR} CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*/CMakeLists.txt)
@@ -116,7 +154,7 @@ endfunction()
 
 # valora_library(NAME [TORCH] [NO_PCH] [FAST_TESTS] [LINKS lib…]): a library of src/NAME/*.cc and two levels of subfolders,
 # without tests. LINKS are public. A folder may include only the folders that it links. NO_PCH: without a precompiled
-# header. FAST_TESTS: its tests compute much, so they are optimised.
+# header. FAST_TESTS: its tests compute much, so they are optimised; in sanitizer builds the library, too.
 function(valora_library name)
   cmake_parse_arguments(ARG "TORCH;NO_PCH;FAST_TESTS" "" "LINKS" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc ${CMAKE_CURRENT_SOURCE_DIR}/*/*.cc
@@ -139,12 +177,26 @@ function(valora_library name)
   endif()
   add_library(valora_${name} STATIC ${sources})
   target_link_libraries(valora_${name} PUBLIC valora_flags ${ARG_LINKS})
+  valora_unite(valora_${name})
   if(ARG_TORCH)
     valora_use_torch(valora_${name})
+  elseif(ARG_FAST_TESTS AND VALORA_UNOPTIMIZED)
+    target_compile_options(valora_${name} PRIVATE -O1)  # the precompiled header is compiled without
   elseif(NOT ARG_NO_PCH)
     valora_use_std_pch(valora_${name})
   endif()
   valora_test(${name} ${ARG_TORCH} ${ARG_FAST_TESTS})
+endfunction()
+
+# All unit tests, and those that `make test` builds with optimisation. The others run under sanitizers alone there.
+add_custom_target(unit_tests)
+add_custom_target(optimized_tests)
+
+# valora_write_tests(TARGET): their names, for tools/test.
+function(valora_write_tests target)
+  get_target_property(tests ${target} MANUALLY_ADDED_DEPENDENCIES)
+  list(JOIN tests "\n" tests)
+  file(WRITE ${CMAKE_BINARY_DIR}/${target}.txt "${tests}\n")
 endfunction()
 
 function(valora_test name torch fast)
@@ -156,12 +208,19 @@ function(valora_test name torch fast)
   endif()
   add_executable(${name}_test ${tests})
   target_link_libraries(${name}_test PRIVATE valora_${name} GTest::gtest GTest::gmock GTest::gtest_main)
+  valora_unite(${name}_test)
   if(NOT fast)
     valora_use_test_pch(${name}_test ${torch})
   elseif(torch)
     valora_use_torch(${name}_test)
+  elseif(VALORA_UNOPTIMIZED)
+    target_compile_options(${name}_test PRIVATE -O1)
   else()
     valora_use_std_pch(${name}_test)
+  endif()
+  add_dependencies(unit_tests ${name}_test)
+  if(torch)
+    add_dependencies(optimized_tests ${name}_test)
   endif()
   gtest_discover_tests(${name}_test TEST_PREFIX ${name}. DISCOVERY_MODE PRE_TEST)
 endfunction()

@@ -15,7 +15,7 @@ using testing::filled;
 using testing::kQ0;
 using testing::kQ1;
 
-std::string key(const std::string& module, const std::string& parameter) {
+std::string tensor_key(const std::string& module, const std::string& parameter) {
   return AdapterFolder::key(module, parameter);
 }
 
@@ -44,9 +44,9 @@ TEST(AdapterDigest, EveryChangeThatMattersChangesIt) {
     return [=](AdapterFolder& f) { f.tensors.at(tensor).bytes[byte] ^= 1; };
   };
   expect_new("the original", [](AdapterFolder&) {});
-  expect_new("a bit of A", flip(key(kQ0, "lora_A.weight"), 0));
-  expect_new("the last bit of B", flip(key(kQ1, "lora_B.weight"), 28));
-  expect_new("a bit of the head", flip(key("score", "weight"), 4));
+  expect_new("a bit of A", flip(tensor_key(kQ0, "lora_A.weight"), 0));
+  expect_new("the last bit of B", flip(tensor_key(kQ1, "lora_B.weight"), 28));
+  expect_new("a bit of the head", flip(tensor_key("score", "weight"), 4));
   expect_new("alpha", [](AdapterFolder& f) { f.config["lora_alpha"] = 4; });
   expect_new("alpha of one module", [](AdapterFolder& f) {
     f.config["alpha_pattern"] = {{"layers.1.self_attn.q_proj", 4}};
@@ -54,10 +54,11 @@ TEST(AdapterDigest, EveryChangeThatMattersChangesIt) {
   expect_new("rslora", [](AdapterFolder& f) { f.config["use_rslora"] = true; });
   expect_new("one module less", [](AdapterFolder& f) {
     f.config["layers_to_transform"] = 0;
-    f.tensors.erase(key(kQ1, "lora_A.weight"));
-    f.tensors.erase(key(kQ1, "lora_B.weight"));
+    f.tensors.erase(tensor_key(kQ1, "lora_A.weight"));
+    f.tensors.erase(tensor_key(kQ1, "lora_B.weight"));
   });
-  expect_new("a bias", [](AdapterFolder& f) { f.tensors[key("score", "bias")] = filled({2}, 0); });
+  expect_new("a bias",
+             [](AdapterFolder& f) { f.tensors[tensor_key("score", "bias")] = filled({2}, 0); });
   expect_new("a label", [](AdapterFolder& f) { f.sidecar["heads"][0]["labels"][1] = "c"; });
   expect_new("the problem type",
              [](AdapterFolder& f) { f.sidecar["heads"][0]["problem_type"] = "regression"; });

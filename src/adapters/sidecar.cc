@@ -12,12 +12,12 @@ namespace valora::adapters {
 namespace {
 
 // The texts are listed with every adapter, and thousands of adapters are loaded.
-constexpr size_t kMaxNameBytes = 256;
+constexpr size_t kMaxValueBytes = 256;
 constexpr size_t kMaxLabelBytes = 1024;
 constexpr size_t kMaxTextBytes = size_t{8} << 10;
 constexpr size_t kMaxWarnings = 20;
 
-constexpr JsonLimits kLimits{
+constexpr JsonLimits kSidecarLimits{
     .max_bytes = size_t{16} << 20, .max_depth = 16, .max_values = size_t{1} << 19};
 
 void warn_of_others(const Json& object, std::initializer_list<const char*> known,
@@ -40,7 +40,7 @@ Result<std::string> read_text(const Json& object, const char* key, size_t max_by
 
 // Names reach the log, labels of metrics and lists.
 Result<std::string> read_name(const Json& object, const char* key) {
-  VALORA_TRY(name, read_text(object, key, kMaxNameBytes));
+  VALORA_TRY(name, read_text(object, key, kMaxValueBytes));
   if (!has_hidden_characters(name)) return name;
   return unprocessable(
       "\"" + std::string(key) + "\" has control characters or bidirectional controls", key);
@@ -126,7 +126,7 @@ Result<Sidecar> parse_sidecar(const Json& object) {
 
 Result<Sidecar> read_sidecar(const std::string& path) {
   if (!file_exists(path)) return Sidecar{};
-  VALORA_TRY(object, read_json_file(path, kLimits));
+  VALORA_TRY(object, read_json_file(path, kSidecarLimits));
   auto sidecar = parse_sidecar(object);
   if (!sidecar.ok())
     return Error{sidecar.error().code, "valora.json: " + sidecar.error().message,

@@ -11,7 +11,7 @@ namespace {
 
 using namespace testing;
 
-struct Setting {
+struct CrowdedSetting {
   std::string name;
   SchedulingPolicy policy = SchedulingPolicy::kUnmerged;
   std::function<void(MemoryOptions&)> change = [](MemoryOptions&) {};
@@ -58,7 +58,7 @@ class MemoryTest : public EngineTest {
   std::vector<std::unique_ptr<TempDir>> folders_;
 };
 
-class CrowdedTest : public MemoryTest, public ::testing::WithParamInterface<Setting> {};
+class CrowdedTest : public MemoryTest, public ::testing::WithParamInterface<CrowdedSetting> {};
 
 TEST_P(CrowdedTest, EveryAnswerEqualsTheOneGivenAlone) {
   constexpr int kRequests = 256;  // at once
@@ -93,17 +93,19 @@ TEST_P(CrowdedTest, EveryAnswerEqualsTheOneGivenAlone) {
 
 INSTANTIATE_TEST_SUITE_P(
     Settings, CrowdedTest,
-    ::testing::Values(Setting{"benefit"}, Setting{"mixture", SchedulingPolicy::kMixture},
-                      Setting{"merged", SchedulingPolicy::kMerged},
-                      Setting{"lru", SchedulingPolicy::kUnmerged,
-                              [](MemoryOptions& m) {
-                                m.policy = MemoryPolicy::kLru;
-                                m.dependencies = false;
-                              }},
-                      Setting{"fixed_share", SchedulingPolicy::kUnmerged,
-                              [](MemoryOptions& m) { m.adapter_bytes = 10 * kTinyBlockBytes; }},
-                      Setting{"no_history", SchedulingPolicy::kUnmerged,
-                              [](MemoryOptions& m) { m.history = false; }}),
+    ::testing::Values(CrowdedSetting{"benefit"},
+                      CrowdedSetting{"mixture", SchedulingPolicy::kMixture},
+                      CrowdedSetting{"merged", SchedulingPolicy::kMerged},
+                      CrowdedSetting{"lru", SchedulingPolicy::kUnmerged,
+                                     [](MemoryOptions& m) {
+                                       m.policy = MemoryPolicy::kLru;
+                                       m.dependencies = false;
+                                     }},
+                      CrowdedSetting{
+                          "fixed_share", SchedulingPolicy::kUnmerged,
+                          [](MemoryOptions& m) { m.adapter_bytes = 10 * kTinyBlockBytes; }},
+                      CrowdedSetting{"no_history", SchedulingPolicy::kUnmerged,
+                                     [](MemoryOptions& m) { m.history = false; }}),
     [](const auto& info) { return info.param.name; });
 
 TEST_F(MemoryTest, AConversationThatWasPressedOutFindsItsPrefixInTheSwapSpace) {

@@ -7,7 +7,7 @@ namespace {
 
 using namespace testing;
 
-struct Setting {
+struct ModeSetting {
   SchedulingPolicy policy;
   MergePlace merge;
 };
@@ -54,17 +54,17 @@ class ModeEngine : public TwoAdapterTest {
                                                with(base_, {{"one", 1}})};
 };
 
-class ModeTest : public ModeEngine, public ::testing::WithParamInterface<Setting> {};
+class ModeTest : public ModeEngine, public ::testing::WithParamInterface<ModeSetting> {};
 
 INSTANTIATE_TEST_SUITE_P(
     Modes, ModeTest,
-    ::testing::Values(Setting{SchedulingPolicy::kMerged, MergePlace::kShadow},
-                      Setting{SchedulingPolicy::kMerged, MergePlace::kInPlace},
-                      Setting{SchedulingPolicy::kMixture, MergePlace::kShadow},
-                      Setting{SchedulingPolicy::kMixture, MergePlace::kInPlace},
-                      Setting{SchedulingPolicy::kValora, MergePlace::kShadow},
-                      Setting{SchedulingPolicy::kValora, MergePlace::kInPlace},
-                      Setting{SchedulingPolicy::kDlora, MergePlace::kInPlace}),
+    ::testing::Values(ModeSetting{SchedulingPolicy::kMerged, MergePlace::kShadow},
+                      ModeSetting{SchedulingPolicy::kMerged, MergePlace::kInPlace},
+                      ModeSetting{SchedulingPolicy::kMixture, MergePlace::kShadow},
+                      ModeSetting{SchedulingPolicy::kMixture, MergePlace::kInPlace},
+                      ModeSetting{SchedulingPolicy::kValora, MergePlace::kShadow},
+                      ModeSetting{SchedulingPolicy::kValora, MergePlace::kInPlace},
+                      ModeSetting{SchedulingPolicy::kDlora, MergePlace::kInPlace}),
     [](const auto& info) { return name_of(info.param.policy) + "_" + name_of(info.param.merge); });
 
 TEST_P(ModeTest, AnswersAsUnmergedServingDoes) {

@@ -43,14 +43,14 @@ class AdapterTeacher : public ::testing::Test {
 };
 
 // Answers 0 with text that is no label, and 1 with low confidence.
-Reply parity(const GenerateRequest& request) {
+Reply unsure_parity(const GenerateRequest& request) {
   const int number = std::stoi(text_of(request.prompt));
   if (number == 0) return say("neither", {0});
   return say(number % 2 ? "odd" : "even", {number == 1 ? -3.0f : -0.1f});
 }
 
 TEST_F(AdapterTeacher, KeepsWhatItIsSureOf) {
-  FakeEngine engine({.script = parity, .newest_first = {{.total = kInputs}}});
+  FakeEngine engine({.script = unsure_parity, .newest_first = {{.total = kInputs}}});
   const auto data = ask_teacher(task_, &engine);
   ASSERT_TRUE(data.ok()) << data.error().message;
   EXPECT_EQ(data->counts.asked, 12);
@@ -72,7 +72,7 @@ TEST_F(AdapterTeacher, KeepsWhatItIsSureOf) {
 }
 
 TEST_F(AdapterTeacher, OwnValidationDataNeedsNoneOfIt) {
-  FakeEngine engine({.script = parity, .newest_first = {{.total = kInputs}}});
+  FakeEngine engine({.script = unsure_parity, .newest_first = {{.total = kInputs}}});
   task_.validation.emplace();
   const auto data = ask_teacher(task_, &engine);
   ASSERT_TRUE(data.ok()) << data.error().message;
@@ -125,7 +125,7 @@ TEST_F(AdapterTeacher, ErrorsNameWhatIsWrong) {
     return data.ok() ? std::string() : data.error().message;
   };
   EXPECT_NE(message(nullptr).find("needs the base model's engine"), std::string::npos);
-  FakeEngine engine({.script = parity});
+  FakeEngine engine({.script = unsure_parity});
   const std::string path = std::exchange(task_.teacher->path, "/adapters/missing");
   EXPECT_EQ(message(&engine), "teacher /adapters/missing: no such folder");
   task_.teacher->path = path;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "jinja/arguments.h"
 #include "jinja/iterate.h"
 
 namespace valora::jinja {
@@ -68,8 +69,6 @@ const Sequence* ordered_sequence(const Value& value) {
     return nullptr;
   return sequence->get();
 }
-
-Error undefined_fault(const Value& value) { return fault(*value.as<Undefined>()->why); }
 
 }  // namespace
 

@@ -11,7 +11,7 @@
 namespace valora::media {
 namespace {
 
-constexpr std::string_view kRead[] = {
+constexpr std::string_view kClipKeys[] = {
     "do_resize",      "size",         "do_center_crop",       "crop_size",
     "do_rescale",     "do_normalize", "image_mean",           "image_std",
     "rescale_factor", "resample",     "image_processor_type",
@@ -67,7 +67,7 @@ Status read_size(const Json& json, ClipSettings& settings) {
 }
 
 Result<ClipSettings> read_settings(const Json& json) {
-  VALORA_CHECK(check_keys(json, kRead));
+  VALORA_CHECK(check_keys(json, kClipKeys));
   VALORA_CHECK(check_type(json, "image_processor_type", kTypes));
   ClipSettings settings;
   VALORA_TRY(do_resize, field_or(json, "do_resize", true));

@@ -19,7 +19,7 @@ Json plain(const Json& more = Json::object()) {
 }
 constexpr ClipTarget kTarget{4, 2, false};
 
-std::shared_ptr<const Processor> make(const Json& json, const ClipTarget& target = kTarget) {
+std::shared_ptr<const Processor> make_clip(const Json& json, const ClipTarget& target = kTarget) {
   auto processor = make_clip_processor(json, target);
   EXPECT_TRUE(processor.ok()) << processor.error().message;
   return processor.ok() ? *processor : nullptr;
@@ -27,7 +27,7 @@ std::shared_ptr<const Processor> make(const Json& json, const ClipTarget& target
 
 TEST(ClipProcessor, CutsTheCentreIntoPatchesInReadingOrder) {
   const Image picture = make_picture(7, 4);
-  const auto input = make(plain({{"do_resize", false}}))->image(picture);
+  const auto input = make_clip(plain({{"do_resize", false}}))->image(picture);
   ASSERT_TRUE(input.ok()) << input.error().message;
   EXPECT_EQ(input->grid_h, 2);
   EXPECT_EQ(input->grid_w, 2);
@@ -42,7 +42,7 @@ TEST(ClipProcessor, CutsTheCentreIntoPatchesInReadingOrder) {
 
 TEST(ClipProcessor, PadsWhatIsTooSmallWithBlack) {
   Image white{3, 1, std::vector<uint8_t>(9, 255)};
-  const auto input = make(plain({{"do_resize", false}}))->image(white);
+  const auto input = make_clip(plain({{"do_resize", false}}))->image(white);
   ASSERT_TRUE(input.ok()) << input.error().message;
   int bright = 0;
   for (const float v : input->patches) bright += v == 255;
@@ -53,26 +53,26 @@ TEST(ClipProcessor, PadsWhatIsTooSmallWithBlack) {
 }
 
 TEST(ClipProcessor, TheClassTokenCountsWhereItIsKept) {
-  EXPECT_EQ(*make(plain())->image_tokens(10, 20), 4);
-  EXPECT_EQ(*make(plain(), {4, 2, true})->image_tokens(10, 20), 5);
-  EXPECT_EQ(make(plain(), {4, 2, true})->image(make_picture(10, 20))->tokens, 5);
+  EXPECT_EQ(*make_clip(plain())->image_tokens(10, 20), 4);
+  EXPECT_EQ(*make_clip(plain(), {4, 2, true})->image_tokens(10, 20), 5);
+  EXPECT_EQ(make_clip(plain(), {4, 2, true})->image(make_picture(10, 20))->tokens, 5);
 }
 
 TEST(ClipProcessor, ExtremeAspectsAreErrorsOfTheRequest) {
-  const auto processor = make(plain());
+  const auto processor = make_clip(plain());
   EXPECT_TRUE(processor->image_tokens(200, 1).ok());
   EXPECT_FALSE(processor->image_tokens(201, 1).ok());
   EXPECT_FALSE(processor->image(make_picture(201, 1)).ok());
-  EXPECT_FALSE(make(plain({{"size", {{"shortest_edge", 8192}}}}))->image_tokens(100, 1).ok());
-  EXPECT_FALSE(make(plain({{"do_center_crop", false}}))->image(make_picture(8, 4)).ok())
+  EXPECT_FALSE(make_clip(plain({{"size", {{"shortest_edge", 8192}}}}))->image_tokens(100, 1).ok());
+  EXPECT_FALSE(make_clip(plain({{"do_center_crop", false}}))->image(make_picture(8, 4)).ok())
       << "not square after preparation";
-  EXPECT_TRUE(make(plain({{"do_center_crop", false}, {"size", {{"height", 4}, {"width", 4}}}}))
+  EXPECT_TRUE(make_clip(plain({{"do_center_crop", false}, {"size", {{"height", 4}, {"width", 4}}}}))
                   ->image(make_picture(8, 4))
                   .ok());
 }
 
 TEST(ClipProcessor, TakesNoVideos) {
-  const auto processor = make(plain());
+  const auto processor = make_clip(plain());
   EXPECT_FALSE(processor->video({make_picture(4, 4)}, 1).ok());
   EXPECT_FALSE(processor->video_tokens(4, 4, 1).ok());
   EXPECT_FALSE(processor->frame_sampler()(VideoInfo{}).ok());
@@ -95,14 +95,14 @@ TEST(ClipProcessor, RefusesWhatItCannotHonour) {
 }
 
 TEST(ClipProcessor, DigestHoldsEverySetting) {
-  const Digest digest = make(plain())->settings_digest();
-  EXPECT_EQ(make(plain({{"do_convert_rgb", true}}))->settings_digest(), digest);
+  const Digest digest = make_clip(plain())->settings_digest();
+  EXPECT_EQ(make_clip(plain({{"do_convert_rgb", true}}))->settings_digest(), digest);
   for (const Json& setting :
        {Json{{"do_resize", false}}, Json{{"size", {{"shortest_edge", 5}}}},
         Json{{"do_rescale", true}}, Json{{"do_normalize", true}}, Json{{"image_mean", 0.5}},
         Json{{"size", {{"height", 4}, {"width", 4}}}}})
-    EXPECT_NE(make(plain(setting))->settings_digest(), digest) << setting;
-  EXPECT_NE(make(plain(), {4, 2, true})->settings_digest(), digest);
+    EXPECT_NE(make_clip(plain(setting))->settings_digest(), digest) << setting;
+  EXPECT_NE(make_clip(plain(), {4, 2, true})->settings_digest(), digest);
 }
 
 }  // namespace

@@ -12,7 +12,7 @@ namespace {
 
 using testing::make_picture;
 
-std::shared_ptr<const Processor> make(const Json& image, const Json& video = nullptr) {
+std::shared_ptr<const Processor> make_qwen2_vl(const Json& image, const Json& video = nullptr) {
   const PatchLayout tower{image.value("patch_size", 14), image.value("temporal_patch_size", 2),
                           image.value("merge_size", 2)};
   auto processor = make_qwen2_vl_processor(image, video, tower);
@@ -40,7 +40,7 @@ TEST(SmartResize, KeepsToMultiplesAndBounds) {
 }
 
 TEST(Qwen2VlProcessor, OrdersRowsByMergeBlock) {
-  const auto processor = make(kPlain);
+  const auto processor = make_qwen2_vl(kPlain);
   const Image picture = make_picture(8, 4);
   const auto input = processor->image(picture);
   ASSERT_TRUE(input.ok()) << input.error().message;
@@ -58,7 +58,7 @@ TEST(Qwen2VlProcessor, OrdersRowsByMergeBlock) {
 }
 
 TEST(Qwen2VlProcessor, PadsVideosWithTheLastFrame) {
-  const auto processor = make(kPlain);
+  const auto processor = make_qwen2_vl(kPlain);
   const std::vector<Image> frames{make_picture(4, 4, 0), make_picture(4, 4, 1),
                                   make_picture(4, 4, 2)};
   const auto input = processor->video(frames, 4.0);
@@ -76,13 +76,13 @@ TEST(Qwen2VlProcessor, PadsVideosWithTheLastFrame) {
 }
 
 TEST(Qwen2VlProcessor, FramesAreOfOneSize) {
-  const auto processor = make(kPlain);
+  const auto processor = make_qwen2_vl(kPlain);
   EXPECT_FALSE(processor->video({}, 1).ok());
   EXPECT_FALSE(processor->video({make_picture(4, 4), make_picture(8, 4)}, 1).ok());
 }
 
 TEST(Qwen2VlProcessor, TokensAreKnownFromTheSize) {
-  const auto processor = make(Json::object());
+  const auto processor = make_qwen2_vl(Json::object());
   for (const auto& [width, height] : {std::pair{100, 200}, {640, 480}, {3000, 20}}) {
     const auto input = processor->image(make_picture(width, height));
     EXPECT_EQ(*processor->image_tokens(width, height), input->tokens);
@@ -94,11 +94,12 @@ TEST(Qwen2VlProcessor, TokensAreKnownFromTheSize) {
 
 TEST(Qwen2VlProcessor, VideosHaveTheirOwnBounds) {
   const Json image = {{"min_pixels", 56 * 56}, {"max_pixels", 28 * 28 * 8}};
-  EXPECT_EQ(*make(image)->video_tokens(1000, 1000, 2), *make(image)->image_tokens(1000, 1000))
+  EXPECT_EQ(*make_qwen2_vl(image)->video_tokens(1000, 1000, 2),
+            *make_qwen2_vl(image)->image_tokens(1000, 1000))
       << "without settings of their own, those of images hold";
-  EXPECT_GT(*make(image, Json::object())->video_tokens(1000, 1000, 2), 500);
+  EXPECT_GT(*make_qwen2_vl(image, Json::object())->video_tokens(1000, 1000, 2), 500);
   const Json small = {{"size", {{"shortest_edge", 784}, {"longest_edge", 784 * 2}}}};
-  EXPECT_EQ(*make(image, small)->video_tokens(500, 500, 2), 1);
+  EXPECT_EQ(*make_qwen2_vl(image, small)->video_tokens(500, 500, 2), 1);
 }
 
 TEST(Qwen2VlProcessor, TakesOtherSettingsWithinItsOwn) {
@@ -107,7 +108,7 @@ TEST(Qwen2VlProcessor, TakesOtherSettingsWithinItsOwn) {
   image["min_pixels"] = video["min_pixels"] = 16;
   image["max_pixels"] = 400;
   video["max_pixels"] = 100;
-  const auto processor = make(image, video);
+  const auto processor = make_qwen2_vl(image, video);
   const auto tokens = [](const auto& of) { return *of->image_tokens(20, 20); };
   EXPECT_EQ(tokens(processor), 25);
   const auto fewer = processor->with({.max_pixels = 100, .images = true});
@@ -124,13 +125,14 @@ TEST(Qwen2VlProcessor, TakesOtherSettingsWithinItsOwn) {
   EXPECT_FALSE(processor->with({.min_pixels = 101, .max_pixels = 100, .images = true}).ok());
   EXPECT_EQ(processor->with({.max_pixels = 401, .images = true}).error().param,
             "mm_processor_kwargs");
-  EXPECT_FALSE(make(kPlain)->with({.max_pixels = 16, .images = true}).ok()) << "no resizing";
+  EXPECT_FALSE(make_qwen2_vl(kPlain)->with({.max_pixels = 16, .images = true}).ok())
+      << "no resizing";
 }
 
 TEST(Qwen2VlProcessor, TakesAnotherFrameRate) {
   const VideoInfo clip{.frames = 100, .fps = 10, .width = 8, .height = 8};
   const auto frames = [&](const auto& of) { return of->frame_sampler()(clip)->size(); };
-  const auto processor = make(kPlain);
+  const auto processor = make_qwen2_vl(kPlain);
   EXPECT_EQ(frames(processor), 20u);
   EXPECT_EQ(frames(*processor->with({.fps = 1.0, .videos = true})), 10u);
   for (const double wrong : {0.0, -1.0, 241.0, std::nan("")})
@@ -138,16 +140,17 @@ TEST(Qwen2VlProcessor, TakesAnotherFrameRate) {
 }
 
 TEST(Qwen2VlProcessor, DigestHoldsEverySetting) {
-  const Digest plain = make(Json::object())->settings_digest();
-  EXPECT_EQ(make(Json::object())->settings_digest(), plain);
-  EXPECT_EQ(make({{"do_convert_rgb", true}, {"processor_class", "X"}})->settings_digest(), plain);
+  const Digest plain = make_qwen2_vl(Json::object())->settings_digest();
+  EXPECT_EQ(make_qwen2_vl(Json::object())->settings_digest(), plain);
+  EXPECT_EQ(make_qwen2_vl({{"do_convert_rgb", true}, {"processor_class", "X"}})->settings_digest(),
+            plain);
   for (const Json& setting :
        {Json{{"do_resize", false}}, Json{{"do_rescale", false}}, Json{{"do_normalize", false}},
         Json{{"min_pixels", 784}}, Json{{"max_pixels", 784 * 9}}, Json{{"rescale_factor", 0.01}},
         Json{{"image_mean", 0.5}}, Json{{"image_std", {0.5, 0.5, 0.5}}}, Json{{"patch_size", 7}},
         Json{{"merge_size", 1}}, Json{{"temporal_patch_size", 1}}, Json{{"fps", 1.0}},
         Json{{"num_frames", 8}}, Json{{"min_frames", 2}}, Json{{"max_frames", 16}}})
-    EXPECT_NE(make(setting)->settings_digest(), plain) << setting;
+    EXPECT_NE(make_qwen2_vl(setting)->settings_digest(), plain) << setting;
 }
 
 TEST(Qwen2VlProcessor, RefusesWhatItCannotHonour) {

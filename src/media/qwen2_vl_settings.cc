@@ -8,7 +8,7 @@
 namespace valora::media {
 namespace {
 
-constexpr std::string_view kRead[] = {
+constexpr std::string_view kQwen2VlKeys[] = {
     "do_resize",
     "do_rescale",
     "do_normalize",
@@ -58,7 +58,7 @@ Result<PixelBounds> pixel_bounds(const Json& json, PixelBounds bounds) {
 }
 
 Result<PatchSettings> read_settings(const Json& json, PixelBounds default_bounds) {
-  VALORA_CHECK(check_keys(json, kRead));
+  VALORA_CHECK(check_keys(json, kQwen2VlKeys));
   PatchSettings settings;
   VALORA_TRY(do_resize, field_or(json, "do_resize", true));
   VALORA_TRY(values, read_pixel_values(json));

@@ -14,7 +14,7 @@ using testing::identity_of;
 using testing::User;
 using testing::World;
 
-const auto kA = adapter(1, 3);
+const auto kAdapter = adapter(1, 3);
 
 // Takes all blocks for a moment, so that all history leaves.
 void press(World& world) {
@@ -30,11 +30,11 @@ void press(World& world) {
 
 TEST(PoolSwap, AConversationThatReturnsFindsItsPrefix) {
   World world({.blocks = 12, .swap_blocks = 20});
-  const KvIdentity identity = identity_of(kA);
+  const KvIdentity identity = identity_of(kAdapter);
   world.serve(identity, count_from(0, 100));
   press(world);
   EXPECT_EQ(world.pool.stats().swap_used, 6);
-  EXPECT_FALSE(world.pool.resident(kA.digest));
+  EXPECT_FALSE(world.pool.resident(kAdapter.digest));
   world.wait(1h);
   EXPECT_EQ(world.serve(identity, count_from(0, 101)), 96);
   EXPECT_EQ(world.pool.stats().swapped_tokens, 96u);
@@ -138,9 +138,9 @@ TEST(PoolSwap, AFullSwapSpaceGivesUpWhatIsWorthLeast) {
 
 TEST(PoolSwap, AForgottenAdapterTakesItsSwappedKvWithIt) {
   World world({.blocks = 12, .swap_blocks = 20});
-  world.serve(identity_of(kA), count_from(0, 100));
+  world.serve(identity_of(kAdapter), count_from(0, 100));
   press(world);
-  world.pool.forget(kA.digest);
+  world.pool.forget(kAdapter.digest);
   EXPECT_EQ(world.pool.stats().swap_used, 0);
   EXPECT_EQ(world.pool.tree().kv_nodes(), 0u);
   EXPECT_EQ(check(world.pool), "");

@@ -17,7 +17,7 @@ using testing::count_from;
 using testing::identity_of;
 using testing::World;
 
-const auto kA = adapter(1, 2), kB = adapter(2, 2), kC = adapter(3, 2);
+const auto kFirst = adapter(1, 2), kSecond = adapter(2, 2), kThird = adapter(3, 2);
 
 class SwapperTest : public ::testing::Test {
  protected:
@@ -49,51 +49,51 @@ class SwapperTest : public ::testing::Test {
 
 TEST_F(SwapperTest, SeldomVisitedOnesLeaveFirst) {
   World world({.blocks = 32, .prefix_caching = false});
-  visit(world, kA, 9);
-  visit(world, kB, 1);
-  EXPECT_EQ(leaving(benefit, world, statistics(world)), std::vector{kB.digest});
-  EXPECT_EQ(leaving(lru, world, statistics(world)), std::vector{kA.digest});
+  visit(world, kFirst, 9);
+  visit(world, kSecond, 1);
+  EXPECT_EQ(leaving(benefit, world, statistics(world)), std::vector{kSecond.digest});
+  EXPECT_EQ(leaving(lru, world, statistics(world)), std::vector{kFirst.digest});
 }
 
 TEST_F(SwapperTest, AmongEquallyVisitedOnesTheOldestLeaves) {
   World world({.blocks = 32, .prefix_caching = false});
-  for (const AdapterNeed& need : {kB, kA, kC}) {
+  for (const AdapterNeed& need : {kSecond, kFirst, kThird}) {
     visit(world, need);
     world.wait(1s);
   }
   EXPECT_EQ(leaving(benefit, world, statistics(world), 6),
-            (std::vector{kB.digest, kA.digest, kC.digest}));
+            (std::vector{kSecond.digest, kFirst.digest, kThird.digest}));
 }
 
 TEST_F(SwapperTest, RecencyFadesWithItsTime) {
   World world({.blocks = 32, .prefix_caching = false});
-  visit(world, kA, 3);
+  visit(world, kFirst, 3);
   world.wait(2s);
-  visit(world, kB, 1);
+  visit(world, kSecond, 1);
   const Swapper fast(SwapperConfig{.recency_seconds = 0.5}),
       slow(SwapperConfig{.recency_seconds = 60});
-  EXPECT_EQ(leaving(fast, world, statistics(world)), std::vector{kA.digest});
-  EXPECT_EQ(leaving(slow, world, statistics(world)), std::vector{kB.digest});
+  EXPECT_EQ(leaving(fast, world, statistics(world)), std::vector{kFirst.digest});
+  EXPECT_EQ(leaving(slow, world, statistics(world)), std::vector{kSecond.digest});
 }
 
 TEST_F(SwapperTest, VisitsBeforeTheWindowDoNotCount) {
   World world({.blocks = 32, .prefix_caching = false});
-  visit(world, kA, 9);
+  visit(world, kFirst, 9);
   world.wait(10min);
-  visit(world, kB, 1);
-  EXPECT_EQ(leaving(benefit, world, statistics(world)), std::vector{kA.digest});
+  visit(world, kSecond, 1);
+  EXPECT_EQ(leaving(benefit, world, statistics(world)), std::vector{kFirst.digest});
 }
 
 // A KV block that is cheap to bring back leaves before an adapter's, and the contrary.
 TEST_F(SwapperTest, WhatIsCheapToBringBackLeavesFirst) {
   World world({.blocks = 32});
-  visit(world, kA);
+  visit(world, kFirst);
   world.serve({}, count_from(0, 17));
   SwapStatistics s = statistics(world);
   s.compute = 1e-5;
   EXPECT_TRUE(leaving(benefit, world, s).empty());  // the KV block leaves
   s.compute = 1;
-  EXPECT_EQ(leaving(benefit, world, s), std::vector{kA.digest});
+  EXPECT_EQ(leaving(benefit, world, s), std::vector{kFirst.digest});
   s.swaps = true;  // with a swap space, reading is what it costs
   s.read = 1e-5;
   EXPECT_TRUE(leaving(benefit, world, s).empty());
@@ -119,8 +119,8 @@ TEST_F(SwapperTest, TheRewardKeepsAdaptersWhileTheyAreTooFew) {
 
 TEST_F(SwapperTest, ANodeLeavesAfterAllThatDependOnIt) {
   World world({.blocks = 32});
-  world.serve(identity_of(kA), count_from(0, 50));
-  world.serve(identity_of(kA, 2), count_from(0, 20));
+  world.serve(identity_of(kFirst), count_from(0, 50));
+  world.serve(identity_of(kFirst, 2), count_from(0, 20));
   world.serve({}, count_from(0, 20));
   std::set<const void*> gone;
   const auto nodes = benefit.leave(world.pool.tree(), statistics(world), 100);

@@ -6,7 +6,7 @@
 namespace valora::models {
 namespace {
 
-constexpr char kArchitecture[] = "LlamaForCausalLM";
+constexpr char kLlama[] = "LlamaForCausalLM";
 
 }  // namespace
 
@@ -21,15 +21,14 @@ DecoderConfig read_llama_config(const ConfigReader& text, const ConfigReader& to
 
 Family llama_family() {
   return {
-      .architecture = kArchitecture,
+      .architecture = kLlama,
       .spec =
           [](const ConfigReader& config) {
-            return causal_lm_spec(read_llama_config(config, config), kArchitecture);
+            return causal_lm_spec(read_llama_config(config, config), kLlama);
           },
       .build =
           [](const ConfigReader& config, Weights& weights, at::Device device) {
-            return make_causal_lm(read_llama_config(config, config), kArchitecture, weights,
-                                  device);
+            return make_causal_lm(read_llama_config(config, config), kLlama, weights, device);
           },
       .positions = causal_lm_positions,
       .chat_format =

@@ -5,7 +5,7 @@
 namespace valora::models {
 namespace {
 
-constexpr char kArchitecture[] = "Qwen2ForCausalLM";
+constexpr char kQwen2[] = "Qwen2ForCausalLM";
 
 DecoderConfig decoder_config(const ConfigReader& config) {
   return read_decoder_config(config, config, {.qkv_bias = true});
@@ -15,14 +15,12 @@ DecoderConfig decoder_config(const ConfigReader& config) {
 
 Family qwen2_family() {
   return {
-      .architecture = kArchitecture,
+      .architecture = kQwen2,
       .spec =
-          [](const ConfigReader& config) {
-            return causal_lm_spec(decoder_config(config), kArchitecture);
-          },
+          [](const ConfigReader& config) { return causal_lm_spec(decoder_config(config), kQwen2); },
       .build =
           [](const ConfigReader& config, Weights& weights, at::Device device) {
-            return make_causal_lm(decoder_config(config), kArchitecture, weights, device);
+            return make_causal_lm(decoder_config(config), kQwen2, weights, device);
           },
       .positions = causal_lm_positions,
       .chat_format = [](const text::Tokenizer&) { return text::make_chatml(); },

@@ -42,7 +42,7 @@ TEST(UnmergedPolicy, NothingToDo) {
   EXPECT_TRUE(make_unmerged_policy()->plan({}, {}).order.empty());
 }
 
-constexpr AdapterId kA = 4, kB = 7, kC = 9;
+constexpr AdapterId kFirst = 4, kSecond = 7, kThird = 9;
 
 Request of(AdapterId merge, RequestId id, int tokens = 10, int computed = 9) {
   Request made = request(id, tokens, computed);
@@ -81,29 +81,29 @@ Planned plan_of(const Policy& policy, const std::vector<Request>& running,
 TEST(MergedPolicy, ServesTheAdapterOfTheOldestRequestAlone) {
   const auto policy = make_merged_policy();
   EXPECT_TRUE(policy->merges());
-  const Planned plan = plan_of(*policy, {of(kB, 2), of(kA, 3), of(kB, 6, 100, 20)},
-                               {of(kB, 4, 5, 0), of(kBaseModel, 5, 5, 0)});
+  const Planned plan = plan_of(*policy, {of(kSecond, 2), of(kFirst, 3), of(kSecond, 6, 100, 20)},
+                               {of(kSecond, 4, 5, 0), of(kBaseModel, 5, 5, 0)});
   EXPECT_EQ(plan.mode, Mode::kMerged);
-  EXPECT_EQ(plan.merged, kB);
+  EXPECT_EQ(plan.merged, kSecond);
   EXPECT_THAT(plan.order, ElementsAre(2, 6, 4));
 }
 
 TEST(MergedPolicy, AWaitingRequestThatCameFirstStopsTheRunningOnes) {
-  const Planned plan = plan_of(*make_merged_policy(), {of(kA, 3), of(kA, 4)},
-                               {of(kB, 2, 5, 0), of(kA, 5, 5, 0)}, kA);
-  EXPECT_EQ(plan.merged, kB);
+  const Planned plan = plan_of(*make_merged_policy(), {of(kFirst, 3), of(kFirst, 4)},
+                               {of(kSecond, 2, 5, 0), of(kFirst, 5, 5, 0)}, kFirst);
+  EXPECT_EQ(plan.merged, kSecond);
   EXPECT_THAT(plan.order, ElementsAre(2));
 }
 
 TEST(MergedPolicy, PriorityGoesBeforeAge) {
-  std::vector<Request> waiting{of(kA, 1, 5, 0), of(kB, 2, 5, 0)};
+  std::vector<Request> waiting{of(kFirst, 1, 5, 0), of(kSecond, 2, 5, 0)};
   waiting[1].priority = -1;
-  EXPECT_EQ(plan_of(*make_merged_policy(), {}, waiting).merged, kB);
+  EXPECT_EQ(plan_of(*make_merged_policy(), {}, waiting).merged, kSecond);
 }
 
 TEST(MergedPolicy, TheBaseModelRunsOnItsOwnWeights) {
-  const Planned plan =
-      plan_of(*make_merged_policy(), {of(kBaseModel, 1), of(kA, 2)}, {of(kBaseModel, 3, 5, 0)}, kA);
+  const Planned plan = plan_of(*make_merged_policy(), {of(kBaseModel, 1), of(kFirst, 2)},
+                               {of(kBaseModel, 3, 5, 0)}, kFirst);
   EXPECT_EQ(plan.mode, Mode::kUnmerged);
   EXPECT_EQ(plan.merged, kBaseModel);
   EXPECT_THAT(plan.order, ElementsAre(1, 3));
@@ -113,14 +113,14 @@ TEST(MergedPolicy, TheBaseModelRunsOnItsOwnWeights) {
 // An adapter with an endless stream of requests must not starve the other one.
 TEST(MergedPolicy, NobodyStarves) {
   const auto policy = make_merged_policy();
-  std::vector<Request> queue{of(kA, 1), of(kA, 2), of(kB, 3)};
+  std::vector<Request> queue{of(kFirst, 1), of(kFirst, 2), of(kSecond, 3)};
   for (RequestId next = 4; next < 10; ++next) {
     const Planned plan = plan_of(*policy, queue, {});
-    if (plan.merged == kB) return;
+    if (plan.merged == kSecond) return;
     std::erase_if(queue, [&](const Request& one) {
       return one.id == plan.order.front();
     });  // each request takes one step
-    queue.push_back(of(kA, next));
+    queue.push_back(of(kFirst, next));
   }
   FAIL() << "the request of the other adapter never ran";
 }
@@ -128,16 +128,16 @@ TEST(MergedPolicy, NobodyStarves) {
 TEST(MixturePolicy, MergesWhatMostRequestsAreOfAndRunsAll) {
   const auto policy = make_mixture_policy();
   EXPECT_TRUE(policy->merges());
-  const Planned plan = plan_of(*policy, {of(kBaseModel, 1), of(kA, 2), of(kB, 3)},
-                               {of(kB, 4, 5, 0), of(kBaseModel, 5, 5, 0)});
+  const Planned plan = plan_of(*policy, {of(kBaseModel, 1), of(kFirst, 2), of(kSecond, 3)},
+                               {of(kSecond, 4, 5, 0), of(kBaseModel, 5, 5, 0)});
   EXPECT_EQ(plan.mode, Mode::kMixture);
-  EXPECT_EQ(plan.merged, kB);
+  EXPECT_EQ(plan.merged, kSecond);
   EXPECT_THAT(plan.order, ElementsAre(1, 2, 3, 4, 5));
 }
 
 TEST(MixturePolicy, OfTheBaseModelAloneIsUnmerged) {
   const Planned plan =
-      plan_of(*make_mixture_policy(), {of(kBaseModel, 1)}, {of(kBaseModel, 2, 5, 0)}, kA);
+      plan_of(*make_mixture_policy(), {of(kBaseModel, 1)}, {of(kBaseModel, 2, 5, 0)}, kFirst);
   EXPECT_EQ(plan.mode, Mode::kUnmerged);
   EXPECT_EQ(plan.merged, kBaseModel);
   EXPECT_THAT(plan.order, ElementsAre(1, 2));
@@ -145,23 +145,25 @@ TEST(MixturePolicy, OfTheBaseModelAloneIsUnmerged) {
 
 TEST(MixturePolicy, KeepsTheMergedAdapterUntilAnotherHasMoreThanTwiceAsMany) {
   const auto policy = make_mixture_policy();
-  std::vector<Request> running{of(kA, 1), of(kB, 2)};
-  EXPECT_EQ(plan_of(*policy, running, {}).merged, kA) << "a tie goes to the first in order";
-  EXPECT_EQ(plan_of(*policy, running, {}, kB).merged, kB);
-  running.push_back(of(kA, 3));
-  EXPECT_EQ(plan_of(*policy, running, {}, kB).merged, kB);
-  running.push_back(of(kA, 4));
-  EXPECT_EQ(plan_of(*policy, running, {}, kB).merged, kA);
-  EXPECT_EQ(plan_of(*policy, running, {}, kC).merged, kA) << "the merged one runs no more";
+  std::vector<Request> running{of(kFirst, 1), of(kSecond, 2)};
+  EXPECT_EQ(plan_of(*policy, running, {}).merged, kFirst) << "a tie goes to the first in order";
+  EXPECT_EQ(plan_of(*policy, running, {}, kSecond).merged, kSecond);
+  running.push_back(of(kFirst, 3));
+  EXPECT_EQ(plan_of(*policy, running, {}, kSecond).merged, kSecond);
+  running.push_back(of(kFirst, 4));
+  EXPECT_EQ(plan_of(*policy, running, {}, kSecond).merged, kFirst);
+  EXPECT_EQ(plan_of(*policy, running, {}, kThird).merged, kFirst) << "the merged one runs no more";
 }
 
 TEST(MixturePolicy, CountsOnlyWhatTheStepHasRoomFor) {
   const auto policy = make_mixture_policy();
-  const std::vector<Request> running{of(kA, 1)}, waiting{of(kB, 2, 8, 0), of(kB, 3, 8, 0)};
-  EXPECT_EQ(plan_of(*policy, running, waiting).merged, kB);
-  EXPECT_EQ(plan_of(*policy, running, waiting, kBaseModel, 9).merged, kA)
+  const std::vector<Request> running{of(kFirst, 1)},
+      waiting{of(kSecond, 2, 8, 0), of(kSecond, 3, 8, 0)};
+  EXPECT_EQ(plan_of(*policy, running, waiting).merged, kSecond);
+  EXPECT_EQ(plan_of(*policy, running, waiting, kBaseModel, 9).merged, kFirst)
       << "tokens for two requests";
-  EXPECT_EQ(plan_of(*policy, running, waiting, kBaseModel, 1000, 2).merged, kA) << "two sequences";
+  EXPECT_EQ(plan_of(*policy, running, waiting, kBaseModel, 1000, 2).merged, kFirst)
+      << "two sequences";
 }
 
 TEST(MakePolicy, KnowsItsNames) {

@@ -15,11 +15,11 @@ using ::testing::ElementsAre;
 using ::testing::Pair;
 
 // A step takes 10 ms, and nearly 1 ms per token of a prompt.
-constexpr StepCosts kCosts{.step = 0.010, .prefill_token = 0.00099};
+constexpr StepCosts kGapCosts{.step = 0.010, .prefill_token = 0.00099};
 
 class SchedulerGapTest : public ::testing::Test {
  protected:
-  void start(double gap, StepCosts costs = kCosts) {
+  void start(double gap, StepCosts costs = kGapCosts) {
     costs_ = costs;
     pool_ = std::make_unique<memory::Pool>(
         memory::PoolConfig{.blocks = 256, .prefix_caching = false}, mover_, clock_);
@@ -31,7 +31,7 @@ class SchedulerGapTest : public ::testing::Test {
                                              *pool_, make_unmerged_policy(), clock_);
   }
   // As start(), with steps before by which the scheduler knows that the costs are right.
-  void start_known(double gap, StepCosts costs = kCosts) {
+  void start_known(double gap, StepCosts costs = kGapCosts) {
     start(gap, costs);
     const auto decode = add(1);
     step();
@@ -111,7 +111,7 @@ TEST_F(SchedulerGapTest, WithoutALimitAPromptTakesTheBudget) {
 }
 
 TEST_F(SchedulerGapTest, ContextCounts) {
-  StepCosts costs = kCosts;
+  StepCosts costs = kGapCosts;
   costs.prefill_context = 0.0001;
   start_known(0.050, costs);
   add(1);
@@ -124,7 +124,7 @@ TEST_F(SchedulerGapTest, ContextCounts) {
 }
 
 TEST_F(SchedulerGapTest, WhatDecodesTakeIsNotLeftToPrompts) {
-  StepCosts costs = kCosts;
+  StepCosts costs = kGapCosts;
   costs.decode_context = 0.0001;  // 10 ms for 100 tokens
   start_known(0.070, costs);
   const auto decode = add(100);
@@ -148,7 +148,7 @@ TEST_F(SchedulerGapTest, OneOfSeveralPromptsTakesTheRoomAndDecodesRunAllTheSame)
 }
 
 TEST_F(SchedulerGapTest, ASlowMachineStillMakesProgress) {
-  StepCosts slow = kCosts;
+  StepCosts slow = kGapCosts;
   slow.prefill_token = 1;
   start(0.050, slow);
   add(1);
@@ -167,7 +167,7 @@ TEST_F(SchedulerGapTest, FollowsWhatLimitedStepsTake) {
   EXPECT_EQ(step(3).back().second, Scheduler::kLeastChunk) << "they are taken to be slow";
   int tokens = 0;
   for (int i = 0; i < 20; ++i) tokens = step(3).back().second;
-  EXPECT_NEAR(kCosts.step + 3 * kCosts.prefill_token * tokens, 0.050, 0.010);
+  EXPECT_NEAR(kGapCosts.step + 3 * kGapCosts.prefill_token * tokens, 0.050, 0.010);
 }
 
 }  // namespace

@@ -355,13 +355,13 @@ uint32_t seeds() {
 constexpr int kSteps = 2500;
 
 // Merging pays after a few steps, so valora changes its mode often.
-constexpr StepCosts kCosts{.step = 1e-3,
-                           .prefill_token = 1e-4,
-                           .decode_token = 1e-4,
-                           .segment = 2e-4,
-                           .rank = 1e-5,
-                           .token_rank = 1e-6,
-                           .merge = 1e-3};
+constexpr StepCosts kCheapMerges{.step = 1e-3,
+                                 .prefill_token = 1e-4,
+                                 .decode_token = 1e-4,
+                                 .segment = 2e-4,
+                                 .rank = 1e-5,
+                                 .token_rank = 1e-6,
+                                 .merge = 1e-3};
 
 // So small that requests are preempted and blocks evicted.
 const World kWorlds[] = {
@@ -411,14 +411,16 @@ const World kWorlds[] = {
      .adapter_blocks = {2, 3, 4, 2, 5, 1, 3},
      .faults = true},
     {.blocks = 12,
-     .config =
-         {.max_num_seqs = 8, .max_num_batched_tokens = 40, .max_waiting = 12, .costs = kCosts},
+     .config = {.max_num_seqs = 8,
+                .max_num_batched_tokens = 40,
+                .max_waiting = 12,
+                .costs = kCheapMerges},
      .policy = "valora"},
     {.blocks = 24,
      .config = {.max_num_seqs = 8,
                 .max_num_batched_tokens = 60,
                 .max_waiting = 12,
-                .costs = kCosts,
+                .costs = kCheapMerges,
                 .merge_in_place = true},
      .preemptions = 0,
      .policy = "valora",
@@ -457,8 +459,10 @@ const World kWorlds[] = {
      .policy = "merged",
      .encodes = true},
     {.blocks = 12,
-     .config =
-         {.max_num_seqs = 8, .max_num_batched_tokens = 40, .max_waiting = 12, .costs = kCosts},
+     .config = {.max_num_seqs = 8,
+                .max_num_batched_tokens = 40,
+                .max_waiting = 12,
+                .costs = kCheapMerges},
      .policy = "valora",
      .encodes = true},
     {.blocks = 24,

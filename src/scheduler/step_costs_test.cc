@@ -53,12 +53,12 @@ TEST(StepCosts, TheFirstTokensOfAStepAreFree) {
   EXPECT_DOUBLE_EQ(costs.seconds({.prefill_tokens = 10, .decode_tokens = 10}), 1 + 0.5 + 0.05);
 }
 
-constexpr StepCosts kCosts{.step = 0.01, .decode_token = 0.001, .merge = 0.05};
+constexpr StepCosts kFixedCosts{.step = 0.01, .decode_token = 0.001, .merge = 0.05};
 constexpr StepShape kDecode{.decode_tokens = 10};
 constexpr StepShape kMerging{.decode_tokens = 10, .switches = true, .merges = true};
 
 TEST(LiveCosts, FollowTheMachineWithinBounds) {
-  LiveCosts costs(kCosts);
+  LiveCosts costs(kFixedCosts);
   EXPECT_DOUBLE_EQ(costs.seconds(kDecode), 0.02);
   for (int i = 0; i < 200; ++i) costs.observe(kDecode, 0.03);
   EXPECT_NEAR(costs.seconds(kDecode), 0.03, 1e-4);
@@ -67,21 +67,21 @@ TEST(LiveCosts, FollowTheMachineWithinBounds) {
 }
 
 TEST(LiveCosts, OneSlowStepHardlyCounts) {
-  LiveCosts costs(kCosts);
+  LiveCosts costs(kFixedCosts);
   for (int i = 0; i < 50; ++i) costs.observe(kDecode, 0.02);
   costs.observe(kDecode, 2);
   EXPECT_LT(costs.seconds(kDecode), 0.022);
 }
 
 TEST(LiveCosts, MergesAreCorrectedApart) {
-  LiveCosts costs(kCosts);
+  LiveCosts costs(kFixedCosts);
   for (int i = 0; i < 200; ++i) costs.observe(kMerging, 0.02 + 0.1);
   EXPECT_NEAR(costs.weights_seconds(kMerging), 0.1, 1e-3);
   EXPECT_DOUBLE_EQ(costs.seconds(kDecode), 0.02);
 }
 
 TEST(LiveCosts, TellHowFarTheyAreOff) {
-  LiveCosts costs(kCosts);
+  LiveCosts costs(kFixedCosts);
   EXPECT_EQ(costs.accuracy().steps, 0u);
   for (int i = 0; i < 90; ++i) costs.observe(kDecode, 0.02);
   for (int i = 0; i < 10; ++i) costs.observe(kDecode, 0.04);

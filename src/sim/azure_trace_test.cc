@@ -11,7 +11,6 @@ namespace {
 
 using std::chrono::hours;
 using std::chrono::nanoseconds;
-using std::chrono::seconds;
 
 const std::string kHeader = "TIMESTAMP,ContextTokens,GeneratedTokens\n";
 
@@ -66,7 +65,7 @@ TEST(AzureTrace, TakesEitherEndOfLineAndALastLineWithoutOne) {
     const auto rows = read(content);
     ASSERT_TRUE(rows.ok()) << rows.error().message;
     ASSERT_EQ(rows->size(), 2u);
-    EXPECT_EQ(rows->at(1).at, seconds(1));
+    EXPECT_EQ(rows->at(1).at, std::chrono::seconds(1));
     EXPECT_EQ(rows->at(1).answer_tokens, 8);
   }
 }
@@ -82,7 +81,7 @@ TEST(AzureTrace, SortsByTimeAndKeepsTheOrderOfEqualTimes) {
   for (const TraceRow& row : *rows) prompts.push_back(row.prompt_tokens);
   EXPECT_EQ(prompts, (std::vector<int>{2, 4, 1, 3}));
   EXPECT_EQ(rows->front().at, Duration{});
-  EXPECT_EQ(rows->back().at, seconds(2));
+  EXPECT_EQ(rows->back().at, std::chrono::seconds(2));
 }
 
 TEST(AzureTrace, CountsOverDaysMonthsAndYears) {
@@ -90,7 +89,7 @@ TEST(AzureTrace, CountsOverDaysMonthsAndYears) {
   EXPECT_EQ(between("2023-11-30 23:00:00", "2023-12-01 01:00:00"), hours(2));
   EXPECT_EQ(between("2023-02-28 12:00:00", "2023-03-01 12:00:00"), hours(24));
   EXPECT_EQ(between("2024-02-28 12:00:00", "2024-03-01 12:00:00"), hours(48));  // a leap year
-  EXPECT_EQ(between("2023-12-31 23:59:58", "2024-01-01 00:00:01"), seconds(3));
+  EXPECT_EQ(between("2023-12-31 23:59:58", "2024-01-01 00:00:01"), std::chrono::seconds(3));
   EXPECT_EQ(between("1970-01-01 00:00:00", "2261-12-31 00:00:00"), hours(24 * 106650));
 }
 

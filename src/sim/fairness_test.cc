@@ -20,7 +20,7 @@ struct Load {
   int answer = 40;
 };
 
-std::vector<Arrival> requests(const std::vector<Load>& loads, double until) {
+std::vector<Arrival> requests_of(const std::vector<Load>& loads, double until) {
   std::mt19937 random(7);
   std::vector<Arrival> arrivals;
   for (const Load& load : loads) {
@@ -40,7 +40,7 @@ std::vector<Arrival> requests(const std::vector<Load>& loads, double until) {
 }
 
 // Eight places in a step: they are what the tenants compete for.
-SimulationConfig config_of(const std::string& policy) {
+SimulationConfig crowded_config(const std::string& policy) {
   return {.scheduler = {.max_num_seqs = 8, .max_waiting = 100'000, .costs = testing::kGpuCosts},
           .policy = policy,
           .pool = {.blocks = 4000}};
@@ -51,16 +51,16 @@ std::map<scheduler::TenantId, double> service(const std::string& policy,
                                               const std::vector<Load>& loads, double until) {
   std::map<scheduler::TenantId, double> served;
   int steps = 0;
-  const auto report = simulate(config_of(policy), requests(loads, until), testing::kGpuCosts,
-                               [&](const scheduler::Scheduler& s, const auto&, Duration now) {
-                                 ++steps;
-                                 if (steps % 16 == 0) {
-                                   ASSERT_EQ(s.check(), "");
-                                 }
-                                 if (seconds(now) > until) return;
-                                 for (const Load& load : loads)
-                                   served[load.tenant] = s.service(load.tenant);
-                               });
+  const auto report =
+      simulate(crowded_config(policy), requests_of(loads, until), testing::kGpuCosts,
+               [&](const scheduler::Scheduler& s, const auto&, Duration now) {
+                 ++steps;
+                 if (steps % 16 == 0) {
+                   ASSERT_EQ(s.check(), "");
+                 }
+                 if (seconds(now) > until) return;
+                 for (const Load& load : loads) served[load.tenant] = s.service(load.tenant);
+               });
   EXPECT_TRUE(report.ok());
   return served;
 }
@@ -84,8 +84,8 @@ TEST_P(Fairness, AFloodDoesNotDelayAQuietTenant) {
   for (const bool flooded : {false, true}) {
     const std::vector<Load> quiet{{0, 0.5, 1, 10}};
     const std::vector<Load> both{{0, 0.5, 1, 10}, {1, 100}};
-    const std::vector<Arrival> arrivals = requests(flooded ? both : quiet, 20);
-    const auto report = simulate(config_of(GetParam()), arrivals, testing::kGpuCosts);
+    const std::vector<Arrival> arrivals = requests_of(flooded ? both : quiet, 20);
+    const auto report = simulate(crowded_config(GetParam()), arrivals, testing::kGpuCosts);
     ASSERT_TRUE(report.ok());
     for (size_t i = 0; i < arrivals.size(); ++i) {
       if (arrivals[i].tenant != 0) continue;

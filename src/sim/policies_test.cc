@@ -28,7 +28,7 @@ std::vector<Arrival> requests(double skewness, uint32_t seed, double rate = 12) 
   return arrivals;
 }
 
-SimulationConfig config_of(const std::string& policy) {
+SimulationConfig roomy_config(const std::string& policy) {
   return {.scheduler = {.max_num_seqs = 32, .costs = testing::kGpuCosts},
           .policy = policy,
           .pool = {.blocks = 4000}};
@@ -49,7 +49,7 @@ struct LongestPass {
 
 TEST(Policies, ValoraLeavesNoRequestOutForLongerThanItsTolerance) {
   for (uint32_t seed = 1; seed <= 8; ++seed) {
-    SimulationConfig config = config_of("valora");
+    SimulationConfig config = roomy_config("valora");
     config.policy_options.tolerance = 100ms * seed;
     LongestPass longest;
     const auto report = simulate(config, requests(0.55 + 0.05 * seed, seed, 25), testing::kGpuCosts,
@@ -63,7 +63,7 @@ TEST(Policies, ValoraLeavesNoRequestOutForLongerThanItsTolerance) {
 }
 
 double mean_latency(const std::string& policy, double skewness, uint32_t seed) {
-  const auto report = simulate(config_of(policy), requests(skewness, seed), testing::kGpuCosts);
+  const auto report = simulate(roomy_config(policy), requests(skewness, seed), testing::kGpuCosts);
   EXPECT_TRUE(report.ok());
   double sum = 0;
   for (const Answer& answer : report->answers) sum += seconds(answer.end - answer.arrival);
@@ -89,7 +89,7 @@ TEST(Policies, EarlyAbortKeepsTheTargetsOfThoseThatStay) {
   for (const bool early_abort : {false, true}) {
     std::vector<Arrival> arrivals = requests(0.5, 3, 40);
     for (Arrival& arrival : arrivals) arrival.ttft_target = 2s;
-    SimulationConfig config = config_of("valora");
+    SimulationConfig config = roomy_config("valora");
     config.scheduler.early_abort = early_abort;
     const auto report = simulate(config, arrivals, testing::kGpuCosts);
     ASSERT_TRUE(report.ok());
@@ -116,7 +116,7 @@ TEST(Policies, EarlyAbortKeepsTheTargetsOfThoseThatStay) {
 TEST(Policies, EarlyAbortRefusesNothingWhileAllCanBeServed) {
   std::vector<Arrival> arrivals = requests(0.5, 3, 5);
   for (Arrival& arrival : arrivals) arrival.ttft_target = 2s;
-  SimulationConfig config = config_of("unmerged");
+  SimulationConfig config = roomy_config("unmerged");
   config.scheduler.early_abort = true;
   const auto report = simulate(config, arrivals, testing::kGpuCosts);
   ASSERT_TRUE(report.ok());

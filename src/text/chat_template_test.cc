@@ -4,15 +4,15 @@
 #include <gtest/gtest.h>
 
 #include "base/testing/temp_dir.h"
+#include "text/testing/chat_parts.h"
 
 namespace valora::text {
 namespace {
 
 using ::testing::HasSubstr;
-
-ChatPart text(std::string s) { return {ChatPart::Kind::kText, std::move(s)}; }
-ChatPart image() { return {ChatPart::Kind::kImage, {}}; }
-ChatPart video() { return {ChatPart::Kind::kVideo, {}}; }
+using testing::image;
+using testing::text;
+using testing::video;
 
 Result<std::string> render(std::string_view source, const std::vector<ChatMessage>& messages,
                            bool prompt = false, const Json& variables = nullptr,

@@ -1,16 +1,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "text/chat.h"
+#include "text/testing/chat_parts.h"
 
 namespace valora::text {
 namespace {
 
 using ::testing::HasSubstr;
-
-ChatPart text(std::string s) { return {ChatPart::Kind::kText, std::move(s)}; }
-ChatPart image() { return {ChatPart::Kind::kImage, {}}; }
-ChatPart video() { return {ChatPart::Kind::kVideo, {}}; }
+using testing::image;
+using testing::text;
+using testing::video;
 
 TEST(ChatMl, WritesTurnsWithPlaceholders) {
   const std::vector<ChatMessage> messages = {

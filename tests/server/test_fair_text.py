@@ -8,6 +8,8 @@ import pytest
 
 from serving import Server
 
+pytestmark = pytest.mark.alone
+
 MESSAGES = [{"role": "user" if i % 2 == 0 else "assistant", "content": f"message {i}"} for i in range(100_001)]
 LARGE = {"messages": ("/v1/chat/completions", {"messages": MESSAGES}),
          "text": ("/v1/completions", {"prompt": "several words of a text that has no end, " * 200_000}),

@@ -10,6 +10,8 @@ import pytest
 
 from serving import ServedProcess, chat_body, image_part, picture
 
+pytestmark = pytest.mark.alone
+
 DEMO = pathlib.Path(__file__).resolve().parents[2] / "demo" / "model"
 SIDE = 640  # 6,400 patches: a tower of a second
 

@@ -14,6 +14,8 @@ from PIL import Image
 
 from serving import Server, chat_body, image_part, picture
 
+pytestmark = pytest.mark.alone
+
 CHAT = "/v1/chat/completions"
 PREPARING = "valora:num_requests_preparing"
 

@@ -144,7 +144,7 @@ const std::vector<ComparedVariant>& compared_variants() {
        [](Pool& c) { c.dependencies = false; }, [](Options& o) { o.dependencies = false; }},
       {"lru", "the least recently used leaves first",
        [](Pool& c) { c.swapper.policy = memory::MemoryPolicy::kLru; },
-       [](Options& o) { o.policy = MemoryPolicy::kLru; }},
+       [](Options& o) { o.policy = valora::MemoryPolicy::kLru; }},
       {"no reward", "adapters valued without regard to their number",
        [](Pool& c) { c.swapper.adapter_reward = false; },
        [](Options& o) { o.adapter_reward = false; }},
@@ -155,7 +155,7 @@ const std::vector<ComparedVariant>& compared_variants() {
        },
        [](Options& o) {
          o.adapter_bytes = *o.pool_bytes / 5;
-         o.policy = MemoryPolicy::kLru;
+         o.policy = valora::MemoryPolicy::kLru;
        }},
       {"no history", "nothing stays after its last request, as S-LoRA",
        [](Pool& c) { c.history = false; }, [](Options& o) { o.history = false; }}};

@@ -9,7 +9,7 @@ namespace valora::bench {
 namespace {
 
 // Our results are rounded to bf16 once, the rivals' several times.
-constexpr double kTolerance = 0.03;
+constexpr double kAtmmTolerance = 0.03;
 constexpr int kSearchRounds = 5;
 
 std::vector<AtmmShape> full_grid() {
@@ -65,7 +65,7 @@ Measurement measure(const AtmmShape& shape, const TileSearch& search, Bench& ben
                  {our_products(problem, kOurs), our_products(problem, kSingleTile, tile),
                   aten_products(problem), rank_row_products(problem), static_tile_products(problem),
                   einsum_products(problem)},
-                 kTolerance);
+                 kAtmmTolerance);
 }
 
 }  // namespace

@@ -12,11 +12,11 @@
 namespace valora::bench {
 namespace {
 
-constexpr double kTolerance = 0.02;
-constexpr double kElement = 2;  // bytes of a bf16
+constexpr double kAttentionTolerance = 0.02;
+constexpr double kKeyBytes = 2;  // bytes of a bf16
 
 double bytes_of_cache(const AttentionShape& s) {
-  return 2 * kElement * static_cast<double>(s.batch * s.keys() * s.kv_heads * s.dim);
+  return 2 * kKeyBytes * static_cast<double>(s.batch * s.keys() * s.kv_heads * s.dim);
 }
 
 Work work_of(const AttentionShape& s, bool cold) {
@@ -48,7 +48,7 @@ Measurement measure_decode(Bench& bench, const AttentionShape& s) {
   };
   return compete(bench, work_of(s, true),
                  {pure(kOurs, [&] { return sequences.attend(layer.next()); }), pure("aten", aten)},
-                 kTolerance);
+                 kAttentionTolerance);
 }
 
 // ATen gets contiguous keys and values per query head.
@@ -67,7 +67,7 @@ Measurement measure_prefill(Bench& bench, const AttentionShape& s) {
   };
   return compete(bench, work_of(s, false),
                  {pure(kOurs, [&] { return sequences.attend(0); }), pure("aten", aten)},
-                 kTolerance);
+                 kAttentionTolerance);
 }
 
 struct BlockShape {
@@ -94,7 +94,7 @@ Measurement measure_blocks(Bench& bench, const BlockShape& s) {
     return attention.attend(0, rows[0]);
   };
   return compete(bench, {0, 4.0 * static_cast<double>(tokens * s.length * s.heads * s.dim)},
-                 {pure(kOurs, ours), pure("aten", aten)}, kTolerance);
+                 {pure(kOurs, ours), pure("aten", aten)}, kAttentionTolerance);
 }
 
 // `tokens`: query tokens of the step. `extent`: what the name says of them.

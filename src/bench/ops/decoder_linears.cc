@@ -5,7 +5,7 @@
 namespace valora::bench {
 namespace {
 
-constexpr float kCoefficient = 0.5;
+constexpr float kLoraCoefficient = 0.5;
 
 ops::Weight packed(const at::Tensor& w) { return ops::Weight(w, at::kBFloat16, at::kCPU); }
 
@@ -56,7 +56,7 @@ ops::LoraBatch even_segments(int64_t tokens, std::span<const ops::AdapterWeights
   const auto count = static_cast<int64_t>(adapters.size());
   ops::LoraBatch lora;
   for (int64_t a = 0; a < count; ++a)
-    lora.add(tokens * a / count, tokens * (a + 1) / count, adapters[a], kCoefficient);
+    lora.add(tokens * a / count, tokens * (a + 1) / count, adapters[a], kLoraCoefficient);
   return lora;
 }
 

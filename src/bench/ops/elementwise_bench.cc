@@ -8,12 +8,12 @@
 namespace valora::bench {
 namespace {
 
-constexpr double kTolerance = 0.02, kEps = 1e-6;
-constexpr double kElement = 2;  // bytes of a bf16
+constexpr double kElementwiseTolerance = 0.02, kEps = 1e-6;
+constexpr double kElementBytes = 2;  // bytes of a bf16
 
 // `passes` over `elements` bf16 values. Counts memory traffic only if they exceed the caches.
 Work work_of(double passes, int64_t elements) {
-  const double bytes = passes * kElement * static_cast<double>(elements);
+  const double bytes = passes * kElementBytes * static_cast<double>(elements);
   return {bytes > static_cast<double>(last_level_cache()) ? bytes : 0};
 }
 
@@ -23,7 +23,7 @@ Measurement measure_rms_norm(Bench& bench, int64_t tokens, int64_t width) {
   return compete(bench, work_of(2, x.numel()),
                  {pure(kOurs, [&] { return ops::rms_norm(x, weight, kEps); }),
                   pure("aten", [&] { return at::rms_norm(x, {width}, weight, kEps); })},
-                 kTolerance);
+                 kElementwiseTolerance);
 }
 
 // The values of x grow by the residual with every run.
@@ -41,7 +41,7 @@ Measurement measure_add_rms_norm(Bench& bench, int64_t tokens, int64_t width) {
   return compete(bench, work_of(4, x.numel()),
                  {{kOurs, [&] { ours(); }, [&] { return fresh(stream, ours); }},
                   {"aten", [&] { aten(); }, [&] { return fresh(other, aten); }}},
-                 kTolerance);
+                 kElementwiseTolerance);
 }
 
 // x · cos + rotated(x) · sin, as in transformers.
@@ -67,7 +67,7 @@ Measurement measure_rotary(Bench& bench, int64_t tokens, int64_t heads, int64_t 
   return compete(bench, work_of(2, x.numel()),
                  {{kOurs, [&] { ops::rotate_half(rotated, cos, sin); }, ours},
                   pure("aten", [&] { return rotate_aten(x, wide_cos, wide_sin); })},
-                 kTolerance);
+                 kElementwiseTolerance);
 }
 
 using Measure = Measurement (*)(Bench&, int64_t, int64_t);

@@ -13,15 +13,15 @@
 namespace valora::bench {
 namespace {
 
-constexpr double kTolerance = 0.02;  // for bf16 results; a thousandth of it for fp32
+constexpr double kLinearTolerance = 0.02;  // for bf16 results; a thousandth of it for fp32
 
-struct Size {
+struct LinearSize {
   int64_t in, out;
 };
 
 const char* name_of(at::ScalarType dtype) { return dtype == at::kFloat ? "fp32" : "bf16"; }
 double tolerance_of(at::ScalarType dtype) {
-  return dtype == at::kFloat ? kTolerance / 1000 : kTolerance;
+  return dtype == at::kFloat ? kLinearTolerance / 1000 : kLinearTolerance;
 }
 
 Work work_of(int64_t tokens, int64_t out, int64_t in, at::ScalarType dtype) {
@@ -32,7 +32,7 @@ Work work_of(int64_t tokens, int64_t out, int64_t in, at::ScalarType dtype) {
 
 // The copies of one matrix in one layout: created by the first shape that needs them, then shared.
 struct LinearWeights {
-  Size size;
+  LinearSize size;
   at::ScalarType dtype;
   std::optional<Cycle<at::Tensor>> plain = std::nullopt;
   std::optional<Cycle<ops::Weight>> packed = std::nullopt;
@@ -72,7 +72,7 @@ Measurement measure_linear(Bench& bench, LinearWeights& weights, int64_t tokens)
                  contenders, tolerance_of(weights.dtype));
 }
 
-Measurement measure_gated(Bench& bench, Size size, int64_t tokens, at::ScalarType dtype) {
+Measurement measure_gated(Bench& bench, LinearSize size, int64_t tokens, at::ScalarType dtype) {
   LinearWeights gate{size, dtype}, up{size, dtype};
   gate.make();
   up.make();
@@ -91,24 +91,24 @@ Measurement measure_gated(Bench& bench, Size size, int64_t tokens, at::ScalarTyp
       tolerance_of(dtype));
 }
 
-std::string label_of(at::ScalarType dtype, Size size, int64_t tokens) {
+std::string label_of(at::ScalarType dtype, LinearSize size, int64_t tokens) {
   return fmt::format("{} {}x{} tokens {}", name_of(dtype), size.in, size.out, tokens);
 }
 
-Json fields_of(at::ScalarType dtype, Size size, int64_t tokens) {
+Json fields_of(at::ScalarType dtype, LinearSize size, int64_t tokens) {
   return {{"dtype", name_of(dtype)}, {"in", size.in}, {"out", size.out}, {"tokens", tokens}};
 }
 
 }  // namespace
 
 std::vector<Shape> linear_shapes(bool quick) {
-  std::vector<Size> sizes{{896, 896},   {896, 4864},   {4864, 896},
-                          {3584, 3584}, {3584, 18944}, {18944, 3584}};
+  std::vector<LinearSize> sizes{{896, 896},   {896, 4864},   {4864, 896},
+                                {3584, 3584}, {3584, 18944}, {18944, 3584}};
   std::vector<int64_t> tokens{1, 2, 4, 8, 16, 32, 64, 128, 256, 1024};
   if (quick) sizes = {{896, 896}, {4864, 896}, {3584, 3584}}, tokens = {1, 4, 8, 32, 128};
   std::vector<Shape> shapes;
   for (const at::ScalarType dtype : {at::kBFloat16, at::kFloat})
-    for (const Size size : sizes) {
+    for (const LinearSize size : sizes) {
       const auto weights = std::make_shared<LinearWeights>(LinearWeights{size, dtype});
       for (const int64_t t : tokens) {
         if (quick && dtype == at::kFloat && (size.in != 896 || t == 4 || t == 32)) continue;
@@ -124,8 +124,8 @@ std::vector<Shape> gated_shapes(bool quick) {
   const std::vector<int64_t> tokens =
       quick ? std::vector<int64_t>{1, 32} : std::vector<int64_t>{1, 8, 32, 128};
   std::vector<Shape> shapes;
-  for (const Size size :
-       quick ? std::vector<Size>{{896, 4864}} : std::vector<Size>{{896, 4864}, {3584, 18944}})
+  for (const LinearSize size : quick ? std::vector<LinearSize>{{896, 4864}}
+                                     : std::vector<LinearSize>{{896, 4864}, {3584, 18944}})
     for (const int64_t t : tokens)
       shapes.push_back(
           {"gated", label_of(at::kBFloat16, size, t), fields_of(at::kBFloat16, size, t),

@@ -14,8 +14,8 @@ namespace {
 
 using kernels::bf16;
 
-constexpr double kTolerance = 0.02;
-constexpr float kCoefficient = 2;
+constexpr double kMergeTolerance = 0.02;
+constexpr float kMergeCoefficient = 2;
 
 struct MergeShape {
   std::string model;
@@ -23,11 +23,11 @@ struct MergeShape {
   int64_t layers, rank;
 };
 
-struct Size {
+struct MergeSize {
   int64_t out, in;
 };
 
-std::vector<Size> linears_of(const MergeShape& s) {
+std::vector<MergeSize> linears_of(const MergeShape& s) {
   return {{s.hidden, s.hidden}, {s.kv, s.hidden},    {s.kv, s.hidden},   {s.hidden, s.hidden},
           {s.inner, s.hidden},  {s.inner, s.hidden}, {s.hidden, s.inner}};
 }
@@ -38,7 +38,7 @@ struct Linear {
   ops::Weight base, shadow, panel_a, panel_b;
 };
 
-Linear make_linear(const Size& size, int64_t rank) {
+Linear make_linear(const MergeSize& size, int64_t rank) {
   Linear l;
   l.w = weight_tensor(size.out, size.in, at::kBFloat16, 1);
   l.a = weight_tensor(rank, size.in, at::kBFloat16, 2);
@@ -74,23 +74,23 @@ double switch_back_seconds(const std::vector<Linear>& linears) {
 }
 
 Measurement measure_merge(Bench& bench, const MergeShape& shape) {
-  const std::vector<Size> sizes = linears_of(shape);
+  const std::vector<MergeSize> sizes = linears_of(shape);
   std::vector<Linear> linears;
   std::vector<kernels::Merge<bf16>> merges;
   Work work;
   for (int64_t layer = 0; layer < shape.layers; ++layer)
-    for (const Size& size : sizes) {
+    for (const MergeSize& size : sizes) {
       const Linear& l = linears.emplace_back(make_linear(size, shape.rank));
       merges.push_back({ops::panels_of<bf16>(l.base), ops::raw<bf16>(l.shadow.data()),
                         ops::panels_of<bf16>(l.panel_a), ops::panels_of<bf16>(l.panel_b),
-                        kCoefficient});
+                        kMergeCoefficient});
       work.bytes += static_cast<double>(2 * l.base.bytes() + l.panel_a.bytes() + l.panel_b.bytes());
       work.operations += 2.0 * static_cast<double>(shape.rank * size.out * size.in);
     }
   bench.notes["switch_back_seconds"] = switch_back_seconds(linears);
   const auto ours = [&] { kernels::merge<bf16>(merges, ops::torch_parallel()); };
   const auto aten = [&] {
-    for (Linear& l : linears) at::addmm_out(l.merged, l.w, l.b, l.a, 1, kCoefficient);
+    for (Linear& l : linears) at::addmm_out(l.merged, l.w, l.b, l.a, 1, kMergeCoefficient);
   };
   const auto our_result = [&] {
     return ours(),
@@ -99,7 +99,8 @@ Measurement measure_merge(Bench& bench, const MergeShape& shape) {
   const auto aten_result = [&] {
     return aten(), first_layer(linears, sizes.size(), [](const Linear& l) { return l.merged; });
   };
-  return compete(bench, work, {{kOurs, ours, our_result}, {"aten", aten, aten_result}}, kTolerance);
+  return compete(bench, work, {{kOurs, ours, our_result}, {"aten", aten, aten_result}},
+                 kMergeTolerance);
 }
 
 }  // namespace

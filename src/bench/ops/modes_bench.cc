@@ -12,8 +12,8 @@
 namespace valora::bench {
 namespace {
 
-constexpr double kTolerance = 0.03;
-constexpr float kCoefficient = 0.5;  // of even_segments()
+constexpr double kModesTolerance = 0.03;
+constexpr float kEvenCoefficient = 0.5;  // of even_segments()
 constexpr int64_t kRank = 16;
 
 struct ModeShape {
@@ -58,7 +58,7 @@ class Steps {
         const ops::Weight& base = from[j]->weight;
         to[j]->weight = base.with_data(ops::huge_zeros(base.data().numel(), at::kBFloat16));
         merges.push_back(
-            {&base, &to[j]->weight, &adapters_.front(), from[j]->module, kCoefficient});
+            {&base, &to[j]->weight, &adapters_.front(), from[j]->module, kEvenCoefficient});
       }
     }
     ops::merge(merges);
@@ -75,7 +75,7 @@ Measurement measure_modes(Bench& bench, const ModeShape& shape) {
   // Merged and unmerged agree if all tokens use the merged adapter.
   check_alike({pure("merged", [=] { return steps->run(true, 0); }),
                pure("unmerged, one adapter", [=] { return steps->run(false, 1); })},
-              kTolerance);
+              kModesTolerance);
   const Work work = steps->base_work();
   Measurement m = time_in_turns(bench, work,
                                 {pure("base", [=] { return steps->run(false, 0); }),

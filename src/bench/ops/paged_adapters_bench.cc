@@ -44,9 +44,9 @@ ops::PanelLayout layout_of(std::span<const DecoderLayer> layers, int64_t rank) {
 }
 
 // A pool whose blocks are handed out in random order, as after a long run.
-class Pool {
+class AdapterPool {
  public:
-  explicit Pool(int32_t least_blocks)
+  explicit AdapterPool(int32_t least_blocks)
       : memory_(std::max(least_blocks, static_cast<int32_t>(kPoolBytes / block_bytes())),
                 block_bytes(), at::kBFloat16, at::kCPU),
         free_(memory_.blocks()) {
@@ -65,9 +65,9 @@ class Pool {
   std::vector<int32_t> free_;
 };
 
-class Steps {
+class PagedSteps {
  public:
-  explicit Steps(const PagedShape& shape)
+  explicit PagedSteps(const PagedShape& shape)
       : x_(decoder_input(shape.tokens)),
         decoder_(make_decoder(shape.layers)),
         layout_(layout_of(decoder_, shape.rank)),
@@ -108,12 +108,12 @@ class Steps {
   at::Tensor x_;
   std::vector<DecoderLayer> decoder_;
   ops::PanelLayout layout_;
-  Pool pool_;
+  AdapterPool pool_;
   std::vector<ops::AdapterWeights> together_, paged_;
 };
 
 Measurement measure_paged(Bench& bench, const PagedShape& shape) {
-  const auto steps = std::make_shared<Steps>(shape);
+  const auto steps = std::make_shared<PagedSteps>(shape);
   bench.notes[fmt::format("paged_adapters_filled_rank_{}", shape.rank)] = steps->filled();
   return compete(bench, steps->work(),
                  {pure("together", [=] { return steps->run(false); }),

@@ -111,7 +111,7 @@ struct OptionFile {
 };
 
 // What is thrown when the command line is `serve --config` and a file with this text.
-std::string refusal_of(const std::string& text) {
+std::string file_refusal_of(const std::string& text) {
   const OptionFile file(text);
   const char* const arguments[] = {"test", "serve", "--config", file.path.c_str()};
   try {
@@ -150,18 +150,19 @@ TEST(ConfigFile, SetsWhatTheCommandLineDoesNot) {
 }
 
 TEST(ConfigFile, RefusesWhatItCannotSet) {
-  EXPECT_EQ(refusal_of("model: m\nmax-model-length: 5\n"),
+  EXPECT_EQ(file_refusal_of("model: m\nmax-model-length: 5\n"),
             ":2: unknown option --max-model-length; did you mean --max-model-len?");
-  EXPECT_EQ(refusal_of("config: other.yaml"),
+  EXPECT_EQ(file_refusal_of("config: other.yaml"),
             ":1: --config is an option of the command line alone");
-  EXPECT_EQ(refusal_of("pool-memory: 1\nkv_cache_memory: 2"),
+  EXPECT_EQ(file_refusal_of("pool-memory: 1\nkv_cache_memory: 2"),
             ":2: \"kv_cache_memory\" is a second name of an option that the file has");
-  EXPECT_EQ(refusal_of("lora-modules: []"),
+  EXPECT_EQ(file_refusal_of("lora-modules: []"),
             ":1: \"lora-modules\" has no value; leave it out instead");
-  EXPECT_EQ(refusal_of("lora-modules: [[a]]"), ":1: \"lora-modules\" has a list within a list");
-  EXPECT_EQ(refusal_of("- model"), ":1: a file of options is a map, such as port: 8000");
-  EXPECT_THAT(refusal_of("model: [a"), HasSubstr("this is not YAML"));
-  EXPECT_EQ(refusal_of("# no options, and no model either"), "nothing");
+  EXPECT_EQ(file_refusal_of("lora-modules: [[a]]"),
+            ":1: \"lora-modules\" has a list within a list");
+  EXPECT_EQ(file_refusal_of("- model"), ":1: a file of options is a map, such as port: 8000");
+  EXPECT_THAT(file_refusal_of("model: [a"), HasSubstr("this is not YAML"));
+  EXPECT_EQ(file_refusal_of("# no options, and no model either"), "nothing");
 }
 
 TEST(ConfigFile, ErrorsOfValuesNameTheOption) {

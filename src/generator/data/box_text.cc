@@ -36,9 +36,9 @@ std::array<int, 4> units(const Box& box, int scale) {
 }
 
 // Reads an answer from left to right. Text that does not match is not consumed.
-class Reader {
+class BoxReader {
  public:
-  explicit Reader(std::string_view text) : rest_(text) {}
+  explicit BoxReader(std::string_view text) : rest_(text) {}
   bool at_end() const { return rest_.empty(); }
   void skip() { rest_.remove_prefix(1); }
 
@@ -129,7 +129,7 @@ std::string write_boxes(const std::vector<LabelledBox>& boxes, const BoxFormat& 
 std::vector<LabelledBox> read_boxes(const std::string& answer, const BoxFormat& format) {
   std::vector<LabelledBox> boxes;
   std::string label;
-  Reader reader(answer);
+  BoxReader reader(answer);
   while (!reader.at_end()) {
     if (reader.take(kRef)) {
       label = reader.label();

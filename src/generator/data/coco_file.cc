@@ -15,7 +15,7 @@ namespace valora::generator {
 namespace {
 
 constexpr size_t kMaxBytes = size_t{2} << 30;
-constexpr int kMaxDepth = 32;
+constexpr int kMaxJsonDepth = 32;
 constexpr size_t kMaxKept = 4096;  // values per element
 // The depths in nlohmann's parser callback: {"images": [{"id": …
 constexpr int kSectionDepth = 1, kElementDepth = 2, kFieldDepth = 3;
@@ -63,13 +63,13 @@ Result<CocoAnnotation> read_annotation(const Json& element) {
   return annotation;
 }
 
-class Reader {
+class CocoReader {
  public:
   // nlohmann's parser_callback_t: false discards the parsed value.
   bool operator()(int depth, Json::parse_event_t event, Json& parsed) {
     using enum Json::parse_event_t;
-    if (depth > kMaxDepth)
-      throw Refusal{invalid(fmt::format("nested deeper than {} levels", kMaxDepth))};
+    if (depth > kMaxJsonDepth)
+      throw Refusal{invalid(fmt::format("nested deeper than {} levels", kMaxJsonDepth))};
     if (event == key) return take_key(depth, parsed.get_ref<const std::string&>());
     if (dropping_ && depth >= *dropping_) return false;
     if (depth == kSectionDepth) {
@@ -164,7 +164,7 @@ Result<CocoFile> read_coco_file(const std::string& path) {
     return invalid("cannot be read as a file", path);
   if (std::filesystem::file_size(path, fault) > kMaxBytes)
     return Error{ErrorCode::kPayloadTooLarge, fmt::format("larger than {} bytes", kMaxBytes), path};
-  Reader reader;
+  CocoReader reader;
   try {
     const Json rest = Json::parse(stream, std::ref(reader));
     if (!rest.is_object()) return no_object();

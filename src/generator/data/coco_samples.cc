@@ -140,8 +140,8 @@ Result<std::vector<Sample>> read_images(const Reading& reading) {
   return samples;
 }
 
-Result<std::vector<Sample>> read_file(const DataSource& source, const Task& task,
-                                      const SampleChecks& checks) {
+Result<std::vector<Sample>> samples_of_file(const DataSource& source, const Task& task,
+                                            const SampleChecks& checks) {
   VALORA_TRY(file, read_coco_file(source.path));
   VALORA_TRY(boxes, BoxesOfImages::gather(file));
   return read_images({source, task, checks, file, boxes});
@@ -151,7 +151,7 @@ Result<std::vector<Sample>> read_file(const DataSource& source, const Task& task
 
 Result<std::vector<Sample>> read_coco(const DataSource& source, const Task& task,
                                       const SampleChecks& checks) {
-  auto samples = read_file(source, task, checks);
+  auto samples = samples_of_file(source, task, checks);
   if (!samples.ok()) {
     const Error& error = samples.error();
     return Error{error.code, source.path + ": " + error.message, error.param};

@@ -12,15 +12,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kMaxDepth = 32;  // of nested folders
+constexpr int kMaxFolderDepth = 32;  // of nested folders
 
 size_t limit_of(const DataSource& source) {
   return source.limit ? static_cast<size_t>(*source.limit) : std::numeric_limits<size_t>::max();
-}
-
-bool is_folder(const std::string& path) {
-  std::error_code ignored;
-  return fs::is_directory(path, ignored);
 }
 
 Sample sample_of(const std::string& path, Medium::Kind kind) {
@@ -55,7 +50,7 @@ Result<ClassFolder> read_class(const std::string& folder, const std::string& lab
 
 Status collect(const std::string& folder, Medium::Kind kind, int depth,
                std::vector<std::string>& files) {
-  if (depth > kMaxDepth) return invalid(folder + " is nested too deep", folder);
+  if (depth > kMaxFolderDepth) return invalid(folder + " is nested too deep", folder);
   VALORA_TRY(names, names_in(folder));
   for (const std::string& name : names) {
     const std::string path = folder + "/" + name;

@@ -20,7 +20,7 @@ using report::percent;
 
 constexpr double kColumn = 68, kTop = 24, kHeight = 250;  // pixels
 constexpr double kSlope = 0.6;  // of slanted labels: their sine and, nearly, cosine
-constexpr size_t kLongestName = 28;
+constexpr size_t kLongestLabel = 28;
 
 struct Point {
   size_t column;
@@ -39,7 +39,7 @@ struct Panel {
   std::vector<Line> lines;
 };
 
-std::string name_of(const std::string& text) { return shortened(text, kLongestName); }
+std::string name_of(const std::string& text) { return shortened(text, kLongestLabel); }
 
 Line& line_of(Panel& panel, const std::string& task) {
   for (Line& line : panel.lines)

@@ -13,7 +13,7 @@ namespace valora::generator {
 namespace {
 
 constexpr size_t kMaxLine = size_t{1} << 20;
-constexpr JsonLimits kLimits{
+constexpr JsonLimits kLineLimits{
     .max_bytes = kMaxLine, .max_depth = 8, .max_values = 65'536, .unique_keys = true};
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
@@ -178,7 +178,7 @@ bool is_blank(std::string_view line) { return line.find_first_not_of(" \t\r") ==
 
 Result<Sample> read_jsonl_line(std::string_view line, const std::string& where,
                                const std::string& media_root, const SampleChecks& checks) {
-  VALORA_TRY(object, parse_json(line, where + ": the line", kLimits));
+  VALORA_TRY(object, parse_json(line, where + ": the line", kLineLimits));
   auto sample = read_object(object, media_root, checks);
   if (!sample.ok())
     return Error{sample.error().code, where + ": " + sample.error().message, sample.error().param};

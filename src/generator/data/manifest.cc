@@ -14,10 +14,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr JsonLimits kLimits{.max_bytes = size_t{16} << 20,
-                             .max_depth = 8,
-                             .max_values = size_t{1} << 20,
-                             .unique_keys = true};
+constexpr JsonLimits kManifestLimits{.max_bytes = size_t{16} << 20,
+                                     .max_depth = 8,
+                                     .max_values = size_t{1} << 20,
+                                     .unique_keys = true};
 constexpr size_t kMaxNameBytes = 256;
 
 bool may_name_a_task(const std::string& name) {
@@ -132,7 +132,7 @@ Json entry_json(const ManifestEntry& entry, const fs::path& start) {
 }  // namespace
 
 Result<Manifest> read_manifest(const std::string& path) {
-  VALORA_TRY(json, read_json_file(path, kLimits));
+  VALORA_TRY(json, read_json_file(path, kManifestLimits));
   if (!json.is_object() || !json.contains("tasks") || !json["tasks"].is_object())
     return invalid(path + ": a manifest is {\"tasks\": {NAME: {\"adapter\": …}}}", path);
   if (const Status known = check_keys(json, {"tasks"}); !known.ok())

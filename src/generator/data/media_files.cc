@@ -45,6 +45,11 @@ std::string_view extensions_of(Medium::Kind kind) {
                                       : "a picture (.jpg, .jpeg, .png, .webp, .gif)";
 }
 
+bool is_folder(const std::string& path) {
+  std::error_code ignored;
+  return fs::is_directory(path, ignored);
+}
+
 Result<std::vector<std::string>> names_in(const std::string& folder) {
   std::error_code fault;
   std::vector<std::string> names;

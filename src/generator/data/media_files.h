@@ -23,6 +23,7 @@ inline Medium::Kind medium_kind(TaskType type) {
   return type == TaskType::kVideo ? Medium::Kind::kVideo : Medium::Kind::kImage;
 }
 
+bool is_folder(const std::string& path);
 // The names in a folder, sorted, without those that begin with a dot.
 Result<std::vector<std::string>> names_in(const std::string& folder);
 

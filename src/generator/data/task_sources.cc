@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "generator/data/media_files.h"
+
 namespace valora::generator {
 namespace {
 
@@ -20,11 +22,6 @@ std::string absolute_path(const yaml::Fields& fields, const std::string& path) {
   std::error_code fault;
   const fs::path folder = fs::absolute(fields.file(), fault).parent_path();
   return (folder / path).lexically_normal().string();
-}
-
-bool is_folder(const std::string& path) {
-  std::error_code ignored;
-  return fs::is_directory(path, ignored);
 }
 
 bool is_file(const std::string& path) {

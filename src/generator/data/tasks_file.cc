@@ -14,7 +14,7 @@
 namespace valora::generator {
 namespace {
 
-constexpr yaml::Limits kLimits;
+constexpr yaml::Limits kYamlLimits;
 constexpr size_t kLongestName = 128;
 constexpr int kLongestAnswer = 65'536;
 constexpr double kLargestWeight = 1e6;
@@ -199,8 +199,8 @@ Error with_preparation(Error error, const std::optional<std::string>& prepare) {
 }  // namespace
 
 Result<std::vector<Task>> read_tasks(const std::string& path) {
-  VALORA_TRY(text, read_file(path, kLimits.max_bytes));
-  VALORA_TRY(root, yaml::parse(text, path, kLimits));
+  VALORA_TRY(text, read_file(path, kYamlLimits.max_bytes));
+  VALORA_TRY(root, yaml::parse(text, path, kYamlLimits));
   VALORA_TRY(fields, yaml::Fields::open(path, root, "", {"tasks", "prepare"}));
   VALORA_TRY(prepare, fields.text("prepare"));
   const yaml::Node* list = fields.find("tasks");

@@ -29,10 +29,10 @@ class BusyWithLong : public ::testing::Test {
     pool_.post(name.substr(0, 1), kLong, [this, name] { order_ += name + " "; });
   }
 
-  HandlerPool pool_{1};
   std::promise<void> gate_;
   bool opened_ = false;
   std::string order_;
+  HandlerPool pool_{1};  // ends first: what waits in it writes to order_
 };
 
 TEST_F(BusyWithLong, AShortRequestDoesNotWaitForLongOnes) {

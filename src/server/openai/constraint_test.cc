@@ -7,11 +7,11 @@ namespace {
 
 using Kind = AnswerConstraint::Kind;
 
-Result<std::optional<AnswerConstraint>> parse(const std::string& body) {
+Result<std::optional<AnswerConstraint>> constraint_of(const std::string& body) {
   return parse_constraint(Json::parse(body), body);
 }
 AnswerConstraint found(const std::string& body) {
-  const auto constraint = parse(body);
+  const auto constraint = constraint_of(body);
   EXPECT_TRUE(constraint.ok()) << constraint.error().message;
   EXPECT_TRUE(constraint.ok() && *constraint) << body;
   return constraint.ok() && *constraint ? **constraint : AnswerConstraint{};
@@ -22,7 +22,7 @@ TEST(ParseConstraint, PlainTextIsNone) {
        {"{}", R"({"response_format": {"type": "text"}})", R"({"response_format": null})",
         R"({"structured_outputs": null, "guided_json": null, "guided_choice": []})",
         R"({"structured_outputs": {"json": null, "disable_fallback": false}})"})
-    EXPECT_FALSE(parse(body).value()) << body;
+    EXPECT_FALSE(constraint_of(body).value()) << body;
 }
 
 TEST(ParseConstraint, ResponseFormats) {
@@ -80,7 +80,7 @@ TEST(ParseConstraint, RefusesByField) {
         {R"({"structured_outputs": {"regex": 1}})", "structured_outputs"},
         {R"({"structured_outputs": {"regex": "a", "choice": ["a"]}})", "structured_outputs"},
         {R"({"response_format": {"type": "json_object"}, "guided_regex": "a"})", "guided_regex"}}) {
-    const auto constraint = parse(body);
+    const auto constraint = constraint_of(body);
     ASSERT_FALSE(constraint.ok()) << body;
     EXPECT_EQ(constraint.error().code, ErrorCode::kInvalidArgument) << body;
     EXPECT_EQ(constraint.error().param, param) << body;

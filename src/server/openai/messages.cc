@@ -17,7 +17,7 @@ constexpr std::array<std::string_view, 5> kRoles = {"system", "developer", "user
 constexpr std::array<std::string_view, 5> kUnsupportedParts = {"input_audio", "audio_url", "file",
                                                                "image_embeds", "image_pil"};
 
-Error wrong(const std::string& path, std::string_view expected) {
+Error wrong_message(const std::string& path, std::string_view expected) {
   return invalid(fmt::format("\"{}\" must be {}", path, expected), path);
 }
 
@@ -27,11 +27,11 @@ std::string take_string(Json& value) { return std::move(value.get_ref<std::strin
 Result<std::string> part_type(const Json& part, const std::string& path) {
   const Json& type = member(part, "type");
   if (type.is_string()) return type.get<std::string>();
-  if (!type.is_null()) return wrong(path + ".type", "a string");
+  if (!type.is_null()) return wrong_message(path + ".type", "a string");
   for (const char* key :
        {"text", "image_url", "video_url", "input_audio", "audio_url", "file", "image_embeds"})
     if (part.contains(key)) return std::string(key);
-  return wrong(path, "an object with a \"type\"");
+  return wrong_message(path, "an object with a \"type\"");
 }
 
 Result<MediaRef> parse_media(Json& part, const std::string& type, const std::string& path) {
@@ -40,17 +40,17 @@ Result<MediaRef> parse_media(Json& part, const std::string& type, const std::str
   if (!part.contains(type)) return invalid(fmt::format("\"{}\" is missing", at), at);
   Json& value = part[type];
   if (value.is_string()) return MediaRef{kind, take_string(value)};
-  if (!value.is_object()) return wrong(at, "a string or an object with a \"url\"");
-  if (!member(value, "url").is_string()) return wrong(at + ".url", "a string");
+  if (!value.is_object()) return wrong_message(at, "a string or an object with a \"url\"");
+  if (!member(value, "url").is_string()) return wrong_message(at + ".url", "a string");
   return MediaRef{kind, take_string(value["url"])};
 }
 
 Result<ContentPart> parse_part(Json& part, const std::string& path) {
   if (part.is_string()) return ContentPart(take_string(part));
-  if (!part.is_object()) return wrong(path, "an object or a string");
+  if (!part.is_object()) return wrong_message(path, "an object or a string");
   VALORA_TRY(type, part_type(part, path));
   if (type == "text" || type == "refusal") {
-    if (!member(part, type).is_string()) return wrong(path + "." + type, "a string");
+    if (!member(part, type).is_string()) return wrong_message(path + "." + type, "a string");
     return ContentPart(take_string(part[type]));
   }
   if (type == "image_url" || type == "video_url") {
@@ -69,23 +69,23 @@ Result<ContentPart> parse_part(Json& part, const std::string& path) {
 }
 
 Result<ToolCall> parse_call(const Json& call, const std::string& path) {
-  if (!call.is_object()) return wrong(path, "an object");
+  if (!call.is_object()) return wrong_message(path, "an object");
   const Json& type = member(call, "type");
-  if (!type.is_null() && type != "function") return wrong(path + ".type", "\"function\"");
+  if (!type.is_null() && type != "function") return wrong_message(path + ".type", "\"function\"");
   const Json& function = member(call, "function");
-  if (!function.is_object()) return wrong(path + ".function", "an object");
+  if (!function.is_object()) return wrong_message(path + ".function", "an object");
   const Json& name = member(function, "name");
-  if (!name.is_string()) return wrong(path + ".function.name", "a string");
+  if (!name.is_string()) return wrong_message(path + ".function.name", "a string");
   const Json& arguments = member(function, "arguments");
   ToolCall out{.id = {}, .name = name.get<std::string>(), .arguments = "{}"};
   if (member(call, "id").is_string()) out.id = member(call, "id").get<std::string>();
   if (arguments.is_null()) return out;
   const std::string at = path + ".function.arguments";
-  if (!arguments.is_string()) return wrong(at, "a string");
+  if (!arguments.is_string()) return wrong_message(at, "a string");
   if (arguments.get_ref<const std::string&>().empty()) return out;
   out.arguments = arguments.get<std::string>();
   const auto parsed = parse_json(out.arguments, "a call's arguments");
-  if (!parsed.ok() || !parsed->is_object()) return wrong(at, "the text of a JSON object");
+  if (!parsed.ok() || !parsed->is_object()) return wrong_message(at, "the text of a JSON object");
   return out;
 }
 
@@ -94,7 +94,7 @@ Status parse_tool_fields(const Json& message, const std::string& path, ChatMessa
                                    std::pair{"tool_call_id", &ChatMessage::tool_call_id}}) {
     const Json& value = member(message, key);
     if (value.is_null()) continue;
-    if (!value.is_string()) return wrong(path + "." + key, "a string");
+    if (!value.is_string()) return wrong_message(path + "." + key, "a string");
     out.*field = value.get<std::string>();
   }
   if (unused(message, "tool_calls")) return {};
@@ -102,7 +102,7 @@ Status parse_tool_fields(const Json& message, const std::string& path, ChatMessa
   const Json& calls = member(message, "tool_calls");
   if (out.role != "assistant")
     return invalid(fmt::format("\"{}\" belongs to the assistant alone", at), at);
-  if (!calls.is_array()) return wrong(at, "a list");
+  if (!calls.is_array()) return wrong_message(at, "a list");
   for (size_t i = 0; i < calls.size(); ++i) {
     VALORA_TRY(call, parse_call(calls[i], fmt::format("{}[{}]", at, i)));
     out.tool_calls.push_back(std::move(call));
@@ -111,8 +111,8 @@ Status parse_tool_fields(const Json& message, const std::string& path, ChatMessa
 }
 
 Result<ChatMessage> parse_message(Json& message, const std::string& path) {
-  if (!message.is_object()) return wrong(path, "an object");
-  if (!member(message, "role").is_string()) return wrong(path + ".role", "a string");
+  if (!message.is_object()) return wrong_message(path, "an object");
+  if (!member(message, "role").is_string()) return wrong_message(path + ".role", "a string");
   ChatMessage out;
   out.role = message["role"].get<std::string>();
   if (std::find(kRoles.begin(), kRoles.end(), out.role) == kRoles.end())
@@ -135,7 +135,7 @@ Result<ChatMessage> parse_message(Json& message, const std::string& path) {
     out.parts.emplace_back(take_string(content));
     return out;
   }
-  if (!content.is_array()) return wrong(path + ".content", "a string or a list of parts");
+  if (!content.is_array()) return wrong_message(path + ".content", "a string or a list of parts");
   for (size_t i = 0; i < content.size(); ++i) {
     VALORA_TRY(part, parse_part(content[i], fmt::format("{}.content[{}]", path, i)));
     out.parts.push_back(std::move(part));
@@ -148,7 +148,7 @@ Result<ChatMessage> parse_message(Json& message, const std::string& path) {
 Result<ChatPrompt> parse_messages(Json& body, const RequestLimits& limits) {
   if (!body.contains("messages")) return invalid("\"messages\" is missing", "messages");
   Json& messages = body["messages"];
-  if (!messages.is_array()) return wrong("messages", "a list");
+  if (!messages.is_array()) return wrong_message("messages", "a list");
   if (messages.empty()) return invalid("\"messages\" is empty", "messages");
   ChatPrompt prompt;
   for (size_t i = 0; i < messages.size(); ++i) {
@@ -168,7 +168,7 @@ Result<ChatPrompt> parse_messages(Json& body, const RequestLimits& limits) {
   if (continues) prompt.add_generation_prompt = false;
   VALORA_CHECK(parse_rendering(body, limits, prompt));
   if (Json& variables = body["chat_template_kwargs"]; !variables.is_null()) {
-    if (!variables.is_object()) return wrong("chat_template_kwargs", "an object");
+    if (!variables.is_object()) return wrong_message("chat_template_kwargs", "an object");
     prompt.template_variables = std::move(variables);
   }
   return prompt;

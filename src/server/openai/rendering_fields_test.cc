@@ -10,7 +10,7 @@ struct Parsed {
   Status status;
 };
 
-Parsed parse(const char* body, bool trusted = true) {
+Parsed rendering_of(const char* body, bool trusted = true) {
   RequestLimits limits;
   limits.chat_templates = trusted;
   Parsed out;
@@ -19,19 +19,20 @@ Parsed parse(const char* body, bool trusted = true) {
 }
 
 TEST(RenderingFields, ATemplateIsTakenOnlyIfTheServerTrustsRequests) {
-  EXPECT_EQ(parse(R"({"chat_template":"{{ messages }}"})").prompt.chat_template, "{{ messages }}");
-  EXPECT_EQ(parse(R"({"chat_template":5})").status.error().param, "chat_template");
-  const Parsed refused = parse(R"({"chat_template":"x"})", false);
+  EXPECT_EQ(rendering_of(R"({"chat_template":"{{ messages }}"})").prompt.chat_template,
+            "{{ messages }}");
+  EXPECT_EQ(rendering_of(R"({"chat_template":5})").status.error().param, "chat_template");
+  const Parsed refused = rendering_of(R"({"chat_template":"x"})", false);
   EXPECT_EQ(refused.status.error().param, "chat_template");
   EXPECT_NE(refused.status.error().message.find("--trust-request-chat-template"),
             std::string::npos);
   for (const char* nothing : {R"({})", R"({"chat_template":null})", R"({"chat_template":""})"})
-    EXPECT_TRUE(parse(nothing, false).status.ok()) << nothing;
+    EXPECT_TRUE(rendering_of(nothing, false).status.ok()) << nothing;
 }
 
 TEST(RenderingFields, SettingsOfMedia) {
   const auto settings = [](const char* kwargs) {
-    return parse((R"({"mm_processor_kwargs":)" + std::string(kwargs) + "}").c_str());
+    return rendering_of((R"({"mm_processor_kwargs":)" + std::string(kwargs) + "}").c_str());
   };
   const MediaSettings all =
       settings(R"({"min_pixels":1,"max_pixels":2,"fps":0.5})").prompt.media_settings;

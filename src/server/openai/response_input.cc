@@ -40,7 +40,7 @@ constexpr std::array kRefused = {"previous_response_id",
 // They do not, here.
 constexpr std::array kWithoutEffect = {"reasoning", "truncation", "store", "stream_options"};
 
-Error wrong(const std::string& path, std::string_view expected) {
+Error wrong_input(const std::string& path, std::string_view expected) {
   return invalid(fmt::format("\"{}\" must be {}", path, expected), "input");
 }
 
@@ -55,10 +55,10 @@ Error in_this_api(Error error) {
 
 // A part of a message's content as a chat has it.
 Result<Json> chat_part(Json& part, const std::string& path) {
-  if (!part.is_object()) return wrong(path, "an object");
+  if (!part.is_object()) return wrong_input(path, "an object");
   const Json& type = member(part, "type");
   if (type == "input_text" || type == "output_text" || type == "text") {
-    if (!member(part, "text").is_string()) return wrong(path + ".text", "a string");
+    if (!member(part, "text").is_string()) return wrong_input(path + ".text", "a string");
     return Json{{"type", "text"}, {"text", std::move(part["text"])}};
   }
   if (type == "refusal") return std::move(part);
@@ -70,7 +70,7 @@ Result<Json> chat_part(Json& part, const std::string& path) {
   if (!member(part, "file_id").is_null())
     return not_implemented(fmt::format("\"{}.file_id\" is not supported by this server", path),
                            "input");
-  if (!member(part, "image_url").is_string()) return wrong(path + ".image_url", "a string");
+  if (!member(part, "image_url").is_string()) return wrong_input(path + ".image_url", "a string");
   Json url = Json::object();
   url["url"] = std::move(part["image_url"]);
   return Json{{"type", "image_url"}, {"image_url", std::move(url)}};
@@ -78,7 +78,7 @@ Result<Json> chat_part(Json& part, const std::string& path) {
 
 Result<Json> chat_content(Json& content, const std::string& path) {
   if (content.is_string()) return std::move(content);
-  if (!content.is_array()) return wrong(path, "a string or a list of parts");
+  if (!content.is_array()) return wrong_input(path, "a string or a list of parts");
   Json parts = Json::array();
   for (size_t i = 0; i < content.size(); ++i) {
     VALORA_TRY(part, chat_part(content[i], fmt::format("{}[{}]", path, i)));
@@ -91,7 +91,7 @@ Result<Json> chat_content(Json& content, const std::string& path) {
 class Input {
  public:
   Status add(Json& item, const std::string& path) {
-    if (!item.is_object()) return wrong(path, "an object");
+    if (!item.is_object()) return wrong_input(path, "an object");
     const std::string type = item.value("type", Json()).is_string()
                                  ? item["type"].get<std::string>()
                                  : std::string("message");
@@ -107,8 +107,9 @@ class Input {
 
  private:
   Status add_message(Json& item, const std::string& path) {
-    if (!member(item, "role").is_string()) return wrong(path + ".role", "a string");
-    if (!item.contains("content")) return wrong(path + ".content", "a string or a list of parts");
+    if (!member(item, "role").is_string()) return wrong_input(path + ".role", "a string");
+    if (!item.contains("content"))
+      return wrong_input(path + ".content", "a string or a list of parts");
     VALORA_TRY(content, chat_content(item["content"], path + ".content"));
     messages.push_back({{"role", item["role"]}, {"content", std::move(content)}});
     return {};
@@ -117,7 +118,7 @@ class Input {
   // Calls belong to the assistant's message before them.
   Status add_call(const Json& item, const std::string& path) {
     for (const char* field : {"call_id", "name", "arguments"})
-      if (!member(item, field).is_string()) return wrong(path + "." + field, "a string");
+      if (!member(item, field).is_string()) return wrong_input(path + "." + field, "a string");
     if (messages.empty() || messages.back()["role"] != "assistant")
       messages.push_back({{"role", "assistant"}, {"content", nullptr}});
     Json& calls = messages.back()["tool_calls"];
@@ -129,8 +130,9 @@ class Input {
   }
 
   Status add_result(Json& item, const std::string& path) {
-    if (!member(item, "call_id").is_string()) return wrong(path + ".call_id", "a string");
-    if (!item.contains("output")) return wrong(path + ".output", "a string or a list of parts");
+    if (!member(item, "call_id").is_string()) return wrong_input(path + ".call_id", "a string");
+    if (!item.contains("output"))
+      return wrong_input(path + ".output", "a string or a list of parts");
     VALORA_TRY(content, chat_content(item["output"], path + ".output"));
     messages.push_back(
         {{"role", "tool"}, {"tool_call_id", item["call_id"]}, {"content", std::move(content)}});
@@ -151,7 +153,8 @@ Result<Json> chat_messages(Json& body) {
     input.messages.push_back({{"role", "user"}, {"content", std::move(given)}});
     return std::move(input.messages);
   }
-  if (!given.is_array() || given.empty()) return wrong("input", "a string or a list of items");
+  if (!given.is_array() || given.empty())
+    return wrong_input("input", "a string or a list of items");
   for (size_t i = 0; i < given.size(); ++i)
     VALORA_CHECK(input.add(given[i], fmt::format("input[{}]", i)));
   return std::move(input.messages);

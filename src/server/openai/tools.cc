@@ -17,7 +17,7 @@ using Choice = ToolRequest::Choice;
 constexpr size_t kMaxTools = 128;
 constexpr size_t kMaxNameBytes = 128;
 
-Error wrong(const std::string& path, std::string_view expected) {
+Error wrong_tools(const std::string& path, std::string_view expected) {
   return invalid(fmt::format("\"{}\" must be {}", path, expected), "tools");
 }
 
@@ -29,37 +29,39 @@ bool is_name(std::string_view name) {
 }
 
 Result<Tool> parse_tool(const OrderedJson& tool, const std::string& path) {
-  if (!tool.is_object()) return wrong(path, "an object");
+  if (!tool.is_object()) return wrong_tools(path, "an object");
   const auto type = tool.find("type");
-  if (type == tool.end() || !type->is_string()) return wrong(path + ".type", "a string");
+  if (type == tool.end() || !type->is_string()) return wrong_tools(path + ".type", "a string");
   if (*type != "function")
     return not_implemented(fmt::format("tools of type \"{}\" are not supported by this server",
                                        shortened(type->get<std::string>(), 40)),
                            "tools");
   const auto function = tool.find("function");
   if (function == tool.end() || !function->is_object())
-    return wrong(path + ".function", "an object");
+    return wrong_tools(path + ".function", "an object");
   const auto name = function->find("name");
   if (name == function->end() || !name->is_string() ||
       !is_name(name->get_ref<const std::string&>()))
-    return wrong(path + ".function.name",
-                 fmt::format("1 to {} letters, digits, \"_\", \"-\" and \".\"", kMaxNameBytes));
+    return wrong_tools(
+        path + ".function.name",
+        fmt::format("1 to {} letters, digits, \"_\", \"-\" and \".\"", kMaxNameBytes));
   Tool out{.name = name->get<std::string>(), .parameters = {}};
   const auto parameters = function->find("parameters");
   if (parameters != function->end() && !parameters->is_null()) {
-    if (!parameters->is_object()) return wrong(path + ".function.parameters", "a JSON schema");
+    if (!parameters->is_object())
+      return wrong_tools(path + ".function.parameters", "a JSON schema");
     if (!parameters->empty()) out.parameters = to_text(*parameters);
   }
   const auto strict = function->find("strict");
   if (strict != function->end() && !strict->is_null()) {
-    if (!strict->is_boolean()) return wrong(path + ".function.strict", "a boolean");
+    if (!strict->is_boolean()) return wrong_tools(path + ".function.strict", "a boolean");
     out.strict = strict->get<bool>();
   }
   return out;
 }
 
 Result<std::vector<Tool>> parse_list(const OrderedJson& list) {
-  if (!list.is_array()) return wrong("tools", "a list");
+  if (!list.is_array()) return wrong_tools("tools", "a list");
   if (list.size() > kMaxTools)
     return invalid(fmt::format("\"tools\" takes at most {}, not {}", kMaxTools, list.size()),
                    "tools");

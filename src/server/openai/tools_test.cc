@@ -7,7 +7,7 @@ namespace {
 
 using Choice = ToolRequest::Choice;
 
-Result<ToolRequest> parse(const std::string& fields) {
+Result<ToolRequest> tools_of(const std::string& fields) {
   const std::string text = "{" + fields + "}";
   return parse_tools(Json::parse(text), text);
 }
@@ -18,7 +18,7 @@ const std::string kTools =
     {"type":"function","function":{"name":"stop.now","strict":true}}])";
 
 TEST(ParseTools, KeepsTheOrderOfKeys) {
-  const auto tools = parse(kTools);
+  const auto tools = tools_of(kTools);
   ASSERT_TRUE(tools.ok()) << tools.error().message;
   EXPECT_EQ(tools->choice, Choice::kAuto);
   ASSERT_EQ(tools->callable.size(), 2u);
@@ -34,7 +34,7 @@ TEST(ParseTools, KeepsTheOrderOfKeys) {
 
 TEST(ParseTools, ReadsTheChoice) {
   const auto choice = [](const std::string& given) {
-    const auto tools = parse(kTools + R"(,"tool_choice":)" + given);
+    const auto tools = tools_of(kTools + R"(,"tool_choice":)" + given);
     EXPECT_TRUE(tools.ok()) << tools.error().message;
     return std::pair(tools->choice, tools->callable.size());
   };
@@ -47,17 +47,17 @@ TEST(ParseTools, ReadsTheChoice) {
   EXPECT_EQ(choice(R"({"type":"allowed_tools","allowed_tools":{"mode":"auto","tools":
                        [{"type":"function","function":{"name":"stop.now"}}]}})"),
             std::pair(Choice::kAuto, size_t{1}));
-  EXPECT_EQ(parse(R"("tools":[])")->choice, Choice::kNone);
-  EXPECT_EQ(parse(R"("tool_choice":"auto")")->choice, Choice::kNone);
-  EXPECT_FALSE(parse(kTools + R"(,"parallel_tool_calls":false)")->parallel);
+  EXPECT_EQ(tools_of(R"("tools":[])")->choice, Choice::kNone);
+  EXPECT_EQ(tools_of(R"("tool_choice":"auto")")->choice, Choice::kNone);
+  EXPECT_FALSE(tools_of(kTools + R"(,"parallel_tool_calls":false)")->parallel);
 }
 
 // Whatever the choice, the prompt describes all tools, so that a conversation's prefix stays.
 TEST(ParseTools, AChoiceLeavesThePromptAlone) {
-  const std::string all = parse(kTools)->json;
-  EXPECT_EQ(parse(kTools + R"(,"tool_choice":"none")")->json, all);
+  const std::string all = tools_of(kTools)->json;
+  EXPECT_EQ(tools_of(kTools + R"(,"tool_choice":"none")")->json, all);
   EXPECT_EQ(
-      parse(kTools + R"(,"tool_choice":{"type":"function","function":{"name":"look"}})")->json,
+      tools_of(kTools + R"(,"tool_choice":{"type":"function","function":{"name":"look"}})")->json,
       all);
 }
 
@@ -82,12 +82,13 @@ TEST(ParseTools, NamesWhatIsWrong) {
       {R"("tool_choice":"required")", "tool_choice"},
       {kTools + R"(,"parallel_tool_calls":"no")", "parallel_tool_calls"}};
   for (const auto& [fields, param] : cases) {
-    const auto tools = parse(fields);
+    const auto tools = tools_of(fields);
     ASSERT_FALSE(tools.ok()) << fields;
     EXPECT_EQ(tools.error().code, ErrorCode::kInvalidArgument) << fields;
     EXPECT_EQ(tools.error().param, param) << fields;
   }
-  EXPECT_EQ(parse(R"("tools":[{"type":"web_search"}])").error().code, ErrorCode::kNotImplemented);
+  EXPECT_EQ(tools_of(R"("tools":[{"type":"web_search"}])").error().code,
+            ErrorCode::kNotImplemented);
 }
 
 }  // namespace

@@ -10,7 +10,7 @@ namespace {
 using Choice = ToolRequest::Choice;
 
 // Of white space between the parts of arguments: small models lose themselves in more.
-constexpr int kMaxSpace = 1;
+constexpr int kMaxSpaceInCall = 1;
 
 OrderedJson schema_of(const Tool& tool, bool weak) {
   if (tool.parameters.empty() || (weak && !tool.strict)) return {{"type", "object"}};
@@ -27,7 +27,7 @@ OrderedJson tag_of(ToolCallStyle style, const Tool& tool, bool weak) {
       {"content",
        {{"type", "json_schema"},
         {"json_schema", schema_of(tool, weak)},
-        {"max_whitespace_cnt", kMaxSpace}}},
+        {"max_whitespace_cnt", kMaxSpaceInCall}}},
       {"end", hermes ? "}\n</tool_call>" : "}"}};
 }
 

@@ -10,7 +10,7 @@ namespace {
 bool is_space(char c) { return c == ' ' || c == '\n' || c == '\t' || c == '\r'; }
 
 // Of a value. JSON trees are destroyed by recursion (base/json.h).
-constexpr int kMaxDepth = 64;
+constexpr int kMaxCallDepth = 64;
 
 bool is_arguments(const std::string& key) { return key == "arguments" || key == "parameters"; }
 
@@ -86,7 +86,7 @@ void CallReader::in_value(char c) {
   }
   if (arguments_value_) arguments_ += c;
   if (c == '"') string_ = true;
-  if ((c == '{' || c == '[') && ++depth_ > kMaxDepth) state_ = State::kFailed;
+  if ((c == '{' || c == '[') && ++depth_ > kMaxCallDepth) state_ = State::kFailed;
   if (c == '}' || c == ']') {
     if (--depth_ < 0) state_ = State::kFailed;
     if (depth_ == 0) end_value();

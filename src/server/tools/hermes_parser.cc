@@ -8,14 +8,13 @@ namespace valora::server {
 namespace {
 
 constexpr std::string_view kOpen = "<tool_call>", kClose = "</tool_call>";
-constexpr std::string_view kSpace = " \t\r\n";
-constexpr size_t kMaxSpace = 256;  // held back before a tag
+constexpr size_t kMaxHeldSpace = 256;  // held back before a tag
 
 // Where the white space before `tag` begins: it belongs to the writing of a call.
 size_t space_before(std::string_view text, size_t tag) {
   const size_t last = text.substr(0, tag).find_last_not_of(kSpace);
   const size_t first = last == std::string_view::npos ? 0 : last + 1;
-  return std::max(first, tag - std::min(tag, kMaxSpace));
+  return std::max(first, tag - std::min(tag, kMaxHeldSpace));
 }
 
 // Where a beginning of the tag ends the text, with the white space before it; the size if none.

@@ -8,7 +8,6 @@ namespace valora::server {
 namespace {
 
 constexpr std::string_view kTag = "<|python_tag|>";  // a special token, in texts that keep them
-constexpr std::string_view kSpace = " \t\r\n";
 
 class Llama3JsonParser final : public CallParser {
  public:

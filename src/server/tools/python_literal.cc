@@ -8,7 +8,7 @@
 namespace valora::server {
 namespace {
 
-constexpr int kMaxDepth = 64;
+constexpr int kMaxLiteralDepth = 64;
 
 bool begins_name(char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0 || c == '_'; }
 bool continues_name(char c) {
@@ -66,7 +66,7 @@ class Reader {
   }
 
   std::optional<OrderedJson> literal(int depth) {
-    if (depth > kMaxDepth) return {};
+    if (depth > kMaxLiteralDepth) return {};
     switch (const char c = peek()) {
       case '[': return list(']', depth);
       case '(': return list(')', depth);

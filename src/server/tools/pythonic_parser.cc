@@ -8,8 +8,6 @@
 namespace valora::server {
 namespace {
 
-constexpr std::string_view kSpace = " \t\r\n";
-
 // A call is reported once it is complete. What is read of a list before its first call turns out to
 // be one is held back.
 class PythonicParser final : public CallParser {

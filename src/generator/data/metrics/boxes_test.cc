@@ -14,7 +14,7 @@ LabelledBox box(const std::string& label, int x0, int y0, int x1, int y1) {
   return {label, {x0 / 100., y0 / 100., x1 / 100., y1 / 100.}};
 }
 
-Task task_with(Metric metric, bool labels = true) {
+Task boxes_task(Metric metric, bool labels = true) {
   Task task;
   task.metric = metric;
   task.boxes.labels = labels;
@@ -35,7 +35,7 @@ Score scored(const Task& task, const std::vector<std::vector<LabelledBox>>& trut
 TEST(F1AtIou, OverAllBoxesOfTheSet) {
   // 2 of 2 found with one too many; 0 of 1 found; 1 of 1.
   const Score score =
-      scored(task_with(Metric::kF1AtIou),
+      scored(boxes_task(Metric::kF1AtIou),
              {{box("car", 0, 0, 20, 20), box("car", 50, 50, 80, 80)},
               {box("car", 0, 0, 10, 10)},
               {box("bus", 0, 0, 50, 50)}},
@@ -49,24 +49,24 @@ TEST(F1AtIou, OverAllBoxesOfTheSet) {
 TEST(F1AtIou, BoxesMatchWithinTheirLabel) {
   const std::vector<std::vector<LabelledBox>> truth{{box("car", 0, 0, 20, 20)}},
       other{{box("bus", 0, 0, 20, 20)}}, same{{box("Car", 0, 0, 20, 20)}};
-  EXPECT_EQ(scored(task_with(Metric::kF1AtIou), truth, other).value, 0);
-  EXPECT_EQ(scored(task_with(Metric::kF1AtIou), truth, same).value, 1);
-  EXPECT_EQ(scored(task_with(Metric::kF1AtIou, false), truth, other).value, 1)
+  EXPECT_EQ(scored(boxes_task(Metric::kF1AtIou), truth, other).value, 0);
+  EXPECT_EQ(scored(boxes_task(Metric::kF1AtIou), truth, same).value, 1);
+  EXPECT_EQ(scored(boxes_task(Metric::kF1AtIou, false), truth, other).value, 1)
       << "boxes without labels are all of one kind";
 }
 
 TEST(F1AtIou, TheOverlapIsAtLeastAHalf) {
   const std::vector<std::vector<LabelledBox>> truth{{box("a", 0, 0, 40, 40)}};
-  EXPECT_EQ(scored(task_with(Metric::kF1AtIou), truth, {{box("a", 0, 0, 20, 40)}}).value, 1);
-  EXPECT_EQ(scored(task_with(Metric::kF1AtIou), truth, {{box("a", 0, 0, 19, 40)}}).value, 0);
+  EXPECT_EQ(scored(boxes_task(Metric::kF1AtIou), truth, {{box("a", 0, 0, 20, 40)}}).value, 1);
+  EXPECT_EQ(scored(boxes_task(Metric::kF1AtIou), truth, {{box("a", 0, 0, 19, 40)}}).value, 0);
 }
 
 TEST(F1AtIou, ABoxIsMatchedOnce) {
   const std::vector<std::vector<LabelledBox>> truth{{box("a", 0, 0, 40, 40)}};
-  EXPECT_THAT(
-      scored(task_with(Metric::kF1AtIou), truth, {{box("a", 0, 0, 40, 40), box("a", 0, 0, 40, 40)}})
-          .value,
-      DoubleEq(2 * 1 / 3.));
+  EXPECT_THAT(scored(boxes_task(Metric::kF1AtIou), truth,
+                     {{box("a", 0, 0, 40, 40), box("a", 0, 0, 40, 40)}})
+                  .value,
+              DoubleEq(2 * 1 / 3.));
 }
 
 TEST(F1AtIou, AsManyPairsAsThereCanBe) {
@@ -75,21 +75,21 @@ TEST(F1AtIou, AsManyPairsAsThereCanBe) {
   const std::vector<LabelledBox> truths{box("a", 0, 0, 30, 10), box("a", 10, 0, 40, 10)};
   const std::vector<LabelledBox> answers{box("a", 5, 0, 35, 10), box("a", 0, 0, 29, 10)};
   EXPECT_LT(overlap(truths[1].box, answers[1].box), 0.5);
-  EXPECT_EQ(scored(task_with(Metric::kF1AtIou), {truths}, {answers}).value, 1);
+  EXPECT_EQ(scored(boxes_task(Metric::kF1AtIou), {truths}, {answers}).value, 1);
   EXPECT_EQ(
-      scored(task_with(Metric::kF1AtIou), {{truths[1], truths[0]}}, {{answers[1], answers[0]}})
+      scored(boxes_task(Metric::kF1AtIou), {{truths[1], truths[0]}}, {{answers[1], answers[0]}})
           .value,
       1);
 }
 
 TEST(F1AtIou, NothingToFind) {
-  EXPECT_EQ(scored(task_with(Metric::kF1AtIou), {{}}, {{}}).value, 1);
-  EXPECT_EQ(scored(task_with(Metric::kF1AtIou), {{}}, {{box("a", 0, 0, 9, 9)}}).value, 0);
+  EXPECT_EQ(scored(boxes_task(Metric::kF1AtIou), {{}}, {{}}).value, 1);
+  EXPECT_EQ(scored(boxes_task(Metric::kF1AtIou), {{}}, {{box("a", 0, 0, 9, 9)}}).value, 0);
 }
 
 TEST(AccuracyAtIou, TheFirstBoxCounts) {
   const std::vector<LabelledBox> truth{box("a", 0, 0, 40, 40)};
-  const Score score = scored(task_with(Metric::kAccuracyAtIou, false), {truth, truth, truth},
+  const Score score = scored(boxes_task(Metric::kAccuracyAtIou, false), {truth, truth, truth},
                              {{box("a", 0, 0, 40, 30), box("a", 50, 50, 60, 60)},
                               {box("a", 50, 50, 60, 60), box("a", 0, 0, 40, 40)},
                               {}});

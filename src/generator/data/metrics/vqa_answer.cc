@@ -49,12 +49,12 @@ Contractions with_one_apostrophe_less() {
   return table;
 }
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
+bool is_decimal(char c) { return c >= '0' && c <= '9'; }
 
 // "1,000"
 bool has_comma_in_number(std::string_view text) {
   for (size_t i = 1; i + 1 < text.size(); ++i)
-    if (text[i] == ',' && is_digit(text[i - 1]) && is_digit(text[i + 1])) return true;
+    if (text[i] == ',' && is_decimal(text[i - 1]) && is_decimal(text[i + 1])) return true;
   return false;
 }
 
@@ -78,7 +78,7 @@ std::string without_signs(const std::string& text) {
 std::string without_full_stops(const std::string& text) {
   std::string out;
   for (size_t i = 0; i < text.size(); ++i)
-    if (text[i] != '.' || (i + 1 < text.size() && is_digit(text[i + 1]))) out += text[i];
+    if (text[i] != '.' || (i + 1 < text.size() && is_decimal(text[i + 1]))) out += text[i];
   return out;
 }
 

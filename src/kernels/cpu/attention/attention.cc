@@ -10,7 +10,6 @@
 namespace valora::kernels {
 namespace {
 
-constexpr int64_t kTileRows = 96;    // query rows per pass over the keys
 constexpr int64_t kSplitKeys = 256;  // keys per task if a sequence is split over its keys
 constexpr int64_t kFewRows = 16;     // most query rows of a sequence that is split over its keys
 // rows × keys × dim below which a second thread does not pay off.

@@ -9,6 +9,8 @@
 
 namespace valora::kernels {
 
+inline constexpr int64_t kTileRows = 96;  // query rows per pass over the keys
+
 // Blocks of keys that are prefetched ahead.
 inline constexpr int64_t kAheadBlocks = 16;
 

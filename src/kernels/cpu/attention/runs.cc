@@ -8,8 +8,6 @@
 namespace valora::kernels {
 namespace {
 
-constexpr int64_t kTileRows = 96;  // query rows per pass over the keys
-
 // The work item of a thread: some rows of one run and head.
 struct Part {
   int64_t run, head;

@@ -22,7 +22,7 @@ constexpr int64_t kChunkBytes = 256 << 10;
 constexpr int64_t kLongChunkBytes = 8 << 20;
 
 // A run of outputs of one slice (kSiluMul: of both) over a run of rows: the work item of a thread.
-struct Unit {
+struct ProjectUnit {
   int64_t slice, panel_begin, panel_end, row_begin, row_end;
 };
 
@@ -93,7 +93,7 @@ class Projection {
                           m_ * (r + 1) / row_chunks});
   }
 
-  Product<T> dense(int64_t s, const Unit& unit) const {
+  Product<T> dense(int64_t s, const ProjectUnit& unit) const {
     Product<T> p;
     p.x = x_ + unit.row_begin * ldx_;
     p.m = unit.row_end - unit.row_begin;
@@ -106,7 +106,7 @@ class Projection {
     return p;
   }
 
-  void run_unit(const Unit& unit) {
+  void run_unit(const ProjectUnit& unit) {
     if (combine_ == Combine::kSiluMul) return run_gated(unit);
     const Slice<T>& slice = slices_[unit.slice];
     const int64_t first = unit.panel_begin * kPanelOutputs,
@@ -126,7 +126,7 @@ class Projection {
     kernels_.multiply(p);
   }
 
-  void run_gated(const Unit& unit) {
+  void run_gated(const ProjectUnit& unit) {
     const Slice<T>& slice = slices_[0];
     const int64_t first = unit.panel_begin * kPanelOutputs,
                   last = std::min(slice.w.n, unit.panel_end * kPanelOutputs);
@@ -139,7 +139,7 @@ class Projection {
   }
 
   // The unit's outputs of one slice in fp32, with the adapters added.
-  void sum_into(int64_t s, const Unit& unit, float* sums, int64_t ld) {
+  void sum_into(int64_t s, const ProjectUnit& unit, float* sums, int64_t ld) {
     Product<T> p = dense(s, unit);
     p.epilogue = Epilogue::kStoreFloat;
     p.y = sums;
@@ -169,7 +169,7 @@ class Projection {
   const KernelSet<T>& kernels_;
   CpuTile tiles_[kMaxSlices];
   LowRankPieces<T> low_rank_;
-  std::vector<Unit> units_;
+  std::vector<ProjectUnit> units_;
 };
 
 }  // namespace
