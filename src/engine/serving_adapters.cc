@@ -2,6 +2,7 @@
 #include <future>
 
 #include "adapters/adapter_spec.h"
+#include "base/fault.h"
 #include "base/log.h"
 #include "engine/memory_plan.h"
 #include "engine/runner.h"
@@ -61,7 +62,7 @@ Result<AdapterCard> ServingEngine::try_load(const LoadAdapter& request) {
   try {
     return load_now(request);
   } catch (const std::exception& e) {
-    return internal("loading adapter " + request.name + " failed: " + reason_of(e));
+    return model_fault("an adapter could not be loaded", e);
   }
 }
 
@@ -75,14 +76,20 @@ void ServingEngine::unload_adapter(std::string name, std::optional<uint64_t> exp
                                    std::function<void(Status)> done) {
   // On the same worker as loads, so that they run in the order of the calls.
   adapter_workers_->post([this, name = std::move(name), expected_generation,
-                          done = std::move(done)] {
-    auto removed = adapters_.remove(name, expected_generation);
-    if (!removed.ok()) return done(removed.error());
+                          done = std::move(done)] { done(try_unload(name, expected_generation)); });
+}
+
+Status ServingEngine::try_unload(const std::string& name,
+                                 std::optional<uint64_t> expected_generation) {
+  try {
+    VALORA_TRY(removed, adapters_.remove(name, expected_generation));
     // An adapter with heads only shares the KV of the base model.
-    if (removed->last && removed->adapter->has_weights)
-      post([digest = removed->adapter->digest](EngineCore& core) { core.forget_adapter(digest); });
-    done({});
-  });
+    if (removed.last && removed.adapter->has_weights)
+      post([digest = removed.adapter->digest](EngineCore& core) { core.forget_adapter(digest); });
+    return {};
+  } catch (const std::exception& e) {
+    return fault("an adapter could not be unloaded", e);
+  }
 }
 
 }  // namespace valora

@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <future>
 #include <random>
 
+#include "base/fault.h"
 #include "base/log.h"
 #include "engine/output/task_head.h"
 #include "engine/sampling/bad_words.h"
@@ -102,6 +104,14 @@ Result<std::shared_ptr<ActiveRequest>> ServingEngine::make_request(
   active->request = std::move(request);
   active->sink = std::move(sink);
   active->arrival = clock_.now();
+  // Those that name no client take turns with all others.
+  const std::string& client = active->request.client;
+  active->client =
+      client.empty() ? "request " + std::to_string(active->handle) : "client " + client;
+  const RequestHandle handle = active->handle;
+  active->admission.emplace_back(
+      [this, handle](EngineCore& core) { core.admit(accepted(handle)); });
+  active->cancellation.emplace_back([handle](EngineCore& core) { core.cancel(handle); });
   return active;
 }
 
@@ -119,25 +129,53 @@ Status ServingEngine::accepting() const {
 
 Result<RequestHandle> ServingEngine::submit(GenerateRequest request,
                                             std::shared_ptr<ResponseSink> sink) {
-  VALORA_TRY(active, make_request(std::move(request), std::move(sink)));
+  try {
+    VALORA_TRY(active, make_request(std::move(request), std::move(sink)));
+    VALORA_CHECK(accept(active));
+    return active->handle;
+  } catch (const std::exception& e) {
+    return model_fault("the request could not be accepted", e);
+  }
+}
+
+Status ServingEngine::accept(const std::shared_ptr<ActiveRequest>& request) {
   {
     // Under one lock, so that no request is accepted during a drain or beyond the limit.
     const std::lock_guard lock(mutex_);
     VALORA_CHECK(accepting());
+    requests_.emplace(request->handle, request);
     ++queued_;
     ++preparing_;
-    requests_[active->handle] = active;
   }
-  // On their way while the prompt is prepared.
-  if (auto needs = needs_of(active->adapters); !needs.empty())
-    post([needs = std::move(needs)](EngineCore& core) { core.expect(needs); });
-  const bool constrained = active->request.constraint && active->head == nullptr;
-  active->preparations = constrained ? 2 : 1;
-  prepare(active);
-  if (constrained)
-    grammar_workers_->post(active->request.client, active->handle,
-                           [this, active] { prepare_grammar(active); });
-  return active->handle;
+  const bool constrained = request->request.constraint && request->head == nullptr;
+  request->preparations = constrained ? 2 : 1;
+  try {
+    // On their way while the prompt is prepared.
+    if (auto needs = needs_of(request->adapters); !needs.empty())
+      post([needs = std::move(needs)](EngineCore& core) { core.expect(needs); });
+    prepare(request);
+  } catch (...) {
+    take_back(*request);
+    throw;
+  }
+  if (constrained) begin_grammar(request);
+  return {};
+}
+
+// What accept() did to a request that no worker has.
+void ServingEngine::take_back(const ActiveRequest& request) {
+  {
+    const std::lock_guard lock(mutex_);
+    requests_.erase(request.handle);
+    --queued_;
+    --preparing_;
+  }
+  wake_.notify_one();  // a drain may wait for it
+}
+
+std::shared_ptr<ActiveRequest> ServingEngine::accepted(RequestHandle handle) {
+  const std::lock_guard lock(mutex_);
+  return requests_.at(handle);
 }
 
 Result<std::vector<int32_t>> ServingEngine::tokenize(const Prompt& prompt,
@@ -199,11 +237,19 @@ void ServingEngine::request_ended(RequestHandle handle) {
 }
 
 void ServingEngine::post(std::function<void(EngineCore&)> command) {
+  EngineCommands posted;
+  posted.push_back(std::move(command));
   {
     const std::lock_guard lock(mutex_);
-    inbox_.push_back(std::move(command));
+    inbox_.splice(inbox_.end(), posted);
   }
   wake_.notify_one();
+}
+
+std::string ServingEngine::check() {
+  std::promise<std::string> answer;
+  post([&](EngineCore& core) { answer.set_value(core.check()); });
+  return answer.get_future().get();
 }
 
 void ServingEngine::copied() {
@@ -223,7 +269,7 @@ bool ServingEngine::has_work() const {
 // Runs the commands of the inbox; waits if there is no other work. Returns false if the engine must
 // stop and the inbox is empty.
 bool ServingEngine::run_commands() {
-  std::deque<std::function<void(EngineCore&)>> commands;
+  EngineCommands commands;
   bool stop;
   {
     std::unique_lock lock(mutex_);
@@ -242,12 +288,11 @@ bool ServingEngine::run_commands() {
     commands.pop_front();
     try {
       command(*core_);
-    } catch (const std::bad_alloc&) {
+    } catch (const std::bad_alloc&) {  // none that a request's end depends on
       spdlog::error("a command of the engine was lost: out of memory");
     } catch (...) {
       const std::lock_guard lock(mutex_);
-      inbox_.insert(inbox_.begin(), std::make_move_iterator(commands.begin()),
-                    std::make_move_iterator(commands.end()));
+      inbox_.splice(inbox_.begin(), commands);
       throw;
     }
   }
@@ -284,7 +329,7 @@ void ServingEngine::step() {
 void ServingEngine::die(const std::exception& fault) {
   healthy_ = false;
   spdlog::critical("the engine stopped: {}", reason_of(fault));
-  core_->fail_all(internal("the engine has stopped after an internal fault"));  // no paths
+  core_->fail_all(died_);
 }
 
 void ServingEngine::publish() {
@@ -304,11 +349,14 @@ void ServingEngine::run() {
     try {
       running = run_commands();
       if (!running)
-        core_->fail_all({ErrorCode::kCancelled, "the server was stopped", {}});
+        core_->fail_all(stopped_);
       else if (healthy_)
         step();
       else
-        core_->fail_all(internal("the engine has stopped after an internal fault"));
+        core_->fail_all(died_);
+    } catch (const std::bad_alloc&) {
+      // Not of a request: those end in the step loop. Memory's wishes, or an observer's.
+      spdlog::error("the engine left something undone: out of memory");
     } catch (const std::exception& e) {
       die(e);
     }

@@ -13,9 +13,13 @@ at::Tensor VisualCache::find(const Digest& key) {
 
 void VisualCache::insert(const Digest& key, at::Tensor embeddings) {
   if (index_.contains(key)) return;
-  bytes_ += embeddings.nbytes();
-  entries_.push_front({key, std::move(embeddings)});
-  index_[key] = entries_.begin();
+  const size_t bytes = embeddings.nbytes();
+  // Complete before it is in place, so that a lack of memory changes nothing.
+  std::list<Entry> added;
+  added.push_front({key, std::move(embeddings)});
+  index_.emplace(key, added.begin());
+  entries_.splice(entries_.begin(), added);
+  bytes_ += bytes;
   while (bytes_ > capacity_ && !entries_.empty()) {
     bytes_ -= entries_.back().embeddings.nbytes();
     index_.erase(entries_.back().key);
