@@ -40,7 +40,7 @@ class Runner final : public scheduler::StepExecutor {
   models::Batch build_batch(const scheduler::StepPlan& plan);
   Duration time_for_visuals(const scheduler::StepPlan& plan) const;
   std::vector<scheduler::StepOutput> forward(const scheduler::StepPlan& plan);
-  void score_prompt(const scheduler::StepItem& item, const at::Tensor& rows);
+  void score_prompt(const scheduler::StepItem& item, const at::Tensor& hidden);
   void sample(std::vector<scheduler::StepOutput>& outputs, const at::Tensor& logits);
 
   const models::Model& model_;

@@ -22,20 +22,25 @@ Result<AdapterCard> ServingEngine::load_now(const LoadAdapter& request) {
   auto shared = std::make_shared<const adapters::AdapterSpec>(std::move(spec));
   VALORA_TRY(built, build_adapter(shared, modules, loaded_.dtype, device_, tiers_->adapters()));
   VALORA_CHECK(check_room(*built));
-  bool newly_pinned = false;
+  struct Undo {
+    ServingEngine& engine;
+    EngineCommands commands;
+    ~Undo() {
+      if (!commands.empty()) engine.hand_over(commands);
+    }
+  } undo{*this, {}};
   if (request.pinned) {
-    VALORA_TRY(newly, pin(built->need));
-    newly_pinned = newly;
+    EngineCommands unpin;
+    unpin.emplace_back([need = built->need](EngineCore& core) { core.unpin(need); });
+    VALORA_TRY(newly_pinned, pin(built->need));
+    if (newly_pinned) undo.commands.swap(unpin);
   }
-  auto added = adapters_.add(request, shared, built);
-  if (!added.ok()) {
-    if (newly_pinned) post([need = built->need](EngineCore& core) { core.unpin(need); });
-    return added.error();
-  }
-  if (added->replaced)
-    post([digest = *added->replaced](EngineCore& core) { core.forget_adapter(digest); });
-  if (!lazy) post([need = built->need](EngineCore& core) { core.expect({&need, 1}); });
-  return std::move(added->card);
+  VALORA_TRY(added, adapters_.add(request, shared, built));
+  undo.commands.clear();
+  if (added.replaced)
+    suggest([digest = *added.replaced](EngineCore& core) { core.forget_adapter(digest); });
+  if (!lazy) suggest([need = built->need](EngineCore& core) { core.expect({&need, 1}); });
+  return std::move(added.card);
 }
 
 // An adapter must leave room for some tokens of its requests.
@@ -85,7 +90,8 @@ Status ServingEngine::try_unload(const std::string& name,
     VALORA_TRY(removed, adapters_.remove(name, expected_generation));
     // An adapter with heads only shares the KV of the base model.
     if (removed.last && removed.adapter->has_weights)
-      post([digest = removed.adapter->digest](EngineCore& core) { core.forget_adapter(digest); });
+      suggest(
+          [digest = removed.adapter->digest](EngineCore& core) { core.forget_adapter(digest); });
     return {};
   } catch (const std::exception& e) {
     return fault("an adapter could not be unloaded", e);

@@ -90,6 +90,8 @@ class ServingEngine final : public Engine {
   bool has_work() const;
   Status accepting() const;
   void post(std::function<void(EngineCore&)> command);
+  void hand_over(EngineCommands& commands);
+  void suggest(std::function<void(EngineCore&)> command);
   void run();
   bool run_commands();
   void step();

@@ -112,7 +112,8 @@ class Scheduler {
   // A plan need not be run, and std::bad_alloc leaves the queues in order: the next one begins
   // anew. Only add() and plan() need memory.
   StepPlan plan(const MediaReady& media = {});
-  // After plan() has thrown: the request that asked for the memory; null: the plan as a whole.
+  // After plan() has thrown: the request that asked for the memory, which must be finished; null:
+  // the plan as a whole.
   Request* asking() const { return asking_; }
   // The running request that was admitted last, or, if none runs, one that waits; null: idle().
   Request* last() const { return running_.empty() ? waiting_.last() : running_.back().get(); }

@@ -2,6 +2,7 @@
 // others get their answers, and nothing is lost.
 #include <thread>
 
+#include "base/fault.h"
 #include "engine/memory_faults/faults_fixture.h"
 
 namespace valora {
@@ -109,6 +110,61 @@ TEST_F(EngineFaults, OfPreemptions) {
                         fresh(ask(numbered_prompt(31, 4), 40), n)};
       },
       17);
+}
+
+// What was not loaded can be loaded, what is loaded serves, and no name stands for another adapter.
+TEST_F(EngineFaults, OfLoadingAndUnloading) {
+  start_with_adapters();
+  const auto call = [&](uint64_t n, const auto& begin) {
+    std::promise<bool> done;
+    bool struck = false;
+    {
+      const AllocationFault fault(n);
+      begin([&](const auto& result) {
+        const SparedThread spared;
+        done.set_value(result.ok());
+      });
+      const SparedThread this_test;
+      (void)done.get_future().get();
+      struck = fault.struck();
+    }
+    return struck;
+  };
+  const GenerateRequest request = with(short_, {{"new", 1}});
+  const std::vector<int32_t> expected = tokens_of(with(short_, {{"two", 1}}));
+  const auto is_loaded = [&] {
+    bool found = false;
+    for (const AdapterCard& card : engine_->adapters()) found |= card.name == "new";
+    return found;
+  };
+  bool struck = true;
+  for (uint64_t n = 0; struck; ++n) {
+    SCOPED_TRACE(n);
+    LoadAdapter two{.name = "new", .path = two_.path()};
+    struck = call(n, [&](auto done) {
+      try {
+        engine_->load_adapter(std::move(two), done);
+      } catch (const std::bad_alloc&) {
+        done(Status(out_of_memory()));
+      }
+    });
+    if (!is_loaded()) {
+      ASSERT_TRUE(load("new", two_.path()).ok());
+    }
+    ASSERT_EQ(tokens_of(request), expected);
+    struck |= call(n, [&](auto done) {
+      try {
+        engine_->unload_adapter("new", std::nullopt, done);
+      } catch (const std::bad_alloc&) {
+        done(Status(out_of_memory()));
+      }
+    });
+    if (is_loaded()) {
+      ASSERT_TRUE(unload("new").ok());
+    }
+    ASSERT_EQ(engine_->check(), "");
+  }
+  drain();
 }
 
 TEST_F(EngineFaults, ACancellationNeedsNoMemory) {
