@@ -220,7 +220,9 @@ class EngineFaults : public TwoAdapterTest {
     std::printf("%d faults, %d of them ended a request, %d just one\n", struck, failed, alone);
     EXPECT_GT(struck, 100);
     EXPECT_GT(failed, struck / 4);
-    EXPECT_GT(alone, 0);
+    if (!lasting) {
+      EXPECT_GT(alone, 0);
+    }
   }
 
   const GenerateRequest short_ = ask(numbered_prompt(40, 3), 4);
