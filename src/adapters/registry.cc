@@ -54,11 +54,12 @@ Result<AdapterEntry> AdapterRegistry::add(const std::string& name,
   VALORA_CHECK(check_generation(name, options.expected_generation));
   if (!options.replace && find(name))
     return invalid("adapter " + name + " is already loaded", "lora_name");
-  AdapterEntry& entry = entries_[name];
-  entry = {
+  AdapterEntry entry{
       next_id_++,    name, spec->path, ++generation_, options.loaded_at, without_tensors(*spec),
       options.pinned};
-  return entry;
+  Result<AdapterEntry> added = entry;
+  entries_.insert_or_assign(name, std::move(entry));  // last, so that a lack of memory adds nothing
+  return added;
 }
 
 Result<AdapterEntry> AdapterRegistry::remove(const std::string& name,

@@ -36,7 +36,7 @@ struct AddOptions {
 class AdapterRegistry {
  public:
   // Errors: kInvalidArgument for an invalid or existing name; kConflict if expected_generation does
-  // not match.
+  // not match. An exception changes no entry.
   Result<AdapterEntry> add(const std::string& name, std::shared_ptr<const AdapterSpec> spec,
                            AddOptions options = {});
   // Returns the removed entry. Errors: kNotFound; kConflict as above.

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <xxhash.h>
 
+#include <new>
+
 namespace valora {
 namespace {
 
@@ -19,7 +21,10 @@ Digest digest_of(std::span<const uint8_t> bytes) {
 
 Digest digest_of(std::string_view text) { return from_xxh(XXH3_128bits(text.data(), text.size())); }
 
-DigestBuilder::DigestBuilder() : state_(XXH3_createState()) { XXH3_128bits_reset(xxh(state_)); }
+DigestBuilder::DigestBuilder() : state_(XXH3_createState()) {
+  if (state_ == nullptr) throw std::bad_alloc();
+  XXH3_128bits_reset(xxh(state_));
+}
 DigestBuilder::~DigestBuilder() { XXH3_freeState(xxh(state_)); }
 
 DigestBuilder& DigestBuilder::add(std::span<const uint8_t> bytes) {

@@ -28,7 +28,7 @@ void EngineCore::admit(const std::shared_ptr<ActiveRequest>& request) {
   try {
     admit_prepared(request);
   } catch (const std::exception& e) {
-    fail(*request, internal(std::string("the request could not be admitted: ") + e.what()));
+    fail(*request, model_fault("the request could not be admitted", e));
   }
 }
 
@@ -121,13 +121,12 @@ Status EngineCore::enqueue(const std::shared_ptr<ActiveRequest>& request,
   return {};
 }
 
-// Ends a request and releases what it holds.
-// Null if it could not be added for lack of memory; its caller has it then.
 std::shared_ptr<ActiveRequest> EngineCore::shared(const ActiveRequest& request) const {
   const auto found = active_.find(request.handle);
   return found == active_.end() ? nullptr : found->second;
 }
 
+// Ends a request and releases what it holds.
 void EngineCore::release(ActiveRequest& request) {
   const auto keep = shared(request);
   request.ended = true;

@@ -1,5 +1,7 @@
 // The state of the engine thread: scheduler, memory pool, runner and active requests. No function
-// is thread-safe; only the engine thread calls them.
+// is thread-safe; only the engine thread calls them. A failed allocation leaves expect(), pin(),
+// forget_adapter(), tend_memory(), fill() and check() as std::bad_alloc, and changes nothing; the
+// others end requests, which takes no memory.
 #pragma once
 
 #include <functional>
@@ -65,6 +67,8 @@ class EngineCore final : scheduler::StepListener {
   void forget_adapter(const Digest& content) { pool_.forget(content); }
   // Time of merging and restoring so far.
   double merge_seconds() const;
+  // Scheduler::check(). For tests.
+  std::string check() const { return scheduler_.check(); }
   // Fills in the fields that the core knows. The lists of adapter names are rebuilt only if the
   // queues changed since the last call.
   void fill(EngineStats& stats);
@@ -84,6 +88,7 @@ class EngineCore final : scheduler::StepListener {
   void handle_classification(Sequence& sequence, Classification result);
   void end_sequence(Sequence& sequence);
   void fail(ActiveRequest& request, const Error& error);
+  // Null if it could not be added for lack of memory; its caller has it then.
   std::shared_ptr<ActiveRequest> shared(const ActiveRequest& request) const;
   void admit_prepared(const std::shared_ptr<ActiveRequest>& request);
   void release(ActiveRequest& request);

@@ -46,7 +46,7 @@ void EngineCore::on_output(StepOutput& output) {
   try {
     answer(output);
   } catch (const std::exception& e) {
-    fail(request, internal(std::string("the request could not be answered: ") + e.what()));
+    fail(request, model_fault("the request could not be answered", e));
   }
 }
 

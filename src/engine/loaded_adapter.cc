@@ -107,6 +107,13 @@ Status AdapterTable::check(const LoadAdapter& request) const {
   return {};
 }
 
+// Made before the registry has the name: every name in it is served.
+AdapterTable::Served::node_type AdapterTable::node_for(ServedAdapter served) {
+  Served made;
+  made.emplace(0, std::move(served));
+  return made.extract(made.begin());
+}
+
 Result<AdapterTable::Added> AdapterTable::add(const LoadAdapter& request,
                                               std::shared_ptr<const adapters::AdapterSpec> spec,
                                               std::shared_ptr<LoadedAdapter> loaded) {
@@ -115,22 +122,23 @@ Result<AdapterTable::Added> AdapterTable::add(const LoadAdapter& request,
   const adapters::AdapterEntry* old = registry_.find(request.name);
   const adapters::AdapterId old_id = old ? old->id : -1;
   if (!old && registry_.size() >= max_adapters_) return too_many_adapters(max_adapters_);
+  loaded->name = request.name;
+  Served::node_type served = node_for({loaded, request.head, request.question, request.form});
   VALORA_TRY(entry,
              registry_.add(request.name, std::move(spec),
                            {.replace = request.replace || request.expected_generation.has_value(),
                             .pinned = request.pinned,
                             .loaded_at = std::time(nullptr),
                             .expected_generation = request.expected_generation}));
-  loaded->id = entry.id;
-  loaded->name = entry.name;
+  loaded->id = served.key() = entry.id;
   Added added;
   std::optional<Digest> before;
   if (const auto old_served = served_.find(old_id); old_served != served_.end()) {
     before = old_served->second.adapter->digest;
     served_.erase(old_served);
   }
-  added.card = card_of(
-      entry, served_[entry.id] = {std::move(loaded), request.head, request.question, request.form});
+  const ServedAdapter& now = served_.insert(std::move(served)).position->second;
+  added.card = card_of(entry, now);
   if (before && !has_content(*before)) added.replaced = before;
   return added;
 }
@@ -141,10 +149,11 @@ Result<AdapterCard> AdapterTable::add_name(const LoadAdapter& request) {
   if (!same) return not_found("the adapter " + request.same_as + " is not loaded", "lora_name");
   VALORA_CHECK(check_head(request, *same->spec));
   const std::shared_ptr<const LoadedAdapter> adapter = served_.at(same->id).adapter;
+  Served::node_type served = node_for({adapter, request.head, request.question, request.form});
   VALORA_TRY(entry, registry_.add(request.name, same->spec,
                                   {.pinned = request.pinned, .loaded_at = same->loaded_at}));
-  return card_of(entry,
-                 served_[entry.id] = {adapter, request.head, request.question, request.form});
+  served.key() = entry.id;
+  return card_of(entry, served_.insert(std::move(served)).position->second);
 }
 
 Result<AdapterTable::Removed> AdapterTable::remove(const std::string& name,

@@ -112,12 +112,15 @@ class AdapterTable {
   std::vector<AdapterCard> cards() const;
 
  private:
+  using Served = std::map<adapters::AdapterId, ServedAdapter>;
+
+  static Served::node_type node_for(ServedAdapter served);
   bool has_content(const Digest& digest) const;
 
   size_t max_adapters_;
   mutable std::mutex mutex_;
   adapters::AdapterRegistry registry_;
-  std::map<adapters::AdapterId, ServedAdapter> served_;
+  Served served_;
 };
 
 }  // namespace valora

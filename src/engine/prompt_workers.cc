@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/fault.h"
+
 namespace valora {
 namespace {
 
@@ -73,17 +75,31 @@ void PromptWorkers::prepare(PromptJob job) {
     const std::lock_guard lock(mutex_);
     ++jobs_;
   }
-  FairPool& pool = text_cost(job.prompt) <= kShortText ? texts_ : long_texts_;
-  const auto progress = std::make_shared<Progress>();
-  progress->job = std::move(job);
-  post(pool, progress, &PromptWorkers::begin);
+  try {
+    FairPool& pool = text_cost(job.prompt) <= kShortText ? texts_ : long_texts_;
+    const auto progress = std::make_shared<Progress>();
+    progress->job = std::move(job);
+    post(pool, progress, &PromptWorkers::begin);
+  } catch (...) {
+    forget_job();
+    throw;
+  }
 }
 
 void PromptWorkers::stopped(const std::string& client, uint64_t id) {
   for (FairPool* pool : {remote_.get(), &images_, &videos_})
     if (pool)
-      if (FairPool::Job job = pool->withdraw(client, id))
-        return local_.post(client, id, std::move(job));  // where it ends
+      if (const FairPool::Job job = pool->withdraw(client, id))
+        return end_elsewhere(client, id, job);
+}
+
+void PromptWorkers::end_elsewhere(const std::string& client, uint64_t id,
+                                  const FairPool::Job& job) {
+  try {
+    local_.post(client, id, job);
+  } catch (const std::bad_alloc&) {
+    job();  // it was stopped, so that this takes no time
+  }
 }
 
 void PromptWorkers::post(FairPool& pool, const Job& job, Step step) {
@@ -91,11 +107,11 @@ void PromptWorkers::post(FairPool& pool, const Job& job, Step step) {
 }
 
 void PromptWorkers::run(const Job& job, Step step) {
-  if (job->job.stop.stop_requested()) return end(job, cancelled());
   try {
+    if (job->job.stop.stop_requested()) return end(job, cancelled());
     (this->*step)(job);
   } catch (const std::exception& e) {
-    end(job, internal(std::string("the prompt could not be prepared: ") + e.what()));
+    end(job, fault("the prompt could not be prepared", e));
   }
 }
 
@@ -141,6 +157,10 @@ void PromptWorkers::loaded(const Job& job, std::shared_ptr<const media::VisualIn
 
 void PromptWorkers::end(const Job& job, Result<PreparedPrompt> result) {
   job->job.done(std::move(result));
+  forget_job();
+}
+
+void PromptWorkers::forget_job() {
   const std::lock_guard lock(mutex_);
   // Under the lock: finish() may return as soon as it is released.
   if (--jobs_ == 0) idle_.notify_all();

@@ -25,7 +25,8 @@ struct PromptJob {
   std::optional<int> keep_tokens = {};  // GenerateRequest::truncate_prompt_tokens
   std::vector<AppliedAdapter> adapters;
   std::stop_token stop;  // the result is not wanted any more: `done` soon gets kCancelled
-  std::function<void(Result<PreparedPrompt>)> done;  // called once, on a worker
+  std::function<void(Result<PreparedPrompt>)>
+      done;  // called once, mostly on a worker; not to throw
 };
 
 class PromptWorkers {
@@ -35,10 +36,11 @@ class PromptWorkers {
   PromptWorkers(const Frontend& frontend, int media_workers, bool fetches);
   ~PromptWorkers() { finish(); }
 
+  // Throws std::bad_alloc: the job was not taken, and is not done.
   void prepare(PromptJob job);
   // Waits for all jobs. To end soon, request their stops before.
   void finish();
-  // Call after the stop of a job was requested: it leaves its queue.
+  // Call after the stop of a job was requested: it leaves its queue. Takes no memory.
   void stopped(const std::string& client, uint64_t id);
 
  private:
@@ -54,6 +56,8 @@ class PromptWorkers {
   void load(const Job& job);
   void loaded(const Job& job, std::shared_ptr<const media::VisualInput> input);
   void end(const Job& job, Result<PreparedPrompt> result);
+  void end_elsewhere(const std::string& client, uint64_t id, const FairPool::Job& job);
+  void forget_job();
 
   const Frontend& frontend_;
   std::mutex mutex_;

@@ -65,6 +65,16 @@ Digest visual_key(const Sequence& s, const media::VisualInput& input) {
                               : DigestBuilder().add(adapters).add(input.digest).finish();
 }
 
+// What fails for one output, as an allocation may, ends its request alone.
+template <typename Body>
+void for_output(StepOutput& output, Body&& body) {
+  try {
+    body();
+  } catch (const std::exception& e) {
+    output.error = model_fault("the answer could not be made", e);
+  }
+}
+
 at::Tensor long_tensor(const std::vector<int64_t>& values, at::Device device) {
   return at::tensor(values, at::kLong).to(device);
 }
@@ -218,14 +228,15 @@ void Runner::sample(std::vector<StepOutput>& outputs, const at::Tensor& logits) 
   const int64_t vocab = logits.size(1);
   float* data = logits.data_ptr<float>();
   ops::torch_parallel()(0, static_cast<int64_t>(rows.size()), 1, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      Sequence& s = sequence_of(*rows[i]);
-      auto token = sample_next(s, {data + i * vocab, static_cast<size_t>(vocab)});
-      if (token.ok())
-        rows[i]->token = std::move(token).value();
-      else
-        rows[i]->error = token.error();
-    }
+    for (int64_t i = begin; i < end; ++i)
+      for_output(*rows[i], [&] {
+        Sequence& s = sequence_of(*rows[i]);
+        auto token = sample_next(s, {data + i * vocab, static_cast<size_t>(vocab)});
+        if (token.ok())
+          rows[i]->token = std::move(token).value();
+        else
+          rows[i]->error = token.error();
+      });
   });
 }
 
@@ -238,9 +249,8 @@ Result<std::vector<StepOutput>> Runner::run(const StepPlan& plan) {
   } catch (const LostWeights&) {
     throw;
   } catch (const std::exception& e) {
-    const std::string reason = reason_of(e);
-    spdlog::error("a step of {} tokens failed: {}", plan.total_tokens, reason);
-    return internal("the model failed to run a step: " + reason);
+    spdlog::error("a step of {} tokens failed: {}", plan.total_tokens, reason_of(e));
+    return model_fault("the model failed to run a step", e);
   }
 }
 
@@ -260,11 +270,14 @@ std::vector<StepOutput> Runner::forward(const StepPlan& plan) {
     if (owner.generates()) {
       sampled_rows.push_back(row);
     } else {
-      auto values = owner.head ? label_logits(*owner.head, hidden[row]) : embedding_of(hidden[row]);
-      if (values.ok())
-        output.values = std::move(values).value();
-      else
-        output.error = values.error();
+      for_output(output, [&] {
+        auto values =
+            owner.head ? label_logits(*owner.head, hidden[row]) : embedding_of(hidden[row]);
+        if (values.ok())
+          output.values = std::move(values).value();
+        else
+          output.error = values.error();
+      });
     }
     outputs.push_back(std::move(output));
   }

@@ -43,7 +43,7 @@ class Runner final : public scheduler::StepExecutor {
   at::Tensor logits_of(const at::Tensor& hidden, const std::vector<int64_t>& rows) const;
   Duration time_for_visuals(const scheduler::StepPlan& plan) const;
   std::vector<scheduler::StepOutput> forward(const scheduler::StepPlan& plan);
-  void score_prompt(const scheduler::StepItem& item, const at::Tensor& rows);
+  void score_prompt(const scheduler::StepItem& item, const at::Tensor& hidden);
   void sample(std::vector<scheduler::StepOutput>& outputs, const at::Tensor& logits);
 
   const models::Model& model_;

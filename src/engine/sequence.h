@@ -2,6 +2,8 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
+#include <list>
 #include <memory>
 #include <optional>
 #include <stop_token>
@@ -21,6 +23,10 @@
 
 namespace valora {
 
+class EngineCore;
+// Commands of the engine thread. Lists hand over without taking memory.
+using EngineCommands = std::list<std::function<void(EngineCore&)>>;
+
 struct ActiveRequest {
   RequestHandle handle = 0;
   GenerateRequest request;
@@ -33,6 +39,10 @@ struct ActiveRequest {
   SamplingSettings sampling;
   StopStrings stop_strings;
   TimePoint arrival{};
+  std::string client;  // who takes turns with others
+  // Made when it is accepted, given to the engine thread once each: its admission, its
+  // cancellation.
+  EngineCommands admission, cancellation;
   std::atomic<bool> cancelled = false;
   // What workers prepare, each by its own; the engine thread reads it once all is there.
   std::atomic<int> preparations = 1;

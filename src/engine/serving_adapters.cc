@@ -2,6 +2,7 @@
 #include <future>
 
 #include "adapters/adapter_spec.h"
+#include "base/fault.h"
 #include "base/log.h"
 #include "engine/memory_plan.h"
 #include "engine/runner.h"
@@ -21,20 +22,25 @@ Result<AdapterCard> ServingEngine::load_now(const LoadAdapter& request) {
   auto shared = std::make_shared<const adapters::AdapterSpec>(std::move(spec));
   VALORA_TRY(built, build_adapter(shared, modules, loaded_.dtype, device_, tiers_->adapters()));
   VALORA_CHECK(check_room(*built));
-  bool newly_pinned = false;
+  struct Undo {
+    ServingEngine& engine;
+    EngineCommands commands;
+    ~Undo() {
+      if (!commands.empty()) engine.hand_over(commands);
+    }
+  } undo{*this, {}};
   if (request.pinned) {
-    VALORA_TRY(newly, pin(built->need));
-    newly_pinned = newly;
+    EngineCommands unpin;
+    unpin.emplace_back([need = built->need](EngineCore& core) { core.unpin(need); });
+    VALORA_TRY(newly_pinned, pin(built->need));
+    if (newly_pinned) undo.commands.swap(unpin);
   }
-  auto added = adapters_.add(request, shared, built);
-  if (!added.ok()) {
-    if (newly_pinned) post([need = built->need](EngineCore& core) { core.unpin(need); });
-    return added.error();
-  }
-  if (added->replaced)
-    post([digest = *added->replaced](EngineCore& core) { core.forget_adapter(digest); });
-  if (!lazy) post([need = built->need](EngineCore& core) { core.expect({&need, 1}); });
-  return std::move(added->card);
+  VALORA_TRY(added, adapters_.add(request, shared, built));
+  undo.commands.clear();
+  if (added.replaced)
+    suggest([digest = *added.replaced](EngineCore& core) { core.forget_adapter(digest); });
+  if (!lazy) suggest([need = built->need](EngineCore& core) { core.expect({&need, 1}); });
+  return std::move(added.card);
 }
 
 // An adapter must leave room for some tokens of its requests.
@@ -61,7 +67,7 @@ Result<AdapterCard> ServingEngine::try_load(const LoadAdapter& request) {
   try {
     return load_now(request);
   } catch (const std::exception& e) {
-    return internal("loading adapter " + request.name + " failed: " + reason_of(e));
+    return model_fault("an adapter could not be loaded", e);
   }
 }
 
@@ -75,14 +81,21 @@ void ServingEngine::unload_adapter(std::string name, std::optional<uint64_t> exp
                                    std::function<void(Status)> done) {
   // On the same worker as loads, so that they run in the order of the calls.
   adapter_workers_->post([this, name = std::move(name), expected_generation,
-                          done = std::move(done)] {
-    auto removed = adapters_.remove(name, expected_generation);
-    if (!removed.ok()) return done(removed.error());
+                          done = std::move(done)] { done(try_unload(name, expected_generation)); });
+}
+
+Status ServingEngine::try_unload(const std::string& name,
+                                 std::optional<uint64_t> expected_generation) {
+  try {
+    VALORA_TRY(removed, adapters_.remove(name, expected_generation));
     // An adapter with heads only shares the KV of the base model.
-    if (removed->last && removed->adapter->has_weights)
-      post([digest = removed->adapter->digest](EngineCore& core) { core.forget_adapter(digest); });
-    done({});
-  });
+    if (removed.last && removed.adapter->has_weights)
+      suggest(
+          [digest = removed.adapter->digest](EngineCore& core) { core.forget_adapter(digest); });
+    return {};
+  } catch (const std::exception& e) {
+    return fault("an adapter could not be unloaded", e);
+  }
 }
 
 }  // namespace valora

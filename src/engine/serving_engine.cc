@@ -1,24 +1,14 @@
 #include "engine/serving_engine.h"
 
 #include <c10/core/InferenceMode.h>
-#include <fmt/format.h>
 
-#include <algorithm>
-#include <cmath>
-#include <random>
+#include <future>
 
 #include "base/log.h"
-#include "engine/output/task_head.h"
-#include "engine/sampling/bad_words.h"
 #include "ops/parallel.h"
 
 namespace valora {
 namespace {
-
-uint64_t random_seed() {
-  static thread_local std::mt19937_64 rng{std::random_device{}()};
-  return rng();
-}
 
 // While nothing else happens, the engine thread looks after memory this often.
 constexpr auto kMemoryPeriod = std::chrono::milliseconds(100);
@@ -38,106 +28,6 @@ ServingEngine::~ServingEngine() {
   wake_.notify_all();
   if (thread_.joinable()) thread_.join();
   core_.reset();  // its mover uses what is destroyed next
-}
-
-namespace {
-
-// Heads answer with labels alone.
-Status check_constraint(const GenerateRequest& request, const LoadedHead* head,
-                        const AnswerForm& form) {
-  const AnswerConstraint& constraint = *request.constraint;
-  if (head == nullptr && request.task != Task::kClassify)
-    return check_shape(constraint, form, request.prompt);
-  if (request.task == Task::kClassify || constraint.kind != AnswerConstraint::Kind::kLabels)
-    return invalid("a task head answers with a label, whose form cannot be chosen",
-                   constraint.param);
-  if (head->problem_type == adapters::ProblemType::kRegression)
-    return invalid("the task head of this model answers with numbers, not with a label",
-                   constraint.param);
-  return {};
-}
-
-}  // namespace
-
-Status ServingEngine::check_token(int32_t id, const char* field) const {
-  const int64_t vocab = loaded_.model->spec().vocab;
-  if (id >= 0 && id < vocab) return {};
-  return invalid(fmt::format("\"{}\" names token {}, which is out of vocabulary ({} tokens)", field,
-                             id, vocab),
-                 field);
-}
-
-Result<std::shared_ptr<ActiveRequest>> ServingEngine::make_request(
-    GenerateRequest request, std::shared_ptr<ResponseSink> sink) {
-  auto active = std::make_shared<ActiveRequest>();
-  for (const AdapterUse& use : request.adapters) {
-    VALORA_TRY(served, adapters_.find(use.name));
-    if (!std::isfinite(use.scale))
-      return invalid("the scale of adapter " + use.name + " is not finite", "lora");
-    active->adapters.push_back({served.adapter, use.scale, served.head, served.form});
-  }
-  VALORA_TRY(head, choose_head(request, active->adapters));
-  active->head = head;
-  if (!active->adapters.empty()) active->form = active->adapters.front().form;
-  if (request.constraint) VALORA_CHECK(check_constraint(request, head, active->form));
-  if (request.sampling.prompt_logprobs && (head || request.task != Task::kGenerate))
-    return invalid(
-        "\"prompt_logprobs\" needs an answer of the language model; a task head gives "
-        "none",
-        "prompt_logprobs");
-  for (const auto& [id, bias] : request.sampling.logit_bias)
-    VALORA_CHECK(check_token(id, "logit_bias"));
-  for (const int32_t id : request.sampling.allowed_token_ids)
-    VALORA_CHECK(check_token(id, "allowed_token_ids"));
-  for (const int32_t id : request.sampling.stop_token_ids)
-    VALORA_CHECK(check_token(id, "stop_token_ids"));
-  // Takes a bit for each id up to the highest allowed one.
-  VALORA_TRY(sampling, settle_sampling(request.sampling, frontend_->generation(),
-                                       options_.max_logprobs, random_seed()));
-  sampling.bad_words = tokens_of(request.sampling.bad_words, *frontend_->tokenizer());
-  active->sampling = std::move(sampling);
-  VALORA_CHECK(frontend_->check(request.prompt));
-  active->stop_strings = make_stop_strings(std::exchange(request.sampling.stop, {}));
-  active->handle = next_handle_++;
-  active->request = std::move(request);
-  active->sink = std::move(sink);
-  active->arrival = clock_.now();
-  return active;
-}
-
-Status ServingEngine::accepting() const {
-  if (draining_ || stopping_)
-    return Error{ErrorCode::kUnavailable, "the server is shutting down", {}};
-  if (!healthy_)
-    return Error{ErrorCode::kUnavailable, "the engine has stopped after an internal fault", {}};
-  if (queued_ < options_.max_waiting) return {};
-  return Error{ErrorCode::kQueueFull,
-               "the queue is full (" + std::to_string(options_.max_waiting) +
-                   " requests wait); try again later",
-               {}};
-}
-
-Result<RequestHandle> ServingEngine::submit(GenerateRequest request,
-                                            std::shared_ptr<ResponseSink> sink) {
-  VALORA_TRY(active, make_request(std::move(request), std::move(sink)));
-  {
-    // Under one lock, so that no request is accepted during a drain or beyond the limit.
-    const std::lock_guard lock(mutex_);
-    VALORA_CHECK(accepting());
-    ++queued_;
-    ++preparing_;
-    requests_[active->handle] = active;
-  }
-  // On their way while the prompt is prepared.
-  if (auto needs = needs_of(active->adapters); !needs.empty())
-    post([needs = std::move(needs)](EngineCore& core) { core.expect(needs); });
-  const bool constrained = active->request.constraint && active->head == nullptr;
-  active->preparations = constrained ? 2 : 1;
-  prepare(active);
-  if (constrained)
-    grammar_workers_->post(active->request.client, active->handle,
-                           [this, active] { prepare_grammar(active); });
-  return active->handle;
 }
 
 Result<std::vector<int32_t>> ServingEngine::tokenize(const Prompt& prompt,
@@ -199,11 +89,33 @@ void ServingEngine::request_ended(RequestHandle handle) {
 }
 
 void ServingEngine::post(std::function<void(EngineCore&)> command) {
+  EngineCommands posted;
+  posted.push_back(std::move(command));
+  hand_over(posted);
+}
+
+// Takes no memory.
+void ServingEngine::hand_over(EngineCommands& commands) {
   {
     const std::lock_guard lock(mutex_);
-    inbox_.push_back(std::move(command));
+    inbox_.splice(inbox_.end(), commands);
   }
   wake_.notify_one();
+}
+
+// Nothing depends on this command: without memory it is lost.
+void ServingEngine::suggest(std::function<void(EngineCore&)> command) {
+  try {
+    post(std::move(command));
+  } catch (const std::bad_alloc&) {
+    spdlog::warn("a command of the engine was lost: out of memory");
+  }
+}
+
+std::string ServingEngine::check() {
+  std::promise<std::string> answer;
+  post([&](EngineCore& core) { answer.set_value(core.check()); });
+  return answer.get_future().get();
 }
 
 void ServingEngine::copied() {
@@ -223,7 +135,7 @@ bool ServingEngine::has_work() const {
 // Runs the commands of the inbox; waits if there is no other work. Returns false if the engine must
 // stop and the inbox is empty.
 bool ServingEngine::run_commands() {
-  std::deque<std::function<void(EngineCore&)>> commands;
+  EngineCommands commands;
   bool stop;
   {
     std::unique_lock lock(mutex_);
@@ -242,12 +154,11 @@ bool ServingEngine::run_commands() {
     commands.pop_front();
     try {
       command(*core_);
-    } catch (const std::bad_alloc&) {
+    } catch (const std::bad_alloc&) {  // none that a request's end depends on
       spdlog::error("a command of the engine was lost: out of memory");
     } catch (...) {
       const std::lock_guard lock(mutex_);
-      inbox_.insert(inbox_.begin(), std::make_move_iterator(commands.begin()),
-                    std::make_move_iterator(commands.end()));
+      inbox_.splice(inbox_.begin(), commands);
       throw;
     }
   }
@@ -284,7 +195,7 @@ void ServingEngine::step() {
 void ServingEngine::die(const std::exception& fault) {
   healthy_ = false;
   spdlog::critical("the engine stopped: {}", reason_of(fault));
-  core_->fail_all(internal("the engine has stopped after an internal fault"));  // no paths
+  core_->fail_all(died_);
 }
 
 void ServingEngine::publish() {
@@ -304,11 +215,14 @@ void ServingEngine::run() {
     try {
       running = run_commands();
       if (!running)
-        core_->fail_all({ErrorCode::kCancelled, "the server was stopped", {}});
+        core_->fail_all(stopped_);
       else if (healthy_)
         step();
       else
-        core_->fail_all(internal("the engine has stopped after an internal fault"));
+        core_->fail_all(died_);
+    } catch (const std::bad_alloc&) {
+      // Not of a request: those end in the step loop. Memory's wishes, or an observer's.
+      spdlog::error("the engine left something undone: out of memory");
     } catch (const std::exception& e) {
       die(e);
     }

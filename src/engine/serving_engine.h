@@ -4,7 +4,6 @@
 
 #include <atomic>
 #include <condition_variable>
-#include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -58,6 +57,9 @@ class ServingEngine final : public Engine {
 
   // Decisions of start() to report to the user.
   const std::vector<std::string>& notes() const { return notes_; }
+  // The invariants of scheduler and memory: empty, or the first violation. Waits for the engine
+  // thread. For tests.
+  std::string check();
 
  private:
   ServingEngine(const EngineOptions& options, const Clock& clock);
@@ -71,18 +73,25 @@ class ServingEngine final : public Engine {
   Status check_token(int32_t id, const char* field) const;
   Result<std::shared_ptr<ActiveRequest>> make_request(GenerateRequest request,
                                                       std::shared_ptr<ResponseSink> sink);
+  Status accept(const std::shared_ptr<ActiveRequest>& request);
+  void take_back(const ActiveRequest& request);
+  std::shared_ptr<ActiveRequest> accepted(RequestHandle handle);
   void prepare(const std::shared_ptr<ActiveRequest>& request);
+  void begin_grammar(const std::shared_ptr<ActiveRequest>& request);
   void prepare_grammar(const std::shared_ptr<ActiveRequest>& request);
   void prepared(const std::shared_ptr<ActiveRequest>& request);
   void stop_preparing();
   Result<AdapterCard> load_now(const LoadAdapter& request);
   Result<AdapterCard> try_load(const LoadAdapter& request);
+  Status try_unload(const std::string& name, std::optional<uint64_t> expected_generation);
   Status check_room(const LoadedAdapter& adapter) const;
   Result<bool> pin(const memory::AdapterNeed& need);
   void copied();
   bool has_work() const;
   Status accepting() const;
   void post(std::function<void(EngineCore&)> command);
+  void hand_over(EngineCommands& commands);
+  void suggest(std::function<void(EngineCore&)> command);
   void run();
   bool run_commands();
   void step();
@@ -102,7 +111,10 @@ class ServingEngine final : public Engine {
   std::unique_ptr<MemoryTiers> tiers_;
   AdapterTable adapters_;
   std::unique_ptr<EngineCore> core_;  // used by the engine thread only
-  bool stalled_ = false;              // all requests wait for copies; engine thread only
+  // What requests get when it ends, made while there is memory.
+  const Error stopped_{ErrorCode::kCancelled, "the server was stopped", {}};
+  const Error died_ = internal("the engine has stopped after an internal fault");  // no paths
+  bool stalled_ = false;  // all requests wait for copies; engine thread only
 
   // Held while the observer is called, so that it is never called after it was replaced.
   std::mutex observer_mutex_;
@@ -115,7 +127,7 @@ class ServingEngine final : public Engine {
 
   mutable std::mutex mutex_;
   std::condition_variable wake_;
-  std::deque<std::function<void(EngineCore&)>> inbox_;
+  EngineCommands inbox_;
   bool stop_ = false;
   bool draining_ = false;
   bool copied_ = false;  // copies ended since the last step

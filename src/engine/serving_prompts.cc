@@ -1,21 +1,13 @@
 // The prompts of a ServingEngine's requests on their way to the engine thread.
+#include "base/fault.h"
 #include "engine/serving_engine.h"
 
 namespace valora {
-namespace {
-
-// Those that name no client take turns with all others.
-std::string client_of(const ActiveRequest& request) {
-  const std::string& named = request.request.client;
-  return named.empty() ? "request " + std::to_string(request.handle) : "client " + named;
-}
-
-}  // namespace
 
 void ServingEngine::prepare(const std::shared_ptr<ActiveRequest>& request) {
   PromptJob job;
   job.id = request->handle;
-  job.client = client_of(*request);
+  job.client = request->client;
   job.prompt = std::exchange(request->request.prompt, {});  // data: URLs may hold megabytes
   // A head needs the prompt format of its training, for chat and for classification.
   job.add_generation_prompt =
@@ -31,21 +23,36 @@ void ServingEngine::prepare(const std::shared_ptr<ActiveRequest>& request) {
 }
 
 void ServingEngine::prepare_grammar(const std::shared_ptr<ActiveRequest>& request) {
-  if (request->stop.stop_requested())
-    request->grammar = Error{ErrorCode::kCancelled, "the request was cancelled", {}};
-  else
-    request->grammar =
-        grammars_->start(constraint_on_text(*request->request.constraint, request->form));
+  try {
+    if (request->stop.stop_requested())
+      request->grammar = Error{ErrorCode::kCancelled, "the request was cancelled", {}};
+    else
+      request->grammar =
+          grammars_->start(constraint_on_text(*request->request.constraint, request->form));
+  } catch (const std::exception& e) {
+    request->grammar = fault("the form of the answer could not be prepared", e);
+  }
   prepared(request);
 }
 
-// The worker that is the last one hands the request over.
+// Its prompt is on its way, and with it the request: an error waits for that.
+void ServingEngine::begin_grammar(const std::shared_ptr<ActiveRequest>& request) {
+  try {
+    grammar_workers_->post(request->request.client, request->handle,
+                           [this, request] { prepare_grammar(request); });
+  } catch (const std::exception& e) {
+    request->grammar = fault("the form of the answer could not be prepared", e);
+    prepared(request);
+  }
+}
+
+// The worker that is the last one hands the request over, which takes no memory.
 void ServingEngine::prepared(const std::shared_ptr<ActiveRequest>& request) {
   if (--request->preparations > 0) return;
   {
     const std::lock_guard lock(mutex_);
     --preparing_;
-    inbox_.push_back([request](EngineCore& core) { core.admit(request); });
+    inbox_.splice(inbox_.end(), request->admission);
   }
   wake_.notify_one();
 }
@@ -68,11 +75,11 @@ void ServingEngine::cancel(RequestHandle handle) {
     if (it == requests_.end()) return;
     request = it->second;
     request->cancelled = true;  // takes effect at once: its sink is no longer called
-    inbox_.push_back([handle](EngineCore& core) { core.cancel(handle); });
+    inbox_.splice(inbox_.end(), request->cancellation);
   }
   wake_.notify_one();
   request->stop.request_stop();
-  prompt_workers_->stopped(client_of(*request), handle);
+  prompt_workers_->stopped(request->client, handle);
 }
 
 }  // namespace valora

@@ -13,9 +13,13 @@ at::Tensor TensorCache::find(const Digest& key) {
 
 void TensorCache::insert(const Digest& key, at::Tensor tensor) {
   if (index_.contains(key)) return;
-  bytes_ += tensor.nbytes();
-  entries_.push_front({key, std::move(tensor)});
-  index_[key] = entries_.begin();
+  const size_t bytes = tensor.nbytes();
+  // Complete before it is in place, so that a lack of memory changes nothing.
+  std::list<Entry> added;
+  added.push_front({key, std::move(tensor)});
+  index_.emplace(key, added.begin());
+  entries_.splice(entries_.begin(), added);
+  bytes_ += bytes;
   while (bytes_ > capacity_ && !entries_.empty()) {
     bytes_ -= entries_.back().tensor.nbytes();
     index_.erase(entries_.back().key);

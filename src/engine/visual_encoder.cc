@@ -1,6 +1,10 @@
 #include "engine/visual_encoder.h"
 
 #include <algorithm>
+#include <cstring>
+#include <new>
+
+#include "base/fault.h"
 
 namespace valora {
 namespace {
@@ -11,9 +15,17 @@ constexpr int64_t kPatchesTogether = 1 << 12;
 
 }  // namespace
 
-std::string reason_of(const std::exception& e) {
+const char* reason_of(const std::exception& e) noexcept {
   const auto* torch_error = dynamic_cast<const c10::Error*>(&e);
   return torch_error ? torch_error->what_without_backtrace() : e.what();
+}
+
+Error model_fault(std::string_view what, const std::exception& e) noexcept {
+  // torch's allocator has no exception of its own.
+  if (dynamic_cast<const std::bad_alloc*>(&e) != nullptr ||
+      std::strstr(reason_of(e), "can't allocate memory") != nullptr)
+    return out_of_memory();
+  return fault(what, reason_of(e));
 }
 
 VisualEncoder::VisualEncoder(const models::Model& model, at::ScalarType dtype, size_t cache_bytes,
@@ -78,8 +90,9 @@ void VisualEncoder::drop_unneeded() {
 void VisualEncoder::add(const WantedVisual& visual) {
   if (towers_.empty() || towers_.back().encoding ||
       towers_.back().patches() + visual.input->patch_count() > kPatchesTogether)
-    towers_.emplace_back();
-  towers_.back().visuals.push_back(visual);
+    towers_.push_back({{visual}, nullptr, 0});
+  else
+    towers_.back().visuals.push_back(visual);
 }
 
 void VisualEncoder::run(Duration time) {
@@ -130,11 +143,12 @@ void VisualEncoder::advance(std::list<Tower>::iterator tower) {
   } catch (const std::exception& e) {
     tower->encoding.reset();
     if (tower->visuals.size() > 1) {
-      for (const WantedVisual& visual : tower->visuals)
-        towers_.insert(tower, Tower{{visual}, nullptr, 0});
+      std::list<Tower> alone;
+      for (const WantedVisual& visual : tower->visuals) alone.push_back({{visual}, nullptr, 0});
+      towers_.splice(tower, alone);
     } else {
       results_.insert_or_assign(tower->visuals[0].key,
-                                internal("an image could not be encoded: " + reason_of(e)));
+                                model_fault("an image could not be encoded", e));
     }
   }
   towers_.erase(tower);

@@ -6,7 +6,7 @@
 #include <list>
 #include <memory>
 #include <span>
-#include <string>
+#include <string_view>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
@@ -19,7 +19,9 @@
 namespace valora {
 
 // The message of an exception, without the backtrace that torch appends to its own.
-std::string reason_of(const std::exception& e);
+const char* reason_of(const std::exception& e) noexcept;
+// fault() (base/fault.h) with this message.
+Error model_fault(std::string_view what, const std::exception& e) noexcept;
 
 // An image or video that a request needs, with the adapters that change its embeddings.
 struct WantedVisual {
@@ -39,7 +41,7 @@ class VisualEncoder {
 
   // What the requests need from now on, in order; several may name one key. What nobody needs any
   // more is dropped at once, also a run under way. The adapters of what is wanted must be in memory
-  // until the next call.
+  // until the next call. Throws std::bad_alloc; it is then called again.
   void want(std::span<const WantedVisual> wanted);
   // Runs pieces until nothing is missing, or until so much time has passed: at least one.
   void run(Duration time);

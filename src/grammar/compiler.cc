@@ -77,8 +77,11 @@ class Cache {
 
   void insert(const Digest& key, Value value, size_t weight) {
     if (weight > capacity_ || places_.contains(key)) return;
-    entries_.push_front({key, std::move(value), weight});
-    places_[key] = entries_.begin();
+    // Complete before it is in place, so that a lack of memory changes nothing.
+    std::list<Entry> added;
+    added.push_front({key, std::move(value), weight});
+    places_.emplace(key, added.begin());
+    entries_.splice(entries_.begin(), added);
     weight_ += weight;
     while (weight_ > capacity_) {
       weight_ -= entries_.back().weight;
@@ -170,6 +173,7 @@ struct GrammarCompiler::State {
     }));
     const auto made = std::make_shared<const CompiledGrammar>(std::move(parts));
     const auto matcher = GrammarMatcher::start(made);
+    if (!matcher.ok() && matcher.error().code == ErrorCode::kUnavailable) return matcher.error();
     if (!matcher.ok())
       return invalid(fmt::format("{} cannot be used: {}", name_of(spec), matcher.error().message));
     if (matcher->must_end())

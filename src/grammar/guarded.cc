@@ -4,6 +4,7 @@
 #include <new>
 #include <optional>
 
+#include "base/fault.h"
 #include "base/log.h"
 #include "base/strings.h"
 #include "base/unicode.h"
@@ -46,7 +47,7 @@ Status run(BudgetLimits limits, const std::string& what, const std::function<voi
   } catch (const BudgetExceeded& over) {
     return too_large(what, over, limits);
   } catch (const std::bad_alloc&) {
-    return internal(what + " could not be prepared: the machine is out of memory");
+    return out_of_memory();
   } catch (const xgrammar::LogFatalError& e) {
     return invalid(fmt::format("{} cannot be used: {}", what, clean(e.std::runtime_error::what())));
   } catch (const std::exception& e) {

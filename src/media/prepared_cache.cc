@@ -1,5 +1,6 @@
 #include "media/prepared_cache.h"
 
+#include "base/fault.h"
 #include "media/stop.h"
 
 namespace valora::media {
@@ -7,6 +8,15 @@ namespace {
 
 size_t bytes_of(const VisualInput& input) {
   return sizeof input + input.patches.size() * sizeof(float);
+}
+
+Result<PreparedInput> outcome_of(const PreparedCache::Prepare& prepare,
+                                 const std::stop_token& unwanted) {
+  try {
+    return prepare(unwanted);
+  } catch (const std::exception& e) {
+    return fault("the media of the request could not be prepared", e);
+  }
 }
 
 }  // namespace
@@ -63,7 +73,7 @@ Result<PreparedInput> PreparedCache::run(Lock& lock, const Digest& digest, const
       const std::lock_guard guard(mutex_);
       leave(*work);
     });
-    Result<PreparedInput> outcome = prepare(work->stop.get_token());
+    Result<PreparedInput> outcome = outcome_of(prepare, work->stop.get_token());
     lock.lock();
     work->outcome = std::move(outcome);
     const auto it = under_way_.find(digest);
@@ -75,11 +85,18 @@ Result<PreparedInput> PreparedCache::run(Lock& lock, const Digest& digest, const
   return *work->outcome;
 }
 
+// What there is no memory to keep is prepared again.
 void PreparedCache::keep(const Digest& digest, const PreparedInput& input) {
   const size_t bytes = bytes_of(*input);
   if (bytes > max_bytes_ || kept_.contains(digest)) return;
-  by_use_.push_front({digest, input});
-  kept_[digest] = by_use_.begin();
+  try {
+    std::list<Entry> added;
+    added.push_front({digest, input});
+    kept_.emplace(digest, added.begin());
+    by_use_.splice(by_use_.begin(), added);
+  } catch (const std::bad_alloc&) {
+    return;
+  }
   bytes_ += bytes;
   while (bytes_ > max_bytes_) {
     bytes_ -= bytes_of(*by_use_.back().input);

@@ -25,9 +25,9 @@ class PreparedCache {
   using Prepare = std::function<Result<PreparedInput>(const std::stop_token&)>;
 
   // Returns the cached input, the result of another thread's current preparation (waits for it), or
-  // prepare()'s. Errors go to all waiting threads and are not cached. prepare must not throw. If
-  // `stop` is requested, this thread waits no longer: kCancelled. A preparation that it has begun
-  // goes on if others wait for it.
+  // prepare()'s. Errors, also those that prepare() throws, go to all waiting threads and are not
+  // cached. If `stop` is requested, this thread waits no longer: kCancelled. A preparation that it
+  // has begun goes on if others wait for it.
   Result<PreparedInput> get(const Digest& digest, const Prepare& prepare,
                             const std::stop_token& stop = {});
   // The cached input; null if there is none. Only a hit is counted.

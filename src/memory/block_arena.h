@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace valora::memory {
@@ -19,6 +20,7 @@ constexpr int32_t blocks_for(int64_t tokens) {
   return static_cast<int32_t>((tokens + kBlockTokens - 1) / kBlockTokens);
 }
 
+// Only the constructor and check() take memory.
 class BlockArena {
  public:
   explicit BlockArena(int32_t blocks);
@@ -52,6 +54,28 @@ class BlockArena {
   std::vector<int32_t> references_;
   std::vector<BlockId> free_;  // a stack: the last one is allocated next
   int32_t capacity_ = 0;
+};
+
+// Free blocks for something that may still fail: they go back unless they are kept.
+class TakenBlocks {
+ public:
+  // The arena must have so many free ones.
+  TakenBlocks(BlockArena& arena, int32_t count) : arena_(arena) {
+    blocks_.reserve(count);
+    for (int32_t i = 0; i < count; ++i) blocks_.push_back(*arena_.allocate());
+  }
+  ~TakenBlocks() {
+    for (const BlockId block : blocks_) arena_.release(block);
+  }
+  TakenBlocks(const TakenBlocks&) = delete;
+  TakenBlocks& operator=(const TakenBlocks&) = delete;
+
+  const std::vector<BlockId>& blocks() const { return blocks_; }
+  std::vector<BlockId> keep() { return std::exchange(blocks_, {}); }
+
+ private:
+  BlockArena& arena_;
+  std::vector<BlockId> blocks_;
 };
 
 }  // namespace valora::memory

@@ -2,6 +2,8 @@
 
 #include <cassert>
 
+#include "base/reserve.h"
+
 namespace valora::memory {
 
 DependencyTree::DependencyTree(BlockArena& arena, BlockArena& swap, bool dependencies)
@@ -9,7 +11,9 @@ DependencyTree::DependencyTree(BlockArena& arena, BlockArena& swap, bool depende
       swap_(swap),
       dependencies_(dependencies),
       by_block_(arena.total_blocks(), nullptr),
-      by_swap_(swap.total_blocks(), nullptr) {}
+      by_swap_(swap.total_blocks(), nullptr) {
+  leaves_.reserve(arena.total_blocks());  // each has a block of its own
+}
 
 // A node that changes between idle and busy may change its parent, and so on up to the root.
 template <typename Change>
@@ -67,16 +71,16 @@ void DependencyTree::set_leaving(KvNode& node, bool leaving) {
 }
 
 KvRoot& DependencyTree::root(const KvIdentity& identity) {
-  const auto [it, added] = roots_.try_emplace(identity.adapter);
-  KvRoot& root = it->second;
-  if (!added) return root;
-  root.identity = identity.adapter;
+  if (const auto known = roots_.find(identity.adapter); known != roots_.end()) return known->second;
+  KvRoot added{identity.adapter, {}, {}, 0};
   for (const AdapterNeed& need : identity.adapters) {
     if (need.blocks == 0) continue;
     AdapterNode& node = adapter(need);
-    node.roots.push_back(&root);
-    root.adapters.push_back(&node);
+    reserve_more(node.roots);
+    added.adapters.push_back(&node);
   }
+  KvRoot& root = roots_.emplace(identity.adapter, std::move(added)).first->second;
+  for (AdapterNode* node : root.adapters) node->roots.push_back(&root);
   return root;
 }
 
@@ -121,13 +125,14 @@ KvNode* DependencyTree::insert(KvRoot& root, std::span<const Digest> keys, Block
     parent = find_resident(root, keys[keys.size() - 2]);
     if (!parent) return nullptr;
   }
+  auto& siblings = parent ? parent->children : root.children;
+  reserve_more(siblings);
   const auto [it, added] = kv_nodes_.try_emplace(keys.back());
   KvNode& node = it->second;
   if (added) {
     node.key = keys.back();
     node.root = &root;
     node.parent = parent;
-    auto& siblings = parent ? parent->children : root.children;
     node.place = siblings.size();
     siblings.push_back(&node);
   } else if (node.present()) {

@@ -10,6 +10,8 @@
 //  - what a sequence refers to is in the pool, and so are its ancestors;
 //  - a node in flight has one move; a node in neither tier does not exist;
 //  - each pool block belongs to one node, to sequences, or to the free list.
+// A failed allocation leaves all as it was: what adds to the tree makes room first, and what takes
+// away needs none.
 // Structure only: memory/pool.h decides and moves. Not thread-safe: only the engine thread uses it.
 #pragma once
 

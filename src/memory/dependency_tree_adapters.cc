@@ -75,8 +75,8 @@ void DependencyTree::keep(AdapterNode& node, bool kept) {
 }
 
 bool DependencyTree::erase(AdapterNode& node) {
-  const std::vector<KvRoot*> roots = node.roots;
-  for (KvRoot* root : roots) clear(*root);
+  // The last one takes the place of a root that goes.
+  for (size_t i = node.roots.size(); i-- > 0;) clear(*node.roots[i]);
   if (node.pinned() || node.flight != Flight::kNone || !node.roots.empty()) return false;
   if (node.present()) displace(node);
   adapters_.erase(Digest(node.key));

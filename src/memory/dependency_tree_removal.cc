@@ -7,13 +7,29 @@
 namespace valora::memory {
 namespace {
 
-// Parents before their children.
-std::vector<KvNode*> with_descendants(std::vector<KvNode*> nodes) {
-  for (size_t i = 0; i < nodes.size(); ++i) {
-    const std::vector<KvNode*>& children = nodes[i]->children;
-    nodes.insert(nodes.end(), children.begin(), children.end());
+KvNode* deepest(KvNode* node) {
+  while (!node->children.empty()) node = node->children.back();
+  return node;
+}
+
+// Visits these siblings and what is below them, children before their parents, the last sibling
+// first. body may remove the node that it gets.
+template <typename Body>
+void visit_upwards(const std::vector<KvNode*>& top, Body&& body) {
+  if (top.empty()) return;
+  const KvNode* const above = top.front()->parent;
+  KvNode* at = deepest(top.back());
+  while (true) {
+    KvNode* const parent = at->parent;
+    const size_t place = at->place;
+    body(*at);
+    if (place > 0)
+      at = deepest((parent == above ? top : parent->children)[place - 1]);
+    else if (parent == above)
+      return;  // `top` may be gone
+    else
+      at = parent;
   }
-  return nodes;
 }
 
 template <typename List, typename Item>
@@ -45,14 +61,12 @@ void DependencyTree::unswap(KvNode& node) {
 
 // What is below a node outside the pool is outside the pool, too, and not in flight.
 void DependencyTree::remove_below(KvNode& node) {
-  const std::vector<KvNode*> below = with_descendants(node.children);
-  for (auto it = below.rbegin(); it != below.rend(); ++it) {
-    KvNode& one = **it;
+  visit_upwards(node.children, [this](KvNode& one) {
     assert(!one.present());
     by_swap_[one.swapped] = nullptr;
     swap_.release(one.swapped);
     remove(one);
-  }
+  });
 }
 
 // Unlinks a node without children and without blocks.
@@ -68,17 +82,15 @@ void DependencyTree::remove(KvNode& node) {
 }
 
 void DependencyTree::clear(KvRoot& root) {
-  const std::vector<KvNode*> below = with_descendants(root.children);
   // Removing the last node removes the root.
-  for (auto it = below.rbegin(); it != below.rend(); ++it) {
-    KvNode& node = **it;
-    if (node.busy() || node.flight != Flight::kNone || !node.children.empty()) continue;
+  visit_upwards(root.children, [this](KvNode& node) {
+    if (node.busy() || node.flight != Flight::kNone || !node.children.empty()) return;
     if (node.present() && node.saved()) unswap(node);
     if (node.present())
       evict(node);
     else
       unswap(node);
-  }
+  });
 }
 
 void DependencyTree::erase_if_empty(KvRoot& root) {

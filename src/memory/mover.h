@@ -46,6 +46,8 @@ class Mover {
  public:
   virtual ~Mover() = default;
   // Never waits. The blocks belong to the move until its result, or until cancel() returns true.
+  // Throws std::bad_alloc before anything has begun; what else may throw is poll(), which then has
+  // the same results the next time.
   virtual void start(Move move) = 0;
   // The results since the last call, in the order in which the moves ended.
   virtual std::vector<MoveResult> poll() = 0;

@@ -6,6 +6,8 @@
 #include <cassert>
 #include <cmath>
 
+#include "base/reserve.h"
+
 namespace valora::memory {
 namespace {
 
@@ -81,13 +83,6 @@ void Pool::displace(AdapterNode& node) {
   if (listener_) listener_->on_left(node.key);
 }
 
-std::vector<BlockId> Pool::take(int32_t blocks) {
-  std::vector<BlockId> taken;
-  taken.reserve(blocks);
-  for (int32_t i = 0; i < blocks; ++i) taken.push_back(*arena_.allocate());
-  return taken;
-}
-
 // The keys that a sequence may reuse: at least one token must remain to be computed.
 std::span<const Digest> Pool::reusable(std::span<const Digest> keys, int tokens) {
   return keys.first(std::min<size_t>(keys.size(), std::max(0, tokens - 1) / kBlockTokens));
@@ -111,7 +106,9 @@ int32_t Pool::blocks_to_start(const KvIdentity& identity, std::span<const Digest
 void Pool::hold_prefix(BlockTable& table, const KvIdentity& identity,
                        std::span<const Digest> keys) {
   if (!config_.prefix_caching) return;
-  for (KvNode* node : tree_.resident_prefix(tree_.find_root(identity.adapter), keys)) {
+  const auto prefix = tree_.resident_prefix(tree_.find_root(identity.adapter), keys);
+  reserve_more(table.blocks, prefix.size());
+  for (KvNode* node : prefix) {
     tree_.hold(*node);
     table.blocks.push_back(node->block);
   }
@@ -139,9 +136,10 @@ Room Pool::start(Claim& claim, BlockTable& table, const KvIdentity& identity,
 Room Pool::reserve(BlockTable& table, int tokens) {
   const int32_t missing = blocks_for(tokens) - static_cast<int32_t>(table.blocks.size());
   if (missing <= 0) return Room::kReserved;
+  reserve_more(table.blocks, missing);
   const Room room = make_room(Kind::kKv, missing);
   if (room != Room::kReserved) return room;
-  for (const BlockId block : take(missing)) table.blocks.push_back(block);
+  for (int32_t i = 0; i < missing; ++i) table.blocks.push_back(*arena_.allocate());
   return room;
 }
 
@@ -154,6 +152,11 @@ void Pool::commit(BlockTable& table, const KvIdentity& identity, std::span<const
   for (const AdapterNeed& need : identity.adapters)
     if (const AdapterNode* node = tree_.find_adapter(need.digest); node && node->forgotten) return;
   KvRoot& root = tree_.root(identity);
+  struct Tidy {
+    DependencyTree& tree;
+    KvRoot& root;
+    ~Tidy() { tree.erase_if_empty(root); }
+  } const tidy{tree_, root};
   // Another sequence may have stored the preceding keys first, and its blocks may have left by now:
   // store this table's own blocks instead.
   int first = table.committed;
@@ -162,9 +165,9 @@ void Pool::commit(BlockTable& table, const KvIdentity& identity, std::span<const
     KvNode* node = tree_.insert(root, keys.first(i + 1), table.blocks[i]);
     if (!node) break;
     if (node->block == table.blocks[i]) visit(*node);
+    table.committed = std::max(table.committed, i + 1);
   }
   table.committed = full;
-  tree_.erase_if_empty(root);
 }
 
 void Pool::release(BlockTable& table) {
@@ -191,6 +194,7 @@ Status Pool::keep(const AdapterNeed& need, bool kept) {
   if (node.kept == kept) return {};
   const int32_t blocks = kept_blocks_ + (kept ? need.blocks : -need.blocks);
   if (kept && blocks > config_.kept_limit) return too_much_kept(need.blocks, blocks);
+  if (kept) reserve_more(kept_);
   kept_blocks_ = blocks;
   tree_.keep(node, kept);
   std::erase(kept_, need.digest);
@@ -201,6 +205,7 @@ Status Pool::keep(const AdapterNeed& need, bool kept) {
 void Pool::forget(const Digest& adapter) {
   AdapterNode* node = tree_.find_adapter(adapter);
   if (!node) return;
+  reserve_more(forgotten_);
   (void)keep({adapter, node->size}, false);  // cannot fail
   node->forgotten = true;
   if (std::ranges::find(forgotten_, adapter) == forgotten_.end()) forgotten_.push_back(adapter);

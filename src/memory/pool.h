@@ -2,6 +2,9 @@
 // what lies where, gives blocks to sequences, brings in what requests need, and moves the rest by
 // expected benefit. Copies run on a Mover; nothing here waits.
 //
+// A failed allocation in a function that gives or brings in something leaves the pool whole. Table
+// and claim then have what they have; release() and unclaim(), which need no memory, take it back.
+//
 // Not thread-safe: only the engine thread uses it.
 #pragma once
 
@@ -192,7 +195,6 @@ class Pool {
   static std::span<const Digest> reusable(std::span<const Digest> keys, int tokens);
   void hold_prefix(BlockTable& table, const KvIdentity& identity, std::span<const Digest> keys);
   void displace(AdapterNode& node);
-  std::vector<BlockId> take(int32_t blocks);
   Error too_much_kept(int32_t blocks, int32_t wanted) const;
 
   // pool_claims.cc
@@ -211,7 +213,7 @@ class Pool {
   bool leaves_next(const AnyNode& any) const;
   void let_leave(const AnyNode& any, Urgency urgency);
   bool save(KvNode& node, Urgency urgency);
-  std::optional<BlockId> swap_block();
+  bool make_swap_room();
   void evict(KvNode& node);
   void evict_upwards(KvNode* node);
 
@@ -220,9 +222,10 @@ class Pool {
   Room load(AdapterNode& node, Urgency urgency);
   bool fill(KvNode& node, Urgency urgency);
   void finish(const MoveResult& result);
-  void finish_load(AdapterNode& node, const MoveResult& result);
-  void finish_read(KvNode& node, const MoveResult& result);
-  void finish_write(KvNode& node, const MoveResult& result);
+  void finish_load(AdapterNode& node, const Status& status);
+  std::optional<Error> announce(const AdapterNode& node);
+  void finish_read(KvNode& node, const Status& status);
+  void finish_write(KvNode& node, const Status& status);
   void unwind(KvNode& node);
   void measure(const Under& move, const MoveResult& result);
   void plan();

@@ -1,6 +1,7 @@
 // Claims: what a request needs before it can start, asked for and pinned until it ends.
 #include <algorithm>
 
+#include "base/reserve.h"
 #include "memory/pool.h"
 
 namespace valora::memory {
@@ -36,6 +37,7 @@ Readiness Pool::claim_adapters(Claim& claim, const KvIdentity& identity) {
       continue;
     }
     if (std::ranges::find(claim.pinned, &node) == claim.pinned.end()) {
+      reserve_more(claim.pinned);
       // Pinned before the load, so that making room for it takes no adapter of this request.
       tree_.pin(node, 1);
       claim.pinned.push_back(&node);

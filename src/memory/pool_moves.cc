@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/fault.h"
 #include "memory/pool.h"
 
 namespace valora::memory {
@@ -24,38 +25,46 @@ void Pool::advance() {
 }
 
 void Pool::start_move(Move move, AnyNode node) {
-  move.id = next_move_++;
-  tree_node(node).move = move.id;
-  moves_.emplace(move.id, Under{node, move.kind, move.bytes});
-  mover_.start(std::move(move));
+  const uint64_t id = move.id = next_move_++;
+  moves_.emplace(id, Under{node, move.kind, move.bytes});
+  try {
+    mover_.start(std::move(move));
+  } catch (...) {
+    moves_.erase(id);
+    throw;
+  }
+  tree_node(node).move = id;
 }
 
 Room Pool::load(AdapterNode& node, Urgency urgency) {
   const Room room = make_room(Kind::kAdapter, node.size);
   if (room != Room::kReserved) return room;
-  tree_.begin_load(node, take(node.size));
+  TakenBlocks taken(arena_, node.size);
   start_move({.kind = MoveKind::kLoadAdapter,
               .urgency = urgency,
               .key = node.key,
-              .blocks = node.blocks,
+              .blocks = taken.blocks(),
               .bytes = int64_t{node.size} * config_.block_bytes},
              &node);
+  tree_.begin_load(node, taken.keep());
   return room;
 }
 
 bool Pool::fill(KvNode& node, Urgency urgency) {
   if (!node.saved() || node.flight != Flight::kNone || free_for(Kind::kKv) == 0) return false;
-  tree_.begin_fill(node, *arena_.allocate());
+  TakenBlocks taken(arena_, 1);
   start_move({.kind = MoveKind::kReadKv,
               .urgency = urgency,
               .key = node.key,
-              .blocks = {node.block},
+              .blocks = taken.blocks(),
               .swapped = node.swapped,
               .bytes = config_.block_bytes},
              &node);
+  tree_.begin_fill(node, taken.keep().front());
   return true;
 }
 
+// Takes no memory: each copy has its result.
 void Pool::finish(const MoveResult& result) {
   const auto it = moves_.find(result.id);
   if (it == moves_.end()) return;
@@ -66,11 +75,11 @@ void Pool::finish(const MoveResult& result) {
   node.move = 0;
   node.rests_until = now_ + (result.status.ok() ? from_seconds(result.seconds) : kRestAfterFailure);
   if (under.kind == MoveKind::kLoadAdapter)
-    finish_load(*std::get<AdapterNode*>(under.node), result);
+    finish_load(*std::get<AdapterNode*>(under.node), result.status);
   else if (under.kind == MoveKind::kReadKv)
-    finish_read(*std::get<KvNode*>(under.node), result);
+    finish_read(*std::get<KvNode*>(under.node), result.status);
   else
-    finish_write(*std::get<KvNode*>(under.node), result);
+    finish_write(*std::get<KvNode*>(under.node), result.status);
 }
 
 void Pool::measure(const Under& move, const MoveResult& result) {
@@ -91,19 +100,30 @@ void Pool::measure(const Under& move, const MoveResult& result) {
   mean += kNewest * (measured - mean);
 }
 
-void Pool::finish_load(AdapterNode& node, const MoveResult& result) {
-  if (result.status.ok()) {
+void Pool::finish_load(AdapterNode& node, const Status& status) {
+  std::optional<Error> failure = status.ok() ? announce(node) : copy_of(status.error());
+  if (!failure) {
     tree_.end_load(node);
-    if (listener_) listener_->on_loaded(node.key, node.blocks);
   } else {
     tree_.displace(node);
-    if (node.pins > 0) node.failure = result.status.error();
+    if (node.pins > 0) node.failure = std::move(failure);
   }
   if (node.pins == 0) settle(node);
 }
 
-void Pool::finish_read(KvNode& node, const MoveResult& result) {
-  if (result.status.ok() && !node.broken) {
+std::optional<Error> Pool::announce(const AdapterNode& node) {
+  if (!listener_) return {};
+  try {
+    listener_->on_loaded(node.key, node.blocks);
+    return {};
+  } catch (const std::exception& e) {
+    listener_->on_left(node.key);
+    return fault("an adapter could not be put into its place", e);
+  }
+}
+
+void Pool::finish_read(KvNode& node, const Status& status) {
+  if (status.ok() && !node.broken) {
     tree_.end_fill(node);
     return;
   }
@@ -114,8 +134,9 @@ void Pool::finish_read(KvNode& node, const MoveResult& result) {
 // Takes a node whose fill failed out of the pool, with what was filled below it. What is still
 // being filled there goes when its move ends.
 void Pool::unwind(KvNode& node) {
-  const std::vector<KvNode*> children = node.children;
-  for (KvNode* child : children) {
+  // The last one takes the place of a child that goes.
+  for (size_t i = node.children.size(); i-- > 0;) {
+    KvNode* child = node.children[i];
     if (!child->present()) continue;
     if (child->flight == Flight::kIn) {
       child->broken = true;
@@ -140,8 +161,8 @@ void Pool::unwind(KvNode& node) {
   }
 }
 
-void Pool::finish_write(KvNode& node, const MoveResult& result) {
-  if (result.status.ok()) {
+void Pool::finish_write(KvNode& node, const Status& status) {
+  if (status.ok()) {
     tree_.end_save(node);
     evict_upwards(&node);
     return;

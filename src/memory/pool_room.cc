@@ -137,25 +137,25 @@ void Pool::let_leave(const AnyNode& any, Urgency urgency) {
 // Starts the copy to the swap space. False: there is no room there, or it is not worth it.
 bool Pool::save(KvNode& node, Urgency urgency) {
   if (!statistics().worth_saving()) return false;
-  const std::optional<BlockId> swapped = swap_block();
-  if (!swapped) return false;
-  tree_.begin_save(node, *swapped);
+  if (!make_swap_room()) return false;
+  TakenBlocks taken(swap_, 1);
   start_move({.kind = MoveKind::kWriteKv,
               .urgency = urgency,
               .key = node.key,
               .blocks = {node.block},
-              .swapped = *swapped,
+              .swapped = taken.blocks().front(),
               .bytes = config_.block_bytes},
              &node);
+  tree_.begin_save(node, taken.keep().front());
   return true;
 }
 
-std::optional<BlockId> Pool::swap_block() {
+bool Pool::make_swap_room() {
   if (swap_.free_blocks() == 0) {
     const int32_t count = std::max(1, swap_.total_blocks() / kVictimShare);
     for (KvNode* node : swapper_.unswap(tree_, statistics(), count)) tree_.unswap(*node);
   }
-  return swap_.allocate();
+  return swap_.free_blocks() > 0;
 }
 
 void Pool::evict(KvNode& node) {

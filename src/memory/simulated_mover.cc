@@ -25,6 +25,7 @@ void SimulatedMover::begin_next(TimePoint now) {
 
 std::vector<MoveResult> SimulatedMover::poll() {
   std::vector<MoveResult> results;
+  results.reserve(queue_.size() + 1);
   while (current_ && end_ <= clock_.now()) {
     if (outcome_.status.ok() && on_copied) on_copied(*current_);
     results.push_back({current_->id, outcome_.status, seconds(end_ - begin_)});

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <exception>
 
+#include "base/fault.h"
+#include "base/reserve.h"
+
 namespace valora::memory {
 
 ThreadMover::ThreadMover(Options options, Copy copy, std::function<void()> wake, const Clock& clock)
@@ -23,29 +26,38 @@ void ThreadMover::start(Move move) {
   {
     const std::lock_guard lock(mutex_);
     const Order order{move.urgency, move.id};
+    reserve_more(results_, under_way_ + 1 - results_.size());
     queue_.emplace(order, std::move(move));
+    ++under_way_;
   }
   wake_.notify_all();  // a worker that holds a copy back for its bandwidth also waits on it
 }
 
 std::vector<MoveResult> ThreadMover::poll() {
   const std::lock_guard lock(mutex_);
-  return std::exchange(results_, {});
+  if (results_.empty()) return {};
+  std::vector<MoveResult> later;
+  later.reserve(under_way_ - results_.size());
+  under_way_ -= results_.size();
+  return std::exchange(results_, std::move(later));
 }
 
 void ThreadMover::hasten(uint64_t id, Urgency urgency) {
   const std::lock_guard lock(mutex_);
   const auto it = std::ranges::find_if(queue_, [id](const auto& e) { return e.second.id == id; });
   if (it == queue_.end() || it->second.urgency <= urgency) return;
-  Move move = std::move(it->second);
-  queue_.erase(it);
-  move.urgency = urgency;
-  queue_.emplace(Order{urgency, id}, std::move(move));
+  auto waiting = queue_.extract(it);
+  waiting.key().first = waiting.mapped().urgency = urgency;
+  queue_.insert(std::move(waiting));
 }
 
 bool ThreadMover::cancel(uint64_t id) {
   const std::lock_guard lock(mutex_);
-  return std::erase_if(queue_, [id](const auto& entry) { return entry.second.id == id; }) > 0;
+  const auto it = std::ranges::find_if(queue_, [id](const auto& e) { return e.second.id == id; });
+  if (it == queue_.end()) return false;
+  queue_.erase(it);
+  --under_way_;
+  return true;
 }
 
 MoveResult ThreadMover::run(const Move& move) {
@@ -54,7 +66,7 @@ MoveResult ThreadMover::run(const Move& move) {
   try {
     status = copy_(move);
   } catch (const std::exception& e) {
-    status = internal(std::string("a copy between memory tiers failed: ") + e.what());
+    status = fault("a copy between memory tiers failed", e);
   }
   if (options_.bandwidth > 0) {
     const Duration least = from_seconds(static_cast<double>(move.bytes) / options_.bandwidth);

@@ -47,7 +47,8 @@ class ThreadMover final : public Mover {
   std::mutex mutex_;
   std::condition_variable wake_;
   std::map<Order, Move> queue_;
-  std::vector<MoveResult> results_;
+  std::vector<MoveResult> results_;  // with room for those of all that is under way
+  size_t under_way_ = 0;             // moves that were started and have given no result to poll()
   bool stop_ = false;
   std::vector<std::thread> threads_;
 };

@@ -14,7 +14,7 @@ class LiveCosts {
   // The factors by which the costs may be corrected: [1 / kMostCorrection, kMostCorrection].
   static constexpr double kMostCorrection = 4;
 
-  explicit LiveCosts(const StepCosts& costs) : costs_(costs) {}
+  explicit LiveCosts(const StepCosts& costs) : costs_(costs) { errors_.reserve(kRemembered); }
 
   bool known() const { return costs_.known(); }
   // Of the step without what it does to the weights, and of that alone.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "base/reserve.h"
 #include "scheduler/scheduler_step.h"
 
 namespace valora::scheduler {
@@ -65,22 +66,14 @@ Status Scheduler::add(std::shared_ptr<Request> request) {
 }
 
 StepPlan Scheduler::plan(const MediaReady& media) {
+  asking_ = nullptr;
   pool_.advance();
-  Step step = begin_step(media, clock_.now());
-  running_short_ = false;
-  for (size_t i = 0; i < step.order.size(); ++i) {
-    if (step.budget == 0 || static_cast<int>(step.plan.items.size()) == config_.max_num_seqs) break;
-    Request& request = *step.order[i];
-    if (request.last_plan == plans_ || request.preparing) continue;
-    if (request.state == RequestState::kRunning) {
-      place_running(step, i);
-    } else if (request.state == RequestState::kWaiting && !step.short_of_memory) {
-      admit(step, request);
-    }
+  Step step;
+  {
+    const Requeue in_any_case{*this, step};
+    fill(step, media);
   }
-  if (step.plan.items.empty() && step.refused && !step.prepares)
-    admit_by_force(step, *step.refused);
-  requeue(step);
+  asking_ = nullptr;
   list_preparing(step.plan);
   hold_merged(step);
   group_by_adapter(step.plan.items);
@@ -89,9 +82,28 @@ StepPlan Scheduler::plan(const MediaReady& media) {
   return std::move(step.plan);
 }
 
-Scheduler::Step Scheduler::begin_step(const MediaReady& media, TimePoint now) {
+void Scheduler::fill(Step& step, const MediaReady& media) {
+  begin_step(step, media, clock_.now());
+  running_short_ = false;
+  for (size_t i = 0; i < step.order.size(); ++i) {
+    if (step.budget == 0 || static_cast<int>(step.plan.items.size()) == config_.max_num_seqs) break;
+    Request& request = *step.order[i];
+    asking_ = &request;
+    if (request.last_plan == plans_ || request.preparing) continue;
+    if (request.state == RequestState::kRunning) {
+      place_running(step, i);
+    } else if (request.state == RequestState::kWaiting && !step.short_of_memory) {
+      admit(step, request);
+    }
+  }
+  if (step.plan.items.empty() && step.refused && !step.prepares) {
+    asking_ = step.refused;
+    admit_by_force(step, *step.refused);
+  }
+}
+
+void Scheduler::begin_step(Step& step, const MediaReady& media, TimePoint now) {
   ++plans_;
-  Step step;
   step.now = now;
   step.media = &media;
   step.budget = config_.max_num_batched_tokens;
@@ -127,7 +139,6 @@ Scheduler::Step Scheduler::begin_step(const MediaReady& media, TimePoint now) {
   for (const RequestIndex i : chosen.passed)
     passed_.push_back(
         (i < running.size() ? running[i] : ready[i - running.size()])->shared_from_this());
-  return step;
 }
 
 void Scheduler::place_running(Step& step, size_t position) {
@@ -156,6 +167,8 @@ void Scheduler::admit(Step& step, Request& request) {
     step.refused = &request;
     return;
   }
+  reserve_more(step.admitted);
+  reserve_more(running_, step.admitted.size() + 1);
   const int tokens = static_cast<int>(request.tokens.size());
   const memory::Room room =
       pool_.start(request.claim, request.table, request.identity, request.block_keys, tokens);
@@ -237,6 +250,7 @@ Request* Scheduler::youngest_idle(const Request* except) const {
 }
 
 void Scheduler::preempt(Step& step, Request& victim) {
+  step.preempted.push_back(victim.shared_from_this());
   pool_.release(victim.table);
   pool_.unclaim(victim.claim);
   waiting_.leave(victim);
@@ -245,7 +259,6 @@ void Scheduler::preempt(Step& step, Request& victim) {
   victim.computed_tokens = 0;
   ++victim.preemptions;
   ++preemptions_;
-  step.preempted.push_back(victim.shared_from_this());
 }
 
 void Scheduler::requeue(const Step& step) {
@@ -268,9 +281,15 @@ void Scheduler::complete(const StepPlan& plan) {
     Request& request = *item.request;
     if (request.state != RequestState::kRunning) continue;  // finished while the step ran
     request.computed_tokens += item.tokens;
-    if (!pool_.prefix_caching()) continue;
+    if (pool_.prefix_caching()) share(request);
+  }
+}
+
+void Scheduler::share(Request& request) {
+  try {
     memory::extend_block_keys(request.identity, request.tokens, request.block_keys);
     pool_.commit(request.table, request.identity, request.block_keys, request.computed_tokens);
+  } catch (const std::bad_alloc&) {  // the next commit() goes on where this one ended
   }
 }
 

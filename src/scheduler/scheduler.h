@@ -109,9 +109,17 @@ class Scheduler {
   Status add(std::shared_ptr<Request> request);
   // Takes what was copied meanwhile, and makes the next step. No items only if there is no request,
   // if the policy lets none run, or if all wait for copies. The caller finishes failed requests.
+  // A plan need not be run, and std::bad_alloc leaves the queues in order: the next one begins
+  // anew. Only add() and plan() need memory.
   StepPlan plan(const MediaReady& media = {});
+  // After plan() has thrown: the request that asked for the memory, which must be finished; null:
+  // the plan as a whole.
+  Request* asking() const { return asking_; }
+  // The running request that was admitted last, or, if none runs, one that waits; null: idle().
+  Request* last() const { return running_.empty() ? waiting_.last() : running_.back().get(); }
   // Call after the step ran, before new tokens are appended and before the next plan(). Counts its
-  // tokens as computed, and shares full blocks through the prefix cache.
+  // tokens as computed, and shares full blocks through the prefix cache. Those that it has no
+  // memory to share follow after the next step.
   void complete(const StepPlan& plan);
   // The plan ran in this time, all of it: corrects the costs of steps and of prefill.
   void note_step(const StepPlan& plan, Duration time);
@@ -134,10 +142,12 @@ class Scheduler {
 
  private:
   struct Step;
+  struct Requeue;
 
   // Waiting requests that a plan looks at: enough for a full step, however long the queue is.
   size_t window_size() const { return std::max<size_t>(256, 4 * config_.max_num_seqs); }
-  Step begin_step(const MediaReady& media, TimePoint now);
+  void fill(Step& step, const MediaReady& media);
+  void begin_step(Step& step, const MediaReady& media, TimePoint now);
   // scheduler_media.cc
   bool waits_for_media(const Request& request, const MediaReady& media) const;
   std::vector<Request*> find_runnable(const MediaReady& media);
@@ -174,6 +184,7 @@ class Scheduler {
   Request* youngest_idle(const Request* except) const;
   void preempt(Step& step, Request& victim);
   void requeue(const Step& step);
+  void share(Request& request);
   std::string check_request(const Request& request) const;
 
   SchedulerConfig config_;
@@ -185,6 +196,7 @@ class Scheduler {
   // The waiting requests that the last plan looked at, in order. No other one that waits holds a
   // claim.
   std::vector<Request*> window_;
+  Request* asking_ = nullptr;
   uint64_t plans_ = 0;
   uint64_t preemptions_ = 0;
   uint64_t early_aborts_ = 0;

@@ -66,6 +66,7 @@ std::vector<Request*> Scheduler::claim_waiting(Step& step, TimePoint now) {
                       : INT64_MAX;
   Ahead ahead{.prefill = config_.early_abort ? running_prefill() : 0};
   for (Request* request : window_) {
+    asking_ = request;
     if (config_.early_abort && comes_too_late(*request, ahead, now)) {
       step.plan.failed.push_back({request, too_late(*request)});
       continue;
@@ -95,9 +96,11 @@ std::vector<Request*> Scheduler::claim_waiting(Step& step, TimePoint now) {
   if (full &&
       (now - *full->full_since >= config_.patience || (running_.empty() && ready.empty()))) {
     ready.resize(ready_before_full);
+    asking_ = full;
     while (claim(*full) == Readiness::kFull && revoke_last_claim(*full)) {
     }
   }
+  asking_ = nullptr;
   return ready;
 }
 
@@ -120,7 +123,7 @@ bool Scheduler::revoke_last_claim(const Request& before) {
 // Keeps the merged adapter in the pool while it is merged.
 void Scheduler::hold_merged(Step& step) {
   const AdapterId wanted = step.plan.merged;
-  if (wanted == merged_) return;
+  if (wanted == merged_ && wanted != kBaseModel) return;
   pool_.unclaim(merged_claim_);
   merged_ = kBaseModel;
   for (const Request* request : step.order) {

@@ -1,6 +1,5 @@
 // What a step does to the weights, what it costs, and whom its mode leaves out.
 #include <algorithm>
-#include <numeric>
 
 #include "scheduler/scheduler.h"
 #include "scheduler/scheduler_step.h"
@@ -45,11 +44,10 @@ double Scheduler::price(int tokens) const {
 
 // The requests of a step share its time by what each of its requests would have taken alone.
 void Scheduler::charge(const StepPlan& plan, double seconds) {
-  std::vector<double> parts;
-  for (const StepItem& item : plan.items) parts.push_back(price(item.tokens));
-  const double total = std::reduce(parts.begin(), parts.end());
+  double total = 0;
+  for (const StepItem& item : plan.items) total += price(item.tokens);
   const double unit = costs_.known() ? seconds / total : 1;
-  for (size_t i = 0; i < parts.size(); ++i) waiting_.serve(*plan.items[i].request, unit * parts[i]);
+  for (const StepItem& item : plan.items) waiting_.serve(*item.request, unit * price(item.tokens));
 }
 
 // Beside the decodes of the running requests.

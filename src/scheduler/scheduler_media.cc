@@ -62,12 +62,14 @@ std::vector<Request*> Scheduler::start_preparing(Step& step, const std::vector<R
       reserved += 1 + pool_.blocks_to_start(before->identity, before->block_keys,
                                             static_cast<int>(before->tokens.size()));
     step.refused = request;
+    asking_ = request;
     if (!fits(step, *request, reserved)) break;
     admit(step, *request);
     if (request->state != RequestState::kRunning) break;
     step.refused = nullptr;
     if (request->preparing) tokens += media_tokens(*request);
   }
+  asking_ = nullptr;
   return others;
 }
 

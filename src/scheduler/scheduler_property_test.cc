@@ -6,15 +6,21 @@
 #include <cstdlib>
 #include <map>
 #include <numeric>
+#include <optional>
 #include <random>
 #include <set>
 
+#include "base/fault.h"
+#include "base/testing/allocation_faults.h"
 #include "memory/simulated_mover.h"
 #include "scheduler/step_loop.h"
 #include "scheduler/testing/fake_runner.h"
 
 namespace valora::scheduler {
 namespace {
+
+using valora::testing::AllocationFault;
+using valora::testing::SparedThread;
 
 struct World {
   int32_t blocks;
@@ -27,6 +33,7 @@ struct World {
   std::vector<int32_t> adapter_blocks = {0, 0};
   bool faults = false;   // failing and slow copies, a pool that shrinks and grows
   bool encodes = false;  // images are encoded between steps
+  bool starves = false;  // allocations fail
 };
 
 struct Tested final : Request {
@@ -94,6 +101,8 @@ class Simulation : StepListener, StepExecutor {
   int cancelled() const { return cancelled_; }
   int failed() const { return failed_; }
   int encodings() const { return encodings_; }
+  int starved() const { return starved_; }    // failed for lack of memory
+  int given_up() const { return given_up_; }  // allocations that failed without a request's end
   const std::map<Mode, int>& modes() const { return modes_; }  // steps of each
 
  private:
@@ -115,6 +124,7 @@ class Simulation : StepListener, StepExecutor {
   }
 
   memory::SimulatedMover::Outcome fate() {
+    const SparedThread this_test;
     if (!world_.faults) return {};
     return {chance(15) ? Status(internal("the copy failed")) : Status(), chance(15) ? 50.0 : 1.0};
   }
@@ -267,16 +277,32 @@ class Simulation : StepListener, StepExecutor {
     const bool idle = scheduler_.idle();
     planned_ = false;
     const int failed = failed_;
-    const StepReport report = loop_.step();
+    const StepReport report = run_step();
     // A request whose prefix needs no image after all is admitted in one step and runs in the next.
     if (!world_.erratic_policy && world_.pool.swap_blocks == 0 && !world_.faults &&
-        !world_.encodes) {
+        !world_.encodes && !world_.starves) {
       ASSERT_EQ(planned_ || report.waits_for_copies || failed_ > failed, !idle);
     }
     ASSERT_EQ(scheduler_.check(), "");
   }
 
+  // In a world that starves, some allocation of every tenth step fails.
+  StepReport run_step() {
+    if (!world_.starves) return loop_.step();
+    const int starved = starved_;
+    whole_step_starved_ = false;
+    if (!chance(10)) return loop_.step();
+    const AllocationFault fault(pick(chance(2) ? 20 : 300));
+    const StepReport report = loop_.step();
+    if (!whole_step_starved_) {
+      EXPECT_LE(starved_, starved + (fault.struck() ? 1 : 0));
+    }
+    given_up_ += fault.struck() && starved_ == starved ? 1 : 0;
+    return report;
+  }
+
   void on_planned(const StepPlan& plan) override {
+    const SparedThread this_test;
     planned_ = true;
     ++modes_[plan.mode];
     ASSERT_EQ(scheduler_.check(), "");
@@ -284,6 +310,11 @@ class Simulation : StepListener, StepExecutor {
   }
 
   std::vector<FailedRequest> prepare(const StepPlan& plan) override {
+    const SparedThread this_test;
+    if (world_.starves && chance(200)) {
+      whole_step_starved_ = true;  // perhaps for the second time
+      throw std::bad_alloc();
+    }
     std::vector<FailedRequest> failed;
     if (world_.encodes) encode(plan);
     for (const StepItem& item : plan.items)
@@ -294,6 +325,11 @@ class Simulation : StepListener, StepExecutor {
   }
 
   Result<std::vector<StepOutput>> run(const StepPlan& plan) override {
+    const SparedThread this_test;
+    if (world_.starves && chance(100)) {
+      whole_step_starved_ = true;
+      throw std::bad_alloc();
+    }
     auto outputs = runner_.run(plan);
     cancel();  // a client may cancel while the step runs
     if (chance(200)) return internal("the step failed");
@@ -301,12 +337,15 @@ class Simulation : StepListener, StepExecutor {
   }
 
   void on_output(StepOutput& output) override {
+    const SparedThread this_test;
     auto& request = static_cast<Tested&>(*output.request);
     request.tokens.push_back(output.token.id);
     if (request.generated_tokens() == request.wanted) finish(request);
   }
 
-  void on_failed(Request& request, const Error&) override {
+  void on_failed(Request& request, const Error& error) override {
+    const SparedThread this_test;
+    starved_ += error.message == out_of_memory().message ? 1 : 0;
     const auto keep = alive_.at(request.id);
     scheduler_.finish(request);
     alive_.erase(request.id);
@@ -342,6 +381,8 @@ class Simulation : StepListener, StepExecutor {
   int finished_ = 0;
   int cancelled_ = 0;
   int failed_ = 0;
+  bool whole_step_starved_ = false;
+  int starved_ = 0, given_up_ = 0;
 };
 
 using memory::MemoryPolicy;
@@ -505,6 +546,28 @@ TEST(SchedulerProperty, EveryRequestGivesWhatItGivesAlone) {
     }
     EXPECT_GE(preemptions, world.preemptions);
     EXPECT_EQ(encodings > 100, world.encodes);
+  }
+}
+
+// A plan that memory does not suffice for ends one request at most; the others give what they give
+// alone, and nothing is lost.
+TEST(SchedulerProperty, AFailedAllocationEndsOneRequestAtMost) {
+  for (World world : kWorlds) {
+    SCOPED_TRACE(::testing::Message() << "blocks " << world.blocks << " policy " << world.policy);
+    world.starves = true;
+    int finished = 0, starved = 0, given_up = 0;
+    for (uint32_t seed = 1; seed <= seeds(); ++seed) {
+      SCOPED_TRACE(::testing::Message() << "seed " << seed);
+      Simulation simulation(world, seed);
+      simulation.run_steps(kSteps);
+      if (HasFailure()) return;
+      finished += simulation.finished();
+      starved += simulation.starved();
+      given_up += simulation.given_up();
+    }
+    EXPECT_GT(finished, 20);
+    EXPECT_GT(starved, 100);
+    EXPECT_GT(given_up, 100);
   }
 }
 

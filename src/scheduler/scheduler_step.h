@@ -29,6 +29,13 @@ struct Scheduler::Step {
   bool placing = false;  // the policy has chosen: who is admitted runs, unless it must prepare
 };
 
+// Puts the requests of a step into the queues of their states, also when the plan is given up.
+struct Scheduler::Requeue {
+  Scheduler& scheduler;
+  const Step& step;
+  ~Requeue() { scheduler.requeue(step); }
+};
+
 // What is served before a waiting request, first come, first served.
 struct Scheduler::Ahead {
   double prefill = 0;  // seconds

@@ -32,7 +32,8 @@ struct StepOutput {
   std::optional<Error> error;  // set if this request failed; the others are valid
 };
 
-// Called only by the thread of the step loop.
+// Called only by the thread of the step loop. prepare() and run() may throw std::bad_alloc: then
+// prepare() is called again with another plan, and the requests of run() fail.
 class StepExecutor {
  public:
   virtual ~StepExecutor() = default;

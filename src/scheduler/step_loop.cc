@@ -1,32 +1,75 @@
 #include "scheduler/step_loop.h"
 
 #include <memory>
+#include <new>
+#include <utility>
+
+#include "base/fault.h"
 
 namespace valora::scheduler {
 
-StepReport StepLoop::step() {
-  const TimePoint begin = clock_.now();
-  StepPlan plan = scheduler_.plan([this](const Request& request, int begin, int end) {
-    return executor_.ready(request, begin, end);
-  });
-  for (const FailedRequest& one : plan.failed) fail(*one.request, one.error);
-  if (plan.items.empty() && plan.preparing.empty())
-    return {.waits_for_copies = plan.waits_for_copies};
+// A plan, and when which part of the step began.
+struct StepLoop::Begun {
+  StepPlan plan;
+  size_t planned = 0;  // items, before some failed
   // A request that finishes within the step must live until the step is complete.
   std::vector<std::shared_ptr<Request>> alive;
-  alive.reserve(plan.items.size() + plan.preparing.size());
-  for (const StepItem& item : plan.items) alive.push_back(item.request->shared_from_this());
-  for (const StepItem& item : plan.preparing) alive.push_back(item.request->shared_from_this());
-  const size_t planned = plan.items.size();
-  listener_.on_planned(plan);
+  TimePoint prepare_begin{};
+};
 
-  const TimePoint prepare_begin = clock_.now();
+void StepLoop::begin(Begun& step) {
+  StepPlan& plan = step.plan;
+  plan = scheduler_.plan([this](const Request& request, int begin, int end) {
+    return executor_.ready(request, begin, end);
+  });
+  step.alive.reserve(plan.failed.size() + plan.items.size() + plan.preparing.size());
+  for (const FailedRequest& one : plan.failed)
+    step.alive.push_back(one.request->shared_from_this());
+  for (const StepItem& item : plan.items) step.alive.push_back(item.request->shared_from_this());
+  for (const StepItem& item : plan.preparing)
+    step.alive.push_back(item.request->shared_from_this());
+  for (const FailedRequest& one : plan.failed) fail(*one.request, one.error);
+  step.planned = plan.items.size();
+  if (plan.items.empty() && plan.preparing.empty()) return;
+  listener_.on_planned(plan);
+  step.prepare_begin = clock_.now();
   drop_failed(plan, executor_.prepare(plan));
+}
+
+void StepLoop::give_up() {
+  Request* request = scheduler_.asking();
+  if (request == nullptr && std::exchange(given_up_, true)) request = scheduler_.last();
+  if (request == nullptr) return;
+  given_up_ = false;
+  const auto alive = request->shared_from_this();
+  fail(*request, out_of_memory());
+}
+
+Result<std::vector<StepOutput>> StepLoop::run(const StepPlan& plan) {
+  if (plan.items.empty()) return std::vector<StepOutput>{};
+  try {
+    return executor_.run(plan);
+  } catch (const std::bad_alloc&) {
+    return out_of_memory();
+  }
+}
+
+StepReport StepLoop::step() {
+  const TimePoint begin = clock_.now();
+  Begun step;
+  try {
+    this->begin(step);
+  } catch (const std::bad_alloc&) {
+    give_up();
+    return {};
+  }
+  given_up_ = false;
+  const StepPlan& plan = step.plan;
+  if (step.planned == 0) return {.waits_for_copies = plan.waits_for_copies};
   const TimePoint run_begin = clock_.now();
-  if (planned == 0) return {.waits_for_copies = plan.waits_for_copies};
-  auto outputs = plan.items.empty() ? std::vector<StepOutput>{} : executor_.run(plan);
+  auto outputs = run(plan);
   const TimePoint run_end = clock_.now();
-  const bool whole = plan.items.size() == planned;
+  const bool whole = plan.items.size() == step.planned;
   if (outputs.ok() && whole) scheduler_.note_step(plan, run_end - run_begin);
 
   complete(plan, outputs);
@@ -34,7 +77,7 @@ StepReport StepLoop::step() {
   return {.tokens = plan.total_tokens,
           .sequences = static_cast<int>(plan.items.size()),
           .seconds = seconds(end - begin),
-          .overhead_seconds = seconds((end - begin) - (run_end - prepare_begin)),
+          .overhead_seconds = seconds((end - begin) - (run_end - step.prepare_begin)),
           .run_seconds = outputs.ok() && whole ? seconds(run_end - run_begin) : 0,
           .shape = plan.shape};
 }

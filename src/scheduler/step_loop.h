@@ -9,7 +9,7 @@
 namespace valora::scheduler {
 
 // Implemented by the owner of the requests. Its functions may call Scheduler::finish() for any
-// request.
+// request. They do not throw.
 class StepListener {
  public:
   virtual ~StepListener() = default;
@@ -32,6 +32,10 @@ struct StepReport {
   StepShape shape;
 };
 
+// Where memory ends in the middle of a step, requests fail, and the loop goes on. Before run(), the
+// plan is given up, and the request ends that asked for the memory. If none did, the next plan may
+// find some again; if it does not, the request ends that was admitted last, and so on. In run() the
+// requests of the step end; afterwards each output stands alone (StepListener).
 class StepLoop {
  public:
   // All arguments must outlive the loop.
@@ -41,6 +45,11 @@ class StepLoop {
   StepReport step();
 
  private:
+  struct Begun;
+
+  void begin(Begun& step);
+  void give_up();
+  Result<std::vector<StepOutput>> run(const StepPlan& plan);
   void drop_failed(StepPlan& plan, const std::vector<FailedRequest>& failed);
   void fail(Request& request, const Error& error);
   void complete(const StepPlan& plan, Result<std::vector<StepOutput>>& outputs);
@@ -49,6 +58,7 @@ class StepLoop {
   StepExecutor& executor_;
   StepListener& listener_;
   const Clock& clock_;
+  bool given_up_ = false;  // the last plan was, and no request ended for it
 };
 
 }  // namespace valora::scheduler

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "base/reserve.h"
+
 namespace valora::scheduler {
 namespace {
 
@@ -69,13 +71,22 @@ bool WaitingQueue::contended() const {
 // A tenant that joins has no claim for the time in which it asked for nothing.
 void WaitingQueue::push(std::shared_ptr<Request> request) {
   if (lanes_.size() > kMostTenants && !lanes_.contains(request->tenant))
-    std::erase_if(lanes_, [](const auto& entry) { return entry.second.requests.empty(); });
+    std::erase_if(lanes_, [](const auto& entry) {
+      return entry.second.requests.empty() && entry.second.running == 0;
+    });
   Lane& lane = lanes_[request->tenant];
+  reserve_more(lane.requests, lane.running + 1);
   if (lane.requests.empty()) lane.served = std::max(lane.served, least_served());
   lane.share = request->share;
   lane.requests.insert(std::ranges::upper_bound(lane.requests, request, goes_before),
                        std::move(request));
   ++size_;
+}
+
+Request* WaitingQueue::last() const {
+  for (const auto& [tenant, lane] : lanes_)
+    if (!lane.requests.empty()) return lane.requests.back().get();
+  return nullptr;
 }
 
 void WaitingQueue::erase(const Request& request) {
@@ -105,14 +116,17 @@ void WaitingQueue::erase_running(size_t n) {
 }
 
 void WaitingQueue::admit(Request& request) {
-  Lane& lane = lanes_[request.tenant];
+  Lane& lane = lanes_.at(request.tenant);
+  ++lane.running;
   request.service = 0;
   request.advance = lane.typical;
   lane.served += request.advance / lane.share;
 }
 
 void WaitingQueue::serve(Request& request, double service) {
-  Lane& lane = lanes_[request.tenant];
+  const auto found = lanes_.find(request.tenant);
+  if (found == lanes_.end()) return;  // it ended, and its tenant was forgotten
+  Lane& lane = found->second;
   lane.service += service;
   const double before = std::max(request.service, request.advance);
   request.service += service;
@@ -121,7 +135,8 @@ void WaitingQueue::serve(Request& request, double service) {
 
 void WaitingQueue::leave(Request& request) {
   constexpr double kNewest = 0.1;
-  Lane& lane = lanes_[request.tenant];
+  Lane& lane = lanes_.at(request.tenant);
+  --lane.running;
   lane.served -= std::max(0.0, request.advance - request.service) / lane.share;
   lane.typical += (lane.typical == 0 ? 1 : kNewest) * (request.service - lane.typical);
   request.advance = request.service = 0;

@@ -23,7 +23,10 @@ class WaitingQueue {
   bool empty() const { return size_ == 0; }
   size_t size() const { return size_; }
 
+  // Takes no memory for a request that ran before: each admitted one keeps its place.
   void push(std::shared_ptr<Request> request);
+  // One that no other request of its tenant comes after; null if none waits.
+  Request* last() const;
   // The request must outlive the call. No effect if it is not in the queue.
   void erase(const Request& request);
   // Removes the requests that run now, which are among the first `n`.
@@ -50,6 +53,7 @@ class WaitingQueue {
  private:
   struct Lane {
     std::vector<std::shared_ptr<Request>> requests;
+    size_t running = 0;  // admitted, and not left
     double share = 1;
     double served = 0;   // charges by share, and what it missed while it asked for nothing
     double service = 0;  // of all its requests

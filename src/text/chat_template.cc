@@ -4,6 +4,7 @@
 #include <array>
 #include <exception>
 
+#include "base/fault.h"
 #include "base/strings.h"
 #include "base/unicode.h"
 #include "jinja/interpreter.h"
@@ -76,7 +77,7 @@ class ChatTemplate final : public ChatFormat {
     try {
       return render_within_limits(messages, add_generation_prompt, variables, tools);
     } catch (const std::exception& e) {
-      return internal(std::string("the chat template could not be rendered: ") + e.what());
+      return fault("the chat template could not be rendered", e);
     }
   }
 

@@ -15,7 +15,9 @@ std::atomic<bool> armed = false, lasts = false, has_struck = false;
 std::atomic<int64_t> left = kNever;  // allocations until the one that fails
 thread_local int spared = 0;
 
-bool fails() {
+}  // namespace
+
+bool allocation_fails() {
   if (!armed.load(std::memory_order_relaxed) || spared > 0) return false;
   const int64_t before = left.fetch_sub(1);
   if (before > 0 || (before < 0 && !lasts)) return false;
@@ -23,8 +25,10 @@ bool fails() {
   return true;
 }
 
+namespace {
+
 void* allocate(size_t size, size_t alignment) noexcept {
-  if (fails()) return nullptr;
+  if (allocation_fails()) return nullptr;
   if (size == 0) size = 1;
   if (alignment <= alignof(std::max_align_t)) return std::malloc(size);
   return std::aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment);
@@ -38,7 +42,7 @@ void* allocate_or_throw(size_t size, size_t alignment) {
 
 }  // namespace
 
-AllocationFault::AllocationFault(uint64_t n, bool lasting) {
+AllocationFault::AllocationFault(uint64_t n, bool lasting) : n_(n) {
   left = static_cast<int64_t>(n);
   lasts = lasting;
   has_struck = false;
@@ -48,6 +52,7 @@ AllocationFault::AllocationFault(uint64_t n, bool lasting) {
 AllocationFault::~AllocationFault() { armed = false; }
 
 bool AllocationFault::struck() const { return has_struck; }
+uint64_t AllocationFault::seen() const { return n_ - static_cast<uint64_t>(left.load()); }
 
 SparedThread::SparedThread() { ++spared; }
 SparedThread::~SparedThread() { --spared; }

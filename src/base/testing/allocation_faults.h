@@ -17,7 +17,15 @@ class AllocationFault {
 
   // Whether an allocation failed.
   bool struck() const;
+  // Allocations so far.
+  uint64_t seen() const;
+
+ private:
+  const uint64_t n_;
 };
+
+// For allocators other than operator new: counts an allocation, and tells whether it fails.
+bool allocation_fails();
 
 // While it exists, the allocations of this thread are neither counted nor fail.
 class SparedThread {

@@ -4,6 +4,8 @@
 #include <string>
 #include <utility>
 
+#include "base/fault.h"
+
 namespace valora {
 namespace {
 
@@ -59,8 +61,7 @@ Result<grammar::GrammarMatcher> AnswerGrammars::start(const AnswerConstraint& co
     if (!matcher.ok()) return named(matcher.error());
     return matcher;
   } catch (const std::exception& e) {
-    return named(
-        internal(std::string("the form of the answer could not be prepared: ") + e.what()));
+    return named(fault("the form of the answer could not be prepared", e));
   }
 }
 

@@ -184,7 +184,7 @@ Result<TrainingResult> Trainer::train(AdapterParameters& parameters,
       state.last_loss,  state.best_score,
       seconds_training, seconds_training > 0 ? static_cast<double>(samples) / seconds_training : 0};
 } catch (const std::exception& e) {
-  return internal("training failed: " + reason_of(e));
+  return model_fault("training failed", e);
 }
 
 }  // namespace valora::generator
