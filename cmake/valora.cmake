@@ -72,7 +72,8 @@ endfunction()
 # ATen's headers take seconds per file; most of these files also include fmt and JSON.
 set(VALORA_ATEN_HEADERS <ATen/ATen.h> <fmt/format.h> <nlohmann/json.hpp>)
 function(valora_link_torch target)
-  target_link_libraries(${target} PUBLIC ${TORCH_LIBRARIES})
+  # The system's C++ library before libtorch: a CUDA libtorch exports an old std::filesystem, whose remove_all crashes.
+  target_link_libraries(${target} PUBLIC -Wl,--no-as-needed stdc++ -Wl,--as-needed ${TORCH_LIBRARIES})
   target_include_directories(${target} SYSTEM PUBLIC ${TORCH_INCLUDE_DIRS})
 endfunction()
 function(valora_use_torch target)

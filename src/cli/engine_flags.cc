@@ -96,16 +96,18 @@ void add_memory(Command command, MemoryOptions& m) {
                   "free memory)")
       .human_integer();
   command
-      .add_option("--swap-space", m.swap_bytes,
-                  "Bytes of a swap file for KV that leaves the pool, e.g. 8G; with a GPU, of pinned "
-                  "host memory; 0: none")
+      .add_option(
+          "--swap-space", m.swap_bytes,
+          "Bytes of a swap file for KV that leaves the pool, e.g. 8G; with a GPU, of pinned "
+          "host memory; 0: none")
       .human_integer()
       .capture_default_str();
   command.add_option("--swap-dir", m.swap_dir, "Folder of the swap file").capture_default_str();
   command
-      .add_option("--adapter-cache", m.adapter_cache_bytes,
-                  "With a GPU: bytes of host memory for adapters that are not in the pool (default: "
-                  "4G, at most a quarter of the free memory)")
+      .add_option(
+          "--adapter-cache", m.adapter_cache_bytes,
+          "With a GPU: bytes of host memory for adapters that are not in the pool (default: "
+          "4G, at most a quarter of the free memory)")
       .human_integer();
   const std::string group = "Memory experiments";
   command

@@ -18,8 +18,7 @@ class DecodeGraphs {
 
   // Null if the model's steps cannot be captured: on CPUs, with other kernels than valora's, or
   // with sizes that these do not decode on tensor cores. The model must outlive it.
-  static std::unique_ptr<DecodeGraphs> make(const models::Model& model,
-                                            const ops::KvArena& arena);
+  static std::unique_ptr<DecodeGraphs> make(const models::Model& model, const ops::KvArena& arena);
 
   // What Model::forward gives for a batch whose tokens and positions are on the host. Absent if the
   // step is not of one token per sequence, or its kind is too rare to be captured. The tensor is

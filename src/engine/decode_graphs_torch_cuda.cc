@@ -20,9 +20,9 @@ constexpr int kSeenBefore = 2;  // steps of a kind that run without a graph firs
 // Steps whose launches are the same but for what lies in the tables.
 struct Kind {
   ops::DecodeBounds bounds;
-  std::vector<uint64_t> touched;      // modules of the adapters beside the weights, a bit each
+  std::vector<uint64_t> touched;  // modules of the adapters beside the weights, a bit each
   const models::MergedWeights* merged;
-  std::vector<bool> merged_modules;   // that the merged adapter touches
+  std::vector<bool> merged_modules;  // that the merged adapter touches
   bool operator==(const Kind&) const = default;
 };
 
@@ -86,8 +86,8 @@ class CudaDecodeGraphs final : public DecodeGraphs {
   }
 
   void capture(Graph& graph, const models::Batch& batch) {
-    graph.tables = std::make_unique<ops::DecodeTables>(
-        arena_, model_.spec().heads, model_.spec().axes, graph.kind.bounds);
+    graph.tables = std::make_unique<ops::DecodeTables>(arena_, model_.spec().heads,
+                                                       model_.spec().axes, graph.kind.bounds);
     graph.tables->set(batch.tokens, batch.positions, batch.spans, batch.adaptation.lora);
     models::Batch fixed;
     fixed.tokens = graph.tables->tokens();

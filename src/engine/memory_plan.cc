@@ -64,8 +64,7 @@ BlockSizes block_sizes(const models::ModelSpec& spec, int max_lora_rank, at::Sca
     if (module.servable) widest = std::max(widest, module.in);
   // Higher ranks than the widest input occur in tests alone, and would make every block larger.
   const int64_t rank = std::clamp<int64_t>(max_lora_rank, 1, std::max<int64_t>(widest, 64));
-  const ops::WeightForm form =
-      ops::paged_form(dtype, device).value_or(ops::WeightForm::kPanels);
+  const ops::WeightForm form = ops::paged_form(dtype, device).value_or(ops::WeightForm::kPanels);
   const size_t panel = ops::largest_panel_bytes(widest, rank, dtype, form);
   return {static_cast<int64_t>(ops::pool_block_bytes(static_cast<size_t>(kv), panel)), kv};
 }

@@ -19,7 +19,7 @@ struct MemoryPlan {
   int32_t swap_blocks = 0;
   std::optional<int32_t> adapter_blocks;  // a fixed share for adapters
   int32_t kept_limit = 0;                 // blocks that pinned adapters can have
-  int64_t adapter_cache_bytes = 0;  // pinned host memory for packed adapters; 0 on CPUs
+  int64_t adapter_cache_bytes = 0;        // pinned host memory for packed adapters; 0 on CPUs
   int max_model_len = 0;
   std::vector<std::string> notes;
 };

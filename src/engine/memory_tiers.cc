@@ -18,8 +18,8 @@ Result<std::unique_ptr<MemoryTiers>> MemoryTiers::make(const MemoryPlan& plan,
   if (const auto form = ops::paged_form(dtype, device))
     tiers->adapters_.emplace(spec.modules, limits, dtype, block_bytes, *form);
   if (!device.is_cpu())
-    tiers->host_.emplace(HostTier{ops::DeviceCopier(device),
-                                  TensorCache(static_cast<size_t>(plan.adapter_cache_bytes)), {}});
+    tiers->host_.emplace(HostTier{
+        ops::DeviceCopier(device), TensorCache(static_cast<size_t>(plan.adapter_cache_bytes)), {}});
   VALORA_CHECK(tiers->reserve_swap(plan, options.memory));
   return tiers;
 }
@@ -57,8 +57,8 @@ Status MemoryTiers::load_to_device(const memory::Move& move) {
       adapters_->knows_values(move.key) ? host_->adapters.find(move.key) : at::Tensor();
   if (!packed.defined()) {
     // All that the allocator takes for it, so that the cache counts it.
-    packed = ops::pinned_bytes(
-        static_cast<int64_t>(std::bit_ceil(static_cast<size_t>(count * bytes))));
+    packed =
+        ops::pinned_bytes(static_cast<int64_t>(std::bit_ceil(static_cast<size_t>(count * bytes))));
     std::vector<std::byte*> blocks;
     for (int64_t i = 0; i < count; ++i)
       blocks.push_back(static_cast<std::byte*>(packed.data_ptr()) + i * bytes);

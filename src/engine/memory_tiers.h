@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "engine/adapter_store.h"
-#include "engine/pinned_blocks.h"
 #include "engine/memory_plan.h"
+#include "engine/pinned_blocks.h"
 #include "engine/tensor_cache.h"
 #include "memory/mover.h"
 #include "memory/pool.h"
@@ -44,7 +44,7 @@ class MemoryTiers final : public memory::PoolListener {
   // Of a pool in the memory of a GPU.
   struct HostTier {
     ops::DeviceCopier copier;
-    TensorCache adapters;  // packed, by content: they come back at the speed of the bus
+    TensorCache adapters;            // packed, by content: they come back at the speed of the bus
     std::optional<PinnedBlocks> kv;  // the swap space
   };
 

@@ -54,7 +54,7 @@ class Runner final : public scheduler::StepExecutor {
   VisualEncoder visuals_;
   std::unique_ptr<ModeSwitcher> switcher_;
   std::unique_ptr<DecodeGraphs> graphs_;  // null on CPUs
-  Duration decode_time_{};  // of the last step without prompts
+  Duration decode_time_{};                // of the last step without prompts
 };
 
 }  // namespace valora

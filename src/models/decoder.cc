@@ -103,10 +103,9 @@ at::Tensor Attention::operator()(const at::Tensor& x, const CosSin& rotary, int6
   const at::Tensor v = qkv[2].view({-1, kv_heads_, head_dim_});
   ops::rotate_half(q, rotary.cos, rotary.sin);
   ops::rotate_half(k, rotary.cos, rotary.sin);
-  const at::Tensor attended = batch.kv
-                                  ? ops::paged_attention(q, k, v, *batch.kv, layer, batch.spans,
-                                                         &batch.tables)
-                                  : ops::causal_attention(q, k, v, batch.spans);
+  const at::Tensor attended =
+      batch.kv ? ops::paged_attention(q, k, v, *batch.kv, layer, batch.spans, &batch.tables)
+               : ops::causal_attention(q, k, v, batch.spans);
   return o_proj_(attended, batch.adaptation);
 }
 

@@ -56,8 +56,7 @@ at::Tensor paged_attention(const at::Tensor& q, const at::Tensor& k, const at::T
       heads_side_by_side(q) && heads_side_by_side(k) && heads_side_by_side(v) &&
           arena.data().scalar_type() == q.scalar_type(),
       "paged_attention: q, k, v must have their heads side by side and be of the cache's dtype");
-  if (arena.form() == WeightForm::kPanels)
-    return paged_attention_cpu(q, k, v, arena, layer, spans);
+  if (arena.form() == WeightForm::kPanels) return paged_attention_cpu(q, k, v, arena, layer, spans);
   if (target_of(q) == Target::kAten) return paged_attention_aten(q, k, v, arena, layer, spans);
   SpanTables own;
   return paged_attention_cuda(q, k, v, arena, layer, spans, tables ? *tables : own);

@@ -16,8 +16,7 @@ bool aligned(const void* data, int64_t stride_bytes) {
   return (reinterpret_cast<uintptr_t>(data) | static_cast<uintptr_t>(stride_bytes)) % kVector == 0;
 }
 bool aligned(const at::Tensor& rows) {
-  return aligned(rows.const_data_ptr(),
-                 rows.stride(0) * static_cast<int64_t>(rows.element_size()));
+  return aligned(rows.const_data_ptr(), rows.stride(0) * static_cast<int64_t>(rows.element_size()));
 }
 
 TokenRows rows_of(const at::Tensor& x) { return {x.const_data_ptr(), x.stride(0)}; }
@@ -42,8 +41,7 @@ std::shared_ptr<DeviceSpanTables> make_tables(const AttentionShape& shape,
 AttentionShape attention_shape(const KvArena& arena, int64_t heads, bool rows_aligned) {
   const at::Tensor& cache = arena.data();
   const auto element = static_cast<int64_t>(cache.element_size());
-  const bool fast = rows_aligned &&
-                    aligned(cache.const_data_ptr(), cache.stride(0) * element) &&
+  const bool fast = rows_aligned && aligned(cache.const_data_ptr(), cache.stride(0) * element) &&
                     aligned(nullptr, cache.stride(1) * element) &&
                     aligned(nullptr, arena.dim() * element);
   return {static_cast<int32_t>(heads),
@@ -89,13 +87,13 @@ at::Tensor paged_attention_cuda(const at::Tensor& q, const at::Tensor& k, const 
                                     shape.kv_heads,   shape.dim,       shape.dtype};
   const at::Tensor out = at::empty({q.size(0), q.size(1) * q.size(2)}, q.options());
   const kernels::cuda::Stream stream = stream_of(q);
-  check_launch(kernels::cuda::store_kv(view, rows_of(k), rows_of(v), step.tables.slots, q.size(0),
-                                       stream),
-               "store_kv");
-  check_launch(kernels::cuda::paged_attention(view, rows_of(q), shape.heads, out.data_ptr(),
-                                              step.sizes, step.tables, step.workspace.data_ptr(),
-                                              stream),
-               "paged_attention");
+  check_launch(
+      kernels::cuda::store_kv(view, rows_of(k), rows_of(v), step.tables.slots, q.size(0), stream),
+      "store_kv");
+  check_launch(
+      kernels::cuda::paged_attention(view, rows_of(q), shape.heads, out.data_ptr(), step.sizes,
+                                     step.tables, step.workspace.data_ptr(), stream),
+      "paged_attention");
   return out;
 }
 

@@ -58,8 +58,8 @@ struct DecodeTables::Tables {
 
 DecodeTables::DecodeTables(const KvArena& arena, int64_t heads, int axes,
                            const DecodeBounds& bounds)
-    : tables_(std::make_unique<Tables>(
-          Tables{bounds, {}, arena.data().device(), {}, {}, {}, {}, {}})) {
+    : tables_(
+          std::make_unique<Tables>(Tables{bounds, {}, arena.data().device(), {}, {}, {}, {}, {}})) {
   Tables& t = *tables_;
   t.inputs.assign(static_cast<size_t>((1 + axes) * bounds.tokens), 0);
   auto spans = std::make_shared<DeviceSpanTables>();
@@ -97,8 +97,8 @@ void DecodeTables::set(const at::Tensor& tokens, const at::Tensor& positions,
   t.memory.clear();
   t.memory.add(t.inputs);
   DeviceSpanTables& attention = *t.spans.on_device;
-  const SpanOffsets span_offsets = add_tables(
-      kernels::cuda::plan_decode(attention.sizes, spans.data(), spans.size()), t.memory);
+  const SpanOffsets span_offsets =
+      add_tables(kernels::cuda::plan_decode(attention.sizes, spans.data(), spans.size()), t.memory);
   LoraOffsets lora_offsets{};
   if (t.lora) {
     kernels::cuda::LoraPlan plan = plan_of(lora, t.device);

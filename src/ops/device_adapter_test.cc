@@ -54,16 +54,14 @@ class DeviceAdapters : public ::testing::TestWithParam<at::ScalarType> {
     for (int m = 0; m < static_cast<int>(std::size(kSizes)); ++m) {
       if (rng_() % 5 == 0) continue;
       const auto rank = static_cast<int64_t>(rng_() % 64) + 1;
-      factors.emplace_back(random({rank, kSizes[m].in}) * 0.2,
-                           random({kSizes[m].out, rank}) * 0.2);
+      factors.emplace_back(random({rank, kSizes[m].in}) * 0.2, random({kSizes[m].out, rank}) * 0.2);
       const auto& [a, b] = factors.back();
       shapes.push_back({m, rank, kSizes[m].in, kSizes[m].out, 0.5f});
       both.owning.set(m, {Weight(a, dtype(), gpu()), Weight(b, dtype(), gpu())}, 0.5f);
     }
     auto layout = PanelLayout::make(shapes, dtype(), block_bytes(), WeightForm::kPlain);
     taken_.clear();
-    const at::Tensor staged =
-        pinned_bytes(layout->blocks() * static_cast<int64_t>(block_bytes()));
+    const at::Tensor staged = pinned_bytes(layout->blocks() * static_cast<int64_t>(block_bytes()));
     std::vector<std::byte*> host, device;
     DeviceCopier copier(gpu());
     for (int32_t i = 0; i < layout->blocks(); ++i)
@@ -109,8 +107,7 @@ TEST_P(DeviceAdapters, ProjectionsAreThoseOfTheOwningForm) {
       const Weight base(random({kSizes[m].out, kSizes[m].in}) * 0.1, dtype(), gpu());
       const at::Tensor x = on_gpu({tokens, kSizes[m].in});
       const at::Tensor y = linear(x, {&base, m}, paged);
-      EXPECT_TRUE(at::equal(y, linear(x, {&base, m}, owning)))
-          << tokens << " tokens, module " << m;
+      EXPECT_TRUE(at::equal(y, linear(x, {&base, m}, owning))) << tokens << " tokens, module " << m;
       EXPECT_TRUE(y.isfinite().all().item<bool>());
       if (tokens >= 6 && paged.touches(m)) {
         EXPECT_FALSE(at::equal(y, linear(x, base)));

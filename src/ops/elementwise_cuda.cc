@@ -7,11 +7,11 @@ namespace valora::ops {
 
 at::Tensor rms_norm_cuda(const at::Tensor& x, const at::Tensor& weight, double eps) {
   at::Tensor y = at::empty_like(x);
-  check_launch(
-      kernels::cuda::rms_norm(cuda_dtype(x.scalar_type()), x.const_data_ptr(),
-                              weight.const_data_ptr(), y.data_ptr(), x.size(0),
-                              static_cast<int32_t>(x.size(1)), static_cast<float>(eps), stream_of(x)),
-      "rms_norm");
+  check_launch(kernels::cuda::rms_norm(cuda_dtype(x.scalar_type()), x.const_data_ptr(),
+                                       weight.const_data_ptr(), y.data_ptr(), x.size(0),
+                                       static_cast<int32_t>(x.size(1)), static_cast<float>(eps),
+                                       stream_of(x)),
+               "rms_norm");
   return y;
 }
 

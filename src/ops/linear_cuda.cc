@@ -63,8 +63,8 @@ at::Tensor gated_cuda(const at::Tensor& x, const ModuleWeight& gate, const Modul
 
 at::Tensor linear_float_cuda(const at::Tensor& x, const Weight& w) {
   const at::Tensor transposed = w.data().t();
-  at::Tensor y = x.scalar_type() == at::kFloat ? at::mm(x, transposed)
-                                               : at::mm(x, transposed, at::kFloat);
+  at::Tensor y =
+      x.scalar_type() == at::kFloat ? at::mm(x, transposed) : at::mm(x, transposed, at::kFloat);
   return w.bias().defined() ? y.add_(w.bias()) : y;
 }
 

@@ -16,7 +16,7 @@
 
 namespace valora::ops {
 
-struct DeviceAdapter;      // ops/lora_cuda.cc
+struct DeviceAdapter;     // ops/lora_cuda.cc
 struct DeviceLoraTables;  // ops/lora_cuda.cc
 
 // One adapter on one linear.

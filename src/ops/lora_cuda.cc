@@ -22,14 +22,18 @@ DeviceLoraFactor placed(const kernels::LoraFactor& factor, const void* const* pi
 std::shared_ptr<const DeviceAdapter> make_table(const AdapterWeights& adapter, at::Device device) {
   auto made = std::make_shared<DeviceAdapter>();
   DeviceTables pieces;
-  const size_t first = pieces.add(
-      std::vector<const void*>(adapter.pieces().begin(), adapter.pieces().end()));
+  const size_t first =
+      pieces.add(std::vector<const void*>(adapter.pieces().begin(), adapter.pieces().end()));
   pieces.copy_to(device);
   const auto table = adapter.table();
   for (size_t i = 0; i < table.size(); ++i) {
     const kernels::LoraModule& m = table[i];
-    DeviceLoraModule module{{}, {}, static_cast<int32_t>(m.rank), static_cast<int32_t>(m.in),
-                            static_cast<int32_t>(m.out), m.scale};
+    DeviceLoraModule module{{},
+                            {},
+                            static_cast<int32_t>(m.rank),
+                            static_cast<int32_t>(m.in),
+                            static_cast<int32_t>(m.out),
+                            m.scale};
     if (const LoraWeight* own = adapter.find(static_cast<int>(i))) {
       module.a = owned(own->a);
       module.b = owned(own->b);

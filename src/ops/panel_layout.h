@@ -73,8 +73,9 @@ class PanelLayout {
 
   // Packs the values of modules()[index] into the blocks, rounded to dtype() as ATen rounds. a:
   // [rank, in], b: [out, rank], of F32, F16 or BF16, aligned or not. blocks: the addresses of the
-  // blocks(), in host memory, 64-byte aligned. Runs on the calling thread alone, on any thread, and needs memory
-  // for a few panels. Throws c10::Error if shapes, dtypes or the number of blocks differ.
+  // blocks(), in host memory, 64-byte aligned. Runs on the calling thread alone, on any thread, and
+  // needs memory for a few panels. Throws c10::Error if shapes, dtypes or the number of blocks
+  // differ.
   void write(size_t index, const TensorView& a, const TensorView& b,
              std::span<std::byte* const> blocks) const;
 

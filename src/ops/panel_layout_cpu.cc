@@ -39,9 +39,8 @@ int64_t panels_cpu(int64_t n) { return panels_of(n); }
 
 void write_panels_cpu(const PanelLayout& layout, const PanelLayout::Factor& f,
                       const TensorView& tensor, std::span<std::byte* const> blocks) {
-  with_cpu_type(layout.dtype(), [&](auto t) {
-    write_factor<decltype(t)>(f, layout.pieces(f), tensor, blocks);
-  });
+  with_cpu_type(layout.dtype(),
+                [&](auto t) { write_factor<decltype(t)>(f, layout.pieces(f), tensor, blocks); });
 }
 
 }  // namespace valora::ops

@@ -17,9 +17,9 @@ void write_rows(const PanelLayout& layout, const PanelLayout::Factor& f, const T
     // A panel at a time, so that converted values need little memory.
     count = std::min(kPlainPanelRows, f.n - row);
     const PanelLayout::Piece& piece = pieces[row / per_piece];
-    std::memcpy(blocks[piece.block] + piece.offset +
-                    static_cast<size_t>(row % per_piece * f.k) * sizeof(T),
-                rows.read(row, count), static_cast<size_t>(count * f.k) * sizeof(T));
+    std::memcpy(
+        blocks[piece.block] + piece.offset + static_cast<size_t>(row % per_piece * f.k) * sizeof(T),
+        rows.read(row, count), static_cast<size_t>(count * f.k) * sizeof(T));
   }
 }
 

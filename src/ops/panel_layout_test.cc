@@ -81,10 +81,11 @@ void expect_sound(const PanelLayout& layout) {
 
 TEST(PanelLayout, RandomAdaptersLieInBlocksWithoutOverlapAndWithLittleWaste) {
   std::mt19937 rng(1);
-  constexpr std::pair<at::ScalarType, WeightForm> kForms[] = {
-      {at::kFloat, WeightForm::kPanels},   {at::kBFloat16, WeightForm::kPanels},
-      {at::kFloat, WeightForm::kPlain},    {at::kBFloat16, WeightForm::kPlain},
-      {at::kHalf, WeightForm::kPlain}};
+  constexpr std::pair<at::ScalarType, WeightForm> kForms[] = {{at::kFloat, WeightForm::kPanels},
+                                                              {at::kBFloat16, WeightForm::kPanels},
+                                                              {at::kFloat, WeightForm::kPlain},
+                                                              {at::kBFloat16, WeightForm::kPlain},
+                                                              {at::kHalf, WeightForm::kPlain}};
   for (int i = 0; i < 200; ++i)
     for (const auto& [dtype, form] : kForms) {
       const auto shapes = random_shapes(rng, static_cast<int>(rng() % 40));
@@ -139,7 +140,8 @@ TEST(PanelLayout, RefusesAPanelThatIsLargerThanABlock) {
 TEST(PanelLayout, PlainPanelsAreTheRowsOfTheTensors) {
   const LoraShape shape{0, 5, 33, 700, 1};
   for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16, at::kHalf}) {
-    const size_t block = pool_block_bytes(0, largest_panel_bytes(33, 64, dtype, WeightForm::kPlain));
+    const size_t block =
+        pool_block_bytes(0, largest_panel_bytes(33, 64, dtype, WeightForm::kPlain));
     const auto layout = PanelLayout::make({&shape, 1}, dtype, block, WeightForm::kPlain);
     ASSERT_TRUE(layout.ok());
     const PanelLayout::Module& m = layout->modules()[0];

@@ -10,8 +10,6 @@
 namespace valora::generator {
 namespace {
 
-namespace fs = std::filesystem;
-
 constexpr int kMaxFolderDepth = 32;  // of nested folders
 
 size_t limit_of(const DataSource& source) {

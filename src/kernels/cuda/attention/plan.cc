@@ -24,8 +24,7 @@ int64_t choose_split(const AttentionShape& shape, const std::vector<int64_t>& sp
     const int64_t keys = round_up((longest + parts - 1) / parts, kSplitUnit);
     if (parts > 1 && keys < 2 * kSplitUnit) break;
     int64_t blocks = 0;
-    for (const int64_t of_span : span_keys)
-      blocks += (of_span + keys - 1) / keys * shape.kv_heads;
+    for (const int64_t of_span : span_keys) blocks += (of_span + keys - 1) / keys * shape.kv_heads;
     // The second launch, which merges the parts, costs about as much as another block.
     const int64_t cost = (blocks + slots - 1) / slots * (keys + kBlockOverhead) +
                          (parts > 1 ? 2 * kBlockOverhead : 0);

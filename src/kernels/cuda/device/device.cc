@@ -6,9 +6,9 @@ namespace valora::kernels::cuda {
 
 int32_t multiprocessors() {
   int device = 0, count = 0;
-  const bool known = cudaGetDevice(&device) == cudaSuccess &&
-                     cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device) ==
-                         cudaSuccess;
+  const bool known =
+      cudaGetDevice(&device) == cudaSuccess &&
+      cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device) == cudaSuccess;
   return known && count > 0 ? count : 132;
 }
 
