@@ -67,6 +67,8 @@ struct MediaAccess {
   bool use_proxy = false;          // the environment's http_proxy and https_proxy
 };
 
+inline constexpr double kMediaGap = 0.03;  // seconds
+
 struct EngineOptions {
   std::string model_path;
   // Jinja template file; empty: the model folder's template, else the family's format
@@ -88,8 +90,9 @@ struct EngineOptions {
   int max_num_seqs = 64;
   int max_num_batched_tokens = 2048;
   // while requests decode, a step takes only as many tokens of prompts as fit into this time, or
-  // into three steps without them if that is more; 0: any number
-  double max_decode_gap = 0;  // seconds
+  // into three steps without them if that is more; 0: any number. Absent: kMediaGap for prompts
+  // with pictures or videos, any number of others
+  std::optional<double> max_decode_gap;  // seconds
   // highest number of waiting requests; more get kQueueFull
   int max_waiting = 1024;
   MemoryOptions memory;

@@ -137,7 +137,8 @@ Result<Ground> ground_of(const Flags& flags) {
   ground.server = {.costs = costs,
                    .max_num_seqs = flags.engine.max_num_seqs,
                    .max_num_batched_tokens = flags.engine.max_num_batched_tokens,
-                   .max_decode_gap = flags.engine.max_decode_gap,
+                   .max_decode_gap = flags.engine.max_decode_gap.value_or(0),
+                   .max_media_gap = flags.engine.max_decode_gap.value_or(kMediaGap),
                    .tolerance = flags.engine.scheduling.tolerance,
                    .early_abort = flags.engine.scheduling.early_abort,
                    .rank = flags.rank};

@@ -56,7 +56,7 @@ Status check_limits(const EngineOptions& options) {
   if (options.max_num_seqs < 1) return invalid("--max-num-seqs must be at least 1", "max_num_seqs");
   if (options.max_num_batched_tokens < 1)
     return invalid("--max-num-batched-tokens must be at least 1", "max_num_batched_tokens");
-  if (!(options.max_decode_gap >= 0))
+  if (options.max_decode_gap && !(*options.max_decode_gap >= 0))
     return invalid("--max-decode-gap must not be negative", "max_decode_gap");
   if (options.max_lora_rank < 1 || options.max_lora_rank > 256)
     return invalid("--max-lora-rank must be between 1 and 256", "max_lora_rank");
@@ -219,7 +219,8 @@ Status ServingEngine::make_core(std::unique_ptr<scheduler::Policy> policy) {
     notes_.push_back("costs of steps: " + known.source);
   const CoreConfig config{{.max_num_seqs = options_.max_num_seqs,
                            .max_num_batched_tokens = options_.max_num_batched_tokens,
-                           .max_decode_gap = options_.max_decode_gap,
+                           .max_decode_gap = options_.max_decode_gap.value_or(0),
+                           .max_media_gap = options_.max_decode_gap.value_or(kMediaGap),
                            .max_waiting = std::max(4096, 4 * options_.max_waiting),
                            .costs = known.costs,
                            .merge_in_place = options_.merge == MergePlace::kInPlace,

@@ -16,16 +16,16 @@
 namespace valora::ops {
 namespace {
 
-struct Size {
+struct DeviceSize {
   int64_t in, out;
 };
-constexpr Size kSizes[] = {{33, 21}, {64, 40}, {128, 700}, {704, 136}, {128, 700}};
+constexpr DeviceSize kDeviceSizes[] = {{33, 21}, {64, 40}, {128, 700}, {704, 136}, {128, 700}};
 
-std::span<const uint8_t> bytes_of(const at::Tensor& t) {
+std::span<const uint8_t> values_of(const at::Tensor& t) {
   return {static_cast<const uint8_t*>(t.const_data_ptr()), t.nbytes()};
 }
 
-struct Both {
+struct DeviceBoth {
   AdapterWeights owning, paged;
 };
 
@@ -47,16 +47,17 @@ class DeviceAdapters : public ::testing::TestWithParam<at::ScalarType> {
   at::Tensor on_gpu(at::IntArrayRef sizes) { return random(sizes).to(dtype()).to(gpu()); }
 
   // A random rank on most modules. The panels pass through pinned memory.
-  Both make() {
-    Both both{AdapterWeights(std::size(kSizes)), {}};
+  DeviceBoth make() {
+    DeviceBoth both{AdapterWeights(std::size(kDeviceSizes)), {}};
     std::vector<LoraShape> shapes;
     std::vector<std::pair<at::Tensor, at::Tensor>> factors;
-    for (int m = 0; m < static_cast<int>(std::size(kSizes)); ++m) {
+    for (int m = 0; m < static_cast<int>(std::size(kDeviceSizes)); ++m) {
       if (rng_() % 5 == 0) continue;
       const auto rank = static_cast<int64_t>(rng_() % 64) + 1;
-      factors.emplace_back(random({rank, kSizes[m].in}) * 0.2, random({kSizes[m].out, rank}) * 0.2);
+      factors.emplace_back(random({rank, kDeviceSizes[m].in}) * 0.2,
+                           random({kDeviceSizes[m].out, rank}) * 0.2);
       const auto& [a, b] = factors.back();
-      shapes.push_back({m, rank, kSizes[m].in, kSizes[m].out, 0.5f});
+      shapes.push_back({m, rank, kDeviceSizes[m].in, kDeviceSizes[m].out, 0.5f});
       both.owning.set(m, {Weight(a, dtype(), gpu()), Weight(b, dtype(), gpu())}, 0.5f);
     }
     auto layout = PanelLayout::make(shapes, dtype(), block_bytes(), WeightForm::kPlain);
@@ -68,8 +69,8 @@ class DeviceAdapters : public ::testing::TestWithParam<at::ScalarType> {
       host.push_back(static_cast<std::byte*>(staged.data_ptr()) + i * block_bytes());
     for (size_t i = 0; i < factors.size(); ++i) {
       const auto& [a, b] = factors[i];
-      layout->write(i, {DType::kF32, a.sizes().vec(), bytes_of(a)},
-                    {DType::kF32, b.sizes().vec(), bytes_of(b)}, host);
+      layout->write(i, {DType::kF32, a.sizes().vec(), values_of(a)},
+                    {DType::kF32, b.sizes().vec(), values_of(b)}, host);
     }
     for (int32_t i = 0; i < layout->blocks(); ++i) {
       const int32_t block = free_.back();
@@ -80,7 +81,7 @@ class DeviceAdapters : public ::testing::TestWithParam<at::ScalarType> {
       device.push_back(pool_.block(block));
     }
     copier.wait();
-    both.paged = AdapterWeights(std::size(kSizes), std::move(*layout));
+    both.paged = AdapterWeights(std::size(kDeviceSizes), std::move(*layout));
     both.paged.place(device);
     return both;
   }
@@ -95,7 +96,7 @@ INSTANTIATE_TEST_SUITE_P(Dtypes, DeviceAdapters,
                          [](const auto& info) { return std::string(at::toString(info.param)); });
 
 TEST_P(DeviceAdapters, ProjectionsAreThoseOfTheOwningForm) {
-  std::vector<Both> adapters;
+  std::vector<DeviceBoth> adapters;
   for (int i = 0; i < 6; ++i) adapters.push_back(make());
   for (const int64_t tokens : {1, 6, 18, 200}) {
     LoraBatch owning, paged;
@@ -103,9 +104,9 @@ TEST_P(DeviceAdapters, ProjectionsAreThoseOfTheOwningForm) {
       owning.add(tokens * a / 6, tokens * (a + 1) / 6, adapters[a].owning, 0.7f);
       paged.add(tokens * a / 6, tokens * (a + 1) / 6, adapters[a].paged, 0.7f);
     }
-    for (int m = 0; m < static_cast<int>(std::size(kSizes)); ++m) {
-      const Weight base(random({kSizes[m].out, kSizes[m].in}) * 0.1, dtype(), gpu());
-      const at::Tensor x = on_gpu({tokens, kSizes[m].in});
+    for (int m = 0; m < static_cast<int>(std::size(kDeviceSizes)); ++m) {
+      const Weight base(random({kDeviceSizes[m].out, kDeviceSizes[m].in}) * 0.1, dtype(), gpu());
+      const at::Tensor x = on_gpu({tokens, kDeviceSizes[m].in});
       const at::Tensor y = linear(x, {&base, m}, paged);
       EXPECT_TRUE(at::equal(y, linear(x, {&base, m}, owning))) << tokens << " tokens, module " << m;
       EXPECT_TRUE(y.isfinite().all().item<bool>());
@@ -118,10 +119,10 @@ TEST_P(DeviceAdapters, ProjectionsAreThoseOfTheOwningForm) {
 
 TEST_P(DeviceAdapters, MergesAreThoseOfTheOwningForm) {
   for (int i = 0; i < 4; ++i) {
-    const Both both = make();
-    for (int m = 0; m < static_cast<int>(std::size(kSizes)); ++m) {
+    const DeviceBoth both = make();
+    for (int m = 0; m < static_cast<int>(std::size(kDeviceSizes)); ++m) {
       if (!both.paged.touches(m)) continue;
-      const Weight base(random({kSizes[m].out, kSizes[m].in}), dtype(), gpu());
+      const Weight base(random({kDeviceSizes[m].out, kDeviceSizes[m].in}), dtype(), gpu());
       const Weight left = base.with_data(at::empty_like(base.data())),
                    right = base.with_data(at::empty_like(base.data()));
       merge(std::vector<Merge>{{&base, &left, &both.paged, m, 0.5f}});
@@ -133,11 +134,11 @@ TEST_P(DeviceAdapters, MergesAreThoseOfTheOwningForm) {
 }
 
 TEST_P(DeviceAdapters, MayMoveToOtherBlocks) {
-  Both both = make();
+  DeviceBoth both = make();
   int module = 0;
   while (!both.paged.touches(module)) ++module;
-  const Weight base(random({kSizes[module].out, kSizes[module].in}), dtype(), gpu());
-  const at::Tensor x = on_gpu({3, kSizes[module].in});
+  const Weight base(random({kDeviceSizes[module].out, kDeviceSizes[module].in}), dtype(), gpu());
+  const at::Tensor x = on_gpu({3, kDeviceSizes[module].in});
   const auto adapted = [&](const AdapterWeights& adapter) {
     LoraBatch lora;
     lora.add(0, 3, adapter, 1);

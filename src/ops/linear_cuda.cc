@@ -9,7 +9,7 @@ namespace {
 
 namespace cuda = kernels::cuda;
 
-at::Tensor product(const at::Tensor& x, const Weight& w) {
+at::Tensor dense_product(const at::Tensor& x, const Weight& w) {
   return at::linear(x, w.data(),
                     w.bias().defined() ? std::optional<at::Tensor>(w.bias()) : std::nullopt);
 }
@@ -44,7 +44,7 @@ std::vector<at::Tensor> project_cuda(const at::Tensor& x, std::span<const Module
                                      const LoraBatch& lora) {
   std::vector<at::Tensor> ys;
   ys.reserve(linears.size());
-  for (const ModuleWeight& l : linears) ys.push_back(product(x, *l.weight));
+  for (const ModuleWeight& l : linears) ys.push_back(dense_product(x, *l.weight));
   add_lora(x, linears, lora, ys);
   return ys;
 }

@@ -19,7 +19,7 @@ constexpr StepCosts kGapCosts{.step = 0.010, .prefill_token = 0.00099};
 
 class SchedulerGapTest : public ::testing::Test {
  protected:
-  void start(double gap, StepCosts costs = kGapCosts) {
+  void start(double gap, StepCosts costs = kGapCosts, double media_gap = 0) {
     costs_ = costs;
     pool_ = std::make_unique<memory::Pool>(
         memory::PoolConfig{.blocks = 256, .prefix_caching = false}, mover_, clock_);
@@ -27,15 +27,16 @@ class SchedulerGapTest : public ::testing::Test {
     scheduler_ = std::make_unique<Scheduler>(SchedulerConfig{.max_num_seqs = 8,
                                                              .max_num_batched_tokens = 500,
                                                              .max_decode_gap = gap,
+                                                             .max_media_gap = media_gap,
                                                              .costs = costs},
                                              *pool_, make_unmerged_policy(), clock_);
   }
   // As start(), with steps before by which the scheduler knows that the costs are right.
-  void start_known(double gap, StepCosts costs = kGapCosts) {
-    start(gap, costs);
+  void start_known(double gap, StepCosts costs = kGapCosts, double media_gap = 0) {
+    start(gap, costs, media_gap);
     const auto decode = add(1);
     step();
-    const auto prompt = add(500);
+    const auto prompt = add_picture(500);
     for (int i = 0; i < 40; ++i) step();
     scheduler_->finish(*decode);
     scheduler_->finish(*prompt);
@@ -43,12 +44,24 @@ class SchedulerGapTest : public ::testing::Test {
   }
 
   std::shared_ptr<Request> add(int prompt) {
+    auto request = make(prompt);
+    EXPECT_TRUE(scheduler_->add(request).ok());
+    return request;
+  }
+  std::shared_ptr<Request> make(int prompt) {
     auto request = std::make_shared<Request>();
     request->id = ++ids_;
     request->arrival = clock_.now();
     request->prompt_tokens = prompt;
     request->tokens.resize(prompt);
     std::iota(request->tokens.begin(), request->tokens.end(), 1000 * static_cast<int32_t>(ids_));
+    return request;
+  }
+
+  // A prompt with a picture, which is encoded already.
+  std::shared_ptr<Request> add_picture(int prompt) {
+    auto request = make(prompt);
+    request->identity.media.push_back({0, prompt / 2, DigestBuilder().add(1).finish()});
     EXPECT_TRUE(scheduler_->add(request).ok());
     return request;
   }
@@ -108,6 +121,16 @@ TEST_F(SchedulerGapTest, WithoutALimitAPromptTakesTheBudget) {
   step();
   add(100);
   EXPECT_THAT(step(), ElementsAre(Pair(1, 1), Pair(2, 100)));
+}
+
+TEST_F(SchedulerGapTest, ABoundForMediaHoldsForPromptsWithPicturesAlone) {
+  start_known(0, kGapCosts, 0.050);
+  add(1);
+  step();
+  add_picture(100);
+  EXPECT_THAT(step(), ElementsAre(Pair(1, 1), Pair(2, 40)));
+  add(100);
+  EXPECT_THAT(step(), ElementsAre(Pair(1, 1), Pair(2, 40), Pair(3, 100)));
 }
 
 TEST_F(SchedulerGapTest, ContextCounts) {

@@ -11,6 +11,7 @@ sim::SimulationConfig config_of(const TraceSystem& system, const SimulatedServer
   config.scheduler = {.max_num_seqs = server.max_num_seqs,
                       .max_num_batched_tokens = server.max_num_batched_tokens,
                       .max_decode_gap = server.max_decode_gap,
+                      .max_media_gap = server.max_media_gap,
                       .max_waiting = 1 << 20,
                       .costs = costs_of(system, server.costs),
                       .merge_in_place = system.in_place,

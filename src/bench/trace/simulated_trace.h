@@ -13,7 +13,7 @@ struct SimulatedServer {
   scheduler::StepCosts costs;
   int max_num_seqs = 64;
   int max_num_batched_tokens = 2048;
-  double max_decode_gap = 0;  // seconds
+  double max_decode_gap = 0, max_media_gap = 0;  // seconds
   double tolerance = 0.2;
   bool early_abort = false;
   // 16 tokens of KV each; enough that memory is never short, unless said otherwise.
