@@ -102,10 +102,11 @@ Result<AdapterStore::Source> AdapterStore::source_of(const Digest& digest) const
   return source;
 }
 
-bool AdapterStore::knows_values(const Digest& digest) const {
+std::optional<Digest> AdapterStore::content_of(const Digest& digest) const {
   const std::lock_guard lock(mutex_);
   const auto it = entries_.find(digest);
-  return it != entries_.end() && it->second.content && !it->second.weights.expired();
+  if (it == entries_.end() || it->second.weights.expired()) return std::nullopt;
+  return it->second.content;
 }
 
 void AdapterStore::learn_values(const Digest& digest, const adapters::AdapterSpec& spec) {

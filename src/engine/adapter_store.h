@@ -39,8 +39,8 @@ class AdapterStore {
   // first read(). kUnprocessable: a panel does not fit into a block.
   Result<Stored> add(const std::shared_ptr<const adapters::AdapterSpec>& spec);
 
-  // Whether the values of this content were read and checked.
-  bool knows_values(const Digest& digest) const;
+  // The digest of the adapter's values; absent until they were read and checked.
+  std::optional<Digest> content_of(const Digest& digest) const;
   // Writes the panels to blocks of host memory, from the kept spec or from the files. Errors name
   // the folder:
   // kNotFound (it is gone), kConflict (it holds something else by now), or those of

@@ -165,7 +165,7 @@ void EngineCore::on_planned(const StepPlan& plan) {
 void EngineCore::start(const scheduler::Request& scheduled) {
   const auto& sequence = static_cast<const Sequence&>(scheduled);
   ActiveRequest& request = *sequence.owner;
-  if (request.started) return;
+  if (request.started || request.ended) return;  // ended: with a sequence of the same plan
   request.started = true;
   queues_changed_ = true;
   request.first_scheduled = sequence.first_scheduled;

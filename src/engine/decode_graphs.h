@@ -22,7 +22,7 @@ class DecodeGraphs {
 
   // What Model::forward gives for a batch whose tokens and positions are on the host. Absent if the
   // step is not of one token per sequence, or its kind is too rare to be captured. The tensor is
-  // valid until the next call. The step before must have ended.
+  // valid until the next call. The device must have ended the step before.
   virtual std::optional<at::Tensor> forward(const models::Batch& batch) = 0;
 };
 

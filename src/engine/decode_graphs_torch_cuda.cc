@@ -37,7 +37,10 @@ struct Graph {
 class CudaDecodeGraphs final : public DecodeGraphs {
  public:
   CudaDecodeGraphs(const models::Model& model, const ops::KvArena& arena)
-      : model_(model), arena_(arena), pool_(at::cuda::graph_pool_handle()) {}
+      : model_(model),
+        arena_(arena),
+        stream_(c10::cuda::getStreamFromPool()),
+        pool_(at::cuda::graph_pool_handle()) {}
 
   std::optional<at::Tensor> forward(const models::Batch& batch) override {
     if (failed_ || !batch.visual.empty()) return std::nullopt;
@@ -68,10 +71,16 @@ class CudaDecodeGraphs final : public DecodeGraphs {
     if (it != graphs_.end()) {
       graphs_.splice(graphs_.begin(), graphs_, it);
     } else {
-      if (graphs_.size() == kMostKinds) graphs_.pop_back();
+      if (graphs_.size() == kMostKinds) forget_graphs();
       graphs_.push_front({kind, 0, nullptr, nullptr, {}});
     }
     return graphs_.front();
+  }
+
+  // All at once: graphs share memory, and the workspaces of libraries, which end with any of them.
+  void forget_graphs() {
+    graphs_.clear();
+    pool_ = at::cuda::graph_pool_handle();
   }
 
   bool try_capture(Graph& graph, const models::Batch& batch) {
@@ -100,12 +109,11 @@ class CudaDecodeGraphs final : public DecodeGraphs {
 
     auto launches = std::make_unique<at::cuda::CUDAGraph>();
     c10::cuda::getCurrentCUDAStream().synchronize();
-    const c10::cuda::CUDAStream stream = c10::cuda::getStreamFromPool();
-    const c10::cuda::CUDAStreamGuard guard(stream);
+    const c10::cuda::CUDAStreamGuard guard(stream_);
     // Once before: libraries allocate what they keep per stream. It stores the same keys and values
     // that the replay stores.
     (void)model_.forward(fixed);
-    stream.synchronize();
+    stream_.synchronize();
     // The mover's thread goes on copying meanwhile.
     launches->capture_begin(pool_, cudaStreamCaptureModeThreadLocal);
     try {
@@ -123,7 +131,8 @@ class CudaDecodeGraphs final : public DecodeGraphs {
 
   const models::Model& model_;
   ops::KvArena arena_;
-  at::cuda::MempoolId_t pool_;  // shared: graphs run one at a time
+  c10::cuda::CUDAStream stream_;  // of captures; the mover has another
+  at::cuda::MempoolId_t pool_;    // shared: graphs run one at a time
   std::list<Graph> graphs_;
   bool failed_ = false;
 };

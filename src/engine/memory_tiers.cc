@@ -53,8 +53,8 @@ Status MemoryTiers::copy(const memory::Move& move) {
 Status MemoryTiers::load_to_device(const memory::Move& move) {
   const auto bytes = static_cast<int64_t>(memory_.block_bytes());
   const auto count = static_cast<int64_t>(move.blocks.size());
-  at::Tensor packed =
-      adapters_->knows_values(move.key) ? host_->adapters.find(move.key) : at::Tensor();
+  const auto known = adapters_->content_of(move.key);
+  at::Tensor packed = known ? host_->adapters.find(*known) : at::Tensor();
   if (!packed.defined()) {
     // All that the allocator takes for it, so that the cache counts it.
     packed =
@@ -63,7 +63,8 @@ Status MemoryTiers::load_to_device(const memory::Move& move) {
     for (int64_t i = 0; i < count; ++i)
       blocks.push_back(static_cast<std::byte*>(packed.data_ptr()) + i * bytes);
     VALORA_CHECK(adapters_->read(move.key, blocks));
-    host_->adapters.insert(move.key, packed);
+    if (const auto content = adapters_->content_of(move.key))
+      host_->adapters.insert(*content, packed);
   }
   for (int64_t i = 0; i < count; ++i)
     host_->copier.copy(memory_.bytes_of(move.blocks[i], memory_.block_bytes()),

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "engine/output/task_head.h"
 #include "engine/segments.h"
+#include "ops/device_copy.h"
 #include "ops/parallel.h"
 
 namespace valora {
@@ -250,6 +251,10 @@ Result<std::vector<StepOutput>> Runner::run(const StepPlan& plan) {
     throw;
   } catch (const std::exception& e) {
     spdlog::error("a step of {} tokens failed: {}", plan.total_tokens, reason_of(e));
+    try {
+      ops::wait_for(device_);
+    } catch (const std::exception&) {  // the first error counts
+    }
     return model_fault("the model failed to run a step", e);
   }
 }
@@ -281,7 +286,11 @@ std::vector<StepOutput> Runner::forward(const StepPlan& plan) {
     }
     outputs.push_back(std::move(output));
   }
-  if (!sampled_rows.empty()) sample(outputs, logits_of(hidden, sampled_rows));
+  if (!sampled_rows.empty()) {
+    sample(outputs, logits_of(hidden, sampled_rows));
+  } else {
+    ops::wait_for(device_);  // the step ends here: for its time, and for the next one's tables
+  }
   return outputs;
 }
 

@@ -58,13 +58,19 @@ Status ServingEngine::check_room(const LoadedAdapter& adapter) const {
 Result<bool> ServingEngine::pin(const memory::AdapterNeed& need) {
   auto pinned = std::make_shared<std::promise<Result<bool>>>();
   auto answer = pinned->get_future();
-  post([need, pinned](EngineCore& core) { pinned->set_value(core.pin(need)); });
+  post([need, pinned](EngineCore& core) {
+    try {
+      pinned->set_value(core.pin(need));
+    } catch (const std::bad_alloc&) {
+      pinned->set_value(out_of_memory());
+    }
+  });
   return answer.get();
 }
 
 Result<AdapterCard> ServingEngine::try_load(const LoadAdapter& request) {
-  if (stopping_) return Error{ErrorCode::kCancelled, "the server was stopped", {}};
   try {
+    if (stopping_) return Error{ErrorCode::kCancelled, "the server was stopped", {}};
     return load_now(request);
   } catch (const std::exception& e) {
     return model_fault("an adapter could not be loaded", e);

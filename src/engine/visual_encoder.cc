@@ -22,9 +22,9 @@ const char* reason_of(const std::exception& e) noexcept {
 
 Error model_fault(std::string_view what, const std::exception& e) noexcept {
   // torch's allocator has no exception of its own.
-  if (dynamic_cast<const std::bad_alloc*>(&e) != nullptr ||
-      std::strstr(reason_of(e), "can't allocate memory") != nullptr)
-    return out_of_memory();
+  if (dynamic_cast<const std::bad_alloc*>(&e) != nullptr) return out_of_memory();
+  for (const char* sign : {"can't allocate memory", "out of memory"})
+    if (std::strstr(reason_of(e), sign) != nullptr) return out_of_memory();
   return fault(what, reason_of(e));
 }
 

@@ -205,8 +205,8 @@ Status Pool::keep(const AdapterNeed& need, bool kept) {
 void Pool::forget(const Digest& adapter) {
   AdapterNode* node = tree_.find_adapter(adapter);
   if (!node) return;
-  reserve_more(forgotten_);
   (void)keep({adapter, node->size}, false);  // cannot fail
+  reserve_more(forgotten_);
   node->forgotten = true;
   if (std::ranges::find(forgotten_, adapter) == forgotten_.end()) forgotten_.push_back(adapter);
   if (node->pins == 0) settle(*node);

@@ -57,7 +57,9 @@ at::Tensor paged_attention(const at::Tensor& q, const at::Tensor& k, const at::T
           arena.data().scalar_type() == q.scalar_type(),
       "paged_attention: q, k, v must have their heads side by side and be of the cache's dtype");
   if (arena.form() == WeightForm::kPanels) return paged_attention_cpu(q, k, v, arena, layer, spans);
-  if (target_of(q) == Target::kAten) return paged_attention_aten(q, k, v, arena, layer, spans);
+  constexpr int64_t kWidestHead = 256;  // of kernels/cuda
+  if (target_of(q) == Target::kAten || arena.dim() > kWidestHead)
+    return paged_attention_aten(q, k, v, arena, layer, spans);
   SpanTables own;
   return paged_attention_cuda(q, k, v, arena, layer, spans, tables ? *tables : own);
 }

@@ -49,7 +49,8 @@ AttentionShape attention_shape(const KvArena& arena, int64_t heads, bool rows_al
           static_cast<int32_t>(arena.dim()),
           cuda_dtype(cache.scalar_type()),
           fast,
-          multiprocessors()};
+          multiprocessors(),
+          shared_bytes()};
 }
 
 SpanOffsets add_tables(const AttentionPlan& plan, DeviceTables& memory) {

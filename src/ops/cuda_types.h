@@ -23,5 +23,6 @@ inline kernels::cuda::Stream stream_of(const at::Tensor& x) {
 void check_launch(kernels::cuda::Status status, const char* what);
 // Of the current GPU.
 int32_t multiprocessors();
+int32_t shared_bytes();  // of a thread block
 
 }  // namespace valora::ops

@@ -30,8 +30,7 @@ std::optional<DecodeBounds> decode_bounds(std::span<const QuerySpan> spans, cons
   }
   for (size_t i = 0; i < lora.segments().size(); ++i) {
     rows += lora.segments()[i].token_end - lora.segments()[i].token_begin;
-    for (const kernels::LoraModule& module : lora.adapter(i).table())
-      rank = std::max(rank, module.rank);
+    rank = std::max(rank, lora.adapter(i).max_rank());
   }
   DecodeBounds bounds{*tokens, power_above(longest, kLeastLongest), 0, 0};
   if (rank > 0) {

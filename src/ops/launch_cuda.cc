@@ -16,4 +16,9 @@ int32_t multiprocessors() {
   return count;
 }
 
+int32_t shared_bytes() {
+  static const int32_t bytes = kernels::cuda::shared_bytes();
+  return bytes;
+}
+
 }  // namespace valora::ops

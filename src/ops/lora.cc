@@ -24,6 +24,7 @@ AdapterWeights::AdapterWeights(size_t modules, PanelLayout layout)
     TORCH_CHECK(s.module < 0 || static_cast<size_t>(s.module) >= modules || !touches(s.module),
                 "an adapter twice on module ", s.module);
     touch(s.module) = {{}, {}, s.rank, s.in, s.out, s.scale};
+    max_rank_ = std::max(max_rank_, s.rank);
     format_ = {layout_->form(), layout_->dtype()};
   }
 }
@@ -44,6 +45,7 @@ void AdapterWeights::set(int module, LoraWeight weight, float scale) {
       "], or in different forms");
   touch(module) = {factor_of(a), factor_of(b), a.out(), a.in(), b.out(), scale};
   format_ = a.format();
+  max_rank_ = std::max(max_rank_, a.out());
   weights_[module] = std::move(weight);
   on_device_ = nullptr;
 }

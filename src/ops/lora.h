@@ -69,6 +69,7 @@ class AdapterWeights {
   std::span<const uint64_t> touched() const { return touched_; }
   // Of all weights; absent if no module is touched.
   std::optional<WeightFormat> format() const { return format_; }
+  int64_t max_rank() const { return max_rank_; }  // of its modules; 0 if none is touched
   // The addresses of layout()->pieces() while the adapter is placed.
   std::span<const void* const> pieces() const { return pieces_; }
   // The table that the kernels of a GPU read. They make it when it is first needed.
@@ -84,6 +85,7 @@ class AdapterWeights {
   std::optional<PanelLayout> layout_;
   std::vector<const void*> pieces_;  // the addresses of layout_->pieces(), for the table
   bool placed_ = false;
+  int64_t max_rank_ = 0;
   mutable std::shared_ptr<const DeviceAdapter> on_device_;
 };
 

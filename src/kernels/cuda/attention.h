@@ -44,6 +44,7 @@ struct AttentionShape {
   // Whether all rows of q, k, v, out and the cache begin 16-byte aligned.
   bool aligned = true;
   int32_t multiprocessors = 132;
+  int32_t shared_bytes = 227 << 10;  // that a thread block can have
 };
 
 AttentionKernels attention_kernels(const AttentionShape& shape);

@@ -7,6 +7,8 @@ namespace valora::kernels::cuda {
 
 // Of the current GPU; 132, an H100's, if there is none.
 int32_t multiprocessors();
+// That a thread block of it can have.
+int32_t shared_bytes();
 const char* message_of(Status status);
 
 }  // namespace valora::kernels::cuda

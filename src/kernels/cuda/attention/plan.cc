@@ -46,10 +46,17 @@ void add_span(AttentionPlan& plan, const QuerySpan& span) {
   }
 }
 
+// Of the larger of the two kernels' rings, rounded up.
+int32_t shared_bytes_of(int32_t dim) {
+  if (dim <= 64) return 64 << 10;
+  return dim <= 96 ? 96 << 10 : dim <= 128 ? 108 << 10 : 160 << 10;
+}
+
 }  // namespace
 
 AttentionKernels attention_kernels(const AttentionShape& shape) {
-  const bool fits = shape.dtype != Dtype::kFloat && shape.aligned && shape.dim % 8 == 0 &&
+  const bool fits = shape.shared_bytes >= shared_bytes_of(shape.dim) &&
+                    shape.dtype != Dtype::kFloat && shape.aligned && shape.dim % 8 == 0 &&
                     shape.dim <= 256 && shape.heads / shape.kv_heads <= kWidePrefillRows;
   return fits ? AttentionKernels::kTensorCores : AttentionKernels::kPlain;
 }

@@ -3,14 +3,20 @@
 #include <cuda_runtime_api.h>
 
 namespace valora::kernels::cuda {
+namespace {
 
-int32_t multiprocessors() {
-  int device = 0, count = 0;
-  const bool known =
-      cudaGetDevice(&device) == cudaSuccess &&
-      cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device) == cudaSuccess;
-  return known && count > 0 ? count : 132;
+int32_t attribute(cudaDeviceAttr name, int32_t without_gpu) {
+  int device = 0, value = 0;
+  const bool known = cudaGetDevice(&device) == cudaSuccess &&
+                     cudaDeviceGetAttribute(&value, name, device) == cudaSuccess;
+  return known && value > 0 ? value : without_gpu;
 }
+
+}  // namespace
+
+int32_t multiprocessors() { return attribute(cudaDevAttrMultiProcessorCount, 132); }
+
+int32_t shared_bytes() { return attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin, 227 << 10); }
 
 const char* message_of(Status status) {
   return cudaGetErrorString(static_cast<cudaError_t>(status));
