@@ -43,7 +43,7 @@ TORCH_FOLDER := from importlib.util import find_spec; print(find_spec('torch').s
 # calls keep them.
 define configure
 @[ -f $(BUILD)/build.ninja ] $(if $(1),&& grep -q '^VALORA_TESTS:BOOL=ON' $(BUILD)/CMakeCache.txt) || \
-  cmake -S . -B $(BUILD) -G Ninja -DVALORA_TESTS=$(if $(1),ON,OFF) -DVALORA_UNITY=ON \
+  cmake -S . -B $(BUILD) -G Ninja -DVALORA_TESTS=$(if $(1),ON,OFF) \
   -DCMAKE_PREFIX_PATH="$$($(PY) -c "$(TORCH_FOLDER)")/share/cmake" > $(BUILD).log 2>&1 \
   || { cat $(BUILD).log; exit 1; }
 endef
