@@ -65,7 +65,7 @@ class CudaDecodeGraphs final : public DecodeGraphs {
     return kind;
   }
 
-  // The last used are first.
+  // The last used is found first.
   Graph& find(const Kind& kind) {
     const auto it = std::ranges::find(graphs_, kind, &Graph::kind);
     if (it != graphs_.end()) {

@@ -4,7 +4,6 @@
 
 #include <ATen/ATen.h>
 
-#include <compare>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -21,7 +20,7 @@ struct DecodeBounds {
   int32_t longest = 0;    // tokens of a sequence, with its new one
   int32_t lora_rows = 0;  // tokens of all segments of adapters; 0: no adapters
   int32_t max_rank = 0;
-  auto operator<=>(const DecodeBounds&) const = default;
+  bool operator==(const DecodeBounds&) const = default;
 };
 // The smallest of a few sets of bounds that hold a step; absent if it is not of one token per
 // sequence, or has too many of them.
