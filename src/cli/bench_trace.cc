@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <iostream>
 #include <iterator>
+#include <memory>
 #include <optional>
 
 #include "bench/trace/simulated_trace.h"
@@ -119,9 +120,16 @@ Result<std::vector<LoadAdapter>> adapters_of(const Flags& flags) {
   return loads;
 }
 
+LiveTrace live_setting(const Flags& flags) {
+  return {.engine = flags.engine,
+          .picture_size = flags.picture_size,
+          .timeline = flags.timeline,
+          .ttft_target = flags.workload.ttft_target};
+}
+
 // What the systems run on: an engine, or simulated costs.
 struct Ground {
-  std::vector<LoadAdapter> adapters;
+  std::unique_ptr<TraceEngine> engine;
   bench::SimulatedServer server;
 };
 
@@ -130,7 +138,8 @@ Result<Ground> ground_of(const Flags& flags) {
   if (!flags.servers.empty()) return ground;
   if (!flags.simulated) {
     VALORA_TRY(adapters, adapters_of(flags));
-    ground.adapters = std::move(adapters);
+    VALORA_TRY(engine, TraceEngine::start(live_setting(flags), chosen_systems(flags), adapters));
+    ground.engine = std::move(engine);
     return ground;
   }
   VALORA_TRY(costs, simulated_costs(flags));
@@ -145,17 +154,11 @@ Result<Ground> ground_of(const Flags& flags) {
   return ground;
 }
 
-LiveTrace live_setting(const Flags& flags) {
-  return {.engine = flags.engine,
-          .picture_size = flags.picture_size,
-          .timeline = flags.timeline,
-          .ttft_target = flags.workload.ttft_target};
-}
-
 // A run of a rival at a point.
 struct Run {
   const TracePoint& point;
   const Rival& rival;
+  size_t system;  // its index, if it is one
   const std::vector<sim::Arrival>& arrivals;
 };
 
@@ -164,9 +167,7 @@ Result<TraceOutcome> run_one(const Flags& flags, const Ground& ground, const Run
   if (run.rival.server)
     return run_on_server(live_setting(flags), *run.rival.server, run.arrivals, run.point.adapters,
                          std::move(progress));
-  if (!flags.simulated)
-    return run_live(live_setting(flags), *run.rival.system, run.arrivals, ground.adapters,
-                    std::move(progress));
+  if (!flags.simulated) return ground.engine->run(run.system, run.arrivals, std::move(progress));
   std::optional<bench::Timeline> timeline;
   if (flags.timeline > 0) timeline.emplace(flags.timeline);
   VALORA_TRY(summary, bench::run_simulated(*run.rival.system, ground.server, run.arrivals,
@@ -209,16 +210,20 @@ Result<std::vector<ComparedTrace>> run_point(const Flags& flags, const Ground& g
   const size_t rounds = flags.simulated ? 1 : static_cast<size_t>(flags.rounds);
   std::vector<std::vector<TraceSummary>> summaries(rivals.size());
   std::vector<ComparedTrace> rows;
-  for (const Rival& rival : rivals) rows.push_back({point, rival.name, {}, {}, {}});
+  for (const Rival& rival : rivals) rows.push_back({.point = point, .system = rival.name});
   for (size_t i = 0; i < rounds * rivals.size(); ++i) {
     const size_t at = (i + i / rivals.size()) % rivals.size();
     auto shown = progress.begin(rivals[at].name + ", " + name, arrivals.size());
-    VALORA_TRY(outcome, run_one(flags, ground, {point, rivals[at], arrivals}, std::move(shown)));
+    VALORA_TRY(outcome,
+               run_one(flags, ground, {point, rivals[at], at, arrivals}, std::move(shown)));
     summaries[at].push_back(outcome.summary);
-    rows[at].token_latencies.push_back(outcome.summary.token_latency);
+    const double latency = outcome.summary.token_latency;
+    rows[at].token_latencies.push_back(latency);
+    rows[at].at_costs_speed.push_back(latency / outcome.summary.cost_correction);
     rows[at].timeline = std::move(outcome.timeline);
   }
   for (size_t i = 0; i < rivals.size(); ++i) rows[i].summary = bench::mean_of(summaries[i]);
+  compare_rounds(rows);
   return rows;
 }
 

@@ -8,12 +8,10 @@
 #include "bench/serve/image_maker.h"
 #include "bench/serve/served_models.h"
 #include "cli/named_option.h"
-#include "engine/serving_engine.h"
+#include "engine/policy_of.h"
 
 namespace valora::cli {
 namespace {
-
-using bench::TraceSummary;
 
 constexpr int kServerTimeout = 3600;  // seconds per request: a queue may be long
 
@@ -41,50 +39,72 @@ class TimelineObserver final : public StepObserver {
   bench::Timeline timeline_;
 };
 
-bench::LiveOptions live_options(const LiveTrace& setting, std::function<void(size_t)> progress) {
+// A picture per arrival and number; those of other runs are others.
+std::function<std::string(size_t, int)> pictures(const LiveTrace& setting, size_t run) {
   const bench::ImageLoad image{
       .count = 1, .width = setting.picture_size, .height = setting.picture_size};
-  return {.picture =
-              [image](size_t index, int i) {
-                const auto seed = index * 1000 + static_cast<size_t>(i);
-                return value_or_throw(bench::random_image_url(image, seed));
-              },
-          .progress = std::move(progress)};
+  return [image, run](size_t index, int i) {
+    const size_t seed = (run * 1'000'000 + index) * 1000 + static_cast<size_t>(i);
+    return value_or_throw(bench::random_image_url(image, seed));
+  };
 }
 
 }  // namespace
 
-Result<TraceOutcome> run_live(const LiveTrace& setting, const bench::TraceSystem& system,
-                              const std::vector<sim::Arrival>& arrivals,
-                              const std::vector<LoadAdapter>& adapters,
-                              std::function<void(size_t)> progress) {
-  EngineOptions options = setting.engine;
-  options.scheduling.policy = system.policy;
-  options.scheduling.max_adapters = system.max_adapters;
-  options.prefix_caching = options.prefix_caching && system.prefix_caching;
-  VALORA_TRY(engine, ServingEngine::start(options));
-  std::vector<std::string> names;
+Result<std::unique_ptr<TraceEngine>> TraceEngine::start(
+    const LiveTrace& setting, std::span<const bench::TraceSystem* const> systems,
+    const std::vector<LoadAdapter>& adapters) {
+  std::unique_ptr<TraceEngine> made(new TraceEngine(setting, systems));
+  std::vector<std::unique_ptr<scheduler::Policy>> policies;
+  for (const bench::TraceSystem* system : systems) {
+    SchedulingOptions options = setting.engine.scheduling;
+    options.policy = system->policy;
+    options.max_adapters = system->max_adapters;
+    VALORA_TRY(policy, policy_of(options));
+    policies.push_back(std::move(policy));
+  }
+  auto in_turn = std::make_unique<bench::PoliciesInTurn>(std::move(policies));
+  made->policies_ = in_turn.get();
+  VALORA_TRY(engine, ServingEngine::start(setting.engine, real_clock(), std::move(in_turn)));
   for (const LoadAdapter& load : adapters) {
     VALORA_CHECK(load_adapter_now(*engine, load));
-    names.push_back(load.name);
+    made->adapters_.push_back(load.name);
   }
   bench::EngineTarget target(*engine);
-  warm_up(target, names);
-  const EngineStats before = engine->stats();
-  const auto run = [&] {
-    bench::LiveReport report =
-        bench::run_live(target, arrivals, names, live_options(setting, std::move(progress)));
-    report.stats.mode_switches -= before.mode_switches;
-    report.stats.merges -= before.merges;
-    report.stats.merge_seconds -= before.merge_seconds;
-    return bench::summary_of(arrivals, report, setting.ttft_target);
+  warm_up(target, made->adapters_);
+  made->engine_ = std::move(engine);
+  return made;
+}
+
+bench::LiveOptions TraceEngine::live_options(const bench::TraceSystem& system,
+                                             std::function<void(size_t)> progress) const {
+  // Without a prefix cache no request has another one's salt.
+  const auto salt = [run = runs_, alone = !system.prefix_caching](size_t index) {
+    return alone ? fmt::format("run {}, {}", run, index) : fmt::format("run {}", run);
   };
-  if (setting.timeline == 0) return TraceOutcome{run(), {}};
-  TimelineObserver observer(setting.timeline);
-  engine->set_observer(&observer);
-  const TraceSummary summary = run();
-  engine->set_observer(nullptr);
-  return TraceOutcome{summary, observer.take()};
+  return {.picture = pictures(setting_, runs_), .salt = salt, .progress = std::move(progress)};
+}
+
+TraceOutcome TraceEngine::run(size_t system, const std::vector<sim::Arrival>& arrivals,
+                              std::function<void(size_t)> progress) {
+  ++runs_;
+  policies_->take(system);
+  const EngineStats before = engine_->stats();
+  TraceOutcome outcome;
+  std::optional<TimelineObserver> observer;
+  if (setting_.timeline > 0) {
+    observer.emplace(setting_.timeline);
+    engine_->set_observer(&*observer);
+  }
+  bench::LiveReport report = bench::run_live(*engine_, arrivals, adapters_,
+                                             live_options(*systems_[system], std::move(progress)));
+  engine_->set_observer(nullptr);
+  report.stats.mode_switches -= before.mode_switches;
+  report.stats.merges -= before.merges;
+  report.stats.merge_seconds -= before.merge_seconds;
+  outcome.summary = bench::summary_of(arrivals, report, setting_.ttft_target);
+  if (observer) outcome.timeline = observer->take();
+  return outcome;
 }
 
 Result<TraceOutcome> run_on_server(const LiveTrace& setting, const bench::ServerAddress& server,
@@ -101,8 +121,9 @@ Result<TraceOutcome> run_on_server(const LiveTrace& setting, const bench::Server
   models.adapters.resize(static_cast<size_t>(adapters));
   bench::ServerTarget target(server, models.base, kServerTimeout);
   warm_up(target, models.adapters);
-  const bench::LiveReport report = bench::run_live(target, arrivals, models.adapters,
-                                                   live_options(setting, std::move(progress)));
+  const bench::LiveReport report = bench::run_live(
+      target, arrivals, models.adapters,
+      {.picture = pictures(setting, 0), .salt = {}, .progress = std::move(progress)});
   return TraceOutcome{bench::summary_of(arrivals, report, setting.ttft_target), {}};
 }
 

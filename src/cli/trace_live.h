@@ -1,16 +1,22 @@
-// Runs a workload on an engine of its own, or on a server.
+// Runs workloads on an engine, or on a server.
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <optional>
+#include <span>
+#include <string>
 #include <vector>
 
 #include "api/load_adapter.h"
 #include "api/options.h"
+#include "bench/live/live_run.h"
+#include "bench/live/policies_in_turn.h"
 #include "bench/live/server_target.h"
 #include "bench/trace/summary.h"
 #include "bench/trace/systems.h"
 #include "bench/trace/timeline.h"
+#include "engine/serving_engine.h"
 
 namespace valora::cli {
 
@@ -26,12 +32,33 @@ struct LiveTrace {
   double ttft_target = 6;  // seconds
 };
 
-// adapters: by AdapterId of the arrivals. Each one runs once before the measurement. progress gets
-// the number of ended requests. Errors are those of starting the engine and loading.
-Result<TraceOutcome> run_live(const LiveTrace& setting, const bench::TraceSystem& system,
-                              const std::vector<sim::Arrival>& arrivals,
-                              const std::vector<LoadAdapter>& adapters,
-                              std::function<void(size_t)> progress);
+// An engine on which systems that differ in their policies run in turn.
+class TraceEngine {
+ public:
+  // adapters: by AdapterId of the arrivals; each one is loaded and runs once. Errors are those of
+  // starting the engine and loading.
+  static Result<std::unique_ptr<TraceEngine>> start(
+      const LiveTrace& setting, std::span<const bench::TraceSystem* const> systems,
+      const std::vector<LoadAdapter>& adapters);
+
+  // system: its index. A run finds no KV of earlier ones. progress gets the number of ended
+  // requests.
+  TraceOutcome run(size_t system, const std::vector<sim::Arrival>& arrivals,
+                   std::function<void(size_t)> progress);
+
+ private:
+  TraceEngine(const LiveTrace& setting, std::span<const bench::TraceSystem* const> systems)
+      : setting_(setting), systems_(systems.begin(), systems.end()) {}
+  bench::LiveOptions live_options(const bench::TraceSystem& system,
+                                  std::function<void(size_t)> progress) const;
+
+  const LiveTrace setting_;
+  const std::vector<const bench::TraceSystem*> systems_;
+  std::vector<std::string> adapters_;  // their names
+  bench::PoliciesInTurn* policies_ = nullptr;
+  std::unique_ptr<ServingEngine> engine_;
+  size_t runs_ = 0;
+};
 
 // The first `adapters` of those that the server lists stand for the AdapterIds. Errors:
 // kUnavailable; kInvalidArgument if it has fewer, or does not name its base model.

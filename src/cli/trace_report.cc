@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "base/quantile.h"
+
 namespace valora::cli {
 namespace {
 
@@ -31,7 +33,22 @@ Json json_of(const bench::Percentiles& p) {
   return {{"mean", p.mean}, {"p50", p.p50}, {"p99", p.p99}};
 }
 
+double median_ratio(const std::vector<double>& of, const std::vector<double>& over) {
+  std::vector<double> ratios;
+  for (size_t i = 0; i < std::min(of.size(), over.size()); ++i)
+    if (over[i] > 0) ratios.push_back(of[i] / over[i]);
+  std::ranges::sort(ratios);
+  return ratios.empty() ? 1 : quantile(ratios, 0.5);
+}
+
 }  // namespace
+
+void compare_rounds(std::span<ComparedTrace> rows) {
+  for (ComparedTrace& row : rows) {
+    row.over_first = median_ratio(row.token_latencies, rows[0].token_latencies);
+    row.over_first_at_costs_speed = median_ratio(row.at_costs_speed, rows[0].at_costs_speed);
+  }
+}
 
 std::string text_of(const std::vector<ComparedTrace>& rows) {
   std::vector<TracePoint> points;
@@ -42,6 +59,12 @@ std::string text_of(const std::vector<ComparedTrace>& rows) {
   std::string text = fmt::format("{:<{}} {:<23}{:>9}{:>9}{:>9}{:>9}{:>9}{:>9}{:>9}{:>8}{:>8}\n",
                                  "point", width, "policy", "ms/token", "TTFT ms", "p99", "TPOT ms",
                                  "p99", "tokens/s", "in time", "merges", "failed");
+  const bool rounds = std::ranges::any_of(
+      rows, [](const ComparedTrace& row) { return row.token_latencies.size() > 1; });
+  if (rounds) {
+    text.pop_back();
+    text += fmt::format("{:>9}{:>11}\n", "/ first", "at costs'");
+  }
   for (size_t i = 0; i < rows.size(); ++i) {
     const TraceSummary& s = rows[i].summary;
     text += fmt::format(
@@ -49,6 +72,10 @@ std::string text_of(const std::vector<ComparedTrace>& rows) {
         names[i], width, rows[i].system, 1e3 * s.token_latency, 1e3 * s.ttft.mean, 1e3 * s.ttft.p99,
         1e3 * s.tpot.mean, 1e3 * s.tpot.p99, s.tokens_per_second, 100 * s.attainment, s.merges,
         s.failed);
+    if (!rounds) continue;
+    text.pop_back();
+    text +=
+        fmt::format("{:>9.3f}{:>11.3f}\n", rows[i].over_first, rows[i].over_first_at_costs_speed);
   }
   return text;
 }
@@ -61,6 +88,9 @@ Json json_of(const ComparedTrace& row) {
               {"failed", s.failed},
               {"token_latency_seconds", s.token_latency},
               {"token_latency_rounds", row.token_latencies},
+              {"token_latency_rounds_at_costs_speed", row.at_costs_speed},
+              {"over_first", row.over_first},
+              {"over_first_at_costs_speed", row.over_first_at_costs_speed},
               {"ttft_seconds", json_of(s.ttft)},
               {"tpot_seconds", json_of(s.tpot)},
               {"requests_per_second", s.requests_per_second},

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -15,12 +16,19 @@ namespace valora::cli {
 struct ComparedTrace {
   TracePoint point;
   std::string system;
-  bench::TraceSummary summary;              // the mean of the rounds
-  std::vector<double> token_latencies;      // seconds, one per round
+  bench::TraceSummary summary;  // the mean of the rounds
+  // One per round: seconds, as measured and at the speed at which the costs were measured
+  // (TraceSummary::cost_correction).
+  std::vector<double> token_latencies, at_costs_speed;
+  // Medians over the rounds of these, in those of the point's first system in the same round.
+  double over_first = 1, over_first_at_costs_speed = 1;
   std::optional<bench::Timeline> timeline;  // of the last round
 };
 
-// A table, one row each.
+// Sets what is relative to the first of these rows, which are those of a point.
+void compare_rounds(std::span<ComparedTrace> rows);
+
+// A table, one row each. With several rounds, the figures relative to the first system are added.
 std::string text_of(const std::vector<ComparedTrace>& rows);
 Json json_of(const ComparedTrace& row);
 

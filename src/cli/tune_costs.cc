@@ -3,12 +3,14 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <mutex>
 #include <random>
 
 #include "api/waiting_calls.h"
 #include "bench/live/live_run.h"
+#include "bench/live/policies_in_turn.h"
 #include "engine/serving_engine.h"
 #include "generator/train/peft_writer.h"
 #include "models/registry.h"
@@ -27,7 +29,22 @@ constexpr int kLowRank = 8, kHighRank = 32;
 constexpr int kLowRanked = 8, kHighRanked = 2;
 constexpr int kAnswer = 16;             // tokens per answer
 constexpr int kMostPromptTokens = 800;  // of all requests of a scene
-constexpr int kWarmUp = 6;              // steps of each engine that do not count
+constexpr int kWarmUp = 6;              // steps that do not count
+constexpr int kMostApart = 4;           // requests of different adapters in a merged scene
+
+// Modes by policies that take no other one; in this order in the report. One engine runs them in
+// turn, so that a slow moment of the machine is not one mode's.
+constexpr std::array kModes = {SchedulingPolicy::kUnmerged, SchedulingPolicy::kMerged,
+                               SchedulingPolicy::kMixture};
+
+Result<std::unique_ptr<bench::PoliciesInTurn>> policies_of_modes() {
+  std::vector<std::unique_ptr<scheduler::Policy>> policies;
+  for (const SchedulingPolicy mode : kModes) {
+    VALORA_TRY(policy, scheduler::make_policy(name_of(mode)));
+    policies.push_back(std::move(policy));
+  }
+  return std::make_unique<bench::PoliciesInTurn>(std::move(policies));
+}
 
 // A folder that is removed at the end.
 class ScratchFolder {
@@ -84,9 +101,14 @@ scheduler::AdapterId adapter_of(Assignment assignment, int request) {
   return scheduler::kBaseModel;
 }
 
-// Batches of requests that come together: one size, with each assignment in turn, so that a slow
-// moment of the machine is not one assignment's.
-std::vector<std::vector<sim::Arrival>> make_scenes(std::mt19937& random, int most_tokens) {
+struct Scene {
+  size_t mode = 0;  // of kModes
+  std::vector<sim::Arrival> requests;
+};
+
+// Batches of requests that come together: one size, with each assignment and mode in turn, so that
+// a slow moment of the machine is not one assignment's or mode's.
+std::vector<Scene> make_scenes(std::mt19937& random, int most_tokens) {
   const auto pick = [&](auto& values) { return values[random() % std::size(values)]; };
   constexpr int kRequests[] = {1, 2, 4, 8, 16, 32}, kPrompts[] = {16, 64, 200, 400, 800};
   const int requests = pick(kRequests);
@@ -94,14 +116,20 @@ std::vector<std::vector<sim::Arrival>> make_scenes(std::mt19937& random, int mos
       std::clamp(std::min(pick(kPrompts), most_tokens - kAnswer), 1, kMostPromptTokens / requests);
   std::vector<Assignment> assignments(std::begin(kAssignments), std::end(kAssignments));
   std::ranges::shuffle(assignments, random);
-  std::vector<std::vector<sim::Arrival>> scenes;
+  std::vector<Scene> scenes;
   for (const Assignment assignment : assignments) {
-    std::vector<sim::Arrival>& scene = scenes.emplace_back();
+    std::vector<sim::Arrival> arrivals;
     for (int i = 0; i < requests; ++i) {
       sim::Arrival arrival{.answer_tokens = kAnswer, .adapter = adapter_of(assignment, i)};
       for (int t = 0; t < prompt; ++t)
         arrival.prompt.push_back(static_cast<int32_t>(random() % 256));
-      scene.push_back(std::move(arrival));
+      arrivals.push_back(std::move(arrival));
+    }
+    for (size_t mode = 0; mode < kModes.size(); ++mode) {
+      // Merged, different adapters run one after the other: small batches again, for a long time.
+      const bool apart = kModes[mode] == SchedulingPolicy::kMerged &&
+                         assignment == Assignment::kEach && requests > kMostApart;
+      if (!apart) scenes.push_back({mode, arrivals});
     }
   }
   return scenes;
@@ -112,52 +140,44 @@ class StepCollector {
   void operator()(const scheduler::StepReport& report) {
     if (report.run_seconds <= 0 || ++seen_ <= kWarmUp) return;
     const std::lock_guard lock(mutex_);
-    steps_.push_back({report.shape, report.run_seconds});
+    steps_[mode_].push_back({report.shape, report.run_seconds});
   }
-  std::vector<scheduler::MeasuredStep> take() {
+  // The mode of the steps that follow.
+  void begin(size_t mode) {
+    const std::lock_guard lock(mutex_);
+    mode_ = mode;
+  }
+  std::array<std::vector<scheduler::MeasuredStep>, kModes.size()> take() {
     const std::lock_guard lock(mutex_);
     return std::move(steps_);
   }
 
  private:
   std::mutex mutex_;
-  std::vector<scheduler::MeasuredStep> steps_;
+  std::array<std::vector<scheduler::MeasuredStep>, kModes.size()> steps_;
+  size_t mode_ = 0;
   int seen_ = 0;
 };
 
-struct Measured {
-  std::vector<scheduler::MeasuredStep> steps;
-  CostKey key;
-};
-
-Result<Measured> measure(EngineOptions options, const std::vector<RandomAdapter>& adapters,
-                         const std::string& folder, double seconds, uint32_t seed,
-                         const std::function<void(double)>& progress) {
-  options.prefix_caching = false;
-  VALORA_TRY(engine, ServingEngine::start(options));
-  std::vector<std::string> names;
-  for (const RandomAdapter& adapter : adapters) {
-    LoadAdapter load{.name = adapter.name, .path = folder + "/" + adapter.name};
-    VALORA_CHECK(load_adapter_now(*engine, std::move(load)));
-    names.push_back(adapter.name);
-  }
-  StepCollector collector;
-  engine->set_step_probe(std::ref(collector));
-  std::mt19937 random(seed);
-  const TimePoint begin = real_clock().now();
+// Runs scenes for this time.
+Status run_scenes(ServingEngine& engine, const CostTuning& tuning,
+                  const std::vector<std::string>& adapters,
+                  const std::function<void(const Scene&)>& begin,
+                  const std::function<void(double, const std::string&)>& progress) {
+  std::mt19937 random(tuning.seed);
+  const TimePoint start = real_clock().now();
   double passed = 0;
-  while (passed < seconds) {
-    for (const std::vector<sim::Arrival>& scene :
-         make_scenes(random, engine->model().max_model_len)) {
-      const bench::LiveReport report = bench::run_live(*engine, scene, names);
+  while (passed < tuning.seconds)
+    for (const Scene& scene : make_scenes(random, engine.model().max_model_len)) {
+      if (passed >= tuning.seconds) break;
+      begin(scene);
+      const bench::LiveReport report = bench::run_live(engine, scene.requests, adapters);
       for (const bench::LiveAnswer& answer : report.answers)
         if (answer.error) return *answer.error;
+      passed = seconds(real_clock().now() - start);
+      progress(std::min(passed, tuning.seconds), name_of(kModes[scene.mode]));
     }
-    passed = valora::seconds(real_clock().now() - begin);
-    progress(std::min(passed, seconds));
-  }
-  engine->set_step_probe({});
-  return Measured{collector.take(), engine->cost_key()};
+  return {};
 }
 
 }  // namespace
@@ -168,36 +188,39 @@ Result<TunedCosts> tune_costs(const CostTuning& tuning,
   if (scratch.path().empty()) return invalid("no temporary folder can be made for adapters");
   progress(0, "writing adapters");
   VALORA_TRY(adapters, write_adapters(tuning.engine, scratch.path()));
-  struct Part {
-    SchedulingPolicy policy;
-    double share;
-  };
-  constexpr Part kParts[] = {{SchedulingPolicy::kUnmerged, 0.5},
-                             {SchedulingPolicy::kMerged, 0.25},
-                             {SchedulingPolicy::kMixture, 0.25}};
-  TunedCosts tuned;
-  std::vector<scheduler::MeasuredStep> all;
-  std::vector<std::vector<scheduler::MeasuredStep>> parts;
-  double done = 0;
-  for (const Part& part : kParts) {
-    EngineOptions options = tuning.engine;
-    options.scheduling.policy = part.policy;
-    const std::string name = name_of(part.policy);
-    VALORA_TRY(measured,
-               measure(options, adapters, scratch.path(), part.share * tuning.seconds, tuning.seed,
-                       [&](double passed) { progress(done + passed, name); }));
-    done += part.share * tuning.seconds;
-    tuned.file.machine = measured.key.machine;
-    tuned.file.model = measured.key.model;
-    all.insert(all.end(), measured.steps.begin(), measured.steps.end());
-    parts.push_back(std::move(measured.steps));
+  EngineOptions options = tuning.engine;
+  options.prefix_caching = false;
+  VALORA_TRY(policies, policies_of_modes());
+  bench::PoliciesInTurn& modes = *policies;
+  VALORA_TRY(engine, ServingEngine::start(options, real_clock(), std::move(policies)));
+  std::vector<std::string> names;
+  for (const RandomAdapter& adapter : adapters) {
+    LoadAdapter load{.name = adapter.name, .path = scratch.path() + "/" + adapter.name};
+    VALORA_CHECK(load_adapter_now(*engine, std::move(load)));
+    names.push_back(adapter.name);
   }
+  StepCollector collector;
+  engine->set_step_probe(std::ref(collector));
+  const auto begin = [&](const Scene& scene) {
+    modes.take(scene.mode);
+    collector.begin(scene.mode);
+  };
+  const Status ran = run_scenes(*engine, tuning, names, begin, progress);
+  engine->set_step_probe({});
+  VALORA_CHECK(ran);
+  const CostKey key = engine->cost_key();
+  const auto parts = collector.take();
+  std::vector<scheduler::MeasuredStep> all;
+  for (const auto& steps : parts) all.insert(all.end(), steps.begin(), steps.end());
   VALORA_TRY(fitted, scheduler::fit_costs(all));
+  TunedCosts tuned;
+  tuned.file.machine = key.machine;
+  tuned.file.model = key.model;
   tuned.file.fitted = fitted;
   tuned.steps = static_cast<int>(all.size());
   for (size_t i = 0; i < parts.size(); ++i)
-    tuned.modes.emplace_back(name_of(kParts[i].policy),
-                             scheduler::with_errors(fitted.costs, parts[i]));
+    if (!parts[i].empty())
+      tuned.modes.emplace_back(name_of(kModes[i]), scheduler::with_errors(fitted.costs, parts[i]));
   return tuned;
 }
 

@@ -24,7 +24,7 @@ struct TunedCosts {
   std::vector<std::pair<std::string, scheduler::FittedCosts>> modes;
 };
 
-// Runs requests of many sizes on engines of the three modes, with adapters that it writes to a
+// Runs requests of many sizes in the three modes in turn, with adapters that it writes to a
 // temporary folder, and fits the costs to their steps. progress(done seconds, of what).
 Result<TunedCosts> tune_costs(const CostTuning& tuning,
                               const std::function<void(double, const std::string&)>& progress);

@@ -248,9 +248,11 @@ Result<std::vector<StepOutput>> Runner::run(const StepPlan& plan) {
     if (plan.shape.prefill_tokens == 0) decode_time_ = clock_.now() - begin;
     return outputs;
   } catch (const LostWeights&) {
+    masks_.stop();
     throw;
   } catch (const std::exception& e) {
     spdlog::error("a step of {} tokens failed: {}", plan.total_tokens, reason_of(e));
+    masks_.stop();
     try {
       ops::wait_for(device_);
     } catch (const std::exception&) {  // the first error counts
@@ -259,7 +261,16 @@ Result<std::vector<StepOutput>> Runner::run(const StepPlan& plan) {
   }
 }
 
+// While the model runs. At the start of an answer the mask is known.
+void Runner::fill_masks(const StepPlan& plan) {
+  std::vector<grammar::GrammarMatcher*> matchers;
+  for (const StepItem& item : plan.items)
+    if (item.yields && sequence_of(item).grammar) matchers.push_back(&*sequence_of(item).grammar);
+  masks_.begin(std::move(matchers));
+}
+
 std::vector<StepOutput> Runner::forward(const StepPlan& plan) {
+  fill_masks(plan);
   models::Batch batch = build_batch(plan);
   const at::Tensor hidden = hidden_states(batch);
   for (size_t i = 0; i < plan.items.size(); ++i)
@@ -287,7 +298,9 @@ std::vector<StepOutput> Runner::forward(const StepPlan& plan) {
     outputs.push_back(std::move(output));
   }
   if (!sampled_rows.empty()) {
-    sample(outputs, logits_of(hidden, sampled_rows));
+    const at::Tensor logits = logits_of(hidden, sampled_rows);
+    masks_.stop();
+    sample(outputs, logits);
   } else {
     ops::wait_for(device_);  // the step ends here: for its time, and for the next one's tables
   }

@@ -12,6 +12,7 @@
 #include "engine/mode_switcher.h"
 #include "engine/sequence.h"
 #include "engine/visual_encoder.h"
+#include "grammar/mask_filler.h"
 #include "models/model.h"
 #include "scheduler/step_executor.h"
 
@@ -43,6 +44,7 @@ class Runner final : public scheduler::StepExecutor {
   at::Tensor logits_of(const at::Tensor& hidden, const std::vector<int64_t>& rows) const;
   Duration time_for_visuals(const scheduler::StepPlan& plan) const;
   std::vector<scheduler::StepOutput> forward(const scheduler::StepPlan& plan);
+  void fill_masks(const scheduler::StepPlan& plan);
   void score_prompt(const scheduler::StepItem& item, const at::Tensor& hidden);
   void sample(std::vector<scheduler::StepOutput>& outputs, const at::Tensor& logits);
 
@@ -55,6 +57,7 @@ class Runner final : public scheduler::StepExecutor {
   std::unique_ptr<ModeSwitcher> switcher_;
   std::unique_ptr<DecodeGraphs> graphs_;  // null on CPUs
   Duration decode_time_{};                // of the last step without prompts
+  grammar::MaskFiller masks_;
 };
 
 }  // namespace valora

@@ -82,8 +82,8 @@ namespace {
 
 // The tokens that may come next, without those that end the sequence before min_tokens, with them
 // where the answer is complete. min_tokens yields where nothing else is left.
-std::vector<uint32_t> allowed_next(const Sequence& sequence, bool too_early) {
-  const grammar::MaskView mask = sequence.grammar->mask();
+std::vector<uint32_t> allowed_next(const Sequence& sequence, grammar::MaskView mask,
+                                   bool too_early) {
   std::vector<uint32_t> allowed(mask.begin(), mask.end());
   const bool may_end = sequence.grammar->may_end();
   for (const int32_t id : sequence.ending_tokens) {
@@ -95,7 +95,7 @@ std::vector<uint32_t> allowed_next(const Sequence& sequence, bool too_early) {
       allowed[id / 32] |= bit;
   }
   const bool stuck = std::ranges::all_of(allowed, [](uint32_t word) { return word == 0; });
-  return stuck && too_early ? allowed_next(sequence, false) : allowed;
+  return stuck && too_early ? allowed_next(sequence, mask, false) : allowed;
 }
 
 }  // namespace
@@ -105,7 +105,8 @@ Result<SampledToken> sample_next(Sequence& sequence, std::span<float> logits) {
   if (!sequence.grammar)
     return sequence.sampler.sample(logits,
                                    too_early ? sequence.ending_tokens : std::span<const int32_t>());
-  VALORA_TRY(token, sequence.sampler.sample(logits, {}, allowed_next(sequence, too_early)));
+  VALORA_TRY(mask, sequence.grammar->mask());
+  VALORA_TRY(token, sequence.sampler.sample(logits, {}, allowed_next(sequence, mask, too_early)));
   if (std::ranges::find(sequence.ending_tokens, token.id) != sequence.ending_tokens.end())
     return token;
   VALORA_CHECK(sequence.grammar->accept(token.id));

@@ -26,9 +26,10 @@ namespace valora {
 class ServingEngine final : public Engine {
  public:
   // Loads the model and starts the threads. Errors name the file or option at fault. `clock` must
-  // outlive the engine.
-  static Result<std::unique_ptr<ServingEngine>> start(const EngineOptions& options,
-                                                      const Clock& clock = real_clock());
+  // outlive the engine. policy: instead of the options', for measurements; null: theirs.
+  static Result<std::unique_ptr<ServingEngine>> start(
+      const EngineOptions& options, const Clock& clock = real_clock(),
+      std::unique_ptr<scheduler::Policy> policy = nullptr);
   // Running requests end with kCancelled.
   ~ServingEngine() override;
 
@@ -63,8 +64,8 @@ class ServingEngine final : public Engine {
 
  private:
   ServingEngine(const EngineOptions& options, const Clock& clock);
-  Status set_up();
-  Status load();
+  Status set_up(std::unique_ptr<scheduler::Policy> policy);
+  Status load(std::unique_ptr<scheduler::Policy> policy);
   Status load_weights();
   Result<MemoryPlan> plan_for(const scheduler::Policy& policy);
   Status make_tiers();

@@ -11,6 +11,7 @@
 #include "engine/memory_plan.h"
 #include "engine/mode_switcher.h"
 #include "engine/model_costs.h"
+#include "engine/policy_of.h"
 #include "engine/serving_engine.h"
 #include "kernels/cpu/isa/isa.h"
 #include "kernels/tiles/find_tiles.h"
@@ -79,14 +80,6 @@ Status check_limits(const EngineOptions& options) {
   return {};
 }
 
-scheduler::PolicyOptions policy_options(const SchedulingOptions& options) {
-  return {.tolerance = from_seconds(options.tolerance),
-          .merged_share = options.merged_share,
-          .starving_share = options.starving_share,
-          .merged_gain = options.merged_gain,
-          .max_adapters = options.max_adapters};
-}
-
 memory::PoolConfig pool_config(const MemoryPlan& plan, const EngineOptions& options) {
   const MemoryOptions& memory = options.memory;
   memory::PoolConfig config;
@@ -116,10 +109,10 @@ ServingEngine::ServingEngine(const EngineOptions& options, const Clock& clock)
       clock_(clock),
       adapters_(static_cast<size_t>(std::max(1, options.max_loras))) {}
 
-Result<std::unique_ptr<ServingEngine>> ServingEngine::start(const EngineOptions& options,
-                                                            const Clock& clock) {
+Result<std::unique_ptr<ServingEngine>> ServingEngine::start(
+    const EngineOptions& options, const Clock& clock, std::unique_ptr<scheduler::Policy> policy) {
   std::unique_ptr<ServingEngine> engine(new ServingEngine(options, clock));
-  VALORA_CHECK(engine->set_up());
+  VALORA_CHECK(engine->set_up(std::move(policy)));
   engine->prompt_workers_ = std::make_unique<PromptWorkers>(
       *engine->frontend_, std::max(1, options.media_workers), options.fetch.allow_http);
   engine->grammar_workers_ = std::make_unique<FairPool>(2, 1);
@@ -128,22 +121,24 @@ Result<std::unique_ptr<ServingEngine>> ServingEngine::start(const EngineOptions&
   return engine;
 }
 
-Status ServingEngine::set_up() {
+Status ServingEngine::set_up(std::unique_ptr<scheduler::Policy> policy) {
   try {
-    return load();
+    return load(std::move(policy));
   } catch (const std::exception& e) {  // mostly a failed allocation
     return unprocessable(options_.model_path + " could not be loaded: " + reason_of(e),
                          options_.model_path);
   }
 }
 
-Status ServingEngine::load() {
+Status ServingEngine::load(std::unique_ptr<scheduler::Policy> policy) {
   VALORA_TRY(device, find_device(options_.device));
   device_ = device;
   VALORA_CHECK(set_up_compute(options_));
   VALORA_CHECK(check_limits(options_));
-  VALORA_TRY(policy, scheduler::make_policy(name_of(options_.scheduling.policy),
-                                            policy_options(options_.scheduling)));
+  if (!policy) {
+    VALORA_TRY(made, policy_of(options_.scheduling));
+    policy = std::move(made);
+  }
   VALORA_CHECK(load_weights());
   VALORA_TRY(plan, plan_for(*policy));
   plan_ = std::move(plan);

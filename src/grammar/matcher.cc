@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "grammar/parts.h"
@@ -35,8 +36,10 @@ struct GrammarMatcher::State {
   std::shared_ptr<const CompiledGrammar> grammar;
   xgrammar::GrammarMatcher matcher;
   std::vector<uint32_t> mask;
-  bool may_end = false, can_go_on = false;
-  bool after_ed = false;  // the answer ends with the byte 0xED
+  std::optional<Status> filled;  // the mask, after the last token
+  bool may_end = false;
+  bool can_go_on = false;  // known once the mask is filled
+  bool after_ed = false;   // the answer ends with the byte 0xED
 };
 
 GrammarMatcher::GrammarMatcher(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -56,24 +59,29 @@ Result<GrammarMatcher> GrammarMatcher::start(std::shared_ptr<const CompiledGramm
   std::unique_ptr<State> state;
   VALORA_CHECK(guarded(kTokenLimits, "the grammar", [&] {
     state = std::make_unique<State>(grammar, xgrammar::GrammarMatcher(grammar->parts().grammar));
+    state->may_end = state->matcher.IsCompleted();
   }));
   GrammarMatcher matcher(std::move(state));
-  VALORA_CHECK(matcher.look_ahead());
+  VALORA_CHECK(matcher.mask());
   return matcher;
 }
 
-MaskView GrammarMatcher::mask() const { return state_->mask; }
+Result<MaskView> GrammarMatcher::mask() {
+  if (!state_->filled) state_->filled = fill();
+  VALORA_CHECK(*state_->filled);
+  return MaskView(state_->mask);
+}
+
 bool GrammarMatcher::may_end() const { return state_->may_end; }
 bool GrammarMatcher::must_end() const { return state_->may_end && !state_->can_go_on; }
 
-Status GrammarMatcher::look_ahead() {
+Status GrammarMatcher::fill() {
   State& s = *state_;
   VALORA_CHECK(guarded(kTokenLimits, "the grammar", [&] {
     int64_t size = 0;
     DLTensor view = view_of(s.mask, size);
     // Without a need for a mask, its words are not all written.
     if (!s.matcher.FillNextTokenBitmask(&view)) std::ranges::fill(s.mask, ~uint32_t{0});
-    s.may_end = s.matcher.IsCompleted();
   }));
   const TokenTable& tokens = *s.grammar->parts().tokens;
   if (s.after_ed)
@@ -87,20 +95,19 @@ Status GrammarMatcher::look_ahead() {
 }
 
 Status GrammarMatcher::accept(int32_t token) {
-  if (!allows(state_->mask, token))
-    return invalid(fmt::format("the grammar does not allow token {} here", token));
+  State& s = *state_;
+  VALORA_TRY(allowed, mask());
   bool taken = false;
-  VALORA_CHECK(
-      guarded(kTokenLimits, "the grammar", [&] { taken = state_->matcher.AcceptToken(token); }));
+  if (allows(allowed, token))
+    VALORA_CHECK(guarded(kTokenLimits, "the grammar", [&] {
+      taken = s.matcher.AcceptToken(token);
+      if (taken) s.may_end = s.matcher.IsCompleted();
+    }));
   if (!taken) return invalid(fmt::format("the grammar does not allow token {} here", token));
-  state_->after_ed = state_->grammar->parts().tokens->bytes[token].ends_with('\xED');
-  return look_ahead();
-}
-
-Status GrammarMatcher::reset() {
-  VALORA_CHECK(guarded(kTokenLimits, "the grammar", [&] { state_->matcher.Reset(); }));
-  state_->after_ed = false;
-  return look_ahead();
+  s.after_ed = s.grammar->parts().tokens->bytes[token].ends_with('\xED');
+  s.filled.reset();
+  if (s.may_end) VALORA_CHECK(mask());
+  return {};
 }
 
 }  // namespace valora::grammar

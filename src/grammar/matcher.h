@@ -30,22 +30,23 @@ class GrammarMatcher {
   GrammarMatcher& operator=(GrammarMatcher&&) noexcept;
   ~GrammarMatcher();
 
-  // Which tokens may follow; those that end an answer are not among them.
-  MaskView mask() const;
+  // Which tokens may follow; those that end an answer are not among them. The first call after a
+  // token fills the mask, the others return it. kUnprocessable if no token of the vocabulary
+  // continues the answer although it is not complete; kInvalidArgument if finding out takes more
+  // than 0.25 seconds.
+  Result<MaskView> mask();
   // Whether the answer so far is complete, and whether nothing can follow it.
   bool may_end() const;
   bool must_end() const;
 
-  // Takes a token that the mask allows. kInvalidArgument for any other; kUnprocessable if no token
-  // of the vocabulary continues the answer although it is not complete, or if finding out takes
-  // more than 0.25 seconds.
+  // Takes a token that the mask allows. kInvalidArgument for any other. Where the answer may end,
+  // the mask is filled at once, because must_end() depends on it, and may be an error as above.
   Status accept(int32_t token);
-  Status reset();
 
  private:
   struct State;
   explicit GrammarMatcher(std::unique_ptr<State> state);
-  Status look_ahead();
+  Status fill();
   std::unique_ptr<State> state_;
 };
 

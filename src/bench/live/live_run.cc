@@ -137,6 +137,7 @@ class LiveRun {
     GenerateRequest request;
     request.prompt =
         prompts_.make(index, arrival.previous ? &turns_[*arrival.previous]->answer() : nullptr);
+    if (options_.salt) request.cache_salt = options_.salt(index);
     if (arrival.tenant != 0) {
       request.tenant = std::to_string(arrival.tenant);
       request.share = arrival.share;

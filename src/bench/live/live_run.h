@@ -26,6 +26,8 @@ struct LiveOptions {
   // with pictures: they are sent as chats, whose text has about as many words as the prompt has
   // tokens.
   std::function<std::string(size_t, int)> picture;
+  // GenerateRequest::cache_salt of an arrival; empty: none.
+  std::function<std::string(size_t)> salt;
   // Called now and then with the number of ended requests.
   std::function<void(size_t)> progress;
 };

@@ -36,6 +36,17 @@ sim::Arrival question(double at, std::vector<int32_t> prompt, int answer_tokens,
   return arrival;
 }
 
+TEST(LiveRun, SaltsKeepTheRequestsOfARunApart) {
+  FakeEngine engine(FakeOptions{.script = sevens});
+  const std::vector<sim::Arrival> arrivals{question(0, {1}, 1, scheduler::kBaseModel),
+                                           question(0, {2}, 1, scheduler::kBaseModel)};
+  run_live(engine, arrivals, {}, {.salt = [](size_t i) { return "run " + std::to_string(i); }});
+  run_live(engine, arrivals, {});
+  std::vector<std::string> salts;
+  for (const GenerateRequest& request : engine.requests()) salts.push_back(request.cache_salt);
+  EXPECT_EQ(salts, (std::vector<std::string>{"run 0", "run 1", "", ""}));
+}
+
 TEST(LiveRun, ATurnHoldsTheAnswersThatTheEngineGave) {
   FakeEngine engine(FakeOptions{.script = sevens});
   engine.add_adapter("zero");

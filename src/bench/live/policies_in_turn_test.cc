@@ -1,0 +1,58 @@
+#include "bench/live/policies_in_turn.h"
+
+#include <gtest/gtest.h>
+
+namespace valora::bench {
+namespace {
+
+// Adds 1 to what it remembers, and merges this adapter.
+class Counting final : public scheduler::Policy {
+ public:
+  explicit Counting(scheduler::AdapterId adapter) : adapter_(adapter) {}
+  std::string name() const override { return "counting"; }
+  bool merges() const override { return adapter_ != scheduler::kBaseModel; }
+  scheduler::PolicyPlan plan(const scheduler::PolicyState& state, TimePoint) const override {
+    scheduler::PolicyPlan plan;
+    plan.merged = adapter_;
+    plan.memory.saved = state.memory.saved + 1;
+    return plan;
+  }
+
+ private:
+  const scheduler::AdapterId adapter_;
+};
+
+std::vector<std::unique_ptr<scheduler::Policy>> merging(
+    std::initializer_list<scheduler::AdapterId> adapters) {
+  std::vector<std::unique_ptr<scheduler::Policy>> policies;
+  for (const scheduler::AdapterId adapter : adapters)
+    policies.push_back(std::make_unique<Counting>(adapter));
+  return policies;
+}
+
+TEST(PoliciesInTurn, PlansWithThePolicyThatWasTaken) {
+  PoliciesInTurn policies(merging({3, 5}));
+  EXPECT_EQ(policies.plan({}, {}).merged, 3);
+  policies.take(1);
+  EXPECT_EQ(policies.plan({}, {}).merged, 5);
+}
+
+TEST(PoliciesInTurn, EachPolicyHasItsOwnMemory) {
+  PoliciesInTurn policies(merging({3, 5}));
+  EXPECT_EQ(policies.plan({}, {}).memory.saved, 1);
+  policies.take(1);
+  scheduler::PolicyState others;
+  others.memory.saved = 40;  // the scheduler hands back what the last plan remembered
+  EXPECT_EQ(policies.plan(others, {}).memory.saved, 1);
+  EXPECT_EQ(policies.plan(others, {}).memory.saved, 2);
+  policies.take(0);
+  EXPECT_EQ(policies.plan(others, {}).memory.saved, 2);
+}
+
+TEST(PoliciesInTurn, MergesIfOneOfThemDoes) {
+  EXPECT_TRUE(PoliciesInTurn(merging({scheduler::kBaseModel, 3})).merges());
+  EXPECT_FALSE(PoliciesInTurn(merging({scheduler::kBaseModel})).merges());
+}
+
+}  // namespace
+}  // namespace valora::bench

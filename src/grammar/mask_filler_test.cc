@@ -1,0 +1,103 @@
+#include "grammar/mask_filler.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <random>
+#include <thread>
+
+#include "grammar/testing/byte_vocabulary.h"
+
+namespace valora::grammar {
+namespace {
+
+GrammarCompiler& compiler() {
+  static GrammarCompiler shared(byte_vocabulary());
+  return shared;
+}
+
+GrammarMatcher start(const GrammarSpec& spec) {
+  const auto compiled = compiler().compile(spec);
+  EXPECT_TRUE(compiled.ok()) << compiled.error().message;
+  return *GrammarMatcher::start(*compiled);
+}
+
+std::vector<uint32_t> words(GrammarMatcher& matcher) {
+  const auto mask = matcher.mask();
+  EXPECT_TRUE(mask.ok());
+  return mask.ok() ? std::vector<uint32_t>(mask->begin(), mask->end()) : std::vector<uint32_t>();
+}
+
+int32_t any_allowed(GrammarMatcher& matcher, std::mt19937& random) {
+  std::vector<int32_t> ids;
+  const auto mask = words(matcher);
+  for (int32_t id = 0; id < kTestVocabulary; ++id)
+    if (allows(mask, id)) ids.push_back(id);
+  return ids.at(random() % ids.size());
+}
+
+TEST(MaskFiller, MasksAreTheSameWhoeverFillsThem) {
+  std::mt19937 random(3);
+  std::vector<GrammarMatcher> ahead;
+  for (int i = 0; i < 8; ++i)
+    ahead.push_back(start(JsonSchemaSpec{R"({"type": "array", "items": {"type": "string"}})"}));
+  std::vector<GrammarMatcher> later = ahead;
+  MaskFiller filler;
+  for (int step = 0; step < 40; ++step) {
+    std::vector<GrammarMatcher*> wanted;
+    for (size_t i = 0; i < ahead.size(); ++i) {
+      if (ahead[i].must_end()) continue;
+      const int32_t token = any_allowed(later[i], random);
+      ASSERT_TRUE(ahead[i].accept(token).ok());
+      ASSERT_TRUE(later[i].accept(token).ok());
+      wanted.push_back(&ahead[i]);
+    }
+    filler.begin(wanted);
+    EXPECT_LE(filler.stop(), wanted.size());
+    for (size_t i = 0; i < ahead.size(); ++i) EXPECT_EQ(words(ahead[i]), words(later[i]));
+  }
+}
+
+TEST(MaskFiller, FillsAllIfItHasTheTime) {
+  std::vector<GrammarMatcher> matchers(5, start(ChoiceSpec{{"ab", "ac"}}));
+  std::vector<GrammarMatcher*> wanted;
+  for (GrammarMatcher& matcher : matchers) {
+    ASSERT_TRUE(matcher.accept('a').ok());
+    wanted.push_back(&matcher);
+  }
+  MaskFiller filler;
+  size_t filled = 0;
+  for (auto wait = std::chrono::milliseconds(1); filled < wanted.size() && wait.count() < 10000;
+       wait *= 2) {
+    filler.begin(wanted);
+    std::this_thread::sleep_for(wait);
+    filled = filler.stop();
+  }
+  EXPECT_EQ(filled, wanted.size());
+}
+
+TEST(MaskFiller, ADeadEndStaysAnError) {
+  Vocabulary letters;
+  letters.bytes = {"a", "b"};
+  letters.size = 2;
+  GrammarCompiler narrow(letters);
+  const auto compiled = narrow.compile(RegexSpec{"ab1"});
+  ASSERT_TRUE(compiled.ok());
+  GrammarMatcher matcher = *GrammarMatcher::start(*compiled);
+  ASSERT_TRUE(matcher.accept(0).ok());
+  ASSERT_TRUE(matcher.accept(1).ok());
+  MaskFiller filler;
+  filler.begin({&matcher});
+  filler.stop();
+  EXPECT_EQ(matcher.mask().error().code, ErrorCode::kUnprocessable);
+}
+
+TEST(MaskFiller, NothingToFillIsNoWork) {
+  MaskFiller filler;
+  EXPECT_EQ(filler.stop(), 0);
+  filler.begin({});
+  EXPECT_EQ(filler.stop(), 0);
+}
+
+}  // namespace
+}  // namespace valora::grammar
