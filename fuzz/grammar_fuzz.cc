@@ -25,8 +25,13 @@ GrammarSpec spec_of(char kind, const std::string& text) {
 // Takes the first allowed token from a position that changes with every step.
 void walk(GrammarMatcher matcher) {
   for (int step = 0; step < 60 && !matcher.must_end(); ++step) {
+    const auto mask = matcher.mask();
+    if (!mask.ok()) {
+      FUZZ_CHECK(mask.error().code != ErrorCode::kInternal);
+      return;
+    }
     int32_t token = 0;
-    while (!allows(matcher.mask(), (token + 37 * step) % kTestVocabulary)) ++token;
+    while (!allows(*mask, (token + 37 * step) % kTestVocabulary)) ++token;
     const Status taken = matcher.accept((token + 37 * step) % kTestVocabulary);
     if (!taken.ok()) {
       FUZZ_CHECK(taken.error().code != ErrorCode::kInternal);

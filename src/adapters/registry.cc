@@ -47,19 +47,22 @@ Status AdapterRegistry::check_generation(const std::string& name,
                "expected_generation"};
 }
 
-Result<AdapterEntry> AdapterRegistry::add(const std::string& name,
-                                          std::shared_ptr<const AdapterSpec> spec,
-                                          AddOptions options) {
+Result<AdapterRegistry::Prepared> AdapterRegistry::prepare(const std::string& name,
+                                                           std::shared_ptr<const AdapterSpec> spec,
+                                                           AddOptions options) {
   VALORA_CHECK(check_adapter_name(name));
   VALORA_CHECK(check_generation(name, options.expected_generation));
   if (!options.replace && find(name))
     return invalid("adapter " + name + " is already loaded", "lora_name");
-  AdapterEntry entry{
-      next_id_++,    name, spec->path, ++generation_, options.loaded_at, without_tensors(*spec),
-      options.pinned};
-  Result<AdapterEntry> added = entry;
-  entries_.insert_or_assign(name, std::move(entry));  // last, so that a lack of memory adds nothing
-  return added;
+  Entries place;
+  place.emplace(name, AdapterEntry{next_id_++, name, spec->path, ++generation_, options.loaded_at,
+                                   without_tensors(*spec), options.pinned});
+  return place.extract(place.begin());
+}
+
+void AdapterRegistry::add(Prepared prepared) noexcept {
+  entries_.erase(prepared.key());
+  entries_.insert(std::move(prepared));
 }
 
 Result<AdapterEntry> AdapterRegistry::remove(const std::string& name,

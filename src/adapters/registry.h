@@ -34,11 +34,20 @@ struct AddOptions {
 };
 
 class AdapterRegistry {
+  using Entries = std::map<std::string, AdapterEntry, std::less<>>;
+
  public:
+  // An entry with its place in the registry, which it does not take yet.
+  using Prepared = Entries::node_type;
+  static const AdapterEntry& entry_of(const Prepared& prepared) { return prepared.mapped(); }
+
   // Errors: kInvalidArgument for an invalid or existing name; kConflict if expected_generation does
-  // not match. An exception changes no entry.
-  Result<AdapterEntry> add(const std::string& name, std::shared_ptr<const AdapterSpec> spec,
+  // not match. Changes no entry.
+  Result<Prepared> prepare(const std::string& name, std::shared_ptr<const AdapterSpec> spec,
                            AddOptions options = {});
+  // Puts an entry into its place, instead of one of that name. Takes no memory. Between prepare()
+  // and this nothing else may change the registry.
+  void add(Prepared prepared) noexcept;
   // Returns the removed entry. Errors: kNotFound; kConflict as above.
   Result<AdapterEntry> remove(const std::string& name,
                               std::optional<uint64_t> expected_generation = {});
@@ -53,7 +62,7 @@ class AdapterRegistry {
  private:
   Status check_generation(const std::string& name, std::optional<uint64_t> expected) const;
 
-  std::map<std::string, AdapterEntry, std::less<>> entries_;
+  Entries entries_;
   uint64_t generation_ = 0;
   AdapterId next_id_ = 0;
 };

@@ -12,9 +12,18 @@ namespace {
 
 struct Flags {
   ScenarioFlags scenarios;
+  bench::SimulatedMachine machine;
+  int64_t pool = 0, swap = 0;  // bytes
   bool peak = false;
   bool json = false;
 };
+
+bench::SimulatedMachine machine_of(const Flags& flags) {
+  bench::SimulatedMachine machine = flags.machine;
+  machine.pool_blocks = static_cast<int32_t>(flags.pool / machine.block_bytes);
+  machine.swap_blocks = static_cast<int32_t>(flags.swap / machine.block_bytes);
+  return machine;
+}
 
 int run_bench_memory(const Flags& flags) {
   const auto scenarios = scenarios_of(flags.scenarios);
@@ -25,7 +34,7 @@ int run_bench_memory(const Flags& flags) {
     for (size_t i = 0; i < scenarios.size(); ++i) {
       bar.show(static_cast<int>(i), static_cast<int>(scenarios.size()),
                name_of(scenarios[i].application));
-      const auto runs = bench::compare(scenarios[i], {}, flags.peak);
+      const auto runs = bench::compare(scenarios[i], machine_of(flags), flags.peak);
       if (!runs.ok()) return fail(runs.error());
       out.push_back(json_of(scenarios[i], *runs));
       text += bench::comparison_text(scenarios[i], *runs);
@@ -51,8 +60,19 @@ void add_bench_memory(Command bench, std::function<int()>& run) {
       "memory",
       "Compare the memory pool with a fixed share for adapters, with keeping no history, and "
       "without its parts, in simulated time on a model of 7 billion parameters");
-  flags->scenarios.scenario.rate = 4;
   add_scenario_flags(c, flags->scenarios);
+  flags->pool = flags->machine.pool_blocks * flags->machine.block_bytes;
+  flags->swap = flags->machine.swap_blocks * flags->machine.block_bytes;
+  c.add_option("--pool-memory", flags->pool, "Bytes of the pool, e.g. 36G")
+      .human_integer()
+      .capture_default_str();
+  c.add_option("--swap-space", flags->swap, "Bytes of host memory for KV that leaves the pool")
+      .human_integer()
+      .capture_default_str();
+  c.add_option("--recency", flags->machine.swapper.recency_seconds,
+               "Seconds in which the value of a recent use fades")
+      .positive_number()
+      .capture_default_str();
   c.add_flag("--peak", flags->peak, "Also search the highest rate with a mean TTFT below 0.5 s");
   c.add_flag("--json", flags->json, "Print one JSON object");
   c.callback([flags, &run] { run = [flags] { return run_bench_memory(*flags); }; });

@@ -1,6 +1,7 @@
 // `valora bench memory-live`: the memory pool beside its rivals, on an engine in real time.
 #include <algorithm>
 #include <iostream>
+#include <span>
 
 #include "api/waiting_calls.h"
 #include "cli/adapters_at_start.h"
@@ -81,18 +82,47 @@ Result<std::vector<bench::ComparedRun>> compare_live(const Flags& flags,
   return runs;
 }
 
+struct ComparedScenario {
+  sim::ScenarioConfig scenario;
+  std::vector<bench::ComparedRun> runs;
+};
+
+// Of scenarios that differ in their rate alone.
+void set_peaks(std::span<ComparedScenario> rates) {
+  for (size_t v = 0; v < rates[0].runs.size(); ++v) {
+    std::vector<bench::RatePoint> points;
+    for (const ComparedScenario& at : rates)
+      points.push_back({at.scenario.rate, at.runs[v].ttft, at.runs[v].failed > 0});
+    for (ComparedScenario& at : rates) at.runs[v].peak = bench::peak_of(points);
+  }
+}
+
+std::string peaks_text(std::span<const bench::ComparedRun> runs) {
+  std::string text = "  requests/s up to which the mean TTFT is below 0.5 s:";
+  for (const bench::ComparedRun& run : runs)
+    text += "  " + run.variant + " " + bench::text_of(run.peak);
+  return text + "\n";
+}
+
 int run_bench_memory_live(const Flags& flags) {
   if (!flags.engine.memory.pool_bytes)
     return fail(invalid("--pool-memory is needed, to say how scarce memory is"));
   const auto adapters = adapters_of(flags);
   if (!adapters.ok()) return fail(adapters.error());
   Json out = Json::array();
+  const size_t rates = flags.scenarios.rates.size();
+  std::vector<ComparedScenario> compared;  // that differ in their rate alone
   for (const sim::ScenarioConfig& scenario : scenarios_of(flags.scenarios)) {
     ProgressBar bar;
     const auto runs = compare_live(flags, scenario, *adapters, bar);
     if (!runs.ok()) return fail(runs.error());
-    out.push_back(json_of(scenario, *runs));
+    compared.push_back({scenario, *runs});
     if (!flags.json) std::cout << bench::comparison_text(scenario, *runs) << std::flush;
+    if (compared.size() < rates) continue;
+    if (rates > 1) set_peaks(compared);
+    if (rates > 1 && !flags.json) std::cout << peaks_text(compared[0].runs) << std::flush;
+    for (const ComparedScenario& at : compared) out.push_back(json_of(at.scenario, at.runs));
+    compared.clear();
   }
   if (flags.json) print_json(out);
   return 0;
@@ -104,12 +134,13 @@ void add_bench_memory_live(Command bench, std::function<int()>& run) {
   auto flags = std::make_shared<Flags>();
   Command c = bench.add_subcommand(
       "memory-live",
-      "Compare the memory pool with its rivals as `memory` does, but on a model in real time");
+      "Compare the memory pool with its rivals as `memory` does, but on a model in real time. With "
+      "several rates, the one up to which the mean TTFT is below 0.5 s is estimated");
   add_engine_flags(c, flags->engine);
   flags->scenarios.applications = {"chat"};
   flags->scenarios.adapters = {20};
   flags->scenarios.scenario.seconds = 120;
-  flags->scenarios.scenario.rate = 0.5;
+  flags->scenarios.rates = {0.5};
   add_scenario_flags(c, flags->scenarios);
   c.add_option("--lora-dir", flags->lora_dir, "Folder of adapters of the model").required();
   std::vector<std::string> names;

@@ -12,7 +12,7 @@
 #include "cli/adapters_at_start.h"
 #include "cli/command.h"
 #include "cli/format.h"
-#include "cli/progress_bar.h"
+#include "cli/runs_progress.h"
 #include "cli/trace_live.h"
 #include "cli/trace_report.h"
 #include "cli/trace_workload.h"
@@ -28,6 +28,7 @@ struct Flags {
   EngineOptions engine;
   TraceWorkload workload;
   std::string lora_dir, costs;
+  std::string fit_costs;  // file to write
   std::vector<std::string> policies;
   std::vector<bench::ServerAddress> servers;
   std::string api_key;
@@ -86,7 +87,11 @@ Status check_servers(const Flags& flags) {
 Status check(const Flags& flags) {
   const auto& replicas = flags.workload.replicas;
   if (!flags.servers.empty()) VALORA_CHECK(check_servers(flags));
+  if (flags.simulated && !flags.fit_costs.empty())
+    return invalid("--fit-costs needs an engine", "fit_costs");
   if (flags.simulated) return {};
+  if (!flags.fit_costs.empty() && !flags.servers.empty())
+    return invalid("--fit-costs: a server does not tell its steps", "fit_costs");
   if (replicas.size() != 1 || replicas[0] != 1)
     return invalid("--replicas needs --simulate", "replicas");
   if (!flags.servers.empty()) return {};
@@ -176,36 +181,12 @@ Result<TraceOutcome> run_one(const Flags& flags, const Ground& ground, const Run
   return TraceOutcome{summary, std::move(timeline)};
 }
 
-// How far all runs are, in thousandths of a run.
-class Progress {
- public:
-  explicit Progress(size_t runs) : runs_(runs) {}
-
-  std::function<void(size_t)> begin(const std::string& name, size_t requests) {
-    const size_t before = kParts * begun_++;
-    show(before, name);
-    return [this, before, name, requests](size_t ended) {
-      show(before + kParts * ended / std::max<size_t>(1, requests), name);
-    };
-  }
-
- private:
-  static constexpr size_t kParts = 1000;
-  void show(size_t parts, const std::string& name) {
-    bar_.show(static_cast<int>(parts), static_cast<int>(kParts * runs_), name);
-  }
-
-  ProgressBar bar_;
-  const size_t runs_;
-  size_t begun_ = 0;
-};
-
 // Each round runs the systems in another order, so that a slow moment of the machine is not
 // always the same one's.
 Result<std::vector<ComparedTrace>> run_point(const Flags& flags, const Ground& ground,
                                              const TracePoint& point, const std::string& name,
                                              const std::vector<sim::Arrival>& arrivals,
-                                             Progress& progress) {
+                                             RunsProgress& progress) {
   const std::vector<Rival> rivals = rivals_of(flags);
   const size_t rounds = flags.simulated ? 1 : static_cast<size_t>(flags.rounds);
   std::vector<std::vector<TraceSummary>> summaries(rivals.size());
@@ -233,12 +214,16 @@ Result<std::vector<ComparedTrace>> run_all(const Flags& flags,
   VALORA_TRY(ground, ground_of(flags));
   const std::vector<std::string> names = names_of(points);
   const int rounds = flags.simulated ? 1 : flags.rounds;
-  Progress progress(points.size() * rivals_of(flags).size() * static_cast<size_t>(rounds));
+  RunsProgress progress(points.size() * rivals_of(flags).size() * static_cast<size_t>(rounds));
   std::vector<ComparedTrace> rows;
   for (size_t i = 0; i < points.size(); ++i) {
     VALORA_TRY(arrivals, arrivals_of(flags.workload, points[i], trace));
     VALORA_TRY(more, run_point(flags, ground, points[i], names[i], arrivals, progress));
     std::ranges::move(more, std::back_inserter(rows));
+  }
+  if (!flags.fit_costs.empty()) {
+    VALORA_TRY(file, ground.engine->fitted_costs());
+    VALORA_CHECK(scheduler::write_cost_file(flags.fit_costs, file));
   }
   return rows;
 }
@@ -307,7 +292,14 @@ void add_bench_trace(Command bench, std::function<int()>& run) {
   c.add_option("--timeline", flags->timeline,
                "Add what the steps did to --json, in intervals of so many seconds")
       .positive_number();
-  c.add_option("--rounds", flags->rounds, "Runs of each policy on an engine")
+  c.add_option("--fit-costs", flags->fit_costs,
+               "Write to this file what the steps of all runs on an engine cost, for --simulate");
+  c.add_option(
+       "--rounds", flags->rounds,
+       "Runs of each policy, in turns. The table then has the average token latency over that of "
+       "the "
+       "first policy in the same round (median): as measured, and at the speed at which the costs "
+       "of steps were measured")
       .positive_number()
       .capture_default_str();
   c.add_flag("--json", flags->json, "Print one JSON object");

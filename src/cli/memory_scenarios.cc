@@ -5,6 +5,8 @@
 namespace valora::cli {
 
 std::vector<sim::ScenarioConfig> scenarios_of(const ScenarioFlags& flags) {
+  std::vector<double> rates = flags.rates;
+  std::ranges::sort(rates);
   std::vector<sim::ScenarioConfig> scenarios;
   for (const auto application :
        {sim::Application::kChat, sim::Application::kTranslation, sim::Application::kAgent})
@@ -21,7 +23,10 @@ std::vector<sim::ScenarioConfig> scenarios_of(const ScenarioFlags& flags) {
         scenario.application = application;
         scenario.popularity = popularity;
         scenario.adapters = adapters;
-        scenarios.push_back(scenario);
+        for (const double rate : rates) {
+          scenario.rate = rate;
+          scenarios.push_back(scenario);
+        }
       }
   return scenarios;
 }
@@ -43,7 +48,8 @@ Json json_of(const sim::ScenarioConfig& scenario, const std::vector<bench::Compa
                            {"kv_hits", run.kv_hits},
                            {"adapter_hits", run.adapter_hits},
                            {"invalid_kv", run.invalid_kv},
-                           {"peak_rate", run.peak_rate},
+                           {"peak_rate", run.peak ? Json(run.peak->rate) : Json()},
+                           {"peak_reached", run.peak ? Json(run.peak->reached) : Json()},
                            {"failed", run.failed}});
   return out;
 }
@@ -61,7 +67,8 @@ void add_scenario_flags(Command c, ScenarioFlags& flags) {
       .delimiter(',')
       .positive_number()
       .capture_default_str();
-  c.add_option("--rate", flags.scenario.rate, "Mean requests per second")
+  c.add_option("--rate", flags.rates, "Mean requests per second")
+      .delimiter(',')
       .positive_number()
       .capture_default_str();
   c.add_option("--seconds", flags.scenario.seconds, "Seconds in which requests arrive")

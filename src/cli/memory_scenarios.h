@@ -14,10 +14,12 @@ struct ScenarioFlags {
   std::vector<std::string> applications{"chat", "translation", "agents"};
   std::vector<std::string> popularities{"skewed"};
   std::vector<int> adapters{20, 50, 100};
+  std::vector<double> rates{4};  // requests/s
   sim::ScenarioConfig scenario;
 };
 
 void add_scenario_flags(Command command, ScenarioFlags& flags);
+// Those that differ in their rate alone follow each other, by rate.
 std::vector<sim::ScenarioConfig> scenarios_of(const ScenarioFlags& flags);
 Json json_of(const sim::ScenarioConfig& scenario, const std::vector<bench::ComparedRun>& runs);
 

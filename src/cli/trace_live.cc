@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <functional>
 #include <utility>
 
 #include "api/waiting_calls.h"
@@ -72,6 +73,7 @@ Result<std::unique_ptr<TraceEngine>> TraceEngine::start(
   }
   bench::EngineTarget target(*engine);
   warm_up(target, made->adapters_);
+  engine->set_step_probe(std::ref(made->steps_));
   made->engine_ = std::move(engine);
   return made;
 }
@@ -105,6 +107,12 @@ TraceOutcome TraceEngine::run(size_t system, const std::vector<sim::Arrival>& ar
   outcome.summary = bench::summary_of(arrivals, report, setting_.ttft_target);
   if (observer) outcome.timeline = observer->take();
   return outcome;
+}
+
+Result<scheduler::CostFile> TraceEngine::fitted_costs() const {
+  VALORA_TRY(fitted, scheduler::fit_costs(steps_.steps().front()));
+  const CostKey key = engine_->cost_key();
+  return scheduler::CostFile{key.machine, key.model, fitted};
 }
 
 Result<TraceOutcome> run_on_server(const LiveTrace& setting, const bench::ServerAddress& server,

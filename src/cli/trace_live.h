@@ -16,7 +16,9 @@
 #include "bench/trace/summary.h"
 #include "bench/trace/systems.h"
 #include "bench/trace/timeline.h"
+#include "cli/step_collector.h"
 #include "engine/serving_engine.h"
+#include "scheduler/cost_file.h"
 
 namespace valora::cli {
 
@@ -32,7 +34,9 @@ struct LiveTrace {
   double ttft_target = 6;  // seconds
 };
 
-// An engine on which systems that differ in their policies run in turn.
+// An engine on which systems that differ in their policies run in turn. What a run leaves is there
+// for the next one, as in a server that has run for a while: the pool is full of KV that nobody
+// finds, and merged weights may still exist.
 class TraceEngine {
  public:
   // adapters: by AdapterId of the arrivals; each one is loaded and runs once. Errors are those of
@@ -45,6 +49,8 @@ class TraceEngine {
   // requests.
   TraceOutcome run(size_t system, const std::vector<sim::Arrival>& arrivals,
                    std::function<void(size_t)> progress);
+  // What the steps of all runs so far cost. Errors are those of scheduler::fit_costs().
+  Result<scheduler::CostFile> fitted_costs() const;
 
  private:
   TraceEngine(const LiveTrace& setting, std::span<const bench::TraceSystem* const> systems)
@@ -56,7 +62,8 @@ class TraceEngine {
   const std::vector<const bench::TraceSystem*> systems_;
   std::vector<std::string> adapters_;  // their names
   bench::PoliciesInTurn* policies_ = nullptr;
-  std::unique_ptr<ServingEngine> engine_;
+  StepCollector steps_{1};
+  std::unique_ptr<ServingEngine> engine_;  // calls steps_
   size_t runs_ = 0;
 };
 

@@ -5,12 +5,12 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
-#include <mutex>
 #include <random>
 
 #include "api/waiting_calls.h"
 #include "bench/live/live_run.h"
 #include "bench/live/policies_in_turn.h"
+#include "cli/step_collector.h"
 #include "engine/serving_engine.h"
 #include "generator/train/peft_writer.h"
 #include "models/registry.h"
@@ -29,7 +29,6 @@ constexpr int kLowRank = 8, kHighRank = 32;
 constexpr int kLowRanked = 8, kHighRanked = 2;
 constexpr int kAnswer = 16;             // tokens per answer
 constexpr int kMostPromptTokens = 800;  // of all requests of a scene
-constexpr int kWarmUp = 6;              // steps that do not count
 constexpr int kMostApart = 4;           // requests of different adapters in a merged scene
 
 // Modes by policies that take no other one; in this order in the report. One engine runs them in
@@ -135,31 +134,7 @@ std::vector<Scene> make_scenes(std::mt19937& random, int most_tokens) {
   return scenes;
 }
 
-class StepCollector {
- public:
-  void operator()(const scheduler::StepReport& report) {
-    if (report.run_seconds <= 0 || ++seen_ <= kWarmUp) return;
-    const std::lock_guard lock(mutex_);
-    steps_[mode_].push_back({report.shape, report.run_seconds});
-  }
-  // The mode of the steps that follow.
-  void begin(size_t mode) {
-    const std::lock_guard lock(mutex_);
-    mode_ = mode;
-  }
-  std::array<std::vector<scheduler::MeasuredStep>, kModes.size()> take() {
-    const std::lock_guard lock(mutex_);
-    return std::move(steps_);
-  }
-
- private:
-  std::mutex mutex_;
-  std::array<std::vector<scheduler::MeasuredStep>, kModes.size()> steps_;
-  size_t mode_ = 0;
-  int seen_ = 0;
-};
-
-// Runs scenes for this time.
+// Runs scenes for this time, and at least one of each assignment and mode.
 Status run_scenes(ServingEngine& engine, const CostTuning& tuning,
                   const std::vector<std::string>& adapters,
                   const std::function<void(const Scene&)>& begin,
@@ -167,9 +142,10 @@ Status run_scenes(ServingEngine& engine, const CostTuning& tuning,
   std::mt19937 random(tuning.seed);
   const TimePoint start = real_clock().now();
   double passed = 0;
-  while (passed < tuning.seconds)
+  for (bool first = true; first || passed < tuning.seconds; first = false)
     for (const Scene& scene : make_scenes(random, engine.model().max_model_len)) {
-      if (passed >= tuning.seconds) break;
+      if (!first && passed >= tuning.seconds) break;
+      (void)engine.check();  // the last step of the scene before is reported
       begin(scene);
       const bench::LiveReport report = bench::run_live(engine, scene.requests, adapters);
       for (const bench::LiveAnswer& answer : report.answers)
@@ -199,7 +175,7 @@ Result<TunedCosts> tune_costs(const CostTuning& tuning,
     VALORA_CHECK(load_adapter_now(*engine, std::move(load)));
     names.push_back(adapter.name);
   }
-  StepCollector collector;
+  StepCollector collector(kModes.size());
   engine->set_step_probe(std::ref(collector));
   const auto begin = [&](const Scene& scene) {
     modes.take(scene.mode);
@@ -209,7 +185,7 @@ Result<TunedCosts> tune_costs(const CostTuning& tuning,
   engine->set_step_probe({});
   VALORA_CHECK(ran);
   const CostKey key = engine->cost_key();
-  const auto parts = collector.take();
+  const auto parts = collector.steps();
   std::vector<scheduler::MeasuredStep> all;
   for (const auto& steps : parts) all.insert(all.end(), steps.begin(), steps.end());
   VALORA_TRY(fitted, scheduler::fit_costs(all));
@@ -219,8 +195,7 @@ Result<TunedCosts> tune_costs(const CostTuning& tuning,
   tuned.file.fitted = fitted;
   tuned.steps = static_cast<int>(all.size());
   for (size_t i = 0; i < parts.size(); ++i)
-    if (!parts[i].empty())
-      tuned.modes.emplace_back(name_of(kModes[i]), scheduler::with_errors(fitted.costs, parts[i]));
+    tuned.modes.emplace_back(name_of(kModes[i]), scheduler::with_errors(fitted.costs, parts[i]));
   return tuned;
 }
 

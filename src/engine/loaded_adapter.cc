@@ -124,21 +124,22 @@ Result<AdapterTable::Added> AdapterTable::add(const LoadAdapter& request,
   if (!old && registry_.size() >= max_adapters_) return too_many_adapters(max_adapters_);
   loaded->name = request.name;
   Served::node_type served = node_for({loaded, request.head, request.question, request.form});
-  VALORA_TRY(entry,
-             registry_.add(request.name, std::move(spec),
+  VALORA_TRY(prepared, registry_.prepare(
+                           request.name, std::move(spec),
                            {.replace = request.replace || request.expected_generation.has_value(),
                             .pinned = request.pinned,
                             .loaded_at = std::time(nullptr),
                             .expected_generation = request.expected_generation}));
-  loaded->id = served.key() = entry.id;
-  Added added;
+  Added added{card_of(adapters::AdapterRegistry::entry_of(prepared), served.mapped()), {}};
+  // From here on nothing takes memory: the name is there, with its card, or it is not.
+  loaded->id = served.key() = adapters::AdapterRegistry::entry_of(prepared).id;
+  registry_.add(std::move(prepared));
   std::optional<Digest> before;
   if (const auto old_served = served_.find(old_id); old_served != served_.end()) {
     before = old_served->second.adapter->digest;
     served_.erase(old_served);
   }
-  const ServedAdapter& now = served_.insert(std::move(served)).position->second;
-  added.card = card_of(entry, now);
+  served_.insert(std::move(served));
   if (before && !has_content(*before)) added.replaced = before;
   return added;
 }
@@ -150,10 +151,14 @@ Result<AdapterCard> AdapterTable::add_name(const LoadAdapter& request) {
   VALORA_CHECK(check_head(request, *same->spec));
   const std::shared_ptr<const LoadedAdapter> adapter = served_.at(same->id).adapter;
   Served::node_type served = node_for({adapter, request.head, request.question, request.form});
-  VALORA_TRY(entry, registry_.add(request.name, same->spec,
-                                  {.pinned = request.pinned, .loaded_at = same->loaded_at}));
-  served.key() = entry.id;
-  return card_of(entry, served_.insert(std::move(served)).position->second);
+  VALORA_TRY(prepared, registry_.prepare(request.name, same->spec,
+                                         {.pinned = request.pinned, .loaded_at = same->loaded_at}));
+  Result<AdapterCard> card =
+      card_of(adapters::AdapterRegistry::entry_of(prepared), served.mapped());
+  served.key() = adapters::AdapterRegistry::entry_of(prepared).id;
+  registry_.add(std::move(prepared));
+  served_.insert(std::move(served));
+  return card;
 }
 
 Result<AdapterTable::Removed> AdapterTable::remove(const std::string& name,

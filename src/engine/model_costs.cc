@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "engine/dtype.h"
 #include "kernels/tiles/hardware.h"
+#include "ops/gpu.h"
 
 namespace valora {
 namespace {
@@ -40,16 +41,19 @@ Sizes sizes_of(const models::ModelSpec& spec) {
   return sizes;
 }
 
+std::string machine_of(at::Device device) {
+  if (device.is_cpu())
+    return fmt::format("{}, {} threads", kernels::this_hardware().text(), at::get_num_threads());
+  const std::string name = ops::this_gpu().name;
+  return name.empty() ? device.str() : name;
+}
+
 }  // namespace
 
 CostKey cost_key(const models::ModelSpec& spec, at::ScalarType dtype, at::Device device) {
   const Sizes sizes = sizes_of(spec);
-  std::string machine =
-      device.is_cpu()
-          ? fmt::format("{}, {} threads", kernels::this_hardware().text(), at::get_num_threads())
-          : device.str();
   return {
-      std::move(machine),
+      machine_of(device),
       fmt::format("{}, {} layers, hidden {}, vocabulary {}, {:.0f} weights, {}", spec.architecture,
                   spec.layers, spec.hidden, spec.vocab, sizes.linears, dtype_name(dtype))};
 }

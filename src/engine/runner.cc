@@ -1,8 +1,11 @@
 #include "engine/runner.h"
 
+#include <ATen/Parallel.h>
+
 #include <algorithm>
 #include <iterator>
 
+#include "base/cores.h"
 #include "base/log.h"
 #include "engine/output/task_head.h"
 #include "engine/segments.h"
@@ -17,18 +20,11 @@ using scheduler::StepItem;
 using scheduler::StepOutput;
 using scheduler::StepPlan;
 
-Sequence& sequence_of(const StepItem& item) { return static_cast<Sequence&>(*item.request); }
-Sequence& sequence_of(const StepOutput& output) { return static_cast<Sequence&>(*output.request); }
-
 // How long the encoding of images holds up a step: for twice the time of a step of decodes, so that
 // a stream goes on at a third of its speed, or for so long. With no step to hold up, the engine
 // looks for new requests so often.
 constexpr Duration kHoldUp = std::chrono::milliseconds(20);
 constexpr Duration kUndisturbed = std::chrono::milliseconds(50);
-
-// Rows of logits that are held at a time while a prompt is scored: tens of MB with large
-// vocabularies.
-constexpr int64_t kScoredRows = 64;
 
 bool overlaps(const models::VisualSpan& span, int begin, int end) {
   return span.token_begin < end && span.token_begin + span.input->tokens > begin;
@@ -76,10 +72,6 @@ void for_output(StepOutput& output, Body&& body) {
   }
 }
 
-at::Tensor long_tensor(const std::vector<int64_t>& values, at::Device device) {
-  return at::tensor(values, at::kLong).to(device);
-}
-
 }  // namespace
 
 Runner::Runner(const models::Model& model, ops::KvArena arena, at::ScalarType dtype,
@@ -92,7 +84,10 @@ Runner::Runner(const models::Model& model, ops::KvArena arena, at::ScalarType dt
       clock_(clock),
       visuals_(model, dtype, visual_cache_bytes, clock),
       switcher_(std::move(switcher)),
-      graphs_(DecodeGraphs::make(model, arena_)) {}
+      graphs_(DecodeGraphs::make(model, arena_)),
+      masks_(!device.is_cpu() || at::get_num_threads() < usable_cores()
+                 ? std::make_unique<grammar::MaskFiller>()
+                 : nullptr) {}
 
 bool Runner::ready(const scheduler::Request& request, int begin, int end) const {
   const auto& s = static_cast<const Sequence&>(request);
@@ -187,41 +182,6 @@ at::Tensor Runner::hidden_states(models::Batch& batch) {
   return model_.forward(batch);
 }
 
-// In host memory: float [rows, vocab].
-at::Tensor Runner::logits_of(const at::Tensor& hidden, const std::vector<int64_t>& rows) const {
-  const auto count = static_cast<int64_t>(rows.size());
-  const bool all = count == hidden.size(0);  // in order, each once
-  const at::Tensor logits =
-      model_.logits(all ? hidden : hidden.index_select(0, long_tensor(rows, device_)));
-  if (logits.is_cpu()) return logits.contiguous();
-  at::Tensor host =
-      at::empty(logits.sizes(), at::TensorOptions().dtype(at::kFloat).pinned_memory(true));
-  return host.copy_(logits);
-}
-
-// hidden: [tokens of the item, hidden size]. Each row tells how likely the next token was.
-void Runner::score_prompt(const StepItem& item, const at::Tensor& hidden) {
-  const Sequence& s = sequence_of(item);
-  PromptLogprobs& scores = *s.owner->prompt_logprobs;
-  std::vector<int64_t> wanted;
-  for (int i = 0; i < item.tokens; ++i)
-    if (scores.wants(s.computed_tokens + i + 1)) wanted.push_back(i);
-  for (size_t first = 0; first < wanted.size(); first += kScoredRows) {
-    const std::vector<int64_t> rows(
-        wanted.begin() + static_cast<int64_t>(first),
-        wanted.begin() + static_cast<int64_t>(std::min(first + kScoredRows, wanted.size())));
-    const at::Tensor logits = logits_of(hidden, rows);
-    const int64_t vocab = logits.size(1);
-    const float* data = logits.const_data_ptr<float>();
-    ops::torch_parallel()(0, static_cast<int64_t>(rows.size()), 1, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        const int next = s.computed_tokens + static_cast<int>(rows[i]) + 1;
-        scores.set(next, s.tokens[next], {data + i * vocab, static_cast<size_t>(vocab)});
-      }
-    });
-  }
-}
-
 void Runner::sample(std::vector<StepOutput>& outputs, const at::Tensor& logits) {
   std::vector<StepOutput*> rows;
   for (StepOutput& output : outputs)
@@ -248,11 +208,11 @@ Result<std::vector<StepOutput>> Runner::run(const StepPlan& plan) {
     if (plan.shape.prefill_tokens == 0) decode_time_ = clock_.now() - begin;
     return outputs;
   } catch (const LostWeights&) {
-    masks_.stop();
+    if (masks_) masks_->stop();
     throw;
   } catch (const std::exception& e) {
     spdlog::error("a step of {} tokens failed: {}", plan.total_tokens, reason_of(e));
-    masks_.stop();
+    if (masks_) masks_->stop();
     try {
       ops::wait_for(device_);
     } catch (const std::exception&) {  // the first error counts
@@ -261,12 +221,14 @@ Result<std::vector<StepOutput>> Runner::run(const StepPlan& plan) {
   }
 }
 
-// While the model runs. At the start of an answer the mask is known.
+// While the model runs, if it leaves a core free. Else one thread would fill masks at the expense
+// of the model's threads, which wait for each other, and sampling does it on all of them.
 void Runner::fill_masks(const StepPlan& plan) {
+  if (!masks_) return;
   std::vector<grammar::GrammarMatcher*> matchers;
   for (const StepItem& item : plan.items)
     if (item.yields && sequence_of(item).grammar) matchers.push_back(&*sequence_of(item).grammar);
-  masks_.begin(std::move(matchers));
+  masks_->begin(std::move(matchers));
 }
 
 std::vector<StepOutput> Runner::forward(const StepPlan& plan) {
@@ -299,7 +261,7 @@ std::vector<StepOutput> Runner::forward(const StepPlan& plan) {
   }
   if (!sampled_rows.empty()) {
     const at::Tensor logits = logits_of(hidden, sampled_rows);
-    masks_.stop();
+    if (masks_) masks_->stop();
     sample(outputs, logits);
   } else {
     ops::wait_for(device_);  // the step ends here: for its time, and for the next one's tables

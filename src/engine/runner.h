@@ -18,6 +18,14 @@
 
 namespace valora {
 
+// Every request of this engine is a sequence.
+inline Sequence& sequence_of(const scheduler::StepItem& item) {
+  return static_cast<Sequence&>(*item.request);
+}
+inline Sequence& sequence_of(const scheduler::StepOutput& output) {
+  return static_cast<Sequence&>(*output.request);
+}
+
 class Runner final : public scheduler::StepExecutor {
  public:
   // The model and the clock must outlive it. visual_cache_bytes: capacity of the cache of visual
@@ -55,9 +63,9 @@ class Runner final : public scheduler::StepExecutor {
   const Clock& clock_;
   VisualEncoder visuals_;
   std::unique_ptr<ModeSwitcher> switcher_;
-  std::unique_ptr<DecodeGraphs> graphs_;  // null on CPUs
-  Duration decode_time_{};                // of the last step without prompts
-  grammar::MaskFiller masks_;
+  std::unique_ptr<DecodeGraphs> graphs_;        // null on CPUs
+  Duration decode_time_{};                      // of the last step without prompts
+  std::unique_ptr<grammar::MaskFiller> masks_;  // null if the model leaves no core free
 };
 
 }  // namespace valora

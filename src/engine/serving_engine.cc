@@ -103,13 +103,8 @@ void ServingEngine::hand_over(EngineCommands& commands) {
   wake_.notify_one();
 }
 
-// Nothing depends on this command: without memory it is lost.
-void ServingEngine::suggest(std::function<void(EngineCore&)> command) {
-  try {
-    post(std::move(command));
-  } catch (const std::bad_alloc&) {
-    spdlog::warn("a command of the engine was lost: out of memory");
-  }
+void ServingEngine::lost_command() {
+  spdlog::warn("a command of the engine was lost: out of memory");
 }
 
 std::string ServingEngine::check() {

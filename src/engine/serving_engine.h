@@ -92,7 +92,16 @@ class ServingEngine final : public Engine {
   Status accepting() const;
   void post(std::function<void(EngineCore&)> command);
   void hand_over(EngineCommands& commands);
-  void suggest(std::function<void(EngineCore&)> command);
+  // Nothing depends on this command: without memory it is lost.
+  template <typename Command>
+  void suggest(Command command) {
+    try {
+      post(std::move(command));
+    } catch (const std::bad_alloc&) {
+      lost_command();
+    }
+  }
+  static void lost_command();
   void run();
   bool run_commands();
   void step();

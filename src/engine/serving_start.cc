@@ -17,6 +17,7 @@
 #include "kernels/tiles/find_tiles.h"
 #include "memory/thread_mover.h"
 #include "ops/backend.h"
+#include "ops/gpu.h"
 
 namespace valora {
 namespace {
@@ -31,6 +32,13 @@ Result<at::Device> find_device(DeviceKind kind) {
         "--device cuda: this build's torch has no CUDA, or it finds no GPU; build with PYTHON= set "
         "to an interpreter with a CUDA torch",
         "device");
+  const ops::Gpu gpu = ops::this_gpu();
+  if (gpu.capability > 0 && gpu.capability < ops::kLeastCapability)
+    return unprocessable("--device cuda: " + gpu.name + " has compute capability " +
+                             std::to_string(gpu.capability / 10) + "." +
+                             std::to_string(gpu.capability % 10) +
+                             "; GPUs from 8.0 on are supported",
+                         "device");
   return at::Device(at::kCUDA, 0);
 }
 

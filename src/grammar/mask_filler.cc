@@ -25,7 +25,7 @@ void MaskFiller::fill() {
     try {
       (void)matcher->mask();
       ++filled_;
-    } catch (const std::exception& e) {  // whoever needs this mask tries again
+    } catch (const std::exception& e) {  // not of the grammar: whoever needs the mask tries again
       spdlog::debug("a mask was not filled ahead: {}", e.what());
     }
   }

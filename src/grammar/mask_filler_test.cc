@@ -36,6 +36,18 @@ int32_t any_allowed(GrammarMatcher& matcher, std::mt19937& random) {
   return ids.at(random() % ids.size());
 }
 
+// Ahead of their use, however slow the machine is.
+void fill_all(MaskFiller& filler, const std::vector<GrammarMatcher*>& wanted) {
+  size_t filled = 0;
+  for (auto wait = std::chrono::milliseconds(1); filled < wanted.size() && wait.count() < 10000;
+       wait *= 2) {
+    filler.begin(wanted);
+    std::this_thread::sleep_for(wait);
+    filled = filler.stop();
+  }
+  ASSERT_EQ(filled, wanted.size());
+}
+
 TEST(MaskFiller, MasksAreTheSameWhoeverFillsThem) {
   std::mt19937 random(3);
   std::vector<GrammarMatcher> ahead;
@@ -52,28 +64,14 @@ TEST(MaskFiller, MasksAreTheSameWhoeverFillsThem) {
       ASSERT_TRUE(later[i].accept(token).ok());
       wanted.push_back(&ahead[i]);
     }
-    filler.begin(wanted);
-    EXPECT_LE(filler.stop(), wanted.size());
+    if (step % 2 == 0) {
+      ASSERT_NO_FATAL_FAILURE(fill_all(filler, wanted));
+    } else {  // some, or none
+      filler.begin(wanted);
+      EXPECT_LE(filler.stop(), wanted.size());
+    }
     for (size_t i = 0; i < ahead.size(); ++i) EXPECT_EQ(words(ahead[i]), words(later[i]));
   }
-}
-
-TEST(MaskFiller, FillsAllIfItHasTheTime) {
-  std::vector<GrammarMatcher> matchers(5, start(ChoiceSpec{{"ab", "ac"}}));
-  std::vector<GrammarMatcher*> wanted;
-  for (GrammarMatcher& matcher : matchers) {
-    ASSERT_TRUE(matcher.accept('a').ok());
-    wanted.push_back(&matcher);
-  }
-  MaskFiller filler;
-  size_t filled = 0;
-  for (auto wait = std::chrono::milliseconds(1); filled < wanted.size() && wait.count() < 10000;
-       wait *= 2) {
-    filler.begin(wanted);
-    std::this_thread::sleep_for(wait);
-    filled = filler.stop();
-  }
-  EXPECT_EQ(filled, wanted.size());
 }
 
 TEST(MaskFiller, ADeadEndStaysAnError) {
@@ -87,8 +85,7 @@ TEST(MaskFiller, ADeadEndStaysAnError) {
   ASSERT_TRUE(matcher.accept(0).ok());
   ASSERT_TRUE(matcher.accept(1).ok());
   MaskFiller filler;
-  filler.begin({&matcher});
-  filler.stop();
+  ASSERT_NO_FATAL_FAILURE(fill_all(filler, {&matcher}));
   EXPECT_EQ(matcher.mask().error().code, ErrorCode::kUnprocessable);
 }
 

@@ -31,9 +31,9 @@ class GrammarMatcher {
   ~GrammarMatcher();
 
   // Which tokens may follow; those that end an answer are not among them. The first call after a
-  // token fills the mask, the others return it. kUnprocessable if no token of the vocabulary
-  // continues the answer although it is not complete; kInvalidArgument if finding out takes more
-  // than 0.25 seconds.
+  // token fills the mask, the others return it, or the same error: kUnprocessable if no token of
+  // the vocabulary continues the answer although it is not complete; kInvalidArgument if finding
+  // out takes more than 0.25 seconds or 256 MiB; kUnavailable without memory.
   Result<MaskView> mask();
   // Whether the answer so far is complete, and whether nothing can follow it.
   bool may_end() const;

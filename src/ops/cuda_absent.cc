@@ -2,6 +2,7 @@
 #include "ops/attention_targets.h"
 #include "ops/dispatch.h"
 #include "ops/elementwise_targets.h"
+#include "ops/gpu.h"
 #include "ops/linear_targets.h"
 #include "ops/merge_targets.h"
 
@@ -13,6 +14,7 @@ namespace {
 }  // namespace
 
 bool has_cuda_kernels() { return false; }
+Gpu this_gpu() { return {}; }
 
 at::Tensor rms_norm_cuda(const at::Tensor&, const at::Tensor&, double) { absent(); }
 at::Tensor add_rms_norm_cuda(at::Tensor&, const at::Tensor&, const at::Tensor&, double) {

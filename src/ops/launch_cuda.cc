@@ -2,10 +2,13 @@
 
 #include "ops/cuda_types.h"
 #include "ops/dispatch.h"
+#include "ops/gpu.h"
 
 namespace valora::ops {
 
 bool has_cuda_kernels() { return true; }
+
+Gpu this_gpu() { return {kernels::cuda::gpu_name(), kernels::cuda::capability()}; }
 
 void check_launch(kernels::cuda::Status status, const char* what) {
   TORCH_CHECK(status == 0, what, " on a GPU: ", kernels::cuda::message_of(status));

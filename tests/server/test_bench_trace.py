@@ -55,15 +55,23 @@ def test_a_trace_on_an_engine(folders, cache, tmp_path):
     for name in ("one", "two"):
         os.symlink(folders[name], tmp_path / name)
     rows = trace("--model", folders["model"], "--lora-dir", tmp_path, "--threads", 1, "--pool-memory", "64M",
-                 "--policies", "valora,unmerged,dlora", *WORKLOAD, XDG_CACHE_HOME=str(cache))
+                 "--policies", "valora,unmerged,dlora", "--rounds", 2, "--fit-costs", tmp_path / "fitted.json", *WORKLOAD,
+                 XDG_CACHE_HOME=str(cache))
     assert set(rows) == {(skewness, policy) for skewness in (0.3, 0.9) for policy in ("valora", "unmerged", "dlora")}
     for row in rows.values():
         assert row["failed"] == 0 and row["answers"] > 10
         assert row["attainment"] == 1
         assert 0 < row["token_latency_seconds"] < 1
         assert row["ttft_seconds"]["p50"] <= row["ttft_seconds"]["p99"]
+        assert len(row["token_latency_rounds"]) == 2
+        assert 0 < row["over_first"] < 100 and 0 < row["over_first_at_costs_speed"] < 100
     assert rows[0.3, "unmerged"]["answers"] == rows[0.3, "valora"]["answers"]
     assert rows[0.9, "unmerged"]["merges"] == 0
+    assert rows[0.9, "valora"]["over_first"] == 1
+    simulated = trace("--simulate", tmp_path / "fitted.json", "--policies", "valora,unmerged,dlora", *WORKLOAD)
+    for key, row in rows.items():
+        assert simulated[key]["answers"] == row["answers"]
+        assert 0.2 < simulated[key]["tpot_seconds"]["mean"] / row["tpot_seconds"]["mean"] < 5
 
 
 def test_a_trace_by_measured_costs(cache):
@@ -183,6 +191,7 @@ def test_a_server_that_refuses_or_is_not_there(servers):
     (["--simulate", "a100", "--application", "radio"], "radio"),
     (["--simulate", "a100", "--phases", "0.5,2"], "phases"),
     (["--model", "MODEL", "--adapters", 0, "--replicas", 2], "--simulate"),
+    (["--simulate", "a100", "--fit-costs", "costs.json"], "--fit-costs"),
 ])
 def test_what_cannot_run_is_named(folders, arguments, named):
     arguments = [folders["model"] if word == "MODEL" else word for word in arguments]

@@ -5,22 +5,29 @@
 
 namespace valora::bench {
 
-PoliciesInTurn::PoliciesInTurn(std::vector<std::unique_ptr<scheduler::Policy>> policies) {
-  for (auto& policy : policies) entries_.push_back({std::move(policy), {}});
+PoliciesInTurn::PoliciesInTurn(std::vector<std::unique_ptr<scheduler::Policy>> policies)
+    : policies_(std::move(policies)) {}
+
+// Messages about merging name it.
+const scheduler::Policy& PoliciesInTurn::spokesman() const {
+  const auto merging =
+      std::ranges::find_if(policies_, [](const auto& policy) { return policy->merges(); });
+  return merging == policies_.end() ? *policies_.front() : **merging;
 }
 
-bool PoliciesInTurn::merges() const {
-  return std::ranges::any_of(entries_, [](const Entry& entry) { return entry.policy->merges(); });
+std::string PoliciesInTurn::name() const { return spokesman().name(); }
+bool PoliciesInTurn::merges() const { return spokesman().merges(); }
+
+void PoliciesInTurn::take(size_t policy) {
+  taken_ = policy;
+  begins_ = true;
 }
 
 scheduler::PolicyPlan PoliciesInTurn::plan(const scheduler::PolicyState& state,
                                            TimePoint now) const {
-  Entry& entry = entries_[taken_];
   scheduler::PolicyState own = state;
-  own.memory = entry.memory;
-  scheduler::PolicyPlan plan = entry.policy->plan(own, now);
-  entry.memory = plan.memory;
-  return plan;
+  if (begins_.exchange(false)) own.memory = {};
+  return policies_[taken_]->plan(own, now);
 }
 
 }  // namespace valora::bench

@@ -16,22 +16,20 @@ class PoliciesInTurn final : public scheduler::Policy {
   // At least one; the first one is taken.
   explicit PoliciesInTurn(std::vector<std::unique_ptr<scheduler::Policy>> policies);
 
-  std::string name() const override { return "policies in turn"; }
+  std::string name() const override;  // of the first one that merges, or of the first one
   bool merges() const override;
-  // Each policy has its own memory, which it finds again at its next turn.
+  // A policy begins each of its turns without a memory.
   scheduler::PolicyPlan plan(const scheduler::PolicyState& state, TimePoint now) const override;
 
   // From the next step on. Any thread, while the engine has no request.
-  void take(size_t policy) { taken_ = policy; }
+  void take(size_t policy);
 
  private:
-  struct Entry {
-    std::unique_ptr<scheduler::Policy> policy;
-    scheduler::PolicyMemory memory;
-  };
-  // plan() runs on the engine thread alone.
-  mutable std::vector<Entry> entries_;
+  const scheduler::Policy& spokesman() const;
+
+  const std::vector<std::unique_ptr<scheduler::Policy>> policies_;
   std::atomic<size_t> taken_ = 0;
+  mutable std::atomic<bool> begins_ = false;  // a turn
 };
 
 }  // namespace valora::bench

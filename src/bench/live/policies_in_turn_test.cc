@@ -9,7 +9,7 @@ namespace {
 class Counting final : public scheduler::Policy {
  public:
   explicit Counting(scheduler::AdapterId adapter) : adapter_(adapter) {}
-  std::string name() const override { return "counting"; }
+  std::string name() const override { return "counting " + std::to_string(adapter_); }
   bool merges() const override { return adapter_ != scheduler::kBaseModel; }
   scheduler::PolicyPlan plan(const scheduler::PolicyState& state, TimePoint) const override {
     scheduler::PolicyPlan plan;
@@ -37,16 +37,27 @@ TEST(PoliciesInTurn, PlansWithThePolicyThatWasTaken) {
   EXPECT_EQ(policies.plan({}, {}).merged, 5);
 }
 
-TEST(PoliciesInTurn, EachPolicyHasItsOwnMemory) {
+// The scheduler hands back what the last plan remembered.
+double remembered(const PoliciesInTurn& policies, double before) {
+  scheduler::PolicyState state;
+  state.memory.saved = before;
+  return policies.plan(state, {}).memory.saved;
+}
+
+TEST(PoliciesInTurn, ATurnBeginsWithoutAMemory) {
   PoliciesInTurn policies(merging({3, 5}));
-  EXPECT_EQ(policies.plan({}, {}).memory.saved, 1);
+  EXPECT_EQ(remembered(policies, 0), 1);
+  EXPECT_EQ(remembered(policies, 1), 2);
   policies.take(1);
-  scheduler::PolicyState others;
-  others.memory.saved = 40;  // the scheduler hands back what the last plan remembered
-  EXPECT_EQ(policies.plan(others, {}).memory.saved, 1);
-  EXPECT_EQ(policies.plan(others, {}).memory.saved, 2);
+  EXPECT_EQ(remembered(policies, 2), 1);
+  EXPECT_EQ(remembered(policies, 1), 2);
   policies.take(0);
-  EXPECT_EQ(policies.plan(others, {}).memory.saved, 2);
+  EXPECT_EQ(remembered(policies, 2), 1);
+}
+
+TEST(PoliciesInTurn, TheNameIsThatOfAPolicyThatMerges) {
+  EXPECT_EQ(PoliciesInTurn(merging({scheduler::kBaseModel, 3})).name(), "counting 3");
+  EXPECT_EQ(PoliciesInTurn(merging({scheduler::kBaseModel})).name(), "counting -1");
 }
 
 TEST(PoliciesInTurn, MergesIfOneOfThemDoes) {

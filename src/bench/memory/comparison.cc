@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 #include <span>
 
@@ -10,8 +11,6 @@
 
 namespace valora::bench {
 namespace {
-
-constexpr double kPeakTtft = 0.5;  // seconds, FastLibra §6.1
 
 sim::SimulationConfig config_of(const SimulatedMachine& machine, int adapters,
                                 const ComparedVariant& variant) {
@@ -23,6 +22,7 @@ sim::SimulationConfig config_of(const SimulatedMachine& machine, int adapters,
   config.pool.load_bandwidth = machine.link.load_bandwidth;
   config.pool.swap_bandwidth = machine.link.swap_bandwidth;
   config.pool.prefill_seconds_per_token = machine.step.prefill_token;
+  config.pool.swapper = machine.swapper;
   variant.change(config.pool);
   config.link = machine.link;
   for (int i = 0; i < adapters; ++i)
@@ -170,11 +170,26 @@ Result<std::vector<ComparedRun>> compare(const sim::ScenarioConfig& scenario,
     VALORA_TRY(run, run_variant(arrivals, scenario.adapters, machine, variant));
     if (with_peak) {
       VALORA_TRY(peak, peak_rate(scenario, machine, variant));
-      run.peak_rate = peak;
+      run.peak = Peak{peak, true};
     }
     runs.push_back(std::move(run));
   }
   return runs;
+}
+
+Peak peak_of(std::span<const RatePoint> points) {
+  Peak peak{0, false};
+  for (const RatePoint* before = nullptr; const RatePoint& point : points) {
+    if (point.failed) return peak;
+    if (point.ttft >= kPeakTtft && !before) return {0, true};
+    if (point.ttft >= kPeakTtft)
+      return {std::lerp(before->rate, point.rate,
+                        (kPeakTtft - before->ttft) / (point.ttft - before->ttft)),
+              true};
+    peak.rate = point.rate;
+    before = &point;
+  }
+  return peak;
 }
 
 ComparedRun summary_of(std::span<const LiveReport> rounds) {
@@ -201,6 +216,11 @@ ComparedRun summary_of(std::span<const LiveReport> rounds) {
   return run;
 }
 
+std::string text_of(const std::optional<Peak>& peak) {
+  if (!peak) return "–";
+  return fmt::format("{}{:.1f}", peak->reached ? "" : "≥", peak->rate);
+}
+
 std::string comparison_text(const sim::ScenarioConfig& scenario,
                             const std::vector<ComparedRun>& runs) {
   std::string text =
@@ -215,7 +235,7 @@ std::string comparison_text(const sim::ScenarioConfig& scenario,
         "{:<16}{:>9.0f}{:>9.0f}{:>9.1f}{:>9.1f}{:>9.1f}{:>9.1f}{:>7.0f}%{:>7.0f}%{:>7.0f}%{:>8}\n",
         r.variant, 1e3 * r.ttft, 1e3 * r.ttft_p99, 1e3 * r.tpot, 1e3 * r.queue,
         1e3 * r.adapter_wait, 1e3 * r.kv_wait, 100 * r.kv_hits, 100 * r.adapter_hits,
-        100 * r.invalid_kv, r.peak_rate > 0 ? fmt::format("{:.1f}", r.peak_rate) : "–");
+        100 * r.invalid_kv, text_of(r.peak));
   for (const ComparedRun& r : runs)
     if (r.failed > 0) text += fmt::format("  {}: {} requests failed\n", r.variant, r.failed);
   return text;

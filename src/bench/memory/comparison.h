@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -29,6 +30,7 @@ struct SimulatedMachine {
   int32_t swap_blocks = 20000;
   int64_t block_bytes = int64_t{8} << 20;
   int32_t small_adapter = 20, large_adapter = 40;  // blocks
+  memory::SwapperConfig swapper;                   // but for what the variants change
 };
 
 struct ComparedVariant {
@@ -41,14 +43,22 @@ struct ComparedVariant {
 // whole, no dependencies, lru, no reward, fixed share, no history
 const std::vector<ComparedVariant>& compared_variants();
 
+constexpr double kPeakTtft = 0.5;  // seconds, FastLibra §6.1
+
+// Requests/s up to which the mean TTFT is below kPeakTtft.
+struct Peak {
+  double rate = 0;
+  bool reached = true;  // false: at least this rate
+};
+
 struct ComparedRun {
   std::string variant;
   double ttft = 0, ttft_p99 = 0, tpot = 0;          // seconds; means but for the p99
   double queue = 0, adapter_wait = 0, kv_wait = 0;  // mean parts of the TTFT before prefill
   double kv_hits = 0, adapter_hits = 0;             // shares of prompt tokens, and of requests
   double invalid_kv = 0;                            // mean share of the KV in the pool
-  double peak_rate = 0;  // requests/s up to which the mean TTFT is below 0.5 s
-  size_t failed = 0;     // requests; they count nowhere else
+  std::optional<Peak> peak;
+  size_t failed = 0;  // requests; they count nowhere else
 };
 
 // One run per variant on the same requests. with_peak: also searches the peak rate. Errors are
@@ -56,9 +66,21 @@ struct ComparedRun {
 Result<std::vector<ComparedRun>> compare(const sim::ScenarioConfig& scenario,
                                          const SimulatedMachine& machine, bool with_peak);
 
+// A mean TTFT at a rate.
+struct RatePoint {
+  double rate = 0, ttft = 0;  // requests/s, seconds
+  bool failed = false;        // some requests had no answer
+};
+// The rate at which the TTFT reaches kPeakTtft, linear between the points, which ascend in rate and
+// are at least one. 0 if it does at the lowest one. Where requests fail, the peak is passed: it is
+// at least the rate before.
+Peak peak_of(std::span<const RatePoint> points);
+
 // Of all rounds of one variant, without its name.
 ComparedRun summary_of(std::span<const LiveReport> rounds);
 
+// As in the table; "–" if it was not searched.
+std::string text_of(const std::optional<Peak>& peak);
 std::string comparison_text(const sim::ScenarioConfig& scenario,
                             const std::vector<ComparedRun>& runs);
 

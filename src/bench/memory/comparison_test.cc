@@ -34,6 +34,16 @@ TEST(MemoryComparison, EqualSeedsGiveEqualRuns) {
   }
 }
 
+TEST(MemoryComparison, ThePeakIsWhereTheTtftReachesHalfASecond) {
+  const auto peak = [](std::vector<RatePoint> points) { return text_of(peak_of(points)); };
+  EXPECT_EQ(peak({{1, 0.6}, {2, 0.4}}), "0.0");
+  EXPECT_EQ(peak({{1, 0.1}, {2, 0.4}}), "≥2.0");
+  EXPECT_EQ(peak({{1, 0.1}, {2, 0.3}, {4, 0.7}}), "3.0");
+  EXPECT_EQ(peak({{1, 0.1}, {2, 0.9}, {4, 0.4}}), "1.5");
+  EXPECT_EQ(peak({{1, 0.1}, {2, 0.2, true}}), "≥1.0");
+  EXPECT_EQ(text_of(std::nullopt), "–");
+}
+
 TEST(MemoryComparison, FailedRequestsOfLiveRoundsCountNowhereElse) {
   LiveReport round;
   round.answers.resize(3);

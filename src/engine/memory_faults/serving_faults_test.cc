@@ -112,23 +112,30 @@ TEST_F(EngineFaults, OfPreemptions) {
       17);
 }
 
-// What was not loaded can be loaded, what is loaded serves, and no name stands for another adapter.
-TEST_F(EngineFaults, OfLoadingAndUnloading) {
+class LoadFaults : public EngineFaults, public ::testing::WithParamInterface<bool> {};
+
+// What was not loaded can be loaded, what is loaded serves, no name stands for another adapter, and
+// the answer of a load or an unload says what became of the name. The parameter: pinned.
+TEST_P(LoadFaults, OfLoadingAndUnloading) {
   start_with_adapters();
+  struct Called {
+    bool ok, struck;
+  };
   const auto call = [&](uint64_t n, const auto& begin) {
     std::promise<bool> done;
-    bool struck = false;
-    {
-      const AllocationFault fault(n);
-      begin([&](const auto& result) {
-        const SparedThread spared;
-        done.set_value(result.ok());
-      });
-      const SparedThread this_test;
-      (void)done.get_future().get();
-      struck = fault.struck();
+    auto result = done.get_future();
+    const AllocationFault fault(n);
+    begin([&](const auto& outcome) {
+      const SparedThread spared;
+      done.set_value(outcome.ok());
+    });
+    const SparedThread this_test;
+    if (result.wait_for(std::chrono::seconds(60)) != std::future_status::ready) {
+      ADD_FAILURE() << "allocation " << n << ": the call hangs";
+      std::fflush(stdout);
+      std::_Exit(1);
     }
-    return struck;
+    return Called{result.get(), fault.struck()};
   };
   const GenerateRequest request = with(short_, {{"new", 1}});
   const std::vector<int32_t> expected = tokens_of(with(short_, {{"two", 1}}));
@@ -140,32 +147,37 @@ TEST_F(EngineFaults, OfLoadingAndUnloading) {
   bool struck = true;
   for (uint64_t n = 0; struck; ++n) {
     SCOPED_TRACE(n);
-    LoadAdapter two{.name = "new", .path = two_.path()};
-    struck = call(n, [&](auto done) {
+    LoadAdapter two{.name = "new", .path = two_.path(), .pinned = GetParam()};
+    const Called loading = call(n, [&](auto done) {
       try {
         engine_->load_adapter(std::move(two), done);
       } catch (const std::bad_alloc&) {
         done(Status(out_of_memory()));
       }
     });
-    if (!is_loaded()) {
+    ASSERT_EQ(loading.ok, is_loaded());
+    if (!loading.ok) {
       ASSERT_TRUE(load("new", two_.path()).ok());
     }
     ASSERT_EQ(tokens_of(request), expected);
-    struck |= call(n, [&](auto done) {
+    const Called unloading = call(n, [&](auto done) {
       try {
         engine_->unload_adapter("new", std::nullopt, done);
       } catch (const std::bad_alloc&) {
         done(Status(out_of_memory()));
       }
     });
-    if (is_loaded()) {
+    ASSERT_EQ(unloading.ok, !is_loaded());
+    if (!unloading.ok) {
       ASSERT_TRUE(unload("new").ok());
     }
     ASSERT_EQ(engine_->check(), "");
+    struck = loading.struck || unloading.struck;
   }
   drain();
 }
+
+INSTANTIATE_TEST_SUITE_P(Pinned, LoadFaults, ::testing::Bool());
 
 TEST_F(EngineFaults, ACancellationNeedsNoMemory) {
   start();

@@ -1,6 +1,8 @@
 // The GPU that launches go to.
 #pragma once
 
+#include <string>
+
 #include "kernels/cuda/types.h"
 
 namespace valora::kernels::cuda {
@@ -9,6 +11,10 @@ namespace valora::kernels::cuda {
 int32_t multiprocessors();
 // That a thread block of it can have.
 int32_t shared_bytes();
+// As its driver has it; empty if there is none.
+std::string gpu_name();
+// Compute capability, e.g. 90 for 9.0; 0 if there is none.
+int32_t capability();
 const char* message_of(Status status);
 
 }  // namespace valora::kernels::cuda

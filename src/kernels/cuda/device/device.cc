@@ -18,6 +18,19 @@ int32_t multiprocessors() { return attribute(cudaDevAttrMultiProcessorCount, 132
 
 int32_t shared_bytes() { return attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin, 227 << 10); }
 
+std::string gpu_name() {
+  int device = 0;
+  cudaDeviceProp properties{};
+  const bool known = cudaGetDevice(&device) == cudaSuccess &&
+                     cudaGetDeviceProperties(&properties, device) == cudaSuccess;
+  return known ? properties.name : "";
+}
+
+int32_t capability() {
+  return 10 * attribute(cudaDevAttrComputeCapabilityMajor, 0) +
+         attribute(cudaDevAttrComputeCapabilityMinor, 0);
+}
+
 const char* message_of(Status status) {
   return cudaGetErrorString(static_cast<cudaError_t>(status));
 }

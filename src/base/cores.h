@@ -1,0 +1,17 @@
+// The processor cores that this process may use.
+#pragma once
+
+#include <string>
+
+namespace valora {
+
+struct CoreFiles {
+  std::string cpus = "/sys/devices/system/cpu";  // the kernel's folder of CPUs
+  std::string quota = "/sys/fs/cgroup/cpu.max";  // of a control group, version 2
+};
+
+// Cores, not hardware threads, of the process's affinity; at most its CPU quota, rounded up. What
+// the files do not tell is taken as one thread per core, and no quota.
+int usable_cores(const CoreFiles& files = {});
+
+}  // namespace valora

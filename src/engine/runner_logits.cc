@@ -1,0 +1,57 @@
+// The runner's logits: of sampled tokens, and of prompts that are scored.
+#include <algorithm>
+
+#include "engine/runner.h"
+#include "ops/parallel.h"
+
+namespace valora {
+namespace {
+
+using scheduler::StepItem;
+
+// Rows of logits that are held at a time while a prompt is scored: tens of MB with large
+// vocabularies.
+constexpr int64_t kScoredRows = 64;
+
+at::Tensor long_tensor(const std::vector<int64_t>& values, at::Device device) {
+  return at::tensor(values, at::kLong).to(device);
+}
+
+}  // namespace
+
+// In host memory: float [rows, vocab].
+at::Tensor Runner::logits_of(const at::Tensor& hidden, const std::vector<int64_t>& rows) const {
+  const auto count = static_cast<int64_t>(rows.size());
+  const bool all = count == hidden.size(0);  // in order, each once
+  const at::Tensor logits =
+      model_.logits(all ? hidden : hidden.index_select(0, long_tensor(rows, device_)));
+  if (logits.is_cpu()) return logits.contiguous();
+  at::Tensor host =
+      at::empty(logits.sizes(), at::TensorOptions().dtype(at::kFloat).pinned_memory(true));
+  return host.copy_(logits);
+}
+
+// hidden: [tokens of the item, hidden size]. Each row tells how likely the next token was.
+void Runner::score_prompt(const StepItem& item, const at::Tensor& hidden) {
+  const Sequence& s = sequence_of(item);
+  PromptLogprobs& scores = *s.owner->prompt_logprobs;
+  std::vector<int64_t> wanted;
+  for (int i = 0; i < item.tokens; ++i)
+    if (scores.wants(s.computed_tokens + i + 1)) wanted.push_back(i);
+  for (size_t first = 0; first < wanted.size(); first += kScoredRows) {
+    const std::vector<int64_t> rows(
+        wanted.begin() + static_cast<int64_t>(first),
+        wanted.begin() + static_cast<int64_t>(std::min(first + kScoredRows, wanted.size())));
+    const at::Tensor logits = logits_of(hidden, rows);
+    const int64_t vocab = logits.size(1);
+    const float* data = logits.const_data_ptr<float>();
+    ops::torch_parallel()(0, static_cast<int64_t>(rows.size()), 1, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const int next = s.computed_tokens + static_cast<int>(rows[i]) + 1;
+        scores.set(next, s.tokens[next], {data + i * vocab, static_cast<size_t>(vocab)});
+      }
+    });
+  }
+}
+
+}  // namespace valora
