@@ -87,12 +87,15 @@ struct ComparedScenario {
   std::vector<bench::ComparedRun> runs;
 };
 
+// Whether the mean TTFT says nothing: some requests failed, or there were none.
+bool no_figure(const bench::ComparedRun& run) { return run.failed > 0 || run.ttft == 0; }
+
 // Of scenarios that differ in their rate alone.
 void set_peaks(std::span<ComparedScenario> rates) {
   for (size_t v = 0; v < rates[0].runs.size(); ++v) {
     std::vector<bench::RatePoint> points;
     for (const ComparedScenario& at : rates)
-      points.push_back({at.scenario.rate, at.runs[v].ttft, at.runs[v].failed > 0});
+      points.push_back({at.scenario.rate, at.runs[v].ttft, no_figure(at.runs[v])});
     for (ComparedScenario& at : rates) at.runs[v].peak = bench::peak_of(points);
   }
 }
