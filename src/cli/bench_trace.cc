@@ -297,9 +297,8 @@ void add_bench_trace(Command bench, std::function<int()>& run) {
   c.add_option(
        "--rounds", flags->rounds,
        "Runs of each policy, in turns. The table then has the average token latency over that of "
-       "the "
-       "first policy in the same round (median): as measured, and at the speed at which the costs "
-       "of steps were measured")
+       "the first policy in the same round (median): as measured, and at the speed at which the "
+       "costs of steps were measured")
       .positive_number()
       .capture_default_str();
   c.add_flag("--json", flags->json, "Print one JSON object");

@@ -6,21 +6,10 @@
 #include <random>
 #include <thread>
 
-#include "grammar/testing/byte_vocabulary.h"
+#include "grammar/testing/start_matcher.h"
 
 namespace valora::grammar {
 namespace {
-
-GrammarCompiler& compiler() {
-  static GrammarCompiler shared(byte_vocabulary());
-  return shared;
-}
-
-GrammarMatcher start(const GrammarSpec& spec) {
-  const auto compiled = compiler().compile(spec);
-  EXPECT_TRUE(compiled.ok()) << compiled.error().message;
-  return *GrammarMatcher::start(*compiled);
-}
 
 std::vector<uint32_t> words(GrammarMatcher& matcher) {
   const auto mask = matcher.mask();

@@ -5,21 +5,10 @@
 #include <random>
 
 #include "base/json.h"
-#include "grammar/testing/byte_vocabulary.h"
+#include "grammar/testing/start_matcher.h"
 
 namespace valora::grammar {
 namespace {
-
-GrammarCompiler& compiler() {
-  static GrammarCompiler shared(byte_vocabulary());
-  return shared;
-}
-
-GrammarMatcher start(const GrammarSpec& spec) {
-  const auto compiled = compiler().compile(spec);
-  EXPECT_TRUE(compiled.ok()) << compiled.error().message;
-  return *GrammarMatcher::start(*compiled);
-}
 
 std::vector<int32_t> allowed(GrammarMatcher& matcher) {
   std::vector<int32_t> ids;

@@ -1,0 +1,18 @@
+// Matchers over the vocabulary of bytes, for tests.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include "grammar/testing/byte_vocabulary.h"
+
+namespace valora::grammar {
+
+// At the start of an answer. One compiler makes all of them.
+inline GrammarMatcher start(const GrammarSpec& spec) {
+  static GrammarCompiler compiler(byte_vocabulary());
+  const auto compiled = compiler.compile(spec);
+  EXPECT_TRUE(compiled.ok()) << compiled.error().message;
+  return *GrammarMatcher::start(*compiled);
+}
+
+}  // namespace valora::grammar
