@@ -296,9 +296,8 @@ void add_bench_trace(Command bench, std::function<int()>& run) {
                "Write to this file what the steps of all runs on an engine cost, for --simulate");
   c.add_option(
        "--rounds", flags->rounds,
-       "Runs of each policy, in turns. The table then has the average token latency over that of "
-       "the first policy in the same round (median): as measured, and at the speed at which the "
-       "costs of steps were measured")
+       "Runs of each policy, in turns. Then the table has the token latency over that of the first "
+       "policy in the same round, too (median): as measured, and at the speed of the costs' time")
       .positive_number()
       .capture_default_str();
   c.add_flag("--json", flags->json, "Print one JSON object");
