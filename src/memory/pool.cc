@@ -125,7 +125,11 @@ Room Pool::start(Claim& claim, BlockTable& table, const KvIdentity& identity,
     return room;
   }
   release(claim.prefix);
-  for (int i = 0; i < table.committed; ++i) visit(*tree_.node_of(table.blocks[i]));
+  for (int i = 0; i < table.committed; ++i) {
+    KvNode& node = *tree_.node_of(table.blocks[i]);
+    visit(node);
+    node.awaited_until = {};
+  }
   if (config_.prefix_caching) {
     totals_.queried_tokens += tokens;
     totals_.hit_tokens += static_cast<uint64_t>(table.committed) * kBlockTokens;

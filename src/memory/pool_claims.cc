@@ -5,6 +5,12 @@
 #include "memory/pool.h"
 
 namespace valora::memory {
+namespace {
+
+// How long KV that a request asked for waits for it. Longer than copies and steps take.
+constexpr Duration kAwaited = std::chrono::seconds(30);
+
+}  // namespace
 
 Readiness Pool::claim(Claim& claim, const KvIdentity& identity, std::span<const Digest> keys,
                       int tokens) {
@@ -14,7 +20,7 @@ Readiness Pool::claim(Claim& claim, const KvIdentity& identity, std::span<const 
   if (const Readiness kv = claim_kv(claim, identity, reusable(keys, tokens));
       kv != Readiness::kReady)
     return kv;
-  if (claim.asked_kv) hold_prefix(claim.prefix, identity, reusable(keys, tokens));
+  if (swaps()) hold_prefix(claim.prefix, identity, reusable(keys, tokens));
   claim.ready = true;
   return Readiness::kReady;
 }
@@ -70,7 +76,10 @@ Readiness Pool::claim_kv(Claim& claim, const KvIdentity& identity, std::span<con
   const size_t resident = path.size();
   while (KvNode* node = next_of(path, identity, keys)) path.push_back(node);
   const auto wanted = static_cast<int32_t>(path.size() - resident);
-  for (KvNode* node : path) node->last_use = now_;  // or it would be the first to leave again
+  for (KvNode* node : path) {  // or it could leave again before the request starts
+    node->last_use = now_;
+    node->awaited_until = now_ + kAwaited;
+  }
   const Room room = make_room(Kind::kKv, wanted);
   if (room == Room::kSoon) return Readiness::kLoadingKv;
   // It needs that room to run in any case.

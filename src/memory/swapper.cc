@@ -9,6 +9,7 @@ namespace valora::memory {
 namespace {
 
 constexpr double kWorthless = -std::numeric_limits<double>::infinity();
+constexpr double kAwaited = std::numeric_limits<double>::infinity();
 
 // log(1 - sigmoid(x)) for x >= 0
 double log_recency(double x) { return x > 30 ? -x : -std::log1p(std::exp(x)); }
@@ -137,7 +138,7 @@ double Swapper::log_eval(const AdapterNode& node, const SwapStatistics& s) const
 }
 
 double Swapper::log_eval(const KvNode& node, const SwapStatistics& s) const {
-  return retain(node, s, s.kv_back());
+  return node.awaited_until > s.now ? kAwaited : retain(node, s, s.kv_back());
 }
 
 double Swapper::log_reward(const DependencyTree& tree, const SwapStatistics& s) const {

@@ -59,7 +59,8 @@ class Swapper {
   // underflow. cost: seconds to bring the node back; prob: the share of the window's requests that
   // visited it; t: seconds since its last use; LoRA_Eval = max(1, Low / Now), of adapters only,
   // with Low = Σ (1 - (1 - prob)^BS) over the adapters and Now those in the pool. Divided by the
-  // node's blocks: what the room that it takes is worth.
+  // node's blocks: what the room that it takes is worth. KV that a waiting request asked for is
+  // certain to be visited: it is worth more than all else, under either policy.
   double log_eval(const AdapterNode& node, const SwapStatistics& s) const;
   double log_eval(const KvNode& node, const SwapStatistics& s) const;
   // log(LoRA_Eval)
