@@ -143,6 +143,7 @@ KvNode* DependencyTree::insert(KvRoot& root, std::span<const Digest> keys, Block
   change(node, [&] {
     node.block = block;
     node.held = arena_.references(block) > 1;
+    node.unreadable = false;
   });
   count_presence(node, 1);
   return &node;

@@ -73,8 +73,7 @@ struct Claim {
   std::vector<AdapterNode*> pinned;
   bool counted = false;  // its visit was counted
   bool ready = false;
-  bool asked_kv = false;  // its KV in the swap space was asked for
-  BlockTable prefix;      // that KV, held until the request starts
+  BlockTable prefix;      // the KV of its prefix if there is a swap space, held until it starts
   std::optional<Error> error;
 
   bool holds() const { return !pinned.empty() || !prefix.blocks.empty(); }
@@ -199,7 +198,7 @@ class Pool {
 
   // pool_claims.cc
   Readiness claim_adapters(Claim& claim, const KvIdentity& identity);
-  Readiness claim_kv(Claim& claim, const KvIdentity& identity, std::span<const Digest> keys);
+  Readiness claim_kv(const KvIdentity& identity, std::span<const Digest> keys);
   KvNode* next_of(std::span<KvNode* const> path, const KvIdentity& identity,
                   std::span<const Digest> keys);
   void settle(AdapterNode& node);

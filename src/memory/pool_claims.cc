@@ -17,7 +17,7 @@ Readiness Pool::claim(Claim& claim, const KvIdentity& identity, std::span<const 
   if (claim.ready) return Readiness::kReady;
   if (const Readiness adapters = claim_adapters(claim, identity); adapters != Readiness::kReady)
     return adapters;
-  if (const Readiness kv = claim_kv(claim, identity, reusable(keys, tokens));
+  if (const Readiness kv = claim_kv(identity, reusable(keys, tokens));
       kv != Readiness::kReady)
     return kv;
   if (swaps()) hold_prefix(claim.prefix, identity, reusable(keys, tokens));
@@ -62,7 +62,7 @@ Readiness Pool::claim_adapters(Claim& claim, const KvIdentity& identity) {
 }
 
 // Asks for the blocks of the prefix that lie in the swap space, then waits for them.
-Readiness Pool::claim_kv(Claim& claim, const KvIdentity& identity, std::span<const Digest> keys) {
+Readiness Pool::claim_kv(const KvIdentity& identity, std::span<const Digest> keys) {
   if (!swaps() || !config_.prefix_caching) return Readiness::kReady;
   const KvRoot* root = tree_.find_root(identity.adapter);
   std::vector<KvNode*> path = tree_.resident_prefix(root, keys);
@@ -72,9 +72,10 @@ Readiness Pool::claim_kv(Claim& claim, const KvIdentity& identity, std::span<con
     mover_.hasten(next->move, Urgency::kKvOfRequest);
     return Readiness::kLoadingKv;
   }
-  if (claim.asked_kv || !statistics().worth_saving()) return Readiness::kReady;
+  if (next->unreadable || !statistics().worth_saving()) return Readiness::kReady;
   const size_t resident = path.size();
-  while (KvNode* node = next_of(path, identity, keys)) path.push_back(node);
+  for (KvNode* node; (node = next_of(path, identity, keys)) && !node->unreadable;)
+    path.push_back(node);
   const auto wanted = static_cast<int32_t>(path.size() - resident);
   for (KvNode* node : path) {  // or it could leave again before the request starts
     node->last_use = now_;
@@ -84,7 +85,6 @@ Readiness Pool::claim_kv(Claim& claim, const KvIdentity& identity, std::span<con
   if (room == Room::kSoon) return Readiness::kLoadingKv;
   // It needs that room to run in any case.
   if (room == Room::kNone) return Readiness::kFull;
-  claim.asked_kv = true;
   // Making room may have taken nodes of the prefix.
   path = tree_.resident_prefix(tree_.find_root(identity.adapter), keys);
   const size_t begin = path.size();
@@ -113,7 +113,6 @@ void Pool::unclaim(Claim& claim) {
   }
   claim.pinned.clear();
   claim.ready = false;
-  claim.asked_kv = false;
   release(claim.prefix);
 }
 

@@ -128,6 +128,7 @@ void Pool::finish_read(KvNode& node, const Status& status) {
     return;
   }
   node.broken = true;
+  node.unreadable = !status.ok();
   unwind(node);
 }
 

@@ -61,6 +61,60 @@ TEST(PoolSwap, WhatIsCheaperToComputeIsNotSaved) {
   EXPECT_EQ(world.pool.stats().kv_dropped, 6u);
 }
 
+// A waiting request that asked for its KV in the swap space, which has been read by now.
+User waiting_for_kv(World& world, const std::vector<int32_t>& tokens) {
+  User user{{}, {}, {}, {}};
+  user.keys = testing::keys_of(user.identity, tokens);
+  EXPECT_EQ(world.pool.claim(user.claim, user.identity, user.keys, tokens.size()),
+            Readiness::kLoadingKv);
+  world.settle();
+  return user;
+}
+
+TEST(PoolSwap, KvThatWasReadForARequestIsTheLastToLeave) {
+  World world({.blocks = 12, .swap_blocks = 20});
+  world.serve({}, count_from(0, 97));
+  press(world);
+  for (int i = 0; i < 20; ++i) world.serve({}, count_from(500, 65));  // popular
+  User user = waiting_for_kv(world, count_from(0, 97));
+  BlockTable other;
+  ASSERT_EQ(world.pool.reserve(other, 4 * 16), Room::kSoon);
+  world.settle();
+  ASSERT_EQ(world.pool.reserve(other, 4 * 16), Room::kReserved);
+  EXPECT_EQ(world.pool.resident_tokens({}, user.keys), 96);
+  EXPECT_LT(world.pool.resident_tokens({}, testing::keys_of({}, count_from(500, 65))), 64);
+  world.pool.release(other);
+  world.end(user);
+}
+
+TEST(PoolSwap, KvThatLeftBeforeItsRequestStartedIsReadAgain) {
+  World world({.blocks = 12, .swap_blocks = 20});
+  world.serve({}, count_from(0, 97));
+  press(world);
+  User user = waiting_for_kv(world, count_from(0, 97));
+  press(world);  // for requests that run, all that is idle leaves
+  EXPECT_FALSE(world.run(user, count_from(0, 97)));
+  world.settle();
+  ASSERT_TRUE(world.run(user, count_from(0, 97)));
+  EXPECT_EQ(world.cached, 96);
+  EXPECT_EQ(check(world.pool, {&user}), "");
+  world.end(user);
+}
+
+TEST(PoolSwap, AReadyRequestHoldsItsPrefix) {
+  World world({.blocks = 12, .swap_blocks = 20});
+  world.serve({}, count_from(0, 97));
+  User user{{}, {}, {}, {}};
+  user.keys = testing::keys_of(user.identity, count_from(0, 97));
+  EXPECT_EQ(world.pool.claim(user.claim, user.identity, user.keys, 97), Readiness::kReady);
+  EXPECT_EQ(check(world.pool, {&user}), "");
+  BlockTable other;
+  EXPECT_EQ(world.pool.reserve(other, 7 * 16), Room::kNone);
+  EXPECT_EQ(world.pool.available_blocks(), 6);
+  world.end(user);
+  EXPECT_EQ(world.pool.available_blocks(), 12);
+}
+
 TEST(PoolSwap, AFailedReadIsComputedAgain) {
   bool broken = false;
   World world({.blocks = 12, .swap_blocks = 20}, [&](const Move& move) {

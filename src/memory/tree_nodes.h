@@ -77,6 +77,7 @@ struct KvNode : TreeNode {
   bool held = false;           // sequences refer to its block
   bool leaving = false;        // leaves the pool when its content is in the swap space
   bool broken = false;         // its fill failed: it goes when nothing below it is in the pool
+  bool unreadable = false;     // its last read failed: requests compute it again
   TimePoint awaited_until{};   // a waiting request asked for it: until then it leaves last
   int32_t leaf = -1;           // index in DependencyTree::idle_leaves()
 
