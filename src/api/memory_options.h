@@ -9,11 +9,12 @@
 
 namespace valora {
 
-// Which blocks leave the pool first. kBenefit: those whose absence is expected to cost the least
-// time. kLru: the least recently used.
-enum class MemoryPolicy : uint8_t { kBenefit, kLru };
+// Which blocks leave the pool first. kLearned: those that save the least time, by measured rates of
+// their use. kBenefit: those that save the least by FastLibra's value. kLru: the least recently
+// used.
+enum class MemoryPolicy : uint8_t { kLearned, kBenefit, kLru };
 
-Result<MemoryPolicy> parse_memory_policy(const std::string& name);  // benefit, lru
+Result<MemoryPolicy> parse_memory_policy(const std::string& name);  // learned, benefit, lru
 std::string name_of(MemoryPolicy policy);
 
 struct MemoryOptions {
@@ -25,8 +26,9 @@ struct MemoryOptions {
   // with a GPU: host memory for packed adapters that are not in the pool; absent: 4 GiB, but at
   // most a quarter of the free memory
   std::optional<int64_t> adapter_cache_bytes;
-  MemoryPolicy policy = MemoryPolicy::kBenefit;
-  // For comparisons: an adapter may leave before its KV; adapters get no reward for their number;
+  MemoryPolicy policy = MemoryPolicy::kLearned;
+  // For comparisons: an adapter may leave before its KV, as it may with kLearned in any case;
+  // adapters get no reward for their number;
   // nothing stays after its last request; adapters get a fixed share of the pool.
   bool dependencies = true;
   bool adapter_reward = true;

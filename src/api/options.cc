@@ -27,7 +27,8 @@ constexpr Named<SchedulingPolicy> kPolicies[] = {
     {"merged", SchedulingPolicy::kMerged}, {"mixture", SchedulingPolicy::kMixture},
     {"dlora", SchedulingPolicy::kDlora},   {"vllm", SchedulingPolicy::kVllm}};
 
-constexpr Named<MemoryPolicy> kMemoryPolicies[] = {{"benefit", MemoryPolicy::kBenefit},
+constexpr Named<MemoryPolicy> kMemoryPolicies[] = {{"learned", MemoryPolicy::kLearned},
+                                                   {"benefit", MemoryPolicy::kBenefit},
                                                    {"lru", MemoryPolicy::kLru}};
 
 // "a, b or c"

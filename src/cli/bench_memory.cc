@@ -70,7 +70,7 @@ void add_bench_memory(Command bench, std::function<int()>& run) {
       .human_integer()
       .capture_default_str();
   c.add_option("--recency", flags->machine.swapper.recency_seconds,
-               "Seconds in which the value of a recent use fades")
+               "With benefit: seconds in which the value of a recent use fades")
       .positive_number()
       .capture_default_str();
   c.add_flag("--peak", flags->peak, "Also search the highest rate with a mean TTFT below 0.5 s");

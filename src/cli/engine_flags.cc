@@ -113,16 +113,18 @@ void add_memory(Command command, MemoryOptions& m) {
                   "Highest bytes per second of copies to the pool and from it; 0: no limit")
       .capture_default_str()
       .group(group);
-  add_named_option(command, "--memory-policy", m.policy, parse_memory_policy,
-                   "What leaves the pool first: benefit (whose absence costs the least time), or "
-                   "lru (the least recently used)")
+  add_named_option(
+      command, "--memory-policy", m.policy, parse_memory_policy,
+      "What leaves the pool first: learned (what saves the least time, by measured "
+      "rates of use), benefit (by FastLibra's value), or lru (the least recently used)")
       .group(group);
   command
-      .add_flag("!--no-dependencies", m.dependencies, "Adapters may leave the pool before their KV")
+      .add_flag("!--no-dependencies", m.dependencies,
+                "Adapters may leave the pool before their KV, as they may with learned")
       .group(group);
   command
       .add_flag("!--no-adapter-reward", m.adapter_reward,
-                "Value adapters without regard to how many the requests use")
+                "With benefit: value adapters without regard to how many the requests use")
       .group(group);
   command
       .add_flag("!--no-history", m.history,
@@ -138,7 +140,7 @@ void add_memory(Command command, MemoryOptions& m) {
   number("--pool-low", m.low, "Share of the pool below which blocks come in ahead of need");
   number("--swap-period", m.period, "Seconds between decisions about memory");
   number("--visit-window", m.window, "Seconds in which visits are counted");
-  number("--recency", m.recency, "Seconds in which the value of a recent use fades");
+  number("--recency", m.recency, "With benefit: seconds in which the value of a recent use fades");
 }
 
 }  // namespace

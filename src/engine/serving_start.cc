@@ -88,6 +88,15 @@ Status check_limits(const EngineOptions& options) {
   return {};
 }
 
+memory::MemoryPolicy policy_of(MemoryPolicy policy) {
+  switch (policy) {
+    case MemoryPolicy::kBenefit: return memory::MemoryPolicy::kBenefit;
+    case MemoryPolicy::kLru: return memory::MemoryPolicy::kLru;
+    case MemoryPolicy::kLearned: break;
+  }
+  return memory::MemoryPolicy::kLearned;
+}
+
 memory::PoolConfig pool_config(const MemoryPlan& plan, const EngineOptions& options) {
   const MemoryOptions& memory = options.memory;
   memory::PoolConfig config;
@@ -95,8 +104,7 @@ memory::PoolConfig pool_config(const MemoryPlan& plan, const EngineOptions& opti
   config.swap_blocks = plan.swap_blocks;
   config.block_bytes = plan.block_bytes;
   config.prefix_caching = options.prefix_caching;
-  config.swapper.policy = memory.policy == MemoryPolicy::kLru ? memory::MemoryPolicy::kLru
-                                                              : memory::MemoryPolicy::kBenefit;
+  config.swapper.policy = policy_of(memory.policy);
   config.swapper.adapter_reward = memory.adapter_reward;
   config.swapper.high = memory.high;
   config.swapper.low = memory.low;

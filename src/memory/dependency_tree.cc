@@ -135,6 +135,10 @@ KvNode* DependencyTree::insert(KvRoot& root, std::span<const Digest> keys, Block
     node.parent = parent;
     node.place = siblings.size();
     siblings.push_back(&node);
+    if (siblings.size() > 1)
+      for (KvNode* above = parent; above && !above->shared; above = above->parent)
+        above->shared = true;
+    node.turn = parent && !parent->shared ? parent->turn : 1;
   } else if (node.present()) {
     return &node;
   }

@@ -13,9 +13,11 @@ namespace {
 
 constexpr double kBatchSeconds = 5;  // FastLibra §5.1
 
-// With shares for each kind, an adapter cannot wait for its KV to leave.
+// With shares for each kind, an adapter cannot wait for its KV to leave. And where the worth of
+// each is learned, it need not: KV without its adapter still saves its computation.
 PoolConfig settled(PoolConfig config) {
-  if (config.adapter_blocks) config.dependencies = false;
+  if (config.adapter_blocks || config.swapper.policy == MemoryPolicy::kLearned)
+    config.dependencies = false;
   return config;
 }
 
@@ -42,8 +44,9 @@ Pool::Pool(const PoolConfig& config, Mover& mover, const Clock& clock, PoolListe
       now_(clock.now()),
       load_seconds_(static_cast<double>(config.block_bytes) / config.load_bandwidth),
       read_seconds_(static_cast<double>(config.block_bytes) / config.swap_bandwidth),
-      compute_seconds_(config.prefill_seconds_per_token * kBlockTokens),
-      batch_at_(now_) {}
+      step_seconds_(config.prefill_seconds_per_token, kBlockTokens * kBlockTokens),
+      batch_at_(now_),
+      watched_at_(now_) {}
 
 SwapStatistics Pool::statistics() const {
   SwapStatistics s;
@@ -53,27 +56,17 @@ SwapStatistics Pool::statistics() const {
   s.batch = batch_;
   s.load = load_seconds_;
   s.read = read_seconds_;
-  s.compute = compute_seconds_;
+  s.compute = step_seconds_.slope() * kBlockTokens;
   s.swaps = swaps();
   s.log_reward = log_reward_;
+  s.reuse = &reuse_;
   return s;
-}
-
-void Pool::visit(TreeNode& node) {
-  node.visits.add(slot());
-  node.last_use = now_;
 }
 
 void Pool::note_step(int sequences) {
   const double age = seconds(now_ - batch_at_);
   batch_at_ = now_;
   batch_ += (sequences - batch_) * -std::expm1(-age / kBatchSeconds);
-}
-
-void Pool::note_prefill(int tokens, double seconds) {
-  if (tokens < kBlockTokens) return;
-  const double measured = seconds / tokens * kBlockTokens;
-  compute_seconds_ += 0.1 * (measured - compute_seconds_);
 }
 
 // An adapter that may leave does.
@@ -125,11 +118,7 @@ Room Pool::start(Claim& claim, BlockTable& table, const KvIdentity& identity,
     return room;
   }
   release(claim.prefix);
-  for (int i = 0; i < table.committed; ++i) {
-    KvNode& node = *tree_.node_of(table.blocks[i]);
-    visit(node);
-    node.awaited_until = {};
-  }
+  visit_prefix(table);
   if (config_.prefix_caching) {
     totals_.queried_tokens += tokens;
     totals_.hit_tokens += static_cast<uint64_t>(table.committed) * kBlockTokens;

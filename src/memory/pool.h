@@ -22,6 +22,7 @@
 #include "memory/identity.h"
 #include "memory/mover.h"
 #include "memory/pool_stats.h"
+#include "memory/running_slope.h"
 #include "memory/swapper.h"
 
 namespace valora::memory {
@@ -35,10 +36,10 @@ struct PoolConfig {
   SwapperConfig swapper;
   Duration period = std::chrono::milliseconds(100);  // of the swapper
   Duration window = std::chrono::minutes(5);         // in which visits are counted
-  // FastLibra's comparisons. dependencies: an adapter stays while KV below it does. history: KV
-  // stays after its request ends, and an adapter after its last request (false: S-LoRA's way).
-  // adapter_blocks: a fixed share for adapters, and the rest for KV (vLLM's way); there are no
-  // dependencies then.
+  // FastLibra's comparisons. dependencies: an adapter stays while KV below it does; never with
+  // MemoryPolicy::kLearned. history: KV stays after its request ends, and an adapter after its last
+  // request (false: S-LoRA's way). adapter_blocks: a fixed share for adapters, and the rest for KV
+  // (vLLM's way); there are no dependencies then.
   bool dependencies = true;
   bool history = true;
   std::optional<int32_t> adapter_blocks;
@@ -73,7 +74,7 @@ struct Claim {
   std::vector<AdapterNode*> pinned;
   bool counted = false;  // its visit was counted
   bool ready = false;
-  BlockTable prefix;      // the KV of its prefix if there is a swap space, held until it starts
+  BlockTable prefix;  // the KV of its prefix if there is a swap space, held until it starts
   std::optional<Error> error;
 
   bool holds() const { return !pinned.empty() || !prefix.blocks.empty(); }
@@ -144,7 +145,8 @@ class Pool {
 
   // Measurements. -------------------------------------------------------------------------------
   void note_step(int sequences);
-  void note_prefill(int tokens, double seconds);
+  // A step computed so many prompt tokens, maybe none, in this time.
+  void note_prefill(int tokens, double seconds) { step_seconds_.add(tokens, seconds); }
 
   // Sizes, in blocks. ---------------------------------------------------------------------------
   bool prefix_caching() const { return config_.prefix_caching; }
@@ -181,14 +183,19 @@ class Pool {
   struct Victim {
     Digest key;
     bool adapter = false;
-    TimePoint last_use{};
+    TimePoint last_use{}, awaited_until{};
   };
   static Victim victim_of(const AnyNode& any);
   std::optional<AnyNode> find_victim(const Victim& victim);
 
   Slot slot() const { return VisitWindow::slot_of(now_, config_.window); }
   SwapStatistics statistics() const;
+
+  // pool_reuse.cc
+  void watch();
   void visit(TreeNode& node);
+  void visit_adapter(AdapterNode& node);
+  void visit_prefix(const BlockTable& table);
 
   // pool.cc
   static std::span<const Digest> reusable(std::span<const Digest> keys, int tokens);
@@ -249,10 +256,15 @@ class Pool {
   std::vector<Digest> kept_, forgotten_;  // adapters to load, and to remove
   int32_t kept_blocks_ = 0;
   VisitWindow requests_;
-  double load_seconds_, read_seconds_, compute_seconds_;  // per block, mean of the last ones
-  double log_reward_ = 0;                                 // of the last plan
-  double batch_ = 0;                                      // mean of the last seconds
+  double load_seconds_, read_seconds_;  // per block, mean of the last ones
+  RunningSlope step_seconds_;           // per prompt token that a step computes
+  double log_reward_ = 0;               // of the last plan
+  double batch_ = 0;                    // mean of the last seconds
   TimePoint batch_at_{};
+  ReuseModel reuse_;
+  TimePoint watched_at_{};
+  int32_t watched_ = 0;  // the block that watch() looked at last
+  Slot faded_ = 0;       // of the last fade
   PoolStats totals_;
 };
 

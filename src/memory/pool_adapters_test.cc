@@ -116,7 +116,7 @@ TEST(PoolAdapters, OneAdapterAtTwoScalesIsLoadedOnceAndSharesNoKv) {
 }
 
 TEST(PoolAdapters, AnAdapterStaysWhileItsKvDoes) {
-  World world({.blocks = 8});
+  World world({.blocks = 8, .swapper = {.policy = MemoryPolicy::kBenefit}});
   world.serve(identity_of(kA), count_from(0, 33));  // 3 + 2 blocks of history
   User second = user_of(kB);
   EXPECT_EQ(claim(world, second), Readiness::kLoadingAdapter);  // 3 free ones

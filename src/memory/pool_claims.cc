@@ -17,8 +17,7 @@ Readiness Pool::claim(Claim& claim, const KvIdentity& identity, std::span<const 
   if (claim.ready) return Readiness::kReady;
   if (const Readiness adapters = claim_adapters(claim, identity); adapters != Readiness::kReady)
     return adapters;
-  if (const Readiness kv = claim_kv(identity, reusable(keys, tokens));
-      kv != Readiness::kReady)
+  if (const Readiness kv = claim_kv(identity, reusable(keys, tokens)); kv != Readiness::kReady)
     return kv;
   if (swaps()) hold_prefix(claim.prefix, identity, reusable(keys, tokens));
   claim.ready = true;
@@ -33,7 +32,7 @@ Readiness Pool::claim_adapters(Claim& claim, const KvIdentity& identity) {
     AdapterNode& node = tree_.adapter(need);
     node.forgotten = false;
     if (!claim.counted) {
-      visit(node);
+      visit_adapter(node);
       ++totals_.adapter_queries;
       totals_.adapter_hits += node.resident() ? 1 : 0;
     }
@@ -77,10 +76,8 @@ Readiness Pool::claim_kv(const KvIdentity& identity, std::span<const Digest> key
   for (KvNode* node; (node = next_of(path, identity, keys)) && !node->unreadable;)
     path.push_back(node);
   const auto wanted = static_cast<int32_t>(path.size() - resident);
-  for (KvNode* node : path) {  // or it could leave again before the request starts
-    node->last_use = now_;
-    node->awaited_until = now_ + kAwaited;
-  }
+  // Or it could leave again before the request starts.
+  for (KvNode* node : path) node->awaited_until = now_ + kAwaited;
   const Room room = make_room(Kind::kKv, wanted);
   if (room == Room::kSoon) return Readiness::kLoadingKv;
   // It needs that room to run in any case.

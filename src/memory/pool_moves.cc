@@ -195,6 +195,7 @@ void Pool::retry_kept_and_forgotten() {
 // valuable ones come in.
 void Pool::plan() {
   if (!config_.history) return;
+  if (swapper_.config().policy == MemoryPolicy::kLearned) watch();
   log_reward_ = swapper_.log_reward(tree_, statistics());
   const int32_t used = arena_.used_blocks(), adapters = tree_.counts().adapter_blocks;
   if (config_.adapter_blocks) {

@@ -74,13 +74,15 @@ Room Pool::make_room(Kind kind, int32_t blocks) {
 
 Pool::Victim Pool::victim_of(const AnyNode& any) {
   const TreeNode& node = tree_node(any);
-  return {node.key, std::holds_alternative<AdapterNode*>(any), node.last_use};
+  return {node.key, std::holds_alternative<AdapterNode*>(any), node.last_use, node.awaited_until};
 }
 
-// Empty if it is gone, was visited since, or may not leave now.
+// Empty if it is gone, was visited or asked for since, or may not leave now.
 std::optional<AnyNode> Pool::find_victim(const Victim& victim) {
   const auto still = [&](auto* node) -> std::optional<AnyNode> {
-    if (!node || node->last_use != victim.last_use || !leaves_next(node)) return std::nullopt;
+    if (!node || node->last_use != victim.last_use || node->awaited_until != victim.awaited_until ||
+        !leaves_next(node))
+      return std::nullopt;
     return node;
   };
   return victim.adapter ? still(tree_.find_adapter(victim.key))

@@ -54,7 +54,7 @@ TEST(PoolSwap, ABlockThatIsInBothTiersLeavesWithoutACopy) {
 
 TEST(PoolSwap, WhatIsCheaperToComputeIsNotSaved) {
   World world({.blocks = 12, .swap_blocks = 20});
-  for (int i = 0; i < 300; ++i) world.pool.note_prefill(1000, 1e-9);
+  for (int i = 0; i < 300; ++i) world.pool.note_prefill(i % 2 * 1000, 1e-9);
   world.serve({}, count_from(0, 100));
   press(world);
   EXPECT_EQ(world.pool.stats().swap_used, 0);

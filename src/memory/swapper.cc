@@ -11,6 +11,11 @@ namespace {
 constexpr double kWorthless = -std::numeric_limits<double>::infinity();
 constexpr double kAwaited = std::numeric_limits<double>::infinity();
 
+// Seconds since the last use.
+double age(const TreeNode& node, const SwapStatistics& s) {
+  return std::max(0.0, seconds(s.now - node.last_use));
+}
+
 // log(1 - sigmoid(x)) for x >= 0
 double log_recency(double x) { return x > 30 ? -x : -std::log1p(std::exp(x)); }
 
@@ -125,24 +130,29 @@ class Leaving {
 }  // namespace
 
 double Swapper::retain(const TreeNode& node, const SwapStatistics& s, double cost) const {
-  const double age = std::max(0.0, seconds(s.now - node.last_use));
-  if (config_.policy == MemoryPolicy::kLru) return -age;
+  const double idle = age(node, s);
+  if (config_.policy == MemoryPolicy::kLru) return -idle;
   const double visits = node.visits.count(s.slot);
   if (visits == 0) return kWorthless;
   return std::log(cost * visits / std::max(1.0, s.requests)) +
-         log_recency(age / config_.recency_seconds);
+         log_recency(idle / config_.recency_seconds);
 }
 
 double Swapper::log_eval(const AdapterNode& node, const SwapStatistics& s) const {
+  if (config_.policy == MemoryPolicy::kLearned)
+    return std::log(s.load) + s.reuse->log_rate(ReuseModel::group_of(node, s.slot), age(node, s));
   return retain(node, s, s.load) + s.log_reward;
 }
 
 double Swapper::log_eval(const KvNode& node, const SwapStatistics& s) const {
-  return node.awaited_until > s.now ? kAwaited : retain(node, s, s.kv_back());
+  if (node.awaited_until > s.now) return kAwaited;
+  if (config_.policy == MemoryPolicy::kLearned)
+    return std::log(s.kv_back()) + s.reuse->log_rate(ReuseModel::group_of(node), age(node, s));
+  return retain(node, s, s.kv_back());
 }
 
 double Swapper::log_reward(const DependencyTree& tree, const SwapStatistics& s) const {
-  if (!config_.adapter_reward || config_.policy == MemoryPolicy::kLru) return 0;
+  if (!config_.adapter_reward || config_.policy != MemoryPolicy::kBenefit) return 0;
   double low = 0, visits = 0;
   for (const auto& [key, node] : tree.adapters()) visits += node.visits.count(s.slot);
   if (visits == 0) return 0;

@@ -1,5 +1,5 @@
 // Decides what leaves the pool and what comes in (FastLibra §5): by the expected time that a node's
-// presence saves. Pure: its answers depend only on the arguments.
+// presence saves, per block and second of its stay. Pure: its answers depend only on the arguments.
 #pragma once
 
 #include <cstdint>
@@ -7,18 +7,20 @@
 #include <vector>
 
 #include "memory/dependency_tree.h"
+#include "memory/reuse_model.h"
 
 namespace valora::memory {
 
-// kBenefit: by Eval, below. kLru: the least recently used leaves first.
-enum class MemoryPolicy : uint8_t { kBenefit, kLru };
+// What leaves first. kLearned: what saves the least by the rates of visits that were measured
+// (memory/reuse_model.h). kBenefit: FastLibra's Eval, below. kLru: the least recently used.
+enum class MemoryPolicy : uint8_t { kLearned, kBenefit, kLru };
 
 struct SwapperConfig {
-  MemoryPolicy policy = MemoryPolicy::kBenefit;
-  bool adapter_reward = true;  // LoRA_Eval; false: 1
+  MemoryPolicy policy = MemoryPolicy::kLearned;
+  bool adapter_reward = true;  // of kBenefit: LoRA_Eval; false: 1
   double high = 0.95;          // shares of the pool: nodes leave above, and come in below
   double low = 0.70;
-  double recency_seconds = 1;  // τ
+  double recency_seconds = 1;  // of kBenefit: τ
 };
 
 // What the swapper knows besides the tree.
@@ -28,11 +30,12 @@ struct SwapStatistics {
   double requests = 0;  // in the visit window
   double batch = 0;     // mean sequences per step of the last seconds: BS of the paper
   // Seconds per pool block:
-  double load = 0;        // to load an adapter from its file
-  double read = 0;        // to read KV from the swap space
-  double compute = 0;     // to compute KV again
-  bool swaps = false;     // there is a swap space
-  double log_reward = 0;  // of log_reward(), which need not be computed for each answer
+  double load = 0;                    // to load an adapter from its file
+  double read = 0;                    // to read KV from the swap space
+  double compute = 0;                 // to compute KV again
+  bool swaps = false;                 // there is a swap space
+  const ReuseModel* reuse = nullptr;  // not null with kLearned
+  double log_reward = 0;              // of log_reward(), which need not be computed for each answer
 
   // Whether reading a KV block back takes less time than computing it again.
   bool worth_saving() const { return swaps && read < compute; }
@@ -55,12 +58,14 @@ class Swapper {
 
   const SwapperConfig& config() const { return config_; }
 
-  // Eval = LoRA_Eval × cost × prob × (1 - sigmoid(t / τ)), as its logarithm: sums, and no
-  // underflow. cost: seconds to bring the node back; prob: the share of the window's requests that
-  // visited it; t: seconds since its last use; LoRA_Eval = max(1, Low / Now), of adapters only,
-  // with Low = Σ (1 - (1 - prob)^BS) over the adapters and Now those in the pool. Divided by the
-  // node's blocks: what the room that it takes is worth. KV that a waiting request asked for is
-  // certain to be visited: it is worth more than all else, under either policy.
+  // The logarithm of what the room that a node takes is worth: sums, and no underflow.
+  // kLearned: seconds per block to bring the node back × visits per second.
+  // kBenefit: Eval = LoRA_Eval × cost × prob × (1 - sigmoid(t / τ)). cost: seconds per block to
+  // bring the node back; prob: the share of the window's requests that visited it; t: seconds since
+  // its last use; LoRA_Eval = max(1, Low / Now), of adapters only, with Low = Σ (1 - (1 - prob)^BS)
+  // over the adapters and Now those in the pool.
+  // KV that a waiting request asked for is certain to be visited: under every policy it is worth
+  // more than all else.
   double log_eval(const AdapterNode& node, const SwapStatistics& s) const;
   double log_eval(const KvNode& node, const SwapStatistics& s) const;
   // log(LoRA_Eval)

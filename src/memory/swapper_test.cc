@@ -44,7 +44,8 @@ class SwapperTest : public ::testing::Test {
     return keys;
   }
 
-  const Swapper benefit{SwapperConfig{}}, lru{SwapperConfig{.policy = MemoryPolicy::kLru}};
+  const Swapper benefit{SwapperConfig{.policy = MemoryPolicy::kBenefit}},
+      lru{SwapperConfig{.policy = MemoryPolicy::kLru}};
 };
 
 TEST_F(SwapperTest, SeldomVisitedOnesLeaveFirst) {
@@ -70,8 +71,8 @@ TEST_F(SwapperTest, RecencyFadesWithItsTime) {
   visit(world, kFirst, 3);
   world.wait(2s);
   visit(world, kSecond, 1);
-  const Swapper fast(SwapperConfig{.recency_seconds = 0.5}),
-      slow(SwapperConfig{.recency_seconds = 60});
+  const Swapper fast(SwapperConfig{.policy = MemoryPolicy::kBenefit, .recency_seconds = 0.5}),
+      slow(SwapperConfig{.policy = MemoryPolicy::kBenefit, .recency_seconds = 60});
   EXPECT_EQ(leaving(fast, world, statistics(world)), std::vector{kFirst.digest});
   EXPECT_EQ(leaving(slow, world, statistics(world)), std::vector{kSecond.digest});
 }
@@ -109,7 +110,7 @@ TEST_F(SwapperTest, TheRewardKeepsAdaptersWhileTheyAreTooFew) {
   for (int i = 0; i < 3; ++i) visit(world, adapter(i, 65));  // too large: visited, but absent
   s.load = 1e-3;
   s.compute = 1.5e-3;
-  const Swapper plain(SwapperConfig{.adapter_reward = false});
+  const Swapper plain(SwapperConfig{.policy = MemoryPolicy::kBenefit, .adapter_reward = false});
   EXPECT_EQ(plain.log_reward(world.pool.tree(), s), 0);
   EXPECT_EQ(leaving(plain, world, s), std::vector{adapter(3, 2).digest});
   s.log_reward = benefit.log_reward(world.pool.tree(), s);
@@ -118,7 +119,7 @@ TEST_F(SwapperTest, TheRewardKeepsAdaptersWhileTheyAreTooFew) {
 }
 
 TEST_F(SwapperTest, ANodeLeavesAfterAllThatDependOnIt) {
-  World world({.blocks = 32});
+  World world({.blocks = 32, .swapper = {.policy = MemoryPolicy::kBenefit}});
   world.serve(identity_of(kFirst), count_from(0, 50));
   world.serve(identity_of(kFirst, 2), count_from(0, 20));
   world.serve({}, count_from(0, 20));

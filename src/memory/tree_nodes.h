@@ -22,9 +22,11 @@ enum class Flight : uint8_t {
 // What adapter and KV nodes have in common.
 struct TreeNode {
   Digest key;
-  VisitWindow visits;       // by requests
-  TimePoint last_use{};     // of the last visit, or when its last user ended
-  TimePoint rests_until{};  // the swapper does not move it before: set by each move
+  VisitWindow visits;         // by requests
+  uint32_t uses = 0;          // visits ever
+  TimePoint last_use{};       // of the last visit, or when its last user ended
+  TimePoint awaited_until{};  // a waiting request asked for it: until then it leaves last
+  TimePoint rests_until{};    // the swapper does not move it before: set by each move
   Flight flight = Flight::kNone;
   uint64_t move = 0;  // the move under way, if any
 };
@@ -77,8 +79,9 @@ struct KvNode : TreeNode {
   bool held = false;           // sequences refer to its block
   bool leaving = false;        // leaves the pool when its content is in the swap space
   bool broken = false;         // its fill failed: it goes when nothing below it is in the pool
+  bool shared = false;         // sequences branched below it
+  uint32_t turn = 1;           // of the conversation that used it last, if it is not shared
   bool unreadable = false;     // its last read failed: requests compute it again
-  TimePoint awaited_until{};   // a waiting request asked for it: until then it leaves last
   int32_t leaf = -1;           // index in DependencyTree::idle_leaves()
 
   bool present() const { return block != kNoBlock; }

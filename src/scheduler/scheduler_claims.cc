@@ -58,12 +58,10 @@ std::vector<Request*> Scheduler::claim_waiting(Step& step, TimePoint now) {
   std::vector<Request*> ready;
   Request* full = nullptr;
   size_t ready_before_full = 0;
-  // KV is brought in from the swap space only for as many requests as fit, or they would take it
-  // from each other.
+  // Adapters and KV are brought in only for requests that will soon have a place, and KV only for
+  // as many as fit, or they would take the room from each other.
   int64_t room = pool_.swaps() ? pool_.available_blocks() : INT64_MAX;
-  int64_t slots = pool_.swaps()
-                      ? config_.max_num_seqs - static_cast<int64_t>(running_.size()) + kAhead
-                      : INT64_MAX;
+  int64_t slots = config_.max_num_seqs - static_cast<int64_t>(running_.size()) + kAhead;
   Ahead ahead{.prefill = config_.early_abort ? running_prefill() : 0};
   for (Request* request : window_) {
     asking_ = request;

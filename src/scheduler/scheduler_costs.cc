@@ -31,7 +31,7 @@ void Scheduler::note_step(const StepPlan& plan, Duration time) {
   charge(plan, seconds(time));
   int tokens = 0;
   for (const StepItem& item : plan.items) tokens += item.tokens > 1 ? item.tokens : 0;
-  if (2 * tokens > plan.total_tokens) pool_.note_prefill(tokens, seconds(time));
+  pool_.note_prefill(tokens, seconds(time));
 }
 
 // What these tokens of a request would take alone: seconds, or the weights of VTC if no cost is

@@ -465,7 +465,7 @@ const World kWorlds[] = {
                 .merge_in_place = true},
      .preemptions = 0,
      .policy = "valora",
-     .pool = {.swap_blocks = 24},
+     .pool = {.swap_blocks = 24, .swapper = {.policy = MemoryPolicy::kBenefit}},
      .adapter_blocks = {2, 3, 4},
      .faults = true},
     {.blocks = 12,

@@ -11,7 +11,7 @@ import pytest
 from programs import find_program
 
 PLOT = pathlib.Path(__file__).parents[2] / "tools" / "plot"
-VARIANTS = ["whole", "no dependencies", "lru", "no reward", "fixed share", "no history"]
+VARIANTS = ["whole", "benefit", "no dependencies", "no reward", "lru", "fixed share", "no history"]
 
 
 def run(*arguments):

@@ -6,6 +6,7 @@ from figures.style import legend_below, plt
 # variant: colour. The order is that of the bars.
 VARIANTS = {
     "whole": "#d62728",
+    "benefit": "#2ca02c",
     "no dependencies": "#ff7f0e",
     "lru": "#9467bd",
     "no reward": "#8c564b",

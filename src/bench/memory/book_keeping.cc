@@ -121,7 +121,9 @@ BookKeepingTimes measure_book_keeping() {
     pool.release(table);
   }
   const Swapper swapper{SwapperConfig{}};
+  const ReuseModel reuse;
   SwapStatistics s;
+  s.reuse = &reuse;
   s.now = clock.now();
   s.slot = VisitWindow::slot_of(s.now, std::chrono::minutes(5));
   s.requests = kNodes;

@@ -139,15 +139,31 @@ const std::vector<ComparedVariant>& compared_variants() {
   using Pool = memory::PoolConfig;
   using Options = MemoryOptions;
   static const std::vector<ComparedVariant> variants{
-      {"whole", "pool, dependencies, benefit", [](Pool&) {}, [](Options&) {}},
-      {"no dependencies", "an adapter may leave before its KV",
-       [](Pool& c) { c.dependencies = false; }, [](Options& o) { o.dependencies = false; }},
-      {"lru", "the least recently used leaves first",
+      {"whole", "one pool, by measured rates of use", [](Pool&) {}, [](Options&) {}},
+      {"benefit", "one pool, FastLibra's value and dependencies",
+       [](Pool& c) { c.swapper.policy = memory::MemoryPolicy::kBenefit; },
+       [](Options& o) { o.policy = valora::MemoryPolicy::kBenefit; }},
+      {"no dependencies", "benefit, but an adapter may leave before its KV",
+       [](Pool& c) {
+         c.swapper.policy = memory::MemoryPolicy::kBenefit;
+         c.dependencies = false;
+       },
+       [](Options& o) {
+         o.policy = valora::MemoryPolicy::kBenefit;
+         o.dependencies = false;
+       }},
+      {"no reward", "benefit, but adapters valued without regard to their number",
+       [](Pool& c) {
+         c.swapper.policy = memory::MemoryPolicy::kBenefit;
+         c.swapper.adapter_reward = false;
+       },
+       [](Options& o) {
+         o.policy = valora::MemoryPolicy::kBenefit;
+         o.adapter_reward = false;
+       }},
+      {"lru", "with dependencies, the least recently used leaves first",
        [](Pool& c) { c.swapper.policy = memory::MemoryPolicy::kLru; },
        [](Options& o) { o.policy = valora::MemoryPolicy::kLru; }},
-      {"no reward", "adapters valued without regard to their number",
-       [](Pool& c) { c.swapper.adapter_reward = false; },
-       [](Options& o) { o.adapter_reward = false; }},
       {"fixed share", "a fifth for adapters, LRU in each part, as vLLM",
        [](Pool& c) {
          c.adapter_blocks = c.blocks / 5;

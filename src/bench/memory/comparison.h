@@ -40,7 +40,7 @@ struct ComparedVariant {
   // The same for an engine; pool_bytes is set.
   std::function<void(MemoryOptions&)> change_options;
 };
-// whole, no dependencies, lru, no reward, fixed share, no history
+// whole, benefit, no dependencies, no reward, lru, fixed share, no history
 const std::vector<ComparedVariant>& compared_variants();
 
 constexpr double kPeakTtft = 0.5;  // seconds, FastLibra §6.1

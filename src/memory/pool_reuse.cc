@@ -1,0 +1,70 @@
+// What the pool tells its ReuseModel: which nodes wait, and which are visited again.
+#include <algorithm>
+
+#include "memory/pool.h"
+
+namespace valora::memory {
+namespace {
+
+// The KV nodes that one watch() looks at, as a share of all blocks.
+constexpr int32_t kWatched = 64;
+// Time without steps counts as this, at most: nothing could come then.
+constexpr double kLongestWait = 1;
+// What observations keep of their weight after one slot of the window.
+constexpr double kFade = 0.85;
+
+}  // namespace
+
+// Adds the time since the last call to the groups of the idle nodes: of all adapters, and of a
+// sample of the KV in both tiers.
+void Pool::watch() {
+  const Slot now_slot = slot();
+  const double time = std::min(kLongestWait, seconds(now_ - watched_at_));
+  watched_at_ = now_;
+  for (const auto& [key, node] : tree_.adapters())
+    if (node.uses > 0 && !node.pinned())
+      reuse_.wait(ReuseModel::group_of(node, now_slot), seconds(now_ - node.last_use), time);
+  const int32_t total = total_blocks() + swap_.total_blocks();
+  const int32_t count = std::min(total, total / kWatched + 1);
+  for (int32_t i = 0; i < count; ++i) {
+    watched_ = (watched_ + 1) % total;
+    const int32_t swapped = watched_ - total_blocks();
+    const KvNode* node = swapped < 0 ? tree_.node_of(watched_) : tree_.by_swap_block()[swapped];
+    if (!node || node->held || (swapped >= 0 && node->present())) continue;
+    reuse_.wait(ReuseModel::group_of(*node), seconds(now_ - node->last_use), time * total / count);
+  }
+  if (faded_ != now_slot) reuse_.fade(kFade);
+  faded_ = now_slot;
+  reuse_.refresh();
+}
+
+void Pool::visit(TreeNode& node) {
+  node.visits.add(slot());
+  ++node.uses;
+  node.last_use = now_;
+}
+
+// By a request that asks for it; others may use it.
+void Pool::visit_adapter(AdapterNode& node) {
+  if (node.uses > 0 && !node.pinned())
+    reuse_.visit(ReuseModel::group_of(node, slot()), seconds(now_ - node.last_use));
+  visit(node);
+}
+
+// The stored prefix that a sequence starts with.
+void Pool::visit_prefix(const BlockTable& table) {
+  if (table.committed == 0) return;
+  const KvNode& last = *tree_.node_of(table.blocks[table.committed - 1]);
+  const uint32_t turn = last.shared ? 1 : last.turn + 1;
+  for (int i = 0; i < table.committed; ++i) {
+    KvNode& node = *tree_.node_of(table.blocks[i]);
+    constexpr int kItself = 2;  // references of the tree and of this table
+    if (arena_.references(node.block) == kItself)
+      reuse_.visit(ReuseModel::group_of(node), seconds(now_ - node.last_use));
+    visit(node);
+    node.turn = turn;
+    node.awaited_until = {};
+  }
+}
+
+}  // namespace valora::memory

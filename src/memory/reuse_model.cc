@@ -1,0 +1,105 @@
+#include "memory/reuse_model.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+namespace valora::memory {
+namespace {
+
+constexpr double kFirstBucket = 0.25;  // seconds: where it ends
+
+// Visits by which what is assumed counts: the rate of all groups before anything is known, and the
+// rate of a group before it differs from the others of its kind. The blocks of a request are
+// visited together, so many of them say little.
+constexpr double kAssumed = 1;
+constexpr double kPooledAdapters = 5;
+constexpr double kPooledKv = 200;
+
+double end_of(int bucket) { return kFirstBucket * std::exp2(0.5 * bucket); }
+double begin_of(int bucket) { return bucket == 0 ? 0 : end_of(bucket - 1); }
+
+// It falls with the idle time, as LRU has it.
+double assumed_rate(int bucket) { return 0.5 / (end_of(bucket) + 5); }
+
+int doublings(uint32_t count) { return count > 1 ? std::bit_width(count - 1) : 0; }
+
+}  // namespace
+
+int ReuseModel::bucket_of(double idle) {
+  if (idle < kFirstBucket) return 0;
+  return std::min(kBuckets - 1, static_cast<int>(2 * std::log2(idle / kFirstBucket)) + 1);
+}
+
+int ReuseModel::group_of(const AdapterNode& node, Slot slot) {
+  return std::min(kGroupsOfAKind - 1, doublings(node.visits.count(slot)));
+}
+
+int ReuseModel::group_of(const KvNode& node) {
+  constexpr int kHalf = kGroupsOfAKind / 2;
+  if (node.shared) return kGroupsOfAKind + std::min(kHalf - 1, doublings(node.uses) / 2);
+  return kGroupsOfAKind + kHalf + std::min(kHalf - 1, doublings(node.turn));
+}
+
+void ReuseModel::fade(double factor) {
+  for (Table* table : {&visits_, &seconds_})
+    for (Row& row : *table)
+      for (double& value : row) value *= factor;
+}
+
+// Twice with the weights 1, 2, 1.
+ReuseModel::Row ReuseModel::smoothed(const Row& row) {
+  Row out = row;
+  for (int pass = 0; pass < 2; ++pass) {
+    const Row in = out;
+    for (int b = 0; b < kBuckets; ++b)
+      out[b] = (in[std::max(0, b - 1)] + 2 * in[b] + in[std::min(kBuckets - 1, b + 1)]) / 4;
+  }
+  return out;
+}
+
+// rates: visits per second of an idle node, by bucket.
+ReuseModel::Row ReuseModel::log_rates_of(const Row& rates) {
+  Row used;  // the share of the nodes that reach a bucket which is visited in it
+  for (int b = 0; b < kBuckets; ++b) used[b] = -std::expm1(-rates[b] * (end_of(b) - begin_of(b)));
+  Row logs;
+  for (int from = 0; from < kBuckets; ++from) {
+    double left = 1, visits = 0, time = 0, best = 0;
+    for (int b = from; b < kBuckets; ++b) {
+      visits += left * used[b];
+      time += left * used[b] / rates[b];
+      left *= 1 - used[b];
+      best = std::max(best, visits / time);
+    }
+    logs[from] = std::log(best);
+  }
+  return logs;
+}
+
+void ReuseModel::refresh_kind(int first_group, double pooled_weight) {
+  Row visits{}, seconds{};
+  for (int g = first_group; g < first_group + kGroupsOfAKind; ++g) {
+    for (int b = 0; b < kBuckets; ++b) {
+      visits[b] += visits_[g][b];
+      seconds[b] += seconds_[g][b];
+    }
+  }
+  visits = smoothed(visits);
+  seconds = smoothed(seconds);
+  for (int g = first_group; g < first_group + kGroupsOfAKind; ++g) {
+    const Row own_visits = smoothed(visits_[g]), own_seconds = smoothed(seconds_[g]);
+    Row rates;
+    for (int b = 0; b < kBuckets; ++b) {
+      const double pooled = (visits[b] + kAssumed) / (seconds[b] + kAssumed / assumed_rate(b));
+      rates[b] = (own_visits[b] + pooled_weight) / (own_seconds[b] + pooled_weight / pooled);
+    }
+    log_rates_[g] = log_rates_of(rates);
+  }
+}
+
+void ReuseModel::refresh() {
+  refresh_kind(0, kPooledAdapters);
+  refresh_kind(kGroupsOfAKind, kPooledKv);
+}
+
+}  // namespace valora::memory

@@ -1,0 +1,35 @@
+// The slope of a line through points that come one after the other, of which older ones count less.
+#pragma once
+
+#include <cstdint>
+
+namespace valora::memory {
+
+class RunningSlope {
+ public:
+  // slope: assumed before the points say otherwise. weight: the variance of x that counts as much
+  // as that assumption.
+  RunningSlope(double slope, double weight) : assumed_(slope), weight_(weight) {}
+
+  void add(double x, double y) {
+    constexpr double kNewest = 0.02;
+    const double dx = x - x_, dy = y - y_;
+    const double part = points_++ == 0 ? 1 : kNewest;
+    x_ += part * dx;
+    y_ += part * dy;
+    xx_ = (1 - part) * (xx_ + part * dx * dx);
+    xy_ = (1 - part) * (xy_ + part * dx * dy);
+  }
+  // At least 0.
+  double slope() const {
+    const double slope = (xy_ + weight_ * assumed_) / (xx_ + weight_);
+    return slope > 0 ? slope : 0;
+  }
+
+ private:
+  double assumed_, weight_;
+  double x_ = 0, y_ = 0, xx_ = 0, xy_ = 0;  // means, variance, covariance
+  int64_t points_ = 0;
+};
+
+}  // namespace valora::memory
