@@ -32,16 +32,18 @@ def arguments():
         "--concurrency", default="1,8", help="clients at a time, several with commas"
     )
     parser.add_argument("--tokens", type=int, default=16, help="of an answer")
-    parser.add_argument("--replicas", action="store_true", help="also two replicas beside one")
+    parser.add_argument("--words", type=int, default=2, help="of a prompt")
+    parser.add_argument("--sides", default="ingress,replicas", help="what to compare")
     return parser.parse_args()
 
 
-async def ask(client, limit, number, tokens):
+async def ask(client, limit, number, options):
+    """Prompts begin differently, so that none finds another one's in the cache."""
     body = {
         "model": "m",
-        "messages": [{"role": "user", "content": f"Question {number}"}],
+        "messages": [{"role": "user", "content": f"{number} " + "word " * (options.words - 1)}],
         "temperature": 0,
-        "max_tokens": tokens,
+        "max_tokens": options.tokens,
         "ignore_eos": True,
     }
     async with limit:
@@ -57,7 +59,7 @@ async def round_of(url, options, concurrency, number):
     async with httpx.AsyncClient(base_url=url, timeout=120) as client:
         began = time.perf_counter()
         jobs = [
-            ask(client, limit, number * options.requests + i, options.tokens)
+            ask(client, limit, number * options.requests + i, options)
             for i in range(options.requests)
         ]
         times = await asyncio.gather(*jobs)
@@ -85,14 +87,16 @@ def compare(options, sides, concurrency):
     """The sides take turns; the first round of each is not counted."""
     rates, times = {name: [] for name in sides}, {name: [] for name in sides}
     for number in range(options.rounds + 1):
-        for name, (prepare, url) in sides.items():
+        for side, (name, (prepare, url)) in enumerate(sides.items()):
             prepare()
-            rate, seconds = asyncio.run(round_of(url, options, concurrency, number))
+            prompts = number * len(sides) + side  # no side finds the other's in the cache
+            rate, seconds = asyncio.run(round_of(url, options, concurrency, prompts))
             if number:
                 rates[name].append(rate)
                 times[name] += seconds
     print(
-        f"\n{concurrency} clients, {options.rounds} rounds of {options.requests} requests of {options.tokens} tokens; "
+        f"\n{concurrency} clients, {options.rounds} rounds of {options.requests} requests of {options.words} words with "
+        f"answers of {options.tokens} tokens; "
         f"load average {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores"
     )
     for name in sides:
@@ -109,13 +113,7 @@ def compare(options, sides, concurrency):
     )
 
 
-def main():
-    options = arguments()
-    ray.init(
-        num_cpus=4, object_store_memory=100_000_000, include_dashboard=False, log_to_driver=False
-    )
-    serve.start(http_options={"host": "127.0.0.1", "port": PORT, "location": "HeadOnly"})
-    url = f"http://127.0.0.1:{PORT}"
+def compare_ingress(options, url):
     child = Child(command(settings_of(options, 1), 1), log=lambda line: None)
     try:
         direct = child.start(120)
@@ -126,12 +124,24 @@ def main():
                 {"directly": (lambda: None, direct), "through Ray Serve": (lambda: None, url)},
                 concurrency,
             )
+    finally:
         child.stop(10)
-        if options.replicas:
+
+
+def main():
+    options = arguments()
+    ray.init(
+        num_cpus=4, object_store_memory=100_000_000, include_dashboard=False, log_to_driver=False
+    )
+    serve.start(http_options={"host": "127.0.0.1", "port": PORT, "location": "HeadOnly"})
+    url = f"http://127.0.0.1:{PORT}"
+    try:
+        if "ingress" in options.sides:
+            compare_ingress(options, url)
+        if "replicas" in options.sides:
             sides = {f"{n} of one core": (lambda n=n: deploy(options, n), url) for n in (1, 2)}
             compare(options, sides, 16)
     finally:
-        child.stop(10)
         serve.shutdown()
         ray.shutdown()
 

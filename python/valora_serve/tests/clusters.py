@@ -24,6 +24,12 @@ NODE = (
 PORT = int(os.environ.get("VALORA_TEST_PORT", "8761"))
 URL = f"http://{HERE}:{PORT}"
 SEATS = 2  # replicas that a worker raylet takes
+# By default Ray may take a minute to see that a node is gone, as long as the clients of the tests wait.
+NODE_CHECKS = {
+    "health_check_period_ms": 1000,
+    "health_check_timeout_ms": 5000,
+    "health_check_failure_threshold": 3,
+}
 
 
 def program():
@@ -73,6 +79,7 @@ class LocalCluster:
                 "num_cpus": 2,
                 "resources": {"front": 1},
                 "include_dashboard": False,
+                "_system_config": NODE_CHECKS,
             },
         )
         self.workers = [self.add_worker() for _ in range(workers)]

@@ -3,6 +3,7 @@
 import os
 import signal
 
+import httpx
 import pytest
 
 from clusters import sample_of, wait_until
@@ -34,6 +35,14 @@ def counts(application):
     return {name: sample_of(text, f"valora_serve:{name}_total") for name in NAMES}
 
 
+def requests_of(replica):
+    """Those that the replica's server has now."""
+    text = httpx.get(f"{replica['url']}/metrics", timeout=30).text
+    return sample_of(text, "vllm:num_requests_running") + sample_of(
+        text, "vllm:num_requests_waiting"
+    )
+
+
 def disturbed(load, application, disturb):
     """Runs the load until it has gone on for a while after the fault and all replicas are back."""
 
@@ -41,9 +50,9 @@ def disturbed(load, application, disturb):
         wanted = load.answered + answers
         wait_until(lambda: load.answered >= wanted or not load.alive, f"{answers} answers", 180)
 
-    replica = application.replicas()[0]
     with load:
         more(64)
+        replica = max(application.replicas(), key=requests_of)
         os.kill(
             replica["child"], signal.SIGSTOP
         )  # so that the fault meets requests, begun streams among them

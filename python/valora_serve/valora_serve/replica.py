@@ -172,6 +172,7 @@ class ValoraServer:
             "replica": self._id,
             "pid": os.getpid(),
             "child": self._child.pid,
+            "url": self._url,
             "node": ray.get_runtime_context().get_node_id(),
         }
 
