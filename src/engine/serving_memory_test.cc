@@ -93,7 +93,9 @@ TEST_P(CrowdedTest, EveryAnswerEqualsTheOneGivenAlone) {
 
 INSTANTIATE_TEST_SUITE_P(
     Settings, CrowdedTest,
-    ::testing::Values(CrowdedSetting{"benefit"},
+    ::testing::Values(CrowdedSetting{"learned"},
+                      CrowdedSetting{"benefit", SchedulingPolicy::kUnmerged,
+                                     [](MemoryOptions& m) { m.policy = MemoryPolicy::kBenefit; }},
                       CrowdedSetting{"mixture", SchedulingPolicy::kMixture},
                       CrowdedSetting{"merged", SchedulingPolicy::kMerged},
                       CrowdedSetting{"lru", SchedulingPolicy::kUnmerged,

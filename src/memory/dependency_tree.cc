@@ -52,6 +52,7 @@ void DependencyTree::relist(KvNode& node) {
 
 void DependencyTree::count_presence(KvNode& node, int step) {
   counts_.kv += step;
+  node.root->blocks += step;
   if (node.parent) {
     node.parent->present_children += step;
     relist(*node.parent);
@@ -72,7 +73,7 @@ void DependencyTree::set_leaving(KvNode& node, bool leaving) {
 
 KvRoot& DependencyTree::root(const KvIdentity& identity) {
   if (const auto known = roots_.find(identity.adapter); known != roots_.end()) return known->second;
-  KvRoot added{identity.adapter, {}, {}, 0};
+  KvRoot added{.identity = identity.adapter, .adapters = {}, .children = {}};
   for (const AdapterNeed& need : identity.adapters) {
     if (need.blocks == 0) continue;
     AdapterNode& node = adapter(need);
@@ -142,12 +143,12 @@ KvNode* DependencyTree::insert(KvRoot& root, std::span<const Digest> keys, Block
   } else if (node.present()) {
     return &node;
   }
+  if (node.unreadable) drop_copy(node);
   arena_.retain(block);
   by_block_[block] = &node;
   change(node, [&] {
     node.block = block;
     node.held = arena_.references(block) > 1;
-    node.unreadable = false;
   });
   count_presence(node, 1);
   return &node;
@@ -195,10 +196,15 @@ void DependencyTree::end_save(KvNode& node) { node.flight = Flight::kNone; }
 
 void DependencyTree::cancel_save(KvNode& node) {
   node.flight = Flight::kNone;
+  drop_copy(node);
+  set_leaving(node, false);
+}
+
+void DependencyTree::drop_copy(KvNode& node) {
   by_swap_[node.swapped] = nullptr;
   swap_.release(node.swapped);
   node.swapped = kNoBlock;
-  set_leaving(node, false);
+  node.unreadable = false;
 }
 
 void DependencyTree::leave_pool(KvNode& node) {
@@ -215,15 +221,8 @@ void DependencyTree::leave_pool(KvNode& node) {
 
 int32_t DependencyTree::invalid_kv() const {
   int32_t blocks = 0;
-  for (const auto& [identity, root] : roots_) {
-    if (root.present_children == 0 || root.usable()) continue;
-    std::vector<const KvNode*> below(root.children.begin(), root.children.end());
-    for (size_t i = 0; i < below.size(); ++i) {
-      if (!below[i]->present()) continue;
-      ++blocks;
-      below.insert(below.end(), below[i]->children.begin(), below[i]->children.end());
-    }
-  }
+  for (const auto& [identity, root] : roots_)
+    if (root.blocks > 0 && !root.usable()) blocks += root.blocks;
   return blocks;
 }
 

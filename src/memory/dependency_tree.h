@@ -123,6 +123,7 @@ class DependencyTree {
   void relist(KvNode& node);
   void count_presence(KvNode& node, int step);
   void leave_pool(KvNode& node);
+  void drop_copy(KvNode& node);
 
   // dependency_tree_removal.cc
   void remove_below(KvNode& node);

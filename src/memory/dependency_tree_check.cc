@@ -94,7 +94,9 @@ std::string DependencyTree::check() const {
     swapped += node.swapped != kNoBlock ? 1 : 0;
     leaves += node.leaf >= 0 ? 1 : 0;
   }
+  int32_t below = 0;
   for (const auto& [key, root] : roots_) {
+    below += root.blocks;
     if (root.identity != key) return "root " + key.hex() + " is stored under another identity";
     if (std::string error = check_root(root); !error.empty()) return error;
   }
@@ -114,6 +116,7 @@ std::string DependencyTree::check() const {
   };
   if (counted(counts) != counted(counts_))
     return counted(counts) + " are counted as " + counted(counts_);
+  if (below != counts.kv) return fmt::format("roots count {} of {} blocks", below, counts.kv);
   int32_t owners = 0, swap_owners = 0;
   for (const KvNode* node : by_block_) owners += node ? 1 : 0;
   for (const KvNode* node : by_swap_) swap_owners += node ? 1 : 0;

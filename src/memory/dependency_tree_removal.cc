@@ -51,9 +51,7 @@ void DependencyTree::evict(KvNode& node) {
 
 void DependencyTree::unswap(KvNode& node) {
   assert(node.saved() && node.flight == Flight::kNone);
-  by_swap_[node.swapped] = nullptr;
-  swap_.release(node.swapped);
-  node.swapped = kNoBlock;
+  drop_copy(node);
   if (node.present()) return;
   remove_below(node);
   remove(node);
@@ -63,8 +61,7 @@ void DependencyTree::unswap(KvNode& node) {
 void DependencyTree::remove_below(KvNode& node) {
   visit_upwards(node.children, [this](KvNode& one) {
     assert(!one.present());
-    by_swap_[one.swapped] = nullptr;
-    swap_.release(one.swapped);
+    drop_copy(one);
     remove(one);
   });
 }

@@ -114,10 +114,11 @@ Room Pool::start(Claim& claim, BlockTable& table, const KvIdentity& identity,
   hold_prefix(table, identity, reusable(keys, tokens));
   const Room room = reserve(table, tokens);
   if (room != Room::kReserved) {
-    release(table);
+    drop(table);
     return room;
   }
-  release(claim.prefix);
+  note_return(table);
+  drop(claim.prefix);
   visit_prefix(table);
   if (config_.prefix_caching) {
     totals_.queried_tokens += tokens;
@@ -164,12 +165,16 @@ void Pool::commit(BlockTable& table, const KvIdentity& identity, std::span<const
 }
 
 void Pool::release(BlockTable& table) {
-  // Children before their parents, so that without history each becomes a leaf in turn.
+  for (const BlockId block : table.blocks)
+    if (KvNode* node = tree_.node_of(block)) node->last_use = now_;
+  drop(table);
+}
+
+// Children before their parents, so that without history each becomes a leaf in turn.
+void Pool::drop(BlockTable& table) {
   for (auto block = table.blocks.rbegin(); block != table.blocks.rend(); ++block) {
     KvNode* node = tree_.release(*block);
-    if (!node) continue;
-    node->last_use = now_;
-    if (!config_.history && node->leaf >= 0 && node->flight == Flight::kNone) evict(*node);
+    if (node && !config_.history && node->leaf >= 0 && node->flight == Flight::kNone) evict(*node);
   }
   table = {};
 }

@@ -196,8 +196,12 @@ class Pool {
   void visit(TreeNode& node);
   void visit_adapter(AdapterNode& node);
   void visit_prefix(const BlockTable& table);
+  void note_return(const BlockTable& prefix);
+
+  class HeldPrefix;
 
   // pool.cc
+  void drop(BlockTable& table);
   static std::span<const Digest> reusable(std::span<const Digest> keys, int tokens);
   void hold_prefix(BlockTable& table, const KvIdentity& identity, std::span<const Digest> keys);
   void displace(AdapterNode& node);

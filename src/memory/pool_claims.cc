@@ -8,9 +8,24 @@ namespace valora::memory {
 namespace {
 
 // How long KV that a request asked for waits for it. Longer than copies and steps take.
-constexpr Duration kAwaited = std::chrono::seconds(30);
+constexpr Duration kAwaited = std::chrono::seconds(10);
 
 }  // namespace
+
+// Keeps the resident prefix of a sequence in the pool. Not a use of it.
+class Pool::HeldPrefix {
+ public:
+  HeldPrefix(Pool& pool, const KvIdentity& identity, std::span<const Digest> keys) : pool_(pool) {
+    pool.hold_prefix(table_, identity, keys);
+  }
+  ~HeldPrefix() { pool_.drop(table_); }
+  HeldPrefix(const HeldPrefix&) = delete;
+  HeldPrefix& operator=(const HeldPrefix&) = delete;
+
+ private:
+  Pool& pool_;
+  BlockTable table_;
+};
 
 Readiness Pool::claim(Claim& claim, const KvIdentity& identity, std::span<const Digest> keys,
                       int tokens) {
@@ -19,7 +34,10 @@ Readiness Pool::claim(Claim& claim, const KvIdentity& identity, std::span<const 
     return adapters;
   if (const Readiness kv = claim_kv(identity, reusable(keys, tokens)); kv != Readiness::kReady)
     return kv;
-  if (swaps()) hold_prefix(claim.prefix, identity, reusable(keys, tokens));
+  if (swaps()) {
+    hold_prefix(claim.prefix, identity, reusable(keys, tokens));
+    note_return(claim.prefix);
+  }
   claim.ready = true;
   return Readiness::kReady;
 }
@@ -76,18 +94,19 @@ Readiness Pool::claim_kv(const KvIdentity& identity, std::span<const Digest> key
   for (KvNode* node; (node = next_of(path, identity, keys)) && !node->unreadable;)
     path.push_back(node);
   const auto wanted = static_cast<int32_t>(path.size() - resident);
-  // Or it could leave again before the request starts.
-  for (KvNode* node : path) node->awaited_until = now_ + kAwaited;
+  // Making room must not take it, to be filled by the rest in turn.
+  const HeldPrefix held(*this, identity, keys);
   const Room room = make_room(Kind::kKv, wanted);
   if (room == Room::kSoon) return Readiness::kLoadingKv;
   // It needs that room to run in any case.
   if (room == Room::kNone) return Readiness::kFull;
-  // Making room may have taken nodes of the prefix.
+  // Making room may have taken nodes from the swap space.
   path = tree_.resident_prefix(tree_.find_root(identity.adapter), keys);
   const size_t begin = path.size();
   while (path.size() < begin + wanted) {
     KvNode* node = next_of(path, identity, keys);
     if (!node || node->present() || !fill(*node, Urgency::kKvOfRequest)) break;
+    node->awaited_until = now_ + kAwaited;  // or it could leave again before the request starts
     totals_.swapped_tokens += kBlockTokens;
     path.push_back(node);
   }
@@ -110,7 +129,7 @@ void Pool::unclaim(Claim& claim) {
   }
   claim.pinned.clear();
   claim.ready = false;
-  release(claim.prefix);
+  drop(claim.prefix);
 }
 
 // An adapter without pins: nobody waits for its load any more, and it may be one to remove.

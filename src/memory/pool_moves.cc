@@ -51,7 +51,8 @@ Room Pool::load(AdapterNode& node, Urgency urgency) {
 }
 
 bool Pool::fill(KvNode& node, Urgency urgency) {
-  if (!node.saved() || node.flight != Flight::kNone || free_for(Kind::kKv) == 0) return false;
+  if (!node.saved() || node.unreadable || node.flight != Flight::kNone || free_for(Kind::kKv) == 0)
+    return false;
   TakenBlocks taken(arena_, 1);
   start_move({.kind = MoveKind::kReadKv,
               .urgency = urgency,

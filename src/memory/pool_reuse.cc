@@ -8,8 +8,6 @@ namespace {
 
 // The KV nodes that one watch() looks at, as a share of all blocks.
 constexpr int32_t kWatched = 64;
-// Time without steps counts as this, at most: nothing could come then.
-constexpr double kLongestWait = 1;
 // What observations keep of their weight after one slot of the window.
 constexpr double kFade = 0.85;
 
@@ -19,7 +17,7 @@ constexpr double kFade = 0.85;
 // sample of the KV in both tiers.
 void Pool::watch() {
   const Slot now_slot = slot();
-  const double time = std::min(kLongestWait, seconds(now_ - watched_at_));
+  const double time = seconds(now_ - watched_at_);
   watched_at_ = now_;
   for (const auto& [key, node] : tree_.adapters())
     if (node.uses > 0 && !node.pinned())
@@ -31,7 +29,8 @@ void Pool::watch() {
     const int32_t swapped = watched_ - total_blocks();
     const KvNode* node = swapped < 0 ? tree_.node_of(watched_) : tree_.by_swap_block()[swapped];
     if (!node || node->held || (swapped >= 0 && node->present())) continue;
-    reuse_.wait(ReuseModel::group_of(*node), seconds(now_ - node->last_use), time * total / count);
+    reuse_.wait(ReuseModel::group_of(*node), seconds(now_ - node->last_use), time,
+                static_cast<double>(total) / count);
   }
   if (faded_ != now_slot) reuse_.fade(kFade);
   faded_ = now_slot;
@@ -51,6 +50,16 @@ void Pool::visit_adapter(AdapterNode& node) {
   visit(node);
 }
 
+// A request holds this prefix from now on: the idle time of what nobody held before ends.
+void Pool::note_return(const BlockTable& prefix) {
+  constexpr int kItself = 2;  // references of the tree and of this table
+  for (const BlockId block : prefix.blocks) {
+    const KvNode* node = tree_.node_of(block);
+    if (node && arena_.references(block) == kItself)
+      reuse_.visit(ReuseModel::group_of(*node), seconds(now_ - node->last_use));
+  }
+}
+
 // The stored prefix that a sequence starts with.
 void Pool::visit_prefix(const BlockTable& table) {
   if (table.committed == 0) return;
@@ -58,9 +67,6 @@ void Pool::visit_prefix(const BlockTable& table) {
   const uint32_t turn = last.shared ? 1 : last.turn + 1;
   for (int i = 0; i < table.committed; ++i) {
     KvNode& node = *tree_.node_of(table.blocks[i]);
-    constexpr int kItself = 2;  // references of the tree and of this table
-    if (arena_.references(node.block) == kItself)
-      reuse_.visit(ReuseModel::group_of(node), seconds(now_ - node.last_use));
     visit(node);
     node.turn = turn;
     node.awaited_until = {};

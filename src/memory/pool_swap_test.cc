@@ -101,6 +101,42 @@ TEST(PoolSwap, KvThatLeftBeforeItsRequestStartedIsReadAgain) {
   world.end(user);
 }
 
+TEST(PoolSwap, ARequestDoesNotGiveUpItsPrefixForTheRestOfIt) {
+  World world({.blocks = 12, .swap_blocks = 20});
+  world.serve({}, count_from(0, 97));
+  press(world);
+  world.serve({}, count_from(0, 49));  // three of its six blocks return
+  BlockTable other;
+  ASSERT_EQ(world.pool.reserve(other, 8 * 16), Room::kReserved);
+  User user{{}, {}, {}, {}};
+  user.keys = testing::keys_of(user.identity, count_from(0, 97));
+  EXPECT_EQ(world.pool.claim(user.claim, user.identity, user.keys, 97), Readiness::kFull);
+  EXPECT_EQ(world.pool.resident_tokens({}, user.keys), 48);
+  EXPECT_FALSE(world.pool.moving());
+  EXPECT_EQ(world.pool.check(std::vector<const BlockTable*>{&other}, {}), "");
+  world.pool.release(other);
+  world.end(user);
+}
+
+TEST(PoolSwap, AFailedCopyIsWrittenAgain) {
+  bool broken = false;
+  World world({.blocks = 12, .swap_blocks = 20}, [&](const Move& move) {
+    const bool fails = broken && move.kind == MoveKind::kReadKv;
+    return SimulatedMover::Outcome{fails ? Status(internal("short read")) : Status(), 1};
+  });
+  world.serve({}, count_from(0, 97));
+  press(world);
+  broken = true;
+  EXPECT_EQ(world.serve({}, count_from(0, 97)), 0);
+  broken = false;
+  const uint64_t writes = world.pool.stats().writes.moves;
+  world.wait(2s);
+  press(world);
+  EXPECT_GT(world.pool.stats().writes.moves, writes);
+  EXPECT_EQ(world.serve({}, count_from(0, 97)), 96);
+  EXPECT_EQ(check(world.pool), "");
+}
+
 TEST(PoolSwap, AReadyRequestHoldsItsPrefix) {
   World world({.blocks = 12, .swap_blocks = 20});
   world.serve({}, count_from(0, 97));

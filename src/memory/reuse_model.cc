@@ -41,6 +41,14 @@ int ReuseModel::group_of(const KvNode& node) {
   return kGroupsOfAKind + kHalf + std::min(kHalf - 1, doublings(node.turn));
 }
 
+void ReuseModel::wait(int group, double idle, double seconds, double nodes) {
+  const double from = std::max(0.0, idle - seconds);
+  for (int b = bucket_of(from); b <= bucket_of(idle); ++b) {
+    const double end = b == kBuckets - 1 ? idle : std::min(idle, end_of(b));
+    seconds_[group][b] += nodes * std::max(0.0, end - std::max(from, begin_of(b)));
+  }
+}
+
 void ReuseModel::fade(double factor) {
   for (Table* table : {&visits_, &seconds_})
     for (Row& row : *table)

@@ -24,8 +24,9 @@ class ReuseModel {
 
   // A node of the group was visited, `idle` seconds after its last use.
   void visit(int group, double idle) { ++visits_[group][bucket_of(idle)]; }
-  // Nodes of the group, last used `idle` seconds ago, were idle for so many seconds in all.
-  void wait(int group, double idle, double seconds) { seconds_[group][bucket_of(idle)] += seconds; }
+  // A node of the group, last used `idle` seconds ago, was idle for the last `seconds` of them, or
+  // since its last use. It stands for `nodes` nodes.
+  void wait(int group, double idle, double seconds, double nodes = 1);
   // Multiplies the weight of all observations.
   void fade(double factor);
   // Takes the observations into account.

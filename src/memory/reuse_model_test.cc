@@ -31,7 +31,7 @@ void observe(ReuseModel& model, int group, double rate, double seconds, int node
   for (int i = 0; i < nodes; ++i) {
     const double visit = until(random);
     double idle = 0;
-    for (; idle < std::min(visit, seconds); idle += kStep) model.wait(group, idle, kStep);
+    for (; idle < std::min(visit, seconds); idle += kStep) model.wait(group, idle + kStep, kStep);
     if (visit < seconds) model.visit(group, visit);
   }
   model.refresh();
@@ -61,7 +61,7 @@ TEST(ReuseModel, AVisitMayBecomeMoreLikelyWithTime) {
   ReuseModel model;
   const int group = ReuseModel::group_of(visited(2), 1);
   for (int i = 0; i < 2000; ++i) {
-    for (double idle = 0; idle < 10; idle += 0.1) model.wait(group, idle, 0.1);
+    for (double idle = 0; idle < 10; idle += 0.1) model.wait(group, idle + 0.1, 0.1);
     model.visit(group, 10);
   }
   model.refresh();
@@ -123,6 +123,8 @@ TEST(RunningSlope, FollowsThePoints) {
   for (int i = 0; i < 50; ++i) slope.add(7, 100);  // says nothing of the slope
   EXPECT_EQ(slope.slope(), 5);
   for (int i = 0; i < 400; ++i) slope.add(i % 10 * 10, 3 + i % 10 * 20);
+  EXPECT_NEAR(slope.slope(), 2, 0.05);
+  for (int i = 0; i < 1000; ++i) slope.add(0, 3);  // decodes alone
   EXPECT_NEAR(slope.slope(), 2, 0.05);
   for (int i = 0; i < 400; ++i) slope.add(i % 10 * 10, 3 - i % 10 * 20);
   EXPECT_EQ(slope.slope(), 0);

@@ -19,6 +19,7 @@ class RunningSlope {
     y_ += part * dy;
     xx_ = (1 - part) * (xx_ + part * dx * dx);
     xy_ = (1 - part) * (xy_ + part * dx * dy);
+    if (xx_ > weight_) assumed_ = slope();  // holds while x does not change
   }
   // At least 0.
   double slope() const {

@@ -57,6 +57,7 @@ struct KvRoot {
   std::vector<AdapterNode*> adapters;
   std::vector<KvNode*> children;
   int32_t present_children = 0;
+  int32_t blocks = 0;  // pool blocks of the nodes below it
 
   // Whether a request could use its blocks now.
   bool usable() const {

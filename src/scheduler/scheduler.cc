@@ -110,17 +110,19 @@ void Scheduler::begin_step(Step& step, const MediaReady& media, TimePoint now) {
   count_passed(now);
   const std::vector<Request*> running = find_runnable(media);
   const std::vector<Request*> ready = start_preparing(step, claim_waiting(step, now));
-  PolicyPlan chosen =
-      policy_->plan({.running = {running.data(), running.size()},
-                     .waiting = {ready.data(), ready.size()},
-                     .contended = waiting_.contended(),
-                     .token_budget = config_.max_num_batched_tokens,
-                     .max_sequences = config_.max_num_seqs,
-                     .free_tokens = int64_t{pool_.available_blocks()} * memory::kBlockTokens,
-                     .weights = weights_,
-                     .costs = &costs_,
-                     .memory = policy_memory_},
-                    now);
+  int64_t free_blocks = pool_.available_blocks();  // and what ready requests hold of it
+  for (const Request* request : ready)
+    free_blocks += static_cast<int64_t>(request->claim.prefix.blocks.size());
+  PolicyPlan chosen = policy_->plan({.running = {running.data(), running.size()},
+                                     .waiting = {ready.data(), ready.size()},
+                                     .contended = waiting_.contended(),
+                                     .token_budget = config_.max_num_batched_tokens,
+                                     .max_sequences = config_.max_num_seqs,
+                                     .free_tokens = free_blocks * memory::kBlockTokens,
+                                     .weights = weights_,
+                                     .costs = &costs_,
+                                     .memory = policy_memory_},
+                                    now);
   policy_memory_ = chosen.memory;
   step.plan.mode = mode_ = chosen.mode;
   step.plan.merged = chosen.merged;

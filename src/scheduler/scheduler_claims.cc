@@ -58,10 +58,12 @@ std::vector<Request*> Scheduler::claim_waiting(Step& step, TimePoint now) {
   std::vector<Request*> ready;
   Request* full = nullptr;
   size_t ready_before_full = 0;
-  // Adapters and KV are brought in only for requests that will soon have a place, and KV only for
-  // as many as fit, or they would take the room from each other.
+  // KV is brought in from the swap space only for as many requests as fit, or they would take it
+  // from each other.
   int64_t room = pool_.swaps() ? pool_.available_blocks() : INT64_MAX;
-  int64_t slots = config_.max_num_seqs - static_cast<int64_t>(running_.size()) + kAhead;
+  int64_t slots = pool_.swaps()
+                      ? config_.max_num_seqs - static_cast<int64_t>(running_.size()) + kAhead
+                      : INT64_MAX;
   Ahead ahead{.prefill = config_.early_abort ? running_prefill() : 0};
   for (Request* request : window_) {
     asking_ = request;
@@ -74,7 +76,8 @@ std::vector<Request*> Scheduler::claim_waiting(Step& step, TimePoint now) {
     // Nothing is brought in while running requests lack memory.
     if ((room <= 0 || slots-- <= 0 || (running_short_ && brings)) && !request->claim.ready)
       continue;
-    room -= memory::blocks_for(static_cast<int64_t>(request->tokens.size())) + 1;
+    room -= memory::blocks_for(static_cast<int64_t>(request->tokens.size())) + 1 -
+            static_cast<int64_t>(request->claim.prefix.blocks.size());
     const Readiness readiness = claim(*request);
     note_wait(*request, readiness, now);
     switch (readiness) {
