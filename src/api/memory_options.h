@@ -28,8 +28,8 @@ struct MemoryOptions {
   std::optional<int64_t> adapter_cache_bytes;
   MemoryPolicy policy = MemoryPolicy::kLearned;
   // For comparisons: an adapter may leave before its KV, as it may with kLearned in any case;
-  // adapters get no reward for their number;
-  // nothing stays after its last request; adapters get a fixed share of the pool.
+  // kBenefit gives adapters no reward for their number; nothing stays after its last request;
+  // adapters get a fixed share of the pool.
   bool dependencies = true;
   bool adapter_reward = true;
   bool history = true;

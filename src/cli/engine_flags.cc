@@ -139,7 +139,8 @@ void add_memory(Command command, MemoryOptions& m) {
   number("--pool-high", m.high, "Share of the pool above which blocks leave it ahead of need");
   number("--pool-low", m.low, "Share of the pool below which blocks come in ahead of need");
   number("--swap-period", m.period, "Seconds between decisions about memory");
-  number("--visit-window", m.window, "Seconds in which visits are counted");
+  number("--visit-window", m.window,
+         "Seconds in which visits are counted; older ones weigh little in learned rates");
   number("--recency", m.recency, "With benefit: seconds in which the value of a recent use fades");
 }
 

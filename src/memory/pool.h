@@ -1,6 +1,6 @@
 // One pool of memory for adapters and KV cache (S-LoRA §4, FastLibra §4–5). It keeps the tree of
 // what lies where, gives blocks to sequences, brings in what requests need, and moves the rest by
-// expected benefit. Copies run on a Mover; nothing here waits.
+// what it is expected to save. Copies run on a Mover; nothing here waits.
 //
 // A failed allocation in a function that gives or brings in something leaves the pool whole. Table
 // and claim then have what they have; release() and unclaim(), which need no memory, take it back.

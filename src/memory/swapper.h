@@ -72,7 +72,8 @@ class Swapper {
   double log_reward(const DependencyTree& tree, const SwapStatistics& s) const;
 
   // Nodes to remove from the pool, in order, until `blocks` are freed or no candidate is left. A
-  // node comes after all that depend on it. Without nodes that are in flight or leave already.
+  // node comes after all that depend on it, adapters only if the tree keeps dependencies. Without
+  // nodes that are in flight or leave already.
   std::vector<AnyNode> leave(const DependencyTree& tree, const SwapStatistics& s, int32_t blocks,
                              Kinds kinds = Kinds::kAll) const;
   // Absent nodes to bring into at most `blocks` free blocks, best first. A node comes after those
