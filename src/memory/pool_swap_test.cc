@@ -28,6 +28,14 @@ void press(World& world) {
   world.pool.release(table);
 }
 
+// Copies of this kind fail while `broken`, which must outlive it.
+SimulatedMover::Fate failing(MoveKind kind, const bool& broken) {
+  return [kind, &broken](const Move& move) {
+    const bool fails = broken && move.kind == kind;
+    return SimulatedMover::Outcome{fails ? Status(internal("short copy")) : Status(), 1};
+  };
+}
+
 TEST(PoolSwap, AConversationThatReturnsFindsItsPrefix) {
   World world({.blocks = 12, .swap_blocks = 20});
   const KvIdentity identity = identity_of(kAdapter);
@@ -120,10 +128,7 @@ TEST(PoolSwap, ARequestDoesNotGiveUpItsPrefixForTheRestOfIt) {
 
 TEST(PoolSwap, AFailedCopyIsWrittenAgain) {
   bool broken = false;
-  World world({.blocks = 12, .swap_blocks = 20}, [&](const Move& move) {
-    const bool fails = broken && move.kind == MoveKind::kReadKv;
-    return SimulatedMover::Outcome{fails ? Status(internal("short read")) : Status(), 1};
-  });
+  World world({.blocks = 12, .swap_blocks = 20}, failing(MoveKind::kReadKv, broken));
   world.serve({}, count_from(0, 97));
   press(world);
   broken = true;
@@ -153,10 +158,7 @@ TEST(PoolSwap, AReadyRequestHoldsItsPrefix) {
 
 TEST(PoolSwap, AFailedReadIsComputedAgain) {
   bool broken = false;
-  World world({.blocks = 12, .swap_blocks = 20}, [&](const Move& move) {
-    const bool fails = broken && move.kind == MoveKind::kReadKv;
-    return SimulatedMover::Outcome{fails ? Status(internal("short read")) : Status(), 1};
-  });
+  World world({.blocks = 12, .swap_blocks = 20}, failing(MoveKind::kReadKv, broken));
   world.serve({}, count_from(0, 100));
   press(world);
   broken = true;
@@ -181,10 +183,7 @@ TEST(PoolSwap, WhatArrivesBelowAFailedBlockGoesWithIt) {
 
 TEST(PoolSwap, AFailedWriteLeavesTheBlockWhereItIs) {
   bool broken = true;
-  World world({.blocks = 8, .swap_blocks = 20}, [&](const Move& move) {
-    const bool fails = broken && move.kind == MoveKind::kWriteKv;
-    return SimulatedMover::Outcome{fails ? Status(internal("disk full")) : Status(), 1};
-  });
+  World world({.blocks = 8, .swap_blocks = 20}, failing(MoveKind::kWriteKv, broken));
   world.serve({}, count_from(0, 100));
   BlockTable table;
   EXPECT_EQ(world.pool.reserve(table, 4 * 16), Room::kSoon);
