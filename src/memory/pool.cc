@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cassert>
 #include <cmath>
+#include <utility>
 
 #include "base/reserve.h"
 
@@ -151,17 +152,27 @@ void Pool::commit(BlockTable& table, const KvIdentity& identity, std::span<const
     KvRoot& root;
     ~Tidy() { tree.erase_if_empty(root); }
   } const tidy{tree_, root};
-  // Another sequence may have stored the preceding keys first, and its blocks may have left by now:
-  // store this table's own blocks instead.
+  // Keys before it may not be stored: their blocks left, or were being filled.
+  const auto shares = [&](int i) {
+    const KvNode* node = tree_.find_resident(root, keys[i]);
+    return node && node->block == table.blocks[i];
+  };
   int first = table.committed;
-  while (first > 0 && !tree_.find_resident(root, keys[first - 1])) --first;
+  while (first > 0 && !shares(first - 1)) --first;
   for (int i = first; i < full; ++i) {
     KvNode* node = tree_.insert(root, keys.first(i + 1), table.blocks[i]);
-    if (!node) break;
-    if (node->block == table.blocks[i]) visit(*node);
-    table.committed = std::max(table.committed, i + 1);
+    if (!node || !node->resident()) break;
+    if (node->block != table.blocks[i]) adopt(table.blocks[i], *node);
+    visit(*node);
   }
   table.committed = full;
+}
+
+// The node's block replaces a table's own one of equal content. With both, a sequence would take
+// more blocks than it has, because the node stays as long as the blocks below it.
+void Pool::adopt(BlockId& own, KvNode& node) {
+  tree_.hold(node);
+  tree_.release(std::exchange(own, node.block));
 }
 
 void Pool::release(BlockTable& table) {

@@ -125,8 +125,7 @@ class Pool {
   // if it returns kReserved.
   Room reserve(BlockTable& table, int tokens);
   // Stores the blocks that are full after `computed` tokens in the tree. If another sequence has
-  // stored a key first, its block stays there, and this table keeps its own private one. The claim
-  // must be ready.
+  // stored a key first, this table takes that block for its own one. The claim must be ready.
   void commit(BlockTable& table, const KvIdentity& identity, std::span<const Digest> keys,
               int computed);
   void release(BlockTable& table);
@@ -201,6 +200,7 @@ class Pool {
   class HeldPrefix;
 
   // pool.cc
+  void adopt(BlockId& own, KvNode& node);
   void drop(BlockTable& table);
   static std::span<const Digest> reusable(std::span<const Digest> keys, int tokens);
   void hold_prefix(BlockTable& table, const KvIdentity& identity, std::span<const Digest> keys);

@@ -8,7 +8,7 @@ namespace valora::memory {
 namespace {
 
 // How long KV that a request asked for waits for it. Longer than copies and steps take.
-constexpr Duration kAwaited = std::chrono::seconds(10);
+constexpr Duration kAwaitedFor = std::chrono::seconds(10);
 
 }  // namespace
 
@@ -106,7 +106,7 @@ Readiness Pool::claim_kv(const KvIdentity& identity, std::span<const Digest> key
   while (path.size() < begin + wanted) {
     KvNode* node = next_of(path, identity, keys);
     if (!node || node->present() || !fill(*node, Urgency::kKvOfRequest)) break;
-    node->awaited_until = now_ + kAwaited;  // or it could leave again before the request starts
+    node->awaited_until = now_ + kAwaitedFor;  // or it could leave again before the request starts
     totals_.swapped_tokens += kBlockTokens;
     path.push_back(node);
   }

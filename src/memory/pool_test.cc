@@ -116,36 +116,53 @@ TEST_F(PoolTest, BlocksToStartIsWhatStartingTakes) {
   }
 }
 
-TEST_F(PoolTest, EqualComputationsAtOnceKeepPrivateBlocks) {
+TEST_F(PoolTest, EqualComputationsAtOnceShareWhatIsStored) {
   BlockTable first, second;
   const auto keys = keys_of(base, count_from(0, 48));
   ASSERT_EQ(hold(first, 3), Room::kReserved);
   ASSERT_EQ(hold(second, 3), Room::kReserved);
   pool.commit(first, base, keys, 32);
-  pool.commit(second, base, keys, 48);
   EXPECT_NE(first.blocks[0], second.blocks[0]);
+  pool.commit(second, base, keys, 48);
+  EXPECT_EQ(first.blocks[0], second.blocks[0]);
+  EXPECT_EQ(first.blocks[1], second.blocks[1]);
   EXPECT_EQ(check_tables({&first, &second}), "");
-  // The continuation of the second sequence is stored below the blocks of the first, and keeps
-  // these from being evicted.
+  EXPECT_EQ(pool.available_blocks(), 4);
   pool.release(first);
   EXPECT_EQ(check_tables({&second}), "");
-  EXPECT_EQ(pool.available_blocks(), 3);
+  EXPECT_EQ(pool.available_blocks(), 5);
   pool.release(second);
   EXPECT_EQ(world.serve(base, count_from(0, 49)), 48);
 }
 
-TEST_F(PoolTest, PrivateBlocksReplaceEvictedOnesOfTheSameKey) {
+// A pool that a sequence fills exactly suffices, even if another one stored its first blocks.
+TEST_F(PoolTest, ASequenceTakesNoMoreBlocksThanItHas) {
+  BlockTable first, second;
+  const auto keys = keys_of(base, count_from(0, 128));
+  ASSERT_EQ(hold(first, 2), Room::kReserved);
+  ASSERT_EQ(hold(second, 3), Room::kReserved);
+  pool.commit(first, base, keys, 32);
+  pool.commit(second, base, keys, 48);
+  pool.release(first);
+  EXPECT_EQ(pool.reserve(second, 128), Room::kReserved);
+  EXPECT_EQ(check_tables({&second}), "");
+}
+
+TEST_F(PoolTest, AKeyThatAnotherSequenceStoresLaterIsSharedToo) {
   BlockTable first, second, hog;
   const auto keys = keys_of(base, count_from(0, 48));
-  ASSERT_EQ(hold(first, 2), Room::kReserved);
-  pool.commit(first, base, keys, 32);
-  ASSERT_EQ(hold(second, 3), Room::kReserved);
+  ASSERT_EQ(hold(first, 3), Room::kReserved);
+  ASSERT_EQ(hold(second, 2), Room::kReserved);
+  pool.commit(first, base, keys, 48);
   pool.commit(second, base, keys, 32);
+  EXPECT_EQ(first.blocks[1], second.blocks[1]);
   pool.release(first);
-  ASSERT_EQ(hold(hog, 5), Room::kReserved);  // evicts the first sequence's blocks
-  pool.commit(second, base, keys, 48);
-  EXPECT_EQ(check_tables({&second, &hog}), "");
+  ASSERT_EQ(hold(hog, 6), Room::kReserved);  // evicts what the second sequence does not hold
+  ASSERT_EQ(pool.reserve(second, 48), Room::kNone);
   pool.release(hog);
+  ASSERT_EQ(pool.reserve(second, 48), Room::kReserved);
+  pool.commit(second, base, keys, 48);
+  EXPECT_EQ(check_tables({&second}), "");
   User third{base, {}, {}, {}};
   ASSERT_TRUE(world.run(third, count_from(0, 49)));
   EXPECT_EQ(world.cached, 48);

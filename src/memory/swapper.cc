@@ -9,7 +9,7 @@ namespace valora::memory {
 namespace {
 
 constexpr double kWorthless = -std::numeric_limits<double>::infinity();
-constexpr double kAwaited = std::numeric_limits<double>::infinity();
+constexpr double kLeavesLast = std::numeric_limits<double>::infinity();
 
 // Seconds since the last use.
 double age(const TreeNode& node, const SwapStatistics& s) {
@@ -145,7 +145,7 @@ double Swapper::log_eval(const AdapterNode& node, const SwapStatistics& s) const
 }
 
 double Swapper::log_eval(const KvNode& node, const SwapStatistics& s) const {
-  if (node.awaited_until > s.now) return kAwaited;
+  if (node.awaited_until > s.now) return kLeavesLast;
   if (config_.policy == MemoryPolicy::kLearned)
     return std::log(s.kv_back()) + s.reuse->log_rate(ReuseModel::group_of(node), age(node, s));
   return retain(node, s, s.kv_back());
