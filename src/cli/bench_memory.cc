@@ -14,7 +14,7 @@ struct Flags {
   ScenarioFlags scenarios;
   bench::SimulatedMachine machine;
   int64_t pool = 0, swap = 0;  // bytes
-  bool peak = false;
+  bool peak = false, up_to_peak = false;
   bool json = false;
 };
 
@@ -26,7 +26,9 @@ bench::SimulatedMachine machine_of(const Flags& flags) {
 }
 
 int run_bench_memory(const Flags& flags) {
-  const auto scenarios = scenarios_of(flags.scenarios);
+  ScenarioFlags wanted = flags.scenarios;
+  if (flags.up_to_peak) wanted.rates = {0};  // they are searched
+  const auto scenarios = scenarios_of(wanted);
   Json out = Json::array();
   std::string text;
   {
@@ -34,10 +36,14 @@ int run_bench_memory(const Flags& flags) {
     for (size_t i = 0; i < scenarios.size(); ++i) {
       bar.show(static_cast<int>(i), static_cast<int>(scenarios.size()),
                name_of(scenarios[i].application));
-      const auto runs = bench::compare(scenarios[i], machine_of(flags), flags.peak);
+      sim::ScenarioConfig scenario = scenarios[i];
+      const auto runs = flags.up_to_peak ? bench::compare_up_to_peak(scenario, machine_of(flags))
+                                         : bench::compare(scenario, machine_of(flags), flags.peak);
       if (!runs.ok()) return fail(runs.error());
-      out.push_back(json_of(scenarios[i], *runs));
-      text += bench::comparison_text(scenarios[i], *runs);
+      if (flags.up_to_peak) scenario.rate = runs->front().peak->rate;
+      out.push_back(json_of(scenario, *runs));
+      text += (flags.up_to_peak ? "means of ten rates up to that of " : "") +
+              bench::comparison_text(scenario, *runs);
     }
   }
   const bench::BookKeepingTimes times = bench::measure_book_keeping();
@@ -74,6 +80,9 @@ void add_bench_memory(Command bench, std::function<int()>& run) {
       .positive_number()
       .capture_default_str();
   c.add_flag("--peak", flags->peak, "Also search the highest rate with a mean TTFT below 0.5 s");
+  c.add_flag("--up-to-peak", flags->up_to_peak,
+             "Instead of --rate: means over ten rates up to the peak of the whole pool, as "
+             "FastLibra's figure 11");
   c.add_flag("--json", flags->json, "Print one JSON object");
   c.callback([flags, &run] { run = [flags] { return run_bench_memory(*flags); }; });
 }

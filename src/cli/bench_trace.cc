@@ -44,9 +44,9 @@ std::vector<const TraceSystem*> chosen_systems(const Flags& flags) {
   std::vector<const TraceSystem*> chosen;
   for (const TraceSystem& system : bench::trace_systems()) {
     const bool named = std::ranges::find(flags.policies, system.name) != flags.policies.end();
-    if (flags.policies.empty() ? !system.asked_only && (flags.simulated || !system.simulated_only())
-                               : named)
-      chosen.push_back(&system);
+    const bool usual =
+        !system.asked_only && (flags.simulated || system.operators == bench::Operators::kOurs);
+    if (flags.policies.empty() ? usual : named) chosen.push_back(&system);
   }
   return chosen;
 }
@@ -100,8 +100,9 @@ Status check(const Flags& flags) {
   if (std::ranges::max(flags.workload.adapters) > 0 && flags.lora_dir.empty())
     return invalid("--lora-dir is needed: a folder of adapters of the model", "lora_dir");
   for (const TraceSystem* system : chosen_systems(flags))
-    if (system->simulated_only())
-      return invalid("--policies: " + system->name + " runs in simulated time only", "policies");
+    if (system->operators != bench::Operators::kOurs && flags.engine.device != DeviceKind::kCpu)
+      return invalid("--policies: the operators of " + system->name + " run on CPUs only",
+                     "policies");
   return {};
 }
 
@@ -281,8 +282,10 @@ void add_bench_trace(Command bench, std::function<int()>& run) {
       .capture_default_str();
   std::vector<std::string> names;
   for (const TraceSystem& system : bench::trace_systems()) names.push_back(system.name);
-  c.add_option("--policies", flags->policies,
-               "What to compare, e.g. valora,unmerged (default: all)")
+  c.add_option(
+       "--policies", flags->policies,
+       "What to compare, e.g. valora,unmerged (default: all; on an engine, whole systems with "
+       "their own operators only if they are named)")
       .delimiter(',')
       .one_of(names);
   c.add_option("--picture-size", flags->picture_size,

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "api/waiting_calls.h"
+#include "bench/ops/system_products.h"
 #include "bench/serve/image_maker.h"
 #include "bench/serve/served_models.h"
 #include "cli/named_option.h"
@@ -50,6 +51,16 @@ std::function<std::string(size_t, int)> pictures(const LiveTrace& setting, size_
   };
 }
 
+std::unique_ptr<ops::LowRankProducts> products_of(bench::Operators operators) {
+  switch (operators) {
+    case bench::Operators::kDlora: return bench::dlora_products();
+    case bench::Operators::kPunica: return bench::punica_products();
+    case bench::Operators::kSlora: return bench::slora_products();
+    case bench::Operators::kOurs: break;
+  }
+  return nullptr;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<TraceEngine>> TraceEngine::start(
@@ -63,6 +74,7 @@ Result<std::unique_ptr<TraceEngine>> TraceEngine::start(
     options.max_adapters = system->max_adapters;
     VALORA_TRY(policy, policy_of(options));
     policies.push_back(std::move(policy));
+    made->products_.push_back(products_of(system->operators));
   }
   auto in_turn = std::make_unique<bench::PoliciesInTurn>(std::move(policies));
   made->policies_ = in_turn.get();
@@ -91,6 +103,7 @@ TraceOutcome TraceEngine::run(size_t system, const std::vector<sim::Arrival>& ar
                               std::function<void(size_t)> progress) {
   ++runs_;
   policies_->take(system);
+  ops::set_low_rank_products(products_[system].get());
   const EngineStats before = engine_->stats();
   TraceOutcome outcome;
   std::optional<TimelineObserver> observer;

@@ -18,6 +18,7 @@
 #include "bench/trace/timeline.h"
 #include "cli/step_collector.h"
 #include "engine/serving_engine.h"
+#include "ops/low_rank_products.h"
 #include "scheduler/cost_file.h"
 
 namespace valora::cli {
@@ -34,9 +35,9 @@ struct LiveTrace {
   double ttft_target = 6;  // seconds
 };
 
-// An engine on which systems that differ in their policies run in turn. What a run leaves is there
-// for the next one, as in a server that has run for a while: the pool is full of KV that nobody
-// finds, and merged weights may still exist.
+// An engine on which systems run in turn, each with its policy and operators. What a run leaves is
+// there for the next one, as in a server that has run for a while: the pool is full of KV that
+// nobody finds, and merged weights may still exist.
 class TraceEngine {
  public:
   // adapters: by AdapterId of the arrivals; each one is loaded and runs once. Errors are those of
@@ -44,6 +45,7 @@ class TraceEngine {
   static Result<std::unique_ptr<TraceEngine>> start(
       const LiveTrace& setting, std::span<const bench::TraceSystem* const> systems,
       const std::vector<LoadAdapter>& adapters);
+  ~TraceEngine() { ops::set_low_rank_products(nullptr); }
 
   // system: its index. A run finds no KV of earlier ones. progress gets the number of ended
   // requests.
@@ -63,6 +65,8 @@ class TraceEngine {
   std::vector<std::string> adapters_;  // their names
   bench::PoliciesInTurn* policies_ = nullptr;
   StepCollector steps_{1};
+  // By system; null: ours.
+  std::vector<std::unique_ptr<ops::LowRankProducts>> products_;
   std::unique_ptr<ServingEngine> engine_;  // calls steps_
   size_t runs_ = 0;
 };

@@ -1,7 +1,11 @@
+#include <algorithm>
 #include <array>
+#include <atomic>
 
+#include "kernels/cpu/elementwise/elementwise.h"
 #include "kernels/cpu/linear/project.h"
 #include "ops/linear_targets.h"
+#include "ops/low_rank_products.h"
 #include "ops/parallel.h"
 #include "ops/weight_cpu.h"
 
@@ -10,12 +14,24 @@ namespace {
 
 static_assert(kMaxSlices == kernels::kMaxSlices);
 
+std::atomic<LowRankProducts*> others = nullptr;
+
+bool touches(std::span<const ModuleWeight> linears, const LoraBatch& lora) {
+  return std::ranges::any_of(linears,
+                             [&](const ModuleWeight& l) { return lora.touches(l.module); });
+}
+
+// Null unless others than the kernels' products are wanted.
+LowRankProducts* other_products(std::span<const ModuleWeight> linears, const LoraBatch& lora) {
+  LowRankProducts* const other = others;
+  return other && touches(linears, lora) ? other : nullptr;
+}
+
 // ys: one result per weight, in the weights' dtype or float; with kSiluMul only the first.
 void run(const at::Tensor& x, std::span<const ModuleWeight> linears, const LoraBatch& lora,
          kernels::Combine combine, std::span<const at::Tensor> ys) {
-  bool touched = false;
-  for (const ModuleWeight& l : linears) touched |= lora.touches(l.module);
-  const auto segments = touched ? lora.segments() : std::span<const kernels::LoraSegment>();
+  const auto segments =
+      touches(linears, lora) ? lora.segments() : std::span<const kernels::LoraSegment>();
   with_cpu_type(x, [&](auto t) {
     using T = decltype(t);
     std::array<kernels::Slice<T>, kMaxSlices> slices;
@@ -37,11 +53,45 @@ void run(const at::Tensor& x, std::span<const ModuleWeight> linears, const LoraB
   });
 }
 
+// The linears in fp32 with adapters by other products than the kernels'.
+std::vector<at::Tensor> sums_by(LowRankProducts& products, const at::Tensor& x,
+                                std::span<const ModuleWeight> linears, const LoraBatch& lora) {
+  std::vector<at::Tensor> sums;
+  for (const ModuleWeight& l : linears)
+    sums.push_back(at::empty({x.size(0), l.weight->out()}, x.options().dtype(at::kFloat)));
+  run(x, linears, {}, kernels::Combine::kNone, sums);
+  for (size_t i = 0; i < linears.size(); ++i)
+    if (lora.touches(linears[i].module)) products.add(x, lora, linears[i].module, sums[i]);
+  return sums;
+}
+
+at::Tensor silu_mul(const at::Tensor& gate, const at::Tensor& up, at::ScalarType dtype) {
+  const at::Tensor y = at::empty(gate.sizes(), gate.options().dtype(dtype));
+  with_cpu_type(dtype, [&](auto t) {
+    using T = decltype(t);
+    const int64_t width = y.size(1);
+    torch_parallel()(0, y.size(0), 1, [&](int64_t begin, int64_t end) {
+      const int64_t at = begin * width;
+      kernels::silu_mul_rows(gate.const_data_ptr<float>() + at, up.const_data_ptr<float>() + at,
+                             end - begin, width, raw<T>(y) + at, width);
+    });
+  });
+  return y;
+}
+
 }  // namespace
+
+void set_low_rank_products(LowRankProducts* products) { others = products; }
+LowRankProducts* low_rank_products() { return others; }
 
 std::vector<at::Tensor> project_cpu(const at::Tensor& x, std::span<const ModuleWeight> linears,
                                     const LoraBatch& lora) {
   std::vector<at::Tensor> ys;
+  if (LowRankProducts* const other = other_products(linears, lora)) {
+    for (const at::Tensor& sums : sums_by(*other, x, linears, lora))
+      ys.push_back(sums.to(x.scalar_type()));
+    return ys;
+  }
   ys.reserve(linears.size());
   for (const ModuleWeight& l : linears)
     ys.push_back(at::empty({x.size(0), l.weight->out()}, x.options()));
@@ -52,6 +102,10 @@ std::vector<at::Tensor> project_cpu(const at::Tensor& x, std::span<const ModuleW
 at::Tensor gated_cpu(const at::Tensor& x, const ModuleWeight& gate, const ModuleWeight& up,
                      const LoraBatch& lora) {
   const ModuleWeight both[] = {gate, up};
+  if (LowRankProducts* const other = other_products(both, lora)) {
+    const std::vector<at::Tensor> sums = sums_by(*other, x, both, lora);
+    return silu_mul(sums[0], sums[1], x.scalar_type());
+  }
   const at::Tensor y = at::empty({x.size(0), gate.weight->out()}, x.options());
   run(x, both, lora, kernels::Combine::kSiluMul, {&y, 1});
   return y;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <optional>
 #include <span>
@@ -191,6 +192,28 @@ Result<std::vector<ComparedRun>> compare(const sim::ScenarioConfig& scenario,
     runs.push_back(std::move(run));
   }
   return runs;
+}
+
+Result<std::vector<ComparedRun>> compare_up_to_peak(const sim::ScenarioConfig& scenario,
+                                                    const SimulatedMachine& machine) {
+  static constexpr std::array kMeans = {
+      &ComparedRun::ttft,    &ComparedRun::ttft_p99,     &ComparedRun::tpot,
+      &ComparedRun::queue,   &ComparedRun::kv_wait,      &ComparedRun::adapter_wait,
+      &ComparedRun::kv_hits, &ComparedRun::adapter_hits, &ComparedRun::invalid_kv};
+  VALORA_TRY(peak, peak_rate(scenario, machine, compared_variants().front()));
+  std::vector<ComparedRun> sums;
+  for (int i = 1; i <= kSweptRates; ++i) {
+    sim::ScenarioConfig at = scenario;
+    at.rate = peak * i / kSweptRates;
+    VALORA_TRY(runs, compare(at, machine, false));
+    sums.resize(runs.size());
+    for (size_t v = 0; v < runs.size(); ++v) {
+      sums[v].variant = runs[v].variant;
+      sums[v].peak = Peak{peak, true};
+      for (const auto mean : kMeans) sums[v].*mean += runs[v].*mean / kSweptRates;
+    }
+  }
+  return sums;
 }
 
 Peak peak_of(std::span<const RatePoint> points) {

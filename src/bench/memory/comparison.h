@@ -66,6 +66,13 @@ struct ComparedRun {
 Result<std::vector<ComparedRun>> compare(const sim::ScenarioConfig& scenario,
                                          const SimulatedMachine& machine, bool with_peak);
 
+constexpr int kSweptRates = 10;
+
+// FastLibra's figure 11: the means over kSweptRates rates from a tenth of the peak of the first
+// variant up to it, at which the others may be overloaded. Each variant has that peak as `peak`.
+Result<std::vector<ComparedRun>> compare_up_to_peak(const sim::ScenarioConfig& scenario,
+                                                    const SimulatedMachine& machine);
+
 // A mean TTFT at a rate.
 struct RatePoint {
   double rate = 0, ttft = 0;  // requests/s, seconds

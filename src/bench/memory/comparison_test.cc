@@ -38,6 +38,26 @@ TEST(MemoryComparison, EqualSeedsGiveEqualRuns) {
   }
 }
 
+TEST(MemoryComparison, MeansUpToThePeakAreThoseOfTheRates) {
+  sim::ScenarioConfig scenario;
+  scenario.adapters = 50;
+  scenario.seconds = 40;
+  const auto swept = compare_up_to_peak(scenario, {});
+  ASSERT_TRUE(swept.ok()) << swept.error().message;
+  const Peak peak = *swept->front().peak;
+  EXPECT_GT(peak.rate, 1);
+  double ttft = 0, hits = 0;
+  for (int i = 1; i <= kSweptRates; ++i) {
+    scenario.rate = peak.rate * i / kSweptRates;
+    const auto runs = compare(scenario, {}, false);
+    ttft += (*runs)[1].ttft / kSweptRates;
+    hits += (*runs)[1].kv_hits / kSweptRates;
+  }
+  EXPECT_DOUBLE_EQ((*swept)[1].ttft, ttft);
+  EXPECT_DOUBLE_EQ((*swept)[1].kv_hits, hits);
+  EXPECT_LT(swept->front().ttft, kPeakTtft);
+}
+
 TEST(MemoryComparison, ThePeakIsWhereTheTtftReachesHalfASecond) {
   const auto peak = [](std::vector<RatePoint> points) { return text_of(peak_of(points)); };
   EXPECT_EQ(peak({{1, 0.6}, {2, 0.4}}), "0.0");

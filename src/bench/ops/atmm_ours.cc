@@ -1,5 +1,6 @@
 #include <memory>
 
+#include "bench/ops/adapter_copies.h"
 #include "bench/ops/atmm_rivals.h"
 #include "bench/ops/cycle.h"
 #include "kernels/cpu/linear/low_rank.h"
@@ -12,17 +13,6 @@ namespace {
 
 using Segments = std::vector<kernels::LoraSegment>;
 
-// Pads the rank with zeros to a multiple of `step`.
-at::Tensor padded(const at::Tensor& w, int64_t dim, int64_t step) {
-  const int64_t rank = w.size(dim), wide = (rank + step - 1) / step * step;
-  if (wide == rank) return w;
-  auto sizes = w.sizes().vec();
-  sizes[dim] = wide;
-  const at::Tensor result = at::zeros(sizes, w.options());
-  result.narrow(dim, 0, rank).copy_(w);
-  return result;
-}
-
 // The adapters of every layer in panels, and segments that point to them.
 struct Packed {
   std::vector<ops::AdapterWeights> adapters;  // ordered by layer
@@ -31,13 +21,10 @@ struct Packed {
   static Packed of(const AtmmProblem& problem, int64_t rank_step) {
     std::vector<ops::AdapterWeights> weights;
     std::vector<Segments> layers;
-    const auto pack = [](const at::Tensor& w) { return ops::Weight(w, at::kBFloat16, at::kCPU); };
     for (const auto& adapters : problem.layers) {
       const size_t first = weights.size();
       for (const AtmmAdapter& adapter : adapters)
-        weights.emplace_back(1).set(
-            0, {pack(padded(adapter.a, 0, rank_step)), pack(padded(adapter.b, 1, rank_step))},
-            adapter.coefficient);
+        weights.push_back(panel_adapter({adapter.a, adapter.b}, rank_step, adapter.coefficient));
       Segments& segments = layers.emplace_back();
       for (const AtmmRun& run : problem.runs)
         segments.push_back({run.begin, run.end, weights[first + run.adapter].table().data(), 1});

@@ -22,8 +22,11 @@ VALORA_CLONES float dot_row(const bf16* x, const bf16* row, int64_t count) {
   return sum;
 }
 
-VALORA_CLONES void add_rows(const float* low, const bf16* const* rows, int64_t rank, int64_t count,
-                            bf16* y) {
+namespace {
+
+template <typename T>
+__attribute__((always_inline)) inline void add_rows_to(const float* low, const bf16* const* rows,
+                                                       int64_t rank, int64_t count, T* y) {
   constexpr int64_t kPiece = 128;  // sums that stay in registers
   for (int64_t begin = 0; begin < count; begin += kPiece) {
     float sums[kPiece];
@@ -36,8 +39,19 @@ VALORA_CLONES void add_rows(const float* low, const bf16* const* rows, int64_t r
       for (int64_t r = 0; r < rank; ++r)
         for (int64_t i = 0; i < width; ++i) sums[i] += low[r] * to_float(rows[r][begin + i]);
     }
-    for (int64_t i = 0; i < width; ++i) y[begin + i] = from_float<bf16>(sums[i]);
+    for (int64_t i = 0; i < width; ++i) y[begin + i] = from_float<T>(sums[i]);
   }
+}
+
+}  // namespace
+
+VALORA_CLONES void add_rows(const float* low, const bf16* const* rows, int64_t rank, int64_t count,
+                            bf16* y) {
+  add_rows_to(low, rows, rank, count, y);
+}
+VALORA_CLONES void add_rows(const float* low, const bf16* const* rows, int64_t rank, int64_t count,
+                            float* y) {
+  add_rows_to(low, rows, rank, count, y);
 }
 
 }  // namespace valora::bench

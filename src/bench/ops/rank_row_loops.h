@@ -14,5 +14,7 @@ float dot_row(const kernels::bf16* x, const kernels::bf16* row, int64_t count);
 // y[i] += Σ_r low[r] · rows[r][i] for i < count, in fp32, rounded once.
 void add_rows(const float* low, const kernels::bf16* const* rows, int64_t rank, int64_t count,
               kernels::bf16* y);
+void add_rows(const float* low, const kernels::bf16* const* rows, int64_t rank, int64_t count,
+              float* y);
 
 }  // namespace valora::bench

@@ -1,7 +1,8 @@
 // The schedulers and systems that a trace is run on: policies with this engine's own operators,
-// and, in simulated time, whole rival systems with theirs.
+// and whole rival systems with theirs.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,9 @@ namespace valora::bench {
 //  - merge, switching: VaLoRA §4.4.1 and §6.3.2: 5 ms to merge, below 10 ms to switch.
 scheduler::StepCosts a100_costs();
 
+// What computes the low-rank products of the adapters.
+enum class Operators : uint8_t { kOurs, kDlora, kPunica, kSlora };
+
 struct TraceSystem {
   std::string name;
   std::string meaning;
@@ -28,12 +32,13 @@ struct TraceSystem {
   bool in_place = false;
   bool prefix_caching = true;
   bool asked_only = false;  // runs only if it is named
-  // In simulated time only. By what the low-rank products take longer than ours, and the seconds of
-  // a merge and of restoring the base; 0: ours.
+  // Others than ours run on an engine only if the system is named, and by default in simulated
+  // time.
+  Operators operators = Operators::kOurs;
+  // In simulated time: by what the low-rank products take longer than ours, and the seconds of a
+  // merge and of restoring the base; 0: ours. On an engine all merge as it does.
   double products = 1;
   double merge = 0, restore = 0;
-
-  bool simulated_only() const { return products != 1 || merge > 0; }
 };
 
 // valora, unmerged, merged, mixture, dlora (its policy with our operators), vllm, valora without
