@@ -56,7 +56,7 @@ async def ask(client, limit, number, options):
 async def round_of(url, options, concurrency, number):
     """(requests per second, seconds of the requests)."""
     limit = asyncio.Semaphore(concurrency)
-    async with httpx.AsyncClient(base_url=url, timeout=120) as client:
+    async with httpx.AsyncClient(base_url=url, timeout=600) as client:
         began = time.perf_counter()
         jobs = [
             ask(client, limit, number * options.requests + i, options)

@@ -61,6 +61,7 @@ def demo_settings(**more):
         "ingress_resources": {"front": 0.01},
         "health_period": 1,
         "health_timeout": 60,  # a busy machine is no fault
+        "silence_timeout": 10,
         "stats_period": 0.5,
         "drain_timeout": 20,
         "start_timeout": 120,

@@ -42,6 +42,7 @@ class Load:
         self._thread = threading.Thread(target=lambda: asyncio.run(self._run()))
         self._stopping = False
         self.counts = collections.Counter()
+        self.answers = [0] * clients  # of each client
         self.wrong = []
 
     @property
@@ -79,6 +80,7 @@ class Load:
                 await (self._stream if i % 2 else self._whole)(client, body)
             except (httpx.HTTPError, ValueError, LookupError) as error:
                 self.wrong.append(f"{type(error).__name__}: {error}")
+            self.answers[i] += 1
 
     async def _whole(self, client, body):
         answer = await client.post("/v1/chat/completions", json=body)

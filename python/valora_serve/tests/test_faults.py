@@ -1,7 +1,10 @@
-"""kill -9 of a child, of a replica and of a raylet under 64 clients: no wrong answer, no hang, nothing refused."""
+"""kill -9 of a child, of a replica and of a raylet, and a child or a replica that hangs, under 64 clients: no wrong answer,
+no hang, nothing refused."""
 
+import contextlib
 import os
 import signal
+import time
 
 import httpx
 import pytest
@@ -10,17 +13,22 @@ from clusters import sample_of, wait_until
 from load import Load, expected
 
 SETTINGS = {"replicas": 3}
-NAMES = ("requests", "retries", "failed_requests", "broken_streams")
+NAMES = ("requests", "retries", "failed_requests", "broken_streams", "silent_replicas")
 
 
+@contextlib.contextmanager
 def kill_child(application, replica):
     os.kill(replica["child"], signal.SIGKILL)
+    yield
 
 
+@contextlib.contextmanager
 def kill_replica(application, replica):
     os.kill(replica["pid"], signal.SIGKILL)
+    yield
 
 
+@contextlib.contextmanager
 def kill_raylet(application, replica):
     """Another one takes its place, as on a cluster that repairs itself."""
     cluster = application.cluster
@@ -28,6 +36,29 @@ def kill_raylet(application, replica):
     cluster.workers.remove(node)
     cluster.kill_worker(node)
     cluster.workers.append(cluster.add_worker())
+    yield
+
+
+@contextlib.contextmanager
+def stopped(*processes):
+    """No connection breaks, and Ray waits longer than the test."""
+    for process in processes:
+        os.kill(process, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for process in processes:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process, signal.SIGKILL)
+
+
+def stop_child(application, replica):
+    return stopped(replica["child"])
+
+
+def stop_replica(application, replica):
+    """As a node that is gone without a word."""
+    return stopped(replica["child"], replica["pid"])
 
 
 def counts(application):
@@ -50,20 +81,32 @@ def disturbed(load, application, disturb):
         wanted = load.answered + answers
         wait_until(lambda: load.answered >= wanted or not load.alive, f"{answers} answers", 180)
 
+    def all_clients(answers):
+        """The fault holds up none of them."""
+        wanted = [so_far + answers for so_far in load.answers]
+
+        def have_them():
+            return all(have >= least for have, least in zip(load.answers, wanted))
+
+        wait_until(lambda: have_them() or not load.alive, f"{answers} answers for each", 90)
+
     with load:
         more(64)
         replica = max(application.replicas(), key=requests_of)
-        os.kill(
-            replica["child"], signal.SIGSTOP
-        )  # so that the fault meets requests, begun streams among them
-        more(48)
-        disturb(application, replica)
-        more(256)
+        # So that the fault meets requests, begun streams among them.
+        os.kill(replica["child"], signal.SIGSTOP)
+        time.sleep(1)
+        with disturb(application, replica):
+            more(256)
+            all_clients(2)
+        more(64)
         application.wait_for_replicas(SETTINGS["replicas"], 120)
         more(64)
 
 
-@pytest.mark.parametrize("disturb", [kill_child, kill_replica, kill_raylet])
+@pytest.mark.parametrize(
+    "disturb", [kill_child, kill_replica, kill_raylet, stop_child, stop_replica]
+)
 def test_a_fault_under_load(application, single, disturb, capsys):
     application.wait_for_replicas(SETTINGS["replicas"])
     before = counts(application)
@@ -76,3 +119,4 @@ def test_a_fault_under_load(application, single, disturb, capsys):
     assert after["failed_requests"] == 0
     assert after["broken_streams"] == load.counts["broken streams"]
     assert after["retries"] + after["broken_streams"] > 0  # the fault was felt
+    assert after["silent_replicas"] > 0 or disturb not in (stop_child, stop_replica)

@@ -1,71 +1,123 @@
 """Which requests run again and which do not, with replicas that are played."""
 
 import asyncio
+import time
 
 import pytest
 
-from valora_serve.protocol import Call, Head, ServerLost
-from valora_serve.relay import Counts, Relay, RelayFailed
+from valora_serve.ingress import ValoraIngress, is_lost
+from valora_serve.protocol import Alive, Call, Head, ServerLost, error_event
+from valora_serve.relay import Counts, Relay, RelayFailed, Silent
 from valora_serve.request_hints import Body
+from valora_serve.routing.hearing import Hearing
 
 CALL = Call("POST", "/v1/chat/completions", {}, b"{}", False)
+SILENCE = 0.2
+WAIT = SILENCE / 5
 
 
 class Messages:
-    """The answer of one replica: what it gives first, or the error."""
+    """The answer of one replica: messages, an error, seconds in between; None for nothing any more."""
 
-    def __init__(self, first):
-        self.first = first
+    def __init__(self, script):
+        self.script = list(script) if isinstance(script, (list, tuple)) else [script]
         self.cancelled = False
 
     async def __anext__(self):
-        if self.first is None:
-            await asyncio.sleep(3600)
-        if isinstance(self.first, Exception):
-            raise self.first
-        return self.first
+        while self.script:
+            item = self.script.pop(0)
+            if item is None:
+                await asyncio.sleep(3600)
+            elif isinstance(item, Exception):
+                raise item
+            elif isinstance(item, float):
+                await asyncio.sleep(item)
+            else:
+                return item
+        raise StopAsyncIteration
 
     def cancel(self):
         self.cancelled = True
 
 
 class Played:
-    def __init__(self, *answers, attempts=3, timeout=10):
+    """`chosen` are the replicas to which the router sends the attempts, None where it finds no room."""
+
+    def __init__(
+        self, *answers, attempts=3, timeout=10, chosen=(), taken=False, now=time.monotonic
+    ):
         self.answers = [Messages(answer) for answer in answers]
         self.avoided = []
         self.counts = Counts()
+        self.hearing = Hearing(now)
         self.relay = Relay(
-            self._send, lambda error: isinstance(error, ServerLost), self.counts, attempts, timeout
+            self._send, is_lost, self.counts, attempts, timeout, SILENCE, self.hearing
         )
+        self._chosen = list(chosen)
+        self._taken = taken
         self._sent = 0
 
     def _send(self, call, body):
         self.avoided.append(body.hints.avoid)
         self._sent += 1
+        where = self._chosen.pop(0) if self._chosen else None
+        body.hints.sent = (where, self.hearing.now()) if where else None
+        body.hints.taken = self._taken
         return self.answers[self._sent - 1]
 
-    def begin(self):
-        return asyncio.run(self.relay.begin(CALL, Body()))
+    def begin(self, **beside):
+        return asyncio.run(self._begin(**beside))[0]
+
+    def all_of(self, **beside):
+        """What a client gets of a stream, and its error."""
+        return asyncio.run(self._all_of(**beside))
+
+    async def _begin(self, beside=None):
+        task = asyncio.create_task(beside()) if beside else None
+        answer = await self.relay.begin(CALL, Body())
+        if task:
+            task.cancel()
+        return answer
+
+    async def _all_of(self, pause=0.0):
+        first, rest = await self.relay.begin(CALL, Body())
+        pieces = [first.body]
+        try:
+            async for piece in rest:
+                pieces.append(piece)
+                await asyncio.sleep(pause)
+        except Exception as error:
+            return pieces, error
+        finally:
+            await asyncio.sleep(0)
+            assert asyncio.all_tasks() == {asyncio.current_task()}
+        return pieces, None
+
+    async def hear(self, name):
+        """Another request's messages."""
+        while True:
+            self.hearing.heard(name)
+            await asyncio.sleep(WAIT / 4)
 
 
-def head(status=200, replica="r0"):
-    return Head(status, {}, replica)
+def head(status=200, replica="r0", body=b"", more=False):
+    return Head(status, {}, replica, body, more)
 
 
 def test_a_lost_request_runs_elsewhere():
     played = Played(ServerLost(), ServerLost(), head())
-    assert played.begin() == (head(), played.answers[2])
+    assert played.begin() == head()
     assert (played.counts.requests, played.counts.retries, played.counts.failed) == (1, 2, 0)
 
 
 def test_a_draining_replica_is_avoided():
     played = Played(head(503), head(replica="r1"))
-    assert played.begin()[0].replica == "r1"
+    assert played.begin().replica == "r1"
     assert played.avoided == [(), ("r0",)]
 
 
 def test_the_last_answer_stands():
-    assert Played(head(503), head(503), head(503)).begin()[0].status == 503
+    assert Played(head(503), head(503), head(503)).begin().status == 503
     played = Played(ServerLost(), ServerLost(), ServerLost())
     with pytest.raises(RelayFailed, match="3 replicas were lost") as error:
         played.begin()
@@ -75,7 +127,7 @@ def test_the_last_answer_stands():
 @pytest.mark.parametrize("status", [200, 400, 404, 429, 500])
 def test_other_answers_are_not_repeated(status):
     played = Played(head(status))
-    assert played.begin()[0].status == status and played.counts.retries == 0
+    assert played.begin().status == status and played.counts.retries == 0
 
 
 def test_an_error_of_ours_is_not_repeated():
@@ -99,6 +151,129 @@ def test_a_client_that_leaves_cancels():
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
+        await asyncio.sleep(0)
+        assert asyncio.all_tasks() == {asyncio.current_task()}
 
     asyncio.run(leave())
     assert played.answers[0].cancelled
+
+
+# -- silence ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_request_of_a_silent_replica_runs_elsewhere():
+    """Also one that may be tried only once."""
+    played = Played(None, None, head(replica="r2"), chosen=("r0", "r1", "r2"), attempts=1)
+    assert played.begin().replica == "r2"
+    assert played.answers[0].cancelled and played.answers[1].cancelled
+    assert played.avoided == [(), ("r0",), ("r0", "r1")]
+    counts = played.counts
+    assert (counts.retries, counts.silent_replicas, counts.failed) == (2, 2, 0)
+    assert [played.hearing.suspected(name) for name in ("r0", "r1", "r2")] == [True, True, False]
+
+
+def test_silence_ends_with_the_request_too():
+    played = Played(*[None] * 9, chosen=["r0"] * 9, timeout=5 * SILENCE)
+    with pytest.raises(RelayFailed) as error:
+        played.begin()
+    assert error.value.status == 504 and played.counts.failed == 1
+    assert 1 <= played.counts.retries <= 4
+    assert played.counts.silent_replicas == 1  # it never came back in between
+
+
+def test_a_request_that_waits_for_room_is_left_alone():
+    played = Played((2 * SILENCE, head()), chosen=(None,))
+    assert played.begin() == head() and played.counts.retries == 0
+
+
+def test_others_messages_are_signs_of_life_before_the_first_one():
+    played = Played((2 * SILENCE, head()), chosen=("r0",))
+    assert played.begin(beside=lambda: played.hear("r0")) == head()
+    assert played.counts.retries == 0
+    played = Played((2 * SILENCE, head()), head(replica="r2"), chosen=("r0", "r2"))
+    assert played.begin(beside=lambda: played.hear("r1")).replica == "r2"
+
+
+def test_once_a_replica_has_taken_a_request_its_own_messages_count():
+    """As where the process of the replica goes on taking requests, but its server hangs."""
+    played = Played(None, head(replica="r1"), chosen=("r0", "r1"), taken=True)
+    assert played.begin(beside=lambda: played.hear("r0")).replica == "r1"
+
+
+def test_a_slow_answer_is_kept_alive_by_heartbeats():
+    beats = [WAIT, Alive("r0")] * 10
+    played = Played([*beats, head(body=b"all")], chosen=("r0",))
+    assert played.begin() == head(body=b"all") and played.counts.retries == 0
+    assert played.hearing.last("r0") > 0
+
+
+def test_without_heartbeats_it_runs_elsewhere():
+    """What others get from the replica does not count any more, and the router need not have said where it went."""
+    played = Played((Alive("r0"), None), head(replica="r1"), chosen=(None, None))
+    assert played.begin(beside=lambda: played.hear("r0")).replica == "r1"
+    assert played.avoided == [(), ("r0",)] and played.counts.silent_replicas == 1
+
+
+def test_a_process_that_stood_still_itself_reads_first():
+    now = [0.0]
+    played = Played((5 * WAIT, head()), chosen=("r0",), now=lambda: now[0])
+
+    async def stand_still():
+        now[0] += 0.01
+        await asyncio.sleep(WAIT)
+        now[0] += 100 * SILENCE
+
+    assert played.begin(beside=stand_still) == head() and played.counts.retries == 0
+
+
+def test_a_stream_that_falls_silent_breaks():
+    beats = [WAIT, Alive("r0")] * 5
+    played = Played([head(body=b"1", more=True), *beats, b"2", Alive("r0"), None], chosen=("r0",))
+    pieces, error = played.all_of()
+    assert pieces == [b"1", b"2"] and isinstance(error, Silent) and is_lost(error)
+    assert played.answers[0].cancelled and played.hearing.suspected("r0")
+
+
+def test_a_stream_that_others_outlive_breaks_with_the_error_of_its_replica():
+    pieces, error = Played([head(body=b"1", more=True), b"2", ServerLost("x")]).all_of()
+    assert pieces == [b"1", b"2"] and str(error) == "x"
+
+
+def test_a_slow_client_is_no_silent_replica():
+    played = Played([head(body=b"1", more=True), b"2", 2 * WAIT, b"3"], chosen=("r0",))
+    assert played.all_of(pause=2 * SILENCE) == ([b"1", b"2", b"3"], None)
+
+
+def streamed(played, path):
+    """What a client gets of a stream."""
+    ingress = ValoraIngress.__new__(ValoraIngress)
+    ingress._counts = played.counts
+
+    async def client():
+        first, rest = await played.relay.begin(CALL, Body())
+        return [piece async for piece in ingress._pieces(path, first, rest)]
+
+    return asyncio.run(client())
+
+
+def test_the_client_of_a_silent_stream_gets_the_event():
+    played = Played([head(body=b"a\n\n", more=True), Alive("r0"), b"b\n\n", Alive("r0"), None])
+    lost = "the replica that generated this answer was lost; ask again"
+    last = error_event("/v1/responses", 503, lost, 2)
+    assert streamed(played, "/v1/responses") == [b"a\n\n", b"b\n\n", last]
+    assert (played.counts.broken_streams, played.counts.silent_replicas) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("path", "last"),
+    [
+        ("/v1/chat/completions", b"data: [DONE]\n\n"),
+        ("/v1/responses", b'event: response.completed\ndata: {"a": 1}\n\n'),
+    ],
+)
+def test_a_stream_is_not_broken_after_its_last_event(path, last):
+    played = Played([head(body=b"data: 1\n\n", more=True), b"data: 2\n\n" + last, ServerLost()])
+    assert streamed(played, path) == [b"data: 1\n\n", b"data: 2\n\n" + last]
+    assert played.counts.broken_streams == 0
+    played = Played([head(body=last + b"data: 1\n\n", more=True), ServerLost()])
+    assert len(streamed(played, path)) == 2 and played.counts.broken_streams == 1

@@ -19,9 +19,9 @@ from starlette.responses import Response, StreamingResponse
 
 from .events import END
 from .metrics_text import add_up
-from .protocol import Call, Head, ServerLost, error_body, error_event, forwarded
+from .protocol import Call, Head, ServerLost, error_body, error_event, forwarded, is_complete
 from .registry import Registry
-from .relay import Counts, Relay, RelayFailed
+from .relay import Counts, Listener, Relay, RelayFailed
 from .request_hints import Body, read_body
 from .settings import Settings
 
@@ -67,7 +67,12 @@ class ValoraIngress:
         self._registry = Registry(f"{context.app_name}:{settings.model}:{settings.adapters}")
         self._counts = Counts()
         self._relay = Relay(
-            self._send, is_lost, self._counts, settings.attempts, settings.request_timeout
+            self._send,
+            is_lost,
+            self._counts,
+            settings.attempts,
+            settings.request_timeout,
+            settings.silence_timeout,
         )
 
     def _send(self, call: Call, body: Body) -> Any:
@@ -119,20 +124,22 @@ class ValoraIngress:
             return Response(head.body, head.status, headers)
         return StreamingResponse(self._pieces(path, head, rest), head.status, headers)
 
-    async def _pieces(self, path: str, head: Head, rest: Any) -> AsyncIterator[bytes]:
+    async def _pieces(self, path: str, head: Head, rest: Listener) -> AsyncIterator[bytes]:
         """The stream, which ends with an event if its replica is lost on the way."""
         yield head.body
-        sent = head.body.count(END)
+        sent, complete = head.body.count(END), is_complete(path, head.body)
         try:
             async for piece in rest:
                 yield piece
-                sent += piece.count(END)
+                sent, complete = sent + piece.count(END), is_complete(path, piece)
         except asyncio.CancelledError:
             rest.cancel()
             raise
         except Exception as error:
             if not is_lost(error):
                 logger.exception("a stream failed")
+            if complete:  # its replica was lost between its last event and the end
+                return
             self._counts.broken_streams += 1
             lost = "the replica that generated this answer was lost; ask again"
             yield error_event(path, 503, lost, sent)

@@ -37,6 +37,10 @@ class Hints:
     prompt_tokens: int = 0  # an estimate
     answer_tokens: int = 0
     avoid: tuple[str, ...] = ()  # replicas that failed this request
+    # The router's notes for the ingress, which has the same object: the replica that the request was sent to and when, and
+    # whether it has taken it.
+    sent: tuple[str, float] | None = dataclasses.field(default=None, compare=False)
+    taken: bool = dataclasses.field(default=False, compare=False)
 
 
 @dataclasses.dataclass
@@ -57,6 +61,13 @@ class Head:
     replica: str
     body: bytes = b""
     more: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class Alive:
+    """Nothing new, but the replica is there."""
+
+    replica: str
 
 
 class ServerLost(Exception):
@@ -83,6 +94,18 @@ def error_body(status: int, message: str, param: str | None = None) -> bytes:
     return json.dumps(
         {"error": {"message": message, "type": kind, "param": param, "code": status}}
     ).encode()
+
+
+LAST_RESPONSES = tuple(f"response.{end}" for end in ("completed", "incomplete", "failed"))
+
+
+def is_complete(path: str, events: bytes) -> bool:
+    """Whether the last one of these whole events is the last one of its stream."""
+    if path != "/v1/responses":
+        return events.endswith(SSE_DONE)
+    last = events.removesuffix(b"\n\n").rpartition(b"\n\n")[2].decode(errors="replace")
+    name = last.partition("\n")[0].removeprefix("event: ")
+    return name == "error" or name in LAST_RESPONSES
 
 
 def error_event(path: str, status: int, message: str, sent: int) -> bytes:

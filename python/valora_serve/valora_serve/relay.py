@@ -1,4 +1,4 @@
-"""Gets the beginning of an answer from some replica: a request of which nothing was sent yet is tried elsewhere."""
+"""Gets an answer from some replica: a request of which nothing was sent yet is tried elsewhere if its replica is lost."""
 
 import asyncio
 import dataclasses
@@ -6,11 +6,14 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
-from .protocol import Call, Head
+from .protocol import Alive, Call, Head, Hints, ServerLost
 from .request_hints import Body
+from .routing.hearing import HEARING, Hearing
 
 logger = logging.getLogger("ray.serve")
 FIRST_PAUSE, LONGEST_PAUSE = 0.05, 1.0
+LONGEST_LOOK = 1.0  # seconds between two looks at whether a replica is silent
+LOOKS = 10  # at least, in the time after which one counts as silent
 
 
 class RelayFailed(Exception):
@@ -25,6 +28,7 @@ class Counts:
     retries: int = 0
     failed: int = 0
     broken_streams: int = 0
+    silent_replicas: int = 0
 
     def text(self, ingress: str, replicas: int) -> str:
         """In Prometheus' form."""
@@ -44,6 +48,12 @@ class Counts:
                 "Streams that ended because their replica was lost.",
                 self.broken_streams,
             ),
+            (
+                "silent_replicas_total",
+                "counter",
+                "Times that a replica counted as lost because nothing was heard from it.",
+                self.silent_replicas,
+            ),
             ("replicas", "gauge", "Replicas that answered for this page.", replicas),
         ):
             lines += [
@@ -52,6 +62,84 @@ class Counts:
                 f'valora_serve:{name}{{ingress="{ingress}"}} {value}',
             ]
         return "\n".join(lines) + "\n"
+
+
+class Silent(ServerLost):
+    """Nothing was heard from the replica for too long."""
+
+    def __init__(self, replica: str) -> None:
+        super().__init__(f"replica {replica} is silent")
+        self.replica = replica
+
+
+class Listener:
+    """The messages of one request but Alive. After a silence it cancels the request, and raises Silent."""
+
+    def __init__(
+        self,
+        messages: Any,
+        hints: Hints,
+        hearing: Hearing,
+        timeout: float,
+        on_silence: Callable[[str], None],
+    ) -> None:
+        self._messages = messages
+        self._hints = hints
+        self._hearing = hearing
+        self._timeout = timeout
+        self._on_silence = on_silence
+        self._look = min(LONGEST_LOOK, timeout / LOOKS)
+        self._replica = ""  # where the request is: the router says it first, then the messages do
+        self._began = False
+
+    def cancel(self) -> None:
+        self._messages.cancel()
+
+    def __aiter__(self) -> "Listener":
+        return self
+
+    async def __anext__(self) -> Any:
+        while True:
+            message = await self._next()
+            if isinstance(message, (Alive, Head)):
+                self._replica, self._began = message.replica, True
+            self._hearing.heard(self._replica)
+            if not isinstance(message, Alive):
+                return message
+
+    async def _next(self) -> Any:
+        coming = asyncio.ensure_future(anext(self._messages))
+        looked, quiet = self._hearing.now(), 0.0
+        try:
+            while not (await asyncio.wait({coming}, timeout=self._look))[0]:
+                now = self._hearing.now()
+                # Where this process itself stood still, what came meanwhile has not been read yet.
+                quiet = quiet + min(now - looked, 2 * self._look) if self._quiet(looked) else 0.0
+                looked = now
+                if quiet >= self._timeout:
+                    self._on_silence(self._replica)
+                    self.cancel()
+                    raise Silent(self._replica)
+            return coming.result()
+        finally:
+            give_up(coming)
+
+    def _quiet(self, since: float) -> bool:
+        """Whether a message is missed, and none came since then."""
+        if self._began:
+            return True
+        sent = self._hints.sent
+        if sent is None:  # it waits in the router for a replica that has room
+            return False
+        self._replica, at = sent
+        # Until the replica has taken the request, others' messages are signs of life, too; then it sends its own.
+        return self._hints.taken or max(at, self._hearing.last(self._replica)) < since
+
+
+def give_up(task: asyncio.Future[Any]) -> None:
+    """Cancels what may still run, and takes note of its end so that asyncio does not log it."""
+    task.cancel()
+    task.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
 
 
 class Relay:
@@ -64,14 +152,18 @@ class Relay:
         counts: Counts,
         attempts: int,
         timeout: float,
+        silence: float,
+        hearing: Hearing = HEARING,
     ) -> None:
         self._send = send
         self._is_lost = is_lost
         self._counts = counts
         self._attempts = attempts
         self._timeout = timeout
+        self._silence = silence
+        self._hearing = hearing
 
-    async def begin(self, call: Call, body: Body) -> tuple[Head, Any]:
+    async def begin(self, call: Call, body: Body) -> tuple[Head, Listener]:
         self._counts.requests += 1
         try:
             async with asyncio.timeout(self._timeout):
@@ -80,18 +172,22 @@ class Relay:
             self._counts.failed += 1
             raise RelayFailed(504, f"no replica answered within {self._timeout:g} s") from None
 
-    async def _try(self, call: Call, body: Body) -> tuple[Head, Any]:
-        pause = FIRST_PAUSE
-        for attempt in range(1, self._attempts + 1):
-            messages = self._send(call, body)
+    async def _try(self, call: Call, body: Body) -> tuple[Head, Listener]:
+        pause, attempt, avoid = FIRST_PAUSE, 1, body.hints.avoid
+        while True:
+            answer = self._start(call, body, avoid)
             try:
-                head = await anext(messages)
+                head = await anext(answer)
                 if head.status != 503 or attempt == self._attempts:  # draining
-                    return head, messages
-                body.hints.avoid += (head.replica,)
+                    return head, answer
+                avoid += (head.replica,)
             except asyncio.CancelledError:
-                messages.cancel()
+                answer.cancel()
                 raise
+            except Silent as silence:
+                avoid += (silence.replica,)
+                self._counts.retries += 1
+                continue  # without using up an attempt: the request has no part in a silence
             except Exception as error:
                 if not self._is_lost(error):
                     raise
@@ -102,6 +198,17 @@ class Relay:
                         503, f"{attempt} replicas were lost while they answered"
                     ) from None
             self._counts.retries += 1
+            attempt += 1
             await asyncio.sleep(pause)
             pause = min(2 * pause, LONGEST_PAUSE)
-        raise AssertionError("unreachable")
+
+    def _start(self, call: Call, body: Body, avoid: tuple[str, ...]) -> Listener:
+        # Each attempt has hints of its own: the router may still write on those of the one before.
+        hints = dataclasses.replace(body.hints, avoid=avoid, sent=None, taken=False)
+        messages = self._send(call, dataclasses.replace(body, hints=hints))
+        return Listener(messages, hints, self._hearing, self._silence, self._fell_silent)
+
+    def _fell_silent(self, replica: str) -> None:
+        if self._hearing.suspect(replica):
+            self._counts.silent_replicas += 1
+            logger.warning("nothing was heard from replica %s for %g s", replica, self._silence)

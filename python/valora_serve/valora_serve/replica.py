@@ -1,12 +1,13 @@
 """A replica: one `valora serve` and what Ray asks about it."""
 
 import asyncio
+import contextlib
 import hmac
 import json
 import logging
 import os
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from typing import Any
 
 import aiohttp
@@ -16,7 +17,8 @@ from ray import serve
 from .adapters import AdapterKeeper
 from .child import Child, ChildFailed
 from .events import whole_events
-from .protocol import Call, Head, Hints, ServerLost, error_body, forwarded
+from .heartbeats import Pulse, with_heartbeats
+from .protocol import Alive, Call, Head, Hints, ServerLost, error_body, forwarded
 from .registry import Registry
 from .settings import Settings, command
 from .statistics import Totals, first_tokens_within, routing_stats
@@ -24,6 +26,7 @@ from .store import AdapterStore, StoreError
 
 logger = logging.getLogger("ray.serve")
 CHUNK = 64 * 2**10
+REPORTED = 5.0  # seconds after which even an idle replica reports anew
 JSON, PLAIN = {"Content-Type": "application/json"}, {"Content-Type": "text/plain; charset=utf-8"}
 
 
@@ -43,6 +46,9 @@ class ValoraServer:
         self._attained = (0.0, 0.0)  # first tokens in time and all of them, at the last look
         logger.info("valora %d serves at %s", self._child.pid, self._url)
         self._session: aiohttp.ClientSession | None = None
+        self._pulse = Pulse(
+            lambda: self._get("/health", settings.silence_timeout), settings.heartbeat
+        )
         store = (
             AdapterStore(
                 settings.adapters,
@@ -105,12 +111,31 @@ class ValoraServer:
 
     # -- requests ----------------------------------------------------------------------------------------------------
 
-    async def forward(self, call: Call, hints: Hints | None = None) -> AsyncIterator[Head | bytes]:
-        """A Head, then the pieces of a stream. ServerLost if the child ended."""
+    async def forward(
+        self, call: Call, hints: Hints | None = None
+    ) -> AsyncGenerator[Head | bytes | Alive, None]:
+        """A Head, then the pieces of a stream, and Alive while there is none, if the child still answers. ServerLost if it
+        ended."""
+        self._pulse.steady()  # the first heartbeat knows
+        messages = with_heartbeats(
+            self._messages(call, hints),
+            self._settings.heartbeat,
+            lambda: Alive(self._id) if self._pulse.steady() else None,
+        )
+        async with contextlib.aclosing(messages):
+            async for message in messages:
+                yield message
+
+    async def _messages(
+        self, call: Call, hints: Hints | None
+    ) -> AsyncGenerator[Head | bytes, None]:
         try:
             # Without its key a request moves nothing here: the child refuses it.
-            async with self._adapters.using(hints if self._may(call) else None):
-                async for message in self._exchange(call):
+            async with (
+                self._adapters.using(hints if self._may(call) else None),
+                contextlib.aclosing(self._exchange(call)) as exchange,
+            ):
+                async for message in exchange:
                     yield message
         except StoreError as error:
             yield Head(
@@ -119,13 +144,14 @@ class ValoraServer:
         except (aiohttp.ClientError, ConnectionError) as error:
             raise ServerLost(f"replica {self._id} lost its server: {error!r}") from None
 
-    async def _exchange(self, call: Call) -> AsyncIterator[Head | bytes]:
+    async def _exchange(self, call: Call) -> AsyncGenerator[Head | bytes, None]:
         async with self._client().request(
             call.method,
             self._url + call.path,
             data=call.body or None,
             headers=forwarded(call.headers),
         ) as response:
+            self._pulse.felt()
             head = Head(response.status, forwarded(response.headers), self._id)
             if not (call.stream and response.status == 200):
                 head.body = await response.read()
@@ -134,6 +160,7 @@ class ValoraServer:
             head.more = True
             # The head comes with the first event: until then the request may run elsewhere.
             async for events in whole_events(response.content.iter_any()):
+                self._pulse.felt()
                 if head.body:
                     yield events
                 else:
@@ -144,7 +171,7 @@ class ValoraServer:
 
     async def ask(self, call: Call) -> Head:
         """For requests that all replicas get."""
-        async for head in self.forward(call):
+        async for head in self._messages(call, None):
             assert isinstance(head, Head)
             return head
         raise ServerLost("no answer")
@@ -202,7 +229,9 @@ class ValoraServer:
             cards = json.loads(models).get("data", [])
             self._base_names = [card["id"] for card in cards if card["parent"] is None]
         stats, self._rates = routing_stats(metrics, json.loads(listed).get("data", []), self._rates)
-        return stats | {"base_names": self._base_names}
+        # So that reports of an idle replica differ, too: Ray passes on those that do.
+        moment = int(time.time() // REPORTED)
+        return stats | {"base_names": self._base_names, "moment": moment}
 
     async def record_autoscaling_stats(self) -> dict[str, float]:
         """The share of first tokens since the last look that came in time."""

@@ -100,6 +100,9 @@ class Settings(BaseModel):
     attempts: int = Field(
         5, ge=1, description="how often a request of which nothing was sent is tried"
     )
+    silence_timeout: float = Field(
+        15, ge=1, description="seconds without a word after which a replica counts as lost"
+    )
 
     @field_validator("options", mode="before")
     @classmethod
@@ -140,6 +143,11 @@ class Settings(BaseModel):
         if low is not None and high is not None and low > high:
             raise ValueError("min_replicas is above max_replicas")
         return self
+
+    @property
+    def heartbeat(self) -> float:
+        """Seconds after which a replica says that it is there: some may be late before it counts as lost."""
+        return self.silence_timeout / 5
 
     @property
     def autoscales(self) -> bool:

@@ -14,6 +14,7 @@ from ray.serve.request_router import (
 from ..protocol import Hints
 from .baselines import Core, PrefixCore, RoundRobinCore
 from .core import CostCore
+from .hearing import HEARING
 
 NO_HINTS = Hints()
 
@@ -34,15 +35,19 @@ class CoreRouter(RequestRouter):
         self._reports: dict[str, Any] = {}
         # Chosen, but not yet known to have been accepted: counted at once, because many requests may come meanwhile.
         self._chosen: dict[str, tuple[str, asyncio.Future]] = {}
+        self._hearing = HEARING
 
     def update_replicas(self, replicas: list[RunningReplica]) -> None:
         super().update_replicas(replicas)
-        self._core.set_replicas(replica.replica_id.unique_id for replica in replicas)
+        names = [replica.replica_id.unique_id for replica in replicas]
+        self._core.set_replicas(names)
+        self._hearing.keep(names)
         now = time.monotonic()
         for replica in replicas:
             name, stats = replica.replica_id.unique_id, replica.routing_stats
             if stats and self._reports.get(name) != stats:
                 self._reports[name] = stats
+                self._hearing.heard(name)
                 self._core.report(name, stats, now)
 
     def on_replica_actor_died(self, replica_id: ReplicaID) -> None:
@@ -61,12 +66,36 @@ class CoreRouter(RequestRouter):
             return []
         self._forget_cancelled()
         now, hints = time.monotonic(), hints_of(pending_request)
-        ranked = self._core.ranked(hints, by_name, now)
+        ranked = self._ranked(hints, by_name, now)
         if pending_request is not None and ranked:
             key = pending_request.metadata.internal_request_id
+            self._follow(key, hints, pending_request.future)
             self._place(key, ranked[0], hints, now)
             self._chosen[key] = (ranked[0], pending_request.future)
         return [[by_name[name]] for name in ranked]
+
+    def _ranked(self, hints: Hints, replicas: dict[str, RunningReplica], now: float) -> list[str]:
+        """The silent ones last, whatever speaks for them."""
+        silent = [name for name in replicas if self._hearing.suspected(name)]
+        for name in silent:
+            # What Ray remembers of its queue is of no use: it asks before it sends.
+            self.on_replica_actor_unavailable(replicas[name].replica_id)
+        others = [name for name in replicas if name not in silent]
+        groups = [names for names in (others, silent) if names]
+        return [name for names in groups for name in self._core.ranked(hints, names, now)]
+
+    def _follow(self, key: str, hints: Hints, future: asyncio.Future) -> None:
+        """Notes on the hints where Ray sends the request, once it has found room."""
+        before = self._chosen.get(key)
+        if hints is NO_HINTS or (before and before[1] is future):
+            return
+        hints.sent, hints.taken = None, False
+
+        def note(chosen: asyncio.Future) -> None:
+            if not chosen.cancelled():
+                hints.sent = (chosen.result().replica_id.unique_id, self._hearing.now())
+
+        future.add_done_callback(note)
 
     def _place(self, key: str, name: str, hints: Hints, now: float) -> None:
         before = self._chosen.pop(key, None)
@@ -81,11 +110,18 @@ class CoreRouter(RequestRouter):
             del self._chosen[key]
             self._core.completed(key, time.monotonic())
 
+    def on_new_queue_len_info(self, replica_id: ReplicaID, num_ongoing_requests: int) -> None:
+        """The replica's answer to a request that was sent, whether it takes it or not."""
+        super().on_new_queue_len_info(replica_id, num_ongoing_requests)
+        self._hearing.responded(replica_id.unique_id)
+
     def on_request_routed(
         self, pending_request: PendingRequest, replica_id: ReplicaID, result: Any
     ) -> None:
-        key = pending_request.metadata.internal_request_id
-        self._place(key, replica_id.unique_id, hints_of(pending_request), time.monotonic())
+        key, hints = pending_request.metadata.internal_request_id, hints_of(pending_request)
+        if hints is not NO_HINTS:
+            hints.taken = True
+        self._place(key, replica_id.unique_id, hints, time.monotonic())
 
     def on_request_completed(self, replica_id: ReplicaID, internal_request_id: str) -> None:
         self._chosen.pop(internal_request_id, None)
