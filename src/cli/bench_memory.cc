@@ -26,6 +26,8 @@ bench::SimulatedMachine machine_of(const Flags& flags) {
 }
 
 int run_bench_memory(const Flags& flags) {
+  if (flags.peak && flags.up_to_peak)
+    return fail(invalid("--peak and --up-to-peak exclude each other", "up_to_peak"));
   ScenarioFlags wanted = flags.scenarios;
   if (flags.up_to_peak) wanted.rates = {0};  // they are searched
   const auto scenarios = scenarios_of(wanted);
@@ -42,7 +44,8 @@ int run_bench_memory(const Flags& flags) {
       if (!runs.ok()) return fail(runs.error());
       if (flags.up_to_peak) scenario.rate = runs->front().peak->rate;
       out.push_back(json_of(scenario, *runs));
-      text += (flags.up_to_peak ? "means of ten rates up to that of " : "") +
+      out.back()["up_to_peak"] = flags.up_to_peak;
+      text += (flags.up_to_peak ? "Means over ten rates up to the last one: " : "") +
               bench::comparison_text(scenario, *runs);
     }
   }

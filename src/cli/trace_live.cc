@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <functional>
 #include <utility>
 
@@ -79,12 +80,21 @@ Result<std::unique_ptr<TraceEngine>> TraceEngine::start(
   auto in_turn = std::make_unique<bench::PoliciesInTurn>(std::move(policies));
   made->policies_ = in_turn.get();
   VALORA_TRY(engine, ServingEngine::start(setting.engine, real_clock(), std::move(in_turn)));
+  const bool others =
+      std::ranges::any_of(made->products_, [](const auto& p) { return p != nullptr; });
+  if (others && engine->model().dtype != "bfloat16")
+    return invalid("--policies: the operators of other systems need --dtype bfloat16", "policies");
   for (const LoadAdapter& load : adapters) {
     VALORA_CHECK(load_adapter_now(*engine, load));
     made->adapters_.push_back(load.name);
   }
+  // Other operators convert the adapters when they first see them.
   bench::EngineTarget target(*engine);
-  warm_up(target, made->adapters_);
+  for (const auto& products : made->products_) {
+    ops::set_low_rank_products(products.get());
+    warm_up(target, made->adapters_);
+  }
+  ops::set_low_rank_products(nullptr);
   engine->set_step_probe(std::ref(made->steps_));
   made->engine_ = std::move(engine);
   return made;

@@ -152,7 +152,7 @@ void Pool::commit(BlockTable& table, const KvIdentity& identity, std::span<const
     KvRoot& root;
     ~Tidy() { tree.erase_if_empty(root); }
   } const tidy{tree_, root};
-  // Keys before it may not be stored: their blocks left, or were being filled.
+  // Earlier keys may be unstored: their nodes were being filled at the time, or have left.
   const auto shares = [&](int i) {
     const KvNode* node = tree_.find_resident(root, keys[i]);
     return node && node->block == table.blocks[i];
@@ -164,13 +164,15 @@ void Pool::commit(BlockTable& table, const KvIdentity& identity, std::span<const
     if (!node || !node->resident()) break;
     if (node->block != table.blocks[i]) adopt(table.blocks[i], *node);
     visit(*node);
+    table.committed = std::max(table.committed, i + 1);
   }
   table.committed = full;
 }
 
-// The node's block replaces a table's own one of equal content. With both, a sequence would take
-// more blocks than it has, because the node stays as long as the blocks below it.
+// The node's block replaces a table's own one of the same key. With both, a sequence would keep two
+// blocks per key in the pool, because the node stays as long as the blocks below it.
 void Pool::adopt(BlockId& own, KvNode& node) {
+  if (!node.held) reuse_.visit(ReuseModel::group_of(node), seconds(now_ - node.last_use));
   tree_.hold(node);
   tree_.release(std::exchange(own, node.block));
 }

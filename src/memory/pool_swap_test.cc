@@ -79,6 +79,33 @@ User waiting_for_kv(World& world, const std::vector<int32_t>& tokens) {
   return user;
 }
 
+// It keeps its own blocks meanwhile.
+TEST(PoolSwap, ASequenceTakesOverBlocksOnceTheyAreRead) {
+  World world({.blocks = 12, .swap_blocks = 20});
+  const auto tokens = count_from(0, 65);
+  world.serve({}, count_from(0, 49));
+  press(world);
+  const auto keys = testing::keys_of({}, tokens);
+  BlockTable own;
+  ASSERT_EQ(world.pool.reserve(own, 48), Room::kReserved);
+  User user{{}, {}, {}, {}};
+  ASSERT_EQ(world.pool.claim(user.claim, {}, keys, 65), Readiness::kLoadingKv);
+  world.pool.commit(own, {}, keys, 48);
+  const std::vector<BlockId> before = own.blocks;
+  world.settle();
+  ASSERT_EQ(world.pool.reserve(own, 64), Room::kReserved);
+  world.pool.commit(own, {}, keys, 64);
+  for (int i = 0; i < 3; ++i) EXPECT_NE(own.blocks[i], before[i]) << i;
+  EXPECT_EQ(world.pool.check(std::vector<const BlockTable*>{&own},
+                             std::vector<const Claim*>{&user.claim}),
+            "");
+  ASSERT_TRUE(world.run(user, tokens));
+  EXPECT_EQ(world.cached, 64);
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(user.table.blocks[i], own.blocks[i]) << i;
+  world.pool.release(own);
+  world.end(user);
+}
+
 TEST(PoolSwap, KvThatWasReadForARequestIsTheLastToLeave) {
   World world({.blocks = 12, .swap_blocks = 20});
   world.serve({}, count_from(0, 97));

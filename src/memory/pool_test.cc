@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <new>
+
+#include "base/testing/allocation_faults.h"
 #include "memory/testing/pool_world.h"
 
 namespace valora::memory {
@@ -13,6 +16,7 @@ using testing::count_from;
 using testing::keys_of;
 using testing::User;
 using testing::World;
+using valora::testing::AllocationFault;
 
 class PoolTest : public ::testing::Test {
  protected:
@@ -148,7 +152,7 @@ TEST_F(PoolTest, ASequenceTakesNoMoreBlocksThanItHas) {
   EXPECT_EQ(check_tables({&second}), "");
 }
 
-TEST_F(PoolTest, AKeyThatAnotherSequenceStoresLaterIsSharedToo) {
+TEST_F(PoolTest, WhatFollowsABlockOfAnotherSequenceIsStored) {
   BlockTable first, second, hog;
   const auto keys = keys_of(base, count_from(0, 48));
   ASSERT_EQ(hold(first, 3), Room::kReserved);
@@ -167,6 +171,28 @@ TEST_F(PoolTest, AKeyThatAnotherSequenceStoresLaterIsSharedToo) {
   ASSERT_TRUE(world.run(third, count_from(0, 49)));
   EXPECT_EQ(world.cached, 48);
   EXPECT_EQ(third.table.blocks[2], second.blocks[2]);
+}
+
+// Where memory ended in the middle, the next commit goes on.
+TEST(PoolFaults, ACommitThatFailsIsMadeUpForByTheNext) {
+  const auto keys = keys_of({}, count_from(0, 64));
+  int struck = 0;
+  for (int n = 0; n < 20; ++n) {
+    World world({.blocks = 8});
+    BlockTable table;
+    ASSERT_EQ(world.pool.reserve(table, 64), Room::kReserved);
+    try {
+      const AllocationFault fault(n);
+      world.pool.commit(table, {}, keys, 48);
+    } catch (const std::bad_alloc&) {
+      ++struck;
+    }
+    EXPECT_EQ(world.pool.check(std::vector<const BlockTable*>{&table}, {}), "");
+    world.pool.commit(table, {}, keys, 64);
+    EXPECT_EQ(world.pool.resident_tokens({}, keys), 64) << n;
+    world.pool.release(table);
+  }
+  EXPECT_GT(struck, 3);
 }
 
 TEST_F(PoolTest, WithoutPrefixCachingNothingIsShared) {

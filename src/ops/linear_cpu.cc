@@ -82,7 +82,6 @@ at::Tensor silu_mul(const at::Tensor& gate, const at::Tensor& up, at::ScalarType
 }  // namespace
 
 void set_low_rank_products(LowRankProducts* products) { others = products; }
-LowRankProducts* low_rank_products() { return others; }
 
 std::vector<at::Tensor> project_cpu(const at::Tensor& x, std::span<const ModuleWeight> linears,
                                     const LoraBatch& lora) {

@@ -21,6 +21,5 @@ class LowRankProducts {
 // dense products run first, and these are added. Takes effect with the next projection; the object
 // must outlive the last one.
 void set_low_rank_products(LowRankProducts* products);
-LowRankProducts* low_rank_products();
 
 }  // namespace valora::ops

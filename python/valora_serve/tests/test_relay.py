@@ -16,6 +16,10 @@ SILENCE = 0.2
 WAIT = SILENCE / 5
 
 
+class Taken:
+    """The replica takes the request."""
+
+
 class Messages:
     """The answer of one replica: messages, an error, seconds in between; None for nothing any more."""
 
@@ -32,6 +36,8 @@ class Messages:
                 raise item
             elif isinstance(item, float):
                 await asyncio.sleep(item)
+            elif isinstance(item, Taken):
+                self.hints.taken = time.monotonic()
             else:
                 return item
         raise StopAsyncIteration
@@ -43,9 +49,7 @@ class Messages:
 class Played:
     """`chosen` are the replicas to which the router sends the attempts, None where it finds no room."""
 
-    def __init__(
-        self, *answers, attempts=3, timeout=10, chosen=(), taken=False, now=time.monotonic
-    ):
+    def __init__(self, *answers, attempts=3, timeout=10, chosen=(), taken=None, now=time.monotonic):
         self.answers = [Messages(answer) for answer in answers]
         self.avoided = []
         self.counts = Counts()
@@ -63,6 +67,7 @@ class Played:
         where = self._chosen.pop(0) if self._chosen else None
         body.hints.sent = (where, self.hearing.now()) if where else None
         body.hints.taken = self._taken
+        self.answers[self._sent - 1].hints = body.hints
         return self.answers[self._sent - 1]
 
     def begin(self, **beside):
@@ -196,8 +201,14 @@ def test_others_messages_are_signs_of_life_before_the_first_one():
 
 def test_once_a_replica_has_taken_a_request_its_own_messages_count():
     """As where the process of the replica goes on taking requests, but its server hangs."""
-    played = Played(None, head(replica="r1"), chosen=("r0", "r1"), taken=True)
+    played = Played(None, head(replica="r1"), chosen=("r0", "r1"), taken=0.0)
     assert played.begin(beside=lambda: played.hear("r0")).replica == "r1"
+
+
+def test_a_request_that_was_taken_late_has_its_time_for_the_first_heartbeat():
+    script = (0.9 * SILENCE, Taken(), 0.8 * SILENCE, head())
+    played = Played(script, head(replica="r1"), chosen=("r0", "r1"))
+    assert played.begin() == head() and played.counts.retries == 0
 
 
 def test_a_slow_answer_is_kept_alive_by_heartbeats():
@@ -234,7 +245,7 @@ def test_a_stream_that_falls_silent_breaks():
     assert played.answers[0].cancelled and played.hearing.suspected("r0")
 
 
-def test_a_stream_that_others_outlive_breaks_with_the_error_of_its_replica():
+def test_a_stream_breaks_with_the_error_of_its_replica():
     pieces, error = Played([head(body=b"1", more=True), b"2", ServerLost("x")]).all_of()
     assert pieces == [b"1", b"2"] and str(error) == "x"
 

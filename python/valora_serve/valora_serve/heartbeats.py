@@ -61,8 +61,10 @@ async def with_heartbeats(
             yield message
             coming = asyncio.ensure_future(anext(messages))
     finally:
-        await _end(coming)
-        await messages.aclose()
+        try:
+            await _end(coming)
+        finally:
+            await messages.aclose()
 
 
 async def _end(task: asyncio.Future[T]) -> None:

@@ -43,6 +43,7 @@ LOST = (ServerLost, ReplicaUnavailableError, RayError)
 BODY_BYTES = 64 * 2**20  # `valora serve` takes no more
 LARGE_BODY = 2**18
 BROADCAST_SECONDS = 300
+METRICS_SECONDS = 5  # a scrape has its own timeout, and must show that a replica is silent
 
 
 def is_lost(error: BaseException) -> bool:
@@ -146,10 +147,12 @@ class ValoraIngress:
 
     # -- requests of all replicas ------------------------------------------------------------------------------------
 
-    async def _all(self, method: str, call: Call, *arguments: Any) -> list[Head]:
+    async def _all(
+        self, method: str, call: Call, *arguments: Any, timeout: float = BROADCAST_SECONDS
+    ) -> list[Head]:
         """The answers of the replicas that are there; those that end meanwhile are left out."""
         response = self._servers.broadcast(method, call, *arguments)
-        results = await response.results_async(timeout_s=BROADCAST_SECONDS, return_exceptions=True)
+        results = await response.results_async(timeout_s=timeout, return_exceptions=True)
         heads = []
         for result in results:
             if isinstance(result, Head):
@@ -215,10 +218,12 @@ class ValoraIngress:
     async def _metrics(self) -> Response:
         texts = []
         try:
-            heads = await self._all("ask", Call("GET", "/metrics", {}, b"", False))
+            heads = await self._all(
+                "ask", Call("GET", "/metrics", {}, b"", False), timeout=METRICS_SECONDS
+            )
             texts = [head.body.decode() for head in heads if head.status == 200]
         except (DeploymentUnavailableError, TimeoutError):
-            pass  # scaled to zero
+            pass  # scaled to zero, or one is silent: the ingress's own counts remain
         own = self._counts.text(self._id, len(texts))
         return Response(add_up(texts) + own, media_type="text/plain; version=0.0.4; charset=utf-8")
 

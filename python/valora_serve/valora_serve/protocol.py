@@ -38,9 +38,9 @@ class Hints:
     answer_tokens: int = 0
     avoid: tuple[str, ...] = ()  # replicas that failed this request
     # The router's notes for the ingress, which has the same object: the replica that the request was sent to and when, and
-    # whether it has taken it.
+    # when it was taken there.
     sent: tuple[str, float] | None = dataclasses.field(default=None, compare=False)
-    taken: bool = dataclasses.field(default=False, compare=False)
+    taken: float | None = dataclasses.field(default=None, compare=False)
 
 
 @dataclasses.dataclass

@@ -133,7 +133,8 @@ class Listener:
             return False
         self._replica, at = sent
         # Until the replica has taken the request, others' messages are signs of life, too; then it sends its own.
-        return self._hints.taken or max(at, self._hearing.last(self._replica)) < since
+        taken = self._hints.taken
+        return max(at, self._hearing.last(self._replica) if taken is None else taken) < since
 
 
 def give_up(task: asyncio.Future[Any]) -> None:
@@ -204,7 +205,7 @@ class Relay:
 
     def _start(self, call: Call, body: Body, avoid: tuple[str, ...]) -> Listener:
         # Each attempt has hints of its own: the router may still write on those of the one before.
-        hints = dataclasses.replace(body.hints, avoid=avoid, sent=None, taken=False)
+        hints = dataclasses.replace(body.hints, avoid=avoid, sent=None, taken=None)
         messages = self._send(call, dataclasses.replace(body, hints=hints))
         return Listener(messages, hints, self._hearing, self._silence, self._fell_silent)
 

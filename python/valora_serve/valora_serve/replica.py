@@ -26,7 +26,7 @@ from .store import AdapterStore, StoreError
 
 logger = logging.getLogger("ray.serve")
 CHUNK = 64 * 2**10
-REPORTED = 5.0  # seconds after which even an idle replica reports anew
+REPORTED = 5.0  # seconds after which even an idle replica reports anew; its old rates fade with each report
 JSON, PLAIN = {"Content-Type": "application/json"}, {"Content-Type": "text/plain; charset=utf-8"}
 
 
@@ -46,6 +46,7 @@ class ValoraServer:
         self._attained = (0.0, 0.0)  # first tokens in time and all of them, at the last look
         logger.info("valora %d serves at %s", self._child.pid, self._url)
         self._session: aiohttp.ClientSession | None = None
+        # Any answer is one: while the server drains, /health has 503 and the requests under way go on.
         self._pulse = Pulse(
             lambda: self._get("/health", settings.silence_timeout), settings.heartbeat
         )
@@ -171,9 +172,10 @@ class ValoraServer:
 
     async def ask(self, call: Call) -> Head:
         """For requests that all replicas get."""
-        async for head in self._messages(call, None):
-            assert isinstance(head, Head)
-            return head
+        async with contextlib.aclosing(self._messages(call, None)) as messages:
+            async for head in messages:
+                assert isinstance(head, Head)
+                return head
         raise ServerLost("no answer")
 
     async def load(self, call: Call, serial: int) -> Head:

@@ -201,6 +201,7 @@ Result<std::vector<ComparedRun>> compare_up_to_peak(const sim::ScenarioConfig& s
       &ComparedRun::queue,   &ComparedRun::kv_wait,      &ComparedRun::adapter_wait,
       &ComparedRun::kv_hits, &ComparedRun::adapter_hits, &ComparedRun::invalid_kv};
   VALORA_TRY(peak, peak_rate(scenario, machine, compared_variants().front()));
+  if (peak <= 0) return invalid("the pool is too small for any rate", "pool_memory");
   std::vector<ComparedRun> sums;
   for (int i = 1; i <= kSweptRates; ++i) {
     sim::ScenarioConfig at = scenario;
@@ -209,10 +210,10 @@ Result<std::vector<ComparedRun>> compare_up_to_peak(const sim::ScenarioConfig& s
     sums.resize(runs.size());
     for (size_t v = 0; v < runs.size(); ++v) {
       sums[v].variant = runs[v].variant;
-      sums[v].peak = Peak{peak, true};
       for (const auto mean : kMeans) sums[v].*mean += runs[v].*mean / kSweptRates;
     }
   }
+  sums.front().peak = Peak{peak, true};
   return sums;
 }
 

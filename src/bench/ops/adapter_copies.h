@@ -31,9 +31,9 @@ class AdapterCopies {
   template <typename Make>
   const Copy& get(const ops::LoraBatch& lora, size_t segment, int module, Make&& make) {
     const std::lock_guard lock(mutex_);
-    const auto [at, added] = copies_.try_emplace({&lora.adapter(segment), module});
-    if (added) at->second.emplace(make(plain_factors(lora, segment, module)));
-    return *at->second;
+    std::optional<Copy>& copy = copies_[{&lora.adapter(segment), module}];
+    if (!copy) copy.emplace(make(plain_factors(lora, segment, module)));
+    return *copy;
   }
 
  private:

@@ -32,11 +32,10 @@ struct TraceSystem {
   bool in_place = false;
   bool prefix_caching = true;
   bool asked_only = false;  // runs only if it is named
-  // Others than ours run on an engine only if the system is named, and by default in simulated
-  // time.
+  // A system with other operators than ours runs on an engine only if it is named.
   Operators operators = Operators::kOurs;
   // In simulated time: by what the low-rank products take longer than ours, and the seconds of a
-  // merge and of restoring the base; 0: ours. On an engine all merge as it does.
+  // merge and of restoring the base; 0: ours. On an engine all merge as the engine does.
   double products = 1;
   double merge = 0, restore = 0;
 };

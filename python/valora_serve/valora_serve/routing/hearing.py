@@ -1,6 +1,6 @@
 """What a process has heard from the replicas: when last, and which ones have fallen silent.
 
-The router's event loop may run in another thread than the ingress's: each method is one operation of a dict or a set at a time.
+The router's event loop may run in another thread than the ingress's: each operation on the dict or the set is atomic.
 """
 
 import math

@@ -89,7 +89,7 @@ class CoreRouter(RequestRouter):
         before = self._chosen.get(key)
         if hints is NO_HINTS or (before and before[1] is future):
             return
-        hints.sent, hints.taken = None, False
+        hints.sent = hints.taken = None
 
         def note(chosen: asyncio.Future) -> None:
             if not chosen.cancelled():
@@ -120,7 +120,7 @@ class CoreRouter(RequestRouter):
     ) -> None:
         key, hints = pending_request.metadata.internal_request_id, hints_of(pending_request)
         if hints is not NO_HINTS:
-            hints.taken = True
+            hints.taken = self._hearing.now()
         self._place(key, replica_id.unique_id, hints, time.monotonic())
 
     def on_request_completed(self, replica_id: ReplicaID, internal_request_id: str) -> None:
