@@ -83,6 +83,7 @@ class LocalCluster:
                 "_system_config": NODE_CHECKS,
             },
         )
+        self._size = workers
         self.workers = [self.add_worker() for _ in range(workers)]
         ray.init(
             address=self._cluster.address,
@@ -100,7 +101,16 @@ class LocalCluster:
 
     def kill_worker(self, node):
         """Ends a raylet as kill -9 does."""
+        self.workers.remove(node)
         self._cluster.remove_node(node, allow_graceful=False)
+
+    def repair(self):
+        """Replaces raylets that have ended, whatever ended them, as a cluster does that repairs itself."""
+        for node in [node for node in self.workers if node.dead_processes()]:
+            print(f"a raylet has ended: {node.dead_processes()}")
+            self.kill_worker(node)
+        while len(self.workers) < self._size:
+            self.workers.append(self.add_worker())
 
     def stop(self):
         serve.shutdown()
@@ -131,6 +141,7 @@ class Application:
         wait_until(lambda: self.running() == count, f"{count} replicas run", timeout)
 
     def running(self):
+        self.cluster.repair()
         states = serve.status().applications["valora"].deployments["ValoraServer"].replica_states
         return states.get("RUNNING", 0)
 

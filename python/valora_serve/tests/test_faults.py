@@ -30,12 +30,10 @@ def kill_replica(application, replica):
 
 @contextlib.contextmanager
 def kill_raylet(application, replica):
-    """Another one takes its place, as on a cluster that repairs itself."""
+    """Another one takes its place."""
     cluster = application.cluster
-    node = next(worker for worker in cluster.workers if worker.node_id == replica["node"])
-    cluster.workers.remove(node)
-    cluster.kill_worker(node)
-    cluster.workers.append(cluster.add_worker())
+    cluster.kill_worker(next(node for node in cluster.workers if node.node_id == replica["node"]))
+    cluster.repair()
     yield
 
 
