@@ -69,8 +69,8 @@ Result<std::vector<ComparedRun>> compare(const sim::ScenarioConfig& scenario,
 constexpr int kSweptRates = 10;
 
 // FastLibra's figure 11: the means over kSweptRates rates from a tenth of the peak of the first
-// variant up to it, at which the others may be overloaded. The first variant has its peak as `peak`. kInvalidArgument
-// if it is 0.
+// variant up to it, at which the others may be overloaded. The first variant has its peak as
+// `peak`. kInvalidArgument if it is 0.
 Result<std::vector<ComparedRun>> compare_up_to_peak(const sim::ScenarioConfig& scenario,
                                                     const SimulatedMachine& machine);
 
