@@ -73,7 +73,9 @@ def test_preempted_requests(models, references, caching):
     name = "vl-small-patch"
     model = models.memory[name]
     sampling = SAMPLING | {"logit_bias": NO_MEDIA_TOKENS, "logprobs": model.config.text_config.vocab_size}
-    requests = [{"messages": messages, "sampling": sampling} for messages in PROMPTS * 4]
+    # Equal ones would share their blocks.
+    requests = [{"messages": [{"role": "system", "content": f"Request {i}."}, *messages], "sampling": sampling}
+                for i, messages in enumerate(PROMPTS * 4)]
     with Engine(models[name], pool_memory=kv_bytes(model, 40), prefix_caching=caching,
                 max_num_batched_tokens=64) as engine:
         assert engine.model["kv_blocks"] == 40

@@ -51,6 +51,18 @@ WORKLOAD = ("--adapters", 2, "--rate", 20, "--seconds", 2, "--prompt-min", 4, "-
             "--answer-max", 8, "--skewness", "0.3,0.9")
 
 
+def test_whole_rival_systems_on_an_engine(folders, cache, tmp_path):
+    for name in ("one", "two"):
+        os.symlink(folders[name], tmp_path / name)
+    systems = ("valora", "dLoRA system", "Punica system", "S-LoRA system")
+    rows = trace("--model", folders["model"], "--lora-dir", tmp_path, "--threads", 1, "--pool-memory", "64M", "--dtype",
+                 "bfloat16", "--policies", ",".join(systems), *WORKLOAD, XDG_CACHE_HOME=str(cache))
+    assert set(rows) == {(skewness, system) for skewness in (0.3, 0.9) for system in systems}
+    for row in rows.values():
+        assert row["failed"] == 0 and row["answers"] > 10
+        assert row["over_first_at_costs_speed"] == row["over_first"]
+
+
 def test_a_trace_on_an_engine(folders, cache, tmp_path):
     for name in ("one", "two"):
         os.symlink(folders[name], tmp_path / name)
@@ -184,7 +196,9 @@ def test_a_server_that_refuses_or_is_not_there(servers):
     (["--url", "http://127.0.0.1:1", "--timeline", 1], "--timeline"),
     ([], "--model"),
     (["--model", "MODEL"], "--lora-dir"),
-    (["--model", "MODEL", "--adapters", 0, "--policies", "dLoRA system"], "simulated time"),
+    (["--model", "MODEL", "--adapters", 0, "--policies", "dLoRA system", "--dtype", "float32"], "--dtype bfloat16"),
+    (["--model", "MODEL", "--adapters", 0, "--policies", "dLoRA system", "--kernels", "reference"], "--kernels native"),
+    (["--model", "MODEL", "--adapters", 0, "--policies", "S-LoRA system", "--fit-costs", "costs.json"], "--fit-costs"),
     (["--simulate", "nowhere.json"], "nowhere.json"),
     (["--simulate", "a100", "--rate", 0], "rate"),
     (["--simulate", "a100", "--application", "video", "--clients", 2], "--clients"),
