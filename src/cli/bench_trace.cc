@@ -207,6 +207,8 @@ Result<std::vector<ComparedTrace>> run_point(const Flags& flags, const Ground& g
                                              RunsProgress& progress) {
   const std::vector<Rival> rivals = rivals_of(flags);
   const size_t rounds = flags.simulated ? 1 : static_cast<size_t>(flags.rounds);
+  // Steps with other operators make the machine seem slower than it is.
+  const bool corrected = !with_other_operators(flags);
   std::vector<std::vector<TraceSummary>> summaries(rivals.size());
   std::vector<ComparedTrace> rows;
   for (const Rival& rival : rivals) rows.push_back({.point = point, .system = rival.name});
@@ -218,9 +220,7 @@ Result<std::vector<ComparedTrace>> run_point(const Flags& flags, const Ground& g
     summaries[at].push_back(outcome.summary);
     const double latency = outcome.summary.token_latency;
     rows[at].token_latencies.push_back(latency);
-    // Steps with other operators make the machine seem slower than it is.
-    const double speed = with_other_operators(flags) ? 1 : outcome.summary.cost_correction;
-    rows[at].at_costs_speed.push_back(latency / speed);
+    rows[at].at_costs_speed.push_back(latency / (corrected ? outcome.summary.cost_correction : 1));
     rows[at].timeline = std::move(outcome.timeline);
   }
   for (size_t i = 0; i < rivals.size(); ++i) rows[i].summary = bench::mean_of(summaries[i]);

@@ -49,6 +49,10 @@ struct RankRows {
   at::Tensor a, b;  // [rank, in], [rank, out]
 };
 
+RankRows rank_rows_of(const PlainFactors& factors) {
+  return {factors.a, factors.b.t().contiguous()};
+}
+
 struct TokenRows {
   int64_t token;
   float coefficient;
@@ -69,9 +73,7 @@ class SloraProducts final : public ops::LowRankProducts {
         long_runs.push_back(segment);
         continue;
       }
-      const RankRows& rows = copies_.get(lora, i, module, [](const PlainFactors& f) {
-        return RankRows{f.a, f.b.t().contiguous()};
-      });
+      const RankRows& rows = copies_.get(lora, i, module, rank_rows_of);
       for (int64_t t = segment.token_begin; t < segment.token_end; ++t)
         tokens.push_back({t, segment.coefficient * m->scale, &rows});
     }
@@ -165,9 +167,7 @@ class DloraProducts final : public ops::LowRankProducts {
         return g.adapter == &lora.adapter(i) && g.coefficient == coefficient;
       });
       if (group == groups.end()) {
-        const RankRows& rows = copies_.get(lora, i, module, [](const PlainFactors& f) {
-          return RankRows{f.a, f.b.t().contiguous()};
-        });
+        const RankRows& rows = copies_.get(lora, i, module, rank_rows_of);
         groups.push_back({&lora.adapter(i), coefficient, &rows, {}, 0});
         group = groups.end() - 1;
       }
