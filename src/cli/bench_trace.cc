@@ -266,6 +266,17 @@ Status bench_trace(const Flags& flags) {
   return {};
 }
 
+void add_policies_flag(Command& c, Flags& flags) {
+  std::vector<std::string> names;
+  for (const TraceSystem& system : bench::trace_systems()) names.push_back(system.name);
+  c.add_option(
+       "--policies", flags.policies,
+       "What to compare, e.g. valora,unmerged (default: all; on an engine, whole systems with "
+       "their own operators only if they are named)")
+      .delimiter(',')
+      .one_of(names);
+}
+
 }  // namespace
 
 void add_bench_trace(Command bench, std::function<int()>& run) {
@@ -299,14 +310,7 @@ void add_bench_trace(Command bench, std::function<int()>& run) {
   c.add_option("--rank", flags->rank, "Rank of the adapters in simulated time")
       .positive_number()
       .capture_default_str();
-  std::vector<std::string> names;
-  for (const TraceSystem& system : bench::trace_systems()) names.push_back(system.name);
-  c.add_option(
-       "--policies", flags->policies,
-       "What to compare, e.g. valora,unmerged (default: all; on an engine, whole systems with "
-       "their own operators only if they are named)")
-      .delimiter(',')
-      .one_of(names);
+  add_policies_flag(c, *flags);
   c.add_option("--picture-size", flags->picture_size,
                "Pixels of each side of the pictures that an engine gets")
       .positive_number()
