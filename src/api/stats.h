@@ -63,6 +63,8 @@ struct EngineStats {
   // How well the time of a step is known in advance: |predicted / taken - 1| over the last steps,
   // and the factor by which this process corrects the costs that it began with.
   double cost_error_median = 0, cost_error_p95 = 0, cost_correction = 1;
+  // What a step is expected to cost apart from its tokens, and its tokens by kind: seconds.
+  double step_cost = 0, prefill_token_cost = 0, decode_token_cost = 0;
   uint64_t steps = 0;
   double step_seconds = 0;  // total time of steps with work
   // part of step_seconds outside the model's forward pass and sampling

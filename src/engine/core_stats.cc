@@ -74,6 +74,10 @@ void EngineCore::fill(EngineStats& stats) {
     stats.cost_error_median = accuracy.median;
     stats.cost_error_p95 = accuracy.p95;
     stats.cost_correction = accuracy.correction;
+    const scheduler::LiveCosts::Units units = scheduler_.costs().units();
+    stats.step_cost = units.step;
+    stats.prefill_token_cost = units.prefill_token;
+    stats.decode_token_cost = units.decode_token;
     queues_changed_ = false;
   }
   stats.running = now.running;

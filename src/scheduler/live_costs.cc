@@ -28,6 +28,13 @@ double LiveCosts::weights_seconds(const StepShape& shape) const {
   return (costs_.seconds(shape) - costs_.running_seconds(shape)) * std::exp(log_weights_);
 }
 
+LiveCosts::Units LiveCosts::units() const {
+  constexpr int kPrompt = 512;  // so that the free tokens count little
+  const double step = running_seconds({});
+  return {step, (running_seconds({.prefill_tokens = kPrompt}) - step) / kPrompt,
+          running_seconds({.decode_tokens = 1}) - step};
+}
+
 void LiveCosts::observe(const StepShape& shape, double seconds) {
   if (!known() || seconds <= 0) return;
   const double predicted = this->seconds(shape);

@@ -24,6 +24,12 @@ class LiveCosts {
     return running_seconds(shape) + weights_seconds(shape);
   }
 
+  // What a step costs apart from its tokens, and its tokens by kind, in seconds.
+  struct Units {
+    double step = 0, prefill_token = 0, decode_token = 0;
+  };
+  Units units() const;
+
   // A step of this shape took so long. One factor corrects all modes, so that their order stays
   // what was measured side by side; another one corrects merges.
   void observe(const StepShape& shape, double seconds);

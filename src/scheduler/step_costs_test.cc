@@ -66,6 +66,16 @@ TEST(LiveCosts, FollowTheMachineWithinBounds) {
   EXPECT_NEAR(costs.seconds(kDecode), 0.02 * LiveCosts::kMostCorrection, 1e-3);
 }
 
+TEST(LiveCosts, TellWhatATokenCostsApartFromItsStep) {
+  LiveCosts costs({.step = 0.01, .prefill_token = 0.002, .decode_token = 0.001});
+  EXPECT_NEAR(costs.units().step, 0.01, 1e-9);
+  EXPECT_NEAR(costs.units().prefill_token, 0.002, 1e-9);
+  EXPECT_NEAR(costs.units().decode_token, 0.001, 1e-9);
+  for (int i = 0; i < 200; ++i) costs.observe(kDecode, 0.04);
+  EXPECT_NEAR(costs.units().step, 0.02, 1e-4);
+  EXPECT_NEAR(costs.units().prefill_token, 0.004, 1e-4);
+}
+
 TEST(LiveCosts, OneSlowStepHardlyCounts) {
   LiveCosts costs(kFixedCosts);
   for (int i = 0; i < 50; ++i) costs.observe(kDecode, 0.02);

@@ -13,6 +13,7 @@ from valora_serve.heartbeats import Pulse, with_heartbeats
 from valora_serve.protocol import Alive, Call, Head, Hints, ServerLost
 from valora_serve.replica import ValoraServer
 from valora_serve.settings import Settings
+from valora_serve.statistics import Reporter
 
 BEAT = 0.02
 ALIVE = Alive("r0")
@@ -58,6 +59,7 @@ class Slow:
         replica._id, replica._session, replica._child = "r0", None, None
         replica._url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
         replica._pulse = Pulse(ask, BEAT)
+        replica._reporter = Reporter()
         replica._adapters = AdapterKeeper(None, replica._post, None)
         try:
             yield replica

@@ -2,8 +2,10 @@
 
 import asyncio
 import time
+import types
 
 import pytest
+from starlette.requests import Request
 
 from valora_serve.ingress import ValoraIngress, is_lost
 from valora_serve.protocol import Alive, Call, Head, ServerLost, error_event
@@ -250,6 +252,15 @@ def test_a_stream_breaks_with_the_error_of_its_replica():
     assert pieces == [b"1", b"2"] and str(error) == "x"
 
 
+def test_the_router_learns_when_a_stream_begins():
+    played = Played([head(body=b"1", more=True), b"2"])
+    assert played.all_of() == ([b"1", b"2"], None)
+    assert played.answers[0].hints.begun is not None
+    whole = Played([head(body=b"1")])
+    whole.begin()
+    assert whole.answers[0].hints.begun is None
+
+
 def test_a_slow_client_is_no_silent_replica():
     played = Played([head(body=b"1", more=True), b"2", 2 * WAIT, b"3"], chosen=("r0",))
     assert played.all_of(pause=2 * SILENCE) == ([b"1", b"2", b"3"], None)
@@ -273,6 +284,26 @@ def test_the_client_of_a_silent_stream_gets_the_event():
     last = error_event("/v1/responses", 503, lost, 2)
     assert streamed(played, "/v1/responses") == [b"a\n\n", b"b\n\n", last]
     assert (played.counts.broken_streams, played.counts.silent_replicas) == (1, 1)
+
+
+def test_with_a_silent_replica_a_list_is_that_of_another_one():
+    class Waiting:
+        async def results_async(self, timeout_s, return_exceptions):
+            assert timeout_s == SILENCE
+            raise TimeoutError
+
+    listed = head(body=b'{"data": []}')
+    ingress = ValoraIngress.__new__(ValoraIngress)
+    ingress._settings = types.SimpleNamespace(silence_timeout=SILENCE)
+    ingress._servers = types.SimpleNamespace(broadcast=lambda method, call: Waiting())
+    ingress._relay = Played([listed]).relay
+
+    async def receive():
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    scope = {"type": "http", "method": "GET", "path": "/v1/models", "headers": []}
+    answer = asyncio.run(ingress._list(Request(scope, receive)))
+    assert (answer.status_code, answer.body) == (200, listed.body)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from valora_serve.routing.cost import Load, Rates, Weights, Work, expected_cost
 from valora_serve.routing.simulation import Machine, simulate
 from valora_serve.routing.workload import conversations, synthetic
 
-RATES = Rates(prefill_token=0.001, output_token=1e-9, adapter_load=0.5, medium=0.2)
+RATES = Rates(step=1e-9, prefill_token=0.001, output_token=1e-9, adapter_load=0.5, medium=0.2)
 
 
 def cost(work, load=None, weights=None):
@@ -113,6 +113,72 @@ def test_a_picture_counts_by_itself():
     core.completed("1", 2.0)
     again = Hints("base", prefix=chain(5), media=(77,), prompt_tokens=10)
     assert core.ranked(again, ["r0", "r1"], 3.0)[0] == "r1"
+
+
+def test_a_stream_is_queued_until_its_first_piece_comes():
+    core = core_of("r0")
+    next_one = Hints("base", prompt_tokens=10)
+
+    def wait(now):
+        return core.costs(next_one, ["r0"], now)["r0"].wait
+
+    streams = [Hints("base", prompt_tokens=1000, streams=True) for _ in range(2)]
+    for i, hints in enumerate(streams):
+        core.routed(str(i), "r0", hints, 1.0)
+    assert wait(1.5) == pytest.approx(1.5)  # a second each, half a second of which is over
+    assert wait(4.0) == pytest.approx(1.0)  # the first one is late, the second one still to come
+    streams[0].begun = 4.0
+    assert wait(4.25) == pytest.approx(0.75)
+    streams[1].begun = 4.5
+    assert wait(4.5) == 0.0
+
+
+def test_an_answer_in_one_piece_is_queued_as_long_as_its_prefill_should_take():
+    core = core_of("r0")
+    core.routed("0", "r0", Hints("base", prompt_tokens=1000), 1.0)
+    next_one = Hints("base", prompt_tokens=10)
+    assert core.costs(next_one, ["r0"], 1.5)["r0"].wait == pytest.approx(0.5)
+    assert core.costs(next_one, ["r0"], 2.5)["r0"].wait == 0.0
+
+
+def test_while_all_replicas_have_queues_a_conversation_waits_for_its_prefix():
+    """What is computed a second time then delays all others."""
+
+    def chosen(**queues):
+        core = core_of("r0", "r1")
+        known = Hints("base", prefix=chain(1, 2, 3, 4, 5), prompt_tokens=500)
+        core.routed("0", "r0", known, 1.0)
+        core.completed("0", 2.0)
+        for replica, queue in queues.items():
+            for i in range(queue):
+                more = Hints("base", prompt_tokens=200, streams=True)
+                core.routed(f"{replica}{i}", replica, more, 3.0)
+        return core.ranked(known, ["r0", "r1"], 3.0)[0]
+
+    # Elsewhere it takes 0.5 s, here 0.2 s for each request that is ahead.
+    assert chosen(r0=2, r1=0) == "r0"
+    assert chosen(r0=4, r1=0) == "r1"
+    assert chosen(r0=14, r1=1) == "r0"
+    assert chosen(r0=18, r1=1) == "r1"
+
+
+def test_a_busy_replica_is_not_taken_for_a_slow_one():
+    """A long time per output token is that of others' prefills."""
+    core = core_of("r0", "r1")
+    core.report("r0", {"output_token": 5.0}, 1.0)
+    hints = Hints("base", prompt_tokens=100)
+    costs = core.costs(hints, ["r0", "r1"], 1.0)
+    assert costs["r0"] == costs["r1"]
+
+
+def test_equal_replicas_are_filled_evenly():
+    core = core_of("r0", "r1")
+    for i in range(8):
+        hints = Hints("base", prefix=chain(("own", i)), prompt_tokens=100)
+        name = core.ranked(hints, ["r0", "r1"], 10.0 * i)[0]
+        assert name == f"r{i % 2}"
+        core.routed(str(i), name, hints, 10.0 * i)
+        core.completed(str(i), 10.0 * i + 1)
 
 
 def test_replicas_that_failed_a_request_are_last():

@@ -13,7 +13,7 @@ from valora_serve.metrics_text import add_up, total, values
 from valora_serve.protocol import error_body, error_event, forwarded
 from valora_serve.relay import Counts
 from valora_serve.settings import Settings, command, parse_bytes
-from valora_serve.statistics import routing_stats
+from valora_serve.statistics import PromptScale, Reporter
 
 ONE = """# HELP vllm:num_requests_running Requests that run.
 # TYPE vllm:num_requests_running gauge
@@ -80,30 +80,59 @@ vllm:kv_cache_usage_perc{a="b"} 0.25
 vllm:cache_config_info{a="b",block_size="16",num_gpu_blocks="100"} 1
 valora:pool_blocks{a="b",use="free"} 4
 valora:pool_blocks{a="b",use="running"} 96
-vllm:request_prefill_time_seconds_sum{a="b"} 2
-vllm:request_prefill_kv_computed_tokens_sum{a="b"} 1000
+vllm:request_time_per_output_token_seconds_sum{a="b"} 2
+vllm:request_time_per_output_token_seconds_count{a="b"} 1000
+valora:cost_seconds{a="b",of="step"} 0.25
+valora:cost_seconds{a="b",of="prefill_token"} 0.125
+valora:cost_seconds{a="b",of="decode_token"} 7
+valora:engine_steps_total{a="b"} 70
 valora:memory_move_seconds_total{a="b",move="load_adapter"} 3
 valora:memory_moves_total{a="b",move="load_adapter"} 6
 valora:memory_move_seconds_total{a="b",move="read_kv"} 50
 """
 
 
-def test_statistics_are_rates_since_the_last_look():
+def test_reports_have_rates_since_the_last_one_and_what_tokens_cost():
     cards = [
         {"name": "b", "resident": True},
         {"name": "a", "resident": True},
         {"name": "c", "resident": False},
     ]
-    stats, totals = routing_stats(METRICS, cards, {})
+    reporter = Reporter()
+    stats = reporter.report(METRICS, cards)
     assert stats["waiting"] == 4 and stats["running"] == 5 and stats["resident"] == ["a", "b"]
     assert stats["pool_tokens"] == 1600 and stats["crowded"]
-    assert stats["prefill_token"] == pytest.approx(0.002) and stats[
-        "adapter_load"
-    ] == pytest.approx(0.5)
-    assert "output_token" not in stats
-    later = METRICS.replace('_sum{a="b"} 2', '_sum{a="b"} 3').replace("} 1000", "} 1100")
-    again, _ = routing_stats(later, cards, totals)
-    assert again["prefill_token"] == pytest.approx(0.01) and "adapter_load" not in again
+    assert stats["output_token"] == pytest.approx(0.002)
+    assert stats["adapter_load"] == pytest.approx(0.5)
+    assert stats["step"] == 0.25 and stats["prefill_token"] == 0.125
+    later = METRICS.replace('_seconds_sum{a="b"} 2', '_seconds_sum{a="b"} 3').replace(
+        "} 1000", "} 1100"
+    )
+    again = reporter.report(later, cards)
+    assert again["output_token"] == pytest.approx(0.01) and "adapter_load" not in again
+    # No step ran since: what the costs were corrected by may be over.
+    assert "step" not in again and "prefill_token" not in again
+    assert "step" in reporter.report(later.replace("} 70", "} 71"), cards)
+
+
+def test_estimated_prompts_are_scaled_by_what_the_server_counts():
+    scale = PromptScale()
+    assert scale.look(0) == 1
+    seen, counted = [], 0
+    for _ in range(100):
+        scale.add(250)
+        counted += 1000
+        seen.append(scale.look(counted))
+    assert seen == sorted(seen) and seen[-1] == pytest.approx(4, rel=0.01)
+    for _ in range(100):  # a server of which nothing is known any more, as it was started again
+        scale.add(500)
+        counted = 500 if counted > 60_000 else counted + 500
+        last = scale.look(counted)
+    assert last == pytest.approx(1, rel=0.05)
+    reporter = Reporter()
+    reporter.scale.add(2000)
+    stats = reporter.report(METRICS + 'vllm:request_prompt_tokens_sum{a="b"} 6000\n', [])
+    assert stats["prefill_token"] == 0.25 and stats["pool_tokens"] == 800
 
 
 def test_errors_are_those_of_the_server():

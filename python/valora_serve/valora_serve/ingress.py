@@ -168,11 +168,10 @@ class ValoraIngress:
             )
         call = Call("GET", request.url.path, forwarded(request.headers), b"", False)
         try:
-            heads = await self._all("ask", call)
-        except DeploymentUnavailableError:
-            return await self._answer(request, "GET")  # scaled to zero: a request makes one start
-        except TimeoutError as error:
-            return failure(503, str(error), {"Retry-After": "5"})
+            heads = await self._all("ask", call, timeout=self._settings.silence_timeout)
+        except (DeploymentUnavailableError, TimeoutError):
+            # Scaled to zero: a request makes one start. Or one is silent: another one's list is better than none.
+            return await self._answer(request, "GET")
         good = [head for head in heads if head.status == 200]
         if not good:
             return (

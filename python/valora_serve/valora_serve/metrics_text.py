@@ -12,6 +12,7 @@ MEAN = {
     "valora:step_cost_error_median",
     "valora:step_cost_error_p95",
     "valora:step_cost_correction",
+    "valora:cost_seconds",
     "valora:pool_block_bytes",
 }
 LEAST = {"process_start_time_seconds"}

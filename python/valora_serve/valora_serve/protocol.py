@@ -37,10 +37,13 @@ class Hints:
     prompt_tokens: int = 0  # an estimate
     answer_tokens: int = 0
     avoid: tuple[str, ...] = ()  # replicas that failed this request
+    streams: bool = dataclasses.field(default=False, compare=False)
     # The router's notes for the ingress, which has the same object: the replica that the request was sent to and when, and
     # when it was taken there.
     sent: tuple[str, float] | None = dataclasses.field(default=None, compare=False)
     taken: float | None = dataclasses.field(default=None, compare=False)
+    # The ingress's for the router: when the first piece of a stream came.
+    begun: float | None = dataclasses.field(default=None, compare=False)
 
 
 @dataclasses.dataclass

@@ -104,6 +104,8 @@ class Listener:
             if isinstance(message, (Alive, Head)):
                 self._replica, self._began = message.replica, True
             self._hearing.heard(self._replica)
+            if isinstance(message, Head) and message.more:
+                self._hints.begun = self._hearing.now()
             if not isinstance(message, Alive):
                 return message
 
@@ -205,7 +207,7 @@ class Relay:
 
     def _start(self, call: Call, body: Body, avoid: tuple[str, ...]) -> Listener:
         # Each attempt has hints of its own: the router may still write on those of the one before.
-        hints = dataclasses.replace(body.hints, avoid=avoid, sent=None, taken=None)
+        hints = dataclasses.replace(body.hints, avoid=avoid, sent=None, taken=None, begun=None)
         messages = self._send(call, dataclasses.replace(body, hints=hints))
         return Listener(messages, hints, self._hearing, self._silence, self._fell_silent)
 

@@ -21,7 +21,7 @@ from .heartbeats import Pulse, with_heartbeats
 from .protocol import Alive, Call, Head, Hints, ServerLost, error_body, forwarded
 from .registry import Registry
 from .settings import Settings, command
-from .statistics import Totals, first_tokens_within, routing_stats
+from .statistics import Reporter, first_tokens_within
 from .store import AdapterStore, StoreError
 
 logger = logging.getLogger("ray.serve")
@@ -42,7 +42,7 @@ class ValoraServer:
         self._child = Child(command(settings, cores), self._log, self._ended, environment)
         self._url = self._child.start(settings.start_timeout)
         self._base_names: list[str] = []
-        self._rates: Totals = {}
+        self._reporter = Reporter()
         self._attained = (0.0, 0.0)  # first tokens in time and all of them, at the last look
         logger.info("valora %d serves at %s", self._child.pid, self._url)
         self._session: aiohttp.ClientSession | None = None
@@ -136,8 +136,12 @@ class ValoraServer:
                 self._adapters.using(hints if self._may(call) else None),
                 contextlib.aclosing(self._exchange(call)) as exchange,
             ):
+                good = False
                 async for message in exchange:
+                    good = good or (isinstance(message, Head) and message.status == 200)
                     yield message
+                if hints and good and not call.path.endswith("tokenize"):
+                    self._reporter.scale.add(hints.prompt_tokens)
         except StoreError as error:
             yield Head(
                 error.status, dict(JSON), self._id, error_body(error.status, str(error), "model")
@@ -230,7 +234,7 @@ class ValoraServer:
             _, models = await self._get("/v1/models", limit)
             cards = json.loads(models).get("data", [])
             self._base_names = [card["id"] for card in cards if card["parent"] is None]
-        stats, self._rates = routing_stats(metrics, json.loads(listed).get("data", []), self._rates)
+        stats = self._reporter.report(metrics, json.loads(listed).get("data", []))
         # So that reports of an idle replica differ, too: Ray passes on those that do.
         moment = int(time.time() // REPORTED)
         return stats | {"base_names": self._base_names, "moment": moment}

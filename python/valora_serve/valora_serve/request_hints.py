@@ -141,5 +141,6 @@ def read_body(path: str, content: bytes) -> Body:
         tuple(chain.media),
         chain.tokens,
         1 if classifies else answer,
+        streams=bool(body.get("stream")) and not classifies,
     )
-    return Body(bool(body.get("stream")) and not classifies, hints)
+    return Body(hints.streams, hints)

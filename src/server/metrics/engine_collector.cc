@@ -108,6 +108,19 @@ MetricFamily EngineCollector::adapter_bytes(const std::vector<AdapterCard>& adap
   return out;
 }
 
+MetricFamily EngineCollector::costs(const EngineStats& stats) const {
+  MetricFamily out = family("valora:cost_seconds",
+                            "Expected cost of a step apart from its tokens, and of one more token.",
+                            MetricType::Gauge);
+  for (const auto& [of, seconds] :
+       {std::pair{"step", stats.step_cost}, std::pair{"prefill_token", stats.prefill_token_cost},
+        std::pair{"decode_token", stats.decode_token_cost}}) {
+    out.metric.push_back(labelled(labels_, {{"of", of}}));
+    out.metric.back().gauge.value = seconds;
+  }
+  return out;
+}
+
 void EngineCollector::add_steps(const EngineStats& stats, std::vector<MetricFamily>& out) const {
   out.push_back(counter("valora:engine_steps_total", "Engine steps with work.",
                         static_cast<double>(stats.steps)));
@@ -127,6 +140,7 @@ void EngineCollector::add_steps(const EngineStats& stats, std::vector<MetricFami
   out.push_back(gauge("valora:step_cost_correction",
                       "Factor by which this process corrects the costs of steps it began with.",
                       stats.cost_correction));
+  out.push_back(costs(stats));
   out.push_back(counter("valora:early_aborts_total",
                         "Sequences refused because they would have missed their target.",
                         static_cast<double>(stats.early_aborts)));

@@ -30,6 +30,7 @@ class EngineCollector final : public prometheus::Collectable {
   void add_media_caches(const EngineStats& stats, std::vector<prometheus::MetricFamily>& out) const;
   void add_steps(const EngineStats& stats, std::vector<prometheus::MetricFamily>& out) const;
   prometheus::MetricFamily service(const EngineStats& stats) const;
+  prometheus::MetricFamily costs(const EngineStats& stats) const;
   prometheus::MetricFamily mode(const EngineStats& stats) const;
   prometheus::MetricFamily waiting_by_reason(const EngineStats& stats) const;
   prometheus::MetricFamily lora_info(const EngineStats& stats) const;

@@ -192,6 +192,11 @@ TEST(Metrics, HasTheErrorsOfStepCosts) {
   EXPECT_THAT(text, HasSubstr("valora:step_cost_error_median" + labels + "0.125\n"));
   EXPECT_THAT(text, HasSubstr("valora:step_cost_error_p95" + labels + "0.5\n"));
   EXPECT_THAT(text, HasSubstr("valora:step_cost_correction" + labels + "1.25\n"));
+  for (const auto& [of, seconds] : {std::pair{"step", "0.5"}, std::pair{"prefill_token", "0.25"},
+                                    std::pair{"decode_token", "0.75"}})
+    EXPECT_THAT(text,
+                HasSubstr(std::string("valora:cost_seconds{engine=\"0\",model_name=\"m\",of=\"") +
+                          of + "\"} " + seconds + "\n"));
   EXPECT_THAT(text, HasSubstr("valora:early_aborts_total" + labels + "3\n"));
   EXPECT_THAT(text, HasSubstr("# TYPE valora:step_cost_correction gauge\n"));
   EXPECT_THAT(text, HasSubstr("# TYPE valora:early_aborts_total counter\n"));

@@ -22,7 +22,7 @@ FORGOTTEN = (
 )
 OVERDUE = 4.0  # times the expected duration, after which an answer makes its replica suspect
 SLOWEST = 20.0
-RATES = ("prefill_token", "output_token", "adapter_load", "medium")
+RATES = ("step", "prefill_token", "output_token", "adapter_load", "medium")
 
 
 class Recent:
@@ -31,16 +31,16 @@ class Recent:
     def __init__(self, limit: float) -> None:
         self.limit = limit
         self._sizes: OrderedDict[Hashable, float] = OrderedDict()
-        self._sum = 0.0
+        self.size = 0.0
 
     def __contains__(self, key: Hashable) -> bool:
         return key in self._sizes
 
     def use(self, key: Hashable, size: float = 1.0) -> None:
-        self._sum += size - self._sizes.pop(key, 0.0)
+        self.size += size - self._sizes.pop(key, 0.0)
         self._sizes[key] = size
-        while self._sum > self.limit and len(self._sizes) > 1:
-            self._sum -= self._sizes.popitem(last=False)[1]
+        while self.size > self.limit and len(self._sizes) > 1:
+            self.size -= self._sizes.popitem(last=False)[1]
 
     def matched(self, chain: Iterable[tuple[int, int]]) -> int:
         """Tokens of the longest known prefix."""
@@ -64,10 +64,12 @@ class Recent:
 
 @dataclasses.dataclass
 class Sent:
-    replica: str
+    """A request that was sent to a replica and has not ended."""
+
+    hints: Hints
     at: float
-    expected: float
-    tokens: float
+    prefill: float  # seconds, expected
+    whole: float  # seconds until the end of its answer, expected
 
 
 class Replica:
@@ -81,13 +83,28 @@ class Replica:
         self.crowded = False
         self.prefixes = Recent(POOL_TOKENS * PREFIX_SHARE)
         self.media = Recent(MEDIA_KEPT)
-        self.busy_until = 0.0
+        self.sent: dict[str, Sent] = {}  # in the order of their prefills
         self.loading_until = 0.0
-        self.sequences = 0
-        self.reported_waiting = 0.0
 
     def has_adapter(self, name: str) -> bool:
         return name in self.sent_adapters or (self.resident is not None and name in self.resident)
+
+    def fullness(self) -> tuple[int, float]:
+        """Among equal costs, the replica with the fewest requests is chosen, and then that with the most room."""
+        return len(self.sent), self.prefixes.size
+
+    def queue(self, now: float) -> tuple[float, int]:
+        """(seconds of prefill that come before that of a next request, requests whose prefill has not ended)."""
+        ends, requests = 0.0, 0
+        for sent in self.sent.values():
+            if sent.hints.begun is not None:
+                ends = max(ends, sent.hints.begun)
+                continue
+            ends = max(ends, sent.at) + sent.prefill
+            if sent.hints.streams:  # its first piece has not come, so it is not over yet
+                ends = max(ends, now)
+            requests += ends > now or sent.hints.streams
+        return max(0.0, ends - now), requests
 
     def report(self, stats: Mapping[str, Any], now: float, period: float) -> None:
         """Statistics as ValoraServer.record_routing_stats gives them."""
@@ -100,9 +117,6 @@ class Replica:
         self.crowded = bool(stats.get("crowded", self.crowded))
         if stats.get("pool_tokens"):
             self.prefixes.limit = float(stats["pool_tokens"]) * PREFIX_SHARE
-        if not stats.get("waiting") and not self.sequences:
-            self.busy_until = self.loading_until = now
-        self.reported_waiting = float(stats.get("waiting", 0.0))
 
 
 class CostCore:
@@ -115,16 +129,14 @@ class CostCore:
         self._period = period
         self._base = set(base_names)
         self._replicas: dict[str, Replica] = {}
-        self._sent: dict[str, Sent] = {}
+        self._at: dict[str, str] = {}  # where a request was sent
 
     # -- news --------------------------------------------------------------------------------------------------------
 
     def set_replicas(self, names: Iterable[str]) -> None:
         names = list(names)
         self._replicas = {name: self._replicas.get(name) or Replica() for name in names}
-        self._sent = {
-            key: sent for key, sent in self._sent.items() if sent.replica in self._replicas
-        }
+        self._at = {key: name for key, name in self._at.items() if name in self._replicas}
         self._share_rates()
 
     def report(self, name: str, stats: Mapping[str, Any], now: float) -> None:
@@ -164,10 +176,7 @@ class CostCore:
         if replica is None:
             return
         work, load = self._work(replica, hints), self._load(replica, now)
-        cost = expected_cost(
-            work, dataclasses.replace(load, slowness=1.0), replica.rates, self._weights
-        )
-        replica.busy_until = max(now, replica.busy_until) + cost.prefill
+        cost = expected_cost(work, load, replica.rates, self._weights)
         if work.adapters_missing:
             own = work.adapters_missing * replica.rates.adapter_load
             replica.loading_until = max(now, replica.loading_until) + own
@@ -176,28 +185,29 @@ class CostCore:
         replica.prefixes.use_chain(hints.prefix)
         for medium in hints.media:
             replica.media.use(medium)
-        replica.sequences += 1
-        expected = cost.first_token + hints.answer_tokens * replica.rates.output_token
-        self._sent[key] = Sent(name, now, expected, hints.prompt_tokens)
+        whole = cost.first_token + hints.answer_tokens * replica.rates.output_token
+        replica.sent[key] = Sent(hints, now, cost.prefill, whole)
+        self._at[key] = name
 
     def completed(self, key: str, now: float) -> None:
-        sent = self._sent.pop(key, None)
-        replica = self._replicas.get(sent.replica) if sent else None
-        if sent is None or replica is None:
+        replica = self._replicas.get(self._at.pop(key, ""))
+        if replica is None:
             return
-        replica.sequences = max(0, replica.sequences - 1)
-        if not replica.sequences:
-            replica.busy_until = replica.loading_until = now
+        replica.sent.pop(key, None)
+        if not replica.sent:
+            replica.loading_until = now
 
     # -- the choice --------------------------------------------------------------------------------------------------
 
     def costs(self, hints: Hints, names: Iterable[str], now: float) -> dict[str, Cost]:
         names = [name for name in names if name in self._replicas]
         slowness = self._slowness(now)
+        loads = {name: self._load(replica, now) for name, replica in self._replicas.items()}
+        queued = min((load.queued for load in loads.values()), default=0)
         costs = {}
         for name in names:
             replica = self._replicas[name]
-            load = dataclasses.replace(self._load(replica, now), slowness=slowness[name])
+            load = dataclasses.replace(loads[name], slowness=slowness[name], queued=queued)
             costs[name] = expected_cost(
                 self._work(replica, hints), load, replica.rates, self._weights
             )
@@ -207,7 +217,8 @@ class CostCore:
         """The cheapest first; those that failed this request last."""
         costs = self.costs(hints, names, now)
         return sorted(
-            costs, key=lambda n: (n in hints.avoid, costs[n].total, self._replicas[n].sequences, n)
+            costs,
+            key=lambda n: (n in hints.avoid, costs[n].total, *self._replicas[n].fullness(), n),
         )
 
     def _adapters(self, hints: Hints) -> set[str]:
@@ -228,14 +239,14 @@ class CostCore:
 
     @staticmethod
     def _load(replica: Replica, now: float) -> Load:
-        wait = max(0.0, replica.busy_until - now)
-        return Load(wait, max(0.0, replica.loading_until - now), replica.sequences, replica.crowded)
+        loads = max(0.0, replica.loading_until - now)
+        wait, queued = replica.queue(now)
+        return Load(wait, loads, len(replica.sent), queued, replica.crowded)
 
     def _slowness(self, now: float) -> dict[str, float]:
         """Above 1 where an answer is long overdue: a replica that hangs reports no rates."""
-        slowness = dict.fromkeys(self._replicas, 1.0)
-        for sent in self._sent.values():
-            overdue = (now - sent.at) / (OVERDUE * max(sent.expected, 0.25))
-            if sent.replica in slowness:
-                slowness[sent.replica] = max(slowness[sent.replica], min(SLOWEST, overdue))
+        slowness = {}
+        for name, replica in self._replicas.items():
+            overdue = [(now - s.at) / (OVERDUE * max(s.whole, 0.25)) for s in replica.sent.values()]
+            slowness[name] = min(SLOWEST, max([1.0, *overdue]))
         return slowness

@@ -7,6 +7,7 @@ import dataclasses
 class Rates:
     """What things take on a replica. Replicas report them; these are the values before they do."""
 
+    step: float = 0.01  # a step of the engine without tokens
     prefill_token: float = 2e-4
     output_token: float = 0.02
     adapter_load: float = 0.05
@@ -31,6 +32,7 @@ class Load:
     wait: float = 0.0  # seconds of prefill that come first
     load_wait: float = 0.0  # seconds of loads of adapters that come first
     sequences: int = 0  # requests that it has
+    queued: int = 0  # requests without their first token, where there are the fewest
     crowded: bool = False  # a further adapter drives another one out
     slowness: float = 1.0  # its times beside the other replicas'
 
@@ -41,6 +43,8 @@ class Weights:
 
     eviction: float = 0.5  # the share of adapters that are driven out and must come back
     delay: float = 0.02  # of the prefill, for each request of the replica
+    # Of the prefill, for each request that is queued everywhere: what is computed a second time then delays them all.
+    congestion: float = 5.0
     crowd: float = 0.05  # of a step, for each request of the replica: more decode in each step
 
 
@@ -66,11 +70,12 @@ def expected_cost(work: Work, load: Load, rates: Rates, weights: Weights) -> Cos
     prefill = slow * (
         max(0, work.prompt_tokens - work.cached_tokens) * rates.prefill_token
         + work.media_missing * rates.medium
-        + rates.output_token  # the step that gives the first token
+        + rates.step  # the one that gives the first token
     )
     own_load = work.adapters_missing * rates.adapter_load
     loading = slow * (load.load_wait + own_load) if work.adapters_missing else 0.0
     evicted = weights.eviction * own_load if load.crowded else 0.0
-    each = weights.delay * prefill + weights.crowd * slow * rates.output_token
-    others = slow * evicted + each * load.sequences
+    each = weights.delay * prefill + weights.crowd * slow * rates.step
+    queued = weights.congestion * prefill * load.queued
+    others = slow * evicted + each * load.sequences + queued
     return Cost(slow * load.wait, loading, prefill, others)

@@ -118,12 +118,12 @@ class SimulatedReplica:
             self.running.append(entry)
         self.waiting.extendleft(reversed(blocked))
 
-    def step(self) -> list[Running]:
-        """One step; the requests that ended with it."""
+    def step(self) -> tuple[list[Running], list[Running]]:
+        """One step; the requests whose first token it gave, and those that ended with it."""
         self._admit()
         if not self.running:  # all wait for adapters
             self.now = min(self.loaded[entry.request.hints.model] for entry in self.waiting)
-            return []
+            return [], []
         budget, prefilled, decoding = self.machine.chunk, 0, 0
         done_prefill = []
         for entry in self.running:
@@ -148,7 +148,7 @@ class SimulatedReplica:
         self.busy += took
         return self._generated(done_prefill)
 
-    def _generated(self, done_prefill: list[Running]) -> list[Running]:
+    def _generated(self, done_prefill: list[Running]) -> tuple[list[Running], list[Running]]:
         for entry in done_prefill:
             entry.first = self.now
             self.prefixes.use_chain(entry.request.hints.prefix)
@@ -161,7 +161,7 @@ class SimulatedReplica:
                     self.prefixes.use_chain(entry.request.after)
         for entry in ended:
             self.running.remove(entry)
-        return ended
+        return done_prefill, ended
 
     def stats(self) -> dict[str, object]:
         machine = self.machine
@@ -171,6 +171,7 @@ class SimulatedReplica:
             "resident": list(self.loaded),
             "crowded": len(self.loaded) >= machine.adapters,
             "pool_tokens": machine.cached_tokens,
+            "step": machine.step * self.slow,
             "prefill_token": machine.prefill_token * self.slow,
             "adapter_load": machine.adapter_load * self.slow,
             "output_token": machine.step + machine.decode_sequence * max(1, len(self.running)),
@@ -187,6 +188,10 @@ def simulate(
 ) -> Result:
     """Sends each request where the router says. Reports come every `period` seconds."""
     machine = machine or Machine()
+    requests = [  # the router and the ingress write on their hints
+        dataclasses.replace(r, hints=dataclasses.replace(r.hints, streams=True, begun=None))
+        for r in requests
+    ]
     servers = {
         f"r{i}": SimulatedReplica(f"r{i}", machine, (slow or {}).get(i, 1.0))
         for i in range(replicas)
@@ -217,13 +222,18 @@ def simulate(
             if begins:
                 heapq.heappush(events, (server.now, 2, 0, chosen))
         elif kind == 3:
+            requests[number].hints.begun = at
+        elif kind == 4:
             core.completed(name, at)
         else:
             server = servers[name]
-            for entry in server.step():
+            begun, ended = server.step()
+            for entry in begun:
+                heapq.heappush(events, (server.now, 3, int(entry.request.key), ""))
+            for entry in ended:
                 result.first_tokens.append(entry.first - entry.request.at)
                 result.ends.append(server.now)
-                heapq.heappush(events, (server.now, 3, 0, entry.request.key))
+                heapq.heappush(events, (server.now, 4, 0, entry.request.key))
                 pending -= 1
             if not server.idle():
                 heapq.heappush(events, (server.now, 2, 0, name))
