@@ -91,10 +91,13 @@ void EngineCore::fill(EngineStats& stats) {
     stats.mode_switches = switcher->stats().switches;
     stats.merges = switcher->stats().merges;
   }
-  stats.visual_queries = runner_->visual_cache().queries();
-  stats.visual_hits = runner_->visual_cache().hits();
-  stats.visual_bytes = runner_->visual_cache().bytes();
-  stats.visual_entries = runner_->visual_cache().entries();
+  const TensorCache& visuals = runner_->visuals().cache();
+  stats.visual_queries = visuals.queries();
+  stats.visual_hits = visuals.hits();
+  stats.visual_bytes = visuals.bytes();
+  stats.visual_entries = visuals.entries();
+  stats.visuals_encoded = runner_->visuals().work().visuals;
+  stats.visual_seconds = runner_->visuals().work().seconds;
 }
 
 }  // namespace valora

@@ -42,7 +42,7 @@ class Runner final : public scheduler::StepExecutor {
   // No request is left: drops what was encoded for them.
   void rest() { visuals_.want({}); }
 
-  const TensorCache& visual_cache() const { return visuals_.cache(); }
+  const VisualEncoder& visuals() const { return visuals_; }
   const ModeSwitcher* switcher() const { return switcher_.get(); }  // may be null
 
  private:

@@ -96,11 +96,12 @@ void VisualEncoder::add(const WantedVisual& visual) {
 }
 
 void VisualEncoder::run(Duration time) {
-  const TimePoint end = clock_.now() + time;
+  const TimePoint begin = clock_.now();
   while (!towers_.empty()) {
     advance(next());
-    if (clock_.now() >= end) return;
+    if (clock_.now() - begin >= time) break;
   }
+  work_.seconds += seconds(clock_.now() - begin);
 }
 
 std::list<VisualEncoder::Tower>::iterator VisualEncoder::next() {
@@ -127,6 +128,7 @@ void VisualEncoder::finish(Tower& tower) {
     TORCH_CHECK(embeddings[i].size(0) == visual.input->tokens, "the vision tower made ",
                 embeddings[i].size(0), " embeddings for ", visual.input->tokens, " tokens");
     at::Tensor kept = embeddings[i].to(dtype_);
+    ++work_.visuals;
     cache_.insert(visual.key, kept);
     if (needed_.contains(visual.key)) results_.insert_or_assign(visual.key, std::move(kept));
   }

@@ -54,6 +54,13 @@ class VisualEncoder {
   const at::Tensor& get(const Digest& key) const;
   const TensorCache& cache() const { return cache_; }
 
+  // Since the start. On a GPU the seconds are those of launching.
+  struct Work {
+    uint64_t visuals = 0;  // encoded images and videos
+    double seconds = 0;
+  };
+  const Work& work() const { return work_; }
+
  private:
   // A run of the tower, not begun if `encoding` is null.
   struct Tower {
@@ -82,6 +89,7 @@ class VisualEncoder {
   std::unordered_map<Digest, Result<at::Tensor>> results_;  // of what is needed
   std::list<Tower> towers_;                                 // the oldest first
   bool oldest_next_ = true;
+  Work work_;
 };
 
 }  // namespace valora

@@ -85,6 +85,8 @@ TEST_F(VisualEncoderTest, ALargeImageTakesAsMuchTimeAsItIsGiven) {
   EXPECT_TRUE(encoder_.has(image.key));
   EXPECT_EQ(value(image), 1);
   EXPECT_THAT(run(100), IsEmpty());
+  EXPECT_EQ(encoder_.work().visuals, 1u);
+  EXPECT_NEAR(encoder_.work().seconds, 50, 1e-6);
 }
 
 TEST_F(VisualEncoderTest, AnImageThatNobodyNeedsAnyMoreIsDroppedAtOnce) {

@@ -120,7 +120,7 @@ Room Pool::start(Claim& claim, BlockTable& table, const KvIdentity& identity,
   }
   note_return(table);
   drop(claim.prefix);
-  visit_prefix(table);
+  visit_prefix(table, claim);
   if (config_.prefix_caching) {
     totals_.queried_tokens += tokens;
     totals_.hit_tokens += static_cast<uint64_t>(table.committed) * kBlockTokens;

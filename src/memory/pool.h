@@ -73,6 +73,7 @@ enum class Readiness : uint8_t {
 struct Claim {
   std::vector<AdapterNode*> pinned;
   bool counted = false;  // its visit was counted
+  bool visited = false;  // and that of its prefix: it has started before
   bool ready = false;
   BlockTable prefix;  // the KV of its prefix if there is a swap space, held until it starts
   std::optional<Error> error;
@@ -194,7 +195,7 @@ class Pool {
   void watch();
   void visit(TreeNode& node);
   void visit_adapter(AdapterNode& node);
-  void visit_prefix(const BlockTable& table);
+  void visit_prefix(const BlockTable& table, Claim& claim);
   void note_return(const BlockTable& prefix);
 
   class HeldPrefix;

@@ -1,5 +1,6 @@
 // What the pool tells its ReuseModel: which nodes wait, and which are visited again.
 #include <algorithm>
+#include <utility>
 
 #include "memory/pool.h"
 
@@ -10,6 +11,8 @@ namespace {
 constexpr int32_t kWatched = 64;
 // What observations keep of their weight after one slot of the window.
 constexpr double kFade = 0.85;
+// Of a block that one table alone refers to: the tree's reference and that one.
+constexpr int kIdleReferences = 2;
 
 }  // namespace
 
@@ -52,24 +55,28 @@ void Pool::visit_adapter(AdapterNode& node) {
 
 // A request holds this prefix from now on: the idle time of what nobody held before ends.
 void Pool::note_return(const BlockTable& prefix) {
-  constexpr int kItself = 2;  // references of the tree and of this table
   for (const BlockId block : prefix.blocks) {
     const KvNode* node = tree_.node_of(block);
-    if (node && arena_.references(block) == kItself)
+    if (node && arena_.references(block) == kIdleReferences)
       reuse_.visit(ReuseModel::group_of(*node), seconds(now_ - node->last_use));
   }
 }
 
-// The stored prefix that a sequence starts with.
-void Pool::visit_prefix(const BlockTable& table) {
+// The stored prefix that a sequence starts with. What a sequence still holds is no earlier turn of
+// its conversation: several answers to one prompt, or equal prompts at the same time.
+void Pool::visit_prefix(const BlockTable& table, Claim& claim) {
+  const bool again = std::exchange(claim.visited, true);  // it was preempted
   if (table.committed == 0) return;
-  const KvNode& last = *tree_.node_of(table.blocks[table.committed - 1]);
-  const uint32_t turn = last.shared ? 1 : last.turn + 1;
+  const BlockId end = table.blocks[table.committed - 1];
+  const KvNode& last = *tree_.node_of(end);
+  const bool next_turn = arena_.references(end) == kIdleReferences;
+  const uint32_t turn = last.shared ? 1 : last.turn + (next_turn ? 1 : 0);
   for (int i = 0; i < table.committed; ++i) {
     KvNode& node = *tree_.node_of(table.blocks[i]);
+    node.awaited_until = {};
+    if (again) continue;
     visit(node);
     node.turn = turn;
-    node.awaited_until = {};
   }
 }
 

@@ -31,6 +31,29 @@ class PoolTest : public ::testing::Test {
   const KvIdentity base;
 };
 
+TEST_F(PoolTest, TheTurnsOfAConversationAreItsRequests) {
+  World roomy({.blocks = 40});
+  const auto tokens = count_from(0, 100);
+  const auto turn_of = [&](const User& user) {
+    return roomy.pool.tree().node_of(user.table.blocks[0])->turn;
+  };
+  User first{base, {}, {}, {}};
+  for (uint32_t turn = 1; turn <= 3; ++turn) {
+    first.claim = {};
+    ASSERT_TRUE(roomy.run(first, tokens));
+    EXPECT_EQ(turn_of(first), turn);
+    roomy.end(first);
+  }
+  ASSERT_TRUE(roomy.run(first, tokens));  // as after a preemption: it has started before
+  EXPECT_EQ(turn_of(first), 3u);
+  User second{base, {}, {}, {}};
+  ASSERT_TRUE(roomy.run(second, tokens));  // another answer to the same prompt
+  EXPECT_EQ(turn_of(second), 3u);
+  roomy.end(first);
+  roomy.end(second);
+  EXPECT_EQ(check(roomy.pool), "");
+}
+
 TEST_F(PoolTest, ReusesWholeBlocksAndLeavesOneTokenToCompute) {
   EXPECT_EQ(world.serve(base, count_from(0, 48)), 0);
   EXPECT_EQ(world.serve(base, count_from(0, 48)), 32);

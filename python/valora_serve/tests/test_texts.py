@@ -86,6 +86,8 @@ valora:cost_seconds{a="b",of="step"} 0.25
 valora:cost_seconds{a="b",of="prefill_token"} 0.125
 valora:cost_seconds{a="b",of="decode_token"} 7
 valora:engine_steps_total{a="b"} 70
+valora:visual_encode_seconds_total{a="b"} 6
+valora:visuals_encoded_total{a="b"} 4
 valora:memory_move_seconds_total{a="b",move="load_adapter"} 3
 valora:memory_moves_total{a="b",move="load_adapter"} 6
 valora:memory_move_seconds_total{a="b",move="read_kv"} 50
@@ -103,7 +105,7 @@ def test_reports_have_rates_since_the_last_one_and_what_tokens_cost():
     assert stats["waiting"] == 4 and stats["running"] == 5 and stats["resident"] == ["a", "b"]
     assert stats["pool_tokens"] == 1600 and stats["crowded"]
     assert stats["output_token"] == pytest.approx(0.002)
-    assert stats["adapter_load"] == pytest.approx(0.5)
+    assert stats["adapter_load"] == pytest.approx(0.5) and stats["medium"] == 1.5
     assert stats["step"] == 0.25 and stats["prefill_token"] == 0.125
     later = METRICS.replace('_seconds_sum{a="b"} 2', '_seconds_sum{a="b"} 3').replace(
         "} 1000", "} 1100"

@@ -15,6 +15,7 @@ RATES = {
         'valora:memory_move_seconds_total{move="load_adapter"}',
         'valora:memory_moves_total{move="load_adapter"}',
     ),
+    "medium": ("valora:visual_encode_seconds_total", "valora:visuals_encoded_total"),
 }
 # What the server's cost model says. Unlike the time that requests took, it does not grow with the load: a router that takes
 # load for slowness sends all to the other replica until that one is loaded.

@@ -194,6 +194,8 @@ EngineStats FakeEngine::stats() const {
   stats.cost_error_median = 0.125;
   stats.cost_error_p95 = 0.5;
   stats.cost_correction = 1.25;
+  stats.visuals_encoded = 6;
+  stats.visual_seconds = 1.5;
   stats.step_cost = 0.5;
   stats.prefill_token_cost = 0.25;
   stats.decode_token_cost = 0.75;

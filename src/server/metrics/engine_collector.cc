@@ -197,6 +197,11 @@ std::vector<MetricFamily> EngineCollector::Collect() const {
         "Visual embeddings looked up, once per step that needs them.", stats.visual_queries);
   count("valora:visual_cache_hits_total",
         "Visual embeddings found in the cache: not computed again.", stats.visual_hits);
+  count("valora:visuals_encoded_total", "Images and videos encoded by the vision tower.",
+        stats.visuals_encoded);
+  out.push_back(counter("valora:visual_encode_seconds_total",
+                        "Time in which the vision tower ran; on a GPU, in which it was launched.",
+                        stats.visual_seconds));
   add_media_caches(stats, out);
   out.push_back(gauge("valora:num_requests_preparing",
                       "Requests whose media and text are being prepared.", stats.preparing));

@@ -185,6 +185,14 @@ TEST(Metrics, CountsWhatIsReported) {
       HasSubstr(R"(valora:adapter_bytes{engine="0",model_name="m",adapter="a",rank="8"} 1024)"));
 }
 
+TEST(Metrics, HasTheTimeOfTheVisionTower) {
+  FakeEngine engine(echo_options());
+  const std::string text = Metrics(engine, "m", 4).text();
+  const std::string labels = R"({engine="0",model_name="m"} )";
+  EXPECT_THAT(text, HasSubstr("valora:visuals_encoded_total" + labels + "6\n"));
+  EXPECT_THAT(text, HasSubstr("valora:visual_encode_seconds_total" + labels + "1.5\n"));
+}
+
 TEST(Metrics, HasTheErrorsOfStepCosts) {
   FakeEngine engine(echo_options());
   const std::string text = Metrics(engine, "m", 4).text();
