@@ -20,8 +20,11 @@ MEDIA_KEYS = ("image_url", "video_url", "image", "video")
 
 @dataclasses.dataclass
 class Body:
-    stream: bool = False
     hints: Hints = dataclasses.field(default_factory=Hints)
+
+    @property
+    def stream(self) -> bool:
+        return self.hints.streams
 
 
 class Chain:
@@ -143,4 +146,4 @@ def read_body(path: str, content: bytes) -> Body:
         1 if classifies else answer,
         streams=bool(body.get("stream")) and not classifies,
     )
-    return Body(hints.streams, hints)
+    return Body(hints)

@@ -62,28 +62,29 @@ MetricFamily EngineCollector::lora_info(const EngineStats& stats) const {
   return out;
 }
 
-MetricFamily EngineCollector::waiting_by_reason(const EngineStats& stats) const {
-  MetricFamily out = family("vllm:num_requests_waiting_by_reason",
-                            "Waiting requests: \"capacity\" for a place in the batch, \"deferred\" "
-                            "until they are prepared.",
-                            MetricType::Gauge);
-  for (const auto& [reason, count] :
-       {std::pair{"capacity", stats.waiting}, std::pair{"deferred", stats.preparing}}) {
-    out.metric.push_back(labelled(labels_, {{"reason", reason}}));
-    out.metric.back().gauge.value = count;
+MetricFamily EngineCollector::gauges(
+    std::string name, std::string help, const char* label,
+    std::initializer_list<std::pair<const char*, double>> values) const {
+  MetricFamily out = family(std::move(name), std::move(help), MetricType::Gauge);
+  for (const auto& [of, value] : values) {
+    out.metric.push_back(labelled(labels_, {{label, of}}));
+    out.metric.back().gauge.value = value;
   }
   return out;
 }
 
+MetricFamily EngineCollector::waiting_by_reason(const EngineStats& stats) const {
+  return gauges("vllm:num_requests_waiting_by_reason",
+                "Waiting requests: \"capacity\" for a place in the batch, \"deferred\" "
+                "until they are prepared.",
+                "reason", {{"capacity", stats.waiting}, {"deferred", stats.preparing}});
+}
+
 MetricFamily EngineCollector::mode(const EngineStats& stats) const {
-  MetricFamily out = family(
+  const auto is = [&](const char* name) { return stats.mode == name ? 1.0 : 0.0; };
+  return gauges(
       "valora:mode", "Mode in which the last step applied adapters: 1 for that mode, else 0.",
-      MetricType::Gauge);
-  for (const char* name : {"unmerged", "merged", "mixture"}) {
-    out.metric.push_back(labelled(labels_, {{"mode", name}}));
-    out.metric.back().gauge.value = stats.mode == name;
-  }
-  return out;
+      "mode", {{"unmerged", is("unmerged")}, {"merged", is("merged")}, {"mixture", is("mixture")}});
 }
 
 MetricFamily EngineCollector::service(const EngineStats& stats) const {
@@ -109,16 +110,11 @@ MetricFamily EngineCollector::adapter_bytes(const std::vector<AdapterCard>& adap
 }
 
 MetricFamily EngineCollector::costs(const EngineStats& stats) const {
-  MetricFamily out = family("valora:cost_seconds",
-                            "Expected cost of a step apart from its tokens, and of one more token.",
-                            MetricType::Gauge);
-  for (const auto& [of, seconds] :
-       {std::pair{"step", stats.step_cost}, std::pair{"prefill_token", stats.prefill_token_cost},
-        std::pair{"decode_token", stats.decode_token_cost}}) {
-    out.metric.push_back(labelled(labels_, {{"of", of}}));
-    out.metric.back().gauge.value = seconds;
-  }
-  return out;
+  return gauges("valora:cost_seconds",
+                "Expected cost of a step apart from its tokens, and of one more token.", "of",
+                {{"step", stats.step_cost},
+                 {"prefill_token", stats.prefill_token_cost},
+                 {"decode_token", stats.decode_token_cost}});
 }
 
 void EngineCollector::add_steps(const EngineStats& stats, std::vector<MetricFamily>& out) const {

@@ -5,7 +5,9 @@
 #include <prometheus/labels.h>
 #include <prometheus/metric_family.h>
 
+#include <initializer_list>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "api/engine.h"
@@ -26,6 +28,10 @@ class EngineCollector final : public prometheus::Collectable {
                                   prometheus::MetricType type) const;
   prometheus::MetricFamily gauge(std::string name, std::string help, double value,
                                  const prometheus::Labels& more = {}) const;
+  // One gauge with a value for each of the label's.
+  prometheus::MetricFamily gauges(
+      std::string name, std::string help, const char* label,
+      std::initializer_list<std::pair<const char*, double>> values) const;
   prometheus::MetricFamily counter(std::string name, std::string help, double value) const;
   void add_media_caches(const EngineStats& stats, std::vector<prometheus::MetricFamily>& out) const;
   void add_steps(const EngineStats& stats, std::vector<prometheus::MetricFamily>& out) const;

@@ -207,9 +207,9 @@ class CostCore:
         costs = {}
         for name in names:
             replica = self._replicas[name]
-            load = dataclasses.replace(loads[name], slowness=slowness[name], queued=queued)
+            load = dataclasses.replace(loads[name], slowness=slowness[name])
             costs[name] = expected_cost(
-                self._work(replica, hints), load, replica.rates, self._weights
+                self._work(replica, hints), load, replica.rates, self._weights, queued
             )
         return costs
 

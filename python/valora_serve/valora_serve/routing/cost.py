@@ -32,7 +32,7 @@ class Load:
     wait: float = 0.0  # seconds of prefill that come first
     load_wait: float = 0.0  # seconds of loads of adapters that come first
     sequences: int = 0  # requests that it has
-    queued: int = 0  # requests without their first token, where there are the fewest
+    queued: int = 0  # requests without their first token
     crowded: bool = False  # a further adapter drives another one out
     slowness: float = 1.0  # its times beside the other replicas'
 
@@ -65,7 +65,10 @@ class Cost:
         return self.first_token + self.others
 
 
-def expected_cost(work: Work, load: Load, rates: Rates, weights: Weights) -> Cost:
+def expected_cost(
+    work: Work, load: Load, rates: Rates, weights: Weights, queued_everywhere: int = 0
+) -> Cost:
+    """queued_everywhere: the least Load.queued of all replicas."""
     slow = load.slowness
     prefill = slow * (
         max(0, work.prompt_tokens - work.cached_tokens) * rates.prefill_token
@@ -76,6 +79,6 @@ def expected_cost(work: Work, load: Load, rates: Rates, weights: Weights) -> Cos
     loading = slow * (load.load_wait + own_load) if work.adapters_missing else 0.0
     evicted = weights.eviction * own_load if load.crowded else 0.0
     each = weights.delay * prefill + weights.crowd * slow * rates.step
-    queued = weights.congestion * prefill * load.queued
+    queued = weights.congestion * prefill * queued_everywhere
     others = slow * evicted + each * load.sequences + queued
     return Cost(slow * load.wait, loading, prefill, others)
