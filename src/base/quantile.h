@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <span>
+#include <vector>
 
 namespace valora {
 
@@ -14,6 +15,12 @@ inline double quantile(std::span<const double> sorted, double share) {
   const auto below = static_cast<size_t>(place);
   const size_t above = std::min(below + 1, sorted.size() - 1);
   return std::lerp(sorted[below], sorted[above], place - static_cast<double>(below));
+}
+
+// Not empty, in any order.
+inline double median(std::vector<double> samples) {
+  std::ranges::sort(samples);
+  return quantile(samples, 0.5);
 }
 
 }  // namespace valora

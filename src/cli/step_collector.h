@@ -2,7 +2,6 @@
 #pragma once
 
 #include <mutex>
-#include <utility>
 #include <vector>
 
 #include "scheduler/fit_costs.h"
@@ -13,28 +12,33 @@ namespace valora::cli {
 // A ServingEngine::StepProbe, which the engine calls on its own thread.
 class StepCollector {
  public:
-  explicit StepCollector(size_t groups) : steps_(groups) {}
-
   void operator()(const scheduler::StepReport& report) {
     constexpr int kWarmUp = 6;  // steps that do not count
     if (report.run_seconds <= 0 || ++seen_ <= kWarmUp) return;
     const std::lock_guard lock(mutex_);
-    steps_[group_].push_back({report.shape, report.run_seconds});
+    steps_.push_back({report.shape, report.run_seconds});
+    groups_.push_back(group_);
   }
-  // The group of the steps that follow.
+  // The group of the steps that follow; 0 at first.
   void begin(size_t group) {
     const std::lock_guard lock(mutex_);
     group_ = group;
   }
-  // Of each group.
-  std::vector<std::vector<scheduler::MeasuredStep>> steps() const {
+  // In the order of their time.
+  std::vector<scheduler::MeasuredStep> steps() const {
     const std::lock_guard lock(mutex_);
     return steps_;
+  }
+  // Of each of steps().
+  std::vector<size_t> groups() const {
+    const std::lock_guard lock(mutex_);
+    return groups_;
   }
 
  private:
   mutable std::mutex mutex_;
-  std::vector<std::vector<scheduler::MeasuredStep>> steps_;
+  std::vector<scheduler::MeasuredStep> steps_;
+  std::vector<size_t> groups_;
   size_t group_ = 0;
   int seen_ = 0;
 };

@@ -64,7 +64,7 @@ class TraceEngine {
   const std::vector<const bench::TraceSystem*> systems_;
   std::vector<std::string> adapters_;  // their names
   bench::PoliciesInTurn* policies_ = nullptr;
-  StepCollector steps_{1};
+  StepCollector steps_;
   // By system; null: ours.
   std::vector<std::unique_ptr<ops::LowRankProducts>> products_;
   std::unique_ptr<ServingEngine> engine_;  // calls steps_

@@ -37,8 +37,7 @@ double median_ratio(const std::vector<double>& of, const std::vector<double>& ov
   std::vector<double> ratios;
   for (size_t i = 0; i < std::min(of.size(), over.size()); ++i)
     if (over[i] > 0) ratios.push_back(of[i] / over[i]);
-  std::ranges::sort(ratios);
-  return ratios.empty() ? 1 : quantile(ratios, 0.5);
+  return ratios.empty() ? 1 : median(std::move(ratios));
 }
 
 }  // namespace

@@ -215,6 +215,9 @@ void print_costs(const TunedCosts& tuned) {
   fmt::print("error on {} steps that were not fitted: median {:.1f} %, 95th percentile {:.1f} %\n",
              tuned.steps - tuned.file.fitted.steps, 100 * tuned.file.fitted.error_median,
              100 * tuned.file.fitted.error_p95);
+  fmt::print(
+      "  corrected by each step, as a server does: median {:.1f} %, 95th percentile {:.1f} %\n",
+      100 * tuned.corrected.error_median, 100 * tuned.corrected.error_p95);
   for (const auto& [mode, fitted] : tuned.modes)
     fmt::print("  {:<9} {} steps: median {:.1f} %, 95th percentile {:.1f} %\n", mode, fitted.steps,
                100 * fitted.error_median, 100 * fitted.error_p95);

@@ -10,7 +10,7 @@
 #include "api/waiting_calls.h"
 #include "bench/live/live_run.h"
 #include "bench/live/policies_in_turn.h"
-#include "cli/step_collector.h"
+#include "cli/scene_recorder.h"
 #include "engine/serving_engine.h"
 #include "generator/train/peft_writer.h"
 #include "models/registry.h"
@@ -25,9 +25,10 @@ struct RandomAdapter {
   int rank = 0;
 };
 
-constexpr int kLowRank = 8, kHighRank = 32;
+constexpr int kLowRank = 8, kHighRank = 64;
 constexpr int kLowRanked = 8, kHighRanked = 2;
 constexpr int kAnswer = 16;             // tokens per answer
+constexpr int kReferenceAnswer = 6;     // of the reference before each scene
 constexpr int kMostPromptTokens = 800;  // of all requests of a scene
 constexpr int kMostApart = 4;           // requests of different adapters in a merged scene
 
@@ -134,26 +135,38 @@ std::vector<Scene> make_scenes(std::mt19937& random, int most_tokens) {
   return scenes;
 }
 
+Status run_reference(ServingEngine& engine) {
+  sim::Arrival arrival{.prompt = std::vector<int32_t>(16, 1), .answer_tokens = kReferenceAnswer};
+  const bench::LiveReport report = bench::run_live(engine, {&arrival, 1}, {});
+  if (const auto& error = report.answers.front().error) return *error;
+  return {};
+}
+
 // Runs scenes for this time, and at least one of each assignment and mode.
 Status run_scenes(ServingEngine& engine, const CostTuning& tuning,
-                  const std::vector<std::string>& adapters,
-                  const std::function<void(const Scene&)>& begin,
+                  const std::vector<std::string>& adapters, SceneRecorder& recorder,
                   const std::function<void(double, const std::string&)>& progress) {
   std::mt19937 random(tuning.seed);
   const TimePoint start = real_clock().now();
   double passed = 0;
+  const auto reference = [&] {
+    (void)engine.check();  // the last step of the scene before is reported
+    recorder.begin_reference();
+    return run_reference(engine);
+  };
   for (bool first = true; first || passed < tuning.seconds; first = false)
     for (const Scene& scene : make_scenes(random, engine.model().max_model_len)) {
       if (!first && passed >= tuning.seconds) break;
-      (void)engine.check();  // the last step of the scene before is reported
-      begin(scene);
+      VALORA_CHECK(reference());
+      (void)engine.check();
+      recorder.begin_scene(scene.mode);
       const bench::LiveReport report = bench::run_live(engine, scene.requests, adapters);
       for (const bench::LiveAnswer& answer : report.answers)
         if (answer.error) return *answer.error;
       passed = seconds(real_clock().now() - start);
       progress(std::min(passed, tuning.seconds), name_of(kModes[scene.mode]));
     }
-  return {};
+  return reference();
 }
 
 }  // namespace
@@ -175,27 +188,23 @@ Result<TunedCosts> tune_costs(const CostTuning& tuning,
     VALORA_CHECK(load_adapter_now(*engine, std::move(load)));
     names.push_back(adapter.name);
   }
-  StepCollector collector(kModes.size());
-  engine->set_step_probe(std::ref(collector));
-  const auto begin = [&](const Scene& scene) {
-    modes.take(scene.mode);
-    collector.begin(scene.mode);
-  };
-  const Status ran = run_scenes(*engine, tuning, names, begin, progress);
+  SceneRecorder recorder(modes);
+  engine->set_step_probe(std::ref(recorder.collector()));
+  Status ran = run_scenes(*engine, tuning, names, recorder, progress);
   engine->set_step_probe({});
-  VALORA_CHECK(ran);
+  VALORA_CHECK(std::move(ran));
   const CostKey key = engine->cost_key();
-  const auto parts = collector.steps();
-  std::vector<scheduler::MeasuredStep> all;
-  for (const auto& steps : parts) all.insert(all.end(), steps.begin(), steps.end());
-  VALORA_TRY(fitted, scheduler::fit_costs(all));
+  const RecordedScenes scenes = recorder.recorded(kModes.size());
+  VALORA_TRY(fitted, scheduler::fit_costs(scenes.steps));
   TunedCosts tuned;
   tuned.file.machine = key.machine;
   tuned.file.model = key.model;
   tuned.file.fitted = fitted;
-  tuned.steps = static_cast<int>(all.size());
-  for (size_t i = 0; i < parts.size(); ++i)
-    tuned.modes.emplace_back(name_of(kModes[i]), scheduler::with_errors(fitted.costs, parts[i]));
+  tuned.steps = static_cast<int>(scenes.steps.size());
+  tuned.corrected = scheduler::with_corrected_errors(fitted.costs, scenes.steps);
+  for (size_t i = 0; i < kModes.size(); ++i)
+    tuned.modes.emplace_back(name_of(kModes[i]),
+                             scheduler::with_errors(fitted.costs, scenes.by_mode.at(i)));
   return tuned;
 }
 

@@ -19,8 +19,9 @@ struct CostTuning {
 
 struct TunedCosts {
   scheduler::CostFile file;
-  int steps = 0;  // measured
-  // The same errors per mode: unmerged, merged, mixture.
+  int steps = 0;                     // measured
+  scheduler::FittedCosts corrected;  // with_corrected_errors()
+  // The errors over all steps of each mode: unmerged, merged, mixture.
   std::vector<std::pair<std::string, scheduler::FittedCosts>> modes;
 };
 

@@ -5,25 +5,47 @@
 #include <vector>
 
 #include "base/quantile.h"
+#include "scheduler/live_costs.h"
 
 namespace valora::scheduler {
 namespace {
 
 constexpr size_t kFewest = 20;
-constexpr size_t kHeldOut = 5;        // every fifth step
 constexpr int kReweightings = 8;      // from least squares towards least absolute errors
 constexpr double kSmallError = 0.02;  // relative; errors below it count as squares
 constexpr int kMostSweeps = 20000;
 constexpr double kConverged = 1e-10;
+
+// Every fifth step.
+bool held_out(size_t step) { return step % 5 == 0; }
+
+double error_of(double predicted, const MeasuredStep& step) {
+  return std::abs(predicted / step.seconds - 1);
+}
+
+FittedCosts with_quantiles(const StepCosts& costs, std::vector<double> errors) {
+  std::ranges::sort(errors);
+  return {.costs = costs,
+          .error_median = quantile(errors, 0.5),
+          .error_p95 = quantile(errors, 0.95),
+          .steps = static_cast<int>(errors.size())};
+}
 
 using Row = std::array<double, kStepCostFields>;
 
 // The numbers of free tokens that are tried: processors become busy within this range.
 constexpr double kFreeTokens[] = {0, 2, 4, 8, 12, 16, 24, 32, 64, 128, 256};
 
+bool reads_weights(const StepCostField& field) {
+  return field.value == &StepCosts::step || field.value == &StepCosts::segment ||
+         field.value == &StepCosts::rank;
+}
+
 // Features over the step's time: the target of each row is 1.
 Row relative(const MeasuredStep& step, double free_tokens) {
   Row row = features_of(step.shape, free_tokens);
+  for (size_t i = 0; i < kStepCostFields; ++i)
+    if (reads_weights(step_cost_fields()[i])) row[i] *= step.memory_time;
   for (double& value : row) value /= step.seconds;
   return row;
 }
@@ -96,7 +118,7 @@ Result<FittedCosts> fit_costs(std::span<const MeasuredStep> steps) {
   std::vector<MeasuredStep> seen, unseen;
   for (size_t i = 0; i < steps.size(); ++i) {
     if (!(steps[i].seconds > 0)) return invalid("a measured step took no time");
-    (i % kHeldOut != 0 ? seen : unseen).push_back(steps[i]);
+    (held_out(i) ? unseen : seen).push_back(steps[i]);
   }
   auto best = fit_with(seen, kFreeTokens[0]);
   for (const double free_tokens : std::span(kFreeTokens).subspan(1))
@@ -109,12 +131,18 @@ Result<FittedCosts> fit_costs(std::span<const MeasuredStep> steps) {
 FittedCosts with_errors(const StepCosts& costs, std::span<const MeasuredStep> steps) {
   std::vector<double> errors;
   for (const MeasuredStep& step : steps)
-    errors.push_back(std::abs(costs.seconds(step.shape) / step.seconds - 1));
-  std::ranges::sort(errors);
-  return {.costs = costs,
-          .error_median = quantile(errors, 0.5),
-          .error_p95 = quantile(errors, 0.95),
-          .steps = static_cast<int>(steps.size())};
+    errors.push_back(error_of(costs.seconds(step.shape), step));
+  return with_quantiles(costs, std::move(errors));
+}
+
+FittedCosts with_corrected_errors(const StepCosts& costs, std::span<const MeasuredStep> steps) {
+  LiveCosts live(costs);
+  std::vector<double> errors;
+  for (size_t i = 0; i < steps.size(); ++i) {
+    if (held_out(i)) errors.push_back(error_of(live.seconds(steps[i].shape), steps[i]));
+    live.observe(steps[i].shape, steps[i].seconds);
+  }
+  return with_quantiles(costs, std::move(errors));
 }
 
 }  // namespace valora::scheduler

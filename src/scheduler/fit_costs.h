@@ -11,6 +11,9 @@ namespace valora::scheduler {
 struct MeasuredStep {
   StepShape shape;
   double seconds = 0;
+  // How long reading memory took then, beside what it usually takes. The fit attributes this to the
+  // step and its adapters, whose weights are read once, and not to its tokens.
+  double memory_time = 1;
 };
 
 struct FittedCosts {
@@ -27,5 +30,10 @@ Result<FittedCosts> fit_costs(std::span<const MeasuredStep> steps);
 
 // These costs, with their errors over all of these steps; at least one.
 FittedCosts with_errors(const StepCosts& costs, std::span<const MeasuredStep> steps);
+
+// These costs, with their errors as a server has them, which corrects its costs by each step
+// (live_costs.h): over the steps that fit_costs() does not see, of steps in the order of their
+// time.
+FittedCosts with_corrected_errors(const StepCosts& costs, std::span<const MeasuredStep> steps);
 
 }  // namespace valora::scheduler

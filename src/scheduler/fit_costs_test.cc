@@ -83,6 +83,41 @@ TEST(FitCosts, TheErrorIsThatOfStepsItDidNotSee) {
   EXPECT_GT(fitted->error_p95, 0.2);
 }
 
+TEST(FitCosts, ASlowMemoryIsNoCostOfTheAdaptersThatWereThereThen) {
+  // Memory is slow for half of the steps, most of which have adapters.
+  std::mt19937 random(7);
+  std::vector<MeasuredStep> steps;
+  for (StepShape shape : shapes(1000, 6)) {
+    shape.merges = shape.restores = false;
+    const bool slow = random() % 4 != 0 ? shape.segments > 3 : shape.segments <= 3;
+    const double memory_time = slow ? 1.2 : 0.8;
+    const double reading = kTrue.step + kTrue.segment * shape.segments + kTrue.rank * shape.ranks;
+    const double seconds = kTrue.seconds(shape) + (memory_time - 1) * reading;
+    steps.push_back({shape, seconds, memory_time});
+  }
+  const auto fitted = fit_costs(steps);
+  ASSERT_TRUE(fitted.ok());
+  const auto adapter = [](const StepCosts& costs) { return costs.segment + 64 * costs.rank; };
+  EXPECT_NEAR(adapter(fitted->costs) / adapter(kTrue), 1, 0.02);
+  for (MeasuredStep& step : steps) step.memory_time = 1;
+  const auto misled = fit_costs(steps);
+  EXPECT_GT(adapter(misled->costs) / adapter(kTrue), 1.2);
+}
+
+TEST(FitCosts, CorrectedCostsFollowAMachineThatSlowsDown) {
+  std::vector<MeasuredStep> steps;
+  for (const StepShape& shape : shapes(400, 4)) {
+    const double speed = steps.size() < 200 ? 1 : 1.5;
+    steps.push_back({shape, kTrue.seconds(shape) * speed});
+  }
+  const FittedCosts uncorrected = with_errors(kTrue, steps);
+  EXPECT_NEAR(uncorrected.error_p95, 1 - 1 / 1.5, 1e-6);
+  const FittedCosts corrected = with_corrected_errors(kTrue, steps);
+  EXPECT_EQ(corrected.steps, 80);  // those that a fit does not see
+  EXPECT_LT(corrected.error_median, 0.01);
+  EXPECT_LT(corrected.error_p95, 0.2);
+}
+
 TEST(FitCosts, WhatNoStepHasCostsNothing) {
   std::vector<MeasuredStep> steps;
   for (int i = 1; i <= 50; ++i) steps.push_back({{.decode_tokens = i}, 0.02 + 0.001 * i});
@@ -117,7 +152,7 @@ TEST(CostFile, ReturnsWhatWasWritten) {
 }
 
 TEST(CostFile, FaultsNameTheField) {
-  const auto message = [](std::string text) {
+  const auto message = [](const std::string& text) {
     return parse_cost_file(text, "costs.json").error().message;
   };
   const std::string good = cost_file_text({"m", "n", {kTrue, 0, 0, 1}});

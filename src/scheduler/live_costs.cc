@@ -8,14 +8,14 @@
 namespace valora::scheduler {
 namespace {
 
-// Weight of the newest step. The factor follows a change of the machine within some 50 steps, and a
-// single slow step hardly moves it.
-constexpr double kNewest = 0.05;
+// Weight of the newest step, and the largest deviation that counts. The factor follows a change of
+// the machine within some 20 steps, and a single slow step moves it by less than 5 %.
+constexpr double kNewest = 0.15, kMostDeviation = 0.3;
 
 void follow(double& log_factor, double ratio) {
   const double most = std::log(LiveCosts::kMostCorrection);
   const double wanted = std::clamp(std::log(ratio), -most, most);
-  log_factor += kNewest * (wanted - log_factor);
+  log_factor += kNewest * std::clamp(wanted - log_factor, -kMostDeviation, kMostDeviation);
 }
 
 }  // namespace

@@ -1,392 +1,19 @@
 // Random schedules over pools so small that sharing, eviction, swapping, preemption and cancelling
-// all occur, with copies that fail or are slow, a pool that shrinks and grows, and images that take
-// some steps to encode. The output of every request must equal what it yields alone.
+// all occur.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
 #include <map>
-#include <numeric>
-#include <optional>
-#include <random>
-#include <set>
 
-#include "base/fault.h"
-#include "base/testing/allocation_faults.h"
-#include "memory/simulated_mover.h"
-#include "scheduler/step_loop.h"
-#include "scheduler/testing/fake_runner.h"
+#include "scheduler/testing/random_schedule.h"
 
 namespace valora::scheduler {
 namespace {
 
-using valora::testing::AllocationFault;
-using valora::testing::SparedThread;
-
-struct World {
-  int32_t blocks;
-  SchedulerConfig config;
-  uint64_t preemptions = 30;  // lower bound of the preemptions of a run
-  bool prefix_caching = true;
-  bool erratic_policy = false;
-  std::string policy = "unmerged";
-  memory::PoolConfig pool;  // its blocks are set from above
-  std::vector<int32_t> adapter_blocks = {0, 0};
-  bool faults = false;   // failing and slow copies, a pool that shrinks and grows
-  bool encodes = false;  // images are encoded between steps
-  bool starves = false;  // allocations fail
-};
-
-struct Tested final : Request {
-  int wanted = 0;
-};
-
-// Random order, with random requests left out.
-class ErraticPolicy final : public Policy {
- public:
-  explicit ErraticPolicy(std::mt19937& random) : random_(random) {}
-  std::string name() const override { return "erratic"; }
-  PolicyPlan plan(const PolicyState& state, TimePoint) const override {
-    PolicyPlan plan;
-    plan.order.resize(state.size());
-    std::iota(plan.order.begin(), plan.order.end(), RequestIndex{0});
-    std::shuffle(plan.order.begin(), plan.order.end(), random_);
-    plan.order.resize(plan.order.size() - random_() % (plan.order.size() / 2 + 1));
-    return plan;
-  }
-
- private:
-  std::mt19937& random_;
-};
-
-class Simulation : StepListener, StepExecutor {
- public:
-  Simulation(const World& world, uint32_t seed)
-      : world_(world),
-        random_(seed),
-        mover_({.load_bandwidth = 1e3, .swap_bandwidth = 1e4}, clock_,
-               [this](const memory::Move&) { return fate(); }),
-        pool_(pool_config(world), mover_, clock_),
-        runner_(world.blocks, world.pool.swap_blocks),
-        scheduler_(world.config, pool_, policy(), clock_) {
-    mover_.on_copied = [this](const memory::Move& move) { runner_.copy(move); };
-  }
-
-  void run_steps(int steps) {
-    for (int i = 0; i < steps && !::testing::Test::HasFatalFailure(); ++i) {
-      arrive();
-      cancel();
-      if (chance(200)) pool_.forget(need_of(1 + pick(adapters())).digest);
-      if (world_.faults && chance(100)) pool_.set_capacity(world_.blocks - pick(world_.blocks / 3));
-      step();
-    }
-    pool_.set_capacity(world_.blocks);
-    for (int i = 0; i < 20000 && !scheduler_.idle() && !::testing::Test::HasFatalFailure(); ++i) {
-      clock_.advance(std::chrono::milliseconds(1));
-      step();
-    }
-    EXPECT_TRUE(scheduler_.idle()) << "requests are stuck";
-    // A step lets the merged adapter go, unless memory does not suffice for its plan.
-    for (int i = 0; i < 20 && (i == 0 || pool_.usage() > 0); ++i) step();
-    for (int i = 0; i < 1000 && pool_.moving(); ++i) {
-      clock_.advance(std::chrono::milliseconds(10));
-      pool_.advance();
-    }
-    EXPECT_FALSE(pool_.moving());
-    EXPECT_EQ(pool_.usage(), 0);
-    EXPECT_EQ(scheduler_.check(), "");
-  }
-
-  const Scheduler& scheduler() const { return scheduler_; }
-  const memory::Pool& pool() const { return pool_; }
-  int finished() const { return finished_; }
-  int cancelled() const { return cancelled_; }
-  int failed() const { return failed_; }
-  int encodings() const { return encodings_; }
-  int starved() const { return starved_; }    // failed for lack of memory
-  int given_up() const { return given_up_; }  // allocations that failed without a request's end
-  const std::map<Mode, int>& modes() const { return modes_; }  // steps of each
-
- private:
-  std::unique_ptr<Policy> policy() {
-    if (world_.erratic_policy) return std::make_unique<ErraticPolicy>(random_);
-    return make_policy(world_.policy).value();
-  }
-  int pick(int n) { return static_cast<int>(random_() % n); }
-  bool chance(int one_in) { return pick(one_in) == 0; }
-
-  int adapters() const { return static_cast<int>(world_.adapter_blocks.size()); }
-
-  static memory::PoolConfig pool_config(const World& world) {
-    memory::PoolConfig config = world.pool;
-    config.blocks = world.blocks;
-    config.prefix_caching = world.prefix_caching;
-    config.period = std::chrono::milliseconds(5);
-    return config;
-  }
-
-  memory::SimulatedMover::Outcome fate() {
-    const SparedThread this_test;
-    if (!world_.faults) return {};
-    return {chance(15) ? Status(internal("the copy failed")) : Status(), chance(15) ? 50.0 : 1.0};
-  }
-
-  memory::AdapterNeed need_of(int adapter) const {
-    return {DigestBuilder().add("adapter").add(adapter).finish(),
-            world_.adapter_blocks.at(adapter - 1)};
-  }
-
-  // Sometimes at another scale, or with a second adapter.
-  memory::KvIdentity identity_of(int adapter) {
-    memory::KvIdentity identity;
-    if (adapter == 0) return identity;
-    DigestBuilder builder;
-    identity.adapters.push_back(need_of(adapter));
-    if (chance(6) && adapter < adapters()) identity.adapters.push_back(need_of(adapter + 1));
-    for (const memory::AdapterNeed& need : identity.adapters) builder.add(need.digest);
-    identity.adapter = builder.add(pick(8) == 0 ? 0.5F : 1.0F).finish();
-    return identity;
-  }
-
-  // Prompts share prefixes: texts, image sizes and adapters come from small sets.
-  std::shared_ptr<Tested> make() {
-    auto request = std::make_shared<Tested>();
-    request->id = ++ids_;
-    request->arrival = clock_.now();
-    request->priority = pick(8) == 0 ? -1 : 0;
-    request->adapter = request->merge = pick(adapters() + 1) - 1;
-    request->identity = identity_of(request->adapter + 1);
-    if (request->merge >= 0) {
-      request->merge_need = need_of(request->merge + 1);
-      request->decoder_adapters = {{request->merge, 8 << pick(3), pick(6) == 0 ? 0.5F : 1.0F}};
-    }
-    if (chance(4)) request->tolerance = std::chrono::milliseconds(1 + pick(30));
-    const auto limit = static_cast<int>(pool_.max_tokens(request->identity.adapters));
-    const int prompt = 1 + pick(std::min(limit - 1, 90));
-    const int text = pick(2);
-    for (int i = 0; i < prompt; ++i)
-      request->tokens.push_back((i * 7 + text) % testing::kVocabulary);
-    int end = pick(20);
-    while (chance(2) && end + 2 < prompt) {
-      const int tokens = std::min(18, prompt - end);
-      request->identity.media.push_back({end, tokens, digest_of(chance(2) ? "cat" : "dog")});
-      std::fill_n(request->tokens.begin() + end, tokens, 99);
-      end += tokens + pick(3) * 8;
-    }
-    request->prompt_tokens = prompt;
-    request->wanted = 1 + pick(std::min(limit - prompt, 80));
-    return request;
-  }
-
-  void arrive() {
-    clock_.advance(std::chrono::milliseconds(1));
-    for (int n = chance(3) ? pick(4) : 0; n > 0; --n) {
-      auto request = make();
-      const Status status = scheduler_.add(request);
-      if (status.ok()) {
-        alive_[request->id] = request;
-      } else {
-        ASSERT_EQ(status.error().code, ErrorCode::kQueueFull);
-      }
-    }
-  }
-
-  void cancel() {
-    if (alive_.empty() || !chance(60)) return;
-    const auto it = std::next(alive_.begin(), pick(static_cast<int>(alive_.size())));
-    scheduler_.finish(*it->second);
-    alive_.erase(it);
-    ++cancelled_;
-    ASSERT_EQ(scheduler_.check(), "");
-  }
-
-  // Every third image of a request is another one, so that the same two do not serve all.
-  static Digest visual_of(const Request& request, const memory::MediaSpan& span) {
-    return DigestBuilder().add(span.digest).add(request.id % 3).finish();
-  }
-
-  template <typename Body>
-  static void for_each_visual(const Request& request, int begin, int end, Body&& body) {
-    for (const memory::MediaSpan& span : request.identity.media)
-      if (span.token_begin < end && span.token_begin + span.tokens > begin)
-        body(visual_of(request, span));
-  }
-
-  bool ready(const Request& request, int begin, int end) const override {
-    bool all = true;
-    if (world_.encodes)
-      for_each_visual(request, begin, end,
-                      [&](const Digest& visual) { all &= encoded_.contains(visual); });
-    return all;
-  }
-
-  // Keeps what the plan needs alone, and sometimes encodes one image more.
-  void encode(const StepPlan& plan) {
-    std::set<Digest> needed;
-    const auto need = [&](const StepItem& item) {
-      const Request& request = *item.request;
-      ASSERT_EQ(request.state, RequestState::kRunning);
-      for_each_visual(request, request.computed_tokens, request.computed_tokens + item.tokens,
-                      [&](const Digest& visual) { needed.insert(visual); });
-    };
-    for (const StepItem& item : plan.items) {
-      need(item);
-      ASSERT_TRUE(ready(*item.request, item.request->computed_tokens,
-                        item.request->computed_tokens + item.tokens))
-          << "a step with an image that is not encoded";
-    }
-    for (const StepItem& item : plan.preparing) need(item);
-    std::erase_if(encoded_, [&](const Digest& visual) { return !needed.contains(visual); });
-    for (const Digest& visual : needed)
-      if (!encoded_.contains(visual) && (plan.items.empty() || chance(4))) {
-        encoded_.insert(visual);
-        ++encodings_;
-        return;
-      }
-  }
-
-  void check_plan(const StepPlan& plan) {
-    int total = 0;
-    std::set<const Request*> once;
-    std::set<AdapterId> closed;
-    for (size_t i = 0; i < plan.items.size(); ++i) {
-      const StepItem& item = plan.items[i];
-      const Request& request = *item.request;
-      ASSERT_TRUE(once.insert(&request).second);
-      ASSERT_EQ(request.state, RequestState::kRunning);
-      ASSERT_GE(item.tokens, 1);
-      ASSERT_LE(item.tokens, request.remaining_tokens());
-      ASSERT_EQ(item.yields, item.tokens == request.remaining_tokens());
-      ASSERT_LE(request.computed_tokens + item.tokens,
-                int(request.table.blocks.size()) * memory::kBlockTokens);
-      const AdapterId before = plan.items[i > 0 ? i - 1 : 0].request->adapter;
-      for (const memory::AdapterNeed& need : request.identity.adapters) {
-        const memory::AdapterNode* node = pool_.tree().find_adapter(need.digest);
-        if (need.blocks > 0) {
-          ASSERT_TRUE(node && node->resident() && runner_.intact(*node));
-        }
-      }
-      if (before != request.adapter) closed.insert(before);
-      ASSERT_FALSE(closed.contains(request.adapter));
-      total += item.tokens;
-    }
-    ASSERT_EQ(total, plan.total_tokens);
-    ASSERT_LE(total, world_.config.max_num_batched_tokens);
-    ASSERT_LE(static_cast<int>(plan.items.size()), world_.config.max_num_seqs);
-  }
-
-  void step() {
-    const bool idle = scheduler_.idle();
-    planned_ = false;
-    const int failed = failed_;
-    const StepReport report = run_step();
-    // A request whose prefix needs no image after all is admitted in one step and runs in the next.
-    if (!world_.erratic_policy && world_.pool.swap_blocks == 0 && !world_.faults &&
-        !world_.encodes && !world_.starves) {
-      ASSERT_EQ(planned_ || report.waits_for_copies || failed_ > failed, !idle);
-    }
-    ASSERT_EQ(scheduler_.check(), "");
-  }
-
-  // In a world that starves, some allocation of every tenth step fails.
-  StepReport run_step() {
-    if (!world_.starves) return loop_.step();
-    const int starved = starved_;
-    whole_step_starved_ = false;
-    if (!chance(10)) return loop_.step();
-    const AllocationFault fault(pick(chance(2) ? 20 : 300));
-    const StepReport report = loop_.step();
-    if (!whole_step_starved_) {
-      EXPECT_LE(starved_, starved + (fault.struck() ? 1 : 0));
-    }
-    given_up_ += fault.struck() && starved_ == starved ? 1 : 0;
-    return report;
-  }
-
-  void on_planned(const StepPlan& plan) override {
-    const SparedThread this_test;
-    planned_ = true;
-    ++modes_[plan.mode];
-    ASSERT_EQ(scheduler_.check(), "");
-    ASSERT_NO_FATAL_FAILURE(check_plan(plan));
-  }
-
-  std::vector<FailedRequest> prepare(const StepPlan& plan) override {
-    const SparedThread this_test;
-    if (world_.starves && chance(200)) {
-      whole_step_starved_ = true;  // perhaps for the second time
-      throw std::bad_alloc();
-    }
-    std::vector<FailedRequest> failed;
-    if (world_.encodes) encode(plan);
-    for (const StepItem& item : plan.items)
-      if (chance(500)) failed.push_back({item.request, internal("its image is broken")});
-    for (const StepItem& item : plan.preparing)
-      if (chance(200)) failed.push_back({item.request, internal("its image is broken")});
-    return failed;
-  }
-
-  Result<std::vector<StepOutput>> run(const StepPlan& plan) override {
-    const SparedThread this_test;
-    if (world_.starves && chance(100)) {
-      whole_step_starved_ = true;
-      throw std::bad_alloc();
-    }
-    auto outputs = runner_.run(plan);
-    cancel();  // a client may cancel while the step runs
-    if (chance(200)) return internal("the step failed");
-    return outputs;
-  }
-
-  void on_output(StepOutput& output) override {
-    const SparedThread this_test;
-    auto& request = static_cast<Tested&>(*output.request);
-    request.tokens.push_back(output.token.id);
-    if (request.generated_tokens() == request.wanted) finish(request);
-  }
-
-  void on_failed(Request& request, const Error& error) override {
-    const SparedThread this_test;
-    starved_ += error.message == out_of_memory().message ? 1 : 0;
-    const auto keep = alive_.at(request.id);
-    scheduler_.finish(request);
-    alive_.erase(request.id);
-    ++failed_;
-  }
-
-  void finish(Tested& request) {
-    const auto prompt_end = request.tokens.begin() + request.prompt_tokens;
-    ASSERT_EQ(std::vector<int32_t>(prompt_end, request.tokens.end()),
-              testing::generate_alone(request.identity, {request.tokens.begin(), prompt_end},
-                                      request.wanted))
-        << "request " << request.id << " was preempted " << request.preemptions
-        << " times and found " << request.cached_tokens << " tokens";
-    scheduler_.finish(request);
-    alive_.erase(request.id);
-    ++finished_;
-  }
-
-  World world_;
-  std::mt19937 random_;
-  SimulatedClock clock_;
-  memory::SimulatedMover mover_;
-  memory::Pool pool_;
-  testing::FakeRunner runner_;
-  Scheduler scheduler_;
-  StepLoop loop_{scheduler_, *this, *this, clock_};
-  bool planned_ = false;
-  std::set<Digest> encoded_;
-  int encodings_ = 0;
-  std::map<RequestId, std::shared_ptr<Tested>> alive_;
-  RequestId ids_ = 0;
-  std::map<Mode, int> modes_;
-  int finished_ = 0;
-  int cancelled_ = 0;
-  int failed_ = 0;
-  bool whole_step_starved_ = false;
-  int starved_ = 0, given_up_ = 0;
-};
-
-using memory::MemoryPolicy;
+using testing::kRandomWorlds;
+using testing::random_worlds;
+using testing::RandomSchedule;
+using testing::RandomWorld;
 
 // A million steps take 40 seeds: VALORA_SEEDS=40.
 uint32_t seeds() {
@@ -396,156 +23,25 @@ uint32_t seeds() {
 
 constexpr int kSteps = 2500;
 
-// Merging pays after a few steps, so valora changes its mode often.
-constexpr StepCosts kCheapMerges{.step = 1e-3,
-                                 .prefill_token = 1e-4,
-                                 .decode_token = 1e-4,
-                                 .segment = 2e-4,
-                                 .rank = 1e-5,
-                                 .token_rank = 1e-6,
-                                 .merge = 1e-3};
-
-// So small that requests are preempted and blocks evicted.
-const World kWorlds[] = {
-    {.blocks = 12, .config = {.max_num_seqs = 8, .max_num_batched_tokens = 40, .max_waiting = 12}},
-    {.blocks = 7, .config = {.max_num_seqs = 5, .max_num_batched_tokens = 9, .max_waiting = 6}},
-    {.blocks = 40,
-     .config = {.max_num_seqs = 24, .max_num_batched_tokens = 256, .max_waiting = 30}},
-    {.blocks = 2,
-     .config = {.max_num_seqs = 4, .max_num_batched_tokens = 16, .max_waiting = 4},
-     .preemptions = 0},
-    {.blocks = 12,
-     .config = {.max_num_seqs = 8, .max_num_batched_tokens = 1, .max_waiting = 12},
-     .preemptions = 0},
-    {.blocks = 12,
-     .config = {.max_num_seqs = 8, .max_num_batched_tokens = 40, .max_waiting = 12},
-     .erratic_policy = true},
-    {.blocks = 12,
-     .config = {.max_num_seqs = 8, .max_num_batched_tokens = 40, .max_waiting = 12},
-     .policy = "merged"},
-    {.blocks = 7,
-     .config = {.max_num_seqs = 5, .max_num_batched_tokens = 9, .max_waiting = 6},
-     .policy = "mixture"},
-    {.blocks = 24,
-     .config = {.max_num_seqs = 8, .max_num_batched_tokens = 40, .max_waiting = 12},
-     .preemptions = 0,
-     .pool = {.swap_blocks = 24},
-     .adapter_blocks = {2, 3, 4, 2, 5, 1, 3},
-     .faults = true},
-    {.blocks = 30,
-     .config = {.max_num_seqs = 8, .max_num_batched_tokens = 60, .max_waiting = 12},
-     .preemptions = 0,
-     .policy = "mixture",
-     .pool = {.swap_blocks = 8, .swapper = {.policy = MemoryPolicy::kLru}, .dependencies = false},
-     .adapter_blocks = {2, 3, 4, 2, 5, 1, 3, 2, 2, 2},
-     .faults = true},
-    {.blocks = 30,
-     .config = {.max_num_seqs = 8, .max_num_batched_tokens = 60, .max_waiting = 12},
-     .preemptions = 0,
-     .policy = "merged",
-     .pool = {.swap_blocks = 100},
-     .adapter_blocks = {9, 9, 9},
-     .faults = true},
-    {.blocks = 30,
-     .config = {.max_num_seqs = 8, .max_num_batched_tokens = 60, .max_waiting = 12},
-     .preemptions = 0,
-     .pool = {.swap_blocks = 20, .adapter_blocks = 9},
-     .adapter_blocks = {2, 3, 4, 2, 5, 1, 3},
-     .faults = true},
-    {.blocks = 12,
-     .config = {.max_num_seqs = 8,
-                .max_num_batched_tokens = 40,
-                .max_waiting = 12,
-                .costs = kCheapMerges},
-     .policy = "valora"},
-    {.blocks = 24,
-     .config = {.max_num_seqs = 8,
-                .max_num_batched_tokens = 60,
-                .max_waiting = 12,
-                .costs = kCheapMerges,
-                .merge_in_place = true},
-     .preemptions = 0,
-     .policy = "valora",
-     .pool = {.swap_blocks = 24},
-     .adapter_blocks = {2, 3, 4},
-     .faults = true},
-    {.blocks = 12,
-     .config = {.max_num_seqs = 8, .max_num_batched_tokens = 40, .max_waiting = 12},
-     .preemptions = 10,
-     .policy = "dlora"},
-    {.blocks = 12,
-     .config = {.max_num_seqs = 8, .max_num_batched_tokens = 40, .max_waiting = 12},
-     .preemptions = 10,
-     .policy = "vllm"},
-    {.blocks = 24,
-     .config = {.max_num_seqs = 8, .max_num_batched_tokens = 60, .max_waiting = 12},
-     .preemptions = 0,
-     .pool = {.history = false},
-     .adapter_blocks = {2, 3, 4, 2, 5, 1, 3},
-     .faults = true},
-    {.blocks = 12,
-     .config = {.max_num_seqs = 8,
-                .max_num_batched_tokens = 40,
-                .max_waiting = 12,
-                .max_preparing_tokens = 40},
-     .encodes = true},
-    {.blocks = 7,
-     .config = {.max_num_seqs = 5,
-                .max_num_batched_tokens = 9,
-                .max_waiting = 6,
-                .max_preparing_tokens = 1},
-     .encodes = true},
-    {.blocks = 12,
-     .config = {.max_num_seqs = 8, .max_num_batched_tokens = 40, .max_waiting = 12},
-     .preemptions = 10,
-     .policy = "merged",
-     .encodes = true},
-    {.blocks = 12,
-     .config = {.max_num_seqs = 8,
-                .max_num_batched_tokens = 40,
-                .max_waiting = 12,
-                .costs = kCheapMerges},
-     .policy = "valora",
-     .encodes = true},
-    {.blocks = 24,
-     .config = {.max_num_seqs = 8, .max_num_batched_tokens = 40, .max_waiting = 12},
-     .preemptions = 0,
-     .pool = {.swap_blocks = 24},
-     .adapter_blocks = {2, 3, 4, 2, 5, 1, 3},
-     .faults = true,
-     .encodes = true},
-};
-
-// Those that keep dependencies between adapters and KV under `benefit`, too: `learned` has none.
-std::vector<World> worlds() {
-  std::vector<World> all(std::begin(kWorlds), std::end(kWorlds));
-  for (World world : kWorlds) {
-    if (!world.pool.dependencies) continue;
-    world.pool.swapper.policy = MemoryPolicy::kBenefit;
-    all.push_back(world);
-  }
-  return all;
-}
-
 TEST(SchedulerProperty, EveryRequestGivesWhatItGivesAlone) {
   int number = 0;
-  for (const World& world : worlds()) {
+  for (const RandomWorld& world : random_worlds()) {
     SCOPED_TRACE(::testing::Message() << "world " << number++);
     uint64_t preemptions = 0, hits = 0;
     int finished = 0, cancelled = 0, failed = 0, encodings = 0;
     std::map<Mode, int> modes;
     for (uint32_t seed = 1; seed <= seeds(); ++seed) {
       SCOPED_TRACE(::testing::Message() << "blocks " << world.blocks << " seed " << seed);
-      Simulation simulation(world, seed);
-      simulation.run_steps(kSteps);
+      RandomSchedule schedule(world, seed);
+      schedule.run_steps(kSteps);
       if (HasFailure()) return;
-      preemptions += simulation.scheduler().stats().preemptions;
-      hits += simulation.pool().stats().hit_tokens;
-      finished += simulation.finished();
-      cancelled += simulation.cancelled();
-      failed += simulation.failed();
-      encodings += simulation.encodings();
-      for (const auto& [mode, steps] : simulation.modes()) modes[mode] += steps;
+      preemptions += schedule.scheduler().stats().preemptions;
+      hits += schedule.pool().stats().hit_tokens;
+      finished += schedule.finished();
+      cancelled += schedule.cancelled();
+      failed += schedule.failed();
+      encodings += schedule.encodings();
+      for (const auto& [mode, steps] : schedule.modes()) modes[mode] += steps;
     }
     if (world.policy == "valora") {
       for (const Mode mode : {Mode::kUnmerged, Mode::kMerged, Mode::kMixture})
@@ -565,18 +61,18 @@ TEST(SchedulerProperty, EveryRequestGivesWhatItGivesAlone) {
 // A plan that memory does not suffice for ends one request at most; the others give what they give
 // alone, and nothing is lost.
 TEST(SchedulerProperty, AFailedAllocationEndsOneRequestAtMost) {
-  for (World world : worlds()) {
+  for (RandomWorld world : random_worlds()) {
     SCOPED_TRACE(::testing::Message() << "blocks " << world.blocks << " policy " << world.policy);
     world.starves = true;
     int finished = 0, starved = 0, given_up = 0;
     for (uint32_t seed = 1; seed <= seeds(); ++seed) {
       SCOPED_TRACE(::testing::Message() << "seed " << seed);
-      Simulation simulation(world, seed);
-      simulation.run_steps(kSteps);
+      RandomSchedule schedule(world, seed);
+      schedule.run_steps(kSteps);
       if (HasFailure()) return;
-      finished += simulation.finished();
-      starved += simulation.starved();
-      given_up += simulation.given_up();
+      finished += schedule.finished();
+      starved += schedule.starved();
+      given_up += schedule.given_up();
     }
     EXPECT_GT(finished, 20);
     EXPECT_GT(starved, 100);
@@ -586,13 +82,13 @@ TEST(SchedulerProperty, AFailedAllocationEndsOneRequestAtMost) {
 
 TEST(SchedulerProperty, WithoutPrefixCachingToo) {
   for (uint32_t seed = 1; seed <= seeds(); ++seed) {
-    World world = kWorlds[0];
+    RandomWorld world = kRandomWorlds[0];
     world.prefix_caching = false;
-    Simulation simulation(world, seed);
-    simulation.run_steps(kSteps);
+    RandomSchedule schedule(world, seed);
+    schedule.run_steps(kSteps);
     if (HasFailure()) return;
-    EXPECT_EQ(simulation.pool().stats().hit_tokens, 0u);
-    EXPECT_GT(simulation.scheduler().stats().preemptions, 5u);
+    EXPECT_EQ(schedule.pool().stats().hit_tokens, 0u);
+    EXPECT_GT(schedule.scheduler().stats().preemptions, 5u);
   }
 }
 

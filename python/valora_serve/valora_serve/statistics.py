@@ -73,10 +73,6 @@ class Reporter:
         scale = self.scale.look(total(metrics, PROMPT_TOKENS))
         pool_tokens, crowded = pool(metrics)
         stats: dict[str, Any] = {
-            "waiting": total(metrics, "vllm:num_requests_waiting")
-            + total(metrics, "valora:num_requests_preparing"),
-            "running": total(metrics, "vllm:num_requests_running"),
-            "kv_usage": total(metrics, "vllm:kv_cache_usage_perc"),
             "resident": sorted(card["name"] for card in cards if card["resident"]),
             "pool_tokens": pool_tokens / scale,
             "crowded": crowded,

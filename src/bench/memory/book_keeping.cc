@@ -6,6 +6,7 @@
 #include <numeric>
 #include <vector>
 
+#include "base/quantile.h"
 #include "memory/pool.h"
 #include "memory/simulated_mover.h"
 #include "scheduler/scheduler.h"
@@ -31,11 +32,6 @@ double time_of(Work&& work) {
   const TimePoint begin = real_clock().now();
   work();
   return seconds(real_clock().now() - begin);
-}
-
-double median(std::vector<double> values) {
-  std::ranges::nth_element(values, values.begin() + static_cast<ptrdiff_t>(values.size() / 2));
-  return values[values.size() / 2];
 }
 
 // Conversations of 20 blocks each, and one request per conversation.

@@ -166,8 +166,6 @@ class SimulatedReplica:
     def stats(self) -> dict[str, object]:
         machine = self.machine
         return {
-            "waiting": len(self.waiting),
-            "running": len(self.running),
             "resident": list(self.loaded),
             "crowded": len(self.loaded) >= machine.adapters,
             "pool_tokens": machine.cached_tokens,

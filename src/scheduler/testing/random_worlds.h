@@ -1,0 +1,137 @@
+// Pools, limits and policies for random schedules (random_schedule.h).
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "memory/pool.h"
+#include "scheduler/scheduler.h"
+
+namespace valora::scheduler::testing {
+
+struct RandomWorld {
+  int32_t blocks;
+  SchedulerConfig config;
+  uint64_t preemptions = 30;  // lower bound of the preemptions of a run
+  bool prefix_caching = true;
+  bool erratic_policy = false;
+  std::string policy = "unmerged";
+  memory::PoolConfig pool;  // its blocks are set from above
+  std::vector<int32_t> adapter_blocks = {0, 0};
+  bool faults = false;   // failing and slow copies, a pool that shrinks and grows
+  bool encodes = false;  // images are encoded between steps
+  bool starves = false;  // allocations fail
+};
+
+// Merging pays after a few steps, so valora changes its mode often.
+inline constexpr StepCosts kCheapMerges{.step = 1e-3,
+                                        .prefill_token = 1e-4,
+                                        .decode_token = 1e-4,
+                                        .segment = 2e-4,
+                                        .rank = 1e-5,
+                                        .token_rank = 1e-6,
+                                        .merge = 1e-3};
+
+inline const SchedulerConfig kTiny{
+    .max_num_seqs = 5, .max_num_batched_tokens = 9, .max_waiting = 6};
+inline const SchedulerConfig kSmall{
+    .max_num_seqs = 8, .max_num_batched_tokens = 40, .max_waiting = 12};
+inline const SchedulerConfig kMedium{
+    .max_num_seqs = 8, .max_num_batched_tokens = 60, .max_waiting = 12};
+inline const std::vector<int32_t> kSevenAdapters = {2, 3, 4, 2, 5, 1, 3};  // blocks of each
+
+inline SchedulerConfig with_cheap_merges(SchedulerConfig config, bool in_place = false) {
+  config.costs = kCheapMerges;
+  config.merge_in_place = in_place;
+  return config;
+}
+
+inline SchedulerConfig preparing(SchedulerConfig config, int tokens) {
+  config.max_preparing_tokens = tokens;
+  return config;
+}
+
+// So small that requests are preempted and blocks evicted.
+inline const RandomWorld kRandomWorlds[] = {
+    {.blocks = 12, .config = kSmall},
+    {.blocks = 7, .config = kTiny},
+    {.blocks = 40,
+     .config = {.max_num_seqs = 24, .max_num_batched_tokens = 256, .max_waiting = 30}},
+    {.blocks = 2,
+     .config = {.max_num_seqs = 4, .max_num_batched_tokens = 16, .max_waiting = 4},
+     .preemptions = 0},
+    {.blocks = 12,
+     .config = {.max_num_seqs = 8, .max_num_batched_tokens = 1, .max_waiting = 12},
+     .preemptions = 0},
+    {.blocks = 12, .config = kSmall, .erratic_policy = true},
+    {.blocks = 12, .config = kSmall, .policy = "merged"},
+    {.blocks = 7, .config = kTiny, .policy = "mixture"},
+    {.blocks = 24,
+     .config = kSmall,
+     .preemptions = 0,
+     .pool = {.swap_blocks = 24},
+     .adapter_blocks = kSevenAdapters,
+     .faults = true},
+    {.blocks = 30,
+     .config = kMedium,
+     .preemptions = 0,
+     .policy = "mixture",
+     .pool = {.swap_blocks = 8,
+              .swapper = {.policy = memory::MemoryPolicy::kLru},
+              .dependencies = false},
+     .adapter_blocks = {2, 3, 4, 2, 5, 1, 3, 2, 2, 2},
+     .faults = true},
+    {.blocks = 30,
+     .config = kMedium,
+     .preemptions = 0,
+     .policy = "merged",
+     .pool = {.swap_blocks = 100},
+     .adapter_blocks = {9, 9, 9},
+     .faults = true},
+    {.blocks = 30,
+     .config = kMedium,
+     .preemptions = 0,
+     .pool = {.swap_blocks = 20, .adapter_blocks = 9},
+     .adapter_blocks = kSevenAdapters,
+     .faults = true},
+    {.blocks = 12, .config = with_cheap_merges(kSmall), .policy = "valora"},
+    {.blocks = 24,
+     .config = with_cheap_merges(kMedium, true),
+     .preemptions = 0,
+     .policy = "valora",
+     .pool = {.swap_blocks = 24},
+     .adapter_blocks = {2, 3, 4},
+     .faults = true},
+    {.blocks = 12, .config = kSmall, .preemptions = 10, .policy = "dlora"},
+    {.blocks = 12, .config = kSmall, .preemptions = 10, .policy = "vllm"},
+    {.blocks = 24,
+     .config = kMedium,
+     .preemptions = 0,
+     .pool = {.history = false},
+     .adapter_blocks = kSevenAdapters,
+     .faults = true},
+    {.blocks = 12, .config = preparing(kSmall, 40), .encodes = true},
+    {.blocks = 7, .config = preparing(kTiny, 1), .encodes = true},
+    {.blocks = 12, .config = kSmall, .preemptions = 10, .policy = "merged", .encodes = true},
+    {.blocks = 12, .config = with_cheap_merges(kSmall), .policy = "valora", .encodes = true},
+    {.blocks = 24,
+     .config = kSmall,
+     .preemptions = 0,
+     .pool = {.swap_blocks = 24},
+     .adapter_blocks = kSevenAdapters,
+     .faults = true,
+     .encodes = true},
+};
+
+// Those that keep dependencies between adapters and KV under `benefit`, too: `learned` has none.
+inline std::vector<RandomWorld> random_worlds() {
+  std::vector<RandomWorld> all(std::begin(kRandomWorlds), std::end(kRandomWorlds));
+  for (RandomWorld world : kRandomWorlds) {
+    if (!world.pool.dependencies) continue;
+    world.pool.swapper.policy = memory::MemoryPolicy::kBenefit;
+    all.push_back(world);
+  }
+  return all;
+}
+
+}  // namespace valora::scheduler::testing
