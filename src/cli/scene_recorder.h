@@ -26,9 +26,18 @@ class SceneRecorder {
   RecordedScenes recorded(size_t modes) const;
 
  private:
+  struct Scene {
+    size_t mode;
+    size_t begin;  // its first step; the next reference begins at its end
+  };
+
+  // Of each reference, its median step beside that of all of them; 1 if it has no steps.
+  std::vector<double> memory_times(const std::vector<scheduler::MeasuredStep>& steps) const;
+
   bench::PoliciesInTurn& modes_;
-  StepCollector collector_;  // group 2 s is the reference before scene s, 2 s + 1 the scene
-  std::vector<size_t> mode_of_scene_;  // in their order
+  StepCollector collector_;
+  std::vector<size_t> references_;  // the first step of each
+  std::vector<Scene> scenes_;       // scene i is between references i and i + 1
 };
 
 }  // namespace valora::cli

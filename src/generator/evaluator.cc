@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 
 #include "api/find_adapter.h"
+#include "base/quantile.h"
 #include "generator/engine_requests.h"
 
 namespace valora::generator {
@@ -47,15 +47,6 @@ Prediction prediction_of(const EngineAnswer& answer, bool multi_label) {
   return prediction;
 }
 
-// Linear interpolation between the two nearest values. seconds must not be empty.
-double quantile(std::vector<double> seconds, double share) {
-  std::ranges::sort(seconds);
-  const double at = share * static_cast<double>(seconds.size() - 1);
-  const auto below = static_cast<size_t>(at);
-  const size_t above = std::min(below + 1, seconds.size() - 1);
-  return std::lerp(seconds[below], seconds[above], at - static_cast<double>(below));
-}
-
 void describe(const std::vector<EngineAnswer>& answers, bool multi_label, Evaluation& evaluation) {
   std::vector<double> latencies;
   for (const EngineAnswer& answer : answers) {
@@ -64,6 +55,7 @@ void describe(const std::vector<EngineAnswer>& answers, bool multi_label, Evalua
     evaluation.completion_tokens += answer.usage.completion_tokens;
     latencies.push_back(answer.seconds);
   }
+  std::ranges::sort(latencies);
   evaluation.latency_p50 = quantile(latencies, 0.5);
   evaluation.latency_p90 = quantile(latencies, 0.9);
 }
