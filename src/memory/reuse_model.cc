@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <numbers>
 
 namespace valora::memory {
 namespace {
@@ -16,8 +17,15 @@ constexpr double kAssumed = 1;
 constexpr double kPooledAdapters = 5;
 constexpr double kPooledKv = 200;
 
-double end_of(int bucket) { return kFirstBucket * std::exp2(0.5 * bucket); }
-double begin_of(int bucket) { return bucket == 0 ? 0 : end_of(bucket - 1); }
+// The ends of the buckets, in seconds.
+constexpr ReuseModel::Row kEnds = [] {
+  ReuseModel::Row ends{kFirstBucket, kFirstBucket * std::numbers::sqrt2};
+  for (size_t b = 2; b < ends.size(); ++b) ends[b] = 2 * ends[b - 2];
+  return ends;
+}();
+
+double end_of(int bucket) { return kEnds[bucket]; }
+double begin_of(int bucket) { return bucket == 0 ? 0 : kEnds[bucket - 1]; }
 
 // It falls with the idle time, as LRU has it.
 double assumed_rate(int bucket) { return 0.5 / (end_of(bucket) + 5); }
@@ -28,7 +36,9 @@ int doublings(uint32_t count) { return count > 1 ? std::bit_width(count - 1) : 0
 
 int ReuseModel::bucket_of(double idle) {
   if (idle < kFirstBucket) return 0;
-  return std::min(kBuckets - 1, static_cast<int>(2 * std::log2(idle / kFirstBucket)) + 1);
+  const int doublings = std::ilogb(idle / kFirstBucket);
+  const int bucket = std::min(kBuckets - 1, 2 * doublings + 1);
+  return bucket < kBuckets - 1 && idle >= end_of(bucket) ? bucket + 1 : bucket;
 }
 
 int ReuseModel::group_of(const AdapterNode& node, Slot slot) {
@@ -68,16 +78,20 @@ ReuseModel::Row ReuseModel::smoothed(const Row& row) {
 
 // rates: visits per second of an idle node, by bucket.
 ReuseModel::Row ReuseModel::log_rates_of(const Row& rates) {
-  Row used;  // the share of the nodes that reach a bucket which is visited in it
-  for (int b = 0; b < kBuckets; ++b) used[b] = -std::expm1(-rates[b] * (end_of(b) - begin_of(b)));
+  Row used;   // the share of the nodes that reach a bucket which is visited in it
+  Row stays;  // mean seconds of these nodes in the bucket
+  for (int b = 0; b < kBuckets; ++b) {
+    used[b] = -std::expm1(-rates[b] * (end_of(b) - begin_of(b)));
+    stays[b] = used[b] / rates[b];
+  }
   Row logs;
   for (int from = 0; from < kBuckets; ++from) {
     double left = 1, visits = 0, time = 0, best = 0;
     for (int b = from; b < kBuckets; ++b) {
       visits += left * used[b];
-      time += left * used[b] / rates[b];
+      time += left * stays[b];
       left *= 1 - used[b];
-      best = std::max(best, visits / time);
+      if (visits > best * time) best = visits / time;
     }
     logs[from] = std::log(best);
   }
@@ -94,13 +108,19 @@ void ReuseModel::refresh_kind(int first_group, double pooled_weight) {
   }
   visits = smoothed(visits);
   seconds = smoothed(seconds);
+  Row pooled;
+  for (int b = 0; b < kBuckets; ++b)
+    pooled[b] = (visits[b] + kAssumed) / (seconds[b] + kAssumed / assumed_rate(b));
+  const Row pooled_logs = log_rates_of(pooled);
   for (int g = first_group; g < first_group + kGroupsOfAKind; ++g) {
+    if (visits_[g] == Row{} && seconds_[g] == Row{}) {  // as most groups of most loads
+      log_rates_[g] = pooled_logs;
+      continue;
+    }
     const Row own_visits = smoothed(visits_[g]), own_seconds = smoothed(seconds_[g]);
     Row rates;
-    for (int b = 0; b < kBuckets; ++b) {
-      const double pooled = (visits[b] + kAssumed) / (seconds[b] + kAssumed / assumed_rate(b));
-      rates[b] = (own_visits[b] + pooled_weight) / (own_seconds[b] + pooled_weight / pooled);
-    }
+    for (int b = 0; b < kBuckets; ++b)
+      rates[b] = (own_visits[b] + pooled_weight) / (own_seconds[b] + pooled_weight / pooled[b]);
     log_rates_[g] = log_rates_of(rates);
   }
 }

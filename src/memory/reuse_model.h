@@ -13,6 +13,9 @@ namespace valora::memory {
 
 class ReuseModel {
  public:
+  static constexpr int kBuckets = 32;  // of idle times, two per doubling
+  using Row = std::array<double, kBuckets>;
+
   // By their visits in the window.
   static int group_of(const AdapterNode& node, Slot slot);
   // Prefixes of several sequences by their visits, those of one conversation by its turns. All
@@ -39,8 +42,6 @@ class ReuseModel {
 
  private:
   static constexpr int kGroupsOfAKind = 8;
-  static constexpr int kBuckets = 32;  // of idle times, two per doubling
-  using Row = std::array<double, kBuckets>;
   using Table = std::array<Row, 2 * kGroupsOfAKind>;  // adapters, then KV
 
   static int bucket_of(double idle);

@@ -1,6 +1,8 @@
 #include "bench/trace/simulated_trace.h"
 
 #include <algorithm>
+#include <atomic>
+#include <thread>
 
 namespace valora::bench {
 namespace {
@@ -72,28 +74,65 @@ class StepWatch {
   double weights_seconds_ = 0;
 };
 
+// What one server did.
+struct Share {
+  Status status;
+  sim::SimulationReport report;
+  double weights_seconds = 0;
+};
+
+Share run_server(const sim::SimulationConfig& config, const std::vector<sim::Arrival>& arrivals,
+                 Timeline* timeline) {
+  Share share;
+  StepWatch watch(config.scheduler.costs, timeline);
+  auto report = sim::simulate(config, arrivals, config.scheduler.costs, std::ref(watch));
+  if (report.ok())
+    share.report = std::move(report).value();
+  else
+    share.status = report.error();
+  share.weights_seconds = watch.weights_seconds();
+  return share;
+}
+
+// The servers know nothing of each other: each core takes the next one. So the figures do not
+// depend on the number of cores.
+std::vector<Share> run_servers(const sim::SimulationConfig& config,
+                               const std::vector<std::vector<sim::Arrival>>& parts,
+                               Timeline* timeline) {
+  std::vector<Share> shares(parts.size());
+  std::atomic<size_t> next = 0;
+  const auto work = [&] {
+    for (size_t i = next++; i < parts.size(); i = next++)
+      shares[i] = run_server(config, parts[i], i == 0 ? timeline : nullptr);
+  };
+  const size_t cores = std::max(1U, std::thread::hardware_concurrency());
+  std::vector<std::jthread> others;
+  for (size_t i = 1; i < std::min(cores, parts.size()); ++i) others.emplace_back(work);
+  work();
+  others.clear();
+  return shares;
+}
+
 }  // namespace
 
 Result<TraceSummary> run_simulated(const TraceSystem& system, const SimulatedServer& server,
                                    std::span<const sim::Arrival> arrivals, double ttft_target,
                                    int replicas, Timeline* timeline) {
   const sim::SimulationConfig config = config_of(system, server, arrivals);
+  const std::vector<std::vector<sim::Arrival>> parts = split(arrivals, replicas);
+  const std::vector<Share> shares = run_servers(config, parts, timeline);
   std::vector<ServedAnswer> answers;
   size_t failed = 0;
-  TraceSummary changes;
-  for (const auto& part : split(arrivals, replicas)) {
-    StepWatch watch(config.scheduler.costs, timeline);
-    VALORA_TRY(report, sim::simulate(config, part, config.scheduler.costs, std::ref(watch)));
-    append(part, report, answers, failed);
-    changes.switches += report.switches;
-    changes.merges += report.merges;
-    changes.weights_seconds += watch.weights_seconds();
-    timeline = nullptr;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    VALORA_CHECK(shares[i].status);
+    append(parts[i], shares[i].report, answers, failed);
   }
   TraceSummary summary = summary_of(answers, failed, ttft_target);
-  summary.switches = changes.switches;
-  summary.merges = changes.merges;
-  summary.weights_seconds = changes.weights_seconds;
+  for (const Share& share : shares) {
+    summary.switches += share.report.switches;
+    summary.merges += share.report.merges;
+    summary.weights_seconds += share.weights_seconds;
+  }
   return summary;
 }
 
