@@ -21,7 +21,7 @@ struct MemoryStats {
   int64_t block_bytes = 0;
   int total = 0, free = 0;
   int adapter_blocks = 0;
-  int history_blocks = 0;  // KV that no request uses
+  int history_blocks = 0;  // KV that no request uses, and what is still being read
   int running_blocks = 0;  // KV that requests use
   int invalid_blocks = 0;  // KV whose adapter is not in the pool
   int swap_total = 0, swap_used = 0;

@@ -14,9 +14,9 @@ class StepCollector {
  public:
   void operator()(const scheduler::StepReport& report) {
     constexpr int kWarmUp = 6;  // steps that do not count
-    if (report.run_seconds <= 0 || ++seen_ <= kWarmUp) return;
+    if (report.cost_seconds <= 0 || ++seen_ <= kWarmUp) return;
     const std::lock_guard lock(mutex_);
-    steps_.push_back({report.shape, report.run_seconds});
+    steps_.push_back({report.shape, report.cost_seconds});
   }
   size_t size() const {
     const std::lock_guard lock(mutex_);

@@ -95,7 +95,7 @@ Result<std::unique_ptr<TraceEngine>> TraceEngine::start(
     warm_up(target, made->adapters_);
   }
   ops::set_low_rank_products(nullptr);
-  engine->set_step_probe(std::ref(made->steps_));
+  if (setting.fits_costs) engine->set_step_probe(std::ref(made->steps_));
   made->engine_ = std::move(engine);
   return made;
 }
@@ -114,6 +114,7 @@ TraceOutcome TraceEngine::run(size_t system, const std::vector<sim::Arrival>& ar
   ++runs_;
   policies_->take(system);
   ops::set_low_rank_products(products_[system].get());
+  engine_->forget_merged();
   const EngineStats before = engine_->stats();
   TraceOutcome outcome;
   std::optional<TimelineObserver> observer;

@@ -30,14 +30,15 @@ struct TraceOutcome {
 
 struct LiveTrace {
   EngineOptions engine;
-  int picture_size = 224;  // pixels of each side
-  double timeline = 0;     // seconds per interval; 0: none
-  double ttft_target = 6;  // seconds
+  int picture_size = 224;   // pixels of each side
+  double timeline = 0;      // seconds per interval; 0: none
+  bool fits_costs = false;  // keeps the steps for fitted_costs()
+  double ttft_target = 6;   // seconds
 };
 
-// An engine on which systems run in turn, each with its policy and operators. What a run leaves is
-// there for the next one, as in a server that has run for a while: the pool is full of KV that
-// nobody finds, and merged weights may still exist.
+// An engine on which systems run in turn, each with its policy and operators. A run finds no merged
+// weights of another one, but a pool full of KV that nobody finds, as in a server that has run for
+// a while.
 class TraceEngine {
  public:
   // adapters: by AdapterId of the arrivals; each one is loaded and runs once. Errors are those of
@@ -51,7 +52,8 @@ class TraceEngine {
   // requests.
   TraceOutcome run(size_t system, const std::vector<sim::Arrival>& arrivals,
                    std::function<void(size_t)> progress);
-  // What the steps of all runs so far cost. Errors are those of scheduler::fit_costs().
+  // What the steps of all runs so far cost, if LiveTrace::fits_costs. Errors are those of
+  // scheduler::fit_costs().
   Result<scheduler::CostFile> fitted_costs() const;
 
  private:

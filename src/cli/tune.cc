@@ -212,9 +212,11 @@ void print_costs(const TunedCosts& tuned) {
   fmt::print("  an adapter of rank 16 beside the weights {:.2f} ms, and {:.4f} per token\n",
              1e3 * (c.segment + 16 * c.rank), 1e3 * 16 * c.token_rank);
   fmt::print("  a merge of rank 16 {:.1f} ms\n", 1e3 * (c.merge + 16 * c.merged_rank));
-  fmt::print("error on {} steps that were not fitted: median {:.1f} %, 95th percentile {:.1f} %\n",
-             tuned.steps - tuned.file.fitted.steps, 100 * tuned.file.fitted.error_median,
-             100 * tuned.file.fitted.error_p95);
+  fmt::print(
+      "error on {} steps left out of the fit, each at the memory speed measured around it: median "
+      "{:.1f} %, 95th percentile {:.1f} %\n",
+      tuned.steps - tuned.file.fitted.steps, 100 * tuned.file.fitted.error_median,
+      100 * tuned.file.fitted.error_p95);
   fmt::print(
       "  corrected by each step, as a server does: median {:.1f} %, 95th percentile {:.1f} %\n",
       100 * tuned.corrected.error_median, 100 * tuned.corrected.error_p95);

@@ -65,6 +65,11 @@ class EngineCore final : scheduler::StepListener {
   Result<bool> pin(const memory::AdapterNeed& need);
   void unpin(const memory::AdapterNeed& need) { (void)pool_.keep(need, false); }
   void forget_adapter(const Digest& content) { pool_.forget(content); }
+  // As if no adapter had been merged. Only while idle().
+  void forget_merged() {
+    runner_->forget_merged();
+    scheduler_.forget_merged();
+  }
   // Time of merging and restoring so far.
   double merge_seconds() const;
   // Scheduler::check(). For tests.

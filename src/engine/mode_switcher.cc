@@ -66,6 +66,12 @@ const models::MergedWeights* ModeSwitcher::use(
   return place_ == MergePlace::kShadow ? &merged_ : nullptr;
 }
 
+void ModeSwitcher::forget() {
+  in_use_ = nullptr;
+  restore();
+  held_ = nullptr;
+}
+
 void ModeSwitcher::merge(const std::shared_ptr<const LoadedAdapter>& adapter) {
   restore();
   held_ = nullptr;

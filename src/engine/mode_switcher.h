@@ -44,6 +44,8 @@ class ModeSwitcher {
   // written. The merged adapter is kept alive. If a call throws, the next one restores a consistent
   // state. Throws LostWeights if the checkpoint's files changed and kInPlace needs them.
   const models::MergedWeights* use(const std::shared_ptr<const LoadedAdapter>& adapter);
+  // As if no adapter had been merged: the next use() of one merges it. Throws as use().
+  void forget();
   // The adapter of the last use(); null: the base model.
   const std::shared_ptr<const LoadedAdapter>& in_use() const { return in_use_; }
   const ModeStats& stats() const { return stats_; }

@@ -42,6 +42,11 @@ class Runner final : public scheduler::StepExecutor {
   // No request is left: drops what was encoded for them.
   void rest() { visuals_.want({}); }
 
+  // Between steps.
+  void forget_merged() {
+    if (switcher_) switcher_->forget();
+  }
+
   const VisualEncoder& visuals() const { return visuals_; }
   const ModeSwitcher* switcher() const { return switcher_.get(); }  // may be null
 

@@ -70,6 +70,21 @@ void ServingEngine::set_step_probe(StepProbe probe) {
   probe_ = std::move(probe);
 }
 
+void ServingEngine::forget_merged() {
+  std::promise<void> done;
+  post([&](EngineCore& core) {
+    try {
+      core.forget_merged();
+      publish();     // its caller may look at the statistics
+    } catch (...) {  // LostWeights: the engine ends, and its caller must not wait
+      done.set_exception(std::current_exception());
+      throw;
+    }
+    done.set_value();
+  });
+  done.get_future().get();
+}
+
 CostKey ServingEngine::cost_key() const {
   return valora::cost_key(loaded_.model->spec(), loaded_.dtype, device_);
 }

@@ -53,6 +53,9 @@ class ServingEngine final : public Engine {
   // the costs of steps.
   using StepProbe = std::function<void(const scheduler::StepReport&)>;
   void set_step_probe(StepProbe probe);
+  // The base weights are in use, as at the start, and no adapter is merged. Only while no request
+  // is there. Waits for the engine thread. For measuring.
+  void forget_merged();
   // What the key of a file of step costs says of this engine.
   CostKey cost_key() const;
 

@@ -81,6 +81,28 @@ TEST_P(ModeTest, AnswersAsUnmergedServingDoes) {
   EXPECT_GT(stats.merge_seconds, 0);
 }
 
+TEST_P(ModeTest, AfterForgettingMergedWeightsTheBaseAnswersAndTheNextMergeIsMade) {
+  const auto adapted = with(base_, {{"one", 1}});
+  const std::vector<GenerateRequest> all_adapted(6, adapted);
+  start_in(SchedulingPolicy::kUnmerged);
+  const auto base = tokens_of(base_);
+  const auto one = answers_to(all_adapted);
+  engine_.reset();
+  start_in(GetParam().policy, GetParam().merge);
+  EXPECT_EQ(answers_to(all_adapted), one);
+  EXPECT_EQ(engine_->check(), "");  // waits for the last step
+  const uint64_t merges = engine_->stats().merges;
+  ASSERT_GT(merges, 0u);
+  engine_->forget_merged();
+  EXPECT_EQ(engine_->check(), "");
+  EXPECT_EQ(tokens_of(base_), base);
+  EXPECT_EQ(engine_->check(), "");
+  EXPECT_EQ(engine_->stats().merges, merges);
+  EXPECT_EQ(answers_to(all_adapted), one);
+  EXPECT_EQ(engine_->check(), "");
+  EXPECT_GT(engine_->stats().merges, merges);
+}
+
 TEST_P(ModeTest, ANameLoadedAgainWhileItIsMergedAnswersByItsNewContent) {
   start_in(SchedulingPolicy::kUnmerged);
   const auto old_one = tokens_of(with(base_, {{"one", 1}})),

@@ -20,7 +20,9 @@ template <typename Change>
 void DependencyTree::change(KvNode& node, Change&& apply) {
   KvNode* at = &node;
   bool was_busy = at->busy(), was_idle = at->idle();
+  const bool was_held = node.held;
   apply();
+  counts_.held_kv += static_cast<int32_t>(node.held) - static_cast<int32_t>(was_held);
   while (true) {
     counts_.idle_kv += static_cast<int32_t>(at->idle()) - static_cast<int32_t>(was_idle);
     relist(*at);

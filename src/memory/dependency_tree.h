@@ -101,6 +101,7 @@ class DependencyTree {
     int32_t idle_kv = 0;              // pool blocks of idle KV nodes
     int32_t leaving = 0;              // of these, of leaving nodes
     int32_t kv = 0;                   // pool blocks of KV nodes
+    int32_t held_kv = 0;              // of these, of nodes that sequences refer to
     int32_t adapter_blocks = 0;       // pool blocks of adapters
     int32_t idle_adapter_blocks = 0;  // of these, of adapters that are neither pinned nor loading
     int32_t adapters = 0;             // adapters in the pool

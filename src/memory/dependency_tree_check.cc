@@ -90,6 +90,7 @@ std::string DependencyTree::check() const {
     if (std::string error = check_node(node); !error.empty()) return error;
     counts.kv += node.present() ? 1 : 0;
     counts.idle_kv += node.idle() ? 1 : 0;
+    counts.held_kv += node.held ? 1 : 0;
     counts.leaving += node.leaving ? 1 : 0;
     swapped += node.swapped != kNoBlock ? 1 : 0;
     leaves += node.leaf >= 0 ? 1 : 0;
@@ -111,8 +112,9 @@ std::string DependencyTree::check() const {
   if (leaves != leaves_.size())
     return fmt::format("{} idle leaves are listed as {}", leaves, leaves_.size());
   const auto counted = [](const Counts& c) {
-    return fmt::format("{} kv, {} idle, {} leaving, {} of {} adapters, {} idle", c.kv, c.idle_kv,
-                       c.leaving, c.adapter_blocks, c.adapters, c.idle_adapter_blocks);
+    return fmt::format("{} kv, {} held, {} idle, {} leaving, {} of {} adapters, {} idle", c.kv,
+                       c.held_kv, c.idle_kv, c.leaving, c.adapter_blocks, c.adapters,
+                       c.idle_adapter_blocks);
   };
   if (counted(counts) != counted(counts_))
     return counted(counts) + " are counted as " + counted(counts_);

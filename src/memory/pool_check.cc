@@ -11,8 +11,8 @@ PoolStats Pool::stats() const {
   stats.total = total_blocks();
   stats.free = arena_.free_blocks();
   stats.adapter_blocks = counts.adapter_blocks;
-  stats.history_blocks = counts.idle_kv;
-  stats.running_blocks = arena_.used_blocks() - counts.adapter_blocks - counts.idle_kv;
+  stats.history_blocks = counts.kv - counts.held_kv;
+  stats.running_blocks = arena_.used_blocks() - counts.adapter_blocks - stats.history_blocks;
   stats.invalid_blocks = config_.dependencies ? 0 : tree_.invalid_kv();
   stats.swap_total = swap_.total_blocks();
   stats.swap_used = swap_.used_blocks();

@@ -183,6 +183,24 @@ TEST(PoolSwap, AReadyRequestHoldsItsPrefix) {
   EXPECT_EQ(world.pool.available_blocks(), 12);
 }
 
+TEST(PoolSwap, WhatIsBeingReadIsNotCountedAsInUse) {
+  World world({.blocks = 12, .swap_blocks = 20});
+  world.serve({}, count_from(0, 100));
+  press(world);
+  User user;
+  ASSERT_FALSE(world.run(user, count_from(0, 100)));
+  ASSERT_TRUE(world.pool.moving());
+  EXPECT_EQ(world.pool.stats().running_blocks, 0);
+  EXPECT_EQ(world.pool.stats().history_blocks, 6);
+  EXPECT_EQ(check(world.pool, {&user}), "");
+  world.settle();
+  ASSERT_TRUE(world.run(user, count_from(0, 100)));
+  EXPECT_EQ(world.pool.stats().running_blocks, 7);
+  EXPECT_EQ(check(world.pool, {&user}), "");
+  world.end(user);
+  EXPECT_EQ(world.pool.stats().running_blocks, 0);
+}
+
 TEST(PoolSwap, AFailedReadIsComputedAgain) {
   bool broken = false;
   World world({.blocks = 12, .swap_blocks = 20}, failing(MoveKind::kReadKv, broken));

@@ -19,10 +19,6 @@ constexpr double kConverged = 1e-10;
 // Every fifth step.
 bool held_out(size_t step) { return step % 5 == 0; }
 
-double error_of(double predicted, const MeasuredStep& step) {
-  return std::abs(predicted / step.seconds - 1);
-}
-
 FittedCosts with_quantiles(const StepCosts& costs, std::vector<double> errors) {
   std::ranges::sort(errors);
   return {.costs = costs,
@@ -47,6 +43,12 @@ Row relative(const MeasuredStep& step, double free_tokens) {
   for (size_t i = 0; i < kStepCostFields; ++i)
     if (reads_weights(step_cost_fields()[i])) row[i] *= step.memory_time;
   for (double& value : row) value /= step.seconds;
+  return row;
+}
+
+Row row_of(const StepCosts& costs) {
+  Row row{};
+  for (size_t i = 0; i < kStepCostFields; ++i) row[i] = costs.*step_cost_fields()[i].value;
   return row;
 }
 
@@ -129,9 +131,10 @@ Result<FittedCosts> fit_costs(std::span<const MeasuredStep> steps) {
 }
 
 FittedCosts with_errors(const StepCosts& costs, std::span<const MeasuredStep> steps) {
+  const Row row = row_of(costs);
   std::vector<double> errors;
   for (const MeasuredStep& step : steps)
-    errors.push_back(error_of(costs.seconds(step.shape), step));
+    errors.push_back(std::abs(product(relative(step, costs.free_tokens), row) - 1));
   return with_quantiles(costs, std::move(errors));
 }
 
@@ -139,8 +142,9 @@ FittedCosts with_corrected_errors(const StepCosts& costs, std::span<const Measur
   LiveCosts live(costs);
   std::vector<double> errors;
   for (size_t i = 0; i < steps.size(); ++i) {
-    if (held_out(i)) errors.push_back(error_of(live.seconds(steps[i].shape), steps[i]));
-    live.observe(steps[i].shape, steps[i].seconds);
+    const auto& [shape, taken, memory_time] = steps[i];
+    if (held_out(i)) errors.push_back(std::abs(live.seconds(shape) / taken - 1));
+    live.observe(shape, taken);
   }
   return with_quantiles(costs, std::move(errors));
 }

@@ -18,7 +18,8 @@ struct MeasuredStep {
 
 struct FittedCosts {
   StepCosts costs;
-  // |predicted / taken - 1| over the steps that the fit did not see: every fifth one.
+  // |predicted / taken - 1| over the steps that the fit did not see, every fifth one, each
+  // predicted at the speed that memory had then.
   double error_median = 0, error_p95 = 0;
   int steps = 0;  // that the fit saw
 };
@@ -32,8 +33,8 @@ Result<FittedCosts> fit_costs(std::span<const MeasuredStep> steps);
 FittedCosts with_errors(const StepCosts& costs, std::span<const MeasuredStep> steps);
 
 // These costs, with their errors as a server has them, which corrects its costs by each step
-// (live_costs.h): over the steps that fit_costs() does not see, of steps in the order of their
-// time.
+// (live_costs.h) and is not told the speed of memory: over the steps that fit_costs() does not see,
+// of steps in the order of their time.
 FittedCosts with_corrected_errors(const StepCosts& costs, std::span<const MeasuredStep> steps);
 
 }  // namespace valora::scheduler

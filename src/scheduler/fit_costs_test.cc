@@ -99,7 +99,9 @@ TEST(FitCosts, ASlowMemoryIsNoCostOfTheAdaptersThatWereThereThen) {
   ASSERT_TRUE(fitted.ok());
   const auto adapter = [](const StepCosts& costs) { return costs.segment + 64 * costs.rank; };
   EXPECT_NEAR(adapter(fitted->costs) / adapter(kTrue), 1, 0.02);
+  EXPECT_LT(fitted->error_p95, 0.01);
   for (MeasuredStep& step : steps) step.memory_time = 1;
+  EXPECT_GT(with_errors(fitted->costs, steps).error_p95, 0.1);
   const auto misled = fit_costs(steps);
   EXPECT_GT(adapter(misled->costs) / adapter(kTrue), 1.2);
 }

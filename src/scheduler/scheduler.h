@@ -122,7 +122,12 @@ class Scheduler {
   // tokens as computed, and shares full blocks through the prefix cache. Those that it has no
   // memory to share follow after the next step.
   void complete(const StepPlan& plan);
-  // The plan ran in this time, all of it: corrects the costs of steps and of prefill.
+  // As if no adapter had been merged. Call while idle; the executor must forget it, too.
+  void forget_merged();
+  // The requests of the plan, none of which has ended since, took this time of their tenants'.
+  void charge(const StepPlan& plan, Duration time);
+  // Making, running and completing the plan took this time: corrects the costs of steps and of
+  // prefill. The requests of the plan may be gone.
   void note_step(const StepPlan& plan, Duration time);
   // Removes a request in any state and releases its memory. No effect if it is finished.
   void finish(Request& request);
@@ -158,7 +163,6 @@ class Scheduler {
   void count_passed(TimePoint now);
   void take_shape(StepPlan& plan);
   double price(int tokens) const;
-  void charge(const StepPlan& plan, double seconds);
   double prefill_seconds(int tokens) const;
   double running_prefill() const;
   // scheduler_gap.cc

@@ -121,6 +121,13 @@ bool Scheduler::revoke_last_claim(const Request& before) {
   return true;
 }
 
+void Scheduler::forget_merged() {
+  pool_.unclaim(merged_claim_);
+  merged_ = kBaseModel;
+  weights_ = {.in_place = config_.merge_in_place};
+  mode_ = Mode::kUnmerged;
+}
+
 // Keeps the merged adapter in the pool while it is merged.
 void Scheduler::hold_merged(Step& step) {
   const AdapterId wanted = step.plan.merged;

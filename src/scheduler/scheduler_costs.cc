@@ -28,7 +28,6 @@ void Scheduler::take_shape(StepPlan& plan) {
 void Scheduler::note_step(const StepPlan& plan, Duration time) {
   note_gap(plan, seconds(time));
   costs_.observe(plan.shape, seconds(time));
-  charge(plan, seconds(time));
   int tokens = 0;
   for (const StepItem& item : plan.items) tokens += item.tokens > 1 ? item.tokens : 0;
   pool_.note_prefill(tokens, seconds(time));
@@ -43,10 +42,10 @@ double Scheduler::price(int tokens) const {
 }
 
 // The requests of a step share its time by what each of its requests would have taken alone.
-void Scheduler::charge(const StepPlan& plan, double seconds) {
+void Scheduler::charge(const StepPlan& plan, Duration time) {
   double total = 0;
   for (const StepItem& item : plan.items) total += price(item.tokens);
-  const double unit = costs_.known() ? seconds / total : 1;
+  const double unit = costs_.known() ? seconds(time) / total : 1;
   for (const StepItem& item : plan.items) waiting_.serve(*item.request, unit * price(item.tokens));
 }
 

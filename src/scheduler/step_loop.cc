@@ -69,16 +69,19 @@ StepReport StepLoop::step() {
   const TimePoint run_begin = clock_.now();
   auto outputs = run(plan);
   const TimePoint run_end = clock_.now();
-  const bool whole = plan.items.size() == step.planned;
-  if (outputs.ok() && whole) scheduler_.note_step(plan, run_end - run_begin);
+  const bool whole = outputs.ok() && plan.items.size() == step.planned;
+  const Duration preparing = run_begin - step.prepare_begin;
+  if (whole) scheduler_.charge(plan, run_end - begin - preparing);
 
   complete(plan, outputs);
   const TimePoint end = clock_.now();
+  const Duration cost = end - begin - preparing;
+  if (whole) scheduler_.note_step(plan, cost);
   return {.tokens = plan.total_tokens,
           .sequences = static_cast<int>(plan.items.size()),
           .seconds = seconds(end - begin),
           .overhead_seconds = seconds((end - begin) - (run_end - step.prepare_begin)),
-          .run_seconds = outputs.ok() && whole ? seconds(run_end - run_begin) : 0,
+          .cost_seconds = whole ? seconds(cost) : 0,
           .shape = plan.shape};
 }
 

@@ -28,7 +28,9 @@ struct StepReport {
   bool waits_for_copies = false;  // nothing to run until copies under way end
   double seconds = 0;
   double overhead_seconds = 0;  // time outside the executor
-  double run_seconds = 0;       // of StepExecutor::run(), if it ran the whole plan
+  // What the step cost its requests: all of it but StepExecutor::prepare(). 0 if it did not run the
+  // whole plan.
+  double cost_seconds = 0;
   StepShape shape;
 };
 

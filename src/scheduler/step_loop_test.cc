@@ -93,6 +93,7 @@ TEST_F(StepLoopTest, RunsAStepAndReportsItsTimes) {
   EXPECT_EQ(report.sequences, 2);
   EXPECT_DOUBLE_EQ(report.seconds, 0.011);
   EXPECT_DOUBLE_EQ(report.overhead_seconds, 0.001);
+  EXPECT_DOUBLE_EQ(report.cost_seconds, 0.009) << "all but prepare()";
   EXPECT_THAT(outputs_, ElementsAre(1, 2));
   EXPECT_EQ(a->computed_tokens, 20);
   EXPECT_EQ(b->tokens.back(), 7);

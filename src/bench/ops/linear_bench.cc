@@ -60,7 +60,7 @@ Measurement measure_linear(Bench& bench, LinearWeights& weights, int64_t tokens)
       pure("aten", [&] { return at::linear(x, weights.plain->next()); }),
   };
   std::optional<Cycle<at::Tensor>> prepacked;
-  if (has_prepacked_linear()) {
+  if (has_prepacked_linear(weights.dtype)) {
     std::vector<at::Tensor> packs;
     for (size_t i = 0; i < weights.plain->size(); ++i)
       packs.push_back(prepack_linear(weights.plain->next(), tokens));

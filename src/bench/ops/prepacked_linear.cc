@@ -12,10 +12,17 @@ at::Tensor call(const c10::OperatorHandle& op, torch::jit::Stack stack) {
 
 }  // namespace
 
-bool has_prepacked_linear() {
+bool has_prepacked_linear(at::ScalarType dtype) {
   auto& dispatcher = c10::Dispatcher::singleton();
-  return dispatcher.findSchema({"mkldnn::_reorder_linear_weight", ""}) &&
-         dispatcher.findSchema({"mkldnn::_linear_pointwise", ""});
+  if (!dispatcher.findSchema({"mkldnn::_reorder_linear_weight", ""}) ||
+      !dispatcher.findSchema({"mkldnn::_linear_pointwise", ""}))
+    return false;
+  try {
+    (void)prepack_linear(at::zeros({16, 16}, dtype), 1);
+    return true;
+  } catch (const c10::Error&) {  // in bf16 without AVX-512
+    return false;
+  }
 }
 
 at::Tensor prepack_linear(const at::Tensor& w, int64_t tokens) {

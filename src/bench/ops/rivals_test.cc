@@ -92,7 +92,8 @@ TEST(RankRowLoops, EqualPlainLoops) {
 }
 
 TEST(PrepackedLinear, EqualsTheProduct) {
-  if (!has_prepacked_linear()) GTEST_SKIP() << "this libtorch has no prepacked linear";
+  if (!has_prepacked_linear(at::kBFloat16))
+    GTEST_SKIP() << "no prepacked linear with this libtorch on this processor";
   const at::Tensor x = normal_tensor({5, 48}, at::kBFloat16, 1, 1),
                    w = weight_tensor(70, 48, at::kBFloat16, 2);
   const at::Tensor expected = at::mm(wide(x), wide(w).t());

@@ -39,28 +39,30 @@ const std::vector<TraceSystem>& trace_systems() {
        .policy = kDlora,
        .in_place = true,
        .operators = Operators::kDlora,
-       .products = 3.4,
+       .per_adapter = 4.5,
+       .per_token = 3.4,
        .merge = 0.015,
        .restore = 0.027},
       {.name = "Punica system",
        .meaning = "first come, first served, its operators",
        .policy = kUnmerged,
        .operators = Operators::kPunica,
-       .products = 2.3},
+       .per_adapter = 2.6,
+       .per_token = 2.3},
       {.name = "S-LoRA system",
        .meaning = "clusters of 8 adapters, its operators",
        .policy = kUnmerged,
        .max_adapters = 8,
        .operators = Operators::kSlora,
-       .products = 2.7},
+       .per_token = 2.7},
   };
   return all;
 }
 
 scheduler::StepCosts costs_of(const TraceSystem& system, scheduler::StepCosts ours) {
-  ours.segment *= system.products;
-  ours.rank *= system.products;
-  ours.token_rank *= system.products;
+  ours.segment *= system.per_adapter;
+  ours.rank *= system.per_adapter;
+  ours.token_rank *= system.per_token;
   if (system.merge > 0) {
     ours.merge = system.merge;
     ours.merged_rank = 0;

@@ -34,15 +34,17 @@ struct TraceSystem {
   bool asked_only = false;  // runs only if it is named
   // A system with other operators than ours runs on an engine only if it is named.
   Operators operators = Operators::kOurs;
-  // In simulated time: by what the low-rank products take longer than ours, and the seconds of a
-  // merge and of restoring the base; 0: ours. On an engine all merge as the engine does.
-  double products = 1;
+  // In simulated time: by what the low-rank products take longer than ours, per adapter of a step
+  // (most of what decodes pay) and per token (of prompts mostly), and the seconds of a merge and of
+  // restoring the base; 0: ours. On an engine all merge as the engine does.
+  double per_adapter = 1, per_token = 1;
   double merge = 0, restore = 0;
 };
 
 // valora, unmerged, merged, mixture, dlora (its policy with our operators), vllm, valora without
 // prefix caching (VaLoRA's figure 24); then dLoRA, Punica and S-LoRA with operators 3.4, 2.3
-// and 2.7 times as slow (VaLoRA §6.3.2), and dLoRA's merge of 15 and restoring of 27 ms.
+// and 2.7 times as slow per token and 4.5, 2.6 and 1 times per adapter (VaLoRA §6.3.2: on average,
+// and in decode), and dLoRA's merge of 15 and restoring of 27 ms.
 const std::vector<TraceSystem>& trace_systems();
 
 // The costs of a system whose other costs are `ours`.

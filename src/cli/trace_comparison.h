@@ -1,0 +1,34 @@
+// The systems of `valora bench trace` beside each other, at all points of a workload's sweep.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "api/options.h"
+#include "base/result.h"
+#include "bench/live/server_target.h"
+#include "cli/trace_report.h"
+#include "cli/trace_workload.h"
+
+namespace valora::cli {
+
+// On an engine, in simulated time, or on servers.
+struct TraceComparison {
+  EngineOptions engine;
+  TraceWorkload workload;
+  std::string lora_dir;               // of an engine's adapters
+  std::vector<std::string> policies;  // names of bench::trace_systems(); empty: the usual ones
+  std::vector<bench::ServerAddress> servers;  // instead of an engine
+  bool simulated = false;
+  std::string costs;       // of simulated time: a file, or a100
+  std::string fit_costs;   // file to write
+  int picture_size = 224;  // pixels
+  int rank = 16;           // of the adapters in simulated time
+  int rounds = 1;
+  double timeline = 0;  // seconds per interval; 0: none
+};
+
+// One row per point and system. Errors say which option is wrong or what could not be started.
+Result<std::vector<ComparedTrace>> run_comparison(const TraceComparison& comparison);
+
+}  // namespace valora::cli
