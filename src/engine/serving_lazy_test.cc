@@ -30,10 +30,6 @@ class LazyTest : public EngineTest {
     request.adapters = {{name(i), 1}};
     return request;
   }
-  // Takes the room of all that is idle.
-  void press() {
-    for (int i = 0; i < 3; ++i) run(ask(numbered_prompt(200, 40 + 50 * i), 1));
-  }
   std::string file(int i) const { return folders_[i]->file("adapter_model.safetensors"); }
   // The last value becomes NaN.
   void break_values(int i) {
@@ -101,7 +97,6 @@ TEST_F(LazyTest, AFolderThatChangedBeforeItsFirstUseIsRefused) {
 
 TEST_F(LazyTest, AfterItsFirstUseTheContentCounts) {
   write_adapters(2);
-  options_.memory.policy = MemoryPolicy::kLru;  // or what returns often stays
   start_with_blocks(20);
   ASSERT_TRUE(load_lazily(0).ok());
   const auto tokens = tokens_of(request(0));

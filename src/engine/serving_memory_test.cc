@@ -45,10 +45,6 @@ class MemoryTest : public EngineTest {
     if (i % 9 == 8) request.adapters.push_back({name((i + 1) % kAdapters), 1});
     return request;
   }
-  // Takes the room of all that is idle.
-  void press() {
-    for (int i = 0; i < 3; ++i) run(ask(numbered_prompt(200, 40 + 50 * i), 1));
-  }
   bool resident(const std::string& adapter) const {
     for (const AdapterCard& card : engine_->adapters())
       if (card.name == adapter) return card.resident;
@@ -113,7 +109,7 @@ INSTANTIATE_TEST_SUITE_P(
 TEST_F(MemoryTest, AConversationThatWasPressedOutFindsItsPrefixInTheSwapSpace) {
   start_with_blocks(20, 100);
   const GenerateRequest turn = ask(numbered_prompt(100, 3), 4);
-  const auto tokens = tokens_of(turn);
+  const auto tokens = run_slowly(turn).first().tokens;
   press();
   EXPECT_GT(engine_->stats().memory.swap_used, 0);
   const Answer again = run(turn);

@@ -1,6 +1,7 @@
 // Test fixture: a real engine on the tiny checkpoint, driven through the Engine interface.
 #pragma once
 
+#include <atomic>
 #include <future>
 #include <memory>
 #include <numeric>
@@ -56,6 +57,16 @@ inline std::shared_ptr<WaitingSink> gated_sink(Gate& gate, int count = 1) {
   });
 }
 
+// Real time, and more on demand.
+class DelayedClock final : public Clock {
+ public:
+  TimePoint now() const override { return real_clock().now() + delay_.load(); }
+  void advance(Duration d) { delay_ = delay_.load() + d; }
+
+ private:
+  std::atomic<Duration> delay_{Duration{}};
+};
+
 class EngineTest : public ::testing::Test {
  protected:
   EngineTest() {
@@ -66,7 +77,7 @@ class EngineTest : public ::testing::Test {
     options_.memory.pool_bytes = 256 * kTinyBlockBytes;
   }
   void start() {
-    auto engine = ServingEngine::start(options_);
+    auto engine = ServingEngine::start(options_, clock_);
     ASSERT_TRUE(engine.ok()) << engine.error().message;
     engine_ = std::move(engine).value();
   }
@@ -103,6 +114,21 @@ class EngineTest : public ::testing::Test {
     }
     EXPECT_GT(preemptions, 0);
   }
+  // A request of token ids, each of which seems to take 10 ms to compute: far longer than to read
+  // its KV from the swap space, however slow the machine.
+  Answer run_slowly(const GenerateRequest& request) {
+    const auto ids = static_cast<int>(std::get<std::vector<int32_t>>(request.prompt).size());
+    auto sink = std::make_shared<WaitingSink>([this, ids](int tokens) {
+      if (tokens == 1) clock_.advance(ids * std::chrono::milliseconds(10));
+    });
+    submit(request, sink);
+    return sink->wait();
+  }
+  // Needs the whole pool: all that is idle leaves it, whatever it is worth.
+  void press() {
+    const auto blocks = static_cast<int>(*options_.memory.pool_bytes / kTinyBlockBytes);
+    EXPECT_FALSE(run_slowly(ask(numbered_prompt((blocks - 1) * 16, 40), 1)).error);
+  }
   void drain() {
     std::promise<void> done;
     engine_->drain([&] { done.set_value(); });
@@ -118,6 +144,7 @@ class EngineTest : public ::testing::Test {
 
   TempDir model_;
   EngineOptions options_;
+  DelayedClock clock_;
   std::unique_ptr<ServingEngine> engine_;
 };
 
