@@ -45,7 +45,7 @@ void LiveCosts::observe(const StepShape& shape, double seconds) {
     errors_[steps_ % kRemembered] = error;
   ++steps_;
   if (!shape.merges && !shape.restores)
-    return follow(log_running_, seconds / costs_.running_seconds(shape));
+    return follow(log_running_, seconds / costs_.seconds(shape));
   const double known = costs_.seconds(shape) - costs_.running_seconds(shape);
   const double taken = seconds - running_seconds(shape);
   if (known > 0 && taken > 0) follow(log_weights_, taken / known);

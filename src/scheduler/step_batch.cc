@@ -27,6 +27,16 @@ void for_each_in_step(const PolicyState& state, std::span<const RequestIndex> or
   }
 }
 
+// Output tokens that these tokens of the request are worth: one in decode, and for a part of a
+// prompt its share of the steps that are left of it. A part that saves no step brings its first
+// token no nearer.
+double yield_of(const Request& request, int tokens, int budget) {
+  const int left = request.remaining_tokens();
+  const int steps = (left + budget - 1) / budget;
+  const int then = (left - tokens + budget - 1) / budget;
+  return static_cast<double>(steps - then) / steps;
+}
+
 }  // namespace
 
 std::vector<RequestIndex> merged_order(const PolicyState& state,
@@ -52,18 +62,18 @@ StepBatch batch_of(const PolicyState& state, std::span<const RequestIndex> order
   for_each_in_step(state, order, mode, [&](RequestIndex i, int tokens) {
     shaper.add(state[i], tokens);
     ++batch.requests;
-    batch.yields += static_cast<double>(tokens) / state[i].remaining_tokens();
+    batch.yields += yield_of(state[i], tokens, state.token_budget);
   });
   shaper.change(change_to(mode.merged, state.weights));
   batch.shape = shaper.shape();
   return batch;
 }
 
-std::vector<RequestIndex> taken_of(const PolicyState& state, std::span<const RequestIndex> order,
-                                   const StepMode& mode) {
-  std::vector<RequestIndex> taken;
-  for_each_in_step(state, order, mode, [&](RequestIndex i, int) { taken.push_back(i); });
-  return taken;
+std::vector<StepPart> parts_of(const PolicyState& state, std::span<const RequestIndex> order) {
+  std::vector<StepPart> parts;
+  for_each_in_step(state, order, {},
+                   [&](RequestIndex i, int tokens) { parts.push_back({i, tokens}); });
+  return parts;
 }
 
 std::vector<std::pair<AdapterId, int>> count_merges(const PolicyState& state,

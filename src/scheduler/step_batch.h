@@ -30,9 +30,13 @@ std::vector<RequestIndex> merged_order(const PolicyState& state,
 StepBatch batch_of(const PolicyState& state, std::span<const RequestIndex> order,
                    const StepMode& mode);
 
-// The requests that get a place, in order.
-std::vector<RequestIndex> taken_of(const PolicyState& state, std::span<const RequestIndex> order,
-                                   const StepMode& mode);
+// What a request has of a step.
+struct StepPart {
+  RequestIndex request = 0;
+  int tokens = 0;
+};
+// A step of all requests, in this order.
+std::vector<StepPart> parts_of(const PolicyState& state, std::span<const RequestIndex> order);
 
 // Number of requests per adapter that may be merged, adapters by first occurrence, among those that
 // fit into the step.

@@ -12,14 +12,17 @@
 //    that adapter, merged, if that yields merged_gain times as much. The adapter is the one that
 //    most requests are of, if that is more than merged_share of a full batch, or the one whose
 //    merged weights exist. Merged mode is out of the question while a request that it leaves out
-//    starves.
+//    starves, or would have been left out for longer than θ after the step.
 //  - A step is worth its output tokens, and those that would fit into the time of its prompts: this
 //    time must be spent at some step, so putting a prompt off gains nothing.
-//  - Candidates whose weights exist cost nothing to take. Others must first be worth a merge: the
-//    seconds that they would have saved since they became the best add up, and the merge begins
-//    when the sum reaches its cost. So a load whose best weights change all the time never merges.
-//    While more than starving_share of a full batch starves, no merge begins.
+//  - Candidates whose weights exist cost a switch at most, which is part of the step. Others must
+//    first be worth a merge: the seconds that they would have saved since they became the best add
+//    up, and the merge begins when the sum reaches its cost. So a load whose best weights change all
+//    the time never merges.
+//    While more than starving_share of a full batch starves, a merge must save several times its
+//    cost before it begins.
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <unordered_map>
 
@@ -31,15 +34,17 @@ namespace {
 
 // What remains per step of what a target would have saved, once it is not the best any more.
 constexpr double kFades = 0.9;
+// What a merge must save, over its cost, while many requests starve: it delays them further, but
+// where targets are out of reach all starve at all times.
+constexpr double kWhileStarving = 4;
 
 struct Candidate {
   StepMode mode;
   WeightsChange change;
   StepBatch batch;
-  double seconds = 0;  // of the step, without writing weights
+  double seconds = 0;  // of the step with a switch to these weights, but without writing them
   double writing = 0;  // seconds of writing weights
-
-  double rate = 0;  // what the step is worth per second, in output tokens
+  double rate = 0;     // what the step is worth per second, in output tokens
 };
 
 // How far each request is beyond its tolerance.
@@ -54,7 +59,9 @@ class Credits {
     const Request& request = state_[i];
     const bool runs = state_.weights.merged == kBaseModel || request.merge == state_.weights.merged;
     const Duration change = runs ? Duration{} : change_;
-    if (request.tolerance == Duration{}) return request.passed + step_ + change - tolerance_;
+    if (request.tolerance == Duration{})  // no mode is to blame for a step longer than θ
+      return (request.passed > Duration{} ? request.passed + step_ + change : Duration{}) -
+             tolerance_;
     const Duration waited = now_ - std::max(request.arrival, request.last_scheduled);
     return waited + execution(request) + change - request.tolerance;
   }
@@ -82,24 +89,39 @@ class ValoraPolicy final : public Policy {
     PolicyPlan plan{.order = fcfs_order(state), .memory = state.memory};
     if (plan.order.empty() || !state.costs || !state.costs->known()) return plan;
     const std::vector<RequestIndex> starving = take_starving(state, plan.order, now);
-    const std::vector<Candidate> candidates = candidates_of(state, plan.order, starving);
+    const std::vector<StepPart> parts = parts_of(state, plan.order);
+    const std::vector<Candidate> candidates = candidates_of(state, plan.order, parts, starving);
     if (candidates.empty()) return plan;  // no request has room: the scheduler decides
-    const bool may_write =
-        static_cast<double>(starving.size()) <= options_.starving_share * full_batch(state);
-    const Candidate& chosen = choose(candidates, may_write, plan.memory);
+    const bool many_starve =
+        static_cast<double>(starving.size()) > options_.starving_share * full_batch(state);
+    const Candidate& chosen = choose(candidates, many_starve ? kWhileStarving : 1, plan.memory);
     plan.mode = chosen.mode.mode;
     plan.merged = chosen.mode.merged;
-    if (plan.mode == Mode::kMerged) leave_out_others(state, plan);
+    if (plan.mode == Mode::kMerged) leave_out_others(state, parts, plan);
     return plan;
   }
 
  private:
   // Those that would have had a place in the step are passed over.
-  static void leave_out_others(const PolicyState& state, PolicyPlan& plan) {
-    const auto other = [&](RequestIndex i) { return state[i].merge != plan.merged; };
-    plan.passed = taken_of(state, plan.order, {});
-    std::erase_if(plan.passed, [&](RequestIndex i) { return !other(i); });
+  static void leave_out_others(const PolicyState& state, const std::vector<StepPart>& parts,
+                               PolicyPlan& plan) {
+    for (const auto& [i, tokens] : parts)
+      if (state[i].merge != plan.merged) plan.passed.push_back(i);
     plan.order = merged_order(state, plan.order, plan.merged);
+  }
+
+  // Whether the candidate, merged mode, delays the requests that it leaves out by too much.
+  bool delays(const Candidate& merged, const PolicyState& state,
+              const std::vector<StepPart>& parts,
+              const std::vector<RequestIndex>& starving) const {
+    const auto other = [&](RequestIndex i) { return state[i].merge != merged.mode.merged; };
+    const Duration step = from_seconds(merged.seconds + merged.writing);
+    return std::ranges::any_of(starving, other) ||
+           std::ranges::any_of(parts, [&](const StepPart& part) {
+             const Request& request = state[part.request];
+             return other(part.request) && request.tolerance == Duration{} &&
+                    request.passed + step > options_.tolerance;
+           });
   }
 
   static int full_batch(const PolicyState& state) {
@@ -160,22 +182,52 @@ class ValoraPolicy final : public Policy {
            costs.running_seconds({});
   }
 
-  // R_merge of the algorithm: the adapter of the most requests, if it is worth a merge.
-  std::optional<AdapterId> commonest(const PolicyState& state,
-                                     const std::vector<RequestIndex>& order) const {
-    std::unordered_map<AdapterId, int> counts;
-    std::optional<AdapterId> best;
-    int most = 0;
-    for (const RequestIndex i : order) {
-      const AdapterId adapter = state[i].merge;
-      if (adapter == kBaseModel) continue;
-      if (const int count = ++counts[adapter]; count > most) best = adapter, most = count;
+  // Per output token, without the time of prompts if there are others.
+  static double token_seconds_of(const LiveCosts& costs, const StepBatch& batch, double prompts) {
+    const double seconds = costs.running_seconds(batch.shape);
+    if (const int decodes = batch.shape.decode_tokens; decodes > 0)
+      return (seconds - prompts) / decodes;
+    return seconds / batch.yields;
+  }
+
+  // Counts of adapters that may be merged.
+  class Majority {
+   public:
+    void add(AdapterId adapter, int count) {
+      if (adapter == kBaseModel) return;
+      if (const int sum = counts_[adapter] += count; sum > most_) best_ = adapter, most_ = sum;
     }
-    return most > options_.merged_share * full_batch(state) ? best : std::nullopt;
+    // The commonest adapter, if it has more than this.
+    std::optional<AdapterId> above(double bound) const {
+      return most_ > bound ? best_ : std::nullopt;
+    }
+
+   private:
+    std::unordered_map<AdapterId, int> counts_;
+    std::optional<AdapterId> best_;
+    int most_ = 0;
+  };
+
+  // R_merge of the algorithm: the adapter of most requests. Of few and long prompts, it is rather
+  // the adapter of most of the step's tokens.
+  std::array<std::optional<AdapterId>, 2> commonest(const PolicyState& state,
+                                                    const std::vector<RequestIndex>& order,
+                                                    const std::vector<StepPart>& parts) const {
+    Majority requests, tokens;
+    for (const RequestIndex i : order) requests.add(state[i].merge, 1);
+    int all = 0;
+    for (const StepPart& part : parts) {
+      tokens.add(state[part.request].merge, part.tokens);
+      all += part.tokens;
+    }
+    const auto first = requests.above(options_.merged_share * full_batch(state));
+    const auto second = tokens.above(options_.merged_share * all);
+    return {first, second == first ? std::nullopt : second};
   }
 
   std::vector<Candidate> candidates_of(const PolicyState& state,
                                        const std::vector<RequestIndex>& order,
+                                       const std::vector<StepPart>& parts,
                                        const std::vector<RequestIndex>& starving) const {
     std::vector<Candidate> candidates;
     double token_seconds = 0;  // per output token, unmerged
@@ -184,31 +236,33 @@ class ValoraPolicy final : public Policy {
                   .change = change_to(mode.merged, state.weights),
                   .batch = batch_of(state, order, mode)};
       if (c.batch.requests == 0) return;
-      c.seconds = state.costs->running_seconds(c.batch.shape);
-      const double prompts = prompt_seconds(*state.costs, c.batch.shape);
-      if (const int decodes = c.batch.shape.decode_tokens; candidates.empty())
-        token_seconds = decodes > 0 ? (c.seconds - prompts) / decodes : c.seconds / c.batch.yields;
+      const StepShape& shape = c.batch.shape;
+      c.writing = c.change.writes() ? state.costs->weights_seconds(shape) : 0;
+      c.seconds = state.costs->seconds(shape) - c.writing;
+      const double prompts = prompt_seconds(*state.costs, shape);
+      if (candidates.empty()) token_seconds = token_seconds_of(*state.costs, c.batch, prompts);
       c.rate = (c.batch.yields + prompts / token_seconds) / c.seconds;
       if (mode.mode == Mode::kMerged) c.rate /= options_.merged_gain;
-      c.writing = c.change.writes() ? state.costs->weights_seconds(c.batch.shape) : 0;
+      if (mode.mode == Mode::kMerged && delays(c, state, parts, starving)) return;
       candidates.push_back(c);
     };
     consider({Mode::kUnmerged, kBaseModel});
     const auto merging = [&](AdapterId adapter) {
       consider({Mode::kMixture, adapter});
-      if (std::ranges::all_of(starving, [&](RequestIndex i) { return state[i].merge == adapter; }))
-        consider({Mode::kMerged, adapter});
+      consider({Mode::kMerged, adapter});
     };
     const AdapterId held = state.weights.held;
     const bool runs = held != kBaseModel && std::ranges::any_of(order, [&](RequestIndex i) {
                         return state[i].merge == held;
                       });
     if (runs) merging(held);
-    if (const auto adapter = commonest(state, order); adapter && adapter != held) merging(*adapter);
+    for (const auto adapter : commonest(state, order, parts))
+      if (adapter && adapter != held) merging(*adapter);
     return candidates;
   }
 
-  static const Candidate& choose(const std::vector<Candidate>& candidates, bool may_write,
+  // times: what a merge must save, over its cost, before it begins.
+  static const Candidate& choose(const std::vector<Candidate>& candidates, double times,
                                  PolicyMemory& memory) {
     // The best of those that cost the least to take, mostly nothing.
     const Candidate* cheap = &candidates.front();
@@ -224,7 +278,8 @@ class ValoraPolicy final : public Policy {
     }
     if (memory.target != best->mode.merged) memory = {.target = best->mode.merged};
     memory.saved += cheap->seconds * (1 - cheap->rate / best->rate);
-    if (!may_write || memory.saved < best->writing - cheap->writing) return *cheap;
+    const double cost = best->writing - cheap->writing;
+    if (memory.saved < (best->change.writes() ? times * cost : cost)) return *cheap;
     memory = {};
     return *best;
   }

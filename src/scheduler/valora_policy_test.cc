@@ -180,10 +180,71 @@ TEST(ValoraPolicy, DecodesLeaveHalfOfTheSequencesToStarvingPrompts) {
               ElementsAre(1, 2, 3, 4, 9, 10, 11, 12));
 }
 
-TEST(ValoraPolicy, NoMergeBeginsWhileMostOfTheBatchStarves) {
+TEST(ValoraPolicy, WhileMostOfTheBatchStarvesAMergeMustSaveFourTimesItsCost) {
   Queue queue;
   for (int i = 0; i < 4; ++i) queue.decode(kA).passed = 1s;
-  for (int i = 0; i < 40; ++i) EXPECT_EQ(queue.step().mode, Mode::kUnmerged);
+  int unmerged = 0;
+  while (queue.step().mode == Mode::kUnmerged) ASSERT_LT(++unmerged, 100);
+  EXPECT_EQ(unmerged, 49);  // each loses 1.6 ms
+}
+
+// On a slow machine, or with long prompts: what no mode can avoid is no reason against a mode.
+TEST(ValoraPolicy, AStepLongerThanTheToleranceStarvesNobody) {
+  StepCosts costs = kCosts;
+  costs.prefill_token = 1e-3;
+  costs.token_rank = 1e-5;  // of 1,000 tokens 160 ms, far more than a merge
+  Queue queue(costs);
+  queue.wait(kA, 1000);
+  EXPECT_EQ(queue.plan().merged, kA);
+}
+
+TEST(ValoraPolicy, MergedModeLeavesNobodyOutForAStepLongerThanTheTolerance) {
+  StepCosts costs = kCosts;
+  costs.prefill_token = 1e-3;
+  costs.rank = 1e-2;
+  Queue queue(costs);
+  queue.state().weights = {.merged = kA, .held = kA};
+  for (int i = 0; i < 6; ++i) queue.decode(kA);
+  Request& prompt = queue.wait(kA, 100);
+  queue.decode(kB);
+  EXPECT_EQ(queue.plan().mode, Mode::kMerged);
+  prompt.tokens.resize(300);
+  EXPECT_NE(queue.plan().mode, Mode::kMerged);
+}
+
+// Two long prompts of different adapters: neither has most of the requests, but one fills the step.
+TEST(ValoraPolicy, TheAdapterOfMostTokensIsMergedToo) {
+  StepCosts costs = kCosts;
+  costs.token_rank = 1e-5;
+  Queue queue(costs);
+  queue.state().token_budget = 1200;
+  queue.wait(kA, 1000);
+  queue.wait(kB, 1000);
+  EXPECT_EQ(queue.plan().merged, kA);
+}
+
+// A part of the second prompt saves it no step, and delays the first one.
+TEST(ValoraPolicy, APartOfAPromptThatBringsItsFirstTokenNoNearerIsWorthNothing) {
+  Queue queue;
+  queue.state().weights = {.merged = kA, .held = kA};
+  queue.state().token_budget = 1200;
+  queue.wait(kA, 1000);
+  Request& other = queue.wait(kB, 1000);
+  EXPECT_EQ(queue.plan().mode, Mode::kMerged);
+  other.tokens.resize(1400);  // in two steps, or in one after a part of it now
+  EXPECT_NE(queue.plan().mode, Mode::kMerged);
+}
+
+TEST(ValoraPolicy, ASwitchBelongsToTheCostsOfItsStep) {
+  StepCosts costs = kCosts;
+  costs.switching = 1e-3;  // the switch saves 1.6 ms of low-rank products
+  for (const bool dear : {false, true}) {
+    if (dear) costs.switching = 2e-3;
+    Queue queue(costs);
+    queue.state().weights = {.held = kA};
+    for (int i = 0; i < 4; ++i) queue.decode(kA);
+    EXPECT_EQ(queue.plan().merged, dear ? kBaseModel : kA);
+  }
 }
 
 TEST(ValoraPolicy, ALoadThatChangesAllTheTimeIsNotMerged) {
