@@ -67,7 +67,9 @@ struct MediaAccess {
   bool use_proxy = false;          // the environment's http_proxy and https_proxy
 };
 
-inline constexpr double kMediaGap = 0.03;  // seconds
+// The defaults of EngineOptions::max_decode_gap, in seconds, for prompts of text alone and for those
+// with pictures or videos.
+inline constexpr double kTextGap = 0.5, kMediaGap = 0.03;
 
 struct EngineOptions {
   std::string model_path;
@@ -90,8 +92,8 @@ struct EngineOptions {
   int max_num_seqs = 64;
   int max_num_batched_tokens = 2048;
   // while requests decode, a step takes only as many tokens of prompts as fit into this time, or
-  // into three steps without them if that is more; 0: any number. Absent: kMediaGap for prompts
-  // with pictures or videos, any number of others
+  // into three steps without them if that is more; 0: any number. Absent: kTextGap and
+  // kMediaGap
   std::optional<double> max_decode_gap;  // seconds
   // highest number of waiting requests; more get kQueueFull
   int max_waiting = 1024;

@@ -80,7 +80,7 @@ void add_lengths(Command command, EngineOptions& o) {
       "--max-decode-gap", o.max_decode_gap,
       "Seconds between two tokens of a running answer: while there is one, a step takes only as "
       "many tokens of prompts as fit into this time, or into three steps without them if that is "
-      "more; 0: any number (default: 0.03 for prompts with pictures or videos, 0 for others)");
+      "more; 0: any number (default: 0.03 for prompts with pictures or videos, 0.5 for others)");
   command.add_option("--max-lora-rank", o.max_lora_rank, "Highest accepted adapter rank")
       .capture_default_str();
   command.add_flag("!--no-enable-prefix-caching", o.prefix_caching,

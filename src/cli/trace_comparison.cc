@@ -146,7 +146,7 @@ Result<Ground> ground_of(const TraceComparison& comparison) {
   ground.server = {.costs = costs,
                    .max_num_seqs = comparison.engine.max_num_seqs,
                    .max_num_batched_tokens = comparison.engine.max_num_batched_tokens,
-                   .max_decode_gap = comparison.engine.max_decode_gap.value_or(0),
+                   .max_decode_gap = comparison.engine.max_decode_gap.value_or(kTextGap),
                    .max_media_gap = comparison.engine.max_decode_gap.value_or(kMediaGap),
                    .tolerance = comparison.engine.scheduling.tolerance,
                    .early_abort = comparison.engine.scheduling.early_abort,

@@ -230,7 +230,7 @@ Status ServingEngine::make_core(std::unique_ptr<scheduler::Policy> policy) {
     notes_.push_back("costs of steps: " + known.source);
   const CoreConfig config{{.max_num_seqs = options_.max_num_seqs,
                            .max_num_batched_tokens = options_.max_num_batched_tokens,
-                           .max_decode_gap = options_.max_decode_gap.value_or(0),
+                           .max_decode_gap = options_.max_decode_gap.value_or(kTextGap),
                            .max_media_gap = options_.max_decode_gap.value_or(kMediaGap),
                            .max_waiting = std::max(4096, 4 * options_.max_waiting),
                            .costs = known.costs,

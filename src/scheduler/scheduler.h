@@ -23,9 +23,8 @@ namespace valora::scheduler {
 struct SchedulerConfig {
   int max_num_seqs = 64;              // per step; capped at max_num_batched_tokens
   int max_num_batched_tokens = 2048;  // per step
-  // While requests decode, a step takes only as many tokens of prompts as fit into this time, or
-  // into kGapSteps steps without them if that is more. 0: any number; then max_media_gap is the
-  // bound for prompts with media alone.
+  // While requests decode, a step takes only as many tokens of prompts without and with media as
+  // fit into these times, or into kGapSteps steps without prompts if that is more. 0: any number.
   double max_decode_gap = 0, max_media_gap = 0;  // seconds
   int max_waiting = 1024;
   // How long requests may pass one that came first, because there is no room for its adapters.
@@ -166,8 +165,8 @@ class Scheduler {
   double prefill_seconds(int tokens) const;
   double running_prefill() const;
   // scheduler_gap.cc
-  double gap_bound() const;  // seconds; 0: none
-  bool gap_bounds(const Request& request) const;
+  double gap_bound(const Request& request) const;  // seconds; 0: none
+  bool bounds_gaps() const;
   void limit_prefill(Step& step, std::span<Request* const> running) const;
   int prefill_room(const Step& step, const Request& request) const;
   static void count_prefill(Step& step, const Request& request, int tokens);

@@ -7,31 +7,32 @@
 
 namespace valora::scheduler {
 
-double Scheduler::gap_bound() const {
-  return config_.max_decode_gap > 0 ? config_.max_decode_gap : config_.max_media_gap;
+double Scheduler::gap_bound(const Request& request) const {
+  return request.identity.media.empty() ? config_.max_decode_gap : config_.max_media_gap;
 }
 
-bool Scheduler::gap_bounds(const Request& request) const {
-  return config_.max_decode_gap > 0 || !request.identity.media.empty();
+bool Scheduler::bounds_gaps() const {
+  return (config_.max_decode_gap > 0 || config_.max_media_gap > 0) && costs_.known();
 }
 
 void Scheduler::limit_prefill(Step& step, std::span<Request* const> running) const {
-  if (gap_bound() <= 0 || !costs_.known()) return;
+  if (!bounds_gaps()) return;
   StepShaper decodes(step.plan.mode, step.plan.merged);
   for (const Request* request : running)
     if (request->remaining_tokens() == 1) decodes.add(*request, 1);
   const StepShape shape = decodes.shape();
   if (shape.decode_tokens == 0) return;
   const double decode = config_.costs.running_seconds(shape) * std::exp(log_decode_);
-  step.most_seconds = std::max(gap_bound(), kGapSteps * decode);
+  step.free_seconds = kGapSteps * decode;
   step.limited = std::move(decodes);
 }
 
 // The first prompt of a step gets some tokens even if the limit has no room for them.
 int Scheduler::prefill_room(const Step& step, const Request& request) const {
   const int most = std::min(request.remaining_tokens(), step.budget);
-  if (most <= 1 || !step.limited || !gap_bounds(request)) return most;
-  const double seconds = step.most_seconds / std::exp(log_mixed_);
+  const double bound = gap_bound(request);
+  if (most <= 1 || !step.limited || bound <= 0) return most;
+  const double seconds = std::max(bound, step.free_seconds) / std::exp(log_mixed_);
   const auto fits = [&](int tokens) {
     StepShaper shaper = *step.limited;
     shaper.add(request, tokens);
@@ -59,7 +60,7 @@ void Scheduler::count_prefill(Step& step, const Request& request, int tokens) {
 void Scheduler::note_gap(const StepPlan& plan, double seconds) {
   constexpr double kNewest = 0.5;  // a prompt is few steps
   const StepShape& shape = plan.shape;
-  if (gap_bound() <= 0 || !costs_.known() || seconds <= 0) return;
+  if (!bounds_gaps() || seconds <= 0) return;
   if (shape.decode_tokens == 0 || shape.merges || shape.restores) return;
   // A few tokens of prompts say nothing of what many take.
   if (shape.prefill_tokens > 0 && shape.prefill_tokens < kLeastChunk) return;

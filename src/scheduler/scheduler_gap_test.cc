@@ -36,7 +36,7 @@ class SchedulerGapTest : public ::testing::Test {
     start(gap, costs, media_gap);
     const auto decode = add(1);
     step();
-    const auto prompt = add_picture(500);
+    const auto prompt = media_gap > 0 ? add_picture(500) : add(500);
     for (int i = 0; i < 40; ++i) step();
     scheduler_->finish(*decode);
     scheduler_->finish(*prompt);
@@ -131,6 +131,15 @@ TEST_F(SchedulerGapTest, ABoundForMediaHoldsForPromptsWithPicturesAlone) {
   EXPECT_THAT(step(), ElementsAre(Pair(1, 1), Pair(2, 40)));
   add(100);
   EXPECT_THAT(step(), ElementsAre(Pair(1, 1), Pair(2, 40), Pair(3, 100)));
+}
+
+TEST_F(SchedulerGapTest, PromptsWithAndWithoutPicturesHaveBoundsOfTheirOwn) {
+  start_known(0.090, kGapCosts, 0.050);
+  add(1);
+  step();
+  add_picture(100);
+  add(100);
+  EXPECT_THAT(step(), ElementsAre(Pair(1, 1), Pair(2, 40), Pair(3, 40)));
 }
 
 TEST_F(SchedulerGapTest, ContextCounts) {

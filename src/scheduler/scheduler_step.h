@@ -17,8 +17,9 @@ struct Scheduler::Step {
   std::vector<Request*> order;
   size_t tail = 0;  // preemption candidates are before this index of `order`
   int budget = 0;
-  // Under a limit of the gap between tokens: seconds of this step, and what is in it.
-  double most_seconds = 0;
+  // Under a limit of the gap between tokens: the seconds that this step may take in any case, and
+  // what is in it.
+  double free_seconds = 0;
   std::optional<StepShaper> limited;  // absent: no limit
   bool prefills = false;              // tokens of a prompt are in `limited`
   bool short_of_memory = false;       // nothing more is admitted
