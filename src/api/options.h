@@ -67,8 +67,8 @@ struct MediaAccess {
   bool use_proxy = false;          // the environment's http_proxy and https_proxy
 };
 
-// The defaults of EngineOptions::max_decode_gap, in seconds, for prompts of text alone and for those
-// with pictures or videos.
+// The defaults of EngineOptions::max_decode_gap, in seconds, for prompts of text alone and for
+// those with pictures or videos.
 inline constexpr double kTextGap = 0.5, kMediaGap = 0.03;
 
 struct EngineOptions {

@@ -17,10 +17,9 @@
 //    time must be spent at some step, so putting a prompt off gains nothing.
 //  - Candidates whose weights exist cost a switch at most, which is part of the step. Others must
 //    first be worth a merge: the seconds that they would have saved since they became the best add
-//    up, and the merge begins when the sum reaches its cost. So a load whose best weights change all
-//    the time never merges.
-//    While more than starving_share of a full batch starves, a merge must save several times its
-//    cost before it begins.
+//    up, and the merge begins when the sum reaches its cost. So a load whose best weights change
+//    all the time never merges. While more than starving_share of a full batch starves, a merge
+//    must save several times its cost before it begins.
 #include <algorithm>
 #include <array>
 #include <optional>
@@ -43,8 +42,9 @@ struct Candidate {
   WeightsChange change;
   StepBatch batch;
   double seconds = 0;  // of the step with a switch to these weights, but without writing them
-  double writing = 0;  // seconds of writing weights
-  double rate = 0;     // what the step is worth per second, in output tokens
+  // Seconds of writing weights: also those that it overwrites, if requests will want them again.
+  double writing = 0;
+  double rate = 0;  // what the step is worth per second, in output tokens
 };
 
 // How far each request is beyond its tolerance.
@@ -111,8 +111,7 @@ class ValoraPolicy final : public Policy {
   }
 
   // Whether the candidate, merged mode, delays the requests that it leaves out by too much.
-  bool delays(const Candidate& merged, const PolicyState& state,
-              const std::vector<StepPart>& parts,
+  bool delays(const Candidate& merged, const PolicyState& state, const std::vector<StepPart>& parts,
               const std::vector<RequestIndex>& starving) const {
     const auto other = [&](RequestIndex i) { return state[i].merge != merged.mode.merged; };
     const Duration step = from_seconds(merged.seconds + merged.writing);
@@ -230,6 +229,10 @@ class ValoraPolicy final : public Policy {
                                        const std::vector<StepPart>& parts,
                                        const std::vector<RequestIndex>& starving) const {
     std::vector<Candidate> candidates;
+    const AdapterId held = state.weights.held;
+    const bool runs = held != kBaseModel && std::ranges::any_of(order, [&](RequestIndex i) {
+                        return state[i].merge == held;
+                      });
     double token_seconds = 0;  // per output token, unmerged
     const auto consider = [&](StepMode mode) {
       Candidate c{.mode = mode,
@@ -237,8 +240,9 @@ class ValoraPolicy final : public Policy {
                   .batch = batch_of(state, order, mode)};
       if (c.batch.requests == 0) return;
       const StepShape& shape = c.batch.shape;
-      c.writing = c.change.writes() ? state.costs->weights_seconds(shape) : 0;
+      if (c.change.writes()) c.writing = state.costs->weights_seconds(shape);
       c.seconds = state.costs->seconds(shape) - c.writing;
+      if (c.change.merges && runs) c.writing *= 2;
       const double prompts = prompt_seconds(*state.costs, shape);
       if (candidates.empty()) token_seconds = token_seconds_of(*state.costs, c.batch, prompts);
       c.rate = (c.batch.yields + prompts / token_seconds) / c.seconds;
@@ -251,10 +255,6 @@ class ValoraPolicy final : public Policy {
       consider({Mode::kMixture, adapter});
       consider({Mode::kMerged, adapter});
     };
-    const AdapterId held = state.weights.held;
-    const bool runs = held != kBaseModel && std::ranges::any_of(order, [&](RequestIndex i) {
-                        return state[i].merge == held;
-                      });
     if (runs) merging(held);
     for (const auto adapter : commonest(state, order, parts))
       if (adapter && adapter != held) merging(*adapter);
@@ -278,8 +278,7 @@ class ValoraPolicy final : public Policy {
     }
     if (memory.target != best->mode.merged) memory = {.target = best->mode.merged};
     memory.saved += cheap->seconds * (1 - cheap->rate / best->rate);
-    const double cost = best->writing - cheap->writing;
-    if (memory.saved < (best->change.writes() ? times * cost : cost)) return *cheap;
+    if (memory.saved < times * (best->writing - cheap->writing)) return *cheap;
     memory = {};
     return *best;
   }

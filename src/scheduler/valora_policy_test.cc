@@ -223,6 +223,18 @@ TEST(ValoraPolicy, TheAdapterOfMostTokensIsMergedToo) {
   EXPECT_EQ(queue.plan().merged, kA);
 }
 
+TEST(ValoraPolicy, WhatAMergeOverwritesMustBeMergedAgain) {
+  StepCosts costs = kCosts;
+  costs.token_rank = 2e-6;  // of the prompt 32 ms
+  Queue queue(costs);
+  queue.wait(kB, 1000);
+  EXPECT_EQ(queue.plan().merged, kB);
+  queue.state().weights = {.merged = kA, .held = kA};
+  EXPECT_EQ(queue.plan().merged, kB) << "no request is of the merged adapter";
+  queue.decode(kA);
+  EXPECT_NE(queue.plan().merged, kB);
+}
+
 // A part of the second prompt saves it no step, and delays the first one.
 TEST(ValoraPolicy, APartOfAPromptThatBringsItsFirstTokenNoNearerIsWorthNothing) {
   Queue queue;
