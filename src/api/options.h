@@ -34,7 +34,7 @@ struct SchedulingOptions {
   double tolerance = 0.2;       // seconds that a mode may delay a request: θ of Algorithm 1
   double merged_share = 0.5;    // of a full batch, above which an adapter is merged
   double merged_gain = 1.1;     // merged mode's tokens per second, in those of all requests
-  double starving_share = 0.5;  // of a full batch, up to which a merge is begun
+  double starving_share = 0.5;  // of a full batch; while more starve, a merge must save more
   int max_adapters = 0;         // of vllm and unmerged; 0: vllm 1, unmerged any number
   // Refuse a waiting request (kUnavailable) once its first token cannot come within its target.
   bool early_abort = false;

@@ -45,7 +45,7 @@ void add_scheduling(Command command, SchedulingOptions& s) {
   number("--merged-gain", s.merged_gain,
          "By how much more tokens per second merged mode must yield than serving all requests");
   number("--starving-share", s.starving_share,
-         "Share of a full batch that may starve while valora merges an adapter");
+         "Share of a full batch; while more starve, a merge must save four times its cost");
   command
       .add_option("--max-adapters-per-step", s.max_adapters,
                   "Adapters per step of vllm; from which on unmerged prefers requests of these; 0: "

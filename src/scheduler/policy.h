@@ -63,7 +63,7 @@ struct PolicyOptions {
   // tolerance of its own. dlora: how long it may leave one out at a time.
   Duration tolerance = std::chrono::milliseconds(200);
   double merged_share = 0.5;    // of a full batch, above which one adapter is merged
-  double starving_share = 0.5;  // of a full batch, up to which a merge is begun
+  double starving_share = 0.5;  // of a full batch; while more starve, a merge must save more
   // By how much more tokens per second merged mode must yield than serving all requests. Below some
   // 10 % the requests that it leaves out lose what the others gain.
   double merged_gain = 1.1;

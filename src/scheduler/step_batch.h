@@ -11,7 +11,7 @@ struct StepBatch {
   StepShape shape;
   int requests = 0;
   // Output tokens that the step is worth: one per request in decode, and for a part of a prompt its
-  // share of what is left of it.
+  // share of the steps that are left of it, which is nothing if it saves no step.
   double yields = 0;
 };
 

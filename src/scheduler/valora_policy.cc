@@ -6,15 +6,17 @@
 //    it cannot run in that mode, the time to change it. Starving requests come first, those
 //    farthest beyond θ before others. A request with a latency target has waited since its last
 //    step or its arrival. Any other one has waited while merged mode left it out, in total: so the
-//    modes delay it by at most θ and one step, while a queue that is longer than the machine can
-//    serve does not forbid merged mode.
+//    modes delay it by at most θ, while neither a queue that is longer than the machine can serve
+//    nor a step that takes longer than θ forbids merged mode.
 //  - Candidates: all requests unmerged; all, with an adapter merged (mixture); only the requests of
 //    that adapter, merged, if that yields merged_gain times as much. The adapter is the one that
-//    most requests are of, if that is more than merged_share of a full batch, or the one whose
-//    merged weights exist. Merged mode is out of the question while a request that it leaves out
-//    starves, or would have been left out for longer than θ after the step.
-//  - A step is worth its output tokens, and those that would fit into the time of its prompts: this
-//    time must be spent at some step, so putting a prompt off gains nothing.
+//    most requests are of, or most tokens of the step, if that is more than merged_share of a full
+//    batch, or the one whose merged weights exist. Merged mode is out of the question while a
+//    request that it leaves out starves, or would have been left out for longer than θ after the
+//    step.
+//  - A step is worth its output tokens (step_batch.h), and those that would fit into the time of
+//  its
+//    prompts: this time must be spent at some step, so putting a prompt off gains nothing.
 //  - Candidates whose weights exist cost a switch at most, which is part of the step. Others must
 //    first be worth a merge: the seconds that they would have saved since they became the best add
 //    up, and the merge begins when the sum reaches its cost. So a load whose best weights change
@@ -26,6 +28,7 @@
 #include <unordered_map>
 
 #include "scheduler/fcfs_order.h"
+#include "scheduler/starving.h"
 #include "scheduler/step_batch.h"
 
 namespace valora::scheduler {
@@ -47,38 +50,6 @@ struct Candidate {
   double rate = 0;  // what the step is worth per second, in output tokens
 };
 
-// How far each request is beyond its tolerance.
-class Credits {
- public:
-  Credits(const PolicyState& state, TimePoint now, Duration tolerance, Duration step,
-          Duration change)
-      : state_(state), now_(now), tolerance_(tolerance), step_(step), change_(change) {}
-
-  // Positive: it starves.
-  Duration beyond(RequestIndex i) const {
-    const Request& request = state_[i];
-    const bool runs = state_.weights.merged == kBaseModel || request.merge == state_.weights.merged;
-    const Duration change = runs ? Duration{} : change_;
-    if (request.tolerance == Duration{})  // no mode is to blame for a step longer than θ
-      return (request.passed > Duration{} ? request.passed + step_ + change : Duration{}) -
-             tolerance_;
-    const Duration waited = now_ - std::max(request.arrival, request.last_scheduled);
-    return waited + execution(request) + change - request.tolerance;
-  }
-
- private:
-  // Until its next token: a prompt may take several steps.
-  Duration execution(const Request& request) const {
-    const int tokens = request.remaining_tokens();
-    if (tokens <= 1) return step_;
-    return std::max(step_, from_seconds(state_.costs->running_seconds({.prefill_tokens = tokens})));
-  }
-
-  const PolicyState& state_;
-  const TimePoint now_;
-  const Duration tolerance_, step_, change_;
-};
-
 class ValoraPolicy final : public Policy {
  public:
   explicit ValoraPolicy(const PolicyOptions& options) : options_(options) {}
@@ -88,7 +59,8 @@ class ValoraPolicy final : public Policy {
   PolicyPlan plan(const PolicyState& state, TimePoint now) const override {
     PolicyPlan plan{.order = fcfs_order(state), .memory = state.memory};
     if (plan.order.empty() || !state.costs || !state.costs->known()) return plan;
-    const std::vector<RequestIndex> starving = take_starving(state, plan.order, now);
+    const std::vector<RequestIndex> starving =
+        take_starving(state, plan.order, options_.tolerance, now);
     const std::vector<StepPart> parts = parts_of(state, plan.order);
     const std::vector<Candidate> candidates = candidates_of(state, plan.order, parts, starving);
     if (candidates.empty()) return plan;  // no request has room: the scheduler decides
@@ -125,53 +97,6 @@ class ValoraPolicy final : public Policy {
 
   static int full_batch(const PolicyState& state) {
     return std::min<int>(state.max_sequences, static_cast<int>(state.size()));
-  }
-
-  // The starving requests, those farthest beyond their tolerance first. Moves them to the front of
-  // the order, but decodes stay before prefills: a decode takes one token of the step, a prefill
-  // may take them all. They leave at least half of the step's sequences to starving prefills. If
-  // several tenants wait, waiting requests keep their order, or one that floods the queue with
-  // requests that starve would go before all others.
-  std::vector<RequestIndex> take_starving(const PolicyState& state,
-                                          std::vector<RequestIndex>& order, TimePoint now) const {
-    const StepBatch now_running = batch_of(state, order, {Mode::kUnmerged, kBaseModel});
-    const Duration step = from_seconds(state.costs->running_seconds(now_running.shape));
-    const Duration change = from_seconds(state.costs->weights_seconds({.switches = true}));
-    const Credits credits(state, now, options_.tolerance, step, change);
-    std::vector<std::pair<Duration, RequestIndex>> decodes, others;
-    std::vector<RequestIndex> fresh_decodes, rest, starving;
-    for (const RequestIndex i : order) {
-      const bool waits = i >= state.running.size();
-      const bool decode = !waits && state[i].remaining_tokens() <= 1;
-      const Duration beyond = credits.beyond(i);
-      const bool starves = beyond > Duration{};
-      if (starves) starving.push_back(i);
-      if (decode && !starves)
-        fresh_decodes.push_back(i);
-      else if (starves || (waits && state.contended))
-        (decode ? decodes : others).emplace_back(beyond, i);
-      else
-        rest.push_back(i);
-    }
-    const auto farthest_first = [&](const auto& a, const auto& b) {
-      const int pa = state[a.second].priority, pb = state[b.second].priority;
-      return pa != pb ? pa < pb : a.first > b.first;
-    };
-    std::ranges::stable_sort(decodes, farthest_first);
-    if (!state.contended) std::ranges::stable_sort(others, farthest_first);
-    const size_t reserved = std::min<size_t>(starving.size() - decodes.size(),
-                                             static_cast<size_t>(state.max_sequences) / 2);
-    const auto limit = static_cast<size_t>(state.max_sequences) - reserved;
-    order.clear();
-    for (const auto& [beyond, i] : decodes) order.push_back(i);
-    const size_t before = std::min(fresh_decodes.size(), limit - std::min(limit, order.size()));
-    order.insert(order.end(), fresh_decodes.begin(),
-                 fresh_decodes.begin() + static_cast<ptrdiff_t>(before));
-    for (const auto& [beyond, i] : others) order.push_back(i);
-    order.insert(order.end(), fresh_decodes.begin() + static_cast<ptrdiff_t>(before),
-                 fresh_decodes.end());
-    order.insert(order.end(), rest.begin(), rest.end());
-    return starving;
   }
 
   // The part of a step that prompts take.
