@@ -15,8 +15,7 @@
 //    request that it leaves out starves, or would have been left out for longer than θ after the
 //    step.
 //  - A step is worth its output tokens (step_batch.h), and those that would fit into the time of
-//  its
-//    prompts: this time must be spent at some step, so putting a prompt off gains nothing.
+//    its prompts: this time must be spent at some step, so putting a prompt off gains nothing.
 //  - Candidates whose weights exist cost a switch at most, which is part of the step. Others must
 //    first be worth a merge: the seconds that they would have saved since they became the best add
 //    up, and the merge begins when the sum reaches its cost. So a load whose best weights change
