@@ -78,7 +78,7 @@ struct EngineOptions {
   std::string served_name;  // empty: model_path
   ComputeDtype dtype = ComputeDtype::kAuto;
   DeviceKind device = DeviceKind::kCpu;
-  int threads = 0;  // compute threads; 0: one per core
+  int threads = 0;  // compute threads; 0: one per core, fewer while other programs keep cores busy
   // Another thread of this process also computes, alternating with the engine. The engine then ends
   // its helper threads while it is idle.
   bool shares_cores = false;

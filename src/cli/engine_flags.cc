@@ -165,7 +165,9 @@ void add_engine_flags(Command command, EngineOptions& o, bool model_required) {
   command.add_option("--tiles", o.tiles,
                      "Tile table for CPU matrix products (default: the one written by `valora "
                      "tune`, else the shipped one)");
-  command.add_option("--threads", o.threads, "Compute threads; 0: one per core")
+  command
+      .add_option("--threads", o.threads,
+                  "Compute threads; 0: one per core, fewer while other programs keep cores busy")
       .capture_default_str();
   add_lengths(command, o);
   add_memory(command, o.memory);

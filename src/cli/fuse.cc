@@ -193,7 +193,8 @@ void add_fuse(Command app, std::function<int()>& run) {
   c.add_option("--seed", o.seed, "Random seed").capture_default_str();
   add_named_option(c, "--dtype", o.engine.dtype, parse_dtype,
                    "Data type of the computation: auto, float32 or bfloat16");
-  c.add_option("--threads", o.engine.threads, "Compute threads; 0: one per core")
+  c.add_option("--threads", o.engine.threads,
+               "Compute threads; 0: one per core, fewer while other programs keep cores busy")
       .capture_default_str();
   c.add_option("--chat-template", o.engine.chat_template,
                "Jinja chat template file, instead of the model folder's template");

@@ -230,7 +230,9 @@ Status tune_costs_of(const Flags& flags) {
   CostTuning tuning{.engine = {}, .seconds = seconds_of(flags)};
   tuning.engine.model_path = flags.model;
   tuning.engine.dtype = flags.dtype;
-  tuning.engine.threads = flags.threads.value_or(0);
+  // Fixed: costs hold for one number of threads.
+  const int threads = flags.threads.value_or(0);
+  tuning.engine.threads = threads > 0 ? threads : at::get_num_threads();
   Result<TunedCosts> tuned = [&] {
     ProgressBar bar;
     return tune_costs(tuning, [&](double done, const std::string& what) {

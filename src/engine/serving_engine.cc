@@ -5,6 +5,7 @@
 #include <future>
 
 #include "base/log.h"
+#include "ops/compute_threads.h"
 #include "ops/parallel.h"
 
 namespace valora {
@@ -220,15 +221,18 @@ void ServingEngine::publish() {
 
 void ServingEngine::run() {
   const c10::InferenceMode no_gradients;
+  std::optional<ops::ComputeThreads> threads;
+  if (options_.threads == 0 && device_.is_cpu()) threads.emplace();
   bool running = true;
   while (running) {
     try {
       running = run_commands();
       if (!running)
         core_->fail_all(stopped_);
-      else if (healthy_)
+      else if (healthy_) {
+        if (threads) threads->adjust();
         step();
-      else
+      } else
         core_->fail_all(died_);
     } catch (const std::bad_alloc&) {
       // Not of a request: those end in the step loop. Memory's wishes, or an observer's.

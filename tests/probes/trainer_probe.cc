@@ -1,6 +1,6 @@
 // Runs one training, for comparisons with transformers + PEFT.
 //
-// stdin:  {"model", "dtype", "threads", "output": folder of the adapter to write,
+// stdin:  {"model", "dtype", "threads": 0: adaptive, "output": folder of the adapter to write,
 //          "init": PEFT folder to start from (optional), "checkpoint": file (optional),
 //          "rank", "alpha", "targets": ["decoder" | "projector" | "vision"…],
 //          "heads": [{"name", "labels", "multi_label"}], "options": {any of TrainingOptions},
@@ -14,6 +14,7 @@
 #include <iostream>
 #include <iterator>
 
+#include "base/log.h"
 #include "generator/train/peft_writer.h"
 #include "generator/train/trainer.h"
 #include "probe_request.h"
@@ -91,7 +92,8 @@ Result<Json> run(const Json& json) {
   VALORA_TRY(dtype, parse_dtype(json.value("dtype", "float32")));
   engine.dtype = dtype;
   engine.fetch.allowed_local_path = "/";
-  at::set_num_threads(json.value("threads", 1));
+  engine.threads = json.value("threads", 1);
+  if (engine.threads > 0) at::set_num_threads(engine.threads);
   VALORA_TRY(model, TrainableModel::open(engine));
   const adapters::ModuleTable& modules = model->loaded.model->spec().modules;
   VALORA_TRY(shape, read_shape(json, modules));
@@ -144,6 +146,7 @@ Json run_or_error(const Json& json) {
 }  // namespace valora::generator
 
 int main() {
+  valora::set_up_logging("warning");
   const std::string text{std::istreambuf_iterator<char>(std::cin), {}};
   const valora::Json answer = valora::generator::run_or_error(valora::Json::parse(text));
   std::cout << answer.dump() << std::endl;

@@ -17,6 +17,9 @@ from transformers import (
 DECODER = dict(vocab_size=151936, hidden_size=896, intermediate_size=4864, num_hidden_layers=24,
                num_attention_heads=14, num_key_value_heads=2, max_position_embeddings=32768, rms_norm_eps=1e-6,
                rope_theta=1e6, tie_word_embeddings=True, bos_token_id=None, eos_token_id=151645)
+# The decoder of the demo's size, for training runs of small models, whose launches take microseconds.
+SMALL = DECODER | dict(vocab_size=1280, hidden_size=192, intermediate_size=512, num_hidden_layers=5, num_attention_heads=6,
+                       num_key_value_heads=2, eos_token_id=1202)
 TOWER = dict(depth=32, embed_dim=1280, hidden_size=896, num_heads=16, mlp_ratio=4, patch_size=14,
              spatial_merge_size=2, temporal_patch_size=2)
 LINEARS = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
@@ -26,17 +29,18 @@ VISUAL = ["<|object_ref_start|>", "<|object_ref_end|>", "<|box_start|>", "<|box_
 SPLIT = r"""(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"""
 
 
-def write_tokenizer(folder):
+def write_tokenizer(folder, decoder=DECODER):
     """One token per byte, with Qwen2's special tokens at their ids. The benchmarks do not measure text processing."""
+    first = decoder["eos_token_id"] - SPECIAL.index("<|im_end|>")
     tokens = sorted(pre_tokenizers.ByteLevel.alphabet())
-    tokens += [f"unused{i}" for i in range(len(tokens), 151643)]  # the special tokens' ids follow the vocabulary
+    tokens += [f"unused{i}" for i in range(len(tokens), first)]  # the special tokens' ids follow the vocabulary
     tokenizer = Tokenizer(models.BPE(vocab={c: i for i, c in enumerate(tokens)}, merges=[]))
     tokenizer.normalizer = normalizers.NFC()
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence([
         pre_tokenizers.Split(Regex(SPLIT), "isolated"), pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)])
     tokenizer.decoder = decoders.ByteLevel()
     data = json.loads(tokenizer.to_str())
-    ids = dict(enumerate(SPECIAL + VISUAL, 151643))
+    ids = dict(enumerate(SPECIAL + VISUAL, first))
     data["added_tokens"] = [dict(id=i, content=c, single_word=False, lstrip=False, rstrip=False, normalized=False,
                                  special=True) for i, c in sorted(ids.items())]
     with open(os.path.join(folder, "tokenizer.json"), "w") as file:
@@ -52,28 +56,28 @@ def write_preprocessor(folder):
                        image_std=[0.26862954, 0.26130258, 0.27577711]), file)
 
 
-def build(tower):
+def build(tower, decoder=DECODER):
     torch.manual_seed(0)
     torch.set_default_dtype(torch.bfloat16)
     try:
         if not tower:
-            return Qwen2ForCausalLM(Qwen2Config(**DECODER)).eval()
-        config = Qwen2VLConfig(text_config=DECODER | {"rope_scaling": {"type": "mrope", "mrope_section": [16, 8, 8]}},
+            return Qwen2ForCausalLM(Qwen2Config(**decoder)).eval()
+        config = Qwen2VLConfig(text_config=decoder | {"rope_scaling": {"type": "mrope", "mrope_section": [16, 8, 8]}},
                                vision_config=TOWER)
         return Qwen2VLForConditionalGeneration(config).eval()
     finally:
         torch.set_default_dtype(torch.float32)
 
 
-def make(folder, tower, adapters, rank):
+def make(folder, tower, adapters, rank, decoder=DECODER):
     """Writes FOLDER/model and FOLDER/adapter-I once; returns the model folder and the adapters' folders."""
     model_dir = os.path.join(folder, "model")
     dirs = [os.path.join(folder, f"adapter-{i}") for i in range(adapters)]
     if all(os.path.exists(os.path.join(d, "adapter_config.json")) for d in dirs):
         return model_dir, dirs
-    model = build(tower)
+    model = build(tower, decoder)
     model.save_pretrained(model_dir)
-    write_tokenizer(model_dir)
+    write_tokenizer(model_dir, decoder)
     write_preprocessor(model_dir)
     # Language model only: a list would also match the tower's modules of the same names.
     targets = r".*layers\.\d+\.(self_attn|mlp)\.(" + "|".join(LINEARS) + ")"

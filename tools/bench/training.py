@@ -6,9 +6,15 @@ PEFT under torch.autocast), on samples of one length, so that neither side pads.
 prints its samples per second, excluding the first step, and its peak memory.
 
     .venv/bin/python tools/bench/training.py --rounds 3
+
+With --busy, rounds are repeated beside that many programs that keep a core busy each; --threads 0 takes a thread per core,
+and valora runs once more with one thread:
+
+    .venv/bin/python tools/bench/training.py --small --threads 0 --busy 0 1 2 --steps 200 --dtype float32
 """
 
 import argparse
+import contextlib
 import json
 import random
 import resource
@@ -32,9 +38,20 @@ def samples(options):
     return [(text(options.prompt), text(options.answer)) for _ in range(options.batch)]
 
 
-def valora(options, folder):
+@contextlib.contextmanager
+def busy_programs(count):
+    running = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(count)]
+    try:
+        yield
+    finally:
+        for program in running:
+            program.kill()
+            program.wait()
+
+
+def valora(options, folder, threads):
     made = [{"prompt": prompt, "answer": answer} for prompt, answer in samples(options)]
-    request = {"model": str(folder), "dtype": options.dtype, "threads": options.threads, "output": str(options.work / "trained"),
+    request = {"model": str(folder), "dtype": options.dtype, "threads": threads, "output": str(options.work / "trained"),
                "rank": options.rank, "alpha": 2 * options.rank, "targets": ["decoder"], "sources": [{"samples": made}],
                "options": {"steps": options.steps, "batch": options.batch, "tokens_per_pass": 1 << 20, "learning_rate": 1e-4,
                            "recompute": options.recompute}}
@@ -45,7 +62,7 @@ def valora(options, folder):
 
 
 def rate(step_seconds, batch):
-    return batch / statistics.median(step_seconds[1:])
+    return batch / statistics.mean(step_seconds[1:])
 
 
 def peft_child(options, folder):
@@ -54,7 +71,8 @@ def peft_child(options, folder):
     from peft import LoraConfig, get_peft_model
     from tokenizers import Tokenizer
     from transformers import AutoModelForCausalLM
-    torch.set_num_threads(options.threads)
+    if options.threads:
+        torch.set_num_threads(options.threads)
     torch.manual_seed(0)
     dtype = {"bfloat16": torch.bfloat16, "float32": torch.float32}[options.dtype]
     model = AutoModelForCausalLM.from_pretrained(folder, dtype=dtype, attn_implementation="sdpa")
@@ -96,24 +114,39 @@ def main():
     parser.add_argument("--prompt", type=int, default=96, help="tokens")
     parser.add_argument("--answer", type=int, default=31, help="tokens, without the end token")
     parser.add_argument("--rank", type=int, default=16)
-    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--threads", type=int, default=2, help="0: one per core")
+    parser.add_argument("--small", action="store_true", help="a decoder of the demo's size")
+    parser.add_argument("--busy", type=int, nargs="+", default=[0], metavar="N", help="programs that keep a core busy")
     parser.add_argument("--dtype", default="bfloat16", choices=["bfloat16", "float32"])
     parser.add_argument("--recompute", action="store_true", help="activation checkpointing on both sides")
     parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
-    model, _ = checkpoints.make(options.work / "qwen2-0.5b", False, 8, 16)
+    name, decoder = ("small", checkpoints.SMALL) if options.small else ("qwen2-0.5b", checkpoints.DECODER)
+    model, _ = checkpoints.make(options.work / name, False, 8, 16, decoder)
     if options.child:
         return peft_child(options, Path(model))
-    runs = {"valora": [], "transformers + PEFT": []}
-    for i in range(options.rounds):
-        for name, run in (("valora", lambda: valora(options, model)), ("transformers + PEFT", lambda: peft(options))):
-            runs[name].append(run())
-            print(f"round {i + 1}: {name}: {json.dumps(runs[name][-1])}", flush=True)
+    sides = {"valora": lambda: valora(options, model, options.threads), "transformers + PEFT": lambda: peft(options)}
+    if options.busy != [0]:
+        sides["valora, 1 thread"] = lambda: valora(options, model, 1)
+    for busy in options.busy:
+        runs = {name: [] for name in sides}
+        with busy_programs(busy):
+            for i in range(options.rounds):
+                for name, run in sides.items():
+                    runs[name].append(run())
+                    print(f"round {i + 1}, {busy} busy programs: {name}: {json.dumps(runs[name][-1])}", flush=True)
+        report(options, busy, runs)
+
+
+def report(options, busy, runs):
     medians = {name: statistics.median(r["samples_per_second"] for r in rows) for name, rows in runs.items()}
     tokens = options.prompt + options.answer + 1
+    print(f"{busy} busy programs:")
     for name, rows in runs.items():
-        print(f"{name}: {medians[name]:.2f} samples/s, {medians[name] * tokens:.0f} tokens/s, {max(r['peak_bytes'] for r in rows) / 2**30:.2f} GiB")
-    print(f"ratio: {medians['valora'] / medians['transformers + PEFT']:.2f}")
+        ratios = [own["samples_per_second"] / r["samples_per_second"] for own, r in zip(runs["valora"], rows, strict=True)]
+        print(f"  {name}: {medians[name]:.2f} samples/s, {medians[name] * tokens:.0f} tokens/s, "
+              f"{max(r['peak_bytes'] for r in rows) / 2**30:.2f} GiB; valora is {statistics.median(ratios):.2f} times as fast "
+              f"({min(ratios):.2f} to {max(ratios):.2f})")
 
 
 if __name__ == "__main__":

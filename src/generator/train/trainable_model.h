@@ -25,6 +25,7 @@ struct TrainableModel {
   models::LoadedModel loaded;
   std::unique_ptr<Frontend> frontend;
   at::Device device = at::kCPU;
+  bool adaptive_threads = false;  // fewer while other programs use the cores
   int64_t max_tokens = 0;
 };
 

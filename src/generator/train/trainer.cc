@@ -7,6 +7,7 @@
 #include "engine/runner.h"
 #include "generator/train/sampler.h"
 #include "generator/train/schedule.h"
+#include "ops/compute_threads.h"
 
 namespace valora::generator {
 namespace {
@@ -143,9 +144,12 @@ Result<TrainingResult> Trainer::train(AdapterParameters& parameters,
       static_cast<int64_t>(std::ceil(options_.warmup * static_cast<double>(options_.steps)));
   double seconds_training = 0;
   int64_t samples = 0;
+  std::optional<ops::ComputeThreads> threads;
+  if (model_.adaptive_threads) threads.emplace();
   bool stopped =
       callbacks.evaluate && options_.evaluate_every > 0 && state.worse >= options_.patience;
   while (state.step < options_.steps && !stopped) {
+    if (threads) threads->adjust();
     const TimePoint begin = clock_.now();
     std::vector<const Example*> examples;
     for (const SamplePlace& place : sampler.step(state.step))
