@@ -84,7 +84,7 @@ StepPlan Scheduler::plan(const MediaReady& media) {
 
 void Scheduler::fill(Step& step, const MediaReady& media) {
   begin_step(step, media, clock_.now());
-  running_short_ = false;
+  lacks_memory_ = false;
   for (size_t i = 0; i < step.order.size(); ++i) {
     if (step.budget == 0 || static_cast<int>(step.plan.items.size()) == config_.max_num_seqs) break;
     Request& request = *step.order[i];
@@ -96,10 +96,12 @@ void Scheduler::fill(Step& step, const MediaReady& media) {
       admit(step, request);
     }
   }
-  if (step.plan.items.empty() && step.refused && !step.prepares) {
+  const auto stands_still = [&] { return step.plan.items.empty() && !step.prepares; };
+  if (step.refused && stands_still()) {
     asking_ = step.refused;
     admit_by_force(step, *step.refused);
   }
+  if (running_.empty() && step.admitted.empty() && stands_still()) serve_first(step);
 }
 
 void Scheduler::begin_step(Step& step, const MediaReady& media, TimePoint now) {
@@ -109,7 +111,7 @@ void Scheduler::begin_step(Step& step, const MediaReady& media, TimePoint now) {
   step.budget = config_.max_num_batched_tokens;
   count_passed(now);
   const std::vector<Request*> running = find_runnable(media);
-  const std::vector<Request*> ready = start_preparing(step, claim_waiting(step, now));
+  const std::vector<Request*> ready = start_preparing(step, claim_waiting(step));
   int64_t free_blocks = pool_.available_blocks();  // and what ready requests hold of it
   for (const Request* request : ready)
     free_blocks += static_cast<int64_t>(request->claim.prefix.blocks.size());
@@ -150,7 +152,7 @@ void Scheduler::place_running(Step& step, size_t position) {
   while (true) {
     const memory::Room room = pool_.reserve(request.table, request.computed_tokens + tokens);
     if (room == memory::Room::kReserved) break;
-    step.short_of_memory = running_short_ = true;
+    step.short_of_memory = lacks_memory_ = true;
     if (room == memory::Room::kSoon) return;
     if (revoke_last_claim(request)) continue;
     Request* victim = next_victim(step, position);

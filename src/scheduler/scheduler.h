@@ -173,11 +173,16 @@ class Scheduler {
   void note_gap(const StepPlan& plan, double seconds);
   void note_end(TimePoint now);
   struct Ahead;
+  struct Asked;
   bool comes_too_late(Request& request, Ahead& ahead, TimePoint now);
   // scheduler_claims.cc
   void look_at_queue();
-  std::vector<Request*> claim_waiting(Step& step, TimePoint now);
+  std::vector<Request*> claim_waiting(Step& step);
+  bool may_ask(const Request& request, Asked& asked) const;
+  void ask(Step& step, Request& request, Asked& asked);
   memory::Readiness claim(Request& request);
+  memory::Readiness claim_by_force(Request& request);
+  void serve_first(Step& step);
   bool revoke_last_claim(const Request& before);
   void hold_merged(Step& step);
   void place_running(Step& step, size_t position);
@@ -221,7 +226,8 @@ class Scheduler {
   // The merged adapter is kept in the pool: mixture mode subtracts it from other requests.
   AdapterId merged_ = kBaseModel;
   memory::Claim merged_claim_;
-  bool running_short_ = false;  // a running request got no memory in the last plan
+  // A running request, or the first one while none ran, got no memory in the last plan.
+  bool lacks_memory_ = false;
 };
 
 }  // namespace valora::scheduler

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "scheduler/scheduler.h"
 #include "scheduler/scheduler_step.h"
@@ -50,59 +51,95 @@ void Scheduler::look_at_queue() {
   window_ = std::move(window);
 }
 
+// Whether a request may ask for what it needs, after those before it.
+bool Scheduler::may_ask(const Request& request, Asked& asked) const {
+  const bool first = !std::exchange(asked.any, true);
+  if (!request.claim.ready && !request.claim.holds() && asked.full) return false;
+  const bool fits = asked.room > 0 && asked.slots-- > 0;
+  // Who is first may always ask if nothing runs: the others wait for it.
+  if (request.claim.ready || (first && running_.empty())) return true;
+  if (!fits) return false;
+  // Nothing more is brought in while those that are to run lack memory: it would take what the
+  // others give back.
+  const bool brings = pool_.swaps() || !request.identity.adapters.empty();
+  return !lacks_memory_ || !brings;
+}
+
+void Scheduler::ask(Step& step, Request& request, Asked& asked) {
+  asked.room -= memory::blocks_for(static_cast<int64_t>(request.tokens.size())) + 1 -
+                static_cast<int64_t>(request.claim.prefix.blocks.size());
+  const Readiness readiness = claim(request);
+  note_wait(request, readiness, step.now);
+  if (readiness != Readiness::kFull) request.full_since.reset();
+  switch (readiness) {
+    case Readiness::kReady: asked.ready.push_back(&request); break;
+    case Readiness::kFull:
+      if (!request.full_since) request.full_since = step.now;
+      if (asked.full) break;
+      asked.full = &request;
+      asked.ready_before_full = asked.ready.size();
+      break;
+    case Readiness::kFailed: step.plan.failed.push_back({&request, *request.claim.error}); break;
+    case Readiness::kLoadingAdapter:
+    case Readiness::kLoadingKv: break;
+  }
+}
+
 // The requests that could run now, in the order of the queue. Each other one asks for what it
 // needs, in the order of priority, until one finds no room. Ready requests may pass that one until
 // its patience ends; then none passes it, and those behind it give back what they claimed.
-std::vector<Request*> Scheduler::claim_waiting(Step& step, TimePoint now) {
+std::vector<Request*> Scheduler::claim_waiting(Step& step) {
   look_at_queue();
-  std::vector<Request*> ready;
-  Request* full = nullptr;
-  size_t ready_before_full = 0;
-  // KV is brought in from the swap space only for as many requests as fit, or they would take it
-  // from each other.
-  int64_t room = pool_.swaps() ? pool_.available_blocks() : INT64_MAX;
-  int64_t slots = pool_.swaps()
-                      ? config_.max_num_seqs - static_cast<int64_t>(running_.size()) + kAhead
-                      : INT64_MAX;
+  Asked asked;
+  if (pool_.swaps()) {
+    asked.room = pool_.available_blocks();
+    asked.slots = config_.max_num_seqs - static_cast<int64_t>(running_.size()) + kAhead;
+  }
   Ahead ahead{.prefill = config_.early_abort ? running_prefill() : 0};
   for (Request* request : window_) {
     asking_ = request;
-    if (config_.early_abort && comes_too_late(*request, ahead, now)) {
+    if (config_.early_abort && comes_too_late(*request, ahead, step.now))
       step.plan.failed.push_back({request, too_late(*request)});
-      continue;
-    }
-    if (full && !request->claim.ready && !request->claim.holds()) continue;
-    const bool brings = pool_.swaps() || !request->identity.adapters.empty();
-    // Nothing is brought in while running requests lack memory.
-    if ((room <= 0 || slots-- <= 0 || (running_short_ && brings)) && !request->claim.ready)
-      continue;
-    room -= memory::blocks_for(static_cast<int64_t>(request->tokens.size())) + 1 -
-            static_cast<int64_t>(request->claim.prefix.blocks.size());
-    const Readiness readiness = claim(*request);
-    note_wait(*request, readiness, now);
-    switch (readiness) {
-      case Readiness::kReady: ready.push_back(request); break;
-      case Readiness::kFull:
-        if (!request->full_since) request->full_since = now;
-        if (full) break;
-        full = request;
-        ready_before_full = ready.size();
-        break;
-      case Readiness::kFailed: step.plan.failed.push_back({request, *request->claim.error}); break;
-      case Readiness::kLoadingAdapter:
-      case Readiness::kLoadingKv: break;
-    }
-    if (readiness != Readiness::kFull) request->full_since.reset();
+    else if (may_ask(*request, asked))
+      ask(step, *request, asked);
   }
-  if (full &&
-      (now - *full->full_since >= config_.patience || (running_.empty() && ready.empty()))) {
-    ready.resize(ready_before_full);
+  const bool nothing_runs = running_.empty() && asked.ready.empty();
+  if (Request* full = asked.full;
+      full && (step.now - *full->full_since >= config_.patience || nothing_runs)) {
+    asked.ready.resize(asked.ready_before_full);
     asking_ = full;
-    while (claim(*full) == Readiness::kFull && revoke_last_claim(*full)) {
-    }
+    (void)claim_by_force(*full);
   }
   asking_ = nullptr;
-  return ready;
+  return std::move(asked.ready);
+}
+
+Readiness Scheduler::claim_by_force(Request& request) {
+  while (true) {
+    const Readiness readiness = claim(request);
+    if (readiness != Readiness::kFull || !revoke_last_claim(request)) return readiness;
+  }
+}
+
+// Nothing runs and nothing prepares: the request that comes first gets what the others claimed. So
+// waiting requests never hold together what each of them lacks.
+void Scheduler::serve_first(Step& step) {
+  const auto failed = [&](const Request* request) {
+    return std::ranges::find(step.plan.failed, request, &FailedRequest::request) !=
+           step.plan.failed.end();
+  };
+  const auto first = std::ranges::find_if_not(window_, failed);
+  if (first == window_.end()) return;
+  Request& request = **first;
+  asking_ = &request;
+  const Readiness readiness = claim_by_force(request);
+  note_wait(request, readiness, step.now);
+  if (readiness == Readiness::kFailed) step.plan.failed.push_back({&request, *request.claim.error});
+  if (readiness != Readiness::kReady) return;
+  step.plan.mode = mode_ = Mode::kUnmerged;  // of a request that the policy did not choose
+  step.plan.merged = kBaseModel;
+  admit_by_force(step, request);
+  lacks_memory_ = request.state != RequestState::kRunning;
 }
 
 // Takes the claim of the last waiting request behind `before`, which may be a running one, or else

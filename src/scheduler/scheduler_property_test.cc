@@ -2,6 +2,7 @@
 // all occur.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <map>
 
@@ -78,6 +79,25 @@ TEST(SchedulerProperty, AFailedAllocationEndsOneRequestAtMost) {
     EXPECT_GT(starved, 100);
     EXPECT_GT(given_up, 100);
   }
+}
+
+// Adapters of waiting requests can then hold all blocks, and none is left for tokens.
+TEST(SchedulerProperty, PoolsThatAdaptersFillExactly) {
+  int finished = 0;
+  uint32_t number = 0;
+  for (const RandomWorld& world : testing::filled_worlds()) {
+    SCOPED_TRACE(::testing::Message()
+                 << "blocks " << world.blocks << " policy " << world.policy << " swap "
+                 << world.pool.swap_blocks << " encodes " << world.encodes << " number " << number);
+    for (uint32_t seed = 1; seed <= std::max(1U, seeds() / 4); ++seed) {
+      SCOPED_TRACE(::testing::Message() << "seed " << seed);
+      RandomSchedule schedule(world, seed + 10 * number++);
+      schedule.run_steps(200);
+      if (HasFailure()) return;
+      finished += schedule.finished();
+    }
+  }
+  EXPECT_GT(finished, 1000);
 }
 
 TEST(SchedulerProperty, WithoutPrefixCachingToo) {

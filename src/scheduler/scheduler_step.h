@@ -1,6 +1,7 @@
 // The state of a Scheduler::plan() call, which several files work on.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
@@ -41,6 +42,18 @@ struct Scheduler::Requeue {
 struct Scheduler::Ahead {
   double prefill = 0;  // seconds
   int requests = 0;    // waiting ones
+};
+
+// What waiting requests asked for in this plan, in the order of the queue.
+struct Scheduler::Asked {
+  bool any = false;
+  // KV is brought in from the swap space only for as many requests as fit, or they would take it
+  // from each other.
+  int64_t room = INT64_MAX;   // blocks
+  int64_t slots = INT64_MAX;  // requests
+  std::vector<Request*> ready;
+  Request* full = nullptr;  // the first that found no room
+  size_t ready_before_full = 0;
 };
 
 // The requests of a queue, in its order.

@@ -54,6 +54,26 @@ TEST(Simulation, RequestsThatArriveWithinAStepWaitForTheNextOne) {
   EXPECT_EQ(report.answers[1].end, 50ms);
 }
 
+// Two adapters that wait for their first step fill the pool.
+TEST(Simulation, AdaptersThatFillThePoolLetEachOtherRun) {
+  std::vector<Arrival> arrivals;
+  for (int i = 0; i < 48; ++i)
+    arrivals.push_back({.prompt = prompt(20 + i), .answer_tokens = 8, .adapter = i % 12});
+  for (const char* policy : {"unmerged", "merged", "mixture", "valora", "dlora", "vllm"})
+    for (const int32_t blocks : {59, 60, 61, 119, 120, 121})
+      for (const int32_t swap : {0, 200}) {
+        SCOPED_TRACE(::testing::Message() << policy << " blocks " << blocks << " swap " << swap);
+        const SimulationReport report =
+            run({.scheduler = {.costs = kCost},
+                 .policy = policy,
+                 .pool = {.blocks = blocks, .swap_blocks = swap, .block_bytes = 40960},
+                 .adapter_blocks = std::vector<int32_t>(12, 30)},
+                arrivals);
+        for (const Answer& answer : report.answers) EXPECT_FALSE(answer.refused);
+        EXPECT_LT(report.end, 20s);
+      }
+}
+
 TEST(Simulation, ArrivalsNeedNoOrderAndKeepTheirPlaces) {
   const SimulationReport report =
       run({.pool = {.blocks = 8}},

@@ -1,7 +1,9 @@
 // Pools, limits and policies for random schedules (random_schedule.h).
 #pragma once
 
+#include <algorithm>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "memory/pool.h"
@@ -21,6 +23,7 @@ struct RandomWorld {
   bool faults = false;   // failing and slow copies, a pool that shrinks and grows
   bool encodes = false;  // images are encoded between steps
   bool starves = false;  // allocations fail
+  bool keeps = false;    // adapters are pinned and let go
 };
 
 // Merging pays after a few steps, so valora changes its mode often.
@@ -131,6 +134,44 @@ inline std::vector<RandomWorld> random_worlds() {
     world.pool.swapper.policy = memory::MemoryPolicy::kBenefit;
     all.push_back(world);
   }
+  return all;
+}
+
+// Ways to keep the memory, for a pool of so many blocks whose adapters have 5 at most.
+inline std::vector<memory::PoolConfig> ways_to_keep(int32_t blocks) {
+  using memory::MemoryPolicy;
+  return {{.swap_blocks = 24},
+          {},
+          {.swap_blocks = 3, .swapper = {.policy = MemoryPolicy::kBenefit}},
+          {.swap_blocks = 24, .swapper = {.policy = MemoryPolicy::kLru}, .dependencies = false},
+          {.history = false},
+          {.swap_blocks = 24, .history = false},
+          {.swap_blocks = 24, .adapter_blocks = std::max(6, blocks - 3)}};
+}
+
+// Pools of one block less, as many, and one more than some of the adapters have together.
+inline std::vector<RandomWorld> filled_worlds() {
+  const std::vector<int32_t> equal(6, 5), mixed = {3, 5, 2, 4, 1, 3};
+  const std::vector<std::pair<std::vector<int32_t>, int32_t>> fillings = {
+      {equal, 10}, {equal, 20}, {mixed, 8}, {mixed, 14}};
+  std::vector<RandomWorld> all;
+  int number = 0;
+  for (const char* policy : {"unmerged", "merged", "mixture", "valora", "dlora", "vllm"})
+    for (const auto& [adapters, filling] : fillings)
+      for (const int32_t blocks : {filling - 1, filling, filling + 1})
+        for (const memory::PoolConfig& pool : ways_to_keep(blocks)) {
+          ++number;
+          all.push_back({.blocks = blocks,
+                         .config = with_cheap_merges(kMedium),
+                         .preemptions = 0,
+                         .policy = policy,
+                         .pool = pool,
+                         .adapter_blocks = adapters,
+                         .faults = number % 4 == 0,
+                         .encodes = number % 2 == 0,
+                         .keeps = adapters == mixed && number % 3 == 0});
+          if (all.back().keeps) all.back().pool.kept_limit = 1;
+        }
   return all;
 }
 
