@@ -1,24 +1,30 @@
 # xgrammar's C++ library without its Python binding and tests, from the sources that tools/setup unpacked. Built with
 # neither our warnings nor our sanitizers; only src/grammar links it.
 
-# What is mended: strings with minLength or maxLength could hold control characters, and quoted parts of e-mail addresses
-# escapes, that JSON does not allow. Beside named properties, the name of another one could be one of them, spelled with
-# escapes or with characters beyond ASCII, and hold a quotation mark of theirs: a name has no escapes as long as it is the
-# beginning of a named one, and leaves it at the first such character.
-function(valora_mend_xgrammar source output)
-  file(READ ${source} text)
-  set(wrong_1 [=[{{'"', '"'}, {'\\', '\\'}, {'\r', '\r'}, {'\n', '\n'}}, true);]=])
-  set(right_1 [=[{{0, 0x1f}, {'"', '"'}, {'\\', '\\'}}, true);]=])
-  set(wrong_2 [=["^(" + dot_string + "|" + quoted_string + ")@"]=])
-  set(right_2 [=["^" + dot_string + "@"]=])
-  set(wrong_3 [=[    excluded.push_back({character, character});
+# Replaces every `wrong` in the caller's `text`.
+function(valora_mend wrong right)
+  string(REPLACE "${wrong}" "${right}" mended "${text}")
+  if(mended STREQUAL text)
+    message(FATAL_ERROR "${source} is not as expected: check what is mended here")
+  endif()
+  set(text "${mended}" PARENT_SCOPE)
+endfunction()
+
+# Strings with minLength or maxLength could hold control characters, and quoted parts of e-mail addresses escapes, that JSON
+# does not allow. Beside named properties, the name of another one could be one of them, spelled with escapes or with
+# characters beyond ASCII, and hold a quotation mark of theirs: a name has no escapes as long as it is the beginning of a
+# named one, and leaves it at the first such character.
+macro(valora_mend_strings)
+  valora_mend([=[{{'"', '"'}, {'\\', '\\'}, {'\r', '\r'}, {'\n', '\n'}}, true);]=]
+    [=[{{0, 0x1f}, {'"', '"'}, {'\\', '\\'}}, true);]=])
+  valora_mend([=["^(" + dot_string + "|" + quoted_string + ")@"]=] [=["^" + dot_string + "@"]=])
+  valora_mend([=[    excluded.push_back({character, character});
   }
   choices.push_back(Sequence({builder_.AddCharacterClass(excluded, true), RuleRef(kBasicStringSub)})
   );
   choices.push_back(Sequence({ByteString("\\"), RuleRef(kBasicEscape), RuleRef(kBasicStringSub)}));
   for (const auto& [character, child] : node.children) {
-]=])
-  set(right_3 [=[    if (character < 0x80) excluded.push_back({character, character});
+]=] [=[    if (character < 0x80) excluded.push_back({character, character});
     else excluded.push_back({0x80, 0x10ffff});
   }
   choices.push_back(Sequence({builder_.AddCharacterClass(excluded, true), RuleRef(kBasicStringSub)})
@@ -26,24 +32,74 @@ function(valora_mend_xgrammar source output)
   for (const auto& [character, child] : node.children) {
     if (character >= 0x80) continue;
 ]=])
-  set(wrong_4 [=[      cur = &cur->children[c];
+  valora_mend([=[      cur = &cur->children[c];
     }
     cur->is_terminal = true;
-]=])
-  set(right_4 [=[      if (c < 0x20 || c == '"' || c == '\\') cur = nullptr;
+]=] [=[      if (c < 0x20 || c == '"' || c == '\\') cur = nullptr;
       else cur = &cur->children[c];
       if (c >= 0x80) cur = nullptr;
       if (cur == nullptr) break;
     }
     if (cur != nullptr) cur->is_terminal = true;
 ]=])
-  foreach(place 1 2 3 4)
-    string(REPLACE "${wrong_${place}}" "${right_${place}}" mended "${text}")
-    if(mended STREQUAL text)
-      message(FATAL_ERROR "${source} is not as expected: check what is mended here")
-    endif()
-    set(text "${mended}")
-  endforeach()
+endmacro()
+
+# Two values of max_whitespace_cnt stand for spacings (src/grammar/spacing.h): as printed JSON has it, which is a space at
+# most, or after "{", "[" and "," and before "}" and "]" a line break with an indentation; and compact, ", " and ": ".
+# What must follow a string is then a superset of both: it only tells early which tokens cannot follow.
+macro(valora_mend_spacing)
+  valora_mend([=[// ==================== JSONSchemaConverter Implementation ====================
+]=] [=[static constexpr int kPrintedSpacing = 1000001, kCompactSpacing = 1000002;
+]=])
+  valora_mend([=[int32_t JSONSchemaConverter::WhitespaceExpression() {
+]=] [=[int32_t JSONSchemaConverter::WhitespaceExpression() {
+  if (max_whitespace_cnt_ == kCompactSpacing) return Empty();
+  if (max_whitespace_cnt_ == kPrintedSpacing) {
+    if (!whitespace_expr_id_.has_value()) {
+      int32_t spaces = Repeat("indent", builder_.AddCharacterClass({{' ', ' '}}), 0, 32);
+      int32_t tabs = Repeat("indent", builder_.AddCharacterClass({{'\t', '\t'}}), 1, 8);
+      int32_t line = Sequence({ByteString("\n"), Choice({spaces, tabs})});
+      int32_t body = Choice({Empty(), ByteString(" "), line});
+      whitespace_expr_id_ = RuleRef(builder_.AddRuleWithHint("whitespace", body));
+    }
+    return *whitespace_expr_id_;
+  }
+]=])
+  valora_mend([=[      expression.compare(expression.size() - suffix.size(), suffix.size(), suffix) == 0) {
+]=] [=[      expression.compare(expression.size() - suffix.size(), suffix.size(), suffix) == 0) {
+    const std::string mark =
+        expression.substr(prefix.size(), expression.size() - prefix.size() - suffix.size());
+    if (max_whitespace_cnt_ == kCompactSpacing && (mark == "\":\"" || mark == "\",\""))
+      return Sequence({FormattingExpression(mark), ByteString(" ")});
+    if (max_whitespace_cnt_ == kPrintedSpacing && mark == "\",\"")
+      return Sequence({FormattingExpression(mark), WhitespaceExpression()});
+    if (max_whitespace_cnt_ == kPrintedSpacing && mark == "\":\"") {
+      int32_t space = Choice({Empty(), ByteString(" ")});
+      return Sequence({space, FormattingExpression(mark), space});
+    }
+]=])
+endmacro()
+
+# Numbers have as many digits as 64 bits need, and some more; times have nanoseconds at most.
+macro(valora_mend_digits)
+  valora_mend([=[builder_.AddCharacterClassStar({{'0', '9'}})]=]
+    [=[Repeat(rule_name + "_digits", builder_.AddCharacterClass({{'0', '9'}}), 0, 23)]=])
+  valora_mend([=[Repeat(rule_name + "_digits", builder_.AddCharacterClass({{'0', '9'}}), 1, -1)]=]
+    [=[Repeat(rule_name + "_digits", builder_.AddCharacterClass({{'0', '9'}}), 1, 24)]=])
+  valora_mend([=[            Choice({Empty(), builder_.AddCharacterClass({{'+', '+'}, {'-', '-'}})}),
+            one_or_more_digits}]=]
+    [=[            Choice({Empty(), builder_.AddCharacterClass({{'+', '+'}, {'-', '-'}})}),
+            Repeat(rule_name + "_digits", builder_.AddCharacterClass({{'0', '9'}}), 1, 3)}]=])
+  valora_mend([=[[1-9]\\d*]=] [=[[1-9]\\d{0,23}]=])
+  valora_mend([=["[1-9]\\d{" + std::to_string(len) + ",}"]=] [=["[1-9]\\d{" + std::to_string(len) + ",23}"]=])
+  valora_mend([=[\\.\\d+)?(Z|]=] [=[\\.\\d{1,9})?(Z|]=])
+endmacro()
+
+function(valora_mend_xgrammar source output)
+  file(READ ${source} text)
+  valora_mend_strings()
+  valora_mend_spacing()
+  valora_mend_digits()
   file(WRITE ${output}.new "${text}")
   configure_file(${output}.new ${output} COPYONLY)
 endfunction()

@@ -11,6 +11,8 @@
 #include "grammar/ebnf.h"
 #include "grammar/matcher.h"
 #include "grammar/parts.h"
+#include "grammar/spacing.h"
+#include "grammar/spec_rewrite.h"
 
 namespace valora::grammar {
 namespace {
@@ -22,12 +24,12 @@ xgrammar::Grammar from_choices(const std::vector<std::string>& choices) {
   return xgrammar::Grammar::FromEBNF(text);
 }
 
-// Characters in a row. Without a bound, small models write white space until their last token.
-constexpr int kMaxWhitespace = 16;
+// With more freedom, small models write white space until their last token.
+constexpr JsonSpacing kSpacing = JsonSpacing::kPrinted;
 
 xgrammar::Grammar from_schema(const std::string& schema, bool strict) {
   return xgrammar::Grammar::FromJSONSchema(schema, /*any_whitespace=*/true, std::nullopt,
-                                           std::nullopt, strict, kMaxWhitespace);
+                                           std::nullopt, strict, whitespace_of(kSpacing));
 }
 
 struct Builder {
@@ -166,11 +168,18 @@ struct GrammarCompiler::State {
 
   Result<Shared> build(const GrammarSpec& spec) {
     std::unique_ptr<CompiledGrammar::Parts> parts;
+    Status fits;
     VALORA_CHECK(guarded(options.limits, name_of(spec), [&] {
-      const xgrammar::Grammar grammar = std::visit(Builder{tokens}, spec);
+      const auto ready = rewritten(spec, kSpacing);
+      if (!ready.ok()) {
+        fits = ready.error();
+        return;
+      }
+      const xgrammar::Grammar grammar = std::visit(Builder{tokens}, *ready);
       parts = std::make_unique<CompiledGrammar::Parts>(
           CompiledGrammar::Parts{compiler.CompileGrammar(grammar), table});
     }));
+    VALORA_CHECK(fits);
     const auto made = std::make_shared<const CompiledGrammar>(std::move(parts));
     const auto matcher = GrammarMatcher::start(made);
     if (!matcher.ok() && matcher.error().code == ErrorCode::kUnavailable) return matcher.error();

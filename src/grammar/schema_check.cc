@@ -3,10 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "base/json.h"
 #include "base/strings.h"
+#include "grammar/schema_words.h"
 #include "grammar/text_check.h"
 
 namespace valora::grammar {
@@ -17,8 +21,6 @@ constexpr size_t kMaxValues = 20000;
 constexpr size_t kMaxEnum = 2000;        // values of all lists
 constexpr size_t kMaxProperties = 1000;  // of all objects
 constexpr int64_t kMaxBound = kMaxRepetition;
-
-using Keys = std::initializer_list<const char*>;
 
 // Keywords that no grammar here expresses.
 constexpr Keys kRefused = {"not",
@@ -46,32 +48,16 @@ constexpr Keys kOfObjects = {"properties",    "required",         "additionalPro
                              "propertyNames", "patternProperties"};
 constexpr Keys kCounts = {"minLength", "maxLength",     "minItems",
                           "maxItems",  "minProperties", "maxProperties"};
-constexpr Keys kSchemas = {"items", "additionalProperties", "unevaluatedProperties",
-                           "propertyNames"};
-constexpr Keys kListsOfSchemas = {"anyOf", "oneOf", "allOf", "prefixItems"};
-constexpr Keys kMapsOfSchemas = {"properties", "patternProperties", "$defs", "definitions"};
 
 // Of these, xgrammar writes strings; others are as any string.
 constexpr Keys kFormats = {"date",          "date-time",    "duration", "email",
                            "hostname",      "ipv4",         "ipv6",     "time",
                            "uri-reference", "uri-template", "uri",      "uuid"};
 
-bool holds(Keys keys, std::string_view key) { return std::ranges::find(keys, key) != keys.end(); }
-
 std::string_view first_of(Keys keys, const Json& schema) {
   for (const char* key : keys)
     if (schema.contains(key)) return key;
   return {};
-}
-
-bool is_of_type(const Json& value, const std::string& type) {
-  if (type == "string") return value.is_string();
-  if (type == "integer") return value.is_number_integer();
-  if (type == "number") return value.is_number();
-  if (type == "boolean") return value.is_boolean();
-  if (type == "null") return value.is_null();
-  if (type == "array") return value.is_array();
-  return type == "object" && value.is_object();
 }
 
 bool is_of_a_type(const Json& value, const Json& type) {
@@ -87,9 +73,20 @@ std::string step_into(const std::string& place, std::string_view key) {
 
 class SchemaCheck {
  public:
-  explicit SchemaCheck(bool strict) : strict_(strict) {}
+  SchemaCheck(const Json& root, bool strict) : root_(root), strict_(strict) {}
 
+  Status run() {
+    VALORA_CHECK(visit(root_, "#"));
+    // The targets of references may be where no keyword makes them schemas.
+    for (size_t i = 0; i < targets_.size(); ++i)
+      if (const auto [target, place] = targets_[i]; !visited_.contains(target))
+        VALORA_CHECK(visit(*target, place));
+    return {};
+  }
+
+ private:
   Status visit(const Json& schema, const std::string& place) {
+    visited_.insert(&schema);
     if (schema.is_boolean()) return {};
     if (!schema.is_object()) return fault(place, "must be a schema: an object or a boolean");
     VALORA_CHECK(check_keywords(schema, place));
@@ -106,7 +103,6 @@ class SchemaCheck {
     return {};
   }
 
- private:
   static Error fault(const std::string& place, std::string_view reason) {
     return invalid(fmt::format("the schema at {} {}", place, reason));
   }
@@ -235,11 +231,17 @@ class SchemaCheck {
       for (const auto& [pattern, value] : schema["patternProperties"].items())
         VALORA_CHECK(
             check_regex(pattern, "the schema at " + step_into(place, "patternProperties")));
-    if (schema.contains("$ref")) {
-      const Json& target = schema["$ref"];
-      if (!target.is_string() || !target.get_ref<const std::string&>().starts_with('#'))
-        return fault(step_into(place, "$ref"), "must begin with #: only this schema is searched");
-    }
+    return schema.contains("$ref") ? check_reference(schema["$ref"], step_into(place, "$ref"))
+                                   : Status();
+  }
+
+  Status check_reference(const Json& ref, const std::string& place) {
+    if (!ref.is_string() || !ref.get_ref<const std::string&>().starts_with('#'))
+      return fault(place, "must begin with #: only this schema is searched");
+    const auto pointer = schema_pointer(ref.get_ref<const std::string&>());
+    const Json* target = pointer ? find(root_, *pointer) : nullptr;
+    if (target == nullptr) return fault(place, "points to nothing in the schema");
+    targets_.emplace_back(target, shortened(ref.get<std::string>(), 300));
     return {};
   }
 
@@ -265,7 +267,10 @@ class SchemaCheck {
     return {};
   }
 
+  const Json& root_;
   const bool strict_;
+  std::set<const Json*> visited_;
+  std::vector<std::pair<const Json*, std::string>> targets_;  // of references, and their places
   size_t enumerated_ = 0, properties_ = 0;
 };
 
@@ -278,7 +283,7 @@ Status check_schema(const std::string& schema, bool strict) {
                           .unique_keys = true};
   const auto parsed = parse_json(schema, "the schema", limits);
   if (!parsed.ok()) return invalid(parsed.error().message);
-  return SchemaCheck(strict).visit(*parsed, "#");
+  return SchemaCheck(*parsed, strict).run();
 }
 
 }  // namespace valora::grammar

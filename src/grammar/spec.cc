@@ -33,12 +33,22 @@ Status check_choices(const std::vector<std::string>& choices) {
   return {};
 }
 
+Status check_space(const Json& most) {
+  if (most.is_null()) return {};
+  if (most.is_number_integer() && most >= Json(1) && most <= Json(kMaxRepetition)) return {};
+  return invalid(
+      fmt::format("\"max_whitespace_cnt\" must be an integer from 1 to {}", kMaxRepetition));
+}
+
 // The schemas anywhere in a structural tag.
 Status check_schemas_in(const Json& tag) {
   if (!tag.is_structured()) return {};
   const auto schema = tag.is_object() ? tag.find("json_schema") : tag.end();
   const bool holds = schema != tag.end() && tag.value("type", Json()) == "json_schema";
-  if (holds) return check_schema(schema->dump(), /*strict=*/true);
+  if (holds) {
+    VALORA_CHECK(check_space(tag.value("max_whitespace_cnt", Json())));
+    return check_schema(schema->dump(), /*strict=*/true);
+  }
   for (const Json& part : tag) VALORA_CHECK(check_schemas_in(part));
   return {};
 }

@@ -6,6 +6,7 @@ import random
 import re
 import threading
 import time
+from typing import Annotated, Literal
 
 import jsonschema
 import openai
@@ -35,6 +36,12 @@ def ask(served, seed=0, **fields):
     body = chat_body("tiny", "Tell me.", temperature=1, seed=seed, max_tokens=300, ignore_eos=False) | fields
     choice = served.post("/v1/chat/completions", body)["choices"][0]
     return choice["message"]["content"], choice["finish_reason"]
+
+
+def wanting(served, text):
+    """The logit_bias of a model that writes these characters wherever it may."""
+    answers = [served.post("/tokenize", {"model": "tiny", "prompt": c, "add_special_tokens": False}) for c in text]
+    return {str(token): 100 for answer in answers for token in answer["tokens"]}
 
 
 def refused(served, **fields):
@@ -177,6 +184,55 @@ def test_json_objects(served):
             finished += 1
             assert isinstance(json.loads(text), dict)
     assert finished > 0
+
+
+def test_a_schema_beside_json_object(served):
+    """llama.cpp's, Together's form."""
+    schema = {"type": "object", "properties": {"team": {"enum": ["red", "blue"]}}, "required": ["team"], "additionalProperties": False}
+    for kind in ("json_object", "json_schema"):
+        text, reason = ask(served, response_format={"type": kind, "schema": schema})
+        assert reason == "stop" and json.loads(text)["team"] in ("red", "blue")
+    assert "schema" in refused(served, response_format={"type": "json_object", "schema": {"type": "object", "not": {}}})
+
+
+def test_white_space_and_digits_have_an_end(served):
+    """A model that writes nothing but white space and digits wherever it may."""
+    schema = {"type": "object", "properties": {"a": {"type": "number"}, "b": {"type": "array", "items": {"type": "integer"}, "maxItems": 2},
+                                               "at": {"type": "string", "format": "date-time"}}, "required": ["a", "b", "at"]}
+    for wanted in (" ", "\n", "\t", "3", ".3", "3e"):
+        for form in (schema_format(schema), schema_format(schema | {"additionalProperties": False}, strict=False)):
+            text, reason = ask(served, temperature=0, response_format=form, max_tokens=400, logit_bias=wanting(served, wanted))
+            assert reason == "stop", text
+            jsonschema.validate(json.loads(text), schema)
+            assert not re.search(r"\n\s*\n|  ,|\s,", text), text
+
+
+class Cat(pydantic.BaseModel):
+    kind: Literal["cat"]
+    lives: int = pydantic.Field(ge=0, le=9)
+
+
+class Dog(pydantic.BaseModel):
+    kind: Literal["dog"] = "dog"  # its schema does not require it
+    good: bool
+
+
+class Owner(pydantic.BaseModel):
+    pet: Cat | Dog = pydantic.Field(discriminator="kind")
+    other: Annotated[Cat | Dog, pydantic.Field(discriminator="kind")] | None
+
+
+def test_discriminated_unions_of_pydantic(served):
+    schema = Owner.model_json_schema()
+    assert "oneOf" in json.dumps(schema)
+    kinds = set()
+    for letter in "cd":
+        for seed in range(5):
+            text, reason = ask(served, seed, response_format=schema_format(schema), logit_bias=wanting(served, letter))
+            if reason == "stop":
+                jsonschema.validate(json.loads(text), schema)
+                kinds.add(Owner.model_validate_json(text).pet.kind)
+    assert kinds == {"cat", "dog"}
 
 
 @pytest.mark.parametrize("pattern", [r"[A-Z]{2}\d{1,3}", r"(yes|no)( sir)?", r"\w+@\w{2,5}\.(com|de)", "[äöü☃]{3}", r"a.c?"])

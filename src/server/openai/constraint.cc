@@ -110,7 +110,9 @@ class ConstraintFields {
     const Json& type = member(format, "type");
     if (!type.is_string()) return invalid("\"response_format.type\" must be a string", field);
     if (type == "text") return {};
-    if (type == "json_object") return add({Kind::kJsonObject, {}, {}, true, field});
+    if (type == "json_object" && member(format, "schema").is_null())
+      return add({Kind::kJsonObject, {}, {}, true, field});
+    if (type == "json_object") return read_schema({field, "schema"}, true);
     if (type == "structural_tag") return read_tag({field});
     if (type == "labels") return add({Kind::kLabels, {}, {}, true, field});
     if (type == "boxes") return add({Kind::kBoxes, {}, {}, true, field});
@@ -119,9 +121,20 @@ class ConstraintFields {
           fmt::format("\"response_format\" of type \"{}\" is not supported by this server",
                       shortened(type.get<std::string>(), 40)),
           field);
-    const Json& given = member(format, "json_schema");
+    return read_named_schema(format);
+  }
+
+  // OpenAI's {"json_schema": {"name", "strict", "schema"}}, or the same without the object around.
+  Status read_named_schema(const Json& format) {
+    const char* const field = "response_format";
+    const bool flat =
+        member(format, "json_schema").is_null() && !member(format, "schema").is_null();
+    const Json& given = flat ? format : member(format, "json_schema");
     if (!given.is_object())
       return invalid("\"response_format.json_schema\" must be an object", field);
+    if (!flat && !member(format, "schema").is_null())
+      return invalid("\"response_format\" has a \"schema\" beside \"json_schema\"; send one",
+                     field);
     if (!member(given, "name").is_null() && !member(given, "name").is_string())
       return invalid("\"response_format.json_schema.name\" must be a string", field);
     const Json& strict = member(given, "strict");
@@ -129,6 +142,7 @@ class ConstraintFields {
       return invalid("\"response_format.json_schema.strict\" must be a boolean", field);
     if (member(given, "schema").is_null())
       return invalid("\"response_format.json_schema.schema\" is missing", field);
+    if (flat) return read_schema({field, "schema"}, strict != false);
     return read_schema({field, "json_schema", "schema"}, strict != false);
   }
 

@@ -64,6 +64,25 @@ TEST(ParseConstraint, VllmsFieldsInBothSpellings) {
   EXPECT_EQ(found(R"({"guided_choice": ["a", "b"]})").param, "guided_choice");
 }
 
+TEST(ParseConstraint, ASchemaInOtherPlacesThanOpenAIs) {
+  for (const char* body :
+       {R"({"response_format": {"type": "json_object", "schema": {"b": 1, "a": 2}}})",
+        R"({"response_format": {"type": "json_schema", "schema": {"b": 1, "a": 2}}})",
+        R"({"response_format": {"type": "json_schema", "name": "n", "json_schema": null,
+            "schema": {"b": 1, "a": 2}}})"}) {
+    const auto schema = found(body);
+    EXPECT_EQ(schema.kind, Kind::kJsonSchema) << body;
+    EXPECT_EQ(schema.text, R"({"b":1,"a":2})") << body;
+    EXPECT_TRUE(schema.strict) << body;
+    EXPECT_EQ(schema.param, "response_format") << body;
+  }
+  EXPECT_FALSE(
+      found(R"({"response_format": {"type": "json_schema", "strict": false, "schema": {}}})")
+          .strict);
+  EXPECT_EQ(found(R"({"response_format": {"type": "json_object", "schema": null}})").kind,
+            Kind::kJsonObject);
+}
+
 TEST(ParseConstraint, RefusesByField) {
   for (const auto& [body, param] :
        {std::pair{R"({"response_format": 3})", "response_format"},
@@ -74,6 +93,10 @@ TEST(ParseConstraint, RefusesByField) {
          "response_format"},
         {R"({"response_format": {"type": "json_schema",
              "json_schema": {"schema": {}, "strict": "yes"}}})",
+         "response_format"},
+        {R"({"response_format": {"type": "json_object", "schema": 3}})", "response_format"},
+        {R"({"response_format": {"type": "json_schema", "json_schema": {"schema": {}},
+             "schema": {}}})",
          "response_format"},
         {R"({"structured_outputs": []})", "structured_outputs"},
         {R"({"structured_outputs": {"choice": [1]}})", "structured_outputs"},

@@ -1,0 +1,45 @@
+// Proofs that two JSON schemas exclude each other, for "oneOf".
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "base/json.h"
+
+namespace valora::grammar {
+
+// Of schemas within one that SchemaCheck has accepted. What it cannot prove, it takes for false; so
+// it does if a proof takes too many steps.
+class SchemaExclusion {
+ public:
+  // strict: the grammar's objects have no properties that their schema does not mention.
+  SchemaExclusion(const OrderedJson& root, bool strict) : root_(root), strict_(strict) {}
+
+  // Whether no value that the grammar of `written` writes is valid under `other`.
+  bool holds(const OrderedJson& written, const OrderedJson& other);
+
+  // A property of which both schemas, of objects, list the values, no value in both lists: they
+  // exclude each other if both require it.
+  std::optional<std::string> tag(const OrderedJson& one, const OrderedJson& other);
+
+  // The schema behind references and an "allOf" of one; null if there is none.
+  const OrderedJson* resolved(const OrderedJson& schema) const;
+
+ private:
+  bool typed(const OrderedJson& written, const OrderedJson& other);
+  bool objects(const OrderedJson& written, const OrderedJson& other);
+  bool arrays(const OrderedJson& written, const OrderedJson& other);
+  bool rejects(const OrderedJson& schema, const OrderedJson& value);
+  bool rejects_object(const OrderedJson& schema, const OrderedJson& value);
+  bool within(bool (SchemaExclusion::*step)(const OrderedJson&, const OrderedJson&),
+              const OrderedJson& a, const OrderedJson& b);
+  bool pair(const OrderedJson& written, const OrderedJson& other);
+  bool value(const OrderedJson& schema, const OrderedJson& value);
+
+  const OrderedJson& root_;
+  const bool strict_;
+  int depth_ = 0;
+  int steps_ = 1000000;
+};
+
+}  // namespace valora::grammar
