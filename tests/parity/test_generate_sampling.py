@@ -259,7 +259,7 @@ def test_seeded_samples_survive_preemption(models, engine):
 
 
 @pytest.mark.parametrize("sampling, word", [
-    ({"temperature": -1}, "temperature"), ({"top_p": 0}, "top_p"), ({"top_p": 1.1}, "top_p"), ({"top_k": -2}, "top_k"),
+    ({"temperature": -1}, "temperature"), ({"top_p": -0.1}, "top_p"), ({"top_p": 1.1}, "top_p"), ({"top_k": -2}, "top_k"),
     ({"min_p": 2}, "min_p"), ({"repetition_penalty": 0}, "repetition_penalty"), ({"presence_penalty": 3}, "presence_penalty"),
     ({"frequency_penalty": -3}, "frequency_penalty"), ({"n": 0}, "n must"), ({"n": 10**6}, "n must"),
     ({"max_tokens": -1}, "max_tokens"), ({"min_tokens": -1}, "min_tokens"), ({"max_tokens": 2, "min_tokens": 3}, "min_tokens"),

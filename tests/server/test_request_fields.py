@@ -60,6 +60,13 @@ def test_a_stream_begins_with_the_tokens_of_its_prompt(served):
         assert own[0] == prompt and own[1:] and set(own[1:]) == {None}
 
 
+def test_a_top_p_of_0_keeps_the_most_likely_token(served):
+    greedy = complete(served, "Tell me.")
+    assert complete(served, "Tell me.", temperature=2)["token_ids"] != greedy["token_ids"]
+    for seed in range(3):
+        assert complete(served, "Tell me.", temperature=2, top_p=0, seed=seed)["token_ids"] == greedy["token_ids"]
+
+
 def test_bad_words(served):
     plain = complete(served, "Tell me.", allowed_token_ids=list(range(65, 91)))
     word = plain["text"][0]

@@ -134,7 +134,7 @@ Result<SamplingSettings> settle_sampling(const SamplingParams& params,
   // The conditions are written so that NaN fails.
   if (!(s.temperature >= 0 && std::isfinite(s.temperature)))
     return out_of_range("temperature", "0 or more");
-  if (!(s.top_p > 0 && s.top_p <= 1)) return out_of_range("top_p", "above 0 and at most 1");
+  if (!(s.top_p >= 0 && s.top_p <= 1)) return out_of_range("top_p", "between 0 and 1");
   if (s.top_k < -1) return out_of_range("top_k", "-1, 0 or a positive number");
   if (!(s.min_p >= 0 && s.min_p <= 1)) return out_of_range("min_p", "between 0 and 1");
   if (!(s.repetition_penalty > 0 && std::isfinite(s.repetition_penalty)))

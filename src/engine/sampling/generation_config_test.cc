@@ -43,7 +43,7 @@ TEST_F(GenerationConfigTest, ReadsTheDefaultsOfAModel) {
 TEST_F(GenerationConfigTest, RefusesWhatNoRequestCouldRunWith) {
   for (const char* file :
        {"[]", "{", R"({"eos_token_id": "x"})", R"({"eos_token_id": -1})",
-        R"({"eos_token_id": [1, 4294967296]})", R"({"temperature": "hot"})", R"({"top_p": 0})",
+        R"({"eos_token_id": [1, 4294967296]})", R"({"temperature": "hot"})", R"({"top_p": -0.1})",
         R"({"temperature": -1})", R"({"repetition_penalty": 0})"})
     EXPECT_FALSE(read(file).ok()) << file;
 }
@@ -99,7 +99,7 @@ TEST(SettleSampling, RefusesByField) {
   refused("temperature", [](auto& p) { p.temperature = -0.1; });
   refused("temperature", [](auto& p) { p.temperature = NAN; });
   refused("temperature", [](auto& p) { p.temperature = INFINITY; });
-  refused("top_p", [](auto& p) { p.top_p = 0; });
+  refused("top_p", [](auto& p) { p.top_p = -0.01; });
   refused("top_p", [](auto& p) { p.top_p = 1.01; });
   refused("top_k", [](auto& p) { p.top_k = -2; });
   refused("min_p", [](auto& p) { p.min_p = 1.5; });

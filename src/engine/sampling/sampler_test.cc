@@ -117,6 +117,7 @@ TEST(Sampler, TopKTopPAndMinPKeepTheSetsTheyName) {
   EXPECT_EQ(support({.top_k = 1}, logits), (std::set<int32_t>{1}));
   EXPECT_EQ(support({.top_k = 3}, logits), (std::set<int32_t>{1, 2, 3}));
   EXPECT_EQ(support({.top_k = 9}, logits).size(), 5);
+  EXPECT_EQ(support({.top_p = 0}, logits), (std::set<int32_t>{1})) << "the most likely one";
   EXPECT_EQ(support({.top_p = 0.39}, logits), (std::set<int32_t>{1}));
   EXPECT_EQ(support({.top_p = 0.64}, logits), (std::set<int32_t>{1, 3}));
   EXPECT_EQ(support({.top_p = 0.66}, logits), (std::set<int32_t>{1, 2, 3}));

@@ -121,15 +121,29 @@ TEST_F(Responses, AFailureInAStreamIsAnEvent) {
   EXPECT_EQ(ask(R"("!fail-now")", R"("stream":true)")->response.status, 400);
 }
 
+TEST_F(Responses, TakeEveryFormOfAnAnswerThatChatsTake) {
+  const std::string schema =
+      R"({"type":"object","properties":{"z":{"type":"string"},"a":{"type":"string"}}})";
+  for (const std::string& fields :
+       {R"("guided_json":)" + schema, R"("structured_outputs":{"json":)" + schema + "}"}) {
+    EXPECT_EQ(ask(R"("x")", fields)->response.status, 200) << fields;
+    ASSERT_TRUE(engine_.requests().back().constraint) << fields;
+    EXPECT_EQ(engine_.requests().back().constraint->text, schema) << "in the client's order";
+  }
+  const auto hint = ask(R"("x")", R"("text":{"verbosity":"low"},
+    "include":["reasoning.encrypted_content"])");
+  EXPECT_EQ(hint->response.status, 200) << hint->response.body;
+}
+
 TEST_F(Responses, NameWhatTheyDoNotTake) {
   const std::vector<std::pair<std::string, std::string>> fields = {
       {R"("previous_response_id":"resp_1")", "previous_response_id"},
       {R"("background":true)", "background"},
-      {R"("include":["file_search_call.results"])", "include"},
+      {R"("include":["message.output_text.logprobs"])", "include"},
       {R"("truncation":"auto")", "truncation"},
       {R"("text":{"format":{"type":"poem"}})", "text"},
       {R"("text":5)", "text"},
-      {R"("text":{"verbosity":"low"})", "text"},
+      {R"("text":{"verbosity":"loud"})", "text"},
       {R"("tools":[{"type":"web_search"}])", "tools"},
       {R"("max_output_tokens":0)", "max_output_tokens"},
       {R"("instructions":5)", "instructions"},

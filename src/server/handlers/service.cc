@@ -90,7 +90,7 @@ RequestLimits Service::request_limits() const {
 }
 
 std::string Service::model_name_of(const Target& target) const {
-  return target.model.empty() ? base_name() : target.model;
+  return target.model.empty() || is_base(target.model) ? base_name() : target.model;
 }
 
 }  // namespace valora::server

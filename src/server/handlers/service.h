@@ -62,7 +62,7 @@ class Service {
     return options.tool_call_style.value_or(engine.model().tool_calls);
   }
   RequestLimits request_limits() const;
-  // The answer's "model" field: the name as the client sent it.
+  // The answer's "model" field: the base model's first name, an adapter's as the client sent it.
   std::string model_name_of(const Target& target) const;
 };
 

@@ -71,9 +71,10 @@ TEST(ParseChat, LeavesAbsentAndNullFieldsToTheEngine) {
 
 TEST(ParseChat, AcceptsValuesAtTheLimits) {
   for (const char* fields :
-       {R"("temperature":0)", R"("temperature":2)", R"("top_p":1)", R"("top_k":-1)", R"("top_k":0)",
-        R"("min_p":0)", R"("min_p":1)", R"("n":128)", R"("logprobs":true,"top_logprobs":20)",
-        R"("stop":"x")", R"("logit_bias":{"0":100})", R"("seed":9223372036854775807)"})
+       {R"("temperature":0)", R"("temperature":2)", R"("top_p":1)", R"("top_p":0)", R"("top_k":-1)",
+        R"("top_k":0)", R"("min_p":0)", R"("min_p":1)", R"("n":128)",
+        R"("logprobs":true,"top_logprobs":20)", R"("stop":"x")", R"("logit_bias":{"0":100})",
+        R"("seed":9223372036854775807)"})
     EXPECT_TRUE(chat(fields).ok()) << fields;
 }
 
@@ -99,7 +100,7 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(
         BadField{R"("temperature":-0.1)", "temperature"},
         BadField{R"("temperature":2.1)", "temperature"},
-        BadField{R"("temperature":"hot")", "temperature"}, BadField{R"("top_p":0)", "top_p"},
+        BadField{R"("temperature":"hot")", "temperature"}, BadField{R"("top_p":-0.01)", "top_p"},
         BadField{R"("top_p":1.01)", "top_p"}, BadField{R"("top_k":-2)", "top_k"},
         BadField{R"("top_k":1.5)", "top_k"}, BadField{R"("min_p":1.1)", "min_p"},
         BadField{R"("repetition_penalty":0)", "repetition_penalty"},

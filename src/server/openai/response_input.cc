@@ -9,6 +9,7 @@
 #include "base/strings.h"
 #include "server/openai/fields.h"
 #include "server/openai/json_text.h"
+#include "server/openai/unsupported_fields.h"
 
 namespace valora::server {
 namespace {
@@ -27,7 +28,9 @@ constexpr std::array kRefused = {"previous_response_id",
                                  "conversation",
                                  "prompt",
                                  "background",
-                                 "include",
+                                 "background_options",
+                                 "context_management",
+                                 "moderation",
                                  "max_tool_calls",
                                  "top_logprobs",
                                  "logprobs",
@@ -38,7 +41,13 @@ constexpr std::array kRefused = {"previous_response_id",
                                  "max_tokens",
                                  "max_completion_tokens"};
 // They do not, here.
-constexpr std::array kWithoutEffect = {"reasoning", "truncation", "store", "stream_options"};
+constexpr std::array kWithoutEffect = {"reasoning", "truncation", "store", "stream_options",
+                                       "include"};
+// Of "include": contents of items that answers never have.
+constexpr std::array kNeverThere = {
+    "file_search_call.results",       "web_search_call.results",
+    "web_search_call.action.sources", "computer_call_output.output.image_url",
+    "code_interpreter_call.outputs",  "reasoning.encrypted_content"};
 
 Error wrong_input(const std::string& path, std::string_view expected) {
   return invalid(fmt::format("\"{}\" must be {}", path, expected), "input");
@@ -175,8 +184,8 @@ OrderedJson chat_format(const OrderedJson& format) {
   return {{"type", "json_schema"}, {"json_schema", std::move(schema)}};
 }
 
-// The fields whose order of keys counts, as a chat has them.
-OrderedJson ordered_fields(const OrderedJson& body) {
+// The fields that a chat writes in another form, in that form.
+OrderedJson translated_fields(const OrderedJson& body) {
   OrderedJson out = OrderedJson::object();
   if (const auto tools = body.find("tools"); tools != body.end()) {
     out["tools"] = *tools;
@@ -189,6 +198,16 @@ OrderedJson ordered_fields(const OrderedJson& body) {
   return out;
 }
 
+// The text of a chat's body, for the fields whose order of keys counts: all but the messages, which
+// may be large.
+std::string ordered_chat(const OrderedJson& body, const OrderedJson& translated) {
+  OrderedJson out = OrderedJson::object();
+  for (const auto& [field, value] : body.items())
+    if (field != "input") out[field] = value;
+  out.update(translated);
+  return to_text(out);
+}
+
 Json chat_choice(const Json& choice) {
   const bool named = choice.is_object() && member(choice, "type") == "function";
   if (named) return {{"type", "function"}, {"function", {{"name", member(choice, "name")}}}};
@@ -199,6 +218,18 @@ Json chat_choice(const Json& choice) {
   return {{"type", "allowed_tools"}, {"allowed_tools", std::move(allowed)}};
 }
 
+Status check_include(const Json& body) {
+  if (unused(body, "include")) return {};
+  const Json& include = body["include"];
+  if (!include.is_array()) return invalid("\"include\" must be a list", "include");
+  for (const Json& item : include)
+    if (std::ranges::find(kNeverThere, item) == kNeverThere.end())
+      return not_implemented(fmt::format("\"include\" of {} is not supported by this server",
+                                         shortened(item.dump(), 60)),
+                             "include");
+  return {};
+}
+
 Status check_fields(const Json& body) {
   for (const char* field : kRefused)
     if (!unused(body, field))
@@ -206,11 +237,10 @@ Status check_fields(const Json& body) {
   if (!unused(body, "truncation") && body["truncation"] != "disabled")
     return not_implemented("\"truncation\" other than \"disabled\" is not supported by this server",
                            "truncation");
-  if (const Json& text = member(body, "text"); !text.is_null() && !text.is_object())
-    return invalid("\"text\" must be an object", "text");
-  else if (const Json& verbosity = member(text, "verbosity");
-           !verbosity.is_null() && verbosity != "medium")
-    return not_implemented("\"text.verbosity\" is not supported by this server", "text");
+  VALORA_CHECK(check_include(body));
+  const Json& text = member(body, "text");
+  if (!text.is_null() && !text.is_object()) return invalid("\"text\" must be an object", "text");
+  if (text.is_object()) VALORA_CHECK(check_verbosity(text, "text"));
   if (!member(body, "tools").is_null() && !member(body, "tools").is_array())
     return invalid("\"tools\" must be a list", "tools");
   return {};
@@ -246,12 +276,12 @@ Result<ResponseBody> parse_response(std::string_view text, const RequestLimits& 
   VALORA_CHECK(check_fields(body));
   VALORA_TRY(messages, chat_messages(body));
   const auto as_sent = OrderedJson::parse(text, nullptr, false);
-  const OrderedJson ordered = ordered_fields(as_sent);
-  const std::string ordered_text = to_text(ordered);
+  const OrderedJson translated = translated_fields(as_sent);
+  const std::string ordered_text = ordered_chat(as_sent, translated);
   Json chat = std::move(body);
   for (const char* field : kWithoutEffect) chat.erase(field);
   for (const char* field : {"input", "instructions", "text", "tools"}) chat.erase(field);
-  chat.update(Json::parse(ordered_text));
+  chat.update(Json::parse(to_text(translated)));
   chat["messages"] = std::move(messages);
   if (const auto most = chat.find("max_output_tokens"); most != chat.end()) {
     chat["max_completion_tokens"] = *most;

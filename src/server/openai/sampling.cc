@@ -97,7 +97,7 @@ Result<std::vector<std::string>> parse_bad_words(const Json& body) {
 Result<SamplingParams> parse_sampling(const Json& body) {
   SamplingParams sampling;
   VALORA_TRY(temperature, number_in(body, "temperature", {0, 2}));
-  VALORA_TRY(top_p, number_in(body, "top_p", {0, 1, true}));
+  VALORA_TRY(top_p, number_in(body, "top_p", {0, 1}));
   VALORA_TRY(top_k, integer_in(body, "top_k", -1, INT32_MAX));
   VALORA_TRY(min_p, number_in(body, "min_p", {0, 1}));
   VALORA_TRY(repetition_penalty,

@@ -23,7 +23,7 @@ constexpr Fields kGeneration = {
 // of everything that renders a conversation
 constexpr Fields kRendering = {"media_io_kwargs"};
 constexpr Fields kChat = {
-    "echo", "audio", "documents", "web_search_options", "verbosity", "add_special_tokens"};
+    "echo", "audio", "documents", "web_search_options", "moderation", "add_special_tokens"};
 constexpr Fields kCompletion = {"prompt_embeds"};
 constexpr Fields kClassify = {"truncation_side"};
 constexpr Fields kEmbed = {"dimensions", "truncation_side", "head", "embed_dtype", "endianness"};
@@ -84,8 +84,16 @@ Status check_special_tokens(const Json& body) {
 
 }  // namespace
 
+Status check_verbosity(const Json& object, const std::string& param) {
+  const Json& verbosity = member(object, "verbosity");
+  if (verbosity.is_null() || verbosity == "low" || verbosity == "medium" || verbosity == "high")
+    return {};
+  return invalid("\"verbosity\" must be \"low\", \"medium\" or \"high\"", param);
+}
+
 Status check_chat_fields(const Json& body) {
   VALORA_CHECK(check_generation(body));
+  VALORA_CHECK(check_verbosity(body, "verbosity"));
   return refuse(body, kChat);
 }
 

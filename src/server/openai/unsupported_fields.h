@@ -2,6 +2,8 @@
 // all fields.
 #pragma once
 
+#include <string>
+
 #include "base/json.h"
 #include "base/result.h"
 
@@ -14,5 +16,9 @@ Status check_completion_fields(const Json& body);
 Status check_classify_fields(const Json& body);
 Status check_embed_fields(const Json& body);
 Status check_tokenize_fields(const Json& body);
+
+// "verbosity" is a hint that models without it lack: low, medium and high pass. param: what the
+// error names.
+Status check_verbosity(const Json& object, const std::string& param);
 
 }  // namespace valora::server

@@ -1,0 +1,47 @@
+"""No value of a documented field is a fault of the served engine: every endpoint and field of the tests' table of fields."""
+
+import json
+import time
+
+import pytest
+
+from programs import REPOSITORY
+from serving import Server
+
+TABLE = json.loads((REPOSITORY / "src/server/testing/request_fields.json").read_text())
+FEW_TOKENS = {"/v1/chat/completions": "max_tokens", "/v1/completions": "max_tokens", "/v1/responses": "max_output_tokens"}
+LONG = "x" * 20_000
+
+
+def nested(depth):
+    value = {}
+    for _ in range(depth):
+        value = {"a": value}
+    return value
+
+
+def variants(value):
+    """The valid value, values of other types, huge ones, and values around it."""
+    return [value, None, -1, 1e308, 2**64 - 1, "", LONG, [], [value] * 50, {}, {"value": value}, nested(30), {f"k{i}": i for i in range(300)}]
+
+
+@pytest.fixture(scope="module")
+def served(folders):
+    # The table's names of adapters.
+    server = Server({"model": folders["model"], "lens": folders["one"], "birds": folders["three"], "fake": folders["two"]})
+    yield server
+    assert server.stop() == 0
+
+
+@pytest.mark.parametrize("path", TABLE)
+def test_a_field_is_never_a_fault(served, path):
+    begin = time.monotonic()
+    entry, statuses = TABLE[path], set()
+    for field, value in (entry["honoured"] | entry["no_effect"] | entry["refused"]).items():
+        for other in variants(value):
+            body = {FEW_TOKENS[path]: 1} if path in FEW_TOKENS else {}
+            status, text = served.request("POST", path, body | entry["body"] | {field: other})
+            assert status == 200 or 400 <= status < 500, (field, str(other)[:200], status, text[:500])
+            statuses.add(status)
+    assert statuses >= {200, 400}
+    print(f"{path}: {time.monotonic() - begin:.1f} s")
