@@ -16,7 +16,10 @@ struct Named {
 constexpr Named<ComputeDtype> kDtypes[] = {{"auto", ComputeDtype::kAuto},
                                            {"float32", ComputeDtype::kFloat32},
                                            {"bfloat16", ComputeDtype::kBFloat16},
-                                           {"float16", ComputeDtype::kFloat16}};
+                                           {"float16", ComputeDtype::kFloat16},
+                                           // vLLM's other names
+                                           {"half", ComputeDtype::kFloat16},
+                                           {"float", ComputeDtype::kFloat32}};
 constexpr Named<DeviceKind> kDevices[] = {{"cpu", DeviceKind::kCpu}, {"cuda", DeviceKind::kCuda}};
 constexpr Named<KernelBackend> kKernels[] = {{"native", KernelBackend::kNative},
                                              {"reference", KernelBackend::kReference}};

@@ -38,7 +38,7 @@ TEST(Options, ADtypeHasTorchsShortNamesToo) {
 
 TEST(Options, UnknownNamesListTheKnownOnes) {
   EXPECT_EQ(parse_dtype("int8").error().message,
-            "dtype \"int8\" is unknown; use auto, float32, bfloat16 or float16");
+            "dtype \"int8\" is unknown; use auto, float32, bfloat16, float16, half or float");
   EXPECT_EQ(parse_device("tpu").error().message, "device \"tpu\" is unknown; use cpu or cuda");
 }
 

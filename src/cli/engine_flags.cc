@@ -1,8 +1,37 @@
+#include <cmath>
+#include <cstdlib>
+
 #include "cli/command.h"
 #include "cli/named_option.h"
 
 namespace valora::cli {
 namespace {
+
+constexpr double kGibibyte = 1 << 30;
+
+// A whole number; nothing for vLLM's names of the model's own length.
+std::optional<int> model_len(const std::string& text) {
+  if (text == "auto" || text == "-1") return {};
+  char* end = nullptr;
+  const long length = std::strtol(text.c_str(), &end, 10);
+  if (text.empty() || *end != '\0' || length > INT32_MAX || length < INT32_MIN)
+    throw std::invalid_argument("--max-model-len takes a whole number or auto, not " + text);
+  return static_cast<int>(length);
+}
+
+// vLLM's values are GiB, and no swap file has less than 1024 bytes.
+int64_t swap_bytes(const std::string& text) {
+  char* end = nullptr;
+  const double value = std::strtod(text.c_str(), &end);
+  if (text.empty() || *end != '\0' || !(std::abs(value) < 9e15))
+    throw std::invalid_argument("--swap-space takes bytes, such as 8G, not " + text);
+  return static_cast<int64_t>(value > 0 && value < 1024 ? value * kGibibyte : value);
+}
+
+// vLLM's two names: requests run first come, first served within their priorities.
+std::string policy_name(const std::string& name) {
+  return name == "fcfs" || name == "priority" ? name_of(SchedulingPolicy::kUnmerged) : name;
+}
 
 // Two names of one option. If both are given, they must agree.
 void add_policy(Command command, SchedulingPolicy& policy) {
@@ -15,12 +44,12 @@ void add_policy(Command command, SchedulingPolicy& policy) {
                 throw std::invalid_argument("--scheduling-policy (or --mode) is given as " +
                                             names.front() + " and as " + name +
                                             "; give one of them");
-            policy = value_or_throw(parse_scheduling_policy(names.front()));
+            policy = value_or_throw(parse_scheduling_policy(policy_name(names.front())));
           },
           "How adapters are applied: unmerged (all requests run together), merged (only the "
           "requests of the merged adapter run), mixture (all requests run together, with one "
           "adapter merged), or valora (which of these is the fastest per step, by measured costs); "
-          "for comparisons dlora and vllm")
+          "for comparisons dlora and vllm; vLLM's fcfs and priority are unmerged")
       .type_name("TEXT")
       .expected(1, 2)
       .allow_extra_args(false)
@@ -65,9 +94,11 @@ void add_scheduling(Command command, SchedulingOptions& s) {
 
 void add_lengths(Command command, EngineOptions& o) {
   command
-      .add_option("--max-model-len", o.max_model_len,
-                  "Highest number of tokens per sequence, prompt and answer together; 2k: 2,000, "
-                  "2K: 2,048")
+      .add_option_function<std::string>(
+          "--max-model-len", [&o](const std::string& text) { o.max_model_len = model_len(text); },
+          "Highest number of tokens per sequence, prompt and answer together; 2k: 2,000, "
+          "2K: 2,048; auto: the model's own, or what the pool holds")
+      .type_name("INT")
       .human_integer();
   command.add_option("--max-num-seqs", o.max_num_seqs, "Highest number of sequences per step")
       .capture_default_str();
@@ -89,17 +120,18 @@ void add_lengths(Command command, EngineOptions& o) {
 
 void add_memory(Command command, MemoryOptions& m) {
   command
-      .add_option("--pool-memory,--kv-cache-memory", m.pool_bytes,
+      .add_option("--pool-memory,--kv-cache-memory,--kv-cache-memory-bytes", m.pool_bytes,
                   "Bytes of the pool that adapters and KV cache share, e.g. 4G (default: from the "
                   "free memory)")
       .human_integer();
   command
-      .add_option(
-          "--swap-space", m.swap_bytes,
+      .add_option_function<std::string>(
+          "--swap-space", [&m](const std::string& text) { m.swap_bytes = swap_bytes(text); },
           "Bytes of a swap file for KV that leaves the pool, e.g. 8G; with a GPU, of pinned "
-          "host memory; 0: none")
+          "host memory; a number below 1024 is GiB, as vLLM's; 0: none")
+      .type_name("INT")
       .human_integer()
-      .capture_default_str();
+      .default_str("0");
   command.add_option("--swap-dir", m.swap_dir, "Folder of the swap file").capture_default_str();
   command
       .add_option(

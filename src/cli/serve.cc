@@ -10,6 +10,7 @@
 #include "cli/adapters_at_start.h"
 #include "cli/command.h"
 #include "cli/format.h"
+#include "cli/options/media_limits.h"
 #include "cli/options/vllm_flags.h"
 #include "cli/server_flags.h"
 #include "cli/tokenizer_info.h"
@@ -31,31 +32,6 @@ struct Flags {
   bool tokenizer_info = false;
   std::vector<std::string> notes;  // of vLLM's flags
 };
-
-// image=N,video=M as JSON; JSON as it is.
-std::string as_json(const std::string& text) {
-  if (text.starts_with('{')) return text;
-  std::string json = "{\"";
-  for (const char c : text)
-    if (c == '=')
-      json += "\":";
-    else if (c == ',')
-      json += ",\"";
-    else
-      json += c;
-  return json + "}";
-}
-
-// {"image": N, "video": M}, or vLLM's older image=N,video=M
-Status apply_media_limits(const std::string& text, MediaLimits& limits) {
-  if (text.empty()) return {};
-  VALORA_TRY(json, parse_json(as_json(text), "--limit-mm-per-prompt"));
-  VALORA_TRY(images, field_or<int32_t>(json, "image", limits.images));
-  VALORA_TRY(videos, field_or<int32_t>(json, "video", limits.videos));
-  if (images < 0 || videos < 0) return invalid("--limit-mm-per-prompt takes numbers of 0 or more");
-  limits = {images, videos};
-  return {};
-}
 
 Status read_applications(const std::string& path, server::ServerOptions& options) {
   if (path.empty()) return {};
@@ -133,11 +109,15 @@ Status set_tokenizer_info(Flags& flags) {
   return {};
 }
 
+Status apply_media(Flags& flags) {
+  VALORA_TRY(limits, read_media_limits(flags.limit_mm_per_prompt, flags.engine.media_limits));
+  flags.engine.media_limits = limits;
+  return {};
+}
+
 int run_serve(Flags& flags) {
-  for (const std::string& note : flags.notes) spdlog::info(note);
-  if (const Status s = apply_media_limits(flags.limit_mm_per_prompt, flags.engine.media_limits);
-      !s.ok())
-    return fail(s.error());
+  for (const std::string& note : flags.notes) spdlog::info("{}", note);
+  if (const Status s = apply_media(flags); !s.ok()) return fail(s.error());
   if (const Status s = read_applications(flags.applications, flags.server); !s.ok())
     return fail(s.error());
   if (const Status s = read_users(flags.users, flags.server); !s.ok()) return fail(s.error());
@@ -167,6 +147,35 @@ int run_serve(Flags& flags) {
   return 0;
 }
 
+void add_media_memory(Command c, EngineOptions& e) {
+  c.add_option("--media-workers", e.media_workers,
+               "Threads that prepare images, and as many that prepare videos")
+      .capture_default_str();
+  c.add_option("--media-cache", e.media_cache_bytes,
+               "Bytes of the cache of prepared images and videos, e.g. 2G; 0: none")
+      .human_integer()
+      .capture_default_str();
+  c.add_option_function<double>(
+       "--mm-processor-cache-gb",
+       [&e](double gibibytes) {
+         e.media_cache_bytes = static_cast<size_t>(gibibytes * double(1 << 30));
+       },
+       "vLLM's name of --media-cache, in GiB")
+      .range(0, 1e6);
+  c.add_flag_callback(
+      "--disable-mm-preprocessor-cache", [&e] { e.media_cache_bytes = 0; },
+      "vLLM's older name of --media-cache 0");
+  c.add_option("--visual-cache", e.visual_cache_bytes,
+               "Bytes of the cache of their embeddings, e.g. 2G; 0: none")
+      .human_integer()
+      .capture_default_str();
+}
+
+void add_sampling_defaults(Command c, EngineOptions& e) {
+  c.add_option("--override-generation-config", e.generation_overrides,
+               R"(Sampling defaults instead of generation_config.json's: {"temperature": 0.5})");
+}
+
 }  // namespace
 
 void add_serve(Command app, std::function<int()>& run) {
@@ -178,6 +187,8 @@ void add_serve(Command app, std::function<int()>& run) {
   add_engine_flags(c, e);
   add_server_flags(c, flags->server);
   add_vllm_flags(c, flags->notes);
+  add_media_memory(c, e);
+  add_sampling_defaults(c, e);
   c.add_option("--lora-modules", flags->adapters.lora_modules,
                "Adapters to load, as NAME=PATH or JSON; repeatable");
   c.add_option(
@@ -197,8 +208,6 @@ void add_serve(Command app, std::function<int()>& run) {
                "Highest number of alternatives per token that requests may ask for")
       .range(0, 1000)
       .capture_default_str();
-  c.add_option("--override-generation-config", e.generation_overrides,
-               R"(Sampling defaults instead of generation_config.json's: {"temperature": 0.5})");
   c.add_flag("--enable-tokenizer-info-endpoint", flags->tokenizer_info,
              "Show tokenizer_config.json and the chat template at /tokenizer_info");
   c.add_option("--max-cpu-loras", e.max_loras, "Highest number of loaded adapter names")
@@ -226,17 +235,6 @@ void add_serve(Command app, std::function<int()>& run) {
        "--max-waiting", e.max_waiting,
        "Highest number of waiting requests, each counted n times its prompts; more get HTTP "
        "429")
-      .capture_default_str();
-  c.add_option("--media-workers", e.media_workers,
-               "Threads that prepare images, and as many that prepare videos")
-      .capture_default_str();
-  c.add_option("--media-cache", e.media_cache_bytes,
-               "Bytes of the cache of prepared images and videos, e.g. 2G; 0: none")
-      .human_integer()
-      .capture_default_str();
-  c.add_option("--visual-cache", e.visual_cache_bytes,
-               "Bytes of the cache of their embeddings, e.g. 2G; 0: none")
-      .human_integer()
       .capture_default_str();
   c.callback([flags, &run] { run = [flags] { return run_serve(*flags); }; });
 }

@@ -16,6 +16,12 @@ unsigned file_mode(const std::string& text) {
   return static_cast<unsigned>(mode);
 }
 
+// The parser has split a JSON list, ["*"], without a look at its quotes.
+std::string unquoted(const std::string& text) {
+  if (text.size() < 2 || text.front() != '"' || text.back() != '"') return text;
+  return text.substr(1, text.size() - 2);
+}
+
 void add_address(Command c, server::ServerOptions& s) {
   c.add_option("--host", s.host, "Address to listen on").capture_default_str();
   c.add_option("--port", s.port, "Port to listen on; 0: any free port").capture_default_str();
@@ -71,7 +77,13 @@ void add_server_flags(Command c, server::ServerOptions& s) {
       "Folder of adapters to load on first use: an unknown model name is looked up as a subfolder");
   c.add_option("--api-key", s.api_keys, "API key that clients must send; repeatable")
       .envname("VALORA_API_KEY");
-  c.add_option("--allowed-origins", s.cors_allowed_origins, "Allowed CORS origins; * for any");
+  c.add_option_function<std::vector<std::string>>(
+      "--allowed-origins",
+      [&s](const std::vector<std::string>& origins) {
+        for (const std::string& origin : origins)
+          s.cors_allowed_origins.push_back(unquoted(origin));
+      },
+      "Allowed CORS origins; * for any");
   c.add_option_function<double>(
        "--drain-timeout",
        [&s](double seconds) {

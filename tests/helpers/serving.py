@@ -32,8 +32,8 @@ def make_folders(root):
 class ServedProcess:
     """`valora serve` with these options, on a free port."""
 
-    def __init__(self, *options, **process_options):
-        self.process = subprocess.Popen([find_program("valora"), "--log-level", "warning", "serve", "--port", "0", *options],
+    def __init__(self, *options, log_level="warning", **process_options):
+        self.process = subprocess.Popen([find_program("valora"), "--log-level", log_level, "serve", "--port", "0", *options],
                                         stdout=subprocess.PIPE, text=True, **process_options)
         self.welcome = []
         for line in self.process.stdout:

@@ -2,17 +2,22 @@
 #include <gtest/gtest.h>
 
 #include <optional>
+#include <set>
 #include <stdexcept>
 
 #include "base/testing/temp_dir.h"
+#include "cli/options/media_limits.h"
 #include "cli/options/parser.h"
+#include "cli/options/spellings.h"
 #include "cli/options/vllm_flags.h"
+#include "cli/options/vllm_options.h"
 
 namespace valora::cli {
 namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::UnorderedElementsAre;
 
 // A program with one command, as `valora serve`.
 struct ServeProgram {
@@ -86,18 +91,116 @@ TEST(VllmFlags, AreAcceptedWithALineEach) {
                          "--tensor-parallel-size", "1"}),
             std::nullopt);
   EXPECT_THAT(serve.notes,
-              ElementsAre(HasSubstr("--enable-lora: "), HasSubstr("--max-cpu-loras"),
-                          HasSubstr("--enforce-eager: "), HasSubstr("--kv-cache-memory"),
-                          HasSubstr("--trust-remote-code: "), HasSubstr("one device")));
-  const char* const refused[] = {"test", "serve", "m", "--tensor-parallel-size", "2"};
-  EXPECT_THROW(ServeProgram().program.parse(5, refused), std::invalid_argument);
+              UnorderedElementsAre(HasSubstr("--enable-lora: "), HasSubstr("--max-cpu-loras"),
+                                   HasSubstr("--enforce-eager: "), HasSubstr("--kv-cache-memory"),
+                                   HasSubstr("--trust-remote-code: "), HasSubstr("one device")));
+}
+
+// What is thrown for these arguments after `serve m`.
+std::string refusal_of(std::vector<const char*> arguments) {
+  arguments.insert(arguments.begin(), {"test", "serve", "m"});
+  try {
+    ServeProgram().program.parse(static_cast<int>(arguments.size()), arguments.data());
+  } catch (const std::invalid_argument& e) {
+    return e.what();
+  }
+  return "nothing";
+}
+
+TEST(VllmFlags, AValueThatIsNotServedIsNamed) {
+  EXPECT_THAT(refusal_of({"--tensor-parallel-size", "2"}),
+              HasSubstr("--tensor-parallel-size 2 is not served: only 1"));
+  EXPECT_THAT(refusal_of({"--kv-cache-dtype=fp8"}),
+              HasSubstr("--kv-cache-dtype fp8 is not served: KV has"));
+  EXPECT_THAT(refusal_of({"--reasoning-parser", "qwen3"}),
+              HasSubstr("--reasoning-parser qwen3 is not served: "));
+  EXPECT_THAT(refusal_of({"--max-loras", "four"}), HasSubstr("takes a number"));
+  EXPECT_EQ(refusal_of({"--kv_cache_dtype", "auto", "-tp", "1", "-O3"}), "nothing");
+}
+
+TEST(VllmFlags, EveryOptionOfTheTableIsTakenOrRefusedByName) {
+  std::set<std::string> names;
+  for (const VllmOption& option : vllm_options()) {
+    SCOPED_TRACE(option.name);
+    EXPECT_TRUE(names.insert(option.name).second) << "twice";
+    const bool flag = option.takes == VllmOption::Takes::kNothing;
+    const std::string served(option.served);
+    const std::string value = served.empty() ? "1" : served.substr(0, served.find('|'));
+    std::vector<const char*> arguments{"serve", "m", option.name};
+    if (!flag) arguments.push_back(value.c_str());
+    ServeProgram serve;
+    if (option.refused) {
+      arguments.erase(arguments.begin(), arguments.begin() + 2);
+      EXPECT_THAT(refusal_of(arguments), HasSubstr(std::string(" is not served: ") + option.note));
+      continue;
+    }
+    EXPECT_EQ(serve.parse(arguments), std::nullopt) << serve.errors;
+    EXPECT_THAT(serve.notes, ElementsAre(HasSubstr(option.note)));
+    if (served.empty()) continue;
+    EXPECT_THAT(refusal_of({option.name, "another"}), HasSubstr("another is not served: "));
+  }
+}
+
+TEST(Spellings, OfVllmAreOurs) {
+  const std::vector<std::string> known{"--max-model-len",      "--limit-mm-per-prompt",
+                                       "--swap_dir",           "--tensor-parallel-size",
+                                       "--optimization-level", "--stop"};
+  const auto rewritten = [&](const std::vector<std::string>& arguments) {
+    return as_known(arguments, known);
+  };
+  using Arguments = std::vector<std::string>;
+  EXPECT_EQ(rewritten({"--max_model_len", "1_0", "--max_model-len=a_b", "--swap_dir", "x_y"}),
+            (Arguments{"--max-model-len", "1_0", "--max-model-len=a_b", "--swap_dir", "x_y"}));
+  EXPECT_EQ(rewritten({"--not_known", "--", "--max_model_len"}),
+            (Arguments{"--not_known", "--", "--max_model_len"}));
+  EXPECT_EQ(rewritten({"-tp", "2", "-tp=4", "-O3", "-O", "1", "-Ox", "-pp", "2"}),
+            (Arguments{"--tensor-parallel-size", "2", "--tensor-parallel-size=4",
+                       "--optimization-level=3", "--optimization-level", "1",
+                       "--optimization-level=x", "-pp", "2"}));
+  EXPECT_EQ(rewritten({"--limit_mm_per_prompt.image", "2", "m", "--limit-mm-per-prompt.video=0",
+                       "--limit-mm-per-prompt.a.b_c", "x"}),
+            (Arguments{"--limit-mm-per-prompt", R"({"image":2,"video":0,"a":{"b_c":"x"}})", "m"}));
+  EXPECT_EQ(rewritten({"--limit-mm-per-prompt.", "2", "--limit-mm-per-prompt.a"}),
+            (Arguments{"--limit-mm-per-prompt.", "2", "--limit-mm-per-prompt.a"}));
+}
+
+TEST(Spellings, ReachTheOptions) {
+  ServeProgram serve;
+  EXPECT_EQ(serve.parse({"serve", "m", "--max_model_len", "2K", "--lora_modules", "a=1", "b=2",
+                         "--limit-mm-per-prompt.image", "2", "--log_level=debug"}),
+            std::nullopt)
+      << serve.errors;
+  EXPECT_EQ(serve.length, 2048);
+  EXPECT_THAT(serve.adapters, ElementsAre("a=1", "b=2"));
+  EXPECT_EQ(serve.limits, R"({"image":2})");
+  EXPECT_EQ(serve.log_level, "debug");
+}
+
+MediaLimits limits_of(const std::string& text) {
+  const auto limits = read_media_limits(text, {.images = 7, .videos = 8});
+  EXPECT_TRUE(limits.ok()) << text << ": " << limits.error().message;
+  return limits.ok() ? *limits : MediaLimits{};
+}
+
+TEST(MediaLimits, HaveThreeForms) {
+  for (const char* text :
+       {R"({"image":2,"video":0})", "image=2,video=0",
+        R"({"image":{"count":2,"width":512},"video":0})", R"({"image":2,"video":0,"audio":0})"}) {
+    EXPECT_EQ(limits_of(text).images, 2) << text;
+    EXPECT_EQ(limits_of(text).videos, 0) << text;
+  }
+  EXPECT_EQ(limits_of("image=1").videos, 8);
+  EXPECT_EQ(limits_of("").images, 7);
+  for (const char* wrong : {"[]", R"({"images":2})", R"({"audio":1})", R"({"image":-1})",
+                            R"({"image":{}})", "image", R"({"image":"2"})"})
+    EXPECT_FALSE(read_media_limits(wrong, {}).ok()) << wrong;
 }
 
 TEST(UnknownOptions, AreNamedInOrderWithTheNearest) {
   ServeProgram serve;
-  EXPECT_GT(serve.parse({"serve", "m", "--max-model-length", "5", "--enable-loras", "--zzz=1"}), 0);
+  EXPECT_GT(serve.parse({"serve", "m", "--max_model_length", "5", "--enable-loras", "--zzz=1"}), 0);
   EXPECT_EQ(serve.errors,
-            "error: unknown option --max-model-length; did you mean --max-model-len?\n"
+            "error: unknown option --max_model_length; did you mean --max-model-len?\n"
             "error: unexpected argument 5\n"
             "error: unknown option --enable-loras; did you mean --enable-lora?\n"
             "error: unknown option --zzz\n");

@@ -3,12 +3,14 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <utility>
 
 #include "cli/options/config_file.h"
 #include "cli/options/human_number.h"
+#include "cli/options/spellings.h"
 #include "cli/options/unknown_options.h"
 
 namespace valora::cli {
@@ -22,6 +24,13 @@ void show_list(CLI::Option& option, const std::vector<T>& values) {
 
 template <typename T>
 void show_list(CLI::Option&, const T&) {}
+
+// Of the options of a command and of those below it. Their depth is the program's.
+void add_names(const CLI::App& command, std::vector<std::string>& names) {  // NOLINT(*-recursion)
+  for (const CLI::Option* option : command.get_options())
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  for (const CLI::App* below : command.get_subcommands(nullptr)) add_names(*below, names);
+}
 
 }  // namespace
 
@@ -163,8 +172,13 @@ Program::Program(const std::string& description, const std::string& version)
 Program::~Program() = default;
 
 std::optional<int> Program::parse(int argc, const char* const* argv) {
+  std::vector<std::string> known;
+  add_names(*app_, known);
+  std::vector<std::string> arguments = as_known({argv + 1, argv + argc}, known);
+  std::ranges::reverse(arguments);  // as CLI11 takes them
   try {
-    app_->parse(argc, argv);
+    app_->name(argv[0]);
+    app_->parse(std::move(arguments));
     return std::nullopt;
   } catch (const CLI::ExtrasError& e) {
     for (const std::string& line : describe_unknown(app_->remaining(true), option_names(*app_)))

@@ -33,7 +33,9 @@ std::vector<std::string> describe_unknown(const std::vector<std::string>& argume
       continue;
     }
     const std::string name = argument.substr(0, argument.find('='));
-    const auto distance = [&](const std::string& other) { return edit_distance(name, other); };
+    std::string dashed = name;
+    std::ranges::replace(dashed, '_', '-');
+    const auto distance = [&](const std::string& other) { return edit_distance(dashed, other); };
     const auto nearest = std::ranges::min_element(known, {}, distance);
     const bool near = nearest != known.end() && distance(*nearest) <= name.size() / 3;
     lines.push_back("unknown option " + name + (near ? "; did you mean " + *nearest + "?" : ""));

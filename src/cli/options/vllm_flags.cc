@@ -1,60 +1,84 @@
 #include "cli/options/vllm_flags.h"
 
+#include <fmt/format.h>
+
+#include <cstdlib>
 #include <stdexcept>
+#include <string_view>
+
+#include "base/strings.h"
+#include "cli/options/vllm_options.h"
 
 namespace valora::cli {
 namespace {
 
 constexpr const char* kGroup = "Accepted for vLLM's command lines";
+constexpr const char* kHidden = "";
 
-void add_flag(Command command, const char* name, const char* note,
-              std::vector<std::string>& notes) {
-  command
-      .add_flag_callback(
-          name, [&notes, name, note] { notes.push_back(std::string(name) + ": " + note); }, note)
-      .group(kGroup);
+bool is_listed(std::string_view values, std::string_view value) {
+  while (true) {
+    const size_t end = values.find('|');
+    if (values.substr(0, end) == value) return true;
+    if (end == std::string_view::npos) return false;
+    values.remove_prefix(end + 1);
+  }
 }
 
-template <typename T>
-void add_value(Command command, const char* name, const char* note,
-               std::vector<std::string>& notes) {
-  command
-      .add_option_function<T>(
-          name,
-          [&notes, name, note](const T&) { notes.push_back(std::string(name) + ": " + note); },
-          note)
-      .group(kGroup);
+bool is_number(const std::string& text) {
+  char* end = nullptr;
+  std::strtod(text.c_str(), &end);
+  return !text.empty() && *end == '\0';
+}
+
+// Throws if this value, "" for none, cannot be served.
+void take(const VllmOption& option, const std::string& value, std::vector<std::string>& notes) {
+  // A value that does not matter is not repeated: it may be a secret.
+  const bool plain = value.empty() || (*option.served == '\0' && !option.refused);
+  const std::string given =
+      plain ? option.name : fmt::format("{} {}", option.name, shortened(value, 60));
+  const std::string_view served = option.served;
+  if (option.refused || !(served.empty() || is_listed(served, value)))
+    throw std::invalid_argument(fmt::format("{} is not served: {}", given, option.note));
+  if (option.takes == VllmOption::Takes::kNumber && !is_number(value))
+    throw std::invalid_argument(fmt::format("{} takes a number, not {}", option.name, value));
+  notes.push_back(fmt::format("{}: {}", given, option.note));
+}
+
+void add(Command command, const VllmOption& option, std::vector<std::string>& notes) {
+  const char* const group = option.refused ? kHidden : kGroup;
+  switch (option.takes) {
+    case VllmOption::Takes::kNothing:
+      command
+          .add_flag_callback(
+              option.name, [&option, &notes] { take(option, "", notes); }, option.note)
+          .group(group);
+      return;
+    case VllmOption::Takes::kTexts:
+      command
+          .add_option_function<std::vector<std::string>>(
+              option.name,
+              [&option, &notes](const std::vector<std::string>& values) {
+                take(option, fmt::format("{}", fmt::join(values, " ")), notes);
+              },
+              option.note)
+          .group(group);
+      return;
+    case VllmOption::Takes::kNumber:
+    case VllmOption::Takes::kText:
+      command
+          .add_option_function<std::string>(
+              option.name,
+              [&option, &notes](const std::string& value) { take(option, value, notes); },
+              option.note)
+          .type_name(option.takes == VllmOption::Takes::kNumber ? "NUMBER" : "TEXT")
+          .group(group);
+  }
 }
 
 }  // namespace
 
 void add_vllm_flags(Command command, std::vector<std::string>& notes) {
-  add_flag(command, "--enable-lora", "adapters are always enabled", notes);
-  add_value<int>(command, "--max-loras",
-                 "a batch takes any number of adapters; --max-cpu-loras limits the loaded ones",
-                 notes);
-  add_flag(command, "--enable-auto-tool-choice", "calls of tools are always read", notes);
-  add_flag(command, "--enforce-eager", "no graphs are captured anyway", notes);
-  add_value<double>(command, "--gpu-memory-utilization",
-                    "has no effect; --kv-cache-memory sets the bytes of the KV cache", notes);
-  add_flag(command, "--trust-remote-code", "no code of a model's folder is run", notes);
-  add_flag(command, "--enable-prefix-caching", "on unless --no-enable-prefix-caching is given",
-           notes);
-  add_flag(command, "--enable-server-load-tracking", "/load always counts", notes);
-  add_flag(command, "--enable-ssl-refresh", "certificates are always read again if they change",
-           notes);
-  const char* parallel = "only 1 is served: one device runs the whole model";
-  command
-      .add_option_function<int>(
-          "--tensor-parallel-size,-t",
-          [&notes, parallel](int size) {
-            if (size != 1)
-              throw std::invalid_argument("--tensor-parallel-size " + std::to_string(size) + ": " +
-                                          parallel);
-            notes.push_back(std::string("--tensor-parallel-size: ") + parallel);
-          },
-          parallel)
-      .group(kGroup);
+  for (const VllmOption& option : vllm_options()) add(command, option, notes);
 }
 
 }  // namespace valora::cli

@@ -1,0 +1,60 @@
+#include "cli/options/media_limits.h"
+
+#include <fmt/format.h>
+
+#include "base/json.h"
+#include "base/strings.h"
+
+namespace valora::cli {
+namespace {
+
+constexpr const char* kOption = "--limit-mm-per-prompt";
+constexpr int64_t kMost = 1'000'000;
+
+// image=N,video=M as JSON; JSON as it is.
+std::string as_json(const std::string& text) {
+  if (text.starts_with('{')) return text;
+  std::string json = "{\"";
+  for (const char c : text)
+    if (c == '=')
+      json += "\":";
+    else if (c == ',')
+      json += ",\"";
+    else
+      json += c;
+  return json + "}";
+}
+
+// Beside its count, an object has what vLLM reserves memory for.
+Result<int> count_of(const std::string& modality, const Json& value) {
+  const bool counted = value.is_object() && value.contains("count");
+  const Json& count = counted ? value["count"] : value;
+  if (!count.is_number_integer() || count.get<int64_t>() < 0 || count.get<int64_t>() > kMost)
+    return invalid(
+        fmt::format("{}: \"{}\" must be a number of 0 or more", kOption, shortened(modality, 40)),
+        kOption);
+  return static_cast<int>(count.get<int64_t>());
+}
+
+}  // namespace
+
+Result<MediaLimits> read_media_limits(const std::string& text, MediaLimits limits) {
+  if (text.empty()) return limits;
+  VALORA_TRY(json, parse_json(as_json(text), kOption));
+  if (!json.is_object()) return invalid(std::string(kOption) + " takes an object", kOption);
+  for (const auto& [modality, value] : json.items()) {
+    VALORA_TRY(count, count_of(modality, value));
+    if (modality == "image") {
+      limits.images = count;
+    } else if (modality == "video") {
+      limits.videos = count;
+    } else if (modality != "audio" || count > 0) {
+      return invalid(fmt::format("{} has \"{}\"; the modalities are image and video", kOption,
+                                 shortened(modality, 40)),
+                     kOption);
+    }
+  }
+  return limits;
+}
+
+}  // namespace valora::cli

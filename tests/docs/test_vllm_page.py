@@ -1,0 +1,24 @@
+"""docs/vllm-options.md names every option of vLLM that `valora serve` takes or refuses, with the values that are served."""
+
+import re
+
+from programs import REPOSITORY
+
+TABLE = REPOSITORY / "src/cli/options/vllm_options.cc"
+PAGE = REPOSITORY / "docs/vllm-options.md"
+ENTRY = re.compile(r'\{"(--[a-z0-9-]+)", (k\w+), "([^"]*)",(?:[^{}]|"[^"]*")*?(,\s*true)?\},\n')
+
+
+def test_the_page_has_the_table():
+    text = TABLE.read_text()
+    entries = ENTRY.findall(text)
+    assert len(entries) == text.count('{"--')
+    accepted, refused = PAGE.read_text().split("\n## Refused\n")
+    for name, _, served, never in entries:
+        part = refused if never else accepted
+        row = next((line for line in part.splitlines() if f"`{name}`" in line), None)
+        assert row, f"{name} is not in its part of {PAGE.name}"
+        for value in filter(None, served.split("|")):
+            assert f"`{value}`" in row, f"{name} {value}"
+    documented = set(re.findall(r"^\| `(--[a-z0-9-]+)`", accepted + refused, re.MULTILINE))
+    assert documented <= {entry[0] for entry in entries}

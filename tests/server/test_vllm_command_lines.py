@@ -1,0 +1,68 @@
+"""Command lines that users of vLLM copy."""
+
+import json
+import subprocess
+
+import pytest
+
+from programs import find_program
+from serving import ServedProcess
+
+# Spellings, several names, and options that mean nothing here.
+COPIED = ["--served-model-name", "first", "second", "--max_model_len", "512", "--enable_lora", "--max_lora_rank=64", "--dtype=float",
+          "--limit-mm-per-prompt.image", "2", "-tp", "1", "--chat-template-content-format", "openai", "--disable-log-requests",
+          "--enable-chunked-prefill", "--enable-tower-connector-lora", "--kv-cache-dtype", "auto", "--pipeline-parallel-size", "1",
+          "--data-parallel-size", "1", "--load-format", "auto", "--uvicorn-log-level", "warning", "--lora-dtype", "auto",
+          "--scheduling-policy", "fcfs", "--threads", "1", "--allowed-origins", '["*"]', "--hf-token", "a-secret"]
+
+
+def refusal(*options):
+    done = subprocess.run([find_program("valora"), "serve", "nowhere", *options], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1, done
+    return done.stderr
+
+
+@pytest.fixture(scope="module")
+def served(folders, tmp_path_factory):
+    log = tmp_path_factory.mktemp("log") / "stderr"
+    with log.open("w") as stderr:
+        server = ServedProcess(folders["model"], *COPIED, "--lora-modules", f"one={folders['one']}", log_level="info", stderr=stderr)
+    server.log = log
+    yield server
+    assert server.stop() == 0
+
+
+def test_all_names_are_served(served):
+    _, text = served.request("GET", "/v1/models")
+    assert [card["id"] for card in json.loads(text)["data"]] == ["first", "second", "one"]
+    assert {card["parent"] for card in json.loads(text)["data"]} == {None, "first"}
+    for name, shown in {"first": "first", "second": "first", "first:one": "first:one", "second:one": "second:one"}.items():
+        answer = served.post("/v1/completions", {"model": name, "prompt": "Hi", "max_tokens": 1})
+        assert answer["model"] == shown, name
+
+
+def test_each_option_has_a_line(served):
+    lines = served.log.read_text()
+    for option in ("--enable-lora", "--tensor-parallel-size 1", "--kv-cache-dtype auto", "--lora-dtype auto", "--disable-log-requests", "--hf-token"):
+        assert sum(f"{option}: " in line for line in lines.splitlines()) == 1, option
+    assert "a-secret" not in lines
+
+
+def test_the_options_have_their_meaning(served):
+    _, text = served.request("GET", "/v1/models")
+    assert json.loads(text)["data"][0]["max_model_len"] == 512
+    picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA=="}}
+    status, text = served.request("POST", "/v1/chat/completions", {"messages": [{"role": "user", "content": [picture] * 3}]})
+    assert status == 400 and "At most 2" in text, text
+
+
+@pytest.mark.parametrize("options, words", [
+    (["--kv-cache-dtype", "fp8"], "--kv-cache-dtype fp8 is not served: KV has the data type of the weights"),
+    (["--tensor_parallel_size=2"], "--tensor-parallel-size 2 is not served: only 1 is served"),
+    (["--reasoning-parser", "qwen3"], "--reasoning-parser qwen3 is not served"),
+    (["--limit-mm-per-prompt", '{"images": 2}'], '--limit-mm-per-prompt has "images"'),
+    (["--max-model-len", "many"], "--max-model-len takes a whole number or auto, not many"),
+    (["--swap-space", "four"], "--swap-space takes bytes"),
+])
+def test_what_is_refused(options, words):
+    assert words in refusal(*options)
