@@ -1,6 +1,7 @@
 // How many tokens of prompts a step takes beside requests that decode.
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "scheduler/scheduler.h"
 #include "scheduler/scheduler_step.h"
@@ -15,23 +16,50 @@ bool Scheduler::bounds_gaps() const {
   return (config_.max_decode_gap > 0 || config_.max_media_gap > 0) && costs_.known();
 }
 
+namespace {
+
+// Whether it has media, and not all of its prompt is computed.
+bool computes_media(const Request& request) {
+  return has_media_left(request) ||
+         (!request.identity.media.empty() && request.remaining_tokens() > 1);
+}
+
+// Whether it came after the oldest request that computes media.
+bool comes_after_media(const Request* media, const Request& request) {
+  return media && &request != media &&
+         std::pair(request.arrival, request.id) > std::pair(media->arrival, media->id);
+}
+
+}  // namespace
+
+// While requests decode, the limit is for their sake. While media are encoded or computed, it is
+// for the sake of their request: later prompts take no more of a step than that one may. With their
+// own bound they would pass it for ever, because its media are encoded between the steps.
 void Scheduler::limit_prefill(Step& step, std::span<Request* const> running) const {
   if (!bounds_gaps()) return;
   StepShaper decodes(step.plan.mode, step.plan.merged);
   for (const Request* request : running)
     if (request->remaining_tokens() == 1) decodes.add(*request, 1);
+  if (config_.max_media_gap > 0)
+    for (const auto& request : running_)
+      if (computes_media(*request) && !comes_after_media(step.media_first, *request))
+        step.media_first = request.get();
   const StepShape shape = decodes.shape();
-  if (shape.decode_tokens == 0) return;
+  step.decodes = shape.decode_tokens > 0;
+  if (!step.decodes && !step.media_first) return;
   const double decode = config_.costs.running_seconds(shape) * std::exp(log_decode_);
-  step.free_seconds = kGapSteps * decode;
+  step.free_seconds = step.decodes ? kGapSteps * decode : 0;
   step.limited = std::move(decodes);
 }
 
 // The first prompt of a step gets some tokens even if the limit has no room for them.
 int Scheduler::prefill_room(const Step& step, const Request& request) const {
   const int most = std::min(request.remaining_tokens(), step.budget);
-  const double bound = gap_bound(request);
-  if (most <= 1 || !step.limited || bound <= 0) return most;
+  if (most <= 1 || !step.limited) return most;
+  double bound = step.decodes ? gap_bound(request) : 0;
+  if (comes_after_media(step.media_first, request))
+    bound = bound > 0 ? std::min(bound, config_.max_media_gap) : config_.max_media_gap;
+  if (bound <= 0) return most;
   const double seconds = std::max(bound, step.free_seconds) / std::exp(log_mixed_);
   const auto fits = [&](int tokens) {
     StepShaper shaper = *step.limited;

@@ -123,14 +123,16 @@ TEST_F(SchedulerGapTest, WithoutALimitAPromptTakesTheBudget) {
   EXPECT_THAT(step(), ElementsAre(Pair(1, 1), Pair(2, 100)));
 }
 
-TEST_F(SchedulerGapTest, ABoundForMediaHoldsForPromptsWithPicturesAlone) {
+TEST_F(SchedulerGapTest, ABoundForMediaHoldsForPromptsWithPicturesAndThoseAfterThem) {
   start_known(0, kGapCosts, 0.050);
   add(1);
   step();
   add_picture(100);
   EXPECT_THAT(step(), ElementsAre(Pair(1, 1), Pair(2, 40)));
   add(100);
-  EXPECT_THAT(step(), ElementsAre(Pair(1, 1), Pair(2, 40), Pair(3, 100)));
+  EXPECT_THAT(step(), ElementsAre(Pair(1, 1), Pair(2, 40)));
+  EXPECT_THAT(step(), ElementsAre(Pair(1, 1), Pair(2, 20), Pair(3, 20)));
+  EXPECT_THAT(step(), ElementsAre(Pair(1, 1), Pair(2, 1), Pair(3, 80)));
 }
 
 TEST_F(SchedulerGapTest, PromptsWithAndWithoutPicturesHaveBoundsOfTheirOwn) {

@@ -7,13 +7,6 @@
 namespace valora::scheduler {
 namespace {
 
-// Whether it has tokens of media without KV.
-bool has_media_left(const Request& request) {
-  if (request.identity.media.empty()) return false;
-  const memory::MediaSpan& last = request.identity.media.back();
-  return last.token_begin + last.tokens > request.computed_tokens;
-}
-
 int64_t media_tokens(const Request& request) {
   int64_t sum = 0;
   for (const memory::MediaSpan& span : request.identity.media) sum += span.tokens;
@@ -51,16 +44,19 @@ std::vector<Request*> Scheduler::start_preparing(Step& step, const std::vector<R
   }
   std::vector<Request*> others;
   others.reserve(ready.size());
+  int64_t reserved = 0;  // blocks for the first `counted` of them
+  size_t counted = 0;
   for (Request* request : ready) {
     if (!waits_for_media(*request, *step.media)) {
       others.push_back(request);
       continue;
     }
     if (tokens >= config_.max_preparing_tokens) continue;
-    int64_t reserved = 0;
-    for (const Request* before : others)
-      reserved += 1 + pool_.blocks_to_start(before->identity, before->block_keys,
-                                            static_cast<int>(before->tokens.size()));
+    for (; counted < others.size(); ++counted) {
+      const Request& before = *others[counted];
+      reserved += 1 + pool_.blocks_to_start(before.identity, before.block_keys,
+                                            static_cast<int>(before.tokens.size()));
+    }
     step.refused = request;
     asking_ = request;
     if (!fits(step, *request, reserved)) break;

@@ -21,11 +21,13 @@ struct Scheduler::Step {
   // Under a limit of the gap between tokens: the seconds that this step may take in any case, and
   // what is in it.
   double free_seconds = 0;
-  std::optional<StepShaper> limited;  // absent: no limit
-  bool prefills = false;              // tokens of a prompt are in `limited`
-  bool short_of_memory = false;       // nothing more is admitted
-  Request* refused = nullptr;         // the request that did not fit, if any
-  bool prepares = false;              // an admitted request waits for its media
+  std::optional<StepShaper> limited;     // absent: no limit
+  bool prefills = false;                 // tokens of a prompt are in `limited`
+  bool decodes = false;                  // requests decode, and bear the limit
+  const Request* media_first = nullptr;  // the oldest running one with media to encode or compute
+  bool short_of_memory = false;          // nothing more is admitted
+  Request* refused = nullptr;            // the request that did not fit, if any
+  bool prepares = false;                 // an admitted request waits for its media
   std::vector<std::shared_ptr<Request>> preempted;
   std::vector<std::shared_ptr<Request>> admitted;
   bool placing = false;  // the policy has chosen: who is admitted runs, unless it must prepare
@@ -55,6 +57,13 @@ struct Scheduler::Asked {
   Request* full = nullptr;  // the first that found no room
   size_t ready_before_full = 0;
 };
+
+// Whether it has tokens of media without KV.
+inline bool has_media_left(const Request& request) {
+  if (request.identity.media.empty()) return false;
+  const memory::MediaSpan& last = request.identity.media.back();
+  return last.token_begin + last.tokens > request.computed_tokens;
+}
 
 // The requests of a queue, in its order.
 inline std::vector<Request*> view(std::span<const std::shared_ptr<Request>> requests) {
