@@ -3,19 +3,20 @@
 
 Serves the demo model in fp32 with small caches. Good clients ask the base and adapters about pictures that nobody sent
 before, and an adapter that is replaced all the time; each of their answers must be that of a second server that gets the
-same request alone. Hostile ones send broken bodies, broken pictures and adapters, prompts that are too long, leave
-streams, read them slowly, and load, replace and unload adapters. Once the caches are full, resident memory is taken each
-second; its median in the last fifth must be within 3 % of that in the first one. 503 is allowed (a queue that is full).
+same request alone. Hostile ones send broken bodies, broken pictures and adapters, prompts that are too long, ambiguous
+grammars with 64 choices, leave streams, read them slowly, and load, replace and unload adapters. The server swaps, and
+its pool has exactly as many blocks as four of its seventeen adapters. Once the caches are full, resident memory is taken
+each second; its median in the last fifth must be within 3 % of that in the first one. A stream may not wait longer for a
+chunk than --max-gap seconds, or three steps if that is more. 503 is allowed (a queue that is full), but requests may not
+stand still (valora:stalls_total), and SIGTERM must end the server.
 
-    .venv/bin/python tools/bench/soak.py --minutes 10
+    .venv/bin/python tools/bench/soak.py               # ten minutes, on a machine where nothing else runs
+    .venv/bin/python tools/bench/soak.py --short       # one minute, without a judgement of memory and gaps
 """
 
 import argparse
-import base64
 import collections
 import contextlib
-import http.client
-import io
 import itertools
 import json
 import pathlib
@@ -24,70 +25,25 @@ import random
 import shutil
 import socket
 import statistics
-import struct
+import subprocess
 import tempfile
 import threading
 import time
-import zlib
 
-import numpy
-from PIL import Image
-
+from soak_pressure import Gaps, ambiguous_request, copies, filled_pool
+from soak_requests import CHAT, chat, content, huge_png, picture, request
 from valora_server import Valora
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 ADAPTERS = {f"adapter-{i}": str(ROOT / "demo" / "adapters" / f"adapter-{i}") for i in range(1, 6)}
 SWAPPED = ["adapter-2", "adapter-3"]  # what the adapter `swapped` is, in turns
-CHAT = "/v1/chat/completions"
 LENGTH = 1024  # the longest sequence
 
 
-def request(url, method, path, body=None):
-    connection = http.client.HTTPConnection(url.removeprefix("http://"), timeout=120)
-    try:
-        data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
-        connection.request(method, path, data, {"Content-Type": "application/json"})
-        response = connection.getresponse()
-        return response.status, response.read().decode()
-    finally:
-        connection.close()
-
-
-def picture(seed):
-    """A PNG of noise over a gradient; its size and pixels depend on the seed."""
-    generator = numpy.random.default_rng(seed)
-    height, width = generator.integers(40, 200, 2)
-    pixels = numpy.linspace(0, 200, width, dtype=numpy.uint8)[None, :, None] + generator.integers(0, 55, (height, width, 3), dtype=numpy.uint8)
-    buffer = io.BytesIO()
-    Image.fromarray(pixels).save(buffer, "PNG", compress_level=1)
-    return buffer.getvalue()
-
-
-def chat(model, text, *images, **fields):
-    urls = [data if isinstance(data, str) else "data:image/png;base64," + base64.b64encode(data).decode() for data in images]
-    parts = [{"type": "image_url", "image_url": {"url": url}} for url in urls] + [{"type": "text", "text": text}]
-    return {"model": model, "messages": [{"role": "user", "content": parts}], "temperature": 0, "max_tokens": 24, "ignore_eos": True,
-            "head": ""} | fields
-
-
-def content(text, streamed):
-    if not streamed:
-        return json.loads(text)["choices"][0]["message"]["content"]
-    chunks = [json.loads(line[6:]) for line in text.splitlines() if line.startswith("data: {")]
-    return "".join(choice["delta"].get("content") or "" for chunk in chunks for choice in chunk["choices"])
-
-
-def huge_png(side):
-    def chunk(kind, data):
-        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-
-    header = struct.pack(">IIBBBBB", side, side, 8, 2, 0, 0, 0)
-    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(b"\0" * 64)) + chunk(b"IEND", b"")
-
-
 class Soak:
-    def __init__(self, server, reference, folder):
-        self.server, self.reference, self.folder = server, reference, folder
+    def __init__(self, server, reference, folder, adapters):
+        self.server, self.reference, self.folder, self.adapters = server, reference, folder, list(adapters)
+        self.gaps = Gaps(server.url)
         self.over = threading.Event()
         self.counts, self.faults = collections.Counter(), []
         self.lock = threading.Lock()
@@ -114,7 +70,7 @@ class Soak:
 
     def good(self, chance):
         seed = next(self.seeds)
-        model = chance.choice(["base", *ADAPTERS, "swapped"])
+        model = chance.choice(["base", *self.adapters, "swapped"])
         streamed = chance.random() < 0.5
         body = chat(model, f"What is picture {seed}?", picture(seed), stream=streamed)
         status, text = self.expect("good", [200], "POST", CHAT, body)
@@ -209,6 +165,14 @@ class Soak:
             line = ""
         self.note("junk", line[9:12] or "closed", line if line[9:10] == "5" else None)
 
+    def grammar(self, chance):
+        """It may be refused."""
+        self.expect("ambiguous grammar", [200, 400], "POST", CHAT, ambiguous_request(chance.choice(["base", *ADAPTERS])))
+
+    def stream(self, chance):
+        status, text = self.gaps.stream("base", self.over)
+        self.note("stream", status, None if status in (200, 429, 503) else text)
+
     def slow(self, chance):
         with self.post_raw(chat("base", "tell", stream=True, max_tokens=900)) as connection:
             for _ in range(40):
@@ -227,7 +191,7 @@ class Soak:
             self.over.wait(pause * chance.random())
 
     def threads(self):
-        plan = [(self.good, 0.02)] * 4 + [(self.slow, 0.5)] * 2 + [(self.leave, 0.2)] * 2 + [
+        plan = [(self.good, 0.02)] * 4 + [(self.stream, 0.1), (self.grammar, 1)] + [(self.slow, 0.5)] * 2 + [(self.leave, 0.2)] * 2 + [
             (action, 0.3) for action in (self.swap, self.churn, self.bad_adapter, self.bad_body, self.bad_picture, self.long_prompt, self.unknown, self.junk)]
         return [threading.Thread(target=self.repeat, args=(action, seed, pause)) for seed, (action, pause) in enumerate(plan)]
 
@@ -237,61 +201,114 @@ def caches_full(metrics, media, visual):
     return metrics["valora:media_cache_bytes"] > 0.9 * media and metrics["valora:visual_cache_bytes"] > 0.9 * visual
 
 
-def serve(program, *more):
-    modules = [f"{name}={path}" for name, path in ADAPTERS.items()]
+def serve(program, adapters, pool, *more):
+    modules = [f"{name}={path}" for name, path in adapters.items()]
     return Valora(program, str(ROOT / "demo" / "model"), [], 1, prefix_caching=True, step_tokens=None, model_len=LENGTH, dtype="float32",
-                  more=["--lora-modules", *modules, "--pool-memory", "64M", *more])
+                  more=["--lora-modules", *modules, "--pool-memory", str(pool), *more])
+
+
+def filled(program, adapters):
+    """Bytes of the pool for --pool-memory."""
+    server = serve(program, adapters, "64M")
+    try:
+        return filled_pool(server, len(adapters), LENGTH // 16)
+    finally:
+        server.close()
+
+
+def end(server, limit=60):
+    """Sends SIGTERM. Whether the server ended by it within the limit."""
+    server.process.terminate()
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        server.process.wait(limit)
+        return True
+    server.process.kill()
+    server.process.wait()
+    return False
+
+
+def run(soak, minutes, full):
+    """Runs until the time is over or the server ends. Returns resident memory by seconds, from when full() on."""
+    server, memory, full_after = soak.server, [], None
+    threads, checker = soak.threads(), threading.Thread(target=soak.check)
+    begin = time.monotonic()
+    try:
+        for thread in [*threads, checker]:
+            thread.start()
+        with contextlib.suppress(OSError):  # a server that ends is told below
+            while time.monotonic() < begin + 60 * minutes and server.process.poll() is None:
+                time.sleep(1)
+                if full_after is None and full(server.metrics()):
+                    full_after = time.monotonic() - begin
+                if full_after is not None:
+                    memory.append(server.memory())
+    finally:
+        soak.over.set()
+        if server.process.poll() is not None:
+            soak.faults.append(f"the server ended with {server.process.poll()}")
+        for thread in threads:
+            thread.join()
+        soak.unchecked.put(None)
+        checker.join()
+    if full_after is not None:
+        print(f"caches full after {full_after:.0f} s")
+    return memory
+
+
+def judge_memory(soak, memory):
+    if len(memory) < 10:
+        soak.faults.append("the caches were not full early enough to judge the memory")
+        return
+    first, last = (statistics.median(part) for part in (memory[:len(memory) // 5], memory[-(len(memory) // 5):]))
+    print(f"resident memory {first:.0f} MiB then, {last:.0f} MiB in the end ({last / first - 1:+.1%}), at most {max(memory):.0f} MiB")
+    if last > 1.03 * first:
+        soak.faults.append(f"memory grew from {first:.0f} to {last:.0f} MiB")
+
+
+def judge_progress(soak, most, judged):
+    """Of a server that is still there."""
+    metrics = soak.server.metrics()
+    step = metrics["valora:step_seconds_total"] / max(1, metrics["valora:engine_steps_total"])
+    longest = soak.gaps.longest
+    print(f"longest gap of {soak.gaps.streams} streams {longest:.2f} s; a step takes {step:.3f} s on average")
+    if judged and longest > max(most, 3 * step):
+        soak.faults.append(f"a stream waited {longest:.2f} s for a chunk")
+    if stalls := metrics.get("valora:stalls_total"):
+        soak.faults.append(f"requests stood still {stalls:.0f} times")
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--valora", default=str(ROOT / "build" / "valora"))
     parser.add_argument("--minutes", type=float, default=10)
+    parser.add_argument("--short", action="store_true", help="one minute, without a judgement of memory and gaps")
+    parser.add_argument("--max-gap", type=float, default=0.5, help="seconds between two chunks of a stream")
     parser.add_argument("--mode", default="unmerged", help="scheduling policy of the server; the other one is unmerged")
     args = parser.parse_args()
     media, visual = 16 << 20, 4 << 20
-    server = serve(args.valora, "--mode", args.mode, "--allow-runtime-lora-updating", "--media-cache", str(media), "--visual-cache",
-                   str(visual), "--max-waiting", "64")
-    reference = serve(args.valora)
-    memory, full_after = [], None
-    with tempfile.TemporaryDirectory() as folder:
-        soak = Soak(server, reference, pathlib.Path(folder))
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = pathlib.Path(temporary)
+        made = copies([ADAPTERS["adapter-1"]], folder, 12)
+        adapters = ADAPTERS | made
+        server = serve(args.valora, adapters, filled(args.valora, made), "--mode", args.mode, "--swap-space", "8M",
+                       "--allow-runtime-lora-updating", "--media-cache", str(media), "--visual-cache", str(visual), "--max-waiting", "256")
+        reference = serve(args.valora, adapters, "64M")
+        soak = Soak(server, reference, folder, adapters)
         soak.expect("adapter load", [200], "POST", "/v1/load_lora_adapter", {"lora_name": "swapped", "lora_path": ADAPTERS[SWAPPED[0]]})
-        threads, checker = soak.threads(), threading.Thread(target=soak.check)
-        begin = time.monotonic()
         try:
-            for thread in [*threads, checker]:
-                thread.start()
-            with contextlib.suppress(OSError):  # a server that ends is told below
-                while time.monotonic() < begin + 60 * args.minutes and server.process.poll() is None:
-                    time.sleep(1)
-                    if full_after is None and caches_full(server.metrics(), media, visual):
-                        full_after = time.monotonic() - begin
-                    if full_after is not None:
-                        memory.append(server.memory())
+            memory = run(soak, min(1, args.minutes) if args.short else args.minutes, lambda metrics: caches_full(metrics, media, visual))
+            if server.process.poll() is None:
+                judge_progress(soak, args.max_gap, not args.short)
         finally:
-            soak.over.set()
-            ended = server.process.poll()
-            for thread in threads:
-                thread.join()
-            soak.unchecked.put(None)
-            checker.join()
-            server.close()
-            reference.close()
+            if not end(server):
+                soak.faults.append("SIGTERM did not end the server")
+            end(reference)
     print("| request | outcome | times |\n|---|---|--:|")
     for (kind, outcome), times in sorted(soak.counts.items(), key=str):
         print(f"| {kind} | {outcome} | {times} |")
     print(f"\n{soak.checked} good answers compared with those given alone")
-    if ended is not None:
-        soak.faults.append(f"the server ended with {ended}")
-    elif len(memory) < 10:
-        soak.faults.append("the caches were not full early enough to judge the memory")
-    else:
-        first, last = (statistics.median(part) for part in (memory[:len(memory) // 5], memory[-(len(memory) // 5):]))
-        print(f"caches full after {full_after:.0f} s; resident memory {first:.0f} MiB then, {last:.0f} MiB in the end ({last / first - 1:+.1%}), "
-              f"at most {max(memory):.0f} MiB")
-        if last > 1.03 * first:
-            soak.faults.append(f"memory grew from {first:.0f} to {last:.0f} MiB")
+    if not args.short:
+        judge_memory(soak, memory)
     for fault in soak.faults[:20]:
         print("fault:", fault)
     if soak.faults:
