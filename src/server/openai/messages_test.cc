@@ -124,5 +124,36 @@ TEST(ParseMessages, CountsMediaOverAllMessages) {
   EXPECT_FALSE(messages(R"([{"role":"user","content":[{"video_url":"a"}]}])", {.videos = 0}).ok());
 }
 
+Result<ChatPrompt> with_parts(const std::string& parts, const std::string& fields = {}) {
+  auto body = parse_chat(
+      R"({"messages":[{"role":"user","content":[)" + parts + "]}]" + fields + "}", MediaLimits{});
+  if (!body.ok()) return body.error();
+  return std::get<ChatPrompt>(body->prompts.at(0));
+}
+
+TEST(ParseMessages, PartsHaveBoundsOfPixels) {
+  const std::string beside =
+      R"({"type":"image_url","image_url":{"url":"u"},"max_pixels":64,"min_pixels":16})";
+  const std::string within = R"({"image_url":{"url":"u","max_pixels":64,"min_pixels":16}})";
+  for (const std::string& parts : {beside, within, beside + "," + within}) {
+    const auto prompt = with_parts(parts, R"(,"mm_processor_kwargs":{"max_pixels":32,"fps":2})");
+    ASSERT_TRUE(prompt.ok()) << prompt.error().message;
+    EXPECT_EQ(prompt->media_settings, (MediaSettings{16, 64, 2.0})) << parts;
+  }
+  EXPECT_EQ(with_parts(R"({"image_url":{"url":"u","uuid":"x"},"max_pixels":null})")->media_settings,
+            MediaSettings{});
+  for (const std::string& wrong :
+       {beside + R"(,{"image_url":"v"})", R"({"image_url":"v"},)" + beside,
+        std::string(R"({"image_url":"u","max_pixels":"64"})"),
+        std::string(R"({"image_url":"u","max_pixels":18446744073709551615})"),
+        std::string(R"({"image_url":{"url":"u","max_pixels":64},"max_pixels":64})"),
+        std::string(R"({"image_url":"u","resized_height":20})"),
+        std::string(R"({"video_url":"u","nframes":4})")}) {
+    const auto prompt = with_parts(wrong);
+    ASSERT_FALSE(prompt.ok()) << wrong;
+    EXPECT_TRUE(prompt.error().param.starts_with("messages[0].content[")) << wrong;
+  }
+}
+
 }  // namespace
 }  // namespace valora::server

@@ -38,10 +38,41 @@ TEST(RenderingFields, SettingsOfMedia) {
       settings(R"({"min_pixels":1,"max_pixels":2,"fps":0.5})").prompt.media_settings;
   EXPECT_EQ(all, (MediaSettings{1, 2, 0.5}));
   EXPECT_EQ(settings(R"({"max_pixels":null})").prompt.media_settings, MediaSettings{});
-  for (const char* wrong : {R"({"size":{}})", R"({"max_pixels":1.5})", R"({"fps":"2"})", "[1]"}) {
+  EXPECT_EQ(settings(R"({"fps":[]})").prompt.media_settings, MediaSettings{});
+  for (const char* wrong : {R"({"size":{}})", R"({"max_pixels":1.5})", R"({"fps":"2"})", "[1]",
+                            R"({"fps":["2"]})", R"({"fps":[1,2]})", R"({"do_sample_frames":5})"}) {
     const Status status = settings(wrong).status;
     ASSERT_FALSE(status.ok()) << wrong;
     EXPECT_EQ(status.error().param, "mm_processor_kwargs") << wrong;
+  }
+}
+
+// Of a conversation with so many videos of this URL.
+Parsed with_videos(const std::string& kwargs, size_t videos, const std::string& url) {
+  Parsed out;
+  ChatMessage message{.role = "user", .parts = {}};
+  for (size_t i = 0; i < videos; ++i)
+    message.parts.emplace_back(MediaRef{MediaRef::Kind::kVideo, url});
+  out.prompt.messages.push_back(std::move(message));
+  const Json body = Json::parse(R"({"mm_processor_kwargs":)" + kwargs + "}");
+  out.status = parse_rendering(body, {}, out.prompt);
+  return out;
+}
+
+TEST(RenderingFields, WhatQwensClientSendsWithItsFrames) {
+  const std::string list = "data:video/jpeg;base64,AA==,AA==", file = "data:video/mp4;base64,AA==";
+  const auto sent = with_videos(R"({"fps":[4.0],"do_sample_frames":false})", 2, list);
+  EXPECT_TRUE(sent.status.ok());
+  EXPECT_EQ(sent.prompt.media_settings.fps, 4.0);
+  EXPECT_EQ(with_videos(R"({"fps":[4,4.0]})", 2, file).prompt.media_settings.fps, 4.0);
+  EXPECT_TRUE(with_videos(R"({"do_sample_frames":true})", 1, file).status.ok());
+  for (const auto& [kwargs, url] :
+       {std::pair{R"({"fps":[4,2]})", list}, std::pair{R"({"fps":[4,4,4]})", list},
+        std::pair{R"({"do_sample_frames":false})", file},
+        std::pair{R"({"do_sample_frames":true})", list}}) {
+    const Status status = with_videos(kwargs, 2, url).status;
+    ASSERT_FALSE(status.ok()) << kwargs;
+    EXPECT_EQ(status.error().param, "mm_processor_kwargs") << kwargs;
   }
 }
 

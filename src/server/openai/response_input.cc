@@ -82,7 +82,10 @@ Result<Json> chat_part(Json& part, const std::string& path) {
   if (!member(part, "image_url").is_string()) return wrong_input(path + ".image_url", "a string");
   Json url = Json::object();
   url["url"] = std::move(part["image_url"]);
-  return Json{{"type", "image_url"}, {"image_url", std::move(url)}};
+  // The part may have bounds of its pixels.
+  part["type"] = "image_url";
+  part["image_url"] = std::move(url);
+  return std::move(part);
 }
 
 Result<Json> chat_content(Json& content, const std::string& path) {
