@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "adapters/base_copies.h"
 #include "adapters/tensor_names.h"
 #include "adapters/tensor_values.h"
 #include "base/strings.h"
@@ -9,8 +10,8 @@
 namespace valora::adapters {
 namespace {
 
-Error cannot_serve(const std::string& module, const std::string& detail = {}) {
-  return unprocessable("the adapter adapts " + shortened(module) + detail +
+Error cannot_serve(const std::string& module) {
+  return unprocessable("the adapter adapts " + shortened(module) +
                        ", which this version cannot serve");
 }
 
@@ -41,13 +42,9 @@ Status place_half(const std::string& tensor, const TensorName& name, const Tenso
   return {};
 }
 
-// A module saved completely can only be a head: a module of modules_to_save that is not part of the
-// model.
+// A module saved completely that is not part of the model can only be a head of modules_to_save.
 Status place_head(const std::string& tensor, const TensorName& name, const TensorView& view,
-                  const LoraConfig& config, const ModuleTable& modules, AdapterContents& contents) {
-  const bool is_weight = name.role == TensorRole::kWeight;
-  if (modules.find(name.module))
-    return cannot_serve(name.module, is_weight ? " (its whole weight)" : " (its bias)");
+                  const LoraConfig& config, AdapterContents& contents) {
   const auto& saved = config.modules_to_save;
   if (std::find(saved.begin(), saved.end(), name.module) == saved.end() ||
       name.module.find('.') != std::string::npos)
@@ -55,7 +52,7 @@ Status place_head(const std::string& tensor, const TensorName& name, const Tenso
         "tensor \"" + shortened(tensor) +
         "\" is neither a LoRA weight nor a head named in modules_to_save, so it cannot be served");
   HeadTensors& head = contents.heads[name.module];
-  (is_weight ? head.weight : head.bias) = &view;
+  (name.role == TensorRole::kWeight ? head.weight : head.bias) = &view;
   return {};
 }
 
@@ -72,14 +69,16 @@ Status check_complete(const AdapterContents& contents, const ModuleTable& module
 }  // namespace
 
 Result<AdapterContents> sort_tensors(const SafeTensors& file, const LoraConfig& config,
-                                     const ModuleTable& modules) {
+                                     const ModuleTable& modules, const BaseCopies& copies) {
   AdapterContents contents;
   for (const auto& [tensor, view] : file.tensors()) {
     VALORA_TRY(name, parse_tensor_name(tensor));
     if (name.role == TensorRole::kLoraA || name.role == TensorRole::kLoraB)
       VALORA_CHECK(place_half(tensor, name, view, modules, contents));
+    else if (copies.are(tensor, modules))
+      contents.base_copies.emplace(tensor, std::move(name));
     else
-      VALORA_CHECK(place_head(tensor, name, view, config, modules, contents));
+      VALORA_CHECK(place_head(tensor, name, view, config, contents));
   }
   VALORA_CHECK(check_complete(contents, modules));
   // Last, because only this check reads all data.

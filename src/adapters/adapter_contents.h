@@ -6,10 +6,13 @@
 
 #include "adapters/lora_config.h"
 #include "adapters/module_table.h"
+#include "adapters/tensor_names.h"
 #include "base/result.h"
 #include "base/safetensors.h"
 
 namespace valora::adapters {
+
+struct BaseCopies;
 
 struct LoraHalves {
   std::string name;  // of the module, as in the file
@@ -25,12 +28,15 @@ struct HeadTensors {
 struct AdapterContents {
   std::map<int, LoraHalves> modules;         // by index into the ModuleTable; both halves present
   std::map<std::string, HeadTensors> heads;  // weight present
+  // Of the base model's tensors (adapters/base_copies.h), by the tensor's name; not checked.
+  std::map<std::string, TensorName> base_copies;
 };
 
-// Assigns every tensor of the file to a module or head. Error: kUnprocessable naming the tensor or
-// module, for a tensor that cannot be served, a module that is unknown or not servable, a missing
-// or repeated half, a dtype other than F32, F16 and BF16, or a value that is not finite.
+// Assigns every tensor of the file to a module or head, or to the base model. Error: kUnprocessable
+// naming the tensor or module, for a tensor that cannot be served, a module that is unknown or not
+// servable, a missing or repeated half, a dtype other than F32, F16 and BF16, or a value that is
+// not finite. base may be null.
 Result<AdapterContents> sort_tensors(const SafeTensors& file, const LoraConfig& config,
-                                     const ModuleTable& modules);
+                                     const ModuleTable& modules, const BaseCopies& copies);
 
 }  // namespace valora::adapters

@@ -1,10 +1,10 @@
 #include <algorithm>
 #include <filesystem>
-#include <functional>
 
 #include "adapters/adapter_contents.h"
 #include "adapters/adapter_digest.h"
 #include "adapters/adapter_spec.h"
+#include "adapters/base_copies.h"
 #include "adapters/lora_config.h"
 #include "adapters/lora_targets.h"
 #include "adapters/sidecar.h"
@@ -43,20 +43,32 @@ Status check_tensor_file(const std::string& dir, const Paths& paths) {
   return not_found(dir + " has no adapter_model.safetensors", dir);
 }
 
+bool has_copy_of(const AdapterContents& contents, const ModuleTable& modules, int module) {
+  return std::ranges::any_of(contents.base_copies, [&](const auto& copy) {
+    return modules.find(copy.second.module) == module;
+  });
+}
+
 // A module of the model in modules_to_save was trained completely. Without its tensors the adapter
 // is as little what was trained as one whose tensors can't be served.
-Status check_saved_modules(const LoraConfig& config, const ModuleTable& modules) {
+Status check_saved_modules(const LoraConfig& config, const AdapterContents& contents,
+                           const ModuleTable& modules) {
   for (const std::string& saved : config.modules_to_save)
-    for (const Module& module : modules.modules())
-      if (module.name == saved || module.name.ends_with("." + saved))
-        return unprocessable("modules_to_save names " + shortened(saved) + ", that is " +
-                             module.name + " (its whole weight), which this version cannot serve");
+    for (size_t i = 0; i < modules.modules().size(); ++i) {
+      const std::string& name = modules.modules()[i].name;
+      if ((name == saved || name.ends_with("." + saved)) &&
+          !has_copy_of(contents, modules, static_cast<int>(i)))
+        return unprocessable("modules_to_save names " + shortened(saved) + ", that is " + name +
+                             " (its whole weight), for which the file has no tensors");
+    }
   return {};
 }
 
 // A head in modules_to_save that is not in the file can't answer.
-void warn_of_missing_heads(const LoraConfig& config, AdapterSpec& spec) {
-  if (config.modules_to_save.empty() || !spec.heads.empty()) return;
+void warn_of_missing_heads(const LoraConfig& config, const AdapterContents& contents,
+                           AdapterSpec& spec) {
+  if (config.modules_to_save.empty() || !spec.heads.empty() || !contents.base_copies.empty())
+    return;
   spec.warnings.push_back("modules_to_save names " + config.modules_to_save[0] +
                           ", but the file has no tensors for any of its entries");
 }
@@ -73,17 +85,19 @@ bool is_head_tensor(const std::string& name) {
   return parsed.ok() && (parsed->role == TensorRole::kWeight || parsed->role == TensorRole::kBias);
 }
 
-// Without digest.
+// Without digest. values: of the targets, too.
 Result<AdapterSpec> read_spec(const std::string& dir, const ModuleTable& modules,
-                              const AdapterLimits& limits,
-                              const std::function<bool(const std::string&)>& wanted) {
+                              const AdapterLimits& limits, const BaseCopies& copies, bool values) {
   VALORA_TRY(paths, check_folder(dir));
   VALORA_TRY(config, read_lora_config(paths.config));
   VALORA_CHECK(check_tensor_file(dir, paths));
   VALORA_TRY(sidecar, read_sidecar(paths.sidecar));
-  VALORA_TRY(file, SafeTensors::read(paths.tensors, limits.max_file_bytes, wanted));
-  VALORA_TRY(contents, sort_tensors(*file, config, modules));
-  VALORA_CHECK(check_saved_modules(config, modules));
+  VALORA_TRY(
+      file, SafeTensors::read(paths.tensors, limits.max_file_bytes, [&](const std::string& tensor) {
+        return (values || is_head_tensor(tensor)) && !copies.are(tensor, modules);
+      }));
+  VALORA_TRY(contents, sort_tensors(*file, config, modules, copies));
+  VALORA_CHECK(check_saved_modules(config, contents, modules));
 
   AdapterSpec spec;
   spec.path = dir;
@@ -92,15 +106,32 @@ Result<AdapterSpec> read_spec(const std::string& dir, const ModuleTable& modules
   VALORA_TRY(heads, resolve_heads(contents, sidecar, modules.hidden_size()));
   if (targets.empty() && heads.empty())
     return unprocessable(dir + " is empty: it has neither LoRA weights nor heads", dir);
+  // Last, because it reads the most.
+  VALORA_CHECK(copies.check(*file, contents));
   spec.targets = std::move(targets);
   spec.heads = std::move(heads);
   for (const LoraTarget& target : spec.targets)
     spec.max_rank = std::max(spec.max_rank, target.rank);
-  for (const auto& [name, view] : file->tensors()) spec.bytes += byte_size(view);
-  warn_of_missing_heads(config, spec);
+  for (const auto& [name, view] : file->tensors())
+    if (!contents.base_copies.contains(name)) spec.bytes += byte_size(view);
+  warn_of_missing_heads(config, contents, spec);
   take_sidecar(std::move(sidecar), spec);
   spec.headers_digest = digest_of_headers(spec, modules, file->identity());
   spec.file = std::move(file);
+  return spec;
+}
+
+Result<AdapterSpec> read_values(const std::string& dir, const ModuleTable& modules,
+                                const AdapterLimits& limits, const BaseCopies& copies) {
+  VALORA_TRY(spec, read_spec(dir, modules, limits, copies, /*values=*/true));
+  spec.digest = digest_of_adapter(spec, modules);
+  return spec;
+}
+
+Result<AdapterSpec> read_headers(const std::string& dir, const ModuleTable& modules,
+                                 const AdapterLimits& limits, const BaseCopies& copies) {
+  VALORA_TRY(spec, read_spec(dir, modules, limits, copies, /*values=*/false));
+  spec.digest = spec.headers_digest;
   return spec;
 }
 
@@ -108,16 +139,27 @@ Result<AdapterSpec> read_spec(const std::string& dir, const ModuleTable& modules
 
 Result<AdapterSpec> read_adapter(const std::string& dir, const ModuleTable& modules,
                                  const AdapterLimits& limits) {
-  VALORA_TRY(spec, read_spec(dir, modules, limits, [](const std::string&) { return true; }));
-  spec.digest = digest_of_adapter(spec, modules);
-  return spec;
+  return read_values(dir, modules, limits, {});
+}
+
+Result<AdapterSpec> read_adapter(const std::string& dir, const ModuleTable& modules,
+                                 const AdapterLimits& limits, const BaseWeights& base) {
+  return read_values(dir, modules, limits, {.base = &base});
+}
+
+Result<AdapterSpec> read_adapter_again(const std::string& dir, const ModuleTable& modules,
+                                       const AdapterLimits& limits) {
+  return read_values(dir, modules, limits, {.pass_over = true});
 }
 
 Result<AdapterSpec> read_adapter_headers(const std::string& dir, const ModuleTable& modules,
                                          const AdapterLimits& limits) {
-  VALORA_TRY(spec, read_spec(dir, modules, limits, is_head_tensor));
-  spec.digest = spec.headers_digest;
-  return spec;
+  return read_headers(dir, modules, limits, {});
+}
+
+Result<AdapterSpec> read_adapter_headers(const std::string& dir, const ModuleTable& modules,
+                                         const AdapterLimits& limits, const BaseWeights& base) {
+  return read_headers(dir, modules, limits, {.base = &base});
 }
 
 }  // namespace valora::adapters

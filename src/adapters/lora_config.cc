@@ -20,12 +20,17 @@ constexpr JsonLimits kLimits{
 constexpr size_t kMaxLayers = 1 << 20;  // entries of layers_to_transform
 
 // Options of training, initialisation and bookkeeping, which do not affect what the tensors
-// compute.
+// compute: PEFT's, then those of ms-swift and unsloth. fan_in_fan_out and megatron_config are of
+// layers that no served model has.
 constexpr std::array kIgnored{"peft_type",         "auto_mapping",   "base_model_name_or_path",
                               "revision",          "task_type",      "inference_mode",
                               "peft_version",      "lora_dropout",   "megatron_core",
-                              "loftq_config",      "eva_config",     "corda_config",
-                              "qalora_group_size", "runtime_config", "ensure_weight_tying"};
+                              "megatron_config",   "loftq_config",   "eva_config",
+                              "corda_config",      "lora_ga_config", "velora_config",
+                              "monteclora_config", "fan_in_fan_out", "merge_weights",
+                              "qalora_group_size", "runtime_config", "ensure_weight_tying",
+                              "lora_dtype",        "lorap_lr_ratio", "lorap_emb_lr",
+                              "unsloth_fixed"};
 constexpr std::array kHonoured{"r",
                                "lora_alpha",
                                "use_rslora",
@@ -46,9 +51,10 @@ constexpr std::array kRefused{"use_dora",
                               "trainable_token_indices",
                               "alora_invocation_tokens",
                               "use_qalora",
-                              "megatron_config",
-                              "arrow_config",
-                              "fan_in_fan_out"};
+                              "use_bdlora",
+                              "kasa_config",
+                              "enable_lora",
+                              "arrow_config"};
 
 template <size_t N>
 bool contains(const std::array<const char*, N>& keys, const std::string& key) {
@@ -71,7 +77,7 @@ bool is_unset(const std::string& key, const Json& value) {
 // tensors do not fit the base weights on disk.
 Status check_initialisation(const Json& value) {
   if (value.is_null() || value.is_boolean()) return {};
-  if (value == "gaussian" || value == "eva" || value == "orthogonal") return {};
+  if (value == "gaussian" || value == "eva" || value == "orthogonal" || value == "mica") return {};
   return unprocessable(
       "init_lora_weights = " + shortened(value.dump(), 80) +
           " cannot be served: the adapter was trained on changed base weights (convert it with "

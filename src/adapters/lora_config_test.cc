@@ -51,9 +51,10 @@ TEST_F(LoraConfigTest, OptionsThatChangeResultsAreRefusedByName) {
       {"alora_invocation_tokens", {1}},
       {"alora_invocation_tokens", Json::array()},
       {"use_qalora", true},
-      {"megatron_config", {{"a", 1}}},
       {"arrow_config", {{"top_k", 3}}},
-      {"fan_in_fan_out", true},
+      {"use_bdlora", {{"nblocks", 2}}},
+      {"kasa_config", {{"beta", 1}}},
+      {"enable_lora", {true, false, true}},
       {"init_lora_weights", "pissa"},
       {"init_lora_weights", "pissa_niter_4"},
       {"init_lora_weights", "olora"},
@@ -82,8 +83,23 @@ TEST_F(LoraConfigTest, OptionsAtTheirDefaultsOrWithoutEffectAreAccepted) {
     "alpha_pattern":{},"exclude_modules":null,"modules_to_save":null,"r":4,"lora_alpha":1.5,"use_rslora":true})");
   ASSERT_TRUE(config.ok()) << config.error().message;
   EXPECT_TRUE(config->warnings.empty());
-  for (const char* kind : {"gaussian", "eva", "orthogonal"})
+  for (const char* kind : {"gaussian", "eva", "orthogonal", "mica"})
     EXPECT_TRUE(with("init_lora_weights", kind).ok()) << kind;
+}
+
+// What trainers write besides, and options of training that PEFT applies to nothing here.
+TEST_F(LoraConfigTest, OptionsOfTrainersWithoutEffectAreNoWarning) {
+  const std::vector<std::pair<std::string, Json>> accepted = {
+      {"lora_dtype", "bfloat16"},      {"lorap_lr_ratio", 2.5},
+      {"lorap_emb_lr", 1e-6},          {"unsloth_fixed", true},
+      {"merge_weights", true},         {"fan_in_fan_out", true},
+      {"megatron_config", {{"a", 1}}}, {"lora_ga_config", {{"a", 1}}},
+      {"velora_config", {{"a", 1}}},   {"monteclora_config", {{"a", 1}}}};
+  for (const auto& [key, value] : accepted) {
+    const auto config = with(key, value);
+    ASSERT_TRUE(config.ok()) << key << config.error().message;
+    EXPECT_TRUE(config->warnings.empty()) << key;
+  }
 }
 
 TEST_F(LoraConfigTest, UnknownKeysAreWarningsIfSet) {

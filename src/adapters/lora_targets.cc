@@ -29,6 +29,16 @@ Status check_shape(const char* half, const Module& module, const TensorView& vie
                        shape_text(expected));
 }
 
+// A name without the index of its layer: what the linears of one kind share.
+std::string kind_of(const std::string& name) {
+  for (size_t dot = name.find('.'); dot != name.npos; dot = name.find('.', dot + 1)) {
+    const size_t end = name.find_first_not_of("0123456789", dot + 1);
+    if (end > dot + 1 && end != name.npos && name[end] == '.')
+      return name.substr(0, dot) + name.substr(end);
+  }
+  return name;
+}
+
 class Resolver {
  public:
   Resolver(const TargetRules& rules, const AdapterContents& contents, const ModuleTable& modules,
@@ -46,20 +56,28 @@ class Resolver {
     return targets;
   }
 
+  // Targets without tensors are as in the base model, as in PEFT. That is meant where a whole kind
+  // of linear has none: the configuration's names reach it in this release, or on this model, but
+  // did not where the adapter was trained. A kind with tensors in some layers only has lost some.
   Status check_missing(std::vector<std::string>& warnings) {
-    std::vector<int> missing, out_of_reach;
+    std::set<std::string> kinds;
+    for (const auto& [index, halves] : contents_.modules) kinds.insert(kind_of(module(index).name));
+    std::vector<int> lost, left;
     for (int i = 0; i < static_cast<int>(modules_.modules().size()); ++i) {
       if (contents_.modules.contains(i)) continue;
       VALORA_TRY(is_target, targets_without_tensors(i));
-      if (is_target) (module(i).servable ? missing : out_of_reach).push_back(i);
+      if (is_target) (kinds.contains(kind_of(module(i).name)) ? lost : left).push_back(i);
     }
-    if (!missing.empty())
-      return unprocessable("the configuration targets " + module(missing[0]).name +
-                           and_more(missing.size()) + ", but the file has no tensors for it");
+    if (!lost.empty())
+      return unprocessable("the file has no tensors for " + module(lost[0]).name +
+                           and_more(lost.size()) +
+                           ", which the configuration targets, but has them in other layers: a "
+                           "part of it is missing");
     // "all-linear" excludes the output layer, which this table cannot distinguish.
-    if (!out_of_reach.empty() && !rules_.all_linear)
-      warnings.push_back("the configuration also targets " + module(out_of_reach[0]).name +
-                         and_more(out_of_reach.size()) +
+    if (rules_.all_linear) std::erase_if(left, [&](int i) { return !module(i).servable; });
+    if (!left.empty())
+      warnings.push_back("the configuration also targets " + module(left[0]).name +
+                         and_more(left.size()) +
                          " without tensors in the file; left as in the base model");
     return {};
   }
@@ -84,17 +102,20 @@ class Resolver {
                          ", which the configuration does not target");
   }
 
-  // Checks the names in the file's spelling; if the file has no such names, all names.
+  // By the names in the file's spelling. If none is in it, by all names: otherwise the module had
+  // another name, or none, where the adapter was trained.
   Result<bool> targets_without_tensors(int index) {
     const std::vector<std::string> names = modules_.names(index);
-    std::vector<std::string> likely;
-    for (const std::string& name : names)
-      if (spellings_.contains(spelling_of(name, names[0]))) likely.push_back(name);
-    for (const std::string& name : likely.empty() ? names : likely) {
+    bool in_spelling = false, all = true;
+    for (const std::string& name : names) {
+      const bool likely = spellings_.contains(spelling_of(name, names[0]));
+      if (in_spelling && !likely) continue;
       VALORA_TRY(hit, rules_.targets_name(name, budget_));
-      if (hit) return true;
+      if (likely && hit) return true;
+      in_spelling = in_spelling || likely;
+      all = all && hit;
     }
-    return false;
+    return !in_spelling && all;
   }
 
   Result<LoraTarget> make_target(int index, const std::string& name, const LoraHalves& halves) {

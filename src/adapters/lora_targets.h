@@ -10,8 +10,9 @@
 namespace valora::adapters {
 
 // The adapted linears by module, ascending. Every module with tensors must be a target of the
-// configuration, with its rank and the module's shapes. Every servable target must have tensors; a
-// target that is not servable and has none adds a warning. Error: kUnprocessable naming the module.
+// configuration, with its rank and the module's shapes. Targets without tensors add a warning, but
+// if others of their kind have some, the file is incomplete. Error: kUnprocessable naming the
+// module.
 Result<std::vector<LoraTarget>> resolve_targets(const TargetRules& rules,
                                                 const AdapterContents& contents,
                                                 const ModuleTable& modules,

@@ -10,6 +10,7 @@
 #include "base/digest.h"
 #include "base/json.h"
 #include "base/strings.h"
+#include "base/tensor_pieces.h"
 
 namespace valora {
 namespace {
@@ -188,6 +189,21 @@ Status read_all(const InputFile& file, uint64_t begin, std::span<char> out) {
   return unprocessable(file.path() + " became shorter while it was read", file.path());
 }
 
+struct FileHeader {
+  uint64_t data_begin = 0;
+  Entries entries;
+};
+
+Result<FileHeader> read_file_header(const InputFile& file) {
+  std::array<char, 8> begin{};
+  VALORA_TRY(begin_size, file.read(0, begin));
+  VALORA_TRY(size, header_size(file.path(), std::span(begin).first(begin_size), file.size()));
+  std::string text(size, '\0');
+  VALORA_CHECK(read_all(file, 8, text));
+  VALORA_TRY(entries, read_known_header(file.path(), text, file.size() - 8 - size));
+  return FileHeader{8 + size, std::move(entries)};
+}
+
 // The values of some tensors, which are sorted by their place, in one memory. Neighbours are read
 // together.
 Result<std::shared_ptr<const uint8_t[]>> read_values(const InputFile& file, uint64_t data_begin,
@@ -234,23 +250,41 @@ Result<std::shared_ptr<const SafeTensors>> SafeTensors::read(
     const std::string& path, size_t max_bytes,
     const std::function<bool(const std::string& name)>& wanted) {
   VALORA_TRY(file, InputFile::open(path, max_bytes));
-  std::array<char, 8> begin{};
-  VALORA_TRY(begin_size, file.read(0, begin));
-  VALORA_TRY(size, header_size(path, std::span(begin).first(begin_size), file.size()));
-  std::string text(size, '\0');
-  VALORA_CHECK(read_all(file, 8, text));
-  VALORA_TRY(entries, read_known_header(path, text, file.size() - 8 - size));
+  VALORA_TRY(header, read_file_header(file));
+  auto& [data_begin, entries] = header;
   std::vector<Entry*> chosen;
   for (auto& [name, entry] : entries)
     if (wanted(name)) chosen.push_back(&entry);
   std::ranges::sort(chosen, {}, &Entry::begin);
   auto result = std::make_shared<SafeTensors>();
-  VALORA_TRY(values, read_values(file, 8 + size, chosen));
+  VALORA_TRY(values, read_values(file, data_begin, chosen));
   result->path_ = path;
   result->identity_ = file.identity();
   result->owner_ = std::move(values);
   for (auto& [name, entry] : entries) result->tensors_.emplace(name, std::move(entry.view));
   return std::shared_ptr<const SafeTensors>(std::move(result));
+}
+
+Status visit_pieces(const SafeTensors& file, const std::string& tensor, const PieceVisitor& visit) {
+  constexpr uint64_t kPieceBytes = 1 << 20;
+  VALORA_TRY(input, InputFile::open(file.path()));
+  const FileIdentity &now = input.identity(), &then = file.identity();
+  if (now.device != then.device || now.inode != then.inode || now.size != then.size ||
+      now.modified_ns != then.modified_ns)
+    return Error{ErrorCode::kConflict, file.path() + " was changed while it was read", file.path()};
+  VALORA_TRY(header, read_file_header(input));
+  const Entry& entry = header.entries.at(tensor);
+  const size_t value_size = dtype_size(entry.view.dtype);
+  std::vector<uint8_t> bytes(std::min(kPieceBytes, entry.end - entry.begin));
+  for (uint64_t at = entry.begin; at < entry.end;) {
+    const std::span piece(bytes.data(), std::min<uint64_t>(bytes.size(), entry.end - at));
+    VALORA_CHECK(read_all(input, header.data_begin + at,
+                          {reinterpret_cast<char*>(piece.data()), piece.size()}));
+    const auto count = static_cast<int64_t>(piece.size() / value_size);
+    VALORA_CHECK(visit((at - entry.begin) / value_size, {entry.view.dtype, {count}, piece}));
+    at += piece.size();
+  }
+  return {};
 }
 
 Result<std::shared_ptr<const SafeTensors>> SafeTensors::from_bytes(std::string bytes,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "adapters/base_weights.h"
 #include "base/log.h"
 #include "engine/merge_bound.h"
 
@@ -127,7 +128,7 @@ Status AdapterStore::read(const Digest& digest, std::span<std::byte* const> bloc
   }
   Status status;
   for (auto path = source.paths.rbegin(); path != source.paths.rend(); ++path) {
-    const auto spec = adapters::read_adapter(*path, modules_, limits_);
+    const auto spec = adapters::read_adapter_again(*path, modules_, limits_);
     if (!spec.ok()) {
       status = unreadable(*path, spec.error());
     } else if (source.content ? spec->digest != *source.content : spec->headers_digest != digest) {

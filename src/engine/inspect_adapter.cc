@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "engine/inspect.h"
+#include "models/checkpoint_weights.h"
 #include "models/registry.h"
 
 namespace valora {
@@ -15,6 +16,20 @@ Result<adapters::ModuleTable> modules_of_model(const std::string& dir) {
   VALORA_TRY(family, models::find_family(config));
   VALORA_TRY(spec, models::read_model_spec(*family, config));
   return std::move(spec.modules);
+}
+
+// For the tensors that the adapter's file may repeat. On the meta device none is read in advance.
+// Absent if the folder has no whole checkpoint.
+std::optional<models::LoadedModel> checkpoint_of(const std::string& dir) {
+  const auto config = models::read_model_config(dir);
+  auto loaded = models::load_model(dir, std::nullopt, at::Device(at::kMeta));
+  if (!config.ok() || !loaded.ok()) return std::nullopt;
+  models::Weights& weights = *loaded->weights;
+  const auto type =
+      models::resolve_dtype(std::nullopt, *config, weights.stored_dtype(), at::Device(at::kCPU));
+  if (!type.ok()) return std::nullopt;
+  weights.set_target(*type, at::Device(at::kCPU));
+  return std::move(loaded).value();
 }
 
 // A module table made of the adapter's own tensors. With it, read_adapter() checks everything but
@@ -72,7 +87,10 @@ AdapterReport inspect_adapter(const std::string& dir, const std::string& model_d
     return report;
   }
   report.modules = std::move(modules).value();
-  auto spec = adapters::read_adapter(dir, report.modules, limits);
+  const auto checkpoint = model_dir.empty() ? std::nullopt : checkpoint_of(model_dir);
+  auto spec = checkpoint ? adapters::read_adapter(dir, report.modules, limits,
+                                                  models::CheckpointWeights(*checkpoint))
+                         : adapters::read_adapter(dir, report.modules, limits);
   if (spec.ok())
     report.spec = std::move(spec).value();
   else

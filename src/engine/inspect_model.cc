@@ -4,6 +4,7 @@
 #include "engine/frontend.h"
 #include "engine/inspect.h"
 #include "memory/block_arena.h"
+#include "models/checkpoint_weights.h"
 #include "models/registry.h"
 #include "ops/attention.h"
 
@@ -47,12 +48,9 @@ void inspect_text(const models::Family& family, ModelReport& report) {
 // projection.
 size_t packed_twice(const models::LoadedModel& loaded, const models::ModelSpec& spec) {
   if (loaded.dtype != at::kBFloat16 && loaded.dtype != at::kFloat) return 0;
-  const auto& unused = loaded.unused_tensors;
-  const bool tied = !loaded.weights->has("lm_head.weight") ||
-                    std::any_of(unused.begin(), unused.end(), [](const std::string& name) {
-                      return name.ends_with("lm_head.weight");
-                    });
-  return tied ? static_cast<size_t>(spec.vocab * spec.hidden) * c10::elementSize(loaded.dtype) : 0;
+  return models::shares_embeddings(loaded)
+             ? static_cast<size_t>(spec.vocab * spec.hidden) * c10::elementSize(loaded.dtype)
+             : 0;
 }
 
 Result<ServedWeights> inspect_served(const ModelReport& report, at::ScalarType dtype) {

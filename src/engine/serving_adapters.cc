@@ -7,6 +7,7 @@
 #include "engine/memory_plan.h"
 #include "engine/runner.h"
 #include "engine/serving_engine.h"
+#include "models/checkpoint_weights.h"
 
 namespace valora {
 Result<AdapterCard> ServingEngine::load_now(const LoadAdapter& request) {
@@ -15,8 +16,9 @@ Result<AdapterCard> ServingEngine::load_now(const LoadAdapter& request) {
   const adapters::ModuleTable& modules = loaded_.model->spec().modules;
   const adapters::AdapterLimits limits{options_.max_lora_rank, largest_adapter()};
   const bool lazy = request.lazy && tiers_->adapters();
-  VALORA_TRY(spec, lazy ? adapters::read_adapter_headers(request.path, modules, limits)
-                        : adapters::read_adapter(request.path, modules, limits));
+  const models::CheckpointWeights base(loaded_);
+  VALORA_TRY(spec, lazy ? adapters::read_adapter_headers(request.path, modules, limits, base)
+                        : adapters::read_adapter(request.path, modules, limits, base));
   for (const std::string& warning : spec.warnings)
     spdlog::warn("adapter {}: {}", request.name, warning);
   auto shared = std::make_shared<const adapters::AdapterSpec>(std::move(spec));

@@ -67,11 +67,15 @@ ModelSpec llava_spec(const ConfigReader& config) {
   ModelSpec spec = decoder_spec(c.decoder, "LlavaForConditionalGeneration");
   spec.image_token = static_cast<int32_t>(
       config.integer("image_token_index", config.integer("image_token_id", 32000)));
-  // Prefixes since transformers 4.52; older checkpoints use the aliases.
+  // The modules' names of transformers 4.52 to 4.57. Tensors, and modules before 4.52, lack
+  // "model."; since 5 the tower lacks "vision_model.". Last, the language model alone.
   spec.aliases = {{"language_model.model.", kLanguage},
                   {"language_model.lm_head", "lm_head"},
-                  {"vision_tower.", "model.vision_tower."},
-                  {"multi_modal_projector.", kProjector}};
+                  {"vision_tower.vision_model.", kTower},
+                  {"model.vision_tower.", kTower},
+                  {"vision_tower.", kTower},
+                  {"multi_modal_projector.", kProjector},
+                  {"model.", kLanguage}};
   std::vector<adapters::Module> modules;
   add_decoder_modules(c.decoder, kLanguage, modules);
   add_clip_vision_modules(c.vision, kTower, modules);

@@ -172,7 +172,7 @@ TEST(ModelSpec, ADtypeThatIsNoTextIsAnError) {
   EXPECT_TRUE(refused({{"text_config", {{"dtype", {1}}}}}));
 }
 
-TEST(ModelSpec, LlavaFindsOlderNames) {
+TEST(ModelSpec, LlavaFindsTheNamesOfAllReleases) {
   const ConfigReader config(llava(), "config.json");
   const ModelSpec spec = read_model_spec(**find_family(config), config).value();
   for (const auto& [older, newest] : std::vector<std::pair<std::string, std::string>>{
@@ -181,10 +181,18 @@ TEST(ModelSpec, LlavaFindsOlderNames) {
            {"vision_tower.vision_model.encoder.layers.2.mlp.fc1",
             "model.vision_tower.vision_model.encoder.layers.2.mlp.fc1"},
            {"multi_modal_projector.linear_1", "model.multi_modal_projector.linear_1"},
-           {"language_model.lm_head", "lm_head"}}) {
+           {"language_model.lm_head", "lm_head"},
+           // transformers 5
+           {"model.vision_tower.encoder.layers.2.mlp.fc1",
+            "model.vision_tower.vision_model.encoder.layers.2.mlp.fc1"},
+           {"vision_tower.encoder.layers.2.mlp.fc1",
+            "model.vision_tower.vision_model.encoder.layers.2.mlp.fc1"},
+           // the language model alone
+           {"model.layers.0.mlp.up_proj", "model.language_model.layers.0.mlp.up_proj"}}) {
     ASSERT_TRUE(spec.modules.find(older)) << older;
     EXPECT_EQ(spec.modules.find(older), spec.modules.find(newest));
   }
+  EXPECT_FALSE(spec.modules.find("model.encoder.layers.2.mlp.fc1"));
 }
 
 TEST(Rotary, OneAxisAndSections) {

@@ -164,6 +164,22 @@ at::Tensor Weights::view(const std::string& name, const std::vector<int64_t>& sh
   return stored(*entry).to(at::TensorOptions().dtype(dtype_).device(device_));
 }
 
+Result<at::Tensor> Weights::stored_values(const std::string& name, size_t first,
+                                          size_t count) const {
+  const Entry& entry = *find(name);
+  const InputFile& file = files_[entry.file].input;
+  const auto type = scalar_type(entry.view.dtype);
+  if (!type)
+    return unprocessable(file.path() + ": tensor " + entry.stored_name + " has dtype " +
+                         dtype_name(entry.view.dtype));
+  at::Tensor values = at::empty({static_cast<int64_t>(count)}, *type);
+  const std::span<char> bytes(static_cast<char*>(values.mutable_data_ptr()), values.nbytes());
+  VALORA_TRY(read, file.read(entry.begin + first * dtype_size(entry.view.dtype), bytes));
+  VALORA_CHECK(check_unchanged(file));
+  if (read == bytes.size()) return values;
+  return unprocessable(file.path() + " could not be read again", file.path());
+}
+
 void Weights::leave_out(const std::string& prefix) {
   std::vector<std::string> prefixes{prefix};
   for (const auto& alias : aliases_)

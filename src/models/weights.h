@@ -41,6 +41,13 @@ class Weights {
   at::Tensor view(const std::string& name, const std::vector<int64_t>& shape);
   bool has(const std::string& name) const { return find(name) != nullptr; }
 
+  // Of a tensor that there is, by its canonical name.
+  std::vector<int64_t> shape_of(const std::string& name) const { return find(name)->view.shape; }
+  // `count` values of a tensor that there is from index `first` on, [count], in the stored dtype.
+  // Thread-safe. kUnprocessable if they cannot be read, are no numbers of a float type, or if the
+  // file changed since it was opened.
+  Result<at::Tensor> stored_values(const std::string& name, size_t first, size_t count) const;
+
   // Marks the tensors with this prefix as used: the model has them, but never reads them.
   void leave_out(const std::string& prefix);
 

@@ -71,7 +71,7 @@ def qwen2_5_vl(*args):
 def llava(sizes, vision, **more):
     vision = dict(model_type="clip_vision_model", num_hidden_layers=3, num_attention_heads=2) | vision
     text = llama(families.LLAVA, *sizes, attention_bias=more.pop("attention_bias", False)).to_dict()
-    return transformers.LlavaConfig(vision, text, image_token_index=families.LLAVA.special_id("<image>"), **more)
+    return transformers.LlavaConfig(vision_config=vision, text_config=text, image_token_index=families.LLAVA.special_id("<image>"), **more)
 
 
 LLAMA3_ROPE = {"rope_type": "llama3", "factor": 4.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,

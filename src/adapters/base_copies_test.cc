@@ -1,0 +1,146 @@
+// Tensors of the base model in an adapter's file.
+#include "adapters/base_copies.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "adapters/testing/adapter_folder.h"
+
+namespace valora::adapters {
+namespace {
+
+using testing::AdapterFolder;
+using testing::f32_tensor;
+using ::testing::HasSubstr;
+using testing::kHidden;
+
+const std::string kHead = AdapterFolder::key("lm_head", "weight");
+const std::string kNorm = AdapterFolder::key("model.norm", "weight");
+
+class FakeBase final : public BaseWeights {
+ public:
+  void add(const std::string& name, std::vector<int64_t> shape, std::vector<float> values) {
+    all_[name] = {std::move(shape), std::move(values)};
+  }
+  std::optional<std::vector<int64_t>> shape_of(const std::string& name) const override {
+    const auto it = all_.find(name);
+    return it == all_.end() ? std::nullopt : std::optional(it->second.first);
+  }
+  Result<bool> equal(const std::string& name, size_t first,
+                     const TensorView& piece) const override {
+    const auto& values = all_.at(name).second;
+    EXPECT_LE(first + piece.bytes.size() / sizeof(float), values.size());
+    return std::memcmp(values.data() + first, piece.bytes.data(), piece.bytes.size()) == 0;
+  }
+
+ private:
+  std::map<std::string, std::pair<std::vector<int64_t>, std::vector<float>>> all_;
+};
+
+class BaseCopiesTest : public ::testing::Test {
+ protected:
+  BaseCopiesTest() {
+    for (size_t i = 0; i < head_.size(); ++i) head_[i] = static_cast<float>(i);
+    base_.add("lm_head.weight", kHeadShape, head_);
+    base_.add("model.norm.weight", {kHidden}, {1, 2, 3, 4});
+    plain_ = folder_.read().value().digest;
+    folder_.tensors[kHead] = f32_tensor(kHeadShape, head_);
+    folder_.tensors[kNorm] = f32_tensor({kHidden}, {1, 2, 3, 4});
+  }
+  Result<AdapterSpec> read(const BaseWeights* base, bool values = true) {
+    folder_.write();
+    const std::string dir = folder_.dir.path();
+    const ModuleTable table = testing::small_table();
+    if (!base) return values ? read_adapter(dir, table, {}) : read_adapter_headers(dir, table, {});
+    return values ? read_adapter(dir, table, {}, *base)
+                  : read_adapter_headers(dir, table, {}, *base);
+  }
+  std::string refusal(const BaseWeights* base, bool values = true) {
+    const auto spec = read(base, values);
+    return spec.ok() ? "accepted" : spec.error().message;
+  }
+
+  const std::vector<int64_t> kHeadShape{200000, kHidden};  // several pieces
+  std::vector<float> head_ = std::vector<float>(200000 * kHidden);
+  FakeBase base_;
+  AdapterFolder folder_;
+  Digest plain_;  // of the adapter without copies
+};
+
+TEST_F(BaseCopiesTest, EqualOnesChangeNothing) {
+  const auto spec = read(&base_);
+  ASSERT_TRUE(spec.ok()) << spec.error().message;
+  EXPECT_EQ(spec->digest, plain_);
+  EXPECT_EQ(spec->bytes, 4u * (2 * 2 * 2 * kHidden));
+  EXPECT_TRUE(spec->heads.empty());
+  EXPECT_TRUE(spec->warnings.empty());
+  EXPECT_TRUE(spec->file->find(kHead)->bytes.empty());  // not in memory
+}
+
+TEST_F(BaseCopiesTest, AChangedOneIsRefusedByName) {
+  head_.back() += 1;
+  folder_.tensors[kHead] = f32_tensor(kHeadShape, head_);
+  for (const bool values : {true, false})
+    EXPECT_EQ(refusal(&base_, values),
+              "the adapter adapts lm_head (its whole weight: it differs from the base model's), "
+              "which this version cannot serve");
+  folder_.tensors.erase(kHead);
+  folder_.tensors[kNorm] = f32_tensor({kHidden}, {1, 2, 3, 5});
+  EXPECT_THAT(refusal(&base_), HasSubstr("adapts model.norm (its whole weight: it differs"));
+}
+
+TEST_F(BaseCopiesTest, OtherShapesAreRefusedWithoutValues) {
+  folder_.tensors[kHead] = testing::filled({11, kHidden}, 0);
+  for (const bool values : {false, true})
+    EXPECT_THAT(
+        refusal(&base_, values),
+        HasSubstr("lm_head (its whole weight of shape [11, 4], not the base model's [200000, 4])"));
+}
+
+TEST_F(BaseCopiesTest, WithoutTheBaseAreRefused) {
+  EXPECT_THAT(refusal(nullptr), HasSubstr("model.norm"));
+  folder_.tensors.erase(kNorm);
+  EXPECT_THAT(refusal(nullptr), HasSubstr("adapts lm_head (its whole weight), which"));
+  const FakeBase empty;
+  EXPECT_THAT(refusal(&empty), HasSubstr("adapts lm_head (its whole weight), which"));
+}
+
+TEST_F(BaseCopiesTest, ArePassedOverWhenAnAdapterIsReadAgain) {
+  folder_.add_head("score", 3);
+  const Digest first = read(&base_)->digest;
+  const auto again = read_adapter_again(folder_.dir.path(), testing::small_table(), {});
+  ASSERT_TRUE(again.ok()) << again.error().message;
+  EXPECT_EQ(again->digest, first);
+  ASSERT_EQ(again->heads.size(), 1u);
+  EXPECT_EQ(again->heads[0].name, "score");
+}
+
+TEST_F(BaseCopiesTest, AModuleToSaveMayBeOne) {
+  folder_.config["modules_to_save"] = {"lm_head"};
+  const auto spec = read(&base_);
+  ASSERT_TRUE(spec.ok()) << spec.error().message;
+  EXPECT_TRUE(spec->warnings.empty());
+  folder_.tensors.erase(kHead);
+  EXPECT_THAT(refusal(&base_), HasSubstr("modules_to_save names lm_head, that is lm_head (its "
+                                         "whole weight), for which the file has no tensors"));
+}
+
+TEST_F(BaseCopiesTest, HeadsAreNone) {
+  folder_.add_head("score", 3);
+  const auto spec = read(&base_);
+  ASSERT_TRUE(spec.ok()) << spec.error().message;
+  ASSERT_EQ(spec->heads.size(), 1u);
+  EXPECT_EQ(spec->heads[0].weight.bytes.size(), 4u * 3 * kHidden);
+}
+
+TEST_F(BaseCopiesTest, AloneAreNoAdapter) {
+  folder_.tensors.erase(folder_.tensors.begin(), folder_.tensors.end());
+  folder_.tensors[kHead] = f32_tensor(kHeadShape, head_);
+  folder_.config["target_modules"] = Json::array();
+  EXPECT_THAT(refusal(&base_), HasSubstr("is empty"));
+}
+
+}  // namespace
+}  // namespace valora::adapters

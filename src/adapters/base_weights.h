@@ -1,0 +1,37 @@
+// The base model's tensors, which an adapter's file may repeat, and reading of such adapters.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "adapters/adapter_spec.h"
+
+namespace valora::adapters {
+
+// Thread-safe. Names are a module's in any release's spelling and ".weight" or ".bias".
+class BaseWeights {
+ public:
+  virtual ~BaseWeights() = default;
+  // Absent if the model has no such tensor.
+  virtual std::optional<std::vector<int64_t>> shape_of(const std::string& name) const = 0;
+  // Whether the model computes as with the values of `piece`, which stand for those of the tensor
+  // from index `first` on: both are the same in the dtype that it runs in. `piece` has one
+  // dimension. Error: the checkpoint cannot be read.
+  virtual Result<bool> equal(const std::string& name, size_t first,
+                             const TensorView& piece) const = 0;
+};
+
+// As without `base`, but tensors of the base model in the file are no error if they are equal to
+// `base`'s. They are compared piece by piece and take no memory; AdapterSpec::bytes and the digests
+// do not count them. Error, besides: kConflict if the file is replaced meanwhile.
+Result<AdapterSpec> read_adapter(const std::string& dir, const ModuleTable& modules,
+                                 const AdapterLimits& limits, const BaseWeights& base);
+Result<AdapterSpec> read_adapter_headers(const std::string& dir, const ModuleTable& modules,
+                                         const AdapterLimits& limits, const BaseWeights& base);
+// The same again, of an adapter that was read so before: passes over tensors of the base model.
+Result<AdapterSpec> read_adapter_again(const std::string& dir, const ModuleTable& modules,
+                                       const AdapterLimits& limits);
+
+}  // namespace valora::adapters
