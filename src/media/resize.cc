@@ -1,6 +1,6 @@
 // PIL's 8-bit bicubic resampling, bit for bit: a horizontal then a vertical pass of weighted sums
 // in 22-bit fixed point, each rounded and clipped to a byte. A pass that does not change the size
-// is skipped.
+// is skipped. Since Pillow 13 the vertical pass is first if it removes many rows.
 #include <algorithm>
 #include <cmath>
 
@@ -143,12 +143,20 @@ Image resize_vertically(const Image& image, int height) {
   return out;
 }
 
+// Pillow's rule.
+bool vertical_first(const Image& image, int width, int height) {
+  const int64_t rows = int64_t{image.height} - height, columns = int64_t{image.width} - width;
+  return rows > 0 && rows > 2 * columns;
+}
+
 }  // namespace
 
 Image resize_bicubic(const Image& image, int width, int height) {
   if (width == image.width && height == image.height) return image;
   if (width == image.width) return resize_vertically(image, height);
   if (height == image.height) return resize_horizontally(image, width);
+  if (vertical_first(image, width, height))
+    return resize_horizontally(resize_vertically(image, height), width);
   return resize_vertically(resize_horizontally(image, width), height);
 }
 
