@@ -1,6 +1,11 @@
 """Fixtures of all suites."""
 
+import importlib.metadata
+
 import pytest
+
+if int(importlib.metadata.version("transformers").split(".")[0]) >= 5:
+    import visual_backend  # noqa: F401  before anything imports a model
 
 
 @pytest.fixture(scope="session")
@@ -8,3 +13,10 @@ def folders(tmp_path_factory):
     """A tiny random model and adapters by name (serving.make_folders); tests copy what they change."""
     from serving import make_folders
     return make_folders(tmp_path_factory.mktemp("served"))
+
+
+@pytest.fixture(scope="session")
+def smollm2():
+    """The folder of a published model, SmolLM2-135M-Instruct in bf16."""
+    import newest
+    return newest.smollm2()

@@ -10,11 +10,11 @@ import tokenizers
 import torch
 import transformers
 from tokenizers import AddedToken, Regex, decoders, models, normalizers, pre_tokenizers, processors
-from transformers.models.qwen2_vl.image_processing_qwen2_vl import Qwen2VLImageProcessor
 
 import llama_tokenizers
 import pictures
 import tokenizer_parity
+from releases import NEWEST, ClipPixels, QwenPatches, QwenPixels
 
 
 def parts_of(message):
@@ -32,9 +32,27 @@ class Family:
     media_tokens = ()  # a random model may generate them, and the reference would take them for media of the prompt
 
     def save(self, model, folder):
+        """Everything but the model; with the newest release as it saves it, before that the smallest folder."""
+        if NEWEST:
+            self.processor(model.config).save_pretrained(folder)
+            return
         self.tokenizer().save(str(folder / "tokenizer.json"))
         if self.has_images:
             self.image_processor(model.config).save_pretrained(folder)
+
+    bos = None
+
+    def fast_tokenizer(self):
+        own = tokenizers.Tokenizer.from_str(self.tokenizer().to_str())  # which transformers changes
+        return transformers.PreTrainedTokenizerFast(tokenizer_object=own, bos_token=self.bos, eos_token=self.eos)
+
+    def processor(self, config):
+        """The newest release's, with all its parts."""
+        return self.fast_tokenizer()
+
+    def token_types(self, ids):
+        """Inputs that the newest release wants beside the ids."""
+        return {}
 
     def special_id(self, name):
         return self.tokenizer().token_to_id(name)
@@ -86,15 +104,32 @@ class Qwen(Family):
         text = "".join(f"<|im_start|>{role}\n{content}<|im_end|>\n" for role, content in turns)
         return text + ("<|im_start|>assistant\n" if add_generation_prompt else "")
 
-    def image_processor(self, config):
+    def image_settings(self, config):
         vision = config.vision_config
         factor = vision.patch_size * vision.spatial_merge_size
-        return Qwen2VLImageProcessor(patch_size=vision.patch_size, merge_size=vision.spatial_merge_size,
-                                     temporal_patch_size=vision.temporal_patch_size, min_pixels=4 * factor**2,
-                                     max_pixels=24 * factor**2)
+        return dict(patch_size=vision.patch_size, merge_size=vision.spatial_merge_size,
+                    temporal_patch_size=vision.temporal_patch_size, min_pixels=4 * factor**2, max_pixels=24 * factor**2)
+
+    def image_processor(self, config):
+        return QwenPixels(**self.image_settings(config))
+
+    def processor(self, config):
+        if not self.has_images:
+            return self.fast_tokenizer()
+        kind = {transformers.Qwen2VLForConditionalGeneration: transformers.Qwen2VLProcessor,
+                transformers.Qwen2_5_VLForConditionalGeneration: transformers.Qwen2_5_VLProcessor}[self.kind]
+        settings = self.image_settings(config)
+        return kind(transformers.Qwen2VLImageProcessor(**settings), self.fast_tokenizer(),
+                    transformers.Qwen2VLVideoProcessor(**settings))
 
     def load_processor(self, folder):
-        return Qwen2VLImageProcessor.from_pretrained(folder)
+        return QwenPatches.of_folder(folder)
+
+    def token_types(self, ids):
+        if not NEWEST or not self.has_images:
+            return {}
+        pads = [self.special_id("<|image_pad|>"), self.special_id("<|video_pad|>")]
+        return {"mm_token_type_ids": (ids == pads[0]).int() + 2 * (ids == pads[1]).int()}
 
     def prompt(self, messages, add_generation_prompt, processor):
         rows, grids = {"image": [], "video": []}, {"image": [], "video": []}
@@ -106,7 +141,8 @@ class Qwen(Family):
                 continue
             kind, = part = rest.pop(0)
             assert kind == pads[token]
-            patches, grid = self.patches(processor, pictures.decode(part[kind]))
+            frames = pictures.decode(part[kind])
+            patches, grid = processor.of_image(frames[0]) if kind == "image" else processor.of_video(frames)
             rows[kind].append(patches)
             grids[kind].append(grid)
             expanded += [token] * (int(np.prod(grid)) // processor.merge_size**2)
@@ -120,18 +156,10 @@ class Qwen(Family):
             inputs["second_per_grid_ts"] = [processor.temporal_patch_size / 2.0] * len(rows["video"])
         return expanded, inputs
 
-    @staticmethod
-    def patches(p, frames):
-        """The image processor's patches of one picture or of the frames of a video."""
-        return p._preprocess(frames, do_resize=True, size=p.size, resample=p.resample, do_rescale=True,
-                             rescale_factor=p.rescale_factor, do_normalize=True, image_mean=p.image_mean,
-                             image_std=p.image_std, patch_size=p.patch_size, temporal_patch_size=p.temporal_patch_size,
-                             merge_size=p.merge_size, do_convert_rgb=True)
-
 
 class Llama3(Family):
     kind = transformers.LlamaForCausalLM
-    eos = "<|eot_id|>"
+    bos, eos = "<|begin_of_text|>", "<|eot_id|>"
     specials = ["<|begin_of_text|>", "<|end_of_text|>", "<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>"]
 
     @staticmethod
@@ -160,7 +188,7 @@ class Llama3(Family):
 
 class Llama2(Family):
     kind = transformers.LlamaForCausalLM
-    eos = "</s>"
+    bos, eos = "<s>", "</s>"
 
     @staticmethod
     @functools.cache
@@ -188,7 +216,7 @@ class Llava(Family):
     kind = transformers.LlavaForConditionalGeneration
     has_images = True
     media_tokens = ("<image>",)
-    eos = "</s>"
+    bos, eos = "<s>", "</s>"
     tokenizer = staticmethod(Llama2.tokenizer)
 
     def render(self, messages, add_generation_prompt=True):
@@ -200,16 +228,22 @@ class Llava(Family):
             text += "".join(part + " " for part in parts_of(message) if isinstance(part, str))
         return text + ("ASSISTANT:" if add_generation_prompt else "")
 
-    def image_processor(self, config):
+    def image_settings(self, config):
         side = config.vision_config.image_size
-        return transformers.CLIPImageProcessor(size={"shortest_edge": side}, crop_size={"height": side, "width": side})
+        return dict(size={"shortest_edge": side}, crop_size={"height": side, "width": side})
+
+    def image_processor(self, config):
+        return ClipPixels(**self.image_settings(config))
+
+    def processor(self, config):
+        return self.processor_with(transformers.CLIPImageProcessor(**self.image_settings(config)), config)
 
     def load_processor(self, folder):
-        config = transformers.AutoConfig.from_pretrained(folder)
-        tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_object=self.tokenizer(), bos_token="<s>", eos_token="</s>")
+        return self.processor_with(ClipPixels.from_pretrained(folder), transformers.AutoConfig.from_pretrained(folder))
+
+    def processor_with(self, images, config):
         return transformers.LlavaProcessor(
-            transformers.CLIPImageProcessor.from_pretrained(folder), tokenizer,
-            patch_size=config.vision_config.patch_size, num_additional_image_tokens=1,
+            images, self.fast_tokenizer(), patch_size=config.vision_config.patch_size, num_additional_image_tokens=1,
             vision_feature_select_strategy=config.vision_feature_select_strategy)
 
     def prompt(self, messages, add_generation_prompt, processor):

@@ -1,13 +1,16 @@
 """The tests' second environment, .venv-newest: the newest releases of transformers, PEFT and Pillow (tools/setup)."""
 
+import fcntl
 import os
+import shutil
 import subprocess
 
 import pytest
 
 from programs import REPOSITORY
 
-INTERPRETER = REPOSITORY / ".venv-newest" / "bin" / "python"
+HOME = REPOSITORY / ".venv-newest"
+INTERPRETER = HOME / "bin" / "python"
 
 
 def run(script, *arguments, timeout=600):
@@ -20,3 +23,17 @@ def run(script, *arguments, timeout=600):
                           env=os.environ | {"PYTHONPATH": path})
     assert done.returncode == 0, done.stderr[-4000:]
     return done.stdout
+
+
+def smollm2():
+    """The folder that smollm2_folder.py writes. It is kept, as making it takes half a minute of a core."""
+    package, folder = HOME / "checkpoint.installed", HOME / "smollm2"
+    if not package.exists():
+        pytest.skip("there is no checkpoint in .venv-newest: tools/setup could not fetch tools/requirements-tests-checkpoint.txt")
+    with open(HOME / "smollm2.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not folder.exists() or folder.stat().st_mtime < package.stat().st_mtime:
+            shutil.rmtree(folder, ignore_errors=True)
+            run("helpers/smollm2_folder.py", HOME / "smollm2.partial")
+            (HOME / "smollm2.partial").rename(folder)
+    return folder

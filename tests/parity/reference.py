@@ -75,7 +75,7 @@ class Reference:
         ids = torch.tensor([prompt.ids + list(continuation)])
         with self.adapted(request.get("adapters", [])):
             out = self.base(input_ids=ids, attention_mask=torch.ones_like(ids), use_cache=False,
-                            output_hidden_states=True, **prompt.inputs)
+                            output_hidden_states=True, **self.family.token_types(ids), **prompt.inputs)
         return prompt, out.logits[0].float(), out.hidden_states[-1][0].float()
 
     def next_token_logits(self, request, tokens):
@@ -91,7 +91,8 @@ class Reference:
         with self.adapted(request.get("adapters", [])):
             out = self.base.generate(input_ids=ids, attention_mask=torch.ones_like(ids), do_sample=False,
                                      min_new_tokens=count, max_new_tokens=count, eos_token_id=None, pad_token_id=0,
-                                     suppress_tokens=[token for token, _ in self.family.no_media_tokens()] or None, **prompt.inputs)
+                                     suppress_tokens=[token for token, _ in self.family.no_media_tokens()] or None,
+                                     **self.family.token_types(ids), **prompt.inputs)
         return out[0, len(prompt.ids):].tolist()
 
 

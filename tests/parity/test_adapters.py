@@ -20,12 +20,14 @@ from safetensors.torch import load_file, save_file
 import checkpoints
 from families import family_of
 from programs import find_program
+from releases import NEWEST
 
 DRAWS = 45  # of each family
+TOWER = "model.vision_tower." if NEWEST else "model.vision_tower.vision_model."  # LLaVA's
 LINEARS = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
 VISUAL = {"qwen2_vl": ["qkv", "proj", "fc1", "fc2", "mlp.0", "mlp.2"],
           "qwen2_5_vl": ["qkv", "attn.proj", "visual.blocks.1.mlp.gate_proj", "mlp.0", "merger.mlp.2"],
-          "llava": ["out_proj", "fc1", "linear_1", "linear_2", "vision_tower.vision_model.encoder.layers.0.self_attn.q_proj"]}
+          "llava": ["out_proj", "fc1", "linear_1", "linear_2", TOWER + "encoder.layers.0.self_attn.q_proj"]}
 FAMILIES = {"qwen2": "text-grouped-tied", "llama": "llama3-scaled", "qwen2_vl": "vl-grouped-tied",
             "qwen2_5_vl": "vl25-windows", "llava": "llava-default"}
 
@@ -55,10 +57,15 @@ def served_table(family):
     return {"modules": report["modules"], "aliases": report["aliases"], "hidden_size": report["hidden_size"]}
 
 
+def canonical(name):
+    """The table's name, that of transformers 4.57, of a module of this release."""
+    return name.replace(TOWER, "model.vision_tower.vision_model.")
+
+
 @pytest.mark.parametrize("family", FAMILIES)
 def test_the_table_names_the_models_modules(family):
     """The table lists exactly the linear layers, with their sizes. All but the output layer can be served."""
-    modules = dict(make(family).named_modules())
+    modules = {canonical(name): module for name, module in make(family).named_modules()}
     table = {m["name"]: m for m in served_table(family)["modules"]}
     assert table.keys() <= modules.keys()
     for name, module in modules.items():
@@ -79,7 +86,7 @@ def run_probe(table, folder, **options):
 def peft_targets(model):
     """{module: (rank, scale)} as PEFT holds them."""
     prefix = "base_model.model."
-    return {name.removeprefix(prefix): (module.r["default"], module.scaling["default"])
+    return {canonical(name.removeprefix(prefix)): (module.r["default"], module.scaling["default"])
             for name, module in model.named_modules() if hasattr(module, "lora_A") and "default" in module.lora_A}
 
 

@@ -19,9 +19,9 @@ import pytest
 import torch
 import transformers
 from PIL import Image, ImageOps
-from transformers.models.qwen2_vl.image_processing_qwen2_vl import Qwen2VLImageProcessor
 
 from programs import find_program
+from releases import ClipPixels, QwenPatches, QwenPixels
 
 
 class Probe:
@@ -334,7 +334,7 @@ PROCESSOR_SIZES += [(2000, 10), (7, 1400)]
 
 @pytest.mark.parametrize("settings", PROCESSOR_SETTINGS, ids=lambda s: "-".join(s) or "default")
 def test_processed_images(probe, settings):
-    processor = Qwen2VLImageProcessor(**settings)
+    processor = QwenPixels(**settings)
     for width, height in PROCESSOR_SIZES:
         data = encoded(Image.fromarray(picture(width, height)), "PNG")
         theirs = processor(images=[Image.open(io.BytesIO(data))], return_tensors="np")
@@ -348,7 +348,7 @@ def test_processed_images(probe, settings):
 
 def test_saved_settings_are_understood(probe, tmp_path):
     """What save_pretrained writes, with values that are not the defaults."""
-    processor = Qwen2VLImageProcessor(min_pixels=28 * 28 * 6, max_pixels=28 * 28 * 30)
+    processor = QwenPixels(min_pixels=28 * 28 * 6, max_pixels=28 * 28 * 30)
     processor.save_pretrained(tmp_path)
     config = json.loads((tmp_path / "preprocessor_config.json").read_text())
     data = encoded(Image.fromarray(picture(500, 300)), "PNG")
@@ -364,10 +364,10 @@ def test_size_is_honoured_and_pixels_win(probe):
     image = Image.open(io.BytesIO(data))
     path = probe.file(data)
     answer, _ = probe.process(op="process_image", path=path, config={"size": size})
-    assert answer["grid"] == Qwen2VLImageProcessor()(images=[image], size=size)["image_grid_thw"][0].tolist()
+    assert answer["grid"] == QwenPixels()(images=[image], size=size)["image_grid_thw"][0].tolist()
     answer, _ = probe.process(op="process_image", path=path, config={"size": size, "max_pixels": 28 * 28 * 40})
     both = {"shortest_edge": size["shortest_edge"], "longest_edge": 28 * 28 * 40}
-    assert answer["grid"] == Qwen2VLImageProcessor()(images=[image], size=both)["image_grid_thw"][0].tolist()
+    assert answer["grid"] == QwenPixels()(images=[image], size=both)["image_grid_thw"][0].tolist()
 
 
 def test_images_that_cannot_be_processed(probe):
@@ -412,7 +412,7 @@ def clip_patches(pixels, patch):
 @pytest.mark.parametrize("settings", CLIP_SETTINGS, ids=lambda s: "-".join(s) or "default")
 def test_clip_processed_images(probe, settings, tmp_path):
     """LLaVA's image processor, from the file that save_pretrained writes."""
-    processor = transformers.CLIPImageProcessor(**settings)
+    processor = ClipPixels(**settings)
     processor.save_pretrained(tmp_path)
     config = json.loads((tmp_path / "preprocessor_config.json").read_text())
     for width, height in [(28, 28), (57, 84), (2, 2), (41, 42), (333, 111), (640, 480), (7, 900), (29, 30), (1200, 11)]:
@@ -431,15 +431,13 @@ def test_clip_processed_images(probe, settings, tmp_path):
 @pytest.mark.parametrize("count", [1, 2, 3, 4, 7])
 @pytest.mark.parametrize("temporal", [1, 2, 3])
 def test_processed_frames(probe, count, temporal):
-    """The image processor's own video path resizes with PIL, as we do; it pads with the last frame."""
+    """The reference pads with the last frame."""
     settings = {"temporal_patch_size": temporal, "min_pixels": 28 * 28 * 4, "max_pixels": 28 * 28 * 20}
     frames = [encoded(Image.fromarray(picture(100, 80, seed=s)), "PNG") for s in range(count)]
-    processor = Qwen2VLImageProcessor(**settings)
-    opened = [np.array(Image.open(io.BytesIO(f))) for f in frames]
-    theirs = processor(images=None, videos=[opened], return_tensors="np")
+    theirs, grid = QwenPatches.with_settings(**settings).of_video([Image.open(io.BytesIO(f)) for f in frames])
     answer, ours = probe.process(op="process_frames", paths=[probe.file(f) for f in frames], config=settings, fps=1.5)
-    assert answer["grid"] == theirs["video_grid_thw"][0].tolist()
-    assert np.abs(ours - theirs["pixel_values_videos"]).max() <= 1e-6
+    assert answer["grid"] == list(grid)
+    assert np.abs(ours - theirs).max() <= 1e-6
     assert answer["seconds_per_grid"] == temporal / 1.5
 
 
