@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/file.h"
+#include "base/lfs_pointer.h"
 #include "base/strings.h"
 
 namespace valora {
@@ -137,6 +138,7 @@ Result<Json> parse_json(std::string_view text, std::string_view what, JsonLimits
 
 Result<Json> read_json_file(const std::string& path, JsonLimits limits) {
   VALORA_TRY(text, read_file(path, limits.max_bytes));
+  if (is_lfs_pointer(text)) return lfs_pointer(path);
   return parse_json(text, path, limits);
 }
 

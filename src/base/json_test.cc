@@ -125,6 +125,15 @@ TEST(JsonTest, ALiteralIsComparedWithoutMemory) {
   EXPECT_FALSE(fault.struck());
 }
 
+TEST(JsonTest, GitLfsPointersAreNamed) {
+  const testing::TempDir dir;
+  const std::string path =
+      dir.write("tokenizer.json", "version https://git-lfs.github.com/spec/v1\noid sha256:1\n");
+  const auto json = read_json_file(path);
+  ASSERT_FALSE(json.ok());
+  EXPECT_EQ(json.error().message, path + " is a Git LFS pointer, not the file: run git lfs pull");
+}
+
 TEST(JsonTest, AParseThatRunsOutOfMemoryThrows) {
   std::string text = "[";
   for (int i = 0; i < 20; ++i)

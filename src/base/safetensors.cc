@@ -9,6 +9,7 @@
 
 #include "base/digest.h"
 #include "base/json.h"
+#include "base/lfs_pointer.h"
 #include "base/strings.h"
 #include "base/tensor_pieces.h"
 
@@ -117,6 +118,7 @@ Status check_coverage(const std::string& path, const Entries& entries, uint64_t 
 // The length that the file's first 8 bytes claim.
 Result<uint64_t> header_size(const std::string& path, std::span<const char> begin,
                              uint64_t file_size) {
+  if (is_lfs_pointer({begin.data(), std::min<size_t>(begin.size(), 64)})) return lfs_pointer(path);
   if (begin.size() < 8 || file_size < 8)
     return unprocessable(path + " is too short for a safetensors file", path);
   uint64_t size = 0;

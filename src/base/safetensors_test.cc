@@ -204,6 +204,16 @@ TEST_F(SafeTensorsTest, ReadsOnlyTheWantedValues) {
   }
 }
 
+TEST_F(SafeTensorsTest, GitLfsPointersAreNamed) {
+  const std::string pointer =
+      "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n";
+  expect_contains(refusal(pointer), "is a Git LFS pointer, not the file: run git lfs pull");
+  const auto read = SafeTensors::read(dir_.file("x.safetensors"), 1000);
+  ASSERT_FALSE(read.ok());
+  expect_contains(read.error().message, "Git LFS pointer");
+  expect_contains(refusal("versions"), "not a safetensors file");
+}
+
 TEST_F(SafeTensorsTest, AFileThatChangedHasAnotherIdentity) {
   const auto identity = [&](const std::string& content) {
     dir_.write("new", safetensors_text({{"a", {"U8", {2}, content}}}));

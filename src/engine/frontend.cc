@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "engine/chat_media.h"
+#include "engine/prompt_tokens.h"
 #include "text/chat_template.h"
 #include "text/tool_prompt.h"
 
@@ -25,8 +26,12 @@ Result<ProcessorSettings> read_processor_settings(const std::string& dir) {
   VALORA_TRY(image, read_optional_json(dir + "/preprocessor_config.json"));
   VALORA_TRY(video, read_optional_json(dir + "/video_preprocessor_config.json"));
   VALORA_TRY(both, read_optional_json(dir + "/processor_config.json"));
-  if (both.is_object() && image.is_null()) image = both.value("image_processor", Json());
-  if (both.is_object() && video.is_null()) video = both.value("video_processor", Json());
+  // As in transformers 5, the newer file wins.
+  const auto nested = [&](const char* key, Json& settings) {
+    if (both.is_object() && both.contains(key) && both[key].is_object()) settings = both[key];
+  };
+  nested("image_processor", image);
+  nested("video_processor", video);
   if (image.is_null())
     return not_found(
         dir +
@@ -92,17 +97,6 @@ text::ChatPart::Kind part_kind(MediaRef::Kind kind) {
                                         : text::ChatPart::Kind::kVideo;
 }
 
-// That what split_media() and render() parse can be parsed.
-Status check_tools(const ChatPrompt& chat) {
-  if (!chat.tools.empty() && !OrderedJson::accept(chat.tools))
-    return invalid("the tools are not JSON", "tools");
-  for (const ChatMessage& message : chat.messages)
-    for (const ToolCall& call : message.tool_calls)
-      if (!OrderedJson::accept(call.arguments))
-        return invalid("the arguments of a call are not JSON", "messages");
-  return {};
-}
-
 // The conversation with one placeholder part per media item; appends the items to `media`.
 // URLs are moved, as they may hold megabytes.
 std::vector<text::ChatMessage> split_media(ChatPrompt& chat,
@@ -158,12 +152,6 @@ Result<std::unique_ptr<Frontend>> Frontend::open(const EngineOptions& options,
   frontend->media_limits_ = options.media_limits;
   frontend->model_path_ = options.model_path;
   VALORA_TRY(tokenizer, text::Tokenizer::load(options.model_path));
-  if (tokenizer->vocab_size() > spec.vocab)
-    return unprocessable(options.model_path + "/tokenizer.json has ids up to " +
-                             std::to_string(tokenizer->vocab_size() - 1) +
-                             ", but the model's vocabulary ends at " +
-                             std::to_string(spec.vocab - 1),
-                         options.model_path);
   frontend->tokenizer_ = tokenizer;
   VALORA_TRY(config, models::read_model_config(options.model_path));
   VALORA_TRY(generation, read_generation_config(options.model_path, config.json(),
@@ -173,33 +161,12 @@ Result<std::unique_ptr<Frontend>> Frontend::open(const EngineOptions& options,
   frontend->chat_format_ = std::move(chat_format);
   frontend->max_tokens_ = options.max_model_len.value_or(static_cast<int>(spec.max_positions));
   frontend->around_ = tokenizer->encode("", /*add_special_tokens=*/true);
+  VALORA_CHECK(check_vocabulary(*tokenizer, spec.vocab, options.model_path));
   VALORA_CHECK(frontend->check_placeholders());
   frontend->max_text_bytes_ = most_bytes(*tokenizer, frontend->max_tokens_);
   VALORA_TRY(loader, make_loader(options, family, config, frontend->max_tokens_));
   frontend->loader_ = std::move(loader);
   return frontend;
-}
-
-Status Frontend::check(const Prompt& prompt) const {
-  if (const auto* ids = std::get_if<std::vector<int32_t>>(&prompt)) {
-    if (ids->empty()) return invalid("the prompt is empty", "prompt");
-    for (const int32_t id : *ids)
-      if (id < 0 || id >= spec_->vocab)
-        return invalid("token id " + std::to_string(id) + " is out of vocabulary (" +
-                           std::to_string(spec_->vocab) + " tokens)",
-                       "prompt");
-    return {};
-  }
-  const auto* chat = std::get_if<ChatPrompt>(&prompt);
-  if (!chat) return {};
-  if (chat->messages.empty()) return invalid("\"messages\" is empty", "messages");
-  VALORA_CHECK(check_tools(*chat));
-  if (!spec_->image_token && has_media(*chat, MediaRef::Kind::kImage))
-    return invalid("this model takes no images", "messages");
-  if (!spec_->video_token && has_media(*chat, MediaRef::Kind::kVideo))
-    return invalid("this model takes no videos", "messages");
-  VALORA_CHECK(own_processor(*chat));
-  return check_media(*chat, media_limits_);
 }
 
 Result<RenderedPrompt> Frontend::render(Prompt prompt, bool add_generation_prompt) const {
@@ -249,30 +216,6 @@ std::vector<int32_t> Frontend::encode_chat(const std::string& text) const {
   const bool has_bos =
       around_.empty() || text.starts_with(tokenizer_->token_bytes(around_.front()));
   return tokenizer_->encode(text, /*add_special_tokens=*/family_->chat_adds_bos && !has_bos);
-}
-
-// The placeholder ids of config.json and the placeholder texts of tokenizer.json must match.
-Status Frontend::check_placeholders() const {
-  const auto check = [&](const std::optional<int32_t>& token,
-                         const std::string& placeholder) -> Status {
-    if (!token) return {};
-    const std::vector<int32_t> ids = tokenizer_->encode(placeholder, /*add_special_tokens=*/false);
-    if (std::find(ids.begin(), ids.end(), *token) != ids.end()) return {};
-    return unprocessable("tokenizer.json does not encode " + placeholder +
-                             " with the placeholder token " + std::to_string(*token) +
-                             " of config.json",
-                         "tokenizer.json");
-  };
-  VALORA_CHECK(check(spec_->image_token, family_->image_placeholder));
-  return check(spec_->video_token, family_->video_placeholder);
-}
-
-Status Frontend::check_text(const std::string& text, const char* field) const {
-  if (text.size() <= max_text_bytes_) return {};
-  return invalid("This model's maximum context length is " + std::to_string(max_tokens_) +
-                     " tokens. However, the prompt has " + std::to_string(text.size()) +
-                     " bytes, which is more than that. Please reduce the length of the prompt.",
-                 field);
 }
 
 Result<std::vector<int32_t>> Frontend::tokenize(const Prompt& prompt,

@@ -1,6 +1,7 @@
 // The part of the frontend that puts media into a rendered prompt.
 #include "engine/chat_media.h"
 #include "engine/frontend.h"
+#include "engine/prompt_tokens.h"
 
 namespace valora {
 
@@ -56,6 +57,7 @@ Result<RenderedPrompt> Frontend::begin(Prompt prompt, bool add_generation_prompt
   VALORA_TRY(rendered, render(std::move(prompt), add_generation_prompt));
   if (keep) VALORA_CHECK(truncate(rendered, *keep));
   VALORA_CHECK(check_length(rendered.tokens.size(), rendered.field));
+  VALORA_CHECK(check_tokens(rendered.tokens, *tokenizer_, spec_->vocab, rendered.field));
   VALORA_CHECK(match_media(rendered));
   return rendered;
 }

@@ -6,6 +6,7 @@
 #include "base/json.h"
 #include "engine/inspect.h"
 #include "models/checkpoint_weights.h"
+#include "models/model_path.h"
 #include "models/registry.h"
 
 namespace valora {
@@ -65,13 +66,10 @@ std::string base_model_of(const std::string& dir) {
 
 Result<FolderKind> folder_kind(const std::string& dir) {
   std::error_code ignored;
-  if (!std::filesystem::is_directory(dir, ignored)) return not_found(dir + " is not a folder", dir);
-  if (file_exists(dir + "/adapter_config.json")) return FolderKind::kAdapter;
-  if (file_exists(dir + "/config.json")) return FolderKind::kModel;
-  return not_found(dir +
-                       " is neither a model (it has no config.json) nor an adapter (it has no "
-                       "adapter_config.json)",
-                   dir);
+  if (std::filesystem::is_directory(dir, ignored) && file_exists(dir + "/adapter_config.json"))
+    return FolderKind::kAdapter;
+  VALORA_CHECK(models::check_model_folder(dir));
+  return FolderKind::kModel;
 }
 
 AdapterReport inspect_adapter(const std::string& dir, const std::string& model_dir,

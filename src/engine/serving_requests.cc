@@ -63,8 +63,10 @@ Result<std::shared_ptr<ActiveRequest>> ServingEngine::make_request(
     VALORA_CHECK(check_token(id, "logit_bias"));
   for (const int32_t id : request.sampling.allowed_token_ids)
     VALORA_CHECK(check_token(id, "allowed_token_ids"));
+  // One that the model cannot generate ends nothing.
   for (const int32_t id : request.sampling.stop_token_ids)
-    VALORA_CHECK(check_token(id, "stop_token_ids"));
+    if (id < 0 || id >= frontend_->tokenizer()->vocab_size())
+      VALORA_CHECK(check_token(id, "stop_token_ids"));
   // Takes a bit for each id up to the highest allowed one.
   VALORA_TRY(sampling, settle_sampling(request.sampling, frontend_->generation(),
                                        options_.max_logprobs, random_seed()));

@@ -16,8 +16,10 @@ constexpr std::string_view kClipKeys[] = {
     "do_rescale",     "do_normalize", "image_mean",           "image_std",
     "rescale_factor", "resample",     "image_processor_type",
 };
-constexpr std::string_view kTypes[] = {"CLIPImageProcessor", "CLIPImageProcessorFast",
-                                       "CLIPImageProcessorPil"};
+// Without do_pad, LLaVA's own class does what CLIP's does.
+constexpr std::string_view kTypes[] = {"CLIPImageProcessor",      "CLIPImageProcessorFast",
+                                       "CLIPImageProcessorPil",   "LlavaImageProcessor",
+                                       "LlavaImageProcessorFast", "LlavaImageProcessorPil"};
 constexpr int kMaxSide = 1 << 13;
 // A longer picture would be resized to thousands of pixels, most of which are cropped.
 constexpr int64_t kMaxAspect = 200;

@@ -10,17 +10,9 @@ namespace {
 
 // Settings without effect on the pixels of a decoded RGB picture.
 constexpr std::string_view kWithoutEffect[] = {
-    "do_convert_rgb",
-    "processor_class",
-    "feature_extractor_type",
-    "auto_map",
-    "return_tensors",
-    "data_format",
-    "input_data_format",
-    "disable_grouping",
-    "default_to_square",
-    "_valid_processor_keys",
-    "device",
+    "do_convert_rgb",       "processor_class",  "feature_extractor_type", "auto_map",
+    "return_tensors",       "data_format",      "input_data_format",      "disable_grouping",
+    "default_to_square",    "image_seq_length", "_valid_processor_keys",  "device",
     "transformers_version",
 };
 
@@ -71,8 +63,9 @@ Status check_type(const Json& json, std::string_view key, std::span<const std::s
 }
 
 Status check_bicubic(const Json& json) {
+  VALORA_TRY(do_resize, field_or(json, "do_resize", true));
   VALORA_TRY(resample, field_or(json, "resample", kBicubic));
-  if (resample != kBicubic)
+  if (do_resize && resample != kBicubic)
     return refuse_setting("resample", "is not 3: only bicubic is supported");
   return {};
 }

@@ -24,9 +24,9 @@ class Patcher {
   }
 
   // The size that pictures of this size are resized to, in whole merge blocks.
-  Result<PixelSize> target_size(int width, int height) const {
+  Result<PixelSize> target_size(int width, int height, int64_t frames) const {
     const int factor = settings_.patch_size * settings_.merge_size;
-    if (settings_.do_resize) return smart_resize(width, height, factor, settings_.pixels);
+    if (settings_.do_resize) return smart_resize(width, height, factor, bounds_of(frames, factor));
     if (width <= 0 || height <= 0 || width % factor != 0 || height % factor != 0)
       return invalid(fmt::format(
           "{} x {} pixels are no multiple of {} and the model's processor does not resize", width,
@@ -35,7 +35,7 @@ class Patcher {
   }
 
   Result<int64_t> tokens(int width, int height, int64_t frames) const {
-    VALORA_TRY(size, target_size(width, height));
+    VALORA_TRY(size, target_size(width, height, frames));
     const int64_t factor = settings_.patch_size * settings_.merge_size;
     return grid_t(frames) * (size.width / factor) * (size.height / factor);
   }
@@ -44,7 +44,7 @@ class Patcher {
   Result<VisualInput> patches(std::span<const Image> frames, MediaKind kind,
                               const std::stop_token& stop = {}) const {
     const Image& first = frames.front();
-    VALORA_TRY(size, target_size(first.width, first.height));
+    VALORA_TRY(size, target_size(first.width, first.height, int64_t(frames.size())));
     VALORA_TRY(tokens, this->tokens(first.width, first.height, int64_t(frames.size())));
     if (tokens > kMaxValues / settings_.merge_size / settings_.merge_size / patch_dim())
       return invalid(fmt::format("the picture would become more than {} values", kMaxValues),
@@ -71,6 +71,19 @@ class Patcher {
   }
 
  private:
+  // The bounds of each of so many frames, rounded as in the reference.
+  PixelBounds bounds_of(int64_t frames, int factor) const {
+    PixelBounds bounds = settings_.pixels;
+    if (settings_.video_tokens == 0) return bounds;
+    const auto budget =
+        static_cast<int64_t>(static_cast<double>(settings_.video_tokens * factor * factor) * 0.9);
+    const auto least = static_cast<int64_t>(static_cast<double>(bounds.min) * 1.05);
+    bounds.max = std::max(
+        std::min(bounds.max, budget * settings_.temporal_patch_size / std::max<int64_t>(1, frames)),
+        least);
+    return bounds;
+  }
+
   int64_t grid_t(int64_t frames) const {
     return (frames + settings_.temporal_patch_size - 1) / settings_.temporal_patch_size;
   }
@@ -111,7 +124,7 @@ class Patcher {
 void add_to_digest(DigestBuilder& digest, const PatchSettings& s) {
   digest.add(s.do_resize).add(s.pixels.min).add(s.pixels.max);
   add_to_digest(digest, s.values);
-  digest.add(s.patch_size).add(s.temporal_patch_size).add(s.merge_size);
+  digest.add(s.patch_size).add(s.temporal_patch_size).add(s.merge_size).add(s.video_tokens);
 }
 
 constexpr double kMaxFps = 240;

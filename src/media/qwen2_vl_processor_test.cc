@@ -102,6 +102,38 @@ TEST(Qwen2VlProcessor, VideosHaveTheirOwnBounds) {
   EXPECT_EQ(*make_qwen2_vl(image, small)->video_tokens(500, 500, 2), 1);
 }
 
+TEST(Qwen2VlProcessor, TakesBothSpellingsOfBounds) {
+  const auto tokens = [](const Json& image) {
+    return *make_qwen2_vl(image)->image_tokens(1000, 1000);
+  };
+  const Json edges = {{"shortest_edge", 784}, {"longest_edge", 784 * 9}},
+             pixels = {{"min_pixels", 784}, {"max_pixels", 784 * 9}};
+  EXPECT_EQ(tokens(pixels), 9);
+  EXPECT_EQ(tokens({{"size", edges}}), 9);
+  EXPECT_EQ(tokens({{"size", pixels}}), 9);
+  Json both = pixels;
+  both["size"] = {{"min_pixels", 784}, {"max_pixels", 784 * 99}};
+  EXPECT_EQ(tokens(both), 9) << "the setting beside `size` wins";
+  both["size"] = Json::object();
+  EXPECT_EQ(tokens(both), 9);
+}
+
+// Numbers of transformers 5.24's Qwen2VLVideoProcessor.resize().
+TEST(Qwen2VlProcessor, FramesShareTheTokensOfAVideo) {
+  Json video = {{"max_video_tokens", 100}};
+  const auto tokens = [&](int64_t frames) {
+    return *make_qwen2_vl(Json::object(), video)->video_tokens(700, 700, frames);
+  };
+  const int64_t unbounded = tokens(8);
+  EXPECT_EQ(unbounded, 4 * 25 * 25) << "without cap_pixels_per_frame, the setting means nothing";
+  video["cap_pixels_per_frame"] = true;
+  // int(100 · 28² · 0.9) · 2 / 2 frames = 70560 pixels: below 1.05 · 128 · 28² = 105369.
+  EXPECT_EQ(tokens(2), 11 * 11);
+  video["max_video_tokens"] = 1000;
+  EXPECT_EQ(tokens(2), 625) << "the bound of each frame";
+  EXPECT_EQ(tokens(4), 2 * 21 * 21) << "352800 pixels for each";
+}
+
 TEST(Qwen2VlProcessor, TakesOtherSettingsWithinItsOwn) {
   Json image = kPlain, video = kPlain;
   for (Json* json : {&image, &video}) (*json)["do_resize"] = true;
@@ -148,8 +180,9 @@ TEST(Qwen2VlProcessor, DigestHoldsEverySetting) {
        {Json{{"do_resize", false}}, Json{{"do_rescale", false}}, Json{{"do_normalize", false}},
         Json{{"min_pixels", 784}}, Json{{"max_pixels", 784 * 9}}, Json{{"rescale_factor", 0.01}},
         Json{{"image_mean", 0.5}}, Json{{"image_std", {0.5, 0.5, 0.5}}}, Json{{"patch_size", 7}},
-        Json{{"merge_size", 1}}, Json{{"temporal_patch_size", 1}}, Json{{"fps", 1.0}},
-        Json{{"num_frames", 8}}, Json{{"min_frames", 2}}, Json{{"max_frames", 16}}})
+        Json{{"cap_pixels_per_frame", true}}, Json{{"merge_size", 1}},
+        Json{{"temporal_patch_size", 1}}, Json{{"fps", 1.0}}, Json{{"num_frames", 8}},
+        Json{{"min_frames", 2}}, Json{{"max_frames", 16}}})
     EXPECT_NE(make_qwen2_vl(setting)->settings_digest(), plain) << setting;
 }
 
@@ -158,7 +191,11 @@ TEST(Qwen2VlProcessor, RefusesWhatItCannotHonour) {
     const auto processor = make_qwen2_vl_processor(image, video, {});
     return processor.ok() ? std::string("served") : processor.error().param;
   };
-  EXPECT_EQ(refusal({{"do_center_crop", true}}), "do_center_crop");
+  EXPECT_EQ(refusal({{"some_new_setting", 3}}), "some_new_setting");
+  EXPECT_EQ(refusal({{"do_center_crop", true}}), "served") << "the reference's class ignores it";
+  EXPECT_EQ(refusal({{"size", {{"shortest_edge", 784}}}}), "size");
+  EXPECT_EQ(refusal(Json::object(), {{"cap_pixels_per_frame", true}, {"max_video_tokens", 0}}),
+            "max_video_tokens");
   EXPECT_EQ(refusal({{"do_center_crop", false}}), "served");
   EXPECT_EQ(refusal({{"resample", 0}}), "resample");
   EXPECT_EQ(refusal({{"patch_size", 0}}), "patch_size");

@@ -28,6 +28,12 @@ constexpr std::string_view kQwen2VlKeys[] = {
     "max_frames",
     "image_processor_type",
     "video_processor_type",
+    "cap_pixels_per_frame",
+    "max_video_tokens",
+    // The classes of these models read none of these, though their base classes have them.
+    "do_center_crop",
+    "do_pad",
+    "use_token_compression",
     // No effect on video files: frames of files are always sampled; do_sample_frames is for callers
     // with decoded frames.
     "crop_size",
@@ -42,10 +48,17 @@ constexpr int64_t kMaxArea = int64_t{1} << 30;
 Result<PixelBounds> pixel_bounds(const Json& json, PixelBounds bounds) {
   const auto size = json.find("size");
   if (size != json.end() && !size->is_null()) {
-    if (!size->is_object() || !size->contains("shortest_edge") || !size->contains("longest_edge"))
+    if (!size->is_object()) return refuse_setting("size", "must be an object");
+    const auto edge = [&](const char* key, const char* other, int64_t fallback) {
+      return field_or<int64_t>(*size, size->contains(key) ? key : other, fallback);
+    };
+    const auto given = [&](const char* key, const char* other) {
+      return size->contains(key) || size->contains(other) || json.contains(other);
+    };
+    if (!given("shortest_edge", "min_pixels") || !given("longest_edge", "max_pixels"))
       return refuse_setting("size", "must hold shortest_edge and longest_edge");
-    VALORA_TRY(min, field_or<int64_t>(*size, "shortest_edge", bounds.min));
-    VALORA_TRY(max, field_or<int64_t>(*size, "longest_edge", bounds.max));
+    VALORA_TRY(min, edge("shortest_edge", "min_pixels", bounds.min));
+    VALORA_TRY(max, edge("longest_edge", "max_pixels", bounds.max));
     bounds = {min, max};
   }
   VALORA_TRY(min, field_or<int64_t>(json, "min_pixels", bounds.min));
@@ -67,7 +80,13 @@ Result<PatchSettings> read_settings(const Json& json, PixelBounds default_bounds
   VALORA_TRY(temporal, positive(json, "temporal_patch_size", settings.temporal_patch_size, 16));
   VALORA_TRY(merge_size, positive(json, "merge_size", settings.merge_size, 16));
   VALORA_CHECK(check_bicubic(json));
-  return PatchSettings{do_resize, values, pixels, patch_size, temporal, merge_size};
+  settings.do_resize = do_resize;
+  settings.values = values;
+  settings.pixels = pixels;
+  settings.patch_size = patch_size;
+  settings.temporal_patch_size = temporal;
+  settings.merge_size = merge_size;
+  return settings;
 }
 
 }  // namespace
@@ -82,6 +101,11 @@ Result<PatchSettings> read_image_settings(const Json& json) {
 
 Result<PatchSettings> read_video_settings(const Json& json) {
   VALORA_TRY(settings, read_settings(json, PixelBounds{128 * 28 * 28, 768 * 28 * 28}));
+  VALORA_TRY(capped, field_or(json, "cap_pixels_per_frame", false));
+  if (capped) {
+    VALORA_TRY(tokens, positive(json, "max_video_tokens", 128'000, 1 << 30));
+    settings.video_tokens = tokens;
+  }
   constexpr std::string_view kTypes[] = {"Qwen2VLVideoProcessor", "Qwen2_5_VLVideoProcessor"};
   VALORA_CHECK(check_type(json, "video_processor_type", kTypes));
   return settings;

@@ -12,14 +12,16 @@ struct PatchSettings {
   bool do_resize = true;
   PixelValues values;
   PixelBounds pixels;
+  // Videos: the frames share so many tokens' worth of pixels (cap_pixels_per_frame); 0: no bound.
+  int64_t video_tokens = 0;
   int patch_size = 14;
   int temporal_patch_size = 2;
   int merge_size = 2;
 };
 
-// min_pixels and max_pixels take precedence over size.{shortest_edge,longest_edge}, as in the
-// reference's fast class (the slow class of transformers 4.57 ignores `size` in a file).
-// kUnprocessable names a setting that is unknown and neither null nor false.
+// `size` may also be {min_pixels, max_pixels}. min_pixels and max_pixels beside it take precedence
+// over it, as in the reference's fast class (the slow class of transformers 4.57 ignores `size` in
+// a file). kUnprocessable names a setting that is unknown and neither null nor false.
 Result<PatchSettings> read_image_settings(const Json& json);
 Result<PatchSettings> read_video_settings(const Json& json);
 Result<FrameSampling> read_frame_sampling(const Json& json);

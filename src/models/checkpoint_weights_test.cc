@@ -16,10 +16,12 @@ constexpr char kEmbeddings[] = "model.language_model.embed_tokens.weight";
 
 class CheckpointWeightsTest : public ::testing::Test {
  protected:
-  void load(bool tied, at::ScalarType dtype = at::kFloat, const char* stored = "float32") {
+  void load(bool tied, at::ScalarType dtype = at::kFloat, const char* stored = "float32",
+            bool head = true) {
     testing::TinyTower tiny = testing::qwen2_vl();
     tiny.config["tie_word_embeddings"] = tied;
     tiny.config["torch_dtype"] = stored;
+    if (!head) tiny.tensors.erase("lm_head.weight");
     dir_.write("config.json", tiny.config.dump());
     dir_.write("model.safetensors", tiny.tensors.text());
     loaded_ = load_model(dir_.path(), dtype, at::kCPU).value();
@@ -62,11 +64,17 @@ TEST_F(CheckpointWeightsTest, DifferIfOneValueDoes) {
   EXPECT_TRUE(equal("lm_head.weight", head.slice(0, 0, -1), DType::kF32));
 }
 
-// What the checkpoint has as an output layer is not used.
 TEST_F(CheckpointWeightsTest, TheHeadOfTiedEmbeddingsIsTheEmbeddings) {
-  load(true);
+  load(true, at::kFloat, "float32", /*head=*/false);
   EXPECT_TRUE(equal("lm_head.weight", stored(kEmbeddings), DType::kF32));
-  EXPECT_FALSE(equal("lm_head.weight", stored("lm_head.weight"), DType::kF32));
+  EXPECT_FALSE(equal("lm_head.weight", stored(kEmbeddings) + 1, DType::kF32));
+}
+
+// What the checkpoint has as an output layer is used.
+TEST_F(CheckpointWeightsTest, AStoredHeadIsTheHead) {
+  load(true);
+  EXPECT_TRUE(equal("lm_head.weight", stored("lm_head.weight"), DType::kF32));
+  EXPECT_FALSE(equal("lm_head.weight", stored(kEmbeddings), DType::kF32));
 }
 
 // The answer is the same if both are rounded to the same weights, and only then.

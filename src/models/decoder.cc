@@ -2,6 +2,7 @@
 
 #include <tuple>
 
+#include "base/log.h"
 #include "models/table_linear.h"
 #include "ops/elementwise.h"
 #include "ops/recompute.h"
@@ -12,8 +13,42 @@ namespace {
 // Bounds the rotary frequencies, which are allocated before any tensor is checked.
 constexpr int64_t kMaxHeadDim = 1 << 14;
 
-bool tied(const DecoderConfig& c, const Weights& weights, const std::string& lm_head) {
-  return c.tied_embeddings || (c.tied_without_head && !weights.has(lm_head + ".weight"));
+// Attention windows that are shorter than the served positions would change answers.
+void check_windows(const ConfigReader& text, const DecoderConfig& c) {
+  constexpr int64_t kQwen2Window = 4096, kQwen2FullLayers = 28;  // Qwen2Config's defaults
+  const bool switched = text.has("use_sliding_window");
+  const bool on = text.flag("use_sliding_window", false);
+  const int64_t window = text.has("sliding_window") ? text.integer("sliding_window")
+                         : on                       ? kQwen2Window
+                                                    : c.max_positions;
+  const bool cuts = window < c.max_positions, wide = text.has("sliding_window") && !cuts;
+  for (const std::string& type : text.texts("layer_types"))
+    if (type != "full_attention" && !(wide && type == "sliding_attention"))
+      text.refuse("layers of type \"" + type + "\" (layer_types) are not supported");
+  if (!cuts || text.has("layer_types")) return;
+  if (on && text.number("max_window_layers", kQwen2FullLayers) < static_cast<double>(c.layers))
+    text.refuse("sliding-window attention (use_sliding_window) is not supported");
+  if (!switched)
+    text.refuse("sliding-window attention (sliding_window " + std::to_string(window) +
+                ") is not supported; remove the key if the model attends to all positions");
+}
+
+// As transformers does since 5.18: tied weights of which the checkpoint has two are apart unless
+// they are equal, and one stands for the other.
+EmbeddingNames embedding_names(const DecoderConfig& c, Weights& weights,
+                               const std::string& embedding, const std::string& head) {
+  const std::string stored_embedding = embedding + ".weight", stored_head = head + ".weight";
+  if (!c.tied_embeddings) return {embedding, head};
+  if (!weights.has(stored_head)) return {embedding, embedding};
+  if (!weights.has(stored_embedding)) return {head, head};
+  if (weights.device().is_meta()) return {embedding, head};  // no values to compare
+  const std::vector<int64_t> shape{c.vocab, c.hidden};
+  if (at::equal(weights.view(stored_embedding, shape), weights.view(stored_head, shape)))
+    return {embedding, embedding};
+  spdlog::warn(
+      "tie_word_embeddings is true, but the stored lm_head.weight differs from the embedding and "
+      "is used, as transformers does since 5.18; transformers 4 and vLLM use the embedding");
+  return {embedding, head};
 }
 
 }  // namespace
@@ -39,18 +74,15 @@ DecoderConfig read_decoder_config(const ConfigReader& text, const ConfigReader& 
   c.head_dim = text.at_most("head_dim", kMaxHeadDim, c.hidden / c.heads);
   if (c.head_dim % 2 != 0) text.refuse("the head size is odd: " + std::to_string(c.head_dim));
   c.norm_eps = text.number("rms_norm_eps", defaults.norm_eps);
-  c.tied_embeddings = text.flag("tie_word_embeddings", false);
-  c.tied_without_head = top.flag("tie_word_embeddings", false);
+  c.tied_embeddings =
+      text.flag("tie_word_embeddings", false) || top.flag("tie_word_embeddings", false);
   c.max_positions = text.integer("max_position_embeddings",
                                  defaults.max_positions > 0 ? defaults.max_positions : 32768);
-  c.rotary = read_rotary(text, c.head_dim, defaults.rotary.theta);
-  if (const std::string act = text.text("hidden_act", "silu"); act != "silu")
+  c.rotary = read_rotary(text, c.head_dim, defaults.rotary.theta, c.max_positions);
+  c.max_positions = c.rotary.max_positions;
+  if (const std::string act = text.text("hidden_act", "silu"); act != "silu" && act != "swish")
     text.refuse("hidden_act \"" + act + "\" is not supported");
-  if (text.flag("use_sliding_window", false))
-    text.refuse("sliding-window attention (use_sliding_window) is not supported");
-  for (const std::string& type : text.texts("layer_types"))
-    if (type != "full_attention")
-      text.refuse("layers of type \"" + type + "\" (layer_types) are not supported");
+  check_windows(text, c);
   if (top.has("quantization_config"))
     top.refuse("quantised checkpoints (quantization_config) are not supported");
   return c;
@@ -121,11 +153,16 @@ at::Tensor Mlp::operator()(const at::Tensor& x, const Adaptation& adaptation) co
 
 Decoder::Decoder(Weights& weights, const adapters::ModuleTable& modules, const std::string& prefix,
                  const std::string& lm_head, const DecoderConfig& c, at::Device device)
-    : embed_tokens_(weights.get(prefix + "embed_tokens.weight", {c.vocab, c.hidden})),
+    : Decoder(weights, modules, prefix,
+              embedding_names(c, weights, prefix + "embed_tokens", lm_head), c, device) {}
+
+Decoder::Decoder(Weights& weights, const adapters::ModuleTable& modules, const std::string& prefix,
+                 const EmbeddingNames& names, const DecoderConfig& c, at::Device device)
+    : embed_tokens_(weights.get(names.embedding + ".weight", {c.vocab, c.hidden})),
       rotary_(c.rotary, c.head_dim, device),
       norm_(weights, prefix + "norm", c.hidden, c.norm_eps),
-      lm_head_(weights, tied(c, weights, lm_head) ? prefix + "embed_tokens" : lm_head, c.hidden,
-               c.vocab, false) {
+      lm_head_(weights, names.head, c.hidden, c.vocab, false) {
+  if (!c.rotary.limit.empty() && !device.is_meta()) spdlog::warn("{}", c.rotary.limit);
   for (int64_t i = 0; i < c.layers; ++i) {
     const std::string layer = prefix + "layers." + std::to_string(i) + ".";
     layers_.push_back({RmsNorm(weights, layer + "input_layernorm", c.hidden, c.norm_eps),

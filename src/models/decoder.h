@@ -19,10 +19,8 @@ struct DecoderConfig {
   int64_t heads = 0, kv_heads = 0, head_dim = 0;
   double norm_eps = 1e-6;
   bool qkv_bias = false, o_bias = false, mlp_bias = false;
+  // The output layer is the embedding, unless the checkpoint has another one.
   bool tied_embeddings = false;
-  // tie_word_embeddings outside the text configuration: counts only if the checkpoint has no output
-  // layer.
-  bool tied_without_head = false;
   int64_t max_positions = 0;
   RotaryConfig rotary;
 };
@@ -77,6 +75,11 @@ struct DecoderLayer {
   Mlp mlp;
 };
 
+// The stored names, without ".weight", of the embedding and of the output layer.
+struct EmbeddingNames {
+  std::string embedding, head;
+};
+
 class Decoder {
  public:
   // modules: the model's table, which holds the decoder's linears under `prefix`. Throws LoadError
@@ -89,6 +92,8 @@ class Decoder {
   std::vector<Linear*> linears();  // the linears that adapters may target, of all layers
 
  private:
+  Decoder(Weights& weights, const adapters::ModuleTable& modules, const std::string& prefix,
+          const EmbeddingNames& names, const DecoderConfig& config, at::Device device);
   at::Tensor embed(const Batch& batch) const;
   std::pair<at::Tensor, at::Tensor> recomputed_layer(at::Tensor x, const at::Tensor& delta,
                                                      const CosSin& rotary, size_t index,

@@ -1,23 +1,13 @@
-// Configurations, weights and positions: what is read, and what is refused with its name.
+// Configurations and positions: what is read, and what is refused with its name.
 #include <gtest/gtest.h>
 
-#include <chrono>
-#include <filesystem>
-
-#include "base/testing/safetensors_text.h"
-#include "base/testing/temp_dir.h"
 #include "models/load_error.h"
 #include "models/qwen2_5_vl_vision.h"
 #include "models/registry.h"
-#include "models/rotary.h"
 #include "models/visual_batch.h"
 
 namespace valora::models {
 namespace {
-
-using valora::testing::f32_tensor;
-using valora::testing::safetensors_text;
-using valora::testing::TempDir;
 
 Json qwen2() {
   return {{"architectures", {"Qwen2ForCausalLM"}},
@@ -83,6 +73,12 @@ TEST(ModelSpec, RefusesByKeyBeforeMemoryIsTaken) {
   };
   refused(qwen2(), "/architectures", {"Other"}, "Other is not supported");
   refused(qwen2(), "/architectures", nullptr, "architectures");
+  Json untyped = qwen2();
+  untyped.erase("architectures");
+  untyped["model_type"] = "qwen2";
+  EXPECT_EQ(refusal(untyped), "accepted");
+  untyped["model_type"] = "mamba";
+  EXPECT_NE(refusal(untyped).find("architectures"), std::string::npos);
   refused(qwen2(), "/hidden_size", "8", "hidden_size");
   refused(qwen2(), "/hidden_size", 0, "hidden_size");
   refused(qwen2(), "/hidden_size", 9, "hidden_size");
@@ -93,9 +89,14 @@ TEST(ModelSpec, RefusesByKeyBeforeMemoryIsTaken) {
   refused(qwen2(), "/head_dim", 1 << 30, "head_dim");
   refused(qwen2_vl(), "/vision_config/in_channels", 4, "in_channels");
   refused(qwen2(), "/hidden_act", "relu", "relu");
-  refused(qwen2(), "/use_sliding_window", true, "use_sliding_window");
   refused(qwen2(), "/quantization_config", Json::object(), "quantization_config");
   refused(qwen2(), "/rope_scaling", {{"rope_type", "yarn"}}, "yarn");
+  refused(qwen2(), "/rope_scaling", {{"type", "su"}}, "su");
+  refused(qwen2(), "/rope_scaling", {{"type", "yarn"}, {"factor", 4}, {"attention_factor", 0}},
+          "attention_factor");
+  refused(qwen2(), "/rope_scaling", {{"type", "longrope"}, {"short_factor", {1}}}, "short_factor");
+  refused(qwen2(), "/partial_rotary_factor", 0.5, "partial_rotary_factor");
+  refused(qwen2(), "/tie_word_embeddings", "yes", "tie_word_embeddings");
   refused(qwen2(), "/rope_theta", 0, "rope_theta");
   refused(qwen2_vl(), "/rope_scaling/mrope_section", {1, 1, 1}, "mrope_section");
   refused(qwen2_vl(), "/rope_scaling/mrope_section", {3, -1, 0}, "mrope_section");
@@ -107,6 +108,8 @@ TEST(ModelSpec, RefusesByKeyBeforeMemoryIsTaken) {
   refused(qwen2_vl(), "/vision_config/patch_size", 1 << 30, "patch_size");
   refused(qwen2_vl(), "/vision_config/mlp_ratio", 1e300, "mlp_ratio");
   refused(qwen2_vl(), "/vision_config/hidden_act", "relu", "relu");
+  refused(qwen2_vl(), "/vision_config/rope_parameters", {{"rope_theta", 5000.0}}, "rope_theta");
+  refused(qwen2_vl(), "/vision_config/rope_parameters", {{"rope_type", "yarn"}}, "without scaling");
   for (const Json& json : {qwen2_5_vl(), llama(), llava()}) EXPECT_EQ(refusal(json), "accepted");
   refused(qwen2_5_vl(), "/vision_config/out_hidden_size", 9, "hidden_size");
   refused(qwen2_5_vl(), "/vision_config/window_size", 3, "window_size");
@@ -125,6 +128,53 @@ TEST(ModelSpec, RefusesByKeyBeforeMemoryIsTaken) {
   refused(llava(), "/vision_config/patch_size", 9, "patch_size");
 }
 
+// A window counts only where the model's class applies it and it is shorter than the context.
+TEST(ModelSpec, RefusesAttentionWindowsThatCut) {
+  const auto with = [](Json json, const Json& more) {
+    json.update(more);
+    return refusal(json);
+  };
+  const Json on = {{"use_sliding_window", true}, {"sliding_window", 32}, {"max_window_layers", 0}};
+  EXPECT_NE(with(qwen2(), on).find("use_sliding_window"), std::string::npos);
+  EXPECT_NE(with(llama(), {{"sliding_window", 32}}).find("sliding_window 32"), std::string::npos);
+  EXPECT_NE(with(qwen2(), {{"layer_types", {"chunked_attention"}}}).find("chunked_attention"),
+            std::string::npos);
+  Json types = on;
+  types["layer_types"] = {"sliding_attention"};
+  EXPECT_NE(with(qwen2(), types).find("sliding_attention"), std::string::npos);
+  EXPECT_EQ(with(qwen2(), {{"use_sliding_window", false}, {"sliding_window", 32}}), "accepted");
+  EXPECT_EQ(with(llama(), {{"sliding_window", 64}}), "accepted");
+  EXPECT_EQ(with(llama(), {{"sliding_window", nullptr}}), "accepted");
+  Json wide = on, upper = on;
+  wide["sliding_window"] = 64;
+  upper["max_window_layers"] = 1;
+  EXPECT_EQ(with(qwen2(), wide), "accepted");
+  EXPECT_EQ(with(qwen2(), upper), "accepted");
+}
+
+ModelSpec spec_of(const Json& json) {
+  const ConfigReader config(json, "config.json");
+  return read_model_spec(**find_family(config), config).value();
+}
+
+TEST(ModelSpec, RopesSayHowLongPromptsMayBe) {
+  Json json = qwen2();
+  EXPECT_EQ(spec_of(json).max_positions, 64);
+  json["rope_scaling"] = {
+      {"type", "yarn"}, {"factor", 4.0}, {"original_max_position_embeddings", 64}};
+  EXPECT_EQ(spec_of(json).max_positions, 256) << "as Qwen documents it";
+  json["rope_scaling"].erase("original_max_position_embeddings");
+  EXPECT_EQ(spec_of(json).max_positions, 64);
+  json["rope_scaling"] = {{"rope_type", "dynamic"}, {"factor", 4.0}};
+  EXPECT_EQ(spec_of(json).max_positions, 64);
+  json["rope_scaling"] = nullptr;
+  json["rope_parameters"] = {{"rope_type", "longrope"},
+                             {"rope_theta", 1e4},
+                             {"original_max_position_embeddings", 16},
+                             {"short_factor", {1, 1}}};
+  EXPECT_EQ(spec_of(json).max_positions, 16);
+}
+
 TEST(ModelSpec, FlatAndNestedConfigurationsSayTheSame) {
   const Json flat = qwen2_vl();
   Json nested = {{"architectures", flat["architectures"]},
@@ -134,10 +184,6 @@ TEST(ModelSpec, FlatAndNestedConfigurationsSayTheSame) {
   nested["text_config"].erase("rope_scaling");
   nested["text_config"]["rope_parameters"] = {
       {"rope_type", "default"}, {"mrope_section", {1, 1, 0}}, {"rope_theta", 5000.0}};
-  const auto spec_of = [](const Json& json) {
-    const ConfigReader config(json, "config.json");
-    return read_model_spec(**find_family(config), config).value();
-  };
   const ModelSpec a = spec_of(flat), b = spec_of(nested);
   EXPECT_EQ(a.hidden, b.hidden);
   EXPECT_EQ(a.head_dim, b.head_dim);
@@ -193,41 +239,6 @@ TEST(ModelSpec, LlavaFindsTheNamesOfAllReleases) {
     EXPECT_EQ(spec.modules.find(older), spec.modules.find(newest));
   }
   EXPECT_FALSE(spec.modules.find("model.encoder.layers.2.mlp.fc1"));
-}
-
-TEST(Rotary, OneAxisAndSections) {
-  const at::Tensor positions = at::tensor({0, 1, 5, 0, 2, 7, 0, 3, 9}, at::kLong).view({3, 3});
-  const Rotary text({.theta = 100}, 4, at::kCPU),
-      mrope({.theta = 100, .sections = {1, 0, 1}}, 4, at::kCPU);
-  EXPECT_EQ(text.axes(), 1);
-  EXPECT_EQ(mrope.axes(), 3);
-  const CosSin plain = text(positions.slice(0, 0, 1)), sections = mrope(positions);
-  const double frequency[] = {1, 0.1};
-  for (int t = 0; t < 3; ++t)
-    for (int i = 0; i < 2; ++i) {
-      EXPECT_NEAR(plain.cos[t][i].item<float>(),
-                  std::cos(positions[0][t].item<int64_t>() * frequency[i]), 1e-6);
-      EXPECT_NEAR(sections.sin[t][i].item<float>(),
-                  std::sin(positions[i == 0 ? 0 : 2][t].item<int64_t>() * frequency[i]), 1e-6);
-    }
-}
-
-TEST(Rotary, LinearAndLlama3Scaling) {
-  const at::Tensor one = at::ones({1, 1}, at::kLong);
-  const auto angle = [&](const RotaryConfig& config, int i) {
-    const CosSin at_one = Rotary(config, 6, at::kCPU)(one);
-    return std::atan2(at_one.sin[0][i].item<double>(), at_one.cos[0][i].item<double>());
-  };
-  const RotaryConfig plain{.theta = 1000};  // frequencies 1, 0.1, 0.01: wavelengths 6.3, 63, 630
-  RotaryConfig linear = plain, llama3 = plain;
-  linear.linear_factor = 4;
-  EXPECT_NEAR(angle(linear, 1), 0.1 / 4, 1e-7);
-  llama3.llama3 =
-      Llama3Scaling{.factor = 8, .low_factor = 1, .high_factor = 4, .original_positions = 100};
-  EXPECT_NEAR(angle(llama3, 0), 1, 1e-6) << "shorter than 100 / 4: as it was";
-  EXPECT_NEAR(angle(llama3, 2), 0.01 / 8, 1e-7) << "longer than 100";
-  const double smooth = (100 / (2 * M_PI / 0.1) - 1) / 3;
-  EXPECT_NEAR(angle(llama3, 1), (1 - smooth) * 0.1 / 8 + smooth * 0.1, 1e-7) << "between";
 }
 
 media::VisualInput grid(int t, int h, int w) {
@@ -302,114 +313,6 @@ TEST(MropePositions, AnImageSpreadsAndTextGoesOnBehindItsLargestSide) {
   EXPECT_EQ(positions.prompt, (std::vector<int32_t>{0, 1, 2, 2, 2, 2, 2, 2, 5, 6, 0, 1, 2, 2, 2,
                                                     3, 3, 3, 5, 6, 0, 1, 2, 3, 4, 2, 3, 4, 5, 6}));
   EXPECT_EQ(positions.delta, -3);
-}
-
-class WeightsTest : public ::testing::Test {
- protected:
-  std::string failure(Weights& weights, const std::string& name,
-                      const std::vector<int64_t>& shape) {
-    try {
-      weights.get(name, shape);
-      return "found";
-    } catch (const LoadError& e) {
-      return e.error().message;
-    }
-  }
-  TempDir dir_;
-};
-
-TEST_F(WeightsTest, ShapesAliasesAndWhatIsUnused) {
-  dir_.write("model.safetensors",
-             safetensors_text({{"model.a.weight", f32_tensor({2, 3}, {1, 2, 3, 4, 5, 6})},
-                               {"model.ids", {"I64", {1}, std::string(8, '\0')}},
-                               {"spare", f32_tensor({1}, {7})}},
-                              1));
-  auto weights = Weights::open(dir_.path()).value();
-  weights->set_aliases({{"model.", "model.language_model."}});
-  EXPECT_EQ(weights->get("model.language_model.a.weight", {2, 3})[1][2].item<float>(), 6)
-      << "not aligned in the file";
-  EXPECT_NE(failure(*weights, "model.language_model.a.weight", {3, 2})
-                .find("shape [2, 3], but the configuration requires [3, 2]"),
-            std::string::npos);
-  EXPECT_NE(failure(*weights, "model.language_model.b.weight", {3, 2})
-                .find("no tensor model.language_model.b.weight"),
-            std::string::npos);
-  EXPECT_NE(failure(*weights, "model.ids", {1}).find("I64"), std::string::npos);
-  EXPECT_EQ(weights->unused(), (std::vector<std::string>{"model.ids", "spare"}));
-  weights->set_target(at::kBFloat16, at::kCPU);
-  EXPECT_EQ(weights->get("spare", {1}).scalar_type(), at::kBFloat16);
-}
-
-TEST_F(WeightsTest, ShardsAreOneCheckpoint) {
-  dir_.write("one.safetensors", safetensors_text({{"a", f32_tensor({1}, {1})}}));
-  dir_.write("two.safetensors", safetensors_text({{"b", f32_tensor({1}, {2})}}));
-  dir_.write("model.safetensors.index.json",
-             R"({"weight_map": {"a": "one.safetensors", "b": "two.safetensors"}})");
-  auto weights = Weights::open(dir_.path()).value();
-  EXPECT_EQ(weights->get("b", {1}).item<float>(), 2);
-  EXPECT_EQ(weights->parameters(), 2);
-  dir_.write("two.safetensors", safetensors_text({{"a", f32_tensor({1}, {2})}}));
-  EXPECT_NE(Weights::open(dir_.path()).error().message.find("is in two files"), std::string::npos);
-  for (const char* index : {R"({"weight_map": {"a": "../one.safetensors"}})",
-                            R"({"weight_map": {"a": "absent.safetensors"}})",
-                            R"({"weight_map": {"a": ".."}})", R"({"weight_map": 3})", "[]"}) {
-    dir_.write("model.safetensors.index.json", index);
-    EXPECT_FALSE(Weights::open(dir_.path()).ok()) << index;
-  }
-}
-
-TEST_F(WeightsTest, TensorsAreReadWithoutMaps) {
-  const std::string content =
-      safetensors_text({{"a", f32_tensor({2}, {1, 2})}, {"b", f32_tensor({2, 1}, {3, 4})}});
-  dir_.write("model.safetensors", content);
-  auto weights = Weights::open(dir_.path()).value();
-  const at::Tensor kept = weights->get("a", {2});
-  ASSERT_TRUE(weights->unmap().ok());
-  EXPECT_TRUE(at::equal(kept, at::tensor({1.0f, 2.0f}))) << "not the map's memory";
-  EXPECT_TRUE(at::equal(weights->view("b", {2, 1}), at::tensor({3.0f, 4.0f}).view({2, 1})));
-  EXPECT_EQ(weights->parameters(), 4);
-  EXPECT_EQ(weights->bytes(), 16u);
-  EXPECT_EQ(weights->stored_dtype(), at::kFloat);
-  dir_.write("model.safetensors", content + "x");
-  EXPECT_THROW(weights->get("b", {2, 1}), LoadError);
-  EXPECT_TRUE(at::equal(kept, at::tensor({1.0f, 2.0f})));
-}
-
-TEST_F(WeightsTest, AFileThatChangesWhileItIsMappedIsNoticed) {
-  const auto content = safetensors_text({{"a", f32_tensor({1}, {1})}});
-  dir_.write("model.safetensors", content);
-  auto weights = Weights::open(dir_.path()).value();
-  std::filesystem::last_write_time(
-      dir_.file("model.safetensors"),
-      std::filesystem::file_time_type::clock::now() + std::chrono::hours(1));
-  const Status unmapped = weights->unmap();
-  ASSERT_FALSE(unmapped.ok());
-  EXPECT_NE(unmapped.error().message.find("was changed while it was in use"), std::string::npos);
-}
-
-TEST_F(WeightsTest, SketchesTellCheckpointsApart) {
-  const auto sketch = [&](const std::string& name, const std::vector<int64_t>& shape,
-                          const std::vector<float>& values) {
-    dir_.write("model.safetensors", safetensors_text({{name, f32_tensor(shape, values)}}));
-    return Weights::open(dir_.path()).value()->sketch();
-  };
-  std::vector<float> values(6000, 1);
-  const Digest first = sketch("a", {60, 100}, values);
-  EXPECT_EQ(sketch("a", {60, 100}, values), first);
-  EXPECT_NE(sketch("b", {60, 100}, values), first);
-  EXPECT_NE(sketch("a", {100, 60}, values), first);
-  for (float& value : values) value *= 1.001f;
-  EXPECT_NE(sketch("a", {60, 100}, values), first);
-  values.back() = 2;
-  const Digest before = sketch("a", {60, 100}, values);
-  values.back() = 3;
-  EXPECT_NE(sketch("a", {60, 100}, values), before) << "both ends count";
-  EXPECT_NE(sketch("a", {1}, {1}), sketch("a", {1}, {2})) << "smaller than a sample";
-}
-
-TEST_F(WeightsTest, PickledCheckpointsAreRefusedByName) {
-  dir_.write("pytorch_model.bin", "");
-  EXPECT_NE(Weights::open(dir_.path()).error().message.find("pickled"), std::string::npos);
 }
 
 }  // namespace

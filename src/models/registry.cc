@@ -2,9 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <map>
+
 #include "models/llama.h"
 #include "models/llava.h"
 #include "models/load_error.h"
+#include "models/model_path.h"
 #include "models/qwen2.h"
 #include "models/qwen2_5_vl.h"
 #include "models/qwen2_vl.h"
@@ -16,6 +19,19 @@ std::string first_architecture(const Json& config) {
   const auto it = config.find("architectures");
   if (it == config.end() || !it->is_array() || it->empty() || !it->front().is_string()) return {};
   return it->front().get<std::string>();
+}
+
+// For configurations that were saved without a model, as transformers' AutoModel classes take them.
+std::string architecture_of_type(const Json& config) {
+  static const std::map<std::string, std::string> kTypes = {
+      {"llama", "LlamaForCausalLM"},
+      {"llava", "LlavaForConditionalGeneration"},
+      {"qwen2", "Qwen2ForCausalLM"},
+      {"qwen2_vl", "Qwen2VLForConditionalGeneration"},
+      {"qwen2_5_vl", "Qwen2_5_VLForConditionalGeneration"}};
+  const auto type = field_or<std::string>(config, "model_type", "");
+  const auto it = type.ok() ? kTypes.find(*type) : kTypes.end();
+  return it == kTypes.end() ? std::string() : it->second;
 }
 
 // The dtype that config.json names; absent if it names none.
@@ -53,6 +69,7 @@ Result<const Family*> find_family(const ConfigReader& config) {
     name = first_architecture(config.nested_or_self("text_config").json());
     if (!name.ends_with("ForConditionalGeneration")) name.clear();  // the name of the decoder alone
   }
+  if (name.empty()) name = architecture_of_type(config.json());
   if (name.empty())
     return unprocessable(config.file() + ": \"architectures\" is missing", config.file());
   std::vector<std::string> known;
@@ -67,7 +84,7 @@ Result<const Family*> find_family(const ConfigReader& config) {
 }
 
 Result<ConfigReader> read_model_config(const std::string& dir) {
-  if (!file_exists(dir)) return not_found(dir + " does not exist", dir);
+  VALORA_CHECK(check_model_folder(dir));
   const std::string file = dir + "/config.json";
   VALORA_TRY(json, read_json_file(file));
   if (!json.is_object()) return unprocessable(file + " must hold a JSON object", file);

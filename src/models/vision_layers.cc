@@ -39,6 +39,14 @@ void check_rotary_heads(const ConfigReader& vision, int64_t width, int64_t heads
   if (width % heads != 0 || width / heads % 4 != 0)
     vision.refuse("the vision tower's head size must be a multiple of 4: " + std::to_string(width) +
                   " / " + std::to_string(heads));
+  // Written by transformers since 5.23.
+  if (!vision.has("rope_parameters")) return;
+  const ConfigReader rope = vision.child("rope_parameters");
+  const std::string type = rope.text("rope_type", "axial");
+  if ((type != "axial" && type != "default") || rope.number("rope_theta", 10000) != 10000)
+    vision.refuse(
+        "the vision tower's rope (rope_parameters) is supported with rope_theta 10000 "
+        "and without scaling only");
 }
 
 TowerAttention::TowerAttention(const std::vector<int64_t>& ends, int64_t heads, int64_t width,

@@ -6,32 +6,16 @@
 
 #include <algorithm>
 #include <atomic>
-#include <filesystem>
 
-#include "base/json.h"
+#include "base/log.h"
 #include "models/load_error.h"
+#include "models/weight_files.h"
 
 namespace valora::models {
 namespace {
 
-namespace fs = std::filesystem;
-
-Result<std::vector<std::string>> shard_files(const std::string& dir) {
-  const std::string index = dir + "/model.safetensors.index.json";
-  if (!file_exists(index)) return std::vector<std::string>{dir + "/model.safetensors"};
-  VALORA_TRY(json, read_json_file(index));
-  if (!json.is_object() || !json.contains("weight_map") || !json["weight_map"].is_object())
-    return unprocessable(index + ": \"weight_map\" is missing", index);
-  std::set<std::string> names;
-  for (const auto& [tensor, file] : json["weight_map"].items()) {
-    if (!file.is_string() ||
-        fs::path(file.get<std::string>()).filename() != file.get<std::string>())
-      return unprocessable(index + ": the file of " + tensor + " is not a plain file name", index);
-    names.insert(file.get<std::string>());
-  }
-  std::vector<std::string> files;
-  for (const std::string& name : names) files.push_back(dir + "/" + name);
-  return files;
+bool same_bits(const TensorView& a, const TensorView& b) {
+  return a.dtype == b.dtype && a.shape == b.shape && std::ranges::equal(a.bytes, b.bytes);
 }
 
 // A file that was only renamed or removed is unchanged: it is still open.
@@ -84,15 +68,13 @@ at::Tensor tensor_of(const TensorView& view) {
 Result<std::unique_ptr<Weights>> Weights::open(const std::string& dir) {
   auto weights = std::make_unique<Weights>();
   weights->dir_ = dir;
-  if (!file_exists(dir + "/model.safetensors") &&
-      !file_exists(dir + "/model.safetensors.index.json"))
-    return not_found(dir + " has no model.safetensors and no model.safetensors.index.json" +
-                         (file_exists(dir + "/pytorch_model.bin")
-                              ? " (pickled pytorch_model.bin files are not read)"
-                              : ""),
-                     dir);
-  VALORA_TRY(files, shard_files(dir));
-  for (const std::string& file : files) VALORA_CHECK(weights->open_file(file));
+  VALORA_TRY(files, find_weight_files(dir));
+  for (const std::string& path : files.paths) VALORA_CHECK(weights->open_file(path));
+  if (files.shards_ignored)
+    spdlog::warn(
+        "{}: model.safetensors is read, as transformers reads it; vLLM would read the shards of "
+        "model.safetensors.index.json beside it: delete what is older",
+        dir);
   return weights;
 }
 
@@ -102,8 +84,11 @@ Status Weights::open_file(const std::string& path) {
   const uint8_t* const data = mapped->bytes().data();
   for (const auto& [name, view] : mapped->tensors()) {
     const auto begin = static_cast<size_t>(view.bytes.data() - data);
-    if (!entries_.emplace(name, Entry{view, name, files_.size(), begin}).second)
-      return unprocessable(path + ": tensor " + name + " is in two files", path);
+    const auto [it, added] = entries_.emplace(name, Entry{view, name, files_.size(), begin});
+    if (!added && !same_bits(it->second.view, view))
+      return unprocessable(path + ": tensor " + name + " has another value in " +
+                               files_[it->second.file].input.path() + ": delete one",
+                           path);
   }
   files_.push_back({std::move(input), std::move(mapped)});
   return {};
@@ -149,7 +134,14 @@ at::Tensor Weights::get(const std::string& name, const std::vector<int64_t>& sha
 
 at::Tensor Weights::view(const std::string& name, const std::vector<int64_t>& shape) {
   const Entry* entry = find(name);
-  if (!entry) throw LoadError(unprocessable(dir_ + ": the checkpoint has no tensor " + name, dir_));
+  if (!entry)
+    throw LoadError(
+        unprocessable(dir_ + ": the checkpoint has no tensor " + name +
+                          (find_weight_files(dir_).ok() && find_weight_files(dir_)->shards_ignored
+                               ? " in model.safetensors, which is read instead of the shards of "
+                                 "model.safetensors.index.json beside it"
+                               : ""),
+                      dir_));
   const TensorView& view = entry->view;
   const auto fail = [&](const std::string& why) {
     throw LoadError(unprocessable(dir_ + ": tensor " + entry->stored_name + " " + why, dir_));

@@ -71,39 +71,42 @@ Result<AddedToken> read_token(const Json& json, const std::string& where) {
 }  // namespace
 
 Result<AddedTokens> AddedTokens::read(const Json& json, const std::string& where,
-                                      const Model& model, const Normalizer* normalizer) {
+                                      const Model& model, const Normalizer* normalizer,
+                                      const std::vector<AddedToken>& more) {
   AddedTokens added;
-  if (json.is_null()) return added;
-  if (!json.is_array()) return refuse(where, "must be an array");
-  if (json.size() > kMaxAddedTokens)
+  if (!json.is_null() && !json.is_array()) return refuse(where, "must be an array");
+  if (json.size() + more.size() > kMaxAddedTokens)
     return refuse(where, "has more than " + std::to_string(kMaxAddedTokens) + " elements");
   for (size_t i = 0; i < json.size(); ++i) {
     const std::string token_where = where + "[" + std::to_string(i) + "]";
     VALORA_TRY(token, read_token(json[i], token_where));
     VALORA_CHECK(added.add(std::move(token), token_where, model));
   }
+  for (const AddedToken& token : more)
+    VALORA_CHECK(added.add(token, "the folder's added tokens", model));
   VALORA_CHECK(added.build_tries(where, normalizer));
   return added;
 }
 
 Status AddedTokens::add(AddedToken token, const std::string& where, const Model& model) {
-  const std::string name = in_quotes(token.content);
-  if (token.content.empty() || token.content.size() > kMaxContentBytes)
+  if (token.content.empty()) return {};
+  if (token.content.size() > kMaxContentBytes)
     return refuse(where,
-                  "\"content\" must have 1 to " + std::to_string(kMaxContentBytes) + " bytes");
-  if (ids_.contains(token.content)) return refuse(where, name + " is added twice");
-  if (const AddedToken* other = find(token.id))
-    return refuse(where, name + " has the id of " + in_quotes(other->content));
-  // `tokenizers` gives tokens that the model lacks consecutive ids, whatever the file says.
-  const auto known = model.token_to_id(token.content);
+                  "\"content\" has more than " + std::to_string(kMaxContentBytes) + " bytes");
+  const auto own = token_to_id(token.content);
+  if (own && same_token(tokens_.at(*own), token)) return {};
+  const auto known = own ? own : model.token_to_id(token.content);
   const int32_t id = known ? *known : std::max(model.token_count(), max_id() + 1);
-  if (token.id != id)
-    return refuse(where, name + " has the id " + std::to_string(token.id) +
-                             ", but the next free id is " + std::to_string(id));
   if (id > kMaxTokenId) return refuse(where, "id " + std::to_string(id) + " is too large");
-  ids_.emplace(token.content, id);
-  order_.push_back(id);
-  tokens_.emplace(id, std::move(token));
+  if (token.id >= 0 && token.id != id && renumbered_.empty())
+    renumbered_ = in_quotes(token.content) + " is listed with the id " + std::to_string(token.id) +
+                  ", but has " + std::to_string(id);
+  const bool newly_special = token.special && special_.insert(token.content).second;
+  if (newly_special || !special_.contains(token.content))
+    forms_.push_back({id, token.normalized, newly_special});
+  ids_.insert_or_assign(token.content, id);
+  token.id = id;
+  tokens_.insert_or_assign(id, std::move(token));
   return {};
 }
 
@@ -112,20 +115,15 @@ Status AddedTokens::build_tries(const std::string& where, const Normalizer* norm
   // If two tokens have the same normalized form, the special one is found, otherwise the first one
   // of the file.
   for (const bool special : {true, false}) {
-    for (const int32_t id : order_) {
-      const AddedToken& token = tokens_.at(id);
-      if (token.special != special) continue;
+    for (const Form& entry : forms_) {
+      if (entry.special != special) continue;
+      const std::string& content = tokens_.at(entry.id).content;
       const std::string form =
-          normalizer && token.normalized ? normalizer->normalize(token.content) : token.content;
-      if (form.empty())
-        return refuse(where, in_quotes(token.content) + " is empty after normalization");
+          normalizer && entry.normalized ? normalizer->normalize(content) : content;
+      if (form.empty()) return refuse(where, in_quotes(content) + " is empty after normalization");
       if ((bytes += form.size()) > kMaxAllBytes)
         return refuse(where, "has more than " + std::to_string(kMaxAllBytes) + " bytes of tokens");
-      if (!token.normalized) {
-        raw_.insert(token.content, id);
-        continue;
-      }
-      normalized_.insert(form, id);
+      (entry.normalized ? normalized_ : raw_).insert(form, entry.id);
     }
   }
   return {};
@@ -164,9 +162,6 @@ std::optional<int32_t> AddedTokens::token_to_id(std::string_view content) const 
   return it == ids_.end() ? std::nullopt : std::optional(it->second);
 }
 
-bool AddedTokens::is_special(std::string_view content) const {
-  const auto it = ids_.find(content);
-  return it != ids_.end() && tokens_.at(it->second).special;
-}
+bool AddedTokens::is_special(std::string_view content) const { return special_.contains(content); }
 
 }  // namespace valora::text

@@ -1,8 +1,10 @@
-// "added_tokens" of tokenizer.json: texts that are always one token.
+// "added_tokens" of tokenizer.json, and what a folder adds to them: texts that are always one
+// token.
 #pragma once
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -10,21 +12,12 @@
 
 #include "base/json.h"
 #include "base/result.h"
+#include "text/added_token.h"
 #include "text/models/model.h"
 #include "text/normalizers/normalizer.h"
 #include "text/token_trie.h"
 
 namespace valora::text {
-
-struct AddedToken {
-  int32_t id = 0;
-  std::string content;
-  bool single_word = false;  // not matched inside a word
-  bool lstrip = false;       // includes the white space before it
-  bool rstrip = false;       // includes the white space after it
-  bool normalized = false;   // matched in normalized text, by its normalized form
-  bool special = false;
-};
 
 // An added token, or (without id) the text between two.
 struct Segment {
@@ -34,9 +27,12 @@ struct Segment {
 
 class AddedTokens {
  public:
-  // normalizer may be null. Refuses ids that `tokenizers` would not assign.
+  // json: of tokenizer.json. more: added after them. normalizer may be null. As in `tokenizers`, a
+  // token has the model's id, or else the next free one, whatever its own says, and one that is
+  // added again has the last flags.
   static Result<AddedTokens> read(const Json& json, const std::string& where, const Model& model,
-                                  const Normalizer* normalizer);
+                                  const Normalizer* normalizer,
+                                  const std::vector<AddedToken>& more = {});
 
   // The raw text is first split at tokens with normalized = false. Each remaining part is
   // normalized and split at the others.
@@ -50,15 +46,24 @@ class AddedTokens {
   int32_t max_id() const { return tokens_.empty() ? -1 : tokens_.rbegin()->first; }
   bool is_special(std::string_view content) const;
   const std::map<int32_t, AddedToken>& tokens() const { return tokens_; }
+  // The first token whose own id is another than it has, as a clause; empty: none.
+  const std::string& renumbered() const { return renumbered_; }
 
  private:
+  // A form in which a token is found.
+  struct Form {
+    int32_t id;
+    bool normalized, special;
+  };
   Status add(AddedToken token, const std::string& where, const Model& model);
   Status build_tries(const std::string& where, const Normalizer* normalizer);
   std::vector<Segment> split(std::string_view text, const TokenTrie& trie) const;
 
   std::map<int32_t, AddedToken> tokens_;
   std::map<std::string, int32_t, std::less<>> ids_;
-  std::vector<int32_t> order_;  // in the file's order
+  std::set<std::string, std::less<>> special_;  // stays so if the token is added again
+  std::vector<Form> forms_;                     // in the order of adding
+  std::string renumbered_;
   TokenTrie raw_;
   TokenTrie normalized_;
 };

@@ -6,6 +6,7 @@
 #include "base/unicode.h"
 #include "text/added_tokens.h"
 #include "text/decoders/decoder.h"
+#include "text/folder_tokens.h"
 #include "text/json_fields.h"
 #include "text/models/model.h"
 #include "text/normalizers/normalizer.h"
@@ -130,7 +131,7 @@ void warn_of_lengths(const Json& json, const std::string& what) {
       spdlog::warn("{}: \"{}\" is not applied: prompts keep their length", what, key);
 }
 
-Result<Parts> read_parts(const Json& json) {
+Result<Parts> read_parts(const Json& json, const std::vector<AddedToken>& more) {
   VALORA_CHECK(check_fields(json, "tokenizer",
                             {"version", "truncation", "padding", "added_tokens", "normalizer",
                              "pre_tokenizer", "post_processor", "decoder", "model"}));
@@ -142,7 +143,7 @@ Result<Parts> read_parts(const Json& json) {
   VALORA_TRY(model, make_model(part(json, "model"), "model"));
   VALORA_TRY(decoder, Decoder::read(part(json, "decoder"), "decoder"));
   VALORA_TRY(added, AddedTokens::read(part(json, "added_tokens"), "added_tokens", *model,
-                                      normalizer.get()));
+                                      normalizer.get(), more));
   const int32_t max_id = std::max(model->max_id(), added.max_id());
   VALORA_TRY(post_processor,
              PostProcessor::read(part(json, "post_processor"), "post_processor", max_id));
@@ -150,21 +151,31 @@ Result<Parts> read_parts(const Json& json) {
                std::move(decoder),    std::move(added),        std::move(post_processor)};
 }
 
+// more: added tokens besides those of the file.
+Result<std::shared_ptr<const Tokenizer>> make_tokenizer(const Json& json, const std::string& what,
+                                                        const std::vector<AddedToken>& more) {
+  auto parts = read_parts(json, more);
+  if (!parts.ok()) return Error{parts.error().code, what + ": " + parts.error().message, what};
+  warn_of_lengths(json, what);
+  if (const std::string& renumbered = parts->added.renumbered(); !renumbered.empty())
+    spdlog::warn("{}: {}, the next free one, as in transformers", what, renumbered);
+  return std::shared_ptr<const Tokenizer>(
+      std::make_shared<HuggingFaceTokenizer>(std::move(*parts)));
+}
+
 }  // namespace
 
+// With the added tokens of the files beside it.
 Result<std::shared_ptr<const Tokenizer>> Tokenizer::load(const std::string& dir) {
   const std::string path = dir + "/tokenizer.json";
   VALORA_TRY(json, read_json_file(path, {.unique_keys = true}));
-  return from_json(json, path);
+  VALORA_TRY(more, read_folder_tokens(dir, json));
+  return make_tokenizer(json, path, more);
 }
 
 Result<std::shared_ptr<const Tokenizer>> Tokenizer::from_json(const Json& json,
                                                               const std::string& what) {
-  auto parts = read_parts(json);
-  if (!parts.ok()) return Error{parts.error().code, what + ": " + parts.error().message, what};
-  warn_of_lengths(json, what);
-  return std::shared_ptr<const Tokenizer>(
-      std::make_shared<HuggingFaceTokenizer>(std::move(*parts)));
+  return make_tokenizer(json, what, {});
 }
 
 }  // namespace valora::text

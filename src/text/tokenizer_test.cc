@@ -152,6 +152,21 @@ INSTANTIATE_TEST_SUITE_P(
                       Refusal{R"({"model": {"merges": [["a", "b", "c"]]}})", "model.merges[0]"},
                       Refusal{R"({"model": {"merges": [["a", 1]]}})", "model.merges[0]"}));
 
+// As `tokenizers` 0.22 reads such files.
+TEST(Tokenizer, AddedTokensHaveTheNextFreeIdWhateverTheFileSays) {
+  Json json = tiny_tokenizer_json();
+  Json again = added_token_json(259, "<x>", true);
+  again["lstrip"] = true;
+  json["added_tokens"] = {added_token_json(300, "<x>", true), added_token_json(259, "<y>", true),
+                          added_token_json(7, "ab", true), added_token_json(5, "", true), again};
+  const auto tokenizer = Tokenizer::from_json(json, "tiny").value();
+  EXPECT_EQ(tokenizer->token_to_id("<x>"), 259);
+  EXPECT_EQ(tokenizer->token_to_id("<y>"), 260);
+  EXPECT_EQ(tokenizer->token_to_id("ab"), 256) << "the model's";
+  EXPECT_EQ(tokenizer->vocab_size(), 261);
+  EXPECT_THAT(tokenizer->encode("b <x>", false), ElementsAre('b', 259)) << "the last flags";
+}
+
 TEST(Tokenizer, RefusesWrongAddedTokens) {
   const auto refusal = [](const std::string& tokens) {
     Json json = tiny_tokenizer_json();
@@ -165,14 +180,7 @@ TEST(Tokenizer, RefusesWrongAddedTokens) {
   };
   EXPECT_EQ(refusal(token(259, "<a>") + "," + token(260, "<b>")), "accepted");
   EXPECT_EQ(refusal(token(256, "ab")), "accepted");
-  EXPECT_THAT(refusal(token(300, "<a>")), HasSubstr("has the id 300, but the next free id is 259"));
-  EXPECT_THAT(refusal(token(3, "ab")), HasSubstr("has the id 3, but the next free id is 256"));
-  EXPECT_THAT(refusal(token(259, "<a>") + "," + token(260, "<a>")),
-              HasSubstr("added_tokens[1]: \"<a>\" is added twice"));
-  EXPECT_THAT(refusal(token(259, "<a>") + "," + token(259, "<b>")),
-              HasSubstr("has the id of \"<a>\""));
-  EXPECT_THAT(refusal(token(259, "")), HasSubstr("\"content\" must have"));
-  EXPECT_THAT(refusal(token(259, std::string(2000, 'x'))), HasSubstr("\"content\" must have"));
+  EXPECT_THAT(refusal(token(259, std::string(2000, 'x'))), HasSubstr("\"content\" has more than"));
   EXPECT_THAT(refusal(R"({"id": 259, "content": "<a>"})"), HasSubstr("\"single_word\" is missing"));
   EXPECT_THAT(refusal("7"), HasSubstr("added_tokens[0]"));
 }

@@ -9,7 +9,7 @@ from safetensors.torch import load_file, save_file
 
 import checkpoints
 from pictures import clip, picture
-from programs import DEVICE, Engine, generate
+from programs import DEVICE, Engine, EngineError, generate, token_ids
 from reference import NO_MEDIA_TOKENS, Reference, expect_same, logprob_rows
 
 PROMPT = [{"role": "user", "content": ["See", picture(110, 80, 60), "and", clip(111, 3, 60, 60), "what?"]}]
@@ -68,10 +68,57 @@ def new_names_alone(folder):
 
 
 def stored_head(folder):
-    """A tied model whose file also has the output layer."""
+    """A tied model whose file also has the output layer, equal to the bit."""
     tensors = load_file(folder / "model.safetensors")
-    tensors["lm_head.weight"] = torch.zeros_like(tensors["model.embed_tokens.weight"])
+    tensors["lm_head.weight"] = tensors["model.embed_tokens.weight"].clone()
     save_file(tensors, folder / "model.safetensors", {"format": "pt"})
+
+
+def head_alone(folder):
+    """A tied model whose file has the output layer instead of the embedding."""
+    rename(folder, ("model.embed_tokens.", "lm_head."))
+
+
+def stale_index(folder):
+    """The index of an earlier, sharded save, whose shards are gone."""
+    write(folder, {"metadata": {}, "weight_map": {"model.norm.weight": "model-00001-of-00002.safetensors"}}, "model.safetensors.index.json")
+
+
+def older_shards(folder):
+    """A sharded checkpoint of other values beside the whole file: transformers takes the whole file."""
+    tensors = load_file(folder / "model.safetensors")
+    save_file({key: value * 0.5 for key, value in tensors.items()}, folder / "model-00001-of-00001.safetensors", {"format": "pt"})
+    write(folder, {"metadata": {}, "weight_map": dict.fromkeys(tensors, "model-00001-of-00001.safetensors")}, "model.safetensors.index.json")
+
+
+def shards_that_overlap(folder):
+    """A tensor in two shards, and one that the index does not list."""
+    tensors = load_file(folder / "model.safetensors")
+    names = sorted(tensors)
+    parts = {"model-00001-of-00002.safetensors": names[:-3], "model-00002-of-00002.safetensors": [names[0], *names[-3:]]}
+    for file, keys in parts.items():
+        save_file({key: tensors[key] for key in keys}, folder / file, {"format": "pt"})
+    write(folder, {"metadata": {}, "weight_map": {key: file for file, keys in parts.items() for key in keys if key != names[2]}
+                   | {names[0]: "model-00001-of-00002.safetensors"}}, "model.safetensors.index.json")
+    (folder / "model.safetensors").unlink()
+
+
+def processor_of_transformers_5(folder):
+    """One processor_config.json, with settings that have no effect."""
+    settings = read(folder, "preprocessor_config.json")
+    (folder / "preprocessor_config.json").unlink()
+    settings["size"] = {"shortest_edge": settings.pop("min_pixels"), "longest_edge": settings.pop("max_pixels")}
+    video = settings | {"video_processor_type": "Qwen2VLVideoProcessor", "max_video_tokens": 128000, "min_frames": 4, "max_frames": 768,
+                        "do_sample_frames": False, "return_metadata": False, "do_center_crop": True}
+    video.pop("image_processor_type")
+    write(folder, {"image_processor": settings, "video_processor": video, "processor_class": "Qwen2VLProcessor"}, "processor_config.json")
+
+
+def second_spellings(folder):
+    """Bounds by both names, the ones in `size` without effect; a setting that the processor's class does not read."""
+    settings = read(folder, "preprocessor_config.json")
+    settings["size"] = {"min_pixels": 1, "max_pixels": 2}
+    write(folder, settings | {"do_pad": True, "image_seq_length": 7}, "preprocessor_config.json")
 
 
 def inverse_frequencies(folder):
@@ -114,7 +161,9 @@ def expect_gold(folder, name, models, gold, messages):
 @pytest.mark.parametrize("name, form", [
     ("vl-grouped-tied", as_written), ("vl-grouped-tied", hub), ("vl-small-patch", hub), ("vl-grouped-tied", transformers_5),
     ("vl-small-patch", transformers_5), ("vl-small-patch", new_names_alone),
-    ("vl-grouped-tied", stored_head), ("vl-grouped-tied", inverse_frequencies)],
+    ("vl-grouped-tied", stored_head), ("vl-grouped-tied", head_alone), ("vl-grouped-tied", inverse_frequencies),
+    ("vl-small-patch", stale_index), ("vl-small-patch", older_shards), ("vl-small-patch", shards_that_overlap),
+    ("vl-small-patch", processor_of_transformers_5), ("vl-small-patch", second_spellings)],
     ids=lambda v: v if isinstance(v, str) else v.__name__)
 def test_forms_of_qwen2_vl(models, gold, tmp_path, name, form):
     folder = shutil.copytree(models[name], tmp_path / "model")
@@ -199,6 +248,7 @@ def lost_shard(folder):
 
 def shard_outside(folder):
     write(folder, {"weight_map": {"a": "../model.safetensors"}}, "model.safetensors.index.json")
+    (folder / "model.safetensors").unlink()
 
 
 def file_content(file, text):
@@ -217,14 +267,18 @@ REFUSALS = {
     "transposed": ("text", with_tensor("lm_head.weight", lambda t: t.T.contiguous()), ["lm_head.weight", "shape"]),
     "integers": ("text", with_tensor("model.norm.weight", lambda t: t.to(torch.int32)), ["model.norm.weight", "I32"]),
     "unknown-architecture": ("text", with_config(architectures=["MambaForCausalLM"]), ["config.json", "MambaForCausalLM", "Qwen2ForCausalLM"]),
-    "no-architecture": ("text", without("architectures"), ["config.json", "architectures"]),
+    "no-architecture": ("text", without("architectures", "model_type"), ["config.json", "architectures"]),
     "truncated": ("text", truncated, ["model.safetensors"]),
     "lost-shard": ("text", lost_shard, ["model-00002-of-00002.safetensors"]),
     "shard-outside": ("text", shard_outside, ["index.json", "plain file name"]),
-    "sliding-window": ("text", with_config(use_sliding_window=True), ["config.json", "use_sliding_window"]),
+    "sliding-window": ("text", with_config(use_sliding_window=True, sliding_window=32, max_window_layers=0, layer_types=None),
+                       ["config.json", "use_sliding_window"]),
     "sliding-layers": ("text", with_config(layer_types=["sliding_attention"]), ["config.json", "sliding_attention"]),
-    "yarn": ("text", with_config(rope_scaling={"type": "yarn", "factor": 4.0}), ["config.json", "yarn"]),
-    "dynamic-in-5": ("text", with_config(rope_parameters={"rope_type": "dynamic", "rope_theta": 1e4, "factor": 2}), ["dynamic"]),
+    "unknown-rope": ("text", with_config(rope_scaling={"type": "su", "factor": 4.0}), ["config.json", "su"]),
+    "unknown-rope-in-5": ("text", with_config(rope_scaling=None, rope_parameters={"rope_type": "proportional", "rope_theta": 1e4}),
+                          ["proportional"]),
+    "lfs-pointer": ("text", file_content("model.safetensors", "version https://git-lfs.github.com/spec/v1\noid sha256:12\nsize 1\n"),
+                    ["model.safetensors is a Git LFS pointer, not the file: run git lfs pull"]),
     "quantised": ("text", with_config(quantization_config={"quant_method": "gptq"}), ["config.json", "quantization_config"]),
     "quantised-vl": ("vl", with_config(quantization_config={"quant_method": "awq"}), ["config.json", "quantization_config"]),
     "activation": ("text", with_config(hidden_act="gelu"), ["config.json", "hidden_act", "gelu"]),
@@ -255,17 +309,62 @@ def test_refused(models, tmp_path, case):
         assert word in done.stderr, done.stderr
 
 
-def test_small_vocabulary_is_refused(models, tmp_path):
-    """A tokenizer with ids that the embedding does not have."""
+def test_tokens_without_embeddings(models, references, tmp_path):
+    """Fine-tunes of Llama 2 add [PAD] and never resize the embedding: served, and a prompt that holds the token is refused by name."""
     name = "text-one-layer"
-    model = models.memory[name]
     folder = shutil.copytree(models[name], tmp_path / "model")
-    tensors = {key: value[:300].clone() if value.shape[0] == model.config.vocab_size else value
-               for key, value in load_file(folder / "model.safetensors").items()}
+    size = models.memory[name].config.vocab_size
+    tokenizer = read(folder, "tokenizer.json")
+    first = max(token["id"] for token in tokenizer["added_tokens"]) + 1
+    flags = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
+    for i in range(first, size + 3):
+        tokenizer["added_tokens"].append({"id": i, "content": f"[{i}]", "special": True} | flags)
+    write(folder, tokenizer, "tokenizer.json")
+    request = {"messages": TEXT, "sampling": {}}
+    with Engine(folder) as engine:
+        expect_same(references[name], request, ask(engine, TEXT, size))
+        engine.one({"prompt": f"a [{size - 1}] b", "sampling": {"max_tokens": 1}})
+        for prompt in ({"prompt": f"a [{size}] b"}, {"tokens": [1, size]}, {"messages": [{"role": "user", "content": f"[{size}]"}]}):
+            with pytest.raises(EngineError, match=rf"token id {size} \(\[{size}\]\) is out of vocabulary"):
+                engine.one(prompt | {"sampling": {"max_tokens": 1}})
+        unreachable = {"max_tokens": 4, "stop_token_ids": [size], "bad_words": [f"[{size}]"], "temperature": 0, "ignore_eos": True}
+        assert len(token_ids(engine.one({"prompt": "a", "sampling": unreachable}))) == 4
+
+
+@pytest.mark.parametrize("name, top", [("vl-grouped-tied", True), ("text-grouped-tied", False)])
+def test_a_tied_head_that_differs(models, tmp_path, name, top):
+    """transformers 5.18 and newer keep the stored head, as 4.57 does where nothing is tied."""
+    folder = shutil.copytree(models[name], tmp_path / "model")
+    tensors = load_file(folder / "model.safetensors")
+    tensors["lm_head.weight"] = tensors["model.embed_tokens.weight"].flip(1).contiguous()
     save_file(tensors, folder / "model.safetensors", {"format": "pt"})
-    write(folder, read(folder) | {"vocab_size": 300})
-    done = generate(folder, "--prompt", "x", check=False)
-    assert done.returncode == 1 and "tokenizer.json" in done.stderr and "299" in done.stderr
+    messages = PROMPT if top else TEXT
+    with Engine(folder) as engine:
+        answer = ask(engine, messages, models.memory[name].config.get_text_config().vocab_size)
+    said = generate(folder, "--prompt", "x", "--max-tokens", 1, check=False)
+    assert said.returncode == 0 and "lm_head.weight differs from the embedding" in said.stderr
+    config = read(folder)
+    for part in (config, config.get("text_config", {})):
+        if "tie_word_embeddings" in part or part is config:
+            part["tie_word_embeddings"] = False
+    write(folder, config)
+    expect_same(Reference(folder), {"messages": messages, "sampling": {"logit_bias": NO_MEDIA_TOKENS}}, answer)
+
+
+@pytest.mark.parametrize("shards, warned", [(older_shards, True), (stale_index, False)])
+def test_an_index_beside_the_whole_file_is_said_if_its_shards_are_there(models, tmp_path, shards, warned):
+    folder = shutil.copytree(models["text-one-layer"], tmp_path / "model")
+    shards(folder)
+    done = generate(folder, "--prompt", "x", "--max-tokens", 1, check=False)
+    assert done.returncode == 0 and ("model.safetensors is read" in done.stderr) == warned, done.stderr
+
+
+def test_generation_settings_that_are_not_applied_are_named(models, tmp_path):
+    folder = shutil.copytree(models["text-one-layer"], tmp_path / "model")
+    settings = read(folder, "generation_config.json")
+    write(folder, settings | {"no_repeat_ngram_size": 3, "num_beams": 2, "length_penalty": 1.0}, "generation_config.json")
+    done = generate(folder, "--prompt", "x", "--max-tokens", 1, check=False)
+    assert done.returncode == 0 and "num_beams 2, no_repeat_ngram_size 3" in done.stderr
 
 
 @pytest.mark.parametrize("arguments, word", [
@@ -296,15 +395,24 @@ def test_missing_folder(tmp_path):
     assert done.returncode == 1 and f"{tmp_path}/nowhere" in done.stderr
 
 
-@pytest.mark.parametrize("newest", [False, True])
-def test_llava_names(models, references, tmp_path, newest):
-    """Tensors as transformers 4 writes them and hub checkpoints have them, and by the names of the modules."""
+LLAVA_NAMES = {
+    "4": [],
+    "modules": [("language_model.model.", "model.language_model."), ("language_model.lm_head", "lm_head"),
+                ("vision_tower.", "model.vision_tower."), ("multi_modal_projector.", "model.multi_modal_projector.")],
+    "5": [("vision_tower.vision_model.", "vision_tower.")],
+    "modules-of-5": [("language_model.model.", "model.language_model."), ("language_model.lm_head", "lm_head"),
+                     ("vision_tower.vision_model.", "model.vision_tower."), ("multi_modal_projector.", "model.multi_modal_projector.")],
+}
+
+
+@pytest.mark.parametrize("names", LLAVA_NAMES)
+def test_llava_names(models, references, tmp_path, names):
+    """Tensors as transformers 4 and 5 write them and hub checkpoints have them, and by the names of the modules."""
     name = "llava-default"
     folder = shutil.copytree(models[name], tmp_path / "model")
     assert "language_model.model.norm.weight" in load_file(folder / "model.safetensors")
-    if newest:
-        rename(folder, ("language_model.model.", "model.language_model."), ("language_model.lm_head", "lm_head"),
-               ("vision_tower.", "model.vision_tower."), ("multi_modal_projector.", "model.multi_modal_projector."))
+    rename(folder, *LLAVA_NAMES[names])
+    if names.startswith("modules"):
         config = read(folder)
         config["image_token_id"] = config.pop("image_token_index")
         write(folder, config)

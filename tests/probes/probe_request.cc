@@ -38,6 +38,7 @@ Result<SamplingParams> read_sampling(const Json& json) {
     s.logit_bias.emplace_back(pair.at(0).get<int32_t>(), pair.at(1).get<float>());
   s.stop = json.value("stop", s.stop);
   s.stop_token_ids = json.value("stop_token_ids", s.stop_token_ids);
+  s.bad_words = json.value("bad_words", s.bad_words);
   return s;
 }
 

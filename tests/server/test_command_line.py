@@ -6,6 +6,7 @@ import signal
 import socket
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -122,6 +123,25 @@ def test_inspect_says_why_not(folders, tmp_path):
     assert status == 1 and "rank 16 is above" in report["problems"][0]
     nothing = run("inspect", tmp_path)
     assert nothing.returncode == 1 and not nothing.stdout and "neither a model" in nothing.stderr
+
+
+def test_paths_that_are_no_model_folder_get_one_sentence(folders, tmp_path):
+    files = {"model.gguf": b"GGUF\x03\0\0\0", "model.zip": b"PK\x03\x04", "model.safetensors": b"{}"}
+    for name, content in files.items():
+        (tmp_path / name).write_bytes(content)
+    (tmp_path / "pickled").mkdir()
+    (tmp_path / "pickled" / "pytorch_model.bin").touch()
+    shutil.copy(Path(folders["model"]) / "config.json", tmp_path / "pickled")
+    cases = {"org/name": "run hf download org/name --local-dir DIR and give DIR", tmp_path / "model.gguf": "is a GGUF file: give the Hugging Face folder",
+             tmp_path / "model.zip": "is an archive: unpack it", tmp_path / "model.safetensors": "is a file of weights: give the folder",
+             tmp_path / "none": "does not exist"}
+    adapter = {folders["one"]: "is an adapter: give the folder of its base model"}
+    pickled = {tmp_path / "pickled": "save it with save_pretrained()"}
+    for command in (["serve", "--port", 0], ["generate", "--prompt", "x", "--model"], ["inspect"]):
+        for path, words in (cases | (adapter if command != ["inspect"] else {}) | (pickled if command != ["inspect"] else {})).items():
+            done = run(*command, path)
+            assert done.returncode == 1 and not done.stdout, (command, path)
+            assert words in done.stderr and len(done.stderr.strip().splitlines()) == 1, (command, path, done.stderr)
 
 
 @needs_demo

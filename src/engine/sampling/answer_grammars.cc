@@ -38,7 +38,8 @@ grammar::GrammarCompiler& AnswerGrammars::compiler() {
   if (compiler_) return *compiler_;
   grammar::Vocabulary vocabulary;
   vocabulary.size = static_cast<int32_t>(vocabulary_);
-  for (int32_t id = 0; id < tokenizer_->vocab_size(); ++id) {
+  const int32_t known = std::min(tokenizer_->vocab_size(), vocabulary.size);
+  for (int32_t id = 0; id < known; ++id) {
     const bool text = !tokenizer_->is_special(id) && std::ranges::find(eos_, id) == eos_.end();
     vocabulary.bytes.push_back(text ? tokenizer_->token_bytes(id) : std::string());
   }

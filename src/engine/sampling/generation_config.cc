@@ -9,6 +9,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/strings.h"
+#include "engine/sampling/unserved_settings.h"
 
 namespace valora {
 namespace {
@@ -91,6 +92,10 @@ Result<GenerationConfig> read_generation_config(const std::string& dir, const Js
     VALORA_TRY(read, read_json_file(file));
     if (!read.is_object()) return unprocessable(file + " must hold a JSON object", file);
     json = std::move(read);
+    if (const std::string unserved = unserved_settings(json); !unserved.empty())
+      spdlog::warn(
+          "{}: not applied, so that answers differ from those of transformers' generate(): {}",
+          file, unserved);
   }
   VALORA_CHECK(read_config(json, file));  // a fault of the file is the file's
   VALORA_TRY(own, read_overrides(overrides));

@@ -47,6 +47,9 @@ Result<Example> ExampleMaker::make(ExampleRequest request) const {
   if (request.answer) {
     const std::vector<int32_t> answer =
         frontend_->tokenizer()->encode(*request.answer, /*add_special_tokens=*/false);
+    if (!answer.empty())
+      if (const Status known = frontend_->check(Prompt(answer)); !known.ok())
+        return at(example.origin, known.error());
     example.tokens.insert(example.tokens.end(), answer.begin(), answer.end());
     example.tokens.push_back(end_token_);
   }

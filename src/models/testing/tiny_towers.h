@@ -50,6 +50,7 @@ class Tensors {
     add(prefix + "norm.weight", {kOut});
     add("lm_head.weight", {10, kOut});
   }
+  void erase(const std::string& name) { all_.erase(name); }
   std::string text() const { return safetensors_text(all_); }
 
  private:

@@ -1,0 +1,42 @@
+#include "models/model_path.h"
+
+#include <gmock/gmock.h>
+
+#include "base/testing/temp_dir.h"
+
+namespace valora::models {
+namespace {
+
+using ::testing::HasSubstr;
+using valora::testing::TempDir;
+
+std::string reason(const std::string& path) {
+  const Status status = check_model_folder(path);
+  return status.ok() ? "fine" : status.error().message;
+}
+
+TEST(ModelPath, SaysWhatIsThereAndWhatToDo) {
+  const TempDir dir;
+  EXPECT_THAT(reason("Qwen/Qwen2-VL-2B-Instruct"),
+              HasSubstr("run hf download Qwen/Qwen2-VL-2B-Instruct --local-dir DIR"));
+  EXPECT_EQ(reason("./Qwen/Qwen2"), "./Qwen/Qwen2 does not exist");
+  EXPECT_EQ(reason(dir.file("no/such")), dir.file("no/such") + " does not exist");
+  EXPECT_THAT(reason(dir.write("model.bin", "GGUF\3")), HasSubstr("is a GGUF file: give"));
+  EXPECT_THAT(reason(dir.write("model", "PK\x03\x04zzz")), HasSubstr("is an archive: unpack"));
+  EXPECT_THAT(reason(dir.write("model.tar.gz", "")), HasSubstr("is an archive: unpack"));
+  EXPECT_THAT(reason(dir.write("model.safetensors", "x")), HasSubstr("a file of weights"));
+  EXPECT_THAT(reason(dir.write("notes.txt", "")), HasSubstr("is a file: give the folder"));
+  const TempDir folder;
+  EXPECT_THAT(reason(folder.path()), HasSubstr("neither a model"));
+  folder.write("model-q4.gguf", "");
+  EXPECT_THAT(reason(folder.path()), HasSubstr("model-q4.gguf is a GGUF file"));
+  folder.write("adapter_config.json", R"({"base_model_name_or_path": "org/base"})");
+  EXPECT_THAT(
+      reason(folder.path()),
+      HasSubstr("is an adapter: give the folder of its base model (org/base) as the model"));
+  folder.write("config.json", "{}");
+  EXPECT_EQ(reason(folder.path()), "fine");
+}
+
+}  // namespace
+}  // namespace valora::models

@@ -1,0 +1,70 @@
+#include "models/rotary.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace valora::models {
+namespace {
+
+TEST(Rotary, OneAxisAndSections) {
+  const at::Tensor positions = at::tensor({0, 1, 5, 0, 2, 7, 0, 3, 9}, at::kLong).view({3, 3});
+  const Rotary text({.theta = 100}, 4, at::kCPU),
+      mrope({.theta = 100, .sections = {1, 0, 1}}, 4, at::kCPU);
+  const CosSin plain = text(positions.slice(0, 0, 1)), sections = mrope(positions);
+  const double frequency[] = {1, 0.1};
+  for (int t = 0; t < 3; ++t)
+    for (int i = 0; i < 2; ++i) {
+      EXPECT_NEAR(plain.cos[t][i].item<float>(),
+                  std::cos(positions[0][t].item<int64_t>() * frequency[i]), 1e-6);
+      EXPECT_NEAR(sections.sin[t][i].item<float>(),
+                  std::sin(positions[i == 0 ? 0 : 2][t].item<int64_t>() * frequency[i]), 1e-6);
+    }
+}
+
+TEST(Rotary, LinearAndLlama3Scaling) {
+  const at::Tensor one = at::ones({1, 1}, at::kLong);
+  const auto angle = [&](const RotaryConfig& config, int i) {
+    const CosSin at_one = Rotary(config, 6, at::kCPU)(one);
+    return std::atan2(at_one.sin[0][i].item<double>(), at_one.cos[0][i].item<double>());
+  };
+  const RotaryConfig plain{.theta = 1000};  // frequencies 1, 0.1, 0.01: wavelengths 6.3, 63, 630
+  RotaryConfig linear = plain, llama3 = plain;
+  linear.linear_factor = 4;
+  EXPECT_NEAR(angle(linear, 1), 0.1 / 4, 1e-7);
+  llama3.llama3 =
+      Llama3Scaling{.factor = 8, .low_factor = 1, .high_factor = 4, .original_positions = 100};
+  EXPECT_NEAR(angle(llama3, 0), 1, 1e-6) << "shorter than 100 / 4: as it was";
+  EXPECT_NEAR(angle(llama3, 2), 0.01 / 8, 1e-7) << "longer than 100";
+  const double smooth = (100 / (2 * M_PI / 0.1) - 1) / 3;
+  EXPECT_NEAR(angle(llama3, 1), (1 - smooth) * 0.1 / 8 + smooth * 0.1, 1e-7) << "between";
+}
+
+// Against numbers of transformers' formulas, worked out by hand.
+TEST(Rotary, YarnAndLongRope) {
+  const at::Tensor one = at::ones({1, 1}, at::kLong);
+  RotaryConfig yarn{.theta = 1000, .attention_factor = 2};  // frequencies 1, 0.1, 0.01
+  // Turns in 100 positions: 15.9, 1.59, 0.159. Indices of 4 turns and of 1: 0.6 and 1.2.
+  yarn.yarn = YarnScaling{.factor = 8, .beta_fast = 4, .beta_slow = 1, .original_positions = 100};
+  const CosSin whole = Rotary(yarn, 6, at::kCPU)(one);
+  const auto expect_angle = [&](const CosSin& at_one, int i, double angle, double size) {
+    EXPECT_NEAR(at_one.cos[0][i].item<double>(), size * std::cos(angle), 1e-6) << i;
+    EXPECT_NEAR(at_one.sin[0][i].item<double>(), size * std::sin(angle), 1e-6) << i;
+  };
+  expect_angle(whole, 0, 1, 2);
+  expect_angle(whole, 1, (0.1 + 0.1 / 8) / 2, 2);  // whole bounds: 0 and 2
+  expect_angle(whole, 2, 0.01 / 8, 2);
+  yarn.yarn->truncate = false;
+  const auto index_of = [](double turns) {
+    return 6 * std::log(100 / (turns * 2 * M_PI)) / (2 * std::log(1000));
+  };
+  const double ramp = (1 - index_of(4)) / (index_of(1) - index_of(4));
+  expect_angle(Rotary(yarn, 6, at::kCPU)(one), 1, 0.1 / 8 * ramp + 0.1 * (1 - ramp), 2);
+
+  RotaryConfig longer{.theta = 1000};
+  longer.short_factors = {1, 2, 4};
+  expect_angle(Rotary(longer, 6, at::kCPU)(one), 2, 0.01 / 4, 1);
+}
+
+}  // namespace
+}  // namespace valora::models

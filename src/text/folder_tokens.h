@@ -1,0 +1,21 @@
+// The added tokens that a model's folder lists beside tokenizer.json.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "base/result.h"
+#include "text/added_tokens.h"
+
+namespace valora::text {
+
+// What transformers' fast tokenizers add to those of tokenizer.json, in their order:
+// "added_tokens_decoder" of tokenizer_config.json by id, then the named special tokens
+// (bos_token …), additional_special_tokens and extra_special_tokens that are not known yet. Without
+// added_tokens_decoder, special_tokens_map.json and added_tokens.json count as well. A token that
+// tokenizer.json has may get other flags. Ids are those of the files, -1 without one.
+// tokenizer: the content of tokenizer.json.
+Result<std::vector<AddedToken>> read_folder_tokens(const std::string& dir, const Json& tokenizer);
+
+}  // namespace valora::text

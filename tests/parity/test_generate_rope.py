@@ -1,0 +1,120 @@
+"""Rope types against transformers' own cached generation, in both spellings of config.json: prompts within and beyond the original positions."""
+
+import json
+import shutil
+
+import pytest
+
+from programs import Engine, EngineError, generate, token_ids
+from reference import Reference, expect_same
+
+ORIGINAL = 48  # positions
+WORDS = "the image shows a red circle left of two small squares "
+SHORT = {"prompt": "Once upon a time"}
+LONG = {"prompt": WORDS * 8}
+YARN = {"type": "yarn", "factor": 4.0, "original_max_position_embeddings": ORIGINAL}
+ROPES = {
+    "linear": {"type": "linear", "factor": 3.0},
+    "yarn": YARN,
+    "yarn-bounds": YARN | {"beta_fast": 8.0, "beta_slow": 2.0, "truncate": False},
+    "yarn-attention": YARN | {"attention_factor": 1.3},
+    "yarn-mscale": YARN | {"mscale": 0.8, "mscale_all_dim": 0.3},
+}
+
+
+def configured(models, folder, name, **fields):
+    """A copy of a checkpoint with other fields in the configuration of its decoder."""
+    shutil.copytree(models[name], folder)
+    config = json.loads((folder / "config.json").read_text())
+    text = config.get("text_config", config)
+    text.update(fields)
+    (folder / "config.json").write_text(json.dumps({k: v for k, v in config.items() if v is not None}))
+    return folder
+
+
+def as_transformers_5(folder):
+    """The same configuration as transformers 5 writes it."""
+    config = json.loads((folder / "config.json").read_text())
+    text = config.get("text_config", config)
+    rope = text.pop("rope_scaling")
+    rope = {"rope_type": rope.pop("type"), "rope_theta": text.pop("rope_theta")} | rope
+    text["rope_parameters"] = rope
+    text.pop("rope_scaling", None)
+    (folder / "config.json").write_text(json.dumps(config))
+
+
+def expect_generated(folder, reference, requests, count=24, **options):
+    """Token by token what transformers' generate() gives, whose cached keys keep the frequencies of their own pass."""
+    sampling = {"max_tokens": count, "ignore_eos": True, "temperature": 0, "logit_bias": reference.family.no_media_tokens()}
+    with Engine(folder, **options) as engine:
+        for request in requests:
+            answer = engine.one(request | {"sampling": sampling})
+            assert token_ids(answer) == reference.greedy(request | {"sampling": sampling}, count), request
+    return True
+
+
+@pytest.mark.parametrize("name", ["text-one-layer", "llama3-scaled", "vl-one-layer"])
+@pytest.mark.parametrize("rope", ROPES)
+def test_static_ropes(models, tmp_path, name, rope):
+    scaling = dict(ROPES[rope])
+    if name.startswith("vl"):
+        text = json.loads((models[name] / "config.json").read_text())["text_config"]
+        scaling["mrope_section"] = text["rope_scaling"]["mrope_section"]
+    folder = configured(models, tmp_path / "model", name, rope_scaling=scaling)
+    reference = Reference(folder)
+    expect_generated(folder, reference, [SHORT, LONG])
+    size = models.memory[name].config.get_text_config().vocab_size
+    sampling = {"max_tokens": 4, "ignore_eos": True, "temperature": 0, "logprobs": size, "logit_bias": reference.family.no_media_tokens()}
+    with Engine(folder) as engine:
+        answer = engine.one(LONG | {"sampling": sampling})
+        expect_same(reference, LONG | {"sampling": sampling}, answer)
+    as_transformers_5(folder)
+    with Engine(folder) as engine:
+        assert token_ids(engine.one(LONG | {"sampling": sampling})) == token_ids(answer)
+    plain = configured(models, tmp_path / "plain", name, rope_scaling=scaling | {"type": "default"})
+    with pytest.raises(AssertionError), Engine(plain) as engine:  # the rope matters
+        expect_same(reference, LONG | {"sampling": sampling}, engine.one(LONG | {"sampling": sampling}))
+
+
+def tokens_up_to(count):
+    return {"tokens": [(11 * i * i + 3) % 250 for i in range(count)]}
+
+
+@pytest.mark.parametrize("name", ["text-one-layer", "vl-one-layer"])
+def test_longrope_is_served_as_far_as_its_short_factors(models, tmp_path, name):
+    """Up to original_max_position_embeddings, which is where 4.57 and 5 both look for it."""
+    text = json.loads((models[name] / "config.json").read_text())
+    text = text.get("text_config", text)
+    half = text["hidden_size"] // text["num_attention_heads"] // 2
+    scaling = {"type": "longrope", "short_factor": [1 + 0.3 * i for i in range(half)], "long_factor": [2.0 + 0.7 * i for i in range(half)]}
+    if text.get("rope_scaling"):
+        scaling["mrope_section"] = text["rope_scaling"]["mrope_section"]
+    folder = configured(models, tmp_path / "model", name, rope_scaling=scaling, original_max_position_embeddings=ORIGINAL,
+                        max_position_embeddings=512)
+    expect_generated(folder, Reference(folder), [SHORT, tokens_up_to(ORIGINAL - 24)])
+    with Engine(folder) as engine, pytest.raises(EngineError, match=f"maximum context length is {ORIGINAL}"):
+        engine.one(tokens_up_to(ORIGINAL + 1) | {"sampling": {"max_tokens": 1}})
+    said = generate(folder, "--prompt", "x", "--max-tokens", 1, check=False)
+    assert said.returncode == 0 and f'rope type "longrope" is served up to original_max_position_embeddings ({ORIGINAL} tokens)' in said.stderr
+
+
+def test_dynamic_is_served_as_far_as_it_is_defined(models, tmp_path):
+    """Up to max_position_embeddings; beyond, transformers' answers depend on the requests before."""
+    folder = configured(models, tmp_path / "model", "text-one-layer", rope_scaling={"type": "dynamic", "factor": 2.0},
+                        max_position_embeddings=64)
+    reference = Reference(folder)
+    expect_generated(folder, reference, [SHORT, tokens_up_to(40)])
+    with Engine(folder) as engine, pytest.raises(EngineError, match="maximum context length is 64"):
+        engine.one(tokens_up_to(65) | {"sampling": {"max_tokens": 1}})
+    said = generate(folder, "--prompt", "x", "--max-tokens", 1, check=False)
+    assert said.returncode == 0 and 'rope type "dynamic" is served up to max_position_embeddings (64 tokens)' in said.stderr
+    refused = generate(folder, "--prompt", "x", "--max-model-len", 65, check=False)
+    assert refused.returncode == 1 and "max-model-len" in refused.stderr
+
+
+def test_yarn_as_qwen_documents_it_serves_the_stretched_context(models, tmp_path):
+    """max_position_embeddings stays as in training; factor times the original positions are served."""
+    folder = configured(models, tmp_path / "model", "text-one-layer", rope_scaling=YARN, max_position_embeddings=ORIGINAL)
+    expect_generated(folder, Reference(folder), [tokens_up_to(3 * ORIGINAL)])
+    with Engine(folder) as engine, pytest.raises(EngineError, match=f"maximum context length is {4 * ORIGINAL}"):
+        engine.one(tokens_up_to(4 * ORIGINAL + 1) | {"sampling": {"max_tokens": 1}})
