@@ -8,6 +8,7 @@
 #include <iostream>
 
 #include "base/json.h"
+#include "base/log.h"
 #include "chat_parts.h"
 #include "text/chat.h"
 #include "text/detokenizer.h"
@@ -74,6 +75,7 @@ int main(int argc, char** argv) {
     std::cerr << "usage: text_probe DIR < requests.jsonl\n";
     return 2;
   }
+  valora::set_up_logging("warning");
   try {
     return valora::text::run(argv[1]);
   } catch (const std::exception& e) {
