@@ -94,7 +94,7 @@ def test_longrope_is_served_as_far_as_its_short_factors(models, tmp_path, name):
     expect_generated(folder, Reference(folder), [SHORT, tokens_up_to(ORIGINAL - 24)])
     with Engine(folder) as engine, pytest.raises(EngineError, match=f"maximum context length is {ORIGINAL}"):
         engine.one(tokens_up_to(ORIGINAL + 1) | {"sampling": {"max_tokens": 1}})
-    said = generate(folder, "--prompt", "x", "--max-tokens", 1, check=False)
+    said = generate(folder, "--raw", "--prompt", "x", "--max-tokens", 1, check=False)
     assert said.returncode == 0 and f'rope type "longrope" is served up to original_max_position_embeddings ({ORIGINAL} tokens)' in said.stderr
 
 
