@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <filesystem>
 
 #include "adapters/adapter_contents.h"
 #include "adapters/adapter_digest.h"
@@ -10,31 +9,29 @@
 #include "adapters/sidecar.h"
 #include "adapters/task_heads.h"
 #include "adapters/tensor_names.h"
-#include "base/file.h"
+#include "base/input_folder.h"
 #include "base/strings.h"
 
 namespace valora::adapters {
 namespace {
 
-struct Paths {
-  std::string config, tensors, sidecar;
-};
+constexpr const char* kConfig = "adapter_config.json";
+constexpr const char* kTensors = "adapter_model.safetensors";
 
-Result<Paths> check_folder(const std::string& dir) {
-  std::error_code ignored;
-  if (!std::filesystem::is_directory(dir, ignored))
-    return not_found("adapter folder " + dir + " does not exist", dir);
-  Paths paths{dir + "/adapter_config.json", dir + "/adapter_model.safetensors",
-              dir + "/valora.json"};
-  if (!file_exists(paths.config))
-    return not_found(dir + " is not a PEFT adapter: it has no adapter_config.json", dir);
-  return paths;
+Result<InputFolder> open_folder(const FolderPath& where) {
+  auto folder = InputFolder::open(where);
+  if (!folder.ok())
+    return not_found("adapter folder " + where.path + " does not exist", where.path);
+  if (!folder->has(kConfig))
+    return not_found(where.path + " is not a PEFT adapter: it has no " + kConfig, where.path);
+  return folder;
 }
 
 // Called after the configuration is read: its faults come first.
-Status check_tensor_file(const std::string& dir, const Paths& paths) {
-  if (file_exists(paths.tensors)) return {};
-  if (file_exists(dir + "/adapter_model.bin"))
+Status check_tensor_file(const InputFolder& folder) {
+  const std::string& dir = folder.path();
+  if (folder.has(kTensors)) return {};
+  if (folder.has("adapter_model.bin"))
     return unprocessable(
         dir +
             " has its tensors in adapter_model.bin (a pickle), which is not read; save them as "
@@ -86,26 +83,28 @@ bool is_head_tensor(const std::string& name) {
 }
 
 // Without digest. values: of the targets, too.
-Result<AdapterSpec> read_spec(const std::string& dir, const ModuleTable& modules,
+Result<AdapterSpec> read_spec(const FolderPath& where, const ModuleTable& modules,
                               const AdapterLimits& limits, const BaseCopies& copies, bool values) {
-  VALORA_TRY(paths, check_folder(dir));
-  VALORA_TRY(config, read_lora_config(paths.config));
-  VALORA_CHECK(check_tensor_file(dir, paths));
-  VALORA_TRY(sidecar, read_sidecar(paths.sidecar));
-  VALORA_TRY(
-      file, SafeTensors::read(paths.tensors, limits.max_file_bytes, [&](const std::string& tensor) {
-        return (values || is_head_tensor(tensor)) && !copies.are(tensor, modules);
-      }));
+  VALORA_TRY(folder, open_folder(where));
+  VALORA_TRY(config, read_lora_config(folder));
+  VALORA_CHECK(check_tensor_file(folder));
+  VALORA_TRY(sidecar, read_sidecar(folder));
+  VALORA_TRY(tensors, folder.file(kTensors, limits.max_file_bytes));
+  VALORA_TRY(file, SafeTensors::read(tensors, [&](const std::string& tensor) {
+               return (values || is_head_tensor(tensor)) && !copies.are(tensor, modules);
+             }));
   VALORA_TRY(contents, sort_tensors(*file, config, modules, copies));
   VALORA_CHECK(check_saved_modules(config, contents, modules));
 
   AdapterSpec spec;
-  spec.path = dir;
+  spec.path = where.path;
+  spec.root = where.root;
   spec.warnings = std::move(config.warnings);
   VALORA_TRY(targets, resolve_targets(config.rules, contents, modules, limits, spec.warnings));
   VALORA_TRY(heads, resolve_heads(contents, sidecar, modules.hidden_size()));
   if (targets.empty() && heads.empty())
-    return unprocessable(dir + " is empty: it has neither LoRA weights nor heads", dir);
+    return unprocessable(where.path + " is empty: it has neither LoRA weights nor heads",
+                         where.path);
   // Last, because it reads the most.
   VALORA_CHECK(copies.check(*file, contents));
   spec.targets = std::move(targets);
@@ -121,45 +120,45 @@ Result<AdapterSpec> read_spec(const std::string& dir, const ModuleTable& modules
   return spec;
 }
 
-Result<AdapterSpec> read_values(const std::string& dir, const ModuleTable& modules,
+Result<AdapterSpec> read_values(const FolderPath& where, const ModuleTable& modules,
                                 const AdapterLimits& limits, const BaseCopies& copies) {
-  VALORA_TRY(spec, read_spec(dir, modules, limits, copies, /*values=*/true));
+  VALORA_TRY(spec, read_spec(where, modules, limits, copies, /*values=*/true));
   spec.digest = digest_of_adapter(spec, modules);
   return spec;
 }
 
-Result<AdapterSpec> read_headers(const std::string& dir, const ModuleTable& modules,
+Result<AdapterSpec> read_headers(const FolderPath& where, const ModuleTable& modules,
                                  const AdapterLimits& limits, const BaseCopies& copies) {
-  VALORA_TRY(spec, read_spec(dir, modules, limits, copies, /*values=*/false));
+  VALORA_TRY(spec, read_spec(where, modules, limits, copies, /*values=*/false));
   spec.digest = spec.headers_digest;
   return spec;
 }
 
 }  // namespace
 
-Result<AdapterSpec> read_adapter(const std::string& dir, const ModuleTable& modules,
+Result<AdapterSpec> read_adapter(const FolderPath& where, const ModuleTable& modules,
                                  const AdapterLimits& limits) {
-  return read_values(dir, modules, limits, {});
+  return read_values(where, modules, limits, {});
 }
 
-Result<AdapterSpec> read_adapter(const std::string& dir, const ModuleTable& modules,
+Result<AdapterSpec> read_adapter(const FolderPath& where, const ModuleTable& modules,
                                  const AdapterLimits& limits, const BaseWeights& base) {
-  return read_values(dir, modules, limits, {.base = &base});
+  return read_values(where, modules, limits, {.base = &base});
 }
 
-Result<AdapterSpec> read_adapter_again(const std::string& dir, const ModuleTable& modules,
+Result<AdapterSpec> read_adapter_again(const FolderPath& where, const ModuleTable& modules,
                                        const AdapterLimits& limits) {
-  return read_values(dir, modules, limits, {.pass_over = true});
+  return read_values(where, modules, limits, {.pass_over = true});
 }
 
-Result<AdapterSpec> read_adapter_headers(const std::string& dir, const ModuleTable& modules,
+Result<AdapterSpec> read_adapter_headers(const FolderPath& where, const ModuleTable& modules,
                                          const AdapterLimits& limits) {
-  return read_headers(dir, modules, limits, {});
+  return read_headers(where, modules, limits, {});
 }
 
-Result<AdapterSpec> read_adapter_headers(const std::string& dir, const ModuleTable& modules,
+Result<AdapterSpec> read_adapter_headers(const FolderPath& where, const ModuleTable& modules,
                                          const AdapterLimits& limits, const BaseWeights& base) {
-  return read_headers(dir, modules, limits, {.base = &base});
+  return read_headers(where, modules, limits, {.base = &base});
 }
 
 }  // namespace valora::adapters

@@ -9,6 +9,7 @@
 
 #include "adapters/module_table.h"
 #include "base/digest.h"
+#include "base/input_folder.h"
 #include "base/result.h"
 #include "base/safetensors.h"
 
@@ -36,8 +37,8 @@ struct TaskHead {
 };
 
 struct AdapterSpec {
-  std::string path;
-  Digest digest;  // of the tensors' content, the configuration and the sidecar
+  std::string path, root;  // FolderPath
+  Digest digest;           // of the tensors' content, the configuration and the sidecar
   // The same without the values of the targets, but with the identity of their file.
   Digest headers_digest;
   std::vector<LoraTarget> targets;  // by module, ascending
@@ -59,15 +60,15 @@ struct AdapterLimits {
 // add_generation_prompt}]}). Errors: kNotFound (no such folder or file), kUnprocessable (it cannot
 // be served exactly, or the tensor file is broken; the message names the module, tensor or option),
 // kInvalidArgument (broken JSON, wrong types). Values that are not finite are refused. Each file is
-// read once, so a folder that changes meanwhile gives at worst an error. Call it off the engine's
-// thread.
-Result<AdapterSpec> read_adapter(const std::string& dir, const ModuleTable& modules,
+// read once, and all in the folder that DIR was at first, so a folder that changes meanwhile gives
+// at worst an error. Call it off the engine's thread.
+Result<AdapterSpec> read_adapter(const FolderPath& dir, const ModuleTable& modules,
                                  const AdapterLimits& limits);
 
 // The same without the values of `targets`: they have no bytes, `digest` is `headers_digest`, and
 // their values are not checked. Reads only headers, heads and the small files, so that thousands of
 // adapters take a second.
-Result<AdapterSpec> read_adapter_headers(const std::string& dir, const ModuleTable& modules,
+Result<AdapterSpec> read_adapter_headers(const FolderPath& dir, const ModuleTable& modules,
                                          const AdapterLimits& limits);
 
 }  // namespace valora::adapters

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 
-#include "base/file.h"
 #include "base/json.h"
 #include "base/strings.h"
 
@@ -289,9 +288,10 @@ Result<LoraConfig> parse_lora_config(const Json& config, const std::string& text
 
 }  // namespace
 
-Result<LoraConfig> read_lora_config(const std::string& path) {
-  VALORA_TRY(text, read_file(path, kMaxConfigBytes));
-  VALORA_TRY(config, parse_json(text, path, kLimits));
+Result<LoraConfig> read_lora_config(const InputFolder& folder) {
+  constexpr const char* kName = "adapter_config.json";
+  VALORA_TRY(text, folder.text(kName, kMaxConfigBytes));
+  VALORA_TRY(config, parse_json(text, folder.path_of(kName), kLimits));
   auto lora = parse_lora_config(config, text);
   if (!lora.ok())
     return Error{lora.error().code, "adapter_config.json: " + lora.error().message,

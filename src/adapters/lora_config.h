@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "adapters/target_rules.h"
+#include "base/input_folder.h"
 #include "base/result.h"
 
 namespace valora::adapters {
@@ -17,6 +18,6 @@ struct LoraConfig {
 
 // Errors: kNotFound; kInvalidArgument for broken JSON and wrong types; kUnprocessable for options
 // that change results and are not implemented (message and param name the option).
-Result<LoraConfig> read_lora_config(const std::string& path);
+Result<LoraConfig> read_lora_config(const InputFolder& folder);
 
 }  // namespace valora::adapters

@@ -17,7 +17,8 @@ using ::testing::HasSubstr;
 class LoraConfigTest : public ::testing::Test {
  protected:
   Result<LoraConfig> read(const std::string& text) {
-    return read_lora_config(dir_.write("adapter_config.json", text));
+    dir_.write("adapter_config.json", text);
+    return read_lora_config(*InputFolder::open(dir_.path()));
   }
   // A valid configuration with one key set.
   Result<LoraConfig> with(const std::string& key, const Json& value) {

@@ -28,10 +28,11 @@ Status check_adapter_name(std::string_view name) {
     return invalid("the adapter name \"" + shortened(name, 40) + "\" is longer than " +
                        std::to_string(kMaxNameBytes) + " bytes",
                    "lora_name");
-  if (name.find_first_of(",\"") != name.npos || has_hidden_characters(name))
+  if (name.find_first_of(",\"") != name.npos || has_hidden_characters(name) ||
+      has_invisible_characters(name))
     return invalid(
-        "an adapter's name must be UTF-8 without commas, double quotes, control characters and "
-        "bidirectional controls",
+        "an adapter's name must be UTF-8 without commas, double quotes, control characters, "
+        "bidirectional controls and invisible characters",
         "lora_name");
   return {};
 }

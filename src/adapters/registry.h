@@ -67,8 +67,9 @@ class AdapterRegistry {
   AdapterId next_id_ = 0;
 };
 
-// Names appear in URLs, logs and comma-separated metric labels: 1 to 256 bytes of
-// UTF-8 without control characters, bidirectional controls, commas and double quotes. Error:
+// Names appear in URLs, logs and comma-separated metric labels, and are read by people: 1 to 256
+// bytes of UTF-8 without control characters, bidirectional controls, characters that are not seen
+// (zero-width ones), commas and double quotes. Error:
 // kInvalidArgument.
 Status check_adapter_name(std::string_view name);
 

@@ -106,7 +106,8 @@ TEST(AdapterRegistry, RefusesNamesThatWouldBreakUrlsLogsOrMetrics) {
   for (const std::string& name :
        {std::string(), std::string("a,b"), std::string("a\nb"), std::string("a\0b", 3),
         std::string("a\"b"), std::string(257, 'x'), std::string("a\xE2\x80\xAE"),
-        std::string("a\xC2\x9B"), std::string("a\xFF")})
+        std::string("a\xC2\x9B"), std::string("a\xFF"), std::string("a\u200B"),
+        std::string("a\u2060b")})
     EXPECT_EQ(add(registry, name, spec_at("/")).error().code, ErrorCode::kInvalidArgument) << name;
   for (const std::string& name :
        {std::string("org/name-1.0"), std::string("é"), std::string(256, 'x')})

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <set>
 
-#include "base/file.h"
 #include "base/json.h"
 #include "base/strings.h"
 #include "base/visible_text.h"
@@ -124,9 +123,11 @@ Result<Sidecar> parse_sidecar(const Json& object) {
 
 }  // namespace
 
-Result<Sidecar> read_sidecar(const std::string& path) {
-  if (!file_exists(path)) return Sidecar{};
-  VALORA_TRY(object, read_json_file(path, kSidecarLimits));
+Result<Sidecar> read_sidecar(const InputFolder& folder) {
+  constexpr const char* kName = "valora.json";
+  if (!folder.has(kName)) return Sidecar{};
+  VALORA_TRY(text, folder.text(kName, kSidecarLimits.max_bytes));
+  VALORA_TRY(object, parse_json(text, folder.path_of(kName), kSidecarLimits));
   auto sidecar = parse_sidecar(object);
   if (!sidecar.ok())
     return Error{sidecar.error().code, "valora.json: " + sidecar.error().message,

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "adapters/adapter_spec.h"
+#include "base/input_folder.h"
 #include "base/result.h"
 
 namespace valora::adapters {
@@ -26,6 +27,6 @@ struct Sidecar {
 
 // A missing file is an empty sidecar. Errors: kInvalidArgument for broken JSON and wrong types;
 // kUnprocessable for a pooling or problem type that is not supported.
-Result<Sidecar> read_sidecar(const std::string& path);
+Result<Sidecar> read_sidecar(const InputFolder& folder);
 
 }  // namespace valora::adapters

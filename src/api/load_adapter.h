@@ -12,6 +12,9 @@ namespace valora {
 struct LoadAdapter {
   std::string name;
   std::string path;
+  // A folder that `path` and the links in it must not lead out of, now or when it is read again;
+  // empty: they may lead anywhere.
+  std::string root = {};
   // The name of a loaded adapter to make an alias of; set instead of `path`. Both names share the
   // weights and are independent from then on: reloading or unloading one does not change the other.
   std::string same_as;

@@ -15,27 +15,27 @@
 namespace valora {
 
 Result<InputFile> InputFile::open(const std::string& path, size_t max_bytes) {
+  if (path.find('\0') != std::string::npos) return invalid("a path has a zero byte", path);
   // O_NONBLOCK: a named pipe in a model folder is refused; without it, opening would block.
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (fd < 0) {
-    const int error = errno;
-    if (error == ENOENT || error == ENOTDIR) return not_found(path + " does not exist", path);
-    return invalid(path + " cannot be opened: " + std::strerror(error), path);
-  }
-  VALORA_TRY(file, from_descriptor(path, fd));
-  if (file.size() > max_bytes)
-    return Error{ErrorCode::kPayloadTooLarge,
-                 path + " is larger than " + std::to_string(max_bytes) + " bytes", path};
-  return file;
+  return from_descriptor(path, ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK), max_bytes);
 }
 
-Result<InputFile> InputFile::from_descriptor(std::string name, int descriptor) {
+Result<InputFile> InputFile::from_descriptor(std::string name, int descriptor, size_t max_bytes) {
+  if (descriptor < 0) {
+    const int error = errno;
+    if (error == ENOENT || error == ENOTDIR) return not_found(name + " does not exist", name);
+    return invalid(name + " cannot be opened: " + std::strerror(error), name);
+  }
   InputFile file(std::move(name), descriptor);
   struct stat info{};
   if (::fstat(descriptor, &info) != 0 || !S_ISREG(info.st_mode))
     return invalid(file.path_ + " is not a regular file", file.path_);
   file.identity_ = {info.st_dev, info.st_ino, static_cast<uint64_t>(info.st_size),
                     info.st_mtim.tv_sec * 1'000'000'000 + info.st_mtim.tv_nsec};
+  if (file.size() > max_bytes)
+    return Error{ErrorCode::kPayloadTooLarge,
+                 file.path_ + " is larger than " + std::to_string(max_bytes) + " bytes",
+                 file.path_};
   return file;
 }
 
@@ -61,12 +61,16 @@ Result<size_t> InputFile::read(size_t begin, std::span<char> out) const {
   return done;
 }
 
+Result<std::string> InputFile::text() const {
+  std::string text(size(), '\0');
+  VALORA_TRY(read_bytes, read(0, text));
+  text.resize(read_bytes);
+  return text;
+}
+
 Result<std::string> read_file(const std::string& path, size_t max_bytes) {
   VALORA_TRY(file, InputFile::open(path, max_bytes));
-  std::string text(file.size(), '\0');
-  VALORA_TRY(size, file.read(0, text));
-  text.resize(size);
-  return text;
+  return file.text();
 }
 
 bool file_exists(const std::string& path) {

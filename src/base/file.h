@@ -22,12 +22,14 @@ struct FileIdentity {
 // A regular file, open for reading.
 class InputFile {
  public:
-  // Errors: kNotFound; kInvalidArgument if it is no regular file or cannot be opened;
+  // Errors: kNotFound; kInvalidArgument if it is no regular file, cannot be opened, or the path has
+  // a zero byte, at which it would end;
   // kPayloadTooLarge if it has more than max_bytes.
   static Result<InputFile> open(const std::string& path, size_t max_bytes = SIZE_MAX);
-  // Takes over a descriptor, open for reading. `name` stands for the path in messages. Error:
-  // kInvalidArgument if it is no regular file.
-  static Result<InputFile> from_descriptor(std::string name, int descriptor);
+  // Takes over a descriptor, open for reading, or -1 if opening failed with errno. `name` stands
+  // for the path in messages. Errors: those of open().
+  static Result<InputFile> from_descriptor(std::string name, int descriptor,
+                                           size_t max_bytes = SIZE_MAX);
   InputFile(InputFile&& other) noexcept;
   InputFile& operator=(InputFile&&) = delete;
   ~InputFile();
@@ -40,6 +42,8 @@ class InputFile {
   // Fills `out` with the bytes from `begin`. Returns fewer if the file ends before. Error:
   // kInvalidArgument if the file cannot be read.
   Result<size_t> read(size_t begin, std::span<char> out) const;
+  // The whole content.
+  Result<std::string> text() const;
 
  private:
   InputFile(std::string path, int fd) : path_(std::move(path)), fd_(fd) {}

@@ -252,6 +252,11 @@ Result<std::shared_ptr<const SafeTensors>> SafeTensors::read(
     const std::string& path, size_t max_bytes,
     const std::function<bool(const std::string& name)>& wanted) {
   VALORA_TRY(file, InputFile::open(path, max_bytes));
+  return read(file, wanted);
+}
+
+Result<std::shared_ptr<const SafeTensors>> SafeTensors::read(
+    const InputFile& file, const std::function<bool(const std::string& name)>& wanted) {
   VALORA_TRY(header, read_file_header(file));
   auto& [data_begin, entries] = header;
   std::vector<Entry*> chosen;
@@ -260,7 +265,7 @@ Result<std::shared_ptr<const SafeTensors>> SafeTensors::read(
   std::ranges::sort(chosen, {}, &Entry::begin);
   auto result = std::make_shared<SafeTensors>();
   VALORA_TRY(values, read_values(file, data_begin, chosen));
-  result->path_ = path;
+  result->path_ = file.path();
   result->identity_ = file.identity();
   result->owner_ = std::move(values);
   for (auto& [name, entry] : entries) result->tensors_.emplace(name, std::move(entry.view));

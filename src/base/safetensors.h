@@ -42,6 +42,8 @@ class SafeTensors {
   static Result<std::shared_ptr<const SafeTensors>> read(
       const std::string& path, size_t max_bytes,
       const std::function<bool(const std::string& name)>& wanted);
+  static Result<std::shared_ptr<const SafeTensors>> read(
+      const InputFile& file, const std::function<bool(const std::string& name)>& wanted);
   // `path` names the source in errors.
   static Result<std::shared_ptr<const SafeTensors>> from_bytes(std::string bytes,
                                                                const std::string& path);

@@ -11,7 +11,11 @@ namespace valora {
 // bidirectional control, a byte order mark, or bytes that are not UTF-8.
 bool has_hidden_characters(std::string_view text);
 
-// The text with these characters escaped: "\n" becomes "\\n", U+202E "\\u{202e}", a byte that is
+// Whether the text has a character that is not seen at all (Unicode's Default_Ignorable_Code_Point:
+// zero-width spaces and joiners, variation selectors), so that it looks like a text without it.
+bool has_invisible_characters(std::string_view text);
+
+// The text with hidden characters escaped: "\n" becomes "\\n", U+202E "\\u{202e}", a byte that is
 // not UTF-8 "\\xff". Tabs are kept.
 std::string visible(std::string_view text);
 

@@ -24,6 +24,14 @@ TEST(VisibleText, FindsWhatChangesTheTextAroundIt) {
     EXPECT_TRUE(has_hidden_characters(text)) << visible(text);
 }
 
+TEST(VisibleText, FindsWhatIsNotSeen) {
+  for (const char* text : {"", "plain", "caf\xC3\xA9", "\xF0\x9F\x98\x80", "a b"})
+    EXPECT_FALSE(has_invisible_characters(text)) << text;
+  for (const char* text : {"a\u200Bb", "a\u200D", "\u2060", "a\u00AD", "\uFEFF", "a\uFE0F",
+                           "\u3164", "a\U000E0041", "\u034F"})
+    EXPECT_TRUE(has_invisible_characters(text)) << text;
+}
+
 TEST(VisibleText, EscapesIt) {
   EXPECT_EQ(visible("caf\xC3\xA9\t1"), "caf\xC3\xA9\t1");
   EXPECT_EQ(visible("a\r\n\x1B[31m\x7F"), "a\\r\\n\\x1b[31m\\x7f");

@@ -57,8 +57,9 @@ Result<AdapterStore::Stored> AdapterStore::add(
   const std::lock_guard lock(mutex_);
   if (entries_.size() >= sweep_at_ || kept_bytes_ + spec->bytes > kMostKept) drop_unused();
   Entry& entry = entries_[spec->digest];
-  std::erase(entry.paths, spec->path);
-  entry.paths.push_back(spec->path);
+  const FolderPath source(spec->path, spec->root);
+  std::erase(entry.paths, source);
+  entry.paths.push_back(source);
   if (has_values) {
     entry.content = spec->digest;
     *entry.safe_to_merge = safe;
@@ -127,12 +128,13 @@ Status AdapterStore::read(const Digest& digest, std::span<std::byte* const> bloc
     return {};
   }
   Status status;
-  for (auto path = source.paths.rbegin(); path != source.paths.rend(); ++path) {
-    const auto spec = adapters::read_adapter_again(*path, modules_, limits_);
+  for (auto from = source.paths.rbegin(); from != source.paths.rend(); ++from) {
+    const std::string& path = from->path;
+    const auto spec = adapters::read_adapter_again(*from, modules_, limits_);
     if (!spec.ok()) {
-      status = unreadable(*path, spec.error());
+      status = unreadable(path, spec.error());
     } else if (source.content ? spec->digest != *source.content : spec->headers_digest != digest) {
-      status = unreadable(*path, changed(*path));
+      status = unreadable(path, changed(path));
     } else {
       if (!source.content) learn_values(digest, *spec);
       write(*spec, *source.weights, blocks);

@@ -57,7 +57,7 @@ class AdapterStore {
     std::weak_ptr<ops::AdapterWeights> weights;
     std::shared_ptr<std::atomic<bool>> safe_to_merge = std::make_shared<std::atomic<bool>>(false);
     std::optional<Digest> content;   // of the values; absent until they were read
-    std::vector<std::string> paths;  // the newest last
+    std::vector<FolderPath> paths;   // the newest last
     std::vector<std::byte*> blocks;  // in the pool; empty: absent
     std::shared_ptr<const adapters::AdapterSpec> kept;
   };
@@ -66,7 +66,7 @@ class AdapterStore {
   struct Source {
     std::shared_ptr<const ops::AdapterWeights> weights;
     std::shared_ptr<const adapters::AdapterSpec> kept;
-    std::vector<std::string> paths;
+    std::vector<FolderPath> paths;
     std::optional<Digest> content;
   };
 

@@ -16,9 +16,10 @@ Result<AdapterCard> ServingEngine::load_now(const LoadAdapter& request) {
   const adapters::ModuleTable& modules = loaded_.model->spec().modules;
   const adapters::AdapterLimits limits{options_.max_lora_rank, largest_adapter()};
   const bool lazy = request.lazy && tiers_->adapters();
+  const FolderPath folder(request.path, request.root);
   const models::CheckpointWeights base(loaded_);
-  VALORA_TRY(spec, lazy ? adapters::read_adapter_headers(request.path, modules, limits, base)
-                        : adapters::read_adapter(request.path, modules, limits, base));
+  VALORA_TRY(spec, lazy ? adapters::read_adapter_headers(folder, modules, limits, base)
+                        : adapters::read_adapter(folder, modules, limits, base));
   for (const std::string& warning : spec.warnings)
     spdlog::warn("adapter {}: {}", request.name, warning);
   auto shared = std::make_shared<const adapters::AdapterSpec>(std::move(spec));

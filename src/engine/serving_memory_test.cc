@@ -153,6 +153,26 @@ TEST_F(MemoryTest, FilesThatVanishedOrChangedFailTheirRequestsAndNoOthers) {
   EXPECT_FALSE(run(request(1)).error);
 }
 
+TEST_F(MemoryTest, AFolderThatBecameALinkOutOfItsRootIsNotReadAgain) {
+  namespace fs = std::filesystem;
+  const TempDir root, outside;
+  const auto copy = [](const std::string& from, const std::string& to) {
+    fs::copy(from, to, fs::copy_options::recursive);
+  };
+  write_adapters(1);
+  copy(folders_[0]->path(), outside.file("same"));
+  copy(folders_[0]->path(), root.file("adapter"));
+  start_with_blocks(20);
+  ASSERT_TRUE(load({.name = name(0), .path = root.file("adapter"), .root = root.path()}).ok());
+  const auto tokens = tokens_of(request(0));
+  press();
+  EXPECT_EQ(tokens_of(request(0)), tokens) << "read again";
+  press();
+  fs::remove_all(root.file("adapter"));
+  fs::create_directory_symlink(outside.file("same"), root.file("adapter"));
+  EXPECT_TRUE(run(request(0)).error) << "the content is the same, but outside";
+}
+
 TEST_F(MemoryTest, WhatIsReplacedUnderLoadNeverAnswersFromItsPredecessor) {
   write_adapters(8);
   TempDir first, second;

@@ -1,24 +1,12 @@
-#include <climits>
-#include <cstdlib>
-#include <memory>
-#include <utility>
-
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
+#include <climits>
 
-#include "base/file.h"
+#include "base/input_folder.h"
 #include "media/fetchers.h"
 
 namespace valora::media {
 namespace {
-
-struct FileDescriptor {
-  int value = -1;
-  ~FileDescriptor() {
-    if (value >= 0) ::close(value);
-  }
-};
 
 int hex_digit(char c) {
   if (c >= '0' && c <= '9') return c - '0';
@@ -44,37 +32,6 @@ Result<std::string> percent_decode(std::string_view text) {
   return out;
 }
 
-// Empty if the path does not exist.
-std::string resolved(const std::string& path) {
-  const std::unique_ptr<char, decltype(&std::free)> real(::realpath(path.c_str(), nullptr),
-                                                         std::free);
-  return real ? real.get() : "";
-}
-
-// The path below `root`; empty if it is not below. Both are resolved.
-std::string_view below(std::string_view path, std::string_view root) {
-  if (root.empty() || !path.starts_with(root)) return {};
-  path.remove_prefix(root.size());
-  if (root.back() == '/') return path;
-  return path.starts_with('/') ? path.substr(1) : std::string_view();
-}
-
-// Opens root/path component by component and follows no link: a folder that is swapped for a link
-// after the path was resolved leads nowhere. -1 on error.
-int open_below(const std::string& root, std::string_view path) {
-  FileDescriptor folder{::open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC)};
-  for (size_t slash; (slash = path.find('/')) != path.npos; path.remove_prefix(slash + 1)) {
-    const std::string name(path.substr(0, slash));
-    const int next =
-        ::openat(folder.value, name.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    ::close(std::exchange(folder.value, next));
-    if (next < 0) return -1;
-  }
-  // O_NONBLOCK: a named pipe is refused; without it, opening would block.
-  return ::openat(folder.value, std::string(path).c_str(),
-                  O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
-}
-
 }  // namespace
 
 Result<Bytes> fetch_file(std::string_view rest, MediaKind kind, size_t max_bytes,
@@ -92,14 +49,14 @@ Result<Bytes> fetch_file(std::string_view rest, MediaKind kind, size_t max_bytes
   VALORA_TRY(path, percent_decode(rest));
   // The same message for files outside the root and files that do not exist, so that clients learn
   // nothing about the file system.
-  const std::string real = path.starts_with('/') ? resolved(path) : "";
-  const std::string root = resolved(policy.allowed_local_path);
-  const std::string_view rest_of_path = below(real, root);
-  if (rest_of_path.empty())
+  const std::string& root = policy.allowed_local_path;
+  const auto below = path.starts_with('/') ? path_below(root, path) : std::nullopt;
+  if (!below || below->empty())
     return invalid(
         fmt::format("the {} is not a file under the allowed local media path", kind_name(kind)));
 
-  const int descriptor = open_below(root, rest_of_path);
+  // O_NONBLOCK: a named pipe is refused; without it, opening would block.
+  const int descriptor = open_below(root, *below, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (descriptor < 0) return invalid(fmt::format("the {} file cannot be opened", kind_name(kind)));
   const auto file = InputFile::from_descriptor(fmt::format("the {}", kind_name(kind)), descriptor);
   if (!file.ok()) return invalid(file.error().message);

@@ -1,5 +1,7 @@
 #include "api/testing/fake_adapters.h"
 
+#include "base/input_folder.h"
+
 namespace valora::testing {
 
 void FakeAdapters::add(const std::string& name, Heads heads) {
@@ -22,6 +24,8 @@ Result<AdapterCard> FakeAdapters::load(const LoadAdapter& request) {
     return Error{ErrorCode::kConflict, "it is loaded already", "lora_name"};
   if (current == 0 && cards_.size() >= limit_)
     return Error{ErrorCode::kUnavailable, std::to_string(limit_) + " adapters are loaded", {}};
+  if (!request.root.empty() && !InputFolder::open({request.path, request.root}).ok())
+    return not_found("no such folder below " + request.root, "lora_path");
   if (request.path.ends_with("missing")) return not_found("no such folder", "lora_path");
   if (request.path.ends_with("broken"))
     return unprocessable(request.path + " has a NaN", "lora_path");

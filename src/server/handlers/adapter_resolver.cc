@@ -2,9 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <filesystem>
-
 #include "api/find_adapter.h"
+#include "base/input_folder.h"
 #include "base/visible_text.h"
 #include "server/base_names.h"
 
@@ -29,16 +28,16 @@ Error unloadable(const std::string& name, const std::string& directory, const Er
 
 bool safe_folder_name(std::string_view name) {
   if (name.empty() || name.size() > kMaxNameBytes || name.front() == '.') return false;
-  return name.find_first_of("/\\") == name.npos && !has_hidden_characters(name);
+  return name.find_first_of("/\\") == name.npos && !has_hidden_characters(name) &&
+         !has_invisible_characters(name);
 }
 
 std::vector<std::string> AdapterResolver::missing(const std::vector<AdapterUse>& uses) const {
   std::vector<std::string> names;
   if (directory_.empty()) return names;
   for (const AdapterUse& use : uses) {
-    std::error_code ignored;
     if (safe_folder_name(use.name) && check_not_base_name(base_names_, use.name).ok() &&
-        std::filesystem::is_directory(directory_ + "/" + use.name, ignored) &&
+        InputFolder::open({directory_ + "/" + use.name, directory_}).ok() &&
         !find_adapter(engine_, use.name))
       names.push_back(use.name);
   }
@@ -64,7 +63,7 @@ void AdapterResolver::load_one(const std::string& name, Done done) {
     if (waiting.size() > 1) return;
   }
   engine_.load_adapter(
-      {.name = name, .path = directory_ + "/" + name},
+      {.name = name, .path = directory_ + "/" + name, .root = directory_},
       [self = shared_from_this(), name](const Result<AdapterCard>& card) {
         self->loaded(name, card.ok() ? Status() : unloadable(name, self->directory_, card.error()));
       });

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "api/find_adapter.h"
+#include "base/input_folder.h"
 #include "server/base_names.h"
 #include "server/openai/errors.h"
 #include "server/openai/fields.h"
@@ -40,11 +41,10 @@ HttpResponse success(std::string_view name, std::string_view what) {
 
 // A full table is the engine's kUnavailable and is found before the folder is looked at. It does
 // not end by itself, so a retry is of no use.
-Error load_error(const Error& error, const std::string& path) {
+Error load_error(const Error& error, const FolderPath& folder) {
   if (error.code != ErrorCode::kUnavailable) return error;
-  std::error_code ignored;
-  if (!std::filesystem::exists(path, ignored))
-    return not_found(fmt::format("the adapter folder {} does not exist", path), "lora_path");
+  if (!InputFolder::open(folder).ok())
+    return not_found(fmt::format("the adapter folder {} does not exist", folder.path), "lora_path");
   return invalid(error.message, error.param);
 }
 
@@ -69,6 +69,8 @@ Result<LoadAdapter> parse_load(std::string_view text) {
   LoadAdapter load;
   VALORA_TRY(name, field_or<std::string>(body, "lora_name", ""));
   VALORA_TRY(path, field_or<std::string>(body, "lora_path", ""));
+  if (path.find('\0') != path.npos)
+    return invalid("\"lora_path\" has a zero byte, at which it would end", "lora_path");
   VALORA_TRY(replace, flag(body, "load_inplace", false));
   VALORA_TRY(pinned, flag(body, "pinned", false));
   VALORA_TRY(lazy, flag(body, "lazy", false));
@@ -82,23 +84,26 @@ Result<LoadAdapter> parse_load(std::string_view text) {
   return load;
 }
 
-// Resolves links in the path of a folder, which must be in an allowed one. All that is outside gets
-// the same answer, whether it exists or not.
-Status keep_inside(const Service& service, std::string& path) {
+// Bounds a load to the allowed folder that its path is in. All that is outside gets the same
+// answer, whether it exists or not. Whoever reads the folder looks again: it may be swapped until
+// then.
+Status keep_inside(const Service& service, LoadAdapter& load) {
   namespace fs = std::filesystem;
   const auto& roots = service.options.allowed_lora_paths;
   if (roots.empty()) return {};
   std::error_code failed;
-  const fs::path real = fs::weakly_canonical(path, failed);
+  const fs::path real = fs::weakly_canonical(load.path, failed);
   const auto holds = [&](const std::string& root) {
     std::error_code missing;
     const fs::path top = fs::canonical(root, missing);
     return !missing &&
            std::mismatch(top.begin(), top.end(), real.begin(), real.end()).first == top.end();
   };
-  if (failed || std::ranges::none_of(roots, holds))
+  const auto root = std::ranges::find_if(roots, holds);
+  if (failed || root == roots.end())
     return invalid("\"lora_path\" is not in a folder of --allowed-lora-path", "lora_path");
-  path = real;
+  load.path = real;
+  load.root = *root;
   return {};
 }
 
@@ -126,15 +131,15 @@ void handle_load_lora(const std::shared_ptr<Service>& service, HttpRequest reque
   if (!may_load(*service, request, *exchange, load->name)) return;
   if (const std::string message = objection(*service, *load); !message.empty())
     return exchange->respond(error_response(400, message, {}, kInvalidUserInput));
-  if (const Status inside = keep_inside(*service, load->path); !inside.ok())
+  if (const Status inside = keep_inside(*service, *load); !inside.ok())
     return exchange->respond(error_response(inside.error()));
   const std::string name = load->name;
-  const std::string path = load->path;
+  const FolderPath folder(load->path, load->root);
   const bool conditional = load->expected_generation.has_value();
   service->engine.load_adapter(
-      std::move(*load), [exchange, name, path, conditional](const Result<AdapterCard>& card) {
+      std::move(*load), [exchange, name, folder, conditional](const Result<AdapterCard>& card) {
         exchange->respond(card.ok() ? success(name, "added")
-                                    : failure(load_error(card.error(), path), conditional));
+                                    : failure(load_error(card.error(), folder), conditional));
       });
 }
 

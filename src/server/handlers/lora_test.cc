@@ -149,6 +149,18 @@ TEST_F(Handlers, ALoadThatFailsBecauseSomebodyElseWasFasterIsNoError) {
   EXPECT_EQ(exchange->response.status, 200);
 }
 
+TEST_F(Handlers, TheResolverFollowsNoLinkOutOfItsDirectory) {
+  namespace fs = std::filesystem;
+  const valora::testing::TempDir directory;
+  for (const char* name : {"adapters", "adapters/blobs", "outside"})
+    fs::create_directory(directory.file(name));
+  fs::create_directory_symlink(directory.file("outside"), directory.file("adapters/out"));
+  fs::create_directory_symlink("blobs", directory.file("adapters/in"));
+  options_.lora_resolver_dir = directory.file("adapters");
+  EXPECT_EQ(chat("x", R"("model":"out")")->response.status, 404);
+  EXPECT_EQ(chat("x", R"("model":"in")")->response.status, 200);
+}
+
 TEST(SafeFolderName, LeavesTheDirectoryInNoWay) {
   for (const char* good : {"a", "my-adapter_1.2", "caf\xC3\xA9"})
     EXPECT_TRUE(safe_folder_name(good)) << good;
@@ -178,7 +190,32 @@ TEST_F(Handlers, AdaptersComeFromAllowedFoldersAlone) {
        {top / "opener", top / "open" / "link", top / "open" / ".." / "opener", fs::path("/etc"),
         fs::path("cats"), top / "missing"})
     EXPECT_EQ(status(path), 400) << path;
+  EXPECT_EQ(status((top / "open" / "cats").string() + std::string(1, '\0')), 400);
   fs::remove_all(top);
+}
+
+TEST_F(Handlers, AZeroByteDoesNotCutThePathOfAnAdapter) {
+  const auto refused =
+      call("POST", "/v1/load_lora_adapter", R"({"lora_name":"new","lora_path":"/p\u0000/q"})");
+  EXPECT_EQ(refused->response.status, 400);
+  EXPECT_THAT(refused->response.body, HasSubstr("zero byte"));
+}
+
+TEST_F(Handlers, AFolderThatIsSwappedBeforeItIsReadStaysInTheAllowedOne) {
+  namespace fs = std::filesystem;
+  const valora::testing::TempDir directory;
+  fs::create_directories(directory.file("open/cats"));
+  fs::create_directory(directory.file("outside"));
+  options_.allowed_lora_paths = {directory.file("open")};
+  engine_.hold_loads();
+  const auto exchange =
+      begin("POST", "/v1/load_lora_adapter",
+            Json{{"lora_name", "new"}, {"lora_path", directory.file("open/cats")}}.dump());
+  fs::remove(directory.file("open/cats"));
+  fs::create_directory_symlink(directory.file("outside"), directory.file("open/cats"));
+  EXPECT_EQ(engine_.release_loads(), 1u);
+  exchange->run();
+  EXPECT_EQ(exchange->response.status, 404);
 }
 
 }  // namespace
