@@ -54,6 +54,8 @@ struct ChatPrompt {
   // A JSON list of the tools that the model may call, in OpenAI's form; empty: none.
   std::string tools = {};
   std::string chat_template = {};  // Jinja, instead of the model's; empty: none
+  // The spellings of special tokens in the messages, tools and template variables are plain text.
+  bool plain_texts = false;
   MediaSettings media_settings = {};
 };
 

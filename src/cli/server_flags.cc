@@ -68,6 +68,8 @@ void add_server_flags(Command c, server::ServerOptions& s) {
   add_tls(c, s.tls);
   c.add_flag("--trust-request-chat-template", s.trust_request_chat_template,
              "Let requests bring their own chat template");
+  c.add_flag("!--no-special-tokens-in-content", s.special_tokens_in_content,
+             "Read the spellings of special tokens in the texts of conversations as plain text");
   c.add_flag("--allow-runtime-lora-updating", s.allow_runtime_lora_updating,
              "Enable the endpoints that load and unload adapters");
   c.add_option("--allowed-lora-path", s.allowed_lora_paths,
@@ -77,6 +79,9 @@ void add_server_flags(Command c, server::ServerOptions& s) {
       "Folder of adapters to load on first use: an unknown model name is looked up as a subfolder");
   c.add_option("--api-key", s.api_keys, "API key that clients must send; repeatable")
       .envname("VALORA_API_KEY");
+  c.add_option("--allowed-hosts", s.allowed_hosts,
+               "Hosts that requests may be for (their Host header): names or addresses, with or "
+               "without a port; *.example.org for all below");
   c.add_option_function<std::vector<std::string>>(
       "--allowed-origins",
       [&s](const std::vector<std::string>& origins) {

@@ -7,7 +7,6 @@
 #include "engine/chat_media.h"
 #include "engine/prompt_tokens.h"
 #include "text/chat_template.h"
-#include "text/tool_prompt.h"
 
 namespace valora {
 namespace {
@@ -86,43 +85,6 @@ size_t most_bytes(const text::Tokenizer& tokenizer, int tokens) {
   return longest * static_cast<size_t>(tokens);
 }
 
-bool has_tools(const std::vector<text::ChatMessage>& messages, const OrderedJson& tools) {
-  return !tools.is_null() || std::ranges::any_of(messages, [](const text::ChatMessage& message) {
-    return !message.tool_calls.empty();
-  });
-}
-
-text::ChatPart::Kind part_kind(MediaRef::Kind kind) {
-  return kind == MediaRef::Kind::kImage ? text::ChatPart::Kind::kImage
-                                        : text::ChatPart::Kind::kVideo;
-}
-
-// The conversation with one placeholder part per media item; appends the items to `media`.
-// URLs are moved, as they may hold megabytes.
-std::vector<text::ChatMessage> split_media(ChatPrompt& chat,
-                                           std::vector<RenderedPrompt::Item>& media) {
-  std::vector<text::ChatMessage> messages;
-  for (ChatMessage& message : chat.messages) {
-    text::ChatMessage out{.role = std::move(message.role),
-                          .parts = {},
-                          .tool_call_id = std::move(message.tool_call_id),
-                          .name = std::move(message.name)};
-    for (ToolCall& call : message.tool_calls)
-      out.tool_calls.push_back({std::move(call.id), std::move(call.name),
-                                OrderedJson::parse(call.arguments, nullptr, false)});
-    for (ContentPart& part : message.parts) {
-      if (auto* text = std::get_if<std::string>(&part)) {
-        out.parts.push_back({text::ChatPart::Kind::kText, std::move(*text)});
-      } else {
-        media.push_back({std::move(std::get<MediaRef>(part)), nullptr});
-        out.parts.push_back({part_kind(media.back().ref.kind), {}});
-      }
-    }
-    messages.push_back(std::move(out));
-  }
-  return messages;
-}
-
 }  // namespace
 
 Digest identity_of(std::span<const AppliedAdapter> adapters) {
@@ -159,6 +121,10 @@ Result<std::unique_ptr<Frontend>> Frontend::open(const EngineOptions& options,
   frontend->generation_ = std::move(generation);
   VALORA_TRY(chat_format, make_chat_format(options, family, *tokenizer));
   frontend->chat_format_ = std::move(chat_format);
+  std::vector<int32_t> placeholders;
+  for (const auto& token : {spec.image_token, spec.video_token})
+    if (token) placeholders.push_back(static_cast<int32_t>(*token));
+  frontend->content_marks_ = std::make_unique<text::ContentMarks>(*tokenizer, placeholders);
   frontend->max_tokens_ = options.max_model_len.value_or(static_cast<int>(spec.max_positions));
   frontend->around_ = tokenizer->encode("", /*add_special_tokens=*/true);
   VALORA_CHECK(check_vocabulary(*tokenizer, spec.vocab, options.model_path));
@@ -172,57 +138,24 @@ Result<std::unique_ptr<Frontend>> Frontend::open(const EngineOptions& options,
 Result<RenderedPrompt> Frontend::render(Prompt prompt, bool add_generation_prompt) const {
   RenderedPrompt rendered;
   if (const auto* text = std::get_if<std::string>(&prompt)) {
-    VALORA_CHECK(check_text(*text, rendered.field));
+    VALORA_CHECK(check_text(text->size(), rendered.field));
     rendered.tokens = tokenizer_->encode(*text, /*add_special_tokens=*/true);
   } else if (auto* ids = std::get_if<std::vector<int32_t>>(&prompt)) {
     rendered.tokens = std::move(*ids);
   } else {
     rendered.field = "messages";
-    auto& chat = std::get<ChatPrompt>(prompt);
-    VALORA_TRY(own, own_format(chat));
-    const text::ChatFormat& format = own ? *own : *chat_format_;
-    VALORA_TRY(processor, own_processor(chat));
-    rendered.processor = std::move(processor);
-    const bool opens_turn = chat.add_generation_prompt.value_or(add_generation_prompt);
-    auto tools =
-        chat.tools.empty() ? OrderedJson() : OrderedJson::parse(chat.tools, nullptr, false);
-    std::vector<text::ChatMessage> messages = split_media(chat, rendered.media);
-    if (!format.takes_tools() && has_tools(messages, tools)) {
-      messages = text::with_tools_in_text(std::move(messages), tools);
-      tools = nullptr;
-    }
-    VALORA_TRY(text, chat.continue_final_message
-                         ? text::render_continued(format, std::move(messages),
-                                                  chat.template_variables, tools)
-                         : format.render(messages, opens_turn, chat.template_variables, tools));
-    VALORA_CHECK(check_text(text, rendered.field));
-    rendered.tokens = encode_chat(text);
+    VALORA_CHECK(
+        render_chat(std::move(std::get<ChatPrompt>(prompt)), add_generation_prompt, rendered));
   }
   if (rendered.tokens.empty()) return invalid("the prompt is empty", "prompt");
   return rendered;
-}
-
-Result<std::unique_ptr<text::ChatFormat>> Frontend::own_format(const ChatPrompt& chat) const {
-  if (chat.chat_template.empty()) return std::unique_ptr<text::ChatFormat>();
-  VALORA_TRY(special_tokens, text::read_special_tokens(model_path_));
-  auto format = text::make_chat_template(
-      chat.chat_template, "the request",
-      {std::move(special_tokens), family_->image_placeholder, family_->video_placeholder});
-  if (!format.ok()) return invalid(format.error().message, "chat_template");
-  return format;
-}
-
-std::vector<int32_t> Frontend::encode_chat(const std::string& text) const {
-  const bool has_bos =
-      around_.empty() || text.starts_with(tokenizer_->token_bytes(around_.front()));
-  return tokenizer_->encode(text, /*add_special_tokens=*/family_->chat_adds_bos && !has_bos);
 }
 
 Result<std::vector<int32_t>> Frontend::tokenize(const Prompt& prompt,
                                                 bool add_special_tokens) const {
   VALORA_CHECK(check(prompt));
   if (const auto* text = std::get_if<std::string>(&prompt)) {
-    VALORA_CHECK(check_text(*text, "prompt"));
+    VALORA_CHECK(check_text(text->size(), "prompt"));
     return tokenizer_->encode(*text, add_special_tokens);
   }
   VALORA_TRY(rendered, render(prompt, true));

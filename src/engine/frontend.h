@@ -17,6 +17,7 @@
 #include "memory/identity.h"
 #include "models/registry.h"
 #include "text/chat.h"
+#include "text/content_marks.h"
 #include "text/tokenizer.h"
 
 namespace valora {
@@ -79,16 +80,18 @@ class Frontend {
 
  private:
   Result<RenderedPrompt> render(Prompt prompt, bool add_generation_prompt) const;
+  Status render_chat(ChatPrompt chat, bool add_generation_prompt, RenderedPrompt& rendered) const;
   // That of the prompt's own template; null if it has none.
   Result<std::unique_ptr<text::ChatFormat>> own_format(const ChatPrompt& chat) const;
   // With the prompt's own settings; null if it has none.
   Result<std::shared_ptr<const media::Processor>> own_processor(const ChatPrompt& chat) const;
-  std::vector<int32_t> encode_chat(const std::string& text) const;
+  // mark: as for Tokenizer::encode().
+  std::vector<int32_t> encode_chat(const std::string& text, const std::string& mark) const;
   std::optional<MediaRef::Kind> placeholder(int32_t token) const;
   Status match_media(const RenderedPrompt& rendered) const;
   Status truncate(RenderedPrompt& rendered, int keep) const;
   Status check_length(size_t tokens, const char* field) const;
-  Status check_text(const std::string& text, const char* field) const;
+  Status check_text(size_t bytes, const char* field) const;
   Status check_placeholders() const;
 
   const models::Family* family_ = nullptr;
@@ -101,6 +104,7 @@ class Frontend {
   GenerationConfig generation_;
   std::shared_ptr<const text::Tokenizer> tokenizer_;
   std::unique_ptr<text::ChatFormat> chat_format_;
+  std::unique_ptr<const text::ContentMarks> content_marks_;
   std::string model_path_;
   std::unique_ptr<media::Loader> loader_;  // null for text-only models
 };

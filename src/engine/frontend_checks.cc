@@ -55,10 +55,10 @@ Status Frontend::check_placeholders() const {
   return check(spec_->video_token, family_->video_placeholder);
 }
 
-Status Frontend::check_text(const std::string& text, const char* field) const {
-  if (text.size() <= max_text_bytes_) return {};
+Status Frontend::check_text(size_t bytes, const char* field) const {
+  if (bytes <= max_text_bytes_) return {};
   return invalid("This model's maximum context length is " + std::to_string(max_tokens_) +
-                     " tokens. However, the prompt has " + std::to_string(text.size()) +
+                     " tokens. However, the prompt has " + std::to_string(bytes) +
                      " bytes, which is more than that. Please reduce the length of the prompt.",
                  field);
 }

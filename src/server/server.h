@@ -81,10 +81,13 @@ struct ServerOptions {
 
   // clients send "Authorization: Bearer KEY"; empty: no authentication
   std::vector<std::string> api_keys;
-  std::vector<User> users;  // as from read_users(); their keys are API keys, too
+  std::vector<User> users;                 // as from read_users(); their keys are API keys, too
+  std::vector<std::string> allowed_hosts;  // of the Host header (host_allowed()); empty: any
   std::vector<std::string> cors_allowed_origins;  // "*": any; empty: no CORS headers
 
   bool trust_request_chat_template = false;  // requests may bring their own chat template
+  // whether special tokens are recognised in the texts of conversations: !ChatPrompt::plain_texts
+  bool special_tokens_in_content = true;
   std::optional<std::string> tokenizer_info =
       {};                                       // the JSON of /tokenizer_info; absent: no such page
   std::vector<std::string> served_model_names;  // of the base model; empty: ModelCard::name
@@ -127,7 +130,8 @@ class Server {
   void drain();
   // Closes every connection and cancels its requests. Returns when the server's threads have ended.
   void stop();
-  // From now on SIGTERM or SIGINT starts a drain, and a second one stops at once. Once at most.
+  // From now on SIGTERM or SIGINT starts a drain, and a second one stops at once; SIGHUP, SIGUSR1 and
+  // SIGUSR2 have no effect. Once at most.
   void watch_signals();
   // Blocks until the server has stopped.
   void run_until_stopped();

@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/unicode.h"
 #include "text/added_tokens.h"
+#include "text/content_marks.h"
 #include "text/decoders/decoder.h"
 #include "text/folder_tokens.h"
 #include "text/json_fields.h"
@@ -40,8 +41,9 @@ class HuggingFaceTokenizer final : public Tokenizer {
     }
   }
 
-  std::vector<int32_t> encode(std::string_view text, bool add_special_tokens) const override {
-    if (!is_valid_utf8(text)) return encode(to_valid_utf8(text), add_special_tokens);
+  std::vector<int32_t> encode(std::string_view text, bool add_special_tokens,
+                              std::string_view mark) const override {
+    if (!is_valid_utf8(text)) return encode(to_valid_utf8(text), add_special_tokens, mark);
     std::vector<int32_t> ids;
     const PostProcessor& around = parts_.post_processor;
     if (add_special_tokens) ids = around.prefix;
@@ -49,7 +51,7 @@ class HuggingFaceTokenizer final : public Tokenizer {
       if (segment.id)
         ids.push_back(*segment.id);
       else
-        encode_raw(segment.text, segment.text.data() == text.data(), ids);
+        encode_raw(segment.text, segment.text.data() == text.data(), mark, ids);
     }
     if (add_special_tokens) ids.insert(ids.end(), around.suffix.begin(), around.suffix.end());
     return ids;
@@ -81,6 +83,8 @@ class HuggingFaceTokenizer final : public Tokenizer {
 
   bool is_special(int32_t id) const override { return in_vocabulary(id) && special_[id]; }
 
+  bool is_added(int32_t id) const override { return parts_.added.find(id) != nullptr; }
+
   const Decoder& decoder() const override { return parts_.decoder; }
 
  private:
@@ -91,7 +95,11 @@ class HuggingFaceTokenizer final : public Tokenizer {
     return token ? &token->content : parts_.model->id_to_token(id);
   }
 
-  void encode_raw(std::string_view text, bool begins_sequence, std::vector<int32_t>& ids) const {
+  void encode_raw(std::string_view text, bool begins_sequence, std::string_view mark,
+                  std::vector<int32_t>& ids) const {
+    // A template may have cut off the character before a mark. Nothing is normalized to more.
+    while (!mark.empty() && text.starts_with(mark)) text.remove_prefix(mark.size());
+    if (text.empty()) return;
     NormalizedText normalized{std::string(text),
                               begins_sequence ? decode_utf8(text).length : size_t{0}};
     if (parts_.normalizer) parts_.normalizer->apply(normalized);
@@ -101,12 +109,14 @@ class HuggingFaceTokenizer final : public Tokenizer {
       if (segment.id)
         ids.push_back(*segment.id);
       else
-        encode_normalized(segment.text, normalized.head - std::min(normalized.head, begin), ids);
+        encode_normalized(without_marks(segment.text, mark),
+                          normalized.head - std::min(normalized.head, begin), ids);
     }
   }
 
-  void encode_normalized(std::string_view text, size_t head, std::vector<int32_t>& ids) const {
-    Pieces pieces{std::string(text), {{0, text.size()}}, head};
+  void encode_normalized(std::string text, size_t head, std::vector<int32_t>& ids) const {
+    const size_t size = text.size();
+    Pieces pieces{std::move(text), {{0, size}}, head};
     if (parts_.pretokenizer) parts_.pretokenizer->apply(pieces);
     for (size_t i = 0; i < pieces.spans.size(); ++i) parts_.model->tokenize(pieces[i], ids);
   }

@@ -28,8 +28,10 @@ class Tokenizer {
 
   // Added tokens, also special ones, are recognised in the text. add_special_tokens applies the
   // post-processor (BOS and the like), as in `tokenizers`. Invalid UTF-8 is read as U+FFFD.
-  virtual std::vector<int32_t> encode(std::string_view utf8,
-                                      bool add_special_tokens = true) const = 0;
+  // mark: a text that is taken out once the added tokens are recognised, none of which has it
+  // (ContentMarks); empty: none.
+  virtual std::vector<int32_t> encode(std::string_view utf8, bool add_special_tokens = true,
+                                      std::string_view mark = {}) const = 0;
   // The text of a whole sequence of ids, as `tokenizers` decodes it: the decoder treats the first
   // id as the start of a text. Invalid UTF-8 becomes U+FFFD. Unknown ids are skipped.
   virtual std::string decode(std::span<const int32_t> ids, bool skip_special_tokens) const = 0;
@@ -42,7 +44,8 @@ class Tokenizer {
   // unknown ids. May be part of a UTF-8 character.
   virtual const std::string& token_bytes(int32_t id) const = 0;
   virtual bool is_special(int32_t id) const = 0;
-  virtual const Decoder& decoder() const = 0;  // converts token texts to text (Detokenizer)
+  virtual bool is_added(int32_t id) const = 0;  // an added token, special or not
+  virtual const Decoder& decoder() const = 0;   // converts token texts to text (Detokenizer)
 };
 
 }  // namespace valora::text

@@ -60,7 +60,7 @@ class ClassifyAnswer final : public Answer {
 
 void handle_classify(const std::shared_ptr<Service>& service, HttpRequest request,
                      std::shared_ptr<Exchange> exchange) {
-  auto body = parse_classify(request.body, service->request_limits());
+  auto body = parse_classify(request.body, service->request_limits(request));
   if (!body.ok()) return exchange->respond(error_response(body.error()));
   const auto caller = caller_of(*service, request, body->target, body->sharing);
   if (!caller.ok()) return exchange->respond(refuse_caller(caller.error()));

@@ -66,7 +66,7 @@ class EmbeddingsAnswer final : public Answer {
 
 void handle_embeddings(const std::shared_ptr<Service>& service, HttpRequest request,
                        std::shared_ptr<Exchange> exchange) {
-  auto body = parse_embed(request.body, service->request_limits());
+  auto body = parse_embed(request.body, service->request_limits(request));
   if (!body.ok()) return exchange->respond(error_response(body.error()));
   const auto caller = caller_of(*service, request, body->target, body->sharing);
   if (!caller.ok()) return exchange->respond(refuse_caller(caller.error()));

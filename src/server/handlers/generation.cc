@@ -49,13 +49,13 @@ void generate(const std::shared_ptr<Service>& service, const HttpRequest& reques
 void handle_chat(const std::shared_ptr<Service>& service, HttpRequest request,
                  std::shared_ptr<Exchange> exchange) {
   generate(service, request, std::move(exchange), chat_format(),
-           parse_chat(request.body, service->request_limits()));
+           parse_chat(request.body, service->request_limits(request)));
 }
 
 void handle_completion(const std::shared_ptr<Service>& service, HttpRequest request,
                        std::shared_ptr<Exchange> exchange) {
   generate(service, request, std::move(exchange), completion_format(),
-           parse_completion(request.body, service->request_limits()));
+           parse_completion(request.body, service->request_limits(request)));
 }
 
 }  // namespace valora::server

@@ -70,7 +70,7 @@ class ResponsesAnswer final : public GenerationAnswer {
 
 void handle_responses(const std::shared_ptr<Service>& service, HttpRequest request,
                       std::shared_ptr<Exchange> exchange) {
-  auto body = parse_response(request.body, service->request_limits());
+  auto body = parse_response(request.body, service->request_limits(request));
   if (!body.ok()) return exchange->respond(error_response(body.error()));
   set_default_adapter(*service, body->chat);
   const auto caller = caller_of(*service, request, body->chat.target, body->chat.sharing);

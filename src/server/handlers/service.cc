@@ -82,10 +82,13 @@ std::string Service::client_of(const HttpRequest& request) const {
   return client;
 }
 
-RequestLimits Service::request_limits() const {
+RequestLimits Service::request_limits(const HttpRequest& request) const {
   RequestLimits limits(engine.model().media_limits);
   limits.max_logprobs = engine.model().max_logprobs;
   limits.chat_templates = options.trust_request_chat_template;
+  const ServedUser* user = user_of(request);
+  limits.plain_texts = !(user ? user->settings.special_tokens_in_content : std::nullopt)
+                            .value_or(options.special_tokens_in_content);
   return limits;
 }
 

@@ -61,7 +61,7 @@ class Service {
   ToolCallStyle tool_call_style() const {
     return options.tool_call_style.value_or(engine.model().tool_calls);
   }
-  RequestLimits request_limits() const;
+  RequestLimits request_limits(const HttpRequest& request) const;
   // The answer's "model" field: the base model's first name, an adapter's as the client sent it.
   std::string model_name_of(const Target& target) const;
 };

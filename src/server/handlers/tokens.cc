@@ -98,7 +98,7 @@ void tokenize_media(const std::shared_ptr<Service>& service, const HttpRequest& 
 
 void handle_tokenize(const std::shared_ptr<Service>& service, HttpRequest request,
                      std::shared_ptr<Exchange> exchange) {
-  auto body = parse_tokenize(request.body, service->request_limits());
+  auto body = parse_tokenize(request.body, service->request_limits(request));
   if (!body.ok()) return respond(*exchange, body.error());
   if (const Status known = check_model(*service, request, body->target); !known.ok())
     return respond(*exchange, known.error());

@@ -53,6 +53,22 @@ TEST_F(UsersTest, SeeAndAskTheirModelsAlone) {
   EXPECT_EQ(engine_.requests().back().share, 3);
 }
 
+TEST_F(UsersTest, MayHaveTheirTextsReadAsPlain) {
+  const auto plain = [&](const std::string& key) {
+    service_ = nullptr;  // made anew with the options
+    const auto exchange = ask(key, "x", R"("model":"lens","max_tokens":9)");
+    exchange->run();
+    return std::get<ChatPrompt>(engine_.requests().back().prompt).plain_texts;
+  };
+  EXPECT_FALSE(plain("sk-wide-22"));
+  options_.users[0].special_tokens_in_content = false;
+  EXPECT_TRUE(plain("sk-narrow-1"));
+  options_.special_tokens_in_content = false;
+  EXPECT_TRUE(plain("sk-wide-22"));
+  options_.users[1].special_tokens_in_content = true;
+  EXPECT_FALSE(plain("sk-wide-22"));
+}
+
 TEST_F(UsersTest, TokenizeForTheirModelsAlone) {
   for (const char* path : {"/tokenize", "/detokenize"}) {
     const auto status = [&](const std::string& model) {

@@ -153,6 +153,7 @@ Result<ChatPrompt> parse_messages(Json& body, const RequestLimits& limits) {
   if (!messages.is_array()) return wrong_message("messages", "a list");
   if (messages.empty()) return invalid("\"messages\" is empty", "messages");
   ChatPrompt prompt;
+  prompt.plain_texts = limits.plain_texts;
   PartBounds bounds;
   for (size_t i = 0; i < messages.size(); ++i) {
     VALORA_TRY(message, parse_message(messages[i], fmt::format("messages[{}]", i), bounds));

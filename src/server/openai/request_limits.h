@@ -13,6 +13,7 @@ struct RequestLimits {
   MediaLimits media;
   int max_logprobs = 20;
   bool chat_templates = false;  // requests may bring their own
+  bool plain_texts = false;     // ChatPrompt::plain_texts
 };
 
 }  // namespace valora::server

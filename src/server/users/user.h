@@ -17,6 +17,8 @@ struct User {
   // 429 beyond; absent: no limit.
   std::optional<int> max_requests;    // under way: waiting or being answered
   std::optional<int64_t> max_tokens;  // that the requests under way may still generate at most
+  // Instead of the server's; absent: as the server's.
+  std::optional<bool> special_tokens_in_content = {};
   double share = 1;  // of the engine's time, while several users' requests wait; above 0
 };
 

@@ -43,6 +43,7 @@ Result<User> read_user(const yaml::Fields& fields) {
   VALORA_TRY(loads, fields.texts("loads"));
   VALORA_TRY(max_requests, fields.integer("max_requests", 1, INT32_MAX));
   VALORA_TRY(max_tokens, fields.integer("max_tokens", 1, INT64_MAX));
+  VALORA_TRY(special_tokens, fields.flag("special_tokens_in_content"));
   VALORA_TRY(share, fields.number("share", 0, kHighestShare));
   if (share && *share == 0) return fields.error("share", "must be above 0; leave it out for 1");
   out.name = std::move(name);
@@ -51,6 +52,7 @@ Result<User> read_user(const yaml::Fields& fields) {
   out.loads = std::move(loads);
   if (max_requests) out.max_requests = static_cast<int>(*max_requests);
   out.max_tokens = max_tokens;
+  out.special_tokens_in_content = special_tokens;
   out.share = share.value_or(1);
   return out;
 }
@@ -80,7 +82,7 @@ Result<std::vector<User>> read_users(const std::string& path) {
   for (const yaml::Node& node : list->children) {
     VALORA_TRY(entry, yaml::Fields::open(path, node, "",
                                          {"name", "key", "models", "loads", "max_requests",
-                                          "max_tokens", "share"}));
+                                          "max_tokens", "special_tokens_in_content", "share"}));
     VALORA_TRY(user, read_user(entry));
     VALORA_CHECK(check_distinct(entry, user, users));
     users.push_back(std::move(user));

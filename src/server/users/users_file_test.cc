@@ -23,6 +23,7 @@ TEST(UsersFile, ReadsRightsAndQuotas) {
     loads: ["mine-*"]
     max_requests: 8
     max_tokens: 4096
+    special_tokens_in_content: false
     share: 2
   - {name: all, key: sk-everything}
 )");
@@ -33,6 +34,8 @@ TEST(UsersFile, ReadsRightsAndQuotas) {
   EXPECT_EQ(first.loads, std::vector<std::string>{"mine-*"});
   EXPECT_EQ(first.max_requests, 8);
   EXPECT_EQ(first.max_tokens, 4096);
+  EXPECT_EQ(first.special_tokens_in_content, false);
+  EXPECT_FALSE(users->back().special_tokens_in_content);
   EXPECT_EQ(first.share, 2);
   EXPECT_FALSE(users->back().models || users->back().max_requests);
   EXPECT_TRUE(users->back().loads.empty());
@@ -47,6 +50,8 @@ TEST(UsersFile, ErrorsNameTheLineAndNeverAKey) {
       {"users:\n  - {name: a, key: sk-secret-1}\n  - {name: a, key: sk-secret-2}", "another user"},
       {"users:\n  - {name: a, key: sk-secret-1}\n  - {name: b, key: sk-secret-1}", "\"a\""},
       {"users:\n  - {name: a, key: sk-secret-1, share: 0}", "share"},
+      {"users:\n  - {name: a, key: sk-secret-1, special_tokens_in_content: 3}",
+       "special_tokens_in_content"},
       {"users:\n  - {name: a, key: sk-secret-1, max_requests: 0}", "max_requests"},
       {"users:\n  - {name: a, key: sk-secret-1, model: [b]}", "models"},
   };
