@@ -1,4 +1,5 @@
-// A failed allocation, whichever of a request's, ends that request and nothing else.
+// A failed allocation, whichever of a request's, ends that request and nothing else: by 503, or by
+// the end of its connection.
 #include <gmock/gmock.h>
 
 #include <csignal>
@@ -51,6 +52,7 @@ class MemoryFaults : public testing::ServerTest {
         const auto client = connect();
         client->send(SocketClient::post_text(path, body, "Connection: close\r\n"));
         const std::string text = client->read_all();
+        EXPECT_FALSE(text.starts_with("HTTP/1.1 500")) << n << text;
         answered += text.starts_with("HTTP/1.1 200") ? 1 : 0;
         hit = fault.struck();
         if (!hit) {

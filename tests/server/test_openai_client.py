@@ -261,6 +261,21 @@ def test_full_queue():
         server.stop()
 
 
+def test_other_signals_do_not_cut_streams():
+    server = Served()
+    try:
+        stream = server.client().chat.completions.create(model="fake", messages=user("!hang"), stream=True)
+        next(iter(stream))
+        for other in (signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2):
+            server.process.send_signal(other)
+        answer = server.client().chat.completions.create(model="fake", messages=user("still here"))
+        assert "still here" in answer.choices[0].message.content
+        assert server.process.poll() is None
+        stream.close()
+    finally:
+        server.stop()
+
+
 def test_sigterm_drains_and_a_second_one_stops():
     server = Served()
     try:

@@ -5,7 +5,10 @@
 
 #include <algorithm>
 
+#include "base/fault.h"
+#include "base/strings.h"
 #include "server/handlers/routes.h"
+#include "server/http/allowed_hosts.h"
 #include "server/openai/errors.h"
 
 namespace valora::server {
@@ -72,6 +75,8 @@ void App::add_cors_headers(const HttpRequest& head, Headers& common) const {
 }
 
 std::optional<HttpResponse> App::screen(const HttpRequest& head, Headers& common) {
+  if (!host_allowed(head.header("host"), service_->options.allowed_hosts))
+    return error_response(421, "the Host header is not one of --allowed-hosts");
   add_cors_headers(head, common);
   const std::string_view path = served_path(head.path);
   if (head.method == "OPTIONS") return options_response(service_->options, head, path);
@@ -84,6 +89,14 @@ std::optional<HttpResponse> App::screen(const HttpRequest& head, Headers& common
   if (route->method == "POST" && !route->open && !type.empty() && !is_json(type))
     return error_response(415,
                           fmt::format("the content type must be application/json, not {}", type));
+  if (const auto coding = head.header("content-encoding");
+      !coding.empty() && !same_header_name(coding, "identity")) {
+    HttpResponse response = error_response(
+        415, fmt::format("the Content-Encoding \"{}\" is not supported; send the body as it is",
+                         shortened(coding, 40)));
+    response.headers.emplace_back("Accept-Encoding", "identity");
+    return response;
+  }
   return std::nullopt;
 }
 
@@ -107,6 +120,8 @@ void App::handle(HttpRequest request, std::shared_ptr<Exchange> exchange) {
     const Route* route = find_route(service_->options, request.method, request.path);
     if (route->model_work) exchange = counted(service_, exchange);
     route->handler(service_, std::move(request), exchange);
+  } catch (const std::bad_alloc&) {
+    exchange->respond(error_response(out_of_memory()));
   } catch (const std::exception& e) {
     spdlog::error("while handling a request: {}", e.what());
     exchange->respond(error_response(500, "the server failed while it read the request"));

@@ -23,6 +23,15 @@ constexpr std::chrono::milliseconds kLingerTime{5'000};
 
 std::string_view as_view(boost::beast::string_view text) { return {text.data(), text.size()}; }
 
+// A target with a host ("GET http://host/path") stands above the Host header.
+void set_host_of(std::string_view target, Headers& headers) {
+  const size_t scheme = target.find("://");
+  if (scheme == target.npos || target[0] == '/') return;
+  const std::string_view host = target.substr(scheme + 3);
+  for (auto& [name, value] : headers)
+    if (same_header_name(name, "host")) value = host.substr(0, host.find_first_of("/?#"));
+}
+
 std::optional<std::string> path_of(std::string_view target) {
   if (const size_t scheme = target.find("://"); scheme != target.npos && target[0] != '/') {
     const size_t slash = target.find('/', scheme + 3);
@@ -45,6 +54,10 @@ Connection::Connection(Socket socket, const PeerName& peer, std::shared_ptr<Http
       read_timer_(socket_.get_executor()),
       write_timer_(socket_.get_executor()),
       buffer_(core_->limits.max_header_bytes + kMaxPipelinedBytes + kDrainBytes),
+      count_extensions_([this](uint64_t, boost::beast::string_view text, ErrorCode& error) {
+        if ((chunk_extension_bytes_ += text.size()) > core_->limits.max_header_bytes)
+          error = http::error::header_limit;
+      }),
       status_only_(status_only) {
   client_ = peer.address;
   request_.peer = peer.with_port;
@@ -107,6 +120,7 @@ void Connection::close_if_waiting() {
 
 void Connection::next_request() {
   state_ = State::kIdle;
+  header_began_ = false;
   if (!status_only_) core_->waits_for_request(place_);
   arm(read_timer_, status_only_ ? kStatusTime : core_->limits.keep_alive_timeout,
       &Connection::read_timed_out);
@@ -126,6 +140,9 @@ void Connection::next_request() {
 }
 
 void Connection::read_header() {
+  if (!std::exchange(header_began_, true))
+    arm(read_timer_, status_only_ ? kStatusTime : core_->limits.header_timeout,
+        &Connection::read_timed_out);
   // An empty line or two before a request is allowed.
   while (buffer_.size() > 0 && (*static_cast<const char*>(buffer_.cdata().data()) == '\r' ||
                                 *static_cast<const char*>(buffer_.cdata().data()) == '\n'))
@@ -136,8 +153,8 @@ void Connection::read_header() {
   parser_.emplace();
   parser_->header_limit(static_cast<uint32_t>(core_->limits.max_header_bytes));
   parser_->body_limit(boost::none);  // on_header() checks it and can report the limit
-  arm(read_timer_, status_only_ ? kStatusTime : core_->limits.header_timeout,
-      &Connection::read_timed_out);
+  parser_->on_chunk_header(count_extensions_);
+  chunk_extension_bytes_ = 0;
   http::async_read_header(socket_, buffer_, *parser_,
                           [pending = pending()](error_code error, size_t) mutable {
                             const auto self = pending.take();
@@ -161,8 +178,10 @@ void Connection::on_header(ErrorCode error) {
   request_.headers.clear();
   for (const auto& field : message)
     request_.headers.emplace_back(as_view(field.name_string()), as_view(field.value()));
+  header_field_bytes_ = field_bytes();
   request_.id = request_id_from(request_.header("x-request-id"));
   const std::string_view target = as_view(message.target());
+  set_host_of(target, request_.headers);
   log_line_ = fmt::format("{} {}", request_.method,
                           target.substr(0, std::min<size_t>(target.find('?'), 200)));
   http11_ = message.version() >= 11;
@@ -189,7 +208,8 @@ void Connection::on_header(ErrorCode error) {
     return refuse(413, fmt::format("the request body of {} bytes is larger than the allowed {}",
                                    declared, limit));
   parser_->body_limit(limit);
-  if (!parser_->is_done() && same_header_name(request_.header("expect"), "100-continue")) {
+  // HTTP/1.0 has no interim answers.
+  if (http11_ && !parser_->is_done() && !request_.header("expect").empty()) {
     pending_ += "HTTP/1.1 100 Continue\r\n\r\n";
     flush();
   }

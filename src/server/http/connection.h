@@ -12,6 +12,7 @@
 #include <boost/beast/http/parser.hpp>
 #include <boost/beast/http/string_body.hpp>
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -70,6 +71,8 @@ class Connection final : public std::enable_shared_from_this<Connection>, public
   void read_header();
   void on_header(ErrorCode error);
   static bool peer_went_away(ErrorCode error);
+  size_t field_bytes() const;
+  void refuse_body(ErrorCode error);
   bool count_body();
   void finish_body();
   std::chrono::milliseconds body_time_left() const;
@@ -139,6 +142,9 @@ class Connection final : public std::enable_shared_from_this<Connection>, public
   Timer write_timer_;
   boost::beast::flat_buffer buffer_;
   std::optional<Parser> parser_;
+  size_t header_field_bytes_ = 0;
+  size_t chunk_extension_bytes_ = 0;  // of the request's body so far
+  const std::function<void(uint64_t, boost::beast::string_view, ErrorCode&)> count_extensions_;
   const bool status_only_;
   State state_ = State::kIdle;
   bool watching_ = false;
@@ -151,6 +157,7 @@ class Connection final : public std::enable_shared_from_this<Connection>, public
   std::string client_;  // the peer's address, without the port; or "unix"
   size_t body_bytes_held_ = 0;
   size_t unfinished_bytes_held_ = 0;  // of body_bytes_held_
+  bool header_began_ = false;         // with the empty lines before it
   std::chrono::steady_clock::time_point body_began_{};
   uint64_t serial_ = 0;
   bool in_exchange_ = false;

@@ -4,8 +4,10 @@
 #include <boost/beast/http/error.hpp>
 #include <boost/beast/http/read.hpp>
 
+#include "base/fault.h"
 #include "server/http/connection.h"
 #include "server/http/socket_exchange.h"
+#include "server/openai/errors.h"
 
 namespace valora::server {
 
@@ -24,9 +26,16 @@ struct HandedOver {
   // The exchange answers 500 when it is destroyed.
   void run() {
     try {
-      core->handler->handle(std::move(request), std::move(exchange));
+      handle();
     } catch (const std::exception& e) {
       spdlog::error("a request failed: {}", e.what());
+    }
+  }
+  void handle() {
+    try {
+      core->handler->handle(std::move(request), exchange);
+    } catch (const std::bad_alloc&) {
+      exchange->respond(error_response(out_of_memory()));
     }
   }
 };
@@ -68,6 +77,8 @@ std::chrono::milliseconds Connection::body_time_left() const {
 
 void Connection::read_body() {
   if (parser_->is_done()) {
+    if (field_bytes() - header_field_bytes_ > core_->limits.max_header_bytes)
+      return refuse_body(http::error::header_limit);
     if (count_body()) hand_over();
     return;
   }
@@ -87,14 +98,31 @@ void Connection::on_body(ErrorCode error) {
     if (error == asio::error::operation_aborted && core_->close_after_responses)
       return refuse(503, "the server is draining");
     if (peer_went_away(error)) return close();
-    if (error == http::error::buffer_overflow)
-      return refuse(503, "there is not enough memory for the request body; try again later");
-    if (error == http::error::body_limit)
-      return refuse(413, fmt::format("the request body is larger than the allowed {} bytes",
-                                     core_->limits.max_body_bytes));
-    return refuse(400, "malformed HTTP request body: " + error.message());
+    return refuse_body(error);
   }
   if (count_body()) read_body();
+}
+
+// Of the header, and of the trailers once they are read.
+size_t Connection::field_bytes() const {
+  size_t bytes = 0;
+  for (const auto& field : parser_->get())
+    bytes += field.name_string().size() + field.value().size();
+  return bytes;
+}
+
+void Connection::refuse_body(ErrorCode error) {
+  // Nothing else of a body fills the buffer: what the parser has read leaves it.
+  const bool full = buffer_.size() >= buffer_.max_size();
+  if (error == http::error::header_limit || (error == http::error::buffer_overflow && full))
+    return refuse(431, fmt::format("the chunk extensions or trailers are larger than {} bytes",
+                                   core_->limits.max_header_bytes));
+  if (error == http::error::buffer_overflow)
+    return refuse(503, "there is not enough memory for the request body; try again later");
+  if (error == http::error::body_limit)
+    return refuse(413, fmt::format("the request body is larger than the allowed {} bytes",
+                                   core_->limits.max_body_bytes));
+  refuse(400, "malformed HTTP request body: " + error.message());
 }
 
 void Connection::hand_over() {

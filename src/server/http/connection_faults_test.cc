@@ -4,6 +4,7 @@
 
 #include <future>
 #include <new>
+#include <stdexcept>
 #include <thread>
 
 #include "server/http/http_server.h"
@@ -22,7 +23,8 @@ class Throwing final : public HttpHandler {
     return std::nullopt;
   }
   void handle(HttpRequest request, std::shared_ptr<Exchange> exchange) override {
-    if (request.path == "/handle") throw std::bad_alloc();
+    if (request.path == "/handle") throw std::runtime_error("a fault");
+    if (request.path == "/memory") throw std::bad_alloc();
     if (request.path == "/post") return exchange->post([exchange] { throw std::bad_alloc(); });
     if (request.path == "/left") {
       exchange->on_client_left([] { throw std::bad_alloc(); });
@@ -72,6 +74,14 @@ TEST_F(ConnectionFaults, AThrowWhileTheHeaderIsReadClosesTheConnection) {
 TEST_F(ConnectionFaults, AThrowingHandlerIsA500) {
   SocketClient client(server_->port());
   EXPECT_EQ(client.post("/handle", std::string(600, ' ')).status, 500);
+  expect_clean();
+}
+
+TEST_F(ConnectionFaults, AHandlerWithoutMemoryIsA503) {
+  SocketClient client(server_->port());
+  const auto answer = client.post("/memory", std::string(600, ' '));
+  EXPECT_EQ(answer.status, 503);
+  EXPECT_TRUE(answer.has("Retry-After: "));
   expect_clean();
 }
 

@@ -80,6 +80,77 @@ TEST_F(ServerTest, ExpectContinueIsAnswered) {
   EXPECT_EQ(client.read_response().status, 200);
 }
 
+TEST_F(ServerTest, OtherExpectationsAndCodingsAreRefused) {
+  start();
+  SocketClient client(port());
+  EXPECT_EQ(client.post(kChat, chat_body("x"), "Expect: a-miracle\r\n").status, 417);
+  SocketClient old(port());
+  const std::string body = chat_body("x");
+  old.send("POST /v1/chat/completions HTTP/1.0\r\nExpect: 100-continue\r\nContent-Length: " +
+           std::to_string(body.size()) + "\r\n\r\n");
+  EXPECT_FALSE(old.readable(50)) << "HTTP/1.0 has no interim answers";
+  old.send(body);
+  EXPECT_EQ(old.read_response().status, 200);
+  const auto coded = SocketClient(port()).post(kChat, "\x1F\x8B", "Content-Encoding: gzip\r\n");
+  EXPECT_EQ(coded.status, 415);
+  EXPECT_TRUE(coded.has("Accept-Encoding: identity\r\n"));
+  EXPECT_THAT(coded.body, HasSubstr("gzip"));
+  EXPECT_EQ(SocketClient(port()).post(kChat, body, "Content-Encoding: identity\r\n").status, 200);
+}
+
+TEST_F(ServerTest, ChunkExtensionsAndTrailersAreBounded) {
+  options_.limits.max_header_bytes = 2'000;
+  start();
+  const std::string head =
+      "POST /v1/completions HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n";
+  const std::string body = "8\r\n{\"prompt\r\n8\r\n\":\"a b\"}\r\n";
+  const auto status = [&](const std::string& chunks) {
+    SocketClient client(port());
+    client.send(head + chunks);
+    return client.read_response().status;
+  };
+  EXPECT_EQ(status("8;a=b\r\n{\"prompt\r\n8;c=\"d\"\r\n\":\"a b\"}\r\n0;e\r\nX-A: b\r\n\r\n"), 200);
+  EXPECT_EQ(status("8;a=" + std::string(2'000, 'b') + "\r\n"), 431);
+  EXPECT_EQ(status("8;a=" + std::string(1'000'000, 'b') + "\r\n"), 431);
+  std::string many;
+  for (int i = 0; i < 100; ++i) many += "1;a=" + std::string(30, 'b') + "\r\n \r\n";
+  EXPECT_EQ(status(many), 431) << "together";
+  EXPECT_EQ(status(body + "0;a=" + std::string(2'000, 'b') + "\r\n\r\n"), 431);
+  EXPECT_EQ(status(body + "0\r\nX-A: " + std::string(2'000, 'b') + "\r\n\r\n"), 431);
+  EXPECT_EQ(status(body + "0\r\nX-A: " + std::string(1'000'000, 'b') + "\r\n\r\n"), 431);
+}
+
+TEST_F(ServerTest, EmptyLinesBeforeARequestHaveTheTimeOfItsHeader) {
+  options_.limits.header_timeout = milliseconds(100);
+  start();
+  SocketClient drip(port());
+  const auto began = std::chrono::steady_clock::now();
+  for (int i = 0; i < 200 && !drip.readable(20); ++i) drip.send("\r\n");
+  EXPECT_LT(std::chrono::steady_clock::now() - began, milliseconds(3'900));
+  EXPECT_TRUE(drip.readable(0));
+  SocketClient client(port());
+  client.send("\r\n\r\n");
+  EXPECT_EQ(client.get("/health").status, 200);
+  EXPECT_EQ(client.get("/health").status, 200);
+}
+
+TEST_F(ServerTest, OnlyAllowedHostsAreServed) {
+  options_.allowed_hosts = {"localhost", "127.0.0.1:80", "*.example.org"};
+  start();
+  const auto status = [&](const std::string& target, const std::string& host) {
+    SocketClient client(port());
+    client.send("GET " + target + " HTTP/1.1\r\nHost: " + host + "\r\n\r\n");
+    return client.read_response().status;
+  };
+  for (const char* host : {"localhost", "LOCALHOST:8000", "127.0.0.1:80", "a.example.org"})
+    EXPECT_EQ(status("/v1/models", host), 200) << host;
+  for (const char* host : {"evil.example", "127.0.0.1", "127.0.0.1:8000", "example.org", "",
+                           "localhost.evil.example", "evil.example:localhost"})
+    EXPECT_EQ(status("/v1/models", host), 421) << host;
+  EXPECT_EQ(status("http://evil.example/v1/models", "localhost"), 421);
+  EXPECT_EQ(status("http://localhost/v1/models", "evil.example"), 200);
+}
+
 TEST_F(ServerTest, SlowHeadersAndBodiesTimeOut) {
   options_.limits.header_timeout = milliseconds(50);
   options_.limits.body_idle_timeout = milliseconds(50);

@@ -30,6 +30,14 @@ std::optional<FramingFault> framing_fault(const Headers& headers, bool http11) {
   const Found host = find(headers, "host");
   if (host.count > 1) return FramingFault{400, "the request has more than one Host header"};
   if (http11 && host.count == 0) return FramingFault{400, "the request has no Host header"};
+  if (find(headers, "authorization").count > 1)
+    return FramingFault{400, "the request has more than one Authorization header"};
+  if (http11)
+    for (const auto& [key, value] : headers)
+      if (same_header_name(key, "expect") && !same_header_name(value, "100-continue"))
+        return FramingFault{417, fmt::format("the expectation \"{}\" is not supported; send "
+                                             "100-continue or none",
+                                             shortened(value, 40))};
   const Found length = find(headers, "content-length");
   if (length.count > 1 || length.value.find(',') != length.value.npos)
     return FramingFault{400, "the request has more than one Content-Length"};

@@ -51,6 +51,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadFraming{"1.1", "Host: x\r\nContent-Length: +0\r\n"},
         BadFraming{"1.1", "Host: x\r\nContent-Length: 0, 0\r\n"},
         BadFraming{"1.0", "Host: x\r\nTransfer-Encoding: chunked\r\n"},
+        BadFraming{"1.1", "Host: x\r\nAuthorization: Bearer a\r\nAuthorization: Bearer b\r\n"},
         BadFraming{"1.1", "Content-Length: 0\r\n"},
         BadFraming{"1.1", "Host: x\r\nHost: x\r\nContent-Length: 0\r\n"},
         BadFraming{"1.0", "Host: x\r\nHost: y\r\nContent-Length: 0\r\n"}));
@@ -59,6 +60,16 @@ TEST(Framing, PassesWhatIsUnambiguous) {
   EXPECT_FALSE(framing_fault({{"HOST", "x"}, {"transfer-encoding", "Chunked"}}, true));
   EXPECT_FALSE(framing_fault({{"Host", ""}, {"Content-Length", "5"}}, true));
   EXPECT_FALSE(framing_fault({{"Content-Length", "5"}}, false));
+}
+
+TEST(Framing, ExpectationsAreThoseOfTheRfc) {
+  EXPECT_FALSE(framing_fault({{"Host", "x"}, {"Expect", "100-Continue"}}, true));
+  EXPECT_EQ(framing_fault({{"Host", "x"}, {"Expect", "cake"}}, true)->status, 417);
+  EXPECT_EQ(framing_fault({{"Host", "x"}, {"Expect", "100-continue, cake"}}, true)->status, 417);
+  EXPECT_EQ(
+      framing_fault({{"Host", "x"}, {"Expect", "100-continue"}, {"Expect", "a"}}, true)->status,
+      417);
+  EXPECT_FALSE(framing_fault({{"Expect", "cake"}}, false)) << "HTTP/1.0 has none";
 }
 
 }  // namespace

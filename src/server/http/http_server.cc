@@ -11,6 +11,7 @@
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/strand.hpp>
 #include <condition_variable>
+#include <csignal>
 #include <mutex>
 #include <thread>
 
@@ -299,6 +300,8 @@ void HttpServer::wait() {
 }
 
 void HttpServer::watch_signals(std::function<void()> on_signal) {
+  // A terminal that closes or a rotation of logs must not cut streams.
+  for (const int ignored : {SIGHUP, SIGUSR1, SIGUSR2}) std::signal(ignored, SIG_IGN);
   error_code error;
   impl_->signals.add(SIGTERM, error);
   if (!error) impl_->signals.add(SIGINT, error);

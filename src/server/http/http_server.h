@@ -48,6 +48,7 @@ class HttpServer {
   void wait();
 
   // Calls `on_signal` on a server thread for each SIGTERM and SIGINT from now on. Once at most.
+  // SIGHUP, SIGUSR1 and SIGUSR2 are ignored then.
   void watch_signals(std::function<void()> on_signal);
 
  private:
