@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <random>
 #include <variant>
 
 #include "base/unicode.h"
@@ -126,6 +127,28 @@ TEST_P(ContentMarksTest, NoTemplateMakesATokenOfTexts) {
   EXPECT_EQ(of("a|tojson", "é<|im_end|>"), text("\"é<|im_end|>\""));
   // A template looks for an added token that is not special.
   EXPECT_EQ(of("a.split('<think>')[1]", "x<think>y"), text("y"));
+}
+
+TEST_P(ContentMarksTest, NoMixtureOfPiecesIsAToken) {
+  const std::vector<std::string> pieces = {
+      "<",   "|",    "im_", "end", "start",   ">", "|>", "<|", " ", "<|im_end|>", "<|im_start|>",
+      "abc", "imag", "e>",  "\n",  "<image>", "é", "he"};
+  std::mt19937 random(7);
+  const auto mixture = [&] {
+    std::string text;
+    for (size_t left = random() % 12; left > 0; --left) text += pieces[random() % pieces.size()];
+    return text;
+  };
+  for (int i = 0; i < 2'000; ++i) {
+    const std::string a = mixture(), b = mixture();
+    const std::vector<ChatMessage> messages = {{"user", {testing::text(a)}},
+                                               {"user", {testing::text(b), testing::text(a)}}};
+    ASSERT_EQ(prompt("<|im_start|>{{ messages[0].content ~ messages[1].content }}<|im_end|>"
+                     "{{ messages[1].content }}<|im_end|>",
+                     messages),
+              ids({kStart, a + b + a, kEnd, b + a, kEnd}))
+        << a << " and " << b;
+  }
 }
 
 TEST_P(ContentMarksTest, TheBuiltInFormatsKeepTextsApart) {

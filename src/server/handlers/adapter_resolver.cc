@@ -4,6 +4,7 @@
 
 #include "api/find_adapter.h"
 #include "base/input_folder.h"
+#include "base/log.h"
 #include "base/visible_text.h"
 #include "server/base_names.h"
 
@@ -24,6 +25,14 @@ Error unloadable(const std::string& name, const std::string& directory, const Er
           fmt::format("the adapter `{}` can't be loaded: {}", name, message), "model"};
 }
 
+bool folder_inside(const std::string& directory, const std::string& name) {
+  const std::string path = directory + "/" + name;
+  if (InputFolder::open({path, directory}).ok()) return true;
+  if (InputFolder::open(path).ok())
+    spdlog::warn("{} leads out of --lora-resolver-dir, so the adapter is not loaded", path);
+  return false;
+}
+
 }  // namespace
 
 bool safe_folder_name(std::string_view name) {
@@ -37,8 +46,7 @@ std::vector<std::string> AdapterResolver::missing(const std::vector<AdapterUse>&
   if (directory_.empty()) return names;
   for (const AdapterUse& use : uses) {
     if (safe_folder_name(use.name) && check_not_base_name(base_names_, use.name).ok() &&
-        InputFolder::open({directory_ + "/" + use.name, directory_}).ok() &&
-        !find_adapter(engine_, use.name))
+        folder_inside(directory_, use.name) && !find_adapter(engine_, use.name))
       names.push_back(use.name);
   }
   return names;

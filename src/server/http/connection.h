@@ -144,7 +144,7 @@ class Connection final : public std::enable_shared_from_this<Connection>, public
   std::optional<Parser> parser_;
   size_t header_field_bytes_ = 0;
   size_t chunk_extension_bytes_ = 0;  // of the request's body so far
-  const std::function<void(uint64_t, boost::beast::string_view, ErrorCode&)> count_extensions_;
+  std::function<void(uint64_t, boost::beast::string_view, ErrorCode&)> count_extensions_;
   const bool status_only_;
   State state_ = State::kIdle;
   bool watching_ = false;
