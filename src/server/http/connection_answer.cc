@@ -6,6 +6,7 @@
 #include <boost/beast/http/status.hpp>
 #include <ctime>
 
+#include "base/fault.h"
 #include "server/http/connection.h"
 #include "server/openai/errors.h"
 
@@ -128,13 +129,14 @@ void Connection::on_client_left(uint64_t serial, std::function<void()> left) {
     left_ = std::move(left);
 }
 
-// The handler destroyed its exchange. If it has not answered, it never will.
+// The handler destroyed its exchange. If it has not answered, it never will. Other faults than a
+// lack of memory are answered by those who notice them.
 void Connection::abandon(uint64_t serial) {
   if (!answering(serial) || answer_complete_) return;
   if (head_sent_)
     close();
   else
-    respond(serial, error_response(500, "the server dropped the request without an answer"));
+    respond(serial, error_response(out_of_memory()));
 }
 
 bool Connection::hold_outbound(size_t bytes) {

@@ -4,7 +4,6 @@
 #include <boost/beast/http/error.hpp>
 #include <boost/beast/http/read.hpp>
 
-#include "base/fault.h"
 #include "server/http/connection.h"
 #include "server/http/socket_exchange.h"
 #include "server/openai/errors.h"
@@ -23,7 +22,7 @@ struct HandedOver {
   HttpRequest request;
   std::shared_ptr<Exchange> exchange;
 
-  // The exchange answers 500 when it is destroyed.
+  // Without memory, the exchange answers when it is destroyed.
   void run() {
     try {
       handle();
@@ -35,7 +34,10 @@ struct HandedOver {
     try {
       core->handler->handle(std::move(request), exchange);
     } catch (const std::bad_alloc&) {
-      exchange->respond(error_response(out_of_memory()));
+      throw;
+    } catch (const std::exception& e) {
+      spdlog::error("a request failed: {}", e.what());
+      exchange->respond(error_response(500, "the server failed while it read the request"));
     }
   }
 };

@@ -35,7 +35,8 @@ struct HttpResponse {
 
 // Sends the answer to one request. Call either respond() once, or begin_stream(), any number of
 // write() and end_stream(). Calls after the end of the answer, or after the client has
-// disconnected, are ignored. An exchange that is destroyed without an answer responds 500.
+// disconnected, are ignored. An exchange that is destroyed without an answer responds 503:
+// only a lack of memory loses one.
 // Thread-safe.
 class Exchange {
  public:
