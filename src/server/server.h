@@ -130,8 +130,8 @@ class Server {
   void drain();
   // Closes every connection and cancels its requests. Returns when the server's threads have ended.
   void stop();
-  // From now on SIGTERM or SIGINT starts a drain, and a second one stops at once; SIGHUP, SIGUSR1 and
-  // SIGUSR2 have no effect. Once at most.
+  // From now on SIGTERM or SIGINT starts a drain, and a second one stops at once; SIGHUP, SIGUSR1
+  // and SIGUSR2 have no effect. Once at most.
   void watch_signals();
   // Blocks until the server has stopped.
   void run_until_stopped();
