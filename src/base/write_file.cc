@@ -68,7 +68,7 @@ Status write_file_and_folder(const std::string& path, std::string_view text) {
 }
 
 Status write_folder(const std::string& dir, const std::function<Status(const std::string&)>& fill) {
-  const std::string part = dir + ".part", old = dir + ".old";
+  const std::string part = dir + ".part";
   std::error_code fault;
   fs::remove_all(part, fault);
   if (!fault) fs::create_directories(part, fault);
@@ -78,11 +78,17 @@ Status write_folder(const std::string& dir, const std::function<Status(const std
     fs::remove_all(part, fault);
     return filled;
   }
+  return move_folder(part, dir);
+}
+
+Status move_folder(const std::string& from, const std::string& to) {
+  const std::string old = to + ".old";
+  std::error_code fault;
   fs::remove_all(old, fault);
-  if (fs::exists(dir)) fs::rename(dir, old, fault);
-  if (!fault) fs::rename(part, dir, fault);
-  if (fault) return write_error(dir, fault.message());
-  sync_folder(fs::path(dir).parent_path());
+  if (fs::exists(to)) fs::rename(to, old, fault);
+  if (!fault) fs::rename(from, to, fault);
+  if (fault) return write_error(to, fault.message());
+  sync_folder(fs::path(to).parent_path());
   fs::remove_all(old, fault);
   return {};
 }

@@ -22,4 +22,7 @@ Status write_file_and_folder(const std::string& path, std::string_view text);
 Status write_folder(const std::string& dir,
                     const std::function<Status(const std::string& staged)>& fill);
 
+// Renames a folder, so durably as write_folder. What was at `to` is removed.
+Status move_folder(const std::string& from, const std::string& to);
+
 }  // namespace valora

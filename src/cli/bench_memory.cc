@@ -5,7 +5,7 @@
 #include "cli/command.h"
 #include "cli/format.h"
 #include "cli/memory_scenarios.h"
-#include "cli/progress_bar.h"
+#include "cli/progress/progress_bar.h"
 
 namespace valora::cli {
 namespace {

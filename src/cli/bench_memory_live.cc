@@ -8,7 +8,7 @@
 #include "cli/command.h"
 #include "cli/format.h"
 #include "cli/memory_scenarios.h"
-#include "cli/progress_bar.h"
+#include "cli/progress/progress_bar.h"
 #include "engine/serving_engine.h"
 
 namespace valora::cli {

@@ -5,7 +5,7 @@
 #include "bench/ops/report.h"
 #include "cli/command.h"
 #include "cli/format.h"
-#include "cli/progress_bar.h"
+#include "cli/progress/progress_bar.h"
 #include "kernels/cpu/isa/isa.h"
 #include "kernels/tiles/find_tiles.h"
 

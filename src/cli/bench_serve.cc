@@ -7,7 +7,7 @@
 #include "bench/serve/serve_bench.h"
 #include "cli/command.h"
 #include "cli/format.h"
-#include "cli/progress_bar.h"
+#include "cli/progress/progress_bar.h"
 
 namespace valora::cli {
 namespace {

@@ -11,6 +11,9 @@
 
 namespace valora::cli {
 
+// The exit status of fuse and eval if a task is below its floor.
+inline constexpr int kFloorMissed = 3;
+
 // Prints "error: …" to stderr and returns the exit status.
 int fail(const Error& error);
 

@@ -14,8 +14,9 @@
 #include "cli/command.h"
 #include "cli/eval_report.h"
 #include "cli/format.h"
-#include "cli/progress_bar.h"
+#include "cli/progress/progress_bar.h"
 #include "engine/serving_engine.h"
+#include "generator/answer_lengths.h"
 #include "generator/data/datasets.h"
 #include "generator/data/manifest.h"
 #include "generator/teacher.h"
@@ -105,62 +106,85 @@ Result<std::unique_ptr<ServingEngine>> start_engine(Flags& flags,
   return engine;
 }
 
-// The task's validation data, or the validation part of its teacher's data.
-Result<std::vector<Sample>> validation_samples(GeneratorTask& task, Engine& engine) {
-  if (task.validation) return generator::read_samples(*task.validation, task);
-  ProgressBar bar;
-  generator::TeacherOptions options;
-  options.progress = [&](int done, int total) {
-    bar.show(done, total, task.name + ": labels by its teacher");
-  };
-  VALORA_TRY(data, generator::ask_teacher(task, &engine, options));
-  if (data.validation.empty())
-    return invalid(task.where + ": task " + task.name +
-                   " has no validation data, and its teacher gave none; add \"validation\"");
-  return std::move(data.validation);
-}
-
-// If the task lists no labels, those of its training data are used.
-Status settle_labels(GeneratorTask& task) {
-  if (task.type != generator::TaskType::kClassification || !task.labels.empty() || !task.train)
-    return {};
+// A classification that lists no labels has those of its training data. Returns what {labels} in
+// the question stands for; empty: the task's labels.
+Result<std::vector<std::string>> settle_labels(GeneratorTask& task) {
+  const bool classifies = task.type == generator::TaskType::kClassification;
+  const bool asks = generator::question_template(task).find("{labels}") != std::string::npos;
+  if (!task.labels.empty() || !task.train || (!classifies && !asks))
+    return std::vector<std::string>();
   VALORA_TRY(train, generator::read_samples(*task.train, task));
-  VALORA_TRY(labels, generator::labels_of(task, train));
-  task.labels = std::move(labels);
-  return {};
-}
-
-Result<TaskResult> examine(const Flags& flags, Engine& engine, const Exam& exam,
-                           std::vector<Sample> samples) {
-  VALORA_CHECK(generator::apply_templates(exam.task, samples));
-  ProgressBar bar;
-  generator::EvaluationOptions options;
-  options.adapter = exam.adapter;
-  options.use_head = !flags.no_head;
-  options.concurrency = flags.concurrency;
-  VALORA_TRY(constraint, constraint_of(flags.form));
-  options.constraint = std::move(constraint);
-  options.progress = [&](int done, int total) { bar.show(done, total, exam.task.name); };
-  VALORA_TRY(evaluation, generator::evaluate(engine, exam.task, samples, options));
-  return TaskResult{exam.task, exam.adapter, std::move(samples), std::move(evaluation)};
-}
-
-// Runs the task with each of its models.
-Status evaluate_task(const Flags& flags, const Manifest& manifest, Engine& engine,
-                     GeneratorTask task, std::vector<TaskResult>& results) {
-  VALORA_CHECK(settle_labels(task));
-  VALORA_TRY(samples, validation_samples(task, engine));
-  if (flags.limit && samples.size() > static_cast<size_t>(*flags.limit))
-    samples.resize(static_cast<size_t>(*flags.limit));
-  VALORA_TRY(exams, exams_of(flags, manifest, task));
-  for (const Exam& exam : exams) {
-    VALORA_TRY(result, examine(flags, engine, exam, samples));
-    results.push_back(std::move(result));
+  if (classifies) {
+    VALORA_TRY(labels, generator::labels_of(task, train));
+    task.labels = std::move(labels);
   }
-  return {};
+  return generator::question_labels(task, train);
 }
 
-Status evaluate_all(Flags& flags) {
+// The evaluation of all tasks.
+class Examination {
+ public:
+  Examination(const Flags& flags, const Manifest& manifest, Engine& engine)
+      : flags_(flags), manifest_(manifest), engine_(engine) {}
+
+  // Runs the task with each of its models.
+  Status run(GeneratorTask task) {
+    VALORA_TRY(labels, settle_labels(task));
+    VALORA_TRY(samples, validation_samples(task));
+    if (flags_.limit && samples.size() > static_cast<size_t>(*flags_.limit))
+      samples.resize(static_cast<size_t>(*flags_.limit));
+    VALORA_TRY(exams, exams_of(flags_, manifest_, task));
+    for (const Exam& exam : exams) {
+      std::vector<Sample> asked = samples;
+      VALORA_CHECK(generator::apply_templates(exam.task, asked, labels));
+      const bool in_text = !task.head || flags_.no_head;
+      if (in_text && &exam == &exams.front())
+        VALORA_CHECK(generator::check_answer_lengths(engine_, exam.task, asked, "validation"));
+      VALORA_TRY(result, examine(exam, std::move(asked)));
+      results_.push_back(std::move(result));
+    }
+    bar_.clear();
+    return {};
+  }
+
+  const std::vector<TaskResult>& results() const { return results_; }
+
+ private:
+  // The task's validation data, or the validation part of its teacher's data.
+  Result<std::vector<Sample>> validation_samples(GeneratorTask& task) {
+    if (task.validation) return generator::read_samples(*task.validation, task);
+    generator::TeacherOptions options;
+    options.progress = [&](int done, int total) {
+      bar_.show(done, total, task.name + ": labels by its teacher");
+    };
+    VALORA_TRY(data, generator::ask_teacher(task, &engine_, options));
+    if (data.validation.empty())
+      return invalid(task.where + ": task " + task.name +
+                     " has no validation data, and its teacher gave none; add \"validation\"");
+    return std::move(data.validation);
+  }
+
+  Result<TaskResult> examine(const Exam& exam, std::vector<Sample> samples) {
+    generator::EvaluationOptions options;
+    options.adapter = exam.adapter;
+    options.use_head = !flags_.no_head;
+    options.concurrency = flags_.concurrency;
+    VALORA_TRY(constraint, constraint_of(flags_.form));
+    options.constraint = std::move(constraint);
+    options.progress = [&](int done, int total) { bar_.show(done, total, exam.task.name); };
+    VALORA_TRY(evaluation, generator::evaluate(engine_, exam.task, samples, options));
+    return TaskResult{exam.task, exam.adapter, std::move(samples), std::move(evaluation)};
+  }
+
+  const Flags& flags_;
+  const Manifest& manifest_;
+  Engine& engine_;
+  ProgressBar bar_;
+  std::vector<TaskResult> results_;
+};
+
+// Returns the exit status.
+Result<int> evaluate_all(Flags& flags) {
   VALORA_CHECK(check(flags));
   VALORA_TRY(tasks, chosen_tasks(flags.tasks, flags.names));
   Manifest manifest;
@@ -170,20 +194,20 @@ Status evaluate_all(Flags& flags) {
   }
   VALORA_TRY(adapters, adapters_of(flags, manifest, tasks));
   VALORA_TRY(engine, start_engine(flags, adapters));
-  std::vector<TaskResult> results;
-  for (const GeneratorTask& task : tasks)
-    VALORA_CHECK(evaluate_task(flags, manifest, *engine, task, results));
+  Examination examination(flags, manifest, *engine);
+  for (const GeneratorTask& task : tasks) VALORA_CHECK(examination.run(task));
+  const std::vector<TaskResult>& results = examination.results();
   if (!flags.predictions.empty()) VALORA_CHECK(write_predictions(flags.predictions, results));
   if (flags.json)
     print_json(eval_json(engine->model(), results));
   else
     std::cout << eval_text(results);
-  return {};
+  return misses_a_floor(results) ? kFloorMissed : 0;
 }
 
 int run_eval(Flags& flags) {
-  const Status status = evaluate_all(flags);
-  return status.ok() ? 0 : fail(status.error());
+  const auto status = evaluate_all(flags);
+  return status.ok() ? *status : fail(status.error());
 }
 
 }  // namespace
@@ -192,7 +216,9 @@ void add_eval(Command app, std::function<int()>& run) {
   auto flags = std::make_shared<Flags>();
   Command c = app.add_subcommand(
       "eval",
-      "Measure the accuracy of the base model and adapters on tasks, through the serving engine");
+      "Measure the accuracy of the base model and adapters on tasks, through the serving engine. "
+      "Exit status: 0; 3 if a task is below its floor (the base model's count only if it alone is "
+      "measured); 1 after an error");
   add_engine_flags(c, flags->engine);
   c.add_option("--tasks", flags->tasks, "Tasks file (docs/tasks.md)").required();
   c.add_option("--task", flags->names, "Run only these tasks of the file");

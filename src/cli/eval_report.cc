@@ -69,10 +69,13 @@ std::string table_text(const std::vector<std::vector<std::string>>& rows, size_t
   return text;
 }
 
+bool is_below(const TaskResult& r) {
+  return r.task.floor && r.evaluation.score.value < *r.task.floor;
+}
+
 std::string floor_text(const TaskResult& r) {
   if (!r.task.floor) return "-";
-  return fmt::format("{:.3f}{}", *r.task.floor,
-                     r.evaluation.score.value < *r.task.floor ? " (below)" : "");
+  return fmt::format("{:.3f}{}", *r.task.floor, is_below(r) ? " (below)" : "");
 }
 
 std::string confusion_matrix(const ConfusionTable& table) {
@@ -147,6 +150,14 @@ Json prediction_json(const TaskResult& r, size_t i) {
 }
 
 }  // namespace
+
+bool misses_a_floor(const std::vector<TaskResult>& results) {
+  const bool adapters = std::ranges::any_of(
+      results, [](const TaskResult& result) { return !result.adapter.empty(); });
+  return std::ranges::any_of(results, [&](const TaskResult& result) {
+    return is_below(result) && (!adapters || !result.adapter.empty());
+  });
+}
 
 std::string eval_text(const std::vector<TaskResult>& results) {
   std::vector<std::vector<std::string>> rows(

@@ -18,6 +18,8 @@ struct TaskResult {
   generator::Evaluation evaluation;
 };
 
+// Whether a task is below its floor. The base model counts only if no adapter was measured.
+bool misses_a_floor(const std::vector<TaskResult>& results);
 std::string eval_text(const std::vector<TaskResult>& results);
 Json eval_json(const ModelCard& model, const std::vector<TaskResult>& results);
 // One JSON line per sample: {"task", "adapter", "origin", "question", "answer", "labels", "boxes",

@@ -9,7 +9,7 @@
 
 #include "bench/trace/simulated_trace.h"
 #include "cli/adapters_at_start.h"
-#include "cli/runs_progress.h"
+#include "cli/progress/runs_progress.h"
 #include "cli/trace_live.h"
 #include "scheduler/cost_file.h"
 

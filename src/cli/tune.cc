@@ -10,7 +10,7 @@
 #include "base/file.h"
 #include "cli/command.h"
 #include "cli/named_option.h"
-#include "cli/progress_bar.h"
+#include "cli/progress/progress_bar.h"
 #include "cli/tune_costs.h"
 #include "engine/dtype.h"
 #include "kernels/cpu/isa/isa.h"

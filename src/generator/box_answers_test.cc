@@ -31,5 +31,21 @@ TEST(BoxAnswers, TheEngineReadsWhatTrainingWrites) {
   }
 }
 
+// An answer that max_tokens cuts has the same boxes for the metrics as for a client.
+TEST(BoxAnswers, ACutAnswerIsReadAsServed) {
+  const std::vector<LabelledBox> boxes = {{"car", {0.1, 0.25, 0.5, 1}}, {"car", {0, 0, 0.5, 0.5}}};
+  for (const BoxFormat& format : {BoxFormat{100, true}, BoxFormat{100, false}}) {
+    const std::string whole = write_boxes(boxes, format);
+    for (size_t length = 0; length <= whole.size(); ++length) {
+      const std::string answer = whole.substr(0, length);
+      const auto shape = box_shape({format.scale, format.labels}, {200, 400});
+      std::string text = shape->push(answer);
+      text += shape->finish();
+      EXPECT_EQ(read_boxes(answer, format).size(), parse_json(text, "the answer")->size())
+          << answer;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace valora::generator

@@ -4,8 +4,12 @@
 #include <memory>
 #include <mutex>
 
+#include "generator/stopped.h"
+
 namespace valora::generator {
 namespace {
+
+constexpr int kNoRequest = -1;  // the index of a failure that is of no request
 
 // State shared by the sinks of one call.
 class Round {
@@ -29,6 +33,7 @@ class Round {
     if (!failure_) failure_ = {index, error};
     changed_.notify_all();
   }
+  void stop() { failed(kNoRequest, stopped()); }
   void sink_gone() {
     const std::lock_guard lock(mutex_);
     --sinks_;
@@ -112,6 +117,7 @@ Result<RequestHandle> submit(Engine& engine, const EngineRequests& requests,
 Result<std::vector<EngineAnswer>> ask_all(Engine& engine, const EngineRequests& requests) {
   if (requests.concurrency < 1) return invalid("the concurrency must be at least 1");
   const auto round = std::make_shared<Round>(requests.count);
+  const std::stop_callback on_stop(requests.stop, [&round] { round->stop(); });
   std::vector<RequestHandle> handles;
   for (int i = 0; i < requests.count && round->wait(requests.concurrency - 1, requests.progress);
        ++i) {
@@ -124,6 +130,8 @@ Result<std::vector<EngineAnswer>> ask_all(Engine& engine, const EngineRequests& 
   if (!round->wait(0, requests.progress))
     for (const RequestHandle handle : handles) engine.cancel(handle);
   round->wait_for_sinks();
+  if (const auto& failure = round->failure(); failure && failure->index == kNoRequest)
+    return failure->error;
   if (const auto& failure = round->failure())
     return Error{
         failure->error.code, requests.name(failure->index) + ": " + failure->error.message, {}};

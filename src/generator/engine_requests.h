@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -26,11 +27,12 @@ struct EngineRequests {
   std::function<Result<GenerateRequest>(int)> make;
   std::function<std::string(int)> name;               // of a request, for errors
   std::function<void(int done, int total)> progress;  // called on the caller's thread
+  std::stop_token stop;
 };
 
 // The answers in the requests' order. The first failing request ends the call with an error that
-// names it; requests in flight are cancelled. When this returns, the engine has released every
-// sink.
+// names it, and a requested stop with kCancelled; requests in flight are cancelled. When this
+// returns, the engine has released every sink.
 Result<std::vector<EngineAnswer>> ask_all(Engine& engine, const EngineRequests& requests);
 
 }  // namespace valora::generator

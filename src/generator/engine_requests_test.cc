@@ -75,6 +75,22 @@ TEST(EngineRequests, AFailureCancelsTheOthersAndWaitsForThem) {
   EXPECT_LE(engine.requests().size(), 9u);
 }
 
+TEST(EngineRequests, AStopCancelsWhatIsUnderWay) {
+  FakeEngine engine({.script = echo, .newest_first = {{.total = 100, .patience = 4}}});
+  auto requests = numbered(100, 4);
+  std::stop_source stop;
+  requests.stop = stop.get_token();
+  requests.progress = [&](int done, int) {
+    if (done >= 3) stop.request_stop();
+  };
+  const auto answers = ask_all(engine, requests);
+  ASSERT_FALSE(answers.ok());
+  EXPECT_EQ(answers.error().code, ErrorCode::kCancelled);
+  EXPECT_EQ(answers.error().message, "stopped by a signal");
+  EXPECT_EQ(engine.held_sinks(), 0u);
+  EXPECT_LE(engine.requests().size(), 20u);
+}
+
 TEST(EngineRequests, WhatCannotBeSubmittedEndsItToo) {
   const auto script = [](const GenerateRequest& request) {
     if (text_of(request.prompt) != "3") return echo(request);

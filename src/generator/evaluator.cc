@@ -79,6 +79,7 @@ Result<Evaluation> evaluate(Engine& engine, const Task& task, std::span<const Sa
   };
   requests.name = [&](int i) { return samples[i].origin; };
   requests.progress = options.progress;
+  requests.stop = options.stop;
 
   const auto begin = std::chrono::steady_clock::now();
   VALORA_TRY(answers, ask_all(engine, requests));

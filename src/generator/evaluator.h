@@ -5,6 +5,7 @@
 #include <functional>
 #include <optional>
 #include <span>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,7 @@ struct EvaluationOptions {
   // Of every answer. kInvalidArgument if a head answers.
   std::optional<AnswerConstraint> constraint;
   std::function<void(int done, int total)> progress;
+  std::stop_token stop;  // ends the evaluation with kCancelled
 };
 
 struct Evaluation {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,7 @@ struct TeacherOptions {
   // Before the first retry. Each later one waits twice as long, at most 30 s.
   double retry_seconds = 0.5;
   std::function<void(int done, int total)> progress;
+  std::stop_token stop;  // ends the questions with kCancelled
 };
 
 // asked = kept + unsure + foreign + empty.

@@ -8,17 +8,23 @@ import signal
 import subprocess
 import time
 
-import numpy as np
 import peft
 import pytest
-from PIL import Image
 from safetensors.torch import load_file, save_file
 
 import checkpoints
+from fusing import (
+    COLOURS,
+    MODEL,
+    bytes_of,
+    command,
+    fuse,
+    report_of,
+    strip_times,
+    write_task,
+    write_tasks,
+)
 from programs import find_program
-
-COLOURS = {"red": (230, 30, 30), "green": (30, 200, 40), "blue": (40, 40, 230)}
-MODEL = "vl-grouped-tied"
 
 
 @pytest.fixture(scope="session")
@@ -26,54 +32,9 @@ def model(tmp_path_factory):
     return checkpoints.save_model(checkpoints.make_model(MODEL), tmp_path_factory.mktemp("model") / MODEL)
 
 
-def draw(folder, name, colour, rng):
-    pixels = np.clip(np.array(COLOURS[colour]) + rng.normal(0, 20, (56, 56, 3)), 0, 255).astype(np.uint8)
-    Image.fromarray(pixels).save(folder / name)
-
-
-def write_task(root, name, count=24, seed=0, answer=lambda colour: colour):
-    """Single-colour pictures with a question. The answers are the colours' names, mapped by `answer`."""
-    lines = {"train": [], "validation": []}
-    rng = np.random.default_rng(seed)
-    for part, amount in (("train", count), ("validation", 9)):
-        for i in range(amount):
-            colour = list(COLOURS)[i % 3]
-            picture = f"{name}-{part}-{i}.png"
-            draw(root, picture, colour, rng)
-            lines[part].append(json.dumps({"image": picture, "label": answer(colour)}))
-        (root / f"{name}-{part}.jsonl").write_text("\n".join(lines[part]) + "\n")
-    return {"name": name, "type": "classification", "train": f"{name}-train.jsonl", "validation": f"{name}-validation.jsonl",
-            "metric": "top1", "question": f"Which colour is it ({name})?"}
-
-
 @pytest.fixture
 def root(tmp_path):
     return tmp_path
-
-
-def write_tasks(root, tasks):
-    (root / "tasks.json").write_text(json.dumps({"tasks": tasks}, indent=1))
-    return root / "tasks.json"
-
-
-OPTIONS = {"steps": 12, "batch": 6, "learning-rate": 0.01, "rank": 4, "threads": 1, "dtype": "float32", "checkpoint-every": 2}
-
-
-def command(model, tasks, output, *flags, **options):
-    options = OPTIONS | {name.replace("_", "-"): value for name, value in options.items()}
-    return [find_program("valora"), "--log-level", "error", "fuse", "--model", str(model), "--tasks", str(tasks), "--output", str(output),
-            *flags, *(f"--{name}={value}" for name, value in options.items())]
-
-
-def fuse(model, tasks, output, *flags, check=True, preexec=None, **options):
-    done = subprocess.run(command(model, tasks, output, *flags, **options), capture_output=True, text=True, timeout=300, preexec_fn=preexec)
-    if check:
-        assert done.returncode == 0, done.stderr
-    return done
-
-
-def report_of(output):
-    return json.loads((output / "report.json").read_text())
 
 
 def test_tasks_without_floors_share_one_adapter(model, root):
@@ -128,10 +89,11 @@ def test_a_higher_rank_goes_on_from_what_was_learnt(model, root):
     first, second = write_task(root, "first", count=30, seed=3) | question, write_task(root, "second", count=30, seed=4) | question | {"floor": 0.5}
     samples = [json.loads(line) for line in (root / second["validation"]).read_text().splitlines()]
     (root / second["validation"]).write_text("\n".join(json.dumps(s | {"label": names[s["label"]]}) for s in samples) + "\n")
-    fuse(model, write_tasks(root, [first, second]), root / "out", steps=60, rank="4,8")
+    fuse(model, write_tasks(root, [first, second]), root / "out", steps=60, rank="4,8", status=3)
     steps = report_of(root / "out")["steps"]
-    assert [(s["task"], s["adapter"], s["rank"], s["kept"]) for s in steps[:4]] == [
-        ("first", "adapter-1", 4, True), ("second", "adapter-1", 4, False), ("second", "adapter-1", 8, False), ("second", "adapter-2", 4, False)]
+    assert [(s["task"], s["adapter"], s["rank"]) for s in steps] == [
+        ("first", "adapter-1", 4), ("second", "adapter-1", 4), ("second", "adapter-1", 8), ("second", "adapter-2", 4), ("second", "adapter-2", 8)]
+    assert [s["kept"] for s in steps[:3]] == [True, False, False] and sum(s["kept"] for s in steps[3:]) == 1
     for grown in steps[1:3]:
         assert grown["first_loss"] < steps[0]["first_loss"] / 4 and grown["accuracies"]["first"] > 0.8, grown
 
@@ -155,16 +117,20 @@ def test_an_adapter_teaches_another(model, root):
 
 def test_a_floor_that_nothing_reaches_is_said(model, root):
     tasks = write_tasks(root, [write_task(root, "first", seed=5) | {"floor": 1.0}])
-    fuse(model, tasks, root / "out", steps=1, rank="2,4")
+    done = fuse(model, tasks, root / "out", steps=1, rank="2,4", status=3)
     report = report_of(root / "out")
-    assert [s["rank"] for s in report["steps"][:2]] == [2, 4] and not report["steps"][0]["kept"] and not report["steps"][1]["kept"]
-    assert report["steps"][2]["kept"] and "below its floor" in report["steps"][2]["why"]
-    assert report["adapters"][0]["below_floor"] == ["first"]
+    assert [s["rank"] for s in report["steps"]] == [2, 4], "each attempt once"
+    kept, = [s for s in report["steps"] if s["kept"]]
+    assert "below its floor" in kept["why"] and kept["seconds"] > 0
+    assert kept["accuracies"]["first"] == max(s["accuracies"]["first"] for s in report["steps"])
+    assert report["adapters"][0]["below_floor"] == ["first"] and report["adapters"][0]["rank"] == kept["rank"]
+    assert report["seconds"] == pytest.approx(sum(s["seconds"] + s["evaluation_seconds"] for s in report["steps"]))
+    assert done.stdout.count("kept below its floor") == 1 and "BELOW ITS FLOOR" in done.stdout
 
 
 def test_training_stops_where_nothing_gets_better(model, root):
     tasks = write_tasks(root, [write_task(root, "first", seed=11)])
-    fuse(model, tasks, root / "out", evaluate_every=2, patience=2, learning_rate=0)
+    fuse(model, tasks, root / "out", evaluate_every=2, patience=2, learning_rate=1e-12)
     assert report_of(root / "out")["steps"][0]["steps"] == 6  # the first evaluation, and two that were no better
 
 
@@ -173,7 +139,7 @@ def test_the_order_is_as_asked(model, root):
     path = write_tasks(root, tasks)
     first = {}
     for order in ("given", "hardest", "random"):
-        fuse(model, path, root / order, steps=1, order=order)
+        fuse(model, path, root / order, steps=1, order=order, status=None)
         first[order] = list(dict.fromkeys(s["task"] for s in report_of(root / order)["steps"]))
     assert first["given"] == ["easy", "hard", "middle"]
     assert first["hardest"] == ["hard", "middle", "easy"]
@@ -190,16 +156,6 @@ def test_first_fit_tries_every_adapter(model, root):
     assert [a["tasks"] for a in report_of(root / "out")["adapters"]] == [["first", "third"], ["second"]]
 
 
-def bytes_of(output):
-    return {p.relative_to(output): p.read_bytes() for p in sorted((output / "adapters").rglob("*")) if p.is_file()}
-
-
-def strip_times(report):
-    for step in report["steps"]:
-        step["seconds"] = step["evaluation_seconds"] = 0
-    return report | {"seconds": 0, "peak_bytes": 0}
-
-
 def test_other_floors_train_only_what_is_new(model, root):
     """Results of an earlier run are reused: with lower floors all tasks fit one adapter, with the first run's figures."""
     first = write_task(root, "first", count=30, seed=3)
@@ -210,7 +166,8 @@ def test_other_floors_train_only_what_is_new(model, root):
     fuse(model, write_tasks(root, [first | question, second | question]), root / "out", steps=60)
     loose = report_of(root / "out")
     assert [a["tasks"] for a in loose["adapters"]] == [["first", "second"]]
-    assert [p.name for p in (root / "out" / "adapters").iterdir()] == ["adapter-1"]
+    assert [p.name for p in (root / "out" / "adapters").iterdir()] == ["adapter-1-r2"], "written beside the old one"
+    assert loose["adapters"][0]["name"] == "adapter-1" and loose["adapters"][0]["path"] == "adapters/adapter-1-r2"
     for before, after in zip(strict["steps"], loose["steps"]):
         assert (before["accuracies"], before["seconds"]) == (after["accuracies"], after["seconds"])
 
@@ -232,14 +189,14 @@ def test_killed_at_any_point_it_goes_on(model, root):
 def test_another_run_in_the_same_folder_is_refused(model, root):
     tasks = write_tasks(root, [write_task(root, "first", seed=8)])
     fuse(model, tasks, root / "out", steps=2)
-    done = fuse(model, tasks, root / "out", check=False, steps=3)
-    assert done.returncode == 1 and "state.json is of another model or training" in done.stderr and "--restart" in done.stderr
+    done = fuse(model, tasks, root / "out", status=1, steps=3)
+    assert "state.json is of another model or training" in done.stderr and "--restart" in done.stderr
     fuse(model, tasks, root / "out", "--restart", steps=3)
     other = shutil.copytree(model, root / "other")
     weights = load_file(other / "model.safetensors")
     save_file({name: tensor * 1.01 for name, tensor in weights.items()}, other / "model.safetensors", {"format": "pt"})
-    done = fuse(other, tasks, root / "out", check=False, steps=3)
-    assert done.returncode == 1 and "is of another model" in done.stderr, "one of the same shapes, but trained apart"
+    done = fuse(other, tasks, root / "out", status=1, steps=3)
+    assert "is of another model" in done.stderr, "one of the same shapes, but trained apart"
 
 
 def spoil(root, name, line, change):
@@ -259,8 +216,8 @@ def test_bad_data_is_named(model, root, change, message):
     task = write_task(root, "first", seed=9)
     (root / "broken.png").write_bytes(b"\x89PNG\r\n\x1a\nnothing")
     spoil(root, "first", 5, change)
-    done = fuse(model, write_tasks(root, [task]), root / "out", check=False)
-    assert done.returncode == 1 and message in done.stderr, done.stderr
+    done = fuse(model, write_tasks(root, [task]), root / "out", status=1)
+    assert message in done.stderr, done.stderr
     assert not (root / "out" / "manifest.json").exists()
 
 
@@ -272,8 +229,8 @@ def test_a_full_disk_is_said_and_leaves_nothing_half(model, root):
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (8192, 8192))
 
-    done = fuse(model, tasks, root / "out", check=False, preexec=limit)
-    assert done.returncode == 1 and "cannot be written: File too large" in done.stderr, done.stderr
+    done = fuse(model, tasks, root / "out", status=1, preexec=limit)
+    assert "cannot be written: File too large" in done.stderr, done.stderr
     left = [p for p in (root / "out").rglob("*") if p.is_file()]
     assert all(p.name == "state.json" for p in left), left
     fuse(model, tasks, root / "out")  # with enough space the run continues

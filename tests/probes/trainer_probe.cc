@@ -46,22 +46,26 @@ TrainingOptions read_options(const Json& json) {
   return o;
 }
 
-Result<ExampleRequest> read_sample(const Json& json, size_t index) {
+// heads: those of the adapter.
+Result<ExampleRequest> read_sample(const Json& json, size_t index, const Json& heads) {
   VALORA_TRY(request, probe::read_request(json));
-  ExampleRequest sample{"sample " + std::to_string(index), std::move(request.prompt)};
+  ExampleRequest sample{"sample " + std::to_string(index),
+                        [prompt = std::move(request.prompt)] { return Result<Prompt>(prompt); }};
   if (json.contains("answer")) sample.answer = json.at("answer").get<std::string>();
   read(json, "weight", sample.weight);
-  if (json.contains("trained_head")) sample.head = json.at("trained_head").get<int>();
+  if (json.contains("trained_head"))
+    sample.head = heads.at(json.at("trained_head").get<size_t>()).at("name").get<std::string>();
   read(json, "labels", sample.labels);
   return sample;
 }
 
 Result<std::vector<TrainingSource>> read_sources(const Json& json, const TrainableModel& model) {
   std::vector<TrainingSource> sources;
-  for (const Json& source : json) {
+  const Json heads = json.value("heads", Json::array());
+  for (const Json& source : json.at("sources")) {
     std::vector<ExampleRequest> requests;
     for (const Json& sample : source.at("samples")) {
-      VALORA_TRY(request, read_sample(sample, requests.size()));
+      VALORA_TRY(request, read_sample(sample, requests.size(), heads));
       requests.push_back(std::move(request));
     }
     VALORA_TRY(examples, model.examples(std::move(requests), 1));
@@ -103,7 +107,7 @@ Result<Json> run(const Json& json) {
     VALORA_TRY(spec, adapters::read_adapter(json.at("init"), modules, {}));
     VALORA_CHECK(parameters.assign(spec, modules));
   }
-  VALORA_TRY(sources, read_sources(json.at("sources"), *model));
+  VALORA_TRY(sources, read_sources(json, *model));
   Json answer{{"losses", Json::array()},
               {"norms", Json::array()},
               {"rates", Json::array()},

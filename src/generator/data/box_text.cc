@@ -14,6 +14,7 @@ namespace valora::generator {
 namespace {
 
 constexpr std::string_view kRef = "<ref>", kRefEnd = "</ref>";
+constexpr std::string_view kBox = "<box>", kBoxEnd = "</box>";
 
 // One side of a box in units, at least one unit long.
 std::pair<int, int> units(double low, double high, int scale) {
@@ -55,10 +56,16 @@ class BoxReader {
     // A label may contain "<", but not "<ref>".
     const bool is_closed = closed != rest_.npos &&
                            rest_.substr(0, closed).find(kRef) == rest_.npos &&
-                           rest_.substr(0, closed).find("<box>") == rest_.npos;
+                           rest_.substr(0, closed).find(kBox) == rest_.npos;
     std::string text(rest_.substr(0, is_closed ? closed : end));
     rest_.remove_prefix(is_closed ? closed + kRefEnd.size() : end);
     return text;
+  }
+
+  // Whether the answer was cut within the "</box>" that is due here.
+  bool is_cut() {
+    space();
+    return kBoxEnd.substr(0, kBoxEnd.size() - 1).starts_with(rest_);
   }
 
   // "[x0,y0,x1,y1]" or "(x0,y0),(x1,y1)". White space and a missing comma between the corners are
@@ -130,10 +137,15 @@ std::vector<LabelledBox> read_boxes(const std::string& answer, const BoxFormat& 
   std::vector<LabelledBox> boxes;
   std::string label;
   BoxReader reader(answer);
+  bool tagged = false;  // the next box follows "<box>"
   while (!reader.at_end()) {
     if (reader.take(kRef)) {
       label = reader.label();
+    } else if (reader.take(kBox)) {
+      tagged = true;
     } else if (const auto numbers = reader.box()) {
+      if (tagged && reader.is_cut()) break;
+      tagged = false;
       const auto share = [&](int i) { return std::clamp((*numbers)[i] / format.scale, 0.0, 1.0); };
       const Box box{share(0), share(1), share(2), share(3)};
       if (box.x0 < box.x1 && box.y0 < box.y1) boxes.push_back({label, box});

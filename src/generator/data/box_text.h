@@ -14,7 +14,8 @@ namespace valora::generator {
 // units of 1 / scale, rounded so that x0 < x1 and y0 < y1.
 std::string write_boxes(const std::vector<LabelledBox>& boxes, const BoxFormat& format);
 // The boxes that can be read from an answer, in its order. Other text is ignored, boxes without an
-// area are dropped, corners outside the picture are moved to its edge. Both forms are read,
+// area and one that the end of the answer cuts are dropped, as in serving, and corners outside the
+// picture are moved to its edge. Both forms are read,
 // whatever the format. A box's label is that of the <ref> before it, if any.
 std::vector<LabelledBox> read_boxes(const std::string& answer, const BoxFormat& format);
 double overlap(const Box& a, const Box& b);  // intersection over union

@@ -80,6 +80,13 @@ TEST(ReadBoxes, ForgivesForgottenTags) {
   EXPECT_EQ(boxes[1].label, "dog");
 }
 
+TEST(ReadBoxes, LeavesOutWhatWasCut) {
+  const std::string first = "<ref>car</ref><box>(1,2),(3,4)</box>";
+  for (const char* rest : {"<box>(5,6),(7,8)", "<box>(5,6),(7,8)</bo", "<box>(5,6),(7,", "<bo"})
+    EXPECT_EQ(read_boxes(first + rest, kHundredths).size(), 1u) << rest;
+  EXPECT_EQ(read_boxes(first + "(5,6),(7,8)", kHundredths).size(), 2u) << "whole without tags";
+}
+
 TEST(ReadBoxes, MovesCornersToTheEdgeAndLeavesOutWhatHasNoArea) {
   const auto boxes =
       read_boxes("[-5,10,250,1000000][30,30,20,40][5,5,5,9][120,0,130,10][10,20,30]", kPlain);

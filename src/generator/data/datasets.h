@@ -20,16 +20,27 @@ Result<std::vector<Sample>> read_unlabelled(const DataSource& given, const Task&
 
 // Gives every sample its question (its own, otherwise the task's template) and its answer (from
 // labels, boxes or text), in the form that the language model is trained with and asked (VaLoRA
-// Appendix B). {labels} is filled with labels_of(task, samples): if the task names no labels, set
-// those of its training data first, so that all samples get the same question. {label} is filled
-// with the labels of the sample's boxes, or the task's if it has no box. A sample without an answer
+// Appendix B). {label} is filled with the labels of the sample's boxes, or the task's if it has no
+// box. labels: of {labels}; empty: question_labels(task, samples). A sample without an answer
 // (read_unlabelled) gets none.
-Status apply_templates(const Task& task, std::vector<Sample>& samples);
+Status apply_templates(const Task& task, std::vector<Sample>& samples,
+                       const std::vector<std::string>& labels = {});
+// What {labels} stands for: labels_of(task, samples), of the training samples if the task names no
+// labels, so that all samples get the same question. Empty if the question has no {labels}.
+Result<std::vector<std::string>> question_labels(const Task& task,
+                                                 const std::vector<Sample>& samples);
 // The question of samples without their own: the task's template, or its type's. Empty for question
 // answering without a template.
 std::string question_template(const Task& task);
+// The question that a client asks to be answered as these samples are, before apply_templates: the
+// samples' one if they share it. Otherwise the task's template with {labels} filled in, where
+// {label} stands for what is sought; empty if every sample has its own.
+Result<std::string> common_question(const Task& task, const std::vector<Sample>& samples);
 // The labels of a classification: the task's, or those of its samples (or their boxes), sorted.
 // kInvalidArgument if there are none.
 Result<std::vector<std::string>> labels_of(const Task& task, const std::vector<Sample>& samples);
+// The labels that answers or boxes can have, by the task and its training samples. Empty if they
+// are not known: expressions of grounding are not labels, except for COCO's categories.
+std::vector<std::string> answer_labels(const Task& task, const std::vector<Sample>& samples);
 
 }  // namespace valora::generator

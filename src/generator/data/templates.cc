@@ -58,6 +58,17 @@ std::vector<std::string> labels_of_boxes(const Sample& sample) {
   return labels;
 }
 
+// Of samples and their boxes, sorted.
+std::vector<std::string> labels_in(const std::vector<Sample>& samples) {
+  std::set<std::string> labels;
+  for (const Sample& sample : samples) {
+    labels.insert(sample.labels.begin(), sample.labels.end());
+    for (const LabelledBox& box : sample.boxes)
+      if (!box.label.empty()) labels.insert(box.label);
+  }
+  return {labels.begin(), labels.end()};
+}
+
 // The first one of those with equal frequency.
 std::string most_frequent(const std::vector<std::string>& texts) {
   std::map<std::string_view, int> counts;
@@ -77,49 +88,99 @@ std::string answer_of(const Task& task, const Sample& sample) {
                                             : most_frequent(sample.references);
 }
 
+// Gives samples their questions.
+class Questions {
+ public:
+  static Result<Questions> of(const Task& task, const std::vector<Sample>& samples,
+                              std::vector<std::string> labels) {
+    Questions questions(task);
+    if (labels.empty()) {
+      VALORA_TRY(all, question_labels(task, samples));
+      labels = std::move(all);
+    }
+    questions.labels_ = joined(labels);
+    return questions;
+  }
+
+  Result<std::string> ask(const Sample& sample) const {
+    if (!sample.question.empty()) return sample.question;
+    const std::string label =
+        sample.boxes.empty() ? joined(task_.labels) : joined(labels_of_boxes(sample));
+    if (template_.empty())
+      return invalid(sample.origin + ": there is no question, and the task has none", "question");
+    if (asks_label_ && label.empty())
+      return invalid(sample.origin +
+                         ": there is no labelled box, nor labels of the task, for the {label} in "
+                         "its question",
+                     "question");
+    return fill_in(template_, label, labels_);
+  }
+
+  // With {label} left for the client.
+  std::string open_form() const { return fill_in(template_, std::string(kLabel), labels_); }
+
+ private:
+  explicit Questions(const Task& task)
+      : task_(task),
+        template_(question_template(task)),
+        asks_label_(template_.find(kLabel) != std::string::npos) {}
+
+  const Task& task_;
+  const std::string template_;
+  const bool asks_label_;
+  std::string labels_;  // joined, for {labels}
+};
+
 }  // namespace
 
 std::string question_template(const Task& task) {
   return task.question.empty() ? std::string(built_in_question(task.type)) : task.question;
 }
 
-Status apply_templates(const Task& task, std::vector<Sample>& samples) {
-  const std::string question = question_template(task);
-  std::string labels;
-  if (question.find(kLabels) != question.npos) {
-    VALORA_TRY(all, labels_of(task, samples));
-    labels = joined(all);
-  }
-  const bool asks_label = question.find(kLabel) != question.npos;
+Status apply_templates(const Task& task, std::vector<Sample>& samples,
+                       const std::vector<std::string>& labels) {
+  VALORA_TRY(questions, Questions::of(task, samples, labels));
   for (Sample& sample : samples) {
-    if (sample.question.empty()) {
-      const std::string label =
-          sample.boxes.empty() ? joined(task.labels) : joined(labels_of_boxes(sample));
-      if (question.empty())
-        return invalid(sample.origin + ": there is no question, and the task has none", "question");
-      if (asks_label && label.empty())
-        return invalid(sample.origin +
-                           ": there is no labelled box, nor labels of the task, for the {label} in "
-                           "its question",
-                       "question");
-      sample.question = fill_in(question, label, labels);
-    }
+    VALORA_TRY(question, questions.ask(sample));
+    sample.question = std::move(question);
     sample.answer = answer_of(task, sample);
   }
   return {};
 }
 
+Result<std::vector<std::string>> question_labels(const Task& task,
+                                                 const std::vector<Sample>& samples) {
+  if (question_template(task).find(kLabels) == std::string::npos) return std::vector<std::string>();
+  return labels_of(task, samples);
+}
+
+Result<std::string> common_question(const Task& task, const std::vector<Sample>& samples) {
+  VALORA_TRY(questions, Questions::of(task, samples, {}));
+  std::string first;
+  bool one = true, own = true;
+  for (const Sample& sample : samples) {
+    VALORA_TRY(question, questions.ask(sample));
+    if (first.empty()) first = question;
+    one &= question == first;
+    own &= !sample.question.empty();
+  }
+  if (one) return first;
+  return own ? std::string() : questions.open_form();
+}
+
 Result<std::vector<std::string>> labels_of(const Task& task, const std::vector<Sample>& samples) {
   if (!task.labels.empty()) return task.labels;
-  std::set<std::string> labels;
-  for (const Sample& sample : samples) {
-    labels.insert(sample.labels.begin(), sample.labels.end());
-    for (const LabelledBox& box : sample.boxes)
-      if (!box.label.empty()) labels.insert(box.label);
-  }
+  std::vector<std::string> labels = labels_in(samples);
   if (labels.empty())
     return invalid("the task " + task.name + " has no labels, and its samples have none", "labels");
-  return std::vector<std::string>(labels.begin(), labels.end());
+  return labels;
+}
+
+std::vector<std::string> answer_labels(const Task& task, const std::vector<Sample>& samples) {
+  if (!task.labels.empty()) return task.labels;
+  const bool coco = task.train && task.train->format == DataSource::Format::kCoco;
+  const bool closed = has_labels(task.type) || task.type == TaskType::kDetection || coco;
+  return closed ? labels_in(samples) : std::vector<std::string>();
 }
 
 }  // namespace valora::generator

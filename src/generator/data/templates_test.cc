@@ -96,5 +96,56 @@ TEST(LabelsOf, AreTheTasksOrThoseOfItsSamples) {
   EXPECT_THAT(*labels_of(task, {}), ElementsAre("z", "y"));
 }
 
+TEST(Templates, ValidationSamplesAreAskedWithTheLabelsOfTraining) {
+  Task task = task_of(TaskType::kDetection);
+  task.question = "Box all of {labels}.";
+  const std::vector<Sample> training{{.boxes = {{"car", {0, 0, 1, 1}}, {"bus", {0, 0, 1, 1}}}}};
+  const auto labels = question_labels(task, training);
+  ASSERT_TRUE(labels.ok());
+  std::vector<Sample> validation{{.boxes = {{"car", {0, 0, 1, 1}}}}};
+  ASSERT_TRUE(apply_templates(task, validation, *labels).ok());
+  EXPECT_EQ(validation[0].question, "Box all of bus, car.");
+  task.question = "Box everything.";
+  EXPECT_TRUE(question_labels(task, training)->empty());
+}
+
+TEST(CommonQuestion, IsTheOneThatSamplesAreAsked) {
+  Task task = task_of(TaskType::kClassification);
+  const std::vector<Sample> samples{{.labels = {"sun"}}, {.labels = {"fog"}}};
+  EXPECT_EQ(*common_question(task, samples), "Which of these is it: fog, sun?");
+  task.question = "{labels}?";
+  EXPECT_EQ(*common_question(task, samples), "fog, sun?");
+  EXPECT_EQ(*common_question(task, {{.question = "Own?", .labels = {"sun"}},
+                                    {.question = "Own?", .labels = {"fog"}}}),
+            "Own?")
+      << "the template is never asked";
+  EXPECT_EQ(*common_question(task, {{.question = "Own?", .labels = {"sun"}}, {.labels = {"fog"}}}),
+            "fog, sun?");
+  EXPECT_EQ(*common_question(task_of(TaskType::kQuestionAnswering),
+                             {{.question = "a?"}, {.question = "b?"}}),
+            "");
+}
+
+TEST(CommonQuestion, LeavesTheLabelToTheClient) {
+  Task task = task_of(TaskType::kGrounding);
+  const Sample car{.boxes = {{"car", {0, 0, 1, 1}}}}, bus{.boxes = {{"bus", {0, 0, 1, 1}}}};
+  EXPECT_EQ(*common_question(task, {car, bus}), "Box the {label} in the picture.");
+  EXPECT_EQ(*common_question(task, {car, car}), "Box the car in the picture.");
+  task.question = "Of {labels}, box the {label}.";
+  EXPECT_EQ(*common_question(task, {car, bus}), "Of bus, car, box the {label}.");
+}
+
+TEST(AnswerLabels, AreKnownWhereTheDataAreAClosedSet) {
+  const std::vector<Sample> samples{{.boxes = {{"car", {0, 0, 1, 1}}, {"bus", {0, 0, 1, 1}}}}};
+  EXPECT_THAT(answer_labels(task_of(TaskType::kDetection), samples), ElementsAre("bus", "car"));
+  Task grounding = task_of(TaskType::kGrounding);
+  EXPECT_THAT(answer_labels(grounding, samples), ElementsAre()) << "any expression";
+  grounding.train = DataSource{.format = DataSource::Format::kCoco};
+  EXPECT_THAT(answer_labels(grounding, samples), ElementsAre("bus", "car")) << "categories";
+  grounding.labels = {"van"};
+  EXPECT_THAT(answer_labels(grounding, samples), ElementsAre("van"));
+  EXPECT_THAT(answer_labels(task_of(TaskType::kVideo), {{.answer = "a man runs"}}), ElementsAre());
+}
+
 }  // namespace
 }  // namespace valora::generator

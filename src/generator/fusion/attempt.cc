@@ -73,11 +73,11 @@ Status AttemptRunner::write(const std::string& folder, const AdapterParameters& 
   std::vector<std::string> names;
   for (const TaskData* data : tasks) {
     names.push_back(data->task.name);
-    if (!data->head.empty()) notes.head_questions.push_back(data->task.question);
+    if (!data->head.empty()) notes.head_questions.push_back(data->question);
   }
   notes.task = fmt::format("{}", fmt::join(names, ", "));
   notes.description = "Trained by valora fuse on: " + notes.task + ".";
-  if (tasks.size() == 1) notes.question = tasks.front()->task.question;
+  if (tasks.size() == 1) notes.question = tasks.front()->question;
   return write_adapter(folder, parameters, model_.loaded.model->spec().modules, notes);
 }
 
@@ -88,15 +88,9 @@ std::vector<TrainingSource> AttemptRunner::sources_of(
   const double replay = attempt.held.empty() ? 0 : options_.replay;
   double weights = 0;
   for (const TaskData* data : attempt.held) weights += data->task.weight;
-  int head = 0;
   for (const TaskData* data : tasks) {
-    const int own_head = data->head.empty() ? -1 : head++;
     const double share = data == attempt.task ? 1 - replay : replay * data->task.weight / weights;
-    if (share <= 0) continue;
-    auto examples = std::make_shared<std::vector<Example>>(data->examples);
-    for (Example& example : *examples)
-      if (example.head) example.head = own_head;
-    sources.push_back({std::move(examples), share});
+    if (share > 0) sources.push_back({data->examples, share});
   }
   return sources;
 }
@@ -107,6 +101,7 @@ Result<double> AttemptRunner::accuracy(const TaskData& data, const std::string& 
   asked.progress = [&](int done, int total) {
     events_.progress("asking " + data.task.name, done, total, "");
   };
+  asked.stop = events_.stop;
   Task task = data.task;
   if (task.head) task.head->name = data.head;
   ops::release_threads();  // so that the engine can use them
@@ -139,12 +134,6 @@ Result<FusionStep> AttemptRunner::run(const Attempt& attempt) {
   FusionStep step{.task = attempt.task->task.name,
                   .adapter = attempt.adapter,
                   .rank = static_cast<int>(attempt.rank)};
-  if (sources.size() > 1) {
-    const double drawn = static_cast<double>(training.steps * training.batch);
-    double all = 0;
-    for (const TrainingSource& source : sources) all += source.share;
-    step.samples_before = static_cast<int>(drawn * (1 - sources.back().share / all));
-  }
   const std::string what = "training " + attempt.adapter + " on " + step.task;
   TrainingCallbacks callbacks;
   callbacks.progress = [&](const TrainingProgress& p) {
@@ -157,20 +146,27 @@ Result<FusionStep> AttemptRunner::run(const Attempt& attempt) {
       VALORA_TRY(values, accuracies(tasks, attempt.folder));
       return mean(values);
     };
+  callbacks.stop = events_.stop;
   const std::string checkpoint = attempt.folder + ".checkpoint";
-  Trainer trainer(model_, training, training.checkpoint_every > 0 ? checkpoint : "");
+  Trainer trainer(model_, training, checkpoint);
   VALORA_TRY(trained, trainer.train(parameters, sources, callbacks));
   VALORA_CHECK(write(attempt.folder, parameters, tasks, false));
   step.seconds = trained.seconds;
   step.steps = trained.steps;
   step.first_loss = trained.first_loss;
   step.last_loss = trained.last_loss;
+  if (sources.size() > 1) {
+    const auto drawn = static_cast<double>(trained.steps * training.batch);
+    double all = 0;
+    for (const TrainingSource& source : sources) all += source.share;
+    step.samples_before = static_cast<int>(drawn * (1 - sources.back().share / all));
+  }
 
   const RealClock clock;
   const TimePoint begin = clock.now();
   VALORA_TRY(found, accuracies(tasks, attempt.folder));
   step.accuracies = std::move(found);
-  step.evaluation_seconds = seconds(clock.now() - begin);
+  step.evaluation_seconds = trained.evaluation_seconds + seconds(clock.now() - begin);
   std::error_code ignored;
   std::filesystem::remove(checkpoint, ignored);
   return step;

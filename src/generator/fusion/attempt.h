@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <map>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,8 @@ struct FusionEvents {
   std::function<void(const std::string& what, int64_t done, int64_t total, const std::string& note)>
       progress;
   std::function<void(const FusionStep&)> step;  // ended, kept or rolled back
+  // Ends the fusion with kCancelled. A training leaves its checkpoint.
+  std::stop_token stop;
 };
 
 class AttemptRunner {

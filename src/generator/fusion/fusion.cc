@@ -8,8 +8,9 @@
 #include <random>
 
 #include "base/folder_lock.h"
-#include "base/write_file.h"
+#include "base/log.h"
 #include "engine/serving_engine.h"
+#include "generator/stopped.h"
 
 namespace valora::generator {
 namespace {
@@ -49,6 +50,17 @@ std::string failures(const FusionStep& step, const std::vector<TaskData>& all) {
 
 }  // namespace
 
+Fusion::Fusion(const FusionOptions& options, FusionEvents events)
+    : options_(options), events_(std::move(events)) {
+  if (const auto tell = events_.progress)
+    events_.progress = [this, tell](const std::string& what, int64_t done, int64_t total,
+                                    const std::string& note) {
+      const std::string attempt =
+          fmt::format("attempt {} of at most {}: ", attempts_, most_attempts_);
+      tell((attempts_ > 0 ? attempt : "") + what, done, total, note);
+    };
+}
+
 const TaskData& Fusion::data_of(const std::string& task) const {
   return *std::ranges::find(data_, task, [](const TaskData& d) { return d.task.name; });
 }
@@ -75,7 +87,7 @@ Status Fusion::open(const std::vector<Task>& tasks) {
     const auto progress = [&](const LoadingProgress& p) {
       events_.progress(p.what + " of " + p.task, p.done, p.total, "");
     };
-    VALORA_TRY(data, load_task(task, options_, *model_, *engine_, progress));
+    VALORA_TRY(data, load_task(task, options_, *model_, *engine_, progress, events_.stop));
     data_.push_back(std::move(data));
   }
   const Digest identity = DigestBuilder()
@@ -87,16 +99,26 @@ Status Fusion::open(const std::vector<Task>& tasks) {
   return {};
 }
 
+void Fusion::tell_changed_data(const TaskData& data) const {
+  const auto earlier = state_.base.lower_bound(data.task.name + ":");
+  if (earlier != state_.base.end() && earlier->first.starts_with(data.task.name + ":"))
+    spdlog::warn(
+        "task {}: its data, pictures, prompts or scoring have changed since the last run in "
+        "{}, so it is trained again",
+        data.task.name, options_.output);
+}
+
 Status Fusion::measure_base() {
   report_ = {.model = options_.engine.model_path, .options = to_json(options_)};
   for (const TaskData& data : data_) {
     const std::string key = key_of(data);
     if (!state_.base.contains(key)) {
+      tell_changed_data(data);
       TaskData asked{data.task, data.validation};
       asked.task.head.reset();  // the base model has no head
       VALORA_TRY(accuracy, runner_->accuracy(asked, ""));
       state_.base[key] = accuracy;
-      VALORA_CHECK(write_state(options_.output + "/state.json", state_));
+      VALORA_CHECK(save_state());
     }
     ReportedTask task{data.task.name,
                       task_type_name(data.task.type),
@@ -114,6 +136,8 @@ Status Fusion::measure_base() {
 
 Status Fusion::train_alone() {
   if (!options_.alone) return {};
+  const auto tasks = static_cast<int64_t>(data_.size());
+  most_attempts_ = tasks + most_attempts(tasks, 0);
   for (const TaskData& data : data_) VALORA_CHECK(try_out(data, {-1, options_.ranks.front()}));
   return {};
 }
@@ -136,6 +160,16 @@ std::vector<Fusion::Candidate> Fusion::candidates() const {
   return list;
 }
 
+// Of so many tasks, where so many adapters are open already.
+int64_t Fusion::most_attempts(int64_t tasks, int64_t adapters) const {
+  int64_t most = 0;
+  for (int64_t i = 0; i < tasks; ++i) {
+    const int64_t open = adapters + i;
+    most += (options_.packing == FusionPacking::kLast ? std::min<int64_t>(open, 1) : open) + 1;
+  }
+  return most * static_cast<int64_t>(options_.ranks.size());
+}
+
 // The candidate's adapter after it has learned the task.
 Fusion::OpenAdapter Fusion::grown(const TaskData& data, const Candidate& candidate) const {
   if (candidate.adapter < 0)
@@ -155,6 +189,7 @@ Fusion::OpenAdapter Fusion::grown(const TaskData& data, const Candidate& candida
 // floors.
 Result<FusionStep> Fusion::try_out(const TaskData& data, const Candidate& candidate) {
   const OpenAdapter adapter = grown(data, candidate);
+  ++attempts_;
   Attempt attempt{.adapter = adapter.name,
                   .rank = candidate.rank,
                   .task = &data,
@@ -164,9 +199,10 @@ Result<FusionStep> Fusion::try_out(const TaskData& data, const Candidate& candid
   if (candidate.adapter >= 0)
     attempt.from = folder_of(adapters_[static_cast<size_t>(candidate.adapter)].lineage);
   if (!state_.attempts.contains(adapter.lineage)) {
+    if (events_.stop.stop_requested()) return stopped();
     VALORA_TRY(step, runner_->run(attempt));
     state_.attempts[adapter.lineage] = std::move(step);
-    VALORA_CHECK(write_state(options_.output + "/state.json", state_));
+    VALORA_CHECK(save_state());
   }
   FusionStep step = state_.attempts[adapter.lineage];
   step.adapter = adapter.name;
@@ -177,12 +213,11 @@ Result<FusionStep> Fusion::try_out(const TaskData& data, const Candidate& candid
   return step;
 }
 
-void Fusion::add_step(FusionStep step, bool kept, std::string why) {
+FusionStep& Fusion::add_step(FusionStep step, bool kept, std::string why) {
   step.kept = kept;
   step.why = std::move(why);
   report_.seconds += step.seconds + step.evaluation_seconds;
-  events_.step(step);
-  report_.steps.push_back(std::move(step));
+  return report_.steps.emplace_back(std::move(step));
 }
 
 void Fusion::keep(const Candidate& candidate, OpenAdapter adapter) {
@@ -192,51 +227,58 @@ void Fusion::keep(const Candidate& candidate, OpenAdapter adapter) {
     adapters_[static_cast<size_t>(candidate.adapter)] = std::move(adapter);
 }
 
-Status Fusion::place(const TaskData& data) {
-  for (const Candidate& candidate : candidates()) {
-    VALORA_TRY(step, try_out(data, candidate));
-    if (!step.failed.empty()) {
-      const std::string why = "rolled back: " + failures(step, data_);
-      add_step(std::move(step), false, why);
-      continue;
+Status Fusion::place(const TaskData& data, int64_t later) {
+  const std::vector<Candidate> all = candidates();
+  most_attempts_ = attempts_ + static_cast<int64_t>(all.size()) +
+                   most_attempts(later, static_cast<int64_t>(adapters_.size()) + 1);
+  std::vector<size_t> own;
+  for (size_t i = 0; i < all.size(); ++i) {
+    VALORA_TRY(step, try_out(data, all[i]));
+    if (step.failed.empty()) {
+      keep(all[i], grown(data, all[i]));
+      events_.step(add_step(std::move(step), true,
+                            all[i].adapter < 0 ? "kept in an adapter of its own" : "kept"));
+      return {};
     }
-    keep(candidate, grown(data, candidate));
-    add_step(std::move(step), true,
-             candidate.adapter < 0 ? "kept in an adapter of its own" : "kept");
-    return {};
+    if (all[i].adapter < 0) own.push_back(report_.steps.size());
+    const std::string why = "rolled back: " + failures(step, data_);
+    const FusionStep& undone = add_step(std::move(step), false, why);
+    if (i + 1 < all.size()) events_.step(undone);
   }
-  return keep_best_of_own(data);
-}
-
-// The task misses its floor even in an adapter of its own: the best attempt is kept and marked.
-Status Fusion::keep_best_of_own(const TaskData& data) {
-  std::optional<FusionStep> best;
-  for (const int64_t rank : options_.ranks) {
-    VALORA_TRY(step, try_out(data, {-1, rank}));
-    if (!best || step.accuracies.at(step.task) > best->accuracies.at(step.task))
-      best = std::move(step);
-  }
-  const Candidate candidate{-1, best->rank};
-  OpenAdapter adapter = grown(data, candidate);
-  adapter.closed = true;
-  keep(candidate, std::move(adapter));
-  const std::string why =
-      "kept below its floor, which no adapter of its own reached: " + failures(*best, data_);
-  best->seconds = best->evaluation_seconds = 0;  // counted when it was rolled back
-  add_step(std::move(*best), true, why);
+  keep_best(data, own);
   return {};
 }
 
+// The task misses its floor even in an adapter of its own: of these steps the best one is kept
+// after all, and marked.
+void Fusion::keep_best(const TaskData& data, const std::vector<size_t>& own) {
+  const auto accuracy = [&](size_t i) { return report_.steps[i].accuracies.at(data.task.name); };
+  const size_t best = *std::ranges::max_element(own, {}, accuracy);
+  if (best != own.back()) events_.step(report_.steps.back());
+  FusionStep& step = report_.steps[best];
+  const Candidate candidate{-1, step.rank};
+  OpenAdapter adapter = grown(data, candidate);
+  adapter.closed = true;
+  keep(candidate, std::move(adapter));
+  step.kept = true;
+  step.why = "kept below its floor, which no adapter of its own reached: " + failures(step, data_);
+  events_.step(step);
+}
+
 Result<FusionReport> Fusion::run(const std::vector<Task>& tasks) {
+  VALORA_CHECK(check(options_));
   std::error_code fault;
-  fs::create_directories(options_.output + "/attempts", fault);
+  fs::create_directories(options_.output, fault);
   if (fault)
     return unprocessable(options_.output + " cannot be created: " + fault.message(), "output");
   VALORA_TRY(lock, FolderLock::take(options_.output));
+  VALORA_CHECK(prepare_folder(tasks));
   VALORA_CHECK(open(tasks));
   VALORA_CHECK(measure_base());
   VALORA_CHECK(train_alone());
-  for (const std::string& name : order_of(report_, options_)) VALORA_CHECK(place(data_of(name)));
+  const std::vector<std::string> order = order_of(report_, options_);
+  for (size_t i = 0; i < order.size(); ++i)
+    VALORA_CHECK(place(data_of(order[i]), static_cast<int64_t>(order.size() - i) - 1));
   VALORA_CHECK(finish());
   return report_;
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -13,18 +14,20 @@
 
 namespace valora::generator {
 
-// Writes to options.output: adapters/NAME (PEFT folders), manifest.json, report.json, report.html,
-// and state.json with the folder attempts. These hold every attempt's result, so that an
-// interrupted run continues, and a run with other floors trains only what is new. One process at a
-// time may use a folder.
+// Writes to options.output: manifest.json and its adapters/NAME (PEFT folders), report.json,
+// report.html, and state.json with the folder attempts. These hold every attempt's result, so that
+// an interrupted run continues, and a run with other floors trains only what is new. One process at
+// a time may use a folder.
 class Fusion {
  public:
-  Fusion(const FusionOptions& options, FusionEvents events)
-      : options_(options), events_(std::move(events)) {}
+  Fusion(const FusionOptions& options, FusionEvents events);
+  Fusion(const Fusion&) = delete;
+  Fusion& operator=(const Fusion&) = delete;
 
   // Tries each task in the open adapters, as options.packing says; if it fits in none, it gets its
-  // own. Attempts that miss a floor are rolled back. Errors name the task and the cause. Files are
-  // written as a whole or not at all.
+  // own. Attempts that miss a floor are rolled back. Errors name the task and the cause: kConflict
+  // if the manifest that is there has other tasks, without options.replace; kCancelled if a stop is
+  // requested. The manifest changes in one step together with the adapters that it names.
   Result<FusionReport> run(const std::vector<Task>& tasks);
 
  private:
@@ -42,17 +45,29 @@ class Fusion {
     int adapter = -1;  // index of an open adapter; -1: a new one
     int64_t rank = 0;
   };
+  Status check_other_tasks(const std::vector<Task>& tasks) const;
+  Status prepare_folder(const std::vector<Task>& tasks) const;
   Status open(const std::vector<Task>& tasks);
+  void tell_changed_data(const TaskData& data) const;
   Status measure_base();
   Status train_alone();
-  Status place(const TaskData& data);
+  // later: how many tasks come after this one.
+  Status place(const TaskData& data, int64_t later);
   std::vector<Candidate> candidates() const;
+  int64_t most_attempts(int64_t tasks, int64_t adapters) const;
   OpenAdapter grown(const TaskData& data, const Candidate& candidate) const;
   Result<FusionStep> try_out(const TaskData& data, const Candidate& candidate);
-  void add_step(FusionStep step, bool kept, std::string why);
+  FusionStep& add_step(FusionStep step, bool kept, std::string why);
   void keep(const Candidate& candidate, OpenAdapter adapter);
-  Status keep_best_of_own(const TaskData& data);
+  void keep_best(const TaskData& data, const std::vector<size_t>& own);
+  Status save_state();
   Status finish();
+  std::set<std::string> folders_in_use() const;
+  Result<std::string> install(const OpenAdapter& adapter,
+                              const std::vector<const TaskData*>& tasks) const;
+  ReportedAdapter reported(const OpenAdapter& adapter, const std::string& folder) const;
+  ManifestEntry entry_of(const TaskData& data, const ReportedAdapter& home) const;
+  void report_alone();
   Status drop_other_adapters() const;
   const TaskData& data_of(const std::string& task) const;
   std::string folder_of(const std::string& lineage) const;
@@ -66,6 +81,8 @@ class Fusion {
   FusionState state_;
   std::vector<OpenAdapter> adapters_;
   FusionReport report_;
+  int64_t attempts_ = 0;       // begun, reused ones included
+  int64_t most_attempts_ = 0;  // that the run can take
 };
 
 }  // namespace valora::generator

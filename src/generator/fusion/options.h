@@ -42,8 +42,12 @@ struct FusionOptions {
   std::optional<int64_t> validation_limit;  // samples per task
   bool bfloat16 = true;                     // dtype of the adapters' files
   uint64_t seed = 0;
+  bool restart = false;  // forgets the attempts of earlier runs
+  bool replace = false;  // may drop tasks of the output's manifest that this run leaves out
 };
 
+// kInvalidArgument names the option: numbers with which no training could succeed.
+Status check(const FusionOptions& options);
 Result<FusionOrder> parse_order(const std::string& name);      // given, random, hardest
 Result<FusionPacking> parse_packing(const std::string& name);  // last, first-fit
 Json to_json(const FusionOptions& options);                    // the options that results depend on

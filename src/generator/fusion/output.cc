@@ -29,54 +29,61 @@ size_t folder_bytes(const std::string& folder) {
 
 }  // namespace
 
+Status Fusion::save_state() {
+  state_.peak_bytes = std::max(state_.peak_bytes, peak_resident_bytes());
+  return write_state(options_.output + "/state.json", state_);
+}
+
+ReportedAdapter Fusion::reported(const OpenAdapter& adapter, const std::string& folder) const {
+  const std::string path = "adapters/" + folder;
+  ReportedAdapter reported{adapter.name, path, static_cast<int>(adapter.rank),
+                           folder_bytes(options_.output + "/" + path), adapter.tasks};
+  for (const FusionStep& step : report_.steps)
+    if (step.kept && step.adapter == adapter.name)
+      reported.accuracies = step.accuracies, reported.below_floor = step.failed;
+  return reported;
+}
+
+ManifestEntry Fusion::entry_of(const TaskData& data, const ReportedAdapter& home) const {
+  const fs::path folder = fs::absolute(options_.output) / home.path;
+  ManifestEntry entry{folder.lexically_normal().string(), std::nullopt, data.question,
+                      metric_name(data.task.metric)};
+  if (!data.head.empty()) entry.head = data.head;
+  entry.floor = data.task.floor;
+  entry.labels = data.labels;
+  if (has_boxes(data.task.type)) entry.boxes = data.task.boxes;
+  entry.accuracy = home.accuracies.at(data.task.name);
+  return entry;
+}
+
+void Fusion::report_alone() {
+  if (!options_.alone) return;
+  for (ReportedTask& task : report_.tasks) {
+    const std::string lineage =
+        fmt::format("{}@{}", key_of(data_of(task.name)), options_.ranks.front());
+    task.alone = state_.attempts.at(lineage).accuracies.at(task.name);
+  }
+}
+
+// The new adapters are written beside the old ones; the manifest, renamed in one step, turns from
+// these to those.
 Status Fusion::finish() {
   Manifest manifest;
   for (const OpenAdapter& adapter : adapters_) {
     std::vector<const TaskData*> tasks;
     for (const std::string& name : adapter.tasks) tasks.push_back(&data_of(name));
-    VALORA_TRY(shape, runner_->shape_of(tasks, adapter.rank));
-    VALORA_TRY(parameters, runner_->load(shape, folder_of(adapter.lineage), 0));
-    const std::string folder = options_.output + "/adapters/" + adapter.name;
-    VALORA_CHECK(runner_->write(folder, parameters, tasks,
-                                options_.bfloat16 && model_->loaded.dtype == at::kBFloat16));
-    ReportedAdapter reported{adapter.name, "adapters/" + adapter.name,
-                             static_cast<int>(adapter.rank), folder_bytes(folder), adapter.tasks};
-    for (const FusionStep& step : report_.steps)
-      if (step.kept && step.adapter == adapter.name)
-        reported.accuracies = step.accuracies, reported.below_floor = step.failed;
-    for (const TaskData* data : tasks) {
-      ManifestEntry entry{fs::absolute(folder).lexically_normal().string(), std::nullopt,
-                          data->task.question, metric_name(data->task.metric)};
-      if (!data->head.empty()) entry.head = data->head;
-      entry.floor = data->task.floor;
-      entry.labels = data->task.labels;
-      if (has_boxes(data->task.type)) entry.boxes = data->task.boxes;
-      entry.accuracy = reported.accuracies.at(data->task.name);
-      manifest.tasks[data->task.name] = std::move(entry);
-    }
-    report_.adapters.push_back(std::move(reported));
+    VALORA_TRY(folder, install(adapter, tasks));
+    report_.adapters.push_back(reported(adapter, folder));
+    for (const TaskData* data : tasks)
+      manifest.tasks[data->task.name] = entry_of(*data, report_.adapters.back());
   }
-  if (options_.alone)
-    for (ReportedTask& task : report_.tasks)
-      task.alone = state_.attempts
-                       .at(fmt::format("{}@{}", key_of(data_of(task.name)), options_.ranks.front()))
-                       .accuracies.at(task.name);
-  report_.peak_bytes = peak_resident_bytes();
-  VALORA_CHECK(drop_other_adapters());
+  report_alone();
+  VALORA_CHECK(save_state());
+  report_.peak_bytes = state_.peak_bytes;
   VALORA_CHECK(write_manifest(manifest, options_.output + "/manifest.json"));
   VALORA_CHECK(write_file(options_.output + "/report.json", to_json(report_).dump(2) + "\n"));
-  return write_file(options_.output + "/report.html", to_html(report_));
-}
-
-// Removes adapters of an earlier run with other floors.
-Status Fusion::drop_other_adapters() const {
-  std::error_code fault;
-  for (const auto& entry : fs::directory_iterator(options_.output + "/adapters", fault))
-    if (std::ranges::find(adapters_, entry.path().filename().string(), &OpenAdapter::name) ==
-        adapters_.end())
-      fs::remove_all(entry.path(), fault);
-  return fault ? Status(unprocessable(options_.output + "/adapters: " + fault.message(), "output"))
-               : Status();
+  VALORA_CHECK(write_file(options_.output + "/report.html", to_html(report_)));
+  return drop_other_adapters();
 }
 
 }  // namespace valora::generator

@@ -32,13 +32,15 @@ Result<std::map<std::string, FusionStep>> attempts_from(const Json& json, const 
 }  // namespace
 
 Status write_state(const std::string& path, const FusionState& state) {
-  const Json json{
-      {"identity", state.identity}, {"base", state.base}, {"attempts", to_json(state.attempts)}};
+  const Json json{{"identity", state.identity},
+                  {"base", state.base},
+                  {"attempts", to_json(state.attempts)},
+                  {"peak_bytes", state.peak_bytes}};
   return write_file(path, json.dump(1) + "\n");
 }
 
 Result<FusionState> read_state(const std::string& path, const std::string& identity) {
-  FusionState state{identity, {}, {}};
+  FusionState state{identity};
   if (!file_exists(path)) return state;
   VALORA_TRY(json, read_json_file(path));
   try {
@@ -51,6 +53,7 @@ Result<FusionState> read_state(const std::string& path, const std::string& ident
     state.base = json.at("base").get<std::map<std::string, double>>();
     VALORA_TRY(attempts, attempts_from(json.at("attempts"), path));
     state.attempts = std::move(attempts);
+    state.peak_bytes = json.value("peak_bytes", size_t{0});
   } catch (const Json::exception& e) {
     return unprocessable(path + " is not a fusion state: " + e.what(), path);
   }

@@ -17,6 +17,7 @@ struct FusionState {
   std::map<std::string, double> base;  // the base model's accuracy, by a task's name and data
   // By lineage (fusion.h). The values are in the folder of that name.
   std::map<std::string, FusionStep> attempts;
+  size_t peak_bytes = 0;  // of resident memory, over all runs
 };
 
 Status write_state(const std::string& path, const FusionState& state);

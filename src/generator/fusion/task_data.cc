@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <map>
 
+#include "generator/answer_lengths.h"
 #include "generator/data/datasets.h"
 #include "generator/data/metrics/metrics.h"
 #include "generator/evaluator.h"
+#include "generator/fusion/task_digest.h"
 #include "generator/teacher.h"
 
 namespace valora::generator {
@@ -17,10 +19,12 @@ struct Sets {
 };
 
 Result<Sets> read_sets(const Task& task, const FusionOptions& options, Engine& engine,
-                       const std::function<void(const LoadingProgress&)>& progress) {
+                       const std::function<void(const LoadingProgress&)>& progress,
+                       const std::stop_token& stop) {
   Sets sets;
   if (task.teacher) {
     TeacherOptions asked{.seed = options.seed};
+    asked.stop = stop;
     asked.progress = [&](int done, int total) {
       progress({task.name, "asking the teacher", done, total});
     };
@@ -55,61 +59,80 @@ std::string head_name(const Task& task) {
   return name;
 }
 
-Result<ExampleRequest> request_of(const Sample& sample, const Task& task, bool with_answer) {
-  VALORA_TRY(prompt, prompt_of(sample));
-  ExampleRequest request{sample.origin, std::move(prompt)};
+ExampleRequest request_of(const Sample& sample, const TaskData& data, bool with_answer) {
+  ExampleRequest request{sample.origin,
+                         [asked = Sample{.media = sample.media, .question = sample.question}] {
+                           return prompt_of(asked);
+                         }};
   if (with_answer) request.answer = sample.answer;
-  if (!task.head) return request;
-  request.head = 0;
+  request.head = data.head;
+  if (data.head.empty()) return request;
+  const std::vector<std::string>& known = data.task.labels;
   for (const std::string& label : sample.labels)
-    request.labels.push_back(std::ranges::find(task.labels, label) - task.labels.begin());
+    request.labels.push_back(std::ranges::find(known, label) - known.begin());
   return request;
 }
 
-void add(DigestBuilder& builder, const Sample& sample) {
-  builder.add(sample.question).add(sample.answer);
-  for (const std::string& text : sample.references) builder.add(text);
-  for (const std::string& text : sample.labels) builder.add(text);
-  for (const Medium& medium : sample.media)
-    for (const std::string& file : medium.files) builder.add(file);
-  for (const LabelledBox& box : sample.boxes)
-    builder.add(box.label).add(box.box.x0).add(box.box.y0).add(box.box.x1).add(box.box.y1);
+// Labels, questions and answers, by the training samples.
+Status settle_texts(TaskData& data, Sets& sets) {
+  Task& task = data.task;
+  VALORA_TRY(question, common_question(task, sets.train));
+  VALORA_TRY(asked_labels, question_labels(task, sets.train));
+  data.question = std::move(question);
+  data.labels = answer_labels(task, sets.train);
+  if (has_labels(task.type)) task.labels = data.labels;
+  VALORA_CHECK(apply_templates(task, sets.train, asked_labels));
+  return apply_templates(task, sets.validation, asked_labels);
+}
+
+// What the results depend on besides the samples.
+DigestBuilder& with_task(DigestBuilder& builder, const TaskData& data) {
+  const Task& task = data.task;
+  builder.add(task.name).add(data.head).add(task.weight).add(task.max_answer_tokens);
+  builder.add(std::string_view(task_type_name(task.type)));
+  builder.add(std::string_view(metric_name(task.metric)));
+  builder.add(task.boxes.scale).add(task.boxes.labels);
+  builder.add(task.head && task.head->multi_label);
+  for (const std::string& label : task.labels) builder.add(label);
+  return builder;
+}
+
+// The language model's, which max_answer_tokens may cut.
+Status check_lengths(const Engine& engine, const TaskData& data, const Sets& sets) {
+  if (!data.head.empty()) return {};
+  VALORA_CHECK(check_answer_lengths(engine, data.task, sets.validation, "validation"));
+  return check_answer_lengths(engine, data.task, sets.train, "training");
 }
 
 }  // namespace
 
 Result<TaskData> load_task(const Task& task, const FusionOptions& options,
                            const TrainableModel& model, Engine& engine,
-                           const std::function<void(const LoadingProgress&)>& progress) {
+                           const std::function<void(const LoadingProgress&)>& progress,
+                           const std::stop_token& stop) {
   TaskData data;
   data.task = task;
-  VALORA_TRY(sets, read_sets(task, options, engine, progress));
-  if (has_labels(task.type)) {
-    VALORA_TRY(labels, labels_of(task, sets.train));
-    data.task.labels = std::move(labels);
-  }
-  VALORA_CHECK(apply_templates(data.task, sets.train));
-  VALORA_CHECK(apply_templates(data.task, sets.validation));
   data.head = head_name(task);
+  VALORA_TRY(sets, read_sets(task, options, engine, progress, stop));
+  VALORA_CHECK(settle_texts(data, sets));
+  VALORA_CHECK(check_lengths(engine, data, sets));
   data.train_samples = static_cast<int64_t>(sets.train.size());
   data.dropped = sets.dropped;
 
-  DigestBuilder builder;
+  const auto reading = [&](int done, int total) {
+    progress({task.name, "reading pictures", done, total});
+  };
+  const int threads = std::max(1, options.engine.media_workers);
   std::vector<ExampleRequest> requests;
-  for (const Sample& sample : sets.train) {
-    add(builder, sample);
-    VALORA_TRY(request, request_of(sample, data.task, !task.head || options.language_with_head));
-    requests.push_back(std::move(request));
-  }
-  for (const Sample& sample : sets.validation) add(builder, sample);
-  VALORA_TRY(examples,
-             model.examples(std::move(requests), std::max(1, options.engine.media_workers),
-                            [&](int done, int total) {
-                              progress({task.name, "reading pictures", done, total});
-                            }));
-  data.examples = std::move(examples);
+  for (const Sample& sample : sets.train)
+    requests.push_back(request_of(sample, data, !task.head || options.language_with_head));
+  VALORA_TRY(examples, model.examples(std::move(requests), threads, reading, stop));
+  DigestBuilder builder;
+  add_training(builder, sets.train, examples);
+  VALORA_CHECK(add_validation(builder, sets.validation, threads, reading, stop));
+  data.digest = with_task(builder, data).finish();
+  data.examples = std::make_shared<const std::vector<Example>>(std::move(examples));
   data.validation = std::move(sets.validation);
-  data.digest = builder.add(task.name).add(data.head).add(task.weight).finish();
   return data;
 }
 

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -17,11 +18,13 @@ namespace valora::generator {
 struct TaskData {
   Task task;  // with its labels filled in
   std::vector<Sample> validation;
-  // Of the training samples. Their head index is 0 if the task has a head.
-  std::vector<Example> examples;
+  std::shared_ptr<const std::vector<Example>> examples;  // of the training samples
   int64_t train_samples = 0, dropped = 0;
   std::string head;  // its head's name in an adapter; empty: none
-  Digest digest;     // of task and data
+  // What a manifest says of it (datasets.h: common_question, answer_labels).
+  std::string question;
+  std::vector<std::string> labels;
+  Digest digest;  // of task and data, media included
 };
 
 struct LoadingProgress {
@@ -33,10 +36,12 @@ struct LoadingProgress {
 inline std::string key_of(const TaskData& data) { return data.task.name + ":" + data.digest.hex(); }
 
 // Reads the task's data, or asks its teacher (engine: for teachers that are adapters), and prepares
-// it. Errors name the cause and the place.
+// it. Errors name the cause and the place; kCancelled if a stop is requested. Logs how many answers
+// are longer than the task lets them be; that all are is an error if only whole answers count.
 Result<TaskData> load_task(const Task& task, const FusionOptions& options,
                            const TrainableModel& model, Engine& engine,
-                           const std::function<void(const LoadingProgress&)>& progress);
+                           const std::function<void(const LoadingProgress&)>& progress,
+                           const std::stop_token& stop);
 
 // The accuracy of always giving the most frequent answer, if the task has labels.
 std::optional<double> chance_of(const TaskData& data);

@@ -92,6 +92,7 @@ Result<std::vector<Lesson>> ask_adapter(const Task& task, std::span<const Questi
   };
   requests.name = [&](int i) { return "teacher " + path + ": " + questions[i].input.origin; };
   requests.progress = options.progress;
+  requests.stop = options.stop;
   VALORA_TRY(answers, ask_all(engine, requests));
   std::vector<Lesson> lessons;
   for (size_t i = 0; i < answers.size(); ++i) {

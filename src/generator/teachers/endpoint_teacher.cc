@@ -9,6 +9,7 @@
 #include "base/base64.h"
 #include "base/file.h"
 #include "generator/evaluator.h"
+#include "generator/stopped.h"
 #include "generator/teachers/chat_endpoint.h"
 #include "generator/teachers/lesson.h"
 #include "media/image.h"
@@ -74,13 +75,24 @@ class Questioning {
     const size_t count =
         std::min(questions_.size(), static_cast<size_t>(std::max(1, options.concurrency)));
     for (size_t i = 0; i < count; ++i) threads.emplace_back([this] { work(); });
-    wait_and_tell(options.progress);
+    {
+      const std::stop_callback on_stop(options.stop, [this] { fail(stopped()); });
+      wait_and_tell(options.progress);
+    }
     threads.clear();
     if (failure_) return *failure_;
     return std::move(lessons_);
   }
 
  private:
+  // The first failure ends all questions.
+  void fail(Error error) {
+    const std::lock_guard lock(mutex_);
+    if (!failure_) failure_ = std::move(error);
+    stop_.request_stop();
+    changed_.notify_all();
+  }
+
   Result<Lesson> ask(const Question& question) const {
     VALORA_TRY(body, body_of(task_, question));
     VALORA_TRY(reply, ask_chat(endpoint_, body, stop_.get_token()));
@@ -92,13 +104,10 @@ class Questioning {
   void work() {
     for (size_t i; (i = next_++) < questions_.size() && !stop_.stop_requested();) {
       auto lesson = ask(questions_[i]);
+      if (!lesson.ok())
+        fail({lesson.error().code, questions_[i].input.origin + ": " + lesson.error().message, {}});
       const std::lock_guard lock(mutex_);
-      if (lesson.ok())
-        lessons_[i] = std::move(lesson).value();
-      else if (!failure_)
-        failure_ = Error{
-            lesson.error().code, questions_[i].input.origin + ": " + lesson.error().message, {}};
-      if (failure_) stop_.request_stop();
+      if (lesson.ok()) lessons_[i] = std::move(lesson).value();
       ++done_;
       changed_.notify_all();
     }

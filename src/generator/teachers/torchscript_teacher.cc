@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "generator/stopped.h"
 #include "generator/teachers/lesson.h"
 #include "generator/teachers/script_input.h"
 #include "generator/teachers/torchscript_file.h"
@@ -111,6 +112,7 @@ Result<std::vector<Lesson>> ask_torchscript(const Task& task, std::span<const Sa
   const size_t batch = static_cast<size_t>(std::max(1, options.batch));
   std::vector<Lesson> lessons;
   for (size_t begin = 0; begin < inputs.size(); begin += batch) {
+    if (options.stop.stop_requested()) return stopped();
     VALORA_TRY(some, lessons_of(task, file,
                                 inputs.subspan(begin, std::min(batch, inputs.size() - begin))));
     std::ranges::move(some, std::back_inserter(lessons));

@@ -18,7 +18,11 @@ Json notes_of(const TrainingState& state, const std::string& identity) {
              {"first_loss", state.first_loss},
              {"last_loss", state.last_loss},
              {"best_step", state.best_step},
-             {"worse", state.worse}};
+             {"worse", state.worse},
+             {"evaluated", state.evaluated},
+             {"seconds", state.seconds},
+             {"evaluation_seconds", state.evaluation_seconds},
+             {"samples", state.samples}};
   if (state.best_score) notes["best_score"] = *state.best_score;
   return notes;
 }
@@ -72,12 +76,20 @@ Result<std::optional<TrainingState>> read_checkpoint(const std::string& path,
   VALORA_TRY(best_score, optional_field<double>(notes, "best_score"));
   VALORA_TRY(best_step, required_field<int64_t>(notes, "best_step"));
   VALORA_TRY(worse, required_field<int64_t>(notes, "worse"));
+  VALORA_TRY(evaluated, field_or<int64_t>(notes, "evaluated", step));
+  VALORA_TRY(seconds, field_or<double>(notes, "seconds", 0));
+  VALORA_TRY(evaluation_seconds, field_or<double>(notes, "evaluation_seconds", 0));
+  VALORA_TRY(samples, field_or<int64_t>(notes, "samples", 0));
   state.step = step;
   state.first_loss = first_loss;
   state.last_loss = last_loss;
   state.best_score = best_score;
   state.best_step = best_step;
   state.worse = worse;
+  state.evaluated = evaluated;
+  state.seconds = seconds;
+  state.evaluation_seconds = evaluation_seconds;
+  state.samples = samples;
   state.values = tensor(*file, "values");
   state.optimizer = {optimizer_step, tensor(*file, "average"), tensor(*file, "square_average")};
   state.best_values = tensor(*file, "best_values");

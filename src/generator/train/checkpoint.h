@@ -20,6 +20,10 @@ struct TrainingState {
   int64_t best_step = 0;
   at::Tensor best_values;  // undefined before the first evaluation
   int64_t worse = 0;       // evaluations since the best one
+  int64_t evaluated = 0;   // the step of the last evaluation
+  // Of all runs so far: in steps and in evaluations, and samples of the steps.
+  double seconds = 0, evaluation_seconds = 0;
+  int64_t samples = 0;
 };
 
 // Writes one safetensors file atomically. identity: a digest of everything that the training

@@ -36,9 +36,11 @@ Result<ExampleMaker> ExampleMaker::open(const Frontend& frontend, int axes, int6
 }
 
 Result<Example> ExampleMaker::make(ExampleRequest request) const {
-  const Status checked = frontend_->check(request.prompt);
+  auto prompt = request.prompt();
+  if (!prompt.ok()) return at(request.origin, prompt.error());
+  const Status checked = frontend_->check(*prompt);
   if (!checked.ok()) return at(request.origin, checked.error());
-  auto prepared = frontend_->prepare(request.prompt, /*add_generation_prompt=*/true, {});
+  auto prepared = frontend_->prepare(std::move(*prompt), /*add_generation_prompt=*/true, {});
   if (!prepared.ok()) return at(request.origin, prepared.error());
 
   Example example{std::move(request.origin), std::move(request.prompt),
@@ -68,7 +70,7 @@ Result<Example> ExampleMaker::make(ExampleRequest request) const {
   for (const models::VisualSpan& span : prepared->visual)
     example.visuals.push_back({span.token_begin, span.input->tokens, span.input->digest});
   example.weight = request.weight;
-  example.head = request.head;
+  example.head = std::move(request.head);
   example.labels = std::move(request.labels);
   return example;
 }

@@ -2,6 +2,7 @@
 // answer.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -12,9 +13,12 @@
 
 namespace valora::generator {
 
+// Made when it is needed, since a video's frames may be many bytes. Thread-safe.
+using PromptSource = std::function<Result<Prompt>()>;
+
 struct Example {
   std::string origin;           // of the sample, for errors
-  Prompt prompt;                // the source of its media
+  PromptSource prompt;          // of its media
   std::vector<int32_t> tokens;  // the prompt, the answer and its end token
   int64_t prompt_tokens = 0;
   std::vector<int32_t> positions;  // [axes][tokens]
@@ -22,19 +26,19 @@ struct Example {
     int token_begin = 0, tokens = 0;
     Digest digest;
   };
-  std::vector<Visual> visuals;  // ascending
+  std::vector<Visual> visuals;  // ascending, which is the order of the prompt's media
   double weight = 1;            // of its losses
-  std::optional<int> head;      // index in AdapterShape::heads
+  std::string head;             // its name in AdapterShape::heads; empty: none
   std::vector<int64_t> labels;  // indices in the head's labels: one, or several if multi-label
   int64_t answer_tokens() const { return static_cast<int64_t>(tokens.size()) - prompt_tokens; }
 };
 
 struct ExampleRequest {
   std::string origin;
-  Prompt prompt;
+  PromptSource prompt;
   std::optional<std::string> answer;  // empty: trains only the head, not the language model
   double weight = 1;
-  std::optional<int> head;
+  std::string head;
   std::vector<int64_t> labels;
 };
 

@@ -38,7 +38,7 @@ LossWeights loss_weights(std::span<const Example* const> examples) {
   LossWeights weights;
   for (const Example* example : examples) {
     weights.answer_tokens += example->weight * static_cast<double>(example->answer_tokens());
-    if (example->head) weights.head_samples += example->weight;
+    if (!example->head.empty()) weights.head_samples += example->weight;
   }
   return weights;
 }
@@ -111,11 +111,14 @@ at::Tensor TrainingPass::head_loss(std::span<const Example* const> examples,
     std::vector<const Example*> examples;
     std::vector<float> weights;
   };
-  std::map<int, Rows> by_head;
+  const std::vector<HeadShape>& heads = parameters.shape().heads;
+  std::map<size_t, Rows> by_head;
   int64_t begin = 0;
   for (const Example* example : examples) {
-    if (example->head) {
-      Rows& r = by_head[*example->head];
+    if (!example->head.empty()) {
+      const auto head = std::ranges::find(heads, example->head, &HeadShape::name);
+      TORCH_CHECK(head != heads.end(), "the adapter has no head ", example->head);
+      Rows& r = by_head[static_cast<size_t>(head - heads.begin())];
       r.rows.push_back(begin + example->prompt_tokens - 1);
       r.label.push_back(example->labels.empty() ? 0 : example->labels.front());
       r.examples.push_back(example);
@@ -126,9 +129,9 @@ at::Tensor TrainingPass::head_loss(std::span<const Example* const> examples,
   at::Tensor sum;
   for (const auto& [head, r] : by_head) {
     const at::Tensor states = hidden.index_select(0, long_tensor(r.rows, device_)).to(at::kFloat);
-    const at::Tensor logits = at::linear(states, parameters.head(static_cast<size_t>(head)));
+    const at::Tensor logits = at::linear(states, parameters.head(head));
     at::Tensor losses;
-    if (parameters.shape().heads[static_cast<size_t>(head)].multi_label) {
+    if (heads[head].multi_label) {
       at::Tensor wanted = at::zeros(logits.sizes(), at::kFloat);
       for (size_t i = 0; i < r.examples.size(); ++i)
         for (const int64_t label : r.examples[i]->labels)

@@ -7,6 +7,7 @@
 
 #include "base/worker_pool.h"
 #include "engine/dtype.h"
+#include "generator/stopped.h"
 
 namespace valora::generator {
 
@@ -30,9 +31,10 @@ Result<std::unique_ptr<TrainableModel>> TrainableModel::open(const EngineOptions
   return model;
 }
 
-Result<std::vector<Example>> TrainableModel::examples(
-    std::vector<ExampleRequest> requests, int threads,
-    const std::function<void(int, int)>& progress) const {
+Result<std::vector<Example>> TrainableModel::examples(std::vector<ExampleRequest> requests,
+                                                      int threads,
+                                                      const std::function<void(int, int)>& progress,
+                                                      const std::stop_token& stop) const {
   VALORA_TRY(maker, ExampleMaker::open(*frontend, loaded.model->spec().axes, max_tokens));
   const int total = static_cast<int>(requests.size());
   std::vector<std::optional<Result<Example>>> made(requests.size());
@@ -44,7 +46,7 @@ Result<std::vector<Example>> TrainableModel::examples(
     WorkerPool pool(std::max(1, threads));
     for (int t = 0; t < std::max(1, threads); ++t)
       pool.post([&] {
-        for (int i = next++; i < total && !failed; i = next++) {
+        for (int i = next++; i < total && !failed && !stop.stop_requested(); i = next++) {
           made[static_cast<size_t>(i)] = maker.make(std::move(requests[static_cast<size_t>(i)]));
           if (!made[static_cast<size_t>(i)]->ok()) failed = true;
           const std::lock_guard lock(mutex);
@@ -52,6 +54,7 @@ Result<std::vector<Example>> TrainableModel::examples(
         }
       });
   }
+  if (stop.stop_requested()) return stopped();
   std::vector<Example> examples;
   for (auto& result : made) {
     if (!result) continue;  // not begun: an earlier or later one failed

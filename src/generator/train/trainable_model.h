@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <stop_token>
 #include <vector>
 
 #include "engine/frontend.h"
@@ -17,10 +18,11 @@ struct TrainableModel {
   static Result<std::unique_ptr<TrainableModel>> open(const EngineOptions& options);
 
   // Prepares examples on `threads` new threads. Returns the first error in the order of the
-  // requests. progress: calls never overlap.
+  // requests; kCancelled if a stop is requested. progress: calls never overlap.
   Result<std::vector<Example>> examples(
       std::vector<ExampleRequest> requests, int threads,
-      const std::function<void(int done, int total)>& progress = {}) const;
+      const std::function<void(int done, int total)>& progress = {},
+      const std::stop_token& stop = {}) const;
 
   models::LoadedModel loaded;
   std::unique_ptr<Frontend> frontend;

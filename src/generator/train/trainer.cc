@@ -5,6 +5,7 @@
 
 #include "base/digest.h"
 #include "engine/runner.h"
+#include "generator/stopped.h"
 #include "generator/train/sampler.h"
 #include "generator/train/schedule.h"
 #include "ops/compute_threads.h"
@@ -79,9 +80,7 @@ std::string Trainer::identity(const AdapterParameters& parameters,
   for (const TrainingSource& source : sources) {
     builder.add(source.share).add(static_cast<uint64_t>(source.examples->size()));
     for (const Example& example : *source.examples) {
-      builder.add(std::span<const int32_t>(example.tokens))
-          .add(example.weight)
-          .add(example.head.value_or(-1));
+      builder.add(std::span<const int32_t>(example.tokens)).add(example.weight).add(example.head);
       builder.add(std::span<const int64_t>(example.labels));
       for (const Example::Visual& visual : example.visuals) builder.add(visual.digest);
     }
@@ -114,17 +113,83 @@ Result<Trainer::Step> Trainer::step(AdapterParameters& parameters,
   return result;
 }
 
-Status Trainer::evaluate(AdapterParameters& parameters, const TrainingCallbacks& callbacks,
-                         TrainingState& state) const {
-  VALORA_TRY(score, callbacks.evaluate(parameters));
+struct Trainer::Course {
+  AdapterParameters& parameters;
+  const std::vector<TrainingSource>& sources;
+  const TrainingCallbacks& callbacks;
+  const std::string identity;
+  StepSampler sampler;
+  Optimizer optimizer;
+  TrainingState state{};
+  int64_t saved = 0;  // the step of the last checkpoint
+  // Of this run, for the progress.
+  double seconds = 0;
+  int64_t samples = 0;
+};
+
+bool Trainer::evaluation_is_due(const Course& course) const {
+  const int64_t step = course.state.step;
+  return course.callbacks.evaluate && options_.evaluate_every > 0 &&
+         course.state.evaluated < step &&
+         (step == options_.steps || step % options_.evaluate_every == 0);
+}
+
+Status Trainer::evaluate(Course& course) const {
+  TrainingState& state = course.state;
+  const TimePoint begin = clock_.now();
+  VALORA_TRY(score, course.callbacks.evaluate(course.parameters));
+  state.evaluation_seconds += seconds(clock_.now() - begin);
+  state.evaluated = state.step;
   if (state.best_score && score <= *state.best_score) {
     ++state.worse;
     return {};
   }
   state.best_score = score;
   state.best_step = state.step;
-  state.best_values = parameters.values().clone();
+  state.best_values = course.parameters.values().clone();
   state.worse = 0;
+  return {};
+}
+
+bool Trainer::ended(const Course& course) const {
+  const bool stopped_early = course.callbacks.evaluate && options_.evaluate_every > 0 &&
+                             course.state.worse >= options_.patience;
+  return course.state.step >= options_.steps || stopped_early;
+}
+
+Status Trainer::advance(Course& course) {
+  TrainingState& state = course.state;
+  const TimePoint begin = clock_.now();
+  std::vector<const Example*> examples;
+  for (const SamplePlace& place : course.sampler.step(state.step))
+    examples.push_back(&(*course.sources[static_cast<size_t>(place.source)]
+                              .examples)[static_cast<size_t>(place.index)]);
+  const auto samples = static_cast<int64_t>(examples.size());
+  VALORA_TRY(done, step(course.parameters, std::move(examples), state.step));
+  const auto warmup =
+      static_cast<int64_t>(std::ceil(options_.warmup * static_cast<double>(options_.steps)));
+  const double rate = options_.learning_rate * cosine_rate(state.step, options_.steps, warmup);
+  course.optimizer.step(rate);
+  course.parameters.refresh();
+  if (state.step++ == 0) state.first_loss = done.loss;
+  state.last_loss = done.loss;
+  const double passed = seconds(clock_.now() - begin);
+  state.seconds += passed;
+  state.samples += samples;
+  course.seconds += passed;
+  course.samples += samples;
+  if (course.callbacks.progress)
+    course.callbacks.progress({state.step, options_.steps, done.loss, rate, done.gradient_norm,
+                               static_cast<double>(course.samples) / course.seconds});
+  return {};
+}
+
+Status Trainer::save(Course& course) const {
+  if (checkpoint_.empty() || course.state.step == course.saved) return {};
+  course.state.values = course.parameters.values();
+  course.state.optimizer = course.optimizer.state();
+  VALORA_CHECK(write_checkpoint(checkpoint_, course.state, course.identity));
+  course.saved = course.state.step;
   return {};
 }
 
@@ -136,57 +201,38 @@ Result<TrainingResult> Trainer::train(AdapterParameters& parameters,
     if (source.examples->empty()) return invalid("a task has no samples to train on", "train");
     sizes.push_back({static_cast<int64_t>(source.examples->size()), source.share});
   }
-  const std::string of = identity(parameters, sources);
-  StepSampler sampler(sizes, options_.batch, options_.seed, options_.shuffle);
-  Optimizer optimizer(parameters.values(), parameters.gradient(), options_);
-  VALORA_TRY(state, continued(checkpoint_, of, parameters, optimizer));
-  const auto warmup =
-      static_cast<int64_t>(std::ceil(options_.warmup * static_cast<double>(options_.steps)));
-  double seconds_training = 0;
-  int64_t samples = 0;
+  Course course{parameters,
+                sources,
+                callbacks,
+                identity(parameters, sources),
+                StepSampler(sizes, options_.batch, options_.seed, options_.shuffle),
+                Optimizer(parameters.values(), parameters.gradient(), options_)};
+  VALORA_TRY(state, continued(checkpoint_, course.identity, parameters, course.optimizer));
+  course.state = std::move(state);
+  course.saved = course.state.step;
   std::optional<ops::ComputeThreads> threads;
   if (model_.adaptive_threads) threads.emplace();
-  bool stopped =
-      callbacks.evaluate && options_.evaluate_every > 0 && state.worse >= options_.patience;
-  while (state.step < options_.steps && !stopped) {
+  while (true) {
+    const Status evaluated = evaluation_is_due(course) ? evaluate(course) : Status();
+    const bool stop = callbacks.stop.stop_requested();
+    const bool regular = options_.checkpoint_every > 0 &&
+                         (ended(course) || course.state.step % options_.checkpoint_every == 0);
+    if (stop || (regular && evaluated.ok())) VALORA_CHECK(save(course));
+    VALORA_CHECK(evaluated);
+    if (ended(course)) break;
+    if (stop) return stopped();
     if (threads) threads->adjust();
-    const TimePoint begin = clock_.now();
-    std::vector<const Example*> examples;
-    for (const SamplePlace& place : sampler.step(state.step))
-      examples.push_back(&(
-          *sources[static_cast<size_t>(place.source)].examples)[static_cast<size_t>(place.index)]);
-    samples += static_cast<int64_t>(examples.size());
-    VALORA_TRY(done, step(parameters, std::move(examples), state.step));
-    const double rate = options_.learning_rate * cosine_rate(state.step, options_.steps, warmup);
-    optimizer.step(rate);
-    parameters.refresh();
-    if (state.step++ == 0) state.first_loss = done.loss;
-    state.last_loss = done.loss;
-    seconds_training += seconds(clock_.now() - begin);
-    if (callbacks.progress)
-      callbacks.progress({state.step, options_.steps, done.loss, rate, done.gradient_norm,
-                          static_cast<double>(samples) / seconds_training});
-    const bool last = state.step == options_.steps;
-    if (callbacks.evaluate && options_.evaluate_every > 0 &&
-        (last || state.step % options_.evaluate_every == 0)) {
-      VALORA_CHECK(evaluate(parameters, callbacks, state));
-      stopped = state.worse >= options_.patience;
-    }
-    if (!checkpoint_.empty() && options_.checkpoint_every > 0 &&
-        (last || stopped || state.step % options_.checkpoint_every == 0)) {
-      state.values = parameters.values();
-      state.optimizer = optimizer.state();
-      VALORA_CHECK(write_checkpoint(checkpoint_, state, of));
-    }
+    VALORA_CHECK(advance(course));
   }
-  if (state.best_values.defined()) {
-    parameters.values().copy_(state.best_values);
+  TrainingState& last = course.state;
+  if (last.best_values.defined()) {
+    parameters.values().copy_(last.best_values);
     parameters.refresh();
   }
+  const double rate = last.seconds > 0 ? static_cast<double>(last.samples) / last.seconds : 0;
   return TrainingResult{
-      state.step,       state.first_loss,
-      state.last_loss,  state.best_score,
-      seconds_training, seconds_training > 0 ? static_cast<double>(samples) / seconds_training : 0};
+      last.step, last.first_loss,        last.last_loss, last.best_score, last.seconds,
+      rate,      last.evaluation_seconds};
 } catch (const std::exception& e) {
   return model_fault("training failed", e);
 }

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -34,13 +35,18 @@ struct TrainingCallbacks {
   // The score of the current adapter; higher is better. Called every `evaluate_every` steps and at
   // the end.
   std::function<Result<double>(const AdapterParameters&)> evaluate;
+  // Ends the training with kCancelled after the present step, or when `evaluate` has ended with
+  // kCancelled. A checkpoint is written first, also if there are no regular ones.
+  std::stop_token stop;
 };
 
 struct TrainingResult {
   int64_t steps = 0;  // completed; fewer than requested after early stopping
   double first_loss = 0, last_loss = 0;
   std::optional<double> best_score;
-  double seconds = 0, samples_per_second = 0;  // of this run, without evaluations
+  // Of this run and of those before its checkpoint; without evaluations.
+  double seconds = 0, samples_per_second = 0;
+  double evaluation_seconds = 0;  // of `evaluate`
 };
 
 class Trainer {
@@ -59,12 +65,16 @@ class Trainer {
   struct Step {
     double loss = 0, gradient_norm = 0;
   };
+  struct Course;  // of one call of train()
   Result<Step> step(AdapterParameters& parameters, std::vector<const Example*> examples,
                     int64_t index);
   std::string identity(const AdapterParameters& parameters,
                        const std::vector<TrainingSource>& sources) const;
-  Status evaluate(AdapterParameters& parameters, const TrainingCallbacks& callbacks,
-                  TrainingState& state) const;
+  bool evaluation_is_due(const Course& course) const;
+  Status evaluate(Course& course) const;
+  bool ended(const Course& course) const;
+  Status advance(Course& course);
+  Status save(Course& course) const;
 
   const TrainableModel& model_;
   TrainingOptions options_;

@@ -11,13 +11,24 @@ namespace {
 // Bounds the tower's activations, as the runner does.
 constexpr int64_t kPatchesAtOnce = 1 << 14;
 
-// One example's inputs again; a file that has changed meanwhile is an error.
+// The image or video at this place among the prompt's.
+Result<MediaRef> medium_of(const Prompt& prompt, size_t place) {
+  if (const auto* chat = std::get_if<ChatPrompt>(&prompt))
+    for (const ChatMessage& message : chat->messages)
+      for (const ContentPart& part : message.parts)
+        if (const auto* medium = std::get_if<MediaRef>(&part); medium && place-- == 0)
+          return *medium;
+  return internal("an example has lost one of its media");
+}
+
+// One input of an example again; a file that has changed meanwhile is an error.
 Result<std::shared_ptr<const media::VisualInput>> read_again(const Frontend& frontend,
                                                              const Example& example,
-                                                             const Digest& digest) {
-  VALORA_TRY(prepared, frontend.prepare(example.prompt, /*add_generation_prompt=*/true, {}));
-  for (const models::VisualSpan& span : prepared.visual)
-    if (span.input->digest == digest) return span.input;
+                                                             const Example::Visual& visual) {
+  VALORA_TRY(prompt, example.prompt());
+  VALORA_TRY(medium, medium_of(prompt, static_cast<size_t>(&visual - example.visuals.data())));
+  VALORA_TRY(input, frontend.loader()->load(medium.url, media_kind(medium.kind)));
+  if (input->digest == visual.digest) return input;
   return unprocessable(example.origin + ": a picture or video has changed since training began",
                        example.origin);
 }
@@ -28,7 +39,7 @@ Status VisualSource::encode(std::vector<Wanted*>& wanted, const ops::AdapterWeig
   std::vector<std::shared_ptr<const media::VisualInput>> inputs;
   std::vector<models::VisualItem> items;
   for (const Wanted* w : wanted) {
-    VALORA_TRY(input, read_again(frontend_, *w->example, w->visual->digest));
+    VALORA_TRY(input, read_again(frontend_, *w->example, *w->visual));
     inputs.push_back(input);
     items.push_back({inputs.back().get(), {}});
     if (adapter) items.back().adapters.push_back({adapter, 1});

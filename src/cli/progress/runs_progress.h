@@ -5,7 +5,7 @@
 #include <functional>
 #include <string>
 
-#include "cli/progress_bar.h"
+#include "cli/progress/progress_bar.h"
 
 namespace valora::cli {
 
@@ -25,7 +25,7 @@ class RunsProgress {
  private:
   static constexpr size_t kParts = 1000;
   void show(size_t parts, const std::string& name) {
-    bar_.show(static_cast<int>(parts), static_cast<int>(kParts * runs_), name);
+    bar_.show(static_cast<int64_t>(parts), static_cast<int64_t>(kParts * runs_), name);
   }
 
   ProgressBar bar_;

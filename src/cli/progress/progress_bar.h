@@ -1,0 +1,38 @@
+// The progress of a long command on stderr: a bar on a terminal, otherwise a line a minute, as for
+// a log file.
+#pragma once
+
+#include <cstdint>
+#include <cstdio>
+#include <string>
+
+#include "base/clock.h"
+
+namespace valora::cli {
+
+class ProgressBar {
+ public:
+  explicit ProgressBar(std::FILE* out = stderr, const Clock& clock = real_clock());
+  ~ProgressBar();  // removes the bar
+  void clear();    // removes the bar until the next show()
+  // note: what is being done, without a line's end. A lower `done` than before, or another `total`,
+  // begins another part of the work, for which the time left is estimated anew.
+  void show(int64_t done, int64_t total, const std::string& note);
+
+ private:
+  std::string time_left(TimePoint now) const;
+
+  std::FILE* const out_;
+  const Clock& clock_;
+  const bool terminal_;
+  bool shown_ = false;
+  TimePoint told_;     // the last line
+  TimePoint began_;    // the present part
+  int64_t first_ = 0;  // done when it began
+  int64_t done_ = 0, total_ = 0;
+};
+
+// "40 s", "12 min", "3 h 20 min"
+std::string short_duration(double seconds);
+
+}  // namespace valora::cli

@@ -1,0 +1,18 @@
+// Answers that are longer than their task lets the language model answer.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "api/engine.h"
+#include "generator/data/task.h"
+
+namespace valora::generator {
+
+// Logs how many of the samples' answers have more tokens than task.max_answer_tokens. part: of the
+// data, e.g. "validation". kInvalidArgument if all have and the metric takes only whole answers.
+// samples: after apply_templates.
+Status check_answer_lengths(const Engine& engine, const Task& task, std::span<const Sample> samples,
+                            const std::string& part);
+
+}  // namespace valora::generator
