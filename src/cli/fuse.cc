@@ -138,7 +138,8 @@ void add_training_flags(Command c, generator::TrainingOptions& o) {
       .capture_default_str();
   c.add_option("--patience", o.patience, "Evaluations without improvement before training stops")
       .capture_default_str();
-  c.add_option("--checkpoint-every", o.checkpoint_every, "Steps between checkpoints")
+  c.add_option("--checkpoint-every", o.checkpoint_every,
+               "Steps between checkpoints; 0: only at the end and when it is stopped")
       .capture_default_str();
 }
 

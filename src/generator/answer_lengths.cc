@@ -21,9 +21,12 @@ Status check_answer_lengths(const Engine& engine, const Task& task, std::span<co
   size_t longer = 0, longest = 0;
   for (const Sample& sample : samples) {
     if (sample.answer.empty()) continue;
-    VALORA_TRY(tokens, engine.tokenize(Prompt(sample.answer), /*add_special_tokens=*/false));
-    longer += tokens.size() > static_cast<size_t>(task.max_answer_tokens);
-    longest = std::max(longest, tokens.size());
+    const auto tokens = engine.tokenize(Prompt(sample.answer), /*add_special_tokens=*/false);
+    if (!tokens.ok())
+      return Error{tokens.error().code, sample.origin + ": its answer: " + tokens.error().message,
+                   "answer"};
+    longer += tokens->size() > static_cast<size_t>(task.max_answer_tokens);
+    longest = std::max(longest, tokens->size());
   }
   if (longer == 0) return {};
   const std::string lengths =

@@ -50,6 +50,12 @@ def test_numbers_out_of_range_are_refused_first(two, tmp_path, option, value):
     assert f"--{option}" in done.stderr
 
 
+def test_heads_of_one_name_are_refused_first(tmp_path):
+    tasks = write_tasks(tmp_path, [write_task(tmp_path, name, 6) | {"head": "colour"} for name in ("first", "second")])
+    done = fuse(tmp_path / "no-model", tasks, tmp_path / "out", status=1)
+    assert "the heads of first and second are both named colour; name them apart" in done.stderr
+
+
 def test_other_tasks_of_the_folder_are_not_dropped_unasked(model, two, tmp_path):
     output = tmp_path / "out"
     fuse(model, two, output, steps=2)

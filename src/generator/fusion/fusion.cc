@@ -267,6 +267,7 @@ void Fusion::keep_best(const TaskData& data, const std::vector<size_t>& own) {
 
 Result<FusionReport> Fusion::run(const std::vector<Task>& tasks) {
   VALORA_CHECK(check(options_));
+  VALORA_CHECK(check_head_names(tasks));
   std::error_code fault;
   fs::create_directories(options_.output, fault);
   if (fault)

@@ -51,14 +51,6 @@ Result<Sets> read_sets(const Task& task, const FusionOptions& options, Engine& e
   return sets;
 }
 
-// A head's name must be a valid module name: without dots.
-std::string head_name(const Task& task) {
-  if (!task.head) return {};
-  std::string name = task.head->name == HeadSpec().name ? "score_" + task.name : task.head->name;
-  std::ranges::replace(name, '.', '_');
-  return name;
-}
-
 ExampleRequest request_of(const Sample& sample, const TaskData& data, bool with_answer) {
   ExampleRequest request{sample.origin,
                          [asked = Sample{.media = sample.media, .question = sample.question}] {
@@ -105,6 +97,27 @@ Status check_lengths(const Engine& engine, const TaskData& data, const Sets& set
 }
 
 }  // namespace
+
+// It must be a valid module name: without dots.
+std::string head_name(const Task& task) {
+  if (!task.head) return {};
+  std::string name = task.head->name == HeadSpec().name ? "score_" + task.name : task.head->name;
+  std::ranges::replace(name, '.', '_');
+  return name;
+}
+
+Status check_head_names(const std::vector<Task>& tasks) {
+  std::map<std::string, std::string> owners;
+  for (const Task& task : tasks) {
+    if (!task.head) continue;
+    const auto [owner, is_new] = owners.emplace(head_name(task), task.name);
+    if (!is_new)
+      return invalid(task.where + ": the heads of " + owner->second + " and " + task.name +
+                         " are both named " + owner->first + "; name them apart",
+                     "head");
+  }
+  return {};
+}
 
 Result<TaskData> load_task(const Task& task, const FusionOptions& options,
                            const TrainableModel& model, Engine& engine,

@@ -32,6 +32,11 @@ struct LoadingProgress {
   int done = 0, total = 0;
 };
 
+// The name of the task's head in an adapter; empty: none.
+std::string head_name(const Task& task);
+// kInvalidArgument if two tasks, which may come to share an adapter, name their heads alike.
+Status check_head_names(const std::vector<Task>& tasks);
+
 // Identifies a task with its data.
 inline std::string key_of(const TaskData& data) { return data.task.name + ":" + data.digest.hex(); }
 

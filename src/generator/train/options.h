@@ -27,7 +27,7 @@ struct TrainingOptions {
   uint64_t seed = 0;
   int64_t evaluate_every = 0;    // steps; 0: only at the end
   int64_t patience = 3;          // evaluations without improvement before early stopping
-  int64_t checkpoint_every = 0;  // steps; 0: no checkpoints
+  int64_t checkpoint_every = 0;  // steps; 0: only at the end and after a stop
   size_t visual_cache_bytes = size_t{2} << 30;
 };
 

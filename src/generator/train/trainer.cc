@@ -215,8 +215,8 @@ Result<TrainingResult> Trainer::train(AdapterParameters& parameters,
   while (true) {
     const Status evaluated = evaluation_is_due(course) ? evaluate(course) : Status();
     const bool stop = callbacks.stop.stop_requested();
-    const bool regular = options_.checkpoint_every > 0 &&
-                         (ended(course) || course.state.step % options_.checkpoint_every == 0);
+    const bool regular = ended(course) || (options_.checkpoint_every > 0 &&
+                                           course.state.step % options_.checkpoint_every == 0);
     if (stop || (regular && evaluated.ok())) VALORA_CHECK(save(course));
     VALORA_CHECK(evaluated);
     if (ended(course)) break;

@@ -36,7 +36,7 @@ struct TrainingCallbacks {
   // the end.
   std::function<Result<double>(const AdapterParameters&)> evaluate;
   // Ends the training with kCancelled after the present step, or when `evaluate` has ended with
-  // kCancelled. A checkpoint is written first, also if there are no regular ones.
+  // kCancelled. A checkpoint is written first.
   std::stop_token stop;
 };
 
