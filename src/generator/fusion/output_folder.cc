@@ -80,12 +80,12 @@ std::set<std::string> Fusion::folders_in_use() const {
   if (!there.ok()) return names;
   for (const auto& [task, entry] : there->items())
     if (entry.is_object() && entry.contains("adapter") && entry["adapter"].is_string())
-      names.insert(fs::path(entry["adapter"].get<std::string>()).filename().string());
+      names.insert((fs::path(entry["adapter"].get<std::string>()) / "").parent_path().filename());
   return names;
 }
 
-// Writes the adapter beside those that the manifest refers to: as adapters/NAME, or, as long as
-// other values are there, as NAME-r2 and so on. Returns the folder's name.
+// Writes the adapter beside those that the manifest refers to: as adapters/NAME, or NAME-r2 and so
+// on if it refers to that name. An equal one stays in its place. Returns the folder's name.
 Result<std::string> Fusion::install(const OpenAdapter& adapter,
                                     const std::vector<const TaskData*>& tasks) const {
   VALORA_TRY(shape, runner_->shape_of(tasks, adapter.rank));
@@ -94,24 +94,26 @@ Result<std::string> Fusion::install(const OpenAdapter& adapter,
   VALORA_CHECK(runner_->write(staged, parameters, tasks,
                               options_.bfloat16 && model_->loaded.dtype == at::kBFloat16));
   const std::set<std::string> in_use = folders_in_use();
-  for (int revision = 1;; ++revision) {
+  std::string free;
+  for (size_t revision = 1; revision <= in_use.size() + 1; ++revision) {
     const std::string name =
         revision == 1 ? adapter.name : fmt::format("{}-r{}", adapter.name, revision);
     if (!in_use.contains(name)) {
-      VALORA_CHECK(move_folder(staged, root + name));
-      return name;
-    }
-    if (are_equal(staged, root + name)) {
+      if (free.empty()) free = name;
+    } else if (are_equal(staged, root + name)) {
       std::error_code ignored;
       fs::remove_all(staged, ignored);
       return name;
     }
   }
+  VALORA_CHECK(move_folder(staged, root + free));
+  return free;
 }
 
 // Removes adapters that the manifest no longer refers to.
 Status Fusion::drop_other_adapters() const {
   const std::set<std::string> in_use = folders_in_use();
+  if (in_use.empty()) return {};
   std::error_code fault;
   std::vector<fs::path> others;
   for (const auto& entry : fs::directory_iterator(options_.output + "/adapters", fault))
