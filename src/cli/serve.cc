@@ -28,6 +28,7 @@ struct Flags {
   AdapterSources adapters;
   std::string limit_mm_per_prompt;
   std::string applications, users;
+  std::string generation_config = "auto";
   std::string tool_call_parser = "auto";
   bool tokenizer_info = false;
   std::vector<std::string> notes;  // of vLLM's flags
@@ -115,9 +116,28 @@ Status apply_media(Flags& flags) {
   return {};
 }
 
+// vllm: none of the file's sampling defaults, as overrides say it.
+Status apply_generation_config(Flags& flags) {
+  if (flags.generation_config != "vllm") return {};
+  Json overrides = {{"do_sample", true},
+                    {"temperature", 1},
+                    {"top_p", 1},
+                    {"top_k", 0},
+                    {"repetition_penalty", 1}};
+  std::string& text = flags.engine.generation_overrides;
+  if (!text.empty()) {
+    VALORA_TRY(own, parse_json(text, "--override-generation-config"));
+    if (!own.is_object()) return {};  // the engine refuses it
+    overrides.update(own);
+  }
+  text = overrides.dump();
+  return {};
+}
+
 int run_serve(Flags& flags) {
   for (const std::string& note : flags.notes) spdlog::info("{}", note);
   if (const Status s = apply_media(flags); !s.ok()) return fail(s.error());
+  if (const Status s = apply_generation_config(flags); !s.ok()) return fail(s.error());
   if (const Status s = read_applications(flags.applications, flags.server); !s.ok())
     return fail(s.error());
   if (const Status s = read_users(flags.users, flags.server); !s.ok()) return fail(s.error());
@@ -189,6 +209,10 @@ void add_serve(Command app, std::function<int()>& run) {
   add_vllm_flags(c, flags->notes);
   add_media_memory(c, e);
   add_sampling_defaults(c, e);
+  c.add_option("--generation-config", flags->generation_config,
+               "vllm: no sampling defaults of the model's generation_config.json")
+      .one_of({"auto", "vllm"})
+      .capture_default_str();
   c.add_option("--lora-modules", flags->adapters.lora_modules,
                "Adapters to load, as NAME=PATH or JSON; repeatable");
   c.add_option(

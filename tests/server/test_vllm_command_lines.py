@@ -1,6 +1,7 @@
 """Command lines that users of vLLM copy."""
 
 import json
+import shutil
 import subprocess
 
 import pytest
@@ -13,7 +14,7 @@ COPIED = ["--served-model-name", "first", "second", "--max_model_len", "512", "-
           "--limit-mm-per-prompt.image", "2", "-tp", "1", "--chat-template-content-format", "openai", "--disable-log-requests",
           "--enable-chunked-prefill", "--enable-tower-connector-lora", "--kv-cache-dtype", "auto", "--pipeline-parallel-size", "1",
           "--data-parallel-size", "1", "--load-format", "auto", "--uvicorn-log-level", "warning", "--lora-dtype", "auto",
-          "--scheduling-policy", "fcfs", "--threads", "1", "--allowed-origins", '["*"]', "--hf-token", "a-secret"]
+          "--scheduling-policy", "fcfs", "--seed", "42", "--threads", "1", "--allowed-origins", '["*"]', "--hf-token", "a-secret"]
 
 
 def refusal(*options):
@@ -66,3 +67,20 @@ def test_the_options_have_their_meaning(served):
 ])
 def test_what_is_refused(options, words):
     assert words in refusal(*options)
+
+
+def test_no_sampling_defaults_are_read(folders, tmp_path):
+    model = tmp_path / "model"
+    shutil.copytree(folders["model"], model)
+    (model / "generation_config.json").write_text(json.dumps({"do_sample": False, "eos_token_id": 1}))
+    texts = []
+    for options in (["auto"], ["vllm"], ["vllm", "--override-generation-config", '{"do_sample": false}']):
+        server = ServedProcess(model, "--dtype", "float32", "--threads", "1", "--max-model-len", "128", "--generation-config", *options)
+        try:
+            bodies = [{"prompt": "Tell me.", "max_tokens": 12, "ignore_eos": True, "seed": seed} for seed in (1, 2)]
+            texts.append([server.post("/v1/completions", body)["choices"][0]["text"] for body in bodies])
+        finally:
+            assert server.stop() == 0
+    file, none, own = texts
+    assert file[0] == file[1] == own[0] == own[1]
+    assert none[0] != none[1]
