@@ -104,7 +104,7 @@ Result<Json> run(const Json& json) {
   const TrainingOptions options = read_options(json.value("options", Json::object()));
   AdapterParameters parameters(shape, modules, model->loaded.dtype, model->device, options.seed);
   if (json.contains("init")) {
-    VALORA_TRY(spec, adapters::read_adapter(json.at("init"), modules, {}));
+    VALORA_TRY(spec, adapters::read_adapter(json.at("init").get<std::string>(), modules, {}));
     VALORA_CHECK(parameters.assign(spec, modules));
   }
   VALORA_TRY(sources, read_sources(json, *model));
