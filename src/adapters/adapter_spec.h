@@ -55,20 +55,20 @@ struct AdapterLimits {
   size_t max_file_bytes = size_t{4} << 30;  // of the tensor file, which is read into memory
 };
 
-// Reads DIR/adapter_config.json, adapter_model.safetensors and the optional sidecar valora.json
+// Reads adapter_config.json, adapter_model.safetensors and the optional sidecar valora.json
 // ({task, description, question, heads:[{name, labels, problem_type, pooling,
 // add_generation_prompt}]}). Errors: kNotFound (no such folder or file), kUnprocessable (it cannot
 // be served exactly, or the tensor file is broken; the message names the module, tensor or option),
 // kInvalidArgument (broken JSON, wrong types). Values that are not finite are refused. Each file is
-// read once, and all in the folder that DIR was at first, so a folder that changes meanwhile gives
-// at worst an error. Call it off the engine's thread.
-Result<AdapterSpec> read_adapter(const FolderPath& dir, const ModuleTable& modules,
+// read once, and all in the folder that `where` was at first, so a folder that changes meanwhile
+// gives at worst an error. Call it off the engine's thread.
+Result<AdapterSpec> read_adapter(const FolderPath& where, const ModuleTable& modules,
                                  const AdapterLimits& limits);
 
 // The same without the values of `targets`: they have no bytes, `digest` is `headers_digest`, and
 // their values are not checked. Reads only headers, heads and the small files, so that thousands of
 // adapters take a second.
-Result<AdapterSpec> read_adapter_headers(const FolderPath& dir, const ModuleTable& modules,
+Result<AdapterSpec> read_adapter_headers(const FolderPath& where, const ModuleTable& modules,
                                          const AdapterLimits& limits);
 
 }  // namespace valora::adapters

@@ -26,12 +26,12 @@ class BaseWeights {
 // As without `base`, but tensors of the base model in the file are no error if they are equal to
 // `base`'s. They are compared piece by piece and take no memory; AdapterSpec::bytes and the digests
 // do not count them. Error, besides: kConflict if the file is replaced meanwhile.
-Result<AdapterSpec> read_adapter(const FolderPath& dir, const ModuleTable& modules,
+Result<AdapterSpec> read_adapter(const FolderPath& where, const ModuleTable& modules,
                                  const AdapterLimits& limits, const BaseWeights& base);
-Result<AdapterSpec> read_adapter_headers(const FolderPath& dir, const ModuleTable& modules,
+Result<AdapterSpec> read_adapter_headers(const FolderPath& where, const ModuleTable& modules,
                                          const AdapterLimits& limits, const BaseWeights& base);
 // The same again, of an adapter that was read so before: passes over tensors of the base model.
-Result<AdapterSpec> read_adapter_again(const FolderPath& dir, const ModuleTable& modules,
+Result<AdapterSpec> read_adapter_again(const FolderPath& where, const ModuleTable& modules,
                                        const AdapterLimits& limits);
 
 }  // namespace valora::adapters

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <filesystem>
@@ -111,17 +112,14 @@ TEST_F(InputFolderTest, AnOpenFolderStaysTheSame) {
 TEST_F(InputFolderTest, WhatIsSwappedForALinkLeadsNowhere) {
   link("../outside", "root/folder");
   link("../../outside/x", "root/a/y");
-  const auto swap = [&](const char* one, const char* other) {
-    ::renameat2(AT_FDCWD, dir_.file(one).c_str(), AT_FDCWD, dir_.file(other).c_str(),
-                RENAME_EXCHANGE);
-  };
+  // Relative to the folder itself: by path, a swap could bring the file outside into it.
+  const int a = ::open(dir_.file("root/a").c_str(), O_PATH | O_DIRECTORY),
+            root = ::open(dir_.file("root").c_str(), O_PATH | O_DIRECTORY);
   std::atomic<bool> done = false;
-  std::thread folders([&] {
-    while (!done) swap("root/a", "root/folder");
-  });
-  std::thread files([&] {
-    while (!done) swap("root/a/x", "root/a/y");
-  });
+  const auto swap = [&](int folder, const char* one, const char* other) {
+    while (!done) ::renameat2(folder, one, folder, other, RENAME_EXCHANGE);
+  };
+  std::thread folders(swap, root, "a", "folder"), files(swap, a, "x", "y");
   int inside = 0, outside = 0;
   for (int i = 0; i < 20'000; ++i) {
     const std::string text = read("root/a", "x");
@@ -131,6 +129,8 @@ TEST_F(InputFolderTest, WhatIsSwappedForALinkLeadsNowhere) {
   done = true;
   folders.join();
   files.join();
+  ::close(a);
+  ::close(root);
   EXPECT_GT(inside, 0);
   EXPECT_EQ(outside, 0);
 }

@@ -179,7 +179,7 @@ struct GrammarCompiler::State {
       parts = std::make_unique<CompiledGrammar::Parts>(
           CompiledGrammar::Parts{compiler.CompileGrammar(grammar), table});
     }));
-    VALORA_CHECK(fits);
+    if (!fits.ok()) return fits.error();
     const auto made = std::make_shared<const CompiledGrammar>(std::move(parts));
     const auto matcher = GrammarMatcher::start(made);
     if (!matcher.ok() && matcher.error().code == ErrorCode::kUnavailable) return matcher.error();

@@ -50,7 +50,7 @@ std::optional<std::string> unused_mark(std::vector<ChatMessage>& messages, const
   for (const ChatMessage& message : messages)
     for (const ToolCall& call : message.tool_calls) json.push_back(call.arguments.dump());
   for (char32_t code = kFirstMark; code <= kLastMark; ++code) {
-    const std::string mark = utf8_of(code);
+    std::string mark = utf8_of(code);
     bool used = std::ranges::any_of(json, [&](const auto& text) { return has_mark(text, mark); });
     each_text(messages, [&](const std::string& text) { used = used || has_mark(text, mark); });
     if (!used) return mark;

@@ -167,7 +167,8 @@ class FolderTokens {
 
   // named: a token whose text stands for the object that another file has.
   Status add_special(const Json& json, const char* name, bool named) {
-    if (json.is_null() || json == "") return {};
+    if (json.is_null() || (json.is_string() && json.get_ref<const std::string&>().empty()))
+      return {};
     AddedToken token;
     if (json.is_string()) {
       token = special_text(json.get<std::string>());

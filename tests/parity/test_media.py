@@ -379,7 +379,7 @@ def test_images_that_cannot_be_processed(probe):
     assert "does not resize" in answer["error"]
 
 
-@pytest.mark.parametrize("setting", [{"do_center_crop": True}, {"resample": 2}, {"image_std": [1, 0, 1]},
+@pytest.mark.parametrize("setting", [{"resample": 2}, {"image_std": [1, 0, 1]},
                                      {"sharpen": 3}, {"size": {"height": 3, "width": 3}},
                                      {"image_processor_type": "CLIPImageProcessor"}])
 def test_settings_that_are_refused_by_name(probe, setting):

@@ -8,7 +8,7 @@
 namespace valora::cli {
 namespace {
 
-constexpr const char* kOption = "--limit-mm-per-prompt";
+constexpr const char* kLimitOption = "--limit-mm-per-prompt";
 constexpr int64_t kMost = 1'000'000;
 
 // image=N,video=M as JSON; JSON as it is.
@@ -31,8 +31,8 @@ Result<int> count_of(const std::string& modality, const Json& value) {
   const Json& count = counted ? value["count"] : value;
   if (!count.is_number_integer() || count.get<int64_t>() < 0 || count.get<int64_t>() > kMost)
     return invalid(
-        fmt::format("{}: \"{}\" must be a number of 0 or more", kOption, shortened(modality, 40)),
-        kOption);
+        fmt::format("{}: \"{}\" must be a number of 0 or more", kLimitOption, shortened(modality, 40)),
+        kLimitOption);
   return static_cast<int>(count.get<int64_t>());
 }
 
@@ -40,8 +40,8 @@ Result<int> count_of(const std::string& modality, const Json& value) {
 
 Result<MediaLimits> read_media_limits(const std::string& text, MediaLimits limits) {
   if (text.empty()) return limits;
-  VALORA_TRY(json, parse_json(as_json(text), kOption));
-  if (!json.is_object()) return invalid(std::string(kOption) + " takes an object", kOption);
+  VALORA_TRY(json, parse_json(as_json(text), kLimitOption));
+  if (!json.is_object()) return invalid(std::string(kLimitOption) + " takes an object", kLimitOption);
   for (const auto& [modality, value] : json.items()) {
     VALORA_TRY(count, count_of(modality, value));
     if (modality == "image") {
@@ -49,9 +49,9 @@ Result<MediaLimits> read_media_limits(const std::string& text, MediaLimits limit
     } else if (modality == "video") {
       limits.videos = count;
     } else if (modality != "audio" || count > 0) {
-      return invalid(fmt::format("{} has \"{}\"; the modalities are image and video", kOption,
+      return invalid(fmt::format("{} has \"{}\"; the modalities are image and video", kLimitOption,
                                  shortened(modality, 40)),
-                     kOption);
+                     kLimitOption);
     }
   }
   return limits;

@@ -97,7 +97,7 @@ TEST(VllmFlags, AreAcceptedWithALineEach) {
 }
 
 // What is thrown for these arguments after `serve m`.
-std::string refusal_of(std::vector<const char*> arguments) {
+std::string start_refusal_of(std::vector<const char*> arguments) {
   arguments.insert(arguments.begin(), {"test", "serve", "m"});
   try {
     ServeProgram().program.parse(static_cast<int>(arguments.size()), arguments.data());
@@ -108,14 +108,14 @@ std::string refusal_of(std::vector<const char*> arguments) {
 }
 
 TEST(VllmFlags, AValueThatIsNotServedIsNamed) {
-  EXPECT_THAT(refusal_of({"--tensor-parallel-size", "2"}),
+  EXPECT_THAT(start_refusal_of({"--tensor-parallel-size", "2"}),
               HasSubstr("--tensor-parallel-size 2 is not served: only 1"));
-  EXPECT_THAT(refusal_of({"--kv-cache-dtype=fp8"}),
+  EXPECT_THAT(start_refusal_of({"--kv-cache-dtype=fp8"}),
               HasSubstr("--kv-cache-dtype fp8 is not served: KV has"));
-  EXPECT_THAT(refusal_of({"--reasoning-parser", "qwen3"}),
+  EXPECT_THAT(start_refusal_of({"--reasoning-parser", "qwen3"}),
               HasSubstr("--reasoning-parser qwen3 is not served: "));
-  EXPECT_THAT(refusal_of({"--max-loras", "four"}), HasSubstr("takes a number"));
-  EXPECT_EQ(refusal_of({"--kv_cache_dtype", "auto", "-tp", "1", "-O3"}), "nothing");
+  EXPECT_THAT(start_refusal_of({"--max-loras", "four"}), HasSubstr("takes a number"));
+  EXPECT_EQ(start_refusal_of({"--kv_cache_dtype", "auto", "-tp", "1", "-O3"}), "nothing");
 }
 
 TEST(VllmFlags, EveryOptionOfTheTableIsTakenOrRefusedByName) {
@@ -131,13 +131,14 @@ TEST(VllmFlags, EveryOptionOfTheTableIsTakenOrRefusedByName) {
     ServeProgram serve;
     if (option.refused) {
       arguments.erase(arguments.begin(), arguments.begin() + 2);
-      EXPECT_THAT(refusal_of(arguments), HasSubstr(std::string(" is not served: ") + option.note));
+      EXPECT_THAT(start_refusal_of(arguments),
+                  HasSubstr(std::string(" is not served: ") + option.note));
       continue;
     }
     EXPECT_EQ(serve.parse(arguments), std::nullopt) << serve.errors;
     EXPECT_THAT(serve.notes, ElementsAre(HasSubstr(option.note)));
     if (served.empty()) continue;
-    EXPECT_THAT(refusal_of({option.name, "another"}), HasSubstr("another is not served: "));
+    EXPECT_THAT(start_refusal_of({option.name, "another"}), HasSubstr("another is not served: "));
   }
 }
 
