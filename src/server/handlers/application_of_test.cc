@@ -46,12 +46,12 @@ TEST_F(ApplicationOf, ARequestOfNoneIsAsItWas) {
   }
 }
 
-TEST_F(ApplicationOf, TheBasesNameIsAModelToo) {
+TEST_F(ApplicationOf, TheBaseIsOneModelUnderAllOfItsNames) {
   options_.served_model_names = {"one", "two"};
   options_.applications[0].models = {"one"};
   EXPECT_EQ(chosen(""), "retrieval");
   EXPECT_EQ(chosen(R"("model":"one")"), "retrieval");
-  EXPECT_EQ(chosen(R"("model":"two")"), "");
+  EXPECT_EQ(chosen(R"("model":"two")"), "retrieval");
 }
 
 TEST_F(ApplicationOf, UnknownNamesAre400) {
