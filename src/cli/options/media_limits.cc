@@ -30,9 +30,9 @@ Result<int> count_of(const std::string& modality, const Json& value) {
   const bool counted = value.is_object() && value.contains("count");
   const Json& count = counted ? value["count"] : value;
   if (!count.is_number_integer() || count.get<int64_t>() < 0 || count.get<int64_t>() > kMost)
-    return invalid(
-        fmt::format("{}: \"{}\" must be a number of 0 or more", kLimitOption, shortened(modality, 40)),
-        kLimitOption);
+    return invalid(fmt::format("{}: \"{}\" must be a number of 0 or more", kLimitOption,
+                               shortened(modality, 40)),
+                   kLimitOption);
   return static_cast<int>(count.get<int64_t>());
 }
 
@@ -41,7 +41,8 @@ Result<int> count_of(const std::string& modality, const Json& value) {
 Result<MediaLimits> read_media_limits(const std::string& text, MediaLimits limits) {
   if (text.empty()) return limits;
   VALORA_TRY(json, parse_json(as_json(text), kLimitOption));
-  if (!json.is_object()) return invalid(std::string(kLimitOption) + " takes an object", kLimitOption);
+  if (!json.is_object())
+    return invalid(std::string(kLimitOption) + " takes an object", kLimitOption);
   for (const auto& [modality, value] : json.items()) {
     VALORA_TRY(count, count_of(modality, value));
     if (modality == "image") {
