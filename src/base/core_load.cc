@@ -1,6 +1,5 @@
 #include "base/core_load.h"
 
-#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,18 +9,10 @@
 #include <sstream>
 #include <system_error>
 
+#include "base/cores.h"
+
 namespace valora {
 namespace {
-
-std::vector<int> cpus_of_affinity() {
-  cpu_set_t allowed;
-  CPU_ZERO(&allowed);
-  std::vector<int> cpus;
-  if (::sched_getaffinity(0, sizeof(allowed), &allowed) != 0) return cpus;
-  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu)
-    if (CPU_ISSET(cpu, &allowed)) cpus.push_back(cpu);
-  return cpus;
-}
 
 // A line "cpuN user nice system idle …" in ticks → the seconds of programs. Time in interrupts and
 // time that a hypervisor took are nobody's.

@@ -19,12 +19,8 @@ std::string first_line(const std::string& path) {
 
 // Threads of a core name the same siblings.
 int cores_of_affinity(const std::string& cpus) {
-  cpu_set_t allowed;
-  CPU_ZERO(&allowed);
-  if (::sched_getaffinity(0, sizeof(allowed), &allowed) != 0) return 1;
   std::set<std::string> cores;
-  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
-    if (!CPU_ISSET(cpu, &allowed)) continue;
+  for (const int cpu : cpus_of_affinity()) {
     const std::string number = std::to_string(cpu);
     const std::string siblings =
         first_line(cpus + "/cpu" + number + "/topology/thread_siblings_list");
@@ -42,6 +38,16 @@ int cores_of_quota(const std::string& path) {
 }
 
 }  // namespace
+
+std::vector<int> cpus_of_affinity() {
+  cpu_set_t allowed;
+  CPU_ZERO(&allowed);
+  std::vector<int> cpus;
+  if (::sched_getaffinity(0, sizeof(allowed), &allowed) != 0) return cpus;
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu)
+    if (CPU_ISSET(cpu, &allowed)) cpus.push_back(cpu);
+  return cpus;
+}
 
 int usable_cores(const CoreFiles& files) {
   return std::max(1, std::min(cores_of_affinity(files.cpus), cores_of_quota(files.quota)));
