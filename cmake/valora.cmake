@@ -8,6 +8,16 @@ if(CCACHE)
   add_compile_options(-fdebug-prefix-map=${CMAKE_BINARY_DIR}=.)
 endif()
 
+# A linker that is faster than binutils', if there is one: a program with libtorch links in a fraction of the time.
+include(CheckLinkerFlag)
+foreach(linker mold lld)
+  check_linker_flag(CXX -fuse-ld=${linker} VALORA_HAS_${linker})
+  if(VALORA_HAS_${linker})
+    add_link_options(-fuse-ld=${linker})
+    break()
+  endif()
+endforeach()
+
 find_package(PkgConfig REQUIRED)
 find_package(Threads REQUIRED)
 find_package(nlohmann_json 3.11 REQUIRED)
@@ -192,6 +202,15 @@ endfunction()
 # All unit tests, and those that `make test` builds with optimisation. The others run under sanitizers alone there.
 add_custom_target(unit_tests)
 add_custom_target(optimized_tests)
+# Builds the tests of the rooms without torch and runs those that changed. It needs no libtorch.
+add_custom_target(quick_tests)
+function(valora_quick_test name)
+  set(passed ${CMAKE_BINARY_DIR}/quick_tests/${name})
+  add_custom_command(OUTPUT ${passed} DEPENDS ${name} VERBATIM COMMENT "Running ${name}"
+    COMMAND ${name} --gtest_brief=1 COMMAND ${CMAKE_COMMAND} -E touch ${passed})
+  add_custom_target(quick_${name} DEPENDS ${passed})
+  add_dependencies(quick_tests quick_${name})
+endfunction()
 
 # valora_write_tests(TARGET): their names, for tools/test.
 function(valora_write_tests target)
@@ -222,6 +241,8 @@ function(valora_test name torch fast)
   add_dependencies(unit_tests ${name}_test)
   if(torch)
     add_dependencies(optimized_tests ${name}_test)
+  else()
+    valora_quick_test(${name}_test)
   endif()
   gtest_discover_tests(${name}_test TEST_PREFIX ${name}. DISCOVERY_MODE PRE_TEST)
 endfunction()
