@@ -5,7 +5,7 @@ import shlex
 
 from programs import REPOSITORY
 
-DOCUMENTS = sorted(path for pattern in ("*.md", "docs/*.md", "demo/*.md", "fuzz/*.md", "python/*/*.md") for path in REPOSITORY.glob(pattern))
+DOCUMENTS = sorted(path for pattern in ("*.md", "docs/**/*.md", "demo/*.md", "fuzz/*.md", "python/*/*.md") for path in REPOSITORY.glob(pattern))
 # First words of command blocks. Any other block without a language is a diagram.
 PROGRAMS = re.compile(r"^(?:[A-Z_]+=\S+ )*(make|curl|docker|pip|git|valora|build/valora|(?:\.venv/bin/)?python|tools/\w+)(?: |$)")
 

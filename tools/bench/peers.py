@@ -3,7 +3,7 @@
 
     .venv/bin/python tools/bench/peers.py --rounds 3 --vllm http://127.0.0.1:8100 --llama path/to/llama-server
 
-Without --vllm and --llama valora runs alone. docs/benchmarks.md describes how to install and start the two. For llama.cpp,
+Without --vllm and --llama valora runs alone. docs/measurements/serving.md describes how to install and start the two. For llama.cpp,
 tools/bench/gguf_files.py writes the same model and adapters as GGUF files. Greedy, 128 prompt tokens, tokens/s overall.
 """
 
