@@ -9,7 +9,7 @@
 #include "cli/format.h"
 #include "cli/memory_scenarios.h"
 #include "cli/progress/progress_bar.h"
-#include "engine/serving_engine.h"
+#include "engine/local_engine.h"
 
 namespace valora::cli {
 namespace {
@@ -46,7 +46,7 @@ Result<bench::LiveReport> run_variant(const Flags& flags, const bench::ComparedV
                                       const Adapters& adapters) {
   EngineOptions options = flags.engine;
   variant.change_options(options.memory);
-  VALORA_TRY(engine, ServingEngine::start(options));
+  VALORA_TRY(engine, start_engine(options));
   for (int i = 0; i < scenario.adapters; ++i)
     VALORA_CHECK(load_adapter_now(*engine, adapters.loads[static_cast<size_t>(i)]));
   return bench::run_live(*engine, sim::make_scenario(scenario), adapters.names);

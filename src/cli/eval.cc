@@ -15,7 +15,7 @@
 #include "cli/eval_report.h"
 #include "cli/format.h"
 #include "cli/progress/progress_bar.h"
-#include "engine/serving_engine.h"
+#include "engine/local_engine.h"
 #include "generator/answer_lengths.h"
 #include "generator/data/datasets.h"
 #include "generator/data/manifest.h"
@@ -90,14 +90,14 @@ Result<std::set<std::string>> adapters_of(const Flags& flags, const Manifest& ma
   return adapters;
 }
 
-Result<std::unique_ptr<ServingEngine>> start_engine(Flags& flags,
-                                                    const std::set<std::string>& adapters) {
+Result<std::unique_ptr<LocalEngine>> open_engine(Flags& flags,
+                                                 const std::set<std::string>& adapters) {
   EngineOptions& options = flags.engine;
   options.fetch.allowed_local_path = "/";  // the command's user chooses the files
   options.max_waiting = std::max(options.max_waiting, flags.concurrency);
   // + 1: a teacher adapter
   options.max_loras = std::max(options.max_loras, static_cast<int>(adapters.size()) + 1);
-  VALORA_TRY(engine, ServingEngine::start(options));
+  VALORA_TRY(engine, start_engine(options));
   for (const std::string& adapter : adapters) {
     const auto card = load_adapter_now(*engine, {.name = adapter, .path = adapter});
     if (!card.ok())
@@ -193,7 +193,7 @@ Result<int> evaluate_all(Flags& flags) {
     manifest = std::move(read);
   }
   VALORA_TRY(adapters, adapters_of(flags, manifest, tasks));
-  VALORA_TRY(engine, start_engine(flags, adapters));
+  VALORA_TRY(engine, open_engine(flags, adapters));
   Examination examination(flags, manifest, *engine);
   for (const GeneratorTask& task : tasks) VALORA_CHECK(examination.run(task));
   const std::vector<TaskResult>& results = examination.results();

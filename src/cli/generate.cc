@@ -9,7 +9,7 @@
 #include "cli/answer_form_flags.h"
 #include "cli/command.h"
 #include "cli/format.h"
-#include "engine/serving_engine.h"
+#include "engine/local_engine.h"
 
 namespace valora::cli {
 namespace {
@@ -70,7 +70,7 @@ AdapterUse parse_adapter(const std::string& text) {
   return {text.substr(0, colon), scale};
 }
 
-Result<std::vector<AdapterUse>> load_adapters(ServingEngine& engine,
+Result<std::vector<AdapterUse>> load_adapters(LocalEngine& engine,
                                               const std::vector<std::string>& flags) {
   std::vector<AdapterUse> uses;
   for (const std::string& flag : flags) {
@@ -158,7 +158,7 @@ int run_generate(Flags& flags) {
   flags.engine.max_num_seqs = std::max(1, flags.sampling.n);
   auto constraint = constraint_of(flags.form);
   if (!constraint.ok()) return fail(constraint.error());
-  auto engine = ServingEngine::start(flags.engine);
+  auto engine = start_engine(flags.engine);
   if (!engine.ok()) return fail(engine.error());
   auto adapters = load_adapters(**engine, flags.adapters);
   if (!adapters.ok()) return fail(adapters.error());

@@ -14,7 +14,7 @@
 #include "cli/options/vllm_flags.h"
 #include "cli/server_flags.h"
 #include "cli/tokenizer_info.h"
-#include "engine/serving_engine.h"
+#include "engine/local_engine.h"
 #include "server/applications/applications_file.h"
 #include "server/server.h"
 #include "server/users/users_file.h"
@@ -49,7 +49,7 @@ Status read_users(const std::string& path, server::ServerOptions& options) {
 }
 
 // One broken folder among the thousands of a --lora-dir is left out. Its name is then unknown.
-Status load_adapters(ServingEngine& engine, const std::vector<LoadAdapter>& adapters) {
+Status load_adapters(LocalEngine& engine, const std::vector<LoadAdapter>& adapters) {
   for (const LoadAdapter& request : adapters) {
     const auto card = load_adapter_now(engine, request);
     if (card.ok()) continue;
@@ -61,7 +61,7 @@ Status load_adapters(ServingEngine& engine, const std::vector<LoadAdapter>& adap
   return {};
 }
 
-std::string adapter_names(const ServingEngine& engine) {
+std::string adapter_names(const LocalEngine& engine) {
   constexpr size_t kShown = 20;
   const std::vector<AdapterCard> cards = engine.adapters();
   if (cards.empty()) return "none";
@@ -72,7 +72,7 @@ std::string adapter_names(const ServingEngine& engine) {
   return names;
 }
 
-void print_welcome(const ServingEngine& engine, const server::Server& server) {
+void print_welcome(const LocalEngine& engine, const server::Server& server) {
   const ModelCard& m = engine.model();
   fmt::print("valora {}\n", VALORA_VERSION);
   fmt::print("  model     {}  ({}, {:.1f}M parameters, {}, {})\n", m.name, m.architecture,
@@ -94,7 +94,7 @@ std::vector<std::string> tool_call_parsers() {
 }
 
 // Without tools in the template, the prompt asks for the Hermes style.
-void warn_about_parser(const ServingEngine& engine, const server::ServerOptions& options) {
+void warn_about_parser(const LocalEngine& engine, const server::ServerOptions& options) {
   const ModelCard& model = engine.model();
   if (options.tool_call_style && !model.template_takes_tools &&
       *options.tool_call_style != model.tool_calls)
@@ -155,7 +155,7 @@ int run_serve(Flags& flags) {
   const auto adapters = adapters_at_start(flags.adapters, base_names);
   if (!adapters.ok()) return fail(adapters.error());
   flags.server.default_adapters = adapters->defaults;
-  auto engine = ServingEngine::start(flags.engine);
+  auto engine = start_engine(flags.engine);
   if (!engine.ok()) return fail(engine.error());
   if (const Status s = load_adapters(**engine, adapters->loads); !s.ok()) return fail(s.error());
   warn_about_parser(**engine, flags.server);

@@ -9,7 +9,7 @@
 
 namespace valora::cli {
 
-// A ServingEngine::StepProbe, which the engine calls on its own thread.
+// A LocalEngine::StepProbe, which the engine calls on its own thread.
 class StepCollector {
  public:
   void operator()(const scheduler::StepReport& report) {

@@ -79,7 +79,7 @@ Result<std::unique_ptr<TraceEngine>> TraceEngine::start(
   }
   auto in_turn = std::make_unique<bench::PoliciesInTurn>(std::move(policies));
   made->policies_ = in_turn.get();
-  VALORA_TRY(engine, ServingEngine::start(setting.engine, real_clock(), std::move(in_turn)));
+  VALORA_TRY(engine, start_engine(setting.engine, real_clock(), std::move(in_turn)));
   const bool others =
       std::ranges::any_of(made->products_, [](const auto& p) { return p != nullptr; });
   if (others && engine->model().dtype != "bfloat16")

@@ -11,7 +11,7 @@
 #include "bench/live/live_run.h"
 #include "bench/live/policies_in_turn.h"
 #include "cli/scene_recorder.h"
-#include "engine/serving_engine.h"
+#include "engine/local_engine.h"
 #include "generator/train/peft_writer.h"
 #include "models/registry.h"
 
@@ -135,7 +135,7 @@ std::vector<Scene> make_scenes(std::mt19937& random, int most_tokens) {
   return scenes;
 }
 
-Status run_reference(ServingEngine& engine) {
+Status run_reference(LocalEngine& engine) {
   sim::Arrival arrival{.prompt = std::vector<int32_t>(16, 1), .answer_tokens = kReferenceAnswer};
   const bench::LiveReport report = bench::run_live(engine, {&arrival, 1}, {});
   if (const auto& error = report.answers.front().error) return *error;
@@ -143,7 +143,7 @@ Status run_reference(ServingEngine& engine) {
 }
 
 // Runs scenes for this time, and at least one of each assignment and mode.
-Status run_scenes(ServingEngine& engine, const CostTuning& tuning,
+Status run_scenes(LocalEngine& engine, const CostTuning& tuning,
                   const std::vector<std::string>& adapters, SceneRecorder& recorder,
                   const std::function<void(double, const std::string&)>& progress) {
   std::mt19937 random(tuning.seed);
@@ -181,7 +181,7 @@ Result<TunedCosts> tune_costs(const CostTuning& tuning,
   options.prefix_caching = false;
   VALORA_TRY(policies, policies_of_modes());
   bench::PoliciesInTurn& modes = *policies;
-  VALORA_TRY(engine, ServingEngine::start(options, real_clock(), std::move(policies)));
+  VALORA_TRY(engine, start_engine(options, real_clock(), std::move(policies)));
   std::vector<std::string> names;
   for (const RandomAdapter& adapter : adapters) {
     LoadAdapter load{.name = adapter.name, .path = scratch.path() + "/" + adapter.name};

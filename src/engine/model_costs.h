@@ -5,16 +5,12 @@
 
 #include "api/options.h"
 #include "base/result.h"
+#include "engine/cost_key.h"
 #include "models/model.h"
 #include "scheduler/cost_file.h"
 
 namespace valora {
 
-// What a file of step costs holds for: the machine with its number of compute threads, and the
-// sizes and the dtype of the model.
-struct CostKey {
-  std::string machine, model;
-};
 CostKey cost_key(const models::ModelSpec& spec, at::ScalarType dtype, at::Device device);
 
 // From the sizes of the model, by what a processor core or a GPU of today commonly reads and

@@ -1,5 +1,5 @@
-// The implementation of Engine: client threads submit requests, workers prepare prompts and load
-// adapters, one engine thread runs the steps. Contracts: api/engine.h.
+// The implementation of LocalEngine: client threads submit requests, workers prepare prompts and
+// load adapters, one engine thread runs the steps. Contracts: api/engine.h, engine/local_engine.h.
 #pragma once
 
 #include <atomic>
@@ -10,11 +10,10 @@
 #include <thread>
 #include <unordered_map>
 
-#include "api/engine.h"
-#include "api/options.h"
 #include "base/fair_pool.h"
 #include "base/worker_pool.h"
 #include "engine/core.h"
+#include "engine/local_engine.h"
 #include "engine/memory_plan.h"
 #include "engine/memory_tiers.h"
 #include "engine/model_costs.h"
@@ -23,13 +22,12 @@
 
 namespace valora {
 
-class ServingEngine final : public Engine {
+class ServingEngine final : public LocalEngine {
  public:
-  // Loads the model and starts the threads. Errors name the file or option at fault. `clock` must
-  // outlive the engine. policy: instead of the options', for measurements; null: theirs.
-  static Result<std::unique_ptr<ServingEngine>> start(
-      const EngineOptions& options, const Clock& clock = real_clock(),
-      std::unique_ptr<scheduler::Policy> policy = nullptr);
+  // start_engine(). policy: null: the options'.
+  static Result<std::unique_ptr<LocalEngine>> start(const EngineOptions& options,
+                                                    const Clock& clock,
+                                                    std::unique_ptr<scheduler::Policy> policy);
   // Running requests end with kCancelled.
   ~ServingEngine() override;
 
@@ -49,21 +47,11 @@ class ServingEngine final : public Engine {
   bool healthy() const override { return healthy_; }
   void drain(std::function<void()> done) override;
 
-  // Called after each step, on the engine thread, with what the step was and took. For measuring
-  // the costs of steps.
-  using StepProbe = std::function<void(const scheduler::StepReport&)>;
-  void set_step_probe(StepProbe probe);
-  // The base weights are in use, as at the start, and no adapter is merged. Only while no request
-  // is there. Waits for the engine thread. For measuring.
-  void forget_merged();
-  // What the key of a file of step costs says of this engine.
-  CostKey cost_key() const;
-
-  // Decisions of start() to report to the user.
-  const std::vector<std::string>& notes() const { return notes_; }
-  // The invariants of scheduler and memory: empty, or the first violation. Waits for the engine
-  // thread. For tests.
-  std::string check();
+  void set_step_probe(StepProbe probe) override;
+  void forget_merged() override;
+  CostKey cost_key() const override;
+  const std::vector<std::string>& notes() const override { return notes_; }
+  std::string check() override;
 
  private:
   ServingEngine(const EngineOptions& options, const Clock& clock);

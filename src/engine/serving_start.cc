@@ -125,7 +125,17 @@ ServingEngine::ServingEngine(const EngineOptions& options, const Clock& clock)
       clock_(clock),
       adapters_(static_cast<size_t>(std::max(1, options.max_loras))) {}
 
-Result<std::unique_ptr<ServingEngine>> ServingEngine::start(
+Result<std::unique_ptr<LocalEngine>> start_engine(const EngineOptions& options,
+                                                  const Clock& clock) {
+  return ServingEngine::start(options, clock, nullptr);
+}
+
+Result<std::unique_ptr<LocalEngine>> start_engine(const EngineOptions& options, const Clock& clock,
+                                                  std::unique_ptr<scheduler::Policy> policy) {
+  return ServingEngine::start(options, clock, std::move(policy));
+}
+
+Result<std::unique_ptr<LocalEngine>> ServingEngine::start(
     const EngineOptions& options, const Clock& clock, std::unique_ptr<scheduler::Policy> policy) {
   std::unique_ptr<ServingEngine> engine(new ServingEngine(options, clock));
   VALORA_CHECK(engine->set_up(std::move(policy)));

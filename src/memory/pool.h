@@ -18,6 +18,7 @@
 
 #include "base/clock.h"
 #include "memory/block_arena.h"
+#include "memory/claim.h"
 #include "memory/dependency_tree.h"
 #include "memory/identity.h"
 #include "memory/mover.h"
@@ -58,27 +59,6 @@ class PoolListener {
   virtual void on_loaded(const Digest& adapter, const std::vector<BlockId>& blocks) = 0;
   // Its blocks are no longer its own.
   virtual void on_left(const Digest& adapter) = 0;
-};
-
-enum class Readiness : uint8_t {
-  kReady,
-  kLoadingAdapter,  // an adapter is on its way
-  kLoadingKv,       // the KV of its prefix is on its way
-  kFull,            // there is no room for it now
-  kFailed,          // an adapter could not be loaded: Claim::error
-};
-
-// What a waiting or running request holds of the pool besides its blocks: its adapters, pinned, and
-// before it starts KV that was brought in for it.
-struct Claim {
-  std::vector<AdapterNode*> pinned;
-  bool counted = false;  // its visit was counted
-  bool visited = false;  // and that of its prefix: it has started before
-  bool ready = false;
-  BlockTable prefix;  // the KV of its prefix if there is a swap space, held until it starts
-  std::optional<Error> error;
-
-  bool holds() const { return !pinned.empty() || !prefix.blocks.empty(); }
 };
 
 enum class Room : uint8_t {

@@ -9,7 +9,9 @@
 
 #include "adapters/adapter_id.h"
 #include "base/clock.h"
-#include "memory/pool.h"
+#include "base/digest.h"
+#include "memory/claim.h"
+#include "memory/identity.h"
 
 namespace valora::scheduler {
 

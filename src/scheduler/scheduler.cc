@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "base/reserve.h"
+#include "memory/pool.h"
 #include "scheduler/scheduler_step.h"
 
 namespace valora::scheduler {

@@ -13,10 +13,14 @@
 
 #include "base/clock.h"
 #include "base/result.h"
-#include "memory/pool.h"
 #include "scheduler/policy.h"
 #include "scheduler/request.h"
+#include "scheduler/step_plan.h"
 #include "scheduler/waiting_queue.h"
+
+namespace valora::memory {
+class Pool;
+}
 
 namespace valora::scheduler {
 
@@ -39,36 +43,9 @@ struct SchedulerConfig {
   bool early_abort = false;
 };
 
-// One request in a step: its tokens [computed, computed + tokens) run.
-struct StepItem {
-  Request* request = nullptr;
-  int tokens = 0;
-  // The step runs its last known token, so it yields the next token, or the label of a task head.
-  bool yields = false;
-};
-
-struct FailedRequest {
-  Request* request = nullptr;
-  Error error;
-};
-
 // Whether tokens [begin, end) of a request could run now: the embeddings of their images and videos
 // are at hand, or cannot be made.
 using MediaReady = std::function<bool(const Request& request, int begin, int end)>;
-
-struct StepPlan {
-  Mode mode = Mode::kUnmerged;
-  AdapterId merged = kBaseModel;
-  std::vector<StepItem> items;  // requests of one adapter are adjacent
-  int total_tokens = 0;
-  StepShape shape;
-  std::vector<FailedRequest> failed;  // requests whose adapters could not be loaded
-  // Running requests that are not in the step and have tokens of media to come, by admission, with
-  // the most tokens that their next step may take. What was made for them must be kept; what is
-  // missing is made meanwhile.
-  std::vector<StepItem> preparing;
-  bool waits_for_copies = false;  // no item, but copies under way will let requests run
-};
 
 struct SchedulerStats {
   int running = 0;

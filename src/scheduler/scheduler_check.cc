@@ -3,6 +3,7 @@
 
 #include <unordered_set>
 
+#include "memory/pool.h"
 #include "scheduler/scheduler.h"
 
 namespace valora::scheduler {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "memory/pool.h"
 #include "scheduler/scheduler.h"
 #include "scheduler/scheduler_step.h"
 

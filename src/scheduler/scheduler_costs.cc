@@ -1,6 +1,7 @@
 // What a step does to the weights, what it costs, and whom its mode leaves out.
 #include <algorithm>
 
+#include "memory/pool.h"
 #include "scheduler/scheduler.h"
 #include "scheduler/scheduler_step.h"
 

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <utility>
 
+#include "memory/pool.h"
 #include "scheduler/scheduler.h"
 #include "scheduler/scheduler_step.h"
 

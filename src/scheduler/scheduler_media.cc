@@ -1,6 +1,7 @@
 // Requests whose tokens wait for the embeddings of images and videos.
 #include <algorithm>
 
+#include "memory/pool.h"
 #include "scheduler/scheduler.h"
 #include "scheduler/scheduler_step.h"
 

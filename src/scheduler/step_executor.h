@@ -2,27 +2,14 @@
 // simulated time (sim/simulated_executor.h).
 #pragma once
 
-#include <cstdint>
 #include <optional>
 #include <vector>
 
 #include "base/result.h"
-#include "scheduler/scheduler.h"
+#include "scheduler/sampled_token.h"
+#include "scheduler/step_plan.h"
 
 namespace valora::scheduler {
-
-struct RankedToken {
-  int32_t id = 0;
-  float logprob = 0;
-};
-
-struct SampledToken {
-  int32_t id = 0;
-  // Log probability before penalties and temperature; 0 if not requested.
-  float logprob = 0;
-  std::vector<RankedToken> top;  // most likely first
-  bool last = false;             // nothing can follow it: the sequence ends
-};
 
 // The result of one item that yields.
 struct StepOutput {

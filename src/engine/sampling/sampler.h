@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "scheduler/step_executor.h"
+#include "scheduler/sampled_token.h"
 
 namespace valora {
 

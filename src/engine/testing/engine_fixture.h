@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "api/waiting_calls.h"
-#include "engine/serving_engine.h"
+#include "engine/local_engine.h"
 #include "engine/testing/tiny_checkpoint.h"
 #include "engine/testing/waiting_sink.h"
 #include "kernels/cpu/attention/kv_layout.h"
@@ -77,7 +77,7 @@ class EngineTest : public ::testing::Test {
     options_.memory.pool_bytes = 256 * kTinyBlockBytes;
   }
   void start() {
-    auto engine = ServingEngine::start(options_, clock_);
+    auto engine = start_engine(options_, clock_);
     ASSERT_TRUE(engine.ok()) << engine.error().message;
     engine_ = std::move(engine).value();
   }
@@ -145,7 +145,7 @@ class EngineTest : public ::testing::Test {
   TempDir model_;
   EngineOptions options_;
   DelayedClock clock_;
-  std::unique_ptr<ServingEngine> engine_;
+  std::unique_ptr<LocalEngine> engine_;
 };
 
 // Two tiny adapters, "one" and "two", and a request to put them on.

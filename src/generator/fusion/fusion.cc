@@ -9,7 +9,7 @@
 
 #include "base/folder_lock.h"
 #include "base/log.h"
-#include "engine/serving_engine.h"
+#include "engine/local_engine.h"
 #include "generator/stopped.h"
 
 namespace valora::generator {
@@ -77,7 +77,7 @@ Status Fusion::open(const std::vector<Task>& tasks) {
   engine.max_waiting = std::max(engine.max_waiting, kRequestsWaiting);
   engine.shares_cores = true;
   engine.prefix_caching = false;  // every attempt is another adapter, and no picture is repeated
-  VALORA_TRY(serving, ServingEngine::start(engine));
+  VALORA_TRY(serving, start_engine(engine));
   engine_ = std::move(serving);
   engine.max_model_len = engine_->model().max_model_len;
   VALORA_TRY(model, TrainableModel::open(engine));

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "api/engine.h"
 #include "base/write_file.h"
-#include "engine/serving_engine.h"
 #include "generator/fusion/fusion.h"
 
 namespace valora::generator {

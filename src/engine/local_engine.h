@@ -1,0 +1,47 @@
+// An engine in this process: the Engine interface, and what commands and measurements need besides.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "api/engine.h"
+#include "api/options.h"
+#include "base/clock.h"
+#include "engine/cost_key.h"
+
+namespace valora::scheduler {
+class Policy;
+struct StepReport;
+}  // namespace valora::scheduler
+
+namespace valora {
+
+class LocalEngine : public Engine {
+ public:
+  // Called after each step, on the engine thread, with what the step was and took. For measuring
+  // the costs of steps.
+  using StepProbe = std::function<void(const scheduler::StepReport&)>;
+  virtual void set_step_probe(StepProbe probe) = 0;
+  // The base weights are in use, as at the start, and no adapter is merged. Only while no request
+  // is there. Waits for the engine thread. For measuring.
+  virtual void forget_merged() = 0;
+  // What the key of a file of step costs says of this engine.
+  virtual CostKey cost_key() const = 0;
+  // Decisions of the start to report to the user.
+  virtual const std::vector<std::string>& notes() const = 0;
+  // The invariants of scheduler and memory: empty, or the first violation. Waits for the engine
+  // thread. For tests.
+  virtual std::string check() = 0;
+};
+
+// Loads the model and starts the threads. Errors name the file or option at fault. `clock` must
+// outlive the engine.
+Result<std::unique_ptr<LocalEngine>> start_engine(const EngineOptions& options,
+                                                  const Clock& clock = real_clock());
+// With a policy for measurements instead of the options'.
+Result<std::unique_ptr<LocalEngine>> start_engine(const EngineOptions& options, const Clock& clock,
+                                                  std::unique_ptr<scheduler::Policy> policy);
+
+}  // namespace valora

@@ -1,0 +1,39 @@
+// What a step does: which tokens of which requests run, and in which mode.
+#pragma once
+
+#include <vector>
+
+#include "base/result.h"
+#include "scheduler/request.h"
+#include "scheduler/step_shape.h"
+
+namespace valora::scheduler {
+
+// One request in a step: its tokens [computed, computed + tokens) run.
+struct StepItem {
+  Request* request = nullptr;
+  int tokens = 0;
+  // The step runs its last known token, so it yields the next token, or the label of a task head.
+  bool yields = false;
+};
+
+struct FailedRequest {
+  Request* request = nullptr;
+  Error error;
+};
+
+struct StepPlan {
+  Mode mode = Mode::kUnmerged;
+  AdapterId merged = kBaseModel;
+  std::vector<StepItem> items;  // requests of one adapter are adjacent
+  int total_tokens = 0;
+  StepShape shape;
+  std::vector<FailedRequest> failed;  // requests whose adapters could not be loaded
+  // Running requests that are not in the step and have tokens of media to come, by admission, with
+  // the most tokens that their next step may take. What was made for them must be kept; what is
+  // missing is made meanwhile.
+  std::vector<StepItem> preparing;
+  bool waits_for_copies = false;  // no item, but copies under way will let requests run
+};
+
+}  // namespace valora::scheduler
