@@ -31,7 +31,7 @@ Status bench_trace(const Flags& flags) {
     return {};
   }
   Json out = Json::array();
-  for (const ComparedTrace& row : rows) out.push_back(json_of(row));
+  for (const bench::ComparedTrace& row : rows) out.push_back(json_of(row));
   print_json(out);
   return {};
 }

@@ -7,10 +7,10 @@
 #include <memory>
 #include <optional>
 
+#include "bench/engine/trace_engine.h"
 #include "bench/trace/simulated_trace.h"
 #include "cli/adapters_at_start.h"
 #include "cli/progress/runs_progress.h"
-#include "cli/trace_live.h"
 #include "scheduler/cost_file.h"
 
 namespace valora::cli {
@@ -118,7 +118,7 @@ Result<std::vector<LoadAdapter>> adapters_of(const TraceComparison& comparison) 
   return loads;
 }
 
-LiveTrace live_setting(const TraceComparison& comparison) {
+bench::LiveTrace live_setting(const TraceComparison& comparison) {
   return {.engine = comparison.engine,
           .picture_size = comparison.picture_size,
           .timeline = comparison.timeline,
@@ -128,7 +128,7 @@ LiveTrace live_setting(const TraceComparison& comparison) {
 
 // What the systems run on: an engine, or simulated costs.
 struct Ground {
-  std::unique_ptr<TraceEngine> engine;
+  std::unique_ptr<bench::TraceEngine> engine;
   bench::SimulatedServer server;
 };
 
@@ -137,8 +137,8 @@ Result<Ground> ground_of(const TraceComparison& comparison) {
   if (!comparison.servers.empty()) return ground;
   if (!comparison.simulated) {
     VALORA_TRY(adapters, adapters_of(comparison));
-    VALORA_TRY(engine,
-               TraceEngine::start(live_setting(comparison), chosen_systems(comparison), adapters));
+    VALORA_TRY(engine, bench::TraceEngine::start(live_setting(comparison),
+                                                 chosen_systems(comparison), adapters));
     ground.engine = std::move(engine);
     return ground;
   }
@@ -156,14 +156,14 @@ Result<Ground> ground_of(const TraceComparison& comparison) {
 
 // A run of a rival at a point.
 struct Run {
-  const TracePoint& point;
+  const bench::TracePoint& point;
   const Rival& rival;
   size_t system;  // its index, if it is one
   const std::vector<sim::Arrival>& arrivals;
 };
 
-Result<TraceOutcome> run_one(const TraceComparison& comparison, const Ground& ground,
-                             const Run& run, std::function<void(size_t)> progress) {
+Result<bench::TraceOutcome> run_one(const TraceComparison& comparison, const Ground& ground,
+                                    const Run& run, std::function<void(size_t)> progress) {
   if (run.rival.server)
     return run_on_server(live_setting(comparison), *run.rival.server, run.arrivals,
                          run.point.adapters, std::move(progress));
@@ -174,22 +174,20 @@ Result<TraceOutcome> run_one(const TraceComparison& comparison, const Ground& gr
   VALORA_TRY(summary, bench::run_simulated(*run.rival.system, ground.server, run.arrivals,
                                            comparison.workload.ttft_target, run.point.replicas,
                                            timeline ? &*timeline : nullptr));
-  return TraceOutcome{summary, std::move(timeline)};
+  return bench::TraceOutcome{summary, std::move(timeline)};
 }
 
 // Each round runs the systems in another order, so that a slow moment of the machine is not
 // always the same one's.
-Result<std::vector<ComparedTrace>> run_point(const TraceComparison& comparison,
-                                             const Ground& ground, const TracePoint& point,
-                                             const std::string& name,
-                                             const std::vector<sim::Arrival>& arrivals,
-                                             RunsProgress& progress) {
+Result<std::vector<bench::ComparedTrace>> run_point(
+    const TraceComparison& comparison, const Ground& ground, const bench::TracePoint& point,
+    const std::string& name, const std::vector<sim::Arrival>& arrivals, RunsProgress& progress) {
   const std::vector<Rival> rivals = rivals_of(comparison);
   const size_t rounds = comparison.simulated ? 1 : static_cast<size_t>(comparison.rounds);
   // Steps with other operators make the machine seem slower than it is.
   const bool corrected = !with_other_operators(comparison);
   std::vector<std::vector<TraceSummary>> summaries(rivals.size());
-  std::vector<ComparedTrace> rows;
+  std::vector<bench::ComparedTrace> rows;
   for (const Rival& rival : rivals) rows.push_back({.point = point, .system = rival.name});
   for (size_t i = 0; i < rounds * rivals.size(); ++i) {
     const size_t at = (i + i / rivals.size()) % rivals.size();
@@ -207,14 +205,14 @@ Result<std::vector<ComparedTrace>> run_point(const TraceComparison& comparison,
   return rows;
 }
 
-Result<std::vector<ComparedTrace>> run_all(const TraceComparison& comparison,
-                                           const std::vector<sim::TraceRow>& trace) {
+Result<std::vector<bench::ComparedTrace>> run_all(const TraceComparison& comparison,
+                                                  const std::vector<sim::TraceRow>& trace) {
   VALORA_TRY(points, points_of(comparison.workload));
   VALORA_TRY(ground, ground_of(comparison));
   const std::vector<std::string> names = names_of(points);
   const int rounds = comparison.simulated ? 1 : comparison.rounds;
   RunsProgress progress(points.size() * rivals_of(comparison).size() * static_cast<size_t>(rounds));
-  std::vector<ComparedTrace> rows;
+  std::vector<bench::ComparedTrace> rows;
   for (size_t i = 0; i < points.size(); ++i) {
     VALORA_TRY(arrivals, arrivals_of(comparison.workload, points[i], trace));
     VALORA_TRY(more, run_point(comparison, ground, points[i], names[i], arrivals, progress));
@@ -229,7 +227,7 @@ Result<std::vector<ComparedTrace>> run_all(const TraceComparison& comparison,
 
 }  // namespace
 
-Result<std::vector<ComparedTrace>> run_comparison(const TraceComparison& comparison) {
+Result<std::vector<bench::ComparedTrace>> run_comparison(const TraceComparison& comparison) {
   VALORA_CHECK(check(comparison));
   std::vector<sim::TraceRow> trace;
   if (!comparison.workload.trace_file.empty()) {

@@ -7,7 +7,7 @@
 #include "api/options.h"
 #include "base/result.h"
 #include "bench/live/server_target.h"
-#include "cli/trace_report.h"
+#include "bench/trace/trace_report.h"
 #include "cli/trace_workload.h"
 
 namespace valora::cli {
@@ -29,6 +29,6 @@ struct TraceComparison {
 };
 
 // One row per point and system. Errors say which option is wrong or what could not be started.
-Result<std::vector<ComparedTrace>> run_comparison(const TraceComparison& comparison);
+Result<std::vector<bench::ComparedTrace>> run_comparison(const TraceComparison& comparison);
 
 }  // namespace valora::cli

@@ -85,7 +85,7 @@ void add_length_flags(Command c, TraceWorkload& w) {
 }
 
 Result<std::vector<sim::Arrival>> streams_of(const TraceWorkload& workload,
-                                             const TracePoint& point) {
+                                             const bench::TracePoint& point) {
   const sim::WorkloadConfig& first = workload.retrieval.first;
   sim::StreamConfig streams = workload.streams;
   streams.streams = point.cameras;
@@ -111,7 +111,7 @@ void add_workload_flags(Command command, TraceWorkload& workload) {
   add_length_flags(command, workload);
 }
 
-Result<std::vector<TracePoint>> points_of(const TraceWorkload& w) {
+Result<std::vector<bench::TracePoint>> points_of(const TraceWorkload& w) {
   const bool video = w.application == TraceApplication::kVideo;
   if (w.clients > 0 && w.application != TraceApplication::kRequests)
     return invalid("--clients needs --application requests", "clients");
@@ -119,7 +119,7 @@ Result<std::vector<TracePoint>> points_of(const TraceWorkload& w) {
     return invalid("--trace does not go with --application video", "trace");
   if (!w.retrieval.first.phases.empty() && w.skewness.size() > 1)
     return invalid("--phases takes the place of --skewness", "phases");
-  std::vector<TracePoint> points;
+  std::vector<bench::TracePoint> points;
   for (const int replicas : w.replicas)
     for (const int adapters : w.adapters)
       for (const int cameras : video ? w.cameras : std::vector<int>{0})
@@ -130,13 +130,13 @@ Result<std::vector<TracePoint>> points_of(const TraceWorkload& w) {
                               .adapters = adapters,
                               .cameras = cameras,
                               .replicas = replicas});
-  for (const TracePoint& point : points)
+  for (const bench::TracePoint& point : points)
     if (point.replicas < 1) return invalid("--replicas must be at least 1", "replicas");
   return points;
 }
 
 Result<std::vector<sim::Arrival>> arrivals_of(const TraceWorkload& workload,
-                                              const TracePoint& point,
+                                              const bench::TracePoint& point,
                                               const std::vector<sim::TraceRow>& trace) {
   sim::RetrievalConfig retrieval = workload.retrieval;
   retrieval.first.rate = point.rate;

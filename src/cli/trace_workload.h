@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "base/result.h"
+#include "bench/trace/trace_point.h"
 #include "cli/command.h"
-#include "cli/trace_point.h"
 #include "sim/vision_workload.h"
 
 namespace valora::cli {
@@ -31,11 +31,11 @@ struct TraceWorkload {
 void add_workload_flags(Command command, TraceWorkload& workload);
 
 // The points of the sweep; at least one. kInvalidArgument: options that exclude each other.
-Result<std::vector<TracePoint>> points_of(const TraceWorkload& workload);
+Result<std::vector<bench::TracePoint>> points_of(const TraceWorkload& workload);
 
 // The requests of a point. trace: rows of trace_file, if there is one.
 Result<std::vector<sim::Arrival>> arrivals_of(const TraceWorkload& workload,
-                                              const TracePoint& point,
+                                              const bench::TracePoint& point,
                                               const std::vector<sim::TraceRow>& trace);
 
 }  // namespace valora::cli

@@ -8,10 +8,10 @@
 #include <optional>
 
 #include "base/file.h"
+#include "bench/engine/tune_costs.h"
 #include "cli/command.h"
 #include "cli/named_option.h"
 #include "cli/progress/progress_bar.h"
-#include "cli/tune_costs.h"
 #include "engine/dtype.h"
 #include "kernels/cpu/isa/isa.h"
 #include "kernels/tiles/find_tiles.h"
@@ -199,7 +199,7 @@ Status tune_model(const Flags& flags) {
   return {};
 }
 
-void print_costs(const TunedCosts& tuned) {
+void print_costs(const bench::TunedCosts& tuned) {
   const scheduler::StepCosts& c = tuned.file.fitted.costs;
   fmt::print("{} steps of {} on {}\n", tuned.steps, tuned.file.model, tuned.file.machine);
   fmt::print(
@@ -227,13 +227,13 @@ void print_costs(const TunedCosts& tuned) {
 
 Status tune_costs_of(const Flags& flags) {
   VALORA_CHECK(check(flags));
-  CostTuning tuning{.engine = {}, .seconds = seconds_of(flags)};
+  bench::CostTuning tuning{.engine = {}, .seconds = seconds_of(flags)};
   tuning.engine.model_path = flags.model;
   tuning.engine.dtype = flags.dtype;
   // Fixed: costs hold for one number of threads.
   const int threads = flags.threads.value_or(0);
   tuning.engine.threads = threads > 0 ? threads : at::get_num_threads();
-  Result<TunedCosts> tuned = [&] {
+  Result<bench::TunedCosts> tuned = [&] {
     ProgressBar bar;
     return tune_costs(tuning, [&](double done, const std::string& what) {
       bar.show(static_cast<int>(done), static_cast<int>(tuning.seconds), what);

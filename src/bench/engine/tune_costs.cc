@@ -1,4 +1,4 @@
-#include "cli/tune_costs.h"
+#include "bench/engine/tune_costs.h"
 
 #include <unistd.h>
 
@@ -8,14 +8,14 @@
 #include <random>
 
 #include "api/waiting_calls.h"
+#include "bench/engine/scene_recorder.h"
 #include "bench/live/live_run.h"
 #include "bench/live/policies_in_turn.h"
-#include "cli/scene_recorder.h"
 #include "engine/local_engine.h"
 #include "generator/train/peft_writer.h"
 #include "models/registry.h"
 
-namespace valora::cli {
+namespace valora::bench {
 namespace {
 
 namespace fs = std::filesystem;
@@ -37,13 +37,13 @@ constexpr int kMostApart = 4;           // requests of different adapters in a m
 constexpr std::array kModes = {SchedulingPolicy::kUnmerged, SchedulingPolicy::kMerged,
                                SchedulingPolicy::kMixture};
 
-Result<std::unique_ptr<bench::PoliciesInTurn>> policies_of_modes() {
+Result<std::unique_ptr<PoliciesInTurn>> policies_of_modes() {
   std::vector<std::unique_ptr<scheduler::Policy>> policies;
   for (const SchedulingPolicy mode : kModes) {
     VALORA_TRY(policy, scheduler::make_policy(name_of(mode)));
     policies.push_back(std::move(policy));
   }
-  return std::make_unique<bench::PoliciesInTurn>(std::move(policies));
+  return std::make_unique<PoliciesInTurn>(std::move(policies));
 }
 
 // A folder that is removed at the end.
@@ -137,7 +137,7 @@ std::vector<Scene> make_scenes(std::mt19937& random, int most_tokens) {
 
 Status run_reference(LocalEngine& engine) {
   sim::Arrival arrival{.prompt = std::vector<int32_t>(16, 1), .answer_tokens = kReferenceAnswer};
-  const bench::LiveReport report = bench::run_live(engine, {&arrival, 1}, {});
+  const LiveReport report = run_live(engine, {&arrival, 1}, {});
   if (const auto& error = report.answers.front().error) return *error;
   return {};
 }
@@ -160,8 +160,8 @@ Status run_scenes(LocalEngine& engine, const CostTuning& tuning,
       VALORA_CHECK(reference());
       (void)engine.check();
       recorder.begin_scene(scene.mode);
-      const bench::LiveReport report = bench::run_live(engine, scene.requests, adapters);
-      for (const bench::LiveAnswer& answer : report.answers)
+      const LiveReport report = run_live(engine, scene.requests, adapters);
+      for (const LiveAnswer& answer : report.answers)
         if (answer.error) return *answer.error;
       passed = seconds(real_clock().now() - start);
       progress(std::min(passed, tuning.seconds), name_of(kModes[scene.mode]));
@@ -180,7 +180,7 @@ Result<TunedCosts> tune_costs(const CostTuning& tuning,
   EngineOptions options = tuning.engine;
   options.prefix_caching = false;
   VALORA_TRY(policies, policies_of_modes());
-  bench::PoliciesInTurn& modes = *policies;
+  PoliciesInTurn& modes = *policies;
   VALORA_TRY(engine, start_engine(options, real_clock(), std::move(policies)));
   std::vector<std::string> names;
   for (const RandomAdapter& adapter : adapters) {
@@ -208,4 +208,4 @@ Result<TunedCosts> tune_costs(const CostTuning& tuning,
   return tuned;
 }
 
-}  // namespace valora::cli
+}  // namespace valora::bench

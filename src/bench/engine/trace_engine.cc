@@ -1,31 +1,31 @@
-#include "cli/trace_live.h"
+#include "bench/engine/trace_engine.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <functional>
+#include <stdexcept>
 #include <utility>
 
 #include "api/waiting_calls.h"
 #include "bench/ops/system_products.h"
 #include "bench/serve/image_maker.h"
 #include "bench/serve/served_models.h"
-#include "cli/named_option.h"
 #include "engine/policy_of.h"
 
-namespace valora::cli {
+namespace valora::bench {
 namespace {
 
 constexpr int kServerTimeout = 3600;  // seconds per request: a queue may be long
 
 // Brings each adapter into the pool: the simulator knows no loading either.
-void warm_up(bench::LiveTarget& target, const std::vector<std::string>& names) {
+void warm_up(LiveTarget& target, const std::vector<std::string>& names) {
   std::vector<sim::Arrival> arrivals(names.size() + 1);
   for (size_t i = 0; i < arrivals.size(); ++i) {
     arrivals[i].prompt.assign(8, static_cast<int32_t>(i));
     arrivals[i].adapter = static_cast<scheduler::AdapterId>(i) - 1;  // the base first
   }
-  (void)bench::run_live(target, arrivals, names);
+  (void)run_live(target, arrivals, names);
 }
 
 // Steps of an engine as a timeline. The engine calls on_step() on its own thread.
@@ -35,41 +35,42 @@ class TimelineObserver final : public StepObserver {
   void on_step(const StepRecord& step) override {
     timeline_.add(seconds(real_clock().now() - begin_), step);
   }
-  bench::Timeline take() { return std::move(timeline_); }
+  Timeline take() { return std::move(timeline_); }
 
  private:
   const TimePoint begin_ = real_clock().now();
-  bench::Timeline timeline_;
+  Timeline timeline_;
 };
 
 // A picture per arrival and number; those of other runs are others.
 std::function<std::string(size_t, int)> pictures(const LiveTrace& setting, size_t run) {
-  const bench::ImageLoad image{
-      .count = 1, .width = setting.picture_size, .height = setting.picture_size};
+  const ImageLoad image{.count = 1, .width = setting.picture_size, .height = setting.picture_size};
   return [image, run](size_t index, int i) {
     const size_t seed = (run * 1'000'000 + index) * 1000 + static_cast<size_t>(i);
-    return value_or_throw(bench::random_image_url(image, seed));
+    Result<std::string> url = random_image_url(image, seed);
+    if (!url.ok()) throw std::invalid_argument(url.error().message);
+    return std::move(url).value();
   };
 }
 
-std::unique_ptr<ops::LowRankProducts> products_of(bench::Operators operators) {
+std::unique_ptr<ops::LowRankProducts> products_of(Operators operators) {
   switch (operators) {
-    case bench::Operators::kDlora: return bench::dlora_products();
-    case bench::Operators::kPunica: return bench::punica_products();
-    case bench::Operators::kSlora: return bench::slora_products();
-    case bench::Operators::kOurs: break;
+    case Operators::kDlora: return dlora_products();
+    case Operators::kPunica: return punica_products();
+    case Operators::kSlora: return slora_products();
+    case Operators::kOurs: break;
   }
   return nullptr;
 }
 
 }  // namespace
 
-Result<std::unique_ptr<TraceEngine>> TraceEngine::start(
-    const LiveTrace& setting, std::span<const bench::TraceSystem* const> systems,
-    const std::vector<LoadAdapter>& adapters) {
+Result<std::unique_ptr<TraceEngine>> TraceEngine::start(const LiveTrace& setting,
+                                                        std::span<const TraceSystem* const> systems,
+                                                        const std::vector<LoadAdapter>& adapters) {
   std::unique_ptr<TraceEngine> made(new TraceEngine(setting, systems));
   std::vector<std::unique_ptr<scheduler::Policy>> policies;
-  for (const bench::TraceSystem* system : systems) {
+  for (const TraceSystem* system : systems) {
     SchedulingOptions options = setting.engine.scheduling;
     options.policy = system->policy;
     options.max_adapters = system->max_adapters;
@@ -77,7 +78,7 @@ Result<std::unique_ptr<TraceEngine>> TraceEngine::start(
     policies.push_back(std::move(policy));
     made->products_.push_back(products_of(system->operators));
   }
-  auto in_turn = std::make_unique<bench::PoliciesInTurn>(std::move(policies));
+  auto in_turn = std::make_unique<PoliciesInTurn>(std::move(policies));
   made->policies_ = in_turn.get();
   VALORA_TRY(engine, start_engine(setting.engine, real_clock(), std::move(in_turn)));
   const bool others =
@@ -89,7 +90,7 @@ Result<std::unique_ptr<TraceEngine>> TraceEngine::start(
     made->adapters_.push_back(load.name);
   }
   // Other operators convert the adapters when they first see them.
-  bench::EngineTarget target(*engine);
+  EngineTarget target(*engine);
   for (const auto& products : made->products_) {
     ops::set_low_rank_products(products.get());
     warm_up(target, made->adapters_);
@@ -100,8 +101,8 @@ Result<std::unique_ptr<TraceEngine>> TraceEngine::start(
   return made;
 }
 
-bench::LiveOptions TraceEngine::live_options(const bench::TraceSystem& system,
-                                             std::function<void(size_t)> progress) const {
+LiveOptions TraceEngine::live_options(const TraceSystem& system,
+                                      std::function<void(size_t)> progress) const {
   // Without a prefix cache no request has another one's salt.
   const auto salt = [run = runs_, alone = !system.prefix_caching](size_t index) {
     return alone ? fmt::format("run {}, {}", run, index) : fmt::format("run {}", run);
@@ -122,13 +123,13 @@ TraceOutcome TraceEngine::run(size_t system, const std::vector<sim::Arrival>& ar
     observer.emplace(setting_.timeline);
     engine_->set_observer(&*observer);
   }
-  bench::LiveReport report = bench::run_live(*engine_, arrivals, adapters_,
-                                             live_options(*systems_[system], std::move(progress)));
+  LiveReport report =
+      run_live(*engine_, arrivals, adapters_, live_options(*systems_[system], std::move(progress)));
   engine_->set_observer(nullptr);
   report.stats.mode_switches -= before.mode_switches;
   report.stats.merges -= before.merges;
   report.stats.merge_seconds -= before.merge_seconds;
-  outcome.summary = bench::summary_of(arrivals, report, setting_.ttft_target);
+  outcome.summary = summary_of(arrivals, report, setting_.ttft_target);
   if (observer) outcome.timeline = observer->take();
   return outcome;
 }
@@ -139,11 +140,11 @@ Result<scheduler::CostFile> TraceEngine::fitted_costs() const {
   return scheduler::CostFile{key.machine, key.model, fitted};
 }
 
-Result<TraceOutcome> run_on_server(const LiveTrace& setting, const bench::ServerAddress& server,
+Result<TraceOutcome> run_on_server(const LiveTrace& setting, const ServerAddress& server,
                                    const std::vector<sim::Arrival>& arrivals, int adapters,
                                    std::function<void(size_t)> progress) {
-  bench::HttpClient client(server.url, server.api_key, kServerTimeout);
-  VALORA_TRY(models, bench::served_models(client));
+  HttpClient client(server.url, server.api_key, kServerTimeout);
+  VALORA_TRY(models, served_models(client));
   if (models.base.empty())
     return invalid(fmt::format("{}: /v1/models does not list the base model", server.url), "url");
   if (models.adapters.size() < static_cast<size_t>(adapters))
@@ -151,12 +152,12 @@ Result<TraceOutcome> run_on_server(const LiveTrace& setting, const bench::Server
                                models.adapters.size(), adapters),
                    "adapters");
   models.adapters.resize(static_cast<size_t>(adapters));
-  bench::ServerTarget target(server, models.base, kServerTimeout);
+  ServerTarget target(server, models.base, kServerTimeout);
   warm_up(target, models.adapters);
-  const bench::LiveReport report = bench::run_live(
-      target, arrivals, models.adapters,
-      {.picture = pictures(setting, 0), .salt = {}, .progress = std::move(progress)});
-  return TraceOutcome{bench::summary_of(arrivals, report, setting.ttft_target), {}};
+  const LiveReport report =
+      run_live(target, arrivals, models.adapters,
+               {.picture = pictures(setting, 0), .salt = {}, .progress = std::move(progress)});
+  return TraceOutcome{summary_of(arrivals, report, setting.ttft_target), {}};
 }
 
-}  // namespace valora::cli
+}  // namespace valora::bench

@@ -3,10 +3,10 @@
 
 #include <vector>
 
+#include "bench/engine/step_collector.h"
 #include "bench/live/policies_in_turn.h"
-#include "cli/step_collector.h"
 
-namespace valora::cli {
+namespace valora::bench {
 
 struct RecordedScenes {
   std::vector<scheduler::MeasuredStep> steps;                 // in the order of their time
@@ -17,7 +17,7 @@ struct RecordedScenes {
 // but read the weights. The engine must have reported the steps before when a part begins.
 class SceneRecorder {
  public:
-  explicit SceneRecorder(bench::PoliciesInTurn& modes) : modes_(modes) {}
+  explicit SceneRecorder(PoliciesInTurn& modes) : modes_(modes) {}
 
   StepCollector& collector() { return collector_; }
   void begin_reference();
@@ -34,10 +34,10 @@ class SceneRecorder {
   // Of each reference, its median step beside that of all of them; 1 if it has no steps.
   std::vector<double> memory_times(const std::vector<scheduler::MeasuredStep>& steps) const;
 
-  bench::PoliciesInTurn& modes_;
+  PoliciesInTurn& modes_;
   StepCollector collector_;
   std::vector<size_t> references_;  // the first step of each
   std::vector<Scene> scenes_;       // scene i is between references i and i + 1
 };
 
-}  // namespace valora::cli
+}  // namespace valora::bench

@@ -10,22 +10,22 @@
 
 #include "api/load_adapter.h"
 #include "api/options.h"
+#include "bench/engine/step_collector.h"
 #include "bench/live/live_run.h"
 #include "bench/live/policies_in_turn.h"
 #include "bench/live/server_target.h"
 #include "bench/trace/summary.h"
 #include "bench/trace/systems.h"
 #include "bench/trace/timeline.h"
-#include "cli/step_collector.h"
 #include "engine/local_engine.h"
 #include "ops/low_rank_products.h"
 #include "scheduler/cost_file.h"
 
-namespace valora::cli {
+namespace valora::bench {
 
 struct TraceOutcome {
-  bench::TraceSummary summary;
-  std::optional<bench::Timeline> timeline;
+  TraceSummary summary;
+  std::optional<Timeline> timeline;
 };
 
 struct LiveTrace {
@@ -43,9 +43,9 @@ class TraceEngine {
  public:
   // adapters: by AdapterId of the arrivals; each one is loaded and runs once. Errors are those of
   // starting the engine and loading.
-  static Result<std::unique_ptr<TraceEngine>> start(
-      const LiveTrace& setting, std::span<const bench::TraceSystem* const> systems,
-      const std::vector<LoadAdapter>& adapters);
+  static Result<std::unique_ptr<TraceEngine>> start(const LiveTrace& setting,
+                                                    std::span<const TraceSystem* const> systems,
+                                                    const std::vector<LoadAdapter>& adapters);
   ~TraceEngine() { ops::set_low_rank_products(nullptr); }
 
   // system: its index. A run finds no KV of earlier ones. progress gets the number of ended
@@ -57,15 +57,14 @@ class TraceEngine {
   Result<scheduler::CostFile> fitted_costs() const;
 
  private:
-  TraceEngine(const LiveTrace& setting, std::span<const bench::TraceSystem* const> systems)
+  TraceEngine(const LiveTrace& setting, std::span<const TraceSystem* const> systems)
       : setting_(setting), systems_(systems.begin(), systems.end()) {}
-  bench::LiveOptions live_options(const bench::TraceSystem& system,
-                                  std::function<void(size_t)> progress) const;
+  LiveOptions live_options(const TraceSystem& system, std::function<void(size_t)> progress) const;
 
   const LiveTrace setting_;
-  const std::vector<const bench::TraceSystem*> systems_;
+  const std::vector<const TraceSystem*> systems_;
   std::vector<std::string> adapters_;  // their names
-  bench::PoliciesInTurn* policies_ = nullptr;
+  PoliciesInTurn* policies_ = nullptr;
   StepCollector steps_;
   // By system; null: ours.
   std::vector<std::unique_ptr<ops::LowRankProducts>> products_;
@@ -75,8 +74,8 @@ class TraceEngine {
 
 // The first `adapters` of those that the server lists stand for the AdapterIds. Errors:
 // kUnavailable; kInvalidArgument if it has fewer, or does not name its base model.
-Result<TraceOutcome> run_on_server(const LiveTrace& setting, const bench::ServerAddress& server,
+Result<TraceOutcome> run_on_server(const LiveTrace& setting, const ServerAddress& server,
                                    const std::vector<sim::Arrival>& arrivals, int adapters,
                                    std::function<void(size_t)> progress);
 
-}  // namespace valora::cli
+}  // namespace valora::bench

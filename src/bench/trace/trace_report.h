@@ -9,20 +9,20 @@
 #include "base/json.h"
 #include "bench/trace/summary.h"
 #include "bench/trace/timeline.h"
-#include "cli/trace_point.h"
+#include "bench/trace/trace_point.h"
 
-namespace valora::cli {
+namespace valora::bench {
 
 struct ComparedTrace {
   TracePoint point;
   std::string system;
-  bench::TraceSummary summary;  // the mean of the rounds
+  TraceSummary summary;  // the mean of the rounds
   // One per round: seconds, as measured and at the speed at which the costs were measured
   // (TraceSummary::cost_correction).
   std::vector<double> token_latencies, at_costs_speed;
   // Medians over the rounds of these, in those of the point's first system in the same round.
   double over_first = 1, over_first_at_costs_speed = 1;
-  std::optional<bench::Timeline> timeline;  // of the last round
+  std::optional<Timeline> timeline;  // of the last round
 };
 
 // Sets what is relative to the first of these rows, which are those of a point.
@@ -32,4 +32,4 @@ void compare_rounds(std::span<ComparedTrace> rows);
 std::string text_of(const std::vector<ComparedTrace>& rows);
 Json json_of(const ComparedTrace& row);
 
-}  // namespace valora::cli
+}  // namespace valora::bench

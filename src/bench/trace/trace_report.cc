@@ -1,4 +1,4 @@
-#include "cli/trace_report.h"
+#include "bench/trace/trace_report.h"
 
 #include <fmt/format.h>
 
@@ -6,17 +6,14 @@
 
 #include "base/quantile.h"
 
-namespace valora::cli {
+namespace valora::bench {
 namespace {
 
-using bench::TraceSummary;
-
-Json json_of(const bench::Timeline& timeline) {
+Json json_of(const Timeline& timeline) {
   Json intervals = Json::array(), writes = Json::array();
-  for (const bench::TimelineInterval& interval : timeline.intervals()) {
+  for (const TimelineInterval& interval : timeline.intervals()) {
     Json seconds = Json::object();
-    for (size_t i = 0; i < bench::kModes.size(); ++i)
-      seconds[bench::kModes[i]] = interval.seconds[i];
+    for (size_t i = 0; i < kModes.size(); ++i) seconds[kModes[i]] = interval.seconds[i];
     intervals.push_back({{"steps", interval.steps},
                          {"tokens", interval.tokens},
                          {"mode_seconds", seconds},
@@ -24,14 +21,12 @@ Json json_of(const bench::Timeline& timeline) {
                          {"merges", interval.merges},
                          {"weights_seconds", interval.weights_seconds}});
   }
-  for (const bench::WeightsWritten& write : timeline.writes())
+  for (const WeightsWritten& write : timeline.writes())
     writes.push_back({{"at", write.at}, {"seconds", write.seconds}});
   return {{"interval_seconds", timeline.width()}, {"intervals", intervals}, {"writes", writes}};
 }
 
-Json json_of(const bench::Percentiles& p) {
-  return {{"mean", p.mean}, {"p50", p.p50}, {"p99", p.p99}};
-}
+Json json_of(const Percentiles& p) { return {{"mean", p.mean}, {"p50", p.p50}, {"p99", p.p99}}; }
 
 double median_ratio(const std::vector<double>& of, const std::vector<double>& over) {
   std::vector<double> ratios;
@@ -103,4 +98,4 @@ Json json_of(const ComparedTrace& row) {
   return out;
 }
 
-}  // namespace valora::cli
+}  // namespace valora::bench

@@ -1,10 +1,10 @@
-#include "cli/scene_recorder.h"
+#include "bench/engine/scene_recorder.h"
 
 #include <cmath>
 
 #include "base/quantile.h"
 
-namespace valora::cli {
+namespace valora::bench {
 
 void SceneRecorder::begin_reference() {
   modes_.take(0);
@@ -48,4 +48,4 @@ RecordedScenes SceneRecorder::recorded(size_t modes) const {
   return recorded;
 }
 
-}  // namespace valora::cli
+}  // namespace valora::bench

@@ -6,7 +6,7 @@
 
 #include "base/json.h"
 
-namespace valora::cli {
+namespace valora::bench {
 
 struct TracePoint {
   double rate = 0;      // requests per second; of video: cameras / period
@@ -21,4 +21,4 @@ struct TracePoint {
 std::vector<std::string> names_of(const std::vector<TracePoint>& points);
 Json json_of(const TracePoint& point);
 
-}  // namespace valora::cli
+}  // namespace valora::bench

@@ -7,7 +7,7 @@
 #include "scheduler/fit_costs.h"
 #include "scheduler/step_loop.h"
 
-namespace valora::cli {
+namespace valora::bench {
 
 // A LocalEngine::StepProbe, which the engine calls on its own thread.
 class StepCollector {
@@ -34,4 +34,4 @@ class StepCollector {
   int seen_ = 0;
 };
 
-}  // namespace valora::cli
+}  // namespace valora::bench

@@ -9,7 +9,7 @@
 #include "base/result.h"
 #include "engine/model_costs.h"
 
-namespace valora::cli {
+namespace valora::bench {
 
 struct CostTuning {
   EngineOptions engine;  // model_path, dtype, threads, merge
@@ -30,4 +30,4 @@ struct TunedCosts {
 Result<TunedCosts> tune_costs(const CostTuning& tuning,
                               const std::function<void(double, const std::string&)>& progress);
 
-}  // namespace valora::cli
+}  // namespace valora::bench

@@ -1,10 +1,10 @@
-#include "cli/trace_point.h"
+#include "bench/trace/trace_point.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
-namespace valora::cli {
+namespace valora::bench {
 namespace {
 
 struct Field {
@@ -47,4 +47,4 @@ Json json_of(const TracePoint& point) {
   return out;
 }
 
-}  // namespace valora::cli
+}  // namespace valora::bench
