@@ -140,6 +140,7 @@ void add_bench_memory_live(Command bench, std::function<int()>& run) {
       "Compare the memory pool with its rivals as `memory` does, but on a model in real time. With "
       "several rates, the one up to which the mean TTFT is below 0.5 s is estimated");
   add_engine_flags(c, flags->engine);
+  add_experiment_flags(c, flags->engine);
   flags->scenarios.applications = {"chat"};
   flags->scenarios.adapters = {20};
   flags->scenarios.scenario.seconds = 120;

@@ -59,6 +59,7 @@ void add_bench_trace(Command bench, std::function<int()>& run) {
       "Run a workload on the scheduling policies side by side, on an engine or simulated, or on "
       "servers");
   add_engine_flags(c, comparison.engine, false);
+  add_experiment_flags(c, comparison.engine);
   add_workload_flags(c, comparison.workload);
   c.add_option_function<std::string>(
       "--simulate",

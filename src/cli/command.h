@@ -35,5 +35,7 @@ void add_bench_trace(Command bench, std::function<int()>& run);
 // The options that serve, generate and eval share: model, dtype, device, kernels, policy, threads,
 // lengths, memory.
 void add_engine_flags(Command command, EngineOptions& options, bool model_required = true);
+// What comparisons exchange in policies and memory.
+void add_experiment_flags(Command command, EngineOptions& options);
 
 }  // namespace valora::cli

@@ -33,6 +33,17 @@ std::string policy_name(const std::string& name) {
   return name == "fcfs" || name == "priority" ? name_of(SchedulingPolicy::kUnmerged) : name;
 }
 
+// The policies of other systems are for comparisons.
+Result<SchedulingPolicy> served_policy(const std::string& name) {
+  VALORA_TRY(policy, parse_scheduling_policy(name));
+  if (policy == SchedulingPolicy::kDlora || policy == SchedulingPolicy::kVllm)
+    return invalid("--scheduling-policy " + name +
+                       " is the policy of another system; `valora bench trace --policies` compares "
+                       "it, and a server takes unmerged, merged, mixture or valora",
+                   "scheduling-policy");
+  return policy;
+}
+
 // Two names of one option. If both are given, they must agree.
 void add_policy(Command command, SchedulingPolicy& policy) {
   command
@@ -44,41 +55,29 @@ void add_policy(Command command, SchedulingPolicy& policy) {
                 throw std::invalid_argument("--scheduling-policy (or --mode) is given as " +
                                             names.front() + " and as " + name +
                                             "; give one of them");
-            policy = value_or_throw(parse_scheduling_policy(policy_name(names.front())));
+            policy = value_or_throw(served_policy(policy_name(names.front())));
           },
           "How adapters are applied: unmerged (all requests run together), merged (only the "
           "requests of the merged adapter run), mixture (all requests run together, with one "
           "adapter merged), or valora (which of these is the fastest per step, by measured costs); "
-          "for comparisons dlora and vllm; vLLM's fcfs and priority are unmerged")
+          "vLLM's fcfs and priority are unmerged")
       .type_name("TEXT")
       .expected(1, 2)
       .allow_extra_args(false)
       .default_str(name_of(policy));
 }
 
-// Adds options that are numbers, under a heading of --help.
-auto numbers_in(Command command, const std::string& group) {
-  return [command, group](const char* name, double& value, const char* help) mutable {
-    command.add_option(name, value, help).capture_default_str().group(group);
-  };
-}
-
 void add_scheduling(Command command, SchedulingOptions& s) {
   add_policy(command, s.policy);
   const std::string group = "Scheduling";
-  auto number = numbers_in(command, group);
-  number("--starvation-threshold", s.tolerance,
-         "Seconds that valora's modes may delay a request in total, and dlora's at a time");
-  number("--merged-share", s.merged_share,
-         "Share of a full batch that must use an adapter before valora merges it");
-  number("--merged-gain", s.merged_gain,
-         "By how much more tokens per second merged mode must yield than serving all requests");
-  number("--starving-share", s.starving_share,
-         "Share of a full batch; while more starve, a merge must save four times its cost");
+  command
+      .add_option("--starvation-threshold", s.tolerance,
+                  "Seconds that valora's modes may delay a request in total")
+      .capture_default_str()
+      .group(group);
   command
       .add_option("--max-adapters-per-step", s.max_adapters,
-                  "Adapters per step of vllm; from which on unmerged prefers requests of these; 0: "
-                  "1 and no limit")
+                  "Adapters per step from which on unmerged prefers requests of these; 0: no limit")
       .capture_default_str()
       .group(group);
   command
@@ -139,41 +138,6 @@ void add_memory(Command command, MemoryOptions& m) {
           "With a GPU: bytes of host memory for adapters that are not in the pool (default: "
           "4G, at most a quarter of the free memory)")
       .human_integer();
-  const std::string group = "Memory experiments";
-  command
-      .add_option("--swap-bandwidth", m.swap_bandwidth,
-                  "Highest bytes per second of copies to the pool and from it; 0: no limit")
-      .capture_default_str()
-      .group(group);
-  add_named_option(
-      command, "--memory-policy", m.policy, parse_memory_policy,
-      "What leaves the pool first: learned (what saves the least time, by measured "
-      "rates of use), benefit (by FastLibra's value), or lru (the least recently used)")
-      .group(group);
-  command
-      .add_flag("!--no-dependencies", m.dependencies,
-                "Adapters may leave the pool before their KV, as they may with learned")
-      .group(group);
-  command
-      .add_flag("!--no-adapter-reward", m.adapter_reward,
-                "With benefit: value adapters without regard to how many the requests use")
-      .group(group);
-  command
-      .add_flag("!--no-history", m.history,
-                "Keep neither KV nor adapters in the pool after their last request")
-      .group(group);
-  command
-      .add_option("--adapter-memory", m.adapter_bytes,
-                  "Bytes of the pool for adapters alone; the rest is for KV alone")
-      .human_integer()
-      .group(group);
-  auto number = numbers_in(command, group);
-  number("--pool-high", m.high, "Share of the pool above which blocks leave it ahead of need");
-  number("--pool-low", m.low, "Share of the pool below which blocks come in ahead of need");
-  number("--swap-period", m.period, "Seconds between decisions about memory");
-  number("--visit-window", m.window,
-         "Seconds in which visits are counted; older ones weigh little in learned rates");
-  number("--recency", m.recency, "With benefit: seconds in which the value of a recent use fades");
 }
 
 }  // namespace
