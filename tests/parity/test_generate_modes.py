@@ -108,7 +108,8 @@ def test_command_line(models, tmp_path):
                ([], ["--mode", "unmerged"], ["--mode", "merged"], ["--mode", "mixture", "--merge", "inplace"],
                 ["--scheduling-policy", "merged", "--mode", "merged"])]
     assert answers.count(answers[0]) == 5
-    for wrong in (["--mode", "dissolved"], ["--merge", "elsewhere"], ["--scheduling-policy", "dlora"], ["--scheduling-policy", "merged", "--mode", "mixture"]):
+    for wrong in (["--mode", "dissolved"], ["--merge", "elsewhere"], ["--scheduling-policy", "dlora"],
+                  ["--scheduling-policy", "merged", "--mode", "mixture"]):
         done = generate(models[name], *arguments, *wrong, check=False)
         assert done.returncode == 1 and all(word in done.stderr for word in wrong)
 
