@@ -153,12 +153,12 @@ void AdapterStore::placed(const Digest& digest, std::vector<std::byte*> blocks) 
   if (const auto weights = it->second.weights.lock()) weights->place(it->second.blocks);
 }
 
-void AdapterStore::displaced(const Digest& digest) {
+void AdapterStore::on_evicted(const Digest& digest) {
   const std::lock_guard lock(mutex_);
   const auto it = entries_.find(digest);
   if (it == entries_.end()) return;
   it->second.blocks.clear();
-  if (const auto weights = it->second.weights.lock()) weights->displace();
+  if (const auto weights = it->second.weights.lock()) weights->unplace();
 }
 
 bool AdapterStore::resident(const Digest& digest) const {

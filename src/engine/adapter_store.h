@@ -49,7 +49,7 @@ class AdapterStore {
 
   // The panels are in these blocks from now on, or in none. Called by the engine thread.
   void placed(const Digest& digest, std::vector<std::byte*> blocks);
-  void displaced(const Digest& digest);
+  void on_evicted(const Digest& digest);
   bool resident(const Digest& digest) const;
 
  private:

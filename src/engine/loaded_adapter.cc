@@ -43,7 +43,7 @@ ops::AdapterWeights own_weights(const adapters::AdapterSpec& spec, size_t module
                 {ops::Weight(tensor(target.a, dtype, device), dtype, device),
                  ops::Weight(tensor(target.b, dtype, device), dtype, device)},
                 target.scale);
-  weights.lay_together();
+  weights.pack_contiguous();
   return weights;
 }
 

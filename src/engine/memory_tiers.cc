@@ -88,6 +88,6 @@ void MemoryTiers::on_loaded(const Digest& adapter, const std::vector<memory::Blo
   adapters_->placed(adapter, addresses(blocks));
 }
 
-void MemoryTiers::on_left(const Digest& adapter) { adapters_->displaced(adapter); }
+void MemoryTiers::on_left(const Digest& adapter) { adapters_->on_evicted(adapter); }
 
 }  // namespace valora

@@ -2,8 +2,8 @@
 
 #include "models/load_error.h"
 #include "ops/huge_memory.h"
-#include "ops/lay_together.h"
 #include "ops/merge.h"
+#include "ops/pack_contiguous.h"
 
 namespace valora {
 namespace {

@@ -45,7 +45,7 @@ class DependencyTree {
   void begin_load(AdapterNode& node, std::vector<BlockId> blocks);
   void end_load(AdapterNode& node);
   // Frees the adapter's blocks. It must not be pinned, and evictable() or being loaded.
-  void displace(AdapterNode& node);
+  void release_blocks(AdapterNode& node);
   // Whether it may leave the pool now.
   bool evictable(const AdapterNode& node) const;
   // Removes an absent adapter and the KV roots that depend on it, except if something of them is

@@ -54,7 +54,7 @@ void DependencyTree::end_load(AdapterNode& node) {
   change(node, [&] { node.flight = Flight::kNone; });
 }
 
-void DependencyTree::displace(AdapterNode& node) {
+void DependencyTree::release_blocks(AdapterNode& node) {
   change(node, [&] {
     for (const BlockId block : node.blocks) arena_.release(block);
     node.blocks.clear();
@@ -78,7 +78,7 @@ bool DependencyTree::erase(AdapterNode& node) {
   // The last one takes the place of a root that goes.
   for (size_t i = node.roots.size(); i-- > 0;) clear(*node.roots[i]);
   if (node.pinned() || node.flight != Flight::kNone || !node.roots.empty()) return false;
-  if (node.present()) displace(node);
+  if (node.present()) release_blocks(node);
   adapters_.erase(Digest(node.key));
   return true;
 }

@@ -52,7 +52,7 @@ class Mover {
   // The results since the last call, in the order in which the moves ended.
   virtual std::vector<MoveResult> poll() = 0;
   // Makes a move that has not begun more urgent. No effect on others.
-  virtual void hasten(uint64_t id, Urgency urgency) = 0;
+  virtual void raise_priority(uint64_t id, Urgency urgency) = 0;
   // True: the move had not begun, and has no result. False: it goes on.
   virtual bool cancel(uint64_t id) = 0;
 };

@@ -47,7 +47,7 @@ Pool::Pool(const PoolConfig& config, Mover& mover, const Clock& clock, PoolListe
       read_seconds_(static_cast<double>(config.block_bytes) / config.swap_bandwidth),
       step_seconds_(config.prefill_seconds_per_token, kBlockTokens * kBlockTokens),
       batch_at_(now_),
-      watched_at_(now_) {}
+      sampled_at_(now_) {}
 
 SwapStatistics Pool::statistics() const {
   SwapStatistics s;
@@ -71,8 +71,8 @@ void Pool::note_step(int sequences) {
 }
 
 // An adapter that may leave does.
-void Pool::displace(AdapterNode& node) {
-  tree_.displace(node);
+void Pool::evict(AdapterNode& node) {
+  tree_.release_blocks(node);
   ++totals_.adapters_left;
   if (listener_) listener_->on_left(node.key);
 }
@@ -220,7 +220,7 @@ void Pool::forget(const Digest& adapter) {
   reserve_more(forgotten_);
   node->forgotten = true;
   if (std::ranges::find(forgotten_, adapter) == forgotten_.end()) forgotten_.push_back(adapter);
-  if (node->pins == 0) settle(*node);
+  if (node->pins == 0) drop_if_unused(*node);
 }
 
 bool Pool::resident(const Digest& adapter) const {

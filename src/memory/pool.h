@@ -172,7 +172,7 @@ class Pool {
   SwapStatistics statistics() const;
 
   // pool_reuse.cc
-  void watch();
+  void sample_idle_times();
   void visit(TreeNode& node);
   void visit_adapter(AdapterNode& node);
   void visit_prefix(const BlockTable& table, Claim& claim);
@@ -185,7 +185,7 @@ class Pool {
   void drop(BlockTable& table);
   static std::span<const Digest> reusable(std::span<const Digest> keys, int tokens);
   void hold_prefix(BlockTable& table, const KvIdentity& identity, std::span<const Digest> keys);
-  void displace(AdapterNode& node);
+  void evict(AdapterNode& node);
   Error too_much_kept(int32_t blocks, int32_t wanted) const;
 
   // pool_claims.cc
@@ -193,7 +193,7 @@ class Pool {
   Readiness claim_kv(const KvIdentity& identity, std::span<const Digest> keys);
   KvNode* next_of(std::span<KvNode* const> path, const KvIdentity& identity,
                   std::span<const Digest> keys);
-  void settle(AdapterNode& node);
+  void drop_if_unused(AdapterNode& node);
 
   // pool_room.cc
   int32_t free_for(Kind kind) const;
@@ -247,8 +247,8 @@ class Pool {
   double batch_ = 0;                    // mean of the last seconds
   TimePoint batch_at_{};
   ReuseModel reuse_;
-  TimePoint watched_at_{};
-  int32_t watched_ = 0;  // the block that watch() looked at last
+  TimePoint sampled_at_{};
+  int32_t sampled_ = 0;  // the block that sample_idle_times() looked at last
   Slot faded_ = 0;       // of the last fade
   PoolStats totals_;
 };

@@ -67,7 +67,7 @@ Readiness Pool::claim_adapters(Claim& claim, const KvIdentity& identity) {
     }
     if (node.resident() || readiness >= Readiness::kFull) continue;
     if (node.flight == Flight::kIn) {
-      mover_.hasten(node.move, Urgency::kAdapterOfRequest);
+      mover_.raise_priority(node.move, Urgency::kAdapterOfRequest);
       readiness = Readiness::kLoadingAdapter;
     } else {
       const Room room = load(node, Urgency::kAdapterOfRequest);
@@ -86,7 +86,7 @@ Readiness Pool::claim_kv(const KvIdentity& identity, std::span<const Digest> key
   const KvNode* next = next_of(path, identity, keys);
   if (!next) return Readiness::kReady;
   if (next->flight == Flight::kIn) {
-    mover_.hasten(next->move, Urgency::kKvOfRequest);
+    mover_.raise_priority(next->move, Urgency::kKvOfRequest);
     return Readiness::kLoadingKv;
   }
   if (next->unreadable || !statistics().worth_saving()) return Readiness::kReady;
@@ -125,7 +125,7 @@ void Pool::unclaim(Claim& claim) {
   for (AdapterNode* node : claim.pinned) {
     tree_.pin(*node, -1);
     node->last_use = now_;
-    if (node->pins == 0) settle(*node);
+    if (node->pins == 0) drop_if_unused(*node);
   }
   claim.pinned.clear();
   claim.ready = false;
@@ -133,15 +133,15 @@ void Pool::unclaim(Claim& claim) {
 }
 
 // An adapter without pins: nobody waits for its load any more, and it may be one to remove.
-void Pool::settle(AdapterNode& node) {
+void Pool::drop_if_unused(AdapterNode& node) {
   node.failure.reset();
   if (node.pinned()) return;
   if (node.flight == Flight::kIn && mover_.cancel(node.move)) {
     moves_.erase(node.move);
     node.move = 0;
-    tree_.displace(node);
+    tree_.release_blocks(node);
   }
-  if (!config_.history && tree_.evictable(node)) displace(node);
+  if (!config_.history && tree_.evictable(node)) evict(node);
   if (node.forgotten) {
     const Digest key = node.key;
     const bool resident = node.resident();

@@ -106,10 +106,10 @@ void Pool::finish_load(AdapterNode& node, const Status& status) {
   if (!failure) {
     tree_.end_load(node);
   } else {
-    tree_.displace(node);
+    tree_.release_blocks(node);
     if (node.pins > 0) node.failure = std::move(failure);
   }
-  if (node.pins == 0) settle(node);
+  if (node.pins == 0) drop_if_unused(node);
 }
 
 std::optional<Error> Pool::announce(const AdapterNode& node) {
@@ -188,7 +188,7 @@ void Pool::retry_kept_and_forgotten() {
     if (!node || !node->forgotten)
       std::erase(forgotten_, key);
     else if (node->pins == 0)
-      settle(*node);
+      drop_if_unused(*node);
   }
 }
 
@@ -196,7 +196,7 @@ void Pool::retry_kept_and_forgotten() {
 // valuable ones come in.
 void Pool::plan() {
   if (!config_.history) return;
-  if (swapper_.config().policy == MemoryPolicy::kLearned) watch();
+  if (swapper_.config().policy == MemoryPolicy::kLearned) sample_idle_times();
   log_reward_ = swapper_.log_reward(tree_, statistics());
   const int32_t used = arena_.used_blocks(), adapters = tree_.counts().adapter_blocks;
   if (config_.adapter_blocks) {

@@ -7,7 +7,7 @@
 namespace valora::memory {
 namespace {
 
-// The KV nodes that one watch() looks at, as a share of all blocks.
+// The KV nodes that one sample_idle_times() looks at, as a share of all blocks.
 constexpr int32_t kWatched = 64;
 // What observations keep of their weight after one slot of the window.
 constexpr double kFade = 0.85;
@@ -18,19 +18,19 @@ constexpr int kIdleReferences = 2;
 
 // Adds the time since the last call to the groups of the idle nodes: of all adapters, and of a
 // sample of the KV in both tiers.
-void Pool::watch() {
+void Pool::sample_idle_times() {
   const Slot now_slot = slot();
-  const double time = seconds(now_ - watched_at_);
-  watched_at_ = now_;
+  const double time = seconds(now_ - sampled_at_);
+  sampled_at_ = now_;
   for (const auto& [key, node] : tree_.adapters())
     if (node.uses > 0 && !node.pinned())
       reuse_.wait(ReuseModel::group_of(node, now_slot), seconds(now_ - node.last_use), time);
   const int32_t total = total_blocks() + swap_.total_blocks();
   const int32_t count = std::min(total, total / kWatched + 1);
   for (int32_t i = 0; i < count; ++i) {
-    watched_ = (watched_ + 1) % total;
-    const int32_t swapped = watched_ - total_blocks();
-    const KvNode* node = swapped < 0 ? tree_.node_of(watched_) : tree_.by_swap_block()[swapped];
+    sampled_ = (sampled_ + 1) % total;
+    const int32_t swapped = sampled_ - total_blocks();
+    const KvNode* node = swapped < 0 ? tree_.node_of(sampled_) : tree_.by_swap_block()[swapped];
     if (!node || node->held || (swapped >= 0 && node->present())) continue;
     reuse_.wait(ReuseModel::group_of(*node), seconds(now_ - node->last_use), time,
                 static_cast<double>(total) / count);

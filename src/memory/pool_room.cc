@@ -121,7 +121,7 @@ bool Pool::leaves_next(const AnyNode& any) const {
 void Pool::let_leave(const AnyNode& any, Urgency urgency) {
   if (const auto* adapter = std::get_if<AdapterNode*>(&any)) {
     AdapterNode& node = **adapter;
-    displace(node);
+    evict(node);
     node.rests_until = now_ + from_seconds(load_seconds_ * node.size);
     return;
   }

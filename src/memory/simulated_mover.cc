@@ -34,7 +34,7 @@ std::vector<MoveResult> SimulatedMover::poll() {
   return results;
 }
 
-void SimulatedMover::hasten(uint64_t id, Urgency urgency) {
+void SimulatedMover::raise_priority(uint64_t id, Urgency urgency) {
   for (Move& move : queue_)
     if (move.id == id) move.urgency = std::min(move.urgency, urgency);
 }

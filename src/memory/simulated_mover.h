@@ -30,7 +30,7 @@ class SimulatedMover final : public Mover {
 
   void start(Move move) override;
   std::vector<MoveResult> poll() override;
-  void hasten(uint64_t id, Urgency urgency) override;
+  void raise_priority(uint64_t id, Urgency urgency) override;
   bool cancel(uint64_t id) override;
 
   // When the move under way ends; empty: none is under way.

@@ -42,7 +42,7 @@ std::vector<MoveResult> ThreadMover::poll() {
   return std::exchange(results_, std::move(later));
 }
 
-void ThreadMover::hasten(uint64_t id, Urgency urgency) {
+void ThreadMover::raise_priority(uint64_t id, Urgency urgency) {
   const std::lock_guard lock(mutex_);
   const auto it = std::ranges::find_if(queue_, [id](const auto& e) { return e.second.id == id; });
   if (it == queue_.end() || it->second.urgency <= urgency) return;

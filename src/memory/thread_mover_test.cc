@@ -70,8 +70,8 @@ TEST(ThreadMover, TheMostUrgentGoesFirstThenTheOldest) {
   mover->start(move(3, Urgency::kKvOfRequest));
   mover->start(move(4, Urgency::kAdapterOfRequest));
   mover->start(move(5));
-  mover->hasten(5, Urgency::kAdapterOfRequest);
-  mover->hasten(4, Urgency::kBackground);  // never slower
+  mover->raise_priority(5, Urgency::kAdapterOfRequest);
+  mover->raise_priority(4, Urgency::kBackground);  // never slower
   mover.open();
   std::vector<uint64_t> order;
   for (const MoveResult& result : wait_for(*mover, 5)) order.push_back(result.id);

@@ -152,7 +152,7 @@ TEST_P(DeviceAdapters, MayMoveToOtherBlocks) {
     pool_.bytes_of(block, block_bytes()).fill_(0xff);
     free_.pop_back();
   }
-  both.paged.displace();
+  both.paged.unplace();
   EXPECT_THROW(adapted(both.paged), c10::Error);
   both.paged.place(blocks);
   EXPECT_TRUE(at::equal(adapted(both.paged), expected));

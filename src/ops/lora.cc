@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "ops/lay_together.h"
+#include "ops/pack_contiguous.h"
 
 namespace valora::ops {
 namespace {
@@ -70,19 +70,19 @@ void AdapterWeights::place(std::span<std::byte* const> blocks) {
   on_device_ = nullptr;
 }
 
-void AdapterWeights::displace() {
-  TORCH_CHECK(layout_, "an adapter that owns its weights cannot be displaced");
+void AdapterWeights::unplace() {
+  TORCH_CHECK(layout_, "an adapter that owns its weights cannot leave its place");
   for (const PanelLayout::Module& m : layout_->modules())
     table_[m.shape.module].a = table_[m.shape.module].b = {};
   placed_ = false;
   on_device_ = nullptr;
 }
 
-void AdapterWeights::lay_together() {
+void AdapterWeights::pack_contiguous() {
   std::vector<Weight*> all;
   for (auto& weight : weights_)
     if (weight) all.insert(all.end(), {&weight->a, &weight->b});
-  ops::lay_together(all);
+  ops::pack_contiguous(all);
   for (size_t i = 0; i < weights_.size(); ++i)
     if (weights_[i]) {
       table_[i].a = factor_of(weights_[i]->a);

@@ -42,15 +42,16 @@ class AdapterWeights {
   // scale: e.g. alpha / rank. All weights of an adapter must have the same layout and dtype.
   // Owning form only.
   void set(int module, LoraWeight weight, float scale);
-  // Moves the panels into one allocation (ops/lay_together.h). Call it before the adapter is used.
-  void lay_together();
+  // Moves the panels into one allocation (ops/pack_contiguous.h). Call it before the adapter is
+  // used.
+  void pack_contiguous();
 
   // Paged form only: the panels lie in these blocks from now on. blocks: the addresses of the
-  // layout's blocks, 64-byte aligned. Neither place() nor displace() may be called while a
+  // layout's blocks, 64-byte aligned. Neither place() nor unplace() may be called while a
   // LoraBatch or a merge reads the table.
   void place(std::span<std::byte* const> blocks);
   // The panels are in no memory from now on.
-  void displace();
+  void unplace();
   // Whether the panels can be read. Always true in the owning form, and if no module is touched.
   bool resident() const { return !layout_ || placed_ || layout_->blocks() == 0; }
   // Null in the owning form.

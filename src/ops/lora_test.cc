@@ -18,7 +18,7 @@ AdapterWeights adapter(std::initializer_list<int> modules) {
 
 TEST(AdapterWeights, TableHoldsWhatKernelsRead) {
   AdapterWeights weights = adapter({3, 70});
-  weights.lay_together();
+  weights.pack_contiguous();
   EXPECT_EQ(weights.find(4), nullptr);
   ASSERT_NE(weights.find(70), nullptr);
   const kernels::LoraModule& module = weights.table()[70];

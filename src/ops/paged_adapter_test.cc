@@ -197,7 +197,7 @@ TEST_P(PagedAdapters, AreRefusedWhileTheyAreInNoMemory) {
   while (!both.paged.touches(module)) ++module;
   LoraBatch before;
   before.add(0, 1, both.paged, 1);
-  both.paged.displace();
+  both.paged.unplace();
   EXPECT_FALSE(both.paged.resident());
   EXPECT_EQ(both.paged.table()[module].a.data, nullptr);
   EXPECT_EQ(both.paged.table()[module].a.pieces, nullptr);
@@ -246,7 +246,7 @@ TEST_P(PagedAdapters, RefuseWhatDoesNotFit) {
   EXPECT_EQ(paged.find(1), nullptr);
   EXPECT_THROW(paged.place({}), c10::Error);
   EXPECT_THROW(owning.place({}), c10::Error);
-  EXPECT_THROW(owning.displace(), c10::Error);
+  EXPECT_THROW(owning.unplace(), c10::Error);
   EXPECT_THROW(paged.set(0,
                          {Weight(random({4, 10}), dtype(), at::kCPU),
                           Weight(random({6, 4}), dtype(), at::kCPU)},

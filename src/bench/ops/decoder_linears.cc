@@ -44,7 +44,7 @@ ops::AdapterWeights make_adapter(std::span<const DecoderLayer> layers, int64_t r
       const AdapterValues values = adapter_values(*l, rank, number);
       adapter.set(l->module, {packed(values.a), packed(values.b)}, 1);
     }
-  adapter.lay_together();
+  adapter.pack_contiguous();
   return adapter;
 }
 

@@ -12,7 +12,7 @@ std::vector<double> poisson_arrivals(int count, double rate, uint64_t seed) {
   double time = 0;
   for (int i = 0; i < count; ++i) {
     times.push_back(time);
-    time += -std::log1p(-random.unit()) / rate;
+    time += -std::log1p(-random.uniform01()) / rate;
   }
   return times;
 }

@@ -38,7 +38,8 @@ Result<std::vector<int>> mix_models(const std::string& distribution, int models,
   for (int k = 1; k <= models; ++k) cumulative.push_back(total += std::pow(k, -exponent));
   Random random(seed);
   for (int i = 0; i < requests; ++i) {
-    const auto at = std::upper_bound(cumulative.begin(), cumulative.end(), random.unit() * total);
+    const auto at =
+        std::upper_bound(cumulative.begin(), cumulative.end(), random.uniform01() * total);
     mix.push_back(static_cast<int>(std::min<long>(at - cumulative.begin(), models - 1)));
   }
   return mix;

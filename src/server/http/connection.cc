@@ -42,7 +42,7 @@ std::optional<std::string> path_of(std::string_view target) {
 
 }  // namespace
 
-bool Connection::peer_went_away(ErrorCode error) {
+bool Connection::is_disconnect(ErrorCode error) {
   return error == http::error::end_of_stream || error == http::error::partial_message ||
          error.category() != make_error_code(http::error::end_of_stream).category();
 }
@@ -166,7 +166,7 @@ void Connection::on_header(ErrorCode error) {
   if (state_ != State::kHeader) return;
   if (error) {
     if (timed_out_) return refuse(408, "the request header took too long");
-    if (peer_went_away(error)) return close();
+    if (is_disconnect(error)) return close();
     if (error == http::error::header_limit || error == http::error::buffer_overflow)
       return refuse(431, fmt::format("the request header is larger than {} bytes",
                                      core_->limits.max_header_bytes));

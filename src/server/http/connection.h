@@ -70,7 +70,7 @@ class Connection final : public std::enable_shared_from_this<Connection>, public
   void probe_peer();
   void read_header();
   void on_header(ErrorCode error);
-  static bool peer_went_away(ErrorCode error);
+  static bool is_disconnect(ErrorCode error);
   size_t field_bytes() const;
   void refuse_body(ErrorCode error);
   bool count_body();

@@ -99,7 +99,7 @@ void Connection::on_body(ErrorCode error) {
     if (timed_out_) return refuse(408, "the request body took too long");
     if (error == asio::error::operation_aborted && core_->close_after_responses)
       return refuse(503, "the server is draining");
-    if (peer_went_away(error)) return close();
+    if (is_disconnect(error)) return close();
     return refuse_body(error);
   }
   if (count_body()) read_body();

@@ -32,7 +32,7 @@ constexpr std::chrono::milliseconds kAcceptRetry{50};
 constexpr std::chrono::seconds kFaultPause{10};
 
 // Does not block: bytes that do not fit into the socket's buffer are dropped.
-void turn_away(Connection::Socket socket) {
+void reject(Connection::Socket socket) {
   const std::string body = error_json(503, "the server has too many connections; try again later");
   const std::string response = fmt::format(
       "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nRetry-After: 1\r\n"
@@ -194,7 +194,7 @@ void HttpServer::Impl::admit(Connection::Socket socket, const PeerName& peer) {
   const bool full = count >= core->limits.max_connections && !core->close_longest_waiting();
   if (full && count >= core->limits.max_connections + core->limits.status_connections) {
     core->strands.give_back(socket.get_executor());
-    turn_away(std::move(socket));
+    reject(std::move(socket));
   } else {
     auto connection = std::make_shared<Connection>(std::move(socket), peer, core, full);
     core->add(connection);

@@ -14,6 +14,6 @@ int64_t aligned_elements(const Weight& w);
 // Moves weights in panels, all of one dtype, into one allocation on huge pages, in the given order.
 // This reduces TLB misses in a step that reads the panels of several adapters. Plain weights are
 // not moved.
-void lay_together(std::span<Weight* const> weights);
+void pack_contiguous(std::span<Weight* const> weights);
 
 }  // namespace valora::ops

@@ -1,4 +1,4 @@
-#include "ops/lay_together.h"
+#include "ops/pack_contiguous.h"
 
 #include "ops/huge_memory.h"
 
@@ -10,7 +10,7 @@ int64_t aligned_elements(const Weight& w) {
   return (w.data().numel() + step - 1) / step * step;
 }
 
-void lay_together(std::span<Weight* const> weights) {
+void pack_contiguous(std::span<Weight* const> weights) {
   int64_t elements = 0;
   const Weight* first = nullptr;
   for (const Weight* w : weights) {

@@ -1,4 +1,4 @@
-#include "ops/lay_together.h"
+#include "ops/pack_contiguous.h"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@ TEST(LayTogether, MovesPackedWeightsSideBySideAndKeepsTheirValues) {
   Weight first(a, at::kBFloat16, at::kCPU), second(b, at::kBFloat16, at::kCPU);
   ASSERT_EQ(first.form(), WeightForm::kPanels);
   Weight* both[] = {&first, &second};
-  lay_together(both);
+  pack_contiguous(both);
   EXPECT_TRUE(at::equal(first.unpacked(), a.to(at::kBFloat16)));
   EXPECT_TRUE(at::equal(second.unpacked(), b.to(at::kBFloat16)));
   const auto begin = [](const Weight& w) {
@@ -27,12 +27,12 @@ TEST(LayTogether, LeavesPlainWeightsAndRefusesAMixture) {
   Weight plain = Weight::plain(values), packed(values, at::kFloat, at::kCPU),
          other(values, at::kBFloat16, at::kCPU);
   Weight* mixed[] = {&plain, &packed};
-  lay_together(mixed);
+  pack_contiguous(mixed);
   EXPECT_EQ(plain.data().const_data_ptr(), values.const_data_ptr());
   EXPECT_TRUE(at::equal(packed.unpacked(), values));
   Weight* dtypes[] = {&packed, &other};
-  EXPECT_THROW(lay_together(dtypes), c10::Error);
-  lay_together({});
+  EXPECT_THROW(pack_contiguous(dtypes), c10::Error);
+  pack_contiguous({});
 }
 
 }  // namespace
