@@ -11,8 +11,8 @@ Result<std::unique_ptr<MemoryTiers>> MemoryTiers::make(const MemoryPlan& plan,
                                                        const adapters::AdapterLimits& limits) {
   std::unique_ptr<MemoryTiers> tiers(new MemoryTiers());
   const auto block_bytes = static_cast<size_t>(plan.block_bytes);
-  tiers->memory_ = ops::PoolMemory(plan.blocks, block_bytes, dtype, device);
-  tiers->kv_ = ops::KvArena(tiers->memory_.data(), tiers->memory_.stride(), spec.layers,
+  tiers->memory_ = ops::PoolMemory(plan.blocks, block_bytes, device);
+  tiers->kv_ = ops::KvArena(tiers->memory_.as(dtype), tiers->memory_.stride(dtype), spec.layers,
                             spec.kv_heads, spec.head_dim);
   tiers->kv_bytes_ = static_cast<size_t>(plan.kv_block_bytes);
   if (const auto form = ops::paged_form(dtype, device))

@@ -99,9 +99,7 @@ void ModeSwitcher::restore() try {
   const TimePoint begin = clock_.now();
   held_ = nullptr;
   for (models::Linear* linear : overwritten_) {
-    ops::Weight& weight = linear->weight();
-    const std::string& name = model_.spec().modules.modules()[linear->module()].name;
-    weight.refill(checkpoint_.get(name + ".weight", {weight.out(), weight.in()}));
+    checkpoint_.refill(model_.spec().modules.modules()[linear->module()].name, linear->weight());
   }
   overwritten_.clear();
   stats_.merge_seconds += seconds(clock_.now() - begin);

@@ -22,17 +22,7 @@ ops::ModuleWeight adapted(const Linear& linear, const Adaptation& adaptation) {
 
 Linear::Linear(Weights& weights, const std::string& name, int64_t in, int64_t out, bool bias,
                int module)
-    : module_(module) {
-  const at::Tensor w = weights.view(name + ".weight", {out, in}),
-                   b = bias ? weights.get(name + ".bias", {out}) : at::Tensor();
-  if (weights.plain()) {
-    weight_ = ops::Weight::plain(w, b);
-    return;
-  }
-  weight_ = ops::Weight(w, weights.dtype(), weights.device(), b);
-  // Not packed: perhaps still the memory of the file.
-  if (weight_.data().is_alias_of(w)) weight_ = weight_.with_data(weight_.data().clone());
-}
+    : weight_(weights.linear(name, out, in, bias)), module_(module) {}
 
 at::Tensor Linear::operator()(const at::Tensor& x, const Adaptation& adaptation) const {
   return ops::linear(x, adapted(*this, adaptation), adaptation.lora);

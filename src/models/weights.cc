@@ -132,6 +132,19 @@ at::Tensor Weights::get(const std::string& name, const std::vector<int64_t>& sha
   return mapped && !plain_ ? tensor.clone() : tensor;
 }
 
+ops::Weight Weights::linear(const std::string& name, int64_t out, int64_t in, bool bias) {
+  const at::Tensor w = view(name + ".weight", {out, in}),
+                   b = bias ? get(name + ".bias", {out}) : at::Tensor();
+  if (plain_) return ops::Weight::plain(w, b);
+  const ops::Weight weight(w, dtype_, device_, b);
+  // If it was not packed, it may be the memory of the file.
+  return weight.data().is_alias_of(w) ? weight.with_data(weight.data().clone()) : weight;
+}
+
+void Weights::refill(const std::string& name, ops::Weight& weight) {
+  weight.refill(get(name + ".weight", {weight.out(), weight.in()}));
+}
+
 at::Tensor Weights::view(const std::string& name, const std::vector<int64_t>& shape) {
   const Entry* entry = find(name);
   if (!entry)

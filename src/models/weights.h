@@ -15,6 +15,7 @@
 #include "base/digest.h"
 #include "base/result.h"
 #include "base/safetensors.h"
+#include "ops/weight.h"
 
 namespace valora::models {
 
@@ -40,6 +41,13 @@ class Weights {
   // files that do not change only.
   at::Tensor view(const std::string& name, const std::vector<int64_t>& shape);
   bool has(const std::string& name) const { return find(name) != nullptr; }
+  // The linear [out, in] with this canonical name (without ".weight"), in the form that is fastest
+  // for serving; with set_plain(), as plain tensors. Its memory is its own, as get() gives it.
+  // Models take their linears from here, whatever the checkpoint stores them as; patch embeddings,
+  // which are stored as convolutions, by get().
+  ops::Weight linear(const std::string& name, int64_t out, int64_t in, bool bias);
+  // Writes the stored values of linear() into `weight` again. Throws as get().
+  void refill(const std::string& name, ops::Weight& weight);
 
   // Of a tensor that there is, by its canonical name.
   std::vector<int64_t> shape_of(const std::string& name) const { return find(name)->view.shape; }

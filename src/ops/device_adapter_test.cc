@@ -33,8 +33,8 @@ class DeviceAdapters : public ::testing::TestWithParam<at::ScalarType> {
  protected:
   void SetUp() override {
     if (!at::globalContext().hasCUDA() || !has_cuda_kernels()) GTEST_SKIP() << "no GPU";
-    pool_ = PoolMemory(400, block_bytes(), dtype(), gpu());
-    pool_.data().fill_(NAN);
+    pool_ = PoolMemory(400, block_bytes(), gpu());
+    pool_.as(dtype()).fill_(NAN);
     for (int32_t i = 0; i < pool_.blocks(); ++i) free_.push_back(i);
     std::shuffle(free_.begin(), free_.end(), rng_);
   }

@@ -258,10 +258,12 @@ TEST_P(Ops, PagedAttentionIsTheSameInASharedPool) {
                    v = random({length, kv_heads, dim});
   const auto kv_bytes =
       static_cast<size_t>(KvArena::block_bytes(layers, kv_heads, dim, dtype(), device()));
-  const PoolMemory pool(8, pool_block_bytes(kv_bytes, kv_bytes + 1), dtype(), device());
-  pool.data().fill_(NAN);  // what other data left there must not be read
+  const PoolMemory pool(8, pool_block_bytes(kv_bytes, kv_bytes + 1), device());
+  const at::Tensor blocks = pool.as(dtype());
+  const int64_t stride = pool.stride(dtype());
+  blocks.fill_(NAN);  // what other data left there must not be read
   const KvArena own(8, layers, kv_heads, dim, dtype(), device()),
-      shared(pool.data(), pool.stride(), layers, kv_heads, dim);
+      shared(blocks, stride, layers, kv_heads, dim);
   ASSERT_EQ(shared.data().size(0), 8);
   ASSERT_GT(shared.data().stride(0), own.data().stride(0));
   EXPECT_EQ(shared.data().select(0, 5).data_ptr(), pool.block(5));
@@ -283,15 +285,10 @@ TEST_P(Ops, PagedAttentionIsTheSameInASharedPool) {
   for (int32_t block = 0; block < 8; ++block) {
     const bool named = std::ranges::find(table, block) != table.end();
     const int64_t kept = named ? elements : 0;
-    EXPECT_TRUE(pool.data()
-                    .narrow(0, block * pool.stride() + kept, pool.stride() - kept)
-                    .isnan()
-                    .all()
-                    .item<bool>());
+    EXPECT_TRUE(blocks.narrow(0, block * stride + kept, stride - kept).isnan().all().item<bool>());
   }
-  EXPECT_THROW(KvArena(pool.data(), elements - 1, layers, kv_heads, dim), c10::Error);
-  EXPECT_THROW(KvArena(pool.data().view({8, -1}), pool.stride(), layers, kv_heads, dim),
-               c10::Error);
+  EXPECT_THROW(KvArena(blocks, elements - 1, layers, kv_heads, dim), c10::Error);
+  EXPECT_THROW(KvArena(blocks.view({8, -1}), stride, layers, kv_heads, dim), c10::Error);
 }
 
 TEST_P(Ops, PagedAttentionKeepsSequencesApart) {

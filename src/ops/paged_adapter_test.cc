@@ -61,8 +61,8 @@ class PagedAdapters : public ::testing::TestWithParam<at::ScalarType> {
   // The least block of these sizes, so that factors of 700 outputs or inputs are in several.
   size_t block_bytes() const { return pool_block_bytes(0, largest_panel_bytes(700, 64, dtype())); }
   PoolMemory make_pool() const {
-    PoolMemory pool(400, block_bytes(), dtype(), at::kCPU);
-    pool.data().fill_(NAN);
+    PoolMemory pool(400, block_bytes(), at::kCPU);
+    pool.as(dtype()).fill_(NAN);
     return pool;
   }
   // Takes `count` blocks in random order.
@@ -252,7 +252,7 @@ TEST_P(PagedAdapters, RefuseWhatDoesNotFit) {
                           Weight(random({6, 4}), dtype(), at::kCPU)},
                          1),
                c10::Error);
-  const PoolMemory pool(1, block_bytes(), dtype(), at::kCPU);
+  const PoolMemory pool(1, block_bytes(), at::kCPU);
   std::byte* const block = pool.block(0);
   const FileTensor a(random({4, 10}), 0), b(random({6, 4}), 0),
       wide(random({4, 10}).to(at::kDouble), 0);
@@ -268,7 +268,7 @@ TEST_P(PagedAdapters, RoundAsATenDoes) {
   const int64_t rank = 48, in = 512;
   const LoraShape shape{0, rank, in, 16, 1};
   const PanelLayout layout = *PanelLayout::make({&shape, 1}, dtype(), block_bytes() * 8);
-  const PoolMemory pool(layout.blocks(), block_bytes() * 8, dtype(), at::kCPU);
+  const PoolMemory pool(layout.blocks(), block_bytes() * 8, at::kCPU);
   std::vector<std::byte*> blocks;
   for (int32_t i = 0; i < layout.blocks(); ++i) blocks.push_back(pool.block(i));
   at::Tensor bits =

@@ -146,7 +146,7 @@ TEST(PanelLayout, PlainPanelsAreTheRowsOfTheTensors) {
     ASSERT_TRUE(layout.ok());
     const PanelLayout::Module& m = layout->modules()[0];
     EXPECT_GT(m.b.piece_count, 2u);
-    const PoolMemory pool(layout->blocks(), block, dtype, at::kCPU);
+    const PoolMemory pool(layout->blocks(), block, at::kCPU);
     std::vector<std::byte*> blocks;
     for (int32_t i = 0; i < layout->blocks(); ++i) blocks.push_back(pool.block(i));
     const at::Tensor a = at::arange(5 * 33, at::kFloat).view({5, 33}) / 7,
@@ -184,16 +184,17 @@ TEST(PoolMemory, BlocksFollowOneAnother) {
   EXPECT_EQ(pool_block_bytes(100, 20), 128u);
   EXPECT_EQ(pool_block_bytes(64, 640), 640u);
   for (const int32_t count : {3, 5000}) {  // a small allocation, and one on huge pages
-    const PoolMemory pool(count, 640, at::kBFloat16, at::kCPU);
+    const PoolMemory pool(count, 640, at::kCPU);
     EXPECT_EQ(pool.blocks(), count);
-    EXPECT_EQ(pool.stride(), 320);
-    EXPECT_EQ(pool.data().numel(), count * 320);
+    EXPECT_EQ(pool.stride(at::kBFloat16), 320);
+    EXPECT_EQ(pool.as(at::kBFloat16).numel(), count * 320);
     EXPECT_EQ(reinterpret_cast<uintptr_t>(pool.block(0)) % 64, 0u);
     EXPECT_EQ(pool.block(count - 1) + 640,
-              static_cast<std::byte*>(pool.data().data_ptr()) + pool.data().nbytes());
-    EXPECT_EQ(pool.data().count_nonzero().item<int64_t>(), 0);
+              static_cast<std::byte*>(pool.as(at::kBFloat16).data_ptr()) +
+                  pool.as(at::kBFloat16).nbytes());
+    EXPECT_EQ(pool.as(at::kBFloat16).count_nonzero().item<int64_t>(), 0);
   }
-  EXPECT_THROW(PoolMemory(3, 100, at::kFloat, at::kCPU), c10::Error);
+  EXPECT_THROW(PoolMemory(3, 100, at::kCPU), c10::Error);
 }
 
 }  // namespace

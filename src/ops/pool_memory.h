@@ -15,9 +15,9 @@ size_t pool_block_bytes(size_t kv_block_bytes, size_t largest_panel_bytes);
 class PoolMemory {
  public:
   PoolMemory() = default;
-  // One zero-filled allocation, on huge pages if it is on the CPU. dtype: of the model's weights
-  // and KV cache. block_bytes: a multiple of 64. Throws c10::Error if memory is exhausted.
-  PoolMemory(int32_t blocks, size_t block_bytes, at::ScalarType dtype, at::Device device);
+  // One zero-filled allocation, on huge pages if it is on the CPU. block_bytes: a multiple of 64.
+  // Throws c10::Error if memory is exhausted.
+  PoolMemory(int32_t blocks, size_t block_bytes, at::Device device);
 
   int32_t blocks() const { return blocks_; }
   size_t block_bytes() const { return block_bytes_; }
@@ -27,14 +27,15 @@ class PoolMemory {
   }
   // The first `bytes` of a block: uint8 [bytes].
   at::Tensor bytes_of(int32_t index, size_t bytes) const;
-  // For KvArena: all blocks, 1-d, and the elements from block to block.
-  const at::Tensor& data() const { return data_; }
-  int64_t stride() const {
-    return static_cast<int64_t>(block_bytes_ / c10::elementSize(data_.scalar_type()));
+  // All blocks as elements of a dtype, 1-d: the same memory.
+  at::Tensor as(at::ScalarType dtype) const { return data_.view(dtype); }
+  // Elements of this dtype from block to block.
+  int64_t stride(at::ScalarType dtype) const {
+    return static_cast<int64_t>(block_bytes_ / c10::elementSize(dtype));
   }
 
  private:
-  at::Tensor data_;
+  at::Tensor data_;  // uint8
   std::byte* begin_ = nullptr;
   int32_t blocks_ = 0;
   size_t block_bytes_ = 0;

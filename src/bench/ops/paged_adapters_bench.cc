@@ -48,9 +48,9 @@ class AdapterPool {
  public:
   explicit AdapterPool(int32_t least_blocks)
       : memory_(std::max(least_blocks, static_cast<int32_t>(kPoolBytes / block_bytes())),
-                block_bytes(), at::kBFloat16, at::kCPU),
+                block_bytes(), at::kCPU),
         free_(memory_.blocks()) {
-    memory_.data().fill_(1);  // touches the pages before timing
+    memory_.as(at::kByte).fill_(1);  // touches the pages before timing
     std::iota(free_.begin(), free_.end(), 0);
     std::shuffle(free_.begin(), free_.end(), std::mt19937(1));
   }

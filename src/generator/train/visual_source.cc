@@ -8,7 +8,7 @@
 namespace valora::generator {
 namespace {
 
-// Bounds the tower's activations, as the runner does.
+// Bounds the tower's activations.
 constexpr int64_t kPatchesAtOnce = 1 << 14;
 
 // The image or video at this place among the prompt's.
