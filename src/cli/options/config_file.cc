@@ -11,6 +11,7 @@
 
 #include "base/json.h"
 #include "base/strings.h"
+#include "cli/options/spellings.h"
 #include "cli/options/unknown_options.h"
 #include "yaml/tree.h"
 
@@ -70,6 +71,15 @@ Json as_json(const yaml::Node& node) {  // NOLINT(misc-no-recursion)
   return map;
 }
 
+// In the words that CLI11 takes as values of flags.
+bool is_off(const std::string& text) {
+  try {
+    return CLI::detail::to_flag_value(text) < 0;
+  } catch (const std::invalid_argument&) {
+    return false;
+  }
+}
+
 // The file that is read now.
 class Reader {
  public:
@@ -86,6 +96,8 @@ class Reader {
     if (!seen_.insert(place->option).second)
       refuse(node.key_line, fmt::format("\"{}\" is a second name of an option that the file has",
                                         shortened(node.key)));
+    if (const std::string opposite = turned_off(*place, node, "--" + name); !opposite.empty())
+      return {place->commands, opposite.substr(2), {"true"}};
     return {place->commands, name, inputs(node)};
   }
 
@@ -94,6 +106,13 @@ class Reader {
   }
 
  private:
+  // The option that stands for a flag whose value is false; empty: none.
+  std::string turned_off(const Place& place, const yaml::Node& node,
+                         const std::string& name) const {
+    const bool off = node.kind == Kind::kText && is_off(node.text);
+    return off && is_flag(*place.option) ? opposite_of(name, names_) : "";
+  }
+
   std::vector<std::string> inputs(const yaml::Node& node) const {
     if (node.kind != Kind::kList) return {input(node, node.key)};
     std::vector<std::string> values;
@@ -127,6 +146,8 @@ std::string read_all(std::istream& input, size_t max_bytes) {
 }
 
 }  // namespace
+
+bool is_flag(const CLI::Option& option) { return option.get_items_expected_max() == 0; }
 
 std::vector<std::string> option_names(const CLI::App& program) {
   std::vector<std::string> names;

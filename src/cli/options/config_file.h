@@ -22,6 +22,9 @@ class ConfigFile : public CLI::Config {
   const CLI::App& program_;
 };
 
+// Whether an option takes no value.
+bool is_flag(const CLI::Option& option);
+
 // "--name" of each option of the program and of the given commands.
 std::vector<std::string> option_names(const CLI::App& program);
 

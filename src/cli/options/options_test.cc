@@ -8,7 +8,7 @@
 #include "base/testing/temp_dir.h"
 #include "cli/options/media_limits.h"
 #include "cli/options/parser.h"
-#include "cli/options/spellings.h"
+#include "cli/options/testing/serve_program.h"
 #include "cli/options/vllm_flags.h"
 #include "cli/options/vllm_options.h"
 
@@ -17,36 +17,8 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using testing::ServeProgram;
 using ::testing::UnorderedElementsAre;
-
-// A program with one command, as `valora serve`.
-struct ServeProgram {
-  ServeProgram() {
-    program.command().add_option("--log-level", log_level, "");
-    Command serve = program.command().add_subcommand("serve", "");
-    serve.add_option("model,--model", model, "").required();
-    serve.add_option("--max-model-len", length, "").human_integer();
-    serve.add_option("--lora-modules", adapters, "");
-    serve.add_option("--limit-mm-per-prompt", limits, "");
-    serve.add_option("--kv-cache-memory,--pool-memory", pool, "");
-    serve.add_flag("!--no-enable-prefix-caching", prefix_caching, "");
-    add_vllm_flags(serve, notes);
-  }
-  // What is printed is kept in `errors`.
-  std::optional<int> parse(std::vector<const char*> arguments) {
-    arguments.insert(arguments.begin(), "test");
-    ::testing::internal::CaptureStderr();
-    const auto status = program.parse(static_cast<int>(arguments.size()), arguments.data());
-    errors = ::testing::internal::GetCapturedStderr();
-    return status;
-  }
-
-  Program program{"test", "test 1"};
-  std::string log_level, model, limits, pool, errors;
-  int64_t length = 0;
-  bool prefix_caching = true;
-  std::vector<std::string> adapters, notes;
-};
 
 TEST(Options, TheModelIsAPositionalArgumentOrAnOption) {
   ServeProgram positional, named, neither;
@@ -140,41 +112,6 @@ TEST(VllmFlags, EveryOptionOfTheTableIsTakenOrRefusedByName) {
     if (served.empty()) continue;
     EXPECT_THAT(start_refusal_of({option.name, "another"}), HasSubstr("another is not served: "));
   }
-}
-
-TEST(Spellings, OfVllmAreOurs) {
-  const std::vector<std::string> known{"--max-model-len",      "--limit-mm-per-prompt",
-                                       "--swap_dir",           "--tensor-parallel-size",
-                                       "--optimization-level", "--stop"};
-  const auto rewritten = [&](const std::vector<std::string>& arguments) {
-    return as_known(arguments, known);
-  };
-  using Arguments = std::vector<std::string>;
-  EXPECT_EQ(rewritten({"--max_model_len", "1_0", "--max_model-len=a_b", "--swap_dir", "x_y"}),
-            (Arguments{"--max-model-len", "1_0", "--max-model-len=a_b", "--swap_dir", "x_y"}));
-  EXPECT_EQ(rewritten({"--not_known", "--", "--max_model_len"}),
-            (Arguments{"--not_known", "--", "--max_model_len"}));
-  EXPECT_EQ(rewritten({"-tp", "2", "-tp=4", "-O3", "-O", "1", "-Ox", "-pp", "2"}),
-            (Arguments{"--tensor-parallel-size", "2", "--tensor-parallel-size=4",
-                       "--optimization-level=3", "--optimization-level", "1",
-                       "--optimization-level=x", "-pp", "2"}));
-  EXPECT_EQ(rewritten({"--limit_mm_per_prompt.image", "2", "m", "--limit-mm-per-prompt.video=0",
-                       "--limit-mm-per-prompt.a.b_c", "x"}),
-            (Arguments{"--limit-mm-per-prompt", R"({"image":2,"video":0,"a":{"b_c":"x"}})", "m"}));
-  EXPECT_EQ(rewritten({"--limit-mm-per-prompt.", "2", "--limit-mm-per-prompt.a"}),
-            (Arguments{"--limit-mm-per-prompt.", "2", "--limit-mm-per-prompt.a"}));
-}
-
-TEST(Spellings, ReachTheOptions) {
-  ServeProgram serve;
-  EXPECT_EQ(serve.parse({"serve", "m", "--max_model_len", "2K", "--lora_modules", "a=1", "b=2",
-                         "--limit-mm-per-prompt.image", "2", "--log_level=debug"}),
-            std::nullopt)
-      << serve.errors;
-  EXPECT_EQ(serve.length, 2048);
-  EXPECT_THAT(serve.adapters, ElementsAre("a=1", "b=2"));
-  EXPECT_EQ(serve.limits, R"({"image":2})");
-  EXPECT_EQ(serve.log_level, "debug");
 }
 
 MediaLimits limits_of(const std::string& text) {

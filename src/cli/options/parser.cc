@@ -26,10 +26,13 @@ template <typename T>
 void show_list(CLI::Option&, const T&) {}
 
 // Of the options of a command and of those below it. Their depth is the program's.
-void add_names(const CLI::App& command, std::vector<std::string>& names) {  // NOLINT(*-recursion)
+void add_names(const CLI::App& command, KnownOptions& known) {  // NOLINT(*-recursion)
   for (const CLI::Option* option : command.get_options())
-    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
-  for (const CLI::App* below : command.get_subcommands(nullptr)) add_names(*below, names);
+    for (const std::string& name : option->get_lnames()) {
+      known.names.push_back("--" + name);
+      if (is_flag(*option)) known.flags.push_back("--" + name);
+    }
+  for (const CLI::App* below : command.get_subcommands(nullptr)) add_names(*below, known);
 }
 
 }  // namespace
@@ -158,6 +161,11 @@ Option Command::add_flag_callback(const std::string& flag, const std::function<v
   return Option(app_->add_flag_callback(flag, take, help));
 }
 
+Option Command::add_flag_function(const std::string& flag, const std::function<void(bool)>& take,
+                                  const std::string& help) {
+  return Option(app_->add_flag_function(flag, [take](int64_t count) { take(count > 0); }, help));
+}
+
 void Command::callback(std::function<void()> function) { app_->callback(std::move(function)); }
 
 Program::Program(const std::string& description, const std::string& version)
@@ -172,7 +180,7 @@ Program::Program(const std::string& description, const std::string& version)
 Program::~Program() = default;
 
 std::optional<int> Program::parse(int argc, const char* const* argv) {
-  std::vector<std::string> known;
+  KnownOptions known;
   add_names(*app_, known);
   std::vector<std::string> arguments = as_known({argv + 1, argv + argc}, known);
   std::ranges::reverse(arguments);  // as CLI11 takes them

@@ -56,6 +56,9 @@ class Command {
                              const std::string& help);
   Option add_flag_callback(const std::string& flag, const std::function<void()>& take,
                            const std::string& help);
+  // take: false for --flag=false.
+  Option add_flag_function(const std::string& flag, const std::function<void(bool)>& take,
+                           const std::string& help);
 
   // Called if the command is given.
   void callback(std::function<void()> function);

@@ -57,7 +57,7 @@ Argument split_level(Argument argument) {
 
 class Rewriter {
  public:
-  explicit Rewriter(const std::vector<std::string>& known) : known_(known) {}
+  explicit Rewriter(const KnownOptions& known) : known_(known) {}
 
   std::vector<std::string> rewrite(const std::vector<std::string>& arguments) {
     for (size_t i = 0; i < arguments.size(); ++i) {
@@ -66,8 +66,14 @@ class Rewriter {
         break;
       }
       Argument argument = in_full(arguments[i]);
-      const auto [name, keys] = option_and_keys(argument.name);
       const bool has_next = i + 1 < arguments.size();
+      if (is_in(argument.name, known_.flags)) {
+        const bool beside = !argument.value && has_next && truth_of(arguments[i + 1]);
+        if (beside) argument.value = arguments[++i];
+        out_.push_back(flag(argument));
+        continue;
+      }
+      const auto [name, keys] = option_and_keys(argument.name);
       if (keys.empty() || !(argument.value || has_next)) {
         out_.push_back(joined(argument));
         continue;
@@ -85,8 +91,17 @@ class Rewriter {
     OrderedJson value;
   };
 
-  bool is_known(const std::string& name) const {
-    return std::ranges::find(known_, name) != known_.end();
+  static bool is_in(const std::string& name, const std::vector<std::string>& names) {
+    return std::ranges::find(names, name) != names.end();
+  }
+  bool is_known(const std::string& name) const { return is_in(name, known_.names); }
+
+  std::string flag(const Argument& argument) const {
+    const std::optional<bool> on = argument.value ? truth_of(*argument.value) : true;
+    if (!on) return joined(argument);
+    if (*on) return argument.name;
+    const std::string opposite = opposite_of(argument.name, known_.names);
+    return opposite.empty() ? argument.name + "=false" : opposite;
   }
 
   Argument in_full(const std::string& text) const {
@@ -129,7 +144,7 @@ class Rewriter {
     *place = OrderedJson::accept(text) ? OrderedJson::parse(text) : OrderedJson(text);
   }
 
-  const std::vector<std::string>& known_;
+  const KnownOptions& known_;
   std::vector<std::string> out_;
   std::vector<Gathered> gathered_;
 };
@@ -137,8 +152,23 @@ class Rewriter {
 }  // namespace
 
 std::vector<std::string> as_known(const std::vector<std::string>& arguments,
-                                  const std::vector<std::string>& known) {
+                                  const KnownOptions& known) {
   return Rewriter(known).rewrite(arguments);
+}
+
+std::optional<bool> truth_of(std::string_view text) {
+  std::string lower(text.substr(0, 6));
+  for (char& c : lower) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  if (lower == "true") return true;
+  if (lower == "false") return false;
+  return {};
+}
+
+std::string opposite_of(const std::string& flag, const std::vector<std::string>& names) {
+  constexpr std::string_view kNo = "--no-";
+  const std::string opposite =
+      flag.starts_with(kNo) ? "--" + flag.substr(kNo.size()) : std::string(kNo) + flag.substr(2);
+  return std::ranges::find(names, opposite) == names.end() ? "" : opposite;
 }
 
 }  // namespace valora::cli

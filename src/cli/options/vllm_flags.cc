@@ -44,13 +44,20 @@ void take(const VllmOption& option, const std::string& value, std::vector<std::s
   notes.push_back(fmt::format("{}: {}", given, option.note));
 }
 
+// One that is refused asks for nothing if it is false.
+void take_flag(const VllmOption& option, bool on, std::vector<std::string>& notes) {
+  if (on) return take(option, "", notes);
+  if (!option.refused) notes.push_back(fmt::format("{} false: {}", option.name, option.note));
+}
+
 void add(Command command, const VllmOption& option, std::vector<std::string>& notes) {
   const char* const group = option.refused ? kHidden : kGroup;
   switch (option.takes) {
     case VllmOption::Takes::kNothing:
       command
-          .add_flag_callback(
-              option.name, [&option, &notes] { take(option, "", notes); }, option.note)
+          .add_flag_function(
+              option.name, [&option, &notes](bool on) { take_flag(option, on, notes); },
+              option.note)
           .group(group);
       return;
     case VllmOption::Takes::kTexts:
