@@ -255,6 +255,9 @@ void add_serve(Command app, std::function<int()>& run) {
                "With --allow-media-urls: fetch only from these hosts");
   c.add_option("--users", flags->users,
                "YAML file of users: API keys with names, models they may ask, quotas and shares");
+  c.add_flag("--allow-any-priority", flags->server.allow_any_priority,
+             "With --users or --applications: let requests have any priority, not only their "
+             "default or a lower one");
   c.add_option(
        "--max-waiting", e.max_waiting,
        "Highest number of waiting requests, each counted n times its prompts; more get HTTP "

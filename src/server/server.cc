@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <atomic>
 #include <mutex>
 
+#include "base/strings.h"
 #include "server/handlers/app.h"
 #include "server/handlers/default_adapter.h"
 #include "server/handlers/service.h"
@@ -18,6 +20,18 @@ namespace {
 HttpServerOptions http_options(const ServerOptions& options) {
   return {options.host,   options.port, options.io_threads, options.handler_threads,
           options.limits, options.uds,  options.uds_mode,   options.tls};
+}
+
+Status check_applications_of_users(const ServerOptions& options) {
+  for (const User& user : options.users)
+    for (const std::string& name : user.applications.value_or(std::vector<std::string>()))
+      if (std::ranges::find(options.applications, name, &Application::name) ==
+          options.applications.end())
+        return invalid(fmt::format("the user \"{}\" has the application \"{}\", which "
+                                   "--applications does not",
+                                   user.name, shortened(name, 60)),
+                       "users");
+  return {};
 }
 
 }  // namespace
@@ -34,6 +48,7 @@ Status check(const ServerOptions& options) {
     return invalid("--ssl-ca-certs needs --ssl-cert-reqs 1 or 2", "ssl-cert-reqs");
   for (const std::string& key : options.api_keys)
     if (key.empty()) return invalid("an API key is empty", "api_key");
+  VALORA_CHECK(check_applications_of_users(options));
   const std::string& root = options.root_path;
   if (!root.empty() && (!root.starts_with('/') || root.ends_with('/')))
     return invalid("the root path must begin with a slash and not end with one", "root_path");

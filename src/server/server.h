@@ -105,6 +105,8 @@ struct ServerOptions {
   size_t max_unsent_answer_bytes = size_t{256} << 20;
   int max_loras = 0;  // highest number of adapters per batch, for vllm:lora_requests_info
   std::vector<Application> applications;  // as from read_applications()
+  // with users or applications: any request may have any priority, not only its default or lower
+  bool allow_any_priority = false;
 };
 
 // kInvalidArgument for options that start() would refuse. Certificates are read, nothing is bound.

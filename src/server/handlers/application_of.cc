@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "base/strings.h"
 #include "server/openai/errors.h"
 
@@ -11,8 +13,12 @@ namespace {
 constexpr const char* kHeader = "X-Valora-Application";
 constexpr const char* kMetadata = "metadata.application";
 
-Result<ServedApplication*> named(const Applications& applications, std::string_view name,
-                                 const char* field) {
+Result<ServedApplication*> named(const Applications& applications, const ServedUser* user,
+                                 std::string_view name, const char* field) {
+  if (user != nullptr && !user->may_name(name))
+    return forbidden(fmt::format("the user `{}` may not name the application `{}`",
+                                 user->settings.name, shortened(name, 60)),
+                     field);
   if (ServedApplication* application = applications.find(name)) return application;
   const char* remedy = applications.empty()
                            ? "this server has none (start it with --applications FILE)"
@@ -21,25 +27,40 @@ Result<ServedApplication*> named(const Applications& applications, std::string_v
       fmt::format("the application `{}` does not exist; {}", shortened(name, 60), remedy), field);
 }
 
+// That of the model; null: none.
+ServedApplication* implied(const Service& service, const Target& target) {
+  const Applications& applications = service.applications;
+  if (auto* application = applications.of_model(target.default_adapter)) return application;
+  if (auto* application = applications.of_model(service.model_name_of(target))) return application;
+  // "base:adapter" asks for the adapter, too.
+  return applications.of_model(service.adapter_of(target.model));
+}
+
 }  // namespace
 
+Error forbidden(std::string message, std::string param) {
+  return {ErrorCode::kUnauthorized, std::move(message), std::move(param)};
+}
+
 Result<ServedApplication*> application_of(const Service& service, const HttpRequest& request,
-                                          const Target& target, const Sharing& sharing) {
+                                          const ServedUser* user, const Target& target,
+                                          const Sharing& sharing) {
   const Applications& applications = service.applications;
   const std::string_view header = request.header(kHeader);
-  if (!header.empty()) return named(applications, header, kHeader);
+  if (!header.empty()) return named(applications, user, header, kHeader);
   if (applications.empty()) return nullptr;
   if (!sharing.application.is_null()) {
     if (!sharing.application.is_string())
       return invalid("\"metadata.application\" must be the name of an application", kMetadata);
     const auto& name = sharing.application.get_ref<const std::string&>();
-    if (!name.empty()) return named(applications, name, kMetadata);
+    if (!name.empty()) return named(applications, user, name, kMetadata);
   }
-  if (ServedApplication* application = applications.find(sharing.user)) return application;
-  if (auto* application = applications.of_model(target.default_adapter)) return application;
-  if (auto* application = applications.of_model(service.model_name_of(target))) return application;
-  // "base:adapter" asks for the adapter, too.
-  return applications.of_model(service.adapter_of(target.model));
+  if (applications.find(sharing.user) != nullptr)
+    return named(applications, user, sharing.user, "user");
+  ServedApplication* application = implied(service, target);
+  if (user == nullptr || !user->settings.applications) return application;
+  if (application != nullptr && user->may_name(application->settings.name)) return application;
+  return applications.find(user->settings.applications->front());
 }
 
 HttpResponse refuse_application(const Error& error) {
@@ -50,7 +71,6 @@ void set_sharing(std::vector<GenerateRequest>& requests, const Sharing& sharing,
                  const ServedApplication* application) {
   for (GenerateRequest& request : requests) {
     request.cache_salt = sharing.cache_salt;
-    request.priority = sharing.priority.value_or(application ? application->settings.priority : 0);
     if (!application) continue;
     request.tenant = application->settings.name;
     request.share = application->settings.share;

@@ -12,15 +12,20 @@ namespace valora::server {
 
 // Named by the header X-Valora-Application, else by "metadata.application", else by "user" if that
 // is an application's name, else the one to which the default adapter or the requested model
-// belongs. Null: none. Of a server without applications, only the header is looked at. Error:
-// kInvalidArgument for a header or metadata that name no application.
+// belongs. Null: none. Of a server without applications, only the header is looked at. A user with
+// applications of its own may name only these: what others imply is passed over, and the first is
+// the default. Errors: kInvalidArgument for a header or metadata that name no application,
+// kUnauthorized for one that is not the user's.
 Result<ServedApplication*> application_of(const Service& service, const HttpRequest& request,
-                                          const Target& target, const Sharing& sharing);
-// The response to an error of application_of().
+                                          const ServedUser* user, const Target& target,
+                                          const Sharing& sharing);
+// The error of a caller whose key does not allow what it asks for; answered with 403.
+Error forbidden(std::string message, std::string param);
+// The response to kInvalidArgument of application_of().
 HttpResponse refuse_application(const Error& error);
 
-// Sets the cache salt, the priority (the request's own comes before the application's), the tenant
-// with its share, and the latency targets. `application` may be null.
+// Sets the cache salt, the tenant with its share, and the latency targets. `application` may be
+// null.
 void set_sharing(std::vector<GenerateRequest>& requests, const Sharing& sharing,
                  const ServedApplication* application);
 

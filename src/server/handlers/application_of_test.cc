@@ -102,15 +102,53 @@ TEST_F(ApplicationOf, EveryPromptHasTheTargetsAndThePriority) {
   EXPECT_EQ(outcomes("retrieval", "ok"), 3);
 }
 
-TEST_F(ApplicationOf, ARequestsOwnPriorityComesFirst) {
-  const auto priority = [&](const std::string& fields) {
-    EXPECT_EQ(chat_with("retrieval", "x", fields)->response.status, 200);
+TEST_F(ApplicationOf, ARequestMayHaveALowerPriorityThanItsApplication) {
+  const auto priority = [&](const std::string& fields, const std::string& application) {
+    EXPECT_EQ(chat_with(application, "x", fields)->response.status, 200);
     return engine_.requests().back().priority;
   };
-  EXPECT_EQ(priority(R"("priority":-7)"), -7);
-  EXPECT_EQ(priority(R"("priority":0)"), 0);
-  EXPECT_EQ(priority(R"("priority":null)"), 3);
-  EXPECT_EQ(priority(""), 3);
+  EXPECT_EQ(priority(R"("priority":7)", "retrieval"), 7);
+  EXPECT_EQ(priority(R"("priority":3)", "retrieval"), 3);
+  EXPECT_EQ(priority(R"("priority":null)", "retrieval"), 3);
+  EXPECT_EQ(priority("", "retrieval"), 3);
+  EXPECT_EQ(priority(R"("priority":1)", "video"), 1);
+  EXPECT_EQ(chat("x", R"("priority":0)")->response.status, 200) << "of no application";
+}
+
+TEST_F(ApplicationOf, AHigherPriorityIsRefused) {
+  const auto refused = [&](const testing::FakeExchange& exchange, const std::string& message) {
+    EXPECT_EQ(exchange.response.status, 403);
+    const Json error = exchange.json()["error"];
+    EXPECT_EQ(error["type"], "PermissionDeniedError");
+    EXPECT_EQ(error["param"], "priority");
+    EXPECT_EQ(error["message"], message);
+  };
+  const std::string rest =
+      ", the highest that this request may have; send that or a larger number, or leave it out";
+  refused(*chat_with("retrieval", "x", R"("priority":2)"), "\"priority\" 2 is above 3" + rest);
+  refused(*chat("x", R"("priority":-1)"), "\"priority\" -1 is above 0" + rest);
+  const std::string early = R"(,"priority":-1})";
+  refused(*call("POST", "/v1/completions", R"({"prompt":"a")" + early),
+          "\"priority\" -1 is above 0" + rest);
+  refused(*call("POST", "/v1/responses", R"({"input":"a")" + early),
+          "\"priority\" -1 is above 0" + rest);
+  refused(*call("POST", "/v1/embeddings", R"({"input":"a")" + early),
+          "\"priority\" -1 is above 0" + rest);
+  refused(*call("POST", "/classify", R"({"model":"birds","input":"a")" + early),
+          "\"priority\" -1 is above 0" + rest);
+  EXPECT_TRUE(engine_.requests().empty());
+}
+
+TEST_F(ApplicationOf, AnyPriorityIsAllowedWhereNobodyIsToldApart) {
+  options_.applications.clear();
+  EXPECT_EQ(chat("x", R"("priority":-5)")->response.status, 200);
+  EXPECT_EQ(engine_.requests().back().priority, -5);
+}
+
+TEST_F(ApplicationOf, AnOptionAllowsAnyPriority) {
+  options_.allow_any_priority = true;
+  EXPECT_EQ(chat_with("retrieval", "x", R"("priority":-7)")->response.status, 200);
+  EXPECT_EQ(engine_.requests().back().priority, -7);
 }
 
 }  // namespace

@@ -46,14 +46,16 @@ OrderedJson details(const ServedApplication& application, const EngineStats& sta
 
 }  // namespace
 
-void handle_applications(const std::shared_ptr<Service>& service, HttpRequest,
+void handle_applications(const std::shared_ptr<Service>& service, HttpRequest request,
                          std::shared_ptr<Exchange> exchange) {
   OrderedJson out = OrderedJson::object();
   out["object"] = "list";
   OrderedJson& data = out["data"] = OrderedJson::array();
   const EngineStats stats = service->engine.stats();
+  const ServedUser* user = service->user_of(request);
   for (const auto& application : service->applications.all())
-    data.push_back(details(*application, stats));
+    if (user == nullptr || user->may_name(application->settings.name))
+      data.push_back(details(*application, stats));
   exchange->respond({.body = to_text(out)});
 }
 

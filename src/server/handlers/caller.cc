@@ -1,5 +1,10 @@
 #include "server/handlers/caller.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <climits>
+
 #include "server/openai/errors.h"
 
 namespace valora::server {
@@ -22,6 +27,27 @@ Error refusal(const Service& service, const Target& target) {
       "model");
 }
 
+// The highest priority of the caller's requests, as its number, beside the default of those that
+// send none.
+int highest_priority(const Service& service, const Caller& caller, int by_default) {
+  if (caller.user != nullptr && caller.user->settings.priority)
+    return *caller.user->settings.priority;
+  if (service.options.allow_any_priority) return INT_MIN;
+  if (service.users.empty()) return service.applications.empty() ? INT_MIN : by_default;
+  return caller.user == nullptr ? INT_MIN : by_default;  // beside users, --api-key has all rights
+}
+
+Result<int> priority_of(const Service& service, const Caller& caller, const Sharing& sharing) {
+  const int by_default = caller.application ? caller.application->settings.priority : 0;
+  const int highest = highest_priority(service, caller, by_default);
+  const int asked = sharing.priority.value_or(std::max(by_default, highest));
+  if (asked >= highest) return asked;
+  return forbidden(fmt::format("\"priority\" {} is above {}, the highest that this request may "
+                               "have; send that or a larger number, or leave it out",
+                               asked, highest),
+                   "priority");
+}
+
 }  // namespace
 
 Result<Caller> caller_of(const Service& service, const HttpRequest& request, const Target& target,
@@ -30,18 +56,23 @@ Result<Caller> caller_of(const Service& service, const HttpRequest& request, con
   caller.user = service.user_of(request);
   if (caller.user != nullptr && !may_ask(service, *caller.user, target))
     return refusal(service, target);
-  VALORA_TRY(application, application_of(service, request, target, sharing));
+  VALORA_TRY(application, application_of(service, request, caller.user, target, sharing));
   caller.application = application;
+  VALORA_TRY(priority, priority_of(service, caller, sharing));
+  caller.priority = priority;
   return caller;
 }
 
 HttpResponse refuse_caller(const Error& error) {
+  if (error.code == ErrorCode::kUnauthorized)  // the key is right, but not enough
+    return error_response(403, error.message, error.param);
   return error.code == ErrorCode::kNotFound ? error_response(error) : refuse_application(error);
 }
 
 void set_caller(std::vector<GenerateRequest>& requests, const Sharing& sharing,
                 const Caller& caller) {
   set_sharing(requests, sharing, caller.application);
+  for (GenerateRequest& request : requests) request.priority = caller.priority;
   if (caller.application != nullptr || caller.user == nullptr) return;
   for (GenerateRequest& request : requests) {
     request.tenant = "user " + caller.user->settings.name;

@@ -10,17 +10,19 @@ namespace valora::server {
 struct Caller {
   ServedApplication* application = nullptr;  // null: none
   ServedUser* user = nullptr;                // null: nobody in particular
+  int priority = 0;                          // of its requests
 };
 
 // Errors: those of application_of(); kNotFound for a model that the user may not ask, as for one
-// that does not exist.
+// that does not exist; kUnauthorized for a priority above what the request may have
+// (docs/users.md).
 Result<Caller> caller_of(const Service& service, const HttpRequest& request, const Target& target,
                          const Sharing& sharing);
 // The response to an error of caller_of().
 HttpResponse refuse_caller(const Error& error);
 
-// The rest of what a caller's requests share: set_sharing(), and the user as the tenant of requests
-// without an application.
+// The rest of what a caller's requests share: set_sharing(), the priority, and the user as the
+// tenant of requests without an application.
 void set_caller(std::vector<GenerateRequest>& requests, const Sharing& sharing,
                 const Caller& caller);
 

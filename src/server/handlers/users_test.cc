@@ -134,5 +134,118 @@ TEST_F(UsersTest, TokensUnderWayAreLimited) {
   EXPECT_EQ(status(R"(,"max_tokens":50,"n":2)"), 200) << "refusals take nothing";
 }
 
+// Priorities and applications of users.
+class UsersInApplications : public UsersTest {
+ protected:
+  UsersInApplications() {
+    options_.applications = {{.name = "retrieval", .models = {"lens"}, .priority = 2},
+                             {.name = "video", .models = {"birds"}}};
+  }
+  // Asks as "wide", which has these rights.
+  std::shared_ptr<testing::FakeExchange> ask_wide(const std::string& fields,
+                                                  const std::string& header = {}) {
+    Headers headers = as("sk-wide-22");
+    if (!header.empty()) headers.emplace_back("X-Valora-Application", header);
+    const auto exchange = call("POST", "/v1/chat/completions", chat_body("x", fields), headers);
+    return exchange;
+  }
+  std::string tenant(const std::string& fields, const std::string& header = {}) {
+    const auto exchange = ask_wide(fields, header);
+    EXPECT_EQ(exchange->response.status, 200) << exchange->response.body;
+    return engine_.requests().back().tenant;
+  }
+  int priority(const std::string& fields) {
+    const auto exchange = ask_wide(fields);
+    if (exchange->response.status != 200) return -exchange->response.status;
+    return engine_.requests().back().priority;
+  }
+  User& wide() {
+    service_ = nullptr;  // made anew with the options
+    return options_.users[1];
+  }
+};
+
+TEST_F(UsersInApplications, MayLowerTheirPriorityAlone) {
+  EXPECT_EQ(priority(R"("model":"fake")"), 0);
+  EXPECT_EQ(priority(R"("model":"fake","priority":4)"), 4);
+  EXPECT_EQ(priority(R"("model":"fake","priority":-1)"), -403);
+  EXPECT_EQ(priority(R"("model":"lens")"), 2);
+  EXPECT_EQ(priority(R"("model":"lens","priority":1)"), -403) << "above its application's";
+}
+
+TEST_F(UsersInApplications, MayHaveAPriorityOfTheirOwn) {
+  wide().priority = -2;
+  EXPECT_EQ(priority(R"("model":"lens","priority":-2)"), -2);
+  EXPECT_EQ(priority(R"("model":"lens")"), 2) << "the default stays";
+  EXPECT_EQ(priority(R"("model":"lens","priority":-3)"), -403);
+  wide().priority = 5;
+  EXPECT_EQ(priority(R"("model":"lens")"), 5) << "the highest it may have";
+  EXPECT_EQ(priority(R"("model":"lens","priority":4)"), -403);
+  options_.allow_any_priority = true;
+  EXPECT_EQ((wide(), priority(R"("model":"lens","priority":4)")), -403) << "its own field holds";
+  wide().priority.reset();
+  EXPECT_EQ(priority(R"("model":"lens","priority":-9)"), -9);
+}
+
+TEST_F(UsersInApplications, TheServersOwnKeyHasAllRights) {
+  options_.api_keys = {"sk-operator"};
+  const auto answer =
+      call("POST", "/v1/chat/completions", chat_body("x", R"("priority":-9)"), as("sk-operator"));
+  EXPECT_EQ(answer->response.status, 200);
+  EXPECT_EQ(engine_.requests().back().priority, -9);
+}
+
+TEST_F(UsersInApplications, AKeyThatEveryoneHasMayLowerAlone) {
+  options_.users.clear();
+  options_.api_keys = {"sk-operator"};
+  const auto answer =
+      call("POST", "/v1/chat/completions", chat_body("x", R"("priority":-9)"), as("sk-operator"));
+  EXPECT_EQ(answer->response.status, 403);
+}
+
+TEST_F(UsersInApplications, MayNameTheirsAlone) {
+  EXPECT_EQ(tenant("", "retrieval"), "retrieval") << "without the field, any";
+  wide().applications = {{"video"}};
+  EXPECT_EQ(tenant("", "video"), "video");
+  EXPECT_EQ(tenant(R"("metadata":{"application":"video"})"), "video");
+  EXPECT_EQ(tenant(R"("user":"video")"), "video");
+  for (const auto& [fields, header, param] :
+       {std::tuple{"", "retrieval", "X-Valora-Application"},
+        std::tuple{"", "nobody", "X-Valora-Application"},
+        std::tuple{R"("metadata":{"application":"retrieval"})", "", "metadata.application"},
+        std::tuple{R"("user":"retrieval")", "", "user"}}) {
+    const auto refused = ask_wide(fields, header);
+    EXPECT_EQ(refused->response.status, 403) << fields << header;
+    EXPECT_EQ(refused->json()["error"]["param"], param);
+    EXPECT_THAT(refused->json()["error"]["message"].get<std::string>(),
+                HasSubstr("the user `wide` may not name the application `"));
+  }
+}
+
+TEST_F(UsersInApplications, BelongToTheFirstOfTheirsByDefault) {
+  EXPECT_EQ(tenant(R"("model":"fake")"), "user wide");
+  wide().applications = {{"video"}};
+  EXPECT_EQ(tenant(R"("model":"fake")"), "video");
+  EXPECT_EQ(tenant(R"("model":"lens")"), "video") << "the model's application is not its own";
+  wide().applications = {{"video", "retrieval"}};
+  EXPECT_EQ(tenant(R"("model":"lens")"), "retrieval") << "the model's is one of its own";
+}
+
+TEST_F(UsersInApplications, SeeTheirsAlone) {
+  const auto count = [&] {
+    return call("GET", "/v1/applications", {}, as("sk-wide-22"))->json()["data"].size();
+  };
+  EXPECT_EQ(count(), 2u);
+  wide().applications = {{"video"}};
+  EXPECT_EQ(count(), 1u);
+}
+
+TEST_F(UsersInApplications, NameOnesThatTheServerHas) {
+  EXPECT_TRUE(check(options_).ok());
+  wide().applications = {{"video", "audio"}};
+  EXPECT_EQ(check(options_).error().message,
+            "the user \"wide\" has the application \"audio\", which --applications does not");
+}
+
 }  // namespace
 }  // namespace valora::server

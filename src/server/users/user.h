@@ -14,6 +14,10 @@ struct User {
   // Shell patterns of the models that it may ask; absent: any.
   std::optional<std::vector<std::string>> models;
   std::vector<std::string> loads;  // of the adapters that it may load and unload
+  // Applications that its requests may belong to, the first by default; absent: any, or none.
+  std::optional<std::vector<std::string>> applications = {};
+  // The highest priority (lowest number) of its requests; absent: the default of each.
+  std::optional<int> priority = {};
   // 429 beyond; absent: no limit.
   std::optional<int> max_requests;    // under way: waiting or being answered
   std::optional<int64_t> max_tokens;  // that the requests under way may still generate at most

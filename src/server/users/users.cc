@@ -32,6 +32,11 @@ bool ServedUser::may_load(std::string_view adapter) const {
   return matches(settings.loads, adapter);
 }
 
+bool ServedUser::may_name(std::string_view application) const {
+  return !settings.applications ||
+         std::ranges::find(*settings.applications, application) != settings.applications->end();
+}
+
 Status ServedUser::take(int64_t tokens) {
   const std::lock_guard lock(mutex_);
   if (settings.max_requests && requests_ >= *settings.max_requests)

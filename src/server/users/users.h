@@ -21,6 +21,7 @@ class ServedUser {
 
   bool may_ask(std::string_view model) const;
   bool may_load(std::string_view adapter) const;
+  bool may_name(std::string_view application) const;
 
   // Counts a request, unless that exceeds a quota: kQueueFull.
   Status take(int64_t tokens);

@@ -41,6 +41,8 @@ Result<User> read_user(const yaml::Fields& fields) {
   VALORA_CHECK(check_key(fields, key));
   VALORA_TRY(models, fields.texts("models"));
   VALORA_TRY(loads, fields.texts("loads"));
+  VALORA_TRY(applications, fields.texts("applications"));
+  VALORA_TRY(priority, fields.integer("priority", INT32_MIN, INT32_MAX));
   VALORA_TRY(max_requests, fields.integer("max_requests", 1, INT32_MAX));
   VALORA_TRY(max_tokens, fields.integer("max_tokens", 1, INT64_MAX));
   VALORA_TRY(special_tokens, fields.flag("special_tokens_in_content"));
@@ -50,6 +52,12 @@ Result<User> read_user(const yaml::Fields& fields) {
   out.key = std::move(key);
   if (fields.find("models")) out.models = std::move(models);
   out.loads = std::move(loads);
+  if (fields.find("applications")) {
+    if (applications.empty())
+      return fields.error("applications", "must name at least one; leave it out for any");
+    out.applications = std::move(applications);
+  }
+  if (priority) out.priority = static_cast<int>(*priority);
   if (max_requests) out.max_requests = static_cast<int>(*max_requests);
   out.max_tokens = max_tokens;
   out.special_tokens_in_content = special_tokens;
@@ -80,9 +88,10 @@ Result<std::vector<User>> read_users(const std::string& path) {
     return fields.error("users", "must be a list of at least one user");
   std::vector<User> users;
   for (const yaml::Node& node : list->children) {
-    VALORA_TRY(entry, yaml::Fields::open(path, node, "",
-                                         {"name", "key", "models", "loads", "max_requests",
-                                          "max_tokens", "special_tokens_in_content", "share"}));
+    VALORA_TRY(entry, yaml::Fields::open(
+                          path, node, "",
+                          {"name", "key", "models", "loads", "applications", "priority",
+                           "max_requests", "max_tokens", "special_tokens_in_content", "share"}));
     VALORA_TRY(user, read_user(entry));
     VALORA_CHECK(check_distinct(entry, user, users));
     users.push_back(std::move(user));

@@ -21,6 +21,8 @@ TEST(UsersFile, ReadsRightsAndQuotas) {
     key: sk-cameras
     models: [street, "digits*"]
     loads: ["mine-*"]
+    applications: [video, street]
+    priority: -3
     max_requests: 8
     max_tokens: 4096
     special_tokens_in_content: false
@@ -32,6 +34,9 @@ TEST(UsersFile, ReadsRightsAndQuotas) {
   const User& first = users->front();
   EXPECT_EQ(first.models, (std::vector<std::string>{"street", "digits*"}));
   EXPECT_EQ(first.loads, std::vector<std::string>{"mine-*"});
+  EXPECT_EQ(first.applications, (std::vector<std::string>{"video", "street"}));
+  EXPECT_EQ(first.priority, -3);
+  EXPECT_FALSE(users->back().applications || users->back().priority);
   EXPECT_EQ(first.max_requests, 8);
   EXPECT_EQ(first.max_tokens, 4096);
   EXPECT_EQ(first.special_tokens_in_content, false);
@@ -53,6 +58,8 @@ TEST(UsersFile, ErrorsNameTheLineAndNeverAKey) {
       {"users:\n  - {name: a, key: sk-secret-1, special_tokens_in_content: 3}",
        "special_tokens_in_content"},
       {"users:\n  - {name: a, key: sk-secret-1, max_requests: 0}", "max_requests"},
+      {"users:\n  - {name: a, key: sk-secret-1, priority: high}", "priority"},
+      {"users:\n  - {name: a, key: sk-secret-1, applications: []}", "at least one"},
       {"users:\n  - {name: a, key: sk-secret-1, model: [b]}", "models"},
   };
   for (const auto& [text, part] : cases) {
