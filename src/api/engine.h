@@ -45,7 +45,10 @@ class Engine {
 
   // False after the engine thread has ended with an internal error.
   virtual bool healthy() const = 0;
-  // Rejects new requests from now on. Calls `done` when all running ones have ended.
+  // Empty, or why no request gets on: what waits, and for what.
+  virtual std::string standstill() const = 0;
+  // Rejects new requests from now on. Calls `done` when all running ones have ended; if they stand
+  // still, they get kUnavailable, and a call of their sinks that was on its way may come after it.
   virtual void drain(std::function<void()> done) = 0;
 };
 

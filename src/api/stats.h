@@ -69,6 +69,7 @@ struct EngineStats {
   double step_cost = 0, prefill_token_cost = 0, decode_token_cost = 0;
   uint64_t steps = 0;
   double step_seconds = 0;  // total time of steps with work
+  uint64_t stalls = 0;      // how often requests stood still (Engine::standstill())
   // part of step_seconds outside the model's forward pass and sampling
   double overhead_seconds = 0;
 };

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "cli/adapters_at_start.h"
 #include "cli/command.h"
+#include "cli/end_engine.h"
 #include "cli/format.h"
 #include "cli/options/media_limits.h"
 #include "cli/options/vllm_flags.h"
@@ -31,6 +32,7 @@ struct Flags {
   std::string generation_config = "auto";
   std::string tool_call_parser = "auto";
   bool tokenizer_info = false;
+  double stall_timeout = 60;       // seconds; 0: never
   std::vector<std::string> notes;  // of vLLM's flags
 };
 
@@ -157,6 +159,7 @@ int run_serve(Flags& flags) {
   flags.server.default_adapters = adapters->defaults;
   auto engine = start_engine(flags.engine);
   if (!engine.ok()) return fail(engine.error());
+  if (flags.stall_timeout > 0) (*engine)->watch_progress(from_seconds(flags.stall_timeout));
   if (const Status s = load_adapters(**engine, adapters->loads); !s.ok()) return fail(s.error());
   warn_about_parser(**engine, flags.server);
   auto server = server::Server::start(flags.server, **engine);
@@ -164,6 +167,8 @@ int run_serve(Flags& flags) {
   (*server)->watch_signals();  // who reads the welcome may stop it
   print_welcome(**engine, **server);
   (*server)->run_until_stopped();
+  server->reset();
+  end_engine(std::move(*engine), flags.stall_timeout);
   return 0;
 }
 
@@ -262,6 +267,11 @@ void add_serve(Command app, std::function<int()>& run) {
        "--max-waiting", e.max_waiting,
        "Highest number of waiting requests, each counted n times its prompts; more get HTTP "
        "429")
+      .capture_default_str();
+  c.add_option("--stall-timeout", flags->stall_timeout,
+               "Seconds after which requests that make no progress count as stalled: /health is "
+               "503, and a drain ends them; 0: never")
+      .range(0, 1e6)
       .capture_default_str();
   c.callback([flags, &run] { run = [flags] { return run_serve(*flags); }; });
 }

@@ -50,6 +50,10 @@ class EngineCore final : scheduler::StepListener {
   bool idle() const { return scheduler_.idle(); }
 
   scheduler::StepReport step() { return loop_.step(); }
+  scheduler::Progress progress() const { return loop_.progress(); }
+  // What keeps waiting requests, and what they hold: for who finds that nothing gets on.
+  scheduler::Waits waits() const { return scheduler_.waits(); }
+  void give_back_claims() { scheduler_.give_back_claims(); }
   // Takes the copies that ended, lets the pool plan others, and drops what was made for requests
   // that are gone. step() does it, too.
   void tend_memory() {

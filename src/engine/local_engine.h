@@ -20,6 +20,11 @@ namespace valora {
 
 class LocalEngine : public Engine {
  public:
+  // From now on, requests that wait or run stand still (standstill()) if for this time no step
+  // ended or advanced, no claim was granted and no copy of memory ended. Once, before the first
+  // request.
+  virtual void watch_progress(Duration timeout) = 0;
+
   // Called after each step, on the engine thread, with what the step was and took. For measuring
   // the costs of steps.
   using StepProbe = std::function<void(const scheduler::StepReport&)>;

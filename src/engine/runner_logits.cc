@@ -1,6 +1,7 @@
 // The runner's logits: of sampled tokens, and of prompts that are scored.
 #include <algorithm>
 
+#include "base/parts_done.h"
 #include "engine/runner.h"
 #include "ops/parallel.h"
 
@@ -51,6 +52,7 @@ void Runner::score_prompt(const StepItem& item, const at::Tensor& hidden) {
         scores.set(next, s.tokens[next], {data + i * vocab, static_cast<size_t>(vocab)});
       }
     });
+    ++parts_done();
   }
 }
 

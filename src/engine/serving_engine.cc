@@ -18,6 +18,7 @@ constexpr auto kMemoryPeriod = std::chrono::milliseconds(100);
 
 ServingEngine::~ServingEngine() {
   stopping_ = true;
+  end_watch();
   // Workers end first: the engine thread ends the requests that they still hand over.
   adapter_workers_.reset();
   if (prompt_workers_) stop_preparing();
@@ -140,7 +141,7 @@ void ServingEngine::copied() {
 // Under mutex_.
 bool ServingEngine::has_work() const {
   if (stop_ || copied_ || !inbox_.empty() || (!drained_.empty() && requests_.empty())) return true;
-  return healthy_ && !core_->idle() && !stalled_;
+  return healthy_ && !core_->idle() && !waits_for_copies_;
 }
 
 // Runs the commands of the inbox; waits if there is no other work. Returns false if the engine must
@@ -152,7 +153,7 @@ bool ServingEngine::run_commands() {
     std::unique_lock lock(mutex_);
     const auto work = [this] { return has_work(); };
     if (options_.shares_cores && !work()) ops::release_threads();
-    if (core_->memory_restless() || stalled_)
+    if (core_->memory_restless() || waits_for_copies_)
       wake_.wait_for(lock, kMemoryPeriod, work);
     else
       wake_.wait(lock, work);
@@ -180,7 +181,8 @@ void ServingEngine::step() {
   if (core_->idle()) return core_->tend_memory();
   const double merging = core_->merge_seconds();
   const scheduler::StepReport report = core_->step();
-  stalled_ = report.waits_for_copies;
+  waits_for_copies_ = report.waits_for_copies;
+  stood_ = report.sequences == 0;
   if (report.sequences == 0) return;
   {
     const std::lock_guard lock(mutex_);
@@ -214,6 +216,9 @@ void ServingEngine::publish() {
   {
     const std::lock_guard lock(mutex_);
     core_->fill(stats_);
+    progress_ = core_->progress();
+    if (stood_) waits_ = core_->waits();
+    round_at_ = clock_.now();
     if (requests_.empty()) drained.swap(drained_);
   }
   for (const auto& done : drained) done();

@@ -45,8 +45,10 @@ class ServingEngine final : public LocalEngine {
   EngineStats stats() const override;
   void set_observer(StepObserver* observer) override;
   bool healthy() const override { return healthy_; }
+  std::string standstill() const override;
   void drain(std::function<void()> done) override;
 
+  void watch_progress(Duration timeout) override;
   void set_step_probe(StepProbe probe) override;
   void forget_merged() override;
   CostKey cost_key() const override;
@@ -98,6 +100,12 @@ class ServingEngine final : public LocalEngine {
   void step();
   void die(const std::exception& fault);
   void publish();
+  // serving_watch.cc
+  void watch(Duration timeout);
+  void look(scheduler::ProgressWatch& watch, std::unique_lock<std::mutex>& lock);
+  void note_stall(const scheduler::ProgressWatch& watch, TimePoint now);
+  void end_drain(std::unique_lock<std::mutex>& lock);
+  void end_watch();
   void request_ended(RequestHandle handle);
 
   EngineOptions options_;
@@ -114,8 +122,13 @@ class ServingEngine final : public LocalEngine {
   std::unique_ptr<EngineCore> core_;  // used by the engine thread only
   // What requests get when it ends, made while there is memory.
   const Error stopped_{ErrorCode::kCancelled, "the server was stopped", {}};
+  const Error stood_still_{ErrorCode::kUnavailable,
+                           "the server is shutting down, and the request has stood still; send "
+                           "it to another one",
+                           {}};
   const Error died_ = internal("the engine has stopped after an internal fault");  // no paths
-  bool stalled_ = false;  // all requests wait for copies; engine thread only
+  bool waits_for_copies_ = false;  // all requests do; engine thread only
+  bool stood_ = false;             // the last step ran nothing; engine thread only
 
   // Held while the observer is called, so that it is never called after it was replaced.
   std::mutex observer_mutex_;
@@ -133,13 +146,20 @@ class ServingEngine final : public LocalEngine {
   bool draining_ = false;
   bool copied_ = false;  // copies ended since the last step
   EngineStats stats_;
+  // Of the last time that the engine thread went round, and when that was.
+  scheduler::Progress progress_;
+  scheduler::Waits waits_;
+  TimePoint round_at_{};
+  std::string standstill_;
+  std::condition_variable watch_wake_;
+  bool watch_ends_ = false;
   std::vector<std::function<void()>> drained_;  // callbacks of drain()
   // Accepted and not yet ended.
   std::unordered_map<RequestHandle, std::shared_ptr<ActiveRequest>> requests_;
   int preparing_ = 0;  // requests whose prompt or grammar is with a worker
 
   // Declared last, so that they end before what they use is destroyed.
-  std::thread thread_;
+  std::thread thread_, watcher_;  // watcher_: after watch_progress()
   std::unique_ptr<PromptWorkers> prompt_workers_;
   // Grammars have their own, so that a slow one delays only requests with one.
   std::unique_ptr<FairPool> grammar_workers_;  // clients take turns

@@ -5,6 +5,7 @@
 #include <new>
 
 #include "base/fault.h"
+#include "base/parts_done.h"
 
 namespace valora {
 namespace {
@@ -99,6 +100,7 @@ void VisualEncoder::run(Duration time) {
   const TimePoint begin = clock_.now();
   while (!towers_.empty()) {
     advance(next());
+    ++parts_done();
     if (clock_.now() - begin >= time) break;
   }
   work_.seconds += seconds(clock_.now() - begin);

@@ -3,6 +3,7 @@
 #include <tuple>
 
 #include "base/log.h"
+#include "base/parts_done.h"
 #include "models/table_linear.h"
 #include "ops/elementwise.h"
 #include "ops/recompute.h"
@@ -196,6 +197,7 @@ at::Tensor Decoder::forward(const Batch& batch) const {
       std::tie(x, delta) = recomputed_layer(x, delta, rotary, i, batch);
     else
       delta = layers_[i](x, delta, rotary, static_cast<int64_t>(i), batch);
+    ++parts_done();
   }
   return norm_.after_adding(x, delta);
 }

@@ -318,7 +318,7 @@ void Scheduler::finish(Request& request) {
 
 SchedulerStats Scheduler::stats() const {
   return {static_cast<int>(running_.size()), static_cast<int>(waiting_.size()), preemptions_,
-          early_aborts_};
+          early_aborts_, grants_};
 }
 
 }  // namespace valora::scheduler

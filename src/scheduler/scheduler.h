@@ -52,6 +52,16 @@ struct SchedulerStats {
   int waiting = 0;
   uint64_t preemptions = 0;
   uint64_t early_aborts = 0;
+  uint64_t grants = 0;  // claims of waiting requests that became ready
+};
+
+// What the waiting requests that the last plan looked at need.
+struct Waits {
+  int adapters = 0;  // on their way
+  int kv = 0;        // on its way
+  int room = 0;      // in memory
+  int turn = 0;      // nothing but their turn, or they may not ask yet
+  int claims = 0;    // of them hold adapters or KV
 };
 
 // Memory: a waiting request first claims its adapters, and its KV in the swap space; until they are
@@ -113,6 +123,10 @@ class Scheduler {
   bool idle() const { return running_.empty() && waiting_.empty(); }
   const memory::Pool& pool() const { return pool_; }
   SchedulerStats stats() const;
+  Waits waits() const;
+  // Waiting requests, and the merged adapter, give back what they claimed. The next plan begins to
+  // claim anew.
+  void give_back_claims();
   // Seconds of steps that a tenant was served.
   double service(TenantId tenant) const { return waiting_.service(tenant); }
   // The queues, in the orders of PolicyState. For metrics and tests.
@@ -188,6 +202,7 @@ class Scheduler {
   uint64_t plans_ = 0;
   uint64_t preemptions_ = 0;
   uint64_t early_aborts_ = 0;
+  uint64_t grants_ = 0;
   TimePoint last_end_{};     // of a running request, if no place was free
   double end_interval_ = 0;  // seconds between such ends, mean of the last ones
   Mode mode_ = Mode::kUnmerged;

@@ -39,8 +39,11 @@ Error too_late(const Request& request) {
 Readiness Scheduler::claim(Request& request) {
   if (pool_.prefix_caching() && !request.claim.ready)
     memory::extend_block_keys(request.identity, request.tokens, request.block_keys);
-  return pool_.claim(request.claim, request.identity, request.block_keys,
-                     static_cast<int>(request.tokens.size()));
+  const bool before = request.claim.ready;
+  const Readiness readiness = pool_.claim(request.claim, request.identity, request.block_keys,
+                                          static_cast<int>(request.tokens.size()));
+  if (!before && request.claim.ready) ++grants_;
+  return readiness;
 }
 
 // Those that others shifted out of the window give back what they claimed.
@@ -157,6 +160,30 @@ bool Scheduler::revoke_last_claim(const Request& before) {
   pool_.unclaim(merged_claim_);
   merged_ = kBaseModel;
   return true;
+}
+
+Waits Scheduler::waits() const {
+  Waits waits;
+  for (const Request* request : window_) {
+    waits.claims += request->claim.holds() ? 1 : 0;
+    switch (request->readiness) {
+      case Readiness::kLoadingAdapter: ++waits.adapters; break;
+      case Readiness::kLoadingKv: ++waits.kv; break;
+      case Readiness::kFull: ++waits.room; break;
+      case Readiness::kReady:
+      case Readiness::kFailed: ++waits.turn; break;
+    }
+  }
+  return waits;
+}
+
+void Scheduler::give_back_claims() {
+  for (Request* request : window_) {
+    pool_.unclaim(request->claim);
+    request->full_since.reset();
+  }
+  pool_.unclaim(merged_claim_);
+  merged_ = kBaseModel;
 }
 
 void Scheduler::forget_merged() {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/fault.h"
+#include "memory/pool.h"
 
 namespace valora::scheduler {
 
@@ -43,6 +44,12 @@ void StepLoop::give_up() {
   given_up_ = false;
   const auto alive = request->shared_from_this();
   fail(*request, out_of_memory());
+}
+
+Progress StepLoop::progress() const {
+  const memory::PoolStats memory = scheduler_.pool().stats();
+  return {done_, scheduler_.stats().grants,
+          memory.loads.moves + memory.reads.moves + memory.writes.moves};
 }
 
 Result<std::vector<StepOutput>> StepLoop::run(const StepPlan& plan) {
@@ -96,10 +103,12 @@ void StepLoop::drop_failed(StepPlan& plan, const std::vector<FailedRequest>& fai
 
 // The listener may finish several requests at once, so this one may be finished already.
 void StepLoop::fail(Request& request, const Error& error) {
+  ++done_;
   if (request.state != RequestState::kFinished) listener_.on_failed(request, error);
 }
 
 void StepLoop::complete(const StepPlan& plan, Result<std::vector<StepOutput>>& outputs) {
+  if (!plan.items.empty()) ++done_;
   if (!outputs.ok()) {
     for (const StepItem& item : plan.items) fail(*item.request, outputs.error());
     return;

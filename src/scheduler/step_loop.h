@@ -3,6 +3,7 @@
 #pragma once
 
 #include "base/clock.h"
+#include "scheduler/progress_watch.h"
 #include "scheduler/scheduler.h"
 #include "scheduler/step_executor.h"
 
@@ -45,6 +46,7 @@ class StepLoop {
       : scheduler_(scheduler), executor_(executor), listener_(listener), clock_(clock) {}
 
   StepReport step();
+  Progress progress() const;
 
  private:
   struct Begun;
@@ -60,6 +62,7 @@ class StepLoop {
   StepExecutor& executor_;
   StepListener& listener_;
   const Clock& clock_;
+  uint64_t done_ = 0;      // Progress::steps
   bool given_up_ = false;  // the last plan was, and no request ended for it
 };
 

@@ -53,6 +53,10 @@ void FakeEngine::set_healthy(bool healthy) {
   locked([&] { healthy_ = healthy; });
 }
 
+void FakeEngine::set_standstill(std::string reason) {
+  locked([&] { standstill_ = std::move(reason); });
+}
+
 void FakeEngine::hold_requests(bool hold) {
   locked([&] { held_ = hold; });
   changed_.notify_all();
@@ -218,6 +222,10 @@ void FakeEngine::set_observer(StepObserver* observer) {
 
 bool FakeEngine::healthy() const {
   return locked([this] { return healthy_; });
+}
+
+std::string FakeEngine::standstill() const {
+  return locked([this] { return standstill_; });
 }
 
 void FakeEngine::drain(std::function<void()> done) {

@@ -47,6 +47,7 @@ class FakeEngine final : public Engine {
   void set_heads(Heads heads);          // of adapters that are loaded from now on
   void set_max_adapters(size_t count);  // more loads get kUnavailable
   void set_healthy(bool healthy);
+  void set_standstill(std::string reason);
 
   // While requests are held, they wait. After hold_loads(), loads end only in release_loads(),
   // which returns their number.
@@ -78,6 +79,7 @@ class FakeEngine final : public Engine {
   EngineStats stats() const override;
   void set_observer(StepObserver* observer) override;
   bool healthy() const override;
+  std::string standstill() const override;
   void drain(std::function<void()> done) override;
 
  private:
@@ -122,6 +124,7 @@ class FakeEngine final : public Engine {
   size_t most_open_ = 0, cancelled_ = 0, busy_ = 0;
   bool healthy_ = true, held_ = false, released_ = false, loads_held_ = false;
   bool draining_ = false, ending_ = false;
+  std::string standstill_;
   std::thread thread_;
 };
 

@@ -62,6 +62,12 @@ TEST_F(Handlers, HealthFollowsTheEngineAndTheDrain) {
   engine_.set_healthy(false);
   EXPECT_EQ(call("GET", "/health")->response.status, 503);
   engine_.set_healthy(true);
+  engine_.set_standstill("no request has got on for 60 s: 0 run, 3 wait");
+  const auto stalled = call("GET", "/health");
+  EXPECT_EQ(stalled->response.status, 503);
+  EXPECT_EQ(stalled->json()["error"]["message"], "no request has got on for 60 s: 0 run, 3 wait");
+  engine_.set_standstill("");
+  EXPECT_EQ(call("GET", "/health")->response.status, 200);
   service_->draining = true;
   EXPECT_EQ(call("GET", "/health")->response.status, 503);
   EXPECT_EQ(chat("x")->response.status, 503);

@@ -10,6 +10,8 @@ void handle_health(const std::shared_ptr<Service>& service, HttpRequest,
   if (service->draining) return exchange->respond(error_response(503, "the server is draining"));
   if (!service->engine.healthy())
     return exchange->respond(error_response(503, "the engine has stopped"));
+  if (const std::string standstill = service->engine.standstill(); !standstill.empty())
+    return exchange->respond(error_response(503, standstill));
   exchange->respond({.content_type = ""});
 }
 

@@ -137,6 +137,9 @@ void EngineCollector::add_steps(const EngineStats& stats, std::vector<MetricFami
                       "Factor by which this process corrects the costs of steps it began with.",
                       stats.cost_correction));
   out.push_back(costs(stats));
+  out.push_back(counter("valora:stalls_total",
+                        "How often requests stood still for --stall-timeout.",
+                        static_cast<double>(stats.stalls)));
   out.push_back(counter("valora:early_aborts_total",
                         "Sequences refused because they would have missed their target.",
                         static_cast<double>(stats.early_aborts)));
