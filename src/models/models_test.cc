@@ -301,19 +301,5 @@ TEST(MropePositions, AVideosTimeIsCountedWhereTheModelAsksForIt) {
   EXPECT_EQ(positions.delta, 2);
 }
 
-TEST(MropePositions, AnImageSpreadsAndTextGoesOnBehindItsLargestSide) {
-  const ConfigReader config(qwen2_vl(), "config.json");
-  const Family& family = **find_family(config);
-  const ModelSpec spec = read_model_spec(family, config).value();
-  auto image = std::make_shared<media::VisualInput>();
-  image->grid_t = 1, image->grid_h = 4, image->grid_w = 6,
-  image->tokens = 6;  // 2 × 3 after merging
-  const std::vector<VisualSpan> visual{{2, image}};
-  const Positions positions = family.positions(spec, 10, visual);
-  EXPECT_EQ(positions.prompt, (std::vector<int32_t>{0, 1, 2, 2, 2, 2, 2, 2, 5, 6, 0, 1, 2, 2, 2,
-                                                    3, 3, 3, 5, 6, 0, 1, 2, 3, 4, 2, 3, 4, 5, 6}));
-  EXPECT_EQ(positions.delta, -3);
-}
-
 }  // namespace
 }  // namespace valora::models
