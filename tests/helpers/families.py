@@ -14,7 +14,7 @@ from tokenizers import AddedToken, Regex, decoders, models, normalizers, pre_tok
 import llama_tokenizers
 import pictures
 import tokenizer_parity
-from releases import NEWEST, ClipPixels, QwenPatches, QwenPixels
+from releases import NEWEST, ClipPixels, QwenPatches, QwenPixels, sample_frames
 
 
 def parts_of(message):
@@ -64,8 +64,8 @@ class Family:
     def chat_ids(self, messages, add_generation_prompt):
         return self.tokenizer().encode(self.render(messages, add_generation_prompt), add_special_tokens=False).ids
 
-    def prompt(self, messages, add_generation_prompt, processor):
-        """(ids with the placeholders expanded, the inputs of the vision tower)."""
+    def prompt(self, messages, add_generation_prompt, processor, fps=None):
+        """(ids with the placeholders expanded, the inputs of the vision tower); fps: of videos, if not the model's."""
         assert processor is None and not media_of(messages)
         return self.chat_ids(messages, add_generation_prompt), {}
 
@@ -131,8 +131,8 @@ class Qwen(Family):
         pads = [self.special_id("<|image_pad|>"), self.special_id("<|video_pad|>")]
         return {"mm_token_type_ids": (ids == pads[0]).int() + 2 * (ids == pads[1]).int()}
 
-    def prompt(self, messages, add_generation_prompt, processor):
-        rows, grids = {"image": [], "video": []}, {"image": [], "video": []}
+    def prompt(self, messages, add_generation_prompt, processor, fps=None):
+        rows, grids, seconds = {"image": [], "video": []}, {"image": [], "video": []}, []
         expanded, rest = [], media_of(messages)
         pads = {self.special_id("<|image_pad|>"): "image", self.special_id("<|video_pad|>"): "video"}
         for token in self.chat_ids(messages, add_generation_prompt):
@@ -141,8 +141,12 @@ class Qwen(Family):
                 continue
             kind, = part = rest.pop(0)
             assert kind == pads[token]
-            frames = pictures.decode(part[kind])
-            patches, grid = processor.of_image(frames[0]) if kind == "image" else processor.of_video(frames)
+            if kind == "image":
+                patches, grid = processor.of_image(pictures.decode(part[kind])[0])
+            else:
+                frames, rate = self.sampled(part[kind], fps or 2.0)  # as the processor of 4.57 takes by default
+                patches, grid = processor.of_video(frames)
+                seconds.append(processor.temporal_patch_size / rate)
             rows[kind].append(patches)
             grids[kind].append(grid)
             expanded += [token] * (int(np.prod(grid)) // processor.merge_size**2)
@@ -152,9 +156,18 @@ class Qwen(Family):
                 inputs[pixels] = torch.tensor(np.concatenate(rows[kind]), dtype=torch.float32)
                 inputs[f"{kind}_grid_thw"] = torch.tensor(grids[kind])
         if rows["video"] and self.kind is transformers.Qwen2_5_VLForConditionalGeneration:
-            # As in the model's processor, a list of frames has 2 frames per second.
-            inputs["second_per_grid_ts"] = [processor.temporal_patch_size / 2.0] * len(rows["video"])
+            inputs["second_per_grid_ts"] = torch.tensor(seconds)  # in fp32, as the model's processor makes them
         return expanded, inputs
+
+    @staticmethod
+    def sampled(url, fps):
+        """(the frames that are kept of a video, how many there are per second)."""
+        frames = pictures.decode(url)
+        if not pictures.is_film(url):
+            return frames, fps
+        rate = pictures.rate_of(url)
+        kept = sample_frames(len(frames), rate, fps=fps)
+        return [frames[i] for i in kept], len(kept) / len(frames) * rate
 
 
 class Llama3(Family):
@@ -246,7 +259,7 @@ class Llava(Family):
             images, self.fast_tokenizer(), patch_size=config.vision_config.patch_size, num_additional_image_tokens=1,
             vision_feature_select_strategy=config.vision_feature_select_strategy)
 
-    def prompt(self, messages, add_generation_prompt, processor):
+    def prompt(self, messages, add_generation_prompt, processor, fps=None):
         images = [image for part in media_of(messages) for image in pictures.decode(part["image"])]
         made = processor(text=self.render(messages, add_generation_prompt), images=images or None, return_tensors="pt")
         inputs = {"pixel_values": made["pixel_values"]} if images else {}

@@ -1,10 +1,12 @@
-"""Drawn pictures and clips as data URLs, and decoded again by PIL."""
+"""Drawn pictures, clips and films as data URLs, and decoded again by PIL."""
 
 import base64
 import io
 
 import numpy as np
 from PIL import Image
+
+import movies
 
 
 def draw(seed, width, height):
@@ -35,8 +37,26 @@ def clip(seed, frames, width=56, height=56):
     return {"video": "data:video/jpeg;base64," + ",".join(encoded)}
 
 
+def film(seed, frames, rate, width=56, height=56):
+    """A video part as a file of so many frames per second."""
+    file = movies.avi([png(draw(seed + i, width, height)) for i in range(frames)], rate)
+    return {"video": "data:video/x-msvideo;base64," + base64.b64encode(file).decode()}
+
+
 def decode(url):
     """The picture or the frames behind a data: or file:// URL."""
     if url.startswith("file://"):
         return [Image.open(url.removeprefix("file://")).convert("RGB")]
-    return [Image.open(io.BytesIO(base64.b64decode(item))).convert("RGB") for item in url.split("base64,")[1].split(",")]
+    items = [base64.b64decode(item) for item in url.split("base64,")[1].split(",")]
+    if is_film(url):
+        items, _ = movies.read_avi(items[0])
+    return [Image.open(io.BytesIO(item)).convert("RGB") for item in items]
+
+
+def is_film(url):
+    return url.startswith("data:video/x-msvideo")
+
+
+def rate_of(url):
+    """Frames per second of a film."""
+    return movies.read_avi(base64.b64decode(url.split("base64,")[1]))[1]

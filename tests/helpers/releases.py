@@ -4,7 +4,15 @@ Since 5, processors resize with torchvision by default, which differs from PIL b
 here use those that resize with PIL, as valora does. Folders are saved whole, as processors save them.
 """
 
+import ast
+import functools
+import math
+import pathlib
+import types
+import typing
+
 import numpy as np
+import torch
 import transformers
 from PIL import Image
 
@@ -61,3 +69,57 @@ class QwenPatches:
                              rescale_factor=p.rescale_factor, do_normalize=True, image_mean=p.image_mean,
                              image_std=p.image_std, patch_size=p.patch_size, temporal_patch_size=p.temporal_patch_size,
                              merge_size=p.merge_size, do_convert_rgb=True)
+
+
+def sample_frames(frames, rate, **settings):
+    """The frames that Qwen2VLVideoProcessor keeps of so many, `rate` of them per second."""
+    defaults = {"num_frames": None, "fps": None if "num_frames" in settings else 2.0, "temporal_patch_size": 2,
+                "min_frames": 4, "max_frames": 768}
+    processor = types.SimpleNamespace(**(defaults | settings))
+    kept = frame_sampler()(processor, types.SimpleNamespace(total_num_frames=frames, fps=rate)).tolist()
+    return [i for i in kept if i < frames]  # the float step may count one index too many, past the end
+
+
+@functools.cache
+def frame_sampler():
+    """Qwen2VLVideoProcessor.sample_frames. Its module asks for torchvision, which only its resize needs,
+    so the one method is taken out of the source."""
+    path = pathlib.Path(transformers.__file__).parent / "models/qwen2_vl/video_processing_qwen2_vl.py"
+    processor = next(n for n in ast.parse(path.read_text()).body if getattr(n, "name", "") == "Qwen2VLVideoProcessor")
+    method = next(n for n in processor.body if getattr(n, "name", "") == "sample_frames")
+    names = {"math": math, "torch": torch, "Optional": typing.Optional, "Union": typing.Union, "VideoMetadata": object}
+    exec(compile(ast.Module([method], []), str(path), "exec"), names)
+    return names["sample_frames"]
+
+
+def mend_positions(model):
+    """Gives the tokens of and behind a video the positions that the model was trained with, which each release misses in
+    another way (docs/architecture.md, Differences from the references): `model` is a Qwen2VLModel or Qwen2_5_VLModel."""
+    mend = behind_the_largest if NEWEST else in_fractions_of_a_second
+    model.get_rope_index = mend(model.get_rope_index, model.config.vision_config)
+
+
+def behind_the_largest(rope_index, _):
+    """transformers 5 goes on behind the largest side of a video's frames, even if its time is already beyond."""
+    def mended(input_ids, mm_token_type_ids, **inputs):
+        made, _ = rope_index(input_ids, mm_token_type_ids, **inputs)
+        assert len(made[0]) == 1  # one prompt at a time
+        for begin in mm_token_type_ids[0].diff().nonzero().flatten() + 1:  # where text and media meet
+            made[..., begin:] += made[..., :begin].max() + 1 - made[0, 0, begin]
+        return made, (made.max() + 1 - made.shape[-1]).reshape(1, 1)
+    return mended
+
+
+def in_fractions_of_a_second(rope_index, vision):
+    """transformers 4.57 rounds a video's seconds per temporal patch down before it multiplies them by the positions per
+    second; here they are in the latter."""
+    def mended(*args, second_per_grid_ts=None, **inputs):
+        if second_per_grid_ts is None:
+            return rope_index(*args, **inputs)
+        assert len(set(second_per_grid_ts.tolist())) == 1  # of all videos
+        whole, vision.tokens_per_second = vision.tokens_per_second, vision.tokens_per_second * second_per_grid_ts[0]
+        try:
+            return rope_index(*args, second_per_grid_ts=torch.ones_like(second_per_grid_ts), **inputs)
+        finally:
+            vision.tokens_per_second = whole
+    return mended

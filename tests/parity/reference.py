@@ -7,6 +7,7 @@ import torch
 import transformers
 
 import families
+import releases
 
 torch.set_num_threads(1)
 transformers.logging.set_verbosity_error()
@@ -29,6 +30,8 @@ class Reference:
         self.family = families.family_of(config)
         self.model = self.base = self.family.kind.from_pretrained(folder, dtype=dtype, attn_implementation=attention).eval()
         self.processor = self.family.load_processor(folder) if self.family.has_images else None
+        if self.family.has_video:
+            releases.mend_positions(self.model.model)
         self.dtype = dtype
 
     def load_adapter(self, name, folder):
@@ -66,7 +69,8 @@ class Reference:
             return Prompt(list(request["tokens"]))
         if "prompt" in request:
             return Prompt(self.family.tokenizer().encode(request["prompt"]).ids)
-        return Prompt(*self.family.prompt(request["messages"], request.get("add_generation_prompt", True), self.processor))
+        return Prompt(*self.family.prompt(request["messages"], request.get("add_generation_prompt", True), self.processor,
+                                          request.get("fps")))
 
     @torch.no_grad()
     def forward(self, request, continuation=()):

@@ -1,12 +1,14 @@
 """The base models against transformers in fp32: text, images and videos; and the command line's answer."""
 
 import pytest
+import torch
 
 import checkpoints
 import pictures
-from pictures import clip, picture
+from pictures import clip, film, picture
 from programs import generate, token_ids
 from reference import expect_same
+from releases import NEWEST
 
 TEXT = {
     "one-turn": [{"role": "user", "content": "What is in this picture?"}],
@@ -27,6 +29,8 @@ VISUAL = {
     "tiny": [{"role": "user", "content": [picture(10, 3, 5), "a dot"]}],
     "video": [{"role": "user", "content": [clip(11, 6, 70, 50), "What happens?"]}],
     "odd-video": [{"role": "user", "content": ["Watch", clip(20, 3, 45, 80)]}],
+    # More temporal patches than a frame has tokens in a row or a column.
+    "long-video": [{"role": "user", "content": ["See", clip(40, 13, 61, 43), "and", picture(54, 64, 43), "why?"]}],
     "video-and-image": [{"role": "user", "content": [picture(30, 80, 60), "in", clip(31, 4), "or", picture(35, 30, 30)]}],
 }
 
@@ -61,9 +65,52 @@ def test_greedy_and_logits(models, references, engines, name):
 @pytest.mark.parametrize("name", ["text-one-layer", "vl-grouped-tied", "vl25-windows", "llava-default", "llama3-scaled"])
 def test_transformers_own_generate(references, engines, name):
     """The reference's cached, step-by-step generation gives the same tokens as its single pass over all tokens."""
-    for messages in list(cases(name).values())[::3]:
+    some = list(cases(name).values())[::3] + ([VISUAL["long-video"]] if checkpoints.family(name).has_video else [])
+    for messages in some:
         request = {"messages": messages, "sampling": greedy(name)}
         assert token_ids(engines[name].one(request)) == references[name].greedy(request, 64)
+
+
+VIDEO_MODELS = ["vl-grouped-tied", "vl25-windows", "vl25-odd-windows"]
+
+
+@pytest.mark.parametrize("name", VIDEO_MODELS)
+@pytest.mark.parametrize("fps", [0.7, 3, 29.97])
+def test_rates_of_frame_lists(models, references, engines, name, fps):
+    """Qwen2.5-VL's positions count the time between the frames."""
+    messages = [{"role": "user", "content": ["See", clip(60, 9, 45, 83), "then", clip(70, 4, 70, 50), "what?"]}]
+    request = {"messages": messages, "fps": fps, "sampling": greedy(name, 8) | {"logprobs": vocab(models, name)}}
+    expect_same(references[name], request, engines[name].one(request))
+
+
+@pytest.mark.parametrize("name", VIDEO_MODELS)
+@pytest.mark.parametrize("frames,rate,fps", [(21, 3.7, None), (10, 30000 / 1001, None), (31, 15, 3.3), (62, 30, 29)])
+def test_video_files(models, references, engines, name, frames, rate, fps):
+    """Files of odd sizes and rates: which frames are kept, and when each was."""
+    messages = [{"role": "user", "content": [film(80, frames, rate, 47, 61), "What happens?"]}]
+    request = {"messages": messages, "sampling": greedy(name, 8) | {"logprobs": vocab(models, name)}}
+    request |= {"fps": fps} if fps else {}
+    expect_same(references[name], request, engines[name].one(request))
+
+
+@pytest.mark.skipif(not NEWEST, reason="of transformers 5 alone")
+@pytest.mark.parametrize("name", ["vl-grouped-tied", "vl25-windows"])
+def test_transformers_5_has_two_positions_behind_a_long_video(references, name):
+    """Why releases.mend_positions is needed: a token's position in one pass and step by step differ without it."""
+    family, model = references[name].family, references[name].base.model
+    merge = model.config.vision_config.spatial_merge_size
+    tokens = [family.special_id("<|vision_start|>"), *[family.special_id("<|video_pad|>")] * 36,
+              family.special_id("<|vision_end|>"), family.special_id(family.eos)]
+
+    def positions(rope_index, count):
+        ids = torch.tensor([tokens[:count]])
+        return rope_index(ids, video_grid_thw=torch.tensor([[9, 2 * merge, 2 * merge]]), **family.token_types(ids))
+
+    same = []
+    for rope_index in (type(model).get_rope_index.__get__(model), model.get_rope_index):
+        (whole, _), (_, delta) = positions(rope_index, len(tokens)), positions(rope_index, len(tokens) - 1)
+        same.append(whole[:, 0, -1].tolist() == [len(tokens) - 1 + delta.item()] * 3)
+    assert same == [False, True]
 
 
 @pytest.mark.parametrize("name", ["text-grouped-tied", "vl-small-patch", "llama2-biased", "llama3-scaled"])

@@ -61,6 +61,7 @@ Prompt read_prompt(const Json& json) {
     chat.messages.push_back(std::move(out));
   }
   chat.template_variables = json.value("template_variables", Json());
+  if (json.contains("fps")) chat.media_settings.fps = json.at("fps").get<double>();
   if (json.contains("add_generation_prompt"))
     chat.add_generation_prompt = json.at("add_generation_prompt").get<bool>();
   return chat;

@@ -10,7 +10,7 @@ namespace valora::probe {
 // {"prompt": text | "tokens": [id…] |
 //  "messages": [{"role", "content": text | [text | {"image": url} | {"video": url}…]}],
 //  "adapters": [{"name", "scale"}], "sampling": {…}, "task": "classify", "head",
-//  "add_generation_prompt", "template_variables"}
+//  "add_generation_prompt", "template_variables", "fps": frames per second of videos}
 Result<GenerateRequest> read_request(const Json& json);
 
 }  // namespace valora::probe
