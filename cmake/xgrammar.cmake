@@ -44,6 +44,32 @@ macro(valora_mend_strings)
 ]=])
 endmacro()
 
+# A pattern was compiled for the inside of JSON strings only if it is ASCII and needs no escape: else it wrote strings that
+# are not JSON. That compiler lets negative classes write bytes that are no UTF-8.
+macro(valora_mend_patterns)
+  valora_mend([=[return AddSubGrammar(Grammar::FromEBNF(RegexToEBNF(regex)));]=]
+    [=[Grammar expanded = Grammar::FromEBNF(RegexToEBNF(regex));
+  return AddSubGrammar(json_string ? JSONStringBody().Apply(expanded) : expanded);]=])
+  valora_mend([=[bool can_use_fsm = !force_cfg_expansion;]=] [=[bool can_use_fsm = !force_cfg_expansion;
+  for (const char* negative : {"[^", ".", "\\S", "\\D", "\\W"})
+    can_use_fsm = can_use_fsm && regex.find(negative) == std::string::npos;]=])
+  valora_mend([=[#include "json_schema_converter.h"]=] [=[#include "grammar/json_string_body.h"
+#include "json_schema_converter.h"]=])
+endmacro()
+
+# "." and \S have what they have in ECMA-262 and in Python: no ends of lines, and no space beyond ASCII. A class that begins
+# with \^ is no negative one.
+macro(valora_mend_regex)
+  valora_mend([=[AddEBNFSegment(R"([\u0000-\U0010FFFF])");]=] [=[AddEBNFSegment(R"([^\n\r\u2028\u2029])");]=])
+  valora_mend([=[return R"([^\f\n\r\t\v\u0020\u00a0])";]=]
+    [=[return R"([^\t-\r\x1C-\x20\x85\xA0\u1680\u2000-\u200A\u2028\u2029\u202F\u205F\u3000\uFEFF])";]=])
+  valora_mend([=[return R"(\x00-\x08\x0E-\x1F\x21-\x9F\xA1-\U0010FFFF)";]=]
+    [=[return R"(\x00-\x08\x0E-\x1B\x21-\x84\x86-\x9F\xA1-\u167F\u1681-\u1FFF\u200B-\u2027)"
+           R"(\u202A-\u202E\u2030-\u205E\u2060-\u2FFF\u3001-\uFEFE\uFF00-\U0010FFFF)";]=])
+  valora_mend([=[if (res == "]" || res == "-") {]=] [=[if (res == "^") return "\\x5E";
+    if (res == "]" || res == "-") {]=])
+endmacro()
+
 # Two values of max_whitespace_cnt stand for spacings (src/grammar/spacing.h): as printed JSON has it, which is a space at
 # most, or after "{", "[" and "," and before "}" and "]" a line break with an indentation; and compact, ", " and ": ".
 # What must follow a string is then a superset of both: it only tells early which tokens cannot follow.
@@ -95,11 +121,12 @@ macro(valora_mend_digits)
   valora_mend([=[\\.\\d+)?(Z|]=] [=[\\.\\d{1,9})?(Z|]=])
 endmacro()
 
-function(valora_mend_xgrammar source output)
+# Writes the source `output` with these macros' changes.
+function(valora_mend_source source output)
   file(READ ${source} text)
-  valora_mend_strings()
-  valora_mend_spacing()
-  valora_mend_digits()
+  foreach(mend IN LISTS ARGN)
+    cmake_language(CALL valora_mend_${mend})
+  endforeach()
   file(WRITE ${output}.new "${text}")
   configure_file(${output}.new ${output} COPYONLY)
 endfunction()
@@ -112,18 +139,20 @@ function(valora_add_xgrammar)
   set(folder ${PROJECT_SOURCE_DIR}/.venv/src/xgrammar-${CMAKE_MATCH_1})
   file(GLOB_RECURSE sources ${folder}/cpp/*.cc)
   list(FILTER sources EXCLUDE REGEX "/cpp/tvm_ffi/")
-  list(FILTER sources EXCLUDE REGEX "/json_schema_converter\\.cc$")
+  list(FILTER sources EXCLUDE REGEX "/(json_schema|regex)_converter\\.cc$")
   if(NOT sources)
     message(FATAL_ERROR "${folder} has no sources of xgrammar; run tools/setup")
   endif()
-  if(VALORA_UNITY)  # as valora_unite; the mended source has a name of another one's
+  if(VALORA_UNITY)  # as valora_unite; the mended sources have names of others'
     list(TRANSFORM sources REPLACE "^${folder}/cpp/(.+)$" "#include \"\\1\"")
     list(JOIN sources "\n" united)
     set(sources ${CMAKE_CURRENT_BINARY_DIR}/xgrammar/united.cc)
     file(CONFIGURE OUTPUT ${sources} CONTENT "${united}\n" @ONLY)
   endif()
-  set(mended ${CMAKE_CURRENT_BINARY_DIR}/xgrammar/json_schema_converter.cc)
-  valora_mend_xgrammar(${folder}/cpp/json_schema_converter.cc ${mended})
+  set(mended ${CMAKE_CURRENT_BINARY_DIR}/xgrammar/json_schema_converter.cc ${CMAKE_CURRENT_BINARY_DIR}/xgrammar/regex_converter.cc)
+  valora_mend_source(${folder}/cpp/json_schema_converter.cc ${CMAKE_CURRENT_BINARY_DIR}/xgrammar/json_schema_converter.cc
+    strings patterns spacing digits)
+  valora_mend_source(${folder}/cpp/regex_converter.cc ${CMAKE_CURRENT_BINARY_DIR}/xgrammar/regex_converter.cc regex)
   add_library(xgrammar STATIC ${sources} ${mended})
   target_compile_features(xgrammar PRIVATE cxx_std_17)
   set_target_properties(xgrammar PROPERTIES CXX_STANDARD 17 SOURCE_FOLDER ${folder})
@@ -131,5 +160,5 @@ function(valora_add_xgrammar)
   target_compile_definitions(xgrammar PUBLIC XGRAMMAR_ENABLE_CPPTRACE=0 XGRAMMAR_ENABLE_INTERNAL_CHECK=0
     XGRAMMAR_LOG_CUSTOMIZE=1)
   target_include_directories(xgrammar SYSTEM PUBLIC ${folder}/include ${folder}/cpp ${folder}/3rdparty/dlpack/include
-    PRIVATE ${folder}/3rdparty/picojson)
+    PRIVATE ${folder}/3rdparty/picojson ${PROJECT_SOURCE_DIR}/src)
 endfunction()
