@@ -30,6 +30,10 @@ constexpr Named<SchedulingPolicy> kPolicies[] = {
     {"merged", SchedulingPolicy::kMerged}, {"mixture", SchedulingPolicy::kMixture},
     {"dlora", SchedulingPolicy::kDlora},   {"vllm", SchedulingPolicy::kVllm}};
 
+constexpr Named<JsonSpacing> kSpacings[] = {{"bounded", JsonSpacing::kBounded},
+                                            {"compact", JsonSpacing::kCompact},
+                                            {"free", JsonSpacing::kFree}};
+
 constexpr Named<MemoryPolicy> kMemoryPolicies[] = {{"learned", MemoryPolicy::kLearned},
                                                    {"benefit", MemoryPolicy::kBenefit},
                                                    {"lru", MemoryPolicy::kLru}};
@@ -78,6 +82,10 @@ Result<MergePlace> parse_merge_place(const std::string& name) {
   return parse(kMergePlaces, "--merge", "merge", name);
 }
 
+Result<JsonSpacing> parse_json_spacing(const std::string& name) {
+  return parse(kSpacings, "--json-whitespace", "json_whitespace", name);
+}
+
 Result<SchedulingPolicy> parse_scheduling_policy(const std::string& name) {
   return parse(kPolicies, "--scheduling-policy (or --mode)", "scheduling-policy", name);
 }
@@ -86,6 +94,7 @@ std::string name_of(ComputeDtype dtype) { return find_name<ComputeDtype>(kDtypes
 std::string name_of(DeviceKind device) { return find_name<DeviceKind>(kDevices, device); }
 std::string name_of(KernelBackend kernels) { return find_name<KernelBackend>(kKernels, kernels); }
 std::string name_of(MergePlace place) { return find_name<MergePlace>(kMergePlaces, place); }
+std::string name_of(JsonSpacing spacing) { return find_name<JsonSpacing>(kSpacings, spacing); }
 std::string name_of(SchedulingPolicy policy) {
   return find_name<SchedulingPolicy>(kPolicies, policy);
 }

@@ -9,6 +9,7 @@
 
 #include "api/media_limits.h"
 #include "api/memory_options.h"
+#include "base/json_spacing.h"
 #include "base/result.h"
 
 namespace valora {
@@ -48,6 +49,7 @@ Result<ComputeDtype> parse_dtype(const std::string& name);      // auto, float32
 Result<DeviceKind> parse_device(const std::string& name);       // cpu, cuda
 Result<KernelBackend> parse_kernels(const std::string& name);   // native, reference
 Result<MergePlace> parse_merge_place(const std::string& name);  // shadow, inplace
+Result<JsonSpacing> parse_json_spacing(const std::string& name);  // bounded, compact, free
 Result<SchedulingPolicy> parse_scheduling_policy(const std::string& name);  // valora, …
 
 // The inverse of the parsers above.
@@ -55,6 +57,7 @@ std::string name_of(ComputeDtype dtype);
 std::string name_of(DeviceKind device);
 std::string name_of(KernelBackend kernels);
 std::string name_of(MergePlace place);
+std::string name_of(JsonSpacing spacing);
 std::string name_of(SchedulingPolicy policy);
 
 // The URLs that media may be read from. data: URLs are always allowed.
@@ -70,6 +73,15 @@ struct MediaAccess {
 // The defaults of EngineOptions::max_decode_gap, in seconds, for prompts of text alone and for
 // those with pictures or videos.
 inline constexpr double kTextGap = 0.5, kMediaGap = 0.03;
+
+// CPU time that the forms of answers may take, in seconds.
+struct FormLimits {
+  double step = 0.1;    // all choices of a step; those beyond wait for the next one
+  double request = 1;   // all choices of a request, and
+  double token = 0.01;  //   so much more for each token that it has
+  double quick = 0.2;   // a compilation, before it waits for others that take longer
+  double compilation = 4;
+};
 
 struct EngineOptions {
   std::string model_path;
@@ -102,6 +114,8 @@ struct EngineOptions {
   int max_lora_rank = 256;
   int max_loras = 4096;  // highest number of loaded adapter names
   int max_logprobs = 20;
+  JsonSpacing json_whitespace = JsonSpacing::kBounded;  // of requests that do not say
+  FormLimits form_limits;
   // JSON object whose values replace those of generation_config.json; empty: none
   std::string generation_overrides;
   MediaLimits media_limits;

@@ -10,6 +10,7 @@
 
 #include "api/constraint.h"
 #include "base/json.h"
+#include "base/json_spacing.h"
 
 namespace valora {
 
@@ -107,6 +108,7 @@ struct GenerateRequest {
   SamplingParams sampling;
   // Of every choice. Log probabilities are then those among the allowed tokens.
   std::optional<AnswerConstraint> constraint;
+  std::optional<JsonSpacing> json_whitespace;  // absent: EngineOptions::json_whitespace
   Task task = Task::kGenerate;
   // Only the last so many tokens of the prompt, which has no media; -1: as many as the model takes.
   std::optional<int> truncate_prompt_tokens;

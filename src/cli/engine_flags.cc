@@ -166,6 +166,9 @@ void add_engine_flags(Command command, EngineOptions& o, bool model_required) {
                   "Compute threads; 0: one per core, fewer while other programs keep cores busy")
       .capture_default_str();
   add_lengths(command, o);
+  add_named_option(command, "--json-whitespace", o.json_whitespace, parse_json_spacing,
+                   "White space in answers that are JSON: bounded (as printers write it), compact "
+                   "(one line, with \", \" and \": \"), or free (any)");
   add_memory(command, o.memory);
 }
 

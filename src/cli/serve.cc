@@ -12,6 +12,7 @@
 #include "cli/end_engine.h"
 #include "cli/format.h"
 #include "cli/options/media_limits.h"
+#include "cli/options/structured_outputs.h"
 #include "cli/options/vllm_flags.h"
 #include "cli/server_flags.h"
 #include "cli/tokenizer_info.h"
@@ -27,7 +28,7 @@ struct Flags {
   EngineOptions engine;
   server::ServerOptions server;
   AdapterSources adapters;
-  std::string limit_mm_per_prompt;
+  std::string limit_mm_per_prompt, structured_outputs;
   std::string applications, users;
   std::string generation_config = "auto";
   std::string tool_call_parser = "auto";
@@ -118,6 +119,17 @@ Status apply_media(Flags& flags) {
   return {};
 }
 
+Status apply_structured_outputs(Flags& flags) {
+  VALORA_TRY(spacing, read_structured_outputs(flags.structured_outputs));
+  if (!spacing) return {};
+  if (flags.engine.json_whitespace == JsonSpacing::kFree)
+    return invalid(
+        "--json-whitespace free and --structured-outputs-config with \"disable_any_whitespace\" "
+        "exclude each other");
+  flags.engine.json_whitespace = *spacing;
+  return {};
+}
+
 // vllm: none of the file's sampling defaults, as overrides say it.
 Status apply_generation_config(Flags& flags) {
   if (flags.generation_config != "vllm") return {};
@@ -139,6 +151,7 @@ Status apply_generation_config(Flags& flags) {
 int run_serve(Flags& flags) {
   for (const std::string& note : flags.notes) spdlog::info("{}", note);
   if (const Status s = apply_media(flags); !s.ok()) return fail(s.error());
+  if (const Status s = apply_structured_outputs(flags); !s.ok()) return fail(s.error());
   if (const Status s = apply_generation_config(flags); !s.ok()) return fail(s.error());
   if (const Status s = read_applications(flags.applications, flags.server); !s.ok())
     return fail(s.error());
@@ -218,6 +231,9 @@ void add_serve(Command app, std::function<int()>& run) {
                "vllm: no sampling defaults of the model's generation_config.json")
       .one_of({"auto", "vllm"})
       .capture_default_str();
+  c.add_option("--structured-outputs-config", flags->structured_outputs,
+               R"(vLLM's options of structured output; {"disable_any_whitespace": true} is )"
+               "--json-whitespace compact");
   c.add_option("--lora-modules", flags->adapters.lora_modules,
                "Adapters to load, as NAME=PATH or JSON; repeatable");
   c.add_option(

@@ -3,6 +3,7 @@
 #include <ATen/Parallel.h>
 
 #include <algorithm>
+#include <atomic>
 #include <iterator>
 
 #include "base/cores.h"
@@ -62,6 +63,11 @@ Digest visual_key(const Sequence& s, const media::VisualInput& input) {
                               : DigestBuilder().add(adapters).add(input.digest).finish();
 }
 
+// The place of its choice among those of the step, the lowest first.
+double turn_in_step(const Sequence& s) {
+  return s.grammar ? grammar::turn_of(s.owner->masks, s.waited) : 0;
+}
+
 // What fails for one output, as an allocation may, ends its request alone.
 template <typename Body>
 void for_output(StepOutput& output, Body&& body) {
@@ -76,11 +82,12 @@ void for_output(StepOutput& output, Body&& body) {
 
 Runner::Runner(const models::Model& model, ops::KvArena arena, at::ScalarType dtype,
                at::Device device, size_t visual_cache_bytes, std::unique_ptr<ModeSwitcher> switcher,
-               const Clock& clock)
+               const FormLimits& form_limits, const Clock& clock)
     : model_(model),
       arena_(std::move(arena)),
       dtype_(dtype),
       device_(device),
+      form_limits_(form_limits),
       clock_(clock),
       visuals_(model, dtype, visual_cache_bytes, clock),
       switcher_(std::move(switcher)),
@@ -183,21 +190,33 @@ at::Tensor Runner::hidden_states(models::Batch& batch) {
 }
 
 void Runner::sample(std::vector<StepOutput>& outputs, const at::Tensor& logits) {
-  std::vector<StepOutput*> rows;
-  for (StepOutput& output : outputs)
-    if (sequence_of(output).owner->generates()) rows.push_back(&output);
+  struct Row {
+    StepOutput* output;
+    float* logits;
+  };
   const int64_t vocab = logits.size(1);
-  float* data = logits.data_ptr<float>();
+  std::vector<Row> rows;
+  for (StepOutput& output : outputs)
+    if (sequence_of(output).owner->generates())
+      rows.push_back({&output, logits.data_ptr<float>() + rows.size() * vocab});
+  std::ranges::stable_sort(rows, {},
+                           [](const Row& row) { return turn_in_step(sequence_of(*row.output)); });
+  grammar::StepMasks masks(form_limits_.step);
+  std::atomic<size_t> next = 0;  // across the threads, so that the order holds
+  const auto sample_row = [&](Row row) {
+    auto token = sample_next(sequence_of(*row.output), {row.logits, static_cast<size_t>(vocab)},
+                             form_limits_, masks);
+    row.output->waits = !token;
+    if (token && token->ok())
+      row.output->token = std::move(*token).value();
+    else if (token)
+      row.output->error = token->error();
+  };
   ops::torch_parallel()(0, static_cast<int64_t>(rows.size()), 1, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i)
-      for_output(*rows[i], [&] {
-        Sequence& s = sequence_of(*rows[i]);
-        auto token = sample_next(s, {data + i * vocab, static_cast<size_t>(vocab)});
-        if (token.ok())
-          rows[i]->token = std::move(token).value();
-        else
-          rows[i]->error = token.error();
-      });
+    for (int64_t i = begin; i < end; ++i) {
+      const Row row = rows[next++];
+      for_output(*row.output, [&] { sample_row(row); });
+    }
   });
 }
 
@@ -225,9 +244,12 @@ Result<std::vector<StepOutput>> Runner::run(const StepPlan& plan) {
 // of the model's threads, which wait for each other, and sampling does it on all of them.
 void Runner::fill_masks(const StepPlan& plan) {
   if (!masks_) return;
-  std::vector<grammar::GrammarMatcher*> matchers;
+  std::vector<Sequence*> sequences;
   for (const StepItem& item : plan.items)
-    if (item.yields && sequence_of(item).grammar) matchers.push_back(&*sequence_of(item).grammar);
+    if (item.yields && sequence_of(item).grammar) sequences.push_back(&sequence_of(item));
+  std::ranges::stable_sort(sequences, {}, [](const Sequence* s) { return turn_in_step(*s); });
+  std::vector<grammar::GrammarMatcher*> matchers;
+  for (Sequence* s : sequences) matchers.push_back(&*s->grammar);
   masks_->begin(std::move(matchers));
 }
 

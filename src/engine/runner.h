@@ -31,7 +31,8 @@ class Runner final : public scheduler::StepExecutor {
   // The model and the clock must outlive it. visual_cache_bytes: capacity of the cache of visual
   // embeddings. switcher: null if the policy never merges.
   Runner(const models::Model& model, ops::KvArena arena, at::ScalarType dtype, at::Device device,
-         size_t visual_cache_bytes, std::unique_ptr<ModeSwitcher> switcher, const Clock& clock);
+         size_t visual_cache_bytes, std::unique_ptr<ModeSwitcher> switcher,
+         const FormLimits& form_limits, const Clock& clock);
 
   // Whether the images of these tokens are encoded.
   bool ready(const scheduler::Request& request, int begin, int end) const override;
@@ -65,6 +66,7 @@ class Runner final : public scheduler::StepExecutor {
   ops::KvArena arena_;
   at::ScalarType dtype_;
   at::Device device_;
+  const FormLimits form_limits_;
   const Clock& clock_;
   VisualEncoder visuals_;
   std::unique_ptr<ModeSwitcher> switcher_;

@@ -49,6 +49,7 @@ Sequence::Sequence(std::shared_ptr<ActiveRequest> owner_, int index_,
       max_tokens(max_tokens_) {
   if (owner->grammar) {
     grammar = owner->grammar->value();
+    charged = grammar->cpu_seconds();
     begin_inside_a_text(output, *tokenizer, owner->stop_strings);
   }
   arrival = owner->arrival;
@@ -100,17 +101,57 @@ std::vector<uint32_t> allowed_next(const Sequence& sequence, grammar::MaskView m
 
 }  // namespace
 
-Result<SampledToken> sample_next(Sequence& sequence, std::span<float> logits) {
-  const bool too_early = sequence.generated_tokens() < sequence.owner->request.sampling.min_tokens;
-  if (!sequence.grammar)
-    return sequence.sampler.sample(logits,
-                                   too_early ? sequence.ending_tokens : std::span<const int32_t>());
+namespace {
+
+bool is_early(const Sequence& sequence) {
+  return sequence.generated_tokens() < sequence.owner->request.sampling.min_tokens;
+}
+
+Result<SampledToken> choose_under_grammar(Sequence& sequence, std::span<float> logits) {
+  const bool too_early = is_early(sequence);
   VALORA_TRY(mask, sequence.grammar->mask());
   VALORA_TRY(token, sequence.sampler.sample(logits, {}, allowed_next(sequence, mask, too_early)));
   if (std::ranges::find(sequence.ending_tokens, token.id) != sequence.ending_tokens.end())
     return token;
   VALORA_CHECK(sequence.grammar->accept(token.id));
   token.last = sequence.grammar->must_end();
+  return token;
+}
+
+// Of a request's choices so far. A token is one of any of its sequences.
+Status check_account(const ActiveRequest& request, const FormLimits& limits) {
+  return request.masks.check(limits.request + limits.token * request.usage.completion_tokens);
+}
+
+// Names the field that described the grammar.
+Error of_its_field(const ActiveRequest& request, Error error) {
+  if (error.code == ErrorCode::kInvalidArgument) error.param = request.request.constraint->param;
+  return error;
+}
+
+}  // namespace
+
+std::optional<Result<SampledToken>> sample_next(Sequence& sequence, std::span<float> logits,
+                                                const FormLimits& limits,
+                                                grammar::StepMasks& masks) {
+  if (!sequence.grammar)
+    return sequence.sampler.sample(
+        logits, is_early(sequence) ? sequence.ending_tokens : std::span<const int32_t>());
+  ActiveRequest& owner = *sequence.owner;
+  if (const Status left = check_account(owner, limits); !left.ok())
+    return of_its_field(owner, left.error());
+  if (!masks.begin()) {
+    ++sequence.waited;
+    return {};
+  }
+  sequence.waited = 0;
+  const double before = sequence.grammar->cpu_seconds();
+  auto token = choose_under_grammar(sequence, logits);
+  const double after = sequence.grammar->cpu_seconds();
+  masks.charge(after - before);
+  owner.masks.charge(after - sequence.charged);  // with what was done while the model ran
+  sequence.charged = after;
+  if (!token.ok()) return of_its_field(owner, token.error());
   return token;
 }
 

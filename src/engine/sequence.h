@@ -19,6 +19,7 @@
 #include "engine/sampling/answer_grammars.h"
 #include "engine/sampling/prompt_logprobs.h"
 #include "engine/sampling/sampler.h"
+#include "grammar/mask_budget.h"
 #include "scheduler/request.h"
 
 namespace valora {
@@ -49,6 +50,7 @@ struct ActiveRequest {
   std::optional<Result<PreparedPrompt>> prompt;
   std::optional<Result<grammar::GrammarMatcher>> grammar;  // at the start; absent: no constraint
   std::stop_source stop;                                   // ends the preparation of its prompt
+  grammar::MaskAccount masks;                              // of all its sequences
 
   // Used by the engine thread only.
   bool started = false;
@@ -72,6 +74,8 @@ struct Sequence final : scheduler::Request {
   std::shared_ptr<const PreparedPrompt> prompt;
   Sampler sampler;
   std::optional<grammar::GrammarMatcher> grammar;  // after the tokens generated so far
+  double charged = 0;  // of its grammar's CPU time, to the request's account
+  int waited = 0;      // for so many steps, for a choice under its grammar
   OutputText output;
   std::unique_ptr<AnswerShape> shape;  // what becomes of the text; null: it is the answer
   int max_tokens = 0;
@@ -81,7 +85,10 @@ struct Sequence final : scheduler::Request {
 
 // The next token of a sequence: under its grammar if it has one, which then follows it, and without
 // ending tokens before min_tokens, unless the grammar leaves nothing else. logits: changed in
-// place.
-Result<SampledToken> sample_next(Sequence& sequence, std::span<float> logits);
+// place. Nothing, with the logits as they are, if the masks of this step leave no time.
+// kInvalidArgument: the request's masks have taken more time than `limits` allow.
+std::optional<Result<SampledToken>> sample_next(Sequence& sequence, std::span<float> logits,
+                                                const FormLimits& limits,
+                                                grammar::StepMasks& masks);
 
 }  // namespace valora

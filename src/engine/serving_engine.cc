@@ -23,6 +23,7 @@ ServingEngine::~ServingEngine() {
   adapter_workers_.reset();
   if (prompt_workers_) stop_preparing();
   grammar_workers_.reset();
+  slow_grammar_worker_.reset();
   {
     const std::lock_guard lock(mutex_);
     stop_ = true;

@@ -72,7 +72,8 @@ class ServingEngine final : public LocalEngine {
   std::shared_ptr<ActiveRequest> accepted(RequestHandle handle);
   void prepare(const std::shared_ptr<ActiveRequest>& request);
   void begin_grammar(const std::shared_ptr<ActiveRequest>& request);
-  void prepare_grammar(const std::shared_ptr<ActiveRequest>& request);
+  // slow: on the worker for what took long elsewhere.
+  void prepare_grammar(const std::shared_ptr<ActiveRequest>& request, bool slow);
   void prepared(const std::shared_ptr<ActiveRequest>& request);
   void stop_preparing();
   Result<AdapterCard> load_now(const LoadAdapter& request);
@@ -161,8 +162,10 @@ class ServingEngine final : public LocalEngine {
   // Declared last, so that they end before what they use is destroyed.
   std::thread thread_, watcher_;  // watcher_: after watch_progress()
   std::unique_ptr<PromptWorkers> prompt_workers_;
-  // Grammars have their own, so that a slow one delays only requests with one.
-  std::unique_ptr<FairPool> grammar_workers_;  // clients take turns
+  // Grammars have their own, on which clients take turns. Those that turn out to be slow get a
+  // further one, so that they delay only each other.
+  std::unique_ptr<FairPool> slow_grammar_worker_;
+  std::unique_ptr<FairPool> grammar_workers_;
   std::unique_ptr<WorkerPool> adapter_workers_;
 };
 

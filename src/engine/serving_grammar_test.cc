@@ -4,37 +4,13 @@
 #include <regex>
 
 #include "base/json.h"
-#include "engine/testing/engine_fixture.h"
+#include "engine/testing/grammar_fixture.h"
 
 namespace valora {
 namespace {
 
 using namespace testing;
 using Kind = AnswerConstraint::Kind;
-
-constexpr int32_t kEos = 260;
-
-class GrammarTest : public EngineTest {
- protected:
-  static GenerateRequest under(GenerateRequest request, AnswerConstraint constraint) {
-    constraint.param = "field";
-    request.constraint = std::move(constraint);
-    request.sampling.ignore_eos = false;
-    return request;
-  }
-  static AnswerConstraint regex(const std::string& text) {
-    return {Kind::kRegex, text, {}, true, {}};
-  }
-  static AnswerConstraint choice(std::vector<std::string> choices) {
-    return {Kind::kChoice, {}, std::move(choices), true, {}};
-  }
-  static GenerateRequest sampled(GenerateRequest request, int64_t seed) {
-    request.sampling.temperature = 1;
-    request.sampling.seed = seed;
-    return request;
-  }
-  const GenerateRequest ask_ = ask(numbered_prompt(30, 3), 60);
-};
 
 TEST_F(GrammarTest, AnswersMatchARegexGreedyAndSampled) {
   start();

@@ -22,13 +22,20 @@ void ServingEngine::prepare(const std::shared_ptr<ActiveRequest>& request) {
   prompt_workers_->prepare(std::move(job));
 }
 
-void ServingEngine::prepare_grammar(const std::shared_ptr<ActiveRequest>& request) {
+void ServingEngine::prepare_grammar(const std::shared_ptr<ActiveRequest>& request, bool slow) {
+  const GenerateRequest& asked = request->request;
+  const JsonSpacing spacing = asked.json_whitespace.value_or(options_.json_whitespace);
   try {
+    const AnswerConstraint form = constraint_on_text(*asked.constraint, request->form);
     if (request->stop.stop_requested())
       request->grammar = Error{ErrorCode::kCancelled, "the request was cancelled", {}};
+    else if (slow)
+      request->grammar = grammars_->start(form, spacing);
     else
-      request->grammar =
-          grammars_->start(constraint_on_text(*request->request.constraint, request->form));
+      request->grammar = grammars_->try_start(form, spacing);
+    if (!request->grammar)
+      return slow_grammar_worker_->post(request->client, request->handle,
+                                        [this, request] { prepare_grammar(request, true); });
   } catch (const std::exception& e) {
     request->grammar = fault("the form of the answer could not be prepared", e);
   }
@@ -38,8 +45,8 @@ void ServingEngine::prepare_grammar(const std::shared_ptr<ActiveRequest>& reques
 // Its prompt is on its way, and with it the request: an error waits for that.
 void ServingEngine::begin_grammar(const std::shared_ptr<ActiveRequest>& request) {
   try {
-    grammar_workers_->post(request->request.client, request->handle,
-                           [this, request] { prepare_grammar(request); });
+    grammar_workers_->post(request->client, request->handle,
+                           [this, request] { prepare_grammar(request, false); });
   } catch (const std::exception& e) {
     request->grammar = fault("the form of the answer could not be prepared", e);
     prepared(request);

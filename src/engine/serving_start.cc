@@ -141,6 +141,7 @@ Result<std::unique_ptr<LocalEngine>> ServingEngine::start(
   VALORA_CHECK(engine->set_up(std::move(policy)));
   engine->prompt_workers_ = std::make_unique<PromptWorkers>(
       *engine->frontend_, std::max(1, options.media_workers), options.fetch.allow_http);
+  engine->slow_grammar_worker_ = std::make_unique<FairPool>(1, 1);
   engine->grammar_workers_ = std::make_unique<FairPool>(2, 1);
   engine->adapter_workers_ = std::make_unique<WorkerPool>(1);
   engine->thread_ = std::thread([raw = engine.get()] { raw->run(); });
@@ -228,9 +229,11 @@ Status ServingEngine::make_core(std::unique_ptr<scheduler::Policy> policy) {
   VALORA_TRY(frontend, Frontend::open(settled, *loaded_.family, spec));
   frontend_ = std::move(frontend);
   grammars_ = std::make_unique<AnswerGrammars>(frontend_->tokenizer(),
-                                               frontend_->generation().eos_token_ids, spec.vocab);
+                                               frontend_->generation().eos_token_ids, spec.vocab,
+                                               options_.form_limits);
   auto runner = std::make_unique<Runner>(*loaded_.model, tiers_->kv_arena(), loaded_.dtype, device_,
-                                         options_.visual_cache_bytes, std::move(switcher), clock_);
+                                         options_.visual_cache_bytes, std::move(switcher),
+                                         options_.form_limits, clock_);
   auto mover = std::make_unique<memory::ThreadMover>(
       memory::ThreadMover::Options{1, options_.memory.swap_bandwidth},
       [this](const memory::Move& move) { return tiers_->copy(move); }, [this] { copied(); },

@@ -15,12 +15,6 @@ thread_local Budget* budget = nullptr;
 // How many allocations pass between two looks at the clock, which takes some 200 ns.
 constexpr uint32_t kCallsPerLook = 256;
 
-double cpu_time() {
-  timespec now{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
-}
-
 void* allocate(size_t size) {
   void* memory = std::malloc(size == 0 ? 1 : size);
   if (memory == nullptr) throw std::bad_alloc();
@@ -49,7 +43,13 @@ void release(void* memory) noexcept {
 
 }  // namespace
 
-Budget::Budget(BudgetLimits limits) : limits_(limits), started_(cpu_time()) { budget = this; }
+double thread_seconds() {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+Budget::Budget(BudgetLimits limits) : limits_(limits), started_(thread_seconds()) { budget = this; }
 
 Budget::~Budget() { budget = nullptr; }
 
@@ -64,7 +64,7 @@ void Budget::charge(int64_t bytes) {
     return;
   }
   if (used_ + bytes > limits_.bytes) throw BudgetExceeded(false);
-  if (look && cpu_time() - started_ > limits_.cpu_seconds) {
+  if (look && thread_seconds() - started_ > limits_.cpu_seconds) {
     --calls_;  // the next allocation looks again, should this exception be caught on its way
     throw BudgetExceeded(true);
   }

@@ -9,6 +9,9 @@
 
 namespace valora::grammar {
 
+// CPU time of this thread.
+double thread_seconds();
+
 struct BudgetLimits {
   int64_t bytes = 0;
   double cpu_seconds = 0;

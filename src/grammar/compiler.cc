@@ -24,22 +24,19 @@ xgrammar::Grammar from_choices(const std::vector<std::string>& choices) {
   return xgrammar::Grammar::FromEBNF(text);
 }
 
-// With more freedom, small models write white space until their last token.
-constexpr JsonSpacing kSpacing = JsonSpacing::kPrinted;
-
-xgrammar::Grammar from_schema(const std::string& schema, bool strict) {
+xgrammar::Grammar from_schema(const std::string& schema, bool strict, JsonSpacing spacing) {
   return xgrammar::Grammar::FromJSONSchema(schema, /*any_whitespace=*/true, std::nullopt,
-                                           std::nullopt, strict, whitespace_of(kSpacing));
+                                           std::nullopt, strict, whitespace_of(spacing));
 }
 
 struct Builder {
   const xgrammar::TokenizerInfo& tokens;
 
-  xgrammar::Grammar operator()(const JsonObjectSpec&) const {
-    return from_schema(R"({"type": "object"})", false);
+  xgrammar::Grammar operator()(const JsonObjectSpec& spec) const {
+    return from_schema(R"({"type": "object"})", false, spec.spacing);
   }
   xgrammar::Grammar operator()(const JsonSchemaSpec& spec) const {
-    return from_schema(spec.schema, spec.strict);
+    return from_schema(spec.schema, spec.strict, spec.spacing);
   }
   xgrammar::Grammar operator()(const RegexSpec& spec) const {
     return xgrammar::Grammar::FromRegex(spec.pattern);
@@ -136,14 +133,25 @@ CompiledGrammar::CompiledGrammar(std::unique_ptr<const Parts> parts) : parts_(st
 CompiledGrammar::~CompiledGrammar() = default;
 size_t CompiledGrammar::bytes() const { return parts_->grammar.MemorySizeBytes(); }
 
+// Compilations of one after the other.
+struct Lane {
+  Lane(const xgrammar::TokenizerInfo& tokens, BudgetLimits limits_)
+      : limits(limits_), compiler(tokens, /*max_threads=*/1, /*cache_enabled=*/false) {}
+
+  const BudgetLimits limits;
+  std::mutex mutex;
+  xgrammar::GrammarCompiler compiler;  // under `mutex`
+};
+
 struct GrammarCompiler::State {
-  State(Vocabulary vocabulary, const CompilerOptions& options_)
-      : options(options_),
-        table(table_of(std::move(vocabulary))),
+  State(Vocabulary vocabulary, const CompilerOptions& options)
+      : table(table_of(std::move(vocabulary))),
         tokens(table->bytes, xgrammar::VocabType::RAW, table->size, std::vector<int32_t>{}),
-        compiler(tokens, /*max_threads=*/1, /*cache_enabled=*/false),
-        made(options_.cache_bytes),
-        refused(options_.refusals) {}
+        slow(tokens, options.limits),
+        quick(tokens, {options.limits.bytes, options.quick_seconds}),
+        made(options.cache_bytes),
+        refused(options.refusals),
+        long_ones(options.refusals) {}
 
   // What became of the same description before.
   std::optional<Result<Shared>> find(const Digest& key) {
@@ -166,18 +174,31 @@ struct GrammarCompiler::State {
     }
   }
 
-  Result<Shared> build(const GrammarSpec& spec) {
+  // Whether it took more than the quick time before.
+  bool is_long(const Digest& key) {
+    const std::lock_guard lock(mutex);
+    return long_ones.find(key) != nullptr;
+  }
+
+  void note_long(const Digest& key) {
+    const std::lock_guard lock(mutex);
+    long_ones.insert(key, true, 1);
+  }
+
+  // Under the lane's mutex.
+  Result<Shared> build(Lane& lane, const GrammarSpec& spec, Spent& spent) {
+    VALORA_CHECK(check(spec));
     std::unique_ptr<CompiledGrammar::Parts> parts;
     Status fits;
-    VALORA_CHECK(guarded(options.limits, name_of(spec), [&] {
-      const auto ready = rewritten(spec, kSpacing);
+    VALORA_CHECK(guarded(lane.limits, name_of(spec), spent, [&] {
+      const auto ready = rewritten(spec);
       if (!ready.ok()) {
         fits = ready.error();
         return;
       }
       const xgrammar::Grammar grammar = std::visit(Builder{tokens}, *ready);
       parts = std::make_unique<CompiledGrammar::Parts>(
-          CompiledGrammar::Parts{compiler.CompileGrammar(grammar), table});
+          CompiledGrammar::Parts{lane.compiler.CompileGrammar(grammar), table});
     }));
     if (!fits.ok()) return fits.error();
     const auto made = std::make_shared<const CompiledGrammar>(std::move(parts));
@@ -190,14 +211,13 @@ struct GrammarCompiler::State {
     return made;
   }
 
-  const CompilerOptions options;
   const std::shared_ptr<const TokenTable> table;
   xgrammar::TokenizerInfo tokens;
-  std::mutex compiling;
-  xgrammar::GrammarCompiler compiler;  // under `compiling`
-  mutable std::mutex mutex;            // of what follows
+  Lane slow, quick;
+  mutable std::mutex mutex;  // of what follows
   Cache<Shared> made;
   Cache<Error> refused;
+  Cache<bool> long_ones;
   Stats stats;
 };
 
@@ -208,10 +228,26 @@ GrammarCompiler::~GrammarCompiler() = default;
 Result<Shared> GrammarCompiler::compile(const GrammarSpec& spec) {
   const Digest key = digest_of(spec);
   if (auto known = state_->find(key)) return *std::move(known);
-  const std::lock_guard alone(state_->compiling);
+  const std::lock_guard alone(state_->slow.mutex);
   if (auto known = state_->find(key)) return *std::move(known);  // made while this call waited
-  const Status fits = check(spec);
-  auto made = fits.ok() ? state_->build(spec) : Result<Shared>(fits.error());
+  Spent spent;
+  auto made = state_->build(state_->slow, spec, spent);
+  state_->keep(key, made);
+  return made;
+}
+
+std::optional<Result<Shared>> GrammarCompiler::try_compile(const GrammarSpec& spec) {
+  const Digest key = digest_of(spec);
+  if (auto known = state_->find(key)) return known;
+  if (state_->is_long(key)) return {};
+  const std::lock_guard alone(state_->quick.mutex);
+  if (auto known = state_->find(key)) return known;
+  Spent spent;
+  auto made = state_->build(state_->quick, spec, spent);
+  if (spent.out_of_time) {
+    state_->note_long(key);
+    return {};
+  }
   state_->keep(key, made);
   return made;
 }

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -40,10 +41,11 @@ struct CompilerOptions {
   size_t refusals = 1024;  // how many errors are kept
   // Of one compilation.
   BudgetLimits limits{int64_t{512} << 20, 5};
+  double quick_seconds = 0.2;  // of CPU time, of one that nothing else should wait for
 };
 
-// Thread-safe. Compilations run one at a time; what is in the cache, grammars and errors, does not
-// wait for them.
+// Thread-safe. Compilations of compile() run one at a time, and those of try_compile() beside them
+// do, too; what is in the cache, grammars and errors, does not wait for them.
 class GrammarCompiler {
  public:
   explicit GrammarCompiler(Vocabulary vocabulary, CompilerOptions options = {});
@@ -54,6 +56,10 @@ class GrammarCompiler {
   // Those of check(); kInvalidArgument also if the description takes more than the limits, allows
   // no answer, only the empty one, or none of this vocabulary.
   Result<std::shared_ptr<const CompiledGrammar>> compile(const GrammarSpec& spec);
+
+  // The same, but nothing if it takes more than the quick time; the next call then says so at once.
+  std::optional<Result<std::shared_ptr<const CompiledGrammar>>> try_compile(
+      const GrammarSpec& spec);
 
   struct Stats {
     int64_t compiled = 0, refused = 0, hits = 0;

@@ -3,8 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <map>
-#include <random>
+#include <thread>
 
 #include "base/json.h"
 #include "grammar/testing/byte_vocabulary.h"
@@ -131,19 +132,62 @@ TEST_F(CompilerTest, RefusesWhatItCannotApply) {
   EXPECT_THAT(refusal(StructuralTagSpec{R"({"type": "structural_tag"})"}), HasSubstr("format"));
 }
 
-TEST_F(CompilerTest, ABudgetOfTimeAndMemoryEndsACompilation) {
+// Takes more time and memory than a compiler gives it.
+JsonSchemaSpec endless() {
   Json properties = Json::object();
   for (int i = 0; i < 300; ++i) properties["p" + std::to_string(i)] = {{"type", "integer"}};
-  const JsonSchemaSpec spec{Json{{"type", "object"},
-                                 {"properties", properties},
-                                 {"minProperties", 150},
-                                 {"maxProperties", 160}}
-                                .dump()};
+  return {Json{{"type", "object"},
+               {"properties", properties},
+               {"minProperties", 150},
+               {"maxProperties", 160}}
+              .dump()};
+}
+
+TEST_F(CompilerTest, ABudgetOfTimeAndMemoryEndsACompilation) {
+  const JsonSchemaSpec spec = endless();
   GrammarCompiler short_of_time(byte_vocabulary(), {.limits = {int64_t{1} << 30, 0.2}});
   EXPECT_THAT(short_of_time.compile(spec).error().message, HasSubstr("more than 0.2 seconds"));
   GrammarCompiler short_of_memory(byte_vocabulary(), {.limits = {1 << 20, 60}});
   EXPECT_THAT(short_of_memory.compile(spec).error().message, HasSubstr("more than 1 MiB"));
   EXPECT_TRUE(short_of_memory.compile(RegexSpec{"a"}).ok());
+}
+
+TEST_F(CompilerTest, WhatIsQuickIsNotTriedTwice) {
+  const auto quick = compiler_.try_compile(RegexSpec{"a+"});
+  ASSERT_TRUE(quick && quick->ok());
+  EXPECT_EQ(compiler_.compile(RegexSpec{"a+"})->get(), (*quick)->get());
+  const auto refused = compiler_.try_compile(RegexSpec{"(a"});
+  ASSERT_TRUE(refused);
+  EXPECT_EQ(refused->error().code, ErrorCode::kInvalidArgument);
+  EXPECT_EQ(compiler_.stats().hits, 1);
+}
+
+TEST_F(CompilerTest, WhatIsSlowIsLeftToThoseWhoWait) {
+  GrammarCompiler compiler(byte_vocabulary(),
+                           {.limits = {int64_t{1} << 30, 0.5}, .quick_seconds = 0.05});
+  EXPECT_FALSE(compiler.try_compile(endless()));
+  EXPECT_FALSE(compiler.try_compile(endless()));
+  EXPECT_EQ(compiler.stats().refused, 0) << "it may still be compiled";
+  EXPECT_THAT(compiler.compile(endless()).error().message, HasSubstr("more than 0.5 seconds"));
+  const auto known = compiler.try_compile(endless());
+  ASSERT_TRUE(known);
+  EXPECT_THAT(known->error().message, HasSubstr("more than 0.5 seconds"));
+}
+
+TEST_F(CompilerTest, AQuickOneDoesNotWaitForASlowOne) {
+  GrammarCompiler compiler(byte_vocabulary(), {.limits = {int64_t{4} << 30, 2}});
+  std::atomic<bool> begun = false, over = false;
+  std::thread slow([&] {
+    begun = true;
+    EXPECT_FALSE(compiler.compile(endless()).ok());
+    over = true;
+  });
+  while (!begun) std::this_thread::yield();
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));  // until it has its lane
+  const auto quick = compiler.try_compile(RegexSpec{"[a-z]{3}"});
+  EXPECT_FALSE(over);
+  EXPECT_TRUE(quick && quick->ok());
+  slow.join();
 }
 
 TEST_F(CompilerTest, FormatsOfStringsWriteJson) {

@@ -39,12 +39,14 @@ Error too_large(const std::string& what, const BudgetExceeded& over, const Budge
       fmt::format("{} is too complex: it takes more than {} MiB", what, limits.bytes >> 20));
 }
 
-Status run(BudgetLimits limits, const std::string& what, const std::function<void()>& body) {
+Status run(BudgetLimits limits, const std::string& what, Spent& spent,
+           const std::function<void()>& body) {
   try {
     const Budget budget(limits);
     body();
     return {};
   } catch (const BudgetExceeded& over) {
+    spent.out_of_time = over.what() == std::string_view("time");
     return too_large(what, over, limits);
   } catch (const std::bad_alloc&) {
     return out_of_memory();
@@ -57,9 +59,14 @@ Status run(BudgetLimits limits, const std::string& what, const std::function<voi
 
 }  // namespace
 
-Status guarded(BudgetLimits limits, const std::string& what, const std::function<void()>& body) {
+Status guarded(BudgetLimits limits, const std::string& what, Spent& spent,
+               const std::function<void()>& body) {
   Watch watch;
-  VALORA_CHECK(run(limits, what, body));
+  spent.out_of_time = false;
+  const double begin = thread_seconds();
+  const Status done = run(limits, what, spent, body);
+  spent.seconds += thread_seconds() - begin;
+  VALORA_CHECK(done);
   if (watch.first)
     return invalid(fmt::format("{} cannot be applied in full: {}", what, clean(*watch.first)));
   return {};

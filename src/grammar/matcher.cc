@@ -40,6 +40,7 @@ struct GrammarMatcher::State {
   bool may_end = false;
   bool can_go_on = false;  // known once the mask is filled
   bool after_ed = false;   // the answer ends with the byte 0xED
+  Spent spent;
 };
 
 GrammarMatcher::GrammarMatcher(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -57,10 +58,12 @@ GrammarMatcher::~GrammarMatcher() = default;
 
 Result<GrammarMatcher> GrammarMatcher::start(std::shared_ptr<const CompiledGrammar> grammar) {
   std::unique_ptr<State> state;
-  VALORA_CHECK(guarded(kTokenLimits, "the grammar", [&] {
+  Spent spent;
+  VALORA_CHECK(guarded(kTokenLimits, "the grammar", spent, [&] {
     state = std::make_unique<State>(grammar, xgrammar::GrammarMatcher(grammar->parts().grammar));
     state->may_end = state->matcher.IsCompleted();
   }));
+  state->spent = spent;
   GrammarMatcher matcher(std::move(state));
   VALORA_CHECK(matcher.mask());
   return matcher;
@@ -72,12 +75,13 @@ Result<MaskView> GrammarMatcher::mask() {
   return MaskView(state_->mask);
 }
 
+double GrammarMatcher::cpu_seconds() const { return state_->spent.seconds; }
 bool GrammarMatcher::may_end() const { return state_->may_end; }
 bool GrammarMatcher::must_end() const { return state_->may_end && !state_->can_go_on; }
 
 Status GrammarMatcher::fill() {
   State& s = *state_;
-  VALORA_CHECK(guarded(kTokenLimits, "the grammar", [&] {
+  VALORA_CHECK(guarded(kTokenLimits, "the grammar", s.spent, [&] {
     int64_t size = 0;
     DLTensor view = view_of(s.mask, size);
     // Without a need for a mask, its words are not all written.
@@ -99,7 +103,7 @@ Status GrammarMatcher::accept(int32_t token) {
   VALORA_TRY(allowed, mask());
   bool taken = false;
   if (allows(allowed, token))
-    VALORA_CHECK(guarded(kTokenLimits, "the grammar", [&] {
+    VALORA_CHECK(guarded(kTokenLimits, "the grammar", s.spent, [&] {
       taken = s.matcher.AcceptToken(token);
       if (taken) s.may_end = s.matcher.IsCompleted();
     }));

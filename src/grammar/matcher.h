@@ -39,6 +39,9 @@ class GrammarMatcher {
   bool may_end() const;
   bool must_end() const;
 
+  // CPU time of the calls above and below so far, with those of what this is a copy of.
+  double cpu_seconds() const;
+
   // Takes a token that the mask allows. kInvalidArgument for any other. Where the answer may end,
   // the mask is filled at once, because must_end() depends on it, and may be an error as above.
   Status accept(int32_t token);

@@ -100,6 +100,26 @@ TEST(GrammarMatcher, ADeadEndIsAnError) {
   EXPECT_EQ(matcher.accept(1).error().code, ErrorCode::kUnprocessable);
 }
 
+TEST(GrammarMatcher, CountsItsTime) {
+  GrammarMatcher matcher = start(RegexSpec{"[a-z]+"});
+  const double begun = matcher.cpu_seconds();
+  EXPECT_GT(begun, 0);
+  const GrammarMatcher copy = matcher;
+  ASSERT_TRUE(matcher.accept('a').ok());
+  EXPECT_GT(matcher.cpu_seconds(), begun);
+  EXPECT_DOUBLE_EQ(copy.cpu_seconds(), begun);
+}
+
+// What follows can be read in ever more ways.
+TEST(GrammarMatcher, AnAmbiguousRecursionEndsWithAnError) {
+  GrammarMatcher matcher = start(EbnfSpec{"root ::= s\ns ::= s s s | s s | [a-z ]"});
+  Status taken;
+  for (int i = 0; taken.ok() && i < 5000; ++i) taken = matcher.accept('a' + i % 26);
+  ASSERT_FALSE(taken.ok());
+  EXPECT_EQ(taken.error().code, ErrorCode::kInvalidArgument);
+  EXPECT_NE(taken.error().message.find("too complex"), std::string::npos) << taken.error().message;
+}
+
 // An answer of random tokens.
 std::string walk(GrammarMatcher matcher, std::mt19937& random) {
   std::string text;

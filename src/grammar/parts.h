@@ -28,9 +28,16 @@ struct CompiledGrammar::Parts {
   std::shared_ptr<const TokenTable> tokens;
 };
 
+// What guarded calls took.
+struct Spent {
+  double seconds = 0;        // CPU time, of all of them
+  bool out_of_time = false;  // whether the last one ended for it
+};
+
 // Runs calls of xgrammar on this thread under a budget. Its exceptions become errors:
 // kInvalidArgument for what it refuses, and for what it would apply only in part, which it merely
 // logs.
-Status guarded(BudgetLimits limits, const std::string& what, const std::function<void()>& body);
+Status guarded(BudgetLimits limits, const std::string& what, Spent& spent,
+               const std::function<void()>& body);
 
 }  // namespace valora::grammar

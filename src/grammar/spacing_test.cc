@@ -13,7 +13,7 @@ bool has(const std::string& text, const char* schema = kNested) {
   return matches(start(JsonSchemaSpec{schema}), text);
 }
 
-TEST(JsonSpacing, PrintedTakesWhatPrintersWrite) {
+TEST(JsonSpacing, BoundedTakesWhatPrintersWrite) {
   for (const char* text :
        {R"({"a":[1,2],"b":{"c":"x"}})", R"({"a": [1, 2], "b": {"c": "x"}})",
         R"({ "a": [ 1, 2 ], "b": { "c": "x" } })", R"({"a" : [], "b" : {}})",
@@ -24,7 +24,7 @@ TEST(JsonSpacing, PrintedTakesWhatPrintersWrite) {
   }
 }
 
-TEST(JsonSpacing, PrintedBoundsWhatSmallModelsWrite) {
+TEST(JsonSpacing, BoundedEndsWhatSmallModelsWrite) {
   for (const char* text :
        {"{\n\n\"a\": [],\"b\":{}}", "{\"a\"\n: [],\"b\":{}}", "{\"a\": [] ,\"b\":{}}",
         "{\"a\": []\n,\"b\":{}}", "{\"a\":\n[],\"b\":{}}", "{\"a\":  [],\"b\":{}}",
@@ -58,6 +58,49 @@ TEST(JsonSpacing, CountsOfATagAreBounded) {
   for (const char* most : {"0", "-1", "1.5", "10001", "1000001", "\"2\""})
     EXPECT_FALSE(check(tag(std::string(R"(, "max_whitespace_cnt": )") + most)).ok()) << most;
   EXPECT_TRUE(check(tag(R"(, "max_whitespace_cnt": null)")).ok());
+}
+
+TEST(JsonSpacing, CompactIsOneLineAsOfVllm) {
+  const auto compact = [](const std::string& text) {
+    return matches(start(JsonSchemaSpec{kNested, true, JsonSpacing::kCompact}), text);
+  };
+  EXPECT_TRUE(compact(R"({"a": [1, 2], "b": {"c": "x"}})"));
+  EXPECT_TRUE(compact(R"({"a": [], "b": {}})"));
+  for (const char* text :
+       {R"({"a":[1,2],"b":{"c":"x"}})", R"({"a": [1,2], "b": {}})", R"({"a": [ 1], "b": {}})",
+        R"({ "a": [], "b": {}})", R"({"a" : [], "b": {}})", R"({"a": [] , "b": {}})",
+        R"({"a":  [], "b": {}})", "{\n\"a\": [], \"b\": {}}", R"({"a": [], "b": {} })",
+        R"({"a": [], "b": { }})"}) {
+    EXPECT_FALSE(compact(text)) << text;
+  }
+  const JsonObjectSpec any{JsonSpacing::kCompact};
+  EXPECT_TRUE(matches(start(any), R"({"a": {"b": [1, null]}, "c": "x"})"));
+  EXPECT_FALSE(matches(start(any), "{\"a\":\n1}"));
+}
+
+TEST(JsonSpacing, FreeIsAny) {
+  const std::string much = std::string(200, '\n') + std::string(300, ' ') + "\t\r";
+  const std::string text = "{" + much + "\"a\"" + much + ":" + much + "[1" + much + "," + much +
+                           "2]" + much + ",\"b\":{" + much + "}}";
+  EXPECT_TRUE(matches(start(JsonSchemaSpec{kNested, true, JsonSpacing::kFree}), text));
+  EXPECT_FALSE(has(text));
+  EXPECT_TRUE(matches(start(JsonObjectSpec{JsonSpacing::kFree}), text));
+}
+
+TEST(JsonSpacing, OfATag) {
+  const auto spaced = [](JsonSpacing spacing, const std::string& fields) {
+    StructuralTagSpec spec = tag(fields);
+    spec.spacing = spacing;
+    return start(spec);
+  };
+  const std::string much = "[" + std::string(100, '\n') + "null]";
+  EXPECT_TRUE(matches(spaced(JsonSpacing::kFree, ""), much));
+  EXPECT_FALSE(matches(spaced(JsonSpacing::kFree, R"(, "max_whitespace_cnt": 2)"), much))
+      << "as the tag says";
+  for (const char* fields : {"", R"(, "max_whitespace_cnt": 2)"}) {
+    EXPECT_TRUE(matches(spaced(JsonSpacing::kCompact, fields), "[null, null]"));
+    EXPECT_FALSE(matches(spaced(JsonSpacing::kCompact, fields), "[ null]")) << fields;
+  }
 }
 
 bool is_number(const std::string& schema, const std::string& text) {

@@ -80,15 +80,19 @@ Status check(const GrammarSpec& spec) { return std::visit(Checker{}, spec); }
 Digest digest_of(const GrammarSpec& spec) {
   DigestBuilder digest;
   digest.add(static_cast<uint32_t>(spec.index()));
+  if (const auto* any = std::get_if<JsonObjectSpec>(&spec))
+    digest.add(static_cast<uint8_t>(any->spacing));
   if (const auto* schema = std::get_if<JsonSchemaSpec>(&spec))
-    digest.add(std::string_view(schema->schema)).add(static_cast<uint8_t>(schema->strict));
+    digest.add(std::string_view(schema->schema))
+        .add(static_cast<uint8_t>(schema->strict))
+        .add(static_cast<uint8_t>(schema->spacing));
   if (const auto* regex = std::get_if<RegexSpec>(&spec))
     digest.add(std::string_view(regex->pattern));
   if (const auto* choice = std::get_if<ChoiceSpec>(&spec))
     for (const std::string& text : choice->choices) digest.add(std::string_view(text));
   if (const auto* ebnf = std::get_if<EbnfSpec>(&spec)) digest.add(std::string_view(ebnf->text));
   if (const auto* tag = std::get_if<StructuralTagSpec>(&spec))
-    digest.add(std::string_view(tag->json));
+    digest.add(std::string_view(tag->json)).add(static_cast<uint8_t>(tag->spacing));
   return digest.finish();
 }
 

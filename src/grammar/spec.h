@@ -6,15 +6,19 @@
 #include <vector>
 
 #include "base/digest.h"
+#include "base/json_spacing.h"
 #include "base/result.h"
 
 namespace valora::grammar {
 
-struct JsonObjectSpec {};  // any JSON object
+struct JsonObjectSpec {  // any JSON object
+  JsonSpacing spacing = JsonSpacing::kBounded;
+};
 struct JsonSchemaSpec {
   std::string schema;  // JSON
   // Objects have no properties, and arrays no items, that the schema does not mention.
   bool strict = true;
+  JsonSpacing spacing = JsonSpacing::kBounded;
 };
 struct RegexSpec {
   std::string pattern;  // matches the whole answer
@@ -27,6 +31,8 @@ struct EbnfSpec {
 };
 struct StructuralTagSpec {
   std::string json;
+  // Of its JSON schemas that have no "max_whitespace_cnt"; kCompact: of all.
+  JsonSpacing spacing = JsonSpacing::kBounded;
 };
 
 using GrammarSpec = std::variant<JsonObjectSpec, JsonSchemaSpec, RegexSpec, ChoiceSpec, EbnfSpec,

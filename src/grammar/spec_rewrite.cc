@@ -23,8 +23,9 @@ Status rewrite_schemas_in(OrderedJson& tag, JsonSpacing spacing) {
     VALORA_TRY(text, rewritten_schema(schema->dump(), /*strict=*/true));
     *schema = OrderedJson::parse(text);
     const bool given = !tag.value("max_whitespace_cnt", OrderedJson()).is_null();
-    if (is_json(tag) && (!given || spacing == JsonSpacing::kCompact))
-      tag["max_whitespace_cnt"] = whitespace_of(spacing);
+    const auto most = whitespace_of(spacing);
+    if (is_json(tag) && most && (!given || spacing == JsonSpacing::kCompact))
+      tag["max_whitespace_cnt"] = *most;
     return {};
   }
   for (OrderedJson& part : tag) VALORA_CHECK(rewrite_schemas_in(part, spacing));
@@ -32,27 +33,23 @@ Status rewrite_schemas_in(OrderedJson& tag, JsonSpacing spacing) {
 }
 
 struct Rewriter {
-  JsonSpacing spacing;
-
   template <typename Other>
   Result<GrammarSpec> operator()(const Other& spec) const {
     return GrammarSpec(spec);
   }
   Result<GrammarSpec> operator()(const JsonSchemaSpec& spec) const {
     VALORA_TRY(text, rewritten_schema(spec.schema, spec.strict));
-    return GrammarSpec(JsonSchemaSpec{std::move(text), spec.strict});
+    return GrammarSpec(JsonSchemaSpec{std::move(text), spec.strict, spec.spacing});
   }
   Result<GrammarSpec> operator()(const StructuralTagSpec& spec) const {
     OrderedJson tag = OrderedJson::parse(spec.json);
-    VALORA_CHECK(rewrite_schemas_in(tag, spacing));
-    return GrammarSpec(StructuralTagSpec{tag.dump()});
+    VALORA_CHECK(rewrite_schemas_in(tag, spec.spacing));
+    return GrammarSpec(StructuralTagSpec{tag.dump(), spec.spacing});
   }
 };
 
 }  // namespace
 
-Result<GrammarSpec> rewritten(const GrammarSpec& spec, JsonSpacing spacing) {
-  return std::visit(Rewriter{spacing}, spec);
-}
+Result<GrammarSpec> rewritten(const GrammarSpec& spec) { return std::visit(Rewriter{}, spec); }
 
 }  // namespace valora::grammar

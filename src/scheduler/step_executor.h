@@ -17,6 +17,7 @@ struct StepOutput {
   SampledToken token;          // from the language-model head
   std::vector<float> values;   // instead: one logit per label of a task head, or an embedding
   std::optional<Error> error;  // set if this request failed; the others are valid
+  bool waits = false;          // no result yet: a later step runs its last token again
 };
 
 // Called only by the thread of the step loop. prepare() and run() may throw std::bad_alloc: then

@@ -1,5 +1,6 @@
 #include "scheduler/step_loop.h"
 
+#include <algorithm>
 #include <memory>
 #include <new>
 #include <utility>
@@ -8,6 +9,23 @@
 #include "memory/pool.h"
 
 namespace valora::scheduler {
+namespace {
+
+bool any_waits(const Result<std::vector<StepOutput>>& outputs) {
+  return outputs.ok() && std::ranges::any_of(*outputs, &StepOutput::waits);
+}
+
+// The last tokens of those that wait do not count as computed.
+void take_back(StepPlan& plan, const std::vector<StepOutput>& outputs) {
+  auto output = outputs.begin();
+  for (StepItem& item : plan.items) {
+    if (!item.yields) continue;
+    if (output->waits) --item.tokens;
+    ++output;
+  }
+}
+
+}  // namespace
 
 // A plan, and when which part of the step began.
 struct StepLoop::Begun {
@@ -71,7 +89,7 @@ StepReport StepLoop::step() {
     return {};
   }
   given_up_ = false;
-  const StepPlan& plan = step.plan;
+  StepPlan& plan = step.plan;
   if (step.planned == 0) return {.waits_for_copies = plan.waits_for_copies};
   const TimePoint run_begin = clock_.now();
   auto outputs = run(plan);
@@ -79,16 +97,17 @@ StepReport StepLoop::step() {
   const bool whole = outputs.ok() && plan.items.size() == step.planned;
   const Duration preparing = run_begin - step.prepare_begin;
   if (whole) scheduler_.charge(plan, run_end - begin - preparing);
+  const bool usual = whole && !any_waits(outputs);  // no measure of what such steps take
 
   complete(plan, outputs);
   const TimePoint end = clock_.now();
   const Duration cost = end - begin - preparing;
-  if (whole) scheduler_.note_step(plan, cost);
+  if (usual) scheduler_.note_step(plan, cost);
   return {.tokens = plan.total_tokens,
           .sequences = static_cast<int>(plan.items.size()),
           .seconds = seconds(end - begin),
           .overhead_seconds = seconds((end - begin) - (run_end - step.prepare_begin)),
-          .cost_seconds = whole ? seconds(cost) : 0,
+          .cost_seconds = usual ? seconds(cost) : 0,
           .shape = plan.shape};
 }
 
@@ -107,16 +126,17 @@ void StepLoop::fail(Request& request, const Error& error) {
   if (request.state != RequestState::kFinished) listener_.on_failed(request, error);
 }
 
-void StepLoop::complete(const StepPlan& plan, Result<std::vector<StepOutput>>& outputs) {
+void StepLoop::complete(StepPlan& plan, Result<std::vector<StepOutput>>& outputs) {
   if (!plan.items.empty()) ++done_;
   if (!outputs.ok()) {
     for (const StepItem& item : plan.items) fail(*item.request, outputs.error());
     return;
   }
+  take_back(plan, *outputs);
   scheduler_.complete(plan);
   for (StepOutput& output : *outputs) {
     Request& request = *output.request;
-    if (request.state == RequestState::kFinished) continue;  // an earlier output finished it
+    if (output.waits || request.state == RequestState::kFinished) continue;  // finished: by another
     if (output.error)
       fail(request, *output.error);
     else

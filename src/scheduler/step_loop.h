@@ -30,7 +30,7 @@ struct StepReport {
   double seconds = 0;
   double overhead_seconds = 0;  // time outside the executor
   // What the step cost its requests: all of it but StepExecutor::prepare(). 0 if it did not run the
-  // whole plan.
+  // whole plan, or a request waits for its result.
   double cost_seconds = 0;
   StepShape shape;
 };
@@ -56,7 +56,7 @@ class StepLoop {
   Result<std::vector<StepOutput>> run(const StepPlan& plan);
   void drop_failed(StepPlan& plan, const std::vector<FailedRequest>& failed);
   void fail(Request& request, const Error& error);
-  void complete(const StepPlan& plan, Result<std::vector<StepOutput>>& outputs);
+  void complete(StepPlan& plan, Result<std::vector<StepOutput>>& outputs);
 
   Scheduler& scheduler_;
   StepExecutor& executor_;

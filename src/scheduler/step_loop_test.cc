@@ -6,6 +6,7 @@
 #include "memory/simulated_mover.h"
 
 #include <functional>
+#include <set>
 
 namespace valora::scheduler {
 namespace {
@@ -29,13 +30,17 @@ class ScriptedExecutor final : public StepExecutor {
     if (step_error) return *std::exchange(step_error, {});
     std::vector<StepOutput> outputs;
     for (const StepItem& item : plan.items)
-      if (item.yields) outputs.push_back({item.request, {7}, {}, output_error});
+      if (item.yields) {
+        outputs.push_back({item.request, {7}, {}, output_error});
+        outputs.back().waits = waiting.contains(item.request);
+      }
     return outputs;
   }
 
   std::vector<FailedRequest> failing;
   bool encoded = true;  // the images of all requests
   std::optional<Error> step_error, output_error;
+  std::set<const Request*> waiting;  // for their results
   int runs = 0;
 
  private:
@@ -181,6 +186,30 @@ TEST_F(StepLoopTest, RequestsThatFailTogetherAreToldOnce) {
   executor_.step_error = internal("the model failed");
   loop_.step();
   EXPECT_THAT(failed_, ElementsAre("the model failed"));
+}
+
+TEST_F(StepLoopTest, WhatWaitsForItsResultRunsItsLastTokenAgain) {
+  const auto slow = add(20), other = add(3);
+  executor_.waiting = {slow.get()};
+  StepReport report = loop_.step();
+  EXPECT_EQ(report.tokens, 23);
+  EXPECT_EQ(report.cost_seconds, 0) << "it is no measure of steps";
+  EXPECT_THAT(outputs_, ElementsAre(other->id));
+  EXPECT_EQ(slow->computed_tokens, 19);
+  EXPECT_EQ(slow->tokens.size(), 20);
+  report = loop_.step();
+  EXPECT_EQ(report.tokens, 2);
+  EXPECT_EQ(slow->computed_tokens, 19);
+  EXPECT_EQ(other->computed_tokens, 4);
+  EXPECT_EQ(scheduler_.check(), "");
+  executor_.waiting = {};
+  EXPECT_EQ(loop_.step().tokens, 2);
+  EXPECT_THAT(outputs_, ElementsAre(other->id, other->id, slow->id, other->id));
+  EXPECT_EQ(slow->computed_tokens, 20);
+  EXPECT_EQ(slow->tokens.size(), 21);
+  EXPECT_GT(loop_.step().cost_seconds, 0);
+  EXPECT_EQ(slow->computed_tokens, 21);
+  EXPECT_EQ(scheduler_.check(), "");
 }
 
 TEST_F(StepLoopTest, AnErrorOfOneOutputFailsThatRequest) {

@@ -9,29 +9,66 @@
 namespace valora {
 namespace {
 
-// With 150,000 tokens, a string of at least 300 characters takes 5 s.
-constexpr grammar::CompilerOptions kOptions{.limits = {int64_t{512} << 20, 10}};
+constexpr int64_t kCompilationBytes = int64_t{512} << 20;
 
-grammar::GrammarSpec spec_of(const AnswerConstraint& constraint, const std::string& text) {
+using Compiled = Result<std::shared_ptr<const grammar::CompiledGrammar>>;
+
+grammar::GrammarSpec spec_of(const AnswerConstraint& constraint, const std::string& text,
+                             JsonSpacing spacing) {
   using Kind = AnswerConstraint::Kind;
   switch (constraint.kind) {
-    case Kind::kJsonSchema: return grammar::JsonSchemaSpec{text, constraint.strict};
+    case Kind::kJsonSchema: return grammar::JsonSchemaSpec{text, constraint.strict, spacing};
     case Kind::kRegex: return grammar::RegexSpec{text};
     case Kind::kChoice: return grammar::ChoiceSpec{constraint.choices};
     case Kind::kEbnf: return grammar::EbnfSpec{text};
-    case Kind::kStructuralTag: return grammar::StructuralTagSpec{text};
-    case Kind::kJsonObject: return grammar::JsonObjectSpec{};
+    case Kind::kStructuralTag: return grammar::StructuralTagSpec{text, spacing};
+    case Kind::kJsonObject: return grammar::JsonObjectSpec{spacing};
     case Kind::kLabels:
     case Kind::kBoxes: break;  // constraint_on_text() has replaced them
   }
-  return grammar::JsonObjectSpec{};
+  return grammar::JsonObjectSpec{spacing};
+}
+
+// Compiles the constraint's text, or what stands in for it.
+template <typename Compile>
+auto compile_form(const AnswerConstraint& constraint, JsonSpacing spacing, Compile&& compile) {
+  std::optional<Compiled> compiled = compile(spec_of(constraint, constraint.text, spacing));
+  const bool refused =
+      compiled && !compiled->ok() && compiled->error().code == ErrorCode::kInvalidArgument;
+  if (refused && !constraint.fallback.empty())
+    compiled = compile(spec_of(constraint, constraint.fallback, spacing));
+  return compiled;
+}
+
+// The matcher of a form, with errors that name its field.
+template <typename Compile>
+std::optional<Result<grammar::GrammarMatcher>> start_form(const AnswerConstraint& constraint,
+                                                          JsonSpacing spacing, Compile&& compile) {
+  const auto named = [&](Error error) {
+    error.param = constraint.param;
+    return error;
+  };
+  try {
+    const auto compiled = compile_form(constraint, spacing, compile);
+    if (!compiled) return {};
+    if (!compiled->ok()) return named(compiled->error());
+    auto matcher = grammar::GrammarMatcher::start(**compiled);
+    if (!matcher.ok()) return named(matcher.error());
+    return matcher;
+  } catch (const std::exception& e) {
+    return named(fault("the form of the answer could not be prepared", e));
+  }
 }
 
 }  // namespace
 
 AnswerGrammars::AnswerGrammars(std::shared_ptr<const text::Tokenizer> tokenizer,
-                               std::vector<int32_t> eos, int64_t vocabulary)
-    : tokenizer_(std::move(tokenizer)), eos_(std::move(eos)), vocabulary_(vocabulary) {}
+                               std::vector<int32_t> eos, int64_t vocabulary,
+                               const FormLimits& limits)
+    : tokenizer_(std::move(tokenizer)),
+      eos_(std::move(eos)),
+      vocabulary_(vocabulary),
+      limits_(limits) {}
 
 grammar::GrammarCompiler& AnswerGrammars::compiler() {
   const std::lock_guard lock(mutex_);
@@ -43,27 +80,25 @@ grammar::GrammarCompiler& AnswerGrammars::compiler() {
     const bool text = !tokenizer_->is_special(id) && std::ranges::find(eos_, id) == eos_.end();
     vocabulary.bytes.push_back(text ? tokenizer_->token_bytes(id) : std::string());
   }
-  compiler_ = std::make_unique<grammar::GrammarCompiler>(std::move(vocabulary), kOptions);
+  compiler_ = std::make_unique<grammar::GrammarCompiler>(
+      std::move(vocabulary),
+      grammar::CompilerOptions{.limits = {kCompilationBytes, limits_.compilation},
+                               .quick_seconds = limits_.quick});
   return *compiler_;
 }
 
-Result<grammar::GrammarMatcher> AnswerGrammars::start(const AnswerConstraint& constraint) {
-  const auto named = [&](Error error) {
-    error.param = constraint.param;
-    return error;
-  };
-  try {
-    auto compiled = compiler().compile(spec_of(constraint, constraint.text));
-    if (!compiled.ok() && compiled.error().code == ErrorCode::kInvalidArgument &&
-        !constraint.fallback.empty())
-      compiled = compiler().compile(spec_of(constraint, constraint.fallback));
-    if (!compiled.ok()) return named(compiled.error());
-    auto matcher = grammar::GrammarMatcher::start(*compiled);
-    if (!matcher.ok()) return named(matcher.error());
-    return matcher;
-  } catch (const std::exception& e) {
-    return named(fault("the form of the answer could not be prepared", e));
-  }
+Result<grammar::GrammarMatcher> AnswerGrammars::start(const AnswerConstraint& constraint,
+                                                      JsonSpacing spacing) {
+  return *start_form(constraint, spacing, [this](const grammar::GrammarSpec& spec) {
+    return std::optional<Compiled>(compiler().compile(spec));
+  });
+}
+
+std::optional<Result<grammar::GrammarMatcher>> AnswerGrammars::try_start(
+    const AnswerConstraint& constraint, JsonSpacing spacing) {
+  return start_form(constraint, spacing, [this](const grammar::GrammarSpec& spec) {
+    return compiler().try_compile(spec);
+  });
 }
 
 }  // namespace valora

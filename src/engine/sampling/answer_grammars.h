@@ -4,9 +4,11 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "api/constraint.h"
+#include "api/options.h"
 #include "grammar/matcher.h"
 #include "text/tokenizer.h"
 
@@ -18,10 +20,13 @@ class AnswerGrammars {
   // eos: never part of an answer's text, though the tokenizer may not list them as special.
   // vocabulary: width of the logits.
   AnswerGrammars(std::shared_ptr<const text::Tokenizer> tokenizer, std::vector<int32_t> eos,
-                 int64_t vocabulary);
+                 int64_t vocabulary, const FormLimits& limits);
 
   // Errors name the constraint's field.
-  Result<grammar::GrammarMatcher> start(const AnswerConstraint& constraint);
+  Result<grammar::GrammarMatcher> start(const AnswerConstraint& constraint, JsonSpacing spacing);
+  // The same, but nothing if that takes more than the quick time.
+  std::optional<Result<grammar::GrammarMatcher>> try_start(const AnswerConstraint& constraint,
+                                                           JsonSpacing spacing);
 
  private:
   grammar::GrammarCompiler& compiler();
@@ -29,6 +34,7 @@ class AnswerGrammars {
   std::shared_ptr<const text::Tokenizer> tokenizer_;
   std::vector<int32_t> eos_;
   int64_t vocabulary_;
+  FormLimits limits_;
   std::mutex mutex_;
   std::unique_ptr<grammar::GrammarCompiler> compiler_;
 };

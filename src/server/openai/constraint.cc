@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "api/options.h"
 #include "base/strings.h"
 #include "server/openai/fields.h"
 
@@ -153,12 +154,14 @@ class ConstraintFields {
     if (!given.is_object()) return invalid("\"structured_outputs\" must be an object", field);
     for (const auto& [key, value] : given.items()) {
       const bool known = key == "json" || key == "regex" || key == "choice" || key == "grammar" ||
-                         key == "json_object" || key == "structural_tag";
+                         key == "json_object" || key == "structural_tag" ||
+                         key == "json_whitespace" || key == "disable_any_whitespace";
       if (!known && !unused(given, key))
-        return not_implemented(fmt::format("\"structured_outputs.{}\" is not supported by this "
-                                           "server",
-                                           shortened(key, 60)),
-                               field);
+        return not_implemented(
+            fmt::format("\"structured_outputs.{}\" is not supported by this server{}",
+                        shortened(key, 60),
+                        key == "whitespace_pattern" ? "; send \"json_whitespace\" instead" : ""),
+            field);
     }
     const Json& any = member(given, "json_object");
     if (!any.is_null() && !any.is_boolean())
@@ -177,6 +180,28 @@ class ConstraintFields {
 };
 
 }  // namespace
+
+Result<std::optional<JsonSpacing>> parse_json_whitespace(const Json& body) {
+  const char* const field = "structured_outputs";
+  const Json& given = member(body, field);
+  if (!given.is_object()) return std::optional<JsonSpacing>();  // parse_constraint() refuses others
+  const Json& name = member(given, "json_whitespace");
+  const Json& compact = member(given, "disable_any_whitespace");  // vLLM's
+  if (!compact.is_null() && !compact.is_boolean())
+    return invalid("\"structured_outputs.disable_any_whitespace\" must be a boolean", field);
+  const auto spacing = parse_json_spacing(name.is_string() ? name.get<std::string>() : "");
+  if (!name.is_null() && !spacing.ok())
+    return invalid(
+        "\"structured_outputs.json_whitespace\" must be \"bounded\", \"compact\" or \"free\"",
+        field);
+  if (name.is_null())
+    return compact == true ? std::optional(JsonSpacing::kCompact) : std::optional<JsonSpacing>();
+  if (compact == true && *spacing != JsonSpacing::kCompact)
+    return invalid(
+        "\"structured_outputs\" has \"json_whitespace\" and \"disable_any_whitespace\"; send one",
+        field);
+  return std::optional(*spacing);
+}
 
 Result<Found> parse_constraint(const Json& body, std::string_view text) {
   return ConstraintFields(body, text).read();

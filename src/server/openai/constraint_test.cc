@@ -83,6 +83,48 @@ TEST(ParseConstraint, ASchemaInOtherPlacesThanOpenAIs) {
             Kind::kJsonObject);
 }
 
+std::optional<JsonSpacing> whitespace_of(const std::string& body) {
+  const Json json = Json::parse(body);
+  EXPECT_TRUE(parse_constraint(json, body).ok()) << body;
+  const auto spacing = parse_json_whitespace(json);
+  EXPECT_TRUE(spacing.ok()) << body;
+  return spacing.ok() ? *spacing : std::nullopt;
+}
+
+TEST(ParseConstraint, WhiteSpaceOfJson) {
+  for (const char* body :
+       {"{}", R"({"structured_outputs": {"json": {}}})", R"({"structured_outputs": null})",
+        R"({"structured_outputs": {"disable_any_whitespace": false, "json_whitespace": null}})"})
+    EXPECT_EQ(whitespace_of(body), std::nullopt) << body;
+  EXPECT_EQ(
+      whitespace_of(R"({"structured_outputs": {"disable_any_whitespace": true, "json": {}}})"),
+      JsonSpacing::kCompact);
+  for (const auto& [name, spacing] : {std::pair{"bounded", JsonSpacing::kBounded},
+                                      {"compact", JsonSpacing::kCompact},
+                                      {"free", JsonSpacing::kFree}})
+    EXPECT_EQ(whitespace_of(R"({"response_format": {"type": "json_object"},
+                  "structured_outputs": {"json_whitespace": ")" +
+                            std::string(name) + "\"}}"),
+              spacing);
+  for (const char* fields : {R"("json_whitespace": "none")", R"("json_whitespace": true)",
+                             R"("disable_any_whitespace": "yes")",
+                             R"("json_whitespace": "free", "disable_any_whitespace": true)"}) {
+    const auto refused = parse_json_whitespace(
+        Json::parse(R"({"structured_outputs": {)" + std::string(fields) + "}}"));
+    ASSERT_FALSE(refused.ok()) << fields;
+    EXPECT_EQ(refused.error().code, ErrorCode::kInvalidArgument);
+    EXPECT_EQ(refused.error().param, "structured_outputs");
+  }
+}
+
+TEST(ParseConstraint, APatternOfWhiteSpaceIsRefusedByName) {
+  const auto refused =
+      constraint_of(R"({"structured_outputs": {"json": {}, "whitespace_pattern": "[ ]?"}})");
+  ASSERT_FALSE(refused.ok());
+  EXPECT_NE(refused.error().message.find("whitespace_pattern"), std::string::npos);
+  EXPECT_NE(refused.error().message.find("json_whitespace"), std::string::npos);
+}
+
 TEST(ParseConstraint, RefusesByField) {
   for (const auto& [body, param] :
        {std::pair{R"({"response_format": 3})", "response_format"},

@@ -116,6 +116,8 @@ Result<GenerationBody> parse_shared(const Json& body, std::string_view text) {
   VALORA_TRY(return_token_ids, flag(body, "return_token_ids", false));
   VALORA_TRY(constraint, parse_constraint(body, text));
   out.constraint = std::move(constraint);
+  VALORA_TRY(json_whitespace, parse_json_whitespace(body));
+  out.json_whitespace = json_whitespace;
   out.target = std::move(target);
   out.sharing = std::move(sharing);
   out.sampling = std::move(sampling);

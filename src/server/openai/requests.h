@@ -43,9 +43,10 @@ struct GenerationBody {
   std::vector<Prompt> prompts;  // one for chat
   SamplingParams sampling;
   std::optional<AnswerConstraint> constraint;
-  ToolRequest tools;             // of a chat
-  bool logprobs = false;         // include logprobs in the answer
-  bool prompt_logprobs = false;  // and those of the prompt
+  std::optional<JsonSpacing> json_whitespace;  // absent: the server's
+  ToolRequest tools;                           // of a chat
+  bool logprobs = false;                       // include logprobs in the answer
+  bool prompt_logprobs = false;                // and those of the prompt
   bool stream = false;
   bool include_usage = false;
   bool continuous_usage = false;

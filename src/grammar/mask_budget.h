@@ -1,0 +1,50 @@
+// How much CPU time the masks of answers take: of a step, so that other answers go on, and of a
+// request, so that it ends. In seconds; the callers measure (GrammarMatcher::cpu_seconds()).
+#pragma once
+
+#include <atomic>
+
+#include "base/result.h"
+
+namespace valora::grammar {
+
+// Of one request, whose answers share it. Thread-safe.
+class MaskAccount {
+ public:
+  // What the next choice may take. Of one that nothing is known about, more than most take, so
+  // that others go first.
+  static constexpr double kUnknown = 1e-3;
+
+  // A choice took this.
+  void charge(double seconds);
+  double spent() const { return spent_; }
+  double expected() const { return expected_; }
+  // kInvalidArgument if the choices so far took more than `limit`.
+  Status check(double limit) const;
+
+ private:
+  std::atomic<double> spent_ = 0, expected_ = kUnknown;
+};
+
+// Of one step. Thread-safe.
+class StepMasks {
+ public:
+  explicit StepMasks(double limit) : limit_(limit) {}
+
+  // Whether one more choice may be made in this step. The first one always may.
+  bool begin() { return begun_++ == 0 || spent_ < limit_; }
+  void charge(double seconds) { spent_ += seconds; }
+
+ private:
+  const double limit_;
+  std::atomic<int> begun_ = 0;
+  std::atomic<double> spent_ = 0;
+};
+
+// The place of an answer among those of a step, the lowest first: cheap ones, but none waits for
+// ever. waited: for how many steps it did.
+inline double turn_of(const MaskAccount& account, int waited) {
+  return account.expected() / (1 + waited);
+}
+
+}  // namespace valora::grammar

@@ -1,0 +1,59 @@
+#include "grammar/mask_budget.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace valora::grammar {
+namespace {
+
+TEST(MaskAccount, EndsOnlyARequestThatTookMore) {
+  MaskAccount account;
+  EXPECT_TRUE(account.check(0).ok());
+  account.charge(0.25);
+  account.charge(0.5);
+  EXPECT_DOUBLE_EQ(account.spent(), 0.75);
+  EXPECT_TRUE(account.check(0.75).ok());
+  const Status over = account.check(0.5);
+  EXPECT_EQ(over.error().code, ErrorCode::kInvalidArgument);
+  EXPECT_THAT(over.error().message, ::testing::HasSubstr("more than 0.5 seconds"));
+}
+
+TEST(MaskAccount, ExpectsWhatWasSlowToBeSlowAgain) {
+  MaskAccount account;
+  EXPECT_DOUBLE_EQ(account.expected(), MaskAccount::kUnknown);
+  account.charge(0.2);
+  EXPECT_DOUBLE_EQ(account.expected(), 0.2);
+  account.charge(1e-4);
+  EXPECT_GT(account.expected(), 0.1) << "one cheap token among slow ones";
+  for (int i = 0; i < 200; ++i) account.charge(1e-4);
+  EXPECT_DOUBLE_EQ(account.expected(), 1e-4);
+}
+
+TEST(StepMasks, TheFirstChoiceIsAlwaysMade) {
+  StepMasks none(0);
+  EXPECT_TRUE(none.begin());
+  EXPECT_FALSE(none.begin());
+  EXPECT_FALSE(none.begin());
+}
+
+TEST(StepMasks, LaterOnesWaitOnceTheTimeIsSpent) {
+  StepMasks step(0.1);
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_TRUE(step.begin()) << i;
+    step.charge(0.04);
+  }
+  EXPECT_FALSE(step.begin());
+}
+
+TEST(StepMasks, CheapAnswersGoFirstAndSlowOnesAreNotForgotten) {
+  MaskAccount cheap, slow, fresh;
+  for (int i = 0; i < 100; ++i) cheap.charge(1e-4);
+  slow.charge(0.05);
+  EXPECT_LT(turn_of(cheap, 0), turn_of(fresh, 0));
+  EXPECT_LT(turn_of(fresh, 0), turn_of(slow, 0));
+  EXPECT_LT(turn_of(cheap, 0), turn_of(slow, 100));
+  EXPECT_LT(turn_of(slow, 1000), turn_of(cheap, 0));
+}
+
+}  // namespace
+}  // namespace valora::grammar

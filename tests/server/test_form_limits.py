@@ -1,0 +1,138 @@
+"""Hostile forms of answers beside other requests, and the white space of JSON, through HTTP."""
+
+import concurrent.futures
+import json
+import re
+import threading
+import time
+
+import openai
+import pytest
+
+from programs import generate
+from serving import Server, chat_body
+
+# Each token can be read in ever more ways.
+AMBIGUOUS = "root ::= s\ns ::= s s s | s s | [a-z ]"
+SCHEMA = {"type": "object", "properties": {"a": {"type": "array", "items": {"enum": [1, 2]}, "minItems": 2, "maxItems": 2}}, "required": ["a"]}
+FORM = {"type": "json_schema", "json_schema": {"name": "answer", "schema": SCHEMA}}
+
+
+@pytest.fixture(scope="module")
+def served(folders):
+    server = Server({"model": folders["model"]})
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="module")
+def compact(folders):
+    server = Server({"model": folders["model"]}, "--structured-outputs-config", '{"disable_any_whitespace": true}')
+    yield server
+    server.stop()
+
+
+def wanting(served, text):
+    """The logit_bias of a model that writes these characters wherever it may."""
+    answers = [served.post("/tokenize", {"model": "tiny", "prompt": c, "add_special_tokens": False}) for c in text]
+    return {str(token): 100 for answer in answers for token in answer["tokens"]}
+
+
+def answer(served, **fields):
+    return served.chat("tiny", "Tell me.", temperature=0, max_tokens=120, ignore_eos=False, **fields)["choices"][0]["message"]["content"]
+
+
+def test_streams_go_on_beside_ambiguous_grammars(served):
+    """64 choices under a grammar whose every token takes longer than the one before."""
+    client = openai.OpenAI(base_url=f"{served.url}/v1", api_key="none", max_retries=0, timeout=120)
+    expected = served.chat("tiny", "Tell me things.", max_tokens=60)["choices"][0]["message"]["content"]
+    ended, gaps, wrong = threading.Event(), [], []
+
+    def stream():
+        while not ended.is_set():
+            text, last = "", None
+            for chunk in client.chat.completions.create(model="tiny", messages=[{"role": "user", "content": "Tell me things."}], stream=True,
+                                                        max_tokens=60, temperature=0, extra_body={"ignore_eos": True}):
+                text += chunk.choices[0].delta.content or ""
+                if last:
+                    gaps.append(time.monotonic() - last)
+                last = time.monotonic()
+            if text != expected:
+                wrong.append(text)
+
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        other = pool.submit(stream)
+        try:
+            body = chat_body("tiny", "Words.", n=64, max_tokens=400, temperature=1, ignore_eos=True, guided_grammar=AMBIGUOUS)
+            status, text = served.request("POST", "/v1/chat/completions", body, timeout=120)
+        finally:
+            ended.set()
+        other.result()
+    assert status == 400, text
+    error = json.loads(text)["error"]
+    assert "too complex" in error["message"] and error["param"] == "guided_grammar"
+    assert not wrong and len(gaps) > 20
+    assert max(gaps) < 3  # 0.1 s of CPU time and a token; the machine may be busy
+
+
+def test_a_stream_under_such_a_grammar_ends_with_an_error(served):
+    body = chat_body("tiny", "Words.", n=8, max_tokens=800, temperature=1, ignore_eos=True, stream=True, guided_grammar=AMBIGUOUS)
+    status, text = served.request("POST", "/v1/chat/completions", body, timeout=120)
+    assert status == 200
+    assert "too complex" in text
+
+
+def test_small_forms_do_not_wait_for_slow_ones(served):
+    def slow(i):
+        schema = {"type": "object", "title": str(i), "minProperties": 150, "maxProperties": 160,
+                  "properties": {f"p{i}": {"type": "integer"} for i in range(300)}}
+        body = chat_body("tiny", "x", guided_json=schema)
+        return served.request("POST", "/v1/chat/completions", body, headers={"Authorization": f"Bearer key-{i}"}, timeout=120)
+
+    with concurrent.futures.ThreadPoolExecutor(6) as pool:
+        others = [pool.submit(slow, i) for i in range(6)]
+        time.sleep(0.5)
+        start = time.monotonic()
+        assert answer(served, guided_choice=[f"a new form {start}"]).startswith("a new form")
+        taken = time.monotonic() - start
+        statuses = [other.result() for other in others]
+        whole = time.monotonic() - start
+    for status, text in statuses:
+        assert status == 400 and "too complex" in text
+    assert taken < 0.5 * whole
+
+
+@pytest.mark.parametrize("fields, newlines, expected", [
+    ({}, True, r'\{\n"a": ?\[\n1,\n1\n\]\n\}|\{\n"a" ?: ?\[\n1,\n1\n\]\n\}'),
+    ({"structured_outputs": {"disable_any_whitespace": True}}, True, r'\{"a": \[1, 1\]\}'),
+    ({"structured_outputs": {"json_whitespace": "compact"}}, True, r'\{"a": \[1, 1\]\}'),
+    ({"structured_outputs": {"json_whitespace": "free"}}, True, r"\{\n{20,}"),
+])
+def test_white_space_of_a_request(served, fields, newlines, expected):
+    text = answer(served, response_format=FORM, logit_bias=wanting(served, "\n1"), **fields)
+    assert re.match(expected, text), text
+
+
+def test_white_space_of_the_server(compact):
+    bias = wanting(compact, "\n1")
+    assert answer(compact, response_format=FORM, logit_bias=bias) == '{"a": [1, 1]}'
+    text = answer(compact, response_format=FORM, logit_bias=bias, structured_outputs={"json_whitespace": "bounded"})
+    assert text.startswith("{\n") and json.loads(text) == {"a": [1, 1]}
+
+
+@pytest.mark.parametrize("fields", [
+    {"structured_outputs": {"json_whitespace": "none"}}, {"structured_outputs": {"disable_any_whitespace": 1}},
+    {"structured_outputs": {"json": {}, "whitespace_pattern": "[ ]?"}}, {"guided_whitespace_pattern": "[ ]?"}], ids=str)
+def test_other_white_space_is_refused(served, fields):
+    status, text = served.request("POST", "/v1/chat/completions", chat_body("tiny", "Tell me.", **fields))
+    assert status == 400, text
+    error = json.loads(text)["error"]
+    assert error["param"] in fields and "whitespace" in error["message"]
+
+
+def test_generate_takes_white_space_too(folders, tmp_path):
+    file = tmp_path / "schema.json"
+    file.write_text(json.dumps(SCHEMA | {"additionalProperties": False}))
+    text = generate(folders["model"], "--prompt", "Tell me.", "--temperature", 1, "--max-tokens", 200, "--json-schema", file,
+                    "--json-whitespace", "compact")["text"]
+    assert re.fullmatch(r'\{"a": \[[12], [12]\]\}', text)
