@@ -96,3 +96,16 @@ class Gaps:
 def ambiguous_request(model):
     return {"model": model, "messages": [{"role": "user", "content": "words"}], "n": 64, "max_tokens": 24, "temperature": 1, "head": "",
             "structured_outputs": {"grammar": AMBIGUOUS}}
+
+
+def slow_form(seed):
+    """Each seed's is another one, so that no cache has it."""
+    schema = {"type": "object", "title": str(seed), "minProperties": 150, "maxProperties": 160,
+              "properties": {f"p{i}": {"type": "integer"} for i in range(300)}}
+    return {"model": "base", "messages": [{"role": "user", "content": "words"}], "head": "", "max_tokens": 4, "structured_outputs": {"json": schema}}
+
+
+def small_form(model, seed):
+    schema = {"type": "object", "properties": {"seed": {"const": seed}}, "required": ["seed"], "additionalProperties": False}
+    return {"model": model, "messages": [{"role": "user", "content": "words"}], "head": "", "max_tokens": 60,
+            "structured_outputs": {"json": schema}}
