@@ -21,7 +21,8 @@ class DecodeGraphs {
   static std::unique_ptr<DecodeGraphs> make(const models::Model& model, const ops::KvArena& arena);
 
   // What Model::forward gives for a batch whose tokens and positions are on the host. Absent if the
-  // step is not of one token per sequence, or its kind is too rare to be captured. The tensor is
+  // step is not of one token per sequence, its rotary frequencies follow the lengths of sequences,
+  // or its kind is too rare to be captured. The tensor is
   // valid until the next call. The device must have ended the step before.
   virtual std::optional<at::Tensor> forward(const models::Batch& batch) = 0;
 };

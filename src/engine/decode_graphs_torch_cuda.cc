@@ -43,7 +43,7 @@ class CudaDecodeGraphs final : public DecodeGraphs {
         pool_(at::cuda::graph_pool_handle()) {}
 
   std::optional<at::Tensor> forward(const models::Batch& batch) override {
-    if (failed_ || !batch.visual.empty()) return std::nullopt;
+    if (failed_ || !batch.visual.empty() || batch.rope_lengths.defined()) return std::nullopt;
     const auto bounds = ops::decode_bounds(batch.spans, batch.adaptation.lora);
     if (!bounds) return std::nullopt;
     Graph& graph = find(kind_of(*bounds, batch));

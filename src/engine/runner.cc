@@ -9,6 +9,7 @@
 #include "base/cores.h"
 #include "base/log.h"
 #include "engine/output/task_head.h"
+#include "engine/rope_lengths.h"
 #include "engine/segments.h"
 #include "ops/device_copy.h"
 #include "ops/parallel.h"
@@ -149,7 +150,7 @@ const models::MergedWeights* Runner::use_weights(const StepPlan& plan) {
   return switcher_->use(before && before->id == plan.merged ? before : nullptr);
 }
 
-// With tokens and positions on the host.
+// With tokens, positions and lengths on the host.
 models::Batch Runner::build_batch(const StepPlan& plan) {
   models::Batch batch;
   batch.kv = &arena_;
@@ -178,6 +179,7 @@ models::Batch Runner::build_batch(const StepPlan& plan) {
   std::vector<at::Tensor> rows;
   for (const auto& axis : positions) rows.push_back(at::tensor(axis, at::kLong));
   batch.positions = at::stack(rows);
+  batch.rope_lengths = rope_lengths(plan);
   return batch;
 }
 
@@ -186,6 +188,7 @@ at::Tensor Runner::hidden_states(models::Batch& batch) {
     if (const auto hidden = graphs_->forward(batch)) return *hidden;
   batch.tokens = batch.tokens.to(device_);
   batch.positions = batch.positions.to(device_);
+  if (batch.rope_lengths.defined()) batch.rope_lengths = batch.rope_lengths.to(device_);
   return model_.forward(batch);
 }
 

@@ -6,7 +6,8 @@ namespace valora::memory {
 namespace {
 
 Digest block_key(const Digest& parent, std::span<const int32_t> block, int begin,
-                 std::span<const MediaSpan> media) {
+                 const KvIdentity& identity) {
+  const std::vector<MediaSpan>& media = identity.media;
   const int end = begin + kBlockTokens;
   DigestBuilder builder;
   builder.add(parent).add(block);
@@ -14,6 +15,10 @@ Digest block_key(const Digest& parent, std::span<const int32_t> block, int begin
       media, [&](const MediaSpan& span) { return span.token_begin + span.tokens <= begin; });
   for (auto span = first; span != media.end() && span->token_begin < end; ++span) {
     builder.add(span->digest).add(begin - span->token_begin).add(span->tokens);
+  }
+  if (identity.rope.variant(end - 1) != 0) {
+    builder.add("rope");
+    for (int token = begin; token < end; ++token) builder.add(identity.rope.variant(token));
   }
   return builder.finish();
 }
@@ -27,8 +32,8 @@ void extend_block_keys(const KvIdentity& identity, std::span<const int32_t> toke
       known.empty() ? DigestBuilder().add("kv").add(identity.adapter).finish() : known.back();
   for (size_t i = known.size(); i < full; ++i) {
     const size_t begin = i * kBlockTokens;
-    parent = block_key(parent, tokens.subspan(begin, kBlockTokens), static_cast<int>(begin),
-                       identity.media);
+    parent =
+        block_key(parent, tokens.subspan(begin, kBlockTokens), static_cast<int>(begin), identity);
     known.push_back(parent);
   }
 }

@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "memory/testing/pool_world.h"
 
 namespace valora::memory {
@@ -65,6 +67,45 @@ TEST(BlockKeys, MediaCountsInTheBlocksItTouches) {
   EXPECT_NE(with({{1, 3, cat}, {5, 3, dog}})[0], with({{1, 3, dog}, {5, 3, cat}})[0]);
   // An item that ends or begins at a block's border does not affect the neighbouring block.
   EXPECT_EQ(with({{0, 16, cat}, {32, 8, dog}})[1], with({{0, 16, cat}})[1]);
+}
+
+// A prompt of so many tokens, the rest is generated.
+std::vector<Digest> with_rope(int prompt, int tokens, bool each, int64_t limit = 40) {
+  return keys_of({{}, {}, {}, {limit, each, prompt, prompt, 0}}, count_from(0, tokens));
+}
+
+TEST(BlockKeys, WithinTheLimitOfARopeAllAreAsWithout) {
+  const auto plain = keys_of({}, count_from(0, 96));
+  for (const bool each : {false, true}) {
+    EXPECT_EQ(with_rope(40, 32, each), keys_of({}, count_from(0, 32)));
+    const auto crossing = with_rope(20, 96, each);  // generated tokens from 40 on are beyond
+    EXPECT_EQ(crossing[1], plain[1]);
+    for (int i = 2; i < 6; ++i) EXPECT_NE(crossing[i], plain[i]) << i;
+    EXPECT_EQ(crossing, with_rope(37, 96, each)) << "the same frequencies for each token";
+  }
+}
+
+TEST(BlockKeys, BeyondItPromptsShareWhatHasTheSameFrequencies) {
+  const auto shared = [](const std::vector<Digest>& a, const std::vector<Digest>& b) {
+    return std::ranges::mismatch(a, b).in1 - a.begin();
+  };
+  // One set of frequencies beyond: all long prompts and their answers share, with no short one.
+  EXPECT_EQ(shared(with_rope(41, 96, false), with_rope(96, 96, false)), 6);
+  EXPECT_EQ(shared(with_rope(40, 96, false), with_rope(41, 96, false)), 0);
+  // One per length: prompts of the same length share, and their answers.
+  EXPECT_EQ(shared(with_rope(64, 96, true), with_rope(64, 80, true)), 5);
+  EXPECT_EQ(shared(with_rope(64, 96, true), with_rope(65, 96, true)), 0);
+  EXPECT_EQ(shared(with_rope(64, 96, true), with_rope(40, 96, true)), 0);
+}
+
+// With M-RoPE, positions are not indices: a picture takes fewer, a video may take more.
+TEST(BlockKeys, ARopeFollowsPositionsNotIndices) {
+  const RopeLengths picture{40, true, 60, 30, -30}, video{40, false, 10, 50, 40};
+  EXPECT_EQ(picture.variant(59), 0);
+  EXPECT_EQ(picture.of(60), 31);
+  EXPECT_EQ(picture.variant(70), 41);
+  EXPECT_EQ(video.variant(0), 1);
+  EXPECT_EQ(video.of(10), 51);
 }
 
 }  // namespace

@@ -24,16 +24,37 @@ struct MediaSpan {
   Digest digest;
 };
 
+// The length that the rotary frequencies of each token follow, where they change with it
+// (models/rotary.h): that of the prompt for its tokens, which the reference computes in one pass;
+// for a generated token the length with it. It is a function of the request, not of the steps that
+// compute it, so chunks, preemptions and prefixes leave the frequencies as they are.
+struct RopeLengths {
+  int64_t limit = 0;  // up to this length all frequencies are the same; 0: at any length
+  bool each = false;  // beyond it every length has its own; else all share others
+  int prompt_tokens = 0;
+  int64_t prompt = 0;  // the largest position of the prompt + 1
+  int64_t delta = 0;   // the generated token with index i is at position i + delta
+
+  int64_t of(int token) const { return token < prompt_tokens ? prompt : token + delta + 1; }
+  // Equal for tokens with equal frequencies; 0 up to the limit. Later tokens have no smaller one.
+  int64_t variant(int token) const {
+    if (limit == 0 || of(token) <= limit) return 0;
+    return each ? of(token) : 1;
+  }
+};
+
 // What determines a sequence's KV content besides its token ids.
 struct KvIdentity {
   Digest adapter;  // of the adapters with their scales; Digest{} for the base model
   std::vector<AdapterNeed> adapters;  // those that the KV content depends on; distinct
   std::vector<MediaSpan> media;       // ascending, not overlapping
+  RopeLengths rope = {};
 };
 
-// Computes the keys of all full blocks of `tokens`: key_i = H(key_{i-1}, token ids of block i, and
-// per overlapping media span its digest, offset and length), with key_{-1} = H(adapter). `known`
-// holds the keys of a prefix of the sequence, and is extended.
+// Computes the keys of all full blocks of `tokens`: key_i = H(key_{i-1}, token ids of block i, per
+// overlapping media span its digest, offset and length, and the variants of the tokens' rotary
+// frequencies if one is not 0), with key_{-1} = H(adapter). `known` holds the keys of a prefix of
+// the sequence, and is extended.
 void extend_block_keys(const KvIdentity& identity, std::span<const int32_t> tokens,
                        std::vector<Digest>& known);
 

@@ -43,6 +43,7 @@ struct VisualRows {
 struct Batch {
   at::Tensor tokens;                  // int64 [T]
   at::Tensor positions;               // int64 [axes, T]
+  at::Tensor rope_lengths;            // int64 [T], as Rotary takes them; may be undefined
   std::vector<ops::QuerySpan> spans;  // one per sequence
   const ops::KvArena* kv = nullptr;   // null in training: each span is a whole sequence
   mutable ops::SpanTables tables;     // of the spans; made by the first layer

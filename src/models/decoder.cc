@@ -99,6 +99,7 @@ ModelSpec decoder_spec(const DecoderConfig& c, const std::string& architecture) 
   spec.kv_heads = c.kv_heads;
   spec.head_dim = c.head_dim;
   spec.max_positions = c.max_positions;
+  spec.rope_change = c.rotary.change;
   spec.axes = c.rotary.sections.empty() ? 1 : 3;
   return spec;
 }
@@ -163,7 +164,6 @@ Decoder::Decoder(Weights& weights, const adapters::ModuleTable& modules, const s
       rotary_(c.rotary, c.head_dim, device),
       norm_(weights, prefix + "norm", c.hidden, c.norm_eps),
       lm_head_(weights, names.head, c.hidden, c.vocab, false) {
-  if (!c.rotary.limit.empty() && !device.is_meta()) spdlog::warn("{}", c.rotary.limit);
   for (int64_t i = 0; i < c.layers; ++i) {
     const std::string layer = prefix + "layers." + std::to_string(i) + ".";
     layers_.push_back({RmsNorm(weights, layer + "input_layernorm", c.hidden, c.norm_eps),
@@ -190,7 +190,7 @@ at::Tensor DecoderLayer::operator()(at::Tensor& x, const at::Tensor& delta, cons
 
 at::Tensor Decoder::forward(const Batch& batch) const {
   at::Tensor x = embed(batch);  // the residual stream
-  const CosSin rotary = rotary_(batch.positions);
+  const CosSin rotary = rotary_(batch.positions, batch.rope_lengths);
   at::Tensor delta;
   for (size_t i = 0; i < layers_.size(); ++i) {
     if (batch.recompute)

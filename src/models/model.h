@@ -16,6 +16,7 @@
 #include "models/batch.h"
 #include "models/config_reader.h"
 #include "models/encoding.h"
+#include "models/rope_scaling.h"
 #include "models/weights.h"
 
 namespace valora::models {
@@ -25,6 +26,7 @@ struct ModelSpec {
   std::string architecture;
   int64_t vocab = 0, hidden = 0, layers = 0, heads = 0, kv_heads = 0, head_dim = 0;
   int64_t max_positions = 0;
+  RopeChange rope_change;
   int axes = 1;  // number of position axes: 1, or 3 for M-RoPE
   // Placeholder tokens that expand to the tokens of an image or video; absent if the model takes
   // none.
@@ -75,6 +77,10 @@ class Model {
  private:
   ModelSpec spec_;
 };
+
+// The length that rotary frequencies follow in one pass over these positions, of any axes: the
+// largest one + 1.
+int64_t length_of(std::span<const int32_t> positions);
 
 // Positions 0, 1, 2, … on every axis, for text.
 Positions text_positions(int tokens, int axes);

@@ -95,6 +95,9 @@ TEST(ModelSpec, RefusesByKeyBeforeMemoryIsTaken) {
   refused(qwen2(), "/rope_scaling", {{"type", "yarn"}, {"factor", 4}, {"attention_factor", 0}},
           "attention_factor");
   refused(qwen2(), "/rope_scaling", {{"type", "longrope"}, {"short_factor", {1}}}, "short_factor");
+  refused(qwen2(), "/rope_scaling", {{"type", "longrope"}, {"short_factor", {1, 1}}},
+          "long_factor");
+  refused(qwen2(), "/rope_scaling", {{"type", "dynamic"}}, "factor");
   refused(qwen2(), "/partial_rotary_factor", 0.5, "partial_rotary_factor");
   refused(qwen2(), "/tie_word_embeddings", "yes", "tie_word_embeddings");
   refused(qwen2(), "/rope_theta", 0, "rope_theta");
@@ -165,14 +168,20 @@ TEST(ModelSpec, RopesSayHowLongPromptsMayBe) {
   EXPECT_EQ(spec_of(json).max_positions, 256) << "as Qwen documents it";
   json["rope_scaling"].erase("original_max_position_embeddings");
   EXPECT_EQ(spec_of(json).max_positions, 64);
+  EXPECT_EQ(spec_of(json).rope_change.beyond, 0);
   json["rope_scaling"] = {{"rope_type", "dynamic"}, {"factor", 4.0}};
-  EXPECT_EQ(spec_of(json).max_positions, 64);
+  EXPECT_EQ(spec_of(json).max_positions, 256);
+  EXPECT_EQ(spec_of(json).rope_change.beyond, 64);
+  EXPECT_TRUE(spec_of(json).rope_change.each);
   json["rope_scaling"] = nullptr;
   json["rope_parameters"] = {{"rope_type", "longrope"},
                              {"rope_theta", 1e4},
                              {"original_max_position_embeddings", 16},
-                             {"short_factor", {1, 1}}};
-  EXPECT_EQ(spec_of(json).max_positions, 16);
+                             {"short_factor", {1, 1}},
+                             {"long_factor", {1, 1}}};
+  EXPECT_EQ(spec_of(json).max_positions, 64);
+  EXPECT_EQ(spec_of(json).rope_change.beyond, 16);
+  EXPECT_FALSE(spec_of(json).rope_change.each);
 }
 
 TEST(ModelSpec, FlatAndNestedConfigurationsSayTheSame) {

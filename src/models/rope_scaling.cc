@@ -95,9 +95,18 @@ LongRopeScaling read_long_rope(const ConfigReader& scaling, const ConfigReader& 
     text.refuse("the longrope \"original_max_position_embeddings\" is out of range");
   s.original_positions = static_cast<int64_t>(original);
   s.short_factors = read_factors(scaling, "short_factor", head_dim / 2);
+  s.long_factors = read_factors(scaling, "long_factor", head_dim / 2);
   const double factor = stretch(scaling, max_positions, original);
   const double usual = factor <= 1 ? 1 : std::sqrt(1 + std::log(factor) / std::log(original));
   s.attention_factor = positive_factor(scaling, usual);
+  return s;
+}
+
+DynamicScaling read_dynamic(const ConfigReader& scaling, int64_t max_positions, int64_t head_dim) {
+  const DynamicScaling s{scaling.number("factor", 0), max_positions};
+  if (!(s.factor > 0 && std::isfinite(s.factor)))
+    scaling.refuse("the dynamic rope needs a factor above 0");
+  if (head_dim <= 2) scaling.refuse("the dynamic rope needs a head size above 2");
   return s;
 }
 
@@ -127,6 +136,22 @@ at::Tensor scaled(const at::Tensor& inv_freq, double theta, const YarnScaling& s
       ((at::arange(inv_freq.size(0), inv_freq.options()) - low) / (high - low)).clamp(0, 1);
   const at::Tensor kept = 1 - ramp;
   return inv_freq / s.factor * (1 - kept) + inv_freq * kept;
+}
+
+// As transformers, in float.
+at::Tensor scaled(const at::Tensor& lengths, double theta, int64_t dim, const DynamicScaling& s) {
+  const auto positions = static_cast<double>(s.positions), size = static_cast<double>(dim);
+  const at::Tensor growth =
+      lengths.clamp_min(s.positions).to(at::kFloat) * s.factor / positions - (s.factor - 1);
+  const at::Tensor base = growth.pow(size / (size - 2)) * theta;
+  return 1.0 / base.unsqueeze(1).pow(at::arange(0, dim, 2, base.options()) / size);
+}
+
+at::Tensor divided(double theta, const std::vector<double>& factors) {
+  const auto dim = static_cast<int64_t>(2 * factors.size());
+  const at::Tensor powers =
+      at::pow(theta, at::arange(0, dim, 2, at::kFloat) / static_cast<double>(dim));
+  return 1.0 / (at::tensor(factors, at::kFloat) * powers);
 }
 
 }  // namespace valora::models

@@ -23,10 +23,22 @@ struct YarnScaling {
   bool truncate = true;  // the bounds of the interpolation are whole frequencies
 };
 
-// LongRoPE: each frequency is divided by its own factor. Sequences beyond the original positions
-// have other factors.
+// Where the frequencies change with the length of the sequence.
+struct RopeChange {
+  int64_t beyond = 0;  // the longest sequence without a change; 0: no sequence has one
+  bool each = false;   // every longer one has its own frequencies; else all have the same
+};
+
+// Dynamic NTK: in sequences beyond `positions`, theta grows with their length.
+struct DynamicScaling {
+  double factor = 1;
+  int64_t positions = 0;
+};
+
+// LongRoPE: each frequency is divided by its own factor, of which sequences beyond the original
+// positions have others.
 struct LongRopeScaling {
-  std::vector<double> short_factors;  // one per frequency
+  std::vector<double> short_factors, long_factors;  // one per frequency
   int64_t original_positions = 0;
   double attention_factor = 1;  // multiplies cosines and sines
 };
@@ -40,9 +52,16 @@ YarnScaling read_yarn(const ConfigReader& scaling, const ConfigReader& text, int
                       double& attention_factor);
 LongRopeScaling read_long_rope(const ConfigReader& scaling, const ConfigReader& text,
                                int64_t max_positions, int64_t head_dim);
+DynamicScaling read_dynamic(const ConfigReader& scaling, int64_t max_positions, int64_t head_dim);
 
 // inv_freq: the default frequencies, float [dim / 2].
 at::Tensor scaled(const at::Tensor& inv_freq, const Llama3Scaling& scaling);
 at::Tensor scaled(const at::Tensor& inv_freq, double theta, const YarnScaling& scaling);
+// The frequencies of sequences beyond the scaling's positions, float [T, dim / 2]. lengths: int64
+// [T].
+at::Tensor scaled(const at::Tensor& lengths, double theta, int64_t dim,
+                  const DynamicScaling& scaling);
+// The frequencies without scaling, each divided by its factor, float [dim / 2].
+at::Tensor divided(double theta, const std::vector<double>& factors);
 
 }  // namespace valora::models

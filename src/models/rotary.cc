@@ -22,12 +22,9 @@ void check_partial(const ConfigReader& scaling, const ConfigReader& text) {
       text.refuse("a rope of a part of the head (partial_rotary_factor) is not supported");
 }
 
-// Serves no more than the positions for which the frequencies do not depend on a sequence's length.
-void limit_positions(int64_t positions, const std::string& kind, const std::string& key,
-                     const std::string& why, RotaryConfig& config) {
-  config.max_positions = std::min(config.max_positions, positions);
-  config.limit = "rope type \"" + kind + "\" is served up to " + key + " (" +
-                 std::to_string(config.max_positions) + " tokens): " + why;
+// The positions that a rope made for `reach` of them serves.
+int64_t stretched(int64_t positions, double reach) {
+  return reach <= (1 << 30) ? std::max(positions, static_cast<int64_t>(reach)) : positions;
 }
 
 void read_type(const ConfigReader& scaling, const ConfigReader& text, int64_t head_dim,
@@ -41,18 +38,18 @@ void read_type(const ConfigReader& scaling, const ConfigReader& text, int64_t he
   } else if (kind == "yarn") {
     config.yarn = read_yarn(scaling, text, positions, config.attention_factor);
     // Published files leave max_position_embeddings as it was in training.
-    const double stretched = config.yarn->original_positions * config.yarn->factor;
-    if (scaling.has("original_max_position_embeddings") && stretched <= (1 << 30))
-      config.max_positions = std::max(positions, static_cast<int64_t>(stretched));
+    if (scaling.has("original_max_position_embeddings"))
+      config.max_positions =
+          stretched(positions, config.yarn->original_positions * config.yarn->factor);
   } else if (kind == "longrope") {
-    const LongRopeScaling scale = read_long_rope(scaling, text, positions, head_dim);
-    config.short_factors = scale.short_factors;
-    config.attention_factor = scale.attention_factor;
-    limit_positions(scale.original_positions, "longrope", "original_max_position_embeddings",
-                    "prompts that are longer have other keys from their first token on", config);
+    config.long_rope = read_long_rope(scaling, text, positions, head_dim);
+    config.attention_factor = config.long_rope->attention_factor;
+    config.change = {config.long_rope->original_positions, false};
   } else if (kind == "dynamic") {
-    limit_positions(positions, "dynamic", "max_position_embeddings",
-                    "beyond, transformers' answers depend on earlier requests", config);
+    config.dynamic = read_dynamic(scaling, positions, head_dim);
+    config.change = {positions, true};
+    config.max_positions =
+        stretched(positions, static_cast<double>(positions) * config.dynamic->factor);
   } else if (kind != "default" && kind != "mrope") {
     text.refuse("rope type \"" + kind + "\" is not supported");
   }
@@ -87,14 +84,20 @@ RotaryConfig read_rotary(const ConfigReader& text, int64_t head_dim, double defa
 }
 
 Rotary::Rotary(const RotaryConfig& config, int64_t dim, at::Device device)
-    : attention_factor_(config.attention_factor) {
+    : theta_(config.theta),
+      dim_(dim),
+      dynamic_(config.dynamic),
+      change_(config.change),
+      attention_factor_(config.attention_factor) {
   const auto options = at::TensorOptions().dtype(at::kFloat);
   at::Tensor inv_freq = 1.0 / at::pow(config.theta, at::arange(0, dim, 2, options) / double(dim)) /
                         config.linear_factor;
   if (config.llama3) inv_freq = scaled(inv_freq, *config.llama3);
   if (config.yarn) inv_freq = scaled(inv_freq, config.theta, *config.yarn);
-  if (!config.short_factors.empty())
-    inv_freq = inv_freq / at::tensor(config.short_factors, inv_freq.options());
+  if (config.long_rope) {
+    inv_freq = divided(config.theta, config.long_rope->short_factors);
+    long_inv_freq_ = divided(config.theta, config.long_rope->long_factors).to(device);
+  }
   inv_freq_ = inv_freq.to(device);
   if (config.sections.empty()) return;
   std::vector<int64_t> axis;
@@ -103,11 +106,18 @@ Rotary::Rotary(const RotaryConfig& config, int64_t dim, at::Device device)
   axis_of_ = at::tensor(axis, at::kLong).to(device);
 }
 
-CosSin Rotary::operator()(const at::Tensor& positions) const {
+// Float [T, dim / 2]. Tokens within the change have what they have without lengths.
+at::Tensor Rotary::frequencies(const at::Tensor& lengths) const {
+  const at::Tensor changed = dynamic_ ? scaled(lengths, theta_, dim_, *dynamic_) : long_inv_freq_;
+  return at::where((lengths > change_.beyond).unsqueeze(1), changed, inv_freq_);
+}
+
+CosSin Rotary::operator()(const at::Tensor& positions, const at::Tensor& lengths) const {
   const at::Tensor at_frequency =  // [T, dim / 2] or [T, 1]
       axis_of_.defined() ? positions.index_select(0, axis_of_).t()
                          : positions.select(0, 0).unsqueeze(1);
-  const at::Tensor angle = (at_frequency.to(at::kFloat) * inv_freq_).contiguous();
+  const at::Tensor inv_freq = lengths.defined() ? frequencies(lengths) : inv_freq_;
+  const at::Tensor angle = (at_frequency.to(at::kFloat) * inv_freq).contiguous();
   CosSin result{at::cos(angle), at::sin(angle)};
   if (attention_factor_ != 1) {
     result.cos.mul_(attention_factor_);

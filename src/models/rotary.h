@@ -1,5 +1,15 @@
 // Rotary position embedding with one axis (text) or three (M-RoPE of Qwen2-VL: sections of the
 // frequencies use the temporal, height and width positions).
+//
+// The frequencies of `dynamic` and `longrope` change with the length of the sequence. transformers
+// takes them anew in each forward pass, from the largest position in it, and keeps cached keys as
+// they were written. So the tokens of a prompt have those of the prompt's length, and a generated
+// token has those of the length with it. valora computes a prompt in chunks, after a prefix that
+// another request computed, or again after a preemption. Therefore the length is data of each
+// token, made from the request alone (memory::RopeLengths), and the keys of KV blocks contain what
+// it changes: a block is shared by equal tokens with equal frequencies all the way from the first
+// token on. A longer prompt that begins with an earlier answer shares its blocks only as far as
+// both have the same frequencies; requests within RopeChange::beyond share as with other ropes.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -20,9 +30,10 @@ struct RotaryConfig {
   double attention_factor = 1;    // multiplies cosines and sines
   std::optional<Llama3Scaling> llama3;
   std::optional<YarnScaling> yarn;
-  std::vector<double> short_factors;  // LongRoPE: each divides its frequency
-  int64_t max_positions = 0;          // how many positions can be served
-  std::string limit;                  // why these are fewer than the model's, if so
+  std::optional<LongRopeScaling> long_rope;
+  std::optional<DynamicScaling> dynamic;
+  RopeChange change;
+  int64_t max_positions = 0;  // how many positions can be served
 };
 
 // Reads rope_theta and rope_scaling (transformers 4) or rope_parameters (5). Supports default,
@@ -39,11 +50,20 @@ class Rotary {
  public:
   Rotary() = default;
   Rotary(const RotaryConfig& config, int64_t dim, at::Device device);
-  CosSin operator()(const at::Tensor& positions) const;  // positions: int64 [axes, T]
+  // positions: int64 [axes, T]. lengths: int64 [T], the length that the frequencies of each token
+  // follow; undefined if none is above RopeChange::beyond.
+  CosSin operator()(const at::Tensor& positions, const at::Tensor& lengths = {}) const;
 
  private:
-  at::Tensor inv_freq_;  // float [dim / 2]
-  at::Tensor axis_of_;   // int64 [dim / 2]; undefined: one axis
+  at::Tensor frequencies(const at::Tensor& lengths) const;
+
+  at::Tensor inv_freq_;       // float [dim / 2]
+  at::Tensor long_inv_freq_;  // float [dim / 2], of LongRoPE beyond the change
+  at::Tensor axis_of_;        // int64 [dim / 2]; undefined: one axis
+  double theta_ = 0;
+  int64_t dim_ = 0;
+  std::optional<DynamicScaling> dynamic_;
+  RopeChange change_;
   double attention_factor_ = 1;
 };
 

@@ -62,8 +62,50 @@ TEST(Rotary, YarnAndLongRope) {
   expect_angle(Rotary(yarn, 6, at::kCPU)(one), 1, 0.1 / 8 * ramp + 0.1 * (1 - ramp), 2);
 
   RotaryConfig longer{.theta = 1000};
-  longer.short_factors = {1, 2, 4};
+  longer.long_rope = LongRopeScaling{.short_factors = {1, 2, 4}, .long_factors = {2, 3, 8}};
   expect_angle(Rotary(longer, 6, at::kCPU)(one), 2, 0.01 / 4, 1);
+}
+
+// Frequencies of single tokens, by the lengths that they follow.
+at::Tensor frequencies_at(const RotaryConfig& config, const std::vector<int64_t>& lengths) {
+  const at::Tensor ones = at::ones({1, static_cast<int64_t>(lengths.size())}, at::kLong);
+  const CosSin turned = Rotary(config, 6, at::kCPU)(ones, at::tensor(lengths, at::kLong));
+  return at::atan2(turned.sin, turned.cos).to(at::kDouble);
+}
+
+TEST(Rotary, LongRopeHasOtherFactorsBeyondTheOriginalPositions) {
+  RotaryConfig config{.theta = 1000, .attention_factor = 1.5};
+  config.long_rope = LongRopeScaling{.short_factors = {1, 2, 4}, .long_factors = {2, 3, 8}};
+  config.change = {.beyond = 10};
+  const at::Tensor found = frequencies_at(config, {1, 10, 11, 500});
+  const std::vector<double> at_short{1, 0.1 / 2, 0.01 / 4}, at_long{0.5, 0.1 / 3, 0.01 / 8};
+  for (int t = 0; t < 4; ++t)
+    for (int i = 0; i < 3; ++i)
+      EXPECT_NEAR(found[t][i].item<double>(), (t < 2 ? at_short : at_long)[i], 1e-7) << t << i;
+  const at::Tensor one = at::ones({1, 1}, at::kLong);
+  const CosSin turned = Rotary(config, 6, at::kCPU)(one, at::full({1}, 11, at::kLong));
+  EXPECT_NEAR(turned.cos[0][0].item<double>(), 1.5 * std::cos(0.5), 1e-6);
+}
+
+TEST(Rotary, DynamicThetaGrowsWithEachTokensLength) {
+  RotaryConfig config{.theta = 1000};
+  config.dynamic = DynamicScaling{.factor = 2, .positions = 10};
+  config.change = {.beyond = 10, .each = true};
+  const std::vector<int64_t> lengths{3, 10, 11, 15, 40};
+  const at::Tensor found = frequencies_at(config, lengths);
+  for (size_t t = 0; t < lengths.size(); ++t) {
+    const double growth = lengths[t] <= 10 ? 1 : 2.0 * static_cast<double>(lengths[t]) / 10 - 1;
+    const double base = 1000 * std::pow(growth, 6.0 / 4);
+    for (int i = 0; i < 3; ++i)
+      EXPECT_NEAR(found[static_cast<int64_t>(t)][i].item<double>(), std::pow(base, -i / 3.0), 1e-7)
+          << lengths[t] << ' ' << i;
+  }
+  // Without lengths, and within the limit: to the bit what a rope without scaling has.
+  const at::Tensor positions = at::arange(0, 9, at::kLong).view({1, 9});
+  const Rotary plain({.theta = 1000}, 6, at::kCPU), dynamic(config, 6, at::kCPU);
+  EXPECT_TRUE(at::equal(plain(positions).cos, dynamic(positions).cos));
+  EXPECT_TRUE(
+      at::equal(plain(positions).sin, dynamic(positions, at::arange(2, 11, at::kLong)).sin));
 }
 
 }  // namespace

@@ -87,17 +87,22 @@ class Reference:
         prompt, logits, _ = self.forward(request, tokens[:-1])
         return prompt, logits[len(prompt.ids) - 1:]
 
-    @torch.no_grad()
     def greedy(self, request, count):
         """transformers' own generate()."""
+        return self.generated(request, count)[0]
+
+    @torch.no_grad()
+    def generated(self, request, count):
+        """(tokens, logits before each of them) of transformers' own generate(), with its cache."""
         prompt = self.prompt(request)
         ids = torch.tensor([prompt.ids])
         with self.adapted(request.get("adapters", [])):
             out = self.base.generate(input_ids=ids, attention_mask=torch.ones_like(ids), do_sample=False,
                                      min_new_tokens=count, max_new_tokens=count, eos_token_id=None, pad_token_id=0,
                                      suppress_tokens=[token for token, _ in self.family.no_media_tokens()] or None,
+                                     output_logits=True, return_dict_in_generate=True,
                                      **self.family.token_types(ids), **prompt.inputs)
-        return out[0, len(prompt.ids):].tolist()
+        return out.sequences[0, len(prompt.ids):].tolist(), torch.cat(out.logits).float()
 
 
 def biased(request, logits):

@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from programs import Engine, EngineError, generate, token_ids
+from programs import Engine, EngineError, token_ids
 from reference import Reference, expect_same
 
 ORIGINAL = 48  # positions
@@ -78,38 +78,6 @@ def test_static_ropes(models, tmp_path, name, rope):
 
 def tokens_up_to(count):
     return {"tokens": [(11 * i * i + 3) % 250 for i in range(count)]}
-
-
-@pytest.mark.parametrize("name", ["text-one-layer", "vl-one-layer"])
-def test_longrope_is_served_as_far_as_its_short_factors(models, tmp_path, name):
-    """Up to original_max_position_embeddings, which is where 4.57 and 5 both look for it."""
-    text = json.loads((models[name] / "config.json").read_text())
-    text = text.get("text_config", text)
-    half = text["hidden_size"] // text["num_attention_heads"] // 2
-    scaling = {"type": "longrope", "short_factor": [1 + 0.3 * i for i in range(half)], "long_factor": [2.0 + 0.7 * i for i in range(half)]}
-    if text.get("rope_scaling"):
-        scaling["mrope_section"] = text["rope_scaling"]["mrope_section"]
-    folder = configured(models, tmp_path / "model", name, rope_scaling=scaling, original_max_position_embeddings=ORIGINAL,
-                        max_position_embeddings=512)
-    expect_generated(folder, Reference(folder), [SHORT, tokens_up_to(ORIGINAL - 24)])
-    with Engine(folder) as engine, pytest.raises(EngineError, match=f"maximum context length is {ORIGINAL}"):
-        engine.one(tokens_up_to(ORIGINAL + 1) | {"sampling": {"max_tokens": 1}})
-    said = generate(folder, "--raw", "--prompt", "x", "--max-tokens", 1, check=False)
-    assert said.returncode == 0 and f'rope type "longrope" is served up to original_max_position_embeddings ({ORIGINAL} tokens)' in said.stderr
-
-
-def test_dynamic_is_served_as_far_as_it_is_defined(models, tmp_path):
-    """Up to max_position_embeddings; beyond, transformers' answers depend on the requests before."""
-    folder = configured(models, tmp_path / "model", "text-one-layer", rope_scaling={"type": "dynamic", "factor": 2.0},
-                        max_position_embeddings=64)
-    reference = Reference(folder)
-    expect_generated(folder, reference, [SHORT, tokens_up_to(40)])
-    with Engine(folder) as engine, pytest.raises(EngineError, match="maximum context length is 64"):
-        engine.one(tokens_up_to(65) | {"sampling": {"max_tokens": 1}})
-    said = generate(folder, "--prompt", "x", "--max-tokens", 1, check=False)
-    assert said.returncode == 0 and 'rope type "dynamic" is served up to max_position_embeddings (64 tokens)' in said.stderr
-    refused = generate(folder, "--prompt", "x", "--max-model-len", 65, check=False)
-    assert refused.returncode == 1 and "max-model-len" in refused.stderr
 
 
 def test_yarn_as_qwen_documents_it_serves_the_stretched_context(models, tmp_path):

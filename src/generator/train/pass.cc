@@ -25,6 +25,18 @@ bool touches_visuals(const AdapterParameters& parameters, const models::Model& m
   return false;
 }
 
+// Each example is one pass over its prompt and its answer. Undefined if none is long enough to have
+// other rotary frequencies.
+at::Tensor rope_lengths(const models::ModelSpec& spec, std::span<const Example* const> examples,
+                        at::Device device) {
+  if (spec.rope_change.beyond == 0) return {};
+  std::vector<int64_t> lengths;
+  for (const Example* example : examples)
+    lengths.insert(lengths.end(), example->tokens.size(), models::length_of(example->positions));
+  if (std::ranges::max(lengths) <= spec.rope_change.beyond) return {};
+  return long_tensor(lengths, device);
+}
+
 // Cross-entropy of `tokens` after hidden states, each times its share.
 at::Tensor token_losses(const models::Model& model, const at::Tensor& states,
                         const at::Tensor& tokens, const at::Tensor& shares) {
@@ -65,6 +77,7 @@ models::Batch TrainingPass::batch_of(std::span<const Example* const> examples,
   const auto total = static_cast<int64_t>(tokens.size());
   batch.tokens = long_tensor(tokens, device_);
   batch.positions = long_tensor(positions, device_).view({axes, total});
+  batch.rope_lengths = rope_lengths(model_.spec(), examples, device_);
   batch.adaptation.lora.add(0, total, parameters.weights(), 1);
   return batch;
 }

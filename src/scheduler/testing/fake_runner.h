@@ -22,6 +22,7 @@ inline uint64_t kv_cell(const memory::KvIdentity& identity, int32_t token, int p
                         uint64_t previous) {
   DigestBuilder builder;
   builder.add(identity.adapter).add(token).add(position).add(previous);
+  if (const int64_t variant = identity.rope.variant(position); variant != 0) builder.add(variant);
   for (const memory::MediaSpan& span : identity.media) {
     if (position < span.token_begin || position >= span.token_begin + span.tokens) continue;
     builder.add(span.digest).add(position - span.token_begin);

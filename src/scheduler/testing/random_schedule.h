@@ -171,8 +171,27 @@ class RandomSchedule : StepListener, StepExecutor {
       end += tokens + pick(3) * 8;
     }
     request->prompt_tokens = prompt;
-    request->wanted = 1 + pick(std::min(limit - prompt, 80));
+    if (world_.rope.limit > 0) add_rope(*request, limit);
+    request->wanted = 1 + pick(std::min(limit - request->prompt_tokens, 80));
     return request;
+  }
+
+  // Its frequencies follow the prompt's length, which is often that of an earlier request with its
+  // answer and some more tokens.
+  void add_rope(Tested& request, int limit) {
+    if (ended_ && chance(2) && static_cast<int>(ended_->tokens.size()) + 8 < limit) {
+      request.adapter = ended_->adapter;
+      request.merge = ended_->merge;
+      request.merge_need = ended_->merge_need;
+      request.decoder_adapters = ended_->decoder_adapters;
+      request.identity = ended_->identity;
+      request.tokens = ended_->tokens;
+      request.tokens.resize(request.tokens.size() + static_cast<size_t>(pick(8)), 1);
+      request.prompt_tokens = static_cast<int>(request.tokens.size());
+    }
+    request.identity.rope = world_.rope;
+    request.identity.rope.prompt_tokens = request.prompt_tokens;
+    request.identity.rope.prompt = request.prompt_tokens;
   }
 
   void arrive() {
@@ -369,6 +388,7 @@ class RandomSchedule : StepListener, StepExecutor {
         << "request " << request.id << " was preempted " << request.preemptions
         << " times and found " << request.cached_tokens << " tokens";
     scheduler_.finish(request);
+    if (world_.rope.limit > 0) ended_ = alive_.at(request.id);
     alive_.erase(request.id);
     ++finished_;
   }
@@ -387,6 +407,7 @@ class RandomSchedule : StepListener, StepExecutor {
   std::set<Digest> encoded_;
   int encodings_ = 0;
   std::map<RequestId, std::shared_ptr<Tested>> alive_;
+  std::shared_ptr<Tested> ended_;  // in a world with a rope: the last one that finished
   RequestId ids_ = 0;
   std::map<Mode, int> modes_;
   int finished_ = 0;

@@ -20,10 +20,11 @@ struct RandomWorld {
   std::string policy = "unmerged";
   memory::PoolConfig pool;  // its blocks are set from above
   std::vector<int32_t> adapter_blocks = {0, 0};
-  bool faults = false;   // failing and slow copies, a pool that shrinks and grows
-  bool encodes = false;  // images are encoded between steps
-  bool starves = false;  // allocations fail
-  bool keeps = false;    // adapters are pinned and let go
+  bool faults = false;            // failing and slow copies, a pool that shrinks and grows
+  bool encodes = false;           // images are encoded between steps
+  bool starves = false;           // allocations fail
+  bool keeps = false;             // adapters are pinned and let go
+  memory::RopeLengths rope = {};  // limit and each; the requests set the rest
 };
 
 // Merging pays after a few steps, so valora changes its mode often.
@@ -124,6 +125,12 @@ inline const RandomWorld kRandomWorlds[] = {
      .adapter_blocks = kSevenAdapters,
      .faults = true,
      .encodes = true},
+    {.blocks = 12, .config = kSmall, .rope = {.limit = 40}},
+    {.blocks = 24,
+     .config = kSmall,
+     .preemptions = 0,
+     .pool = {.swap_blocks = 24},
+     .rope = {.limit = 56, .each = true}},
 };
 
 // Those that keep dependencies between adapters and KV under `benefit`, too: `learned` has none.
