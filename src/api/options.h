@@ -119,6 +119,10 @@ struct EngineOptions {
   // JSON object whose values replace those of generation_config.json; empty: none
   std::string generation_overrides;
   MediaLimits media_limits;
+  MediaSettings media_defaults;  // of requests' media without these settings
+  // Requests without a seed draw with seeds that follow from this one and from how many of them
+  // came before; absent: at random.
+  std::optional<int64_t> seed;
   MediaAccess fetch;
   int media_workers = 2;
   size_t media_cache_bytes = size_t{512} << 20;   // prepared pixels

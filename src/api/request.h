@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "api/constraint.h"
+#include "api/media_settings.h"
 #include "base/json.h"
 #include "base/json_spacing.h"
 
@@ -18,6 +19,7 @@ struct MediaRef {
   enum class Kind { kImage, kVideo };
   Kind kind = Kind::kImage;
   std::string url;  // data:, file:// or http(s)://, subject to MediaAccess
+  MediaSettings settings = {};
 };
 
 using ContentPart = std::variant<std::string, MediaRef>;
@@ -37,13 +39,6 @@ struct ChatMessage {
   std::string name = {};                  // as sent; may be empty
 };
 
-// How media are prepared instead of the model's own settings, within the limits of these.
-struct MediaSettings {
-  std::optional<int64_t> min_pixels, max_pixels;  // of each image and video frame after resizing
-  std::optional<double> fps;                      // frames that are taken per second of a video
-  bool operator==(const MediaSettings&) const = default;
-};
-
 struct ChatPrompt {
   std::vector<ChatMessage> messages;
   // Whether to open the assistant's turn. Absent: true for generation; for classification, the
@@ -57,7 +52,7 @@ struct ChatPrompt {
   std::string chat_template = {};  // Jinja, instead of the model's; empty: none
   // The spellings of special tokens in the messages, tools and template variables are plain text.
   bool plain_texts = false;
-  MediaSettings media_settings = {};
+  MediaSettings media_settings = {};  // of media without settings of their own
 };
 
 // Plain text, token ids, or a conversation.

@@ -38,4 +38,11 @@ void add_engine_flags(Command command, EngineOptions& options, bool model_requir
 // What comparisons exchange in policies and memory.
 void add_experiment_flags(Command command, EngineOptions& options);
 
+// The options of serve and generate for media without settings of their own: JSON objects, for
+// read_media_defaults().
+struct MediaDefaultTexts {
+  std::string processor, io;
+};
+void add_media_defaults(Command command, MediaDefaultTexts& texts);
+
 }  // namespace valora::cli

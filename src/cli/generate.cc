@@ -4,6 +4,7 @@
 #include <future>
 #include <iostream>
 
+#include "api/media_fields.h"
 #include "api/waiting_calls.h"
 #include "base/json.h"
 #include "cli/answer_form_flags.h"
@@ -21,6 +22,7 @@ struct Flags {
   std::string prompt, system, head;
   SamplingParams sampling;
   AnswerFormFlags form;
+  MediaDefaultTexts media_defaults;
   int max_tokens = 256;
   double temperature = 0;
   bool raw = false, json = false, classify = false;
@@ -158,6 +160,10 @@ int run_generate(Flags& flags) {
   flags.engine.max_num_seqs = std::max(1, flags.sampling.n);
   auto constraint = constraint_of(flags.form);
   if (!constraint.ok()) return fail(constraint.error());
+  const auto defaults =
+      read_media_defaults(flags.media_defaults.processor, flags.media_defaults.io);
+  if (!defaults.ok()) return fail(defaults.error());
+  flags.engine.media_defaults = *defaults;
   auto engine = start_engine(flags.engine);
   if (!engine.ok()) return fail(engine.error());
   auto adapters = load_adapters(**engine, flags.adapters);
@@ -197,6 +203,7 @@ void add_generate(Command app, std::function<int()>& run) {
                "Adapter folder, as DIR or DIR:scale; the effects of several are summed");
   c.add_option("--image", flags->images, "Image file or URL; repeatable").allow_extra_args(false);
   c.add_option("--video", flags->videos, "Video file or URL; repeatable").allow_extra_args(false);
+  add_media_defaults(c, flags->media_defaults);
   c.add_option("--prompt", flags->prompt, "The user's text").required();
   c.add_option("--system", flags->system, "System prompt, instead of the model family's default");
   c.add_flag("--raw", flags->raw, "Send the prompt as plain text, without the chat format");

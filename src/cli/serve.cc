@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "api/media_fields.h"
 #include "api/waiting_calls.h"
 #include "base/json.h"
 #include "base/log.h"
@@ -29,6 +30,7 @@ struct Flags {
   server::ServerOptions server;
   AdapterSources adapters;
   std::string limit_mm_per_prompt, structured_outputs;
+  MediaDefaultTexts media_defaults;
   std::string applications, users;
   std::string generation_config = "auto";
   std::string tool_call_parser = "auto";
@@ -116,6 +118,9 @@ Status set_tokenizer_info(Flags& flags) {
 Status apply_media(Flags& flags) {
   VALORA_TRY(limits, read_media_limits(flags.limit_mm_per_prompt, flags.engine.media_limits));
   flags.engine.media_limits = limits;
+  VALORA_TRY(defaults,
+             read_media_defaults(flags.media_defaults.processor, flags.media_defaults.io));
+  flags.engine.media_defaults = defaults;
   return {};
 }
 
@@ -210,6 +215,10 @@ void add_media_memory(Command c, EngineOptions& e) {
 }
 
 void add_sampling_defaults(Command c, EngineOptions& e) {
+  c.add_option(
+      "--seed", e.seed,
+      "Requests without a seed draw reproducibly: with seeds that follow from this one, in "
+      "the order of their arrival");
   c.add_option("--override-generation-config", e.generation_overrides,
                R"(Sampling defaults instead of generation_config.json's: {"temperature": 0.5})");
 }
@@ -264,6 +273,7 @@ void add_serve(Command app, std::function<int()>& run) {
   c.add_option(
       "--limit-mm-per-prompt", flags->limit_mm_per_prompt,
       R"(Highest number of media per prompt: {"image": 16, "video": 4}, or image=16,video=4)");
+  add_media_defaults(c, flags->media_defaults);
   c.add_option("--allowed-local-media-path", e.fetch.allowed_local_path,
                "Allow file:// media URLs for files in this folder");
   c.add_flag(

@@ -112,6 +112,7 @@ Result<std::unique_ptr<Frontend>> Frontend::open(const EngineOptions& options,
   frontend->family_ = &family;
   frontend->spec_ = &spec;
   frontend->media_limits_ = options.media_limits;
+  frontend->media_defaults_ = options.media_defaults;
   frontend->model_path_ = options.model_path;
   VALORA_TRY(tokenizer, text::Tokenizer::load(options.model_path));
   frontend->tokenizer_ = tokenizer;
@@ -132,6 +133,7 @@ Result<std::unique_ptr<Frontend>> Frontend::open(const EngineOptions& options,
   frontend->max_text_bytes_ = most_bytes(*tokenizer, frontend->max_tokens_);
   VALORA_TRY(loader, make_loader(options, family, config, frontend->max_tokens_));
   frontend->loader_ = std::move(loader);
+  VALORA_CHECK(frontend->check_media_defaults());
   return frontend;
 }
 

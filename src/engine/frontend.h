@@ -33,12 +33,12 @@ struct PreparedPrompt {
 struct RenderedPrompt {
   struct Item {
     MediaRef ref;
-    std::shared_ptr<const media::VisualInput> input;  // null until it is loaded
+    std::shared_ptr<const media::VisualInput> input;    // null until it is loaded
+    std::shared_ptr<const media::Processor> processor;  // null: the loader's own
   };
   std::vector<int32_t> tokens;
   std::vector<Item> media;
-  std::shared_ptr<const media::Processor> processor;  // of its media; null: the loader's own
-  const char* field = "prompt";                       // the field of the request that errors name
+  const char* field = "prompt";  // the field of the request that errors name
 };
 
 class Frontend {
@@ -83,8 +83,11 @@ class Frontend {
   Status render_chat(ChatPrompt chat, bool add_generation_prompt, RenderedPrompt& rendered) const;
   // That of the prompt's own template; null if it has none.
   Result<std::unique_ptr<text::ChatFormat>> own_format(const ChatPrompt& chat) const;
-  // With the prompt's own settings; null if it has none.
-  Result<std::shared_ptr<const media::Processor>> own_processor(const ChatPrompt& chat) const;
+  // Of each of the prompt's media, in their order; null: the loader's own.
+  using Processors = std::vector<std::shared_ptr<const media::Processor>>;
+  Result<Processors> own_processors(const ChatPrompt& chat) const;
+  Result<std::shared_ptr<const media::Processor>> own_processor(const MediaRef& ref,
+                                                                const MediaSettings& request) const;
   // mark: as for Tokenizer::encode().
   std::vector<int32_t> encode_chat(const std::string& text, const std::string& mark) const;
   std::optional<MediaRef::Kind> placeholder(int32_t token) const;
@@ -93,6 +96,7 @@ class Frontend {
   Status check_length(size_t tokens, const char* field) const;
   Status check_text(size_t bytes, const char* field) const;
   Status check_placeholders() const;
+  Status check_media_defaults() const;
 
   const models::Family* family_ = nullptr;
   const models::ModelSpec* spec_ = nullptr;
@@ -107,6 +111,7 @@ class Frontend {
   std::unique_ptr<const text::ContentMarks> content_marks_;
   std::string model_path_;
   std::unique_ptr<media::Loader> loader_;  // null for text-only models
+  MediaSettings media_defaults_;
 };
 
 inline media::MediaKind media_kind(MediaRef::Kind kind) {

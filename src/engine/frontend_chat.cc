@@ -43,7 +43,7 @@ std::vector<text::ChatMessage> split_media(ChatPrompt& chat,
       if (auto* text = std::get_if<std::string>(&part)) {
         out.parts.push_back({text::ChatPart::Kind::kText, std::move(*text)});
       } else {
-        media.push_back({std::move(std::get<MediaRef>(part)), nullptr});
+        media.push_back({std::move(std::get<MediaRef>(part)), nullptr, nullptr});
         out.parts.push_back({part_kind(media.back().ref.kind), {}});
       }
     }
@@ -58,11 +58,12 @@ Status Frontend::render_chat(ChatPrompt chat, bool add_generation_prompt,
                              RenderedPrompt& rendered) const {
   VALORA_TRY(own, own_format(chat));
   const text::ChatFormat& format = own ? *own : *chat_format_;
-  VALORA_TRY(processor, own_processor(chat));
-  rendered.processor = std::move(processor);
+  VALORA_TRY(processors, own_processors(chat));
   const bool opens_turn = chat.add_generation_prompt.value_or(add_generation_prompt);
   auto tools = chat.tools.empty() ? OrderedJson() : OrderedJson::parse(chat.tools, nullptr, false);
   std::vector<text::ChatMessage> messages = split_media(chat, rendered.media);
+  for (size_t i = 0; i < processors.size(); ++i)
+    rendered.media[i].processor = std::move(processors[i]);
   std::string mark;
   if (chat.plain_texts) {
     VALORA_CHECK(check_text(text_bytes(messages), rendered.field));  // before marks lengthen it

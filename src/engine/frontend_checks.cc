@@ -35,8 +35,9 @@ Status Frontend::check(const Prompt& prompt) const {
     return invalid("this model takes no images", "messages");
   if (!spec_->video_token && has_media(*chat, MediaRef::Kind::kVideo))
     return invalid("this model takes no videos", "messages");
-  VALORA_CHECK(own_processor(*chat));
-  return check_media(*chat, media_limits_);
+  VALORA_CHECK(check_media(*chat, media_limits_));
+  VALORA_CHECK(own_processors(*chat));
+  return {};
 }
 
 // The placeholder ids of config.json and the placeholder texts of tokenizer.json must match.

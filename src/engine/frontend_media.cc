@@ -1,9 +1,33 @@
 // The part of the frontend that puts media into a rendered prompt.
-#include "engine/chat_media.h"
+#include <fmt/format.h>
+
 #include "engine/frontend.h"
+#include "engine/media_choice.h"
 #include "engine/prompt_tokens.h"
 
 namespace valora {
+namespace {
+
+// The clause of a refusal, with the request's field before it.
+Error in_field(const Error& error, const std::string& field) {
+  return {error.code, fmt::format("\"{}\": {}", field, error.message), field};
+}
+
+// Besides a rate of the request's list of them.
+bool has_own(const MediaRef& ref) {
+  MediaSettings settings = ref.settings;
+  settings.fps.reset();
+  return settings != MediaSettings{};
+}
+
+// The request's field that has these settings.
+const char* field_of(MediaSettings request) {
+  const bool loader = request.loader.has_value();
+  request.loader.reset();
+  return loader && request == MediaSettings{} ? "media_io_kwargs" : "mm_processor_kwargs";
+}
+
+}  // namespace
 
 Status Frontend::check_length(size_t tokens, const char* field) const {
   if (tokens <= static_cast<size_t>(max_tokens_)) return {};
@@ -101,8 +125,7 @@ Result<PreparedPrompt> Frontend::prepare(Prompt prompt, bool add_generation_prom
                                          const std::stop_token& stop) const {
   VALORA_TRY(rendered, begin(std::move(prompt), add_generation_prompt));
   for (RenderedPrompt::Item& item : rendered.media) {
-    VALORA_TRY(input,
-               loader_->load(item.ref.url, media_kind(item.ref.kind), stop, rendered.processor));
+    VALORA_TRY(input, loader_->load(item.ref.url, media_kind(item.ref.kind), stop, item.processor));
     item.input = std::move(input);
     VALORA_CHECK(check_loaded(rendered));
   }
@@ -110,13 +133,48 @@ Result<PreparedPrompt> Frontend::prepare(Prompt prompt, bool add_generation_prom
 }
 
 Result<std::shared_ptr<const media::Processor>> Frontend::own_processor(
-    const ChatPrompt& chat) const {
-  const MediaSettings& s = chat.media_settings;
-  const bool images = has_media(chat, MediaRef::Kind::kImage),
-             videos = has_media(chat, MediaRef::Kind::kVideo);
-  if (s == MediaSettings{} || !loader_ || !(images || videos))
+    const MediaRef& ref, const MediaSettings& request) const {
+  const bool list = ref.kind == MediaRef::Kind::kVideo && media::is_frame_list(ref.url);
+  const media::MediaKind kind = media_kind(ref.kind);
+  VALORA_TRY(overrides, overrides_of(ref.settings, request, kind, list));
+  // Settings of the other kind alone.
+  if (overrides == media::ProcessorOverrides{.kind = kind})
     return std::shared_ptr<const media::Processor>();
-  return loader_->processor().with({s.min_pixels, s.max_pixels, s.fps, images, videos});
+  return loader_->processor().with(overrides);
+}
+
+Result<Frontend::Processors> Frontend::own_processors(const ChatPrompt& chat) const {
+  Processors processors;
+  if (!loader_) return processors;
+  const MediaSettings request = with_defaults(chat.media_settings, media_defaults_);
+  for (size_t m = 0; m < chat.messages.size(); ++m) {
+    const std::vector<ContentPart>& parts = chat.messages[m].parts;
+    for (size_t i = 0; i < parts.size(); ++i) {
+      const auto* ref = std::get_if<MediaRef>(&parts[i]);
+      if (ref == nullptr) continue;
+      processors.emplace_back();
+      if (ref->settings == MediaSettings{} && request == MediaSettings{}) continue;
+      auto own = own_processor(*ref, request);
+      // Those of a part and of the request may be wrong together; the part is nearer.
+      if (!own.ok())
+        return in_field(own.error(), has_own(*ref) ? fmt::format("messages[{}].content[{}]", m, i)
+                                                   : field_of(chat.media_settings));
+      processors.back() = std::move(own).value();
+    }
+  }
+  return processors;
+}
+
+Status Frontend::check_media_defaults() const {
+  if (!loader_ || media_defaults_ == MediaSettings{}) return {};
+  for (const MediaRef::Kind kind : {MediaRef::Kind::kImage, MediaRef::Kind::kVideo}) {
+    const bool taken =
+        (kind == MediaRef::Kind::kImage ? spec_->image_token : spec_->video_token).has_value();
+    if (!taken) continue;
+    if (const auto own = own_processor({kind, {}}, media_defaults_); !own.ok())
+      return in_field(own.error(), "--mm-processor-kwargs");
+  }
+  return {};
 }
 
 }  // namespace valora

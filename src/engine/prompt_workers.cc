@@ -131,10 +131,11 @@ void PromptWorkers::next_item(const Job& job) {
 }
 
 void PromptWorkers::fetch(const Job& job) {
-  MediaRef& ref = job->rendered.media[job->item].ref;
+  RenderedPrompt::Item& item = job->rendered.media[job->item];
+  MediaRef& ref = item.ref;
   const std::string url = std::exchange(ref.url, {});  // its bytes take its place
   auto fetched =
-      frontend_.loader()->fetch(url, media_kind(ref.kind), job->job.stop, job->rendered.processor);
+      frontend_.loader()->fetch(url, media_kind(ref.kind), job->job.stop, item.processor);
   if (!fetched.ok()) return end(job, fetched.error());
   if (auto input = frontend_.loader()->find(*fetched)) return loaded(job, std::move(input));
   job->fetched = std::move(fetched).value();

@@ -18,6 +18,7 @@
 #include "engine/memory_tiers.h"
 #include "engine/model_costs.h"
 #include "engine/prompt_workers.h"
+#include "engine/sampling/request_seeds.h"
 #include "models/registry.h"
 
 namespace valora {
@@ -110,6 +111,7 @@ class ServingEngine final : public LocalEngine {
   void request_ended(RequestHandle handle);
 
   EngineOptions options_;
+  RequestSeeds seeds_{options_.seed};
   const Clock& clock_;
   at::Device device_ = at::kCPU;
   ModelCard card_;

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <random>
 
 #include "engine/output/task_head.h"
 #include "engine/sampling/bad_words.h"
@@ -10,11 +9,6 @@
 
 namespace valora {
 namespace {
-
-uint64_t random_seed() {
-  static thread_local std::mt19937_64 rng{std::random_device{}()};
-  return rng();
-}
 
 // Heads answer with labels alone.
 Status check_constraint(const GenerateRequest& request, const LoadedHead* head,
@@ -69,11 +63,14 @@ Result<std::shared_ptr<ActiveRequest>> ServingEngine::make_request(
       VALORA_CHECK(check_token(id, "stop_token_ids"));
   // Takes a bit for each id up to the highest allowed one.
   VALORA_TRY(sampling, settle_sampling(request.sampling, frontend_->generation(),
-                                       options_.max_logprobs, random_seed()));
+                                       options_.max_logprobs, /*default_seed=*/0));
   sampling.bad_words = tokens_of(request.sampling.bad_words, *frontend_->tokenizer());
   active->sampling = std::move(sampling);
   VALORA_CHECK(frontend_->check(request.prompt));
   active->stop_strings = make_stop_strings(std::exchange(request.sampling.stop, {}));
+  // Last, as requests that are refused take no seed of those after them.
+  if (request.task == Task::kGenerate && !request.sampling.seed)
+    active->sampling.seed = seeds_.next();
   active->handle = next_handle_++;
   active->request = std::move(request);
   active->sink = std::move(sink);

@@ -44,9 +44,8 @@ Input prepare_video(std::span<const uint8_t> bytes, const Processor& processor,
     return indices;
   };
   VALORA_TRY(video, decode_video(bytes, sampler, limits, stop));
-  const double sampled_fps =
-      video.info.fps * double(video.frames.size()) / double(video.info.frames);
-  return processor.video(video.frames, sampled_fps, stop);
+  return processor.video(video.frames,
+                         processor.sampled_fps(video.info, int64_t(video.frames.size())), stop);
 }
 
 // A list of frames is a video that its sender has sampled: every frame is kept.

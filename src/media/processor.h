@@ -6,11 +6,13 @@
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "base/digest.h"
 #include "base/json.h"
 #include "media/fetch.h"
+#include "media/frame_sampling.h"
 #include "media/image.h"
 #include "media/processor_settings.h"
 #include "media/video.h"
@@ -34,34 +36,48 @@ struct VisualInput {
   double seconds_per_grid = 0;  // videos only: time between temporal positions (Qwen2.5-VL)
 };
 
-// Values in place of a processor's settings, for the media of one request.
+// Values in place of a processor's settings, for one image or video.
 struct ProcessorOverrides {
-  std::optional<int64_t> min_pixels, max_pixels;
-  std::optional<double> fps;
-  bool images = false, videos = false;  // the kinds of media that they are for
+  MediaKind kind = MediaKind::kImage;
+  std::optional<int64_t> min_pixels, max_pixels;  // of each picture or frame
+  std::optional<int64_t> total_pixels;            // of all frames of a video
+  std::optional<int64_t> resized_height, resized_width;
+  bool whole_sides = false;  // sizes are rounded as qwen_vl_utils does (smart_resize)
+  // How frames of a video file are chosen, for a video. monostate: as the processor does.
+  // Absent values of SpanChoice are the processor's.
+  struct SpanChoice {
+    std::optional<int64_t> nframes, min_frames, max_frames;
+    std::optional<double> fps, start, end;
+    bool operator==(const SpanChoice&) const = default;
+  };
+  std::variant<std::monostate, SpanChoice, UniformSampling> frames;
+  std::optional<double> fps;         // monostate: the rate at which the processor samples
+  std::optional<double> frame_rate;  // of the frames that are kept, or of a list of frames
+  bool operator==(const ProcessorOverrides&) const = default;
 };
 
 class Processor {
  public:
   virtual ~Processor() = default;
   // The same processor with other settings, within the limits of its own. kInvalidArgument: they
-  // are beyond them, or it has no such settings.
+  // are beyond them, or it has no such settings; a clause without the request's field.
   virtual Result<std::shared_ptr<const Processor>> with(const ProcessorOverrides&) const {
-    return invalid(
-        "the model prepares all pictures in one size; \"mm_processor_kwargs\" has no "
-        "settings for it",
-        "mm_processor_kwargs");
+    return invalid("the model prepares all pictures in one size and takes no settings of them");
   }
   virtual Result<VisualInput> image(const Image& image) const = 0;
   // Frames of equal size; padded to the family's temporal patch. sampled_fps: frames given per
-  // second of the video. 0 if unknown (a list of frames): the family's default. If a stop is
-  // requested, the work ends at the next frame: kCancelled.
+  // second of the video. 0 if unknown (a list of frames): the settings' frame rate, else the
+  // family's default. If a stop is requested, the work ends at the next frame: kCancelled.
   virtual Result<VisualInput> video(const std::vector<Image>& frames, double sampled_fps,
                                     const std::stop_token& stop = {}) const = 0;
   // VisualInput::tokens of image() and video(), from the size alone.
   virtual Result<int64_t> image_tokens(int width, int height) const = 0;
   virtual Result<int64_t> video_tokens(int width, int height, int64_t frames) const = 0;
   virtual FrameSampler frame_sampler() const = 0;
+  // Frames per second of the video's time, of which the sampler has kept so many.
+  virtual double sampled_fps(const VideoInfo& video, int64_t kept) const {
+    return video.fps * double(kept) / double(video.frames);
+  }
   // Part of digests: covers every setting that changes pixels or grid.
   virtual Digest settings_digest() const = 0;
 };

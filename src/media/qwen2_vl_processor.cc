@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "media/processor.h"
+#include "media/qwen2_vl_overrides.h"
 #include "media/qwen2_vl_settings.h"
 #include "media/stop.h"
 
@@ -26,7 +27,10 @@ class Patcher {
   // The size that pictures of this size are resized to, in whole merge blocks.
   Result<PixelSize> target_size(int width, int height, int64_t frames) const {
     const int factor = settings_.patch_size * settings_.merge_size;
-    if (settings_.do_resize) return smart_resize(width, height, factor, bounds_of(frames, factor));
+    if (settings_.resized) return resized_size(*settings_.resized, factor);
+    if (settings_.do_resize)
+      return smart_resize(width, height, factor, bounds_of(frames, factor),
+                          settings_.whole_sides ? factor : 0);
     if (width <= 0 || height <= 0 || width % factor != 0 || height % factor != 0)
       return invalid(fmt::format(
           "{} x {} pixels are no multiple of {} and the model's processor does not resize", width,
@@ -74,13 +78,18 @@ class Patcher {
   // The bounds of each of so many frames, rounded as in the reference.
   PixelBounds bounds_of(int64_t frames, int factor) const {
     PixelBounds bounds = settings_.pixels;
-    if (settings_.video_tokens == 0) return bounds;
-    const auto budget =
-        static_cast<int64_t>(static_cast<double>(settings_.video_tokens * factor * factor) * 0.9);
-    const auto least = static_cast<int64_t>(static_cast<double>(bounds.min) * 1.05);
-    bounds.max = std::max(
-        std::min(bounds.max, budget * settings_.temporal_patch_size / std::max<int64_t>(1, frames)),
-        least);
+    const int64_t group = settings_.temporal_patch_size;
+    const auto least = static_cast<double>(static_cast<int64_t>(bounds.min * 1.05));
+    if (settings_.total_pixels > 0) {
+      // qwen_vl_utils divides among the frames of whole groups and does not round.
+      const double share = settings_.total_pixels / double(grid_t(frames) * group) * double(group);
+      bounds.max = std::min(bounds.max, std::max(share, least));
+    } else if (settings_.video_tokens > 0) {
+      const auto budget =
+          static_cast<int64_t>(static_cast<double>(settings_.video_tokens * factor * factor) * 0.9);
+      const int64_t share = budget * group / std::max<int64_t>(1, frames);
+      bounds.max = std::max(std::min(bounds.max, double(share)), least);
+    }
     return bounds;
   }
 
@@ -123,30 +132,10 @@ class Patcher {
 
 void add_to_digest(DigestBuilder& digest, const PatchSettings& s) {
   digest.add(s.do_resize).add(s.pixels.min).add(s.pixels.max);
+  digest.add(s.total_pixels).add(s.whole_sides).add(s.resized.has_value());
+  if (s.resized) digest.add(s.resized->width).add(s.resized->height);
   add_to_digest(digest, s.values);
   digest.add(s.patch_size).add(s.temporal_patch_size).add(s.merge_size).add(s.video_tokens);
-}
-
-constexpr double kMaxFps = 240;
-
-Error beyond(const std::string& what) {
-  return invalid("\"mm_processor_kwargs\": " + what, "mm_processor_kwargs");
-}
-
-// The settings with other bounds, whose maximum may not be above the model's.
-Result<PatchSettings> bounded(PatchSettings settings, const ProcessorOverrides& overrides) {
-  if (!overrides.min_pixels && !overrides.max_pixels) return settings;
-  if (!settings.do_resize) return beyond("the model's processor does not resize");
-  const int64_t limit = settings.pixels.max;
-  const int64_t max = overrides.max_pixels.value_or(limit);
-  if (max < 1 || max > limit)
-    return beyond(
-        fmt::format("max_pixels must be from 1 to {}, the model's own, not {}", limit, max));
-  const int64_t min = overrides.min_pixels.value_or(std::min(settings.pixels.min, max));
-  if (min < 1 || min > max)
-    return beyond(fmt::format("min_pixels must be from 1 to max_pixels, {}, not {}", max, min));
-  settings.pixels = {min, max};
-  return settings;
 }
 
 // preprocessor_config.json and config.json may disagree.
@@ -165,30 +154,21 @@ Status check_layout(const PatchSettings& settings, const PatchLayout& tower, con
 class Qwen2VlProcessor final : public Processor {
  public:
   Qwen2VlProcessor(const PatchSettings& image, const PatchSettings& video,
-                   const FrameSampling& sampling)
-      : images_(image), videos_(video), sampling_(sampling) {}
+                   const FrameSettings& frames)
+      : images_(image), videos_(video), frames_(frames) {}
 
   Result<std::shared_ptr<const Processor>> with(
       const ProcessorOverrides& overrides) const override {
     PatchSettings image = images_.settings(), video = videos_.settings();
-    FrameSampling sampling = sampling_;
-    if (overrides.images) {
-      VALORA_TRY(changed, bounded(image, overrides));
-      image = changed;
-    }
-    if (overrides.videos) {
-      VALORA_TRY(changed, bounded(video, overrides));
-      video = changed;
-    }
-    if (overrides.fps) {
-      // Written so that NaN fails.
-      if (!(*overrides.fps > 0 && *overrides.fps <= kMaxFps))
-        return beyond(fmt::format("fps must be above 0 and at most {}", kMaxFps));
-      sampling.num_frames.reset();
-      sampling.fps = *overrides.fps;
+    FrameSettings frames = frames_;
+    if (overrides.kind == MediaKind::kImage) {
+      VALORA_CHECK(override_sizes(image, overrides));
+    } else {
+      VALORA_CHECK(override_sizes(video, overrides));
+      VALORA_CHECK(override_frames(frames, overrides));
     }
     return std::shared_ptr<const Processor>(
-        std::make_shared<Qwen2VlProcessor>(image, video, sampling));
+        std::make_shared<Qwen2VlProcessor>(image, video, frames));
   }
 
   Result<VisualInput> image(const Image& image) const override {
@@ -202,7 +182,7 @@ class Qwen2VlProcessor final : public Processor {
       if (frame.width != frames[0].width || frame.height != frames[0].height)
         return invalid("the frames of the video differ in size");
     VALORA_TRY(input, videos_.patches(frames, MediaKind::kVideo, stop));
-    const double fps = sampled_fps > 0 ? sampled_fps : sampling_.fps;
+    const double fps = sampled_fps > 0 ? sampled_fps : frames_.rate.value_or(frames_.model.fps);
     input.seconds_per_grid = videos_.settings().temporal_patch_size / fps;
     return input;
   }
@@ -215,8 +195,10 @@ class Qwen2VlProcessor final : public Processor {
   }
 
   FrameSampler frame_sampler() const override {
-    return
-        [sampling = sampling_](const VideoInfo& video) { return sample_frames(video, sampling); };
+    return [rule = frames_.rule](const VideoInfo& video) { return sample_frames(video, rule); };
+  }
+  double sampled_fps(const VideoInfo& video, int64_t kept) const override {
+    return frames_.rate ? *frames_.rate : sampled_rate(video, kept, frames_.rule);
   }
 
   Digest settings_digest() const override {
@@ -224,14 +206,14 @@ class Qwen2VlProcessor final : public Processor {
     digest.add(std::string_view("qwen2-vl"));
     add_to_digest(digest, images_.settings());
     add_to_digest(digest, videos_.settings());
-    digest.add(sampling_.num_frames.value_or(0)).add(sampling_.fps).add(sampling_.min_frames);
-    return digest.add(sampling_.max_frames).finish();
+    media::add_to_digest(digest, frames_.rule);
+    return digest.add(frames_.model.fps).add(frames_.rate.value_or(0)).finish();
   }
 
  private:
   Patcher images_;
   Patcher videos_;
-  FrameSampling sampling_;
+  FrameSettings frames_;
 };
 
 }  // namespace
@@ -246,7 +228,7 @@ Result<std::shared_ptr<const Processor>> make_qwen2_vl_processor(const Json& ima
   VALORA_CHECK(check_layout(image, tower, "images"));
   VALORA_CHECK(check_layout(video, tower, "videos"));
   return std::shared_ptr<const Processor>(
-      std::make_shared<Qwen2VlProcessor>(image, video, sampling));
+      std::make_shared<Qwen2VlProcessor>(image, video, FrameSettings{sampling, sampling, {}}));
 }
 
 }  // namespace valora::media

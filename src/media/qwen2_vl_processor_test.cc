@@ -134,43 +134,6 @@ TEST(Qwen2VlProcessor, FramesShareTheTokensOfAVideo) {
   EXPECT_EQ(tokens(4), 2 * 21 * 21) << "352800 pixels for each";
 }
 
-TEST(Qwen2VlProcessor, TakesOtherSettingsWithinItsOwn) {
-  Json image = kPlain, video = kPlain;
-  for (Json* json : {&image, &video}) (*json)["do_resize"] = true;
-  image["min_pixels"] = video["min_pixels"] = 16;
-  image["max_pixels"] = 400;
-  video["max_pixels"] = 100;
-  const auto processor = make_qwen2_vl(image, video);
-  const auto tokens = [](const auto& of) { return *of->image_tokens(20, 20); };
-  EXPECT_EQ(tokens(processor), 25);
-  const auto fewer = processor->with({.max_pixels = 100, .images = true});
-  ASSERT_TRUE(fewer.ok()) << fewer.error().message;
-  EXPECT_LE(tokens(*fewer), 6);
-  EXPECT_NE((*fewer)->settings_digest(), processor->settings_digest());
-  const auto more = processor->with({.min_pixels = 300, .images = true});
-  EXPECT_GT(*(*more)->image_tokens(4, 4), *processor->image_tokens(4, 4));
-  EXPECT_TRUE(processor->with({.max_pixels = 400, .images = true}).ok());
-  EXPECT_FALSE(processor->with({.max_pixels = 400, .videos = true}).ok());
-  EXPECT_FALSE(processor->with({.max_pixels = 401, .images = true}).ok());
-  EXPECT_FALSE(processor->with({.max_pixels = 0, .images = true}).ok());
-  EXPECT_FALSE(processor->with({.min_pixels = 401, .images = true}).ok());
-  EXPECT_FALSE(processor->with({.min_pixels = 101, .max_pixels = 100, .images = true}).ok());
-  EXPECT_EQ(processor->with({.max_pixels = 401, .images = true}).error().param,
-            "mm_processor_kwargs");
-  EXPECT_FALSE(make_qwen2_vl(kPlain)->with({.max_pixels = 16, .images = true}).ok())
-      << "no resizing";
-}
-
-TEST(Qwen2VlProcessor, TakesAnotherFrameRate) {
-  const VideoInfo clip{.frames = 100, .fps = 10, .width = 8, .height = 8};
-  const auto frames = [&](const auto& of) { return of->frame_sampler()(clip)->size(); };
-  const auto processor = make_qwen2_vl(kPlain);
-  EXPECT_EQ(frames(processor), 20u);
-  EXPECT_EQ(frames(*processor->with({.fps = 1.0, .videos = true})), 10u);
-  for (const double wrong : {0.0, -1.0, 241.0, std::nan("")})
-    EXPECT_FALSE(processor->with({.fps = wrong, .videos = true}).ok()) << wrong;
-}
-
 TEST(Qwen2VlProcessor, DigestHoldsEverySetting) {
   const Digest plain = make_qwen2_vl(Json::object())->settings_digest();
   EXPECT_EQ(make_qwen2_vl(Json::object())->settings_digest(), plain);

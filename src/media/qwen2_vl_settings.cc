@@ -45,7 +45,8 @@ constexpr std::string_view kQwen2VlKeys[] = {
 
 constexpr int64_t kMaxArea = int64_t{1} << 30;
 
-Result<PixelBounds> pixel_bounds(const Json& json, PixelBounds bounds) {
+Result<PixelBounds> pixel_bounds(const Json& json, PixelBounds defaults) {
+  auto least = static_cast<int64_t>(defaults.min), most = static_cast<int64_t>(defaults.max);
   const auto size = json.find("size");
   if (size != json.end() && !size->is_null()) {
     if (!size->is_object()) return refuse_setting("size", "must be an object");
@@ -57,17 +58,18 @@ Result<PixelBounds> pixel_bounds(const Json& json, PixelBounds bounds) {
     };
     if (!given("shortest_edge", "min_pixels") || !given("longest_edge", "max_pixels"))
       return refuse_setting("size", "must hold shortest_edge and longest_edge");
-    VALORA_TRY(min, edge("shortest_edge", "min_pixels", bounds.min));
-    VALORA_TRY(max, edge("longest_edge", "max_pixels", bounds.max));
-    bounds = {min, max};
+    VALORA_TRY(min, edge("shortest_edge", "min_pixels", least));
+    VALORA_TRY(max, edge("longest_edge", "max_pixels", most));
+    least = min;
+    most = max;
   }
-  VALORA_TRY(min, field_or<int64_t>(json, "min_pixels", bounds.min));
-  VALORA_TRY(max, field_or<int64_t>(json, "max_pixels", bounds.max));
+  VALORA_TRY(min, field_or<int64_t>(json, "min_pixels", least));
+  VALORA_TRY(max, field_or<int64_t>(json, "max_pixels", most));
   // As in the reference, the minimum may exceed the maximum.
   if (min < 0 || max < 1 || min > kMaxArea || max > kMaxArea)
     return refuse_setting("max_pixels",
                           fmt::format("and min_pixels are out of range: {} and {}", max, min));
-  return PixelBounds{min, max};
+  return PixelBounds{double(min), double(max)};
 }
 
 Result<PatchSettings> read_settings(const Json& json, PixelBounds default_bounds) {

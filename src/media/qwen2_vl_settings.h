@@ -1,6 +1,8 @@
 // Settings of preprocessor_config.json for Qwen2-VL's image and video processors.
 #pragma once
 
+#include <optional>
+
 #include "base/json.h"
 #include "media/frame_sampling.h"
 #include "media/processor_settings.h"
@@ -12,6 +14,10 @@ struct PatchSettings {
   bool do_resize = true;
   PixelValues values;
   PixelBounds pixels;
+  // Pictures are resized to what smart_resize makes of this size instead of their own.
+  std::optional<PixelSize> resized;
+  double total_pixels = 0;   // of all frames of a video; 0: no bound
+  bool whole_sides = false;  // no side becomes less than one merge block, as in qwen_vl_utils
   // Videos: the frames share so many tokens' worth of pixels (cap_pixels_per_frame); 0: no bound.
   int64_t video_tokens = 0;
   int patch_size = 14;

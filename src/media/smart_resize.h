@@ -1,15 +1,13 @@
 // The size that Qwen's processors resize a picture to.
 #pragma once
 
-#include <cstdint>
-
 #include "base/result.h"
 
 namespace valora::media {
 
 struct PixelBounds {
-  int64_t min = 56 * 56;
-  int64_t max = 28 * 28 * 1280;
+  double min = 56 * 56;
+  double max = 28 * 28 * 1280;
 };
 
 struct PixelSize {
@@ -18,7 +16,10 @@ struct PixelSize {
 };
 
 // Both sides become multiples of `factor`, and the area lies within `bounds`, with the aspect ratio
-// kept as closely as possible. An aspect ratio over 200 is an error.
-Result<PixelSize> smart_resize(int width, int height, int factor, PixelBounds bounds);
+// kept as closely as possible. An aspect ratio over 200 is an error. least: what a side is at least
+// rounded to: 0 as in transformers, where a picture that is too thin is enlarged, or `factor` as in
+// qwen_vl_utils.
+Result<PixelSize> smart_resize(int width, int height, int factor, PixelBounds bounds,
+                               int least = 0);
 
 }  // namespace valora::media

@@ -139,12 +139,11 @@ class Qwen(Family):
             if token not in pads:
                 expanded.append(token)
                 continue
-            kind, = part = rest.pop(0)
-            assert kind == pads[token]
+            part, kind = rest.pop(0), pads[token]
             if kind == "image":
                 patches, grid = processor.of_image(pictures.decode(part[kind])[0])
             else:
-                frames, rate = self.sampled(part[kind], fps or 2.0)  # as the processor of 4.57 takes by default
+                frames, rate = self.sampled(part[kind], part.get("sample_fps", fps or 2.0))  # 2: as the processor of 4.57
                 patches, grid = processor.of_video(frames)
                 seconds.append(processor.temporal_patch_size / rate)
             rows[kind].append(patches)

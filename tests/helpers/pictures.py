@@ -31,10 +31,10 @@ def picture(seed, width=56, height=56):
     return {"image": "data:image/png;base64," + base64.b64encode(png(draw(seed, width, height))).decode()}
 
 
-def clip(seed, frames, width=56, height=56):
-    """A video part as a list of frames. They are PNG, so that both sides see the same pixels."""
+def clip(seed, frames, width=56, height=56, **settings):
+    """A video part as a list of frames, with settings of the part. They are PNG, so that both sides see the same pixels."""
     encoded = [base64.b64encode(png(draw(seed + i, width, height))).decode() for i in range(frames)]
-    return {"video": "data:video/jpeg;base64," + ",".join(encoded)}
+    return {"video": "data:video/jpeg;base64," + ",".join(encoded)} | settings
 
 
 def film(seed, frames, rate, width=56, height=56):

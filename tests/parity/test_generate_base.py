@@ -31,6 +31,8 @@ VISUAL = {
     "odd-video": [{"role": "user", "content": ["Watch", clip(20, 3, 45, 80)]}],
     # More temporal patches than a frame has tokens in a row or a column.
     "long-video": [{"role": "user", "content": ["See", clip(40, 13, 61, 43), "and", picture(54, 64, 43), "why?"]}],
+    "videos-of-other-rates": [{"role": "user", "content": ["Both", clip(24, 6, 50, 70, sample_fps=0.5), "and", clip(40, 5, sample_fps=8),
+                                                           picture(36, 40, 30)]}],
     "video-and-image": [{"role": "user", "content": [picture(30, 80, 60), "in", clip(31, 4), "or", picture(35, 30, 30)]}],
 }
 

@@ -162,6 +162,14 @@ def test_a_clip_by_its_address_and_within_the_body(client, samples_url, name):
     assert session(client, f"{samples_url}/{name}", part=video_part) == session(client, clip(name), part=video_part) > 30
 
 
+@peer(VIDEO, "test_request_media_io_kwargs_override_uses_fewer_video_frames")
+def test_a_request_takes_fewer_frames(client):
+    def tokens(**video):
+        return ask(client, question(clip(CLIPS[0]), part=video_part), extra_body={"media_io_kwargs": {"video": video}}).usage.prompt_tokens
+
+    assert tokens(num_frames=2) < tokens(num_frames=4) < tokens(num_frames=-1)
+
+
 @peer(VIDEO, "test_invalid_num_frames_request_recoverable")
 def test_a_number_of_frames_that_is_none(client):
     with pytest.raises(openai.BadRequestError):

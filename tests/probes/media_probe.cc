@@ -29,7 +29,40 @@ Result<Image> read_image(const std::string& path) {
   return decode_image(as_bytes(bytes), Limits{});
 }
 
-Result<std::shared_ptr<const Processor>> processor_of(const Json& command) {
+template <typename T>
+void read_into(const Json& json, const char* key, std::optional<T>& value) {
+  if (json.contains(key)) value = json.at(key).get<T>();
+}
+
+// {"kind": "image" or "video", "rule": "span" or "uniform", the settings by their names}
+ProcessorOverrides overrides_of(const Json& json) {
+  ProcessorOverrides out{.kind = json.at("kind") == "image" ? MediaKind::kImage : MediaKind::kVideo,
+                         .whole_sides = true};
+  read_into(json, "min_pixels", out.min_pixels);
+  read_into(json, "max_pixels", out.max_pixels);
+  read_into(json, "total_pixels", out.total_pixels);
+  read_into(json, "resized_height", out.resized_height);
+  read_into(json, "resized_width", out.resized_width);
+  const std::string rule = json.value("rule", "");
+  if (rule == "uniform") {
+    UniformSampling uniform;
+    read_into(json, "num_frames", uniform.num_frames);
+    read_into(json, "fps", uniform.fps);
+    out.frames = uniform;
+  } else if (rule == "span") {
+    ProcessorOverrides::SpanChoice span;
+    read_into(json, "nframes", span.nframes);
+    read_into(json, "min_frames", span.min_frames);
+    read_into(json, "max_frames", span.max_frames);
+    read_into(json, "fps", span.fps);
+    read_into(json, "video_start", span.start);
+    read_into(json, "video_end", span.end);
+    out.frames = span;
+  }
+  return out;
+}
+
+Result<std::shared_ptr<const Processor>> model_processor(const Json& command) {
   const Json config = command.value("config", Json::object());
   if (command.contains("clip")) {
     const Json& target = command.at("clip");
@@ -39,6 +72,13 @@ Result<std::shared_ptr<const Processor>> processor_of(const Json& command) {
   const PatchLayout tower{config.value("patch_size", 14), config.value("temporal_patch_size", 2),
                           config.value("merge_size", 2)};
   return make_qwen2_vl_processor(config, command.value("video_config", Json()), tower);
+}
+
+// With "overrides", if the command has some.
+Result<std::shared_ptr<const Processor>> processor_of(const Json& command) {
+  VALORA_TRY(processor, model_processor(command));
+  if (!command.contains("overrides")) return processor;
+  return processor->with(overrides_of(command.at("overrides")));
 }
 
 Result<Json> answer(const VisualInput& input, const std::string& out) {
@@ -89,8 +129,15 @@ Result<Json> sample(const Json& command) {
   VideoInfo info;
   info.frames = command.at("frames");
   info.fps = command.at("fps");
+  info.width = command.value("width", 0);
+  info.height = command.value("height", 0);
   VALORA_TRY(indices, processor->frame_sampler()(info));
-  return Json{{"indices", indices}};
+  const auto kept = int64_t(indices.size());
+  Json out{{"indices", indices}, {"rate", processor->sampled_fps(info, kept)}};
+  if (info.width == 0) return out;
+  VALORA_TRY(tokens, processor->video_tokens(info.width, info.height, kept));
+  out["tokens"] = tokens;
+  return out;
 }
 
 Result<Json> run(const Json& command) {

@@ -46,7 +46,9 @@ ContentPart read_part(const Json& part) {
   if (part.is_string()) return part.get<std::string>();
   if (part.contains("image"))
     return MediaRef{MediaRef::Kind::kImage, part.at("image").get<std::string>()};
-  return MediaRef{MediaRef::Kind::kVideo, part.at("video").get<std::string>()};
+  MediaRef video{MediaRef::Kind::kVideo, part.at("video").get<std::string>()};
+  if (part.contains("sample_fps")) video.settings.sample_fps = part.at("sample_fps").get<double>();
+  return video;
 }
 
 Prompt read_prompt(const Json& json) {

@@ -3,13 +3,15 @@
 import base64
 import io
 import json
+import subprocess
 
 import numpy
 import pytest
 from PIL import Image
 from transformers.models.qwen2_vl.image_processing_qwen2_vl import smart_resize
 
-from serving import Server, chat_body, image_part, picture, text_part
+from programs import find_program
+from serving import Server, chat_body, data_url, image_part, picture, text_part
 
 QUESTION = text_part("What is this?")
 
@@ -65,9 +67,20 @@ def test_a_part_has_bounds_of_pixels(served, layout):
     within["image_url"] |= small
     assert count(served, [within, QUESTION]) == expected
     assert count(served, [image_part(data) | small, QUESTION], mm_processor_kwargs={"max_pixels": 16 * 16}) == expected, "before the request's"
-    other = [image_part(data) | small, image_part(data), QUESTION]
-    refused(served, other, "messages[0].content[1]")
-    refused(served, [image_part(data) | {"resized_height": 32, "resized_width": 32}, QUESTION], "messages[0].content[0]")
+    assert count(served, [image_part(data) | small, image_part(data), QUESTION]) == count(served, [image_part(data), image_part(data) | small, QUESTION])
+
+
+def test_the_parts_of_a_conversation_have_sizes_of_their_own(served, layout):
+    """An image alone takes its tokens beside the question; together they take the sum."""
+    factor = layout["patch_size"] * layout["merge_size"]
+    sizes = [{}, {"max_pixels": 32 * 32}, {"resized_height": 2 * factor, "resized_width": 3 * factor + 1}]
+    parts = [image_part(picture(3, 96, 64)) | settings for settings in sizes]
+    bare = count(served, [QUESTION])
+    alone = [count(served, [part, QUESTION]) - bare for part in parts]
+    assert len(set(alone)) == 3 and count(served, [*parts, QUESTION]) == bare + sum(alone)
+    assert alone[0] - alone[2] == tokens_of(layout, 96, 64) - 6
+    for wrong in ({"resized_height": 32}, {"resized_height": 4000, "resized_width": 4000}, {"max_pixels": 10**9}, {"nframes": 4}):
+        refused(served, [parts[1], image_part(picture(3)) | wrong, QUESTION], "messages[0].content[1]")
 
 
 def test_pictures_with_other_bounds_are_cached_apart(served):
@@ -89,3 +102,105 @@ def test_what_qwens_client_sends(served):
     assert count(served, [image_part(picture(1)), QUESTION], mm_processor_kwargs={"fps": [], "do_sample_frames": False}) > 0
     for wrong in ({"fps": [2.0, 2.0]}, {"do_sample_frames": True}, {"fps": ["2"]}):
         refused(served, [frames(4), QUESTION], "mm_processor_kwargs", mm_processor_kwargs=wrong)
+    refused(served, [frames(4) | {"nframes": 2}, QUESTION], "messages[0].content[0]")
+    refused(served, [frames(4), QUESTION], "media_io_kwargs", media_io_kwargs={"video": {"num_frames": 2}})
+
+
+def film(**settings):
+    """A part with a file of 32 frames, 10 per second."""
+    stills = [Image.fromarray(numpy.full((24, 32, 3), 7 * i, numpy.uint8)) for i in range(32)]
+    buffer = io.BytesIO()
+    stills[0].save(buffer, "GIF", save_all=True, append_images=stills[1:], duration=100)
+    return {"type": "video_url", "video_url": {"url": data_url(buffer.getvalue(), "video/gif")}} | settings
+
+
+def groups(served, part, **fields):
+    """The pairs of frames that were taken of a file, in which each takes as many tokens."""
+    pair = count(served, [film(nframes=2), QUESTION]) - count(served, [QUESTION])
+    tokens = count(served, [part, QUESTION], **fields) - count(served, [QUESTION])
+    assert tokens % pair == 0
+    return tokens // pair
+
+
+def test_each_file_has_frames_of_its_own(served):
+    assert [groups(served, film(nframes=n)) for n in (4, 6, 7)] == [2, 3, 4]
+    seconds = {"video_start": 0, "video_end": 1}
+    whole, part = groups(served, film(fps=4)), groups(served, film(fps=4, **seconds))
+    assert part == 2 < whole
+    assert groups(served, film(fps=4, max_frames=6)) == 3
+    bare = count(served, [QUESTION])
+    together = count(served, [film(nframes=4), film(fps=4, **seconds), QUESTION])
+    assert together - bare == count(served, [film(nframes=4), QUESTION]) + count(served, [film(fps=4, **seconds), QUESTION]) - 2 * bare
+    for wrong in ({"nframes": 1}, {"nframes": 5000}, {"video_start": 100}, {"fps": 2, "nframes": 2}, {"sample_fps": 2}):
+        status, text = served.request("POST", "/v1/chat/completions", chat_body("tiny", [film(**wrong), QUESTION]))
+        assert status == 400, text
+
+
+def test_frames_as_vllms_loader_takes_them(served):
+    def taken(mm=None, **video):
+        return groups(served, film(), media_io_kwargs={"video": video}, mm_processor_kwargs=mm)
+
+    every = taken(num_frames=-1)
+    assert [taken(num_frames=n) for n in (1, 2, 4, 5)] == [1, 1, 2, 3]
+    assert taken(num_frames=10**6) == every >= taken(fps=2) >= 1
+    assert groups(served, film(nframes=2), media_io_kwargs={"video": {"num_frames": 8}}) == 1, "a part's go before"
+    assert taken({"do_sample_frames": False, "fps": 4}, num_frames=4) == 2
+    assert taken({"do_sample_frames": True, "fps": 1}, num_frames=-1) == groups(served, film(), mm_processor_kwargs={"fps": 1})
+    for wrong in ({"fps": 1}, {"do_sample_frames": True}):
+        refused(served, [film(), QUESTION], "mm_processor_kwargs", mm_processor_kwargs=wrong, media_io_kwargs={"video": {"num_frames": 4}})
+    refused(served, [film(), QUESTION], "mm_processor_kwargs", mm_processor_kwargs={"do_sample_frames": False})
+    for wrong in ({"video": {"num_frames": 0}}, {"video": {"video_backend": "pyav"}}, {"image": {"image_mode": "L"}}):
+        refused(served, [film(), QUESTION], "media_io_kwargs", media_io_kwargs=wrong)
+
+
+def test_the_rate_of_frames_is_part_of_what_caches_know(served):
+    """Frames of another rate have other positions in Qwen2.5-VL: neither pixels nor KV of one are those of the other."""
+    def cached(**settings):
+        body = chat_body("tiny", [frames(4) | settings, QUESTION]) | {"max_tokens": 1}
+        return served.post("/v1/chat/completions", body)["usage"]["prompt_tokens_details"]["cached_tokens"]
+
+    cached(sample_fps=3)
+    again, other = cached(sample_fps=3), cached(sample_fps=5)
+    assert other < again
+
+
+def test_defaults_of_the_server(folders, layout):
+    server = Server({"model": folders["model"]}, "--mm-processor-kwargs", '{"max_pixels": 1024}', "--media-io-kwargs.video.num_frames", "2",
+                    "--seed", "7")
+    image, bare = image_part(picture(3, 96, 64)), count(server, [QUESTION])
+    assert count(server, [image, QUESTION]) == count(server, [image | {"max_pixels": 1024}, QUESTION])
+    more = count(server, [image, QUESTION], mm_processor_kwargs={"max_pixels": layout["max_pixels"]})
+    assert more - count(server, [image, QUESTION]) == tokens_of(layout, 96, 64) - tokens_of(layout, 96, 64, max_pixels=1024)
+    pair = count(server, [film(), QUESTION]) - bare
+    assert pair == count(server, [film(nframes=2), QUESTION]) - bare
+    assert count(server, [film(), QUESTION], media_io_kwargs={"video": {"num_frames": 4}}) - bare == 2 * pair
+    assert count(server, [film(), QUESTION], mm_processor_kwargs={"fps": 2}) - bare > pair, "the model's processor chooses"
+    assert server.stop() == 0
+
+
+@pytest.mark.parametrize("options, named", [
+    (["--mm-processor-kwargs", '{"size": {}}'], "--mm-processor-kwargs.size"),
+    (["--mm-processor-kwargs", '{"max_pixels": 1000000000}'], "--mm-processor-kwargs"),
+    (["--media-io-kwargs", '{"video": {"backend": "x"}}'], "--media-io-kwargs.video.backend"),
+    (["--mm-processor-kwargs", '{"fps": 1}', "--media-io-kwargs", '{"video": {"fps": 1}}'], "--media-io-kwargs"),
+])
+@pytest.mark.parametrize("command", [["serve"], ["generate", "--prompt", "x"]])
+def test_defaults_that_the_start_refuses(folders, command, options, named):
+    asked = [find_program("valora"), *command, "--model", folders["model"], *options]
+    run = subprocess.run(asked, capture_output=True, text=True, timeout=120)
+    assert run.returncode == 1 and named in run.stderr, run.stderr
+
+
+def test_the_servers_seed(folders):
+    """Requests without a seed draw the same in the same order."""
+    def draws(*options):
+        server = Server({"model": folders["model"]}, *options)
+        body = {"model": "tiny", "prompt": "Tell me.", "max_tokens": 12, "ignore_eos": True, "temperature": 1}
+        server.request("POST", "/v1/completions", body | {"prompt": []})  # refused: takes no seed
+        texts = [[choice["text"] for choice in server.post("/v1/completions", body | fields)["choices"]] for fields in ({}, {"seed": 3}, {"n": 2}, {})]
+        assert server.stop() == 0
+        return texts
+
+    first, again, other = draws("--seed", "5"), draws("--seed", "5"), draws("--seed", "6")
+    assert first == again and first[1] == other[1]
+    assert len({text for texts in (first, other) for choices in (texts[0], *texts[2:]) for text in choices}) == 8

@@ -116,9 +116,6 @@ constexpr VllmOption kOptions[] = {
     {"--speculative-model", kText, "", kNoDraft},
     {"--num-speculative-tokens", kNumber, "", kNoDraft},
     // prompts and answers
-    {"--seed", kNumber, "", "has no effect: requests without a seed draw at random"},
-    {"--mm-processor-kwargs", kText, "{}", "send \"mm_processor_kwargs\" in requests instead"},
-    {"--media-io-kwargs", kText, "{}", "files are sampled by the model's own settings"},
     {"--chat-template-content-format", kText, "auto|openai",
      "contents reach the template as it reads them, with their parts in order"},
     {"--enable-auto-tool-choice", kNothing, "", "calls of tools are always read"},

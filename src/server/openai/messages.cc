@@ -7,7 +7,7 @@
 
 #include "base/strings.h"
 #include "server/openai/fields.h"
-#include "server/openai/part_bounds.h"
+#include "server/openai/part_settings.h"
 #include "server/openai/rendering_fields.h"
 
 namespace valora::server {
@@ -46,7 +46,7 @@ Result<MediaRef> parse_media(Json& part, const std::string& type, const std::str
   return MediaRef{kind, take_string(value["url"])};
 }
 
-Result<ContentPart> parse_part(Json& part, const std::string& path, PartBounds& bounds) {
+Result<ContentPart> parse_part(Json& part, const std::string& path) {
   if (part.is_string()) return ContentPart(take_string(part));
   if (!part.is_object()) return wrong_message(path, "an object or a string");
   VALORA_TRY(type, part_type(part, path));
@@ -55,10 +55,11 @@ Result<ContentPart> parse_part(Json& part, const std::string& path, PartBounds& 
     return ContentPart(take_string(part[type]));
   }
   if (type == "image_url" || type == "video_url") {
+    VALORA_TRY(settings, part_settings(part, type, path));
     VALORA_TRY(media, parse_media(part, type, path));
     if (media.url.empty())
       return invalid(fmt::format("\"{}.{}\" has an empty URL", path, type), path + "." + type);
-    VALORA_CHECK(bounds.read(part, type, path));
+    media.settings = std::move(settings);
     return ContentPart(std::move(media));
   }
   if (std::find(kUnsupportedParts.begin(), kUnsupportedParts.end(), type) !=
@@ -112,7 +113,7 @@ Status parse_tool_fields(const Json& message, const std::string& path, ChatMessa
   return {};
 }
 
-Result<ChatMessage> parse_message(Json& message, const std::string& path, PartBounds& bounds) {
+Result<ChatMessage> parse_message(Json& message, const std::string& path) {
   if (!message.is_object()) return wrong_message(path, "an object");
   if (!member(message, "role").is_string()) return wrong_message(path + ".role", "a string");
   ChatMessage out;
@@ -139,7 +140,7 @@ Result<ChatMessage> parse_message(Json& message, const std::string& path, PartBo
   }
   if (!content.is_array()) return wrong_message(path + ".content", "a string or a list of parts");
   for (size_t i = 0; i < content.size(); ++i) {
-    VALORA_TRY(part, parse_part(content[i], fmt::format("{}.content[{}]", path, i), bounds));
+    VALORA_TRY(part, parse_part(content[i], fmt::format("{}.content[{}]", path, i)));
     out.parts.push_back(std::move(part));
   }
   return out;
@@ -154,9 +155,8 @@ Result<ChatPrompt> parse_messages(Json& body, const RequestLimits& limits) {
   if (messages.empty()) return invalid("\"messages\" is empty", "messages");
   ChatPrompt prompt;
   prompt.plain_texts = limits.plain_texts;
-  PartBounds bounds;
   for (size_t i = 0; i < messages.size(); ++i) {
-    VALORA_TRY(message, parse_message(messages[i], fmt::format("messages[{}]", i), bounds));
+    VALORA_TRY(message, parse_message(messages[i], fmt::format("messages[{}]", i)));
     prompt.messages.push_back(std::move(message));
   }
   VALORA_CHECK(check_media(prompt, limits.media));
@@ -171,7 +171,6 @@ Result<ChatPrompt> parse_messages(Json& body, const RequestLimits& limits) {
   prompt.continue_final_message = continues;
   if (continues) prompt.add_generation_prompt = false;
   VALORA_CHECK(parse_rendering(body, limits, prompt));
-  bounds.apply(prompt.media_settings);
   if (Json& variables = body["chat_template_kwargs"]; !variables.is_null()) {
     if (!variables.is_object()) return wrong_message("chat_template_kwargs", "an object");
     prompt.template_variables = std::move(variables);

@@ -131,27 +131,53 @@ Result<ChatPrompt> with_parts(const std::string& parts, const std::string& field
   return std::get<ChatPrompt>(body->prompts.at(0));
 }
 
-TEST(ParseMessages, PartsHaveBoundsOfPixels) {
+// The settings of the only part.
+MediaSettings settings_of_part(const std::string& part) {
+  const auto prompt = with_parts(part, R"(,"mm_processor_kwargs":{"max_pixels":32,"fps":2})");
+  EXPECT_TRUE(prompt.ok()) << part << ": " << prompt.error().message;
+  if (!prompt.ok()) return {};
+  EXPECT_EQ(prompt->media_settings, (MediaSettings{.max_pixels = 32, .fps = 2.0}));
+  return std::get<MediaRef>(prompt->messages.front().parts.front()).settings;
+}
+
+TEST(ParseMessages, PartsHaveSettingsOfTheirOwn) {
   const std::string beside =
       R"({"type":"image_url","image_url":{"url":"u"},"max_pixels":64,"min_pixels":16})";
   const std::string within = R"({"image_url":{"url":"u","max_pixels":64,"min_pixels":16}})";
-  for (const std::string& parts : {beside, within, beside + "," + within}) {
-    const auto prompt = with_parts(parts, R"(,"mm_processor_kwargs":{"max_pixels":32,"fps":2})");
-    ASSERT_TRUE(prompt.ok()) << prompt.error().message;
-    EXPECT_EQ(prompt->media_settings, (MediaSettings{16, 64, 2.0})) << parts;
-  }
-  EXPECT_EQ(with_parts(R"({"image_url":{"url":"u","uuid":"x"},"max_pixels":null})")->media_settings,
+  const MediaSettings bounds{.min_pixels = 16, .max_pixels = 64};
+  EXPECT_EQ(settings_of_part(beside), bounds);
+  EXPECT_EQ(settings_of_part(within), bounds);
+  EXPECT_EQ(settings_of_part(R"({"image_url":{"url":"u","uuid":"x"},"max_pixels":null})"),
             MediaSettings{});
-  for (const std::string& wrong :
-       {beside + R"(,{"image_url":"v"})", R"({"image_url":"v"},)" + beside,
-        std::string(R"({"image_url":"u","max_pixels":"64"})"),
-        std::string(R"({"image_url":"u","max_pixels":18446744073709551615})"),
-        std::string(R"({"image_url":{"url":"u","max_pixels":64},"max_pixels":64})"),
-        std::string(R"({"image_url":"u","resized_height":20})"),
-        std::string(R"({"video_url":"u","nframes":4})")}) {
+  EXPECT_EQ(settings_of_part(R"({"image_url":"u","resized_height":28,"resized_width":56})"),
+            (MediaSettings{.resized_height = 28, .resized_width = 56}));
+  EXPECT_EQ(settings_of_part(R"({"video_url":{"url":"u","total_pixels":9,"nframes":4,
+                                 "min_frames":2,"max_frames":8,"video_start":1,"video_end":2.5}})"),
+            (MediaSettings{.total_pixels = 9,
+                           .frames = PartFrames{.fps = {},
+                                                .nframes = 4,
+                                                .min_frames = 2,
+                                                .max_frames = 8,
+                                                .video_start = 1.0,
+                                                .video_end = 2.5}}));
+  EXPECT_EQ(settings_of_part(R"({"video_url":"u","sample_fps":2,"raw_fps":30})"),
+            MediaSettings{.sample_fps = 2.0});
+  const auto two = with_parts(beside + R"(,{"video_url":"v","fps":1})");
+  ASSERT_TRUE(two.ok());
+  EXPECT_EQ(std::get<MediaRef>(two->messages.front().parts[1]).settings,
+            MediaSettings{.frames = PartFrames{.fps = 1.0}});
+}
+
+TEST(ParseMessages, SettingsThatAPartCannotHaveAreNamed) {
+  for (const char* wrong :
+       {R"({"image_url":"u","max_pixels":"64"})", R"({"image_url":"u","total_pixels":64})",
+        R"({"image_url":"u","max_pixels":18446744073709551615})",
+        R"({"image_url":{"url":"u","max_pixels":64},"max_pixels":64})",
+        R"({"image_url":"u","fps":2})", R"({"video_url":"u","fps":"2"})",
+        R"({"video_url":"u","nframes":4.5})", R"({"video_url":{"url":"u","raw_fps":[30]}})"}) {
     const auto prompt = with_parts(wrong);
     ASSERT_FALSE(prompt.ok()) << wrong;
-    EXPECT_TRUE(prompt.error().param.starts_with("messages[0].content[")) << wrong;
+    EXPECT_TRUE(prompt.error().param.starts_with("messages[0].content[0]")) << wrong;
   }
 }
 

@@ -31,30 +31,45 @@ TEST(RenderingFields, ATemplateIsTakenOnlyIfTheServerTrustsRequests) {
 }
 
 TEST(RenderingFields, SettingsOfMedia) {
-  const auto settings = [](const char* kwargs) {
-    return rendering_of((R"({"mm_processor_kwargs":)" + std::string(kwargs) + "}").c_str());
+  const auto settings = [](const std::string& fields) {
+    return rendering_of(("{" + fields + "}").c_str());
   };
-  const MediaSettings all =
-      settings(R"({"min_pixels":1,"max_pixels":2,"fps":0.5})").prompt.media_settings;
-  EXPECT_EQ(all, (MediaSettings{1, 2, 0.5}));
-  EXPECT_EQ(settings(R"({"max_pixels":null})").prompt.media_settings, MediaSettings{});
-  EXPECT_EQ(settings(R"({"fps":[]})").prompt.media_settings, MediaSettings{});
+  const auto kwargs = [&](const std::string& object) {
+    return settings(R"("mm_processor_kwargs":)" + object);
+  };
+  EXPECT_EQ(kwargs(R"({"min_pixels":1,"max_pixels":2,"fps":0.5})").prompt.media_settings,
+            (MediaSettings{.min_pixels = 1, .max_pixels = 2, .fps = 0.5}));
+  EXPECT_EQ(kwargs(R"({"max_pixels":null})").prompt.media_settings, MediaSettings{});
+  EXPECT_EQ(kwargs(R"({"fps":[]})").prompt.media_settings, MediaSettings{});
   for (const char* wrong : {R"({"size":{}})", R"({"max_pixels":1.5})", R"({"fps":"2"})", "[1]",
                             R"({"fps":["2"]})", R"({"fps":[1,2]})", R"({"do_sample_frames":5})"}) {
-    const Status status = settings(wrong).status;
+    const Status status = kwargs(wrong).status;
     ASSERT_FALSE(status.ok()) << wrong;
     EXPECT_EQ(status.error().param, "mm_processor_kwargs") << wrong;
+  }
+  const auto io = [&](const std::string& object) {
+    return settings(R"("media_io_kwargs":)" + object);
+  };
+  EXPECT_EQ(io(R"({"video":{"num_frames":4,"fps":2}})").prompt.media_settings.loader,
+            (LoaderFrames{4, 2.0}));
+  EXPECT_EQ(io(R"({"video":{},"image":{},"audio":null})").prompt.media_settings, MediaSettings{});
+  for (const char* wrong : {R"({"video":{"num_frames":"invalid"}})", R"({"video":{"backend":"x"}})",
+                            R"({"image":{"image_mode":"L"}})", R"({"film":{"fps":1}})", "5"}) {
+    const Status status = io(wrong).status;
+    ASSERT_FALSE(status.ok()) << wrong;
+    EXPECT_EQ(status.error().param, "media_io_kwargs") << wrong;
   }
 }
 
 // Of a conversation with so many videos of this URL.
-Parsed with_videos(const std::string& kwargs, size_t videos, const std::string& url) {
+Parsed with_videos(const std::string& kwargs, size_t videos, const std::string& url,
+                   const std::string& field = "mm_processor_kwargs") {
   Parsed out;
   ChatMessage message{.role = "user", .parts = {}};
   for (size_t i = 0; i < videos; ++i)
     message.parts.emplace_back(MediaRef{MediaRef::Kind::kVideo, url});
   out.prompt.messages.push_back(std::move(message));
-  const Json body = Json::parse(R"({"mm_processor_kwargs":)" + kwargs + "}");
+  const Json body = Json::parse("{\"" + field + "\":" + kwargs + "}");
   out.status = parse_rendering(body, {}, out.prompt);
   return out;
 }
@@ -64,15 +79,30 @@ TEST(RenderingFields, WhatQwensClientSendsWithItsFrames) {
   const auto sent = with_videos(R"({"fps":[4.0],"do_sample_frames":false})", 2, list);
   EXPECT_TRUE(sent.status.ok());
   EXPECT_EQ(sent.prompt.media_settings.fps, 4.0);
-  EXPECT_EQ(with_videos(R"({"fps":[4,4.0]})", 2, file).prompt.media_settings.fps, 4.0);
+  const auto rates = with_videos(R"({"fps":[4,2.5]})", 2, list);
+  ASSERT_TRUE(rates.status.ok());
+  const auto& parts = rates.prompt.messages.front().parts;
+  EXPECT_EQ(std::get<MediaRef>(parts[0]).settings, MediaSettings{.fps = 4.0});
+  EXPECT_EQ(std::get<MediaRef>(parts[1]).settings, MediaSettings{.fps = 2.5});
   EXPECT_TRUE(with_videos(R"({"do_sample_frames":true})", 1, file).status.ok());
   for (const auto& [kwargs, url] :
-       {std::pair{R"({"fps":[4,2]})", list}, std::pair{R"({"fps":[4,4,4]})", list},
-        std::pair{R"({"do_sample_frames":false})", file},
-        std::pair{R"({"do_sample_frames":true})", list}}) {
+       {std::pair{R"({"fps":[4,4,4]})", list}, std::pair{R"({"do_sample_frames":true})", list}}) {
     const Status status = with_videos(kwargs, 2, url).status;
     ASSERT_FALSE(status.ok()) << kwargs;
     EXPECT_EQ(status.error().param, "mm_processor_kwargs") << kwargs;
+  }
+}
+
+TEST(RenderingFields, ALoaderDoesNotSampleListsOfFrames) {
+  const auto sent = [](const char* kwargs, const char* url) {
+    return with_videos(kwargs, 1, url, "media_io_kwargs").status;
+  };
+  const char* const few = R"({"video":{"num_frames":2}})";
+  EXPECT_TRUE(sent(few, "data:video/mp4;base64,AA==").ok());
+  for (const char* list : {"data:video/jpeg;base64,AA==", "Data:Video/JPEG;base64,AA=="}) {
+    EXPECT_TRUE(sent(R"({"video":{"num_frames":-1}})", list).ok());
+    ASSERT_FALSE(sent(few, list).ok());
+    EXPECT_EQ(sent(few, list).error().param, "media_io_kwargs");
   }
 }
 

@@ -173,8 +173,8 @@ Result<std::vector<Prompt>> parse_prompts(const Json& body, const std::string& k
 
 // Bodies without messages use no chat template.
 Status refuse_chat_fields(const Json& body) {
-  for (const char* field :
-       {"chat_template", "chat_template_kwargs", "continue_final_message", "mm_processor_kwargs"})
+  for (const char* field : {"chat_template", "chat_template_kwargs", "continue_final_message",
+                            "media_io_kwargs", "mm_processor_kwargs"})
     if (!unused(body, field))
       return invalid(fmt::format("\"{}\" needs \"messages\"", field), field);
   return {};

@@ -20,8 +20,6 @@ constexpr Fields kGeneration = {
     // SGLang's and llama.cpp's
     "regex", "ebnf", "grammar", "json_schema", "stop_regex", "no_stop_trim", "session_params",
     "custom_logit_processor", "custom_params", "return_hidden_states"};
-// of everything that renders a conversation
-constexpr Fields kRendering = {"media_io_kwargs"};
 constexpr Fields kChat = {
     "echo", "audio", "documents", "web_search_options", "moderation", "add_special_tokens"};
 constexpr Fields kCompletion = {"prompt_embeds"};
@@ -65,7 +63,6 @@ Status check_tools(const Json& body) {
 Status check_generation(const Json& body) {
   VALORA_CHECK(check_functions(body));
   VALORA_CHECK(refuse(body, kGeneration));
-  VALORA_CHECK(refuse(body, kRendering));
   const Json& modalities = member(body, "modalities");
   if (!modalities.is_null() && modalities != Json::array({"text"}))
     return unsupported("modalities", "other than text");
@@ -105,20 +102,15 @@ Status check_completion_fields(const Json& body) {
 }
 
 Status check_classify_fields(const Json& body) {
-  VALORA_CHECK(refuse(body, kRendering));
   VALORA_CHECK(refuse(body, kClassify));
   return check_special_tokens(body);
 }
 
 Status check_embed_fields(const Json& body) {
-  VALORA_CHECK(refuse(body, kRendering));
   VALORA_CHECK(refuse(body, kEmbed));
   return check_special_tokens(body);
 }
 
-Status check_tokenize_fields(const Json& body) {
-  VALORA_CHECK(refuse(body, kRendering));
-  return refuse(body, kTokenize);
-}
+Status check_tokenize_fields(const Json& body) { return refuse(body, kTokenize); }
 
 }  // namespace valora::server

@@ -1,0 +1,153 @@
+#include "api/media_fields.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/strings.h"
+
+namespace valora {
+namespace {
+
+constexpr double kMaxFps = 240;
+
+Error wrong_key(const std::string& field, std::string_view key, std::string_view expected) {
+  return invalid(fmt::format("\"{}.{}\" must be {}", field, shortened(key, 60), expected), field);
+}
+
+Error unknown_key(const std::string& field, std::string_view key, std::string_view known) {
+  return not_implemented(fmt::format("\"{}.{}\" (it takes {}) is not supported by this server",
+                                     field, shortened(key, 60), known),
+                         field);
+}
+
+Status check_object(const Json& kwargs, const std::string& field) {
+  if (kwargs.is_object()) return {};
+  return invalid(fmt::format("\"{}\" must be an object", field), field);
+}
+
+Status read_integer(const Json& value, const std::string& field, const std::string& key,
+                    std::optional<int64_t>& out) {
+  const bool fits =
+      value.is_number_unsigned() ? value.get<uint64_t>() <= INT64_MAX : value.is_number_integer();
+  if (!fits) return wrong_key(field, key, "an integer");
+  out = value.get<int64_t>();
+  return {};
+}
+
+bool is_rate(const Json& value) {
+  return value.is_number() && value.get<double>() > 0 && value.get<double>() <= kMaxFps;
+}
+
+// A number, or a list of one for all videos or of one for each, as Qwen's client sends it.
+Status read_rates(const Json& value, const std::string& field, ProcessorKwargs& out) {
+  if (is_rate(value)) {
+    out.settings.fps = value.get<double>();
+    return {};
+  }
+  if (!value.is_array() || !std::ranges::all_of(value, is_rate))
+    return wrong_key(field, "fps",
+                     fmt::format("a number above 0 and at most {}, or a list of them", kMaxFps));
+  out.rates = value.get<std::vector<double>>();
+  return {};
+}
+
+Status read_video_io(const Json& video, const std::string& field, MediaSettings& settings) {
+  LoaderFrames frames;
+  for (const auto& [key, value] : video.items()) {
+    if (value.is_null()) continue;
+    const std::string name = "video." + key;
+    if (key == "num_frames") {
+      VALORA_CHECK(read_integer(value, field, name, frames.num_frames));
+      if (*frames.num_frames < -1 || *frames.num_frames == 0)
+        return wrong_key(field, name, "-1 (all frames) or at least 1");
+    } else if (key == "fps") {
+      if (!is_rate(value) && value != -1)
+        return wrong_key(field, name,
+                         fmt::format("-1 (any rate) or above 0 and at most {}", kMaxFps));
+      frames.fps = value.get<double>();
+    } else {
+      return unknown_key(field, name, "num_frames and fps of videos");
+    }
+  }
+  if (frames.num_frames || frames.fps) settings.loader = frames;
+  return {};
+}
+
+// What chooses frames must be one of the two, as the model's processor samples what a loader keeps.
+Status settle_frames(MediaSettings& settings, const std::string& field) {
+  if (settings.do_sample_frames == true) {
+    if (settings.loader && !settings.loader->keeps_all())
+      return invalid(fmt::format("\"{}.do_sample_frames\" would sample the frames again that "
+                                 "--media-io-kwargs chooses; leave one of them out",
+                                 field),
+                     field);
+    settings.loader.reset();
+    settings.do_sample_frames.reset();
+    return {};
+  }
+  if (settings.do_sample_frames == false && !settings.loader)
+    return invalid(
+        fmt::format("\"{}.do_sample_frames\" false needs --media-io-kwargs with \"video\"", field),
+        field);
+  if (settings.fps && settings.loader && !settings.do_sample_frames)
+    return invalid(
+        fmt::format("\"{}.fps\" and --media-io-kwargs choose frames both; leave one of them out",
+                    field),
+        field);
+  return {};
+}
+
+}  // namespace
+
+Result<ProcessorKwargs> read_processor_kwargs(const Json& kwargs, const std::string& field) {
+  ProcessorKwargs out;
+  if (kwargs.is_null()) return out;
+  VALORA_CHECK(check_object(kwargs, field));
+  for (const auto& [key, value] : kwargs.items()) {
+    if (value.is_null()) continue;
+    if (key == "fps") {
+      VALORA_CHECK(read_rates(value, field, out));
+    } else if (key == "do_sample_frames") {
+      if (!value.is_boolean()) return wrong_key(field, key, "a boolean");
+      out.settings.do_sample_frames = value.get<bool>();
+    } else if (key == "min_pixels") {
+      VALORA_CHECK(read_integer(value, field, key, out.settings.min_pixels));
+    } else if (key == "max_pixels") {
+      VALORA_CHECK(read_integer(value, field, key, out.settings.max_pixels));
+    } else {
+      return unknown_key(field, key, "min_pixels, max_pixels, fps and do_sample_frames");
+    }
+  }
+  return out;
+}
+
+Status read_io_kwargs(const Json& kwargs, const std::string& field, MediaSettings& settings) {
+  if (kwargs.is_null()) return {};
+  VALORA_CHECK(check_object(kwargs, field));
+  for (const auto& [modality, value] : kwargs.items()) {
+    if (value.is_null() || (value.is_object() && value.empty())) continue;
+    if (modality != "video") return unknown_key(field, modality, "num_frames and fps of \"video\"");
+    if (!value.is_object()) return wrong_key(field, modality, "an object");
+    VALORA_CHECK(read_video_io(value, field, settings));
+  }
+  return {};
+}
+
+Result<MediaSettings> read_media_defaults(const std::string& processor_kwargs,
+                                          const std::string& io_kwargs) {
+  static const std::string kProcessor = "--mm-processor-kwargs", kIo = "--media-io-kwargs";
+  const auto json_of = [](const std::string& text, const std::string& option) -> Result<Json> {
+    return text.empty() ? Result<Json>(Json()) : parse_json(text, option);
+  };
+  VALORA_TRY(processor, json_of(processor_kwargs, kProcessor));
+  VALORA_TRY(io, json_of(io_kwargs, kIo));
+  VALORA_TRY(kwargs, read_processor_kwargs(processor, kProcessor));
+  if (kwargs.rates.size() > 1) return wrong_key(kProcessor, "fps", "one number");
+  if (!kwargs.rates.empty()) kwargs.settings.fps = kwargs.rates.front();
+  VALORA_CHECK(read_io_kwargs(io, kIo, kwargs.settings));
+  VALORA_CHECK(settle_frames(kwargs.settings, kProcessor));
+  return std::move(kwargs.settings);
+}
+
+}  // namespace valora
