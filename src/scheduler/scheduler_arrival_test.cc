@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 
+#include "memory/pool.h"
 #include "memory/simulated_mover.h"
 #include "scheduler/step_loop.h"
 

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "memory/pool.h"
 #include "memory/simulated_mover.h"
 
 #include <functional>
