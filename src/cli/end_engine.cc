@@ -16,8 +16,8 @@ constexpr Duration kLeast = std::chrono::seconds(5);
 
 }  // namespace
 
-void end_engine(std::unique_ptr<LocalEngine> engine, double stall_timeout) {
-  if (stall_timeout <= 0) return;
+int end_engine(std::unique_ptr<LocalEngine> engine, double stall_timeout) {
+  if (stall_timeout <= 0) return 0;
   const bool stands_still = !engine->standstill().empty();
   const Duration limit =
       stands_still ? kLeast : std::max<Duration>(kLeast, from_seconds(stall_timeout));
@@ -32,6 +32,7 @@ void end_engine(std::unique_ptr<LocalEngine> engine, double stall_timeout) {
     std::_Exit(EXIT_FAILURE);
   }
   ending.join();
+  return 0;
 }
 
 }  // namespace valora::cli

@@ -186,8 +186,7 @@ int run_serve(Flags& flags) {
   print_welcome(**engine, **server);
   (*server)->run_until_stopped();
   server->reset();
-  end_engine(std::move(*engine), flags.stall_timeout);
-  return 0;
+  return end_engine(std::move(*engine), flags.stall_timeout);
 }
 
 void add_media_memory(Command c, EngineOptions& e) {
@@ -286,17 +285,13 @@ void add_serve(Command app, std::function<int()>& run) {
                "With --allow-media-urls: fetch only from these hosts");
   c.add_option("--users", flags->users,
                "YAML file of users: API keys with names, models they may ask, quotas and shares");
-  c.add_flag("--allow-any-priority", flags->server.allow_any_priority,
-             "With --users or --applications: let requests have any priority, not only their "
-             "default or a lower one");
   c.add_option(
        "--max-waiting", e.max_waiting,
        "Highest number of waiting requests, each counted n times its prompts; more get HTTP "
        "429")
       .capture_default_str();
   c.add_option("--stall-timeout", flags->stall_timeout,
-               "Seconds after which requests that make no progress count as stalled: /health is "
-               "503, and a drain ends them; 0: never")
+               "Seconds without progress after which /health is 503 and drains end; 0: never")
       .range(0, 1e6)
       .capture_default_str();
   c.callback([flags, &run] { run = [flags] { return run_serve(*flags); }; });

@@ -79,6 +79,9 @@ void add_server_flags(Command c, server::ServerOptions& s) {
       "Folder of adapters to load on first use: an unknown model name is looked up as a subfolder");
   c.add_option("--api-key", s.api_keys, "API key that clients must send; repeatable")
       .envname("VALORA_API_KEY");
+  c.add_flag("--allow-any-priority", s.allow_any_priority,
+             "With --users or --applications: let requests have any priority, not only their "
+             "default or a lower one");
   c.add_option("--allowed-hosts", s.allowed_hosts,
                "Hosts that requests may be for (their Host header): names or addresses, with or "
                "without a port; *.example.org for all below");

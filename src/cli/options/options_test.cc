@@ -181,7 +181,8 @@ TEST(ConfigFile, SetsWhatTheCommandLineDoesNot) {
   EXPECT_THAT(plain.adapters, ElementsAre("a=one", R"({"name":"b","path":"7","rank":8})"));
   EXPECT_EQ(plain.limits, R"({"image":2})");
   EXPECT_FALSE(plain.prefix_caching);
-  EXPECT_THAT(plain.notes, ElementsAre(HasSubstr("--enable-lora: ")));
+  EXPECT_THAT(plain.notes,
+              ElementsAre(HasSubstr("--enable-lora: "), HasSubstr("--enforce-eager false: ")));
   const auto status = other.parse({"serve", "mine", "--lora-modules", "c=three", "--config",
                                    file.path.c_str(), "--max-model-len", "7"});
   EXPECT_EQ(status, std::nullopt) << other.errors;

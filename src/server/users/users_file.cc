@@ -52,11 +52,7 @@ Result<User> read_user(const yaml::Fields& fields) {
   out.key = std::move(key);
   if (fields.find("models")) out.models = std::move(models);
   out.loads = std::move(loads);
-  if (fields.find("applications")) {
-    if (applications.empty())
-      return fields.error("applications", "must name at least one; leave it out for any");
-    out.applications = std::move(applications);
-  }
+  if (!applications.empty()) out.applications = std::move(applications);
   if (priority) out.priority = static_cast<int>(*priority);
   if (max_requests) out.max_requests = static_cast<int>(*max_requests);
   out.max_tokens = max_tokens;

@@ -59,7 +59,8 @@ TEST(UsersFile, ErrorsNameTheLineAndNeverAKey) {
        "special_tokens_in_content"},
       {"users:\n  - {name: a, key: sk-secret-1, max_requests: 0}", "max_requests"},
       {"users:\n  - {name: a, key: sk-secret-1, priority: high}", "priority"},
-      {"users:\n  - {name: a, key: sk-secret-1, applications: []}", "at least one"},
+      {"users:\n  - {name: a, key: sk-secret-1, applications: []}",
+       "\"applications\" must not be empty"},
       {"users:\n  - {name: a, key: sk-secret-1, model: [b]}", "models"},
   };
   for (const auto& [text, part] : cases) {
