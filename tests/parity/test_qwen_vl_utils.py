@@ -8,6 +8,7 @@ import types
 
 import numpy as np
 import pytest
+import torch
 from PIL import Image
 
 from test_media import encoded, picture, probe  # noqa: F401  the fixture
@@ -17,8 +18,21 @@ VIDEO = {"min_pixels": 128 * FACTOR**2, "max_pixels": 768 * FACTOR**2}  # qwen_v
 IMAGE = {"min_pixels": 4 * FACTOR**2, "max_pixels": 16384 * FACTOR**2}
 
 
+class Frames:
+    """A tensor of frames that has a shape alone: real ones would take gigabytes."""
+
+    def __init__(self, shape):
+        self.shape = shape
+
+    def permute(self, *order):
+        return Frames([self.shape[i] for i in order])
+
+    def float(self):
+        return self
+
+
 class Reader:
-    """A video of black frames, as decord's reader."""
+    """A video, as decord's reader."""
 
     shape = (100, 25.0, 64, 48)  # frames, rate, width, height
 
@@ -33,7 +47,7 @@ class Reader:
 
     def get_batch(self, indices):
         self.taken.append(indices)
-        return types.SimpleNamespace(asnumpy=lambda: np.zeros((len(indices), self.height, self.width, 3), np.uint8))
+        return types.SimpleNamespace(asnumpy=lambda: (len(indices), self.height, self.width, 3))
 
     taken = []
 
@@ -65,6 +79,7 @@ def utils():
             patch.setitem(sys.modules, name, module)
         patch.delitem(sys.modules, "qwen_vl_utils.vision_process", raising=False)
         from qwen_vl_utils import vision_process
+        patch.setattr(vision_process, "torch", types.SimpleNamespace(linspace=torch.linspace, tensor=Frames))
         patch.setattr(vision_process, "FORCE_QWENVL_VIDEO_READER", "decord")
         # Of what it cannot read, it asks torchvision next; the first error is the one to compare.
         patch.setitem(vision_process.VIDEO_READER_BACKENDS, "torchvision", vision_process.VIDEO_READER_BACKENDS["decord"])
