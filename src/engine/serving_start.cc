@@ -145,7 +145,7 @@ Result<std::unique_ptr<LocalEngine>> ServingEngine::start(
   engine->grammar_workers_ = std::make_unique<FairPool>(2, 1);
   engine->adapter_workers_ = std::make_unique<WorkerPool>(1);
   engine->thread_ = std::thread([raw = engine.get()] { raw->run(); });
-  return engine;
+  return std::unique_ptr<LocalEngine>(std::move(engine));
 }
 
 Status ServingEngine::set_up(std::unique_ptr<scheduler::Policy> policy) {
