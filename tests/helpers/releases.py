@@ -94,7 +94,7 @@ def frame_sampler():
 
 def mend_positions(model):
     """Gives the tokens of and behind a video the positions that the model was trained with, which each release misses in
-    another way (docs/architecture.md, Differences from the references): `model` is a Qwen2VLModel or Qwen2_5_VLModel."""
+    another way (docs/rooms/references.md): `model` is a Qwen2VLModel or Qwen2_5_VLModel."""
     mend = behind_the_largest if NEWEST else in_fractions_of_a_second
     model.get_rope_index = mend(model.get_rope_index, model.config.vision_config)
 
