@@ -10,6 +10,8 @@ import pytest
 from PIL import Image
 from transformers.models.qwen2_vl.image_processing_qwen2_vl import smart_resize
 
+import movies
+import pictures
 from programs import find_program
 from serving import Server, chat_body, data_url, image_part, picture, text_part
 
@@ -108,10 +110,8 @@ def test_what_qwens_client_sends(served):
 
 def film(**settings):
     """A part with a file of 32 frames, 10 per second."""
-    stills = [Image.fromarray(numpy.full((24, 32, 3), 7 * i, numpy.uint8)) for i in range(32)]
-    buffer = io.BytesIO()
-    stills[0].save(buffer, "GIF", save_all=True, append_images=stills[1:], duration=100)
-    return {"type": "video_url", "video_url": {"url": data_url(buffer.getvalue(), "video/gif")}} | settings
+    stills = [pictures.png(Image.fromarray(numpy.full((24, 32, 3), 7 * i, numpy.uint8))) for i in range(32)]
+    return {"type": "video_url", "video_url": {"url": data_url(movies.avi(stills, 10), "video/x-msvideo")}} | settings
 
 
 def groups(served, part, **fields):
