@@ -115,11 +115,11 @@ def film(**settings):
 
 
 def groups(served, part, **fields):
-    """The pairs of frames that were taken of a file, in which each takes as many tokens."""
-    pair = count(served, [film(nframes=2), QUESTION]) - count(served, [QUESTION])
-    tokens = count(served, [part, QUESTION], **fields) - count(served, [QUESTION])
-    assert tokens % pair == 0
-    return tokens // pair
+    """The pairs of frames that were taken of a file, in which each takes as many tokens. The tokens around a video are more."""
+    one, two = (count(served, [film(nframes=n), QUESTION]) for n in (2, 4))
+    more = count(served, [part, QUESTION], **fields) - one
+    assert more % (two - one) == 0
+    return 1 + more // (two - one)
 
 
 def test_each_file_has_frames_of_its_own(served):
@@ -171,10 +171,11 @@ def test_defaults_of_the_server(folders, layout):
     assert count(server, [image, QUESTION]) == count(server, [image | {"max_pixels": 1024}, QUESTION])
     more = count(server, [image, QUESTION], mm_processor_kwargs={"max_pixels": layout["max_pixels"]})
     assert more - count(server, [image, QUESTION]) == tokens_of(layout, 96, 64) - tokens_of(layout, 96, 64, max_pixels=1024)
-    pair = count(server, [film(), QUESTION]) - bare
-    assert pair == count(server, [film(nframes=2), QUESTION]) - bare
-    assert count(server, [film(), QUESTION], media_io_kwargs={"video": {"num_frames": 4}}) - bare == 2 * pair
-    assert count(server, [film(), QUESTION], mm_processor_kwargs={"fps": 2}) - bare > pair, "the model's processor chooses"
+    pair = count(server, [film(), QUESTION])
+    assert bare < pair == count(server, [film(nframes=2), QUESTION])
+    four = count(server, [film(), QUESTION], media_io_kwargs={"video": {"num_frames": 4}})
+    assert four == count(server, [film(nframes=4), QUESTION]) > pair
+    assert count(server, [film(), QUESTION], mm_processor_kwargs={"fps": 2}) > pair, "the model's processor chooses"
     assert server.stop() == 0
 
 
