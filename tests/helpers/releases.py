@@ -96,7 +96,7 @@ def mend_positions(model):
     """Gives the tokens of and behind a video the positions that the model was trained with, which each release misses in
     another way (docs/rooms/references.md): `model` is a Qwen2VLModel or Qwen2_5_VLModel."""
     mend = behind_the_largest if NEWEST else in_fractions_of_a_second
-    model.get_rope_index = mend(model.get_rope_index, model.config.vision_config)
+    model.get_rope_index = mend(model.get_rope_index, model.config)
 
 
 def behind_the_largest(rope_index, _):
@@ -110,16 +110,19 @@ def behind_the_largest(rope_index, _):
     return mended
 
 
-def in_fractions_of_a_second(rope_index, vision):
+def in_fractions_of_a_second(rope_index, config):
     """transformers 4.57 rounds a video's seconds per temporal patch down before it multiplies them by the positions per
-    second; here they are in the latter."""
-    def mended(*args, second_per_grid_ts=None, **inputs):
+    second. Here it makes the positions of one second per patch, whose times are then replaced."""
+    def mended(input_ids, *grids, second_per_grid_ts=None, **inputs):
         if second_per_grid_ts is None:
-            return rope_index(*args, **inputs)
-        assert len(set(second_per_grid_ts.tolist())) == 1  # of all videos
-        whole, vision.tokens_per_second = vision.tokens_per_second, vision.tokens_per_second * second_per_grid_ts[0]
-        try:
-            return rope_index(*args, second_per_grid_ts=torch.ones_like(second_per_grid_ts), **inputs)
-        finally:
-            vision.tokens_per_second = whole
+            return rope_index(input_ids, *grids, **inputs)
+        made, _ = rope_index(input_ids, *grids, second_per_grid_ts=torch.ones_like(second_per_grid_ts), **inputs)
+        assert len(made[0]) == 1  # one prompt at a time
+        per_second, video = config.vision_config.tokens_per_second, (input_ids[0] == config.video_token_id).int()
+        edges = video.diff(prepend=video.new_zeros(1), append=video.new_zeros(1)).nonzero().flatten().tolist()
+        for seconds, begin, end in zip(second_per_grid_ts, edges[::2], edges[1::2], strict=True):
+            times, first, largest = made[0, 0, begin:end], made[1, 0, begin], made[..., begin:end].max()
+            times.copy_(first + ((times - first) // per_second * (per_second * seconds)).long())
+            made[..., end:] += made[..., begin:end].max() - largest
+        return made, (made.max() + 1 - made.shape[-1]).reshape(1, 1)
     return mended
