@@ -34,8 +34,8 @@ def server(folders, files):
     assert made.stop() == 0
 
 
-def ask(server, user, model="tiny", application=None, **fields):
-    headers = {"Authorization": f"Bearer {KEYS[user]}"}
+def ask(server, who, model="tiny", application=None, **fields):
+    headers = {"Authorization": f"Bearer {KEYS[who]}"}
     if application:
         headers["X-Valora-Application"] = application
     status, text = server.request("POST", "/v1/chat/completions", chat_body(model, "Hi", **dict(max_tokens=2) | fields), headers)
