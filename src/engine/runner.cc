@@ -66,7 +66,7 @@ Digest visual_key(const Sequence& s, const media::VisualInput& input) {
 
 // The place of its choice among those of the step, the lowest first.
 double turn_in_step(const Sequence& s) {
-  return s.grammar ? grammar::turn_of(s.owner->masks, s.waited) : 0;
+  return s.grammar ? grammar::turn_of(*s.owner->masks, s.waited) : 0;
 }
 
 // What fails for one output, as an allocation may, ends its request alone.
@@ -83,12 +83,12 @@ void for_output(StepOutput& output, Body&& body) {
 
 Runner::Runner(const models::Model& model, ops::KvArena arena, at::ScalarType dtype,
                at::Device device, size_t visual_cache_bytes, std::unique_ptr<ModeSwitcher> switcher,
-               const FormLimits& form_limits, const Clock& clock)
+               double mask_seconds, const Clock& clock)
     : model_(model),
       arena_(std::move(arena)),
       dtype_(dtype),
       device_(device),
-      form_limits_(form_limits),
+      mask_seconds_(mask_seconds),
       clock_(clock),
       visuals_(model, dtype, visual_cache_bytes, clock),
       switcher_(std::move(switcher)),
@@ -204,11 +204,11 @@ void Runner::sample(std::vector<StepOutput>& outputs, const at::Tensor& logits) 
       rows.push_back({&output, logits.data_ptr<float>() + rows.size() * vocab});
   std::ranges::stable_sort(rows, {},
                            [](const Row& row) { return turn_in_step(sequence_of(*row.output)); });
-  grammar::StepMasks masks(form_limits_.step);
+  grammar::StepMasks masks(mask_seconds_);
   std::atomic<size_t> next = 0;  // across the threads, so that the order holds
   const auto sample_row = [&](Row row) {
-    auto token = sample_next(sequence_of(*row.output), {row.logits, static_cast<size_t>(vocab)},
-                             form_limits_, masks);
+    auto token =
+        sample_next(sequence_of(*row.output), {row.logits, static_cast<size_t>(vocab)}, masks);
     row.output->waits = !token;
     if (token && token->ok())
       row.output->token = std::move(*token).value();

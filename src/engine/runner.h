@@ -29,10 +29,11 @@ inline Sequence& sequence_of(const scheduler::StepOutput& output) {
 class Runner final : public scheduler::StepExecutor {
  public:
   // The model and the clock must outlive it. visual_cache_bytes: capacity of the cache of visual
-  // embeddings. switcher: null if the policy never merges.
+  // embeddings. switcher: null if the policy never merges. mask_seconds: CPU time that a step gives
+  // to the masks of grammars (FormLimits::step).
   Runner(const models::Model& model, ops::KvArena arena, at::ScalarType dtype, at::Device device,
-         size_t visual_cache_bytes, std::unique_ptr<ModeSwitcher> switcher,
-         const FormLimits& form_limits, const Clock& clock);
+         size_t visual_cache_bytes, std::unique_ptr<ModeSwitcher> switcher, double mask_seconds,
+         const Clock& clock);
 
   // Whether the images of these tokens are encoded.
   bool ready(const scheduler::Request& request, int begin, int end) const override;
@@ -66,7 +67,7 @@ class Runner final : public scheduler::StepExecutor {
   ops::KvArena arena_;
   at::ScalarType dtype_;
   at::Device device_;
-  const FormLimits form_limits_;
+  const double mask_seconds_;  // of CPU time, in a step
   const Clock& clock_;
   VisualEncoder visuals_;
   std::unique_ptr<ModeSwitcher> switcher_;

@@ -118,11 +118,6 @@ Result<SampledToken> choose_under_grammar(Sequence& sequence, std::span<float> l
   return token;
 }
 
-// Of a request's choices so far. A token is one of any of its sequences.
-Status check_account(const ActiveRequest& request, const FormLimits& limits) {
-  return request.masks.check(limits.request + limits.token * request.usage.completion_tokens);
-}
-
 // Names the field that described the grammar.
 Error of_its_field(const ActiveRequest& request, Error error) {
   if (error.code == ErrorCode::kInvalidArgument) error.param = request.request.constraint->param;
@@ -132,13 +127,12 @@ Error of_its_field(const ActiveRequest& request, Error error) {
 }  // namespace
 
 std::optional<Result<SampledToken>> sample_next(Sequence& sequence, std::span<float> logits,
-                                                const FormLimits& limits,
                                                 grammar::StepMasks& masks) {
   if (!sequence.grammar)
     return sequence.sampler.sample(
         logits, is_early(sequence) ? sequence.ending_tokens : std::span<const int32_t>());
   ActiveRequest& owner = *sequence.owner;
-  if (const Status left = check_account(owner, limits); !left.ok())
+  if (const Status left = owner.masks->check(); !left.ok())
     return of_its_field(owner, left.error());
   if (!masks.begin()) {
     ++sequence.waited;
@@ -149,7 +143,7 @@ std::optional<Result<SampledToken>> sample_next(Sequence& sequence, std::span<fl
   auto token = choose_under_grammar(sequence, logits);
   const double after = sequence.grammar->cpu_seconds();
   masks.charge(after - before);
-  owner.masks.charge(after - sequence.charged);  // with what was done while the model ran
+  owner.masks->charge(after - sequence.charged);  // with what was done while the model ran
   sequence.charged = after;
   if (!token.ok()) return of_its_field(owner, token.error());
   return token;

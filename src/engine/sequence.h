@@ -50,7 +50,7 @@ struct ActiveRequest {
   std::optional<Result<PreparedPrompt>> prompt;
   std::optional<Result<grammar::GrammarMatcher>> grammar;  // at the start; absent: no constraint
   std::stop_source stop;                                   // ends the preparation of its prompt
-  grammar::MaskAccount masks;                              // of all its sequences
+  std::optional<grammar::MaskAccount> masks;               // of all its sequences; with a grammar
 
   // Used by the engine thread only.
   bool started = false;
@@ -86,9 +86,8 @@ struct Sequence final : scheduler::Request {
 // The next token of a sequence: under its grammar if it has one, which then follows it, and without
 // ending tokens before min_tokens, unless the grammar leaves nothing else. logits: changed in
 // place. Nothing, with the logits as they are, if the masks of this step leave no time.
-// kInvalidArgument: the request's masks have taken more time than `limits` allow.
+// kInvalidArgument: the request's masks have taken more time than they may.
 std::optional<Result<SampledToken>> sample_next(Sequence& sequence, std::span<float> logits,
-                                                const FormLimits& limits,
                                                 grammar::StepMasks& masks);
 
 }  // namespace valora

@@ -2,6 +2,7 @@
 // computed. tests/parity compares them with transformers.
 #include <cmath>
 
+#include "engine/sampling/prompt_logprobs.h"
 #include "engine/testing/engine_fixture.h"
 
 namespace valora {

@@ -66,6 +66,9 @@ Result<std::shared_ptr<ActiveRequest>> ServingEngine::make_request(
                                        options_.max_logprobs, /*default_seed=*/0));
   sampling.bad_words = tokens_of(request.sampling.bad_words, *frontend_->tokenizer());
   active->sampling = std::move(sampling);
+  if (request.constraint)
+    active->masks.emplace(grammar::MaskAccount::Limits{.most = options_.form_limits.request,
+                                                       .token = options_.form_limits.token});
   VALORA_CHECK(frontend_->check(request.prompt));
   active->stop_strings = make_stop_strings(std::exchange(request.sampling.stop, {}));
   // Last, as requests that are refused take no seed of those after them.

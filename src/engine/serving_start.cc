@@ -233,7 +233,7 @@ Status ServingEngine::make_core(std::unique_ptr<scheduler::Policy> policy) {
                                                options_.form_limits);
   auto runner = std::make_unique<Runner>(*loaded_.model, tiers_->kv_arena(), loaded_.dtype, device_,
                                          options_.visual_cache_bytes, std::move(switcher),
-                                         options_.form_limits, clock_);
+                                         options_.form_limits.step, clock_);
   auto mover = std::make_unique<memory::ThreadMover>(
       memory::ThreadMover::Options{1, options_.memory.swap_bandwidth},
       [this](const memory::Move& move) { return tiers_->copy(move); }, [this] { copied(); },

@@ -14,14 +14,18 @@ constexpr double kRemembered = 0.9;
 }  // namespace
 
 void MaskAccount::charge(double seconds) {
-  spent_ += seconds;
+  double left = left_;
+  while (!left_.compare_exchange_weak(left, std::min(limits_.most, left + limits_.token) - seconds))
+    continue;
   expected_ = std::max(seconds, kRemembered * expected_);
 }
 
-Status MaskAccount::check(double limit) const {
-  if (spent_ <= limit) return {};
-  return invalid(fmt::format(
-      "the grammar is too complex: the tokens so far took more than {:.3g} seconds", limit));
+Status MaskAccount::check() const {
+  if (left_ >= 0) return {};
+  return invalid(
+      fmt::format("the grammar is too complex: its tokens take more than {:.3g} seconds each, and "
+                  "{:.3g} seconds",
+                  limits_.token, limits_.most));
 }
 
 }  // namespace valora::grammar

@@ -8,22 +8,28 @@
 
 namespace valora::grammar {
 
-// Of one request, whose answers share it. Thread-safe.
+// Of one request, whose answers share it: each choice earns `token` seconds, up to `most` in all,
+// which it begins with, and takes what it took. Thread-safe.
 class MaskAccount {
  public:
+  struct Limits {
+    double most = 1, token = 0.01;
+  };
+  explicit MaskAccount(Limits limits) : limits_(limits), left_(limits.most) {}
+
   // What the next choice may take. Of one that nothing is known about, more than most take, so
   // that others go first.
   static constexpr double kUnknown = 1e-3;
 
   // A choice took this.
   void charge(double seconds);
-  double spent() const { return spent_; }
   double expected() const { return expected_; }
-  // kInvalidArgument if the choices so far took more than `limit`.
-  Status check(double limit) const;
+  // kInvalidArgument if less than nothing is left.
+  Status check() const;
 
  private:
-  std::atomic<double> spent_ = 0, expected_ = kUnknown;
+  const Limits limits_;
+  std::atomic<double> left_, expected_ = kUnknown;
 };
 
 // Of one step. Thread-safe.

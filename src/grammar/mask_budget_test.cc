@@ -6,20 +6,38 @@
 namespace valora::grammar {
 namespace {
 
-TEST(MaskAccount, EndsOnlyARequestThatTookMore) {
-  MaskAccount account;
-  EXPECT_TRUE(account.check(0).ok());
-  account.charge(0.25);
+TEST(MaskAccount, EndsARequestThatTookMoreThanItEarned) {
+  MaskAccount account({.most = 1, .token = 0.25});
+  EXPECT_TRUE(account.check().ok());
+  account.charge(0.75);
+  account.charge(0.75);
+  EXPECT_TRUE(account.check().ok()) << "nothing is left, and nothing owed";
   account.charge(0.5);
-  EXPECT_DOUBLE_EQ(account.spent(), 0.75);
-  EXPECT_TRUE(account.check(0.75).ok());
-  const Status over = account.check(0.5);
+  const Status over = account.check();
   EXPECT_EQ(over.error().code, ErrorCode::kInvalidArgument);
-  EXPECT_THAT(over.error().message, ::testing::HasSubstr("more than 0.5 seconds"));
+  EXPECT_THAT(over.error().message, ::testing::HasSubstr("too complex"));
+}
+
+TEST(MaskAccount, CheapChoicesSaveNoMoreThanTheMost) {
+  MaskAccount account({.most = 1, .token = 0.25});
+  for (int i = 0; i < 1000; ++i) account.charge(0);
+  account.charge(1);
+  EXPECT_TRUE(account.check().ok());
+  account.charge(0.5);
+  EXPECT_FALSE(account.check().ok());
+  for (int i = 0; i < 1000; ++i) account.charge(0.25);
+  EXPECT_FALSE(account.check().ok()) << "what they take is what they earn";
+}
+
+TEST(MaskAccount, NothingIsTooMuchWithoutAnAllowance) {
+  MaskAccount account({.most = 0, .token = 0});
+  EXPECT_TRUE(account.check().ok());
+  account.charge(1e-9);
+  EXPECT_FALSE(account.check().ok());
 }
 
 TEST(MaskAccount, ExpectsWhatWasSlowToBeSlowAgain) {
-  MaskAccount account;
+  MaskAccount account({});
   EXPECT_DOUBLE_EQ(account.expected(), MaskAccount::kUnknown);
   account.charge(0.2);
   EXPECT_DOUBLE_EQ(account.expected(), 0.2);
@@ -46,7 +64,7 @@ TEST(StepMasks, LaterOnesWaitOnceTheTimeIsSpent) {
 }
 
 TEST(StepMasks, CheapAnswersGoFirstAndSlowOnesAreNotForgotten) {
-  MaskAccount cheap, slow, fresh;
+  MaskAccount cheap{{}}, slow{{}}, fresh{{}};
   for (int i = 0; i < 100; ++i) cheap.charge(1e-4);
   slow.charge(0.05);
   EXPECT_LT(turn_of(cheap, 0), turn_of(fresh, 0));
