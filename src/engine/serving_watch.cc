@@ -62,15 +62,18 @@ void ServingEngine::look(scheduler::ProgressWatch& watch, std::unique_lock<std::
 
 // Under mutex_.
 void ServingEngine::note_stall(const scheduler::ProgressWatch& watch, TimePoint now) {
-  std::string why = fmt::format("no request has got on for {:.0f} s: {} run, {} wait",
-                                seconds(now - watch.stepped_at()), stats_.running, stats_.waiting);
-  if (const Duration round = now - round_at_; round >= watch.timeout())
-    why += fmt::format("; the engine thread has been in one step for {:.0f} s", seconds(round));
+  std::string why =
+      fmt::format("no request has got on for {:.0f} s: ", seconds(now - watch.stepped_at()));
+  // While there are requests, a thread that is not stuck goes round many times a second.
+  if (now - round_at_ >= watch.timeout())
+    why += fmt::format("the engine thread has not come back from a step, and has {} requests",
+                       requests_.size() - static_cast<size_t>(preparing_));
   else
     why += fmt::format(
-        " ({} for adapters on their way, {} for KV on its way, {} for room, {} for their turn); {} "
-        "of these hold adapters or KV",
-        waits_.adapters, waits_.kv, waits_.room, waits_.turn, waits_.claims);
+        "{} run, {} wait ({} for adapters on their way, {} for KV on its way, {} for room, {} for "
+        "their turn); {} of these hold adapters or KV",
+        stats_.running, stats_.waiting, waits_.adapters, waits_.kv, waits_.room, waits_.turn,
+        waits_.claims);
   why += fmt::format("; {} of {} blocks are free", stats_.memory.free, stats_.memory.total);
   spdlog::error("{}; waiting requests give back what they hold", why);
   standstill_ = std::move(why);

@@ -84,7 +84,8 @@ TEST_F(WatchedEngineTest, ADrainEndsThoughTheEngineThreadIsStuck) {
   gate.wait_for_arrival();
   const auto waiting = submit(ask(numbered_prompt(9, 1), 3));
   wait_for_stall();
-  EXPECT_THAT(engine_->standstill(), HasSubstr("; the engine thread has been in one step for "));
+  EXPECT_THAT(engine_->standstill(),
+              HasSubstr(": the engine thread has not come back from a step, and has 2 requests; "));
   EXPECT_TRUE(ends(begin_drain()));
   EXPECT_EQ(running->wait().error->code, ErrorCode::kUnavailable);
   EXPECT_EQ(waiting->wait().error->code, ErrorCode::kUnavailable);
