@@ -10,7 +10,7 @@
 
 #include "base/json.h"
 #include "base/log.h"
-#include "engine/serving_engine.h"
+#include "engine/local_engine.h"
 #include "generator/data/tasks_file.h"
 #include "generator/teacher.h"
 
@@ -44,15 +44,15 @@ Json to_json(const TeacherCounts& c) {
           {"labels", c.labels}};
 }
 
-Result<std::unique_ptr<ServingEngine>> start_engine(const std::string& model) {
-  if (model.empty()) return std::unique_ptr<ServingEngine>();
+Result<std::unique_ptr<LocalEngine>> open_engine(const std::string& model) {
+  if (model.empty()) return std::unique_ptr<LocalEngine>();
   EngineOptions options;
   options.model_path = model;
   options.dtype = ComputeDtype::kFloat32;
   options.threads = 1;
   options.memory.pool_bytes = int64_t{64} << 20;
   options.fetch.allowed_local_path = "/";
-  return ServingEngine::start(options);
+  return start_engine(options);
 }
 
 Result<Json> probe(const std::string& tasks_file, const std::string& name,
@@ -70,7 +70,7 @@ Result<Json> probe(const std::string& tasks_file, const std::string& name,
   options.timeout_seconds = number("--timeout", options.timeout_seconds);
   options.retries = static_cast<int>(number("--retries", options.retries));
   options.retry_seconds = number("--retry-seconds", options.retry_seconds);
-  VALORA_TRY(engine, start_engine(flags["--model"]));
+  VALORA_TRY(engine, open_engine(flags["--model"]));
   VALORA_TRY(data, ask_teacher(*task, engine.get(), options));
   return Json{{"train", to_json(data.train)},
               {"validation", to_json(data.validation)},
