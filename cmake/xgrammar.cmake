@@ -57,15 +57,17 @@ macro(valora_mend_patterns)
 #include "json_schema_converter.h"]=])
 endmacro()
 
-# "." and \S have what they have in ECMA-262 and in Python: no ends of lines, and no space beyond ASCII. A class that begins
-# with \^ is no negative one.
+# "." has no ends of lines, and \S no space, by ECMA-262 and Python alike; in a class, \s and \S are ECMA-262's, so that
+# [\s\S] is any character. A class that begins with \^ is no negative one.
 macro(valora_mend_regex)
   valora_mend([=[AddEBNFSegment(R"([\u0000-\U0010FFFF])");]=] [=[AddEBNFSegment(R"([^\n\r\u2028\u2029])");]=])
   valora_mend([=[return R"([^\f\n\r\t\v\u0020\u00a0])";]=]
     [=[return R"([^\t-\r\x1C-\x20\x85\xA0\u1680\u2000-\u200A\u2028\u2029\u202F\u205F\u3000\uFEFF])";]=])
   valora_mend([=[return R"(\x00-\x08\x0E-\x1F\x21-\x9F\xA1-\U0010FFFF)";]=]
-    [=[return R"(\x00-\x08\x0E-\x1B\x21-\x84\x86-\x9F\xA1-\u167F\u1681-\u1FFF\u200B-\u2027)"
+    [=[return R"(\x00-\x08\x0E-\x1F\x21-\x9F\xA1-\u167F\u1681-\u1FFF\u200B-\u2027)"
            R"(\u202A-\u202E\u2030-\u205E\u2060-\u2FFF\u3001-\uFEFE\uFF00-\U0010FFFF)";]=])
+  valora_mend([=[return R"(\f\n\r\t\v\u0020\u00a0)";]=]
+    [=[return R"(\t-\r\x20\xA0\u1680\u2000-\u200A\u2028\u2029\u202F\u205F\u3000\uFEFF)";]=])
   valora_mend([=[if (res == "]" || res == "-") {]=] [=[if (res == "^") return "\\x5E";
     if (res == "]" || res == "-") {]=])
 endmacro()

@@ -107,7 +107,9 @@ TEST_F(FormLimitsTest, WhiteSpaceIsTheEnginesUnlessTheRequestSays) {
   request.sampling.logit_bias = {{'\n', 100}};
   EXPECT_EQ(run(request).first().text, "[1, 1]");
   request.json_whitespace = JsonSpacing::kBounded;
-  EXPECT_EQ(run(request).first().text, "[\n1,\n1\n]");
+  const std::string bounded = run(request).first().text;
+  EXPECT_THAT(bounded, ::testing::StartsWith("[\n"));
+  EXPECT_EQ(*parse_json(bounded, "the answer"), Json::array({1, 1})) << bounded;
   request.json_whitespace = JsonSpacing::kFree;
   EXPECT_THAT(run(request).first().text, ::testing::StartsWith("[\n\n\n\n"));
 }

@@ -10,7 +10,7 @@ TEST(MaskAccount, EndsARequestThatTookMoreThanItEarned) {
   MaskAccount account({.most = 1, .token = 0.25});
   EXPECT_TRUE(account.check().ok());
   account.charge(0.75);
-  account.charge(0.75);
+  account.charge(0.5);
   EXPECT_TRUE(account.check().ok()) << "nothing is left, and nothing owed";
   account.charge(0.5);
   const Status over = account.check();

@@ -43,7 +43,7 @@ def answer(served, **fields):
 
 
 def test_streams_go_on_beside_ambiguous_grammars(served):
-    """64 choices under a grammar whose every token takes longer than the one before."""
+    """32 choices under a grammar whose every token takes longer than the one before."""
     client = openai.OpenAI(base_url=f"{served.url}/v1", api_key="none", max_retries=0, timeout=120)
     expected = served.chat("tiny", "Tell me things.", max_tokens=60)["choices"][0]["message"]["content"]
     ended, gaps, wrong = threading.Event(), [], []
@@ -63,7 +63,7 @@ def test_streams_go_on_beside_ambiguous_grammars(served):
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
         other = pool.submit(stream)
         try:
-            body = chat_body("tiny", "Words.", n=64, max_tokens=400, temperature=1, ignore_eos=True, guided_grammar=AMBIGUOUS)
+            body = chat_body("tiny", "Words.", n=32, max_tokens=400, temperature=1, ignore_eos=True, guided_grammar=AMBIGUOUS)
             status, text = served.request("POST", "/v1/chat/completions", body, timeout=120)
         finally:
             ended.set()
@@ -102,15 +102,18 @@ def test_small_forms_do_not_wait_for_slow_ones(served):
     assert taken < 0.5 * whole
 
 
-@pytest.mark.parametrize("fields, newlines, expected", [
-    ({}, True, r'\{\n"a": ?\[\n1,\n1\n\]\n\}|\{\n"a" ?: ?\[\n1,\n1\n\]\n\}'),
-    ({"structured_outputs": {"disable_any_whitespace": True}}, True, r'\{"a": \[1, 1\]\}'),
-    ({"structured_outputs": {"json_whitespace": "compact"}}, True, r'\{"a": \[1, 1\]\}'),
-    ({"structured_outputs": {"json_whitespace": "free"}}, True, r"\{\n{20,}"),
-])
-def test_white_space_of_a_request(served, fields, newlines, expected):
+@pytest.mark.parametrize("fields, expected", [
+    ({}, r"\{\n\s?[^\n]*\n"),
+    ({"structured_outputs": {"disable_any_whitespace": True}}, r'\{"a": \[1, 1\]\}$'),
+    ({"structured_outputs": {"json_whitespace": "compact"}}, r'\{"a": \[1, 1\]\}$'),
+    ({"structured_outputs": {"json_whitespace": "free"}}, r"\{\n{20,}"),
+], ids=str)
+def test_white_space_of_a_request(served, fields, expected):
+    """Of a model that writes line breaks wherever it may."""
     text = answer(served, response_format=FORM, logit_bias=wanting(served, "\n1"), **fields)
     assert re.match(expected, text), text
+    if "free" not in str(fields):
+        assert json.loads(text) == {"a": [1, 1]}
 
 
 def test_white_space_of_the_server(compact):
