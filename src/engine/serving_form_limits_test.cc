@@ -74,13 +74,6 @@ TEST_F(FormLimitsTest, ARequestWhoseMasksTakeTooLongEnds) {
   EXPECT_EQ(plain->wait().first().tokens.size(), 30);
 }
 
-TEST_F(FormLimitsTest, TokensPayForTheirMasks) {
-  options_.form_limits.request = 0;
-  options_.form_limits.token = 1000;
-  start();
-  EXPECT_TRUE(run(under(ask_, regex("[a-z]{30}"))).done);
-}
-
 TEST_F(FormLimitsTest, AFormThatIsNotQuickIsCompiledElsewhere) {
   options_.form_limits.quick = 0;
   start();
