@@ -147,7 +147,7 @@ Result<MediaSettings> read_media_defaults(const std::string& processor_kwargs,
   if (!kwargs.rates.empty()) kwargs.settings.fps = kwargs.rates.front();
   VALORA_CHECK(read_io_kwargs(io, kIo, kwargs.settings));
   VALORA_CHECK(settle_frames(kwargs.settings, kProcessor));
-  return std::move(kwargs.settings);
+  return kwargs.settings;
 }
 
 }  // namespace valora

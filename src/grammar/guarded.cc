@@ -64,9 +64,9 @@ Status guarded(BudgetLimits limits, const std::string& what, Spent& spent,
   Watch watch;
   spent.out_of_time = false;
   const double begin = thread_seconds();
-  const Status done = run(limits, what, spent, body);
+  Status done = run(limits, what, spent, body);
   spent.seconds += thread_seconds() - begin;
-  VALORA_CHECK(done);
+  if (!done.ok()) return done;
   if (watch.first)
     return invalid(fmt::format("{} cannot be applied in full: {}", what, clean(*watch.first)));
   return {};

@@ -29,7 +29,9 @@ Status check_key(const std::string& key, const Json& value) {
         "has \"disable_additional_properties\": schemas without \"strict\": false have none "
         "anyway");
   const bool reasons = key == "reasoning_parser" || key == "reasoning_parser_plugin";
-  if ((key == "enable_in_reasoning" && value == true) || (reasons && !value.empty() && value != ""))
+  const bool nothing =
+      value.is_null() || (value.is_string() && value.get_ref<const std::string&>().empty());
+  if ((key == "enable_in_reasoning" && value == true) || (reasons && !nothing))
     return config_fault(fmt::format("has \"{}\": answers have no separate reasoning", key));
   if (key == "backend" && std::ranges::find(kBackends, value) == std::end(kBackends))
     return config_fault("has an unknown \"backend\"");

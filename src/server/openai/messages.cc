@@ -59,7 +59,7 @@ Result<ContentPart> parse_part(Json& part, const std::string& path) {
     VALORA_TRY(media, parse_media(part, type, path));
     if (media.url.empty())
       return invalid(fmt::format("\"{}.{}\" has an empty URL", path, type), path + "." + type);
-    media.settings = std::move(settings);
+    media.settings = settings;
     return ContentPart(std::move(media));
   }
   if (std::find(kUnsupportedParts.begin(), kUnsupportedParts.end(), type) !=

@@ -72,7 +72,7 @@ Result<MediaSettings> part_settings(const Json& part, const std::string& type,
   if (beside != MediaSettings{} && within != MediaSettings{})
     return invalid(
         fmt::format("\"{}\" has settings of media beside \"{}\" and within it", path, type), path);
-  return within == MediaSettings{} ? std::move(beside) : std::move(within);
+  return within == MediaSettings{} ? beside : within;
 }
 
 }  // namespace valora::server

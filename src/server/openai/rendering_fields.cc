@@ -83,7 +83,7 @@ Status parse_media_settings(const Json& body, ChatPrompt& prompt) {
   const std::vector<MediaRef*> videos = videos_of(prompt);
   VALORA_CHECK(apply_rates(kwargs.rates, videos, kwargs.settings));
   VALORA_CHECK(check_lists(kwargs.settings, videos));
-  prompt.media_settings = std::move(kwargs.settings);
+  prompt.media_settings = kwargs.settings;
   return {};
 }
 
