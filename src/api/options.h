@@ -77,8 +77,8 @@ inline constexpr double kTextGap = 0.5, kMediaGap = 0.03;
 // CPU time that the forms of answers may take, in seconds.
 struct FormLimits {
   double step = 0.1;    // all choices of a step; those beyond wait for the next one
-  double request = 1;   // all choices of a request, and
-  double token = 0.01;  //   so much more for each token that it has
+  double request = 1;   // all choices of a request, which earn `token` with each token; what they
+  double token = 0.01;  //   have not taken is saved up to `request`
   double quick = 0.2;   // a compilation, before it waits for others that take longer
   double compilation = 4;
 };
