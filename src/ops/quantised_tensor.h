@@ -1,0 +1,29 @@
+// The values of a linear in integers: what readers of quantised checkpoints make of its tensors,
+// and what quantise() makes of floats.
+#pragma once
+
+#include <ATen/ATen.h>
+
+namespace valora::ops {
+
+// w: [out, in] with w[o][i] = (values[o][i] - zeros[o][g]) * scales[o][g], g = i / group.
+struct QuantisedTensor {
+  at::Tensor values;  // uint8 [out, in], each below 1 << bits; int8 weights are stored + 128
+  int bits = 8;       // 4 or 8
+  at::Tensor scales;  // float [out, groups()]
+  at::Tensor zeros;   // uint8 [out, groups()]; symmetric: 1 << (bits - 1)
+  int64_t group = 0;  // inputs per group; the last one may be shorter; in: one group per output
+
+  int64_t out() const { return values.size(0); }
+  int64_t in() const { return values.size(1); }
+  int64_t groups() const { return (in() + group - 1) / group; }
+  // Whether all zeros are 1 << (bits - 1).
+  bool symmetric() const;
+  // Throws c10::Error if a tensor is not contiguous on the CPU, or has another dtype or shape, if a
+  // value or a zero is 1 << bits or above, or if a scale is not finite.
+  void check() const;
+  // float [out, in]
+  at::Tensor decoded() const;
+};
+
+}  // namespace valora::ops
