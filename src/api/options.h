@@ -80,7 +80,7 @@ struct FormLimits {
   double request = 1;   // all choices of a request, which earn `token` with each token; what they
   double token = 0.01;  //   have not taken is saved up to `request`
   double quick = 0.2;   // a compilation, before it waits for others that take longer
-  double compilation = 4;
+  double compilation = 15;  // one compilation
 };
 
 struct EngineOptions {

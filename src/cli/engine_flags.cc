@@ -169,6 +169,12 @@ void add_engine_flags(Command command, EngineOptions& o, bool model_required) {
   add_named_option(command, "--json-whitespace", o.json_whitespace, parse_json_spacing,
                    "White space in answers that are JSON: bounded (as printers write it), compact "
                    "(one line, with \", \" and \": \"), or free (any)");
+  command
+      .add_option("--form-compile-limit", o.form_limits.compilation,
+                  "CPU seconds after which the compilation of an answer's form (schema, regular "
+                  "expression, grammar) is refused")
+      .range(0.1, 3600)
+      .capture_default_str();
   add_memory(command, o.memory);
 }
 
