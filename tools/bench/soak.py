@@ -126,10 +126,12 @@ def main():
         made = copies([ADAPTERS["adapter-1"]], folder, 12)
         adapters = ADAPTERS | made
         server = serve(args.valora, adapters, filled(args.valora, made), "--mode", args.mode, "--swap-space", "8M",
-                       "--allow-runtime-lora-updating", "--media-cache", str(media), "--visual-cache", str(visual), "--max-waiting", "256")
+                       "--allow-runtime-lora-updating", "--form-compile-limit", "4", "--media-cache", str(media), "--visual-cache", str(visual),
+                       "--max-waiting", "256")
         reference = serve(args.valora, adapters, "64M")
         soak = Soak(server, reference, folder, adapters)
         soak.expect("adapter load", [200], "POST", "/v1/load_lora_adapter", {"lora_name": "swapped", "lora_path": ADAPTERS[SWAPPED[0]]})
+        soak.fill_grammar_cache()
         try:
             memory = run(soak, min(1, args.minutes) if args.short else args.minutes, lambda metrics: caches_full(metrics, media, visual))
             if server.process.poll() is None:

@@ -12,7 +12,7 @@ import socket
 import threading
 import time
 
-from soak_pressure import Gaps, ambiguous_request, slow_form, small_form
+from soak_pressure import Gaps, ambiguous_request, large_form, slow_form, small_form
 from soak_requests import CHAT, chat, content, huge_png, picture, request
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -149,6 +149,11 @@ class Soak:
     def grammar(self, chance):
         """It may be refused."""
         self.expect("ambiguous grammar", [200, 400], "POST", CHAT, ambiguous_request(chance.choice(["base", *ADAPTERS])))
+
+    def fill_grammar_cache(self):
+        """Fills its 64 MiB, so that memory grows no more by new forms."""
+        for seed in range(40):
+            self.expect("large form", [200], "POST", CHAT, large_form(seed))
 
     def slow_form(self, chance):
         """Its compilation takes all the time that the server gives one."""

@@ -105,7 +105,13 @@ def slow_form(seed):
     return {"model": "base", "messages": [{"role": "user", "content": "words"}], "head": "", "max_tokens": 4, "structured_outputs": {"json": schema}}
 
 
+def large_form(seed):
+    """Its grammar takes megabytes."""
+    schema = {"enum": [f"{seed}-{i}" for i in range(2000)]}
+    return {"model": "base", "messages": [{"role": "user", "content": "words"}], "max_tokens": 1, "structured_outputs": {"json": schema}}
+
+
 def small_form(model, seed):
     schema = {"type": "object", "properties": {"seed": {"const": seed}}, "required": ["seed"], "additionalProperties": False}
-    return {"model": model, "messages": [{"role": "user", "content": "words"}], "head": "", "max_tokens": 60,
+    return {"model": model, "messages": [{"role": "user", "content": "words"}], "head": "", "max_tokens": 200,
             "structured_outputs": {"json": schema}}
