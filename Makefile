@@ -9,6 +9,9 @@ LINT_FLAGS ?=
 PREFIX ?= /usr/local
 DESTDIR ?=
 RAY_VENV ?= .venv-ray
+# ON: the sources of a folder are compiled together, so a whole build takes half the time. OFF: file by file, for
+# work on the code, as the presets of CMakePresets.json have it. A build folder keeps what it was made with.
+UNITY ?= ON
 PY := $(if $(PYTHON),$(PYTHON),.venv/bin/python)
 
 .DEFAULT_GOAL := help
@@ -22,7 +25,8 @@ help:
 	@echo "make format          clang-format over all C++ sources, ruff's safe fixes over all Python"
 	@echo "make conformance     the projections on all of Punica's and vLLM's test grids (make test takes a sample of them)"
 	@echo "make fuzz            fuzz every parser, FUZZ_SECONDS=60 each, FUZZ_JOBS=1 at a time (fuzz/README.md)"
-	@echo "make build           build/valora; PYTHON=/path/python builds against that interpreter's torch (CUDA, say)"
+	@echo "make build           build/valora; PYTHON=/path/python builds against that interpreter's torch (CUDA, say);"
+	@echo "                     UNITY=OFF compiles file by file, for work on the code"
 	@echo "make install         build, then install to PREFIX=/usr/local (DESTDIR=… before it); make uninstall removes it"
 	@echo "make serve           serve the demo model and its adapters on 127.0.0.1:8000; PORT=… takes another port, for make demo too"
 	@echo "make serve-ray       serve them over Ray Serve on port 8000: RAY_REPLICAS=2 servers behind one endpoint (python/valora_serve)"
@@ -43,7 +47,7 @@ TORCH_FOLDER := from importlib.util import find_spec; print(find_spec('torch').s
 # calls keep them.
 define configure
 @[ -f $(BUILD)/build.ninja ] $(if $(1),&& grep -q '^VALORA_TESTS:BOOL=ON' $(BUILD)/CMakeCache.txt) || \
-  cmake -S . -B $(BUILD) -G Ninja -DVALORA_TESTS=$(if $(1),ON,OFF) \
+  cmake -S . -B $(BUILD) -G Ninja -DVALORA_TESTS=$(if $(1),ON,OFF) -DVALORA_UNITY=$(UNITY) \
   -DCMAKE_PREFIX_PATH="$$($(PY) -c "$(TORCH_FOLDER)")/share/cmake" > $(BUILD).log 2>&1 \
   || { cat $(BUILD).log; exit 1; }
 endef

@@ -34,12 +34,12 @@ constexpr int kMostApart = 4;           // requests of different adapters in a m
 
 // Modes by policies that take no other one; in this order in the report. One engine runs them in
 // turn, so that a slow moment of the machine is not one mode's.
-constexpr std::array kModes = {SchedulingPolicy::kUnmerged, SchedulingPolicy::kMerged,
-                               SchedulingPolicy::kMixture};
+constexpr std::array kTunedModes = {SchedulingPolicy::kUnmerged, SchedulingPolicy::kMerged,
+                                    SchedulingPolicy::kMixture};
 
 Result<std::unique_ptr<PoliciesInTurn>> policies_of_modes() {
   std::vector<std::unique_ptr<scheduler::Policy>> policies;
-  for (const SchedulingPolicy mode : kModes) {
+  for (const SchedulingPolicy mode : kTunedModes) {
     VALORA_TRY(policy, scheduler::make_policy(name_of(mode)));
     policies.push_back(std::move(policy));
   }
@@ -102,7 +102,7 @@ scheduler::AdapterId adapter_of(Assignment assignment, int request) {
 }
 
 struct Scene {
-  size_t mode = 0;  // of kModes
+  size_t mode = 0;  // of kTunedModes
   std::vector<sim::Arrival> requests;
 };
 
@@ -125,9 +125,9 @@ std::vector<Scene> make_scenes(std::mt19937& random, int most_tokens) {
         arrival.prompt.push_back(static_cast<int32_t>(random() % 256));
       arrivals.push_back(std::move(arrival));
     }
-    for (size_t mode = 0; mode < kModes.size(); ++mode) {
+    for (size_t mode = 0; mode < kTunedModes.size(); ++mode) {
       // Merged, different adapters run one after the other: small batches again, for a long time.
-      const bool apart = kModes[mode] == SchedulingPolicy::kMerged &&
+      const bool apart = kTunedModes[mode] == SchedulingPolicy::kMerged &&
                          assignment == Assignment::kEach && requests > kMostApart;
       if (!apart) scenes.push_back({mode, arrivals});
     }
@@ -164,7 +164,7 @@ Status run_scenes(LocalEngine& engine, const CostTuning& tuning,
       for (const LiveAnswer& answer : report.answers)
         if (answer.error) return *answer.error;
       passed = seconds(real_clock().now() - start);
-      progress(std::min(passed, tuning.seconds), name_of(kModes[scene.mode]));
+      progress(std::min(passed, tuning.seconds), name_of(kTunedModes[scene.mode]));
     }
   return reference();
 }
@@ -194,7 +194,7 @@ Result<TunedCosts> tune_costs(const CostTuning& tuning,
   engine->set_step_probe({});
   VALORA_CHECK(std::move(ran));
   const CostKey key = engine->cost_key();
-  const RecordedScenes scenes = recorder.recorded(kModes.size());
+  const RecordedScenes scenes = recorder.recorded(kTunedModes.size());
   VALORA_TRY(fitted, scheduler::fit_costs(scenes.steps));
   TunedCosts tuned;
   tuned.file.machine = key.machine;
@@ -202,8 +202,8 @@ Result<TunedCosts> tune_costs(const CostTuning& tuning,
   tuned.file.fitted = fitted;
   tuned.steps = static_cast<int>(scenes.steps.size());
   tuned.corrected = scheduler::with_corrected_errors(fitted.costs, scenes.steps);
-  for (size_t i = 0; i < kModes.size(); ++i)
-    tuned.modes.emplace_back(name_of(kModes[i]),
+  for (size_t i = 0; i < kTunedModes.size(); ++i)
+    tuned.modes.emplace_back(name_of(kTunedModes[i]),
                              scheduler::with_errors(fitted.costs, scenes.by_mode.at(i)));
   return tuned;
 }

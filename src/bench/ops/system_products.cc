@@ -45,18 +45,18 @@ class PunicaProducts final : public ops::LowRankProducts {
 };
 
 // Rows of A and of Bᵀ, each contiguous.
-struct RankRows {
+struct RankRowFactors {
   at::Tensor a, b;  // [rank, in], [rank, out]
 };
 
-RankRows rank_rows_of(const PlainFactors& factors) {
+RankRowFactors rank_rows_of(const PlainFactors& factors) {
   return {factors.a, factors.b.t().contiguous()};
 }
 
 struct TokenRows {
   int64_t token;
   float coefficient;
-  const RankRows* rows;
+  const RankRowFactors* rows;
 };
 
 class SloraProducts final : public ops::LowRankProducts {
@@ -73,7 +73,7 @@ class SloraProducts final : public ops::LowRankProducts {
         long_runs.push_back(segment);
         continue;
       }
-      const RankRows& rows = copies_.get(lora, i, module, rank_rows_of);
+      const RankRowFactors& rows = copies_.get(lora, i, module, rank_rows_of);
       for (int64_t t = segment.token_begin; t < segment.token_end; ++t)
         tokens.push_back({t, segment.coefficient * m->scale, &rows});
     }
@@ -118,14 +118,14 @@ class SloraProducts final : public ops::LowRankProducts {
     });
   }
 
-  AdapterCopies<RankRows> copies_;
+  AdapterCopies<RankRowFactors> copies_;
 };
 
 // The tokens of one adapter with one coefficient.
 struct Group {
   const ops::AdapterWeights* adapter;
   float coefficient;  // with the scale
-  const RankRows* rows;
+  const RankRowFactors* rows;
   std::vector<std::pair<int64_t, int64_t>> runs;
   int64_t tokens = 0;
 };
@@ -146,7 +146,7 @@ class DloraProducts final : public ops::LowRankProducts {
     each_run(groups, [&](int64_t group, int64_t at, int64_t begin, int64_t length) {
       padded.select(0, group).narrow(0, at, length).copy_(x.narrow(0, begin, length));
     });
-    const RankRows stacked = stack(groups, module);
+    const RankRowFactors stacked = stack(groups, module);
     const at::Tensor low = at::einsum("nti,nri->ntr", {padded, stacked.a}) *
                            at::tensor(coefficients).to(x.scalar_type()).view({count, 1, 1});
     const at::Tensor sums = at::einsum("ntr,nro->nto", {low, stacked.b});
@@ -167,7 +167,7 @@ class DloraProducts final : public ops::LowRankProducts {
         return g.adapter == &lora.adapter(i) && g.coefficient == coefficient;
       });
       if (group == groups.end()) {
-        const RankRows& rows = copies_.get(lora, i, module, rank_rows_of);
+        const RankRowFactors& rows = copies_.get(lora, i, module, rank_rows_of);
         groups.push_back({&lora.adapter(i), coefficient, &rows, {}, 0});
         group = groups.end() - 1;
       }
@@ -190,15 +190,15 @@ class DloraProducts final : public ops::LowRankProducts {
   }
 
   // The adapters of the last batch are still stacked: einsum then copies no weights.
-  RankRows stack(const std::vector<Group>& groups, int module) {
-    std::vector<const RankRows*> wanted;
+  RankRowFactors stack(const std::vector<Group>& groups, int module) {
+    std::vector<const RankRowFactors*> wanted;
     for (const Group& group : groups) wanted.push_back(group.rows);
     const std::lock_guard lock(mutex_);
     Stack& kept = stacks_[module];
     if (kept.of == wanted) return kept.rows;
     int64_t rank = 0;
-    for (const RankRows* rows : wanted) rank = std::max(rank, rows->a.size(0));
-    const auto stacked = [&](at::Tensor RankRows::* factor) {
+    for (const RankRowFactors* rows : wanted) rank = std::max(rank, rows->a.size(0));
+    const auto stacked = [&](at::Tensor RankRowFactors::* factor) {
       const at::Tensor& first = wanted[0]->*factor;
       at::Tensor all =
           at::zeros({static_cast<int64_t>(wanted.size()), rank, first.size(1)}, first.options());
@@ -208,16 +208,16 @@ class DloraProducts final : public ops::LowRankProducts {
       }
       return all;
     };
-    kept = {wanted, {stacked(&RankRows::a), stacked(&RankRows::b)}};
+    kept = {wanted, {stacked(&RankRowFactors::a), stacked(&RankRowFactors::b)}};
     return kept.rows;
   }
 
   struct Stack {
-    std::vector<const RankRows*> of;
-    RankRows rows;
+    std::vector<const RankRowFactors*> of;
+    RankRowFactors rows;
   };
 
-  AdapterCopies<RankRows> copies_;
+  AdapterCopies<RankRowFactors> copies_;
   std::mutex mutex_;
   std::map<int, Stack> stacks_;  // by module
 };
