@@ -28,7 +28,7 @@ struct HeadTensors {
 struct AdapterContents {
   std::map<int, LoraHalves> modules;         // by index into the ModuleTable; both halves present
   std::map<std::string, HeadTensors> heads;  // weight present
-  // Of the base model's tensors (adapters/base_copies.h), by the tensor's name; not checked.
+  // Copies of the base model's tensors (adapters/base_copies.h), by the tensor's name; not checked.
   std::map<std::string, TensorName> base_copies;
 };
 

@@ -46,8 +46,8 @@ bool has_copy_of(const AdapterContents& contents, const ModuleTable& modules, in
   });
 }
 
-// A module of the model in modules_to_save was trained completely. Without its tensors the adapter
-// is as little what was trained as one whose tensors can't be served.
+// A module of the model in modules_to_save was trained completely. An adapter without its tensors
+// is not the trained one, so it is refused like an adapter whose tensors cannot be served.
 Status check_saved_modules(const LoraConfig& config, const AdapterContents& contents,
                            const ModuleTable& modules) {
   for (const std::string& saved : config.modules_to_save)

@@ -60,8 +60,8 @@ struct AdapterLimits {
 // add_generation_prompt}]}). Errors: kNotFound (no such folder or file), kUnprocessable (it cannot
 // be served exactly, or the tensor file is broken; the message names the module, tensor or option),
 // kInvalidArgument (broken JSON, wrong types). Values that are not finite are refused. Each file is
-// read once, and all in the folder that `where` was at first, so a folder that changes meanwhile
-// gives at worst an error. Call it off the engine's thread.
+// read once, and all files come from the folder that `where` named at first, so a folder that
+// changes during the call gives at worst an error. Do not call it on the engine's thread.
 Result<AdapterSpec> read_adapter(const FolderPath& where, const ModuleTable& modules,
                                  const AdapterLimits& limits);
 

@@ -1,5 +1,5 @@
 // Copies of the base model's tensors in an adapter's file: PEFT saves embeddings and output layers
-// beside an adapter (save_embedding_layers), though nobody trained them.
+// with an adapter (save_embedding_layers) even if they were not trained.
 #pragma once
 
 #include "adapters/adapter_contents.h"
@@ -12,8 +12,8 @@ struct BaseCopies {
   bool pass_over = false;             // they were compared before
   const BaseWeights* base = nullptr;  // to compare with; null otherwise: refuse them
 
-  // Whether a tensor of an adapter's file stands for one of the base model: it is no LoRA weight
-  // and no task head.
+  // True if a tensor of an adapter's file is a copy of a base model's tensor: neither a LoRA weight
+  // nor a task head.
   bool are(const std::string& tensor, const ModuleTable& modules) const;
   // Refuses copies of other shapes or values than the base model's. Values are read from the file
   // again, piece by piece. Error: kUnprocessable naming the module, or that of equal().

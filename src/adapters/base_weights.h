@@ -16,16 +16,16 @@ class BaseWeights {
   virtual ~BaseWeights() = default;
   // Absent if the model has no such tensor.
   virtual std::optional<std::vector<int64_t>> shape_of(const std::string& name) const = 0;
-  // Whether the model computes as with the values of `piece`, which stand for those of the tensor
-  // from index `first` on: both are the same in the dtype that it runs in. `piece` has one
-  // dimension. Error: the checkpoint cannot be read.
+  // True if `piece`, [n], equals the n values of the tensor from index `first` on, in the dtype
+  // that the model runs in, so that the model computes the same with either. Error: the checkpoint
+  // cannot be read.
   virtual Result<bool> equal(const std::string& name, size_t first,
                              const TensorView& piece) const = 0;
 };
 
 // As without `base`, but tensors of the base model in the file are no error if they are equal to
 // `base`'s. They are compared piece by piece and take no memory; AdapterSpec::bytes and the digests
-// do not count them. Error, besides: kConflict if the file is replaced meanwhile.
+// do not count them. Further error: kConflict if the file is replaced during the comparison.
 Result<AdapterSpec> read_adapter(const FolderPath& where, const ModuleTable& modules,
                                  const AdapterLimits& limits, const BaseWeights& base);
 Result<AdapterSpec> read_adapter_headers(const FolderPath& where, const ModuleTable& modules,

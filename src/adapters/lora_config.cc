@@ -12,15 +12,15 @@ namespace {
 constexpr size_t kMaxConfigBytes = size_t{16} << 20;
 constexpr size_t kMaxPatterns = 1 << 14;  // keys of rank_pattern or alpha_pattern
 constexpr size_t kMaxRegexes = 128;       // of one option
-// Of all regular expressions of one option: 20 bytes may take milliseconds to compile.
+// Limit for all regular expressions of one option: 20 bytes may take milliseconds to compile.
 constexpr size_t kMaxRegexBytes = 8 << 10;
 constexpr JsonLimits kLimits{
     .max_bytes = kMaxConfigBytes, .max_depth = 16, .max_values = size_t{1} << 19};
 constexpr size_t kMaxLayers = 1 << 20;  // entries of layers_to_transform
 
-// Options of training, initialisation and bookkeeping, which do not affect what the tensors
-// compute: PEFT's, then those of ms-swift and unsloth. fan_in_fan_out and megatron_config are of
-// layers that no served model has.
+// Options of training, initialisation and bookkeeping, without effect on the computation: PEFT's,
+// then those of ms-swift and unsloth. fan_in_fan_out and megatron_config concern layers that no
+// served model has.
 constexpr std::array kIgnored{"peft_type",         "auto_mapping",   "base_model_name_or_path",
                               "revision",          "task_type",      "inference_mode",
                               "peft_version",      "lora_dropout",   "megatron_core",

@@ -88,7 +88,7 @@ TEST_F(LoraConfigTest, OptionsAtTheirDefaultsOrWithoutEffectAreAccepted) {
     EXPECT_TRUE(with("init_lora_weights", kind).ok()) << kind;
 }
 
-// What trainers write besides, and options of training that PEFT applies to nothing here.
+// Keys that trainers add, and options of training that have no effect here in PEFT either.
 TEST_F(LoraConfigTest, OptionsOfTrainersWithoutEffectAreNoWarning) {
   const std::vector<std::pair<std::string, Json>> accepted = {
       {"lora_dtype", "bfloat16"},      {"lorap_lr_ratio", 2.5},

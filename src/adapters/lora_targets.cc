@@ -29,7 +29,7 @@ Status check_shape(const char* half, const Module& module, const TensorView& vie
                        shape_text(expected));
 }
 
-// A name without the index of its layer: what the linears of one kind share.
+// A name without its layer's index, which all linears of one kind share.
 std::string kind_of(const std::string& name) {
   for (size_t dot = name.find('.'); dot != name.npos; dot = name.find('.', dot + 1)) {
     const size_t end = name.find_first_not_of("0123456789", dot + 1);

@@ -8,8 +8,7 @@
 namespace valora::adapters {
 namespace {
 
-// A limit of backtracking steps, and what a match that exceeds the one before takes from the
-// budget.
+// A limit of backtracking steps, and the budget's charge for a match that exceeds the limit before.
 struct Attempt {
   uint32_t steps;
   int cost;

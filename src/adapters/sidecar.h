@@ -1,4 +1,4 @@
-// valora.json beside an adapter: settings that PEFT's files lack (task, labels, how a head was
+// valora.json in an adapter's folder: settings that PEFT's files lack (task, labels, how a head was
 // trained).
 #pragma once
 

@@ -27,7 +27,7 @@ class NamePattern {
  public:
   static Result<NamePattern> compile(const std::string& key, const std::string& source);
   Result<bool> matches(std::string_view name, RegexBudget& budget) const;
-  // Whether the key can be compared without a regular expression.
+  // True if the key can be compared without a regular expression.
   static bool is_plain(std::string_view key);
 
  private:

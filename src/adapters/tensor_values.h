@@ -8,11 +8,11 @@
 
 namespace valora::adapters {
 
-// Whether the dtype is one that adapters are served from: F32, F16 or BF16.
+// True if adapters can be served from the dtype: F32, F16 or BF16.
 bool is_served_dtype(DType dtype);
 
-// Whether there is no NaN and no infinity. The dtype must be a served one; the bytes may be
-// unaligned.
+// True if the tensor has no NaN and no infinity. Its dtype must satisfy is_served_dtype(); its
+// bytes may be unaligned.
 bool all_finite(const TensorView& tensor);
 
 // The square root of the sum of squares. The dtype must be a served one.

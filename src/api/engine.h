@@ -28,7 +28,7 @@ class Engine {
   // kQueueFull, kUnavailable (while draining). Later errors go to the sink.
   virtual Result<RequestHandle> submit(GenerateRequest request,
                                        std::shared_ptr<ResponseSink> sink) = 0;
-  // Ends a request; its sink is not called any more. Ignores unknown and ended handles.
+  // Ends a request; its sink is no longer called. Ignores unknown and ended handles.
   virtual void cancel(RequestHandle handle) = 0;
 
   virtual void load_adapter(LoadAdapter request, std::function<void(Result<AdapterCard>)> done) = 0;

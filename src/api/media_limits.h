@@ -16,7 +16,7 @@ struct MediaCounts {
   int videos = 0;
 };
 
-// Of the whole conversation.
+// Counts the media of the whole conversation.
 MediaCounts count_media(const ChatPrompt& prompt);
 
 // kInvalidArgument if the conversation has more.

@@ -22,7 +22,7 @@ struct PartFrames {
 // included, the lower number of the two.
 struct LoaderFrames {
   std::optional<int64_t> num_frames;  // at most; -1: all. Absent: vLLM's 32
-  std::optional<double> fps;          // at most so many per second; -1: any
+  std::optional<double> fps;          // at most, per second; -1: any
   bool keeps_all() const { return num_frames == -1 && fps.value_or(-1) == -1; }
   bool operator==(const LoaderFrames&) const = default;
 };
@@ -31,7 +31,7 @@ struct MediaSettings {
   std::optional<int64_t> min_pixels, max_pixels;  // of each image and video frame after resizing
   std::optional<int64_t> total_pixels;            // of a video: all its frames
   std::optional<int64_t> resized_height, resized_width;
-  // Of "mm_processor_kwargs": the rate at which the model's processor samples files, or that of
+  // "mm_processor_kwargs": the rate at which the model's processor samples files, or the rate of
   // frames that it does not sample.
   std::optional<double> fps;
   std::optional<bool> do_sample_frames;

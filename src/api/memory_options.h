@@ -9,9 +9,9 @@
 
 namespace valora {
 
-// Which blocks leave the pool first. kLearned: those that save the least time, by measured rates of
-// their use. kBenefit: those that save the least by FastLibra's value. kLru: the least recently
-// used.
+// The order in which the pool evicts blocks. kLearned: the least time saved first, by measured
+// rates of use. kBenefit: the lowest value first (FastLibra's formula). kLru: the least recently
+// used first.
 enum class MemoryPolicy : uint8_t { kLearned, kBenefit, kLru };
 
 Result<MemoryPolicy> parse_memory_policy(const std::string& name);  // learned, benefit, lru

@@ -41,8 +41,8 @@ struct ChatMessage {
 
 struct ChatPrompt {
   std::vector<ChatMessage> messages;
-  // Whether to open the assistant's turn. Absent: true for generation; for classification, the
-  // value that the head was trained with.
+  // Opens the assistant's turn. Absent: true for generation; for classification, the value that the
+  // head was trained with.
   std::optional<bool> add_generation_prompt;
   // The last message is the beginning of the answer: the prompt ends with its text.
   bool continue_final_message = false;
@@ -82,7 +82,7 @@ struct SamplingParams {
   bool skip_special_tokens = true;
   // alternatives per token, up to EngineOptions::max_logprobs; the chosen token is always included
   std::optional<int> logprobs;
-  // The same for the tokens of the prompt, which is then computed anew (OutputChunk::prompt).
+  // The same for the prompt's tokens; bypasses the prefix cache (OutputChunk::prompt).
   std::optional<int> prompt_logprobs = {};
 };
 
@@ -101,11 +101,12 @@ struct GenerateRequest {
   Prompt prompt;
   std::vector<AdapterUse> adapters;  // empty: the base model; the effects of several are summed
   SamplingParams sampling;
-  // Of every choice. Log probabilities are then those among the allowed tokens.
+  // Applies to every choice. Log probabilities then cover the allowed tokens only.
   std::optional<AnswerConstraint> constraint;
   std::optional<JsonSpacing> json_whitespace;  // absent: EngineOptions::json_whitespace
   Task task = Task::kGenerate;
-  // Only the last so many tokens of the prompt, which has no media; -1: as many as the model takes.
+  // Keeps only this many tokens at the prompt's end; -1: as many as the model takes. The prompt
+  // must have no media.
   std::optional<int> truncate_prompt_tokens;
   // kClassify: the adapter's head; absent: its only one. kGenerate: a head answers with its label
   // as the text, "" or "lm" selects the language model; absent: the adapter's default

@@ -21,7 +21,7 @@ struct MemoryStats {
   int64_t block_bytes = 0;
   int total = 0, free = 0;
   int adapter_blocks = 0;
-  int history_blocks = 0;  // KV that no request uses, and what is still being read
+  int history_blocks = 0;  // cached KV that no request uses, blocks still being read included
   int running_blocks = 0;  // KV that requests use
   int invalid_blocks = 0;  // KV whose adapter is not in the pool
   int swap_total = 0, swap_used = 0;
@@ -80,7 +80,7 @@ struct StepRecord {
   int sequences = 0;
   double seconds = 0;
   std::string_view mode = "unmerged";     // as in EngineStats
-  bool switched = false, merged = false;  // what it did to the weights
+  bool switched = false, merged = false;  // changes of the weights in this step
   double weights_seconds = 0;             // time of that; part of `seconds`
 };
 

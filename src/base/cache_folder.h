@@ -1,4 +1,4 @@
-// Where the program keeps what it measured on this machine.
+// The folder in which the program keeps measurements of this machine.
 #pragma once
 
 #include <string>

@@ -23,7 +23,7 @@ class FairPool {
 
   // per_client: the most threads that jobs of one client hold at the same time.
   explicit FairPool(int threads, int per_client = std::numeric_limits<int>::max());
-  // Runs all posted jobs first. A job that should not start any more must check that itself.
+  // Runs all posted jobs first. A job that should no longer run must check that itself.
   ~FairPool();
 
   // `id` names the job for withdraw().

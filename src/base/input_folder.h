@@ -1,4 +1,4 @@
-// Folders whose files are read, also those that must not lead out of an allowed one.
+// Input folders. A folder may be confined to a root, which no link may leave.
 #pragma once
 
 #include <optional>
@@ -11,7 +11,7 @@
 namespace valora {
 
 // The path below `root` of the file or folder that `path` leads to, all links resolved; empty for
-// the root itself. Absent if there is none or it lies elsewhere.
+// the root itself. Absent if the path does not exist or is outside the root.
 std::optional<std::string> path_below(const std::string& root, const std::string& path);
 
 // open(2) of such a path, component by component and without following a link: a folder that
@@ -39,7 +39,7 @@ class InputFolder {
 
   const std::string& path() const { return where_.path; }
   std::string path_of(const std::string& name) const { return where_.path + "/" + name; }
-  // Whether it has an entry of this name, be it a link to nothing.
+  // True if the folder has an entry of this name, dangling links included.
   bool has(const std::string& name) const;
   // A file right in the folder. Errors: those of InputFile::open(); kNotFound also for a link that
   // leads out of the root.

@@ -1,4 +1,4 @@
-// Git LFS pointers: short texts that lie in the place of large files after a clone without Git LFS.
+// Git LFS pointers: short texts in place of large files, left by a clone without Git LFS.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace valora {
 
-// Whether a file that begins with these bytes is one. At least the first 8 bytes are needed; they
-// are no length of a safetensors header and no JSON.
+// True if a file that begins with these bytes is a pointer. Needs at least the first 8 bytes, which
+// are neither the length of a safetensors header nor JSON.
 inline bool is_lfs_pointer(std::string_view begin) {
   constexpr std::string_view kBegin = "version https://git-lfs.github.com/spec/";
   return begin.size() >= 8 && begin.substr(0, kBegin.size()) == kBegin.substr(0, begin.size());

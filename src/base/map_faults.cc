@@ -39,7 +39,7 @@ void on_bus_error(int /*signal*/, siginfo_t* info, void* /*context*/) {
     write_error(" became shorter, or unreadable, while it was in use\n");
     ::_exit(1);
   }
-  // Of another origin: for who was responsible before. An instruction runs again by itself.
+  // Another cause: the previous handler takes it. A faulting instruction runs again by itself.
   ::sigaction(SIGBUS, &previous, nullptr);
   if (info->si_code <= 0) ::raise(SIGBUS);
 }

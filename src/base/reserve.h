@@ -7,7 +7,7 @@
 
 namespace valora {
 
-// Room for so many elements more. Grows as push_back() does.
+// Reserves room for `more` further elements. Grows as push_back() does.
 template <typename T>
 void reserve_more(std::vector<T>& list, size_t more = 1) {
   const size_t needed = list.size() + more;

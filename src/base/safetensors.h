@@ -53,7 +53,7 @@ class SafeTensors {
   const std::string& path() const { return path_; }
   // The whole file; empty if only a part was read.
   std::span<const uint8_t> bytes() const { return bytes_; }
-  // Of the file that was read. Not set by open() and from_bytes().
+  // The identity of the file that was read. open() and from_bytes() do not set it.
   const FileIdentity& identity() const { return identity_; }
 
  private:

@@ -7,12 +7,12 @@
 
 namespace valora {
 
-// Whether the text has a control character (C0, DEL, C1), a line or paragraph separator, a
+// True if the text contains a control character (C0, DEL, C1), a line or paragraph separator, a
 // bidirectional control, a byte order mark, or bytes that are not UTF-8.
 bool has_hidden_characters(std::string_view text);
 
-// Whether the text has a character that is not seen at all (Unicode's Default_Ignorable_Code_Point:
-// zero-width spaces and joiners, variation selectors), so that it looks like a text without it.
+// True if the text contains an invisible character (Unicode's Default_Ignorable_Code_Point:
+// zero-width spaces and joiners, variation selectors): it looks like the text without it.
 bool has_invisible_characters(std::string_view text);
 
 // The text with hidden characters escaped: "\n" becomes "\\n", U+202E "\\u{202e}", a byte that is

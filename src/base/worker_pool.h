@@ -14,7 +14,7 @@ namespace valora {
 class WorkerPool {
  public:
   explicit WorkerPool(int threads);
-  // Runs all posted jobs first. A job that should not start any more must check that itself.
+  // Runs all posted jobs first. A job that should no longer run must check that itself.
   ~WorkerPool();
   void post(std::function<void()> job);
 

@@ -1,4 +1,4 @@
-// Writes files and folders as a whole: beside the target, synced, then renamed.
+// Atomic writes of files and folders: written next to the target, synced, then renamed.
 #pragma once
 
 #include <functional>

@@ -1,4 +1,5 @@
-// `valora bench memory`: the memory pool beside its rivals and without its parts, simulated.
+// `valora bench memory`: the memory pool against its rivals and against itself without single
+// parts, simulated.
 #include <iostream>
 
 #include "bench/memory/book_keeping.h"

@@ -1,4 +1,4 @@
-// `valora bench memory-live`: the memory pool beside its rivals, on an engine in real time.
+// `valora bench memory-live`: the memory pool against its rivals, on an engine in real time.
 #include <algorithm>
 #include <iostream>
 #include <span>
@@ -87,10 +87,10 @@ struct ComparedScenario {
   std::vector<bench::ComparedRun> runs;
 };
 
-// Whether the mean TTFT says nothing: some requests failed, or there were none.
+// True if the mean TTFT has no meaning: requests failed, or there were none.
 bool no_figure(const bench::ComparedRun& run) { return run.failed > 0 || run.ttft == 0; }
 
-// Of scenarios that differ in their rate alone.
+// Sets the peaks of scenarios that differ only in their rate.
 void set_peaks(std::span<ComparedScenario> rates) {
   for (size_t v = 0; v < rates[0].runs.size(); ++v) {
     std::vector<bench::RatePoint> points;

@@ -1,4 +1,4 @@
-// The subcommands of `valora`, and what they share.
+// The subcommands of `valora` and their shared parts.
 #pragma once
 
 #include <functional>

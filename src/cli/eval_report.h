@@ -18,7 +18,7 @@ struct TaskResult {
   generator::Evaluation evaluation;
 };
 
-// Whether a task is below its floor. The base model counts only if no adapter was measured.
+// True if a task is below its floor. The base model counts only if no adapter was measured.
 bool misses_a_floor(const std::vector<TaskResult>& results);
 std::string eval_text(const std::vector<TaskResult>& results);
 Json eval_json(const ModelCard& model, const std::vector<TaskResult>& results);

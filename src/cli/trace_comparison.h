@@ -1,4 +1,4 @@
-// The systems of `valora bench trace` beside each other, at all points of a workload's sweep.
+// Compares the systems of `valora bench trace` at all points of a workload's sweep.
 #pragma once
 
 #include <string>

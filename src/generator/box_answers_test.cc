@@ -1,4 +1,4 @@
-// What adapters learn to write is what the engine reads for `response_format` of type boxes.
+// Adapters learn the format that the engine reads for `response_format` of type boxes.
 #include <gtest/gtest.h>
 
 #include "base/json.h"

@@ -19,7 +19,7 @@ struct EvaluationOptions {
   std::string adapter;   // name in the engine; empty: the base model
   bool use_head = true;  // if task and adapter have one; false: the language model answers
   int concurrency = 64;  // requests in the engine at once
-  // Of every answer. kInvalidArgument if a head answers.
+  // Applies to every answer. kInvalidArgument if a head answers.
   std::optional<AnswerConstraint> constraint;
   std::function<void(int done, int total)> progress;
   std::stop_token stop;  // ends the evaluation with kCancelled

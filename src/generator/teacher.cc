@@ -48,8 +48,8 @@ Result<Lessons> ask(const Task& task, std::vector<Sample> inputs, Engine* engine
   return Lessons{std::move(asked), std::move(lessons).value()};
 }
 
-// A picture without a box teaches that there is none, unless the question names what is there
-// (docs/tasks.md).
+// A picture without a box teaches that there is no object, unless the question names one that is in
+// the picture (docs/tasks.md).
 bool teaches_nothing_there(const Task& task, const Sample& input, const Lesson& lesson) {
   const std::string question = input.question.empty() ? question_template(task) : input.question;
   return task.type == TaskType::kDetection && question.find("{label}") == question.npos &&

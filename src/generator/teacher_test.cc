@@ -1,4 +1,4 @@
-// Tests what is kept, dropped and counted, with an adapter as the teacher.
+// Tests the samples that a teacher keeps, drops and counts, with an adapter as the teacher.
 // tests/generator/test_teachers.py tests TorchScript files and endpoints.
 #include "generator/teacher.h"
 

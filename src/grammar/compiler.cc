@@ -174,7 +174,7 @@ struct GrammarCompiler::State {
     }
   }
 
-  // Whether it took more than the quick time before.
+  // True if an earlier compilation of the grammar took more than the quick time.
   bool is_long(const Digest& key) {
     const std::lock_guard lock(mutex);
     return long_ones.find(key) != nullptr;

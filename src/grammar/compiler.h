@@ -39,13 +39,13 @@ class CompiledGrammar {
 struct CompilerOptions {
   size_t cache_bytes = 64 << 20;
   size_t refusals = 1024;  // how many errors are kept
-  // Of one compilation.
+  // Limits of one compilation.
   BudgetLimits limits{int64_t{512} << 20, 5};
   double quick_seconds = 0.2;  // of CPU time, of one that nothing else should wait for
 };
 
-// Thread-safe. Compilations of compile() run one at a time, and those of try_compile() beside them
-// do, too; what is in the cache, grammars and errors, does not wait for them.
+// Thread-safe. compile() runs one compilation at a time, and so does try_compile(), in parallel to
+// compile(). Cached grammars and errors do not wait.
 class GrammarCompiler {
  public:
   explicit GrammarCompiler(Vocabulary vocabulary, CompilerOptions options = {});

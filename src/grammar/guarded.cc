@@ -13,7 +13,7 @@
 namespace valora::grammar {
 namespace {
 
-// Of the calls that run on this thread: the first thing that was ignored.
+// The first thing that the calls running on this thread ignored.
 thread_local std::optional<std::string>* ignored = nullptr;
 
 class Watch {

@@ -7,8 +7,8 @@
 namespace valora::grammar {
 namespace {
 
-// How much of what a choice was expected to take is still expected after a cheaper one: a grammar
-// that is slow now and then stays suspect.
+// The share of the expected time that remains after a cheaper choice: a grammar that is slow only
+// now and then stays expensive.
 constexpr double kRemembered = 0.9;
 
 }  // namespace

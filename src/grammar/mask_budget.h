@@ -8,8 +8,8 @@
 
 namespace valora::grammar {
 
-// Of one request, whose answers share it: each choice earns `token` seconds, up to `most` in all,
-// which it begins with, and takes what it took. Thread-safe.
+// The CPU time for the masks of one request, shared by its answers. It begins with `most` seconds.
+// Each choice adds `token` seconds, up to `most`, and its mask's time is charged. Thread-safe.
 class MaskAccount {
  public:
   struct Limits {
@@ -32,12 +32,12 @@ class MaskAccount {
   std::atomic<double> left_, expected_ = kUnknown;
 };
 
-// Of one step. Thread-safe.
+// The CPU time for the masks of one step. Thread-safe.
 class StepMasks {
  public:
   explicit StepMasks(double limit) : limit_(limit) {}
 
-  // Whether one more choice may be made in this step. The first one always may.
+  // True if the step may make one more choice. It may always make the first one.
   bool begin() { return begun_++ == 0 || spent_ < limit_; }
   void charge(double seconds) { spent_ += seconds; }
 

@@ -22,8 +22,8 @@ class MaskFiller {
   // error is kept by its matcher; without memory for the work nothing is filled ahead. After
   // stop() only.
   void begin(std::vector<GrammarMatcher*> matchers);
-  // Begins no other mask and waits for the one under way: what is left, GrammarMatcher::mask()
-  // fills. Returns how many were filled since begin(); 0 without one.
+  // Waits for the mask in progress and begins no other; GrammarMatcher::mask() fills the rest.
+  // Returns the number of masks filled since begin(); 0 without one.
   size_t stop();
 
  private:

@@ -11,7 +11,7 @@
 namespace valora::grammar {
 namespace {
 
-// Of one token.
+// Limits for the mask of one token.
 constexpr BudgetLimits kTokenLimits{int64_t{256} << 20, 0.25};
 
 DLTensor view_of(std::vector<uint32_t>& words, int64_t& size) {

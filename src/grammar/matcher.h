@@ -30,12 +30,12 @@ class GrammarMatcher {
   GrammarMatcher& operator=(GrammarMatcher&&) noexcept;
   ~GrammarMatcher();
 
-  // Which tokens may follow; those that end an answer are not among them. The first call after a
+  // The tokens that may follow, without those that end an answer. The first call after a
   // token fills the mask, the others return it, or the same error: kUnprocessable if no token of
   // the vocabulary continues the answer although it is not complete; kInvalidArgument if finding
   // out takes more than 0.25 seconds or 256 MiB; kUnavailable without memory.
   Result<MaskView> mask();
-  // Whether the answer so far is complete, and whether nothing can follow it.
+  // may_end(): the answer so far is complete. must_end(): nothing can follow it.
   bool may_end() const;
   bool must_end() const;
 

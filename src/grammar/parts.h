@@ -35,8 +35,7 @@ struct Spent {
 };
 
 // Runs calls of xgrammar on this thread under a budget. Its exceptions become errors:
-// kInvalidArgument for what it refuses, and for what it would apply only in part, which it merely
-// logs.
+// kInvalidArgument if it refuses the input, or if it logs that it would apply only a part.
 Status guarded(BudgetLimits limits, const std::string& what, Spent& spent,
                const std::function<void()>& body);
 

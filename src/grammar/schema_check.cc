@@ -37,7 +37,7 @@ constexpr Keys kRefused = {"not",
                            "dependencies",
                            "additionalItems",
                            "unevaluatedItems"};
-// Each decides alone what a value is; what stands beside it would not be applied.
+// Each of these keywords defines the value alone: xgrammar ignores its siblings.
 constexpr Keys kDeciding = {"$ref", "const", "enum", "anyOf", "oneOf", "allOf"};
 constexpr Keys kOfStrings = {"minLength", "maxLength", "pattern"};
 constexpr Keys kOfNumbers = {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum",
@@ -49,7 +49,7 @@ constexpr Keys kOfObjects = {"properties",    "required",         "additionalPro
 constexpr Keys kCounts = {"minLength", "maxLength",     "minItems",
                           "maxItems",  "minProperties", "maxProperties"};
 
-// Of these, xgrammar writes strings; others are as any string.
+// The formats that xgrammar enforces. A string of another format may be any string.
 constexpr Keys kFormats = {"date",          "date-time",    "duration", "email",
                            "hostname",      "ipv4",         "ipv6",     "time",
                            "uri-reference", "uri-template", "uri",      "uuid"};

@@ -72,7 +72,7 @@ double number_or(const OrderedJson& schema, const char* key, double fallback) {
   return std::abs(number) < 0x1p53 ? number : fallback;
 }
 
-// Whether all numbers under `low` are below all those under `high`.
+// True if all numbers under `low` are below all numbers under `high`.
 bool below(const OrderedJson& low, const OrderedJson& high) {
   constexpr double kNone = std::numeric_limits<double>::infinity();
   const double most = number_or(low, "maximum", kNone),
@@ -99,13 +99,13 @@ const OrderedJson* property(const OrderedJson& schema, const std::string& name) 
   return properties == nullptr ? nullptr : member_of(*properties, name.c_str());
 }
 
-// Whether a property that is not among the named ones is invalid.
+// True if every property other than the named ones is invalid.
 bool closed(const OrderedJson& schema) {
   return is_false(member_of(schema, "additionalProperties")) &&
          !schema.contains("patternProperties");
 }
 
-// Whether the grammar writes no property but the named ones.
+// True if the grammar writes the named properties only.
 bool written_closed(const OrderedJson& schema, bool strict) {
   if (schema.contains("patternProperties") || schema.contains("propertyNames")) return false;
   if (schema.contains("additionalProperties")) return closed(schema);
@@ -206,7 +206,7 @@ bool SchemaExclusion::arrays(const OrderedJson& written, const OrderedJson& othe
          holds(*mine, *theirs);
 }
 
-// Whether a value is invalid under a schema.
+// Proves that a value is invalid under a schema.
 bool SchemaExclusion::value(const OrderedJson& schema, const OrderedJson& value) {
   const OrderedJson* at = resolved(schema);
   if (at == nullptr) return false;

@@ -8,14 +8,14 @@
 
 namespace valora::grammar {
 
-// Of schemas within one that SchemaCheck has accepted. What it cannot prove, it takes for false; so
-// it does if a proof takes too many steps.
+// Proves that schemas exclude each other. They are parts of a schema that SchemaCheck accepted. A
+// claim that it cannot prove, or not within its number of steps, counts as false.
 class SchemaExclusion {
  public:
   // strict: the grammar's objects have no properties that their schema does not mention.
   SchemaExclusion(const OrderedJson& root, bool strict) : root_(root), strict_(strict) {}
 
-  // Whether no value that the grammar of `written` writes is valid under `other`.
+  // True if no value that the grammar of `written` writes is valid under `other`.
   bool holds(const OrderedJson& written, const OrderedJson& other);
 
   // A property of which both schemas, of objects, list the values, no value in both lists: they

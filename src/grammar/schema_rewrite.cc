@@ -24,7 +24,7 @@ Error ambiguous(const std::string& place, size_t a, size_t b) {
                   shortened(place, 300), a, b));
 }
 
-// Whether xgrammar finds the target: through objects alone, by names without escapes.
+// True if xgrammar finds the target: it follows objects only, by names without escapes.
 bool is_plain(const OrderedJson& root, const SchemaPointer& pointer) {
   const OrderedJson* at = &root;
   for (const std::string& part : pointer.parts) {

@@ -1,4 +1,4 @@
-// From the JSON schemas that clients write to those that xgrammar takes.
+// Rewrites clients' JSON schemas into schemas that xgrammar accepts.
 #pragma once
 
 #include <string>

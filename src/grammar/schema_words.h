@@ -1,4 +1,4 @@
-// The keywords of JSON Schema by what they hold, and where their schemas are.
+// JSON Schema's keywords, by the kind of their values, and the places of their subschemas.
 #pragma once
 
 #include <algorithm>

@@ -31,7 +31,7 @@ struct EbnfSpec {
 };
 struct StructuralTagSpec {
   std::string json;
-  // Of its JSON schemas that have no "max_whitespace_cnt"; kCompact: of all.
+  // Applies to the JSON schemas without "max_whitespace_cnt"; kCompact applies to all.
   JsonSpacing spacing = JsonSpacing::kBounded;
 };
 

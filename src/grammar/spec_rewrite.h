@@ -6,8 +6,8 @@
 
 namespace valora::grammar {
 
-// Of a description that check() accepts. Schemas are as rewritten_schema() makes them, with its
-// errors; those in a structural tag say how they are spaced.
+// Rewrites a description that check() accepts. Schemas become those of rewritten_schema(), with its
+// errors; schemas in a structural tag state their spacing.
 Result<GrammarSpec> rewritten(const GrammarSpec& spec);
 
 }  // namespace valora::grammar

@@ -113,7 +113,7 @@ class Scan {
   std::string what_;
   bool quotes_;
   size_t at_ = 0;
-  int64_t closed_ = 1;  // the product of repetitions within what a following {…} repeats
+  int64_t closed_ = 1;  // product of the repetitions within the part that a following {…} repeats
   std::vector<Level> levels_;
 };
 

@@ -1,4 +1,4 @@
-// The state of one rendering that functions, filters and tests use beside their arguments.
+// The state of one rendering, which functions, filters and tests use besides their arguments.
 #pragma once
 
 #include <chrono>

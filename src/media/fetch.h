@@ -38,10 +38,10 @@ using Bytes = std::vector<uint8_t>;
 Result<std::vector<Bytes>> fetch(const std::string& url, MediaKind kind, size_t max_bytes,
                                  const FetchPolicy& policy, const std::stop_token& stop = {});
 
-// Whether fetching the URL waits for another host.
+// True if fetching the URL waits for another host.
 bool is_remote(std::string_view url);
 
-// Whether the URL is a list of frames (`data:video/jpeg;base64,…`) instead of one file.
+// True if the URL is a list of frames (`data:video/jpeg;base64,…`) instead of one file.
 bool is_frame_list(std::string_view url);
 
 }  // namespace valora::media

@@ -44,7 +44,7 @@ using FrameRule = std::variant<FrameSampling, SpanSampling, UniformSampling>;
 
 Result<std::vector<int64_t>> sample_frames(const VideoInfo& video, const FrameRule& rule);
 
-// Frames per second of the video's time, of which the rule has kept so many.
+// Frames per second of the video's time if the rule keeps `kept` frames.
 double sampled_rate(const VideoInfo& video, int64_t kept, const FrameRule& rule);
 
 void add_to_digest(DigestBuilder& digest, const FrameRule& rule);

@@ -180,7 +180,7 @@ struct Header {
   Frame frame;
 };
 
-// Reads up to the frame's pixels. Frames may lie partly outside the screen, which is then extended.
+// Reads up to the frame's pixels. A frame that exceeds the screen extends it.
 Result<Header> read_header(Reader& reader, const Limits& limits) {
   reader.take(6);  // the signature
   const int screen_width = reader.word(), screen_height = reader.word();

@@ -17,7 +17,7 @@ struct LoaderStats {
   uint64_t hits = 0;  // served from the cache of prepared inputs or by another thread's preparation
 };
 
-// The bytes of one image or video, and the digest of what they are prepared to.
+// The bytes of one image or video, and the digest of its prepared form.
 struct FetchedMedia {
   MediaKind kind = MediaKind::kImage;
   bool frame_list = false;

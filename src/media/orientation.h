@@ -16,7 +16,7 @@ std::optional<int> xmp_orientation(std::string_view xmp);
 // EXIF's, otherwise XMP's, otherwise 1.
 int orientation_of(std::span<const uint8_t> exif, std::string_view xmp);
 
-// Whether applying the orientation swaps width and height.
+// True if applying the orientation swaps width and height.
 inline bool swaps_sides(int orientation) { return orientation >= 5 && orientation <= 8; }
 // The picture with the orientation applied. Values outside 2 to 8 change nothing.
 Image upright(Image image, int orientation);

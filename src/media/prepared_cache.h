@@ -1,6 +1,6 @@
 // A cache of prepared inputs by content digest, bounded in bytes, LRU. Each input is prepared once,
-// even if several threads request it at the same time. A preparation stops once none of them waits
-// for it any more.
+// even if several threads request it at the same time. A preparation stops once no thread waits for
+// it.
 #pragma once
 
 #include <condition_variable>
@@ -25,7 +25,7 @@ class PreparedCache {
   using Prepare = std::function<Result<PreparedInput>(const std::stop_token&)>;
 
   // Returns the cached input, the result of another thread's current preparation (waits for it), or
-  // prepare()'s. Errors, also those that prepare() throws, go to all waiting threads and are not
+  // prepare()'s. Errors, thrown ones included, go to all waiting threads and are not
   // cached. If `stop` is requested, this thread waits no longer: kCancelled. A preparation that it
   // has begun goes on if others wait for it.
   Result<PreparedInput> get(const Digest& digest, const Prepare& prepare,

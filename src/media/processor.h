@@ -30,7 +30,7 @@ struct VisualInput {
   int patch_dim = 0;           // floats per patch
   std::vector<float> patches;  // [grid_t * grid_h * grid_w, patch_dim], normalised
   int tokens = 0;              // tokens in the language model
-  // Of the picture that was sent, after its orientation; set by the Loader. Videos: 0.
+  // Size of the picture as sent, after its orientation was applied; set by the Loader. Videos: 0.
   int width = 0, height = 0;
   int64_t patch_count() const { return int64_t{grid_t} * grid_h * grid_w; }
   double seconds_per_grid = 0;  // videos only: time between temporal positions (Qwen2.5-VL)
@@ -74,7 +74,7 @@ class Processor {
   virtual Result<int64_t> image_tokens(int width, int height) const = 0;
   virtual Result<int64_t> video_tokens(int width, int height, int64_t frames) const = 0;
   virtual FrameSampler frame_sampler() const = 0;
-  // Frames per second of the video's time, of which the sampler has kept so many.
+  // Frames per second of the video's time if the sampler keeps `kept` frames.
   virtual double sampled_fps(const VideoInfo& video, int64_t kept) const {
     return video.fps * double(kept) / double(video.frames);
   }

@@ -1,4 +1,4 @@
-// Whether a network address belongs to a host that anybody may ask.
+// Tells public network addresses from private, local and reserved ones.
 #pragma once
 
 #include <sys/socket.h>

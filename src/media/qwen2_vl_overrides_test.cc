@@ -24,7 +24,7 @@ std::shared_ptr<const Processor> make_small(bool resizes = true) {
   return *make_qwen2_vl_processor(image, video, {2, 2, 2});
 }
 
-// Tokens of a picture, or of a video of so many frames, of 20 x 20 pixels; -1: refused.
+// Tokens of a picture, or of a video of `frames` frames, of 20 x 20 pixels; -1: refused.
 int64_t tokens_with(const Overrides& overrides, int64_t frames = 2) {
   const auto processor = make_small()->with(overrides);
   if (!processor.ok()) return -1;

@@ -75,7 +75,7 @@ class Patcher {
   }
 
  private:
-  // The bounds of each of so many frames, rounded as in the reference.
+  // The bounds of each frame of a video of `frames` frames, rounded as in the reference.
   PixelBounds bounds_of(int64_t frames, int factor) const {
     PixelBounds bounds = settings_.pixels;
     const int64_t group = settings_.temporal_patch_size;

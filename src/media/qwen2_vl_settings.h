@@ -18,16 +18,16 @@ struct PatchSettings {
   std::optional<PixelSize> resized;
   double total_pixels = 0;   // of all frames of a video; 0: no bound
   bool whole_sides = false;  // no side becomes less than one merge block, as in qwen_vl_utils
-  // Videos: the frames share so many tokens' worth of pixels (cap_pixels_per_frame); 0: no bound.
+  // Videos: the frames share the pixels of this many tokens (cap_pixels_per_frame); 0: no bound.
   int64_t video_tokens = 0;
   int patch_size = 14;
   int temporal_patch_size = 2;
   int merge_size = 2;
 };
 
-// `size` may also be {min_pixels, max_pixels}. min_pixels and max_pixels beside it take precedence
-// over it, as in the reference's fast class (the slow class of transformers 4.57 ignores `size` in
-// a file). kUnprocessable names a setting that is unknown and neither null nor false.
+// `size` may also be {min_pixels, max_pixels}. The keys min_pixels and max_pixels take precedence
+// over `size`, as in the reference's fast class (the slow class of transformers 4.57 ignores `size`
+// in a file). kUnprocessable names a setting that is unknown and neither null nor false.
 Result<PatchSettings> read_image_settings(const Json& json);
 Result<PatchSettings> read_video_settings(const Json& json);
 Result<FrameSampling> read_frame_sampling(const Json& json);

@@ -6,8 +6,8 @@
 
 #include "media/image.h"
 
-// Compiled for AVX2 beside the baseline and chosen at start-up. Not with sanitizers, which are not
-// initialised yet when the choice is made.
+// Compiled for AVX2 and for the baseline; the choice is made at start-up. Not with sanitizers,
+// which are not initialised at that time.
 #if defined(__x86_64__) && defined(__gnu_linux__) && !defined(__SANITIZE_ADDRESS__) && \
     !defined(__SANITIZE_THREAD__)
 #define VALORA_VECTOR_CLONES __attribute__((target_clones("avx2", "default")))

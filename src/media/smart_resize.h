@@ -15,7 +15,7 @@ struct PixelSize {
   int height = 0;
 };
 
-// Both sides become multiples of `factor`, and the area lies within `bounds`, with the aspect ratio
+// Both sides become multiples of `factor`, and the area is within `bounds`, with the aspect ratio
 // kept as closely as possible. An aspect ratio over 200 is an error. least: what a side is at least
 // rounded to: 0 as in transformers, where a picture that is too thin is enlarged, or `factor` as in
 // qwen_vl_utils.

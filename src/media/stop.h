@@ -1,4 +1,4 @@
-// The end of work that nobody waits for any more: its request was cancelled, or the engine stops.
+// Stops work that no request needs: the request was cancelled, or the engine stops.
 #pragma once
 
 #include <stop_token>

@@ -17,7 +17,7 @@ namespace valora::media {
 struct DecodeBudget {
   int64_t frames_left;
   std::chrono::steady_clock::time_point deadline;
-  std::stop_token stop;  // nobody waits for the video any more
+  std::stop_token stop;  // no request waits for the video
 };
 
 class VideoStream {

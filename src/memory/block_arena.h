@@ -59,7 +59,7 @@ class BlockArena {
 // Free blocks for something that may still fail: they go back unless they are kept.
 class TakenBlocks {
  public:
-  // The arena must have so many free ones.
+  // The arena must have `count` free blocks.
   TakenBlocks(BlockArena& arena, int32_t count) : arena_(arena) {
     blocks_.reserve(count);
     for (int32_t i = 0; i < count; ++i) blocks_.push_back(*arena_.allocate());

@@ -69,7 +69,7 @@ TEST(BlockKeys, MediaCountsInTheBlocksItTouches) {
   EXPECT_EQ(with({{0, 16, cat}, {32, 8, dog}})[1], with({{0, 16, cat}})[1]);
 }
 
-// A prompt of so many tokens, the rest is generated.
+// Keys of `tokens` tokens, of which the first `prompt` are the prompt and the rest are generated.
 std::vector<Digest> with_rope(int prompt, int tokens, bool each, int64_t limit = 40) {
   return keys_of({{}, {}, {}, {limit, each, prompt, prompt, 0}}, count_from(0, tokens));
 }

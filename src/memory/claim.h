@@ -1,4 +1,4 @@
-// What requests ask of the pool (memory/pool.h) and hold of it besides their blocks.
+// Claims of requests on the pool (memory/pool.h), apart from their blocks.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +20,8 @@ enum class Readiness : uint8_t {
   kFailed,          // an adapter could not be loaded: Claim::error
 };
 
-// What a waiting or running request holds of the pool besides its blocks: its adapters, pinned, and
-// before it starts KV that was brought in for it.
+// Resources that a waiting or running request holds in the pool besides its blocks: its pinned
+// adapters and, until it starts, KV that was read from the swap space for it.
 struct Claim {
   std::vector<AdapterNode*> pinned;
   bool counted = false;  // its visit was counted

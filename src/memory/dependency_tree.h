@@ -1,5 +1,5 @@
-// The dependency tree over adapters and KV blocks (FastLibra §4): what lies in which tier, what
-// depends on what, and what may leave. Below the adapters are KV roots, one per identity; a root
+// The dependency tree over adapters and KV blocks (FastLibra §4): the tier of each node, its
+// dependencies, and if it may be evicted. Below the adapters are KV roots, one per identity; a root
 // depends on each of its adapters. Below a root are KV nodes of one block each, by the chained
 // digest of their content, so a lookup never returns blocks of another adapter, another scale,
 // other pixels or a reloaded name.
@@ -7,7 +7,7 @@
 // Invariants, which check() verifies:
 //  - a KV node in the pool, or being filled, has its parent there, and, if dependencies are kept,
 //    its adapters;
-//  - what a sequence refers to is in the pool, and so are its ancestors;
+//  - a node that a sequence refers to is in the pool, and so are its ancestors;
 //  - a node in flight has one move; a node in neither tier does not exist;
 //  - each pool block belongs to one node, to sequences, or to the free list.
 // A failed allocation leaves all as it was: what adds to the tree makes room first, and what takes
@@ -46,7 +46,7 @@ class DependencyTree {
   void end_load(AdapterNode& node);
   // Frees the adapter's blocks. It must not be pinned, and evictable() or being loaded.
   void release_blocks(AdapterNode& node);
-  // Whether it may leave the pool now.
+  // True if the adapter may leave the pool now.
   bool evictable(const AdapterNode& node) const;
   // Removes an absent adapter and the KV roots that depend on it, except if something of them is
   // busy. Returns whether all is gone.

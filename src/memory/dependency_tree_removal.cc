@@ -12,7 +12,7 @@ KvNode* deepest(KvNode* node) {
   return node;
 }
 
-// Visits these siblings and what is below them, children before their parents, the last sibling
+// Visits these siblings and their descendants, children before their parents, the last sibling
 // first. body may remove the node that it gets.
 template <typename Body>
 void visit_upwards(const std::vector<KvNode*>& top, Body&& body) {

@@ -43,10 +43,10 @@ struct RopeLengths {
   }
 };
 
-// What determines a sequence's KV content besides its token ids.
+// All that determines a sequence's KV content besides its token ids.
 struct KvIdentity {
   Digest adapter;  // of the adapters with their scales; Digest{} for the base model
-  std::vector<AdapterNeed> adapters;  // those that the KV content depends on; distinct
+  std::vector<AdapterNeed> adapters;  // on which the KV content depends; distinct
   std::vector<MediaSpan> media;       // ascending, not overlapping
   RopeLengths rope = {};
 };

@@ -1,9 +1,9 @@
 // One pool of memory for adapters and KV cache (S-LoRA §4, FastLibra §4–5). It keeps the tree of
-// what lies where, gives blocks to sequences, brings in what requests need, and moves the rest by
-// what it is expected to save. Copies run on a Mover; nothing here waits.
+// adapters and KV blocks, gives blocks to sequences, reads in what requests need, and moves the
+// rest by the time that it is expected to save. Copies run on a Mover; nothing here waits.
 //
-// A failed allocation in a function that gives or brings in something leaves the pool whole. Table
-// and claim then have what they have; release() and unclaim(), which need no memory, take it back.
+// A failed allocation leaves the pool consistent. Table and claim then keep what they got so far;
+// release() and unclaim(), which need no memory, return it.
 //
 // Not thread-safe: only the engine thread uses it.
 #pragma once
@@ -77,19 +77,19 @@ class Pool {
 
   // Takes the results of ended moves, and every `period` plans new ones. Call it before each step.
   void advance();
-  // Whether moves are under way.
+  // True while copies run.
   bool moving() const { return !moves_.empty(); }
-  // Whether advance() has work to do later, even if no request comes: moves, or wishes of the
-  // swapper.
+  // True if advance() will have work even if no request comes: running copies, or copies that the
+  // swapper plans.
   bool restless() const { return moving() || last_plan_moved_; }
 
   // Requests. -----------------------------------------------------------------------------------
-  // Pins the adapters of a request, and asks for those that are absent, and for the KV of its
-  // prefix that lies in the swap space (keys, of `tokens` tokens). Call it before each step until
-  // the request runs.
+  // Pins the adapters of a request, and starts loads of absent adapters and of the prefix's KV that
+  // is in the swap space (keys, of `tokens` tokens). Call it before each step until the request
+  // runs.
   Readiness claim(Claim& claim, const KvIdentity& identity, std::span<const Digest> keys,
                   int tokens);
-  // Drops what the claim holds. Loads that nobody else waits for are cancelled.
+  // Releases the claim. Cancels loads that no other claim waits for.
   void unclaim(Claim& claim);
 
   // Tokens of the sequence's prefix that are in the pool now, in whole blocks.
@@ -125,7 +125,7 @@ class Pool {
 
   // Measurements. -------------------------------------------------------------------------------
   void note_step(int sequences);
-  // A step computed so many prompt tokens, maybe none, in this time.
+  // Records that a step computed this many prompt tokens, maybe none, in this time.
   void note_prefill(int tokens, double seconds) { step_seconds_.add(tokens, seconds); }
 
   // Sizes, in blocks. ---------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-// Claims: what a request needs before it can start, asked for and pinned until it ends.
+// Claims: request and pin the adapters and KV that a request needs before it can start.
 #include <algorithm>
 
 #include "base/reserve.h"
@@ -78,7 +78,7 @@ Readiness Pool::claim_adapters(Claim& claim, const KvIdentity& identity) {
   return readiness;
 }
 
-// Asks for the blocks of the prefix that lie in the swap space, then waits for them.
+// Requests the prefix blocks that are in the swap space, then waits for them.
 Readiness Pool::claim_kv(const KvIdentity& identity, std::span<const Digest> keys) {
   if (!swaps() || !config_.prefix_caching) return Readiness::kReady;
   const KvRoot* root = tree_.find_root(identity.adapter);
@@ -132,7 +132,7 @@ void Pool::unclaim(Claim& claim) {
   drop(claim.prefix);
 }
 
-// An adapter without pins: nobody waits for its load any more, and it may be one to remove.
+// An adapter lost its last pin: cancels its load, and removes it if it is marked for removal.
 void Pool::drop_if_unused(AdapterNode& node) {
   node.failure.reset();
   if (node.pinned()) return;

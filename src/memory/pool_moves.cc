@@ -133,8 +133,8 @@ void Pool::finish_read(KvNode& node, const Status& status) {
   unwind(node);
 }
 
-// Takes a node whose fill failed out of the pool, with what was filled below it. What is still
-// being filled there goes when its move ends.
+// Removes a node whose fill failed from the pool, with the filled nodes below it. A node that is
+// still being filled is removed when its move ends.
 void Pool::unwind(KvNode& node) {
   // The last one takes the place of a child that goes.
   for (size_t i = node.children.size(); i-- > 0;) {

@@ -11,7 +11,7 @@ namespace {
 constexpr int32_t kWatched = 64;
 // What observations keep of their weight after one slot of the window.
 constexpr double kFade = 0.85;
-// Of a block that one table alone refers to: the tree's reference and that one.
+// References to a block that only one table uses: the tree's and the table's.
 constexpr int kIdleReferences = 2;
 
 }  // namespace

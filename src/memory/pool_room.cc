@@ -1,4 +1,4 @@
-// Making room: what leaves the pool, and what is copied to the swap space first.
+// Making room: evicts blocks from the pool, some after a copy to the swap space.
 #include <algorithm>
 #include <cassert>
 

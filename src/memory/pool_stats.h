@@ -17,7 +17,7 @@ struct PoolStats {
   int32_t total = 0;
   int32_t free = 0;
   int32_t adapter_blocks = 0;
-  int32_t history_blocks = 0;  // KV that no request uses, and what is still being read
+  int32_t history_blocks = 0;  // cached KV that no request uses, blocks still being read included
   int32_t running_blocks = 0;  // KV that requests use
   int32_t invalid_blocks = 0;  // KV in the pool whose adapter is absent
   int32_t swap_total = 0;

@@ -1,4 +1,4 @@
-// KV in the swap space: what returns, what fails, what is dropped.
+// KV in the swap space: returns, failures, drops.
 #include <gtest/gtest.h>
 
 #include "memory/testing/pool_world.h"
@@ -79,7 +79,7 @@ User waiting_for_kv(World& world, const std::vector<int32_t>& tokens) {
   return user;
 }
 
-// It keeps its own blocks meanwhile.
+// The sequence keeps its own blocks until then.
 TEST(PoolSwap, ASequenceTakesOverBlocksOnceTheyAreRead) {
   World world({.blocks = 12, .swap_blocks = 20});
   const auto tokens = count_from(0, 65);

@@ -184,7 +184,7 @@ TEST_F(PoolTest, WhatFollowsABlockOfAnotherSequenceIsStored) {
   pool.commit(second, base, keys, 32);
   EXPECT_EQ(first.blocks[1], second.blocks[1]);
   pool.release(first);
-  ASSERT_EQ(hold(hog, 6), Room::kReserved);  // evicts what the second sequence does not hold
+  ASSERT_EQ(hold(hog, 6), Room::kReserved);  // evicts blocks that the second sequence does not hold
   ASSERT_EQ(pool.reserve(second, 48), Room::kNone);
   pool.release(hog);
   ASSERT_EQ(pool.reserve(second, 48), Room::kReserved);

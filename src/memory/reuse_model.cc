@@ -10,9 +10,9 @@ namespace {
 
 constexpr double kFirstBucket = 0.25;  // seconds: where it ends
 
-// Visits by which what is assumed counts: the rate of all groups before anything is known, and the
-// rate of a group before it differs from the others of its kind. The blocks of a request are
-// visited together, so many of them say little.
+// Weights of the priors, in visits: for the rate of all groups before anything is known, and for
+// the rate of a group before it differs from the others of its kind. The blocks of a request are
+// visited together, so they are weak evidence.
 constexpr double kAssumed = 1;
 constexpr double kPooledAdapters = 5;
 constexpr double kPooledKv = 200;

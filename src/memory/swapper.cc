@@ -31,7 +31,7 @@ bool less_valuable(const Candidate& a, const Candidate& b) {
 }
 bool more_valuable(const Candidate& a, const Candidate& b) { return less_valuable(b, a); }
 
-// Takes the first candidates of an order, with others added meanwhile.
+// A priority queue of candidates; others may be added while it is drained.
 class Queue {
  public:
   using Before = bool (*)(const Candidate&, const Candidate&);
@@ -64,7 +64,7 @@ class Queue {
 
 bool may_leave(const KvNode& node) { return node.flight == Flight::kNone && !node.leaving; }
 
-// The nodes of one answer of leave(): what leaves makes what is above it a leaf.
+// The nodes that one call of leave() returns: an evicted node turns its parent into a leaf.
 class Leaving {
  public:
   Leaving(const Swapper& swapper, const DependencyTree& tree, const SwapStatistics& s, Kinds kinds)

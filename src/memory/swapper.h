@@ -23,7 +23,7 @@ struct SwapperConfig {
   double recency_seconds = 1;  // of kBenefit: τ
 };
 
-// What the swapper knows besides the tree.
+// The swapper's inputs besides the tree.
 struct SwapStatistics {
   TimePoint now{};
   Slot slot = 0;        // of the visit windows
@@ -37,7 +37,7 @@ struct SwapStatistics {
   const ReuseModel* reuse = nullptr;  // not null with kLearned
   double log_reward = 0;              // of log_reward(), which need not be computed for each answer
 
-  // Whether reading a KV block back takes less time than computing it again.
+  // True if reading a KV block back takes less time than computing it again.
   bool worth_saving() const { return swaps && read < compute; }
   double kv_back() const { return worth_saving() ? read : compute; }
 };
@@ -58,14 +58,13 @@ class Swapper {
 
   const SwapperConfig& config() const { return config_; }
 
-  // The logarithm of what the room that a node takes is worth: sums, and no underflow.
-  // kLearned: seconds per block to bring the node back × visits per second.
-  // kBenefit: Eval = LoRA_Eval × cost × prob × (1 - sigmoid(t / τ)). cost: seconds per block to
-  // bring the node back; prob: the share of the window's requests that visited it; t: seconds since
-  // its last use; LoRA_Eval = max(1, Low / Now), of adapters only, with Low = Σ (1 - (1 - prob)^BS)
-  // over the adapters and Now those in the pool.
-  // KV that a waiting request asked for is certain to be visited: under every policy it is worth
-  // more than all else.
+  // The logarithm of the value of keeping a node, per block: sums instead of products, no
+  // underflow. kLearned: seconds per block to bring the node back × visits per second. kBenefit:
+  // Eval = LoRA_Eval × cost × prob × (1 - sigmoid(t / τ)). cost: seconds per block to bring the
+  // node back; prob: the share of the window's requests that visited it; t: seconds since its last
+  // use; LoRA_Eval = max(1, Low / Now), of adapters only, with Low = Σ (1 - (1 - prob)^BS) over the
+  // adapters and Now those in the pool. KV that a waiting request asked for is certain to be
+  // visited: under every policy it is worth more than all else.
   double log_eval(const AdapterNode& node, const SwapStatistics& s) const;
   double log_eval(const KvNode& node, const SwapStatistics& s) const;
   // log(LoRA_Eval)
@@ -80,8 +79,8 @@ class Swapper {
   // that it depends on. Only nodes that were visited within the window and that do not rest.
   std::vector<AnyNode> bring(const DependencyTree& tree, const SwapStatistics& s, int32_t blocks,
                              Kinds kinds = Kinds::kAll) const;
-  // Nodes whose swap block is given up, in order: those that are in the pool too, then the least
-  // valuable.
+  // Nodes that lose their swap block, in order: first nodes that are also in the pool, then the
+  // least valuable ones.
   std::vector<KvNode*> unswap(const DependencyTree& tree, const SwapStatistics& s,
                               int32_t blocks) const;
 

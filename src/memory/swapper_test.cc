@@ -95,7 +95,7 @@ TEST_F(SwapperTest, WhatIsCheapToBringBackLeavesFirst) {
   EXPECT_TRUE(leaving(benefit, world, s).empty());  // the KV block leaves
   s.compute = 1;
   EXPECT_EQ(leaving(benefit, world, s), std::vector{kFirst.digest});
-  s.swaps = true;  // with a swap space, reading is what it costs
+  s.swaps = true;  // with a swap space, the cost is that of reading
   s.read = 1e-5;
   EXPECT_TRUE(leaving(benefit, world, s).empty());
 }

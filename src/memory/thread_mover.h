@@ -15,7 +15,7 @@ namespace valora::memory {
 
 class ThreadMover final : public Mover {
  public:
-  // Copies what a move names. Called on the worker threads, for different moves at once. An
+  // Copies the bytes of a move. Called on the worker threads, for different moves at once. An
   // exception counts as a failed copy.
   using Copy = std::function<Status(const Move&)>;
   struct Options {

@@ -16,7 +16,7 @@ namespace valora::memory {
 enum class Flight : uint8_t {
   kNone,
   kIn,   // its blocks in the pool are being filled
-  kOut,  // its content is being written to the swap space; it stays usable meanwhile
+  kOut,  // its content is being written to the swap space; it stays usable
 };
 
 // What adapter and KV nodes have in common.
@@ -59,7 +59,7 @@ struct KvRoot {
   int32_t present_children = 0;
   int32_t blocks = 0;  // pool blocks of the nodes below it
 
-  // Whether a request could use its blocks now.
+  // True if a request can use the node's blocks now.
   bool usable() const {
     for (const AdapterNode* adapter : adapters)
       if (!adapter->resident()) return false;
@@ -67,7 +67,7 @@ struct KvRoot {
   }
 };
 
-// One KV block by its chained key. It lies in the pool, in the swap space, or in both.
+// One KV block by its chained key. It is in the pool, in the swap space, or in both.
 struct KvNode : TreeNode {
   KvRoot* root = nullptr;
   KvNode* parent = nullptr;  // null: the first block of a sequence

@@ -59,7 +59,7 @@ class DloraPolicy final : public Policy {
     return static_cast<double>(it->second) / batch_of(state, order, {}).requests;
   }
 
-  // Whether a request that the adapter's merge leaves out has waited for longer than its tolerance.
+  // True if a request that the adapter's merge leaves out has waited for longer than its tolerance.
   bool starves(const PolicyState& state, const std::vector<RequestIndex>& order, AdapterId adapter,
                TimePoint now) const {
     return std::ranges::any_of(order, [&](RequestIndex i) {

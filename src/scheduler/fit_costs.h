@@ -11,7 +11,7 @@ namespace valora::scheduler {
 struct MeasuredStep {
   StepShape shape;
   double seconds = 0;
-  // How long reading memory took then, beside what it usually takes. The fit attributes this to the
+  // Time to read memory during the step, relative to the usual time. The fit attributes this to the
   // step and its adapters, whose weights are read once, and not to its tokens.
   double memory_time = 1;
 };

@@ -115,7 +115,7 @@ TEST(FitCosts, CorrectedCostsFollowAMachineThatSlowsDown) {
   const FittedCosts uncorrected = with_errors(kTrue, steps);
   EXPECT_NEAR(uncorrected.error_p95, 1 - 1 / 1.5, 1e-6);
   const FittedCosts corrected = with_corrected_errors(kTrue, steps);
-  EXPECT_EQ(corrected.steps, 80);  // those that a fit does not see
+  EXPECT_EQ(corrected.steps, 80);  // the steps that a fit does not see
   EXPECT_LT(corrected.error_median, 0.01);
   EXPECT_LT(corrected.error_p95, 0.2);
 }

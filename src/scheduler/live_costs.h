@@ -1,5 +1,5 @@
-// Step costs that follow the machine: what the steps of this process take corrects the costs that
-// were known before, within bounds. Not thread-safe.
+// Step costs that follow the machine: the measured times of this process's steps correct the given
+// costs, within bounds. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ class LiveCosts {
   explicit LiveCosts(const StepCosts& costs) : costs_(costs) { errors_.reserve(kRemembered); }
 
   bool known() const { return costs_.known(); }
-  // Of the step without what it does to the weights, and of that alone.
+  // Seconds of the step without its merges and switches, and seconds of these alone.
   double running_seconds(const StepShape& shape) const;
   double weights_seconds(const StepShape& shape) const;
   double seconds(const StepShape& shape) const {
@@ -30,8 +30,8 @@ class LiveCosts {
   };
   Units units() const;
 
-  // A step of this shape took so long. One factor corrects all modes, so that their order stays
-  // what was measured side by side; another one corrects merges.
+  // Records the seconds of a step of this shape. One factor corrects all modes, so that their
+  // measured order stays; another one corrects merges.
   void observe(const StepShape& shape, double seconds);
 
   struct Accuracy {

@@ -1,5 +1,5 @@
 // Scheduling policies: which requests a step runs, and in which mode. A policy is a pure function
-// of the queues, what it remembered and the time, so that it runs in simulated time, too.
+// of the queues, its memory and the time, so that it also runs in simulated time.
 #pragma once
 
 #include <cstdint>
@@ -76,13 +76,14 @@ class Policy {
  public:
   virtual ~Policy() = default;
   virtual std::string name() const = 0;
-  // Whether its plans may name an adapter to merge. If so, the engine allocates what merging needs.
+  // True if plans may name an adapter to merge. The engine then allocates memory for merged
+  // weights.
   virtual bool merges() const { return false; }
   virtual PolicyPlan plan(const PolicyState& state, TimePoint now) const = 0;
 };
 
-// All requests in fcfs_order(), unmerged. max_adapters: once the step has so many adapters, waiting
-// requests of these go before others (S-LoRA, appendix A.2).
+// All requests in fcfs_order(), unmerged. max_adapters: once the step has this number of adapters,
+// waiting requests of these go before others (S-LoRA, appendix A.2).
 std::unique_ptr<Policy> make_unmerged_policy(const PolicyOptions& options = {});
 // Each step runs the requests of one adapter, merged, or those of the base model: those of the
 // oldest request of the highest priority. All others wait.

@@ -1,4 +1,4 @@
-// Whether the requests of an engine get on.
+// Detects an engine whose requests make no progress.
 #pragma once
 
 #include <cstdint>

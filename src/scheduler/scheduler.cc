@@ -206,8 +206,8 @@ bool Scheduler::fits(const Step& step, const Request& request, int64_t reserved)
   return blocks + reserved + static_cast<int64_t>(running) <= pool_.available_blocks();
 }
 
-// Only waiting requests, or those that the policy left out, hold the memory: they give it back, or
-// nothing would run.
+// Waiting requests, or requests that the policy left out, hold all memory: they return it, since
+// otherwise nothing would run.
 void Scheduler::admit_by_force(Step& step, Request& request) {
   while (!fits(step, request)) {
     if (revoke_last_claim(request)) continue;

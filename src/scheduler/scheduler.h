@@ -43,8 +43,8 @@ struct SchedulerConfig {
   bool early_abort = false;
 };
 
-// Whether tokens [begin, end) of a request could run now: the embeddings of their images and videos
-// are at hand, or cannot be made.
+// True if tokens [begin, end) of a request can run now: the embeddings of their images and videos
+// are there, or cannot be made.
 using MediaReady = std::function<bool(const Request& request, int begin, int end)>;
 
 struct SchedulerStats {
@@ -94,10 +94,10 @@ class Scheduler {
   // kInvalidArgument: no tokens, or its tokens plus one exceed Pool::max_tokens(). kInternal:
   // added before, or its media spans are not ascending within its tokens.
   Status add(std::shared_ptr<Request> request);
-  // Takes what was copied meanwhile, and makes the next step. No items only if there is no request,
+  // Takes finished copies, and makes the next step. No items only if there is no request,
   // if the policy lets none run, or if all wait for copies. The caller finishes failed requests.
-  // A plan need not be run, and std::bad_alloc leaves the queues in order: the next one begins
-  // anew. Only add() and plan() need memory.
+  // A plan need not be run, and std::bad_alloc leaves the queues consistent: the next plan starts
+  // from scratch. Only add() and plan() need memory.
   StepPlan plan(const MediaReady& media = {});
   // After plan() has thrown: the request that asked for the memory, which must be finished; null:
   // the plan as a whole.
@@ -124,8 +124,7 @@ class Scheduler {
   const memory::Pool& pool() const { return pool_; }
   SchedulerStats stats() const;
   Waits waits() const;
-  // Waiting requests, and the merged adapter, give back what they claimed. The next plan begins to
-  // claim anew.
+  // Waiting requests and the merged adapter return their claims. The next plan claims again.
   void give_back_claims();
   // Seconds of steps that a tenant was served.
   double service(TenantId tenant) const { return waiting_.service(tenant); }

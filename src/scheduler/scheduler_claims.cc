@@ -1,5 +1,4 @@
-// What waiting requests claim of the pool before they run: their adapters, and KV that lies in the
-// swap space.
+// Claims of waiting requests on the pool: their adapters, and KV that is in the swap space.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -18,7 +17,7 @@ namespace {
 // Requests whose KV is brought in before there is a place for them in a step.
 constexpr int kAhead = 8;
 
-// The time since a request last asked goes to what it waited for then.
+// Adds the time since the request's last claim to the wait for the resource that it lacked then.
 void note_wait(Request& request, Readiness readiness, TimePoint now) {
   const Duration waited = now - request.asked_at;
   if (request.readiness == Readiness::kLoadingAdapter) request.adapter_wait += waited;
@@ -46,7 +45,7 @@ Readiness Scheduler::claim(Request& request) {
   return readiness;
 }
 
-// Those that others shifted out of the window give back what they claimed.
+// Requests that others shifted out of the window return their claims.
 void Scheduler::look_at_queue() {
   std::vector<Request*> window = waiting_.first(window_size());
   for (Request* request : window) request->last_window = plans_;
@@ -55,7 +54,7 @@ void Scheduler::look_at_queue() {
   window_ = std::move(window);
 }
 
-// Whether a request may ask for what it needs, after those before it.
+// True if a request may claim memory after the requests before it.
 bool Scheduler::may_ask(const Request& request, Asked& asked) const {
   const bool first = !std::exchange(asked.any, true);
   if (!request.claim.ready && !request.claim.holds() && asked.full) return false;
@@ -63,8 +62,8 @@ bool Scheduler::may_ask(const Request& request, Asked& asked) const {
   // Who is first may always ask if nothing runs: the others wait for it.
   if (request.claim.ready || (first && running_.empty())) return true;
   if (!fits) return false;
-  // Nothing more is brought in while those that are to run lack memory: it would take what the
-  // others give back.
+  // No load starts while a request that is to run lacks memory: it would take the memory that
+  // others return.
   const bool brings = pool_.swaps() || !request.identity.adapters.empty();
   return !lacks_memory_ || !brings;
 }
@@ -89,9 +88,9 @@ void Scheduler::ask(Step& step, Request& request, Asked& asked) {
   }
 }
 
-// The requests that could run now, in the order of the queue. Each other one asks for what it
-// needs, in the order of priority, until one finds no room. Ready requests may pass that one until
-// its patience ends; then none passes it, and those behind it give back what they claimed.
+// The requests that could run now, in the order of the queue. The others claim their resources in
+// the order of priority until one finds no room. Ready requests may pass that one until its
+// patience ends; then none passes it, and the requests behind it return their claims.
 std::vector<Request*> Scheduler::claim_waiting(Step& step) {
   look_at_queue();
   Asked asked;
@@ -125,8 +124,8 @@ Readiness Scheduler::claim_by_force(Request& request) {
   }
 }
 
-// Nothing runs and nothing prepares: the request that comes first gets what the others claimed. So
-// waiting requests never hold together what each of them lacks.
+// If nothing runs and nothing prepares, the first request gets the memory that the others claimed.
+// Otherwise waiting requests could block each other for ever.
 void Scheduler::serve_first(Step& step) {
   const auto failed = [&](const Request* request) {
     return std::ranges::find(step.plan.failed, request, &FailedRequest::request) !=

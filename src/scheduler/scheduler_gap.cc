@@ -1,4 +1,4 @@
-// How many tokens of prompts a step takes beside requests that decode.
+// The number of prompt tokens in a step that also decodes.
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -19,13 +19,13 @@ bool Scheduler::bounds_gaps() const {
 
 namespace {
 
-// Whether it has media, and not all of its prompt is computed.
+// True if the request has media and its prompt is not fully computed.
 bool computes_media(const Request& request) {
   return has_media_left(request) ||
          (!request.identity.media.empty() && request.remaining_tokens() > 1);
 }
 
-// Whether it came after the oldest request that computes media.
+// True if the request arrived after the oldest request that computes media.
 bool comes_after_media(const Request* media, const Request& request) {
   return media && &request != media &&
          std::pair(request.arrival, request.id) > std::pair(media->arrival, media->id);

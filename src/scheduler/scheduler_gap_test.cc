@@ -66,7 +66,7 @@ class SchedulerGapTest : public ::testing::Test {
     return request;
   }
 
-  // Runs one step, whose prompts take `slower` times what the costs say; returns (id, tokens).
+  // Runs one step, whose prompts take `slower` times their estimate; returns (id, tokens).
   std::vector<std::pair<RequestId, int>> step(double slower = 1) {
     const StepPlan plan = scheduler_->plan();
     EXPECT_EQ(scheduler_->check(), "");

@@ -16,7 +16,7 @@ int64_t media_tokens(const Request& request) {
 
 }  // namespace
 
-// Of a waiting request, what is in the prefix cache is not known: it may wait for less.
+// How much of a waiting request is in the prefix cache is unknown, so it may wait for fewer media.
 bool Scheduler::waits_for_media(const Request& request, const MediaReady& media) const {
   if (!media || !has_media_left(request)) return false;
   const int tokens = std::min(request.remaining_tokens(), config_.max_num_batched_tokens);

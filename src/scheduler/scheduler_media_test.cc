@@ -1,4 +1,4 @@
-// Requests that wait for the embeddings of their images, beside those that run.
+// Requests that wait for the embeddings of their images while others run.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

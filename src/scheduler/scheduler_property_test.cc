@@ -59,8 +59,8 @@ TEST(SchedulerProperty, EveryRequestGivesWhatItGivesAlone) {
   }
 }
 
-// A plan that memory does not suffice for ends one request at most; the others give what they give
-// alone, and nothing is lost.
+// A plan that runs out of memory ends one request at most; the others answer as they do alone, and
+// nothing is lost.
 TEST(SchedulerProperty, AFailedAllocationEndsOneRequestAtMost) {
   for (RandomWorld world : random_worlds()) {
     SCOPED_TRACE(::testing::Message() << "blocks " << world.blocks << " policy " << world.policy);

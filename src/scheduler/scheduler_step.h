@@ -18,8 +18,8 @@ struct Scheduler::Step {
   std::vector<Request*> order;
   size_t tail = 0;  // preemption candidates are before this index of `order`
   int budget = 0;
-  // Under a limit of the gap between tokens: the seconds that this step may take in any case, and
-  // what is in it.
+  // With a limit of the gap between tokens: the seconds that this step may take in any case, and
+  // its shape so far.
   double free_seconds = 0;
   std::optional<StepShaper> limited;     // absent: no limit
   bool prefills = false;                 // tokens of a prompt are in `limited`
@@ -58,7 +58,7 @@ struct Scheduler::Asked {
   size_t ready_before_full = 0;
 };
 
-// Whether it has tokens of media without KV.
+// True if tokens of the request's media have no KV yet.
 inline bool has_media_left(const Request& request) {
   if (request.identity.media.empty()) return false;
   const memory::MediaSpan& last = request.identity.media.back();

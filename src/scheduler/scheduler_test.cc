@@ -283,7 +283,7 @@ TEST_F(SchedulerTest, ALoneRequestMayTakeAllMemory) {
   scheduler->complete(plan);
   EXPECT_EQ(cache->available_blocks(), 0);
   EXPECT_EQ(scheduler->check(), "");
-  // check() reports what the engine must prevent.
+  // check() reports states that the engine must prevent.
   request->tokens.push_back(0);
   EXPECT_THAT(scheduler->check(), HasSubstr("49 tokens"));
 }

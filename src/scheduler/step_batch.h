@@ -38,8 +38,8 @@ struct StepPart {
 // A step of all requests, in this order.
 std::vector<StepPart> parts_of(const PolicyState& state, std::span<const RequestIndex> order);
 
-// Number of requests per adapter that may be merged, adapters by first occurrence, among those that
-// fit into the step.
+// Number of requests per adapter that may be merged, adapters by first occurrence. Counts requests
+// that fit into the step.
 std::vector<std::pair<AdapterId, int>> count_merges(const PolicyState& state,
                                                     std::span<const RequestIndex> order);
 

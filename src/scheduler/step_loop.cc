@@ -15,7 +15,7 @@ bool any_waits(const Result<std::vector<StepOutput>>& outputs) {
   return outputs.ok() && std::ranges::any_of(*outputs, &StepOutput::waits);
 }
 
-// The last tokens of those that wait do not count as computed.
+// The last tokens of waiting requests do not count as computed.
 void take_back(StepPlan& plan, const std::vector<StepOutput>& outputs) {
   auto output = outputs.begin();
   for (StepItem& item : plan.items) {

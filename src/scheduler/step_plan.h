@@ -30,8 +30,8 @@ struct StepPlan {
   StepShape shape;
   std::vector<FailedRequest> failed;  // requests whose adapters could not be loaded
   // Running requests that are not in the step and have tokens of media to come, by admission, with
-  // the most tokens that their next step may take. What was made for them must be kept; what is
-  // missing is made meanwhile.
+  // the most tokens that their next step may take. Their embeddings must be kept; missing ones are
+  // computed in parallel to the step.
   std::vector<StepItem> preparing;
   bool waits_for_copies = false;  // no item, but copies under way will let requests run
 };

@@ -10,8 +10,8 @@
 
 namespace valora::scheduler {
 
-// How a step applies adapters (VaLoRA §4.4.1): as segments beside the base weights, merged into the
-// weights, or one merged and the others as segments.
+// How a step applies adapters (VaLoRA §4.4.1): as segments on top of the base weights, merged into
+// the weights, or one merged and the others as segments.
 enum class Mode { kUnmerged, kMerged, kMixture };
 const char* mode_name(Mode mode);  // "unmerged", "merged", "mixture"
 

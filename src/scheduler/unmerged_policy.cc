@@ -9,7 +9,7 @@ namespace valora::scheduler {
 namespace {
 
 // Once the step has `most` adapters, waiting requests of these go before others of the same
-// priority, except those that waited for longer than their tolerance.
+// priority, unless these have waited for longer than their tolerance.
 void cluster(std::vector<RequestIndex>& order, const PolicyState& state, size_t most,
              const std::function<bool(const Request&)>& waited_long) {
   std::vector<AdapterId> used;

@@ -14,8 +14,9 @@
 //    batch, or the one whose merged weights exist. Merged mode is out of the question while a
 //    request that it leaves out starves, or would have been left out for longer than θ after the
 //    step.
-//  - A step is worth its output tokens (step_batch.h), and those that would fit into the time of
-//    its prompts: this time must be spent at some step, so putting a prompt off gains nothing.
+//  - A step is worth its output tokens (step_batch.h) plus the output tokens that would fit into
+//  the
+//    time of its prompts: this time must be spent in some step, so delaying a prompt gains nothing.
 //  - Candidates whose weights exist cost a switch at most, which is part of the step. Others must
 //    first be worth a merge: the seconds that they would have saved since they became the best add
 //    up, and the merge begins when the sum reaches its cost. So a load whose best weights change
@@ -33,7 +34,7 @@
 namespace valora::scheduler {
 namespace {
 
-// What remains per step of what a target would have saved, once it is not the best any more.
+// Decay per step of a target's savings once it is no longer the best.
 constexpr double kFades = 0.9;
 // What a merge must save, over its cost, while many requests starve: it delays them further, but
 // where targets are out of reach all starve at all times.
@@ -44,9 +45,9 @@ struct Candidate {
   WeightsChange change;
   StepBatch batch;
   double seconds = 0;  // of the step with a switch to these weights, but without writing them
-  // Seconds of writing weights: also those that it overwrites, if requests will want them again.
+  // Seconds of writing weights, plus writing the overwritten ones again if requests will need them.
   double writing = 0;
-  double rate = 0;  // what the step is worth per second, in output tokens
+  double rate = 0;  // value of the step per second, in output tokens
 };
 
 class ValoraPolicy final : public Policy {
@@ -81,7 +82,7 @@ class ValoraPolicy final : public Policy {
     plan.order = merged_order(state, plan.order, plan.merged);
   }
 
-  // Whether the candidate, merged mode, delays the requests that it leaves out by too much.
+  // True if merged mode delays the requests that it leaves out by too much.
   bool delays(const Candidate& merged, const PolicyState& state, const std::vector<StepPart>& parts,
               const std::vector<RequestIndex>& starving) const {
     const auto other = [&](RequestIndex i) { return state[i].merge != merged.mode.merged; };
@@ -185,10 +186,10 @@ class ValoraPolicy final : public Policy {
     return candidates;
   }
 
-  // times: what a merge must save, over its cost, before it begins.
+  // times: a merge begins once it would have saved this multiple of its cost.
   static const Candidate& choose(const std::vector<Candidate>& candidates, double times,
                                  PolicyMemory& memory) {
-    // The best of those that cost the least to take, mostly nothing.
+    // The best of the candidates that cost the least to switch to, usually nothing.
     const Candidate* cheap = &candidates.front();
     const Candidate* best = &candidates.front();
     for (const Candidate& c : candidates) {

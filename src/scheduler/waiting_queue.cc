@@ -55,7 +55,7 @@ std::vector<Request*> WaitingQueue::first(size_t n) const {
   return order;
 }
 
-// Of the tenants that wait.
+// The least service that a waiting tenant has had.
 double WaitingQueue::least_served() const {
   double least = -1;
   for (const auto& [tenant, lane] : lanes_)

@@ -44,7 +44,7 @@ class WaitingQueue {
   void leave(Request& request);
   // Service of the tenant's requests so far.
   double service(TenantId tenant) const;
-  // Whether requests of several tenants wait.
+  // True if requests of several tenants wait.
   bool contended() const;
 
   // Empty, or the first violated invariant. For tests.
@@ -55,7 +55,7 @@ class WaitingQueue {
     std::vector<std::shared_ptr<Request>> requests;
     size_t running = 0;  // admitted, and not left
     double share = 1;
-    double served = 0;   // charges by share, and what it missed while it asked for nothing
+    double served = 0;   // charges by share, plus the service forgone while it had no request
     double service = 0;  // of all its requests
     double typical = 0;  // service of a request: mean of the last ones
   };
@@ -73,7 +73,7 @@ class WaitingQueue {
 
   // A tenant stays here when its last request leaves: a debt is not forgotten.
   std::map<TenantId, Lane> lanes_;
-  double last_left_ = 0;  // what the tenant was served that last left the queue
+  double last_left_ = 0;  // `served` of the tenant that last left the queue
   size_t size_ = 0;
 };
 

@@ -74,7 +74,7 @@ TEST_F(WaitingQueueTest, OneTenantComesByPriorityAndThenAsItCame) {
 TEST_F(WaitingQueueTest, AFloodOfOneTenantDoesNotPutOffAnother) {
   push(1);
   push(2);
-  serve(2);  // what a request of each takes is known now
+  serve(2);  // the cost of a request of each tenant is known now
   for (int i = 0; i < 6; ++i) push(1);
   push(2);  // 9
   push(2);  // 10

@@ -71,7 +71,7 @@ struct ServerOptions {
   std::string uds;           // path of a Unix domain socket, instead of host and port; empty: none
   unsigned uds_mode = 0660;  // of the socket's file
   TlsOptions tls;
-  // what a proxy puts before the paths: "/models/a"; requests may have it or not
+  // a proxy's prefix of the paths: "/models/a"; requests may have it or not
   std::string root_path;
   int io_threads = 2;
   int handler_threads = 2;  // they parse bodies, so that a large body does not delay streams

@@ -36,7 +36,7 @@ std::string error_of(const std::string& content) {
   return message.substr(message.find("trace.csv"));
 }
 
-// Of the third line of a file.
+// The error of a file whose third line is `row`.
 std::string row_error(const std::string& row) {
   return error_of(kHeader + "2023-11-16 18:17:03.9799600,4808,10\n" + row + "\n");
 }

@@ -127,8 +127,8 @@ TEST(Policies, ValoraIsTheFastestOrCloseToItForCameras) {
   }
 }
 
-// S-LoRA's figure 10: under more load than the machine can serve, refusing those that would be late
-// serves more of the others in time.
+// S-LoRA's figure 10: under overload, refusing requests that would be late serves more of the
+// others in time.
 TEST(Policies, EarlyAbortKeepsTheTargetsOfThoseThatStay) {
   double in_time[2] = {};
   for (const bool early_abort : {false, true}) {

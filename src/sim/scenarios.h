@@ -26,7 +26,7 @@ struct ScenarioConfig {
   uint32_t seed = 1;
 };
 
-// In order of time. Ids must stay those that simulate() gives: a later turn's prompt holds the
+// In order of time. Do not change the ids that simulate() gives: a later turn's prompt holds the
 // answers of the earlier ones.
 std::vector<Arrival> make_scenario(const ScenarioConfig& config);
 

@@ -39,7 +39,7 @@ class Simulation final : scheduler::StepListener {
     while (!coming_.empty() || !scheduler_.idle()) {
       if (scheduler_.idle()) wait_until(coming_.begin()->first);
       while (!coming_.empty() && coming_.begin()->first <= now()) arrive_next();
-      if (scheduler_.idle()) continue;  // those that came were refused
+      if (scheduler_.idle()) continue;  // all new requests were refused
       const scheduler::StepReport step = loop_.step();
       if (step.sequences > 0)
         count(step.shape);
@@ -166,7 +166,7 @@ class Simulation final : scheduler::StepListener {
 
   std::vector<Arrival> arrivals_;
   std::set<std::pair<Duration, size_t>> coming_;  // arrivals whose time is known
-  std::vector<std::vector<size_t>> followers_;    // those that come after each one
+  std::vector<std::vector<size_t>> followers_;    // by arrival: the arrivals that wait for it
   SimulatedClock clock_;
   std::vector<int32_t> adapter_blocks_;
   std::vector<int> adapter_ranks_;

@@ -43,8 +43,8 @@ struct Arrival {
   std::optional<size_t> previous;
   // It comes when the answer to this earlier arrival has ended, and fails if that one failed.
   std::optional<size_t> after;
-  // Pictures before its text. In simulated time the first tokens of what is new in the prompt are
-  // theirs; on an engine the model decides how many they have.
+  // Pictures before its text. In simulated time they are the first of the prompt's new tokens; on
+  // an engine the model decides how many tokens they have.
   int pictures = 0;
   int picture_tokens = 0;  // of all its pictures
   // Decides the simulated answer (answer_token()). 0: the index of the arrival plus 1.

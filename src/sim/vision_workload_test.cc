@@ -48,7 +48,7 @@ TEST(Retrieval, AConversationAsksAboutOnePicture) {
   EXPECT_NEAR(thought / (static_cast<double>(arrivals->size()) * 2 / 3), 1, 0.2);
 }
 
-// The simulator finds what was said before in the prefix cache, the answers included.
+// The simulator finds earlier turns in the prefix cache, answers included.
 TEST(Retrieval, TheNextQuestionFindsTheConversationInTheCache) {
   const auto arrivals = make_retrieval({.first = kFirst, .questions = 2, .think = 0.5});
   const auto report =

@@ -39,8 +39,8 @@ struct WorkloadConfig {
   // Lengths are uniform between these (S-LoRA §7.2). kTrace ignores them; its rows have lengths.
   int prompt_min = 8, prompt_max = 512;
   int answer_min = 8, answer_max = 512;
-  // Of a sequence, at least 2. A longer one loses the end of its prompt first, but the prompt
-  // keeps max_tokens / 2 tokens if it has as many; then the answer is cut to what is left.
+  // Longest sequence, at least 2. A longer one is cut: first the end of its prompt, which keeps at
+  // least max_tokens / 2 tokens, then its answer.
   int max_tokens = 4096;
   uint32_t seed = 1;
 };

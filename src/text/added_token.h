@@ -16,7 +16,7 @@ struct AddedToken {
   bool special = false;
 };
 
-// Whether they differ in nothing but the id.
+// True if the tokens are equal but for the id.
 inline bool same_token(const AddedToken& a, const AddedToken& b) {
   return a.content == b.content && a.single_word == b.single_word && a.lstrip == b.lstrip &&
          a.rstrip == b.rstrip && a.normalized == b.normalized && a.special == b.special;

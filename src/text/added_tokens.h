@@ -1,5 +1,5 @@
-// "added_tokens" of tokenizer.json, and what a folder adds to them: texts that are always one
-// token.
+// Added tokens, i.e. texts that are always one token: "added_tokens" of tokenizer.json and those
+// that the folder's other files add.
 #pragma once
 
 #include <map>

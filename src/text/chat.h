@@ -46,7 +46,7 @@ class ChatFormat {
                                      bool add_generation_prompt, const Json& variables,
                                      const OrderedJson& tools = nullptr) const;
 
-  // Whether render() writes tools and their calls. with_tools_in_text() serves the others.
+  // True if render() writes tools and their calls. If not, with_tools_in_text() writes them.
   virtual bool takes_tools() const { return false; }
   // How the text asks the model to write calls.
   virtual ToolCallStyle tool_call_style() const { return ToolCallStyle::kHermes; }

@@ -38,7 +38,7 @@ struct ChatTemplateSource {
 };
 // The template of a model's folder; nullopt if it has none. The order is chat_template.json,
 // chat_template.jinja, then "chat_template" of processor_config.json and of tokenizer_config.json.
-// Of several templates, the one named "default".
+// Finds the folder's chat template. If there are several, takes the one named "default".
 Result<std::optional<ChatTemplateSource>> find_chat_template(const std::string& dir);
 // A template file, or a .json file with the template under "chat_template".
 Result<ChatTemplateSource> read_chat_template(const std::string& path);

@@ -1,4 +1,4 @@
-// Keeps special tokens out of what a conversation's texts say, wherever a chat template puts them.
+// Keeps a conversation's texts from becoming special tokens, wherever a chat template puts them.
 //
 // Within each text, a mark stands behind every character with which a special token may begin. A
 // template cuts and joins texts with their marks, so no special token comes to begin in one; what

@@ -1,4 +1,4 @@
-// The added tokens that a model's folder lists beside tokenizer.json.
+// The added tokens that a model's folder lists outside tokenizer.json.
 #pragma once
 
 #include <string>

@@ -161,7 +161,7 @@ Result<Parts> read_parts(const Json& json, const std::vector<AddedToken>& more) 
                std::move(decoder),    std::move(added),        std::move(post_processor)};
 }
 
-// more: added tokens besides those of the file.
+// more: further added tokens.
 Result<std::shared_ptr<const Tokenizer>> make_tokenizer(const Json& json, const std::string& what,
                                                         const std::vector<AddedToken>& more) {
   auto parts = read_parts(json, more);
@@ -175,7 +175,7 @@ Result<std::shared_ptr<const Tokenizer>> make_tokenizer(const Json& json, const 
 
 }  // namespace
 
-// With the added tokens of the files beside it.
+// Includes the added tokens of the folder's other files.
 Result<std::shared_ptr<const Tokenizer>> Tokenizer::load(const std::string& dir) {
   const std::string path = dir + "/tokenizer.json";
   VALORA_TRY(json, read_json_file(path, {.unique_keys = true}));

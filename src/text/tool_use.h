@@ -1,4 +1,4 @@
-// Whether a chat template writes tools, and how its text asks the model to call them.
+// Detects if a chat template writes tools, and how its text asks the model to call them.
 #pragma once
 
 #include <string_view>

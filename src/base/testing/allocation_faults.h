@@ -15,7 +15,7 @@ class AllocationFault {
   AllocationFault(const AllocationFault&) = delete;
   AllocationFault& operator=(const AllocationFault&) = delete;
 
-  // Whether an allocation failed.
+  // True once an allocation has failed.
   bool struck() const;
   // Allocations so far.
   uint64_t seen() const;

@@ -31,7 +31,7 @@ class SceneRecorder {
     size_t begin;  // its first step; the next reference begins at its end
   };
 
-  // Of each reference, its median step beside that of all of them; 1 if it has no steps.
+  // For each reference, its median step relative to the median of all; 1 if it has no steps.
   std::vector<double> memory_times(const std::vector<scheduler::MeasuredStep>& steps) const;
 
   PoliciesInTurn& modes_;

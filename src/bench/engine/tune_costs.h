@@ -1,4 +1,4 @@
-// Measures what the steps of a model cost on this machine, for `valora tune --cost`.
+// Measures the cost of a model's steps on this machine, for `valora tune --cost`.
 #pragma once
 
 #include <functional>

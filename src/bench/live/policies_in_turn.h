@@ -1,5 +1,5 @@
-// Scheduling policies that one engine takes in turn, so that what is compared has the same weights,
-// the same memory and nearly the same moments of the machine.
+// Scheduling policies that one engine uses in turn, so that they are compared with the same
+// weights, the same memory and nearly the same state of the machine.
 #pragma once
 
 #include <atomic>

@@ -5,7 +5,7 @@
 namespace valora::bench {
 namespace {
 
-// Adds 1 to what it remembers, and merges this adapter.
+// Adds 1 to its memory, and merges this adapter.
 class Counting final : public scheduler::Policy {
  public:
   explicit Counting(scheduler::AdapterId adapter) : adapter_(adapter) {}
@@ -37,7 +37,7 @@ TEST(PoliciesInTurn, PlansWithThePolicyThatWasTaken) {
   EXPECT_EQ(policies.plan({}, {}).merged, 5);
 }
 
-// The scheduler hands back what the last plan remembered.
+// The scheduler passes the memory of the last plan back.
 double remembered(const PoliciesInTurn& policies, double before) {
   scheduler::PolicyState state;
   state.memory.saved = before;

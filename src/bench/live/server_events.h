@@ -15,8 +15,8 @@ struct Question {
   std::string body;  // JSON
 };
 
-// A streamed completion of token ids, or a streamed chat. base: what the server calls the model
-// itself. kInvalidArgument for what cannot be asked in this form.
+// A streamed completion of token ids, or a streamed chat. base: the server's name of the model
+// itself. kInvalidArgument if the request cannot be written in this form.
 Result<Question> question_of(const GenerateRequest& request, const std::string& base);
 
 struct AnswerEvent {

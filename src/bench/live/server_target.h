@@ -1,5 +1,5 @@
-// A server with OpenAI's API as what a workload is run on. It must send token ids with its answers
-// (vLLM's return_token_ids): the next turn of a conversation holds them.
+// Runs a workload on a server with OpenAI's API. The server must send token ids with its answers
+// (vLLM's return_token_ids): the next turn of a conversation contains them.
 #pragma once
 
 #include <memory>
@@ -21,7 +21,7 @@ struct ServerAddress {
 
 class ServerTarget final : public LiveTarget {
  public:
-  // base: what the server calls the model itself. timeout_seconds: per request.
+  // base: the server's name of the model itself. timeout_seconds: per request.
   ServerTarget(const ServerAddress& address, std::string base, int timeout_seconds);
   // Ends the requests under way without calling their sinks.
   ~ServerTarget() override;

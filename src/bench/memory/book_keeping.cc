@@ -50,8 +50,8 @@ void fill(Pool& pool, SimulatedClock& clock) {
   }
 }
 
-// Steps of 64 running requests of four adapters, one of which ends after each step, beside a full
-// queue.
+// Steps of 64 running requests of four adapters with a full queue. One request ends after each
+// step.
 double plan_time() {
   constexpr int kRunning = 64, kWaiting = 4096, kLength = 100, kAdapters = 4;
   SimulatedClock clock;

@@ -30,7 +30,7 @@ struct SimulatedMachine {
   int32_t swap_blocks = 20000;
   int64_t block_bytes = int64_t{8} << 20;
   int32_t small_adapter = 20, large_adapter = 40;  // blocks
-  memory::SwapperConfig swapper;                   // but for what the variants change
+  memory::SwapperConfig swapper;                   // variants change parts of it
 };
 
 struct ComparedVariant {
@@ -84,7 +84,7 @@ struct RatePoint {
 // at least the rate before.
 Peak peak_of(std::span<const RatePoint> points);
 
-// Of all rounds of one variant, without its name.
+// Sums up all rounds of one variant; the name stays empty.
 ComparedRun summary_of(std::span<const LiveReport> rounds);
 
 // As in the table; "–" if it was not searched.

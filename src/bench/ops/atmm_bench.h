@@ -10,7 +10,7 @@ namespace valora::bench {
 
 inline constexpr const char* kSingleTile = "single_tile";
 
-// Shapes that search for the best single tile come first, then those that are measured.
+// First the shapes that search for the best single tile, then the measured ones.
 std::vector<Shape> atmm_shapes(bool quick);
 
 }  // namespace valora::bench

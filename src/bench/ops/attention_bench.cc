@@ -97,7 +97,7 @@ Measurement measure_blocks(Bench& bench, const BlockShape& s) {
                  {pure(kOurs, ours), pure("aten", aten)}, kAttentionTolerance);
 }
 
-// `tokens`: query tokens of the step. `extent`: what the name says of them.
+// `tokens`: query tokens of the step. `extent`: their description in the name.
 Shape paged_shape(const char* operation, const AttentionShape& s, int64_t tokens,
                   const std::string& extent,
                   std::function<std::optional<Measurement>(Bench&)> measure) {

@@ -43,7 +43,7 @@ ops::LoraBatch even_segments(int64_t tokens, std::span<const ops::AdapterWeights
 // The linears of one step. → the outputs of the last layer
 at::Tensor run_linears(std::span<const DecoderLayer> layers, const at::Tensor& x,
                        const ops::LoraBatch& lora);
-// Of the step without adapters.
+// The work of a step without adapters.
 Work work_of(std::span<const DecoderLayer> layers, int64_t tokens);
 
 }  // namespace valora::bench

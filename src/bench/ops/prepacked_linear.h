@@ -5,7 +5,7 @@
 
 namespace valora::bench {
 
-// Whether this libtorch has the operators, and the processor takes them in this dtype.
+// True if this libtorch has the operators and the processor supports them in this dtype.
 bool has_prepacked_linear(at::ScalarType dtype);
 // w: [out, in], packed for products with `tokens` rows.
 at::Tensor prepack_linear(const at::Tensor& w, int64_t tokens);

@@ -1,4 +1,4 @@
-// The operators of other systems give what the engine's own give.
+// The operators of other systems give the same results as the engine's own.
 #include "bench/ops/system_products.h"
 
 #include <gtest/gtest.h>

@@ -47,7 +47,7 @@ std::vector<std::vector<sim::Arrival>> split(std::span<const sim::Arrival> arriv
   return parts;
 }
 
-// Adds up what the steps do to the weights.
+// Adds up the steps' merges and switches.
 class StepWatch {
  public:
   StepWatch(const scheduler::StepCosts& costs, Timeline* timeline)

@@ -21,8 +21,8 @@ struct SimulatedServer {
   int rank = 16;  // of every adapter
 };
 
-// The requests go to `replicas` servers in turn, with those that come after them. timeline, if
-// given, gets the steps of the first one. Errors are those of sim::simulate().
+// The requests go to `replicas` servers in turn, each with the requests that follow it. timeline,
+// if given, gets the first server's steps. Errors: as sim::simulate().
 Result<TraceSummary> run_simulated(const TraceSystem& system, const SimulatedServer& server,
                                    std::span<const sim::Arrival> arrivals, double ttft_target,
                                    int replicas = 1, Timeline* timeline = nullptr);

@@ -34,9 +34,9 @@ struct TraceSystem {
   bool asked_only = false;  // runs only if it is named
   // A system with other operators than ours runs on an engine only if it is named.
   Operators operators = Operators::kOurs;
-  // In simulated time: by what the low-rank products take longer than ours, per adapter of a step
-  // (most of what decodes pay) and per token (of prompts mostly), and the seconds of a merge and of
-  // restoring the base; 0: ours. On an engine all merge as the engine does.
+  // In simulated time: extra seconds of the low-rank products relative to ours, per adapter of a
+  // step (most of what decodes pay) and per token (of prompts mostly), and the seconds of a merge
+  // and of restoring the base; 0: ours. On an engine all merge as the engine does.
   double per_adapter = 1, per_token = 1;
   double merge = 0, restore = 0;
 };

@@ -1,5 +1,4 @@
-// What the steps of a run did over time: the modes, and what is done to the weights (VaLoRA's
-// figure 20).
+// The steps of a run over time: modes, and merges and switches of weights (VaLoRA's figure 20).
 #pragma once
 
 #include <array>
@@ -38,7 +37,7 @@ class Timeline {
   double width() const { return width_; }
   const std::vector<TimelineInterval>& intervals() const { return intervals_; }
   const std::vector<WeightsWritten>& writes() const { return writes_; }
-  // Of all intervals.
+  // The sum of all intervals.
   TimelineInterval total() const;
 
  private:

@@ -25,7 +25,7 @@ struct ComparedTrace {
   std::optional<Timeline> timeline;  // of the last round
 };
 
-// Sets what is relative to the first of these rows, which are those of a point.
+// Sets the ratios of a point's rows to its first row.
 void compare_rounds(std::span<ComparedTrace> rows);
 
 // A table, one row each. With several rounds, the figures relative to the first system are added.

@@ -22,7 +22,7 @@ class ConfigFile : public CLI::Config {
   const CLI::App& program_;
 };
 
-// Whether an option takes no value.
+// True if the option takes no value.
 bool is_flag(const CLI::Option& option);
 
 // "--name" of each option of the program and of the given commands.

@@ -25,7 +25,7 @@ void show_list(CLI::Option& option, const std::vector<T>& values) {
 template <typename T>
 void show_list(CLI::Option&, const T&) {}
 
-// Of the options of a command and of those below it. Their depth is the program's.
+// Adds the names of a command's options and of its subcommands'. The program sets their depth.
 void add_names(const CLI::App& command, KnownOptions& known) {  // NOLINT(*-recursion)
   for (const CLI::Option* option : command.get_options())
     for (const std::string& name : option->get_lnames()) {

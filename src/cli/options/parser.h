@@ -75,7 +75,7 @@ class Program {
   Command command() { return Command(app_.get()); }
 
   // Empty if a subcommand is to be run; otherwise the exit status, after --help or an error is
-  // printed. Throws what the functions of options throw.
+  // printed. Exceptions of the options' functions pass through.
   std::optional<int> parse(int argc, const char* const* argv);
 
  private:

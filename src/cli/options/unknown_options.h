@@ -1,4 +1,4 @@
-// Reports what the command line parser did not know.
+// Reports unknown options, with the nearest known ones.
 #pragma once
 
 #include <string>

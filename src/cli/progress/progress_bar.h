@@ -15,8 +15,8 @@ class ProgressBar {
   explicit ProgressBar(std::FILE* out = stderr, const Clock& clock = real_clock());
   ~ProgressBar();  // removes the bar
   void clear();    // removes the bar until the next show()
-  // note: what is being done, without a line's end. A lower `done` than before, or another `total`,
-  // begins another part of the work, for which the time left is estimated anew.
+  // note: the current activity, one line without its end. A lower `done` than before, or another
+  // `total`, begins another part of the work: the estimate of the time left starts again.
   void show(int64_t done, int64_t total, const std::string& note);
 
  private:

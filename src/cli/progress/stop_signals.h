@@ -18,8 +18,8 @@ class StopSignals {
   StopSignals& operator=(const StopSignals&) = delete;
 
   std::stop_token token() const { return stop_.get_token(); }
-  // Of a command that a signal has stopped, as shells have it: 143 for SIGTERM, 130 for SIGINT.
-  // 0: there was none.
+  // The exit status of a command that a signal stopped, as in shells: 143 for SIGTERM, 130 for
+  // SIGINT. 0: no signal came.
   int exit_status() const { return signal_ == 0 ? 0 : 128 + signal_; }
 
  private:

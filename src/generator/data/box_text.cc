@@ -62,7 +62,7 @@ class BoxReader {
     return text;
   }
 
-  // Whether the answer was cut within the "</box>" that is due here.
+  // True if the answer ends within the "</box>" that must follow here.
   bool is_cut() {
     space();
     return kBoxEnd.substr(0, kBoxEnd.size() - 1).starts_with(rest_);

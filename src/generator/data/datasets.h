@@ -34,7 +34,7 @@ Result<std::vector<std::string>> question_labels(const Task& task,
 std::string question_template(const Task& task);
 // The question that a client asks to be answered as these samples are, before apply_templates: the
 // samples' one if they share it. Otherwise the task's template with {labels} filled in, where
-// {label} stands for what is sought; empty if every sample has its own.
+// {label} stands for the object to find; empty if every sample has its own.
 Result<std::string> common_question(const Task& task, const std::vector<Sample>& samples);
 // The labels of a classification: the task's, or those of its samples (or their boxes), sorted.
 // kInvalidArgument if there are none.

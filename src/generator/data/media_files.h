@@ -24,7 +24,7 @@ inline Medium::Kind medium_kind(TaskType type) {
 }
 
 bool is_folder(const std::string& path);
-// The names in a folder, sorted, without those that begin with a dot.
+// The names in a folder, sorted, without names that begin with a dot.
 Result<std::vector<std::string>> names_in(const std::string& folder);
 
 Result<media::ImageSize> picture_size(const std::string& path);

@@ -31,7 +31,7 @@ struct Sample {
   std::string answer;    // the language model's target
   // Further accepted answers: a VQA sample's ten answers, a picture's captions.
   std::vector<std::string> references;
-  // Of a classification: one, or several if the task is multi-label.
+  // Labels of a classification: one, or several if the task is multi-label.
   std::vector<std::string> labels;
   std::vector<LabelledBox> boxes;  // of detection, grounding and referring expressions
 };

@@ -64,7 +64,7 @@ struct TeacherSource {
   DataSource inputs;  // media without answers
   std::string path;   // of the TorchScript file, or the adapter's folder
   std::string url,
-      // Of the endpoint: base URL ("http://127.0.0.1:8000/v1") and model name.
+      // The endpoint's base URL ("http://127.0.0.1:8000/v1") and model name.
       model;
   Output output = Output::kScores;
   int width = 224, height = 224;        // the pictures' size
@@ -113,7 +113,7 @@ std::span<const Metric> metrics_of(TaskType type);
 inline bool has_boxes(TaskType type) {
   return type == TaskType::kDetection || type == TaskType::kGrounding;
 }
-// Whether a label may be the complete answer to a sample of this type.
+// True if a label may be the complete answer to a sample of this type.
 inline bool has_labels(TaskType type) {
   return type == TaskType::kClassification || type == TaskType::kVideo;
 }

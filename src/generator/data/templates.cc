@@ -58,7 +58,7 @@ std::vector<std::string> labels_of_boxes(const Sample& sample) {
   return labels;
 }
 
-// Of samples and their boxes, sorted.
+// The labels of samples and of their boxes, sorted.
 std::vector<std::string> labels_in(const std::vector<Sample>& samples) {
   std::set<std::string> labels;
   for (const Sample& sample : samples) {

@@ -22,7 +22,7 @@ struct Attempt {
   std::vector<const TaskData*> held;  // the tasks that it holds, in the order of fusion
   const TaskData* task = nullptr;     // the new one
   std::string from;    // the folder of its current values, of this rank or lower; empty: none
-  std::string folder;  // for its values (fp32, PEFT); the checkpoint is beside it
+  std::string folder;  // for its values (fp32, PEFT); the checkpoint is next to it
 };
 
 struct FusionEvents {

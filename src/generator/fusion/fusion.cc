@@ -160,7 +160,7 @@ std::vector<Fusion::Candidate> Fusion::candidates() const {
   return list;
 }
 
-// Of so many tasks, where so many adapters are open already.
+// The most attempts that `tasks` tasks can need if `adapters` adapters are open already.
 int64_t Fusion::most_attempts(int64_t tasks, int64_t adapters) const {
   int64_t most = 0;
   for (int64_t i = 0; i < tasks; ++i) {

@@ -16,8 +16,8 @@ namespace valora::generator {
 
 // Writes to options.output: manifest.json and its adapters/NAME (PEFT folders), report.json,
 // report.html, and state.json with the folder attempts. These hold every attempt's result, so that
-// an interrupted run continues, and a run with other floors trains only what is new. One process at
-// a time may use a folder.
+// an interrupted run continues, and a run with other floors trains new attempts only. One process
+// at a time may use a folder.
 class Fusion {
  public:
   Fusion(const FusionOptions& options, FusionEvents events);
@@ -31,7 +31,7 @@ class Fusion {
   Result<FusionReport> run(const std::vector<Task>& tasks);
 
  private:
-  // An adapter during fusion. Its lineage identifies what its values depend on besides the options:
+  // An adapter during fusion. Its lineage and the options determine its values:
   // "digits:1f…@16", then " > defects:09…" per further task, followed by "@32" if its rank grew to
   // 32 for that task.
   struct OpenAdapter {

@@ -65,8 +65,8 @@ void Fusion::report_alone() {
   }
 }
 
-// The new adapters are written beside the old ones; the manifest, renamed in one step, turns from
-// these to those.
+// Writes the new adapters next to the old ones. The manifest, replaced by a rename, then switches
+// to the new ones at once.
 Status Fusion::finish() {
   Manifest manifest;
   for (const OpenAdapter& adapter : adapters_) {

@@ -27,7 +27,7 @@ Result<Json> manifest_tasks(const std::string& path) {
   return json["tasks"];
 }
 
-// Whether two folders have the same files.
+// True if two folders have the same files.
 bool are_equal(const fs::path& a, const fs::path& b) {
   const auto count = [](const fs::path& folder) {
     std::error_code ignored;
@@ -84,8 +84,9 @@ std::set<std::string> Fusion::folders_in_use() const {
   return names;
 }
 
-// Writes the adapter beside those that the manifest refers to: as adapters/NAME, or NAME-r2 and so
-// on if it refers to that name. An equal one stays in its place. Returns the folder's name.
+// Writes the adapter without touching the adapters of the current manifest: as adapters/NAME, or
+// NAME-r2 and so on if the manifest uses the name. An equal adapter stays. Returns the folder's
+// name.
 Result<std::string> Fusion::install(const OpenAdapter& adapter,
                                     const std::vector<const TaskData*>& tasks) const {
   VALORA_TRY(shape, runner_->shape_of(tasks, adapter.rank));

@@ -77,7 +77,7 @@ Status settle_texts(TaskData& data, Sets& sets) {
   return apply_templates(task, sets.validation, asked_labels);
 }
 
-// What the results depend on besides the samples.
+// Adds the properties of a task that its results depend on, besides the samples.
 DigestBuilder& with_task(DigestBuilder& builder, const TaskData& data) {
   const Task& task = data.task;
   builder.add(task.name).add(data.head).add(task.weight).add(task.max_answer_tokens);

@@ -129,7 +129,7 @@ Result<ChatReply> read_reply(const std::string& body) {
   return reply;
 }
 
-// Returns false if stopped meanwhile.
+// Returns false if stopped during the wait.
 bool wait(double seconds, const std::stop_token& stop) {
   std::mutex mutex;
   std::condition_variable_any never;

@@ -28,7 +28,7 @@ struct Question {
   std::string label;  // the label that a grounding question asks for, if it is one of the task's
 };
 
-// Whether the task's samples are answered with labels instead of text.
+// True if the task's samples are answered with labels instead of text.
 bool wants_labels(const Task& task);
 
 // One per picture; for grounding with the task's labels, one per picture and label.

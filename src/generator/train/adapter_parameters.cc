@@ -63,7 +63,7 @@ AdapterParameters::AdapterParameters(AdapterShape shape, const adapters::ModuleT
   refresh();
 }
 
-// Its gradient is added up where it lies among the others'.
+// A leaf whose gradient accumulates in its part of the common gradient.
 at::Tensor AdapterParameters::leaf(const Leaves& leaves, const ParameterSlot& slot) const {
   const auto view = [&](const at::Tensor& all) {
     return all.narrow(0, slot.offset - leaves.offset, slot.size()).view({slot.rows, slot.columns});
@@ -94,8 +94,8 @@ Status AdapterParameters::assign(const adapters::AdapterSpec& spec,
     return unprocessable(spec.path + " is another adapter than the one to be trained: " + what,
                          spec.path);
   };
-  // Of a lower rank: further rows of A stay as they were drawn, further columns of B are zero. The
-  // product is the same.
+  // Values of a lower rank: the further rows of A keep their random values and the further columns
+  // of B are zero, so the product is the same.
   const auto put = [&](const ParameterSlot& slot, const TensorView& view) {
     at::Tensor values = values_.narrow(0, slot.offset, slot.size()).view({slot.rows, slot.columns});
     if (begins_at_zero(slot)) values.zero_();

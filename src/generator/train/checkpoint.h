@@ -21,7 +21,7 @@ struct TrainingState {
   at::Tensor best_values;  // undefined before the first evaluation
   int64_t worse = 0;       // evaluations since the best one
   int64_t evaluated = 0;   // the step of the last evaluation
-  // Of all runs so far: in steps and in evaluations, and samples of the steps.
+  // Totals of all runs so far: seconds of steps and of evaluations, and samples of the steps.
   double seconds = 0, evaluation_seconds = 0;
   int64_t samples = 0;
 };

@@ -18,7 +18,7 @@ at::Tensor float_tensor(const std::vector<float>& values, at::Device device) {
   return at::tensor(values, at::kFloat).to(device);
 }
 
-// Whether the adapter changes what the vision tower or the projector makes of a picture.
+// True if the adapter changes the output of the vision tower or of the projector.
 bool touches_visuals(const AdapterParameters& parameters, const models::Model& model) {
   for (const int module : parameters.shape().modules)
     if (model.spec().modules.modules()[module].visual) return true;

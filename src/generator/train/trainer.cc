@@ -13,7 +13,7 @@
 namespace valora::generator {
 namespace {
 
-// A step's examples in passes of like lengths, which lie best side by side.
+// Groups a step's examples into passes of similar lengths, which fill batches best.
 std::vector<std::vector<const Example*>> passes_of(std::vector<const Example*> examples,
                                                    int64_t tokens_per_pass) {
   std::ranges::stable_sort(examples, {}, [](const Example* e) { return e->tokens.size(); });
@@ -122,7 +122,7 @@ struct Trainer::Course {
   Optimizer optimizer;
   TrainingState state{};
   int64_t saved = 0;  // the step of the last checkpoint
-  // Of this run, for the progress.
+  // This run's figures, for the progress.
   double seconds = 0;
   int64_t samples = 0;
 };

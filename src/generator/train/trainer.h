@@ -44,7 +44,7 @@ struct TrainingResult {
   int64_t steps = 0;  // completed; fewer than requested after early stopping
   double first_loss = 0, last_loss = 0;
   std::optional<double> best_score;
-  // Of this run and of those before its checkpoint; without evaluations.
+  // Totals of this run and of the runs before its checkpoint, without evaluations.
   double seconds = 0, samples_per_second = 0;
   double evaluation_seconds = 0;  // of `evaluate`
 };

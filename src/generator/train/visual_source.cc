@@ -21,7 +21,7 @@ Result<MediaRef> medium_of(const Prompt& prompt, size_t place) {
   return internal("an example has lost one of its media");
 }
 
-// One input of an example again; a file that has changed meanwhile is an error.
+// Reads one input of an example again. A file that has changed since is an error.
 Result<std::shared_ptr<const media::VisualInput>> read_again(const Frontend& frontend,
                                                              const Example& example,
                                                              const Example::Visual& visual) {

@@ -22,7 +22,7 @@ inline Vocabulary byte_vocabulary() {
   return vocabulary;
 }
 
-// Whether a grammar has the text as a whole answer, byte by byte.
+// True if the grammar accepts the text as a whole answer, byte by byte.
 inline bool matches(GrammarMatcher matcher, const std::string& text) {
   for (const char c : text)
     if (!matcher.accept(static_cast<unsigned char>(c)).ok()) return false;

@@ -66,7 +66,7 @@ inline void paint(AVFrame* frame, int level) {
                   uint8_t{128});
 }
 
-// A seekable file in memory. libav's dynamic buffer loses what the AVI muxer rewrites at the end.
+// A seekable file in memory. libav's dynamic buffer loses the AVI muxer's final rewrites.
 struct MemoryWriter {
   Bytes bytes;
   size_t at = 0;

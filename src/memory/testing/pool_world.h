@@ -26,7 +26,7 @@ inline AdapterNeed adapter(int number, int32_t blocks) {
   return {DigestBuilder().add("adapter").add(number).finish(), blocks};
 }
 
-// Of one adapter at one scale.
+// The identity of KV that one adapter computes at one scale.
 inline KvIdentity identity_of(const AdapterNeed& need, float scale = 1) {
   return {DigestBuilder().add(need.digest).add(scale).finish(), {need}, {}};
 }

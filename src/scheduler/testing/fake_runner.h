@@ -73,7 +73,7 @@ class FakeRunner final : public StepExecutor {
     }
   }
 
-  // Whether an adapter's blocks hold what was loaded.
+  // True if the adapter's blocks hold the bytes that were loaded.
   bool intact(const memory::AdapterNode& node) {
     for (size_t i = 0; i < node.blocks.size(); ++i)
       for (size_t at = 0; at < memory::kBlockTokens; ++at)

@@ -1,5 +1,5 @@
-// Whether a schedule goes on: while requests are there, a step runs or a request ends, unless
-// copies are under way. Copies must lead to a step as well, so their number is bounded.
+// Checks that a schedule makes progress: while there are requests, a step runs or a request ends,
+// unless copies run. Copies must lead to a step as well, so their number is bounded.
 #pragma once
 
 #include <cstdint>

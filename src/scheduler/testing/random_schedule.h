@@ -236,7 +236,7 @@ class RandomSchedule : StepListener, StepExecutor {
     return all;
   }
 
-  // Keeps what the plan needs alone, and sometimes encodes one image more.
+  // Keeps only the embeddings that the plan needs, and sometimes encodes one more image.
   void encode(const StepPlan& plan) {
     std::set<Digest> needed;
     const auto need = [&](const StepItem& item) {

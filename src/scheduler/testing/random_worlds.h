@@ -144,7 +144,7 @@ inline std::vector<RandomWorld> random_worlds() {
   return all;
 }
 
-// Ways to keep the memory, for a pool of so many blocks whose adapters have 5 at most.
+// Memory settings for a pool of `blocks` blocks whose adapters have at most 5.
 inline std::vector<memory::PoolConfig> ways_to_keep(int32_t blocks) {
   using memory::MemoryPolicy;
   return {{.swap_blocks = 24},

@@ -46,7 +46,7 @@ class Answer : public std::enable_shared_from_this<Answer> {
   // Sum over all parts: counted from the chunks while a part runs, taken from the engine once it is
   // done.
   Usage usage() const;
-  // Of a part that has started.
+  // The prompt of a part that has started.
   const std::vector<int32_t>& prompt_token_ids(size_t part) const {
     const Part& of = parts_[part];
     return of.prompt ? *of.prompt : of.info.prompt_token_ids;

@@ -1,4 +1,4 @@
-// To which application a request belongs, and what that sets.
+// Finds the application of a request, and the settings that follow from it.
 #pragma once
 
 #include <vector>
@@ -19,7 +19,7 @@ namespace valora::server {
 Result<ServedApplication*> application_of(const Service& service, const HttpRequest& request,
                                           const ServedUser* user, const Target& target,
                                           const Sharing& sharing);
-// The error of a caller whose key does not allow what it asks for; answered with 403.
+// The error for a caller whose key does not allow the request; answered with 403.
 Error forbidden(std::string message, std::string param);
 // The response to kInvalidArgument of application_of().
 HttpResponse refuse_application(const Error& error);

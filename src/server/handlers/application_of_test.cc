@@ -1,4 +1,4 @@
-// Which application a request belongs to, and what that sets.
+// The application of a request, and the settings that follow from it.
 #include "server/handlers/application_of.h"
 
 #include "server/testing/applications_fixture.h"

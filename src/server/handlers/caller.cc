@@ -27,14 +27,14 @@ Error refusal(const Service& service, const Target& target) {
       "model");
 }
 
-// The highest priority of the caller's requests, as its number, beside the default of those that
-// send none.
+// The highest priority that the caller's requests may have, as its number. by_default: the priority
+// of requests that send none.
 int highest_priority(const Service& service, const Caller& caller, int by_default) {
   if (caller.user != nullptr && caller.user->settings.priority)
     return *caller.user->settings.priority;
   if (service.options.allow_any_priority) return INT_MIN;
   if (service.users.empty()) return service.applications.empty() ? INT_MIN : by_default;
-  return caller.user == nullptr ? INT_MIN : by_default;  // beside users, --api-key has all rights
+  return caller.user == nullptr ? INT_MIN : by_default;  // with users, --api-key has all rights
 }
 
 Result<int> priority_of(const Service& service, const Caller& caller, const Sharing& sharing) {

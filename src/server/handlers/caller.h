@@ -21,8 +21,8 @@ Result<Caller> caller_of(const Service& service, const HttpRequest& request, con
 // The response to an error of caller_of().
 HttpResponse refuse_caller(const Error& error);
 
-// The rest of what a caller's requests share: set_sharing(), the priority, and the user as the
-// tenant of requests without an application.
+// Sets the other common properties of a caller's requests: set_sharing(), the priority, and the
+// user as the tenant of requests without an application.
 void set_caller(std::vector<GenerateRequest>& requests, const Sharing& sharing,
                 const Caller& caller);
 

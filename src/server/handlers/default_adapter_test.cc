@@ -32,7 +32,7 @@ class DefaultAdapter : public testing::WithApplications {
                                                Headers headers = {}) {
     return ask(message(kImage + "," + kText), fields, std::move(headers));
   }
-  // Of a chat whose text asks for the names of its adapters.
+  // The adapters that serve a chat; its text asks the fake engine for their names.
   std::string adapters(const std::string& messages, const std::string& fields = {}) {
     const auto answer = ask(messages, fields);
     EXPECT_EQ(answer->response.status, 200) << answer->response.body;

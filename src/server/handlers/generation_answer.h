@@ -30,7 +30,7 @@ class GenerationAnswer : public Answer {
 
   size_t choice_count() const { return choice_count_; }
   bool has_tools() const { return !calls_.empty(); }
-  // Of its text and the arguments of its calls.
+  // Bytes of the choice's text and of its calls' arguments.
   static size_t text_bytes(const ChoicePart& part);
   void begin_events();  // the head of a stream
 

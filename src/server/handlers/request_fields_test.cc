@@ -10,8 +10,7 @@ using ::testing::HasSubstr;
 
 class RequestFields : public Handlers {
  protected:
-  // Calls `check` with the endpoint, the field, and a body that has the field beside the least
-  // body.
+  // Calls `check` with the endpoint, the field, and the smallest body that has the field.
   template <typename Check>
   void for_each(const char* kind, Check check) {
     const auto table = read_json_file(VALORA_REQUEST_FIELDS);

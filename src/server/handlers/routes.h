@@ -16,7 +16,7 @@ struct Route {
   std::string_view summary;  // for /openapi.json
   bool open = false;         // needs no API key
   bool model_work = false;   // refused while draining, and counted by /load
-  // Whether the server has it; null: always.
+  // True if the server has the route; null: always.
   bool (*enabled)(const ServerOptions& options) = nullptr;
 };
 

@@ -14,7 +14,7 @@ std::vector<std::string> names_of(const ServerOptions& options, const Engine& en
   return {engine.model().name};
 }
 
-// Of "Authorization: Bearer KEY"; empty without it.
+// KEY of "Authorization: Bearer KEY"; empty without the header.
 std::string_view bearer_key(const HttpRequest& request) {
   constexpr std::string_view kBearer = "Bearer ";
   const std::string_view given = request.header("authorization");

@@ -52,7 +52,8 @@ class Service {
   // All adapters of a target: the default one, or the one in `model` and then those in `lora`. If
   // both name the same adapter, the scale in `lora` is used.
   std::vector<AdapterUse> adapters_of(const Target& target) const;
-  // Whether it has one of the API keys, if there are any; and the user whose it is, null for none.
+  // authorized(): the request has a valid API key, or none is required. user_of(): the key's user;
+  // null if the key has none.
   bool authorized(const HttpRequest& request) const;
   ServedUser* user_of(const HttpRequest& request) const;
   // GenerateRequest::client: address and API key.

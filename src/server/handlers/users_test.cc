@@ -55,7 +55,7 @@ TEST_F(UsersTest, SeeAndAskTheirModelsAlone) {
 
 TEST_F(UsersTest, MayHaveTheirTextsReadAsPlain) {
   const auto plain = [&](const std::string& key) {
-    service_ = nullptr;  // made anew with the options
+    service_ = nullptr;  // created again with the options
     const auto exchange = ask(key, "x", R"("model":"lens","max_tokens":9)");
     exchange->run();
     return std::get<ChatPrompt>(engine_.requests().back().prompt).plain_texts;
@@ -160,7 +160,7 @@ class UsersInApplications : public UsersTest {
     return engine_.requests().back().priority;
   }
   User& wide() {
-    service_ = nullptr;  // made anew with the options
+    service_ = nullptr;  // created again with the options
     return options_.users[1];
   }
 };

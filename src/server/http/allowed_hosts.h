@@ -8,9 +8,9 @@
 
 namespace valora::server {
 
-// Whether a Host header ("example.org:8000") is in the list. Entries are names or addresses, with a
-// port that must be equal or without one for any; "*.example.org" allows all names below. An empty
-// list allows all.
+// True if a Host header ("example.org:8000") is in the list. Entries are names or addresses. An
+// entry with a port allows this port only. "*.example.org" allows all names below. An empty list
+// allows all.
 bool host_allowed(std::string_view host, const std::vector<std::string>& allowed);
 
 }  // namespace valora::server

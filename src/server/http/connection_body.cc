@@ -105,7 +105,7 @@ void Connection::on_body(ErrorCode error) {
   if (count_body()) read_body();
 }
 
-// Of the header, and of the trailers once they are read.
+// Bytes of the header's fields, and of the trailer's once they are read.
 size_t Connection::field_bytes() const {
   size_t bytes = 0;
   for (const auto& field : parser_->get())
@@ -114,7 +114,7 @@ size_t Connection::field_bytes() const {
 }
 
 void Connection::refuse_body(ErrorCode error) {
-  // Nothing else of a body fills the buffer: what the parser has read leaves it.
+  // Only a field can fill the buffer: the parser removes the bytes of the body that it has read.
   const bool full = buffer_.size() >= buffer_.max_size();
   if (error == http::error::header_limit || (error == http::error::buffer_overflow && full))
     return refuse(431, fmt::format("the chunk extensions or trailers are larger than {} bytes",

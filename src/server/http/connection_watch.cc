@@ -74,8 +74,8 @@ void Connection::check_departure() {
   arm(read_timer_, kDepartureCheck, &Connection::check_departure);
 }
 
-// A peer that has closed its connection refuses what it is sent. So it is sent what has no meaning:
-// an interim response, or an empty comment in a stream of events.
+// A peer that has closed its connection rejects all bytes. So the server sends some without
+// meaning: an interim response, or an empty comment in a stream of events.
 void Connection::probe_peer() {
   if (!std::exchange(watching_errors_, true))
     socket_.async_wait(Socket::wait_error, [self = shared_from_this()](error_code error) {

@@ -96,8 +96,8 @@ class HttpCore {
   void remove(Connection* connection);
   std::vector<std::shared_ptr<Connection>> connections() const;
 
-  // A place in the list of those that wait for a request, longest first. `place` holds one element,
-  // which moves into the list and back.
+  // A place in the list of connections that wait for a request, longest first. `place` holds one
+  // element, which moves into the list and back.
   using Places = std::list<Connection*>;
   void waits_for_request(Places& place) noexcept;
   void waits_no_more(Places& place, Places::iterator element) noexcept;

@@ -80,7 +80,7 @@ class HttpHandler {
   // the body is not read. Adds to `common` the headers of every response to this request. Must not
   // block.
   virtual std::optional<HttpResponse> screen(const HttpRequest& head, Headers& common) = 0;
-  // Whether the request is for a status page, which answers on a connection beyond the limit too.
+  // True if the request is for a status page, which is answered beyond the connection limit too.
   virtual bool is_status(const HttpRequest&) const { return false; }
   // Whose request it is: clients take turns in the work on their requests.
   virtual std::string client_of(const HttpRequest& head) const { return head.peer; }

@@ -45,8 +45,8 @@ MetricFamily EngineCollector::counter(std::string name, std::string help, double
 
 // The value is a timestamp, and readers use the newest series. There must be only one, so its
 // labels change in place.
-// Routers compare the names with the "model" of requests, so they are the names that requests use,
-// beside those under which the engine loaded the adapters.
+// Routers compare the names with the "model" of requests, so the metric has the names that requests
+// use as well as the names under which the engine loaded the adapters.
 MetricFamily EngineCollector::lora_info(const EngineStats& stats) const {
   const auto joined = [](const std::vector<std::string>& loaded, std::set<std::string> used) {
     used.insert(loaded.begin(), loaded.end());

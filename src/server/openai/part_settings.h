@@ -1,5 +1,5 @@
-// Settings of media within content parts, as messages for Qwen's qwen_vl_utils have them: beside
-// "image_url" or "video_url", or within it.
+// Settings of media in content parts, as messages for Qwen's qwen_vl_utils have them: next to
+// "image_url" or "video_url", or inside it.
 #pragma once
 
 #include <string>

@@ -61,7 +61,7 @@ TEST(RenderingFields, SettingsOfMedia) {
   }
 }
 
-// Of a conversation with so many videos of this URL.
+// Parses a conversation with this number of videos, all of one URL.
 Parsed with_videos(const std::string& kwargs, size_t videos, const std::string& url,
                    const std::string& field = "mm_processor_kwargs") {
   Parsed out;

@@ -222,7 +222,7 @@ Result<GenerationBody> parse_completion(std::string_view text, const RequestLimi
   return out;
 }
 
-// Of the endpoints that answer with numbers: a conversation, or "input".
+// Prompts of the endpoints that answer with numbers: a conversation, or "input".
 Result<std::vector<Prompt>> parse_inputs(Json& body, const RequestLimits& limits) {
   if (member(body, "messages").is_null()) {
     VALORA_CHECK(refuse_chat_fields(body));

@@ -43,7 +43,7 @@ constexpr std::array kRefused = {"previous_response_id",
 // They do not, here.
 constexpr std::array kWithoutEffect = {"reasoning", "truncation", "store", "stream_options",
                                        "include"};
-// Of "include": contents of items that answers never have.
+// Values of "include" that name contents of items that answers never have.
 constexpr std::array kNeverThere = {
     "file_search_call.results",       "web_search_call.results",
     "web_search_call.action.sources", "computer_call_output.output.image_url",

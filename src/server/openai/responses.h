@@ -46,7 +46,7 @@ class AnswerFormat {
   virtual const char* id_prefix() const = 0;
   virtual const char* object() const = 0;
   virtual const char* chunk_object() const = 0;
-  virtual bool prompt_in_choices() const = 0;  // whether each choice has what is of its prompt
+  virtual bool prompt_in_choices() const = 0;  // each choice contains its prompt's fields
   virtual OrderedJson choice(int index, const Choice& choice, AnswerOptions options) const = 0;
   // `first`: this is the choice's first chunk. `text_offset`: characters in the choice's earlier
   // tokens.

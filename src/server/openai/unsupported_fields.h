@@ -17,7 +17,7 @@ Status check_classify_fields(const Json& body);
 Status check_embed_fields(const Json& body);
 Status check_tokenize_fields(const Json& body);
 
-// "verbosity" is a hint that models without it lack: low, medium and high pass. param: what the
+// "verbosity" is a hint without effect here: low, medium and high pass. param: the field that the
 // error names.
 Status check_verbosity(const Json& object, const std::string& param);
 

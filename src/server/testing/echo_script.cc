@@ -50,7 +50,7 @@ OutputChunk chunk_of(const std::string& token, int alternatives) {
   return chunk;
 }
 
-// Of a prompt of words: the i-th one has the log probability -i and the rank i.
+// Log probabilities of a prompt of words: word i has the log probability -i and the rank i.
 std::shared_ptr<const std::vector<TokenOutput>> prompt_of(const std::string& prompt, int top) {
   auto tokens = std::make_shared<std::vector<TokenOutput>>();
   for (const std::string& word : split_tokens(prompt)) {

@@ -75,7 +75,7 @@ class SocketClient {
     return read_response();
   }
 
-  // Whether bytes or the end of the connection arrive within this time.
+  // True if bytes or the end of the connection arrive within this time.
   bool readable(int milliseconds) const {
     pollfd waiting{fd_, POLLIN, 0};
     return ::poll(&waiting, 1, milliseconds) == 1;
@@ -119,7 +119,7 @@ class SocketClient {
     return ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
   }
   virtual ssize_t read_some(char* bytes, size_t size) { return ::recv(fd_, bytes, size, 0); }
-  // Whether bytes are here that the socket no longer has.
+  // True if the client holds bytes that it has read from the socket but not returned.
   virtual bool decoded() const { return false; }
 
   std::string take(size_t bytes) {

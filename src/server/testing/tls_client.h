@@ -21,7 +21,7 @@ class TlsClient : public SocketClient {
   bool secure() const { return secure_; }
   // The server said that it sends nothing more; the connection was not cut off.
   bool ended_well() const { return SSL_get_shutdown(ssl_.get()) & SSL_RECEIVED_SHUTDOWN; }
-  // Of the server's certificate.
+  // The serial number of the server's certificate.
   std::string serial() const;
   // Tells the server that nothing more is sent (a TLS close_notify).
   void say_goodbye() const { SSL_shutdown(ssl_.get()); }

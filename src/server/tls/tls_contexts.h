@@ -21,8 +21,8 @@ class TlsContexts {
   // kInvalidArgument names the option whose file can't be used, and the reason.
   static Result<TlsContexts> load(TlsOptions options);
 
-  // For the next handshake. Files that changed and can't be used are logged, and what was read
-  // before stays.
+  // For the next handshake. Changed files that cannot be used are logged, and the earlier context
+  // stays.
   std::shared_ptr<Context> current();
 
  private:
@@ -33,8 +33,8 @@ class TlsContexts {
   static Stamps stamps_of(const TlsOptions& options);
 
   TlsOptions options_;
-  Stamps stamps_;         // of what is in use
-  Stamps failed_stamps_;  // of what was logged as unusable
+  Stamps stamps_;         // of the files in use
+  Stamps failed_stamps_;  // of the files logged as unusable
   std::shared_ptr<Context> context_;
   std::chrono::steady_clock::time_point looked_ = std::chrono::steady_clock::now();
 };

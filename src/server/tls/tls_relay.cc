@@ -15,8 +15,8 @@ namespace {
 
 namespace asio = boost::asio;
 
-// How long to discard what the client sends after the server's last byte. Closing with unread input
-// would send a TCP reset, which can destroy the end of the answer.
+// Time to discard the client's input after the server's last byte. Closing with unread input would
+// send a TCP reset, which can destroy the end of the answer.
 constexpr std::chrono::milliseconds kLingerTime{5'000};
 constexpr std::chrono::milliseconds kFinishTime{1'000};
 
@@ -112,8 +112,8 @@ void TlsRelay::on_client_bytes(ErrorCode error, size_t bytes) {
   asio::async_write(server_, asio::buffer(up_, bytes), then(&TlsRelay::on_server_took));
 }
 
-// It may have left, or only have nothing more to send: a client that has left refuses what it is
-// sent, as the server notices on a connection without TLS.
+// The client has left, or it only has nothing more to send. A client that has left rejects further
+// bytes, which the server notices as on a connection without TLS.
 void TlsRelay::client_finished() {
   ErrorCode ignored;
   server_.shutdown(Socket::shutdown_send, ignored);
@@ -124,7 +124,7 @@ void TlsRelay::on_client_refused(ErrorCode error, size_t) {
   if (!error) close();
 }
 
-// The server may have closed its end: what it wrote before is still sent.
+// The server may have closed its end: bytes that it wrote before are still sent.
 void TlsRelay::on_server_took(ErrorCode, size_t) {
   if (!ending_) read_client();
 }

@@ -32,8 +32,8 @@ class TlsRelay final : public std::enable_shared_from_this<TlsRelay> {
   void start();
   // Any thread.
   bool shaking_hands() const { return shaking_hands_; }
-  // Any thread. Ends a handshake. Else what the server has written is sent, as long as the client
-  // takes some of it every second.
+  // Any thread. Ends a handshake. Otherwise sends the server's remaining bytes, as long as the
+  // client takes some of them every second.
   void finish();
   // Any thread. No effect if the handshake is done.
   void end_handshake();

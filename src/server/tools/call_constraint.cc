@@ -9,7 +9,7 @@ namespace {
 
 using Choice = ToolRequest::Choice;
 
-// Of white space between the parts of arguments: small models lose themselves in more.
+// Most white space between the parts of arguments. Small models that may write more never stop.
 constexpr int kMaxSpaceInCall = 1;
 
 OrderedJson schema_of(const Tool& tool, bool weak) {

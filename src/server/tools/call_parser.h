@@ -24,8 +24,8 @@ struct AnswerDelta {
   std::vector<CallDelta> calls;
 };
 
-// Of one answer. A call of a name that is not among the tools, and what only begins like a call, is
-// content. How the text is cut into pieces does not change what they add up to.
+// Finds the tool calls in the text of one answer. A call of an unknown tool is content, and so is
+// text that only begins like a call. The result does not depend on how the text is cut into pieces.
 class CallParser {
  public:
   virtual ~CallParser() = default;

@@ -9,7 +9,7 @@ namespace {
 
 bool is_space(char c) { return c == ' ' || c == '\n' || c == '\t' || c == '\r'; }
 
-// Of a value. JSON trees are destroyed by recursion (base/json.h).
+// Depth of a value. JSON trees are destroyed by recursion (base/json.h).
 constexpr int kMaxCallDepth = 64;
 
 bool is_arguments(const std::string& key) { return key == "arguments" || key == "parameters"; }

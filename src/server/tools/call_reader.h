@@ -13,7 +13,7 @@ class CallReader {
   size_t feed(std::string_view text);
   bool done() const { return state_ == State::kDone; }
   bool failed() const { return state_ == State::kFailed; }
-  const std::string& text() const { return text_; }  // what was taken
+  const std::string& text() const { return text_; }  // the text consumed so far
 
   // Known once the whole name was read.
   const std::optional<std::string>& name() const { return name_; }

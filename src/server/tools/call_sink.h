@@ -23,7 +23,7 @@ class CallSink {
     ++index_;
     if (reported()) delta_.calls.push_back({.index = index_, .name = name});
   }
-  // Of the call begun last.
+  // Arguments of the call begun last.
   void arguments(std::string_view text) {
     if (!reported() || text.empty()) return;
     if (delta_.calls.empty() || delta_.calls.back().index != index_)

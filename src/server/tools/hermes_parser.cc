@@ -47,7 +47,7 @@ class HermesParser final : public CallParser {
  private:
   enum class Place { kText, kCall, kAfterCall };
 
-  // Whether there may be more to do.
+  // Consumes one part. False if it needs more text.
   bool step() {
     switch (place_) {
       case Place::kText: return read_text();

@@ -15,7 +15,7 @@ bool continues_name(char c) {
   return begins_name(c) || std::isdigit(static_cast<unsigned char>(c)) != 0 || c == '.' || c == '-';
 }
 
-// Every function returns false, or nullopt, if the text is not what it reads.
+// Every function returns false, or nullopt, if the text does not match.
 class Reader {
  public:
   explicit Reader(std::string_view text) : text_(text) {}

@@ -24,7 +24,7 @@ class DecoderPart {
   virtual void push(DecoderState& state, std::string piece, DecodedPieces& out) const = 0;
   // The sequence ends: returns the text held back.
   virtual void finish(DecoderState&, DecodedPieces&) const {}
-  // Whether the bytes held back are whole characters, which only a later token could make invalid.
+  // True if the bytes held back are whole characters, which only a later token could make invalid.
   virtual bool holds_whole_text(const DecoderState& state) const { return state.held.empty(); }
   // The bytes of one token in the middle of a text.
   virtual std::string bytes(std::string_view token) const = 0;

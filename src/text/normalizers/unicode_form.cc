@@ -23,7 +23,7 @@ bool is_compatible(UnicodeForm form) {
   return form == UnicodeForm::kNfkc || form == UnicodeForm::kNfkd;
 }
 
-// Whether the character never changes and never combines.
+// True if normalization never changes the character and never combines it with another.
 bool stands_alone(char32_t c) {
   return c == kBeforeTrailingConsonants || in_ranges(unknown_to_normalizer(), c);
 }

@@ -44,7 +44,7 @@ TEST(Cider, TheSameCaptionIsOne) {
 }
 
 TEST(Cider, ByHand) {
-  // Of two samples, a word in one of them weighs log 2, a word in both nothing.
+  // With two samples, a word in one of them weighs log 2, and a word in both nothing.
   const References references{{"red cat"}, {"red dog"}};
   // Single words: (red: 0, cat: log 2) on both sides gives 1; "red cat" as a pair gives 1; longer
   // ones give nothing.

@@ -6,7 +6,7 @@
 namespace valora::generator {
 namespace {
 
-// The task's labels, then those that only samples have, sorted.
+// The task's labels, then the labels that only samples have, sorted.
 std::vector<std::string> all_labels(const Task& task, Samples samples) {
   std::vector<std::string> labels = task.labels;
   std::set<std::string> others;

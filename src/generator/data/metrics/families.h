@@ -21,7 +21,7 @@ Result<Score> score_accuracy_at_iou(const Task& task, Samples samples, Predictio
 Result<Score> score_cider(Samples samples, Predictions predictions);
 Result<Score> score_rouge_l(Samples samples, Predictions predictions);
 
-// Whether the prediction is the label: a head's exactly, a text's case-insensitively.
+// True if the prediction is the label: a head's exactly, a text's case-insensitively.
 bool names_label(const Prediction& prediction, const std::string& label);
 
 Score mean_of(std::vector<double> of_samples);

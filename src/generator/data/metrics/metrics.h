@@ -30,8 +30,8 @@ struct ConfusionTable {
   std::vector<std::vector<int64_t>> counts;  // [labels][labels + 1]
 };
 
-// One prediction per sample, in the same order. kInvalidArgument if a sample lacks what the metric
-// compares with, naming the sample's origin.
+// One prediction per sample, in the same order. kInvalidArgument if a sample lacks the reference
+// that the metric needs; the message names the sample's origin.
 Result<Score> score(const Task& task, std::span<const Sample> samples,
                     std::span<const Prediction> predictions);
 // For tasks whose samples have one label each; otherwise none.
