@@ -98,7 +98,7 @@ def test_links_lead_somewhere(path):
 
 def test_the_tables_of_options_name_options():
     known = help_of("serve")
-    table = (REPOSITORY / "README.md").read_text().partition("## Options of")[2].partition("\n## ")[0]
+    table = (REPOSITORY / "docs/options.md").read_text() + (REPOSITORY / "README.md").read_text().partition("## Options of")[2].partition("\n## ")[0]
     named = set(re.findall(r"`(--[a-z-]+)(?![a-z_-])", table))
     assert len(named) > 20 and named <= set(re.findall(r"--[a-z-]+", known))
 
